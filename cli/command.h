@@ -1,0 +1,29 @@
+// One file per subcommand; each adds itself to the program (commands.cc lists them).
+#pragma once
+#include <CLI/CLI.hpp>
+#include <functional>
+#include <string>
+
+namespace crema::cli {
+
+// A subcommand: its options are declared on `app`, and run() is called when it was chosen. run() returns the exit code or throws.
+using Run = std::function<int()>;
+void addCommand(CLI::App& program, const std::string& name, const std::string& summary, const std::function<Run(CLI::App&)>& declare,
+                Run& chosen);
+
+void addTrain(CLI::App&, Run&);
+void addTest(CLI::App&, Run&);
+void addTime(CLI::App&, Run&);
+void addDeviceQuery(CLI::App&, Run&);
+void addPlan(CLI::App&, Run&);
+void addCoordinator(CLI::App&, Run&);
+void addWorker(CLI::App&, Run&);
+void addScore(CLI::App&, Run&);
+void addRecords(CLI::App&, Run&);
+void addConvertMnistData(CLI::App&, Run&);
+void addLaterTools(CLI::App&, Run&);  // Caffe's tools that a later version brings: say so instead of "unknown command"
+
+// Parses, runs, prints errors as stories. Never throws. Caffe's flags have one dash; one and two are the same here.
+int runProgram(int argc, char** argv);
+
+}  // namespace crema::cli

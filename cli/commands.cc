@@ -1,0 +1,81 @@
+#include <fmt/core.h>
+
+#include <cctype>
+#include <csignal>
+#include <vector>
+
+#include "base/log.h"
+#include "base/error.h"
+#include "cli/command.h"
+
+namespace crema::cli {
+
+void addCommand(CLI::App& program, const std::string& name, const std::string& summary, const std::function<Run(CLI::App&)>& declare, Run& chosen) {
+  CLI::App* app = program.add_subcommand(name, summary);
+  Run run = declare(*app);
+  app->callback([run, &chosen] { chosen = run; });
+}
+
+namespace {
+
+// `-solver x` and `-solver=x`, as gflags takes them, become `--solver`. Numbers ("-1") and one-letter options stay.
+std::vector<std::string> twoDashes(int argc, char** argv) {
+  std::vector<std::string> args;
+  for (int i = 1; i < argc; ++i) {
+    std::string a = argv[i];
+    if (a.size() > 2 && a[0] == '-' && std::isalpha(static_cast<unsigned char>(a[1])) && a[2] != '=') a = "-" + a;
+    args.push_back(std::move(a));
+  }
+  return args;
+}
+
+int exitCode(ErrorKind kind) {
+  switch (kind) {
+    case ErrorKind::kInvalid: return 2;
+    case ErrorKind::kInternal: return 70;  // EX_SOFTWARE
+    case ErrorKind::kStopped: return 3;
+    default: return 1;
+  }
+}
+
+int guarded(const Run& run) {
+  try {
+    return run();
+  } catch (const Error& e) {
+    setStatusLine("");
+    std::fprintf(stderr, "crema: error: %s\n", e.what());
+    if (e.kind() == ErrorKind::kInternal) std::fputs("This is a mistake of ours; please report it with the command and the log.\n", stderr);
+    return exitCode(e.kind());
+  } catch (const std::bad_alloc&) {
+    std::fputs("crema: error: out of memory; use a smaller batch_size or a machine with more memory\n", stderr);
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "crema: error: %s\n", e.what());
+  }
+  return 1;
+}
+
+}  // namespace
+
+int runProgram(int argc, char** argv) {
+  std::signal(SIGPIPE, SIG_IGN);
+  CLI::App program("crema: Caffe networks, trained and scored; one static executable.\n"
+                   "  crema train -solver lenet_solver.prototxt\n"
+                   "  crema train -solver lenet_solver.prototxt -ranks 8 -workers 2\n"
+                   "  crema test -model lenet_train_test.prototxt -weights lenet.caffemodel -iterations 100");
+  program.set_version_flag("--version", std::string("crema ") + CREMA_VERSION);
+  program.require_subcommand(1);
+  program.get_formatter()->column_width(34);
+  Run chosen;
+  for (auto add : {addTrain, addTest, addTime, addDeviceQuery, addPlan, addCoordinator, addWorker, addScore, addRecords, addConvertMnistData, addLaterTools})
+    add(program, chosen);
+  try {
+    auto args = twoDashes(argc, argv);
+    std::reverse(args.begin(), args.end());
+    program.parse(args);
+  } catch (const CLI::ParseError& e) {
+    return program.exit(e);
+  }
+  return guarded(chosen);
+}
+
+}  // namespace crema::cli

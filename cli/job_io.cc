@@ -1,0 +1,107 @@
+#include "cli/job_io.h"
+
+#include <google/protobuf/io/coded_stream.h>
+#include <google/protobuf/io/zero_copy_stream_impl_lite.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <mutex>
+#include <thread>
+
+#include "base/file.h"
+#include "base/log.h"
+#include "model/upgrade.h"
+#include "solver/descriptions.h"
+
+namespace crema::cli {
+namespace {
+
+// One byte at a time for the length: nothing behind the message may be swallowed.
+void readExactly(int fd, char* to, size_t bytes) {
+  while (bytes > 0) {
+    const ssize_t n = ::read(fd, to, bytes);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) badData("stdin ended before a whole Job had come; this subcommand is started by a host program (see proto/wire.proto)");
+    to += n, bytes -= static_cast<size_t>(n);
+  }
+}
+
+}  // namespace
+
+wire::Job readJob(int fd) {
+  uint64_t size = 0;
+  for (int shift = 0;; shift += 7) {
+    char byte = 0;
+    readExactly(fd, &byte, 1);
+    size |= static_cast<uint64_t>(byte & 127) << shift;
+    if (!(byte & 128)) break;
+    if (shift > 28) badData("stdin holds no Job: its length is not a varint");
+  }
+  if (size > (uint64_t{1} << 31)) badData("stdin announces a Job of {} bytes; refused", size);
+  std::string bytes(size, '\0');
+  readExactly(fd, bytes.data(), bytes.size());
+  wire::Job job;
+  if (!job.ParseFromString(bytes)) badData("stdin holds no Job: {} bytes that cannot be read", size);
+  return job;
+}
+
+void writeDelimited(int fd, const google::protobuf::MessageLite& message) {
+  std::string bytes;
+  {
+    google::protobuf::io::StringOutputStream stream(&bytes);
+    google::protobuf::io::CodedOutputStream out(&stream);
+    out.WriteVarint32(static_cast<uint32_t>(message.ByteSizeLong()));
+    message.SerializeToCodedStream(&out);
+  }
+  static std::mutex mutex;
+  std::lock_guard<std::mutex> lock(mutex);
+  for (size_t at = 0; at < bytes.size();) {
+    const ssize_t n = ::write(fd, bytes.data() + at, bytes.size() - at);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) ioError("cannot write to the host program: {}", systemError(errno));
+    at += static_cast<size_t>(n);
+  }
+}
+
+void exitWhenStdinEnds(Interrupt& interrupt) {
+  std::thread([&interrupt] {
+    char buffer[256];
+    for (;;) {
+      const ssize_t n = ::read(STDIN_FILENO, buffer, sizeof buffer);
+      if (n < 0 && errno == EINTR) continue;
+      if (n <= 0) break;
+    }
+    interrupt.raise(Error(ErrorKind::kStopped, "stdin was closed: the task that started this process is gone"));
+    ::sleep(3);
+    ::_exit(3);
+  }).detach();
+}
+
+caffe::SolverParameter loadSolver(const std::string& path) {
+  return inside([&] { return "in solver " + path; },
+                [&] {
+                  caffe::SolverParameter solver = readSolver(path);
+                  checkSolver(solver);
+                  const std::string folder = parentDirectory(path);
+                  solver = inlineNets(solver, folder);
+                  if (!solver.has_snapshot_prefix() || solver.snapshot_prefix().empty()) {
+                    const size_t slash = path.rfind('/'), dot = path.rfind('.');
+                    solver.set_snapshot_prefix(dot != std::string::npos && (slash == std::string::npos || dot > slash) ? path.substr(0, dot) : path);
+                  } else if (isDirectory(solver.snapshot_prefix())) {
+                    std::string stem = path.substr(path.rfind('/') == std::string::npos ? 0 : path.rfind('/') + 1);
+                    solver.set_snapshot_prefix(joinPath(solver.snapshot_prefix(), stem.substr(0, stem.rfind('.'))));
+                  }
+                  if (solver.random_seed() < 0) {
+                    uint32_t seed = 0;
+                    std::memcpy(&seed, randomBytes(4).data(), 4);
+                    solver.set_random_seed(seed & 0x7fffffff);
+                    LOG_INFO("random_seed is not set: {} was drawn; write it into the solver to repeat this run", solver.random_seed());
+                  }
+                  return solver;
+                });
+}
+
+std::string localHost() { return "127.0.0.1"; }
+
+}  // namespace crema::cli

@@ -1,0 +1,144 @@
+#include "cli/local_cluster.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <thread>
+#include <vector>
+
+#include "base/log.h"
+#include "base/thread_pool.h"
+#include "cli/job_io.h"
+#include "cli/progress_line.h"
+#include "cli/signals.h"
+#include "cluster/coordinator.h"
+
+namespace crema::cli {
+namespace {
+
+// A child worker: its stdin stays open as long as we live, its stderr is relayed line by line.
+class Child {
+ public:
+  explicit Child(const wire::Job& job) {
+    int in[2], err[2];
+    if (::pipe2(in, O_CLOEXEC) != 0 || ::pipe2(err, O_CLOEXEC) != 0) ioError("cannot make pipes for a worker: {}", systemError(errno));
+    pid_ = ::fork();
+    if (pid_ < 0) ioError("cannot start a worker: {}", systemError(errno));
+    if (pid_ == 0) become(in[0], err[1]);
+    ::close(in[0]), ::close(err[1]);
+    stdin_ = in[1];
+    relay_ = std::thread([fd = err[0]] { relay(fd); });
+    writeDelimited(stdin_, job);
+  }
+  ~Child() {
+    end(0);
+    if (relay_.joinable()) relay_.join();
+  }
+  Child(const Child&) = delete;
+  pid_t pid() const { return pid_; }
+
+  // Waits up to `grace` seconds for the child, then kills it.
+  void end(double grace) {
+    if (pid_ < 0) return;
+    if (stdin_ >= 0 && grace <= 0) ::close(stdin_), stdin_ = -1;
+    const Deadline deadline = Deadline::after(grace);
+    int status = 0;
+    while (::waitpid(pid_, &status, WNOHANG) == 0) {
+      if (deadline.passed()) {
+        ::kill(pid_, SIGKILL);
+        ::waitpid(pid_, &status, 0);
+        break;
+      }
+      ::usleep(5000);
+    }
+    pid_ = -1;
+    if (stdin_ >= 0) ::close(stdin_), stdin_ = -1;
+  }
+
+ private:
+  // In the child: own process group, so that Ctrl-C reaches only the parent, which passes it on as one wish.
+  [[noreturn]] static void become(int in, int err) {
+    ::setpgid(0, 0);
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    ::dup2(in, STDIN_FILENO);
+    ::dup2(err, STDERR_FILENO);
+    const int null = ::open("/dev/null", O_WRONLY);
+    ::dup2(null, STDOUT_FILENO);
+    ::execl("/proc/self/exe", "crema", "worker", "-job", "-", static_cast<char*>(nullptr));
+    ::_exit(127);
+  }
+
+  static void relay(int fd) {
+    std::string line;
+    char buffer[4096];
+    for (ssize_t n; (n = ::read(fd, buffer, sizeof buffer)) > 0 || (n < 0 && errno == EINTR);)
+      for (ssize_t i = 0; i < n; ++i) {
+        if (buffer[i] != '\n') { line += buffer[i]; continue; }
+        relayLine(line);
+        line.clear();
+      }
+    if (!line.empty()) relayLine(line);
+    ::close(fd);
+  }
+
+  pid_t pid_ = -1;
+  int stdin_ = -1;
+  std::thread relay_;
+};
+
+CoordinatorOptions optionsFor(const wire::Job& job, const std::string& token) {
+  CoordinatorOptions o;
+  o.host = localHost();
+  o.token = token;
+  o.ranks = job.ranks(), o.workers = job.workers();
+  o.joinTimeout = job.join_timeout(), o.stepTimeout = job.step_timeout();
+  o.jobDigest = jobDigest(job);
+  return o;
+}
+
+void show(const wire::Event& event) {
+  if (event.has_progress()) showProgress(event.progress());
+  if (event.has_joined()) LOG_INFO("worker {} has joined ({} of {})", event.joined().worker(), event.joined().have(), event.joined().want());
+}
+
+}  // namespace
+
+void runLocalCluster(const wire::Job& job) {
+  const std::string token = randomBytes(32);
+  Coordinator coordinator(optionsFor(job, token), show);
+  std::vector<std::unique_ptr<Child>> children;
+  for (int w = 0; w < job.workers(); ++w) {
+    wire::Job mine = job;
+    mine.set_worker(w);
+    mine.set_coordinator(coordinator.address());
+    mine.set_host(localHost());
+    mine.set_token(token);
+    if (mine.threads() <= 0) mine.set_threads(std::max(1, availableCores() / job.workers()));
+    children.push_back(std::make_unique<Child>(mine));
+  }
+  // A signal to this process becomes one for worker 0; the wish travels with the next gradient to all.
+  std::atomic<bool> over{false};
+  std::thread forwarder([&] {
+    while (!over) {
+      const Request r = polledRequest();
+      if (r != Request::kNone) ::kill(children[0]->pid(), r == Request::kStop ? SIGINT : SIGHUP);
+      ::usleep(20000);
+    }
+  });
+  const auto join = [&] { over = true, forwarder.join(); endProgress(); };
+  try {
+    coordinator.run(nullptr);
+  } catch (...) {
+    join();
+    for (auto& c : children) c->end(2);
+    throw;
+  }
+  join();
+  for (auto& c : children) c->end(5);
+}
+
+}  // namespace crema::cli

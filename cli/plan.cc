@@ -1,0 +1,138 @@
+// crema plan: everything about a solver and its nets that can be judged before data and executors are there; what a host program
+// (the Spark driver) asks first, so that one parser decides.
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "cli/command.h"
+#include "cli/job_io.h"
+#include "model/filter.h"
+#include "solver/descriptions.h"
+#include "solver/solver.h"
+
+namespace crema::cli {
+namespace {
+
+struct Flags {
+  std::string solver, features;
+  int ranks = 1;
+  bool wire = false, train = false, test = false;
+};
+
+bool sourceOf(const NetDescription& d, wire::Source* out) {
+  for (const auto& layer : filterNet(d.param, d.state).layer()) {
+    const bool data = layer.type() == "Data", memory = layer.type() == "MemoryData", cos = layer.type() == "CoSData";
+    if (!data && !memory && !cos) continue;
+    out->set_layer(layer.name());
+    out->set_type(layer.type());
+    out->set_source_class(layer.source_class());
+    out->set_source(data ? layer.data_param().source() : memory ? layer.memory_data_param().source() : layer.cos_data_param().source());
+    out->set_batch_size(static_cast<int>(data ? layer.data_param().batch_size() : memory ? layer.memory_data_param().batch_size() : layer.cos_data_param().batch_size()));
+    out->set_backend(data && layer.data_param().backend() == caffe::DataParameter::LEVELDB ? "LEVELDB" : "LMDB");
+    return true;
+  }
+  return false;
+}
+
+// Shapes can be known without data when the data layers say them, or when the database is on this machine.
+bool buildable(const wire::Source& s) { return s.type() != "Data" || fileExists(s.source()); }
+
+std::unique_ptr<Net> build(const NetDescription& d, kernels::Context& kernels, const std::string& folder) {
+  NetOptions o;
+  o.kernels = &kernels;
+  o.data.openSources = false;
+  o.data.folder = folder;
+  return std::make_unique<Net>(d.param, d.state, o, d.origin);
+}
+
+void checkBlobs(const std::string& features, const Net& net) {
+  for (size_t at = 0; at < features.size();) {
+    const size_t comma = std::min(features.find(',', at), features.size());
+    std::string name = features.substr(at, comma - at);
+    at = comma + 1;
+    name.erase(0, name.find_first_not_of(' '));
+    name.erase(name.find_last_not_of(' ') + 1);
+    if (!name.empty()) inside([] { return "in -features"; }, [&] { net.blob(name); });
+  }
+}
+
+wire::Plan makePlan(const Flags& f) {
+  const caffe::SolverParameter solver = loadSolver(f.solver);
+  const std::string folder = parentDirectory(f.solver);
+  wire::Plan plan;
+  plan.set_solver(solver.SerializeAsString());
+  plan.set_max_iter(solver.max_iter());
+  plan.set_test_interval(solver.test_interval());
+  plan.set_test_iter(solver.test_iter_size() ? solver.test_iter(0) : 0);
+  plan.set_snapshot(solver.snapshot());
+  plan.set_snapshot_prefix(solver.snapshot_prefix());
+  plan.set_hdf5(solver.snapshot_format() == caffe::SolverParameter::HDF5);
+  kernels::Context kernels(kernels::bestIsa(), 1);
+  const NetDescription train = trainDescription(solver, folder);
+  plan.set_net_name(train.param.name());
+  if (sourceOf(train, plan.mutable_train())) {
+    if (buildable(plan.train())) {
+      const auto net = build(train, kernels, folder);
+      int64_t parameters = 0;
+      for (const auto& p : net->learnables()) parameters += p.blob->count();
+      plan.set_parameters(parameters);
+      plan.set_memory_bytes(net->memoryBytes() + parameters * 4);
+    }
+  } else {
+    plan.clear_train();
+    if (f.train) invalid("net '{}' has no data layer in phase TRAIN; training needs one (Data, MemoryData or CoSData)", train.param.name());
+  }
+  NetDescription test = train;
+  test.state.set_phase(caffe::TEST);
+  const auto tests = testDescriptions(solver, folder);
+  if (!tests.empty()) test = tests[0];
+  if (sourceOf(test, plan.mutable_test())) {
+    if (buildable(plan.test())) {
+      const auto net = build(test, kernels, folder);
+      checkBlobs(f.features, *net);
+      for (const auto& name : net->outputs()) plan.add_outputs(name);
+    }
+  } else {
+    plan.clear_test();
+    if (f.test || !f.features.empty()) invalid("net '{}' has no data layer in phase TEST; -test and -features read their rows from it", test.param.name());
+  }
+  return plan;
+}
+
+int plan(const Flags& f) {
+  setLogLevel(LogLevel::kWarning);
+  const wire::Plan p = makePlan(f);
+  if (f.wire) {
+    writeDelimited(STDOUT_FILENO, p);
+  } else {
+    std::printf("net %s: %lld parameters, about %lld MiB per worker\n", p.net_name().c_str(), static_cast<long long>(p.parameters()),
+                static_cast<long long>(p.memory_bytes() >> 20));
+    if (p.has_train()) std::printf("train: layer %s (%s), source %s, batch %d\n", p.train().layer().c_str(), p.train().type().c_str(), p.train().source().c_str(), p.train().batch_size());
+    if (p.has_test()) std::printf("test:  layer %s (%s), source %s, batch %d\n", p.test().layer().c_str(), p.test().type().c_str(), p.test().source().c_str(), p.test().batch_size());
+    for (const auto& o : p.outputs()) std::printf("test output: %s\n", o.c_str());
+  }
+  return 0;
+}
+
+}  // namespace
+
+void addPlan(CLI::App& program, Run& chosen) {
+  addCommand(program, "plan", "check a solver and its nets before anything starts",
+             [](CLI::App& app) -> Run {
+               auto f = std::make_shared<Flags>();
+               app.add_option("--solver", f->solver, "the solver prototxt")->required();
+               app.add_option("--ranks", f->ranks, "logical ranks");
+               app.add_option("--features", f->features, "blobs that will be extracted, separated by commas");
+               app.add_flag("--train", f->train, "a TRAIN data layer is needed");
+               app.add_flag("--test", f->test, "a TEST data layer is needed");
+               app.add_flag("--wire", f->wire, "write a delimited Plan (proto/wire.proto) to stdout");
+               return [f] { return plan(*f); };
+             },
+             chosen);
+}
+
+}  // namespace crema::cli

@@ -1,0 +1,168 @@
+// crema test and crema time: Caffe's commands on a net prototxt.
+#include <cstdio>
+
+#include "base/deadline.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "base/thread_pool.h"
+#include "cli/command.h"
+#include "model/upgrade.h"
+#include "net/net.h"
+
+namespace crema::cli {
+namespace {
+
+struct Flags {
+  std::string model, weights, phase, stage, isa, gpu;
+  int iterations = 50, level = 0, threads = 0;
+};
+
+caffe::NetState stateOf(const Flags& f, caffe::Phase phase) {
+  caffe::NetState state;
+  state.set_phase(phase);
+  state.set_level(f.level);
+  for (size_t at = 0; at < f.stage.size();) {
+    const size_t comma = std::min(f.stage.find(',', at), f.stage.size());
+    if (comma > at) state.add_stage(f.stage.substr(at, comma - at));
+    at = comma + 1;
+  }
+  return state;
+}
+
+void checkMode(const Flags& f) {
+  if (!f.gpu.empty()) invalid("-gpu {}: Cannot use GPU in CPU-only Caffe: check mode. Leave -gpu out; this executable computes on the CPU", f.gpu);
+  if (f.iterations < 1) invalid("-iterations must be at least 1, not {}", f.iterations);
+}
+
+std::unique_ptr<Net> build(const Flags& f, caffe::Phase phase, kernels::Context& kernels) {
+  NetOptions o;
+  o.kernels = &kernels;
+  o.log = true;
+  o.data.folder = parentDirectory(f.model);
+  return std::make_unique<Net>(readNet(f.model), stateOf(f, phase), o, f.model);
+}
+
+int test(const Flags& f) {
+  checkMode(f);
+  kernels::Context kernels(kernels::chooseIsa(f.isa), f.threads > 0 ? f.threads : availableCores());
+  auto net = build(f, caffe::TEST, kernels);
+  net->copyTrainedFrom(readNetBinary(f.weights), f.weights);
+  LOG_INFO("Running for {} iterations.", f.iterations);
+  std::vector<double> sums;
+  double loss = 0;
+  for (int i = 0; i < f.iterations; ++i) {
+    net->setStep(i, 0);
+    loss += net->forward();
+    size_t at = 0;
+    for (const auto& name : net->outputs()) {
+      const Blob& blob = net->blob(name);
+      for (int k = 0; k < blob.count(); ++k, ++at) {
+        if (sums.size() <= at) sums.push_back(0);
+        sums[at] += blob.dataAt(k);
+        LOG_INFO("Batch {}, {} = {:.6g}", i, name, blob.dataAt(k));
+      }
+    }
+  }
+  LOG_INFO("Loss: {:.6g}", loss / f.iterations);
+  size_t at = 0;
+  for (const auto& name : net->outputs()) {
+    const double weight = net->outputLossWeight(name);
+    for (int k = 0; k < net->blob(name).count(); ++k, ++at) {
+      const double mean = sums[at] / f.iterations;
+      LOG_INFO("{} = {:.6g}{}", name, mean, weight ? fmt::format(" (* {:.6g} = {:.6g} loss)", weight, weight * mean) : "");
+    }
+  }
+  return 0;
+}
+
+struct Clock {
+  double forward = 0, backward = 0;  // milliseconds
+};
+
+double milliseconds(const std::function<void()>& work) {
+  const double from = monotonicSeconds();
+  work();
+  return (monotonicSeconds() - from) * 1e3;
+}
+
+// One forward and backward to warm up, then every layer on its own clock. Layers without a gradient are left out of the backward pass.
+int time(const Flags& f) {
+  checkMode(f);
+  const caffe::Phase phase = f.phase.empty() || f.phase == "TRAIN" ? caffe::TRAIN : caffe::TEST;
+  if (phase == caffe::TEST && f.phase != "TEST") invalid("-phase must be TRAIN or TEST, not '{}'", f.phase);
+  kernels::Context kernels(kernels::chooseIsa(f.isa), f.threads > 0 ? f.threads : availableCores());
+  auto net = build(f, phase, kernels);
+  LOG_INFO("Performing Forward");
+  LOG_INFO("Initial loss: {:.6g}", net->forward());
+  LOG_INFO("Performing Backward");
+  net->backward();
+  LOG_INFO("*** Benchmark begins ***");
+  LOG_INFO("Testing for {} iterations.", f.iterations);
+  const int layers = static_cast<int>(net->layers().size());
+  std::vector<Clock> clocks(static_cast<size_t>(layers));
+  double forward = 0, backward = 0;
+  for (int j = 0; j < f.iterations; ++j) {
+    double here = 0, back = 0;
+    net->setStep(j + 1, 0);
+    for (int i = 0; i < layers; ++i) {
+      const double t = milliseconds([&] { net->forwardLayer(i); });
+      clocks[static_cast<size_t>(i)].forward += t, here += t;
+    }
+    for (int i = layers - 1; i >= 0; --i) {
+      if (!net->needsBackward(i)) continue;
+      const double t = milliseconds([&] { net->backwardLayer(i); });
+      clocks[static_cast<size_t>(i)].backward += t, back += t;
+    }
+    forward += here, backward += back;
+    LOG_INFO("Iteration: {} forward-backward time: {:.6g} ms.", j + 1, here + back);
+  }
+  LOG_INFO("Average time per layer: ");
+  for (int i = 0; i < layers; ++i) {
+    const auto& name = net->layers()[static_cast<size_t>(i)]->name();
+    LOG_INFO("{:>10}\tforward: {:.6g} ms.", name, clocks[static_cast<size_t>(i)].forward / f.iterations);
+    LOG_INFO("{:>10}\tbackward: {:.6g} ms.", name, clocks[static_cast<size_t>(i)].backward / f.iterations);
+  }
+  LOG_INFO("Average Forward pass: {:.6g} ms.", forward / f.iterations);
+  LOG_INFO("Average Backward pass: {:.6g} ms.", backward / f.iterations);
+  LOG_INFO("Average Forward-Backward: {:.6g} ms.", (forward + backward) / f.iterations);
+  LOG_INFO("Total Time: {:.6g} ms.", forward + backward);
+  LOG_INFO("*** Benchmark ends ***");
+  return 0;
+}
+
+void common(CLI::App& app, Flags& f) {
+  app.add_option("--model", f.model, "the net prototxt")->required();
+  app.add_option("--iterations", f.iterations, "batches to run")->capture_default_str();
+  app.add_option("--level", f.level, "level of the net state")->capture_default_str();
+  app.add_option("--stage", f.stage, "stages of the net state, separated by commas");
+  app.add_option("--threads", f.threads, "threads; 0: all cores")->capture_default_str();
+  app.add_option("--isa", f.isa, "avx2 or avx512");
+  app.add_option("--gpu", f.gpu, "refused: this executable computes on the CPU");
+}
+
+}  // namespace
+
+void addTest(CLI::App& program, Run& chosen) {
+  addCommand(program, "test", "score a model",
+             [](CLI::App& app) -> Run {
+               auto f = std::make_shared<Flags>();
+               common(app, *f);
+               app.add_option("--weights", f->weights, "the .caffemodel")->required();
+               return [f] { return test(*f); };
+             },
+             chosen);
+}
+
+void addTime(CLI::App& program, Run& chosen) {
+  addCommand(program, "time", "benchmark a net layer by layer",
+             [](CLI::App& app) -> Run {
+               auto f = std::make_shared<Flags>();
+               common(app, *f);
+               app.add_option("--phase", f->phase, "TRAIN (default) or TEST");
+               return [f] { return time(*f); };
+             },
+             chosen);
+}
+
+}  // namespace crema::cli

@@ -1,0 +1,89 @@
+// crema train: Caffe's `caffe train`, and the same on several ranks and worker processes of this machine.
+#include "base/error.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "cli/command.h"
+#include "cli/job_io.h"
+#include "cli/local_cluster.h"
+#include "cli/progress_line.h"
+#include "cli/signals.h"
+#include "cluster/worker.h"
+
+namespace crema::cli {
+namespace {
+
+struct Flags {
+  std::string solver, snapshot, weights, model, gpu, level, stage, sigint = "stop", sighup = "snapshot", isa;
+  int ranks = 1, workers = 1, threads = 0;
+  double joinTimeout = 60, stepTimeout = 60;
+};
+
+void trainHere(const wire::Job& job, const Flags& flags) {
+  JobSetup setup = setUp(job, parentDirectory(flags.solver), true);
+  if (!flags.snapshot.empty()) LOG_INFO("Resuming from {}", flags.snapshot);
+  TrainHooks hooks;
+  hooks.request = polledRequest;
+  hooks.progress = [](const Progress& p) { showProgress(toEvent(p).progress()); };
+  LOG_INFO("Starting Optimization");
+  Trainer trainer(*setup.solver, nullptr, setup.train, hooks);
+  trainer.run();
+  endProgress();
+  if (!flags.model.empty()) setup.solver->saveModel(flags.model);
+  LOG_INFO("Optimization Done.");
+}
+
+int train(const Flags& flags) {
+  if (!flags.gpu.empty()) invalid("-gpu {}: Cannot use GPU in CPU-only Caffe: check mode. Leave -gpu out; this executable computes on the CPU", flags.gpu);
+  if (!flags.snapshot.empty() && !flags.weights.empty()) invalid("Give a snapshot to resume training or weights to finetune but not both.");
+  if (flags.ranks < 1 || flags.workers < 1 || flags.workers > flags.ranks)
+    invalid("-ranks {} -workers {}: there must be at least 1 worker and at most as many as ranks", flags.ranks, flags.workers);
+  installSignals(parseEffect("sigint_effect", flags.sigint), parseEffect("sighup_effect", flags.sighup));
+  if (!flags.model.empty()) checkWritable(flags.model);
+  caffe::SolverParameter solver = loadSolver(flags.solver);
+  if (!flags.stage.empty() || !flags.level.empty()) {
+    if (!flags.level.empty()) solver.mutable_train_state()->set_level(std::stoi(flags.level));
+    for (size_t at = 0; at < flags.stage.size();) {
+      const size_t comma = std::min(flags.stage.find(',', at), flags.stage.size());
+      if (comma > at) solver.mutable_train_state()->add_stage(flags.stage.substr(at, comma - at));
+      at = comma + 1;
+    }
+  }
+  wire::Job job;
+  job.set_solver(solver.SerializeAsString());
+  job.set_ranks(flags.ranks), job.set_workers(flags.workers), job.set_worker(0);
+  job.set_threads(flags.threads), job.set_isa(flags.isa);
+  job.set_snapshot(flags.snapshot), job.set_weights(flags.weights), job.set_model(flags.model);
+  job.set_snapshot_prefix(solver.snapshot_prefix());
+  job.set_join_timeout(flags.joinTimeout), job.set_step_timeout(flags.stepTimeout);
+  if (flags.workers == 1) trainHere(job, flags);
+  else runLocalCluster(job);
+  return 0;
+}
+
+}  // namespace
+
+void addTrain(CLI::App& program, Run& chosen) {
+  addCommand(program, "train", "train or finetune a model",
+             [](CLI::App& app) -> Run {
+               auto f = std::make_shared<Flags>();
+               app.add_option("--solver", f->solver, "the solver prototxt")->required();
+               app.add_option("--snapshot", f->snapshot, "resume from this .solverstate");
+               app.add_option("--weights", f->weights, "finetune from these .caffemodel files, separated by commas");
+               app.add_option("--model", f->model, "write the final model exactly here");
+               app.add_option("--sigint_effect", f->sigint, "what SIGINT does: stop, snapshot or none")->capture_default_str();
+               app.add_option("--sighup_effect", f->sighup, "what SIGHUP does: stop, snapshot or none")->capture_default_str();
+               app.add_option("--ranks", f->ranks, "logical ranks: each computes its own batches, the gradients are averaged")->capture_default_str();
+               app.add_option("--workers", f->workers, "worker processes on this machine; the model does not depend on it")->capture_default_str();
+               app.add_option("--threads", f->threads, "threads per worker; 0: all cores; the model does not depend on it")->capture_default_str();
+               app.add_option("--isa", f->isa, "avx2 or avx512; the model does not depend on it");
+               app.add_option("--level", f->level, "level of the train state");
+               app.add_option("--stage", f->stage, "stages of the train state, separated by commas");
+               app.add_option("--gpu", f->gpu, "refused: this executable computes on the CPU");
+               app.add_option("--join_timeout", f->joinTimeout, "seconds to wait for all workers")->capture_default_str();
+               app.add_option("--step_timeout", f->stepTimeout, "seconds without a sign of life before a worker is given up")->capture_default_str();
+               return [f] { return train(*f); };
+             },
+             chosen);
+}
+
+}  // namespace crema::cli

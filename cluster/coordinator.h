@@ -1,0 +1,44 @@
+// The coordinator: who is there, who is missing, who has stopped answering; it carries no gradients.
+//
+// Phases: gather (all workers connect, prove the token, agree on the job) -> ready (all have built their nets) -> train -> finish (all
+// report the same state). A worker that fails, closes its connection or is silent for step_timeout ends the run for everybody, with
+// one story that names worker, ranks, host, step, cause and remedy. Strangers get no answer and change nothing.
+// Generations: Start carries a number that every data frame repeats, so that later a newcomer can join in a new generation.
+#pragma once
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "base/socket.h"
+#include "wire.pb.h"
+
+namespace crema {
+
+struct CoordinatorOptions {
+  std::string host = "127.0.0.1";
+  int port = 0;
+  std::string token;
+  int ranks = 1, workers = 1;
+  double joinTimeout = 60, stepTimeout = 60;
+  std::string jobDigest;
+};
+
+// Emit is called from the thread of run() only.
+class Coordinator {
+ public:
+  using Emit = std::function<void(const wire::Event&)>;
+  Coordinator(const CoordinatorOptions& options, Emit emit);
+  ~Coordinator();
+  std::string address() const;
+  // Until all workers have finished (returns) or the run has failed (throws; every worker has been told). `stop` ends it early.
+  void run(const Interrupt* stop);
+
+ private:
+  class State;
+  std::unique_ptr<State> state_;
+};
+
+// What all workers of a run must agree on; anything else (paths, threads, instruction set) is each worker's own affair.
+std::string jobDigest(const wire::Job& job);
+
+}  // namespace crema

@@ -1,0 +1,133 @@
+#include "cluster/session.h"
+
+namespace crema {
+namespace {
+
+ErrorKind kindOf(const std::string& text) {
+  for (auto k : {ErrorKind::kInvalid, ErrorKind::kData, ErrorKind::kIo, ErrorKind::kPeer, ErrorKind::kTimeout, ErrorKind::kStopped})
+    if (text == name(k)) return k;
+  return ErrorKind::kPeer;
+}
+
+Socket connectToCoordinator(const std::string& address, const std::string& token, double timeout, const Interrupt& interrupt) {
+  return inside([&] { return fmt::format("while joining the coordinator at {}", address); },
+                [&] {
+                  const Deadline deadline = Deadline::after(timeout);
+                  Socket s = Socket::connectTo(address, deadline, &interrupt);
+                  proveAsClient(s, token, "control", deadline, &interrupt);
+                  s.setPeer("the coordinator at " + address);
+                  return s;
+                });
+}
+
+}  // namespace
+
+Session::Session(const std::string& coordinator, const std::string& token, const control::ToCoordinator::Hello& hello, double timeout,
+                 Interrupt& interrupt)
+    : channel_(connectToCoordinator(coordinator, token, timeout, interrupt)), timeout_(timeout), interrupt_(interrupt) {
+  control::ToCoordinator message;
+  *message.mutable_hello() = hello;
+  channel_.send(message, Deadline::after(timeout_));
+  listener_ = std::thread([this] { listen(); });
+  beater_ = std::thread([this] { beat(); });
+}
+
+Session::~Session() {
+  closing_.raise(Error(ErrorKind::kStopped, "the session has ended"));
+  changed_.notify_all();
+  listener_.join();
+  beater_.join();
+}
+
+// The coordinator says something every second; a timeout without a word means that it is gone.
+void Session::listen() {
+  try {
+    for (;;) {
+      control::ToWorker message;
+      channel_.receive(&message, Deadline::after(timeout_), &closing_);
+      std::lock_guard<std::mutex> lock(mutex_);
+      if (message.has_start()) start_ = message.start();
+      if (message.has_bye()) bye_ = true;
+      if (message.has_abort()) {
+        story_ = Error(kindOf(message.abort().kind()), message.abort().story());
+        interrupt_.raise(*story_);
+      }
+      changed_.notify_all();
+    }
+  } catch (const Error& e) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (!closing_.raised() && !bye_ && !story_) {
+      story_ = Error(ErrorKind::kPeer, fmt::format("the coordinator is gone: {}; the driver ended, was killed or is cut off. See its log", e.message()));
+      interrupt_.raise(*story_);
+    }
+    changed_.notify_all();
+  }
+}
+
+void Session::beat() {
+  while (!waitFor([this] { return closing_.raised(); }, 1.0)) {
+    control::ToCoordinator message;
+    auto* b = message.mutable_beat();
+    b->set_iteration(iteration), b->set_passes(passes), b->set_waiting(waiting), b->set_compute_seconds(computeSeconds);
+    try {
+      channel_.send(message, Deadline::after(timeout_));
+    } catch (const Error&) {
+      return;  // listen() finds out why
+    }
+  }
+}
+
+bool Session::waitFor(const std::function<bool()>& condition, double seconds) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  return changed_.wait_for(lock, std::chrono::duration<double>(seconds), condition);
+}
+
+void Session::ready() {
+  control::ToCoordinator message;
+  message.mutable_ready();
+  channel_.send(message, Deadline::after(timeout_));
+}
+
+control::ToWorker::Start Session::waitForStart() {
+  while (!waitFor([this] { return start_ || interrupt_.raised(); }, 0.2)) {}
+  interrupt_.check();
+  return *start_;
+}
+
+void Session::report(const wire::Event& event) {
+  control::ToCoordinator message;
+  *message.mutable_report() = event;
+  channel_.send(message, Deadline::after(timeout_));
+}
+
+void Session::failed(const Error& error) {
+  control::ToCoordinator message;
+  message.mutable_failed()->set_story(error.what());
+  message.mutable_failed()->set_kind(name(error.kind()));
+  message.mutable_failed()->set_iteration(iteration);
+  try {
+    channel_.send(message, Deadline::after(5));
+  } catch (const Error&) {
+    // the coordinator is gone as well; the caller still has the error
+  }
+}
+
+void Session::finished(int64_t last, const std::string& digest) {
+  control::ToCoordinator message;
+  message.mutable_finished()->set_iteration(last);
+  message.mutable_finished()->set_state_digest(digest);
+  channel_.send(message, Deadline::after(timeout_));
+}
+
+void Session::waitForBye() {
+  while (!waitFor([this] { return bye_ || interrupt_.raised(); }, 0.2)) {}
+  if (!bye_) interrupt_.check();
+}
+
+std::optional<Error> Session::coordinatorsStory(double seconds) {
+  waitFor([this] { return story_.has_value(); }, seconds);
+  std::lock_guard<std::mutex> lock(mutex_);
+  return story_;
+}
+
+}  // namespace crema

@@ -1,0 +1,129 @@
+#include "cluster/worker.h"
+
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/log.h"
+#include "cluster/coordinator.h"
+#include "cluster/session.h"
+
+namespace crema {
+namespace {
+
+// Tells the session while the training thread waits for others, so that its silence is not taken for its own fault.
+class WatchedExchange : public Exchange {
+ public:
+  WatchedExchange(Exchange& inner, Session& session) : inner_(inner), session_(session) {}
+  int worker() const override { return inner_.worker(); }
+  int workers() const override { return inner_.workers(); }
+  void allReduce(const std::vector<const float*>& pieces, float* total, int64_t count, int64_t step) override {
+    const double now = monotonicSeconds();
+    if (left_ > 0) session_.computeSeconds = session_.computeSeconds + (now - left_);
+    session_.waiting = true;
+    inner_.allReduce(pieces, total, count, step);
+    session_.waiting = false;
+    left_ = monotonicSeconds();
+  }
+
+ private:
+  Exchange& inner_;
+  Session& session_;
+  double left_ = 0;
+};
+
+control::ToCoordinator::Hello helloOf(const wire::Job& job, const Socket& data) {
+  char host[256] = "?";
+  ::gethostname(host, sizeof host - 1);
+  control::ToCoordinator::Hello hello;
+  hello.set_version(CREMA_VERSION);
+  hello.set_worker(job.worker());
+  hello.set_attempt(job.attempt());
+  hello.set_host(fmt::format("{} {}", host, job.host()));
+  hello.set_pid(::getpid());
+  hello.set_data_address(data.address());
+  hello.set_job_digest(jobDigest(job));
+  return hello;
+}
+
+std::string stateDigest(Solver& solver) {
+  const auto bytes = [](Blob& b, int count) {
+    return std::string_view(reinterpret_cast<const char*>(b.data<float>()), static_cast<size_t>(count) * sizeof(float));
+  };
+  const int count = solver.net().flatData().count();
+  return sha256Hex(sha256Hex(bytes(solver.net().flatData(), count)) + sha256Hex(bytes(solver.history(), count)));
+}
+
+TrainHooks hooksFor(Session& session, bool lead, const std::function<void(const wire::Event&)>& emit, const std::function<Request()>& request) {
+  TrainHooks hooks;
+  hooks.request = request;
+  hooks.beat = [&session](int64_t iteration) {
+    session.iteration = iteration;
+    ++session.passes;
+  };
+  if (!lead) return hooks;
+  hooks.progress = [&session, last = 0.0](const Progress& p) mutable {
+    const double now = monotonicSeconds();
+    if (now - last < 0.25 && p.iteration + 1 < p.maxIter) return;
+    last = now;
+    session.report(toEvent(p));
+  };
+  hooks.test = [&session](int64_t iteration, int net, const std::vector<TestOutput>& outputs) { session.report(toEvent(iteration, net, outputs)); };
+  hooks.snapshot = [&session, emit](int64_t iteration, const SnapshotFiles& files) {
+    const wire::Event event = toEvent(iteration, files);
+    session.report(event);
+    emit(event);
+  };
+  return hooks;
+}
+
+void train(const wire::Job& job, Session& session, Socket& data, const std::function<void(const wire::Event&)>& emit,
+           const std::function<Request()>& request, Interrupt& interrupt) {
+  const bool lead = job.worker() == 0;
+  JobSetup setup = setUp(job, "", lead);
+  session.ready();
+  const auto start = session.waitForStart();
+  MeshOptions o;
+  o.worker = job.worker(), o.workers = job.workers(), o.ranks = job.ranks();
+  o.generation = start.generation();
+  o.token = job.token();
+  o.peers.assign(start.peers().begin(), start.peers().end());
+  o.listener = &data;
+  // The coordinator judges who is late; the mesh's own deadline only ends a wait that nobody else would end.
+  o.stepTimeout = 12 * job.step_timeout();
+  o.interrupt = &interrupt;
+  Mesh mesh(o);
+  WatchedExchange exchange(mesh, session);
+  Trainer trainer(*setup.solver, job.workers() > 1 ? &exchange : nullptr, setup.train, hooksFor(session, lead, emit, request));
+  trainer.run();
+  if (lead && !job.model().empty()) setup.solver->saveModel(job.model());
+  session.finished(setup.solver->iteration(), stateDigest(*setup.solver));
+  session.waitForBye();
+  if (!lead) return;
+  wire::Event done;
+  done.mutable_done()->set_iteration(setup.solver->iteration());
+  done.mutable_done()->set_model(job.model());
+  done.mutable_done()->set_seconds(trainer.seconds());
+  done.mutable_done()->set_records(setup.train.recordsPerStep * setup.solver->iteration());
+  emit(done);
+}
+
+}  // namespace
+
+void runWorker(const wire::Job& job, const std::function<void(const wire::Event&)>& emit, const std::function<Request()>& request,
+               Interrupt& interrupt) {
+  Socket data = Socket::listenOn(job.host().empty() ? "127.0.0.1" : job.host(), 0);
+  Session session(job.coordinator(), job.token(), helloOf(job, data), job.join_timeout(), interrupt);
+  try {
+    train(job, session, data, emit, request, interrupt);
+  } catch (Error& e) {
+    if (interrupt.raised()) {  // the coordinator, or whoever started us, ended the run
+      interrupt.check();
+    }
+    session.failed(e);
+    // A lost peer is reported; what the coordinator makes of it is the better story.
+    if (auto story = session.coordinatorsStory(e.kind() == ErrorKind::kPeer || e.kind() == ErrorKind::kTimeout ? 5 : 1)) throw *story;
+    throw;
+  }
+}
+
+}  // namespace crema

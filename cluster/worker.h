@@ -1,0 +1,28 @@
+// One worker of a cluster: joins, builds its nets, trains its ranks, writes what the lead writes.
+#pragma once
+#include <functional>
+
+#include "base/socket.h"
+#include "train/trainer.h"
+#include "wire.pb.h"
+
+namespace crema {
+
+// Runs `job` to its end; throws an Error that the coordinator has been told of (or told us). `emit` gets Snapshot and Done of worker
+// 0 for whoever started this process; `request` is polled for stop and snapshot wishes; `interrupt` ends everything early.
+void runWorker(const wire::Job& job, const std::function<void(const wire::Event&)>& emit, const std::function<Request()>& request,
+               Interrupt& interrupt);
+
+// The solver a job describes, with this worker's ranks; shared with the single-process command.
+struct JobSetup {
+  std::unique_ptr<kernels::Context> kernels;
+  std::unique_ptr<Solver> solver;
+  TrainOptions train;
+};
+JobSetup setUp(const wire::Job& job, const std::string& folder, bool log);
+
+wire::Event toEvent(const Progress& p);
+wire::Event toEvent(int64_t iteration, int net, const std::vector<TestOutput>& outputs);
+wire::Event toEvent(int64_t iteration, const SnapshotFiles& files);
+
+}  // namespace crema

@@ -1,0 +1,32 @@
+#include "base/error.h"
+
+#include <system_error>
+
+namespace crema {
+
+const char* name(ErrorKind kind) {
+  switch (kind) {
+    case ErrorKind::kInvalid: return "invalid";
+    case ErrorKind::kData: return "data";
+    case ErrorKind::kIo: return "io";
+    case ErrorKind::kPeer: return "peer";
+    case ErrorKind::kTimeout: return "timeout";
+    case ErrorKind::kStopped: return "stopped";
+    case ErrorKind::kInternal: return "internal";
+  }
+  return "unknown";
+}
+
+Error::Error(ErrorKind kind, std::string message) : kind_(kind), message_(std::move(message)), story_(message_) {}
+
+Error& Error::addFrame(std::string frame) {
+  story_ += "\n  " + frame;
+  frames_.push_back(std::move(frame));
+  return *this;
+}
+
+std::string systemError(int code) {
+  return fmt::format("{} ({})", std::generic_category().message(code), code);
+}
+
+}  // namespace crema

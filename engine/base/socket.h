@@ -1,0 +1,73 @@
+// TCP with deadlines: every call that can wait takes a Deadline and an optional Interrupt, and throws an Error that names the peer.
+// Plain poll() and not Asio: synchronous calls with a deadline are what the protocol needs, and they are its smallest form.
+// Addresses are numeric ("10.0.0.4:5012", "[::1]:80"): a static executable has no resolver.
+#pragma once
+#include <atomic>
+#include <cstddef>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+
+#include "base/deadline.h"
+#include "base/error.h"
+
+namespace crema {
+
+// Wakes every wait that watches it, once and for all, with a reason. Thread-safe.
+class Interrupt {
+ public:
+  Interrupt();
+  ~Interrupt();
+  Interrupt(const Interrupt&) = delete;
+  void raise(Error why);          // the first reason stays
+  bool raised() const { return raised_.load(std::memory_order_acquire); }
+  void check() const;             // throws the reason when raised
+  int descriptor() const { return fd_; }  // readable when raised
+
+ private:
+  int fd_;
+  std::atomic<bool> raised_{false};
+  mutable std::mutex mutex_;
+  std::unique_ptr<Error> why_;
+};
+
+class Socket {
+ public:
+  Socket() = default;
+  explicit Socket(int fd, std::string peer) : fd_(fd), peer_(std::move(peer)) {}
+  Socket(Socket&& other) noexcept : fd_(other.fd_), peer_(std::move(other.peer_)) { other.fd_ = -1; }
+  Socket& operator=(Socket&& other) noexcept;
+  ~Socket() { close(); }
+
+  // port 0: the kernel chooses; address() tells. ioError when the host is not numeric or the port is taken.
+  static Socket listenOn(const std::string& host, int port);
+  static Socket connectTo(const std::string& address, Deadline deadline, const Interrupt* interrupt);
+  Socket accept(Deadline deadline, const Interrupt* interrupt) const;  // kTimeout when nobody came
+
+  bool open() const { return fd_ >= 0; }
+  int descriptor() const { return fd_; }
+  const std::string& peer() const { return peer_; }
+  void setPeer(std::string name) { peer_ = std::move(name); }
+  std::string address() const;  // own "host:port"
+  void close();
+  void shutdownBoth();          // wakes another thread's wait on this socket
+
+  void readAll(void* to, size_t bytes, Deadline deadline, const Interrupt* interrupt) const;
+  void writeAll(const void* from, size_t bytes, Deadline deadline, const Interrupt* interrupt) const;
+  // Non-blocking parts for loops over many sockets: bytes moved, 0 when it would block; throws kPeer when the peer is gone.
+  size_t readSome(void* to, size_t bytes) const;
+  size_t writeSome(const void* from, size_t bytes) const;
+
+ private:
+  int fd_ = -1;
+  std::string peer_;
+};
+
+// Mutual proof that both ends hold `token` (HMAC-SHA-256 over fresh nonces from both); `purpose` keeps control and data apart. The
+// token itself never travels. A wrong proof throws kPeer and tells the other end nothing.
+void proveAsServer(const Socket& s, std::string_view token, std::string_view purpose, Deadline deadline, const Interrupt* interrupt);
+void proveAsClient(const Socket& s, std::string_view token, std::string_view purpose, Deadline deadline, const Interrupt* interrupt);
+std::string randomBytes(size_t count);
+
+}  // namespace crema

@@ -1,0 +1,213 @@
+#include "collective/mesh.h"
+
+#include <poll.h>
+
+#include <algorithm>
+#include <cstring>
+
+namespace crema {
+namespace {
+
+constexpr uint32_t kFrameMagic = 0x464d5243;  // "CRMF"
+constexpr uint32_t kHelloRound = 0;
+
+struct FrameHeader {
+  uint32_t magic, generation, round, worker;
+  uint64_t step, bytes;
+};
+static_assert(sizeof(FrameHeader) == 32);
+
+std::string describe(const FrameHeader& h) {
+  return fmt::format("generation {}, round {}, worker {}, step {}, {} bytes", h.generation, h.round, h.worker, h.step, h.bytes);
+}
+
+}  // namespace
+
+// One direction-pair with one worker in one round: what goes out (header, then parts) and what comes in (header, then into).
+struct Mesh::Transfer {
+  int peer = 0;
+  FrameHeader out{}, in{};
+  std::vector<std::pair<const char*, size_t>> parts;
+  size_t part = 0, sent = 0;
+  char* into = nullptr;
+  size_t want = 0, got = 0;  // header included
+  bool sending() const { return part < parts.size(); }
+  bool receiving() const { return got < want; }
+};
+
+Mesh::Mesh(const MeshOptions& options) : options_(options) {
+  sockets_.resize(static_cast<size_t>(options_.workers));
+  incoming_.resize(static_cast<size_t>(options_.workers));
+  for (int w = 0; w < options_.workers; ++w)
+    subtrees_.push_back(wholeSubtrees(ranksOfWorker(w, options_.workers, options_.ranks), options_.ranks));
+  inside([&] { return fmt::format("while worker {} of {} was connecting to the others", options_.worker, options_.workers); }, [&] { connectAll(); });
+}
+
+void Mesh::connectAll() {
+  const Deadline deadline = Deadline::after(options_.connectTimeout);
+  for (int w = 0; w < options_.worker; ++w) {
+    Socket s = Socket::connectTo(options_.peers[static_cast<size_t>(w)], deadline, options_.interrupt);
+    proveAsClient(s, options_.token, "data", deadline, options_.interrupt);
+    const FrameHeader hello{kFrameMagic, options_.generation, kHelloRound, static_cast<uint32_t>(options_.worker), 0, 0};
+    s.writeAll(&hello, sizeof hello, deadline, options_.interrupt);
+    s.setPeer(fmt::format("worker {} ({})", w, s.peer()));
+    sockets_[static_cast<size_t>(w)] = std::move(s);
+  }
+  const auto missing = [&] {
+    std::string list;
+    for (int w = options_.worker + 1; w < options_.workers; ++w)
+      if (!sockets_[static_cast<size_t>(w)].open()) list += (list.empty() ? "" : ", ") + std::to_string(w);
+    return list;
+  };
+  while (!missing().empty()) {
+    if (deadline.passed()) throw Error(ErrorKind::kTimeout, fmt::format("worker(s) {} did not connect within {} s", missing(), options_.connectTimeout));
+    acceptOne(deadline);
+  }
+}
+
+// A stranger costs at most two seconds and is forgotten; only a proven worker of this generation gets a place.
+void Mesh::acceptOne(Deadline deadline) {
+  Socket s = options_.listener->accept(deadline, options_.interrupt);
+  try {
+    const Deadline soon = Deadline::earlier(deadline, Deadline::after(2));
+    proveAsServer(s, options_.token, "data", soon, options_.interrupt);
+    FrameHeader hello{};
+    s.readAll(&hello, sizeof hello, soon, options_.interrupt);
+    const auto w = static_cast<size_t>(hello.worker);
+    const bool fits = hello.magic == kFrameMagic && hello.generation == options_.generation && hello.round == kHelloRound &&
+                      hello.worker > static_cast<uint32_t>(options_.worker) && w < sockets_.size() && !sockets_[w].open();
+    if (!fits) return;
+    s.setPeer(fmt::format("worker {} ({})", w, s.peer()));
+    sockets_[w] = std::move(s);
+  } catch (const Error&) {
+    if (options_.interrupt) options_.interrupt->check();
+  }
+}
+
+int64_t Mesh::cut(int w, int64_t count) const {
+  const int64_t units = (count + 15) / 16;
+  return std::min(count, units * w / options_.workers * 16);
+}
+
+void Mesh::allReduce(const std::vector<const float*>& pieces, float* total, int64_t count, int64_t step) {
+  const int me = options_.worker, all = options_.workers;
+  const int64_t first = cut(me, count), mine = cut(me + 1, count) - first;
+  std::vector<Transfer> scatter, gather;
+  for (int d = 1; d < all; ++d) {  // peers in the order me+1, me+2, ...: nobody is everybody's first
+    const int w = (me + d) % all;
+    const int64_t theirs = cut(w, count), size = cut(w + 1, count) - theirs;
+    Transfer t;
+    t.peer = w;
+    for (const float* p : pieces) t.parts.emplace_back(reinterpret_cast<const char*>(p + theirs), static_cast<size_t>(size) * 4);
+    auto& in = incoming_[static_cast<size_t>(w)];
+    in.resize(static_cast<size_t>(mine) * subtrees_[static_cast<size_t>(w)].size());
+    t.into = reinterpret_cast<char*>(in.data());
+    t.want = in.size() * 4;
+    scatter.push_back(t);
+    Transfer g;
+    g.peer = w;
+    g.parts.emplace_back(reinterpret_cast<const char*>(total + first), static_cast<size_t>(mine) * 4);
+    g.into = reinterpret_cast<char*>(total + theirs);
+    g.want = static_cast<size_t>(size) * 4;
+    gather.push_back(g);
+  }
+  exchange(scatter, 1, step);
+  addTree(pieces, first, mine, total + first);
+  exchange(gather, 2, step);
+}
+
+// total = the tree over all ranks; the leaves of this evaluation are the workers' subtree sums. Blocks of 4096 stay in L1.
+void Mesh::addTree(const std::vector<const float*>& pieces, int64_t first, int64_t size, float* total) {
+  constexpr int64_t kBlock = 4096;
+  std::vector<std::vector<float>> stack;
+  for (int64_t at = 0; at < size; at += kBlock) {
+    const int64_t n = std::min(kBlock, size - at);
+    const auto find = [&](RankRange r) -> const float* {
+      for (size_t w = 0; w < subtrees_.size(); ++w)
+        for (size_t i = 0; i < subtrees_[w].size(); ++i)
+          if (subtrees_[w][i] == r)
+            return static_cast<int>(w) == options_.worker ? pieces[i] + first + at : incoming_[w].data() + static_cast<int64_t>(i) * size + at;
+      return nullptr;
+    };
+    size_t depth = 0;
+    // Handles: a pointer to n floats, either a piece or a block of `stack`. Blocks are taken and given back last in, first out.
+    const auto onStack = [&](const float* p) {
+      for (size_t i = 0; i < depth; ++i)
+        if (stack[i].data() == p) return true;
+      return false;
+    };
+    const std::function<const float*(const float*, const float*)> add = [&](const float* a, const float* b) {
+      const bool left = onStack(a), right = onStack(b);
+      if (left && right) --depth;  // b's block is the last one
+      if (!left && !right && stack.size() == depth++) stack.emplace_back(static_cast<size_t>(kBlock));
+      float* out = stack[depth - 1].data();
+      for (int64_t i = 0; i < n; ++i) out[i] = a[i] + b[i];
+      return static_cast<const float*>(out);
+    };
+    stack.reserve(64);
+    const float* sum = foldTree<const float*>({0, options_.ranks}, [&](RankRange r) { return find(r) != nullptr; }, find, add);
+    std::copy_n(sum, n, total + at);
+  }
+}
+
+void Mesh::exchange(std::vector<Transfer>& transfers, uint32_t round, int64_t step) {
+  const auto me = static_cast<uint32_t>(options_.worker);
+  for (Transfer& t : transfers) {
+    size_t bytes = 0;
+    for (const auto& p : t.parts) bytes += p.second;
+    t.out = {kFrameMagic, options_.generation, round, me, static_cast<uint64_t>(step), bytes};
+    t.parts.insert(t.parts.begin(), {reinterpret_cast<const char*>(&t.out), sizeof t.out});
+    t.want += sizeof t.in;
+  }
+  const auto receive = [&](Transfer& t) {
+    const Socket& s = sockets_[static_cast<size_t>(t.peer)];
+    for (;;) {
+      const bool head = t.got < sizeof t.in;
+      char* at = head ? reinterpret_cast<char*>(&t.in) + t.got : t.into + (t.got - sizeof t.in);
+      const size_t room = (head ? sizeof t.in : t.want) - t.got;
+      if (room == 0) return;
+      const size_t n = s.readSome(at, room);
+      if (n == 0) return;
+      t.got += n;
+      if (t.got != sizeof t.in) continue;
+      const FrameHeader want{kFrameMagic, options_.generation, round, static_cast<uint32_t>(t.peer), static_cast<uint64_t>(step), t.want - sizeof t.in};
+      if (std::memcmp(&t.in, &want, sizeof want) != 0)
+        throw Error(ErrorKind::kPeer, fmt::format("{} sent a frame that does not fit: {}; expected {}", s.peer(), describe(t.in), describe(want)));
+    }
+  };
+  const auto send = [&](Transfer& t) {
+    const Socket& s = sockets_[static_cast<size_t>(t.peer)];
+    while (t.sending()) {
+      const auto& [from, size] = t.parts[t.part];
+      const size_t n = s.writeSome(from + t.sent, size - t.sent);
+      t.sent += n;
+      if (t.sent < size) return;
+      t.sent = 0, ++t.part;
+    }
+  };
+  const Deadline deadline = Deadline::after(options_.stepTimeout);
+  std::vector<pollfd> polls;
+  for (;;) {
+    polls.clear();
+    for (Transfer& t : transfers) {
+      if (t.sending()) send(t);
+      if (t.receiving()) receive(t);
+      const int events = (t.sending() ? POLLOUT : 0) | (t.receiving() ? POLLIN : 0);
+      if (events) polls.push_back({sockets_[static_cast<size_t>(t.peer)].descriptor(), static_cast<short>(events), 0});
+    }
+    if (polls.empty()) return;
+    if (options_.interrupt) {
+      options_.interrupt->check();
+      polls.push_back({options_.interrupt->descriptor(), POLLIN, 0});
+    }
+    if (deadline.passed()) {
+      for (const Transfer& t : transfers)
+        if (t.sending() || t.receiving())
+          throw Error(ErrorKind::kTimeout, fmt::format("no data from {} for {} s in step {}", sockets_[static_cast<size_t>(t.peer)].peer(),
+                                                       options_.stepTimeout, step));
+    }
+    ::poll(polls.data(), polls.size(), std::min(1000, deadline.pollMillis()));
+  }
+}
+
+}  // namespace crema

@@ -1,0 +1,27 @@
+// Records by number. The bytes of a record are a serialised caffe.Datum.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "caffe.pb.h"
+
+namespace crema {
+
+struct Record {
+  std::string_view key, value;  // valid while the source lives
+};
+
+class RecordSource {
+ public:
+  virtual ~RecordSource() = default;
+  virtual int64_t size() const = 0;
+  virtual Record read(int64_t index) const = 0;  // 0 <= index < size(); any thread
+  virtual std::string describe() const = 0;      // "LMDB data/mnist_train_lmdb"
+};
+
+// kIo when it is not there, kData when it is damaged, of another kind or empty; the message says which and what to do.
+std::shared_ptr<const RecordSource> openSource(caffe::DataParameter::DB backend, const std::string& path);
+
+}  // namespace crema

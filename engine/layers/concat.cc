@@ -1,0 +1,70 @@
+// Concat along `axis` (1; or the old concat_dim, not both): top = bottoms one after the other; dx_i = its part of dy.
+#include <algorithm>
+
+#include "layers/builtin.h"
+
+namespace crema {
+namespace {
+
+class Concat : public Layer {
+ public:
+  using Layer::Layer;
+  Arity arity() const override { return {1, -1, 1, 1}; }
+
+ protected:
+  void configure(const Blobs& bottom, const Blobs&) override {
+    const auto& p = param_.concat_param();
+    if (p.has_axis() && p.has_concat_dim()) invalid("give either axis or concat_dim, not both");
+    if (p.has_concat_dim() && static_cast<int>(p.concat_dim()) >= bottom[0]->shape().axes())
+      invalid("concat_dim {} is out of range: the bottom is {}", p.concat_dim(), bottom[0]->shape().brief());
+    axis_ = bottom[0]->shape().canonicalAxis(p.has_concat_dim() ? static_cast<int>(p.concat_dim()) : p.axis());
+  }
+  void reshape(const Blobs& bottom, const Blobs& top) override {
+    std::vector<int> dims = bottom[0]->shape().dims();
+    const auto axis = static_cast<size_t>(axis_);
+    for (size_t i = 1; i < bottom.size(); ++i) {
+      std::vector<int> other = bottom[i]->shape().dims();
+      const bool fits = other.size() == dims.size();
+      const int size = fits ? other[axis] : 0;
+      if (fits) other[axis] = dims[axis];
+      if (!fits || other != dims)
+        invalid("bottom {} is {}, bottom 0 is {}: all axes but axis {} must agree", i, bottom[i]->shape().brief(), bottom[0]->shape().brief(), axis_);
+      dims[axis] += size;
+    }
+    top[0]->reshape(Shape(dims));
+  }
+  void compute(const Blobs& bottom, const Blobs& top) override {
+    withType(context().dtype, [&]<class T>() {
+      eachPart(bottom, top, [&](size_t i, int64_t from, int64_t to, int64_t count) {
+        std::copy_n(bottom[i]->data<T>() + from, count, top[0]->mutableData<T>() + to);
+      });
+    });
+  }
+  void gradient(const Blobs& top, const std::vector<bool>& down, const Blobs& bottom) override {
+    withType(context().dtype, [&]<class T>() {
+      eachPart(bottom, top, [&](size_t i, int64_t from, int64_t to, int64_t count) {
+        if (down[i]) std::copy_n(top[0]->diff<T>() + to, count, bottom[i]->mutableDiff<T>() + from);
+      });
+    });
+  }
+
+ private:
+  template <class Use>
+  void eachPart(const Blobs& bottom, const Blobs& top, Use use) const {
+    const int outer = top[0]->shape().count(0, axis_);
+    const int64_t row = top[0]->shape().count(axis_);
+    int64_t start = 0;
+    for (size_t i = 0; i < bottom.size(); ++i) {
+      const int64_t part = bottom[i]->shape().count(axis_);
+      for (int o = 0; o < outer; ++o) use(i, o * part, o * row + start, part);
+      start += part;
+    }
+  }
+  int axis_ = 1;
+};
+
+}  // namespace
+
+void addConcat(LayerRegistry& r) { r.add<Concat>("Concat", "blobs one after the other along an axis"); }
+
+}  // namespace crema

@@ -1,0 +1,66 @@
+// Dropout (Srivastava et al. 2014), inverted: TRAIN y = x m / (1 - p), m ~ Bernoulli(1 - p); TEST y = x. dx = dy m / (1 - p).
+// The mask of element i is number i of the stream of (seed, layer, step, rank): the same for any thread and worker count.
+// Options (dropout_param): dropout_ratio p, 0 <= p < 1.
+#include "layers/builtin.h"
+
+namespace crema {
+namespace {
+
+class Dropout : public Layer {
+ public:
+  Dropout(const caffe::LayerParameter& p, const LayerContext& c) : Layer(p, c), mask_(c.dtype) {}
+  bool allowsInPlace() const override { return true; }
+
+ protected:
+  void configure(const Blobs&, const Blobs&) override {
+    const float p = param_.dropout_param().dropout_ratio();
+    if (!(p >= 0 && p < 1)) invalid("dropout_ratio must be in [0, 1), not {}", p);
+  }
+  void reshape(const Blobs& bottom, const Blobs& top) override {
+    if (top[0] != bottom[0]) top[0]->reshape(bottom[0]->shape());
+    mask_.reshape(bottom[0]->shape());
+  }
+  void compute(const Blobs& bottom, const Blobs& top) override {
+    withType(context().dtype, [&]<class T>() {
+      if (!training()) {
+        if (top[0] != bottom[0]) top[0]->copyDataFrom(*bottom[0]);
+        return;
+      }
+      drawMask<T>();
+      kernels::multiply<T>(kernels(), bottom[0]->count(), bottom[0]->data<T>(), mask_.data<T>(), top[0]->mutableData<T>());
+    });
+  }
+  void gradient(const Blobs& top, const std::vector<bool>& down, const Blobs& bottom) override {
+    if (!down[0]) return;
+    withType(context().dtype, [&]<class T>() {
+      if (training()) {
+        kernels::multiply<T>(kernels(), top[0]->count(), top[0]->diff<T>(), mask_.data<T>(), bottom[0]->mutableDiff<T>());
+      } else if (top[0] != bottom[0]) {
+        bottom[0]->copyDiffFrom(*top[0]);
+      }
+    });
+  }
+
+ private:
+  template <class T>
+  void drawMask() {
+    const double ratio = param_.dropout_param().dropout_ratio();
+    const auto dropBelow = static_cast<uint64_t>(ratio * 4294967296.0);
+    const T keep = static_cast<T>(1 / (1 - ratio));
+    const RandomStream stream = random(RandomPurpose::kDropout);
+    T* mask = mask_.mutableData<T>();
+    const int count = mask_.count();
+    for (int i = 0; i < count; i += 4) {
+      const auto words = stream.block(static_cast<uint64_t>(i / 4));
+      for (int j = i; j < std::min(i + 4, count); ++j) mask[j] = words[static_cast<size_t>(j - i)] < dropBelow ? T(0) : keep;
+    }
+  }
+
+  Blob mask_;
+};
+
+}  // namespace
+
+void addDropout(LayerRegistry& r) { r.add<Dropout>("Dropout", "random zeros while training"); }
+
+}  // namespace crema

@@ -1,0 +1,105 @@
+#include "layers/layer.h"
+
+namespace crema {
+
+void Layer::setUp(const Blobs& bottom, const Blobs& top) {
+  inside([&] { return "in " + label(); },
+         [&] {
+           checkCounts(bottom, top);
+           configure(bottom, top);
+           if (param_.blobs_size() > 0 && param_.blobs_size() != static_cast<int>(params_.size()))
+             invalid("the description carries {} blobs of weights, the layer has {}", param_.blobs_size(), params_.size());
+           reshape(bottom, top);
+         });
+  if (param_.loss_weight_size() == 0 && isLoss()) param_.add_loss_weight(1);  // saved models carry it, as Caffe's do
+  if (param_.loss_weight_size() && param_.loss_weight_size() != static_cast<int>(top.size()))
+    invalid("loss_weight needs one entry per top: {} entries, {} tops\n  in {}", param_.loss_weight_size(), top.size(), label());
+  for (int i = 0; i < param_.loss_weight_size(); ++i) setLossWeight(i, param_.loss_weight(i));
+  paramPropagate_.resize(params_.size(), true);
+  placeLossWeights(top);
+}
+
+double Layer::forward(const Blobs& bottom, const Blobs& top) {
+  return inside([&] { return "in forward of " + label(); },
+                [&] {
+                  reshape(bottom, top);
+                  compute(bottom, top);
+                  double loss = 0;
+                  placeLossWeights(top);
+                  for (size_t i = 0; i < top.size(); ++i) {
+                    if (lossWeight(static_cast<int>(i)) == 0) continue;
+                    withType(context_.dtype, [&]<class T>() {
+                      loss += kernels::dot<T>(kernels(), top[i]->count(), top[i]->data<T>(), top[i]->diff<T>());
+                    });
+                  }
+                  return loss;
+                });
+}
+
+void Layer::backward(const Blobs& top, const std::vector<bool>& propagateDown, const Blobs& bottom) {
+  inside([&] { return "in backward of " + label(); }, [&] { gradient(top, propagateDown, bottom); });
+}
+
+// The weight of a loss stands in its top's diff: the loss is dot(data, diff), and backward finds it as the incoming gradient.
+void Layer::placeLossWeights(const Blobs& top) {
+  for (size_t i = 0; i < lossWeights_.size() && i < top.size(); ++i)
+    if (lossWeights_[i] != 0) top[i]->fillDiff(lossWeights_[i]);
+}
+
+double Layer::lossWeight(int top) const {
+  return static_cast<size_t>(top) < lossWeights_.size() ? lossWeights_[static_cast<size_t>(top)] : 0.0;
+}
+
+void Layer::setLossWeight(int top, double weight) {
+  if (lossWeights_.size() <= static_cast<size_t>(top)) lossWeights_.resize(static_cast<size_t>(top) + 1, 0.0);
+  lossWeights_[static_cast<size_t>(top)] = weight;
+}
+
+void Layer::setParamPropagate(int i, bool on) {
+  if (paramPropagate_.size() <= static_cast<size_t>(i)) paramPropagate_.resize(static_cast<size_t>(i) + 1, true);
+  paramPropagate_[static_cast<size_t>(i)] = on;
+}
+
+bool Layer::paramPropagates(int i) const {
+  return static_cast<size_t>(i) < paramPropagate_.size() ? paramPropagate_[static_cast<size_t>(i)] : true;
+}
+
+RandomStream Layer::random(RandomPurpose purpose) const {
+  RandomKey key;
+  key.seed = context_.run->seed;
+  key.purpose = purpose;
+  key.name = hashName(name());
+  key.step = static_cast<uint64_t>(context_.run->step);
+  key.rank = static_cast<uint32_t>(context_.run->rank);
+  return RandomStream(key);
+}
+
+void Layer::addParam(const Shape& shape, const caffe::FillerParameter& filler) {
+  auto blob = std::make_shared<Blob>(shape, context_.dtype);
+  const int index = static_cast<int>(params_.size());
+  if (index < param_.blobs_size()) {
+    if (!shapeMatches(param_.blobs(index), shape))
+      invalid("blobs[{}] of the description has shape {}, the layer needs {}", index, shapeOf(param_.blobs(index)).brief(), shape.brief());
+    fromProto(param_.blobs(index), *blob);
+  } else {
+    fill(filler, context_.run->seed, name() + "/" + std::to_string(index), *blob);
+  }
+  params_.push_back(std::move(blob));
+}
+
+void Layer::checkCounts(const Blobs& bottom, const Blobs& top) const {
+  const Arity a = arity();
+  const auto check = [&](const char* what, int have, int least, int most) {
+    if (have >= least && (most < 0 || have <= most)) return;
+    const std::string wanted = most < 0       ? fmt::format("at least {}", least)
+                               : least == most ? fmt::format("{}", least)
+                                               : fmt::format("{} to {}", least, most);
+    invalid("{} takes {} {} blob(s), here are {}; correct the `{}` lines", type(), wanted, what, have, what);
+  };
+  check("bottom", static_cast<int>(bottom.size()), a.minBottoms, a.maxBottoms);
+  check("top", static_cast<int>(top.size()), a.minTops, a.maxTops);
+  if (a.sameCount && bottom.size() != top.size())
+    invalid("{} makes one top per bottom, here are {} bottoms and {} tops", type(), bottom.size(), top.size());
+}
+
+}  // namespace crema

@@ -1,0 +1,116 @@
+// A layer: from bottom blobs to top blobs and, backwards, from top gradients to bottom and parameter gradients.
+//
+// The base class owns the order; authors fill in steps:
+//   setUp     check blob counts -> configure (once: options, parameters) -> reshape -> loss weights
+//   forward   reshape -> compute -> loss = sum of dot(top.data, top.diff) over tops with a loss weight
+//   backward  gradient; parameter diffs are added to, bottom diffs are overwritten
+// Layers are not templates: T is chosen once per call by withType(), so any net can run in double to be checked.
+#pragma once
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/random.h"
+#include "caffe.pb.h"
+#include "kernels/kernels.h"
+#include "tensor/blob.h"
+
+namespace crema {
+
+// Where in the run a pass is. Every random number is named by it, and data layers find their batch by it.
+struct RunState {
+  uint64_t seed = 1;
+  int64_t step = 0;  // iteration * iter_size + sub-step
+  int rank = 0;
+};
+
+// What data layers need to know about the run; the same for the life of a net.
+struct DataOptions {
+  int ranks = 1;                   // R: blocks of batch_size records are dealt to ranks in turn
+  std::vector<int> myRanks = {0};  // the ranks this process computes, ascending
+  int stepsPerRank = 1;            // iter_size: consecutive batches of one rank
+  std::string source;              // replaces the prototxt's source; empty: as written there
+  std::string folder;              // relative paths of the prototxt start here; empty: the working folder
+  bool scoring = false;            // records [first, last) once, in order, the last batch short: step k is batch k
+  int64_t first = 0, last = -1;    // last -1: to the end
+  bool openSources = true;         // false: shapes from the prototxt alone, no file is touched (planning)
+};
+
+struct LayerContext {
+  kernels::Context* kernels = nullptr;
+  DType dtype = DType::kFloat32;
+  caffe::Phase phase = caffe::TEST;
+  const RunState* run = nullptr;
+  const DataOptions* data = nullptr;
+};
+
+using Blobs = std::vector<Blob*>;
+
+class Layer {
+ public:
+  Layer(caffe::LayerParameter param, const LayerContext& context) : param_(std::move(param)), context_(context) {}
+  virtual ~Layer() = default;
+  Layer(const Layer&) = delete;
+
+  void setUp(const Blobs& bottom, const Blobs& top);
+  double forward(const Blobs& bottom, const Blobs& top);
+  void backward(const Blobs& top, const std::vector<bool>& propagateDown, const Blobs& bottom);
+
+  const caffe::LayerParameter& param() const { return param_; }
+  const std::string& name() const { return param_.name(); }
+  const std::string& type() const { return param_.type(); }
+  std::string label() const { return "layer '" + name() + "' (" + type() + ")"; }
+  std::vector<std::shared_ptr<Blob>>& params() { return params_; }
+  const std::vector<std::shared_ptr<Blob>>& params() const { return params_; }
+  double lossWeight(int top) const;
+  void setLossWeight(int top, double weight);
+  void setParamPropagate(int i, bool on);
+  bool paramPropagates(int i) const;
+
+  // What Net has to know before it wires the layer.
+  struct Arity {
+    int minBottoms = 1, maxBottoms = 1, minTops = 1, maxTops = 1;  // max -1: any number
+    bool sameCount = false;                                          // as many tops as bottoms
+    bool makesTop = false;                                           // an absent top is made (loss layers)
+  };
+  virtual Arity arity() const { return {}; }
+  virtual bool isLoss() const { return false; }
+  virtual bool allowsForceBackward(int /*bottom*/) const { return true; }
+  virtual bool allowsInPlace() const { return false; }
+
+ protected:
+  virtual void configure(const Blobs& /*bottom*/, const Blobs& /*top*/) {}
+  virtual void reshape(const Blobs& bottom, const Blobs& top) = 0;
+  virtual void compute(const Blobs& bottom, const Blobs& top) = 0;
+  virtual void gradient(const Blobs& top, const std::vector<bool>& propagateDown, const Blobs& bottom) = 0;
+
+  kernels::Context& kernels() const { return *context_.kernels; }
+  const LayerContext& context() const { return context_; }
+  bool training() const { return context_.phase == caffe::TRAIN; }
+  // The stream of this layer for the present step and rank; counters are the author's.
+  RandomStream random(RandomPurpose purpose) const;
+  // Adds a parameter: filled from `filler`, or taken from layer_param.blobs when the description carries weights.
+  void addParam(const Shape& shape, const caffe::FillerParameter& filler);
+
+  caffe::LayerParameter param_;
+
+ private:
+  void checkCounts(const Blobs& bottom, const Blobs& top) const;
+  void placeLossWeights(const Blobs& top);
+
+  LayerContext context_;
+  std::vector<std::shared_ptr<Blob>> params_;
+  std::vector<bool> paramPropagate_;
+  std::vector<double> lossWeights_;
+};
+
+// Fills a blob by its FillerParameter; keyed by seed and name, so that no stream depends on what ran before. Formulas: fill.cc.
+void fill(const caffe::FillerParameter& filler, uint64_t seed, std::string_view name, Blob& blob);
+// A trained blob of a .caffemodel as a shape (legacy num/channels/height/width included) and its values copied into blob.
+Shape shapeOf(const caffe::BlobProto& proto);
+bool shapeMatches(const caffe::BlobProto& proto, const Shape& shape);  // legacy 4-D blobs match right-aligned, padded with 1
+void fromProto(const caffe::BlobProto& proto, Blob& blob);             // counts must agree (kData)
+void toProto(const Blob& blob, bool withDiff, caffe::BlobProto* proto);
+
+}  // namespace crema

@@ -1,0 +1,91 @@
+// LRN (local response normalisation), Krizhevsky et al. 2012.
+// ACROSS_CHANNELS: s = k + (alpha / n) * sum of x^2 over n neighbouring channels, y = x s^-beta
+//   dx_c = dy_c s_c^-beta - (2 alpha beta / n) x_c * sum over the window of dy y / s
+// WITHIN_CHANNEL: s = 1 + alpha * AVE_n(x^2) with AVE pooling's divisor (pad (n-1)/2), y = x s^-beta; k is ignored, as in Caffe.
+//   dx = dy s^-beta + 2 x * AVE_n backward of (-alpha beta x dy s^(-beta-1))
+// Options (lrn_param): local_size (odd), alpha, beta, k, norm_region. 4 axes.
+#include <cmath>
+
+#include "layers/builtin.h"
+
+namespace crema {
+namespace {
+
+class LRN : public Layer {
+ public:
+  LRN(const caffe::LayerParameter& p, const LayerContext& c) : Layer(p, c), scale_(c.dtype), work_(c.dtype) {}
+
+ protected:
+  void configure(const Blobs&, const Blobs&) override {
+    if (param_.lrn_param().local_size() % 2 == 0) invalid("local_size must be odd, not {}", param_.lrn_param().local_size());
+  }
+  void reshape(const Blobs& bottom, const Blobs& top) override {
+    const Shape& in = bottom[0]->shape();
+    if (in.axes() != 4) invalid("LRN needs 4 axes (num, channels, height, width), the bottom is {}", in.brief());
+    top[0]->reshape(in);
+    scale_.reshape(in);
+  }
+  void compute(const Blobs& bottom, const Blobs& top) override {
+    withType(context().dtype, [&]<class T>() {
+      if (across()) {
+        kernels::lrnForward<T>(kernels(), lrnShape(bottom[0]->shape()), bottom[0]->data<T>(), scale_.mutableData<T>(), top[0]->mutableData<T>());
+      } else {
+        within<T>(*bottom[0], *top[0]);
+      }
+    });
+  }
+  void gradient(const Blobs& top, const std::vector<bool>& down, const Blobs& bottom) override {
+    if (!down[0]) return;
+    withType(context().dtype, [&]<class T>() {
+      if (across()) {
+        kernels::lrnBackward<T>(kernels(), lrnShape(bottom[0]->shape()), bottom[0]->data<T>(), top[0]->data<T>(), scale_.data<T>(),
+                                top[0]->diff<T>(), bottom[0]->mutableDiff<T>());
+      } else {
+        withinGradient<T>(*top[0], *bottom[0]);
+      }
+    });
+  }
+
+ private:
+  bool across() const { return param_.lrn_param().norm_region() == caffe::LRNParameter::ACROSS_CHANNELS; }
+  kernels::LrnShape lrnShape(const Shape& in) const {
+    const auto& p = param_.lrn_param();
+    return {in[0], in[1], in[2] * in[3], static_cast<int>(p.local_size()), p.alpha(), p.beta(), p.k()};
+  }
+  kernels::PoolShape poolShape(const Shape& in) const {
+    const int size = static_cast<int>(param_.lrn_param().local_size());
+    return {in[0], in[1], in[2], in[3], in[2], in[3], size, size, 1, 1, (size - 1) / 2, (size - 1) / 2};
+  }
+
+  template <class T>
+  void within(const Blob& bottom, Blob& top) {
+    const T alpha = param_.lrn_param().alpha(), beta = param_.lrn_param().beta();
+    work_.reshape(bottom.shape());
+    const T* x = bottom.data<T>();
+    T *s = scale_.mutableData<T>(), *y = top.mutableData<T>();
+    kernels::multiply<T>(kernels(), bottom.count(), x, x, work_.mutableData<T>());
+    kernels::avePoolForward<T>(kernels(), poolShape(bottom.shape()), work_.data<T>(), s);
+    for (int i = 0; i < bottom.count(); ++i) {
+      s[i] = 1 + alpha * s[i];
+      y[i] = x[i] * std::pow(s[i], -beta);
+    }
+  }
+
+  template <class T>
+  void withinGradient(const Blob& top, Blob& bottom) {
+    const T alpha = param_.lrn_param().alpha(), beta = param_.lrn_param().beta();
+    const T *x = bottom.data<T>(), *dy = top.diff<T>(), *s = scale_.data<T>();
+    T *work = work_.mutableDiff<T>(), *dx = bottom.mutableDiff<T>();
+    for (int i = 0; i < bottom.count(); ++i) work[i] = -alpha * beta * x[i] * dy[i] * std::pow(s[i], -beta - 1);
+    kernels::avePoolBackward<T>(kernels(), poolShape(bottom.shape()), work, dx);
+    for (int i = 0; i < bottom.count(); ++i) dx[i] = dy[i] * std::pow(s[i], -beta) + 2 * x[i] * dx[i];
+  }
+
+  Blob scale_, work_;
+};
+
+}  // namespace
+
+void addLRN(LayerRegistry& r) { r.add<LRN>("LRN", "local response normalisation"); }
+
+}  // namespace crema

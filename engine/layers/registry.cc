@@ -1,0 +1,17 @@
+#include "layers/registry.h"
+
+namespace crema {
+
+void LayerRegistry::add(const std::string& type, std::string summary, Maker make) {
+  if (!entries_.emplace(type, Entry{std::move(make), std::move(summary)}).second) internal("layer type {} is registered twice", type);
+}
+
+std::unique_ptr<Layer> LayerRegistry::make(const caffe::LayerParameter& param, const LayerContext& context) const {
+  const auto found = entries_.find(param.type());
+  if (found != entries_.end()) return found->second.make(param, context);
+  std::string known;
+  for (const auto& [type, entry] : entries_) known += (known.empty() ? "" : ", ") + type;
+  invalid("Unknown layer type: {} (known types: {})", param.type().empty() ? "(none given)" : param.type(), known);
+}
+
+}  // namespace crema

@@ -1,0 +1,36 @@
+// Layer types by name. A registry is a value: pass another one to add a type without touching ours.
+#pragma once
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "layers/layer.h"
+
+namespace crema {
+
+class LayerRegistry {
+ public:
+  using Maker = std::function<std::unique_ptr<Layer>(const caffe::LayerParameter&, const LayerContext&)>;
+  struct Entry {
+    Maker make;
+    std::string summary;  // one line for lists and manuals
+  };
+
+  void add(const std::string& type, std::string summary, Maker make);  // internal error when the name is taken
+  template <class L>
+  void add(const std::string& type, std::string summary) {
+    add(type, std::move(summary), [](const caffe::LayerParameter& p, const LayerContext& c) { return std::make_unique<L>(p, c); });
+  }
+  std::unique_ptr<Layer> make(const caffe::LayerParameter& param, const LayerContext& context) const;
+  bool knows(const std::string& type) const { return entries_.count(type) > 0; }
+  const std::map<std::string, Entry>& entries() const { return entries_; }
+
+ private:
+  std::map<std::string, Entry> entries_;
+};
+
+const LayerRegistry& builtinLayers();  // every type of this library (builtin.cc)
+
+}  // namespace crema

@@ -1,0 +1,102 @@
+// SoftmaxWithLoss: cross entropy of the softmax p of bottom 0 and the class numbers in bottom 1:
+//   loss = -sum log(max(p[label], FLT_MIN)) / N;  dx = (p - 1[label]) * weight / N, 0 where the label is ignored
+// N (loss_param.normalization): FULL all positions, VALID (default) those not ignored, BATCH_SIZE the product of the axes before
+// `axis`, NONE 1; at least 1. The old `normalize` means VALID (true) or BATCH_SIZE (false) when `normalization` is not given.
+// Options: softmax_param.axis, loss_param.ignore_label. A second top is the softmax (Caffe documents it, and fails).
+#include <cfloat>
+#include <cmath>
+
+#include "layers/builtin.h"
+
+namespace crema {
+namespace {
+
+class SoftmaxWithLoss : public Layer {
+ public:
+  SoftmaxWithLoss(const caffe::LayerParameter& p, const LayerContext& c) : Layer(p, c), prob_(c.dtype) {}
+  Arity arity() const override { return {2, 2, 1, 2, false, true}; }
+  bool isLoss() const override { return true; }
+  bool allowsForceBackward(int bottom) const override { return bottom == 0; }
+
+ protected:
+  void configure(const Blobs& bottom, const Blobs& top) override {
+    axis_ = bottom[0]->shape().canonicalAxis(param_.softmax_param().axis());
+    if (top.size() > 1 && param_.loss_weight_size() == 0) param_.add_loss_weight(1), param_.add_loss_weight(0);
+    if (top.size() > 1 && param_.loss_weight_size() == 1) param_.add_loss_weight(0);
+  }
+  void reshape(const Blobs& bottom, const Blobs& top) override {
+    const Shape& s = bottom[0]->shape();
+    outer_ = s.count(0, axis_), classes_ = s[axis_], inner_ = s.count(axis_ + 1);
+    if (outer_ * inner_ != bottom[1]->count())
+      invalid("{} labels for {} predictions: bottom 0 is {} with classes on axis {}, bottom 1 is {}; one label per prediction is needed",
+              bottom[1]->count(), outer_ * inner_, s.brief(), axis_, bottom[1]->shape().brief());
+    prob_.reshape(s);
+    top[0]->reshape(Shape{});
+    if (top.size() > 1) top[1]->reshape(s);
+  }
+  void compute(const Blobs& bottom, const Blobs& top) override {
+    withType(context().dtype, [&]<class T>() {
+      kernels::softmax<T>(kernels(), outer_, classes_, inner_, bottom[0]->data<T>(), prob_.mutableData<T>());
+      double loss = 0;
+      int valid = 0;
+      forEachLabel<T>(*bottom[1], [&](int64_t first, int label) {
+        loss -= std::log(std::max(static_cast<double>(prob_.data<T>()[first + static_cast<int64_t>(label) * inner_]), double{FLT_MIN}));
+        ++valid;
+      });
+      valid_ = valid;
+      top[0]->mutableData<T>()[0] = static_cast<T>(loss / divisor());
+      if (top.size() > 1) top[1]->copyDataFrom(prob_);
+    });
+  }
+  void gradient(const Blobs& top, const std::vector<bool>& down, const Blobs& bottom) override {
+    if (down[1]) invalid("SoftmaxWithLoss has no gradient for its labels (bottom 1); remove propagate_down there");
+    if (!down[0]) return;
+    withType(context().dtype, [&]<class T>() {
+      T* dx = bottom[0]->mutableDiff<T>();
+      const T scale = static_cast<T>(top[0]->diff<T>()[0] / divisor());
+      std::fill_n(dx, bottom[0]->count(), T(0));
+      forEachLabel<T>(*bottom[1], [&](int64_t first, int label) {
+        for (int c = 0; c < classes_; ++c) {
+          const int64_t i = first + static_cast<int64_t>(c) * inner_;
+          dx[i] = (prob_.data<T>()[i] - (c == label ? T(1) : T(0))) * scale;
+        }
+      });
+    });
+  }
+
+ private:
+  // Calls use(index of class 0, label) for every label that is not ignored.
+  template <class T, class Use>
+  void forEachLabel(const Blob& labels, Use use) const {
+    const auto& p = param_.loss_param();
+    for (int o = 0; o < outer_; ++o)
+      for (int i = 0; i < inner_; ++i) {
+        const T value = labels.data<T>()[o * inner_ + i];
+        const int label = static_cast<int>(value);
+        if (p.has_ignore_label() && label == p.ignore_label()) continue;
+        if (!(value >= 0 && value < classes_))
+          badData("label {} of item {} is not a class: there are {} classes, 0 to {}; correct the data or num_output", value, o, classes_, classes_ - 1);
+        use(static_cast<int64_t>(o) * classes_ * inner_ + i, label);
+      }
+  }
+
+  double divisor() const {
+    const auto& p = param_.loss_param();
+    auto mode = p.normalization();
+    if (!p.has_normalization() && p.has_normalize()) mode = p.normalize() ? caffe::LossParameter::VALID : caffe::LossParameter::BATCH_SIZE;
+    double n = 1;
+    if (mode == caffe::LossParameter::FULL) n = static_cast<double>(outer_) * inner_;
+    if (mode == caffe::LossParameter::VALID) n = valid_;
+    if (mode == caffe::LossParameter::BATCH_SIZE) n = outer_;
+    return std::max(1.0, n);
+  }
+
+  int axis_ = 1, outer_ = 0, classes_ = 0, inner_ = 0, valid_ = 0;
+  Blob prob_;
+};
+
+}  // namespace
+
+void addSoftmaxWithLoss(LayerRegistry& r) { r.add<SoftmaxWithLoss>("SoftmaxWithLoss", "cross entropy after a softmax"); }
+
+}  // namespace crema

@@ -1,0 +1,12 @@
+// Which layers of a net a state keeps. A pure function: twice is the same as once.
+#pragma once
+#include "caffe.pb.h"
+
+namespace crema {
+
+// A layer stays when it has no include rule and meets no exclude rule, or meets any include rule; both kinds at once are refused. A
+// rule is met when all its conditions hold: phase equal, level within [min_level, max_level], every `stage` present, no `not_stage`.
+caffe::NetParameter filterNet(const caffe::NetParameter& net, const caffe::NetState& state);
+bool meetsRule(const caffe::NetState& state, const caffe::NetStateRule& rule);
+
+}  // namespace crema

@@ -1,0 +1,75 @@
+#include "model/proto_io.h"
+
+#include <google/protobuf/io/coded_stream.h>
+#include <google/protobuf/io/tokenizer.h>
+#include <google/protobuf/io/zero_copy_stream_impl_lite.h>
+#include <google/protobuf/text_format.h>
+
+#include <climits>
+
+#include "base/error.h"
+#include "base/file.h"
+
+namespace crema {
+namespace {
+
+class FirstError : public google::protobuf::io::ErrorCollector {
+ public:
+  explicit FirstError(const std::string& name) : name_(name) {}
+  void AddError(int line, google::protobuf::io::ColumnNumber column, const std::string& message) override {
+    if (count_++ == 0) first_ = line < 0 ? fmt::format("{}: {}", name_, message) : fmt::format("{}:{}:{}: {}", name_, line + 1, column + 1, message);
+  }
+  int count() const { return count_; }
+  const std::string& first() const { return first_; }
+
+ private:
+  const std::string& name_;
+  std::string first_;
+  int count_ = 0;
+};
+
+// What a user can do about the commonest messages of the parser.
+std::string remedyFor(const std::string& error) {
+  if (error.find("has no field named") != std::string::npos) return "; check the spelling, or whether the field belongs to another message or to a fork of Caffe";
+  if (error.find("Unknown enumeration value") != std::string::npos) return "; use one of the field's named values";
+  if (error.find("Expected") != std::string::npos || error.find("expected") != std::string::npos) return "; look for a missing brace, colon or quote at or before it";
+  if (error.find("missing required fields") != std::string::npos) return "; add them";
+  return "";
+}
+
+}  // namespace
+
+void parseTextInto(std::string_view text, const std::string& name, google::protobuf::Message* message) {
+  google::protobuf::TextFormat::Parser parser;
+  FirstError errors(name);
+  parser.RecordErrorsTo(&errors);
+  google::protobuf::io::ArrayInputStream stream(text.data(), static_cast<int>(text.size()));
+  if (parser.Parse(&stream, message)) return;
+  const std::string first = errors.count() ? errors.first() : name + ": cannot be read as text";
+  invalid("{}{}{}", first, remedyFor(first), errors.count() > 1 ? fmt::format(" ({} more mistakes follow)", errors.count() - 1) : "");
+}
+
+void parseBinaryInto(std::string_view bytes, const std::string& name, google::protobuf::Message* message) {
+  if (bytes.size() > INT_MAX) badData("{} has {} bytes; a protobuf message has at most {}", name, bytes.size(), INT_MAX);
+  google::protobuf::io::ArrayInputStream stream(bytes.data(), static_cast<int>(bytes.size()));
+  google::protobuf::io::CodedInputStream in(&stream);
+  in.SetTotalBytesLimit(INT_MAX);
+  if (!message->ParseFromCodedStream(&in) || !in.ConsumedEntireMessage())
+    badData("{} is damaged or no {} at all ({} bytes); take it anew from where it was made", name, message->GetDescriptor()->full_name(), bytes.size());
+}
+
+std::string toText(const google::protobuf::Message& message) {
+  std::string text;
+  google::protobuf::TextFormat::PrintToString(message, &text);
+  return text;
+}
+
+void writeBinary(const std::string& path, const google::protobuf::Message& message) {
+  if (message.ByteSizeLong() > INT_MAX) ioError("cannot write {}: {} bytes, and a protobuf message has at most {}", path, message.ByteSizeLong(), INT_MAX);
+  writeFileAtomically(path, message.SerializeAsString());
+}
+
+void readTextInto(const std::string& path, google::protobuf::Message* message) { parseTextInto(readFile(path), path, message); }
+void readBinaryInto(const std::string& path, google::protobuf::Message* message) { parseBinaryInto(readFile(path), path, message); }
+
+}  // namespace crema

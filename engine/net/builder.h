@@ -1,0 +1,40 @@
+// How a net comes to be; private to net/.
+#pragma once
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "net/net.h"
+
+namespace crema {
+
+class Net::Builder {
+ public:
+  Builder(Net& net, const caffe::NetParameter& description, const caffe::NetState& state);
+  void build();
+
+ private:
+  void addLayer(const caffe::LayerParameter& param);
+  bool connectBottoms(const caffe::LayerParameter& param, Wire& wire);  // true when a bottom needs backward
+  void connectTops(const caffe::LayerParameter& param, const Layer& layer, Wire& wire);
+  void addParams(Layer& layer, int index);
+  void shareParam(Layer& layer, int param, const caffe::ParamSpec& spec, size_t owner);
+  void pruneBackward();
+  void findOutputs();
+  void placeParams();
+  void logLayer(const Layer& layer, const Wire& wire) const;
+
+  struct Share { Layer* layer; int param; size_t owner; };
+  Net& net_;
+  caffe::NetParameter param_;
+  caffe::NetState state_;
+  std::set<std::string> available_;             // blobs nobody has read yet
+  std::map<std::string, bool> blobBackward_;
+  std::map<std::string, size_t> paramByName_;   // index in learnables_
+  std::map<size_t, caffe::ParamSpec> ownerSpec_;
+  std::vector<Share> shares_;
+  std::vector<bool> mayBackward_;
+};
+
+}  // namespace crema

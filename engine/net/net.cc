@@ -1,0 +1,153 @@
+#include "net/net.h"
+
+#include <cmath>
+
+#include "base/log.h"
+#include "net/builder.h"
+
+namespace crema {
+
+Net::Net(const caffe::NetParameter& description, const caffe::NetState& state, const NetOptions& options, const std::string& origin)
+    : options_(options) {
+  run_.seed = options.seed;
+  inside([&] { return fmt::format("in net '{}'{}", description.name(), origin.empty() ? "" : " from " + origin); },
+         [&] { Builder(*this, description, state).build(); });
+  if (options.log) {
+    LOG_INFO("Network initialization done.");
+    LOG_INFO("Memory required: {} bytes", memoryBytes());
+  }
+}
+
+Net::~Net() = default;
+
+void Net::setStep(int64_t step, int rank) {
+  run_.step = step;
+  run_.rank = rank;
+}
+
+double Net::forward() { return forwardTo(static_cast<int>(layers_.size()) - 1); }
+
+double Net::forwardTo(int lastLayer) {
+  double loss = 0;
+  for (int i = 0; i <= lastLayer; ++i) loss += forwardLayer(i);
+  return loss;
+}
+
+double Net::forwardLayer(int i) {
+  const Wire& w = wires_[static_cast<size_t>(i)];
+  return layers_[static_cast<size_t>(i)]->forward(w.bottoms, w.tops);
+}
+
+void Net::backward() {
+  for (int i = static_cast<int>(layers_.size()) - 1; i >= 0; --i)
+    if (wires_[static_cast<size_t>(i)].backward) backwardLayer(i);
+}
+
+void Net::backwardLayer(int i) {
+  const Wire& w = wires_[static_cast<size_t>(i)];
+  layers_[static_cast<size_t>(i)]->backward(w.tops, w.propagateDown, w.bottoms);
+}
+
+void Net::clearParamDiffs() { flatDiff_.fillDiff(0); }
+
+Blob& Net::blob(const std::string& name) const {
+  const auto found = blobs_.find(name);
+  if (found != blobs_.end()) return *found->second;
+  std::string known;
+  for (const auto& [n, b] : blobs_) known += (known.empty() ? "" : ", ") + n;
+  invalid("net '{}' has no blob '{}' (its blobs: {})", name_, name, known);
+}
+
+std::vector<std::string> Net::blobNames() const {
+  std::vector<std::string> names;
+  for (const auto& [name, blob] : blobs_) names.push_back(name);
+  return names;
+}
+
+double Net::outputLossWeight(const std::string& output) const {
+  for (size_t i = 0; i < layers_.size(); ++i)
+    for (size_t t = 0; t < wires_[i].topNames.size(); ++t)
+      if (wires_[i].topNames[t] == output && layers_[i]->lossWeight(static_cast<int>(t)) != 0) return layers_[i]->lossWeight(static_cast<int>(t));
+  return 0;
+}
+
+int64_t Net::memoryBytes() const {
+  int64_t values = 2 * static_cast<int64_t>(flatData_.count());
+  for (const auto& [name, blob] : blobs_) values += (phase_ == caffe::TRAIN ? 2 : 1) * static_cast<int64_t>(blob->count());
+  return values * static_cast<int64_t>(sizeOf(options_.dtype));
+}
+
+void Net::copyTrainedFrom(const caffe::NetParameter& trained, const std::string& origin) {
+  for (const auto& source : trained.layer()) {
+    Layer* target = nullptr;
+    for (const auto& layer : layers_)
+      if (layer->name() == source.name()) { target = layer.get(); break; }
+    if (!target) {
+      LOG_INFO("Ignoring source layer {}", source.name());
+      continue;
+    }
+    if (static_cast<int>(target->params().size()) != source.blobs_size())
+      invalid("Incompatible number of blobs for layer {}: {} has {}, the net needs {}; rename the layer to learn it from scratch", source.name(),
+              origin, source.blobs_size(), target->params().size());
+    for (int j = 0; j < source.blobs_size(); ++j) {
+      Blob& to = *target->params()[static_cast<size_t>(j)];
+      if (!shapeMatches(source.blobs(j), to.shape()))
+        invalid("Cannot copy param {} weights from layer '{}'; shape mismatch.  Source param shape is {}; target param shape is {}. To learn this "
+                "layer's parameters from scratch rather than copying from a saved net, rename the layer.\n  in weights {}",
+                j, source.name(), shapeOf(source.blobs(j)).text(), to.shape().text(), origin);
+      inside([&] { return fmt::format("in blob {} of layer '{}' of weights {}", j, source.name(), origin); }, [&] { fromProto(source.blobs(j), to); });
+    }
+  }
+}
+
+void Net::shareTrainedWith(const Net& other) {
+  for (const auto& source : other.layers_) {
+    Layer* target = nullptr;
+    for (const auto& layer : layers_)
+      if (layer->name() == source->name()) { target = layer.get(); break; }
+    if (!target) continue;
+    if (target->params().size() != source->params().size())
+      invalid("layer '{}' has {} parameters in one net and {} in the other", source->name(), target->params().size(), source->params().size());
+    for (size_t j = 0; j < source->params().size(); ++j) {
+      if (!(target->params()[j]->shape() == source->params()[j]->shape()))
+        invalid("Cannot share param {} weights from layer '{}'; shape mismatch.  Source param shape is {}; target param shape is {}", j,
+                source->name(), source->params()[j]->shape().text(), target->params()[j]->shape().text());
+      target->params()[j]->shareData(*source->params()[j]);
+    }
+  }
+}
+
+caffe::NetParameter Net::toProto(bool withDiff) const {
+  caffe::NetParameter proto;
+  proto.set_name(name_);
+  for (const auto& layer : layers_) {
+    auto* out = proto.add_layer();
+    *out = layer->param();
+    out->clear_blobs();
+    for (const auto& blob : layer->params()) crema::toProto(*blob, withDiff, out->add_blobs());
+  }
+  return proto;
+}
+
+namespace {
+bool finite(const Blob& blob) {
+  return withType(blob.dtype(), [&]<class T>() {
+    const T* data = blob.data<T>();
+    for (int i = 0; i < blob.count(); ++i)
+      if (!std::isfinite(data[i])) return false;
+    return true;
+  });
+}
+}  // namespace
+
+std::string Net::firstNotFinite() const {
+  for (size_t i = 0; i < layers_.size(); ++i) {
+    for (size_t p = 0; p < layers_[i]->params().size(); ++p)
+      if (!finite(*layers_[i]->params()[p])) return fmt::format("{}, parameter {}", layers_[i]->label(), p);
+    for (size_t t = 0; t < wires_[i].tops.size(); ++t)
+      if (!finite(*wires_[i].tops[t])) return fmt::format("{}, top '{}'", layers_[i]->label(), wires_[i].topNames[t]);
+  }
+  return {};
+}
+
+}  // namespace crema

@@ -1,0 +1,99 @@
+// A net: layers in file order, wired by blob names, built once from a description.
+//
+// Description -> filter by state -> splits -> build. The description stays apart from the object: nothing here edits text.
+// Parameters that are learnt lie in two flat buffers (values, gradients), each at a multiple of 16 elements, in layer order: what a
+// solver updates, a collective sums and a survivor hands over is one stretch of memory. One thread uses a net at a time.
+#pragma once
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "layers/layer.h"
+#include "layers/registry.h"
+
+namespace crema {
+
+struct NetOptions {
+  const LayerRegistry* registry = nullptr;  // nullptr: builtinLayers()
+  kernels::Context* kernels = nullptr;
+  DType dtype = DType::kFloat32;
+  DataOptions data;
+  uint64_t seed = 1;
+  bool log = false;  // Caffe's lines while building
+};
+
+class Net {
+ public:
+  // A parameter that is learnt: the owner when several layers share it.
+  struct Learnable {
+    std::shared_ptr<Blob> blob;
+    double lrMult = 1, decayMult = 1;
+    int64_t offset = 0;  // in flatData() and flatDiff()
+    std::string label;   // "conv1/0"
+  };
+
+  // `description` in any mix of phases; `state` picks the layers. `origin` (a file name) is for messages.
+  Net(const caffe::NetParameter& description, const caffe::NetState& state, const NetOptions& options, const std::string& origin);
+  ~Net();
+  Net(const Net&) = delete;
+
+  const std::string& name() const { return name_; }
+  caffe::Phase phase() const { return phase_; }
+  void setStep(int64_t step, int rank);  // names the random numbers and the batch of the next forward
+
+  double forward();   // the weighted sum of losses
+  void backward();    // adds to parameter gradients
+  double forwardTo(int lastLayer);
+  double forwardLayer(int i);
+  void backwardLayer(int i);
+  void clearParamDiffs();
+
+  const std::vector<std::unique_ptr<Layer>>& layers() const { return layers_; }
+  const Blobs& bottoms(int layer) const { return wires_[static_cast<size_t>(layer)].bottoms; }
+  const Blobs& tops(int layer) const { return wires_[static_cast<size_t>(layer)].tops; }
+  bool needsBackward(int layer) const { return wires_[static_cast<size_t>(layer)].backward; }
+  bool hasBlob(const std::string& name) const { return blobs_.count(name) > 0; }
+  Blob& blob(const std::string& name) const;  // invalid() lists the known names
+  std::vector<std::string> blobNames() const;
+  // Blobs that no layer reads, in alphabetical order: what a test reports.
+  const std::vector<std::string>& outputs() const { return outputs_; }
+  double outputLossWeight(const std::string& output) const;
+  int64_t memoryBytes() const;  // data and gradients of all blobs, parameters included
+
+  const std::vector<Learnable>& learnables() const { return learnables_; }
+  Blob& flatData() { return flatData_; }
+  // kSpare elements more than flatData(): they belong to nobody here and travel with the gradient (loss, requests).
+  static constexpr int kSpare = 16;
+  Blob& flatDiff() { return flatDiff_; }
+
+  // Weights by layer name: layers the net lacks are skipped, layers the file lacks keep their values; counts and shapes must fit.
+  void copyTrainedFrom(const caffe::NetParameter& trained, const std::string& origin);
+  void shareTrainedWith(const Net& other);  // uses the other's memory; the other must live as long
+  caffe::NetParameter toProto(bool withDiff) const;
+  // Where the first value that is not finite stands: "layer 'ip1' (InnerProduct), top 'ip1'"; empty when all are finite.
+  std::string firstNotFinite() const;
+
+ private:
+  struct Wire {
+    Blobs bottoms, tops;
+    std::vector<std::string> bottomNames, topNames;
+    std::vector<bool> propagateDown;
+    bool backward = false;
+  };
+  class Builder;
+
+  std::string name_;
+  caffe::Phase phase_ = caffe::TEST;
+  NetOptions options_;
+  RunState run_;
+  std::vector<std::unique_ptr<Layer>> layers_;
+  std::vector<Wire> wires_;
+  std::map<std::string, std::unique_ptr<Blob>> blobs_;
+  std::vector<std::unique_ptr<Blob>> unnamed_;  // tops that loss layers made for themselves
+  std::vector<std::string> outputs_;
+  std::vector<Learnable> learnables_;
+  Blob flatData_, flatDiff_;
+};
+
+}  // namespace crema

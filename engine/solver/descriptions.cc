@@ -1,0 +1,97 @@
+#include "solver/descriptions.h"
+
+#include "base/error.h"
+#include "base/file.h"
+#include "model/filter.h"
+#include "model/upgrade.h"
+#include "solver/lr_policy.h"
+
+namespace crema {
+
+std::string resolvePath(const std::string& path, const std::string& folder) {
+  if (path.empty() || path[0] == '/' || folder.empty() || fileExists(path)) return path;
+  const std::string beside = joinPath(folder, path);
+  return fileExists(beside) ? beside : path;
+}
+
+namespace {
+
+caffe::NetState stateOf(caffe::Phase phase, const caffe::NetParameter& net, const caffe::NetState* given) {
+  caffe::NetState state;
+  state.set_phase(phase);
+  caffe::NetState own = net.state();
+  own.clear_phase();
+  state.MergeFrom(own);
+  if (given) {
+    caffe::NetState extra = *given;
+    extra.clear_phase();
+    state.MergeFrom(extra);
+  }
+  return state;
+}
+
+caffe::NetParameter fromFile(const std::string& path, const std::string& folder) { return readNet(resolvePath(path, folder)); }
+
+}  // namespace
+
+NetDescription trainDescription(const caffe::SolverParameter& s, const std::string& folder) {
+  const int given = s.has_train_net_param() + s.has_train_net() + s.has_net_param() + s.has_net();
+  if (given == 0) invalid("the solver names no net; give one of net, net_param, train_net, train_net_param");
+  if (given > 1) invalid("the solver names {} train nets; give exactly one of net, net_param, train_net, train_net_param", given);
+  NetDescription d;
+  if (s.has_train_net_param()) d.param = s.train_net_param(), d.origin = "train_net_param";
+  if (s.has_net_param()) d.param = s.net_param(), d.origin = "net_param";
+  if (s.has_train_net()) d.param = fromFile(s.train_net(), folder), d.origin = s.train_net();
+  if (s.has_net()) d.param = fromFile(s.net(), folder), d.origin = s.net();
+  d.state = stateOf(caffe::TRAIN, d.param, s.has_train_state() ? &s.train_state() : nullptr);
+  return d;
+}
+
+std::vector<NetDescription> testDescriptions(const caffe::SolverParameter& s, const std::string& folder) {
+  const bool generic = s.has_net_param() || s.has_net();
+  const int explicitNets = s.test_net_param_size() + s.test_net_size();
+  const int wanted = s.test_iter_size();
+  if (generic ? wanted < explicitNets : wanted != explicitNets)
+    invalid("test_iter is given {} times for {} test nets; give one test_iter per test net", wanted, explicitNets);
+  if (s.test_state_size() && s.test_state_size() != wanted)
+    invalid("test_state is given {} times; give none or one per test net ({})", s.test_state_size(), wanted);
+  if (wanted && s.test_interval() < 0) invalid("test_interval must not be negative, not {}", s.test_interval());
+  std::vector<NetDescription> all;
+  for (const auto& p : s.test_net_param()) all.push_back({p, {}, "test_net_param"});
+  for (const auto& path : s.test_net()) all.push_back({fromFile(path, folder), {}, path});
+  while (static_cast<int>(all.size()) < wanted) {
+    if (s.has_net_param()) all.push_back({s.net_param(), {}, "net_param"});
+    else all.push_back({fromFile(s.net(), folder), {}, s.net()});
+  }
+  for (size_t i = 0; i < all.size(); ++i)
+    all[i].state = stateOf(caffe::TEST, all[i].param, s.test_state_size() ? &s.test_state(static_cast<int>(i)) : nullptr);
+  return all;
+}
+
+caffe::SolverParameter inlineNets(const caffe::SolverParameter& solver, const std::string& folder) {
+  caffe::SolverParameter s = solver;
+  if (s.has_net()) *s.mutable_net_param() = fromFile(s.net(), folder), s.clear_net();
+  if (s.has_train_net()) *s.mutable_train_net_param() = fromFile(s.train_net(), folder), s.clear_train_net();
+  for (const auto& path : solver.test_net()) *s.add_test_net_param() = fromFile(path, folder);
+  s.clear_test_net();
+  return s;
+}
+
+void checkSolver(const caffe::SolverParameter& s) {
+  if (s.has_solver_mode() && s.solver_mode() == caffe::SolverParameter::GPU)
+    invalid("Cannot use GPU in CPU-only Caffe: check mode. Set `solver_mode: CPU` in the solver prototxt; this executable computes on the CPU");
+  if (s.type() != "SGD") invalid("Unknown solver type: {} (known types: SGD)", s.type());
+  if (s.momentum() < 0 || s.momentum() >= 1) invalid("momentum must be in [0, 1), not {}", s.momentum());
+  if (s.iter_size() < 1) invalid("iter_size must be at least 1, not {}", s.iter_size());
+  if (s.average_loss() < 1) invalid("average_loss must be at least 1, not {}", s.average_loss());
+  if (s.max_iter() < 0) invalid("max_iter must not be negative, not {}", s.max_iter());
+  if (s.regularization_type() != "L2" && s.regularization_type() != "L1")
+    invalid("Unknown regularization type: {}; set regularization_type to \"L1\" or \"L2\"", s.regularization_type());
+  if (s.snapshot_format() == caffe::SolverParameter::HDF5)
+    invalid("snapshot_format: HDF5 is not offered by this version; remove the line or set snapshot_format: BINARYPROTO");
+  for (int n : s.test_iter())
+    if (n < 0) invalid("test_iter must not be negative, not {}", n);
+  checkPolicy(s);
+}
+
+}  // namespace crema

@@ -1,0 +1,26 @@
+// Which nets a solver means, read from their files: train_net_param, train_net, net_param or net (exactly one) for training;
+// test_net_param, then test_net, then net_param or net for every test_iter left, for testing.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "caffe.pb.h"
+
+namespace crema {
+
+struct NetDescription {
+  caffe::NetParameter param;
+  caffe::NetState state;  // TRAIN or TEST < state in the net < train_state / test_state
+  std::string origin;     // for messages: a file name, or the field it came from
+};
+
+// A path of a prototxt: as written when it exists, else relative to `folder` (the solver's) when it exists there, else as written.
+std::string resolvePath(const std::string& path, const std::string& folder);
+
+NetDescription trainDescription(const caffe::SolverParameter& solver, const std::string& folder);
+std::vector<NetDescription> testDescriptions(const caffe::SolverParameter& solver, const std::string& folder);
+// The same solver with every net inlined, so that it can travel without files. Means the same as before.
+caffe::SolverParameter inlineNets(const caffe::SolverParameter& solver, const std::string& folder);
+void checkSolver(const caffe::SolverParameter& solver);  // fields that can be judged without nets; invalid() names the field
+
+}  // namespace crema

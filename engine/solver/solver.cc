@@ -1,0 +1,138 @@
+#include "solver/solver.h"
+
+#include <cmath>
+
+#include "base/log.h"
+#include "solver/descriptions.h"
+#include "solver/lr_policy.h"
+
+namespace crema {
+
+Solver::Solver(const caffe::SolverParameter& param, const SolverOptions& options) : param_(param), options_(options) {
+  checkSolver(param_);
+  buildNets();
+  history_ = Blob(net_->flatData().shape(), options_.dtype);
+  history_.fillData(0);
+  if (net_->learnables().empty()) invalid("the train net '{}' has nothing to learn: no layer has parameters", net_->name());
+}
+
+void Solver::buildNets() {
+  NetOptions o;
+  o.registry = options_.registry;
+  o.kernels = options_.kernels;
+  o.dtype = options_.dtype;
+  o.seed = options_.seed;
+  o.log = options_.log;
+  o.data = options_.trainData;
+  o.data.stepsPerRank = param_.iter_size();
+  o.data.folder = options_.folder;
+  const NetDescription train = trainDescription(param_, options_.folder);
+  if (options_.log) LOG_INFO("Creating training net from {}", train.origin);
+  net_ = std::make_unique<Net>(train.param, train.state, o, train.origin);
+  o.data = options_.testData;
+  o.data.ranks = 1, o.data.myRanks = {0}, o.data.stepsPerRank = 1;
+  o.data.folder = options_.folder;
+  const auto tests = testDescriptions(param_, options_.folder);
+  for (size_t i = 0; i < tests.size(); ++i) {
+    if (options_.log) LOG_INFO("Creating test net (#{}) from {}", i, tests[i].origin);
+    testNets_.push_back(std::make_unique<Net>(tests[i].param, tests[i].state, o, tests[i].origin));
+    testNets_.back()->shareTrainedWith(*net_);
+  }
+}
+
+double Solver::computeGradient(int rank) {
+  net_->clearParamDiffs();
+  double loss = 0;
+  for (int sub = 0; sub < param_.iter_size(); ++sub) {
+    net_->setStep(static_cast<int64_t>(iteration_) * param_.iter_size() + sub, rank);
+    const double part = net_->forward();
+    if (!std::isfinite(part)) {
+      const std::string where = net_->firstNotFinite();
+      invalid("the loss is {} in iteration {} (rank {}); the first value that is not finite stands in {}. Lower base_lr (now {}), set "
+              "clip_gradients, or check the data for NaN",
+              part, iteration_, rank, where.empty() ? "the loss itself" : where, param_.base_lr());
+    }
+    loss += part;
+    net_->backward();
+  }
+  return loss / param_.iter_size();
+}
+
+double Solver::smoothLoss(double loss) {
+  const auto window = static_cast<size_t>(param_.average_loss());
+  if (losses_.empty()) smoothed_ = 0;
+  if (losses_.size() < window) {
+    losses_.push_back(loss);
+    const auto size = static_cast<double>(losses_.size());
+    smoothed_ = (smoothed_ * (size - 1) + loss) / size;
+  } else {
+    smoothed_ += (loss - losses_.front()) / static_cast<double>(window);
+    losses_.pop_front();
+    losses_.push_back(loss);
+  }
+  return smoothed_;
+}
+
+template <class T>
+double Solver::clipScale(const T* gradient, int ranks) const {
+  const double limit = param_.clip_gradients();
+  if (limit < 0) return 1;
+  double squares = 0;
+  for (const auto& p : net_->learnables()) squares += kernels::sumOfSquares<T>(*options_.kernels, p.blob->count(), gradient + p.offset);
+  const double norm = std::sqrt(squares) / ranks;
+  if (!(norm > limit)) return 1;
+  if (options_.log)
+    LOG_INFO("Gradient clipping: scaling down gradients (L2 norm {:.6g} > {:.6g}) by scale factor {:.6g}", norm, limit, limit / norm);
+  return limit / norm;
+}
+
+template <class T>
+void Solver::update(const T* gradient, int ranks) {
+  const double rateNow = lastRate_ = learningRate(param_, iteration_, &currentStep_);
+  if (options_.log && param_.display() && iteration_ % param_.display() == 0) LOG_INFO("Iteration {}, lr = {:.6g}", iteration_, rateNow);
+  kernels::SgdUpdate u{};
+  u.scale = clipScale(gradient, ranks) / (static_cast<double>(param_.iter_size()) * ranks);
+  u.momentum = param_.momentum();
+  u.l1 = param_.regularization_type() == "L1";
+  for (const auto& p : net_->learnables()) {
+    if (p.lrMult == 0) continue;
+    u.rate = rateNow * p.lrMult;
+    u.decay = static_cast<double>(param_.weight_decay()) * p.decayMult;
+    kernels::sgdUpdate<T>(*options_.kernels, p.blob->count(), u, gradient + p.offset, history_.mutableData<T>() + p.offset,
+                          net_->flatData().mutableData<T>() + p.offset);
+  }
+  ++iteration_;
+}
+template void Solver::update<float>(const float*, int);
+template void Solver::update<double>(const double*, int);
+
+bool Solver::testDue() const {
+  return param_.test_interval() > 0 && !testNets_.empty() && iteration_ % param_.test_interval() == 0 &&
+         (iteration_ > 0 || param_.test_initialization());
+}
+
+int64_t Solver::firstTestBatch(size_t i) const {
+  const int before = iteration_ / param_.test_interval() - (param_.test_initialization() ? 0 : 1);
+  return static_cast<int64_t>(before) * param_.test_iter(static_cast<int>(i));
+}
+
+int Solver::testValues(size_t i) {
+  int count = 1;
+  for (const auto& name : testNets_[i]->outputs()) count += testNets_[i]->blob(name).count();
+  return count;
+}
+
+std::vector<float> Solver::testBatch(size_t i, int64_t batch) {
+  Net& net = *testNets_[i];
+  net.setStep(batch, 0);
+  const double loss = net.forward();
+  std::vector<float> values;
+  for (const auto& name : net.outputs()) {
+    const Blob& blob = net.blob(name);
+    for (int k = 0; k < blob.count(); ++k) values.push_back(static_cast<float>(blob.dataAt(k)));
+  }
+  values.push_back(static_cast<float>(loss));
+  return values;
+}
+
+}  // namespace crema

@@ -1,0 +1,201 @@
+#include "train/trainer.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "base/deadline.h"
+#include "base/log.h"
+
+namespace crema {
+namespace {
+
+// What the spare elements of a gradient carry.
+enum Spare { kLoss = 0, kStopVotes = 1, kSnapshotVotes = 2 };
+
+}  // namespace
+
+Trainer::Trainer(Solver& solver, Exchange* exchange, const TrainOptions& options, TrainHooks hooks)
+    : solver_(solver), exchange_(exchange), options_(options), hooks_(std::move(hooks)), subtrees_(wholeSubtrees(options.myRanks, options.ranks)) {
+  if (solver_.net().flatData().dtype() != DType::kFloat32) internal("training runs in float; double is for checking");
+}
+
+void Trainer::run() {
+  const int maxIter = solver_.param().max_iter();
+  if (lead()) {
+    LOG_INFO("Solving {}", solver_.net().name());
+    LOG_INFO("Learning Rate Policy: {}", solver_.param().lr_policy());
+  }
+  solver_.resetSmoothedLoss();
+  started_ = lastDisplay_ = monotonicSeconds();
+  firstIteration_ = lastDisplayIteration_ = solver_.iteration();
+  while (solver_.iteration() < maxIter && !stopped_) step();
+  seconds_ = monotonicSeconds() - started_;
+  finish();
+}
+
+void Trainer::step() {
+  if (solver_.testDue()) testAll();
+  request_ = hooks_.request ? hooks_.request() : Request::kNone;
+  const float* total = reducedGradient();
+  const float* spare = total + solver_.net().flatData().count();
+  const double loss = solver_.smoothLoss(static_cast<double>(spare[kLoss]) / options_.ranks);
+  const bool stop = spare[kStopVotes] > 0, snapshot = spare[kSnapshotVotes] > 0;
+  if (solver_.param().display() && solver_.iteration() % solver_.param().display() == 0) logDisplay(loss);
+  solver_.applyUpdate(total, options_.ranks);
+  report(loss);
+  stopped_ = stop;
+  const int every = solver_.param().snapshot();
+  snapshotTaken_ = snapshot || (every > 0 && solver_.iteration() % every == 0);
+  if (snapshotTaken_) takeSnapshot();
+}
+
+float* Trainer::buffer(size_t i) {
+  while (buffers_.size() <= i) buffers_.emplace_back(static_cast<size_t>(solver_.net().flatDiff().count()));
+  return buffers_[i].data();
+}
+
+// Sum of the ranks of a whole subtree in tree order. The left operand waits in buffer(depth) while the right one is computed.
+float* Trainer::sumOfRanks(RankRange node, size_t depth) {
+  Net& net = solver_.net();
+  if (node.hi - node.lo == 1) {
+    if (hooks_.beat) hooks_.beat(solver_.iteration());
+    float* gradient = net.flatDiff().mutableDiff<float>();
+    const double loss = solver_.computeGradient(node.lo);
+    float* spare = gradient + net.flatData().count();
+    std::fill_n(spare, Net::kSpare, 0.f);
+    spare[kLoss] = static_cast<float>(loss);
+    spare[kStopVotes] = request_ == Request::kStop ? 1.f : 0.f;
+    spare[kSnapshotVotes] = request_ == Request::kSnapshot ? 1.f : 0.f;
+    return gradient;
+  }
+  const int mid = treeMiddle(node.lo, node.hi);
+  const int64_t count = net.flatDiff().count();
+  float* left = buffer(depth);
+  const float* first = sumOfRanks({node.lo, mid}, depth);
+  if (first != left) std::memcpy(left, first, static_cast<size_t>(count) * sizeof(float));
+  const float* right = sumOfRanks({mid, node.hi}, depth + 1);
+  for (int64_t i = 0; i < count; ++i) left[i] += right[i];
+  return left;
+}
+
+const float* Trainer::reducedGradient() {
+  std::vector<const float*> pieces;
+  size_t depth = 0;
+  for (const RankRange& node : subtrees_) {
+    const float* sum = sumOfRanks(node, depth);
+    if (subtrees_.size() > 1) {  // the net's own gradient is needed for the next piece
+      float* kept = buffer(depth++);
+      if (sum != kept) std::memcpy(kept, sum, static_cast<size_t>(solver_.net().flatDiff().count()) * sizeof(float));
+      sum = kept;
+    }
+    pieces.push_back(sum);
+  }
+  if (!exchange_) return pieces[0];
+  float* total = solver_.net().flatDiff().mutableDiff<float>();
+  exchange_->allReduce(pieces, total, solver_.net().flatDiff().count(), solver_.iteration());
+  return total;
+}
+
+void Trainer::testAll() {
+  for (size_t i = 0; i < solver_.testNets(); ++i) testNet(static_cast<int>(i));
+}
+
+// Every worker tests its share of the batches; the values are gathered by adding zeros, so the mean is the same for any W.
+void Trainer::testNet(int i) {
+  const auto index = static_cast<size_t>(i);
+  const int batches = solver_.param().test_iter(i), width = solver_.testValues(index);
+  if (lead()) LOG_INFO("Iteration {}, Testing net (#{})", solver_.iteration(), i);
+  if (batches == 0) return;
+  const int64_t me = exchange_ ? exchange_->worker() : 0, all = exchange_ ? exchange_->workers() : 1;
+  std::vector<float> values(static_cast<size_t>(batches) * static_cast<size_t>(width), 0.f);
+  for (int64_t b = me * batches / all; b < (me + 1) * batches / all; ++b) {
+    if (hooks_.beat) hooks_.beat(solver_.iteration());
+    const auto row = solver_.testBatch(index, solver_.firstTestBatch(index) + b);
+    std::copy(row.begin(), row.end(), values.begin() + b * width);
+  }
+  if (exchange_) {
+    const std::vector<float> zeros(values.size(), 0.f);
+    std::vector<const float*> pieces(subtrees_.size(), zeros.data());
+    const std::vector<float> mine = values;
+    pieces[0] = mine.data();
+    exchange_->allReduce(pieces, values.data(), static_cast<int64_t>(values.size()), (int64_t{i} + 1) << 48 | solver_.iteration());
+  }
+  if (!lead()) return;
+  std::vector<double> mean(static_cast<size_t>(width), 0.0);
+  for (size_t k = 0; k < values.size(); ++k) mean[k % mean.size()] += values[k];
+  for (double& m : mean) m /= batches;
+  if (solver_.param().test_compute_loss()) LOG_INFO("Test loss: {:.6g}", mean.back());
+  std::vector<TestOutput> outputs;
+  Net& net = solver_.testNet(index);
+  size_t at = 0;
+  int number = 0;
+  for (const auto& name : net.outputs()) {
+    TestOutput out{name, {}, net.outputLossWeight(name)};
+    for (int k = 0; k < net.blob(name).count(); ++k, ++at, ++number) {
+      out.values.push_back(static_cast<float>(mean[at]));
+      const std::string weighted = out.lossWeight ? fmt::format(" (* {:.6g} = {:.6g} loss)", out.lossWeight, out.lossWeight * mean[at]) : "";
+      LOG_INFO("    Test net output #{}: {} = {:.6g}{}", number, name, mean[at], weighted);
+    }
+    outputs.push_back(std::move(out));
+  }
+  if (hooks_.test) hooks_.test(solver_.iteration(), i, outputs);
+}
+
+void Trainer::logDisplay(double loss) {
+  if (!lead()) return;
+  const double now = monotonicSeconds(), elapsed = now - lastDisplay_;
+  const int64_t done = solver_.iteration() - lastDisplayIteration_;
+  LOG_INFO("Iteration {} ({:.6g} iter/s, {:.6g}s/{} iters), loss = {:.6g}", solver_.iteration(), elapsed > 0 ? static_cast<double>(done) / elapsed : 0.0,
+           elapsed, done, loss);
+  lastDisplay_ = now;
+  lastDisplayIteration_ = solver_.iteration();
+  const Net& net = solver_.net();
+  int number = 0;
+  for (const auto& name : net.outputs()) {
+    const Blob& blob = net.blob(name);
+    const double weight = net.outputLossWeight(name);
+    for (int k = 0; k < blob.count(); ++k, ++number) {
+      const double value = blob.dataAt(k);
+      const std::string weighted = weight ? fmt::format(" (* {:.6g} = {:.6g} loss)", weight, weight * value) : "";
+      LOG_INFO("    Train net output #{}: {} = {:.6g}{}", number, name, value, weighted);
+    }
+  }
+}
+
+void Trainer::report(double loss) {
+  if (!hooks_.progress) return;
+  Progress p;
+  p.iteration = solver_.iteration() - 1;  // the one whose loss this is
+  p.maxIter = solver_.param().max_iter();
+  p.loss = loss;
+  p.rate = solver_.lastRate();
+  const double elapsed = monotonicSeconds() - started_;
+  const auto done = static_cast<double>(p.iteration + 1 - firstIteration_);
+  if (elapsed > 0) p.recordsPerSecond = done * static_cast<double>(options_.recordsPerStep) / elapsed;
+  p.secondsLeft = elapsed / done * static_cast<double>(p.maxIter - p.iteration - 1);
+  hooks_.progress(p);
+}
+
+void Trainer::takeSnapshot() {
+  if (!lead()) return;
+  const SnapshotFiles files = solver_.snapshot(options_.snapshotPrefix);
+  if (hooks_.snapshot) hooks_.snapshot(solver_.iteration(), files);
+}
+
+void Trainer::finish() {
+  const auto& p = solver_.param();
+  if (p.snapshot_after_train() && !snapshotTaken_ && !options_.snapshotPrefix.empty()) takeSnapshot();
+  if (stopped_) {
+    if (lead()) LOG_INFO("Optimization stopped early.");
+    return;
+  }
+  if (p.display() && solver_.iteration() % p.display() == 0 && lead()) {
+    solver_.net().setStep(static_cast<int64_t>(solver_.iteration()) * p.iter_size(), 0);
+    LOG_INFO("Iteration {}, loss = {:.6g}", solver_.iteration(), solver_.net().forward());
+  }
+  if (solver_.testDue()) testAll();
+  if (lead()) LOG_INFO("Optimization Done.");
+}
+
+}  // namespace crema
