@@ -1,0 +1,79 @@
+#include <vector>
+
+#include "kernels/ref/ref.h"
+
+namespace crema::kernels::ref {
+namespace {
+
+// Calls use(weight index, input index, output index) for every product of one convolution.
+template <class Use>
+void products(const ConvShape& s, int n, int o, Use use) {
+  const int icg = s.ic / s.groups, ocg = s.oc / s.groups, group = o / ocg, oh = s.oh(), ow = s.ow();
+  for (int y = 0; y < oh; ++y)
+    for (int x = 0; x < ow; ++x)
+      for (int i = 0; i < icg; ++i)
+        for (int a = 0; a < s.kh; ++a) {
+          const int iy = y * s.strideH - s.padH + a * s.dilH;
+          if (iy < 0 || iy >= s.h) continue;
+          for (int b = 0; b < s.kw; ++b) {
+            const int ix = x * s.strideW - s.padW + b * s.dilW;
+            if (ix < 0 || ix >= s.w) continue;
+            use(((int64_t{o} * icg + i) * s.kh + a) * s.kw + b, ((int64_t{n} * s.ic + group * icg + i) * s.h + iy) * s.w + ix,
+                ((int64_t{n} * s.oc + o) * oh + y) * ow + x);
+          }
+        }
+}
+
+template <class T>
+void store(const std::vector<double>& sums, T* out, bool accumulate) {
+  for (size_t i = 0; i < sums.size(); ++i) out[i] = static_cast<T>(sums[i] + (accumulate ? static_cast<double>(out[i]) : 0.0));
+}
+
+}  // namespace
+
+template <class T>
+void convForward(const ConvShape& s, const T* x, const T* w, const T* bias, T* y) {
+  const int64_t plane = int64_t{s.oh()} * s.ow();
+  std::vector<double> sums(static_cast<size_t>(s.n * s.oc * plane), 0.0);
+  for (int n = 0; n < s.n; ++n)
+    for (int o = 0; o < s.oc; ++o)
+      products(s, n, o, [&](int64_t k, int64_t i, int64_t p) { sums[static_cast<size_t>(p)] += static_cast<double>(w[k]) * x[i]; });
+  for (size_t i = 0; i < sums.size(); ++i) y[i] = static_cast<T>(sums[i] + (bias ? bias[static_cast<int64_t>(i) / plane % s.oc] : T(0)));
+}
+
+template <class T>
+void convBackwardData(const ConvShape& s, const T* dy, const T* w, T* dx) {
+  std::vector<double> sums(static_cast<size_t>(s.n) * s.ic * s.h * s.w, 0.0);
+  for (int n = 0; n < s.n; ++n)
+    for (int o = 0; o < s.oc; ++o)
+      products(s, n, o, [&](int64_t k, int64_t i, int64_t p) { sums[static_cast<size_t>(i)] += static_cast<double>(w[k]) * dy[p]; });
+  store(sums, dx, false);
+}
+
+template <class T>
+void convBackwardWeights(const ConvShape& s, const T* x, const T* dy, T* dw, bool accumulate) {
+  std::vector<double> sums(static_cast<size_t>(s.oc) * (s.ic / s.groups) * s.kh * s.kw, 0.0);
+  for (int n = 0; n < s.n; ++n)
+    for (int o = 0; o < s.oc; ++o)
+      products(s, n, o, [&](int64_t k, int64_t i, int64_t p) { sums[static_cast<size_t>(k)] += static_cast<double>(x[i]) * dy[p]; });
+  store(sums, dw, accumulate);
+}
+
+template <class T>
+void convBackwardBias(const ConvShape& s, const T* dy, T* dbias, bool accumulate) {
+  const int64_t plane = int64_t{s.oh()} * s.ow();
+  std::vector<double> sums(static_cast<size_t>(s.oc), 0.0);
+  for (int64_t i = 0; i < s.n * s.oc * plane; ++i) sums[static_cast<size_t>(i / plane % s.oc)] += dy[i];
+  store(sums, dbias, accumulate);
+}
+
+#define INSTANCE(T)                                                                            \
+  template void convForward<T>(const ConvShape&, const T*, const T*, const T*, T*);            \
+  template void convBackwardData<T>(const ConvShape&, const T*, const T*, T*);                 \
+  template void convBackwardWeights<T>(const ConvShape&, const T*, const T*, T*, bool);        \
+  template void convBackwardBias<T>(const ConvShape&, const T*, T*, bool);
+INSTANCE(float)
+INSTANCE(double)
+#undef INSTANCE
+
+}  // namespace crema::kernels::ref

@@ -1,0 +1,38 @@
+// Grow-only working memory of the kernels, on huge pages where the system gives them. Contents never outlive a call.
+#pragma once
+#include <array>
+#include <cstddef>
+#include <vector>
+
+#include "kernels/context.h"
+
+namespace crema::kernels {
+
+class Buffer {
+ public:
+  Buffer() = default;
+  ~Buffer();
+  Buffer(const Buffer&) = delete;
+  Buffer(Buffer&& o) noexcept : memory_(o.memory_), capacity_(o.capacity_) { o.memory_ = nullptr, o.capacity_ = 0; }
+  // `count` floats, 64-byte aligned, 16 readable floats in front and behind; what they hold is unknown.
+  float* get(size_t count);
+
+ private:
+  void* memory_ = nullptr;
+  size_t capacity_ = 0;
+};
+
+struct LaneScratch {
+  Buffer planes, panel, tile, transposed;
+};
+
+// Named uses, so that no two of one call meet.
+enum SharedUse { kPackedWeights, kPartialSums, kSharedPlanes, kSharedTransposed, kSharedInput, kSharedUses };
+
+struct Context::Scratch {
+  explicit Scratch(int lanes) : lane(static_cast<size_t>(lanes)) {}
+  std::vector<LaneScratch> lane;
+  std::array<Buffer, kSharedUses> shared;
+};
+
+}  // namespace crema::kernels

@@ -1,0 +1,32 @@
+// The vector code of one instruction set, as a table: nothing outside vector/ sees how it is written. Float only; contracts: kernels.h.
+#pragma once
+#include "kernels/kernels.h"
+
+namespace crema::kernels {
+
+struct Table {
+  void (*convForward)(Context&, const ConvShape&, const float* x, const float* w, const float* bias, float* y);
+  void (*convBackwardData)(Context&, const ConvShape&, const float* dy, const float* w, float* dx);
+  void (*convBackwardWeights)(Context&, const ConvShape&, const float* x, const float* dy, float* dw, bool accumulate);
+  void (*convBackwardBias)(Context&, const ConvShape&, const float* dy, float* dbias, bool accumulate);
+  void (*ipForward)(Context&, const IpShape&, const float* x, const float* w, const float* bias, float* y);
+  void (*ipBackwardData)(Context&, const IpShape&, const float* dy, const float* w, float* dx);
+  void (*ipBackwardWeights)(Context&, const IpShape&, const float* x, const float* dy, float* dw, bool accumulate);
+  void (*maxPoolForward)(Context&, const PoolShape&, const float* x, float* y, int32_t* mask);
+  void (*maxPoolBackward)(Context&, const PoolShape&, const float* dy, const int32_t* mask, float* dx);
+  void (*avePoolForward)(Context&, const PoolShape&, const float* x, float* y);
+  void (*avePoolBackward)(Context&, const PoolShape&, const float* dy, float* dx);
+  void (*lrnForward)(Context&, const LrnShape&, const float* x, float* scale, float* y);
+  void (*lrnBackward)(Context&, const LrnShape&, const float* x, const float* y, const float* scale, const float* dy, float* dx);
+  void (*reluForward)(Context&, int64_t, float slope, const float* x, float* y);
+  void (*reluBackward)(Context&, int64_t, float slope, const float* x, const float* dy, float* dx);
+  void (*multiply)(Context&, int64_t, const float* a, const float* b, float* y);
+  void (*add)(Context&, int64_t, const float* a, const float* b, float* y);
+  void (*axpy)(Context&, int64_t, float alpha, const float* x, float* y);
+  void (*scaleBy)(Context&, int64_t, float alpha, float* x);
+  void (*sgdUpdate)(Context&, int64_t, const SgdUpdate&, const float* diff, float* history, float* w);
+};
+
+extern const Table kAvx2Table, kAvx512Table;
+
+}  // namespace crema::kernels

@@ -1,0 +1,30 @@
+// The vector kernels for AVX2. Headers of the standard library come first, outside the target region (see simd.h).
+#include <immintrin.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "kernels/scratch.h"
+#include "kernels/table.h"
+
+#define CREMA_VECTOR_BITS 256
+#pragma GCC push_options
+#pragma GCC target("avx2,fma")
+// clang-format off: the order matters
+#include "kernels/vector/simd.h"
+#include "kernels/vector/tiles.h"
+#include "kernels/vector/positions.h"
+#include "kernels/vector/conv.h"
+#include "kernels/vector/conv_weights.h"
+#include "kernels/vector/inner_product.h"
+#include "kernels/vector/pool.h"
+#include "kernels/vector/rows.h"
+// clang-format on
+#pragma GCC pop_options
+
+namespace crema::kernels {
+const Table kAvx2Table = k256::kTable;
+}

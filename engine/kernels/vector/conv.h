@@ -1,0 +1,148 @@
+// Convolution forward and its way back to the input, on positions().
+namespace crema::kernels::KNS {
+
+inline void convForward(Context& context, const ConvShape& s, const float* x, const float* w, const float* bias, float* y) {
+  const int oh = s.oh(), ow = s.ow(), icg = s.ic / s.groups, ocg = s.oc / s.groups, K = icg * s.kh * s.kw;
+  if (s.n == 0 || s.oc == 0) return;
+  const Planes planes(s, true);
+  std::vector<int> off(static_cast<size_t>(K));  // order of k: (kernel row, channel, kernel column)
+  for (int a = 0, k = 0; a < s.kh; ++a)
+    for (int i = 0; i < icg; ++i)
+      for (int b = 0; b < s.kw; ++b) off[static_cast<size_t>(k++)] = planes.off(i, a, b);
+  const bool trim = s.padH > 0 && oh <= 14;
+  std::vector<int> range;
+  for (int r = 0; trim && r < oh; ++r) {  // kernel rows a with 0 <= r * stride + a * dilation - pad < h
+    const int first = r * s.strideH - s.padH;
+    range.push_back(first >= 0 ? 0 : std::min(s.kh, (-first + s.dilH - 1) / s.dilH));
+    range.push_back(s.h - first <= 0 ? 0 : std::min(s.kh, (s.h - 1 - first) / s.dilH + 1));
+  }
+  auto& scratch = context.scratch();
+  float* A = scratch.shared[kPackedWeights].get(static_cast<size_t>(s.oc) * K);
+  for (int g = 0; g < s.groups; ++g)
+    packRows(A + static_cast<size_t>(g) * ocg * K, ocg, K, [&](int m, int k) {
+      const int b = k % s.kw, i = k / s.kw % icg, a = k / s.kw / icg;
+      return w[((static_cast<size_t>(g) * ocg + m) * icg + i) * s.kh * s.kw + static_cast<size_t>(a) * s.kw + b];
+    });
+  const size_t image = planes.channel * s.ic, input = static_cast<size_t>(s.ic) * s.h * s.w;
+  const int unit = trim ? imagesPerTrimmedUnit(oh * ow, ow, s.n) : imagesPerUnit(oh * ow, s.n);
+  context.pool().run((s.n + unit - 1) / unit, [&](int u, int lane) {
+    LaneScratch& mine = scratch.lane[static_cast<size_t>(lane)];
+    const int n0 = u * unit, n = std::min(unit, s.n - n0);
+    const float* source = x + n0 * input;
+    if (!planes.plain) {
+      float* copy = mine.planes.get(image * static_cast<size_t>(unit));
+      for (int i = 0; i < n; ++i) planes.build(source + i * input, s.ic, copy + i * image);
+      source = copy;
+    }
+    for (int g = 0; g < s.groups; ++g) {
+      PositionMap map{oh, ow, static_cast<ptrdiff_t>(image), planes.columns, static_cast<ptrdiff_t>(s.oc) * oh * ow, ow, 1,
+                      static_cast<ptrdiff_t>(oh) * ow, trim ? range.data() : nullptr, icg * s.kw, n};
+      positions({ocg, K, A + static_cast<size_t>(g) * ocg * K, off.data(), map, n, source + static_cast<size_t>(g) * icg * planes.channel,
+                 y + (static_cast<size_t>(n0) * s.oc + static_cast<size_t>(g) * ocg) * oh * ow, bias ? bias + g * ocg : nullptr, ocg <= 64},
+                mine);
+    }
+  });
+}
+
+// dx: for every stride phase (r, q) of the input one stride-1 convolution of the padded dy. Input row ih belongs to phase
+// r = (ih + pad) % stride and meets kernel rows a = r + stride * j at output row (ih + pad) / stride - j; dilation only with stride 1.
+struct BackPhase {
+  int r, q, tapsH, tapsW, firstY, firstX, startH, startW, rows, columns, K;
+  std::vector<int> off, range;
+  size_t weights;
+};
+
+struct BackPlan {
+  int stepH, stepW;  // distance of neighbouring taps in dy: the dilation
+  int frontH, frontW, rows, columns, lastY, lastX;
+  size_t channel, weights = 0;
+  std::vector<BackPhase> phases;
+  bool plain, whole;  // whole: every input element belongs to a phase with taps
+};
+
+inline BackPlan planBack(const ConvShape& s) {
+  BackPlan p;
+  const int oh = s.oh(), ocg = s.oc / s.groups, icg = s.ic / s.groups;
+  p.stepH = s.dilH, p.stepW = s.dilW;
+  p.frontH = ((s.kh + s.strideH - 1) / s.strideH - 1) * p.stepH, p.frontW = ((s.kw + s.strideW - 1) / s.strideW - 1) * p.stepW;
+  p.lastY = (s.h - 1 + s.padH) / s.strideH, p.lastX = (s.w - 1 + s.padW) / s.strideW;
+  p.rows = p.lastY + 1 + p.frontH, p.columns = p.lastX + 1 + p.frontW;
+  p.plain = s.kh == 1 && s.kw == 1 && s.strideH == 1 && s.strideW == 1 && s.padH == 0 && s.padW == 0;
+  p.channel = static_cast<size_t>(p.rows) * p.columns;
+  p.whole = s.kh >= s.strideH && s.kw >= s.strideW;
+  for (int r = 0; r < s.strideH; ++r)
+    for (int q = 0; q < s.strideW; ++q) {
+      BackPhase f{};
+      f.r = r, f.q = q;
+      f.tapsH = r < s.kh ? (s.kh - r + s.strideH - 1) / s.strideH : 0, f.tapsW = q < s.kw ? (s.kw - q + s.strideW - 1) / s.strideW : 0;
+      f.startH = ((r - s.padH) % s.strideH + s.strideH) % s.strideH, f.startW = ((q - s.padW) % s.strideW + s.strideW) % s.strideW;
+      if (f.startH >= s.h || f.startW >= s.w || f.tapsH * f.tapsW == 0) continue;
+      f.firstY = (f.startH + s.padH) / s.strideH, f.firstX = (f.startW + s.padW) / s.strideW;
+      f.rows = (s.h - 1 - f.startH) / s.strideH + 1, f.columns = (s.w - 1 - f.startW) / s.strideW + 1;
+      f.K = ocg * f.tapsH * f.tapsW;
+      f.weights = p.weights;
+      p.weights += static_cast<size_t>(s.groups) * icg * f.K;
+      for (int y = 0; y < f.rows; ++y) {  // taps j with 0 <= firstY + y - j * step < oh
+        const int last = f.firstY + y, over = last - oh + 1;
+        f.range.push_back(over <= 0 ? 0 : std::min(f.tapsH, (over + p.stepH - 1) / p.stepH));
+        f.range.push_back(std::min(f.tapsH, last / p.stepH + 1));
+      }
+      for (int j = 0; j < f.tapsH; ++j)
+        for (int o = 0; o < ocg; ++o)
+          for (int l = 0; l < f.tapsW; ++l)
+            f.off.push_back(static_cast<int>(o * p.channel + static_cast<size_t>(f.firstY - j * p.stepH + p.frontH) * p.columns +
+                                             static_cast<size_t>(f.firstX - l * p.stepW + p.frontW)));
+      p.phases.push_back(std::move(f));
+    }
+  return p;
+}
+
+inline void padGradient(const ConvShape& s, const BackPlan& p, const float* dy, int planes, float* to) {
+  const int oh = s.oh(), ow = s.ow();
+  for (int k = 0; k < planes; ++k, dy += static_cast<size_t>(oh) * ow, to += p.channel) {
+    std::memset(to, 0, p.channel * 4);
+    for (int y = 0; y < oh && y <= p.lastY; ++y)
+      std::memcpy(to + static_cast<size_t>(y + p.frontH) * p.columns + p.frontW, dy + static_cast<size_t>(y) * ow,
+                  static_cast<size_t>(std::min(ow, p.lastX + 1)) * 4);
+  }
+}
+
+inline void convBackwardData(Context& context, const ConvShape& s, const float* dy, const float* w, float* dx) {
+  const int oh = s.oh(), ow = s.ow(), icg = s.ic / s.groups, ocg = s.oc / s.groups;
+  if (s.n == 0 || s.ic == 0) return;
+  const BackPlan p = planBack(s);
+  auto& scratch = context.scratch();
+  float* A = scratch.shared[kPackedWeights].get(p.weights + 1);
+  for (const BackPhase& f : p.phases)
+    for (int g = 0; g < s.groups; ++g)
+      packRows(A + f.weights + static_cast<size_t>(g) * icg * f.K, icg, f.K, [&](int m, int k) {
+        const int l = k % f.tapsW, o = k / f.tapsW % ocg, j = k / (f.tapsW * ocg);
+        return w[((static_cast<size_t>(g) * ocg + o) * icg + m) * s.kh * s.kw + static_cast<size_t>(f.r + j * s.strideH) * s.kw + f.q + l * s.strideW];
+      });
+  const int perImage = s.h * s.w / (s.strideH * s.strideW), columns = s.w / s.strideW;
+  const bool trim = s.kh > 1 && s.h / s.strideH <= 14;
+  const int unit = trim ? imagesPerTrimmedUnit(std::max(1, perImage), columns, s.n) : imagesPerUnit(std::max(1, perImage), s.n);
+  const size_t image = p.channel * s.oc, input = static_cast<size_t>(s.ic) * s.h * s.w, output = static_cast<size_t>(s.oc) * oh * ow;
+  context.pool().run((s.n + unit - 1) / unit, [&](int u, int lane) {
+    LaneScratch& mine = scratch.lane[static_cast<size_t>(lane)];
+    const int n0 = u * unit, n = std::min(unit, s.n - n0);
+    const float* source = dy + n0 * output;
+    if (!p.plain) {
+      float* copy = mine.planes.get(image * static_cast<size_t>(unit));
+      padGradient(s, p, source, n * s.oc, copy);
+      source = copy;
+    }
+    if (!p.whole) std::memset(dx + n0 * input, 0, static_cast<size_t>(n) * input * 4);
+    for (const BackPhase& f : p.phases)
+      for (int g = 0; g < s.groups; ++g) {
+        PositionMap map{f.rows, f.columns, static_cast<ptrdiff_t>(p.plain ? output : image), p.plain ? ow : p.columns, static_cast<ptrdiff_t>(input),
+                        static_cast<ptrdiff_t>(s.strideH) * s.w, s.strideW, static_cast<ptrdiff_t>(s.h) * s.w, trim ? f.range.data() : nullptr,
+                        ocg * f.tapsW, n};
+        positions({icg, f.K, A + f.weights + static_cast<size_t>(g) * icg * f.K, f.off.data(), map, n, source + static_cast<size_t>(g) * ocg * p.channel,
+                   dx + n0 * input + static_cast<size_t>(g) * icg * s.h * s.w + static_cast<size_t>(f.startH) * s.w + f.startW, nullptr, icg <= 64},
+                  mine);
+      }
+  });
+}
+
+}  // namespace crema::kernels::KNS

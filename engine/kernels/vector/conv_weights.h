@@ -1,0 +1,242 @@
+// Gradient of a convolution's weights: columns = a panel of output channels of dy transposed, rows = taps broadcast from the planes, no
+// im2col. Sums run over fixed chunks of images, then over chunks: side by side and a binary tree where the weights are few, one after
+// the other where they are many. Chunks and the choice follow from the shape alone.
+namespace crema::kernels::KNS {
+
+// Lines of J neighbouring taps. Kernels wider than one tap: J taps of a kernel row in one stride phase, one float apart. 1x1 kernels:
+// three channels, one plane apart, the remaining channels alone.
+struct TapSet {
+  int J;
+  bool one;
+  std::vector<int> line;    // offset of tap 0
+  std::vector<int> weight;  // [line][J]: index in a filter, -1: a neighbour too many
+  size_t base;              // first row of this set in a panel's part
+};
+
+struct WeightPlan {
+  std::vector<TapSet> sets;
+  size_t rows = 0;  // over all sets
+  bool exact = true;
+};
+
+inline int tapGroups(int taps) { return (taps + kMostTaps - 1) / kMostTaps; }
+
+inline bool tapsExact(const ConvShape& s) {
+  const int taps = (s.kw + s.strideW - 1) / s.strideW;
+  return s.dilW > 1 || taps % tapGroups(taps) == 0;
+}
+
+inline void addRowTaps(const ConvShape& s, const Planes& planes, WeightPlan& plan) {
+  const int icg = s.ic / s.groups, taps = (s.kw + s.strideW - 1) / s.strideW, groups = tapGroups(taps), J = (taps + groups - 1) / groups;
+  TapSet set{J, true, {}, {}, 0};
+  for (int i = 0; i < icg; ++i)
+    for (int a = 0; a < s.kh; ++a)
+      for (int q = 0; q < std::min(s.strideW, s.kw); ++q)
+        for (int g = 0; g < groups; ++g) {
+          const int first = q + g * J * s.strideW;
+          if (first >= s.kw) continue;
+          set.line.push_back(planes.off(i, a, first));
+          for (int j = 0; j < J; ++j) {
+            const int b = first + j * s.strideW;
+            set.weight.push_back(b < s.kw ? (i * s.kh + a) * s.kw + b : -1);
+          }
+        }
+  plan.sets.push_back(std::move(set));
+}
+
+inline void addSingleTaps(const ConvShape& s, const Planes& planes, WeightPlan& plan, int fromChannel) {
+  TapSet set{1, true, {}, {}, 0};
+  for (int i = fromChannel; i < s.ic / s.groups; ++i)
+    for (int a = 0; a < s.kh; ++a)
+      for (int b = 0; b < s.kw; ++b) set.line.push_back(planes.off(i, a, b)), set.weight.push_back((i * s.kh + a) * s.kw + b);
+  if (!set.line.empty()) plan.sets.push_back(std::move(set));
+}
+
+inline WeightPlan planWeights(const ConvShape& s, const Planes& planes) {
+  WeightPlan plan;
+  if (s.kh == 1 && s.kw == 1) {
+    TapSet triples{3, false, {}, {}, 0};
+    const int whole = s.ic / s.groups / 3 * 3;
+    for (int i = 0; i < whole; i += 3) {
+      triples.line.push_back(planes.off(i, 0, 0));
+      for (int j = 0; j < 3; ++j) triples.weight.push_back(i + j);
+    }
+    if (whole) plan.sets.push_back(std::move(triples));
+    addSingleTaps(s, planes, plan, whole);
+  } else if (s.dilW > 1 && s.kw > 1) {
+    addSingleTaps(s, planes, plan, 0);
+  } else {
+    addRowTaps(s, planes, plan);
+  }
+  for (TapSet& set : plan.sets) set.base = plan.rows, plan.rows += set.line.size() * static_cast<size_t>(set.J);
+  return plan;
+}
+
+class WeightGradient {
+ public:
+  WeightGradient(Context& context, const ConvShape& s)
+      : context_(context), scratch_(context.scratch()), s_(s), planes_(s, tapsExact(s)), plan_(planWeights(s, planes_)) {
+    oh_ = s.oh(), ow_ = s.ow(), P_ = oh_ * ow_, icg_ = s.ic / s.groups, ocg_ = s.oc / s.groups;
+    panels_ = (ocg_ + kPanel - 1) / kPanel;
+    part_ = static_cast<size_t>(s.groups) * panels_ * plan_.rows * kPanel;
+    image_ = planes_.channel * s.ic;
+    gradientImage_ = static_cast<size_t>(s.groups) * panels_ * P_ * kPanel;
+    chunk_ = std::min(std::max(1, 1536 / std::max(1, P_)), std::max(1, (s.n + 7) / 8));
+    chunks_ = (s.n + chunk_ - 1) / chunk_;
+  }
+
+  void run(const float* x, const float* dy, float* dw, bool accumulate) {
+    x_ = x, dy_ = dy;
+    const bool few = static_cast<size_t>(s_.oc) * icg_ * s_.kh * s_.kw * chunks_ <= (size_t{1} << 21);
+    acc_ = scratch_.shared[kPartialSums].get(few ? part_ * chunks_ : part_);
+    if (chunks_ == 0) std::memset(acc_, 0, part_ * 4);
+    few ? chunksSideBySide() : chunksInTurn();
+    scatter(dw, accumulate);
+  }
+
+ private:
+  // dy of image n, positions [p0, p0 + np), transposed: [group][panel][position][kPanel].
+  void transposeGradient(int n, int p0, int np, float* to) const {
+    for (int g = 0; g < s_.groups; ++g)
+      for (int b = 0; b < panels_; ++b)
+        toPanel(dy_ + (static_cast<size_t>(n) * s_.oc + static_cast<size_t>(g) * ocg_ + b * kPanel) * P_ + p0, P_, std::min(kPanel, ocg_ - b * kPanel), np,
+                to + static_cast<size_t>(g * panels_ + b) * np * kPanel);
+  }
+
+  const float* planesOf(int n0, int n, float* copy) const {
+    const size_t input = static_cast<size_t>(s_.ic) * s_.h * s_.w;
+    if (planes_.plain) return x_ + n0 * input;
+    for (int i = 0; i < n; ++i) planes_.build(x_ + (n0 + i) * input, s_.ic, copy + i * image_);
+    return copy;
+  }
+
+  // Rows [t * lines per tile, ...) of a set for one panel of output channels, over n images and output rows [r0, r0 + rows).
+  void tile(const TapSet& set, int group, int panel, int t, const float* source, const float* gradient, int n, int r0, int rows, float* to, bool add) const {
+    const int most = linesPerTile(set.J), lines = std::min(most, static_cast<int>(set.line.size()) - t * most);
+    const float* line[kRows];
+    for (int i = 0; i < lines; ++i)
+      line[i] = source + static_cast<size_t>(group) * icg_ * planes_.channel + set.line[static_cast<size_t>(t * most + i)] + static_cast<size_t>(r0) * planes_.columns;
+    const bool flat = planes_.columns == ow_;
+    const TapRun run{set.one ? 1 : static_cast<ptrdiff_t>(planes_.channel), n, static_cast<ptrdiff_t>(image_), flat ? 1 : rows, planes_.columns,
+                     flat ? rows * ow_ : ow_, static_cast<ptrdiff_t>(gradientImage_)};
+    tapTileFor(set.J, set.one, lines)(line, run, gradient + static_cast<size_t>(group * panels_ + panel) * rows * ow_ * kPanel, to, add);
+  }
+
+  float* rowsOf(float* part, const TapSet& set, int group, int panel, int t) const {
+    return part + (static_cast<size_t>(group * panels_ + panel) * plan_.rows + set.base + static_cast<size_t>(t) * linesPerTile(set.J) * set.J) * kPanel;
+  }
+  static int tilesOf(const TapSet& set) { return (static_cast<int>(set.line.size()) + linesPerTile(set.J) - 1) / linesPerTile(set.J); }
+
+  void chunksSideBySide() {
+    const int strip = P_ <= 2048 ? oh_ : std::max(1, 1024 / ow_);  // a panel of dy stays in the L2 cache
+    context_.pool().run(chunks_, [&](int c, int lane) {
+      LaneScratch& mine = scratch_.lane[static_cast<size_t>(lane)];
+      const int n0 = c * chunk_, n = std::min(chunk_, s_.n - n0);
+      const float* source = planesOf(n0, n, planes_.plain ? nullptr : mine.planes.get(image_ * static_cast<size_t>(chunk_)));
+      float* gradient = mine.transposed.get(gradientImage_ * static_cast<size_t>(chunk_));
+      for (int r0 = 0; r0 < oh_; r0 += strip) {
+        const int rows = std::min(strip, oh_ - r0);
+        for (int i = 0; i < n; ++i) transposeGradient(n0 + i, r0 * ow_, rows * ow_, gradient + i * gradientImage_);
+        for (int gp = 0; gp < s_.groups * panels_; ++gp)
+          for (const TapSet& set : plan_.sets)
+            for (int t = 0; t < tilesOf(set); ++t)
+              tile(set, gp / panels_, gp % panels_, t, source, gradient, n, r0, rows, rowsOf(acc_ + part_ * c, set, gp / panels_, gp % panels_, t), r0 > 0);
+      }
+    });
+    for (int d = 1; d < chunks_; d *= 2) {
+      const int pairs = (chunks_ - d + 2 * d - 1) / (2 * d);
+      context_.pool().run(part_ * pairs < (1u << 15) ? 1 : pairs, [&](int task, int) {
+        const bool all = part_ * pairs < (1u << 15);
+        for (int i = all ? 0 : task; i < (all ? pairs : task + 1); ++i) {
+          float* a = acc_ + part_ * (static_cast<size_t>(2) * d * i);
+          const float* b = a + part_ * d;
+          for (size_t k = 0; k < part_; k += VL) store(a + k, add(load(a + k), load(b + k)));
+        }
+      });
+    }
+  }
+
+  void chunksInTurn() {
+    float* copy = planes_.plain ? nullptr : scratch_.shared[kSharedPlanes].get(image_ * static_cast<size_t>(chunk_));
+    float* gradient = scratch_.shared[kSharedTransposed].get(gradientImage_ * static_cast<size_t>(chunk_));
+    const size_t input = static_cast<size_t>(s_.ic) * s_.h * s_.w;
+    for (int c = 0; c < chunks_; ++c) {
+      const int n0 = c * chunk_, n = std::min(chunk_, s_.n - n0);
+      const float* source = planes_.plain ? x_ + n0 * input : copy;
+      constexpr int kBlock = 8;  // channels per task
+      const int blocks = (s_.ic + kBlock - 1) / kBlock;
+      context_.pool().run(planes_.plain ? 0 : n * blocks, [&](int i, int) {
+        const int im = i / blocks, c0 = i % blocks * kBlock;
+        planes_.build(x_ + (static_cast<size_t>(n0 + im) * s_.ic + c0) * s_.h * s_.w, std::min(kBlock, s_.ic - c0), copy + im * image_ + c0 * planes_.channel);
+      });
+      context_.pool().run(n, [&](int i, int) { transposeGradient(n0 + i, 0, P_, gradient + i * gradientImage_); });
+      for (const TapSet& set : plan_.sets) {
+        const int tiles = tilesOf(set);
+        context_.pool().run(s_.groups * panels_ * tiles, [&](int i, int) {
+          const int t = i % tiles, panel = i / tiles % panels_, group = i / tiles / panels_;
+          const int lines = std::min(linesPerTile(set.J), static_cast<int>(set.line.size()) - t * linesPerTile(set.J));
+          float* to = rowsOf(acc_, set, group, panel, t);
+          if (c == 0) return tile(set, group, panel, t, source, gradient, n, 0, oh_, to, false);
+          alignas(64) float sum[kRows * kPanel];  // from zero, then added: the same whatever the threads
+          tile(set, group, panel, t, source, gradient, n, 0, oh_, sum, false);
+          for (int k = 0; k < lines * set.J * kPanel; k += VL) store(to + k, add(load(to + k), load(sum + k)));
+        });
+      }
+    }
+  }
+
+  void scatter(float* dw, bool accumulate) const {
+    const size_t filter = static_cast<size_t>(icg_) * s_.kh * s_.kw;
+    context_.pool().run(s_.groups * panels_, [&](int gp, int) {
+      const int group = gp / panels_, panel = gp % panels_, count = std::min(kPanel, ocg_ - panel * kPanel);
+      float* first = dw + (static_cast<size_t>(group) * ocg_ + static_cast<size_t>(panel) * kPanel) * filter;
+      for (const TapSet& set : plan_.sets)
+        for (size_t row = 0; row < set.weight.size(); ++row) {
+          if (set.weight[row] < 0) continue;
+          const float* from = acc_ + (static_cast<size_t>(gp) * plan_.rows + set.base + row) * kPanel;
+          float* to = first + set.weight[row];
+          if (accumulate) for (int i = 0; i < count; ++i) to[static_cast<size_t>(i) * filter] += from[i];
+          else for (int i = 0; i < count; ++i) to[static_cast<size_t>(i) * filter] = from[i];
+        }
+    });
+  }
+
+  Context& context_;
+  Context::Scratch& scratch_;
+  const ConvShape& s_;
+  Planes planes_;
+  WeightPlan plan_;
+  int oh_, ow_, P_, icg_, ocg_, panels_, chunk_, chunks_;
+  size_t part_, image_, gradientImage_;
+  const float *x_ = nullptr, *dy_ = nullptr;
+  float* acc_ = nullptr;
+};
+
+inline void convBackwardWeights(Context& context, const ConvShape& s, const float* x, const float* dy, float* dw, bool accumulate) {
+  WeightGradient(context, s).run(x, dy, dw, accumulate);
+}
+
+// Sums of planes: 16 fixed chains and a fixed tree per plane, then the images one after the other.
+inline void convBackwardBias(Context& context, const ConvShape& s, const float* dy, float* dbias, bool accumulate) {
+  const int P = s.oh() * s.ow();
+  const bool small = static_cast<int64_t>(s.n) * s.oc * P < (1 << 16);
+  context.pool().run(small ? 1 : s.oc, [&](int task, int) {
+    for (int m = small ? 0 : task; m < (small ? s.oc : task + 1); ++m) {
+      float total = 0;
+      for (int n = 0; n < s.n; ++n) {
+        const float* d = dy + (static_cast<size_t>(n) * s.oc + m) * P;
+        float chain[16] = {};
+        int p = 0;
+        for (; p + 16 <= P; p += 16)
+          for (int l = 0; l < 16; ++l) chain[l] += d[p + l];
+        for (int l = 0; p < P; ++p, ++l) chain[l] += d[p];
+        for (int half = 8; half; half /= 2)
+          for (int l = 0; l < half; ++l) chain[l] += chain[l + half];
+        total += chain[0];
+      }
+      dbias[m] = accumulate ? dbias[m] + total : total;
+    }
+  });
+}
+
+}  // namespace crema::kernels::KNS

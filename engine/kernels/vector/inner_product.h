@@ -1,0 +1,123 @@
+// Inner product: the weights are streamed once, the batch is the panel. Chains run over inputs (forward), outputs (back), items (weights).
+namespace crema::kernels::KNS {
+
+// Transposed weights are turned around first: the three kernels below see [out][in] only.
+inline const float* plainWeights(Context& context, const IpShape& s, const float* w) {
+  if (!s.transposed) return w;
+  float* turned = context.scratch().shared[kSharedInput].get(static_cast<size_t>(s.in) * s.out);
+  for (int o = 0; o < s.out; ++o)
+    for (int i = 0; i < s.in; ++i) turned[static_cast<size_t>(o) * s.in + i] = w[static_cast<size_t>(i) * s.out + o];
+  return turned;
+}
+
+constexpr int kStream = kRows / 3 * 3;  // rows of W per tile: triples
+
+// [rows of W from o0][panel of items] += over inputs [i0, i0 + depth)
+inline void streamRows(const float* w, int in, int o, int rows, int i0, int depth, const float* B, float* C) {
+  const float* line[kRows];
+  const int triples = rows / 3;
+  const TapRun run{in, 1, 0, 1, 0, depth, 0};
+  for (int g = 0; g < triples; ++g) line[g] = w + static_cast<size_t>(o + 3 * g) * in + i0;
+  if (triples) tapTileFor(3, false, triples)(line, run, B, C, i0 > 0);
+  for (int m = triples * 3; m < rows; ++m) {
+    line[0] = w + static_cast<size_t>(o + m) * in + i0;
+    tapTileFor(1, true, 1)(line, run, B, C + static_cast<size_t>(m) * kPanel, i0 > 0);
+  }
+}
+
+inline void ipForward(Context& context, const IpShape& s, const float* x, const float* weights, const float* bias, float* y) {
+  if (s.n == 0) return;
+  const float* w = plainWeights(context, s, weights);
+  auto& scratch = context.scratch();
+  const int panels = (s.n + kPanel - 1) / kPanel, pieces = (s.in + kDepth - 1) / kDepth;
+  float* xt = scratch.shared[kPackedWeights].get(static_cast<size_t>(panels) * s.in * kPanel);  // [panel][input][item]
+  const bool small = static_cast<int64_t>(s.n) * s.in * s.out < (1 << 20);  // waking a thread would cost more than it saves
+  const auto run = [&](int tasks, const auto& body) {
+    if (small) for (int t = 0; t < tasks; ++t) body(t, 0);
+    else context.pool().run(tasks, body);
+  };
+  run(panels * pieces, [&](int t, int) {
+    const int p = t / pieces, i0 = t % pieces * kDepth;
+    toPanel(x + static_cast<size_t>(p) * kPanel * s.in + i0, s.in, std::min(kPanel, s.n - p * kPanel), std::min(kDepth, s.in - i0),
+            xt + (static_cast<size_t>(p) * s.in + i0) * kPanel);
+  });
+  constexpr int kBlock = 4 * kStream;
+  run((s.out + kBlock - 1) / kBlock, [&](int t, int lane) {
+    const int o0 = t * kBlock, rows = std::min(kBlock, s.out - o0);
+    float* c = scratch.lane[static_cast<size_t>(lane)].tile.get(static_cast<size_t>(panels) * kBlock * kPanel);
+    if (s.in == 0) std::memset(c, 0, static_cast<size_t>(panels) * kBlock * kPanel * 4);
+    for (int i0 = 0; i0 < s.in; i0 += kDepth)
+      for (int m = 0; m < rows; m += kStream)
+        for (int p = 0; p < panels; ++p)
+          streamRows(w, s.in, o0 + m, std::min(kStream, rows - m), i0, std::min(kDepth, s.in - i0), xt + (static_cast<size_t>(p) * s.in + i0) * kPanel,
+                     c + (static_cast<size_t>(p) * kBlock + m) * kPanel);
+    for (int n = 0; n < s.n; ++n)
+      for (int m = 0; m < rows; ++m)
+        y[static_cast<size_t>(n) * s.out + o0 + m] = c[(static_cast<size_t>(n / kPanel) * kBlock + m) * kPanel + n % kPanel] + (bias ? bias[o0 + m] : 0.f);
+  });
+}
+
+inline void ipBackwardData(Context& context, const IpShape& s, const float* dy, const float* weights, float* dx) {
+  if (s.n == 0 || s.in == 0) return;
+  const float* w = plainWeights(context, s, weights);
+  auto& scratch = context.scratch();
+  float* A = scratch.shared[kPackedWeights].get(static_cast<size_t>(s.n) * s.out + 1);
+  packRows(A, s.n, s.out, [&](int m, int k) { return dy[static_cast<size_t>(m) * s.out + k]; });
+  std::vector<int> off(static_cast<size_t>(s.out));
+  for (int k = 0; k < s.out; ++k) off[static_cast<size_t>(k)] = k * s.in;
+  constexpr int kBlock = 8 * 32;
+  const int tasks = (s.in + kBlock - 1) / kBlock;
+  const auto body = [&](int t, int lane) {
+    const int i0 = t * kBlock, size = std::min(kBlock, s.in - i0);
+    PositionMap map{1, size, 0, 0, 0, size, 1, s.in};
+    positions({s.n, s.out, A, off.data(), map, 1, w + i0, dx + i0, nullptr, false}, scratch.lane[static_cast<size_t>(lane)]);
+  };
+  if (static_cast<int64_t>(s.n) * s.in * s.out < (1 << 20)) for (int t = 0; t < tasks; ++t) body(t, 0);
+  else context.pool().run(tasks, body);
+}
+
+inline void addTile(const float* tile, int rows, int length, float* to, ptrdiff_t ld, bool accumulate) {
+  for (int m = 0; m < rows; ++m) {
+    float* d = to + m * ld;
+    const float* t = tile + static_cast<size_t>(m) * kPanel;
+    if (accumulate) for (int i = 0; i < length; ++i) d[i] += t[i];
+    else std::memcpy(d, t, static_cast<size_t>(length) * 4);
+  }
+}
+
+inline void ipBackwardWeights(Context& context, const IpShape& s, const float* x, const float* dy, float* dw, bool accumulate) {
+  auto& scratch = context.scratch();
+  // With transposed weights the roles of x and dy are exchanged: dw[i][o] = sum_n x[n][i] dy[n][o].
+  const int rows = s.transposed ? s.in : s.out, columns = s.transposed ? s.out : s.in;
+  const float *left = s.transposed ? x : dy, *right = s.transposed ? dy : x;
+  if (rows == 0 || columns == 0) return;
+  const int panels = (columns + kPanel - 1) / kPanel;
+  float* packed = scratch.shared[kSharedInput].get(static_cast<size_t>(panels) * s.n * kPanel);
+  float* A = scratch.shared[kPackedWeights].get(static_cast<size_t>(s.n) * rows);
+  packRows(A, rows, s.n, [&](int m, int k) { return left[static_cast<size_t>(k) * rows + m]; });
+  const RowBlocks blocks(rows);
+  const bool small = static_cast<int64_t>(s.n) * s.in * s.out < (1 << 20);
+  const auto run = [&](int tasks, const auto& body) {
+    if (small) for (int t = 0; t < tasks; ++t) body(t, 0);
+    else context.pool().run(tasks, body);
+  };
+  run(panels, [&](int p, int) {
+    const int length = std::min(kPanel, columns - p * kPanel);
+    for (int n = 0; n < s.n; ++n) {
+      float* d = packed + (static_cast<size_t>(p) * s.n + n) * kPanel;
+      std::memcpy(d, right + static_cast<size_t>(n) * columns + p * kPanel, static_cast<size_t>(length) * 4);
+      if (length < kPanel) std::memset(d + length, 0, static_cast<size_t>(kPanel - length) * 4);
+    }
+  });
+  run(blocks.count, [&](int b, int) {
+    const int m0 = blocks.start(b), count = blocks.size(b);
+    alignas(64) float tile[kRows * kPanel];
+    for (int p = 0; p < panels; ++p) {
+      const float* source[2] = {packed + static_cast<size_t>(p) * s.n * kPanel, nullptr};
+      gemmTileFor(kPacked, count)(s.n, A + static_cast<size_t>(m0) * s.n, source, nullptr, tile, kPanel, false);
+      addTile(tile, count, std::min(kPanel, columns - p * kPanel), dw + static_cast<size_t>(m0) * columns + p * kPanel, columns, accumulate);
+    }
+  });
+}
+
+}  // namespace crema::kernels::KNS
