@@ -1,0 +1,83 @@
+package com.crema
+
+import java.io.{BufferedInputStream, BufferedReader, InputStreamReader, OutputStream}
+import java.util.concurrent.{CountDownLatch, TimeUnit}
+
+import scala.collection.mutable
+
+import com.crema.wire.Wire.{Event, Job}
+import org.slf4j.LoggerFactory
+
+/** A process of the executable beside a task or the driver.
+  *
+  * It gets one Job on stdin, which then stays open: the child ends when it closes. Events come on stdout. stderr is relayed to the log, and
+  * its last lines are kept for the story of a failure. The starting thread lives as long as the child, as its parent-death signal wants.
+  */
+class Child(subcommand: String, job: Job) extends AutoCloseable {
+  private val log = LoggerFactory.getLogger("crema." + subcommand)
+  private val lastLines = mutable.Queue[String]()
+  private val started = new CountDownLatch(1)
+  @volatile private var process: Process = _
+  @volatile private var failure: Throwable = _
+
+  private val keeper = daemon(s"crema-$subcommand-keeper") {
+    try {
+      process = new ProcessBuilder(NativeBinary.path, subcommand, "-job", "-").start()
+    } catch { case e: Throwable => failure = e }
+    started.countDown()
+    if (process != null) { relay(); process.waitFor() }
+  }
+  started.await()
+  if (failure != null) throw new CremaException(s"cannot start `crema $subcommand`: ${failure.getMessage}", failure)
+  private val events = new BufferedInputStream(process.getInputStream, 1 << 16)
+  send(process.getOutputStream)
+
+  private def send(out: OutputStream): Unit =
+    try { job.writeDelimitedTo(out); out.flush() } catch {
+      case e: java.io.IOException => throw new CremaException(s"`crema $subcommand` took no job: ${e.getMessage}${tail()}", e)
+    }
+
+  private def relay(): Unit = {
+    val reader = new BufferedReader(new InputStreamReader(process.getErrorStream))
+    var line = reader.readLine()
+    while (line != null) {
+      lastLines.synchronized { lastLines.enqueue(line); if (lastLines.size > 30) lastLines.dequeue() }
+      log.info(line)
+      line = reader.readLine()
+    }
+  }
+
+  /** The next event; None at the end of the stream. */
+  def next(): Option[Event] =
+    try Option(Event.parseDelimitedFrom(events)) catch { case _: java.io.IOException => None }
+
+  def pid: Long = process.pid()
+
+  /** What the process said last, for messages. */
+  def tail(): String = lastLines.synchronized {
+    if (lastLines.isEmpty) "" else lastLines.mkString(s"\nlast lines of `crema $subcommand` (pid ${process.pid()}):\n  ", "\n  ", "")
+  }
+
+  /** Waits for the end; throws with the story unless the exit code is 0. */
+  def finish(story: Option[String], seconds: Long = 30): Unit = {
+    if (!process.waitFor(seconds, TimeUnit.SECONDS)) throw new CremaException(s"`crema $subcommand` did not end within $seconds s${tail()}")
+    keeper.join(2000) // the rest of its log
+    val code = process.exitValue
+    if (code != 0 || story.isDefined) {
+      val how = if (code > 128) s"was killed by signal ${code - 128}" else s"ended with exit code $code"
+      throw new CremaException(s"${story.getOrElse("a process of this run failed without a word")}\n`crema $subcommand` (pid ${process.pid()}) $how${tail()}")
+    }
+  }
+
+  override def close(): Unit = if (process != null) {
+    try process.getOutputStream.close() catch { case _: java.io.IOException => }
+    if (!process.waitFor(200, TimeUnit.MILLISECONDS)) process.destroyForcibly()
+  }
+
+  private def daemon(name: String)(body: => Unit): Thread = {
+    val thread = new Thread(() => body, name)
+    thread.setDaemon(true)
+    thread.start()
+    thread
+  }
+}

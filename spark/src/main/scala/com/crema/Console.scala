@@ -1,0 +1,41 @@
+package com.crema
+
+import com.crema.wire.Wire.Event
+
+import scala.collection.JavaConverters._
+
+/** What the driver shows while a run goes on: one live line on a terminal, now and then a plain line elsewhere. */
+class Console(interval: Double = 2.0) {
+  private val terminal = System.console() != null
+  private var lastLine = 0.0
+  private var live = false
+
+  def say(text: String): Unit = synchronized {
+    if (live) { System.err.print("\r\u001b[K"); live = false }
+    System.err.println(s"crema: $text")
+  }
+
+  def show(event: Event): Unit = synchronized {
+    if (event.hasJoined) {
+      val j = event.getJoined
+      say(s"worker ${j.getWorker} is there (${j.getHave} of ${j.getWant}, host ${j.getHost})")
+    } else if (event.hasTest) {
+      val outputs = event.getTest.getOutputList.asScala.map(o => s"${o.getName} ${o.getValueList.asScala.map(v => f"$v%.4f").mkString(" ")}")
+      say(s"iteration ${event.getTest.getIteration}: test ${outputs.mkString("  ")}")
+    } else if (event.hasSnapshot) {
+      say(s"iteration ${event.getSnapshot.getIteration}: snapshot")
+    } else if (event.hasProgress) progress(event.getProgress)
+  }
+
+  private def progress(p: Event.Progress): Unit = {
+    val now = System.nanoTime() / 1e9
+    if (now - lastLine >= (if (terminal) 0.1 else interval)) {
+      lastLine = now
+      val left = math.round(p.getSecondsLeft)
+      val slow = if (p.getSlowestWorker >= 0) s"  slowest: worker ${p.getSlowestWorker}" else ""
+      val line = f"training  iteration ${p.getIteration + 1}%d/${p.getMaxIter}%d  loss ${p.getLoss}%.4f  lr ${p.getLr}%.5f  " +
+        f"${p.getRecordsPerSecond}%.0f records/s  ${left / 60}%d:${left % 60}%02d left$slow"
+      if (terminal) { System.err.print(s"\r\u001b[Kcrema: $line"); live = true } else say(line)
+    }
+  }
+}

@@ -1,0 +1,77 @@
+package com.crema
+
+import java.io.File
+import java.nio.file.{Files, Paths, StandardCopyOption}
+
+import org.apache.hadoop.conf.Configuration
+import org.apache.hadoop.fs.{FileUtil, Path}
+
+/** Hadoop's settings, so that they can travel to tasks. */
+case class HadoopSettings(entries: Map[String, String]) {
+  def configuration: Configuration = {
+    val c = new Configuration()
+    entries.foreach { case (k, v) => c.set(k, v) }
+    c
+  }
+}
+
+object HadoopSettings {
+  def of(c: Configuration): HadoopSettings = {
+    val entries = Map.newBuilder[String, String]
+    c.forEach(e => entries += e.getKey -> e.getValue)
+    HadoopSettings(entries.result())
+  }
+}
+
+/** Files between Hadoop's FileSystems and local paths: a child process sees local paths only. */
+object Storage {
+  private def scheme(uri: String): Option[String] = Option(new Path(uri).toUri.getScheme)
+
+  /** Plain paths and file: URIs are local: the same path on the machine that uses them. */
+  def isLocal(uri: String): Boolean = scheme(uri).forall(_ == "file")
+
+  def localPath(uri: String): String = if (scheme(uri).isDefined) new Path(uri).toUri.getPath else uri
+
+  def exists(uri: String, conf: Configuration): Boolean =
+    if (isLocal(uri)) new File(localPath(uri)).exists() else { val p = new Path(uri); p.getFileSystem(conf).exists(p) }
+
+  /** A local path with the contents of `uri`: itself when local, else a copy made once per JVM, under a temporary name and then renamed. */
+  def fetch(uri: String, conf: Configuration): String = synchronized {
+    if (isLocal(uri)) return localPath(uri)
+    val source = new Path(uri)
+    val fs = source.getFileSystem(conf)
+    if (!fs.exists(source)) throw new CremaException(s"there is nothing at $uri; check the path")
+    val status = fs.getFileStatus(source)
+    val key = Integer.toHexString((uri + status.getModificationTime).hashCode)
+    val target = new File(workFolder, s"$key-${source.getName}")
+    if (!target.exists()) {
+      val part = new File(target.getPath + ".part")
+      FileUtil.fullyDelete(part)
+      FileUtil.copy(fs, source, part, false, conf)
+      new File(part.getParentFile, s".${part.getName}.crc").delete()
+      val (have, want) = (sizeOf(part), fs.getContentSummary(source).getLength)
+      if (have < want) throw new CremaException(s"the copy of $uri has $have bytes of $want; is the disk of ${workFolder} full?")
+      Files.move(part.toPath, target.toPath, StandardCopyOption.ATOMIC_MOVE)
+    }
+    target.getPath
+  }
+
+  /** Copies a local file to exactly `uri`: temporary name beside it, then renamed. */
+  def publish(local: String, uri: String, conf: Configuration): Unit = {
+    val to = if (isLocal(uri)) new Path(new File(localPath(uri)).toURI) else new Path(uri)
+    val fs = to.getFileSystem(conf)
+    val part = new Path(to.getParent, s"_${to.getName}.part")
+    fs.copyFromLocalFile(false, true, new Path(new File(local).toURI), part)
+    if (fs.exists(to)) fs.delete(to, false)
+    if (!fs.rename(part, to)) throw new CremaException(s"cannot rename $part to $to; check the permissions")
+  }
+
+  /** Removed with the JVM. On YARN this is the container's own folder, which goes with it. */
+  lazy val workFolder: File = {
+    val folder = Files.createTempDirectory("crema-work-").toFile
+    Runtime.getRuntime.addShutdownHook(new Thread(() => FileUtil.fullyDelete(folder)))
+    folder
+  }
+
+  private def sizeOf(file: File): Long = if (file.isDirectory) file.listFiles.map(sizeOf).sum else file.length
+}

@@ -1,0 +1,133 @@
+package com.yahoo.ml.caffe
+
+import java.io.File
+import java.nio.charset.StandardCharsets.UTF_8
+import java.nio.file.Files
+
+import scala.collection.JavaConverters._
+import scala.util.control.NonFatal
+
+import com.crema._
+import com.crema.wire.Wire.{Job, Plan}
+import org.apache.hadoop.fs.Path
+import org.apache.spark.{SparkConf, SparkContext}
+import org.apache.spark.sql.{DataFrame, Row, SparkSession}
+import org.apache.spark.sql.types._
+import org.apache.spark.storage.StorageLevel
+
+/** Training, testing and feature extraction of Caffe networks in a Spark job. */
+class CaffeOnSpark(@transient val sc: SparkContext) extends Serializable {
+  @transient private lazy val spark = SparkSession.builder.config(sc.getConf).getOrCreate()
+  @transient private lazy val console = new Console
+
+  /** Trains to max_iter and writes the model to exactly conf.modelPath.
+    *
+    * @throws IllegalArgumentException when something can be seen to be wrong before the start
+    * @throws CremaException with the worker's story when the run fails
+    */
+  def train(source: DataSource): Unit = trainWith(source, None)
+
+  /** The same with the TEST net every test_interval iterations; one row per test, one array<float> column per output blob. */
+  def trainWithValidation(source: DataSource, validation: DataSource): DataFrame = {
+    val tests = trainWith(source, Some(validation)).filter(t => t.getNet == 0 && t.getIteration > 0)
+    val names = source.conf.plan().getOutputsList.asScala.toSeq
+    val rows = tests.map { t =>
+      val values = t.getOutputList.asScala.map(o => o.getName -> o.getValueList.asScala.map(_.floatValue).toSeq).toMap
+      Row(names.map(values): _*)
+    }
+    spark.createDataFrame(sc.parallelize(rows, 1), StructType(names.map(floats)))
+  }
+
+  private def trainWith(source: DataSource, validation: Option[DataSource]) = {
+    if (source == null) throw new IllegalStateException("No training data is given")
+    val conf = source.conf
+    Checks.beforeTraining(conf, sc)
+    val plan = conf.plan()
+    val workers = Cluster.workers(sc, conf.ranks)
+    console.say(s"net ${plan.getNetName}: ${plan.getParameters} parameters; ${conf.ranks} rank(s) of batch ${source.batchSize()} on $workers worker(s)")
+    TrainRun.run(sc, specOf(conf, plan, source, validation), workers, console)
+  }
+
+  private def specOf(conf: Config, plan: Plan, source: DataSource, validation: Option[DataSource]): TrainSpec = {
+    val model = conf.modelPath
+    val parent = if (Storage.isLocal(model)) new File(Storage.localPath(model)).getAbsoluteFile.getParent else new Path(model).getParent.toString
+    val job = Job.newBuilder.setSolver(Checks.solverFor(plan, validation.isDefined)).setRanks(conf.ranks).setThreads(Cluster.threadsPerTask(sc))
+    TrainSpec(job.build().toByteArray, source.location, validation.map(_.location).getOrElse(source.location), conf.snapshotModelFile,
+      conf.snapshotStateFile, if (Storage.isLocal(model)) new File(Storage.localPath(model)).getAbsolutePath else model, parent,
+      new File(plan.getSnapshotPrefix).getName, HadoopSettings.of(sc.hadoopConfiguration), Cluster.isLocal(sc))
+  }
+
+  /** One row per record of the TEST source: SampleID, then one array<float> column per blob of conf.features. */
+  def features(source: DataSource): DataFrame = {
+    val blobs = source.conf.features.toSeq
+    val schema = StructType(StructField("SampleID", StringType, nullable = false) +: blobs.map(floats))
+    val rows = score(source, blobs).map(r => Row(r.id +: r.values.map(_.toSeq): _*))
+    val frame = spark.createDataFrame(rows, schema).persist(StorageLevel.DISK_ONLY)
+    frame.count() // a failure belongs here, not into a later action of the user's
+    frame
+  }
+
+  /** The mean of every output blob of the TEST net over all records. */
+  def test(source: DataSource): Map[String, Seq[Double]] = {
+    val blobs = source.conf.plan().getOutputsList.asScala.toSeq
+    val (sums, count) = score(source, blobs).map(r => (r.values.map(_.map(_.toDouble).toSeq), 1L)).reduce { case ((a, n), (b, m)) =>
+      (a.zip(b).map { case (x, y) => x.zip(y).map { case (u, v) => u + v } }, n + m)
+    }
+    blobs.zip(sums.map(_.map(_ / count))).toMap
+  }
+
+  private def score(source: DataSource, blobs: Seq[String]) = {
+    val conf = source.conf
+    if (conf.modelPath.isEmpty) throw new IllegalArgumentException("no model is given to score with; name it with -model")
+    if (!Storage.exists(conf.modelPath, sc.hadoopConfiguration)) throw new IllegalArgumentException(s"there is no model at ${conf.modelPath}; train one first, or correct -model")
+    val model = sc.broadcast(Files.readAllBytes(new File(Storage.fetch(conf.modelPath, sc.hadoopConfiguration)).toPath))
+    val job = Job.newBuilder.setSolver(conf.plan().getSolver).setThreads(Cluster.threadsPerTask(sc)).addAllBlobs(blobs.asJava).build().toByteArray
+    ScoreRun.rows(sc, job, source.location, model, source.batchSize(), math.max(conf.lmdb_partitions, Cluster.workers(sc, conf.ranks)),
+      HadoopSettings.of(sc.hadoopConfiguration))
+  }
+
+  private def floats(name: String) = StructField(name, ArrayType(FloatType, containsNull = false), nullable = false)
+}
+
+object CaffeOnSpark {
+  def main(args: Array[String]): Unit = {
+    val code = try {
+      Flags.parse(args) // before Spark starts: a wrong flag should not cost a cluster
+      val sc = SparkContext.getOrCreate(new SparkConf().setIfMissing("spark.app.name", "CaffeOnSpark")
+        .set("spark.scheduler.minRegisteredResourcesRatio", "1.0"))
+      try run(sc, new Config(sc, args)) finally sc.stop()
+      0
+    } catch {
+      case NonFatal(e) =>
+        System.err.println(s"crema: error: ${e.getMessage}")
+        1
+    }
+    if (code != 0) sys.exit(code)
+  }
+
+  private def run(sc: SparkContext, conf: Config): Unit = {
+    val caffe = new CaffeOnSpark(sc)
+    if (!(conf.isTraining || conf.isTest || conf.isFeature)) throw new IllegalArgumentException(s"nothing to do: give -train, -test or -features\n${Flags.usage}")
+    conf.plan() // solver, nets and blobs: judged before anything starts
+    if (conf.isFeature) Checks.outputIsFree(conf, sc)
+    if (conf.isTraining) {
+      val plan = conf.plan()
+      val source = DataSource.getSource(conf, isTraining = true)
+      if (plan.getTestInterval != 0 && plan.getTestIter != 0) caffe.trainWithValidation(source, DataSource.getSource(conf, isTraining = false))
+      else caffe.train(source)
+      System.err.println(s"crema: the model is at ${conf.modelPath}")
+    }
+    if (conf.isFeature) {
+      val frame = caffe.features(DataSource.getSource(conf, isTraining = false))
+      frame.write.format(conf.outputFormat).save(conf.outputPath)
+      System.err.println(s"crema: ${frame.count()} rows of ${conf.features.mkString(", ")} are at ${conf.outputPath} (${conf.outputFormat})")
+    } else if (conf.isTest) {
+      val means = caffe.test(DataSource.getSource(conf, isTraining = false))
+      val lines = means.map { case (name, values) => s"$name: ${values.mkString(",")}" }.mkString("", "\n", "\n")
+      val local = Files.createTempFile("crema-test", ".txt")
+      Files.write(local, lines.getBytes(UTF_8))
+      Storage.publish(local.toString, conf.outputPath, sc.hadoopConfiguration)
+      System.err.print(lines)
+    }
+  }
+}

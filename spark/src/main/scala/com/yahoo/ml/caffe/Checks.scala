@@ -1,0 +1,53 @@
+package com.yahoo.ml.caffe
+
+import java.io.File
+
+import com.crema.Storage
+import com.crema.wire.Wire.Plan
+import org.apache.spark.SparkContext
+import org.slf4j.LoggerFactory
+
+/** What can be seen to be wrong on the driver before any work; the texts that users of CaffeOnSpark know stay as they were. */
+private[caffe] object Checks {
+  private val log = LoggerFactory.getLogger(getClass)
+
+  def beforeTraining(conf: Config, sc: SparkContext): Unit = {
+    if (conf.modelPath.isEmpty) throw new IllegalArgumentException("no place for the trained model is given; name it with -model")
+    if (conf.snapshotStateFile.nonEmpty && conf.snapshotModelFile.isEmpty) {
+      log.error("to resume training, please provide input model file")
+      throw new IllegalStateException("input model file must be provided for incremental training")
+    }
+    for ((flag, uri) <- Seq("weights" -> conf.snapshotModelFile, "snapshot" -> conf.snapshotStateFile))
+      if (uri.nonEmpty && !Storage.exists(uri, sc.hadoopConfiguration)) throw new IllegalArgumentException(s"there is no file at -$flag $uri")
+    dynamicAllocation(sc)
+    folderOf(conf.modelPath)
+    if (conf.connection == Config.CONNECTION_RDMA)
+      log.warn("InfiniBand is not in this version: the workers talk over Ethernet (give -connection ethernet to silence this)")
+    if (conf.resize) throw new IllegalArgumentException("-resize is for encoded images, which this version does not read; resize before converting to LMDB")
+  }
+
+  private def dynamicAllocation(sc: SparkContext): Unit = {
+    val c = sc.getConf
+    if (c.getBoolean("spark.dynamicAllocation.enabled", false) &&
+        c.getInt("spark.dynamicAllocation.maxExecutors", Int.MaxValue) != c.getInt("spark.dynamicAllocation.minExecutors", 0))
+      throw new IllegalArgumentException("spark.dynamicAllocation.maxExecutors and spark.dynamicAllocation.minExecutors must be identical")
+  }
+
+  private def folderOf(model: String): Unit = if (Storage.isLocal(model)) {
+    val file = new File(Storage.localPath(model)).getAbsoluteFile
+    if (!file.getParentFile.isDirectory && !file.getParentFile.mkdirs()) throw new IllegalArgumentException(s"the folder of -model $model cannot be made")
+    if (file.isDirectory) throw new IllegalArgumentException(s"-model $model is a folder; name a file in it")
+    if (!file.getParentFile.canWrite) throw new IllegalArgumentException(s"the folder of -model $model cannot be written")
+  }
+
+  def outputIsFree(conf: Config, sc: SparkContext): Unit =
+    if (Storage.exists(conf.outputPath, sc.hadoopConfiguration))
+      throw new IllegalArgumentException(s"-output ${conf.outputPath} exists already; remove it or name another place (nothing was started)")
+
+  /** The plan's solver; without validation its test schedule is taken out, as no test source is served. */
+  def solverFor(plan: Plan, validation: Boolean): com.google.protobuf.ByteString = {
+    if (validation) return plan.getSolver
+    // Fields of caffe.SolverParameter: the last one of a scalar field wins, so `test_interval: 0` (number 4) is appended.
+    plan.getSolver.concat(com.google.protobuf.ByteString.copyFrom(Array[Byte](4 << 3, 0)))
+  }
+}

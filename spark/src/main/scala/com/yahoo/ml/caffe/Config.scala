@@ -1,0 +1,130 @@
+package com.yahoo.ml.caffe
+
+import com.crema.Planner
+import com.crema.wire.Wire.Plan
+import org.apache.spark.SparkContext
+import org.slf4j.LoggerFactory
+
+/** The settings of a run, from CaffeOnSpark's flags or set one by one.
+  *
+  * Setters check nothing but what one setting can know; `plan` asks the executable about solver and net.
+  */
+class Config(@transient sc: SparkContext) extends Serializable {
+  @transient private lazy val logger = LoggerFactory.getLogger(classOf[Config])
+
+  private var trainMode, testMode, featureMode = false
+  var protoFile: String = ""
+  var label: String = "label"
+  var modelPath: String = ""
+  var outputPath: String = "output"
+  var outputFormat: String = "json"
+  var devices: Int = 1
+  var isRddPersistent: Boolean = false
+  var snapshotStateFile: String = ""
+  var snapshotModelFile: String = ""
+  var resize: Boolean = false
+  var connection: Int = Config.CONNECTION_RDMA
+  var transform_thread_per_device: Int = 1
+  private var featureBlobs: Array[String] = Array.empty
+  private var size: Int = Config.resolveClusterSize(sc, 1)
+  private var partitions: Option[Int] = None
+  var imageRoot: String = _
+  var labelFile: String = _
+  var captionFile: String = ""
+  var captionLength: Int = 20
+  var vocabSize: Int = -1
+  var imageCaptionDFDir: String = ""
+  var vocabDir: String = ""
+  var embeddingDFDir: String = ""
+
+  /** @throws IllegalArgumentException for an unknown flag, a missing argument or a bad number, with the usage text */
+  def this(sc: SparkContext, args: Array[String]) = {
+    this(sc)
+    val line = Flags.parse(args)
+    def text(name: String, default: String): String = line.getOptionValue(name, default)
+    protoFile = text("conf", "")
+    if (protoFile.isEmpty) logger.warn("solver protofile isn't given")
+    isTraining = line.hasOption("train")
+    label = text("label", "")
+    if (line.hasOption("test")) isTest = true
+    if (line.hasOption("features")) features = text("features", "").split(",").map(_.trim).filter(_.nonEmpty)
+    modelPath = text("model", "")
+    outputPath = text("output", "output")
+    outputFormat = text("outputFormat", "json")
+    devices = Flags.int(line, "devices", 1)
+    isRddPersistent = line.hasOption("persistent")
+    snapshotStateFile = text("snapshot", "")
+    snapshotModelFile = text("weights", "")
+    resize = line.hasOption("resize")
+    connection = if (text("connection", "infiniband").equalsIgnoreCase("ethernet")) Config.CONNECTION_SOCKET else Config.CONNECTION_RDMA
+    clusterSize = Flags.int(line, "clusterSize", 1)
+    if (line.hasOption("lmdb_partitions")) lmdb_partitions = Flags.int(line, "lmdb_partitions", 1)
+    imageRoot = line.getOptionValue("imageRoot")
+    labelFile = line.getOptionValue("labelFile")
+    captionFile = text("captionFile", "")
+    captionLength = Flags.int(line, "captionLength", 20)
+    vocabSize = Flags.int(line, "vocabSize", -1)
+    imageCaptionDFDir = text("imageCaptionDFDir", "")
+    vocabDir = text("vocabDir", "")
+    embeddingDFDir = text("embeddingDFDir", "")
+    if (devices < 1) throw new IllegalArgumentException(s"-devices must be at least 1, not $devices")
+    if (size < 1) throw new IllegalArgumentException(s"-clusterSize must be at least 1, not $size")
+  }
+
+  def isTraining: Boolean = trainMode
+  def isTraining_=(on: Boolean): Unit = trainMode = on
+
+  def isTest: Boolean = testMode
+  def isTest_=(on: Boolean): Unit = {
+    if (on && featureMode) {
+      logger.warn("both -test and -features are found, we will do test only (as it is latest), disabling feature mode.")
+      featureMode = false
+    }
+    testMode = on
+  }
+
+  def isFeature: Boolean = featureMode
+  def isFeature_=(on: Boolean): Unit = {
+    if (on && testMode) {
+      logger.warn("both -test and -features are found, we will do features only (as it is latest), disabling test mode.")
+      testMode = false
+    }
+    featureMode = on
+  }
+
+  /** The blobs to extract, the label last unless it is among them. */
+  def features: Array[String] = if (label.isEmpty || featureBlobs.contains(label)) featureBlobs else featureBlobs :+ label
+  def features_=(blobs: Array[String]): Unit = { featureBlobs = blobs; isFeature = blobs.nonEmpty }
+
+  /** YARN: spark.executor.instances; dynamic allocation: minExecutors; else what is set here. */
+  def clusterSize: Int = size
+  def clusterSize_=(n: Int): Unit = size = Config.resolveClusterSize(sc, n)
+
+  def lmdb_partitions: Int = partitions.getOrElse(clusterSize)
+  def lmdb_partitions_=(n: Int): Unit = partitions = Some(n)
+
+  /** Logical ranks: each computes its own batches; the model depends on their number and not on that of executors. */
+  def ranks: Int = clusterSize * devices
+
+  /** What the executable says about solver and nets; asked anew at each call. */
+  def plan(): Plan = {
+    if (protoFile.isEmpty) throw new IllegalArgumentException("no solver prototxt is given; name it with -conf")
+    Planner.plan(protoFile, ranks, if (isFeature) features.toSeq else Nil, isTraining, isTest)
+  }
+
+  override def toString: String =
+    s"conf $protoFile, train $isTraining, test $isTest, features ${features.mkString(",")}, model $modelPath, output $outputPath ($outputFormat), " +
+      s"clusterSize $clusterSize, devices $devices, weights $snapshotModelFile, snapshot $snapshotStateFile"
+}
+
+object Config {
+  val CONNECTION_NONE = 0
+  val CONNECTION_RDMA = 1
+  val CONNECTION_SOCKET = 2
+
+  private def resolveClusterSize(sc: SparkContext, given: Int): Int =
+    if (sc == null) given
+    else if (sc.getConf.getBoolean("spark.dynamicAllocation.enabled", false)) sc.getConf.getInt("spark.dynamicAllocation.minExecutors", given)
+    else if (sc.master.startsWith("yarn")) sc.getConf.getInt("spark.executor.instances", 1)
+    else given
+}

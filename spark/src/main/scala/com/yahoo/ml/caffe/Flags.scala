@@ -1,0 +1,66 @@
+package com.yahoo.ml.caffe
+
+import java.io.{PrintWriter, StringWriter}
+
+import org.apache.commons.cli.{CommandLine, DefaultParser, HelpFormatter, Option => Flag, Options, ParseException}
+
+/** The command line of CaffeOnSpark: names, arity and defaults of its 24 flags. */
+private[caffe] object Flags {
+  private case class Spec(name: String, argument: String, text: String)
+
+  private val all = Seq(
+    Spec("conf", "path", "solver prototxt (ship it and its net with --files)"),
+    Spec("train", null, "train"),
+    Spec("test", null, "score the TEST net and write the mean of each output blob"),
+    Spec("features", "blobs", "extract these blobs over the TEST source, separated by commas"),
+    Spec("label", "blob", "one more blob for -features; default label"),
+    Spec("outputFormat", "format", "DataFrame format of the output: json (default), parquet, ..."),
+    Spec("model", "URI", "training: the final model; else: the model to score with"),
+    Spec("output", "URI", "where features or test results go; default output"),
+    Spec("devices", "n", "ranks per executor; default 1"),
+    Spec("persistent", null, "accepted: records are staged on the workers' disks anyway"),
+    Spec("snapshot", "URI", ".solverstate to resume from (with -weights)"),
+    Spec("weights", "URI", ".caffemodel to start from"),
+    Spec("connection", "kind", "ethernet or infiniband; default infiniband"),
+    Spec("resize", null, "resize images to the layer's height and width"),
+    Spec("clusterSize", "n", "number of executors; default 1"),
+    Spec("lmdb_partitions", "n", "tasks that score an LMDB; default clusterSize"),
+    Spec("imageRoot", "URI", "tools: image folder or LMDB"),
+    Spec("labelFile", "URI", "tools: label file"),
+    Spec("captionFile", "URI", "COCO tool: caption file"),
+    Spec("captionLength", "n", "COCO tool: embedding length; default 20"),
+    Spec("vocabSize", "n", "COCO tool: words to keep; default -1, all"),
+    Spec("imageCaptionDFDir", "name", "COCO tool: suffix on -output"),
+    Spec("vocabDir", "name", "COCO tool: suffix on -output"),
+    Spec("embeddingDFDir", "name", "COCO tool: suffix on -output"))
+
+  def names: Seq[String] = all.map(_.name)
+
+  private def options: Options = {
+    val o = new Options
+    all.foreach(s => o.addOption(Flag.builder(s.name).longOpt(s.name).hasArg(s.argument != null).argName(s.argument).desc(s.text).build()))
+    o
+  }
+
+  def usage: String = {
+    val text = new StringWriter
+    val formatter = new HelpFormatter
+    formatter.setLongOptPrefix("-")
+    val plain = new Options
+    all.foreach(s => plain.addOption(Flag.builder(s.name).hasArg(s.argument != null).argName(s.argument).desc(s.text).build()))
+    formatter.printHelp(new PrintWriter(text, true), 110, "spark-submit --class com.yahoo.ml.caffe.CaffeOnSpark <crema jar> <flags>", null, plain, 2, 2, null)
+    text.toString
+  }
+
+  /** @throws IllegalArgumentException that says which flag is wrong, with the usage text */
+  def parse(args: Array[String]): CommandLine = {
+    val line = try new DefaultParser(false).parse(options, args) catch { case e: ParseException => throw new IllegalArgumentException(s"${e.getMessage}\n$usage", e) }
+    if (!line.getArgList.isEmpty) throw new IllegalArgumentException(s"'${line.getArgList.get(0)}' is no flag and belongs to none\n$usage")
+    line
+  }
+
+  def int(line: CommandLine, name: String, default: Int): Int = {
+    val text = line.getOptionValue(name, default.toString)
+    try text.toInt catch { case e: NumberFormatException => throw new IllegalArgumentException(s"-$name needs a whole number, not '$text'\n$usage", e) }
+  }
+}
