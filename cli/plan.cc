@@ -24,7 +24,8 @@ struct Flags {
 };
 
 bool sourceOf(const NetDescription& d, wire::Source* out) {
-  for (const auto& layer : filterNet(d.param, d.state).layer()) {
+  const caffe::NetParameter net = filterNet(d.param, d.state);
+  for (const auto& layer : net.layer()) {
     const bool data = layer.type() == "Data", memory = layer.type() == "MemoryData", cos = layer.type() == "CoSData";
     if (!data && !memory && !cos) continue;
     out->set_layer(layer.name());
