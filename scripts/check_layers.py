@@ -1,0 +1,76 @@
+#!/usr/bin/env python3
+"""The architecture is the include graph: which folder may include which. A wrong edge, or a file too long without a reason, fails."""
+import pathlib
+import re
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+# Folder -> folders it may include besides itself. Tests may also include gtest and tests/support.
+MAY = {
+    "base": set(),
+    "tensor": {"base"},
+    "kernels": {"tensor", "base"},
+    "model": {"base"},
+    "data": {"tensor", "model", "base"},
+    "layers": {"kernels", "tensor", "model", "base"},
+    "net": {"tensor", "model", "base", "kernels"},
+    "solver": {"net", "kernels", "tensor", "model", "base"},
+    "collective": {"tensor", "base"},
+    "train": {"solver", "collective", "net", "layers", "data", "model", "kernels", "tensor", "base"},
+    "cluster": {"train", "solver", "collective", "net", "layers", "data", "model", "kernels", "tensor", "base"},
+    "cli": {"cluster", "train", "solver", "collective", "net", "layers", "data", "model", "kernels", "tensor", "base"},
+}
+# Single files that a folder may include from one it may not include as a whole.
+FILES = {
+    "layers": {"data/batch_feed.h", "data/source.h"},
+    "net": {"layers/layer.h", "layers/registry.h"},
+    "solver": {"layers/layer.h", "layers/registry.h"},
+}
+# Generated messages, and who may know them.
+MESSAGES = {
+    "caffe.pb.h": set(MAY) - {"base", "tensor", "kernels", "collective"},
+    "wire.pb.h": {"cluster", "cli"},
+    "control.pb.h": {"cluster"},
+}
+LONGEST = 300  # lines; a file may say "length:" and why in its first 30 lines
+
+
+def folder_of(path):
+    parts = path.relative_to(ROOT).parts
+    return parts[1] if parts[0] == "engine" else parts[0]
+
+
+def check(path):
+    folder = folder_of(path)
+    test = path.name.endswith("_test.cc")
+    text = path.read_text()
+    for number, line in enumerate(text.splitlines(), 1):
+        match = re.match(r'\s*#include "([^"]+)"', line)
+        if not match:
+            continue
+        target = match.group(1)
+        where = f"{path.relative_to(ROOT)}:{number}"
+        if target in MESSAGES:
+            if folder not in MESSAGES[target]:
+                yield f"{where}: {folder} must not know {target}"
+            continue
+        other = target.split("/")[0]
+        if other == folder or (test and other == "support"):
+            continue
+        if other not in MAY[folder] and target not in FILES.get(folder, set()):
+            yield f"{where}: {folder} must not include {target}"
+        if "kernels/vector/" in target and folder != "kernels":
+            yield f"{where}: only kernels may include vector code"
+    lines = text.count("\n")
+    if lines > LONGEST and not test and "length:" not in "\n".join(text.splitlines()[:30]):
+        yield f"{path.relative_to(ROOT)}: {lines} lines; split it, or say why in a `length:` comment at its top"
+
+
+def main():
+    files = [f for top in ("engine", "cluster", "cli") for f in sorted((ROOT / top).rglob("*")) if f.suffix in (".h", ".cc", ".cpp")]
+    mistakes = [m for f in files for m in check(f)]
+    print("\n".join(mistakes) if mistakes else f"{len(files)} files, every include goes down")
+    sys.exit(1 if mistakes else 0)
+
+
+main()
