@@ -1,0 +1,206 @@
+// Milliseconds per kernel call for the layers of LeNet (64 images) and CIFAR-10 quick (100 images), and their sums: the arithmetic of one
+// training step. Every answer is compared with the reference loops before it is timed; a wrong one ends the program with exit code 1.
+//
+//   kernels_bench [avx2|avx512] [threads] [repetitions]
+//
+// Times are the best of the repetitions: what the machine can do, not what its neighbours let it do.
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "base/random.h"
+#include "kernels/kernels.h"
+#include "kernels/ref/ref.h"
+
+namespace crema::kernels {
+namespace {
+
+using Floats = std::vector<float>;
+
+Floats numbers(int64_t count, uint64_t seed) {
+  RandomKey key;
+  key.seed = seed;
+  const RandomStream stream(key);
+  Floats v(static_cast<size_t>(count));
+  for (size_t i = 0; i < v.size(); ++i) v[i] = static_cast<float>(2 * stream.uniform(i) - 1);
+  return v;
+}
+
+void expectNear(const std::string& what, const float* got, const Floats& want) {
+  double largest = 0, error = 0;
+  for (size_t i = 0; i < want.size(); ++i) {
+    largest = std::max(largest, std::fabs(static_cast<double>(want[i])));
+    const double e = std::fabs(static_cast<double>(got[i]) - want[i]);
+    if (!(e <= error)) error = e;  // NaN counts as an error
+  }
+  if (!(error <= 1e-4 * largest)) internal("{}: off by {} where the largest value is {}", what, error, largest);
+}
+
+class Bench {
+ public:
+  Bench(Isa isa, int threads, int repetitions) : context_(isa, threads), repetitions_(repetitions) {}
+
+  void conv(const char* name, const ConvShape& s, bool toData) {
+    const int64_t in = int64_t{s.ic} * s.h * s.w, out = int64_t{s.oc} * s.oh() * s.ow();
+    const Floats x = numbers(s.n * in, 1), w = numbers(int64_t{s.oc} * s.ic * s.kh * s.kw, 2), b = numbers(s.oc, 3);
+    const Floats dy = numbers(s.n * out, 4);
+    Floats y(dy.size()), dx(x.size()), dw(w.size()), db(b.size());
+    ConvShape one = s;  // images do not meet in these two passes: the last one tells
+    one.n = 1;
+    const int64_t last = s.n - 1;
+    const double flops = 2.0 * s.n * out * s.ic * s.kh * s.kw;
+    time(name, "forward", flops, [&] { convForward(context_, s, x.data(), w.data(), b.data(), y.data()); });
+    Floats want(static_cast<size_t>(out));
+    ref::convForward(one, x.data() + last * in, w.data(), b.data(), want.data());
+    expectNear(name, y.data() + last * out, want);
+    if (toData) {
+      time(name, "to data", flops, [&] { convBackwardData(context_, s, dy.data(), w.data(), dx.data()); });
+      want.resize(static_cast<size_t>(in));
+      ref::convBackwardData(one, dy.data() + last * out, w.data(), want.data());
+      expectNear(name, dx.data() + last * in, want);
+    }
+    time(name, "weights", flops, [&] { convBackwardWeights(context_, s, x.data(), dy.data(), dw.data(), false); });
+    want.resize(w.size());
+    ref::convBackwardWeights(s, x.data(), dy.data(), want.data(), false);
+    expectNear(name, dw.data(), want);
+    time(name, "bias", 0, [&] { convBackwardBias(context_, s, dy.data(), db.data(), false); });
+    want.resize(b.size());
+    ref::convBackwardBias(s, dy.data(), want.data(), false);
+    expectNear(name, db.data(), want);
+  }
+
+  void innerProduct(const char* name, const IpShape& s) {
+    const Floats x = numbers(int64_t{s.n} * s.in, 1), w = numbers(int64_t{s.in} * s.out, 2), b = numbers(s.out, 3);
+    const Floats dy = numbers(int64_t{s.n} * s.out, 4);
+    Floats y(dy.size()), dx(x.size()), dw(w.size()), want(dy.size());
+    const double flops = 2.0 * s.n * s.in * s.out;
+    time(name, "forward", flops, [&] { ipForward(context_, s, x.data(), w.data(), b.data(), y.data()); });
+    ref::ipForward(s, x.data(), w.data(), b.data(), want.data());
+    expectNear(name, y.data(), want);
+    time(name, "to data", flops, [&] { ipBackwardData(context_, s, dy.data(), w.data(), dx.data()); });
+    want.resize(dx.size());
+    ref::ipBackwardData(s, dy.data(), w.data(), want.data());
+    expectNear(name, dx.data(), want);
+    time(name, "weights", flops, [&] { ipBackwardWeights(context_, s, x.data(), dy.data(), dw.data(), false); });
+    want.resize(dw.size());
+    ref::ipBackwardWeights(s, x.data(), dy.data(), want.data(), false);
+    expectNear(name, dw.data(), want);
+  }
+
+  void pool(const char* name, const PoolShape& s, bool average) {
+    const Floats x = numbers(int64_t{s.n} * s.c * s.h * s.w, 1), dy = numbers(int64_t{s.n} * s.c * s.oh * s.ow, 2);
+    Floats y(dy.size()), dx(x.size()), wantY(dy.size()), wantX(x.size());
+    std::vector<int32_t> mask(dy.size());
+    if (average) {
+      time(name, "forward", 0, [&] { avePoolForward(context_, s, x.data(), y.data()); });
+      time(name, "to data", 0, [&] { avePoolBackward(context_, s, dy.data(), dx.data()); });
+      ref::avePoolForward(s, x.data(), wantY.data());
+      ref::avePoolBackward(s, dy.data(), wantX.data());
+    } else {
+      time(name, "forward", 0, [&] { maxPoolForward(context_, s, x.data(), y.data(), mask.data()); });
+      time(name, "to data", 0, [&] { maxPoolBackward(context_, s, dy.data(), mask.data(), dx.data()); });
+      ref::maxPoolForward(s, x.data(), wantY.data(), mask.data());
+      ref::maxPoolBackward(s, dy.data(), mask.data(), wantX.data());
+    }
+    expectNear(name, y.data(), wantY);
+    expectNear(name, dx.data(), wantX);
+  }
+
+  void relu(const char* name, int64_t count) {
+    const Floats x = numbers(count, 1), dy = numbers(count, 2);
+    Floats y(x.size()), want(x.size());
+    time(name, "forward", 0, [&] { reluForward(context_, count, 0.f, x.data(), y.data()); });
+    for (size_t i = 0; i < x.size(); ++i) want[i] = std::max(x[i], 0.f);
+    expectNear(name, y.data(), want);
+    time(name, "to data", 0, [&] { reluBackward(context_, count, 0.f, x.data(), dy.data(), y.data()); });
+    for (size_t i = 0; i < x.size(); ++i) want[i] = x[i] > 0 ? dy[i] : 0.f;
+    expectNear(name, y.data(), want);
+  }
+
+  void update(const char* name, int64_t count) {
+    const SgdUpdate u{0.01, 0.9, 0.0005, 1.0};
+    const Floats diff = numbers(count, 1);
+    Floats history = numbers(count, 2), w = numbers(count, 3), wantHistory = history, want = w;
+    sgdUpdate(context_, count, u, diff.data(), history.data(), w.data());
+    ref::sgdUpdate(count, u, diff.data(), wantHistory.data(), want.data());
+    expectNear(name, w.data(), want);
+    time(name, "", 0, [&] { sgdUpdate(context_, count, u, diff.data(), history.data(), w.data()); });
+  }
+
+  void total(const char* net) {
+    std::printf("%-12s step                       %8.3f ms\n\n", net, total_);
+    total_ = 0;
+  }
+
+ private:
+  void time(const char* name, const char* pass, double flops, const std::function<void()>& run) {
+    double best = INFINITY;
+    for (int i = 0; i <= repetitions_; ++i) {
+      const auto from = std::chrono::steady_clock::now();
+      run();
+      const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - from;
+      best = std::min(best, took.count());
+    }
+    std::printf("%-12s %-10s %8.3f ms", name, pass, best);
+    if (flops > 0) std::printf("  %7.1f GFLOP/s", flops / best / 1e6);
+    std::printf("\n");
+    total_ += best;
+  }
+
+  Context context_;
+  int repetitions_;
+  double total_ = 0;
+};
+
+void lenet(Bench& b) {
+  b.conv("conv1", {64, 1, 28, 28, 20, 5, 5}, false);
+  b.pool("pool1", {64, 20, 24, 24, 12, 12, 2, 2, 2, 2}, false);
+  b.conv("conv2", {64, 20, 12, 12, 50, 5, 5}, true);
+  b.pool("pool2", {64, 50, 8, 8, 4, 4, 2, 2, 2, 2}, false);
+  b.innerProduct("ip1", {64, 800, 500});
+  b.relu("relu1", 64 * 500);
+  b.innerProduct("ip2", {64, 500, 10});
+  b.update("update", 431080);
+  b.total("LeNet");
+}
+
+void cifarQuick(Bench& b) {
+  b.conv("conv1", {100, 3, 32, 32, 32, 5, 5, 1, 1, 2, 2}, false);
+  b.pool("pool1", {100, 32, 32, 32, 16, 16, 3, 3, 2, 2}, false);
+  b.relu("relu1", 100 * 32 * 256);
+  b.conv("conv2", {100, 32, 16, 16, 32, 5, 5, 1, 1, 2, 2}, true);
+  b.relu("relu2", 100 * 32 * 256);
+  b.pool("pool2", {100, 32, 16, 16, 8, 8, 3, 3, 2, 2}, true);
+  b.conv("conv3", {100, 32, 8, 8, 64, 5, 5, 1, 1, 2, 2}, true);
+  b.relu("relu3", 100 * 64 * 64);
+  b.pool("pool3", {100, 64, 8, 8, 4, 4, 3, 3, 2, 2}, true);
+  b.innerProduct("ip1", {100, 1024, 64});
+  b.innerProduct("ip2", {100, 64, 10});
+  b.update("update", 145578);
+  b.total("CIFAR quick");
+}
+
+}  // namespace
+}  // namespace crema::kernels
+
+int main(int argc, char** argv) {
+  using namespace crema::kernels;
+  try {
+    const Isa isa = chooseIsa(argc > 1 ? argv[1] : "");
+    const int threads = argc > 2 ? std::atoi(argv[2]) : 1, repetitions = argc > 3 ? std::atoi(argv[3]) : 50;
+    std::printf("%s, %d thread(s), best of %d\n\n", name(isa), threads, repetitions);
+    Bench bench(isa, std::max(1, threads), std::max(1, repetitions));
+    lenet(bench);
+    cifarQuick(bench);
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "kernels_bench: %s\n", e.what());
+    return 1;
+  }
+}

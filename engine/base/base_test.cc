@@ -1,0 +1,191 @@
+#include <Random123/philox.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cmath>
+#include <set>
+#include <thread>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/random.h"
+#include "base/socket.h"
+#include "base/thread_pool.h"
+#include "support/shared_data.h"
+
+namespace crema {
+namespace {
+
+TEST(Error, TellsTheStoryFromTheInside) {
+  try {
+    inside([] { return std::string("in net 'A'"); }, [] { inside([] { return std::string("in layer 'b'"); }, [] { invalid("kernel {} is too large", 11); }); });
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_STREQ(e.what(), "kernel 11 is too large\n  in layer 'b'\n  in net 'A'");
+    EXPECT_EQ(e.kind(), ErrorKind::kInvalid);
+  }
+}
+
+TEST(Random, PhiloxKnownAnswer) {  // the published vector of Philox4x32-10 for counter 0 and key 0
+  const auto r = r123::Philox4x32()({{0, 0, 0, 0}}, {{0, 0}});
+  EXPECT_EQ(r[0], 0x6627e8d5u);
+  EXPECT_EQ(r[3], 0x9b00dbd8u);
+}
+
+TEST(Random, EveryPartOfTheKeyCounts) {
+  RandomKey key;
+  const RandomStream a(key), b(key);
+  EXPECT_EQ(a.block(7), b.block(7));
+  key.rank = 1;
+  EXPECT_NE(RandomStream(key).block(7), a.block(7));
+  key.rank = 0, key.step = 1;
+  EXPECT_NE(RandomStream(key).block(7), a.block(7));
+  key.step = 0, key.purpose = RandomPurpose::kDropout;
+  EXPECT_NE(RandomStream(key).block(7), a.block(7));
+}
+
+TEST(Random, MomentsAndRanges) {
+  const RandomStream r{RandomKey{}};
+  const int n = 200000;
+  double mean = 0, square = 0, gaussian = 0, gaussianSquare = 0;
+  std::set<uint64_t> seen;
+  for (int i = 0; i < n; ++i) {
+    const double u = r.uniform(static_cast<uint64_t>(i)), g = r.gaussian(static_cast<uint64_t>(i));
+    ASSERT_TRUE(u >= 0 && u < 1);
+    mean += u, square += u * u, gaussian += g, gaussianSquare += g * g;
+    seen.insert(r.below(static_cast<uint64_t>(i), 7));
+  }
+  EXPECT_NEAR(mean / n, 0.5, 4 * std::sqrt(1 / 12.0 / n));
+  EXPECT_NEAR(square / n, 1 / 3.0, 0.003);
+  EXPECT_NEAR(gaussian / n, 0, 4 / std::sqrt(static_cast<double>(n)));
+  EXPECT_NEAR(gaussianSquare / n, 1, 0.02);
+  EXPECT_EQ(seen.size(), 7u);
+}
+
+TEST(File, AppearsWholeOrNotAtAll) {
+  test::TemporaryFolder folder;
+  const std::string path = folder.file("a");
+  writeFileAtomically(path, "one");
+  writeFileAtomically(path, "two");
+  EXPECT_EQ(readFile(path), "two");
+  EXPECT_THROW(writeFileAtomically(folder.file("no/such/a"), "x"), Error);
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder.path()), {}), 1);
+}
+
+TEST(File, FullDiskLeavesNothingBehind) {
+  if (!fileExists("/dev/full")) GTEST_SKIP() << "SKIPPED: no /dev/full";
+  // /dev/full refuses the bytes; as a folder cannot be made of it, the write goes through a link to it.
+  test::TemporaryFolder folder;
+  const std::string link = folder.file("a.tmp-" + std::to_string(getpid()));
+  std::filesystem::create_symlink("/dev/full", link);
+  try {
+    writeFileAtomically(folder.file("a"), std::string(100000, 'x'));
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_EQ(e.kind(), ErrorKind::kIo);
+    EXPECT_NE(std::string(e.what()).find("No space left on device"), std::string::npos) << e.what();
+    EXPECT_NE(std::string(e.what()).find("free some space"), std::string::npos) << e.what();
+  }
+  EXPECT_FALSE(fileExists(folder.file("a")));
+}
+
+TEST(File, Sha256KnownAnswer) { EXPECT_EQ(sha256Hex("abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"); }
+
+TEST(ThreadPool, RunsEveryTaskOnceAndRethrows) {
+  for (int threads : {1, 2, 4}) {
+    ThreadPool pool(threads);
+    for (int tasks : {0, 1, 2, 5, 1000}) {
+      std::vector<std::atomic<int>> hits(static_cast<size_t>(tasks));
+      pool.run(tasks, [&](int t, int lane) {
+        ASSERT_LT(lane, threads);
+        ++hits[static_cast<size_t>(t)];
+      });
+      for (auto& h : hits) EXPECT_EQ(h.load(), 1);
+    }
+    EXPECT_THROW(pool.run(8, [](int t, int) { if (t == 3) invalid("task {}", t); }), Error);
+    std::atomic<int> after{0};
+    pool.run(8, [&](int, int) { ++after; });
+    EXPECT_EQ(after, 8);
+  }
+}
+
+TEST(ThreadPool, ManyShortRunsFromSleepAndSpin) {
+  ThreadPool pool(3);
+  std::atomic<int> total{0};
+  for (int i = 0; i < 2000; ++i) {
+    pool.run(3, [&](int, int) { ++total; });
+    if (i % 100 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));  // lanes fall asleep
+  }
+  EXPECT_EQ(total, 6000);
+}
+
+struct Pair {
+  Socket listener = Socket::listenOn("127.0.0.1", 0), client, server;
+  Pair() {
+    std::thread t([&] { client = Socket::connectTo(listener.address(), Deadline::after(5), nullptr); });
+    server = listener.accept(Deadline::after(5), nullptr);
+    t.join();
+  }
+};
+
+TEST(Socket, DeadlineEndsAWait) {
+  Pair p;
+  char c = 0;
+  const double before = monotonicSeconds();
+  try {
+    p.server.readAll(&c, 1, Deadline::after(0.2), nullptr);
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_EQ(e.kind(), ErrorKind::kTimeout);
+  }
+  EXPECT_LT(monotonicSeconds() - before, 5);
+}
+
+TEST(Socket, InterruptEndsAWaitWithItsReason) {
+  Pair p;
+  Interrupt interrupt;
+  std::thread t([&] { std::this_thread::sleep_for(std::chrono::milliseconds(50)); interrupt.raise(Error(ErrorKind::kStopped, "because")); });
+  char c = 0;
+  try {
+    p.server.readAll(&c, 1, Deadline::after(20), &interrupt);
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_STREQ(e.what(), "because");
+  }
+  t.join();
+}
+
+TEST(Socket, NamesTheLostPeer) {
+  Pair p;
+  p.client.close();
+  char c = 0;
+  try {
+    p.server.readAll(&c, 1, Deadline::after(5), nullptr);
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_EQ(e.kind(), ErrorKind::kPeer);
+    EXPECT_NE(std::string(e.what()).find("127.0.0.1"), std::string::npos);
+  }
+}
+
+TEST(Socket, RefusesNames) { EXPECT_THROW(Socket::listenOn("localhost", 0), Error); }
+
+std::string handshake(const std::string& clientToken, const std::string& serverToken, const std::string& purpose) {
+  Pair p;
+  std::string client = "ok", server = "ok";
+  std::thread t([&] {
+    try { proveAsClient(p.client, clientToken, purpose, Deadline::after(5), nullptr); } catch (const Error& e) { client = name(e.kind()); }
+  });
+  try { proveAsServer(p.server, serverToken, "data", Deadline::after(5), nullptr); } catch (const Error& e) { server = name(e.kind()); p.server.close(); }
+  t.join();
+  return client + " " + server;
+}
+
+TEST(Handshake, OnlyTheSameTokenAndPurpose) {
+  EXPECT_EQ(handshake("secret secret 16", "secret secret 16", "data"), "ok ok");
+  EXPECT_EQ(handshake("secret secret 16", "Secret secret 16", "data"), "peer peer");
+  EXPECT_EQ(handshake("secret secret 16", "secret secret 16", "control"), "peer peer");
+}
+
+}  // namespace
+}  // namespace crema
