@@ -1,5 +1,6 @@
-// Milliseconds per kernel call for the layers of LeNet (64 images) and CIFAR-10 quick (100 images), and their sums: the arithmetic of one
-// training step. Every answer is compared with the reference loops before it is timed; a wrong one ends the program with exit code 1.
+// Milliseconds per kernel call for the layers of LeNet (64 images) and CIFAR-10 quick (100 images), and their sums: the
+// arithmetic of one training step. Every answer is compared with the reference loops before it is timed; a wrong one
+// ends the program with exit code 1.
 //
 //   kernels_bench [avx2|avx512] [threads] [repetitions]
 //

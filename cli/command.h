@@ -6,10 +6,11 @@
 
 namespace crema::cli {
 
-// A subcommand: its options are declared on `app`, and run() is called when it was chosen. run() returns the exit code or throws.
+// A subcommand: its options are declared on `app`, and run() is called when it was chosen. run() returns the exit code
+// or throws.
 using Run = std::function<int()>;
-void addCommand(CLI::App& program, const std::string& name, const std::string& summary, const std::function<Run(CLI::App&)>& declare,
-                Run& chosen);
+void addCommand(CLI::App& program, const std::string& name, const std::string& summary,
+                const std::function<Run(CLI::App&)>& declare, Run& chosen);
 
 void addTrain(CLI::App&, Run&);
 void addTest(CLI::App&, Run&);

@@ -4,13 +4,14 @@
 #include <csignal>
 #include <vector>
 
-#include "base/log.h"
 #include "base/error.h"
+#include "base/log.h"
 #include "cli/command.h"
 
 namespace crema::cli {
 
-void addCommand(CLI::App& program, const std::string& name, const std::string& summary, const std::function<Run(CLI::App&)>& declare, Run& chosen) {
+void addCommand(CLI::App& program, const std::string& name, const std::string& summary,
+                const std::function<Run(CLI::App&)>& declare, Run& chosen) {
   CLI::App* app = program.add_subcommand(name, summary);
   Run run = declare(*app);
   app->callback([run, &chosen] { chosen = run; });
@@ -31,10 +32,14 @@ std::vector<std::string> twoDashes(int argc, char** argv) {
 
 int exitCode(ErrorKind kind) {
   switch (kind) {
-    case ErrorKind::kInvalid: return 2;
-    case ErrorKind::kInternal: return 70;  // EX_SOFTWARE
-    case ErrorKind::kStopped: return 3;
-    default: return 1;
+    case ErrorKind::kInvalid:
+      return 2;
+    case ErrorKind::kInternal:
+      return 70;  // EX_SOFTWARE
+    case ErrorKind::kStopped:
+      return 3;
+    default:
+      return 1;
   }
 }
 
@@ -44,7 +49,8 @@ int guarded(const Run& run) {
   } catch (const Error& e) {
     setStatusLine("");
     std::fprintf(stderr, "crema: error: %s\n", e.what());
-    if (e.kind() == ErrorKind::kInternal) std::fputs("This is a mistake of ours; please report it with the command and the log.\n", stderr);
+    if (e.kind() == ErrorKind::kInternal)
+      std::fputs("This is a mistake of ours; please report it with the command and the log.\n", stderr);
     return exitCode(e.kind());
   } catch (const std::bad_alloc&) {
     std::fputs("crema: error: out of memory; use a smaller batch_size or a machine with more memory\n", stderr);
@@ -58,15 +64,17 @@ int guarded(const Run& run) {
 
 int runProgram(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);
-  CLI::App program("crema: Caffe networks, trained and scored; one static executable.\n"
-                   "  crema train -solver lenet_solver.prototxt\n"
-                   "  crema train -solver lenet_solver.prototxt -ranks 8 -workers 2\n"
-                   "  crema test -model lenet_train_test.prototxt -weights lenet.caffemodel -iterations 100");
+  CLI::App program(
+      "crema: Caffe networks, trained and scored; one static executable.\n"
+      "  crema train -solver lenet_solver.prototxt\n"
+      "  crema train -solver lenet_solver.prototxt -ranks 8 -workers 2\n"
+      "  crema test -model lenet_train_test.prototxt -weights lenet.caffemodel -iterations 100");
   program.set_version_flag("--version", std::string("crema ") + CREMA_VERSION);
   program.require_subcommand(1);
   program.get_formatter()->column_width(34);
   Run chosen;
-  for (auto add : {addTrain, addTest, addTime, addDeviceQuery, addPlan, addCoordinator, addWorker, addScore, addRecords, addConvertMnistData, addLaterTools})
+  for (auto add : {addTrain, addTest, addTime, addDeviceQuery, addPlan, addCoordinator, addWorker, addScore, addRecords,
+                   addConvertMnistData, addLaterTools})
     add(program, chosen);
   try {
     auto args = twoDashes(argc, argv);

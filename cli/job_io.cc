@@ -22,7 +22,10 @@ void readExactly(int fd, char* to, size_t bytes) {
   while (bytes > 0) {
     const ssize_t n = ::read(fd, to, bytes);
     if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) badData("stdin ended before a whole Job had come; this subcommand is started by a host program (see proto/wire.proto)");
+    if (n <= 0)
+      badData(
+          "stdin ended before a whole Job had come; this subcommand is started by a host program (see "
+          "proto/wire.proto)");
     to += n, bytes -= static_cast<size_t>(n);
   }
 }
@@ -87,7 +90,9 @@ caffe::SolverParameter loadSolver(const std::string& path) {
                   solver = inlineNets(solver, folder);
                   if (!solver.has_snapshot_prefix() || solver.snapshot_prefix().empty()) {
                     const size_t slash = path.rfind('/'), dot = path.rfind('.');
-                    solver.set_snapshot_prefix(dot != std::string::npos && (slash == std::string::npos || dot > slash) ? path.substr(0, dot) : path);
+                    solver.set_snapshot_prefix(dot != std::string::npos && (slash == std::string::npos || dot > slash)
+                                                   ? path.substr(0, dot)
+                                                   : path);
                   } else if (isDirectory(solver.snapshot_prefix())) {
                     std::string stem = path.substr(path.rfind('/') == std::string::npos ? 0 : path.rfind('/') + 1);
                     solver.set_snapshot_prefix(joinPath(solver.snapshot_prefix(), stem.substr(0, stem.rfind('.'))));
@@ -96,7 +101,8 @@ caffe::SolverParameter loadSolver(const std::string& path) {
                     uint32_t seed = 0;
                     std::memcpy(&seed, randomBytes(4).data(), 4);
                     solver.set_random_seed(seed & 0x7fffffff);
-                    LOG_INFO("random_seed is not set: {} was drawn; write it into the solver to repeat this run", solver.random_seed());
+                    LOG_INFO("random_seed is not set: {} was drawn; write it into the solver to repeat this run",
+                             solver.random_seed());
                   }
                   return solver;
                 });

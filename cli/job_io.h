@@ -1,4 +1,5 @@
-// Jobs in, events out: how a host program (the JVM, `crema train -workers`) talks to a child over its pipes; bytes in proto/wire.proto.
+// Jobs in, events out: how a host program (the JVM, `crema train -workers`) talks to a child over its pipes; bytes in
+// proto/wire.proto.
 #pragma once
 #include <string>
 
@@ -8,16 +9,18 @@
 
 namespace crema::cli {
 
-wire::Job readJob(int fd);                               // the one delimited Job; kData when the stream holds none
-void writeDelimited(int fd, const google::protobuf::MessageLite& message);  // whole, thread-safe; kIo when the reader is gone
+wire::Job readJob(int fd);  // the one delimited Job; kData when the stream holds none
+void writeDelimited(int fd,
+                    const google::protobuf::MessageLite& message);  // whole, thread-safe; kIo when the reader is gone
 
-// Watches stdin in a thread that is never busy with anything else: at its end (the task is gone) the interrupt is raised, and if
-// the process is still there three seconds later it exits. A second net, PR_SET_PDEATHSIG, is the host's choice.
+// Watches stdin in a thread that is never busy with anything else: at its end (the task is gone) the interrupt is
+// raised, and if the process is still there three seconds later it exits. A second net, PR_SET_PDEATHSIG, is the host's
+// choice.
 void exitWhenStdinEnds(Interrupt& interrupt);
 
-// A solver file as a job: nets inlined, seed fixed (a random one is drawn when random_seed is unset or negative, and logged),
-// mode checked.
+// A solver file as a job: nets inlined, seed fixed (a random one is drawn when random_seed is unset or negative, and
+// logged), mode checked.
 caffe::SolverParameter loadSolver(const std::string& path);
-std::string localHost();                                 // "127.0.0.1"
+std::string localHost();  // "127.0.0.1"
 
 }  // namespace crema::cli

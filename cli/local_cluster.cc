@@ -25,7 +25,8 @@ class Child {
  public:
   explicit Child(const wire::Job& job) {
     int in[2], err[2];
-    if (::pipe2(in, O_CLOEXEC) != 0 || ::pipe2(err, O_CLOEXEC) != 0) ioError("cannot make pipes for a worker: {}", systemError(errno));
+    if (::pipe2(in, O_CLOEXEC) != 0 || ::pipe2(err, O_CLOEXEC) != 0)
+      ioError("cannot make pipes for a worker: {}", systemError(errno));
     pid_ = ::fork();
     if (pid_ < 0) ioError("cannot start a worker: {}", systemError(errno));
     if (pid_ == 0) become(in[0], err[1]);
@@ -77,7 +78,10 @@ class Child {
     char buffer[4096];
     for (ssize_t n; (n = ::read(fd, buffer, sizeof buffer)) > 0 || (n < 0 && errno == EINTR);)
       for (ssize_t i = 0; i < n; ++i) {
-        if (buffer[i] != '\n') { line += buffer[i]; continue; }
+        if (buffer[i] != '\n') {
+          line += buffer[i];
+          continue;
+        }
         relayLine(line);
         line.clear();
       }
@@ -102,7 +106,8 @@ CoordinatorOptions optionsFor(const wire::Job& job, const std::string& token) {
 
 void show(const wire::Event& event) {
   if (event.has_progress()) showProgress(event.progress());
-  if (event.has_joined()) LOG_INFO("worker {} has joined ({} of {})", event.joined().worker(), event.joined().have(), event.joined().want());
+  if (event.has_joined())
+    LOG_INFO("worker {} has joined ({} of {})", event.joined().worker(), event.joined().have(), event.joined().want());
 }
 
 }  // namespace
@@ -129,7 +134,10 @@ void runLocalCluster(const wire::Job& job) {
       ::usleep(20000);
     }
   });
-  const auto join = [&] { over = true, forwarder.join(); endProgress(); };
+  const auto join = [&] {
+    over = true, forwarder.join();
+    endProgress();
+  };
   try {
     coordinator.run(nullptr);
   } catch (...) {

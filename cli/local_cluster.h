@@ -1,4 +1,5 @@
-// `crema train -workers W`: the coordinator in this process, W child processes on loopback. Also the harness for every failure test.
+// `crema train -workers W`: the coordinator in this process, W child processes on loopback. Also the harness for every
+// failure test.
 #pragma once
 #include "wire.pb.h"
 

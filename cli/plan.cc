@@ -1,5 +1,5 @@
-// crema plan: everything about a solver and its nets that can be judged before data and executors are there; what a host program
-// (the Spark driver) asks first, so that one parser decides.
+// crema plan: everything about a solver and its nets that can be judged before data and executors are there; what a
+// host program (the Spark driver) asks first, so that one parser decides.
 #include <unistd.h>
 
 #include <algorithm>
@@ -31,8 +31,12 @@ bool sourceOf(const NetDescription& d, wire::Source* out) {
     out->set_layer(layer.name());
     out->set_type(layer.type());
     out->set_source_class(layer.source_class());
-    out->set_source(data ? layer.data_param().source() : memory ? layer.memory_data_param().source() : layer.cos_data_param().source());
-    out->set_batch_size(static_cast<int>(data ? layer.data_param().batch_size() : memory ? layer.memory_data_param().batch_size() : layer.cos_data_param().batch_size()));
+    out->set_source(data     ? layer.data_param().source()
+                    : memory ? layer.memory_data_param().source()
+                             : layer.cos_data_param().source());
+    out->set_batch_size(static_cast<int>(data     ? layer.data_param().batch_size()
+                                         : memory ? layer.memory_data_param().batch_size()
+                                                  : layer.cos_data_param().batch_size()));
     out->set_backend(data && layer.data_param().backend() == caffe::DataParameter::LEVELDB ? "LEVELDB" : "LMDB");
     return true;
   }
@@ -85,7 +89,9 @@ wire::Plan makePlan(const Flags& f) {
     }
   } else {
     plan.clear_train();
-    if (f.train) invalid("net '{}' has no data layer in phase TRAIN; training needs one (Data, MemoryData or CoSData)", train.param.name());
+    if (f.train)
+      invalid("net '{}' has no data layer in phase TRAIN; training needs one (Data, MemoryData or CoSData)",
+              train.param.name());
   }
   NetDescription test = train;
   test.state.set_phase(caffe::TEST);
@@ -99,7 +105,9 @@ wire::Plan makePlan(const Flags& f) {
     }
   } else {
     plan.clear_test();
-    if (f.test || !f.features.empty()) invalid("net '{}' has no data layer in phase TEST; -test and -features read their rows from it", test.param.name());
+    if (f.test || !f.features.empty())
+      invalid("net '{}' has no data layer in phase TEST; -test and -features read their rows from it",
+              test.param.name());
   }
   return plan;
 }
@@ -110,10 +118,14 @@ int plan(const Flags& f) {
   if (f.wire) {
     writeDelimited(STDOUT_FILENO, p);
   } else {
-    std::printf("net %s: %lld parameters, about %lld MiB per worker\n", p.net_name().c_str(), static_cast<long long>(p.parameters()),
-                static_cast<long long>(p.memory_bytes() >> 20));
-    if (p.has_train()) std::printf("train: layer %s (%s), source %s, batch %d\n", p.train().layer().c_str(), p.train().type().c_str(), p.train().source().c_str(), p.train().batch_size());
-    if (p.has_test()) std::printf("test:  layer %s (%s), source %s, batch %d\n", p.test().layer().c_str(), p.test().type().c_str(), p.test().source().c_str(), p.test().batch_size());
+    std::printf("net %s: %lld parameters, about %lld MiB per worker\n", p.net_name().c_str(),
+                static_cast<long long>(p.parameters()), static_cast<long long>(p.memory_bytes() >> 20));
+    if (p.has_train())
+      std::printf("train: layer %s (%s), source %s, batch %d\n", p.train().layer().c_str(), p.train().type().c_str(),
+                  p.train().source().c_str(), p.train().batch_size());
+    if (p.has_test())
+      std::printf("test:  layer %s (%s), source %s, batch %d\n", p.test().layer().c_str(), p.test().type().c_str(),
+                  p.test().source().c_str(), p.test().batch_size());
     for (const auto& o : p.outputs()) std::printf("test output: %s\n", o.c_str());
   }
   return 0;
@@ -122,18 +134,19 @@ int plan(const Flags& f) {
 }  // namespace
 
 void addPlan(CLI::App& program, Run& chosen) {
-  addCommand(program, "plan", "check a solver and its nets before anything starts",
-             [](CLI::App& app) -> Run {
-               auto f = std::make_shared<Flags>();
-               app.add_option("--solver", f->solver, "the solver prototxt")->required();
-               app.add_option("--ranks", f->ranks, "logical ranks");
-               app.add_option("--features", f->features, "blobs that will be extracted, separated by commas");
-               app.add_flag("--train", f->train, "a TRAIN data layer is needed");
-               app.add_flag("--test", f->test, "a TEST data layer is needed");
-               app.add_flag("--wire", f->wire, "write a delimited Plan (proto/wire.proto) to stdout");
-               return [f] { return plan(*f); };
-             },
-             chosen);
+  addCommand(
+      program, "plan", "check a solver and its nets before anything starts",
+      [](CLI::App& app) -> Run {
+        auto f = std::make_shared<Flags>();
+        app.add_option("--solver", f->solver, "the solver prototxt")->required();
+        app.add_option("--ranks", f->ranks, "logical ranks");
+        app.add_option("--features", f->features, "blobs that will be extracted, separated by commas");
+        app.add_flag("--train", f->train, "a TRAIN data layer is needed");
+        app.add_flag("--test", f->test, "a TEST data layer is needed");
+        app.add_flag("--wire", f->wire, "write a delimited Plan (proto/wire.proto) to stdout");
+        return [f] { return plan(*f); };
+      },
+      chosen);
 }
 
 }  // namespace crema::cli

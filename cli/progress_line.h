@@ -4,7 +4,8 @@
 
 namespace crema::cli {
 
-// Shows progress events; other events leave the line alone. Nothing happens where stderr is a file: the log lines are there.
+// Shows progress events; other events leave the line alone. Nothing happens where stderr is a file: the log lines are
+// there.
 void showProgress(const wire::Event::Progress& p);
 void endProgress();
 

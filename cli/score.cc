@@ -1,4 +1,5 @@
-// crema score: rows in, rows out, no other process involved. Every record of [first, last) exactly once, in order, the last batch short.
+// crema score: rows in, rows out, no other process involved. Every record of [first, last) exactly once, in order, the
+// last batch short.
 #include <unistd.h>
 
 #include <cstdio>
@@ -45,7 +46,8 @@ void fillColumn(const Blob& blob, const std::string& name, int rows, wire::Event
 
 int64_t scoreAll(const wire::Job& job, Interrupt& interrupt) {
   caffe::SolverParameter solver;
-  if (!solver.ParseFromString(job.solver())) badData("the job's solver cannot be read; host and executable are of different versions");
+  if (!solver.ParseFromString(job.solver()))
+    badData("the job's solver cannot be read; host and executable are of different versions");
   const NetDescription d = testNetOf(solver);
   kernels::Context kernels(kernels::chooseIsa(job.isa()), job.threads() > 0 ? job.threads() : availableCores());
   const caffe::NetParameter filtered = filterNet(d.param, d.state);
@@ -62,7 +64,9 @@ int64_t scoreAll(const wire::Job& job, Interrupt& interrupt) {
   std::vector<std::string> blobs(job.blobs().begin(), job.blobs().end());
   if (blobs.empty()) blobs = net.outputs();
   for (const auto& name : blobs) net.blob(name);
-  const auto source = openSource(caffe::DataParameter::LMDB, job.test_source().empty() ? layer.memory_data_param().source() + layer.data_param().source() : job.test_source());
+  const auto source = openSource(
+      caffe::DataParameter::LMDB,
+      job.test_source().empty() ? layer.memory_data_param().source() + layer.data_param().source() : job.test_source());
   const int64_t last = job.last() < 0 ? source->size() : std::min(job.last(), source->size());
   const int batch = net.tops(0)[0]->shape()[0];
   int64_t done = 0;
@@ -106,29 +110,32 @@ int score() {
 }  // namespace
 
 void addScore(CLI::App& program, Run& chosen) {
-  addCommand(program, "score", "rows of blobs for a range of records; started by a host program",
-             [](CLI::App& app) -> Run {
-               auto job = std::make_shared<std::string>("-");
-               app.add_option("--job", *job, "- : read one delimited Job (proto/wire.proto) from stdin")->capture_default_str();
-               return [job] { return score(); };
-             },
-             chosen);
+  addCommand(
+      program, "score", "rows of blobs for a range of records; started by a host program",
+      [](CLI::App& app) -> Run {
+        auto job = std::make_shared<std::string>("-");
+        app.add_option("--job", *job, "- : read one delimited Job (proto/wire.proto) from stdin")
+            ->capture_default_str();
+        return [job] { return score(); };
+      },
+      chosen);
 }
 
 void addRecords(CLI::App& program, Run& chosen) {
-  addCommand(program, "records", "print the number of records of a database",
-             [](CLI::App& app) -> Run {
-               auto path = std::make_shared<std::string>();
-               auto backend = std::make_shared<std::string>("lmdb");
-               app.add_option("path", *path, "the database")->required();
-               app.add_option("--backend", *backend, "lmdb")->capture_default_str();
-               return [path, backend] {
-                 const auto db = *backend == "leveldb" ? caffe::DataParameter::LEVELDB : caffe::DataParameter::LMDB;
-                 std::printf("%lld\n", static_cast<long long>(openSource(db, *path)->size()));
-                 return 0;
-               };
-             },
-             chosen);
+  addCommand(
+      program, "records", "print the number of records of a database",
+      [](CLI::App& app) -> Run {
+        auto path = std::make_shared<std::string>();
+        auto backend = std::make_shared<std::string>("lmdb");
+        app.add_option("path", *path, "the database")->required();
+        app.add_option("--backend", *backend, "lmdb")->capture_default_str();
+        return [path, backend] {
+          const auto db = *backend == "leveldb" ? caffe::DataParameter::LEVELDB : caffe::DataParameter::LMDB;
+          std::printf("%lld\n", static_cast<long long>(openSource(db, *path)->size()));
+          return 0;
+        };
+      },
+      chosen);
 }
 
 }  // namespace crema::cli

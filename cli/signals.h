@@ -6,7 +6,8 @@
 
 namespace crema::cli {
 
-Request parseEffect(const std::string& flag, const std::string& text);  // "stop", "snapshot", "none"; invalid() names the flag
+Request parseEffect(const std::string& flag,
+                    const std::string& text);  // "stop", "snapshot", "none"; invalid() names the flag
 void installSignals(Request onInterrupt, Request onHangup);
 Request polledRequest();  // the effect of a signal since the last call; stop wins over snapshot
 

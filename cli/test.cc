@@ -31,7 +31,10 @@ caffe::NetState stateOf(const Flags& f, caffe::Phase phase) {
 }
 
 void checkMode(const Flags& f) {
-  if (!f.gpu.empty()) invalid("-gpu {}: Cannot use GPU in CPU-only Caffe: check mode. Leave -gpu out; this executable computes on the CPU", f.gpu);
+  if (!f.gpu.empty())
+    invalid(
+        "-gpu {}: Cannot use GPU in CPU-only Caffe: check mode. Leave -gpu out; this executable computes on the CPU",
+        f.gpu);
   if (f.iterations < 1) invalid("-iterations must be at least 1, not {}", f.iterations);
 }
 
@@ -70,7 +73,8 @@ int test(const Flags& f) {
     const double weight = net->outputLossWeight(name);
     for (int k = 0; k < net->blob(name).count(); ++k, ++at) {
       const double mean = sums[at] / f.iterations;
-      LOG_INFO("{} = {:.6g}{}", name, mean, weight ? fmt::format(" (* {:.6g} = {:.6g} loss)", weight, weight * mean) : "");
+      LOG_INFO("{} = {:.6g}{}", name, mean,
+               weight ? fmt::format(" (* {:.6g} = {:.6g} loss)", weight, weight * mean) : "");
     }
   }
   return 0;
@@ -86,7 +90,8 @@ double milliseconds(const std::function<void()>& work) {
   return (monotonicSeconds() - from) * 1e3;
 }
 
-// One forward and backward to warm up, then every layer on its own clock. Layers without a gradient are left out of the backward pass.
+// One forward and backward to warm up, then every layer on its own clock. Layers without a gradient are left out of the
+// backward pass.
 int time(const Flags& f) {
   checkMode(f);
   const caffe::Phase phase = f.phase.empty() || f.phase == "TRAIN" ? caffe::TRAIN : caffe::TEST;
@@ -144,25 +149,27 @@ void common(CLI::App& app, Flags& f) {
 }  // namespace
 
 void addTest(CLI::App& program, Run& chosen) {
-  addCommand(program, "test", "score a model",
-             [](CLI::App& app) -> Run {
-               auto f = std::make_shared<Flags>();
-               common(app, *f);
-               app.add_option("--weights", f->weights, "the .caffemodel")->required();
-               return [f] { return test(*f); };
-             },
-             chosen);
+  addCommand(
+      program, "test", "score a model",
+      [](CLI::App& app) -> Run {
+        auto f = std::make_shared<Flags>();
+        common(app, *f);
+        app.add_option("--weights", f->weights, "the .caffemodel")->required();
+        return [f] { return test(*f); };
+      },
+      chosen);
 }
 
 void addTime(CLI::App& program, Run& chosen) {
-  addCommand(program, "time", "benchmark a net layer by layer",
-             [](CLI::App& app) -> Run {
-               auto f = std::make_shared<Flags>();
-               common(app, *f);
-               app.add_option("--phase", f->phase, "TRAIN (default) or TEST");
-               return [f] { return time(*f); };
-             },
-             chosen);
+  addCommand(
+      program, "time", "benchmark a net layer by layer",
+      [](CLI::App& app) -> Run {
+        auto f = std::make_shared<Flags>();
+        common(app, *f);
+        app.add_option("--phase", f->phase, "TRAIN (default) or TEST");
+        return [f] { return time(*f); };
+      },
+      chosen);
 }
 
 }  // namespace crema::cli

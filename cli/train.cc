@@ -33,10 +33,15 @@ void trainHere(const wire::Job& job, const Flags& flags) {
 }
 
 int train(const Flags& flags) {
-  if (!flags.gpu.empty()) invalid("-gpu {}: Cannot use GPU in CPU-only Caffe: check mode. Leave -gpu out; this executable computes on the CPU", flags.gpu);
-  if (!flags.snapshot.empty() && !flags.weights.empty()) invalid("Give a snapshot to resume training or weights to finetune but not both.");
+  if (!flags.gpu.empty())
+    invalid(
+        "-gpu {}: Cannot use GPU in CPU-only Caffe: check mode. Leave -gpu out; this executable computes on the CPU",
+        flags.gpu);
+  if (!flags.snapshot.empty() && !flags.weights.empty())
+    invalid("Give a snapshot to resume training or weights to finetune but not both.");
   if (flags.ranks < 1 || flags.workers < 1 || flags.workers > flags.ranks)
-    invalid("-ranks {} -workers {}: there must be at least 1 worker and at most as many as ranks", flags.ranks, flags.workers);
+    invalid("-ranks {} -workers {}: there must be at least 1 worker and at most as many as ranks", flags.ranks,
+            flags.workers);
   installSignals(parseEffect("sigint_effect", flags.sigint), parseEffect("sighup_effect", flags.sighup));
   if (!flags.model.empty()) checkWritable(flags.model);
   caffe::SolverParameter solver = loadSolver(flags.solver);
@@ -55,35 +60,42 @@ int train(const Flags& flags) {
   job.set_snapshot(flags.snapshot), job.set_weights(flags.weights), job.set_model(flags.model);
   job.set_snapshot_prefix(solver.snapshot_prefix());
   job.set_join_timeout(flags.joinTimeout), job.set_step_timeout(flags.stepTimeout);
-  if (flags.workers == 1) trainHere(job, flags);
-  else runLocalCluster(job);
+  if (flags.workers == 1)
+    trainHere(job, flags);
+  else
+    runLocalCluster(job);
   return 0;
 }
 
 }  // namespace
 
 void addTrain(CLI::App& program, Run& chosen) {
-  addCommand(program, "train", "train or finetune a model",
-             [](CLI::App& app) -> Run {
-               auto f = std::make_shared<Flags>();
-               app.add_option("--solver", f->solver, "the solver prototxt")->required();
-               app.add_option("--snapshot", f->snapshot, "resume from this .solverstate");
-               app.add_option("--weights", f->weights, "finetune from these .caffemodel files, separated by commas");
-               app.add_option("--model", f->model, "write the final model exactly here");
-               app.add_option("--sigint_effect", f->sigint, "what SIGINT does: stop, snapshot or none")->capture_default_str();
-               app.add_option("--sighup_effect", f->sighup, "what SIGHUP does: stop, snapshot or none")->capture_default_str();
-               app.add_option("--ranks", f->ranks, "logical ranks: each computes its own batches, the gradients are averaged")->capture_default_str();
-               app.add_option("--workers", f->workers, "worker processes on this machine; the model does not depend on it")->capture_default_str();
-               app.add_option("--threads", f->threads, "threads per worker; 0: all cores; the model does not depend on it")->capture_default_str();
-               app.add_option("--isa", f->isa, "avx2 or avx512; the model does not depend on it");
-               app.add_option("--level", f->level, "level of the train state");
-               app.add_option("--stage", f->stage, "stages of the train state, separated by commas");
-               app.add_option("--gpu", f->gpu, "refused: this executable computes on the CPU");
-               app.add_option("--join_timeout", f->joinTimeout, "seconds to wait for all workers")->capture_default_str();
-               app.add_option("--step_timeout", f->stepTimeout, "seconds without a sign of life before a worker is given up")->capture_default_str();
-               return [f] { return train(*f); };
-             },
-             chosen);
+  addCommand(
+      program, "train", "train or finetune a model",
+      [](CLI::App& app) -> Run {
+        auto f = std::make_shared<Flags>();
+        app.add_option("--solver", f->solver, "the solver prototxt")->required();
+        app.add_option("--snapshot", f->snapshot, "resume from this .solverstate");
+        app.add_option("--weights", f->weights, "finetune from these .caffemodel files, separated by commas");
+        app.add_option("--model", f->model, "write the final model exactly here");
+        app.add_option("--sigint_effect", f->sigint, "what SIGINT does: stop, snapshot or none")->capture_default_str();
+        app.add_option("--sighup_effect", f->sighup, "what SIGHUP does: stop, snapshot or none")->capture_default_str();
+        app.add_option("--ranks", f->ranks, "logical ranks: each computes its own batches, the gradients are averaged")
+            ->capture_default_str();
+        app.add_option("--workers", f->workers, "worker processes on this machine; the model does not depend on it")
+            ->capture_default_str();
+        app.add_option("--threads", f->threads, "threads per worker; 0: all cores; the model does not depend on it")
+            ->capture_default_str();
+        app.add_option("--isa", f->isa, "avx2 or avx512; the model does not depend on it");
+        app.add_option("--level", f->level, "level of the train state");
+        app.add_option("--stage", f->stage, "stages of the train state, separated by commas");
+        app.add_option("--gpu", f->gpu, "refused: this executable computes on the CPU");
+        app.add_option("--join_timeout", f->joinTimeout, "seconds to wait for all workers")->capture_default_str();
+        app.add_option("--step_timeout", f->stepTimeout, "seconds without a sign of life before a worker is given up")
+            ->capture_default_str();
+        return [f] { return train(*f); };
+      },
+      chosen);
 }
 
 }  // namespace crema::cli

@@ -1,4 +1,5 @@
-// crema worker and crema coordinator: the processes of a cluster. A host program sends the Job on stdin; people can give flags.
+// crema worker and crema coordinator: the processes of a cluster. A host program sends the Job on stdin; people can
+// give flags.
 #include "cluster/worker.h"
 
 #include <unistd.h>
@@ -23,14 +24,17 @@ struct Flags {
 };
 
 void declare(CLI::App& app, Flags& f) {
-  app.add_option("--job", f.job, "- : read one delimited Job (proto/wire.proto) from stdin; the end of stdin ends the process");
+  app.add_option("--job", f.job,
+                 "- : read one delimited Job (proto/wire.proto) from stdin; the end of stdin ends the process");
   app.add_option("--solver", f.solver, "the solver prototxt");
-  app.add_option("--token_file", f.tokenFile, "a file with the cluster's secret, 16 bytes or more, the same everywhere");
+  app.add_option("--token_file", f.tokenFile,
+                 "a file with the cluster's secret, 16 bytes or more, the same everywhere");
   app.add_option("--host", f.host, "numeric address to listen on")->capture_default_str();
   app.add_option("--ranks", f.ranks, "logical ranks")->capture_default_str();
   app.add_option("--workers", f.workers, "worker processes")->capture_default_str();
   app.add_option("--join_timeout", f.joinTimeout, "seconds to wait for all workers")->capture_default_str();
-  app.add_option("--step_timeout", f.stepTimeout, "seconds without a sign of life before a worker is given up")->capture_default_str();
+  app.add_option("--step_timeout", f.stepTimeout, "seconds without a sign of life before a worker is given up")
+      ->capture_default_str();
 }
 
 wire::Job jobOf(const Flags& f) {
@@ -39,7 +43,8 @@ wire::Job jobOf(const Flags& f) {
   if (f.solver.empty() || f.tokenFile.empty()) invalid("give -solver and -token_file, or -job - with a Job on stdin");
   wire::Job job;
   const caffe::SolverParameter solver = loadSolver(f.solver);
-  if (readSolver(f.solver).random_seed() < 0) invalid("random_seed must be set in {}: every process reads its own copy", f.solver);
+  if (readSolver(f.solver).random_seed() < 0)
+    invalid("random_seed must be set in {}: every process reads its own copy", f.solver);
   job.set_solver(solver.SerializeAsString());
   job.set_token(readFile(f.tokenFile));
   job.set_host(f.host), job.set_ranks(f.ranks), job.set_workers(f.workers), job.set_worker(f.worker);
@@ -78,10 +83,12 @@ int worker(const Flags& f) {
   const wire::Job job = jobOf(f);
   checkToken(job);
   if (job.worker() != 0) setLogLevel(LogLevel::kWarning);  // one process of a cluster writes Caffe's lines
-  Interrupt& interrupt = *new Interrupt;  // never freed: the stdin watcher may outlive this call
+  Interrupt& interrupt = *new Interrupt;                   // never freed: the stdin watcher may outlive this call
   if (f.job == "-") exitWhenStdinEnds(interrupt);
   installSignals(Request::kStop, Request::kSnapshot);
-  const int code = withEvents(f.job == "-", [&](const auto& emit) { runWorker(job, emit, polledRequest, interrupt); }, [](const wire::Event&) {});
+  const int code = withEvents(
+      f.job == "-", [&](const auto& emit) { runWorker(job, emit, polledRequest, interrupt); },
+      [](const wire::Event&) {});
   std::fflush(stdout);
   ::_exit(code);  // the stdin watcher may still hold a read; everything is written
 }
@@ -117,31 +124,33 @@ int coordinator(const Flags& f) {
 }  // namespace
 
 void addWorker(CLI::App& program, Run& chosen) {
-  addCommand(program, "worker", "one worker process of a cluster",
-             [](CLI::App& app) -> Run {
-               auto f = std::make_shared<Flags>();
-               declare(app, *f);
-               app.add_option("--coordinator", f->coordinator, "numeric host:port of the coordinator");
-               app.add_option("--worker", f->worker, "which worker this is, from 0");
-               app.add_option("--model", f->model, "where worker 0 writes the final model");
-               app.add_option("--snapshot", f->snapshot, "resume from this .solverstate");
-               app.add_option("--weights", f->weights, "finetune from this .caffemodel");
-               app.add_option("--threads", f->threads, "threads; 0: all cores");
-               app.add_option("--isa", f->isa, "avx2 or avx512");
-               return [f] { return worker(*f); };
-             },
-             chosen);
+  addCommand(
+      program, "worker", "one worker process of a cluster",
+      [](CLI::App& app) -> Run {
+        auto f = std::make_shared<Flags>();
+        declare(app, *f);
+        app.add_option("--coordinator", f->coordinator, "numeric host:port of the coordinator");
+        app.add_option("--worker", f->worker, "which worker this is, from 0");
+        app.add_option("--model", f->model, "where worker 0 writes the final model");
+        app.add_option("--snapshot", f->snapshot, "resume from this .solverstate");
+        app.add_option("--weights", f->weights, "finetune from this .caffemodel");
+        app.add_option("--threads", f->threads, "threads; 0: all cores");
+        app.add_option("--isa", f->isa, "avx2 or avx512");
+        return [f] { return worker(*f); };
+      },
+      chosen);
 }
 
 void addCoordinator(CLI::App& program, Run& chosen) {
-  addCommand(program, "coordinator", "gathers the workers of a cluster and watches over them",
-             [](CLI::App& app) -> Run {
-               auto f = std::make_shared<Flags>();
-               declare(app, *f);
-               app.add_option("--port", f->port, "port to listen on; 0: any")->capture_default_str();
-               return [f] { return coordinator(*f); };
-             },
-             chosen);
+  addCommand(
+      program, "coordinator", "gathers the workers of a cluster and watches over them",
+      [](CLI::App& app) -> Run {
+        auto f = std::make_shared<Flags>();
+        declare(app, *f);
+        app.add_option("--port", f->port, "port to listen on; 0: any")->capture_default_str();
+        return [f] { return coordinator(*f); };
+      },
+      chosen);
 }
 
 }  // namespace crema::cli

@@ -21,10 +21,12 @@ void Channel::receive(google::protobuf::MessageLite* message, Deadline deadline,
   unsigned char head[4];
   socket_.readAll(head, sizeof head, deadline, interrupt);
   const uint32_t size = head[0] | head[1] << 8 | head[2] << 16 | static_cast<uint32_t>(head[3]) << 24;
-  if (size > kLargest) throw Error(ErrorKind::kPeer, fmt::format("{} announced a message of {} bytes; refused", socket_.peer(), size));
+  if (size > kLargest)
+    throw Error(ErrorKind::kPeer, fmt::format("{} announced a message of {} bytes; refused", socket_.peer(), size));
   std::string bytes(size, '\0');
   socket_.readAll(bytes.data(), size, deadline, interrupt);
-  if (!message->ParseFromString(bytes)) throw Error(ErrorKind::kPeer, fmt::format("{} sent a message that cannot be read; refused", socket_.peer()));
+  if (!message->ParseFromString(bytes))
+    throw Error(ErrorKind::kPeer, fmt::format("{} sent a message that cannot be read; refused", socket_.peer()));
 }
 
 }  // namespace crema

@@ -11,12 +11,14 @@
 namespace crema {
 
 std::string jobDigest(const wire::Job& job) {
-  return sha256Hex(fmt::format("{}|{}|{}|{}|", CREMA_VERSION, job.ranks(), job.workers(), job.solver().size()) + job.solver());
+  return sha256Hex(fmt::format("{}|{}|{}|{}|", CREMA_VERSION, job.ranks(), job.workers(), job.solver().size()) +
+                   job.solver());
 }
 
 class Coordinator::State {
  public:
-  State(const CoordinatorOptions& options, Emit emit) : options_(options), emit_(std::move(emit)), doorman_(options.host, options.port, options.token) {
+  State(const CoordinatorOptions& options, Emit emit)
+      : options_(options), emit_(std::move(emit)), doorman_(options.host, options.port, options.token) {
     ranksOfWorker(0, options.workers, options.ranks);  // checks both numbers
     members_.resize(static_cast<size_t>(options.workers));
   }
@@ -43,7 +45,8 @@ class Coordinator::State {
     control::ToCoordinator::Hello hello;
     control::ToCoordinator::Beat beat;
     bool ready = false, finished = false;
-    double heard = 0, moved = 0;  // when it last said anything; when its training thread last moved (or waited for others)
+    double heard = 0,
+           moved = 0;  // when it last said anything; when its training thread last moved (or waited for others)
     std::string digest;
   };
 
@@ -56,14 +59,16 @@ class Coordinator::State {
   std::string describe(int w) const {
     const RankRange r = ranksOfWorker(w, options_.workers, options_.ranks);
     const Member& m = members_[static_cast<size_t>(w)];
-    const std::string ranks = r.hi - r.lo == 1 ? fmt::format("rank {}", r.lo) : fmt::format("ranks {} to {}", r.lo, r.hi - 1);
+    const std::string ranks =
+        r.hi - r.lo == 1 ? fmt::format("rank {}", r.lo) : fmt::format("ranks {} to {}", r.lo, r.hi - 1);
     return fmt::format("worker {} ({}, host {}, pid {})", w, ranks, m.hello.host(), m.hello.pid());
   }
 
   std::string missing() const {
     std::string list;
     for (size_t w = 0; w < members_.size(); ++w)
-      if (!members_[w].ready) list += fmt::format("{}{}{}", list.empty() ? "" : ", ", w, members_[w].channel ? " (joined, not ready)" : "");
+      if (!members_[w].ready)
+        list += fmt::format("{}{}{}", list.empty() ? "" : ", ", w, members_[w].channel ? " (joined, not ready)" : "");
     return list;
   }
 
@@ -72,9 +77,12 @@ class Coordinator::State {
     while (count(&Member::ready) < options_.workers) {
       turn(Deadline::earlier(deadline, Deadline::after(0.5)), stop);
       if (deadline.passed() && count(&Member::ready) < options_.workers)
-        throw Error(ErrorKind::kTimeout, fmt::format("{} workers wanted, {} here; waited {:.0f} s; missing: worker(s) {}. Free that many executor slots, or "
-                                                     "run fewer workers (the model is the same), or wait longer with a larger join timeout",
-                                                     options_.workers, count(&Member::ready), options_.joinTimeout, missing()));
+        throw Error(
+            ErrorKind::kTimeout,
+            fmt::format(
+                "{} workers wanted, {} here; waited {:.0f} s; missing: worker(s) {}. Free that many executor slots, or "
+                "run fewer workers (the model is the same), or wait longer with a larger join timeout",
+                options_.workers, count(&Member::ready), options_.joinTimeout, missing()));
     }
   }
 
@@ -108,12 +116,14 @@ class Coordinator::State {
     const Member& m = members_[static_cast<size_t>(w)];
     if (!m.channel || m.finished) return;
     if (now - m.heard > options_.stepTimeout)
-      throw Error(ErrorKind::kTimeout, fmt::format("{} has been silent for {:.0f} s in step {}: stopped, overloaded or cut off. See its log; restart from the "
+      throw Error(ErrorKind::kTimeout, fmt::format("{} has been silent for {:.0f} s in step {}: stopped, overloaded or "
+                                                   "cut off. See its log; restart from the "
                                                    "last snapshot with -snapshot",
                                                    describe(w), now - m.heard, m.beat.iteration()));
     // A thread that computes shows it with every batch; ten times the timeout for one batch is more than slow.
     if (training_ && now - m.moved > 10 * options_.stepTimeout)
-      throw Error(ErrorKind::kTimeout, fmt::format("{} has not finished a batch for {:.0f} s in step {}; see its log", describe(w), now - m.moved, m.beat.iteration()));
+      throw Error(ErrorKind::kTimeout, fmt::format("{} has not finished a batch for {:.0f} s in step {}; see its log",
+                                                   describe(w), now - m.moved, m.beat.iteration()));
   }
 
   void tell(size_t w, const control::ToWorker& message) {
@@ -140,24 +150,32 @@ class Coordinator::State {
     m.heard = monotonicSeconds();
     if (!in.lost.empty()) {
       if (m.finished) return;
-      throw Error(ErrorKind::kPeer, fmt::format("{} was lost in step {}: {} (the process ended or was killed). See the end of its log; restart from the last "
+      throw Error(ErrorKind::kPeer, fmt::format("{} was lost in step {}: {} (the process ended or was killed). See the "
+                                                "end of its log; restart from the last "
                                                 "snapshot with -snapshot",
                                                 describe(w), m.beat.iteration(), in.lost));
     }
     switch (in.message.what_case()) {
-      case control::ToCoordinator::kReady: m.ready = true, m.moved = m.heard; break;
+      case control::ToCoordinator::kReady:
+        m.ready = true, m.moved = m.heard;
+        break;
       case control::ToCoordinator::kBeat:
         if (in.message.beat().passes() != m.beat.passes() || in.message.beat().waiting()) m.moved = m.heard;
         m.beat = in.message.beat();
         break;
-      case control::ToCoordinator::kReport: forward(in.message.report()); break;
-      case control::ToCoordinator::kFailed: failed(w, in.message.failed()); break;
+      case control::ToCoordinator::kReport:
+        forward(in.message.report());
+        break;
+      case control::ToCoordinator::kFailed:
+        failed(w, in.message.failed());
+        break;
       case control::ToCoordinator::kFinished:
         m.finished = true;
         m.digest = in.message.finished().state_digest();
         m.beat.set_iteration(in.message.finished().iteration());
         break;
-      default: break;
+      default:
+        break;
     }
   }
 
@@ -175,15 +193,24 @@ class Coordinator::State {
     const auto& hello = in.message.hello();
     const auto w = static_cast<size_t>(hello.worker());
     std::string refuse;
-    if (hello.version() != CREMA_VERSION) refuse = fmt::format("version {} cannot join version {}; use one executable everywhere", hello.version(), CREMA_VERSION);
-    else if (hello.worker() < 0 || w >= members_.size()) refuse = fmt::format("there is no worker {}; this run has workers 0 to {}", hello.worker(), options_.workers - 1);
-    else if (members_[w].channel) refuse = fmt::format("worker {} is already here (host {}, pid {})", w, members_[w].hello.host(), members_[w].hello.pid());
-    else if (hello.job_digest() != options_.jobDigest) refuse = fmt::format("worker {} has another job (solver, net, ranks or workers differ)", w);
+    if (hello.version() != CREMA_VERSION)
+      refuse = fmt::format("version {} cannot join version {}; use one executable everywhere", hello.version(),
+                           CREMA_VERSION);
+    else if (hello.worker() < 0 || w >= members_.size())
+      refuse = fmt::format("there is no worker {}; this run has workers 0 to {}", hello.worker(), options_.workers - 1);
+    else if (members_[w].channel)
+      refuse = fmt::format("worker {} is already here (host {}, pid {})", w, members_[w].hello.host(),
+                           members_[w].hello.pid());
+    else if (hello.job_digest() != options_.jobDigest)
+      refuse = fmt::format("worker {} has another job (solver, net, ranks or workers differ)", w);
     if (!refuse.empty()) {
       control::ToWorker message;
       message.mutable_abort()->set_story(refuse);
       message.mutable_abort()->set_kind(name(ErrorKind::kInvalid));
-      try { in.from->send(message, Deadline::after(5)); } catch (const Error&) {}
+      try {
+        in.from->send(message, Deadline::after(5));
+      } catch (const Error&) {
+      }
       LOG_WARNING("refused a worker from {}: {}", hello.host(), refuse);
       return;
     }
@@ -203,7 +230,8 @@ class Coordinator::State {
       int slowest = -1;
       double most = -1;
       for (size_t w = 0; w < members_.size(); ++w)
-        if (members_[w].beat.compute_seconds() > most) most = members_[w].beat.compute_seconds(), slowest = static_cast<int>(w);
+        if (members_[w].beat.compute_seconds() > most)
+          most = members_[w].beat.compute_seconds(), slowest = static_cast<int>(w);
       event.mutable_progress()->set_slowest_worker(slowest);
     }
     emit_(event);
@@ -212,8 +240,11 @@ class Coordinator::State {
   void finish() {
     for (size_t w = 1; w < members_.size(); ++w)
       if (members_[w].digest != members_[0].digest)
-        throw Error(ErrorKind::kInternal, fmt::format("{} ended with another state than {}; the model must not be trusted. Please report this with the logs",
-                                                      describe(static_cast<int>(w)), describe(0)));
+        throw Error(
+            ErrorKind::kInternal,
+            fmt::format(
+                "{} ended with another state than {}; the model must not be trusted. Please report this with the logs",
+                describe(static_cast<int>(w)), describe(0)));
     control::ToWorker bye;
     bye.mutable_bye();
     for (size_t w = 0; w < members_.size(); ++w) tell(w, bye);
@@ -249,7 +280,8 @@ class Coordinator::State {
   Doorman doorman_;
 };
 
-Coordinator::Coordinator(const CoordinatorOptions& options, Emit emit) : state_(std::make_unique<State>(options, std::move(emit))) {}
+Coordinator::Coordinator(const CoordinatorOptions& options, Emit emit)
+    : state_(std::make_unique<State>(options, std::move(emit))) {}
 Coordinator::~Coordinator() = default;
 std::string Coordinator::address() const { return state_->address(); }
 void Coordinator::run(const Interrupt* stop) { state_->run(stop); }

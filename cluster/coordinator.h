@@ -1,9 +1,10 @@
 // The coordinator: who is there, who is missing, who has stopped answering; it carries no gradients.
 //
-// Phases: gather (all workers connect, prove the token, agree on the job) -> ready (all have built their nets) -> train -> finish (all
-// report the same state). A worker that fails, closes its connection or is silent for step_timeout ends the run for everybody, with
-// one story that names worker, ranks, host, step, cause and remedy. Strangers get no answer and change nothing.
-// Generations: Start carries a number that every data frame repeats, so that later a newcomer can join in a new generation.
+// Phases: gather (all workers connect, prove the token, agree on the job) -> ready (all have built their nets) -> train
+// -> finish (all report the same state). A worker that fails, closes its connection or is silent for step_timeout ends
+// the run for everybody, with one story that names worker, ranks, host, step, cause and remedy. Strangers get no answer
+// and change nothing. Generations: Start carries a number that every data frame repeats, so that later a newcomer can
+// join in a new generation.
 #pragma once
 #include <functional>
 #include <memory>
@@ -30,7 +31,8 @@ class Coordinator {
   Coordinator(const CoordinatorOptions& options, Emit emit);
   ~Coordinator();
   std::string address() const;
-  // Until all workers have finished (returns) or the run has failed (throws; every worker has been told). `stop` ends it early.
+  // Until all workers have finished (returns) or the run has failed (throws; every worker has been told). `stop` ends
+  // it early.
   void run(const Interrupt* stop);
 
  private:

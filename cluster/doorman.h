@@ -1,5 +1,6 @@
-// Lets authenticated workers in: accepts connections, demands the proof of the token, turns what workers say into one queue. Every
-// connection has a thread that only waits; a stranger is cut off after a few seconds, and at most kMostPending may knock at once.
+// Lets authenticated workers in: accepts connections, demands the proof of the token, turns what workers say into one
+// queue. Every connection has a thread that only waits; a stranger is cut off after a few seconds, and at most
+// kMostPending may knock at once.
 #pragma once
 #include <atomic>
 #include <condition_variable>

@@ -4,12 +4,14 @@ namespace crema {
 namespace {
 
 ErrorKind kindOf(const std::string& text) {
-  for (auto k : {ErrorKind::kInvalid, ErrorKind::kData, ErrorKind::kIo, ErrorKind::kPeer, ErrorKind::kTimeout, ErrorKind::kStopped})
+  for (auto k : {ErrorKind::kInvalid, ErrorKind::kData, ErrorKind::kIo, ErrorKind::kPeer, ErrorKind::kTimeout,
+                 ErrorKind::kStopped})
     if (text == name(k)) return k;
   return ErrorKind::kPeer;
 }
 
-Socket connectToCoordinator(const std::string& address, const std::string& token, double timeout, const Interrupt& interrupt) {
+Socket connectToCoordinator(const std::string& address, const std::string& token, double timeout,
+                            const Interrupt& interrupt) {
   return inside([&] { return fmt::format("while joining the coordinator at {}", address); },
                 [&] {
                   const Deadline deadline = Deadline::after(timeout);
@@ -22,8 +24,8 @@ Socket connectToCoordinator(const std::string& address, const std::string& token
 
 }  // namespace
 
-Session::Session(const std::string& coordinator, const std::string& token, const control::ToCoordinator::Hello& hello, double timeout,
-                 Interrupt& interrupt)
+Session::Session(const std::string& coordinator, const std::string& token, const control::ToCoordinator::Hello& hello,
+                 double timeout, Interrupt& interrupt)
     : channel_(connectToCoordinator(coordinator, token, timeout, interrupt)), timeout_(timeout), interrupt_(interrupt) {
   control::ToCoordinator message;
   *message.mutable_hello() = hello;
@@ -57,7 +59,9 @@ void Session::listen() {
   } catch (const Error& e) {
     std::lock_guard<std::mutex> lock(mutex_);
     if (!closing_.raised() && !bye_ && !story_) {
-      story_ = Error(ErrorKind::kPeer, fmt::format("the coordinator is gone: {}; the driver ended, was killed or is cut off. See its log", e.message()));
+      story_ = Error(ErrorKind::kPeer,
+                     fmt::format("the coordinator is gone: {}; the driver ended, was killed or is cut off. See its log",
+                                 e.message()));
       interrupt_.raise(*story_);
     }
     changed_.notify_all();
@@ -89,7 +93,8 @@ void Session::ready() {
 }
 
 control::ToWorker::Start Session::waitForStart() {
-  while (!waitFor([this] { return start_ || interrupt_.raised(); }, 0.2)) {}
+  while (!waitFor([this] { return start_ || interrupt_.raised(); }, 0.2)) {
+  }
   interrupt_.check();
   return *start_;
 }
@@ -120,7 +125,8 @@ void Session::finished(int64_t last, const std::string& digest) {
 }
 
 void Session::waitForBye() {
-  while (!waitFor([this] { return bye_ || interrupt_.raised(); }, 0.2)) {}
+  while (!waitFor([this] { return bye_ || interrupt_.raised(); }, 0.2)) {
+  }
   if (!bye_) interrupt_.check();
 }
 

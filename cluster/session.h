@@ -1,5 +1,5 @@
-// A worker's line to the coordinator: hello, signs of life every second, reports, and the coordinator's word when the run is over.
-// The reading and beating thread is never busy with anything else.
+// A worker's line to the coordinator: hello, signs of life every second, reports, and the coordinator's word when the
+// run is over. The reading and beating thread is never busy with anything else.
 #pragma once
 #include <atomic>
 #include <condition_variable>
@@ -18,17 +18,20 @@ namespace crema {
 
 class Session {
  public:
-  // Connects, proves the token, says hello. `interrupt` is raised with the coordinator's story when it aborts the run or is gone.
-  Session(const std::string& coordinator, const std::string& token, const control::ToCoordinator::Hello& hello, double timeout, Interrupt& interrupt);
+  // Connects, proves the token, says hello. `interrupt` is raised with the coordinator's story when it aborts the run
+  // or is gone.
+  Session(const std::string& coordinator, const std::string& token, const control::ToCoordinator::Hello& hello,
+          double timeout, Interrupt& interrupt);
   ~Session();
 
   void ready();
-  control::ToWorker::Start waitForStart();               // throws what interrupts it
+  control::ToWorker::Start waitForStart();  // throws what interrupts it
   void report(const wire::Event& event);
-  void failed(const Error& error);                       // never throws
+  void failed(const Error& error);  // never throws
   void finished(int64_t iteration, const std::string& digest);
   void waitForBye();
-  // After an error of the data plane: gives the coordinator a moment to tell the better story, and returns that one if it comes.
+  // After an error of the data plane: gives the coordinator a moment to tell the better story, and returns that one if
+  // it comes.
   std::optional<Error> coordinatorsStory(double seconds);
 
   // Written by the training thread, sent with every beat.

@@ -23,9 +23,11 @@ std::string snapshotPrefix(const wire::Job& job, const caffe::SolverParameter& s
 
 JobSetup setUp(const wire::Job& job, const std::string& folder, bool log) {
   caffe::SolverParameter param;
-  if (!param.ParseFromString(job.solver())) badData("the job's solver cannot be read; host and executable are of different versions");
+  if (!param.ParseFromString(job.solver()))
+    badData("the job's solver cannot be read; host and executable are of different versions");
   JobSetup s;
-  s.kernels = std::make_unique<kernels::Context>(kernels::chooseIsa(job.isa()), job.threads() > 0 ? job.threads() : availableCores());
+  s.kernels = std::make_unique<kernels::Context>(kernels::chooseIsa(job.isa()),
+                                                 job.threads() > 0 ? job.threads() : availableCores());
   s.train.ranks = job.ranks();
   s.train.myRanks = ranksOfWorker(job.worker(), job.workers(), job.ranks());
   s.train.snapshotPrefix = snapshotPrefix(job, param);
@@ -39,12 +41,15 @@ JobSetup setUp(const wire::Job& job, const std::string& folder, bool log) {
   o.trainData.source = job.train_source();
   o.testData.source = job.test_source();
   if (log) LOG_INFO("Computing with {} on {} thread(s)", kernels::name(s.kernels->isa()), s.kernels->pool().size());
-  if (s.train.myRanks.lo == 0 && (param.snapshot() > 0 || param.snapshot_after_train()) && !s.train.snapshotPrefix.empty())
+  if (s.train.myRanks.lo == 0 && (param.snapshot() > 0 || param.snapshot_after_train()) &&
+      !s.train.snapshotPrefix.empty())
     checkWritable(s.train.snapshotPrefix);
   s.solver = std::make_unique<Solver>(param, o);
   s.train.recordsPerStep = static_cast<int64_t>(recordsPerPass(s.solver->net())) * param.iter_size() * job.ranks();
-  if (!job.snapshot().empty()) s.solver->restore(job.snapshot(), job.weights());
-  else if (!job.weights().empty()) s.solver->copyTrainedFrom(job.weights());
+  if (!job.snapshot().empty())
+    s.solver->restore(job.snapshot(), job.weights());
+  else if (!job.weights().empty())
+    s.solver->copyTrainedFrom(job.weights());
   else
     for (const auto& w : param.weights()) s.solver->copyTrainedFrom(resolvePath(w, folder));
   return s;

@@ -53,7 +53,8 @@ std::string stateDigest(Solver& solver) {
   return sha256Hex(sha256Hex(bytes(solver.net().flatData(), count)) + sha256Hex(bytes(solver.history(), count)));
 }
 
-TrainHooks hooksFor(Session& session, bool lead, const std::function<void(const wire::Event&)>& emit, const std::function<Request()>& request) {
+TrainHooks hooksFor(Session& session, bool lead, const std::function<void(const wire::Event&)>& emit,
+                    const std::function<Request()>& request) {
   TrainHooks hooks;
   hooks.request = request;
   hooks.beat = [&session](int64_t iteration) {
@@ -67,7 +68,9 @@ TrainHooks hooksFor(Session& session, bool lead, const std::function<void(const 
     last = now;
     session.report(toEvent(p));
   };
-  hooks.test = [&session](int64_t iteration, int net, const std::vector<TestOutput>& outputs) { session.report(toEvent(iteration, net, outputs)); };
+  hooks.test = [&session](int64_t iteration, int net, const std::vector<TestOutput>& outputs) {
+    session.report(toEvent(iteration, net, outputs));
+  };
   hooks.snapshot = [&session, emit](int64_t iteration, const SnapshotFiles& files) {
     const wire::Event event = toEvent(iteration, files);
     session.report(event);
@@ -93,7 +96,8 @@ void train(const wire::Job& job, Session& session, Socket& data, const std::func
   o.interrupt = &interrupt;
   Mesh mesh(o);
   WatchedExchange exchange(mesh, session);
-  Trainer trainer(*setup.solver, job.workers() > 1 ? &exchange : nullptr, setup.train, hooksFor(session, lead, emit, request));
+  Trainer trainer(*setup.solver, job.workers() > 1 ? &exchange : nullptr, setup.train,
+                  hooksFor(session, lead, emit, request));
   trainer.run();
   if (lead && !job.model().empty()) setup.solver->saveModel(job.model());
   session.finished(setup.solver->iteration(), stateDigest(*setup.solver));
@@ -109,8 +113,8 @@ void train(const wire::Job& job, Session& session, Socket& data, const std::func
 
 }  // namespace
 
-void runWorker(const wire::Job& job, const std::function<void(const wire::Event&)>& emit, const std::function<Request()>& request,
-               Interrupt& interrupt) {
+void runWorker(const wire::Job& job, const std::function<void(const wire::Event&)>& emit,
+               const std::function<Request()>& request, Interrupt& interrupt) {
   Socket data = Socket::listenOn(job.host().empty() ? "127.0.0.1" : job.host(), 0);
   Session session(job.coordinator(), job.token(), helloOf(job, data), job.join_timeout(), interrupt);
   try {
@@ -121,7 +125,8 @@ void runWorker(const wire::Job& job, const std::function<void(const wire::Event&
     }
     session.failed(e);
     // A lost peer is reported; what the coordinator makes of it is the better story.
-    if (auto story = session.coordinatorsStory(e.kind() == ErrorKind::kPeer || e.kind() == ErrorKind::kTimeout ? 5 : 1)) throw *story;
+    if (auto story = session.coordinatorsStory(e.kind() == ErrorKind::kPeer || e.kind() == ErrorKind::kTimeout ? 5 : 1))
+      throw *story;
     throw;
   }
 }

@@ -8,10 +8,11 @@
 
 namespace crema {
 
-// Runs `job` to its end; throws an Error that the coordinator has been told of (or told us). `emit` gets Snapshot and Done of worker
-// 0 for whoever started this process; `request` is polled for stop and snapshot wishes; `interrupt` ends everything early.
-void runWorker(const wire::Job& job, const std::function<void(const wire::Event&)>& emit, const std::function<Request()>& request,
-               Interrupt& interrupt);
+// Runs `job` to its end; throws an Error that the coordinator has been told of (or told us). `emit` gets Snapshot and
+// Done of worker 0 for whoever started this process; `request` is polled for stop and snapshot wishes; `interrupt` ends
+// everything early.
+void runWorker(const wire::Job& job, const std::function<void(const wire::Event&)>& emit,
+               const std::function<Request()>& request, Interrupt& interrupt);
 
 // The solver a job describes, with this worker's ranks; shared with the single-process command.
 struct JobSetup {

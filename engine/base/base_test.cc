@@ -18,7 +18,8 @@ namespace {
 
 TEST(Error, TellsTheStoryFromTheInside) {
   try {
-    inside([] { return std::string("in net 'A'"); }, [] { inside([] { return std::string("in layer 'b'"); }, [] { invalid("kernel {} is too large", 11); }); });
+    inside([] { return std::string("in net 'A'"); },
+           [] { inside([] { return std::string("in layer 'b'"); }, [] { invalid("kernel {} is too large", 11); }); });
     FAIL();
   } catch (const Error& e) {
     EXPECT_STREQ(e.what(), "kernel 11 is too large\n  in layer 'b'\n  in net 'A'");
@@ -89,7 +90,9 @@ TEST(File, FullDiskLeavesNothingBehind) {
   EXPECT_FALSE(fileExists(folder.file("a")));
 }
 
-TEST(File, Sha256KnownAnswer) { EXPECT_EQ(sha256Hex("abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"); }
+TEST(File, Sha256KnownAnswer) {
+  EXPECT_EQ(sha256Hex("abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+}
 
 TEST(ThreadPool, RunsEveryTaskOnceAndRethrows) {
   for (int threads : {1, 2, 4}) {
@@ -102,7 +105,11 @@ TEST(ThreadPool, RunsEveryTaskOnceAndRethrows) {
       });
       for (auto& h : hits) EXPECT_EQ(h.load(), 1);
     }
-    EXPECT_THROW(pool.run(8, [](int t, int) { if (t == 3) invalid("task {}", t); }), Error);
+    EXPECT_THROW(pool.run(8,
+                          [](int t, int) {
+                            if (t == 3) invalid("task {}", t);
+                          }),
+                 Error);
     std::atomic<int> after{0};
     pool.run(8, [&](int, int) { ++after; });
     EXPECT_EQ(after, 8);
@@ -144,7 +151,10 @@ TEST(Socket, DeadlineEndsAWait) {
 TEST(Socket, InterruptEndsAWaitWithItsReason) {
   Pair p;
   Interrupt interrupt;
-  std::thread t([&] { std::this_thread::sleep_for(std::chrono::milliseconds(50)); interrupt.raise(Error(ErrorKind::kStopped, "because")); });
+  std::thread t([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    interrupt.raise(Error(ErrorKind::kStopped, "because"));
+  });
   char c = 0;
   try {
     p.server.readAll(&c, 1, Deadline::after(20), &interrupt);
@@ -174,9 +184,18 @@ std::string handshake(const std::string& clientToken, const std::string& serverT
   Pair p;
   std::string client = "ok", server = "ok";
   std::thread t([&] {
-    try { proveAsClient(p.client, clientToken, purpose, Deadline::after(5), nullptr); } catch (const Error& e) { client = name(e.kind()); }
+    try {
+      proveAsClient(p.client, clientToken, purpose, Deadline::after(5), nullptr);
+    } catch (const Error& e) {
+      client = name(e.kind());
+    }
   });
-  try { proveAsServer(p.server, serverToken, "data", Deadline::after(5), nullptr); } catch (const Error& e) { server = name(e.kind()); p.server.close(); }
+  try {
+    proveAsServer(p.server, serverToken, "data", Deadline::after(5), nullptr);
+  } catch (const Error& e) {
+    server = name(e.kind());
+    p.server.close();
+  }
   t.join();
   return client + " " + server;
 }

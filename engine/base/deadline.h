@@ -11,7 +11,9 @@ class Deadline {
     return Deadline(Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds)));
   }
   static Deadline earlier(Deadline a, Deadline b) { return a.end_ < b.end_ ? a : b; }
-  double left() const { return std::chrono::duration<double>(end_ - Clock::now()).count(); }  // seconds, negative when over
+  double left() const {
+    return std::chrono::duration<double>(end_ - Clock::now()).count();
+  }  // seconds, negative when over
   bool passed() const { return left() <= 0; }
   int pollMillis() const { return static_cast<int>(std::clamp(left() * 1000 + 1, 0.0, 1e6)); }
 

@@ -6,13 +6,20 @@ namespace crema {
 
 const char* name(ErrorKind kind) {
   switch (kind) {
-    case ErrorKind::kInvalid: return "invalid";
-    case ErrorKind::kData: return "data";
-    case ErrorKind::kIo: return "io";
-    case ErrorKind::kPeer: return "peer";
-    case ErrorKind::kTimeout: return "timeout";
-    case ErrorKind::kStopped: return "stopped";
-    case ErrorKind::kInternal: return "internal";
+    case ErrorKind::kInvalid:
+      return "invalid";
+    case ErrorKind::kData:
+      return "data";
+    case ErrorKind::kIo:
+      return "io";
+    case ErrorKind::kPeer:
+      return "peer";
+    case ErrorKind::kTimeout:
+      return "timeout";
+    case ErrorKind::kStopped:
+      return "stopped";
+    case ErrorKind::kInternal:
+      return "internal";
   }
   return "unknown";
 }
@@ -25,8 +32,6 @@ Error& Error::addFrame(std::string frame) {
   return *this;
 }
 
-std::string systemError(int code) {
-  return fmt::format("{} ({})", std::generic_category().message(code), code);
-}
+std::string systemError(int code) { return fmt::format("{} ({})", std::generic_category().message(code), code); }
 
 }  // namespace crema

@@ -17,10 +17,16 @@ namespace {
 class Descriptor {
  public:
   Descriptor(const std::string& path, int flags) : fd_(::open(path.c_str(), flags | O_CLOEXEC, 0644)) {}
-  ~Descriptor() { if (fd_ >= 0) ::close(fd_); }
+  ~Descriptor() {
+    if (fd_ >= 0) ::close(fd_);
+  }
   Descriptor(const Descriptor&) = delete;
   int get() const { return fd_; }
-  int close() { const int r = ::close(fd_); fd_ = -1; return r; }
+  int close() {
+    const int r = ::close(fd_);
+    fd_ = -1;
+    return r;
+  }
 
  private:
   int fd_;
@@ -28,11 +34,18 @@ class Descriptor {
 
 std::string remedyFor(int code) {
   switch (code) {
-    case ENOENT: return "check the path";
-    case EACCES: case EPERM: return "check the permissions";
-    case ENOSPC: case EDQUOT: return "free some space or write to another disk";
-    case EROFS: return "write to another folder";
-    default: return "check the disk";
+    case ENOENT:
+      return "check the path";
+    case EACCES:
+    case EPERM:
+      return "check the permissions";
+    case ENOSPC:
+    case EDQUOT:
+      return "free some space or write to another disk";
+    case EROFS:
+      return "write to another folder";
+    default:
+      return "check the disk";
   }
 }
 
@@ -55,7 +68,8 @@ std::string readFile(const std::string& path) {
   Descriptor in(path, O_RDONLY);
   if (in.get() < 0) ioError("cannot open {}: {}; {}", path, systemError(errno), remedyFor(errno));
   struct stat about {};
-  if (::fstat(in.get(), &about) == 0 && S_ISDIR(about.st_mode)) ioError("cannot read {}: it is a folder; name a file", path);
+  if (::fstat(in.get(), &about) == 0 && S_ISDIR(about.st_mode))
+    ioError("cannot read {}: it is a folder; name a file", path);
   std::string bytes;
   bytes.reserve(static_cast<size_t>(about.st_size));
   char buffer[1 << 16];
@@ -110,7 +124,8 @@ void checkWritable(const std::string& path) {
   Descriptor out(probe, O_WRONLY | O_CREAT | O_TRUNC);
   if (out.get() < 0) {
     const int code = errno;
-    ioError("cannot write to '{}': {}; {}", path, systemError(code), code == ENOENT ? "make the folder first" : remedyFor(code));
+    ioError("cannot write to '{}': {}; {}", path, systemError(code),
+            code == ENOENT ? "make the folder first" : remedyFor(code));
   }
   ::unlink(probe.c_str());
 }

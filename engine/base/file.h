@@ -9,15 +9,17 @@ namespace crema {
 
 std::string readFile(const std::string& path);  // ioError names the path and why
 
-// Writes to `path + ".tmp-<pid>"`, flushes to disk, renames over `path`. On any error the temporary file is removed and ioError
-// names the path, the cause (a full disk included) and the remedy; `path` is then untouched.
+// Writes to `path + ".tmp-<pid>"`, flushes to disk, renames over `path`. On any error the temporary file is removed and
+// ioError names the path, the cause (a full disk included) and the remedy; `path` is then untouched.
 void writeFileAtomically(const std::string& path, std::string_view bytes);
 
 bool fileExists(const std::string& path);
 bool isDirectory(const std::string& path);
-std::string parentDirectory(const std::string& path);                  // "." when there is none
-std::string joinPath(const std::string& folder, const std::string& name);  // name when it is absolute or folder is empty
-// Throws ioError unless a file could be created in the folder of `path` (creates and removes one, as Caffe does at start).
+std::string parentDirectory(const std::string& path);  // "." when there is none
+std::string joinPath(const std::string& folder,
+                     const std::string& name);  // name when it is absolute or folder is empty
+// Throws ioError unless a file could be created in the folder of `path` (creates and removes one, as Caffe does at
+// start).
 void checkWritable(const std::string& path);
 std::string sha256Hex(std::string_view bytes);
 

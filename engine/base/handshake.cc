@@ -1,5 +1,6 @@
 // Bytes: server -> "CREMA001" nonceS[32]; client -> nonceC[32] mac[32]; server -> mac[32].
-// mac = HMAC-SHA-256(SHA-256(token), role "\0" purpose "\0" nonceS nonceC), role "client" or "server": a proof cannot be sent back.
+// mac = HMAC-SHA-256(SHA-256(token), role "\0" purpose "\0" nonceS nonceC), role "client" or "server": a proof cannot
+// be sent back.
 #include <sodium.h>
 
 #include <string>
@@ -21,7 +22,9 @@ std::string mac(std::string_view token, std::string_view role, std::string_view 
   return std::string(reinterpret_cast<char*>(out), kMac);
 }
 
-bool same(std::string_view a, std::string_view b) { return a.size() == b.size() && sodium_memcmp(a.data(), b.data(), a.size()) == 0; }
+bool same(std::string_view a, std::string_view b) {
+  return a.size() == b.size() && sodium_memcmp(a.data(), b.data(), a.size()) == 0;
+}
 
 }  // namespace
 
@@ -31,7 +34,8 @@ std::string randomBytes(size_t count) {
   return bytes;
 }
 
-void proveAsServer(const Socket& s, std::string_view token, std::string_view purpose, Deadline deadline, const Interrupt* interrupt) {
+void proveAsServer(const Socket& s, std::string_view token, std::string_view purpose, Deadline deadline,
+                   const Interrupt* interrupt) {
   const std::string mine = randomBytes(kNonce), hello = std::string(kMagic, kMagicSize) + mine;
   s.writeAll(hello.data(), hello.size(), deadline, interrupt);
   std::string answer(kNonce + kMac, '\0');
@@ -43,11 +47,15 @@ void proveAsServer(const Socket& s, std::string_view token, std::string_view pur
   s.writeAll(proof.data(), proof.size(), deadline, interrupt);
 }
 
-void proveAsClient(const Socket& s, std::string_view token, std::string_view purpose, Deadline deadline, const Interrupt* interrupt) {
+void proveAsClient(const Socket& s, std::string_view token, std::string_view purpose, Deadline deadline,
+                   const Interrupt* interrupt) {
   std::string hello(kMagicSize + kNonce, '\0');
   s.readAll(hello.data(), hello.size(), deadline, interrupt);
   if (hello.substr(0, kMagicSize) != std::string(kMagic, kMagicSize))
-    throw Error(ErrorKind::kPeer, fmt::format("{} does not speak this protocol; is the address right, and are both ends the same version?", s.peer()));
+    throw Error(
+        ErrorKind::kPeer,
+        fmt::format("{} does not speak this protocol; is the address right, and are both ends the same version?",
+                    s.peer()));
   const std::string mine = randomBytes(kNonce), nonces = hello.substr(kMagicSize) + mine;
   const std::string answer = mine + mac(token, "client", purpose, nonces);
   s.writeAll(answer.data(), answer.size(), deadline, interrupt);

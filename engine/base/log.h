@@ -1,5 +1,5 @@
-// Log lines in the form Caffe's users and their parsers know: `Immdd hh:mm:ss.uuuuuu thread file:line] text`, on stderr.
-// Thread-safe. The level is process-wide; kInfo is the default.
+// Log lines in the form Caffe's users and their parsers know: `Immdd hh:mm:ss.uuuuuu thread file:line] text`, on
+// stderr. Thread-safe. The level is process-wide; kInfo is the default.
 #pragma once
 #include <fmt/core.h>
 
@@ -13,7 +13,8 @@ enum class LogLevel { kInfo, kWarning, kError };
 void setLogLevel(LogLevel lowest);
 void writeLog(LogLevel level, const char* file, int line, std::string_view text);
 
-// A line that stays last on a terminal while log lines scroll above it; empty removes it. Does nothing where stderr is a file.
+// A line that stays last on a terminal while log lines scroll above it; empty removes it. Does nothing where stderr is
+// a file.
 void setStatusLine(std::string_view text);
 bool stderrIsTerminal();
 void relayLine(std::string_view line);  // another process's log line, as it is

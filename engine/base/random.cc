@@ -32,7 +32,8 @@ RandomStream::RandomStream(const RandomKey& key) {
 }
 
 std::array<uint32_t, 4> RandomStream::block(uint64_t index) const {
-  const Philox::ctr_type counter{{static_cast<uint32_t>(index), static_cast<uint32_t>(index >> 32), base_[0], base_[1]}};
+  const Philox::ctr_type counter{
+      {static_cast<uint32_t>(index), static_cast<uint32_t>(index >> 32), base_[0], base_[1]}};
   const Philox::key_type k{{key_[0], key_[1]}};
   const Philox::ctr_type r = Philox()(counter, k);
   return {r[0], r[1], r[2], r[3]};

@@ -1,6 +1,6 @@
 // Counter-based random numbers: Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011).
-// A stream is named, never advanced by anybody else: the numbers depend on the key alone, not on who ran before, on threads
-// or on the number of workers.
+// A stream is named, never advanced by anybody else: the numbers depend on the key alone, not on who ran before, on
+// threads or on the number of workers.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -14,8 +14,8 @@ enum class RandomPurpose : uint32_t { kFiller = 1, kDropout = 2, kMirror = 3, kC
 struct RandomKey {
   uint64_t seed = 0;
   RandomPurpose purpose = RandomPurpose::kTest;
-  uint64_t name = 0;   // hashName() of a layer or parameter
-  uint64_t step = 0;   // iteration * iter_size + sub-step, or the epoch
+  uint64_t name = 0;  // hashName() of a layer or parameter
+  uint64_t step = 0;  // iteration * iter_size + sub-step, or the epoch
   uint32_t rank = 0;
 };
 
@@ -27,8 +27,8 @@ class RandomStream {
   explicit RandomStream(const RandomKey& key);
   std::array<uint32_t, 4> block(uint64_t index) const;
   uint32_t word(uint64_t index) const { return block(index / 4)[index % 4]; }
-  double uniform(uint64_t index) const;            // [0, 1), 53 bits; uses block `index`
-  double gaussian(uint64_t index) const;           // mean 0, deviation 1 (Box-Muller on block `index`)
+  double uniform(uint64_t index) const;                  // [0, 1), 53 bits; uses block `index`
+  double gaussian(uint64_t index) const;                 // mean 0, deviation 1 (Box-Muller on block `index`)
   uint64_t below(uint64_t index, uint64_t limit) const;  // [0, limit), limit >= 1, unbiased to 2^-64
 
  private:

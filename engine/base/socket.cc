@@ -60,7 +60,8 @@ Address parse(const std::string& address) {
   const size_t colon = address.rfind(':');
   int port = 0;
   if (colon != std::string::npos) port = std::atoi(address.c_str() + colon + 1);
-  if (colon == std::string::npos || port <= 0 || port > 65535) invalid("'{}' is not an address; expected host:port", address);
+  if (colon == std::string::npos || port <= 0 || port > 65535)
+    invalid("'{}' is not an address; expected host:port", address);
   return parse(address.substr(0, colon), port);
 }
 
@@ -77,14 +78,16 @@ std::string text(const sockaddr_storage& s) {
 }
 
 // Waits until the descriptor is ready; throws when the deadline passes or the interrupt is raised.
-void await(int fd, short events, Deadline deadline, const Interrupt* interrupt, const char* what, const std::string& peer) {
+void await(int fd, short events, Deadline deadline, const Interrupt* interrupt, const char* what,
+           const std::string& peer) {
   for (;;) {
     pollfd p[2] = {{fd, events, 0}, {interrupt ? interrupt->descriptor() : -1, POLLIN, 0}};
     const int n = ::poll(p, 2, deadline.pollMillis());
     if (interrupt) interrupt->check();
     if (p[0].revents) return;
     if (n < 0 && errno != EINTR) ioError("poll: {}", systemError(errno));
-    if (deadline.passed()) throw Error(ErrorKind::kTimeout, fmt::format("{} {}: nothing happened before the deadline", what, peer));
+    if (deadline.passed())
+      throw Error(ErrorKind::kTimeout, fmt::format("{} {}: nothing happened before the deadline", what, peer));
   }
 }
 
@@ -123,7 +126,8 @@ Socket Socket::listenOn(const std::string& host, int port) {
   const int one = 1;
   ::setsockopt(s.fd_, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
   if (::bind(s.fd_, a.get(), a.length) != 0 || ::listen(s.fd_, 128) != 0)
-    ioError("cannot listen on {}:{}: {}; choose another port or an address of this machine", host, port, systemError(errno));
+    ioError("cannot listen on {}:{}: {}; choose another port or an address of this machine", host, port,
+            systemError(errno));
   return s;
 }
 
@@ -150,7 +154,8 @@ Socket Socket::connectTo(const std::string& address, Deadline deadline, const In
       return s;
     }
     // The listener may be a moment late: try again until the deadline, sleeping on the interrupt.
-    if (deadline.left() < pause) throw Error(ErrorKind::kPeer, fmt::format("cannot connect to {}: {}", address, systemError(failed)));
+    if (deadline.left() < pause)
+      throw Error(ErrorKind::kPeer, fmt::format("cannot connect to {}: {}", address, systemError(failed)));
     pollfd p{interrupt ? interrupt->descriptor() : -1, POLLIN, 0};
     ::poll(&p, 1, static_cast<int>(pause * 1000));
     if (interrupt) interrupt->check();
@@ -167,7 +172,8 @@ Socket Socket::accept(Deadline deadline, const Interrupt* interrupt) const {
       prepare(fd);
       return Socket(fd, text(from));
     }
-    if (errno == EMFILE || errno == ENFILE) ioError("accept: {}; raise the limit of open files (ulimit -n)", systemError(errno));
+    if (errno == EMFILE || errno == ENFILE)
+      ioError("accept: {}; raise the limit of open files (ulimit -n)", systemError(errno));
   }
 }
 

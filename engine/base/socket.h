@@ -1,6 +1,6 @@
-// TCP with deadlines: every call that can wait takes a Deadline and an optional Interrupt, and throws an Error that names the peer.
-// Plain poll() and not Asio: synchronous calls with a deadline are what the protocol needs, and they are its smallest form.
-// Addresses are numeric ("10.0.0.4:5012", "[::1]:80"): a static executable has no resolver.
+// TCP with deadlines: every call that can wait takes a Deadline and an optional Interrupt, and throws an Error that
+// names the peer. Plain poll() and not Asio: synchronous calls with a deadline are what the protocol needs, and they
+// are its smallest form. Addresses are numeric ("10.0.0.4:5012", "[::1]:80"): a static executable has no resolver.
 #pragma once
 #include <atomic>
 #include <cstddef>
@@ -20,9 +20,9 @@ class Interrupt {
   Interrupt();
   ~Interrupt();
   Interrupt(const Interrupt&) = delete;
-  void raise(Error why);          // the first reason stays
+  void raise(Error why);  // the first reason stays
   bool raised() const { return raised_.load(std::memory_order_acquire); }
-  void check() const;             // throws the reason when raised
+  void check() const;                     // throws the reason when raised
   int descriptor() const { return fd_; }  // readable when raised
 
  private:
@@ -51,11 +51,12 @@ class Socket {
   void setPeer(std::string name) { peer_ = std::move(name); }
   std::string address() const;  // own "host:port"
   void close();
-  void shutdownBoth();          // wakes another thread's wait on this socket
+  void shutdownBoth();  // wakes another thread's wait on this socket
 
   void readAll(void* to, size_t bytes, Deadline deadline, const Interrupt* interrupt) const;
   void writeAll(const void* from, size_t bytes, Deadline deadline, const Interrupt* interrupt) const;
-  // Non-blocking parts for loops over many sockets: bytes moved, 0 when it would block; throws kPeer when the peer is gone.
+  // Non-blocking parts for loops over many sockets: bytes moved, 0 when it would block; throws kPeer when the peer is
+  // gone.
   size_t readSome(void* to, size_t bytes) const;
   size_t writeSome(const void* from, size_t bytes) const;
 
@@ -64,10 +65,12 @@ class Socket {
   std::string peer_;
 };
 
-// Mutual proof that both ends hold `token` (HMAC-SHA-256 over fresh nonces from both); `purpose` keeps control and data apart. The
-// token itself never travels. A wrong proof throws kPeer and tells the other end nothing.
-void proveAsServer(const Socket& s, std::string_view token, std::string_view purpose, Deadline deadline, const Interrupt* interrupt);
-void proveAsClient(const Socket& s, std::string_view token, std::string_view purpose, Deadline deadline, const Interrupt* interrupt);
+// Mutual proof that both ends hold `token` (HMAC-SHA-256 over fresh nonces from both); `purpose` keeps control and data
+// apart. The token itself never travels. A wrong proof throws kPeer and tells the other end nothing.
+void proveAsServer(const Socket& s, std::string_view token, std::string_view purpose, Deadline deadline,
+                   const Interrupt* interrupt);
+void proveAsClient(const Socket& s, std::string_view token, std::string_view purpose, Deadline deadline,
+                   const Interrupt* interrupt);
 std::string randomBytes(size_t count);
 
 }  // namespace crema

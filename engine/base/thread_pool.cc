@@ -11,8 +11,8 @@
 
 namespace crema {
 
-// A run is published by raising `generation`. Lanes look at it for a few microseconds before they sleep: layers follow each other
-// closely while a net computes, and waking a thread costs more than a small layer.
+// A run is published by raising `generation`. Lanes look at it for a few microseconds before they sleep: layers follow
+// each other closely while a net computes, and waking a thread costs more than a small layer.
 struct ThreadPool::State {
   static constexpr int kSpins = 4000;  // some 10 us of pause instructions
 

@@ -1,5 +1,5 @@
-// Threads for loops over independent tasks. The lanes are created once; run() hands out task numbers and returns when all are
-// done. Results must not depend on which lane runs which task: every caller writes disjoint outputs.
+// Threads for loops over independent tasks. The lanes are created once; run() hands out task numbers and returns when
+// all are done. Results must not depend on which lane runs which task: every caller writes disjoint outputs.
 #pragma once
 #include <functional>
 #include <memory>
@@ -14,8 +14,9 @@ class ThreadPool {
   ThreadPool& operator=(const ThreadPool&) = delete;
 
   int size() const;
-  // Calls body(task, lane) for every task in [0, tasks), lane in [0, size()). One run at a time per pool, from one thread;
-  // the first exception thrown by body is rethrown here after all lanes have stopped. tasks <= 1 or size 1: no hand-over.
+  // Calls body(task, lane) for every task in [0, tasks), lane in [0, size()). One run at a time per pool, from one
+  // thread; the first exception thrown by body is rethrown here after all lanes have stopped. tasks <= 1 or size 1: no
+  // hand-over.
   void run(int tasks, const std::function<void(int task, int lane)>& body);
 
  private:

@@ -18,12 +18,14 @@ struct FrameHeader {
 static_assert(sizeof(FrameHeader) == 32);
 
 std::string describe(const FrameHeader& h) {
-  return fmt::format("generation {}, round {}, worker {}, step {}, {} bytes", h.generation, h.round, h.worker, h.step, h.bytes);
+  return fmt::format("generation {}, round {}, worker {}, step {}, {} bytes", h.generation, h.round, h.worker, h.step,
+                     h.bytes);
 }
 
 }  // namespace
 
-// One direction-pair with one worker in one round: what goes out (header, then parts) and what comes in (header, then into).
+// One direction-pair with one worker in one round: what goes out (header, then parts) and what comes in (header, then
+// into).
 struct Mesh::Transfer {
   int peer = 0;
   FrameHeader out{}, in{};
@@ -40,7 +42,11 @@ Mesh::Mesh(const MeshOptions& options) : options_(options) {
   incoming_.resize(static_cast<size_t>(options_.workers));
   for (int w = 0; w < options_.workers; ++w)
     subtrees_.push_back(wholeSubtrees(ranksOfWorker(w, options_.workers, options_.ranks), options_.ranks));
-  inside([&] { return fmt::format("while worker {} of {} was connecting to the others", options_.worker, options_.workers); }, [&] { connectAll(); });
+  inside(
+      [&] {
+        return fmt::format("while worker {} of {} was connecting to the others", options_.worker, options_.workers);
+      },
+      [&] { connectAll(); });
 }
 
 void Mesh::connectAll() {
@@ -48,7 +54,8 @@ void Mesh::connectAll() {
   for (int w = 0; w < options_.worker; ++w) {
     Socket s = Socket::connectTo(options_.peers[static_cast<size_t>(w)], deadline, options_.interrupt);
     proveAsClient(s, options_.token, "data", deadline, options_.interrupt);
-    const FrameHeader hello{kFrameMagic, options_.generation, kHelloRound, static_cast<uint32_t>(options_.worker), 0, 0};
+    const FrameHeader hello{
+        kFrameMagic, options_.generation, kHelloRound, static_cast<uint32_t>(options_.worker), 0, 0};
     s.writeAll(&hello, sizeof hello, deadline, options_.interrupt);
     s.setPeer(fmt::format("worker {} ({})", w, s.peer()));
     sockets_[static_cast<size_t>(w)] = std::move(s);
@@ -60,7 +67,9 @@ void Mesh::connectAll() {
     return list;
   };
   while (!missing().empty()) {
-    if (deadline.passed()) throw Error(ErrorKind::kTimeout, fmt::format("worker(s) {} did not connect within {} s", missing(), options_.connectTimeout));
+    if (deadline.passed())
+      throw Error(ErrorKind::kTimeout,
+                  fmt::format("worker(s) {} did not connect within {} s", missing(), options_.connectTimeout));
     acceptOne(deadline);
   }
 }
@@ -74,8 +83,9 @@ void Mesh::acceptOne(Deadline deadline) {
     FrameHeader hello{};
     s.readAll(&hello, sizeof hello, soon, options_.interrupt);
     const auto w = static_cast<size_t>(hello.worker);
-    const bool fits = hello.magic == kFrameMagic && hello.generation == options_.generation && hello.round == kHelloRound &&
-                      hello.worker > static_cast<uint32_t>(options_.worker) && w < sockets_.size() && !sockets_[w].open();
+    const bool fits = hello.magic == kFrameMagic && hello.generation == options_.generation &&
+                      hello.round == kHelloRound && hello.worker > static_cast<uint32_t>(options_.worker) &&
+                      w < sockets_.size() && !sockets_[w].open();
     if (!fits) return;
     s.setPeer(fmt::format("worker {} ({})", w, s.peer()));
     sockets_[w] = std::move(s);
@@ -98,7 +108,8 @@ void Mesh::allReduce(const std::vector<const float*>& pieces, float* total, int6
     const int64_t theirs = cut(w, count), size = cut(w + 1, count) - theirs;
     Transfer t;
     t.peer = w;
-    for (const float* p : pieces) t.parts.emplace_back(reinterpret_cast<const char*>(p + theirs), static_cast<size_t>(size) * 4);
+    for (const float* p : pieces)
+      t.parts.emplace_back(reinterpret_cast<const char*>(p + theirs), static_cast<size_t>(size) * 4);
     auto& in = incoming_[static_cast<size_t>(w)];
     in.resize(static_cast<size_t>(mine) * subtrees_[static_cast<size_t>(w)].size());
     t.into = reinterpret_cast<char*>(in.data());
@@ -116,7 +127,8 @@ void Mesh::allReduce(const std::vector<const float*>& pieces, float* total, int6
   exchange(gather, 2, step);
 }
 
-// total = the tree over all ranks; the leaves of this evaluation are the workers' subtree sums. Blocks of 4096 stay in L1.
+// total = the tree over all ranks; the leaves of this evaluation are the workers' subtree sums. Blocks of 4096 stay in
+// L1.
 void Mesh::addTree(const std::vector<const float*>& pieces, int64_t first, int64_t size, float* total) {
   constexpr int64_t kBlock = 4096;
   std::vector<std::vector<float>> stack;
@@ -126,11 +138,13 @@ void Mesh::addTree(const std::vector<const float*>& pieces, int64_t first, int64
       for (size_t w = 0; w < subtrees_.size(); ++w)
         for (size_t i = 0; i < subtrees_[w].size(); ++i)
           if (subtrees_[w][i] == r)
-            return static_cast<int>(w) == options_.worker ? pieces[i] + first + at : incoming_[w].data() + static_cast<int64_t>(i) * size + at;
+            return static_cast<int>(w) == options_.worker ? pieces[i] + first + at
+                                                          : incoming_[w].data() + static_cast<int64_t>(i) * size + at;
       return nullptr;
     };
     size_t depth = 0;
-    // Handles: a pointer to n floats, either a piece or a block of `stack`. Blocks are taken and given back last in, first out.
+    // Handles: a pointer to n floats, either a piece or a block of `stack`. Blocks are taken and given back last in,
+    // first out.
     const auto onStack = [&](const float* p) {
       for (size_t i = 0; i < depth; ++i)
         if (stack[i].data() == p) return true;
@@ -145,7 +159,8 @@ void Mesh::addTree(const std::vector<const float*>& pieces, int64_t first, int64
       return static_cast<const float*>(out);
     };
     stack.reserve(64);
-    const float* sum = foldTree<const float*>({0, options_.ranks}, [&](RankRange r) { return find(r) != nullptr; }, find, add);
+    const float* sum = foldTree<const float*>(
+        {0, options_.ranks}, [&](RankRange r) { return find(r) != nullptr; }, find, add);
     std::copy_n(sum, n, total + at);
   }
 }
@@ -170,9 +185,12 @@ void Mesh::exchange(std::vector<Transfer>& transfers, uint32_t round, int64_t st
       if (n == 0) return;
       t.got += n;
       if (t.got != sizeof t.in) continue;
-      const FrameHeader want{kFrameMagic, options_.generation, round, static_cast<uint32_t>(t.peer), static_cast<uint64_t>(step), t.want - sizeof t.in};
+      const FrameHeader want{
+          kFrameMagic,         options_.generation, round, static_cast<uint32_t>(t.peer), static_cast<uint64_t>(step),
+          t.want - sizeof t.in};
       if (std::memcmp(&t.in, &want, sizeof want) != 0)
-        throw Error(ErrorKind::kPeer, fmt::format("{} sent a frame that does not fit: {}; expected {}", s.peer(), describe(t.in), describe(want)));
+        throw Error(ErrorKind::kPeer, fmt::format("{} sent a frame that does not fit: {}; expected {}", s.peer(),
+                                                  describe(t.in), describe(want)));
     }
   };
   const auto send = [&](Transfer& t) {
@@ -203,8 +221,9 @@ void Mesh::exchange(std::vector<Transfer>& transfers, uint32_t round, int64_t st
     if (deadline.passed()) {
       for (const Transfer& t : transfers)
         if (t.sending() || t.receiving())
-          throw Error(ErrorKind::kTimeout, fmt::format("no data from {} for {} s in step {}", sockets_[static_cast<size_t>(t.peer)].peer(),
-                                                       options_.stepTimeout, step));
+          throw Error(ErrorKind::kTimeout,
+                      fmt::format("no data from {} for {} s in step {}", sockets_[static_cast<size_t>(t.peer)].peer(),
+                                  options_.stepTimeout, step));
     }
     ::poll(polls.data(), polls.size(), std::min(1000, deadline.pollMillis()));
   }

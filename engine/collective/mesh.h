@@ -1,12 +1,13 @@
 // All-reduce over W workers: direct reduce-scatter, then all-gather, over one TCP connection per pair.
 //
-// Worker w owns piece w of the vector (1/W of it, cut at multiples of 16 floats). Everybody sends the owner that part of each of its
-// whole subtrees (collective/tree.h); the owner adds them in tree order and sends the sum to all.
-// Cost per worker: 2 (W-1)/W of the vector out and in (more when its ranks form several subtrees), 2 rounds. A ring moves the same
-// bytes in 2 (W-1) rounds and adds in an order that depends on W: decided against.
+// Worker w owns piece w of the vector (1/W of it, cut at multiples of 16 floats). Everybody sends the owner that part
+// of each of its whole subtrees (collective/tree.h); the owner adds them in tree order and sends the sum to all. Cost
+// per worker: 2 (W-1)/W of the vector out and in (more when its ranks form several subtrees), 2 rounds. A ring moves
+// the same bytes in 2 (W-1) rounds and adds in an order that depends on W: decided against.
 //
-// Bytes of a frame: "CRMF" u32 · generation u32 · round u32 (1 scatter, 2 gather) · worker u32 · step u64 · payload bytes u64, little
-// endian, then the payload (float32). A frame of another generation, step, round or size ends the connection with an error.
+// Bytes of a frame: "CRMF" u32 · generation u32 · round u32 (1 scatter, 2 gather) · worker u32 · step u64 · payload
+// bytes u64, little endian, then the payload (float32). A frame of another generation, step, round or size ends the
+// connection with an error.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -22,8 +23,9 @@ class Exchange {
   virtual ~Exchange() = default;
   virtual int worker() const = 0;
   virtual int workers() const = 0;
-  // pieces[i]: `count` floats, the sum of mySubtrees()[i]. On return total[0, count) is the tree sum over all ranks, the same bits
-  // on every worker; `total` may be one of the pieces. Throws kPeer when a worker is gone, and what the interrupt says.
+  // pieces[i]: `count` floats, the sum of mySubtrees()[i]. On return total[0, count) is the tree sum over all ranks,
+  // the same bits on every worker; `total` may be one of the pieces. Throws kPeer when a worker is gone, and what the
+  // interrupt says.
   virtual void allReduce(const std::vector<const float*>& pieces, float* total, int64_t count, int64_t step) = 0;
 };
 
@@ -54,9 +56,9 @@ class Mesh : public Exchange {
   void addTree(const std::vector<const float*>& pieces, int64_t first, int64_t size, float* total);
 
   MeshOptions options_;
-  std::vector<Socket> sockets_;                    // by worker; own is closed
-  std::vector<std::vector<RankRange>> subtrees_;   // by worker
-  std::vector<std::vector<float>> incoming_;       // by worker: its parts of my piece, one after the other
+  std::vector<Socket> sockets_;                   // by worker; own is closed
+  std::vector<std::vector<RankRange>> subtrees_;  // by worker
+  std::vector<std::vector<float>> incoming_;      // by worker: its parts of my piece, one after the other
 };
 
 }  // namespace crema

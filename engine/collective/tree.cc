@@ -11,8 +11,10 @@ int treeMiddle(int lo, int hi) {
 }
 
 RankRange ranksOfWorker(int worker, int workers, int ranks) {
-  if (workers < 1 || workers > ranks) invalid("{} workers for {} ranks: there must be 1 to as many workers as ranks", workers, ranks);
-  if (worker < 0 || worker >= workers) invalid("worker {} of {}: numbers go from 0 to {}", worker, workers, workers - 1);
+  if (workers < 1 || workers > ranks)
+    invalid("{} workers for {} ranks: there must be 1 to as many workers as ranks", workers, ranks);
+  if (worker < 0 || worker >= workers)
+    invalid("worker {} of {}: numbers go from 0 to {}", worker, workers, workers - 1);
   // the first rank with floor(r W / R) >= w is ceil(w R / W)
   const auto first = [&](int w) { return static_cast<int>((static_cast<int64_t>(w) * ranks + workers - 1) / workers); };
   return {first(worker), first(worker + 1)};

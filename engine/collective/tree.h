@@ -1,9 +1,9 @@
 // The fixed order in which gradients of ranks are added, whoever adds them.
 //
-// The tree over ranks [lo, hi) splits at mid = lo + the largest power of two below hi - lo; sum(lo, hi) = sum(lo, mid) + sum(mid, hi).
-// Worker w of W holds ranks r with floor(r W / R) = w: a run of neighbours, which it adds itself as far as they form whole subtrees
-// (at most 2 log2 R pieces, one when W divides R and both are powers of two). Float addition is not associative: this order is what
-// makes the bits independent of W.
+// The tree over ranks [lo, hi) splits at mid = lo + the largest power of two below hi - lo; sum(lo, hi) = sum(lo, mid)
+// + sum(mid, hi). Worker w of W holds ranks r with floor(r W / R) = w: a run of neighbours, which it adds itself as far
+// as they form whole subtrees (at most 2 log2 R pieces, one when W divides R and both are powers of two). Float
+// addition is not associative: this order is what makes the bits independent of W.
 #pragma once
 #include <functional>
 #include <vector>
@@ -15,16 +15,16 @@ struct RankRange {
   bool operator==(const RankRange& o) const { return lo == o.lo && hi == o.hi; }
 };
 
-int treeMiddle(int lo, int hi);                                    // hi - lo >= 2
-RankRange ranksOfWorker(int worker, int workers, int ranks);       // 1 <= workers <= ranks
+int treeMiddle(int lo, int hi);                               // hi - lo >= 2
+RankRange ranksOfWorker(int worker, int workers, int ranks);  // 1 <= workers <= ranks
 std::vector<int> rankList(RankRange r);
-std::vector<RankRange> wholeSubtrees(RankRange mine, int ranks);   // the largest nodes inside `mine`, left to right
+std::vector<RankRange> wholeSubtrees(RankRange mine, int ranks);  // the largest nodes inside `mine`, left to right
 
-// Evaluates the node [lo, hi): piece(range) where isPiece(range), else left + right by add. Depth-first, left before right.
-// Returns a handle of the caller's (a buffer index); release(handle) gives a right operand back.
+// Evaluates the node [lo, hi): piece(range) where isPiece(range), else left + right by add. Depth-first, left before
+// right. Returns a handle of the caller's (a buffer index); release(handle) gives a right operand back.
 template <class Handle>
-Handle foldTree(RankRange node, const std::function<bool(RankRange)>& isPiece, const std::function<Handle(RankRange)>& piece,
-                const std::function<Handle(Handle, Handle)>& add) {
+Handle foldTree(RankRange node, const std::function<bool(RankRange)>& isPiece,
+                const std::function<Handle(RankRange)>& piece, const std::function<Handle(Handle, Handle)>& add) {
   if (isPiece(node)) return piece(node);
   const int mid = treeMiddle(node.lo, node.hi);
   Handle left = foldTree<Handle>({node.lo, mid}, isPiece, piece, add);

@@ -27,22 +27,27 @@ RandomStream stream(const FeedOptions& o, RandomPurpose purpose, int64_t step, i
 
 }  // namespace
 
-void makeBatch(const RecordSource& source, const Transformer& transformer, const Shape& shape, const std::vector<int64_t>& indices,
-               const FeedOptions& o, int64_t step, int rank, Batch* batch) {
-  const RandomStream mirror = stream(o, RandomPurpose::kMirror, step, rank), crop = stream(o, RandomPurpose::kCrop, step, rank);
+void makeBatch(const RecordSource& source, const Transformer& transformer, const Shape& shape,
+               const std::vector<int64_t>& indices, const FeedOptions& o, int64_t step, int rank, Batch* batch) {
+  const RandomStream mirror = stream(o, RandomPurpose::kMirror, step, rank),
+                     crop = stream(o, RandomPurpose::kCrop, step, rank);
   const auto size = static_cast<size_t>(shape.count());
   batch->step = step, batch->rank = rank, batch->n = static_cast<int>(indices.size());
   batch->data.resize(indices.size() * size);
   batch->labels.resize(indices.size());
   for (size_t i = 0; i < indices.size(); ++i) {
     const caffe::Datum datum = parse(source, indices[i]);
-    inside([&] { return fmt::format("in record '{}' (number {}) of {}", source.read(indices[i]).key, indices[i], source.describe()); },
-           [&] {
-             if (!(transformer.outputShape(datum) == shape))
-               badData("the record becomes {} where the records before became {}; all records of a batch need one shape",
-                       transformer.outputShape(datum).brief(), shape.brief());
-             transformer.apply<float>(datum, mirror, crop, static_cast<int>(i), batch->data.data() + i * size);
-           });
+    inside(
+        [&] {
+          return fmt::format("in record '{}' (number {}) of {}", source.read(indices[i]).key, indices[i],
+                             source.describe());
+        },
+        [&] {
+          if (!(transformer.outputShape(datum) == shape))
+            badData("the record becomes {} where the records before became {}; all records of a batch need one shape",
+                    transformer.outputShape(datum).brief(), shape.brief());
+          transformer.apply<float>(datum, mirror, crop, static_cast<int>(i), batch->data.data() + i * size);
+        });
     batch->labels[i] = static_cast<float>(datum.label());
   }
 }
@@ -107,12 +112,14 @@ void BatchFeed::produce(Place place) {
       Batch batch;
       {
         std::unique_lock<std::mutex> lock(mutex_);
-        changed_.wait(lock, [&] { return stopping_ || ready_.size() < static_cast<size_t>(std::max(1, options_.prefetch)); });
+        changed_.wait(lock,
+                      [&] { return stopping_ || ready_.size() < static_cast<size_t>(std::max(1, options_.prefetch)); });
         if (stopping_) return;
         if (!spare_.empty()) batch = std::move(spare_.back()), spare_.pop_back();
       }
       const int rank = options_.myRanks[place.rank];
-      for (int i = 0; i < options_.batch; ++i) indices[static_cast<size_t>(i)] = recordIndex(dealing, rank, place.step * options_.batch + i);
+      for (int i = 0; i < options_.batch; ++i)
+        indices[static_cast<size_t>(i)] = recordIndex(dealing, rank, place.step * options_.batch + i);
       makeBatch(*source_, transformer_, shape_, indices, options_, place.step, rank, &batch);
       std::lock_guard<std::mutex> lock(mutex_);
       ready_.push_back(std::move(batch));

@@ -1,5 +1,6 @@
-// Batches made ahead of time by one background thread, in the order in which a worker asks for them: for every iteration, for each of
-// its ranks in ascending order, for each sub-step. A request out of that order starts the thread anew from there.
+// Batches made ahead of time by one background thread, in the order in which a worker asks for them: for every
+// iteration, for each of its ranks in ascending order, for each sub-step. A request out of that order starts the thread
+// anew from there.
 #pragma once
 #include <condition_variable>
 #include <cstdint>
@@ -32,20 +33,24 @@ struct FeedOptions {
   std::string layer;  // names the random numbers
 };
 
-// Makes one batch on the calling thread: records [first, ...] by their indices. kData names source, key and what is wrong.
-void makeBatch(const RecordSource& source, const Transformer& transformer, const Shape& recordShape, const std::vector<int64_t>& indices,
-               const FeedOptions& options, int64_t step, int rank, Batch* batch);
+// Makes one batch on the calling thread: records [first, ...] by their indices. kData names source, key and what is
+// wrong.
+void makeBatch(const RecordSource& source, const Transformer& transformer, const Shape& recordShape,
+               const std::vector<int64_t>& indices, const FeedOptions& options, int64_t step, int rank, Batch* batch);
 
 class BatchFeed {
  public:
   BatchFeed(std::shared_ptr<const RecordSource> source, Transformer transformer, const FeedOptions& options);
-  ~BatchFeed();  // stops the thread; does not wait for more than the batch in hand
+  ~BatchFeed();                                  // stops the thread; does not wait for more than the batch in hand
   const Shape& shape() const { return shape_; }  // of one record after the transform
   // Valid until the next call. Errors of the background thread are thrown here.
   const Batch& next(int rank, int64_t step);
 
  private:
-  struct Place { int64_t step; size_t rank; };  // rank: index in myRanks
+  struct Place {
+    int64_t step;
+    size_t rank;
+  };  // rank: index in myRanks
   Place after(Place p) const;
   void restart(int rank, int64_t step);
   void stop();

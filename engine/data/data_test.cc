@@ -43,7 +43,9 @@ void writeRecords(const std::string& path, int count) {
   writer.finish();
 }
 
-std::shared_ptr<const RecordSource> lmdb(const std::string& path) { return openSource(caffe::DataParameter::LMDB, path); }
+std::shared_ptr<const RecordSource> lmdb(const std::string& path) {
+  return openSource(caffe::DataParameter::LMDB, path);
+}
 
 TEST(Lmdb, WritesAndReadsBack) {
   test::TemporaryFolder folder;
@@ -77,8 +79,12 @@ TEST(Lmdb, EveryBadDatabaseHasItsSentence) {
   EXPECT_NE(messageOf([&] { lmdb(folder.file("db")); }).find("is no LMDB"), std::string::npos);
   writeFileAtomically(folder.file("db/data.mdb"), std::string(20000, 'A'));
   EXPECT_NE(messageOf([&] { lmdb(folder.file("db")); }).find("is no LMDB"), std::string::npos);
-  EXPECT_NE(messageOf([&] { openSource(caffe::DataParameter::LEVELDB, folder.file("db")); }).find("backend: LMDB"), std::string::npos);
-  { LmdbWriter nothing(folder.file("void")); nothing.put("a", "b"); }  // never finished: nothing was committed
+  EXPECT_NE(messageOf([&] { openSource(caffe::DataParameter::LEVELDB, folder.file("db")); }).find("backend: LMDB"),
+            std::string::npos);
+  {
+    LmdbWriter nothing(folder.file("void"));
+    nothing.put("a", "b");
+  }  // never finished: nothing was committed
   EXPECT_NE(messageOf([&] { lmdb(folder.file("void")); }).find("holds no records"), std::string::npos);
 }
 
@@ -110,18 +116,23 @@ TEST(Idx, ConvertsAsCaffe) {
   // Datum of 1 x 3 x 2, data 42..47, label 7, in the order of field numbers
   const char expected[] = "\x08\x01\x10\x03\x18\x02\x22\x06*+,-./\x28\x07";
   EXPECT_EQ(source->read(7).value, std::string_view(expected, sizeof expected - 1));
-  EXPECT_NE(messageOf([&, i = images, l = labels] { convertMnist(l, i, folder.file("x")); }).find("right order"), std::string::npos);
+  EXPECT_NE(messageOf([&, i = images, l = labels] { convertMnist(l, i, folder.file("x")); }).find("right order"),
+            std::string::npos);
   EXPECT_FALSE(fileExists(folder.file("x")));
   std::filesystem::resize_file(images, 50);
   EXPECT_NE(messageOf([&, i = images] { readIdxImages(i); }).find("promises 12 images"), std::string::npos);
 }
 
 TEST(Idx, MnistRecordsEqualCaffesByteForByte) {
-  const auto golden = test::sharedData("mnist/mnist_test_first1000_lmdb"), raw = test::sharedData("mnist/t10k-images-idx3-ubyte.gz");
+  const auto golden = test::sharedData("mnist/mnist_test_first1000_lmdb"),
+             raw = test::sharedData("mnist/t10k-images-idx3-ubyte.gz");
   if (!golden || !raw) GTEST_SKIP() << "SKIPPED: no shared MNIST";
   test::TemporaryFolder folder;
   const std::string from = parentDirectory(*raw) + "/t10k-";
-  ASSERT_EQ(std::system(fmt::format("gunzip -c {}images-idx3-ubyte.gz > {}; gunzip -c {}labels-idx1-ubyte.gz > {}", from, folder.file("i"), from, folder.file("l")).c_str()), 0);
+  ASSERT_EQ(std::system(fmt::format("gunzip -c {}images-idx3-ubyte.gz > {}; gunzip -c {}labels-idx1-ubyte.gz > {}",
+                                    from, folder.file("i"), from, folder.file("l"))
+                            .c_str()),
+            0);
   ASSERT_EQ(convertMnist(folder.file("i"), folder.file("l"), folder.file("db")), 10000);
   const auto ours = lmdb(folder.file("db")), theirs = lmdb(*golden);
   for (int64_t i = 0; i < theirs->size(); ++i) {
@@ -147,16 +158,20 @@ TEST(Shard, EveryRecordOnceAnEpochAndRanksMakeOneLargeBatch) {
         }
         EXPECT_EQ(total, size);
         EXPECT_EQ(static_cast<int64_t>(seen.size()), size);
-        if (everybody) checkDealing(d);
-        else EXPECT_THROW(checkDealing(d), Error);
+        if (everybody)
+          checkDealing(d);
+        else
+          EXPECT_THROW(checkDealing(d), Error);
         for (int64_t step = 0; everybody && (step + 1) * batch * ranks <= size; ++step)
           for (int r = 0; r < ranks; ++r)
             for (int i = 0; i < batch; ++i)
-              EXPECT_EQ(recordIndex(d, r, step * batch + i), recordIndex({size, batch * ranks, 1}, 0, (step * ranks + r) * batch + i));
+              EXPECT_EQ(recordIndex(d, r, step * batch + i),
+                        recordIndex({size, batch * ranks, 1}, 0, (step * ranks + r) * batch + i));
       }
 }
 
-std::vector<float> transformed(const std::string& param, caffe::Phase phase, const caffe::Datum& d, int item = 0, int64_t step = 0) {
+std::vector<float> transformed(const std::string& param, caffe::Phase phase, const caffe::Datum& d, int item = 0,
+                               int64_t step = 0) {
   const Transformer t(parseText<caffe::TransformationParameter>(param, "param"), phase, "");
   std::vector<float> out(static_cast<size_t>(t.outputShape(d).count()));
   RandomKey mirror, crop;
@@ -170,7 +185,8 @@ TEST(Transformer, ScaleMeanAndCentreCrop) {
   const auto d = datum(2, 3, 4, 0);  // pixels 0..23
   EXPECT_EQ(transformed("scale: 0.5", caffe::TEST, d)[5], 2.5f);
   EXPECT_EQ(transformed("mean_value: 1 mean_value: 10", caffe::TEST, d)[12], 2.f);
-  EXPECT_EQ(transformed("crop_size: 2", caffe::TEST, d), (std::vector<float>{1, 2, 5, 6, 13, 14, 17, 18}));  // offsets 0 and 1
+  EXPECT_EQ(transformed("crop_size: 2", caffe::TEST, d),
+            (std::vector<float>{1, 2, 5, 6, 13, 14, 17, 18}));  // offsets 0 and 1
   EXPECT_EQ(transformed("scale: 2 mean_value: 1", caffe::TEST, d)[3], 4.f);
 }
 
@@ -195,13 +211,20 @@ TEST(Transformer, MeanFileIsSampledAtThePixelsPlace) {
   for (int i = 0; i < 9; ++i) mean.add_data(static_cast<float>(i));
   writeBinary(folder.file("mean.binaryproto"), mean);
   const std::string param = "mean_file: '" + folder.file("mean.binaryproto") + "' crop_size: 2 mirror: true";
-  for (int i = 0; i < 20; ++i) EXPECT_EQ(transformed(param, caffe::TRAIN, datum(1, 3, 3, 0), i), std::vector<float>(4, 0.f));
-  EXPECT_NE(messageOf([&] { transformed(param, caffe::TEST, datum(1, 4, 4, 0)); }).find("is 1x3x3 and the records are 1x4x4"), std::string::npos);
+  for (int i = 0; i < 20; ++i)
+    EXPECT_EQ(transformed(param, caffe::TRAIN, datum(1, 3, 3, 0), i), std::vector<float>(4, 0.f));
+  EXPECT_NE(
+      messageOf([&] { transformed(param, caffe::TEST, datum(1, 4, 4, 0)); }).find("is 1x3x3 and the records are 1x4x4"),
+      std::string::npos);
 }
 
 TEST(Transformer, RefusesWhatCannotBe) {
-  EXPECT_NE(messageOf([] { transformed("crop_size: 9", caffe::TEST, datum(1, 3, 3, 0)); }).find("crop_size 9 exceeds"), std::string::npos);
-  EXPECT_NE(messageOf([] { transformed("mean_value: 1 mean_value: 2", caffe::TEST, datum(3, 3, 3, 0)); }).find("2 mean_value entries for 3 channels"), std::string::npos);
+  EXPECT_NE(messageOf([] { transformed("crop_size: 9", caffe::TEST, datum(1, 3, 3, 0)); }).find("crop_size 9 exceeds"),
+            std::string::npos);
+  EXPECT_NE(messageOf([] {
+              transformed("mean_value: 1 mean_value: 2", caffe::TEST, datum(3, 3, 3, 0));
+            }).find("2 mean_value entries for 3 channels"),
+            std::string::npos);
   caffe::Datum encoded = datum(1, 2, 2, 0);
   encoded.set_encoded(true);
   EXPECT_NE(messageOf([&] { transformed("", caffe::TEST, encoded); }).find("encoded"), std::string::npos);
@@ -243,10 +266,12 @@ TEST(BatchFeed, AForeignRecordIsNamed) {
   test::TemporaryFolder folder;
   {
     LmdbWriter writer(folder.file("db"));
-    for (int i = 0; i < 9; ++i) writer.put(fmt::format("{:08d}", i), (i == 6 ? datum(1, 3, 3, 0) : datum(1, 2, 2, 0)).SerializeAsString());
+    for (int i = 0; i < 9; ++i)
+      writer.put(fmt::format("{:08d}", i), (i == 6 ? datum(1, 3, 3, 0) : datum(1, 2, 2, 0)).SerializeAsString());
     writer.finish();
   }
-  BatchFeed feed(lmdb(folder.file("db")), Transformer(caffe::TransformationParameter(), caffe::TRAIN, ""), feedOptions(3, 1, {0}, 1));
+  BatchFeed feed(lmdb(folder.file("db")), Transformer(caffe::TransformationParameter(), caffe::TRAIN, ""),
+                 feedOptions(3, 1, {0}, 1));
   feed.next(0, 0);
   feed.next(0, 1);
   const std::string m = messageOf([&] { feed.next(0, 2); });
@@ -257,7 +282,10 @@ TEST(BatchFeed, AForeignRecordIsNamed) {
 TEST(BatchFeed, FewerRecordsThanRanks) {
   test::TemporaryFolder folder;
   writeRecords(folder.file("db"), 5);
-  const std::string m = messageOf([&] { BatchFeed(lmdb(folder.file("db")), Transformer(caffe::TransformationParameter(), caffe::TRAIN, ""), feedOptions(4, 3, {0}, 1)); });
+  const std::string m = messageOf([&] {
+    BatchFeed(lmdb(folder.file("db")), Transformer(caffe::TransformationParameter(), caffe::TRAIN, ""),
+              feedOptions(4, 3, {0}, 1));
+  });
   EXPECT_NE(m.find("not enough for 3 ranks"), std::string::npos) << m;
 }
 

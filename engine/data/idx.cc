@@ -15,9 +15,11 @@ uint32_t word(const std::string& bytes, size_t i) {
 
 std::string readChecked(const std::string& path, uint32_t magic, size_t header, const char* what) {
   std::string bytes = readFile(path);
-  if (bytes.size() >= 2 && bytes[0] == '\x1f' && bytes[1] == '\x8b') badData("{} is compressed; run gunzip on it first", path);
+  if (bytes.size() >= 2 && bytes[0] == '\x1f' && bytes[1] == '\x8b')
+    badData("{} is compressed; run gunzip on it first", path);
   if (bytes.size() < header || word(bytes, 0) != magic)
-    badData("{} is no idx file of {} (it should start with the number {}); are the two files in the right order?", path, what, magic);
+    badData("{} is no idx file of {} (it should start with the number {}); are the two files in the right order?", path,
+            what, magic);
   return bytes;
 }
 
@@ -42,7 +44,8 @@ int64_t convertMnist(const std::string& imagesPath, const std::string& labelsPat
   const IdxImages images = readIdxImages(imagesPath);
   const std::string labels = readIdxLabels(labelsPath);
   if (static_cast<size_t>(images.count) != labels.size())
-    badData("{} has {} images and {} has {} labels; they belong to different sets", imagesPath, images.count, labelsPath, labels.size());
+    badData("{} has {} images and {} has {} labels; they belong to different sets", imagesPath, images.count,
+            labelsPath, labels.size());
   LmdbWriter writer(database);
   caffe::Datum datum;
   datum.set_channels(1), datum.set_height(images.rows), datum.set_width(images.columns);

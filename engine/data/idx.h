@@ -1,4 +1,5 @@
-// MNIST's idx files. Bytes, big endian: images u32 2051 · count · rows · columns, then pixels; labels u32 2049 · count, then bytes.
+// MNIST's idx files. Bytes, big endian: images u32 2051 · count · rows · columns, then pixels; labels u32 2049 · count,
+// then bytes.
 #pragma once
 #include <cstdint>
 #include <string>

@@ -1,5 +1,6 @@
-// LMDB through its own library, read-only and without its lock file, so that read-only folders and several processes are fine. Keys
-// and values are indexed once at open as pointers into the map: read(i) is two loads, and nothing is copied. Cost: 32 bytes a record.
+// LMDB through its own library, read-only and without its lock file, so that read-only folders and several processes
+// are fine. Keys and values are indexed once at open as pointers into the map: read(i) is two loads, and nothing is
+// copied. Cost: 32 bytes a record.
 #include <lmdb.h>
 #include <sys/stat.h>
 
@@ -16,8 +17,9 @@ namespace {
 
 constexpr uint32_t kLmdbMagic = 0xBEEFC0DE;
 
-// Page 0 and page 1 are meta pages: a 16-byte page header, then magic u32, version u32, address u64, map size u64, two 48-byte tree
-// records, last page u64, transaction u64. The page size stands in the first word of the first tree record.
+// Page 0 and page 1 are meta pages: a 16-byte page header, then magic u32, version u32, address u64, map size u64, two
+// 48-byte tree records, last page u64, transaction u64. The page size stands in the first word of the first tree
+// record.
 struct Meta {
   uint32_t magic, version;
   uint64_t address, mapSize;
@@ -26,7 +28,8 @@ struct Meta {
   uint64_t lastPage, transaction;
 };
 
-// A truncated file would be mapped and fault at its first missing page: compare its size with what the newer meta page promises.
+// A truncated file would be mapped and fault at its first missing page: compare its size with what the newer meta page
+// promises.
 void checkWhole(const std::string& file) {
   std::ifstream in(file, std::ios::binary);
   if (!in) ioError("cannot open {}: {}; check the path and the permissions", file, systemError(errno));
@@ -38,25 +41,30 @@ void checkWhole(const std::string& file) {
   for (int i = 0; i < 2; ++i) {
     Meta m{};
     in.seekg(static_cast<std::streamoff>(i == 0 ? 16 : page + 16));
-    if (!in.read(reinterpret_cast<char*>(&m), sizeof m)) badData("{} has only {} bytes and is no LMDB; copy or convert it again", file, size);
-    if (m.magic != kLmdbMagic) badData("{} is no LMDB (its first bytes are something else); is it a LevelDB, or another kind of file?", file);
+    if (!in.read(reinterpret_cast<char*>(&m), sizeof m))
+      badData("{} has only {} bytes and is no LMDB; copy or convert it again", file, size);
+    if (m.magic != kLmdbMagic)
+      badData("{} is no LMDB (its first bytes are something else); is it a LevelDB, or another kind of file?", file);
     if (i == 0) page = m.pageSize;
     if (page < 512 || page > 65536) badData("{} is damaged: it claims pages of {} bytes", file, page);
     if (m.transaction >= newest.transaction) newest = m;
   }
   const uint64_t need = (newest.lastPage + 1) * page;
   if (size < need)
-    badData("{} is truncated: it has {} bytes and its index promises {}; the copy was cut short, copy it again", file, size, need);
+    badData("{} is truncated: it has {} bytes and its index promises {}; the copy was cut short, copy it again", file,
+            size, need);
 }
 
 class LmdbSource : public RecordSource {
  public:
   explicit LmdbSource(const std::string& path) : path_(path) {
-    if (!fileExists(path)) ioError("there is no LMDB at {}; check `source` (relative paths start at the working folder)", path);
+    if (!fileExists(path))
+      ioError("there is no LMDB at {}; check `source` (relative paths start at the working folder)", path);
     const bool folder = isDirectory(path);
     const std::string file = folder ? joinPath(path, "data.mdb") : path;
     if (!fileExists(file)) {
-      if (fileExists(joinPath(path, "CURRENT"))) badData("{} is a LevelDB; say `backend: LEVELDB`, or convert it to LMDB", path);
+      if (fileExists(joinPath(path, "CURRENT")))
+        badData("{} is a LevelDB; say `backend: LEVELDB`, or convert it to LMDB", path);
       badData("{} holds no data.mdb, so it is no LMDB; check `source`", path);
     }
     checkWhole(file);
@@ -75,12 +83,14 @@ class LmdbSource : public RecordSource {
 
  private:
   void check(int code, const char* what) const {
-    if (code != MDB_SUCCESS) badData("cannot {} {}: {}; copy or convert it again", what, describe(), mdb_strerror(code));
+    if (code != MDB_SUCCESS)
+      badData("cannot {} {}: {}; copy or convert it again", what, describe(), mdb_strerror(code));
   }
 
   void open(bool folder) {
     check(mdb_env_create(&env_), "open");
-    const int code = mdb_env_open(env_, path_.c_str(), MDB_RDONLY | MDB_NOTLS | MDB_NOLOCK | (folder ? 0u : MDB_NOSUBDIR), 0664);
+    const int code =
+        mdb_env_open(env_, path_.c_str(), MDB_RDONLY | MDB_NOTLS | MDB_NOLOCK | (folder ? 0u : MDB_NOSUBDIR), 0664);
     if (code != MDB_SUCCESS) {
       mdb_env_close(env_);
       env_ = nullptr;
@@ -101,7 +111,8 @@ class LmdbSource : public RecordSource {
     MDB_val key{}, value{};
     int code = mdb_cursor_get(cursor, &key, &value, MDB_FIRST);
     for (; code == MDB_SUCCESS; code = mdb_cursor_get(cursor, &key, &value, MDB_NEXT))
-      records_.push_back({{static_cast<const char*>(key.mv_data), key.mv_size}, {static_cast<const char*>(value.mv_data), value.mv_size}});
+      records_.push_back({{static_cast<const char*>(key.mv_data), key.mv_size},
+                          {static_cast<const char*>(value.mv_data), value.mv_size}});
     mdb_cursor_close(cursor);
     if (code != MDB_NOTFOUND) check(code, "read");
   }
@@ -122,7 +133,10 @@ class LmdbSource : public RecordSource {
 std::shared_ptr<const RecordSource> openSource(caffe::DataParameter::DB backend, const std::string& path) {
   if (path.empty()) invalid("the data layer names no `source`; give the path of its database");
   if (backend == caffe::DataParameter::LEVELDB)
-    invalid("{}: `backend: LEVELDB` (also the default) is not read by this version; say `backend: LMDB`, and convert the records if need be", path);
+    invalid(
+        "{}: `backend: LEVELDB` (also the default) is not read by this version; say `backend: LMDB`, and convert the "
+        "records if need be",
+        path);
   return std::make_shared<LmdbSource>(path);
 }
 

@@ -22,7 +22,8 @@ struct LmdbWriter::State {
 
   void check(int code, const char* what) const {
     if (code == MDB_SUCCESS) return;
-    ioError("cannot {} LMDB {}: {}{}", what, path, mdb_strerror(code), code == ENOSPC ? "; free some space or choose another disk" : "");
+    ioError("cannot {} LMDB {}: {}{}", what, path, mdb_strerror(code),
+            code == ENOSPC ? "; free some space or choose another disk" : "");
   }
 
   // One transaction for all that waits; a full map is doubled and the transaction tried again.
@@ -46,7 +47,8 @@ struct LmdbWriter::State {
     MDB_dbi dbi = 0;
     code = mdb_dbi_open(txn, nullptr, 0, &dbi);
     for (size_t i = 0; code == MDB_SUCCESS && i < waiting.size(); ++i) {
-      MDB_val key{waiting[i].first.size(), waiting[i].first.data()}, value{waiting[i].second.size(), waiting[i].second.data()};
+      MDB_val key{waiting[i].first.size(), waiting[i].first.data()},
+          value{waiting[i].second.size(), waiting[i].second.data()};
       code = mdb_put(txn, dbi, &key, &value, 0);
     }
     if (code == MDB_SUCCESS) return mdb_txn_commit(txn);
@@ -57,9 +59,11 @@ struct LmdbWriter::State {
 
 LmdbWriter::LmdbWriter(const std::string& path) : state_(std::make_unique<State>()) {
   state_->path = path;
-  if (fileExists(joinPath(path, "data.mdb"))) ioError("there is an LMDB at {} already; remove it or choose another path", path);
+  if (fileExists(joinPath(path, "data.mdb")))
+    ioError("there is an LMDB at {} already; remove it or choose another path", path);
   if (!isDirectory(path) && ::mkdir(path.c_str(), 0744) != 0)
-    ioError("cannot make the folder {}: {}; make its parent folder first, or choose another path", path, systemError(errno));
+    ioError("cannot make the folder {}: {}; make its parent folder first, or choose another path", path,
+            systemError(errno));
   state_->check(mdb_env_create(&state_->env), "create");
   state_->check(mdb_env_set_mapsize(state_->env, state_->mapSize), "create");
   state_->check(mdb_env_open(state_->env, path.c_str(), 0, 0664), "create");

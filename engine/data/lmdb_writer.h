@@ -10,10 +10,10 @@ namespace crema {
 class LmdbWriter {
  public:
   explicit LmdbWriter(const std::string& path);  // makes the folder; kIo when there is a database already
-  ~LmdbWriter();                                  // without finish(): what was committed stays
+  ~LmdbWriter();                                 // without finish(): what was committed stays
   LmdbWriter(const LmdbWriter&) = delete;
   void put(std::string_view key, std::string_view value);
-  void finish();                                  // commits the rest
+  void finish();  // commits the rest
   int64_t written() const;
 
  private:

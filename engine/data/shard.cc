@@ -13,16 +13,19 @@ int64_t ownedRecords(const Dealing& d, int rank) {
 
 int64_t recordIndex(const Dealing& d, int rank, int64_t position) {
   const int64_t p = position % ownedRecords(d, rank);
-  return (p / d.batch * d.ranks + rank) * d.batch + p % d.batch;  // only the very last block is short, so blocks before are full
+  return (p / d.batch * d.ranks + rank) * d.batch +
+         p % d.batch;  // only the very last block is short, so blocks before are full
 }
 
 void checkDealing(const Dealing& d) {
   if (d.batch <= 0) invalid("batch_size must be positive, not {}", d.batch);
   for (int r = 0; r < d.ranks; ++r)
     if (ownedRecords(d, r) == 0)
-      invalid("{} records in blocks of batch_size {} are not enough for {} ranks: rank {} would have none; use fewer ranks (clusterSize) or a "
-              "smaller batch_size",
-              d.records, d.batch, d.ranks, r);
+      invalid(
+          "{} records in blocks of batch_size {} are not enough for {} ranks: rank {} would have none; use fewer ranks "
+          "(clusterSize) or a "
+          "smaller batch_size",
+          d.records, d.batch, d.ranks, r);
 }
 
 }  // namespace crema

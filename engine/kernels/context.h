@@ -12,11 +12,12 @@
 namespace crema::kernels {
 
 enum class Isa { kAvx2, kAvx512 };
-const char* name(Isa isa);                       // "avx2", "avx512"
-Isa bestIsa();                                   // by cpuid; invalid() when the CPU lacks AVX2 or FMA
-Isa chooseIsa(std::string_view wanted);          // "" = bestIsa(); invalid() for unknown names and for what this CPU lacks
+const char* name(Isa isa);               // "avx2", "avx512"
+Isa bestIsa();                           // by cpuid; invalid() when the CPU lacks AVX2 or FMA
+Isa chooseIsa(std::string_view wanted);  // "" = bestIsa(); invalid() for unknown names and for what this CPU lacks
 
-// One per process or per test; used from one thread at a time. Holds grow-only scratch buffers (huge pages where possible).
+// One per process or per test; used from one thread at a time. Holds grow-only scratch buffers (huge pages where
+// possible).
 class Context {
  public:
   Context(Isa isa, int threads);

@@ -12,52 +12,67 @@ namespace crema::kernels {
 namespace {
 
 const Table& table(const Context& c) { return c.isa() == Isa::kAvx512 ? kAvx512Table : kAvx2Table; }
-template <class T> constexpr bool kFloat = std::is_same_v<T, float>;
+template <class T>
+constexpr bool kFloat = std::is_same_v<T, float>;
 
 }  // namespace
 
 template <class T>
 void convForward(Context& c, const ConvShape& s, const T* x, const T* w, const T* bias, T* y) {
-  if constexpr (kFloat<T>) table(c).convForward(c, s, x, w, bias, y);
-  else ref::convForward(s, x, w, bias, y);
+  if constexpr (kFloat<T>)
+    table(c).convForward(c, s, x, w, bias, y);
+  else
+    ref::convForward(s, x, w, bias, y);
 }
 
 // A strided and dilated convolution at once has no fast way back to its input: nobody was seen to use one.
 template <class T>
 void convBackwardData(Context& c, const ConvShape& s, const T* dy, const T* w, T* dx) {
   const bool declined = (s.strideH > 1 && s.dilH > 1) || (s.strideW > 1 && s.dilW > 1);
-  if constexpr (kFloat<T>) declined ? ref::convBackwardData(s, dy, w, dx) : table(c).convBackwardData(c, s, dy, w, dx);
-  else ref::convBackwardData(s, dy, w, dx);
+  if constexpr (kFloat<T>)
+    declined ? ref::convBackwardData(s, dy, w, dx) : table(c).convBackwardData(c, s, dy, w, dx);
+  else
+    ref::convBackwardData(s, dy, w, dx);
 }
 
 template <class T>
 void convBackwardWeights(Context& c, const ConvShape& s, const T* x, const T* dy, T* dw, bool accumulate) {
-  if constexpr (kFloat<T>) table(c).convBackwardWeights(c, s, x, dy, dw, accumulate);
-  else ref::convBackwardWeights(s, x, dy, dw, accumulate);
+  if constexpr (kFloat<T>)
+    table(c).convBackwardWeights(c, s, x, dy, dw, accumulate);
+  else
+    ref::convBackwardWeights(s, x, dy, dw, accumulate);
 }
 
 template <class T>
 void convBackwardBias(Context& c, const ConvShape& s, const T* dy, T* dbias, bool accumulate) {
-  if constexpr (kFloat<T>) table(c).convBackwardBias(c, s, dy, dbias, accumulate);
-  else ref::convBackwardBias(s, dy, dbias, accumulate);
+  if constexpr (kFloat<T>)
+    table(c).convBackwardBias(c, s, dy, dbias, accumulate);
+  else
+    ref::convBackwardBias(s, dy, dbias, accumulate);
 }
 
 template <class T>
 void ipForward(Context& c, const IpShape& s, const T* x, const T* w, const T* bias, T* y) {
-  if constexpr (kFloat<T>) table(c).ipForward(c, s, x, w, bias, y);
-  else ref::ipForward(s, x, w, bias, y);
+  if constexpr (kFloat<T>)
+    table(c).ipForward(c, s, x, w, bias, y);
+  else
+    ref::ipForward(s, x, w, bias, y);
 }
 
 template <class T>
 void ipBackwardData(Context& c, const IpShape& s, const T* dy, const T* w, T* dx) {
-  if constexpr (kFloat<T>) table(c).ipBackwardData(c, s, dy, w, dx);
-  else ref::ipBackwardData(s, dy, w, dx);
+  if constexpr (kFloat<T>)
+    table(c).ipBackwardData(c, s, dy, w, dx);
+  else
+    ref::ipBackwardData(s, dy, w, dx);
 }
 
 template <class T>
 void ipBackwardWeights(Context& c, const IpShape& s, const T* x, const T* dy, T* dw, bool accumulate) {
-  if constexpr (kFloat<T>) table(c).ipBackwardWeights(c, s, x, dy, dw, accumulate);
-  else ref::ipBackwardWeights(s, x, dy, dw, accumulate);
+  if constexpr (kFloat<T>)
+    table(c).ipBackwardWeights(c, s, x, dy, dw, accumulate);
+  else
+    ref::ipBackwardWeights(s, x, dy, dw, accumulate);
 }
 
 template <class T>
@@ -67,89 +82,109 @@ void ipBackwardBias(Context&, const IpShape& s, const T* dy, T* dbias, bool accu
 
 template <class T>
 void maxPoolForward(Context& c, const PoolShape& s, const T* x, T* y, int32_t* mask) {
-  if constexpr (kFloat<T>) table(c).maxPoolForward(c, s, x, y, mask);
-  else ref::maxPoolForward(s, x, y, mask);
+  if constexpr (kFloat<T>)
+    table(c).maxPoolForward(c, s, x, y, mask);
+  else
+    ref::maxPoolForward(s, x, y, mask);
 }
 
 template <class T>
 void maxPoolBackward(Context& c, const PoolShape& s, const T* dy, const int32_t* mask, T* dx) {
-  if constexpr (kFloat<T>) table(c).maxPoolBackward(c, s, dy, mask, dx);
-  else ref::maxPoolBackward(s, dy, mask, dx);
+  if constexpr (kFloat<T>)
+    table(c).maxPoolBackward(c, s, dy, mask, dx);
+  else
+    ref::maxPoolBackward(s, dy, mask, dx);
 }
 
 template <class T>
 void avePoolForward(Context& c, const PoolShape& s, const T* x, T* y) {
-  if constexpr (kFloat<T>) table(c).avePoolForward(c, s, x, y);
-  else ref::avePoolForward(s, x, y);
+  if constexpr (kFloat<T>)
+    table(c).avePoolForward(c, s, x, y);
+  else
+    ref::avePoolForward(s, x, y);
 }
 
 template <class T>
 void avePoolBackward(Context& c, const PoolShape& s, const T* dy, T* dx) {
-  if constexpr (kFloat<T>) table(c).avePoolBackward(c, s, dy, dx);
-  else ref::avePoolBackward(s, dy, dx);
+  if constexpr (kFloat<T>)
+    table(c).avePoolBackward(c, s, dy, dx);
+  else
+    ref::avePoolBackward(s, dy, dx);
 }
 
 // The vector code takes the usual power 0.75 and windows of 3 and 5; others go through pow() and are slower.
 template <class T>
 void lrnForward(Context& c, const LrnShape& s, const T* x, T* scale, T* y) {
   const bool fast = s.beta == 0.75 && (s.size == 3 || s.size == 5);
-  if constexpr (kFloat<T>) fast ? table(c).lrnForward(c, s, x, scale, y) : ref::lrnForward(s, x, scale, y);
-  else ref::lrnForward(s, x, scale, y);
+  if constexpr (kFloat<T>)
+    fast ? table(c).lrnForward(c, s, x, scale, y) : ref::lrnForward(s, x, scale, y);
+  else
+    ref::lrnForward(s, x, scale, y);
 }
 
 template <class T>
 void lrnBackward(Context& c, const LrnShape& s, const T* x, const T* y, const T* scale, const T* dy, T* dx) {
   const bool fast = s.beta == 0.75 && (s.size == 3 || s.size == 5);
-  if constexpr (kFloat<T>) fast ? table(c).lrnBackward(c, s, x, y, scale, dy, dx) : ref::lrnBackward(s, x, y, scale, dy, dx);
-  else ref::lrnBackward(s, x, y, scale, dy, dx);
+  if constexpr (kFloat<T>)
+    fast ? table(c).lrnBackward(c, s, x, y, scale, dy, dx) : ref::lrnBackward(s, x, y, scale, dy, dx);
+  else
+    ref::lrnBackward(s, x, y, scale, dy, dx);
 }
 
 template <class T>
 void reluForward(Context& c, int64_t n, T slope, const T* x, T* y) {
-  if constexpr (kFloat<T>) table(c).reluForward(c, n, slope, x, y);
+  if constexpr (kFloat<T>)
+    table(c).reluForward(c, n, slope, x, y);
   else
     for (int64_t i = 0; i < n; ++i) y[i] = x[i] > 0 ? x[i] : slope * x[i];
 }
 
 template <class T>
 void reluBackward(Context& c, int64_t n, T slope, const T* x, const T* dy, T* dx) {
-  if constexpr (kFloat<T>) table(c).reluBackward(c, n, slope, x, dy, dx);
+  if constexpr (kFloat<T>)
+    table(c).reluBackward(c, n, slope, x, dy, dx);
   else
     for (int64_t i = 0; i < n; ++i) dx[i] = x[i] > 0 ? dy[i] : slope * dy[i];
 }
 
 template <class T>
 void multiply(Context& c, int64_t n, const T* a, const T* b, T* y) {
-  if constexpr (kFloat<T>) table(c).multiply(c, n, a, b, y);
+  if constexpr (kFloat<T>)
+    table(c).multiply(c, n, a, b, y);
   else
     for (int64_t i = 0; i < n; ++i) y[i] = a[i] * b[i];
 }
 
 template <class T>
 void add(Context& c, int64_t n, const T* a, const T* b, T* y) {
-  if constexpr (kFloat<T>) table(c).add(c, n, a, b, y);
+  if constexpr (kFloat<T>)
+    table(c).add(c, n, a, b, y);
   else
     for (int64_t i = 0; i < n; ++i) y[i] = a[i] + b[i];
 }
 
 template <class T>
 void axpy(Context& c, int64_t n, T alpha, const T* x, T* y) {
-  if constexpr (kFloat<T>) table(c).axpy(c, n, alpha, x, y);
+  if constexpr (kFloat<T>)
+    table(c).axpy(c, n, alpha, x, y);
   else
     for (int64_t i = 0; i < n; ++i) y[i] = std::fma(alpha, x[i], y[i]);
 }
 
 template <class T>
 void scaleBy(Context& c, int64_t n, T alpha, T* x) {
-  if constexpr (kFloat<T>) table(c).scaleBy(c, n, alpha, x);
+  if constexpr (kFloat<T>)
+    table(c).scaleBy(c, n, alpha, x);
   else
     for (int64_t i = 0; i < n; ++i) x[i] *= alpha;
 }
 
 template <class T>
 void sgdUpdate(Context& c, int64_t n, const SgdUpdate& u, const T* diff, T* history, T* w) {
-  if constexpr (kFloat<T>) table(c).sgdUpdate(c, n, u, diff, history, w);
-  else ref::sgdUpdate(n, u, diff, history, w);
+  if constexpr (kFloat<T>)
+    table(c).sgdUpdate(c, n, u, diff, history, w);
+  else
+    ref::sgdUpdate(n, u, diff, history, w);
 }
 
 template <class T>
@@ -159,7 +194,8 @@ void softmax(Context&, int outer, int axis, int inner, const T* x, T* y) {
 
 namespace {
 
-// Chunks of 4096 values, each on 8 chains in double; the chunks' sums are added in a binary tree. The order is a matter of count alone.
+// Chunks of 4096 values, each on 8 chains in double; the chunks' sums are added in a binary tree. The order is a matter
+// of count alone.
 template <class Term>
 double reduce(Context& c, int64_t count, Term term) {
   constexpr int64_t kChunk = 4096;
@@ -167,7 +203,8 @@ double reduce(Context& c, int64_t count, Term term) {
   std::vector<double> sums(static_cast<size_t>(std::max(1, chunks)), 0.0);
   c.pool().run(chunks < 16 ? 1 : chunks / 8 + 1, [&](int task, int) {
     const int tasks = chunks < 16 ? 1 : chunks / 8 + 1;
-    for (int k = static_cast<int>(int64_t{task} * chunks / tasks); k < static_cast<int>((int64_t{task} + 1) * chunks / tasks); ++k) {
+    for (int k = static_cast<int>(int64_t{task} * chunks / tasks);
+         k < static_cast<int>((int64_t{task} + 1) * chunks / tasks); ++k) {
       const int64_t from = k * kChunk, to = std::min(count, from + kChunk);
       double chain[8] = {};
       int64_t i = from;
@@ -186,37 +223,49 @@ double reduce(Context& c, int64_t count, Term term) {
 
 }  // namespace
 
-template <class T> double sum(Context& c, int64_t n, const T* x) { return reduce(c, n, [x](int64_t i) { return static_cast<double>(x[i]); }); }
-template <class T> double sumOfSquares(Context& c, int64_t n, const T* x) { return reduce(c, n, [x](int64_t i) { return static_cast<double>(x[i]) * x[i]; }); }
-template <class T> double sumOfMagnitudes(Context& c, int64_t n, const T* x) { return reduce(c, n, [x](int64_t i) { return std::fabs(static_cast<double>(x[i])); }); }
-template <class T> double dot(Context& c, int64_t n, const T* a, const T* b) { return reduce(c, n, [a, b](int64_t i) { return static_cast<double>(a[i]) * b[i]; }); }
+template <class T>
+double sum(Context& c, int64_t n, const T* x) {
+  return reduce(c, n, [x](int64_t i) { return static_cast<double>(x[i]); });
+}
+template <class T>
+double sumOfSquares(Context& c, int64_t n, const T* x) {
+  return reduce(c, n, [x](int64_t i) { return static_cast<double>(x[i]) * x[i]; });
+}
+template <class T>
+double sumOfMagnitudes(Context& c, int64_t n, const T* x) {
+  return reduce(c, n, [x](int64_t i) { return std::fabs(static_cast<double>(x[i])); });
+}
+template <class T>
+double dot(Context& c, int64_t n, const T* a, const T* b) {
+  return reduce(c, n, [a, b](int64_t i) { return static_cast<double>(a[i]) * b[i]; });
+}
 
-#define INSTANCE(T)                                                                                            \
-  template void convForward<T>(Context&, const ConvShape&, const T*, const T*, const T*, T*);                  \
-  template void convBackwardData<T>(Context&, const ConvShape&, const T*, const T*, T*);                       \
-  template void convBackwardWeights<T>(Context&, const ConvShape&, const T*, const T*, T*, bool);              \
-  template void convBackwardBias<T>(Context&, const ConvShape&, const T*, T*, bool);                           \
-  template void ipForward<T>(Context&, const IpShape&, const T*, const T*, const T*, T*);                      \
-  template void ipBackwardData<T>(Context&, const IpShape&, const T*, const T*, T*);                           \
-  template void ipBackwardWeights<T>(Context&, const IpShape&, const T*, const T*, T*, bool);                  \
-  template void ipBackwardBias<T>(Context&, const IpShape&, const T*, T*, bool);                               \
-  template void maxPoolForward<T>(Context&, const PoolShape&, const T*, T*, int32_t*);                         \
-  template void maxPoolBackward<T>(Context&, const PoolShape&, const T*, const int32_t*, T*);                  \
-  template void avePoolForward<T>(Context&, const PoolShape&, const T*, T*);                                   \
-  template void avePoolBackward<T>(Context&, const PoolShape&, const T*, T*);                                  \
-  template void lrnForward<T>(Context&, const LrnShape&, const T*, T*, T*);                                    \
-  template void lrnBackward<T>(Context&, const LrnShape&, const T*, const T*, const T*, const T*, T*);         \
-  template void reluForward<T>(Context&, int64_t, T, const T*, T*);                                            \
-  template void reluBackward<T>(Context&, int64_t, T, const T*, const T*, T*);                                 \
-  template void multiply<T>(Context&, int64_t, const T*, const T*, T*);                                        \
-  template void add<T>(Context&, int64_t, const T*, const T*, T*);                                             \
-  template void axpy<T>(Context&, int64_t, T, const T*, T*);                                                   \
-  template void scaleBy<T>(Context&, int64_t, T, T*);                                                          \
-  template void sgdUpdate<T>(Context&, int64_t, const SgdUpdate&, const T*, T*, T*);                           \
-  template void softmax<T>(Context&, int, int, int, const T*, T*);                                             \
-  template double sum<T>(Context&, int64_t, const T*);                                                         \
-  template double sumOfSquares<T>(Context&, int64_t, const T*);                                                \
-  template double sumOfMagnitudes<T>(Context&, int64_t, const T*);                                             \
+#define INSTANCE(T)                                                                                    \
+  template void convForward<T>(Context&, const ConvShape&, const T*, const T*, const T*, T*);          \
+  template void convBackwardData<T>(Context&, const ConvShape&, const T*, const T*, T*);               \
+  template void convBackwardWeights<T>(Context&, const ConvShape&, const T*, const T*, T*, bool);      \
+  template void convBackwardBias<T>(Context&, const ConvShape&, const T*, T*, bool);                   \
+  template void ipForward<T>(Context&, const IpShape&, const T*, const T*, const T*, T*);              \
+  template void ipBackwardData<T>(Context&, const IpShape&, const T*, const T*, T*);                   \
+  template void ipBackwardWeights<T>(Context&, const IpShape&, const T*, const T*, T*, bool);          \
+  template void ipBackwardBias<T>(Context&, const IpShape&, const T*, T*, bool);                       \
+  template void maxPoolForward<T>(Context&, const PoolShape&, const T*, T*, int32_t*);                 \
+  template void maxPoolBackward<T>(Context&, const PoolShape&, const T*, const int32_t*, T*);          \
+  template void avePoolForward<T>(Context&, const PoolShape&, const T*, T*);                           \
+  template void avePoolBackward<T>(Context&, const PoolShape&, const T*, T*);                          \
+  template void lrnForward<T>(Context&, const LrnShape&, const T*, T*, T*);                            \
+  template void lrnBackward<T>(Context&, const LrnShape&, const T*, const T*, const T*, const T*, T*); \
+  template void reluForward<T>(Context&, int64_t, T, const T*, T*);                                    \
+  template void reluBackward<T>(Context&, int64_t, T, const T*, const T*, T*);                         \
+  template void multiply<T>(Context&, int64_t, const T*, const T*, T*);                                \
+  template void add<T>(Context&, int64_t, const T*, const T*, T*);                                     \
+  template void axpy<T>(Context&, int64_t, T, const T*, T*);                                           \
+  template void scaleBy<T>(Context&, int64_t, T, T*);                                                  \
+  template void sgdUpdate<T>(Context&, int64_t, const SgdUpdate&, const T*, T*, T*);                   \
+  template void softmax<T>(Context&, int, int, int, const T*, T*);                                     \
+  template double sum<T>(Context&, int64_t, const T*);                                                 \
+  template double sumOfSquares<T>(Context&, int64_t, const T*);                                        \
+  template double sumOfMagnitudes<T>(Context&, int64_t, const T*);                                     \
   template double dot<T>(Context&, int64_t, const T*, const T*);
 INSTANCE(float)
 INSTANCE(double)

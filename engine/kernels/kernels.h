@@ -1,6 +1,7 @@
-// The numerical kernels, row-major NCHW, weights as Caffe stores them. T is float (vector code per instruction set) or double
-// (the reference loops of ref/, for checking). Outputs are overwritten unless `accumulate` says that they are added to.
-// No pointer may alias another unless stated. Shapes are the caller's promise (layers check them); sizes may be zero.
+// The numerical kernels, row-major NCHW, weights as Caffe stores them. T is float (vector code per instruction set) or
+// double (the reference loops of ref/, for checking). Outputs are overwritten unless `accumulate` says that they are
+// added to. No pointer may alias another unless stated. Shapes are the caller's promise (layers check them); sizes may
+// be zero.
 #pragma once
 #include <cstdint>
 
@@ -17,10 +18,14 @@ struct ConvShape {
   int oh() const { return (h + 2 * padH - (dilH * (kh - 1) + 1)) / strideH + 1; }
   int ow() const { return (w + 2 * padW - (dilW * (kw - 1) + 1)) / strideW + 1; }
 };
-template <class T> void convForward(Context&, const ConvShape&, const T* x, const T* w, const T* bias, T* y);
-template <class T> void convBackwardData(Context&, const ConvShape&, const T* dy, const T* w, T* dx);
-template <class T> void convBackwardWeights(Context&, const ConvShape&, const T* x, const T* dy, T* dw, bool accumulate);
-template <class T> void convBackwardBias(Context&, const ConvShape&, const T* dy, T* dbias, bool accumulate);
+template <class T>
+void convForward(Context&, const ConvShape&, const T* x, const T* w, const T* bias, T* y);
+template <class T>
+void convBackwardData(Context&, const ConvShape&, const T* dy, const T* w, T* dx);
+template <class T>
+void convBackwardWeights(Context&, const ConvShape&, const T* x, const T* dy, T* dw, bool accumulate);
+template <class T>
+void convBackwardBias(Context&, const ConvShape&, const T* dy, T* dbias, bool accumulate);
 
 // ------------------------------------------------------------------------------------------------ inner product
 // y[n][o] = sum_i x[n][i] w[o][i] + bias[o]; with transposed the weights are stored [i][o]. bias may be null.
@@ -28,23 +33,31 @@ struct IpShape {
   int n, in, out;
   bool transposed = false;
 };
-template <class T> void ipForward(Context&, const IpShape&, const T* x, const T* w, const T* bias, T* y);
-template <class T> void ipBackwardData(Context&, const IpShape&, const T* dy, const T* w, T* dx);
-template <class T> void ipBackwardWeights(Context&, const IpShape&, const T* x, const T* dy, T* dw, bool accumulate);
-template <class T> void ipBackwardBias(Context&, const IpShape&, const T* dy, T* dbias, bool accumulate);
+template <class T>
+void ipForward(Context&, const IpShape&, const T* x, const T* w, const T* bias, T* y);
+template <class T>
+void ipBackwardData(Context&, const IpShape&, const T* dy, const T* w, T* dx);
+template <class T>
+void ipBackwardWeights(Context&, const IpShape&, const T* x, const T* dy, T* dw, bool accumulate);
+template <class T>
+void ipBackwardBias(Context&, const IpShape&, const T* dy, T* dbias, bool accumulate);
 
 // ------------------------------------------------------------------------------------------------ pooling
-// oh, ow as the layer computed them (Caffe's ceil or floor rule). MAX: padding never wins, first maximum in scan order (strict >),
-// mask[i] = index in the input plane (h*W + w) of the winner of output i; a window without input gives 0 and mask -1.
-// AVE: divisor = window clipped to the padded image. x [n][c][h][w], y and mask [n][c][oh][ow].
+// oh, ow as the layer computed them (Caffe's ceil or floor rule). MAX: padding never wins, first maximum in scan order
+// (strict >), mask[i] = index in the input plane (h*W + w) of the winner of output i; a window without input gives 0
+// and mask -1. AVE: divisor = window clipped to the padded image. x [n][c][h][w], y and mask [n][c][oh][ow].
 struct PoolShape {
   int n, c, h, w, oh, ow;
   int kh, kw, strideH = 1, strideW = 1, padH = 0, padW = 0;
 };
-template <class T> void maxPoolForward(Context&, const PoolShape&, const T* x, T* y, int32_t* mask);
-template <class T> void maxPoolBackward(Context&, const PoolShape&, const T* dy, const int32_t* mask, T* dx);
-template <class T> void avePoolForward(Context&, const PoolShape&, const T* x, T* y);
-template <class T> void avePoolBackward(Context&, const PoolShape&, const T* dy, T* dx);
+template <class T>
+void maxPoolForward(Context&, const PoolShape&, const T* x, T* y, int32_t* mask);
+template <class T>
+void maxPoolBackward(Context&, const PoolShape&, const T* dy, const int32_t* mask, T* dx);
+template <class T>
+void avePoolForward(Context&, const PoolShape&, const T* x, T* y);
+template <class T>
+void avePoolBackward(Context&, const PoolShape&, const T* dy, T* dx);
 
 // ------------------------------------------------------------------------------------------------ LRN across channels
 // scale = k + alpha/size * sum over the window of x^2; y = x * scale^-beta. size odd. x, y, scale [n][c][hw].
@@ -52,34 +65,49 @@ struct LrnShape {
   int n, c, hw, size;
   double alpha, beta, k;
 };
-template <class T> void lrnForward(Context&, const LrnShape&, const T* x, T* scale, T* y);
+template <class T>
+void lrnForward(Context&, const LrnShape&, const T* x, T* scale, T* y);
 template <class T>
 void lrnBackward(Context&, const LrnShape&, const T* x, const T* y, const T* scale, const T* dy, T* dx);
 
-// ------------------------------------------------------------------------------------------------ element-wise, vectors
-// In place (y == x, dx == dy) is allowed here. ReLU's slope at x = 0 is negativeSlope; backward may be given y for x when
-// negativeSlope >= 0 (the sign is the same).
-template <class T> void reluForward(Context&, int64_t count, T negativeSlope, const T* x, T* y);
-template <class T> void reluBackward(Context&, int64_t count, T negativeSlope, const T* x, const T* dy, T* dx);
-template <class T> void multiply(Context&, int64_t count, const T* a, const T* b, T* y);           // y = a b
-template <class T> void axpy(Context&, int64_t count, T alpha, const T* x, T* y);                  // y = fma(alpha, x, y)
-template <class T> void scaleBy(Context&, int64_t count, T alpha, T* x);                           // x *= alpha
-template <class T> void add(Context&, int64_t count, const T* a, const T* b, T* y);                // y = a + b; y may be a or b
-// Reductions in a fixed order that depends on count alone (fixed chunks, 16 chains a chunk, binary tree), accumulated in double.
-template <class T> double sum(Context&, int64_t count, const T* x);
-template <class T> double sumOfSquares(Context&, int64_t count, const T* x);
-template <class T> double sumOfMagnitudes(Context&, int64_t count, const T* x);
-template <class T> double dot(Context&, int64_t count, const T* a, const T* b);
+// ------------------------------------------------------------------------------------------------ element-wise,
+// vectors In place (y == x, dx == dy) is allowed here. ReLU's slope at x = 0 is negativeSlope; backward may be given y
+// for x when negativeSlope >= 0 (the sign is the same).
+template <class T>
+void reluForward(Context&, int64_t count, T negativeSlope, const T* x, T* y);
+template <class T>
+void reluBackward(Context&, int64_t count, T negativeSlope, const T* x, const T* dy, T* dx);
+template <class T>
+void multiply(Context&, int64_t count, const T* a, const T* b, T* y);  // y = a b
+template <class T>
+void axpy(Context&, int64_t count, T alpha, const T* x, T* y);  // y = fma(alpha, x, y)
+template <class T>
+void scaleBy(Context&, int64_t count, T alpha, T* x);  // x *= alpha
+template <class T>
+void add(Context&, int64_t count, const T* a, const T* b, T* y);  // y = a + b; y may be a or b
+// Reductions in a fixed order that depends on count alone (fixed chunks, 16 chains a chunk, binary tree), accumulated
+// in double.
+template <class T>
+double sum(Context&, int64_t count, const T* x);
+template <class T>
+double sumOfSquares(Context&, int64_t count, const T* x);
+template <class T>
+double sumOfMagnitudes(Context&, int64_t count, const T* x);
+template <class T>
+double dot(Context&, int64_t count, const T* a, const T* b);
 
-// y = softmax of x over `axis` items at stride `inner`: x [outer][axis][inner]; the maximum is subtracted first. In place allowed.
-template <class T> void softmax(Context&, int outer, int axis, int inner, const T* x, T* y);
+// y = softmax of x over `axis` items at stride `inner`: x [outer][axis][inner]; the maximum is subtracted first. In
+// place allowed.
+template <class T>
+void softmax(Context&, int outer, int axis, int inner, const T* x, T* y);
 
-// SGD with momentum, fused: g = diff*scale + decay*w (L2) or + decay*sign(w) (L1); h = momentum*h + rate*g; w -= h; one pass.
-// `scale` carries 1/iter_size, 1/ranks and clipping. diff is left as it is.
+// SGD with momentum, fused: g = diff*scale + decay*w (L2) or + decay*sign(w) (L1); h = momentum*h + rate*g; w -= h; one
+// pass. `scale` carries 1/iter_size, 1/ranks and clipping. diff is left as it is.
 struct SgdUpdate {
   double rate, momentum, decay, scale;
   bool l1 = false;
 };
-template <class T> void sgdUpdate(Context&, int64_t count, const SgdUpdate&, const T* diff, T* history, T* w);
+template <class T>
+void sgdUpdate(Context&, int64_t count, const SgdUpdate&, const T* diff, T* history, T* w);
 
 }  // namespace crema::kernels

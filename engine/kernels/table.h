@@ -1,4 +1,5 @@
-// The vector code of one instruction set, as a table: nothing outside vector/ sees how it is written. Float only; contracts: kernels.h.
+// The vector code of one instruction set, as a table: nothing outside vector/ sees how it is written. Float only;
+// contracts: kernels.h.
 #pragma once
 #include "kernels/kernels.h"
 
@@ -17,7 +18,8 @@ struct Table {
   void (*avePoolForward)(Context&, const PoolShape&, const float* x, float* y);
   void (*avePoolBackward)(Context&, const PoolShape&, const float* dy, float* dx);
   void (*lrnForward)(Context&, const LrnShape&, const float* x, float* scale, float* y);
-  void (*lrnBackward)(Context&, const LrnShape&, const float* x, const float* y, const float* scale, const float* dy, float* dx);
+  void (*lrnBackward)(Context&, const LrnShape&, const float* x, const float* y, const float* scale, const float* dy,
+                      float* dx);
   void (*reluForward)(Context&, int64_t, float slope, const float* x, float* y);
   void (*reluBackward)(Context&, int64_t, float slope, const float* x, const float* dy, float* dx);
   void (*multiply)(Context&, int64_t, const float* a, const float* b, float* y);

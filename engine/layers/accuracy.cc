@@ -1,6 +1,6 @@
-// Accuracy: the share of labels among the top_k scores. A class counts as ahead when its score is >= the true class's, so ties
-// count against: correct iff fewer than top_k other classes are ahead. No gradient.
-// Options (accuracy_param): top_k (1), axis (1), ignore_label. A second top: accuracy per class, 0 for classes without labels.
+// Accuracy: the share of labels among the top_k scores. A class counts as ahead when its score is >= the true class's,
+// so ties count against: correct iff fewer than top_k other classes are ahead. No gradient. Options (accuracy_param):
+// top_k (1), axis (1), ignore_label. A second top: accuracy per class, 0 for classes without labels.
 #include "layers/builtin.h"
 
 namespace crema {
@@ -13,13 +13,15 @@ class Accuracy : public Layer {
   bool allowsForceBackward(int) const override { return false; }
 
  protected:
-  void configure(const Blobs& bottom, const Blobs&) override { axis_ = bottom[0]->shape().canonicalAxis(param_.accuracy_param().axis()); }
+  void configure(const Blobs& bottom, const Blobs&) override {
+    axis_ = bottom[0]->shape().canonicalAxis(param_.accuracy_param().axis());
+  }
   void reshape(const Blobs& bottom, const Blobs& top) override {
     const Shape& s = bottom[0]->shape();
     outer_ = s.count(0, axis_), classes_ = s[axis_], inner_ = s.count(axis_ + 1);
     if (outer_ * inner_ != bottom[1]->count())
-      invalid("{} labels for {} predictions: bottom 0 is {} with classes on axis {}, bottom 1 is {}", bottom[1]->count(), outer_ * inner_,
-              s.brief(), axis_, bottom[1]->shape().brief());
+      invalid("{} labels for {} predictions: bottom 0 is {} with classes on axis {}, bottom 1 is {}",
+              bottom[1]->count(), outer_ * inner_, s.brief(), axis_, bottom[1]->shape().brief());
     if (static_cast<int>(param_.accuracy_param().top_k()) > classes_)
       invalid("top_k {} exceeds the {} classes", param_.accuracy_param().top_k(), classes_);
     top[0]->reshape(Shape{});
@@ -45,7 +47,8 @@ class Accuracy : public Layer {
         const int label = static_cast<int>(value);
         if (p.has_ignore_label() && label == p.ignore_label()) continue;
         if (!(value >= 0 && value < classes_))
-          badData("label {} of item {} is not a class: there are {} classes, 0 to {}; correct the data or num_output", value, o, classes_, classes_ - 1);
+          badData("label {} of item {} is not a class: there are {} classes, 0 to {}; correct the data or num_output",
+                  value, o, classes_, classes_ - 1);
         const int64_t first = static_cast<int64_t>(o) * classes_ * inner_ + i;
         const T mine = x[first + static_cast<int64_t>(label) * inner_];
         int ahead = -1;  // the true class itself is >= itself
@@ -55,7 +58,9 @@ class Accuracy : public Layer {
       }
     top[0]->mutableData<T>()[0] = valid ? static_cast<T>(correct) / static_cast<T>(valid) : T(0);
     for (int c = 0; top.size() > 1 && c < classes_; ++c)
-      top[1]->mutableData<T>()[c] = seen[static_cast<size_t>(c)] ? static_cast<T>(right[static_cast<size_t>(c)]) / static_cast<T>(seen[static_cast<size_t>(c)]) : T(0);
+      top[1]->mutableData<T>()[c] = seen[static_cast<size_t>(c)] ? static_cast<T>(right[static_cast<size_t>(c)]) /
+                                                                       static_cast<T>(seen[static_cast<size_t>(c)])
+                                                                 : T(0);
   }
 
   int axis_ = 1, outer_ = 0, classes_ = 0, inner_ = 0;

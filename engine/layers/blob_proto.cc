@@ -31,11 +31,15 @@ bool shapeMatches(const caffe::BlobProto& proto, const Shape& shape) {
 void fromProto(const caffe::BlobProto& proto, Blob& blob) {
   const bool wide = proto.double_data_size() > 0;
   const int have = wide ? proto.double_data_size() : proto.data_size();
-  if (have != blob.count()) badData("a stored blob has {} values, its place {} ({})", have, blob.count(), blob.shape().brief());
+  if (have != blob.count())
+    badData("a stored blob has {} values, its place {} ({})", have, blob.count(), blob.shape().brief());
   withType(blob.dtype(), [&]<class T>() {
     T* to = blob.mutableData<T>();
-    if (wide) std::transform(proto.double_data().begin(), proto.double_data().end(), to, [](double v) { return static_cast<T>(v); });
-    else std::copy(proto.data().begin(), proto.data().end(), to);
+    if (wide)
+      std::transform(proto.double_data().begin(), proto.double_data().end(), to,
+                     [](double v) { return static_cast<T>(v); });
+    else
+      std::copy(proto.data().begin(), proto.data().end(), to);
   });
 }
 

@@ -28,7 +28,8 @@ class Concat : public Layer {
       const int size = fits ? other[axis] : 0;
       if (fits) other[axis] = dims[axis];
       if (!fits || other != dims)
-        invalid("bottom {} is {}, bottom 0 is {}: all axes but axis {} must agree", i, bottom[i]->shape().brief(), bottom[0]->shape().brief(), axis_);
+        invalid("bottom {} is {}, bottom 0 is {}: all axes but axis {} must agree", i, bottom[i]->shape().brief(),
+                bottom[0]->shape().brief(), axis_);
       dims[axis] += size;
     }
     top[0]->reshape(Shape(dims));

@@ -1,10 +1,11 @@
 // Convolution (cross-correlation), one or more bottoms that share the weights:
 //   y[n][o][p] = b[o] + sum_{i,k} w[o][i][k] x[n][i][p * stride - pad + k * dilation]
-//   dx = transposed convolution of dy with w;  dw[o][i][k] = sum_{n,p} dy[n][o][p] x[n][i][...];  db[o] = sum_{n,p} dy[n][o][p]
+//   dx = transposed convolution of dy with w;  dw[o][i][k] = sum_{n,p} dy[n][o][p] x[n][i][...];  db[o] = sum_{n,p}
+//   dy[n][o][p]
 // Output size = floor((in + 2 pad - (dilation (kernel - 1) + 1)) / stride) + 1. Zero padding.
-// Options (convolution_param): num_output, kernel_size | kernel_h/w, stride, pad, dilation, group, bias_term, fillers, axis.
-// Parameters: weights num_output x channels/group x kernel..., bias num_output.
-// One and two spatial axes run on the kernels; `engine` and `force_nd_im2col` are accepted and change nothing.
+// Options (convolution_param): num_output, kernel_size | kernel_h/w, stride, pad, dilation, group, bias_term, fillers,
+// axis. Parameters: weights num_output x channels/group x kernel..., bias num_output. One and two spatial axes run on
+// the kernels; `engine` and `force_nd_im2col` are accepted and change nothing.
 #include "layers/builtin.h"
 #include "layers/window.h"
 
@@ -22,7 +23,8 @@ class Convolution : public Layer {
     const Shape& in = bottom[0]->shape();
     axis_ = in.canonicalAxis(p.axis());
     spatial_ = in.axes() - axis_ - 1;
-    if (spatial_ > 2) invalid("{} spatial axes (bottom is {}); Convolution computes up to 2 so far", spatial_, in.brief());
+    if (spatial_ > 2)
+      invalid("{} spatial axes (bottom is {}); Convolution computes up to 2 so far", spatial_, in.brief());
     window_ = readWindow(p, spatial_);
     const int channels = in[axis_], group = static_cast<int>(p.group()), outputs = static_cast<int>(p.num_output());
     if (outputs <= 0) invalid("num_output must be given and positive");
@@ -62,8 +64,10 @@ class Convolution : public Layer {
         if (params().size() > 1 && paramPropagates(1))
           kernels::convBackwardBias<T>(kernels(), shape_, dy, params()[1]->mutableDiff<T>(), true);
         if (paramPropagates(0))
-          kernels::convBackwardWeights<T>(kernels(), shape_, bottom[i]->data<T>(), dy, params()[0]->mutableDiff<T>(), true);
-        if (down[i]) kernels::convBackwardData<T>(kernels(), shape_, dy, params()[0]->data<T>(), bottom[i]->mutableDiff<T>());
+          kernels::convBackwardWeights<T>(kernels(), shape_, bottom[i]->data<T>(), dy, params()[0]->mutableDiff<T>(),
+                                          true);
+        if (down[i])
+          kernels::convBackwardData<T>(kernels(), shape_, dy, params()[0]->data<T>(), bottom[i]->mutableDiff<T>());
       }
     });
   }
@@ -78,7 +82,8 @@ class Convolution : public Layer {
     s.h = spatial_ == 2 ? in[axis_ + 1] : 1;
     s.w = spatial_ >= 1 ? in[in.axes() - 1] : 1;
     if (s.ic != params()[0]->shape()[1] * static_cast<int>(p.group()))
-      invalid("the bottom has {} channels, the weights were made for {}", s.ic, params()[0]->shape()[1] * static_cast<int>(p.group()));
+      invalid("the bottom has {} channels, the weights were made for {}", s.ic,
+              params()[0]->shape()[1] * static_cast<int>(p.group()));
     s.kh = window_.kernel[0], s.kw = window_.kernel[1];
     s.strideH = window_.stride[0], s.strideW = window_.stride[1];
     s.padH = window_.pad[0], s.padW = window_.pad[1];
@@ -86,8 +91,10 @@ class Convolution : public Layer {
     s.groups = static_cast<int>(p.group());
     const int reachH = s.dilH * (s.kh - 1) + 1, reachW = s.dilW * (s.kw - 1) + 1;
     if (reachH > s.h + 2 * s.padH || reachW > s.w + 2 * s.padW)
-      invalid("kernel {}x{} (dilation {}x{}) exceeds the padded input {}x{} (bottom is {}, pad {}x{}); use a smaller kernel_size or more pad",
-              s.kh, s.kw, s.dilH, s.dilW, s.h + 2 * s.padH, s.w + 2 * s.padW, in.brief(), s.padH, s.padW);
+      invalid(
+          "kernel {}x{} (dilation {}x{}) exceeds the padded input {}x{} (bottom is {}, pad {}x{}); use a smaller "
+          "kernel_size or more pad",
+          s.kh, s.kw, s.dilH, s.dilW, s.h + 2 * s.padH, s.w + 2 * s.padW, in.brief(), s.padH, s.padW);
     return s;
   }
 

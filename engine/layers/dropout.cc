@@ -1,6 +1,6 @@
-// Dropout (Srivastava et al. 2014), inverted: TRAIN y = x m / (1 - p), m ~ Bernoulli(1 - p); TEST y = x. dx = dy m / (1 - p).
-// The mask of element i is number i of the stream of (seed, layer, step, rank): the same for any thread and worker count.
-// Options (dropout_param): dropout_ratio p, 0 <= p < 1.
+// Dropout (Srivastava et al. 2014), inverted: TRAIN y = x m / (1 - p), m ~ Bernoulli(1 - p); TEST y = x. dx = dy m / (1
+// - p). The mask of element i is number i of the stream of (seed, layer, step, rank): the same for any thread and
+// worker count. Options (dropout_param): dropout_ratio p, 0 <= p < 1.
 #include "layers/builtin.h"
 
 namespace crema {
@@ -27,14 +27,16 @@ class Dropout : public Layer {
         return;
       }
       drawMask<T>();
-      kernels::multiply<T>(kernels(), bottom[0]->count(), bottom[0]->data<T>(), mask_.data<T>(), top[0]->mutableData<T>());
+      kernels::multiply<T>(kernels(), bottom[0]->count(), bottom[0]->data<T>(), mask_.data<T>(),
+                           top[0]->mutableData<T>());
     });
   }
   void gradient(const Blobs& top, const std::vector<bool>& down, const Blobs& bottom) override {
     if (!down[0]) return;
     withType(context().dtype, [&]<class T>() {
       if (training()) {
-        kernels::multiply<T>(kernels(), top[0]->count(), top[0]->diff<T>(), mask_.data<T>(), bottom[0]->mutableDiff<T>());
+        kernels::multiply<T>(kernels(), top[0]->count(), top[0]->diff<T>(), mask_.data<T>(),
+                             bottom[0]->mutableDiff<T>());
       } else if (top[0] != bottom[0]) {
         bottom[0]->copyDiffFrom(*top[0]);
       }
@@ -52,7 +54,8 @@ class Dropout : public Layer {
     const int count = mask_.count();
     for (int i = 0; i < count; i += 4) {
       const auto words = stream.block(static_cast<uint64_t>(i / 4));
-      for (int j = i; j < std::min(i + 4, count); ++j) mask[j] = words[static_cast<size_t>(j - i)] < dropBelow ? T(0) : keep;
+      for (int j = i; j < std::min(i + 4, count); ++j)
+        mask[j] = words[static_cast<size_t>(j - i)] < dropBelow ? T(0) : keep;
     }
   }
 

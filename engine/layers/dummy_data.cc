@@ -1,5 +1,6 @@
-// DummyData: blobs made by fillers. Options (dummy_data_param): data_filler none (zeros), one, or one per top; shape one or one per
-// top, or the old num, channels, height, width likewise. Constant tops are filled once, others anew in every pass (new numbers each).
+// DummyData: blobs made by fillers. Options (dummy_data_param): data_filler none (zeros), one, or one per top; shape
+// one or one per top, or the old num, channels, height, width likewise. Constant tops are filled once, others anew in
+// every pass (new numbers each).
 #include "layers/builtin.h"
 
 namespace crema {
@@ -15,7 +16,8 @@ class DummyData : public Layer {
     const auto& p = param_.dummy_data_param();
     const int tops = static_cast<int>(top.size());
     const auto oneOrAll = [&](const char* what, int have, bool none) {
-      if (!(have == 1 || have == tops || (none && have == 0))) invalid("{}: give one or one per top ({} tops), not {}", what, tops, have);
+      if (!(have == 1 || have == tops || (none && have == 0)))
+        invalid("{}: give one or one per top ({} tops), not {}", what, tops, have);
     };
     oneOrAll("data_filler", p.data_filler_size(), true);
     const bool legacy = p.num_size() > 0;
@@ -44,9 +46,11 @@ class DummyData : public Layer {
  private:
   const caffe::FillerParameter& filler(int top) const {
     const auto& p = param_.dummy_data_param();
-    return p.data_filler_size() == 0 ? caffe::FillerParameter::default_instance() : p.data_filler(p.data_filler_size() == 1 ? 0 : top);
+    return p.data_filler_size() == 0 ? caffe::FillerParameter::default_instance()
+                                     : p.data_filler(p.data_filler_size() == 1 ? 0 : top);
   }
-  // The numbers are named by step and rank as everything is; a net that runs without steps still gets new ones per pass.
+  // The numbers are named by step and rank as everything is; a net that runs without steps still gets new ones per
+  // pass.
   void refill(int top, Blob& blob, int64_t pass) {
     const RunState& run = *context().run;
     const std::string name = fmt::format("{}/{}/{}/{}/{}", this->name(), top, run.step, run.rank, run.step ? 0 : pass);

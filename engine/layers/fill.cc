@@ -1,8 +1,9 @@
 // Fillers. fan_in = count / shape(0), fan_out = count / shape(1) (count for one axis), n = one of them or their mean:
 //   constant v · uniform [min, max) · gaussian(mean, std), sparse: kept with probability sparse / shape(0)
-//   positive_unitball: uniform [0,1), every item scaled to sum 1 · xavier U(-sqrt(3/n), sqrt(3/n)) (Glorot & Bengio 2010)
-//   msra N(0, sqrt(2/n)) (He et al. 2015) · bilinear: f = ceil(w/2), c = (w-1)/(2f), (1-|x/f-c|)(1-|y/f-c|)
-// Element i takes number i of the stream named by the parameter: the same weights on every machine, rank and thread count.
+//   positive_unitball: uniform [0,1), every item scaled to sum 1 · xavier U(-sqrt(3/n), sqrt(3/n)) (Glorot & Bengio
+//   2010) msra N(0, sqrt(2/n)) (He et al. 2015) · bilinear: f = ceil(w/2), c = (w-1)/(2f), (1-|x/f-c|)(1-|y/f-c|)
+// Element i takes number i of the stream named by the parameter: the same weights on every machine, rank and thread
+// count.
 #include <cmath>
 
 #include "layers/layer.h"
@@ -15,9 +16,12 @@ double fan(const caffe::FillerParameter& f, const Shape& s) {
   const double in = s.axes() && s[0] ? static_cast<double>(count) / s[0] : count;
   const double out = s.axes() > 1 && s[1] ? static_cast<double>(count) / s[1] : count;
   switch (f.variance_norm()) {
-    case caffe::FillerParameter::FAN_OUT: return out;
-    case caffe::FillerParameter::AVERAGE: return (in + out) / 2;
-    default: return in;
+    case caffe::FillerParameter::FAN_OUT:
+      return out;
+    case caffe::FillerParameter::AVERAGE:
+      return (in + out) / 2;
+    default:
+      return in;
   }
 }
 
@@ -30,7 +34,8 @@ void each(Blob& blob, F value) {
 template <class T>
 void gaussian(const caffe::FillerParameter& f, const RandomStream& r, double mean, double deviation, Blob& blob) {
   const int count = blob.count();
-  const double keep = f.sparse() >= 0 && blob.shape().axes() && blob.shape()[0] ? static_cast<double>(f.sparse()) / blob.shape()[0] : 1;
+  const double keep =
+      f.sparse() >= 0 && blob.shape().axes() && blob.shape()[0] ? static_cast<double>(f.sparse()) / blob.shape()[0] : 1;
   each<T>(blob, [&](int i) {
     const double g = mean + deviation * r.gaussian(static_cast<uint64_t>(i));
     return f.sparse() >= 0 && r.uniform(static_cast<uint64_t>(count) + static_cast<uint64_t>(i)) >= keep ? 0.0 : g;
@@ -52,7 +57,8 @@ void unitBall(const RandomStream& r, Blob& blob) {
 template <class T>
 void bilinear(Blob& blob) {
   const Shape& s = blob.shape();
-  if (s.axes() != 4 || s[2] != s[3]) invalid("the bilinear filler needs a 4-D blob with square kernels, not {}", s.brief());
+  if (s.axes() != 4 || s[2] != s[3])
+    invalid("the bilinear filler needs a 4-D blob with square kernels, not {}", s.brief());
   const int w = s[3];
   const double f = std::ceil(w / 2.0), c = (w - 1) / (2 * f);
   each<T>(blob, [&](int i) { return (1 - std::fabs(i % w / f - c)) * (1 - std::fabs(i / w % w / f - c)); });
@@ -75,13 +81,16 @@ void fillTyped(const caffe::FillerParameter& f, const RandomStream& r, Blob& blo
     if (!(f.std() > 0)) invalid("the gaussian filler needs std > 0, not {}", f.std());
     return gaussian<T>(f, r, f.mean(), f.std(), blob);
   }
-  invalid("unknown filler type '{}' (known types: bilinear, constant, gaussian, msra, positive_unitball, uniform, xavier)", type);
+  invalid(
+      "unknown filler type '{}' (known types: bilinear, constant, gaussian, msra, positive_unitball, uniform, xavier)",
+      type);
 }
 
 }  // namespace
 
 void fill(const caffe::FillerParameter& filler, uint64_t seed, std::string_view name, Blob& blob) {
-  if (filler.sparse() >= 0 && filler.type() != "gaussian") invalid("`sparse` belongs to the gaussian filler, not to '{}'", filler.type());
+  if (filler.sparse() >= 0 && filler.type() != "gaussian")
+    invalid("`sparse` belongs to the gaussian filler, not to '{}'", filler.type());
   RandomKey key;
   key.seed = seed;
   key.purpose = RandomPurpose::kFiller;

@@ -12,7 +12,8 @@ class Flatten : public Layer {
   void reshape(const Blobs& bottom, const Blobs& top) override {
     if (top[0] == bottom[0]) invalid("Flatten cannot work in place; give the top another name");
     const Shape& s = bottom[0]->shape();
-    const int first = s.canonicalAxis(param_.flatten_param().axis()), last = s.canonicalAxis(param_.flatten_param().end_axis());
+    const int first = s.canonicalAxis(param_.flatten_param().axis()),
+              last = s.canonicalAxis(param_.flatten_param().end_axis());
     if (last < first) invalid("end_axis {} lies before axis {}", last, first);
     std::vector<int> dims(s.dims().begin(), s.dims().begin() + first);
     dims.push_back(s.count(first, last + 1));

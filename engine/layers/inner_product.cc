@@ -26,7 +26,8 @@ class InnerProduct : public Layer {
   void reshape(const Blobs& bottom, const Blobs& top) override {
     const Shape& in = bottom[0]->shape();
     if (in.count(axis_) != shape_.in)
-      invalid("the bottom is {}: {} inputs from axis {} on, the weights were made for {}", in.brief(), in.count(axis_), axis_, shape_.in);
+      invalid("the bottom is {}: {} inputs from axis {} on, the weights were made for {}", in.brief(), in.count(axis_),
+              axis_, shape_.in);
     shape_.n = in.count(0, axis_);
     std::vector<int> out(in.dims().begin(), in.dims().begin() + axis_);
     out.push_back(shape_.out);
@@ -47,7 +48,8 @@ class InnerProduct : public Layer {
         kernels::ipBackwardWeights<T>(kernels(), shape_, bottom[0]->data<T>(), dy, params()[0]->mutableDiff<T>(), true);
       if (params().size() > 1 && paramPropagates(1))
         kernels::ipBackwardBias<T>(kernels(), shape_, dy, params()[1]->mutableDiff<T>(), true);
-      if (down[0]) kernels::ipBackwardData<T>(kernels(), shape_, dy, params()[0]->data<T>(), bottom[0]->mutableDiff<T>());
+      if (down[0])
+        kernels::ipBackwardData<T>(kernels(), shape_, dy, params()[0]->data<T>(), bottom[0]->mutableDiff<T>());
     });
   }
 

@@ -1,4 +1,5 @@
-// Input: blobs that the caller fills. Options (input_param): no shape (the caller reshapes), one for all tops, or one per top.
+// Input: blobs that the caller fills. Options (input_param): no shape (the caller reshapes), one for all tops, or one
+// per top.
 #include "layers/builtin.h"
 
 namespace crema {
@@ -14,7 +15,8 @@ class Input : public Layer {
     const auto& p = param_.input_param();
     if (p.shape_size() > 1 && p.shape_size() != static_cast<int>(top.size()))
       invalid("input_param needs no shape, one, or one per top: {} shapes, {} tops", p.shape_size(), top.size());
-    for (size_t i = 0; i < top.size() && p.shape_size(); ++i) top[i]->reshape(toShape(p.shape(p.shape_size() == 1 ? 0 : static_cast<int>(i))));
+    for (size_t i = 0; i < top.size() && p.shape_size(); ++i)
+      top[i]->reshape(toShape(p.shape(p.shape_size() == 1 ? 0 : static_cast<int>(i))));
   }
   void reshape(const Blobs&, const Blobs&) override {}
   void compute(const Blobs&, const Blobs&) override {}

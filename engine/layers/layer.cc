@@ -8,12 +8,14 @@ void Layer::setUp(const Blobs& bottom, const Blobs& top) {
            checkCounts(bottom, top);
            configure(bottom, top);
            if (param_.blobs_size() > 0 && param_.blobs_size() != static_cast<int>(params_.size()))
-             invalid("the description carries {} blobs of weights, the layer has {}", param_.blobs_size(), params_.size());
+             invalid("the description carries {} blobs of weights, the layer has {}", param_.blobs_size(),
+                     params_.size());
            reshape(bottom, top);
          });
   if (param_.loss_weight_size() == 0 && isLoss()) param_.add_loss_weight(1);  // saved models carry it, as Caffe's do
   if (param_.loss_weight_size() && param_.loss_weight_size() != static_cast<int>(top.size()))
-    invalid("loss_weight needs one entry per top: {} entries, {} tops\n  in {}", param_.loss_weight_size(), top.size(), label());
+    invalid("loss_weight needs one entry per top: {} entries, {} tops\n  in {}", param_.loss_weight_size(), top.size(),
+            label());
   for (int i = 0; i < param_.loss_weight_size(); ++i) setLossWeight(i, param_.loss_weight(i));
   paramPropagate_.resize(params_.size(), true);
   placeLossWeights(top);
@@ -40,7 +42,8 @@ void Layer::backward(const Blobs& top, const std::vector<bool>& propagateDown, c
   inside([&] { return "in backward of " + label(); }, [&] { gradient(top, propagateDown, bottom); });
 }
 
-// The weight of a loss stands in its top's diff: the loss is dot(data, diff), and backward finds it as the incoming gradient.
+// The weight of a loss stands in its top's diff: the loss is dot(data, diff), and backward finds it as the incoming
+// gradient.
 void Layer::placeLossWeights(const Blobs& top) {
   for (size_t i = 0; i < lossWeights_.size() && i < top.size(); ++i)
     if (lossWeights_[i] != 0) top[i]->fillDiff(lossWeights_[i]);
@@ -79,7 +82,8 @@ void Layer::addParam(const Shape& shape, const caffe::FillerParameter& filler) {
   const int index = static_cast<int>(params_.size());
   if (index < param_.blobs_size()) {
     if (!shapeMatches(param_.blobs(index), shape))
-      invalid("blobs[{}] of the description has shape {}, the layer needs {}", index, shapeOf(param_.blobs(index)).brief(), shape.brief());
+      invalid("blobs[{}] of the description has shape {}, the layer needs {}", index,
+              shapeOf(param_.blobs(index)).brief(), shape.brief());
     fromProto(param_.blobs(index), *blob);
   } else {
     fill(filler, context_.run->seed, name() + "/" + std::to_string(index), *blob);
@@ -91,7 +95,7 @@ void Layer::checkCounts(const Blobs& bottom, const Blobs& top) const {
   const Arity a = arity();
   const auto check = [&](const char* what, int have, int least, int most) {
     if (have >= least && (most < 0 || have <= most)) return;
-    const std::string wanted = most < 0       ? fmt::format("at least {}", least)
+    const std::string wanted = most < 0        ? fmt::format("at least {}", least)
                                : least == most ? fmt::format("{}", least)
                                                : fmt::format("{} to {}", least, most);
     invalid("{} takes {} {} blob(s), here are {}; correct the `{}` lines", type(), wanted, what, have, what);

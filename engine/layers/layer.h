@@ -71,8 +71,8 @@ class Layer {
   // What Net has to know before it wires the layer.
   struct Arity {
     int minBottoms = 1, maxBottoms = 1, minTops = 1, maxTops = 1;  // max -1: any number
-    bool sameCount = false;                                          // as many tops as bottoms
-    bool makesTop = false;                                           // an absent top is made (loss layers)
+    bool sameCount = false;                                        // as many tops as bottoms
+    bool makesTop = false;                                         // an absent top is made (loss layers)
   };
   virtual Arity arity() const { return {}; }
   virtual bool isLoss() const { return false; }
@@ -105,12 +105,15 @@ class Layer {
   std::vector<double> lossWeights_;
 };
 
-// Fills a blob by its FillerParameter; keyed by seed and name, so that no stream depends on what ran before. Formulas: fill.cc.
+// Fills a blob by its FillerParameter; keyed by seed and name, so that no stream depends on what ran before. Formulas:
+// fill.cc.
 void fill(const caffe::FillerParameter& filler, uint64_t seed, std::string_view name, Blob& blob);
-// A trained blob of a .caffemodel as a shape (legacy num/channels/height/width included) and its values copied into blob.
+// A trained blob of a .caffemodel as a shape (legacy num/channels/height/width included) and its values copied into
+// blob.
 Shape shapeOf(const caffe::BlobProto& proto);
-bool shapeMatches(const caffe::BlobProto& proto, const Shape& shape);  // legacy 4-D blobs match right-aligned, padded with 1
-void fromProto(const caffe::BlobProto& proto, Blob& blob);             // counts must agree (kData)
+bool shapeMatches(const caffe::BlobProto& proto,
+                  const Shape& shape);                      // legacy 4-D blobs match right-aligned, padded with 1
+void fromProto(const caffe::BlobProto& proto, Blob& blob);  // counts must agree (kData)
 void toProto(const Blob& blob, bool withDiff, caffe::BlobProto* proto);
 
 }  // namespace crema

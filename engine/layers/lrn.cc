@@ -1,7 +1,8 @@
 // LRN (local response normalisation), Krizhevsky et al. 2012.
 // ACROSS_CHANNELS: s = k + (alpha / n) * sum of x^2 over n neighbouring channels, y = x s^-beta
 //   dx_c = dy_c s_c^-beta - (2 alpha beta / n) x_c * sum over the window of dy y / s
-// WITHIN_CHANNEL: s = 1 + alpha * AVE_n(x^2) with AVE pooling's divisor (pad (n-1)/2), y = x s^-beta; k is ignored, as in Caffe.
+// WITHIN_CHANNEL: s = 1 + alpha * AVE_n(x^2) with AVE pooling's divisor (pad (n-1)/2), y = x s^-beta; k is ignored, as
+// in Caffe.
 //   dx = dy s^-beta + 2 x * AVE_n backward of (-alpha beta x dy s^(-beta-1))
 // Options (lrn_param): local_size (odd), alpha, beta, k, norm_region. 4 axes.
 #include <cmath>
@@ -17,7 +18,8 @@ class LRN : public Layer {
 
  protected:
   void configure(const Blobs&, const Blobs&) override {
-    if (param_.lrn_param().local_size() % 2 == 0) invalid("local_size must be odd, not {}", param_.lrn_param().local_size());
+    if (param_.lrn_param().local_size() % 2 == 0)
+      invalid("local_size must be odd, not {}", param_.lrn_param().local_size());
   }
   void reshape(const Blobs& bottom, const Blobs& top) override {
     const Shape& in = bottom[0]->shape();
@@ -28,7 +30,8 @@ class LRN : public Layer {
   void compute(const Blobs& bottom, const Blobs& top) override {
     withType(context().dtype, [&]<class T>() {
       if (across()) {
-        kernels::lrnForward<T>(kernels(), lrnShape(bottom[0]->shape()), bottom[0]->data<T>(), scale_.mutableData<T>(), top[0]->mutableData<T>());
+        kernels::lrnForward<T>(kernels(), lrnShape(bottom[0]->shape()), bottom[0]->data<T>(), scale_.mutableData<T>(),
+                               top[0]->mutableData<T>());
       } else {
         within<T>(*bottom[0], *top[0]);
       }
@@ -38,8 +41,8 @@ class LRN : public Layer {
     if (!down[0]) return;
     withType(context().dtype, [&]<class T>() {
       if (across()) {
-        kernels::lrnBackward<T>(kernels(), lrnShape(bottom[0]->shape()), bottom[0]->data<T>(), top[0]->data<T>(), scale_.data<T>(),
-                                top[0]->diff<T>(), bottom[0]->mutableDiff<T>());
+        kernels::lrnBackward<T>(kernels(), lrnShape(bottom[0]->shape()), bottom[0]->data<T>(), top[0]->data<T>(),
+                                scale_.data<T>(), top[0]->diff<T>(), bottom[0]->mutableDiff<T>());
       } else {
         withinGradient<T>(*top[0], *bottom[0]);
       }

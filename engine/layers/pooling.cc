@@ -1,9 +1,10 @@
-// Pooling over planes of a 4-axis blob: MAX (first maximum in scan order, strict >; padding never wins) or AVE (divisor: the window
-// clipped to the padded image). Output size ceil((in + 2 pad - kernel) / stride) + 1, or floor with round_mode FLOOR; with any
-// padding a last window that would start beyond input + pad is dropped.
+// Pooling over planes of a 4-axis blob: MAX (first maximum in scan order, strict >; padding never wins) or AVE
+// (divisor: the window clipped to the padded image). Output size ceil((in + 2 pad - kernel) / stride) + 1, or floor
+// with round_mode FLOOR; with any padding a last window that would start beyond input + pad is dropped.
 //   MAX: dx[winner] += dy;  AVE: dx[every x of the window] += dy / divisor
-// Options (pooling_param): pool, kernel_size | kernel_h/w, stride, pad, global_pooling, round_mode. A second top (MAX): the winner's
-// index h*W + w in its plane, as a number. Windows without any input (kernel < stride, ceil) give 0, where Caffe gives -FLT_MAX or NaN.
+// Options (pooling_param): pool, kernel_size | kernel_h/w, stride, pad, global_pooling, round_mode. A second top (MAX):
+// the winner's index h*W + w in its plane, as a number. Windows without any input (kernel < stride, ceil) give 0, where
+// Caffe gives -FLT_MAX or NaN.
 #include <cmath>
 
 #include "layers/builtin.h"
@@ -22,7 +23,8 @@ class Pooling : public Layer {
  protected:
   void configure(const Blobs&, const Blobs&) override {
     const auto& p = param_.pooling_param();
-    if (p.pool() == caffe::PoolingParameter::STOCHASTIC) invalid("pool: STOCHASTIC needs a GPU in Caffe and is not offered; use MAX or AVE");
+    if (p.pool() == caffe::PoolingParameter::STOCHASTIC)
+      invalid("pool: STOCHASTIC needs a GPU in Caffe and is not offered; use MAX or AVE");
     const bool sides = p.has_kernel_h() || p.has_kernel_w();
     if (p.global_pooling()) {
       if (p.has_kernel_size() || sides) invalid("global_pooling pools the whole plane: remove kernel_size");
@@ -33,7 +35,8 @@ class Pooling : public Layer {
     if (p.has_kernel_size() == sides) invalid("give either kernel_size or kernel_h and kernel_w");
     if (sides && !(p.has_kernel_h() && p.has_kernel_w())) invalid("kernel_h and kernel_w are both needed");
     if (p.has_pad() && (p.has_pad_h() || p.has_pad_w())) invalid("give either pad or pad_h and pad_w, not both");
-    if (p.has_stride() && (p.has_stride_h() || p.has_stride_w())) invalid("give either stride or stride_h and stride_w, not both");
+    if (p.has_stride() && (p.has_stride_h() || p.has_stride_w()))
+      invalid("give either stride or stride_h and stride_w, not both");
     shape_.kh = static_cast<int>(sides ? p.kernel_h() : p.kernel_size());
     shape_.kw = static_cast<int>(sides ? p.kernel_w() : p.kernel_size());
     shape_.strideH = static_cast<int>(p.has_stride_h() ? p.stride_h() : p.stride());
@@ -41,7 +44,8 @@ class Pooling : public Layer {
     shape_.padH = static_cast<int>(p.has_pad_h() ? p.pad_h() : p.pad());
     shape_.padW = static_cast<int>(p.has_pad_w() ? p.pad_w() : p.pad());
     if (shape_.kh <= 0 || shape_.kw <= 0) invalid("kernel {}x{} must be positive", shape_.kh, shape_.kw);
-    if (shape_.strideH <= 0 || shape_.strideW <= 0) invalid("stride {}x{} must be positive", shape_.strideH, shape_.strideW);
+    if (shape_.strideH <= 0 || shape_.strideW <= 0)
+      invalid("stride {}x{} must be positive", shape_.strideH, shape_.strideW);
     if (shape_.padH >= shape_.kh || shape_.padW >= shape_.kw)
       invalid("pad {}x{} must be smaller than the kernel {}x{}", shape_.padH, shape_.padW, shape_.kh, shape_.kw);
   }
@@ -54,7 +58,8 @@ class Pooling : public Layer {
     shape_.oh = outputs(shape_.h, shape_.kh, shape_.strideH, shape_.padH);
     shape_.ow = outputs(shape_.w, shape_.kw, shape_.strideW, shape_.padW);
     if (shape_.oh <= 0 || shape_.ow <= 0)
-      invalid("kernel {}x{} exceeds the padded input (bottom is {}, pad {}x{})", shape_.kh, shape_.kw, in.brief(), shape_.padH, shape_.padW);
+      invalid("kernel {}x{} exceeds the padded input (bottom is {}, pad {}x{})", shape_.kh, shape_.kw, in.brief(),
+              shape_.padH, shape_.padW);
     for (Blob* t : top) t->reshape(Shape{shape_.n, shape_.c, shape_.oh, shape_.ow});
     if (max()) mask_.resize(static_cast<size_t>(top[0]->count()));
   }
@@ -70,8 +75,10 @@ class Pooling : public Layer {
   void gradient(const Blobs& top, const std::vector<bool>& down, const Blobs& bottom) override {
     if (!down[0]) return;
     withType(context().dtype, [&]<class T>() {
-      if (max()) kernels::maxPoolBackward<T>(kernels(), shape_, top[0]->diff<T>(), mask_.data(), bottom[0]->mutableDiff<T>());
-      else kernels::avePoolBackward<T>(kernels(), shape_, top[0]->diff<T>(), bottom[0]->mutableDiff<T>());
+      if (max())
+        kernels::maxPoolBackward<T>(kernels(), shape_, top[0]->diff<T>(), mask_.data(), bottom[0]->mutableDiff<T>());
+      else
+        kernels::avePoolBackward<T>(kernels(), shape_, top[0]->diff<T>(), bottom[0]->mutableDiff<T>());
     });
   }
 
@@ -82,7 +89,9 @@ class Pooling : public Layer {
     const bool floor = param_.pooling_param().round_mode() == caffe::PoolingParameter::FLOOR;
     const int room = in + 2 * pad - kernel;
     if (room < 0 && floor) return 0;
-    int out = (floor ? room / stride : static_cast<int>(std::ceil(static_cast<float>(room) / static_cast<float>(stride)))) + 1;
+    int out =
+        (floor ? room / stride : static_cast<int>(std::ceil(static_cast<float>(room) / static_cast<float>(stride)))) +
+        1;
     if ((shape_.padH || shape_.padW) && (out - 1) * stride >= in + pad) --out;
     return out;
   }

@@ -3,9 +3,9 @@
 //   Data        data_param{source, batch_size, backend}; tops data [, label]; shapes from the first record, labels N
 //   MemoryData  memory_data_param{source, batch_size, channels, height, width}; tops data, label; labels N x 1 x 1 x 1
 //   CoSData     cos_data_param{source, batch_size, top...}; the first top is the image, a second one the label
-// The last two are CaffeOnSpark's: their source is a database of Datum records here; data frames come through the host program.
-// transform_param: crop_size, mirror, scale, mean_file, mean_value (data/transformer.h). Which records: data/shard.h.
-// While scoring, every record comes once, in order, and the last batch is short.
+// The last two are CaffeOnSpark's: their source is a database of Datum records here; data frames come through the host
+// program. transform_param: crop_size, mirror, scale, mean_file, mean_value (data/transformer.h). Which records:
+// data/shard.h. While scoring, every record comes once, in order, and the last batch is short.
 #include <algorithm>
 
 #include "base/file.h"
@@ -37,7 +37,8 @@ Described describe(const caffe::LayerParameter& p) {
     const auto& m = p.memory_data_param();
     d.source = m.source();
     d.batch = static_cast<int>(m.batch_size());
-    d.channels = static_cast<int>(m.channels()), d.height = static_cast<int>(m.height()), d.width = static_cast<int>(m.width());
+    d.channels = static_cast<int>(m.channels()), d.height = static_cast<int>(m.height()),
+    d.width = static_cast<int>(m.width());
     d.wideLabels = true;
   } else {
     const auto& c = p.cos_data_param();
@@ -45,7 +46,8 @@ Described describe(const caffe::LayerParameter& p) {
     d.batch = static_cast<int>(c.batch_size());
     if (c.top_size()) {
       const auto& t = c.top(0);
-      d.channels = static_cast<int>(t.channels()), d.height = static_cast<int>(t.height()), d.width = static_cast<int>(t.width());
+      d.channels = static_cast<int>(t.channels()), d.height = static_cast<int>(t.height()),
+      d.width = static_cast<int>(t.width());
       if (t.has_transform_param()) d.transform = t.transform_param();
     }
   }
@@ -106,15 +108,17 @@ class RecordData : public Layer {
   void checkDescribedShape() const {
     if (described_.channels == 0) return;
     const int crop = static_cast<int>(described_.transform.crop_size());
-    const Shape want = crop ? Shape{described_.channels, crop, crop} : Shape{described_.channels, described_.height, described_.width};
+    const Shape want =
+        crop ? Shape{described_.channels, crop, crop} : Shape{described_.channels, described_.height, described_.width};
     if (!(want == record_))
-      badData("the prototxt says {} and the records of {} become {}; correct channels, height and width, or the source", want.brief(),
-              source_->describe(), record_.brief());
+      badData("the prototxt says {} and the records of {} become {}; correct channels, height and width, or the source",
+              want.brief(), source_->describe(), record_.brief());
   }
 
   void planShape() {
     const int crop = static_cast<int>(described_.transform.crop_size());
-    record_ = crop ? Shape{described_.channels, crop, crop} : Shape{described_.channels, described_.height, described_.width};
+    record_ =
+        crop ? Shape{described_.channels, crop, crop} : Shape{described_.channels, described_.height, described_.width};
   }
 
   void setShapes(int n, const Blobs& top) {

@@ -3,7 +3,8 @@
 namespace crema {
 
 void LayerRegistry::add(const std::string& type, std::string summary, Maker make) {
-  if (!entries_.emplace(type, Entry{std::move(make), std::move(summary)}).second) internal("layer type {} is registered twice", type);
+  if (!entries_.emplace(type, Entry{std::move(make), std::move(summary)}).second)
+    internal("layer type {} is registered twice", type);
 }
 
 std::unique_ptr<Layer> LayerRegistry::make(const caffe::LayerParameter& param, const LayerContext& context) const {

@@ -21,7 +21,8 @@ class LayerRegistry {
   void add(const std::string& type, std::string summary, Maker make);  // internal error when the name is taken
   template <class L>
   void add(const std::string& type, std::string summary) {
-    add(type, std::move(summary), [](const caffe::LayerParameter& p, const LayerContext& c) { return std::make_unique<L>(p, c); });
+    add(type, std::move(summary),
+        [](const caffe::LayerParameter& p, const LayerContext& c) { return std::make_unique<L>(p, c); });
   }
   std::unique_ptr<Layer> make(const caffe::LayerParameter& param, const LayerContext& context) const;
   bool knows(const std::string& type) const { return entries_.count(type) > 0; }

@@ -1,5 +1,5 @@
-// ReLU: y = max(x, 0) + negative_slope * min(x, 0);  dx = dy * (x > 0 ? 1 : negative_slope), so the gradient at 0 is the slope.
-// In place allowed: with negative_slope >= 0 the sign of y is the sign of x.
+// ReLU: y = max(x, 0) + negative_slope * min(x, 0);  dx = dy * (x > 0 ? 1 : negative_slope), so the gradient at 0 is
+// the slope. In place allowed: with negative_slope >= 0 the sign of y is the sign of x.
 #include "layers/builtin.h"
 
 namespace crema {
@@ -13,14 +13,16 @@ class ReLU : public Layer {
  protected:
   void configure(const Blobs& bottom, const Blobs& top) override {
     const float slope = param_.relu_param().negative_slope();
-    if (slope < 0 && bottom[0] == top[0]) invalid("negative_slope {} < 0 cannot be computed in place; give the top another name", slope);
+    if (slope < 0 && bottom[0] == top[0])
+      invalid("negative_slope {} < 0 cannot be computed in place; give the top another name", slope);
   }
   void reshape(const Blobs& bottom, const Blobs& top) override {
     if (top[0] != bottom[0]) top[0]->reshape(bottom[0]->shape());
   }
   void compute(const Blobs& bottom, const Blobs& top) override {
     withType(context().dtype, [&]<class T>() {
-      kernels::reluForward<T>(kernels(), bottom[0]->count(), slope<T>(), bottom[0]->data<T>(), top[0]->mutableData<T>());
+      kernels::reluForward<T>(kernels(), bottom[0]->count(), slope<T>(), bottom[0]->data<T>(),
+                              top[0]->mutableData<T>());
     });
   }
   void gradient(const Blobs& top, const std::vector<bool>& down, const Blobs& bottom) override {
@@ -32,7 +34,10 @@ class ReLU : public Layer {
   }
 
  private:
-  template <class T> T slope() const { return static_cast<T>(param_.relu_param().negative_slope()); }
+  template <class T>
+  T slope() const {
+    return static_cast<T>(param_.relu_param().negative_slope());
+  }
 };
 
 }  // namespace

@@ -1,4 +1,5 @@
-// Softmax along `axis`: y_i = exp(x_i - max x) / sum_j exp(x_j - max x);  dx_i = y_i (dy_i - sum_j dy_j y_j). In place allowed.
+// Softmax along `axis`: y_i = exp(x_i - max x) / sum_j exp(x_j - max x);  dx_i = y_i (dy_i - sum_j dy_j y_j). In place
+// allowed.
 #include "layers/builtin.h"
 
 namespace crema {
@@ -10,7 +11,9 @@ class Softmax : public Layer {
   bool allowsInPlace() const override { return true; }
 
  protected:
-  void configure(const Blobs& bottom, const Blobs&) override { axis_ = bottom[0]->shape().canonicalAxis(param_.softmax_param().axis()); }
+  void configure(const Blobs& bottom, const Blobs&) override {
+    axis_ = bottom[0]->shape().canonicalAxis(param_.softmax_param().axis());
+  }
   void reshape(const Blobs& bottom, const Blobs& top) override {
     if (top[0] != bottom[0]) top[0]->reshape(bottom[0]->shape());
     const Shape& s = bottom[0]->shape();

@@ -1,8 +1,9 @@
 // SoftmaxWithLoss: cross entropy of the softmax p of bottom 0 and the class numbers in bottom 1:
 //   loss = -sum log(max(p[label], FLT_MIN)) / N;  dx = (p - 1[label]) * weight / N, 0 where the label is ignored
-// N (loss_param.normalization): FULL all positions, VALID (default) those not ignored, BATCH_SIZE the product of the axes before
-// `axis`, NONE 1; at least 1. The old `normalize` means VALID (true) or BATCH_SIZE (false) when `normalization` is not given.
-// Options: softmax_param.axis, loss_param.ignore_label. A second top is the softmax (Caffe documents it, and fails).
+// N (loss_param.normalization): FULL all positions, VALID (default) those not ignored, BATCH_SIZE the product of the
+// axes before `axis`, NONE 1; at least 1. The old `normalize` means VALID (true) or BATCH_SIZE (false) when
+// `normalization` is not given. Options: softmax_param.axis, loss_param.ignore_label. A second top is the softmax
+// (Caffe documents it, and fails).
 #include <cfloat>
 #include <cmath>
 
@@ -28,8 +29,10 @@ class SoftmaxWithLoss : public Layer {
     const Shape& s = bottom[0]->shape();
     outer_ = s.count(0, axis_), classes_ = s[axis_], inner_ = s.count(axis_ + 1);
     if (outer_ * inner_ != bottom[1]->count())
-      invalid("{} labels for {} predictions: bottom 0 is {} with classes on axis {}, bottom 1 is {}; one label per prediction is needed",
-              bottom[1]->count(), outer_ * inner_, s.brief(), axis_, bottom[1]->shape().brief());
+      invalid(
+          "{} labels for {} predictions: bottom 0 is {} with classes on axis {}, bottom 1 is {}; one label per "
+          "prediction is needed",
+          bottom[1]->count(), outer_ * inner_, s.brief(), axis_, bottom[1]->shape().brief());
     prob_.reshape(s);
     top[0]->reshape(Shape{});
     if (top.size() > 1) top[1]->reshape(s);
@@ -40,7 +43,8 @@ class SoftmaxWithLoss : public Layer {
       double loss = 0;
       int valid = 0;
       forEachLabel<T>(*bottom[1], [&](int64_t first, int label) {
-        loss -= std::log(std::max(static_cast<double>(prob_.data<T>()[first + static_cast<int64_t>(label) * inner_]), double{FLT_MIN}));
+        loss -= std::log(std::max(static_cast<double>(prob_.data<T>()[first + static_cast<int64_t>(label) * inner_]),
+                                  double{FLT_MIN}));
         ++valid;
       });
       valid_ = valid;
@@ -75,7 +79,8 @@ class SoftmaxWithLoss : public Layer {
         const int label = static_cast<int>(value);
         if (p.has_ignore_label() && label == p.ignore_label()) continue;
         if (!(value >= 0 && value < classes_))
-          badData("label {} of item {} is not a class: there are {} classes, 0 to {}; correct the data or num_output", value, o, classes_, classes_ - 1);
+          badData("label {} of item {} is not a class: there are {} classes, 0 to {}; correct the data or num_output",
+                  value, o, classes_, classes_ - 1);
         use(static_cast<int64_t>(o) * classes_ * inner_ + i, label);
       }
   }
@@ -83,7 +88,8 @@ class SoftmaxWithLoss : public Layer {
   double divisor() const {
     const auto& p = param_.loss_param();
     auto mode = p.normalization();
-    if (!p.has_normalization() && p.has_normalize()) mode = p.normalize() ? caffe::LossParameter::VALID : caffe::LossParameter::BATCH_SIZE;
+    if (!p.has_normalization() && p.has_normalize())
+      mode = p.normalize() ? caffe::LossParameter::VALID : caffe::LossParameter::BATCH_SIZE;
     double n = 1;
     if (mode == caffe::LossParameter::FULL) n = static_cast<double>(outer_) * inner_;
     if (mode == caffe::LossParameter::VALID) n = valid_;
@@ -97,6 +103,8 @@ class SoftmaxWithLoss : public Layer {
 
 }  // namespace
 
-void addSoftmaxWithLoss(LayerRegistry& r) { r.add<SoftmaxWithLoss>("SoftmaxWithLoss", "cross entropy after a softmax"); }
+void addSoftmaxWithLoss(LayerRegistry& r) {
+  r.add<SoftmaxWithLoss>("SoftmaxWithLoss", "cross entropy after a softmax");
+}
 
 }  // namespace crema

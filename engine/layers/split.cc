@@ -1,5 +1,5 @@
-// Split: every top is the bottom (shared memory); dx = sum of the tops' gradients, first to last. Net inserts it where one blob has
-// several readers.
+// Split: every top is the bottom (shared memory); dx = sum of the tops' gradients, first to last. Net inserts it where
+// one blob has several readers.
 #include "layers/builtin.h"
 
 namespace crema {

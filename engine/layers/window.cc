@@ -7,8 +7,8 @@ namespace {
 
 using Field = google::protobuf::RepeatedField<uint32_t>;
 
-void read(const char* name, const Field& values, bool hasH, uint32_t h, bool hasW, uint32_t w, int axes, int fallback, int least,
-          std::array<int, 2>& out) {
+void read(const char* name, const Field& values, bool hasH, uint32_t h, bool hasW, uint32_t w, int axes, int fallback,
+          int least, std::array<int, 2>& out) {
   if (hasH || hasW) {
     if (axes != 2) invalid("{}_h and {}_w need two spatial axes, here are {}", name, name, axes);
     if (!values.empty()) invalid("give either {} or {}_h and {}_w, not both", name, name, name);
@@ -30,7 +30,8 @@ void read(const char* name, const Field& values, bool hasH, uint32_t h, bool has
 
 Window readWindow(const caffe::ConvolutionParameter& p, int axes) {
   Window w;
-  read("kernel", p.kernel_size(), p.has_kernel_h(), p.kernel_h(), p.has_kernel_w(), p.kernel_w(), axes, axes ? -1 : 1, 1, w.kernel);
+  read("kernel", p.kernel_size(), p.has_kernel_h(), p.kernel_h(), p.has_kernel_w(), p.kernel_w(), axes, axes ? -1 : 1,
+       1, w.kernel);
   read("stride", p.stride(), p.has_stride_h(), p.stride_h(), p.has_stride_w(), p.stride_w(), axes, 1, 1, w.stride);
   read("pad", p.pad(), p.has_pad_h(), p.pad_h(), p.has_pad_w(), p.pad_w(), axes, 0, 0, w.pad);
   read("dilation", p.dilation(), false, 0, false, 0, axes, 1, 1, w.dilation);

@@ -1,4 +1,5 @@
-// kernel, stride, pad and dilation of a ConvolutionParameter: given once, once per axis, or as _h/_w (two axes only), never both.
+// kernel, stride, pad and dilation of a ConvolutionParameter: given once, once per axis, or as _h/_w (two axes only),
+// never both.
 #pragma once
 #include <array>
 

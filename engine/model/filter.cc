@@ -7,11 +7,14 @@
 namespace crema {
 
 bool meetsRule(const caffe::NetState& state, const caffe::NetStateRule& rule) {
-  const auto has = [&](const std::string& stage) { return std::find(state.stage().begin(), state.stage().end(), stage) != state.stage().end(); };
+  const auto has = [&](const std::string& stage) {
+    return std::find(state.stage().begin(), state.stage().end(), stage) != state.stage().end();
+  };
   if (rule.has_phase() && rule.phase() != state.phase()) return false;
   if (rule.has_min_level() && state.level() < rule.min_level()) return false;
   if (rule.has_max_level() && state.level() > rule.max_level()) return false;
-  return std::all_of(rule.stage().begin(), rule.stage().end(), has) && std::none_of(rule.not_stage().begin(), rule.not_stage().end(), has);
+  return std::all_of(rule.stage().begin(), rule.stage().end(), has) &&
+         std::none_of(rule.not_stage().begin(), rule.not_stage().end(), has);
 }
 
 caffe::NetParameter filterNet(const caffe::NetParameter& net, const caffe::NetState& state) {

@@ -4,8 +4,9 @@
 
 namespace crema {
 
-// A layer stays when it has no include rule and meets no exclude rule, or meets any include rule; both kinds at once are refused. A
-// rule is met when all its conditions hold: phase equal, level within [min_level, max_level], every `stage` present, no `not_stage`.
+// A layer stays when it has no include rule and meets no exclude rule, or meets any include rule; both kinds at once
+// are refused. A rule is met when all its conditions hold: phase equal, level within [min_level, max_level], every
+// `stage` present, no `not_stage`.
 caffe::NetParameter filterNet(const caffe::NetParameter& net, const caffe::NetState& state);
 bool meetsRule(const caffe::NetState& state, const caffe::NetStateRule& rule);
 

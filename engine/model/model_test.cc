@@ -35,14 +35,19 @@ std::string messageOf(const std::function<void()>& body) {
 }
 
 TEST(Text, MistakesHaveLineAndColumn) {
-  const std::string m = messageOf([] { parseText<caffe::NetParameter>("name: \"x\"\nlayer { nmae: \"y\" }\nlayer { tpye: 1 }\n", "a.prototxt"); });
+  const std::string m = messageOf(
+      [] { parseText<caffe::NetParameter>("name: \"x\"\nlayer { nmae: \"y\" }\nlayer { tpye: 1 }\n", "a.prototxt"); });
   EXPECT_EQ(m.rfind("a.prototxt:2:", 0), 0u) << m;
   EXPECT_NE(m.find("nmae"), std::string::npos) << m;
   EXPECT_NE(m.find("spelling"), std::string::npos) << m;
 }
 
 TEST(Binary, DamageIsNamed) {
-  EXPECT_NE(messageOf([] { caffe::NetParameter n; parseBinaryInto("\xff\xff\xff", "m.caffemodel", &n); }).find("m.caffemodel is damaged"), std::string::npos);
+  EXPECT_NE(messageOf([] {
+              caffe::NetParameter n;
+              parseBinaryInto("\xff\xff\xff", "m.caffemodel", &n);
+            }).find("m.caffemodel is damaged"),
+            std::string::npos);
   EXPECT_NE(messageOf([] { readNetBinary("/no/such.caffemodel"); }).find("/no/such.caffemodel"), std::string::npos);
 }
 
@@ -85,7 +90,10 @@ TEST(Splits, NamesAndLossWeightsAsCaffe) {
     layer { name: "s" type: "Silence" bottom: "loss_l_0_split_1" })");
   same(insertSplits(in), want);
   same(insertSplits(want), want);
-  EXPECT_NE(messageOf([] { insertSplits(net("layer { name: 'x' bottom: 'none' }")); }).find("Unknown bottom blob 'none' (layer 'x', bottom index 0)"), std::string::npos);
+  EXPECT_NE(messageOf([] {
+              insertSplits(net("layer { name: 'x' bottom: 'none' }"));
+            }).find("Unknown bottom blob 'none' (layer 'x', bottom index 0)"),
+            std::string::npos);
 }
 
 TEST(Upgrade, V1Layers) {
@@ -190,7 +198,8 @@ TEST(Goldens, UnparsableOnesAreRefusedWhereProtocRefusesThem) {
   for (const auto& row : index(*folder)) {
     const bool solver = row[0].find("solver") != std::string::npos;
     const std::string path = *folder + "/" + row[0];
-    const std::string message = messageOf([&] { solver ? void(readText<caffe::SolverParameter>(path)) : void(readText<caffe::NetParameter>(path)); });
+    const std::string message = messageOf(
+        [&] { solver ? void(readText<caffe::SolverParameter>(path)) : void(readText<caffe::NetParameter>(path)); });
     const std::string first = row.back();  // "input:66:3: Unknown enumeration value ..."
     const std::string position = first.substr(first.find(':'), first.find(": ") - first.find(':'));
     EXPECT_NE(message.find(row[0] + position), std::string::npos) << message << "\n  protoc said: " << first;
@@ -204,7 +213,8 @@ TEST(Goldens, CaffeOnSparksDialectParses) {
   if (!folder) GTEST_SKIP() << "SKIPPED: no shared prototxts";
   int parsed = 0;
   for (const auto& row : index(*folder))
-    if (row[0].rfind("yahoo__", 0) == 0) parsed += readText<caffe::NetParameter>(*folder + "/" + row[0]).layer_size() > 0;
+    if (row[0].rfind("yahoo__", 0) == 0)
+      parsed += readText<caffe::NetParameter>(*folder + "/" + row[0]).layer_size() > 0;
   EXPECT_GE(parsed, 9);
 }
 

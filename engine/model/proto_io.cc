@@ -17,7 +17,9 @@ class FirstError : public google::protobuf::io::ErrorCollector {
  public:
   explicit FirstError(const std::string& name) : name_(name) {}
   void AddError(int line, google::protobuf::io::ColumnNumber column, const std::string& message) override {
-    if (count_++ == 0) first_ = line < 0 ? fmt::format("{}: {}", name_, message) : fmt::format("{}:{}:{}: {}", name_, line + 1, column + 1, message);
+    if (count_++ == 0)
+      first_ = line < 0 ? fmt::format("{}: {}", name_, message)
+                        : fmt::format("{}:{}:{}: {}", name_, line + 1, column + 1, message);
   }
   int count() const { return count_; }
   const std::string& first() const { return first_; }
@@ -30,9 +32,11 @@ class FirstError : public google::protobuf::io::ErrorCollector {
 
 // What a user can do about the commonest messages of the parser.
 std::string remedyFor(const std::string& error) {
-  if (error.find("has no field named") != std::string::npos) return "; check the spelling, or whether the field belongs to another message or to a fork of Caffe";
+  if (error.find("has no field named") != std::string::npos)
+    return "; check the spelling, or whether the field belongs to another message or to a fork of Caffe";
   if (error.find("Unknown enumeration value") != std::string::npos) return "; use one of the field's named values";
-  if (error.find("Expected") != std::string::npos || error.find("expected") != std::string::npos) return "; look for a missing brace, colon or quote at or before it";
+  if (error.find("Expected") != std::string::npos || error.find("expected") != std::string::npos)
+    return "; look for a missing brace, colon or quote at or before it";
   if (error.find("missing required fields") != std::string::npos) return "; add them";
   return "";
 }
@@ -46,16 +50,19 @@ void parseTextInto(std::string_view text, const std::string& name, google::proto
   google::protobuf::io::ArrayInputStream stream(text.data(), static_cast<int>(text.size()));
   if (parser.Parse(&stream, message)) return;
   const std::string first = errors.count() ? errors.first() : name + ": cannot be read as text";
-  invalid("{}{}{}", first, remedyFor(first), errors.count() > 1 ? fmt::format(" ({} more mistakes follow)", errors.count() - 1) : "");
+  invalid("{}{}{}", first, remedyFor(first),
+          errors.count() > 1 ? fmt::format(" ({} more mistakes follow)", errors.count() - 1) : "");
 }
 
 void parseBinaryInto(std::string_view bytes, const std::string& name, google::protobuf::Message* message) {
-  if (bytes.size() > INT_MAX) badData("{} has {} bytes; a protobuf message has at most {}", name, bytes.size(), INT_MAX);
+  if (bytes.size() > INT_MAX)
+    badData("{} has {} bytes; a protobuf message has at most {}", name, bytes.size(), INT_MAX);
   google::protobuf::io::ArrayInputStream stream(bytes.data(), static_cast<int>(bytes.size()));
   google::protobuf::io::CodedInputStream in(&stream);
   in.SetTotalBytesLimit(INT_MAX);
   if (!message->ParseFromCodedStream(&in) || !in.ConsumedEntireMessage())
-    badData("{} is damaged or no {} at all ({} bytes); take it anew from where it was made", name, message->GetDescriptor()->full_name(), bytes.size());
+    badData("{} is damaged or no {} at all ({} bytes); take it anew from where it was made", name,
+            message->GetDescriptor()->full_name(), bytes.size());
 }
 
 std::string toText(const google::protobuf::Message& message) {
@@ -65,11 +72,16 @@ std::string toText(const google::protobuf::Message& message) {
 }
 
 void writeBinary(const std::string& path, const google::protobuf::Message& message) {
-  if (message.ByteSizeLong() > INT_MAX) ioError("cannot write {}: {} bytes, and a protobuf message has at most {}", path, message.ByteSizeLong(), INT_MAX);
+  if (message.ByteSizeLong() > INT_MAX)
+    ioError("cannot write {}: {} bytes, and a protobuf message has at most {}", path, message.ByteSizeLong(), INT_MAX);
   writeFileAtomically(path, message.SerializeAsString());
 }
 
-void readTextInto(const std::string& path, google::protobuf::Message* message) { parseTextInto(readFile(path), path, message); }
-void readBinaryInto(const std::string& path, google::protobuf::Message* message) { parseBinaryInto(readFile(path), path, message); }
+void readTextInto(const std::string& path, google::protobuf::Message* message) {
+  parseTextInto(readFile(path), path, message);
+}
+void readBinaryInto(const std::string& path, google::protobuf::Message* message) {
+  parseBinaryInto(readFile(path), path, message);
+}
 
 }  // namespace crema

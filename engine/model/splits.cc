@@ -27,8 +27,8 @@ Uses count(const caffe::NetParameter& net) {
       if (found == writer.end()) {
         std::string known;
         for (const auto& [name, top] : writer) known += (known.empty() ? "" : ", ") + name;
-        invalid("Unknown bottom blob '{}' (layer '{}', bottom index {}); blobs made before it: {}", layer.bottom(j), layer.name(), j,
-                known.empty() ? "none" : known);
+        invalid("Unknown bottom blob '{}' (layer '{}', bottom index {}); blobs made before it: {}", layer.bottom(j),
+                layer.name(), j, known.empty() ? "none" : known);
       }
       uses.sourceOfBottom[{i, j}] = found->second;
       ++uses.readers[found->second];
@@ -43,8 +43,12 @@ Uses count(const caffe::NetParameter& net) {
   return uses;
 }
 
-std::string layerName(const std::string& blob, const std::string& layer, int top) { return fmt::format("{}_{}_{}_split", blob, layer, top); }
-std::string topName(const std::string& blob, const std::string& layer, int top, int k) { return fmt::format("{}_{}", layerName(blob, layer, top), k); }
+std::string layerName(const std::string& blob, const std::string& layer, int top) {
+  return fmt::format("{}_{}_{}_split", blob, layer, top);
+}
+std::string topName(const std::string& blob, const std::string& layer, int top, int k) {
+  return fmt::format("{}_{}", layerName(blob, layer, top), k);
+}
 
 void addSplit(const caffe::LayerParameter& from, int top, int readers, float lossWeight, caffe::LayerParameter* split) {
   split->set_name(layerName(from.top(top), from.name(), top));
@@ -60,8 +64,14 @@ void addSplit(const caffe::LayerParameter& from, int top, int readers, float los
 
 caffe::NetParameter insertSplits(const caffe::NetParameter& net) {
   const Uses uses = count(net);
-  const auto readers = [&](const Top& t) { const auto f = uses.readers.find(t); return f == uses.readers.end() ? 0 : f->second; };
-  const auto weight = [&](const Top& t) { const auto f = uses.lossWeight.find(t); return f == uses.lossWeight.end() ? 0.f : f->second; };
+  const auto readers = [&](const Top& t) {
+    const auto f = uses.readers.find(t);
+    return f == uses.readers.end() ? 0 : f->second;
+  };
+  const auto weight = [&](const Top& t) {
+    const auto f = uses.lossWeight.find(t);
+    return f == uses.lossWeight.end() ? 0.f : f->second;
+  };
   std::map<Top, int> next;  // which Split top the next reader takes
   caffe::NetParameter out = net;
   out.clear_layer();

@@ -9,56 +9,101 @@
 namespace crema {
 namespace {
 
-void announce(const char* form, const std::string& name) { LOG_INFO("Attempting to upgrade input file specified using deprecated {}: {}", form, name); }
+void announce(const char* form, const std::string& name) {
+  LOG_INFO("Attempting to upgrade input file specified using deprecated {}: {}", form, name);
+}
 void done(const char* form, bool whole) {
-  if (whole) LOG_INFO("Successfully upgraded file specified using deprecated {}", form);
-  else LOG_WARNING("Note that future Caffe releases will not support {}; some fields could not be carried over, see above", form);
+  if (whole)
+    LOG_INFO("Successfully upgraded file specified using deprecated {}", form);
+  else
+    LOG_WARNING("Note that future Caffe releases will not support {}; some fields could not be carried over, see above",
+                form);
 }
 
 // V1's type names are the enum's; V2's are these.
 const char* newType(caffe::V1LayerParameter::LayerType type) {
   using L = caffe::V1LayerParameter;
   switch (type) {
-    case L::NONE: return "";
-    case L::ABSVAL: return "AbsVal";
-    case L::ACCURACY: return "Accuracy";
-    case L::ARGMAX: return "ArgMax";
-    case L::BNLL: return "BNLL";
-    case L::CONCAT: return "Concat";
-    case L::CONTRASTIVE_LOSS: return "ContrastiveLoss";
-    case L::CONVOLUTION: return "Convolution";
-    case L::DATA: return "Data";
-    case L::DECONVOLUTION: return "Deconvolution";
-    case L::DROPOUT: return "Dropout";
-    case L::DUMMY_DATA: return "DummyData";
-    case L::EUCLIDEAN_LOSS: return "EuclideanLoss";
-    case L::ELTWISE: return "Eltwise";
-    case L::EXP: return "Exp";
-    case L::FLATTEN: return "Flatten";
-    case L::HDF5_DATA: return "HDF5Data";
-    case L::HDF5_OUTPUT: return "HDF5Output";
-    case L::HINGE_LOSS: return "HingeLoss";
-    case L::IM2COL: return "Im2col";
-    case L::IMAGE_DATA: return "ImageData";
-    case L::INFOGAIN_LOSS: return "InfogainLoss";
-    case L::INNER_PRODUCT: return "InnerProduct";
-    case L::LRN: return "LRN";
-    case L::MEMORY_DATA: return "MemoryData";
-    case L::MULTINOMIAL_LOGISTIC_LOSS: return "MultinomialLogisticLoss";
-    case L::MVN: return "MVN";
-    case L::POOLING: return "Pooling";
-    case L::POWER: return "Power";
-    case L::RELU: return "ReLU";
-    case L::SIGMOID: return "Sigmoid";
-    case L::SIGMOID_CROSS_ENTROPY_LOSS: return "SigmoidCrossEntropyLoss";
-    case L::SILENCE: return "Silence";
-    case L::SOFTMAX: return "Softmax";
-    case L::SOFTMAX_LOSS: return "SoftmaxWithLoss";
-    case L::SPLIT: return "Split";
-    case L::SLICE: return "Slice";
-    case L::TANH: return "TanH";
-    case L::WINDOW_DATA: return "WindowData";
-    case L::THRESHOLD: return "Threshold";
+    case L::NONE:
+      return "";
+    case L::ABSVAL:
+      return "AbsVal";
+    case L::ACCURACY:
+      return "Accuracy";
+    case L::ARGMAX:
+      return "ArgMax";
+    case L::BNLL:
+      return "BNLL";
+    case L::CONCAT:
+      return "Concat";
+    case L::CONTRASTIVE_LOSS:
+      return "ContrastiveLoss";
+    case L::CONVOLUTION:
+      return "Convolution";
+    case L::DATA:
+      return "Data";
+    case L::DECONVOLUTION:
+      return "Deconvolution";
+    case L::DROPOUT:
+      return "Dropout";
+    case L::DUMMY_DATA:
+      return "DummyData";
+    case L::EUCLIDEAN_LOSS:
+      return "EuclideanLoss";
+    case L::ELTWISE:
+      return "Eltwise";
+    case L::EXP:
+      return "Exp";
+    case L::FLATTEN:
+      return "Flatten";
+    case L::HDF5_DATA:
+      return "HDF5Data";
+    case L::HDF5_OUTPUT:
+      return "HDF5Output";
+    case L::HINGE_LOSS:
+      return "HingeLoss";
+    case L::IM2COL:
+      return "Im2col";
+    case L::IMAGE_DATA:
+      return "ImageData";
+    case L::INFOGAIN_LOSS:
+      return "InfogainLoss";
+    case L::INNER_PRODUCT:
+      return "InnerProduct";
+    case L::LRN:
+      return "LRN";
+    case L::MEMORY_DATA:
+      return "MemoryData";
+    case L::MULTINOMIAL_LOGISTIC_LOSS:
+      return "MultinomialLogisticLoss";
+    case L::MVN:
+      return "MVN";
+    case L::POOLING:
+      return "Pooling";
+    case L::POWER:
+      return "Power";
+    case L::RELU:
+      return "ReLU";
+    case L::SIGMOID:
+      return "Sigmoid";
+    case L::SIGMOID_CROSS_ENTROPY_LOSS:
+      return "SigmoidCrossEntropyLoss";
+    case L::SILENCE:
+      return "Silence";
+    case L::SOFTMAX:
+      return "Softmax";
+    case L::SOFTMAX_LOSS:
+      return "SoftmaxWithLoss";
+    case L::SPLIT:
+      return "Split";
+    case L::SLICE:
+      return "Slice";
+    case L::TANH:
+      return "TanH";
+    case L::WINDOW_DATA:
+      return "WindowData";
+    case L::THRESHOLD:
+      return "Threshold";
   }
   return "";
 }
@@ -70,8 +115,10 @@ void copyOptions(const caffe::V1LayerParameter& from, caffe::LayerParameter* to)
   for (int i = 0; i < from.GetDescriptor()->field_count(); ++i) {
     const auto* field = from.GetDescriptor()->field(i);
     const auto* target = to->GetDescriptor()->FindFieldByName(field->name());
-    const bool option = field->cpp_type() == google::protobuf::FieldDescriptor::CPPTYPE_MESSAGE && !field->is_repeated() && field->name() != "layer";
-    if (option && target && mine->HasField(from, field)) theirs->MutableMessage(to, target)->CopyFrom(mine->GetMessage(from, field));
+    const bool option = field->cpp_type() == google::protobuf::FieldDescriptor::CPPTYPE_MESSAGE &&
+                        !field->is_repeated() && field->name() != "layer";
+    if (option && target && mine->HasField(from, field))
+      theirs->MutableMessage(to, target)->CopyFrom(mine->GetMessage(from, field));
   }
 }
 
@@ -91,7 +138,9 @@ bool upgradeLayer(const caffe::V1LayerParameter& from, caffe::LayerParameter* to
   };
   for (int i = 0; i < from.param_size(); ++i) param(i)->set_name(from.param(i));
   for (int i = 0; i < from.blob_share_mode_size(); ++i)
-    param(i)->set_share_mode(from.blob_share_mode(i) == caffe::V1LayerParameter::PERMISSIVE ? caffe::ParamSpec::PERMISSIVE : caffe::ParamSpec::STRICT);
+    param(i)->set_share_mode(from.blob_share_mode(i) == caffe::V1LayerParameter::PERMISSIVE
+                                 ? caffe::ParamSpec::PERMISSIVE
+                                 : caffe::ParamSpec::STRICT);
   for (int i = 0; i < from.blobs_lr_size(); ++i) param(i)->set_lr_mult(from.blobs_lr(i));
   for (int i = 0; i < from.weight_decay_size(); ++i) param(i)->set_decay_mult(from.weight_decay(i));
   copyOptions(from, to);
@@ -122,7 +171,8 @@ void upgradeDataTransform(caffe::NetParameter* net, const std::string& name) {
   using L = caffe::V1LayerParameter;
   bool announced = false;
   const auto move = [&](auto* options, L* layer) {
-    if (!(options->has_scale() || options->has_mean_file() || options->has_crop_size() || options->has_mirror())) return;
+    if (!(options->has_scale() || options->has_mean_file() || options->has_crop_size() || options->has_mirror()))
+      return;
     if (!announced) announce("transformation parameters", name);
     announced = true;
     auto* transform = layer->mutable_transform_param();
@@ -134,7 +184,8 @@ void upgradeDataTransform(caffe::NetParameter* net, const std::string& name) {
   for (auto& layer : *net->mutable_layers()) {
     if (layer.type() == L::DATA && layer.has_data_param()) move(layer.mutable_data_param(), &layer);
     if (layer.type() == L::IMAGE_DATA && layer.has_image_data_param()) move(layer.mutable_image_data_param(), &layer);
-    if (layer.type() == L::WINDOW_DATA && layer.has_window_data_param()) move(layer.mutable_window_data_param(), &layer);
+    if (layer.type() == L::WINDOW_DATA && layer.has_window_data_param())
+      move(layer.mutable_window_data_param(), &layer);
   }
   if (announced) done("transformation parameters", true);
 }
@@ -145,9 +196,10 @@ void upgradeInput(caffe::NetParameter* net, const std::string& name) {
   const bool shaped = net->input_shape_size() > 0 || net->input_dim_size() > 0;
   if (shaped) {
     announce("input fields", name);
-    if (net->input_shape_size() ? net->input_shape_size() != net->input_size() : net->input_dim_size() != 4 * net->input_size())
-      invalid("{}: {} `input` names need as many input_shape, or 4 input_dim each ({} and {} are given)", name, net->input_size(),
-              net->input_shape_size(), net->input_dim_size());
+    if (net->input_shape_size() ? net->input_shape_size() != net->input_size()
+                                : net->input_dim_size() != 4 * net->input_size())
+      invalid("{}: {} `input` names need as many input_shape, or 4 input_dim each ({} and {} are given)", name,
+              net->input_size(), net->input_shape_size(), net->input_dim_size());
     caffe::NetParameter out = *net;
     out.clear_layer();
     auto* input = out.add_layer();
@@ -156,7 +208,8 @@ void upgradeInput(caffe::NetParameter* net, const std::string& name) {
     for (int i = 0; i < net->input_size(); ++i) {
       input->add_top(net->input(i));
       auto* shape = input->mutable_input_param()->add_shape();
-      if (net->input_shape_size()) *shape = net->input_shape(i);
+      if (net->input_shape_size())
+        *shape = net->input_shape(i);
       else
         for (int d = 0; d < 4; ++d) shape->add_dim(net->input_dim(4 * i + d));
     }
@@ -200,7 +253,8 @@ caffe::NetParameter readNet(const std::string& path) {
 }
 
 caffe::NetParameter readNetBinary(const std::string& path) {
-  if (path.size() > 3 && path.substr(path.size() - 3) == ".h5") invalid("{}: HDF5 models are not read by this version; save it as a binary .caffemodel", path);
+  if (path.size() > 3 && path.substr(path.size() - 3) == ".h5")
+    invalid("{}: HDF5 models are not read by this version; save it as a binary .caffemodel", path);
   auto net = readBinary<caffe::NetParameter>(path);
   upgradeNet(&net, path);
   return net;

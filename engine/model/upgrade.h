@@ -1,7 +1,8 @@
 // Nets and solvers as files, old forms brought to the newest one.
 //
-// In this order: V0 layers -> V1, data transform fields -> transform_param, V1 layers -> `layer`, `input` fields -> an Input layer,
-// BatchNorm's three params -> lr_mult 0. Every step is a pure function of the message and does nothing to a message without its form.
+// In this order: V0 layers -> V1, data transform fields -> transform_param, V1 layers -> `layer`, `input` fields -> an
+// Input layer, BatchNorm's three params -> lr_mult 0. Every step is a pure function of the message and does nothing to
+// a message without its form.
 #pragma once
 #include <string>
 
@@ -13,9 +14,9 @@ namespace crema {
 bool upgradeNet(caffe::NetParameter* net, const std::string& name);
 void upgradeSolver(caffe::SolverParameter* solver, const std::string& name);  // solver_type -> type
 
-caffe::NetParameter readNet(const std::string& path);              // a prototxt; kInvalid
-caffe::NetParameter readNetBinary(const std::string& path);        // a .caffemodel; kData
-caffe::SolverParameter readSolver(const std::string& path);        // a prototxt; kInvalid
+caffe::NetParameter readNet(const std::string& path);        // a prototxt; kInvalid
+caffe::NetParameter readNetBinary(const std::string& path);  // a .caffemodel; kData
+caffe::SolverParameter readSolver(const std::string& path);  // a prototxt; kInvalid
 
 // The steps, for tests and tools.
 bool upgradeV0(caffe::NetParameter* net, const std::string& name);

@@ -24,8 +24,8 @@ void Net::Builder::addLayer(const caffe::LayerParameter& given) {
   caffe::LayerParameter param = given;
   if (!param.has_phase()) param.set_phase(state_.phase());
   if (param.propagate_down_size() && param.propagate_down_size() != param.bottom_size())
-    invalid("propagate_down needs no entry or one per bottom: {} entries, {} bottoms\n  in layer '{}' ({})", param.propagate_down_size(),
-            param.bottom_size(), param.name(), param.type());
+    invalid("propagate_down needs no entry or one per bottom: {} entries, {} bottoms\n  in layer '{}' ({})",
+            param.propagate_down_size(), param.bottom_size(), param.name(), param.type());
   LayerContext context;
   context.kernels = net_.options_.kernels;
   context.dtype = net_.options_.dtype;
@@ -34,7 +34,8 @@ void Net::Builder::addLayer(const caffe::LayerParameter& given) {
   context.data = &net_.options_.data;
   const LayerRegistry& registry = net_.options_.registry ? *net_.options_.registry : builtinLayers();
   if (net_.options_.log) LOG_INFO("Creating Layer {}", param.name());
-  auto layer = inside([&] { return fmt::format("in layer '{}'", param.name()); }, [&] { return registry.make(param, context); });
+  auto layer =
+      inside([&] { return fmt::format("in layer '{}'", param.name()); }, [&] { return registry.make(param, context); });
   Wire wire;
   bool backward = connectBottoms(param, wire);
   connectTops(param, *layer, wire);
@@ -67,8 +68,8 @@ bool Net::Builder::connectBottoms(const caffe::LayerParameter& param, Wire& wire
     if (!available_.count(name)) {
       std::string known;
       for (const auto& blob : available_) known += (known.empty() ? "" : ", ") + blob;
-      invalid("Unknown bottom blob '{}' (layer '{}', bottom index {}); blobs made before it and free: {}", name, param.name(), i,
-              known.empty() ? "none" : known);
+      invalid("Unknown bottom blob '{}' (layer '{}', bottom index {}); blobs made before it and free: {}", name,
+              param.name(), i, known.empty() ? "none" : known);
     }
     available_.erase(name);
     wire.bottoms.push_back(net_.blobs_.at(name).get());
@@ -87,12 +88,13 @@ void Net::Builder::connectTops(const caffe::LayerParameter& param, const Layer& 
     const bool inPlace = i < param.bottom_size() && param.bottom(i) == name;
     if (inPlace) {
       if (!layer.allowsInPlace())
-        invalid("{} cannot work in place: top '{}' is its bottom; give the top another name\n  in layer '{}' ({})", param.type(), name,
-                param.name(), param.type());
+        invalid("{} cannot work in place: top '{}' is its bottom; give the top another name\n  in layer '{}' ({})",
+                param.type(), name, param.name(), param.type());
       wire.tops.push_back(net_.blobs_.at(name).get());
     } else {
       if (net_.blobs_.count(name))
-        invalid("Top blob '{}' produced by multiple sources.\n  in layer '{}' ({}); rename one of the tops", name, param.name(), param.type());
+        invalid("Top blob '{}' produced by multiple sources.\n  in layer '{}' ({}); rename one of the tops", name,
+                param.name(), param.type());
       auto blob = std::make_unique<Blob>(net_.options_.dtype);
       wire.tops.push_back(blob.get());
       net_.blobs_[name] = std::move(blob);
@@ -111,7 +113,8 @@ void Net::Builder::connectTops(const caffe::LayerParameter& param, const Layer& 
 void Net::Builder::addParams(Layer& layer, int /*index*/) {
   const auto& param = layer.param();
   if (param.param_size() > static_cast<int>(layer.params().size()))
-    invalid("Too many params specified for layer {}: {} `param` entries, {} parameters", layer.name(), param.param_size(), layer.params().size());
+    invalid("Too many params specified for layer {}: {} `param` entries, {} parameters", layer.name(),
+            param.param_size(), layer.params().size());
   for (int i = 0; i < static_cast<int>(layer.params().size()); ++i) {
     const caffe::ParamSpec spec = i < param.param_size() ? param.param(i) : caffe::ParamSpec();
     const auto found = spec.name().empty() ? paramByName_.end() : paramByName_.find(spec.name());
@@ -137,11 +140,13 @@ void Net::Builder::shareParam(Layer& layer, int i, const caffe::ParamSpec& spec,
   const bool permissive = spec.share_mode() == caffe::ParamSpec::PERMISSIVE;
   if (permissive ? mine.count() != theirs.blob->count() : !(mine.shape() == theirs.blob->shape()))
     invalid("Cannot share param '{}' owned by {} with {}: shapes {} and {}{}", spec.name(), theirs.label, layer.label(),
-            theirs.blob->shape().brief(), mine.shape().brief(), permissive ? "" : "; share_mode: PERMISSIVE needs equal counts only");
+            theirs.blob->shape().brief(), mine.shape().brief(),
+            permissive ? "" : "; share_mode: PERMISSIVE needs equal counts only");
   caffe::ParamSpec& first = ownerSpec_[owner];
   const auto merge = [&](const char* what, bool here, double value, bool set, double before) {
     if (here && set && value != before)
-      invalid("Shared param '{}' has mismatched {}: {} in {}, {} before; give it once", spec.name(), what, value, layer.label(), before);
+      invalid("Shared param '{}' has mismatched {}: {} in {}, {} before; give it once", spec.name(), what, value,
+              layer.label(), before);
   };
   merge("lr_mult", spec.has_lr_mult(), spec.lr_mult(), first.has_lr_mult(), first.lr_mult());
   merge("decay_mult", spec.has_decay_mult(), spec.decay_mult(), first.has_decay_mult(), first.decay_mult());
@@ -169,7 +174,8 @@ void Net::Builder::pruneBackward() {
       if (!wire.propagateDown[b]) skipped.insert(wire.bottomNames[b]);
     }
     if (net_.options_.log)
-      LOG_INFO("{} {}", layer.name(), wire.backward ? "needs backward computation." : "does not need backward computation.");
+      LOG_INFO("{} {}", layer.name(),
+               wire.backward ? "needs backward computation." : "does not need backward computation.");
   }
 }
 
@@ -204,7 +210,8 @@ void Net::Builder::logLayer(const Layer& layer, const Wire& wire) const {
   LOG_INFO("Setting up {}", layer.name());
   for (size_t i = 0; i < wire.tops.size(); ++i) {
     LOG_INFO("Top shape: {}", wire.tops[i]->shape().text());
-    if (layer.lossWeight(static_cast<int>(i)) != 0) LOG_INFO("    with loss weight {}", layer.lossWeight(static_cast<int>(i)));
+    if (layer.lossWeight(static_cast<int>(i)) != 0)
+      LOG_INFO("    with loss weight {}", layer.lossWeight(static_cast<int>(i)));
   }
 }
 

@@ -25,13 +25,17 @@ class Net::Builder {
   void placeParams();
   void logLayer(const Layer& layer, const Wire& wire) const;
 
-  struct Share { Layer* layer; int param; size_t owner; };
+  struct Share {
+    Layer* layer;
+    int param;
+    size_t owner;
+  };
   Net& net_;
   caffe::NetParameter param_;
   caffe::NetState state_;
-  std::set<std::string> available_;             // blobs nobody has read yet
+  std::set<std::string> available_;  // blobs nobody has read yet
   std::map<std::string, bool> blobBackward_;
-  std::map<std::string, size_t> paramByName_;   // index in learnables_
+  std::map<std::string, size_t> paramByName_;  // index in learnables_
   std::map<size_t, caffe::ParamSpec> ownerSpec_;
   std::vector<Share> shares_;
   std::vector<bool> mayBackward_;

@@ -7,7 +7,8 @@
 
 namespace crema {
 
-Net::Net(const caffe::NetParameter& description, const caffe::NetState& state, const NetOptions& options, const std::string& origin)
+Net::Net(const caffe::NetParameter& description, const caffe::NetState& state, const NetOptions& options,
+         const std::string& origin)
     : options_(options) {
   run_.seed = options.seed;
   inside([&] { return fmt::format("in net '{}'{}", description.name(), origin.empty() ? "" : " from " + origin); },
@@ -67,13 +68,15 @@ std::vector<std::string> Net::blobNames() const {
 double Net::outputLossWeight(const std::string& output) const {
   for (size_t i = 0; i < layers_.size(); ++i)
     for (size_t t = 0; t < wires_[i].topNames.size(); ++t)
-      if (wires_[i].topNames[t] == output && layers_[i]->lossWeight(static_cast<int>(t)) != 0) return layers_[i]->lossWeight(static_cast<int>(t));
+      if (wires_[i].topNames[t] == output && layers_[i]->lossWeight(static_cast<int>(t)) != 0)
+        return layers_[i]->lossWeight(static_cast<int>(t));
   return 0;
 }
 
 int64_t Net::memoryBytes() const {
   int64_t values = 2 * static_cast<int64_t>(flatData_.count());
-  for (const auto& [name, blob] : blobs_) values += (phase_ == caffe::TRAIN ? 2 : 1) * static_cast<int64_t>(blob->count());
+  for (const auto& [name, blob] : blobs_)
+    values += (phase_ == caffe::TRAIN ? 2 : 1) * static_cast<int64_t>(blob->count());
   return values * static_cast<int64_t>(sizeOf(options_.dtype));
 }
 
@@ -81,21 +84,29 @@ void Net::copyTrainedFrom(const caffe::NetParameter& trained, const std::string&
   for (const auto& source : trained.layer()) {
     Layer* target = nullptr;
     for (const auto& layer : layers_)
-      if (layer->name() == source.name()) { target = layer.get(); break; }
+      if (layer->name() == source.name()) {
+        target = layer.get();
+        break;
+      }
     if (!target) {
       LOG_INFO("Ignoring source layer {}", source.name());
       continue;
     }
     if (static_cast<int>(target->params().size()) != source.blobs_size())
-      invalid("Incompatible number of blobs for layer {}: {} has {}, the net needs {}; rename the layer to learn it from scratch", source.name(),
-              origin, source.blobs_size(), target->params().size());
+      invalid(
+          "Incompatible number of blobs for layer {}: {} has {}, the net needs {}; rename the layer to learn it from "
+          "scratch",
+          source.name(), origin, source.blobs_size(), target->params().size());
     for (int j = 0; j < source.blobs_size(); ++j) {
       Blob& to = *target->params()[static_cast<size_t>(j)];
       if (!shapeMatches(source.blobs(j), to.shape()))
-        invalid("Cannot copy param {} weights from layer '{}'; shape mismatch.  Source param shape is {}; target param shape is {}. To learn this "
-                "layer's parameters from scratch rather than copying from a saved net, rename the layer.\n  in weights {}",
-                j, source.name(), shapeOf(source.blobs(j)).text(), to.shape().text(), origin);
-      inside([&] { return fmt::format("in blob {} of layer '{}' of weights {}", j, source.name(), origin); }, [&] { fromProto(source.blobs(j), to); });
+        invalid(
+            "Cannot copy param {} weights from layer '{}'; shape mismatch.  Source param shape is {}; target param "
+            "shape is {}. To learn this "
+            "layer's parameters from scratch rather than copying from a saved net, rename the layer.\n  in weights {}",
+            j, source.name(), shapeOf(source.blobs(j)).text(), to.shape().text(), origin);
+      inside([&] { return fmt::format("in blob {} of layer '{}' of weights {}", j, source.name(), origin); },
+             [&] { fromProto(source.blobs(j), to); });
     }
   }
 }
@@ -104,14 +115,20 @@ void Net::shareTrainedWith(const Net& other) {
   for (const auto& source : other.layers_) {
     Layer* target = nullptr;
     for (const auto& layer : layers_)
-      if (layer->name() == source->name()) { target = layer.get(); break; }
+      if (layer->name() == source->name()) {
+        target = layer.get();
+        break;
+      }
     if (!target) continue;
     if (target->params().size() != source->params().size())
-      invalid("layer '{}' has {} parameters in one net and {} in the other", source->name(), target->params().size(), source->params().size());
+      invalid("layer '{}' has {} parameters in one net and {} in the other", source->name(), target->params().size(),
+              source->params().size());
     for (size_t j = 0; j < source->params().size(); ++j) {
       if (!(target->params()[j]->shape() == source->params()[j]->shape()))
-        invalid("Cannot share param {} weights from layer '{}'; shape mismatch.  Source param shape is {}; target param shape is {}", j,
-                source->name(), source->params()[j]->shape().text(), target->params()[j]->shape().text());
+        invalid(
+            "Cannot share param {} weights from layer '{}'; shape mismatch.  Source param shape is {}; target param "
+            "shape is {}",
+            j, source->name(), source->params()[j]->shape().text(), target->params()[j]->shape().text());
       target->params()[j]->shareData(*source->params()[j]);
     }
   }

@@ -1,8 +1,9 @@
 // A net: layers in file order, wired by blob names, built once from a description.
 //
-// Description -> filter by state -> splits -> build. The description stays apart from the object: nothing here edits text.
-// Parameters that are learnt lie in two flat buffers (values, gradients), each at a multiple of 16 elements, in layer order: what a
-// solver updates, a collective sums and a survivor hands over is one stretch of memory. One thread uses a net at a time.
+// Description -> filter by state -> splits -> build. The description stays apart from the object: nothing here edits
+// text. Parameters that are learnt lie in two flat buffers (values, gradients), each at a multiple of 16 elements, in
+// layer order: what a solver updates, a collective sums and a survivor hands over is one stretch of memory. One thread
+// uses a net at a time.
 #pragma once
 #include <map>
 #include <memory>
@@ -34,7 +35,8 @@ class Net {
   };
 
   // `description` in any mix of phases; `state` picks the layers. `origin` (a file name) is for messages.
-  Net(const caffe::NetParameter& description, const caffe::NetState& state, const NetOptions& options, const std::string& origin);
+  Net(const caffe::NetParameter& description, const caffe::NetState& state, const NetOptions& options,
+      const std::string& origin);
   ~Net();
   Net(const Net&) = delete;
 
@@ -42,8 +44,8 @@ class Net {
   caffe::Phase phase() const { return phase_; }
   void setStep(int64_t step, int rank);  // names the random numbers and the batch of the next forward
 
-  double forward();   // the weighted sum of losses
-  void backward();    // adds to parameter gradients
+  double forward();  // the weighted sum of losses
+  void backward();   // adds to parameter gradients
   double forwardTo(int lastLayer);
   double forwardLayer(int i);
   void backwardLayer(int i);
@@ -67,11 +69,13 @@ class Net {
   static constexpr int kSpare = 16;
   Blob& flatDiff() { return flatDiff_; }
 
-  // Weights by layer name: layers the net lacks are skipped, layers the file lacks keep their values; counts and shapes must fit.
+  // Weights by layer name: layers the net lacks are skipped, layers the file lacks keep their values; counts and shapes
+  // must fit.
   void copyTrainedFrom(const caffe::NetParameter& trained, const std::string& origin);
   void shareTrainedWith(const Net& other);  // uses the other's memory; the other must live as long
   caffe::NetParameter toProto(bool withDiff) const;
-  // Where the first value that is not finite stands: "layer 'ip1' (InnerProduct), top 'ip1'"; empty when all are finite.
+  // Where the first value that is not finite stands: "layer 'ip1' (InnerProduct), top 'ip1'"; empty when all are
+  // finite.
   std::string firstNotFinite() const;
 
  private:

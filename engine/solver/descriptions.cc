@@ -30,14 +30,17 @@ caffe::NetState stateOf(caffe::Phase phase, const caffe::NetParameter& net, cons
   return state;
 }
 
-caffe::NetParameter fromFile(const std::string& path, const std::string& folder) { return readNet(resolvePath(path, folder)); }
+caffe::NetParameter fromFile(const std::string& path, const std::string& folder) {
+  return readNet(resolvePath(path, folder));
+}
 
 }  // namespace
 
 NetDescription trainDescription(const caffe::SolverParameter& s, const std::string& folder) {
   const int given = s.has_train_net_param() + s.has_train_net() + s.has_net_param() + s.has_net();
   if (given == 0) invalid("the solver names no net; give one of net, net_param, train_net, train_net_param");
-  if (given > 1) invalid("the solver names {} train nets; give exactly one of net, net_param, train_net, train_net_param", given);
+  if (given > 1)
+    invalid("the solver names {} train nets; give exactly one of net, net_param, train_net, train_net_param", given);
   NetDescription d;
   if (s.has_train_net_param()) d.param = s.train_net_param(), d.origin = "train_net_param";
   if (s.has_net_param()) d.param = s.net_param(), d.origin = "net_param";
@@ -60,11 +63,14 @@ std::vector<NetDescription> testDescriptions(const caffe::SolverParameter& s, co
   for (const auto& p : s.test_net_param()) all.push_back({p, {}, "test_net_param"});
   for (const auto& path : s.test_net()) all.push_back({fromFile(path, folder), {}, path});
   while (static_cast<int>(all.size()) < wanted) {
-    if (s.has_net_param()) all.push_back({s.net_param(), {}, "net_param"});
-    else all.push_back({fromFile(s.net(), folder), {}, s.net()});
+    if (s.has_net_param())
+      all.push_back({s.net_param(), {}, "net_param"});
+    else
+      all.push_back({fromFile(s.net(), folder), {}, s.net()});
   }
   for (size_t i = 0; i < all.size(); ++i)
-    all[i].state = stateOf(caffe::TEST, all[i].param, s.test_state_size() ? &s.test_state(static_cast<int>(i)) : nullptr);
+    all[i].state =
+        stateOf(caffe::TEST, all[i].param, s.test_state_size() ? &s.test_state(static_cast<int>(i)) : nullptr);
   return all;
 }
 
@@ -79,7 +85,9 @@ caffe::SolverParameter inlineNets(const caffe::SolverParameter& solver, const st
 
 void checkSolver(const caffe::SolverParameter& s) {
   if (s.has_solver_mode() && s.solver_mode() == caffe::SolverParameter::GPU)
-    invalid("Cannot use GPU in CPU-only Caffe: check mode. Set `solver_mode: CPU` in the solver prototxt; this executable computes on the CPU");
+    invalid(
+        "Cannot use GPU in CPU-only Caffe: check mode. Set `solver_mode: CPU` in the solver prototxt; this executable "
+        "computes on the CPU");
   if (s.type() != "SGD") invalid("Unknown solver type: {} (known types: SGD)", s.type());
   if (s.momentum() < 0 || s.momentum() >= 1) invalid("momentum must be in [0, 1), not {}", s.momentum());
   if (s.iter_size() < 1) invalid("iter_size must be at least 1, not {}", s.iter_size());
@@ -88,7 +96,8 @@ void checkSolver(const caffe::SolverParameter& s) {
   if (s.regularization_type() != "L2" && s.regularization_type() != "L1")
     invalid("Unknown regularization type: {}; set regularization_type to \"L1\" or \"L2\"", s.regularization_type());
   if (s.snapshot_format() == caffe::SolverParameter::HDF5)
-    invalid("snapshot_format: HDF5 is not offered by this version; remove the line or set snapshot_format: BINARYPROTO");
+    invalid(
+        "snapshot_format: HDF5 is not offered by this version; remove the line or set snapshot_format: BINARYPROTO");
   for (int n : s.test_iter())
     if (n < 0) invalid("test_iter must not be negative, not {}", n);
   checkPolicy(s);

@@ -1,5 +1,5 @@
-// Which nets a solver means, read from their files: train_net_param, train_net, net_param or net (exactly one) for training;
-// test_net_param, then test_net, then net_param or net for every test_iter left, for testing.
+// Which nets a solver means, read from their files: train_net_param, train_net, net_param or net (exactly one) for
+// training; test_net_param, then test_net, then net_param or net for every test_iter left, for testing.
 #pragma once
 #include <string>
 #include <vector>
@@ -14,13 +14,15 @@ struct NetDescription {
   std::string origin;     // for messages: a file name, or the field it came from
 };
 
-// A path of a prototxt: as written when it exists, else relative to `folder` (the solver's) when it exists there, else as written.
+// A path of a prototxt: as written when it exists, else relative to `folder` (the solver's) when it exists there, else
+// as written.
 std::string resolvePath(const std::string& path, const std::string& folder);
 
 NetDescription trainDescription(const caffe::SolverParameter& solver, const std::string& folder);
 std::vector<NetDescription> testDescriptions(const caffe::SolverParameter& solver, const std::string& folder);
 // The same solver with every net inlined, so that it can travel without files. Means the same as before.
 caffe::SolverParameter inlineNets(const caffe::SolverParameter& solver, const std::string& folder);
-void checkSolver(const caffe::SolverParameter& solver);  // fields that can be judged without nets; invalid() names the field
+void checkSolver(
+    const caffe::SolverParameter& solver);  // fields that can be judged without nets; invalid() names the field
 
 }  // namespace crema

@@ -12,13 +12,16 @@ namespace crema {
 void checkPolicy(const caffe::SolverParameter& p) {
   static const std::set<std::string> known = {"fixed", "step", "exp", "inv", "multistep", "poly", "sigmoid"};
   if (!known.count(p.lr_policy()))
-    invalid("Unknown learning rate policy: '{}'; set lr_policy to exp, fixed, inv, multistep, poly, sigmoid or step", p.lr_policy());
+    invalid("Unknown learning rate policy: '{}'; set lr_policy to exp, fixed, inv, multistep, poly, sigmoid or step",
+            p.lr_policy());
   const bool stepped = p.lr_policy() == "step" || p.lr_policy() == "sigmoid";
   if (stepped && p.stepsize() <= 0) invalid("lr_policy \"{}\" needs stepsize > 0, not {}", p.lr_policy(), p.stepsize());
-  if ((p.lr_policy() == "step" || p.lr_policy() == "exp" || p.lr_policy() == "inv" || p.lr_policy() == "multistep") && p.gamma() < 0)
+  if ((p.lr_policy() == "step" || p.lr_policy() == "exp" || p.lr_policy() == "inv" || p.lr_policy() == "multistep") &&
+      p.gamma() < 0)
     invalid("lr_policy \"{}\" needs gamma >= 0, not {}", p.lr_policy(), p.gamma());
   for (int i = 1; i < p.stepvalue_size(); ++i)
-    if (p.stepvalue(i) <= p.stepvalue(i - 1)) invalid("stepvalue must increase: {} follows {}", p.stepvalue(i), p.stepvalue(i - 1));
+    if (p.stepvalue(i) <= p.stepvalue(i - 1))
+      invalid("stepvalue must increase: {} follows {}", p.stepvalue(i), p.stepvalue(i - 1));
   if (p.lr_policy() == "poly" && p.max_iter() <= 0) invalid("lr_policy \"poly\" needs max_iter > 0");
 }
 

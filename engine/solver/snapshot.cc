@@ -1,5 +1,6 @@
-// Snapshots: <prefix>_iter_<n>.caffemodel (caffe.NetParameter) and <prefix>_iter_<n>.solverstate (caffe.SolverState: iter, learned_net,
-// history in learnable order, current_step). The model is written first: a state never names a model that is not there.
+// Snapshots: <prefix>_iter_<n>.caffemodel (caffe.NetParameter) and <prefix>_iter_<n>.solverstate (caffe.SolverState:
+// iter, learned_net, history in learnable order, current_step). The model is written first: a state never names a model
+// that is not there.
 #include "base/file.h"
 #include "base/log.h"
 #include "model/proto_io.h"
@@ -44,11 +45,13 @@ SnapshotFiles Solver::snapshot(const std::string& prefix) {
   state.set_current_step(currentStep_);
   for (const auto& p : net_->learnables()) {
     Blob part(p.blob->shape(), options_.dtype);
-    withType(options_.dtype, [&]<class T>() { std::copy_n(history_.data<T>() + p.offset, part.count(), part.mutableData<T>()); });
+    withType(options_.dtype,
+             [&]<class T>() { std::copy_n(history_.data<T>() + p.offset, part.count(), part.mutableData<T>()); });
     toProto(part, false, state.add_history());
   }
   if (options_.log) LOG_INFO("Snapshotting solver state to binary proto file {}", files.state);
-  inside([&] { return fmt::format("while saving the solver state of iteration {}", iteration_); }, [&] { writeBinary(files.state, state); });
+  inside([&] { return fmt::format("while saving the solver state of iteration {}", iteration_); },
+         [&] { writeBinary(files.state, state); });
   return files;
 }
 
@@ -58,16 +61,20 @@ void Solver::restore(const std::string& path, const std::string& model) {
   const auto state = readBinary<caffe::SolverState>(path);
   const auto& learnables = net_->learnables();
   if (state.history_size() != static_cast<int>(learnables.size()))
-    invalid("Incorrect length of history blobs. {} holds {}, the net has {} parameters; is it the .solverstate of this net (not its .caffemodel)?",
-            path, state.history_size(), learnables.size());
+    invalid(
+        "Incorrect length of history blobs. {} holds {}, the net has {} parameters; is it the .solverstate of this net "
+        "(not its .caffemodel)?",
+        path, state.history_size(), learnables.size());
   for (size_t i = 0; i < learnables.size(); ++i) {
     const auto& proto = state.history(static_cast<int>(i));
     if (!shapeMatches(proto, learnables[i].blob->shape()))
-      invalid("history blob {} of {} has shape {}, parameter {} has {}", i, path, shapeOf(proto).brief(), learnables[i].label,
-              learnables[i].blob->shape().brief());
+      invalid("history blob {} of {} has shape {}, parameter {} has {}", i, path, shapeOf(proto).brief(),
+              learnables[i].label, learnables[i].blob->shape().brief());
     Blob part(learnables[i].blob->shape(), options_.dtype);
     fromProto(proto, part);
-    withType(options_.dtype, [&]<class T>() { std::copy_n(part.data<T>(), part.count(), history_.mutableData<T>() + learnables[i].offset); });
+    withType(options_.dtype, [&]<class T>() {
+      std::copy_n(part.data<T>(), part.count(), history_.mutableData<T>() + learnables[i].offset);
+    });
   }
   // learned_net was written relative to the working folder of then; beside the state is where people move it to.
   std::string weights = model.empty() ? resolvePath(state.learned_net(), parentDirectory(path)) : model;

@@ -13,7 +13,8 @@ Solver::Solver(const caffe::SolverParameter& param, const SolverOptions& options
   buildNets();
   history_ = Blob(net_->flatData().shape(), options_.dtype);
   history_.fillData(0);
-  if (net_->learnables().empty()) invalid("the train net '{}' has nothing to learn: no layer has parameters", net_->name());
+  if (net_->learnables().empty())
+    invalid("the train net '{}' has nothing to learn: no layer has parameters", net_->name());
 }
 
 void Solver::buildNets() {
@@ -48,9 +49,11 @@ double Solver::computeGradient(int rank) {
     const double part = net_->forward();
     if (!std::isfinite(part)) {
       const std::string where = net_->firstNotFinite();
-      invalid("the loss is {} in iteration {} (rank {}); the first value that is not finite stands in {}. Lower base_lr (now {}), set "
-              "clip_gradients, or check the data for NaN",
-              part, iteration_, rank, where.empty() ? "the loss itself" : where, param_.base_lr());
+      invalid(
+          "the loss is {} in iteration {} (rank {}); the first value that is not finite stands in {}. Lower base_lr "
+          "(now {}), set "
+          "clip_gradients, or check the data for NaN",
+          part, iteration_, rank, where.empty() ? "the loss itself" : where, param_.base_lr());
     }
     loss += part;
     net_->backward();
@@ -78,18 +81,21 @@ double Solver::clipScale(const T* gradient, int ranks) const {
   const double limit = param_.clip_gradients();
   if (limit < 0) return 1;
   double squares = 0;
-  for (const auto& p : net_->learnables()) squares += kernels::sumOfSquares<T>(*options_.kernels, p.blob->count(), gradient + p.offset);
+  for (const auto& p : net_->learnables())
+    squares += kernels::sumOfSquares<T>(*options_.kernels, p.blob->count(), gradient + p.offset);
   const double norm = std::sqrt(squares) / ranks;
   if (!(norm > limit)) return 1;
   if (options_.log)
-    LOG_INFO("Gradient clipping: scaling down gradients (L2 norm {:.6g} > {:.6g}) by scale factor {:.6g}", norm, limit, limit / norm);
+    LOG_INFO("Gradient clipping: scaling down gradients (L2 norm {:.6g} > {:.6g}) by scale factor {:.6g}", norm, limit,
+             limit / norm);
   return limit / norm;
 }
 
 template <class T>
 void Solver::update(const T* gradient, int ranks) {
   const double rateNow = lastRate_ = learningRate(param_, iteration_, &currentStep_);
-  if (options_.log && param_.display() && iteration_ % param_.display() == 0) LOG_INFO("Iteration {}, lr = {:.6g}", iteration_, rateNow);
+  if (options_.log && param_.display() && iteration_ % param_.display() == 0)
+    LOG_INFO("Iteration {}, lr = {:.6g}", iteration_, rateNow);
   kernels::SgdUpdate u{};
   u.scale = clipScale(gradient, ranks) / (static_cast<double>(param_.iter_size()) * ranks);
   u.momentum = param_.momentum();
@@ -98,8 +104,8 @@ void Solver::update(const T* gradient, int ranks) {
     if (p.lrMult == 0) continue;
     u.rate = rateNow * p.lrMult;
     u.decay = static_cast<double>(param_.weight_decay()) * p.decayMult;
-    kernels::sgdUpdate<T>(*options_.kernels, p.blob->count(), u, gradient + p.offset, history_.mutableData<T>() + p.offset,
-                          net_->flatData().mutableData<T>() + p.offset);
+    kernels::sgdUpdate<T>(*options_.kernels, p.blob->count(), u, gradient + p.offset,
+                          history_.mutableData<T>() + p.offset, net_->flatData().mutableData<T>() + p.offset);
   }
   ++iteration_;
 }

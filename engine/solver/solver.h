@@ -1,7 +1,8 @@
-// The solver: one net, its test nets, the update rule and the iteration. It knows ranks only as names of batches; summing over ranks
-// is somebody else's work between computeGradient() and applyUpdate().
+// The solver: one net, its test nets, the update rule and the iteration. It knows ranks only as names of batches;
+// summing over ranks is somebody else's work between computeGradient() and applyUpdate().
 //
-// Update (SGD with momentum), g the gradient averaged over ranks and iter_size: clip -> g += decay w (L2) or decay sign(w) (L1)
+// Update (SGD with momentum), g the gradient averaged over ranks and iter_size: clip -> g += decay w (L2) or decay
+// sign(w) (L1)
 //   h = momentum h + rate lr_mult g;  w -= h
 // Clipping happens before the division by iter_size and before decay, as in Caffe: if ||g|| > c then g *= c / ||g||.
 #pragma once
@@ -18,10 +19,10 @@ struct SolverOptions {
   kernels::Context* kernels = nullptr;
   const LayerRegistry* registry = nullptr;  // nullptr: the built-in layers
   DType dtype = DType::kFloat32;
-  DataOptions trainData, testData;          // testData's ranks are ignored: test batches are one sequence
+  DataOptions trainData, testData;  // testData's ranks are ignored: test batches are one sequence
   uint64_t seed = 1;
-  std::string folder;                       // relative paths of the prototxt may start here
-  bool log = true;                          // Caffe's lines; one process of a cluster logs
+  std::string folder;  // relative paths of the prototxt may start here
+  bool log = true;     // Caffe's lines; one process of a cluster logs
 };
 
 struct SnapshotFiles {
@@ -39,32 +40,35 @@ class Solver {
   int iteration() const { return iteration_; }
   Blob& history() { return history_; }
 
-  // Gradient of this rank's iter_size batches of the present iteration, summed into net().flatDiff(); the mean loss is returned.
-  // An Error names iteration and layer when the loss is not finite.
+  // Gradient of this rank's iter_size batches of the present iteration, summed into net().flatDiff(); the mean loss is
+  // returned. An Error names iteration and layer when the loss is not finite.
   double computeGradient(int rank);
   // gradient: flat, in the net's layout, summed over `ranks` ranks; not changed. Ends the iteration.
   void applyUpdate(const float* gradient, int ranks) { update<float>(gradient, ranks); }
   void applyUpdate(const double* gradient, int ranks) { update<double>(gradient, ranks); }
   double lastRate() const { return lastRate_; }  // of the last update
-  double smoothLoss(double loss);    // mean over the last average_loss iterations, Caffe's rule
+  double smoothLoss(double loss);                // mean over the last average_loss iterations, Caffe's rule
   void resetSmoothedLoss() { losses_.clear(); }
 
   // Every element of every output of test net i, for batch `batch` of its endless sequence; then its loss.
   std::vector<float> testBatch(size_t i, int64_t batch);
-  int testValues(size_t i);          // length of testBatch's result
+  int testValues(size_t i);  // length of testBatch's result
   bool testDue() const;
   int64_t firstTestBatch(size_t i) const;  // the sequence number of this iteration's first test batch
 
   void copyTrainedFrom(const std::string& weights);  // "a.caffemodel,b.caffemodel": into the train and all test nets
   SnapshotFiles snapshotNames(const std::string& prefix) const;
-  SnapshotFiles snapshot(const std::string& prefix);  // <prefix>_iter_<n>.caffemodel and .solverstate, each whole or not at all
+  SnapshotFiles snapshot(
+      const std::string& prefix);  // <prefix>_iter_<n>.caffemodel and .solverstate, each whole or not at all
   void saveModel(const std::string& path) const;
   // Iteration, history and weights; weights from `model` when given, else from the state's learned_net.
   void restore(const std::string& state, const std::string& model);
 
  private:
-  template <class T> void update(const T* gradient, int ranks);
-  template <class T> double clipScale(const T* gradient, int ranks) const;
+  template <class T>
+  void update(const T* gradient, int ranks);
+  template <class T>
+  double clipScale(const T* gradient, int ranks) const;
   void buildNets();
 
   caffe::SolverParameter param_;

@@ -8,7 +8,8 @@
 
 namespace crema {
 
-// Vector kernels may read (never write) up to one vector past the end of a row: 64 bytes of slack on both sides of the data.
+// Vector kernels may read (never write) up to one vector past the end of a row: 64 bytes of slack on both sides of the
+// data.
 class Storage {
  public:
   explicit Storage(size_t bytes) : bytes_(bytes) {
@@ -17,7 +18,8 @@ class Storage {
     const size_t whole = (bytes + 2 * 64 + align - 1) / align * align;
     base_ = std::aligned_alloc(align, whole);
     begin_ = static_cast<char*>(base_) + 64;
-    if (!base_) throw Error(ErrorKind::kIo, fmt::format("out of memory: {} bytes for a blob; use a smaller batch_size", bytes));
+    if (!base_)
+      throw Error(ErrorKind::kIo, fmt::format("out of memory: {} bytes for a blob; use a smaller batch_size", bytes));
     if (align == kHuge) madvise(base_, whole, MADV_HUGEPAGE);
     std::memset(base_, 0, whole);
   }
@@ -38,7 +40,9 @@ class Storage {
 void Blob::reshape(const Shape& shape) { shape_ = shape; }
 
 void* Blob::raw(std::shared_ptr<Storage>& s, DType want) const {
-  if (want != dtype_) internal("a {} blob was used as {}", sizeOf(dtype_) == 8 ? "double" : "float", sizeOf(want) == 8 ? "double" : "float");
+  if (want != dtype_)
+    internal("a {} blob was used as {}", sizeOf(dtype_) == 8 ? "double" : "float",
+             sizeOf(want) == 8 ? "double" : "float");
   const size_t need = static_cast<size_t>(count()) * sizeOf(dtype_);
   if (!s || s->bytes() < need) {
     auto grown = std::make_shared<Storage>(need);
@@ -49,13 +53,15 @@ void* Blob::raw(std::shared_ptr<Storage>& s, DType want) const {
 }
 
 void Blob::shareData(const Blob& other) {
-  if (other.dtype_ != dtype_ || other.count() != count()) internal("shareData between {} and {}", shape_.brief(), other.shape_.brief());
+  if (other.dtype_ != dtype_ || other.count() != count())
+    internal("shareData between {} and {}", shape_.brief(), other.shape_.brief());
   other.raw(other.data_, dtype_);
   data_ = other.data_;
 }
 
 void Blob::shareDiff(const Blob& other) {
-  if (other.dtype_ != dtype_ || other.count() != count()) internal("shareDiff between {} and {}", shape_.brief(), other.shape_.brief());
+  if (other.dtype_ != dtype_ || other.count() != count())
+    internal("shareDiff between {} and {}", shape_.brief(), other.shape_.brief());
   other.raw(other.diff_, dtype_);
   diff_ = other.diff_;
 }
@@ -63,7 +69,8 @@ void Blob::shareDiff(const Blob& other) {
 bool Blob::sharesDataWith(const Blob& other) const { return data_ && data_ == other.data_; }
 
 void Blob::place(std::shared_ptr<Storage>& mine, std::shared_ptr<Storage>& whole, const Blob& other, int64_t offset) {
-  if (other.dtype_ != dtype_ || offset % 16 || offset + count() > other.count()) internal("placing {} at {}", shape_.brief(), offset);
+  if (other.dtype_ != dtype_ || offset % 16 || offset + count() > other.count())
+    internal("placing {} at {}", shape_.brief(), offset);
   other.raw(whole, dtype_);
   const size_t bytes = static_cast<size_t>(count()) * sizeOf(dtype_);
   auto part = std::make_shared<Storage>(whole, static_cast<size_t>(offset) * sizeOf(dtype_), bytes);
@@ -75,12 +82,14 @@ void Blob::placeDataIn(const Blob& whole, int64_t offset) { place(data_, whole.d
 void Blob::placeDiffIn(const Blob& whole, int64_t offset) { place(diff_, whole.diff_, whole, offset); }
 
 void Blob::copyDataFrom(const Blob& other) {
-  if (other.dtype_ != dtype_ || other.count() != count()) internal("copyDataFrom between {} and {}", shape_.brief(), other.shape_.brief());
+  if (other.dtype_ != dtype_ || other.count() != count())
+    internal("copyDataFrom between {} and {}", shape_.brief(), other.shape_.brief());
   std::memcpy(raw(data_, dtype_), other.raw(other.data_, dtype_), static_cast<size_t>(count()) * sizeOf(dtype_));
 }
 
 void Blob::copyDiffFrom(const Blob& other) {
-  if (other.dtype_ != dtype_ || other.count() != count()) internal("copyDiffFrom between {} and {}", shape_.brief(), other.shape_.brief());
+  if (other.dtype_ != dtype_ || other.count() != count())
+    internal("copyDiffFrom between {} and {}", shape_.brief(), other.shape_.brief());
   std::memcpy(raw(diff_, dtype_), other.raw(other.diff_, dtype_), static_cast<size_t>(count()) * sizeOf(dtype_));
 }
 

@@ -1,5 +1,6 @@
-// A blob: a shape, data and diff (gradient), float or double chosen at run time. Memory comes lazily, zero-filled, 64-byte
-// aligned, and never shrinks. Not thread-safe; copies are explicit (copyFrom), sharing is explicit (shareData, shareDiff).
+// A blob: a shape, data and diff (gradient), float or double chosen at run time. Memory comes lazily, zero-filled,
+// 64-byte aligned, and never shrinks. Not thread-safe; copies are explicit (copyFrom), sharing is explicit (shareData,
+// shareDiff).
 #pragma once
 #include <cstddef>
 #include <memory>
@@ -11,7 +12,10 @@
 namespace crema {
 
 enum class DType { kFloat32, kFloat64 };
-template <class T> constexpr DType dtypeOf() { return std::is_same_v<T, double> ? DType::kFloat64 : DType::kFloat32; }
+template <class T>
+constexpr DType dtypeOf() {
+  return std::is_same_v<T, double> ? DType::kFloat64 : DType::kFloat32;
+}
 inline size_t sizeOf(DType t) { return t == DType::kFloat64 ? 8 : 4; }
 
 // Turns a run-time type into a type once, at the door: withType(blob.dtype(), [&]<class T>() { ... }).
@@ -33,17 +37,29 @@ class Blob {
   int count() const { return shape_.count(); }
   void reshape(const Shape& shape);  // keeps the contents when the count does not grow
 
-  template <class T> const T* data() const { return static_cast<const T*>(raw(data_, dtypeOf<T>())); }
-  template <class T> T* mutableData() { return static_cast<T*>(raw(data_, dtypeOf<T>())); }
-  template <class T> const T* diff() const { return static_cast<const T*>(raw(diff_, dtypeOf<T>())); }
-  template <class T> T* mutableDiff() { return static_cast<T*>(raw(diff_, dtypeOf<T>())); }
+  template <class T>
+  const T* data() const {
+    return static_cast<const T*>(raw(data_, dtypeOf<T>()));
+  }
+  template <class T>
+  T* mutableData() {
+    return static_cast<T*>(raw(data_, dtypeOf<T>()));
+  }
+  template <class T>
+  const T* diff() const {
+    return static_cast<const T*>(raw(diff_, dtypeOf<T>()));
+  }
+  template <class T>
+  T* mutableDiff() {
+    return static_cast<T*>(raw(diff_, dtypeOf<T>()));
+  }
 
   // From now on both blobs use the other's memory; counts must agree (internal error otherwise).
   void shareData(const Blob& other);
   void shareDiff(const Blob& other);
   bool sharesDataWith(const Blob& other) const;
-  // From now on this blob's memory is elements [offset, offset + count()) of `whole`'s: many parameters, one flat buffer.
-  // What was here is copied there first. offset is a multiple of 16 elements so that rows stay aligned.
+  // From now on this blob's memory is elements [offset, offset + count()) of `whole`'s: many parameters, one flat
+  // buffer. What was here is copied there first. offset is a multiple of 16 elements so that rows stay aligned.
   void placeDataIn(const Blob& whole, int64_t offset);
   void placeDiffIn(const Blob& whole, int64_t offset);
 

@@ -31,7 +31,8 @@ int Shape::count(int from, int to) const {
 }
 
 int Shape::canonicalAxis(int axis) const {
-  if (axis < -axes() || axis >= axes()) invalid("axis {} is out of range for a blob with {} axes ({})", axis, axes(), brief());
+  if (axis < -axes() || axis >= axes())
+    invalid("axis {} is out of range for a blob with {} axes ({})", axis, axes(), brief());
   return axis < 0 ? axis + axes() : axis;
 }
 

@@ -16,7 +16,11 @@ enum Spare { kLoss = 0, kStopVotes = 1, kSnapshotVotes = 2 };
 }  // namespace
 
 Trainer::Trainer(Solver& solver, Exchange* exchange, const TrainOptions& options, TrainHooks hooks)
-    : solver_(solver), exchange_(exchange), options_(options), hooks_(std::move(hooks)), subtrees_(wholeSubtrees(options.myRanks, options.ranks)) {
+    : solver_(solver),
+      exchange_(exchange),
+      options_(options),
+      hooks_(std::move(hooks)),
+      subtrees_(wholeSubtrees(options.myRanks, options.ranks)) {
   if (solver_.net().flatData().dtype() != DType::kFloat32) internal("training runs in float; double is for checking");
 }
 
@@ -55,7 +59,8 @@ float* Trainer::buffer(size_t i) {
   return buffers_[i].data();
 }
 
-// Sum of the ranks of a whole subtree in tree order. The left operand waits in buffer(depth) while the right one is computed.
+// Sum of the ranks of a whole subtree in tree order. The left operand waits in buffer(depth) while the right one is
+// computed.
 float* Trainer::sumOfRanks(RankRange node, size_t depth) {
   Net& net = solver_.net();
   if (node.hi - node.lo == 1) {
@@ -101,7 +106,8 @@ void Trainer::testAll() {
   for (size_t i = 0; i < solver_.testNets(); ++i) testNet(static_cast<int>(i));
 }
 
-// Every worker tests its share of the batches; the values are gathered by adding zeros, so the mean is the same for any W.
+// Every worker tests its share of the batches; the values are gathered by adding zeros, so the mean is the same for any
+// W.
 void Trainer::testNet(int i) {
   const auto index = static_cast<size_t>(i);
   const int batches = solver_.param().test_iter(i), width = solver_.testValues(index);
@@ -119,7 +125,8 @@ void Trainer::testNet(int i) {
     std::vector<const float*> pieces(subtrees_.size(), zeros.data());
     const std::vector<float> mine = values;
     pieces[0] = mine.data();
-    exchange_->allReduce(pieces, values.data(), static_cast<int64_t>(values.size()), (int64_t{i} + 1) << 48 | solver_.iteration());
+    exchange_->allReduce(pieces, values.data(), static_cast<int64_t>(values.size()),
+                         (int64_t{i} + 1) << 48 | solver_.iteration());
   }
   if (!lead()) return;
   std::vector<double> mean(static_cast<size_t>(width), 0.0);
@@ -134,7 +141,8 @@ void Trainer::testNet(int i) {
     TestOutput out{name, {}, net.outputLossWeight(name)};
     for (int k = 0; k < net.blob(name).count(); ++k, ++at, ++number) {
       out.values.push_back(static_cast<float>(mean[at]));
-      const std::string weighted = out.lossWeight ? fmt::format(" (* {:.6g} = {:.6g} loss)", out.lossWeight, out.lossWeight * mean[at]) : "";
+      const std::string weighted =
+          out.lossWeight ? fmt::format(" (* {:.6g} = {:.6g} loss)", out.lossWeight, out.lossWeight * mean[at]) : "";
       LOG_INFO("    Test net output #{}: {} = {:.6g}{}", number, name, mean[at], weighted);
     }
     outputs.push_back(std::move(out));
@@ -146,8 +154,8 @@ void Trainer::logDisplay(double loss) {
   if (!lead()) return;
   const double now = monotonicSeconds(), elapsed = now - lastDisplay_;
   const int64_t done = solver_.iteration() - lastDisplayIteration_;
-  LOG_INFO("Iteration {} ({:.6g} iter/s, {:.6g}s/{} iters), loss = {:.6g}", solver_.iteration(), elapsed > 0 ? static_cast<double>(done) / elapsed : 0.0,
-           elapsed, done, loss);
+  LOG_INFO("Iteration {} ({:.6g} iter/s, {:.6g}s/{} iters), loss = {:.6g}", solver_.iteration(),
+           elapsed > 0 ? static_cast<double>(done) / elapsed : 0.0, elapsed, done, loss);
   lastDisplay_ = now;
   lastDisplayIteration_ = solver_.iteration();
   const Net& net = solver_.net();

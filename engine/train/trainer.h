@@ -1,8 +1,9 @@
-// The training loop of one worker: its ranks one after the other, the sum over all ranks, one identical update everywhere.
+// The training loop of one worker: its ranks one after the other, the sum over all ranks, one identical update
+// everywhere.
 //
-// Every step: test when due -> gradient of each of my ranks, added as far as they form whole subtrees -> all-reduce -> update ->
-// requests (stop, snapshot: agreed by all, because they travel with the gradient) -> snapshot when due.
-// After every step all workers hold the same bits: weights, history, iteration.
+// Every step: test when due -> gradient of each of my ranks, added as far as they form whole subtrees -> all-reduce ->
+// update -> requests (stop, snapshot: agreed by all, because they travel with the gradient) -> snapshot when due. After
+// every step all workers hold the same bits: weights, history, iteration.
 #pragma once
 #include <functional>
 #include <string>
@@ -28,11 +29,11 @@ enum class Request { kNone, kSnapshot, kStop };
 
 // Called from the training thread. Any may be empty.
 struct TrainHooks {
-  std::function<void(const Progress&)> progress;                                     // every iteration
+  std::function<void(const Progress&)> progress;                                         // every iteration
   std::function<void(int64_t iteration, int net, const std::vector<TestOutput>&)> test;  // lead worker only
-  std::function<void(int64_t iteration, const SnapshotFiles&)> snapshot;             // lead worker only
-  std::function<void(int64_t iteration)> beat;                                       // before every rank's pass and every test batch
-  std::function<Request()> request;                                                  // polled once per iteration
+  std::function<void(int64_t iteration, const SnapshotFiles&)> snapshot;                 // lead worker only
+  std::function<void(int64_t iteration)> beat;  // before every rank's pass and every test batch
+  std::function<Request()> request;             // polled once per iteration
 };
 
 struct TrainOptions {
@@ -46,13 +47,13 @@ class Trainer {
  public:
   // exchange: nullptr when this process holds all ranks. Float nets only.
   Trainer(Solver& solver, Exchange* exchange, const TrainOptions& options, TrainHooks hooks);
-  void run();                         // to max_iter, or until a stop is agreed on
+  void run();  // to max_iter, or until a stop is agreed on
   bool stopped() const { return stopped_; }
   double seconds() const { return seconds_; }
 
  private:
   bool lead() const { return options_.myRanks.lo == 0; }
-  const float* reducedGradient();     // total over all ranks: the net's layout, spare elements behind
+  const float* reducedGradient();  // total over all ranks: the net's layout, spare elements behind
   float* sumOfRanks(RankRange node, size_t depth);
   float* buffer(size_t i);
   void step();

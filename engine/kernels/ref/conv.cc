@@ -18,7 +18,8 @@ void products(const ConvShape& s, int n, int o, Use use) {
           for (int b = 0; b < s.kw; ++b) {
             const int ix = x * s.strideW - s.padW + b * s.dilW;
             if (ix < 0 || ix >= s.w) continue;
-            use(((int64_t{o} * icg + i) * s.kh + a) * s.kw + b, ((int64_t{n} * s.ic + group * icg + i) * s.h + iy) * s.w + ix,
+            use(((int64_t{o} * icg + i) * s.kh + a) * s.kw + b,
+                ((int64_t{n} * s.ic + group * icg + i) * s.h + iy) * s.w + ix,
                 ((int64_t{n} * s.oc + o) * oh + y) * ow + x);
           }
         }
@@ -26,7 +27,8 @@ void products(const ConvShape& s, int n, int o, Use use) {
 
 template <class T>
 void store(const std::vector<double>& sums, T* out, bool accumulate) {
-  for (size_t i = 0; i < sums.size(); ++i) out[i] = static_cast<T>(sums[i] + (accumulate ? static_cast<double>(out[i]) : 0.0));
+  for (size_t i = 0; i < sums.size(); ++i)
+    out[i] = static_cast<T>(sums[i] + (accumulate ? static_cast<double>(out[i]) : 0.0));
 }
 
 }  // namespace
@@ -37,8 +39,11 @@ void convForward(const ConvShape& s, const T* x, const T* w, const T* bias, T* y
   std::vector<double> sums(static_cast<size_t>(s.n * s.oc * plane), 0.0);
   for (int n = 0; n < s.n; ++n)
     for (int o = 0; o < s.oc; ++o)
-      products(s, n, o, [&](int64_t k, int64_t i, int64_t p) { sums[static_cast<size_t>(p)] += static_cast<double>(w[k]) * x[i]; });
-  for (size_t i = 0; i < sums.size(); ++i) y[i] = static_cast<T>(sums[i] + (bias ? bias[static_cast<int64_t>(i) / plane % s.oc] : T(0)));
+      products(s, n, o, [&](int64_t k, int64_t i, int64_t p) {
+        sums[static_cast<size_t>(p)] += static_cast<double>(w[k]) * x[i];
+      });
+  for (size_t i = 0; i < sums.size(); ++i)
+    y[i] = static_cast<T>(sums[i] + (bias ? bias[static_cast<int64_t>(i) / plane % s.oc] : T(0)));
 }
 
 template <class T>
@@ -46,7 +51,9 @@ void convBackwardData(const ConvShape& s, const T* dy, const T* w, T* dx) {
   std::vector<double> sums(static_cast<size_t>(s.n) * s.ic * s.h * s.w, 0.0);
   for (int n = 0; n < s.n; ++n)
     for (int o = 0; o < s.oc; ++o)
-      products(s, n, o, [&](int64_t k, int64_t i, int64_t p) { sums[static_cast<size_t>(i)] += static_cast<double>(w[k]) * dy[p]; });
+      products(s, n, o, [&](int64_t k, int64_t i, int64_t p) {
+        sums[static_cast<size_t>(i)] += static_cast<double>(w[k]) * dy[p];
+      });
   store(sums, dx, false);
 }
 
@@ -55,7 +62,9 @@ void convBackwardWeights(const ConvShape& s, const T* x, const T* dy, T* dw, boo
   std::vector<double> sums(static_cast<size_t>(s.oc) * (s.ic / s.groups) * s.kh * s.kw, 0.0);
   for (int n = 0; n < s.n; ++n)
     for (int o = 0; o < s.oc; ++o)
-      products(s, n, o, [&](int64_t k, int64_t i, int64_t p) { sums[static_cast<size_t>(k)] += static_cast<double>(x[i]) * dy[p]; });
+      products(s, n, o, [&](int64_t k, int64_t i, int64_t p) {
+        sums[static_cast<size_t>(k)] += static_cast<double>(x[i]) * dy[p];
+      });
   store(sums, dw, accumulate);
 }
 
@@ -67,10 +76,10 @@ void convBackwardBias(const ConvShape& s, const T* dy, T* dbias, bool accumulate
   store(sums, dbias, accumulate);
 }
 
-#define INSTANCE(T)                                                                            \
-  template void convForward<T>(const ConvShape&, const T*, const T*, const T*, T*);            \
-  template void convBackwardData<T>(const ConvShape&, const T*, const T*, T*);                 \
-  template void convBackwardWeights<T>(const ConvShape&, const T*, const T*, T*, bool);        \
+#define INSTANCE(T)                                                                     \
+  template void convForward<T>(const ConvShape&, const T*, const T*, const T*, T*);     \
+  template void convBackwardData<T>(const ConvShape&, const T*, const T*, T*);          \
+  template void convBackwardWeights<T>(const ConvShape&, const T*, const T*, T*, bool); \
   template void convBackwardBias<T>(const ConvShape&, const T*, T*, bool);
 INSTANCE(float)
 INSTANCE(double)

@@ -12,7 +12,8 @@ void ipForward(const IpShape& s, const T* x, const T* w, const T* bias, T* y) {
     for (int o = 0; o < s.out; ++o) {
       double sum = bias ? bias[o] : T(0);
       for (int i = 0; i < s.in; ++i)
-        sum += static_cast<double>(x[int64_t{n} * s.in + i]) * w[s.transposed ? int64_t{i} * s.out + o : int64_t{o} * s.in + i];
+        sum += static_cast<double>(x[int64_t{n} * s.in + i]) *
+               w[s.transposed ? int64_t{i} * s.out + o : int64_t{o} * s.in + i];
       y[int64_t{n} * s.out + o] = static_cast<T>(sum);
     }
 }
@@ -23,7 +24,8 @@ void ipBackwardData(const IpShape& s, const T* dy, const T* w, T* dx) {
     for (int i = 0; i < s.in; ++i) {
       double sum = 0;
       for (int o = 0; o < s.out; ++o)
-        sum += static_cast<double>(dy[int64_t{n} * s.out + o]) * w[s.transposed ? int64_t{i} * s.out + o : int64_t{o} * s.in + i];
+        sum += static_cast<double>(dy[int64_t{n} * s.out + o]) *
+               w[s.transposed ? int64_t{i} * s.out + o : int64_t{o} * s.in + i];
       dx[int64_t{n} * s.in + i] = static_cast<T>(sum);
     }
 }
@@ -50,7 +52,8 @@ void ipBackwardBias(const IpShape& s, const T* dy, T* dbias, bool accumulate) {
 
 namespace {
 
-// Calls use(plane, output index, y0, y1, x0, x1, divisor) for every window: the part inside the image, and AVE's divisor.
+// Calls use(plane, output index, y0, y1, x0, x1, divisor) for every window: the part inside the image, and AVE's
+// divisor.
 template <class Use>
 void windows(const PoolShape& s, Use use) {
   for (int p = 0; p < s.n * s.c; ++p)
@@ -58,8 +61,8 @@ void windows(const PoolShape& s, Use use) {
       for (int ox = 0; ox < s.ow; ++ox) {
         const int top = oy * s.strideH - s.padH, left = ox * s.strideW - s.padW;
         const int bottom = std::min(top + s.kh, s.h + s.padH), right = std::min(left + s.kw, s.w + s.padW);
-        use(p, (int64_t{p} * s.oh + oy) * s.ow + ox, std::max(top, 0), std::min(bottom, s.h), std::max(left, 0), std::min(right, s.w),
-            std::max(0, bottom - top) * std::max(0, right - left));
+        use(p, (int64_t{p} * s.oh + oy) * s.ow + ox, std::max(top, 0), std::min(bottom, s.h), std::max(left, 0),
+            std::min(right, s.w), std::max(0, bottom - top) * std::max(0, right - left));
       }
 }
 
@@ -137,7 +140,8 @@ void lrnBackward(const LrnShape& s, const T* x, const T* y, const T* scale, cons
           sum += static_cast<double>(dy[j]) * y[j] / scale[j];
         }
         const int64_t i = (int64_t{n} * s.c + c) * s.hw + p;
-        dx[i] = static_cast<T>(dy[i] * std::pow(static_cast<double>(scale[i]), -s.beta) - 2 * s.alpha * s.beta / s.size * x[i] * sum);
+        dx[i] = static_cast<T>(dy[i] * std::pow(static_cast<double>(scale[i]), -s.beta) -
+                               2 * s.alpha * s.beta / s.size * x[i] * sum);
       }
 }
 
@@ -172,18 +176,18 @@ void sgdUpdate(int64_t count, const SgdUpdate& u, const T* diff, T* history, T* 
   }
 }
 
-#define INSTANCE(T)                                                                        \
-  template void ipForward<T>(const IpShape&, const T*, const T*, const T*, T*);            \
-  template void ipBackwardData<T>(const IpShape&, const T*, const T*, T*);                 \
-  template void ipBackwardWeights<T>(const IpShape&, const T*, const T*, T*, bool);        \
-  template void ipBackwardBias<T>(const IpShape&, const T*, T*, bool);                     \
-  template void maxPoolForward<T>(const PoolShape&, const T*, T*, int32_t*);               \
-  template void maxPoolBackward<T>(const PoolShape&, const T*, const int32_t*, T*);        \
-  template void avePoolForward<T>(const PoolShape&, const T*, T*);                         \
-  template void avePoolBackward<T>(const PoolShape&, const T*, T*);                        \
-  template void lrnForward<T>(const LrnShape&, const T*, T*, T*);                          \
+#define INSTANCE(T)                                                                          \
+  template void ipForward<T>(const IpShape&, const T*, const T*, const T*, T*);              \
+  template void ipBackwardData<T>(const IpShape&, const T*, const T*, T*);                   \
+  template void ipBackwardWeights<T>(const IpShape&, const T*, const T*, T*, bool);          \
+  template void ipBackwardBias<T>(const IpShape&, const T*, T*, bool);                       \
+  template void maxPoolForward<T>(const PoolShape&, const T*, T*, int32_t*);                 \
+  template void maxPoolBackward<T>(const PoolShape&, const T*, const int32_t*, T*);          \
+  template void avePoolForward<T>(const PoolShape&, const T*, T*);                           \
+  template void avePoolBackward<T>(const PoolShape&, const T*, T*);                          \
+  template void lrnForward<T>(const LrnShape&, const T*, T*, T*);                            \
   template void lrnBackward<T>(const LrnShape&, const T*, const T*, const T*, const T*, T*); \
-  template void softmax<T>(int, int, int, const T*, T*);                                   \
+  template void softmax<T>(int, int, int, const T*, T*);                                     \
   template void sgdUpdate<T>(int64_t, const SgdUpdate&, const T*, T*, T*);
 INSTANCE(float)
 INSTANCE(double)

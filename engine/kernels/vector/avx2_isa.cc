@@ -13,10 +13,12 @@
 #define CREMA_VECTOR_BITS 256
 #pragma GCC push_options
 #pragma GCC target("avx2,fma")
-// clang-format off: the order matters
+// Each header uses those before it.
+// clang-format off
 #include "kernels/vector/simd.h"
 #include "kernels/vector/tiles.h"
 #include "kernels/vector/positions.h"
+#include "kernels/vector/conv_back_taps.h"
 #include "kernels/vector/conv.h"
 #include "kernels/vector/conv_weights.h"
 #include "kernels/vector/inner_product.h"

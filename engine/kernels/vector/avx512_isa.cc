@@ -13,10 +13,12 @@
 #define CREMA_VECTOR_BITS 512
 #pragma GCC push_options
 #pragma GCC target("avx512f,avx512vl,avx512dq,avx512bw,avx2,fma,prefer-vector-width=512")
-// clang-format off: the order matters
+// Each header uses those before it.
+// clang-format off
 #include "kernels/vector/simd.h"
 #include "kernels/vector/tiles.h"
 #include "kernels/vector/positions.h"
+#include "kernels/vector/conv_back_taps.h"
 #include "kernels/vector/conv.h"
 #include "kernels/vector/conv_weights.h"
 #include "kernels/vector/inner_product.h"

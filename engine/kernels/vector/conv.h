@@ -1,7 +1,8 @@
 // Convolution forward and its way back to the input, on positions().
 namespace crema::kernels::KNS {
 
-inline void convForward(Context& context, const ConvShape& s, const float* x, const float* w, const float* bias, float* y) {
+inline void convForward(Context& context, const ConvShape& s, const float* x, const float* w, const float* bias,
+                        float* y) {
   const int oh = s.oh(), ow = s.ow(), icg = s.ic / s.groups, ocg = s.oc / s.groups, K = icg * s.kh * s.kw;
   if (s.n == 0 || s.oc == 0) return;
   const Planes planes(s, true);
@@ -25,6 +26,19 @@ inline void convForward(Context& context, const ConvShape& s, const float* x, co
     });
   const size_t image = planes.channel * s.ic, input = static_cast<size_t>(s.ic) * s.h * s.w;
   const int unit = trim ? imagesPerTrimmedUnit(oh * ow, ow, s.n) : imagesPerUnit(oh * ow, s.n);
+  const auto planFor = [&](int images) {
+    return planPanels({.rows = oh,
+                       .columns = ow,
+                       .images = images,
+                       .sourceImage = static_cast<ptrdiff_t>(image),
+                       .sourceRow = planes.columns,
+                       .outImage = static_cast<ptrdiff_t>(s.oc) * oh * ow,
+                       .outRow = ow,
+                       .range = trim ? range.data() : nullptr,
+                       .kPerRow = icg * s.kw},
+                      K);
+  };
+  const auto plan = planFor(unit), lastPlan = planFor(s.n % unit);
   context.pool().run((s.n + unit - 1) / unit, [&](int u, int lane) {
     LaneScratch& mine = scratch.lane[static_cast<size_t>(lane)];
     const int n0 = u * unit, n = std::min(unit, s.n - n0);
@@ -34,18 +48,18 @@ inline void convForward(Context& context, const ConvShape& s, const float* x, co
       for (int i = 0; i < n; ++i) planes.build(source + i * input, s.ic, copy + i * image);
       source = copy;
     }
-    for (int g = 0; g < s.groups; ++g) {
-      PositionMap map{oh, ow, static_cast<ptrdiff_t>(image), planes.columns, static_cast<ptrdiff_t>(s.oc) * oh * ow, ow, 1,
-                      static_cast<ptrdiff_t>(oh) * ow, trim ? range.data() : nullptr, icg * s.kw, n};
-      positions({ocg, K, A + static_cast<size_t>(g) * ocg * K, off.data(), map, n, source + static_cast<size_t>(g) * icg * planes.channel,
-                 y + (static_cast<size_t>(n0) * s.oc + static_cast<size_t>(g) * ocg) * oh * ow, bias ? bias + g * ocg : nullptr, ocg <= 64},
+    for (int g = 0; g < s.groups; ++g)
+      positions({ocg, K, A + static_cast<size_t>(g) * ocg * K, off.data(), static_cast<ptrdiff_t>(oh) * ow,
+                 n == unit ? plan : lastPlan, source + static_cast<size_t>(g) * icg * planes.channel,
+                 y + (static_cast<size_t>(n0) * s.oc + static_cast<size_t>(g) * ocg) * oh * ow,
+                 bias ? bias + g * ocg : nullptr, ocg <= 64},
                 mine);
-    }
   });
 }
 
-// dx: for every stride phase (r, q) of the input one stride-1 convolution of the padded dy. Input row ih belongs to phase
-// r = (ih + pad) % stride and meets kernel rows a = r + stride * j at output row (ih + pad) / stride - j; dilation only with stride 1.
+// dx: for every stride phase (r, q) of the input one stride-1 convolution of the padded dy. Input row ih belongs to
+// phase r = (ih + pad) % stride and meets kernel rows a = r + stride * j at output row (ih + pad) / stride - j;
+// dilation only with stride 1.
 struct BackPhase {
   int r, q, tapsH, tapsW, firstY, firstX, startH, startW, rows, columns, K;
   std::vector<int> off, range;
@@ -64,7 +78,8 @@ inline BackPlan planBack(const ConvShape& s) {
   BackPlan p;
   const int oh = s.oh(), ocg = s.oc / s.groups, icg = s.ic / s.groups;
   p.stepH = s.dilH, p.stepW = s.dilW;
-  p.frontH = ((s.kh + s.strideH - 1) / s.strideH - 1) * p.stepH, p.frontW = ((s.kw + s.strideW - 1) / s.strideW - 1) * p.stepW;
+  p.frontH = ((s.kh + s.strideH - 1) / s.strideH - 1) * p.stepH,
+  p.frontW = ((s.kw + s.strideW - 1) / s.strideW - 1) * p.stepW;
   p.lastY = (s.h - 1 + s.padH) / s.strideH, p.lastX = (s.w - 1 + s.padW) / s.strideW;
   p.rows = p.lastY + 1 + p.frontH, p.columns = p.lastX + 1 + p.frontW;
   p.plain = s.kh == 1 && s.kw == 1 && s.strideH == 1 && s.strideW == 1 && s.padH == 0 && s.padW == 0;
@@ -74,8 +89,10 @@ inline BackPlan planBack(const ConvShape& s) {
     for (int q = 0; q < s.strideW; ++q) {
       BackPhase f{};
       f.r = r, f.q = q;
-      f.tapsH = r < s.kh ? (s.kh - r + s.strideH - 1) / s.strideH : 0, f.tapsW = q < s.kw ? (s.kw - q + s.strideW - 1) / s.strideW : 0;
-      f.startH = ((r - s.padH) % s.strideH + s.strideH) % s.strideH, f.startW = ((q - s.padW) % s.strideW + s.strideW) % s.strideW;
+      f.tapsH = r < s.kh ? (s.kh - r + s.strideH - 1) / s.strideH : 0,
+      f.tapsW = q < s.kw ? (s.kw - q + s.strideW - 1) / s.strideW : 0;
+      f.startH = ((r - s.padH) % s.strideH + s.strideH) % s.strideH,
+      f.startW = ((q - s.padW) % s.strideW + s.strideW) % s.strideW;
       if (f.startH >= s.h || f.startW >= s.w || f.tapsH * f.tapsW == 0) continue;
       f.firstY = (f.startH + s.padH) / s.strideH, f.firstX = (f.startW + s.padW) / s.strideW;
       f.rows = (s.h - 1 - f.startH) / s.strideH + 1, f.columns = (s.w - 1 - f.startW) / s.strideW + 1;
@@ -90,7 +107,8 @@ inline BackPlan planBack(const ConvShape& s) {
       for (int j = 0; j < f.tapsH; ++j)
         for (int o = 0; o < ocg; ++o)
           for (int l = 0; l < f.tapsW; ++l)
-            f.off.push_back(static_cast<int>(o * p.channel + static_cast<size_t>(f.firstY - j * p.stepH + p.frontH) * p.columns +
+            f.off.push_back(static_cast<int>(o * p.channel +
+                                             static_cast<size_t>(f.firstY - j * p.stepH + p.frontH) * p.columns +
                                              static_cast<size_t>(f.firstX - l * p.stepW + p.frontW)));
       p.phases.push_back(std::move(f));
     }
@@ -110,6 +128,7 @@ inline void padGradient(const ConvShape& s, const BackPlan& p, const float* dy, 
 inline void convBackwardData(Context& context, const ConvShape& s, const float* dy, const float* w, float* dx) {
   const int oh = s.oh(), ow = s.ow(), icg = s.ic / s.groups, ocg = s.oc / s.groups;
   if (s.n == 0 || s.ic == 0) return;
+  if (addingTapsIsLess(s)) return convBackwardDataByTaps(context, s, dy, w, dx);
   const BackPlan p = planBack(s);
   auto& scratch = context.scratch();
   float* A = scratch.shared[kPackedWeights].get(p.weights + 1);
@@ -117,12 +136,30 @@ inline void convBackwardData(Context& context, const ConvShape& s, const float* 
     for (int g = 0; g < s.groups; ++g)
       packRows(A + f.weights + static_cast<size_t>(g) * icg * f.K, icg, f.K, [&](int m, int k) {
         const int l = k % f.tapsW, o = k / f.tapsW % ocg, j = k / (f.tapsW * ocg);
-        return w[((static_cast<size_t>(g) * ocg + o) * icg + m) * s.kh * s.kw + static_cast<size_t>(f.r + j * s.strideH) * s.kw + f.q + l * s.strideW];
+        return w[((static_cast<size_t>(g) * ocg + o) * icg + m) * s.kh * s.kw +
+                 static_cast<size_t>(f.r + j * s.strideH) * s.kw + f.q + l * s.strideW];
       });
   const int perImage = s.h * s.w / (s.strideH * s.strideW), columns = s.w / s.strideW;
   const bool trim = s.kh > 1 && s.h / s.strideH <= 14;
-  const int unit = trim ? imagesPerTrimmedUnit(std::max(1, perImage), columns, s.n) : imagesPerUnit(std::max(1, perImage), s.n);
-  const size_t image = p.channel * s.oc, input = static_cast<size_t>(s.ic) * s.h * s.w, output = static_cast<size_t>(s.oc) * oh * ow;
+  const int unit =
+      trim ? imagesPerTrimmedUnit(std::max(1, perImage), columns, s.n) : imagesPerUnit(std::max(1, perImage), s.n);
+  const size_t image = p.channel * s.oc, input = static_cast<size_t>(s.ic) * s.h * s.w,
+               output = static_cast<size_t>(s.oc) * oh * ow;
+  const auto planFor = [&](const BackPhase& f, int images) {
+    return planPanels({.rows = f.rows,
+                       .columns = f.columns,
+                       .images = images,
+                       .sourceImage = static_cast<ptrdiff_t>(p.plain ? output : image),
+                       .sourceRow = p.plain ? ow : p.columns,
+                       .outImage = static_cast<ptrdiff_t>(input),
+                       .outRow = static_cast<ptrdiff_t>(s.strideH) * s.w,
+                       .outColumn = s.strideW,
+                       .range = trim ? f.range.data() : nullptr,
+                       .kPerRow = ocg * f.tapsW},
+                      f.K);
+  };
+  std::vector<std::vector<PanelPlan>> plan, lastPlan;
+  for (const BackPhase& f : p.phases) plan.push_back(planFor(f, unit)), lastPlan.push_back(planFor(f, s.n % unit));
   context.pool().run((s.n + unit - 1) / unit, [&](int u, int lane) {
     LaneScratch& mine = scratch.lane[static_cast<size_t>(lane)];
     const int n0 = u * unit, n = std::min(unit, s.n - n0);
@@ -133,13 +170,14 @@ inline void convBackwardData(Context& context, const ConvShape& s, const float* 
       source = copy;
     }
     if (!p.whole) std::memset(dx + n0 * input, 0, static_cast<size_t>(n) * input * 4);
-    for (const BackPhase& f : p.phases)
+    for (size_t i = 0; i < p.phases.size(); ++i)
       for (int g = 0; g < s.groups; ++g) {
-        PositionMap map{f.rows, f.columns, static_cast<ptrdiff_t>(p.plain ? output : image), p.plain ? ow : p.columns, static_cast<ptrdiff_t>(input),
-                        static_cast<ptrdiff_t>(s.strideH) * s.w, s.strideW, static_cast<ptrdiff_t>(s.h) * s.w, trim ? f.range.data() : nullptr,
-                        ocg * f.tapsW, n};
-        positions({icg, f.K, A + f.weights + static_cast<size_t>(g) * icg * f.K, f.off.data(), map, n, source + static_cast<size_t>(g) * ocg * p.channel,
-                   dx + n0 * input + static_cast<size_t>(g) * icg * s.h * s.w + static_cast<size_t>(f.startH) * s.w + f.startW, nullptr, icg <= 64},
+        const BackPhase& f = p.phases[i];
+        float* to =
+            dx + n0 * input + static_cast<size_t>(g) * icg * s.h * s.w + static_cast<size_t>(f.startH) * s.w + f.startW;
+        positions({icg, f.K, A + f.weights + static_cast<size_t>(g) * icg * f.K, f.off.data(),
+                   static_cast<ptrdiff_t>(s.h) * s.w, n == unit ? plan[i] : lastPlan[i],
+                   source + static_cast<size_t>(g) * ocg * p.channel, to, nullptr, icg <= 64},
                   mine);
       }
   });

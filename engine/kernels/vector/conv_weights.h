@@ -1,10 +1,11 @@
-// Gradient of a convolution's weights: columns = a panel of output channels of dy transposed, rows = taps broadcast from the planes, no
-// im2col. Sums run over fixed chunks of images, then over chunks: side by side and a binary tree where the weights are few, one after
-// the other where they are many. Chunks and the choice follow from the shape alone.
+// Gradient of a convolution's weights: columns = a panel of output channels of dy transposed, rows = taps broadcast
+// from the planes, no im2col. Sums run over fixed chunks of images, then over chunks: side by side and a binary tree
+// where the weights are few, one after the other where they are many. Chunks and the choice follow from the shape
+// alone.
 namespace crema::kernels::KNS {
 
-// Lines of J neighbouring taps. Kernels wider than one tap: J taps of a kernel row in one stride phase, one float apart. 1x1 kernels:
-// three channels, one plane apart, the remaining channels alone.
+// Lines of J neighbouring taps. Kernels wider than one tap: J taps of a kernel row in one stride phase, one float
+// apart. 1x1 kernels: three channels, one plane apart, the remaining channels alone.
 struct TapSet {
   int J;
   bool one;
@@ -27,7 +28,8 @@ inline bool tapsExact(const ConvShape& s) {
 }
 
 inline void addRowTaps(const ConvShape& s, const Planes& planes, WeightPlan& plan) {
-  const int icg = s.ic / s.groups, taps = (s.kw + s.strideW - 1) / s.strideW, groups = tapGroups(taps), J = (taps + groups - 1) / groups;
+  const int icg = s.ic / s.groups, taps = (s.kw + s.strideW - 1) / s.strideW, groups = tapGroups(taps),
+            J = (taps + groups - 1) / groups;
   TapSet set{J, true, {}, {}, 0};
   for (int i = 0; i < icg; ++i)
     for (int a = 0; a < s.kh; ++a)
@@ -48,7 +50,8 @@ inline void addSingleTaps(const ConvShape& s, const Planes& planes, WeightPlan& 
   TapSet set{1, true, {}, {}, 0};
   for (int i = fromChannel; i < s.ic / s.groups; ++i)
     for (int a = 0; a < s.kh; ++a)
-      for (int b = 0; b < s.kw; ++b) set.line.push_back(planes.off(i, a, b)), set.weight.push_back((i * s.kh + a) * s.kw + b);
+      for (int b = 0; b < s.kw; ++b)
+        set.line.push_back(planes.off(i, a, b)), set.weight.push_back((i * s.kh + a) * s.kw + b);
   if (!set.line.empty()) plan.sets.push_back(std::move(set));
 }
 
@@ -75,7 +78,11 @@ inline WeightPlan planWeights(const ConvShape& s, const Planes& planes) {
 class WeightGradient {
  public:
   WeightGradient(Context& context, const ConvShape& s)
-      : context_(context), scratch_(context.scratch()), s_(s), planes_(s, tapsExact(s)), plan_(planWeights(s, planes_)) {
+      : context_(context),
+        scratch_(context.scratch()),
+        s_(s),
+        planes_(s, tapsExact(s)),
+        plan_(planWeights(s, planes_)) {
     oh_ = s.oh(), ow_ = s.ow(), P_ = oh_ * ow_, icg_ = s.ic / s.groups, ocg_ = s.oc / s.groups;
     panels_ = (ocg_ + kPanel - 1) / kPanel;
     part_ = static_cast<size_t>(s.groups) * panels_ * plan_.rows * kPanel;
@@ -99,8 +106,8 @@ class WeightGradient {
   void transposeGradient(int n, int p0, int np, float* to) const {
     for (int g = 0; g < s_.groups; ++g)
       for (int b = 0; b < panels_; ++b)
-        toPanel(dy_ + (static_cast<size_t>(n) * s_.oc + static_cast<size_t>(g) * ocg_ + b * kPanel) * P_ + p0, P_, std::min(kPanel, ocg_ - b * kPanel), np,
-                to + static_cast<size_t>(g * panels_ + b) * np * kPanel);
+        toPanel(dy_ + (static_cast<size_t>(n) * s_.oc + static_cast<size_t>(g) * ocg_ + b * kPanel) * P_ + p0, P_,
+                std::min(kPanel, ocg_ - b * kPanel), np, to + static_cast<size_t>(g * panels_ + b) * np * kPanel);
   }
 
   const float* planesOf(int n0, int n, float* copy) const {
@@ -110,29 +117,43 @@ class WeightGradient {
     return copy;
   }
 
-  // Rows [t * lines per tile, ...) of a set for one panel of output channels, over n images and output rows [r0, r0 + rows).
-  void tile(const TapSet& set, int group, int panel, int t, const float* source, const float* gradient, int n, int r0, int rows, float* to, bool add) const {
+  // Rows [t * lines per tile, ...) of a set for one panel of output channels, over n images and output rows [r0, r0 +
+  // rows).
+  void tile(const TapSet& set, int group, int panel, int t, const float* source, const float* gradient, int n, int r0,
+            int rows, float* to, bool add) const {
     const int most = linesPerTile(set.J), lines = std::min(most, static_cast<int>(set.line.size()) - t * most);
     const float* line[kRows];
     for (int i = 0; i < lines; ++i)
-      line[i] = source + static_cast<size_t>(group) * icg_ * planes_.channel + set.line[static_cast<size_t>(t * most + i)] + static_cast<size_t>(r0) * planes_.columns;
+      line[i] = source + static_cast<size_t>(group) * icg_ * planes_.channel +
+                set.line[static_cast<size_t>(t * most + i)] + static_cast<size_t>(r0) * planes_.columns;
     const bool flat = planes_.columns == ow_;
-    const TapRun run{set.one ? 1 : static_cast<ptrdiff_t>(planes_.channel), n, static_cast<ptrdiff_t>(image_), flat ? 1 : rows, planes_.columns,
-                     flat ? rows * ow_ : ow_, static_cast<ptrdiff_t>(gradientImage_)};
-    tapTileFor(set.J, set.one, lines)(line, run, gradient + static_cast<size_t>(group * panels_ + panel) * rows * ow_ * kPanel, to, add);
+    const TapRun run{set.one ? 1 : static_cast<ptrdiff_t>(planes_.channel),
+                     n,
+                     static_cast<ptrdiff_t>(image_),
+                     flat ? 1 : rows,
+                     planes_.columns,
+                     flat ? rows * ow_ : ow_,
+                     static_cast<ptrdiff_t>(gradientImage_)};
+    tapTileFor(set.J, set.one, lines)(
+        line, run, gradient + static_cast<size_t>(group * panels_ + panel) * rows * ow_ * kPanel, to, add);
   }
 
   float* rowsOf(float* part, const TapSet& set, int group, int panel, int t) const {
-    return part + (static_cast<size_t>(group * panels_ + panel) * plan_.rows + set.base + static_cast<size_t>(t) * linesPerTile(set.J) * set.J) * kPanel;
+    return part + (static_cast<size_t>(group * panels_ + panel) * plan_.rows + set.base +
+                   static_cast<size_t>(t) * linesPerTile(set.J) * set.J) *
+                      kPanel;
   }
-  static int tilesOf(const TapSet& set) { return (static_cast<int>(set.line.size()) + linesPerTile(set.J) - 1) / linesPerTile(set.J); }
+  static int tilesOf(const TapSet& set) {
+    return (static_cast<int>(set.line.size()) + linesPerTile(set.J) - 1) / linesPerTile(set.J);
+  }
 
   void chunksSideBySide() {
     const int strip = P_ <= 2048 ? oh_ : std::max(1, 1024 / ow_);  // a panel of dy stays in the L2 cache
     context_.pool().run(chunks_, [&](int c, int lane) {
       LaneScratch& mine = scratch_.lane[static_cast<size_t>(lane)];
       const int n0 = c * chunk_, n = std::min(chunk_, s_.n - n0);
-      const float* source = planesOf(n0, n, planes_.plain ? nullptr : mine.planes.get(image_ * static_cast<size_t>(chunk_)));
+      const float* source =
+          planesOf(n0, n, planes_.plain ? nullptr : mine.planes.get(image_ * static_cast<size_t>(chunk_)));
       float* gradient = mine.transposed.get(gradientImage_ * static_cast<size_t>(chunk_));
       for (int r0 = 0; r0 < oh_; r0 += strip) {
         const int rows = std::min(strip, oh_ - r0);
@@ -140,7 +161,8 @@ class WeightGradient {
         for (int gp = 0; gp < s_.groups * panels_; ++gp)
           for (const TapSet& set : plan_.sets)
             for (int t = 0; t < tilesOf(set); ++t)
-              tile(set, gp / panels_, gp % panels_, t, source, gradient, n, r0, rows, rowsOf(acc_ + part_ * c, set, gp / panels_, gp % panels_, t), r0 > 0);
+              tile(set, gp / panels_, gp % panels_, t, source, gradient, n, r0, rows,
+                   rowsOf(acc_ + part_ * c, set, gp / panels_, gp % panels_, t), r0 > 0);
       }
     });
     for (int d = 1; d < chunks_; d *= 2) {
@@ -167,7 +189,8 @@ class WeightGradient {
       const int blocks = (s_.ic + kBlock - 1) / kBlock;
       context_.pool().run(planes_.plain ? 0 : n * blocks, [&](int i, int) {
         const int im = i / blocks, c0 = i % blocks * kBlock;
-        planes_.build(x_ + (static_cast<size_t>(n0 + im) * s_.ic + c0) * s_.h * s_.w, std::min(kBlock, s_.ic - c0), copy + im * image_ + c0 * planes_.channel);
+        planes_.build(x_ + (static_cast<size_t>(n0 + im) * s_.ic + c0) * s_.h * s_.w, std::min(kBlock, s_.ic - c0),
+                      copy + im * image_ + c0 * planes_.channel);
       });
       context_.pool().run(n, [&](int i, int) { transposeGradient(n0 + i, 0, P_, gradient + i * gradientImage_); });
       for (const TapSet& set : plan_.sets) {
@@ -195,8 +218,10 @@ class WeightGradient {
           if (set.weight[row] < 0) continue;
           const float* from = acc_ + (static_cast<size_t>(gp) * plan_.rows + set.base + row) * kPanel;
           float* to = first + set.weight[row];
-          if (accumulate) for (int i = 0; i < count; ++i) to[static_cast<size_t>(i) * filter] += from[i];
-          else for (int i = 0; i < count; ++i) to[static_cast<size_t>(i) * filter] = from[i];
+          if (accumulate)
+            for (int i = 0; i < count; ++i) to[static_cast<size_t>(i) * filter] += from[i];
+          else
+            for (int i = 0; i < count; ++i) to[static_cast<size_t>(i) * filter] = from[i];
         }
     });
   }
@@ -212,7 +237,8 @@ class WeightGradient {
   float* acc_ = nullptr;
 };
 
-inline void convBackwardWeights(Context& context, const ConvShape& s, const float* x, const float* dy, float* dw, bool accumulate) {
+inline void convBackwardWeights(Context& context, const ConvShape& s, const float* x, const float* dy, float* dw,
+                                bool accumulate) {
   WeightGradient(context, s).run(x, dy, dw, accumulate);
 }
 

@@ -1,4 +1,5 @@
-// Inner product: the weights are streamed once, the batch is the panel. Chains run over inputs (forward), outputs (back), items (weights).
+// Inner product: the weights are streamed once, the batch is the panel. Chains run over inputs (forward), outputs
+// (back), items (weights).
 namespace crema::kernels::KNS {
 
 // Transposed weights are turned around first: the three kernels below see [out][in] only.
@@ -25,21 +26,25 @@ inline void streamRows(const float* w, int in, int o, int rows, int i0, int dept
   }
 }
 
-inline void ipForward(Context& context, const IpShape& s, const float* x, const float* weights, const float* bias, float* y) {
+inline void ipForward(Context& context, const IpShape& s, const float* x, const float* weights, const float* bias,
+                      float* y) {
   if (s.n == 0) return;
   const float* w = plainWeights(context, s, weights);
   auto& scratch = context.scratch();
   const int panels = (s.n + kPanel - 1) / kPanel, pieces = (s.in + kDepth - 1) / kDepth;
   float* xt = scratch.shared[kPackedWeights].get(static_cast<size_t>(panels) * s.in * kPanel);  // [panel][input][item]
-  const bool small = static_cast<int64_t>(s.n) * s.in * s.out < (1 << 20);  // waking a thread would cost more than it saves
+  const bool small =
+      static_cast<int64_t>(s.n) * s.in * s.out < (1 << 20);  // waking a thread would cost more than it saves
   const auto run = [&](int tasks, const auto& body) {
-    if (small) for (int t = 0; t < tasks; ++t) body(t, 0);
-    else context.pool().run(tasks, body);
+    if (small)
+      for (int t = 0; t < tasks; ++t) body(t, 0);
+    else
+      context.pool().run(tasks, body);
   };
   run(panels * pieces, [&](int t, int) {
     const int p = t / pieces, i0 = t % pieces * kDepth;
-    toPanel(x + static_cast<size_t>(p) * kPanel * s.in + i0, s.in, std::min(kPanel, s.n - p * kPanel), std::min(kDepth, s.in - i0),
-            xt + (static_cast<size_t>(p) * s.in + i0) * kPanel);
+    toPanel(x + static_cast<size_t>(p) * kPanel * s.in + i0, s.in, std::min(kPanel, s.n - p * kPanel),
+            std::min(kDepth, s.in - i0), xt + (static_cast<size_t>(p) * s.in + i0) * kPanel);
   });
   constexpr int kBlock = 4 * kStream;
   run((s.out + kBlock - 1) / kBlock, [&](int t, int lane) {
@@ -49,11 +54,13 @@ inline void ipForward(Context& context, const IpShape& s, const float* x, const 
     for (int i0 = 0; i0 < s.in; i0 += kDepth)
       for (int m = 0; m < rows; m += kStream)
         for (int p = 0; p < panels; ++p)
-          streamRows(w, s.in, o0 + m, std::min(kStream, rows - m), i0, std::min(kDepth, s.in - i0), xt + (static_cast<size_t>(p) * s.in + i0) * kPanel,
+          streamRows(w, s.in, o0 + m, std::min(kStream, rows - m), i0, std::min(kDepth, s.in - i0),
+                     xt + (static_cast<size_t>(p) * s.in + i0) * kPanel,
                      c + (static_cast<size_t>(p) * kBlock + m) * kPanel);
     for (int n = 0; n < s.n; ++n)
       for (int m = 0; m < rows; ++m)
-        y[static_cast<size_t>(n) * s.out + o0 + m] = c[(static_cast<size_t>(n / kPanel) * kBlock + m) * kPanel + n % kPanel] + (bias ? bias[o0 + m] : 0.f);
+        y[static_cast<size_t>(n) * s.out + o0 + m] =
+            c[(static_cast<size_t>(n / kPanel) * kBlock + m) * kPanel + n % kPanel] + (bias ? bias[o0 + m] : 0.f);
   });
 }
 
@@ -69,23 +76,29 @@ inline void ipBackwardData(Context& context, const IpShape& s, const float* dy, 
   const int tasks = (s.in + kBlock - 1) / kBlock;
   const auto body = [&](int t, int lane) {
     const int i0 = t * kBlock, size = std::min(kBlock, s.in - i0);
-    PositionMap map{1, size, 0, 0, 0, size, 1, s.in};
-    positions({s.n, s.out, A, off.data(), map, 1, w + i0, dx + i0, nullptr, false}, scratch.lane[static_cast<size_t>(lane)]);
+    const auto plan = planPanels({.rows = 1, .columns = size, .images = 1}, s.out);
+    positions({s.n, s.out, A, off.data(), s.in, plan, w + i0, dx + i0, nullptr, false},
+              scratch.lane[static_cast<size_t>(lane)]);
   };
-  if (static_cast<int64_t>(s.n) * s.in * s.out < (1 << 20)) for (int t = 0; t < tasks; ++t) body(t, 0);
-  else context.pool().run(tasks, body);
+  if (static_cast<int64_t>(s.n) * s.in * s.out < (1 << 20))
+    for (int t = 0; t < tasks; ++t) body(t, 0);
+  else
+    context.pool().run(tasks, body);
 }
 
 inline void addTile(const float* tile, int rows, int length, float* to, ptrdiff_t ld, bool accumulate) {
   for (int m = 0; m < rows; ++m) {
     float* d = to + m * ld;
     const float* t = tile + static_cast<size_t>(m) * kPanel;
-    if (accumulate) for (int i = 0; i < length; ++i) d[i] += t[i];
-    else std::memcpy(d, t, static_cast<size_t>(length) * 4);
+    if (accumulate)
+      for (int i = 0; i < length; ++i) d[i] += t[i];
+    else
+      std::memcpy(d, t, static_cast<size_t>(length) * 4);
   }
 }
 
-inline void ipBackwardWeights(Context& context, const IpShape& s, const float* x, const float* dy, float* dw, bool accumulate) {
+inline void ipBackwardWeights(Context& context, const IpShape& s, const float* x, const float* dy, float* dw,
+                              bool accumulate) {
   auto& scratch = context.scratch();
   // With transposed weights the roles of x and dy are exchanged: dw[i][o] = sum_n x[n][i] dy[n][o].
   const int rows = s.transposed ? s.in : s.out, columns = s.transposed ? s.out : s.in;
@@ -98,8 +111,10 @@ inline void ipBackwardWeights(Context& context, const IpShape& s, const float* x
   const RowBlocks blocks(rows);
   const bool small = static_cast<int64_t>(s.n) * s.in * s.out < (1 << 20);
   const auto run = [&](int tasks, const auto& body) {
-    if (small) for (int t = 0; t < tasks; ++t) body(t, 0);
-    else context.pool().run(tasks, body);
+    if (small)
+      for (int t = 0; t < tasks; ++t) body(t, 0);
+    else
+      context.pool().run(tasks, body);
   };
   run(panels, [&](int p, int) {
     const int length = std::min(kPanel, columns - p * kPanel);
@@ -114,8 +129,10 @@ inline void ipBackwardWeights(Context& context, const IpShape& s, const float* x
     alignas(64) float tile[kRows * kPanel];
     for (int p = 0; p < panels; ++p) {
       const float* source[2] = {packed + static_cast<size_t>(p) * s.n * kPanel, nullptr};
-      gemmTileFor(kPacked, count)(s.n, A + static_cast<size_t>(m0) * s.n, source, nullptr, tile, kPanel, false);
-      addTile(tile, count, std::min(kPanel, columns - p * kPanel), dw + static_cast<size_t>(m0) * columns + p * kPanel, columns, accumulate);
+      gemmTileFor(kPacked, count)(s.n, A + static_cast<size_t>(m0) * s.n, source, nullptr, tile, kPanel, false,
+                                  nullptr);
+      addTile(tile, count, std::min(kPanel, columns - p * kPanel), dw + static_cast<size_t>(m0) * columns + p * kPanel,
+              columns, accumulate);
     }
   });
 }

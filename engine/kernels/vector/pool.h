@@ -1,5 +1,5 @@
-// Pooling: 16 planes at a time, transposed to [position][16], so that a window is a plain loop over vectors of 16 planes, whatever the
-// kernel, stride and padding.
+// Pooling: 16 planes at a time, transposed to [position][16], so that a window is a plain loop over vectors of 16
+// planes, whatever the kernel, stride and padding.
 namespace crema::kernels::KNS {
 
 constexpr int kPlanes = 16;
@@ -31,14 +31,21 @@ inline void planesOut(const float* s, int n, int planes, float* d, ptrdiff_t ld)
     for (int c = 0; c < n; ++c) d[r * ld + c] = s[static_cast<size_t>(c) * kPlanes + r];
 }
 
-// Calls use(output position, y0, y1, x0, x1, divisor) for output rows [r0, r1): the window's part inside the image, AVE's divisor.
+struct Window {
+  int y0, y1, x0, x1;  // the part inside the image; may be empty
+  int divisor;         // AVE's: the window clipped to the padded image
+};
+
+// Calls use(output position, window) for output rows [r0, r1).
 template <class Use>
 INL void eachWindow(const PoolShape& s, int r0, int r1, Use use) {
   for (int oy = r0; oy < r1; ++oy)
     for (int ox = 0; ox < s.ow; ++ox) {
       const int top = oy * s.strideH - s.padH, left = ox * s.strideW - s.padW;
-      const int height = std::max(0, std::min(top + s.kh, s.h + s.padH) - top), width = std::max(0, std::min(left + s.kw, s.w + s.padW) - left);
-      use(oy * s.ow + ox, std::max(top, 0), std::min(top + s.kh, s.h), std::max(left, 0), std::min(left + s.kw, s.w), height * width);
+      const int height = std::max(0, std::min(top + s.kh, s.h + s.padH) - top),
+                width = std::max(0, std::min(left + s.kw, s.w + s.padW) - left);
+      use(oy * s.ow + ox, Window{std::max(top, 0), std::min(top + s.kh, s.h), std::max(left, 0),
+                                 std::min(left + s.kw, s.w), height * width});
     }
 }
 
@@ -49,51 +56,56 @@ void eachBlock(Context& context, const PoolShape& s, Body body) {
   context.pool().run(blocks, [&](int b, int lane) { body(b, std::min(kPlanes, planes - b * kPlanes), lane); });
 }
 
-// Body(in: rows [first, ...) transposed, first row, output position, window) fills one [16] of the output strip at `out`.
-template <class Window>
-void poolForward(Context& context, const PoolShape& s, const float* x, float* y, Window window) {
-  const int hw = s.h * s.w, P = s.oh * s.ow, strip = std::max(1, 2048 / std::max(1, s.w * s.strideH));
+// window(in, window, out) fills one [16] of each of the OUTS output strips; `in` is the first row of the planes,
+// transposed, of which only the rows that the strip needs are there.
+template <int OUTS, class Fill>
+void poolForward(Context& context, const PoolShape& s, const float* x, std::array<float*, OUTS> y, Fill fill) {
+  const int hw = s.h * s.w, P = s.oh * s.ow, strip = std::min(s.oh, std::max(1, 2048 / std::max(1, s.w * s.strideH)));
   eachBlock(context, s, [&](int b, int planes, int lane) {
-    const size_t inSize = static_cast<size_t>(strip * s.strideH + s.kh) * s.w * kPlanes;
-    float* in = context.scratch().lane[static_cast<size_t>(lane)].planes.get(inSize + static_cast<size_t>(strip) * s.ow * kPlanes);
-    float* out = in + inSize;
+    const size_t inSize = static_cast<size_t>(strip * s.strideH + s.kh) * s.w * kPlanes,
+                 outSize = static_cast<size_t>(strip) * s.ow * kPlanes;
+    float* in = context.scratch().lane[static_cast<size_t>(lane)].planes.get(inSize + OUTS * outSize);
     for (int r0 = 0; r0 < s.oh; r0 += strip) {
       const int r1 = std::min(r0 + strip, s.oh);
-      const int first = std::min(s.h, std::max(0, r0 * s.strideH - s.padH)), last = std::max(first, std::min(s.h, (r1 - 1) * s.strideH - s.padH + s.kh));
-      planesIn(x + static_cast<size_t>(b) * kPlanes * hw + static_cast<size_t>(first) * s.w, hw, planes, (last - first) * s.w, in);
-      eachWindow(s, r0, r1, [&](int o, int y0, int y1, int x0, int x1, int divisor) {
-        window(b, planes, o, in - static_cast<ptrdiff_t>(first) * s.w * kPlanes, y0, y1, x0, x1, divisor, out + static_cast<size_t>(o - r0 * s.ow) * kPlanes);
+      const int first = std::min(s.h, std::max(0, r0 * s.strideH - s.padH)),
+                last = std::max(first, std::min(s.h, (r1 - 1) * s.strideH - s.padH + s.kh));
+      planesIn(x + static_cast<size_t>(b) * kPlanes * hw + static_cast<size_t>(first) * s.w, hw, planes,
+               (last - first) * s.w, in);
+      const float* origin = in - static_cast<ptrdiff_t>(first) * s.w * kPlanes;
+      eachWindow(s, r0, r1, [&](int o, const Window& w) {
+        float* out[OUTS];
+        for (int k = 0; k < OUTS; ++k)
+          out[k] = in + inSize + k * outSize + static_cast<size_t>(o - r0 * s.ow) * kPlanes;
+        fill(origin, w, out);
       });
-      planesOut(out, (r1 - r0) * s.ow, planes, y + static_cast<size_t>(b) * kPlanes * P + static_cast<size_t>(r0) * s.ow, P);
+      for (int k = 0; k < OUTS; ++k)
+        planesOut(in + inSize + k * outSize, (r1 - r0) * s.ow, planes,
+                  y[k] + static_cast<size_t>(b) * kPlanes * P + static_cast<size_t>(r0) * s.ow, P);
     }
   });
 }
 
+// The winner's place in the input plane travels as an integer in a float's clothes: it is only moved and chosen, never
+// computed with.
 inline void maxPoolForward(Context& context, const PoolShape& s, const float* x, float* y, int32_t* mask) {
-  const int P = s.oh * s.ow;
-  poolForward(context, s, x, y, [&](int b, int planes, int o, const float* in, int y0, int y1, int x0, int x1, int, float* out) {
-    alignas(64) float winner[kPlanes];  // tap number in the window; exact in float
-    for (int v = 0; v < kPlanes; v += VL) {
-      V best = zero(), at = set1(-1.f);
-      float tap = 0;
-      for (int h = y0; h < y1; ++h)
-        for (int w = x0; w < x1; ++w, tap += 1) {
-          const V t = load(in + static_cast<ptrdiff_t>(h * s.w + w) * kPlanes + v);
-          if (tap == 0) { best = t, at = zero(); continue; }
-          const Mask m = greater(t, best);
-          best = select(m, t, best);
-          at = select(m, set1(tap), at);
-        }
-      store(out + v, best);
-      store(winner + v, at);
-    }
-    int32_t* to = mask + static_cast<size_t>(b) * kPlanes * P + o;
-    const int width = x1 - x0;
-    for (int l = 0; l < planes; ++l) {
-      const int tap = static_cast<int>(winner[l]);
-      to[static_cast<size_t>(l) * P] = tap < 0 ? -1 : (y0 + tap / width) * s.w + x0 + tap % width;
-    }
-  });
+  poolForward<2>(context, s, x, {y, reinterpret_cast<float*>(mask)},
+                 [&](const float* in, const Window& w, float* const* out) {
+                   for (int v = 0; v < kPlanes; v += VL) {
+                     V best = zero(), at = set1Bits(-1);
+                     bool first = true;
+                     for (int h = w.y0; h < w.y1; ++h)
+                       for (int c = w.x0; c < w.x1; ++c) {
+                         const int place = h * s.w + c;
+                         const V t = load(in + static_cast<ptrdiff_t>(place) * kPlanes + v);
+                         const Mask m = greater(t, best);
+                         best = first ? t : select(m, t, best);
+                         at = first ? set1Bits(place) : select(m, set1Bits(place), at);
+                         first = false;
+                       }
+                     store(out[0] + v, best);
+                     store(out[1] + v, at);
+                   }
+                 });
 }
 
 inline void maxPoolBackward(Context& context, const PoolShape& s, const float* dy, const int32_t* mask, float* dx) {
@@ -111,13 +123,13 @@ inline void maxPoolBackward(Context& context, const PoolShape& s, const float* d
 }
 
 inline void avePoolForward(Context& context, const PoolShape& s, const float* x, float* y) {
-  poolForward(context, s, x, y, [&](int, int, int, const float* in, int y0, int y1, int x0, int x1, int divisor, float* out) {
-    const V size = set1(static_cast<float>(std::max(1, divisor)));
+  poolForward<1>(context, s, x, {y}, [&](const float* in, const Window& w, float* const* out) {
+    const V size = set1(static_cast<float>(std::max(1, w.divisor)));
     for (int v = 0; v < kPlanes; v += VL) {
       V sum = zero();
-      for (int h = y0; h < y1; ++h)
-        for (int w = x0; w < x1; ++w) sum = add(sum, load(in + static_cast<ptrdiff_t>(h * s.w + w) * kPlanes + v));
-      store(out + v, div(sum, size));
+      for (int h = w.y0; h < w.y1; ++h)
+        for (int c = w.x0; c < w.x1; ++c) sum = add(sum, load(in + static_cast<ptrdiff_t>(h * s.w + c) * kPlanes + v));
+      store(out[0] + v, div(sum, size));
     }
   });
 }
@@ -129,13 +141,13 @@ inline void avePoolBackward(Context& context, const PoolShape& s, const float* d
     float* g = d + static_cast<size_t>(hw) * kPlanes;
     planesIn(dy + static_cast<size_t>(b) * kPlanes * P, P, planes, P, g);
     std::memset(d, 0, static_cast<size_t>(hw) * kPlanes * 4);
-    eachWindow(s, 0, s.oh, [&](int o, int y0, int y1, int x0, int x1, int divisor) {
-      const V size = set1(static_cast<float>(std::max(1, divisor)));
+    eachWindow(s, 0, s.oh, [&](int o, const Window& w) {
+      const V size = set1(static_cast<float>(std::max(1, w.divisor)));
       for (int v = 0; v < kPlanes; v += VL) {
         const V t = div(load(g + static_cast<size_t>(o) * kPlanes + v), size);
-        for (int h = y0; h < y1; ++h)
-          for (int w = x0; w < x1; ++w) {
-            float* q = d + static_cast<size_t>(h * s.w + w) * kPlanes + v;
+        for (int h = w.y0; h < w.y1; ++h)
+          for (int c = w.x0; c < w.x1; ++c) {
+            float* q = d + static_cast<size_t>(h * s.w + c) * kPlanes + v;
             store(q, add(load(q), t));
           }
       }

@@ -10,9 +10,18 @@ struct Planes {
   size_t channel;
   bool plain;  // the input itself serves: nothing to pad, nothing to split
   explicit Planes(const ConvShape& s, bool exact)
-      : h(s.h), w(s.w), strideH(s.strideH), strideW(s.strideW), padH(s.padH), padW(s.padW), dilH(s.dilH), dilW(s.dilW),
-        phasesH(std::min(strideH, (s.kh - 1) * dilH + 1)), phasesW(std::min(strideW, (s.kw - 1) * dilW + 1)),
-        rows(s.oh() + (s.kh - 1) * dilH / strideH), columns(s.ow() + (s.kw - 1) * dilW / strideW),
+      : h(s.h),
+        w(s.w),
+        strideH(s.strideH),
+        strideW(s.strideW),
+        padH(s.padH),
+        padW(s.padW),
+        dilH(s.dilH),
+        dilW(s.dilW),
+        phasesH(std::min(strideH, (s.kh - 1) * dilH + 1)),
+        phasesW(std::min(strideW, (s.kw - 1) * dilW + 1)),
+        rows(s.oh() + (s.kh - 1) * dilH / strideH),
+        columns(s.ow() + (s.kw - 1) * dilW / strideW),
         plain(exact && strideH == 1 && strideW == 1 && padH == 0 && padW == 0) {
     if (plain) rows = h, columns = w;
     channel = static_cast<size_t>(phasesH) * phasesW * rows * columns;
@@ -37,67 +46,113 @@ struct Planes {
     while (x0 < columns && x0 * strideW + q - padW < 0) d[x0++] = 0;
     const int x1 = std::max(x0, std::min(columns, w - 1 - q + padW < 0 ? 0 : (w - 1 - q + padW) / strideW + 1));
     const float* s = x + static_cast<size_t>(from) * w + (static_cast<ptrdiff_t>(x0) * strideW + q - padW);
-    if (strideW == 1) std::memcpy(d + x0, s, static_cast<size_t>(x1 - x0) * 4);
-    else if (strideW == 2) for (int i = 0; i < x1 - x0; ++i) d[x0 + i] = s[2 * i];
-    else for (int i = 0; i < x1 - x0; ++i) d[x0 + i] = s[static_cast<ptrdiff_t>(i) * strideW];
+    if (strideW == 1)
+      std::memcpy(d + x0, s, static_cast<size_t>(x1 - x0) * 4);
+    else if (strideW == 2)
+      for (int i = 0; i < x1 - x0; ++i) d[x0 + i] = s[2 * i];
+    else
+      for (int i = 0; i < x1 - x0; ++i) d[x0 + i] = s[static_cast<ptrdiff_t>(i) * strideW];
     for (int i = x1; i < columns; ++i) d[i] = 0;
   }
 };
 
-// Where position q reads and where it writes. With `range`, positions go (row, image, column) and a panel leaves out the kernel rows
-// that meet padding only: part of the mathematics (sums over aligned groups of 32 positions), the same on every instruction set.
+// Where position q reads and where it writes. With `range`, positions go (row, image, column) and a panel leaves out
+// the kernel rows that meet padding only: part of the mathematics (sums over aligned groups of 32 positions), the same
+// on every instruction set.
 struct PositionMap {
-  int rows, columns;
-  ptrdiff_t sourceImage, sourceRow, outImage, outRow, outColumn, outM;
+  int rows, columns, images;
+  ptrdiff_t sourceImage = 0, sourceRow = 0, outImage = 0, outRow = 0, outColumn = 1;
   const int* range = nullptr;  // per output row: first and last + 1 kernel row that meets the image
-  int kPerRow = 0, images = 1;
-  void at(int q, int& n, int& r, int& c) const {
-    if (range) r = q / (images * columns), n = q / columns % images, c = q % columns;
-    else n = q / (rows * columns), r = q / columns % rows, c = q % columns;
+  int kPerRow = 0;             // k per kernel row
+  int total() const { return images * rows * columns; }
+};
+
+// Walks through the positions in their order.
+struct Cursor {
+  const PositionMap& map;
+  int n, r, c;
+  Cursor(const PositionMap& m, int q) : map(m), c(q % m.columns) {
+    if (m.range)
+      n = q / m.columns % m.images, r = q / (m.columns * m.images);
+    else
+      r = q / m.columns % m.rows, n = q / (m.columns * m.rows);
   }
+  void next() {
+    if (++c < map.columns) return;
+    c = 0;
+    if (map.range) {
+      if (++n == map.images) n = 0, ++r;
+    } else if (++r == map.rows) {
+      r = 0, ++n;
+    }
+  }
+  ptrdiff_t source() const { return n * map.sourceImage + r * map.sourceRow + c; }
+  ptrdiff_t out() const { return n * map.outImage + r * map.outRow + c * map.outColumn; }
 };
 
-struct Segment { int vector, from, to; ptrdiff_t source; };
+struct Segment {  // lanes [from, to) of a vector read memory without a gap; source: of lane 0
+  int vector, from, to;
+  ptrdiff_t source;
+};
+struct Run {  // positions [from, from + length) of the panel go to memory from `to`, without a gap
+  int from, length;
+  ptrdiff_t to;
+};
 struct PanelPlan {
-  ptrdiff_t half[2 * kWidth];
-  int segments;
+  int segments = 0, runs = 0;
   Segment segment[kPanel];
-  bool rowsFit, halvesFit, direct;  // direct: the panel is one run of the output
-  ptrdiff_t out;
-  int q0, length, kFrom, kTo;
+  Run run[kPanel];
+  ptrdiff_t half[2 * kWidth];  // where each half vector reads, if it reads without a gap
+  int length, kFrom, kTo;
+  bool rowsFit, halvesFit;  // vectors, half vectors read without a gap
+  bool direct() const { return length == kPanel && runs == 1; }
 };
 
-inline void planRange(PanelPlan& p, const PositionMap& map, int total) {
-  const int group = p.q0 / 32 * 32, last = std::min(group + 32, total) - 1, per = map.images * map.columns;
+inline void planRange(PanelPlan& p, const PositionMap& map, int q0) {
+  const int group = q0 / 32 * 32, last = std::min(group + 32, map.total()) - 1, per = map.images * map.columns;
   int from = 1 << 20, to = 0;
-  for (int r = group / per; r <= last / per; ++r) from = std::min(from, map.range[2 * r]), to = std::max(to, map.range[2 * r + 1]);
+  for (int r = group / per; r <= last / per; ++r)
+    from = std::min(from, map.range[2 * r]), to = std::max(to, map.range[2 * r + 1]);
   p.kFrom = std::min(from, to) * map.kPerRow;
   p.kTo = to * map.kPerRow;
 }
 
-inline void planPanel(PanelPlan& p, const PositionMap& map, int q0, int total, int K) {
-  p.q0 = q0, p.length = std::min(kPanel, total - q0), p.segments = 0;
+inline void planPanel(PanelPlan& p, const PositionMap& map, int q0, int K) {
+  p.length = std::min(kPanel, map.total() - q0);
   p.rowsFit = p.halvesFit = p.length == kPanel;
-  p.direct = p.length == kPanel && map.outColumn == 1 && map.outRow == map.columns;
   p.kFrom = 0, p.kTo = K;
-  if (map.range) planRange(p, map, total);
-  ptrdiff_t previous = -2;
-  for (int i = 0; i < p.length; ++i) {
-    int n, r, c;
-    map.at(q0 + i, n, r, c);
-    const ptrdiff_t s = n * map.sourceImage + r * map.sourceRow + c, d = n * map.outImage + r * map.outRow + c * map.outColumn;
-    if (i == 0) p.out = d;
-    else if (d != p.out + i) p.direct = false;
-    if (i % (VL / 2) == 0) p.half[i / (VL / 2)] = s;
-    else if (s != previous + 1) p.rowsFit = p.halvesFit = false;
-    if (i % VL == VL / 2 && s != previous + 1) p.rowsFit = false;
-    if (i % VL == 0 || s != previous + 1) p.segment[p.segments++] = {i / VL, i % VL, i % VL + 1, s - i % VL};
-    else p.segment[p.segments - 1].to++;
-    previous = s;
+  if (map.range) planRange(p, map, q0);
+  Cursor at(map, q0);
+  ptrdiff_t previous = 0, previousOut = 0;
+  for (int i = 0; i < p.length; ++i, at.next()) {
+    const ptrdiff_t s = at.source(), d = at.out();
+    const bool follows = i > 0 && s == previous + 1;
+    if (i % (VL / 2) == 0)
+      p.half[i / (VL / 2)] = s;
+    else if (!follows)
+      p.rowsFit = p.halvesFit = false;
+    if (i % VL == VL / 2 && !follows) p.rowsFit = false;
+    if (i % VL == 0 || !follows)
+      p.segment[p.segments++] = {i / VL, i % VL, i % VL + 1, s - i % VL};
+    else
+      p.segment[p.segments - 1].to++;
+    if (i > 0 && d == previousOut + 1)
+      p.run[p.runs - 1].length++;
+    else
+      p.run[p.runs++] = {i, 1, d};
+    previous = s, previousOut = d;
   }
 }
 
-// The panel's values for k in [k0, k1) as [k][kPanel]: each vector is put together from one to several runs of the planes.
+// One plan serves every unit of images of the same size: made once per call, some 200 cycles a panel.
+inline std::vector<PanelPlan> planPanels(const PositionMap& map, int K) {
+  std::vector<PanelPlan> plans(static_cast<size_t>((map.total() + kPanel - 1) / kPanel));
+  for (size_t i = 0; i < plans.size(); ++i) planPanel(plans[i], map, static_cast<int>(i) * kPanel, K);
+  return plans;
+}
+
+// The panel's values for k in [k0, k1) as [k][kPanel]: each vector is put together from one to several runs of the
+// planes.
 inline void packPanel(const PanelPlan& p, const float* source, const int* off, int k0, int k1, float* to) {
   for (int s = 0, e = 0; s < p.segments; s = e) {
     const int v = p.segment[s].vector;
@@ -116,7 +171,8 @@ inline void packPanel(const PanelPlan& p, const float* source, const int* off, i
     } else {
       for (int k = k0; k < k1; ++k, o += kPanel) {
         V x = zero();
-        for (int i = s; i < e; ++i) x = load(x, lanes(p.segment[i].from, p.segment[i].to), source + p.segment[i].source + off[k]);
+        for (int i = s; i < e; ++i)
+          x = load(x, lanes(p.segment[i].from, p.segment[i].to), source + p.segment[i].source + off[k]);
         store(o, x);
       }
     }
@@ -127,88 +183,82 @@ inline void packPanel(const PanelPlan& p, const float* source, const int* off, i
 
 constexpr int kPanels = 8, kDepth = 256;
 
-// Bias, and for panels that are no single run of the output the way from the tile to its places.
-inline void finishPanel(const PanelPlan& p, const PositionMap& map, int M, const float* tile, float* out, const float* bias) {
-  if (p.direct) {
-    for (int m = 0; bias && m < M; ++m) {
-      const V b = set1(bias[m]);
-      float* d = out + p.out + m * map.outM;
-      for (int v = 0; v < kWidth; ++v) store(d + v * VL, add(load(d + v * VL), b));
-    }
+struct PositionsCall {
+  int M, K;
+  const float* A;  // packRows(M, K)
+  const int* off;  // [K]
+  ptrdiff_t outM;  // distance of two m in the output
+  const std::vector<PanelPlan>& plan;
+  const float* source;
+  float* out;
+  const float* bias;    // [M] or null: where the chains start
+  bool mayReadInPlace;  // few rows: reading B straight from the planes beats packing it
+};
+
+inline void fillRows(int M, const float* bias, float* C, ptrdiff_t ldc) {
+  for (int m = 0; m < M; ++m)
+    for (int v = 0; v < kWidth; ++v) store(C + m * ldc + v * VL, bias ? set1(bias[m]) : zero());
+}
+
+// All rows of one panel for k in [k, k + kDepth), as far as the panel has them.
+inline void computePanel(const PositionsCall& c, const PanelPlan& p, int k, float* packed, float* C, ptrdiff_t ldc) {
+  const int k0 = std::max(k, p.kFrom), depth = std::min(k + kDepth, p.kTo) - k0;
+  if (depth <= 0) {
+    if (p.kFrom >= p.kTo && k == 0) fillRows(c.M, c.bias, C, ldc);
     return;
   }
-  ptrdiff_t d[kPanel];
-  for (int j = 0; j < p.length; ++j) {
-    int n, r, c;
-    map.at(p.q0 + j, n, r, c);
-    d[j] = n * map.outImage + r * map.outRow + c * map.outColumn;
+  int mode = kPacked;
+  const float* source[2 * kWidth] = {packed, packed, packed, packed};
+  if (c.mayReadInPlace && p.rowsFit) {
+    mode = kFromRows, source[0] = c.source + p.half[0], source[1] = c.source + p.half[2];
+  } else if (c.mayReadInPlace && p.halvesFit) {
+    mode = kFromHalves;
+    for (int h = 0; h < 2 * kWidth; ++h) source[h] = c.source + p.half[h];
+  } else {
+    packPanel(p, c.source, c.off, k0, k0 + depth, packed);
   }
-  const bool runs = map.outColumn == 1 && map.outRow == map.columns;
-  for (int m = 0; m < M; ++m) {
-    const float* t = tile + static_cast<size_t>(m) * kPanel;
-    float* w = out + m * map.outM;
-    const float b = bias ? bias[m] : 0.f;
-    if (!runs) {
-      if (bias) for (int j = 0; j < p.length; ++j) w[d[j]] = t[j] + b;
-      else for (int j = 0; j < p.length; ++j) w[d[j]] = t[j];
+  const RowBlocks blocks(c.M);
+  for (int b = 0; b < blocks.count; ++b) {
+    const int m0 = blocks.start(b), rows = blocks.size(b);
+    const float* A = c.A + static_cast<size_t>(m0) * c.K + static_cast<size_t>(k0) * rows;
+    gemmTileFor(mode, rows)(depth, A, source, c.off + k0, C + m0 * ldc, ldc, k0 > p.kFrom,
+                            c.bias ? c.bias + m0 : nullptr);
+  }
+}
+
+// From the tile [M][kPanel] to the places of a panel that is no single run of the output.
+inline void scatterPanel(const PositionsCall& c, const PanelPlan& p, const float* tile) {
+  const bool singles = p.runs == p.length;
+  for (int m = 0; m < c.M; ++m, tile += kPanel) {
+    float* out = c.out + m * c.outM;
+    if (singles) {
+      for (int j = 0; j < p.length; ++j) out[p.run[j].to] = tile[j];
       continue;
     }
-    for (int j = 0, e = 0; j < p.length; j = e) {
-      for (e = j + 1; e < p.length && d[e] == d[e - 1] + 1;) ++e;
-      float* to = w + d[j];
-      if (bias) for (int l = 0; l < e - j; ++l) to[l] = t[j + l] + b;
-      else std::memcpy(to, t + j, static_cast<size_t>(e - j) * 4);
+    for (int j = 0; j < p.runs; ++j) {
+      const Run& run = p.run[j];
+      for (int i = 0; i < run.length; i += VL)
+        store(lanes(0, std::min(VL, run.length - i)), out + run.to + i, load(tile + run.from + i));
     }
   }
 }
 
-struct PositionsCall {
-  int M, K;
-  const float* A;        // packRows(M, K)
-  const int* off;        // [K]
-  PositionMap map;
-  int images;
-  const float* source;
-  float* out;
-  const float* bias;     // [M] or null
-  bool mayReadInPlace;   // few rows: reading B straight from the planes beats packing it
-};
-
 inline void positions(const PositionsCall& c, LaneScratch& scratch) {
-  const int total = c.images * c.map.rows * c.map.columns;
-  const RowBlocks blocks(c.M);
-  PanelPlan plan[kPanels];
-  float* tiles = scratch.tile.get(static_cast<size_t>(kPanels) * c.M * kPanel);
+  const size_t tileSize = static_cast<size_t>(c.M) * kPanel;
+  float* tiles = scratch.tile.get(kPanels * tileSize);
   float* packed = scratch.panel.get(static_cast<size_t>(kDepth) * kPanel);
-  for (int q0 = 0; q0 < total; q0 += kPanels * kPanel) {
-    const int panels = std::min(kPanels, (total - q0 + kPanel - 1) / kPanel);
-    for (int i = 0; i < panels; ++i) planPanel(plan[i], c.map, q0 + i * kPanel, total, c.K);
+  for (size_t first = 0; first < c.plan.size(); first += kPanels) {
+    const size_t panels = std::min<size_t>(kPanels, c.plan.size() - first);
     for (int k = 0; k < std::max(c.K, 1); k += kDepth)
-      for (int i = 0; i < panels; ++i) {
-        const PanelPlan& p = plan[i];
-        float* C = p.direct ? c.out + p.out : tiles + static_cast<size_t>(i) * c.M * kPanel;
-        const ptrdiff_t ldc = p.direct ? c.map.outM : kPanel;
-        const int k0 = std::max(k, p.kFrom), depth = std::min(k + kDepth, p.kTo) - k0;
-        if (depth <= 0) {
-          for (int m = 0; p.kFrom >= p.kTo && k == 0 && m < c.M; ++m) std::memset(C + m * ldc, 0, kPanel * 4);
-          continue;
-        }
-        int mode = kPacked;
-        const float* source[2 * kWidth] = {packed, packed, packed, packed};
-        if (c.mayReadInPlace && p.rowsFit) {
-          mode = kFromRows, source[0] = c.source + p.half[0], source[1] = c.source + p.half[2];
-        } else if (c.mayReadInPlace && p.halvesFit) {
-          mode = kFromHalves;
-          for (int h = 0; h < 2 * kWidth; ++h) source[h] = c.source + p.half[h];
-        } else {
-          packPanel(p, c.source, c.off, k0, k0 + depth, packed);
-        }
-        for (int b = 0; b < blocks.count; ++b) {
-          const int m0 = blocks.start(b), rows = blocks.size(b);
-          gemmTileFor(mode, rows)(depth, c.A + static_cast<size_t>(m0) * c.K + static_cast<size_t>(k0) * rows, source, c.off + k0, C + m0 * ldc, ldc, k0 > p.kFrom);
-        }
+      for (size_t i = 0; i < panels; ++i) {
+        const PanelPlan& p = c.plan[first + i];
+        if (p.direct())
+          computePanel(c, p, k, packed, c.out + p.run[0].to, c.outM);
+        else
+          computePanel(c, p, k, packed, tiles + i * tileSize, kPanel);
       }
-    for (int i = 0; i < panels; ++i) finishPanel(plan[i], c.map, c.M, tiles + static_cast<size_t>(i) * c.M * kPanel, c.out, c.bias);
+    for (size_t i = 0; i < panels; ++i)
+      if (!c.plan[first + i].direct()) scatterPanel(c, c.plan[first + i], tiles + i * tileSize);
   }
 }
 
@@ -223,7 +273,8 @@ inline int imagesPerUnit(int positionsPerImage, int images) {
 
 // The same where kernel rows are left out: long enough rows of one output row for a panel to lie in.
 inline int imagesPerTrimmedUnit(int positionsPerImage, int columns, int images) {
-  return std::max(1, std::min(images, std::max(imagesPerUnit(positionsPerImage, images), (columns % 8 ? 96 : 32) / std::max(1, columns))));
+  return std::max(1, std::min(images, std::max(imagesPerUnit(positionsPerImage, images),
+                                               (columns % 8 ? 96 : 32) / std::max(1, columns))));
 }
 
 }  // namespace crema::kernels::KNS

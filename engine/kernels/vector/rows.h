@@ -16,11 +16,17 @@ void eachVector(Context& context, int64_t count, Body body) {
 
 inline void reluForward(Context& c, int64_t n, float slope, const float* x, float* y) {
   const V s = set1(slope);
-  eachVector(c, n, [&](Mask m, int64_t i) { const V v = load(m, x + i); store(m, y + i, select(greater(v, zero()), v, mul(v, s))); });
+  eachVector(c, n, [&](Mask m, int64_t i) {
+    const V v = load(m, x + i);
+    store(m, y + i, select(greater(v, zero()), v, mul(v, s)));
+  });
 }
 inline void reluBackward(Context& c, int64_t n, float slope, const float* x, const float* dy, float* dx) {
   const V s = set1(slope);
-  eachVector(c, n, [&](Mask m, int64_t i) { const V g = load(m, dy + i); store(m, dx + i, select(greater(load(m, x + i), zero()), g, mul(g, s))); });
+  eachVector(c, n, [&](Mask m, int64_t i) {
+    const V g = load(m, dy + i);
+    store(m, dx + i, select(greater(load(m, x + i), zero()), g, mul(g, s)));
+  });
 }
 inline void multiply(Context& c, int64_t n, const float* a, const float* b, float* y) {
   eachVector(c, n, [&](Mask m, int64_t i) { store(m, y + i, mul(load(m, a + i), load(m, b + i))); });
@@ -38,8 +44,9 @@ inline void scaleBy(Context& c, int64_t n, float alpha, float* x) {
 }
 
 inline void sgdUpdate(Context& c, int64_t n, const SgdUpdate& u, const float* diff, float* history, float* w) {
-  const V rate = set1(static_cast<float>(u.rate)), momentum = set1(static_cast<float>(u.momentum)), decay = set1(static_cast<float>(u.decay)),
-          scale = set1(static_cast<float>(u.scale)), one = set1(1.f), minus = set1(-1.f);
+  const V rate = set1(static_cast<float>(u.rate)), momentum = set1(static_cast<float>(u.momentum)),
+          decay = set1(static_cast<float>(u.decay)), scale = set1(static_cast<float>(u.scale)), one = set1(1.f),
+          minus = set1(-1.f);
   eachVector(c, n, [&](Mask m, int64_t i) {
     const V value = load(m, w + i);
     const V sign = select(greater(value, zero()), one, select(greater(zero(), value), minus, zero()));
@@ -91,42 +98,52 @@ template <int SIZE>
 void lrnForwardOf(Context& context, const LrnShape& s, const float* x, float* scale, float* y) {
   const V an = set1(static_cast<float>(s.alpha / s.size)), k = set1(static_cast<float>(s.k));
   eachColumn(context, s, [&](Mask m, size_t o) {
-    slide<SIZE>(s.c, [&](int c) { const V t = load(m, x + o + static_cast<size_t>(c) * s.hw); return mul(t, t); },
-                [&](int c, V sum) {
-                  const size_t q = o + static_cast<size_t>(c) * s.hw;
-                  const V at = fma(sum, an, k);
-                  store(m, scale + q, at);
-                  store(m, y + q, div(load(m, x + q), power34(at)));
-                });
+    slide<SIZE>(
+        s.c,
+        [&](int c) {
+          const V t = load(m, x + o + static_cast<size_t>(c) * s.hw);
+          return mul(t, t);
+        },
+        [&](int c, V sum) {
+          const size_t q = o + static_cast<size_t>(c) * s.hw;
+          const V at = fma(sum, an, k);
+          store(m, scale + q, at);
+          store(m, y + q, div(load(m, x + q), power34(at)));
+        });
   });
 }
 
 template <int SIZE>
-void lrnBackwardOf(Context& context, const LrnShape& s, const float* x, const float* y, const float* scale, const float* dy, float* dx) {
+void lrnBackwardOf(Context& context, const LrnShape& s, const float* x, const float* y, const float* scale,
+                   const float* dy, float* dx) {
   const V k2 = set1(static_cast<float>(-2 * s.alpha * s.beta / s.size)), one = set1(1.f);
   eachColumn(context, s, [&](Mask m, size_t o) {
-    slide<SIZE>(s.c,
-                [&](int c) {
-                  const size_t q = o + static_cast<size_t>(c) * s.hw;
-                  return div(mul(load(m, dy + q), load(m, y + q)), load(one, m, scale + q));
-                },
-                [&](int c, V sum) {
-                  const size_t q = o + static_cast<size_t>(c) * s.hw;
-                  const V d = div(load(m, dy + q), power34(load(one, m, scale + q)));
-                  store(m, dx + q, fma(mul(k2, load(m, x + q)), sum, d));
-                });
+    slide<SIZE>(
+        s.c,
+        [&](int c) {
+          const size_t q = o + static_cast<size_t>(c) * s.hw;
+          return div(mul(load(m, dy + q), load(m, y + q)), load(one, m, scale + q));
+        },
+        [&](int c, V sum) {
+          const size_t q = o + static_cast<size_t>(c) * s.hw;
+          const V d = div(load(m, dy + q), power34(load(one, m, scale + q)));
+          store(m, dx + q, fma(mul(k2, load(m, x + q)), sum, d));
+        });
   });
 }
 
 inline void lrnForward(Context& c, const LrnShape& s, const float* x, float* scale, float* y) {
   s.size == 3 ? lrnForwardOf<3>(c, s, x, scale, y) : lrnForwardOf<5>(c, s, x, scale, y);
 }
-inline void lrnBackward(Context& c, const LrnShape& s, const float* x, const float* y, const float* scale, const float* dy, float* dx) {
+inline void lrnBackward(Context& c, const LrnShape& s, const float* x, const float* y, const float* scale,
+                        const float* dy, float* dx) {
   s.size == 3 ? lrnBackwardOf<3>(c, s, x, y, scale, dy, dx) : lrnBackwardOf<5>(c, s, x, y, scale, dy, dx);
 }
 
-constexpr Table kTable = {convForward,    convBackwardData, convBackwardWeights, convBackwardBias, ipForward, ipBackwardData, ipBackwardWeights,
-                          maxPoolForward, maxPoolBackward,  avePoolForward,      avePoolBackward,  lrnForward, lrnBackward,   reluForward,
-                          reluBackward,   multiply,         addVectors,          axpy,             scaleBy,   sgdUpdate};
+constexpr Table kTable = {
+    convForward,       convBackwardData, convBackwardWeights, convBackwardBias, ipForward,       ipBackwardData,
+    ipBackwardWeights, maxPoolForward,   maxPoolBackward,     avePoolForward,   avePoolBackward, lrnForward,
+    lrnBackward,       reluForward,      reluBackward,        multiply,         addVectors,      axpy,
+    scaleBy,           sgdUpdate};
 
 }  // namespace crema::kernels::KNS

@@ -1,21 +1,27 @@
-// The two micro kernels. Every output element is one chain of fused multiply-adds in the order of k (or p): tile sizes decide when an
-// element is computed, never the order inside it.
+// The two micro kernels. Every output element is one chain of fused multiply-adds in the order of k (or p): tile sizes
+// decide when an element is computed, never the order inside it.
 namespace crema::kernels::KNS {
 
-// 1. gemmTile<MR, mode>: C[MR][kPanel] (+)= sum_k A[k][MR] * B(k). B: packed [k][kPanel], or read in place from planes through two
-//    row pointers (rows) or four half-row pointers (halves) plus off[k].
+// 1. gemmTile<MR, mode>: C[MR][kPanel] = start + sum_k A[k][MR] * B(k). The chain starts from C itself (accumulate),
+// from bias[MR], or
+//    from zero (bias null). B: packed [k][kPanel], or read in place from planes through two row pointers (rows) or four
+//    half-row pointers (halves) plus off[k].
 enum TileMode { kPacked, kFromRows, kFromHalves };
-using GemmTile = void (*)(int K, const float* A, const float* const* source, const int* off, float* C, ptrdiff_t ldc, bool accumulate);
+using GemmTile = void (*)(int K, const float* A, const float* const* source, const int* off, float* C, ptrdiff_t ldc,
+                          bool accumulate, const float* bias);
 
 template <int MR, int MODE>
-void gemmTile(int K, const float* A, const float* const* source, const int* off, float* C, ptrdiff_t ldc, bool accumulate) {
+void gemmTile(int K, const float* A, const float* const* source, const int* off, float* C, ptrdiff_t ldc,
+              bool accumulate, const float* bias) {
   V acc[MR][kWidth];
 #pragma GCC unroll 16
   for (int m = 0; m < MR; ++m)
-    for (int v = 0; v < kWidth; ++v) acc[m][v] = accumulate ? load(C + m * ldc + v * VL) : zero();
+    for (int v = 0; v < kWidth; ++v)
+      acc[m][v] = accumulate ? load(C + m * ldc + v * VL) : bias ? set1(bias[m]) : zero();
   const float* B = source[0];
   const float *const s0 = source[0], *const s1 = source[1];
-  const float *const s2 = MODE == kFromHalves ? source[2] : nullptr, *const s3 = MODE == kFromHalves ? source[3] : nullptr;
+  const float *const s2 = MODE == kFromHalves ? source[2] : nullptr, *const s3 =
+                                                                         MODE == kFromHalves ? source[3] : nullptr;
   for (int k = 0; k < K; ++k) {
     V b0, b1;
     if constexpr (MODE == kPacked) {
@@ -42,7 +48,9 @@ void gemmTile(int K, const float* A, const float* const* source, const int* off,
 }
 
 template <int MODE, size_t... I>
-constexpr std::array<GemmTile, sizeof...(I)> gemmTable(std::index_sequence<I...>) { return {&gemmTile<int(I) + 1, MODE>...}; }
+constexpr std::array<GemmTile, sizeof...(I)> gemmTable(std::index_sequence<I...>) {
+  return {&gemmTile<int(I) + 1, MODE>...};
+}
 inline GemmTile gemmTileFor(int mode, int rows) {
   static constexpr std::array<GemmTile, kRows> table[3] = {gemmTable<kPacked>(std::make_index_sequence<kRows>{}),
                                                            gemmTable<kFromRows>(std::make_index_sequence<kRows>{}),
@@ -53,7 +61,7 @@ inline GemmTile gemmTileFor(int mode, int rows) {
 // M rows in blocks of nearly equal size: 20 is 10 + 10, not 14 + 6.
 struct RowBlocks {
   int count, base, extra;
-  explicit RowBlocks(int M) : count((M + kRows - 1) / kRows), base(M / count), extra(M % count) {}
+  explicit RowBlocks(int M, int most = kRows) : count((M + most - 1) / most), base(M / count), extra(M % count) {}
   int size(int b) const { return base + (b < extra); }
   int start(int b) const { return b * base + std::min(b, extra); }
 };
@@ -71,8 +79,10 @@ void packRows(float* to, int M, int K, At at) {
   }
 }
 
-// 2. tapTile<GB, J>: C[GB * J][kPanel] (+)= sum_p line_g[p + j * step] * B[p][kPanel]: GB pointers with J neighbours each, broadcast
-//    straight from unpacked memory. p runs over images x rows x columns; B over the same positions without gaps inside an image.
+// 2. tapTile<GB, J>: C[GB * J][kPanel] (+)= sum_p line_g[p + j * step] * B[p][kPanel]: GB pointers with J neighbours
+// each, broadcast
+//    straight from unpacked memory. p runs over images x rows x columns; B over the same positions without gaps inside
+//    an image.
 struct TapRun {
   ptrdiff_t step;  // between neighbours; 1 is compiled in
   int images;
@@ -118,7 +128,9 @@ void tapTile(const float* const* line, const TapRun& run, const float* firstB, f
 constexpr int kMostTaps = 6;
 constexpr int linesPerTile(int J) { return kRows / J < 1 ? 1 : kRows / J; }
 template <int J, bool ONE, size_t... I>
-constexpr std::array<TapTile, sizeof...(I)> tapTable(std::index_sequence<I...>) { return {&tapTile<int(I) + 1, J, ONE>...}; }
+constexpr std::array<TapTile, sizeof...(I)> tapTable(std::index_sequence<I...>) {
+  return {&tapTile<int(I) + 1, J, ONE>...};
+}
 template <int J, bool ONE>
 TapTile tapTileOf(int lines) {
   static constexpr auto table = tapTable<J, ONE>(std::make_index_sequence<linesPerTile(J)>{});
@@ -127,12 +139,18 @@ TapTile tapTileOf(int lines) {
 inline TapTile tapTileFor(int J, bool one, int lines) {
   if (!one) return tapTileOf<3, false>(lines);
   switch (J) {
-    case 1: return tapTileOf<1, true>(lines);
-    case 2: return tapTileOf<2, true>(lines);
-    case 3: return tapTileOf<3, true>(lines);
-    case 4: return tapTileOf<4, true>(lines);
-    case 5: return tapTileOf<5, true>(lines);
-    default: return tapTileOf<6, true>(lines);
+    case 1:
+      return tapTileOf<1, true>(lines);
+    case 2:
+      return tapTileOf<2, true>(lines);
+    case 3:
+      return tapTileOf<3, true>(lines);
+    case 4:
+      return tapTileOf<4, true>(lines);
+    case 5:
+      return tapTileOf<5, true>(lines);
+    default:
+      return tapTileOf<6, true>(lines);
   }
 }
 
@@ -140,10 +158,13 @@ inline TapTile tapTileFor(int J, bool one, int lines) {
 INL void transpose8(const float* s, ptrdiff_t ls, float* d, ptrdiff_t ld) {
   __m256 r[8], t[8];
   for (int i = 0; i < 8; ++i) r[i] = _mm256_loadu_ps(s + i * ls);
-  for (int i = 0; i < 4; ++i) t[2 * i] = _mm256_unpacklo_ps(r[2 * i], r[2 * i + 1]), t[2 * i + 1] = _mm256_unpackhi_ps(r[2 * i], r[2 * i + 1]);
+  for (int i = 0; i < 4; ++i)
+    t[2 * i] = _mm256_unpacklo_ps(r[2 * i], r[2 * i + 1]), t[2 * i + 1] = _mm256_unpackhi_ps(r[2 * i], r[2 * i + 1]);
   for (int i = 0; i < 2; ++i) {
-    r[4 * i] = _mm256_shuffle_ps(t[4 * i], t[4 * i + 2], 0x44), r[4 * i + 1] = _mm256_shuffle_ps(t[4 * i], t[4 * i + 2], 0xee);
-    r[4 * i + 2] = _mm256_shuffle_ps(t[4 * i + 1], t[4 * i + 3], 0x44), r[4 * i + 3] = _mm256_shuffle_ps(t[4 * i + 1], t[4 * i + 3], 0xee);
+    r[4 * i] = _mm256_shuffle_ps(t[4 * i], t[4 * i + 2], 0x44),
+          r[4 * i + 1] = _mm256_shuffle_ps(t[4 * i], t[4 * i + 2], 0xee);
+    r[4 * i + 2] = _mm256_shuffle_ps(t[4 * i + 1], t[4 * i + 3], 0x44),
+              r[4 * i + 3] = _mm256_shuffle_ps(t[4 * i + 1], t[4 * i + 3], 0xee);
   }
   for (int i = 0; i < 4; ++i) {
     _mm256_storeu_ps(d + i * ld, _mm256_permute2f128_ps(r[i], r[4 + i], 0x20));
@@ -151,13 +172,24 @@ INL void transpose8(const float* s, ptrdiff_t ls, float* d, ptrdiff_t ld) {
   }
 }
 
+// The same for 1 to 8 rows; the missing ones are zero.
+INL void transposeRows(const float* s, ptrdiff_t ls, int rows, float* d, ptrdiff_t ld) {
+  if (rows == 8) return transpose8(s, ls, d, ld);
+  alignas(32) float block[64];
+  for (int i = 0; i < 8; ++i)
+    _mm256_store_ps(block + 8 * i, i < rows ? _mm256_loadu_ps(s + i * ls) : _mm256_setzero_ps());
+  transpose8(block, 8, d, ld);
+}
+
 // s [R][C], rows ls apart -> d [C][kPanel] for R <= kPanel rows; missing rows are zero.
 inline void toPanel(const float* s, ptrdiff_t ls, int R, int C, float* d) {
-  const int r8 = R & ~7, c8 = C & ~7;
+  const int r8 = (R + 7) & ~7, c8 = C & ~7;
   for (int c = 0; c < c8; c += 8) {
-    for (int r = 0; r < r8; r += 8) transpose8(s + r * ls + c, ls, d + static_cast<size_t>(c) * kPanel + r, kPanel);
-    for (int r = r8; r < kPanel; ++r)
-      for (int i = 0; i < 8; ++i) d[static_cast<size_t>(c + i) * kPanel + r] = r < R ? s[r * ls + c + i] : 0.f;
+    for (int r = 0; r < R; r += 8)
+      transposeRows(s + r * ls + c, ls, std::min(8, R - r), d + static_cast<size_t>(c) * kPanel + r, kPanel);
+    for (int i = 0; i < 8; ++i)
+      for (int r = r8; r < kPanel; r += 8)
+        _mm256_storeu_ps(d + static_cast<size_t>(c + i) * kPanel + r, _mm256_setzero_ps());
   }
   for (int c = c8; c < C; ++c)
     for (int r = 0; r < kPanel; ++r) d[static_cast<size_t>(c) * kPanel + r] = r < R ? s[r * ls + c] : 0.f;

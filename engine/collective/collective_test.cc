@@ -1,0 +1,169 @@
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <future>
+#include <thread>
+
+#include "base/random.h"
+#include "collective/mesh.h"
+#include "collective/tree.h"
+
+namespace crema {
+namespace {
+
+TEST(Tree, WorkersHoldRunsOfRanksAndWholeSubtreesCoverThem) {
+  for (int ranks = 1; ranks <= 17; ++ranks)
+    for (int workers = 1; workers <= ranks; ++workers) {
+      int next = 0;
+      for (int w = 0; w < workers; ++w) {
+        const RankRange r = ranksOfWorker(w, workers, ranks);
+        EXPECT_EQ(r.lo, next);
+        EXPECT_GT(r.hi, r.lo);
+        for (int i = r.lo; i < r.hi; ++i) EXPECT_EQ(i * workers / ranks, w);
+        next = r.hi;
+        int at = r.lo;
+        for (const RankRange& node : wholeSubtrees(r, ranks)) {
+          EXPECT_EQ(node.lo, at);
+          at = node.hi;
+        }
+        EXPECT_EQ(at, r.hi);
+      }
+      EXPECT_EQ(next, ranks);
+    }
+  EXPECT_EQ(wholeSubtrees({0, 4}, 8).size(), 1u);
+  EXPECT_THROW(ranksOfWorker(0, 3, 2), Error);
+}
+
+std::vector<float> gradientOf(int rank, size_t count) {
+  RandomKey key;
+  key.rank = static_cast<uint32_t>(rank);
+  const RandomStream r(key);
+  std::vector<float> v(count);
+  for (size_t i = 0; i < count; ++i) v[i] = static_cast<float>(r.gaussian(i));
+  return v;
+}
+
+// The tree in plain recursion: what every exchange must give.
+std::vector<float> treeSum(RankRange node, size_t count) {
+  if (node.hi - node.lo == 1) return gradientOf(node.lo, count);
+  const int mid = treeMiddle(node.lo, node.hi);
+  auto left = treeSum({node.lo, mid}, count);
+  const auto right = treeSum({mid, node.hi}, count);
+  for (size_t i = 0; i < count; ++i) left[i] += right[i];
+  return left;
+}
+
+// Workers are threads with real sockets.
+struct World {
+  std::vector<Socket> listeners;
+  std::vector<std::string> addresses;
+  explicit World(int workers) {
+    for (int w = 0; w < workers; ++w)
+      listeners.push_back(Socket::listenOn("127.0.0.1", 0)), addresses.push_back(listeners.back().address());
+  }
+  MeshOptions options(int worker, int ranks) {
+    MeshOptions o;
+    o.worker = worker, o.workers = static_cast<int>(listeners.size()), o.ranks = ranks;
+    o.token = "0123456789abcdef", o.peers = addresses, o.listener = &listeners[static_cast<size_t>(worker)];
+    o.connectTimeout = 10, o.stepTimeout = 10;
+    return o;
+  }
+};
+
+void checkWorld(int workers, int ranks, size_t count) {
+  SCOPED_TRACE(testing::Message() << workers << " workers, " << ranks << " ranks, " << count << " values");
+  World world(workers);
+  const auto want = treeSum({0, ranks}, count);
+  std::vector<std::future<std::vector<float>>> results;
+  for (int w = 0; w < workers; ++w)
+    results.push_back(std::async(std::launch::async, [&, w] {
+      Mesh mesh(world.options(w, ranks));
+      std::vector<std::vector<float>> sums;
+      for (const RankRange& node : wholeSubtrees(ranksOfWorker(w, workers, ranks), ranks))
+        sums.push_back(treeSum(node, count));
+      std::vector<float> total(count);
+      for (int64_t step = 0; step < 3; ++step) {
+        std::vector<const float*> pieces;
+        for (auto& s : sums) pieces.push_back(s.data());
+        mesh.allReduce(pieces, total.data(), static_cast<int64_t>(count), step);
+      }
+      return total;
+    }));
+  for (auto& r : results) {
+    const auto got = r.get();
+    EXPECT_EQ(std::memcmp(got.data(), want.data(), count * sizeof(float)), 0);
+  }
+}
+
+TEST(Mesh, SameBitsForEveryWorld) {
+  for (int workers : {1, 2, 3, 4, 5, 8, 13})
+    for (int ranks : {workers, workers + 1, 2 * workers, 16})
+      if (ranks >= workers) checkWorld(workers, ranks, 1000);
+  for (size_t count :
+       {size_t{0}, size_t{1}, size_t{15}, size_t{16}, size_t{17}, size_t{33}, size_t{4096}, size_t{70001}})
+    checkWorld(3, 5, count);
+  checkWorld(2, 2, 2000000);
+}
+
+std::string outcome(const std::function<void()>& body) {
+  try {
+    body();
+  } catch (const Error& e) {
+    return std::string(name(e.kind())) + ": " + e.what();
+  }
+  return "ok";
+}
+
+TEST(Mesh, StrangersAndGarbageChangeNothing) {
+  World world(2);
+  auto first = std::async(std::launch::async, [&] { return std::make_unique<Mesh>(world.options(0, 2)); });
+  {
+    Socket garbage = Socket::connectTo(world.addresses[0], Deadline::after(5), nullptr);
+    garbage.writeAll("GET / HTTP/1.1\r\n\r\n and much more than a proof would need, to be sure of it................",
+                     90, Deadline::after(5), nullptr);
+    Socket wrong = Socket::connectTo(world.addresses[0], Deadline::after(5), nullptr);
+    EXPECT_NE(outcome([&] { proveAsClient(wrong, "another token 16", "data", Deadline::after(5), nullptr); }), "ok");
+    Socket silent = Socket::connectTo(world.addresses[0], Deadline::after(5), nullptr);
+    auto second = std::async(std::launch::async, [&] { return std::make_unique<Mesh>(world.options(1, 2)); });
+    EXPECT_NO_THROW(first.get());
+    EXPECT_NO_THROW(second.get());
+  }
+}
+
+TEST(Mesh, MissingWorkerIsNamedInTime) {
+  World world(3);
+  auto o = world.options(0, 3);
+  o.connectTimeout = 0.5;
+  const double before = monotonicSeconds();
+  const std::string m = outcome([&] { Mesh mesh(o); });
+  EXPECT_LT(monotonicSeconds() - before, 5);
+  EXPECT_NE(m.find("timeout"), std::string::npos) << m;
+}
+
+TEST(Mesh, LostWorkerEndsTheWait) {
+  World world(2);
+  auto partner = std::async(std::launch::async, [&] { Mesh gone(world.options(1, 2)); });
+  Mesh mesh(world.options(0, 2));
+  partner.get();  // closed its sockets
+  std::vector<float> v(100000), total(100000);
+  const std::string m = outcome([&] { mesh.allReduce({v.data()}, total.data(), 100000, 7); });
+  EXPECT_NE(m.find("worker 1"), std::string::npos) << m;
+  EXPECT_EQ(m.rfind("peer", 0), 0u) << m;
+}
+
+TEST(Mesh, FramesOfAnotherStepAreRefused) {
+  World world(2);
+  auto partner = std::async(std::launch::async, [&] {
+    Mesh mesh(world.options(1, 2));
+    std::vector<float> v(100), total(100);
+    return outcome([&] { mesh.allReduce({v.data()}, total.data(), 100, 8); });
+  });
+  Mesh mesh(world.options(0, 2));
+  std::vector<float> v(100), total(100);
+  const std::string m = outcome([&] { mesh.allReduce({v.data()}, total.data(), 100, 7); });
+  EXPECT_NE(m.find("a frame that does not fit"), std::string::npos) << m;
+  EXPECT_NE(partner.get(), "ok");
+}
+
+}  // namespace
+}  // namespace crema

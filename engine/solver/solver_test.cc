@@ -1,0 +1,269 @@
+#include "solver/solver.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <map>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "model/proto_io.h"
+#include "model/upgrade.h"
+#include "solver/descriptions.h"
+#include "solver/lr_policy.h"
+#include "support/records.h"
+#include "support/shared_data.h"
+
+namespace crema {
+namespace {
+
+caffe::SolverParameter solver(const std::string& text) { return parseText<caffe::SolverParameter>(text, "solver"); }
+
+std::string messageOf(const std::function<void()>& body) {
+  try {
+    body();
+  } catch (const Error& e) {
+    return e.what();
+  }
+  return "no error";
+}
+
+TEST(LearningRate, EveryPolicyIsItsFormula) {
+  int step = 0;
+  const auto rate = [&](const std::string& text, int i) {
+    return learningRate(solver("base_lr: 0.5 gamma: 0.25 power: 2 stepsize: 10 max_iter: 100 " + text), i, &step);
+  };
+  EXPECT_DOUBLE_EQ(rate("lr_policy: 'fixed'", 77), 0.5);
+  EXPECT_DOUBLE_EQ(rate("lr_policy: 'step'", 29), 0.5 / 16);
+  EXPECT_DOUBLE_EQ(rate("lr_policy: 'exp'", 3), 0.5 / 64);
+  EXPECT_DOUBLE_EQ(rate("lr_policy: 'inv'", 4), 0.125);
+  EXPECT_DOUBLE_EQ(rate("lr_policy: 'poly'", 50), 0.125);
+  EXPECT_DOUBLE_EQ(rate("lr_policy: 'sigmoid'", 10), 0.25);
+  step = 0;
+  const std::string multi = "lr_policy: 'multistep' stepvalue: 5 stepvalue: 7";
+  EXPECT_DOUBLE_EQ(rate(multi, 4), 0.5);
+  EXPECT_DOUBLE_EQ(rate(multi, 5), 0.125);
+  EXPECT_DOUBLE_EQ(rate(multi, 6), 0.125);
+  EXPECT_DOUBLE_EQ(rate(multi, 7), 0.03125);
+  EXPECT_EQ(step, 2);
+  EXPECT_THROW(checkPolicy(solver("lr_policy: 'magic'")), Error);
+  EXPECT_THROW(checkPolicy(solver("lr_policy: 'step'")), Error);
+}
+
+class SolverTest : public testing::Test {
+ protected:
+  static void SetUpTestSuite() { setLogLevel(LogLevel::kWarning); }
+  static void TearDownTestSuite() { setLogLevel(LogLevel::kInfo); }
+  void SetUp() override { test::writeLearnableRecords(folder_.file("db"), 200); }
+
+  caffe::SolverParameter parameter(const std::string& extra, int batch = 10) {
+    auto s = solver("base_lr: 0.05 lr_policy: 'fixed' max_iter: 1000 random_seed: 3 solver_mode: CPU");
+    s.MergeFrom(solver(extra));  // the later value of a field wins
+    *s.mutable_net_param() =
+        parseText<caffe::NetParameter>(test::learnableNet(folder_.file("db"), folder_.file("db"), batch), "net");
+    return s;
+  }
+  std::unique_ptr<Solver> make(const caffe::SolverParameter& p, DType dtype = DType::kFloat32) {
+    SolverOptions o;
+    o.kernels = &kernels_;
+    o.dtype = dtype;
+    o.seed = static_cast<uint64_t>(p.random_seed());
+    o.log = false;
+    return std::make_unique<Solver>(p, o);
+  }
+  template <class T>
+  static void step(Solver& s, int times) {
+    for (int i = 0; i < times; ++i) {
+      s.computeGradient(0);
+      s.applyUpdate(s.net().flatDiff().diff<T>(), 1);
+    }
+  }
+  static std::vector<double> weights(Solver& s) {
+    std::vector<double> v;
+    for (int i = 0; i < s.net().flatData().count(); ++i) v.push_back(s.net().flatData().dataAt(i));
+    return v;
+  }
+
+  test::TemporaryFolder folder_;
+  kernels::Context kernels_{kernels::bestIsa(), 1};
+};
+
+// The update in plain algebra, in double, from the gradients that the net reports.
+TEST_F(SolverTest, UpdateIsTheFormula) {
+  for (const char* extra :
+       {"momentum: 0.9 weight_decay: 0.01", "momentum: 0.5 weight_decay: 0.01 regularization_type: 'L1'",
+        "momentum: 0.9 clip_gradients: 0.05", "momentum: 0.9 weight_decay: 0.01 iter_size: 2 clip_gradients: 0.1"}) {
+    SCOPED_TRACE(extra);
+    const auto p = parameter(extra);
+    auto s = make(p, DType::kFloat64);
+    std::vector<double> h(static_cast<size_t>(s->net().flatData().count()), 0.0);
+    for (int i = 0; i < 5; ++i) {
+      auto w = weights(*s);
+      s->computeGradient(0);
+      std::vector<double> g;
+      double norm = 0;
+      for (size_t k = 0; k < w.size(); ++k)
+        g.push_back(s->net().flatDiff().diffAt(static_cast<int>(k))), norm += g[k] * g[k];
+      norm = std::sqrt(norm);
+      const double clip = p.clip_gradients() > 0 && norm > p.clip_gradients() ? p.clip_gradients() / norm : 1;
+      EXPECT_EQ(clip<1, p.clip_gradients()> 0) << "the case should clip exactly when it says so; norm " << norm;
+      for (const auto& l : s->net().learnables())
+        for (int64_t k = l.offset; k < l.offset + l.blob->count(); ++k) {
+          const auto j = static_cast<size_t>(k);
+          double d = g[j] * clip / p.iter_size();
+          const double sign = (w[j] > 0) - (w[j] < 0);
+          d += p.weight_decay() * l.decayMult * (p.regularization_type() == "L1" ? sign : w[j]);
+          h[j] = p.momentum() * h[j] + static_cast<double>(p.base_lr()) * l.lrMult * d;
+          w[j] -= h[j];
+        }
+      s->applyUpdate(s->net().flatDiff().diff<double>(), 1);
+      const auto got = weights(*s);
+      for (size_t k = 0; k < w.size(); ++k) ASSERT_NEAR(got[k], w[k], 1e-12);
+    }
+  }
+}
+
+TEST_F(SolverTest, IterSizeIsALargerBatch) {
+  auto one = make(parameter("momentum: 0.9", 20), DType::kFloat64),
+       two = make(parameter("momentum: 0.9 iter_size: 2", 10), DType::kFloat64);
+  step<double>(*one, 10);
+  step<double>(*two, 10);
+  const auto a = weights(*one), b = weights(*two);
+  for (size_t i = 0; i < a.size(); ++i) ASSERT_NEAR(a[i], b[i], 1e-9);
+}
+
+TEST_F(SolverTest, ResumeGivesTheSameBits) {
+  const auto p =
+      parameter("momentum: 0.9 weight_decay: 0.001 lr_policy: 'multistep' gamma: 0.5 stepvalue: 3 stepvalue: 9");
+  auto whole = make(p);
+  step<float>(*whole, 6);
+  const SnapshotFiles files = whole->snapshot(folder_.file("snap"));
+  step<float>(*whole, 6);
+  auto resumed = make(p);
+  resumed->restore(files.state, "");
+  EXPECT_EQ(resumed->iteration(), 6);
+  step<float>(*resumed, 6);
+  EXPECT_EQ(weights(*whole), weights(*resumed));
+  EXPECT_EQ(whole->lastRate(), resumed->lastRate());
+}
+
+TEST_F(SolverTest, RestoreRefusesWhatDoesNotFit) {
+  auto s = make(parameter(""));
+  const SnapshotFiles files = s->snapshot(folder_.file("snap"));
+  EXPECT_NE(messageOf([&] { s->restore(files.model, ""); }).find("Incorrect length of history blobs"),
+            std::string::npos);
+  EXPECT_NE(messageOf([&] { s->restore(folder_.file("none"), ""); }).find("cannot open"), std::string::npos);
+  auto other = parameter("");
+  other.mutable_net_param()->mutable_layer(2)->mutable_convolution_param()->set_num_output(7);
+  auto wrong = make(other);
+  EXPECT_NE(
+      messageOf([&] {
+        wrong->copyTrainedFrom(files.model);
+      }).find("Cannot copy param 0 weights from layer 'conv'; shape mismatch.  Source param shape is 6 1 3 3 (54)"),
+      std::string::npos);
+}
+
+TEST_F(SolverTest, SnapshotToAFullDiskIsAStory) {
+  if (!fileExists("/dev/full")) GTEST_SKIP() << "SKIPPED: no /dev/full";
+  auto s = make(parameter(""));
+  const std::string target = folder_.file("snap_iter_0.caffemodel");
+  std::filesystem::create_symlink("/dev/full", fmt::format("{}.tmp-{}", target, getpid()));
+  const std::string m = messageOf([&] { s->snapshot(folder_.file("snap")); });
+  EXPECT_NE(m.find("No space left on device"), std::string::npos) << m;
+  EXPECT_FALSE(fileExists(target));
+  EXPECT_FALSE(fileExists(folder_.file("snap_iter_0.solverstate")));
+}
+
+TEST_F(SolverTest, LossThatIsNotFiniteNamesIterationAndLayer) {
+  auto s = make(parameter("base_lr: 1e30"));
+  const std::string m = messageOf([&] { step<float>(*s, 50); });
+  EXPECT_NE(m.find("the loss is"), std::string::npos) << m;
+  EXPECT_NE(m.find("in iteration "), std::string::npos) << m;
+  EXPECT_NE(m.find("layer '"), std::string::npos) << m;
+  EXPECT_NE(m.find("Lower base_lr"), std::string::npos) << m;
+}
+
+TEST_F(SolverTest, LossIsAveragedAsCaffeDoes) {
+  auto s = make(parameter("average_loss: 3"));
+  EXPECT_DOUBLE_EQ(s->smoothLoss(3), 3);
+  EXPECT_DOUBLE_EQ(s->smoothLoss(5), 4);
+  EXPECT_DOUBLE_EQ(s->smoothLoss(7), 5);
+  EXPECT_DOUBLE_EQ(s->smoothLoss(6), 6);  // (5 + 7 + 6) / 3
+}
+
+TEST_F(SolverTest, FieldsAreJudgedBeforeAnythingStarts) {
+  const struct {
+    const char* text;
+    const char* expected;
+  } bad[] = {{"solver_mode: GPU", "Cannot use GPU in CPU-only Caffe: check mode."},
+             {"type: 'Magic'", "Unknown solver type: Magic"},
+             {"iter_size: 0", "iter_size must be at least 1"},
+             {"regularization_type: 'L3'", "Unknown regularization type: L3"},
+             {"snapshot_format: HDF5", "HDF5 is not offered"},
+             {"momentum: 1", "momentum must be in [0, 1)"}};
+  for (const auto& b : bad) {
+    const std::string m = messageOf([&] { make(parameter(b.text)); });
+    EXPECT_NE(m.find(b.expected), std::string::npos) << m;
+  }
+  auto s = parameter("test_iter: 1 test_iter: 2 test_state { }");
+  EXPECT_NE(messageOf([&] { make(s); }).find("test_state is given 1 times"), std::string::npos);
+  s = parameter("");
+  s.clear_net_param();
+  EXPECT_NE(messageOf([&] { make(s); }).find("names no net"), std::string::npos);
+}
+
+// Real Caffe's training run: LeNet resumed at iteration 5000 on the records in order.
+TEST(RealRun, LeNetResumesAsCaffeLogged) {
+  const auto state = test::sharedData("caffe_runs/lenet_mnist/lenet_basic_iter_5000.solverstate"),
+             raw = test::sharedData("mnist/train-images-idx3-ubyte.gz");
+  if (!state || !raw) GTEST_SKIP() << "SKIPPED: no shared LeNet run";
+  setLogLevel(LogLevel::kWarning);
+  test::TemporaryFolder folder;
+  const std::string from = parentDirectory(*raw) + "/train-", run = parentDirectory(*state);
+  ASSERT_EQ(std::system(fmt::format("gunzip -c {}images-idx3-ubyte.gz > {}; gunzip -c {}labels-idx1-ubyte.gz > {}",
+                                    from, folder.file("i"), from, folder.file("l"))
+                            .c_str()),
+            0);
+  ASSERT_EQ(std::system(fmt::format("{} convert_mnist_data {} {} {} > /dev/null", CREMA_BINARY, folder.file("i"),
+                                    folder.file("l"), folder.file("db"))
+                            .c_str()),
+            0)
+      << "build the crema executable first";
+  auto p = readSolver(run + "/lenet_solver.prototxt");
+  p.set_solver_mode(caffe::SolverParameter::CPU);
+  p.clear_test_iter(), p.clear_test_interval();
+  p.set_net(run + "/lenet_train_test.prototxt");
+  kernels::Context kernels(kernels::bestIsa(), availableCores());
+  SolverOptions o;
+  o.kernels = &kernels, o.log = false, o.trainData.source = folder.file("db");
+  if (getenv("F64")) o.dtype = DType::kFloat64;
+  Solver s(p, o);
+  s.restore(*state, run + "/lenet_basic_iter_5000.caffemodel");
+  const std::map<int, double> logged = {{5000, 0.0219531}, {5100, 0.0210718}, {5200, 0.00794868}, {5300, 0.00230882}};
+  while (s.iteration() < 10000) {
+    const int i = s.iteration();
+    const double loss = s.computeGradient(0);
+    if (logged.count(i)) EXPECT_NEAR(loss, logged.at(i), 1e-3 * logged.at(i)) << "iteration " << i;
+    if (getenv("F64"))
+      s.applyUpdate(s.net().flatDiff().diff<double>(), 1);
+    else
+      s.applyUpdate(s.net().flatDiff().diff<float>(), 1);
+  }
+  const auto theirs = readNetBinary(run + "/lenet_basic_iter_10000.caffemodel");
+  double worst = 0;
+  for (const auto& layer : theirs.layer())
+    for (int b = 0; b < layer.blobs_size(); ++b)
+      for (const auto& mine : s.net().learnables())
+        if (mine.label == fmt::format("{}/{}", layer.name(), b))
+          for (int k = 0; k < mine.blob->count(); ++k)
+            worst = std::max(worst, std::fabs(mine.blob->dataAt(k) - static_cast<double>(layer.blobs(b).data(k))));
+  EXPECT_LT(worst, 0.002);
+  if (getenv("F64")) s.snapshot(getenv("F64"));
+  std::cout << "after 5000 iterations the largest difference from Caffe's weights is " << worst << "\n";
+  setLogLevel(LogLevel::kInfo);
+}
+
+}  // namespace
+}  // namespace crema
