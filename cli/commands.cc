@@ -81,7 +81,7 @@ int runProgram(int argc, char** argv) {
     std::reverse(args.begin(), args.end());
     program.parse(args);
   } catch (const CLI::ParseError& e) {
-    return program.exit(e);
+    return program.exit(e) == 0 ? 0 : 2;
   }
   return guarded(chosen);
 }

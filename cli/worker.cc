@@ -79,6 +79,22 @@ int withEvents(bool wire, const std::function<void(const std::function<void(cons
   return 0;
 }
 
+// For people: the address, which a script needs, on stdout; the rest as log lines.
+void showEvent(const wire::Event& e) {
+  if (e.has_listening()) {
+    std::printf("Listening on %s\n", e.listening().address().c_str());
+    std::fflush(stdout);
+  }
+  if (e.has_joined())
+    LOG_INFO("worker {} ({}) has joined ({} of {})", e.joined().worker(), e.joined().host(), e.joined().have(),
+             e.joined().want());
+  if (e.has_progress())
+    LOG_INFO("Iteration {} of {}, loss = {:.6g}, {:.0f} records/s", e.progress().iteration(), e.progress().max_iter(),
+             e.progress().loss(), e.progress().records_per_second());
+  if (e.has_snapshot()) LOG_INFO("Snapshot {}", e.snapshot().state());
+  if (e.has_done()) LOG_INFO("Optimization Done.");
+}
+
 int worker(const Flags& f) {
   const wire::Job job = jobOf(f);
   checkToken(job);
@@ -105,10 +121,6 @@ int coordinator(const Flags& f) {
   o.ranks = job.ranks(), o.workers = job.workers();
   o.joinTimeout = job.join_timeout(), o.stepTimeout = job.step_timeout();
   o.jobDigest = jobDigest(job);
-  const auto text = [](const wire::Event& e) {
-    std::printf("%s\n", e.ShortDebugString().c_str());
-    std::fflush(stdout);
-  };
   const auto body = [&](const auto& emit) {
     Coordinator c(o, emit);
     c.run(&interrupt);
@@ -116,7 +128,7 @@ int coordinator(const Flags& f) {
     done.mutable_done();
     emit(done);
   };
-  const int code = withEvents(f.job == "-", body, text);
+  const int code = withEvents(f.job == "-", body, showEvent);
   std::fflush(stdout);
   ::_exit(code);
 }

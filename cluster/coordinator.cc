@@ -68,7 +68,8 @@ class Coordinator::State {
     std::string list;
     for (size_t w = 0; w < members_.size(); ++w)
       if (!members_[w].ready)
-        list += fmt::format("{}{}{}", list.empty() ? "" : ", ", w, members_[w].channel ? " (joined, not ready)" : "");
+        list += fmt::format("{}worker {}{}", list.empty() ? "" : ", ", w,
+                            members_[w].channel ? " (joined, not ready)" : "");
     return list;
   }
 
@@ -79,10 +80,9 @@ class Coordinator::State {
       if (deadline.passed() && count(&Member::ready) < options_.workers)
         throw Error(
             ErrorKind::kTimeout,
-            fmt::format(
-                "{} workers wanted, {} here; waited {:.0f} s; missing: worker(s) {}. Free that many executor slots, or "
-                "run fewer workers (the model is the same), or wait longer with a larger join timeout",
-                options_.workers, count(&Member::ready), options_.joinTimeout, missing()));
+            fmt::format("{} workers wanted, {} here; waited {:.0f} s; missing: {}. Free that many executor slots, or "
+                        "run fewer workers (the model is the same), or wait longer with a larger join timeout",
+                        options_.workers, count(&Member::ready), options_.joinTimeout, missing()));
     }
   }
 
@@ -202,7 +202,9 @@ class Coordinator::State {
       refuse = fmt::format("worker {} is already here (host {}, pid {})", w, members_[w].hello.host(),
                            members_[w].hello.pid());
     else if (hello.job_digest() != options_.jobDigest)
-      refuse = fmt::format("worker {} has another job (solver, net, ranks or workers differ)", w);
+      refuse = fmt::format(
+          "worker {} has a different job than the coordinator: start all with the same solver, net, ranks and workers",
+          w);
     if (!refuse.empty()) {
       control::ToWorker message;
       message.mutable_abort()->set_story(refuse);

@@ -82,63 +82,12 @@ TEST(Lmdb, EveryBadDatabaseHasItsSentence) {
   EXPECT_NE(messageOf([&] { openSource(caffe::DataParameter::LEVELDB, folder.file("db")); }).find("backend: LMDB"),
             std::string::npos);
   {
-    LmdbWriter nothing(folder.file("void"));
-    nothing.put("a", "b");
-  }  // never finished: nothing was committed
-  EXPECT_NE(messageOf([&] { lmdb(folder.file("void")); }).find("holds no records"), std::string::npos);
-}
-
-TEST(Lmdb, ReadsWhatTheReferenceLibraryWrote) {
-  const auto path = test::sharedData("mnist/mnist_test_first1000_lmdb");
-  if (!path) GTEST_SKIP() << "SKIPPED: no shared LMDB";
-  const auto source = lmdb(*path);
-  ASSERT_EQ(source->size(), 1000);
-  EXPECT_EQ(source->read(999).key, "00000999");
-}
-
-// idx files of `count` images of 3 x 2
-std::pair<std::string, std::string> makeIdx(const test::TemporaryFolder& folder, int count) {
-  std::string images("\0\0\x08\x03\0\0\0", 7), labels("\0\0\x08\x01\0\0\0", 7);
-  images += static_cast<char>(count), labels += static_cast<char>(count);
-  images += std::string("\0\0\0\x03\0\0\0\x02", 8);
-  for (int i = 0; i < 6 * count; ++i) images += static_cast<char>(i);
-  for (int i = 0; i < count; ++i) labels += static_cast<char>(i % 10);
-  writeFileAtomically(folder.file("images"), images);
-  writeFileAtomically(folder.file("labels"), labels);
-  return {folder.file("images"), folder.file("labels")};
-}
-
-TEST(Idx, ConvertsAsCaffe) {
-  test::TemporaryFolder folder;
-  const auto [images, labels] = makeIdx(folder, 12);
-  EXPECT_EQ(convertMnist(images, labels, folder.file("db")), 12);
-  const auto source = lmdb(folder.file("db"));
-  // Datum of 1 x 3 x 2, data 42..47, label 7, in the order of field numbers
-  const char expected[] = "\x08\x01\x10\x03\x18\x02\x22\x06*+,-./\x28\x07";
-  EXPECT_EQ(source->read(7).value, std::string_view(expected, sizeof expected - 1));
-  EXPECT_NE(messageOf([&, i = images, l = labels] { convertMnist(l, i, folder.file("x")); }).find("right order"),
-            std::string::npos);
-  EXPECT_FALSE(fileExists(folder.file("x")));
-  std::filesystem::resize_file(images, 50);
-  EXPECT_NE(messageOf([&, i = images] { readIdxImages(i); }).find("promises 12 images"), std::string::npos);
-}
-
-TEST(Idx, MnistRecordsEqualCaffesByteForByte) {
-  const auto golden = test::sharedData("mnist/mnist_test_first1000_lmdb"),
-             raw = test::sharedData("mnist/t10k-images-idx3-ubyte.gz");
-  if (!golden || !raw) GTEST_SKIP() << "SKIPPED: no shared MNIST";
-  test::TemporaryFolder folder;
-  const std::string from = parentDirectory(*raw) + "/t10k-";
-  ASSERT_EQ(std::system(fmt::format("gunzip -c {}images-idx3-ubyte.gz > {}; gunzip -c {}labels-idx1-ubyte.gz > {}",
-                                    from, folder.file("i"), from, folder.file("l"))
-                            .c_str()),
-            0);
-  ASSERT_EQ(convertMnist(folder.file("i"), folder.file("l"), folder.file("db")), 10000);
-  const auto ours = lmdb(folder.file("db")), theirs = lmdb(*golden);
-  for (int64_t i = 0; i < theirs->size(); ++i) {
-    ASSERT_EQ(ours->read(i).key, theirs->read(i).key);
-    ASSERT_EQ(ours->read(i).value, theirs->read(i).value) << i;
+    LmdbWriter interrupted(folder.file("half"));
+    for (int i = 0; i < 1500; ++i) interrupted.put(std::to_string(i), "b");
+    EXPECT_FALSE(isDirectory(folder.file("half")));
   }
+  EXPECT_NE(messageOf([&] { lmdb(folder.file("half")); }).find("No such"), std::string::npos);
+  LmdbWriter(folder.file("void")).finish();
 }
 
 TEST(Shard, EveryRecordOnceAnEpochAndRanksMakeOneLargeBatch) {

@@ -64,7 +64,7 @@ class LmdbSource : public RecordSource {
     const std::string file = folder ? joinPath(path, "data.mdb") : path;
     if (!fileExists(file)) {
       if (fileExists(joinPath(path, "CURRENT")))
-        badData("{} is a LevelDB; say `backend: LEVELDB`, or convert it to LMDB", path);
+        badData("{} is a LevelDB; this version reads LMDB: convert the records", path);
       badData("{} holds no data.mdb, so it is no LMDB; check `source`", path);
     }
     checkWhole(file);

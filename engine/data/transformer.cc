@@ -23,11 +23,12 @@ std::string shapeText(const caffe::Datum& d) { return fmt::format("{}x{}x{}", d.
 void checkDatum(const caffe::Datum& d) {
   if (d.encoded())
     badData("the record is an encoded image (JPEG or PNG); this version reads raw pixels: convert without -encoded");
-  const int64_t count = static_cast<int64_t>(d.channels()) * d.height() * d.width();
   if (d.channels() <= 0 || d.height() <= 0 || d.width() <= 0)
     badData("the record has shape {}; is it a Caffe Datum?", shapeText(d));
   const int64_t have = d.data().empty() ? d.float_data_size() : static_cast<int64_t>(d.data().size());
-  if (have != count)
+  // The product of three ints can exceed 64 bits: divide instead.
+  const int64_t plane = static_cast<int64_t>(d.height()) * d.width();
+  if (have % plane != 0 || have / plane != d.channels())
     badData("the record has shape {} and {} values; it is damaged or no Caffe Datum", shapeText(d), have);
 }
 

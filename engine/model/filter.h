@@ -1,5 +1,8 @@
 // Which layers of a net a state keeps. A pure function: twice is the same as once.
 #pragma once
+#include <functional>
+#include <string>
+
 #include "caffe.pb.h"
 
 namespace crema {
@@ -7,7 +10,10 @@ namespace crema {
 // A layer stays when it has no include rule and meets no exclude rule, or meets any include rule; both kinds at once
 // are refused. A rule is met when all its conditions hold: phase equal, level within [min_level, max_level], every
 // `stage` present, no `not_stage`.
-caffe::NetParameter filterNet(const caffe::NetParameter& net, const caffe::NetState& state);
-bool meetsRule(const caffe::NetState& state, const caffe::NetStateRule& rule);
+// `said` gets Caffe's sentence for each rule that was looked at and not met.
+caffe::NetParameter filterNet(const caffe::NetParameter& net, const caffe::NetState& state,
+                              const std::function<void(const std::string&)>& said = {});
+// Why the rule is not met, in Caffe's words without the layer; empty when it is.
+std::string unmet(const caffe::NetState& state, const caffe::NetStateRule& rule);
 
 }  // namespace crema

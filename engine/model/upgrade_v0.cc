@@ -233,6 +233,8 @@ caffe::NetParameter withoutPadding(const caffe::NetParameter& net) {
     const V1& connection = net.layers(i);
     const bool padding = connection.layer().type() == "padding";
     V1* kept = nullptr;
+    if (padding && connection.bottom_size() != 1)
+      invalid("the padding layer '{}' has {} bottoms; it needs 1", connection.layer().name(), connection.bottom_size());
     if (!padding) kept = out.add_layers(), *kept = connection;
     for (int j = 0; kept && j < connection.bottom_size(); ++j) {
       const auto found = writer.find(connection.bottom(j));

@@ -4,12 +4,21 @@
 
 #include "base/log.h"
 #include "model/filter.h"
+#include "model/proto_io.h"
 #include "model/splits.h"
 
 namespace crema {
 
 Net::Builder::Builder(Net& net, const caffe::NetParameter& description, const caffe::NetState& state)
-    : net_(net), param_(insertSplits(filterNet(description, state))), state_(state) {}
+    : net_(net),
+      param_(filterNet(description, state,
+                       [&](const std::string& sentence) {
+                         if (net.options_.log) LOG_INFO("{}", sentence);
+                       })),
+      state_(state) {
+  if (net.options_.log) LOG_INFO("Initializing net from parameters:\n{}", toText(param_));
+  param_ = insertSplits(param_);
+}
 
 void Net::Builder::build() {
   net_.name_ = param_.name();
@@ -205,14 +214,16 @@ void Net::Builder::placeParams() {
   }
 }
 
-void Net::Builder::logLayer(const Layer& layer, const Wire& wire) const {
+void Net::Builder::logLayer(const Layer& layer, const Wire& wire) {
   if (!net_.options_.log) return;
   LOG_INFO("Setting up {}", layer.name());
   for (size_t i = 0; i < wire.tops.size(); ++i) {
     LOG_INFO("Top shape: {}", wire.tops[i]->shape().text());
     if (layer.lossWeight(static_cast<int>(i)) != 0)
       LOG_INFO("    with loss weight {}", layer.lossWeight(static_cast<int>(i)));
+    topBytes_ += int64_t{4} * wire.tops[i]->count();
   }
+  LOG_INFO("Memory required for data: {}", topBytes_);
 }
 
 }  // namespace crema

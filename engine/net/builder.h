@@ -23,7 +23,7 @@ class Net::Builder {
   void pruneBackward();
   void findOutputs();
   void placeParams();
-  void logLayer(const Layer& layer, const Wire& wire) const;
+  void logLayer(const Layer& layer, const Wire& wire);
 
   struct Share {
     Layer* layer;
@@ -39,6 +39,7 @@ class Net::Builder {
   std::map<size_t, caffe::ParamSpec> ownerSpec_;
   std::vector<Share> shares_;
   std::vector<bool> mayBackward_;
+  int64_t topBytes_ = 0;  // so far, as Caffe counts: in-place tops too
 };
 
 }  // namespace crema

@@ -15,7 +15,7 @@ Net::Net(const caffe::NetParameter& description, const caffe::NetState& state, c
          [&] { Builder(*this, description, state).build(); });
   if (options.log) {
     LOG_INFO("Network initialization done.");
-    LOG_INFO("Memory required: {} bytes", memoryBytes());
+    LOG_INFO("{} bytes for all blobs, gradients and parameters", memoryBytes());
   }
 }
 

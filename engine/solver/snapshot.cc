@@ -35,13 +35,13 @@ void Solver::saveModel(const std::string& path) const {
          [&] { writeBinary(path, net_->toProto(param_.snapshot_diff())); });
 }
 
-SnapshotFiles Solver::snapshot(const std::string& prefix) {
+SnapshotFiles Solver::snapshot(const std::string& prefix, const std::string& publishedPrefix) {
   const SnapshotFiles files = snapshotNames(prefix);
   if (options_.log) LOG_INFO("Snapshotting to binary proto file {}", files.model);
   saveModel(files.model);
   caffe::SolverState state;
   state.set_iter(iteration_);
-  state.set_learned_net(files.model);
+  state.set_learned_net(publishedPrefix.empty() ? files.model : snapshotNames(publishedPrefix).model);
   state.set_current_step(currentStep_);
   for (const auto& p : net_->learnables()) {
     Blob part(p.blob->shape(), options_.dtype);

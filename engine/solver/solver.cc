@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "base/log.h"
+#include "model/proto_io.h"
 #include "solver/descriptions.h"
 #include "solver/lr_policy.h"
 
@@ -28,6 +29,7 @@ void Solver::buildNets() {
   o.data.stepsPerRank = param_.iter_size();
   o.data.folder = options_.folder;
   const NetDescription train = trainDescription(param_, options_.folder);
+  if (options_.log) LOG_INFO("Initializing solver from parameters:\n{}", toText(param_));
   if (options_.log) LOG_INFO("Creating training net from {}", train.origin);
   net_ = std::make_unique<Net>(train.param, train.state, o, train.origin);
   o.data = options_.testData;

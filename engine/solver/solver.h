@@ -58,8 +58,9 @@ class Solver {
 
   void copyTrainedFrom(const std::string& weights);  // "a.caffemodel,b.caffemodel": into the train and all test nets
   SnapshotFiles snapshotNames(const std::string& prefix) const;
-  SnapshotFiles snapshot(
-      const std::string& prefix);  // <prefix>_iter_<n>.caffemodel and .solverstate, each whole or not at all
+  // <prefix>_iter_<n>.caffemodel and .solverstate, each whole or not at all. The state names its model by
+  // publishedPrefix when the files will be moved there.
+  SnapshotFiles snapshot(const std::string& prefix, const std::string& publishedPrefix = "");
   void saveModel(const std::string& path) const;
   // Iteration, history and weights; weights from `model` when given, else from the state's learned_net.
   void restore(const std::string& state, const std::string& model);

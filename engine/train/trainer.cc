@@ -187,7 +187,7 @@ void Trainer::report(double loss) {
 
 void Trainer::takeSnapshot() {
   if (!lead()) return;
-  const SnapshotFiles files = solver_.snapshot(options_.snapshotPrefix);
+  const SnapshotFiles files = solver_.snapshot(options_.snapshotPrefix, options_.publishedPrefix);
   if (hooks_.snapshot) hooks_.snapshot(solver_.iteration(), files);
 }
 

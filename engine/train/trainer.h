@@ -39,8 +39,9 @@ struct TrainHooks {
 struct TrainOptions {
   int ranks = 1;
   RankRange myRanks{0, 1};
-  std::string snapshotPrefix;  // snapshots: <prefix>_iter_<n>...
-  int64_t recordsPerStep = 0;  // over all ranks, for records/s
+  std::string snapshotPrefix;   // snapshots: <prefix>_iter_<n>...
+  std::string publishedPrefix;  // where a host moves them; what a .solverstate then calls its model. Empty: as above
+  int64_t recordsPerStep = 0;   // over all ranks, for records/s
 };
 
 class Trainer {

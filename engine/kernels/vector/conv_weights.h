@@ -242,13 +242,13 @@ inline void convBackwardWeights(Context& context, const ConvShape& s, const floa
   WeightGradient(context, s).run(x, dy, dw, accumulate);
 }
 
-// Sums of planes: 16 fixed chains and a fixed tree per plane, then the images one after the other.
+// Sums of planes: 16 fixed chains and a fixed tree per plane, then the images one after the other in double.
 inline void convBackwardBias(Context& context, const ConvShape& s, const float* dy, float* dbias, bool accumulate) {
   const int P = s.oh() * s.ow();
   const bool small = static_cast<int64_t>(s.n) * s.oc * P < (1 << 16);
   context.pool().run(small ? 1 : s.oc, [&](int task, int) {
     for (int m = small ? 0 : task; m < (small ? s.oc : task + 1); ++m) {
-      float total = 0;
+      double total = 0;
       for (int n = 0; n < s.n; ++n) {
         const float* d = dy + (static_cast<size_t>(n) * s.oc + m) * P;
         float chain[16] = {};
@@ -260,7 +260,7 @@ inline void convBackwardBias(Context& context, const ConvShape& s, const float* 
           for (int l = 0; l < half; ++l) chain[l] += chain[l + half];
         total += chain[0];
       }
-      dbias[m] = accumulate ? dbias[m] + total : total;
+      dbias[m] = static_cast<float>(accumulate ? dbias[m] + total : total);
     }
   });
 }

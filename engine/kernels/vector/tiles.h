@@ -2,10 +2,10 @@
 // decide when an element is computed, never the order inside it.
 namespace crema::kernels::KNS {
 
-// 1. gemmTile<MR, mode>: C[MR][kPanel] = start + sum_k A[k][MR] * B(k). The chain starts from C itself (accumulate),
-// from bias[MR], or
-//    from zero (bias null). B: packed [k][kPanel], or read in place from planes through two row pointers (rows) or four
-//    half-row pointers (halves) plus off[k].
+// 1. gemmTile<MR, mode>: C[MR][kPanel] = start + sum_k A[k][MR] * B(k), one chain from zero or bias[MR]; `accumulate`
+//    adds it to C at its end. Long sums come in pieces, and pieces added whole are nearer to the true sum than one
+//    chain. B: packed [k][kPanel], or read in place from planes through two row pointers (rows) or four half-row
+//    pointers (halves) plus off[k].
 enum TileMode { kPacked, kFromRows, kFromHalves };
 using GemmTile = void (*)(int K, const float* A, const float* const* source, const int* off, float* C, ptrdiff_t ldc,
                           bool accumulate, const float* bias);
@@ -16,8 +16,7 @@ void gemmTile(int K, const float* A, const float* const* source, const int* off,
   V acc[MR][kWidth];
 #pragma GCC unroll 16
   for (int m = 0; m < MR; ++m)
-    for (int v = 0; v < kWidth; ++v)
-      acc[m][v] = accumulate ? load(C + m * ldc + v * VL) : bias ? set1(bias[m]) : zero();
+    for (int v = 0; v < kWidth; ++v) acc[m][v] = bias && !accumulate ? set1(bias[m]) : zero();
   const float* B = source[0];
   const float *const s0 = source[0], *const s1 = source[1];
   const float *const s2 = MODE == kFromHalves ? source[2] : nullptr, *const s3 =
@@ -44,7 +43,10 @@ void gemmTile(int K, const float* A, const float* const* source, const int* off,
   }
 #pragma GCC unroll 16
   for (int m = 0; m < MR; ++m)
-    for (int v = 0; v < kWidth; ++v) store(C + m * ldc + v * VL, acc[m][v]);
+    for (int v = 0; v < kWidth; ++v) {
+      float* c = C + m * ldc + v * VL;
+      store(c, accumulate ? add(load(c), acc[m][v]) : acc[m][v]);
+    }
 }
 
 template <int MODE, size_t... I>
@@ -100,7 +102,7 @@ void tapTile(const float* const* line, const TapRun& run, const float* firstB, f
   V acc[GB * J][kWidth];
 #pragma GCC unroll 16
   for (int m = 0; m < GB * J; ++m)
-    for (int v = 0; v < kWidth; ++v) acc[m][v] = accumulate ? load(C + m * kPanel + v * VL) : zero();
+    for (int v = 0; v < kWidth; ++v) acc[m][v] = zero();
   for (int n = 0; n < run.images; ++n) {
     const float* B = firstB + n * run.bImageStep;
     for (int r = 0; r < run.rows; ++r) {
@@ -122,7 +124,10 @@ void tapTile(const float* const* line, const TapRun& run, const float* firstB, f
   }
 #pragma GCC unroll 16
   for (int m = 0; m < GB * J; ++m)
-    for (int v = 0; v < kWidth; ++v) store(C + m * kPanel + v * VL, acc[m][v]);
+    for (int v = 0; v < kWidth; ++v) {
+      float* c = C + m * kPanel + v * VL;
+      store(c, accumulate ? add(load(c), acc[m][v]) : acc[m][v]);
+    }
 }
 
 constexpr int kMostTaps = 6;

@@ -58,7 +58,8 @@ object TrainRun {
       .setWorker(worker).setAttempt(context.attemptNumber()).setHost(Cluster.executorAddress(spec.localMode))
       .setTrainSource(fetched(spec.trainSource)).setTestSource(fetched(spec.testSource))
       .setWeights(fetched(spec.weights)).setSnapshot(fetched(spec.snapshot))
-      .setModel(model).setSnapshotPrefix(new File(folder, spec.snapshotName).getPath).build()
+      .setModel(model).setSnapshotPrefix(new File(folder, spec.snapshotName).getPath)
+      .setPublishedPrefix(spec.snapshotFolder + "/" + spec.snapshotName).build()
     val child = new Child("worker", job)
     context.addTaskCompletionListener[Unit](_ => child.close())
     try {

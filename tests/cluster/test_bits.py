@@ -1,0 +1,114 @@
+"""Same data, same solver, same seed: the same model, whatever computes it."""
+import pytest
+
+from conftest import crema, lenet, make_lmdb, sha256, solver
+
+FILES = ("snap_iter_20.caffemodel", "snap_iter_20.solverstate")
+
+
+def train(folder, *flags):
+    done = crema("train", "-solver", "solver.prototxt", *flags, cwd=folder)
+    assert done.code == 0, done.err[-3000:]
+    return tuple(sha256(folder / f) for f in FILES)
+
+
+@pytest.fixture
+def job(records, tmp_path):
+    solver(tmp_path, lenet(records), extra="test_iter: 10; test_interval: 10; clip_gradients: 2; iter_size: 2")
+    return tmp_path
+
+
+def test_one_hash_for_any_workers_threads_and_instruction_set(job):
+    wanted = train(job, "-ranks", 8, "-workers", 1, "-threads", 1, "-isa", "avx2")
+    avx512 = "avx512f" in open("/proc/cpuinfo").read()
+    if not avx512:
+        print("SKIPPED PART: this CPU has no AVX-512")
+    for workers in (1, 2, 4, 8, 3):
+        for threads in (1, 2):
+            for isa in ("avx2", "avx512") if avx512 else ("avx2",):
+                got = train(job, "-ranks", 8, "-workers", workers, "-threads", threads, "-isa", isa)
+                assert got == wanted, f"{workers} workers, {threads} threads, {isa}"
+
+
+def test_another_seed_gives_another_model(job):
+    first = train(job, "-ranks", 2)
+    text = (job / "solver.prototxt").read_text()
+    (job / "solver.prototxt").write_text(text.replace("random_seed: 1", "random_seed: 2"))
+    assert train(job, "-ranks", 2)[0] != first[0]
+
+
+def test_resuming_on_another_number_of_workers_gives_the_same_bits(job):
+    wanted = train(job, "-ranks", 4, "-workers", 2)
+    text = (job / "solver.prototxt").read_text()
+    (job / "solver.prototxt").write_text(text.replace("max_iter: 20", "max_iter: 7"))
+    assert crema("train", "-solver", "solver.prototxt", "-ranks", 4, "-workers", 1, cwd=job).code == 0
+    (job / "solver.prototxt").write_text(text)
+    assert train(job, "-ranks", 4, "-workers", 4, "-snapshot", "snap_iter_7.solverstate") == wanted
+
+
+def weights(path):
+    """The float values of a .caffemodel, through its wire format (packed BlobProto.data)."""
+    import struct
+
+    def varint(b, i):
+        v = s = 0
+        while True:
+            c = b[i]
+            i += 1
+            v |= (c & 127) << s
+            s += 7
+            if c < 128:
+                return v, i
+
+    def fields(b):
+        i = 0
+        while i < len(b):
+            key, i = varint(b, i)
+            if key & 7 == 2:
+                n, i = varint(b, i)
+                yield key >> 3, b[i:i + n]
+                i += n
+            elif key & 7 == 0:
+                _, i = varint(b, i)
+            else:
+                i += 4 if key & 7 == 5 else 8
+
+    values = []
+    for number, layer in fields(path.read_bytes()):
+        for inner, blob in fields(layer) if number == 100 else ():
+            for field, data in fields(blob) if inner == 7 else ():
+                if field == 5:
+                    values += struct.unpack(f"<{len(data) // 4}f", data)
+    return values
+
+
+SMOOTH = """
+name: "smooth"
+layer { name: "data" type: "Data" top: "data" top: "label" transform_param { scale: 0.00390625 }
+  data_param { source: "%s" batch_size: %d backend: LMDB } }
+layer { name: "conv" type: "Convolution" bottom: "data" top: "conv" param { lr_mult: 1 } param { lr_mult: 2 }
+  convolution_param { num_output: 12 kernel_size: 5 weight_filler { type: "xavier" } } }
+layer { name: "pool" type: "Pooling" bottom: "conv" top: "pool" pooling_param { pool: AVE kernel_size: 3 stride: 3 } }
+layer { name: "norm" type: "LRN" bottom: "pool" top: "norm" lrn_param { local_size: 3 alpha: 0.1 beta: 0.75 } }
+layer { name: "ip" type: "InnerProduct" bottom: "norm" top: "ip"
+  inner_product_param { num_output: 10 weight_filler { type: "xavier" } } }
+layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: "loss" }
+"""
+
+
+@pytest.mark.parametrize("extra", ["", "clip_gradients: 0.5", "iter_size: 2", "clip_gradients: 0.5; iter_size: 2"])
+def test_two_ranks_of_32_are_one_rank_of_64(tmp_path, extra):
+    """100 iterations in the first epoch, where both see the same records step by step. The net has no kinks: in one with ReLU or max
+    pooling a difference of one rounding now and then sends a gradient another way, and float tolerance says nothing any more."""
+    make_lmdb(tmp_path, "train", 12800 if "iter_size" in extra else 6400, seed=3)
+    models = []
+    for ranks, batch in ((1, 64), (2, 32)):
+        folder = tmp_path / f"r{ranks}"
+        folder.mkdir()
+        solver(folder, SMOOTH % (tmp_path / "train_lmdb", batch), max_iter=100, extra="base_lr: 0.05;" + extra)
+        done = crema("train", "-solver", "solver.prototxt", "-ranks", ranks, "-workers", ranks, cwd=folder)
+        assert done.code == 0, done.err[-3000:]
+        assert ("Gradient clipping" in done.err) == ("clip" in extra), "the case should clip exactly when it says so"
+        models.append(weights(folder / "snap_iter_100.caffemodel"))
+    assert len(models[0]) == len(models[1]) == 12 * 26 + 10 * (12 * 64 + 1)
+    assert max(abs(a - b) for a, b in zip(*models)) < 2e-6

@@ -1,0 +1,143 @@
+"""Workers that die, stop or never come, and strangers at the door: everyone ends in time with a story, or nothing changes."""
+import os
+import re
+import signal
+import socket
+import subprocess
+import time
+
+import pytest
+
+from conftest import CREMA, children, crema, lenet, running, sha256, solver, wait_until
+
+
+@pytest.fixture
+def endless(records, tmp_path):
+    solver(tmp_path, lenet(records), max_iter=1000000)
+    return tmp_path
+
+
+def start(folder, *arguments, name="run"):
+    log = open(folder / f"{name}.log", "w")
+    return subprocess.Popen([CREMA, *map(str, arguments)], cwd=folder, stderr=log, stdout=log, stdin=subprocess.DEVNULL)
+
+
+def ended(process, seconds):
+    try:
+        return process.wait(seconds)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+        pytest.fail(f"still running after {seconds} s")
+
+
+def begun(folder, name="run"):
+    return "Iteration 0" in (folder / f"{name}.log").read_text()
+
+
+@pytest.mark.parametrize("sign,words", [(signal.SIGKILL, "was lost"), (signal.SIGSTOP, "has been silent for 3 s")])
+def test_a_worker_that_dies_or_stops_ends_the_run_for_all(endless, sign, words):
+    run = start(endless, "train", "-solver", "solver.prototxt", "-ranks", 8, "-workers", 4, "-threads", 1, "-step_timeout", 3)
+    wait_until(lambda: begun(endless), 30, "the first step")
+    workers = children(run.pid)
+    assert len(workers) == 4
+    os.kill(workers[2], sign)
+    assert ended(run, 15) == 1
+    story = (endless / "run.log").read_text().strip().splitlines()[-1]
+    assert re.search(rf"worker 2 \(ranks 4 to 5, host \S+ 127\.0\.0\.1, pid {workers[2]}\) {words}", story), story
+    assert re.search(r"in step \d+", story) and "restart from the last snapshot with -snapshot" in story, story
+    assert not [p for p in workers if running(p)]
+
+
+def test_killing_the_parent_leaves_no_worker(endless):
+    run = start(endless, "train", "-solver", "solver.prototxt", "-ranks", 3, "-workers", 3, "-threads", 1)
+    wait_until(lambda: begun(endless), 30, "the first step")
+    workers = children(run.pid)
+    os.kill(run.pid, signal.SIGKILL)
+    ended(run, 5)
+    wait_until(lambda: not [p for p in workers if running(p)], 10, "the workers' end")
+
+
+def cluster(folder, workers, max_iter, timeout=3):
+    """A coordinator as a process of its own; gives it and its address, and the workers' flags."""
+    (folder / "token").write_bytes(os.urandom(32))
+    (folder / "solver.prototxt").write_text(re.sub(r"max_iter: \d+", f"max_iter: {max_iter}", (folder / "solver.prototxt").read_text()))
+    flags = ["-solver", "solver.prototxt", "-token_file", "token", "-ranks", workers, "-workers", workers, "-join_timeout", timeout, "-step_timeout", timeout]
+    coordinator = start(folder, "coordinator", *flags, name="coordinator")
+    log = folder / "coordinator.log"
+    wait_until(lambda: re.search(r"Listening on (\S+:\d+)", log.read_text()), 10, "the coordinator's address")
+    return coordinator, re.search(r"Listening on (\S+:\d+)", log.read_text()).group(1), flags
+
+
+def test_a_worker_that_never_comes_is_named(endless):
+    coordinator, address, flags = cluster(endless, 3, 10)
+    workers = [start(endless, "worker", *flags, "-coordinator", address, "-worker", w, name=f"w{w}") for w in (0, 2)]
+    for process, name in [(coordinator, "coordinator")] + [(p, f"w{w}") for p, w in zip(workers, (0, 2))]:
+        assert ended(process, 15) == 1
+        story = (endless / f"{name}.log").read_text().strip().splitlines()[-1]
+        assert "3 workers wanted, 2 here" in story and "worker 1" in story, story
+
+
+def test_a_worker_without_a_coordinator_ends(endless):
+    (endless / "token").write_bytes(os.urandom(32))
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        nobody = f"127.0.0.1:{s.getsockname()[1]}"
+    done = crema("worker", "-solver", "solver.prototxt", "-token_file", "token", "-ranks", 2, "-workers", 2, "-coordinator", nobody,
+                 "-worker", 1, "-join_timeout", 2, cwd=endless, timeout=15)
+    assert done.code != 0 and nobody in done.story, done.err[-500:]
+
+
+def test_strangers_and_garbage_change_nothing(endless):
+    finished = []
+    for disturbed in (False, True):
+        coordinator, address, flags = cluster(endless, 2, 60)
+        host, port = address.rsplit(":", 1)
+        visitors = []
+        if disturbed:
+            for bytes_ in (b"", b"GET / HTTP/1.0\r\n\r\n", os.urandom(5000), b"\xff" * 64):
+                s = socket.create_connection((host, int(port)), 5)
+                s.sendall(bytes_)
+                visitors.append(s)
+            other = endless / "other"
+            other.write_bytes(os.urandom(32))
+            stranger = crema("worker", *[(other if f == "token" else f) for f in flags], "-coordinator", address, "-worker", 0, cwd=endless, timeout=20)
+            assert stranger.code != 0 and "token" in stranger.story, stranger.err[-500:]
+        workers = [start(endless, "worker", *flags, "-threads", 1, "-coordinator", address, "-worker", w, name=f"w{w}") for w in (0, 1)]
+        for process in workers + [coordinator]:
+            assert ended(process, 60) == 0, (endless / "coordinator.log").read_text()[-2000:]
+        for s in visitors:
+            s.close()
+        finished.append([sha256(endless / f"snap_iter_60.{kind}") for kind in ("caffemodel", "solverstate")])
+    assert finished[0] == finished[1]
+
+
+def test_workers_of_different_jobs_are_refused(endless):
+    coordinator, address, flags = cluster(endless, 2, 10)
+    other = (endless / "solver.prototxt").read_text().replace("base_lr: 0.01", "base_lr: 0.02")
+    (endless / "other.prototxt").write_text(other)
+    first = start(endless, "worker", *flags, "-coordinator", address, "-worker", 0, name="w0")
+    second = crema("worker", *[("other.prototxt" if f == "solver.prototxt" else f) for f in flags], "-coordinator", address, "-worker", 1, cwd=endless, timeout=20)
+    assert second.code != 0 and "different" in second.story, second.err[-500:]
+    assert ended(first, 15) == 1 and ended(coordinator, 15) == 1
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_sigint_snapshots_and_stops_sighup_snapshots_and_goes_on(endless, workers):
+    run = start(endless, "train", "-solver", "solver.prototxt", "-ranks", 3, "-workers", workers, "-threads", 1, "-sigint_effect", "stop", "-sighup_effect", "snapshot")
+    wait_until(lambda: begun(endless), 30, "the first step")
+    os.kill(run.pid, signal.SIGHUP)
+    states = lambda: sorted(endless.glob("snap_iter_*.solverstate"))
+    wait_until(lambda: len(states()) == 1, 15, "the snapshot of SIGHUP")
+    time.sleep(0.2)
+    assert run.poll() is None
+    os.kill(run.pid, signal.SIGINT)
+    assert ended(run, 15) == 0
+    log = (endless / "run.log").read_text()
+    assert len(states()) == 2 and "Optimization stopped early." in log
+    last = max(int(s.name.split("_")[2].split(".")[0]) for s in states())
+    assert (endless / f"snap_iter_{last}.caffemodel").exists()
+    resumed = start(endless, "train", "-solver", "solver.prototxt", "-ranks", 3, "-snapshot", f"snap_iter_{last}.solverstate", name="again")
+    wait_until(lambda: "Iteration " in (endless / "again.log").read_text().split("Starting Optimization")[-1], 20, "the resumed run")
+    os.kill(resumed.pid, signal.SIGINT)
+    assert ended(resumed, 15) == 0
