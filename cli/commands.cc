@@ -60,6 +60,18 @@ int guarded(const Run& run) {
   return 1;
 }
 
+bool knows(CLI::App& program, const std::string& name) {
+  return !program.get_subcommands([&](const CLI::App* c) { return c->get_name() == name; }).empty();
+}
+
+int unknownCommand(CLI::App& program, const std::string& name) {
+  std::string known;
+  for (const CLI::App* c : program.get_subcommands({})) known += (known.empty() ? "" : ", ") + c->get_name();
+  std::fprintf(stderr, "crema: error: there is no command '%s'; commands: %s. `crema --help` says more\n", name.c_str(),
+               known.c_str());
+  return 2;
+}
+
 }  // namespace
 
 int runProgram(int argc, char** argv) {
@@ -78,6 +90,7 @@ int runProgram(int argc, char** argv) {
     add(program, chosen);
   try {
     auto args = twoDashes(argc, argv);
+    if (!args.empty() && args[0][0] != '-' && !knows(program, args[0])) return unknownCommand(program, args[0]);
     std::reverse(args.begin(), args.end());
     program.parse(args);
   } catch (const CLI::ParseError& e) {

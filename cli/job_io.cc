@@ -81,6 +81,11 @@ void exitWhenStdinEnds(Interrupt& interrupt) {
   }).detach();
 }
 
+std::string netOrigin(const std::string& solverPath) {
+  const caffe::SolverParameter s = readSolver(solverPath);
+  return s.has_net() ? s.net() : s.has_train_net() ? s.train_net() : "";
+}
+
 caffe::SolverParameter loadSolver(const std::string& path) {
   return inside([&] { return "in solver " + path; },
                 [&] {

@@ -20,6 +20,7 @@ void exitWhenStdinEnds(Interrupt& interrupt);
 
 // A solver file as a job: nets inlined, seed fixed (a random one is drawn when random_seed is unset or negative, and
 // logged), mode checked.
+std::string netOrigin(const std::string& solverPath);  // the file of its net, for messages; may be empty
 caffe::SolverParameter loadSolver(const std::string& path);
 std::string localHost();  // "127.0.0.1"
 

@@ -70,6 +70,7 @@ wire::Plan makePlan(const Flags& f) {
   const std::string folder = parentDirectory(f.solver);
   wire::Plan plan;
   plan.set_solver(solver.SerializeAsString());
+  plan.set_net_origin(netOrigin(f.solver));
   plan.set_max_iter(solver.max_iter());
   plan.set_test_interval(solver.test_interval());
   plan.set_test_iter(solver.test_iter_size() ? solver.test_iter(0) : 0);
@@ -77,7 +78,7 @@ wire::Plan makePlan(const Flags& f) {
   plan.set_snapshot_prefix(solver.snapshot_prefix());
   plan.set_hdf5(solver.snapshot_format() == caffe::SolverParameter::HDF5);
   kernels::Context kernels(kernels::bestIsa(), 1);
-  const NetDescription train = trainDescription(solver, folder);
+  const NetDescription train = trainDescription(solver, folder, plan.net_origin());
   plan.set_net_name(train.param.name());
   if (sourceOf(train, plan.mutable_train())) {
     if (buildable(plan.train())) {
@@ -95,7 +96,7 @@ wire::Plan makePlan(const Flags& f) {
   }
   NetDescription test = train;
   test.state.set_phase(caffe::TEST);
-  const auto tests = testDescriptions(solver, folder);
+  const auto tests = testDescriptions(solver, folder, plan.net_origin());
   if (!tests.empty()) test = tests[0];
   if (sourceOf(test, plan.mutable_test())) {
     if (buildable(plan.test())) {

@@ -19,10 +19,10 @@
 namespace crema::cli {
 namespace {
 
-NetDescription testNetOf(const caffe::SolverParameter& solver) {
-  const auto tests = testDescriptions(solver, "");
+NetDescription testNetOf(const caffe::SolverParameter& solver, const std::string& origin) {
+  const auto tests = testDescriptions(solver, "", origin);
   if (!tests.empty()) return tests[0];
-  NetDescription d = trainDescription(solver, "");
+  NetDescription d = trainDescription(solver, "", origin);
   d.state.set_phase(caffe::TEST);
   return d;
 }
@@ -48,7 +48,7 @@ int64_t scoreAll(const wire::Job& job, Interrupt& interrupt) {
   caffe::SolverParameter solver;
   if (!solver.ParseFromString(job.solver()))
     badData("the job's solver cannot be read; host and executable are of different versions");
-  const NetDescription d = testNetOf(solver);
+  const NetDescription d = testNetOf(solver, job.net_origin());
   kernels::Context kernels(kernels::chooseIsa(job.isa()), job.threads() > 0 ? job.threads() : availableCores());
   const caffe::NetParameter filtered = filterNet(d.param, d.state);
   const caffe::LayerParameter& layer = dataLayer(filtered);

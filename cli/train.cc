@@ -55,6 +55,7 @@ int train(const Flags& flags) {
   }
   wire::Job job;
   job.set_solver(solver.SerializeAsString());
+  job.set_net_origin(netOrigin(flags.solver));
   job.set_ranks(flags.ranks), job.set_workers(flags.workers), job.set_worker(0);
   job.set_threads(flags.threads), job.set_isa(flags.isa);
   job.set_snapshot(flags.snapshot), job.set_weights(flags.weights), job.set_model(flags.model);

@@ -46,6 +46,7 @@ wire::Job jobOf(const Flags& f) {
   if (readSolver(f.solver).random_seed() < 0)
     invalid("random_seed must be set in {}: every process reads its own copy", f.solver);
   job.set_solver(solver.SerializeAsString());
+  job.set_net_origin(netOrigin(f.solver));
   job.set_token(readFile(f.tokenFile));
   job.set_host(f.host), job.set_ranks(f.ranks), job.set_workers(f.workers), job.set_worker(f.worker);
   job.set_join_timeout(f.joinTimeout), job.set_step_timeout(f.stepTimeout);

@@ -36,6 +36,7 @@ JobSetup setUp(const wire::Job& job, const std::string& folder, bool log) {
   o.kernels = s.kernels.get();
   o.seed = static_cast<uint64_t>(param.random_seed());
   o.folder = folder;
+  o.origin = job.net_origin();
   o.log = log;
   o.trainData.ranks = job.ranks();
   o.trainData.myRanks = rankList(s.train.myRanks);

@@ -36,21 +36,23 @@ caffe::NetParameter fromFile(const std::string& path, const std::string& folder)
 
 }  // namespace
 
-NetDescription trainDescription(const caffe::SolverParameter& s, const std::string& folder) {
+NetDescription trainDescription(const caffe::SolverParameter& s, const std::string& folder, const std::string& inlined) {
   const int given = s.has_train_net_param() + s.has_train_net() + s.has_net_param() + s.has_net();
   if (given == 0) invalid("the solver names no net; give one of net, net_param, train_net, train_net_param");
   if (given > 1)
     invalid("the solver names {} train nets; give exactly one of net, net_param, train_net, train_net_param", given);
   NetDescription d;
-  if (s.has_train_net_param()) d.param = s.train_net_param(), d.origin = "train_net_param";
-  if (s.has_net_param()) d.param = s.net_param(), d.origin = "net_param";
+  if (s.has_train_net_param()) d.param = s.train_net_param(), d.origin = inlined.empty() ? "train_net_param" : inlined;
+  if (s.has_net_param()) d.param = s.net_param(), d.origin = inlined.empty() ? "net_param" : inlined;
   if (s.has_train_net()) d.param = fromFile(s.train_net(), folder), d.origin = s.train_net();
   if (s.has_net()) d.param = fromFile(s.net(), folder), d.origin = s.net();
   d.state = stateOf(caffe::TRAIN, d.param, s.has_train_state() ? &s.train_state() : nullptr);
   return d;
 }
 
-std::vector<NetDescription> testDescriptions(const caffe::SolverParameter& s, const std::string& folder) {
+std::vector<NetDescription> testDescriptions(const caffe::SolverParameter& s, const std::string& folder,
+                                             const std::string& inlined) {
+  const auto named = [&](const char* field) { return inlined.empty() ? field : inlined; };
   const bool generic = s.has_net_param() || s.has_net();
   const int explicitNets = s.test_net_param_size() + s.test_net_size();
   const int wanted = s.test_iter_size();
@@ -60,11 +62,11 @@ std::vector<NetDescription> testDescriptions(const caffe::SolverParameter& s, co
     invalid("test_state is given {} times; give none or one per test net ({})", s.test_state_size(), wanted);
   if (wanted && s.test_interval() < 0) invalid("test_interval must not be negative, not {}", s.test_interval());
   std::vector<NetDescription> all;
-  for (const auto& p : s.test_net_param()) all.push_back({p, {}, "test_net_param"});
+  for (const auto& p : s.test_net_param()) all.push_back({p, {}, named("test_net_param")});
   for (const auto& path : s.test_net()) all.push_back({fromFile(path, folder), {}, path});
   while (static_cast<int>(all.size()) < wanted) {
     if (s.has_net_param())
-      all.push_back({s.net_param(), {}, "net_param"});
+      all.push_back({s.net_param(), {}, named("net_param")});
     else
       all.push_back({fromFile(s.net(), folder), {}, s.net()});
   }

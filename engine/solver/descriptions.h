@@ -18,8 +18,11 @@ struct NetDescription {
 // as written.
 std::string resolvePath(const std::string& path, const std::string& folder);
 
-NetDescription trainDescription(const caffe::SolverParameter& solver, const std::string& folder);
-std::vector<NetDescription> testDescriptions(const caffe::SolverParameter& solver, const std::string& folder);
+// `inlined`: what messages call a net that inlineNets() put into the solver; empty: by its field.
+NetDescription trainDescription(const caffe::SolverParameter& solver, const std::string& folder,
+                                const std::string& inlined = "");
+std::vector<NetDescription> testDescriptions(const caffe::SolverParameter& solver, const std::string& folder,
+                                             const std::string& inlined = "");
 // The same solver with every net inlined, so that it can travel without files. Means the same as before.
 caffe::SolverParameter inlineNets(const caffe::SolverParameter& solver, const std::string& folder);
 void checkSolver(

@@ -28,14 +28,14 @@ void Solver::buildNets() {
   o.data = options_.trainData;
   o.data.stepsPerRank = param_.iter_size();
   o.data.folder = options_.folder;
-  const NetDescription train = trainDescription(param_, options_.folder);
+  const NetDescription train = trainDescription(param_, options_.folder, options_.origin);
   if (options_.log) LOG_INFO("Initializing solver from parameters:\n{}", toText(param_));
   if (options_.log) LOG_INFO("Creating training net from {}", train.origin);
   net_ = std::make_unique<Net>(train.param, train.state, o, train.origin);
   o.data = options_.testData;
   o.data.ranks = 1, o.data.myRanks = {0}, o.data.stepsPerRank = 1;
   o.data.folder = options_.folder;
-  const auto tests = testDescriptions(param_, options_.folder);
+  const auto tests = testDescriptions(param_, options_.folder, options_.origin);
   for (size_t i = 0; i < tests.size(); ++i) {
     if (options_.log) LOG_INFO("Creating test net (#{}) from {}", i, tests[i].origin);
     testNets_.push_back(std::make_unique<Net>(tests[i].param, tests[i].state, o, tests[i].origin));

@@ -21,6 +21,7 @@ struct SolverOptions {
   DType dtype = DType::kFloat32;
   DataOptions trainData, testData;  // testData's ranks are ignored: test batches are one sequence
   uint64_t seed = 1;
+  std::string origin;  // what messages call nets that were inlined
   std::string folder;  // relative paths of the prototxt may start here
   bool log = true;     // Caffe's lines; one process of a cluster logs
 };

@@ -51,7 +51,7 @@ class CaffeOnSpark(@transient val sc: SparkContext) extends Serializable {
   private def specOf(conf: Config, plan: Plan, source: DataSource, validation: Option[DataSource]): TrainSpec = {
     val model = conf.modelPath
     val parent = if (Storage.isLocal(model)) new File(Storage.localPath(model)).getAbsoluteFile.getParent else new Path(model).getParent.toString
-    val job = Job.newBuilder.setSolver(Checks.solverFor(plan, validation.isDefined)).setRanks(conf.ranks).setThreads(Cluster.threadsPerTask(sc))
+    val job = Job.newBuilder.setSolver(Checks.solverFor(plan, validation.isDefined)).setNetOrigin(plan.getNetOrigin).setRanks(conf.ranks).setThreads(Cluster.threadsPerTask(sc))
     TrainSpec(job.build().toByteArray, source.location, validation.map(_.location).getOrElse(source.location), conf.snapshotModelFile,
       conf.snapshotStateFile, if (Storage.isLocal(model)) new File(Storage.localPath(model)).getAbsolutePath else model, parent,
       new File(plan.getSnapshotPrefix).getName, HadoopSettings.of(sc.hadoopConfiguration), Cluster.isLocal(sc))
@@ -81,7 +81,7 @@ class CaffeOnSpark(@transient val sc: SparkContext) extends Serializable {
     if (conf.modelPath.isEmpty) throw new IllegalArgumentException("no model is given to score with; name it with -model")
     if (!Storage.exists(conf.modelPath, sc.hadoopConfiguration)) throw new IllegalArgumentException(s"there is no model at ${conf.modelPath}; train one first, or correct -model")
     val model = sc.broadcast(Files.readAllBytes(new File(Storage.fetch(conf.modelPath, sc.hadoopConfiguration)).toPath))
-    val job = Job.newBuilder.setSolver(conf.plan().getSolver).setThreads(Cluster.threadsPerTask(sc)).addAllBlobs(blobs.asJava).build().toByteArray
+    val job = Job.newBuilder.setSolver(conf.plan().getSolver).setNetOrigin(conf.plan().getNetOrigin).setThreads(Cluster.threadsPerTask(sc)).addAllBlobs(blobs.asJava).build().toByteArray
     ScoreRun.rows(sc, job, source.location, model, source.batchSize(), math.max(conf.lmdb_partitions, Cluster.workers(sc, conf.ranks)),
       HadoopSettings.of(sc.hadoopConfiguration))
   }

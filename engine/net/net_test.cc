@@ -1,0 +1,183 @@
+// Nets: what Caffe computed for single layers, wiring, sharing, backward need, and the sentences for wrong wiring.
+#include "net/net.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <functional>
+#include <vector>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "model/proto_io.h"
+#include "model/upgrade.h"
+#include "support/shared_data.h"
+
+namespace crema {
+namespace {
+
+// A float32 .npy in C order: the values after its header.
+std::vector<float> readNpy(const std::string& path) {
+  const std::string bytes = readFile(path);
+  const size_t start = 10 + static_cast<unsigned char>(bytes[8]) + 256 * static_cast<unsigned char>(bytes[9]);
+  std::vector<float> v((bytes.size() - start) / 4);
+  std::memcpy(v.data(), bytes.data() + start, v.size() * 4);
+  return v;
+}
+
+class NetTest : public testing::Test {
+ protected:
+  std::unique_ptr<Net> make(const caffe::NetParameter& p, caffe::Phase phase = caffe::TEST,
+                            DType dtype = DType::kFloat32) {
+    NetOptions o;
+    o.kernels = &kernels_;
+    o.dtype = dtype;
+    caffe::NetState state;
+    state.set_phase(phase);
+    return std::make_unique<Net>(p, state, o, "test.prototxt");
+  }
+  std::unique_ptr<Net> make(const std::string& text, caffe::Phase phase = caffe::TEST, DType dtype = DType::kFloat32) {
+    return make(parseText<caffe::NetParameter>(text, "net"), phase, dtype);
+  }
+  std::string refusal(const std::string& text) {
+    try {
+      make(text, caffe::TRAIN);
+    } catch (const Error& e) {
+      return e.what();
+    }
+    return "no error";
+  }
+  kernels::Context kernels_{kernels::bestIsa(), 2};
+};
+
+// Goldens that Caffe itself wrote (see the folder's README for their origin). Two float32 results may each be off by
+// their own roundings: ours must be as near to the same net in double as Caffe's is, and both near to each other.
+TEST_F(NetTest, LayersGiveWhatCaffeGave) {
+  const struct {
+    const char* name;
+    double bound;
+  } goldens[] = {
+      {"convolution", 3e-6}, {"inner_product", 6e-6}, {"lrn_channels", 3e-7}, {"pooling_max", 0}, {"softmax", 1e-7}};
+  const auto input = test::sharedData("layers_golden/blob.npy");
+  if (!input) GTEST_SKIP() << "SKIPPED: no layers_golden";
+  const auto x = readNpy(*input);
+  for (const auto& g : goldens) {
+    SCOPED_TRACE(g.name);
+    const std::string stem = parentDirectory(*input) + "/layer_" + g.name;
+    const auto run = [&](DType dtype) {
+      auto net = make(readNet(stem + ".prototxt"), caffe::TEST, dtype);
+      if (fileExists(stem + ".caffemodel")) net->copyTrainedFrom(readNetBinary(stem + ".caffemodel"), stem);
+      Blob& in = net->blob("input");
+      withType(dtype, [&]<class T>() { std::copy(x.begin(), x.end(), in.mutableData<T>()); });
+      net->forward();
+      std::vector<double> y;
+      for (int i = 0; i < net->blob("output").count(); ++i) y.push_back(net->blob("output").dataAt(i));
+      return y;
+    };
+    const auto caffes = readNpy(stem + ".npy");
+    const auto ours = run(DType::kFloat32), exact = run(DType::kFloat64);
+    ASSERT_EQ(ours.size(), caffes.size());
+    double apart = 0, ourError = 0, caffesError = 0;
+    for (size_t i = 0; i < ours.size(); ++i) {
+      apart = std::max(apart, std::fabs(ours[i] - caffes[i]));
+      ourError = std::max(ourError, std::fabs(ours[i] - exact[i]));
+      caffesError = std::max(caffesError, std::fabs(caffes[i] - exact[i]));
+    }
+    std::cout << g.name << ": ours from Caffe's " << apart << ", from double " << ourError << ", Caffe's from double "
+              << caffesError << "\n";
+    EXPECT_LE(apart, g.bound);
+    EXPECT_LE(ourError, 1.5 * caffesError);
+  }
+}
+
+const char* const kTwoLosses = R"(
+name: "two"
+layer { name: "in" type: "Input" top: "x" top: "label" input_param { shape { dim: 4 dim: 3 } shape { dim: 4 } } }
+layer { name: "a" type: "InnerProduct" bottom: "x" top: "a" param { name: "shared" } param { lr_mult: 2 }
+  inner_product_param { num_output: 3 weight_filler { type: "xavier" } } }
+layer { name: "b" type: "InnerProduct" bottom: "a" top: "b" param { name: "shared" }
+  inner_product_param { num_output: 3 bias_term: false weight_filler { type: "xavier" } } }
+layer { name: "first" type: "SoftmaxWithLoss" bottom: "a" bottom: "label" top: "first" loss_weight: 0.5 }
+layer { name: "second" type: "SoftmaxWithLoss" bottom: "b" bottom: "label" top: "second" }
+)";
+
+// A blob read twice, a parameter used twice, two weighted losses: the gradient of everything against differences.
+TEST_F(NetTest, SharedBlobsAndParametersAddTheirGradients) {
+  auto net = make(kTwoLosses, caffe::TRAIN, DType::kFloat64);
+  ASSERT_EQ(net->learnables().size(), 2u);  // the shared weights, a's bias
+  EXPECT_EQ(net->learnables()[1].lrMult, 2);
+  for (int i = 0; i < 12; ++i) net->blob("x").mutableData<double>()[i] = std::sin(3.0 * i);
+  for (int i = 0; i < 4; ++i) net->blob("label").mutableData<double>()[i] = i % 3;
+  const double loss = net->forward();
+  EXPECT_NEAR(loss, 0.5 * net->blob("first").dataAt(0) + net->blob("second").dataAt(0), 1e-12);
+  net->clearParamDiffs();
+  net->backward();
+  for (const auto& p : net->learnables())
+    for (int i = 0; i < p.blob->count(); ++i) {
+      const double old = p.blob->dataAt(i), h = 1e-6;
+      const auto lossWith = [&](double w) { return p.blob->mutableData<double>()[i] = w, net->forward(); };
+      const double up = lossWith(old + h), down = lossWith(old - h);
+      lossWith(old);
+      EXPECT_NEAR(p.blob->diffAt(i), (up - down) / (2 * h), 1e-7) << p.label << " " << i;
+    }
+}
+
+TEST_F(NetTest, BackwardGoesOnlyWhereSomethingLearns) {
+  auto net = make(kTwoLosses, caffe::TRAIN);
+  EXPECT_FALSE(net->needsBackward(0));
+  int learning = 0;
+  for (size_t i = 0; i < net->layers().size(); ++i) learning += net->needsBackward(static_cast<int>(i));
+  EXPECT_GE(learning, 4);
+  std::string frozen = kTwoLosses;
+  for (size_t at; (at = frozen.find("param { name: \"shared\" }")) != std::string::npos;)
+    frozen.replace(at, 24, "param { lr_mult: 0 }");
+  frozen.replace(frozen.find("lr_mult: 2"), 10, "lr_mult: 0");
+  auto still = make(frozen, caffe::TRAIN);
+  for (size_t i = 0; i < still->layers().size(); ++i) EXPECT_FALSE(still->needsBackward(static_cast<int>(i))) << i;
+}
+
+TEST_F(NetTest, WrongWiringGetsASentence) {
+  const std::string in = "layer { name: 'in' type: 'DummyData' top: 'x' dummy_data_param { shape { dim: 2 dim: 3 } } }\n";
+  const struct {
+    const char* layer;
+    const char* words;
+  } bad[] = {
+      {"layer { name: 'r' type: 'ReLU' bottom: 'y' top: 'z' }",
+       "Unknown bottom blob 'y' (layer 'r', bottom index 0); blobs made before it: x"},
+      {"layer { name: 'r' type: 'ReLU' bottom: 'x' top: 'z' } layer { name: 's' type: 'Softmax' bottom: 'x' top: 'z' }",
+       "'z'"},
+      {"layer { name: 'r' type: 'Magic' bottom: 'x' top: 'z' }", "Unknown layer type: Magic (known types: Accuracy, "},
+      {"layer { name: 'r' type: 'ReLU' bottom: 'x' }", "layer 'r'"},
+      {"layer { name: 'r' type: 'Concat' bottom: 'x' bottom: 'x' top: 'z' concat_param { axis: 7 } }", "axis"},
+      {"layer { name: 'a' type: 'InnerProduct' bottom: 'x' top: 'a' param { name: 'w' } inner_product_param { "
+       "num_output: 2 } } layer { name: 'b' type: 'InnerProduct' bottom: 'x' top: 'b' param { name: 'w' } "
+       "inner_product_param { num_output: 5 } }",
+       "Cannot share param 'w' owned by a/0 with layer 'b' (InnerProduct): shapes 2x3 and 5x3"},
+  };
+  for (const auto& b : bad) {
+    const std::string said = refusal("name: 'n' " + in + b.layer);
+    EXPECT_NE(said.find(b.words), std::string::npos) << said;
+    EXPECT_NE(said.find("test.prototxt"), std::string::npos) << said;
+  }
+}
+
+TEST_F(NetTest, WeightsOfAnotherShapeAreRefusedAndOtherLayersIgnored) {
+  const std::string text = "name: 'n' layer { name: 'in' type: 'DummyData' top: 'x' dummy_data_param { shape { dim: 2 "
+                           "dim: 3 } } } layer { name: 'ip' type: 'InnerProduct' bottom: 'x' top: 'y' "
+                           "inner_product_param { num_output: 2 weight_filler { type: 'xavier' } } }";
+  auto net = make(text);
+  caffe::NetParameter saved = net->toProto(false);
+  saved.add_layer()->set_name("elsewhere");
+  saved.mutable_layer(saved.layer_size() - 1)->add_blobs()->add_data(1);
+  auto other = make(text);
+  other->copyTrainedFrom(saved, "saved");
+  for (int i = 0; i < 6; ++i)
+    EXPECT_EQ(other->learnables()[0].blob->dataAt(i), net->learnables()[0].blob->dataAt(i));
+  for (auto& layer : *saved.mutable_layer())
+    if (layer.name() == "ip") layer.mutable_blobs(0)->mutable_shape()->set_dim(0, 3);
+  EXPECT_THROW(other->copyTrainedFrom(saved, "saved"), Error);
+}
+
+}  // namespace
+}  // namespace crema
