@@ -1,0 +1,145 @@
+"""Bad input: a sentence that names the place, the cause and the remedy; a non-zero exit; nothing half-written."""
+import os
+import shutil
+
+import pytest
+
+from conftest import crema, lenet, make_lmdb, solver
+
+
+def refused(folder, *flags):
+    before = sorted(p.name for p in folder.iterdir())
+    done = crema("train", "-solver", "solver.prototxt", *flags, cwd=folder, timeout=60)
+    assert done.code not in (0, 70) and done.code > 0, done.err[-2000:]
+    assert sorted(p.name for p in folder.iterdir()) == before, "something was left behind"
+    assert done.story, done.err[-2000:]
+    return done.story
+
+
+NETS = {
+    "malformed": (("num_output: 20", "num_output: twenty"), ["net.prototxt:38:17: Expected integer, got: twenty"]),
+    "unknown field": (("num_output: 20", "num_outputs: 20"), ["net.prototxt:38:16", 'no field named "num_outputs"', "check the spelling"]),
+    "unknown layer type": (('type: "ReLU"', 'type: "Rectify"'), ["Unknown layer type: Rectify (known types: Accuracy, CoSData, Concat,", "in layer 'relu1'", "net.prototxt"]),
+    "unknown bottom": (('bottom: "conv2"', 'bottom: "conv9"'), ["Unknown bottom blob 'conv9' (layer 'pool2', bottom index 0)", "conv1, conv2, data"]),
+    "kernel too large": (("kernel_size: 5", "kernel_size: 50"), ["kernel 50x50", "28x28", "in layer 'conv1' (Convolution)", "use a smaller kernel_size"]),
+    "too few classes": (("num_output: 10", "num_output: 5"), ["is not a class: there are 5 classes", "layer 'loss'", "num_output"]),
+    "no database": (("train_lmdb", "nope_lmdb"), ["there is no LMDB at", "nope_lmdb", "layer 'data'", "check `source`"]),
+}
+
+
+@pytest.mark.parametrize("name", NETS)
+def test_nets(records, tmp_path, name):
+    (old, new), words = NETS[name]
+    net = lenet(records)
+    assert old in net
+    solver(tmp_path, net.replace(old, new))
+    story = refused(tmp_path)
+    for w in words:
+        assert w in story, story
+
+
+SOLVERS = {
+    "solver_mode: GPU": ["Cannot use GPU in CPU-only Caffe: check mode.", "solver_mode: CPU", "solver.prototxt"],
+    'lr_policy: "magic"': ["Unknown learning rate policy: 'magic'", "multistep"],
+    'type: "Adamant"': ["Unknown solver type: Adamant"],
+    "base_lr: 1e20": ["the loss is", "in iteration", "layer '", "Lower base_lr"],
+    'snapshot_prefix: "no/such/snap"': ["no/such/snap", "No such file or directory", "make the folder first"],
+    'net: "nothere.prototxt"': ["nothere.prototxt", "No such file or directory"],
+    "test_iter: -1; test_interval: 5": ["test_iter must not be negative"],
+}
+
+
+@pytest.mark.parametrize("extra", SOLVERS)
+def test_solvers(records, tmp_path, extra):
+    solver(tmp_path, lenet(records), extra=extra)
+    story = refused(tmp_path)
+    for w in SOLVERS[extra]:
+        assert w in story, story
+
+
+def test_databases(records, tmp_path):
+    whole = (records / "train_lmdb/data.mdb").read_bytes()
+    other = make_lmdb(tmp_path, "other", 30, side=12)
+    for name, content, words in (
+            ("foreign", os.urandom(40000), "is no LMDB"),
+            ("truncated", whole[:len(whole) // 2], "is truncated"),
+            ("empty", b"", "data.mdb"),
+            ("shape", None, "in layer 'conv2' (Convolution)")):
+        folder = tmp_path / name
+        folder.mkdir()
+        if content is not None:
+            (folder / "db").mkdir()
+            (folder / "db/data.mdb").write_bytes(content)
+        source = folder / "db" if content is not None else other
+        solver(folder, lenet(records).replace(str(records / "train_lmdb"), str(source)))
+        story = refused(folder)
+        assert words in story and str(source) in story or name == "shape" and words in story, story
+
+
+def test_a_test_set_of_another_shape_is_refused_before_training(records, tmp_path):
+    """A single record of another shape: engine/data/data_test.cc."""
+    small = make_lmdb(tmp_path, "small", 20, side=12)
+    solver(tmp_path, lenet(records).replace(str(records / "test_lmdb"), str(small)), extra="test_iter: 1; test_interval: 5")
+    story = refused(tmp_path)
+    assert "layer 'conv2'" in story and "use a smaller kernel_size" in story, story
+
+
+def test_fewer_records_than_ranks(records, tmp_path):
+    solver(tmp_path, lenet(records))
+    story = refused(tmp_path, "-ranks", 300)
+    assert "are not enough for 300 ranks" in story and "use fewer ranks" in story, story
+
+
+def test_weights_and_states(records, tmp_path):
+    solver(tmp_path, lenet(records), max_iter=2)
+    assert crema("train", "-solver", "solver.prototxt", "-model", "good", cwd=tmp_path).code == 0
+    (tmp_path / "junk").write_bytes(os.urandom(500))
+    (tmp_path / "half").write_bytes((tmp_path / "good").read_bytes()[:5000])
+    solver(tmp_path, lenet(records).replace("num_output: 50", "num_output: 40"))
+    story = refused(tmp_path, "-weights", "good")
+    assert "Cannot copy param 0 weights from layer 'conv2'; shape mismatch.  Source param shape is 50 20 5 5 (25000); target param shape is 40 20 5 5" in story
+    for flags, words in ((("-weights", "junk"), "junk is damaged"), (("-weights", "half"), "half is damaged"), (("-weights", "none"), "cannot open none"),
+                         (("-snapshot", "junk"), "junk is damaged"), (("-snapshot", "good", "-weights", "good"), "but not both")):
+        story = refused(tmp_path, *flags)
+        assert words in story, story
+
+
+def test_flags(records, tmp_path):
+    solver(tmp_path, lenet(records))
+    for flags, words in ((("-gpu", "0"), "Cannot use GPU in CPU-only Caffe: check mode."), (("-isa", "sse"), "avx2 or avx512"),
+                         (("-workers", "2"), "at most as many as ranks"), (("-sigint_effect", "dance"), "sigint_effect")):
+        assert words in refused(tmp_path, *flags)
+    wrong = crema("train", "-solver", "solver.prototxt", "-frobnicate", "1", cwd=tmp_path)
+    assert wrong.code == 2 and "-frobnicate" in wrong.err
+    assert "there is no command 'frob'" in crema("frob").err
+    assert crema("train").code == 2
+
+
+def test_a_full_disk_while_snapshotting(records, tmp_path):
+    """A real file system of 1 MiB, where mounting one is allowed."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    if os.geteuid() != 0 or os.system(f"mount -t tmpfs -o size=1m tmpfs {disk} 2>/dev/null") != 0:
+        pytest.skip("SKIPPED: no right to mount a small disk here")
+    try:
+        solver(tmp_path, lenet(records), extra='snapshot_prefix: "disk/snap"')
+        done = crema("train", "-solver", "solver.prototxt", cwd=tmp_path)
+        assert done.code == 1 and "No space left on device" in done.story and "disk/snap_iter_20" in done.story, done.story
+        assert list(disk.iterdir()) == []
+    finally:
+        os.system(f"umount {disk}")
+
+
+def test_conversion(records, tmp_path):
+    images, labels = records / "train-images", records / "train-labels"
+    for flags, words in (((labels, images), "are the two files in the right order?"), ((images, tmp_path / "none"), "cannot open"),
+                         ((images, records / "test-labels"), "different sets")):
+        done = crema("convert_mnist_data", *flags, tmp_path / "db")
+        assert done.code == 1 and words in done.story, done.story
+        assert not list(tmp_path.glob("db*"))
+    cut = tmp_path / "cut"
+    cut.write_bytes(images.read_bytes()[:-7])
+    done = crema("convert_mnist_data", cut, labels, tmp_path / "db")
+    assert done.code == 1 and "promises 1003 images" in done.story, done.story
+    shutil.copytree(records / "train_lmdb", tmp_path / "db")
+    assert "already" in crema("convert_mnist_data", images, labels, tmp_path / "db").story

@@ -1,0 +1,106 @@
+"""The executable as its users meet it: help, log lines, Caffe's known answers, an empty root."""
+import gzip
+import os
+import re
+import shutil
+import subprocess
+
+import pytest
+
+from conftest import CREMA, ROOT, SHARED, crema, lenet, solver
+
+
+def test_help_and_version_help():
+    assert re.fullmatch(r"crema \d+\.\d+\.\d+\n", crema("--version").out)
+    text = crema("--help").out
+    for command in ("train", "test", "time", "device_query", "convert_mnist_data", "coordinator", "worker"):
+        assert re.search(rf"^ +{command} ", text, re.M), text
+        done = crema(command, "--help")
+        assert done.code == 0 and "Usage" in done.out
+    assert "-solver" in crema("train", "--help").out
+    assert crema("device_query").out.startswith("CPU: ")
+
+
+def test_static_small_and_alone(tmp_path, records):
+    assert os.path.getsize(CREMA) <= 25 << 20
+    assert "not a dynamic executable" in subprocess.run(["ldd", CREMA], capture_output=True, text=True).stderr
+    if os.geteuid() != 0:
+        pytest.skip("SKIPPED: chroot needs root")
+    shutil.copy(CREMA, tmp_path / "crema")
+    shutil.copytree(records / "train_lmdb", tmp_path / "train_lmdb")
+    shutil.copytree(records / "test_lmdb", tmp_path / "test_lmdb")
+    net = lenet(records).replace(str(records), "")
+    solver(tmp_path, net)
+    done = subprocess.run(["chroot", str(tmp_path), "/crema", "train", "-solver", "solver.prototxt"], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert (tmp_path / "snap_iter_20.caffemodel").exists()
+
+
+def test_log_lines_are_caffes(records, tmp_path):
+    solver(tmp_path, lenet(records), extra="test_iter: 10; test_interval: 10")
+    log = crema("train", "-solver", "solver.prototxt", cwd=tmp_path).err
+    prefix = r"^I\d{4} \d\d:\d\d:\d\d\.\d{6} +\d+ \S+:\d+\] "
+    for line in (r"Initializing net from parameters: ?", r"The NetState phase \(0\) differed from the phase \(1\) specified by a rule in layer data",
+                 r"Creating Layer conv1", r"conv1 <- data", r"conv1 -> conv1", r"Setting up conv1", r"Top shape: 8 20 24 24 \(92160\)",
+                 r"Memory required for data: \d+", r"conv1 needs backward computation\.", r"data does not need backward computation\.",
+                 r"This network produces output accuracy", r"Network initialization done\.", r"Solving LeNet", r"Learning Rate Policy: inv",
+                 r"Iteration 0, Testing net \(#0\)", r"    Test net output #0: accuracy = 0\.\d+",
+                 r"    Test net output #1: loss = \d\.\d+ \(\* 1 = \d\.\d+ loss\)",
+                 r"Iteration 10 \(\d+\.?\d* iter/s, \d+\.\d+s/10 iters\), loss = \d\.\d+", r"    Train net output #0: loss = \d\.\d+ \(\* 1 = \d\.\d+ loss\)",
+                 r"Iteration 10, lr = 0\.00\d+", r"Snapshotting to binary proto file snap_iter_20\.caffemodel",
+                 r"Snapshotting solver state to binary proto file snap_iter_20\.solverstate", r"Optimization Done\."):
+        assert re.search(prefix + line + "$", log, re.M), line
+    assert "\r" not in log and "\033" not in log, "a file gets plain lines"
+
+
+def test_time_prints_every_layer(records, tmp_path):
+    solver(tmp_path, lenet(records))
+    done = crema("time", "-model", "net.prototxt", "-iterations", 3, cwd=tmp_path)
+    assert done.code == 0, done.err
+    for line in ("conv1\tforward:", "conv1\tbackward:", "Average Forward pass:", "Average Backward pass:", "Total Time:"):
+        assert line.replace("\t", " ") in re.sub(r"[\t ]+", " ", done.err), done.err[-2000:]
+
+
+@pytest.fixture(scope="module")
+def digits(tmp_path_factory):
+    if not (SHARED / "mnist").exists():
+        pytest.skip("SKIPPED: no shared MNIST")
+    folder = tmp_path_factory.mktemp("digits")
+    for part in ("images-idx3", "labels-idx1"):
+        (folder / part).write_bytes(gzip.decompress((SHARED / f"mnist/t10k-{part}-ubyte.gz").read_bytes()))
+    assert crema("convert_mnist_data", folder / "images-idx3", folder / "labels-idx1", folder / "test_lmdb").code == 0
+    return folder
+
+
+@pytest.mark.parametrize("iteration,correct,loss", [(5000, "0.9903", 0.0300311), (10000, "0.9918", 0.0273357)])
+def test_caffes_own_snapshots_score_as_in_caffe(digits, iteration, correct, loss):
+    run = SHARED / "caffe_runs/lenet_mnist"
+    if not run.exists():
+        pytest.skip("SKIPPED: no shared LeNet run")
+    net = (run / "lenet_train_test.prototxt").read_text()
+    (digits / "net.prototxt").write_text(re.sub(r'source: "\S*test_lmdb"', f'source: "{digits}/test_lmdb"', net))
+    done = crema("test", "-model", "net.prototxt", "-weights", run / f"lenet_basic_iter_{iteration}.caffemodel", "-iterations", 100, cwd=digits)
+    assert done.code == 0, done.err
+    assert re.search(rf"\] accuracy = {correct}$", done.err, re.M), done.err[-500:]
+    assert abs(float(re.search(r"\] loss = (\S+) ", done.err.splitlines()[-1]).group(1)) - loss) < 2e-7, done.err[-500:]
+
+
+def test_quickstart_without_root_prints_the_line_to_type(tmp_path):
+    """An apt database without our packages, as a user who is not root sees it."""
+    if os.geteuid() != 0 or not shutil.which("setpriv"):
+        pytest.skip("SKIPPED: needs root to become somebody else")
+    fake = tmp_path / "bin"
+    fake.mkdir()
+    (fake / "dpkg-query").write_text("#!/bin/sh\nexit 1\n")
+    (fake / "dpkg-query").chmod(0o755)
+    os.chmod(tmp_path, 0o755)
+    copy = tmp_path / "clone"
+    shutil.copytree(ROOT, copy, ignore=shutil.ignore_patterns("build", "data", ".venv", ".git", "target"))
+    os.system(f"chown -R 65534:65534 {copy}; chmod -R a+rX {tmp_path}")
+    for parent in tmp_path.parents:
+        if str(parent).startswith("/tmp/pytest"):
+            os.chmod(parent, 0o755)
+    done = subprocess.run(["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", str(copy / "quickstart")], capture_output=True, text=True,
+                          env={"PATH": f"{fake}:{os.environ['PATH']}", "HOME": "/nonexistent"}, timeout=60)
+    assert done.returncode == 3, done.stdout + done.stderr
+    assert re.search(r"^  sudo apt-get install -y --no-install-recommends .*cmake", done.stdout, re.M), done.stdout
