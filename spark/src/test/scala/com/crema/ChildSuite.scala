@@ -1,0 +1,58 @@
+package com.crema
+
+import java.util.concurrent.TimeUnit
+
+import com.crema.wire.Wire.Job
+import com.google.protobuf.ByteString
+import org.scalatest.funsuite.AnyFunSuite
+
+/** A real coordinator as the child: it listens and waits for workers that never come. */
+class ChildSuite extends AnyFunSuite {
+  private def job(timeout: Double) = Job.newBuilder.setRanks(2).setWorkers(2).setToken(ByteString.copyFrom(new Array[Byte](32))).setHost("127.0.0.1")
+    .setJoinTimeout(timeout).setStepTimeout(timeout).build()
+
+  private def ended(pid: Long, seconds: Int): Boolean =
+    (0 until seconds * 20).exists { _ => val gone = !ProcessHandle.of(pid).filter(_.isAlive).isPresent; if (!gone) Thread.sleep(50); gone }
+
+  test("events come, and the story of a failure with the last log lines") {
+    val child = new Child("coordinator", job(1))
+    try {
+      assert(child.next().get.getListening.getAddress.startsWith("127.0.0.1:"))
+      val failed = Iterator.continually(child.next()).find(e => e.forall(_.hasFailed)).flatten.get.getFailed
+      assert(failed.getStory.contains("2 workers wanted, 0 here"))
+      val e = intercept[CremaException](child.finish(Some(failed.getStory)))
+      assert(e.getMessage.contains("2 workers wanted") && e.getMessage.contains("exit code 1") && e.getMessage.contains(s"pid ${child.pid}"), e.getMessage)
+    } finally child.close()
+  }
+
+  test("a killed child is told from one that failed") {
+    val child = new Child("coordinator", job(60))
+    child.next()
+    ProcessHandle.of(child.pid).get.destroyForcibly()
+    assert(child.next() === None)
+    assert(intercept[CremaException](child.finish(None)).getMessage.contains("was killed by signal 9"))
+    child.close()
+  }
+
+  test("closing ends the child; closing its stdin alone does as well") {
+    val child = new Child("coordinator", job(60))
+    child.next()
+    child.close()
+    assert(ended(child.pid, 5))
+    val process = new ProcessBuilder(NativeBinary.path, "coordinator", "-job", "-").start()
+    job(60).writeDelimitedTo(process.getOutputStream)
+    process.getOutputStream.flush()
+    process.getInputStream.read()
+    process.getOutputStream.close()
+    assert(process.waitFor(5, TimeUnit.SECONDS))
+  }
+
+  test("a job that is no job is refused in words") {
+    val child = new Child("worker", Job.newBuilder.setToken(ByteString.copyFrom(new Array[Byte](32))).setCoordinator("127.0.0.1:1").setSolver(ByteString.copyFromUtf8("x"))
+      .setJoinTimeout(2).build())
+    try {
+      val e = intercept[CremaException] { while (child.next().isDefined) {}; child.finish(None) }
+      assert(e.getMessage.contains("crema: error:"), e.getMessage)
+    } finally child.close()
+  }
+}

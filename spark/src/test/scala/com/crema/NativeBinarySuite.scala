@@ -1,0 +1,61 @@
+package com.crema
+
+import java.io.{ByteArrayInputStream, File, InputStream}
+import java.nio.file.Files
+
+import org.scalatest.BeforeAndAfterEach
+import org.scalatest.funsuite.AnyFunSuite
+
+class NativeBinarySuite extends AnyFunSuite with BeforeAndAfterEach {
+  private var folder: File = _
+  override def beforeEach(): Unit = folder = Files.createTempDirectory("unpack").toFile
+  override def afterEach(): Unit = org.apache.hadoop.fs.FileUtil.fullyDelete(folder)
+
+  private def script(text: String): () => InputStream = () => new ByteArrayInputStream(s"#!/bin/sh\n$text\n".getBytes)
+  private val good = script("echo crema 1")
+
+  test("the jar's own executable unpacks and runs") {
+    val process = new ProcessBuilder(NativeBinary.path, "--version").start()
+    assert(new String(process.getInputStream.readAllBytes()).startsWith("crema "))
+  }
+
+  test("a second unpack uses the first file; a damaged one is replaced") {
+    val path = NativeBinary.unpack(good, Seq(folder))
+    val written = new File(path).lastModified
+    assert(NativeBinary.unpack(good, Seq(folder)) === path)
+    assert(new File(path).lastModified === written)
+    Files.write(new File(path).toPath, "damaged".getBytes)
+    assert(NativeBinary.unpack(good, Seq(folder)) === path)
+    assert(new String(Files.readAllBytes(new File(path).toPath)).contains("echo crema"))
+    assert(new File(path).getParentFile.listFiles.length === 1, "no temporary file stays")
+  }
+
+  test("many at once end with one whole file") {
+    val paths = (1 to 8).par.map(_ => NativeBinary.unpack(good, Seq(folder)))
+    assert(paths.toSet.size === 1)
+  }
+
+  test("a folder where nothing may start is passed over; where none is left, all are named") {
+    val readOnly = new File(folder, "a-file")
+    Files.write(readOnly.toPath, Array[Byte](1))
+    val second = new File(folder, "second")
+    assert(NativeBinary.unpack(good, Seq(readOnly, second)).startsWith(second.getPath))
+    val e = intercept[CremaException](NativeBinary.unpack(script("exit 3"), Seq(readOnly, second)))
+    assert(e.getMessage.contains(readOnly.getPath) && e.getMessage.contains("ends with 3") && e.getMessage.contains("CREMA_UNPACK_DIR"), e.getMessage)
+  }
+
+  test("a noexec mount is passed over") {
+    val mount = new File(folder, "noexec")
+    mount.mkdirs()
+    val mounted = new ProcessBuilder("mount", "-t", "tmpfs", "-o", "noexec,size=1m", "tmpfs", mount.getPath).start().waitFor() == 0
+    if (!mounted) cancel("CANCELED: no right to mount here")
+    try {
+      val second = new File(folder, "second")
+      assert(NativeBinary.unpack(good, Seq(mount, second)).startsWith(second.getPath))
+    } finally new ProcessBuilder("umount", mount.getPath).start().waitFor()
+  }
+
+  test("a jar without the executable says so") {
+    assert(intercept[CremaException](NativeBinary.unpack(() => null, Seq(folder))).getMessage.contains("carries no executable"))
+  }
+}

@@ -1,0 +1,58 @@
+package com.yahoo.ml.caffe
+
+import org.scalatest.funsuite.AnyFunSuite
+
+class ConfigSuite extends AnyFunSuite {
+  private def config(args: String*) = new Config(null, args.toArray)
+
+  test("the 24 flags of CaffeOnSpark, and their defaults") {
+    assert(Flags.names.toSet === Set(
+      "conf", "train", "test", "features", "label", "outputFormat", "model", "output", "devices", "persistent", "snapshot", "weights", "connection",
+      "resize", "clusterSize", "lmdb_partitions", "imageRoot", "labelFile", "captionFile", "captionLength", "vocabSize", "imageCaptionDFDir",
+      "vocabDir", "embeddingDFDir"))
+    val c = config()
+    assert((c.protoFile, c.label, c.outputFormat, c.modelPath, c.outputPath, c.devices) === (("", "", "json", "", "output", 1)))
+    assert((c.isTraining, c.isTest, c.isFeature, c.isRddPersistent, c.resize) === ((false, false, false, false, false)))
+    assert((c.snapshotStateFile, c.snapshotModelFile, c.connection, c.clusterSize, c.lmdb_partitions) === (("", "", Config.CONNECTION_RDMA, 1, 1)))
+    assert((c.imageRoot, c.labelFile, c.captionFile, c.captionLength, c.vocabSize) === ((null, null, "", 20, -1)))
+    assert((c.imageCaptionDFDir, c.vocabDir, c.embeddingDFDir, c.transform_thread_per_device) === (("", "", "", 1)))
+    assert(new Config(null).label === "label")
+  }
+
+  test("every flag reaches its setting") {
+    val c = config("-conf", "s.prototxt", "-train", "-features", "a, b", "-label", "l", "-outputFormat", "parquet", "-model", "m", "-output", "o",
+      "-devices", "2", "-persistent", "-snapshot", "s.solverstate", "-weights", "w", "-connection", "Ethernet", "-resize", "-clusterSize", "4",
+      "-lmdb_partitions", "7", "-imageRoot", "i", "-labelFile", "f", "-captionFile", "c", "-captionLength", "3", "-vocabSize", "9",
+      "-imageCaptionDFDir", "x", "-vocabDir", "y", "-embeddingDFDir", "z")
+    assert((c.protoFile, c.isTraining, c.isFeature, c.features.toSeq, c.outputFormat) === (("s.prototxt", true, true, Seq("a", "b", "l"), "parquet")))
+    assert((c.modelPath, c.outputPath, c.devices, c.isRddPersistent, c.snapshotStateFile, c.snapshotModelFile) === (("m", "o", 2, true, "s.solverstate", "w")))
+    assert((c.connection, c.resize, c.clusterSize, c.ranks, c.lmdb_partitions) === ((Config.CONNECTION_SOCKET, true, 4, 8, 7)))
+    assert((c.imageRoot, c.labelFile, c.captionFile, c.captionLength, c.vocabSize) === (("i", "f", "c", 3, 9)))
+    assert((c.imageCaptionDFDir, c.vocabDir, c.embeddingDFDir) === (("x", "y", "z")))
+  }
+
+  test("the label follows the features and is not repeated") {
+    assert(config("-features", "ip1,label", "-label", "label").features.toSeq === Seq("ip1", "label"))
+    assert(config("-features", "ip1", "-label", "label").features.toSeq === Seq("ip1", "label"))
+    assert(config("-features", "ip1").features.toSeq === Seq("ip1"))
+  }
+
+  test("features win over test on the command line; the later setter wins otherwise") {
+    val c = config("-test", "-features", "ip1")
+    assert((c.isTest, c.isFeature) === ((false, true)))
+    c.isTest = true
+    assert((c.isTest, c.isFeature) === ((true, false)))
+  }
+
+  test("wrong command lines get a sentence and the usage") {
+    for ((args, words) <- Seq(
+        Seq("-frobnicate") -> "frobnicate", Seq("-conf") -> "conf", Seq("-devices", "two") -> "-devices needs a whole number, not 'two'",
+        Seq("-train", "stray") -> "'stray' is no flag")) {
+      val e = intercept[IllegalArgumentException](config(args: _*))
+      assert(e.getMessage.contains(words) && e.getMessage.contains("-outputFormat <format>"), e.getMessage)
+    }
+    assert(intercept[IllegalArgumentException](config("-devices", "0")).getMessage.contains("at least 1"))
+    assert(intercept[IllegalArgumentException](config("-clusterSize", "0")).getMessage.contains("at least 1"))
+    assert(intercept[IllegalArgumentException](config("-train").plan()).getMessage.contains("-conf"))
+  }
+}

@@ -1,0 +1,225 @@
+"""The article's command on real Spark: local, separate executor processes, a standalone master; what a user sees when it goes wrong."""
+import json
+import os
+import pathlib
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import time
+
+import pytest
+
+from conftest import ROOT, children, crema, running, sha256, wait_until
+
+SPARK = pathlib.Path(os.environ.get("SPARK_HOME", ROOT / ".venv/spark-home"))
+JAR = os.environ.get("CREMA_JAR", str(ROOT / "spark/target/crema-spark_2.12-0.1.0.jar"))
+ENVIRONMENT = {**os.environ, "SPARK_HOME": str(SPARK), "SPARK_LOCAL_IP": "127.0.0.1"}
+FILES = ("lenet_memory_solver.prototxt", "lenet_memory_train_test.prototxt")
+
+
+@pytest.fixture
+def job(records, tmp_path):
+    """The example's two files on small records, as a user has them in the working folder."""
+    for name in FILES:
+        text = (ROOT / "examples" / name).read_text()
+        for part in ("train", "test"):
+            text = re.sub(rf'source: "\S*mnist_{part}_lmdb/?"', f'source: "{records}/{part}_lmdb"', text)
+        text = text.replace("batch_size: 64", "batch_size: 8").replace("batch_size: 100", "batch_size: 20")
+        for field, value in (("max_iter", 30), ("test_iter", 10), ("test_interval", 10), ("snapshot", 20), ("display", 10)):
+            text = re.sub(rf"^{field}: .*", f"{field}: {value}", text, flags=re.M)
+        (tmp_path / name).write_text(text)
+    return tmp_path
+
+
+def command(folder, master, *flags, conf=(), model="model", output="out"):
+    return [str(SPARK / "bin/spark-submit"), "--master", master, "--files", ",".join(FILES), "--conf", "spark.ui.enabled=false",
+            "--conf", "spark.ui.showConsoleProgress=false", *[w for c in conf for w in ("--conf", c)],
+            "--driver-java-options", f"-Dlog4j2.configurationFile=file:{ROOT}/scripts/log4j2-quiet.properties",
+            "--class", "com.yahoo.ml.caffe.CaffeOnSpark", JAR, "-conf", FILES[0], "-devices", "1", "-connection", "ethernet",
+            "-model", model, "-output", output, *map(str, flags)]
+
+
+def submit(folder, master, *flags, timeout=240, **more):
+    return subprocess.run(command(folder, master, *flags, **more), cwd=folder, env=ENVIRONMENT, capture_output=True, text=True, timeout=timeout)
+
+
+def rows(folder):
+    return [json.loads(line) for part in sorted(folder.glob("part-*")) for line in part.read_text().splitlines()]
+
+
+TRAIN = ("-train", "-features", "accuracy,loss", "-label", "label")
+
+
+def trained(folder):
+    """Model and published snapshots."""
+    return {name: sha256(folder / name) for name in sorted(p.name for p in folder.glob("*")) if "model" in name or "solverstate" in name}
+
+
+def test_the_articles_line_gives_one_model_and_all_rows_wherever_it_runs(job):
+    found = []
+    for master in ("local[2]", "local-cluster[2,1,1024]"):
+        done = submit(job, master, *TRAIN, "-clusterSize", 2, model=f"file:{job}/model")
+        assert done.returncode == 0, done.stderr[-3000:]
+        found.append(trained(job))
+        got = rows(job / "out")
+        assert sorted(r["SampleID"] for r in got) == [f"{i:08d}" for i in range(200)]
+        line = next((job / "out").glob("part-*")).read_text().splitlines()[0]
+        assert re.fullmatch(r'{"SampleID":"\d{8}","accuracy":\[[01]\.\d+\],"loss":\[\d+\.\d+(E-\d+)?\],"label":\[\d\.0\]}', line), line
+        found[-1]["rows"] = sorted(map(json.dumps, got))
+        for name in list(job.glob("*model*")) + list(job.glob("*state")):
+            name.unlink() if name.is_file() else None
+        shutil.rmtree(job / "out")
+    assert found[0] == found[1]
+    assert len([n for n in found[0] if n.endswith(".solverstate")]) == 2, found[0].keys()
+
+
+def test_eight_ranks_on_two_executors_are_eight_executors(job):
+    found = []
+    for executors in (2, 8):
+        done = submit(job, f"local-cluster[{executors},1,512]", "-train", "-clusterSize", 8, conf=["spark.executor.memory=512m"])
+        assert done.returncode == 0, done.stderr[-3000:]
+        assert f"8 rank(s) of batch 8 on {executors} worker(s)" in done.stdout + done.stderr
+        found.append(trained(job))
+    assert found[0] == found[1] and "model" in found[0]
+    # and what the executable gives without Spark
+    solver = (job / FILES[0]).read_text()
+    (job / "plain").mkdir()
+    (job / "plain" / FILES[0]).write_text(solver)
+    net = (job / FILES[1]).read_text()
+    (job / "plain" / FILES[1]).write_text(net)
+    alone = crema("train", "-solver", FILES[0], "-ranks", 8, "-model", "m", cwd=job / "plain")
+    assert alone.code == 0 and sha256(job / "plain/m") == found[0]["model"], alone.err[-2000:]
+
+
+def test_resuming_gives_the_same_model(job):
+    whole = submit(job, "local[2]", "-train", "-clusterSize", 2)
+    assert whole.returncode == 0, whole.stderr[-3000:]
+    states = {p.name.split("_iter_")[1]: p for p in job.glob("*_iter_*")}
+    again = submit(job, "local[1]", "-train", "-clusterSize", 2, "-snapshot", states["20.solverstate"], "-weights", states["20.caffemodel"], model="again")
+    assert again.returncode == 0, again.stderr[-3000:]
+    assert sha256(job / "again") == sha256(job / "model")
+
+
+def test_a_hadoop_file_system_other_than_the_local_one(job, records):
+    """viewfs is Hadoop's own, with real mount points and no daemon: sources, model and output have another scheme."""
+    (job / "store").mkdir()
+    for part in ("train", "test"):
+        shutil.copytree(records / f"{part}_lmdb", job / f"store/{part}_lmdb")
+    net = job / FILES[1]
+    net.write_text(net.read_text().replace(str(records), "viewfs://lake/store"))
+    done = submit(job, "local-cluster[2,1,1024]", *TRAIN, "-clusterSize", 2, model="viewfs://lake/store/m/mnist.model", output="viewfs://lake/store/features",
+                  conf=[f"spark.hadoop.fs.viewfs.mounttable.lake.link./store=file://{job}/store"])
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert len(rows(job / "store/features")) == 200
+    assert sorted(p.name for p in (job / "store/m").iterdir() if not p.name.startswith(".")) == [
+        "lenet_memory_iter_20.caffemodel", "lenet_memory_iter_20.solverstate", "lenet_memory_iter_30.caffemodel",
+        "lenet_memory_iter_30.solverstate", "mnist.model"]
+
+
+@pytest.fixture(scope="module")
+def standalone(tmp_path_factory):
+    """A master and two workers, each a daemon of its own."""
+    folder = tmp_path_factory.mktemp("standalone")
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        port = s.getsockname()[1]
+    url, run, daemons = f"spark://127.0.0.1:{port}", str(SPARK / "bin/spark-class"), []
+
+    def daemon(name, *arguments):
+        log = open(folder / f"{name}.log", "w")
+        daemons.append(subprocess.Popen([run, *arguments], env=ENVIRONMENT, stdout=log, stderr=log, cwd=folder, start_new_session=True))
+
+    daemon("master", "org.apache.spark.deploy.master.Master", "--host", "127.0.0.1", "--port", str(port), "--webui-port", "0")
+    for w in (1, 2):
+        daemon(f"worker{w}", "org.apache.spark.deploy.worker.Worker", "--host", "127.0.0.1", "--webui-port", "0", "-c", "1", "-m", "1g", "-d", str(folder / f"w{w}"), url)
+    try:
+        wait_until(lambda: all((folder / f"worker{w}.log").exists() and "Successfully registered" in (folder / f"worker{w}.log").read_text() for w in (1, 2)), 60, "two Spark workers")
+        yield url
+    finally:
+        for d in daemons:
+            os.killpg(d.pid, signal.SIGTERM)
+        for d in daemons:
+            d.wait(20)
+
+
+def test_a_standalone_master_with_two_workers(job, standalone):
+    done = submit(job, standalone, "-train", "-test", "-clusterSize", 2, output="means", conf=["spark.executor.memory=700m"])
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert "on 2 worker(s)" in done.stdout + done.stderr
+    means = dict(line.split(": ") for line in (job / "means").read_text().splitlines())
+    assert set(means) == {"accuracy", "loss"} and 0 <= float(means["accuracy"]) <= 1
+    plain = submit(job, "local[1]", *TRAIN, "-clusterSize", 2, model="other")
+    assert plain.returncode == 0 and sha256(job / "other") == sha256(job / "model")
+    scored = [r["accuracy"][0] for r in rows(job / "out")]
+    assert abs(sum(scored) / len(scored) - float(means["accuracy"])) < 1e-6
+
+
+def test_killing_an_executors_child_fails_the_run_with_its_last_lines(job):
+    solver = job / FILES[0]
+    solver.write_text(re.sub(r"max_iter: \d+", "max_iter: 1000000", solver.read_text()))
+    log = open(job / "driver.log", "w")
+    run = subprocess.Popen(command(job, "local-cluster[2,1,1024]", "-train", "-clusterSize", 2), cwd=job, env=ENVIRONMENT, stdout=log, stderr=log)
+
+    def descendants(pid):
+        mine = children(pid)
+        return mine + [d for c in mine for d in descendants(c)]
+
+    def workers():
+        return [p for p in descendants(run.pid) if b"worker\0-job" in pathlib.Path(f"/proc/{p}/cmdline").read_bytes()]
+
+    try:
+        wait_until(lambda: "iteration" in (job / "driver.log").read_text(), 90, "the first step")
+        everything = descendants(run.pid)
+        assert len(workers()) == 2
+        os.kill(workers()[0], signal.SIGKILL)
+        code = run.wait(60)
+    finally:
+        run.kill()
+    text = (job / "driver.log").read_text()
+    assert code == 1, text[-3000:]
+    assert re.search(r"crema: error: worker \d \(rank \d, host .*pid \d+\) was lost in step \d+", text), text[-3000:]
+    assert "last lines of `crema worker`" in text, text[-3000:]
+    wait_until(lambda: not [p for p in everything if running(p)], 20, "the end of all processes")
+    assert not (job / "model").exists()
+
+
+def refused(job, *flags, words, master="local[1]", **more):
+    done = submit(job, master, *flags, **more)
+    assert done.returncode == 1, done.stderr[-2000:]
+    story = done.stderr[done.stderr.rfind("crema: error:"):]
+    for w in words:
+        assert w in story, done.stderr[-3000:]
+    return story
+
+
+def test_what_can_be_seen_to_be_wrong_is_said_before_anything_starts(job, records):
+    solver, net = job / FILES[0], job / FILES[1]
+    good_solver, good_net = solver.read_text(), net.read_text()
+    refused(job, "-train", "-frobnicate", words=["frobnicate", "usage: spark-submit"])
+    refused(job, words=["nothing to do: give -train, -test or -features"])
+    solver.write_text(good_solver.replace("solver_mode: CPU", "solver_mode: GPU"))
+    refused(job, *TRAIN, words=["Cannot use GPU in CPU-only Caffe: check mode.", "solver_mode: CPU"])
+    solver.write_text(good_solver)
+    (job / "out").mkdir()
+    refused(job, *TRAIN, words=["out exists already", "remove it or name another place"])
+    (job / "out").rmdir()
+    net.write_text(good_net.replace('type: "ReLU"', 'type: "Rectify"'))
+    refused(job, *TRAIN, words=["Unknown layer type: Rectify", "layer 'relu1'", FILES[1]])
+    net.write_text(good_net)
+    refused(job, "-train", "-features", "accuracy,nothere", words=["nothere", "in -features"])
+    assert not (job / "model").exists() and not (job / "out").exists()
+
+
+def test_what_the_workers_find_reaches_the_driver(job, records):
+    net = job / FILES[1]
+    good = net.read_text()
+    net.write_text(good.replace(f"{records}/train_lmdb", f"{records}/nope_lmdb"))
+    refused(job, "-train", words=["nope_lmdb"])
+    net.write_text(good.replace("num_output: 10", "num_output: 5"))
+    refused(job, "-train", words=["is not a class: there are 5 classes", "in step"])
+    net.write_text(good)
+    refused(job, "-train", "-clusterSize", 300, words=["are not enough for 300 ranks", "clusterSize"])
+    refused(job, "-features", "accuracy", words=["there is no model at model"])
+    assert not (job / "model").exists()
