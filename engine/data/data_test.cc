@@ -86,7 +86,7 @@ TEST(Lmdb, EveryBadDatabaseHasItsSentence) {
     for (int i = 0; i < 1500; ++i) interrupted.put(std::to_string(i), "b");
     EXPECT_FALSE(isDirectory(folder.file("half")));
   }
-  EXPECT_NE(messageOf([&] { lmdb(folder.file("half")); }).find("No such"), std::string::npos);
+  EXPECT_NE(messageOf([&] { lmdb(folder.file("half")); }).find("there is no LMDB"), std::string::npos);
   LmdbWriter(folder.file("void")).finish();
 }
 

@@ -138,7 +138,8 @@ TEST_F(NetTest, BackwardGoesOnlyWhereSomethingLearns) {
 }
 
 TEST_F(NetTest, WrongWiringGetsASentence) {
-  const std::string in = "layer { name: 'in' type: 'DummyData' top: 'x' dummy_data_param { shape { dim: 2 dim: 3 } } }\n";
+  const std::string in =
+      "layer { name: 'in' type: 'DummyData' top: 'x' dummy_data_param { shape { dim: 2 dim: 3 } } }\n";
   const struct {
     const char* layer;
     const char* words;
@@ -163,17 +164,17 @@ TEST_F(NetTest, WrongWiringGetsASentence) {
 }
 
 TEST_F(NetTest, WeightsOfAnotherShapeAreRefusedAndOtherLayersIgnored) {
-  const std::string text = "name: 'n' layer { name: 'in' type: 'DummyData' top: 'x' dummy_data_param { shape { dim: 2 "
-                           "dim: 3 } } } layer { name: 'ip' type: 'InnerProduct' bottom: 'x' top: 'y' "
-                           "inner_product_param { num_output: 2 weight_filler { type: 'xavier' } } }";
+  const std::string text =
+      "name: 'n' layer { name: 'in' type: 'DummyData' top: 'x' dummy_data_param { shape { dim: 2 "
+      "dim: 3 } } } layer { name: 'ip' type: 'InnerProduct' bottom: 'x' top: 'y' "
+      "inner_product_param { num_output: 2 weight_filler { type: 'xavier' } } }";
   auto net = make(text);
   caffe::NetParameter saved = net->toProto(false);
   saved.add_layer()->set_name("elsewhere");
   saved.mutable_layer(saved.layer_size() - 1)->add_blobs()->add_data(1);
   auto other = make(text);
   other->copyTrainedFrom(saved, "saved");
-  for (int i = 0; i < 6; ++i)
-    EXPECT_EQ(other->learnables()[0].blob->dataAt(i), net->learnables()[0].blob->dataAt(i));
+  for (int i = 0; i < 6; ++i) EXPECT_EQ(other->learnables()[0].blob->dataAt(i), net->learnables()[0].blob->dataAt(i));
   for (auto& layer : *saved.mutable_layer())
     if (layer.name() == "ip") layer.mutable_blobs(0)->mutable_shape()->set_dim(0, 3);
   EXPECT_THROW(other->copyTrainedFrom(saved, "saved"), Error);

@@ -36,7 +36,8 @@ caffe::NetParameter fromFile(const std::string& path, const std::string& folder)
 
 }  // namespace
 
-NetDescription trainDescription(const caffe::SolverParameter& s, const std::string& folder, const std::string& inlined) {
+NetDescription trainDescription(const caffe::SolverParameter& s, const std::string& folder,
+                                const std::string& inlined) {
   const int given = s.has_train_net_param() + s.has_train_net() + s.has_net_param() + s.has_net();
   if (given == 0) invalid("the solver names no net; give one of net, net_param, train_net, train_net_param");
   if (given > 1)

@@ -64,8 +64,19 @@ object NativeBinary {
     file
   }
 
+  /** A process that another thread forks meanwhile holds our just written file open for a moment, and the kernel refuses to start it
+    * (ETXTBSY): that passes, so it is tried again.
+    */
+  @annotation.tailrec
+  private def begin(file: Path, attemptsLeft: Int): Process =
+    (try Right(new ProcessBuilder(file.toString, "--version").redirectErrorStream(true).start())
+    catch { case e: IOException if attemptsLeft > 0 && e.getMessage.contains("error=26") => Left(e) }) match {
+      case Right(process) => process
+      case Left(_) => Thread.sleep(50); begin(file, attemptsLeft - 1)
+    }
+
   private def start(file: Path): Unit = {
-    val process = new ProcessBuilder(file.toString, "--version").redirectErrorStream(true).start()
+    val process = begin(file, 100)
     try {
       if (!process.waitFor(StartSeconds, TimeUnit.SECONDS)) throw new IOException("it did not answer --version")
       val said = new String(process.getInputStream.readAllBytes()).trim

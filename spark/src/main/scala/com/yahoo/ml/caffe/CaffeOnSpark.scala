@@ -125,8 +125,10 @@ object CaffeOnSpark {
       val means = caffe.test(DataSource.getSource(conf, isTraining = false))
       val lines = means.map { case (name, values) => s"$name: ${values.mkString(",")}" }.mkString("", "\n", "\n")
       val local = Files.createTempFile("crema-test", ".txt")
-      Files.write(local, lines.getBytes(UTF_8))
-      Storage.publish(local.toString, conf.outputPath, sc.hadoopConfiguration)
+      try {
+        Files.write(local, lines.getBytes(UTF_8))
+        Storage.publish(local.toString, conf.outputPath, sc.hadoopConfiguration)
+      } finally Files.deleteIfExists(local)
       System.err.print(lines)
     }
   }
