@@ -76,6 +76,15 @@ int unknownCommand(CLI::App& program, const std::string& name) {
 
 int runProgram(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);  // the write fails instead, and is told
+  std::signal(SIGBUS, [](int) {
+    static const char story[] =
+        "crema: error: a file that is being read became shorter (a database under copying?); leave it alone while it "
+        "is "
+        "in use, then run this again\n";
+    [[maybe_unused]] const auto written = ::write(STDERR_FILENO, story, sizeof story - 1);
+    ::_exit(1);
+  });
   CLI::App program(
       "crema: Caffe networks, trained and scored; one static executable.\n"
       "  crema train -solver lenet_solver.prototxt\n"
@@ -88,13 +97,16 @@ int runProgram(int argc, char** argv) {
   for (auto add : {addTrain, addTest, addTime, addDeviceQuery, addPlan, addCoordinator, addWorker, addScore, addRecords,
                    addConvertMnistData, addLaterTools})
     add(program, chosen);
+  auto args = twoDashes(argc, argv);
   try {
-    auto args = twoDashes(argc, argv);
     if (!args.empty() && args[0][0] != '-' && !knows(program, args[0])) return unknownCommand(program, args[0]);
     std::reverse(args.begin(), args.end());
     program.parse(args);
   } catch (const CLI::ParseError& e) {
-    return program.exit(e) == 0 ? 0 : 2;
+    if (e.get_exit_code() == 0) return program.exit(e);
+    const std::string command = argc > 1 && knows(program, argv[1]) ? std::string(argv[1]) + " " : "";
+    std::fprintf(stderr, "crema: error: %s; `crema %s--help` lists what there is\n", e.what(), command.c_str());
+    return 2;
   }
   return guarded(chosen);
 }

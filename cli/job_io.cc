@@ -2,6 +2,8 @@
 
 #include <google/protobuf/io/coded_stream.h>
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>
+#include <signal.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -11,6 +13,7 @@
 
 #include "base/file.h"
 #include "base/log.h"
+#include "base/thread_pool.h"
 #include "model/upgrade.h"
 #include "solver/descriptions.h"
 
@@ -68,6 +71,8 @@ void writeDelimited(int fd, const google::protobuf::MessageLite& message) {
 }
 
 void exitWhenStdinEnds(Interrupt& interrupt) {
+  // The second net: the kernel ends us with the thread that started us, which lives as long as we are wanted.
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   std::thread([&interrupt] {
     char buffer[256];
     for (;;) {
@@ -81,17 +86,35 @@ void exitWhenStdinEnds(Interrupt& interrupt) {
   }).detach();
 }
 
+void checkJob(const wire::Job& job) {
+  constexpr int kMostRanks = 65536;
+  if (job.ranks() < 1 || job.ranks() > kMostRanks) invalid("-ranks must be 1 to {}, not {}", kMostRanks, job.ranks());
+  if (job.workers() < 1 || job.workers() > job.ranks())
+    invalid("-ranks {} -workers {}: there must be at least 1 worker and at most as many as ranks", job.ranks(),
+            job.workers());
+  if (job.worker() < 0 || job.worker() >= job.workers())
+    invalid("-worker {}: this run has workers 0 to {}", job.worker(), job.workers() - 1);
+  const int most = 4 * availableCores();
+  if (job.threads() < 0 || job.threads() > most)
+    invalid("-threads must be 0 (all cores) to {} on this machine, not {}", most, job.threads());
+  for (const auto& [flag, seconds] :
+       {std::pair{"-join_timeout", job.join_timeout()}, {"-step_timeout", job.step_timeout()}})
+    if (!(seconds > 0 && seconds < 1e9)) invalid("{} must be a positive number of seconds, not {}", flag, seconds);
+}
+
 std::string netOrigin(const std::string& solverPath) {
   const caffe::SolverParameter s = readSolver(solverPath);
   return s.has_net() ? s.net() : s.has_train_net() ? s.train_net() : "";
 }
 
-caffe::SolverParameter loadSolver(const std::string& path) {
+caffe::SolverParameter loadSolver(const std::string& path, int64_t seedIfUnset) {
   return inside([&] { return "in solver " + path; },
                 [&] {
                   caffe::SolverParameter solver = readSolver(path);
                   checkSolver(solver);
                   const std::string folder = parentDirectory(path);
+                  trainDescription(solver, folder);
+                  testDescriptions(solver, folder);
                   solver = inlineNets(solver, folder);
                   if (!solver.has_snapshot_prefix() || solver.snapshot_prefix().empty()) {
                     const size_t slash = path.rfind('/'), dot = path.rfind('.');
@@ -102,6 +125,7 @@ caffe::SolverParameter loadSolver(const std::string& path) {
                     std::string stem = path.substr(path.rfind('/') == std::string::npos ? 0 : path.rfind('/') + 1);
                     solver.set_snapshot_prefix(joinPath(solver.snapshot_prefix(), stem.substr(0, stem.rfind('.'))));
                   }
+                  if (solver.random_seed() < 0 && seedIfUnset >= 0) solver.set_random_seed(seedIfUnset);
                   if (solver.random_seed() < 0) {
                     uint32_t seed = 0;
                     std::memcpy(&seed, randomBytes(4).data(), 4);

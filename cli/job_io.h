@@ -20,8 +20,9 @@ void exitWhenStdinEnds(Interrupt& interrupt);
 
 // A solver file as a job: nets inlined, seed fixed (a random one is drawn when random_seed is unset or negative, and
 // logged), mode checked.
+void checkJob(const wire::Job& job);  // ranks, workers, threads and timeouts that make sense; invalid() says which
 std::string netOrigin(const std::string& solverPath);  // the file of its net, for messages; may be empty
-caffe::SolverParameter loadSolver(const std::string& path);
+caffe::SolverParameter loadSolver(const std::string& path, int64_t seedIfUnset = -1);
 std::string localHost();  // "127.0.0.1"
 
 }  // namespace crema::cli

@@ -2,6 +2,8 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -33,7 +35,10 @@ class Child {
     ::close(in[0]), ::close(err[1]);
     stdin_ = in[1];
     relay_ = std::thread([fd = err[0]] { relay(fd); });
-    writeDelimited(stdin_, job);
+    try {
+      writeDelimited(stdin_, job);
+    } catch (const Error&) {  // it has ended already; watch() says how
+    }
   }
   ~Child() {
     end(0);
@@ -41,6 +46,15 @@ class Child {
   }
   Child(const Child&) = delete;
   pid_t pid() const { return pid_; }
+
+  // How it ended, when it has ended by itself with an error; empty while it runs.
+  std::string ended() {
+    int status = 0;
+    if (pid_ < 0 || ::waitpid(pid_, &status, WNOHANG) != pid_) return "";
+    const pid_t was = std::exchange(pid_, -1);
+    if (WIFSIGNALED(status)) return fmt::format("process {} was ended by signal {}", was, WTERMSIG(status));
+    return WEXITSTATUS(status) ? fmt::format("process {} ended with exit code {}", was, WEXITSTATUS(status)) : "";
+  }
 
   // Waits up to `grace` seconds for the child, then kills it.
   void end(double grace) {
@@ -67,9 +81,15 @@ class Child {
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     ::dup2(in, STDIN_FILENO);
     ::dup2(err, STDERR_FILENO);
-    const int null = ::open("/dev/null", O_WRONLY);
+    int null = ::open("/dev/null", O_WRONLY);
+    if (null < 0) null = ::memfd_create("unread", 0);  // an empty root has no /dev
     ::dup2(null, STDOUT_FILENO);
-    ::execl("/proc/self/exe", "crema", "worker", "-job", "-", static_cast<char*>(nullptr));
+    // An empty root has no /proc; there the kernel's note of how we were started must do.
+    const auto* started = reinterpret_cast<const char*>(::getauxval(AT_EXECFN));
+    for (const char* self : {"/proc/self/exe", started})
+      if (self) ::execl(self, "crema", "worker", "-job", "-", static_cast<char*>(nullptr));
+    ::dprintf(STDERR_FILENO, "crema: error: cannot start %s again as a worker\n",
+              started ? started : "this executable");
     ::_exit(127);
   }
 
@@ -110,6 +130,23 @@ void show(const wire::Event& event) {
     LOG_INFO("worker {} has joined ({} of {})", event.joined().worker(), event.joined().have(), event.joined().want());
 }
 
+// A signal to this process becomes one for worker 0; the wish travels with the next gradient to all. A child that ends
+// before it has joined would be waited for: after a moment for better words, that ends the run.
+void watch(const std::vector<std::unique_ptr<Child>>& children, const std::atomic<bool>& over, Interrupt& lost) {
+  std::string story;
+  Deadline moment = Deadline::after(0);
+  while (!over) {
+    const Request r = polledRequest();
+    if (r != Request::kNone && children[0]->pid() > 0)
+      ::kill(children[0]->pid(), r == Request::kStop ? SIGINT : SIGHUP);
+    for (size_t w = 0; w < children.size() && story.empty(); ++w)
+      if (const std::string how = children[w]->ended(); !how.empty())
+        story = fmt::format("worker {} is gone: {}; its last lines are above", w, how), moment = Deadline::after(3);
+    if (!story.empty() && moment.passed()) lost.raise(Error(ErrorKind::kPeer, story));
+    ::usleep(20000);
+  }
+}
+
 }  // namespace
 
 void runLocalCluster(const wire::Job& job) {
@@ -125,21 +162,15 @@ void runLocalCluster(const wire::Job& job) {
     if (mine.threads() <= 0) mine.set_threads(std::max(1, availableCores() / job.workers()));
     children.push_back(std::make_unique<Child>(mine));
   }
-  // A signal to this process becomes one for worker 0; the wish travels with the next gradient to all.
   std::atomic<bool> over{false};
-  std::thread forwarder([&] {
-    while (!over) {
-      const Request r = polledRequest();
-      if (r != Request::kNone) ::kill(children[0]->pid(), r == Request::kStop ? SIGINT : SIGHUP);
-      ::usleep(20000);
-    }
-  });
+  Interrupt lost;
+  std::thread watcher([&] { watch(children, over, lost); });
   const auto join = [&] {
-    over = true, forwarder.join();
+    over = true, watcher.join();
     endProgress();
   };
   try {
-    coordinator.run(nullptr);
+    coordinator.run(&lost);
   } catch (...) {
     join();
     for (auto& c : children) c->end(2);

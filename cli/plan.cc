@@ -10,7 +10,10 @@
 #include "base/log.h"
 #include "cli/command.h"
 #include "cli/job_io.h"
+#include "data/shard.h"
+#include "data/source.h"
 #include "model/filter.h"
+#include "model/upgrade.h"
 #include "solver/descriptions.h"
 #include "solver/solver.h"
 
@@ -20,14 +23,21 @@ namespace {
 struct Flags {
   std::string solver, features;
   int ranks = 1;
+  int64_t seed = -1;
   bool wire = false, train = false, test = false;
 };
 
+// The host serves one source per phase; more would silently get the same records.
 bool sourceOf(const NetDescription& d, wire::Source* out) {
   const caffe::NetParameter net = filterNet(d.param, d.state);
+  bool found = false;
   for (const auto& layer : net.layer()) {
     const bool data = layer.type() == "Data", memory = layer.type() == "MemoryData", cos = layer.type() == "CoSData";
     if (!data && !memory && !cos) continue;
+    if (found)
+      invalid("net '{}' has two data layers in one phase, '{}' and '{}'; a Spark job serves one: join their records",
+              net.name(), out->layer(), layer.name());
+    found = true;
     out->set_layer(layer.name());
     out->set_type(layer.type());
     out->set_source_class(layer.source_class());
@@ -38,9 +48,18 @@ bool sourceOf(const NetDescription& d, wire::Source* out) {
                                          : memory ? layer.memory_data_param().batch_size()
                                                   : layer.cos_data_param().batch_size()));
     out->set_backend(data && layer.data_param().backend() == caffe::DataParameter::LEVELDB ? "LEVELDB" : "LMDB");
-    return true;
   }
-  return false;
+  return found;
+}
+
+// A database on this machine can be asked now whether every rank gets records; another one is asked by the workers.
+void checkRecords(const wire::Source& source, int ranks) {
+  if (!fileExists(source.source())) return;
+  const auto records = openSource(caffe::DataParameter::LMDB, source.source());
+  inside([&] { return "in " + records->describe(); },
+         [&] {
+           checkDealing({records->size(), source.batch_size(), ranks});
+         });
 }
 
 // Shapes can be known without data when the data layers say them, or when the database is on this machine.
@@ -65,10 +84,43 @@ void checkBlobs(const std::string& features, const Net& net) {
   }
 }
 
+void planTraining(const NetDescription& train, const Flags& f, kernels::Context& kernels, wire::Plan* plan) {
+  plan->set_net_name(train.param.name());
+  if (!sourceOf(train, plan->mutable_train())) {
+    plan->clear_train();
+    if (f.train)
+      invalid("net '{}' has no data layer in phase TRAIN; training needs one (Data, MemoryData or CoSData)",
+              train.param.name());
+    return;
+  }
+  if (f.train) checkRecords(plan->train(), f.ranks);
+  if (!buildable(plan->train())) return;
+  const auto net = build(train, kernels, parentDirectory(f.solver));
+  int64_t parameters = 0;
+  for (const auto& p : net->learnables()) parameters += p.blob->count();
+  plan->set_parameters(parameters);
+  plan->set_memory_bytes(net->memoryBytes() + parameters * 4);
+}
+
+void planScoring(const NetDescription& test, const Flags& f, kernels::Context& kernels, wire::Plan* plan) {
+  if (!sourceOf(test, plan->mutable_test())) {
+    plan->clear_test();
+    if (f.test || !f.features.empty())
+      invalid("net '{}' has no data layer in phase TEST; -test and -features read their rows from it",
+              test.param.name());
+    return;
+  }
+  if (!buildable(plan->test())) return;
+  const auto net = build(test, kernels, parentDirectory(f.solver));
+  checkBlobs(f.features, *net);
+  for (const auto& name : net->outputs()) plan->add_outputs(name);
+}
+
 wire::Plan makePlan(const Flags& f) {
-  const caffe::SolverParameter solver = loadSolver(f.solver);
+  const caffe::SolverParameter solver = loadSolver(f.solver, f.seed);
   const std::string folder = parentDirectory(f.solver);
   wire::Plan plan;
+  if (readSolver(f.solver).random_seed() < 0) plan.set_drawn_seed(solver.random_seed());
   plan.set_solver(solver.SerializeAsString());
   plan.set_net_origin(netOrigin(f.solver));
   plan.set_max_iter(solver.max_iter());
@@ -76,40 +128,17 @@ wire::Plan makePlan(const Flags& f) {
   plan.set_test_iter(solver.test_iter_size() ? solver.test_iter(0) : 0);
   plan.set_snapshot(solver.snapshot());
   plan.set_snapshot_prefix(solver.snapshot_prefix());
-  plan.set_hdf5(solver.snapshot_format() == caffe::SolverParameter::HDF5);
   kernels::Context kernels(kernels::bestIsa(), 1);
   const NetDescription train = trainDescription(solver, folder, plan.net_origin());
-  plan.set_net_name(train.param.name());
-  if (sourceOf(train, plan.mutable_train())) {
-    if (buildable(plan.train())) {
-      const auto net = build(train, kernels, folder);
-      int64_t parameters = 0;
-      for (const auto& p : net->learnables()) parameters += p.blob->count();
-      plan.set_parameters(parameters);
-      plan.set_memory_bytes(net->memoryBytes() + parameters * 4);
-    }
-  } else {
-    plan.clear_train();
-    if (f.train)
-      invalid("net '{}' has no data layer in phase TRAIN; training needs one (Data, MemoryData or CoSData)",
-              train.param.name());
-  }
+  planTraining(train, f, kernels, &plan);
   NetDescription test = train;
   test.state.set_phase(caffe::TEST);
   const auto tests = testDescriptions(solver, folder, plan.net_origin());
+  if (tests.size() > 1)
+    invalid("the solver names {} test nets; a Spark job tests with one: keep one test_iter and one test net",
+            tests.size());
   if (!tests.empty()) test = tests[0];
-  if (sourceOf(test, plan.mutable_test())) {
-    if (buildable(plan.test())) {
-      const auto net = build(test, kernels, folder);
-      checkBlobs(f.features, *net);
-      for (const auto& name : net->outputs()) plan.add_outputs(name);
-    }
-  } else {
-    plan.clear_test();
-    if (f.test || !f.features.empty())
-      invalid("net '{}' has no data layer in phase TEST; -test and -features read their rows from it",
-              test.param.name());
-  }
+  planScoring(test, f, kernels, &plan);
   return plan;
 }
 
@@ -141,6 +170,7 @@ void addPlan(CLI::App& program, Run& chosen) {
         auto f = std::make_shared<Flags>();
         app.add_option("--solver", f->solver, "the solver prototxt")->required();
         app.add_option("--ranks", f->ranks, "logical ranks");
+        app.add_option("--random_seed", f->seed, "the seed when the solver sets none; negative: one is drawn");
         app.add_option("--features", f->features, "blobs that will be extracted, separated by commas");
         app.add_flag("--train", f->train, "a TRAIN data layer is needed");
         app.add_flag("--test", f->test, "a TEST data layer is needed");

@@ -27,15 +27,14 @@ NetDescription testNetOf(const caffe::SolverParameter& solver, const std::string
   return d;
 }
 
-const caffe::LayerParameter& dataLayer(const caffe::NetParameter& net) {
+caffe::LayerParameter dataLayer(const caffe::NetParameter& net) {
   for (const auto& layer : net.layer())
     if (layer.type() == "Data" || layer.type() == "MemoryData" || layer.type() == "CoSData") return layer;
   invalid("net '{}' has no data layer in phase TEST; rows are read from it", net.name());
 }
 
-// A blob's values per row; a blob without a row axis of this batch (accuracy, loss) is repeated on every row.
-void fillColumn(const Blob& blob, const std::string& name, int rows, wire::Event::Column* column) {
-  const bool perRow = blob.shape().axes() > 0 && blob.shape()[0] == rows;
+// A blob's values per row; a blob without a row axis (accuracy, loss) is repeated on every row of its batch.
+void fillColumn(const Blob& blob, const std::string& name, bool perRow, int rows, wire::Event::Column* column) {
   const int width = perRow ? blob.count() / rows : blob.count();
   column->set_name(name);
   column->set_width(width);
@@ -44,14 +43,27 @@ void fillColumn(const Blob& blob, const std::string& name, int rows, wire::Event
     for (int i = 0; i < width; ++i) column->add_value(data[perRow ? r * width + i : i]);
 }
 
+wire::Event rowsOf(const Net& net, const std::vector<std::string>& blobs, const std::vector<bool>& perRow,
+                   const RecordSource& source, int64_t first, int rows) {
+  wire::Event event;
+  for (int r = 0; r < rows; ++r) event.mutable_rows()->add_id(std::string(source.read(first + r).key));
+  for (size_t i = 0; i < blobs.size(); ++i)
+    fillColumn(net.blob(blobs[i]), blobs[i], perRow[i], rows, event.mutable_rows()->add_column());
+  return event;
+}
+
+std::shared_ptr<const RecordSource> sourceOf(const wire::Job& job, const caffe::LayerParameter& layer) {
+  const std::string written =
+      layer.memory_data_param().source() + layer.data_param().source() + layer.cos_data_param().source();
+  return openSource(caffe::DataParameter::LMDB, job.test_source().empty() ? written : job.test_source());
+}
+
 int64_t scoreAll(const wire::Job& job, Interrupt& interrupt) {
   caffe::SolverParameter solver;
   if (!solver.ParseFromString(job.solver()))
     badData("the job's solver cannot be read; host and executable are of different versions");
   const NetDescription d = testNetOf(solver, job.net_origin());
   kernels::Context kernels(kernels::chooseIsa(job.isa()), job.threads() > 0 ? job.threads() : availableCores());
-  const caffe::NetParameter filtered = filterNet(d.param, d.state);
-  const caffe::LayerParameter& layer = dataLayer(filtered);
   NetOptions o;
   o.kernels = &kernels;
   o.seed = static_cast<uint64_t>(solver.random_seed());
@@ -64,24 +76,20 @@ int64_t scoreAll(const wire::Job& job, Interrupt& interrupt) {
   std::vector<std::string> blobs(job.blobs().begin(), job.blobs().end());
   if (blobs.empty()) blobs = net.outputs();
   for (const auto& name : blobs) net.blob(name);
-  const auto source = openSource(
-      caffe::DataParameter::LMDB,
-      job.test_source().empty() ? layer.memory_data_param().source() + layer.data_param().source() : job.test_source());
+  const auto source = sourceOf(job, dataLayer(filterNet(d.param, d.state)));
   const int64_t last = job.last() < 0 ? source->size() : std::min(job.last(), source->size());
   const int batch = net.tops(0)[0]->shape()[0];
+  if (job.first() % batch) internal("a range starts at record {}, batches have {}", job.first(), batch);
+  std::vector<bool> perRow;  // decided on a full batch: a short one could look like something else
+  for (const auto& name : blobs)
+    perRow.push_back(net.blob(name).shape().axes() > 0 && net.blob(name).shape()[0] == batch);
   int64_t done = 0;
-  for (int64_t at = job.first(), k = 0; at < last; at += batch, ++k) {
+  for (int64_t at = job.first(); at < last; at += batch) {
     interrupt.check();
-    net.setStep(k, 0);
+    net.setStep(at / batch, 0);  // of the whole source: random numbers do not depend on how it was cut
     net.forward();
     const int rows = static_cast<int>(std::min<int64_t>(batch, last - at));
-    wire::Event event;
-    for (int r = 0; r < rows; ++r) {
-      const auto key = source->read(at + r).key;
-      event.mutable_rows()->add_id(std::string(key));
-    }
-    for (const auto& name : blobs) fillColumn(net.blob(name), name, rows, event.mutable_rows()->add_column());
-    writeDelimited(STDOUT_FILENO, event);
+    writeDelimited(STDOUT_FILENO, rowsOf(net, blobs, perRow, *source, at, rows));
     done += rows;
   }
   return done;

@@ -90,6 +90,22 @@ double milliseconds(const std::function<void()>& work) {
   return (monotonicSeconds() - from) * 1e3;
 }
 
+void logTimes(const Net& net, const std::vector<Clock>& clocks, int iterations) {
+  double forward = 0, backward = 0;
+  LOG_INFO("Average time per layer: ");
+  for (size_t i = 0; i < clocks.size(); ++i) {
+    const auto& name = net.layers()[i]->name();
+    LOG_INFO("{:>10}\tforward: {:.6g} ms.", name, clocks[i].forward / iterations);
+    LOG_INFO("{:>10}\tbackward: {:.6g} ms.", name, clocks[i].backward / iterations);
+    forward += clocks[i].forward, backward += clocks[i].backward;
+  }
+  LOG_INFO("Average Forward pass: {:.6g} ms.", forward / iterations);
+  LOG_INFO("Average Backward pass: {:.6g} ms.", backward / iterations);
+  LOG_INFO("Average Forward-Backward: {:.6g} ms.", (forward + backward) / iterations);
+  LOG_INFO("Total Time: {:.6g} ms.", forward + backward);
+  LOG_INFO("*** Benchmark ends ***");
+}
+
 // One forward and backward to warm up, then every layer on its own clock. Layers without a gradient are left out of the
 // backward pass.
 int time(const Flags& f) {
@@ -106,7 +122,6 @@ int time(const Flags& f) {
   LOG_INFO("Testing for {} iterations.", f.iterations);
   const int layers = static_cast<int>(net->layers().size());
   std::vector<Clock> clocks(static_cast<size_t>(layers));
-  double forward = 0, backward = 0;
   for (int j = 0; j < f.iterations; ++j) {
     double here = 0, back = 0;
     net->setStep(j + 1, 0);
@@ -119,20 +134,9 @@ int time(const Flags& f) {
       const double t = milliseconds([&] { net->backwardLayer(i); });
       clocks[static_cast<size_t>(i)].backward += t, back += t;
     }
-    forward += here, backward += back;
     LOG_INFO("Iteration: {} forward-backward time: {:.6g} ms.", j + 1, here + back);
   }
-  LOG_INFO("Average time per layer: ");
-  for (int i = 0; i < layers; ++i) {
-    const auto& name = net->layers()[static_cast<size_t>(i)]->name();
-    LOG_INFO("{:>10}\tforward: {:.6g} ms.", name, clocks[static_cast<size_t>(i)].forward / f.iterations);
-    LOG_INFO("{:>10}\tbackward: {:.6g} ms.", name, clocks[static_cast<size_t>(i)].backward / f.iterations);
-  }
-  LOG_INFO("Average Forward pass: {:.6g} ms.", forward / f.iterations);
-  LOG_INFO("Average Backward pass: {:.6g} ms.", backward / f.iterations);
-  LOG_INFO("Average Forward-Backward: {:.6g} ms.", (forward + backward) / f.iterations);
-  LOG_INFO("Total Time: {:.6g} ms.", forward + backward);
-  LOG_INFO("*** Benchmark ends ***");
+  logTimes(*net, clocks, f.iterations);
   return 0;
 }
 

@@ -13,8 +13,8 @@ namespace crema::cli {
 namespace {
 
 struct Flags {
-  std::string solver, snapshot, weights, model, gpu, level, stage, sigint = "stop", sighup = "snapshot", isa;
-  int ranks = 1, workers = 1, threads = 0;
+  std::string solver, snapshot, weights, model, gpu, stage, sigint = "stop", sighup = "snapshot", isa;
+  int ranks = 1, workers = 1, threads = 0, level = 0;
   double joinTimeout = 60, stepTimeout = 60;
 };
 
@@ -39,14 +39,11 @@ int train(const Flags& flags) {
         flags.gpu);
   if (!flags.snapshot.empty() && !flags.weights.empty())
     invalid("Give a snapshot to resume training or weights to finetune but not both.");
-  if (flags.ranks < 1 || flags.workers < 1 || flags.workers > flags.ranks)
-    invalid("-ranks {} -workers {}: there must be at least 1 worker and at most as many as ranks", flags.ranks,
-            flags.workers);
   installSignals(parseEffect("sigint_effect", flags.sigint), parseEffect("sighup_effect", flags.sighup));
   if (!flags.model.empty()) checkWritable(flags.model);
   caffe::SolverParameter solver = loadSolver(flags.solver);
-  if (!flags.stage.empty() || !flags.level.empty()) {
-    if (!flags.level.empty()) solver.mutable_train_state()->set_level(std::stoi(flags.level));
+  if (!flags.stage.empty() || flags.level != 0) {
+    if (flags.level != 0) solver.mutable_train_state()->set_level(flags.level);
     for (size_t at = 0; at < flags.stage.size();) {
       const size_t comma = std::min(flags.stage.find(',', at), flags.stage.size());
       if (comma > at) solver.mutable_train_state()->add_stage(flags.stage.substr(at, comma - at));
@@ -61,6 +58,7 @@ int train(const Flags& flags) {
   job.set_snapshot(flags.snapshot), job.set_weights(flags.weights), job.set_model(flags.model);
   job.set_snapshot_prefix(solver.snapshot_prefix());
   job.set_join_timeout(flags.joinTimeout), job.set_step_timeout(flags.stepTimeout);
+  checkJob(job);
   if (flags.workers == 1)
     trainHere(job, flags);
   else

@@ -57,6 +57,7 @@ wire::Job jobOf(const Flags& f) {
 }
 
 void checkToken(const wire::Job& job) {
+  checkJob(job);
   if (job.token().size() < 16) invalid("the cluster's token has {} bytes; at least 16 are needed", job.token().size());
 }
 

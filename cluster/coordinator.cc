@@ -6,7 +6,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "cluster/doorman.h"
-#include "collective/tree.h"
+#include "cluster/roster.h"
 
 namespace crema {
 
@@ -18,10 +18,10 @@ std::string jobDigest(const wire::Job& job) {
 class Coordinator::State {
  public:
   State(const CoordinatorOptions& options, Emit emit)
-      : options_(options), emit_(std::move(emit)), doorman_(options.host, options.port, options.token) {
-    ranksOfWorker(0, options.workers, options.ranks);  // checks both numbers
-    members_.resize(static_cast<size_t>(options.workers));
-  }
+      : options_(options),
+        emit_(std::move(emit)),
+        roster_(options.ranks, options.workers),
+        doorman_(options.host, options.port, options.token) {}
   std::string address() const { return doorman_.address(); }
 
   void run(const Interrupt* stop) {
@@ -31,7 +31,7 @@ class Coordinator::State {
     try {
       gather(stop);
       start();
-      while (count(&Member::finished) < options_.workers) turn(Deadline::after(0.5), stop);
+      while (roster_.count(&Member::finished) < options_.workers) turn(Deadline::after(0.5), stop);
       finish();
     } catch (Error& e) {
       abortAll(e);
@@ -40,58 +40,38 @@ class Coordinator::State {
   }
 
  private:
-  struct Member {
-    std::shared_ptr<Channel> channel;
-    control::ToCoordinator::Hello hello;
-    control::ToCoordinator::Beat beat;
-    bool ready = false, finished = false;
-    double heard = 0,
-           moved = 0;  // when it last said anything; when its training thread last moved (or waited for others)
-    std::string digest;
-  };
-
-  int count(bool Member::*flag) const {
-    int n = 0;
-    for (const auto& m : members_) n += m.*flag;
-    return n;
-  }
-
-  std::string describe(int w) const {
-    const RankRange r = ranksOfWorker(w, options_.workers, options_.ranks);
-    const Member& m = members_[static_cast<size_t>(w)];
-    const std::string ranks =
-        r.hi - r.lo == 1 ? fmt::format("rank {}", r.lo) : fmt::format("ranks {} to {}", r.lo, r.hi - 1);
-    return fmt::format("worker {} ({}, host {}, pid {})", w, ranks, m.hello.host(), m.hello.pid());
-  }
-
-  std::string missing() const {
-    std::string list;
-    for (size_t w = 0; w < members_.size(); ++w)
-      if (!members_[w].ready)
-        list += fmt::format("{}worker {}{}", list.empty() ? "" : ", ", w,
-                            members_[w].channel ? " (joined, not ready)" : "");
-    return list;
+  // The others lose the same worker a moment later and say exactly where they were.
+  int64_t presentStep() {
+    int64_t step = roster_.latestBeat();
+    const Deadline moment = Deadline::after(0.3);
+    while (auto in = doorman_.next(moment, nullptr)) {
+      if (!in->message.has_failed() || roster_.find(in->from) < 0) continue;
+      step = std::max(step, in->message.failed().iteration());
+      break;
+    }
+    return step;
   }
 
   void gather(const Interrupt* stop) {
     const Deadline deadline = Deadline::after(options_.joinTimeout);
-    while (count(&Member::ready) < options_.workers) {
+    while (roster_.count(&Member::ready) < options_.workers) {
       turn(Deadline::earlier(deadline, Deadline::after(0.5)), stop);
-      if (deadline.passed() && count(&Member::ready) < options_.workers)
+      if (deadline.passed() && roster_.count(&Member::ready) < options_.workers)
         throw Error(
             ErrorKind::kTimeout,
             fmt::format("{} workers wanted, {} here; waited {:.0f} s; missing: {}. Free that many executor slots, or "
                         "run fewer workers (the model is the same), or wait longer with a larger join timeout",
-                        options_.workers, count(&Member::ready), options_.joinTimeout, missing()));
+                        options_.workers, roster_.count(&Member::ready), options_.joinTimeout, roster_.missing()));
     }
   }
 
   void start() {
+    roster_.compare();
     control::ToWorker message;
     message.mutable_start()->set_generation(1);
-    for (const auto& m : members_) message.mutable_start()->add_peers(m.hello.data_address());
-    for (size_t w = 0; w < members_.size(); ++w) tell(w, message);
-    for (auto& m : members_) m.moved = monotonicSeconds();
+    for (const auto& m : roster_.members) message.mutable_start()->add_peers(m.hello.data_address());
+    for (size_t w = 0; w < roster_.members.size(); ++w) tell(w, message);
+    for (auto& m : roster_.members) m.moved = monotonicSeconds();
     training_ = true;
   }
 
@@ -106,73 +86,75 @@ class Coordinator::State {
       lastAlive_ = now;
       control::ToWorker alive;
       alive.mutable_alive();
-      for (size_t w = 0; w < members_.size(); ++w)
-        if (members_[w].channel) tell(w, alive);
+      for (size_t w = 0; w < roster_.members.size(); ++w)
+        if (roster_.members[w].channel) tell(w, alive);
     }
-    for (size_t w = 0; w < members_.size(); ++w) checkLife(static_cast<int>(w), now);
+    for (size_t w = 0; w < roster_.members.size(); ++w) checkLife(static_cast<int>(w), now);
   }
 
   void checkLife(int w, double now) const {
-    const Member& m = members_[static_cast<size_t>(w)];
+    const Member& m = roster_.members[static_cast<size_t>(w)];
     if (!m.channel || m.finished) return;
     if (now - m.heard > options_.stepTimeout)
       throw Error(ErrorKind::kTimeout, fmt::format("{} has been silent for {:.0f} s in step {}: stopped, overloaded or "
-                                                   "cut off. See its log; restart from the "
-                                                   "last snapshot with -snapshot",
-                                                   describe(w), now - m.heard, m.beat.iteration()));
+                                                   "cut off. See its log; run it again, from the last snapshot with "
+                                                   "-snapshot if there is one",
+                                                   roster_.describe(w), now - m.heard, roster_.latestBeat()));
     // A thread that computes shows it with every batch; ten times the timeout for one batch is more than slow.
     if (training_ && now - m.moved > 10 * options_.stepTimeout)
       throw Error(ErrorKind::kTimeout, fmt::format("{} has not finished a batch for {:.0f} s in step {}; see its log",
-                                                   describe(w), now - m.moved, m.beat.iteration()));
+                                                   roster_.describe(w), now - m.moved, m.beat.iteration()));
   }
 
   void tell(size_t w, const control::ToWorker& message) {
     try {
-      members_[w].channel->send(message, Deadline::after(5));
+      roster_.members[w].channel->send(message, Deadline::after(5));
     } catch (const Error&) {
       // its own connection's end, or its silence, will be reported with more words
     }
   }
 
-  int find(const std::shared_ptr<Channel>& channel) const {
-    for (size_t w = 0; w < members_.size(); ++w)
-      if (members_[w].channel == channel) return static_cast<int>(w);
-    return -1;
-  }
-
   void handle(const Doorman::Incoming& in) {
-    const int w = find(in.from);
+    const int w = roster_.find(in.from);
     if (w < 0) {
       if (in.message.has_hello()) admit(in);
       return;
     }
-    Member& m = members_[static_cast<size_t>(w)];
+    Member& m = roster_.members[static_cast<size_t>(w)];
     m.heard = monotonicSeconds();
     if (!in.lost.empty()) {
       if (m.finished) return;
-      throw Error(ErrorKind::kPeer, fmt::format("{} was lost in step {}: {} (the process ended or was killed). See the "
-                                                "end of its log; restart from the last "
-                                                "snapshot with -snapshot",
-                                                describe(w), m.beat.iteration(), in.lost));
+      const std::string why = in.lost;
+      const int64_t step = presentStep();
+      throw Error(ErrorKind::kPeer,
+                  fmt::format("{} was lost in step {}: {} (the process ended or was killed). See the "
+                              "end of its log; run it again, from the last snapshot with -snapshot if "
+                              "there is one",
+                              roster_.describe(w), step, why));
     }
-    switch (in.message.what_case()) {
+    take(m, w, in.message);
+  }
+
+  void take(Member& m, int w, const control::ToCoordinator& message) {
+    switch (message.what_case()) {
       case control::ToCoordinator::kReady:
         m.ready = true, m.moved = m.heard;
+        m.digest = message.ready().state_digest(), m.records = message.ready().records();
         break;
       case control::ToCoordinator::kBeat:
-        if (in.message.beat().passes() != m.beat.passes() || in.message.beat().waiting()) m.moved = m.heard;
-        m.beat = in.message.beat();
+        if (message.beat().passes() != m.beat.passes() || message.beat().waiting()) m.moved = m.heard;
+        m.beat = message.beat();
         break;
       case control::ToCoordinator::kReport:
-        forward(in.message.report());
+        forward(message.report());
         break;
       case control::ToCoordinator::kFailed:
-        failed(w, in.message.failed());
+        failed(w, message.failed());
         break;
       case control::ToCoordinator::kFinished:
         m.finished = true;
-        m.digest = in.message.finished().state_digest();
-        m.beat.set_iteration(in.message.finished().iteration());
+        m.digest = message.finished().state_digest();
+        m.beat.set_iteration(message.finished().iteration());
         break;
       default:
         break;
@@ -184,9 +166,10 @@ class Coordinator::State {
     if (f.kind() == name(ErrorKind::kPeer)) {
       const Deadline moment = Deadline::after(1);
       while (auto in = doorman_.next(moment, nullptr))
-        if (in->from != members_[static_cast<size_t>(w)].channel) handle(*in);
+        if (in->from != roster_.members[static_cast<size_t>(w)].channel) handle(*in);
     }
-    throw Error(ErrorKind::kPeer, fmt::format("{} failed in step {}: {}", describe(w), f.iteration(), f.story()));
+    throw Error(ErrorKind::kPeer,
+                fmt::format("{} failed in step {}: {}", roster_.describe(w), f.iteration(), f.story()));
   }
 
   void admit(const Doorman::Incoming& in) {
@@ -196,11 +179,11 @@ class Coordinator::State {
     if (hello.version() != CREMA_VERSION)
       refuse = fmt::format("version {} cannot join version {}; use one executable everywhere", hello.version(),
                            CREMA_VERSION);
-    else if (hello.worker() < 0 || w >= members_.size())
+    else if (hello.worker() < 0 || w >= roster_.members.size())
       refuse = fmt::format("there is no worker {}; this run has workers 0 to {}", hello.worker(), options_.workers - 1);
-    else if (members_[w].channel)
-      refuse = fmt::format("worker {} is already here (host {}, pid {})", w, members_[w].hello.host(),
-                           members_[w].hello.pid());
+    else if (roster_.members[w].channel)
+      refuse = fmt::format("worker {} is already here (host {}, pid {})", w, roster_.members[w].hello.host(),
+                           roster_.members[w].hello.pid());
     else if (hello.job_digest() != options_.jobDigest)
       refuse = fmt::format(
           "worker {} has a different job than the coordinator: start all with the same solver, net, ranks and workers",
@@ -216,11 +199,11 @@ class Coordinator::State {
       LOG_WARNING("refused a worker from {}: {}", hello.host(), refuse);
       return;
     }
-    members_[w].channel = in.from;
-    members_[w].hello = hello;
-    members_[w].heard = monotonicSeconds();
+    roster_.members[w].channel = in.from;
+    roster_.members[w].hello = hello;
+    roster_.members[w].heard = monotonicSeconds();
     int have = 0;
-    for (const auto& m : members_) have += m.channel != nullptr;
+    for (const auto& m : roster_.members) have += m.channel != nullptr;
     wire::Event joined;
     auto* j = joined.mutable_joined();
     j->set_worker(hello.worker()), j->set_host(hello.host()), j->set_have(have), j->set_want(options_.workers);
@@ -231,31 +214,31 @@ class Coordinator::State {
     if (event.has_progress() && options_.workers > 1) {
       int slowest = -1;
       double most = -1;
-      for (size_t w = 0; w < members_.size(); ++w)
-        if (members_[w].beat.compute_seconds() > most)
-          most = members_[w].beat.compute_seconds(), slowest = static_cast<int>(w);
+      for (size_t w = 0; w < roster_.members.size(); ++w)
+        if (roster_.members[w].beat.compute_seconds() > most)
+          most = roster_.members[w].beat.compute_seconds(), slowest = static_cast<int>(w);
       event.mutable_progress()->set_slowest_worker(slowest);
     }
     emit_(event);
   }
 
   void finish() {
-    for (size_t w = 1; w < members_.size(); ++w)
-      if (members_[w].digest != members_[0].digest)
+    for (size_t w = 1; w < roster_.members.size(); ++w)
+      if (roster_.members[w].digest != roster_.members[0].digest)
         throw Error(
             ErrorKind::kInternal,
             fmt::format(
                 "{} ended with another state than {}; the model must not be trusted. Please report this with the logs",
-                describe(static_cast<int>(w)), describe(0)));
+                roster_.describe(static_cast<int>(w)), roster_.describe(0)));
     control::ToWorker bye;
     bye.mutable_bye();
-    for (size_t w = 0; w < members_.size(); ++w) tell(w, bye);
+    for (size_t w = 0; w < roster_.members.size(); ++w) tell(w, bye);
     // Workers hang up after Bye; leaving earlier could cut the message off.
     const Deadline deadline = Deadline::after(5);
-    for (size_t gone = 0; gone < members_.size();) {
+    for (size_t gone = 0; gone < roster_.members.size();) {
       const auto in = doorman_.next(deadline, nullptr);
       if (!in) break;
-      gone += !in->lost.empty() && find(in->from) >= 0;
+      gone += !in->lost.empty() && roster_.find(in->from) >= 0;
     }
   }
 
@@ -264,19 +247,19 @@ class Coordinator::State {
     message.mutable_abort()->set_story(why.what());
     message.mutable_abort()->set_kind(name(why.kind()));
     size_t told = 0;
-    for (size_t w = 0; w < members_.size(); ++w)
-      if (members_[w].channel) tell(w, message), ++told;
+    for (size_t w = 0; w < roster_.members.size(); ++w)
+      if (roster_.members[w].channel) tell(w, message), ++told;
     const Deadline deadline = Deadline::after(2);
     while (told > 0) {
       const auto in = doorman_.next(deadline, nullptr);
       if (!in) break;
-      told -= !in->lost.empty() && find(in->from) >= 0;
+      told -= !in->lost.empty() && roster_.find(in->from) >= 0;
     }
   }
 
   CoordinatorOptions options_;
   Emit emit_;
-  std::vector<Member> members_;
+  Roster roster_;
   double lastAlive_ = 0;
   bool training_ = false;
   Doorman doorman_;

@@ -25,8 +25,10 @@ Socket connectToCoordinator(const std::string& address, const std::string& token
 }  // namespace
 
 Session::Session(const std::string& coordinator, const std::string& token, const control::ToCoordinator::Hello& hello,
-                 double timeout, Interrupt& interrupt)
-    : channel_(connectToCoordinator(coordinator, token, timeout, interrupt)), timeout_(timeout), interrupt_(interrupt) {
+                 double joinTimeout, double silence, Interrupt& interrupt)
+    : channel_(connectToCoordinator(coordinator, token, joinTimeout, interrupt)),
+      timeout_(silence),
+      interrupt_(interrupt) {
   control::ToCoordinator message;
   *message.mutable_hello() = hello;
   channel_.send(message, Deadline::after(timeout_));
@@ -56,12 +58,12 @@ void Session::listen() {
       }
       changed_.notify_all();
     }
-  } catch (const Error& e) {
+  } catch (const std::exception& e) {
     std::lock_guard<std::mutex> lock(mutex_);
     if (!closing_.raised() && !bye_ && !story_) {
       story_ = Error(ErrorKind::kPeer,
                      fmt::format("the coordinator is gone: {}; the driver ended, was killed or is cut off. See its log",
-                                 e.message()));
+                                 e.what()));
       interrupt_.raise(*story_);
     }
     changed_.notify_all();
@@ -75,7 +77,7 @@ void Session::beat() {
     b->set_iteration(iteration), b->set_passes(passes), b->set_waiting(waiting), b->set_compute_seconds(computeSeconds);
     try {
       channel_.send(message, Deadline::after(timeout_));
-    } catch (const Error&) {
+    } catch (const std::exception&) {
       return;  // listen() finds out why
     }
   }
@@ -86,9 +88,10 @@ bool Session::waitFor(const std::function<bool()>& condition, double seconds) {
   return changed_.wait_for(lock, std::chrono::duration<double>(seconds), condition);
 }
 
-void Session::ready() {
+void Session::ready(const std::string& stateDigest, const std::string& records) {
   control::ToCoordinator message;
-  message.mutable_ready();
+  message.mutable_ready()->set_state_digest(stateDigest);
+  message.mutable_ready()->set_records(records);
   channel_.send(message, Deadline::after(timeout_));
 }
 

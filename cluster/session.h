@@ -21,10 +21,10 @@ class Session {
   // Connects, proves the token, says hello. `interrupt` is raised with the coordinator's story when it aborts the run
   // or is gone.
   Session(const std::string& coordinator, const std::string& token, const control::ToCoordinator::Hello& hello,
-          double timeout, Interrupt& interrupt);
+          double joinTimeout, double silence, Interrupt& interrupt);
   ~Session();
 
-  void ready();
+  void ready(const std::string& stateDigest, const std::string& records);
   control::ToWorker::Start waitForStart();  // throws what interrupts it
   void report(const wire::Event& event);
   void failed(const Error& error);  // never throws

@@ -83,7 +83,7 @@ void train(const wire::Job& job, Session& session, Socket& data, const std::func
            const std::function<Request()>& request, Interrupt& interrupt) {
   const bool lead = job.worker() == 0;
   JobSetup setup = setUp(job, "", lead);
-  session.ready();
+  session.ready(stateDigest(*setup.solver), setup.solver->recordsRead());
   const auto start = session.waitForStart();
   MeshOptions o;
   o.worker = job.worker(), o.workers = job.workers(), o.ranks = job.ranks();
@@ -116,7 +116,8 @@ void train(const wire::Job& job, Session& session, Socket& data, const std::func
 void runWorker(const wire::Job& job, const std::function<void(const wire::Event&)>& emit,
                const std::function<Request()>& request, Interrupt& interrupt) {
   Socket data = Socket::listenOn(job.host().empty() ? "127.0.0.1" : job.host(), 0);
-  Session session(job.coordinator(), job.token(), helloOf(job, data), job.join_timeout(), interrupt);
+  Session session(job.coordinator(), job.token(), helloOf(job, data), job.join_timeout(), job.step_timeout(),
+                  interrupt);
   try {
     train(job, session, data, emit, request, interrupt);
   } catch (Error& e) {

@@ -33,6 +33,8 @@ MESSAGES = {
     "control.pb.h": {"cluster"},
 }
 LONGEST = 300  # lines; a file may say "length:" and why in its first 30 lines
+LONGEST_FUNCTION = 40  # lines; a "length:" comment in the five lines above it gives the reason
+HEAD = re.compile(r"^( {0,4})(?!namespace|struct|class|enum|\}|extern|if|for|while|switch|do|else|const struct).*\)( const)?( noexcept)?( override)?( ->.*)?( : .*)? \{$")
 
 
 def folder_of(path):
@@ -66,9 +68,24 @@ def check(path):
         yield f"{path.relative_to(ROOT)}: {lines} lines; split it, or say why in a `length:` comment at its top"
 
 
+def long_functions(path):
+    """Functions by clang-format's layout: an opening line, then the brace that closes at the same indentation."""
+    lines, open_heads = path.read_text().splitlines(), []
+    for i, line in enumerate(lines):
+        if head := HEAD.match(line):
+            open_heads.append((len(head.group(1)), i))
+        closing = re.match(r"^( *)\}", line)
+        while closing and open_heads and len(closing.group(1)) <= open_heads[-1][0]:
+            indent, start = open_heads.pop()
+            excused = any("length:" in l for l in lines[max(0, start - 5):start])
+            if len(closing.group(1)) == indent and i - start > LONGEST_FUNCTION and not excused:
+                yield f"{path.relative_to(ROOT)}:{start + 1}: a function of {i - start + 1} lines; split it, or say why in a `length:` comment above it"
+
+
 def main():
     files = [f for top in ("engine", "cluster", "cli") for f in sorted((ROOT / top).rglob("*")) if f.suffix in (".h", ".cc", ".cpp")]
     mistakes = [m for f in files for m in check(f)]
+    mistakes += [m for f in files if not f.name.endswith("_test.cc") for m in long_functions(f)]
     print("\n".join(mistakes) if mistakes else f"{len(files)} files, every include goes down")
     sys.exit(1 if mistakes else 0)
 

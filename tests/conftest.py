@@ -28,7 +28,7 @@ def crema(*arguments, cwd=None, timeout=120, env=None):
     """Runs the executable to its end; a run beyond its deadline fails the test."""
     start = time.monotonic()
     process = subprocess.Popen([CREMA, *map(str, arguments)], cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                               stdin=subprocess.DEVNULL, text=True, env={**os.environ, **(env or {})})
+                               stdin=subprocess.DEVNULL, text=True, errors="replace", env={**os.environ, **(env or {})})
     try:
         out, err = process.communicate(timeout=timeout)
     except subprocess.TimeoutExpired:

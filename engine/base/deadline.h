@@ -7,7 +7,9 @@ namespace crema {
 
 class Deadline {
  public:
+  // Whatever the number, a point in time: NaN is now, and nothing waits longer than thirty years.
   static Deadline after(double seconds) {
+    seconds = seconds > 0 ? std::min(seconds, 1e9) : 0;
     return Deadline(Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds)));
   }
   static Deadline earlier(Deadline a, Deadline b) { return a.end_ < b.end_ ? a : b; }

@@ -82,7 +82,24 @@ std::string readFile(const std::string& path) {
   }
 }
 
-void writeFileAtomically(const std::string& path, std::string_view bytes) {
+namespace {
+
+// A device or a pipe (/dev/null) is written, never replaced.
+void writeThrough(const std::string& path, std::string_view bytes) {
+  if (isDirectory(path)) ioError("cannot write {}: it is a folder; name a file in it", path);
+  Descriptor out(path, O_WRONLY);
+  const std::string failed =
+      out.get() < 0 ? fmt::format("{}; {}", systemError(errno), remedyFor(errno)) : writeAll(out, bytes);
+  if (!failed.empty()) ioError("cannot write {} ({} bytes): {}", path, bytes.size(), failed);
+}
+
+}  // namespace
+
+void writeFileAtomically(const std::string& name, std::string_view bytes) {
+  std::error_code missing;
+  const auto real = std::filesystem::canonical(name, missing);
+  const std::string path = missing ? name : real.string();  // a link stays a link
+  if (!missing && !std::filesystem::is_regular_file(real)) return writeThrough(path, bytes);
   const std::string temporary = fmt::format("{}.tmp-{}", path, ::getpid());
   std::string failed;
   {

@@ -10,7 +10,8 @@ namespace crema {
 std::string readFile(const std::string& path);  // ioError names the path and why
 
 // Writes to `path + ".tmp-<pid>"`, flushes to disk, renames over `path`. On any error the temporary file is removed and
-// ioError names the path, the cause (a full disk included) and the remedy; `path` is then untouched.
+// ioError names the path, the cause (a full disk included) and the remedy; `path` is then untouched. A link is
+// followed; a device or pipe is written to as it is.
 void writeFileAtomically(const std::string& path, std::string_view bytes);
 
 bool fileExists(const std::string& path);

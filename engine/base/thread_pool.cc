@@ -6,8 +6,11 @@
 #include <condition_variable>
 #include <exception>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <vector>
+
+#include "base/error.h"
 
 namespace crema {
 
@@ -64,10 +67,19 @@ struct ThreadPool::State {
 };
 
 ThreadPool::ThreadPool(int threads) : state_(std::make_unique<State>()) {
-  for (int i = 1; i < threads; ++i) state_->lanes.emplace_back([this, i] { state_->lane(i); });
+  try {
+    for (int i = 1; i < threads; ++i) state_->lanes.emplace_back([this, i] { state_->lane(i); });
+  } catch (const std::system_error& e) {
+    const size_t started = state_->lanes.size() + 1;
+    end();
+    ioError("cannot start thread {} of {}: {}; ask for fewer threads or raise the limit of processes", started + 1,
+            threads, e.code().message());
+  }
 }
 
-ThreadPool::~ThreadPool() {
+ThreadPool::~ThreadPool() { end(); }
+
+void ThreadPool::end() {
   {
     std::lock_guard<std::mutex> lock(state_->mutex);
     state_->ending = true;

@@ -20,6 +20,7 @@ class ThreadPool {
   void run(int tasks, const std::function<void(int task, int lane)>& body);
 
  private:
+  void end();  // joins all lanes
   struct State;
   std::unique_ptr<State> state_;
 };

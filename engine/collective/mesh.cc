@@ -165,6 +165,38 @@ void Mesh::addTree(const std::vector<const float*>& pieces, int64_t first, int64
   }
 }
 
+// As much as the socket takes now.
+void Mesh::send(Transfer& t) {
+  const Socket& s = sockets_[static_cast<size_t>(t.peer)];
+  while (t.sending()) {
+    const auto& [from, size] = t.parts[t.part];
+    t.sent += s.writeSome(from + t.sent, size - t.sent);
+    if (t.sent < size) return;
+    t.sent = 0, ++t.part;
+  }
+}
+
+// As much as the socket holds now; the header is judged before a byte of the body is taken.
+void Mesh::receive(Transfer& t, uint32_t round, int64_t step) {
+  const Socket& s = sockets_[static_cast<size_t>(t.peer)];
+  for (;;) {
+    const bool head = t.got < sizeof t.in;
+    char* at = head ? reinterpret_cast<char*>(&t.in) + t.got : t.into + (t.got - sizeof t.in);
+    const size_t room = (head ? sizeof t.in : t.want) - t.got;
+    if (room == 0) return;
+    const size_t n = s.readSome(at, room);
+    if (n == 0) return;
+    t.got += n;
+    if (t.got != sizeof t.in) continue;
+    const FrameHeader want{
+        kFrameMagic,         options_.generation, round, static_cast<uint32_t>(t.peer), static_cast<uint64_t>(step),
+        t.want - sizeof t.in};
+    if (std::memcmp(&t.in, &want, sizeof want) != 0)
+      throw Error(ErrorKind::kPeer, fmt::format("{} sent a frame that does not fit: {}; expected {}", s.peer(),
+                                                describe(t.in), describe(want)));
+  }
+}
+
 void Mesh::exchange(std::vector<Transfer>& transfers, uint32_t round, int64_t step) {
   const auto me = static_cast<uint32_t>(options_.worker);
   for (Transfer& t : transfers) {
@@ -174,42 +206,13 @@ void Mesh::exchange(std::vector<Transfer>& transfers, uint32_t round, int64_t st
     t.parts.insert(t.parts.begin(), {reinterpret_cast<const char*>(&t.out), sizeof t.out});
     t.want += sizeof t.in;
   }
-  const auto receive = [&](Transfer& t) {
-    const Socket& s = sockets_[static_cast<size_t>(t.peer)];
-    for (;;) {
-      const bool head = t.got < sizeof t.in;
-      char* at = head ? reinterpret_cast<char*>(&t.in) + t.got : t.into + (t.got - sizeof t.in);
-      const size_t room = (head ? sizeof t.in : t.want) - t.got;
-      if (room == 0) return;
-      const size_t n = s.readSome(at, room);
-      if (n == 0) return;
-      t.got += n;
-      if (t.got != sizeof t.in) continue;
-      const FrameHeader want{
-          kFrameMagic,         options_.generation, round, static_cast<uint32_t>(t.peer), static_cast<uint64_t>(step),
-          t.want - sizeof t.in};
-      if (std::memcmp(&t.in, &want, sizeof want) != 0)
-        throw Error(ErrorKind::kPeer, fmt::format("{} sent a frame that does not fit: {}; expected {}", s.peer(),
-                                                  describe(t.in), describe(want)));
-    }
-  };
-  const auto send = [&](Transfer& t) {
-    const Socket& s = sockets_[static_cast<size_t>(t.peer)];
-    while (t.sending()) {
-      const auto& [from, size] = t.parts[t.part];
-      const size_t n = s.writeSome(from + t.sent, size - t.sent);
-      t.sent += n;
-      if (t.sent < size) return;
-      t.sent = 0, ++t.part;
-    }
-  };
   const Deadline deadline = Deadline::after(options_.stepTimeout);
   std::vector<pollfd> polls;
   for (;;) {
     polls.clear();
     for (Transfer& t : transfers) {
       if (t.sending()) send(t);
-      if (t.receiving()) receive(t);
+      if (t.receiving()) receive(t, round, step);
       const int events = (t.sending() ? POLLOUT : 0) | (t.receiving() ? POLLIN : 0);
       if (events) polls.push_back({sockets_[static_cast<size_t>(t.peer)].descriptor(), static_cast<short>(events), 0});
     }

@@ -52,6 +52,8 @@ class Mesh : public Exchange {
   void connectAll();
   void acceptOne(Deadline deadline);
   void exchange(std::vector<Transfer>& transfers, uint32_t round, int64_t step);
+  void send(Transfer& t);
+  void receive(Transfer& t, uint32_t round, int64_t step);
   int64_t cut(int w, int64_t count) const;  // first element of piece w
   void addTree(const std::vector<const float*>& pieces, int64_t first, int64_t size, float* total);
 

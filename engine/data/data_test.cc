@@ -7,26 +7,22 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/random.h"
 #include "data/batch_feed.h"
 #include "data/idx.h"
+#include "data/lmdb_pages.h"
 #include "data/lmdb_writer.h"
 #include "data/shard.h"
 #include "data/source.h"
 #include "data/transformer.h"
 #include "model/proto_io.h"
+#include "support/message_of.h"
 #include "support/shared_data.h"
 
 namespace crema {
 namespace {
 
-std::string messageOf(const std::function<void()>& body) {
-  try {
-    body();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "no error";
-}
+using test::messageOf;
 
 caffe::Datum datum(int c, int h, int w, int label, int first = 0) {
   caffe::Datum d;
@@ -88,6 +84,104 @@ TEST(Lmdb, EveryBadDatabaseHasItsSentence) {
   }
   EXPECT_NE(messageOf([&] { lmdb(folder.file("half")); }).find("there is no LMDB"), std::string::npos);
   LmdbWriter(folder.file("void")).finish();
+  EXPECT_NE(messageOf([&] { lmdb(folder.file("void")); }).find("holds no records"), std::string::npos);
+}
+
+// Every single-byte change in the first bytes of every page, and many random ones: a sentence or the records, never a
+// fault. Values that are named outside the file would fault when read, so all are read.
+TEST(Lmdb, DamagedPagesAreFoundBeforeTheyAreUsed) {
+  test::TemporaryFolder folder;
+  {
+    LmdbWriter writer(folder.file("db"));
+    for (int i = 0; i < 300; ++i)
+      writer.put(fmt::format("{:08d}", i), std::string(static_cast<size_t>(i % 7 == 0 ? 9000 : 200), 'v'));
+    writer.finish();
+  }
+  const std::string whole = readFile(folder.file("db/data.mdb"));
+  int refused = 0, read = 0;
+  size_t bytes = 0;
+  const auto judge = [&](const std::string& damaged) {
+    try {
+      for (const Record& r : lmdbRecords(damaged, "db"))
+        for (char c : r.value) bytes += c == 'v';
+      ++read;
+    } catch (const Error& e) {
+      EXPECT_EQ(e.kind(), ErrorKind::kData);
+      ++refused;
+    }
+  };
+  judge(whole);
+  EXPECT_EQ(read, 1);
+  EXPECT_EQ(bytes, 43u * 9000 + 257u * 200);
+  const RandomStream random{RandomKey{}};
+  uint64_t draw = 0;
+  for (size_t page = 0; page < whole.size() / 4096; ++page)
+    for (size_t i = 0; i < 24; ++i) {
+      std::string damaged = whole;
+      damaged[page * 4096 + i] = static_cast<char>(random.below(draw++, 256));
+      judge(damaged);
+    }
+  for (int k = 0; k < 3000; ++k) {
+    std::string damaged = whole;
+    for (uint64_t n = random.below(draw++, 20) + 1; n; --n)
+      damaged[random.below(draw++, damaged.size())] = static_cast<char>(random.below(draw++, 256));
+    judge(damaged);
+  }
+  EXPECT_GT(refused, 300);
+  EXPECT_GT(read, 300);
+}
+
+TEST(Lmdb, ReadsWhatTheReferenceLibraryWrote) {
+  const auto path = test::sharedData("mnist/mnist_test_first1000_lmdb");
+  if (!path) GTEST_SKIP() << "SKIPPED: no shared LMDB";
+  const auto source = lmdb(*path);
+  ASSERT_EQ(source->size(), 1000);
+  EXPECT_EQ(source->read(999).key, "00000999");
+}
+
+// idx files of `count` images of 3 x 2
+std::pair<std::string, std::string> makeIdx(const test::TemporaryFolder& folder, int count) {
+  std::string images("\0\0\x08\x03\0\0\0", 7), labels("\0\0\x08\x01\0\0\0", 7);
+  images += static_cast<char>(count), labels += static_cast<char>(count);
+  images += std::string("\0\0\0\x03\0\0\0\x02", 8);
+  for (int i = 0; i < 6 * count; ++i) images += static_cast<char>(i);
+  for (int i = 0; i < count; ++i) labels += static_cast<char>(i % 10);
+  writeFileAtomically(folder.file("images"), images);
+  writeFileAtomically(folder.file("labels"), labels);
+  return {folder.file("images"), folder.file("labels")};
+}
+
+TEST(Idx, ConvertsAsCaffe) {
+  test::TemporaryFolder folder;
+  const auto [images, labels] = makeIdx(folder, 12);
+  EXPECT_EQ(convertMnist(images, labels, folder.file("db")), 12);
+  const auto source = lmdb(folder.file("db"));
+  // Datum of 1 x 3 x 2, data 42..47, label 7, in the order of field numbers
+  const char expected[] = "\x08\x01\x10\x03\x18\x02\x22\x06*+,-./\x28\x07";
+  EXPECT_EQ(source->read(7).value, std::string_view(expected, sizeof expected - 1));
+  EXPECT_NE(messageOf([&, i = images, l = labels] { convertMnist(l, i, folder.file("x")); }).find("right order"),
+            std::string::npos);
+  EXPECT_FALSE(fileExists(folder.file("x")));
+  std::filesystem::resize_file(images, 50);
+  EXPECT_NE(messageOf([&, i = images] { readIdxImages(i); }).find("promises 12 images"), std::string::npos);
+}
+
+TEST(Idx, MnistRecordsEqualCaffesByteForByte) {
+  const auto golden = test::sharedData("mnist/mnist_test_first1000_lmdb"),
+             raw = test::sharedData("mnist/t10k-images-idx3-ubyte.gz");
+  if (!golden || !raw) GTEST_SKIP() << "SKIPPED: no shared MNIST";
+  test::TemporaryFolder folder;
+  const std::string from = parentDirectory(*raw) + "/t10k-";
+  ASSERT_EQ(std::system(fmt::format("gunzip -c {}images-idx3-ubyte.gz > {}; gunzip -c {}labels-idx1-ubyte.gz > {}",
+                                    from, folder.file("i"), from, folder.file("l"))
+                            .c_str()),
+            0);
+  ASSERT_EQ(convertMnist(folder.file("i"), folder.file("l"), folder.file("db")), 10000);
+  const auto ours = lmdb(folder.file("db")), theirs = lmdb(*golden);
+  for (int64_t i = 0; i < theirs->size(); ++i) {
+    ASSERT_EQ(ours->read(i).key, theirs->read(i).key);
+    ASSERT_EQ(ours->read(i).value, theirs->read(i).value) << i;
+  }
 }
 
 TEST(Shard, EveryRecordOnceAnEpochAndRanksMakeOneLargeBatch) {

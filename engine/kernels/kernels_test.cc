@@ -195,6 +195,36 @@ TEST(Convolution, EarlierUseLeavesNoTrace) {
   EXPECT_EQ(fresh, used);
 }
 
+// Impulse response, worked out from the definition the other way round: one input pixel of value 1 puts, into each
+// output it reaches, the one weight that lies between them. Groups, strides, padding, dilation and unequal sides all
+// differ.
+TEST(Convolution, AnImpulseAnswersWithTheWeights) {
+  const ConvShape s{1, 4, 9, 7, 6, 3, 2, 2, 1, 1, 2, 2, 3, 2};
+  const auto w = numbers(6 * 2 * 3 * 2, 5);
+  Context k(bestIsa(), 2);
+  for (int c = 0; c < s.ic; ++c)
+    for (int py = 0; py < s.h; ++py)
+      for (int px = 0; px < s.w; ++px) {
+        std::vector<float> x(static_cast<size_t>(s.ic * s.h * s.w), 0.f);
+        x[static_cast<size_t>((c * s.h + py) * s.w + px)] = 1;
+        std::vector<float> want(static_cast<size_t>(s.oc * s.oh() * s.ow()), 0.f), got = want, ref = want;
+        for (int o = 0; o < s.oc; ++o)
+          for (int a = 0; a < s.kh; ++a)
+            for (int b = 0; b < s.kw; ++b) {
+              const int y = py + s.padH - a * s.dilH, z = px + s.padW - b * s.dilW;
+              const bool reaches = o / 3 == c / 2 && y >= 0 && z >= 0 && y % s.strideH == 0 && z % s.strideW == 0 &&
+                                   y / s.strideH < s.oh() && z / s.strideW < s.ow();
+              if (reaches)
+                want[static_cast<size_t>((o * s.oh() + y / s.strideH) * s.ow() + z / s.strideW)] =
+                    w[static_cast<size_t>(((o * 2 + c % 2) * s.kh + a) * s.kw + b)];
+            }
+        convForward(k, s, x.data(), w.data(), static_cast<const float*>(nullptr), got.data());
+        ref::convForward(s, x.data(), w.data(), static_cast<const float*>(nullptr), ref.data());
+        ASSERT_EQ(got, want);
+        ASSERT_EQ(ref, want);
+      }
+}
+
 TEST(Convolution, ReferenceAgreesWithClosedForm) {  // ones: every output is the number of taps inside the image
   const ConvShape s{1, 2, 4, 4, 1, 3, 3, 1, 1, 1, 1};
   const std::vector<double> x(32, 1.0), w(18, 1.0);

@@ -27,7 +27,7 @@ class Convolution : public Layer {
       invalid("{} spatial axes (bottom is {}); Convolution computes up to 2 so far", spatial_, in.brief());
     window_ = readWindow(p, spatial_);
     const int channels = in[axis_], group = static_cast<int>(p.group()), outputs = static_cast<int>(p.num_output());
-    if (outputs <= 0) invalid("num_output must be given and positive");
+    if (outputs <= 0) invalid("num_output must be given, positive and below 2^31, not {}", p.num_output());
     if (group <= 0 || channels % group || outputs % group)
       invalid("group {} must divide both the {} input channels and num_output {}", group, channels, outputs);
     std::vector<int> weights = {outputs, channels / group};
@@ -89,8 +89,10 @@ class Convolution : public Layer {
     s.padH = window_.pad[0], s.padW = window_.pad[1];
     s.dilH = window_.dilation[0], s.dilW = window_.dilation[1];
     s.groups = static_cast<int>(p.group());
-    const int reachH = s.dilH * (s.kh - 1) + 1, reachW = s.dilW * (s.kw - 1) + 1;
-    if (reachH > s.h + 2 * s.padH || reachW > s.w + 2 * s.padW)
+    const int64_t reachH = int64_t{s.dilH} * (s.kh - 1) + 1, reachW = int64_t{s.dilW} * (s.kw - 1) + 1;
+    const int64_t paddedH = int64_t{s.h} + 2 * s.padH, paddedW = int64_t{s.w} + 2 * s.padW;
+    if (paddedH > INT32_MAX || paddedW > INT32_MAX) invalid("the padded input {}x{} is too large", paddedH, paddedW);
+    if (reachH > paddedH || reachW > paddedW)
       invalid(
           "kernel {}x{} (dilation {}x{}) exceeds the padded input {}x{} (bottom is {}, pad {}x{}); use a smaller "
           "kernel_size or more pad",

@@ -32,14 +32,13 @@ class DummyData : public Layer {
       const auto at = [&](const auto& list) { return static_cast<int>(list.Get(list.size() == 1 ? 0 : i)); };
       top[static_cast<size_t>(i)]->reshape(legacy ? Shape{at(p.num()), at(p.channels()), at(p.height()), at(p.width())}
                                                   : toShape(p.shape(p.shape_size() == 1 ? 0 : i)));
-      refill(i, *top[static_cast<size_t>(i)], 0);
+      refill(i, *top[static_cast<size_t>(i)]);
     }
   }
   void reshape(const Blobs&, const Blobs&) override {}
   void compute(const Blobs&, const Blobs& top) override {
-    ++pass_;
     for (size_t i = 0; i < top.size(); ++i)
-      if (filler(static_cast<int>(i)).type() != "constant") refill(static_cast<int>(i), *top[i], pass_);
+      if (filler(static_cast<int>(i)).type() != "constant") refill(static_cast<int>(i), *top[i]);
   }
   void gradient(const Blobs&, const std::vector<bool>&, const Blobs&) override {}
 
@@ -49,14 +48,11 @@ class DummyData : public Layer {
     return p.data_filler_size() == 0 ? caffe::FillerParameter::default_instance()
                                      : p.data_filler(p.data_filler_size() == 1 ? 0 : top);
   }
-  // The numbers are named by step and rank as everything is; a net that runs without steps still gets new ones per
-  // pass.
-  void refill(int top, Blob& blob, int64_t pass) {
+  // The numbers are named by step and rank, as everything is: how often this process ran before does not matter.
+  void refill(int top, Blob& blob) {
     const RunState& run = *context().run;
-    const std::string name = fmt::format("{}/{}/{}/{}/{}", this->name(), top, run.step, run.rank, run.step ? 0 : pass);
-    fill(filler(top), run.seed, name, blob);
+    fill(filler(top), run.seed, fmt::format("{}/{}/{}/{}", this->name(), top, run.step, run.rank), blob);
   }
-  int64_t pass_ = 0;
 };
 
 }  // namespace

@@ -14,7 +14,8 @@ class InnerProduct : public Layer {
  protected:
   void configure(const Blobs& bottom, const Blobs&) override {
     const auto& p = param_.inner_product_param();
-    if (p.num_output() == 0) invalid("num_output must be given and positive");
+    if (p.num_output() == 0 || p.num_output() > INT32_MAX)
+      invalid("num_output must be given, positive and below 2^31, not {}", p.num_output());
     axis_ = bottom[0]->shape().canonicalAxis(p.axis());
     shape_.out = static_cast<int>(p.num_output());
     shape_.in = bottom[0]->shape().count(axis_);

@@ -78,6 +78,7 @@ class Layer {
   virtual bool isLoss() const { return false; }
   virtual bool allowsForceBackward(int /*bottom*/) const { return true; }
   virtual bool allowsInPlace() const { return false; }
+  virtual std::string fingerprint() const { return ""; }  // of the records a data layer reads: equal on all workers
 
  protected:
   virtual void configure(const Blobs& /*bottom*/, const Blobs& /*top*/) {}

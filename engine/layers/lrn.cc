@@ -18,8 +18,8 @@ class LRN : public Layer {
 
  protected:
   void configure(const Blobs&, const Blobs&) override {
-    if (param_.lrn_param().local_size() % 2 == 0)
-      invalid("local_size must be odd, not {}", param_.lrn_param().local_size());
+    const uint32_t size = param_.lrn_param().local_size();
+    if (size % 2 == 0 || size > 1 << 24) invalid("local_size must be odd and at most {}, not {}", 1 << 24, size);
   }
   void reshape(const Blobs& bottom, const Blobs& top) override {
     const Shape& in = bottom[0]->shape();

@@ -43,10 +43,14 @@ class Pooling : public Layer {
     shape_.strideW = static_cast<int>(p.has_stride_w() ? p.stride_w() : p.stride());
     shape_.padH = static_cast<int>(p.has_pad_h() ? p.pad_h() : p.pad());
     shape_.padW = static_cast<int>(p.has_pad_w() ? p.pad_w() : p.pad());
+    constexpr int kMost = 1 << 24;  // as in window.cc
+    if (shape_.kh > kMost || shape_.kw > kMost || shape_.strideH > kMost || shape_.strideW > kMost)
+      invalid("kernel {}x{} and stride {}x{} must not exceed {}", shape_.kh, shape_.kw, shape_.strideH, shape_.strideW,
+              kMost);
     if (shape_.kh <= 0 || shape_.kw <= 0) invalid("kernel {}x{} must be positive", shape_.kh, shape_.kw);
     if (shape_.strideH <= 0 || shape_.strideW <= 0)
       invalid("stride {}x{} must be positive", shape_.strideH, shape_.strideW);
-    if (shape_.padH >= shape_.kh || shape_.padW >= shape_.kw)
+    if (shape_.padH < 0 || shape_.padW < 0 || shape_.padH >= shape_.kh || shape_.padW >= shape_.kw)
       invalid("pad {}x{} must be smaller than the kernel {}x{}", shape_.padH, shape_.padW, shape_.kh, shape_.kw);
   }
 

@@ -62,7 +62,9 @@ class RecordData : public Layer {
  protected:
   void configure(const Blobs&, const Blobs& top) override {
     described_ = describe(param_);
-    if (described_.batch <= 0) invalid("batch_size must be given and positive");
+    if (described_.batch <= 0) invalid("batch_size must be given, positive and below 2^31");
+    if (param_.data_param().rand_skip())
+      invalid("rand_skip {} would let every run see other records; remove it", param_.data_param().rand_skip());
     if (type() == "CoSData" && param_.cos_data_param().top_size() != static_cast<int>(top.size()))
       invalid("cos_data_param describes {} tops, the layer has {}", param_.cos_data_param().top_size(), top.size());
     const DataOptions& o = *context().data;
@@ -85,6 +87,19 @@ class RecordData : public Layer {
     });
   }
   void gradient(const Blobs&, const std::vector<bool>&, const Blobs&) override {}
+
+ public:
+  // Count, first and last record, and 62 between: enough to tell another set, or another state of it.
+  std::string fingerprint() const override {
+    if (!source_) return "";
+    const int64_t size = source_->size();
+    std::string all = std::to_string(size);
+    for (int64_t k = 0; k < 64; ++k) {
+      const Record r = source_->read((size - 1) * k / 63);
+      all += sha256Hex(r.key) + sha256Hex(r.value);
+    }
+    return fmt::format("{} records, fingerprint {}", size, sha256Hex(all).substr(0, 12));
+  }
 
  private:
   void openSource(const DataOptions& o) {
@@ -129,7 +144,7 @@ class RecordData : public Layer {
   const Batch& scored() {
     const DataOptions& o = *context().data;
     const int64_t last = o.last < 0 ? source_->size() : std::min(o.last, source_->size());
-    const int64_t from = o.first + context().run->step * described_.batch, to = std::min(from + described_.batch, last);
+    const int64_t from = context().run->step * described_.batch, to = std::min(from + described_.batch, last);
     if (from >= to) internal("no record is left for batch {}", context().run->step);
     std::vector<int64_t> indices;
     for (int64_t i = from; i < to; ++i) indices.push_back(i);

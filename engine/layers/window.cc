@@ -22,8 +22,9 @@ void read(const char* name, const Field& values, bool hasH, uint32_t h, bool has
       out[static_cast<size_t>(i + 2 - axes)] = v;
     }
   }
+  constexpr int kMost = 1 << 24;  // products of two stay far from overflow
   for (int v : out)
-    if (v < least) invalid("{} must be at least {}, not {}", name, least, v);
+    if (v < least || v > kMost) invalid("{} must be {} to {}, not {}", name, least, kMost, static_cast<uint32_t>(v));
 }
 
 }  // namespace

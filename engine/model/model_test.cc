@@ -12,6 +12,7 @@
 #include "model/proto_io.h"
 #include "model/splits.h"
 #include "model/upgrade.h"
+#include "support/message_of.h"
 #include "support/shared_data.h"
 
 namespace crema {
@@ -25,14 +26,7 @@ void same(const caffe::NetParameter& got, const caffe::NetParameter& want) {
   EXPECT_TRUE(MessageDifferencer::Equals(got, want)) << "got:\n" << toText(got) << "want:\n" << toText(want);
 }
 
-std::string messageOf(const std::function<void()>& body) {
-  try {
-    body();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "no error";
-}
+using test::messageOf;
 
 TEST(Text, MistakesHaveLineAndColumn) {
   const std::string m = messageOf(

@@ -20,7 +20,7 @@ void done(const char* form, bool whole) {
                 form);
 }
 
-// V1's type names are the enum's; V2's are these.
+// V1's type names are the enum's; V2's are these. length: a table.
 const char* newType(caffe::V1LayerParameter::LayerType type) {
   using L = caffe::V1LayerParameter;
   switch (type) {
@@ -257,6 +257,8 @@ caffe::NetParameter readNetBinary(const std::string& path) {
     invalid("{}: HDF5 models are not read by this version; save it as a binary .caffemodel", path);
   auto net = readBinary<caffe::NetParameter>(path);
   upgradeNet(&net, path);
+  if (net.layer_size() == 0)
+    badData("{} holds no layers, so it is no .caffemodel; take it anew from where it was made", path);
   return net;
 }
 

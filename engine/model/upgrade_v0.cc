@@ -159,6 +159,7 @@ class Carrier {
     if (from_.has_k()) is("lrn") ? to_->mutable_lrn_param()->set_k(from_.k()) : lose("k");
   }
 
+  // length: a table of fields and the layer types that have them.
   void data() {
     if (from_.has_source()) {
       if (is("data"))

@@ -49,7 +49,7 @@ void Net::Builder::addLayer(const caffe::LayerParameter& given) {
   bool backward = connectBottoms(param, wire);
   connectTops(param, *layer, wire);
   layer->setUp(wire.bottoms, wire.tops);
-  addParams(*layer, static_cast<int>(net_.layers_.size()));
+  addParams(*layer);
   const bool below = backward;
   for (int i = 0; i < static_cast<int>(layer->params().size()); ++i) {
     const double lr = i < param.param_size() ? param.param(i).lr_mult() : 1.0;
@@ -119,7 +119,10 @@ void Net::Builder::connectTops(const caffe::LayerParameter& param, const Layer& 
   }
 }
 
-void Net::Builder::addParams(Layer& layer, int /*index*/) {
+void Net::Builder::addParams(Layer& layer) {
+  if (!layer.params().empty() && !named_.insert(layer.name()).second)
+    invalid("two layers with parameters are named '{}'; weights are saved and loaded by name: rename one",
+            layer.name());
   const auto& param = layer.param();
   if (param.param_size() > static_cast<int>(layer.params().size()))
     invalid("Too many params specified for layer {}: {} `param` entries, {} parameters", layer.name(),

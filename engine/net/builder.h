@@ -18,7 +18,7 @@ class Net::Builder {
   void addLayer(const caffe::LayerParameter& param);
   bool connectBottoms(const caffe::LayerParameter& param, Wire& wire);  // true when a bottom needs backward
   void connectTops(const caffe::LayerParameter& param, const Layer& layer, Wire& wire);
-  void addParams(Layer& layer, int index);
+  void addParams(Layer& layer);
   void shareParam(Layer& layer, int param, const caffe::ParamSpec& spec, size_t owner);
   void pruneBackward();
   void findOutputs();
@@ -39,7 +39,8 @@ class Net::Builder {
   std::map<size_t, caffe::ParamSpec> ownerSpec_;
   std::vector<Share> shares_;
   std::vector<bool> mayBackward_;
-  int64_t topBytes_ = 0;  // so far, as Caffe counts: in-place tops too
+  std::set<std::string> named_;  // layers with parameters
+  int64_t topBytes_ = 0;         // so far, as Caffe counts: in-place tops too
 };
 
 }  // namespace crema

@@ -1,6 +1,8 @@
 // Snapshots: <prefix>_iter_<n>.caffemodel (caffe.NetParameter) and <prefix>_iter_<n>.solverstate (caffe.SolverState:
 // iter, learned_net, history in learnable order, current_step). The model is written first: a state never names a model
 // that is not there.
+#include <cstdio>
+
 #include "base/file.h"
 #include "base/log.h"
 #include "model/proto_io.h"
@@ -51,7 +53,14 @@ SnapshotFiles Solver::snapshot(const std::string& prefix, const std::string& pub
   }
   if (options_.log) LOG_INFO("Snapshotting solver state to binary proto file {}", files.state);
   inside([&] { return fmt::format("while saving the solver state of iteration {}", iteration_); },
-         [&] { writeBinary(files.state, state); });
+         [&] {
+           try {
+             writeBinary(files.state, state);
+           } catch (const Error&) {
+             std::remove(files.model.c_str());  // half a snapshot is none
+             throw;
+           }
+         });
   return files;
 }
 
@@ -60,6 +69,9 @@ void Solver::restore(const std::string& path, const std::string& model) {
     invalid("{}: HDF5 snapshots are not read by this version; resume from a binary .solverstate", path);
   const auto state = readBinary<caffe::SolverState>(path);
   const auto& learnables = net_->learnables();
+  if (state.iter() < 0 || state.current_step() < 0)
+    badData("{} claims iteration {}, step {}; it is damaged: take another snapshot", path, state.iter(),
+            state.current_step());
   if (state.history_size() != static_cast<int>(learnables.size()))
     invalid(
         "Incorrect length of history blobs. {} holds {}, the net has {} parameters; is it the .solverstate of this net "

@@ -114,6 +114,18 @@ void Solver::update(const T* gradient, int ranks) {
 template void Solver::update<float>(const float*, int);
 template void Solver::update<double>(const double*, int);
 
+std::string Solver::recordsRead() const {
+  std::string all;
+  const auto add = [&](const Net& net, const char* phase) {
+    for (const auto& layer : net.layers())
+      if (const std::string f = layer->fingerprint(); !f.empty())
+        all += fmt::format("{}{} layer '{}': {}", all.empty() ? "" : "; ", phase, layer->name(), f);
+  };
+  add(*net_, "TRAIN");
+  for (const auto& net : testNets_) add(*net, "TEST");
+  return all;
+}
+
 bool Solver::testDue() const {
   return param_.test_interval() > 0 && !testNets_.empty() && iteration_ % param_.test_interval() == 0 &&
          (iteration_ > 0 || param_.test_initialization());

@@ -13,6 +13,7 @@
 #include "model/upgrade.h"
 #include "solver/descriptions.h"
 #include "solver/lr_policy.h"
+#include "support/message_of.h"
 #include "support/records.h"
 #include "support/shared_data.h"
 
@@ -21,14 +22,7 @@ namespace {
 
 caffe::SolverParameter solver(const std::string& text) { return parseText<caffe::SolverParameter>(text, "solver"); }
 
-std::string messageOf(const std::function<void()>& body) {
-  try {
-    body();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "no error";
-}
+using test::messageOf;
 
 TEST(LearningRate, EveryPolicyIsItsFormula) {
   int step = 0;

@@ -1,4 +1,6 @@
 """Same data, same solver, same seed: the same model, whatever computes it."""
+import re
+
 import pytest
 
 from conftest import crema, lenet, make_lmdb, sha256, solver
@@ -28,6 +30,51 @@ def test_one_hash_for_any_workers_threads_and_instruction_set(job):
             for isa in ("avx2", "avx512") if avx512 else ("avx2",):
                 got = train(job, "-ranks", 8, "-workers", workers, "-threads", threads, "-isa", isa)
                 assert got == wanted, f"{workers} workers, {threads} threads, {isa}"
+
+
+# Random numbers in training and testing, padding, strides, groups, odd sizes: what LeNet has not.
+EVERYTHING = """
+name: "everything"
+layer { name: "data" type: "Data" top: "data" top: "label" include { phase: TRAIN }
+  transform_param { scale: 0.00390625 crop_size: 25 mirror: true mean_value: 60 }
+  data_param { source: "%(records)s/train_lmdb" batch_size: 7 backend: LMDB } }
+layer { name: "data" type: "Data" top: "data" top: "label" include { phase: TEST }
+  transform_param { scale: 0.00390625 crop_size: 25 mirror: true mean_value: 60 }
+  data_param { source: "%(records)s/test_lmdb" batch_size: 11 backend: LMDB } }
+layer { name: "noise" type: "DummyData" top: "noise" dummy_data_param { shape { dim: 7 dim: 10 } data_filler { type: "gaussian" std: 0.1 } }
+  include { phase: TRAIN } }
+layer { name: "conv1" type: "Convolution" bottom: "data" top: "conv1" convolution_param { num_output: 18 kernel_size: 5 stride: 2 pad: 2
+  weight_filler { type: "msra" } } }
+layer { name: "relu1" type: "ReLU" bottom: "conv1" top: "conv1" relu_param { negative_slope: 0.1 } }
+layer { name: "norm1" type: "LRN" bottom: "conv1" top: "norm1" lrn_param { local_size: 5 alpha: 0.01 beta: 0.75 } }
+layer { name: "conv2" type: "Convolution" bottom: "norm1" top: "conv2" convolution_param { num_output: 21 kernel_size: 3 pad: 1 group: 3
+  weight_filler { type: "xavier" } } }
+layer { name: "pool2" type: "Pooling" bottom: "conv2" top: "pool2" pooling_param { pool: AVE kernel_size: 3 stride: 2 pad: 1 } }
+layer { name: "conv3" type: "Convolution" bottom: "pool2" top: "conv3" convolution_param { num_output: 10 kernel_size: 1 weight_filler { type: "xavier" } } }
+layer { name: "pool3" type: "Pooling" bottom: "pool2" top: "pool3" pooling_param { pool: MAX kernel_size: 2 stride: 2 } }
+layer { name: "flat3" type: "Flatten" bottom: "conv3" top: "flat3" }
+layer { name: "flatp" type: "Flatten" bottom: "pool3" top: "flatp" }
+layer { name: "both" type: "Concat" bottom: "flat3" bottom: "flatp" top: "both" }
+layer { name: "drop" type: "Dropout" bottom: "both" top: "both" dropout_param { dropout_ratio: 0.4 } }
+layer { name: "ip" type: "InnerProduct" bottom: "both" top: "ip" inner_product_param { num_output: 10 weight_filler { type: "xavier" } } }
+layer { name: "noisy" type: "InnerProduct" bottom: "noise" top: "noisy" include { phase: TRAIN }
+  inner_product_param { num_output: 10 weight_filler { type: "xavier" } } }
+layer { name: "second" type: "SoftmaxWithLoss" bottom: "noisy" bottom: "label" top: "second" loss_weight: 0.1 include { phase: TRAIN } }
+layer { name: "accuracy" type: "Accuracy" bottom: "ip" bottom: "label" top: "accuracy" include { phase: TEST } }
+layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: "loss" }
+"""
+
+
+def test_random_layers_and_test_results_do_not_depend_on_workers(records, tmp_path):
+    solver(tmp_path, EVERYTHING % {"records": records}, extra="test_iter: 9; test_interval: 5; regularization_type: \"L1\"")
+    found = {}
+    for workers, threads, isa in ((1, 1, "avx2"), (1, 2, ""), (2, 1, ""), (3, 1, ""), (5, 1, "avx2")):
+        done = crema("train", "-solver", "solver.prototxt", "-ranks", 5, "-workers", workers, "-threads", threads, *(["-isa", isa] if isa else []), cwd=tmp_path)
+        assert done.code == 0, done.err[-3000:]
+        tests = re.findall(r"Test net output #\d: (.*)", done.err)
+        assert len(tests) == 10, tests
+        found[workers, threads, isa] = (*(sha256(tmp_path / f) for f in FILES), *tests)
+    assert len(set(found.values())) == 1, found
 
 
 def test_another_seed_gives_another_model(job):

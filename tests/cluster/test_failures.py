@@ -45,7 +45,7 @@ def test_a_worker_that_dies_or_stops_ends_the_run_for_all(endless, sign, words):
     assert ended(run, 15) == 1
     story = (endless / "run.log").read_text().strip().splitlines()[-1]
     assert re.search(rf"worker 2 \(ranks 4 to 5, host \S+ 127\.0\.0\.1, pid {workers[2]}\) {words}", story), story
-    assert re.search(r"in step \d+", story) and "restart from the last snapshot with -snapshot" in story, story
+    assert re.search(r"in step \d+", story) and "run it again, from the last snapshot with -snapshot if there is one" in story, story
     assert not [p for p in workers if running(p)]
 
 
@@ -120,6 +120,38 @@ def test_workers_of_different_jobs_are_refused(endless):
     second = crema("worker", *[("other.prototxt" if f == "solver.prototxt" else f) for f in flags], "-coordinator", address, "-worker", 1, cwd=endless, timeout=20)
     assert second.code != 0 and "different" in second.story, second.err[-500:]
     assert ended(first, 15) == 1 and ended(coordinator, 15) == 1
+
+
+def test_workers_with_other_records_or_weights_are_found_before_training(endless, records):
+    """A stale copy of the database on one machine: the path is the same, the records are not."""
+    for w, part in ((0, "train"), (1, "test")):
+        (endless / f"machine{w}").mkdir()
+        (endless / f"machine{w}/db").symlink_to(records / f"{part}_lmdb")
+    net = (endless / "net.prototxt").read_text().replace(str(records / "train_lmdb"), "db")
+    (endless / "net.prototxt").write_text(net)
+    coordinator, address, flags = cluster(endless, 2, 10)
+    flags = [str(endless / f) if f in ("solver.prototxt", "token") else f for f in flags]
+    workers = []
+    for w in (0, 1):
+        log = open(endless / f"w{w}.log", "w")
+        workers.append(subprocess.Popen([CREMA, "worker", *map(str, flags), "-coordinator", address, "-worker", str(w)], cwd=endless / f"machine{w}", stderr=log))
+    for process in [coordinator, *workers]:
+        assert ended(process, 20) == 1
+    story = (endless / "coordinator.log").read_text()
+    assert "worker 1 (rank 1," in story and "reads other records than worker 0" in story and "200 records" in story and "1003 records" in story, story
+
+
+def test_a_crowd_of_strangers_costs_nothing(endless):
+    coordinator, address, flags = cluster(endless, 2, 20, timeout=30)
+    host, port = address.rsplit(":", 1)
+    silent = [socket.create_connection((host, int(port)), 5) for _ in range(80)]  # more than may knock at once
+    for _ in range(500):
+        socket.create_connection((host, int(port)), 5).close()
+    workers = [start(endless, "worker", *flags, "-threads", 1, "-coordinator", address, "-worker", w, name=f"w{w}") for w in (0, 1)]
+    for process in [*workers, coordinator]:
+        assert ended(process, 60) == 0, (endless / "coordinator.log").read_text()[-1500:]
+    for s in silent:
+        s.close()
 
 
 @pytest.mark.parametrize("workers", [1, 3])

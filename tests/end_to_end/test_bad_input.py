@@ -23,6 +23,10 @@ NETS = {
     "unknown bottom": (('bottom: "conv2"', 'bottom: "conv9"'), ["Unknown bottom blob 'conv9' (layer 'pool2', bottom index 0)", "conv1, conv2, data"]),
     "kernel too large": (("kernel_size: 5", "kernel_size: 50"), ["kernel 50x50", "28x28", "in layer 'conv1' (Convolution)", "use a smaller kernel_size"]),
     "too few classes": (("num_output: 10", "num_output: 5"), ["is not a class: there are 5 classes", "layer 'loss'", "num_output"]),
+    "two layers of one name": (('name: "ip2"', 'name: "ip1"'), ["two layers with parameters are named 'ip1'", "rename one"]),
+    "dilation beyond an int": (("kernel_size: 5", "kernel_size: 3 dilation: 1073741825"), ["dilation must be 1 to 16777216, not 1073741825", "conv1"]),
+    "outputs beyond an int": (("num_output: 20", "num_output: 4000000000"), ["num_output", "4000000000", "conv1"]),
+    "rand_skip": (("backend: LMDB", "backend: LMDB rand_skip: 3"), ["rand_skip 3", "remove it", "layer 'data'"]),
     "no database": (("train_lmdb", "nope_lmdb"), ["there is no LMDB at", "nope_lmdb", "layer 'data'", "check `source`"]),
 }
 
@@ -98,7 +102,8 @@ def test_weights_and_states(records, tmp_path):
     solver(tmp_path, lenet(records).replace("num_output: 50", "num_output: 40"))
     story = refused(tmp_path, "-weights", "good")
     assert "Cannot copy param 0 weights from layer 'conv2'; shape mismatch.  Source param shape is 50 20 5 5 (25000); target param shape is 40 20 5 5" in story
-    for flags, words in ((("-weights", "junk"), "junk is damaged"), (("-weights", "half"), "half is damaged"), (("-weights", "none"), "cannot open none"),
+    (tmp_path / "empty").write_bytes(b"")
+    for flags, words in ((("-weights", "junk"), "junk is damaged"), (("-weights", "empty"), "empty holds no layers"), (("-weights", "half"), "half is damaged"), (("-weights", "none"), "cannot open none"),
                          (("-snapshot", "junk"), "junk is damaged"), (("-snapshot", "good", "-weights", "good"), "but not both")):
         story = refused(tmp_path, *flags)
         assert words in story, story
@@ -107,10 +112,11 @@ def test_weights_and_states(records, tmp_path):
 def test_flags(records, tmp_path):
     solver(tmp_path, lenet(records))
     for flags, words in ((("-gpu", "0"), "Cannot use GPU in CPU-only Caffe: check mode."), (("-isa", "sse"), "avx2 or avx512"),
-                         (("-workers", "2"), "at most as many as ranks"), (("-sigint_effect", "dance"), "sigint_effect")):
+                         (("-workers", "2"), "at most as many as ranks"), (("-sigint_effect", "dance"), "sigint_effect"), (("-ranks", "2000000000"), "-ranks must be 1 to 65536"),
+                         (("-threads", "-4"), "-threads must be 0"), (("-threads", "99999"), "-threads must be 0"),
+                         (("-join_timeout", "nan"), "-join_timeout must be a positive number"), (("-step_timeout", "-1"), "-step_timeout must be"),
+                         (("-level", "x"), "level"), (("-frobnicate", "1"), "frobnicate")):
         assert words in refused(tmp_path, *flags)
-    wrong = crema("train", "-solver", "solver.prototxt", "-frobnicate", "1", cwd=tmp_path)
-    assert wrong.code == 2 and "-frobnicate" in wrong.err
     assert "there is no command 'frob'" in crema("frob").err
     assert crema("train").code == 2
 
@@ -128,6 +134,20 @@ def test_a_full_disk_while_snapshotting(records, tmp_path):
         assert list(disk.iterdir()) == []
     finally:
         os.system(f"umount {disk}")
+
+
+def test_a_model_follows_links_and_never_replaces_a_device(records, tmp_path):
+    solver(tmp_path, lenet(records), max_iter=1, extra="snapshot_after_train: false")
+    (tmp_path / "real").write_text("old")
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    assert crema("train", "-solver", "solver.prototxt", "-model", "link", cwd=tmp_path).code == 0
+    assert (tmp_path / "link").is_symlink() and (tmp_path / "real").stat().st_size > 1700000
+    if os.geteuid() == 0 and os.system(f"mknod {tmp_path}/full c 1 7") == 0:
+        done = crema("train", "-solver", "solver.prototxt", "-model", "full", cwd=tmp_path)
+        assert done.code == 1 and "No space left on device" in done.story, done.story
+        assert (tmp_path / "full").is_char_device()
+    folder = crema("train", "-solver", "solver.prototxt", "-model", tmp_path, cwd=tmp_path)
+    assert folder.code == 1 and "it is a folder" in folder.story
 
 
 def test_conversion(records, tmp_path):

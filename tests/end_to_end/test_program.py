@@ -34,6 +34,8 @@ def test_static_small_and_alone(tmp_path, records):
     done = subprocess.run(["chroot", str(tmp_path), "/crema", "train", "-solver", "solver.prototxt"], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr[-2000:]
     assert (tmp_path / "snap_iter_20.caffemodel").exists()
+    done = subprocess.run(["chroot", str(tmp_path), "/crema", "train", "-solver", "solver.prototxt", "-ranks", "2", "-workers", "2"], capture_output=True, text=True, errors="replace", timeout=60)
+    assert done.returncode == 0 and done.stdout == "", done.stderr[-2000:]
 
 
 def test_log_lines_are_caffes(records, tmp_path):

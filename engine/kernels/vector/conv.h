@@ -125,13 +125,9 @@ inline void padGradient(const ConvShape& s, const BackPlan& p, const float* dy, 
   }
 }
 
-inline void convBackwardData(Context& context, const ConvShape& s, const float* dy, const float* w, float* dx) {
-  const int oh = s.oh(), ow = s.ow(), icg = s.ic / s.groups, ocg = s.oc / s.groups;
-  if (s.n == 0 || s.ic == 0) return;
-  if (addingTapsIsLess(s)) return convBackwardDataByTaps(context, s, dy, w, dx);
-  const BackPlan p = planBack(s);
-  auto& scratch = context.scratch();
-  float* A = scratch.shared[kPackedWeights].get(p.weights + 1);
+// Per stride phase and group: rows are input channels, k goes over kernel rows, output channels, kernel columns.
+inline void packBackWeights(const ConvShape& s, const BackPlan& p, const float* w, float* A) {
+  const int icg = s.ic / s.groups, ocg = s.oc / s.groups;
   for (const BackPhase& f : p.phases)
     for (int g = 0; g < s.groups; ++g)
       packRows(A + f.weights + static_cast<size_t>(g) * icg * f.K, icg, f.K, [&](int m, int k) {
@@ -139,6 +135,17 @@ inline void convBackwardData(Context& context, const ConvShape& s, const float* 
         return w[((static_cast<size_t>(g) * ocg + o) * icg + m) * s.kh * s.kw +
                  static_cast<size_t>(f.r + j * s.strideH) * s.kw + f.q + l * s.strideW];
       });
+}
+
+// length: the plan of panels, then what a thread does with a unit of images; they share every size above them.
+inline void convBackwardData(Context& context, const ConvShape& s, const float* dy, const float* w, float* dx) {
+  const int oh = s.oh(), ow = s.ow(), icg = s.ic / s.groups, ocg = s.oc / s.groups;
+  if (s.n == 0 || s.ic == 0) return;
+  if (addingTapsIsLess(s)) return convBackwardDataByTaps(context, s, dy, w, dx);
+  const BackPlan p = planBack(s);
+  auto& scratch = context.scratch();
+  float* A = scratch.shared[kPackedWeights].get(p.weights + 1);
+  packBackWeights(s, p, w, A);
   const int perImage = s.h * s.w / (s.strideH * s.strideW), columns = s.w / s.strideW;
   const bool trim = s.kh > 1 && s.h / s.strideH <= 14;
   const int unit =

@@ -6,6 +6,7 @@ import java.util.concurrent.{CountDownLatch, TimeUnit}
 import scala.collection.mutable
 
 import com.crema.wire.Wire.{Event, Job}
+import org.apache.spark.TaskContext
 import org.slf4j.LoggerFactory
 
 /** A process of the executable beside a task or the driver.
@@ -44,6 +45,15 @@ class Child(subcommand: String, job: Job) extends AutoCloseable {
       lastLines.synchronized { lastLines.enqueue(line); if (lastLines.size > 30) lastLines.dequeue() }
       log.info(line)
       line = reader.readLine()
+    }
+  }
+
+  /** Ends the child with the task, also while the task's thread waits for it: that wait cannot be interrupted, so another thread looks. */
+  def endWith(context: TaskContext): Unit = {
+    context.addTaskCompletionListener[Unit](_ => close())
+    daemon(s"crema-$subcommand-task-watch") {
+      while (process.isAlive && !context.isCompleted() && !context.isInterrupted()) Thread.sleep(200)
+      if (context.isInterrupted()) close()
     }
   }
 

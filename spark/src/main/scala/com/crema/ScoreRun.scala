@@ -2,7 +2,6 @@ package com.crema
 
 import java.io.File
 import java.nio.file.Files
-import java.util.concurrent.TimeUnit
 
 import scala.collection.JavaConverters._
 
@@ -33,11 +32,9 @@ object ScoreRun {
   /** The number of records, counted where the tasks will read them. */
   def count(sc: SparkContext, source: String, hadoop: HadoopSettings): Long =
     sc.parallelize(Seq(source), 1).map { uri =>
-      val path = Storage.fetch(uri, hadoop.configuration)
-      val process = new ProcessBuilder(NativeBinary.path, "records", path).redirectErrorStream(true).start()
-      val said = new String(process.getInputStream.readAllBytes()).trim
-      if (!process.waitFor(120, TimeUnit.SECONDS) || process.exitValue != 0) throw new CremaException(said.stripPrefix("crema: error: "))
-      said.toLong
+      val done = Command.run(600, "records", Storage.fetch(uri, hadoop.configuration))
+      if (done.code != 0) throw new CremaException(done.story)
+      new String(done.out).trim.toLong
     }.collect().head
 
   private def scoreRange(jobBytes: Array[Byte], source: String, model: Broadcast[Array[Byte]], first: Long, last: Long, hadoop: HadoopSettings): Iterator[ScoredRow] = {
@@ -47,7 +44,8 @@ object ScoreRun {
     val job = Job.parseFrom(jobBytes).toBuilder.setTestSource(Storage.fetch(source, hadoop.configuration)).setWeights(weights.getPath)
       .setFirst(first).setLast(last).build()
     val child = new Child("score", job)
-    TaskContext.get().addTaskCompletionListener[Unit] { _ => child.close(); FileUtil.fullyDelete(folder) }
+    child.endWith(TaskContext.get())
+    TaskContext.get().addTaskCompletionListener[Unit](_ => FileUtil.fullyDelete(folder))
     new EventRows(child, last - first)
   }
 

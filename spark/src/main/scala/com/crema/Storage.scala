@@ -35,6 +35,14 @@ object Storage {
   def exists(uri: String, conf: Configuration): Boolean =
     if (isLocal(uri)) new File(localPath(uri)).exists() else { val p = new Path(uri); p.getFileSystem(conf).exists(p) }
 
+  def isFolder(uri: String, conf: Configuration): Boolean =
+    if (isLocal(uri)) new File(localPath(uri)).isDirectory
+    else { val p = new Path(uri); val fs = p.getFileSystem(conf); fs.exists(p) && fs.getFileStatus(p).isDirectory }
+
+  /** What fetch() would copy: 0 for local paths and for what is not there. */
+  def remoteBytes(uri: String, conf: Configuration): Long =
+    if (isLocal(uri)) 0 else { val p = new Path(uri); val fs = p.getFileSystem(conf); if (fs.exists(p)) fs.getContentSummary(p).getLength else 0 }
+
   /** A local path with the contents of `uri`: itself when local, else a copy made once per JVM, under a temporary name and then renamed. */
   def fetch(uri: String, conf: Configuration): String = synchronized {
     if (isLocal(uri)) return localPath(uri)
@@ -60,10 +68,12 @@ object Storage {
   def publish(local: String, uri: String, conf: Configuration): Unit = {
     val to = if (isLocal(uri)) new Path(new File(localPath(uri)).toURI) else new Path(uri)
     val fs = to.getFileSystem(conf)
-    val part = new Path(to.getParent, s"_${to.getName}.part")
-    fs.copyFromLocalFile(false, true, new Path(new File(local).toURI), part)
-    if (fs.exists(to)) fs.delete(to, false)
-    if (!fs.rename(part, to)) throw new CremaException(s"cannot rename $part to $to; check the permissions")
+    val part = new Path(to.getParent, s"_${to.getName}.${java.util.UUID.randomUUID()}.part") // attempts may overlap
+    try {
+      fs.copyFromLocalFile(false, true, new Path(new File(local).toURI), part)
+      if (fs.exists(to)) fs.delete(to, false)
+      if (!fs.rename(part, to)) throw new CremaException(s"cannot rename $part to $to; check the permissions")
+    } finally if (fs.exists(part)) fs.delete(part, false)
   }
 
   /** Removed with the JVM. On YARN this is the container's own folder, which goes with it. */

@@ -28,7 +28,7 @@ object TrainRun {
   def run(sc: SparkContext, spec: TrainSpec, workers: Int, console: Console): Seq[Event.Test] = {
     val token = new Array[Byte](32)
     new SecureRandom().nextBytes(token)
-    val base = Job.parseFrom(spec.job).toBuilder.setWorkers(workers).setToken(com.google.protobuf.ByteString.copyFrom(token)).build()
+    val base = Job.parseFrom(spec.job).toBuilder.setJoinTimeout(joinTimeout(sc, spec)).setStepTimeout(seconds(sc, "spark.crema.stepTimeout", 60)).setWorkers(workers).setToken(com.google.protobuf.ByteString.copyFrom(token)).build()
     val coordinator = new Child("coordinator", base.toBuilder.setHost(Cluster.driverAddress(sc)).build())
     try {
       val address = coordinator.next().filter(_.hasListening).map(_.getListening.getAddress)
@@ -39,6 +39,15 @@ object TrainRun {
       if (results(0).nonEmpty) writeLocal(results(0), Storage.localPath(spec.model))
       watch.tests
     } finally coordinator.close()
+  }
+
+  private def seconds(sc: SparkContext, key: String, default: Double): Double =
+    if (sc.getConf.contains(key)) sc.getConf.getTimeAsSeconds(key).toDouble else default
+
+  /** A minute, and what copying remote files to the executors takes at 5 MB/s; or spark.crema.joinTimeout. */
+  private def joinTimeout(sc: SparkContext, spec: TrainSpec): Double = {
+    val remote = Seq(spec.trainSource, spec.testSource, spec.weights, spec.snapshot).filter(_.nonEmpty).distinct
+    seconds(sc, "spark.crema.joinTimeout", 60 + remote.map(Storage.remoteBytes(_, sc.hadoopConfiguration)).sum / 5e6)
   }
 
   private def runTasks(sc: SparkContext, spec: TrainSpec, job: Array[Byte], workers: Int, group: String): Array[TaskResult] = {
@@ -61,7 +70,7 @@ object TrainRun {
       .setModel(model).setSnapshotPrefix(new File(folder, spec.snapshotName).getPath)
       .setPublishedPrefix(spec.snapshotFolder + "/" + spec.snapshotName).build()
     val child = new Child("worker", job)
-    context.addTaskCompletionListener[Unit](_ => child.close())
+    child.endWith(context)
     try {
       var story: Option[String] = None
       var event = child.next()
@@ -85,11 +94,13 @@ object TrainRun {
 
   private def writeLocal(bytes: Array[Byte], path: String): Unit = {
     val target = Paths.get(path).toAbsolutePath
-    val part = target.resolveSibling(s".${target.getFileName}.part")
+    val part = Files.createTempFile(target.getParent, s".${target.getFileName}-", ".part")
     try {
+      Files.setPosixFilePermissions(part, java.nio.file.attribute.PosixFilePermissions.fromString("rw-r--r--"))
       Files.write(part, bytes)
-      Files.move(part, target, java.nio.file.StandardCopyOption.REPLACE_EXISTING)
+      Files.move(part, target, java.nio.file.StandardCopyOption.ATOMIC_MOVE, java.nio.file.StandardCopyOption.REPLACE_EXISTING)
     } catch { case e: java.io.IOException => throw new CremaException(s"the model cannot be written to $path: ${e.getMessage}", e) }
+    finally Files.deleteIfExists(part)
   }
 
   /** Follows the coordinator while the tasks run: shows progress, cancels the tasks when it fails, and tells the better story. */
@@ -112,11 +123,18 @@ object TrainRun {
         result
       } catch {
         case NonFatal(e) =>
+          reader.join(5000) // the coordinator hears of the same failure and has the better words
           coordinator.close()
           reader.join(5000)
-          val tasks = Option(e.getMessage).getOrElse(e.toString)
-          throw new CremaException(story.map(_ + "\n").getOrElse("") + tasks, e)
+          throw new CremaException((story.toSeq :+ lastWords(e)).distinct.mkString("\n"), e)
       }
+    }
+
+    /** What the failed task said, without Spark's frames and stack around it. */
+    private def lastWords(e: Throwable): String = {
+      val text = Option(e.getMessage).getOrElse(e.toString)
+      val own = "com.crema.CremaException: "
+      if (!text.contains(own)) text else text.substring(text.indexOf(own) + own.length).split("\n").takeWhile(!_.startsWith("\tat ")).mkString("\n")
     }
 
     private def follow(): Unit = {

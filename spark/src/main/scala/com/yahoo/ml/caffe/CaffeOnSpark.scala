@@ -70,16 +70,21 @@ class CaffeOnSpark(@transient val sc: SparkContext) extends Serializable {
   /** The mean of every output blob of the TEST net over all records. */
   def test(source: DataSource): Map[String, Seq[Double]] = {
     val blobs = source.conf.plan().getOutputsList.asScala.toSeq
-    val (sums, count) = score(source, blobs).map(r => (r.values.map(_.map(_.toDouble).toSeq), 1L)).reduce { case ((a, n), (b, m)) =>
-      (a.zip(b).map { case (x, y) => x.zip(y).map { case (u, v) => u + v } }, n + m)
-    }
+    val batch = source.batchSize()
+    // Sums per batch, added in the order of the records: the last digit does not depend on who finished first, or on the number of tasks.
+    val parts = score(source, blobs).mapPartitions(_.grouped(batch).map(rows => (rows.map(_.values.map(_.map(_.toDouble).toSeq)).reduce(added), rows.size.toLong))).collect()
+    if (parts.isEmpty) throw new IllegalArgumentException(s"${source.location} holds no records to test with")
+    val (sums, count) = (parts.map(_._1).reduceLeft(added), parts.map(_._2).sum)
     blobs.zip(sums.map(_.map(_ / count))).toMap
   }
+
+  private def added(a: Seq[Seq[Double]], b: Seq[Seq[Double]]): Seq[Seq[Double]] = a.zip(b).map { case (x, y) => x.zip(y).map { case (u, v) => u + v } }
 
   private def score(source: DataSource, blobs: Seq[String]) = {
     val conf = source.conf
     if (conf.modelPath.isEmpty) throw new IllegalArgumentException("no model is given to score with; name it with -model")
     if (!Storage.exists(conf.modelPath, sc.hadoopConfiguration)) throw new IllegalArgumentException(s"there is no model at ${conf.modelPath}; train one first, or correct -model")
+    console.say(s"scoring the records of ${source.location} with ${conf.modelPath}: ${blobs.mkString(", ")}")
     val model = sc.broadcast(Files.readAllBytes(new File(Storage.fetch(conf.modelPath, sc.hadoopConfiguration)).toPath))
     val job = Job.newBuilder.setSolver(conf.plan().getSolver).setNetOrigin(conf.plan().getNetOrigin).setThreads(Cluster.threadsPerTask(sc)).addAllBlobs(blobs.asJava).build().toByteArray
     ScoreRun.rows(sc, job, source.location, model, source.batchSize(), math.max(conf.lmdb_partitions, Cluster.workers(sc, conf.ranks)),
@@ -110,6 +115,7 @@ object CaffeOnSpark {
     if (!(conf.isTraining || conf.isTest || conf.isFeature)) throw new IllegalArgumentException(s"nothing to do: give -train, -test or -features\n${Flags.usage}")
     conf.plan() // solver, nets and blobs: judged before anything starts
     if (conf.isFeature) Checks.outputIsFree(conf, sc)
+    if (conf.isTest) Checks.resultPlaceIsNoFolder(conf, sc)
     if (conf.isTraining) {
       val plan = conf.plan()
       val source = DataSource.getSource(conf, isTraining = true)

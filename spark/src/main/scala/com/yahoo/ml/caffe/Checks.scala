@@ -20,6 +20,8 @@ private[caffe] object Checks {
     for ((flag, uri) <- Seq("weights" -> conf.snapshotModelFile, "snapshot" -> conf.snapshotStateFile))
       if (uri.nonEmpty && !Storage.exists(uri, sc.hadoopConfiguration)) throw new IllegalArgumentException(s"there is no file at -$flag $uri")
     dynamicAllocation(sc)
+    if (sc.getConf.getBoolean("spark.speculation", false))
+      throw new IllegalArgumentException("spark.speculation would start workers twice; set --conf spark.speculation=false")
     folderOf(conf.modelPath)
     if (conf.connection == Config.CONNECTION_RDMA)
       log.warn("InfiniBand is not in this version: the workers talk over Ethernet (give -connection ethernet to silence this)")
@@ -43,6 +45,11 @@ private[caffe] object Checks {
   def outputIsFree(conf: Config, sc: SparkContext): Unit =
     if (Storage.exists(conf.outputPath, sc.hadoopConfiguration))
       throw new IllegalArgumentException(s"-output ${conf.outputPath} exists already; remove it or name another place (nothing was started)")
+
+  /** -test replaces an old result, as it always did, but not a folder. */
+  def resultPlaceIsNoFolder(conf: Config, sc: SparkContext): Unit =
+    if (Storage.isFolder(conf.outputPath, sc.hadoopConfiguration))
+      throw new IllegalArgumentException(s"-output ${conf.outputPath} is a folder; -test writes one file: name another place (nothing was started)")
 
   /** The plan's solver; without validation its test schedule is taken out, as no test source is served. */
   def solverFor(plan: Plan, validation: Boolean): com.google.protobuf.ByteString = {

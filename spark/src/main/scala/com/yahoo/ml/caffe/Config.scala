@@ -12,6 +12,9 @@ import org.slf4j.LoggerFactory
 class Config(@transient sc: SparkContext) extends Serializable {
   @transient private lazy val logger = LoggerFactory.getLogger(classOf[Config])
 
+  /** One draw per Config: all that is asked of a plan must mean the same run. */
+  private val seedIfUnset = new java.security.SecureRandom().nextInt(Int.MaxValue)
+  private var seedTold = false
   private var trainMode, testMode, featureMode = false
   var protoFile: String = ""
   var label: String = "label"
@@ -109,7 +112,12 @@ class Config(@transient sc: SparkContext) extends Serializable {
   /** What the executable says about solver and nets; asked anew at each call. */
   def plan(): Plan = {
     if (protoFile.isEmpty) throw new IllegalArgumentException("no solver prototxt is given; name it with -conf")
-    Planner.plan(protoFile, ranks, if (isFeature) features.toSeq else Nil, isTraining, isTest)
+    val plan = Planner.plan(protoFile, ranks, seedIfUnset, if (isFeature) features.toSeq else Nil, isTraining, isTest)
+    if (plan.hasDrawnSeed && !seedTold) {
+      System.err.println(s"crema: random_seed is not set in $protoFile: ${plan.getDrawnSeed} was drawn; write it there to repeat this run")
+      seedTold = true
+    }
+    plan
   }
 
   override def toString: String =
