@@ -80,6 +80,9 @@ void Doorman::serve(Visitor& visitor) {
   } catch (const std::exception& e) {
     --pending_;
     if (!closing_.raised()) LOG_WARNING("refused a connection from {}: {}", peer, e.what());
+    std::lock_guard<std::mutex> lock(visitor.mutex);
+    visitor.evicted = true;
+    visitor.socket.close();
     return;
   }
   try {
