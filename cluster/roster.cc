@@ -30,8 +30,8 @@ std::string Roster::missing() const {
   std::string list;
   for (size_t w = 0; w < members.size(); ++w)
     if (!members[w].ready)
-      list += fmt::format("{}worker {}{}", list.empty() ? "" : ", ", w,
-                          members[w].channel ? " (joined, not ready)" : "");
+      list +=
+          fmt::format("{}worker {}{}", list.empty() ? "" : ", ", w, members[w].channel ? " (joined, not ready)" : "");
   return list;
 }
 

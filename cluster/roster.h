@@ -23,8 +23,8 @@ class Roster {
  public:
   Roster(int ranks, int workers);  // kInvalid unless 1 <= workers <= ranks
   int count(bool Member::*flag) const;
-  std::string describe(int w) const;  // "worker 2 (ranks 4 to 5, host a 10.0.0.3, pid 77)"
-  std::string missing() const;        // those that are not ready, by name
+  std::string describe(int w) const;                        // "worker 2 (ranks 4 to 5, host a 10.0.0.3, pid 77)"
+  std::string missing() const;                              // those that are not ready, by name
   int find(const std::shared_ptr<Channel>& channel) const;  // -1: none
   // All workers are in one step or two neighbouring ones; beats come every second only.
   int64_t latestBeat() const;

@@ -32,12 +32,13 @@ class Walk {
     const Meta& m = second.transaction >= first.transaction ? second : first;
     page_ = m.page;
     if (m.lastPage >= b_.size() / page_)
-      badData("{} is truncated: it has {} bytes and its index promises {} pages of {}; the copy was cut short, copy it again",
-              path_, b_.size(), m.lastPage + 1, page_);
+      badData(
+          "{} is truncated: it has {} bytes and its index promises {} pages of {}; the copy was cut short, copy it "
+          "again",
+          path_, b_.size(), m.lastPage + 1, page_);
     pages_ = m.lastPage + 1;
     if (m.flags & kManyValues) badData("{} holds several values per key; Caffe's records have one", path_);
-    if (m.entries == 0 || m.root == kNoPage)
-      badData("{} holds no records; was its conversion interrupted?", path_);
+    if (m.entries == 0 || m.root == kNoPage) badData("{} holds no records; was its conversion interrupted?", path_);
     if (m.entries > b_.size() / kNodeHeader) damaged("it claims {} records", m.entries);
     records_.reserve(m.entries);
     visit(m.root, 0);
@@ -57,7 +58,8 @@ class Walk {
     const uint64_t o = start + kHeader;
     if (at<uint32_t>(b_, o) != kMagic)
       badData("{} is no LMDB (its first bytes are something else); is it a LevelDB, or another kind of file?", path_);
-    if (at<uint32_t>(b_, o + 4) != 1) badData("{} is an LMDB of format {}; format 1 is read here", path_, at<uint32_t>(b_, o + 4));
+    if (at<uint32_t>(b_, o + 4) != 1)
+      badData("{} is an LMDB of format {}; format 1 is read here", path_, at<uint32_t>(b_, o + 4));
     Meta m;
     m.page = at<uint32_t>(b_, o + 24);
     if (m.page < 512 || m.page > 65536 || m.page & (m.page - 1)) damaged("it claims pages of {} bytes", m.page);

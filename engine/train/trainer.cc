@@ -30,6 +30,10 @@ void Trainer::run() {
     LOG_INFO("Solving {}", solver_.net().name());
     LOG_INFO("Learning Rate Policy: {}", solver_.param().lr_policy());
   }
+  if (lead() && solver_.iteration() >= maxIter)
+    LOG_WARNING("nothing to do: iteration {} is reached, max_iter is {}", solver_.iteration(), maxIter);
+  if (lead() && solver_.param().base_lr() == 0) LOG_WARNING("base_lr is 0 or not set: nothing will be learnt");
+  if (lead() && solver_.param().debug_info()) LOG_WARNING("debug_info prints nothing in this version");
   solver_.resetSmoothedLoss();
   started_ = lastDisplay_ = monotonicSeconds();
   firstIteration_ = lastDisplayIteration_ = solver_.iteration();
