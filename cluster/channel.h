@@ -11,7 +11,6 @@ namespace crema {
 class Channel {
  public:
   explicit Channel(Socket socket) : socket_(std::move(socket)) {}
-  Socket& socket() { return socket_; }
   void send(const google::protobuf::MessageLite& message, Deadline deadline);
   // kPeer when the other end closed or sent what is no message; kTimeout at the deadline.
   void receive(google::protobuf::MessageLite* message, Deadline deadline, const Interrupt* interrupt);

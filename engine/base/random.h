@@ -9,7 +9,7 @@
 namespace crema {
 
 // What the numbers are for; part of the key so that two uses never share a stream.
-enum class RandomPurpose : uint32_t { kFiller = 1, kDropout = 2, kMirror = 3, kCrop = 4, kShuffle = 5, kTest = 99 };
+enum class RandomPurpose : uint32_t { kFiller = 1, kDropout = 2, kMirror = 3, kCrop = 4, kTest = 99 };
 
 struct RandomKey {
   uint64_t seed = 0;
@@ -26,7 +26,6 @@ class RandomStream {
  public:
   explicit RandomStream(const RandomKey& key);
   std::array<uint32_t, 4> block(uint64_t index) const;
-  uint32_t word(uint64_t index) const { return block(index / 4)[index % 4]; }
   double uniform(uint64_t index) const;                  // [0, 1), 53 bits; uses block `index`
   double gaussian(uint64_t index) const;                 // mean 0, deviation 1 (Box-Muller on block `index`)
   uint64_t below(uint64_t index, uint64_t limit) const;  // [0, limit), limit >= 1, unbiased to 2^-64

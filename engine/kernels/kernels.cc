@@ -164,22 +164,6 @@ void add(Context& c, int64_t n, const T* a, const T* b, T* y) {
 }
 
 template <class T>
-void axpy(Context& c, int64_t n, T alpha, const T* x, T* y) {
-  if constexpr (kFloat<T>)
-    table(c).axpy(c, n, alpha, x, y);
-  else
-    for (int64_t i = 0; i < n; ++i) y[i] = std::fma(alpha, x[i], y[i]);
-}
-
-template <class T>
-void scaleBy(Context& c, int64_t n, T alpha, T* x) {
-  if constexpr (kFloat<T>)
-    table(c).scaleBy(c, n, alpha, x);
-  else
-    for (int64_t i = 0; i < n; ++i) x[i] *= alpha;
-}
-
-template <class T>
 void sgdUpdate(Context& c, int64_t n, const SgdUpdate& u, const T* diff, T* history, T* w) {
   if constexpr (kFloat<T>)
     table(c).sgdUpdate(c, n, u, diff, history, w);
@@ -224,16 +208,8 @@ double reduce(Context& c, int64_t count, Term term) {
 }  // namespace
 
 template <class T>
-double sum(Context& c, int64_t n, const T* x) {
-  return reduce(c, n, [x](int64_t i) { return static_cast<double>(x[i]); });
-}
-template <class T>
 double sumOfSquares(Context& c, int64_t n, const T* x) {
   return reduce(c, n, [x](int64_t i) { return static_cast<double>(x[i]) * x[i]; });
-}
-template <class T>
-double sumOfMagnitudes(Context& c, int64_t n, const T* x) {
-  return reduce(c, n, [x](int64_t i) { return std::fabs(static_cast<double>(x[i])); });
 }
 template <class T>
 double dot(Context& c, int64_t n, const T* a, const T* b) {
@@ -259,13 +235,9 @@ double dot(Context& c, int64_t n, const T* a, const T* b) {
   template void reluBackward<T>(Context&, int64_t, T, const T*, const T*, T*);                         \
   template void multiply<T>(Context&, int64_t, const T*, const T*, T*);                                \
   template void add<T>(Context&, int64_t, const T*, const T*, T*);                                     \
-  template void axpy<T>(Context&, int64_t, T, const T*, T*);                                           \
-  template void scaleBy<T>(Context&, int64_t, T, T*);                                                  \
   template void sgdUpdate<T>(Context&, int64_t, const SgdUpdate&, const T*, T*, T*);                   \
   template void softmax<T>(Context&, int, int, int, const T*, T*);                                     \
-  template double sum<T>(Context&, int64_t, const T*);                                                 \
   template double sumOfSquares<T>(Context&, int64_t, const T*);                                        \
-  template double sumOfMagnitudes<T>(Context&, int64_t, const T*);                                     \
   template double dot<T>(Context&, int64_t, const T*, const T*);
 INSTANCE(float)
 INSTANCE(double)

@@ -80,19 +80,11 @@ void reluBackward(Context&, int64_t count, T negativeSlope, const T* x, const T*
 template <class T>
 void multiply(Context&, int64_t count, const T* a, const T* b, T* y);  // y = a b
 template <class T>
-void axpy(Context&, int64_t count, T alpha, const T* x, T* y);  // y = fma(alpha, x, y)
-template <class T>
-void scaleBy(Context&, int64_t count, T alpha, T* x);  // x *= alpha
-template <class T>
 void add(Context&, int64_t count, const T* a, const T* b, T* y);  // y = a + b; y may be a or b
-// Reductions in a fixed order that depends on count alone (fixed chunks, 16 chains a chunk, binary tree), accumulated
+// Reductions in a fixed order that depends on count alone (fixed chunks, 8 chains a chunk, binary tree), accumulated
 // in double.
 template <class T>
-double sum(Context&, int64_t count, const T* x);
-template <class T>
 double sumOfSquares(Context&, int64_t count, const T* x);
-template <class T>
-double sumOfMagnitudes(Context&, int64_t count, const T* x);
 template <class T>
 double dot(Context&, int64_t count, const T* a, const T* b);
 

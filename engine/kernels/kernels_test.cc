@@ -384,13 +384,11 @@ TEST(Rows, EveryLengthAroundTheVectorWidth) {
     const auto product =
         sameBits("multiply", n, NAN, [&](Context& k, float* y) { multiply(k, count, a.data(), b.data(), y); });
     const auto total = sameBits("add", n, NAN, [&](Context& k, float* y) { add(k, count, a.data(), b.data(), y); });
-    const auto axpyed = sameBits("axpy", n, 2.f, [&](Context& k, float* y) { axpy(k, count, 3.f, a.data(), y); });
     for (size_t i = 0; i < n; ++i) {
       EXPECT_EQ(relu[i], a[i] > 0 ? a[i] : 0.1f * a[i]);
       EXPECT_EQ(back[i], a[i] > 0 ? b[i] : 0.1f * b[i]);
       EXPECT_EQ(product[i], a[i] * b[i]);
       EXPECT_EQ(total[i], a[i] + b[i]);
-      EXPECT_EQ(axpyed[i], std::fma(3.f, a[i], 2.f));
     }
   }
 }
@@ -416,17 +414,15 @@ TEST(Rows, SgdUpdateIsTheFormula) {
 TEST(Reductions, FixedOrderAndClosedForm) {
   for (size_t n : {0, 1, 9, 4095, 4096, 4097, 100000}) {
     const auto a = numbers(n, 5);
-    double sums = 0, squares = 0, magnitude = 0;
-    for (float v : a) sums += v, squares += static_cast<double>(v) * v, magnitude += std::fabs(v);
+    double squares = 0;
+    for (float v : a) squares += static_cast<double>(v) * v;
     double first = NAN;
     for (int threads : {1, 2, 3}) {
       Context k(bestIsa(), threads);
       const auto count = static_cast<int64_t>(n);
-      if (std::isnan(first)) first = sum(k, count, a.data());
-      EXPECT_EQ(first, sum(k, count, a.data()));
-      EXPECT_NEAR(sum(k, count, a.data()), sums, 1e-12 * magnitude);
+      if (std::isnan(first)) first = sumOfSquares(k, count, a.data());
+      EXPECT_EQ(first, sumOfSquares(k, count, a.data()));
       EXPECT_NEAR(sumOfSquares(k, count, a.data()), squares, 1e-12 * squares);
-      EXPECT_NEAR(sumOfMagnitudes(k, count, a.data()), magnitude, 1e-12 * magnitude);
       EXPECT_NEAR(dot(k, count, a.data(), a.data()), squares, 1e-12 * squares);
     }
   }

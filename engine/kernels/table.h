@@ -24,8 +24,6 @@ struct Table {
   void (*reluBackward)(Context&, int64_t, float slope, const float* x, const float* dy, float* dx);
   void (*multiply)(Context&, int64_t, const float* a, const float* b, float* y);
   void (*add)(Context&, int64_t, const float* a, const float* b, float* y);
-  void (*axpy)(Context&, int64_t, float alpha, const float* x, float* y);
-  void (*scaleBy)(Context&, int64_t, float alpha, float* x);
   void (*sgdUpdate)(Context&, int64_t, const SgdUpdate&, const float* diff, float* history, float* w);
 };
 

@@ -34,15 +34,6 @@ inline void multiply(Context& c, int64_t n, const float* a, const float* b, floa
 inline void addVectors(Context& c, int64_t n, const float* a, const float* b, float* y) {
   eachVector(c, n, [&](Mask m, int64_t i) { store(m, y + i, add(load(m, a + i), load(m, b + i))); });
 }
-inline void axpy(Context& c, int64_t n, float alpha, const float* x, float* y) {
-  const V a = set1(alpha);
-  eachVector(c, n, [&](Mask m, int64_t i) { store(m, y + i, fma(a, load(m, x + i), load(m, y + i))); });
-}
-inline void scaleBy(Context& c, int64_t n, float alpha, float* x) {
-  const V a = set1(alpha);
-  eachVector(c, n, [&](Mask m, int64_t i) { store(m, x + i, mul(a, load(m, x + i))); });
-}
-
 inline void sgdUpdate(Context& c, int64_t n, const SgdUpdate& u, const float* diff, float* history, float* w) {
   const V rate = set1(static_cast<float>(u.rate)), momentum = set1(static_cast<float>(u.momentum)),
           decay = set1(static_cast<float>(u.decay)), scale = set1(static_cast<float>(u.scale)), one = set1(1.f),
@@ -143,7 +134,6 @@ inline void lrnBackward(Context& c, const LrnShape& s, const float* x, const flo
 constexpr Table kTable = {
     convForward,       convBackwardData, convBackwardWeights, convBackwardBias, ipForward,       ipBackwardData,
     ipBackwardWeights, maxPoolForward,   maxPoolBackward,     avePoolForward,   avePoolBackward, lrnForward,
-    lrnBackward,       reluForward,      reluBackward,        multiply,         addVectors,      axpy,
-    scaleBy,           sgdUpdate};
+    lrnBackward,       reluForward,      reluBackward,        multiply,         addVectors,      sgdUpdate};
 
 }  // namespace crema::kernels::KNS
