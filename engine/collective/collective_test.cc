@@ -91,7 +91,7 @@ void checkWorld(int workers, int ranks, size_t count) {
     }));
   for (auto& r : results) {
     const auto got = r.get();
-    EXPECT_EQ(std::memcmp(got.data(), want.data(), count * sizeof(float)), 0);
+    EXPECT_TRUE(count == 0 || std::memcmp(got.data(), want.data(), count * sizeof(float)) == 0);
   }
 }
 

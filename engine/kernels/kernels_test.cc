@@ -67,7 +67,7 @@ std::vector<float> sameBits(const char* what, size_t count, float fill, Kernel k
         kernel(context, out.data());
         const auto got = out.take(what);
         if (first.empty()) first = got;
-        EXPECT_EQ(std::memcmp(first.data(), got.data(), count * sizeof(float)), 0)
+        EXPECT_TRUE(count == 0 || std::memcmp(first.data(), got.data(), count * sizeof(float)) == 0)
             << what << ": bits differ with " << name(isa) << ", " << threads << " threads, offset " << offset;
       }
   return first;
