@@ -98,7 +98,7 @@ int64_t scoreAll(const wire::Job& job, Interrupt& interrupt) {
 int score() {
   setLogLevel(LogLevel::kWarning);
   const wire::Job job = readJob(STDIN_FILENO);
-  Interrupt& interrupt = *new Interrupt;  // never freed: the stdin watcher may outlive this call
+  static Interrupt& interrupt = *new Interrupt;  // never freed: the stdin watcher may outlive this call
   exitWhenStdinEnds(interrupt);
   wire::Event last;
   try {

@@ -101,7 +101,7 @@ int worker(const Flags& f) {
   const wire::Job job = jobOf(f);
   checkToken(job);
   if (job.worker() != 0) setLogLevel(LogLevel::kWarning);  // one process of a cluster writes Caffe's lines
-  Interrupt& interrupt = *new Interrupt;                   // never freed: the stdin watcher may outlive this call
+  static Interrupt& interrupt = *new Interrupt;            // never freed: the stdin watcher may outlive this call
   if (f.job == "-") exitWhenStdinEnds(interrupt);
   installSignals(Request::kStop, Request::kSnapshot);
   const int code = withEvents(
@@ -114,7 +114,7 @@ int worker(const Flags& f) {
 int coordinator(const Flags& f) {
   const wire::Job job = jobOf(f);
   checkToken(job);
-  Interrupt& interrupt = *new Interrupt;  // never freed: the stdin watcher may outlive this call
+  static Interrupt& interrupt = *new Interrupt;  // never freed: the stdin watcher may outlive this call
   if (f.job == "-") exitWhenStdinEnds(interrupt);
   CoordinatorOptions o;
   o.host = job.host().empty() ? localHost() : job.host();

@@ -1,6 +1,7 @@
 // One driver for convolution forward, its way back to the input, and the inner product's way back:
 //   out[m][q] = sum_k A[m][k] * source[off[k] + pos(q)],  q = (image, row, column)
-// Blocks: 8 panels of positions, 256 of k, rows in blocks of the tile. None of these touches the bits.
+// Blocks: 8 panels of positions, rows in blocks of the tile: none of these touches the bits. 128 of k: that does, it is
+// the length of the chains that are then added, and part of the mathematics.
 namespace crema::kernels::KNS {
 
 // Planes: one copy that pads, splits strides into phases and so makes every convolution a stride-1 one.
@@ -181,7 +182,7 @@ inline void packPanel(const PanelPlan& p, const float* source, const int* off, i
     for (int k = k0; k < k1; ++k) store(to + v * VL + static_cast<ptrdiff_t>(k - k0) * kPanel, zero());
 }
 
-constexpr int kPanels = 8, kDepth = 256;
+constexpr int kPanels = 8, kDepth = 128;
 
 struct PositionsCall {
   int M, K;
