@@ -88,7 +88,8 @@ class WeightGradient {
     part_ = static_cast<size_t>(s.groups) * panels_ * plan_.rows * kPanel;
     image_ = planes_.channel * s.ic;
     gradientImage_ = static_cast<size_t>(s.groups) * panels_ * P_ * kPanel;
-    chunk_ = std::min(std::max(1, 1536 / std::max(1, P_)), std::max(1, (s.n + 7) / 8));
+    // A chain runs over the positions of a chunk: at most 640, or one image.
+    chunk_ = std::min(std::max(1, 640 / std::max(1, P_)), std::max(1, (s.n + 7) / 8));
     chunks_ = (s.n + chunk_ - 1) / chunk_;
   }
 
