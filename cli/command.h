@@ -24,6 +24,8 @@ void addRecords(CLI::App&, Run&);
 void addConvertMnistData(CLI::App&, Run&);
 void addLaterTools(CLI::App&, Run&);  // Caffe's tools that a later version brings: say so instead of "unknown command"
 
+void refuseGpu(const std::string& flag);  // invalid() when -gpu was given, in Caffe's words and with the remedy
+
 // Parses, runs, prints errors as stories. Never throws. Caffe's flags have one dash; one and two are the same here.
 int runProgram(int argc, char** argv);
 

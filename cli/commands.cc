@@ -17,6 +17,13 @@ void addCommand(CLI::App& program, const std::string& name, const std::string& s
   app->callback([run, &chosen] { chosen = run; });
 }
 
+void refuseGpu(const std::string& flag) {
+  if (!flag.empty())
+    invalid(
+        "-gpu {}: Cannot use GPU in CPU-only Caffe: check mode. Leave -gpu out; this executable computes on the CPU",
+        flag);
+}
+
 namespace {
 
 // `-solver x` and `-solver=x`, as gflags takes them, become `--solver`. Numbers ("-1") and one-letter options stay.

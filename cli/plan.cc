@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "cli/command.h"
 #include "cli/job_io.h"
 #include "data/shard.h"
@@ -74,14 +75,7 @@ std::unique_ptr<Net> build(const NetDescription& d, kernels::Context& kernels, c
 }
 
 void checkBlobs(const std::string& features, const Net& net) {
-  for (size_t at = 0; at < features.size();) {
-    const size_t comma = std::min(features.find(',', at), features.size());
-    std::string name = features.substr(at, comma - at);
-    at = comma + 1;
-    name.erase(0, name.find_first_not_of(' '));
-    name.erase(name.find_last_not_of(' ') + 1);
-    if (!name.empty()) inside([] { return "in -features"; }, [&] { net.blob(name); });
-  }
+  for (const std::string& name : splitList(features)) inside([] { return "in -features"; }, [&] { net.blob(name); });
 }
 
 void planTraining(const NetDescription& train, const Flags& f, kernels::Context& kernels, wire::Plan* plan) {

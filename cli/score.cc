@@ -69,7 +69,7 @@ int64_t scoreAll(const wire::Job& job, Interrupt& interrupt) {
   o.seed = static_cast<uint64_t>(solver.random_seed());
   o.data.source = job.test_source();
   o.data.scoring = true;
-  o.data.first = job.first(), o.data.last = job.last();
+  o.data.last = job.last();
   Net net(d.param, d.state, o, d.origin);
   if (job.weights().empty()) invalid("no weights are given to score with; name a .caffemodel (-model)");
   net.copyTrainedFrom(readNetBinary(job.weights()), job.weights());

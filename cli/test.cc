@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "base/thread_pool.h"
 #include "cli/command.h"
 #include "model/upgrade.h"
@@ -22,19 +23,12 @@ caffe::NetState stateOf(const Flags& f, caffe::Phase phase) {
   caffe::NetState state;
   state.set_phase(phase);
   state.set_level(f.level);
-  for (size_t at = 0; at < f.stage.size();) {
-    const size_t comma = std::min(f.stage.find(',', at), f.stage.size());
-    if (comma > at) state.add_stage(f.stage.substr(at, comma - at));
-    at = comma + 1;
-  }
+  for (const std::string& stage : splitList(f.stage)) state.add_stage(stage);
   return state;
 }
 
 void checkMode(const Flags& f) {
-  if (!f.gpu.empty())
-    invalid(
-        "-gpu {}: Cannot use GPU in CPU-only Caffe: check mode. Leave -gpu out; this executable computes on the CPU",
-        f.gpu);
+  refuseGpu(f.gpu);
   if (f.iterations < 1) invalid("-iterations must be at least 1, not {}", f.iterations);
 }
 

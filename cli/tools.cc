@@ -16,7 +16,7 @@ void addDeviceQuery(CLI::App& program, Run& chosen) {
         auto gpu = std::make_shared<std::string>();
         app.add_option("--gpu", *gpu, "refused: this executable computes on the CPU");
         return [gpu] {
-          if (!gpu->empty()) invalid("-gpu {}: Cannot use GPU in CPU-only Caffe: check mode. Leave -gpu out", *gpu);
+          refuseGpu(*gpu);
           std::printf("CPU: %s kernels, %d core(s) for this process\n", kernels::name(kernels::bestIsa()),
                       availableCores());
           return 0;

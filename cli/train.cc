@@ -2,6 +2,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "cli/command.h"
 #include "cli/job_io.h"
 #include "cli/local_cluster.h"
@@ -33,23 +34,14 @@ void trainHere(const wire::Job& job, const Flags& flags) {
 }
 
 int train(const Flags& flags) {
-  if (!flags.gpu.empty())
-    invalid(
-        "-gpu {}: Cannot use GPU in CPU-only Caffe: check mode. Leave -gpu out; this executable computes on the CPU",
-        flags.gpu);
+  refuseGpu(flags.gpu);
   if (!flags.snapshot.empty() && !flags.weights.empty())
     invalid("Give a snapshot to resume training or weights to finetune but not both.");
   installSignals(parseEffect("sigint_effect", flags.sigint), parseEffect("sighup_effect", flags.sighup));
   if (!flags.model.empty()) checkWritable(flags.model);
   caffe::SolverParameter solver = loadSolver(flags.solver);
-  if (!flags.stage.empty() || flags.level != 0) {
-    if (flags.level != 0) solver.mutable_train_state()->set_level(flags.level);
-    for (size_t at = 0; at < flags.stage.size();) {
-      const size_t comma = std::min(flags.stage.find(',', at), flags.stage.size());
-      if (comma > at) solver.mutable_train_state()->add_stage(flags.stage.substr(at, comma - at));
-      at = comma + 1;
-    }
-  }
+  if (flags.level != 0) solver.mutable_train_state()->set_level(flags.level);
+  for (const std::string& stage : splitList(flags.stage)) solver.mutable_train_state()->add_stage(stage);
   wire::Job job;
   job.set_solver(solver.SerializeAsString());
   job.set_net_origin(netOrigin(flags.solver));

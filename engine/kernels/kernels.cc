@@ -15,64 +15,52 @@ const Table& table(const Context& c) { return c.isa() == Isa::kAvx512 ? kAvx512T
 template <class T>
 constexpr bool kFloat = std::is_same_v<T, float>;
 
+template <class T, class Fast, class Reference, class... A>
+void dispatch(Context& c, Fast fast, Reference reference, const A&... a) {
+  if constexpr (kFloat<T>)
+    (table(c).*fast)(c, a...);
+  else
+    reference(a...);
+}
+
 }  // namespace
 
 template <class T>
 void convForward(Context& c, const ConvShape& s, const T* x, const T* w, const T* bias, T* y) {
-  if constexpr (kFloat<T>)
-    table(c).convForward(c, s, x, w, bias, y);
-  else
-    ref::convForward(s, x, w, bias, y);
+  dispatch<T>(c, &Table::convForward, ref::convForward<T>, s, x, w, bias, y);
 }
 
 // A strided and dilated convolution at once has no fast way back to its input: nobody was seen to use one.
 template <class T>
 void convBackwardData(Context& c, const ConvShape& s, const T* dy, const T* w, T* dx) {
   const bool declined = (s.strideH > 1 && s.dilH > 1) || (s.strideW > 1 && s.dilW > 1);
-  if constexpr (kFloat<T>)
-    declined ? ref::convBackwardData(s, dy, w, dx) : table(c).convBackwardData(c, s, dy, w, dx);
-  else
-    ref::convBackwardData(s, dy, w, dx);
+  if (declined) return ref::convBackwardData(s, dy, w, dx);
+  dispatch<T>(c, &Table::convBackwardData, ref::convBackwardData<T>, s, dy, w, dx);
 }
 
 template <class T>
 void convBackwardWeights(Context& c, const ConvShape& s, const T* x, const T* dy, T* dw, bool accumulate) {
-  if constexpr (kFloat<T>)
-    table(c).convBackwardWeights(c, s, x, dy, dw, accumulate);
-  else
-    ref::convBackwardWeights(s, x, dy, dw, accumulate);
+  dispatch<T>(c, &Table::convBackwardWeights, ref::convBackwardWeights<T>, s, x, dy, dw, accumulate);
 }
 
 template <class T>
 void convBackwardBias(Context& c, const ConvShape& s, const T* dy, T* dbias, bool accumulate) {
-  if constexpr (kFloat<T>)
-    table(c).convBackwardBias(c, s, dy, dbias, accumulate);
-  else
-    ref::convBackwardBias(s, dy, dbias, accumulate);
+  dispatch<T>(c, &Table::convBackwardBias, ref::convBackwardBias<T>, s, dy, dbias, accumulate);
 }
 
 template <class T>
 void ipForward(Context& c, const IpShape& s, const T* x, const T* w, const T* bias, T* y) {
-  if constexpr (kFloat<T>)
-    table(c).ipForward(c, s, x, w, bias, y);
-  else
-    ref::ipForward(s, x, w, bias, y);
+  dispatch<T>(c, &Table::ipForward, ref::ipForward<T>, s, x, w, bias, y);
 }
 
 template <class T>
 void ipBackwardData(Context& c, const IpShape& s, const T* dy, const T* w, T* dx) {
-  if constexpr (kFloat<T>)
-    table(c).ipBackwardData(c, s, dy, w, dx);
-  else
-    ref::ipBackwardData(s, dy, w, dx);
+  dispatch<T>(c, &Table::ipBackwardData, ref::ipBackwardData<T>, s, dy, w, dx);
 }
 
 template <class T>
 void ipBackwardWeights(Context& c, const IpShape& s, const T* x, const T* dy, T* dw, bool accumulate) {
-  if constexpr (kFloat<T>)
-    table(c).ipBackwardWeights(c, s, x, dy, dw, accumulate);
-  else
-    ref::ipBackwardWeights(s, x, dy, dw, accumulate);
+  dispatch<T>(c, &Table::ipBackwardWeights, ref::ipBackwardWeights<T>, s, x, dy, dw, accumulate);
 }
 
 template <class T>
@@ -82,53 +70,37 @@ void ipBackwardBias(Context&, const IpShape& s, const T* dy, T* dbias, bool accu
 
 template <class T>
 void maxPoolForward(Context& c, const PoolShape& s, const T* x, T* y, int32_t* mask) {
-  if constexpr (kFloat<T>)
-    table(c).maxPoolForward(c, s, x, y, mask);
-  else
-    ref::maxPoolForward(s, x, y, mask);
+  dispatch<T>(c, &Table::maxPoolForward, ref::maxPoolForward<T>, s, x, y, mask);
 }
 
 template <class T>
 void maxPoolBackward(Context& c, const PoolShape& s, const T* dy, const int32_t* mask, T* dx) {
-  if constexpr (kFloat<T>)
-    table(c).maxPoolBackward(c, s, dy, mask, dx);
-  else
-    ref::maxPoolBackward(s, dy, mask, dx);
+  dispatch<T>(c, &Table::maxPoolBackward, ref::maxPoolBackward<T>, s, dy, mask, dx);
 }
 
 template <class T>
 void avePoolForward(Context& c, const PoolShape& s, const T* x, T* y) {
-  if constexpr (kFloat<T>)
-    table(c).avePoolForward(c, s, x, y);
-  else
-    ref::avePoolForward(s, x, y);
+  dispatch<T>(c, &Table::avePoolForward, ref::avePoolForward<T>, s, x, y);
 }
 
 template <class T>
 void avePoolBackward(Context& c, const PoolShape& s, const T* dy, T* dx) {
-  if constexpr (kFloat<T>)
-    table(c).avePoolBackward(c, s, dy, dx);
-  else
-    ref::avePoolBackward(s, dy, dx);
+  dispatch<T>(c, &Table::avePoolBackward, ref::avePoolBackward<T>, s, dy, dx);
 }
 
 // The vector code takes the usual power 0.75 and windows of 3 and 5; others go through pow() and are slower.
+static bool lrnIsFast(const LrnShape& s) { return s.beta == 0.75 && (s.size == 3 || s.size == 5); }
+
 template <class T>
 void lrnForward(Context& c, const LrnShape& s, const T* x, T* scale, T* y) {
-  const bool fast = s.beta == 0.75 && (s.size == 3 || s.size == 5);
-  if constexpr (kFloat<T>)
-    fast ? table(c).lrnForward(c, s, x, scale, y) : ref::lrnForward(s, x, scale, y);
-  else
-    ref::lrnForward(s, x, scale, y);
+  if (!lrnIsFast(s)) return ref::lrnForward(s, x, scale, y);
+  dispatch<T>(c, &Table::lrnForward, ref::lrnForward<T>, s, x, scale, y);
 }
 
 template <class T>
 void lrnBackward(Context& c, const LrnShape& s, const T* x, const T* y, const T* scale, const T* dy, T* dx) {
-  const bool fast = s.beta == 0.75 && (s.size == 3 || s.size == 5);
-  if constexpr (kFloat<T>)
-    fast ? table(c).lrnBackward(c, s, x, y, scale, dy, dx) : ref::lrnBackward(s, x, y, scale, dy, dx);
-  else
-    ref::lrnBackward(s, x, y, scale, dy, dx);
+  if (!lrnIsFast(s)) return ref::lrnBackward(s, x, y, scale, dy, dx);
+  dispatch<T>(c, &Table::lrnBackward, ref::lrnBackward<T>, s, x, y, scale, dy, dx);
 }
 
 template <class T>
@@ -165,10 +137,7 @@ void add(Context& c, int64_t n, const T* a, const T* b, T* y) {
 
 template <class T>
 void sgdUpdate(Context& c, int64_t n, const SgdUpdate& u, const T* diff, T* history, T* w) {
-  if constexpr (kFloat<T>)
-    table(c).sgdUpdate(c, n, u, diff, history, w);
-  else
-    ref::sgdUpdate(n, u, diff, history, w);
+  dispatch<T>(c, &Table::sgdUpdate, ref::sgdUpdate<T>, n, u, diff, history, w);
 }
 
 template <class T>

@@ -2,6 +2,7 @@
 // so ties count against: correct iff fewer than top_k other classes are ahead. No gradient. Options (accuracy_param):
 // top_k (1), axis (1), ignore_label. A second top: accuracy per class, 0 for classes without labels.
 #include "layers/builtin.h"
+#include "layers/labels.h"
 
 namespace crema {
 namespace {
@@ -17,15 +18,11 @@ class Accuracy : public Layer {
     axis_ = bottom[0]->shape().canonicalAxis(param_.accuracy_param().axis());
   }
   void reshape(const Blobs& bottom, const Blobs& top) override {
-    const Shape& s = bottom[0]->shape();
-    outer_ = s.count(0, axis_), classes_ = s[axis_], inner_ = s.count(axis_ + 1);
-    if (outer_ * inner_ != bottom[1]->count())
-      invalid("{} labels for {} predictions: bottom 0 is {} with classes on axis {}, bottom 1 is {}",
-              bottom[1]->count(), outer_ * inner_, s.brief(), axis_, bottom[1]->shape().brief());
-    if (static_cast<int>(param_.accuracy_param().top_k()) > classes_)
-      invalid("top_k {} exceeds the {} classes", param_.accuracy_param().top_k(), classes_);
+    grid_ = LabelGrid(bottom[0]->shape(), axis_, bottom[1]->shape());
+    if (static_cast<int>(param_.accuracy_param().top_k()) > grid_.classes)
+      invalid("top_k {} exceeds the {} classes", param_.accuracy_param().top_k(), grid_.classes);
     top[0]->reshape(Shape{});
-    if (top.size() > 1) top[1]->reshape(Shape{classes_});
+    if (top.size() > 1) top[1]->reshape(Shape{grid_.classes});
   }
   void compute(const Blobs& bottom, const Blobs& top) override {
     withType(context().dtype, [&]<class T>() { count<T>(*bottom[0], *bottom[1], top); });
@@ -39,31 +36,24 @@ class Accuracy : public Layer {
   void count(const Blob& scores, const Blob& labels, const Blobs& top) {
     const auto& p = param_.accuracy_param();
     const T* x = scores.data<T>();
-    std::vector<int> seen(static_cast<size_t>(classes_)), right(static_cast<size_t>(classes_));
+    std::vector<int> seen(static_cast<size_t>(grid_.classes)), right(static_cast<size_t>(grid_.classes));
     int correct = 0, valid = 0;
-    for (int o = 0; o < outer_; ++o)
-      for (int i = 0; i < inner_; ++i) {
-        const T value = labels.data<T>()[o * inner_ + i];
-        const int label = static_cast<int>(value);
-        if (p.has_ignore_label() && label == p.ignore_label()) continue;
-        if (!(value >= 0 && value < classes_))
-          badData("label {} of item {} is not a class: there are {} classes, 0 to {}; correct the data or num_output",
-                  value, o, classes_, classes_ - 1);
-        const int64_t first = static_cast<int64_t>(o) * classes_ * inner_ + i;
-        const T mine = x[first + static_cast<int64_t>(label) * inner_];
-        int ahead = -1;  // the true class itself is >= itself
-        for (int c = 0; c < classes_; ++c) ahead += x[first + static_cast<int64_t>(c) * inner_] >= mine;
-        const bool hit = ahead >= 0 && ahead < static_cast<int>(p.top_k());
-        correct += hit, ++valid, ++seen[static_cast<size_t>(label)], right[static_cast<size_t>(label)] += hit;
-      }
+    grid_.forEach<T>(labels, p, [&](int64_t first, int label) {
+      const T mine = x[first + static_cast<int64_t>(label) * grid_.inner];
+      int ahead = -1;  // the true class itself is >= itself
+      for (int c = 0; c < grid_.classes; ++c) ahead += x[first + static_cast<int64_t>(c) * grid_.inner] >= mine;
+      const bool hit = ahead >= 0 && ahead < static_cast<int>(p.top_k());
+      correct += hit, ++valid, ++seen[static_cast<size_t>(label)], right[static_cast<size_t>(label)] += hit;
+    });
     top[0]->mutableData<T>()[0] = valid ? static_cast<T>(correct) / static_cast<T>(valid) : T(0);
-    for (int c = 0; top.size() > 1 && c < classes_; ++c)
+    for (int c = 0; top.size() > 1 && c < grid_.classes; ++c)
       top[1]->mutableData<T>()[c] = seen[static_cast<size_t>(c)] ? static_cast<T>(right[static_cast<size_t>(c)]) /
                                                                        static_cast<T>(seen[static_cast<size_t>(c)])
                                                                  : T(0);
   }
 
-  int axis_ = 1, outer_ = 0, classes_ = 0, inner_ = 0;
+  int axis_ = 1;
+  LabelGrid grid_;
 };
 
 }  // namespace

@@ -32,8 +32,8 @@ struct DataOptions {
   int stepsPerRank = 1;            // iter_size: consecutive batches of one rank
   std::string source;              // replaces the prototxt's source; empty: as written there
   std::string folder;              // relative paths of the prototxt start here; empty: the working folder
-  bool scoring = false;            // records [first, last) once, in order, the last batch short: step k is batch k
-  int64_t first = 0, last = -1;    // last -1: to the end
+  bool scoring = false;            // every record once, in order, the last batch short: step k is batch k
+  int64_t last = -1;               // scoring ends before this record; -1: at the end
   bool openSources = true;         // false: shapes from the prototxt alone, no file is touched (planning)
 };
 

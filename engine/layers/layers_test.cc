@@ -229,8 +229,8 @@ TEST(Layers, ForwardIsTheFormula) {
   }
 }
 
-TEST(Layers, GradientsMatchCentralDifferences) {
-  constexpr double kStep = 1e-5;
+// Calls body for every case that has gradients, in double, after one forward and backward pass.
+void eachSmoothCase(const std::function<void(Bench&)>& body) {
   for (const Case& c : cases()) {
     if (!c.smooth) continue;
     SCOPED_TRACE(c.description);
@@ -238,6 +238,13 @@ TEST(Layers, GradientsMatchCentralDifferences) {
     b.forward();
     b.seedTopDiffs();
     b.backward();
+    body(b);
+  }
+}
+
+TEST(Layers, GradientsMatchCentralDifferences) {
+  constexpr double kStep = 1e-5;
+  eachSmoothCase([&](Bench& b) {
     const auto check = [&](Blob& blob, const char* what) {
       for (int i = 0; i < blob.count(); ++i) {
         const double x = blob.dataAt(i), analytic = blob.diffAt(i);
@@ -254,19 +261,12 @@ TEST(Layers, GradientsMatchCentralDifferences) {
     const auto down = b.downs();
     for (size_t i = 0; i < b.bottoms().size(); ++i)
       if (down[i]) check(*b.bottoms()[i], "bottom");
-    std::vector<std::vector<double>> first;
     for (auto& p : b.layer().params()) check(*p, "parameter");
-  }
+  });
 }
 
 TEST(Layers, ParameterGradientsAccumulateAndBottomGradientsDoNot) {
-  for (const Case& c : cases()) {
-    if (!c.smooth) continue;
-    SCOPED_TRACE(c.description);
-    Bench b(c, DType::kFloat64);
-    b.forward();
-    b.seedTopDiffs();
-    b.backward();
+  eachSmoothCase([&](Bench& b) {
     std::vector<double> params, bottoms;
     for (auto& p : b.layer().params())
       for (int i = 0; i < p->count(); ++i) params.push_back(p->diffAt(i));
@@ -281,7 +281,7 @@ TEST(Layers, ParameterGradientsAccumulateAndBottomGradientsDoNot) {
     k = 0;
     for (auto& x : b.bottoms())
       for (int i = 0; i < x->count(); ++i, ++k) EXPECT_EQ(x->diffAt(i), bottoms[k]);
-  }
+  });
 }
 
 TEST(Layers, FloatFollowsDouble) {

@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "layers/builtin.h"
+#include "layers/labels.h"
 
 namespace crema {
 namespace {
@@ -27,24 +28,20 @@ class SoftmaxWithLoss : public Layer {
   }
   void reshape(const Blobs& bottom, const Blobs& top) override {
     const Shape& s = bottom[0]->shape();
-    outer_ = s.count(0, axis_), classes_ = s[axis_], inner_ = s.count(axis_ + 1);
-    if (outer_ * inner_ != bottom[1]->count())
-      invalid(
-          "{} labels for {} predictions: bottom 0 is {} with classes on axis {}, bottom 1 is {}; one label per "
-          "prediction is needed",
-          bottom[1]->count(), outer_ * inner_, s.brief(), axis_, bottom[1]->shape().brief());
+    grid_ = LabelGrid(s, axis_, bottom[1]->shape());
     prob_.reshape(s);
     top[0]->reshape(Shape{});
     if (top.size() > 1) top[1]->reshape(s);
   }
   void compute(const Blobs& bottom, const Blobs& top) override {
     withType(context().dtype, [&]<class T>() {
-      kernels::softmax<T>(kernels(), outer_, classes_, inner_, bottom[0]->data<T>(), prob_.mutableData<T>());
+      kernels::softmax<T>(kernels(), grid_.outer, grid_.classes, grid_.inner, bottom[0]->data<T>(),
+                          prob_.mutableData<T>());
       double loss = 0;
       int valid = 0;
-      forEachLabel<T>(*bottom[1], [&](int64_t first, int label) {
-        loss -= std::log(std::max(static_cast<double>(prob_.data<T>()[first + static_cast<int64_t>(label) * inner_]),
-                                  double{FLT_MIN}));
+      grid_.forEach<T>(*bottom[1], param_.loss_param(), [&](int64_t first, int label) {
+        loss -= std::log(std::max(
+            static_cast<double>(prob_.data<T>()[first + static_cast<int64_t>(label) * grid_.inner]), double{FLT_MIN}));
         ++valid;
       });
       valid_ = valid;
@@ -59,9 +56,9 @@ class SoftmaxWithLoss : public Layer {
       T* dx = bottom[0]->mutableDiff<T>();
       const T scale = static_cast<T>(top[0]->diff<T>()[0] / divisor());
       std::fill_n(dx, bottom[0]->count(), T(0));
-      forEachLabel<T>(*bottom[1], [&](int64_t first, int label) {
-        for (int c = 0; c < classes_; ++c) {
-          const int64_t i = first + static_cast<int64_t>(c) * inner_;
+      grid_.forEach<T>(*bottom[1], param_.loss_param(), [&](int64_t first, int label) {
+        for (int c = 0; c < grid_.classes; ++c) {
+          const int64_t i = first + static_cast<int64_t>(c) * grid_.inner;
           dx[i] = (prob_.data<T>()[i] - (c == label ? T(1) : T(0))) * scale;
         }
       });
@@ -69,35 +66,20 @@ class SoftmaxWithLoss : public Layer {
   }
 
  private:
-  // Calls use(index of class 0, label) for every label that is not ignored.
-  template <class T, class Use>
-  void forEachLabel(const Blob& labels, Use use) const {
-    const auto& p = param_.loss_param();
-    for (int o = 0; o < outer_; ++o)
-      for (int i = 0; i < inner_; ++i) {
-        const T value = labels.data<T>()[o * inner_ + i];
-        const int label = static_cast<int>(value);
-        if (p.has_ignore_label() && label == p.ignore_label()) continue;
-        if (!(value >= 0 && value < classes_))
-          badData("label {} of item {} is not a class: there are {} classes, 0 to {}; correct the data or num_output",
-                  value, o, classes_, classes_ - 1);
-        use(static_cast<int64_t>(o) * classes_ * inner_ + i, label);
-      }
-  }
-
   double divisor() const {
     const auto& p = param_.loss_param();
     auto mode = p.normalization();
     if (!p.has_normalization() && p.has_normalize())
       mode = p.normalize() ? caffe::LossParameter::VALID : caffe::LossParameter::BATCH_SIZE;
     double n = 1;
-    if (mode == caffe::LossParameter::FULL) n = static_cast<double>(outer_) * inner_;
+    if (mode == caffe::LossParameter::FULL) n = static_cast<double>(grid_.outer) * grid_.inner;
     if (mode == caffe::LossParameter::VALID) n = valid_;
-    if (mode == caffe::LossParameter::BATCH_SIZE) n = outer_;
+    if (mode == caffe::LossParameter::BATCH_SIZE) n = grid_.outer;
     return std::max(1.0, n);
   }
 
-  int axis_ = 1, outer_ = 0, classes_ = 0, inner_ = 0, valid_ = 0;
+  int axis_ = 1, valid_ = 0;
+  LabelGrid grid_;
   Blob prob_;
 };
 

@@ -5,6 +5,7 @@
 
 #include "base/file.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "model/proto_io.h"
 #include "model/upgrade.h"
 #include "solver/descriptions.h"
@@ -13,13 +14,7 @@
 namespace crema {
 
 void Solver::copyTrainedFrom(const std::string& weights) {
-  for (size_t from = 0; from <= weights.size();) {
-    const size_t comma = std::min(weights.find(',', from), weights.size());
-    std::string path = weights.substr(from, comma - from);
-    path.erase(0, path.find_first_not_of(" \t"));
-    path.erase(path.find_last_not_of(" \t") + 1);
-    from = comma + 1;
-    if (path.empty()) continue;
+  for (const std::string& path : splitList(weights)) {
     const caffe::NetParameter trained = readNetBinary(path);
     if (options_.log) LOG_INFO("Finetuning from {}", path);
     net_->copyTrainedFrom(trained, path);

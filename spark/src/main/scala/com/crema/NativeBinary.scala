@@ -44,7 +44,7 @@ object NativeBinary {
 
   private def read(open: () => InputStream): Array[Byte] = {
     val in = open()
-    if (in == null) throw new CremaException(s"this jar carries no executable ($Resource); build it with scripts/build")
+    if (in == null) throw new CremaException(s"this jar carries no executable ($Resource); build the engine first (cmake --preset release && cmake --build build/release), then the jar")
     try in.readAllBytes() finally in.close()
   }
 

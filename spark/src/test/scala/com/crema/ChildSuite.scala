@@ -4,6 +4,7 @@ import java.util.concurrent.TimeUnit
 
 import com.crema.wire.Wire.Job
 import com.google.protobuf.ByteString
+import org.apache.spark.{SparkConf, SparkContext, TaskContext}
 import org.scalatest.funsuite.AnyFunSuite
 
 /** A real coordinator as the child: it listens and waits for workers that never come. */
@@ -45,6 +46,31 @@ class ChildSuite extends AnyFunSuite {
     process.getInputStream.read()
     process.getOutputStream.close()
     assert(process.waitFor(5, TimeUnit.SECONDS))
+  }
+
+  test("cancelling a task ends its child, though the task's thread waits for it") {
+    val sc = new SparkContext(new SparkConf().setMaster("local[1]").setAppName("cancel").set("spark.ui.enabled", "false"))
+    val place = java.nio.file.Files.createTempFile("pid", "").toFile
+    try {
+      val bytes = job(60).toByteArray
+      val path = place.getPath
+      val run = new Thread(() => try {
+        sc.setJobGroup("g", "", interruptOnCancel = false)
+        sc.parallelize(Seq(1), 1).foreach { _ =>
+          val child = new Child("coordinator", Job.parseFrom(bytes))
+          child.endWith(TaskContext.get())
+          child.next()
+          java.nio.file.Files.write(java.nio.file.Paths.get(path), child.pid.toString.getBytes)
+          child.next() // waits for workers that never come
+        }
+      } catch { case _: org.apache.spark.SparkException => })
+      run.start()
+      assert((0 until 400).exists { _ => Thread.sleep(50); place.length > 0 })
+      val pid = new String(java.nio.file.Files.readAllBytes(place.toPath)).toLong
+      sc.cancelJobGroup("g")
+      assert(ended(pid, 5))
+      run.join(5000)
+    } finally { sc.stop(); place.delete() }
   }
 
   test("a job that is no job is refused in words") {

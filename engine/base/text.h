@@ -1,0 +1,24 @@
+// Lists in flags: "a, b".
+#pragma once
+#include <algorithm>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace crema {
+
+// What stands between commas, without the blanks around it; empty pieces are left out.
+inline std::vector<std::string> splitList(std::string_view text) {
+  std::vector<std::string> all;
+  while (!text.empty()) {
+    const size_t comma = std::min(text.find(','), text.size());
+    std::string_view piece = text.substr(0, comma);
+    text.remove_prefix(std::min(comma + 1, text.size()));
+    while (!piece.empty() && (piece.front() == ' ' || piece.front() == '\t')) piece.remove_prefix(1);
+    while (!piece.empty() && (piece.back() == ' ' || piece.back() == '\t')) piece.remove_suffix(1);
+    if (!piece.empty()) all.emplace_back(piece);
+  }
+  return all;
+}
+
+}  // namespace crema
