@@ -35,6 +35,7 @@ void makeBatch(const RecordSource& source, const Transformer& transformer, const
   batch->step = step, batch->rank = rank, batch->n = static_cast<int>(indices.size());
   batch->data.resize(indices.size() * size);
   batch->labels.resize(indices.size());
+  Image decoded;
   for (size_t i = 0; i < indices.size(); ++i) {
     const caffe::Datum datum = parse(source, indices[i]);
     inside(
@@ -43,10 +44,11 @@ void makeBatch(const RecordSource& source, const Transformer& transformer, const
                              source.describe());
         },
         [&] {
-          if (!(transformer.outputShape(datum) == shape))
+          const ImageView image = viewOf(datum, &decoded, transformer.colour());
+          if (!(transformer.outputShape(image) == shape))
             badData("the record becomes {} where the records before became {}; all records of a batch need one shape",
-                    transformer.outputShape(datum).brief(), shape.brief());
-          transformer.apply<float>(datum, mirror, crop, static_cast<int>(i), batch->data.data() + i * size);
+                    transformer.outputShape(image).brief(), shape.brief());
+          transformer.apply<float>(image, mirror, crop, static_cast<int>(i), batch->data.data() + i * size);
         });
     batch->labels[i] = static_cast<float>(datum.label());
   }
@@ -57,7 +59,8 @@ BatchFeed::BatchFeed(std::shared_ptr<const RecordSource> source, Transformer tra
   inside([&] { return "in " + source_->describe(); },
          [&] {
            checkDealing({source_->size(), options_.batch, options_.ranks});
-           shape_ = transformer_.outputShape(parse(*source_, 0));
+           Image decoded;
+           shape_ = transformer_.outputShape(viewOf(parse(*source_, 0), &decoded, transformer_.colour()));
          });
 }
 

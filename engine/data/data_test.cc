@@ -216,11 +216,13 @@ TEST(Shard, EveryRecordOnceAnEpochAndRanksMakeOneLargeBatch) {
 std::vector<float> transformed(const std::string& param, caffe::Phase phase, const caffe::Datum& d, int item = 0,
                                int64_t step = 0) {
   const Transformer t(parseText<caffe::TransformationParameter>(param, "param"), phase, "");
-  std::vector<float> out(static_cast<size_t>(t.outputShape(d).count()));
+  Image decoded;
+  const ImageView view = viewOf(d, &decoded, t.colour());
+  std::vector<float> out(static_cast<size_t>(t.outputShape(view).count()));
   RandomKey mirror, crop;
   mirror.purpose = RandomPurpose::kMirror, crop.purpose = RandomPurpose::kCrop;
   mirror.step = crop.step = static_cast<uint64_t>(step);
-  t.apply<float>(d, RandomStream(mirror), RandomStream(crop), item, out.data());
+  t.apply<float>(view, RandomStream(mirror), RandomStream(crop), item, out.data());
   return out;
 }
 
@@ -270,7 +272,7 @@ TEST(Transformer, RefusesWhatCannotBe) {
             std::string::npos);
   caffe::Datum encoded = datum(1, 2, 2, 0);
   encoded.set_encoded(true);
-  EXPECT_NE(messageOf([&] { transformed("", caffe::TEST, encoded); }).find("encoded"), std::string::npos);
+  EXPECT_NE(messageOf([&] { transformed("", caffe::TEST, encoded); }).find("neither JPEG nor PNG"), std::string::npos);
   caffe::Datum lying = datum(1, 2, 2, 0);
   lying.set_width(5);
   EXPECT_NE(messageOf([&] { transformed("", caffe::TEST, lying); }).find("1x2x5 and 4 values"), std::string::npos);

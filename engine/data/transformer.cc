@@ -1,5 +1,7 @@
 #include "data/transformer.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "base/file.h"
 #include "model/proto_io.h"
@@ -18,28 +20,43 @@ Transformer::Transformer(const caffe::TransformationParameter& param, caffe::Pha
   mean_ = readBinary<caffe::BlobProto>(path);
 }
 
-std::string shapeText(const caffe::Datum& d) { return fmt::format("{}x{}x{}", d.channels(), d.height(), d.width()); }
+Colour Transformer::colour() const {
+  return param_.force_color() ? Colour::kColour : param_.force_gray() ? Colour::kGrey : Colour::kAsIs;
+}
+
+std::string shapeText(const ImageView& v) { return fmt::format("{}x{}x{}", v.channels, v.height, v.width); }
 
 void checkDatum(const caffe::Datum& d) {
-  if (d.encoded())
-    badData("the record is an encoded image (JPEG or PNG); this version reads raw pixels: convert without -encoded");
+  const std::string shape = shapeText({d.channels(), d.height(), d.width()});
   if (d.channels() <= 0 || d.height() <= 0 || d.width() <= 0)
-    badData("the record has shape {}; is it a Caffe Datum?", shapeText(d));
+    badData("the record has shape {}; is it a Caffe Datum?", shape);
   const int64_t have = d.data().empty() ? d.float_data_size() : static_cast<int64_t>(d.data().size());
   // The product of three ints can exceed 64 bits: divide instead.
   const int64_t plane = static_cast<int64_t>(d.height()) * d.width();
   if (have % plane != 0 || have / plane != d.channels())
-    badData("the record has shape {} and {} values; it is damaged or no Caffe Datum", shapeText(d), have);
+    badData("the record has shape {} and {} values; it is damaged or no Caffe Datum", shape, have);
 }
 
-Shape Transformer::outputShape(const caffe::Datum& d) const {
+ImageView viewOf(const caffe::Datum& d, Image* decoded, Colour colour) {
+  if (d.encoded()) {
+    std::string why;
+    if (!decodeImage(d.data(), colour, decoded, &why))
+      badData("the record says that it is an encoded image, and the image {}; leave it out or write it anew", why);
+    return decoded->view();
+  }
   checkDatum(d);
+  const auto* bytes = reinterpret_cast<const unsigned char*>(d.data().data());
+  if (d.data().empty()) return {d.channels(), d.height(), d.width(), nullptr, d.float_data().data()};
+  return {d.channels(), d.height(), d.width(), bytes};
+}
+
+Shape Transformer::outputShape(const ImageView& v) const {
   const int crop = static_cast<int>(param_.crop_size());
-  if (crop > d.height() || crop > d.width())
-    invalid("crop_size {} exceeds the records' {}x{} pixels", crop, d.height(), d.width());
-  if (param_.mean_value_size() > 1 && param_.mean_value_size() != d.channels())
+  if (crop > v.height || crop > v.width)
+    invalid("crop_size {} exceeds the records' {}x{} pixels", crop, v.height, v.width);
+  if (param_.mean_value_size() > 1 && param_.mean_value_size() != v.channels)
     invalid("{} mean_value entries for {} channels; give one, or one per channel", param_.mean_value_size(),
-            d.channels());
+            v.channels);
   if (param_.has_mean_file()) {
     const bool legacy = mean_.shape().dim_size() == 0;
     const auto axis = [&](int fromEnd, int old) {
@@ -47,21 +64,21 @@ Shape Transformer::outputShape(const caffe::Datum& d) const {
       return legacy ? old : n >= fromEnd ? static_cast<int>(mean_.shape().dim(n - fromEnd)) : 1;
     };
     const int c = axis(3, mean_.channels()), h = axis(2, mean_.height()), w = axis(1, mean_.width());
-    if (c != d.channels() || h != d.height() || w != d.width() || mean_.data_size() != c * h * w)
+    if (c != v.channels || h != v.height || w != v.width || mean_.data_size() != c * h * w)
       invalid("mean_file {} is {}x{}x{} and the records are {} (before cropping); compute the mean of these records",
-              param_.mean_file(), c, h, w, shapeText(d));
+              param_.mean_file(), c, h, w, shapeText(v));
   }
-  return crop ? Shape{d.channels(), crop, crop} : Shape{d.channels(), d.height(), d.width()};
+  return crop ? Shape{v.channels, crop, crop} : Shape{v.channels, v.height, v.width};
 }
 
-Transformer::Window Transformer::window(const caffe::Datum& d, const RandomStream& mirror, const RandomStream& crop,
+Transformer::Window Transformer::window(const ImageView& v, const RandomStream& mirror, const RandomStream& crop,
                                         int item) const {
   const auto block = static_cast<uint64_t>(item);
-  Window w{0, 0, d.height(), d.width(), param_.mirror() && (mirror.block(block)[0] & 1)};
+  Window w{0, 0, v.height, v.width, param_.mirror() && (mirror.block(block)[0] & 1)};
   const int size = static_cast<int>(param_.crop_size());
   if (!size) return w;
   w.height = w.width = size;
-  const int roomY = d.height() - size, roomX = d.width() - size;
+  const int roomY = v.height - size, roomX = v.width - size;
   if (phase_ == caffe::TRAIN) {
     w.y = static_cast<int>(crop.below(2 * block, static_cast<uint64_t>(roomY) + 1));
     w.x = static_cast<int>(crop.below(2 * block + 1, static_cast<uint64_t>(roomX) + 1));
@@ -71,41 +88,56 @@ Transformer::Window Transformer::window(const caffe::Datum& d, const RandomStrea
   return w;
 }
 
+namespace {
+
+// One row of one channel: kStep 1 and 3 are known to the compiler, 0 is any.
+template <int kStep, class T, class Pixel, class Mean>
+void line(const Pixel* from, int64_t step, int n, Mean mean, T scale, T* out) {
+  const int64_t s = kStep ? kStep : step;
+  for (int x = 0; x < n; ++x) out[x] = (static_cast<T>(from[x * s]) - mean(x)) * scale;
+}
+template <class T, class Pixel, class Mean>
+void line(const Pixel* from, int64_t step, int n, Mean mean, T scale, T* out) {
+  if (step == 1) return line<1>(from, step, n, mean, scale, out);
+  if (step == 3) return line<3>(from, step, n, mean, scale, out);
+  line<0>(from, step, n, mean, scale, out);
+}
+
+}  // namespace
+
 template <class T, class Pixel>
-void Transformer::convert(const caffe::Datum& d, const Window& w, Pixel pixel, T* out) const {
+void Transformer::convert(const ImageView& v, const Pixel* pixels, const Window& w, T* out) const {
   const T scale = static_cast<T>(param_.scale());
-  const bool file = param_.has_mean_file();
+  const int64_t plane = static_cast<int64_t>(v.height) * v.width, step = v.interleaved ? v.channels : 1;
   const int values = param_.mean_value_size();
-  for (int c = 0; c < d.channels(); ++c) {
+  for (int c = 0; c < v.channels; ++c) {
     const T value = values ? static_cast<T>(param_.mean_value(values == 1 ? 0 : c)) : T(0);
+    const Pixel* channel = pixels + (v.interleaved ? c : c * plane);
+    const float* file = param_.has_mean_file() ? mean_.data().data() + c * plane : nullptr;
     for (int y = 0; y < w.height; ++y, out += w.width) {
-      const int64_t from = (static_cast<int64_t>(c) * d.height() + w.y + y) * d.width() + w.x;
-      for (int x = 0; x < w.width; ++x) {
-        const T mean = file ? static_cast<T>(mean_.data(static_cast<int>(from + x))) : value;
-        out[w.mirror ? w.width - 1 - x : x] = (pixel(from + x) - mean) * scale;
-      }
+      const int64_t at = static_cast<int64_t>(w.y + y) * v.width + w.x;
+      if (file)
+        line(
+            channel + at * step, step, w.width, [m = file + at](int x) { return static_cast<T>(m[x]); }, scale, out);
+      else
+        line(
+            channel + at * step, step, w.width, [value](int) { return value; }, scale, out);
+      if (w.mirror) std::reverse(out, out + w.width);  // cheaper than a loop that writes backwards
     }
   }
 }
 
 template <class T>
-void Transformer::apply(const caffe::Datum& d, const RandomStream& mirror, const RandomStream& crop, int item,
+void Transformer::apply(const ImageView& v, const RandomStream& mirror, const RandomStream& crop, int item,
                         T* out) const {
-  const Window w = window(d, mirror, crop, item);
-  if (d.data().empty())
-    return convert<T>(
-        d, w, [&](int64_t i) { return static_cast<T>(d.float_data(static_cast<int>(i))); }, out);
-  const auto* bytes = reinterpret_cast<const unsigned char*>(d.data().data());
-  const bool plain = !w.mirror && !param_.has_mean_file() && param_.mean_value_size() == 0 && param_.crop_size() == 0;
-  if (!plain)
-    return convert<T>(
-        d, w, [&](int64_t i) { return static_cast<T>(bytes[i]); }, out);
-  const T scale = static_cast<T>(param_.scale());
-  for (size_t i = 0; i < d.data().size(); ++i) out[i] = static_cast<T>(bytes[i]) * scale;
+  const Window w = window(v, mirror, crop, item);
+  if (v.bytes)
+    convert(v, v.bytes, w, out);
+  else
+    convert(v, v.floats, w, out);
 }
-template void Transformer::apply<float>(const caffe::Datum&, const RandomStream&, const RandomStream&, int,
-                                        float*) const;
-template void Transformer::apply<double>(const caffe::Datum&, const RandomStream&, const RandomStream&, int,
+template void Transformer::apply<float>(const ImageView&, const RandomStream&, const RandomStream&, int, float*) const;
+template void Transformer::apply<double>(const ImageView&, const RandomStream&, const RandomStream&, int,
                                          double*) const;
 
 }  // namespace crema
