@@ -20,35 +20,46 @@
 namespace crema::cli {
 namespace {
 
-// One byte at a time for the length: nothing behind the message may be swallowed.
-void readExactly(int fd, char* to, size_t bytes) {
-  while (bytes > 0) {
-    const ssize_t n = ::read(fd, to, bytes);
+// false: the stream ends before the first byte. kData when it ends later.
+bool readExactly(int fd, char* to, size_t bytes, const char* what) {
+  for (size_t done = 0; done < bytes;) {
+    const ssize_t n = ::read(fd, to + done, bytes - done);
     if (n < 0 && errno == EINTR) continue;
-    if (n <= 0)
-      badData(
-          "stdin ended before a whole Job had come; this subcommand is started by a host program (see "
-          "proto/wire.proto)");
-    to += n, bytes -= static_cast<size_t>(n);
+    if (n <= 0 && done == 0) return false;
+    if (n <= 0) badData("stdin ended inside {}", what);
+    done += static_cast<size_t>(n);
   }
+  return true;
+}
+
+// One message, its length read byte by byte: nothing behind it is swallowed. false: the stream ended before it.
+template <class Message>
+bool readDelimited(int fd, const char* what, std::string& buffer, Message* message) {
+  uint64_t size = 0;
+  for (int shift = 0;; shift += 7) {
+    char byte = 0;
+    if (!readExactly(fd, &byte, 1, what)) {
+      if (shift == 0) return false;
+      badData("stdin ended inside {}", what);
+    }
+    size |= static_cast<uint64_t>(byte & 127) << shift;
+    if (!(byte & 128)) break;
+    if (shift > 28) badData("stdin holds no {}: its length is not a varint", what);
+  }
+  if (size > (uint64_t{1} << 31)) badData("stdin announces {} of {} bytes; refused", what, size);
+  buffer.resize(size);
+  if (size > 0 && !readExactly(fd, buffer.data(), size, what)) badData("stdin ended inside {}", what);
+  if (!message->ParseFromString(buffer)) badData("stdin holds no {}: {} bytes that cannot be read", what, size);
+  return true;
 }
 
 }  // namespace
 
 wire::Job readJob(int fd) {
-  uint64_t size = 0;
-  for (int shift = 0;; shift += 7) {
-    char byte = 0;
-    readExactly(fd, &byte, 1);
-    size |= static_cast<uint64_t>(byte & 127) << shift;
-    if (!(byte & 128)) break;
-    if (shift > 28) badData("stdin holds no Job: its length is not a varint");
-  }
-  if (size > (uint64_t{1} << 31)) badData("stdin announces a Job of {} bytes; refused", size);
-  std::string bytes(size, '\0');
-  readExactly(fd, bytes.data(), bytes.size());
   wire::Job job;
-  if (!job.ParseFromString(bytes)) badData("stdin holds no Job: {} bytes that cannot be read", size);
+  std::string buffer;
+  if (!readDelimited(fd, "Job", buffer, &job))
+    badData("stdin ended before a whole Job had come; this subcommand is started by a host program (see proto/wire.proto)");
   return job;
 }
 
@@ -70,17 +81,25 @@ void writeDelimited(int fd, const google::protobuf::MessageLite& message) {
   }
 }
 
-void exitWhenStdinEnds(Interrupt& interrupt) {
+void exitWhenStdinEnds(Interrupt& interrupt, HostRows* rows) {
   // The second net: the kernel ends us with the thread that started us, which lives as long as we are wanted.
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  std::thread([&interrupt] {
-    char buffer[256];
-    for (;;) {
-      const ssize_t n = ::read(STDIN_FILENO, buffer, sizeof buffer);
-      if (n < 0 && errno == EINTR) continue;
-      if (n <= 0) break;
+  std::thread([&interrupt, rows] {
+    try {
+      std::string buffer;
+      wire::Input input;
+      while (readDelimited(STDIN_FILENO, "Input", buffer, &input))
+        if (rows) rows->accept(input);
+    } catch (const Error& e) {
+      interrupt.raise(e);
+      if (rows) rows->fail(e);
+      char rest[4096];
+      while (::read(STDIN_FILENO, rest, sizeof rest) > 0) {  // the story is on its way; the host may still be writing
+      }
     }
-    interrupt.raise(Error(ErrorKind::kStopped, "stdin was closed: the task that started this process is gone"));
+    const Error gone(ErrorKind::kStopped, "stdin was closed: the task that started this process is gone");
+    interrupt.raise(gone);
+    if (rows) rows->fail(gone);
     ::sleep(3);
     ::_exit(3);
   }).detach();

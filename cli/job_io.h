@@ -4,6 +4,7 @@
 #include <string>
 
 #include "base/socket.h"
+#include "cluster/host_rows.h"
 #include "caffe.pb.h"
 #include "wire.pb.h"
 
@@ -13,10 +14,10 @@ wire::Job readJob(int fd);  // the one delimited Job; kData when the stream hold
 void writeDelimited(int fd,
                     const google::protobuf::MessageLite& message);  // whole, thread-safe; kIo when the reader is gone
 
-// Watches stdin in a thread that is never busy with anything else: at its end (the task is gone) the interrupt is
-// raised, and if the process is still there three seconds later it exits. A second net, PR_SET_PDEATHSIG, is the host's
-// choice.
-void exitWhenStdinEnds(Interrupt& interrupt);
+// Reads stdin in a thread that is never busy with anything else, and gives the host's Inputs to `rows`. At the end of
+// stdin (the task is gone) the interrupt is raised, and if the process is still there three seconds later it exits.
+// The second net is PR_SET_PDEATHSIG. rows: must live as long as the process; null when none are announced.
+void exitWhenStdinEnds(Interrupt& interrupt, HostRows* rows = nullptr);
 
 // A solver file as a job: nets inlined, seed fixed (a random one is drawn when random_seed is unset or negative, and
 // logged), mode checked.

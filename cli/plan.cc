@@ -28,18 +28,26 @@ struct Flags {
   bool wire = false, train = false, test = false;
 };
 
+// Whether the state keeps one layer of an unfiltered net.
+bool keeps(const caffe::NetState& state, const caffe::LayerParameter& layer) {
+  caffe::NetParameter one;
+  *one.add_layer() = layer;
+  return filterNet(one, state).layer_size() == 1;
+}
+
 // The host serves one source per phase; more would silently get the same records.
 bool sourceOf(const NetDescription& d, wire::Source* out) {
-  const caffe::NetParameter net = filterNet(d.param, d.state);
   bool found = false;
-  for (const auto& layer : net.layer()) {
+  for (int i = 0; i < d.param.layer_size(); ++i) {
+    const auto& layer = d.param.layer(i);
     const bool data = layer.type() == "Data", memory = layer.type() == "MemoryData", cos = layer.type() == "CoSData";
-    if (!data && !memory && !cos) continue;
+    if ((!data && !memory && !cos) || !keeps(d.state, layer)) continue;
     if (found)
       invalid("net '{}' has two data layers in one phase, '{}' and '{}'; a Spark job serves one: join their records",
-              net.name(), out->layer(), layer.name());
+              d.param.name(), out->layer(), layer.name());
     found = true;
     out->set_layer(layer.name());
+    out->set_index(i);
     out->set_type(layer.type());
     out->set_source_class(layer.source_class());
     out->set_source(data     ? layer.data_param().source()
@@ -55,7 +63,8 @@ bool sourceOf(const NetDescription& d, wire::Source* out) {
 
 // A database on this machine can be asked now whether every rank gets records; another one is asked by the workers.
 void checkRecords(const wire::Source& source, int ranks) {
-  if (!fileExists(source.source())) return;
+  const bool database = source.source_class().empty() || source.source_class() == "com.yahoo.ml.caffe.LMDB";
+  if (!database || source.type() == "CoSData" || !fileExists(source.source())) return;
   const auto records = openSource(caffe::DataParameter::LMDB, source.source());
   inside([&] { return "in " + records->describe(); },
          [&] {

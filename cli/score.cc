@@ -27,71 +27,110 @@ NetDescription testNetOf(const caffe::SolverParameter& solver, const std::string
   return d;
 }
 
-caffe::LayerParameter dataLayer(const caffe::NetParameter& net) {
-  for (const auto& layer : net.layer())
-    if (layer.type() == "Data" || layer.type() == "MemoryData" || layer.type() == "CoSData") return layer;
-  invalid("net '{}' has no data layer in phase TEST; rows are read from it", net.name());
-}
-
 // A blob's values per row; a blob without a row axis (accuracy, loss) is repeated on every row of its batch.
 void fillColumn(const Blob& blob, const std::string& name, bool perRow, int rows, wire::Event::Column* column) {
   const int width = perRow ? blob.count() / rows : blob.count();
   column->set_name(name);
   column->set_width(width);
   const auto* data = blob.data<float>();
+  column->mutable_value()->Reserve(rows * width);
   for (int r = 0; r < rows; ++r)
     for (int i = 0; i < width; ++i) column->add_value(data[perRow ? r * width + i : i]);
 }
 
-wire::Event rowsOf(const Net& net, const std::vector<std::string>& blobs, const std::vector<bool>& perRow,
-                   const RecordSource& source, int64_t first, int rows) {
-  wire::Event event;
-  for (int r = 0; r < rows; ++r) event.mutable_rows()->add_id(std::string(source.read(first + r).key));
-  for (size_t i = 0; i < blobs.size(); ++i)
-    fillColumn(net.blob(blobs[i]), blobs[i], perRow[i], rows, event.mutable_rows()->add_column());
-  return event;
+// One batch after another through the TEST net of a job.
+class Scorer {
+ public:
+  Scorer(const wire::Job& job, const caffe::SolverParameter& solver, const HostRows& rows)
+      : description_(testNetOf(solver, job.net_origin())),
+        kernels_(kernels::chooseIsa(job.isa()), job.threads() > 0 ? job.threads() : availableCores()) {
+    NetOptions o;
+    o.kernels = &kernels_;
+    o.seed = static_cast<uint64_t>(solver.random_seed());
+    o.data.source = job.test_source();
+    o.data.rows = rows.window;
+    o.data.resize = job.resize();
+    o.data.scoring = true;
+    o.data.last = job.last();
+    net_ = std::make_unique<Net>(description_.param, description_.state, o, description_.origin);
+    if (job.weights().empty()) invalid("no weights are given to score with; name a .caffemodel (-model)");
+    net_->copyTrainedFrom(readNetBinary(job.weights()), job.weights());
+    blobs_.assign(job.blobs().begin(), job.blobs().end());
+    if (blobs_.empty()) blobs_ = net_->outputs();
+    batch_ = net_->tops(0)[0]->shape()[0];
+    for (const auto& name : blobs_)  // decided on a full batch: a short one could look like something else
+      perRow_.push_back(net_->blob(name).shape().axes() > 0 && net_->blob(name).shape()[0] == batch_);
+    for (const auto& layer : net_->layers())
+      if (layer->scoredRecords()) data_ = layer.get();
+    if (!data_) invalid("net '{}' has no data layer in phase TEST; rows are read from it", net_->name());
+    if (job.first() % batch_) internal("a range starts at record {}, batches have {}", job.first(), batch_);
+  }
+  int batch() const { return batch_; }
+  int64_t skipped() const { return data_->skippedRecords(); }
+
+  // Batch `step` of the whole source: random numbers do not depend on how it was cut.
+  int64_t run(int64_t step, const RecordSource& source) {
+    net_->setStep(step, 0);
+    net_->forward();
+    const auto& records = *data_->scoredRecords();
+    const int rows = static_cast<int>(records.size());
+    if (rows == 0) return 0;
+    wire::Event event;
+    for (const int64_t record : records) event.mutable_rows()->add_id(std::string(source.read(record).key));
+    for (size_t i = 0; i < blobs_.size(); ++i)
+      fillColumn(net_->blob(blobs_[i]), blobs_[i], perRow_[i], rows, event.mutable_rows()->add_column());
+    writeDelimited(STDOUT_FILENO, event);
+    return rows;
+  }
+  std::shared_ptr<const RecordSource> openSource(const wire::Job& job) const {
+    const caffe::LayerParameter& layer = data_->param();
+    const std::string written = layer.memory_data_param().source() + layer.data_param().source();
+    return crema::openSource(caffe::DataParameter::LMDB, job.test_source().empty() ? written : job.test_source());
+  }
+
+ private:
+  NetDescription description_;
+  kernels::Context kernels_;
+  std::unique_ptr<Net> net_;
+  Layer* data_ = nullptr;
+  int batch_ = 0;
+  std::vector<std::string> blobs_;
+  std::vector<bool> perRow_;
+};
+
+int64_t scoreRecords(const wire::Job& job, Scorer& scorer, const Interrupt& interrupt) {
+  const auto source = scorer.openSource(job);
+  const int64_t last = job.last() < 0 ? source->size() : std::min(job.last(), source->size());
+  int64_t done = 0;
+  for (int64_t at = job.first(); at < last; at += scorer.batch()) {
+    interrupt.check();
+    done += scorer.run(at / scorer.batch(), *source);
+  }
+  return done;
 }
 
-std::shared_ptr<const RecordSource> sourceOf(const wire::Job& job, const caffe::LayerParameter& layer) {
-  const std::string written =
-      layer.memory_data_param().source() + layer.data_param().source() + layer.cos_data_param().source();
-  return openSource(caffe::DataParameter::LMDB, job.test_source().empty() ? written : job.test_source());
+int64_t scoreRows(Scorer& scorer, RowWindow& window, const Interrupt& interrupt) {
+  int64_t done = 0;
+  for (int64_t at = 0;; at += scorer.batch()) {
+    interrupt.check();
+    const int64_t have = window.waitFor(at + scorer.batch());
+    if (have <= at) return done;
+    done += scorer.run(at / scorer.batch(), window);
+    window.release(have);
+  }
 }
 
-int64_t scoreAll(const wire::Job& job, Interrupt& interrupt) {
+wire::Event scoreAll(const wire::Job& job, HostRows& rows, const Interrupt& interrupt) {
+  const double started = monotonicSeconds();
   caffe::SolverParameter solver;
   if (!solver.ParseFromString(job.solver()))
     badData("the job's solver cannot be read; host and executable are of different versions");
-  const NetDescription d = testNetOf(solver, job.net_origin());
-  kernels::Context kernels(kernels::chooseIsa(job.isa()), job.threads() > 0 ? job.threads() : availableCores());
-  NetOptions o;
-  o.kernels = &kernels;
-  o.seed = static_cast<uint64_t>(solver.random_seed());
-  o.data.source = job.test_source();
-  o.data.scoring = true;
-  o.data.last = job.last();
-  Net net(d.param, d.state, o, d.origin);
-  if (job.weights().empty()) invalid("no weights are given to score with; name a .caffemodel (-model)");
-  net.copyTrainedFrom(readNetBinary(job.weights()), job.weights());
-  std::vector<std::string> blobs(job.blobs().begin(), job.blobs().end());
-  if (blobs.empty()) blobs = net.outputs();
-  for (const auto& name : blobs) net.blob(name);
-  const auto source = sourceOf(job, dataLayer(filterNet(d.param, d.state)));
-  const int64_t last = job.last() < 0 ? source->size() : std::min(job.last(), source->size());
-  const int batch = net.tops(0)[0]->shape()[0];
-  if (job.first() % batch) internal("a range starts at record {}, batches have {}", job.first(), batch);
-  std::vector<bool> perRow;  // decided on a full batch: a short one could look like something else
-  for (const auto& name : blobs)
-    perRow.push_back(net.blob(name).shape().axes() > 0 && net.blob(name).shape()[0] == batch);
-  int64_t done = 0;
-  for (int64_t at = job.first(); at < last; at += batch) {
-    interrupt.check();
-    net.setStep(at / batch, 0);  // of the whole source: random numbers do not depend on how it was cut
-    net.forward();
-    const int rows = static_cast<int>(std::min<int64_t>(batch, last - at));
-    writeDelimited(STDOUT_FILENO, rowsOf(net, blobs, perRow, *source, at, rows));
-    done += rows;
-  }
+  Scorer scorer(job, solver, rows);
+  wire::Event done;
+  done.mutable_done()->set_records(rows.window ? scoreRows(scorer, *rows.window, interrupt)
+                                               : scoreRecords(job, scorer, interrupt));
+  done.mutable_done()->set_skipped(scorer.skipped());
+  done.mutable_done()->set_seconds(monotonicSeconds() - started);
   return done;
 }
 
@@ -99,12 +138,11 @@ int score() {
   setLogLevel(LogLevel::kWarning);
   const wire::Job job = readJob(STDIN_FILENO);
   static Interrupt& interrupt = *new Interrupt;  // never freed: the stdin watcher may outlive this call
-  exitWhenStdinEnds(interrupt);
+  static HostRows& rows = *new HostRows(job, true, &interrupt);  // nor this
+  exitWhenStdinEnds(interrupt, &rows);
   wire::Event last;
   try {
-    const double started = monotonicSeconds();
-    last.mutable_done()->set_records(scoreAll(job, interrupt));
-    last.mutable_done()->set_seconds(monotonicSeconds() - started);
+    last = scoreAll(job, rows, interrupt);
     writeDelimited(STDOUT_FILENO, last);
   } catch (const Error& e) {
     last.mutable_failed()->set_story(e.what());

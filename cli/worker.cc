@@ -102,10 +102,11 @@ int worker(const Flags& f) {
   checkToken(job);
   if (job.worker() != 0) setLogLevel(LogLevel::kWarning);  // one process of a cluster writes Caffe's lines
   static Interrupt& interrupt = *new Interrupt;            // never freed: the stdin watcher may outlive this call
-  if (f.job == "-") exitWhenStdinEnds(interrupt);
+  static HostRows& rows = *new HostRows(job, false, &interrupt);  // nor this
+  if (f.job == "-") exitWhenStdinEnds(interrupt, &rows);
   installSignals(Request::kStop, Request::kSnapshot);
   const int code = withEvents(
-      f.job == "-", [&](const auto& emit) { runWorker(job, emit, polledRequest, interrupt); },
+      f.job == "-", [&](const auto& emit) { runWorker(job, rows, emit, polledRequest, interrupt); },
       [](const wire::Event&) {});
   std::fflush(stdout);
   ::_exit(code);  // the stdin watcher may still hold a read; everything is written

@@ -19,9 +19,9 @@ namespace crema {
 class Session {
  public:
   // Connects, proves the token, says hello. `interrupt` is raised with the coordinator's story when it aborts the run
-  // or is gone.
+  // or is gone. rowsArrived: rows that come from the host count as progress while a worker waits for them.
   Session(const std::string& coordinator, const std::string& token, const control::ToCoordinator::Hello& hello,
-          double joinTimeout, double silence, Interrupt& interrupt);
+          double joinTimeout, double silence, Interrupt& interrupt, const std::atomic<int64_t>* rowsArrived = nullptr);
   ~Session();
 
   void ready(const std::string& stateDigest, const std::string& records);
@@ -47,6 +47,7 @@ class Session {
   Channel channel_;
   double timeout_;
   Interrupt& interrupt_;
+  const std::atomic<int64_t>* rowsArrived_;
   Interrupt closing_;
   std::mutex mutex_;
   std::condition_variable changed_;

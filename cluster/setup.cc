@@ -21,7 +21,7 @@ std::string snapshotPrefix(const wire::Job& job, const caffe::SolverParameter& s
 
 }  // namespace
 
-JobSetup setUp(const wire::Job& job, const std::string& folder, bool log) {
+JobSetup setUp(const wire::Job& job, const std::string& folder, bool log, const HostRows* rows) {
   caffe::SolverParameter param;
   if (!param.ParseFromString(job.solver()))
     badData("the job's solver cannot be read; host and executable are of different versions");
@@ -42,6 +42,8 @@ JobSetup setUp(const wire::Job& job, const std::string& folder, bool log) {
   o.trainData.myRanks = rankList(s.train.myRanks);
   o.trainData.source = job.train_source();
   o.testData.source = job.test_source();
+  o.trainData.resize = o.testData.resize = job.resize();
+  if (rows) o.trainData.rows = rows->train, o.testData.rows = rows->test;
   if (log) LOG_INFO("Computing with {} on {} thread(s)", kernels::name(s.kernels->isa()), s.kernels->pool().size());
   if (s.train.myRanks.lo == 0 && (param.snapshot() > 0 || param.snapshot_after_train()) &&
       !s.train.snapshotPrefix.empty())

@@ -79,10 +79,10 @@ TrainHooks hooksFor(Session& session, bool lead, const std::function<void(const 
   return hooks;
 }
 
-void train(const wire::Job& job, Session& session, Socket& data, const std::function<void(const wire::Event&)>& emit,
+void train(const wire::Job& job, const HostRows& rows, Session& session, Socket& data, const std::function<void(const wire::Event&)>& emit,
            const std::function<Request()>& request, Interrupt& interrupt) {
   const bool lead = job.worker() == 0;
-  JobSetup setup = setUp(job, "", lead);
+  JobSetup setup = setUp(job, "", lead, &rows);
   session.ready(stateDigest(*setup.solver), setup.solver->recordsRead());
   const auto start = session.waitForStart();
   MeshOptions o;
@@ -102,10 +102,10 @@ void train(const wire::Job& job, Session& session, Socket& data, const std::func
   if (lead && !job.model().empty()) setup.solver->saveModel(job.model());
   session.finished(setup.solver->iteration(), stateDigest(*setup.solver));
   session.waitForBye();
-  if (!lead) return;
   wire::Event done;
   done.mutable_done()->set_iteration(setup.solver->iteration());
-  done.mutable_done()->set_model(job.model());
+  if (lead) done.mutable_done()->set_model(job.model());
+  done.mutable_done()->set_skipped(setup.solver->recordsSkipped());
   done.mutable_done()->set_seconds(trainer.seconds());
   done.mutable_done()->set_records(setup.train.recordsPerStep * setup.solver->iteration());
   emit(done);
@@ -113,13 +113,13 @@ void train(const wire::Job& job, Session& session, Socket& data, const std::func
 
 }  // namespace
 
-void runWorker(const wire::Job& job, const std::function<void(const wire::Event&)>& emit,
+void runWorker(const wire::Job& job, HostRows& rows, const std::function<void(const wire::Event&)>& emit,
                const std::function<Request()>& request, Interrupt& interrupt) {
   Socket data = Socket::listenOn(job.host().empty() ? "127.0.0.1" : job.host(), 0);
   Session session(job.coordinator(), job.token(), helloOf(job, data), job.join_timeout(), job.step_timeout(),
-                  interrupt);
+                  interrupt, &rows.arrived);
   try {
-    train(job, session, data, emit, request, interrupt);
+    train(job, rows, session, data, emit, request, interrupt);
   } catch (Error& e) {
     if (interrupt.raised()) {  // the coordinator, or whoever started us, ended the run
       interrupt.check();

@@ -3,15 +3,16 @@
 #include <functional>
 
 #include "base/socket.h"
+#include "cluster/host_rows.h"
 #include "train/trainer.h"
 #include "wire.pb.h"
 
 namespace crema {
 
-// Runs `job` to its end; throws an Error that the coordinator has been told of (or told us). `emit` gets Snapshot and
-// Done of worker 0 for whoever started this process; `request` is polled for stop and snapshot wishes; `interrupt` ends
-// everything early.
-void runWorker(const wire::Job& job, const std::function<void(const wire::Event&)>& emit,
+// Runs `job` to its end; throws an Error that the coordinator has been told of (or told us). `emit` gets Snapshot (of
+// worker 0) and Done for whoever started this process; `request` is polled for stop and snapshot wishes; `interrupt`
+// ends everything early. `rows`: what the host feeds.
+void runWorker(const wire::Job& job, HostRows& rows, const std::function<void(const wire::Event&)>& emit,
                const std::function<Request()>& request, Interrupt& interrupt);
 
 // The solver a job describes, with this worker's ranks; shared with the single-process command.
@@ -20,7 +21,7 @@ struct JobSetup {
   std::unique_ptr<Solver> solver;
   TrainOptions train;
 };
-JobSetup setUp(const wire::Job& job, const std::string& folder, bool log);
+JobSetup setUp(const wire::Job& job, const std::string& folder, bool log, const HostRows* rows = nullptr);
 
 wire::Event toEvent(const Progress& p);
 wire::Event toEvent(int64_t iteration, int net, const std::vector<TestOutput>& outputs);

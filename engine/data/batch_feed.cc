@@ -3,73 +3,94 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/log.h"
 
 namespace crema {
-namespace {
 
-caffe::Datum parse(const RecordSource& source, int64_t index) {
-  const Record record = source.read(index);
-  caffe::Datum datum;
-  if (!datum.ParseFromArray(record.value.data(), static_cast<int>(record.value.size())))
-    badData("record '{}' of {} is no Caffe Datum ({} bytes)", record.key, source.describe(), record.value.size());
-  return datum;
+void SkippedRecords::add(int64_t record, const Error& why) {
+  constexpr size_t kNamed = 10;
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (!records_.insert(record).second || records_.size() > kNamed) return;
+  std::string story = why.what();
+  std::replace(story.begin(), story.end(), '\n', ',');
+  LOG_WARNING("Skip image: {}{}", story, records_.size() == kNamed ? " (further ones are only counted)" : "");
 }
 
-RandomStream stream(const FeedOptions& o, RandomPurpose purpose, int64_t step, int rank) {
-  RandomKey key;
-  key.seed = o.seed;
-  key.purpose = purpose;
-  key.name = hashName(o.layer);
-  key.step = static_cast<uint64_t>(step);
-  key.rank = static_cast<uint32_t>(rank);
-  return RandomStream(key);
+bool SkippedRecords::has(int64_t record) const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return records_.count(record) > 0;
 }
 
-}  // namespace
+int64_t SkippedRecords::count() const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return static_cast<int64_t>(records_.size());
+}
 
-void makeBatch(const RecordSource& source, const Transformer& transformer, const Shape& shape,
-               const std::vector<int64_t>& indices, const FeedOptions& o, int64_t step, int rank, Batch* batch) {
-  const RandomStream mirror = stream(o, RandomPurpose::kMirror, step, rank),
-                     crop = stream(o, RandomPurpose::kCrop, step, rank);
-  const auto size = static_cast<size_t>(shape.count());
-  batch->step = step, batch->rank = rank, batch->n = static_cast<int>(indices.size());
-  batch->data.resize(indices.size() * size);
-  batch->labels.resize(indices.size());
-  Image decoded;
-  for (size_t i = 0; i < indices.size(); ++i) {
-    const caffe::Datum datum = parse(source, indices[i]);
-    inside(
-        [&] {
-          return fmt::format("in record '{}' (number {}) of {}", source.read(indices[i]).key, indices[i],
-                             source.describe());
-        },
-        [&] {
-          const ImageView image = viewOf(datum, &decoded, transformer.colour());
-          if (!(transformer.outputShape(image) == shape))
-            badData("the record becomes {} where the records before became {}; all records of a batch need one shape",
-                    transformer.outputShape(image).brief(), shape.brief());
-          transformer.apply<float>(image, mirror, crop, static_cast<int>(i), batch->data.data() + i * size);
-        });
-    batch->labels[i] = static_cast<float>(datum.label());
+void BatchMaker::begin(int n, int64_t step, int rank, Batch* batch) const {
+  batch->step = step, batch->rank = rank, batch->n = n;
+  batch->tops.resize(samples->tops());
+  for (size_t t = 0; t < samples->tops(); ++t)
+    batch->tops[t].resize(static_cast<size_t>(n) * static_cast<size_t>(samples->shape(t).count()));
+  batch->records.assign(static_cast<size_t>(n), -1);
+}
+
+bool BatchMaker::put(int64_t index, int item, Batch* batch) const {
+  if (options.skipping && skipped->has(index)) return false;
+  const Record record = source->read(index);
+  SampleRandom random{options.seed, static_cast<uint64_t>(batch->step), static_cast<uint32_t>(batch->rank), options.layer};
+  std::vector<float*> out;
+  for (size_t t = 0; t < samples->tops(); ++t)
+    out.push_back(batch->tops[t].data() + static_cast<size_t>(item) * static_cast<size_t>(samples->shape(t).count()));
+  try {
+    inside([&] { return fmt::format("in record '{}' (number {}) of {}", record.key, index, source->describe()); },
+           [&] { samples->make(record, random, item, out); });
+  } catch (const Undecodable& e) {
+    if (!options.skipping) throw;
+    skipped->add(index, e);
+    return false;
+  }
+  batch->records[static_cast<size_t>(item)] = index;
+  return true;
+}
+
+void BatchMaker::train(int rank, int64_t step, Batch* batch) const {
+  const Dealing dealing{source->size(), options.batch, options.ranks};
+  const int64_t own = ownedRecords(dealing, rank);
+  begin(options.batch, step, rank, batch);
+  for (int i = 0; i < options.batch; ++i) {
+    int64_t tried = 0;
+    while (!put(recordIndex(dealing, rank, step * options.batch + i + tried), i, batch))
+      if (++tried == own)
+        badData("none of the {} records of rank {} in {} can be decoded; the log names the first ones", own, rank, source->describe());
   }
 }
 
-BatchFeed::BatchFeed(std::shared_ptr<const RecordSource> source, Transformer transformer, const FeedOptions& options)
-    : source_(std::move(source)), transformer_(std::move(transformer)), options_(options) {
-  inside([&] { return "in " + source_->describe(); },
+void BatchMaker::score(int64_t from, int64_t to, int64_t step, Batch* batch) const {
+  begin(static_cast<int>(to - from), step, 0, batch);
+  int n = 0;
+  for (int64_t i = from; i < to; ++i) n += put(i, n, batch);
+  batch->n = n;
+  for (size_t t = 0; t < samples->tops(); ++t)
+    batch->tops[t].resize(static_cast<size_t>(n) * static_cast<size_t>(samples->shape(t).count()));
+  batch->records.resize(static_cast<size_t>(n));
+}
+
+BatchFeed::BatchFeed(BatchMaker maker) : maker_(std::move(maker)) {
+  inside([&] { return "in " + maker_.source->describe(); },
          [&] {
-           checkDealing({source_->size(), options_.batch, options_.ranks});
-           Image decoded;
-           shape_ = transformer_.outputShape(viewOf(parse(*source_, 0), &decoded, transformer_.colour()));
+           checkDealing({maker_.source->size(), maker_.options.batch, maker_.options.ranks});
          });
 }
 
-BatchFeed::~BatchFeed() { stop(); }
+BatchFeed::~BatchFeed() {
+  maker_.source->close();
+  stop();
+}
 
 BatchFeed::Place BatchFeed::after(Place p) const {
-  const int64_t per = options_.stepsPerRank;
+  const int64_t per = maker_.options.stepsPerRank;
   if ((p.step + 1) % per != 0) return {p.step + 1, p.rank};
-  if (p.rank + 1 < options_.myRanks.size()) return {p.step + 1 - per, p.rank + 1};
+  if (p.rank + 1 < maker_.options.myRanks.size()) return {p.step + 1 - per, p.rank + 1};
   return {p.step + 1, 0};
 }
 
@@ -87,14 +108,14 @@ void BatchFeed::restart(int rank, int64_t step) {
   stop();
   ready_.clear();
   failed_ = nullptr;
-  const auto found = std::find(options_.myRanks.begin(), options_.myRanks.end(), rank);
-  if (found == options_.myRanks.end()) internal("rank {} is not fed here", rank);
-  expected_ = {step, static_cast<size_t>(found - options_.myRanks.begin())};
+  const auto found = std::find(maker_.options.myRanks.begin(), maker_.options.myRanks.end(), rank);
+  if (found == maker_.options.myRanks.end()) internal("rank {} is not fed here", rank);
+  expected_ = {step, static_cast<size_t>(found - maker_.options.myRanks.begin())};
   thread_ = std::thread([this, from = expected_] { produce(from); });
 }
 
 const Batch& BatchFeed::next(int rank, int64_t step) {
-  const bool inOrder = thread_.joinable() && expected_.step == step && options_.myRanks[expected_.rank] == rank;
+  const bool inOrder = thread_.joinable() && expected_.step == step && maker_.options.myRanks[expected_.rank] == rank;
   if (!inOrder) restart(rank, step);
   std::unique_lock<std::mutex> lock(mutex_);
   changed_.wait(lock, [&] { return !ready_.empty() || failed_; });
@@ -108,22 +129,17 @@ const Batch& BatchFeed::next(int rank, int64_t step) {
 }
 
 void BatchFeed::produce(Place place) {
-  const Dealing dealing{source_->size(), options_.batch, options_.ranks};
-  std::vector<int64_t> indices(static_cast<size_t>(options_.batch));
   try {
     for (;; place = after(place)) {
       Batch batch;
       {
         std::unique_lock<std::mutex> lock(mutex_);
         changed_.wait(lock,
-                      [&] { return stopping_ || ready_.size() < static_cast<size_t>(std::max(1, options_.prefetch)); });
+                      [&] { return stopping_ || ready_.size() < static_cast<size_t>(std::max(1, maker_.options.prefetch)); });
         if (stopping_) return;
         if (!spare_.empty()) batch = std::move(spare_.back()), spare_.pop_back();
       }
-      const int rank = options_.myRanks[place.rank];
-      for (int i = 0; i < options_.batch; ++i)
-        indices[static_cast<size_t>(i)] = recordIndex(dealing, rank, place.step * options_.batch + i);
-      makeBatch(*source_, transformer_, shape_, indices, options_, place.step, rank, &batch);
+      maker_.train(maker_.options.myRanks[place.rank], place.step, &batch);
       std::lock_guard<std::mutex> lock(mutex_);
       ready_.push_back(std::move(batch));
       changed_.notify_all();

@@ -8,41 +8,67 @@
 #include <exception>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "data/samples.h"
 #include "data/shard.h"
 #include "data/source.h"
-#include "data/transformer.h"
-#include "tensor/blob.h"
 
 namespace crema {
 
 struct Batch {
   int64_t step = 0;
   int rank = 0;
-  std::vector<float> data, labels;  // [n][channels][height][width] and [n]
   int n = 0;
+  std::vector<std::vector<float>> tops;  // [n][sample] each
+  std::vector<int64_t> records;          // their numbers in the source
 };
 
 struct FeedOptions {
   int batch = 1, ranks = 1, stepsPerRank = 1, prefetch = 4;
   std::vector<int> myRanks = {0};
   uint64_t seed = 1;
-  std::string layer;  // names the random numbers
+  std::string layer;      // names the random numbers
+  bool skipping = false;  // pass over records that cannot be decoded; else they are errors
 };
 
-// Makes one batch on the calling thread: records [first, ...] by their indices. kData names source, key and what is
-// wrong.
-void makeBatch(const RecordSource& source, const Transformer& transformer, const Shape& recordShape,
-               const std::vector<int64_t>& indices, const FeedOptions& options, int64_t step, int rank, Batch* batch);
+// Records that were passed over, each counted once. The first few are named in the log.
+class SkippedRecords {
+ public:
+  void add(int64_t record, const Error& why);
+  bool has(int64_t record) const;
+  int64_t count() const;
+
+ private:
+  mutable std::mutex mutex_;
+  std::set<int64_t> records_;
+};
+
+// What both ways of making batches share.
+struct BatchMaker {
+  std::shared_ptr<const RecordSource> source;
+  std::shared_ptr<const SampleMaker> samples;
+  FeedOptions options;
+  std::shared_ptr<SkippedRecords> skipped = std::make_shared<SkippedRecords>();
+
+  // Training: batch `step` of a rank. A record that cannot be decoded is replaced by the next good one of the rank, so
+  // every batch is full and no batch depends on what ran before. kData when a rank has no good record at all.
+  void train(int rank, int64_t step, Batch* batch) const;
+  // Scoring: the records [from, to) of the source in order, without those that cannot be decoded.
+  void score(int64_t from, int64_t to, int64_t step, Batch* batch) const;
+
+ private:
+  void begin(int n, int64_t step, int rank, Batch* batch) const;
+  bool put(int64_t record, int item, Batch* batch) const;  // false: passed over
+};
 
 class BatchFeed {
  public:
-  BatchFeed(std::shared_ptr<const RecordSource> source, Transformer transformer, const FeedOptions& options);
-  ~BatchFeed();                                  // stops the thread; does not wait for more than the batch in hand
-  const Shape& shape() const { return shape_; }  // of one record after the transform
+  explicit BatchFeed(BatchMaker maker);
+  ~BatchFeed();  // stops the thread; does not wait for more than the batch in hand
   // Valid until the next call. Errors of the background thread are thrown here.
   const Batch& next(int rank, int64_t step);
 
@@ -56,10 +82,7 @@ class BatchFeed {
   void stop();
   void produce(Place from);
 
-  std::shared_ptr<const RecordSource> source_;
-  Transformer transformer_;
-  FeedOptions options_;
-  Shape shape_;
+  BatchMaker maker_;
   Batch current_;
   Place expected_{0, 0};  // what the front of ready_ is, or will be
   std::mutex mutex_;

@@ -5,27 +5,23 @@
 namespace crema {
 
 int64_t ownedRecords(const Dealing& d, int rank) {
-  const int64_t full = d.records / d.batch, rest = d.records % d.batch;
-  int64_t own = (full / d.ranks + (rank < full % d.ranks ? 1 : 0)) * d.batch;
+  const int64_t block = d.block(), full = d.records / block, rest = d.records % block;
+  int64_t own = (full / d.ranks + (rank < full % d.ranks ? 1 : 0)) * block;
   if (rest && full % d.ranks == rank) own += rest;  // the short last block
   return own;
 }
 
 int64_t recordIndex(const Dealing& d, int rank, int64_t position) {
-  const int64_t p = position % ownedRecords(d, rank);
-  return (p / d.batch * d.ranks + rank) * d.batch +
-         p % d.batch;  // only the very last block is short, so blocks before are full
+  const int64_t p = position % ownedRecords(d, rank), block = d.block();
+  return (p / block * d.ranks + rank) * block + p % block;  // only the very last block is short
 }
 
 void checkDealing(const Dealing& d) {
   if (d.batch <= 0) invalid("batch_size must be positive, not {}", d.batch);
-  for (int r = 0; r < d.ranks; ++r)
-    if (ownedRecords(d, r) == 0)
-      invalid(
-          "{} records in blocks of batch_size {} are not enough for {} ranks: rank {} would have none; use fewer ranks "
-          "(clusterSize) or a "
-          "smaller batch_size",
-          d.records, d.batch, d.ranks, r);
+  if (d.records < d.ranks)
+    invalid("Insufficient training data. Please adjust hyperparameters or increase dataset. ({} records for {} ranks; every rank, "
+            "clusterSize x devices, needs one)",
+            d.records, d.ranks);
 }
 
 }  // namespace crema

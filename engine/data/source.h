@@ -1,4 +1,5 @@
-// Records by number. The bytes of a record are a serialised caffe.Datum.
+// Records by number. The bytes of a record are a serialised caffe.Datum in a database, the fields of a row (data/row.h)
+// when a host program sends them.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -19,6 +20,7 @@ class RecordSource {
   virtual int64_t size() const = 0;
   virtual Record read(int64_t index) const = 0;  // 0 <= index < size(); any thread
   virtual std::string describe() const = 0;      // "LMDB data/mnist_train_lmdb"
+  virtual void close() const {}                  // wakes a reader that waits for records to come
 };
 
 // kIo when it is not there, kData when it is damaged, of another kind or empty; the message says which and what to do.

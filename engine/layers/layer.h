@@ -18,6 +18,8 @@
 
 namespace crema {
 
+class RecordSource;
+
 // Where in the run a pass is. Every random number is named by it, and data layers find their batch by it.
 struct RunState {
   uint64_t seed = 1;
@@ -31,6 +33,8 @@ struct DataOptions {
   std::vector<int> myRanks = {0};  // the ranks this process computes, ascending
   int stepsPerRank = 1;            // iter_size: consecutive batches of one rank
   std::string source;              // replaces the prototxt's source; empty: as written there
+  std::shared_ptr<const RecordSource> rows;  // a host program's rows instead of any source
+  bool resize = false;             // images take the height and width that MemoryData or CoSData names
   std::string folder;              // relative paths of the prototxt start here; empty: the working folder
   bool scoring = false;            // every record once, in order, the last batch short: step k is batch k
   int64_t last = -1;               // scoring ends before this record; -1: at the end
@@ -79,6 +83,10 @@ class Layer {
   virtual bool allowsForceBackward(int /*bottom*/) const { return true; }
   virtual bool allowsInPlace() const { return false; }
   virtual std::string fingerprint() const { return ""; }  // of the records a data layer reads: equal on all workers
+  // Of the last pass of a data layer that scores: the numbers of its records; fewer than batch_size at the end, or where
+  // some could not be decoded.
+  virtual const std::vector<int64_t>* scoredRecords() const { return nullptr; }
+  virtual int64_t skippedRecords() const { return 0; }  // that could not be decoded, since the net was built
 
  protected:
   virtual void configure(const Blobs& /*bottom*/, const Blobs& /*top*/) {}

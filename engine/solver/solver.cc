@@ -114,6 +114,16 @@ void Solver::update(const T* gradient, int ranks) {
 template void Solver::update<float>(const float*, int);
 template void Solver::update<double>(const double*, int);
 
+int64_t Solver::recordsSkipped() const {
+  int64_t all = 0;
+  const auto add = [&](const Net& net) {
+    for (const auto& layer : net.layers()) all += layer->skippedRecords();
+  };
+  add(*net_);
+  for (const auto& net : testNets_) add(*net);
+  return all;
+}
+
 std::string Solver::recordsRead() const {
   std::string all;
   const auto add = [&](const Net& net, const char* phase) {

@@ -55,6 +55,7 @@ class Solver {
   std::vector<float> testBatch(size_t i, int64_t batch);
   int testValues(size_t i);  // length of testBatch's result
   bool testDue() const;
+  int64_t recordsSkipped() const;   // by the data layers of all nets, because they could not be decoded
   std::string recordsRead() const;  // what the data layers of all nets read, in words; equal on all workers of a run
   int64_t firstTestBatch(size_t i) const;  // the sequence number of this iteration's first test batch
 

@@ -90,8 +90,9 @@ def test_a_test_set_of_another_shape_is_refused_before_training(records, tmp_pat
 
 def test_fewer_records_than_ranks(records, tmp_path):
     solver(tmp_path, lenet(records))
-    story = refused(tmp_path, "-ranks", 300)
-    assert "are not enough for 300 ranks" in story and "use fewer ranks" in story, story
+    story = refused(tmp_path, "-ranks", 1004)
+    assert "Insufficient training data. Please adjust hyperparameters or increase dataset." in story, story
+    assert "1003 records for 1004 ranks" in story, story
 
 
 def test_weights_and_states(records, tmp_path):

@@ -1,11 +1,12 @@
 package com.crema
 
-import java.io.{BufferedInputStream, BufferedReader, InputStreamReader, OutputStream}
+import java.io.{BufferedInputStream, BufferedReader, IOException, InputStreamReader}
 import java.util.concurrent.{CountDownLatch, TimeUnit}
+import java.util.concurrent.locks.ReentrantLock
 
 import scala.collection.mutable
 
-import com.crema.wire.Wire.{Event, Job}
+import com.crema.wire.Wire.{Event, Input, Job}
 import org.apache.spark.TaskContext
 import org.slf4j.LoggerFactory
 
@@ -31,12 +32,22 @@ class Child(subcommand: String, job: Job) extends AutoCloseable {
   started.await()
   if (failure != null) throw new CremaException(s"cannot start `crema $subcommand`: ${failure.getMessage}", failure)
   private val events = new BufferedInputStream(process.getInputStream, 1 << 16)
-  send(process.getOutputStream)
+  private val out = process.getOutputStream
+  try { job.writeDelimitedTo(out); out.flush() } catch {
+    case e: IOException => throw new CremaException(s"`crema $subcommand` took no job: ${e.getMessage}${tail()}", e)
+  }
 
-  private def send(out: OutputStream): Unit =
-    try { job.writeDelimitedTo(out); out.flush() } catch {
-      case e: java.io.IOException => throw new CremaException(s"`crema $subcommand` took no job: ${e.getMessage}${tail()}", e)
-    }
+  def alive: Boolean = process.isAlive
+
+  /** What follows the Job: whole delimited Inputs. false: the child takes no more, as it has ended. */
+  def send(inputs: Array[Byte]): Boolean = sending { out.write(inputs) }
+  def send(input: Input): Boolean = sending { input.writeDelimitedTo(out) }
+
+  private val writing = new ReentrantLock
+  private def sending(write: => Unit): Boolean = {
+    writing.lock()
+    try { write; out.flush(); true } catch { case _: IOException => false } finally writing.unlock()
+  }
 
   private def relay(): Unit = {
     val reader = new BufferedReader(new InputStreamReader(process.getErrorStream))
@@ -59,7 +70,7 @@ class Child(subcommand: String, job: Job) extends AutoCloseable {
 
   /** The next event; None at the end of the stream. */
   def next(): Option[Event] =
-    try Option(Event.parseDelimitedFrom(events)) catch { case _: java.io.IOException => None }
+    try Option(Event.parseDelimitedFrom(events)) catch { case _: IOException => None }
 
   def pid: Long = process.pid()
 
@@ -79,8 +90,9 @@ class Child(subcommand: String, job: Job) extends AutoCloseable {
     }
   }
 
+  /** A child that is not being written to may end by itself; one whose pipe is full would keep its writer, and us, waiting. */
   override def close(): Unit = if (process != null) {
-    try process.getOutputStream.close() catch { case _: java.io.IOException => }
+    if (writing.tryLock()) try out.close() catch { case _: IOException => } finally writing.unlock()
     if (!process.waitFor(200, TimeUnit.MILLISECONDS)) process.destroyForcibly()
   }
 

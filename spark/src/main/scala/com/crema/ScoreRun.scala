@@ -1,26 +1,56 @@
 package com.crema
 
 import java.io.File
-import java.nio.file.Files
+import java.nio.file.{Files, StandardCopyOption}
 
 import scala.collection.JavaConverters._
 
-import com.crema.wire.Wire.{Event, Job}
-import org.apache.hadoop.fs.FileUtil
+import com.crema.wire.Wire.{Event, Input, Job, RowFeed}
 import org.apache.spark.{SparkContext, TaskContext}
 import org.apache.spark.broadcast.Broadcast
 import org.apache.spark.rdd.RDD
+import org.apache.spark.util.LongAccumulator
 
 /** A scored record: its id and, blob by blob, its values. */
 case class ScoredRow(id: String, values: Seq[Array[Float]])
 
-/** Rows in, rows out: ranges of records, aligned to batches, so that any number of tasks gives the same rows. */
+/** Rows in, rows out, every row exactly once, short last batches. */
 object ScoreRun {
-  /** @param job wire.Job with solver and blobs; @param model the weights' bytes */
-  def rows(sc: SparkContext, job: Array[Byte], source: String, model: Broadcast[Array[Byte]], batch: Int, tasks: Int, hadoop: HadoopSettings): RDD[ScoredRow] = {
-    val records = count(sc, source, hadoop)
-    val ranges = split(records, batch, tasks)
-    sc.parallelize(ranges, math.max(1, ranges.size)).mapPartitions(_.flatMap { case (first, last) => scoreRange(job, source, model, first, last, hadoop) })
+  /** What all tasks of a run share. @param job wire.Job with solver and blobs; @param model the weights' bytes */
+  case class Spec(job: Array[Byte], model: Broadcast[Array[Byte]], modelName: String, batch: Int, tasks: Int, hadoop: HadoopSettings)
+
+  /** The scored rows. A database is cut into ranges of whole batches, so that any number of tasks gives the same rows; rows of an RDD are
+    * scored partition by partition. @param skipped counts records that could not be decoded
+    */
+  def rows(sc: SparkContext, spec: Spec, records: Records, skipped: LongAccumulator): RDD[ScoredRow] = records match {
+    case AtPath(source) =>
+      val ranges = split(count(sc, source, spec.hadoop), spec.batch, spec.tasks)
+      sc.parallelize(ranges, math.max(1, ranges.size)).mapPartitions(_.flatMap { case (first, last) => scoreRange(spec, source, first, last, skipped) })
+    case rows: RowSource[_] => scorePartitions(spec, rows, skipped)
+  }
+
+  private def scorePartitions[T](spec: Spec, source: RowSource[T], skipped: LongAccumulator): RDD[ScoredRow] =
+    source.records.mapPartitions { records => if (records.isEmpty) Iterator.empty else scorePartition(spec, source, records, skipped) }
+
+  private def scorePartition[T](spec: Spec, source: RowSource[T], records: Iterator[T], skipped: LongAccumulator): Iterator[ScoredRow] = {
+    val context = TaskContext.get()
+    val feed = RowFeed.newBuilder.setDescription(s"partition ${context.partitionId} of ${source.description}")
+    val child = start(spec, _.setTestRows(feed))
+    val batches = new ScoredBatches(source, records)
+    val feeder = new Feeder(child, batches, Seq(Input.newBuilder.setEnd(Input.End.newBuilder.setTest(true)).build()), context)
+    new EventRows(child, () => { feeder.check(); batches.sent }, skipped)
+  }
+
+  /** A partition's rows as delimited Inputs. */
+  private class ScoredBatches[T](source: RowSource[T], records: Iterator[T]) extends Iterator[Array[Byte]] {
+    private val builder = new RowBuilder(source.fields)
+    @volatile var sent = 0L
+    override def hasNext: Boolean = records.hasNext
+    override def next(): Array[Byte] = {
+      val first = sent
+      while (records.hasNext && builder.rows < RowBuilder.SendRows && builder.bytes < RowBuilder.SendBytes) { source.put(records.next(), builder); sent += 1 }
+      builder.take(test = true, first)
+    }
   }
 
   /** [first, last) pieces of whole batches, as equal as batches allow; every record is in exactly one. */
@@ -37,22 +67,32 @@ object ScoreRun {
       new String(done.out).trim.toLong
     }.collect().head
 
-  private def scoreRange(jobBytes: Array[Byte], source: String, model: Broadcast[Array[Byte]], first: Long, last: Long, hadoop: HadoopSettings): Iterator[ScoredRow] = {
-    val folder = Files.createTempDirectory(Storage.workFolder.toPath, "score-").toFile
-    val weights = new File(folder, "weights.caffemodel")
-    Files.write(weights.toPath, model.value)
-    val job = Job.parseFrom(jobBytes).toBuilder.setTestSource(Storage.fetch(source, hadoop.configuration)).setWeights(weights.getPath)
-      .setFirst(first).setLast(last).build()
-    val child = new Child("score", job)
+  private def scoreRange(spec: Spec, source: String, first: Long, last: Long, skipped: LongAccumulator): Iterator[ScoredRow] = {
+    val path = Storage.fetch(source, spec.hadoop.configuration)
+    new EventRows(start(spec, _.setTestSource(path).setFirst(first).setLast(last)), () => last - first, skipped)
+  }
+
+  private def start(spec: Spec, complete: Job.Builder => Job.Builder): Child = {
+    val child = new Child("score", complete(Job.parseFrom(spec.job).toBuilder.setWeights(weights(spec))).build())
     child.endWith(TaskContext.get())
-    TaskContext.get().addTaskCompletionListener[Unit](_ => FileUtil.fullyDelete(folder))
-    new EventRows(child, last - first)
+    child
+  }
+
+  /** The broadcast weights as a file: once per executor, read by all its children. */
+  private def weights(spec: Spec): String = synchronized {
+    val file = new File(Storage.workFolder, s"model-${spec.model.id}-${spec.modelName}")
+    if (!file.exists()) {
+      val part = new File(file.getPath + ".part")
+      Files.write(part.toPath, spec.model.value)
+      Files.move(part.toPath, file.toPath, StandardCopyOption.ATOMIC_MOVE)
+    }
+    file.getPath
   }
 
   /** Rows as the child sends them; at the end the count must be right and the exit code 0. */
-  private class EventRows(child: Child, expected: Long) extends Iterator[ScoredRow] {
+  private class EventRows(child: Child, expected: () => Long, skipped: LongAccumulator) extends Iterator[ScoredRow] {
     private var batch: Iterator[ScoredRow] = Iterator.empty
-    private var seen = 0L
+    private var seen, passedOver = 0L
     private var ended = false
 
     override def hasNext: Boolean = { while (!batch.hasNext && !ended) advance(); batch.hasNext }
@@ -60,19 +100,26 @@ object ScoreRun {
 
     private def advance(): Unit = child.next() match {
       case Some(e) if e.hasRows => batch = rowsOf(e.getRows)
-      case Some(e) if e.hasFailed => ended = true; child.finish(Some(e.getFailed.getStory))
-      case Some(_) =>
+      case Some(e) if e.hasFailed => ended = true; expected(); child.finish(Some(e.getFailed.getStory))
+      case Some(e) => if (e.hasDone) passedOver = e.getDone.getSkipped
       case None =>
         ended = true
+        val records = expected()
         child.finish(None)
-        if (seen != expected) throw new CremaException(s"$seen rows came for $expected records; this is a mistake of Crema, please report it")
+        if (seen + passedOver != records) throw new CremaException(s"$seen rows came for $records records, and $passedOver were passed over; this is a mistake of Crema, please report it")
+        skipped.add(passedOver)
     }
 
     private def rowsOf(r: Event.Rows): Iterator[ScoredRow] = {
-      val columns = r.getColumnList.asScala.map(c => (c.getWidth, c.getValueList)).toArray
-      r.getIdList.asScala.iterator.zipWithIndex.map { case (id, i) =>
-        ScoredRow(id, columns.map { case (width, values) => Array.tabulate(width)(k => values.get(i * width + k).floatValue) }.toSeq)
-      }
+      val columns = r.getColumnList.asScala.toArray
+      Iterator.range(0, r.getIdCount).map(i => ScoredRow(r.getId(i), columns.map(c => slice(c, i)).toSeq))
+    }
+
+    private def slice(c: Event.Column, row: Int): Array[Float] = {
+      val values = new Array[Float](c.getWidth)
+      var k = 0
+      while (k < values.length) { values(k) = c.getValue(row * values.length + k); k += 1 }
+      values
     }
   }
 }

@@ -7,36 +7,48 @@ import java.util.UUID
 
 import scala.util.control.NonFatal
 
-import com.crema.wire.Wire.{Event, Job}
+import com.crema.wire.Wire.{Event, Input, Job, RowFeed}
 import org.apache.hadoop.fs.FileUtil
 import org.apache.spark.{SparkContext, TaskContext}
+import org.apache.spark.rdd.RDD
 
 /** What a training run needs; everything in it travels to the tasks. */
 case class TrainSpec(
     job: Array[Byte],       // wire.Job without worker, host, coordinator and paths
-    trainSource: String, testSource: String, weights: String, snapshot: String,
+    train: Records, test: Option[Records], trainBatch: Int, ranks: Int, persistent: Boolean,
+    weights: String, snapshot: String,
     model: String,          // where the final model goes, any URI
     snapshotFolder: String, snapshotName: String,
     hadoop: HadoopSettings, localMode: Boolean)
 
 /** Training: a coordinator beside the driver, one ordinary Spark task with a worker process per executor. */
 object TrainRun {
-  /** The final model's bytes when the model goes to a local path of the driver; else empty. */
-  private type TaskResult = Array[Byte]
+  /** What a worker's task returns. `model`: its bytes when it goes to a local path of the driver; else empty. */
+  private case class TaskResult(model: Array[Byte], modelName: String, skipped: Long)
+
+  /** Rows of the sources that are no paths, on their way to the workers. */
+  private case class Fed(frames: RDD[(FrameKey, Array[Byte])], train: Option[RowFeed], test: Option[RowFeed])
 
   /** Runs to the end and returns the test events in time order; throws with the whole story otherwise, and leaves no process behind. */
   def run(sc: SparkContext, spec: TrainSpec, workers: Int, console: Console): Seq[Event.Test] = {
+    val (fed, release) = feed(sc, spec, workers, console)
+    try runFed(sc, spec, workers, console, fed) finally release()
+  }
+
+  private def runFed(sc: SparkContext, spec: TrainSpec, workers: Int, console: Console, fed: Fed): Seq[Event.Test] = {
     val token = new Array[Byte](32)
     new SecureRandom().nextBytes(token)
-    val base = Job.parseFrom(spec.job).toBuilder.setJoinTimeout(joinTimeout(sc, spec)).setStepTimeout(seconds(sc, "spark.crema.stepTimeout", 60)).setWorkers(workers).setToken(com.google.protobuf.ByteString.copyFrom(token)).build()
+    val base = announce(fed, Job.parseFrom(spec.job).toBuilder).setJoinTimeout(joinTimeout(sc, spec)).setStepTimeout(seconds(sc, "spark.crema.stepTimeout", 60)).setWorkers(workers).setToken(com.google.protobuf.ByteString.copyFrom(token)).build()
     val coordinator = new Child("coordinator", base.toBuilder.setHost(Cluster.driverAddress(sc)).build())
     try {
       val address = coordinator.next().filter(_.hasListening).map(_.getListening.getAddress)
         .getOrElse(throw new CremaException(s"the coordinator did not start${coordinator.tail()}"))
       val watch = new Watch(sc, coordinator, console)
       val job = base.toBuilder.setCoordinator(address).build().toByteArray
-      val results = watch.during(runTasks(sc, spec, job, workers, watch.group))
-      if (results(0).nonEmpty) writeLocal(results(0), Storage.localPath(spec.model))
+      val results = watch.during(runTasks(sc, spec, job, workers, watch.group, fed.frames))
+      if (results(0).model.nonEmpty) writeLocal(results(0).model, Storage.localPath(spec.model))
+      val skipped = results.map(_.skipped).sum
+      if (skipped > 0) console.say(s"$skipped record(s) could not be decoded and were passed over; the workers' logs name the first ones")
       watch.tests
     } finally coordinator.close()
   }
@@ -46,18 +58,51 @@ object TrainRun {
 
   /** A minute, and what copying remote files to the executors takes at 5 MB/s; or spark.crema.joinTimeout. */
   private def joinTimeout(sc: SparkContext, spec: TrainSpec): Double = {
-    val remote = Seq(spec.trainSource, spec.testSource, spec.weights, spec.snapshot).filter(_.nonEmpty).distinct
+    val remote = (Seq(pathOf(spec.train), pathOf(spec.test.getOrElse(spec.train)), spec.weights, spec.snapshot)).filter(_.nonEmpty).distinct
     seconds(sc, "spark.crema.joinTimeout", 60 + remote.map(Storage.remoteBytes(_, sc.hadoopConfiguration)).sum / 5e6)
   }
 
-  private def runTasks(sc: SparkContext, spec: TrainSpec, job: Array[Byte], workers: Int, group: String): Array[TaskResult] = {
+  private def pathOf(records: Records): String = records match { case AtPath(location) => location; case _ => "" }
+
+  /** Counts the rows of the sources that are no paths and brings them to their workers. */
+  private def feed(sc: SparkContext, spec: TrainSpec, workers: Int, console: Console): (Fed, () => Unit) = {
+    def prepared(records: Records) = records match {
+      case rows: RowSource[_] => Some(rows.read(spec.persistent) -> rows.description)
+      case _: AtPath => None
+    }
+    val (train, test) = (prepared(spec.train), spec.test.flatMap(prepared))
+    val release = () => (train ++ test).foreach(_._1.release())
+    try {
+      for ((rows, what) <- train) {
+        if (rows.count < spec.ranks)
+          throw new IllegalStateException(s"Insufficient training data. Please adjust hyperparameters or increase dataset. (${rows.count} records in $what for ${spec.ranks} ranks)")
+        console.say(s"${rows.count} training records in $what")
+      }
+      for ((rows, what) <- test if rows.count == 0)
+        throw new IllegalStateException(s"Insufficient validation data. Please adjust hyperparameters or increase dataset. ($what is empty)")
+      val frames = test.map(_._1.frames(None, workers, test = true)).toSeq ++
+        train.map { case (rows, _) => rows.frames(Some(Dealing(rows.count, spec.trainBatch, spec.ranks)), workers, test = false) }
+      def announced(rows: PreparedRows, what: String) = RowFeed.newBuilder.setRecords(rows.count).setDescription(what)
+      val shuffled = if (frames.isEmpty) sc.parallelize(Seq.empty[(FrameKey, Array[Byte])], workers) else FrameShuffle(sc, frames, workers)
+      (Fed(shuffled, train.map { case (r, what) => announced(r, what).setSharded(true).setBatch(spec.trainBatch).build() },
+        test.map { case (r, what) => announced(r, what).build() }), release)
+    } catch { case NonFatal(e) => release(); throw e }
+  }
+
+  private def announce(fed: Fed, job: Job.Builder): Job.Builder = {
+    fed.train.foreach(job.setTrainRows)
+    fed.test.foreach(job.setTestRows)
+    job
+  }
+
+  private def runTasks(sc: SparkContext, spec: TrainSpec, job: Array[Byte], workers: Int, group: String, frames: RDD[(FrameKey, Array[Byte])]): Array[TaskResult] = {
     sc.setJobGroup(group, s"Crema: training on $workers worker(s)", interruptOnCancel = true)
-    try sc.parallelize(0 until workers, workers).map(w => trainTask(spec, job, w)).collect()
+    try frames.mapPartitionsWithIndex((w, rows) => Iterator(trainTask(spec, job, w, rows.map(_._2)))).collect()
     finally sc.clearJobGroup()
   }
 
   /** In a task: stages files, runs one worker, publishes what worker 0 writes. */
-  private def trainTask(spec: TrainSpec, jobBytes: Array[Byte], worker: Int): TaskResult = {
+  private def trainTask(spec: TrainSpec, jobBytes: Array[Byte], worker: Int, rows: Iterator[Array[Byte]]): TaskResult = {
     val context = TaskContext.get()
     val conf = spec.hadoop.configuration
     val folder = Files.createTempDirectory(Storage.workFolder.toPath, s"worker-$worker-").toFile
@@ -65,28 +110,38 @@ object TrainRun {
     val fetched = (uri: String) => if (uri.isEmpty) "" else Storage.fetch(uri, conf)
     val job = Job.parseFrom(jobBytes).toBuilder
       .setWorker(worker).setAttempt(context.attemptNumber()).setHost(Cluster.executorAddress(spec.localMode))
-      .setTrainSource(fetched(spec.trainSource)).setTestSource(fetched(spec.testSource))
+      .setTrainSource(fetched(pathOf(spec.train))).setTestSource(fetched(pathOf(spec.test.getOrElse(spec.train)))).setWorkFolder(folder.getPath)
       .setWeights(fetched(spec.weights)).setSnapshot(fetched(spec.snapshot))
       .setModel(model).setSnapshotPrefix(new File(folder, spec.snapshotName).getPath)
       .setPublishedPrefix(spec.snapshotFolder + "/" + spec.snapshotName).build()
     val child = new Child("worker", job)
     child.endWith(context)
+    val feeder = new Feeder(child, rows, ends(job), context)
     try {
       var story: Option[String] = None
+      var done = Event.Done.getDefaultInstance
       var event = child.next()
       while (event.isDefined) {
         if (event.get.hasSnapshot) publishSnapshot(spec, event.get.getSnapshot, conf)
         if (event.get.hasFailed) story = Some(event.get.getFailed.getStory)
+        if (event.get.hasDone) done = event.get.getDone
         event = child.next()
       }
+      feeder.check()
       child.finish(story)
-      if (worker != 0) Array.emptyByteArray
-      else if (Storage.isLocal(spec.model)) Files.readAllBytes(Paths.get(model))
-      else { Storage.publish(model, spec.model, conf); Array.emptyByteArray }
+      if (worker != 0) TaskResult(Array.emptyByteArray, "", done.getSkipped)
+      else if (Storage.isLocal(spec.model)) TaskResult(Files.readAllBytes(Paths.get(model)), model, done.getSkipped)
+      else { Storage.publish(model, spec.model, conf); TaskResult(Array.emptyByteArray, model, done.getSkipped) }
     } finally {
       child.close()
       FileUtil.fullyDelete(folder)
     }
+  }
+
+  /** What ends the rows that a job announces. */
+  private def ends(job: Job): Seq[Input] = {
+    def end(test: Boolean) = Input.newBuilder.setEnd(Input.End.newBuilder.setTest(test)).build()
+    (if (job.hasTestRows) Seq(end(true)) else Nil) ++ (if (job.hasTrainRows) Seq(end(false)) else Nil)
   }
 
   private def publishSnapshot(spec: TrainSpec, s: Event.Snapshot, conf: org.apache.hadoop.conf.Configuration): Unit =

@@ -14,6 +14,7 @@ import org.apache.spark.{SparkConf, SparkContext}
 import org.apache.spark.sql.{DataFrame, Row, SparkSession}
 import org.apache.spark.sql.types._
 import org.apache.spark.storage.StorageLevel
+import org.apache.spark.util.LongAccumulator
 
 /** Training, testing and feature extraction of Caffe networks in a Spark job. */
 class CaffeOnSpark(@transient val sc: SparkContext) extends Serializable {
@@ -25,10 +26,11 @@ class CaffeOnSpark(@transient val sc: SparkContext) extends Serializable {
     * @throws IllegalArgumentException when something can be seen to be wrong before the start
     * @throws CremaException with the worker's story when the run fails
     */
-  def train(source: DataSource): Unit = trainWith(source, None)
+  def train[T1, T2](source: DataSource[T1, T2]): Unit = trainWith(source, None)
 
   /** The same with the TEST net every test_interval iterations; one row per test, one array<float> column per output blob. */
-  def trainWithValidation(source: DataSource, validation: DataSource): DataFrame = {
+  def trainWithValidation[T1, T2](source: DataSource[T1, T2], validation: DataSource[T1, T2]): DataFrame = {
+    if (validation == null) throw new IllegalStateException("No validation data is given")
     val tests = trainWith(source, Some(validation)).filter(t => t.getNet == 0 && t.getIteration > 0)
     val names = source.conf.plan().getOutputsList.asScala.toSeq
     val rows = tests.map { t =>
@@ -38,7 +40,7 @@ class CaffeOnSpark(@transient val sc: SparkContext) extends Serializable {
     spark.createDataFrame(sc.parallelize(rows, 1), StructType(names.map(floats)))
   }
 
-  private def trainWith(source: DataSource, validation: Option[DataSource]) = {
+  private def trainWith(source: DataSource[_, _], validation: Option[DataSource[_, _]]) = {
     if (source == null) throw new IllegalStateException("No training data is given")
     val conf = source.conf
     Checks.beforeTraining(conf, sc)
@@ -48,47 +50,56 @@ class CaffeOnSpark(@transient val sc: SparkContext) extends Serializable {
     TrainRun.run(sc, specOf(conf, plan, source, validation), workers, console)
   }
 
-  private def specOf(conf: Config, plan: Plan, source: DataSource, validation: Option[DataSource]): TrainSpec = {
+  private def specOf(conf: Config, plan: Plan, source: DataSource[_, _], validation: Option[DataSource[_, _]]): TrainSpec = {
     val model = conf.modelPath
     val parent = if (Storage.isLocal(model)) new File(Storage.localPath(model)).getAbsoluteFile.getParent else new Path(model).getParent.toString
-    val job = Job.newBuilder.setSolver(Checks.solverFor(plan, validation.isDefined)).setNetOrigin(plan.getNetOrigin).setRanks(conf.ranks).setThreads(Cluster.threadsPerTask(sc))
-    TrainSpec(job.build().toByteArray, source.location, validation.map(_.location).getOrElse(source.location), conf.snapshotModelFile,
+    val job = Job.newBuilder.setSolver(Checks.solverFor(plan, validation.isDefined)).setNetOrigin(plan.getNetOrigin).setRanks(conf.ranks).setThreads(Cluster.threadsPerTask(sc)).setResize(conf.resize)
+    TrainSpec(job.build().toByteArray, source.records(sc), validation.map(_.records(sc)), source.batchSize(), conf.ranks, conf.isRddPersistent, conf.snapshotModelFile,
       conf.snapshotStateFile, if (Storage.isLocal(model)) new File(Storage.localPath(model)).getAbsolutePath else model, parent,
       new File(plan.getSnapshotPrefix).getName, HadoopSettings.of(sc.hadoopConfiguration), Cluster.isLocal(sc))
   }
 
   /** One row per record of the TEST source: SampleID, then one array<float> column per blob of conf.features. */
-  def features(source: DataSource): DataFrame = {
+  def features[T1, T2](source: DataSource[T1, T2]): DataFrame = {
     val blobs = source.conf.features.toSeq
     val schema = StructType(StructField("SampleID", StringType, nullable = false) +: blobs.map(floats))
-    val rows = score(source, blobs).map(r => Row(r.id +: r.values.map(_.toSeq): _*))
+    val skipped = sc.longAccumulator("records that could not be decoded")
+    val rows = score(source, blobs, skipped).map(r => Row(r.id +: r.values.map(_.toSeq): _*))
     val frame = spark.createDataFrame(rows, schema).persist(StorageLevel.DISK_ONLY)
     frame.count() // a failure belongs here, not into a later action of the user's
+    tell(skipped)
     frame
   }
 
   /** The mean of every output blob of the TEST net over all records. */
-  def test(source: DataSource): Map[String, Seq[Double]] = {
+  def test[T1, T2](source: DataSource[T1, T2]): Map[String, Seq[Double]] = {
     val blobs = source.conf.plan().getOutputsList.asScala.toSeq
     val batch = source.batchSize()
     // Sums per batch, added in the order of the records: the last digit does not depend on who finished first, or on the number of tasks.
-    val parts = score(source, blobs).mapPartitions(_.grouped(batch).map(rows => (rows.map(_.values.map(_.map(_.toDouble).toSeq)).reduce(added), rows.size.toLong))).collect()
-    if (parts.isEmpty) throw new IllegalArgumentException(s"${source.location} holds no records to test with")
+    val skipped = sc.longAccumulator("records that could not be decoded")
+    val parts = score(source, blobs, skipped).mapPartitions(_.grouped(batch).map(rows => (rows.map(_.values.map(_.map(_.toDouble).toSeq)).reduce(added), rows.size.toLong))).collect()
+    tell(skipped)
+    if (parts.isEmpty) throw new IllegalArgumentException("the TEST source holds no records to test with")
     val (sums, count) = (parts.map(_._1).reduceLeft(added), parts.map(_._2).sum)
     blobs.zip(sums.map(_.map(_ / count))).toMap
   }
 
   private def added(a: Seq[Seq[Double]], b: Seq[Seq[Double]]): Seq[Seq[Double]] = a.zip(b).map { case (x, y) => x.zip(y).map { case (u, v) => u + v } }
 
-  private def score(source: DataSource, blobs: Seq[String]) = {
+  private def tell(skipped: LongAccumulator): Unit =
+    if (skipped.value > 0) console.say(s"${skipped.value} record(s) could not be decoded and were passed over; the executors' logs name the first ones")
+
+  private def score(source: DataSource[_, _], blobs: Seq[String], skipped: LongAccumulator) = {
+    if (source == null) throw new IllegalStateException("No data is given")
     val conf = source.conf
     if (conf.modelPath.isEmpty) throw new IllegalArgumentException("no model is given to score with; name it with -model")
     if (!Storage.exists(conf.modelPath, sc.hadoopConfiguration)) throw new IllegalArgumentException(s"there is no model at ${conf.modelPath}; train one first, or correct -model")
-    console.say(s"scoring the records of ${source.location} with ${conf.modelPath}: ${blobs.mkString(", ")}")
+    val records = source.records(sc)
+    console.say(s"scoring ${records.description} with ${conf.modelPath}: ${blobs.mkString(", ")}")
     val model = sc.broadcast(Files.readAllBytes(new File(Storage.fetch(conf.modelPath, sc.hadoopConfiguration)).toPath))
-    val job = Job.newBuilder.setSolver(conf.plan().getSolver).setNetOrigin(conf.plan().getNetOrigin).setThreads(Cluster.threadsPerTask(sc)).addAllBlobs(blobs.asJava).build().toByteArray
-    ScoreRun.rows(sc, job, source.location, model, source.batchSize(), math.max(conf.lmdb_partitions, Cluster.workers(sc, conf.ranks)),
-      HadoopSettings.of(sc.hadoopConfiguration))
+    val job = Job.newBuilder.setSolver(conf.plan().getSolver).setNetOrigin(conf.plan().getNetOrigin).setThreads(Cluster.threadsPerTask(sc)).setResize(conf.resize).addAllBlobs(blobs.asJava).build().toByteArray
+    val tasks = math.max(conf.lmdb_partitions, Cluster.workers(sc, conf.ranks))
+    ScoreRun.rows(sc, ScoreRun.Spec(job, model, new Path(conf.modelPath).getName, source.batchSize(), tasks, HadoopSettings.of(sc.hadoopConfiguration)), records, skipped)
   }
 
   private def floats(name: String) = StructField(name, ArrayType(FloatType, containsNull = false), nullable = false)
@@ -119,7 +130,7 @@ object CaffeOnSpark {
     if (conf.isTraining) {
       val plan = conf.plan()
       val source = DataSource.getSource(conf, isTraining = true)
-      if (plan.getTestInterval != 0 && plan.getTestIter != 0) caffe.trainWithValidation(source, DataSource.getSource(conf, isTraining = false))
+      if (plan.getTestInterval != 0 && plan.getTestIter != 0) caffe.trainWithValidation(source.asInstanceOf[DataSource[Any, Any]], DataSource.getSource(conf, isTraining = false).asInstanceOf[DataSource[Any, Any]])
       else caffe.train(source)
       System.err.println(s"crema: the model is at ${conf.modelPath}")
     }

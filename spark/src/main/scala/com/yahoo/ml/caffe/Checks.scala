@@ -25,7 +25,6 @@ private[caffe] object Checks {
     folderOf(conf.modelPath)
     if (conf.connection == Config.CONNECTION_RDMA)
       log.warn("InfiniBand is not in this version: the workers talk over Ethernet (give -connection ethernet to silence this)")
-    if (conf.resize) throw new IllegalArgumentException("-resize is for encoded images, which this version does not read; resize before converting to LMDB")
   }
 
   private def dynamicAllocation(sc: SparkContext): Unit = {

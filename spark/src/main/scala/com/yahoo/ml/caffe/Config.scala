@@ -1,5 +1,6 @@
 package com.yahoo.ml.caffe
 
+import caffe.Caffe.{NetParameter, SolverParameter}
 import com.crema.Planner
 import com.crema.wire.Wire.Plan
 import org.apache.spark.SparkContext
@@ -15,6 +16,7 @@ class Config(@transient sc: SparkContext) extends Serializable {
   /** One draw per Config: all that is asked of a plan must mean the same run. */
   private val seedIfUnset = new java.security.SecureRandom().nextInt(Int.MaxValue)
   private var seedTold = false
+  private var known: Array[Byte] = _ // the solver, for executors
   private var trainMode, testMode, featureMode = false
   var protoFile: String = ""
   var label: String = "label"
@@ -119,6 +121,28 @@ class Config(@transient sc: SparkContext) extends Serializable {
     }
     plan
   }
+
+  /** The solver as the executable reads it: nets inlined, in the newest format, random_seed set. */
+  def solverParameter: SolverParameter = {
+    if (sc != null) known = plan().getSolver.toByteArray
+    if (known == null) throw new IllegalStateException("the solver was not read on the driver before this Config was sent to an executor")
+    SolverParameter.parseFrom(known)
+  }
+
+  /** The net of `solverParameter`, all phases. */
+  def netParam: NetParameter = netParam(isTrain = true)
+  private[caffe] def netParam(isTrain: Boolean): NetParameter = {
+    val s = solverParameter
+    if (s.hasNetParam) s.getNetParam
+    else if (isTrain || s.getTestNetParamCount == 0) s.getTrainNetParam
+    else s.getTestNetParam(0)
+  }
+
+  /** Index of the data layer in `netParam`. @throws IllegalArgumentException when the net has none for this phase */
+  def train_data_layer_id: Int = dataLayer(plan().hasTrain, plan().getTrain.getIndex, "TRAIN")
+  def test_data_layer_id: Int = dataLayer(plan().hasTest, plan().getTest.getIndex, "TEST")
+  private def dataLayer(has: Boolean, index: => Int, phase: String): Int =
+    if (has) index else throw new IllegalArgumentException(s"the net of $protoFile has no data layer in phase $phase")
 
   override def toString: String =
     s"conf $protoFile, train $isTraining, test $isTest, features ${features.mkString(",")}, model $modelPath, output $outputPath ($outputFormat), " +

@@ -1,51 +1,123 @@
 package com.yahoo.ml.caffe
 
-import com.crema.Storage
-import com.crema.wire.Wire.Source
+import java.lang.reflect.InvocationTargetException
+import java.util.concurrent.ArrayBlockingQueue
 
-/** Where a data layer's records come from. Chosen by the layer's `source_class`; a stock `Data` layer with an LMDB needs none. */
-abstract class DataSource(val conf: Config, val layer: Source, val isTrain: Boolean) extends Serializable {
-  /** Records per rank and pass. */
-  def batchSize(): Int = layer.getBatchSize
+import caffe.Caffe.{CoSDataParameter, LayerParameter, SolverParameter, TransformationParameter}
+import com.crema.{Records, Storage}
+import com.yahoo.ml.jcaffe.FloatBlob
+import org.apache.spark.SparkContext
+import org.apache.spark.rdd.RDD
 
-  /** The path that the worker processes open, any Hadoop URI; local paths mean the worker's own disk. */
-  def location: String
+/** Where a data layer's records come from; chosen by the layer's `source_class`.
+  *
+  * To read another kind of data, derive from ImageDataSource or DataSource with a constructor (Config, Int, Boolean), and name the class in
+  * the prototxt. What is to be written: `makeRDD`, and below DataSource itself also the way from records to batches.
+  *
+  * @tparam T1 a record
+  * @tparam T2 what `nextBatch` fills: (MatVector, FloatBlob) for images and labels, or, when `useCoSDataLayer`, an Array[Any] with a FloatBlob or
+  *            a MatVector for each top
+  * @param layerId index of the layer in conf.netParam
+  * @param STOP_MARK a record that means "no more"
+  */
+abstract class DataSource[T1, T2](val conf: Config, val layerId: Int, val isTrain: Boolean, val STOP_MARK: T1) extends Serializable {
+  @transient private[caffe] var solverParameter: SolverParameter = _
+  @transient private[caffe] var layerParameter: LayerParameter = _
+  @transient private[caffe] var transformationParameter: TransformationParameter = _
+  @transient protected var sourceQueue: ArrayBlockingQueue[T1] = _
+  protected var sourceFilePath: String = _
+  protected var batchSize_ : Int = -1
+  @transient protected var solverMode: Int = -1
 
-  protected def phase: String = if (isTrain) "TRAIN" else "TEST"
+  /** The records, in the order of the source. */
+  def makeRDD(sc: SparkContext): RDD[T1]
+
+  /** Reads the layer's description; called once on the driver, and again on an executor before `nextBatch` is used there.
+    *
+    * @throws IllegalArgumentException with layer and cause; false means the same without words
+    */
+  def init(): Boolean = {
+    solverParameter = conf.solverParameter
+    solverMode = solverParameter.getSolverMode.getNumber
+    layerParameter = conf.netParam(isTrain).getLayer(layerId)
+    transformationParameter = layerParameter.getTransformParam
+    true
+  }
+
+  /** An object of T2 to be filled by `nextBatch`. */
+  def dummyDataHolder(): T2
+
+  /** One blob per top, in the shapes the net takes. */
+  def dummyDataBlobs(): Array[FloatBlob]
+
+  /** Takes records from the queue until `batchSize` samples are made; their ids go to `sampleIds`. False: STOP_MARK was met. */
+  def nextBatch(sampleIds: Array[String], data: T2): Boolean
+
+  def setBatchSize(size: Int): Unit = batchSize_ = size
+  def batchSize(): Int = batchSize_
+
+  /** False: the queue is full. */
+  def offer(sample: T1): Boolean = sourceQueue.offer(sample)
+
+  private[caffe] def resetQueue(capacity: Int = 0): Unit = {
+    val size = if (capacity <= 0 || capacity > DataSource.QueueSize) DataSource.QueueSize else capacity
+    sourceQueue = new ArrayBlockingQueue[T1](size)
+  }
+
+  def useCoSDataLayer(): Boolean = false
+  def getNumTops(): Int = 0
+  def getTopDataType(index: Int): CoSDataParameter.DataType = null
+  def getTopTransformParam(index: Int): TransformationParameter = null
+
+  /** How the records reach the workers. A class that says no more is asked batch by batch. */
+  private[caffe] def records(sc: SparkContext): Records = new BatchedRows[T1, T2](this, makeRDD(sc))
+
+  private[caffe] def where: String = s"layer '${layerParameter.getName}' (${if (isTrain) "TRAIN" else "TEST"}) of ${conf.protoFile}"
+
+  /** The layer's `source`; a relative local path starts at the driver's working folder. */
+  private[caffe] def checkedPath(written: String): String = {
+    if (written.isEmpty) throw new IllegalArgumentException(s"Source must be specified for $where")
+    if (Storage.isLocal(written)) "file:" + new java.io.File(Storage.localPath(written)).getAbsolutePath else written
+  }
 }
 
 object DataSource {
-  private val lmdb = classOf[LMDB].getName
+  private val QueueSize = 1024
 
-  /** The source of the TRAIN or TEST data layer of conf's net.
+  /** The source of the TRAIN or TEST data layer of conf's net, initialised.
     *
-    * @throws IllegalArgumentException when the net has no such layer, or its class is not one of ours
+    * @throws IllegalArgumentException when the net has no such layer, its class cannot be found or has no constructor (Config, Int, Boolean)
     */
-  def getSource(conf: Config, isTraining: Boolean): DataSource = {
+  def getSource(conf: Config, isTraining: Boolean): DataSource[_, _] = {
     val plan = conf.plan()
     val phase = if (isTraining) "TRAIN" else "TEST"
     if (!(if (isTraining) plan.hasTrain else plan.hasTest))
       throw new IllegalArgumentException(s"the net of ${conf.protoFile} has no data layer in phase $phase")
     val layer = if (isTraining) plan.getTrain else plan.getTest
-    if (layer.getSource.isEmpty) throw new IllegalArgumentException(s"Source must be specified for layer '${layer.getLayer}' ($phase) of ${conf.protoFile}")
-    layer.getSourceClass match {
-      case "" if layer.getType == "Data" && layer.getBackend == "LMDB" => new LMDB(conf, layer, isTraining)
+    val source: DataSource[_, _] = layer.getSourceClass match {
+      case "" if layer.getType == "Data" && layer.getBackend == "LMDB" => new LMDB(conf, layer.getIndex, isTraining)
       case "" if layer.getType == "Data" =>
         throw new IllegalArgumentException(s"layer '${layer.getLayer}': backend ${layer.getBackend} is not read by this version; say `backend: LMDB`")
-      case "" => throw new IllegalArgumentException(s"source_class must be defined for input data layer:${layer.getType}")
-      case `lmdb` => new LMDB(conf, layer, isTraining)
-      case other =>
-        throw new IllegalArgumentException(s"source_class $other of layer '${layer.getLayer}' is not in this version; convert the data to an LMDB and use $lmdb")
+      case "" => throw new IllegalArgumentException(
+        s"source_class must be defined for input data layer:${layer.getType} ('${layer.getLayer}', $phase); for example ${classOf[LMDB].getName}")
+      case name => make(name, conf, layer.getIndex, isTraining)
     }
+    if (!source.init()) throw new IllegalArgumentException(s"Failed to initialize data source ${source.getClass.getName} of layer '${layer.getLayer}' ($phase)")
+    source
   }
-}
 
-/** An LMDB of Datum records at a local path (the same on every worker) or on any Hadoop FileSystem (copied once per executor). The
-  * executable reads it; no native library of the JVM is involved.
-  */
-class LMDB(conf: Config, layer: Source, isTrain: Boolean) extends DataSource(conf, layer, isTrain) {
-  override val location: String = {
-    val source = layer.getSource
-    if (Storage.isLocal(source)) new java.io.File(Storage.localPath(source)).getAbsolutePath else source
+  private def make(name: String, conf: Config, layerId: Int, isTrain: Boolean): DataSource[_, _] = {
+    val loader = Option(Thread.currentThread.getContextClassLoader).getOrElse(getClass.getClassLoader)
+    val found = try Class.forName(name, true, loader) catch {
+      case e: ClassNotFoundException => throw new IllegalArgumentException(s"failed to load class: $name (source_class); put its jar on the job with --jars", e)
+    }
+    val constructor = try found.getConstructor(classOf[Config], java.lang.Integer.TYPE, java.lang.Boolean.TYPE) catch {
+      case e: NoSuchMethodException =>
+        throw new IllegalArgumentException(s"$name doesn't have constructor of required signature (conf: Config, layerId: Int, isTrain: Boolean)", e)
+    }
+    try constructor.newInstance(conf, Int.box(layerId), Boolean.box(isTrain)) match {
+      case source: DataSource[_, _] => source
+      case other => throw new IllegalArgumentException(s"source_class $name is no ${classOf[DataSource[_, _]].getName}, but ${other.getClass.getSuperclass.getName}")
+    } catch { case e: InvocationTargetException => throw e.getCause }
   }
 }

@@ -1,0 +1,76 @@
+#include "data/row_window.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "data/row.h"
+
+namespace crema {
+
+template <class Condition>
+void RowWindow::wait(std::unique_lock<std::mutex>& lock, Condition condition) const {
+  while (!changed_.wait_for(lock, std::chrono::milliseconds(100), condition))
+    if (interrupt_) interrupt_->check();
+}
+
+void RowWindow::append(const std::vector<std::string_view>& parts) {
+  size_t bytes = 0;
+  for (const auto part : parts) bytes += rowFieldBytes(part.size());
+  std::string row(bytes, '\0');
+  char* to = row.data();
+  for (const auto part : parts) to = putRowField(to, part);
+  std::unique_lock<std::mutex> lock(mutex_);
+  wait(lock, [&] { return bytes_ < kMostBytes || first_ + static_cast<int64_t>(rows_.size()) < wanted_ || failed_; });
+  if (failed_) throw *failed_;
+  rows_.push_back(std::move(row));
+  bytes_ += bytes;
+  changed_.notify_all();
+}
+
+void RowWindow::finish() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  ended_ = true;
+  changed_.notify_all();
+}
+
+void RowWindow::fail(const Error& error) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (!failed_) failed_ = error;
+  changed_.notify_all();
+}
+
+int64_t RowWindow::waitFor(int64_t n) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  wanted_ = n;
+  changed_.notify_all();
+  const auto have = [&] { return first_ + static_cast<int64_t>(rows_.size()); };
+  wait(lock, [&] { return have() >= n || ended_ || failed_; });
+  if (have() < n && failed_) throw *failed_;
+  return std::min(n, have());
+}
+
+void RowWindow::release(int64_t before) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  for (; first_ < before && !rows_.empty(); ++first_) {
+    bytes_ -= rows_.front().size();
+    rows_.pop_front();
+  }
+  changed_.notify_all();
+}
+
+int64_t RowWindow::size() const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return first_ + static_cast<int64_t>(rows_.size());
+}
+
+Record RowWindow::read(int64_t index) const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (index < first_ || index >= first_ + static_cast<int64_t>(rows_.size()))
+    internal("row {} of {} is not here", index, description_);
+  const std::string_view row = rows_[static_cast<size_t>(index - first_)];
+  RowReader reader(row);
+  const std::string_view id = reader.next();
+  return {id, row.substr(rowFieldBytes(id.size()))};
+}
+
+}  // namespace crema

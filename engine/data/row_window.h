@@ -1,0 +1,52 @@
+// Rows that a host program sends to be scored: each is read once, then forgotten. The sender is held back while plenty
+// wait, so memory stays bounded whatever the size of the set.
+#pragma once
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/socket.h"
+#include "data/source.h"
+
+namespace crema {
+
+class RowWindow : public RecordSource {
+ public:
+  RowWindow(std::string description, const Interrupt* interrupt)
+      : description_(std::move(description)), interrupt_(interrupt) {}
+
+  // For the thread that receives. append() waits while more than kMostBytes are here that nobody waits for.
+  void append(const std::vector<std::string_view>& parts);  // id, then the fields
+  void finish();
+  void fail(const Error& error);
+
+  // For the thread that scores: waits for row n - 1 or the end; returns how many have come so far, at most n.
+  int64_t waitFor(int64_t n);
+  void release(int64_t before);  // rows below are not read again
+
+  int64_t size() const override;  // so far
+  Record read(int64_t index) const override;
+  std::string describe() const override { return description_; }
+
+ private:
+  static constexpr size_t kMostBytes = size_t{32} << 20;
+  template <class Condition>
+  void wait(std::unique_lock<std::mutex>& lock, Condition condition) const;
+
+  std::string description_;
+  const Interrupt* interrupt_;
+  mutable std::mutex mutex_;
+  mutable std::condition_variable changed_;
+  std::deque<std::string> rows_;
+  int64_t first_ = 0, wanted_ = 0;  // number of rows_[0]; rows the reader waits for
+  size_t bytes_ = 0;
+  bool ended_ = false;
+  std::optional<Error> failed_;
+};
+
+}  // namespace crema

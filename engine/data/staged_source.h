@@ -1,0 +1,70 @@
+// Records that a host program sends while the run already goes on. They are kept in one unlinked file, mapped piece by
+// piece, so that later epochs need no host, memory stays the kernel's to give, and nothing is left behind. A reader
+// waits for a record that has not come yet.
+#pragma once
+#include <condition_variable>
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/socket.h"
+#include "data/shard.h"
+#include "data/source.h"
+
+namespace crema {
+
+// Which records of the whole source come to this process, in ascending order.
+struct StagePlan {
+  int64_t records = 0;  // of the whole source
+  bool sharded = false;
+  int batch = 1, ranks = 1;  // for sharded: the blocks of the ranks [lo, hi)
+  int lo = 0, hi = 1;
+
+  int64_t block() const { return Dealing{records, batch, ranks}.block(); }
+  int64_t expected() const;                       // how many come
+  int64_t globalOf(int64_t local) const;          // number in the whole source of the local-th that comes
+  int64_t localOf(int64_t global) const;          // -1: not ours
+};
+
+class StagedSource : public RecordSource {
+ public:
+  // The file is made in `folder`; ioError names it. A raised interrupt ends every wait.
+  StagedSource(const std::string& folder, std::string description, const StagePlan& plan, const Interrupt* interrupt);
+  ~StagedSource() override;
+
+  // The next row: id and the fields of RowReader's layout are `parts`. Called by one thread. ioError: the disk is full.
+  void append(int64_t global, const std::vector<std::string_view>& parts);
+  void finish();                  // kData unless all expected records have come
+  void fail(const Error& error);  // every present and later reader gets it
+
+  int64_t size() const override { return plan_.records; }
+  // value: the fields behind the id. Waits until it is there; throws what fail() said, or kStopped after close().
+  Record read(int64_t global) const override;
+  void close() const override;
+  std::string describe() const override { return description_; }
+  const StagePlan& plan() const { return plan_; }
+
+ private:
+  char* room(size_t bytes);
+
+  struct Segment {
+    char* at;
+    size_t bytes;
+  };
+  std::string folder_, description_;
+  StagePlan plan_;
+  const Interrupt* interrupt_;
+  int file_ = -1;
+  int64_t fileBytes_ = 0;
+  std::vector<Segment> segments_;
+  size_t used_ = 0;  // of the last segment
+  mutable std::mutex mutex_;
+  mutable std::condition_variable changed_;
+  std::vector<std::string_view> rows_;  // by local number
+  mutable std::optional<Error> failed_;
+};
+
+}  // namespace crema

@@ -1,0 +1,93 @@
+package com.yahoo.ml.caffe
+
+import java.nio.charset.StandardCharsets.UTF_8
+
+import com.crema.{CremaException, Records, RowBuilder, RowSource}
+import org.apache.spark.SparkContext
+import org.apache.spark.rdd.RDD
+import org.apache.spark.sql.{DataFrame, Row}
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.types._
+
+import scala.collection.JavaConverters._
+
+/** Images of a data frame in any format that Spark reads: columns `label` (text or a whole number) and `data` (binary, or text whose bytes
+  * count); optionally `id` (text), `channels`, `height`, `width` (numbers, 0: unknown), `encoded` (boolean; else memory_data_param.image_encoded).
+  * memory_data_param.dataframe_format names the format (default parquet), dataframe_column_select SQL expressions that make these columns.
+  */
+class ImageDataFrame(conf: Config, layerId: Int, isTrain: Boolean) extends ImageDataSource(conf, layerId, isTrain) {
+  /** The selected columns, checked. */
+  private[caffe] def frame(): DataFrame = {
+    val p = memdatalayer_param
+    val loaded = DataFrames.load(p.getDataframeFormat, sourceFilePath)
+    val chosen = if (p.getDataframeColumnSelectCount == 0) loaded
+    else try loaded.selectExpr(p.getDataframeColumnSelectList.asScala.toSeq: _*) catch {
+      case e: Exception => throw new IllegalArgumentException(s"dataframe_column_select of $where: ${e.getMessage}", e)
+    }
+    ImageColumns.check(chosen, describe)
+    chosen
+  }
+
+  override def makeRDD(sc: SparkContext): RDD[ImageDataSource.Record] = {
+    val (f, encoded) = (frame(), memdatalayer_param.getImageEncoded)
+    val columns = f.columns.toSet
+    f.rdd.map { row =>
+      def has(name: String) = columns(name) && !row.isNullAt(row.fieldIndex(name))
+      def int(name: String) = if (has(name)) row.getAs[Number](name).intValue else 0
+      val bytes = row.getAs[Any]("data") match { case b: Array[Byte] => b; case s: String => s.getBytes(UTF_8); case _ => null }
+      (if (has("id")) row.getAs[Any]("id").toString else "", if (has("label")) row.getAs[Any]("label").toString else null,
+        int("channels"), int("height"), int("width"), if (has("encoded")) row.getAs[Boolean]("encoded") else encoded, bytes)
+    }
+  }
+
+  override private[caffe] def records(sc: SparkContext): Records = {
+    if (getClass != classOf[ImageDataFrame]) return super.records(sc)
+    new ImageColumns(describe, batchSize(), frame(), memdatalayer_param.getImageEncoded)
+  }
+}
+
+private[caffe] object ImageColumns {
+  def check(frame: DataFrame, where: String): Unit = {
+    val types = frame.schema.map(f => f.name -> f.dataType).toMap
+    def require(name: String, wanted: String)(fits: PartialFunction[DataType, Unit]): Unit = types.get(name) match {
+      case None => throw new IllegalArgumentException(s"$where has no column '$name' (it has ${frame.columns.mkString(", ")}); name one with dataframe_column_select, as in '<expression> as $name'")
+      case Some(is) => if (!fits.isDefinedAt(is)) DataFrames.typeError(name, is, wanted, where)
+    }
+    require("label", "string or a whole number") { case StringType | IntegerType | LongType | ShortType | ByteType => }
+    require("data", "binary or string") { case BinaryType | StringType => }
+    for (name <- Seq("channels", "height", "width") if types.contains(name)) require(name, "int") { case IntegerType | LongType | ShortType | ByteType => }
+    if (types.contains("encoded")) require("encoded", "boolean") { case BooleanType => }
+  }
+}
+
+/** The frame's internal rows as rows for the executable. */
+private[caffe] class ImageColumns(val description: String, val batch: Int, @transient frame: DataFrame, imageEncoded: Boolean) extends RowSource[InternalRow] {
+  private val types = frame.schema.map(_.dataType).toArray
+  private def place(name: String): Int = frame.columns.indexOf(name)
+  private val (id, label, data, channels, height, width, encoded) =
+    (place("id"), place("label"), place("data"), place("channels"), place("height"), place("width"), place("encoded"))
+
+  override val fields = 2
+  override def records: RDD[InternalRow] = DataFrames.internalRows(frame)
+
+  private def text(r: InternalRow, c: Int): String = if (c < 0 || r.isNullAt(c)) "" else if (types(c) == StringType) r.getUTF8String(c).toString else r.get(c, types(c)).toString
+  private def int(r: InternalRow, c: Int): Int = if (c < 0 || r.isNullAt(c)) 0 else types(c) match {
+    case IntegerType => r.getInt(c)
+    case LongType => Math.toIntExact(r.getLong(c))
+    case ShortType => r.getShort(c).toInt
+    case _ => r.getByte(c).toInt
+  }
+
+  override def put(r: InternalRow, row: RowBuilder): Unit = {
+    if (r.isNullAt(label) || r.isNullAt(data)) throw new CremaException(s"row '${text(r, id)}' of $description has no ${if (r.isNullAt(label)) "label" else "data"}")
+    if (id < 0 || types(id) != StringType || r.isNullAt(id)) row.begin(text(r, id)) else row.begin(r.getUTF8String(id).getBytes)
+    row.float(if (types(label) == StringType) number(r) else int(r, label).toFloat)
+    row.image(int(r, channels), int(r, height), int(r, width), if (encoded < 0 || r.isNullAt(encoded)) imageEncoded else r.getBoolean(encoded),
+      if (types(data) == StringType) r.getUTF8String(data).getBytes else r.getBinary(data))
+  }
+
+  private def number(r: InternalRow): Float = {
+    val text = r.getUTF8String(label)
+    try text.toIntExact.toFloat catch { case _: Exception => ImageDataSource.label((this.text(r, id), text.toString, 0, 0, 0, false, null)).toFloat }
+  }
+}

@@ -1,0 +1,28 @@
+package com.yahoo.ml.caffe
+
+import com.crema.{AtPath, Records, Storage}
+import com.yahoo.ml.jcaffe.{FloatBlob, MatVector}
+import org.apache.spark.SparkContext
+import org.apache.spark.rdd.RDD
+
+/** An LMDB of Datum records at a local path (the same on every worker) or on any Hadoop FileSystem. The executable reads it; no native library
+  * of the JVM is involved. It also serves a stock `Data` layer with `backend: LMDB`.
+  */
+class LMDB(conf: Config, layerId: Int, isTrain: Boolean) extends ImageDataSource(conf, layerId, isTrain) {
+  override def init(): Boolean =
+    if (conf.netParam(isTrain).getLayer(layerId).getType != "Data") super.init()
+    else {
+      solverParameter = conf.solverParameter
+      layerParameter = conf.netParam(isTrain).getLayer(layerId)
+      transformationParameter = layerParameter.getTransformParam
+      batchSize_ = layerParameter.getDataParam.getBatchSize
+      sourceFilePath = checkedPath(layerParameter.getDataParam.getSource)
+      true
+    }
+
+  /** The records as rows of the JVM, in conf.lmdb_partitions parts of equal size, each record exactly once. */
+  override def makeRDD(sc: SparkContext): RDD[ImageDataSource.Record] = LmdbRDD(sc, sourceFilePath, conf.lmdb_partitions)
+
+  override private[caffe] def records(sc: SparkContext): Records =
+    AtPath(if (Storage.isLocal(sourceFilePath)) Storage.localPath(sourceFilePath) else sourceFilePath)
+}

@@ -1,0 +1,35 @@
+package com.yahoo.ml.caffe
+
+import com.crema.wire.Wire.{Event, Job}
+import com.crema.{Child, HadoopSettings, ScoreRun, Storage}
+import org.apache.spark.rdd.RDD
+import org.apache.spark.{SparkContext, TaskContext}
+
+import scala.collection.JavaConverters._
+
+/** The records of an LMDB as an RDD: partitions of equal size, the first ones a record larger, none empty unless there are fewer records. The
+  * executable reads them beside each task.
+  */
+private[caffe] object LmdbRDD {
+  def apply(sc: SparkContext, source: String, partitions: Int): RDD[ImageDataSource.Record] = {
+    val hadoop = HadoopSettings.of(sc.hadoopConfiguration)
+    val ranges = split(ScoreRun.count(sc, source, hadoop), partitions)
+    sc.parallelize(ranges, math.max(1, ranges.size)).mapPartitions(_.flatMap { case (first, last) => read(source, first, last, hadoop) })
+  }
+
+  /** [first, last) pieces that cover every record once. */
+  def split(records: Long, partitions: Int): Seq[(Long, Long)] =
+    (0L until partitions.toLong).map(p => (p * records / partitions, (p + 1) * records / partitions)).filter { case (a, b) => a < b }
+
+  private def read(source: String, first: Long, last: Long, hadoop: HadoopSettings): Iterator[ImageDataSource.Record] = {
+    val child = new Child("rows", Job.newBuilder.setTestSource(Storage.fetch(source, hadoop.configuration)).setFirst(first).setLast(last).build())
+    child.endWith(TaskContext.get())
+    val batches = Iterator.continually(child.next()).takeWhile(_.isDefined).map(_.get).flatMap(event => recordsOf(child, event))
+    batches ++ Iterator.single(()).flatMap { _ => child.finish(None); Iterator.empty }
+  }
+
+  private def recordsOf(child: Child, event: Event): Seq[ImageDataSource.Record] = {
+    if (event.hasFailed) child.finish(Some(event.getFailed.getStory))
+    event.getRecords.getRecordList.asScala.toSeq.map(r => (r.getId, r.getLabel.toString, r.getChannels, r.getHeight, r.getWidth, r.getEncoded, r.getData.toByteArray))
+  }
+}

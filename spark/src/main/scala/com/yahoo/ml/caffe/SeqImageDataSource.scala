@@ -1,0 +1,52 @@
+package com.yahoo.ml.caffe
+
+import java.io.{ByteArrayInputStream, ObjectInputStream, ObjectStreamClass}
+
+import com.crema.CremaException
+import com.yahoo.ml.dl.caffe.Pair
+import org.apache.hadoop.io.BytesWritable
+import org.apache.spark.SparkContext
+import org.apache.spark.rdd.RDD
+
+/** Images of a Hadoop SequenceFile: BytesWritable keys, Java-serialised, and BytesWritable values, the image's bytes. Keys are a Pair or a
+  * tuple (id, label), whose images are encoded, or a tuple (id, label, channels, height, width, encoded): what Binary2Sequence and
+  * LMDB2Sequence write, and always wrote.
+  */
+class SeqImageDataSource(conf: Config, layerId: Int, isTrain: Boolean) extends ImageDataSource(conf, layerId, isTrain) {
+  override def makeRDD(sc: SparkContext): RDD[ImageDataSource.Record] = {
+    val path = sourceFilePath
+    sc.sequenceFile(path, classOf[BytesWritable], classOf[BytesWritable], conf.clusterSize).map { case (key, value) => SeqImageDataSource.record(key.copyBytes(), value.copyBytes(), path) }
+  }
+}
+
+private[caffe] object SeqImageDataSource {
+  /** @throws CremaException for a key of another class: only those named above, and what they consist of, are ever made from a file */
+  def record(key: Array[Byte], value: Array[Byte], path: String): ImageDataSource.Record = {
+    def text(x: Any): String = if (x == null) null else x.toString
+    def of(id: Any, label: Any, rest: (Int, Int, Int, Boolean)): ImageDataSource.Record = (text(id), text(label), rest._1, rest._2, rest._3, rest._4, value)
+    val unsized = (1, 0, 0, true)
+    read(key, path) match {
+      case p: Pair[_, _] => of(p.first, p.second, unsized)
+      case (id, label) => of(id, label, unsized)
+      case (id, label, c: Int, h: Int, w: Int, encoded: Boolean) => of(id, label, (c, h, w, encoded))
+      case other => throw new CremaException(s"a key of SequenceFile $path is a ${if (other == null) "null" else other.getClass.getName}; (id, label) or (id, label, channels, height, width, encoded) is understood")
+    }
+  }
+
+  private val allowed = Set("com.yahoo.ml.dl.caffe.Pair", "java.lang.String", "java.lang.Integer", "java.lang.Boolean", "java.lang.Number", "java.lang.Long",
+    "scala.Tuple2", "scala.Tuple6")
+
+  private def read(bytes: Array[Byte], path: String): Any = {
+    val in = new ObjectInputStream(new ByteArrayInputStream(bytes)) {
+      /** Our own description of the class: files written with another Scala have another serialVersionUID, and the same fields. */
+      override def readClassDescriptor(): ObjectStreamClass = {
+        val name = super.readClassDescriptor().getName
+        if (!allowed(name)) throw new CremaException(s"a key of SequenceFile $path holds a $name, which is not read; keys are pairs or tuples of texts and numbers")
+        ObjectStreamClass.lookup(Class.forName(name, false, classOf[SeqImageDataSource].getClassLoader))
+      }
+    }
+    try in.readObject() catch {
+      case e: java.io.IOException => throw new CremaException(s"a key of SequenceFile $path cannot be read (${e.getMessage}); keys are Java-serialised (id, label) pairs, as Binary2Sequence writes them", e)
+    } finally in.close()
+  }
+}
