@@ -205,7 +205,9 @@ TEST(Transformer, EveryLayoutGivesCaffesBits) {
     for (int crop : {0, 7})
       for (bool mirror : {false, true})
         for (int mean = 0; mean < 4; ++mean) {
-          const Image i = noise(channels, 11, 37, static_cast<uint64_t>(channels));
+          // Once wider than what is gathered at a time.
+          const int width = crop ? 37 : 1030;
+          const Image i = noise(channels, 11, width, static_cast<uint64_t>(channels));
           caffe::TransformationParameter param;
           param.set_scale(0.017f), param.set_mirror(mirror);
           if (crop) param.set_crop_size(static_cast<unsigned>(crop));
@@ -215,8 +217,8 @@ TEST(Transformer, EveryLayoutGivesCaffesBits) {
           for (float v : values) param.add_mean_value(v);
           if (mean == 3) {
             caffe::BlobProto blob;
-            blob.set_num(1), blob.set_channels(channels), blob.set_height(11), blob.set_width(37);
-            for (unsigned char b : noise(channels, 11, 37, 99).bytes)
+            blob.set_num(1), blob.set_channels(channels), blob.set_height(11), blob.set_width(width);
+            for (unsigned char b : noise(channels, 11, width, 99).bytes)
               file.push_back(0.37f * b), blob.add_data(0.37f * b);
             writeBinary(folder.file("mean"), blob);
             param.set_mean_file(folder.file("mean"));

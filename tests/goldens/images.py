@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """What OpenCV makes of pictures: the goldens of engine/data/image_test.cc.
 
-    python3 -m venv VENV && VENV/bin/pip install opencv-python-headless==4.10.0.84 'numpy<3' pillow==11.0.0
+    python3 -m venv VENV && VENV/bin/pip install opencv-python-headless==4.10.0.84 'numpy<3' pillow==13.0.0
     VENV/bin/python tests/goldens/images.py [FOLDER_WITH_SHARED_DATA]
 
-OpenCV 4.10 is the last release that reads PNG as Caffe's time did (4.11 brought its own grey conversion). The pictures are made here:
-every PNG colour type, depth and interlace by the writer below, JPEGs by OpenCV and Pillow. Written beside this file, in images/:
+OpenCV 4.6 (Debian 12's, which Caffe builds with) and 4.12 give the same pixels for every picture.
+The pictures are made here: each PNG colour type, depth and interlace by the writer below, JPEGs by OpenCV and Pillow. Written to
+images/, beside this file:
 
     *.png *.jpg   the pictures
     decode.txt    file mode channels height width crc32 samples     pixels in OpenCV's order; mode: unchanged, grey, colour
