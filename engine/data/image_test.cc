@@ -227,6 +227,14 @@ TEST(Transformer, EveryLayoutGivesCaffesBits) {
         }
 }
 
+TEST(Transformer, ACropBeyondAnIntIsTooLarge) {
+  caffe::TransformationParameter param;
+  param.set_crop_size(4000000000u);
+  const Image i = noise(1, 3, 3, 1);
+  EXPECT_NE(messageOf([&] { Transformer(param, caffe::TEST, "").outputShape(i.view()); }).find("crop_size 4000000000"),
+            std::string::npos);
+}
+
 TEST(BatchFeed, EncodedRecordsBecomeThePixelsOfOpenCv) {
   test::TemporaryFolder folder;
   const auto write = [&](const std::string& name, std::vector<std::string> records) {

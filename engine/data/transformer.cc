@@ -52,7 +52,7 @@ ImageView viewOf(const caffe::Datum& d, Image* decoded, Colour colour) {
 }
 
 Shape Transformer::outputShape(const ImageView& v) const {
-  const int crop = static_cast<int>(param_.crop_size());
+  const int64_t crop = param_.crop_size();
   if (crop > v.height || crop > v.width)
     invalid("crop_size {} exceeds the records' {}x{} pixels", crop, v.height, v.width);
   if (param_.mean_value_size() > 1 && param_.mean_value_size() != v.channels)
@@ -69,7 +69,8 @@ Shape Transformer::outputShape(const ImageView& v) const {
       invalid("mean_file {} is {}x{}x{} and the records are {} (before cropping); compute the mean of these records",
               param_.mean_file(), c, h, w, shapeText(v));
   }
-  return crop ? Shape{v.channels, crop, crop} : Shape{v.channels, v.height, v.width};
+  const int side = static_cast<int>(crop);
+  return crop ? Shape{v.channels, side, side} : Shape{v.channels, v.height, v.width};
 }
 
 Transformer::Window Transformer::window(const ImageView& v, const RandomStream& mirror, const RandomStream& crop,
