@@ -1,6 +1,7 @@
 #include "data/transformer.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -51,7 +52,7 @@ ImageView viewOf(const caffe::Datum& d, Image* decoded, Colour colour) {
 }
 
 Shape Transformer::outputShape(const ImageView& v) const {
-  const int crop = static_cast<int>(param_.crop_size());
+  const int64_t crop = param_.crop_size();
   if (crop > v.height || crop > v.width)
     invalid("crop_size {} exceeds the records' {}x{} pixels", crop, v.height, v.width);
   if (param_.mean_value_size() > 1 && param_.mean_value_size() != v.channels)
@@ -68,7 +69,8 @@ Shape Transformer::outputShape(const ImageView& v) const {
       invalid("mean_file {} is {}x{}x{} and the records are {} (before cropping); compute the mean of these records",
               param_.mean_file(), c, h, w, shapeText(v));
   }
-  return crop ? Shape{v.channels, crop, crop} : Shape{v.channels, v.height, v.width};
+  const int side = static_cast<int>(crop);
+  return crop ? Shape{v.channels, side, side} : Shape{v.channels, v.height, v.width};
 }
 
 Transformer::Window Transformer::window(const ImageView& v, const RandomStream& mirror, const RandomStream& crop,
@@ -90,17 +92,43 @@ Transformer::Window Transformer::window(const ImageView& v, const RandomStream& 
 
 namespace {
 
-// One row of one channel: kStep 1 and 3 are known to the compiler, 0 is any.
-template <int kStep, class T, class Pixel, class Mean>
-void line(const Pixel* from, int64_t step, int n, Mean mean, T scale, T* out) {
-  const int64_t s = kStep ? kStep : step;
-  for (int x = 0; x < n; ++x) out[x] = (static_cast<T>(from[x * s]) - mean(x)) * scale;
+template <class T, class Pixel, class Mean>
+void line(const Pixel* from, int n, Mean mean, T scale, T* out) {
+  for (int x = 0; x < n; ++x) out[x] = (static_cast<T>(from[x]) - mean(x)) * scale;
 }
+
+// Every step-th value, side by side.
+template <class Pixel>
+void gather(const Pixel* from, int64_t step, int n, Pixel* to) {
+  for (int x = 0; x < n; ++x) to[x] = from[x * step];
+}
+
+// The same for colour pictures: eight bytes of one channel out of three words; a third of the time that single bytes
+// take. The last pixel is left to the loop, as the words reach two bytes beyond their last sample.
+void gather(const unsigned char* from, int64_t step, int n, unsigned char* to) {
+  int x = 0;
+  for (; step == 3 && x + 9 <= n; x += 8) {
+    uint64_t a, b, c;
+    std::memcpy(&a, from + 3 * x, 8), std::memcpy(&b, from + 3 * x + 8, 8), std::memcpy(&c, from + 3 * x + 16, 8);
+    const uint64_t eight = (a & 255) | (a >> 24 & 255) << 8 | (a >> 48 & 255) << 16 | (b >> 8 & 255) << 24 |
+                           (b >> 32 & 255) << 32 | b >> 56 << 40 | (c >> 16 & 255) << 48 | (c >> 40 & 255) << 56;
+    std::memcpy(to + x, &eight, 8);
+  }
+  gather<unsigned char>(from + x * step, step, n - x, to + x);
+}
+
+// One row of one channel; interleaved pixels pass through a buffer in the first cache.
 template <class T, class Pixel, class Mean>
 void line(const Pixel* from, int64_t step, int n, Mean mean, T scale, T* out) {
-  if (step == 1) return line<1>(from, step, n, mean, scale, out);
-  if (step == 3) return line<3>(from, step, n, mean, scale, out);
-  line<0>(from, step, n, mean, scale, out);
+  if (step == 1) return line(from, n, mean, scale, out);
+  constexpr int kSome = 512;
+  Pixel some[kSome];
+  for (int at = 0; at < n; at += kSome, from += kSome * step) {
+    const int m = std::min(kSome, n - at);
+    gather(from, step, m, some);
+    line(
+        some, m, [&](int x) { return mean(at + x); }, scale, out + at);
+  }
 }
 
 }  // namespace
