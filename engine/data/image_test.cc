@@ -248,29 +248,35 @@ TEST(BatchFeed, EncodedRecordsBecomeThePixelsOfOpenCv) {
     return openSource(caffe::DataParameter::LMDB, folder.file(name));
   };
   const std::string one = golden("colour_420.jpg"), two = golden("turned.jpg"), grey = golden("grey.jpg");
-  FeedOptions o;
-  o.batch = 2;
+  const auto makerOf = [](std::shared_ptr<const RecordSource> source, const char* param) {
+    ImageOptions image;
+    image.transform = parseText<caffe::TransformationParameter>(param, "param");
+    BatchMaker maker;
+    maker.source = source;
+    maker.samples = datumSamples(image, true, *source);
+    maker.options.batch = 2;
+    return maker;
+  };
   const auto check = [&](const std::string& name, const std::vector<std::string>& records, const char* param,
                          const std::string& mode) {
-    BatchFeed feed(write(name, records), {parseText<caffe::TransformationParameter>(param, "param"), caffe::TEST, ""},
-                   o);
+    BatchFeed feed(makerOf(write(name, records), param));
     const Batch& b = feed.next(0, 0);
     std::vector<float> want;
     for (const std::string& r : records)
       for (unsigned char v : planar(decoded(r, mode))) want.push_back(static_cast<float>(v));
-    EXPECT_EQ(b.data, want) << param;
-    EXPECT_EQ(b.labels, (std::vector<float>{0, 1}));
+    EXPECT_EQ(b.tops[0], want) << param;
+    EXPECT_EQ(b.tops[1], (std::vector<float>{0, 1}));
   };
   check("asis", {one, two}, "", "unchanged");
   check("grey", {one, grey}, "force_gray: true", "grey");
   check("colour", {grey, two}, "force_color: true", "colour");
-  BatchFeed feed(write("bad", {one, two, one, two.substr(0, 900)}), {{}, caffe::TEST, ""}, o);
+  BatchFeed feed(makerOf(write("bad", {one, two, one, two.substr(0, 900)}), ""));
   feed.next(0, 0);
   const std::string story = messageOf([&] { feed.next(0, 1); });
   EXPECT_NE(story.find("is a JPEG whose data end early"), std::string::npos) << story;
   EXPECT_NE(story.find("record '00000003' (number 3)"), std::string::npos) << story;
-  BatchFeed mixed(write("mixed", {one, grey}), {{}, caffe::TEST, ""}, o);
-  EXPECT_NE(messageOf([&] { mixed.next(0, 0); }).find("all records of a batch need one shape"), std::string::npos);
+  BatchFeed mixed(makerOf(write("mixed", {one, grey}), ""));
+  EXPECT_NE(messageOf([&] { mixed.next(0, 0); }).find("where 3x"), std::string::npos);
 }
 
 }  // namespace
