@@ -17,7 +17,7 @@ sealed trait Records extends Serializable {
 /** A database that the executable opens itself: a local path, or any Hadoop URI. */
 case class AtPath(location: String) extends Records { def description: String = location }
 
-/** Rows of an RDD, in the order of its partitions. */
+/** Rows of an RDD. Their order is that of the files they come from, when they say so, and else that of the partitions. */
 abstract class RowSource[T: ClassTag] extends Records {
   def records: RDD[T]
   def fields: Int
@@ -25,8 +25,19 @@ abstract class RowSource[T: ClassTag] extends Records {
   def put(record: T, row: RowBuilder): Unit
   def batch: Int
 
+  /** The piece of a file that a record lies in. Spark packs pieces into partitions by their sizes and by the number of cores, so partitions
+    * alone would give another order, and another model, on another cluster.
+    */
+  def piece(record: T): Piece = null
+  def inPiece(record: T, piece: Piece): Boolean = true
+  /** A record that may be kept; Spark's internal rows are used again. */
+  def kept(record: T): T = record
+
   private[crema] def read(persistent: Boolean): PreparedRows = new PreparedSource[T](this, records, persistent)
 }
+
+/** @param start where it begins in its file, in bytes */
+case class Piece(file: String, start: Long)
 
 /** Rows that were counted once: every later reading must give the same. */
 private[crema] trait PreparedRows {
@@ -50,70 +61,104 @@ private[crema] class ByWorker(workers: Int) extends Partitioner {
 /** Which records a rank owns: the formulas of engine/data/shard.h, which checks every row that comes. */
 private[crema] case class Dealing(records: Long, batch: Int, ranks: Int) {
   val block: Long = if (records > (ranks - 1).toLong * batch) batch.toLong else math.max(1L, records / ranks)
-  def workerOf(record: Long, workers: Int): Int = workerOfRank((record / block % ranks).toInt, workers)
-  private def workerOfRank(rank: Int, workers: Int): Int = {
-    var w = (rank.toLong * workers / ranks).toInt
-    while ((w + 1).toLong * ranks / workers <= rank) w += 1
-    while (w.toLong * ranks / workers > rank) w -= 1
-    w
-  }
+  def workerOf(record: Long, workers: Int): Int = ((record / block % ranks) * workers / ranks).toInt
 }
 
-private case class Partitioned(count: Long, sum: Long)
+/** The rows of one piece in one partition, and a checksum of their bytes. */
+private case class Counted(piece: Piece, partition: Int, count: Long, sum: Long)
 
-private class PreparedSource[T: ClassTag](source: RowSource[T], records: RDD[T], persistent: Boolean) extends PreparedRows {
-  private val kept = if (persistent && records.getStorageLevel == StorageLevel.NONE) Some(records.persist(StorageLevel.DISK_ONLY)) else None
-  private val partitions: Array[Partitioned] = {
+private class PreparedSource[T: ClassTag](source: RowSource[T], given: RDD[T], persistent: Boolean) extends PreparedRows {
+  private val kept = if (persistent) { val s = source; Some(given.map(s.kept(_)).persist(StorageLevel.DISK_ONLY)) } else None
+  private val records = kept.getOrElse(given)
+  private val parts: Array[Counted] = {
     val s = source
-    records.mapPartitions(rows => Iterator(PreparedSource.digest(s, rows))).collect()
+    Story.telling(records.mapPartitionsWithIndex((p, rows) => PreparedSource.count(s, p, rows)).collect())
   }
-  override val count: Long = partitions.map(_.count).sum
+  override val count: Long = parts.map(_.count).sum
+
+  /** Number of the first row of each part. */
+  private val starts: Map[Counted, Long] = {
+    val sorted = parts.sortBy(c => (if (c.piece == null) "" else c.piece.file, if (c.piece == null) 0L else c.piece.start, c.partition))
+    sorted.zip(sorted.scanLeft(0L)(_ + _.count)).toMap
+  }
 
   override def frames(dealing: Option[Dealing], workers: Int, test: Boolean): RDD[(FrameKey, Array[Byte])] = {
-    val (s, expected, starts) = (source, partitions, partitions.scanLeft(0L)(_ + _.count))
-    records.mapPartitionsWithIndex((p, rows) => new Frames[T](s, rows, starts(p), expected(p), dealing, workers, test))
+    val s = source
+    val expected = parts.groupBy(_.partition).map { case (p, all) => p -> all.map(c => c -> starts(c)).toSeq }
+    records.mapPartitionsWithIndex((p, rows) => new Frames[T](s, rows, expected.getOrElse(p, Nil), dealing, workers, test))
   }
 
   override def release(): Unit = kept.foreach(_.unpersist(blocking = false))
 }
 
 private object PreparedSource {
-  def digest[T](source: RowSource[T], rows: Iterator[T]): Partitioned = {
-    val (sum, builder) = (new CRC32C, new RowBuilder(source.fields))
-    var count = 0L
-    rows.foreach { r => source.put(r, builder); builder.addLastTo(sum); builder.clear(); count += 1 }
-    Partitioned(count, sum.getValue)
+  def count[T](source: RowSource[T], partition: Int, rows: Iterator[T]): Iterator[Counted] = {
+    val (sum, builder, found) = (new CRC32C, new RowBuilder(source.fields), scala.collection.mutable.ArrayBuffer[Counted]())
+    var (piece, count) = (null: Piece, 0L)
+    def end(): Unit = { if (count > 0) found += Counted(piece, partition, count, sum.getValue); sum.reset(); count = 0 }
+    rows.foreach { r =>
+      if (count == 0 || !source.inPiece(r, piece)) { end(); piece = source.piece(r) }
+      source.put(r, builder)
+      builder.addLastTo(sum)
+      builder.clear()
+      count += 1
+    }
+    end()
+    found.iterator
   }
 }
 
-/** One partition as frames: a builder for each worker, sent when it is large enough. Without dealing every worker gets every row. */
-private class Frames[T](source: RowSource[T], rows: Iterator[T], start: Long, expected: Partitioned, dealing: Option[Dealing], workers: Int, test: Boolean)
+/** One partition as frames: a builder for each worker, sent when it is large enough. Without dealing every worker gets every row.
+  *
+  * @param expected what the first reading found in this partition, in order, with the number of the first row
+  */
+private class Frames[T](source: RowSource[T], rows: Iterator[T], expected: Seq[(Counted, Long)], dealing: Option[Dealing], workers: Int, test: Boolean)
     extends Iterator[(FrameKey, Array[Byte])] {
   private val builders = Array.fill(if (dealing.isDefined) workers else 1)(new RowBuilder(source.fields))
   private val first = new Array[Long](builders.length)
   private val sum = new CRC32C
-  private var at = start
   private val ready = scala.collection.mutable.Queue[(FrameKey, Array[Byte])]()
+  private var parts = expected.toList // the one being read is the head
+  private var piece: Piece = _
+  private var done = 0L // rows of it
   private var ended = false
 
   override def hasNext: Boolean = { while (ready.isEmpty && !ended) advance(); ready.nonEmpty }
   override def next(): (FrameKey, Array[Byte]) = { if (!hasNext) throw new NoSuchElementException; ready.dequeue() }
 
   private def advance(): Unit =
-    if (rows.hasNext) {
-      val b = dealing.map(_.workerOf(at, workers)).getOrElse(0)
-      if (builders(b).rows == 0) first(b) = at
-      source.put(rows.next(), builders(b))
-      builders(b).addLastTo(sum)
-      at += 1
-      if (builders(b).rows >= RowBuilder.SendRows || builders(b).bytes >= RowBuilder.SendBytes) send(b)
-    } else {
+    if (rows.hasNext) put(rows.next())
+    else {
       ended = true
-      if (Partitioned(at - start, sum.getValue) != expected)
-        throw new CremaException(s"${source.description} gave other rows when it was read again (${at - start} rows in a partition that had ${expected.count}); " +
-          "its files changed, or its rows are drawn or ordered anew at each reading: write them to files first, or keep one reading with -persistent")
-      builders.indices.foreach(send)
+      if (done > 0) endPart()
+      if (parts.nonEmpty) changed(s"rows are missing: ${parts.head._1.count} were there before")
     }
+
+  private def put(record: T): Unit = {
+    if (done > 0 && !source.inPiece(record, piece)) endPart()
+    if (done == 0) { piece = source.piece(record); if (parts.isEmpty) changed("there are more rows than before") }
+    val at = parts.head._2 + done
+    val b = dealing.map(_.workerOf(at, workers)).getOrElse(0)
+    if (builders(b).rows == 0) first(b) = at
+    source.put(record, builders(b))
+    builders(b).addLastTo(sum)
+    done += 1
+    if (done > parts.head._1.count) changed("there are more rows than before")
+    if (builders(b).rows >= RowBuilder.SendRows || builders(b).bytes >= RowBuilder.SendBytes) send(b)
+  }
+
+  private def endPart(): Unit = {
+    val (was, is) = (parts.head._1, Counted(piece, parts.head._1.partition, done, sum.getValue))
+    if (was != is) changed(s"$done rows now, ${was.count} before${if (was.count == done) ", with other values" else ""}")
+    builders.indices.foreach(send)
+    parts = parts.tail
+    sum.reset()
+    done = 0
+  }
+
+  private def changed(how: String): Nothing =
+    throw new CremaException(s"${source.description} gave other rows when it was read again ($how): its files changed, or its rows are drawn or ordered anew " +
+      "at each reading. Write them to files first, or keep one reading with -persistent")
 
   private def send(b: Int): Unit = if (builders(b).rows > 0) {
     val bytes = builders(b).take(test, first(b))
@@ -129,7 +174,7 @@ private[crema] object FrameShuffle {
   def apply(sc: SparkContext, frames: Seq[RDD[(FrameKey, Array[Byte])]], workers: Int): RDD[(FrameKey, Array[Byte])] = {
     val rdd = sc.union(frames).repartitionAndSortWithinPartitions(new ByWorker(workers))
     // Writes the shuffle files: the training stage then starts at once, and what is slow or wrong in the source does not use up its deadlines.
-    sc.runJob(rdd, (_: Iterator[(FrameKey, Array[Byte])]) => (), Seq(0))
+    Story.telling(sc.runJob(rdd, (_: Iterator[(FrameKey, Array[Byte])]) => (), Seq(0)))
     rdd
   }
 }

@@ -61,11 +61,11 @@ object ScoreRun {
 
   /** The number of records, counted where the tasks will read them. */
   def count(sc: SparkContext, source: String, hadoop: HadoopSettings): Long =
-    sc.parallelize(Seq(source), 1).map { uri =>
+    Story.telling(sc.parallelize(Seq(source), 1).map { uri =>
       val done = Command.run(600, "records", Storage.fetch(uri, hadoop.configuration))
       if (done.code != 0) throw new CremaException(done.story)
       new String(done.out).trim.toLong
-    }.collect().head
+    }.collect().head)
 
   private def scoreRange(spec: Spec, source: String, first: Long, last: Long, skipped: LongAccumulator): Iterator[ScoredRow] = {
     val path = Storage.fetch(source, spec.hadoop.configuration)

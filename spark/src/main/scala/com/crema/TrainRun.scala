@@ -181,15 +181,8 @@ object TrainRun {
           reader.join(5000) // the coordinator hears of the same failure and has the better words
           coordinator.close()
           reader.join(5000)
-          throw new CremaException((story.toSeq :+ lastWords(e)).distinct.mkString("\n"), e)
+          throw new CremaException((story.toSeq :+ Story.of(e)).distinct.mkString("\n"), e)
       }
-    }
-
-    /** What the failed task said, without Spark's frames and stack around it. */
-    private def lastWords(e: Throwable): String = {
-      val text = Option(e.getMessage).getOrElse(e.toString)
-      val own = "com.crema.CremaException: "
-      if (!text.contains(own)) text else text.substring(text.indexOf(own) + own.length).split("\n").takeWhile(!_.startsWith("\tat ")).mkString("\n")
     }
 
     private def follow(): Unit = {

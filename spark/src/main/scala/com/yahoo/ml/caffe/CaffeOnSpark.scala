@@ -66,7 +66,7 @@ class CaffeOnSpark(@transient val sc: SparkContext) extends Serializable {
     val skipped = sc.longAccumulator("records that could not be decoded")
     val rows = score(source, blobs, skipped).map(r => Row(r.id +: r.values.map(_.toSeq): _*))
     val frame = spark.createDataFrame(rows, schema).persist(StorageLevel.DISK_ONLY)
-    frame.count() // a failure belongs here, not into a later action of the user's
+    Story.telling(frame.count()) // a failure belongs here, not into a later action of the user's
     tell(skipped)
     frame
   }
@@ -77,7 +77,9 @@ class CaffeOnSpark(@transient val sc: SparkContext) extends Serializable {
     val batch = source.batchSize()
     // Sums per batch, added in the order of the records: the last digit does not depend on who finished first, or on the number of tasks.
     val skipped = sc.longAccumulator("records that could not be decoded")
-    val parts = score(source, blobs, skipped).mapPartitions(_.grouped(batch).map(rows => (rows.map(_.values.map(_.map(_.toDouble).toSeq)).reduce(added), rows.size.toLong))).collect()
+    val parts = Story.telling {
+      score(source, blobs, skipped).mapPartitions(_.grouped(batch).map(rows => (rows.map(_.values.map(_.map(_.toDouble).toSeq)).reduce(added), rows.size.toLong))).collect()
+    }
     tell(skipped)
     if (parts.isEmpty) throw new IllegalArgumentException("the TEST source holds no records to test with")
     val (sums, count) = (parts.map(_._1).reduceLeft(added), parts.map(_._2).sum)

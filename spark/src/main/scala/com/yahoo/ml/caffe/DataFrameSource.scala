@@ -3,7 +3,7 @@ package com.yahoo.ml.caffe
 import caffe.Caffe.CoSDataParameter
 import caffe.Caffe.CoSDataParameter.DataType._
 import caffe.Caffe.TransformationParameter
-import com.crema.{CremaException, Records, RowBuilder, RowSource}
+import com.crema.{CremaException, Records, RowBuilder}
 import com.yahoo.ml.jcaffe.{FloatBlob, Mat, MatVector}
 import org.apache.spark.SparkContext
 import org.apache.spark.rdd.RDD
@@ -59,7 +59,7 @@ class DataFrameSource(conf: Config, layerId: Int, isTrain: Boolean)
   }
 
   private[caffe] def frame(): DataFrame = {
-    val f = DataFrames.load(cosDataParam.getDataframeFormat, sourceFilePath)
+    val f = DataFrames.withPieces(DataFrames.load(cosDataParam.getDataframeFormat, sourceFilePath), Seq("*"))
     CosColumns.check(f, tops, s"$where, DataFrame $sourceFilePath")
     f
   }
@@ -167,13 +167,11 @@ private[caffe] object CosColumns {
 }
 
 /** The frame's internal rows as rows for the executable: a field for each top. */
-private[caffe] class CosColumns(val description: String, val batch: Int, @transient frame: DataFrame, tops: Array[Top]) extends RowSource[InternalRow] {
-  private val types = frame.schema.map(_.dataType).toArray
+private[caffe] class CosColumns(val description: String, val batch: Int, @transient frame: DataFrame, tops: Array[Top]) extends DataFrames.FrameRows(frame) {
   private val places = tops.map(t => frame.columns.indexOf(t.name_))
   private val id = frame.columns.indexOf("id")
 
   override val fields: Int = tops.length
-  override def records: RDD[InternalRow] = DataFrames.internalRows(frame)
 
   private def idOf(r: InternalRow): String = if (id < 0 || r.isNullAt(id)) "" else if (types(id) == StringType) r.getUTF8String(id).toString else r.get(id, types(id)).toString
 

@@ -1,10 +1,12 @@
 package com.yahoo.ml.caffe
 
 import org.apache.spark.rdd.RDD
-import org.apache.spark.sql.{DataFrame, SparkSession}
+import com.crema.{Piece, RowSource}
+import org.apache.spark.sql.{AnalysisException, DataFrame, SparkSession}
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.execution.QueryExecution
 import org.apache.spark.sql.types.DataType
+import org.apache.spark.unsafe.types.UTF8String
 
 /** What both sources of data frames need. */
 private[caffe] object DataFrames {
@@ -19,6 +21,24 @@ private[caffe] object DataFrames {
     */
   def internalRows(frame: DataFrame): RDD[InternalRow] =
     frame.getClass.getMethod("queryExecution").invoke(frame).asInstanceOf[QueryExecution].toRdd
+
+  private val (file, start) = ("__crema_file", "__crema_start")
+
+  /** With two more columns that say which piece of which file a row is from; unchanged when the source is no file format of Spark's. */
+  def withPieces(frame: DataFrame, columns: Seq[String]): DataFrame =
+    try frame.selectExpr(columns ++ Seq(s"_metadata.file_path as $file", s"_metadata.file_block_start as $start"): _*)
+    catch { case _: AnalysisException => frame.selectExpr(columns: _*) }
+
+  /** Rows in the order of their files. */
+  abstract class FrameRows(@transient frame: DataFrame) extends RowSource[InternalRow] {
+    protected val types: Array[DataType] = frame.schema.map(_.dataType).toArray
+    private val (fileAt, startAt) = (frame.columns.indexOf(file), frame.columns.indexOf(start))
+    override def records: RDD[InternalRow] = internalRows(frame)
+    override def kept(r: InternalRow): InternalRow = r.copy()
+    override def piece(r: InternalRow): Piece = if (fileAt < 0) null else Piece(r.getUTF8String(fileAt).toString, r.getLong(startAt))
+    override def inPiece(r: InternalRow, piece: Piece): Boolean =
+      fileAt < 0 || (r.getLong(startAt) == piece.start && r.getUTF8String(fileAt).equals(UTF8String.fromString(piece.file)))
+  }
 
   def typeError(column: String, is: DataType, wanted: String, where: String): Nothing =
     throw new IllegalArgumentException(s"column '$column' of $where is ${is.simpleString}, and $wanted is needed; convert it (dataframe_column_select, or a cast)")

@@ -2,10 +2,10 @@ package com.yahoo.ml.caffe
 
 import java.nio.charset.StandardCharsets.UTF_8
 
-import com.crema.{CremaException, Records, RowBuilder, RowSource}
+import com.crema.{CremaException, Records, RowBuilder}
 import org.apache.spark.SparkContext
 import org.apache.spark.rdd.RDD
-import org.apache.spark.sql.{DataFrame, Row}
+import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.types._
 
@@ -20,8 +20,8 @@ class ImageDataFrame(conf: Config, layerId: Int, isTrain: Boolean) extends Image
   private[caffe] def frame(): DataFrame = {
     val p = memdatalayer_param
     val loaded = DataFrames.load(p.getDataframeFormat, sourceFilePath)
-    val chosen = if (p.getDataframeColumnSelectCount == 0) loaded
-    else try loaded.selectExpr(p.getDataframeColumnSelectList.asScala.toSeq: _*) catch {
+    val columns = if (p.getDataframeColumnSelectCount == 0) Seq("*") else p.getDataframeColumnSelectList.asScala.toSeq
+    val chosen = try DataFrames.withPieces(loaded, columns) catch {
       case e: Exception => throw new IllegalArgumentException(s"dataframe_column_select of $where: ${e.getMessage}", e)
     }
     ImageColumns.check(chosen, describe)
@@ -61,14 +61,12 @@ private[caffe] object ImageColumns {
 }
 
 /** The frame's internal rows as rows for the executable. */
-private[caffe] class ImageColumns(val description: String, val batch: Int, @transient frame: DataFrame, imageEncoded: Boolean) extends RowSource[InternalRow] {
-  private val types = frame.schema.map(_.dataType).toArray
+private[caffe] class ImageColumns(val description: String, val batch: Int, @transient frame: DataFrame, imageEncoded: Boolean) extends DataFrames.FrameRows(frame) {
   private def place(name: String): Int = frame.columns.indexOf(name)
   private val (id, label, data, channels, height, width, encoded) =
     (place("id"), place("label"), place("data"), place("channels"), place("height"), place("width"), place("encoded"))
 
   override val fields = 2
-  override def records: RDD[InternalRow] = DataFrames.internalRows(frame)
 
   private def text(r: InternalRow, c: Int): String = if (c < 0 || r.isNullAt(c)) "" else if (types(c) == StringType) r.getUTF8String(c).toString else r.get(c, types(c)).toString
   private def int(r: InternalRow, c: Int): Int = if (c < 0 || r.isNullAt(c)) 0 else types(c) match {

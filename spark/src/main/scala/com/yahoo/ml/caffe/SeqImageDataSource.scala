@@ -2,21 +2,41 @@ package com.yahoo.ml.caffe
 
 import java.io.{ByteArrayInputStream, ObjectInputStream, ObjectStreamClass}
 
-import com.crema.CremaException
+import com.crema.{CremaException, Piece, Records, RowBuilder, RowSource}
 import com.yahoo.ml.dl.caffe.Pair
 import org.apache.hadoop.io.BytesWritable
+import org.apache.hadoop.mapred.FileSplit
 import org.apache.spark.SparkContext
-import org.apache.spark.rdd.RDD
+import org.apache.spark.rdd.{HadoopRDD, RDD}
 
 /** Images of a Hadoop SequenceFile: BytesWritable keys, Java-serialised, and BytesWritable values, the image's bytes. Keys are a Pair or a
   * tuple (id, label), whose images are encoded, or a tuple (id, label, channels, height, width, encoded): what Binary2Sequence and
   * LMDB2Sequence write, and always wrote.
   */
 class SeqImageDataSource(conf: Config, layerId: Int, isTrain: Boolean) extends ImageDataSource(conf, layerId, isTrain) {
-  override def makeRDD(sc: SparkContext): RDD[ImageDataSource.Record] = {
+  override def makeRDD(sc: SparkContext): RDD[ImageDataSource.Record] = pieces(sc).map(_._2)
+
+  /** The records, each with the piece of the file it is from: a folder's files are listed in any order. */
+  private def pieces(sc: SparkContext): RDD[(Piece, ImageDataSource.Record)] = {
     val path = sourceFilePath
-    sc.sequenceFile(path, classOf[BytesWritable], classOf[BytesWritable], conf.clusterSize).map { case (key, value) => SeqImageDataSource.record(key.copyBytes(), value.copyBytes(), path) }
+    sc.sequenceFile(path, classOf[BytesWritable], classOf[BytesWritable], conf.clusterSize) match {
+      case files: HadoopRDD[BytesWritable, BytesWritable] => files.mapPartitionsWithInputSplit { (split, rows) =>
+        val piece = split match { case f: FileSplit => Piece(f.getPath.toString, f.getStart); case _ => null }
+        rows.map { case (key, value) => (piece, SeqImageDataSource.record(key.copyBytes(), value.copyBytes(), path)) }
+      }
+    }
   }
+
+  override private[caffe] def records(sc: SparkContext): Records =
+    if (getClass != classOf[SeqImageDataSource]) super.records(sc) else new SeqRows(describe, batchSize(), pieces(sc))
+}
+
+private[caffe] class SeqRows(val description: String, val batch: Int, val records: RDD[(Piece, ImageDataSource.Record)]) extends RowSource[(Piece, ImageDataSource.Record)] {
+  private val images = new ImageRows(description, batch, null)
+  override val fields: Int = images.fields
+  override def put(r: (Piece, ImageDataSource.Record), row: RowBuilder): Unit = images.put(r._2, row)
+  override def piece(r: (Piece, ImageDataSource.Record)): Piece = r._1
+  override def inPiece(r: (Piece, ImageDataSource.Record), piece: Piece): Boolean = r._1 == piece
 }
 
 private[caffe] object SeqImageDataSource {
