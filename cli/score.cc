@@ -72,7 +72,7 @@ int64_t scoreAll(const wire::Job& job, Interrupt& interrupt) {
   o.data.last = job.last();
   Net net(d.param, d.state, o, d.origin);
   if (job.weights().empty()) invalid("no weights are given to score with; name a .caffemodel (-model)");
-  net.copyTrainedFrom(readNetBinary(job.weights()), job.weights());
+  copyTrainedFiles(net, job.weights());
   std::vector<std::string> blobs(job.blobs().begin(), job.blobs().end());
   if (blobs.empty()) blobs = net.outputs();
   for (const auto& name : blobs) net.blob(name);

@@ -44,7 +44,7 @@ int test(const Flags& f) {
   checkMode(f);
   kernels::Context kernels(kernels::chooseIsa(f.isa), f.threads > 0 ? f.threads : availableCores());
   auto net = build(f, caffe::TEST, kernels);
-  net->copyTrainedFrom(readNetBinary(f.weights), f.weights);
+  copyTrainedFiles(*net, f.weights);
   LOG_INFO("Running for {} iterations.", f.iterations);
   std::vector<double> sums;
   double loss = 0;
@@ -152,7 +152,7 @@ void addTest(CLI::App& program, Run& chosen) {
       [](CLI::App& app) -> Run {
         auto f = std::make_shared<Flags>();
         common(app, *f);
-        app.add_option("--weights", f->weights, "the .caffemodel")->required();
+        app.add_option("--weights", f->weights, "the .caffemodel[.h5] files, separated by commas")->required();
         return [f] { return test(*f); };
       },
       chosen);
