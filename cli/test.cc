@@ -108,6 +108,7 @@ int time(const Flags& f) {
   if (phase == caffe::TEST && f.phase != "TEST") invalid("-phase must be TRAIN or TEST, not '{}'", f.phase);
   kernels::Context kernels(kernels::chooseIsa(f.isa), f.threads > 0 ? f.threads : availableCores());
   auto net = build(f, phase, kernels);
+  if (!f.weights.empty()) copyTrainedFiles(*net, f.weights);
   LOG_INFO("Performing Forward");
   LOG_INFO("Initial loss: {:.6g}", net->forward());
   LOG_INFO("Performing Backward");
@@ -164,6 +165,7 @@ void addTime(CLI::App& program, Run& chosen) {
       [](CLI::App& app) -> Run {
         auto f = std::make_shared<Flags>();
         common(app, *f);
+        app.add_option("--weights", f->weights, "time it with these .caffemodel[.h5] files, separated by commas");
         app.add_option("--phase", f->phase, "TRAIN (default) or TEST");
         return [f] { return time(*f); };
       },

@@ -137,8 +137,9 @@ TEST_F(Goldens, BorrowedBlobsMayBeAbsentOwnedOnesNot) {
   auto* layers = trained.net.mutable_layer();
   for (auto& layer : *layers)
     if (layer.name() == "ip") layer.mutable_blobs()->RemoveLast();
-  EXPECT_NE(messageOf([&] { s->net().copyTrainedFrom(trained, "m.h5"); })
-                .find("Incompatible number of blobs for layer ip: m.h5 has 1 (0), the net needs 2"),
+  EXPECT_NE(messageOf([&] {
+              s->net().copyTrainedFrom(trained, "m.h5");
+            }).find("Incompatible number of blobs for layer ip: m.h5 has 1 (0), the net needs 2"),
             std::string::npos);
 }
 
@@ -270,7 +271,8 @@ TEST_F(Cifar, ResumesFromTheRealState) {
   *param_.mutable_net_param() = net_;
   param_.set_test_iter(0, 5);
   auto s = make(kernels_, param_, run_);
-  s->restore(run_ + "/cifar10_quick_iter_4000.solverstate.h5", "");  // learned_net's folder is not here: beside the state
+  s->restore(run_ + "/cifar10_quick_iter_4000.solverstate.h5",
+             "");  // learned_net's folder is not here: beside the state
   EXPECT_EQ(s->iteration(), 4000);
   // Written again in both formats, everything is there to the bit.
   const auto files = s->snapshot(folder_.file("again"));
