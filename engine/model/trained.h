@@ -1,8 +1,9 @@
 // Models and snapshots as files of either format: binaryproto, or HDF5 as Caffe lays it out (model/hdf5_model.h). A
 // file's first bytes say which it is, never its name.
 //
-// libhdf5 trusts its file: of 10,000 damaged ones some end the process. It reads in a child, whose death or silence
-// becomes an error that names the file.
+// libhdf5 1.10.8 trusts its file: of 20,000 damaged ones in Caffe's layout none ended the process, of 10,000 in HDF5's
+// newest layout 1,237 did (hdf5_test.cc). So it reads in a child, whose death or silence becomes an error that names
+// the file. Cost: one fork, and the values go through a pipe.
 #pragma once
 #include <string>
 

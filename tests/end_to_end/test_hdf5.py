@@ -1,4 +1,5 @@
 """HDF5 models and snapshots as users meet them: names, log lines, the same bits as the binary ones, damaged files."""
+import os
 import re
 import subprocess
 
@@ -126,3 +127,28 @@ def test_damaged_and_mistaken_files_are_sentences(run):
     for (command, *flags), cause in cases:
         done = crema(command, "-solver", "solver.prototxt", *flags, cwd=run)
         assert done.code not in (0, 70) and cause in done.story and str(flags[1]) in done.story, done.err[-1500:]
+
+
+def test_the_host_is_told_the_name_that_was_written(run):
+    """Event.Done.model of a worker, as the JVM reads it; coordinator and worker each get a Job on stdin."""
+    plan = subprocess.run([CREMA, "plan", "-wire", "-solver", "solver.prototxt"], cwd=run, capture_output=True, timeout=60)
+    job = field(1, first_field(plan.stdout)) + field(2, 1) + field(3, 1) + field(8, b"0123456789abcdef") + field(7, b"127.0.0.1")
+    started = []
+
+    def start(command, message):
+        child = subprocess.Popen([CREMA, command, "-job", "-"], cwd=run, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        started.append(child)
+        child.stdin.write(varint(len(message)) + message)
+        child.stdin.flush()
+        return child
+    try:
+        address = re.search(rb"127\.0\.0\.1:\d+", os.read(start("coordinator", job).stdout.fileno(), 1000)).group(0)
+        worker = start("worker", job + field(4, 0) + field(6, address) + field(13, b"told.caffemodel"))
+        events = worker.stdout.read()
+        assert worker.wait(60) == 0, worker.stderr.read()
+        assert events.count(field(2, b"told.caffemodel.h5")) == 1, events
+        assert (run / "told.caffemodel.h5").exists() and not (run / "told.caffemodel").exists()
+    finally:
+        for child in started:
+            child.kill()
+            child.communicate(timeout=10)
