@@ -54,7 +54,7 @@ class Scorer {
     o.data.last = job.last();
     net_ = std::make_unique<Net>(description_.param, description_.state, o, description_.origin);
     if (job.weights().empty()) invalid("no weights are given to score with; name a .caffemodel (-model)");
-    net_->copyTrainedFrom(readNetBinary(job.weights()), job.weights());
+    copyTrainedFiles(*net_, job.weights());
     blobs_.assign(job.blobs().begin(), job.blobs().end());
     if (blobs_.empty()) blobs_ = net_->outputs();
     batch_ = net_->tops(0)[0]->shape()[0];

@@ -44,7 +44,7 @@ int test(const Flags& f) {
   checkMode(f);
   kernels::Context kernels(kernels::chooseIsa(f.isa), f.threads > 0 ? f.threads : availableCores());
   auto net = build(f, caffe::TEST, kernels);
-  net->copyTrainedFrom(readNetBinary(f.weights), f.weights);
+  copyTrainedFiles(*net, f.weights);
   LOG_INFO("Running for {} iterations.", f.iterations);
   std::vector<double> sums;
   double loss = 0;
@@ -108,6 +108,7 @@ int time(const Flags& f) {
   if (phase == caffe::TEST && f.phase != "TEST") invalid("-phase must be TRAIN or TEST, not '{}'", f.phase);
   kernels::Context kernels(kernels::chooseIsa(f.isa), f.threads > 0 ? f.threads : availableCores());
   auto net = build(f, phase, kernels);
+  if (!f.weights.empty()) copyTrainedFiles(*net, f.weights);
   LOG_INFO("Performing Forward");
   LOG_INFO("Initial loss: {:.6g}", net->forward());
   LOG_INFO("Performing Backward");
@@ -152,7 +153,7 @@ void addTest(CLI::App& program, Run& chosen) {
       [](CLI::App& app) -> Run {
         auto f = std::make_shared<Flags>();
         common(app, *f);
-        app.add_option("--weights", f->weights, "the .caffemodel")->required();
+        app.add_option("--weights", f->weights, "the .caffemodel[.h5] files, separated by commas")->required();
         return [f] { return test(*f); };
       },
       chosen);
@@ -164,6 +165,7 @@ void addTime(CLI::App& program, Run& chosen) {
       [](CLI::App& app) -> Run {
         auto f = std::make_shared<Flags>();
         common(app, *f);
+        app.add_option("--weights", f->weights, "time it with these .caffemodel[.h5] files, separated by commas");
         app.add_option("--phase", f->phase, "TRAIN (default) or TEST");
         return [f] { return time(*f); };
       },

@@ -29,7 +29,7 @@ void trainHere(const wire::Job& job, const Flags& flags) {
   Trainer trainer(*setup.solver, nullptr, setup.train, hooks);
   trainer.run();
   endProgress();
-  if (!flags.model.empty()) setup.solver->saveModel(flags.model);
+  if (!flags.model.empty()) LOG_INFO("Final model: {}", setup.solver->saveModel(flags.model));
   LOG_INFO("Optimization Done.");
 }
 
@@ -66,9 +66,9 @@ void addTrain(CLI::App& program, Run& chosen) {
       [](CLI::App& app) -> Run {
         auto f = std::make_shared<Flags>();
         app.add_option("--solver", f->solver, "the solver prototxt")->required();
-        app.add_option("--snapshot", f->snapshot, "resume from this .solverstate");
-        app.add_option("--weights", f->weights, "finetune from these .caffemodel files, separated by commas");
-        app.add_option("--model", f->model, "write the final model exactly here");
+        app.add_option("--snapshot", f->snapshot, "resume from this .solverstate[.h5]");
+        app.add_option("--weights", f->weights, "finetune from these .caffemodel[.h5] files, separated by commas");
+        app.add_option("--model", f->model, "write the final model here; .h5 is added or removed by snapshot_format");
         app.add_option("--sigint_effect", f->sigint, "what SIGINT does: stop, snapshot or none")->capture_default_str();
         app.add_option("--sighup_effect", f->sighup, "what SIGHUP does: stop, snapshot or none")->capture_default_str();
         app.add_option("--ranks", f->ranks, "logical ranks: each computes its own batches, the gradients are averaged")

@@ -147,8 +147,8 @@ void addWorker(CLI::App& program, Run& chosen) {
         app.add_option("--coordinator", f->coordinator, "numeric host:port of the coordinator");
         app.add_option("--worker", f->worker, "which worker this is, from 0");
         app.add_option("--model", f->model, "where worker 0 writes the final model");
-        app.add_option("--snapshot", f->snapshot, "resume from this .solverstate");
-        app.add_option("--weights", f->weights, "finetune from this .caffemodel");
+        app.add_option("--snapshot", f->snapshot, "resume from this .solverstate[.h5]");
+        app.add_option("--weights", f->weights, "finetune from these .caffemodel[.h5] files, separated by commas");
         app.add_option("--threads", f->threads, "threads; 0: all cores");
         app.add_option("--isa", f->isa, "avx2 or avx512");
         return [f] { return worker(*f); };

@@ -55,7 +55,7 @@ JobSetup setUp(const wire::Job& job, const std::string& folder, bool log, const 
   else if (!job.weights().empty())
     s.solver->copyTrainedFrom(job.weights());
   else
-    for (const auto& w : param.weights()) s.solver->copyTrainedFrom(resolvePath(w, folder));
+    for (const auto& w : param.weights()) s.solver->copyTrainedFrom(w);
   return s;
 }
 

@@ -99,12 +99,12 @@ void train(const wire::Job& job, const HostRows& rows, Session& session, Socket&
   Trainer trainer(*setup.solver, job.workers() > 1 ? &exchange : nullptr, setup.train,
                   hooksFor(session, lead, emit, request));
   trainer.run();
-  if (lead && !job.model().empty()) setup.solver->saveModel(job.model());
+  const std::string model = lead && !job.model().empty() ? setup.solver->saveModel(job.model()) : "";
   session.finished(setup.solver->iteration(), stateDigest(*setup.solver));
   session.waitForBye();
   wire::Event done;
   done.mutable_done()->set_iteration(setup.solver->iteration());
-  if (lead) done.mutable_done()->set_model(job.model());
+  done.mutable_done()->set_model(model);
   done.mutable_done()->set_skipped(setup.solver->recordsSkipped());
   done.mutable_done()->set_seconds(trainer.seconds());
   done.mutable_done()->set_records(setup.train.recordsPerStep * setup.solver->iteration());

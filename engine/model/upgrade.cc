@@ -253,8 +253,6 @@ caffe::NetParameter readNet(const std::string& path) {
 }
 
 caffe::NetParameter readNetBinary(const std::string& path) {
-  if (path.size() > 3 && path.substr(path.size() - 3) == ".h5")
-    invalid("{}: HDF5 models are not read by this version; save it as a binary .caffemodel", path);
   auto net = readBinary<caffe::NetParameter>(path);
   upgradeNet(&net, path);
   if (net.layer_size() == 0)

@@ -15,7 +15,7 @@ bool upgradeNet(caffe::NetParameter* net, const std::string& name);
 void upgradeSolver(caffe::SolverParameter* solver, const std::string& name);  // solver_type -> type
 
 caffe::NetParameter readNet(const std::string& path);        // a prototxt; kInvalid
-caffe::NetParameter readNetBinary(const std::string& path);  // a .caffemodel; kData
+caffe::NetParameter readNetBinary(const std::string& path);  // a binary .caffemodel; kData
 caffe::SolverParameter readSolver(const std::string& path);  // a prototxt; kInvalid
 
 // The steps, for tests and tools.

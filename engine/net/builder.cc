@@ -214,6 +214,7 @@ void Net::Builder::placeParams() {
     Blob& mine = *s.layer->params()[static_cast<size_t>(s.param)];
     mine.shareData(*net_.learnables_[s.owner].blob);
     mine.shareDiff(*net_.learnables_[s.owner].blob);
+    net_.borrowed_.insert(&mine);
   }
 }
 

@@ -3,6 +3,8 @@
 #include <cmath>
 
 #include "base/log.h"
+#include "base/text.h"
+#include "model/hdf5_model.h"
 #include "net/builder.h"
 
 namespace crema {
@@ -80,35 +82,56 @@ int64_t Net::memoryBytes() const {
   return values * static_cast<int64_t>(sizeOf(options_.dtype));
 }
 
-void Net::copyTrainedFrom(const caffe::NetParameter& trained, const std::string& origin) {
-  for (const auto& source : trained.layer()) {
+void Net::copyTrainedFrom(const Trained& trained, const std::string& origin) {
+  for (const auto& source : trained.net.layer()) {
     Layer* target = nullptr;
     for (const auto& layer : layers_)
       if (layer->name() == source.name()) {
         target = layer.get();
         break;
       }
-    if (!target) {
+    if (target)
+      copyLayer(*target, source, trained.ownersOnly, origin);
+    else
       LOG_INFO("Ignoring source layer {}", source.name());
-      continue;
-    }
-    if (static_cast<int>(target->params().size()) != source.blobs_size())
-      invalid(
-          "Incompatible number of blobs for layer {}: {} has {}, the net needs {}; rename the layer to learn it from "
-          "scratch",
-          source.name(), origin, source.blobs_size(), target->params().size());
-    for (int j = 0; j < source.blobs_size(); ++j) {
-      Blob& to = *target->params()[static_cast<size_t>(j)];
-      if (!shapeMatches(source.blobs(j), to.shape()))
-        invalid(
-            "Cannot copy param {} weights from layer '{}'; shape mismatch.  Source param shape is {}; target param "
-            "shape is {}. To learn this "
-            "layer's parameters from scratch rather than copying from a saved net, rename the layer.\n  in weights {}",
-            j, source.name(), shapeOf(source.blobs(j)).text(), to.shape().text(), origin);
-      inside([&] { return fmt::format("in blob {} of layer '{}' of weights {}", j, source.name(), origin); },
-             [&] { fromProto(source.blobs(j), to); });
-    }
   }
+}
+
+void Net::copyLayer(Layer& target, const caffe::LayerParameter& source, bool ownersOnly, const std::string& origin) {
+  const auto& params = target.params();
+  const auto has = [&](size_t j) {
+    return static_cast<int>(j) < source.blobs_size() && !(ownersOnly && isAbsent(source.blobs(static_cast<int>(j))));
+  };
+  bool fits = static_cast<size_t>(source.blobs_size()) <= params.size();
+  for (size_t j = 0; fits && j < params.size(); ++j) fits = has(j) || (ownersOnly && borrowed_.count(params[j].get()));
+  if (!fits) {
+    std::string there;
+    for (int j = 0; ownersOnly && j < source.blobs_size(); ++j)
+      if (has(static_cast<size_t>(j))) there += fmt::format("{}{}", there.empty() ? " (" : ", ", j);
+    invalid(
+        "Incompatible number of blobs for layer {}: {} has {}{}, the net needs {}; rename the layer to learn it from "
+        "scratch",
+        source.name(), origin, source.blobs_size(), there.empty() ? "" : there + ")", params.size());
+  }
+  for (size_t j = 0; j < params.size(); ++j) {
+    if (!has(j)) continue;
+    Blob& to = *params[j];
+    const auto& from = source.blobs(static_cast<int>(j));
+    if (!shapeMatches(from, to.shape()))
+      invalid(
+          "Cannot copy param {} weights from layer '{}'; shape mismatch.  Source param shape is {}; target param "
+          "shape is {}. To learn this "
+          "layer's parameters from scratch rather than copying from a saved net, rename the layer.\n  in weights {}",
+          j, source.name(), shapeOf(from).text(), to.shape().text(), origin);
+    inside([&] { return fmt::format("in blob {} of layer '{}' of weights {}", j, source.name(), origin); },
+           [&] { fromProto(from, to); });
+  }
+}
+
+void copyTrainedFiles(Net& net, const std::string& list) {
+  const auto files = splitList(list);
+  if (files.empty()) invalid("the weights '{}' name no file; name one or more .caffemodel files", list);
+  for (const std::string& file : files) net.copyTrainedFrom(readTrained(file), file);
 }
 
 void Net::shareTrainedWith(const Net& other) {
@@ -134,14 +157,19 @@ void Net::shareTrainedWith(const Net& other) {
   }
 }
 
-caffe::NetParameter Net::toProto(bool withDiff) const {
+caffe::NetParameter Net::toProto(bool withDiff, bool ownersOnly) const {
   caffe::NetParameter proto;
   proto.set_name(name_);
   for (const auto& layer : layers_) {
     auto* out = proto.add_layer();
     *out = layer->param();
     out->clear_blobs();
-    for (const auto& blob : layer->params()) crema::toProto(*blob, withDiff, out->add_blobs());
+    for (const auto& blob : layer->params()) {
+      auto* stored = out->add_blobs();
+      const bool absent = ownersOnly && borrowed_.count(blob.get());
+      if (!absent || withDiff) crema::toProto(*blob, withDiff, stored);
+      if (absent) stored->clear_data(), stored->clear_double_data();
+    }
   }
   return proto;
 }

@@ -7,11 +7,13 @@
 #pragma once
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "layers/layer.h"
 #include "layers/registry.h"
+#include "model/trained.h"
 
 namespace crema {
 
@@ -70,15 +72,18 @@ class Net {
   Blob& flatDiff() { return flatDiff_; }
 
   // Weights by layer name: layers the net lacks are skipped, layers the file lacks keep their values; counts and shapes
-  // must fit.
-  void copyTrainedFrom(const caffe::NetParameter& trained, const std::string& origin);
+  // must fit. A file that stores owners only may lack what this net's layer borrows from another.
+  void copyTrainedFrom(const Trained& trained, const std::string& origin);
   void shareTrainedWith(const Net& other);  // uses the other's memory; the other must live as long
-  caffe::NetParameter toProto(bool withDiff) const;
+  // ownersOnly: a blob borrowed from another layer has no values (its gradient is kept).
+  caffe::NetParameter toProto(bool withDiff, bool ownersOnly = false) const;
   // Where the first value that is not finite stands: "layer 'ip1' (InnerProduct), top 'ip1'"; empty when all are
   // finite.
   std::string firstNotFinite() const;
 
  private:
+  void copyLayer(Layer& target, const caffe::LayerParameter& source, bool ownersOnly, const std::string& origin);
+
   struct Wire {
     Blobs bottoms, tops;
     std::vector<std::string> bottomNames, topNames;
@@ -97,7 +102,11 @@ class Net {
   std::vector<std::unique_ptr<Blob>> unnamed_;  // tops that loss layers made for themselves
   std::vector<std::string> outputs_;
   std::vector<Learnable> learnables_;
+  std::set<const Blob*> borrowed_;  // parameters that share an owner's memory
   Blob flatData_, flatDiff_;
 };
+
+// Weights of "a.caffemodel, b.caffemodel.h5", in this order.
+void copyTrainedFiles(Net& net, const std::string& list);
 
 }  // namespace crema

@@ -98,9 +98,6 @@ void checkSolver(const caffe::SolverParameter& s) {
   if (s.max_iter() < 0) invalid("max_iter must not be negative, not {}", s.max_iter());
   if (s.regularization_type() != "L2" && s.regularization_type() != "L1")
     invalid("Unknown regularization type: {}; set regularization_type to \"L1\" or \"L2\"", s.regularization_type());
-  if (s.snapshot_format() == caffe::SolverParameter::HDF5)
-    invalid(
-        "snapshot_format: HDF5 is not offered by this version; remove the line or set snapshot_format: BINARYPROTO");
   for (int n : s.test_iter())
     if (n < 0) invalid("test_iter must not be negative, not {}", n);
   checkPolicy(s);

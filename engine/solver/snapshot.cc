@@ -1,21 +1,22 @@
 // Snapshots: <prefix>_iter_<n>.caffemodel (caffe.NetParameter) and <prefix>_iter_<n>.solverstate (caffe.SolverState:
-// iter, learned_net, history in learnable order, current_step). The model is written first: a state never names a model
-// that is not there.
+// iter, learned_net, history in learnable order, current_step), both with .h5 where snapshot_format is HDF5. The model
+// is written first: a state never names a model that is not there.
 #include <cstdio>
 
 #include "base/file.h"
 #include "base/log.h"
 #include "base/text.h"
-#include "model/proto_io.h"
-#include "model/upgrade.h"
 #include "solver/descriptions.h"
 #include "solver/solver.h"
 
 namespace crema {
 
 void Solver::copyTrainedFrom(const std::string& weights) {
-  for (const std::string& path : splitList(weights)) {
-    const caffe::NetParameter trained = readNetBinary(path);
+  const auto files = splitList(weights);
+  if (files.empty()) invalid("the weights '{}' name no file; name one or more .caffemodel files", weights);
+  for (const std::string& file : files) {
+    const std::string path = resolvePath(file, options_.folder);
+    const Trained trained = readTrained(path);
     if (options_.log) LOG_INFO("Finetuning from {}", path);
     net_->copyTrainedFrom(trained, path);
     for (auto& test : testNets_) test->copyTrainedFrom(trained, path);
@@ -24,21 +25,23 @@ void Solver::copyTrainedFrom(const std::string& weights) {
 
 SnapshotFiles Solver::snapshotNames(const std::string& prefix) const {
   const std::string stem = fmt::format("{}_iter_{}", prefix, iteration_);
-  return {stem + ".caffemodel", stem + ".solverstate"};
+  const SnapshotFormat format = param_.snapshot_format();
+  return {nameFor(stem + ".caffemodel", format), nameFor(stem + ".solverstate", format)};
 }
 
-void Solver::saveModel(const std::string& path) const {
+std::string Solver::saveModel(const std::string& path) const {
+  const SnapshotFormat format = param_.snapshot_format();
+  const std::string name = nameFor(path, format);
+  const bool ownersOnly = format == caffe::SolverParameter::HDF5;
   inside([&] { return fmt::format("while saving the model of iteration {}", iteration_); },
-         [&] { writeBinary(path, net_->toProto(param_.snapshot_diff())); });
+         [&] { writeModel(name, net_->toProto(param_.snapshot_diff(), ownersOnly), format); });
+  return name;
 }
 
-SnapshotFiles Solver::snapshot(const std::string& prefix, const std::string& publishedPrefix) {
-  const SnapshotFiles files = snapshotNames(prefix);
-  if (options_.log) LOG_INFO("Snapshotting to binary proto file {}", files.model);
-  saveModel(files.model);
+caffe::SolverState Solver::state(const std::string& model) const {
   caffe::SolverState state;
   state.set_iter(iteration_);
-  state.set_learned_net(publishedPrefix.empty() ? files.model : snapshotNames(publishedPrefix).model);
+  state.set_learned_net(model);
   state.set_current_step(currentStep_);
   for (const auto& p : net_->learnables()) {
     Blob part(p.blob->shape(), options_.dtype);
@@ -46,11 +49,21 @@ SnapshotFiles Solver::snapshot(const std::string& prefix, const std::string& pub
              [&]<class T>() { std::copy_n(history_.data<T>() + p.offset, part.count(), part.mutableData<T>()); });
     toProto(part, false, state.add_history());
   }
-  if (options_.log) LOG_INFO("Snapshotting solver state to binary proto file {}", files.state);
+  return state;
+}
+
+SnapshotFiles Solver::snapshot(const std::string& prefix, const std::string& publishedPrefix) {
+  const SnapshotFiles files = snapshotNames(prefix);
+  const SnapshotFormat format = param_.snapshot_format();
+  const char* kind = format == caffe::SolverParameter::HDF5 ? "HDF5" : "binary proto";
+  if (options_.log) LOG_INFO("Snapshotting to {} file {}", kind, files.model);
+  saveModel(files.model);
+  const caffe::SolverState now = state(publishedPrefix.empty() ? files.model : snapshotNames(publishedPrefix).model);
+  if (options_.log) LOG_INFO("Snapshotting solver state to {} file {}", kind, files.state);
   inside([&] { return fmt::format("while saving the solver state of iteration {}", iteration_); },
          [&] {
            try {
-             writeBinary(files.state, state);
+             writeState(files.state, now, format);
            } catch (const Error&) {
              std::remove(files.model.c_str());  // half a snapshot is none
              throw;
@@ -59,10 +72,23 @@ SnapshotFiles Solver::snapshot(const std::string& prefix, const std::string& pub
   return files;
 }
 
+namespace {
+
+// learned_net was written relative to the working folder of then; beside the state is where people move it to.
+std::string modelOf(const std::string& path, const std::string& learnedNet) {
+  const std::string named = resolvePath(learnedNet, parentDirectory(path));
+  const std::string stem = path.substr(0, path.rfind(".solverstate"));
+  if (!fileExists(named))
+    for (const char* end : {".caffemodel", ".caffemodel.h5"})
+      if (fileExists(stem + end)) return stem + end;
+  if (named.empty()) invalid("{} names no learned_net; pass its .caffemodel with -weights", path);
+  return named;
+}
+
+}  // namespace
+
 void Solver::restore(const std::string& path, const std::string& model) {
-  if (path.size() > 3 && path.substr(path.size() - 3) == ".h5")
-    invalid("{}: HDF5 snapshots are not read by this version; resume from a binary .solverstate", path);
-  const auto state = readBinary<caffe::SolverState>(path);
+  const auto state = readState(path);
   const auto& learnables = net_->learnables();
   if (state.iter() < 0 || state.current_step() < 0)
     badData("{} claims iteration {}, step {}; it is damaged: take another snapshot", path, state.iter(),
@@ -83,14 +109,12 @@ void Solver::restore(const std::string& path, const std::string& model) {
       std::copy_n(part.data<T>(), part.count(), history_.mutableData<T>() + learnables[i].offset);
     });
   }
-  // learned_net was written relative to the working folder of then; beside the state is where people move it to.
-  std::string weights = model.empty() ? resolvePath(state.learned_net(), parentDirectory(path)) : model;
-  if (model.empty() && !fileExists(weights)) {
-    const std::string stem = path.substr(0, path.rfind(".solverstate"));
-    if (fileExists(stem + ".caffemodel")) weights = stem + ".caffemodel";
+  if (model.empty()) {
+    const std::string named = modelOf(path, state.learned_net());
+    net_->copyTrainedFrom(readTrained(named), named);
+  } else {
+    copyTrainedFiles(*net_, model);
   }
-  if (weights.empty()) invalid("{} names no learned_net; pass its .caffemodel with -weights", path);
-  net_->copyTrainedFrom(readNetBinary(weights), weights);
   iteration_ = state.iter();
   currentStep_ = state.current_step();
 }

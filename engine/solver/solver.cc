@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "base/log.h"
+#include "model/hdf5_model.h"
 #include "model/proto_io.h"
 #include "solver/descriptions.h"
 #include "solver/lr_policy.h"
@@ -16,6 +17,10 @@ Solver::Solver(const caffe::SolverParameter& param, const SolverOptions& options
   history_.fillData(0);
   if (net_->learnables().empty())
     invalid("the train net '{}' has nothing to learn: no layer has parameters", net_->name());
+  if (param_.snapshot_format() != caffe::SolverParameter::HDF5) return;
+  std::vector<std::pair<std::string, int>> layers;
+  for (const auto& layer : net_->layers()) layers.emplace_back(layer->name(), layer->params().size());
+  checkHdf5Layers(layers);  // now, not at the first snapshot
 }
 
 void Solver::buildNets() {

@@ -59,13 +59,14 @@ class Solver {
   std::string recordsRead() const;  // what the data layers of all nets read, in words; equal on all workers of a run
   int64_t firstTestBatch(size_t i) const;  // the sequence number of this iteration's first test batch
 
-  void copyTrainedFrom(const std::string& weights);  // "a.caffemodel,b.caffemodel": into the train and all test nets
+  // "a.caffemodel, b.caffemodel.h5": into the train and all test nets; a file may be beside the solver's.
+  void copyTrainedFrom(const std::string& weights);
   SnapshotFiles snapshotNames(const std::string& prefix) const;
-  // <prefix>_iter_<n>.caffemodel and .solverstate, each whole or not at all. The state names its model by
-  // publishedPrefix when the files will be moved there.
+  // <prefix>_iter_<n>.caffemodel and .solverstate, with .h5 by snapshot_format, each whole or not at all. The state
+  // names its model by publishedPrefix when the files will be moved there.
   SnapshotFiles snapshot(const std::string& prefix, const std::string& publishedPrefix = "");
-  void saveModel(const std::string& path) const;
-  // Iteration, history and weights; weights from `model` when given, else from the state's learned_net.
+  std::string saveModel(const std::string& path) const;  // in snapshot_format; the name that it got, .h5 or not by that
+  // Iteration, history and weights; weights from `model` (a list) when given, else from the state's learned_net.
   void restore(const std::string& state, const std::string& model);
 
  private:
@@ -74,6 +75,7 @@ class Solver {
   template <class T>
   double clipScale(const T* gradient, int ranks) const;
   void buildNets();
+  caffe::SolverState state(const std::string& model) const;
 
   caffe::SolverParameter param_;
   SolverOptions options_;

@@ -195,7 +195,6 @@ TEST_F(SolverTest, FieldsAreJudgedBeforeAnythingStarts) {
              {"type: 'Magic'", "Unknown solver type: Magic"},
              {"iter_size: 0", "iter_size must be at least 1"},
              {"regularization_type: 'L3'", "Unknown regularization type: L3"},
-             {"snapshot_format: HDF5", "HDF5 is not offered"},
              {"momentum: 1", "momentum must be in [0, 1)"}};
   for (const auto& b : bad) {
     const std::string m = messageOf([&] { make(parameter(b.text)); });

@@ -1,0 +1,112 @@
+#include "base/child.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <new>
+
+#include "base/deadline.h"
+#include "base/error.h"
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define CREMA_SHADOW_MEMORY 1  // sanitizers reserve terabytes of addresses
+#endif
+
+namespace crema {
+namespace {
+
+constexpr char kOk = 'k', kNoMemory = 'm', kEnd = '.';  // the first byte: kOk, kNoMemory or '0' + kind; the last: kEnd
+
+void limitMemory([[maybe_unused]] int64_t bytes) {
+  const rlimit none{0, 0};
+  ::setrlimit(RLIMIT_CORE, &none);
+#ifndef CREMA_SHADOW_MEMORY
+  int64_t pages = 0;
+  std::ifstream("/proc/self/statm") >> pages;
+  const auto most = static_cast<rlim_t>(pages * ::sysconf(_SC_PAGESIZE) + bytes);
+  const rlimit memory{most, most};
+  ::setrlimit(RLIMIT_AS, &memory);
+#endif
+}
+
+void writeAll(int fd, const std::string& bytes) {
+  for (size_t at = 0; at < bytes.size();) {
+    const ssize_t n = ::write(fd, bytes.data() + at, bytes.size() - at);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) ::_exit(3);
+    at += static_cast<size_t>(n);
+  }
+}
+
+[[noreturn]] void child(int out, pid_t parent, const ChildLimits& limits, const std::function<std::string()>& body) {
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (::getppid() != parent) ::_exit(3);
+  for (int s : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT}) ::signal(s, SIG_DFL);
+  ::signal(SIGPIPE, SIG_IGN);
+  limitMemory(limits.bytes);
+  std::string answer;
+  try {
+    answer = kOk + body();
+  } catch (const Error& e) {
+    answer = static_cast<char>('0' + static_cast<int>(e.kind())) + std::string(e.what());
+  } catch (const std::bad_alloc&) {
+    answer = kNoMemory;
+  }
+  writeAll(out, answer);
+  writeAll(out, {kEnd});
+  ::_exit(0);
+}
+
+// Until the child closes its end; false when the deadline came first.
+bool readAll(int in, Deadline deadline, std::string* bytes) {
+  std::string buffer(1 << 20, '\0');
+  while (!deadline.passed()) {
+    pollfd p{in, POLLIN, 0};
+    const int ready = ::poll(&p, 1, deadline.pollMillis());
+    if (ready <= 0) continue;
+    const ssize_t n = ::read(in, buffer.data(), buffer.size());
+    if (n == 0) return true;
+    if (n > 0) bytes->append(buffer, 0, static_cast<size_t>(n));
+  }
+  return false;
+}
+
+}  // namespace
+
+ChildResult inChild(const ChildLimits& limits, const std::function<std::string()>& body) {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0)
+    ioError("cannot make a pipe: {}; raise the limit of open files", systemError(errno));
+  const pid_t parent = ::getpid(), pid = ::fork();
+  if (pid == 0) child(ends[1], parent, limits, body);
+  const int code = errno;
+  ::close(ends[1]);
+  std::string bytes;
+  const bool ended = pid > 0 && readAll(ends[0], Deadline::after(limits.seconds), &bytes);
+  ::close(ends[0]);
+  if (pid < 0) ioError("cannot start a process: {}; raise the limit of processes", systemError(code));
+  if (!ended) ::kill(pid, SIGKILL);
+  int status = 0;
+  while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+  }
+  if (!ended) return {"", fmt::format("did not end within {:.3g} seconds", limits.seconds)};
+  if (WIFSIGNALED(status))
+    return {"", fmt::format("ended with signal {} ({})", WTERMSIG(status), ::strsignal(WTERMSIG(status)))};
+  if (bytes.size() < 2 || bytes.back() != kEnd) return {"", fmt::format("ended with code {}", WEXITSTATUS(status))};
+  bytes.pop_back();
+  const char kind = bytes[0];
+  bytes.erase(0, 1);
+  if (kind == kNoMemory) return {"", fmt::format("asked for more than {} MiB of memory", limits.bytes >> 20)};
+  if (kind != kOk) throw Error(static_cast<ErrorKind>(kind - '0'), bytes);
+  return {std::move(bytes), ""};
+}
+
+}  // namespace crema

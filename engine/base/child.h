@@ -1,0 +1,21 @@
+// A function run in a forked child, for code that may crash or hang on what it reads.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <string>
+
+namespace crema {
+
+struct ChildLimits {
+  double seconds;  // then the child is killed
+  int64_t bytes;   // of address space beyond what this process has now
+};
+struct ChildResult {
+  std::string bytes;  // what body returned
+  std::string died;   // "ended with signal 11 (Segmentation fault)"; empty when it did not
+};
+// An Error that leaves body is thrown here, kind, message and frames as one text. The child has one thread, leaves no
+// core file and dies with this process. body must not log and must not need locks that other threads may hold.
+ChildResult inChild(const ChildLimits& limits, const std::function<std::string()>& body);
+
+}  // namespace crema
