@@ -61,7 +61,8 @@ class Processes:
             pid, born = (self.pids / name).read_text().split()
         except FileNotFoundError:
             return None
-        return int(pid) if str(start_time(pid)) == born else None
+        now = start_time(pid)
+        return int(pid) if now is not None and str(now) == born else None  # born is None when it ended before it could be looked at
 
     def names(self):
         return sorted(p.name for p in self.pids.glob("*"))

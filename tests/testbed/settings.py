@@ -9,6 +9,7 @@ CONTAINER, BUCKET = "crema", "crema"
 NODES = ("nodemanager1", "nodemanager2")
 PORTS = ("namenode", "namenode_http", "datanode", "datanode_http", "datanode_ipc", "scheduler", "tracker", "rm", "rm_admin", "rm_http", "s3",
          *(f"{node}_{use}" for node in NODES for use in ("rpc", "localizer", "http", "collector", "amrm")))
+BRIEF = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # JVMs that live for seconds: a quick start is worth more than optimised code
 
 LOG = """status = error
 rootLogger.level = info
@@ -83,7 +84,9 @@ def write(folder, ports, mark, spark_home, jars):
         write_site(conf / "yarn-site.xml", yarn(folder, ports, mark))
         (conf / "spark-defaults.conf").write_text(
             f"spark.yarn.jars local:{spark_home}/jars/*\nspark.executor.memory 512m\nspark.driver.memory 512m\n"
-            "spark.ui.enabled false\nspark.ui.showConsoleProgress false\n")
+            "spark.ui.enabled false\nspark.ui.showConsoleProgress false\n"
+            + "".join(f"spark.{who} {BRIEF}\n" for who in ("driver.defaultJavaOptions", "executor.defaultJavaOptions", "yarn.am.extraJavaOptions")))
         more = ":".join(str(jars[g] / "*") for g in groups)
-        (conf / "spark-env.sh").write_text(f"export SPARK_DIST_CLASSPATH='{more}'\nexport HADOOP_CONF_DIR='{conf}'\n" if more else f"export HADOOP_CONF_DIR='{conf}'\n")
+        dist = f"export SPARK_DIST_CLASSPATH='{more}'\n" if more else ""
+        (conf / "spark-env.sh").write_text(f"{dist}export HADOOP_CONF_DIR='{conf}' SPARK_SUBMIT_OPTS='{BRIEF}'\n")
         (conf / "log4j2.properties").write_text(LOG)
