@@ -24,7 +24,10 @@ step() {
   fi
 }
 
-installed() { dpkg-query -W -f='${Status}' "$1" 2>/dev/null | grep -q 'install ok installed'; }
+# npm may be there without Debian's package of that name, which then cannot be installed beside it.
+installed() {
+  dpkg-query -W -f='${Status}' "$1" 2>/dev/null | grep -q 'install ok installed' || { [ "$1" = npm ] && command -v npm >/dev/null; }
+}
 
 # ensure_packages GROUP...: installs what is missing as root, else prints the line to type.
 ensure_packages() {

@@ -56,7 +56,6 @@ time.sleep(300)
     try:
         wait_until(lambda: mine.pid("idle"), 10, "the daemon")
         idle = mine.pid("idle")
-        time.sleep(0.5)
     finally:
         session.send_signal(signal.SIGKILL)
         session.wait(10)
