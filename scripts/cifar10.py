@@ -14,8 +14,6 @@ import sys
 import tarfile
 import urllib.request
 
-import lmdb
-
 URL = "https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz"
 MD5 = "c32a1d4ab5d03f1284b67883e8d87530"  # as published beside it
 SIDE, CHANNELS = 32, 3
@@ -74,6 +72,7 @@ def fetched(folder):
 
 
 def write_lmdb(path, records):
+    import lmdb  # setup-cifar10.sh brings it; the rest of this file does without
     temporary = path.with_name(path.name + ".part")
     for folder in (temporary, path):
         shutil.rmtree(folder, ignore_errors=True)
@@ -108,4 +107,5 @@ def main():
     print(f"{data}/mean.binaryproto: the mean of {len(train) // RECORD} images")
 
 
-main()
+if __name__ == "__main__":
+    main()

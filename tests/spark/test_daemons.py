@@ -3,13 +3,14 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import signal
 import subprocess
 import time
 
 import pytest
 
-from conftest import crema, sha256, wait_until
+from conftest import sha256, wait_until
 from spark_jobs import FILES, JAR, TRAIN, command, job, submit  # noqa: F401 (job is a fixture)
 from testbed import article
 
@@ -38,16 +39,23 @@ def point(job, where):
     net.write_text(re.sub(r'source: "\S*/((?:mnist_)?(?:train|test)_lmdb)"', rf'source: "{where}/\1"', net.read_text()))
 
 
-@pytest.fixture
-def local_hash(job, hashes={}):
-    """Of the model that local[2] gives with two ranks; computed once, for the source's place is not part of a model."""
-    if not hashes:
-        done = submit(job, "local[2]", "-train", "-clusterSize", 2, model=f"file:{job}/local_model")
-        assert done.returncode == 0, done.stderr[-3000:]
-        hashes["two"] = sha256(job / "local_model")
-        for left in job.glob("*_iter_*"):
-            left.unlink()
-    return hashes["two"]
+@pytest.fixture(scope="module")
+def local_hash():
+    """of(job, bed, share, ranks): the model that local[2] gives from the same sources (a model's net names them); computed once for each."""
+    known = {}
+
+    def of(job, bed, share, ranks=2):
+        if (share, ranks) not in known:
+            folder = job / "local"
+            folder.mkdir()
+            for name in FILES:
+                shutil.copy(job / name, folder)
+            done = submit(folder, "local[2]", "-train", "-clusterSize", ranks, env=bed.environment(share), model=f"file:{folder}/model")
+            assert done.returncode == 0, done.stderr[-3000:]
+            known[share, ranks] = sha256(folder / "model")
+        return known[share, ranks]
+
+    return of
 
 
 def fetched_hash(bed, share, path, job):
@@ -79,9 +87,10 @@ def states(bed, share, folder):
     return {path.split("_iter_")[1]: path for path in listed}
 
 
-def train_and_resume(job, bed, share, stored, expected):
+def train_and_resume(job, bed, share, stored, local_hash):
     """Sources, model, snapshots and rows on `share`; then from step 20 again, to the same model."""
     point(job, stored(bed, share))
+    expected = local_hash(job, bed, share)
     out, environment = f"{bed.url(share)}/{share}_run", bed.environment(share)
     done = submit(job, "yarn", *TRAIN, env=environment, conf=TWO, model=f"{out}/m.model", output=f"{out}/rows")
     assert done.returncode == 0, told(done, bed)
@@ -108,10 +117,10 @@ def test_yarn_cluster_mode_with_everything_on_hdfs(job, hadoop, stored, local_ha
     done = submit(job, "yarn", *TRAIN, env=hadoop.environment("hdfs"), conf=(*TWO, "spark.submit.deployMode=cluster"), model=f"{out}/m.model", output=f"{out}/rows")
     assert done.returncode == 0, told(done, hadoop)
     expect_all_rows(cat_rows(hadoop, "hdfs", f"{out}/rows"))
-    assert fetched_hash(hadoop, "hdfs", f"{out}/m.model", job) == local_hash
+    assert fetched_hash(hadoop, "hdfs", f"{out}/m.model", job) == local_hash(job, hadoop, "hdfs")
 
 
-def test_the_articles_line_word_for_word_on_eight_executors(job, azure, records):
+def test_the_articles_line_word_for_word_on_eight_executors(job, azure, records, local_hash):
     home, solver = job / "caffe_on_spark", job / FILES[0]
     solver.write_text(solver.read_text().replace("snapshot: 20", "snapshot: 0"))
     article.lay_out(home, JAR, [job / name for name in FILES])
@@ -123,15 +132,22 @@ def test_the_articles_line_word_for_word_on_eight_executors(job, azure, records)
     containers = azure.container_logs(application)
     assert len(containers) == 9, sorted(containers)  # eight executors and the driver's
     assert sum("rank" in log or "worker" in log for log in containers.values()) == 9
-    alone = crema("train", "-solver", FILES[0], "-ranks", 8, "-model", "m", cwd=job)
-    assert alone.code == 0 and fetched_hash(azure, "wasb", "wasb:///mnist.model", job) == sha256(job / "m"), alone.err[-2000:]
+    for name in FILES:
+        shutil.copy(home / "data" / name, job)
+    assert fetched_hash(azure, "wasb", "wasb:///mnist.model", job) == local_hash(job, azure, "wasb", 8)
 
 
-@pytest.mark.xfail(strict=True, reason="snapshots of -model SCHEME:///NAME go to SCHEME://SNAPSHOT: the snapshot's name is taken for a host")
+class TakenForAHost(Exception):
+    """The one failure that is expected below."""
+
+
+@pytest.mark.xfail(strict=True, raises=TakenForAHost, reason="snapshots of -model SCHEME:///NAME go to SCHEME://SNAPSHOT: the snapshot's name is taken for a host")
 def test_snapshots_beside_a_model_in_the_root_of_the_default_file_system(job, hadoop):
     done = submit(job, "local[1]", "-train", "-clusterSize", 1, env=hadoop.environment("hdfs"), model="hdfs:///root.model", timeout=90)
-    listed = states(hadoop, "hdfs", "/")
-    assert done.returncode == 0 and "30.caffemodel" in listed and "30.solverstate" in listed, done.stderr[-1500:]
+    if re.search(r"UnknownHostException: mnist_lenet_iter_20", done.stderr):
+        raise TakenForAHost
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert {"30.caffemodel", "30.solverstate"} <= set(states(hadoop, "hdfs", "/"))
 
 
 def dynamic(most):
@@ -144,7 +160,7 @@ def test_dynamic_allocation_on_yarn_is_taken_with_one_size_and_refused_with_two(
     done = submit(job, "yarn", "-train", env=hadoop.environment("hdfs"), conf=dynamic(2), model=model)
     assert done.returncode == 0, told(done, hadoop)
     assert "2 rank(s) of batch 8 on 2 worker(s)" in done.stdout + done.stderr
-    assert fetched_hash(hadoop, "hdfs", model, job) == local_hash
+    assert fetched_hash(hadoop, "hdfs", model, job) == local_hash(job, hadoop, "hdfs")
     refused = submit(job, "yarn", "-train", env=hadoop.environment("hdfs"), conf=dynamic(3), model=model + "2")
     assert refused.returncode == 1
     assert "spark.dynamicAllocation.maxExecutors and spark.dynamicAllocation.minExecutors must be identical" in refused.stderr
