@@ -3,6 +3,7 @@ import json
 import os
 import pathlib
 import shutil
+import socket
 import subprocess
 import sys
 import urllib.error
@@ -135,7 +136,9 @@ class Bed:
             raise DaemonFailed(f"{what}: {path} is not there; scripts/testbed fetch brings it")
 
     def _refuse_taken(self, port):
-        if answers(f"http://{HOST}:{port}/"):
+        with socket.socket() as s:
+            taken = s.connect_ex((HOST, port)) == 0
+        if taken:
             raise DaemonFailed(f"port {port} is taken and Azure's client of the emulator knows no other: end what listens there "
                                f"(`ss -ltnp 'sport = :{port}'` names it), such as another test bed")
 
