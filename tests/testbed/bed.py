@@ -42,13 +42,17 @@ class Bed:
     # --- up, down, status
 
     def up(self, *parts):
-        """Starts what is not running; a group that fails takes everything with it."""
+        """Starts what is not running. When that fails, what this call started ends again; what ran before runs on."""
+        before = [name for name, pid in self.status().items() if pid]
         settings.write(self.folder, self.ports, MARK, self.spark_home, self.jars)
         try:
             for part in parts or PARTS:
                 getattr(self, f"_up_{part}")()
         except BaseException:
-            self.down()
+            if before:
+                self.processes.stop_only(set(self.processes.names()) - set(before))
+            else:
+                self.down()
             raise
 
     def down(self):

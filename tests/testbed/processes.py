@@ -112,6 +112,15 @@ class Processes:
             (self.pids / name).unlink()
         return not self.marked()
 
+    def stop_only(self, names):
+        """Ends these daemons and their groups, and no others."""
+        for name in names:
+            pid = self.pid(name)
+            if pid is not None:
+                signal_group(pid, signal.SIGKILL)
+                wait_gone(lambda name=name: self.pid(name), 5)
+            (self.pids / name).unlink()
+
 
 def signal_group(pid, number):
     try:

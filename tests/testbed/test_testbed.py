@@ -8,6 +8,7 @@ import time
 import pytest
 
 from conftest import running, wait_until
+from testbed.bed import Bed
 from testbed.processes import DaemonFailed, Processes, start_time
 
 
@@ -44,9 +45,31 @@ def test_a_daemon_that_ends_early_is_named_with_the_end_of_its_log(tmp_path):
     assert mine.stop()
 
 
+def test_a_failing_start_ends_what_it_started_and_nothing_else(tmp_path):
+    bed = Bed(tmp_path / "bed", tmp_path / "cache", tmp_path)
+    bed.processes.start("earlier", ["sleep", "60"], os.environ)
+    earlier = bed.processes.pid("earlier")
+
+    def fails():
+        bed.processes.start("later", ["sleep", "60"], os.environ)
+        raise DaemonFailed("no")
+
+    bed._up_s3 = fails
+    try:
+        with pytest.raises(DaemonFailed):
+            bed.up("s3")
+        assert bed.status() == {"earlier": earlier} and bed.processes.marked() == [earlier]
+    finally:
+        assert bed.down()
+    with pytest.raises(DaemonFailed):
+        bed.up("s3")
+    assert not bed.status() and not bed.processes.marked()
+
+
 def test_the_guard_ends_the_daemons_of_a_session_that_was_killed(tmp_path):
     session = subprocess.Popen([sys.executable, "-c", f"""
 import subprocess, sys, time, os
+from testbed.bed import Bed
 from testbed.processes import Processes
 guard = subprocess.Popen([sys.executable, "-m", "testbed", "guard", "--dir", {str(tmp_path)!r}], stdin=subprocess.PIPE, start_new_session=True)
 Processes({str(tmp_path)!r}).start("idle", ["sleep", "300"], os.environ)
