@@ -24,7 +24,10 @@ step() {
   fi
 }
 
-installed() { dpkg-query -W -f='${Status}' "$1" 2>/dev/null | grep -q 'install ok installed'; }
+# npm may be there without Debian's package of that name, which then cannot be installed beside it.
+installed() {
+  dpkg-query -W -f='${Status}' "$1" 2>/dev/null | grep -q 'install ok installed' || { [ "$1" = npm ] && command -v npm >/dev/null; }
+}
 
 # ensure_packages GROUP...: installs what is missing as root, else prints the line to type.
 ensure_packages() {
@@ -107,4 +110,42 @@ fetch_data() {
   else
     printf ' %4d s\n' $((SECONDS - start))
   fi
+}
+
+# ensure_testbed HADOOP_VERSION PART...: what the daemons of tests/testbed are made of, under build/testbed; moto goes into the venv.
+ensure_testbed() {
+  local version=$1 part
+  shift
+  [ -e "$SPARK_HOME/bin/spark-submit" ] || ensure_python
+  for part in "$@"; do
+    case $part in
+      hadoop) ensure_jars "$version" daemons; ensure_jars "$version" azure ;;  # the NodeManagers read wasb:// too
+      azure) ensure_jars "$version" azure; ensure_azurite ;;
+      s3) ensure_jars "$version" s3; ensure_moto ;;
+      *) fail "there is no part $part; parts are hadoop, azure, s3" ;;
+    esac
+  done
+}
+
+# ensure_jars HADOOP_VERSION GROUP: from Maven's own store when it has them all, without a look at the network.
+ensure_jars() {
+  local to=$ROOT/build/testbed/jars-$1/$2 command
+  [ ! -e "$to/complete" ] || return 0
+  grep -q "<hadoop>$1</hadoop>" "$ROOT/tests/testbed/pom.xml" || fail "tests/testbed/pom.xml has no versions for Hadoop $1; add a profile"
+  rm -rf "$to"
+  command=(timeout 1200 mvn -q -B -ntp -f "$ROOT/tests/testbed/pom.xml" "-Phadoop-$1" "dependency:copy@$2" "-Dto=$to")
+  if ! "${command[@]}" -o >"$LOGS/jars-$2.log" 2>&1; then step "jars-$2" "fetching Hadoop $1's jars: $2" "${command[@]}"; fi
+  touch "$to/complete"
+}
+
+ensure_azurite() {
+  local to=$ROOT/build/testbed/azurite
+  [ ! -e "$to/complete" ] || return 0
+  command -v npm >/dev/null || fail "npm is not installed; it brings Azurite, the Azure blob server"
+  step azurite "fetching Azurite" timeout 600 npm install --no-audit --no-fund --silent --prefix "$to" azurite@3.35.0
+  touch "$to/complete"
+}
+
+ensure_moto() {
+  "$VENV/bin/python" -c 'import moto.server' 2>/dev/null || step moto "fetching the S3 server" timeout 600 "$VENV/bin/pip" install -q --disable-pip-version-check 'moto[server]==5.2.5'
 }

@@ -9,6 +9,8 @@ import time
 
 import pytest
 
+from testbed.fixtures import azure, bed, hadoop, s3  # noqa: F401 (fixtures)
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 CREMA = os.environ.get("CREMA_BINARY", str(ROOT / "build/release/cli/crema"))
 SHARED = pathlib.Path(os.environ.get("CREMA_SHARED_DATA", ROOT.parent / "shared/data"))

@@ -7,54 +7,11 @@ import shutil
 import signal
 import socket
 import subprocess
-import time
 
 import pytest
 
-from conftest import ROOT, children, crema, running, sha256, wait_until
-
-SPARK = pathlib.Path(os.environ.get("SPARK_HOME", ROOT / ".venv/spark-home"))
-JAR = os.environ.get("CREMA_JAR", str(ROOT / "spark/target/crema-spark_2.12-0.1.0.jar"))
-ENVIRONMENT = {**os.environ, "SPARK_HOME": str(SPARK), "SPARK_LOCAL_IP": "127.0.0.1"}
-FILES = ("lenet_memory_solver.prototxt", "lenet_memory_train_test.prototxt")
-
-
-@pytest.fixture
-def job(records, tmp_path):
-    """The example's two files on small records, as a user has them in the working folder."""
-    for name in FILES:
-        text = (ROOT / "examples" / name).read_text()
-        for part in ("train", "test"):
-            text = re.sub(rf'source: "\S*mnist_{part}_lmdb/?"', f'source: "{records}/{part}_lmdb"', text)
-        text = text.replace("batch_size: 64", "batch_size: 8").replace("batch_size: 100", "batch_size: 20")
-        for field, value in (("max_iter", 30), ("test_iter", 10), ("test_interval", 10), ("snapshot", 20), ("display", 10)):
-            text = re.sub(rf"^{field}: .*", f"{field}: {value}", text, flags=re.M)
-        (tmp_path / name).write_text(text)
-    return tmp_path
-
-
-def command(folder, master, *flags, conf=(), model="model", output="out"):
-    return [str(SPARK / "bin/spark-submit"), "--master", master, "--files", ",".join(FILES), "--conf", "spark.ui.enabled=false",
-            "--conf", "spark.ui.showConsoleProgress=false", *[w for c in conf for w in ("--conf", c)],
-            "--driver-java-options", f"-Dlog4j2.configurationFile=file:{ROOT}/scripts/log4j2-quiet.properties",
-            "--class", "com.yahoo.ml.caffe.CaffeOnSpark", JAR, "-conf", FILES[0], "-devices", "1", "-connection", "ethernet",
-            "-model", model, "-output", output, *map(str, flags)]
-
-
-def submit(folder, master, *flags, timeout=240, **more):
-    return subprocess.run(command(folder, master, *flags, **more), cwd=folder, env=ENVIRONMENT, capture_output=True, text=True, timeout=timeout)
-
-
-def rows(folder):
-    return [json.loads(line) for part in sorted(folder.glob("part-*")) for line in part.read_text().splitlines()]
-
-
-TRAIN = ("-train", "-features", "accuracy,loss", "-label", "label")
-
-
-def trained(folder):
-    """Model and published snapshots."""
-    return {name: sha256(folder / name) for name in sorted(p.name for p in folder.glob("*")) if "model" in name or "solverstate" in name}
+from conftest import children, crema, running, sha256, wait_until
+from spark_jobs import ENVIRONMENT, FILES, SPARK, TRAIN, command, job, rows, submit, trained  # noqa: F401 (job is a fixture)
 
 
 def test_the_articles_line_gives_one_model_and_all_rows_wherever_it_runs(job):
