@@ -69,10 +69,23 @@ build_engine() {
   step build "building the engine" cmake --build "$ROOT/build/release" -j "$(nproc)"
 }
 
+# build_jar [LINE]: the jar for Spark 3.5 with Scala 2.12 (3.5_2.12), or for another line (3.5_2.13, 4_2.13). Sets JAR.
 build_jar() {
-  JAR=$ROOT/spark/target/crema-spark_2.12-0.1.0.jar
-  if [ ! -e "$JAR" ] || [ -n "$(find "$ROOT/spark/src" "$ROOT/spark/pom.xml" "$ROOT/proto" "$ROOT/build/release/cli/crema" -newer "$JAR" -type f | head -n 1)" ]; then
-    step jar "building the jar" timeout 1200 mvn -q -B -ntp -f "$ROOT/spark/pom.xml" package -DskipTests
+  local line=${1:-3.5_2.12} profile=()
+  JAR=$ROOT/spark/target/$line/crema-spark-$line-0.1.0.jar
+  [ "$line" = 3.5_2.12 ] || profile=("-Pspark-$line")
+  if [ ! -e "$JAR" ] || [ -n "$(find "$ROOT/spark/src/main" "$ROOT/spark/pom.xml" "$ROOT/proto" "$ROOT/build/release/cli/crema" -newer "$JAR" -type f | head -n 1)" ]; then
+    step "jar-$line" "building the jar for Spark ${line/_/, Scala }" timeout 1200 mvn -q -B -ntp -f "$ROOT/spark/pom.xml" ${profile[@]+"${profile[@]}"} package -DskipTests
+  fi
+}
+
+# ensure_spark VERSION: another Spark beside the one in .venv, with its own py4j; prints where.
+ensure_spark() {
+  local to=$ROOT/build/spark/$1
+  if [ ! -e "$to/complete" ]; then
+    rm -rf "$to"
+    step "spark-$1" "fetching Spark (pyspark $1)" timeout 1200 "$VENV/bin/pip" install -q --disable-pip-version-check --target "$to" "pyspark==$1"
+    touch "$to/complete"
   fi
 }
 

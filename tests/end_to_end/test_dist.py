@@ -11,7 +11,7 @@ import pytest
 
 from conftest import ROOT, SHARED, crema, sha256
 
-JAR = pathlib.Path(os.environ.get("CREMA_JAR", ROOT / "spark/target/crema-spark_2.12-0.1.0.jar"))
+JAR = pathlib.Path(os.environ.get("CREMA_JAR", ROOT / "spark/target/3.5_2.12/crema-spark-3.5_2.12-0.1.0.jar"))
 NAMES = ["bvlc_reference_net", "bvlc_reference_solver", "caffenet_train_net", "cifar10_quick_solver", "cifar10_quick_train_test", "lenet_dataframe_solver",
          "lenet_dataframe_train_test", "lenet_memory_solver", "lenet_memory_train_test"]
 

@@ -10,7 +10,7 @@ import pytest
 from conftest import ROOT, sha256
 
 SPARK = pathlib.Path(os.environ.get("SPARK_HOME", ROOT / ".venv/spark-home"))
-JAR = os.environ.get("CREMA_JAR", str(ROOT / "spark/target/crema-spark_2.12-0.1.0.jar"))
+JAR = os.environ.get("CREMA_JAR", str(ROOT / "spark/target/3.5_2.12/crema-spark-3.5_2.12-0.1.0.jar"))
 ENVIRONMENT = {**os.environ, "SPARK_HOME": str(SPARK), "SPARK_LOCAL_IP": "127.0.0.1"}
 FILES = ("lenet_memory_solver.prototxt", "lenet_memory_train_test.prototxt")
 

@@ -21,10 +21,6 @@ def lay_out(to, jar, files=()):
     subprocess.run([str(ROOT / "scripts/dist"), str(to), str(jar)], check=True, timeout=60)
     for file in files:
         shutil.copy(file, pathlib.Path(to) / "data")
-    # A snapshot beside a model in the root (wasb:///mnist.model) is published at wasb://NAME, where NAME counts as a host; the test of
-    # snapshots in the root in test_daemons.py goes green with the correction, and then this line goes.
-    with open(pathlib.Path(to) / "data" / SOLVER, "a") as solver:
-        solver.write("snapshot_after_train: false\n")
     net = pathlib.Path(to) / "data" / NET
     net.write_text(re.sub(r'source: "\S*/((?:mnist_)?(train|test)_lmdb)"', rf'source: "{DATA}/mnist_\2_lmdb"', net.read_text()))
 

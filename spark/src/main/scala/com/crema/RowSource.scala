@@ -67,9 +67,9 @@ private[crema] case class Dealing(records: Long, batch: Int, ranks: Int) {
 /** The rows of one piece in one partition, and a checksum of their bytes. */
 private case class Counted(piece: Piece, partition: Int, count: Long, sum: Long)
 
-private class PreparedSource[T: ClassTag](source: RowSource[T], given: RDD[T], persistent: Boolean) extends PreparedRows {
-  private val kept = if (persistent) { val s = source; Some(given.map(s.kept(_)).persist(StorageLevel.DISK_ONLY)) } else None
-  private val records = kept.getOrElse(given)
+private class PreparedSource[T: ClassTag](source: RowSource[T], all: RDD[T], persistent: Boolean) extends PreparedRows {
+  private val kept = if (persistent) { val s = source; Some(all.map(s.kept(_)).persist(StorageLevel.DISK_ONLY)) } else None
+  private val records = kept.getOrElse(all)
   private val parts: Array[Counted] = {
     val s = source
     Story.telling(records.mapPartitionsWithIndex((p, rows) => PreparedSource.count(s, p, rows)).collect())

@@ -34,7 +34,7 @@ object ScoreRun {
 
   private def scorePartition[T](spec: Spec, source: RowSource[T], records: Iterator[T], skipped: LongAccumulator): Iterator[ScoredRow] = {
     val context = TaskContext.get()
-    val feed = RowFeed.newBuilder.setDescription(s"partition ${context.partitionId} of ${source.description}")
+    val feed = RowFeed.newBuilder.setDescription(s"partition ${context.partitionId()} of ${source.description}")
     val child = start(spec, _.setTestRows(feed))
     val batches = new ScoredBatches(source, records)
     val feeder = new Feeder(child, batches, Seq(Input.newBuilder.setEnd(Input.End.newBuilder.setTest(true)).build()), context)

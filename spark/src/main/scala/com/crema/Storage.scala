@@ -32,6 +32,9 @@ object Storage {
 
   def localPath(uri: String): String = if (scheme(uri).isDefined) new Path(uri).toUri.getPath else uri
 
+  /** A file in a folder; the folder may be the root of a store. */
+  def inFolder(folder: String, name: String): String = if (isLocal(folder)) new File(localPath(folder), name).getPath else new Path(new Path(folder), name).toString
+
   def exists(uri: String, conf: Configuration): Boolean =
     if (isLocal(uri)) new File(localPath(uri)).exists() else { val p = new Path(uri); p.getFileSystem(conf).exists(p) }
 

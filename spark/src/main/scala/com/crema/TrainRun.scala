@@ -24,7 +24,7 @@ case class TrainSpec(
 /** Training: a coordinator beside the driver, one ordinary Spark task with a worker process per executor. */
 object TrainRun {
   /** What a worker's task returns. `model`: its bytes when it goes to a local path of the driver; else empty. */
-  private case class TaskResult(model: Array[Byte], modelName: String, skipped: Long)
+  private case class TaskResult(model: Array[Byte], skipped: Long)
 
   /** Rows of the sources that are no paths, on their way to the workers. */
   private case class Fed(frames: RDD[(FrameKey, Array[Byte])], train: Option[RowFeed], test: Option[RowFeed])
@@ -106,14 +106,14 @@ object TrainRun {
     val context = TaskContext.get()
     val conf = spec.hadoop.configuration
     val folder = Files.createTempDirectory(Storage.workFolder.toPath, s"worker-$worker-").toFile
-    val model = new File(folder, "final.caffemodel").getPath
+    val model = new File(folder, if (spec.model.endsWith(".h5")) "final.caffemodel.h5" else "final.caffemodel").getPath
     val fetched = (uri: String) => if (uri.isEmpty) "" else Storage.fetch(uri, conf)
     val job = Job.parseFrom(jobBytes).toBuilder
       .setWorker(worker).setAttempt(context.attemptNumber()).setHost(Cluster.executorAddress(spec.localMode))
       .setTrainSource(fetched(pathOf(spec.train))).setTestSource(fetched(pathOf(spec.test.getOrElse(spec.train)))).setWorkFolder(folder.getPath)
       .setWeights(fetched(spec.weights)).setSnapshot(fetched(spec.snapshot))
       .setModel(model).setSnapshotPrefix(new File(folder, spec.snapshotName).getPath)
-      .setPublishedPrefix(spec.snapshotFolder + "/" + spec.snapshotName).build()
+      .setPublishedPrefix(Storage.inFolder(spec.snapshotFolder, spec.snapshotName)).build()
     val child = new Child("worker", job)
     child.endWith(context)
     val feeder = new Feeder(child, rows, ends(job), context)
@@ -129,9 +129,9 @@ object TrainRun {
       }
       feeder.check()
       child.finish(story)
-      if (worker != 0) TaskResult(Array.emptyByteArray, "", done.getSkipped)
-      else if (Storage.isLocal(spec.model)) TaskResult(Files.readAllBytes(Paths.get(model)), model, done.getSkipped)
-      else { Storage.publish(model, spec.model, conf); TaskResult(Array.emptyByteArray, model, done.getSkipped) }
+      if (worker != 0) TaskResult(Array.emptyByteArray, done.getSkipped)
+      else if (Storage.isLocal(spec.model)) TaskResult(Files.readAllBytes(Paths.get(done.getModel)), done.getSkipped)
+      else { Storage.publish(done.getModel, spec.model, conf); TaskResult(Array.emptyByteArray, done.getSkipped) }
     } finally {
       child.close()
       FileUtil.fullyDelete(folder)
@@ -145,7 +145,7 @@ object TrainRun {
   }
 
   private def publishSnapshot(spec: TrainSpec, s: Event.Snapshot, conf: org.apache.hadoop.conf.Configuration): Unit =
-    for (file <- Seq(s.getModel, s.getState)) Storage.publish(file, spec.snapshotFolder + "/" + new File(file).getName, conf)
+    for (file <- Seq(s.getModel, s.getState)) Storage.publish(file, Storage.inFolder(spec.snapshotFolder, new File(file).getName), conf)
 
   private def writeLocal(bytes: Array[Byte], path: String): Unit = {
     val target = Paths.get(path).toAbsolutePath

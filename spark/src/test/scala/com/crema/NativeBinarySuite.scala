@@ -31,7 +31,7 @@ class NativeBinarySuite extends AnyFunSuite with BeforeAndAfterEach {
   }
 
   test("many at once end with one whole file") {
-    val paths = (1 to 8).par.map(_ => NativeBinary.unpack(good, Seq(folder)))
+    val paths = java.util.stream.IntStream.range(0, 8).parallel().mapToObj[String](_ => NativeBinary.unpack(good, Seq(folder))).toArray.toSeq
     assert(paths.toSet.size === 1)
   }
 

@@ -7,6 +7,7 @@ import java.nio.file.Files
 import scala.collection.JavaConverters._
 import scala.util.control.NonFatal
 
+import caffe.Caffe.SolverParameter.SnapshotFormat
 import com.crema._
 import com.crema.wire.Wire.{Job, Plan}
 import org.apache.hadoop.fs.Path
@@ -18,7 +19,7 @@ import org.apache.spark.util.LongAccumulator
 
 /** Training, testing and feature extraction of Caffe networks in a Spark job. */
 class CaffeOnSpark(@transient val sc: SparkContext) extends Serializable {
-  @transient private lazy val spark = SparkSession.builder.config(sc.getConf).getOrCreate()
+  @transient private lazy val spark = SparkSession.builder().config(sc.getConf).getOrCreate()
   @transient private lazy val console = new Console
 
   /** Trains to max_iter and writes the model to exactly conf.modelPath.
@@ -45,9 +46,18 @@ class CaffeOnSpark(@transient val sc: SparkContext) extends Serializable {
     val conf = source.conf
     Checks.beforeTraining(conf, sc)
     val plan = conf.plan()
+    nameAsFormat(conf)
     val workers = Cluster.workers(sc, conf.ranks)
     console.say(s"net ${plan.getNetName}: ${plan.getParameters} parameters; ${conf.ranks} rank(s) of batch ${source.batchSize()} on $workers worker(s)")
     TrainRun.run(sc, specOf(conf, plan, source, validation), workers, console)
+  }
+
+  /** A model's name ends in .h5 when the solver says `snapshot_format: HDF5`, and only then; scoring then finds it under that name. */
+  private def nameAsFormat(conf: Config): Unit = {
+    val hdf5 = conf.solverParameter.getSnapshotFormat == SnapshotFormat.HDF5
+    val name = if (hdf5 && !conf.modelPath.endsWith(".h5")) conf.modelPath + ".h5" else if (!hdf5) conf.modelPath.stripSuffix(".h5") else conf.modelPath
+    if (name != conf.modelPath) console.say(s"the model will be $name, as snapshot_format is ${if (hdf5) "HDF5" else "BINARYPROTO"}")
+    conf.modelPath = name
   }
 
   private def specOf(conf: Config, plan: Plan, source: DataSource[_, _], validation: Option[DataSource[_, _]]): TrainSpec = {

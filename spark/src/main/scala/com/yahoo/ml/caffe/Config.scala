@@ -154,9 +154,9 @@ object Config {
   val CONNECTION_RDMA = 1
   val CONNECTION_SOCKET = 2
 
-  private def resolveClusterSize(sc: SparkContext, given: Int): Int =
-    if (sc == null) given
-    else if (sc.getConf.getBoolean("spark.dynamicAllocation.enabled", false)) sc.getConf.getInt("spark.dynamicAllocation.minExecutors", given)
+  private def resolveClusterSize(sc: SparkContext, asked: Int): Int =
+    if (sc == null) asked
+    else if (sc.getConf.getBoolean("spark.dynamicAllocation.enabled", false)) sc.getConf.getInt("spark.dynamicAllocation.minExecutors", asked)
     else if (sc.master.startsWith("yarn")) sc.getConf.getInt("spark.executor.instances", 1)
-    else given
+    else asked
 }

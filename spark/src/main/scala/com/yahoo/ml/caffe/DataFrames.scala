@@ -12,7 +12,7 @@ import org.apache.spark.unsafe.types.UTF8String
 private[caffe] object DataFrames {
   /** @throws IllegalArgumentException with Spark's reason when the format or path cannot be read */
   def load(format: String, path: String): DataFrame =
-    try SparkSession.builder.getOrCreate().read.format(format).load(path) catch {
+    try SparkSession.builder().getOrCreate().read.format(format).load(path) catch {
       case e: Exception => throw new IllegalArgumentException(s"$path cannot be read as $format: ${Option(e.getMessage).getOrElse(e.toString)}", e)
     }
 

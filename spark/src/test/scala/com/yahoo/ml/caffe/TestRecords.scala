@@ -58,7 +58,7 @@ object TestRecords {
   def spark(master: String, settings: (String, String)*): SparkSession = {
     val conf = new SparkConf().setMaster(master).setAppName("test").set("spark.ui.enabled", "false").set("spark.sql.shuffle.partitions", "3")
     settings.foreach { case (k, v) => conf.set(k, v) }
-    SparkSession.builder.config(conf).getOrCreate()
+    SparkSession.builder().config(conf).getOrCreate()
   }
 
   def config(sc: SparkContext, solver: String, model: Path, flags: String*): Config =
