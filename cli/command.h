@@ -22,6 +22,7 @@ void addWorker(CLI::App&, Run&);
 void addScore(CLI::App&, Run&);
 void addRecords(CLI::App&, Run&);
 void addRows(CLI::App&, Run&);
+void addIndex(CLI::App&, Run&);
 void addConvertMnistData(CLI::App&, Run&);
 void addLaterTools(CLI::App&, Run&);  // Caffe's tools that a later version brings: say so instead of "unknown command"
 

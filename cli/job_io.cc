@@ -81,6 +81,8 @@ void writeDelimited(int fd, const google::protobuf::MessageLite& message) {
   }
 }
 
+void toHost(const wire::Event& event) { writeDelimited(STDOUT_FILENO, event); }
+
 void exitWhenStdinEnds(Interrupt& interrupt, HostRows* rows) {
   // The second net: the kernel ends us with the thread that started us, which lives as long as we are wanted.
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);

@@ -11,6 +11,7 @@
 namespace crema::cli {
 
 wire::Job readJob(int fd);  // the one delimited Job; kData when the stream holds none
+void toHost(const wire::Event& event);  // delimited, on stdout
 void writeDelimited(int fd,
                     const google::protobuf::MessageLite& message);  // whole, thread-safe; kIo when the reader is gone
 

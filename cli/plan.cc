@@ -87,6 +87,18 @@ void checkBlobs(const std::string& features, const Net& net) {
   for (const std::string& name : splitList(features)) inside([] { return "in -features"; }, [&] { net.blob(name); });
 }
 
+// Bytes of a worker at its peak, to which the TEST net's blobs are added: the executable, its threads' scratch and the
+// pages of mapped files it holds (measured: 90 to 130 MiB); the net; batches made ahead; and per parameter history, the
+// copy that is exchanged, what waits while ranks are added in a tree, the weights packed for the kernels, and the two
+// copies that writing a snapshot makes. Against measurements: tests/cluster/test_memory.py.
+int64_t workerBytes(const Net& net, int64_t parameters, int ranks) {
+  constexpr int64_t kBase = int64_t{130} << 20, kAhead = 5;
+  int64_t batch = 0, copies = 5;
+  for (const Blob* top : net.tops(0)) batch += top->count();
+  for (int r = 1; r < ranks; r *= 2) ++copies;
+  return kBase + net.memoryBytes() + (kAhead * batch + copies * parameters) * static_cast<int64_t>(sizeof(float));
+}
+
 void planTraining(const NetDescription& train, const Flags& f, kernels::Context& kernels, wire::Plan* plan) {
   plan->set_net_name(train.param.name());
   if (!sourceOf(train, plan->mutable_train())) {
@@ -102,7 +114,7 @@ void planTraining(const NetDescription& train, const Flags& f, kernels::Context&
   int64_t parameters = 0;
   for (const auto& p : net->learnables()) parameters += p.blob->count();
   plan->set_parameters(parameters);
-  plan->set_memory_bytes(net->memoryBytes() + parameters * 4);
+  plan->set_memory_bytes(workerBytes(*net, parameters, f.ranks));
 }
 
 void planScoring(const NetDescription& test, const Flags& f, kernels::Context& kernels, wire::Plan* plan) {
@@ -116,6 +128,7 @@ void planScoring(const NetDescription& test, const Flags& f, kernels::Context& k
   if (!buildable(plan->test())) return;
   const auto net = build(test, kernels, parentDirectory(f.solver));
   checkBlobs(f.features, *net);
+  if (plan->has_memory_bytes()) plan->set_memory_bytes(plan->memory_bytes() + net->memoryBytes() - 8 * plan->parameters());
   for (const auto& name : net->outputs()) plan->add_outputs(name);
 }
 

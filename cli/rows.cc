@@ -1,4 +1,5 @@
-// crema rows: the records [first, last) of a database, for a host program that wants them itself.
+// crema rows: the records [first, last) of a database, for a host program that wants them itself. crema index: where
+// they are.
 #include <unistd.h>
 
 #include <algorithm>
@@ -7,6 +8,7 @@
 #include "base/log.h"
 #include "cli/command.h"
 #include "cli/job_io.h"
+#include "data/lmdb_pages.h"
 #include "data/source.h"
 
 namespace crema::cli {
@@ -38,8 +40,9 @@ void put(const Record& record, const RecordSource& source, wire::Event::Record* 
   out->set_data(d.encoded() ? d.data() : interleaved(d));
 }
 
-void sendRows(const wire::Job& job, const Interrupt& interrupt) {
-  const auto source = openSource(caffe::DataParameter::LMDB, job.test_source());
+void sendRows(const wire::Job& job, const HostRows& host, const Interrupt& interrupt) {
+  const auto source =
+      host.testRecords ? host.testRecords : openSource(caffe::DataParameter::LMDB, job.test_source());
   const int64_t last = job.last() < 0 ? source->size() : std::min(job.last(), source->size());
   wire::Event event;
   size_t bytes = 0;
@@ -48,41 +51,62 @@ void sendRows(const wire::Job& job, const Interrupt& interrupt) {
     bytes += event.records().record(event.records().record_size() - 1).data().size();
     if (bytes < kSendBytes && i + 1 < last) continue;
     interrupt.check();
-    writeDelimited(STDOUT_FILENO, event);
+    toHost(event);
     event.Clear();
     bytes = 0;
   }
 }
 
-int rows() {
+// The index of the Job's file, for the Jobs of those who read parts of it.
+void sendIndex(const wire::Job& job, const HostRows& host) {
+  if (!host.testFile) invalid("the Job names no file to index");
+  const LmdbIndex index = lmdbIndex(*host.testFile, job.test_file().description());
+  wire::Event event;
+  auto* out = event.mutable_index();
+  out->set_page_size(index.pageSize), out->set_pages(index.pages);
+  out->mutable_leaf()->Assign(index.leaf.begin(), index.leaf.end());
+  for (size_t i = 0; i < index.leaf.size(); ++i) out->add_count(static_cast<uint32_t>(index.first[i + 1] - index.first[i]));
+  toHost(event);
+}
+
+int run(bool indexing) {
   setLogLevel(LogLevel::kWarning);
   const wire::Job job = readJob(STDIN_FILENO);
   static Interrupt& interrupt = *new Interrupt;  // never freed: the stdin watcher may outlive this call
-  exitWhenStdinEnds(interrupt);
+  static HostRows& host = *new HostRows(job, true, toHost, &interrupt);  // nor this
+  exitWhenStdinEnds(interrupt, &host);
   try {
-    sendRows(job, interrupt);
+    indexing ? sendIndex(job, host) : sendRows(job, host, interrupt);
   } catch (const Error& e) {
     wire::Event failed;
     failed.mutable_failed()->set_story(e.what());
     failed.mutable_failed()->set_kind(name(e.kind()));
-    writeDelimited(STDOUT_FILENO, failed);
+    toHost(failed);
     throw;
   }
   ::_exit(0);
 }
 
-}  // namespace
-
-void addRows(CLI::App& program, Run& chosen) {
+void addCommandFor(CLI::App& program, Run& chosen, const char* name, const char* text, bool indexing) {
   addCommand(
-      program, "rows", "records of a database as rows; started by a host program",
-      [](CLI::App& app) -> Run {
+      program, name, text,
+      [indexing](CLI::App& app) -> Run {
         auto job = std::make_shared<std::string>("-");
         app.add_option("--job", *job, "- : read one delimited Job (proto/wire.proto) from stdin")
             ->capture_default_str();
-        return [job] { return rows(); };
+        return [job, indexing] { return run(indexing); };
       },
       chosen);
+}
+
+}  // namespace
+
+void addRows(CLI::App& program, Run& chosen) {
+  addCommandFor(program, chosen, "rows", "records of a database as rows; started by a host program", false);
+}
+
+void addIndex(CLI::App& program, Run& chosen) {
+  addCommandFor(program, chosen, "index", "the index of a database that the host reads; started by a host program", true);
 }
 
 }  // namespace crema::cli

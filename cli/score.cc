@@ -49,6 +49,7 @@ class Scorer {
     o.seed = static_cast<uint64_t>(solver.random_seed());
     o.data.source = job.test_source();
     o.data.rows = rows.window;
+    o.data.records = rows.testRecords;
     o.data.resize = job.resize();
     o.data.scoring = true;
     o.data.last = job.last();
@@ -82,7 +83,8 @@ class Scorer {
     writeDelimited(STDOUT_FILENO, event);
     return rows;
   }
-  std::shared_ptr<const RecordSource> openSource(const wire::Job& job) const {
+  std::shared_ptr<const RecordSource> openSource(const wire::Job& job, const HostRows& rows) const {
+    if (rows.testRecords) return rows.testRecords;
     const caffe::LayerParameter& layer = data_->param();
     const std::string written = layer.memory_data_param().source() + layer.data_param().source();
     return crema::openSource(caffe::DataParameter::LMDB, job.test_source().empty() ? written : job.test_source());
@@ -98,8 +100,8 @@ class Scorer {
   std::vector<bool> perRow_;
 };
 
-int64_t scoreRecords(const wire::Job& job, Scorer& scorer, const Interrupt& interrupt) {
-  const auto source = scorer.openSource(job);
+int64_t scoreRecords(const wire::Job& job, const HostRows& rows, Scorer& scorer, const Interrupt& interrupt) {
+  const auto source = scorer.openSource(job, rows);
   const int64_t last = job.last() < 0 ? source->size() : std::min(job.last(), source->size());
   int64_t done = 0;
   for (int64_t at = job.first(); at < last; at += scorer.batch()) {
@@ -128,7 +130,7 @@ wire::Event scoreAll(const wire::Job& job, HostRows& rows, const Interrupt& inte
   Scorer scorer(job, solver, rows);
   wire::Event done;
   done.mutable_done()->set_records(rows.window ? scoreRows(scorer, *rows.window, interrupt)
-                                               : scoreRecords(job, scorer, interrupt));
+                                               : scoreRecords(job, rows, scorer, interrupt));
   done.mutable_done()->set_skipped(scorer.skipped());
   done.mutable_done()->set_seconds(monotonicSeconds() - started);
   return done;
@@ -138,7 +140,7 @@ int score() {
   setLogLevel(LogLevel::kWarning);
   const wire::Job job = readJob(STDIN_FILENO);
   static Interrupt& interrupt = *new Interrupt;  // never freed: the stdin watcher may outlive this call
-  static HostRows& rows = *new HostRows(job, true, &interrupt);  // nor this
+  static HostRows& rows = *new HostRows(job, true, toHost, &interrupt);  // nor this
   exitWhenStdinEnds(interrupt, &rows);
   wire::Event last;
   try {

@@ -102,7 +102,7 @@ int worker(const Flags& f) {
   checkToken(job);
   if (job.worker() != 0) setLogLevel(LogLevel::kWarning);  // one process of a cluster writes Caffe's lines
   static Interrupt& interrupt = *new Interrupt;            // never freed: the stdin watcher may outlive this call
-  static HostRows& rows = *new HostRows(job, false, &interrupt);  // nor this
+  static HostRows& rows = *new HostRows(job, false, toHost, &interrupt);  // nor this
   if (f.job == "-") exitWhenStdinEnds(interrupt, &rows);
   installSignals(Request::kStop, Request::kSnapshot);
   const int code = withEvents(

@@ -1,6 +1,7 @@
 #include "cluster/host_rows.h"
 
 #include "collective/mesh.h"
+#include "data/lmdb_pages.h"
 
 namespace crema {
 namespace {
@@ -36,9 +37,36 @@ StagePlan planOf(const wire::Job& job, const wire::RowFeed& feed) {
   return {feed.records(), feed.sharded(), feed.batch(), job.ranks(), mine.lo, mine.hi};
 }
 
+LmdbIndex indexOf(const wire::LmdbIndex& m, const std::string& what) {
+  LmdbIndex index;
+  index.pageSize = m.page_size(), index.pages = m.pages();
+  index.leaf.assign(m.leaf().begin(), m.leaf().end());
+  index.first = {0};
+  for (const uint32_t count : m.count()) index.first.push_back(index.records() + count);
+  if (index.first.size() != index.leaf.size() + 1) badData("the index of {} contradicts itself; host and executable are of different versions", what);
+  return index;
+}
+
 }  // namespace
 
-HostRows::HostRows(const wire::Job& job, bool scoring, const Interrupt* interrupt) {
+HostRows::HostRows(const wire::Job& job, bool scoring, const std::function<void(const wire::Event&)>& emit,
+                   const Interrupt* interrupt) {
+  const auto remote = [&](bool test, const wire::RemoteFile& file) {
+    const auto ask = [emit, test](uint64_t offset, uint64_t length) {
+      wire::Event event;
+      auto* need = event.mutable_need();
+      need->set_test(test), need->set_offset(offset), need->set_length(length);
+      emit(event);
+    };
+    return std::make_shared<RemoteFile>(job.work_folder(), file.description(), file.size(), file.read_ahead(), ask, interrupt);
+  };
+  const auto database = [](const std::shared_ptr<RemoteFile>& bytes, const wire::RemoteFile& file) {
+    return lmdbSource(bytes, indexOf(file.index(), file.description()), file.description());
+  };
+  if (job.has_train_file() && !scoring) trainFile = remote(false, job.train_file());
+  if (job.has_test_file()) testFile = remote(true, job.test_file());
+  if (trainFile && job.train_file().has_index()) trainRecords = database(trainFile, job.train_file());
+  if (testFile && job.test_file().has_index()) testRecords = database(testFile, job.test_file());
   const auto staged = [&](const wire::RowFeed& feed) {
     const StagePlan plan = planOf(job, feed);
     if (plan.sharded) checkDealing({plan.records, plan.batch, plan.ranks});
@@ -69,6 +97,13 @@ void HostRows::append(bool forTest, const wire::RowBatch& batch) {
 }
 
 void HostRows::accept(const wire::Input& input) {
+  if (input.has_bytes()) {
+    const auto& file = input.bytes().test() ? testFile : trainFile;
+    if (!file) internal("the host sends bytes of a file that its Job does not announce");
+    if (input.bytes().has_failed()) throw Error(ErrorKind::kIo, input.bytes().failed());
+    file->arrived(input.bytes().offset(), input.bytes().data());
+    ++arrived;
+  }
   if (input.has_rows()) append(input.rows().test(), input.rows().batch());
   if (!input.has_end()) return;
   if (input.end().test() && window) window->finish();
@@ -80,6 +115,8 @@ void HostRows::fail(const Error& error) {
   if (train) train->fail(error);
   if (test) test->fail(error);
   if (window) window->fail(error);
+  if (trainFile) trainFile->fail(error);
+  if (testFile) testFile->fail(error);
 }
 
 }  // namespace crema

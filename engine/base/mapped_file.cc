@@ -32,4 +32,11 @@ MappedFile::~MappedFile() {
   if (data_) ::munmap(data_, size_);
 }
 
+void PageClaim::add(size_t bytes, void* at, size_t size) {
+  constexpr size_t kMost = size_t{64} << 20, kPage = 4096;
+  if (bytes_.fetch_add(bytes + kPage) < kMost) return;  // a read touches whole pages
+  bytes_ = 0;
+  ::madvise(at, size, MADV_DONTNEED);
+}
+
 }  // namespace crema

@@ -11,15 +11,35 @@
 // transaction is valid. Tree: page size u32, flags u16, depth u16, counts of branch, leaf, overflow pages and entries
 // u64 each, root u64.
 #pragma once
+#include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "data/file_bytes.h"
 #include "data/source.h"
 
 namespace crema {
 
-// In key order; views into `bytes`. kData, naming `path`, what is wrong and the remedy. Cost: every leaf page once.
-std::vector<Record> lmdbRecords(std::string_view bytes, const std::string& path);
+// Where the records are: for each leaf page, in key order, its number and the number of its first record. 16 bytes a
+// leaf page, of which one holds some hundred records whose values lie in overflow pages, or a few small ones.
+struct LmdbIndex {
+  uint64_t pageSize = 0, pages = 0;
+  std::vector<uint64_t> leaf;
+  std::vector<int64_t> first;  // one more than leaves: the last entry is the number of records
+  int64_t records() const { return first.empty() ? 0 : first.back(); }
+};
+
+// Reads every page of the index once, and checks all of it. kData, naming `path`, what is wrong and the remedy.
+LmdbIndex lmdbIndex(const FileBytes& bytes, const std::string& path);
+
+// Record `number` (0 <= number < records()). Reads its leaf page and what the record lies in; checked as well, since
+// an index may come from elsewhere.
+Record lmdbRecord(const FileBytes& bytes, const LmdbIndex& index, int64_t number, const std::string& path);
+
+// Both as a source; `path` is for messages.
+std::shared_ptr<const RecordSource> lmdbSource(std::shared_ptr<const FileBytes> file, LmdbIndex index,
+                                               const std::string& path);
 
 }  // namespace crema

@@ -1,9 +1,7 @@
-// An LMDB as numbered records: the file is mapped and indexed once at open; read(i) is two loads, and nothing is
-// copied. No lock is taken and nothing written, so read-only folders and several processes are fine. Cost: 32 bytes a
-// record.
+// An LMDB as numbered records: the pages of its index are read once at open; read(i) is a search among the leaf pages,
+// and nothing is copied. No lock is taken and nothing written, so read-only folders and several processes are fine.
 #include "base/error.h"
 #include "base/file.h"
-#include "base/mapped_file.h"
 #include "data/lmdb_pages.h"
 #include "data/source.h"
 
@@ -24,19 +22,23 @@ std::string dataFile(const std::string& path) {
 
 class LmdbSource : public RecordSource {
  public:
-  explicit LmdbSource(const std::string& path)
-      : path_(path), file_(dataFile(path)), records_(lmdbRecords(file_.bytes(), dataFile(path))) {}
-  int64_t size() const override { return static_cast<int64_t>(records_.size()); }
-  Record read(int64_t i) const override { return records_[static_cast<size_t>(i)]; }
+  LmdbSource(std::shared_ptr<const FileBytes> file, LmdbIndex index, std::string path)
+      : path_(std::move(path)), file_(std::move(file)), index_(std::move(index)) {}
+  int64_t size() const override { return index_.records(); }
+  Record read(int64_t i) const override { return lmdbRecord(*file_, index_, i, path_); }
   std::string describe() const override { return "LMDB " + path_; }
 
  private:
   std::string path_;
-  MappedFile file_;
-  std::vector<Record> records_;
+  std::shared_ptr<const FileBytes> file_;
+  LmdbIndex index_;
 };
 
 }  // namespace
+
+std::shared_ptr<const RecordSource> lmdbSource(std::shared_ptr<const FileBytes> file, LmdbIndex index, const std::string& path) {
+  return std::make_shared<LmdbSource>(std::move(file), std::move(index), path);
+}
 
 std::shared_ptr<const RecordSource> openSource(caffe::DataParameter::DB backend, const std::string& path) {
   if (path.empty()) invalid("the data layer names no `source`; give the path of its database");
@@ -45,7 +47,9 @@ std::shared_ptr<const RecordSource> openSource(caffe::DataParameter::DB backend,
         "{}: `backend: LEVELDB` (also the default) is not read by this version; say `backend: LMDB`, and convert the "
         "records if need be",
         path);
-  return std::make_shared<LmdbSource>(path);
+  const std::string file = dataFile(path);
+  const auto bytes = std::make_shared<LocalFileBytes>(file);
+  return lmdbSource(bytes, lmdbIndex(*bytes, file), path);
 }
 
 }  // namespace crema

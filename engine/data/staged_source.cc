@@ -69,10 +69,12 @@ char* StagedSource::room(size_t bytes) {
               fileBytes_ >> 20, description_, folder_, size >> 20, systemError(code));
     void* at = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, file_, fileBytes_);
     if (at == MAP_FAILED) ioError("the rows kept in {} cannot be mapped: {}", folder_, systemError(errno));
-    segments_.push_back({static_cast<char*>(at), size});
+    std::lock_guard<std::mutex> lock(mutex_);  // readers look at it
+    segments_.push_back({static_cast<char*>(at), size, std::make_unique<PageClaim>()});
     fileBytes_ += static_cast<int64_t>(size);
     used_ = 0;
   }
+  segments_.back().claim->add(bytes, segments_.back().at, segments_.back().bytes);
   char* place = segments_.back().at + used_;
   used_ += bytes;
   return place;
@@ -89,7 +91,7 @@ void StagedSource::append(int64_t global, const std::vector<std::string_view>& p
   char* to = begin;
   for (const auto part : parts) to = putRowField(to, part);
   std::lock_guard<std::mutex> lock(mutex_);
-  rows_.emplace_back(begin, bytes);
+  rows_.push_back({{begin, bytes}, segments_.size() - 1});
   changed_.notify_all();
 }
 
@@ -119,8 +121,13 @@ Record StagedSource::read(int64_t global) const {
   while (!changed_.wait_for(lock, kLook, [&] { return local < static_cast<int64_t>(rows_.size()) || failed_; }))
     if (interrupt_) interrupt_->check();
   if (local >= static_cast<int64_t>(rows_.size())) throw *failed_;
-  const std::string_view row = rows_[static_cast<size_t>(local)];
+  const auto [row, number] = rows_[static_cast<size_t>(local)];
+  const Segment& segment = segments_[number];
+  PageClaim& claim = *segment.claim;
+  char* const at = segment.at;
+  const size_t size = segment.bytes;
   lock.unlock();
+  claim.add(row.size(), at, size);
   RowReader reader(row);
   const std::string_view id = reader.next();
   return {id, row.substr(rowFieldBytes(id.size()))};

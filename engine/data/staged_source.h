@@ -4,12 +4,14 @@
 #pragma once
 #include <condition_variable>
 #include <cstdint>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/mapped_file.h"
 #include "base/socket.h"
 #include "data/shard.h"
 #include "data/source.h"
@@ -53,6 +55,7 @@ class StagedSource : public RecordSource {
   struct Segment {
     char* at;
     size_t bytes;
+    std::unique_ptr<PageClaim> claim;
   };
   std::string folder_, description_;
   StagePlan plan_;
@@ -63,7 +66,11 @@ class StagedSource : public RecordSource {
   size_t used_ = 0;  // of the last segment
   mutable std::mutex mutex_;
   mutable std::condition_variable changed_;
-  std::vector<std::string_view> rows_;  // by local number
+  struct Row {
+    std::string_view bytes;
+    size_t segment;
+  };
+  std::vector<Row> rows_;  // by local number
   mutable std::optional<Error> failed_;
 };
 

@@ -33,7 +33,8 @@ struct DataOptions {
   std::vector<int> myRanks = {0};  // the ranks this process computes, ascending
   int stepsPerRank = 1;            // iter_size: consecutive batches of one rank
   std::string source;              // replaces the prototxt's source; empty: as written there
-  std::shared_ptr<const RecordSource> rows;  // a host program's rows instead of any source
+  std::shared_ptr<const RecordSource> rows;     // a host program's rows instead of any source
+  std::shared_ptr<const RecordSource> records;  // a database that was opened elsewhere, instead of any source
   bool resize = false;             // images take the height and width that MemoryData or CoSData names
   std::string folder;              // relative paths of the prototxt start here; empty: the working folder
   bool scoring = false;            // every record once, in order, the last batch short: step k is batch k

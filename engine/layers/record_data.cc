@@ -22,12 +22,12 @@ class RecordData : public Layer {
   using Layer::Layer;
   Arity arity() const override { return {0, 0, type() == "MemoryData" ? 2 : 1, type() == "CoSData" ? -1 : 2}; }
 
-  // Count, first and last record, and 62 between: enough to tell another set, or another state of it. Rows of a host
-  // are here in part only, and the host compares them.
+  // Count, first and last record, and 62 between: enough to tell another set, or another state of it. What comes
+  // from a host is here in part only, and the host compares it.
   std::string fingerprint() const override {
     if (!maker_.source) return "";
     const int64_t size = maker_.source->size();
-    if (context().data->rows) return fmt::format("{} rows", size);
+    if (context().data->rows || context().data->records) return fmt::format("{} records", size);
     std::string all = std::to_string(size);
     for (int64_t k = 0; k < 64; ++k) {
       const Record r = maker_.source->read((size - 1) * k / 63);
@@ -69,8 +69,8 @@ class RecordData : public Layer {
 
  private:
   void openSource(const DataOptions& o) {
-    if (o.rows) {
-      maker_.source = o.rows;
+    if (o.rows || o.records) {
+      maker_.source = o.rows ? o.rows : o.records;
       return;
     }
     if (type() == "CoSData")

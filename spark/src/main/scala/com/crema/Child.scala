@@ -68,9 +68,21 @@ class Child(subcommand: String, job: Job) extends AutoCloseable {
     }
   }
 
-  /** The next event; None at the end of the stream. */
-  def next(): Option[Event] =
-    try Option(Event.parseDelimitedFrom(events)) catch { case _: IOException => None }
+  @volatile private var ranges: Option[RangeServer] = None
+
+  /** Reads these files for the child, whenever it asks, until it ends. */
+  def serve(train: Option[StoredFile], test: Option[StoredFile], hadoop: HadoopSettings): Unit =
+    if (train.isDefined || test.isDefined) ranges = Some(new RangeServer(this, train, test, hadoop))
+
+  /** The next event; None at the end of the stream. Wishes for ranges of files are answered on the way. */
+  @annotation.tailrec
+  final def next(): Option[Event] = {
+    val event = try Option(Event.parseDelimitedFrom(events)) catch { case _: IOException => None }
+    (event, ranges) match {
+      case (Some(e), Some(server)) if e.hasNeed => server.answer(e.getNeed); next()
+      case _ => event
+    }
+  }
 
   def pid: Long = process.pid()
 
@@ -92,6 +104,8 @@ class Child(subcommand: String, job: Job) extends AutoCloseable {
 
   /** A child that is not being written to may end by itself; one whose pipe is full would keep its writer, and us, waiting. */
   override def close(): Unit = if (process != null) {
+    ranges.foreach(_.close())
+    ranges = None
     if (writing.tryLock()) try out.close() catch { case _: IOException => } finally writing.unlock()
     if (!process.waitFor(200, TimeUnit.MILLISECONDS)) process.destroyForcibly()
   }

@@ -6,6 +6,8 @@ import org.apache.spark.{SparkContext, SparkEnv}
 
 /** What Spark gives: how many workers can run at once, and numeric addresses. */
 object Cluster {
+  private val log = org.slf4j.LoggerFactory.getLogger(getClass)
+
   private def local(sc: SparkContext): Boolean = sc.master.startsWith("local") && !sc.master.startsWith("local-cluster")
 
   /** Cores a task may use: spark.task.cpus. */
@@ -13,23 +15,43 @@ object Cluster {
 
   private def executors(sc: SparkContext): Int = sc.getExecutorMemoryStatus.size - 1 // the driver is in the list
 
+  /** Executors that this application asked for, where that is known. */
+  private def requested(sc: SparkContext): Option[Int] = {
+    val c = sc.getConf
+    val LocalCluster = """local-cluster\[\s*(\d+)\s*,.*""".r
+    if (c.getBoolean("spark.dynamicAllocation.enabled", false)) c.getOption("spark.dynamicAllocation.minExecutors").map(_.toInt)
+    else sc.master match {
+      case LocalCluster(n) => Some(n.toInt)
+      case m if m.startsWith("yarn") || m.startsWith("k8s") => Some(c.getInt("spark.executor.instances", 2))
+      case _ => None
+    }
+  }
+
   /** Workers for `ranks` ranks: one per executor, at most as many as ranks. Executors register one by one: waits until all wanted are there,
-    * or until no new one has come for two seconds, at most the time Spark itself would wait.
+    * at most the time Spark itself would wait; where nobody knows how many will come, until no new one has come for three seconds.
+    *
+    * @throws IllegalStateException when fewer come than were asked for
     */
   def workers(sc: SparkContext, ranks: Int): Int =
     if (local(sc)) math.min(ranks, math.max(1, sc.defaultParallelism / threadsPerTask(sc)))
     else {
       val patience = sc.getConf.getTimeAsMs("spark.scheduler.maxRegisteredResourcesWaitingTime", "30s")
-      val (start, quiet) = (System.currentTimeMillis(), 2000)
-      var (seen, since) = (0, start)
+      val wanted = requested(sc).fold(ranks)(math.min(_, ranks))
+      val (start, quiet) = (System.currentTimeMillis(), if (requested(sc).isDefined) patience else 3000L)
+      var (seen, since) = (executors(sc), start)
       def now = System.currentTimeMillis()
-      while (seen < ranks && now - start < patience && (seen == 0 || now - since < quiet)) {
+      while (seen < wanted && now - start < patience && (seen == 0 || now - since < quiet)) {
+        Thread.sleep(50)
         val have = executors(sc)
         if (have > seen) { seen = have; since = now }
-        Thread.sleep(50)
       }
       if (seen == 0)
         throw new IllegalStateException(s"no executor has registered within ${patience / 1000} s; are there free cores and memory in the cluster?")
+      if (requested(sc).isDefined && seen < wanted) {
+        log.error(s"Requested # of executors: $wanted actual # of executors:$seen. Please try to set --conf spark.scheduler.maxRegisteredResourcesWaitingTime with a large value (default 30s)")
+        throw new IllegalStateException(s"actual number of executors is not as expected ($seen of $wanted after ${patience / 1000} s): free resources in the cluster, ask for fewer, or set " +
+          "--conf spark.scheduler.maxRegisteredResourcesWaitingTime to a larger value")
+      }
       math.min(ranks, seen)
     }
 

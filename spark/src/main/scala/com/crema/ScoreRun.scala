@@ -24,8 +24,9 @@ object ScoreRun {
     */
   def rows(sc: SparkContext, spec: Spec, records: Records, skipped: LongAccumulator): RDD[ScoredRow] = records match {
     case AtPath(source) =>
-      val ranges = split(count(sc, source, spec.hadoop), spec.batch, spec.tasks)
-      sc.parallelize(ranges, math.max(1, ranges.size)).mapPartitions(_.flatMap { case (first, last) => scoreRange(spec, source, first, last, skipped) })
+      val file = stored(sc, source)
+      val ranges = split(file.map(_.records).getOrElse(count(sc, source)), spec.batch, spec.tasks)
+      sc.parallelize(ranges, math.max(1, ranges.size)).mapPartitions(_.flatMap { case (first, last) => scoreRange(spec, source, file, first, last, skipped) })
     case rows: RowSource[_] => scorePartitions(spec, rows, skipped)
   }
 
@@ -59,17 +60,24 @@ object ScoreRun {
     (0L until tasks.toLong).map(t => (t * batches / tasks * batch, math.min(records, (t + 1) * batches / tasks * batch))).filter { case (a, b) => a < b }
   }
 
-  /** The number of records, counted where the tasks will read them. */
-  def count(sc: SparkContext, source: String, hadoop: HadoopSettings): Long =
-    Story.telling(sc.parallelize(Seq(source), 1).map { uri =>
-      val done = Command.run(600, "records", Storage.fetch(uri, hadoop.configuration))
+  /** The database at a path that is not local. */
+  def stored(sc: SparkContext, source: String): Option[StoredFile] = if (Storage.isLocal(source)) None else Some(StoredFile.lmdb(sc, source))
+
+  /** The number of records at a local path, counted where the tasks will read them. */
+  def count(sc: SparkContext, source: String): Long =
+    Story.telling(sc.parallelize(Seq(source), 1).map { path =>
+      val done = Command.run(600, "records", Storage.localPath(path))
       if (done.code != 0) throw new CremaException(done.story)
       new String(done.out).trim.toLong
     }.collect().head)
 
-  private def scoreRange(spec: Spec, source: String, first: Long, last: Long, skipped: LongAccumulator): Iterator[ScoredRow] = {
-    val path = Storage.fetch(source, spec.hadoop.configuration)
-    new EventRows(start(spec, _.setTestSource(path).setFirst(first).setLast(last)), () => last - first, skipped)
+  private def scoreRange(spec: Spec, source: String, file: Option[StoredFile], first: Long, last: Long, skipped: LongAccumulator): Iterator[ScoredRow] = {
+    val child = start(spec, { job =>
+      job.setFirst(first).setLast(last)
+      file.fold(job.setTestSource(Storage.localPath(source)))(f => job.setTestFile(f.message(spec.batch)).setWorkFolder(Storage.workFolder.getPath))
+    })
+    child.serve(None, file, spec.hadoop)
+    new EventRows(child, () => last - first, skipped)
   }
 
   private def start(spec: Spec, complete: Job.Builder => Job.Builder): Child = {

@@ -15,7 +15,7 @@ import org.apache.spark.rdd.RDD
 /** What a training run needs; everything in it travels to the tasks. */
 case class TrainSpec(
     job: Array[Byte],       // wire.Job without worker, host, coordinator and paths
-    train: Records, test: Option[Records], trainBatch: Int, ranks: Int, persistent: Boolean,
+    train: Records, test: Option[Records], trainBatch: Int, testBatch: Int, ranks: Int, persistent: Boolean,
     weights: String, snapshot: String,
     model: String,          // where the final model goes, any URI
     snapshotFolder: String, snapshotName: String,
@@ -29,13 +29,16 @@ object TrainRun {
   /** Rows of the sources that are no paths, on their way to the workers. */
   private case class Fed(frames: RDD[(FrameKey, Array[Byte])], train: Option[RowFeed], test: Option[RowFeed])
 
+  /** Databases on a Hadoop FileSystem. */
+  private case class Databases(train: Option[StoredFile], test: Option[StoredFile])
+
   /** Runs to the end and returns the test events in time order; throws with the whole story otherwise, and leaves no process behind. */
   def run(sc: SparkContext, spec: TrainSpec, workers: Int, console: Console): Seq[Event.Test] = {
     val (fed, release) = feed(sc, spec, workers, console)
-    try runFed(sc, spec, workers, console, fed) finally release()
+    try runFed(sc, spec, workers, console, fed, Databases(fileOf(sc, spec.train), fileOf(sc, spec.test.getOrElse(spec.train)))) finally release()
   }
 
-  private def runFed(sc: SparkContext, spec: TrainSpec, workers: Int, console: Console, fed: Fed): Seq[Event.Test] = {
+  private def runFed(sc: SparkContext, spec: TrainSpec, workers: Int, console: Console, fed: Fed, databases: Databases): Seq[Event.Test] = {
     val token = new Array[Byte](32)
     new SecureRandom().nextBytes(token)
     val base = announce(fed, Job.parseFrom(spec.job).toBuilder).setJoinTimeout(joinTimeout(sc, spec)).setStepTimeout(seconds(sc, "spark.crema.stepTimeout", 60)).setWorkers(workers).setToken(com.google.protobuf.ByteString.copyFrom(token)).build()
@@ -45,7 +48,7 @@ object TrainRun {
         .getOrElse(throw new CremaException(s"the coordinator did not start${coordinator.tail()}"))
       val watch = new Watch(sc, coordinator, console)
       val job = base.toBuilder.setCoordinator(address).build().toByteArray
-      val results = watch.during(runTasks(sc, spec, job, workers, watch.group, fed.frames))
+      val results = watch.during(runTasks(sc, spec, job, workers, watch.group, fed.frames, databases))
       if (results(0).model.nonEmpty) writeLocal(results(0).model, Storage.localPath(spec.model))
       val skipped = results.map(_.skipped).sum
       if (skipped > 0) console.say(s"$skipped record(s) could not be decoded and were passed over; the workers' logs name the first ones")
@@ -58,11 +61,12 @@ object TrainRun {
 
   /** A minute, and what copying remote files to the executors takes at 5 MB/s; or spark.crema.joinTimeout. */
   private def joinTimeout(sc: SparkContext, spec: TrainSpec): Double = {
-    val remote = (Seq(pathOf(spec.train), pathOf(spec.test.getOrElse(spec.train)), spec.weights, spec.snapshot)).filter(_.nonEmpty).distinct
+    val remote = Seq(spec.weights, spec.snapshot).filter(_.nonEmpty).distinct
     seconds(sc, "spark.crema.joinTimeout", 60 + remote.map(Storage.remoteBytes(_, sc.hadoopConfiguration)).sum / 5e6)
   }
 
-  private def pathOf(records: Records): String = records match { case AtPath(location) => location; case _ => "" }
+  private def localPathOf(records: Records): String = records match { case AtPath(location) if Storage.isLocal(location) => Storage.localPath(location); case _ => "" }
+  private def fileOf(sc: SparkContext, records: Records): Option[StoredFile] = records match { case AtPath(location) => ScoreRun.stored(sc, location); case _ => None }
 
   /** Counts the rows of the sources that are no paths and brings them to their workers. */
   private def feed(sc: SparkContext, spec: TrainSpec, workers: Int, console: Console): (Fed, () => Unit) = {
@@ -95,14 +99,14 @@ object TrainRun {
     job
   }
 
-  private def runTasks(sc: SparkContext, spec: TrainSpec, job: Array[Byte], workers: Int, group: String, frames: RDD[(FrameKey, Array[Byte])]): Array[TaskResult] = {
+  private def runTasks(sc: SparkContext, spec: TrainSpec, job: Array[Byte], workers: Int, group: String, frames: RDD[(FrameKey, Array[Byte])], databases: Databases): Array[TaskResult] = {
     sc.setJobGroup(group, s"Crema: training on $workers worker(s)", interruptOnCancel = true)
-    try frames.mapPartitionsWithIndex((w, rows) => Iterator(trainTask(spec, job, w, rows.map(_._2)))).collect()
+    try frames.mapPartitionsWithIndex((w, rows) => Iterator(trainTask(spec, job, w, rows.map(_._2), databases))).collect()
     finally sc.clearJobGroup()
   }
 
   /** In a task: stages files, runs one worker, publishes what worker 0 writes. */
-  private def trainTask(spec: TrainSpec, jobBytes: Array[Byte], worker: Int, rows: Iterator[Array[Byte]]): TaskResult = {
+  private def trainTask(spec: TrainSpec, jobBytes: Array[Byte], worker: Int, rows: Iterator[Array[Byte]], databases: Databases): TaskResult = {
     val context = TaskContext.get()
     val conf = spec.hadoop.configuration
     val folder = Files.createTempDirectory(Storage.workFolder.toPath, s"worker-$worker-").toFile
@@ -110,13 +114,16 @@ object TrainRun {
     val fetched = (uri: String) => if (uri.isEmpty) "" else Storage.fetch(uri, conf)
     val job = Job.parseFrom(jobBytes).toBuilder
       .setWorker(worker).setAttempt(context.attemptNumber()).setHost(Cluster.executorAddress(spec.localMode))
-      .setTrainSource(fetched(pathOf(spec.train))).setTestSource(fetched(pathOf(spec.test.getOrElse(spec.train)))).setWorkFolder(folder.getPath)
+      .setTrainSource(localPathOf(spec.train)).setTestSource(localPathOf(spec.test.getOrElse(spec.train))).setWorkFolder(folder.getPath)
       .setWeights(fetched(spec.weights)).setSnapshot(fetched(spec.snapshot))
       .setModel(model).setSnapshotPrefix(new File(folder, spec.snapshotName).getPath)
-      .setPublishedPrefix(Storage.inFolder(spec.snapshotFolder, spec.snapshotName)).build()
-    val child = new Child("worker", job)
+      .setPublishedPrefix(Storage.inFolder(spec.snapshotFolder, spec.snapshotName))
+    databases.train.foreach(f => job.setTrainFile(f.message(spec.trainBatch)))
+    databases.test.foreach(f => job.setTestFile(f.message(spec.testBatch)))
+    val child = new Child("worker", job.build())
     child.endWith(context)
-    val feeder = new Feeder(child, rows, ends(job), context)
+    child.serve(databases.train, databases.test, spec.hadoop)
+    val feeder = new Feeder(child, rows, ends(job.build()), context)
     try {
       var story: Option[String] = None
       var done = Event.Done.getDefaultInstance

@@ -46,6 +46,7 @@ class CaffeOnSpark(@transient val sc: SparkContext) extends Serializable {
     val conf = source.conf
     Checks.beforeTraining(conf, sc)
     val plan = conf.plan()
+    Checks.memory(plan, sc)
     nameAsFormat(conf)
     val workers = Cluster.workers(sc, conf.ranks)
     console.say(s"net ${plan.getNetName}: ${plan.getParameters} parameters; ${conf.ranks} rank(s) of batch ${source.batchSize()} on $workers worker(s)")
@@ -64,7 +65,7 @@ class CaffeOnSpark(@transient val sc: SparkContext) extends Serializable {
     val model = conf.modelPath
     val parent = if (Storage.isLocal(model)) new File(Storage.localPath(model)).getAbsoluteFile.getParent else new Path(model).getParent.toString
     val job = Job.newBuilder.setSolver(Checks.solverFor(plan, validation.isDefined)).setNetOrigin(plan.getNetOrigin).setRanks(conf.ranks).setThreads(Cluster.threadsPerTask(sc)).setResize(conf.resize)
-    TrainSpec(job.build().toByteArray, source.records(sc), validation.map(_.records(sc)), source.batchSize(), conf.ranks, conf.isRddPersistent, conf.snapshotModelFile,
+    TrainSpec(job.build().toByteArray, source.records(sc), validation.map(_.records(sc)), source.batchSize(), validation.fold(1)(_.batchSize()), conf.ranks, conf.isRddPersistent, conf.snapshotModelFile,
       conf.snapshotStateFile, if (Storage.isLocal(model)) new File(Storage.localPath(model)).getAbsolutePath else model, parent,
       new File(plan.getSnapshotPrefix).getName, HadoopSettings.of(sc.hadoopConfiguration), Cluster.isLocal(sc))
   }

@@ -27,6 +27,23 @@ private[caffe] object Checks {
       log.warn("InfiniBand is not in this version: the workers talk over Ethernet (give -connection ethernet to silence this)")
   }
 
+  /** On YARN and Kubernetes a container that holds more than heap and overhead is ended. The JVM may fill its heap, and needs some of the
+    * overhead itself; the worker process must fit into the rest.
+    */
+  def memory(plan: Plan, sc: SparkContext): Unit = if (plan.hasMemoryBytes && (sc.master.startsWith("yarn") || sc.master.startsWith("k8s"))) {
+    val c = sc.getConf
+    val heap = c.getSizeAsMb("spark.executor.memory", "1g")
+    val share = c.getDouble("spark.executor.memoryOverheadFactor", 0.1)
+    val overhead = if (c.contains("spark.executor.memoryOverhead")) c.getSizeAsMb("spark.executor.memoryOverhead") else math.max(384L, (heap * share).toLong)
+    val needed = (plan.getMemoryBytes >> 20) + 1 + JvmOverheadMb
+    if (needed > overhead)
+      throw new IllegalArgumentException(s"a worker of net ${plan.getNetName} needs about ${needed - JvmOverheadMb} MiB beside its executor, and the executor itself some $JvmOverheadMb; " +
+        s"the containers leave $overhead MiB for both and would be killed: give --conf spark.executor.memoryOverhead=${(needed + 127) / 128 * 128}m (nothing was started)")
+  }
+
+  /** What an executor's JVM holds beside its heap: code, threads, buffers. */
+  private val JvmOverheadMb = 160L
+
   private def dynamicAllocation(sc: SparkContext): Unit = {
     val c = sc.getConf
     if (c.getBoolean("spark.dynamicAllocation.enabled", false) &&

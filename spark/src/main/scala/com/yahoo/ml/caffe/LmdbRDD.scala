@@ -1,7 +1,7 @@
 package com.yahoo.ml.caffe
 
 import com.crema.wire.Wire.{Event, Job}
-import com.crema.{Child, HadoopSettings, ScoreRun, Storage}
+import com.crema.{Child, HadoopSettings, ScoreRun, Storage, StoredFile}
 import org.apache.spark.rdd.RDD
 import org.apache.spark.{SparkContext, TaskContext}
 
@@ -13,17 +13,20 @@ import scala.collection.JavaConverters._
 private[caffe] object LmdbRDD {
   def apply(sc: SparkContext, source: String, partitions: Int): RDD[ImageDataSource.Record] = {
     val hadoop = HadoopSettings.of(sc.hadoopConfiguration)
-    val ranges = split(ScoreRun.count(sc, source, hadoop), partitions)
-    sc.parallelize(ranges, math.max(1, ranges.size)).mapPartitions(_.flatMap { case (first, last) => read(source, first, last, hadoop) })
+    val file = ScoreRun.stored(sc, source)
+    val ranges = split(file.map(_.records).getOrElse(ScoreRun.count(sc, source)), partitions)
+    sc.parallelize(ranges, math.max(1, ranges.size)).mapPartitions(_.flatMap { case (first, last) => read(source, file, first, last, hadoop) })
   }
 
   /** [first, last) pieces that cover every record once. */
   def split(records: Long, partitions: Int): Seq[(Long, Long)] =
     (0L until partitions.toLong).map(p => (p * records / partitions, (p + 1) * records / partitions)).filter { case (a, b) => a < b }
 
-  private def read(source: String, first: Long, last: Long, hadoop: HadoopSettings): Iterator[ImageDataSource.Record] = {
-    val child = new Child("rows", Job.newBuilder.setTestSource(Storage.fetch(source, hadoop.configuration)).setFirst(first).setLast(last).build())
+  private def read(source: String, file: Option[StoredFile], first: Long, last: Long, hadoop: HadoopSettings): Iterator[ImageDataSource.Record] = {
+    val job = Job.newBuilder.setFirst(first).setLast(last).setWorkFolder(Storage.workFolder.getPath)
+    val child = new Child("rows", file.fold(job.setTestSource(Storage.localPath(source)))(f => job.setTestFile(f.message((last - first).toInt))).build())
     child.endWith(TaskContext.get())
+    child.serve(None, file, hadoop)
     val batches = Iterator.continually(child.next()).takeWhile(_.isDefined).map(_.get).flatMap(event => recordsOf(child, event))
     batches ++ Iterator.single(()).flatMap { _ => child.finish(None); Iterator.empty }
   }

@@ -242,7 +242,8 @@ class SourcesSuite extends AnyFunSuite with BeforeAndAfterAll {
     assert(refused("r7", TestRecords.net(cos(good, 16).replace("\"label\" type", "\"mark\" type"), other)).contains("mark does not exist in dataframe"))
     assert(refused("r8", TestRecords.net(memory(good, image, 16).replace(s"height: $side", "height: 9"), other)).contains("correct channels, height and width"))
     val drawn = written("drawn", testRecords, "parquet", frame(testRecords))
-    val unstable = memory(drawn, image, 16, "dataframe_column_select: \"id\" dataframe_column_select: \"data\" dataframe_column_select: \"cast(rand() * 1000000000 as int) as label\"")
+    spark.udf.register("noise", org.apache.spark.sql.functions.udf(() => scala.util.Random.nextInt(10)).asNondeterministic())
+    val unstable = memory(drawn, image, 16, "dataframe_column_select: \"id\" dataframe_column_select: \"data\" dataframe_column_select: \"noise() as label\"")
     assert(refused("r9", TestRecords.net(unstable, other)).contains("gave other rows when it was read again"))
   }
 }
