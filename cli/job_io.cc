@@ -59,7 +59,8 @@ wire::Job readJob(int fd) {
   wire::Job job;
   std::string buffer;
   if (!readDelimited(fd, "Job", buffer, &job))
-    badData("stdin ended before a whole Job had come; this subcommand is started by a host program (see proto/wire.proto)");
+    badData(
+        "stdin ended before a whole Job had come; this subcommand is started by a host program (see proto/wire.proto)");
   return job;
 }
 

@@ -4,13 +4,13 @@
 #include <string>
 
 #include "base/socket.h"
-#include "cluster/host_rows.h"
 #include "caffe.pb.h"
+#include "cluster/host_rows.h"
 #include "wire.pb.h"
 
 namespace crema::cli {
 
-wire::Job readJob(int fd);  // the one delimited Job; kData when the stream holds none
+wire::Job readJob(int fd);              // the one delimited Job; kData when the stream holds none
 void toHost(const wire::Event& event);  // delimited, on stdout
 void writeDelimited(int fd,
                     const google::protobuf::MessageLite& message);  // whole, thread-safe; kIo when the reader is gone

@@ -128,7 +128,8 @@ void planScoring(const NetDescription& test, const Flags& f, kernels::Context& k
   if (!buildable(plan->test())) return;
   const auto net = build(test, kernels, parentDirectory(f.solver));
   checkBlobs(f.features, *net);
-  if (plan->has_memory_bytes()) plan->set_memory_bytes(plan->memory_bytes() + net->memoryBytes() - 8 * plan->parameters());
+  if (plan->has_memory_bytes())
+    plan->set_memory_bytes(plan->memory_bytes() + net->memoryBytes() - 8 * plan->parameters());
   for (const auto& name : net->outputs()) plan->add_outputs(name);
 }
 

@@ -32,7 +32,8 @@ void put(const Record& record, const RecordSource& source, wire::Event::Record* 
   if (!d.ParseFromArray(record.value.data(), static_cast<int>(record.value.size())))
     badData("record '{}' of {} is no Caffe Datum ({} bytes)", record.key, source.describe(), record.value.size());
   if (d.float_data_size())
-    badData("record '{}' of {} holds floats; rows of images hold bytes: train on the database itself", record.key, source.describe());
+    badData("record '{}' of {} holds floats; rows of images hold bytes: train on the database itself", record.key,
+            source.describe());
   out->set_id(std::string(record.key));
   out->set_label(d.label());
   out->set_channels(d.channels()), out->set_height(d.height()), out->set_width(d.width());
@@ -41,8 +42,7 @@ void put(const Record& record, const RecordSource& source, wire::Event::Record* 
 }
 
 void sendRows(const wire::Job& job, const HostRows& host, const Interrupt& interrupt) {
-  const auto source =
-      host.testRecords ? host.testRecords : openSource(caffe::DataParameter::LMDB, job.test_source());
+  const auto source = host.testRecords ? host.testRecords : openSource(caffe::DataParameter::LMDB, job.test_source());
   const int64_t last = job.last() < 0 ? source->size() : std::min(job.last(), source->size());
   wire::Event event;
   size_t bytes = 0;
@@ -65,7 +65,8 @@ void sendIndex(const wire::Job& job, const HostRows& host) {
   auto* out = event.mutable_index();
   out->set_page_size(index.pageSize), out->set_pages(index.pages);
   out->mutable_leaf()->Assign(index.leaf.begin(), index.leaf.end());
-  for (size_t i = 0; i < index.leaf.size(); ++i) out->add_count(static_cast<uint32_t>(index.first[i + 1] - index.first[i]));
+  for (size_t i = 0; i < index.leaf.size(); ++i)
+    out->add_count(static_cast<uint32_t>(index.first[i + 1] - index.first[i]));
   toHost(event);
 }
 
@@ -106,7 +107,8 @@ void addRows(CLI::App& program, Run& chosen) {
 }
 
 void addIndex(CLI::App& program, Run& chosen) {
-  addCommandFor(program, chosen, "index", "the index of a database that the host reads; started by a host program", true);
+  addCommandFor(program, chosen, "index", "the index of a database that the host reads; started by a host program",
+                true);
 }
 
 }  // namespace crema::cli

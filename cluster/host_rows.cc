@@ -17,8 +17,10 @@ class ColumnReader {
     else
       total = uint64_t{column.width()} * static_cast<uint64_t>(rows);
     if ((own && column.length_size() != rows) || total != column.values().size())
-      badData("a batch of {} rows from the host has a column of {} bytes where {} are announced; host and executable are of different versions",
-              rows, column.values().size(), total);
+      badData(
+          "a batch of {} rows from the host has a column of {} bytes where {} are announced; host and executable are "
+          "of different versions",
+          rows, column.values().size(), total);
   }
   std::string_view next() {
     const size_t size = column_.length_size() ? column_.length(static_cast<int>(row_)) : column_.width();
@@ -43,7 +45,8 @@ LmdbIndex indexOf(const wire::LmdbIndex& m, const std::string& what) {
   index.leaf.assign(m.leaf().begin(), m.leaf().end());
   index.first = {0};
   for (const uint32_t count : m.count()) index.first.push_back(index.records() + count);
-  if (index.first.size() != index.leaf.size() + 1) badData("the index of {} contradicts itself; host and executable are of different versions", what);
+  if (index.first.size() != index.leaf.size() + 1)
+    badData("the index of {} contradicts itself; host and executable are of different versions", what);
   return index;
 }
 
@@ -58,7 +61,8 @@ HostRows::HostRows(const wire::Job& job, bool scoring, const std::function<void(
       need->set_test(test), need->set_offset(offset), need->set_length(length);
       emit(event);
     };
-    return std::make_shared<RemoteFile>(job.work_folder(), file.description(), file.size(), file.read_ahead(), ask, interrupt);
+    return std::make_shared<RemoteFile>(job.work_folder(), file.description(), file.size(), file.read_ahead(), ask,
+                                        interrupt);
   };
   const auto database = [](const std::shared_ptr<RemoteFile>& bytes, const wire::RemoteFile& file) {
     return lmdbSource(bytes, indexOf(file.index(), file.description()), file.description());
@@ -80,7 +84,8 @@ HostRows::HostRows(const wire::Job& job, bool scoring, const std::function<void(
 void HostRows::append(bool forTest, const wire::RowBatch& batch) {
   const auto& staged = forTest ? test : train;
   const bool scoring = forTest && window;
-  if (!staged && !scoring) internal("the host sends rows for {}, which its Job does not announce", forTest ? "TEST" : "TRAIN");
+  if (!staged && !scoring)
+    internal("the host sends rows for {}, which its Job does not announce", forTest ? "TEST" : "TRAIN");
   std::vector<ColumnReader> columns;
   for (const auto& column : batch.column()) columns.emplace_back(column, batch.rows());
   std::vector<std::string_view> parts(columns.size());

@@ -151,7 +151,8 @@ class Walk : Checked {
 
 class Reading : Checked {
  public:
-  Reading(const FileBytes& bytes, const LmdbIndex& index, const std::string& path) : Checked(bytes, path), index_(index) {
+  Reading(const FileBytes& bytes, const LmdbIndex& index, const std::string& path)
+      : Checked(bytes, path), index_(index) {
     page_ = index.pageSize, pages_ = index.pages;
     if (page_ < 512 || pages_ > b_.size() / page_) damaged("it is shorter than its index says");
   }

@@ -36,7 +36,8 @@ class LmdbSource : public RecordSource {
 
 }  // namespace
 
-std::shared_ptr<const RecordSource> lmdbSource(std::shared_ptr<const FileBytes> file, LmdbIndex index, const std::string& path) {
+std::shared_ptr<const RecordSource> lmdbSource(std::shared_ptr<const FileBytes> file, LmdbIndex index,
+                                               const std::string& path) {
   return std::make_shared<LmdbSource>(std::move(file), std::move(index), path);
 }
 

@@ -94,8 +94,8 @@ class RecordData : public Layer {
       image.channels = static_cast<int>(m.channels()), image.height = static_cast<int>(m.height()),
       image.width = static_cast<int>(m.width());
       if (image.channels <= 0 || image.height <= 0 || image.width <= 0)
-        invalid("channels, height and width of memory_data_param must be given and positive, not {}x{}x{}", image.channels, image.height,
-                image.width);
+        invalid("channels, height and width of memory_data_param must be given and positive, not {}x{}x{}",
+                image.channels, image.height, image.width);
       if (o.rows || !o.openSources) return imageRowSamples(image);
     }
     return inside([&] { return "in " + maker_.source->describe(); },
@@ -141,7 +141,8 @@ class RecordData : public Layer {
 
   const Batch& scored() {
     const int64_t from = context().run->step * batch_;
-    const int64_t last = context().data->last < 0 ? maker_.source->size() : std::min(context().data->last, maker_.source->size());
+    const int64_t last =
+        context().data->last < 0 ? maker_.source->size() : std::min(context().data->last, maker_.source->size());
     const int64_t to = std::min(from + batch_, last);
     if (from >= to) internal("no record is left for batch {}", context().run->step);
     maker_.score(from, to, context().run->step, &scored_);
