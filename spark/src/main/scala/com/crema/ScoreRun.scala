@@ -33,23 +33,27 @@ object ScoreRun {
   private def scorePartitions[T](spec: Spec, source: RowSource[T], skipped: LongAccumulator): RDD[ScoredRow] =
     source.records.mapPartitions { records => if (records.isEmpty) Iterator.empty else scorePartition(spec, source, records, skipped) }
 
-  private def scorePartition[T](spec: Spec, source: RowSource[T], records: Iterator[T], skipped: LongAccumulator): Iterator[ScoredRow] = {
+  private def scorePartition[T](spec: Spec, source: RowSource[T], records: Iterator[T], skipped: LongAccumulator): Iterator[ScoredRow] =
+    stream[T](spec, records, source.put(_, _), source.fields, source.description, skipped.add(_))
+
+  /** In a task: rows in, scored rows out, in order, by one process. @param put a record as one row of the builder */
+  private[crema] def stream[T](spec: Spec, records: Iterator[T], put: (T, RowBuilder) => Unit, fields: Int, what: String, skipped: Long => Unit = _ => ()): Iterator[ScoredRow] = {
     val context = TaskContext.get()
-    val feed = RowFeed.newBuilder.setDescription(s"partition ${context.partitionId()} of ${source.description}")
+    val feed = RowFeed.newBuilder.setDescription(s"partition ${context.partitionId()} of $what")
     val child = start(spec, _.setTestRows(feed))
-    val batches = new ScoredBatches(source, records)
+    val batches = new ScoredBatches(records, put, fields)
     val feeder = new Feeder(child, batches, Seq(Input.newBuilder.setEnd(Input.End.newBuilder.setTest(true)).build()), context)
     new EventRows(child, () => { feeder.check(); batches.sent }, skipped)
   }
 
   /** A partition's rows as delimited Inputs. */
-  private class ScoredBatches[T](source: RowSource[T], records: Iterator[T]) extends Iterator[Array[Byte]] {
-    private val builder = new RowBuilder(source.fields)
+  private class ScoredBatches[T](records: Iterator[T], put: (T, RowBuilder) => Unit, fields: Int) extends Iterator[Array[Byte]] {
+    private val builder = new RowBuilder(fields)
     @volatile var sent = 0L
     override def hasNext: Boolean = records.hasNext
     override def next(): Array[Byte] = {
       val first = sent
-      while (records.hasNext && builder.rows < RowBuilder.SendRows && builder.bytes < RowBuilder.SendBytes) { source.put(records.next(), builder); sent += 1 }
+      while (records.hasNext && builder.rows < RowBuilder.SendRows && builder.bytes < RowBuilder.SendBytes) { put(records.next(), builder); sent += 1 }
       builder.take(test = true, first)
     }
   }
@@ -77,7 +81,7 @@ object ScoreRun {
       file.fold(job.setTestSource(Storage.localPath(source)))(f => job.setTestFile(f.message(spec.batch)).setWorkFolder(Storage.workFolder.getPath))
     })
     child.serve(None, file, spec.hadoop)
-    new EventRows(child, () => last - first, skipped)
+    new EventRows(child, () => last - first, skipped.add(_))
   }
 
   private def start(spec: Spec, complete: Job.Builder => Job.Builder): Child = {
@@ -98,7 +102,7 @@ object ScoreRun {
   }
 
   /** Rows as the child sends them; at the end the count must be right and the exit code 0. */
-  private class EventRows(child: Child, expected: () => Long, skipped: LongAccumulator) extends Iterator[ScoredRow] {
+  private class EventRows(child: Child, expected: () => Long, skipped: Long => Unit) extends Iterator[ScoredRow] {
     private var batch: Iterator[ScoredRow] = Iterator.empty
     private var seen, passedOver = 0L
     private var ended = false
@@ -115,7 +119,7 @@ object ScoreRun {
         val records = expected()
         child.finish(None)
         if (seen + passedOver != records) throw new CremaException(s"$seen rows came for $records records, and $passedOver were passed over; this is a mistake of Crema, please report it")
-        skipped.add(passedOver)
+        skipped(passedOver)
     }
 
     private def rowsOf(r: Event.Rows): Iterator[ScoredRow] = {

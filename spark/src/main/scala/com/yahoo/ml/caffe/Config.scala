@@ -27,6 +27,8 @@ class Config(@transient sc: SparkContext) extends Serializable {
   var isRddPersistent: Boolean = false
   var snapshotStateFile: String = ""
   var snapshotModelFile: String = ""
+  /** Where snapshots go, any URI of a folder; "": beside the model. */
+  var snapshotFolder: String = ""
   var resize: Boolean = false
   var connection: Int = Config.CONNECTION_RDMA
   var transform_thread_per_device: Int = 1

@@ -58,9 +58,13 @@ class DataFrameSource(conf: Config, layerId: Int, isTrain: Boolean)
     true
   }
 
+  /** The frame, with the columns that say where a row is from when it is read from files. */
+  protected def loaded(): DataFrame = DataFrames.withPieces(DataFrames.load(cosDataParam.getDataframeFormat, sourceFilePath), Seq("*"))
+  protected def describe: String = s"DataFrame $sourceFilePath"
+
   private[caffe] def frame(): DataFrame = {
-    val f = DataFrames.withPieces(DataFrames.load(cosDataParam.getDataframeFormat, sourceFilePath), Seq("*"))
-    CosColumns.check(f, tops, s"$where, DataFrame $sourceFilePath")
+    val f = loaded()
+    CosColumns.check(f, tops, s"$where, $describe")
     f
   }
 
@@ -71,7 +75,8 @@ class DataFrameSource(conf: Config, layerId: Int, isTrain: Boolean)
   }
 
   override private[caffe] def records(sc: SparkContext): Records =
-    if (getClass != classOf[DataFrameSource]) super.records(sc) else new CosColumns(s"DataFrame $sourceFilePath", batchSize(), frame(), tops)
+    if (getClass.getMethod("nextBatch", classOf[Array[String]], classOf[Array[Any]]).getDeclaringClass != classOf[DataFrameSource]) super.records(sc)
+    else new CosColumns(describe, batchSize(), frame(), tops)
 
   override def useCoSDataLayer(): Boolean = true
   override def getNumTops(): Int = tops.length

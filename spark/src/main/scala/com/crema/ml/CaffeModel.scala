@@ -1,0 +1,184 @@
+package com.crema.ml
+
+import java.io.File
+import java.nio.charset.StandardCharsets.UTF_8
+import java.nio.file.Files
+
+import scala.collection.JavaConverters._
+
+import caffe.Caffe.NetParameter
+import com.crema._
+import com.crema.wire.Wire.Job
+import com.google.protobuf.TextFormat
+import org.apache.hadoop.fs.Path
+import org.apache.spark.ml.Model
+import org.apache.spark.ml.param.ParamMap
+import org.apache.spark.ml.util._
+import org.apache.spark.sql.functions.col
+import org.apache.spark.sql.types._
+import org.apache.spark.sql.{DataFrame, Dataset, Encoders, Row}
+
+/** A trained Caffe net over a frame's columns.
+  *
+  * @param netText the net, with CoSData layers, as prototxt
+  * @param trained the weights as a .caffemodel
+  */
+class CaffeModel private[ml] (override val uid: String, private[ml] var netText: String, private[ml] var trained: Array[Byte])
+    extends Model[CaffeModel] with CaffeParams with DefaultParamsWritable {
+  def this(uid: String) = this(uid, "", Array.emptyByteArray) // for reading
+
+  /** One row for each test while it was trained, one array<float> column for each output of the TEST net; not saved with the model. */
+  @transient var validation: Option[DataFrame] = None
+
+  def setInputCol(name: String): this.type = set(inputCol, name)
+  def setLabelCol(name: String): this.type = set(labelCol, name)
+  def setEncoded(on: Boolean): this.type = set(encoded, on)
+  def setResize(on: Boolean): this.type = set(resize, on)
+  def setOutputBlobs(names: Array[String]): this.type = set(outputBlobs, names)
+  def setOutputCols(names: Array[String]): this.type = set(outputCols, names)
+
+  /** The weights, a .caffemodel that any Caffe reads. */
+  def modelBytes: Array[Byte] = trained.clone()
+
+  private def net: NetParameter = { val b = NetParameter.newBuilder; TextFormat.merge(netText, b); b.build() }
+
+  /** Adds a column for each blob. Lazy as any transformation; a row whose image cannot be decoded has nulls in them.
+    *
+    * @throws IllegalArgumentException when columns or blobs do not fit
+    */
+  override def transform(dataset: Dataset[_]): DataFrame = {
+    val frame = dataset.toDF()
+    val (job, blobs) = planned(frame)
+    val schema = CaffeModel.withColumns(frame.schema, blobs, columnNames(blobs))
+    val sc = frame.sparkSession.sparkContext
+    val spec = ScoreRun.Spec(job.toByteArray, sc.broadcast(trained), "transform.caffemodel", 1, 1, HadoopSettings.of(sc.hadoopConfiguration))
+    val (inputs, width) = (Seq(FrameNet.inputOf(frame, $(inputCol)).as(FrameNet.InputColumn), FrameNet.labelOf(frame, $(labelCol)).as(FrameNet.LabelColumn)), frame.columns.length)
+    val isEncoded = $(encoded)
+    val top = net.getLayerList.asScala.find(FrameNet.isData).get.getCosDataParam.getTop(0)
+    val tops = net.getLayerList.asScala.find(FrameNet.isData).get.getTopCount
+    val shape = (top.getChannels, top.getHeight, top.getWidth)
+    val all = frame.select(frame.columns.map(c => col(s"`$c`")) ++ inputs: _*)
+    all.mapPartitions(rows => if (rows.isEmpty) Iterator.empty else new ScoredFrame(spec, rows, width, isEncoded, shape, tops, blobs.size))(Encoders.row(schema))
+  }
+
+  /** The job of a scoring process, and the blobs it gives. */
+  private def planned(frame: DataFrame): (Job, Seq[String]) = {
+    val input = FrameNet.inputType(frame.schema, $(inputCol), $(encoded))
+    val folder = Files.createTempDirectory("crema-transform-").toFile
+    try {
+      val fitted = FrameNet.rewrite(net, input)
+      Files.write(new File(folder, "net.prototxt").toPath, TextFormat.printer().printToString(fitted).getBytes(UTF_8))
+      val solver = s"""net: "${new File(folder, "net.prototxt").getPath}" base_lr: 0 lr_policy: "fixed" max_iter: 1 random_seed: 1 solver_mode: CPU\n"""
+      Files.write(new File(folder, "solver.prototxt").toPath, solver.getBytes(UTF_8))
+      val asked = if (isSet(outputBlobs)) $(outputBlobs).toSeq else Nil
+      val plan = Planner.plan(new File(folder, "solver.prototxt").getPath, 1, 1, asked, train = false, test = true)
+      val unlabelled = FrameNet.needLabel(fitted)
+      val hasLabel = frame.columns.contains($(labelCol))
+      val blobs = if (asked.nonEmpty) asked else defaults(fitted, unlabelled)
+      for (b <- blobs if unlabelled(b) && !hasLabel)
+        throw new IllegalArgumentException(s"blob '$b' depends on the label, and the frame has no column '${$(labelCol)}'; add it (setLabelCol), or leave the blob out of outputBlobs")
+      val job = Job.newBuilder.setSolver(plan.getSolver).setNetOrigin("CaffeModel").setThreads(1).setResize($(resize)).addAllBlobs(blobs.asJava)
+      (job.build(), blobs)
+    } finally org.apache.hadoop.fs.FileUtil.fullyDelete(folder)
+  }
+
+  /** Tops that no other layer takes but those that need the label: what the net says about its input. */
+  private def defaults(n: NetParameter, needLabel: Set[String]): Seq[String] = {
+    val layers = n.getLayerList.asScala.filter(l => !FrameNet.isData(l))
+    val consumed = layers.flatMap(l => l.getBottomList.asScala.filterNot(b => l.getTopList.contains(b) || l.getTopList.asScala.exists(needLabel))).toSet
+    val last = layers.flatMap(_.getTopList.asScala).distinct.filterNot(t => needLabel(t) || consumed(t))
+    if (last.isEmpty) throw new IllegalArgumentException(s"net '${n.getName}' has no output that needs no label; name blobs with setOutputBlobs")
+    last.toSeq
+  }
+
+  private def columnNames(blobs: Seq[String]): Seq[String] = if (isSet(outputCols)) $(outputCols).toSeq else blobs
+
+  override def transformSchema(schema: StructType): StructType = {
+    FrameNet.inputType(schema, $(inputCol), $(encoded))
+    val blobs = if (isSet(outputBlobs)) $(outputBlobs).toSeq else defaults(net, FrameNet.needLabel(net))
+    CaffeModel.withColumns(schema, blobs, columnNames(blobs))
+  }
+
+  override def copy(extra: ParamMap): CaffeModel = {
+    val other = copyValues(new CaffeModel(uid, netText, trained), extra).setParent(parent)
+    other.validation = validation
+    other
+  }
+
+  override def write: MLWriter = {
+    val params = super.write
+    new MLWriter {
+      override protected def saveImpl(path: String): Unit = {
+        params.save(path)
+        CaffeModel.store(path, "net.prototxt", netText.getBytes(UTF_8), sc.hadoopConfiguration)
+        CaffeModel.store(path, "weights.caffemodel", trained, sc.hadoopConfiguration)
+      }
+    }
+  }
+}
+
+object CaffeModel extends MLReadable[CaffeModel] {
+  private object Params extends DefaultParamsReadable[CaffeModel]
+
+  override def read: MLReader[CaffeModel] = {
+    val params = Params.read
+    new MLReader[CaffeModel] {
+      override def load(path: String): CaffeModel = {
+        val model = params.load(path)
+        model.netText = new String(fetch(path, "net.prototxt", sc.hadoopConfiguration), UTF_8)
+        model.trained = fetch(path, "weights.caffemodel", sc.hadoopConfiguration)
+        model
+      }
+    }
+  }
+
+  private def file(path: String, name: String) = new Path(new Path(path, "data"), name)
+
+  private def store(path: String, name: String, bytes: Array[Byte], conf: org.apache.hadoop.conf.Configuration): Unit = {
+    val to = file(path, name)
+    val out = to.getFileSystem(conf).create(to, false)
+    try out.write(bytes) finally out.close()
+  }
+
+  private def fetch(path: String, name: String, conf: org.apache.hadoop.conf.Configuration): Array[Byte] = {
+    val from = file(path, name)
+    val in = try from.getFileSystem(conf).open(from) catch {
+      case e: java.io.FileNotFoundException => throw new IllegalArgumentException(s"$path is no CaffeModel: it has no data/$name", e)
+    }
+    try in.readAllBytes() finally in.close()
+  }
+
+  /** @throws IllegalArgumentException when a column is there already, or names and blobs differ in number */
+  private[ml] def withColumns(schema: StructType, blobs: Seq[String], names: Seq[String]): StructType = {
+    if (names.nonEmpty && blobs.nonEmpty && names.size != blobs.size)
+      throw new IllegalArgumentException(s"${names.size} outputCols for ${blobs.size} outputBlobs; give as many")
+    for (n <- names if schema.fieldNames.contains(n))
+      throw new IllegalArgumentException(s"the frame has a column '$n' already; choose other names with setOutputCols")
+    StructType(schema ++ names.map(n => StructField(n, ArrayType(FloatType, containsNull = false), nullable = true)))
+  }
+}
+
+/** Rows of a partition with their blobs behind them: the rows are kept until theirs come back. */
+private class ScoredFrame(spec: ScoreRun.Spec, rows: Iterator[Row], width: Int, encoded: Boolean, shape: (Int, Int, Int), tops: Int, blobs: Int) extends Iterator[Row] {
+  private val waiting = new java.util.concurrent.ConcurrentLinkedQueue[(String, Row)]()
+  private var sent = 0L
+  private val fed = rows.map { row => sent += 1; val id = sent.toString; waiting.add(id -> row); (id, row) }
+  private val put = (record: (String, Row), to: RowBuilder) => {
+    to.begin(record._1)
+    record._2.get(width) match {
+      case null => throw new CremaException(s"the input column of row ${record._1} of a partition is null")
+      case bytes: Array[Byte] => if (encoded) to.image(0, 0, 0, encoded = true, bytes) else to.image(shape._1, shape._2, shape._3, encoded = false, bytes)
+      case values: scala.collection.Seq[_] => to.floats(values.map { case n: Number => n.floatValue }.toArray)
+    }
+    if (tops > 1) to.float(if (record._2.isNullAt(width + 1)) 0f else record._2.getFloat(width + 1))
+  }
+  private val scored = ScoreRun.stream[(String, Row)](spec, fed, put, tops, "the frame").buffered
+
+  override def hasNext: Boolean = scored.hasNext || !waiting.isEmpty
+  override def next(): Row = {
+    val more = scored.hasNext // reads ahead: the row that belongs to it waits already
+    val (id, row) = waiting.poll()
+    val own = row.toSeq.take(width)
+    if (more && scored.head.id == id) Row.fromSeq(own ++ scored.next().values.map(_.toSeq)) else Row.fromSeq(own ++ Seq.fill(blobs)(null))
+  }
+}

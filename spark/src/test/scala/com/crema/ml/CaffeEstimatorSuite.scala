@@ -1,0 +1,120 @@
+package com.crema.ml
+
+import java.nio.file.{Files, Path}
+
+import com.yahoo.ml.caffe.{CaffeOnSpark, DataSource, SourcesSuite, TestRecords}
+import org.apache.hadoop.fs.FileUtil
+import org.apache.spark.ml.evaluation.MulticlassClassificationEvaluator
+import org.apache.spark.ml.feature.VectorAssembler
+import org.apache.spark.ml.linalg.Vectors
+import org.apache.spark.ml.{Pipeline, PipelineModel}
+import org.apache.spark.sql.functions.{col, expr, udf}
+import org.apache.spark.sql.types._
+import org.apache.spark.sql.{DataFrame, Row, SparkSession}
+import org.scalatest.BeforeAndAfterAll
+import org.scalatest.funsuite.AnyFunSuite
+
+import scala.collection.JavaConverters._
+
+class CaffeEstimatorSuite extends AnyFunSuite with BeforeAndAfterAll {
+  private lazy val folder: Path = Files.createTempDirectory("estimator-suite-")
+  private lazy val spark: SparkSession = TestRecords.spark("local[2]")
+  private lazy val train = new TestRecords(folder, 301, 1)
+  private lazy val test = new TestRecords(folder, 90, 2)
+
+  override def afterAll(): Unit = {
+    spark.stop()
+    FileUtil.fullyDelete(folder.toFile)
+  }
+
+  private def memory(batch: Int, transform: String) =
+    s"""type: "MemoryData" $transform memory_data_param { source: "unused" batch_size: $batch channels: 1 height: 12 width: 12 }"""
+  private val scaled = "transform_param { scale: 0.00390625 }"
+  private def solver(name: String, transform: String = scaled, more: String = "") =
+    TestRecords.solver(folder.resolve(name), TestRecords.net(memory(16, transform), memory(20, transform)), more)
+
+  private def frame(r: TestRecords, kind: String): DataFrame = {
+    def floats(i: Int) = r.pixels(i).toSeq.map(p => (p & 0xff) * 0.00390625f)
+    val (value, t) = kind match {
+      case "binary" => ((i: Int) => r.pixels(i): Any, BinaryType)
+      case "png" => ((i: Int) => SourcesSuite.png(r.pixels(i), r.side): Any, BinaryType)
+      case "broken" => ((i: Int) => if (i % 10 == 3) "broken".getBytes else SourcesSuite.png(r.pixels(i), r.side): Any, BinaryType)
+      case "array" => ((i: Int) => floats(i): Any, ArrayType(FloatType))
+      case "vector" => ((i: Int) => Vectors.dense(floats(i).map(_.toDouble).toArray): Any, org.apache.spark.ml.linalg.SQLDataTypes.VectorType)
+    }
+    val rows = (0 until r.count).map(i => Row(i.toLong, value(i), r.labels(i).toDouble))
+    spark.createDataFrame(spark.sparkContext.parallelize(rows, 5), StructType(Seq(StructField("key", LongType), StructField("features", t), StructField("label", DoubleType))))
+  }
+
+  private def weights(model: Array[Byte]) =
+    caffe.Caffe.NetParameter.parseFrom(model).getLayerList.asScala.flatMap(l => l.getBlobsList.asScala.map(_.getDataList.asScala.toSeq)).toSeq
+
+  private def estimator(name: String, transform: String = scaled, more: String = "") = new CaffeEstimator().setSolver(solver(name, transform, more)).setRanks(2).setOutputBlobs(Array("ip"))
+
+  /** What CaffeOnSpark learns from the same records in an LMDB. */
+  private lazy val reference = {
+    val kind = "source_class: \"com.yahoo.ml.caffe.LMDB\" "
+    val net = TestRecords.net(kind + memory(16, scaled).replace("unused", train.lmdb), kind + memory(20, scaled).replace("unused", test.lmdb))
+    val conf = TestRecords.config(spark.sparkContext, TestRecords.solver(folder.resolve("reference"), net), folder.resolve("reference.model"), "-clusterSize", "2")
+    new CaffeOnSpark(spark.sparkContext).train(DataSource.getSource(conf, isTraining = true).asInstanceOf[DataSource[Any, Any]])
+    weights(Files.readAllBytes(folder.resolve("reference.model")))
+  }
+
+  for ((kind, transform) <- Seq("binary" -> scaled, "png" -> scaled, "array" -> "", "vector" -> "")) test(s"a column of $kind trains the model of the LMDB, and every row comes back with its blob") {
+    val model = estimator(kind, transform).setEncoded(kind == "png").fit(frame(train, kind))
+    assert(weights(model.modelBytes) == reference)
+    val rows = frame(test, kind)
+    val out = model.transform(rows)
+    assert(out.columns.toSeq == Seq("key", "features", "label", "ip"))
+    val got = out.collect()
+    assert(got.map(_.getLong(0)).toSeq == (0L until 90L))
+    val right = got.count(r => r.getSeq[Float](3).zipWithIndex.maxBy(_._1)._2 == r.getDouble(2).toInt)
+    assert(right > 45, right)
+    assert(model.transform(rows.repartition(1).orderBy("key").drop("label")).collect().map(_.getSeq[Float](2)).toSeq == got.map(_.getSeq[Float](3)).toSeq)
+  }
+
+  test("rows whose image cannot be decoded keep their place, with nulls") {
+    val model = estimator("broken").setEncoded(true).fit(frame(train, "png"))
+    val got = model.transform(frame(test, "broken")).collect()
+    assert(got.map(_.getLong(0)).toSeq == (0L until 90L))
+    assert(got.forall(r => r.isNullAt(3) == (r.getLong(0) % 10 == 3)))
+  }
+
+  test("a pipeline: fit on a validation column, evaluate, save, load, copy") {
+    val noted = frame(train, "array").withColumn("held", expr("key % 5 = 0"))
+    val stage = estimator("pipeline", "", "test_iter: 3 test_interval: 10").setInputCol("all").setValidationIndicatorCol("held").setOutputCols(Array("scores")).setMaxIter(40)
+    val vectors = noted.withColumn("features", udf((v: Seq[Float]) => Vectors.dense(v.map(_.toDouble).toArray)).apply(col("features")))
+    val fitted = new Pipeline().setStages(Array(new VectorAssembler().setInputCols(Array("features")).setOutputCol("all"), stage)).fit(vectors)
+    val model = fitted.stages(1).asInstanceOf[CaffeModel]
+    assert(model.validation.get.columns.toSeq == Seq("accuracy", "loss") && model.validation.get.count() == 4)
+    val place = folder.resolve("saved").toString
+    fitted.write.save(place)
+    val loaded = PipelineModel.load(place)
+    val scored = Seq(fitted, loaded, fitted.copy(org.apache.spark.ml.param.ParamMap.empty)).map(_.transform(vectors).select("key", "scores").collect().toSeq)
+    assert(scored(0) == scored(1) && scored(0) == scored(2))
+    val best = udf((v: Seq[Float]) => v.indexOf(v.max).toDouble)
+    val accuracy = new MulticlassClassificationEvaluator().setMetricName("accuracy").evaluate(loaded.transform(vectors).withColumn("prediction", best(col("scores"))))
+    assert(accuracy > 0.6, accuracy)
+    intercept[Exception](fitted.write.save(place)) // is there already
+    val estimatorPlace = folder.resolve("estimator").toString
+    stage.write.overwrite().save(estimatorPlace)
+    assert(CaffeEstimator.load(estimatorPlace).getSolver == stage.getSolver && CaffeEstimator.load(estimatorPlace).getMaxIter == 40)
+  }
+
+  test("what does not fit is said before anything starts") {
+    val rows = frame(train, "binary")
+    def refused(body: => Any) = intercept[Exception](body).getMessage
+    assert(refused(new CaffeEstimator().fit(rows)).contains("no solver is given"))
+    assert(refused(estimator("e1").setInputCol("pixels").fit(rows)).contains("there is no column 'pixels'; the frame has key, features, label"))
+    assert(refused(estimator("e2").setLabelCol("features").fit(rows)).contains("label column 'features' is binary"))
+    assert(refused(estimator("e3").fit(frame(train, "array"))).contains("has a transform_param"))
+    assert(refused(estimator("e4").setEncoded(true).fit(frame(train, "array"))).contains("JPEG and PNG come in a binary column"))
+    assert(refused(estimator("e5").setValidationIndicatorCol("label").fit(rows)).contains("must be a boolean column"))
+    assert(refused(estimator("e6").setOutputCols(Array("a", "b")).fit(rows)).contains("2 outputCols for 1 outputBlobs"))
+    assert(refused(estimator("e7").setOutputCols(Array("key")).fit(rows)).contains("has a column 'key' already"))
+    val model = estimator("e8").fit(rows)
+    assert(refused(model.setOutputBlobs(Array("nothing")).transform(rows)).contains("nothing"))
+    assert(refused(model.setOutputBlobs(Array("loss")).transform(rows.drop("label"))).contains("depends on the label"))
+    assert(refused(CaffeModel.load(folder.toString)).nonEmpty)
+  }
+}
