@@ -35,7 +35,11 @@ object TrainRun {
   /** Runs to the end and returns the test events in time order; throws with the whole story otherwise, and leaves no process behind. */
   def run(sc: SparkContext, spec: TrainSpec, workers: Int, console: Console): Seq[Event.Test] = {
     val (fed, release) = feed(sc, spec, workers, console)
-    try runFed(sc, spec, workers, console, fed, Databases(fileOf(sc, spec.train), fileOf(sc, spec.test.getOrElse(spec.train)))) finally release()
+    try {
+      val databases = Databases(fileOf(sc, spec.train), fileOf(sc, spec.test.getOrElse(spec.train)))
+      databases.train.foreach(f => checkEnough(f.records, f.uri, spec.ranks))
+      runFed(sc, spec, workers, console, fed, databases)
+    } finally release()
   }
 
   private def runFed(sc: SparkContext, spec: TrainSpec, workers: Int, console: Console, fed: Fed, databases: Databases): Seq[Event.Test] = {
@@ -65,6 +69,9 @@ object TrainRun {
     seconds(sc, "spark.crema.joinTimeout", 60 + remote.map(Storage.remoteBytes(_, sc.hadoopConfiguration)).sum / 5e6)
   }
 
+  private def checkEnough(records: Long, what: String, ranks: Int): Unit = if (records < ranks)
+    throw new IllegalStateException(s"Insufficient training data. Please adjust hyperparameters or increase dataset. ($records records in $what for $ranks ranks; every rank, clusterSize x devices, needs one)")
+
   private def localPathOf(records: Records): String = records match { case AtPath(location) if Storage.isLocal(location) => Storage.localPath(location); case _ => "" }
   private def fileOf(sc: SparkContext, records: Records): Option[StoredFile] = records match { case AtPath(location) => ScoreRun.stored(sc, location); case _ => None }
 
@@ -78,8 +85,7 @@ object TrainRun {
     val release = () => (train ++ test).foreach(_._1.release())
     try {
       for ((rows, what) <- train) {
-        if (rows.count < spec.ranks)
-          throw new IllegalStateException(s"Insufficient training data. Please adjust hyperparameters or increase dataset. (${rows.count} records in $what for ${spec.ranks} ranks)")
+        checkEnough(rows.count, what, spec.ranks)
         console.say(s"${rows.count} training records in $what")
       }
       for ((rows, what) <- test if rows.count == 0)
