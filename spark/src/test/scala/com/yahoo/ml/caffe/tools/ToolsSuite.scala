@@ -92,10 +92,11 @@ class ToolsSuite extends AnyFunSuite with BeforeAndAfterAll {
   }
 
   test("LMDB2Sequence and LMDB2DataFrame: every record, and the LMDB's model and scores") {
-    // One ORC file: of several, Spark reads the longest first, which is another order of training.
+    // One file each: Spark reads several ORC files longest first, and parts of a SequenceFile as a local folder lists them: another order of training.
     for ((name, r) <- Seq("train" -> train, "test" -> test)) {
       val c = conf("imageRoot" -> r.lmdb, "lmdb_partitions" -> "3")
-      new LMDB2Sequence(sc, c).makeRDD().saveAsSequenceFile(out(s"lmdb-seq-$name"))
+      assert(new LMDB2Sequence(sc, c).makeRDD().getNumPartitions == 3)
+      new LMDB2Sequence(sc, c).makeRDD().coalesce(1).saveAsSequenceFile(out(s"lmdb-seq-$name"))
       spark.createDataFrame(new LMDB2DataFrame(sc, c).makeRDD(), LMDB2DataFrame.schema).coalesce(1).write.orc(out(s"lmdb-frame-$name"))
     }
     val frame = spark.read.orc(out("lmdb-frame-test"))
@@ -103,7 +104,6 @@ class ToolsSuite extends AnyFunSuite with BeforeAndAfterAll {
       "width" -> IntegerType, "encoded" -> BooleanType, "data" -> BinaryType))
     assert(frame.orderBy("id").collect().map(r => (r.getString(0), r.getString(1), r.getInt(2), r.getInt(3), r.getInt(4), r.getBoolean(5), r.getAs[Array[Byte]](6).toSeq)).toSeq ==
       (0 until test.count).map(i => (test.id(i), test.labels(i).toString, 1, side, side, false, test.pixels(i).toSeq)))
-    println("ORDER " + sc.sequenceFile(out("lmdb-seq-train"), classOf[BytesWritable], classOf[BytesWritable], 2).map { case (k, v) => SeqImageDataSource.record(k.copyBytes(), v.copyBytes(), "")._1.toInt }.mapPartitions(p => Iterator(p.mkString(","))).collect().mkString(" | "))
     assert(run("lmdb-seq", "SeqImageDataSource", (out("lmdb-seq-train"), out("lmdb-seq-test"))) == reference)
     assert(run("lmdb-frame", "ImageDataFrame", (out("lmdb-frame-train"), out("lmdb-frame-test")), "dataframe_format: \"orc\"") == reference)
   }
