@@ -4,6 +4,8 @@ import pathlib
 
 import pytest
 
+from spark_session import session, solver_file
+
 from com.yahoo.ml.caffe import CaffeError
 from com.yahoo.ml.caffe.CaffeOnSpark import CaffeOnSpark
 from com.yahoo.ml.caffe.Config import Config
@@ -43,7 +45,7 @@ def test_train_with_validation(session, settings):
     cos, cfg = CaffeOnSpark(session.sparkContext), Config(session, settings)
     result = cos.trainWithValidation(DataSource(session).getSource(cfg, True), DataSource(session).getSource(cfg, False))
     assert result.columns == ["accuracy", "loss"]
-    assert result.count() == 5  # iterations 25, 50, ..., 125 of 150
+    assert result.count() == 6  # iterations 25, 50, ..., 150
     last = result.collect()[-1]
     assert last.accuracy[0] > 0.8 and last.loss[0] < 0.5
     result.createOrReplaceTempView("rounds")
@@ -98,7 +100,7 @@ def test_wrong_settings_are_said_in_words(session):
             Config(session, args)
         assert says in str(e.value) and "\tat " not in str(e.value)
         assert e.value.java_exception.getClass().getName() == "java.lang.IllegalArgumentException"
-        assert e.value.__cause__ is None and e.value.__context__ is None
+        assert e.value.__cause__ is None and e.value.__suppress_context__  # no second traceback
 
 
 def test_errors_of_a_run_are_one_sentence(session, settings, tmp_path):

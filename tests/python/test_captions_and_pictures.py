@@ -6,6 +6,8 @@ import struct
 import zlib
 
 import pytest
+
+from spark_session import frames, session
 from pyspark.sql import Row
 
 from com.yahoo.ml.caffe import CaffeError, DisplayUtils

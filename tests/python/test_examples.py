@@ -8,6 +8,8 @@ import zipfile
 
 import pytest
 
+from spark_session import frames, session, solver_file
+
 import crema
 from conftest import ROOT
 

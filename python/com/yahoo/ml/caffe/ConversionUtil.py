@@ -30,7 +30,7 @@ def toPython(obj):
     if is_a("scala.Option"):
         return toPython(obj.get()) if obj.isDefined() else None
     if obj.getClass().getName().startswith("scala.Tuple"):
-        return tuple(toPython(x) for x in items(obj.productIterator())) if hasattr(obj, "productIterator") else obj
+        return tuple(toPython(obj.productElement(i)) for i in range(obj.productArity()))
     if is_a("org.apache.spark.sql.Dataset"):
         return frame(obj)
     return obj

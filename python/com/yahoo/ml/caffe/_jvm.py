@@ -38,10 +38,7 @@ def in_words():
         throwable = getattr(e, "java_exception", None) or getattr(e, "_origin", None)
         if throwable is None:
             raise
-        error = CaffeError(_sentence(throwable), throwable)
-    else:
-        return
-    raise error
+        raise CaffeError(_sentence(throwable), throwable) from None
 
 
 def context(spark):

@@ -1,4 +1,4 @@
-"""One Spark for all tests of the Python package: local[2], the real jar."""
+"""What the tests of the Python package import: python/ on the path, and one Spark, local[2], with the real jar."""
 import os
 import re
 import sys
