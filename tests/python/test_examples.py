@@ -20,7 +20,8 @@ SPARK = pathlib.Path(os.environ.get("SPARK_HOME", ROOT / ".venv/spark-home"))
 def execute(name, frames, monkeypatch, **settings):
     """The notebook with its outputs; a cell that fails, or is not done after 200 s, raises."""
     nbformat, nbclient = pytest.importorskip("nbformat"), pytest.importorskip("nbclient")
-    for key, value in {"TRAIN_FRAME": frames["train"], "TEST_FRAME": frames["test"], "CREMA_JAR": crema.jar(), "PYTHONPATH": str(ROOT / "python"), **settings}.items():
+    for key, value in {"TRAIN_FRAME": frames["train"], "TEST_FRAME": frames["test"], "CREMA_JAR": crema.jar(), "PYTHONPATH": str(ROOT / "python"),
+                       "TMPDIR": pathlib.Path(frames["train"]).parent, **settings}.items():
         monkeypatch.setenv(key, str(value))
     book = nbformat.read(EXAMPLES / name, as_version=4)
     nbclient.NotebookClient(book, timeout=200, kernel_name="python3", resources={"metadata": {"path": str(EXAMPLES)}}).execute()
