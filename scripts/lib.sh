@@ -63,6 +63,14 @@ ensure_pytest() {
   [ -e "$VENV/bin/pytest" ] || step pytest-install "fetching pytest" timeout 600 "$VENV/bin/pip" install -q --disable-pip-version-check pytest==8.3.4
 }
 
+# What the tests of the Python package use: numpy for pyspark.ml and pictures, the rest runs the notebooks.
+ensure_notebooks() {
+  [ -e "$VENV/ready-notebooks" ] && return
+  step notebooks-install "fetching numpy, matplotlib and nbclient" timeout 900 "$VENV/bin/pip" install -q --disable-pip-version-check \
+    'numpy>=1.26,<3' 'matplotlib>=3.8,<4' nbclient==0.11.0 nbformat==5.11.1 'ipykernel>=6.29,<8'
+  touch "$VENV/ready-notebooks"
+}
+
 # build_engine ON|OFF: with or without tests. The release build is the one that goes into the jar.
 build_engine() {
   step configure "configuring the engine" cmake -S "$ROOT" --preset release -DCREMA_TESTS="$1"

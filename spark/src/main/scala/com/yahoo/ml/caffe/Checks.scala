@@ -2,6 +2,7 @@ package com.yahoo.ml.caffe
 
 import java.io.File
 
+import caffe.Caffe.SolverParameter
 import com.crema.Storage
 import com.crema.wire.Wire.Plan
 import org.apache.spark.SparkContext
@@ -67,10 +68,8 @@ private[caffe] object Checks {
     if (Storage.isFolder(conf.outputPath, sc.hadoopConfiguration))
       throw new IllegalArgumentException(s"-output ${conf.outputPath} is a folder; -test writes one file: name another place (nothing was started)")
 
-  /** The plan's solver; without validation its test schedule is taken out, as no test source is served. */
-  def solverFor(plan: Plan, validation: Boolean): com.google.protobuf.ByteString = {
-    if (validation) return plan.getSolver
-    // Fields of caffe.SolverParameter: the last one of a scalar field wins, so `test_interval: 0` (number 4) is appended.
-    plan.getSolver.concat(com.google.protobuf.ByteString.copyFrom(Array[Byte](4 << 3, 0)))
-  }
+  /** The plan's solver; without validation its tests are taken out, as no test source is served: the workers then build no TEST net. */
+  def solverFor(plan: Plan, validation: Boolean): com.google.protobuf.ByteString =
+    if (validation) plan.getSolver
+    else SolverParameter.parseFrom(plan.getSolver).toBuilder.setTestInterval(0).clearTestIter().clearTestNet().clearTestNetParam().clearTestState().build().toByteString
 }

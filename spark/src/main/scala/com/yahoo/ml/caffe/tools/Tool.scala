@@ -1,0 +1,63 @@
+package com.yahoo.ml.caffe.tools
+
+import java.io.{ByteArrayOutputStream, ObjectOutputStream}
+
+import com.crema.{CremaException, Storage}
+import com.yahoo.ml.caffe.{Config, Flags}
+import org.apache.hadoop.conf.Configuration
+import org.apache.hadoop.fs.Path
+import org.apache.hadoop.io.IOUtils
+import org.apache.spark.{SparkConf, SparkContext}
+
+import scala.util.control.NonFatal
+
+/** What the tools' mains share: one Spark job from a command line, its error one sentence, its exit code 1. */
+private[tools] object Tool {
+  /** @param usage says what must be given, or nothing; asked before Spark starts */
+  def main(name: String, args: Array[String], usage: Config => Option[String])(work: (SparkContext, Config) => Unit): Unit = {
+    val code = try {
+      Flags.parse(args)
+      usage(new Config(null, args)).foreach(text => throw new IllegalArgumentException(text))
+      val sc = SparkContext.getOrCreate(new SparkConf().setIfMissing("spark.app.name", name))
+      try work(sc, new Config(sc, args)) finally sc.stop()
+      0
+    } catch {
+      case NonFatal(e) =>
+        System.err.println(s"crema: error: ${e.getMessage}")
+        1
+    }
+    if (code != 0) sys.exit(code)
+  }
+
+  def given(text: String): Boolean = text != null && text.nonEmpty
+
+  def say(text: String): Unit = System.err.println(s"crema: $text")
+
+  def outputIsFree(uri: String, sc: SparkContext): Unit = {
+    val path = new Path(uri)
+    if (path.getFileSystem(sc.hadoopConfiguration).exists(path))
+      throw new IllegalArgumentException(s"-output $uri exists already; remove it or name another place (nothing was started)")
+  }
+
+  /** The whole file. Plain paths are Hadoop's: they mean its default file system. @throws java.io.IOException */
+  def bytes(path: Path, conf: Configuration): Array[Byte] = {
+    val in = path.getFileSystem(conf).open(path)
+    val out = new ByteArrayOutputStream
+    try IOUtils.copyBytes(in, out, 1 << 16, false) finally in.close()
+    out.toByteArray
+  }
+
+  def serialised(key: AnyRef): Array[Byte] = {
+    val bytes = new ByteArrayOutputStream
+    val out = new ObjectOutputStream(bytes)
+    out.writeObject(key)
+    out.close()
+    bytes.toByteArray
+  }
+
+  /** Why a file could not be read, without what the exception's class is called. */
+  def cause(e: Throwable): String = Option(e.getMessage).getOrElse(e.toString)
+
+  def lmdbExists(uri: String, sc: SparkContext): Unit =
+    if (!Storage.exists(uri, sc.hadoopConfiguration)) throw new CremaException(s"there is no LMDB at -imageRoot $uri; name the folder that holds data.mdb")
+}
