@@ -137,7 +137,7 @@ wire::Event scoreAll(const wire::Job& job, HostRows& rows, const Interrupt& inte
 int score() {
   setLogLevel(LogLevel::kWarning);
   const wire::Job job = readJob(STDIN_FILENO);
-  static Interrupt& interrupt = *new Interrupt;  // never freed: the stdin watcher may outlive this call
+  static Interrupt& interrupt = *new Interrupt;                  // never freed: the stdin watcher may outlive this call
   static HostRows& rows = *new HostRows(job, true, &interrupt);  // nor this
   exitWhenStdinEnds(interrupt, &rows);
   wire::Event last;

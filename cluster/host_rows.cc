@@ -16,8 +16,10 @@ class ColumnReader {
     else
       total = uint64_t{column.width()} * static_cast<uint64_t>(rows);
     if ((own && column.length_size() != rows) || total != column.values().size())
-      badData("a batch of {} rows from the host has a column of {} bytes where {} are announced; host and executable are of different versions",
-              rows, column.values().size(), total);
+      badData(
+          "a batch of {} rows from the host has a column of {} bytes where {} are announced; host and executable are "
+          "of different versions",
+          rows, column.values().size(), total);
   }
   std::string_view next() {
     const size_t size = column_.length_size() ? column_.length(static_cast<int>(row_)) : column_.width();
@@ -52,7 +54,8 @@ HostRows::HostRows(const wire::Job& job, bool scoring, const Interrupt* interrup
 void HostRows::append(bool forTest, const wire::RowBatch& batch) {
   const auto& staged = forTest ? test : train;
   const bool scoring = forTest && window;
-  if (!staged && !scoring) internal("the host sends rows for {}, which its Job does not announce", forTest ? "TEST" : "TRAIN");
+  if (!staged && !scoring)
+    internal("the host sends rows for {}, which its Job does not announce", forTest ? "TEST" : "TRAIN");
   std::vector<ColumnReader> columns;
   for (const auto& column : batch.column()) columns.emplace_back(column, batch.rows());
   std::vector<std::string_view> parts(columns.size());

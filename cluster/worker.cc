@@ -79,8 +79,9 @@ TrainHooks hooksFor(Session& session, bool lead, const std::function<void(const 
   return hooks;
 }
 
-void train(const wire::Job& job, const HostRows& rows, Session& session, Socket& data, const std::function<void(const wire::Event&)>& emit,
-           const std::function<Request()>& request, Interrupt& interrupt) {
+void train(const wire::Job& job, const HostRows& rows, Session& session, Socket& data,
+           const std::function<void(const wire::Event&)>& emit, const std::function<Request()>& request,
+           Interrupt& interrupt) {
   const bool lead = job.worker() == 0;
   JobSetup setup = setUp(job, "", lead, &rows);
   session.ready(stateDigest(*setup.solver), setup.solver->recordsRead());
@@ -116,8 +117,8 @@ void train(const wire::Job& job, const HostRows& rows, Session& session, Socket&
 void runWorker(const wire::Job& job, HostRows& rows, const std::function<void(const wire::Event&)>& emit,
                const std::function<Request()>& request, Interrupt& interrupt) {
   Socket data = Socket::listenOn(job.host().empty() ? "127.0.0.1" : job.host(), 0);
-  Session session(job.coordinator(), job.token(), helloOf(job, data), job.join_timeout(), job.step_timeout(),
-                  interrupt, &rows.arrived);
+  Session session(job.coordinator(), job.token(), helloOf(job, data), job.join_timeout(), job.step_timeout(), interrupt,
+                  &rows.arrived);
   try {
     train(job, rows, session, data, emit, request, interrupt);
   } catch (Error& e) {

@@ -37,7 +37,8 @@ void BatchMaker::begin(int n, int64_t step, int rank, Batch* batch) const {
 bool BatchMaker::put(int64_t index, int item, Batch* batch) const {
   if (options.skipping && skipped->has(index)) return false;
   const Record record = source->read(index);
-  SampleRandom random{options.seed, static_cast<uint64_t>(batch->step), static_cast<uint32_t>(batch->rank), options.layer};
+  SampleRandom random{options.seed, static_cast<uint64_t>(batch->step), static_cast<uint32_t>(batch->rank),
+                      options.layer};
   std::vector<float*> out;
   for (size_t t = 0; t < samples->tops(); ++t)
     out.push_back(batch->tops[t].data() + static_cast<size_t>(item) * static_cast<size_t>(samples->shape(t).count()));
@@ -61,7 +62,8 @@ void BatchMaker::train(int rank, int64_t step, Batch* batch) const {
     int64_t tried = 0;
     while (!put(recordIndex(dealing, rank, step * options.batch + i + tried), i, batch))
       if (++tried == own)
-        badData("none of the {} records of rank {} in {} can be decoded; the log names the first ones", own, rank, source->describe());
+        badData("none of the {} records of rank {} in {} can be decoded; the log names the first ones", own, rank,
+                source->describe());
   }
 }
 
@@ -134,8 +136,9 @@ void BatchFeed::produce(Place place) {
       Batch batch;
       {
         std::unique_lock<std::mutex> lock(mutex_);
-        changed_.wait(lock,
-                      [&] { return stopping_ || ready_.size() < static_cast<size_t>(std::max(1, maker_.options.prefetch)); });
+        changed_.wait(lock, [&] {
+          return stopping_ || ready_.size() < static_cast<size_t>(std::max(1, maker_.options.prefetch));
+        });
         if (stopping_) return;
         if (!spare_.empty()) batch = std::move(spare_.back()), spare_.pop_back();
       }

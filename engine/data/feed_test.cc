@@ -36,7 +36,8 @@ std::shared_ptr<const RecordSource> lmdbOf(const std::string& path, int count,
   return openSource(caffe::DataParameter::LMDB, path);
 }
 
-BatchMaker datumMaker(std::shared_ptr<const RecordSource> source, int batch, int ranks, std::vector<int> mine, int steps) {
+BatchMaker datumMaker(std::shared_ptr<const RecordSource> source, int batch, int ranks, std::vector<int> mine,
+                      int steps) {
   BatchMaker m;
   m.source = source;
   m.samples = datumSamples({}, true, *source);
@@ -69,7 +70,8 @@ TEST(BatchFeed, OrderSeekAndContents) {
 
 TEST(BatchFeed, AForeignRecordIsNamed) {
   test::TemporaryFolder folder;
-  const auto source = lmdbOf(folder.file("db"), 9, [](int i) { return i == 6 ? datum(1, 3, 3, 0) : datum(1, 2, 2, 0); });
+  const auto source =
+      lmdbOf(folder.file("db"), 9, [](int i) { return i == 6 ? datum(1, 3, 3, 0) : datum(1, 2, 2, 0); });
   BatchFeed feed(datumMaker(source, 3, 1, {0}, 1));
   feed.next(0, 0);
   feed.next(0, 1);
@@ -152,7 +154,8 @@ TEST(StagedSource, GetsTheRecordsOfItsRanksInOrder) {
             ASSERT_EQ(plan.expected(), static_cast<int64_t>(mine.size()));
             int64_t local = 0;
             for (const int64_t global : mine) {
-              ASSERT_EQ(plan.globalOf(local), global) << records << " " << batch << " " << ranks << " " << lo << " " << hi;
+              ASSERT_EQ(plan.globalOf(local), global)
+                  << records << " " << batch << " " << ranks << " " << lo << " " << hi;
               ASSERT_EQ(plan.localOf(global), local++);
             }
             for (int64_t g = 0; g < records; ++g) ASSERT_EQ(plan.localOf(g) >= 0, mine.count(g) == 1);
@@ -186,7 +189,9 @@ TEST(StagedSource, EveryEndOfAWaitHasItsReason) {
   const auto make = [&](const Interrupt* interrupt) {
     return std::make_unique<StagedSource>(folder.file(""), "the rows", StagePlan{10, false, 1, 1, 0, 1}, interrupt);
   };
-  const auto late = [](auto end) { return std::thread([end] { std::this_thread::sleep_for(std::chrono::milliseconds(50)), end(); }); };
+  const auto late = [](auto end) {
+    return std::thread([end] { std::this_thread::sleep_for(std::chrono::milliseconds(50)), end(); });
+  };
   auto failed = make(nullptr);
   std::thread a = late([&] { failed->fail(Error(ErrorKind::kPeer, "the host is gone")); });
   EXPECT_NE(messageOf([&] { failed->read(3); }).find("the host is gone"), std::string::npos);
@@ -201,8 +206,10 @@ TEST(StagedSource, EveryEndOfAWaitHasItsReason) {
   auto shortOne = make(nullptr);
   shortOne->append(0, {"0"});
   EXPECT_NE(messageOf([&] { shortOne->finish(); }).find("1 rows of the rows came where 10"), std::string::npos);
-  EXPECT_NE(messageOf([&] { shortOne->append(5, {"5"}); }).find("row 5 of the rows came where row 1"), std::string::npos);
-  EXPECT_NE(messageOf([] { StagedSource("/nowhere/at/all", "rows", {}, nullptr); }).find("/nowhere/at/all"), std::string::npos);
+  EXPECT_NE(messageOf([&] { shortOne->append(5, {"5"}); }).find("row 5 of the rows came where row 1"),
+            std::string::npos);
+  EXPECT_NE(messageOf([] { StagedSource("/nowhere/at/all", "rows", {}, nullptr); }).find("/nowhere/at/all"),
+            std::string::npos);
 }
 
 TEST(RowWindow, HoldsBackTheSenderAndForgetsWhatWasRead) {
@@ -215,7 +222,7 @@ TEST(RowWindow, HoldsBackTheSenderAndForgetsWhatWasRead) {
     window.finish();
   });
   std::this_thread::sleep_for(std::chrono::milliseconds(300));
-  EXPECT_LT(sent, 8);  // 32 MiB and the one in hand
+  EXPECT_LT(sent, 8);                       // 32 MiB and the one in hand
   for (int64_t at = 0; at < 40; at += 7) {  // 56 MiB are wanted at once: more than the bound
     const int64_t have = window.waitFor(at + 7);
     EXPECT_EQ(have, std::min<int64_t>(40, at + 7));
@@ -241,8 +248,14 @@ TEST(Samples, RowsOfMemoryData) {
   EXPECT_EQ(label[0], 7);
   make(ints({0, 0, 0, 0}), "\x01\x0a\x02\x0b\x03\x0d");  // without sizes: the layer's
   EXPECT_EQ(image[5], 13);
-  EXPECT_NE(messageOf([&] { make(ints({2, 1, 3, 0}), "12345"); }).find("5 bytes, not the 6 of 2x1x3"), std::string::npos);
-  EXPECT_NE(messageOf([&] { make(ints({2, 1, 2, 0}), "1234"); }).find("correct channels, height and width"), std::string::npos);
+  EXPECT_NE(messageOf([&] {
+              make(ints({2, 1, 3, 0}), "12345");
+            }).find("5 bytes, not the 6 of 2x1x3"),
+            std::string::npos);
+  EXPECT_NE(messageOf([&] {
+              make(ints({2, 1, 2, 0}), "1234");
+            }).find("correct channels, height and width"),
+            std::string::npos);
   EXPECT_NE(messageOf([&] { make(ints({0, 0, 0, 1}), "1234"); }).find("neither JPEG nor PNG"), std::string::npos);
 }
 
@@ -266,7 +279,10 @@ TEST(Samples, RowsOfCoSData) {
   EXPECT_EQ(n[0], 4);
   EXPECT_EQ(a, (std::vector<float>{1, 2, 3}));
   EXPECT_EQ(i, (std::vector<float>{1, 2, 3, 4}));
-  EXPECT_NE(messageOf([&] { make(floats({1, 2, 3, 4})); }).find("blob size is 3, but total data length is 4."), std::string::npos);
+  EXPECT_NE(messageOf([&] {
+              make(floats({1, 2, 3, 4}));
+            }).find("blob size is 3, but total data length is 4."),
+            std::string::npos);
   EXPECT_NE(messageOf([&] { make(floats({1, 2})); }).find("in column 'a'"), std::string::npos);
 }
 
@@ -274,11 +290,19 @@ TEST(Samples, CosDataThatContradictsItself) {
   const auto story = [](const char* top) {
     return messageOf([&] { cosRowSamples(parseText<caffe::CoSDataParameter>(top, "param"), caffe::TRAIN, "", false); });
   };
-  EXPECT_NE(story("top { name: 'i' type: RAW_IMAGE channels: 1 height: 2 width: 2 }").find("Images require a transformer"), std::string::npos);
-  EXPECT_NE(story("top { name: 'a' type: INT_ARRAY channels: 3 height: 1 width: 1 transpose: true }").find("transpose needs sample_num_axes: 1"), std::string::npos);
+  EXPECT_NE(
+      story("top { name: 'i' type: RAW_IMAGE channels: 1 height: 2 width: 2 }").find("Images require a transformer"),
+      std::string::npos);
+  EXPECT_NE(story("top { name: 'a' type: INT_ARRAY channels: 3 height: 1 width: 1 transpose: true }")
+                .find("transpose needs sample_num_axes: 1"),
+            std::string::npos);
   EXPECT_NE(story("top { name: 'a' type: FLOAT sample_num_axes: 4 }").find("at most 3"), std::string::npos);
-  EXPECT_NE(story("top { name: 'a' type: FLOAT_ARRAY sample_num_axes: 1 }").find("must be given and positive"), std::string::npos);
-  EXPECT_NE(story("top { name: 'i' type: RAW_IMAGE channels: 1 height: 4 width: 4 out_height: 3 out_width: 3 transform_param { crop_size: 2 } }").find("the transform makes 1x2x2"), std::string::npos);
+  EXPECT_NE(story("top { name: 'a' type: FLOAT_ARRAY sample_num_axes: 1 }").find("must be given and positive"),
+            std::string::npos);
+  EXPECT_NE(story("top { name: 'i' type: RAW_IMAGE channels: 1 height: 4 width: 4 out_height: 3 out_width: 3 "
+                  "transform_param { crop_size: 2 } }")
+                .find("the transform makes 1x2x2"),
+            std::string::npos);
 }
 
 }  // namespace

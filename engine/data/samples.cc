@@ -58,9 +58,10 @@ class ImageTop {
       view = resized.view();
     }
     if (!(shapeOf(view) == shape))
-      badData("the image is {}x{}x{} and becomes {} where {} is wanted; correct channels, height and width, resize the "
-              "images (-resize), or crop them (crop_size)",
-              view.channels, view.height, view.width, shapeOf(view).brief(), shape.brief());
+      badData(
+          "the image is {}x{}x{} and becomes {} where {} is wanted; correct channels, height and width, resize the "
+          "images (-resize), or crop them (crop_size)",
+          view.channels, view.height, view.width, shapeOf(view).brief(), shape.brief());
     transformer_.apply<float>(view, random.stream(RandomPurpose::kMirror, top_),
                               random.stream(RandomPurpose::kCrop, top_), item, out);
   }
@@ -75,8 +76,9 @@ class ImageTop {
 ImageView pixels(std::string_view bytes, int channels, int height, int width) {
   const int64_t want = int64_t{1} * channels * height * width;
   if (channels <= 0 || height <= 0 || width <= 0 || static_cast<int64_t>(bytes.size()) != want)
-    badData("the image has {} bytes, not the {} of {}x{}x{} pixels; is it encoded (image_encoded, or a column `encoded`)?", bytes.size(),
-            want, channels, height, width);
+    badData(
+        "the image has {} bytes, not the {} of {}x{}x{} pixels; is it encoded (image_encoded, or a column `encoded`)?",
+        bytes.size(), want, channels, height, width);
   ImageView view{};
   view.channels = channels, view.height = height, view.width = width;
   view.bytes = reinterpret_cast<const unsigned char*>(bytes.data());
@@ -99,7 +101,8 @@ ImageView imageOf(std::string_view field, const ImageTop& top, Colour sized, Ima
   std::string why;
   if (!decodeImage(bytes, saysSize ? sized : top.colour(), decoded, &why)) throw Undecodable(why);
   if (saysSize && (decoded->height != height || decoded->width != width))
-    throw Undecodable(fmt::format("is {}x{} pixels where its row says {}x{}", decoded->height, decoded->width, height, width));
+    throw Undecodable(
+        fmt::format("is {}x{} pixels where its row says {}x{}", decoded->height, decoded->width, height, width));
   return decoded->view();
 }
 
@@ -174,7 +177,8 @@ class CosRowSamples : public SampleMaker {
  public:
   CosRowSamples(const caffe::CoSDataParameter& param, caffe::Phase phase, const std::string& folder, bool resize) {
     for (const auto& top : param.top())
-      inside([&] { return "in top '" + top.name() + "' of cos_data_param"; }, [&] { addTop(top, phase, folder, resize); });
+      inside([&] { return "in top '" + top.name() + "' of cos_data_param"; },
+             [&] { addTop(top, phase, folder, resize); });
   }
 
   void make(const Record& record, const SampleRandom& random, int item, const std::vector<float*>& out) const override {
@@ -199,7 +203,9 @@ class CosRowSamples : public SampleMaker {
     made.param = top;
     if (isImage(top.type())) {
       if (!top.has_transform_param())
-        invalid("Images require a transformer to convert from MatVector to FloatBlob: give transform_param (it may be empty: transform_param {{ }})");
+        invalid(
+            "Images require a transformer to convert from MatVector to FloatBlob: give transform_param (it may be "
+            "empty: transform_param {{ }})");
       if (axes != 3) invalid("an image needs sample_num_axes: 3, not {}", axes);
       made.image = std::make_unique<ImageTop>(
           ImageOptions{top.transform_param(), phase, folder, static_cast<int>(top.channels()),
@@ -208,7 +214,8 @@ class CosRowSamples : public SampleMaker {
       const Shape becomes = made.image->describedShape();
       const bool said = top.out_channels() || top.out_height() || top.out_width();
       if (said && !(becomes == Shape{dims[0], dims[1], dims[2]}))
-        invalid("out_channels, out_height, out_width say {} and the transform makes {}", Shape{dims[0], dims[1], dims[2]}.brief(), becomes.brief());
+        invalid("out_channels, out_height, out_width say {} and the transform makes {}",
+                Shape{dims[0], dims[1], dims[2]}.brief(), becomes.brief());
       shapes_.push_back(becomes);
     } else {
       shapes_.push_back(Shape(dims));
@@ -226,7 +233,8 @@ class CosRowSamples : public SampleMaker {
   static void numbers(std::string_view field, const Shape& shape, float* out) {
     const auto have = static_cast<int64_t>(field.size() / sizeof(float)), want = static_cast<int64_t>(shape.count());
     if (have > want) badData("blob size is {}, but total data length is {}.", want, have);
-    if (have < want) badData("it has {} values where the top needs {}; fill it up, or correct channels, height and width", have, want);
+    if (have < want)
+      badData("it has {} values where the top needs {}; fill it up, or correct channels, height and width", have, want);
     std::memcpy(out, field.data(), field.size());
   }
 

@@ -34,7 +34,8 @@ class SampleMaker {
   const Shape& shape(size_t top) const { return shapes_[top]; }  // of one sample, without the batch axis
   // Writes sample `item` of each top. kData when the record is of another kind or shape; Undecodable for a damaged
   // image. Any thread.
-  virtual void make(const Record& record, const SampleRandom& random, int item, const std::vector<float*>& out) const = 0;
+  virtual void make(const Record& record, const SampleRandom& random, int item,
+                    const std::vector<float*>& out) const = 0;
 
  protected:
   std::vector<Shape> shapes_;

@@ -19,9 +19,11 @@ int64_t recordIndex(const Dealing& d, int rank, int64_t position) {
 void checkDealing(const Dealing& d) {
   if (d.batch <= 0) invalid("batch_size must be positive, not {}", d.batch);
   if (d.records < d.ranks)
-    invalid("Insufficient training data. Please adjust hyperparameters or increase dataset. ({} records for {} ranks; every rank, "
-            "clusterSize x devices, needs one)",
-            d.records, d.ranks);
+    invalid(
+        "Insufficient training data. Please adjust hyperparameters or increase dataset. ({} records for {} ranks; "
+        "every rank, "
+        "clusterSize x devices, needs one)",
+        d.records, d.ranks);
 }
 
 }  // namespace crema

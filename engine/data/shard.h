@@ -11,7 +11,9 @@ namespace crema {
 struct Dealing {
   int64_t records;  // in the source
   int batch, ranks;
-  int64_t block() const { return records > int64_t{batch} * (ranks - 1) ? batch : std::max<int64_t>(1, records / ranks); }
+  int64_t block() const {
+    return records > int64_t{batch} * (ranks - 1) ? batch : std::max<int64_t>(1, records / ranks);
+  }
 };
 
 int64_t ownedRecords(const Dealing& d, int rank);

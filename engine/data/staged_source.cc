@@ -47,8 +47,7 @@ StagedSource::StagedSource(const std::string& folder, std::string description, c
     : folder_(folder.empty() ? "." : folder), description_(std::move(description)), plan_(plan), interrupt_(interrupt) {
   std::string name = joinPath(folder_, "crema-rows-XXXXXX");
   file_ = ::mkostemp(name.data(), O_CLOEXEC);
-  if (file_ < 0)
-    ioError("no file for the rows of {} can be made in {}: {}", description_, folder_, systemError(errno));
+  if (file_ < 0) ioError("no file for the rows of {} can be made in {}: {}", description_, folder_, systemError(errno));
   ::unlink(name.c_str());
 }
 
@@ -64,9 +63,11 @@ char* StagedSource::room(size_t bytes) {
     const auto page = static_cast<size_t>(::sysconf(_SC_PAGESIZE));
     const size_t size = std::max(wanted, (bytes + page - 1) / page * page);
     if (const int code = ::posix_fallocate(file_, fileBytes_, static_cast<off_t>(size)))
-      ioError("{} MiB of rows of {} are kept in {} and {} MiB more do not fit: {}; give the workers' temporary folders more room, "
-              "or use more workers",
-              fileBytes_ >> 20, description_, folder_, size >> 20, systemError(code));
+      ioError(
+          "{} MiB of rows of {} are kept in {} and {} MiB more do not fit: {}; give the workers' temporary folders "
+          "more room, "
+          "or use more workers",
+          fileBytes_ >> 20, description_, folder_, size >> 20, systemError(code));
     void* at = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, file_, fileBytes_);
     if (at == MAP_FAILED) ioError("the rows kept in {} cannot be mapped: {}", folder_, systemError(errno));
     segments_.push_back({static_cast<char*>(at), size});
@@ -95,9 +96,11 @@ void StagedSource::append(int64_t global, const std::vector<std::string_view>& p
 
 void StagedSource::finish() {
   if (static_cast<int64_t>(rows_.size()) != plan_.expected())
-    badData("{} rows of {} came where {} were counted before; its contents changed, or are drawn anew at each reading: write them to files "
-            "first, or give -persistent",
-            rows_.size(), description_, plan_.expected());
+    badData(
+        "{} rows of {} came where {} were counted before; its contents changed, or are drawn anew at each reading: "
+        "write them to files "
+        "first, or give -persistent",
+        rows_.size(), description_, plan_.expected());
 }
 
 void StagedSource::fail(const Error& error) {

@@ -24,9 +24,9 @@ struct StagePlan {
   int lo = 0, hi = 1;
 
   int64_t block() const { return Dealing{records, batch, ranks}.block(); }
-  int64_t expected() const;                       // how many come
-  int64_t globalOf(int64_t local) const;          // number in the whole source of the local-th that comes
-  int64_t localOf(int64_t global) const;          // -1: not ours
+  int64_t expected() const;               // how many come
+  int64_t globalOf(int64_t local) const;  // number in the whole source of the local-th that comes
+  int64_t localOf(int64_t global) const;  // -1: not ours
 };
 
 class StagedSource : public RecordSource {

@@ -29,16 +29,18 @@ struct RunState {
 
 // What data layers need to know about the run; the same for the life of a net.
 struct DataOptions {
-  int ranks = 1;                   // R: blocks of batch_size records are dealt to ranks in turn
-  std::vector<int> myRanks = {0};  // the ranks this process computes, ascending
-  int stepsPerRank = 1;            // iter_size: consecutive batches of one rank
-  std::string source;              // replaces the prototxt's source; empty: as written there
+  int ranks = 1;                             // R: blocks of batch_size records are dealt to ranks in turn
+  std::vector<int> myRanks = {0};            // the ranks this process computes, ascending
+  int stepsPerRank = 1;                      // iter_size: consecutive batches of one rank
+  std::string source;                        // replaces the prototxt's source; empty: as written there
   std::shared_ptr<const RecordSource> rows;  // a host program's rows instead of any source
-  bool resize = false;             // images take the height and width that MemoryData or CoSData names
-  std::string folder;              // relative paths of the prototxt start here; empty: the working folder
-  bool scoring = false;            // every record once, in order, the last batch short: step k is batch k
-  int64_t last = -1;               // scoring ends before this record; -1: at the end
-  bool openSources = true;         // false: shapes from the prototxt alone, no file is touched (planning)
+  bool resize = false;                       // images take the height and width that MemoryData or CoSData names
+  std::string folder;                        // relative paths of the prototxt start here; empty: the working folder
+  bool scoring = false;                      // every record once, in order, the last batch short: step k is batch k
+  int64_t last = -1;                         // scoring ends before this record; -1: at the end
+  // Blobs of the next pass, set by the owner, for layers that opened no source; the first batch_size samples are taken.
+  const std::vector<const Blob*>* given = nullptr;
+  bool openSources = true;  // false: shapes from the prototxt alone, no file is touched (planning)
 };
 
 struct LayerContext {
@@ -83,8 +85,8 @@ class Layer {
   virtual bool allowsForceBackward(int /*bottom*/) const { return true; }
   virtual bool allowsInPlace() const { return false; }
   virtual std::string fingerprint() const { return ""; }  // of the records a data layer reads: equal on all workers
-  // Of the last pass of a data layer that scores: the numbers of its records; fewer than batch_size at the end, or where
-  // some could not be decoded.
+  // Of the last pass of a data layer that scores: the numbers of its records; fewer than batch_size at the end, or
+  // where some could not be decoded.
   virtual const std::vector<int64_t>* scoredRecords() const { return nullptr; }
   virtual int64_t skippedRecords() const { return 0; }  // that could not be decoded, since the net was built
 

@@ -57,7 +57,7 @@ class RecordData : public Layer {
   void reshape(const Blobs&, const Blobs&) override {}
 
   void compute(const Blobs&, const Blobs& top) override {
-    if (!maker_.source) invalid("no records were opened; this net was built for planning only");
+    if (!maker_.source) return take(top);
     const Batch& batch = context().data->scoring ? scored() : feed_->next(context().run->rank, context().run->step);
     if (batch.n == 0) return;  // all were passed over: what the net computes now belongs to no record
     setShapes(batch.n, top);
@@ -94,8 +94,8 @@ class RecordData : public Layer {
       image.channels = static_cast<int>(m.channels()), image.height = static_cast<int>(m.height()),
       image.width = static_cast<int>(m.width());
       if (image.channels <= 0 || image.height <= 0 || image.width <= 0)
-        invalid("channels, height and width of memory_data_param must be given and positive, not {}x{}x{}", image.channels, image.height,
-                image.width);
+        invalid("channels, height and width of memory_data_param must be given and positive, not {}x{}x{}",
+                image.channels, image.height, image.width);
       if (o.rows || !o.openSources) return imageRowSamples(image);
     }
     return inside([&] { return "in " + maker_.source->describe(); },
@@ -139,9 +139,25 @@ class RecordData : public Layer {
     }
   }
 
+  // Blobs of the host, one per top: batch_size samples, or more, which are left alone as CaffeOnSpark does.
+  void take(const Blobs& top) {
+    const auto* given = context().data->given;
+    if (!given) invalid("no records were opened; this net was built for planning only");
+    if (given->size() != top.size()) invalid("{} blob(s) are given, this layer has {} tops", given->size(), top.size());
+    for (size_t t = 0; t < top.size(); ++t) {
+      const Shape &have = (*given)[t]->shape(), &want = top[t]->shape();
+      const bool fits =
+          transposed(t) ? have == want : have.axes() > 0 && have[0] >= batch_ && have.count(1) == want.count(1);
+      if (!fits) invalid("blob {} is {}, this layer takes {} for top {}", t, have.brief(), want.brief(), t);
+      withType(context().dtype,
+               [&]<class T>() { std::copy_n((*given)[t]->data<float>(), want.count(), top[t]->mutableData<T>()); });
+    }
+  }
+
   const Batch& scored() {
     const int64_t from = context().run->step * batch_;
-    const int64_t last = context().data->last < 0 ? maker_.source->size() : std::min(context().data->last, maker_.source->size());
+    const int64_t last =
+        context().data->last < 0 ? maker_.source->size() : std::min(context().data->last, maker_.source->size());
     const int64_t to = std::min(from + batch_, last);
     if (from >= to) internal("no record is left for batch {}", context().run->step);
     maker_.score(from, to, context().run->step, &scored_);
