@@ -155,7 +155,8 @@ void addEngine(CLI::App& program, Run& chosen) {
       program, "engine", "nets and pictures for a host program that gives every batch itself (jcaffe)",
       [](CLI::App& app) -> Run {
         auto job = std::make_shared<std::string>();
-        app.add_option("--job", *job, "- : requests (proto/engine.proto) on stdin; the end of stdin ends the process")->required();
+        app.add_option("--job", *job, "- : requests (proto/engine.proto) on stdin; the end of stdin ends the process")
+            ->required();
         return [job] { return serve(*job); };
       },
       chosen);

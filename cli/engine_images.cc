@@ -22,7 +22,8 @@ Image read(const std::string& file, Colour colour) {
 
 ImageView viewOf(const engine::Image& i) {
   const auto pixels = static_cast<int64_t>(i.pixels().size());
-  ImageView v{i.channels(), i.height(), i.width(), reinterpret_cast<const unsigned char*>(i.pixels().data()), nullptr, true};
+  ImageView v{i.channels(), i.height(), i.width(), reinterpret_cast<const unsigned char*>(i.pixels().data()),
+              nullptr,      true};
   const bool sized = v.channels > 0 && v.height > 0 && v.width > 0;
   if (!sized || pixels / v.channels / v.height != v.width || v.count() != pixels)
     badData("an image of {} is announced with {} bytes; were its bytes decoded?", shapeText(v), pixels);

@@ -38,7 +38,8 @@ void put(const Blob& from, engine::Blob* out) {
 }
 
 void checkOpen(const engine::Open& o) {
-  if (o.cluster_size() < 1 || o.cluster_size() > 65536) invalid("cluster size must be positive, not {}", o.cluster_size());
+  if (o.cluster_size() < 1 || o.cluster_size() > 65536)
+    invalid("cluster size must be positive, not {}", o.cluster_size());
   if (o.rank() < 0 || o.rank() >= o.cluster_size())
     invalid("node rank {}: a cluster of {} has ranks 0 to {}", o.rank(), o.cluster_size(), o.cluster_size() - 1);
   if (o.threads() < 0 || o.threads() > 4 * availableCores())
@@ -51,7 +52,8 @@ void checkAddress(const std::string& address, int rank) {
   const std::string port = colon == std::string::npos ? "" : address.substr(colon + 1);
   const bool digits = !port.empty() && port.size() <= 5 && port.find_first_not_of("0123456789") == std::string::npos;
   if (!digits || colon == 0 || std::stoi(port) < 1 || std::stoi(port) > 65535)
-    invalid("the address of node {} is '{}'; give what its localAddresses() said, such as 10.0.0.4:5012", rank, address);
+    invalid("the address of node {} is '{}'; give what its localAddresses() said, such as 10.0.0.4:5012", rank,
+            address);
 }
 
 }  // namespace
@@ -95,8 +97,8 @@ EngineNet::EngineNet(const engine::Open& open, const Interrupt& interrupt) : ope
 Net& EngineNet::validationNet() {
   const int i = open_.validation_net();
   if (i < 0 || static_cast<size_t>(i) >= solver_->testNets())
-    invalid("there is no test net {}: {} describes {}; give test_iter, and a data layer in phase TEST", i, open_.solver(),
-            solver_->testNets());
+    invalid("there is no test net {}: {} describes {}; give test_iter, and a data layer in phase TEST", i,
+            open_.solver(), solver_->testNets());
   return solver_->testNet(static_cast<size_t>(i));
 }
 
@@ -181,7 +183,8 @@ void EngineNet::predict(const engine::Predict& request, engine::Blobs* out) {
   Net& net = open_.training() ? solver_->net() : validationNet();
   for (const auto& name : request.name()) net.blob(name);  // before the work
   (open_.training() ? trainFeed_ : testFeed_).take(request.data());
-  net.setStep(open_.training() ? static_cast<int64_t>(solver_->iteration()) * solver_->param().iter_size() : passes_++, open_.rank());
+  net.setStep(open_.training() ? static_cast<int64_t>(solver_->iteration()) * solver_->param().iter_size() : passes_++,
+              open_.rank());
   net.forward();
   for (const auto& name : request.name()) put(net.blob(name), out->add_blob());
 }
@@ -231,7 +234,8 @@ void EngineNet::snapshot(engine::Snapshot* out) {
 
 std::string EngineNet::weightsDigest() {
   Blob& all = solver_->net().flatData();
-  return sha256Hex({reinterpret_cast<const char*>(all.data<float>()), static_cast<size_t>(all.count()) * sizeof(float)});
+  return sha256Hex(
+      {reinterpret_cast<const char*>(all.data<float>()), static_cast<size_t>(all.count()) * sizeof(float)});
 }
 
 }  // namespace crema::cli

@@ -1,9 +1,9 @@
 // A solver and its nets in the hands of a client that gives every batch itself: `crema engine`, behind jcaffe.CaffeNet.
 //
-// A node of a cluster is one rank: train() on W nodes is one process with W ranks, bit for bit. Nodes find each other by
-// the addresses alone, as CaffeOnSpark's do: there is no secret in that API. The token of the handshake is a digest of
-// cluster size and parameter shapes, so that nodes of another run or net refuse each other; it keeps nobody out who means
-// harm. Use it on networks you trust; `crema worker` has real tokens.
+// A node of a cluster is one rank: train() on W nodes is one process with W ranks, bit for bit. Nodes find each other
+// by the addresses alone, as CaffeOnSpark's do: there is no secret in that API. The token of the handshake is a digest
+// of cluster size and parameter shapes, so that nodes of another run or net refuse each other; it keeps nobody out who
+// means harm. Use it on networks you trust; `crema worker` has real tokens.
 #pragma once
 #include <memory>
 #include <string>
