@@ -122,7 +122,7 @@ class CaffeNetSuite extends AnyFunSuite {
       def later(n: CaffeNet) = { for (i <- 0 until 2) n.train(0, fixed(i)); n.weightsDigest() }
       def fixed(i: Int) = Array(blob(4, 3, side, side)(k => ((k * 7 + i) % 31 - 15).toFloat), blob(4, 1, 1, 1)(k => (k % 2).toFloat))
       val whole = using(net(path, model = model, state = state)) { n => assert(n.getInitIter(0) === 3 && n.weightsDigest() === want); later(n) }
-      assert(using(net(path, state = state))(later) === whole)
+      using(net(path, state = state)) { n => assert(later(n) === whole) }
       using(net(path, model = model)) { n => assert(n.getInitIter(0) === 0 && n.weightsDigest() === want); assert(later(n) !== whole) }
     }
   }

@@ -117,7 +117,7 @@ class MatSuite extends AnyFunSuite {
       assert(ProcessHandle.of(pid).get.destroyForcibly())
       val m = png(64, 48)._2
       m.decode(1)
-      assert(m.width === 64 && EngineChild.images().pid() !== pid)
+      assert(m.width === 64 && EngineChild.images().pid() != pid)
     } finally pool.shutdownNow()
   }
 
