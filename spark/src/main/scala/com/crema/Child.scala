@@ -13,8 +13,8 @@ import org.slf4j.LoggerFactory
 
 /** A process of the executable beside a task or the driver.
   *
-  * It gets one message, a Job or a Request, on stdin, which then stays open: the child ends when it closes. Events or Replies come on stdout. stderr is relayed to the log, and
-  * its last lines are kept for the story of a failure. The starting thread lives as long as the child, as its parent-death signal wants.
+  * It gets one message, a Job or a Request, on stdin, which then stays open: the child ends when it closes. Events or Replies come on stdout. stderr is
+  * relayed to the log, and its last lines are kept for the story of a failure. The starting thread lives as long as the child, as its parent-death signal wants.
   */
 class Child(subcommand: String, first: MessageLite) extends AutoCloseable {
   private val log = LoggerFactory.getLogger("crema." + subcommand)
