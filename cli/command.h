@@ -19,6 +19,7 @@ void addDeviceQuery(CLI::App&, Run&);
 void addPlan(CLI::App&, Run&);
 void addCoordinator(CLI::App&, Run&);
 void addWorker(CLI::App&, Run&);
+void addEngine(CLI::App&, Run&);
 void addScore(CLI::App&, Run&);
 void addRecords(CLI::App&, Run&);
 void addRows(CLI::App&, Run&);

@@ -101,8 +101,8 @@ int runProgram(int argc, char** argv) {
   program.require_subcommand(1);
   program.get_formatter()->column_width(34);
   Run chosen;
-  for (auto add : {addTrain, addTest, addTime, addDeviceQuery, addPlan, addCoordinator, addWorker, addScore, addRecords,
-                   addRows, addIndex, addConvertMnistData, addLaterTools})
+  for (auto add : {addTrain, addTest, addTime, addDeviceQuery, addPlan, addCoordinator, addWorker, addEngine, addScore,
+                   addRecords, addRows, addIndex, addConvertMnistData, addLaterTools})
     add(program, chosen);
   auto args = twoDashes(argc, argv);
   try {

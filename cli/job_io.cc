@@ -32,9 +32,9 @@ bool readExactly(int fd, char* to, size_t bytes, const char* what) {
   return true;
 }
 
-// One message, its length read byte by byte: nothing behind it is swallowed. false: the stream ended before it.
-template <class Message>
-bool readDelimited(int fd, const char* what, std::string& buffer, Message* message) {
+}  // namespace
+
+bool readDelimited(int fd, const char* what, std::string& buffer, google::protobuf::MessageLite* message) {
   uint64_t size = 0;
   for (int shift = 0;; shift += 7) {
     char byte = 0;
@@ -52,8 +52,6 @@ bool readDelimited(int fd, const char* what, std::string& buffer, Message* messa
   if (!message->ParseFromString(buffer)) badData("stdin holds no {}: {} bytes that cannot be read", what, size);
   return true;
 }
-
-}  // namespace
 
 wire::Job readJob(int fd) {
   wire::Job job;
@@ -130,9 +128,12 @@ std::string netOrigin(const std::string& solverPath) {
 }
 
 caffe::SolverParameter loadSolver(const std::string& path, int64_t seedIfUnset) {
+  return prepareSolver(readSolver(path), path, seedIfUnset);
+}
+
+caffe::SolverParameter prepareSolver(caffe::SolverParameter solver, const std::string& path, int64_t seedIfUnset) {
   return inside([&] { return "in solver " + path; },
                 [&] {
-                  caffe::SolverParameter solver = readSolver(path);
                   checkSolver(solver);
                   const std::string folder = parentDirectory(path);
                   trainDescription(solver, folder);

@@ -15,6 +15,10 @@ void toHost(const wire::Event& event);  // delimited, on stdout
 void writeDelimited(int fd,
                     const google::protobuf::MessageLite& message);  // whole, thread-safe; kIo when the reader is gone
 
+// One message, its length read byte by byte: nothing behind it is swallowed. `what` names it. false: the stream ended
+// before it.
+bool readDelimited(int fd, const char* what, std::string& buffer, google::protobuf::MessageLite* message);
+
 // Reads stdin in a thread that is never busy with anything else, and gives the host's Inputs to `rows`. At the end of
 // stdin (the task is gone) the interrupt is raised, and if the process is still there three seconds later it exits.
 // The second net is PR_SET_PDEATHSIG. rows: must live as long as the process; null when none are announced.
@@ -25,6 +29,8 @@ void exitWhenStdinEnds(Interrupt& interrupt, HostRows* rows = nullptr);
 void checkJob(const wire::Job& job);  // ranks, workers, threads and timeouts that make sense; invalid() says which
 std::string netOrigin(const std::string& solverPath);  // the file of its net, for messages; may be empty
 caffe::SolverParameter loadSolver(const std::string& path, int64_t seedIfUnset = -1);
+// The same for one that was read from `path`.
+caffe::SolverParameter prepareSolver(caffe::SolverParameter solver, const std::string& path, int64_t seedIfUnset = -1);
 std::string localHost();  // "127.0.0.1"
 
 }  // namespace crema::cli

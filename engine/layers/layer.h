@@ -39,7 +39,9 @@ struct DataOptions {
   std::string folder;                           // relative paths of the prototxt start here; empty: the working folder
   bool scoring = false;                         // every record once, in order, the last batch short: step k is batch k
   int64_t last = -1;                            // scoring ends before this record; -1: at the end
-  bool openSources = true;                      // false: shapes from the prototxt alone, no file is touched (planning)
+  // Blobs of the next pass, set by the owner, for layers that opened no source; the first batch_size samples are taken.
+  const std::vector<const Blob*>* given = nullptr;
+  bool openSources = true;  // false: shapes from the prototxt alone, no file is touched (planning)
 };
 
 struct LayerContext {

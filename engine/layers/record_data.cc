@@ -57,7 +57,7 @@ class RecordData : public Layer {
   void reshape(const Blobs&, const Blobs&) override {}
 
   void compute(const Blobs&, const Blobs& top) override {
-    if (!maker_.source) invalid("no records were opened; this net was built for planning only");
+    if (!maker_.source) return take(top);
     const Batch& batch = context().data->scoring ? scored() : feed_->next(context().run->rank, context().run->step);
     if (batch.n == 0) return;  // all were passed over: what the net computes now belongs to no record
     setShapes(batch.n, top);
@@ -136,6 +136,21 @@ class RecordData : public Layer {
       if (transposed(t)) std::swap(dims[0], dims[1]);
       if (type() == "MemoryData" && t == 1) dims = {n, 1, 1, 1};
       top[t]->reshape(Shape(dims));
+    }
+  }
+
+  // Blobs of the host, one per top: batch_size samples, or more, which are left alone as CaffeOnSpark does.
+  void take(const Blobs& top) {
+    const auto* given = context().data->given;
+    if (!given) invalid("no records were opened; this net was built for planning only");
+    if (given->size() != top.size()) invalid("{} blob(s) are given, this layer has {} tops", given->size(), top.size());
+    for (size_t t = 0; t < top.size(); ++t) {
+      const Shape &have = (*given)[t]->shape(), &want = top[t]->shape();
+      const bool fits =
+          transposed(t) ? have == want : have.axes() > 0 && have[0] >= batch_ && have.count(1) == want.count(1);
+      if (!fits) invalid("blob {} is {}, this layer takes {} for top {}", t, have.brief(), want.brief(), t);
+      withType(context().dtype,
+               [&]<class T>() { std::copy_n((*given)[t]->data<float>(), want.count(), top[t]->mutableData<T>()); });
     }
   }
 

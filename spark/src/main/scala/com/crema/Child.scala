@@ -6,16 +6,17 @@ import java.util.concurrent.locks.ReentrantLock
 
 import scala.collection.mutable
 
-import com.crema.wire.Wire.{Event, Input, Job}
+import com.crema.wire.Wire.Event
+import com.google.protobuf.{MessageLite, Parser}
 import org.apache.spark.TaskContext
 import org.slf4j.LoggerFactory
 
 /** A process of the executable beside a task or the driver.
   *
-  * It gets one Job on stdin, which then stays open: the child ends when it closes. Events come on stdout. stderr is relayed to the log, and
-  * its last lines are kept for the story of a failure. The starting thread lives as long as the child, as its parent-death signal wants.
+  * It gets one message, a Job or a Request, on stdin, which then stays open: the child ends when it closes. Events or Replies come on stdout. stderr is
+  * relayed to the log, and its last lines are kept for the story of a failure. The starting thread lives as long as the child, as its parent-death signal wants.
   */
-class Child(subcommand: String, job: Job) extends AutoCloseable {
+class Child(subcommand: String, first: MessageLite) extends AutoCloseable {
   private val log = LoggerFactory.getLogger("crema." + subcommand)
   private val lastLines = mutable.Queue[String]()
   private val started = new CountDownLatch(1)
@@ -33,15 +34,15 @@ class Child(subcommand: String, job: Job) extends AutoCloseable {
   if (failure != null) throw new CremaException(s"cannot start `crema $subcommand`: ${failure.getMessage}", failure)
   private val events = new BufferedInputStream(process.getInputStream, 1 << 16)
   private val out = process.getOutputStream
-  try { job.writeDelimitedTo(out); out.flush() } catch {
-    case e: IOException => throw new CremaException(s"`crema $subcommand` took no job: ${e.getMessage}${tail()}", e)
+  try { first.writeDelimitedTo(out); out.flush() } catch {
+    case e: IOException => throw new CremaException(s"`crema $subcommand` took no word: ${e.getMessage}${tail()}", e)
   }
 
   def alive: Boolean = process.isAlive
 
   /** What follows the Job: whole delimited Inputs. false: the child takes no more, as it has ended. */
   def send(inputs: Array[Byte]): Boolean = sending { out.write(inputs) }
-  def send(input: Input): Boolean = sending { input.writeDelimitedTo(out) }
+  def send(message: MessageLite): Boolean = sending { message.writeDelimitedTo(out) }
 
   private val writing = new ReentrantLock
   private def sending(write: => Unit): Boolean = {
@@ -74,10 +75,13 @@ class Child(subcommand: String, job: Job) extends AutoCloseable {
   def serve(train: Option[StoredFile], test: Option[StoredFile], hadoop: HadoopSettings): Unit =
     if (train.isDefined || test.isDefined) ranges = Some(new RangeServer(this, train, test, hadoop))
 
+  /** The next message of a child that speaks another protocol; None at the end of the stream. */
+  def next[M](parser: Parser[M]): Option[M] = try Option(parser.parseDelimitedFrom(events)) catch { case _: IOException => None }
+
   /** The next event; None at the end of the stream. Wishes for ranges of files are answered on the way. */
   @annotation.tailrec
   final def next(): Option[Event] = {
-    val event = try Option(Event.parseDelimitedFrom(events)) catch { case _: IOException => None }
+    val event = next(Event.parser)
     (event, ranges) match {
       case (Some(e), Some(server)) if e.hasNeed => server.answer(e.getNeed); next()
       case _ => event

@@ -1,6 +1,6 @@
 package com.crema
 
-import java.net.InetAddress
+import java.net.{InetAddress, UnknownHostException}
 
 import org.apache.spark.{SparkContext, SparkEnv}
 
@@ -62,6 +62,11 @@ object Cluster {
   /** In a task: this executor's address as the others see it. */
   def executorAddress(localMode: Boolean): String =
     if (localMode) "127.0.0.1" else InetAddress.getByName(SparkEnv.get.blockManager.blockManagerId.host).getHostAddress
+
+  /** This machine's address as others see it, for a JVM that may know of no Spark: -Dcrema.host, else Spark's, else the machine's own. */
+  def ownAddress: String = sys.props.getOrElse("crema.host",
+    if (SparkEnv.get != null) executorAddress(localMode = false)
+    else try InetAddress.getLocalHost.getHostAddress catch { case _: UnknownHostException => "127.0.0.1" })
 
   def isLocal(sc: SparkContext): Boolean = local(sc)
 }

@@ -12,7 +12,10 @@ import com.crema._
 import com.crema.wire.Wire.{Job, Plan}
 import org.apache.hadoop.fs.Path
 import org.apache.spark.{SparkConf, SparkContext}
+import org.apache.spark.mllib.linalg.Vectors
 import org.apache.spark.sql.{DataFrame, Row, SparkSession}
+import org.apache.spark.sql.expressions.UserDefinedFunction
+import org.apache.spark.sql.functions.udf
 import org.apache.spark.sql.types._
 import org.apache.spark.storage.StorageLevel
 import org.apache.spark.util.LongAccumulator
@@ -20,6 +23,9 @@ import org.apache.spark.util.LongAccumulator
 /** Training, testing and feature extraction of Caffe networks in a Spark job. */
 class CaffeOnSpark(@transient val sc: SparkContext) extends Serializable {
   @transient private lazy val spark = SparkSession.builder().config(sc.getConf).getOrCreate()
+  /** The first value of an array<float> column; the whole array as a vector. */
+  val floatarray2doubleUDF: UserDefinedFunction = udf((values: Seq[Float]) => values.head.toDouble)
+  val floatarray2doublevectorUDF: UserDefinedFunction = udf((values: Seq[Float]) => Vectors.dense(values.map(_.toDouble).toArray))
   @transient private lazy val console = new Console
 
   /** Trains to max_iter and writes the model to exactly conf.modelPath.

@@ -121,8 +121,8 @@ class DataFrameSource(conf: Config, layerId: Int, isTrain: Boolean)
       case other => (0, 0, CosColumns.bytes(other))
     }
     val mat = if (top.dataType_ == RAW_IMAGE) new Mat(top.channels_, top.height_, top.width_, bytes) else new Mat(bytes)
-    val readable = top.dataType_ == RAW_IMAGE || mat.decode(ImageDataSource.colour(top.channels_))
-    if (!readable || (h > 0 && w > 0 && (mat.height != h || mat.width != w))) None
+    if (top.dataType_ != RAW_IMAGE) mat.decode(ImageDataSource.colour(top.channels_))
+    if (mat.width == 0 || (h > 0 && w > 0 && (mat.height != h || mat.width != w))) None
     else { if (conf.resize && (mat.height != top.height_ || mat.width != top.width_)) mat.resize(top.height_, top.width_); Some(mat) }
   }
 }

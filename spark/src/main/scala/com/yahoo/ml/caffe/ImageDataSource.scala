@@ -65,8 +65,8 @@ abstract class ImageDataSource(conf: Config, layerId: Int, isTrain: Boolean)
     val (id, _, c, h, w, encoded, bytes) = record
     val sized = h > 0 && w > 0
     val mat = if (sized && !encoded) new Mat(c, h, w, bytes) else new Mat(bytes)
-    val readable = !encoded || mat.decode(if (sized) Mat.CV_LOAD_IMAGE_UNCHANGED else ImageDataSource.colour(numChannels))
-    if (!readable || (sized && (mat.height != h || mat.width != w))) { log.warn(s"Skip image $id"); None }
+    if (encoded) mat.decode(if (sized) Mat.CV_LOAD_IMAGE_UNCHANGED else ImageDataSource.colour(numChannels))
+    if (mat.width == 0 || (sized && (mat.height != h || mat.width != w))) { log.warn(s"Skip image $id"); None }
     else { if (conf.resize && (mat.height != height || mat.width != width)) mat.resize(height, width); Some(mat) }
   }
 

@@ -1,0 +1,121 @@
+package com.yahoo.ml.jcaffe;
+
+import com.crema.Child;
+import com.crema.CremaException;
+import com.crema.wire.Engine.Nothing;
+import com.crema.wire.Engine.Reply;
+import com.crema.wire.Engine.Request;
+import com.google.protobuf.ByteString;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.nio.FloatBuffer;
+import java.util.concurrent.Executors;
+import java.util.concurrent.ScheduledExecutorService;
+import java.util.concurrent.ScheduledFuture;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicBoolean;
+import scala.Option;
+
+/** A process `crema engine` and the questions to it, one after the other; any thread may ask. It ends with close(), or with this JVM. */
+final class EngineChild implements AutoCloseable {
+  /** A reply that says no, with the engine's sentence; the process is well. */
+  static final class Refused extends RuntimeException {
+    private static final long serialVersionUID = 1L;
+    final String kind;
+
+    Refused(String kind, String story) {
+      super(story);
+      this.kind = kind;
+    }
+  }
+
+  static final long IMAGE_SECONDS = 120;
+  private static final ScheduledExecutorService CLOCK = Executors.newSingleThreadScheduledExecutor(run -> {
+    Thread thread = new Thread(run, "crema-engine-deadlines");
+    thread.setDaemon(true);
+    return thread;
+  });
+  private static EngineChild images;
+
+  private final Child child;
+
+  EngineChild() {
+    child = new Child("engine", Request.newBuilder().setHello(Nothing.getDefaultInstance()).build());
+    answer("hello", IMAGE_SECONDS);
+  }
+
+  /** @throws Refused when the engine says no @throws CremaException when the process is gone or late; it is gone then */
+  synchronized Reply ask(Request request, long seconds) {
+    String what = request.getWhatCase().toString().toLowerCase();
+    if (!child.alive() || !child.send(request)) throw gone(what);
+    return answer(what, seconds);
+  }
+
+  private Reply answer(String what, long seconds) {
+    AtomicBoolean late = new AtomicBoolean();
+    ScheduledFuture<?> deadline = CLOCK.schedule(() -> {
+      late.set(true);
+      child.close();
+    }, seconds, TimeUnit.SECONDS);
+    Option<Reply> reply;
+    try {
+      reply = child.next(Reply.parser());
+    } finally {
+      deadline.cancel(false);
+    }
+    if (late.get()) throw new CremaException("`crema engine` did not answer '" + what + "' within " + seconds + " s and was ended", null);
+    if (reply.isEmpty()) {
+      child.close();
+      throw gone(what);
+    }
+    if (reply.get().hasFailed()) throw new Refused(reply.get().getFailed().getKind(), reply.get().getFailed().getStory());
+    return reply.get();
+  }
+
+  private CremaException gone(String what) {
+    return new CremaException("`crema engine` (pid " + child.pid() + ") is gone; it had been asked for '" + what + "'" + child.tail(), null);
+  }
+
+  long pid() {
+    return child.pid();
+  }
+
+  @Override
+  public void close() {
+    child.close();
+  }
+
+  /** The process for pictures, one per JVM: started by the first question, and again when it has died. Its answers depend on the question alone. */
+  static Reply askImages(Request request) {
+    try {
+      return images().ask(request, IMAGE_SECONDS);
+    } catch (CremaException e) { // it died meanwhile; a question that kills it twice is told
+      return images().ask(request, IMAGE_SECONDS);
+    }
+  }
+
+  static synchronized EngineChild images() {
+    if (images == null || !images.child.alive()) images = new EngineChild();
+    return images;
+  }
+
+  static com.crema.wire.Engine.Blob toMessage(FloatBlob blob) {
+    float[] values = blob.values();
+    ByteBuffer bytes = ByteBuffer.allocate(Math.multiplyExact(4, values.length)).order(ByteOrder.LITTLE_ENDIAN);
+    bytes.asFloatBuffer().put(values);
+    com.crema.wire.Engine.Blob.Builder out = com.crema.wire.Engine.Blob.newBuilder().setData(ByteString.copyFrom(bytes));
+    for (int size : blob.shape()) out.addDim(size);
+    return out.build();
+  }
+
+  static FloatBuffer floats(com.crema.wire.Engine.Blob blob) {
+    return blob.getData().asReadOnlyByteBuffer().order(ByteOrder.LITTLE_ENDIAN).asFloatBuffer();
+  }
+
+  static FloatBlob toBlob(com.crema.wire.Engine.Blob from) {
+    FloatBlob blob = new FloatBlob();
+    blob.reshape(from.getDimList().stream().mapToInt(Integer::intValue).toArray());
+    floats(from).get(blob.values());
+    return blob;
+  }
+}

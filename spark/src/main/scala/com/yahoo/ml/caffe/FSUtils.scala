@@ -1,0 +1,33 @@
+package com.yahoo.ml.caffe
+
+import java.io.File
+
+import com.crema.{CremaException, Storage}
+import com.yahoo.ml.jcaffe.CaffeNet
+import org.apache.hadoop.conf.Configuration
+
+private[caffe] object FSUtils {
+  /** Takes a snapshot and publishes it: the model at exactly `modelFilename`, or with `genState` model and state under the snapshot's own names in the
+    * folder of `modelFilename`. `.h5` is added or removed by snapshot_format. The snapshot's files are then gone from where the solver wrote them.
+    */
+  def GenModelOrState(caffeNet: CaffeNet, modelFilename: String, genState: Boolean): Unit = {
+    val iteration = caffeNet.snapshot()
+    val (model, state) = (new File(caffeNet.snapshotFilename(iteration, false)), new File(caffeNet.snapshotFilename(iteration, true)))
+    val folder = modelFilename.take(modelFilename.lastIndexOf('/') + 1)
+    try {
+      publish(model, if (genState) folder + model.getName else likeSnapshot(model.getName, modelFilename))
+      if (genState) publish(state, folder + state.getName)
+    } finally { model.delete(); state.delete() }
+  }
+
+  private[caffe] def likeSnapshot(snapshot: String, wanted: String): String =
+    if (snapshot.endsWith(".h5") && !wanted.endsWith(".h5")) wanted + ".h5"
+    else if (!snapshot.endsWith(".h5")) wanted.stripSuffix(".h5")
+    else wanted
+
+  private def publish(file: File, uri: String): Unit = {
+    if (Storage.isLocal(uri) && new File(Storage.localPath(uri)).getAbsoluteFile == file.getAbsoluteFile)
+      throw new CremaException(s"$uri is the solver's own snapshot file; set another snapshot_prefix")
+    Storage.publish(file.getPath, uri, new Configuration())
+  }
+}
