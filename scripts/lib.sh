@@ -3,7 +3,7 @@ set -euo pipefail
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 LOGS=$ROOT/build/logs
 VENV=$ROOT/.venv
-PYSPARK=3.5.9
+PYSPARK=3.5.9 PYSPARK4=4.3.0
 export SPARK_HOME=$VENV/spark-home SPARK_LOCAL_IP=127.0.0.1
 mkdir -p "$LOGS"
 

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "data/shuffle.h"
 
 namespace crema {
 
@@ -54,13 +55,20 @@ bool BatchMaker::put(int64_t index, int item, Batch* batch) const {
   return true;
 }
 
+int64_t BatchMaker::recordAt(const Dealing& dealing, int rank, int64_t position) const {
+  if (!options.shuffle) return recordIndex(dealing, rank, position);
+  const int64_t own = ownedRecords(dealing, rank), epoch = position / own;
+  const SampleRandom random{options.seed, static_cast<uint64_t>(epoch), static_cast<uint32_t>(rank), options.layer};
+  return recordIndex(dealing, rank, permuted(random.stream(RandomPurpose::kShuffle, ""), own, position % own));
+}
+
 void BatchMaker::train(int rank, int64_t step, Batch* batch) const {
   const Dealing dealing{source->size(), options.batch, options.ranks};
   const int64_t own = ownedRecords(dealing, rank);
   begin(options.batch, step, rank, batch);
   for (int i = 0; i < options.batch; ++i) {
     int64_t tried = 0;
-    while (!put(recordIndex(dealing, rank, step * options.batch + i + tried), i, batch))
+    while (!put(recordAt(dealing, rank, step * options.batch + i + tried), i, batch))
       if (++tried == own)
         badData("none of the {} records of rank {} in {} can be decoded; the log names the first ones", own, rank,
                 source->describe());

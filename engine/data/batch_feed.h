@@ -32,6 +32,7 @@ struct FeedOptions {
   std::vector<int> myRanks = {0};
   uint64_t seed = 1;
   std::string layer;      // names the random numbers
+  bool shuffle = false;   // every epoch of a rank in an order of its own, drawn by seed, layer, epoch and rank
   bool skipping = false;  // pass over records that cannot be decoded; else they are errors
 };
 
@@ -62,6 +63,7 @@ struct BatchMaker {
 
  private:
   void begin(int n, int64_t step, int rank, Batch* batch) const;
+  int64_t recordAt(const Dealing& dealing, int rank, int64_t position) const;
   bool put(int64_t record, int item, Batch* batch) const;  // false: passed over
 };
 

@@ -2,13 +2,17 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <mutex>
+#include <set>
 #include <thread>
 
 #include "base/error.h"
 #include "data/batch_feed.h"
 #include "data/lmdb_writer.h"
+#include "data/remote_file.h"
 #include "data/row.h"
 #include "data/row_window.h"
+#include "data/shuffle.h"
 #include "data/staged_source.h"
 #include "model/proto_io.h"
 #include "support/message_of.h"
@@ -137,6 +141,107 @@ std::string rowOf(const std::vector<std::string>& fields) {
     row += part;
   }
   return row;
+}
+
+TEST(Shuffle, EveryPlaceOnceAndAnotherOrderForAnotherStream) {
+  for (int64_t n : {1, 2, 3, 4, 5, 16, 17, 1000, 4097}) {
+    std::set<int64_t> seen;
+    std::vector<int64_t> first, second;
+    RandomKey key, other;
+    other.step = 1;
+    for (int64_t i = 0; i < n; ++i) {
+      first.push_back(permuted(RandomStream(key), n, i)), second.push_back(permuted(RandomStream(other), n, i));
+      EXPECT_TRUE(first.back() >= 0 && first.back() < n);
+      seen.insert(first.back());
+    }
+    EXPECT_EQ(static_cast<int64_t>(seen.size()), n);
+    if (n > 16) {
+      EXPECT_NE(first, second);
+    }
+  }
+  // Where the first place goes is spread over all: 20 classes of 1,000 draws, chi-squared with 19 degrees of freedom.
+  std::vector<int> hits(20);
+  for (uint64_t s = 0; s < 1000; ++s) {
+    RandomKey key;
+    key.step = s;
+    ++hits[static_cast<size_t>(permuted(RandomStream(key), 100, 0) / 5)];
+  }
+  double chi = 0;
+  for (int h : hits) chi += (h - 50.0) * (h - 50.0) / 50.0;
+  EXPECT_LT(chi, 43.8);  // exceeded by one in a thousand
+}
+
+TEST(BatchFeed, ShuffledEpochsHoldEveryRecordOfTheRankOnce) {
+  test::TemporaryFolder folder;
+  const auto source = lmdbOf(folder.file("db"), 40, [](int i) { return datum(1, 2, 2, i); });
+  BatchMaker maker = datumMaker(source, 5, 2, {1}, 1);
+  maker.options.shuffle = true;
+  std::vector<std::vector<int64_t>> epochs(3);
+  for (int64_t step = 0; step < 12; ++step) {
+    Batch batch;
+    maker.train(1, step, &batch);
+    auto& epoch = epochs[static_cast<size_t>(step / 4)];
+    epoch.insert(epoch.end(), batch.records.begin(), batch.records.end());
+  }
+  for (const auto& epoch : epochs) {
+    std::set<int64_t> seen(epoch.begin(), epoch.end());
+    EXPECT_EQ(seen.size(), 20u);
+    for (const int64_t r : seen) EXPECT_EQ(r / 5 % 2, 1);
+  }
+  EXPECT_NE(epochs[0], epochs[1]);
+  EXPECT_NE(epochs[1], epochs[2]);
+}
+
+// A host that answers from memory, a moment later.
+TEST(RemoteFile, RangesAreFetchedOnceAndOnlyWhereTheyAreRead) {
+  test::TemporaryFolder folder;
+  std::string bytes(3 << 20, '\0');
+  for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<char>(i * 2654435761u >> 13);
+  std::mutex mutex;
+  std::vector<std::pair<uint64_t, uint64_t>> asked;
+  std::vector<std::thread> answers;
+  RemoteFile* self = nullptr;
+  RemoteFile file(
+      folder.file(""), "the file", bytes.size(), 128 << 10,
+      [&](uint64_t offset, uint64_t length) {
+        std::lock_guard<std::mutex> lock(mutex);
+        asked.emplace_back(offset, length);
+        answers.emplace_back(
+            [&, offset, length] { self->arrived(offset, std::string_view(bytes).substr(offset, length)); });
+      },
+      nullptr);
+  self = &file;
+  std::vector<std::thread> readers;
+  for (int r = 0; r < 4; ++r)
+    readers.emplace_back([&, r] {
+      for (uint64_t at = static_cast<uint64_t>(r) * 1000; at + 5000 < (1 << 20); at += 7777)
+        EXPECT_EQ(file.range(at, 5000), std::string_view(bytes).substr(at, 5000));
+    });
+  for (auto& t : readers) t.join();
+  EXPECT_EQ(file.range(bytes.size() - 10, 10), std::string_view(bytes).substr(bytes.size() - 10));
+  for (auto& t : answers) t.join();
+  std::set<uint64_t> offsets;
+  for (const auto& [offset, length] : asked) EXPECT_TRUE(offsets.insert(offset).second) << "asked twice for " << offset;
+  EXPECT_LT(file.fetched(), bytes.size() / 2);
+  EXPECT_EQ(asked[0].second, uint64_t{128} << 10);
+}
+
+TEST(RemoteFile, WhatTheHostCannotGiveEndsTheWait) {
+  test::TemporaryFolder folder;
+  RemoteFile* self = nullptr;
+  std::thread answer;
+  RemoteFile file(
+      folder.file(""), "the file", 1 << 20, 0,
+      [&](uint64_t, uint64_t) {
+        answer = std::thread([&] { self->fail(Error(ErrorKind::kIo, "reading hdfs://x failed")); });
+      },
+      nullptr);
+  self = &file;
+  EXPECT_NE(messageOf([&] { file.range(0, 1); }).find("reading hdfs://x failed"), std::string::npos);
+  answer.join();
+  EXPECT_NE(messageOf([&] { file.arrived(5, "x"); }).find("nobody asked for"), std::string::npos);
+  EXPECT_NE(messageOf([&] { RemoteFile(folder.file(""), "it", 0, 0, {}, nullptr); }).find("it is empty"),
+            std::string::npos);
 }
 
 // Which records come to a worker, and in which order, follows from the dealing alone.

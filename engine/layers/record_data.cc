@@ -3,7 +3,8 @@
 //   Data        data_param{source, batch_size, backend}; tops data [, label]; shapes from the first record, labels N.
 //               transform_param: data/transformer.h. An image that cannot be decoded is an error, as in Caffe.
 //   MemoryData  memory_data_param{source, batch_size, channels, height, width}; tops data, label; labels N x 1 x 1 x 1
-//   CoSData     cos_data_param{batch_size, top...}; one top per entry, N x its first sample_num_axes of (channels,
+//   CoSData     cos_data_param{batch_size, shuffle, top...}; one top per entry, N x its first sample_num_axes of
+//   (channels,
 //               height, width), or (channels, N) with transpose; each image top has its own transform_param
 // The last two are CaffeOnSpark's: rows of a host program, or for MemoryData a database of Datum records. Their images
 // that cannot be decoded are passed over, named in the log and counted. Which records: data/shard.h. While scoring,
@@ -110,6 +111,7 @@ class RecordData : public Layer {
     f.layer = name();
     f.ranks = o.ranks, f.myRanks = o.myRanks, f.stepsPerRank = o.stepsPerRank;
     f.skipping = type() != "Data";
+    f.shuffle = type() == "CoSData" && param_.cos_data_param().shuffle() && context().phase == caffe::TRAIN;
     if (!o.scoring) feed_ = std::make_unique<BatchFeed>(maker_);
   }
 

@@ -1,5 +1,6 @@
 """Workers that die, stop or never come, and strangers at the door: everyone ends in time with a story, or nothing changes."""
 import os
+import pathlib
 import re
 import signal
 import socket
@@ -173,3 +174,30 @@ def test_sigint_snapshots_and_stops_sighup_snapshots_and_goes_on(endless, worker
     wait_until(lambda: "Iteration " in (endless / "again.log").read_text().split("Starting Optimization")[-1], 20, "the resumed run")
     os.kill(resumed.pid, signal.SIGINT)
     assert ended(resumed, 15) == 0
+
+
+def test_waiting_costs_no_processor_time(records, tmp_path):
+    """One of two workers waits for the other: it may not spin."""
+    solver(tmp_path, lenet(records))
+    (tmp_path / "token").write_bytes(b"0123456789abcdef")
+    common = ["-solver", "solver.prototxt", "-token_file", "token", "-ranks", "2", "-workers", "2", "-join_timeout", "30"]
+    coordinator = subprocess.Popen([CREMA, "coordinator", *common], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    processes = [coordinator]
+    try:
+        address = coordinator.stdout.readline().split()[-1]
+        worker = subprocess.Popen([CREMA, "worker", *common, "-worker", "0", "-coordinator", address], cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        processes.append(worker)
+        time.sleep(2)  # starting up is over
+
+        def used(pid):
+            fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+            return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+        before = [used(p.pid) for p in processes]
+        time.sleep(4)
+        spent = [used(p.pid) - b for p, b in zip(processes, before)]
+        assert all(s <= 0.05 * 4 for s in spent), spent
+    finally:
+        for p in processes:
+            p.kill()
+            p.wait()

@@ -21,9 +21,11 @@ OPENS = [f"--add-opens=java.base/{p}=ALL-UNNAMED" for p in ("java.lang", "java.u
 class Bed:
     """One folder: conf/, logs/, pids/, data/. `cache` holds what was fetched: jars-VERSION/{daemons,azure,s3} and azurite/."""
 
-    def __init__(self, folder, cache, spark_home, hadoop="3.3.4", python=sys.executable):
+    def __init__(self, folder, cache, spark_home, hadoop="3.3.4", python=sys.executable, daemons_home=None):
         self.folder, self.cache = pathlib.Path(folder).absolute(), pathlib.Path(cache).absolute()
         self.spark_home, self.python = pathlib.Path(os.path.realpath(spark_home)), python
+        # Jobs of a newer Spark run on the same cluster: the daemons keep the Hadoop jars of the Spark that theirs belong to.
+        self.daemons_home = pathlib.Path(os.path.realpath(daemons_home or spark_home))
         self.jars = {group: self.cache / f"jars-{hadoop}" / group for group in ("daemons", "azure", "s3")}
         self.processes = Processes(self.folder)
         java_home = os.environ.get("JAVA_HOME") or str(pathlib.Path(os.path.realpath(shutil.which("java") or "java")).parent.parent)
@@ -117,7 +119,7 @@ class Bed:
         return self._bean("rm_http", "ResourceManager,name=ClusterMetrics").get("NumActiveNMs") == len(NODES)
 
     def _class_path(self):
-        return f"{self.folder}/conf/hdfs:{self.jars['daemons']}/*:{self.jars['azure']}/*:{self.spark_home}/jars/*"
+        return f"{self.folder}/conf/hdfs:{self.jars['daemons']}/*:{self.jars['azure']}/*:{self.daemons_home}/jars/*"
 
     def _java_command(self, main, arguments=(), memory="256m"):
         return [self.java, f"-Xmx{memory}", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", f"-Dyarn.log.dir={self.processes.logs}", *OPENS,
@@ -159,7 +161,7 @@ class Bed:
     def fs(self, share, *arguments, timeout=120):
         """Hadoop's own `hadoop fs` with these arguments; its output."""
         group = {"hdfs": "daemons", "wasb": "azure", "s3a": "s3"}[share]
-        path = f"{self.folder}/conf/{share}:{self.jars[group]}/*:{self.spark_home}/jars/*"
+        path = f"{self.folder}/conf/{share}:{self.jars[group]}/*:{self.daemons_home}/jars/*"
         done = subprocess.run([str(self.java), *OPENS, "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", path, "org.apache.hadoop.fs.FsShell",
                                *map(str, arguments)], env=self.environment(share), stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=timeout)
         if done.returncode != 0:

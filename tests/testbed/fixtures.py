@@ -32,7 +32,7 @@ def fetched(*parts):
 @pytest.fixture(scope="session")
 def bed(tmp_path_factory):
     """No daemon yet. The guard holds a pipe of this process: a session that is killed takes its daemons along."""
-    bed = Bed(tmp_path_factory.mktemp("testbed"), CACHE, SPARK_HOME, VERSION)
+    bed = Bed(tmp_path_factory.mktemp("testbed"), CACHE, SPARK_HOME, VERSION, daemons_home=ROOT / ".venv/spark-home")
     guard = subprocess.Popen([sys.executable, "-m", "testbed", "guard", "--dir", str(bed.folder), "--cache", str(CACHE), "--spark-home", str(SPARK_HOME)],
                              cwd=ROOT / "tests", stdin=subprocess.PIPE, start_new_session=True)
     try:

@@ -57,7 +57,7 @@ class CaffeModel private[ml] (override val uid: String, private[ml] var netText:
     val top = net.getLayerList.asScala.find(FrameNet.isData).get.getCosDataParam.getTop(0)
     val tops = net.getLayerList.asScala.find(FrameNet.isData).get.getTopCount
     val shape = (top.getChannels, top.getHeight, top.getWidth)
-    val all = frame.select(frame.columns.map(c => col(s"`$c`")) ++ inputs: _*)
+    val all = frame.select(frame.columns.toSeq.map(c => col(s"`$c`")) ++ inputs: _*)
     all.mapPartitions(rows => if (rows.isEmpty) Iterator.empty else new ScoredFrame(spec, rows, width, isEncoded, shape, tops, blobs.size))(Encoders.row(schema))
   }
 

@@ -86,7 +86,7 @@ class CaffeEstimatorSuite extends AnyFunSuite with BeforeAndAfterAll {
     val vectors = noted.withColumn("features", udf((v: Seq[Float]) => Vectors.dense(v.map(_.toDouble).toArray)).apply(col("features")))
     val fitted = new Pipeline().setStages(Array(new VectorAssembler().setInputCols(Array("features")).setOutputCol("all"), stage)).fit(vectors)
     val model = fitted.stages(1).asInstanceOf[CaffeModel]
-    assert(model.validation.get.columns.toSeq == Seq("accuracy", "loss") && model.validation.get.count() == 4)
+    assert(model.validation.get.columns.toSeq == Seq("accuracy", "loss") && model.validation.get.count() == 3)
     val place = folder.resolve("saved").toString
     fitted.write.save(place)
     val loaded = PipelineModel.load(place)

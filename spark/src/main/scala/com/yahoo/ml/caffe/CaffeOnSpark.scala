@@ -35,10 +35,12 @@ class CaffeOnSpark(@transient val sc: SparkContext) extends Serializable {
     */
   def train[T1, T2](source: DataSource[T1, T2]): Unit = trainWith(source, None)
 
-  /** The same with the TEST net every test_interval iterations; one row per test, one array<float> column per output blob. */
+  /** The same with the TEST net every test_interval iterations; one array<float> column per output blob, one row per test: at every
+    * iteration 0 < it < max_iter that is a multiple of test_interval, as it always was. The test after the last step is only shown.
+    */
   def trainWithValidation[T1, T2](source: DataSource[T1, T2], validation: DataSource[T1, T2]): DataFrame = {
     if (validation == null) throw new IllegalStateException("No validation data is given")
-    val tests = trainWith(source, Some(validation)).filter(t => t.getNet == 0 && t.getIteration > 0)
+    val tests = trainWith(source, Some(validation)).filter(t => t.getNet == 0 && t.getIteration > 0 && t.getIteration < source.conf.plan().getMaxIter)
     val names = source.conf.plan().getOutputsList.asScala.toSeq
     val rows = tests.map { t =>
       val values = t.getOutputList.asScala.map(o => o.getName -> o.getValueList.asScala.map(_.floatValue).toSeq).toMap

@@ -25,7 +25,7 @@ private[caffe] object Checks {
       throw new IllegalArgumentException("spark.speculation would start workers twice; set --conf spark.speculation=false")
     folderOf(conf.modelPath)
     if (conf.connection == Config.CONNECTION_RDMA)
-      log.warn("InfiniBand is not in this version: the workers talk over Ethernet (give -connection ethernet to silence this)")
+      System.err.println("crema: InfiniBand is not in this version: the workers talk over Ethernet (give -connection ethernet to silence this)")
   }
 
   /** On YARN and Kubernetes a container that holds more than heap and overhead is ended. The JVM may fill its heap, and needs some of the

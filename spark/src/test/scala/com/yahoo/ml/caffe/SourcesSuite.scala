@@ -222,8 +222,55 @@ class SourcesSuite extends AnyFunSuite with BeforeAndAfterAll {
     }
     assert(found.map(_.columns.toSeq) == Seq.fill(2)(Seq("accuracy", "loss")))
     val rows = found.map(_.collect().map(r => (r.getSeq[Float](0), r.getSeq[Float](1))).toSeq)
-    assert(rows(0) == rows(1) && rows(0).size == 3)
+    assert(rows(0) == rows(1) && rows(0).size == 2)
     assert(rows(0).last._1.head > 0.5f, rows(0))
+  }
+
+  test("the eight types of CoSData columns") {
+    val r = trainRecords
+    val schema = StructType(Seq(StructField("id", StringType), StructField("text", StringType), StructField("int", IntegerType), StructField("float", FloatType),
+      StructField("ints", ArrayType(IntegerType)), StructField("floats", ArrayType(FloatType)), StructField("encoded", BinaryType), StructField("raw", BinaryType),
+      StructField("sized", StructType(Seq(StructField("height", IntegerType), StructField("width", IntegerType), StructField("image", ArrayType(ByteType)))))))
+    val rows = (0 until 50).map { i =>
+      val picture = png(r.pixels(i), side)
+      Row(r.id(i), s" $i.5", i, i * 0.25f, Seq(i, -i, 7), Seq(i * 0.5f, -1f), picture, r.pixels(i), Row(side, side, picture.toSeq))
+    }
+    val path = written("eight", new TestRecords(folder, 50, 9), "parquet", spark.createDataFrame(sc.parallelize(rows, 4), schema))
+    def top(name: String, kind: String, shape: String) = s"""top { name: "$name" type: $kind $shape }"""
+    val image = s"channels: 1 height: $side width: $side transform_param { scale: 0.5 }"
+    val tops = Seq(top("text", "STRING", "channels: 1 sample_num_axes: 1"), top("int", "INT", "sample_num_axes: 0"), top("float", "FLOAT", "channels: 1 height: 1 sample_num_axes: 2"),
+      top("ints", "INT_ARRAY", "channels: 3 sample_num_axes: 1"), top("floats", "FLOAT_ARRAY", "channels: 2 sample_num_axes: 1"),
+      top("encoded", "ENCODED_IMAGE", image), top("raw", "RAW_IMAGE", image), top("sized", "ENCODED_IMAGE_WITH_DIM", image))
+    val names = Seq("text", "int", "float", "ints", "floats", "encoded", "raw", "sized")
+    def layer(phase: String) = s"""layer { name: "data" type: "CoSData" ${names.map(n => s"""top: "$n" """).mkString} include { phase: $phase } source_class: "com.yahoo.ml.caffe.DataFrameSource"
+      cos_data_param { source: "$path" batch_size: 16 shuffle: true ${tops.mkString(" ")} } }\n"""
+    val others = names.filterNot(n => n == "raw" || n == "int").map(n => s"""layer { name: "s-$n" type: "Silence" bottom: "$n" include { phase: TRAIN } }\n""").mkString
+    val net = "name: \"eight\"\n" + layer("TRAIN") + layer("TEST") + others +
+      """layer { name: "ip" type: "InnerProduct" bottom: "raw" top: "ip" inner_product_param { num_output: 50 weight_filler { type: "xavier" } } }
+        |layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "int" top: "loss" include { phase: TRAIN } }""".stripMargin
+    val home = folder.resolve("eight")
+    val conf = TestRecords.config(sc, TestRecords.solver(home, net), home.resolve("model"), "-clusterSize", "2", "-features", names.mkString(","), "-label", "")
+    val caffe = new CaffeOnSpark(sc)
+    caffe.train(DataSource.getSource(conf, isTraining = true).asInstanceOf[DataSource[Any, Any]])
+    val got = caffe.features(DataSource.getSource(conf, isTraining = false).asInstanceOf[DataSource[Any, Any]]).collect().map(row => row.getString(0) -> row).toMap
+    assert(got.size == 50)
+    for (i <- 0 until 50; row = got(r.id(i))) {
+      assert((1 to 5).map(row.getSeq[Float](_)) == Seq(Seq(i + 0.5f), Seq(i.toFloat), Seq(i * 0.25f), Seq(i.toFloat, -i.toFloat, 7f), Seq(i * 0.5f, -1f)))
+      for (c <- 6 to 8) assert(row.getSeq[Float](c) == r.pixels(i).toSeq.map(p => (p & 0xff) * 0.5f), s"${names(c - 1)} of row $i")
+    }
+  }
+
+  test("InfiniBand is answered with a sentence, and the run goes over Ethernet") {
+    val home = folder.resolve("infiniband")
+    val net = TestRecords.net(memory(trainRecords.lmdb, "com.yahoo.ml.caffe.LMDB", 16), memory(testRecords.lmdb, "com.yahoo.ml.caffe.LMDB", 20))
+    val conf = new Config(sc, Array("-conf", TestRecords.solver(home, net), "-model", s"file:${home.resolve("model")}", "-clusterSize", "2"))
+    assert(conf.connection == Config.CONNECTION_RDMA) // what no -connection means
+    val said = new ByteArrayOutputStream
+    val before = System.err
+    System.setErr(new java.io.PrintStream(said, true))
+    try new CaffeOnSpark(sc).train(DataSource.getSource(conf, isTraining = true).asInstanceOf[DataSource[Any, Any]]) finally System.setErr(before)
+    assert(said.toString.contains("the workers talk over Ethernet"), said)
+    assert(Files.size(home.resolve("model")) > 0)
   }
 
   private def refused(name: String, net: String): String = intercept[Exception](run(name, net)).getMessage

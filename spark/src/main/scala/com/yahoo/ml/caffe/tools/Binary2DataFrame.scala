@@ -23,7 +23,7 @@ object Binary2DataFrame {
   def main(args: Array[String]): Unit = Tool.main("Binary2DataFrame", args, LabelFile.usage) { (sc, conf) =>
     Tool.outputIsFree(conf.outputPath, sc)
     val tool = new Binary2DataFrame(sc, conf)
-    SparkSession.builder.getOrCreate().createDataFrame(tool.makeRDD(), schema).write.format(conf.outputFormat).save(conf.outputPath)
+    SparkSession.builder().getOrCreate().createDataFrame(tool.makeRDD(), schema).write.format(conf.outputFormat).save(conf.outputPath)
     tool.lines.report()
   }
 }

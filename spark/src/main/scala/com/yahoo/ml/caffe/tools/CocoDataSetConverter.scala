@@ -11,7 +11,7 @@ import org.apache.spark.sql.{DataFrame, SparkSession}
   */
 object CocoDataSetConverter {
   private def usage(conf: Config): Option[String] =
-    if (Tool.given(conf.imageRoot) && Tool.given(conf.captionFile)) None else Some("Both -imageRoot and -captionFile must be defined")
+    if (Tool.named(conf.imageRoot) && Tool.named(conf.captionFile)) None else Some("Both -imageRoot and -captionFile must be defined")
 
   def main(args: Array[String]): Unit = Tool.main("CocoDataSetConverter", args, usage)(run)
 
@@ -19,7 +19,7 @@ object CocoDataSetConverter {
     val embedding = conf.outputPath + conf.embeddingDFDir
     val listed = if (conf.imageCaptionDFDir.isEmpty) None else Some(conf.outputPath + conf.imageCaptionDFDir)
     (embedding +: listed.toSeq).foreach(Tool.outputIsFree(_, sc))
-    val sql = SparkSession.builder.getOrCreate().sqlContext
+    val sql = SparkSession.builder().getOrCreate().sqlContext
     val rows = Conversions.Coco2ImageCaptionFile(sql, conf.captionFile, conf.clusterSize)
     val captioned = rows.columns.contains("caption")
     if (captioned && conf.vocabDir == conf.embeddingDFDir) throw new IllegalArgumentException("-vocabDir and -embeddingDFDir name one place; give two names")
@@ -33,7 +33,7 @@ object CocoDataSetConverter {
   }
 
   private def vocabulary(sc: SparkContext, conf: Config, rows: DataFrame): Vocab = {
-    val vocab = new Vocab(rows.sqlContext)
+    val vocab = new Vocab(SparkSession.builder().getOrCreate().sqlContext)
     val place = conf.outputPath + conf.vocabDir
     val path = new Path(place)
     if (path.getFileSystem(sc.hadoopConfiguration).exists(path)) vocab.load(place)

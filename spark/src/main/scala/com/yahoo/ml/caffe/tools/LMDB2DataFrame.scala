@@ -19,11 +19,11 @@ object LMDB2DataFrame {
     StructField("encoded", BooleanType, nullable = true), StructField("data", BinaryType, nullable = false)))
 
   private def usage(conf: Config): Option[String] =
-    if (Tool.given(conf.imageRoot) && Tool.given(conf.outputPath)) None else Some("-imageRoot <LMDB directory> and -output <DataFrameFile> must be defined")
+    if (Tool.named(conf.imageRoot) && Tool.named(conf.outputPath)) None else Some("-imageRoot <LMDB directory> and -output <DataFrameFile> must be defined")
 
   def main(args: Array[String]): Unit = Tool.main("LMDB2DataFrame", args, usage) { (sc, conf) =>
     Tool.outputIsFree(conf.outputPath, sc)
     Tool.lmdbExists(conf.imageRoot, sc)
-    SparkSession.builder.getOrCreate().createDataFrame(new LMDB2DataFrame(sc, conf).makeRDD(), schema).write.format(conf.outputFormat).save(conf.outputPath)
+    SparkSession.builder().getOrCreate().createDataFrame(new LMDB2DataFrame(sc, conf).makeRDD(), schema).write.format(conf.outputFormat).save(conf.outputPath)
   }
 }

@@ -16,7 +16,7 @@ class LMDB2Sequence(@transient sc: SparkContext, conf: Config) extends Serializa
 
 object LMDB2Sequence {
   private def usage(conf: Config): Option[String] =
-    if (Tool.given(conf.imageRoot) && Tool.given(conf.outputPath)) None else Some("-imageRoot <LMDB directory> and -output <SequenceFile> must be defined")
+    if (Tool.named(conf.imageRoot) && Tool.named(conf.outputPath)) None else Some("-imageRoot <LMDB directory> and -output <SequenceFile> must be defined")
 
   def main(args: Array[String]): Unit = Tool.main("LMDB2Sequence", args, usage) { (sc, conf) =>
     Tool.outputIsFree(conf.outputPath, sc)

@@ -43,7 +43,7 @@ private[tools] class LabelFile(@transient sc: SparkContext, conf: Config, form: 
 
 private[tools] object LabelFile {
   def usage(conf: Config): Option[String] =
-    if (Tool.given(conf.imageRoot) && Tool.given(conf.labelFile)) None else Some("Both -imageRoot and -labelFile must be defined")
+    if (Tool.named(conf.imageRoot) && Tool.named(conf.labelFile)) None else Some("Both -imageRoot and -labelFile must be defined")
 
   /** A class: MemoryData's labels are whole numbers. */
   def label(text: String): Int =

@@ -29,7 +29,7 @@ private[tools] object Tool {
     if (code != 0) sys.exit(code)
   }
 
-  def given(text: String): Boolean = text != null && text.nonEmpty
+  def named(text: String): Boolean = text != null && text.nonEmpty
 
   def say(text: String): Unit = System.err.println(s"crema: $text")
 

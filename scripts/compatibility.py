@@ -1,0 +1,91 @@
+#!/usr/bin/env python3
+"""docs/compatibility.md and build/compatibility.json from tests/compatibility.tsv and the reports of a test run.
+
+  scripts/compatibility.py [--reports build/logs] [--check]
+
+Reports are JUnit files: python*.xml of pytest, scala*/ of ScalaTest, cpp/ of GoogleTest. A row is shown when each of its tests was run and passed.
+--check only judges the table itself: 64 rows, each with tests or with a remark that says why there are none.
+"""
+import argparse
+import json
+import pathlib
+import sys
+import xml.etree.ElementTree as ET
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+
+
+def rows():
+    for line in (ROOT / "tests/compatibility.tsv").read_text().splitlines():
+        if line and not line.startswith("#"):
+            number, kind, promise, tests, remark = (line.split("\t") + [""])[:5]
+            yield int(number), kind, promise, [] if tests == "-" else tests.split("; "), remark
+
+
+def results(folder):
+    """{'py': {name: state}, ...}; state is passed, failed or skipped."""
+    found = {}
+    for kind, pattern in (("py", "python.xml"), ("py4", "python-spark4.xml"), ("scala", "scala/*.xml"), ("scala4", "scala-spark4/*.xml"), ("cpp", "cpp/*.xml")):
+        cases = found.setdefault(kind, {})
+        for file in folder.glob(pattern):
+            for case in ET.parse(file).iter("testcase"):
+                name = f"{case.get('classname', '').split('.')[-1]}.{case.get('name')}" if kind == "cpp" else case.get("name")
+                skipped = case.find("skipped") is not None or case.get("status") == "notrun" or case.get("result") == "skipped"
+                failed = case.find("failure") is not None or case.find("error") is not None
+                cases[name] = "failed" if failed else "skipped" if skipped else "passed"
+    return found
+
+
+def judge(tests, found):
+    """(state, tests that were matched)"""
+    if not tests:
+        return "no test", []
+    shown, state = [], "shown"
+    for test in tests:
+        kind, part = test.split(":", 1)
+        matched = {n: s for n, s in found.get(kind, {}).items() if part in n}
+        shown += [f"{kind}: {n}" for n in sorted(matched)]
+        if not matched or all(s == "skipped" for s in matched.values()):
+            state = "not run" if state != "FAILED" else state
+        if any(s == "failed" for s in matched.values()):
+            state = "FAILED"
+    return state, shown
+
+
+def check():
+    table = list(rows())
+    wrong = [f"rows are {[r[0] for r in table]}"] if [r[0] for r in table] != list(range(1, 65)) else []
+    wrong += [f"row {n} has neither tests nor a remark" for n, _, _, tests, remark in table if not tests and not remark]
+    wrong += [f"row {n}: '{t}' names no kind of test" for n, _, _, tests, _ in table for t in tests if t.split(":")[0] not in ("py", "py4", "scala", "scala4", "cpp")]
+    return wrong
+
+
+def main():
+    p = argparse.ArgumentParser()
+    p.add_argument("--reports", type=pathlib.Path, default=ROOT / "build/logs")
+    p.add_argument("--check", action="store_true")
+    o = p.parse_args()
+    if wrong := check():
+        sys.exit("\n".join(wrong))
+    if o.check:
+        return
+    found = results(o.reports)
+    out, machine = [], []
+    for number, kind, promise, tests, remark in rows():
+        state, shown = judge(tests, found)
+        out.append(f"| {number} | {kind} | {promise} | {state} | {'; '.join(f'`{t}`' for t in tests)} | {remark} |")
+        machine.append({"row": number, "kind": kind, "promise": promise, "state": state, "tests": shown, "remark": remark})
+    counts = {s: sum(m["state"] == s for m in machine) for s in ("shown", "no test", "not run", "FAILED")}
+    head = ("# What CaffeOnSpark's users were promised\n\nMade by `scripts/compatibility.py` from a test run; do not edit. K: kept as it was. F: was broken or weak, is mended. "
+            "`shown`: each of the tests named was run and passed.\n\n" + ", ".join(f"{n} {s}" for s, n in counts.items() if n) + "\n\n"
+            "| row | | promise | state | tests | remark |\n|---|---|---|---|---|---|\n")
+    (ROOT / "docs/compatibility.md").write_text(head + "\n".join(out) + "\n")
+    (ROOT / "build/compatibility.json").write_text(json.dumps(machine, indent=1) + "\n")
+    print(f"docs/compatibility.md: {counts}")
+    for m in machine:
+        if m["state"] in ("FAILED", "not run"):
+            print(f"  row {m['row']} ({m['promise']}): {m['state']}")
+
+
+if __name__ == "__main__":
+    main()
