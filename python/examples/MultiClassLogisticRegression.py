@@ -4,14 +4,16 @@ spark-submit --jars <crema jar> --py-files caffeonsparkpythonapi.zip --files <so
   -model file:/tmp/lenet.model -features ip1 -label label -clusterSize 1" MultiClassLogisticRegression.py
 """
 from pyspark.ml.classification import LogisticRegression
-from pyspark.ml.functions import array_to_vector
+from pyspark.ml.linalg import Vectors, VectorUDT
 from pyspark.sql import SparkSession
+from pyspark.sql.functions import udf
 
 from com.yahoo.ml.caffe.CaffeOnSpark import CaffeOnSpark
 from com.yahoo.ml.caffe.Config import Config
 from com.yahoo.ml.caffe.DataSource import DataSource
 
 spark = SparkSession.builder.getOrCreate()
+array_to_vector = udf(Vectors.dense, VectorUDT())
 cfg = Config(spark, spark.sparkContext.getConf().get("spark.pythonargs"))
 cos = CaffeOnSpark(spark)
 cos.train(DataSource(spark).getSource(cfg, True))

@@ -177,6 +177,6 @@ def test_what_the_workers_find_reaches_the_driver(job, records):
     net.write_text(good.replace("num_output: 10", "num_output: 5"))
     refused(job, "-train", words=["is not a class: there are 5 classes", "in step"])
     net.write_text(good)
-    refused(job, "-train", "-clusterSize", 1004, words=["are not enough for 300 ranks", "clusterSize"])
+    refused(job, "-train", "-clusterSize", 1004, words=["Insufficient training data. Please adjust hyperparameters or increase dataset.", "clusterSize"])
     refused(job, "-features", "accuracy", words=["there is no model at model"])
     assert not (job / "model").exists()

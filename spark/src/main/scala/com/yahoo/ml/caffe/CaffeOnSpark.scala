@@ -143,6 +143,7 @@ object CaffeOnSpark {
   }
 
   private def run(sc: SparkContext, conf: Config): Unit = {
+    Cluster.checkVersion(sc.version)
     val caffe = new CaffeOnSpark(sc)
     if (!(conf.isTraining || conf.isTest || conf.isFeature)) throw new IllegalArgumentException(s"nothing to do: give -train, -test or -features\n${Flags.usage}")
     conf.plan() // solver, nets and blobs: judged before anything starts

@@ -3,7 +3,7 @@ package com.yahoo.ml.caffe
 import java.io.File
 
 import caffe.Caffe.SolverParameter
-import com.crema.Storage
+import com.crema.{Cluster, Storage}
 import com.crema.wire.Wire.Plan
 import org.apache.spark.SparkContext
 import org.slf4j.LoggerFactory
@@ -13,6 +13,7 @@ private[caffe] object Checks {
   private val log = LoggerFactory.getLogger(getClass)
 
   def beforeTraining(conf: Config, sc: SparkContext): Unit = {
+    Cluster.checkVersion(sc.version)
     if (conf.modelPath.isEmpty) throw new IllegalArgumentException("no place for the trained model is given; name it with -model")
     if (conf.snapshotStateFile.nonEmpty && conf.snapshotModelFile.isEmpty) {
       log.error("to resume training, please provide input model file")

@@ -1,0 +1,1 @@
+from crema.ml import CaffeEstimator, CaffeModel  # noqa: F401

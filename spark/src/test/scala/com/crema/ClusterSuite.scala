@@ -1,0 +1,23 @@
+package com.crema
+
+import org.scalatest.funsuite.AnyFunSuite
+
+class ClusterSuite extends AnyFunSuite {
+  test("a Spark that this jar is not for is refused with the jar to take") {
+    Cluster.checkVersion(org.apache.spark.SPARK_VERSION)
+    assert(intercept[IllegalArgumentException](Cluster.checkVersion("4.0.0")).getMessage.contains("Spark 4.0.0 is not supported"))
+    assert(intercept[IllegalArgumentException](Cluster.checkVersion("3.4.2")).getMessage.contains("and Spark 3.5 or 4"))
+    val other = if (org.apache.spark.SPARK_VERSION.startsWith("4.")) "3.5.9" else "4.1.4"
+    assert(intercept[IllegalArgumentException](Cluster.checkVersion(other)).getMessage.contains("take the jar crema-spark-"))
+  }
+
+  test("ranks are dealt to workers as the executable deals them") {
+    for (ranks <- 1 to 9; workers <- 1 to ranks; records <- Seq(ranks.toLong, 100L, 1003L); dealing = Dealing(records, 7, ranks)) {
+      val owners = (0L until records).map(r => dealing.workerOf(r, workers))
+      assert(owners.toSet == (0 until workers).toSet || records < 7L * ranks, (ranks, workers, records))
+      // engine/collective/tree.cc: worker w has the ranks from ceil(w R / W) on
+      for (w <- 0 until workers; rank <- (w * ranks + workers - 1) / workers until ((w + 1) * ranks + workers - 1) / workers; record = rank.toLong * dealing.block; if record < records)
+        assert(dealing.workerOf(record, workers) == w)
+    }
+  }
+}

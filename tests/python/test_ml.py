@@ -1,0 +1,45 @@
+"""CaffeEstimator and CaffeModel from Python, in a pipeline on a real Spark."""
+import pytest
+
+from spark_session import frames, session, solver_file
+
+from crema.ml import CaffeEstimator, CaffeModel
+
+
+@pytest.fixture(scope="module")
+def rows(session, frames):
+    return session.read.parquet(frames["train"]).selectExpr("id", "data as image", "cast(label as double) as label", "cast(id as int) % 5 = 0 as held")
+
+
+def test_fit_transform_save_load(session, rows, solver_file, tmp_path):
+    from pyspark.ml import Pipeline, PipelineModel
+    estimator = CaffeEstimator(solver=str(solver_file), inputCol="image", outputBlobs=["ip2"], outputCols=["scores"], validationIndicatorCol="held", maxIter=60)
+    assert estimator.getInputCol() == "image" and estimator.setRanks(2).getRanks() == 2 and not estimator.isDefined("seed")
+    fitted = Pipeline(stages=[estimator]).fit(rows)
+    model = fitted.stages[0]
+    assert isinstance(model, CaffeModel) and model.validation.columns == ["accuracy", "loss"] and model.validation.count() == 2
+    out = fitted.transform(rows)
+    assert out.columns == ["id", "image", "label", "held", "scores"]
+    got = out.select("id", "label", "scores").collect()
+    assert [r.id for r in got] == [r.id for r in rows.select("id").collect()] and len(got) == 1003
+    right = sum(max(range(10), key=r.scores.__getitem__) == r.label for r in got)
+    assert right > 800, right
+    fitted.write().overwrite().save(str(tmp_path / "pipeline"))
+    loaded = PipelineModel.load(str(tmp_path / "pipeline"))
+    assert loaded.transform(rows).select("id", "label", "scores").collect() == got
+    model.save(str(tmp_path / "model"))
+    again = CaffeModel.load(str(tmp_path / "model"))
+    assert again.modelBytes == model.modelBytes and again.getOutputCols() == ["scores"]
+    assert model.copy().transform(rows).count() == 1003
+    estimator.save(str(tmp_path / "estimator"))
+    assert CaffeEstimator.load(str(tmp_path / "estimator")).getMaxIter() == 60
+
+
+def test_what_is_wrong_is_said(rows, solver_file):
+    from pyspark.errors import IllegalArgumentException
+    with pytest.raises(IllegalArgumentException, match="there is no column 'pixels'"):
+        CaffeEstimator(solver=str(solver_file), inputCol="pixels").fit(rows)
+    with pytest.raises(AttributeError, match="has no attribute 'setBatch'; its params are"):
+        CaffeEstimator().setBatch(3)
+    with pytest.raises(TypeError):
+        CaffeEstimator(maxIter="many")
