@@ -100,8 +100,9 @@ void showEvent(const wire::Event& e) {
 int worker(const Flags& f) {
   const wire::Job job = jobOf(f);
   checkToken(job);
-  if (job.worker() != 0) setLogLevel(LogLevel::kWarning);  // one process of a cluster writes Caffe's lines
-  static Interrupt& interrupt = *new Interrupt;            // never freed: the stdin watcher may outlive this call
+  if (job.worker() != 0 && !job.log())
+    setLogLevel(LogLevel::kWarning);             // one process of a terminal writes Caffe's lines
+  static Interrupt& interrupt = *new Interrupt;  // never freed: the stdin watcher may outlive this call
   static HostRows& rows = *new HostRows(job, false, toHost, &interrupt);  // nor this
   if (f.job == "-") exitWhenStdinEnds(interrupt, &rows);
   installSignals(Request::kStop, Request::kSnapshot);

@@ -32,6 +32,7 @@ JobSetup setUp(const wire::Job& job, const std::string& folder, bool log, const 
   s.train.myRanks = ranksOfWorker(job.worker(), job.workers(), job.ranks());
   s.train.snapshotPrefix = snapshotPrefix(job, param);
   s.train.publishedPrefix = job.published_prefix();
+  s.train.log = job.log();
   SolverOptions o;
   o.kernels = s.kernels.get();
   o.seed = static_cast<uint64_t>(param.random_seed());

@@ -83,7 +83,7 @@ void train(const wire::Job& job, const HostRows& rows, Session& session, Socket&
            const std::function<void(const wire::Event&)>& emit, const std::function<Request()>& request,
            Interrupt& interrupt) {
   const bool lead = job.worker() == 0;
-  JobSetup setup = setUp(job, "", lead, &rows);
+  JobSetup setup = setUp(job, "", lead || job.log(), &rows);
   session.ready(stateDigest(*setup.solver), setup.solver->recordsRead());
   const auto start = session.waitForStart();
   MeshOptions o;

@@ -26,7 +26,7 @@ Trainer::Trainer(Solver& solver, Exchange* exchange, const TrainOptions& options
 
 void Trainer::run() {
   const int maxIter = solver_.param().max_iter();
-  if (lead()) {
+  if (logs()) {
     LOG_INFO("Solving {}", solver_.net().name());
     LOG_INFO("Learning Rate Policy: {}", solver_.param().lr_policy());
   }
@@ -115,7 +115,7 @@ void Trainer::testAll() {
 void Trainer::testNet(int i) {
   const auto index = static_cast<size_t>(i);
   const int batches = solver_.param().test_iter(i), width = solver_.testValues(index);
-  if (lead()) LOG_INFO("Iteration {}, Testing net (#{})", solver_.iteration(), i);
+  if (logs()) LOG_INFO("Iteration {}, Testing net (#{})", solver_.iteration(), i);
   if (batches == 0) return;
   const int64_t me = exchange_ ? exchange_->worker() : 0, all = exchange_ ? exchange_->workers() : 1;
   std::vector<float> values(static_cast<size_t>(batches) * static_cast<size_t>(width), 0.f);
@@ -132,7 +132,7 @@ void Trainer::testNet(int i) {
     exchange_->allReduce(pieces, values.data(), static_cast<int64_t>(values.size()),
                          (int64_t{i} + 1) << 48 | solver_.iteration());
   }
-  if (!lead()) return;
+  if (!logs()) return;
   std::vector<double> mean(static_cast<size_t>(width), 0.0);
   for (size_t k = 0; k < values.size(); ++k) mean[k % mean.size()] += values[k];
   for (double& m : mean) m /= batches;
@@ -155,7 +155,7 @@ void Trainer::testNet(int i) {
 }
 
 void Trainer::logDisplay(double loss) {
-  if (!lead()) return;
+  if (!logs()) return;
   const double now = monotonicSeconds(), elapsed = now - lastDisplay_;
   const int64_t done = solver_.iteration() - lastDisplayIteration_;
   LOG_INFO("Iteration {} ({:.6g} iter/s, {:.6g}s/{} iters), loss = {:.6g}", solver_.iteration(),
@@ -199,15 +199,15 @@ void Trainer::finish() {
   const auto& p = solver_.param();
   if (p.snapshot_after_train() && !snapshotTaken_ && !options_.snapshotPrefix.empty()) takeSnapshot();
   if (stopped_) {
-    if (lead()) LOG_INFO("Optimization stopped early.");
+    if (logs()) LOG_INFO("Optimization stopped early.");
     return;
   }
-  if (p.display() && solver_.iteration() % p.display() == 0 && lead()) {
-    solver_.net().setStep(static_cast<int64_t>(solver_.iteration()) * p.iter_size(), 0);
+  if (p.display() && solver_.iteration() % p.display() == 0 && logs()) {
+    solver_.net().setStep(static_cast<int64_t>(solver_.iteration()) * p.iter_size(), options_.myRanks.lo);
     LOG_INFO("Iteration {}, loss = {:.6g}", solver_.iteration(), solver_.net().forward());
   }
   if (solver_.testDue()) testAll();
-  if (lead()) LOG_INFO("Optimization Done.");
+  if (logs()) LOG_INFO("Optimization Done.");
 }
 
 }  // namespace crema

@@ -42,6 +42,7 @@ struct TrainOptions {
   std::string snapshotPrefix;   // snapshots: <prefix>_iter_<n>...
   std::string publishedPrefix;  // where a host moves them; what a .solverstate then calls its model. Empty: as above
   int64_t recordsPerStep = 0;   // over all ranks, for records/s
+  bool log = false;             // Caffe's lines also when this is not the lead worker: its log is read by itself
 };
 
 class Trainer {
@@ -54,6 +55,7 @@ class Trainer {
 
  private:
   bool lead() const { return options_.myRanks.lo == 0; }
+  bool logs() const { return lead() || options_.log; }
   const float* reducedGradient();  // total over all ranks: the net's layout, spare elements behind
   float* sumOfRanks(RankRange node, size_t depth);
   float* buffer(size_t i);

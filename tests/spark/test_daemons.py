@@ -159,6 +159,14 @@ def test_dynamic_allocation_on_yarn_is_taken_with_one_size_and_refused_with_two(
     assert "spark.dynamicAllocation.maxExecutors and spark.dynamicAllocation.minExecutors must be identical" in refused.stderr
 
 
+def test_a_cluster_that_is_too_small_is_told_by_name(job, hadoop, stored):
+    point(job, stored(hadoop, "hdfs"))
+    done = submit(job, "yarn", "-train", env=hadoop.environment("hdfs"), model=f"{hadoop.url('hdfs')}/never.model",
+                  conf=("spark.executor.instances=40", "spark.scheduler.maxRegisteredResourcesWaitingTime=20s"))
+    assert done.returncode == 1
+    assert "actual number of executors is not as expected" in done.stderr and "of 40 after 20 s" in done.stderr, done.stderr[-2000:]
+
+
 def marked_processes(bed, what):
     """Processes of the bed's jobs whose command line holds these words."""
     found = []

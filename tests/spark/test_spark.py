@@ -93,7 +93,7 @@ def standalone(tmp_path_factory):
         daemon(f"worker{w}", "org.apache.spark.deploy.worker.Worker", "--host", "127.0.0.1", "--webui-port", "0", "-c", "1", "-m", "1g", "-d", str(folder / f"w{w}"), url)
     try:
         wait_until(lambda: all((folder / f"worker{w}.log").exists() and "Successfully registered" in (folder / f"worker{w}.log").read_text() for w in (1, 2)), 60, "two Spark workers")
-        yield url
+        yield url, folder
     finally:
         for d in daemons:
             os.killpg(d.pid, signal.SIGTERM)
@@ -102,9 +102,14 @@ def standalone(tmp_path_factory):
 
 
 def test_a_standalone_master_with_two_workers(job, standalone):
-    done = submit(job, standalone, "-train", "-test", "-clusterSize", 2, output="means", conf=["spark.executor.memory=700m"])
+    master, folder = standalone
+    done = submit(job, master, "-train", "-test", "-clusterSize", 2, output="means", conf=["spark.executor.memory=700m"])
     assert done.returncode == 0, done.stderr[-3000:]
     assert "on 2 worker(s)" in done.stdout + done.stderr
+    logs = [f.read_text() for f in folder.glob("w*/app-*/*/stderr")]  # an executor's log carries its rank's lines
+    assert len(logs) == 2
+    for log in logs:
+        assert re.search(r"\] Iteration 10 \(.* iter/s, .*s/10 iters\), loss = \d", log) and re.search(r"\]     Test net output #0: accuracy = \d", log), log[-2000:]
     means = dict(line.split(": ") for line in (job / "means").read_text().splitlines())
     assert set(means) == {"accuracy", "loss"} and 0 <= float(means["accuracy"]) <= 1
     plain = submit(job, "local[1]", *TRAIN, "-clusterSize", 2, model="other")

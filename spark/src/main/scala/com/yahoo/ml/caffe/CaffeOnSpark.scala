@@ -72,7 +72,7 @@ class CaffeOnSpark(@transient val sc: SparkContext) extends Serializable {
   private def specOf(conf: Config, plan: Plan, source: DataSource[_, _], validation: Option[DataSource[_, _]]): TrainSpec = {
     val model = conf.modelPath
     val parent = if (conf.snapshotFolder.nonEmpty) conf.snapshotFolder else if (Storage.isLocal(model)) new File(Storage.localPath(model)).getAbsoluteFile.getParent else new Path(model).getParent.toString
-    val job = Job.newBuilder.setSolver(Checks.solverFor(plan, validation.isDefined)).setNetOrigin(plan.getNetOrigin).setRanks(conf.ranks).setThreads(Cluster.threadsPerTask(sc)).setResize(conf.resize)
+    val job = Job.newBuilder.setSolver(Checks.solverFor(plan, validation.isDefined)).setNetOrigin(plan.getNetOrigin).setRanks(conf.ranks).setThreads(Cluster.threadsPerTask(sc)).setResize(conf.resize).setLog(true)
     TrainSpec(job.build().toByteArray, source.records(sc), validation.map(_.records(sc)), source.batchSize(), validation.fold(1)(_.batchSize()), conf.ranks, conf.isRddPersistent, conf.snapshotModelFile,
       conf.snapshotStateFile, if (Storage.isLocal(model)) new File(Storage.localPath(model)).getAbsolutePath else model, parent,
       new File(plan.getSnapshotPrefix).getName, HadoopSettings.of(sc.hadoopConfiguration), Cluster.isLocal(sc))
