@@ -19,8 +19,9 @@ void writeDelimited(int fd,
 // before it.
 bool readDelimited(int fd, const char* what, std::string& buffer, google::protobuf::MessageLite* message);
 
-// Reads stdin in a thread that is never busy with anything else, and gives the host's Inputs to `rows`. At the end of
-// stdin (the task is gone) the interrupt is raised, and if the process is still there three seconds later it exits.
+// Reads stdin in a thread of its own, and gives the host's Inputs to `rows`; while `rows` holds it back (scoring, when
+// plenty wait) the end of stdin is not seen, but the host's other pipe is then broken. At the end of stdin (the task is
+// gone) the interrupt is raised, and if the process is still there three seconds later it exits.
 // The second net is PR_SET_PDEATHSIG. rows: must live as long as the process; null when none are announced.
 void exitWhenStdinEnds(Interrupt& interrupt, HostRows* rows = nullptr);
 

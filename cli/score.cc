@@ -58,12 +58,12 @@ class Scorer {
     copyTrainedFiles(*net_, job.weights());
     blobs_.assign(job.blobs().begin(), job.blobs().end());
     if (blobs_.empty()) blobs_ = net_->outputs();
-    batch_ = net_->tops(0)[0]->shape()[0];
-    for (const auto& name : blobs_)  // decided on a full batch: a short one could look like something else
-      perRow_.push_back(net_->blob(name).shape().axes() > 0 && net_->blob(name).shape()[0] == batch_);
     for (const auto& layer : net_->layers())
       if (layer->scoredRecords()) data_ = layer.get();
     if (!data_) invalid("net '{}' has no data layer in phase TEST; rows are read from it", net_->name());
+    batch_ = data_->batchSize();
+    for (const auto& name : blobs_)  // decided on a full batch: a short one could look like something else
+      perRow_.push_back(net_->blob(name).shape().axes() > 0 && net_->blob(name).shape()[0] == batch_);
     if (job.first() % batch_) internal("a range starts at record {}, batches have {}", job.first(), batch_);
   }
   int batch() const { return batch_; }

@@ -20,7 +20,10 @@ void RowWindow::append(const std::vector<std::string_view>& parts) {
   char* to = row.data();
   for (const auto part : parts) to = putRowField(to, part);
   std::unique_lock<std::mutex> lock(mutex_);
-  wait(lock, [&] { return bytes_ < kMostBytes || first_ + static_cast<int64_t>(rows_.size()) < wanted_ || failed_; });
+  wait(lock, [&] {
+    return (bytes_ < kMostBytes && rows_.size() < kMostRows) || first_ + static_cast<int64_t>(rows_.size()) < wanted_ ||
+           failed_;
+  });
   if (failed_) throw *failed_;
   rows_.push_back(std::move(row));
   bytes_ += bytes;

@@ -20,7 +20,8 @@ class RowWindow : public RecordSource {
   RowWindow(std::string description, const Interrupt* interrupt)
       : description_(std::move(description)), interrupt_(interrupt) {}
 
-  // For the thread that receives. append() waits while more than kMostBytes are here that nobody waits for.
+  // For the thread that receives. append() waits while more than kMostBytes or kMostRows are here that nobody waits
+  // for.
   void append(const std::vector<std::string_view>& parts);  // id, then the fields
   void finish();
   void fail(const Error& error);
@@ -34,7 +35,7 @@ class RowWindow : public RecordSource {
   std::string describe() const override { return description_; }
 
  private:
-  static constexpr size_t kMostBytes = size_t{32} << 20;
+  static constexpr size_t kMostBytes = size_t{32} << 20, kMostRows = 20000;
   template <class Condition>
   void wait(std::unique_lock<std::mutex>& lock, Condition condition) const;
 

@@ -89,6 +89,7 @@ class Layer {
   // Of the last pass of a data layer that scores: the numbers of its records; fewer than batch_size at the end, or
   // where some could not be decoded.
   virtual const std::vector<int64_t>* scoredRecords() const { return nullptr; }
+  virtual int batchSize() const { return 0; }           // records of a full batch of a data layer
   virtual int64_t skippedRecords() const { return 0; }  // that could not be decoded, since the net was built
 
  protected:

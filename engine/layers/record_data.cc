@@ -37,6 +37,7 @@ class RecordData : public Layer {
     return fmt::format("{} records, fingerprint {}", size, sha256Hex(all).substr(0, 12));
   }
   const std::vector<int64_t>* scoredRecords() const override { return &scored_.records; }
+  int batchSize() const override { return batch_; }
   int64_t skippedRecords() const override { return maker_.skipped->count(); }
 
  protected:

@@ -2,6 +2,7 @@ package com.crema
 
 import java.io.{BufferedInputStream, BufferedReader, IOException, InputStreamReader}
 import java.util.concurrent.{CountDownLatch, TimeUnit}
+import java.util.concurrent.atomic.AtomicReference
 import java.util.concurrent.locks.ReentrantLock
 
 import scala.collection.mutable
@@ -69,11 +70,11 @@ class Child(subcommand: String, first: MessageLite) extends AutoCloseable {
     }
   }
 
-  @volatile private var ranges: Option[RangeServer] = None
+  private val ranges = new AtomicReference[Option[RangeServer]](None)
 
   /** Reads these files for the child, whenever it asks, until it ends. */
   def serve(train: Option[StoredFile], test: Option[StoredFile], hadoop: HadoopSettings): Unit =
-    if (train.isDefined || test.isDefined) ranges = Some(new RangeServer(this, train, test, hadoop))
+    if (train.isDefined || test.isDefined) ranges.set(Some(new RangeServer(this, train, test, hadoop)))
 
   /** The next message of a child that speaks another protocol; None at the end of the stream. */
   def next[M](parser: Parser[M]): Option[M] = try Option(parser.parseDelimitedFrom(events)) catch { case _: IOException => None }
@@ -82,7 +83,7 @@ class Child(subcommand: String, first: MessageLite) extends AutoCloseable {
   @annotation.tailrec
   final def next(): Option[Event] = {
     val event = next(Event.parser)
-    (event, ranges) match {
+    (event, ranges.get) match {
       case (Some(e), Some(server)) if e.hasNeed => server.answer(e.getNeed); next()
       case _ => event
     }
@@ -108,8 +109,7 @@ class Child(subcommand: String, first: MessageLite) extends AutoCloseable {
 
   /** A child that is not being written to may end by itself; one whose pipe is full would keep its writer, and us, waiting. */
   override def close(): Unit = if (process != null) {
-    ranges.foreach(_.close())
-    ranges = None
+    ranges.getAndSet(None).foreach(_.close())
     if (writing.tryLock()) try out.close() catch { case _: IOException => } finally writing.unlock()
     if (!process.waitFor(200, TimeUnit.MILLISECONDS)) process.destroyForcibly()
   }

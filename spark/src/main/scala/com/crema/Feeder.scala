@@ -4,6 +4,10 @@ import com.crema.wire.Wire.Input
 import org.apache.spark.TaskContext
 import org.apache.spark.crema.TaskThread
 
+private object Feeder {
+  val Patience = 10000L // ms
+}
+
 /** Sends a task's rows to its child in a thread of its own, while the task's thread reads what comes back.
   *
   * @param rows delimited Inputs, computed as they are sent; @param ends what is sent behind them
@@ -13,12 +17,14 @@ class Feeder(child: Child, rows: Iterator[Array[Byte]], ends: Seq[Input], contex
 
   private val thread = new Thread(() => TaskThread.as(context) { send() }, "crema-feeder")
   thread.setDaemon(true)
+  // Before what the rows are read from is given up (listeners run last first), nobody may read it any more: the task may end early, as with a limit.
+  context.addTaskCompletionListener[Unit] { _ => child.close(); thread.interrupt(); thread.join(Feeder.Patience) }
   thread.start()
 
   private def send(): Unit =
     try {
       // A child that ended early is not our failure: it has enough (max_iter is reached), or it says itself what is wrong.
-      while (child.alive && rows.hasNext && child.send(rows.next())) {}
+      while (child.alive && !context.isCompleted() && !context.isInterrupted() && rows.hasNext && child.send(rows.next())) {}
       if (!rows.hasNext) ends.foreach(child.send)
     } catch {
       case e: Throwable => // also a fatal one: this thread is ours, and the task must hear of it

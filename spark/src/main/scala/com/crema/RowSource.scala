@@ -115,6 +115,7 @@ private object PreparedSource {
 private class Frames[T](source: RowSource[T], rows: Iterator[T], expected: Seq[(Counted, Long)], dealing: Option[Dealing], workers: Int, test: Boolean)
     extends Iterator[(FrameKey, Array[Byte])] {
   private val builders = Array.fill(if (dealing.isDefined) workers else 1)(new RowBuilder(source.fields))
+  private val sendBytes = math.max(1 << 16, math.min(RowBuilder.SendBytes, (64 << 20) / builders.length)) // all of them together stay small
   private val first = new Array[Long](builders.length)
   private val sum = new CRC32C
   private val ready = scala.collection.mutable.Queue[(FrameKey, Array[Byte])]()
@@ -144,7 +145,7 @@ private class Frames[T](source: RowSource[T], rows: Iterator[T], expected: Seq[(
     builders(b).addLastTo(sum)
     done += 1
     if (done > parts.head._1.count) changed("there are more rows than before")
-    if (builders(b).rows >= RowBuilder.SendRows || builders(b).bytes >= RowBuilder.SendBytes) send(b)
+    if (builders(b).rows >= RowBuilder.SendRows || builders(b).bytes >= sendBytes) send(b)
   }
 
   private def endPart(): Unit = {
@@ -158,7 +159,7 @@ private class Frames[T](source: RowSource[T], rows: Iterator[T], expected: Seq[(
 
   private def changed(how: String): Nothing =
     throw new CremaException(s"${source.description} gave other rows when it was read again ($how): its files changed, or its rows are drawn or ordered anew " +
-      "at each reading. Write them to files first, or keep one reading with -persistent")
+      "at each reading. Write them to files first, or keep one reading (-persistent)")
 
   private def send(b: Int): Unit = if (builders(b).rows > 0) {
     val bytes = builders(b).take(test, first(b))

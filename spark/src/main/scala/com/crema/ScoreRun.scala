@@ -2,6 +2,7 @@ package com.crema
 
 import java.io.File
 import java.nio.file.{Files, StandardCopyOption}
+import java.security.MessageDigest
 
 import scala.collection.JavaConverters._
 
@@ -17,7 +18,10 @@ case class ScoredRow(id: String, values: Seq[Array[Float]])
 /** Rows in, rows out, every row exactly once, short last batches. */
 object ScoreRun {
   /** What all tasks of a run share. @param job wire.Job with solver and blobs; @param model the weights' bytes */
-  case class Spec(job: Array[Byte], model: Broadcast[Array[Byte]], modelName: String, batch: Int, tasks: Int, hadoop: HadoopSettings)
+  case class Spec(job: Array[Byte], model: Broadcast[Array[Byte]], digest: String, modelName: String, batch: Int, tasks: Int, hadoop: HadoopSettings)
+
+  /** Names a model's file on the executors: another model never takes its place. */
+  def digest(model: Array[Byte]): String = MessageDigest.getInstance("SHA-256").digest(model).take(8).map("%02x".format(_)).mkString
 
   /** The scored rows. A database is cut into ranges of whole batches, so that any number of tasks gives the same rows; rows of an RDD are
     * scored partition by partition. @param skipped counts records that could not be decoded
@@ -92,7 +96,7 @@ object ScoreRun {
 
   /** The broadcast weights as a file: once per executor, read by all its children. */
   private def weights(spec: Spec): String = synchronized {
-    val file = new File(Storage.workFolder, s"model-${spec.model.id}-${spec.modelName}")
+    val file = new File(Storage.workFolder, s"model-${spec.digest}-${spec.modelName}")
     if (!file.exists()) {
       val part = new File(file.getPath + ".part")
       Files.write(part.toPath, spec.model.value)

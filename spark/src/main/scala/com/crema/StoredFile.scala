@@ -1,6 +1,6 @@
 package com.crema
 
-import java.util.concurrent.{ConcurrentHashMap, Executors}
+import java.util.concurrent.{ConcurrentHashMap, Executors, RejectedExecutionException}
 
 import com.crema.wire.Wire.{Event, Input, Job, LmdbIndex, RemoteFile}
 import com.google.protobuf.ByteString
@@ -77,7 +77,10 @@ private[crema] class RangeServer(child: Child, train: Option[StoredFile], test: 
   private lazy val conf = hadoop.configuration
   private val open = scala.collection.mutable.Map[Boolean, FSDataInputStream]()
 
-  def answer(need: Event.Need): Unit = thread.execute(() => child.send(Input.newBuilder.setBytes(bytes(need)).build()))
+  def answer(need: Event.Need): Unit = orNot { thread.execute(() => child.send(Input.newBuilder.setBytes(bytes(need)).build())) }
+
+  /** After close() nobody waits for an answer. */
+  private def orNot(submit: => Unit): Unit = try submit catch { case _: RejectedExecutionException => }
 
   private def bytes(need: Event.Need): Input.Bytes = {
     val reply = Input.Bytes.newBuilder.setTest(need.getTest).setOffset(need.getOffset)
@@ -89,12 +92,12 @@ private[crema] class RangeServer(child: Child, train: Option[StoredFile], test: 
       reply.setData(ByteString.copyFrom(buffer)).build()
     } catch {
       case e: CremaException => reply.setFailed(e.getMessage).build()
-      case e: Exception => reply.setFailed(s"reading ${file.path} failed at byte ${need.getOffset}: $e").build()
+      case e: Throwable => reply.setFailed(s"reading ${file.path} failed at byte ${need.getOffset}: $e").build()
     }
   }
 
   override def close(): Unit = {
-    thread.execute(() => open.values.foreach(_.close()))
+    orNot { thread.execute(() => open.values.foreach(_.close())) }
     thread.shutdown()
   }
 }

@@ -10,6 +10,7 @@ import scala.util.control.NonFatal
 import com.crema.wire.Wire.{Event, Input, Job, RowFeed}
 import org.apache.hadoop.fs.FileUtil
 import org.apache.spark.{SparkContext, TaskContext}
+import org.apache.spark.crema.Placement
 import org.apache.spark.rdd.RDD
 
 /** What a training run needs; everything in it travels to the tasks. */
@@ -107,7 +108,7 @@ object TrainRun {
 
   private def runTasks(sc: SparkContext, spec: TrainSpec, job: Array[Byte], workers: Int, group: String, frames: RDD[(FrameKey, Array[Byte])], databases: Databases): Array[TaskResult] = {
     sc.setJobGroup(group, s"Crema: training on $workers worker(s)", interruptOnCancel = true)
-    try frames.mapPartitionsWithIndex((w, rows) => Iterator(trainTask(spec, job, w, rows.map(_._2), databases))).collect()
+    try Placement.spread(sc, frames).mapPartitionsWithIndex((w, rows) => Iterator(trainTask(spec, job, w, rows.map(_._2), databases))).collect()
     finally sc.clearJobGroup()
   }
 

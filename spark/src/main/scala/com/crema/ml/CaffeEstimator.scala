@@ -7,19 +7,22 @@ import java.nio.file.Files
 import caffe.Caffe.SolverParameter
 import com.crema.{Planner, Storage}
 import com.google.protobuf.TextFormat
-import com.yahoo.ml.caffe.{CaffeOnSpark, Config}
+import com.yahoo.ml.caffe.{CaffeOnSpark, Config, DataFrames}
 import org.apache.hadoop.fs.FileUtil
 import org.apache.spark.ml.Estimator
 import org.apache.spark.ml.param.ParamMap
 import org.apache.spark.ml.util.{DefaultParamsReadable, DefaultParamsWritable, Identifiable}
-import org.apache.spark.sql.functions.col
+import org.apache.spark.sql.functions.{coalesce, col, lit}
+import org.apache.spark.storage.StorageLevel
 import org.apache.spark.sql.types._
 import org.apache.spark.sql.{DataFrame, Dataset}
 
 /** Trains a Caffe net on a data frame's columns.
   *
-  * Rows are taken in the order of the frame's partitions (of its files, when it reads files and no more), so the same frame, solver, ranks and
-  * seed give the same model on any number of executors. With `validationIndicatorCol` the rows where it is true test the net every
+  * A frame that only reads files, with columns and rows chosen, gives its rows in the order of the files; any other in the order of its
+  * partitions, which a shuffle or a cache makes anew: sort it into files first when the same model must come out again. Rows in the same order,
+  * with the same solver, ranks and seed, give the same model on any number of executors. Rows whose `validationIndicatorCol` is null train.
+  * With `validationIndicatorCol` the rows where it is true test the net every
   * test_interval steps; what they gave is in `CaffeModel.validation`.
   */
 class CaffeEstimator(override val uid: String) extends Estimator[CaffeModel] with CaffeTrainParams with DefaultParamsWritable {
@@ -54,9 +57,10 @@ class CaffeEstimator(override val uid: String) extends Estimator[CaffeModel] wit
     conf.protoFile = description
     conf.isTraining = true
     conf.connection = Config.CONNECTION_SOCKET
-    conf.clusterSize = $(ranks)
+    conf.setRanks($(ranks))
     conf.resize = $(resize)
     conf.modelPath = "file:" + new File(folder, "model").getPath
+    conf.isRddPersistent = frame.storageLevel == StorageLevel.NONE // one reading is kept: a shuffle gives its rows in another order each time
     if (isSet(snapshots)) conf.snapshotFolder = $(snapshots)
     if (isSet(weights)) conf.snapshotModelFile = $(weights)
     val columns = Seq(FrameNet.inputOf(frame, $(inputCol)).as(FrameNet.InputColumn), FrameNet.labelOf(frame, $(labelCol)).as(FrameNet.LabelColumn))
@@ -67,9 +71,9 @@ class CaffeEstimator(override val uid: String) extends Estimator[CaffeModel] wit
     }
     val caffe = new CaffeOnSpark(sc)
     val validation = if (isDefined(validationIndicatorCol) && $(validationIndicatorCol).nonEmpty) {
-      val held = col($(validationIndicatorCol))
-      Some(caffe.trainWithValidation(source(frame.where(!held).select(columns: _*), isTrain = true), source(frame.where(held).select(columns: _*), isTrain = false)))
-    } else { caffe.train(source(frame.select(columns: _*), isTrain = true)); None }
+      val held = coalesce(col($(validationIndicatorCol)), lit(false))
+      Some(caffe.trainWithValidation(source(DataFrames.inFileOrder(frame.where(!held), columns), isTrain = true), source(DataFrames.inFileOrder(frame.where(held), columns), isTrain = false)))
+    } else { caffe.train(source(DataFrames.inFileOrder(frame, columns), isTrain = true)); None }
     val model = new CaffeModel(uid, netText, Files.readAllBytes(new File(Storage.localPath(conf.modelPath)).toPath)).setParent(this)
     model.validation = validation
     copyValues(model)
@@ -80,10 +84,11 @@ class CaffeEstimator(override val uid: String) extends Estimator[CaffeModel] wit
     if (!isSet(solver)) throw new IllegalArgumentException("no solver is given; name its prototxt with setSolver")
     val seedIfUnset = if (isSet(seed)) ($(seed) & Int.MaxValue).toInt else new java.security.SecureRandom().nextInt(Int.MaxValue)
     val plan = Planner.plan($(solver), $(ranks), seedIfUnset, Nil, train = true, test = false)
+    if (plan.hasDrawnSeed) System.err.println(s"crema: random_seed is not set in ${$(solver)}: $seedIfUnset was drawn; setSeed(${seedIfUnset}L) repeats this run")
     val solved = SolverParameter.parseFrom(plan.getSolver).toBuilder
     if (!solved.hasNetParam) throw new IllegalArgumentException(s"solver ${$(solver)} names train_net or test_net; give one `net` with both phases")
     val net = FrameNet.rewrite(solved.getNetParam, FrameNet.inputType(schema, $(inputCol), $(encoded)))
-    solved.clearNetParam().clearNet().setNet(new File(folder, "net.prototxt").getPath)
+    solved.clearSnapshotFormat().clearNetParam().clearNet().setNet(new File(folder, "net.prototxt").getPath)
     if (isSet(maxIter)) solved.setMaxIter($(maxIter))
     if (isSet(seed)) solved.setRandomSeed(seedIfUnset)
     if (!isSet(snapshots)) solved.setSnapshot(0).setSnapshotAfterTrain(false)

@@ -11,6 +11,8 @@ import com.crema._
 import com.crema.wire.Wire.Job
 import com.google.protobuf.TextFormat
 import org.apache.hadoop.fs.Path
+import org.apache.spark.SparkContext
+import org.apache.spark.broadcast.Broadcast
 import org.apache.spark.ml.Model
 import org.apache.spark.ml.param.ParamMap
 import org.apache.spark.ml.util._
@@ -40,6 +42,13 @@ class CaffeModel private[ml] (override val uid: String, private[ml] var netText:
   /** The weights, a .caffemodel that any Caffe reads. */
   def modelBytes: Array[Byte] = trained.clone()
 
+  /** One broadcast for all transformations of an application. */
+  @transient private var sent: Option[(SparkContext, Broadcast[Array[Byte]])] = None
+  private def weights(sc: SparkContext): Broadcast[Array[Byte]] = synchronized {
+    if (!sent.exists { case (c, _) => (c eq sc) && !c.isStopped }) sent = Some(sc -> sc.broadcast(trained))
+    sent.get._2
+  }
+
   private def net: NetParameter = { val b = NetParameter.newBuilder; TextFormat.merge(netText, b); b.build() }
 
   /** Adds a column for each blob. Lazy as any transformation; a row whose image cannot be decoded has nulls in them.
@@ -51,7 +60,7 @@ class CaffeModel private[ml] (override val uid: String, private[ml] var netText:
     val (job, blobs) = planned(frame)
     val schema = CaffeModel.withColumns(frame.schema, blobs, columnNames(blobs))
     val sc = frame.sparkSession.sparkContext
-    val spec = ScoreRun.Spec(job.toByteArray, sc.broadcast(trained), "transform.caffemodel", 1, 1, HadoopSettings.of(sc.hadoopConfiguration))
+    val spec = ScoreRun.Spec(job.toByteArray, weights(sc), ScoreRun.digest(trained), "transform.caffemodel", 1, 1, HadoopSettings.of(sc.hadoopConfiguration))
     val (inputs, width) = (Seq(FrameNet.inputOf(frame, $(inputCol)).as(FrameNet.InputColumn), FrameNet.labelOf(frame, $(labelCol)).as(FrameNet.LabelColumn)), frame.columns.length)
     val isEncoded = $(encoded)
     val top = net.getLayerList.asScala.find(FrameNet.isData).get.getCosDataParam.getTop(0)
@@ -77,7 +86,7 @@ class CaffeModel private[ml] (override val uid: String, private[ml] var netText:
       val blobs = if (asked.nonEmpty) asked else defaults(fitted, unlabelled)
       for (b <- blobs if unlabelled(b) && !hasLabel)
         throw new IllegalArgumentException(s"blob '$b' depends on the label, and the frame has no column '${$(labelCol)}'; add it (setLabelCol), or leave the blob out of outputBlobs")
-      val job = Job.newBuilder.setSolver(plan.getSolver).setNetOrigin("CaffeModel").setThreads(1).setResize($(resize)).addAllBlobs(blobs.asJava)
+      val job = Job.newBuilder.setSolver(plan.getSolver).setNetOrigin("CaffeModel").setThreads(Cluster.threadsPerTask(frame.sparkSession.sparkContext)).setResize($(resize)).addAllBlobs(blobs.asJava)
       (job.build(), blobs)
     } finally org.apache.hadoop.fs.FileUtil.fullyDelete(folder)
   }
@@ -168,9 +177,12 @@ private class ScoredFrame(spec: ScoreRun.Spec, rows: Iterator[Row], width: Int, 
     record._2.get(width) match {
       case null => throw new CremaException(s"the input column of row ${record._1} of a partition is null")
       case bytes: Array[Byte] => if (encoded) to.image(0, 0, 0, encoded = true, bytes) else to.image(shape._1, shape._2, shape._3, encoded = false, bytes)
-      case values: scala.collection.Seq[_] => to.floats(values.map { case n: Number => n.floatValue }.toArray)
+      case values: scala.collection.Seq[_] => to.floats(values.map { case n: Number => n.floatValue; case _ => throw new CremaException(s"the input column of row ${record._1} of a partition holds a null") }.toArray)
     }
-    if (tops > 1) to.float(if (record._2.isNullAt(width + 1)) 0f else record._2.getFloat(width + 1))
+    if (tops > 1) {
+      if (record._2.isNullAt(width + 1)) throw new CremaException(s"the label of row ${record._1} of a partition is null; drop the label column when no blob needs it")
+      to.float(record._2.getFloat(width + 1))
+    }
   }
   private val scored = ScoreRun.stream[(String, Row)](spec, fed, put, tops, "the frame").buffered
 

@@ -46,8 +46,7 @@ private class SampleRows[T1, T2](source: DataSource[T1, T2], rows: Iterator[T1])
     val taker = new Thread(() => try more = source.nextBatch(ids, holder) catch { case e: Throwable => failure = e }, "crema-next-batch")
     taker.setDaemon(true)
     taker.start()
-    offerWhile(taker.isAlive)
-    taker.join()
+    try { offerWhile(taker.isAlive); taker.join() } finally taker.interrupt() // it may wait for a record that will never come
     if (failure != null) throw new CremaException(s"${source.getClass.getName}.nextBatch failed: $failure", failure)
     val made = ids.count(_ ne notSet)
     (0 until made).foreach(i => ready.enqueue(sample(ids(i), i)))
@@ -69,9 +68,12 @@ private class SampleRows[T1, T2](source: DataSource[T1, T2], rows: Iterator[T1])
     case other => throw new CremaException(s"${source.getClass.getName}.dummyDataHolder gives a ${other.getClass.getName}; (MatVector, FloatBlob) or Array[Any] is understood")
   })
 
+  private lazy val cos = source.layerParameter.getCosDataParam
+  private def transposed(t: Int): Boolean = t < cos.getTopCount && cos.getTop(t).getTranspose
+
   private def top(t: Int, holder: Any, i: Int): Array[Byte] = holder match {
     case mats: MatVector => RowBytes.image(mats.get(i))
-    case blob: FloatBlob => RowBytes.slice(blob, i, most)
+    case blob: FloatBlob => RowBytes.slice(blob, i, most, transposed(t))
     case other => throw new CremaException(s"top $t of ${source.getClass.getName} is held by a ${other.getClass.getName}")
   }
 }

@@ -120,7 +120,7 @@ class CaffeOnSpark(@transient val sc: SparkContext) extends Serializable {
     val model = sc.broadcast(Files.readAllBytes(new File(Storage.fetch(conf.modelPath, sc.hadoopConfiguration)).toPath))
     val job = Job.newBuilder.setSolver(conf.plan().getSolver).setNetOrigin(conf.plan().getNetOrigin).setThreads(Cluster.threadsPerTask(sc)).setResize(conf.resize).addAllBlobs(blobs.asJava).build().toByteArray
     val tasks = math.max(conf.lmdb_partitions, Cluster.workers(sc, conf.ranks))
-    ScoreRun.rows(sc, ScoreRun.Spec(job, model, new Path(conf.modelPath).getName, source.batchSize(), tasks, HadoopSettings.of(sc.hadoopConfiguration)), records, skipped)
+    ScoreRun.rows(sc, ScoreRun.Spec(job, model, ScoreRun.digest(model.value), new Path(conf.modelPath).getName, source.batchSize(), tasks, HadoopSettings.of(sc.hadoopConfiguration)), records, skipped)
   }
 
   private def floats(name: String) = StructField(name, ArrayType(FloatType, containsNull = false), nullable = false)

@@ -106,6 +106,8 @@ class Config(@transient sc: SparkContext) extends Serializable {
   /** YARN: spark.executor.instances; dynamic allocation: minExecutors; else what is set here. */
   def clusterSize: Int = size
   def clusterSize_=(n: Int): Unit = size = Config.resolveClusterSize(sc, n)
+  /** So many logical ranks, whatever the cluster has: for callers whose ranks are no executors. */
+  def setRanks(n: Int): Unit = { size = n; devices = 1 }
 
   def lmdb_partitions: Int = partitions.getOrElse(clusterSize)
   def lmdb_partitions_=(n: Int): Unit = partitions = Some(n)

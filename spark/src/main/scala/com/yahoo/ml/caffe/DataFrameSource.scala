@@ -110,6 +110,7 @@ class DataFrameSource(conf: Config, layerId: Int, isTrain: Boolean)
     case mats: MatVector => picture(tops(t), value).map(mats.put(i, _)).isDefined || { log.warn(s"Skip image at top#$t, index#$i"); false }
     case blob: FloatBlob =>
       val values = CosColumns.floats(value, tops(t))
+      if (values.length < tops(t).size_) throw new IllegalArgumentException(s"column '${tops(t).name_}' has ${values.length} values where the top needs ${tops(t).size_}.")
       val (step, from) = if (tops(t).transpose_) (batchSize_, i) else (1, i * tops(t).size_)
       values.indices.foreach(k => blob.cpu_data().set(from + k * step, values(k)))
       true
@@ -201,6 +202,7 @@ private[caffe] class CosColumns(val description: String, val batch: Int, @transi
     case ByteType => row.float(r.getByte(c).toFloat)
     case FloatType => row.float(r.getFloat(c))
     case DoubleType => row.float(r.getDouble(c).toFloat)
+    case ArrayType(_: NumericType, true) if nulls(r.getArray(c)) => throw new CremaException(s"column '${top.name_}' of row '${idOf(r)}' of $description holds a null")
     case ArrayType(IntegerType, _) => row.floats(r.getArray(c).toIntArray().map(_.toFloat))
     case ArrayType(LongType, _) => row.floats(r.getArray(c).toLongArray().map(_.toFloat))
     case ArrayType(FloatType, _) => row.floats(r.getArray(c).toFloatArray())
@@ -214,6 +216,8 @@ private[caffe] class CosColumns(val description: String, val batch: Int, @transi
       picture(top, inner.getInt(s.fieldIndex("height")), inner.getInt(s.fieldIndex("width")), bytes, row)
     case other => throw new CremaException(s"column '${top.name_}' of $description is ${other.simpleString}") // check() has refused it
   }
+
+  private def nulls(values: org.apache.spark.sql.catalyst.util.ArrayData): Boolean = (0 until values.numElements()).exists(values.isNullAt)
 
   private def picture(top: Top, height: Int, width: Int, bytes: Array[Byte], row: RowBuilder): Unit =
     if (top.dataType_ == RAW_IMAGE) row.image(top.channels_, top.height_, top.width_, encoded = false, bytes)

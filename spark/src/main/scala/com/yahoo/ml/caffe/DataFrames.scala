@@ -2,14 +2,16 @@ package com.yahoo.ml.caffe
 
 import org.apache.spark.rdd.RDD
 import com.crema.{Piece, RowSource}
-import org.apache.spark.sql.{AnalysisException, DataFrame, SparkSession}
+import org.apache.spark.sql.functions.col
+import org.apache.spark.sql.{AnalysisException, Column, DataFrame, SparkSession}
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.execution.QueryExecution
 import org.apache.spark.sql.types.DataType
+import org.apache.spark.storage.StorageLevel
 import org.apache.spark.unsafe.types.UTF8String
 
 /** What both sources of data frames need. */
-private[caffe] object DataFrames {
+private[com] object DataFrames {
   /** @throws IllegalArgumentException with Spark's reason when the format or path cannot be read */
   def load(format: String, path: String): DataFrame =
     try SparkSession.builder().getOrCreate().read.format(format).load(path) catch {
@@ -28,6 +30,17 @@ private[caffe] object DataFrames {
   def withPieces(frame: DataFrame, columns: Seq[String]): DataFrame =
     try frame.selectExpr(columns ++ Seq(s"_metadata.file_path as $file", s"_metadata.file_block_start as $start"): _*)
     catch { case _: AnalysisException => frame.selectExpr(columns: _*) }
+
+  private val readers = Set("Project", "Filter", "SubqueryAlias", "View", "LogicalRelation", "Relation")
+
+  /** These columns of a frame, with those of `withPieces` when it reads files and does nothing that gives rows an order of its own. */
+  def inFileOrder(frame: DataFrame, columns: Seq[Column]): DataFrame = {
+    val plan = frame.getClass.getMethod("queryExecution").invoke(frame).asInstanceOf[QueryExecution].analyzed
+    val plain = plan.collect { case node => node.nodeName }.forall(readers)
+    if (!plain || frame.storageLevel != StorageLevel.NONE) frame.select(columns: _*)
+    else try frame.select(columns ++ Seq(col("_metadata.file_path").as(file), col("_metadata.file_block_start").as(start)): _*)
+    catch { case _: AnalysisException => frame.select(columns: _*) }
+  }
 
   /** Rows in the order of their files. */
   abstract class FrameRows(@transient frame: DataFrame) extends RowSource[InternalRow] {

@@ -15,11 +15,11 @@ private[caffe] object RowBytes {
     b.array
   }
 
-  /** Sample i of a blob that holds `size` of them along its first axis, or along its second when transposed (2 axes, the second is the batch). */
-  def slice(blob: FloatBlob, i: Int, size: Int): Array[Byte] = {
-    val (shape, values) = (blob.shape(), blob.values())
+  /** Sample i of a blob that holds `size` of them along its first axis, or along its second when transposed. */
+  def slice(blob: FloatBlob, i: Int, size: Int, transposed: Boolean): Array[Byte] = {
+    val values = blob.values()
     val width = values.length / size
-    if (shape.length == 2 && shape(0) != size && shape(1) == size) floats(Array.tabulate(width)(k => values(k * size + i)))
+    if (transposed) floats(Array.tabulate(width)(k => values(k * size + i)))
     else floats(java.util.Arrays.copyOfRange(values, i * width, (i + 1) * width))
   }
 

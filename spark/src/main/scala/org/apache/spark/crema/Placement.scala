@@ -1,0 +1,22 @@
+package org.apache.spark.crema
+
+import scala.reflect.ClassTag
+
+import org.apache.spark.rdd.RDD
+import org.apache.spark.scheduler.ExecutorCacheTaskLocation
+import org.apache.spark.{Partition, SparkContext, TaskContext}
+
+/** Spark likes to run a task where its shuffled rows are, and may so put all workers of a run on one executor. */
+object Placement {
+  /** The same RDD; partition p prefers the p-th executor. */
+  def spread[T: ClassTag](sc: SparkContext, rdd: RDD[T]): RDD[T] = {
+    val executors = sc.env.blockManager.master.getMemoryStatus.keys.filterNot(_.isDriver).toSeq.sortBy(_.executorId)
+    if (executors.isEmpty) rdd else new Spread(rdd, executors.map(e => ExecutorCacheTaskLocation(e.host, e.executorId).toString))
+  }
+
+  private class Spread[T: ClassTag](parent: RDD[T], places: Seq[String]) extends RDD[T](parent) {
+    override protected def getPartitions: Array[Partition] = parent.partitions
+    override def compute(split: Partition, context: TaskContext): Iterator[T] = parent.iterator(split, context)
+    override protected def getPreferredLocations(split: Partition): Seq[String] = Seq(places(split.index % places.size))
+  }
+}
