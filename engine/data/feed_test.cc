@@ -16,21 +16,14 @@
 #include "data/staged_source.h"
 #include "model/proto_io.h"
 #include "support/message_of.h"
+#include "support/records.h"
 #include "support/shared_data.h"
 
 namespace crema {
 namespace {
 
+using test::datum;
 using test::messageOf;
-
-caffe::Datum datum(int c, int h, int w, int label, int first = 0) {
-  caffe::Datum d;
-  d.set_channels(c), d.set_height(h), d.set_width(w), d.set_label(label);
-  std::string bytes(static_cast<size_t>(c * h * w), '\0');
-  for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<char>((static_cast<int>(i) + first) % 256);
-  d.set_data(bytes);
-  return d;
-}
 
 std::shared_ptr<const RecordSource> lmdbOf(const std::string& path, int count,
                                            const std::function<caffe::Datum(int)>& make) {

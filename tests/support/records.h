@@ -9,6 +9,16 @@
 
 namespace crema::test {
 
+// Pixels first, first + 1, ... (modulo 256).
+inline caffe::Datum datum(int c, int h, int w, int label, int first = 0) {
+  caffe::Datum d;
+  d.set_channels(c), d.set_height(h), d.set_width(w), d.set_label(label);
+  std::string bytes(static_cast<size_t>(c * h * w), '\0');
+  for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<char>((static_cast<int>(i) + first) % 256);
+  d.set_data(bytes);
+  return d;
+}
+
 // `count` records of 1 x 8 x 8 pixels in `classes` classes: class k is bright in its own pixels, with noise.
 inline void writeLearnableRecords(const std::string& path, int count, int classes = 4) {
   LmdbWriter writer(path);

@@ -29,12 +29,6 @@ class CaffeEstimator(override val uid: String) extends Estimator[CaffeModel] wit
   def this() = this(Identifiable.randomUID("caffe"))
 
   def setSolver(path: String): this.type = set(solver, path)
-  def setInputCol(name: String): this.type = set(inputCol, name)
-  def setLabelCol(name: String): this.type = set(labelCol, name)
-  def setEncoded(on: Boolean): this.type = set(encoded, on)
-  def setResize(on: Boolean): this.type = set(resize, on)
-  def setOutputBlobs(names: Array[String]): this.type = set(outputBlobs, names)
-  def setOutputCols(names: Array[String]): this.type = set(outputCols, names)
   def setValidationIndicatorCol(name: String): this.type = set(validationIndicatorCol, name)
   def setRanks(n: Int): this.type = set(ranks, n)
   def setMaxIter(n: Int): this.type = set(maxIter, n)

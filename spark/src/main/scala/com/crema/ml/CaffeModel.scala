@@ -32,13 +32,6 @@ class CaffeModel private[ml] (override val uid: String, private[ml] var netText:
   /** One row for each test while it was trained, one array<float> column for each output of the TEST net; not saved with the model. */
   @transient var validation: Option[DataFrame] = None
 
-  def setInputCol(name: String): this.type = set(inputCol, name)
-  def setLabelCol(name: String): this.type = set(labelCol, name)
-  def setEncoded(on: Boolean): this.type = set(encoded, on)
-  def setResize(on: Boolean): this.type = set(resize, on)
-  def setOutputBlobs(names: Array[String]): this.type = set(outputBlobs, names)
-  def setOutputCols(names: Array[String]): this.type = set(outputCols, names)
-
   /** The weights, a .caffemodel that any Caffe reads. */
   def modelBytes: Array[Byte] = trained.clone()
 

@@ -22,6 +22,13 @@ trait CaffeParams extends Params with HasLabelCol {
 
   setDefault(inputCol -> "features", encoded -> false, resize -> false, labelCol -> "label")
 
+  def setInputCol(name: String): this.type = set(inputCol, name)
+  def setLabelCol(name: String): this.type = set(labelCol, name)
+  def setEncoded(on: Boolean): this.type = set(encoded, on)
+  def setResize(on: Boolean): this.type = set(resize, on)
+  def setOutputBlobs(names: Array[String]): this.type = set(outputBlobs, names)
+  def setOutputCols(names: Array[String]): this.type = set(outputCols, names)
+
   def getInputCol: String = $(inputCol)
   def getEncoded: Boolean = $(encoded)
   def getResize: Boolean = $(resize)

@@ -52,7 +52,19 @@ class TransformSuite extends AnyFunSuite {
     assert(intercept[Exception](transformer.transform(images(2, side), blob(2, 3, side, side)(_ => 0f))).getMessage.contains("[2, 3, 13, 13]"))
     assert(intercept[Exception](transformer.transform(images(2, side), blob(1, 3, crop, crop)(_ => 0f))).getMessage.contains("[2, 3, 13, 13]"))
     assert(intercept[Exception](transformer.transform(images(2, 9), blob(2, 3, crop, crop)(_ => 0f))).getMessage.contains("crop"))
-    assert(intercept[Exception](transformer.transform(new FloatBlob, new FloatBlob)).getMessage === "transform from floatblob to floatblob is not implemented")
+    assert(intercept[Exception](transformer.transform(new FloatBlob, new FloatBlob)).getMessage.contains("4 axes"))
+    transformer.deallocate()
+  }
+
+  test("a blob is transformed as images are") {
+    val transformer = new FloatDataTransformer(caffe.Caffe.TransformationParameter.newBuilder.setCropSize(3).setScale(0.5f).addMeanValue(2).build(), false)
+    val (from, to) = (new FloatBlob, new FloatBlob)
+    from.reshape(2, 2, 5, 5)
+    from.set_cpu_data(Array.tabulate(100)(_.toFloat))
+    to.reshape(2, 2, 3, 3)
+    transformer.transform(from, to)
+    val wanted = for (n <- 0 to 1; c <- 0 to 1; y <- 1 to 3; x <- 1 to 3) yield (((n * 2 + c) * 5 + y) * 5 + x - 2) * 0.5f
+    assert(to.values.toSeq == wanted)
     transformer.deallocate()
   }
 
