@@ -73,6 +73,9 @@ class Coordinator::State {
     for (size_t w = 0; w < roster_.members.size(); ++w) tell(w, message);
     for (auto& m : roster_.members) m.moved = monotonicSeconds();
     training_ = true;
+    wire::Event started;
+    started.mutable_started();
+    emit_(started);
   }
 
   // One turn of the loop: everything that has come, then signs of life in both directions.
@@ -207,6 +210,7 @@ class Coordinator::State {
     wire::Event joined;
     auto* j = joined.mutable_joined();
     j->set_worker(hello.worker()), j->set_host(hello.host()), j->set_have(have), j->set_want(options_.workers);
+    j->set_task_seconds(hello.task_seconds()), j->set_unpack_seconds(hello.unpack_seconds());
     emit_(joined);
   }
 

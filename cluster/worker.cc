@@ -42,6 +42,8 @@ control::ToCoordinator::Hello helloOf(const wire::Job& job, const Socket& data) 
   hello.set_pid(::getpid());
   hello.set_data_address(data.address());
   hello.set_job_digest(jobDigest(job));
+  hello.set_task_seconds(job.task_seconds());
+  hello.set_unpack_seconds(job.unpack_seconds());
   return hello;
 }
 

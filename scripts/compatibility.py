@@ -25,7 +25,7 @@ def rows():
 def results(folder):
     """{'py': {name: state}, ...}; state is passed, failed or skipped."""
     found = {}
-    for kind, pattern in (("py", "python.xml"), ("py4", "python-spark4.xml"), ("scala", "scala/*.xml"), ("scala4", "scala-spark4/*.xml"), ("cpp", "cpp/*.xml")):
+    for kind, pattern in (("py", "python.xml"), ("py4", "python-spark4.xml"), ("py11", "python-java11.xml"), ("scala", "scala/*.xml"), ("scala4", "scala-spark4/*.xml"), ("cpp", "cpp/*.xml")):
         cases = found.setdefault(kind, {})
         for file in folder.glob(pattern):
             for case in ET.parse(file).iter("testcase"):
@@ -58,7 +58,7 @@ def check():
     table = list(rows())
     wrong = [f"rows are {[r[0] for r in table]}"] if [r[0] for r in table] != list(range(1, 65)) else []
     wrong += [f"row {n} has neither tests nor a remark" for n, _, _, tests, remark in table if not tests and not remark]
-    wrong += [f"row {n}: '{t}' names no kind of test" for n, _, _, tests, _ in table for t in tests if t.split(":")[0] not in ("py", "py4", "scala", "scala4", "cpp")]
+    wrong += [f"row {n}: '{t}' names no kind of test" for n, _, _, tests, _ in table for t in tests if t.split(":")[0] not in ("py", "py4", "py11", "scala", "scala4", "cpp")]
     return wrong
 
 

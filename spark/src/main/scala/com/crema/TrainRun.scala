@@ -34,16 +34,17 @@ object TrainRun {
   private case class Databases(train: Option[StoredFile], test: Option[StoredFile])
 
   /** Runs to the end and returns the test events in time order; throws with the whole story otherwise, and leaves no process behind. */
-  def run(sc: SparkContext, spec: TrainSpec, workers: Int, console: Console): Seq[Event.Test] = {
+  def run(sc: SparkContext, spec: TrainSpec, workers: Int, console: Console, budget: Budget): Seq[Event.Test] = {
     val (fed, release) = feed(sc, spec, workers, console)
     try {
       val databases = Databases(fileOf(sc, spec.train), fileOf(sc, spec.test.getOrElse(spec.train)))
       databases.train.foreach(f => checkEnough(f.records, f.uri, spec.ranks))
-      runFed(sc, spec, workers, console, fed, databases)
+      budget.lap("staging")
+      runFed(sc, spec, workers, console, fed, databases, budget)
     } finally release()
   }
 
-  private def runFed(sc: SparkContext, spec: TrainSpec, workers: Int, console: Console, fed: Fed, databases: Databases): Seq[Event.Test] = {
+  private def runFed(sc: SparkContext, spec: TrainSpec, workers: Int, console: Console, fed: Fed, databases: Databases, budget: Budget): Seq[Event.Test] = {
     val token = new Array[Byte](32)
     new SecureRandom().nextBytes(token)
     val base = announce(fed, Job.parseFrom(spec.job).toBuilder).setJoinTimeout(joinTimeout(sc, spec)).setStepTimeout(seconds(sc, "spark.crema.stepTimeout", 60)).setWorkers(workers).setToken(com.google.protobuf.ByteString.copyFrom(token)).build()
@@ -51,7 +52,8 @@ object TrainRun {
     try {
       val address = coordinator.next().filter(_.hasListening).map(_.getListening.getAddress)
         .getOrElse(throw new CremaException(s"the coordinator did not start${coordinator.tail()}"))
-      val watch = new Watch(sc, coordinator, console)
+      val watch = new Watch(sc, coordinator, console, budget)
+      budget.lap("rendezvous")
       val job = base.toBuilder.setCoordinator(address).build().toByteArray
       val results = watch.during(runTasks(sc, spec, job, workers, watch.group, fed.frames, databases))
       if (results(0).model.nonEmpty) writeLocal(results(0).model, Storage.localPath(spec.model))
@@ -114,8 +116,9 @@ object TrainRun {
 
   /** In a task: stages files, runs one worker, publishes what worker 0 writes. */
   private def trainTask(spec: TrainSpec, jobBytes: Array[Byte], worker: Int, rows: Iterator[Array[Byte]], databases: Databases): TaskResult = {
-    val context = TaskContext.get()
-    val conf = spec.hadoop.configuration
+    val (context, began) = (TaskContext.get(), System.nanoTime())
+    NativeBinary.path
+    lazy val conf = spec.hadoop.configuration // costs a third of a second in a fresh JVM, and local files need none
     val folder = Files.createTempDirectory(Storage.workFolder.toPath, s"worker-$worker-").toFile
     val model = new File(folder, if (spec.model.endsWith(".h5")) "final.caffemodel.h5" else "final.caffemodel").getPath
     val fetched = (uri: String) => if (uri.isEmpty) "" else Storage.fetch(uri, conf)
@@ -127,6 +130,7 @@ object TrainRun {
       .setPublishedPrefix(Storage.inFolder(spec.snapshotFolder, spec.snapshotName))
     databases.train.foreach(f => job.setTrainFile(f.message(spec.trainBatch)))
     databases.test.foreach(f => job.setTestFile(f.message(spec.testBatch)))
+    job.setUnpackSeconds(NativeBinary.unpackSeconds()).setTaskSeconds((System.nanoTime() - began) / 1e9)
     val child = new Child("worker", job.build())
     child.endWith(context)
     child.serve(databases.train, databases.test, spec.hadoop)
@@ -173,7 +177,7 @@ object TrainRun {
   }
 
   /** Follows the coordinator while the tasks run: shows progress, cancels the tasks when it fails, and tells the better story. */
-  private class Watch(sc: SparkContext, coordinator: Child, console: Console) {
+  private class Watch(sc: SparkContext, coordinator: Child, console: Console, budget: Budget) {
     val group: String = "crema-" + UUID.randomUUID()
     private val seen = scala.collection.mutable.ArrayBuffer[Event.Test]()
     @volatile private var story: Option[String] = None
@@ -204,6 +208,7 @@ object TrainRun {
       while (event.isDefined) {
         val e = event.get
         console.show(e)
+        budget.follow(e).foreach(console.say)
         if (e.hasTest) seen.synchronized(seen += e.getTest)
         if (e.hasDone) done = true
         if (e.hasFailed) story = Some(e.getFailed.getStory)

@@ -1,7 +1,11 @@
 package com.crema
 
-import java.io.{ByteArrayInputStream, File, InputStream}
+import java.io.File
+import java.net.URL
 import java.nio.file.Files
+import java.nio.file.attribute.PosixFilePermissions
+import java.util.jar.JarOutputStream
+import java.util.zip.ZipEntry
 
 import org.scalatest.BeforeAndAfterEach
 import org.scalatest.funsuite.AnyFunSuite
@@ -11,8 +15,16 @@ class NativeBinarySuite extends AnyFunSuite with BeforeAndAfterEach {
   override def beforeEach(): Unit = folder = Files.createTempDirectory("unpack").toFile
   override def afterEach(): Unit = org.apache.hadoop.fs.FileUtil.fullyDelete(folder)
 
-  private def script(text: String): () => InputStream = () => new ByteArrayInputStream(s"#!/bin/sh\n$text\n".getBytes)
-  private val good = script("echo crema 1")
+  /** A script in a jar, as the executable is in ours. */
+  private def script(text: String): NativeBinary.Packed = {
+    val jar = Files.createTempFile(folder.toPath, "packed", ".jar")
+    val out = new JarOutputStream(Files.newOutputStream(jar))
+    out.putNextEntry(new ZipEntry("native/script"))
+    out.write(s"#!/bin/sh\n$text\n".getBytes)
+    out.close()
+    NativeBinary.packedAt(new URL(s"jar:${jar.toUri}!/native/script"))
+  }
+  private def good = script("echo crema 1")
 
   test("the jar's own executable unpacks and runs") {
     val process = new ProcessBuilder(NativeBinary.path, "--version").start()
@@ -24,14 +36,15 @@ class NativeBinarySuite extends AnyFunSuite with BeforeAndAfterEach {
     val written = new File(path).lastModified
     assert(NativeBinary.unpack(good, Seq(folder)) === path)
     assert(new File(path).lastModified === written)
-    Files.write(new File(path).toPath, "damaged".getBytes)
+    Files.write(new File(path).toPath, "#!/bin/sh\necho other 1\n".getBytes) // as long as it should be
     assert(NativeBinary.unpack(good, Seq(folder)) === path)
     assert(new String(Files.readAllBytes(new File(path).toPath)).contains("echo crema"))
     assert(new File(path).getParentFile.listFiles.length === 1, "no temporary file stays")
   }
 
   test("many at once end with one whole file") {
-    val paths = java.util.stream.IntStream.range(0, 8).parallel().mapToObj[String](_ => NativeBinary.unpack(good, Seq(folder))).toArray.toSeq
+    val one = good
+    val paths = java.util.stream.IntStream.range(0, 8).parallel().mapToObj[String](_ => NativeBinary.unpack(one, Seq(folder))).toArray.toSeq
     assert(paths.toSet.size === 1)
   }
 
@@ -55,7 +68,16 @@ class NativeBinarySuite extends AnyFunSuite with BeforeAndAfterEach {
     } finally new ProcessBuilder("umount", mount.getPath).start().waitFor()
   }
 
+  test("a folder that others may write to is passed over") {
+    val (shared, second) = (new File(folder, "shared"), new File(folder, "second"))
+    val home = new File(NativeBinary.unpack(good, Seq(shared))).getParentFile.toPath
+    Files.setPosixFilePermissions(home, PosixFilePermissions.fromString("rwxrwxrwx"))
+    assert(NativeBinary.unpack(good, Seq(shared, second)).startsWith(second.getPath))
+    val e = intercept[CremaException](NativeBinary.unpack(good, Seq(shared)))
+    assert(e.getMessage.contains("remove it"), e.getMessage)
+  }
+
   test("a jar without the executable says so") {
-    assert(intercept[CremaException](NativeBinary.unpack(() => null, Seq(folder))).getMessage.contains("carries no executable"))
+    assert(intercept[CremaException](NativeBinary.packedAt(null)).getMessage.contains("carries no executable"))
   }
 }

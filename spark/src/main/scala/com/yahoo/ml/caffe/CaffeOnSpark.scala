@@ -12,6 +12,7 @@ import com.crema._
 import com.crema.wire.Wire.{Job, Plan}
 import org.apache.hadoop.fs.Path
 import org.apache.spark.{SparkConf, SparkContext}
+import org.apache.spark.crema.Placement
 import org.apache.spark.mllib.linalg.Vectors
 import org.apache.spark.sql.{DataFrame, Row, SparkSession}
 import org.apache.spark.sql.expressions.UserDefinedFunction
@@ -27,6 +28,8 @@ class CaffeOnSpark(@transient val sc: SparkContext) extends Serializable {
   val floatarray2doubleUDF: UserDefinedFunction = udf((values: Seq[Float]) => values.head.toDouble)
   val floatarray2doublevectorUDF: UserDefinedFunction = udf((values: Seq[Float]) => Vectors.dense(values.map(_.toDouble).toArray))
   @transient private lazy val console = new Console
+  /** Of the run that spark-submit was for; every other begins with its call. */
+  @transient private[caffe] var budget: Option[Budget] = None
 
   /** Trains to max_iter and writes the model to exactly conf.modelPath.
     *
@@ -52,13 +55,19 @@ class CaffeOnSpark(@transient val sc: SparkContext) extends Serializable {
   private def trainWith(source: DataSource[_, _], validation: Option[DataSource[_, _]]) = {
     if (source == null) throw new IllegalStateException("No training data is given")
     val conf = source.conf
+    val time = budget.getOrElse(new Budget(None))
+    budget = None
     Checks.beforeTraining(conf, sc)
     val plan = conf.plan()
     Checks.memory(plan, sc)
     nameAsFormat(conf)
+    val spec = specOf(conf, plan, source, validation)
+    sc.parallelize(Seq.empty[Int], 1) // the first RDD of an application makes Spark load its JSON mapper, 0.4 s: while executors start
+    time.lap("plan and checks", "unpacking" -> NativeBinary.unpackSeconds())
     val workers = Cluster.workers(sc, conf.ranks)
+    time.executorsSince(Placement.lastExecutor(sc))
     console.say(s"net ${plan.getNetName}: ${plan.getParameters} parameters; ${conf.ranks} rank(s) of batch ${source.batchSize()} on $workers worker(s)")
-    TrainRun.run(sc, specOf(conf, plan, source, validation), workers, console)
+    TrainRun.run(sc, spec, workers, console, time)
   }
 
   /** A model's name ends in .h5 when the solver says `snapshot_format: HDF5`, and only then; scoring then finds it under that name. */
@@ -132,7 +141,9 @@ object CaffeOnSpark {
       Flags.parse(args) // before Spark starts: a wrong flag should not cost a cluster
       val sc = SparkContext.getOrCreate(new SparkConf().setIfMissing("spark.app.name", "CaffeOnSpark")
         .set("spark.scheduler.minRegisteredResourcesRatio", "1.0"))
-      try run(sc, new Config(sc, args)) finally sc.stop()
+      val budget = Budget.ofApplication(sc)
+      budget.lap("Spark")
+      try run(sc, new Config(sc, args), budget) finally sc.stop()
       0
     } catch {
       case NonFatal(e) =>
@@ -142,9 +153,10 @@ object CaffeOnSpark {
     if (code != 0) sys.exit(code)
   }
 
-  private def run(sc: SparkContext, conf: Config): Unit = {
+  private def run(sc: SparkContext, conf: Config, budget: Budget): Unit = {
     Cluster.checkVersion(sc.version)
     val caffe = new CaffeOnSpark(sc)
+    caffe.budget = Some(budget)
     if (!(conf.isTraining || conf.isTest || conf.isFeature)) throw new IllegalArgumentException(s"nothing to do: give -train, -test or -features\n${Flags.usage}")
     conf.plan() // solver, nets and blobs: judged before anything starts
     if (conf.isFeature) Checks.outputIsFree(conf, sc)

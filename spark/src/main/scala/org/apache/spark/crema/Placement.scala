@@ -14,6 +14,12 @@ object Placement {
     if (executors.isEmpty) rdd else new Spread(rdd, executors.map(e => ExecutorCacheTaskLocation(e.host, e.executorId).toString))
   }
 
+  /** When the newest of the executors came, in ms of the wall clock. */
+  def lastExecutor(sc: SparkContext): Long = {
+    val times = sc.statusStore.executorList(activeOnly = true).filterNot(e => e.id == SparkContext.DRIVER_IDENTIFIER).map(_.addTime.getTime)
+    if (times.isEmpty) sc.startTime else times.max
+  }
+
   private class Spread[T: ClassTag](parent: RDD[T], places: Seq[String]) extends RDD[T](parent) {
     override protected def getPartitions: Array[Partition] = parent.partitions
     override def compute(split: Partition, context: TaskContext): Iterator[T] = parent.iterator(split, context)
