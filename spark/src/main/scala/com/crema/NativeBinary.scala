@@ -64,9 +64,7 @@ object NativeBinary {
     val refused = new StringBuilder
     for (folder <- folders) {
       try {
-        val file = place(packed, folder.toPath)
-        start(file)
-        return file.toString
+        return place(packed, folder.toPath).toString
       } catch {
         case NonFatal(e) => refused.append(s"\n  $folder: ${e.getMessage}")
       }
@@ -93,7 +91,8 @@ object NativeBinary {
     Files.createDirectories(folder)
     try Files.createDirectory(home, onlyOurs) catch { case _: FileAlreadyExistsException => }
     mustBeOurs(home)
-    if (whole(file, packed)) return file
+    // It was started when it was unpacked. A folder mounted noexec since then shows in its rights: the kernel counts that in.
+    if (whole(file, packed) && Files.isExecutable(file)) return file
     val temporary = Files.createTempFile(home, "crema", ".part", onlyOurs)
     try {
       val in = packed.open()
@@ -101,6 +100,7 @@ object NativeBinary {
       Files.setPosixFilePermissions(temporary, mode)
       Files.move(temporary, file, StandardCopyOption.ATOMIC_MOVE, StandardCopyOption.REPLACE_EXISTING)
     } finally Files.deleteIfExists(temporary)
+    start(file)
     file
   }
 

@@ -7,6 +7,7 @@ import java.nio.file.Files
 import scala.collection.JavaConverters._
 import scala.util.control.NonFatal
 
+import caffe.Caffe.SolverParameter
 import caffe.Caffe.SolverParameter.SnapshotFormat
 import com.crema._
 import com.crema.wire.Wire.{Job, Plan}
@@ -139,6 +140,7 @@ object CaffeOnSpark {
   def main(args: Array[String]): Unit = {
     val code = try {
       Flags.parse(args) // before Spark starts: a wrong flag should not cost a cluster
+      ahead()
       val sc = SparkContext.getOrCreate(new SparkConf().setIfMissing("spark.app.name", "CaffeOnSpark")
         .set("spark.scheduler.minRegisteredResourcesRatio", "1.0"))
       val budget = Budget.ofApplication(sc)
@@ -151,6 +153,13 @@ object CaffeOnSpark {
         1
     }
     if (code != 0) sys.exit(code)
+  }
+
+  /** While Spark starts, which leaves cores idle: the executable is unpacked, the large generated classes are loaded. */
+  private def ahead(): Unit = {
+    val thread = new Thread(() => try { NativeBinary.path; SolverParameter.getDefaultInstance; Job.getDefaultInstance } catch { case NonFatal(_) => /* whoever needs it says so */ }, "crema-ahead")
+    thread.setDaemon(true)
+    thread.start()
   }
 
   private def run(sc: SparkContext, conf: Config, budget: Budget): Unit = {
