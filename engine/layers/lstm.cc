@@ -44,9 +44,7 @@ class Lstm : public Layer {
         cell_(c.dtype),
         entering_(c.dtype),
         start_{-1, Blob(c.dtype), Blob(c.dtype)} {}
-  Arity arity() const override {
-    return exposed_ ? Arity{4, 5, 3, 3} : Arity{2, 3, 1, 1};
-  }
+  Arity arity() const override { return exposed_ ? Arity{4, 5, 3, 3} : Arity{2, 3, 1, 1}; }
   bool allowsForceBackward(int bottom) const override { return bottom == 0 || (bottom == 2 && hasStatic_); }
 
  protected:
@@ -100,6 +98,7 @@ class Lstm : public Layer {
         kernels::ipForward<T>(kernels(), {streams_, fixedInputs_, 4 * hidden_}, bottom[2]->data<T>(), w<T>(2), nullptr,
                               fixed_.mutableData<T>());
       T* h = top[0]->mutableData<T>();
+      cell_.mutableData<T>();  // memory comes with the first use, which several lanes must not make
       for (int t = 0; t < steps_; ++t) {
         const T *before = t ? h + at(t - 1) : start_.h.data<T>(), *cont = bottom[1]->data<T>() + row(t);
         T* entering = entering_.mutableData<T>() + at(t);
@@ -118,8 +117,7 @@ class Lstm : public Layer {
       const kernels::IpShape in{steps_ * streams_, inputs_, 4 * hidden_};
       const kernels::IpShape fixed{streams_, fixedInputs_, 4 * hidden_}, back{in.n, hidden_, 4 * hidden_};
       const T* da = gates_.diff<T>();
-      if (paramPropagates(0))
-        kernels::ipBackwardWeights<T>(kernels(), in, bottom[0]->data<T>(), da, dw<T>(0), true);
+      if (paramPropagates(0)) kernels::ipBackwardWeights<T>(kernels(), in, bottom[0]->data<T>(), da, dw<T>(0), true);
       if (paramPropagates(1)) kernels::ipBackwardBias<T>(kernels(), in, da, dw<T>(1), true);
       if (hasStatic_ && paramPropagates(2))
         kernels::ipBackwardWeights<T>(kernels(), fixed, bottom[2]->data<T>(), fixed_.diff<T>(), dw<T>(2), true);
@@ -175,7 +173,7 @@ class Lstm : public Layer {
       return;
     }
     start_.h.fillData(0), start_.c.fillData(0);
-    if (!training() || step == 0 || warned_) return;
+    if (!training() || context().data->dealt || step == 0 || warned_) return;
     for (int n = 0; n < streams_; ++n) warned_ = warned_ || bottom[1]->dataAt(n) != 0;
     if (warned_)
       LOG_WARNING(
@@ -223,11 +221,12 @@ class Lstm : public Layer {
   void throughTime(const Blob& top, const T* cont) {
     Blob fromLater(start_.h.shape(), context().dtype), ofCell(start_.h.shape(), context().dtype);
     T *later = fromLater.mutableData<T>(), *dc = ofCell.mutableData<T>();
+    const T* dtop = top.diff<T>();
+    gates_.mutableDiff<T>();  // as in compute()
     for (int t = steps_ - 1; t >= 0; --t) {
       const T* k = cont + row(t);
-      kernels().pool().run(streams_, [&](int n, int) {
-        stepBack<T>(t, n, k[n], top.diff<T>() + at(t, n), later + at(0, n), dc + at(0, n));
-      });
+      kernels().pool().run(
+          streams_, [&](int n, int) { stepBack<T>(t, n, k[n], dtop + at(t, n), later + at(0, n), dc + at(0, n)); });
       if (t == 0) break;
       kernels::ipBackwardData<T>(kernels(), {streams_, hidden_, 4 * hidden_}, gates_.diff<T>() + 4 * at(t),
                                  w<T>(last()), later);
