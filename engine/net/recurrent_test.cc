@@ -93,7 +93,8 @@ TEST_F(RecurrentTest, ThreeBatchesAsCaffeComputedThem) {
       net->clearParamDiffs();
       net->forward();
       for (const auto& output : net->outputs())
-        set(net->blob(output), [&](int i) { return std::cos(0.3 * i + batch); }, true);
+        set(
+            net->blob(output), [&](int i) { return std::cos(0.3 * i + batch); }, true);
       net->backward();
       for (const auto& [line, want] : lines) {
         const std::string blob = line.substr(0, line.find(' '));
@@ -134,10 +135,10 @@ TEST_F(RecurrentTest, EveryRankGoesOnWithItsOwnState) {
   }
   auto fresh = golden("sentences"), dealt = golden("sentences", true);
   const auto zero = pass(*fresh, 2, 7, 0);
-  EXPECT_NE(pass(*first, 2, 3, 0), zero);   // goes on
-  EXPECT_EQ(pass(*first, 2, 9, 0), zero);   // 3 to 9
-  EXPECT_NE(pass(*first, 2, 9, 0), zero);   // a host that counts no steps
-  EXPECT_EQ(pass(*first, 2, 9, 1), zero);   // another rank
+  EXPECT_NE(pass(*first, 2, 3, 0), zero);  // goes on
+  EXPECT_EQ(pass(*first, 2, 9, 0), zero);  // 3 to 9
+  EXPECT_NE(pass(*first, 2, 9, 0), zero);  // a host that counts no steps
+  EXPECT_EQ(pass(*first, 2, 9, 1), zero);  // another rank
   EXPECT_EQ(pass(*dealt, 2, 0, 0), zero);
   EXPECT_EQ(pass(*dealt, 2, 1, 0), zero);
 }
