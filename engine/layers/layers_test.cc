@@ -52,7 +52,7 @@ void addSequences(const std::function<Case&(const std::string&, std::vector<Shap
   const auto parts = [](size_t bottom, int, double u) { return bottom == 1 ? u : 2 * u - 1; };
   for (const bool fixed : {false, true}) {  // states are inputs here, and cont may be anything
     std::vector<Shape> bottoms = {{3, 2, 4}, {3, 2}, {1, 2, 3}, {1, 2, 3}};
-    if (fixed) bottoms.insert(bottoms.begin() + 2, Shape{2, 5});
+    if (fixed) bottoms[3] = {2, 3}, bottoms.insert(bottoms.begin() + 2, Shape{2, 5});
     Case& exposed = add(lstm + "expose_hidden: true } top: 'h' top: 'hT' top: 'cT'", bottoms);
     exposed.input = parts;
     exposed.gradientTops = 1;

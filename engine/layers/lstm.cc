@@ -5,10 +5,11 @@
 //   dc = dh o (1 - tanh(c)^2) + k_{t+1} f_{t+1} dc_{t+1}
 //   da: i: dc g i (1 - i)   f: dc c_{t-1} k_t f (1 - f)   o: dh tanh(c) o (1 - o)   g: dc i (1 - g^2)
 // (For k other than 0 and 1 Caffe's f line is not the derivative; ours is. No gradient goes to cont.)
-// Bottoms: x T x N x ..., cont T x N [, x_static N x ...] [, h_0, c_0 1 x N x H]. Tops: h T x N x H [, h_T, c_T 1 x N x
-// H]. The last two of each with expose_hidden; as in Caffe no gradient passes through them: it ends with the batch.
-// Options (recurrent_param): num_output (H), weight_filler, bias_filler, expose_hidden; debug_info prints nothing.
-// Parameters in Caffe's order, gates in the order i, f, o, g: W_xc 4H x I, b_c 4H, [W_s 4H x S,] W_hc 4H x H.
+//   bottoms     x T x N x ..., cont T x N [, x_static N x ...] [, h_0, c_0 1 x N x H or N x H]
+//   tops        h T x N x H [, h_T, c_T 1 x N x H]; the last two of each with expose_hidden: as in Caffe no gradient
+//               passes through them, it ends with the batch
+//   options     recurrent_param: num_output (H), weight_filler, bias_filler, expose_hidden; debug_info prints nothing
+//   parameters  in Caffe's order, gates in the order i, f, o, g: W_xc 4H x I, b_c 4H, [W_s 4H x S,] W_hc 4H x H
 //
 // Without expose_hidden a batch starts with the state in which the batch before left its streams, zero in the first, as
 // in Caffe. "Before" means the same rank's step before, whoever computes it: each rank that shares this object has its
@@ -76,7 +77,7 @@ class Lstm : public Layer {
     steps_ = x[0], streams_ = x[1];
     const Shape state{1, streams_, hidden_};
     for (size_t i = bottom.size() - (exposed_ ? 2 : 0); i < bottom.size(); ++i)
-      if (!(bottom[i]->shape() == state))
+      if (!(bottom[i]->shape() == state || bottom[i]->shape() == Shape{streams_, hidden_}))
         invalid("bottom {} is a state of {} streams and must be {}, not {}", i, streams_, state.brief(),
                 bottom[i]->shape().brief());
     top[0]->reshape(Shape{steps_, streams_, hidden_});
