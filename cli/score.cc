@@ -2,6 +2,7 @@
 // last batch short.
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 
 #include "base/deadline.h"
@@ -27,15 +28,34 @@ NetDescription testNetOf(const caffe::SolverParameter& solver, const std::string
   return d;
 }
 
+constexpr int kNoRows = -1;
+
+// The axis of a blob that counts records, or kNoRows: the first, or the one behind time steps where the data layer
+// transposes.
+int rowAxis(const Blob& blob, const std::string& name, int batch, const caffe::LayerParameter& data) {
+  const Shape& s = blob.shape();
+  const auto& tops = data.cos_data_param().top();
+  const bool steps = std::any_of(tops.begin(), tops.end(), [](const auto& top) { return top.transpose(); });
+  const bool first = s.axes() > 0 && s[0] == batch, second = steps && s.axes() > 1 && s[1] == batch;
+  if (first && second && batch > 1)
+    invalid("blob '{}' is {}: records and time steps cannot be told apart; change batch_size {} of layer '{}'", name,
+            s.brief(), batch, data.name());
+  return first ? 0 : second ? 1 : kNoRows;
+}
+
 // A blob's values per row; a blob without a row axis (accuracy, loss) is repeated on every row of its batch.
-void fillColumn(const Blob& blob, const std::string& name, bool perRow, int rows, wire::Event::Column* column) {
-  const int width = perRow ? blob.count() / rows : blob.count();
+void fillColumn(const Blob& blob, const std::string& name, int axis, int rows, wire::Event::Column* column) {
+  const int steps = axis == 1 ? blob.shape()[0] : 1, width = axis == kNoRows ? blob.count() : blob.count() / rows;
   column->set_name(name);
   column->set_width(width);
   const auto* data = blob.data<float>();
   column->mutable_value()->Reserve(rows * width);
+  const int inner = width / steps;
   for (int r = 0; r < rows; ++r)
-    for (int i = 0; i < width; ++i) column->add_value(data[perRow ? r * width + i : i]);
+    for (int t = 0; t < steps; ++t) {
+      const float* from = data + (axis == kNoRows ? 0 : (t * rows + r) * inner);
+      for (int i = 0; i < inner; ++i) column->add_value(from[i]);
+    }
 }
 
 // One batch after another through the TEST net of a job.
@@ -63,7 +83,7 @@ class Scorer {
     if (!data_) invalid("net '{}' has no data layer in phase TEST; rows are read from it", net_->name());
     batch_ = data_->batchSize();
     for (const auto& name : blobs_)  // decided on a full batch: a short one could look like something else
-      perRow_.push_back(net_->blob(name).shape().axes() > 0 && net_->blob(name).shape()[0] == batch_);
+      axes_.push_back(rowAxis(net_->blob(name), name, batch_, data_->param()));
     if (job.first() % batch_) internal("a range starts at record {}, batches have {}", job.first(), batch_);
   }
   int batch() const { return batch_; }
@@ -79,7 +99,7 @@ class Scorer {
     wire::Event event;
     for (const int64_t record : records) event.mutable_rows()->add_id(std::string(source.read(record).key));
     for (size_t i = 0; i < blobs_.size(); ++i)
-      fillColumn(net_->blob(blobs_[i]), blobs_[i], perRow_[i], rows, event.mutable_rows()->add_column());
+      fillColumn(net_->blob(blobs_[i]), blobs_[i], axes_[i], rows, event.mutable_rows()->add_column());
     writeDelimited(STDOUT_FILENO, event);
     return rows;
   }
@@ -97,7 +117,7 @@ class Scorer {
   Layer* data_ = nullptr;
   int batch_ = 0;
   std::vector<std::string> blobs_;
-  std::vector<bool> perRow_;
+  std::vector<int> axes_;
 };
 
 int64_t scoreRecords(const wire::Job& job, const HostRows& rows, Scorer& scorer, const Interrupt& interrupt) {

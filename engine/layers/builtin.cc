@@ -10,10 +10,12 @@ const LayerRegistry& builtinLayers() {
     addConvolution(r);
     addDropout(r);
     addDummyData(r);
+    addEmbed(r);
     addFlatten(r);
     addInnerProduct(r);
     addInput(r);
     addLRN(r);
+    addLSTM(r);
     addPooling(r);
     addRecordData(r);
     addReLU(r);

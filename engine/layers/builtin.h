@@ -11,10 +11,12 @@ void addConcat(LayerRegistry&);
 void addConvolution(LayerRegistry&);
 void addDropout(LayerRegistry&);
 void addDummyData(LayerRegistry&);
+void addEmbed(LayerRegistry&);
 void addFlatten(LayerRegistry&);
 void addInnerProduct(LayerRegistry&);
 void addInput(LayerRegistry&);
 void addLRN(LayerRegistry&);
+void addLSTM(LayerRegistry&);
 void addPooling(LayerRegistry&);
 void addRecordData(LayerRegistry&);  // Data, MemoryData, CoSData
 void addReLU(LayerRegistry&);

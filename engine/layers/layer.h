@@ -37,6 +37,7 @@ struct DataOptions {
   std::shared_ptr<const RecordSource> records;  // a database that was opened elsewhere, instead of any source
   bool resize = false;                          // images take the height and width that MemoryData or CoSData names
   std::string folder;                           // relative paths of the prototxt start here; empty: the working folder
+  bool dealt = false;                           // batches go to whoever is there: none may build on the one before
   bool scoring = false;                         // every record once, in order, the last batch short: step k is batch k
   int64_t last = -1;                            // scoring ends before this record; -1: at the end
   // Blobs of the next pass, set by the owner, for layers that opened no source; the first batch_size samples are taken.

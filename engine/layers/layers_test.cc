@@ -23,8 +23,41 @@ struct Case {
   int classes = 0;
   bool smooth = true;  // gradients can be checked
   std::function<std::vector<double>(const std::vector<std::vector<double>>& bottoms)>
-      naive;  // top 0, where a formula is short
+      naive;                                                              // top 0, where a formula is short
+  std::function<double(size_t bottom, int k, double u)> input = nullptr;  // instead of [-1, 1); u is in [0, 1)
+  size_t gradientTops = 9;                                                // tops behind these take no gradient
 };
+
+// Embed's indices, -1 among them; LSTM's cont: 0 in the first row, or the state of one pass would go to the next.
+void addSequences(const std::function<Case&(const std::string&, std::vector<Shape>)>& add) {
+  const std::string filler = "weight_filler { type: 'gaussian' std: 0.8 } ";
+  const std::string bias = "bias_filler { type: 'uniform' min: -1 max: 1 } ";
+  const auto words = [](size_t, int, double u) { return std::floor(u * 6) - 1; };
+  add("type: 'Embed' embed_param { input_dim: 5 num_output: 3 " + filler + bias + "}", {{4, 3}}).input = words;
+  Case& same = add(
+      "type: 'Embed' embed_param { input_dim: 5 num_output: 2 weight_filler { value: 0.5 } bias_filler { value: 2 } }",
+      {{7}});
+  same.input = words;
+  same.naive = [](const auto& x) {
+    std::vector<double> y;
+    for (double v : x[0]) y.insert(y.end(), 2, v < 0 ? 2 : 2.5);
+    return y;
+  };
+  const auto cont = [](size_t bottom, int k, double u) {
+    return bottom != 1 ? 2 * u - 1 : static_cast<double>(k >= 2 && u > 0.3);
+  };
+  const std::string lstm = "type: 'LSTM' recurrent_param { num_output: 3 " + filler + bias;
+  add(lstm + "}", {{4, 2, 5}, {4, 2}}).input = cont;
+  add(lstm + "}", {{3, 2, 2, 2}, {3, 2}, {2, 4}}).input = cont;
+  const auto parts = [](size_t bottom, int, double u) { return bottom == 1 ? u : 2 * u - 1; };
+  for (const bool fixed : {false, true}) {  // states are inputs here, and cont may be anything
+    std::vector<Shape> bottoms = {{3, 2, 4}, {3, 2}, {1, 2, 3}, {1, 2, 3}};
+    if (fixed) bottoms[3] = {2, 3}, bottoms.insert(bottoms.begin() + 2, Shape{2, 5});
+    Case& exposed = add(lstm + "expose_hidden: true } top: 'h' top: 'hT' top: 'cT'", bottoms);
+    exposed.input = parts;
+    exposed.gradientTops = 1;
+  }
+}
 
 std::vector<Case> cases() {
   const auto sum = [](double a, double v) { return a + v; };
@@ -33,6 +66,7 @@ std::vector<Case> cases() {
     all.push_back({text, std::move(bottoms), false, 0, true, nullptr});
     return all.back();
   };
+  addSequences(add);
   const std::string filler =
       "weight_filler { type: 'gaussian' std: 0.5 } bias_filler { type: 'uniform' min: -1 max: 1 }";
   add("type: 'Convolution' convolution_param { num_output: 4 kernel_size: 3 pad: 1 stride: 2 " + filler + " }",
@@ -126,7 +160,7 @@ const std::set<std::string> kElsewhere = {"Data", "MemoryData", "CoSData"};
 class Bench {
  public:
   Bench(const Case& c, DType dtype, caffe::Phase phase = caffe::TRAIN, int threads = 1)
-      : kernels_(kernels::bestIsa(), threads) {
+      : kernels_(kernels::bestIsa(), threads), gradientTops_(c.gradientTops) {
     caffe::LayerParameter p = parseText<caffe::LayerParameter>(c.description, c.description);
     if (p.name().empty()) p.set_name("layer");
     LayerContext context;
@@ -140,7 +174,8 @@ class Bench {
       const RandomStream r(key);
       for (int k = 0; k < bottoms_[i]->count(); ++k)
         set(*bottoms_[i], k,
-            c.labels && i == 1
+            c.input ? c.input(i, k, r.uniform(static_cast<uint64_t>(k)))
+            : c.labels && i == 1
                 ? static_cast<double>(r.below(static_cast<uint64_t>(k), static_cast<uint64_t>(c.classes)))
                 : 2 * r.uniform(static_cast<uint64_t>(k)) - 1);
     }
@@ -192,7 +227,7 @@ class Bench {
     return p;
   }
   void each(const std::function<void(Blob&, int, double)>& use) {
-    for (size_t t = 0; t < tops_.size(); ++t)
+    for (size_t t = 0; t < std::min(tops_.size(), gradientTops_); ++t)
       for (int i = 0; i < tops_[t]->count(); ++i)
         use(*tops_[t], i,
             layer_->isLoss() ? layer_->lossWeight(static_cast<int>(t))
@@ -200,6 +235,7 @@ class Bench {
   }
 
   kernels::Context kernels_;
+  size_t gradientTops_;
   RunState run_;
   DataOptions data_;
   std::unique_ptr<Layer> layer_;
@@ -375,6 +411,17 @@ TEST(Layers, BadDescriptionsGetASentence) {
              {"type: 'InnerProduct' inner_product_param { num_output: 2 weight_filler { type: 'magic' } }",
               {{3, 2}},
               "unknown filler type 'magic'"},
+             {"type: 'Embed' embed_param { num_output: 2 }", {{3}}, "needs input_dim and num_output"},
+             {"type: 'LSTM' recurrent_param { }", {{2, 3, 4}, {2, 3}}, "num_output must be given"},
+             {"type: 'LSTM' recurrent_param { num_output: 2 }", {{2, 3}, {2, 3}}, "must be steps x streams x inputs"},
+             {"type: 'LSTM' recurrent_param { num_output: 2 }", {{2, 3, 4}, {3, 2}}, "(cont) must be 2x3"},
+             {"type: 'LSTM' recurrent_param { num_output: 2 }", {{2, 3, 4}, {2, 3}, {4, 1}}, "must be 3 streams"},
+             {"type: 'LSTM' recurrent_param { num_output: 2 expose_hidden: true }",
+              {{2, 3, 4}, {2, 3}},
+              "takes 4 to 5 bottom blob(s), here are 2"},
+             {"type: 'LSTM' recurrent_param { num_output: 2 expose_hidden: true } top: 'h' top: 'a' top: 'b'",
+              {{2, 3, 4}, {2, 3}, {1, 3, 2}, {1, 2, 3}},
+              "must be 1x3x2, not 1x2x3"},
              {"type: 'Ghost'", {{1}}, "Unknown layer type: Ghost (known types: Accuracy,"}};
   for (const auto& b : bad) {
     const std::string message = refusal(b.description, b.bottoms);
@@ -391,6 +438,20 @@ TEST(Layers, LabelsOutsideTheClassesAreRefused) {
       ADD_FAILURE() << type;
     } catch (const Error& e) {
       EXPECT_NE(std::string(e.what()).find("label 7 of item 1 is not a class"), std::string::npos) << e.what();
+    }
+  }
+}
+
+TEST(Layers, IndicesOutsideTheTableAreRefused) {
+  Bench b({"type: 'Embed' embed_param { num_output: 2 input_dim: 3 }", {{2, 2}}, false, 0, true, nullptr},
+          DType::kFloat32);
+  for (const double index : {3.0, -2.0, std::nan("")}) {
+    Bench::set(*b.bottoms()[0], 2, index);
+    try {
+      b.forward();
+      ADD_FAILURE() << index;
+    } catch (const Error& e) {
+      EXPECT_NE(std::string(e.what()).find("of item 2 has no row: the table has 3, 0 to 2"), std::string::npos);
     }
   }
 }

@@ -39,7 +39,7 @@ void Solver::buildNets() {
   if (options_.log) LOG_INFO("Creating training net from {}", train.origin);
   net_ = std::make_unique<Net>(train.param, train.state, o, train.origin);
   o.data = options_.testData;
-  o.data.ranks = 1, o.data.myRanks = {0}, o.data.stepsPerRank = 1;
+  o.data.ranks = 1, o.data.myRanks = {0}, o.data.stepsPerRank = 1, o.data.dealt = true;
   o.data.folder = options_.folder;
   const auto tests = testDescriptions(param_, options_.folder, options_.origin);
   for (size_t i = 0; i < tests.size(); ++i) {

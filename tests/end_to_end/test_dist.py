@@ -13,7 +13,7 @@ from conftest import ROOT, SHARED, crema, sha256
 
 JAR = pathlib.Path(os.environ.get("CREMA_JAR", ROOT / "spark/target/3.5_2.12/crema-spark-3.5_2.12-0.1.0.jar"))
 NAMES = ["bvlc_reference_net", "bvlc_reference_solver", "caffenet_train_net", "cifar10_quick_solver", "cifar10_quick_train_test", "lenet_dataframe_solver",
-         "lenet_dataframe_train_test", "lenet_memory_solver", "lenet_memory_train_test"]
+         "lenet_dataframe_train_test", "lenet_memory_solver", "lenet_memory_train_test", "lrcn_cos", "lrcn_solver", "lrcn_word_to_preds.deploy", "lstm_deploy"]
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +38,9 @@ def message(kind, file):
 def test_nets_have_their_layers_and_solvers_name_nets_that_are_there(dist):
     # data 2, convolutions, ReLU, pooling, normalisation, fully connected, dropout, accuracy and loss 2
     layers = {"bvlc_reference_net": 2 + 5 + 7 + 3 + 2 + 3 + 2 + 2, "caffenet_train_net": 2 + 5 + 7 + 3 + 2 + 3 + 2 + 2,
-              "cifar10_quick_train_test": 2 + 3 + 3 + 3 + 2 + 2, "lenet_memory_train_test": 2 + 2 + 1 + 2 + 2 + 2, "lenet_dataframe_train_test": 2 + 2 + 1 + 2 + 2 + 2}
+              "cifar10_quick_train_test": 2 + 3 + 3 + 3 + 2 + 2, "lenet_memory_train_test": 2 + 2 + 1 + 2 + 2 + 2, "lenet_dataframe_train_test": 2 + 2 + 1 + 2 + 2 + 2,
+              # data 2, silence, seven layers that are frozen or not, fc8, ReLU, pooling, normalisation, dropout, table, LSTM 2 + 2, predict 2, loss, accuracy
+              "lrcn_cos": 2 + 1 + 7 * 2 + 1 + 7 + 3 + 2 + 2 + 1 + 4 + 2 + 2, "lstm_deploy": 5 + 7 + 3 + 2 + 3 + 2 + 1, "lrcn_word_to_preds.deploy": 1 + 2 + 1 + 1}
     for name, count in layers.items():
         assert message("NetParameter", dist / f"data/{name}.prototxt").count("\nlayer {") == count, name
     for name in set(NAMES) - set(layers):

@@ -1,0 +1,113 @@
+package com.yahoo.ml.caffe.tools
+
+import java.io.File
+import java.nio.charset.StandardCharsets.UTF_8
+import java.nio.file.Files
+
+import com.crema._
+import com.crema.wire.Wire.Job
+import com.google.protobuf.TextFormat
+import com.yahoo.ml.caffe.{CosColumns, Top}
+import org.apache.hadoop.fs.{FileUtil, Path}
+import org.apache.spark.SparkContext
+import org.apache.spark.broadcast.Broadcast
+import org.apache.spark.rdd.RDD
+import org.apache.spark.sql.functions.{col, struct}
+import org.apache.spark.sql.types._
+import org.apache.spark.sql.{DataFrame, Row, SparkSession}
+import org.apache.spark.storage.StorageLevel
+
+import scala.collection.JavaConverters._
+import scala.collection.mutable.ArrayBuffer
+
+/** Captions for pictures: the picture's numbers once, then word after word, each the most probable one behind those before. A pass over all
+  * sentences that go on gives each its next word; what an LSTM remembers travels with the rows, so that rows may go to any task.
+  * Cost: every pass and task starts an executable that reads the model.
+  *
+  * @param model as lrcn_solver trains it
+  * @param imageNet lstm_deploy.prototxt, or one with other sizes
+  * @param wordNet lrcn_word_to_preds.deploy.prototxt, or one with other sizes
+  */
+class Captioner(sc: SparkContext, model: String, imageNet: String, wordNet: String, mean: Seq[Float] = Seq(104, 117, 123)) {
+  private val hadoop = HadoopSettings.of(sc.hadoopConfiguration)
+  private val (pictureNet, sentenceNet) = (CaptionNets.ofPictures(CaptionNets.read(imageNet, hadoop), imageNet, mean), CaptionNets.ofWords(CaptionNets.read(wordNet, hadoop), wordNet))
+  if (!Storage.exists(model, sc.hadoopConfiguration)) throw new IllegalArgumentException(s"there is no model at $model; train lrcn_solver first, or correct the name")
+
+  /** Columns id and prediction, a row for each of `images` in their order; null where a picture cannot be decoded. Sentences have a capital and
+    * a full stop, or `...` when they are cut at maxLength words.
+    *
+    * @param images id, and data {height, width, image} as Image2Embedding makes it, or these three as columns
+    * @param vocab the one that the model was trained with
+    */
+  def captions(images: DataFrame, vocab: Vocab, maxLength: Int = 50): DataFrame = {
+    if (maxLength < 1) throw new IllegalArgumentException(s"captions of $maxLength words say nothing; give 1 or more")
+    val data = if (images.columns.contains("data")) col("data") else struct(col("height"), col("width"), col("image"))
+    val numbered = images.select(col("id").cast(StringType), data).coalesce(math.max(1, sc.defaultParallelism)).rdd.zipWithIndex().persist(StorageLevel.DISK_ONLY)
+    val weights = sc.broadcast(Files.readAllBytes(new File(Storage.fetch(model, sc.hadoopConfiguration)).toPath))
+    try {
+      val ids = numbered.map { case (row, i) => (i, row.getString(0)) }.collect().sortBy(_._1).map(_._2)
+      val said = Story.telling(wordByWord(numbered.map { case (row, i) => Row(i.toString, row.get(1)) }, weights, vocab, maxLength))
+      val rows = ids.toSeq.zipWithIndex.map { case (id, i) => Row(id, said.get(i).map(sentence(_, vocab)).orNull) }
+      images.sparkSession.createDataFrame(rows.asJava, StructType(Seq(StructField("id", StringType), StructField("prediction", StringType))))
+    } finally { numbered.unpersist(); weights.destroy() }
+  }
+
+  /** Row number to ids, the end's among them. */
+  private def wordByWord(images: RDD[Row], weights: Broadcast[Array[Byte]], vocab: Vocab, maxLength: Int): Map[Int, Seq[Int]] = {
+    val said = scala.collection.mutable.Map[Int, ArrayBuffer[Int]]()
+    val schema = StructType(Seq(StructField("id", StringType), StructField("data", Conversions.INNER_DATA_FIELD_SCHEMA)))
+    val zeros = sentenceNet.data.getTopList.asScala.drop(3).map(t => Array.fill(t.getChannels)(0f).toSeq)
+    val wordRun = job(sentenceNet)
+    var before: RDD[(String, Int, Int, Seq[Seq[Float]])] = null
+    var next: RDD[Row] = scored(job(pictureNet), pictureNet, images, schema, weights).map(r => Row(Seq(r.id, Seq(0), Seq(Vocab.START_END_ID), r.values.head.toSeq) ++ zeros: _*))
+    var going = true
+    while (going) {
+      val pass = scored(wordRun, sentenceNet, next, wordSchema, weights)
+        .map(r => (r.id, best(r.values.head), r.values.head.length, r.values.tail.map(_.toSeq))).persist(StorageLevel.DISK_ONLY)
+      val found = pass.map { case (id, word, classes, _) => (id.toInt, word, classes) }.collect()
+      if (before != null) before.unpersist()
+      before = pass
+      for ((i, word, classes) <- found) {
+        if (classes != vocab.size) throw new IllegalArgumentException(s"the net of $wordNet knows $classes words and the vocabulary ${vocab.size}; use the one that the model was trained with")
+        said.getOrElseUpdate(i, ArrayBuffer()) += word
+      }
+      next = pass.filter(_._2 != Vocab.START_END_ID).map { case (id, word, _, state) => Row(Seq(id, Seq(1), Seq(word)) ++ state: _*) }
+      going = found.exists { case (i, word, _) => word != Vocab.START_END_ID && said(i).size < maxLength }
+    }
+    before.unpersist()
+    said.toMap.map { case (i, ids) => i -> ids.toSeq }
+  }
+
+  private def wordSchema = StructType(StructField("id", StringType) +: sentenceNet.data.getTopList.asScala.toSeq.zipWithIndex.map { case (t, i) =>
+    StructField(t.getName, ArrayType(if (i < 2) IntegerType else FloatType, containsNull = false))
+  })
+
+  /** The first of the largest. */
+  private def best(probabilities: Array[Float]): Int = probabilities.indices.maxBy(probabilities(_))
+
+  private def sentence(ids: Seq[Int], vocab: Vocab): String = {
+    val (whole, byId) = (ids.lastOption.contains(Vocab.START_END_ID), vocab.index2wordMap())
+    val text = ids.filter(_ != Vocab.START_END_ID).map(byId).mkString(" ").capitalize
+    if (text.isEmpty) text else text + (if (whole) "." else "...")
+  }
+
+  /** What a scoring process is told; the executable judges the net here, before the first task. */
+  private def job(fed: FedNet): Array[Byte] = {
+    val folder = Files.createTempDirectory("crema-captions-").toFile
+    try {
+      val (net, solver) = (new File(folder, "net.prototxt"), new File(folder, "solver.prototxt"))
+      Files.write(net.toPath, TextFormat.printer().printToString(fed.net).getBytes(UTF_8))
+      Files.write(solver.toPath, s"""net: "${net.getPath}" base_lr: 0 lr_policy: "fixed" max_iter: 1 random_seed: 1 solver_mode: CPU\n""".getBytes(UTF_8))
+      val plan = Planner.plan(solver.getPath, 1, 1, fed.blobs, train = false, test = true)
+      Job.newBuilder.setSolver(plan.getSolver).setNetOrigin("Captioner").setThreads(Cluster.threadsPerTask(sc)).setResize(true).addAllBlobs(fed.blobs.asJava).build().toByteArray
+    } finally FileUtil.fullyDelete(folder)
+  }
+
+  private def scored(job: Array[Byte], fed: FedNet, rows: RDD[Row], schema: StructType, weights: Broadcast[Array[Byte]]): RDD[ScoredRow] = {
+    val frame = SparkSession.builder().getOrCreate().createDataFrame(rows, schema)
+    val batch = fed.data.getBatchSize
+    val records = new CosColumns("captions", batch, frame, fed.data.getTopList.asScala.map(new Top(_)).toArray)
+    val spec = ScoreRun.Spec(job, weights, ScoreRun.digest(weights.value), new Path(model).getName, batch, 1, hadoop)
+    ScoreRun.rows(sc, spec, records, sc.longAccumulator("pictures that could not be decoded"))
+  }
+}
