@@ -148,7 +148,8 @@ const std::map<std::string, Rule>& rulesByHand() {
        [](double g, double rate, int t, auto& v) {
          v[0] = 0.875 * v[0] + 0.125 * g;
          v[1] = 0.9375 * v[1] + 0.0625 * g * g;
-         return rate * std::sqrt(1 - std::pow(0.9375, t)) / (1 - std::pow(0.875, t)) * v[0] / (std::sqrt(v[1]) + 0.0009765625);
+         return rate * std::sqrt(1 - std::pow(0.9375, t)) / (1 - std::pow(0.875, t)) * v[0] /
+                (std::sqrt(v[1]) + 0.0009765625);
        }},
   };
   return rules;
@@ -173,8 +174,7 @@ TEST_F(SolverTest, EveryTypeIsItsFormula) {
         }
       s->applyUpdate(s->net().flatDiff().diff<double>(), 1);
       const auto got = weights(*s);
-      for (size_t k = 0; k < w.size(); ++k)
-        ASSERT_NEAR(got[k], w[k], 1e-12);
+      for (size_t k = 0; k < w.size(); ++k) ASSERT_NEAR(got[k], w[k], 1e-12);
     }
   }
 }

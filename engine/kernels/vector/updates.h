@@ -1,5 +1,5 @@
-// The solvers' update rules; the formulas stand in kernels.h. Products and sums are fused where they are written so here, for all
-// instruction sets alike.
+// The solvers' update rules; the formulas stand in kernels.h. Products and sums are fused where they are written so
+// here, for all instruction sets alike.
 namespace crema::kernels::KNS {
 
 INL V constant(double x) { return set1(static_cast<float>(x)); }
@@ -17,7 +17,8 @@ INL V changeOf(const UpdateConstants& k, Mask m, V g, float* history, float* his
     store(m, history, now);
     return RULE == UpdateRule::kSgd ? now : add(now, mul(k.momentum, sub(now, before)));
   } else if constexpr (RULE == UpdateRule::kAdaGrad || RULE == UpdateRule::kRmsProp) {
-    const V now = RULE == UpdateRule::kAdaGrad ? fma(g, g, before) : fma(k.squares, before, mul(k.restOfSquares, mul(g, g)));
+    const V now =
+        RULE == UpdateRule::kAdaGrad ? fma(g, g, before) : fma(k.squares, before, mul(k.restOfSquares, mul(g, g)));
     store(m, history, now);
     return div(mul(k.rate, g), add(sqrt(now), k.delta));
   } else {
@@ -50,7 +51,8 @@ void updateBy(Context& c, int64_t n, const Update& u, const float* diff, float* 
   });
 }
 
-inline void update(Context& c, int64_t n, const Update& u, const float* diff, float* history, float* history2, float* w) {
+inline void update(Context& c, int64_t n, const Update& u, const float* diff, float* history, float* history2,
+                   float* w) {
   switch (u.rule) {
     case UpdateRule::kSgd:
       return updateBy<UpdateRule::kSgd>(c, n, u, diff, history, history2, w);
