@@ -66,7 +66,8 @@ private[tools] object CaptionNets {
   }
 
   /** Columns cont_sentence, input_sentence, image_features, and the state of every LSTM, which the net is made to give back: a state that is a
-    * column lets every word be one step, whichever task computes it.
+    * column lets every word be one step, whichever task computes it. (The batch is not the net's: 1000 rows of 1000 numbers could not be told
+    * from time steps.)
     */
   def ofWords(net: NetParameter, path: String): FedNet = {
     val (rest, inputs) = taken(net)
@@ -80,7 +81,7 @@ private[tools] object CaptionNets {
     val states = lstms.flatMap(l => Seq("h", "c").map(s => (s"${l.getName}_$s", l.getRecurrentParam.getNumOutput)))
     val tops = Seq(cont, input).map(column(_, DataType.INT_ARRAY, 1).setTranspose(true).build()) ++
       ((picture -> given) +: states.map { case (s, n) => (s"${s}_0", n) }).map { case (name, n) => column(name, DataType.FLOAT_ARRAY, n).build() }
-    fed(rest.clearLayer().addAllLayer(layers.asJava), streams, tops, probabilities +: picture +: states.map { case (s, _) => s"${s}_T" })
+    fed(rest.clearLayer().addAllLayer(layers.asJava), if (given == 64) 63 else 64, tops, probabilities +: picture +: states.map { case (s, _) => s"${s}_T" })
   }
 
   private def column(name: String, kind: DataType, values: Int) = TopBlob.newBuilder.setName(name).setType(kind).setChannels(values).setSampleNumAxes(1)

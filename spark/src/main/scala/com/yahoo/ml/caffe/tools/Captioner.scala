@@ -27,8 +27,11 @@ import scala.collection.mutable.ArrayBuffer
   * @param model as lrcn_solver trains it
   * @param imageNet lstm_deploy.prototxt, or one with other sizes
   * @param wordNet lrcn_word_to_preds.deploy.prototxt, or one with other sizes
+  * @param mean of the pictures' channels, as in the net that was trained
   */
-class Captioner(sc: SparkContext, model: String, imageNet: String, wordNet: String, mean: Seq[Float] = Seq(104, 117, 123)) {
+class Captioner(sc: SparkContext, model: String, imageNet: String, wordNet: String, mean: Seq[Float]) {
+  def this(sc: SparkContext, model: String, imageNet: String, wordNet: String) = this(sc, model, imageNet, wordNet, Seq(104f, 117f, 123f))
+
   private val hadoop = HadoopSettings.of(sc.hadoopConfiguration)
   private val (pictureNet, sentenceNet) = (CaptionNets.ofPictures(CaptionNets.read(imageNet, hadoop), imageNet, mean), CaptionNets.ofWords(CaptionNets.read(wordNet, hadoop), wordNet))
   if (!Storage.exists(model, sc.hadoopConfiguration)) throw new IllegalArgumentException(s"there is no model at $model; train lrcn_solver first, or correct the name")
@@ -60,10 +63,10 @@ class Captioner(sc: SparkContext, model: String, imageNet: String, wordNet: Stri
     val wordRun = job(sentenceNet)
     var before: RDD[(String, Int, Int, Seq[Seq[Float]])] = null
     var next: RDD[Row] = scored(job(pictureNet), pictureNet, images, schema, weights).map(r => Row(Seq(r.id, Seq(0), Seq(Vocab.START_END_ID), r.values.head.toSeq) ++ zeros: _*))
-    var going = true
+    var (going, passes) = (true, 0)
     while (going) {
       val pass = scored(wordRun, sentenceNet, next, wordSchema, weights)
-        .map(r => (r.id, best(r.values.head), r.values.head.length, r.values.tail.map(_.toSeq))).persist(StorageLevel.DISK_ONLY)
+        .map(r => (r.id, Captioner.best(r.values.head), r.values.head.length, r.values.tail.map(_.toSeq))).persist(StorageLevel.DISK_ONLY)
       val found = pass.map { case (id, word, classes, _) => (id.toInt, word, classes) }.collect()
       if (before != null) before.unpersist()
       before = pass
@@ -72,7 +75,8 @@ class Captioner(sc: SparkContext, model: String, imageNet: String, wordNet: Stri
         said.getOrElseUpdate(i, ArrayBuffer()) += word
       }
       next = pass.filter(_._2 != Vocab.START_END_ID).map { case (id, word, _, state) => Row(Seq(id, Seq(1), Seq(word)) ++ state: _*) }
-      going = found.exists { case (i, word, _) => word != Vocab.START_END_ID && said(i).size < maxLength }
+      passes += 1
+      going = passes < maxLength && found.exists { case (_, word, _) => word != Vocab.START_END_ID }
     }
     before.unpersist()
     said.toMap.map { case (i, ids) => i -> ids.toSeq }
@@ -81,9 +85,6 @@ class Captioner(sc: SparkContext, model: String, imageNet: String, wordNet: Stri
   private def wordSchema = StructType(StructField("id", StringType) +: sentenceNet.data.getTopList.asScala.toSeq.zipWithIndex.map { case (t, i) =>
     StructField(t.getName, ArrayType(if (i < 2) IntegerType else FloatType, containsNull = false))
   })
-
-  /** The first of the largest. */
-  private def best(probabilities: Array[Float]): Int = probabilities.indices.maxBy(probabilities(_))
 
   private def sentence(ids: Seq[Int], vocab: Vocab): String = {
     val (whole, byId) = (ids.lastOption.contains(Vocab.START_END_ID), vocab.index2wordMap())
@@ -110,4 +111,9 @@ class Captioner(sc: SparkContext, model: String, imageNet: String, wordNet: Stri
     val spec = ScoreRun.Spec(job, weights, ScoreRun.digest(weights.value), new Path(model).getName, batch, 1, hadoop)
     ScoreRun.rows(sc, spec, records, sc.longAccumulator("pictures that could not be decoded"))
   }
+}
+
+private object Captioner {
+  /** The first of the largest. */
+  def best(probabilities: Array[Float]): Int = probabilities.indices.maxBy(probabilities(_))
 }
