@@ -126,13 +126,13 @@ class Bench {
   }
 
   void update(const char* name, int64_t count) {
-    const SgdUpdate u{0.01, 0.9, 0.0005, 1.0};
+    const Update u{UpdateRule::kSgd, 0.01, 0.9, 0.0005, 1.0};
     const Floats diff = numbers(count, 1);
     Floats history = numbers(count, 2), w = numbers(count, 3), wantHistory = history, want = w;
-    sgdUpdate(context_, count, u, diff.data(), history.data(), w.data());
-    ref::sgdUpdate(count, u, diff.data(), wantHistory.data(), want.data());
+    kernels::update(context_, count, u, diff.data(), history.data(), nullptr, w.data());
+    ref::update(count, u, diff.data(), wantHistory.data(), static_cast<float*>(nullptr), want.data());
     expectNear(name, w.data(), want);
-    time(name, "", 0, [&] { sgdUpdate(context_, count, u, diff.data(), history.data(), w.data()); });
+    time(name, "", 0, [&] { kernels::update(context_, count, u, diff.data(), history.data(), nullptr, w.data()); });
   }
 
   void total(const char* net) {

@@ -16,6 +16,7 @@
 #include "model/filter.h"
 #include "model/upgrade.h"
 #include "solver/descriptions.h"
+#include "solver/rules.h"
 #include "solver/solver.h"
 
 namespace crema::cli {
@@ -88,18 +89,19 @@ void checkBlobs(const std::string& features, const Net& net) {
 }
 
 // Bytes of a worker at its peak, to which the TEST net's blobs are added: the executable, its threads' scratch and the
-// pages of mapped files it holds (measured: 90 to 130 MiB); the net; batches made ahead; and per parameter history, the
-// copy that is exchanged, what waits while ranks are added in a tree, the weights packed for the kernels, and the two
-// copies that writing a snapshot makes. Against measurements: tests/cluster/test_memory.py.
-int64_t workerBytes(const Net& net, int64_t parameters, int ranks) {
+// pages of mapped files it holds (measured: 90 to 130 MiB); the net; batches made ahead; and per parameter histories,
+// the copy that is exchanged, what waits while ranks are added in a tree, the weights packed for the kernels, and the
+// two copies that writing a snapshot makes. Against measurements: tests/cluster/test_memory.py.
+int64_t workerBytes(const Net& net, int64_t parameters, int histories, int ranks) {
   constexpr int64_t kBase = int64_t{130} << 20, kAhead = 5;
-  int64_t batch = 0, copies = 5;
+  int64_t batch = 0, copies = 3 + 2 * histories;
   for (const Blob* top : net.tops(0)) batch += top->count();
   for (int r = 1; r < ranks; r *= 2) ++copies;
   return kBase + net.memoryBytes() + (kAhead * batch + copies * parameters) * static_cast<int64_t>(sizeof(float));
 }
 
-void planTraining(const NetDescription& train, const Flags& f, kernels::Context& kernels, wire::Plan* plan) {
+void planTraining(const NetDescription& train, int histories, const Flags& f, kernels::Context& kernels,
+                  wire::Plan* plan) {
   plan->set_net_name(train.param.name());
   if (!sourceOf(train, plan->mutable_train())) {
     plan->clear_train();
@@ -114,7 +116,7 @@ void planTraining(const NetDescription& train, const Flags& f, kernels::Context&
   int64_t parameters = 0;
   for (const auto& p : net->learnables()) parameters += p.blob->count();
   plan->set_parameters(parameters);
-  plan->set_memory_bytes(workerBytes(*net, parameters, f.ranks));
+  plan->set_memory_bytes(workerBytes(*net, parameters, histories, f.ranks));
 }
 
 void planScoring(const NetDescription& test, const Flags& f, kernels::Context& kernels, wire::Plan* plan) {
@@ -147,7 +149,7 @@ wire::Plan makePlan(const Flags& f) {
   plan.set_snapshot_prefix(solver.snapshot_prefix());
   kernels::Context kernels(kernels::bestIsa(), 1);
   const NetDescription train = trainDescription(solver, folder, plan.net_origin());
-  planTraining(train, f, kernels, &plan);
+  planTraining(train, ruleOf(solver).histories, f, kernels, &plan);
   NetDescription test = train;
   test.state.set_phase(caffe::TEST);
   const auto tests = testDescriptions(solver, folder, plan.net_origin());

@@ -52,7 +52,8 @@ std::string stateDigest(Solver& solver) {
     return std::string_view(reinterpret_cast<const char*>(b.data<float>()), static_cast<size_t>(count) * sizeof(float));
   };
   const int count = solver.net().flatData().count();
-  return sha256Hex(sha256Hex(bytes(solver.net().flatData(), count)) + sha256Hex(bytes(solver.history(), count)));
+  return sha256Hex(sha256Hex(bytes(solver.net().flatData(), count)) +
+                   sha256Hex(bytes(solver.history(), solver.history().count())));
 }
 
 TrainHooks hooksFor(Session& session, bool lead, const std::function<void(const wire::Event&)>& emit,

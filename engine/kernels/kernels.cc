@@ -136,8 +136,8 @@ void add(Context& c, int64_t n, const T* a, const T* b, T* y) {
 }
 
 template <class T>
-void sgdUpdate(Context& c, int64_t n, const SgdUpdate& u, const T* diff, T* history, T* w) {
-  dispatch<T>(c, &Table::sgdUpdate, ref::sgdUpdate<T>, n, u, diff, history, w);
+void update(Context& c, int64_t n, const Update& u, const T* diff, T* history, T* history2, T* w) {
+  dispatch<T>(c, &Table::update, ref::update<T>, n, u, diff, history, history2, w);
 }
 
 template <class T>
@@ -204,7 +204,7 @@ double dot(Context& c, int64_t n, const T* a, const T* b) {
   template void reluBackward<T>(Context&, int64_t, T, const T*, const T*, T*);                         \
   template void multiply<T>(Context&, int64_t, const T*, const T*, T*);                                \
   template void add<T>(Context&, int64_t, const T*, const T*, T*);                                     \
-  template void sgdUpdate<T>(Context&, int64_t, const SgdUpdate&, const T*, T*, T*);                   \
+  template void update<T>(Context&, int64_t, const Update&, const T*, T*, T*, T*);                     \
   template void softmax<T>(Context&, int, int, int, const T*, T*);                                     \
   template double sumOfSquares<T>(Context&, int64_t, const T*);                                        \
   template double dot<T>(Context&, int64_t, const T*, const T*);

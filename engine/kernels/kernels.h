@@ -93,13 +93,23 @@ double dot(Context&, int64_t count, const T* a, const T* b);
 template <class T>
 void softmax(Context&, int outer, int axis, int inner, const T* x, T* y);
 
-// SGD with momentum, fused: g = diff*scale + decay*w (L2) or + decay*sign(w) (L1); h = momentum*h + rate*g; w -= h; one
-// pass. `scale` carries 1/iter_size, 1/ranks and clipping. diff is left as it is.
-struct SgdUpdate {
-  double rate, momentum, decay, scale;
+// The update rules of Caffe's six solvers, each one pass over weights and histories. g = diff scale + decay w (L2) or
+// + decay sign(w) (L1); `scale` carries 1/iter_size, 1/ranks and clipping; then w -= c:
+//   SGD       h = m h + rate g;               c = h                      (m: momentum)
+//   Nesterov  h' = m h + rate g;              c = (1 + m) h' - m h
+//   AdaGrad   h += g^2;                       c = rate g / (sqrt(h) + delta)
+//   RMSProp   h = r h + (1 - r) g^2;          c = rate g / (sqrt(h) + delta)  (r: decayOfSquares)
+//   AdaDelta  h = m h + (1 - m) g^2;          v = g sqrt((h2 + delta) / (h + delta));  h2 = m h2 + (1 - m) v^2;  c =
+//   rate v Adam      h = m h + (1 - m) g;            h2 = r h2 + (1 - r) g^2;   c = rate h / (sqrt(h2) + delta)
+// diff is left as it is. history2 is used by AdaDelta and Adam only, and may else be null.
+enum class UpdateRule { kSgd, kNesterov, kAdaGrad, kRmsProp, kAdaDelta, kAdam };
+struct Update {
+  UpdateRule rule = UpdateRule::kSgd;
+  double rate = 0, momentum = 0, decay = 0, scale = 1;
   bool l1 = false;
+  double decayOfSquares = 0, delta = 0;
 };
 template <class T>
-void sgdUpdate(Context&, int64_t count, const SgdUpdate&, const T* diff, T* history, T* w);
+void update(Context&, int64_t count, const Update&, const T* diff, T* history, T* history2, T* w);
 
 }  // namespace crema::kernels

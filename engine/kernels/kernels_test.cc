@@ -393,22 +393,31 @@ TEST(Rows, EveryLengthAroundTheVectorWidth) {
   }
 }
 
-TEST(Rows, SgdUpdateIsTheFormula) {
+// Against the loop in double, from histories as they are after some steps (squares are not negative), w of both signs.
+TEST(Rows, UpdatesAreTheirFormulas) {
   const size_t n = 1003;
-  const auto g = numbers(n, 1), h = numbers(n, 2), w = numbers(n, 3);
-  for (bool l1 : {false, true}) {
-    const SgdUpdate u{0.01, 0.9, 0.0005, 0.5, l1};
-    std::vector<double> hd = wide(h), wd = wide(w);
-    ref::sgdUpdate<double>(static_cast<int64_t>(n), u, wide(g).data(), hd.data(), wd.data());
-    std::vector<float> history;
-    const auto updated = sameBits("sgd", n, 0.f, [&](Context& k, float* out) {
-      history = h;
-      std::copy(w.begin(), w.end(), out);
-      sgdUpdate(k, static_cast<int64_t>(n), u, g.data(), history.data(), out);
-    });
-    near("weights", updated, wd, std::vector<double>(n, 2.0));
-    near("history", history, hd, std::vector<double>(n, 2.0));
-  }
+  const auto count = static_cast<int64_t>(n);
+  const auto g = numbers(n, 1), w = numbers(n, 3);
+  for (int rule = 0; rule <= static_cast<int>(UpdateRule::kAdam); ++rule)
+    for (bool l1 : {false, true}) {
+      SCOPED_TRACE(rule);
+      const Update u{static_cast<UpdateRule>(rule), 0.01, 0.9, 0.0005, 0.5, l1, 0.99, 1e-3};
+      auto h = numbers(n, 2), h2 = numbers(n, 4);
+      if (u.rule != UpdateRule::kSgd && u.rule != UpdateRule::kNesterov && u.rule != UpdateRule::kAdam)
+        for (float& v : h) v *= v;
+      for (float& v : h2) v *= v;
+      std::vector<double> hd = wide(h), h2d = wide(h2), wd = wide(w);
+      ref::update<double>(count, u, wide(g).data(), hd.data(), h2d.data(), wd.data());
+      std::vector<float> history, history2;
+      const auto updated = sameBits("update", n, 0.f, [&](Context& k, float* out) {
+        history = h, history2 = h2;
+        std::copy(w.begin(), w.end(), out);
+        update(k, count, u, g.data(), history.data(), history2.data(), out);
+      });
+      near("weights", updated, wd, std::vector<double>(n, 2.0));
+      near("history", history, hd, std::vector<double>(n, 2.0));
+      near("second history", history2, h2d, std::vector<double>(n, 2.0));
+    }
 }
 
 TEST(Reductions, FixedOrderAndClosedForm) {

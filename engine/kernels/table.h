@@ -24,7 +24,7 @@ struct Table {
   void (*reluBackward)(Context&, int64_t, float slope, const float* x, const float* dy, float* dx);
   void (*multiply)(Context&, int64_t, const float* a, const float* b, float* y);
   void (*add)(Context&, int64_t, const float* a, const float* b, float* y);
-  void (*sgdUpdate)(Context&, int64_t, const SgdUpdate&, const float* diff, float* history, float* w);
+  void (*update)(Context&, int64_t, const Update&, const float* diff, float* history, float* history2, float* w);
 };
 
 extern const Table kAvx2Table, kAvx512Table;

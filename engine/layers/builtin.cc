@@ -5,24 +5,9 @@ namespace crema {
 const LayerRegistry& builtinLayers() {
   static const LayerRegistry registry = [] {
     LayerRegistry r;
-    addAccuracy(r);
-    addConcat(r);
-    addConvolution(r);
-    addDropout(r);
-    addDummyData(r);
-    addEmbed(r);
-    addFlatten(r);
-    addInnerProduct(r);
-    addInput(r);
-    addLRN(r);
-    addLSTM(r);
-    addPooling(r);
-    addRecordData(r);
-    addReLU(r);
-    addSilence(r);
-    addSoftmax(r);
-    addSoftmaxWithLoss(r);
-    addSplit(r);
+#define CREMA_ADD_LAYER(NAME) add##NAME(r);
+    CREMA_LAYERS(CREMA_ADD_LAYER)
+#undef CREMA_ADD_LAYER
     return r;
   }();
   return registry;

@@ -5,6 +5,7 @@
 #include "model/filter.h"
 #include "model/upgrade.h"
 #include "solver/lr_policy.h"
+#include "solver/rules.h"
 
 namespace crema {
 
@@ -91,8 +92,7 @@ void checkSolver(const caffe::SolverParameter& s) {
     invalid(
         "Cannot use GPU in CPU-only Caffe: check mode. Set `solver_mode: CPU` in the solver prototxt; this executable "
         "computes on the CPU");
-  if (s.type() != "SGD") invalid("Unknown solver type: {} (known types: SGD)", s.type());
-  if (s.momentum() < 0 || s.momentum() >= 1) invalid("momentum must be in [0, 1), not {}", s.momentum());
+  checkRule(s);
   if (s.iter_size() < 1) invalid("iter_size must be at least 1, not {}", s.iter_size());
   if (s.average_loss() < 1) invalid("average_loss must be at least 1, not {}", s.average_loss());
   if (s.max_iter() < 0) invalid("max_iter must not be negative, not {}", s.max_iter());

@@ -43,12 +43,14 @@ caffe::SolverState Solver::state(const std::string& model) const {
   state.set_iter(iteration_);
   state.set_learned_net(model);
   state.set_current_step(currentStep_);
-  for (const auto& p : net_->learnables()) {
-    Blob part(p.blob->shape(), options_.dtype);
-    withType(options_.dtype,
-             [&]<class T>() { std::copy_n(history_.data<T>() + p.offset, part.count(), part.mutableData<T>()); });
-    toProto(part, false, state.add_history());
-  }
+  for (int h = 0; h < history_.shape()[0]; ++h)
+    for (const auto& p : net_->learnables()) {
+      Blob part(p.blob->shape(), options_.dtype);
+      withType(options_.dtype, [&]<class T>() {
+        std::copy_n(history_.data<T>() + historyAt(h, p), part.count(), part.mutableData<T>());
+      });
+      toProto(part, false, state.add_history());
+    }
   return state;
 }
 
@@ -93,21 +95,24 @@ void Solver::restore(const std::string& path, const std::string& model) {
   if (state.iter() < 0 || state.current_step() < 0)
     badData("{} claims iteration {}, step {}; it is damaged: take another snapshot", path, state.iter(),
             state.current_step());
-  if (state.history_size() != static_cast<int>(learnables.size()))
+  const auto wanted = static_cast<size_t>(history_.shape()[0]) * learnables.size();
+  if (static_cast<size_t>(state.history_size()) != wanted)
     invalid(
-        "Incorrect length of history blobs. {} holds {}, the net has {} parameters; is it the .solverstate of this net "
-        "(not its .caffemodel)?",
-        path, state.history_size(), learnables.size());
-  for (size_t i = 0; i < learnables.size(); ++i) {
+        "Incorrect length of history blobs. {} holds {}, {} of {} parameters has {}; is it the .solverstate of this "
+        "net "
+        "and solver type (not its .caffemodel)?",
+        path, state.history_size(), param_.type(), learnables.size(), wanted);
+  for (size_t i = 0; i < wanted; ++i) {
     const auto& proto = state.history(static_cast<int>(i));
-    if (!shapeMatches(proto, learnables[i].blob->shape()))
+    const auto& parameter = learnables[i % learnables.size()];
+    if (!shapeMatches(proto, parameter.blob->shape()))
       invalid("history blob {} of {} has shape {}, parameter {} has {}", i, path, shapeOf(proto).brief(),
-              learnables[i].label, learnables[i].blob->shape().brief());
-    Blob part(learnables[i].blob->shape(), options_.dtype);
+              parameter.label, parameter.blob->shape().brief());
+    Blob part(parameter.blob->shape(), options_.dtype);
     fromProto(proto, part);
-    withType(options_.dtype, [&]<class T>() {
-      std::copy_n(part.data<T>(), part.count(), history_.mutableData<T>() + learnables[i].offset);
-    });
+    const int64_t at = historyAt(static_cast<int>(i / learnables.size()), parameter);
+    withType(options_.dtype,
+             [&]<class T>() { std::copy_n(part.data<T>(), part.count(), history_.mutableData<T>() + at); });
   }
   if (model.empty()) {
     const std::string named = modelOf(path, state.learned_net());

@@ -7,13 +7,14 @@
 #include "model/proto_io.h"
 #include "solver/descriptions.h"
 #include "solver/lr_policy.h"
+#include "solver/rules.h"
 
 namespace crema {
 
 Solver::Solver(const caffe::SolverParameter& param, const SolverOptions& options) : param_(param), options_(options) {
   checkSolver(param_);
   buildNets();
-  history_ = Blob(net_->flatData().shape(), options_.dtype);
+  history_ = Blob(Shape{ruleOf(param_).histories, net_->flatData().count()}, options_.dtype);
   history_.fillData(0);
   if (net_->learnables().empty())
     invalid("the train net '{}' has nothing to learn: no layer has parameters", net_->name());
@@ -103,16 +104,18 @@ void Solver::update(const T* gradient, int ranks) {
   const double rateNow = lastRate_ = learningRate(param_, iteration_, &currentStep_);
   if (options_.log && param_.display() && iteration_ % param_.display() == 0)
     LOG_INFO("Iteration {}, lr = {:.6g}", iteration_, rateNow);
-  kernels::SgdUpdate u{};
+  kernels::Update u = updateOf(param_, rateNow, iteration_);
+  const double rate = u.rate;
   u.scale = clipScale(gradient, ranks) / (static_cast<double>(param_.iter_size()) * ranks);
-  u.momentum = param_.momentum();
-  u.l1 = param_.regularization_type() == "L1";
+  T* const history = history_.mutableData<T>();
+  const int64_t second = history_.shape()[0] > 1 ? net_->flatData().count() : -1;
   for (const auto& p : net_->learnables()) {
     if (p.lrMult == 0) continue;
-    u.rate = rateNow * p.lrMult;
+    u.rate = rate * p.lrMult;
     u.decay = static_cast<double>(param_.weight_decay()) * p.decayMult;
-    kernels::sgdUpdate<T>(*options_.kernels, p.blob->count(), u, gradient + p.offset,
-                          history_.mutableData<T>() + p.offset, net_->flatData().mutableData<T>() + p.offset);
+    kernels::update<T>(*options_.kernels, p.blob->count(), u, gradient + p.offset, history + p.offset,
+                       second < 0 ? nullptr : history + second + p.offset,
+                       net_->flatData().mutableData<T>() + p.offset);
   }
   ++iteration_;
 }

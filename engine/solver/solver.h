@@ -1,10 +1,9 @@
 // The solver: one net, its test nets, the update rule and the iteration. It knows ranks only as names of batches;
 // summing over ranks is somebody else's work between computeGradient() and applyUpdate().
 //
-// Update (SGD with momentum), g the gradient averaged over ranks and iter_size: clip -> g += decay w (L2) or decay
-// sign(w) (L1)
-//   h = momentum h + rate lr_mult g;  w -= h
-// Clipping happens before the division by iter_size and before decay, as in Caffe: if ||g|| > c then g *= c / ||g||.
+// Update, g the gradient averaged over ranks and iter_size: clip -> g += decay w (L2) or decay sign(w) (L1) -> the rule
+// of the solver's type (kernels/kernels.h), with rate lr_mult for its rate. Clipping happens before the division by
+// iter_size and before decay, as in Caffe: if ||g|| > c then g *= c / ||g||.
 #pragma once
 #include <deque>
 #include <memory>
@@ -39,7 +38,7 @@ class Solver {
   size_t testNets() const { return testNets_.size(); }
   Net& testNet(size_t i) { return *testNets_[i]; }
   int iteration() const { return iteration_; }
-  Blob& history() { return history_; }
+  Blob& history() { return history_; }  // histories x the net's flat layout
 
   // Gradient of this rank's iter_size batches of the present iteration, summed into net().flatDiff(); the mean loss is
   // returned. An Error names iteration and layer when the loss is not finite.
@@ -76,6 +75,9 @@ class Solver {
   double clipScale(const T* gradient, int ranks) const;
   void buildNets();
   caffe::SolverState state(const std::string& model) const;
+  int64_t historyAt(int which, const Net::Learnable& p) const {
+    return which * int64_t{net_->flatData().count()} + p.offset;
+  }
 
   caffe::SolverParameter param_;
   SolverOptions options_;

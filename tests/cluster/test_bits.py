@@ -93,6 +93,19 @@ def test_resuming_on_another_number_of_workers_gives_the_same_bits(job):
     assert train(job, "-ranks", 4, "-workers", 4, "-snapshot", "snap_iter_7.solverstate") == wanted
 
 
+@pytest.mark.parametrize("rule", ["type: 'Nesterov'; momentum: 0.9", "type: 'AdaGrad'; momentum: 0", "type: 'RMSProp'; momentum: 0; rms_decay: 0.98", "type: 'AdaDelta'; momentum: 0.95; delta: 1e-6",
+                                  "type: 'Adam'; momentum: 0.9; momentum2: 0.99"])
+def test_every_solver_type_gives_one_hash(records, tmp_path, rule):
+    solver(tmp_path, lenet(records), extra=rule.replace("'", '"'))
+    text = (tmp_path / "solver.prototxt").read_text()
+    wanted = train(tmp_path, "-ranks", 4, "-workers", 1, "-threads", 1, "-isa", "avx2")
+    assert train(tmp_path, "-ranks", 4, "-workers", 3, "-threads", 2) == wanted
+    (tmp_path / "solver.prototxt").write_text(text.replace("max_iter: 20", "max_iter: 7"))
+    assert crema("train", "-solver", "solver.prototxt", "-ranks", 4, cwd=tmp_path).code == 0
+    (tmp_path / "solver.prototxt").write_text(text)
+    assert train(tmp_path, "-ranks", 4, "-workers", 2, "-snapshot", "snap_iter_7.solverstate") == wanted
+
+
 def weights(path):
     """The float values of a .caffemodel, through its wire format (packed BlobProto.data)."""
     import struct

@@ -166,16 +166,6 @@ void softmax(int outer, int axis, int inner, const T* x, T* y) {
     }
 }
 
-template <class T>
-void sgdUpdate(int64_t count, const SgdUpdate& u, const T* diff, T* history, T* w) {
-  for (int64_t i = 0; i < count; ++i) {
-    const double sign = (w[i] > 0) - (w[i] < 0);
-    const double g = diff[i] * u.scale + u.decay * (u.l1 ? sign : w[i]);
-    history[i] = static_cast<T>(u.momentum * history[i] + u.rate * g);
-    w[i] -= history[i];
-  }
-}
-
 #define INSTANCE(T)                                                                          \
   template void ipForward<T>(const IpShape&, const T*, const T*, const T*, T*);              \
   template void ipBackwardData<T>(const IpShape&, const T*, const T*, T*);                   \
@@ -187,8 +177,7 @@ void sgdUpdate(int64_t count, const SgdUpdate& u, const T* diff, T* history, T* 
   template void avePoolBackward<T>(const PoolShape&, const T*, T*);                          \
   template void lrnForward<T>(const LrnShape&, const T*, T*, T*);                            \
   template void lrnBackward<T>(const LrnShape&, const T*, const T*, const T*, const T*, T*); \
-  template void softmax<T>(int, int, int, const T*, T*);                                     \
-  template void sgdUpdate<T>(int64_t, const SgdUpdate&, const T*, T*, T*);
+  template void softmax<T>(int, int, int, const T*, T*);
 INSTANCE(float)
 INSTANCE(double)
 #undef INSTANCE

@@ -38,6 +38,6 @@ void lrnBackward(const LrnShape&, const T* x, const T* y, const T* scale, const 
 template <class T>
 void softmax(int outer, int axis, int inner, const T* x, T* y);
 template <class T>
-void sgdUpdate(int64_t count, const SgdUpdate&, const T* diff, T* history, T* w);
+void update(int64_t count, const Update&, const T* diff, T* history, T* history2, T* w);
 
 }  // namespace crema::kernels::ref

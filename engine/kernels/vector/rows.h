@@ -34,19 +34,6 @@ inline void multiply(Context& c, int64_t n, const float* a, const float* b, floa
 inline void addVectors(Context& c, int64_t n, const float* a, const float* b, float* y) {
   eachVector(c, n, [&](Mask m, int64_t i) { store(m, y + i, add(load(m, a + i), load(m, b + i))); });
 }
-inline void sgdUpdate(Context& c, int64_t n, const SgdUpdate& u, const float* diff, float* history, float* w) {
-  const V rate = set1(static_cast<float>(u.rate)), momentum = set1(static_cast<float>(u.momentum)),
-          decay = set1(static_cast<float>(u.decay)), scale = set1(static_cast<float>(u.scale)), one = set1(1.f),
-          minus = set1(-1.f);
-  eachVector(c, n, [&](Mask m, int64_t i) {
-    const V value = load(m, w + i);
-    const V sign = select(greater(value, zero()), one, select(greater(zero(), value), minus, zero()));
-    const V g = fma(load(m, diff + i), scale, mul(decay, u.l1 ? sign : value));
-    const V h = fma(momentum, load(m, history + i), mul(rate, g));
-    store(m, history + i, h);
-    store(m, w + i, sub(value, h));
-  });
-}
 
 // s^0.75 = sqrt(s) * sqrt(sqrt(s)): correctly rounded operations only, the same everywhere.
 INL V power34(V s) {
@@ -130,10 +117,5 @@ inline void lrnBackward(Context& c, const LrnShape& s, const float* x, const flo
                         const float* dy, float* dx) {
   s.size == 3 ? lrnBackwardOf<3>(c, s, x, y, scale, dy, dx) : lrnBackwardOf<5>(c, s, x, y, scale, dy, dx);
 }
-
-constexpr Table kTable = {
-    convForward,       convBackwardData, convBackwardWeights, convBackwardBias, ipForward,       ipBackwardData,
-    ipBackwardWeights, maxPoolForward,   maxPoolBackward,     avePoolForward,   avePoolBackward, lrnForward,
-    lrnBackward,       reluForward,      reluBackward,        multiply,         addVectors,      sgdUpdate};
 
 }  // namespace crema::kernels::KNS

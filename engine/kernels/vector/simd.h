@@ -26,7 +26,7 @@ INL V add(V a, V b) { return _mm512_add_ps(a, b); }
 INL V sub(V a, V b) { return _mm512_sub_ps(a, b); }
 INL V mul(V a, V b) { return _mm512_mul_ps(a, b); }
 INL V div(V a, V b) { return _mm512_div_ps(a, b); }
-INL V sqrt(V a) { return _mm512_sqrt_ps(a); }
+INL V sqrt(V a) { return _mm512_maskz_sqrt_ps(0xffff, a); }  // the plain form makes GCC 12 warn of its own header
 INL Mask equal(V a, V b) { return _mm512_cmp_ps_mask(a, b, _CMP_EQ_OQ); }
 INL Mask greater(V a, V b) { return _mm512_cmp_ps_mask(a, b, _CMP_GT_OQ); }
 INL V select(Mask m, V a, V b) { return _mm512_mask_blend_ps(m, b, a); }  // m ? a : b
