@@ -2,6 +2,7 @@
 // last batch short.
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 
 #include "base/deadline.h"
@@ -28,14 +29,16 @@ NetDescription testNetOf(const caffe::SolverParameter& solver, const std::string
 }
 
 // A blob's values per row; a blob without a row axis (accuracy, loss) is repeated on every row of its batch.
-void fillColumn(const Blob& blob, const std::string& name, bool perRow, int rows, wire::Event::Column* column) {
-  const int width = perRow ? blob.count() / rows : blob.count();
+void fillColumn(const Blob& blob, const std::string& name, int axis, int rows, wire::Event::Column* column) {
+  const int width = axis < 0 ? blob.count() : blob.count() / rows;
+  const int outer = axis == 1 ? blob.shape()[0] : 1, inner = width / outer, step = axis < 0 ? 0 : inner;
   column->set_name(name);
   column->set_width(width);
   const auto* data = blob.data<float>();
   column->mutable_value()->Reserve(rows * width);
   for (int r = 0; r < rows; ++r)
-    for (int i = 0; i < width; ++i) column->add_value(data[perRow ? r * width + i : i]);
+    for (int o = 0; o < outer; ++o)
+      for (int i = 0; i < inner; ++i) column->add_value(data[(axis == 1 ? o * rows * inner : 0) + r * step + i]);
 }
 
 // One batch after another through the TEST net of a job.
@@ -63,7 +66,7 @@ class Scorer {
     if (!data_) invalid("net '{}' has no data layer in phase TEST; rows are read from it", net_->name());
     batch_ = data_->batchSize();
     for (const auto& name : blobs_)  // decided on a full batch: a short one could look like something else
-      perRow_.push_back(net_->blob(name).shape().axes() > 0 && net_->blob(name).shape()[0] == batch_);
+      axis_.push_back(rowAxis(name));
     if (job.first() % batch_) internal("a range starts at record {}, batches have {}", job.first(), batch_);
   }
   int batch() const { return batch_; }
@@ -79,7 +82,7 @@ class Scorer {
     wire::Event event;
     for (const int64_t record : records) event.mutable_rows()->add_id(std::string(source.read(record).key));
     for (size_t i = 0; i < blobs_.size(); ++i)
-      fillColumn(net_->blob(blobs_[i]), blobs_[i], perRow_[i], rows, event.mutable_rows()->add_column());
+      fillColumn(net_->blob(blobs_[i]), blobs_[i], axis_[i], rows, event.mutable_rows()->add_column());
     writeDelimited(STDOUT_FILENO, event);
     return rows;
   }
@@ -91,13 +94,22 @@ class Scorer {
   }
 
  private:
+  // The axis that counts the rows of a batch: 1 of a transposed top, -1: none.
+  int rowAxis(const std::string& blob) const {
+    const auto& p = data_->param();
+    for (int t = 0; t < std::min(p.top_size(), p.cos_data_param().top_size()); ++t)
+      if (p.top(t) == blob && p.cos_data_param().top(t).transpose()) return 1;
+    const Shape& s = net_->blob(blob).shape();
+    return s.axes() > 0 && s[0] == batch_ ? 0 : -1;
+  }
+
   NetDescription description_;
   kernels::Context kernels_;
   std::unique_ptr<Net> net_;
   Layer* data_ = nullptr;
   int batch_ = 0;
   std::vector<std::string> blobs_;
-  std::vector<bool> perRow_;
+  std::vector<int> axis_;
 };
 
 int64_t scoreRecords(const wire::Job& job, const HostRows& rows, Scorer& scorer, const Interrupt& interrupt) {

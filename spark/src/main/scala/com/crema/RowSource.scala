@@ -59,9 +59,16 @@ private[crema] class ByWorker(workers: Int) extends Partitioner {
 }
 
 /** Which records a rank owns: the formulas of engine/data/shard.h, which checks every row that comes. */
-private[crema] case class Dealing(records: Long, batch: Int, ranks: Int) {
+private[crema] case class Dealing(records: Long, batch: Int, ranks: Int, workers: Int) {
   val block: Long = if (records > (ranks - 1).toLong * batch) batch.toLong else math.max(1L, records / ranks)
-  def workerOf(record: Long, workers: Int): Int = ((record / block % ranks) * workers / ranks).toInt
+  def workerOf(record: Long): Int = ((record / block % ranks) * workers / ranks).toInt
+}
+private[crema] object Dealing {
+  /** TEST rows go to the worker who computes their batch; None: batches wrap at the end, and every worker gets all rows. */
+  def ofTests(records: Long, batch: Int, workers: Int): Option[Dealing] = if (records % batch != 0) None else {
+    val owners = math.min(workers.toLong, records / batch).toInt
+    Some(Dealing(records, batch, owners, owners))
+  }
 }
 
 /** The rows of one piece in one partition, and a checksum of their bytes. */
@@ -139,7 +146,7 @@ private class Frames[T](source: RowSource[T], rows: Iterator[T], expected: Seq[(
     if (done > 0 && !source.inPiece(record, piece)) endPart()
     if (done == 0) { piece = source.piece(record); if (parts.isEmpty) changed("there are more rows than before") }
     val at = parts.head._2 + done
-    val b = dealing.map(_.workerOf(at, workers)).getOrElse(0)
+    val b = dealing.map(_.workerOf(at)).getOrElse(0)
     if (builders(b).rows == 0) first(b) = at
     source.put(record, builders(b))
     builders(b).addLastTo(sum)
