@@ -22,12 +22,15 @@ class Feeder(child: Child, rows: Iterator[Array[Byte]], ends: Seq[Input], contex
   private val thread = new Thread(() => TaskThread.as(context) { send() }, "crema-feeder")
   thread.setDaemon(true)
   // Before what the rows are read from is given up (listeners run last first), nobody may read it any more: the task may end early, as with a limit.
-  context.addTaskCompletionListener[Unit] { _ => child.close(); thread.interrupt(); thread.join(Feeder.Patience) }
+  context.addTaskCompletionListener[Unit] { _ => close() }
   thread.start()
 
   private val teller = new Thread(() => tell(), "crema-feeder-signs")
   teller.setDaemon(true)
   teller.start()
+
+  /** Ends the child and the feeding. Who computes the rows only as they are asked for must call it: listeners of theirs would run before ours. */
+  def close(): Unit = { child.close(); thread.interrupt(); thread.join(Feeder.Patience) }
 
   private def tell(): Unit = try {
     thread.join(Feeder.SignEvery)

@@ -5,6 +5,7 @@ import java.util.zip.CRC32C
 import scala.reflect.ClassTag
 
 import org.apache.spark.{Partitioner, SparkContext}
+import org.apache.spark.crema.Placement
 import org.apache.spark.rdd.RDD
 import org.apache.spark.storage.StorageLevel
 
@@ -181,8 +182,8 @@ private[crema] object FrameShuffle {
   /** Partition w is worker w's: its TEST frames, then its TRAIN frames. The shuffle is done when this returns. */
   def apply(sc: SparkContext, frames: Seq[RDD[(FrameKey, Array[Byte])]], workers: Int): RDD[(FrameKey, Array[Byte])] = {
     val rdd = sc.union(frames).repartitionAndSortWithinPartitions(new ByWorker(workers))
-    // Writes the shuffle files: the training stage then starts at once, and what is slow or wrong in the source does not use up its deadlines.
-    Story.telling(sc.runJob(rdd, (_: Iterator[(FrameKey, Array[Byte])]) => (), Seq(0)))
+    // Writes the shuffle files, and reads none: the training stage then starts at once, and what is slow or wrong in the source does not use up its deadlines.
+    Story.telling(sc.runJob(Placement.spread(sc, rdd), (_: Iterator[(FrameKey, Array[Byte])]) => (), Seq(0)))
     rdd
   }
 }

@@ -153,7 +153,7 @@ object TrainRun {
       else if (Storage.isLocal(spec.model)) TaskResult(Files.readAllBytes(Paths.get(done.getModel)), done.getSkipped)
       else { Storage.publish(done.getModel, spec.model, conf); TaskResult(Array.emptyByteArray, done.getSkipped) }
     } finally {
-      child.close()
+      feeder.close()
       FileUtil.fullyDelete(folder)
     }
   }

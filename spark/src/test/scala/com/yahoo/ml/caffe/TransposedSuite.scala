@@ -35,7 +35,7 @@ class TransposedSuite extends AnyFunSuite with BeforeAndAfterAll {
     val home = folder.resolve(s"home-$batch")
     Files.createDirectories(home)
     val conf = TestRecords.config(sc, TestRecords.solver(home, net), home.resolve("model"), "-clusterSize", "1", "-features", features, "-label", "label")
-    Files.write(home.resolve("model"), caffe.Caffe.NetParameter.newBuilder.setName("none").build().toByteArray)
+    Files.write(home.resolve("model"), caffe.Caffe.NetParameter.newBuilder.addLayer(caffe.Caffe.LayerParameter.newBuilder.setName("none").setType("Silence")).build().toByteArray)
     new CaffeOnSpark(sc).features(DataSource.getSource(conf, isTraining = false).asInstanceOf[DataSource[Any, Any]]).collect()
       .map(r => r.getString(0) -> (1 until r.length).map(r.getSeq[Float](_).toSeq)).toMap
   }

@@ -6,15 +6,16 @@ import org.apache.spark.shuffle.sort.SortShuffleManager
 import org.apache.spark.shuffle.{ShuffleHandle, ShuffleReadMetricsReporter, ShuffleReader}
 import org.apache.spark.{SparkConf, TaskContext}
 
-/** Spark's own shuffle, whose readers start late after the first `SlowShuffle.free` ones: what a very long sort looks like to those who wait for its first row. */
+/** Spark's own shuffle, whose readers start late: what a very long sort looks like to those who wait for its first row. */
 class SlowShuffle(conf: SparkConf) extends SortShuffleManager(conf) {
   override def getReader[K, C](handle: ShuffleHandle, startMap: Int, endMap: Int, start: Int, end: Int, context: TaskContext, metrics: ShuffleReadMetricsReporter): ShuffleReader[K, C] = {
-    if (SlowShuffle.readers.incrementAndGet() > SlowShuffle.free.get) Thread.sleep(SlowShuffle.delay.get)
+    SlowShuffle.readers.incrementAndGet()
+    Thread.sleep(SlowShuffle.delay.get)
     super.getReader[K, C](handle, startMap, endMap, start, end, context, metrics)
   }
 }
 
 object SlowShuffle {
-  val readers, free = new AtomicInteger
+  val readers = new AtomicInteger
   val delay = new AtomicLong // ms
 }
