@@ -54,11 +54,11 @@ class CaffeOnSpark(@transient val sc: SparkContext) extends Serializable {
     val conf = source.conf
     Checks.beforeTraining(conf, sc)
     val plan = conf.plan()
-    Checks.memory(plan, sc)
+    Checks.memory(plan, sc.getConf)
     nameAsFormat(conf)
     val workers = Cluster.workers(sc, conf.ranks)
     console.say(s"net ${plan.getNetName}: ${plan.getParameters} parameters; ${conf.ranks} rank(s) of batch ${source.batchSize()} on $workers worker(s)")
-    TrainRun.run(sc, specOf(conf, plan, source, validation), workers, console, Checks.memory(plan, sc, _))
+    TrainRun.run(sc, specOf(conf, plan, source, validation), workers, console, Checks.memory(plan, sc.getConf, _))
   }
 
   /** A model's name ends in .h5 when the solver says `snapshot_format: HDF5`, and only then; scoring then finds it under that name. */
