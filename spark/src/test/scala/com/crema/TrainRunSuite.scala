@@ -5,7 +5,7 @@ import java.nio.file.{Files, Path}
 import java.util.concurrent.atomic.AtomicLong
 
 import com.crema.wire.Wire.Input
-import com.yahoo.ml.caffe.{CaffeOnSpark, Config, DataSource, ImageDataSource, OwnImages, SourcesSuite, TestRecords}
+import com.yahoo.ml.caffe.{CaffeOnSpark, DataSource, OwnImages, Pictures, SourcesSuite, TestRecords}
 import org.apache.spark.crema.SlowShuffle
 import org.apache.spark.scheduler.{SparkListener, SparkListenerTaskEnd}
 import org.apache.spark.SparkContext
@@ -20,19 +20,6 @@ private class Numbers(@transient sc: SparkContext, count: Int) extends RowSource
   override val fields = 1
   override def records: RDD[Int] = sc.parallelize(0 until count, 5)
   override def put(r: Int, row: RowBuilder): Unit = { row.begin(r.toString); row.float(r.toFloat) }
-}
-
-/** PNG of SourcesSuite's test records in batches of 23. "damaged": of these the last one of the first batch and the whole second one are no pictures;
-  * "without": what then counts, the first of the batch in place of its last one, and no second batch.
-  */
-class Pictures(conf: Config, layerId: Int, isTrain: Boolean) extends ImageDataSource(conf, layerId, isTrain) {
-  override def makeRDD(sc: SparkContext): RDD[(String, String, Int, Int, Int, Boolean, Array[Byte])] = {
-    val (r, kind) = (SourcesSuite.test, layerParameter.getMemoryDataParam.getSource)
-    val bad = if (kind == "damaged") (22 until 46).toSet else Set[Int]()
-    val numbers = if (kind == "damaged") 0 until r.count else (0 until 22) ++ Seq(0) ++ (46 until r.count)
-    val rows = numbers.map(i => (r.id(i), r.labels(i).toString, 0, 0, 0, true, if (bad(i)) "no picture".getBytes else SourcesSuite.png(r.pixels(i), r.side)))
-    sc.parallelize(rows, 4)
-  }
 }
 
 /** Training runs whose rows Spark carries: who gets which TEST rows, and how long Spark may take for them. */
