@@ -13,6 +13,7 @@
 #include "cli/job_io.h"
 #include "data/shard.h"
 #include "data/source.h"
+#include "data/staged_source.h"
 #include "model/filter.h"
 #include "model/upgrade.h"
 #include "solver/descriptions.h"
@@ -26,6 +27,7 @@ struct Flags {
   std::string solver, features;
   int ranks = 1;
   int64_t seed = -1;
+  int64_t rows = 0;
   bool wire = false, train = false, test = false;
 };
 
@@ -116,7 +118,7 @@ void planTraining(const NetDescription& train, int histories, const Flags& f, ke
   int64_t parameters = 0;
   for (const auto& p : net->learnables()) parameters += p.blob->count();
   plan->set_parameters(parameters);
-  plan->set_memory_bytes(workerBytes(*net, parameters, histories, f.ranks));
+  plan->set_memory_bytes(workerBytes(*net, parameters, histories, f.ranks) + f.rows * StagedSource::kTableBytes);
 }
 
 void planScoring(const NetDescription& test, const Flags& f, kernels::Context& kernels, wire::Plan* plan) {
@@ -147,6 +149,7 @@ wire::Plan makePlan(const Flags& f) {
   plan.set_test_iter(solver.test_iter_size() ? solver.test_iter(0) : 0);
   plan.set_snapshot(solver.snapshot());
   plan.set_snapshot_prefix(solver.snapshot_prefix());
+  plan.set_bytes_per_row(StagedSource::kTableBytes);
   kernels::Context kernels(kernels::bestIsa(), 1);
   const NetDescription train = trainDescription(solver, folder, plan.net_origin());
   planTraining(train, ruleOf(solver).histories, f, kernels, &plan);
@@ -191,6 +194,8 @@ void addPlan(CLI::App& program, Run& chosen) {
         app.add_option("--ranks", f->ranks, "logical ranks");
         app.add_option("--random_seed", f->seed, "the seed when the solver sets none; negative: one is drawn");
         app.add_option("--features", f->features, "blobs that will be extracted, separated by commas");
+        app.add_option("--rows", f->rows, "rows that the host sends to one worker, for the estimate of its memory")
+            ->check(CLI::NonNegativeNumber);
         app.add_flag("--train", f->train, "a TRAIN data layer is needed");
         app.add_flag("--test", f->test, "a TEST data layer is needed");
         app.add_flag("--wire", f->wire, "write a delimited Plan (proto/wire.proto) to stdout");

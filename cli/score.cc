@@ -35,6 +35,8 @@ constexpr int kNoRows = -1;
 int rowAxis(const Blob& blob, const std::string& name, int batch, const caffe::LayerParameter& data) {
   const Shape& s = blob.shape();
   const auto& tops = data.cos_data_param().top();
+  for (int t = 0; t < std::min(data.top_size(), tops.size()); ++t)
+    if (data.top(t) == name) return tops[t].transpose() ? 1 : s.axes() > 0 && s[0] == batch ? 0 : kNoRows;
   const bool steps = std::any_of(tops.begin(), tops.end(), [](const auto& top) { return top.transpose(); });
   const bool first = s.axes() > 0 && s[0] == batch, second = steps && s.axes() > 1 && s[1] == batch;
   if (first && second && batch > 1)

@@ -56,7 +56,7 @@ class Coordinator::State {
     const Deadline deadline = Deadline::after(options_.joinTimeout);
     while (roster_.count(&Member::ready) < options_.workers) {
       turn(Deadline::earlier(deadline, Deadline::after(0.5)), stop);
-      if (deadline.passed() && roster_.count(&Member::ready) < options_.workers)
+      if (deadline.passed() && roster_.late(monotonicSeconds() - options_.joinTimeout))
         throw Error(
             ErrorKind::kTimeout,
             fmt::format("{} workers wanted, {} here; waited {:.0f} s; missing: {}. Free that many executor slots, or "
@@ -146,6 +146,7 @@ class Coordinator::State {
         break;
       case control::ToCoordinator::kBeat:
         if (message.beat().passes() != m.beat.passes() || message.beat().waiting()) m.moved = m.heard;
+        if (message.beat().preparing() > m.beat.preparing()) preparing(m);
         m.beat = message.beat();
         break;
       case control::ToCoordinator::kReport:
@@ -214,6 +215,17 @@ class Coordinator::State {
     emit_(joined);
   }
 
+  // Before the start the host is told now and then how many wait for their rows.
+  void preparing(Member& m) {
+    m.prepared = m.heard;
+    if (training_ || m.heard - lastPreparing_ < 5) return;
+    lastPreparing_ = m.heard;
+    wire::Event event;
+    event.mutable_preparing()->set_ready(roster_.count(&Member::ready));
+    event.mutable_preparing()->set_want(options_.workers);
+    emit_(event);
+  }
+
   void forward(wire::Event event) {
     if (event.has_progress() && options_.workers > 1) {
       // Named when it computes a fifth longer than the fastest: what the others then wait for.
@@ -265,7 +277,7 @@ class Coordinator::State {
   CoordinatorOptions options_;
   Emit emit_;
   Roster roster_;
-  double lastAlive_ = 0;
+  double lastAlive_ = 0, lastPreparing_ = -1e9;
   bool training_ = false;
   Doorman doorman_;
 };

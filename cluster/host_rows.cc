@@ -1,5 +1,9 @@
 #include "cluster/host_rows.h"
 
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
 #include "collective/mesh.h"
 #include "data/lmdb_pages.h"
 
@@ -34,7 +38,15 @@ class ColumnReader {
   size_t at_ = 0, row_ = 0;
 };
 
-StagePlan planOf(const wire::Job& job, const wire::RowFeed& feed) {
+// TEST: batches instead of blocks, workers instead of ranks (TestDealing), or with fewer batches than workers as many.
+StagePlan planOf(const wire::Job& job, const wire::RowFeed& feed, bool test) {
+  if (test && feed.sharded()) {
+    const int64_t cycle = TestDealing::cycleOf(feed.records(), feed.batch());
+    if (!cycle)
+      internal("{} rows of {} are shared out in batches of {}", feed.records(), feed.description(), feed.batch());
+    const int owners = static_cast<int>(std::min<int64_t>(job.workers(), cycle)), me = std::min(job.worker(), owners);
+    return {feed.records(), true, feed.batch(), owners, me, std::min(me + 1, owners)};
+  }
   const RankRange mine = ranksOfWorker(job.worker(), job.workers(), job.ranks());
   return {feed.records(), feed.sharded(), feed.batch(), job.ranks(), mine.lo, mine.hi};
 }
@@ -71,14 +83,14 @@ HostRows::HostRows(const wire::Job& job, bool scoring, const std::function<void(
   if (job.has_test_file()) testFile = remote(true, job.test_file());
   if (trainFile && job.train_file().has_index()) trainRecords = database(trainFile, job.train_file());
   if (testFile && job.test_file().has_index()) testRecords = database(testFile, job.test_file());
-  const auto staged = [&](const wire::RowFeed& feed) {
-    const StagePlan plan = planOf(job, feed);
+  const auto staged = [&](const wire::RowFeed& feed, bool forTest) {
+    const StagePlan plan = planOf(job, feed, forTest);
     if (plan.sharded) checkDealing({plan.records, plan.batch, plan.ranks});
     return std::make_shared<StagedSource>(job.work_folder(), feed.description(), plan, interrupt);
   };
   if (scoring && job.has_test_rows()) window = std::make_shared<RowWindow>(job.test_rows().description(), interrupt);
-  if (!scoring && job.has_train_rows()) train = staged(job.train_rows());
-  if (!scoring && job.has_test_rows()) test = staged(job.test_rows());
+  if (!scoring && job.has_train_rows()) train = staged(job.train_rows(), false);
+  if (!scoring && job.has_test_rows()) test = staged(job.test_rows(), true);
 }
 
 void HostRows::append(bool forTest, const wire::RowBatch& batch) {
@@ -97,7 +109,7 @@ void HostRows::append(bool forTest, const wire::RowBatch& batch) {
       window->append(parts);
     else
       staged->append(staged->plan().globalOf(local + r), parts);
-    ++arrived;
+    ++signs.arrived;
   }
 }
 
@@ -107,13 +119,22 @@ void HostRows::accept(const wire::Input& input) {
     if (!file) internal("the host sends bytes of a file that its Job does not announce");
     if (input.bytes().has_failed()) throw Error(ErrorKind::kIo, input.bytes().failed());
     file->arrived(input.bytes().offset(), input.bytes().data());
-    ++arrived;
+    ++signs.arrived;
   }
+  if (input.has_preparing()) ++signs.arrived, ++signs.preparing;
   if (input.has_rows()) append(input.rows().test(), input.rows().batch());
+  if (input.has_rows() || input.has_end()) rowsCame_ = true;
   if (!input.has_end()) return;
   if (input.end().test() && window) window->finish();
   if (input.end().test() && test) test->finish();
   if (!input.end().test() && train) train->finish();
+}
+
+void HostRows::waitForRows(const Interrupt& interrupt) const {
+  while ((train || test) && !rowsCame_) {
+    interrupt.check();
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
 }
 
 void HostRows::fail(const Error& error) {

@@ -14,6 +14,12 @@
 
 namespace crema {
 
+// Signs of life of the host, counted.
+struct HostSigns {
+  std::atomic<int64_t> arrived{0};    // rows, ranges and words that they are being prepared
+  std::atomic<int64_t> preparing{0};  // these words alone
+};
+
 class HostRows {
  public:
   // Training: both phases are kept on disk. Scoring: the TEST rows are a window. Absent feeds stay null. emit: asks the
@@ -26,13 +32,17 @@ class HostRows {
   std::shared_ptr<RemoteFile> trainFile, testFile;
   // The databases in these files, by the index that the Job carries; null when there is none.
   std::shared_ptr<const RecordSource> trainRecords, testRecords;
-  std::atomic<int64_t> arrived{0};  // rows so far, as a sign of life
+  HostSigns signs;
 
   void accept(const wire::Input& input);  // kData when it contradicts itself or the Job
   void fail(const Error& error);
+  // Until a row has come, or the word that there is none: the host may sort for hours. The interrupt's error ends it.
+  void waitForRows(const Interrupt& interrupt) const;
 
  private:
   void append(bool test, const wire::RowBatch& batch);
+
+  std::atomic<bool> rowsCame_{false};
 };
 
 }  // namespace crema

@@ -35,6 +35,10 @@ std::string Roster::missing() const {
   return list;
 }
 
+bool Roster::late(double since) const {
+  return std::any_of(members.begin(), members.end(), [&](const Member& m) { return !m.ready && m.prepared < since; });
+}
+
 int Roster::find(const std::shared_ptr<Channel>& channel) const {
   for (size_t w = 0; w < members.size(); ++w)
     if (members[w].channel == channel) return static_cast<int>(w);

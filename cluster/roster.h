@@ -15,7 +15,8 @@ struct Member {
   control::ToCoordinator::Beat beat;
   bool ready = false, finished = false;
   double heard = 0,
-         moved = 0;  // when it last said anything; when its training thread last moved (or waited for others)
+         moved = 0;        // when it last said anything; when its training thread last moved (or waited for others)
+  double prepared = -1e9;  // when its host last said that it still prepares rows
   std::string digest, records;  // of the state; of the data
 };
 
@@ -23,8 +24,9 @@ class Roster {
  public:
   Roster(int ranks, int workers);  // kInvalid unless 1 <= workers <= ranks
   int count(bool Member::*flag) const;
-  std::string describe(int w) const;                        // "worker 2 (ranks 4 to 5, host a 10.0.0.3, pid 77)"
-  std::string missing() const;                              // those that are not ready, by name
+  std::string describe(int w) const;  // "worker 2 (ranks 4 to 5, host a 10.0.0.3, pid 77)"
+  std::string missing() const;        // those that are not ready, by name
+  bool late(double since) const;      // one is not ready, nor were rows prepared for it since then
   int find(const std::shared_ptr<Channel>& channel) const;  // -1: none
   // All workers are in one step or two neighbouring ones; beats come every second only.
   int64_t latestBeat() const;

@@ -25,11 +25,11 @@ Socket connectToCoordinator(const std::string& address, const std::string& token
 }  // namespace
 
 Session::Session(const std::string& coordinator, const std::string& token, const control::ToCoordinator::Hello& hello,
-                 double joinTimeout, double silence, Interrupt& interrupt, const std::atomic<int64_t>* rowsArrived)
+                 double joinTimeout, double silence, Interrupt& interrupt, const HostSigns* host)
     : channel_(connectToCoordinator(coordinator, token, joinTimeout, interrupt)),
       timeout_(silence),
       interrupt_(interrupt),
-      rowsArrived_(rowsArrived) {
+      host_(host) {
   control::ToCoordinator message;
   *message.mutable_hello() = hello;
   channel_.send(message, Deadline::after(timeout_));
@@ -75,8 +75,8 @@ void Session::beat() {
   while (!waitFor([this] { return closing_.raised(); }, 1.0)) {
     control::ToCoordinator message;
     auto* b = message.mutable_beat();
-    b->set_iteration(iteration), b->set_passes(passes + (rowsArrived_ ? rowsArrived_->load() : 0)),
-        b->set_waiting(waiting), b->set_compute_seconds(computeSeconds);
+    b->set_iteration(iteration), b->set_passes(passes + (host_ ? host_->arrived.load() : 0)), b->set_waiting(waiting),
+        b->set_compute_seconds(computeSeconds), b->set_preparing(host_ ? host_->preparing.load() : 0);
     try {
       channel_.send(message, Deadline::after(timeout_));
     } catch (const std::exception&) {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "cluster/channel.h"
+#include "cluster/host_rows.h"
 #include "control.pb.h"
 
 namespace crema {
@@ -19,9 +20,9 @@ namespace crema {
 class Session {
  public:
   // Connects, proves the token, says hello. `interrupt` is raised with the coordinator's story when it aborts the run
-  // or is gone. rowsArrived: rows that come from the host count as progress while a worker waits for them.
+  // or is gone. host: what comes from the host counts as progress while a worker waits for it.
   Session(const std::string& coordinator, const std::string& token, const control::ToCoordinator::Hello& hello,
-          double joinTimeout, double silence, Interrupt& interrupt, const std::atomic<int64_t>* rowsArrived = nullptr);
+          double joinTimeout, double silence, Interrupt& interrupt, const HostSigns* host = nullptr);
   ~Session();
 
   void ready(const std::string& stateDigest, const std::string& records);
@@ -47,7 +48,7 @@ class Session {
   Channel channel_;
   double timeout_;
   Interrupt& interrupt_;
-  const std::atomic<int64_t>* rowsArrived_;
+  const HostSigns* host_;
   Interrupt closing_;
   std::mutex mutex_;
   std::condition_variable changed_;

@@ -42,7 +42,7 @@ JobSetup setUp(const wire::Job& job, const std::string& folder, bool log, const 
   o.trainData.ranks = job.ranks();
   o.trainData.myRanks = rankList(s.train.myRanks);
   o.trainData.source = job.train_source();
-  o.testData.source = job.test_source();
+  o.testData.source = job.test_source(), o.testData.testWorkers = job.workers();
   o.trainData.resize = o.testData.resize = job.resize();
   if (rows) {
     o.trainData.rows = rows->train, o.testData.rows = rows->test;

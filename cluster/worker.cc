@@ -87,6 +87,7 @@ void train(const wire::Job& job, const HostRows& rows, Session& session, Socket&
            Interrupt& interrupt) {
   const bool lead = job.worker() == 0;
   JobSetup setup = setUp(job, "", lead || job.log(), &rows);
+  rows.waitForRows(interrupt);
   session.ready(stateDigest(*setup.solver), setup.solver->recordsRead());
   const auto start = session.waitForStart();
   MeshOptions o;
@@ -121,7 +122,7 @@ void runWorker(const wire::Job& job, HostRows& rows, const std::function<void(co
                const std::function<Request()>& request, Interrupt& interrupt) {
   Socket data = Socket::listenOn(job.host().empty() ? "127.0.0.1" : job.host(), 0);
   Session session(job.coordinator(), job.token(), helloOf(job, data), job.join_timeout(), job.step_timeout(), interrupt,
-                  &rows.arrived);
+                  &rows.signs);
   try {
     train(job, rows, session, data, emit, request, interrupt);
   } catch (Error& e) {

@@ -64,12 +64,16 @@ int64_t BatchMaker::recordAt(const Dealing& dealing, int rank, int64_t position)
 
 void BatchMaker::train(int rank, int64_t step, Batch* batch) const {
   const Dealing dealing{source->size(), options.batch, options.ranks};
-  const int64_t own = ownedRecords(dealing, rank);
+  const bool within = testCycle() > 0;
+  const int64_t own = within ? options.batch : ownedRecords(dealing, rank), first = step * options.batch;
   begin(options.batch, step, rank, batch);
   for (int i = 0; i < options.batch; ++i) {
     int64_t tried = 0;
-    while (!put(recordAt(dealing, rank, step * options.batch + i + tried), i, batch))
-      if (++tried == own)
+    while (!put(recordAt(dealing, rank, first + (within ? (i + tried) % own : i + tried)), i, batch))
+      if (++tried == own && within)
+        throw EmptyBatch(fmt::format("none of the {} records of batch {} in {} can be decoded; the log names the first",
+                                     own, step, source->describe()));
+      else if (tried == own)
         badData("none of the {} records of rank {} in {} can be decoded; the log names the first ones", own, rank,
                 source->describe());
   }
@@ -98,6 +102,7 @@ BatchFeed::~BatchFeed() {
 }
 
 BatchFeed::Place BatchFeed::after(Place p) const {
+  if (maker_.options.test) return {TestDealing{maker_.testCycle(), maker_.options.workers}.after(p.step), 0};
   const int64_t per = maker_.options.stepsPerRank;
   if ((p.step + 1) % per != 0) return {p.step + 1, p.rank};
   if (p.rank + 1 < maker_.options.myRanks.size()) return {p.step + 1 - per, p.rank + 1};

@@ -34,6 +34,8 @@ struct FeedOptions {
   std::string layer;      // names the random numbers
   bool shuffle = false;   // every epoch of a rank in an order of its own, drawn by seed, layer, epoch and rank
   bool skipping = false;  // pass over records that cannot be decoded; else they are errors
+  bool test = false;      // batches of the TEST phase: one sequence, shared out to so many workers by TestDealing
+  int workers = 1;
 };
 
 // Records that were passed over, each counted once. The first few are named in the log.
@@ -48,6 +50,12 @@ class SkippedRecords {
   std::set<int64_t> records_;
 };
 
+// A test batch without a record that can be decoded: a run's means leave it out.
+class EmptyBatch : public Error {
+ public:
+  explicit EmptyBatch(std::string why) : Error(ErrorKind::kData, std::move(why)) {}
+};
+
 // What both ways of making batches share.
 struct BatchMaker {
   std::shared_ptr<const RecordSource> source;
@@ -56,10 +64,13 @@ struct BatchMaker {
   std::shared_ptr<SkippedRecords> skipped = std::make_shared<SkippedRecords>();
 
   // Training: batch `step` of a rank. A record that cannot be decoded is replaced by the next good one of the rank, so
-  // every batch is full and no batch depends on what ran before. kData when a rank has no good record at all.
+  // every batch is full and no batch depends on what ran before. kData when a rank has no good record at all. Test
+  // batches that do not wrap: by the next good one of the batch, as others may not be here; EmptyBatch without one.
   void train(int rank, int64_t step, Batch* batch) const;
   // Scoring: the records [from, to) of the source in order, without those that cannot be decoded.
   void score(int64_t from, int64_t to, int64_t step, Batch* batch) const;
+
+  int64_t testCycle() const { return options.test ? TestDealing::cycleOf(source->size(), options.batch) : 0; }
 
  private:
   void begin(int n, int64_t step, int rank, Batch* batch) const;

@@ -16,6 +16,12 @@ int64_t recordIndex(const Dealing& d, int rank, int64_t position) {
   return (p / block * d.ranks + rank) * block + p % block;  // only the very last block is short
 }
 
+int64_t TestDealing::after(int64_t g) const {
+  if (!cycle) return g + workers;
+  const int64_t at = g % cycle;
+  return at + workers < cycle ? g + workers : g - at + cycle + at % workers;
+}
+
 void checkDealing(const Dealing& d) {
   if (d.batch <= 0) invalid("batch_size must be positive, not {}", d.batch);
   if (d.records < d.ranks)

@@ -16,6 +16,17 @@ struct Dealing {
   }
 };
 
+// Test batches are one endless sequence over all tests of a run: batch g is worker (g mod cycle) mod workers's, cycle
+// being records / batch where that divides, so that a worker needs its own records only; else cycle is 0 and the batch
+// worker (g mod workers)'s, who needs them all. The rule says who computes, never what.
+struct TestDealing {
+  int64_t cycle = 0;
+  int workers = 1;
+  static int64_t cycleOf(int64_t records, int batch) { return batch > 0 && records % batch == 0 ? records / batch : 0; }
+  int owner(int64_t g) const { return static_cast<int>((cycle ? g % cycle : g) % workers); }
+  int64_t after(int64_t g) const;  // the owner's next batch
+};
+
 int64_t ownedRecords(const Dealing& d, int rank);
 int64_t recordIndex(const Dealing& d, int rank,
                     int64_t position);  // position: any number >= 0, taken modulo the rank's records

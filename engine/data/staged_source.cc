@@ -8,6 +8,8 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdlib>
+#include <cstring>
+#include <iterator>
 
 #include "base/file.h"
 #include "data/row.h"
@@ -49,6 +51,7 @@ StagedSource::StagedSource(const std::string& folder, std::string description, c
   file_ = ::mkostemp(name.data(), O_CLOEXEC);
   if (file_ < 0) ioError("no file for the rows of {} can be made in {}: {}", description_, folder_, systemError(errno));
   ::unlink(name.c_str());
+  rows_.reserve(static_cast<size_t>(plan_.expected()));
 }
 
 StagedSource::~StagedSource() {
@@ -71,7 +74,8 @@ char* StagedSource::room(size_t bytes) {
     void* at = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, file_, fileBytes_);
     if (at == MAP_FAILED) ioError("the rows kept in {} cannot be mapped: {}", folder_, systemError(errno));
     std::lock_guard<std::mutex> lock(mutex_);  // readers look at it
-    segments_.push_back({static_cast<char*>(at), size, std::make_unique<PageClaim>()});
+    segments_.push_back(
+        {static_cast<char*>(at), size, static_cast<uint64_t>(fileBytes_), std::make_unique<PageClaim>()});
     fileBytes_ += static_cast<int64_t>(size);
     used_ = 0;
   }
@@ -86,13 +90,15 @@ void StagedSource::append(int64_t global, const std::vector<std::string_view>& p
   if (local >= plan_.expected() || plan_.globalOf(local) != global)
     internal("row {} of {} came where row {} of {} was expected", global, description_,
              local < plan_.expected() ? plan_.globalOf(local) : -1, plan_.records);
-  size_t bytes = 0;
+  uint64_t bytes = 0;
   for (const auto part : parts) bytes += rowFieldBytes(part.size());
-  char* const begin = room(bytes);
-  char* to = begin;
+  char* const begin = room(sizeof bytes + bytes);
+  std::memcpy(begin, &bytes, sizeof bytes);
+  char* to = begin + sizeof bytes;
   for (const auto part : parts) to = putRowField(to, part);
   std::lock_guard<std::mutex> lock(mutex_);
-  rows_.push_back({{begin, bytes}, segments_.size() - 1});
+  const Segment& segment = segments_.back();
+  rows_.push_back(segment.begin + static_cast<uint64_t>(begin - segment.at));
   changed_.notify_all();
 }
 
@@ -124,16 +130,21 @@ Record StagedSource::read(int64_t global) const {
   while (!changed_.wait_for(lock, kLook, [&] { return local < static_cast<int64_t>(rows_.size()) || failed_; }))
     if (interrupt_) interrupt_->check();
   if (local >= static_cast<int64_t>(rows_.size())) throw *failed_;
-  const auto [row, number] = rows_[static_cast<size_t>(local)];
-  const Segment& segment = segments_[number];
+  const uint64_t place = rows_[static_cast<size_t>(local)];
+  const Segment& segment = *std::prev(std::upper_bound(segments_.begin(), segments_.end(), place,
+                                                       [](uint64_t p, const Segment& s) { return p < s.begin; }));
   PageClaim& claim = *segment.claim;
   char* const at = segment.at;
   const size_t size = segment.bytes;
+  const char* const row = at + (place - segment.begin);
   lock.unlock();
-  claim.add(row.size(), at, size);
-  RowReader reader(row);
+  uint64_t length = 0;
+  std::memcpy(&length, row, sizeof length);
+  claim.add(sizeof length + length, at, size);
+  const std::string_view fields(row + sizeof length, length);
+  RowReader reader(fields);
   const std::string_view id = reader.next();
-  return {id, row.substr(rowFieldBytes(id.size()))};
+  return {id, fields.substr(rowFieldBytes(id.size()))};
 }
 
 }  // namespace crema

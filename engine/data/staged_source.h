@@ -37,6 +37,8 @@ class StagedSource : public RecordSource {
   StagedSource(const std::string& folder, std::string description, const StagePlan& plan, const Interrupt* interrupt);
   ~StagedSource() override;
 
+  static constexpr int64_t kTableBytes = sizeof(uint64_t);  // of memory, for each row that is kept
+
   // The next row: id and the fields of RowReader's layout are `parts`. Called by one thread. ioError: the disk is full.
   void append(int64_t global, const std::vector<std::string_view>& parts);
   void finish();                  // kData unless all expected records have come
@@ -55,6 +57,7 @@ class StagedSource : public RecordSource {
   struct Segment {
     char* at;
     size_t bytes;
+    uint64_t begin;  // in the file
     std::unique_ptr<PageClaim> claim;
   };
   std::string folder_, description_;
@@ -66,11 +69,9 @@ class StagedSource : public RecordSource {
   size_t used_ = 0;  // of the last segment
   mutable std::mutex mutex_;
   mutable std::condition_variable changed_;
-  struct Row {
-    std::string_view bytes;
-    size_t segment;
-  };
-  std::vector<Row> rows_;  // by local number
+  // By local number: where a row begins in the file, its length (u64) and then its fields. Room for all is taken at
+  // once, so that it never moves; the kernel gives its pages as they are written.
+  std::vector<uint64_t> rows_;
   mutable std::optional<Error> failed_;
 };
 

@@ -39,6 +39,7 @@ struct DataOptions {
   std::string folder;                           // relative paths of the prototxt start here; empty: the working folder
   bool dealt = false;                           // batches go to whoever is there: none may build on the one before
   bool scoring = false;                         // every record once, in order, the last batch short: step k is batch k
+  int testWorkers = 1;                          // processes that share out the test batches (data/shard.h)
   int64_t last = -1;                            // scoring ends before this record; -1: at the end
   // Blobs of the next pass, set by the owner, for layers that opened no source; the first batch_size samples are taken.
   const std::vector<const Blob*>* given = nullptr;
@@ -91,6 +92,7 @@ class Layer {
   // where some could not be decoded.
   virtual const std::vector<int64_t>* scoredRecords() const { return nullptr; }
   virtual int batchSize() const { return 0; }           // records of a full batch of a data layer
+  virtual int64_t testCycle() const { return 0; }       // TestDealing's (data/shard.h), of a data layer in phase TEST
   virtual int64_t skippedRecords() const { return 0; }  // that could not be decoded, since the net was built
 
  protected:

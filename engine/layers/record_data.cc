@@ -38,6 +38,7 @@ class RecordData : public Layer {
   }
   const std::vector<int64_t>* scoredRecords() const override { return &scored_.records; }
   int batchSize() const override { return batch_; }
+  int64_t testCycle() const override { return maker_.source ? maker_.testCycle() : 0; }
   int64_t skippedRecords() const override { return maker_.skipped->count(); }
 
  protected:
@@ -111,6 +112,7 @@ class RecordData : public Layer {
     f.seed = context().run->seed;
     f.layer = name();
     f.ranks = o.ranks, f.myRanks = o.myRanks, f.stepsPerRank = o.stepsPerRank;
+    f.test = context().phase == caffe::TEST, f.workers = o.testWorkers;
     f.skipping = type() != "Data";
     f.shuffle = type() == "CoSData" && param_.cos_data_param().shuffle() && context().phase == caffe::TRAIN;
     if (!o.scoring) feed_ = std::make_unique<BatchFeed>(maker_);

@@ -160,6 +160,12 @@ int Solver::testValues(size_t i) {
   return count;
 }
 
+int64_t Solver::testCycle(size_t i) const {
+  for (const auto& layer : testNets_[i]->layers())
+    if (const int64_t cycle = layer->testCycle()) return cycle;
+  return 0;
+}
+
 std::vector<float> Solver::testBatch(size_t i, int64_t batch) {
   Net& net = *testNets_[i];
   net.setStep(batch, 0);

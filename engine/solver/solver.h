@@ -52,7 +52,8 @@ class Solver {
 
   // Every element of every output of test net i, for batch `batch` of its endless sequence; then its loss.
   std::vector<float> testBatch(size_t i, int64_t batch);
-  int testValues(size_t i);  // length of testBatch's result
+  int testValues(size_t i);           // length of testBatch's result
+  int64_t testCycle(size_t i) const;  // batches after which they repeat; 0: they wrap at the end
   bool testDue() const;
   int64_t recordsSkipped() const;   // by the data layers of all nets, because they could not be decoded
   std::string recordsRead() const;  // what the data layers of all nets read, in words; equal on all workers of a run

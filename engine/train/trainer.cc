@@ -6,6 +6,7 @@
 
 #include "base/deadline.h"
 #include "base/log.h"
+#include "data/batch_feed.h"
 
 namespace crema {
 namespace {
@@ -110,35 +111,54 @@ void Trainer::testAll() {
   for (size_t i = 0; i < solver_.testNets(); ++i) testNet(static_cast<int>(i));
 }
 
-// Every worker tests its share of the batches; the values are gathered by adding zeros, so the mean is the same for any
-// W.
+// Rows of `width` values and a one, of every batch of a test; of a batch without a record that can be decoded, zeros.
+// Every worker computes its share, the rest is gathered by adding zeros: the same bits for any W.
+std::vector<float> Trainer::testValues(int net, int batches, int width) {
+  const auto index = static_cast<size_t>(net);
+  const int me = exchange_ ? exchange_->worker() : 0, all = exchange_ ? exchange_->workers() : 1;
+  std::vector<float> values(static_cast<size_t>(batches) * static_cast<size_t>(width + 1), 0.f);
+  const TestDealing dealing{solver_.testCycle(index), all};
+  for (int64_t b = 0; b < batches; ++b) {
+    const int64_t batch = solver_.firstTestBatch(index) + b;
+    if (dealing.owner(batch) != me) continue;
+    if (hooks_.beat) hooks_.beat(solver_.iteration());
+    try {
+      const auto row = solver_.testBatch(index, batch);
+      std::copy(row.begin(), row.end(), values.begin() + b * (width + 1));
+      values[static_cast<size_t>((b + 1) * (width + 1) - 1)] = 1;
+    } catch (const EmptyBatch& e) {
+      LOG_WARNING("a test batch is left out: {}", e.what());
+    }
+  }
+  if (exchange_) {
+    const std::vector<float> zeros(values.size(), 0.f), mine = values;
+    std::vector<const float*> pieces(subtrees_.size(), zeros.data());
+    pieces[0] = mine.data();
+    exchange_->allReduce(pieces, values.data(), static_cast<int64_t>(values.size()),
+                         (int64_t{net} + 1) << 48 | solver_.iteration());
+  }
+  return values;
+}
+
 void Trainer::testNet(int i) {
   const auto index = static_cast<size_t>(i);
   const int batches = solver_.param().test_iter(i), width = solver_.testValues(index);
   if (logs()) LOG_INFO("Iteration {}, Testing net (#{})", solver_.iteration(), i);
   if (batches == 0) return;
-  const int64_t me = exchange_ ? exchange_->worker() : 0, all = exchange_ ? exchange_->workers() : 1;
-  std::vector<float> values(static_cast<size_t>(batches) * static_cast<size_t>(width), 0.f);
-  for (int64_t b = me * batches / all; b < (me + 1) * batches / all; ++b) {
-    if (hooks_.beat) hooks_.beat(solver_.iteration());
-    const auto row = solver_.testBatch(index, solver_.firstTestBatch(index) + b);
-    std::copy(row.begin(), row.end(), values.begin() + b * width);
-  }
-  if (exchange_) {
-    const std::vector<float> zeros(values.size(), 0.f);
-    std::vector<const float*> pieces(subtrees_.size(), zeros.data());
-    const std::vector<float> mine = values;
-    pieces[0] = mine.data();
-    exchange_->allReduce(pieces, values.data(), static_cast<int64_t>(values.size()),
-                         (int64_t{i} + 1) << 48 | solver_.iteration());
-  }
-  if (!logs()) return;
-  std::vector<double> mean(static_cast<size_t>(width), 0.0);
+  const std::vector<float> values = testValues(i, batches, width);
+  std::vector<double> mean(static_cast<size_t>(width) + 1, 0.0);
   for (size_t k = 0; k < values.size(); ++k) mean[k % mean.size()] += values[k];
-  for (double& m : mean) m /= batches;
+  const double counted = mean.back();
+  mean.pop_back();
+  if (counted == 0) badData("no record of the {} batches of a test can be decoded; the log names the first", batches);
+  for (double& m : mean) m /= counted;
+  if (logs()) logTest(i, mean);
+}
+
+void Trainer::logTest(int i, const std::vector<double>& mean) {
   if (solver_.param().test_compute_loss()) LOG_INFO("Test loss: {:.6g}", mean.back());
   std::vector<TestOutput> outputs;
-  Net& net = solver_.testNet(index);
+  Net& net = solver_.testNet(static_cast<size_t>(i));
   size_t at = 0;
   int number = 0;
   for (const auto& name : net.outputs()) {

@@ -42,3 +42,9 @@ def test_the_estimate_covers_the_peak_and_is_no_fantasy(records, tmp_path, name,
     peak = peak_mib(tmp_path, "train", "-solver", "solver.prototxt", "-ranks", ranks, "-model", "m", "-threads", 2)
     print(f"{name}, {ranks} rank(s): estimate {estimate} MiB, peak {peak:.0f} MiB")
     assert peak <= estimate <= 2 * peak + 64
+
+
+def test_rows_that_the_host_sends_are_in_the_estimate(records, tmp_path):
+    solver(tmp_path, lenet(records))
+    estimates = [int(re.search(r"about (\d+) MiB", crema("plan", "-solver", "solver.prototxt", "-rows", n, cwd=tmp_path).out).group(1)) for n in (0, 1 << 27)]
+    assert estimates[1] - estimates[0] == 1024  # eight bytes each

@@ -19,6 +19,9 @@ class Console(interval: Double = 2.0) {
     if (event.hasJoined) {
       val j = event.getJoined
       say(s"worker ${j.getWorker} is there (${j.getHave} of ${j.getWant}, host ${j.getHost})")
+    } else if (event.hasPreparing) {
+      val p = event.getPreparing
+      say(s"preparing rows: ${p.getReady} of ${p.getWant} workers have theirs, Spark still sorts for the others")
     } else if (event.hasTest) {
       val outputs = event.getTest.getOutputList.asScala.map(o => s"${o.getName} ${o.getValueList.asScala.map(v => f"$v%.4f").mkString(" ")}")
       say(s"iteration ${event.getTest.getIteration}: test ${outputs.mkString("  ")}")

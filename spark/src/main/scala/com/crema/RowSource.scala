@@ -5,6 +5,7 @@ import java.util.zip.CRC32C
 import scala.reflect.ClassTag
 
 import org.apache.spark.{Partitioner, SparkContext}
+import org.apache.spark.crema.Placement
 import org.apache.spark.rdd.RDD
 import org.apache.spark.storage.StorageLevel
 
@@ -59,9 +60,16 @@ private[crema] class ByWorker(workers: Int) extends Partitioner {
 }
 
 /** Which records a rank owns: the formulas of engine/data/shard.h, which checks every row that comes. */
-private[crema] case class Dealing(records: Long, batch: Int, ranks: Int) {
+private[crema] case class Dealing(records: Long, batch: Int, ranks: Int, workers: Int) {
   val block: Long = if (records > (ranks - 1).toLong * batch) batch.toLong else math.max(1L, records / ranks)
-  def workerOf(record: Long, workers: Int): Int = ((record / block % ranks) * workers / ranks).toInt
+  def workerOf(record: Long): Int = ((record / block % ranks) * workers / ranks).toInt
+}
+private[crema] object Dealing {
+  /** TEST rows go to the worker who computes their batch; None: batches wrap at the end, and every worker gets all rows. */
+  def ofTests(records: Long, batch: Int, workers: Int): Option[Dealing] = if (records % batch != 0) None else {
+    val owners = math.min(workers.toLong, records / batch).toInt
+    Some(Dealing(records, batch, owners, owners))
+  }
 }
 
 /** The rows of one piece in one partition, and a checksum of their bytes. */
@@ -139,7 +147,7 @@ private class Frames[T](source: RowSource[T], rows: Iterator[T], expected: Seq[(
     if (done > 0 && !source.inPiece(record, piece)) endPart()
     if (done == 0) { piece = source.piece(record); if (parts.isEmpty) changed("there are more rows than before") }
     val at = parts.head._2 + done
-    val b = dealing.map(_.workerOf(at, workers)).getOrElse(0)
+    val b = dealing.map(_.workerOf(at)).getOrElse(0)
     if (builders(b).rows == 0) first(b) = at
     source.put(record, builders(b))
     builders(b).addLastTo(sum)
@@ -174,8 +182,8 @@ private[crema] object FrameShuffle {
   /** Partition w is worker w's: its TEST frames, then its TRAIN frames. The shuffle is done when this returns. */
   def apply(sc: SparkContext, frames: Seq[RDD[(FrameKey, Array[Byte])]], workers: Int): RDD[(FrameKey, Array[Byte])] = {
     val rdd = sc.union(frames).repartitionAndSortWithinPartitions(new ByWorker(workers))
-    // Writes the shuffle files: the training stage then starts at once, and what is slow or wrong in the source does not use up its deadlines.
-    Story.telling(sc.runJob(rdd, (_: Iterator[(FrameKey, Array[Byte])]) => (), Seq(0)))
+    // Writes the shuffle files, and reads none: the training stage then starts at once, and what is slow or wrong in the source does not use up its deadlines.
+    Story.telling(sc.runJob(Placement.spread(sc, rdd), (_: Iterator[(FrameKey, Array[Byte])]) => (), Seq(0)))
     rdd
   }
 }

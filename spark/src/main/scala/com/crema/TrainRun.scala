@@ -33,9 +33,12 @@ object TrainRun {
   /** Databases on a Hadoop FileSystem. */
   private case class Databases(train: Option[StoredFile], test: Option[StoredFile])
 
-  /** Runs to the end and returns the test events in time order; throws with the whole story otherwise, and leaves no process behind. */
-  def run(sc: SparkContext, spec: TrainSpec, workers: Int, console: Console, budget: Budget): Seq[Event.Test] = {
-    val (fed, release) = feed(sc, spec, workers, console)
+  /** Runs to the end and returns the test events in time order; throws with the whole story otherwise, and leaves no process behind.
+    *
+    * @param kept is told, before any row is shuffled, how many rows a worker will keep at most; it may refuse
+    */
+  def run(sc: SparkContext, spec: TrainSpec, workers: Int, console: Console, budget: Budget, kept: Long => Unit = _ => ()): Seq[Event.Test] = {
+    val (fed, release) = feed(sc, spec, workers, console, kept)
     try {
       val databases = Databases(fileOf(sc, spec.train), fileOf(sc, spec.test.getOrElse(spec.train)))
       databases.train.foreach(f => checkEnough(f.records, f.uri, spec.ranks))
@@ -79,7 +82,7 @@ object TrainRun {
   private def fileOf(sc: SparkContext, records: Records): Option[StoredFile] = records match { case AtPath(location) => ScoreRun.stored(sc, location); case _ => None }
 
   /** Counts the rows of the sources that are no paths and brings them to their workers. */
-  private def feed(sc: SparkContext, spec: TrainSpec, workers: Int, console: Console): (Fed, () => Unit) = {
+  private def feed(sc: SparkContext, spec: TrainSpec, workers: Int, console: Console, kept: Long => Unit): (Fed, () => Unit) = {
     def prepared(records: Records) = records match {
       case rows: RowSource[_] => Some(rows.read(spec.persistent) -> rows.description)
       case _: AtPath => None
@@ -93,12 +96,15 @@ object TrainRun {
       }
       for ((rows, what) <- test if rows.count == 0)
         throw new IllegalStateException(s"Insufficient validation data. Please adjust hyperparameters or increase dataset. ($what is empty)")
-      val frames = test.map(_._1.frames(None, workers, test = true)).toSeq ++
-        train.map { case (rows, _) => rows.frames(Some(Dealing(rows.count, spec.trainBatch, spec.ranks)), workers, test = false) }
+      val testDealing = test.flatMap { case (rows, _) => Dealing.ofTests(rows.count, spec.testBatch, workers) }
+      val mostRanks = (spec.ranks + workers - 1) / workers
+      kept(train.fold(0L)(_._1.count * mostRanks / spec.ranks) + test.fold(0L)(_._1.count / testDealing.fold(1)(_.workers)))
+      val frames = test.map(_._1.frames(testDealing, workers, test = true)).toSeq ++
+        train.map { case (rows, _) => rows.frames(Some(Dealing(rows.count, spec.trainBatch, spec.ranks, workers)), workers, test = false) }
       def announced(rows: PreparedRows, what: String) = RowFeed.newBuilder.setRecords(rows.count).setDescription(what)
       val shuffled = if (frames.isEmpty) sc.parallelize(Seq.empty[(FrameKey, Array[Byte])], workers) else FrameShuffle(sc, frames, workers)
       (Fed(shuffled, train.map { case (r, what) => announced(r, what).setSharded(true).setBatch(spec.trainBatch).build() },
-        test.map { case (r, what) => announced(r, what).build() }), release)
+        test.map { case (r, what) => announced(r, what).setSharded(testDealing.isDefined).setBatch(spec.testBatch).build() }), release)
     } catch { case NonFatal(e) => release(); throw e }
   }
 
@@ -151,7 +157,7 @@ object TrainRun {
       else if (Storage.isLocal(spec.model)) TaskResult(Files.readAllBytes(Paths.get(done.getModel)), done.getSkipped)
       else { Storage.publish(done.getModel, spec.model, conf); TaskResult(Array.emptyByteArray, done.getSkipped) }
     } finally {
-      child.close()
+      feeder.close()
       FileUtil.fullyDelete(folder)
     }
   }

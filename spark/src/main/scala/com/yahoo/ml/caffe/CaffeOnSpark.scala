@@ -60,7 +60,7 @@ class CaffeOnSpark(@transient val sc: SparkContext) extends Serializable {
     budget = None
     Checks.beforeTraining(conf, sc)
     val plan = conf.plan()
-    Checks.memory(plan, sc)
+    Checks.memory(plan, sc.getConf)
     nameAsFormat(conf)
     val spec = specOf(conf, plan, source, validation)
     sc.parallelize(Seq.empty[Int], 1) // the first RDD of an application makes Spark load its JSON mapper, 0.4 s: while executors start
@@ -68,7 +68,7 @@ class CaffeOnSpark(@transient val sc: SparkContext) extends Serializable {
     val workers = Cluster.workers(sc, conf.ranks)
     time.executorsSince(Placement.lastExecutor(sc))
     console.say(s"net ${plan.getNetName}: ${plan.getParameters} parameters; ${conf.ranks} rank(s) of batch ${source.batchSize()} on $workers worker(s)")
-    TrainRun.run(sc, spec, workers, console, time)
+    TrainRun.run(sc, spec, workers, console, time, Checks.memory(plan, sc.getConf, _))
   }
 
   /** A model's name ends in .h5 when the solver says `snapshot_format: HDF5`, and only then; scoring then finds it under that name. */

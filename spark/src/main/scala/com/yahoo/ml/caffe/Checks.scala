@@ -5,7 +5,7 @@ import java.io.File
 import caffe.Caffe.SolverParameter
 import com.crema.{Cluster, Storage}
 import com.crema.wire.Wire.Plan
-import org.apache.spark.SparkContext
+import org.apache.spark.{SparkConf, SparkContext}
 import org.slf4j.LoggerFactory
 
 /** What can be seen to be wrong on the driver before any work; the texts that users of CaffeOnSpark know stay as they were. */
@@ -30,17 +30,16 @@ private[caffe] object Checks {
   }
 
   /** On YARN and Kubernetes a container that holds more than heap and overhead is ended. The JVM may fill its heap, and needs some of the
-    * overhead itself; the worker process must fit into the rest.
+    * overhead itself; the worker process must fit into the rest. @param rows that a worker keeps, once they are counted
     */
-  def memory(plan: Plan, sc: SparkContext): Unit = if (plan.hasMemoryBytes && (sc.master.startsWith("yarn") || sc.master.startsWith("k8s"))) {
-    val c = sc.getConf
+  def memory(plan: Plan, c: SparkConf, rows: Long = 0): Unit = if (plan.hasMemoryBytes && Seq("yarn", "k8s").exists(c.get("spark.master", "").startsWith(_))) {
     val heap = c.getSizeAsMb("spark.executor.memory", "1g")
     val share = c.getDouble("spark.executor.memoryOverheadFactor", 0.1)
     val overhead = if (c.contains("spark.executor.memoryOverhead")) c.getSizeAsMb("spark.executor.memoryOverhead") else math.max(384L, (heap * share).toLong)
-    val needed = (plan.getMemoryBytes >> 20) + 1 + JvmOverheadMb
+    val needed = ((plan.getMemoryBytes + rows * plan.getBytesPerRow) >> 20) + 1 + JvmOverheadMb
     if (needed > overhead)
       throw new IllegalArgumentException(s"a worker of net ${plan.getNetName} needs about ${needed - JvmOverheadMb} MiB beside its executor, and the executor itself some $JvmOverheadMb; " +
-        s"the containers leave $overhead MiB for both and would be killed: give --conf spark.executor.memoryOverhead=${(needed + 127) / 128 * 128}m (nothing was started)")
+        s"the containers leave $overhead MiB for both and would be killed: give --conf spark.executor.memoryOverhead=${(needed + 127) / 128 * 128}m (no worker was started)")
   }
 
   /** What an executor's JVM holds beside its heap: code, threads, buffers. */

@@ -8,10 +8,12 @@ import org.apache.spark.{Partition, SparkContext, TaskContext}
 
 /** Spark likes to run a task where its shuffled rows are, and may so put all workers of a run on one executor. */
 object Placement {
-  /** The same RDD; partition p prefers the p-th executor. */
+  /** The same RDD; partition p prefers the p-th executor. The parent's partition is computed when its first row is asked for: what runs on it may
+    * start before a shuffle is fetched and sorted, and may ask from a thread of its own (which must end before the task does).
+    */
   def spread[T: ClassTag](sc: SparkContext, rdd: RDD[T]): RDD[T] = {
     val executors = sc.env.blockManager.master.getMemoryStatus.keys.filterNot(_.isDriver).toSeq.sortBy(_.executorId)
-    if (executors.isEmpty) rdd else new Spread(rdd, executors.map(e => ExecutorCacheTaskLocation(e.host, e.executorId).toString))
+    new Spread(rdd, executors.map(e => ExecutorCacheTaskLocation(e.host, e.executorId).toString))
   }
 
   /** When the newest of the executors came, in ms of the wall clock. */
@@ -22,7 +24,11 @@ object Placement {
 
   private class Spread[T: ClassTag](parent: RDD[T], places: Seq[String]) extends RDD[T](parent) {
     override protected def getPartitions: Array[Partition] = parent.partitions
-    override def compute(split: Partition, context: TaskContext): Iterator[T] = parent.iterator(split, context)
-    override protected def getPreferredLocations(split: Partition): Seq[String] = Seq(places(split.index % places.size))
+    override def compute(split: Partition, context: TaskContext): Iterator[T] = new Iterator[T] {
+      private lazy val rows = parent.iterator(split, context)
+      override def hasNext: Boolean = rows.hasNext
+      override def next(): T = rows.next()
+    }
+    override protected def getPreferredLocations(split: Partition): Seq[String] = if (places.isEmpty) Nil else Seq(places(split.index % places.size))
   }
 }

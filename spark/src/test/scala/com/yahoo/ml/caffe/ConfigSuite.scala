@@ -55,4 +55,13 @@ class ConfigSuite extends AnyFunSuite {
     assert(intercept[IllegalArgumentException](config("-clusterSize", "0")).getMessage.contains("at least 1"))
     assert(intercept[IllegalArgumentException](config("-train").plan()).getMessage.contains("-conf"))
   }
+
+  test("memory for a worker: rows that it keeps count, where a container has a limit") {
+    val plan = com.crema.wire.Wire.Plan.newBuilder.setNetName("n").setMemoryBytes(200L << 20).setBytesPerRow(8).build()
+    val yarn = new org.apache.spark.SparkConf(false).setMaster("yarn").set("spark.executor.memoryOverhead", "400m")
+    Checks.memory(plan, yarn, 1000000) // 200 + 8 MiB, and 160 of the executor's own
+    val e = intercept[IllegalArgumentException](Checks.memory(plan, yarn, 10000000))
+    assert(e.getMessage.contains("needs about 277 MiB beside its executor") && e.getMessage.contains("spark.executor.memoryOverhead=512m"), e.getMessage)
+    Checks.memory(plan, yarn.clone.setMaster("local[2]"), 10000000)
+  }
 }
