@@ -1,0 +1,147 @@
+// Every layer against BVLC Caffe, whose results tests/goldens/layers/caffe.golden holds (recipe beside it): tops, gradients, parameters, in float32,
+// within 1e-5 of the array's largest value. The largest error of each case goes into the test's report (--gtest_output), and is printed.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+
+#include "../tests/goldens/layers/values.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "layers/registry.h"
+#include "model/proto_io.h"
+
+namespace crema {
+namespace {
+
+const std::string kFolder = CREMA_SOURCE_DIR "/tests/goldens/layers/";
+
+struct Outcome {
+  double worst = 0;
+  size_t arrays = 0;
+};
+
+using Arrays = std::vector<std::vector<float>>;
+
+class Golden {
+ public:
+  Golden() : bytes_(readFile(kFolder + "caffe.golden")) {}
+  Arrays next() {
+    Arrays arrays(number());
+    for (auto& a : arrays) {
+      a.resize(number());
+      std::memcpy(a.data(), bytes_.data() + at_, 4 * a.size());
+      at_ += 4 * a.size();
+    }
+    return arrays;
+  }
+  bool ended() const { return at_ == bytes_.size(); }
+
+ private:
+  uint32_t number() {
+    uint32_t value = 0;
+    std::memcpy(&value, bytes_.data() + at_, 4);
+    at_ += 4;
+    return value;
+  }
+
+  std::string bytes_;
+  size_t at_ = 0;
+};
+
+class LayerRun {
+ public:
+  explicit LayerRun(const golden::Case& c) : case_(c), kernels_(kernels::bestIsa(), 1) {
+    caffe::LayerParameter p = parseText<caffe::LayerParameter>(c.layer, c.name);
+    p.set_name("layer");
+    LayerContext context;
+    context.kernels = &kernels_, context.run = &run_, context.data = &data_;
+    context.phase = c.test ? caffe::TEST : caffe::TRAIN;
+    layer_ = builtinLayers().make(p, context);
+    for (size_t i = 0; i < c.shapes.size(); ++i) {
+      bottoms_.push_back(std::make_unique<Blob>(Shape(c.shapes[i]), DType::kFloat32));
+      fill(*bottoms_[i], c.fillings[i], static_cast<int>(i), false);
+      down_.push_back(golden::hasGradient(c.fillings[i]));
+    }
+    for (int i = 0; i < p.propagate_down_size(); ++i) down_[static_cast<size_t>(i)] = p.propagate_down(i);
+    for (int i = 0; i < std::max(1, p.top_size()); ++i) tops_.push_back(std::make_unique<Blob>(DType::kFloat32));
+    layer_->setUp(pointers(bottoms_), pointers(tops_));
+    for (size_t i = 0; i < layer_->params().size(); ++i) {
+      fill(*layer_->params()[i], c.params, 100 + static_cast<int>(i), false);
+      layer_->params()[i]->fillDiff(0);
+    }
+  }
+
+  Outcome compare(const Arrays& golden) {
+    golden_ = &golden;
+    layer_->forward(pointers(bottoms_), pointers(tops_));
+    for (auto& t : tops_) check(*t, false, "top");
+    if (case_.backward) {
+      for (size_t t = 0; t < tops_.size(); ++t)
+        if (layer_->lossWeight(static_cast<int>(t)) == 0) fill(*tops_[t], "s", 200 + static_cast<int>(t), true);
+      layer_->backward(pointers(tops_), down_, pointers(bottoms_));
+      for (size_t i = 0; i < bottoms_.size(); ++i)
+        if (down_[i]) check(*bottoms_[i], true, "gradient of a bottom");
+      for (auto& p : layer_->params()) check(*p, true, "gradient of a parameter");
+    }
+    for (auto& p : layer_->params()) check(*p, false, "parameter");
+    EXPECT_EQ(outcome_.arrays, golden.size());
+    return outcome_;
+  }
+
+ private:
+  static void fill(Blob& blob, const std::string& filling, int which, bool diff) {
+    float* to = diff ? blob.mutableDiff<float>() : blob.mutableData<float>();
+    for (int k = 0; k < blob.count(); ++k) to[k] = golden::value(filling, which, k);
+  }
+  static Blobs pointers(const std::vector<std::unique_ptr<Blob>>& v) {
+    Blobs p;
+    for (const auto& b : v) p.push_back(b.get());
+    return p;
+  }
+  void check(const Blob& got, bool diff, const char* what) {
+    ASSERT_LT(outcome_.arrays, golden_->size()) << what;
+    const std::vector<float>& want = (*golden_)[outcome_.arrays++];
+    ASSERT_EQ(static_cast<size_t>(got.count()), want.size()) << what << " " << got.shape().brief();
+    double largest = 1e-3;
+    for (const float w : want) largest = std::max(largest, static_cast<double>(std::fabs(w)));
+    for (size_t k = 0; k < want.size(); ++k) {
+      const int i = static_cast<int>(k);
+      const double error = std::fabs((diff ? got.diffAt(i) : got.dataAt(i)) - want[k]) / largest;
+      outcome_.worst = std::max(outcome_.worst, error);
+      EXPECT_LE(error, 1e-5) << what << ", element " << k << ": " << (diff ? got.diffAt(i) : got.dataAt(i)) << ", Caffe has " << want[k];
+    }
+  }
+
+  const golden::Case& case_;
+  kernels::Context kernels_;
+  RunState run_;
+  DataOptions data_;
+  std::unique_ptr<Layer> layer_;
+  std::vector<std::unique_ptr<Blob>> bottoms_, tops_;
+  std::vector<bool> down_;
+  const Arrays* golden_ = nullptr;
+  Outcome outcome_;
+};
+
+TEST(Differential, LayersComputeWhatCaffeComputes) {
+  Golden golden;
+  for (const golden::Case& c : golden::cases(kFolder + "cases.txt")) {
+    SCOPED_TRACE(c.name);
+    const Arrays caffes = golden.next();
+    if (!builtinLayers().knows(parseText<caffe::LayerParameter>(c.layer, c.name).type())) {
+      std::printf("differential %-28s SKIPPED: no such layer yet\n", c.name.c_str());
+      continue;
+    }
+    try {
+      const Outcome o = LayerRun(c).compare(caffes);
+      std::printf("differential %-28s %2zu arrays, largest error %.1e\n", c.name.c_str(), o.arrays, o.worst);
+    } catch (const Error& e) {
+      ADD_FAILURE() << e.what();
+    }
+  }
+  EXPECT_TRUE(golden.ended());
+}
+
+}  // namespace
+}  // namespace crema
