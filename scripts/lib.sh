@@ -10,12 +10,32 @@ mkdir -p "$LOGS"
 say() { printf '%s\n' "$*"; }
 fail() { printf 'error: %s\n' "$*" >&2; exit 1; }
 
-# step LOGNAME "what" command...: runs quietly; shows the end of its log when it fails.
+# What is running for a step. timeout leads a process group of its own, which a terminal's Ctrl-C does not reach; TERM to it ends the whole group.
+CHILD=
+interrupted() {
+  trap - INT TERM HUP
+  if [ -n "$CHILD" ]; then kill -TERM "$CHILD" 2>/dev/null || true; wait "$CHILD" 2>/dev/null || true; fi
+  printf '\ninterrupted; run the same command again, it goes on from here\n' >&2
+  exit 130
+}
+trap interrupted INT TERM HUP
+
+# step LOGNAME "what" command...: runs quietly, an hour at most; shows the log's last line on a terminal, and its end when the command fails.
 step() {
-  local log=$LOGS/$1.log what=$2 start=$SECONDS
+  local log=$LOGS/$1.log what=$2 start=$SECONDS code=0
   shift 2
   printf '  %-62s' "$what"
-  if "$@" >"$log" 2>&1; then
+  timeout 3600 "$@" >"$log" 2>&1 </dev/null &
+  CHILD=$!
+  if [ -t 1 ]; then
+    while sleep 1 && kill -0 "$CHILD" 2>/dev/null; do
+      printf '\r  %-62s %4d s  %.50s\033[K' "$what" $((SECONDS - start)) "$(tail -c 300 "$log" | tr -d '\r' | tail -n 1)"
+    done
+    printf '\r\033[K  %-62s' "$what"
+  fi
+  wait "$CHILD" || code=$?
+  CHILD=
+  if [ $code -eq 0 ]; then
     printf ' %4d s\n' $((SECONDS - start))
   else
     printf ' FAILED\n'
@@ -47,7 +67,7 @@ install_packages() {
   command -v apt-get >/dev/null || fail "this is no Debian system (no apt-get); install by hand: $*"
   export DEBIAN_FRONTEND=noninteractive
   step apt-update "reading the list of packages" timeout 300 apt-get update -qq
-  step apt "installing $# packages" timeout 1200 apt-get install -y -qq --no-install-recommends "$@"
+  step apt "installing $(($#)) package(s)" timeout 1200 apt-get install -y -qq --no-install-recommends "$@"
 }
 
 ensure_python() {
@@ -82,8 +102,12 @@ build_jar() {
   local line=${1:-3.5_2.12} profile=()
   JAR=$ROOT/spark/target/$line/crema-spark-$line-0.1.0.jar
   [ "$line" = 3.5_2.12 ] || profile=("-Pspark-$line")
-  if [ ! -e "$JAR" ] || [ -n "$(find "$ROOT/spark/src/main" "$ROOT/spark/pom.xml" "$ROOT/proto" "$ROOT/build/release/cli/crema" -newer "$JAR" -type f | head -n 1)" ]; then
+  # The mark comes last: a jar that was being written when the set-up was stopped is made anew.
+  local made=$JAR.complete
+  if [ ! -e "$JAR" ] || [ ! -e "$made" ] || [ -n "$(find "$ROOT/spark/src/main" "$ROOT/spark/pom.xml" "$ROOT/proto" "$ROOT/build/release/cli/crema" -newer "$made" -type f | head -n 1)" ]; then
+    rm -f "$made" "$JAR"
     step "jar-$line" "building the jar for Spark ${line/_/, Scala }" timeout 1200 mvn -q -B -ntp -f "$ROOT/spark/pom.xml" ${profile[@]+"${profile[@]}"} package -DskipTests
+    touch "$made"
   fi
 }
 
