@@ -1,5 +1,6 @@
-// Every layer against BVLC Caffe, whose results tests/goldens/layers/caffe.golden holds (recipe beside it): tops, gradients, parameters, in float32,
-// within 1e-5 of the array's largest value. The largest error of each case goes into the test's report (--gtest_output), and is printed.
+// Every layer against BVLC Caffe, whose results tests/goldens/layers/caffe.golden holds (recipe beside it): tops,
+// gradients, parameters, in float32, within 1e-5 of the array's largest value. The largest error of each case goes into
+// the test's report (--gtest_output), and is printed.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -109,7 +110,8 @@ class LayerRun {
       const int i = static_cast<int>(k);
       const double error = std::fabs((diff ? got.diffAt(i) : got.dataAt(i)) - want[k]) / largest;
       outcome_.worst = std::max(outcome_.worst, error);
-      EXPECT_LE(error, 1e-5) << what << ", element " << k << ": " << (diff ? got.diffAt(i) : got.dataAt(i)) << ", Caffe has " << want[k];
+      EXPECT_LE(error, 1e-5) << what << ", element " << k << ": " << (diff ? got.diffAt(i) : got.dataAt(i))
+                             << ", Caffe has " << want[k];
     }
   }
 

@@ -1,8 +1,9 @@
-// make CASES OUT: every case through BVLC Caffe's layer. OUT holds, per case, a number of arrays, and these: float32 values behind their count
-// (all counts uint32, little endian). Tops; then, with a backward pass, gradients of the bottoms that take one and of all parameters; then the parameters.
+// make CASES OUT: every case through BVLC Caffe's layer. OUT holds, per case, a number of arrays, and these: float32
+// values behind their count (all counts uint32, little endian). Tops; then, with a backward pass, gradients of the
+// bottoms that take one and of all parameters; then the parameters.
+#include <google/protobuf/text_format.h>
 #include <caffe/caffe.hpp>
 #include <caffe/layer_factory.hpp>
-#include <google/protobuf/text_format.h>
 
 #include "values.h"
 
@@ -36,7 +37,8 @@ void run(const golden::Case& c, Arrays& out) {
   for (size_t i = 0; i < c.shapes.size(); ++i) {
     bottom.push_back(new caffe::Blob<float>(c.shapes[i]));
     p.add_bottom("bottom" + std::to_string(i));
-    for (int k = 0; k < bottom[i]->count(); ++k) bottom[i]->mutable_cpu_data()[k] = golden::value(c.fillings[i], static_cast<int>(i), k);
+    for (int k = 0; k < bottom[i]->count(); ++k)
+      bottom[i]->mutable_cpu_data()[k] = golden::value(c.fillings[i], static_cast<int>(i), k);
   }
   if (p.top_size() == 0) p.add_top("top");
   for (int i = 0; i < p.top_size(); ++i) top.push_back(new caffe::Blob<float>());
@@ -50,7 +52,8 @@ void run(const golden::Case& c, Arrays& out) {
   if (c.backward) {
     for (size_t t = 0; t < top.size(); ++t)
       if (layer->loss(static_cast<int>(t)) == 0)
-        for (int k = 0; k < top[t]->count(); ++k) top[t]->mutable_cpu_diff()[k] = golden::value("s", 200 + static_cast<int>(t), k);
+        for (int k = 0; k < top[t]->count(); ++k)
+          top[t]->mutable_cpu_diff()[k] = golden::value("s", 200 + static_cast<int>(t), k);
     std::vector<bool> down;
     for (const auto& filling : c.fillings) down.push_back(golden::hasGradient(filling));
     for (int i = 0; i < p.propagate_down_size(); ++i) down[i] = p.propagate_down(i);

@@ -1,4 +1,5 @@
-// What make.cc (against BVLC Caffe) and golden_test.cc (against Crema) must agree on: the cases and the values that fill them.
+// What make.cc (against BVLC Caffe) and golden_test.cc (against Crema) must agree on: the cases and the values that
+// fill them.
 #pragma once
 #include <cstdint>
 #include <cstdlib>
@@ -44,7 +45,8 @@ inline std::vector<Case> cases(const std::string& file) {
   return all;
 }
 
-// The value of element k of array `which` (bottoms 0.., parameters 100.., gradients of tops 200..): multiples of 2^-15, exact in float.
+// The value of element k of array `which` (bottoms 0.., parameters 100.., gradients of tops 200..): multiples of 2^-15,
+// exact in float.
 inline float value(const std::string& filling, int which, int k) {
   uint32_t h = static_cast<uint32_t>(k) * 2654435761u + static_cast<uint32_t>(which) * 40503u + 977u;
   h ^= h >> 15, h *= 2246822519u, h ^= h >> 13;
