@@ -1,6 +1,6 @@
-// One conformance suite for all layer types; their cases stand in <layer>_test.cc. Forward against a naive function in double, gradients
-// against central differences, float against double, accumulation, propagate_down, in place, reshaping, bad descriptions. The registry is
-// walked: a type without a case or without its one-line summary fails.
+// One conformance suite for all layer types; their cases stand in <layer>_test.cc. Forward against a naive function in
+// double, gradients against central differences, float against double, accumulation, propagate_down, in place,
+// reshaping, bad descriptions. The registry is walked: a type without a case or without its one-line summary fails.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -46,7 +46,8 @@ TEST(Layers, ForwardIsTheFormula) {
       const auto got = b.topData(static_cast<int>(t));
       ASSERT_EQ(got.size(), want[t].size());
       for (size_t i = 0; i < got.size(); ++i)
-        EXPECT_NEAR(got[i], want[t][i], 1e-12 * std::max(1.0, std::fabs(want[t][i]))) << "top " << t << ", element " << i;
+        EXPECT_NEAR(got[i], want[t][i], 1e-12 * std::max(1.0, std::fabs(want[t][i])))
+            << "top " << t << ", element " << i;
     }
   }
 }
@@ -89,7 +90,8 @@ TEST(Layers, GradientsMatchCentralDifferences) {
     const auto down = b.downs();
     for (size_t i = 0; i < b.bottoms().size(); ++i)
       if (down[i]) check(*b.bottoms()[i], "bottom");
-    for (auto& p : b.layer().params()) check(*p, "parameter");
+    for (size_t p = 0; p < b.layer().params().size(); ++p)
+      if (!b.layer().keptPerPass(static_cast<int>(p))) check(*b.layer().params()[p], "parameter");
   });
 }
 
@@ -103,9 +105,11 @@ TEST(Layers, ParameterGradientsAccumulateAndBottomGradientsDoNot) {
     b.seedTopDiffs();
     b.backward();
     size_t k = 0;
-    for (auto& p : b.layer().params())
-      for (int i = 0; i < p->count(); ++i, ++k)
-        EXPECT_NEAR(p->diffAt(i), 2 * params[k], 1e-9 * std::max(1.0, std::fabs(params[k])));
+    for (size_t p = 0; p < b.layer().params().size(); ++p) {
+      const double times = b.layer().keptPerPass(static_cast<int>(p)) ? 1 : 2;  // not of a backward pass
+      for (int i = 0; i < b.layer().params()[p]->count(); ++i, ++k)
+        EXPECT_NEAR(b.layer().params()[p]->diffAt(i), times * params[k], 1e-9 * std::max(1.0, std::fabs(params[k])));
+    }
     k = 0;
     for (auto& x : b.bottoms())
       for (int i = 0; i < x->count(); ++i, ++k) EXPECT_EQ(x->diffAt(i), bottoms[k]);
