@@ -4,24 +4,42 @@
 
 // clang-format off: one a line, in the alphabet's order
 #define CREMA_LAYERS(X) \
+  X(AbsVal)             \
   X(Accuracy)           \
+  X(BatchNorm)          \
+  X(Bias)               \
+  X(BNLL)               \
+  X(Clip)               \
   X(Concat)             \
   X(Convolution)        \
   X(Dropout)            \
   X(DummyData)          \
+  X(Eltwise)            \
+  X(ELU)                \
   X(Embed)              \
+  X(Exp)                \
   X(Flatten)            \
   X(InnerProduct)       \
   X(Input)              \
+  X(Log)                \
   X(LRN)                \
   X(LSTM)               \
+  X(MVN)                \
   X(Pooling)            \
+  X(Power)              \
+  X(PReLU)              \
   X(RecordData)         \
+  X(Reduction)          \
   X(ReLU)               \
+  X(Scale)              \
+  X(Sigmoid)            \
   X(Silence)            \
   X(Softmax)            \
   X(SoftmaxWithLoss)    \
-  X(Split)
+  X(Split)              \
+  X(Swish)              \
+  X(TanH)               \
+  X(Threshold)
 // clang-format on
 
 namespace crema {

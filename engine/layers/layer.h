@@ -7,6 +7,7 @@
 // Layers are not templates: T is chosen once per call by withType(), so any net can run in double to be checked.
 #pragma once
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -87,6 +88,10 @@ class Layer {
   virtual bool isLoss() const { return false; }
   virtual bool allowsForceBackward(int /*bottom*/) const { return true; }
   virtual bool allowsInPlace() const { return false; }
+  // Of a parameter that no gradient reaches but training passes change (running statistics): a pass keeps this fraction
+  // of it and adds something, which the pass leaves in the diff (diff <- fraction diff + addend). The solver moves it,
+  // by the mean over ranks, once an iteration; lr_mult must be 0. Nothing: an ordinary parameter.
+  virtual std::optional<double> keptPerPass(int /*param*/) const { return std::nullopt; }
   virtual std::string fingerprint() const { return ""; }  // of the records a data layer reads: equal on all workers
   // Of the last pass of a data layer that scores: the numbers of its records; fewer than batch_size at the end, or
   // where some could not be decoded.

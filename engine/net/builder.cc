@@ -52,7 +52,8 @@ void Net::Builder::addLayer(const caffe::LayerParameter& given) {
   addParams(*layer);
   const bool below = backward;
   for (int i = 0; i < static_cast<int>(layer->params().size()); ++i) {
-    const double lr = i < param.param_size() ? param.param(i).lr_mult() : 1.0;
+    const auto& specs = layer->param();  // set-up may have added some
+    const double lr = i < specs.param_size() ? specs.param(i).lr_mult() : 1.0;
     const bool learns = lr != 0 || param_.force_backward();
     layer->setParamPropagate(i, learns);
     backward = backward || learns;
@@ -138,6 +139,7 @@ void Net::Builder::addParams(Layer& layer) {
     mine.blob = layer.params()[static_cast<size_t>(i)];
     mine.lrMult = spec.lr_mult();
     mine.decayMult = spec.decay_mult();
+    mine.keptPerPass = layer.keptPerPass(i);
     mine.label = fmt::format("{}/{}", layer.name(), i);
     const size_t index = net_.learnables_.size();
     if (!spec.name().empty()) paramByName_[spec.name()] = index;
@@ -154,6 +156,11 @@ void Net::Builder::shareParam(Layer& layer, int i, const caffe::ParamSpec& spec,
     invalid("Cannot share param '{}' owned by {} with {}: shapes {} and {}{}", spec.name(), theirs.label, layer.label(),
             theirs.blob->shape().brief(), mine.shape().brief(),
             permissive ? "" : "; share_mode: PERMISSIVE needs equal counts only");
+  const auto kept = layer.keptPerPass(i);
+  if (kept.has_value() != theirs.keptPerPass.has_value())
+    invalid("Cannot share param '{}' owned by {} with {}: one is learnt, the other holds running statistics",
+            spec.name(), theirs.label, layer.label());
+  if (kept) *theirs.keptPerPass *= *kept;
   caffe::ParamSpec& first = ownerSpec_[owner];
   const auto merge = [&](const char* what, bool here, double value, bool set, double before) {
     if (here && set && value != before)

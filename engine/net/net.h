@@ -7,6 +7,7 @@
 #pragma once
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -32,8 +33,9 @@ class Net {
   struct Learnable {
     std::shared_ptr<Blob> blob;
     double lrMult = 1, decayMult = 1;
-    int64_t offset = 0;  // in flatData() and flatDiff()
-    std::string label;   // "conv1/0"
+    std::optional<double> keptPerPass;  // Layer::keptPerPass; of all layers that share it, multiplied
+    int64_t offset = 0;                 // in flatData() and flatDiff()
+    std::string label;                  // "conv1/0"
   };
 
   // `description` in any mix of phases; `state` picks the layers. `origin` (a file name) is for messages.

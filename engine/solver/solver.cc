@@ -90,13 +90,21 @@ double Solver::clipScale(const T* gradient, int ranks) const {
   if (limit < 0) return 1;
   double squares = 0;
   for (const auto& p : net_->learnables())
-    squares += kernels::sumOfSquares<T>(*options_.kernels, p.blob->count(), gradient + p.offset);
+    if (!p.keptPerPass) squares += kernels::sumOfSquares<T>(*options_.kernels, p.blob->count(), gradient + p.offset);
   const double norm = std::sqrt(squares) / ranks;
   if (!(norm > limit)) return 1;
   if (options_.log)
     LOG_INFO("Gradient clipping: scaling down gradients (L2 norm {:.6g} > {:.6g}) by scale factor {:.6g}", norm, limit,
              limit / norm);
   return limit / norm;
+}
+
+// p <- kept^iter_size p + sum / ranks
+template <class T>
+void Solver::moveStatistics(const Net::Learnable& p, const T* sum, int ranks) {
+  const double kept = std::pow(*p.keptPerPass, param_.iter_size());
+  T* values = net_->flatData().mutableData<T>() + p.offset;
+  for (int i = 0; i < p.blob->count(); ++i) values[i] = static_cast<T>(kept * values[i] + double{sum[i]} / ranks);
 }
 
 template <class T>
@@ -110,7 +118,8 @@ void Solver::update(const T* gradient, int ranks) {
   T* const history = history_.mutableData<T>();
   const int64_t second = history_.shape()[0] > 1 ? net_->flatData().count() : -1;
   for (const auto& p : net_->learnables()) {
-    if (p.lrMult == 0) continue;
+    if (p.keptPerPass) moveStatistics(p, gradient + p.offset, ranks);
+    if (p.keptPerPass || p.lrMult == 0) continue;
     u.rate = rate * p.lrMult;
     u.decay = static_cast<double>(param_.weight_decay()) * p.decayMult;
     kernels::update<T>(*options_.kernels, p.blob->count(), u, gradient + p.offset, history + p.offset,

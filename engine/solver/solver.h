@@ -3,7 +3,8 @@
 //
 // Update, g the gradient averaged over ranks and iter_size: clip -> g += decay w (L2) or decay sign(w) (L1) -> the rule
 // of the solver's type (kernels/kernels.h), with rate lr_mult for its rate. Clipping happens before the division by
-// iter_size and before decay, as in Caffe: if ||g|| > c then g *= c / ||g||.
+// iter_size and before decay, as in Caffe: if ||g|| > c then g *= c / ||g||. Parameters that hold running statistics
+// (Layer::keptPerPass) take no part in that: what passes left in their diffs moves them, averaged over ranks.
 #pragma once
 #include <deque>
 #include <memory>
@@ -72,6 +73,8 @@ class Solver {
  private:
   template <class T>
   void update(const T* gradient, int ranks);
+  template <class T>
+  void moveStatistics(const Net::Learnable& p, const T* sum, int ranks);
   template <class T>
   double clipScale(const T* gradient, int ranks) const;
   void buildNets();

@@ -68,6 +68,16 @@ struct Registration {
   static const crema::conformance::Registration registrationOf##NAME(casesOf##NAME); \
   static void casesOf##NAME([[maybe_unused]] crema::conformance::Suite& s)
 
+// A naive function that goes over bottom 0 element by element.
+template <class F>
+std::function<Values(const std::vector<Values>&)> elementwise(F f) {
+  return [f](const std::vector<Values>& x) {
+    Values y;
+    for (const double v : x[0]) y.push_back(f(v));
+    return y;
+  };
+}
+
 // A layer with its blobs in one dtype.
 class Bench {
  public:

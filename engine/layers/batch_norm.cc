@@ -1,0 +1,159 @@
+// BatchNorm (Ioffe & Szegedy 2015), for each channel (axis 1) over the m values of the batch:
+//   y = (x - mu) r,  r = 1 / sqrt(var + eps),  mu = mean(x), var = mean((x - mu)^2)
+//   dx = r (dy - mean(dy) - y mean(dy y))
+// With use_global_stats mu and var are the running ones and dx = r dy. There is no factor and no offset: a Scale layer
+// with bias_term follows. A bottom with one axis is one channel (Caffe dies there). In place allowed.
+// Options (batch_norm_param): use_global_stats (true in TEST, false in TRAIN), moving_average_fraction f (0.999), eps
+// (1e-5). Parameters: mean C, variance C, scale factor 1, which are learnt by no gradient, so lr_mult must be 0.
+//
+// Running statistics are sums: a pass makes p <- f p + (mu, var m / (m - 1), 1), and global ones are the first two
+// divided by the third. A pass leaves that addend in the parameter's diff (diff <- f diff + addend: with iter_size
+// several passes), it travels with the gradients, and the solver's update makes p <- f^iter_size p + mean over ranks of
+// diff. So the model does not depend on who computes which rank; one rank gives Caffe's numbers. Decided against: rank
+// 0's alone, as Caffe with several GPUs; the mean costs nothing more and has seen every record.
+// Only training moves them. (Caffe's also move in a test net that says use_global_stats: false, and so train on it.)
+// Cost: three passes over x forward; nothing kept beside 2 C numbers, and x where the layer works in place.
+#include <cmath>
+#include <vector>
+
+#include "layers/builtin.h"
+#include "layers/elementwise.h"
+
+namespace crema {
+namespace {
+
+class BatchNorm : public SameShapeLayer {
+ public:
+  using SameShapeLayer::SameShapeLayer;
+  std::optional<double> keptPerPass(int) const override {
+    return global() ? 1.0 : double{param_.batch_norm_param().moving_average_fraction()};
+  }
+
+ protected:
+  void configure(const Blobs& bottom, const Blobs&) override {
+    const auto& p = param_.batch_norm_param();
+    if (!(p.eps() >= 0)) invalid("batch_norm_param: eps must not be negative, it is {}", p.eps());
+    if (!(p.moving_average_fraction() >= 0 && p.moving_average_fraction() <= 1))
+      invalid("batch_norm_param: moving_average_fraction must be in [0, 1], not {}", p.moving_average_fraction());
+    if (bottom[0]->shape().axes() == 0) invalid("BatchNorm needs a bottom with an axis, here is a scalar");
+    const Shape perChannel{channelsOf(bottom[0]->shape()).channels};
+    for (const Shape& s : {perChannel, perChannel, Shape{1}}) addParam(s, caffe::FillerParameter());
+    for (int i = 0; i < 3; ++i) {  // saved models carry them, as Caffe's do
+      if (i == param_.param_size()) param_.add_param()->set_lr_mult(0);
+      if (param_.param(i).lr_mult() != 0)
+        invalid(
+            "Cannot configure batch normalization statistics as layer parameters: param {} has lr_mult {}; write "
+            "lr_mult: 0, or no `param` at all",
+            i, param_.param(i).lr_mult());
+    }
+  }
+
+  void reshape(const Blobs& bottom, const Blobs& top) override {
+    SameShapeLayer::reshape(bottom, top);
+    channels_ = channelsOf(bottom[0]->shape());
+    if (channels_.channels != params()[0]->count())
+      invalid("the bottom is {}: {} channels, the statistics were made for {}", bottom[0]->shape().brief(),
+              channels_.channels, params()[0]->count());
+  }
+
+  void compute(const Blobs& bottom, const Blobs& top) override {
+    keepBottom(bottom, top);
+    withType(context().dtype, [&]<class T>() {
+      if (global())
+        takeRunning<T>();
+      else
+        measure(bottom[0]->data<T>());
+      if (!global() && goesBack()) leaveAddends<T>();
+      normalise<T>(bottom[0]->data<T>(), top[0]->mutableData<T>());
+    });
+  }
+
+  void gradient(const Blobs& top, const std::vector<bool>& down, const Blobs& bottom) override {
+    if (!down[0]) return;
+    withType(context().dtype, [&]<class T>() {
+      const T *dy = top[0]->diff<T>(), *x = bottomBefore<T>(bottom, top);
+      T* dx = bottom[0]->mutableDiff<T>();
+      const size_t c = mean_.size();
+      std::vector<double> ofDy(c), ofBoth(c);
+      const auto y = [&](int64_t i, int d) { return (static_cast<double>(x[i]) - mean(d)) * factor(d); };
+      if (!global()) {
+        channelSums(kernels().pool(), channels_, ofDy.data(), [&](int64_t i, int) { return dy[i]; });
+        channelSums(kernels().pool(), channels_, ofBoth.data(), [&](int64_t i, int d) { return dy[i] * y(i, d); });
+      }
+      const double m = std::max<double>(1, static_cast<double>(channels_.perChannel()));
+      eachRow(kernels().pool(), channels_, [&](int d, int64_t from, int64_t to) {
+        const double r = factor(d), a = ofDy[static_cast<size_t>(d)] / m, b = ofBoth[static_cast<size_t>(d)] / m;
+        for (int64_t i = from; i < to; ++i) dx[i] = static_cast<T>(r * (dy[i] - a - y(i, d) * b));
+      });
+    });
+  }
+
+ private:
+  bool global() const {
+    const auto& p = param_.batch_norm_param();
+    return p.has_use_global_stats() ? p.use_global_stats() : !training();
+  }
+  static Channels channelsOf(const Shape& x) {
+    return x.axes() == 1 ? Channels{1, 1, x[0]} : Channels::of(x, 1, 2);
+  }
+  double mean(int d) const { return mean_[static_cast<size_t>(d)]; }
+  double factor(int d) const { return factor_[static_cast<size_t>(d)]; }
+  double eps() const { return param_.batch_norm_param().eps(); }
+
+  template <class T>
+  void measure(const T* x) {
+    const auto c = static_cast<size_t>(channels_.channels);
+    const double m = std::max<double>(1, static_cast<double>(channels_.perChannel()));
+    mean_.resize(c), variance_.resize(c), factor_.resize(c);
+    channelSums(kernels().pool(), channels_, mean_.data(), [=](int64_t i, int) { return x[i]; });
+    for (double& sum : mean_) sum /= m;
+    channelSums(kernels().pool(), channels_, variance_.data(),
+                [&](int64_t i, int d) { return (x[i] - mean(d)) * (x[i] - mean(d)); });
+    for (size_t d = 0; d < c; ++d) variance_[d] /= m, factor_[d] = 1 / std::sqrt(variance_[d] + eps());
+  }
+
+  template <class T>
+  void leaveAddends() {
+    const auto m = static_cast<double>(channels_.perChannel());
+    const double kept = *keptPerPass(0), unbiased = m > 1 ? m / (m - 1) : 1;
+    const auto leave = [&](size_t param, size_t d, double addend) {
+      T& diff = params()[param]->mutableDiff<T>()[d];
+      diff = static_cast<T>(kept * diff + addend);
+    };
+    for (size_t d = 0; d < mean_.size(); ++d) leave(0, d, mean_[d]), leave(1, d, variance_[d] * unbiased);
+    leave(2, 0, 1);
+  }
+
+  template <class T>
+  void takeRunning() {
+    const T *sums = params()[0]->data<T>(), *squares = params()[1]->data<T>(), total = params()[2]->data<T>()[0];
+    const auto c = static_cast<size_t>(channels_.channels);
+    const double scale = total == 0 ? 0 : 1 / double{total};
+    mean_.resize(c), factor_.resize(c);
+    for (size_t d = 0; d < c; ++d) {
+      const double variance = squares[d] * scale;
+      if (variance + eps() <= 0)
+        badData("the running variance of channel {} is {}, with eps {} not positive; the weights are damaged or not "
+                "those of this layer",
+                d, variance, eps());
+      mean_[d] = sums[d] * scale, factor_[d] = 1 / std::sqrt(variance + eps());
+    }
+  }
+
+  template <class T>
+  void normalise(const T* x, T* y) {
+    eachRow(kernels().pool(), channels_, [&](int d, int64_t from, int64_t to) {
+      const double mu = mean(d), r = factor(d);
+      for (int64_t i = from; i < to; ++i) y[i] = static_cast<T>((x[i] - mu) * r);
+    });
+  }
+
+  Channels channels_;
+  std::vector<double> mean_, variance_, factor_;  // of the last pass; factor: 1 / sqrt(variance + eps)
+};
+
+}  // namespace
+
+void addBatchNorm(LayerRegistry& r) { r.add<BatchNorm>("BatchNorm", "batch normalisation"); }
+
+}  // namespace crema

@@ -1,0 +1,74 @@
+// Scale: y = g x [+ b], g and b repeated over the axes that they lack;  dx = g dy, dg = sum of dy x and db = sum of dy
+// over these axes. In place allowed (a copy of x is kept).
+// g is learnt (one bottom): its shape is num_axes axes of the bottom from `axis` on (-1: all to the end, 0: a single
+// number). Or it is bottom 1, whose shape must be found in bottom 0 from `axis` on; num_axes and filler mean nothing.
+// Options (scale_param): axis (1), num_axes (1), filler (constant 1), bias_term (false), bias_filler (constant 0).
+// Parameters: g (with one bottom), then b of the same shape (with bias_term).
+#include "layers/builtin.h"
+#include "layers/per_channel.h"
+
+namespace crema {
+namespace {
+
+class Scale : public PerChannelLayer {
+ public:
+  using PerChannelLayer::PerChannelLayer;
+
+ protected:
+  void configure(const Blobs& bottom, const Blobs&) override {
+    const auto& p = param_.scale_param();
+    const bool given = bottom.size() > 1;
+    const Shape shape = given ? bottom[1]->shape() : learntShape(bottom[0]->shape(), p.axis(), p.num_axes());
+    caffe::FillerParameter ones;
+    ones.set_value(1);
+    if (!given) addParam(shape, p.has_filler() ? p.filler() : ones);
+    if (p.bias_term()) addParam(shape, p.bias_filler());
+  }
+  void reshape(const Blobs& bottom, const Blobs& top) override {
+    PerChannelLayer::reshape(bottom, top);
+    channels_ = place(bottom[0]->shape(), factors(bottom).shape(), param_.scale_param().axis());
+    if (biased() && params().back()->count() != channels_.channels)
+      invalid("bottom 1 is {}, the bias was made for {}", factors(bottom).shape().brief(),
+              params().back()->shape().brief());
+  }
+  void compute(const Blobs& bottom, const Blobs& top) override {
+    keepBottom(bottom, top);
+    withType(context().dtype, [&]<class T>() {
+      const T *x = bottom[0]->data<T>(), *g = factors(bottom).template data<T>();
+      const T* b = biased() ? params().back()->data<T>() : nullptr;
+      T* y = top[0]->mutableData<T>();
+      eachRow(kernels().pool(), channels_, [&](int d, int64_t from, int64_t to) {
+        const T factor = g[d], offset = b ? b[d] : T(0);
+        for (int64_t i = from; i < to; ++i) y[i] = factor * x[i] + offset;
+      });
+    });
+  }
+  void gradient(const Blobs& top, const std::vector<bool>& down, const Blobs& bottom) override {
+    const bool given = bottom.size() > 1;
+    withType(context().dtype, [&]<class T>() {
+      const T *dy = top[0]->diff<T>(), *x = bottomBefore<T>(bottom, top);
+      if (given ? down[1] : paramPropagates(0))
+        sumInto(channels_, factors(bottom).template mutableDiff<T>(), !given,
+                [=](int64_t i) { return static_cast<double>(dy[i]) * x[i]; });
+      if (biased() && paramPropagates(given ? 0 : 1))
+        sumInto(channels_, params().back()->mutableDiff<T>(), true, [=](int64_t i) { return dy[i]; });
+      if (!down[0]) return;
+      const T* g = factors(bottom).template data<T>();
+      T* dx = bottom[0]->mutableDiff<T>();
+      eachRow(kernels().pool(), channels_, [&](int d, int64_t from, int64_t to) {
+        for (int64_t i = from; i < to; ++i) dx[i] = g[d] * dy[i];
+      });
+    });
+  }
+
+ private:
+  bool biased() const { return param_.scale_param().bias_term(); }
+  Blob& factors(const Blobs& bottom) const { return bottom.size() > 1 ? *bottom[1] : *params()[0]; }
+  Channels channels_;
+};
+
+}  // namespace
+
+void addScale(LayerRegistry& r) { r.add<Scale>("Scale", "multiplies along some axes"); }
+
+}  // namespace crema

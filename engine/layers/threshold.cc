@@ -1,0 +1,35 @@
+// Threshold: y = 1 where x > threshold, else 0. It has no gradient: a loss above it cannot reach what is below it.
+// In place allowed. Options (threshold_param): threshold (0).
+#include "layers/builtin.h"
+#include "layers/elementwise.h"
+
+namespace crema {
+namespace {
+
+class Threshold : public SameShapeLayer {
+ public:
+  using SameShapeLayer::SameShapeLayer;
+  bool allowsForceBackward(int) const override { return false; }
+
+ protected:
+  void compute(const Blobs& bottom, const Blobs& top) override {
+    withType(context().dtype, [&]<class T>() {
+      const auto threshold = static_cast<T>(param_.threshold_param().threshold());
+      const T* x = bottom[0]->data<T>();
+      T* y = top[0]->mutableData<T>();
+      inPieces(kernels().pool(), bottom[0]->count(), [=](int64_t from, int64_t to) {
+        for (int64_t i = from; i < to; ++i) y[i] = T(x[i] > threshold);
+      });
+    });
+  }
+  void gradient(const Blobs&, const std::vector<bool>& down, const Blobs&) override {
+    if (down[0])
+      invalid("Threshold has no gradient; set propagate_down: false, or keep layers that learn from below it");
+  }
+};
+
+}  // namespace
+
+void addThreshold(LayerRegistry& r) { r.add<Threshold>("Threshold", "1 above a threshold, else 0"); }
+
+}  // namespace crema

@@ -1,0 +1,54 @@
+"""Running statistics come from every rank, through the sum of the gradients: one hash whoever computes the ranks, resuming is exact."""
+import re
+
+from conftest import crema, sha256, solver
+from test_bits import weights
+
+NET = """
+name: "normalised"
+layer { name: "data" type: "Data" top: "data" top: "label" include { phase: TRAIN }
+  transform_param { scale: 0.00390625 } data_param { source: "%(records)s/train_lmdb" batch_size: 9 backend: LMDB } }
+layer { name: "data" type: "Data" top: "data" top: "label" include { phase: TEST }
+  transform_param { scale: 0.00390625 } data_param { source: "%(records)s/test_lmdb" batch_size: 11 backend: LMDB } }
+layer { name: "bn0" type: "BatchNorm" bottom: "data" top: "bn0" batch_norm_param { moving_average_fraction: 0.9 } }
+layer { name: "conv1" type: "Convolution" bottom: "bn0" top: "conv1" convolution_param { num_output: 7 kernel_size: 5 stride: 2 bias_term: false weight_filler { type: "msra" } } }
+layer { name: "bn1" type: "BatchNorm" bottom: "conv1" top: "conv1" }
+layer { name: "scale1" type: "Scale" bottom: "conv1" top: "conv1" scale_param { bias_term: true } }
+layer { name: "relu1" type: "ReLU" bottom: "conv1" top: "conv1" }
+layer { name: "conv2" type: "Convolution" bottom: "conv1" top: "conv2" convolution_param { num_output: 7 kernel_size: 3 pad: 1 weight_filler { type: "msra" } } }
+layer { name: "bn2" type: "BatchNorm" bottom: "conv2" top: "bn2" batch_norm_param { eps: 0.001 } }
+layer { name: "scale2" type: "Scale" bottom: "bn2" top: "bn2" scale_param { bias_term: true } }
+layer { name: "prelu2" type: "PReLU" bottom: "bn2" top: "bn2" }
+layer { name: "sum" type: "Eltwise" bottom: "bn2" bottom: "conv1" top: "sum" }
+layer { name: "pool" type: "Pooling" bottom: "sum" top: "pool" pooling_param { pool: AVE global_pooling: true } }
+layer { name: "tanh" type: "TanH" bottom: "pool" top: "pool" }
+layer { name: "ip" type: "InnerProduct" bottom: "pool" top: "ip" inner_product_param { num_output: 10 weight_filler { type: "xavier" } } }
+layer { name: "swish" type: "Swish" bottom: "ip" top: "ip" }
+layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: "loss" }
+"""
+
+
+def write(folder, records, max_iter=14):
+    solver(folder, NET % {"records": records}, max_iter=max_iter, extra="test_iter: 7; test_interval: 7; iter_size: 2; clip_gradients: 3; base_lr: 0.05;")
+
+
+def train(folder, *flags, iteration=14):
+    done = crema("train", "-solver", "solver.prototxt", *flags, cwd=folder)
+    assert done.code == 0, done.err[-3000:]
+    files = [sha256(folder / f"snap_iter_{iteration}.{kind}") for kind in ("caffemodel", "solverstate")]
+    return (*files, *re.findall(r"Test net output #\d: (.*)", done.err))
+
+
+def test_one_hash_whoever_computes_a_rank_and_exact_resuming(records, tmp_path):
+    write(tmp_path, records)
+    wanted = train(tmp_path, "-ranks", 4, "-workers", 1, "-threads", 1, "-isa", "avx2")
+    assert len(wanted) == 5, wanted
+    # bn0 stands first: mean, variance and weight of 28 passes, a number each; every pass adds 1 to the weight.
+    mean, variance, weight = weights(tmp_path / "snap_iter_14.caffemodel")[:3]
+    assert abs(weight - sum(0.9**k for k in range(28))) < 1e-4 and 0 < mean / weight < 1 and 0 < variance / weight < 0.25
+    for workers, threads in ((1, 2), (2, 1), (3, 2), (4, 1)):
+        assert train(tmp_path, "-ranks", 4, "-workers", workers, "-threads", threads) == wanted, (workers, threads)
+    write(tmp_path, records, max_iter=5)
+    train(tmp_path, "-ranks", 4, "-workers", 2, iteration=5)
+    write(tmp_path, records)
+    assert train(tmp_path, "-ranks", 4, "-workers", 3, "-snapshot", "snap_iter_5.solverstate")[:2] == wanted[:2]
