@@ -8,7 +8,8 @@ namespace crema::conformance {
 namespace {
 
 LAYER_CASES(Clip) {
-  s.add("type: 'Clip' clip_param { min: -0.25 max: 0.5 }", {{5, 11}}).naive = elementwise([](double x) { return std::max(-0.25, std::min(x, 0.5)); });
+  s.add("type: 'Clip' clip_param { min: -0.25 max: 0.5 }", {{5, 11}}).naive =
+      elementwise([](double x) { return std::max(-0.25, std::min(x, 0.5)); });
   // Both ends let the gradient through (its one-sided differences are not told from each other there).
   Case& ends = s.add("type: 'Clip' clip_param { min: -0.5 max: 0.5 }", {{3, 3}});
   ends.input = [](size_t, int k, double) { return (k % 5 - 2) * 0.5; };

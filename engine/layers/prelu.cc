@@ -1,7 +1,7 @@
 // PReLU (He et al. 2015): y = x for x > 0, a_c x otherwise, one a for each channel (axis 1) or one for all;
 //   dx = dy (x > 0 ? 1 : a_c),  da_c = sum over channel c of dy min(x, 0). In place allowed (a copy of x is kept).
-// Options (prelu_param): filler (constant 0.25), channel_shared (false). Parameter: a, one for each channel, or a scalar.
-// The bottom has two axes or more.
+// Options (prelu_param): filler (constant 0.25), channel_shared (false). Parameter: a, one for each channel, or a
+// scalar. The bottom has two axes or more.
 #include "layers/builtin.h"
 #include "layers/per_channel.h"
 

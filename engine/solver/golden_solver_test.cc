@@ -1,5 +1,5 @@
-// Every solver type with every policy, clipping, iter_size, L1 and shared weights against BVLC Caffe: 20 iterations, whose losses and weights
-// tests/goldens/solvers/caffe.golden holds (recipe beside it).
+// Every solver type with every policy, clipping, iter_size, L1 and shared weights against BVLC Caffe: 20 iterations,
+// whose losses and weights tests/goldens/solvers/caffe.golden holds (recipe beside it).
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -61,7 +61,8 @@ TEST(Differential, SolversMoveAsCaffesDo) {
     at += 4 * want.size();
     double worst = 0;
     for (size_t k = 0; k < got.size(); ++k)
-      worst = std::max(worst, std::fabs(static_cast<double>(got[k]) - want[k]) / std::max(1.0, std::fabs(static_cast<double>(want[k]))));
+      worst = std::max(worst, std::fabs(static_cast<double>(got[k]) - want[k]) /
+                                  std::max(1.0, std::fabs(static_cast<double>(want[k]))));
     EXPECT_LE(worst, 1e-5);
     std::printf("differential %-28s %2zu values, largest error %.1e\n", column[0].c_str(), got.size(), worst);
     ++cases;

@@ -1,8 +1,9 @@
-// make CASES OUT: every case through BVLC Caffe's solver, the inputs set anew before each iteration. OUT: float32 values, per case the loss of each of
-// the 20 iterations, then all learnable parameters after iteration 5 and after iteration 20.
+// make CASES OUT: every case through BVLC Caffe's solver, the inputs set anew before each iteration. OUT: float32
+// values, per case the loss of each of the 20 iterations, then all learnable parameters after iteration 5 and after
+// iteration 20.
+#include <google/protobuf/text_format.h>
 #include <caffe/caffe.hpp>
 #include <caffe/solver_factory.hpp>
-#include <google/protobuf/text_format.h>
 
 #include <memory>
 
@@ -30,7 +31,8 @@ std::vector<float> run(const std::string& net, const std::string& text) {
   for (int iteration = 0; iteration < 20; ++iteration) {
     for (const char* name : {"x", "label"}) {
       auto& b = *n.blob_by_name(name);
-      for (int k = 0; k < b.count(); ++k) b.mutable_cpu_data()[k] = golden::value(name[0] == 'x' ? "s" : "l3", iteration, k);
+      for (int k = 0; k < b.count(); ++k)
+        b.mutable_cpu_data()[k] = golden::value(name[0] == 'x' ? "s" : "l3", iteration, k);
     }
     solver->Step(1);
     losses.push_back(n.blob_by_name("loss")->cpu_data()[0]);
