@@ -93,9 +93,7 @@ class BatchNorm : public SameShapeLayer {
     const auto& p = param_.batch_norm_param();
     return p.has_use_global_stats() ? p.use_global_stats() : !training();
   }
-  static Channels channelsOf(const Shape& x) {
-    return x.axes() == 1 ? Channels{1, 1, x[0]} : Channels::of(x, 1, 2);
-  }
+  static Channels channelsOf(const Shape& x) { return x.axes() == 1 ? Channels{1, 1, x[0]} : Channels::of(x, 1, 2); }
   double mean(int d) const { return mean_[static_cast<size_t>(d)]; }
   double factor(int d) const { return factor_[static_cast<size_t>(d)]; }
   double eps() const { return param_.batch_norm_param().eps(); }
@@ -133,9 +131,10 @@ class BatchNorm : public SameShapeLayer {
     for (size_t d = 0; d < c; ++d) {
       const double variance = squares[d] * scale;
       if (variance + eps() <= 0)
-        badData("the running variance of channel {} is {}, with eps {} not positive; the weights are damaged or not "
-                "those of this layer",
-                d, variance, eps());
+        badData(
+            "the running variance of channel {} is {}, with eps {} not positive; the weights are damaged or not "
+            "those of this layer",
+            d, variance, eps());
       mean_[d] = sums[d] * scale, factor_[d] = 1 / std::sqrt(variance + eps());
     }
   }

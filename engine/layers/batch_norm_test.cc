@@ -14,35 +14,46 @@ std::function<Values(const std::vector<Values>&)> normalised(int channels, int i
     Values mean(c, 0.0), variance(c, 0.0), y;
     for (size_t i = 0; i < x[0].size(); ++i) mean[i / n % c] += x[0][i] / m;
     for (size_t i = 0; i < x[0].size(); ++i) variance[i / n % c] += std::pow(x[0][i] - mean[i / n % c], 2) / m;
-    for (size_t i = 0; i < x[0].size(); ++i) y.push_back((x[0][i] - mean[i / n % c]) / std::sqrt(variance[i / n % c] + eps));
+    for (size_t i = 0; i < x[0].size(); ++i)
+      y.push_back((x[0][i] - mean[i / n % c]) / std::sqrt(variance[i / n % c] + eps));
     return y;
   };
 }
 
 std::string running(const std::string& means, const std::string& variances, const std::string& total) {
-  return "blobs { shape { dim: 2 } data: " + means + " } blobs { shape { dim: 2 } data: " + variances + " } blobs { shape { dim: 1 } data: " + total + " }";
+  return "blobs { shape { dim: 2 } data: " + means + " } blobs { shape { dim: 2 } data: " + variances +
+         " } blobs { shape { dim: 1 } data: " + total + " }";
 }
 
 LAYER_CASES(BatchNorm) {
   s.add("type: 'BatchNorm'", {{4, 3, 2, 5}}).naive = normalised(3, 10, 1e-5);
-  s.add("type: 'BatchNorm' batch_norm_param { eps: 0.25 moving_average_fraction: 0.5 }", {{5, 19}}).naive = normalised(19, 1, 0.25);
-  s.add("type: 'BatchNorm' param { lr_mult: 0 } param { lr_mult: 0 } param { lr_mult: 0 }", {{7}}).naive = normalised(1, 7, 1e-5);  // one channel
+  s.add("type: 'BatchNorm' batch_norm_param { eps: 0.25 moving_average_fraction: 0.5 }", {{5, 19}}).naive =
+      normalised(19, 1, 0.25);
+  s.add("type: 'BatchNorm' param { lr_mult: 0 } param { lr_mult: 0 } param { lr_mult: 0 }", {{7}}).naive =
+      normalised(1, 7, 1e-5);                           // one channel
   Case& far = s.add("type: 'BatchNorm'", {{3, 2, 8}});  // the mean is 300 deviations away
   far.input = [](size_t, int, double u) { return 100 + u; }, far.smooth = false;
   // Running statistics of two passes' weight: mean (0.5, -1), variance (4, 0.25).
-  s.add("type: 'BatchNorm' batch_norm_param { use_global_stats: true eps: 0 } " + running("1 data: -2", "8 data: 0.5", "2"), {{3, 2, 4}}).naive = [](const auto& x) {
+  s.add("type: 'BatchNorm' batch_norm_param { use_global_stats: true eps: 0 } " +
+            running("1 data: -2", "8 data: 0.5", "2"),
+        {{3, 2, 4}})
+      .naive = [](const auto& x) {
     Values y;
     for (size_t i = 0; i < x[0].size(); ++i) y.push_back(i / 4 % 2 ? (x[0][i] + 1) / 0.5 : (x[0][i] - 0.5) / 2);
     return y;
   };
   // Nothing seen yet: mean and variance count as 0.
-  s.add("type: 'BatchNorm' batch_norm_param { use_global_stats: true eps: 0.25 }", {{3, 2, 4}}).naive = elementwise([](double x) { return x / 0.5; });
-  s.bad("type: 'BatchNorm' param { lr_mult: 1 }", {{2, 3}}, "Cannot configure batch normalization statistics as layer parameters: param 0 has lr_mult 1");
+  s.add("type: 'BatchNorm' batch_norm_param { use_global_stats: true eps: 0.25 }", {{3, 2, 4}}).naive =
+      elementwise([](double x) { return x / 0.5; });
+  s.bad("type: 'BatchNorm' param { lr_mult: 1 }", {{2, 3}},
+        "Cannot configure batch normalization statistics as layer parameters: param 0 has lr_mult 1");
   s.bad("type: 'BatchNorm' param { lr_mult: 0 } param { decay_mult: 0 }", {{2, 3}}, "param 1 has lr_mult 1");
   s.bad("type: 'BatchNorm' batch_norm_param { eps: -1 }", {{2, 3}}, "eps must not be negative");
-  s.bad("type: 'BatchNorm' batch_norm_param { moving_average_fraction: 1.5 }", {{2, 3}}, "moving_average_fraction must be in [0, 1]");
+  s.bad("type: 'BatchNorm' batch_norm_param { moving_average_fraction: 1.5 }", {{2, 3}},
+        "moving_average_fraction must be in [0, 1]");
   s.bad("type: 'BatchNorm'", {Shape{}}, "needs a bottom with an axis");
-  s.bad("type: 'BatchNorm' batch_norm_param { use_global_stats: true } " + running("1 data: 1", "4 data: -4", "1"), {{2, 2}}, "the running variance of channel 1 is -4");
+  s.bad("type: 'BatchNorm' batch_norm_param { use_global_stats: true } " + running("1 data: 1", "4 data: -4", "1"),
+        {{2, 2}}, "the running variance of channel 1 is -4");
 }
 
 TEST(BatchNorm, TakesGlobalStatisticsInTestsUnlessToldOtherwise) {
@@ -66,7 +77,8 @@ TEST(BatchNorm, PassesLeaveMeanVarianceAndWeight) {
   c.input = [](size_t, int k, double) { return k * k; };  // channel 0: 0 1 16 25, channel 1: 4 9 36 49
   Bench b(c, DType::kFloat64);
   b.forward();
-  const double means[] = {10.5, 24.5}, variances[] = {(441.0 / 4 + 361.0 / 4 + 121.0 / 4 + 841.0 / 4) / 3, (1681.0 / 4 + 961.0 / 4 + 529.0 / 4 + 2401.0 / 4) / 3};
+  const double means[] = {10.5, 24.5}, variances[] = {(441.0 / 4 + 361.0 / 4 + 121.0 / 4 + 841.0 / 4) / 3,
+                                                      (1681.0 / 4 + 961.0 / 4 + 529.0 / 4 + 2401.0 / 4) / 3};
   for (const double factor : {1.0, 1.75}) {
     for (int d = 0; d < 2; ++d) {
       EXPECT_NEAR(b.layer().params()[0]->diffAt(d), factor * means[d], 1e-12);
@@ -85,7 +97,8 @@ TEST(BatchNorm, OneHashForAnyNumberOfThreads) {
   Bench one(c, DType::kFloat32), three(c, DType::kFloat32, caffe::TRAIN, 3);
   for (Bench* b : {&one, &three}) b->forward(), b->seedTopDiffs(), b->backward();
   EXPECT_EQ(one.topData(0), three.topData(0));
-  for (int i = 0; i < one.bottoms()[0]->count(); ++i) ASSERT_EQ(one.bottoms()[0]->diffAt(i), three.bottoms()[0]->diffAt(i));
+  for (int i = 0; i < one.bottoms()[0]->count(); ++i)
+    ASSERT_EQ(one.bottoms()[0]->diffAt(i), three.bottoms()[0]->diffAt(i));
   for (int i = 0; i < 37; ++i) EXPECT_EQ(one.layer().params()[1]->diffAt(i), three.layer().params()[1]->diffAt(i));
 }
 

@@ -1,5 +1,5 @@
-// Loops that layers share: over elements, over rows that belong to channels, and sums for each channel. Pieces depend on
-// the shape alone and every sum has one order, so the bits are the same for any number of threads.
+// Loops that layers share: over elements, over rows that belong to channels, and sums for each channel. Pieces depend
+// on the shape alone and every sum has one order, so the bits are the same for any number of threads.
 #pragma once
 #include <algorithm>
 #include <cstdint>

@@ -21,7 +21,8 @@ class Mvn : public SameShapeLayer {
 
  protected:
   void configure(const Blobs&, const Blobs&) override {
-    if (!(param_.mvn_param().eps() >= 0)) invalid("mvn_param: eps must not be negative, it is {}", param_.mvn_param().eps());
+    if (!(param_.mvn_param().eps() >= 0))
+      invalid("mvn_param: eps must not be negative, it is {}", param_.mvn_param().eps());
   }
   void reshape(const Blobs& bottom, const Blobs& top) override {
     SameShapeLayer::reshape(bottom, top);
@@ -58,8 +59,7 @@ class Mvn : public SameShapeLayer {
         const double ofDy = sumOf(from, to, [&](int64_t i) { return dy[i]; }) / n;
         const double ofBoth = sumOf(from, to, [&](int64_t i) { return dy[i] * (x[i] - mean); }) / n;
         const double back = scaled() && s != 0 ? ofBoth * factor * factor / s : 0;
-        for (int64_t i = from; i < to; ++i)
-          dx[i] = static_cast<T>((dy[i] - ofDy) * factor - (x[i] - mean) * back);
+        for (int64_t i = from; i < to; ++i) dx[i] = static_cast<T>((dy[i] - ofDy) * factor - (x[i] - mean) * back);
       });
     });
   }

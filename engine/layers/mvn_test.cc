@@ -25,8 +25,10 @@ LAYER_CASES(MVN) {
   s.add("type: 'MVN'", {{2, 3, 4, 5}}).naive = rows(6, true, 1e-9);
   s.add("type: 'MVN' mvn_param { across_channels: true }", {{2, 3, 2, 5}}).naive = rows(2, true, 1e-9);
   s.add("type: 'MVN' mvn_param { normalize_variance: false }", {{2, 3, 3, 2}}).naive = rows(6, false, 0);
-  s.add("type: 'MVN' mvn_param { normalize_variance: false across_channels: true }", {{2, 7}}).naive = rows(2, false, 0);
-  s.add("type: 'MVN' mvn_param { eps: 0.5 }", {{2, 1, 9}}).naive = rows(2, true, 0.5);  // the gradient is the derivative even so
+  s.add("type: 'MVN' mvn_param { normalize_variance: false across_channels: true }", {{2, 7}}).naive =
+      rows(2, false, 0);
+  s.add("type: 'MVN' mvn_param { eps: 0.5 }", {{2, 1, 9}}).naive =
+      rows(2, true, 0.5);                                               // the gradient is the derivative even so
   Case& flat = s.add("type: 'MVN' mvn_param { eps: 0 }", {{2, 2, 4}});  // no deviation: zeros, no NaN
   flat.input = [](size_t, int k, double) { return static_cast<double>(k / 4); };
   flat.naive = [](const auto& x) { return Values(x[0].size(), 0.0); }, flat.smooth = false;

@@ -34,10 +34,16 @@ class Reduction : public Layer {
         channelSums(kernels().pool(), rows_, sums.data(), [&](int64_t i, int) { return term(double{x[i]}); });
       };
       switch (operation()) {
-        case Op::ASUM: sum([](double v) { return std::fabs(v); }); break;
-        case Op::SUMSQ: sum([](double v) { return v * v; }); break;
+        case Op::ASUM:
+          sum([](double v) { return std::fabs(v); });
+          break;
+        case Op::SUMSQ:
+          sum([](double v) { return v * v; });
+          break;
         case Op::SUM:
-        case Op::MEAN: sum([](double v) { return v; }); break;
+        case Op::MEAN:
+          sum([](double v) { return v; });
+          break;
       }
       T* y = top[0]->mutableData<T>();
       for (size_t r = 0; r < sums.size(); ++r) y[r] = static_cast<T>(factor_ * sums[r]);

@@ -18,10 +18,13 @@ LAYER_CASES(Reduction) {
   const auto square = [](double x) { return x * x; };
   s.add("type: 'Reduction'", {{3, 5, 2}}).naive = rows(1, same, 1);
   s.add("type: 'Reduction' reduction_param { axis: 1 coeff: -2 }", {{3, 5, 2}}).naive = rows(3, same, -2);
-  s.add("type: 'Reduction' reduction_param { operation: ASUM axis: -1 coeff: 0.5 }", {{3, 5, 19}}).naive = rows(15, size, 0.5);
+  s.add("type: 'Reduction' reduction_param { operation: ASUM axis: -1 coeff: 0.5 }", {{3, 5, 19}}).naive =
+      rows(15, size, 0.5);
   s.add("type: 'Reduction' reduction_param { operation: SUMSQ axis: 2 }", {{3, 5, 2, 3}}).naive = rows(15, square, 1);
-  s.add("type: 'Reduction' reduction_param { operation: MEAN axis: 1 coeff: 3 }", {{3, 5, 2}}).naive = rows(3, same, 0.3);
-  s.add("type: 'Reduction' reduction_param { operation: SUMSQ coeff: 0.5 } loss_weight: 1", {{37}}).naive = rows(1, square, 0.5);
+  s.add("type: 'Reduction' reduction_param { operation: MEAN axis: 1 coeff: 3 }", {{3, 5, 2}}).naive =
+      rows(3, same, 0.3);
+  s.add("type: 'Reduction' reduction_param { operation: SUMSQ coeff: 0.5 } loss_weight: 1", {{37}}).naive =
+      rows(1, square, 0.5);
   s.bad("type: 'Reduction' reduction_param { axis: 3 }", {{3, 5, 2}}, "axis");
 }
 

@@ -17,7 +17,8 @@ LAYER_CASES(Scale) {
       return std::vector<Values>{y};
     };
   };
-  const std::string filled = "filler { type: 'gaussian' } ", biased = filled + "bias_term: true bias_filler { type: 'uniform' min: -2 } ";
+  const std::string filled = "filler { type: 'gaussian' } ",
+                    biased = filled + "bias_term: true bias_filler { type: 'uniform' min: -2 } ";
   s.add("type: 'Scale' scale_param { " + filled + "}", {{3, 5, 2, 3}}).formula = learnt(5, 6);
   s.add("type: 'Scale' scale_param { " + biased + "}", {{3, 17, 11}}).formula = learnt(17, 11);
   s.add("type: 'Scale' scale_param { num_axes: 2 " + biased + "}", {{3, 5, 2, 3}}).formula = learnt(10, 3);

@@ -1,4 +1,5 @@
-// Sigmoid: y = 1 / (1 + exp(-x));  dx = dy y (1 - y). In place allowed. Options (sigmoid_param): engine, without effect.
+// Sigmoid: y = 1 / (1 + exp(-x));  dx = dy y (1 - y). In place allowed. Options (sigmoid_param): engine, without
+// effect.
 #include <cmath>
 
 #include "layers/builtin.h"

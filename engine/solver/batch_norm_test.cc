@@ -32,11 +32,14 @@ struct Running {
 
 // Of one batch, the variance unbiased.
 Running of(const Blob& x) {
-  const auto channels = static_cast<size_t>(x.shape()[1]), inner = static_cast<size_t>(x.shape().count(2)), all = static_cast<size_t>(x.count());
+  const auto channels = static_cast<size_t>(x.shape()[1]), inner = static_cast<size_t>(x.shape().count(2)),
+             all = static_cast<size_t>(x.count());
   const auto m = static_cast<double>(all / channels);
   Running r{std::vector<double>(channels), std::vector<double>(channels), 1};
   for (size_t i = 0; i < all; ++i) r.mean[i / inner % channels] += x.dataAt(static_cast<int>(i)) / m;
-  for (size_t i = 0; i < all; ++i) r.variance[i / inner % channels] += std::pow(x.dataAt(static_cast<int>(i)) - r.mean[i / inner % channels], 2) / (m - 1);
+  for (size_t i = 0; i < all; ++i)
+    r.variance[i / inner % channels] +=
+        std::pow(x.dataAt(static_cast<int>(i)) - r.mean[i / inner % channels], 2) / (m - 1);
   return r;
 }
 
@@ -47,15 +50,22 @@ class BatchNormTest : public testing::Test {
   void SetUp() override { test::writeLearnableRecords(folder_.file("db"), 200); }
 
   std::unique_ptr<Solver> make(const std::string& extra, const std::string& layers = "", int ranks = 1) {
-    auto p = parseText<caffe::SolverParameter>("base_lr: 0.05 lr_policy: 'fixed' max_iter: 100 momentum: 0.9 test_iter: 1 test_interval: 100 " + extra, "solver");
-    const std::string data = "layer { name: 'data' type: 'Data' top: 'data' top: 'label' transform_param { scale: 0.0078125 } data_param { source: '" + folder_.file("db") + "' batch_size: 10 backend: LMDB } }\n";
+    auto p = parseText<caffe::SolverParameter>(
+        "base_lr: 0.05 lr_policy: 'fixed' max_iter: 100 momentum: 0.9 test_iter: 1 test_interval: 100", "solver");
+    p.MergeFrom(parseText<caffe::SolverParameter>(extra, "extra"));
+    const std::string data =
+        "layer { name: 'data' type: 'Data' top: 'data' top: 'label' transform_param { scale: 0.0078125 } data_param { "
+        "source: '" +
+        folder_.file("db") + "' batch_size: 10 backend: LMDB } }\n";
     *p.mutable_net_param() = parseText<caffe::NetParameter>(data + R"(
       layer { name: 'conv' type: 'Convolution' bottom: 'data' top: 'conv' convolution_param { num_output: 5 kernel_size: 3 stride: 2 weight_filler { type: 'xavier' } } }
       layer { name: 'bn' type: 'BatchNorm' bottom: 'conv' top: 'bn' param { name: 'm' lr_mult: 0 } param { name: 'v' lr_mult: 0 } param { name: 't' lr_mult: 0 } batch_norm_param { moving_average_fraction: 0.75 } }
       layer { name: 'scale' type: 'Scale' bottom: 'bn' top: 'bn' scale_param { bias_term: true } }
-      layer { name: 'relu' type: 'ReLU' bottom: 'bn' top: 'bn' })" + layers + R"(
+      layer { name: 'relu' type: 'ReLU' bottom: 'bn' top: 'bn' })" +
+                                                                layers + R"(
       layer { name: 'ip' type: 'InnerProduct' bottom: 'bn' top: 'ip' inner_product_param { num_output: 4 weight_filler { type: 'xavier' } } }
-      layer { name: 'loss' type: 'SoftmaxWithLoss' bottom: 'ip' bottom: 'label' top: 'loss' })", "net");
+      layer { name: 'loss' type: 'SoftmaxWithLoss' bottom: 'ip' bottom: 'label' top: 'loss' })",
+                                                            "net");
     SolverOptions o;
     o.kernels = &kernels_, o.dtype = DType::kFloat64, o.seed = 3, o.log = false;
     o.trainData.ranks = ranks, o.trainData.myRanks.clear();
@@ -138,7 +148,10 @@ TEST_F(BatchNormTest, RanksCountAlike) {
 
 // Two layers that share them take their turns, as in Caffe.
 TEST_F(BatchNormTest, SharedStatisticsMoveWithEachLayer) {
-  auto s = make("", "layer { name: 'bn2' type: 'BatchNorm' bottom: 'conv' top: 'bn2' param { name: 'm' lr_mult: 0 } param { name: 'v' lr_mult: 0 } param { name: 't' lr_mult: 0 } batch_norm_param { moving_average_fraction: 0.5 } }\nlayer { name: 'nothing' type: 'Silence' bottom: 'bn2' }");
+  auto s = make("",
+                "layer { name: 'bn2' type: 'BatchNorm' bottom: 'conv' top: 'bn2' param { name: 'm' lr_mult: 0 } param "
+                "{ name: 'v' lr_mult: 0 } param { name: 't' lr_mult: 0 } batch_norm_param { moving_average_fraction: "
+                "0.5 } }\nlayer { name: 'nothing' type: 'Silence' bottom: 'bn2' }");
   Running want = none();
   const auto bnAfterSplit = [&] {
     for (const auto& layer : s->net().layers())
@@ -153,7 +166,8 @@ TEST_F(BatchNormTest, SharedStatisticsMoveWithEachLayer) {
     for (int d = 0; d < 5; ++d) EXPECT_NEAR(bnAfterSplit()[0]->dataAt(d), want.mean[static_cast<size_t>(d)], 1e-12);
     EXPECT_NEAR(bnAfterSplit()[2]->dataAt(0), want.weight, 1e-12);
   }
-  const std::string said = test::messageOf([&] { make("", "layer { name: 'b' type: 'Bias' bottom: 'bn' top: 'bn' param { name: 'm' lr_mult: 0 } }"); });
+  const std::string said = test::messageOf(
+      [&] { make("", "layer { name: 'b' type: 'Bias' bottom: 'bn' top: 'bn' param { name: 'm' lr_mult: 0 } }"); });
   EXPECT_NE(said.find("one is learnt, the other holds running statistics"), std::string::npos) << said;
 }
 
@@ -173,7 +187,8 @@ TEST_F(BatchNormTest, TestsUseThemAndLeaveThemAlone) {
   for (int i = 0; i < x.count(); ++i) {
     const auto d = static_cast<size_t>(i / x.shape().count(2) % 5);
     const double z = (x.dataAt(i) - want.mean[d] / want.weight) / std::sqrt(want.variance[d] / want.weight + 1e-5f);
-    ASSERT_NEAR(y.dataAt(i), std::max(0.0, scale[0]->dataAt(static_cast<int>(d)) * z + scale[1]->dataAt(static_cast<int>(d))), 1e-9);
+    ASSERT_NEAR(y.dataAt(i),
+                std::max(0.0, scale[0]->dataAt(static_cast<int>(d)) * z + scale[1]->dataAt(static_cast<int>(d))), 1e-9);
   }
 }
 
