@@ -91,16 +91,5 @@ TEST(BatchNorm, PassesLeaveMeanVarianceAndWeight) {
     for (int i = 0; i < p->count(); ++i) EXPECT_EQ(p->dataAt(i), 0) << "the solver moves them, a pass does not";
 }
 
-TEST(BatchNorm, OneHashForAnyNumberOfThreads) {
-  Case c;
-  c.description = "type: 'BatchNorm'", c.bottoms = {{9, 37, 11, 13}};
-  Bench one(c, DType::kFloat32), three(c, DType::kFloat32, caffe::TRAIN, 3);
-  for (Bench* b : {&one, &three}) b->forward(), b->seedTopDiffs(), b->backward();
-  EXPECT_EQ(one.topData(0), three.topData(0));
-  for (int i = 0; i < one.bottoms()[0]->count(); ++i)
-    ASSERT_EQ(one.bottoms()[0]->diffAt(i), three.bottoms()[0]->diffAt(i));
-  for (int i = 0; i < 37; ++i) EXPECT_EQ(one.layer().params()[1]->diffAt(i), three.layer().params()[1]->diffAt(i));
-}
-
 }  // namespace
 }  // namespace crema::conformance

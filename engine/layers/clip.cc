@@ -1,6 +1,8 @@
 // Clip: y = max(min, min(x, max));  dx = dy where min <= x <= max, 0 elsewhere. NaN stays NaN. In place allowed.
 // Options (clip_param): min and max, both needed, min <= max. (Caffe without a clip_param makes everything 0, and does
 // not look whether min is below max.)
+#include <algorithm>
+
 #include "layers/builtin.h"
 #include "layers/elementwise.h"
 
@@ -14,7 +16,7 @@ struct Clip {
   }
   template <class T>
   T value(T x) const {
-    return x < T(min) ? T(min) : x > T(max) ? T(max) : x;
+    return std::max(std::min(x, T(max)), T(min));  // in this order NaN stays
   }
   template <class T>
   T slope(T x) const {

@@ -18,6 +18,15 @@ LAYER_CASES(Clip) {
   s.bad("type: 'Clip' clip_param { min: 1 max: -1 }", {{1}}, "min 1 must not be above max -1");
 }
 
+TEST(Clip, NaNStays) {
+  Case c;
+  c.description = "type: 'Clip' clip_param { min: -0.5 max: 0.5 }", c.bottoms = {{1}};
+  c.input = [](size_t, int, double) { return NAN; };
+  Bench b(c, DType::kFloat32);
+  b.forward();
+  EXPECT_TRUE(std::isnan(b.topData(0)[0]));
+}
+
 TEST(Clip, TheEndsLetTheGradientThrough) {
   Case c;
   c.description = "type: 'Clip' clip_param { min: -0.5 max: 0.5 }", c.bottoms = {{5}};

@@ -6,8 +6,6 @@
 // In place allowed for each, the top being bottom 0 (Caffe's SUM loses bottom 0 then, PROD's way back is wrong).
 // Options (eltwise_param): operation (SUM), coeff (none, or one for each bottom; SUM only), stable_prod_grad without
 // effect: dy y / x_i, which is what false asks for, is NaN at x_i = 0 and no faster for two bottoms.
-#include <cmath>
-
 #include "base/log.h"
 #include "layers/builtin.h"
 #include "layers/elementwise.h"
@@ -91,8 +89,9 @@ class Eltwise : public SameShapeLayer {
     else
       for (int64_t i = from; i < to; ++i) {
         const T b = before[i];
-        const bool wins = !std::isnan(b) && (std::isnan(x[i]) || (k == 1 ? x[i] >= b : x[i] > b));
-        if (wins) winner_[static_cast<size_t>(i)] = static_cast<int>(k);
+        const bool wins = (k == 1 ? x[i] >= b : x[i] > b) | ((x[i] != x[i]) & (b == b));  // no branches
+        int& winner = winner_[static_cast<size_t>(i)];
+        winner = wins ? static_cast<int>(k) : winner;
         y[i] = wins ? x[i] : b;
       }
   }

@@ -43,6 +43,15 @@ LAYER_CASES(Eltwise) {
         "only takes coefficients for summation");
 }
 
+TEST(Eltwise, MaxKeepsNaNWhereverItStands) {
+  Case c;
+  c.description = "type: 'Eltwise' eltwise_param { operation: MAX }", c.bottoms = {{3}, {3}, {3}};
+  c.input = [](size_t bottom, int k, double) { return bottom == static_cast<size_t>(k) ? NAN : 1.0; };
+  Bench b(c, DType::kFloat32);
+  b.forward();
+  for (const double y : b.topData(0)) EXPECT_TRUE(std::isnan(y));
+}
+
 TEST(Eltwise, MaxHandsTiesOutAsCaffeDoes) {
   Case c;
   c.description = "type: 'Eltwise' eltwise_param { operation: MAX }", c.bottoms = {{1}, {1}, {1}};

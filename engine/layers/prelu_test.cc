@@ -1,3 +1,5 @@
+#include <gtest/gtest.h>
+
 #include <cmath>
 
 #include "support/conformance.h"
@@ -23,6 +25,17 @@ LAYER_CASES(PReLU) {
       formula(3, 4);
   s.add("type: 'PReLU'", {{2, 7}}).naive = elementwise([](double x) { return x > 0 ? x : 0.25 * x; });
   s.bad("type: 'PReLU'", {{4}}, "Number of axes of bottom blob must be >=2");
+}
+
+TEST(PReLU, InfinityAndNaNPassThrough) {
+  Case c;
+  c.description = "type: 'PReLU'", c.bottoms = {{1, 3}};
+  c.input = [](size_t, int k, double) { return k == 0 ? INFINITY : k == 1 ? -INFINITY : NAN; };
+  Bench b(c, DType::kFloat32);
+  b.forward();
+  EXPECT_EQ(b.topData(0)[0], INFINITY);
+  EXPECT_EQ(b.topData(0)[1], -INFINITY);
+  EXPECT_TRUE(std::isnan(b.topData(0)[2]));
 }
 
 }  // namespace

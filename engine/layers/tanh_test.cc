@@ -1,3 +1,5 @@
+#include <gtest/gtest.h>
+
 #include <cmath>
 
 #include "support/conformance.h"
@@ -10,6 +12,18 @@ LAYER_CASES(TanH) {
     Case& c = s.add("type: 'TanH' tanh_param { engine: CUDNN }", {{4, 9}});
     c.input = [reach](size_t, int, double u) { return reach * (2 * u - 1); };
     c.naive = elementwise([](double x) { return 1 - 2 / (std::exp(2 * x) + 1); });
+  }
+}
+
+TEST(TanH, FloatsAreAsGoodAsTheLibrarys) {
+  Case c;
+  c.description = "type: 'TanH'", c.bottoms = {{4000}};
+  c.input = [](size_t, int k, double) { return (k % 2 ? 1 : -1) * std::pow(10.0, k * 0.003 - 10); };  // 1e-10 to 100
+  Bench b(c, DType::kFloat32);
+  b.forward();
+  for (int i = 0; i < 4000; ++i) {
+    const double want = std::tanh(b.bottoms()[0]->dataAt(i));
+    ASSERT_NEAR(b.tops()[0]->dataAt(i), want, 7e-8 * std::fabs(want)) << b.bottoms()[0]->dataAt(i);
   }
 }
 

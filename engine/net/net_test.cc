@@ -148,7 +148,7 @@ TEST_F(NetTest, WrongWiringGetsASentence) {
        "Unknown bottom blob 'y' (layer 'r', bottom index 0); blobs made before it: x"},
       {"layer { name: 'r' type: 'ReLU' bottom: 'x' top: 'z' } layer { name: 's' type: 'Softmax' bottom: 'x' top: 'z' }",
        "'z'"},
-      {"layer { name: 'r' type: 'Magic' bottom: 'x' top: 'z' }", "Unknown layer type: Magic (known types: Accuracy, "},
+      {"layer { name: 'r' type: 'Magic' bottom: 'x' top: 'z' }", "Unknown layer type: Magic (known types: A"},
       {"layer { name: 'r' type: 'ReLU' bottom: 'x' }", "layer 'r'"},
       {"layer { name: 'r' type: 'Concat' bottom: 'x' bottom: 'x' top: 'z' concat_param { axis: 7 } }", "axis"},
       {"layer { name: 'a' type: 'InnerProduct' bottom: 'x' top: 'a' param { name: 'w' } inner_product_param { "

@@ -51,8 +51,8 @@ class BatchNormTest : public testing::Test {
 
   std::unique_ptr<Solver> make(const std::string& extra, const std::string& layers = "", int ranks = 1) {
     auto p = parseText<caffe::SolverParameter>(
-        "base_lr: 0.05 lr_policy: 'fixed' max_iter: 100 momentum: 0.9 test_iter: 1 test_interval: 100 " + extra,
-        "solver");
+        "base_lr: 0.05 lr_policy: 'fixed' max_iter: 100 momentum: 0.9 test_iter: 1 test_interval: 100", "solver");
+    p.MergeFrom(parseText<caffe::SolverParameter>(extra, "extra"));
     const std::string data =
         "layer { name: 'data' type: 'Data' top: 'data' top: 'label' transform_param { scale: 0.0078125 } data_param { "
         "source: '" +
