@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 
-#include "support/message_of.h"
 #include "support/conformance.h"
+#include "support/message_of.h"
 
 namespace crema::conformance {
 namespace {

@@ -3,25 +3,44 @@
 #include "layers/registry.h"
 
 // clang-format off: one a line, in the alphabet's order
-#define CREMA_LAYERS(X) \
-  X(Accuracy)           \
-  X(Concat)             \
-  X(Convolution)        \
-  X(Dropout)            \
-  X(DummyData)          \
-  X(Embed)              \
-  X(Flatten)            \
-  X(InnerProduct)       \
-  X(Input)              \
-  X(LRN)                \
-  X(LSTM)               \
-  X(Pooling)            \
-  X(RecordData)         \
-  X(ReLU)               \
-  X(Silence)            \
-  X(Softmax)            \
-  X(SoftmaxWithLoss)    \
-  X(Split)
+#define CREMA_LAYERS(X)      \
+  X(Accuracy)                \
+  X(ArgMax)                  \
+  X(BatchReindex)            \
+  X(Concat)                  \
+  X(ContrastiveLoss)         \
+  X(Convolution)             \
+  X(Crop)                    \
+  X(Deconvolution)           \
+  X(Dropout)                 \
+  X(DummyData)               \
+  X(Embed)                   \
+  X(EuclideanLoss)           \
+  X(Filter)                  \
+  X(Flatten)                 \
+  X(HingeLoss)               \
+  X(Im2col)                  \
+  X(InfogainLoss)            \
+  X(InnerProduct)            \
+  X(Input)                   \
+  X(LRN)                     \
+  X(LSTM)                    \
+  X(LSTMUnit)                \
+  X(MultinomialLogisticLoss) \
+  X(Parameter)               \
+  X(Pooling)                 \
+  X(RecordData)              \
+  X(ReLU)                    \
+  X(Reshape)                 \
+  X(RNN)                     \
+  X(SigmoidCrossEntropyLoss) \
+  X(Silence)                 \
+  X(Slice)                   \
+  X(Softmax)                 \
+  X(SoftmaxWithLoss)         \
+  X(SPP)                     \
+  X(Split)                   \
+  X(Tile)
 // clang-format on
 
 namespace crema {

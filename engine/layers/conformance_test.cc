@@ -1,6 +1,6 @@
-// One conformance suite for all layer types; their cases stand in <layer>_test.cc. Forward against a naive function in double, gradients
-// against central differences, float against double, accumulation, propagate_down, in place, reshaping, bad descriptions. The registry is
-// walked: a type without a case or without its one-line summary fails.
+// One conformance suite for all layer types; their cases stand in <layer>_test.cc. Forward against a naive function in
+// double, gradients against central differences, float against double, accumulation, propagate_down, in place,
+// reshaping, bad descriptions. The registry is walked: a type without a case or without its one-line summary fails.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -46,7 +46,8 @@ TEST(Layers, ForwardIsTheFormula) {
       const auto got = b.topData(static_cast<int>(t));
       ASSERT_EQ(got.size(), want[t].size());
       for (size_t i = 0; i < got.size(); ++i)
-        EXPECT_NEAR(got[i], want[t][i], 1e-12 * std::max(1.0, std::fabs(want[t][i]))) << "top " << t << ", element " << i;
+        EXPECT_NEAR(got[i], want[t][i], 1e-12 * std::max(1.0, std::fabs(want[t][i])))
+            << "top " << t << ", element " << i;
     }
   }
 }

@@ -2,16 +2,22 @@
 
 #include <cmath>
 
-#include "support/message_of.h"
 #include "support/conformance.h"
+#include "support/message_of.h"
 
 namespace crema::conformance {
 namespace {
 
 LAYER_CASES(Embed) {
   const auto words = [](size_t, int, double u) { return std::floor(u * 6) - 1; };  // -1 among them
-  s.add("type: 'Embed' embed_param { input_dim: 5 num_output: 3 weight_filler { type: 'gaussian' std: 0.8 } bias_filler { type: 'uniform' min: -1 max: 1 } }", {{4, 3}}).input = words;
-  Case& same = s.add("type: 'Embed' embed_param { input_dim: 5 num_output: 2 weight_filler { value: 0.5 } bias_filler { value: 2 } }", {{7}});
+  s.add(
+       "type: 'Embed' embed_param { input_dim: 5 num_output: 3 weight_filler { type: 'gaussian' std: 0.8 } bias_filler "
+       "{ type: 'uniform' min: -1 max: 1 } }",
+       {{4, 3}})
+      .input = words;
+  Case& same = s.add(
+      "type: 'Embed' embed_param { input_dim: 5 num_output: 2 weight_filler { value: 0.5 } bias_filler { value: 2 } }",
+      {{7}});
   same.input = words;
   same.naive = [](const auto& x) {
     Values y;

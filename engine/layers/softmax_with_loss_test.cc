@@ -17,7 +17,8 @@ LAYER_CASES(SoftmaxWithLoss) {
     }
     return Values{total / 5};
   };
-  s.add("type: 'SoftmaxWithLoss' loss_param { ignore_label: 1 normalization: FULL }", {{3, 4, 2}, {3, 1, 2}}).classes = 4;
+  s.add("type: 'SoftmaxWithLoss' loss_param { ignore_label: 1 normalization: FULL }", {{3, 4, 2}, {3, 1, 2}}).classes =
+      4;
   s.bad("type: 'SoftmaxWithLoss'", {{5, 4}, {4}}, "4 labels for 5 predictions");
 }
 

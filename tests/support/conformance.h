@@ -1,4 +1,5 @@
-// What the conformance suite of layers (engine/layers/conformance_test.cc) walks: cases, each from the test file of its layer.
+// What the conformance suite of layers (engine/layers/conformance_test.cc) walks: cases, each from the test file of its
+// layer.
 //
 //   LAYER_CASES(ReLU) {
 //     s.add("type: 'ReLU'", {{4, 9}}).naive = [](const auto& x) { ... };
@@ -62,8 +63,8 @@ inline std::vector<Author>& authors() {
 struct Registration {
   explicit Registration(Author author) { authors().push_back(author); }
 };
-#define LAYER_CASES(NAME)                                \
-  static void casesOf##NAME(crema::conformance::Suite&); \
+#define LAYER_CASES(NAME)                                                            \
+  static void casesOf##NAME(crema::conformance::Suite&);                             \
   static const crema::conformance::Registration registrationOf##NAME(casesOf##NAME); \
   static void casesOf##NAME([[maybe_unused]] crema::conformance::Suite& s)
 
