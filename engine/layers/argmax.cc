@@ -29,7 +29,8 @@ class ArgMax : public Layer {
     const uint32_t k = param_.argmax_param().top_k();
     length_ = byAxis_ ? in[axis_] : in.count(1);
     if (k > static_cast<uint32_t>(length_))
-      invalid("top_k {} must be less than or equal to the {} values that compete (bottom is {})", k, length_, in.brief());
+      invalid("top_k {} must be less than or equal to the {} values that compete (bottom is {})", k, length_,
+              in.brief());
     k_ = static_cast<int>(k);
     outer_ = byAxis_ ? in.count(0, axis_) : in[0];
     inner_ = byAxis_ ? in.count(axis_ + 1) : 1;

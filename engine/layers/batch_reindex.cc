@@ -35,7 +35,8 @@ class BatchReindex : public Layer {
     }
     withType(context().dtype, [&]<class T>() {
       for (size_t i = 0; i < from_.size(); ++i)
-        std::copy_n(bottom[0]->data<T>() + from_[i] * row_, row_, top[0]->mutableData<T>() + static_cast<int64_t>(i) * row_);
+        std::copy_n(bottom[0]->data<T>() + from_[i] * row_, row_,
+                    top[0]->mutableData<T>() + static_cast<int64_t>(i) * row_);
     });
   }
   void gradient(const Blobs& top, const std::vector<bool>& down, const Blobs& bottom) override {
@@ -58,6 +59,8 @@ class BatchReindex : public Layer {
 
 }  // namespace
 
-void addBatchReindex(LayerRegistry& r) { r.add<BatchReindex>("BatchReindex", "items chosen by a list of their numbers"); }
+void addBatchReindex(LayerRegistry& r) {
+  r.add<BatchReindex>("BatchReindex", "items chosen by a list of their numbers");
+}
 
 }  // namespace crema

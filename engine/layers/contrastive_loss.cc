@@ -52,7 +52,8 @@ class ContrastiveLoss : public Layer {
         if (!down[side]) continue;
         T* dx = bottom[side]->mutableDiff<T>();
         for (int n = 0; n < items_; ++n) {
-          const double scale = (side ? -weight : weight) * slope(together(*bottom[2], n), squares_[static_cast<size_t>(n)]);
+          const double scale =
+              (side ? -weight : weight) * slope(together(*bottom[2], n), squares_[static_cast<size_t>(n)]);
           for (int64_t i = n * row_; i < (n + 1) * row_; ++i)
             dx[i] = static_cast<T>(scale * (static_cast<double>(a[i]) - b[i]));
         }

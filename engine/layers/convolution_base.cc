@@ -23,8 +23,7 @@ void ConvolutionBase::configure(const Blobs& bottom, const Blobs&) {
 void ConvolutionBase::reshape(const Blobs& bottom, const Blobs& top) {
   const Shape& in = bottom[0]->shape();
   if (in.axes() - axis_ - 1 != spatial_) invalid("the number of axes changed: bottom is now {}", in.brief());
-  if (in[axis_] != channels_)
-    invalid("the bottom has {} channels, the weights were made for {}", in[axis_], channels_);
+  if (in[axis_] != channels_) invalid("the bottom has {} channels, the weights were made for {}", in[axis_], channels_);
   for (const Blob* b : bottom)
     if (!(b->shape() == in)) invalid("all bottoms need one shape: {} and {}", in.brief(), b->shape().brief());
   const std::vector<int> small(in.dims().begin() + axis_ + 1, in.dims().end()), large = outputs(window_, in, axis_);

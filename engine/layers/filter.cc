@@ -26,7 +26,8 @@ class Filter : public Layer {
     const Shape& mark = bottom.back()->shape();
     const int items = mark.axes() ? mark[0] : 0;
     if (mark.axes() == 0 || mark.count() != items)
-      invalid("the selector (bottom {}) must hold one number per item: N or N x 1 ..., it is {}", selector_, mark.brief());
+      invalid("the selector (bottom {}) must hold one number per item: N or N x 1 ..., it is {}", selector_,
+              mark.brief());
     for (int i = 0; i < selector_; ++i) {
       const Shape& in = bottom[static_cast<size_t>(i)]->shape();
       if (in.axes() == 0 || in[0] != items)
@@ -45,7 +46,8 @@ class Filter : public Layer {
       for (size_t i = 0; i < top.size(); ++i) {
         const int64_t row = bottom[i]->shape().count(1);
         for (size_t k = 0; k < kept_.size(); ++k)
-          std::copy_n(bottom[i]->data<T>() + kept_[k] * row, row, top[i]->mutableData<T>() + static_cast<int64_t>(k) * row);
+          std::copy_n(bottom[i]->data<T>() + kept_[k] * row, row,
+                      top[i]->mutableData<T>() + static_cast<int64_t>(k) * row);
       }
     });
   }
@@ -58,7 +60,8 @@ class Filter : public Layer {
         const int64_t row = bottom[i]->shape().count(1);
         bottom[i]->fillDiff(0);
         for (size_t k = 0; k < kept_.size(); ++k)
-          std::copy_n(top[i]->diff<T>() + static_cast<int64_t>(k) * row, row, bottom[i]->mutableDiff<T>() + kept_[k] * row);
+          std::copy_n(top[i]->diff<T>() + static_cast<int64_t>(k) * row, row,
+                      bottom[i]->mutableDiff<T>() + kept_[k] * row);
       }
     });
   }

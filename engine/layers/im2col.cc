@@ -34,7 +34,8 @@ class Im2col : public Layer {
       const T* x = bottom[0]->data<T>();
       T* y = top[0]->mutableData<T>();
       eachPlane([&](int64_t from, int64_t to) {
-        for (size_t i = 0; i < taps_.size(); ++i) y[to + static_cast<int64_t>(i)] = taps_[i] < 0 ? T(0) : x[from + taps_[i]];
+        for (size_t i = 0; i < taps_.size(); ++i)
+          y[to + static_cast<int64_t>(i)] = taps_[i] < 0 ? T(0) : x[from + taps_[i]];
       });
     });
   }
@@ -54,9 +55,8 @@ class Im2col : public Layer {
  private:
   template <class Use>
   void eachPlane(Use use) {
-    kernels().pool().run(planes_, [&](int p, int) {
-      use(int64_t{p} * plane_, int64_t{p} * static_cast<int64_t>(taps_.size()));
-    });
+    kernels().pool().run(
+        planes_, [&](int p, int) { use(int64_t{p} * plane_, int64_t{p} * static_cast<int64_t>(taps_.size())); });
   }
   int axis_ = 1, planes_ = 0, plane_ = 0;
   Window window_;

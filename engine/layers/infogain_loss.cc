@@ -101,8 +101,8 @@ class InfogainLoss : public Layer {
   }
   void checkMatrix(const Shape& have, const std::string& where) const {
     if (int64_t{have.count()} != int64_t{grid_.classes} * grid_.classes)
-      invalid("the infogain matrix in {} is {}; {} classes need {}x{}", where, have.brief(), grid_.classes, grid_.classes,
-              grid_.classes);
+      invalid("the infogain matrix in {} is {}; {} classes need {}x{}", where, have.brief(), grid_.classes,
+              grid_.classes, grid_.classes);
   }
 
   int axis_ = 1, valid_ = 0;

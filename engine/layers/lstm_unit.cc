@@ -22,7 +22,8 @@ class LstmUnit : public Layer {
     const Shape &c = bottom[0]->shape(), &a = bottom[1]->shape(), &k = bottom[2]->shape();
     if (c.axes() != 3 || c[0] != 1) invalid("bottom 0 (the cell) must be 1 x streams x hidden, it is {}", c.brief());
     const Shape gates{1, c[1], Shape{4, c[2]}.count()};
-    if (!(a == gates)) invalid("bottom 1 (the gates) must be {}, four times bottom 0, it is {}", gates.brief(), a.brief());
+    if (!(a == gates))
+      invalid("bottom 1 (the gates) must be {}, four times bottom 0, it is {}", gates.brief(), a.brief());
     if (!(k == Shape{1, c[1]})) invalid("bottom 2 (cont) must be 1x{}, it is {}", c[1], k.brief());
     streams_ = c[1], hidden_ = c[2];
     gates_.reshape(a);
@@ -50,7 +51,8 @@ class LstmUnit : public Layer {
     if (down[2]) invalid("LSTMUnit has no gradient for cont (bottom 2); remove propagate_down there");
     if (!down[0] && !down[1]) return;
     withType(context().dtype, [&]<class T>() {
-      T *dBefore = down[0] ? bottom[0]->mutableDiff<T>() : nullptr, *dGates = down[1] ? bottom[1]->mutableDiff<T>() : nullptr;
+      T *dBefore = down[0] ? bottom[0]->mutableDiff<T>() : nullptr,
+        *dGates = down[1] ? bottom[1]->mutableDiff<T>() : nullptr;
       top[0]->diff<T>(), top[1]->diff<T>();  // memory comes with the first use, which several lanes must not make
       kernels().pool().run(streams_, [&](int n, int) { stepBack<T>(n, bottom, top, dBefore, dGates); });
     });

@@ -35,9 +35,10 @@ Moments moments(const PoolWindows& s, const PoolSpan& row, const PoolSpan& colum
   Moments m;
   eachValue(s, row, column, [&](int32_t i) {
     if (!(x[i] >= 0))
-      badData("the bottom holds {}: pool STOCHASTIC draws in proportion to the values, which must be 0 or more; put a "
-              "ReLU below it",
-              x[i]);
+      badData(
+          "the bottom holds {}: pool STOCHASTIC draws in proportion to the values, which must be 0 or more; put a "
+          "ReLU below it",
+          x[i]);
     m.sum += x[i], m.squares += static_cast<double>(x[i]) * x[i];
   });
   return m;
@@ -109,9 +110,8 @@ void addPoolGradient(kernels::Context& context, PoolRule rule, const PoolWindows
       const T part = static_cast<T>(d / size(row, column));
       eachValue(s, row, column, [&](int32_t i) { to[i] += part; });
     } else if (const Moments m = moments(s, row, column, in); m.sum > 0) {
-      eachValue(s, row, column, [&](int32_t i) {
-        to[i] += static_cast<T>(d * (2 * in[i] * m.sum - m.squares) / (m.sum * m.sum));
-      });
+      eachValue(s, row, column,
+                [&](int32_t i) { to[i] += static_cast<T>(d * (2 * in[i] * m.sum - m.squares) / (m.sum * m.sum)); });
     }
   });
 }

@@ -132,8 +132,8 @@ template <class T>
 void Recurrent::recurrentSums(int t, const T* before, const T* cont) {
   T* entering = entering_.mutableData<T>() + at(t);
   for (int64_t k = 0; k < at(1); ++k) entering[k] = cont[k / hidden_] * before[k];
-  kernels::ipForward<T>(kernels(), {streams_, hidden_, sumsEach_ * hidden_}, entering, w<T>(recurrentWeights()), nullptr,
-                        recurrent_.mutableData<T>());
+  kernels::ipForward<T>(kernels(), {streams_, hidden_, sumsEach_ * hidden_}, entering, w<T>(recurrentWeights()),
+                        nullptr, recurrent_.mutableData<T>());
 }
 
 template <class T>
@@ -154,8 +154,7 @@ void Recurrent::gradientOfInputs(const std::vector<bool>& down, const Blobs& bot
   if (paramPropagates(1)) kernels::ipBackwardBias<T>(kernels(), in, da, dw<T>(1), true);
   if (hasStatic_ && paramPropagates(2))
     kernels::ipBackwardWeights<T>(kernels(), fixed, bottom[2]->data<T>(), fixed_.diff<T>(), dw<T>(2), true);
-  if (paramPropagates(last))
-    kernels::ipBackwardWeights<T>(kernels(), back, entering_.data<T>(), da, dw<T>(last), true);
+  if (paramPropagates(last)) kernels::ipBackwardWeights<T>(kernels(), back, entering_.data<T>(), da, dw<T>(last), true);
   if (down[0]) kernels::ipBackwardData<T>(kernels(), in, da, w<T>(0), bottom[0]->mutableDiff<T>());
   if (hasStatic_ && down[2])
     kernels::ipBackwardData<T>(kernels(), fixed, fixed_.diff<T>(), w<T>(2), bottom[2]->mutableDiff<T>());
@@ -171,10 +170,10 @@ void Recurrent::sumOverTime() {
                     fixed_.mutableDiff<T>());
 }
 
-#define INSTANCE(T)                                                       \
-  template void Recurrent::inputSums<T>(const Blobs&);                    \
-  template void Recurrent::recurrentSums<T>(int, const T*, const T*);     \
-  template void Recurrent::gradientOfBefore<T>(int, const T*, T*);        \
+#define INSTANCE(T)                                                   \
+  template void Recurrent::inputSums<T>(const Blobs&);                \
+  template void Recurrent::recurrentSums<T>(int, const T*, const T*); \
+  template void Recurrent::gradientOfBefore<T>(int, const T*, T*);    \
   template void Recurrent::gradientOfInputs<T>(const std::vector<bool>&, const Blobs&);
 INSTANCE(float)
 INSTANCE(double)

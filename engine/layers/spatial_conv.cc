@@ -10,7 +10,9 @@ int product(const std::vector<int>& v, size_t from, size_t to) {
   return Shape(std::vector<int>(v.begin() + static_cast<int64_t>(from), v.begin() + static_cast<int64_t>(to))).count();
 }
 
-std::vector<int> firsts(const std::vector<int>& v, size_t count) { return {v.begin(), v.begin() + static_cast<int64_t>(count)}; }
+std::vector<int> firsts(const std::vector<int>& v, size_t count) {
+  return {v.begin(), v.begin() + static_cast<int64_t>(count)};
+}
 
 }  // namespace
 
@@ -120,10 +122,10 @@ void addChannelSums(kernels::Context& c, int items, int channels, int positions,
   kernels::convBackwardBias<T>(c, s, d, dbias, true);
 }
 
-#define INSTANCE(T)                                                                                        \
-  template void SpatialConv::forward<T>(kernels::Context&, const T*, const T*, const T*, T*);              \
-  template void SpatialConv::backwardData<T>(kernels::Context&, const T*, const T*, T*);                   \
-  template void SpatialConv::backwardWeights<T>(kernels::Context&, const T*, const T*, T*);                \
+#define INSTANCE(T)                                                                           \
+  template void SpatialConv::forward<T>(kernels::Context&, const T*, const T*, const T*, T*); \
+  template void SpatialConv::backwardData<T>(kernels::Context&, const T*, const T*, T*);      \
+  template void SpatialConv::backwardWeights<T>(kernels::Context&, const T*, const T*, T*);   \
   template void addChannelSums<T>(kernels::Context&, int, int, int, const T*, T*);
 INSTANCE(float)
 INSTANCE(double)
