@@ -9,7 +9,15 @@
 namespace crema {
 
 // What the numbers are for; part of the key so that two uses never share a stream.
-enum class RandomPurpose : uint32_t { kFiller = 1, kDropout = 2, kMirror = 3, kCrop = 4, kShuffle = 5, kTest = 99 };
+enum class RandomPurpose : uint32_t {
+  kFiller = 1,
+  kDropout = 2,
+  kMirror = 3,
+  kCrop = 4,
+  kShuffle = 5,
+  kPooling = 6,
+  kTest = 99
+};
 
 struct RandomKey {
   uint64_t seed = 0;

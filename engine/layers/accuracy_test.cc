@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "support/conformance.h"
 #include "support/message_of.h"
 
@@ -19,6 +21,25 @@ LAYER_CASES(Accuracy) {
     }
     return Values{hits / 6.0};
   };
+  // Per class too, along another axis, some labels ignored; a class without labels has 0.
+  Case& each =
+      s.add("type: 'Accuracy' accuracy_param { axis: -1 ignore_label: 3 } top: 'all' top: 'each'", {{2, 9, 5}, {2, 9}});
+  each.smooth = false;
+  each.input = [](size_t bottom, int, double u) { return bottom ? std::floor(u * 4) : u; };  // class 4 never
+  each.formula = [](const auto& x, const auto&) {
+    Values seen(5, 0.0), right(5, 0.0);
+    double all = 0, hits = 0;
+    for (size_t n = 0; n < 18; ++n) {
+      const auto label = static_cast<size_t>(x[1][n]);
+      if (label == 3) continue;
+      bool hit = true;
+      for (size_t c = 0; c < 5; ++c) hit = hit && (c == label || x[0][n * 5 + c] < x[0][n * 5 + label]);
+      ++seen[label], ++all, right[label] += hit, hits += hit;
+    }
+    for (size_t c = 0; c < 5; ++c) right[c] = seen[c] ? right[c] / seen[c] : 0;
+    return std::vector<Values>{{hits / all}, right};
+  };
+  s.bad("type: 'Accuracy' accuracy_param { top_k: 6 }", {{6, 5}, {6}}, "top_k 6 exceeds the 5 classes");
 }
 
 TEST(Accuracy, CountsTiesAgainst) {

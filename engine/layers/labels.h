@@ -1,5 +1,7 @@
-// Class numbers beside scores: what Accuracy and SoftmaxWithLoss have in common.
+// Class numbers beside scores, and what a loss is divided by: what the layers with labels have in common.
 #pragma once
+#include <algorithm>
+
 #include "layers/layer.h"
 
 namespace crema {
@@ -17,6 +19,11 @@ struct LabelGrid {
           "prediction is needed",
           labels.count(), int64_t{outer} * inner, scores.brief(), axis, labels.brief());
   }
+  // All values of an item are its scores, whatever their axes.
+  static LabelGrid ofItems(const Shape& scores, const Shape& labels) {
+    if (scores.axes() == 0) invalid("bottom 0 must have items on axis 0, it is a scalar");
+    return LabelGrid(Shape{scores[0], scores.count(1)}, 1, labels);
+  }
 
   // Calls use(index of class 0's score, label) for every label that is not ignored; kData for one that is no class.
   // `options`: a message with ignore_label.
@@ -33,5 +40,25 @@ struct LabelGrid {
       }
   }
 };
+
+// loss_param.normalization: FULL all positions, VALID those not ignored, BATCH_SIZE `batch`, NONE 1; at least 1. The
+// old `normalize` means VALID (true) or BATCH_SIZE (false) where `normalization` is not given; neither: `otherwise`.
+inline double lossDivisor(const caffe::LossParameter& p, caffe::LossParameter::NormalizationMode otherwise, double full,
+                          double valid, double batch) {
+  auto mode = p.has_normalization() ? p.normalization() : otherwise;
+  if (!p.has_normalization() && p.has_normalize())
+    mode = p.normalize() ? caffe::LossParameter::VALID : caffe::LossParameter::BATCH_SIZE;
+  const double n = mode == caffe::LossParameter::FULL         ? full
+                   : mode == caffe::LossParameter::VALID      ? valid
+                   : mode == caffe::LossParameter::BATCH_SIZE ? batch
+                                                              : 1;
+  return std::max(1.0, n);
+}
+
+// A loss layer's further top, the probabilities, is no loss unless loss_weight says so.
+inline void firstTopIsTheLoss(caffe::LayerParameter& p, size_t tops) {
+  if (tops > 1 && p.loss_weight_size() == 0) p.add_loss_weight(1);
+  if (tops > 1 && p.loss_weight_size() == 1) p.add_loss_weight(0);
+}
 
 }  // namespace crema

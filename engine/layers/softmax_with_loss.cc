@@ -23,8 +23,7 @@ class SoftmaxWithLoss : public Layer {
  protected:
   void configure(const Blobs& bottom, const Blobs& top) override {
     axis_ = bottom[0]->shape().canonicalAxis(param_.softmax_param().axis());
-    if (top.size() > 1 && param_.loss_weight_size() == 0) param_.add_loss_weight(1), param_.add_loss_weight(0);
-    if (top.size() > 1 && param_.loss_weight_size() == 1) param_.add_loss_weight(0);
+    firstTopIsTheLoss(param_, top.size());
   }
   void reshape(const Blobs& bottom, const Blobs& top) override {
     const Shape& s = bottom[0]->shape();
@@ -67,15 +66,8 @@ class SoftmaxWithLoss : public Layer {
 
  private:
   double divisor() const {
-    const auto& p = param_.loss_param();
-    auto mode = p.normalization();
-    if (!p.has_normalization() && p.has_normalize())
-      mode = p.normalize() ? caffe::LossParameter::VALID : caffe::LossParameter::BATCH_SIZE;
-    double n = 1;
-    if (mode == caffe::LossParameter::FULL) n = static_cast<double>(grid_.outer) * grid_.inner;
-    if (mode == caffe::LossParameter::VALID) n = valid_;
-    if (mode == caffe::LossParameter::BATCH_SIZE) n = grid_.outer;
-    return std::max(1.0, n);
+    return lossDivisor(param_.loss_param(), caffe::LossParameter::VALID, static_cast<double>(grid_.outer) * grid_.inner,
+                       valid_, grid_.outer);
   }
 
   int axis_ = 1, valid_ = 0;

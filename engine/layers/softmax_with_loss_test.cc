@@ -19,6 +19,40 @@ LAYER_CASES(SoftmaxWithLoss) {
   };
   s.add("type: 'SoftmaxWithLoss' loss_param { ignore_label: 1 normalization: FULL }", {{3, 4, 2}, {3, 1, 2}}).classes =
       4;
+  // Positions [3][4][2]: the loss under every normalisation, with and without a label that does not count, and p.
+  const struct {
+    const char* options;
+    int ignored;
+    double divisor;  // 0: those that count
+  } cases[] = {{"", -1, 0},
+               {"ignore_label: 1", 1, 0},
+               {"ignore_label: 1 normalization: FULL", 1, 6},
+               {"ignore_label: 1 normalization: VALID", 1, 0},
+               {"ignore_label: 1 normalization: BATCH_SIZE", 1, 3},
+               {"normalization: NONE", -1, 1},
+               {"ignore_label: 1 normalize: true", 1, 0},
+               {"ignore_label: 1 normalize: false", 1, 3},
+               {"ignore_label: 1 normalize: false normalization: FULL", 1, 6}};
+  for (const auto& c : cases) {
+    Case& one = s.add(std::string("type: 'SoftmaxWithLoss' top: 'loss' top: 'p' loss_param { ") + c.options + " }",
+                      {{3, 4, 2}, {3, 1, 2}});
+    one.classes = 4;
+    one.formula = [c](const auto& x, const auto&) {
+      Values p(24);
+      double loss = 0, valid = 0;
+      for (size_t o = 0; o < 3; ++o)
+        for (size_t i = 0; i < 2; ++i) {
+          double z = 0;
+          for (size_t k = 0; k < 4; ++k) z += std::exp(x[0][(o * 4 + k) * 2 + i]);
+          for (size_t k = 0; k < 4; ++k) p[(o * 4 + k) * 2 + i] = std::exp(x[0][(o * 4 + k) * 2 + i]) / z;
+          const auto label = static_cast<size_t>(x[1][o * 2 + i]);
+          if (static_cast<int>(label) != c.ignored) loss -= std::log(p[(o * 4 + label) * 2 + i]), ++valid;
+        }
+      return std::vector<Values>{{loss / (c.divisor ? c.divisor : valid)}, p};
+    };
+  }
+  s.add("type: 'SoftmaxWithLoss' softmax_param { axis: -1 } loss_weight: 2", {{3, 2, 4}, {3, 2}}).classes = 4;
+  s.bad("type: 'SoftmaxWithLoss' loss_weight: 1 loss_weight: 1", {{5, 4}, {5}}, "loss_weight needs one entry per top");
   s.bad("type: 'SoftmaxWithLoss'", {{5, 4}, {4}}, "4 labels for 5 predictions");
 }
 

@@ -1,5 +1,9 @@
 #include "layers/window.h"
 
+#include <fmt/ranges.h>
+
+#include <numeric>
+
 #include "base/error.h"
 
 namespace crema {
@@ -7,8 +11,9 @@ namespace {
 
 using Field = google::protobuf::RepeatedField<uint32_t>;
 
-void read(const char* name, const Field& values, bool hasH, uint32_t h, bool hasW, uint32_t w, int axes, int fallback,
-          int least, std::array<int, 2>& out) {
+std::vector<int> read(const char* name, const Field& values, bool hasH, uint32_t h, bool hasW, uint32_t w, int axes,
+                      int fallback, int least) {
+  std::vector<int> out;
   if (hasH || hasW) {
     if (axes != 2) invalid("{}_h and {}_w need two spatial axes, here are {}", name, name, axes);
     if (!values.empty()) invalid("give either {} or {}_h and {}_w, not both", name, name, name);
@@ -16,28 +21,74 @@ void read(const char* name, const Field& values, bool hasH, uint32_t h, bool has
   } else {
     if (values.size() > 1 && values.size() != axes)
       invalid("{} is given {} times; give it once, or once for each of the {} spatial axes", name, values.size(), axes);
-    if (values.empty() && fallback < 0) invalid("{} must be given", name);
-    for (int i = 0; i < axes; ++i) {
-      const int v = values.empty() ? fallback : static_cast<int>(values.Get(values.size() == 1 ? 0 : i));
-      out[static_cast<size_t>(i + 2 - axes)] = v;
-    }
+    if (axes && values.empty() && fallback < 0) invalid("{} must be given", name);
+    for (int i = 0; i < axes; ++i)
+      out.push_back(values.empty() ? fallback : static_cast<int>(values.Get(values.size() == 1 ? 0 : i)));
   }
   constexpr int kMost = 1 << 24;  // products of two stay far from overflow
   for (int v : out)
     if (v < least || v > kMost) invalid("{} must be {} to {}, not {}", name, least, kMost, static_cast<uint32_t>(v));
+  return out;
+}
+
+std::string joined(const std::vector<int>& v) { return fmt::format("{}", fmt::join(v, "x")); }
+
+// Counts up over the axes, the last one fastest.
+void next(std::vector<int>& at, const std::vector<int>& sizes) {
+  for (size_t i = at.size(); i-- > 0;) {
+    if (++at[i] < sizes[i]) return;
+    at[i] = 0;
+  }
 }
 
 }  // namespace
 
 Window readWindow(const caffe::ConvolutionParameter& p, int axes) {
   Window w;
-  read("kernel", p.kernel_size(), p.has_kernel_h(), p.kernel_h(), p.has_kernel_w(), p.kernel_w(), axes, axes ? -1 : 1,
-       1, w.kernel);
-  read("stride", p.stride(), p.has_stride_h(), p.stride_h(), p.has_stride_w(), p.stride_w(), axes, 1, 1, w.stride);
-  read("pad", p.pad(), p.has_pad_h(), p.pad_h(), p.has_pad_w(), p.pad_w(), axes, 0, 0, w.pad);
-  read("dilation", p.dilation(), false, 0, false, 0, axes, 1, 1, w.dilation);
-  if (axes == 1) w.pad[0] = 0;
+  w.kernel =
+      read("kernel", p.kernel_size(), p.has_kernel_h(), p.kernel_h(), p.has_kernel_w(), p.kernel_w(), axes, -1, 1);
+  w.stride = read("stride", p.stride(), p.has_stride_h(), p.stride_h(), p.has_stride_w(), p.stride_w(), axes, 1, 1);
+  w.pad = read("pad", p.pad(), p.has_pad_h(), p.pad_h(), p.has_pad_w(), p.pad_w(), axes, 0, 0);
+  w.dilation = read("dilation", p.dilation(), false, 0, false, 0, axes, 1, 1);
   return w;
+}
+
+std::vector<int> windowOutputs(const Window& w, const Shape& in, int axis) {
+  std::vector<int> out, padded;
+  bool fits = true;
+  for (int i = 0; i < w.axes(); ++i) {
+    const int64_t size = int64_t{in[axis + 1 + i]} + 2 * w.pad[i];
+    if (size > INT32_MAX) invalid("the padded input is {} wide on axis {}: too large", size, axis + 1 + i);
+    padded.push_back(static_cast<int>(size));
+    fits = fits && w.reach(i) <= size;
+    out.push_back(static_cast<int>((size - w.reach(i)) / w.stride[i] + 1));
+  }
+  if (!fits)
+    invalid(
+        "kernel {} (dilation {}) exceeds the padded input {} (bottom is {}, pad {}); use a smaller kernel_size or more "
+        "pad",
+        joined(w.kernel), joined(w.dilation), joined(padded), in.brief(), joined(w.pad));
+  return out;
+}
+
+std::vector<int32_t> tapTable(const Window& w, const std::vector<int>& in, const std::vector<int>& out) {
+  const auto product = [](const std::vector<int>& v) {
+    return std::accumulate(v.begin(), v.end(), size_t{1}, [](size_t a, int b) { return a * static_cast<size_t>(b); });
+  };
+  const size_t taps = product(w.kernel), positions = product(out);
+  std::vector<int32_t> table;
+  table.reserve(taps * positions);
+  std::vector<int> k(in.size(), 0), p(in.size(), 0);
+  for (size_t tap = 0; tap < taps; ++tap, next(k, w.kernel))
+    for (size_t position = 0; position < positions; ++position, next(p, out)) {
+      int64_t index = 0;
+      for (size_t i = 0; i < in.size() && index >= 0; ++i) {
+        const int64_t at = int64_t{p[i]} * w.stride[i] - w.pad[i] + int64_t{k[i]} * w.dilation[i];
+        index = at < 0 || at >= in[i] ? -1 : index * in[i] + at;
+      }
+      table.push_back(static_cast<int32_t>(index));
+    }
+  return table;
 }
 
 }  // namespace crema

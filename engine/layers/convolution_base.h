@@ -1,0 +1,43 @@
+// What Convolution and its transpose have in common: options, parameters, checks, gradients of the bias.
+#pragma once
+#include "layers/layer.h"
+#include "layers/spatial_conv.h"
+
+namespace crema {
+
+class ConvolutionBase : public Layer {
+ public:
+  ConvolutionBase(const caffe::LayerParameter& p, const LayerContext& c, bool transposed)
+      : Layer(p, c), conv_(c.dtype), transposed_(transposed) {}
+  Arity arity() const override { return {1, -1, 1, -1, true}; }
+
+ protected:
+  void configure(const Blobs& bottom, const Blobs& top) override;
+  void reshape(const Blobs& bottom, const Blobs& top) override;
+  // Sizes of the top's spatial axes; invalid() where none are possible.
+  virtual std::vector<int> outputs(const Window& window, const Shape& in, int axis) const = 0;
+
+  template <class T>
+  const T* weights() const {
+    return params()[0]->data<T>();
+  }
+  template <class T>
+  const T* bias() const {
+    return params().size() > 1 ? params()[1]->data<T>() : nullptr;
+  }
+  template <class T>
+  void biasGradient(const Blob& top) {
+    if (params().size() > 1 && paramPropagates(1))
+      addChannelSums<T>(kernels(), items_, channelsOut_, positions_, top.diff<T>(), params()[1]->mutableDiff<T>());
+  }
+
+  SpatialConv conv_;
+  int items_ = 0, channelsOut_ = 0, positions_ = 0;  // of a top: items x channels x positions
+
+ private:
+  const bool transposed_;
+  int axis_ = 1, spatial_ = 2, channels_ = 0;
+  Window window_;
+};
+
+}  // namespace crema

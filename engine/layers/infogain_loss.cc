@@ -1,0 +1,120 @@
+// InfogainLoss: cross entropy with a matrix H of what each prediction is worth for each label; p = softmax of bottom 0:
+//   loss = -sum_n sum_c H[label_n][c] log(max(p_nc, 1e-20)) / N
+//   dx_c = (p_c sum_k H[label][k] - H[label][c]) weight / N, 0 where the label is ignored
+// H: bottom 2 (classes x classes values), or a BlobProto in the file infogain_loss_param.source (a relative path may
+// also lie beside the net). The identity gives SoftmaxWithLoss.
+// Options: infogain_loss_param.axis (1), source; loss_param.ignore_label; normalization FULL, VALID (default),
+// BATCH_SIZE, NONE as in SoftmaxWithLoss (labels.h); the old `normalize` is refused, as in Caffe. A second top: p.
+#include <cmath>
+
+#include "base/file.h"
+#include "layers/builtin.h"
+#include "layers/labels.h"
+#include "model/proto_io.h"
+
+namespace crema {
+namespace {
+
+class InfogainLoss : public Layer {
+ public:
+  InfogainLoss(const caffe::LayerParameter& p, const LayerContext& c) : Layer(p, c), prob_(c.dtype), matrix_(c.dtype) {}
+  Arity arity() const override { return {2, 3, 1, 2, false, true}; }
+  bool isLoss() const override { return true; }
+  bool allowsForceBackward(int bottom) const override { return bottom == 0; }
+
+ protected:
+  void configure(const Blobs& bottom, const Blobs& top) override {
+    axis_ = bottom[0]->shape().canonicalAxis(param_.infogain_loss_param().axis());
+    if (param_.loss_param().has_normalize())
+      invalid("normalize is deprecated, use \"normalization\": VALID for true, BATCH_SIZE for false");
+    firstTopIsTheLoss(param_, top.size());
+    if (bottom.size() > 2) return;
+    if (!param_.infogain_loss_param().has_source())
+      invalid("Infogain matrix source must be specified: give infogain_loss_param.source or a third bottom");
+    if (context().data->openSources) readMatrix();
+  }
+  void reshape(const Blobs& bottom, const Blobs& top) override {
+    const Shape& s = bottom[0]->shape();
+    grid_ = LabelGrid(s, axis_, bottom[1]->shape());
+    if (bottom.size() > 2) checkMatrix(bottom[2]->shape(), "bottom 2");
+    if (bottom.size() == 2 && read_) checkMatrix(matrix_.shape(), path());
+    prob_.reshape(s);
+    top[0]->reshape(Shape{});
+    if (top.size() > 1) top[1]->reshape(s);
+  }
+  void compute(const Blobs& bottom, const Blobs& top) override {
+    if (bottom.size() == 2 && !read_) readMatrix(), checkMatrix(matrix_.shape(), path());
+    withType(context().dtype, [&]<class T>() {
+      kernels::softmax<T>(kernels(), grid_.outer, grid_.classes, grid_.inner, bottom[0]->data<T>(),
+                          prob_.mutableData<T>());
+      const T *p = prob_.data<T>(), *h = matrix(bottom).data<T>();
+      double loss = 0;
+      valid_ = 0;
+      grid_.forEach<T>(*bottom[1], param_.loss_param(), [&](int64_t first, int label) {
+        for (int c = 0; c < grid_.classes; ++c)
+          loss -= h[int64_t{label} * grid_.classes + c] *
+                  std::log(std::max(static_cast<double>(p[first + int64_t{c} * grid_.inner]), 1e-20));
+        ++valid_;
+      });
+      top[0]->mutableData<T>()[0] = static_cast<T>(loss / divisor());
+      if (top.size() > 1) top[1]->copyDataFrom(prob_);
+    });
+  }
+  void gradient(const Blobs& top, const std::vector<bool>& down, const Blobs& bottom) override {
+    if (down[1]) invalid("InfogainLoss has no gradient for its labels (bottom 1); remove propagate_down there");
+    if (down.size() > 2 && down[2])
+      invalid("InfogainLoss has no gradient for its matrix (bottom 2); remove propagate_down there");
+    if (!down[0]) return;
+    bottom[0]->fillDiff(0);
+    withType(context().dtype, [&]<class T>() {
+      const T *p = prob_.data<T>(), *h = matrix(bottom).data<T>();
+      T* dx = bottom[0]->mutableDiff<T>();
+      const double scale = top[0]->diff<T>()[0] / divisor();
+      grid_.forEach<T>(*bottom[1], param_.loss_param(), [&](int64_t first, int label) {
+        const T* row = h + int64_t{label} * grid_.classes;
+        double total = 0;
+        for (int c = 0; c < grid_.classes; ++c) total += row[c];
+        for (int c = 0; c < grid_.classes; ++c) {
+          const int64_t i = first + int64_t{c} * grid_.inner;
+          dx[i] = static_cast<T>((p[i] * total - row[c]) * scale);
+        }
+      });
+    });
+  }
+
+ private:
+  double divisor() const {
+    return lossDivisor(param_.loss_param(), caffe::LossParameter::VALID, static_cast<double>(grid_.outer) * grid_.inner,
+                       valid_, grid_.outer);
+  }
+  const Blob& matrix(const Blobs& bottom) const { return bottom.size() > 2 ? *bottom[2] : matrix_; }
+  std::string path() const {
+    const std::string& given = param_.infogain_loss_param().source();
+    const std::string beside = joinPath(context().data->folder, given);
+    return !fileExists(given) && fileExists(beside) ? beside : given;
+  }
+  void readMatrix() {
+    const auto proto = readBinary<caffe::BlobProto>(path());
+    inside([&] { return "in the infogain matrix " + path(); },
+           [&] { matrix_.reshape(shapeOf(proto)), fromProto(proto, matrix_); });
+    read_ = true;
+  }
+  void checkMatrix(const Shape& have, const std::string& where) const {
+    if (int64_t{have.count()} != int64_t{grid_.classes} * grid_.classes)
+      invalid("the infogain matrix in {} is {}; {} classes need {}x{}", where, have.brief(), grid_.classes,
+              grid_.classes, grid_.classes);
+  }
+
+  int axis_ = 1, valid_ = 0;
+  bool read_ = false;
+  LabelGrid grid_;
+  Blob prob_, matrix_;
+};
+
+}  // namespace
+
+void addInfogainLoss(LayerRegistry& r) {
+  r.add<InfogainLoss>("InfogainLoss", "cross entropy with a matrix of what predictions are worth");
+}
+
+}  // namespace crema

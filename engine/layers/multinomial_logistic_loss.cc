@@ -1,0 +1,62 @@
+// MultinomialLogisticLoss: cross entropy of probabilities, such as a Softmax gives, and class numbers:
+//   loss = -sum log(max(p[label], 1e-20)) / N;  dp[label] = -weight / (N max(p[label], 1e-20)), 0 for other classes
+// Bottoms: N x ..., all values of an item are classes; N class numbers. SoftmaxWithLoss in one is steadier.
+#include <cmath>
+
+#include "layers/builtin.h"
+#include "layers/labels.h"
+
+namespace crema {
+namespace {
+
+class MultinomialLogisticLoss : public Layer {
+ public:
+  using Layer::Layer;
+  Arity arity() const override { return {2, 2, 1, 1, false, true}; }
+  bool isLoss() const override { return true; }
+  bool allowsForceBackward(int bottom) const override { return bottom == 0; }
+
+ protected:
+  void reshape(const Blobs& bottom, const Blobs& top) override {
+    grid_ = LabelGrid::ofItems(bottom[0]->shape(), bottom[1]->shape());
+    top[0]->reshape(Shape{});
+  }
+  void compute(const Blobs& bottom, const Blobs& top) override {
+    withType(context().dtype, [&]<class T>() {
+      double loss = 0;
+      eachLabel<T>(bottom, [&](int64_t, double p) { loss -= std::log(p); });
+      top[0]->mutableData<T>()[0] = static_cast<T>(loss / std::max(1, grid_.outer));
+    });
+  }
+  void gradient(const Blobs& top, const std::vector<bool>& down, const Blobs& bottom) override {
+    if (down[1])
+      invalid("MultinomialLogisticLoss has no gradient for its labels (bottom 1); remove propagate_down there");
+    if (!down[0]) return;
+    bottom[0]->fillDiff(0);
+    withType(context().dtype, [&]<class T>() {
+      T* dx = bottom[0]->mutableDiff<T>();
+      const double scale = -static_cast<double>(top[0]->diff<T>()[0]) / std::max(1, grid_.outer);
+      eachLabel<T>(bottom, [&](int64_t i, double p) { dx[i] = static_cast<T>(scale / p); });
+    });
+  }
+
+ private:
+  template <class T, class Use>
+  void eachLabel(const Blobs& bottom, Use use) const {
+    constexpr double kLeast = 1e-20;
+    const T* p = bottom[0]->data<T>();
+    grid_.forEach<T>(*bottom[1], caffe::LossParameter(), [&](int64_t first, int label) {
+      const double value = p[first + label];
+      use(first + label, value < kLeast ? kLeast : value);
+    });
+  }
+  LabelGrid grid_;
+};
+
+}  // namespace
+
+void addMultinomialLogisticLoss(LayerRegistry& r) {
+  r.add<MultinomialLogisticLoss>("MultinomialLogisticLoss", "cross entropy of probabilities and classes");
+}
+
+}  // namespace crema

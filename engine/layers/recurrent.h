@@ -1,0 +1,93 @@
+// What LSTM and RNN have in common: T time steps of N streams, and the state that goes from step to step.
+//   sums a_t = W_x x_t + b + W_h (k_t h_{t-1}) [+ W_s x_static], k_t is cont: 0 where a sequence begins, 1 where it
+//   goes on; the layer makes h_t of a_t. With G sums for each of H hidden values:
+//   bottoms     x T x N x ..., cont T x N [, x_static N x ...] [, the states at the start, 1 x N x H or N x H each]
+//   tops        T x N x H [, the states at the end, 1 x N x H]; the states with expose_hidden: as in Caffe no gradient
+//               passes through them, it ends with the batch
+//   options     recurrent_param: num_output (H), weight_filler, bias_filler, expose_hidden; debug_info prints nothing
+//   parameters  in Caffe's order: W_x GH x I, b GH, [W_s GH x S,] W_h GH x H
+//
+// Without expose_hidden a batch starts with the state in which the batch before left its streams, zero in the first, as
+// in Caffe. "Before" means the same rank's step before, whoever computes it: each rank that shares this object has its
+// own state, so that the model does not depend on the number of workers. State is not carried
+//   - where batches are dealt out: scoring, and tests during training, start each at zero, or the figures would depend
+//     on who computed what (Caffe carries on over test batches, and from one test to the next);
+//   - over a snapshot, which as in Caffe holds none: a resumed run is exact where sentences do not cross batches, and
+//     says so otherwise. Storing it would need every rank's state in worker 0's file;
+//   - to a batch with another N.
+#pragma once
+#include <map>
+
+#include "layers/layer.h"
+
+namespace crema {
+
+class Recurrent : public Layer {
+ public:
+  Recurrent(const caffe::LayerParameter& p, const LayerContext& c, int states, int sums);
+  Arity arity() const override;
+  bool allowsForceBackward(int bottom) const override { return bottom == 0 || (bottom == 2 && hasStatic_); }
+
+ protected:
+  void configure(const Blobs& bottom, const Blobs& top) override;
+  void reshape(const Blobs& bottom, const Blobs& top) override;
+  // State i of every step, T x N x H.
+  virtual const Blob& stateOfSteps(size_t i, const Blobs& top) const = 0;
+
+  // A forward pass: takeState, inputSums, recurrentSums for each t in turn, keepState.
+  void takeState(const Blobs& bottom);
+  void keepState(const Blobs& top);
+  template <class T>
+  void inputSums(const Blobs& bottom);  // sums_ = W_x x + b, fixed_ = W_s x_static
+  template <class T>
+  void recurrentSums(int t, const T* before, const T* cont);  // entering_ at t, recurrent_
+  // And back, once sums_.diff holds the gradient of step t and of those behind it.
+  template <class T>
+  void gradientOfBefore(int t, const T* cont, T* before);  // 0 < t; before: of h_{t-1}, through step t
+  template <class T>
+  void gradientOfInputs(const std::vector<bool>& down, const Blobs& bottom);
+
+  int64_t row(int t) const { return int64_t{t} * streams_; }
+  int64_t at(int t, int n = 0) const { return (row(t) + n) * hidden_; }
+  int recurrentWeights() const { return hasStatic_ ? 3 : 2; }
+  template <class T>
+  const T* w(int i) const {
+    return params()[static_cast<size_t>(i)]->template data<T>();
+  }
+  template <class T>
+  T* dw(int i) {
+    return params()[static_cast<size_t>(i)]->template mutableDiff<T>();
+  }
+  template <class T>
+  const T* fixedOf(int n) const {
+    return hasStatic_ ? fixed_.data<T>() + sumsEach_ * at(0, n) : nullptr;
+  }
+
+  bool hasStatic_ = false;
+  int hidden_ = 0, steps_ = 0, streams_ = 0;
+  Blob sums_;                // T x N x GH; diff: the sums' gradients. Layers may put what they make of the sums here
+  Blob recurrent_;           // N x GH: W_h (k h) of one step
+  std::vector<Blob> start_;  // 1 x N x H: the states before step 0
+
+ private:
+  struct Kept {
+    int64_t step;  // the one that left it
+    std::vector<Blob> states;
+  };
+  std::vector<Blob> blankStates() const { return std::vector<Blob>(start_.size(), Blob(context().dtype)); }
+  void checkAxes(const Blobs& bottom) const;
+  void warnOfLostState(const Blob& cont);
+  void copyEnd(const Blobs& top, size_t state, Blob& to) const;
+  template <class T>
+  void sumOverTime();
+
+  const bool exposed_;
+  const int sumsEach_;
+  bool warned_ = false;
+  int inputs_ = 0, fixedInputs_ = 0;
+  Blob fixed_;                // N x GH; diff: summed over time
+  Blob entering_;             // T x N x H: k h of the step before
+  std::map<int, Kept> kept_;  // by rank
+};
+
+}  // namespace crema
