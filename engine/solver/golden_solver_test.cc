@@ -5,11 +5,11 @@
 #include <cmath>
 #include <cstring>
 
-#include "../tests/goldens/layers/values.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "model/proto_io.h"
 #include "solver/solver.h"
+#include "support/golden_values.h"
 
 namespace crema {
 namespace {

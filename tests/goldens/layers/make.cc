@@ -5,7 +5,7 @@
 #include <caffe/caffe.hpp>
 #include <caffe/layer_factory.hpp>
 
-#include "values.h"
+#include "../../support/golden_values.h"
 
 namespace {
 

@@ -7,7 +7,7 @@
 
 #include <memory>
 
-#include "../layers/values.h"
+#include "../../support/golden_values.h"
 
 namespace {
 
