@@ -2,13 +2,13 @@
 //   dx = dy (x > 0 ? 1 : a_c),  da_c = sum over channel c of dy min(x, 0). In place allowed (a copy of x is kept).
 // Options (prelu_param): filler (constant 0.25), channel_shared (false). Parameter: a, one for each channel, or a
 // scalar. The bottom has two axes or more.
-#include <algorithm>
-
 #include "layers/builtin.h"
 #include "layers/per_channel.h"
 
 namespace crema {
 namespace {
+
+constexpr double kBelow[2] = {1, 0};  // by x > 0; no branch: signs are as good as random
 
 class PReLU : public PerChannelLayer {
  public:
@@ -34,7 +34,7 @@ class PReLU : public PerChannelLayer {
       const T *x = bottom[0]->data<T>(), *a = params()[0]->data<T>();
       T* y = top[0]->mutableData<T>();
       eachRow(kernels().pool(), channels_, [&](int d, int64_t from, int64_t to) {
-        const T slope[2] = {a[d], T(1)};  // no branch: signs are as good as random
+        const T slope[2] = {a[d], T(1)};
         for (int64_t i = from; i < to; ++i) y[i] = slope[x[i] > 0] * x[i];
       });
     });
@@ -44,7 +44,7 @@ class PReLU : public PerChannelLayer {
       const T *dy = top[0]->diff<T>(), *x = bottomBefore<T>(bottom, top), *a = params()[0]->data<T>();
       if (paramPropagates(0))
         sumInto(channels_, params()[0]->mutableDiff<T>(), true,
-                [=](int64_t i) { return static_cast<double>(dy[i]) * std::min(x[i], T(0)); });
+                [=](int64_t i) { return kBelow[x[i] > 0] * dy[i] * x[i]; });
       if (!down[0]) return;
       T* dx = bottom[0]->mutableDiff<T>();
       eachRow(kernels().pool(), channels_, [&](int d, int64_t from, int64_t to) {
