@@ -17,7 +17,9 @@ double square(const std::vector<Values>& x, size_t n, size_t each) {
 LAYER_CASES(ContrastiveLoss) {
   const auto pairs = [](size_t bottom, int, double u) { return bottom == 2 ? std::floor(u * 2) : u; };
   for (const bool legacy : {false, true}) {
-    Case& c = s.add(std::string("type: 'ContrastiveLoss' contrastive_loss_param { margin: 0.75 ") + (legacy ? "legacy_version: true }" : "}"), {{12, 3, 1, 1}, {12, 3, 1, 1}, {12}});
+    Case& c = s.add(std::string("type: 'ContrastiveLoss' contrastive_loss_param { margin: 0.75 ") +
+                        (legacy ? "legacy_version: true }" : "}"),
+                    {{12, 3, 1, 1}, {12, 3, 1, 1}, {12}});
     c.input = pairs;
     c.smooth = legacy;  // Caffe's 1e-4 is no derivative: checked below
     c.naive = [legacy](const auto& x) {
@@ -35,17 +37,21 @@ LAYER_CASES(ContrastiveLoss) {
   s.bad("type: 'ContrastiveLoss'", {{4, 3}, {4, 3}, {3}}, "4 pairs need 4 numbers");
 }
 
-// For a pair apart the gradient is the difference quotient times d / (d + 1e-4); none where d is the margin or more, or 0.
+// For a pair apart the gradient is the difference quotient times d / (d + 1e-4); none where d is the margin or more, or
+// 0.
 TEST(ContrastiveLoss, GradientOfPairsApartIsCaffes) {
   Case c;
   c.description = "type: 'ContrastiveLoss'", c.bottoms = {{6, 2}, {6, 2}, {6}};
-  c.input = [](size_t bottom, int k, double u) { return bottom == 2 ? 0 : k < 2 ? 0.5 : k < 4 ? 3.0 * static_cast<double>(bottom) : u; };
+  c.input = [](size_t bottom, int k, double u) {
+    return bottom == 2 ? 0 : k < 2 ? 0.5 : k < 4 ? 3.0 * static_cast<double>(bottom) : u;
+  };
   Bench b(c, DType::kFloat64);
   b.forward(), b.seedTopDiffs(), b.backward();
   const std::vector<Values> x = {Bench::values(*b.bottoms()[0]), Bench::values(*b.bottoms()[1])};
   for (size_t side = 0; side < 2; ++side)
     for (int i = 0; i < 12; ++i) {
-      const double got = b.bottoms()[side]->diffAt(i), d = std::sqrt(square(x, static_cast<size_t>(i) / 2, 2)), step = 1e-6;
+      const double got = b.bottoms()[side]->diffAt(i), d = std::sqrt(square(x, static_cast<size_t>(i) / 2, 2)),
+                   step = 1e-6;
       if (i < 4) {
         EXPECT_EQ(got, 0);
         continue;

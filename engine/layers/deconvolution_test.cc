@@ -3,7 +3,8 @@
 namespace crema::conformance {
 namespace {
 
-const std::string kFiller = "weight_filler { type: 'gaussian' std: 0.5 } bias_filler { type: 'uniform' min: -1 max: 1 }";
+const std::string kFiller =
+    "weight_filler { type: 'gaussian' std: 0.5 } bias_filler { type: 'uniform' min: -1 max: 1 }";
 
 // y[n][o][q] over three axes, any of them of size 1; kernel K, stride S, pad P on every axis, dilation D.
 struct Up {
@@ -20,7 +21,8 @@ struct Up {
     Values y(static_cast<size_t>(items * out * large), 0.0);
     for (int n = 0; n < items; ++n)
       for (int o = 0; o < out; ++o)
-        for (int q = 0; q < large && p.size() > 1; ++q) y[static_cast<size_t>((n * out + o) * large + q)] = p[1][static_cast<size_t>(o)];
+        for (int q = 0; q < large && p.size() > 1; ++q)
+          y[static_cast<size_t>((n * out + o) * large + q)] = p[1][static_cast<size_t>(o)];
     for (int n = 0; n < items; ++n)
       for (int i = 0; i < in; ++i)
         for (int s = 0; s < small; ++s)
@@ -35,7 +37,8 @@ struct Up {
             for (int e = 0; inside && e < outEach; ++e) {
               const int o = i / inEach * outEach + e;
               y[static_cast<size_t>((n * out + o) * large + q)] +=
-                  p[0][static_cast<size_t>((i * outEach + e) * taps + k)] * x[0][static_cast<size_t>((n * in + i) * small + s)];
+                  p[0][static_cast<size_t>((i * outEach + e) * taps + k)] *
+                  x[0][static_cast<size_t>((n * in + i) * small + s)];
             }
           }
     return {y};
@@ -43,24 +46,45 @@ struct Up {
 };
 
 LAYER_CASES(Deconvolution) {
-  s.add("type: 'Deconvolution' convolution_param { num_output: 2 kernel_size: 3 stride: 2 pad: 1 " + kFiller + " }", {{2, 3, 4, 3}}).formula =
-      Up{2, 3, 2, 1, {1, 4, 3}, {1, 3, 3}, {1, 2, 2}, {0, 1, 1}, {1, 1, 1}};
-  s.add("type: 'Deconvolution' convolution_param { num_output: 4 kernel_h: 2 kernel_w: 4 stride_h: 1 stride_w: 3 pad_h: 0 pad_w: 2 group: 2 bias_term: false " + kFiller + " }", {{1, 6, 3, 5}}).formula =
-      Up{1, 6, 4, 2, {1, 3, 5}, {1, 2, 4}, {1, 1, 3}, {0, 0, 2}, {1, 1, 1}};
-  s.add("type: 'Deconvolution' convolution_param { num_output: 2 kernel_size: 3 dilation: 2 dilation: 1 stride: 1 stride: 4 " + kFiller + " }", {{2, 2, 3, 4}}).formula =
-      Up{2, 2, 2, 1, {1, 3, 4}, {1, 3, 3}, {1, 1, 4}, {0, 0, 0}, {1, 2, 1}};
-  s.add("type: 'Deconvolution' convolution_param { num_output: 2 kernel_size: 2 stride: 2 dilation: 3 " + kFiller + " }", {{1, 2, 3, 2}}).formula =
-      Up{1, 2, 2, 1, {1, 3, 2}, {1, 2, 2}, {1, 2, 2}, {0, 0, 0}, {1, 3, 3}};
-  s.add("type: 'Deconvolution' convolution_param { num_output: 3 kernel_size: 4 stride: 3 pad: 1 " + kFiller + " }", {{2, 2, 5}}).formula =
-      Up{2, 2, 3, 1, {1, 1, 5}, {1, 1, 4}, {1, 1, 3}, {0, 0, 1}, {1, 1, 1}};
-  s.add("type: 'Deconvolution' convolution_param { num_output: 2 group: 2 kernel_size: 3 kernel_size: 2 kernel_size: 3 stride: 2 pad: 1 pad: 0 pad: 1 " + kFiller + " }", {{2, 2, 3, 2, 3}}).formula =
-      Up{2, 2, 2, 2, {3, 2, 3}, {3, 2, 3}, {2, 2, 2}, {1, 0, 1}, {1, 1, 1}};
-  s.add("type: 'Deconvolution' convolution_param { num_output: 2 kernel_size: 3 stride: 2 " + kFiller + " } top: 'a' top: 'b'", {{1, 2, 3, 3}, {1, 2, 3, 3}}).formula =
-      Up{1, 2, 2, 1, {1, 3, 3}, {1, 3, 3}, {1, 2, 2}, {0, 0, 0}, {1, 1, 1}};
+  s.add("type: 'Deconvolution' convolution_param { num_output: 2 kernel_size: 3 stride: 2 pad: 1 " + kFiller + " }",
+        {{2, 3, 4, 3}})
+      .formula = Up{2, 3, 2, 1, {1, 4, 3}, {1, 3, 3}, {1, 2, 2}, {0, 1, 1}, {1, 1, 1}};
+  s.add(
+       "type: 'Deconvolution' convolution_param { num_output: 4 kernel_h: 2 kernel_w: 4 stride_h: 1 stride_w: 3 pad_h: "
+       "0 pad_w: 2 group: 2 bias_term: false " +
+           kFiller + " }",
+       {{1, 6, 3, 5}})
+      .formula = Up{1, 6, 4, 2, {1, 3, 5}, {1, 2, 4}, {1, 1, 3}, {0, 0, 2}, {1, 1, 1}};
+  s.add(
+       "type: 'Deconvolution' convolution_param { num_output: 2 kernel_size: 3 dilation: 2 dilation: 1 stride: 1 "
+       "stride: 4 " +
+           kFiller + " }",
+       {{2, 2, 3, 4}})
+      .formula = Up{2, 2, 2, 1, {1, 3, 4}, {1, 3, 3}, {1, 1, 4}, {0, 0, 0}, {1, 2, 1}};
+  s.add(
+       "type: 'Deconvolution' convolution_param { num_output: 2 kernel_size: 2 stride: 2 dilation: 3 " + kFiller + " }",
+       {{1, 2, 3, 2}})
+      .formula = Up{1, 2, 2, 1, {1, 3, 2}, {1, 2, 2}, {1, 2, 2}, {0, 0, 0}, {1, 3, 3}};
+  s.add("type: 'Deconvolution' convolution_param { num_output: 3 kernel_size: 4 stride: 3 pad: 1 " + kFiller + " }",
+        {{2, 2, 5}})
+      .formula = Up{2, 2, 3, 1, {1, 1, 5}, {1, 1, 4}, {1, 1, 3}, {0, 0, 1}, {1, 1, 1}};
+  s.add(
+       "type: 'Deconvolution' convolution_param { num_output: 2 group: 2 kernel_size: 3 kernel_size: 2 kernel_size: 3 "
+       "stride: 2 pad: 1 pad: 0 pad: 1 " +
+           kFiller + " }",
+       {{2, 2, 3, 2, 3}})
+      .formula = Up{2, 2, 2, 2, {3, 2, 3}, {3, 2, 3}, {2, 2, 2}, {1, 0, 1}, {1, 1, 1}};
+  s.add("type: 'Deconvolution' convolution_param { num_output: 2 kernel_size: 3 stride: 2 " + kFiller +
+            " } top: 'a' top: 'b'",
+        {{1, 2, 3, 3}, {1, 2, 3, 3}})
+      .formula = Up{1, 2, 2, 1, {1, 3, 3}, {1, 3, 3}, {1, 2, 2}, {0, 0, 0}, {1, 1, 1}};
   const Shape x{1, 3, 2, 2};
-  s.bad("type: 'Deconvolution' convolution_param { num_output: 4 kernel_size: 1 pad: 2 }", {x}, "the top would be -2 wide on axis 2");
-  s.bad("type: 'Deconvolution' convolution_param { num_output: 4 kernel_size: 3 group: 2 }", {x}, "group 2 must divide");
-  s.bad("type: 'Deconvolution' convolution_param { num_output: 4 kernel_size: 3 } top: 'a' top: 'b'", {x, {1, 3, 2, 3}}, "all bottoms need one shape");
+  s.bad("type: 'Deconvolution' convolution_param { num_output: 4 kernel_size: 1 pad: 2 }", {x},
+        "the top would be -2 wide on axis 2");
+  s.bad("type: 'Deconvolution' convolution_param { num_output: 4 kernel_size: 3 group: 2 }", {x},
+        "group 2 must divide");
+  s.bad("type: 'Deconvolution' convolution_param { num_output: 4 kernel_size: 3 } top: 'a' top: 'b'", {x, {1, 3, 2, 3}},
+        "all bottoms need one shape");
 }
 
 }  // namespace

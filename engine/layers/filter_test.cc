@@ -8,7 +8,9 @@
 namespace crema::conformance {
 namespace {
 
-const auto kEveryThird = [](size_t bottom, int k, double u) { return bottom == 2 ? (k % 3 == 0 ? 0 : u + 0.1) : 2 * u - 1; };
+const auto kEveryThird = [](size_t bottom, int k, double u) {
+  return bottom == 2 ? (k % 3 == 0 ? 0 : u + 0.1) : 2 * u - 1;
+};
 
 LAYER_CASES(Filter) {
   Case& two = s.add("type: 'Filter' top: 'a' top: 'b'", {{5, 3, 2}, {5}, {5, 1, 1}});

@@ -10,8 +10,11 @@ namespace {
 
 LAYER_CASES(HingeLoss) {
   for (const bool squared : {false, true}) {
-    Case& c = s.add(std::string("type: 'HingeLoss' hinge_loss_param { norm: ") + (squared ? "L2" : "L1") + " }", {{7, 2, 3}, {7}});
-    c.input = [](size_t bottom, int, double u) { return bottom ? std::floor(u * 6) : 6 * u - 3; };  // margins of 0 among them
+    Case& c = s.add(std::string("type: 'HingeLoss' hinge_loss_param { norm: ") + (squared ? "L2" : "L1") + " }",
+                    {{7, 2, 3}, {7}});
+    c.input = [](size_t bottom, int, double u) {
+      return bottom ? std::floor(u * 6) : 6 * u - 3;
+    };  // margins of 0 among them
     c.naive = [squared](const auto& x) {
       double sum = 0;
       for (size_t n = 0; n < 7; ++n)

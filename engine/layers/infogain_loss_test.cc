@@ -10,7 +10,8 @@ namespace crema::conformance {
 namespace {
 
 // Scores [outer][3][inner], H 3 x 3; positions with label `ignored` do not count.
-std::vector<Values> infogain(const std::vector<Values>& x, const Values& h, size_t outer, size_t inner, int ignored, double divisor) {
+std::vector<Values> infogain(const std::vector<Values>& x, const Values& h, size_t outer, size_t inner, int ignored,
+                             double divisor) {
   Values p(x[0].size());
   double loss = 0, valid = 0;
   for (size_t o = 0; o < outer; ++o)
@@ -38,7 +39,8 @@ LAYER_CASES(InfogainLoss) {
                {"loss_param { normalization: BATCH_SIZE }", -1, 4},
                {"loss_param { normalization: NONE }", -1, 1}};
   for (const auto& c : cases) {
-    Case& one = s.add(std::string("type: 'InfogainLoss' top: 'loss' top: 'p' ") + c.options, {{4, 3, 2}, {4, 1, 2}, {1, 1, 3, 3}});
+    Case& one = s.add(std::string("type: 'InfogainLoss' top: 'loss' top: 'p' ") + c.options,
+                      {{4, 3, 2}, {4, 1, 2}, {1, 1, 3, 3}});
     one.classes = 3, one.otherBatch = false;
     one.formula = [c](const auto& x, const auto&) { return infogain(x, x[2], 4, 2, c.ignored, c.divisor); };
   }
@@ -66,7 +68,8 @@ TEST(InfogainLoss, ReadsItsMatrixFromAFile) {
   const auto want = infogain({Bench::values(*b.bottoms()[0]), Bench::values(*b.bottoms()[1])}, values, 5, 1, -1, 5);
   EXPECT_NEAR(b.topData(0)[0], want[0][0], 1e-12);
   c.bottoms = {{5, 2}, {5}}, c.classes = 2;
-  EXPECT_NE(test::messageOf([&] { Bench(c, DType::kFloat64); }).find("is 1x1x3x3; 2 classes need 2x2"), std::string::npos);
+  EXPECT_NE(test::messageOf([&] { Bench(c, DType::kFloat64); }).find("is 1x1x3x3; 2 classes need 2x2"),
+            std::string::npos);
 }
 
 }  // namespace

@@ -33,11 +33,15 @@ std::vector<Values> rnn(size_t T, size_t N, size_t I, size_t H, size_t S, const 
   return {out, h};
 }
 
-const std::string kRnn = "type: 'RNN' recurrent_param { num_output: 3 weight_filler { type: 'gaussian' std: 0.8 } bias_filler { type: 'uniform' min: -1 max: 1 } ";
+const std::string kRnn =
+    "type: 'RNN' recurrent_param { num_output: 3 weight_filler { type: 'gaussian' std: 0.8 } bias_filler { type: "
+    "'uniform' min: -1 max: 1 } ";
 
 LAYER_CASES(RNN) {
   // cont: 0 in the first row, or the state of one pass would go to the next.
-  const auto cont = [](size_t bottom, int k, double u) { return bottom != 1 ? 2 * u - 1 : static_cast<double>(k >= 3 && u > 0.3); };
+  const auto cont = [](size_t bottom, int k, double u) {
+    return bottom != 1 ? 2 * u - 1 : static_cast<double>(k >= 3 && u > 0.3);
+  };
   Case& plain = s.add(kRnn + "}", {{4, 2, 5}, {4, 2}});
   plain.input = cont;
   plain.formula = [](const auto& x, const auto& p) { return std::vector<Values>{rnn(4, 2, 5, 3, 0, x, p, {})[0]}; };
@@ -58,7 +62,8 @@ LAYER_CASES(RNN) {
   s.bad(kRnn + "expose_hidden: true } top: 'o' top: 'h'", {{2, 3, 4}, {2, 3}, {1, 2, 3}}, "must be 1x3x3, not 1x2x3");
 }
 
-// Two batches of a sentence are one batch of twice the steps; another rank's state is its own, and a step left out loses it.
+// Two batches of a sentence are one batch of twice the steps; another rank's state is its own, and a step left out
+// loses it.
 TEST(RNN, GoesOnFromTheSameRanksStepBefore) {
   Case c;
   c.description = kRnn + "}", c.bottoms = {{6, 2, 5}, {6, 2}};

@@ -7,7 +7,8 @@
 namespace crema::conformance {
 namespace {
 
-// Caffe's rule for b bins on n values, as Pooling's options: kernel, stride = kernel, pad; window i of the padded image.
+// Caffe's rule for b bins on n values, as Pooling's options: kernel, stride = kernel, pad; window i of the padded
+// image.
 struct Level {
   int b, n;
   int kernel() const { return (n + b - 1) / b; }
@@ -39,7 +40,8 @@ std::function<Values(const std::vector<Values>&)> pyramid(int planes, int h, int
 
 LAYER_CASES(SPP) {
   s.add("type: 'SPP' spp_param { pyramid_height: 3 }", {{2, 2, 9, 7}}).naive = pyramid(4, 9, 7, 3, true, 2);
-  s.add("type: 'SPP' spp_param { pyramid_height: 3 pool: AVE }", {{2, 3, 7, 10}}).naive = pyramid(6, 7, 10, 3, false, 2);
+  s.add("type: 'SPP' spp_param { pyramid_height: 3 pool: AVE }", {{2, 3, 7, 10}}).naive =
+      pyramid(6, 7, 10, 3, false, 2);
   s.add("type: 'SPP' spp_param { pyramid_height: 1 pool: AVE }", {{2, 3, 4, 5}}).naive = pyramid(6, 4, 5, 1, false, 2);
   Case& drawn = s.add("type: 'SPP' spp_param { pyramid_height: 2 pool: STOCHASTIC }", {{2, 2, 5, 6}});
   drawn.input = [](size_t, int, double u) { return 0.01 + u; };

@@ -12,7 +12,8 @@ LAYER_CASES(Tile) {
     return y;
   };
   s.add("type: 'Tile' tile_param { axis: -1 tiles: 2 }", {{3, 2}}).naive = [](const auto& x) {
-    return Values{x[0][0], x[0][1], x[0][0], x[0][1], x[0][2], x[0][3], x[0][2], x[0][3], x[0][4], x[0][5], x[0][4], x[0][5]};
+    return Values{x[0][0], x[0][1], x[0][0], x[0][1], x[0][2], x[0][3],
+                  x[0][2], x[0][3], x[0][4], x[0][5], x[0][4], x[0][5]};
   };
   s.add("type: 'Tile' tile_param { axis: 0 tiles: 2 }", {{3, 5}});
   s.bad("type: 'Tile'", {{2, 3}}, "Number of tiles must be positive");
