@@ -40,7 +40,7 @@ class BatchReindex : public Layer {
     });
   }
   void gradient(const Blobs& top, const std::vector<bool>& down, const Blobs& bottom) override {
-    if (down[1]) invalid("BatchReindex has no gradient for its indices (bottom 1); remove propagate_down there");
+    if (down[1]) invalid("BatchReindex has no gradient for its indices (bottom 1); set propagate_down to false there");
     if (!down[0]) return;
     bottom[0]->fillDiff(0);
     withType(context().dtype, [&]<class T>() {

@@ -44,7 +44,7 @@ class ContrastiveLoss : public Layer {
     });
   }
   void gradient(const Blobs& top, const std::vector<bool>& down, const Blobs& bottom) override {
-    if (down[2]) invalid("ContrastiveLoss has no gradient for bottom 2; remove propagate_down there");
+    if (down[2]) invalid("ContrastiveLoss has no gradient for bottom 2; set propagate_down to false there");
     withType(context().dtype, [&]<class T>() {
       const T *a = bottom[0]->data<T>(), *b = bottom[1]->data<T>();
       const double weight = static_cast<double>(top[0]->diff<T>()[0]) / std::max(1, items_);

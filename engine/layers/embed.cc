@@ -47,7 +47,7 @@ class Embed : public Layer {
     });
   }
   void gradient(const Blobs& top, const std::vector<bool>& down, const Blobs& bottom) override {
-    if (down[0]) invalid("Embed has no gradient for its indices (bottom 0); remove propagate_down there");
+    if (down[0]) invalid("Embed has no gradient for its indices (bottom 0); set propagate_down to false there");
     withType(context().dtype, [&]<class T>() {
       const T* dy = top[0]->diff<T>();
       if (params().size() > 1 && paramPropagates(1))

@@ -53,7 +53,7 @@ class Filter : public Layer {
   }
   void gradient(const Blobs& top, const std::vector<bool>& down, const Blobs& bottom) override {
     if (down[static_cast<size_t>(selector_)])
-      invalid("Filter has no gradient for its selector (bottom {}); remove propagate_down there", selector_);
+      invalid("Filter has no gradient for its selector (bottom {}); set propagate_down to false there", selector_);
     withType(context().dtype, [&]<class T>() {
       for (size_t i = 0; i < top.size(); ++i) {
         if (!down[i]) continue;

@@ -28,7 +28,7 @@ class HingeLoss : public Layer {
     });
   }
   void gradient(const Blobs& top, const std::vector<bool>& down, const Blobs& bottom) override {
-    if (down[1]) invalid("HingeLoss has no gradient for its labels (bottom 1); remove propagate_down there");
+    if (down[1]) invalid("HingeLoss has no gradient for its labels (bottom 1); set propagate_down to false there");
     if (!down[0]) return;
     withType(context().dtype, [&]<class T>() {
       T* dx = bottom[0]->mutableDiff<T>();

@@ -26,7 +26,9 @@ class Im2col : public Layer {
     dims.push_back(Shape{in[axis_], Shape(window_.kernel).count()}.count());
     dims.insert(dims.end(), out.begin(), out.end());
     top[0]->reshape(Shape(dims));
-    taps_ = tapTable(window_, std::vector<int>(in.dims().begin() + axis_ + 1, in.dims().end()), out);
+    if (!(in == shape_))
+      taps_ = tapTable(window_, std::vector<int>(in.dims().begin() + axis_ + 1, in.dims().end()), out);
+    shape_ = in;
     planes_ = in.count(0, axis_ + 1), plane_ = in.count(axis_ + 1);
   }
   void compute(const Blobs& bottom, const Blobs& top) override {
@@ -60,6 +62,7 @@ class Im2col : public Layer {
   }
   int axis_ = 1, planes_ = 0, plane_ = 0;
   Window window_;
+  Shape shape_;  // that taps_ were made for
   std::vector<int32_t> taps_;
 };
 

@@ -61,9 +61,9 @@ class InfogainLoss : public Layer {
     });
   }
   void gradient(const Blobs& top, const std::vector<bool>& down, const Blobs& bottom) override {
-    if (down[1]) invalid("InfogainLoss has no gradient for its labels (bottom 1); remove propagate_down there");
+    if (down[1]) invalid("InfogainLoss has no gradient for its labels (bottom 1); set propagate_down to false there");
     if (down.size() > 2 && down[2])
-      invalid("InfogainLoss has no gradient for its matrix (bottom 2); remove propagate_down there");
+      invalid("InfogainLoss has no gradient for its matrix (bottom 2); set propagate_down to false there");
     if (!down[0]) return;
     bottom[0]->fillDiff(0);
     withType(context().dtype, [&]<class T>() {

@@ -48,7 +48,7 @@ class LstmUnit : public Layer {
     });
   }
   void gradient(const Blobs& top, const std::vector<bool>& down, const Blobs& bottom) override {
-    if (down[2]) invalid("LSTMUnit has no gradient for cont (bottom 2); remove propagate_down there");
+    if (down[2]) invalid("LSTMUnit has no gradient for cont (bottom 2); set propagate_down to false there");
     if (!down[0] && !down[1]) return;
     withType(context().dtype, [&]<class T>() {
       T *dBefore = down[0] ? bottom[0]->mutableDiff<T>() : nullptr,

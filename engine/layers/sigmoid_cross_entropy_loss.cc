@@ -51,7 +51,7 @@ class SigmoidCrossEntropyLoss : public Layer {
   }
   void gradient(const Blobs& top, const std::vector<bool>& down, const Blobs& bottom) override {
     if (down[1])
-      invalid("SigmoidCrossEntropyLoss has no gradient for its targets (bottom 1); remove propagate_down there");
+      invalid("SigmoidCrossEntropyLoss has no gradient for its targets (bottom 1); set propagate_down to false there");
     if (!down[0]) return;
     withType(context().dtype, [&]<class T>() {
       const T *x = bottom[0]->data<T>(), *t = bottom[1]->data<T>();
