@@ -54,11 +54,11 @@ private[caffe] object Flags {
 
   def asksForHelp(args: Array[String]): Boolean = args.exists(a => a == "-help" || a == "--help" || a == "-h")
 
-  /** "; did you mean -x?" when a flag differs in at most a third of its letters. */
+  /** "; did you mean -x?" when a flag is a few letters away: two, or a third of them. */
   private[caffe] def meant(flag: String): String = {
     val word = flag.dropWhile(_ == '-')
     val (near, edits) = names.map(n => n -> distance(word.toLowerCase(java.util.Locale.ROOT), n.toLowerCase(java.util.Locale.ROOT))).minBy(_._2)
-    if (edits <= math.max(1, near.length / 3)) s"; did you mean -$near?" else ""
+    if (edits <= (if (word.length < 4) 1 else math.max(2, near.length / 3))) s"; did you mean -$near?" else ""
   }
 
   /** Letters to insert, remove or replace. */
