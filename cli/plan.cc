@@ -24,7 +24,7 @@ namespace crema::cli {
 namespace {
 
 struct Flags {
-  std::string solver, features;
+  std::string solver, features, label, weights, weightsName;
   int ranks = 1;
   int64_t seed = -1;
   int64_t rows = 0;
@@ -86,8 +86,11 @@ std::unique_ptr<Net> build(const NetDescription& d, kernels::Context& kernels, c
   return std::make_unique<Net>(d.param, d.state, o, d.origin);
 }
 
-void checkBlobs(const std::string& features, const Net& net) {
-  for (const std::string& name : splitList(features)) inside([] { return "in -features"; }, [&] { net.blob(name); });
+void checkBlobs(const Flags& f, const Net& net) {
+  for (const std::string& name : splitList(f.features)) inside([] { return "in -features"; }, [&] { net.blob(name); });
+  if (!f.label.empty())
+    inside([&] { return fmt::format("in -label {}, which names one more blob for -features", f.label); },
+           [&] { net.blob(f.label); });
 }
 
 // Bytes of a worker at its peak, to which the TEST net's blobs are added: the executable, its threads' scratch and the
@@ -131,7 +134,11 @@ void planScoring(const NetDescription& test, const Flags& f, kernels::Context& k
   }
   if (!buildable(plan->test())) return;
   const auto net = build(test, kernels, parentDirectory(f.solver));
-  checkBlobs(f.features, *net);
+  checkBlobs(f, *net);
+  if (!f.weights.empty()) {
+    named(f.weights, f.weightsName, [&] { copyTrainedFiles(*net, f.weights); });
+    for (const auto& name : net->untrained()) plan->add_untrained(name);
+  }
   if (plan->has_memory_bytes())
     plan->set_memory_bytes(plan->memory_bytes() + net->memoryBytes() - 8 * plan->parameters());
   for (const auto& name : net->outputs()) plan->add_outputs(name);
@@ -194,6 +201,9 @@ void addPlan(CLI::App& program, Run& chosen) {
         app.add_option("--ranks", f->ranks, "logical ranks");
         app.add_option("--random_seed", f->seed, "the seed when the solver sets none; negative: one is drawn");
         app.add_option("--features", f->features, "blobs that will be extracted, separated by commas");
+        app.add_option("--label", f->label, "one more blob");
+        app.add_option("--weights", f->weights, "the model that will be scored with; it must fit the TEST net");
+        app.add_option("--weights_name", f->weightsName, "what messages call it");
         app.add_option("--rows", f->rows, "rows that the host sends to one worker, for the estimate of its memory")
             ->check(CLI::NonNegativeNumber);
         app.add_flag("--train", f->train, "a TRAIN data layer is needed");

@@ -77,7 +77,8 @@ class Scorer {
     o.data.last = job.last();
     net_ = std::make_unique<Net>(description_.param, description_.state, o, description_.origin);
     if (job.weights().empty()) invalid("no weights are given to score with; name a .caffemodel (-model)");
-    copyTrainedFiles(*net_, job.weights());
+    named(job.weights(), job.weights_name(), [&] { copyTrainedFiles(*net_, job.weights()); });
+    warnOfUntrained(*net_, job.weights_name().empty() ? job.weights() : job.weights_name());
     blobs_.assign(job.blobs().begin(), job.blobs().end());
     if (blobs_.empty()) blobs_ = net_->outputs();
     for (const auto& layer : net_->layers())

@@ -45,6 +45,7 @@ int test(const Flags& f) {
   kernels::Context kernels(kernels::chooseIsa(f.isa), f.threads > 0 ? f.threads : availableCores());
   auto net = build(f, caffe::TEST, kernels);
   copyTrainedFiles(*net, f.weights);
+  warnOfUntrained(*net, f.weights);
   LOG_INFO("Running for {} iterations.", f.iterations);
   std::vector<double> sums;
   double loss = 0;

@@ -114,10 +114,15 @@ void HostRows::append(bool forTest, const wire::RowBatch& batch) {
 }
 
 void HostRows::accept(const wire::Input& input) {
+  const std::string& failure = input.has_bytes() ? input.bytes().failed() : input.published().failed();
+  if (!failure.empty()) {
+    hostFailed = true;
+    throw Error(ErrorKind::kIo, failure);
+  }
+  if (input.has_published()) ++published, ++signs.arrived;
   if (input.has_bytes()) {
     const auto& file = input.bytes().test() ? testFile : trainFile;
     if (!file) internal("the host sends bytes of a file that its Job does not announce");
-    if (input.bytes().has_failed()) throw Error(ErrorKind::kIo, input.bytes().failed());
     file->arrived(input.bytes().offset(), input.bytes().data());
     ++signs.arrived;
   }

@@ -19,6 +19,17 @@ std::string snapshotPrefix(const wire::Job& job, const caffe::SolverParameter& s
   return job.has_snapshot_prefix() ? job.snapshot_prefix() : solver.snapshot_prefix();
 }
 
+void start(const wire::Job& job, const caffe::SolverParameter& param, Solver& solver) {
+  std::string weights;  // of the solver: all together must give at least one layer its values
+  for (const auto& w : param.weights()) weights += (weights.empty() ? "" : ",") + w;
+  if (!job.snapshot().empty())
+    solver.restore(job.snapshot(), job.weights());
+  else if (!job.weights().empty())
+    solver.copyTrainedFrom(job.weights());
+  else if (param.weights_size() > 0)
+    solver.copyTrainedFrom(weights);
+}
+
 }  // namespace
 
 JobSetup setUp(const wire::Job& job, const std::string& folder, bool log, const HostRows* rows) {
@@ -54,12 +65,8 @@ JobSetup setUp(const wire::Job& job, const std::string& folder, bool log, const 
     checkWritable(s.train.snapshotPrefix);
   s.solver = std::make_unique<Solver>(param, o);
   s.train.recordsPerStep = static_cast<int64_t>(recordsPerPass(s.solver->net())) * param.iter_size() * job.ranks();
-  if (!job.snapshot().empty())
-    s.solver->restore(job.snapshot(), job.weights());
-  else if (!job.weights().empty())
-    s.solver->copyTrainedFrom(job.weights());
-  else
-    for (const auto& w : param.weights()) s.solver->copyTrainedFrom(w);
+  named(job.snapshot(), job.snapshot_name(),
+        [&] { named(job.weights(), job.weights_name(), [&] { start(job, param, *s.solver); }); });
   return s;
 }
 

@@ -2,6 +2,10 @@
 
 #include <unistd.h>
 
+#include <chrono>
+#include <deque>
+#include <thread>
+
 #include "base/file.h"
 #include "base/log.h"
 #include "cluster/coordinator.h"
@@ -56,11 +60,58 @@ std::string stateDigest(Solver& solver) {
                    sha256Hex(bytes(solver.history(), solver.history().count())));
 }
 
-TrainHooks hooksFor(Session& session, bool lead, const std::function<void(const wire::Event&)>& emit,
-                    const std::function<Request()>& request) {
+// Snapshots that the host publishes are reported when it says that they are in their places.
+class Publications {
+ public:
+  Publications(const wire::Job& job, const HostRows& rows, Session& session, const Interrupt& interrupt)
+      : byHost_(job.publishes()),
+        patience_(10 * job.step_timeout()),
+        rows_(rows),
+        session_(session),
+        interrupt_(interrupt) {}
+  void taken(const wire::Event& event) {
+    if (byHost_)
+      waiting_.push_back(event);
+    else
+      session_.report(event);
+  }
+  void reportPublished() {
+    for (; told_ < rows_.published && !waiting_.empty(); ++told_) {
+      session_.report(waiting_.front());
+      waiting_.pop_front();
+    }
+  }
+  void waitForAll() {
+    const double since = monotonicSeconds();
+    for (reportPublished(); !waiting_.empty(); reportPublished()) {
+      interrupt_.check();
+      if (monotonicSeconds() - since > patience_)
+        throw Error(ErrorKind::kTimeout,
+                    fmt::format("the snapshot of iteration {} was not published within {:.0f} s; is the file system of "
+                                "-model slow or gone? spark.crema.stepTimeout (a tenth of that) changes the limit",
+                                waiting_.front().snapshot().iteration(), patience_));
+      ++session_.passes;  // the silence is not this worker's
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
+  }
+
+ private:
+  bool byHost_;
+  double patience_;
+  const HostRows& rows_;
+  Session& session_;
+  const Interrupt& interrupt_;
+  std::deque<wire::Event> waiting_;
+  int64_t told_ = 0;
+};
+
+TrainHooks hooksFor(Session& session, bool lead, Publications& publications, const Interrupt& interrupt,
+                    const std::function<void(const wire::Event&)>& emit, const std::function<Request()>& request) {
   TrainHooks hooks;
   hooks.request = request;
-  hooks.beat = [&session](int64_t iteration) {
+  hooks.beat = [&](int64_t iteration) {
+    interrupt.check();
+    publications.reportPublished();
     session.iteration = iteration;
     ++session.passes;
   };
@@ -74,9 +125,9 @@ TrainHooks hooksFor(Session& session, bool lead, const std::function<void(const 
   hooks.test = [&session](int64_t iteration, int net, const std::vector<TestOutput>& outputs) {
     session.report(toEvent(iteration, net, outputs));
   };
-  hooks.snapshot = [&session, emit](int64_t iteration, const SnapshotFiles& files) {
+  hooks.snapshot = [&publications, emit](int64_t iteration, const SnapshotFiles& files) {
     const wire::Event event = toEvent(iteration, files);
-    session.report(event);
+    publications.taken(event);
     emit(event);
   };
   return hooks;
@@ -101,9 +152,11 @@ void train(const wire::Job& job, const HostRows& rows, Session& session, Socket&
   o.interrupt = &interrupt;
   Mesh mesh(o);
   WatchedExchange exchange(mesh, session);
+  Publications publications(job, rows, session, interrupt);
   Trainer trainer(*setup.solver, job.workers() > 1 ? &exchange : nullptr, setup.train,
-                  hooksFor(session, lead, emit, request));
+                  hooksFor(session, lead, publications, interrupt, emit, request));
   trainer.run();
+  publications.waitForAll();
   const std::string model = lead && !job.model().empty() ? setup.solver->saveModel(job.model()) : "";
   session.finished(setup.solver->iteration(), stateDigest(*setup.solver));
   session.waitForBye();
@@ -114,6 +167,16 @@ void train(const wire::Job& job, const HostRows& rows, Session& session, Socket&
   done.mutable_done()->set_seconds(trainer.seconds());
   done.mutable_done()->set_records(setup.train.recordsPerStep * setup.solver->iteration());
   emit(done);
+}
+
+// What our own host could not do is news to the coordinator, and the story of the run.
+void tellOfHost(Session& session, const Interrupt& interrupt) {
+  try {
+    interrupt.check();
+  } catch (const Error& e) {
+    session.failed(e);
+    session.coordinatorsStory(1);
+  }
 }
 
 }  // namespace
@@ -127,6 +190,7 @@ void runWorker(const wire::Job& job, HostRows& rows, const std::function<void(co
     train(job, rows, session, data, emit, request, interrupt);
   } catch (Error& e) {
     if (interrupt.raised()) {  // the coordinator, or whoever started us, ended the run
+      if (rows.hostFailed) tellOfHost(session, interrupt);
       interrupt.check();
     }
     session.failed(e);

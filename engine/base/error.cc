@@ -32,6 +32,21 @@ Error& Error::addFrame(std::string frame) {
   return *this;
 }
 
+Error& Error::rename(const std::string& from, const std::string& to) {
+  const auto replaceAll = [&](std::string& text) {
+    for (size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size()))
+      text.replace(at, from.size(), to);
+  };
+  if (from.empty()) return *this;
+  replaceAll(message_);
+  story_ = message_;
+  for (std::string& frame : frames_) {
+    replaceAll(frame);
+    story_ += "\n  " + frame;
+  }
+  return *this;
+}
+
 std::string systemError(int code) { return fmt::format("{} ({})", std::generic_category().message(code), code); }
 
 }  // namespace crema

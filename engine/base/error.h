@@ -31,7 +31,8 @@ const char* name(ErrorKind kind);  // "invalid", "data", ...
 class Error : public std::exception {
  public:
   Error(ErrorKind kind, std::string message);
-  Error& addFrame(std::string frame);  // "in layer 'conv2' (Convolution)"; returns *this
+  Error& addFrame(std::string frame);                             // "in layer 'conv2' (Convolution)"; returns *this
+  Error& rename(const std::string& from, const std::string& to);  // in all of the story; "" is never renamed
   ErrorKind kind() const { return kind_; }
   const std::string& message() const { return message_; }
   const std::vector<std::string>& frames() const { return frames_; }
@@ -67,6 +68,17 @@ decltype(auto) inside(Describe&& describe, Body&& body) {
     return body();
   } catch (Error& e) {
     e.addFrame(describe());
+    throw;
+  }
+}
+
+// Runs body; in the story of an Error leaving it the file at `path` goes by `name`, as its user knows it.
+template <class Body>
+decltype(auto) named(const std::string& path, const std::string& name, Body&& body) {
+  try {
+    return body();
+  } catch (Error& e) {
+    if (!name.empty()) e.rename(path, name);
     throw;
   }
 }

@@ -49,7 +49,8 @@ void parseTextInto(std::string_view text, const std::string& name, google::proto
   parser.RecordErrorsTo(&errors);
   google::protobuf::io::ArrayInputStream stream(text.data(), static_cast<int>(text.size()));
   if (parser.Parse(&stream, message)) return;
-  const std::string first = errors.count() ? errors.first() : name + ": cannot be read as text";
+  std::string first = errors.count() ? errors.first() : name + ": cannot be read as text";
+  while (first.ends_with('.')) first.pop_back();
   invalid("{}{}{}", first, remedyFor(first),
           errors.count() > 1 ? fmt::format(" ({} more mistakes follow)", errors.count() - 1) : "");
 }

@@ -261,7 +261,18 @@ caffe::NetParameter readNetBinary(const std::string& path) {
 }
 
 caffe::SolverParameter readSolver(const std::string& path) {
-  auto solver = readText<caffe::SolverParameter>(path);
+  caffe::SolverParameter solver;
+  try {
+    solver = readText<caffe::SolverParameter>(path);
+  } catch (const Error& e) {
+    caffe::NetParameter net;
+    try {
+      net = readText<caffe::NetParameter>(path);
+    } catch (const Error&) {
+      throw e;
+    }
+    invalid("{} is a net, and a solver is needed; name the file whose `net` names this one", path);
+  }
   upgradeSolver(&solver, path);
   const auto nested = [&](caffe::NetParameter* net) { upgradeNet(net, path); };
   if (solver.has_net_param()) nested(solver.mutable_net_param());

@@ -3,7 +3,6 @@
 #include <cmath>
 
 #include "base/log.h"
-#include "base/text.h"
 #include "model/hdf5_model.h"
 #include "net/builder.h"
 
@@ -57,7 +56,8 @@ Blob& Net::blob(const std::string& name) const {
   const auto found = blobs_.find(name);
   if (found != blobs_.end()) return *found->second;
   std::string known;
-  for (const auto& [n, b] : blobs_) known += (known.empty() ? "" : ", ") + n;
+  for (const auto& [n, b] : blobs_)  // but those of our own that copy one for several readers
+    if (n.find("_split_") == std::string::npos) known += (known.empty() ? "" : ", ") + n;
   invalid("net '{}' has no blob '{}' (its blobs: {})", name_, name, known);
 }
 
@@ -125,13 +125,8 @@ void Net::copyLayer(Layer& target, const caffe::LayerParameter& source, bool own
           j, source.name(), shapeOf(from).text(), to.shape().text(), origin);
     inside([&] { return fmt::format("in blob {} of layer '{}' of weights {}", j, source.name(), origin); },
            [&] { fromProto(from, to); });
+    trained_.insert(&target);
   }
-}
-
-void copyTrainedFiles(Net& net, const std::string& list) {
-  const auto files = splitList(list);
-  if (files.empty()) invalid("the weights '{}' name no file; name one or more .caffemodel files", list);
-  for (const std::string& file : files) net.copyTrainedFrom(readTrained(file), file);
 }
 
 void Net::shareTrainedWith(const Net& other) {

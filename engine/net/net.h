@@ -76,6 +76,8 @@ class Net {
   // Weights by layer name: layers the net lacks are skipped, layers the file lacks keep their values; counts and shapes
   // must fit. A file that stores owners only may lack what this net's layer borrows from another.
   void copyTrainedFrom(const Trained& trained, const std::string& origin);
+  // Layers with parameters, and those of them that have had no values from a file, nor borrow them from one that has.
+  std::vector<std::string> trainable() const, untrained() const;
   void shareTrainedWith(const Net& other);  // uses the other's memory; the other must live as long
   // ownersOnly: a blob borrowed from another layer has no values (its gradient is kept).
   caffe::NetParameter toProto(bool withDiff, bool ownersOnly = false) const;
@@ -105,10 +107,15 @@ class Net {
   std::vector<std::string> outputs_;
   std::vector<Learnable> learnables_;
   std::set<const Blob*> borrowed_;  // parameters that share an owner's memory
+  std::set<const Layer*> trained_;  // layers that a file gave values
   Blob flatData_, flatDiff_;
 };
 
-// Weights of "a.caffemodel, b.caffemodel.h5", in this order.
-void copyTrainedFiles(Net& net, const std::string& list);
+// Weights of these files, in this order, for `net` and `others`. invalid() when `net` has parameters and no layer of it
+// got any: it would go on with its fillers' random values.
+void copyTrainedFiles(Net& net, const std::vector<std::string>& files, const std::vector<Net*>& others = {},
+                      bool log = false);
+void copyTrainedFiles(Net& net, const std::string& list);        // of "a.caffemodel, b.caffemodel.h5"
+void warnOfUntrained(const Net& net, const std::string& files);  // for scoring: layers that keep random values
 
 }  // namespace crema

@@ -2,6 +2,7 @@
 #include "net/net.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cmath>
 #include <cstring>
@@ -178,6 +179,66 @@ TEST_F(NetTest, WeightsOfAnotherShapeAreRefusedAndOtherLayersIgnored) {
   for (auto& layer : *saved.mutable_layer())
     if (layer.name() == "ip") layer.mutable_blobs(0)->mutable_shape()->set_dim(0, 3);
   EXPECT_THROW(other->copyTrainedFrom(saved, "saved"), Error);
+}
+
+class WeightFilesTest : public NetTest {
+ protected:
+  static std::string ip(const std::string& name, const std::string& bottom, const std::string& top, const char* more) {
+    return fmt::format(
+        " layer {{ name: '{}' type: 'InnerProduct' bottom: '{}' top: '{}' {} inner_product_param {{ num_output: 3 "
+        "bias_term: false weight_filler {{ type: 'xavier' }} }} }}",
+        name, bottom, top, more);
+  }
+  static std::string two(const std::string& first, const std::string& second, const char* shared = "") {
+    return "name: 'n' layer { name: 'in' type: 'DummyData' top: 'x' dummy_data_param { shape { dim: 2 dim: 3 } } }" +
+           ip(first, "x", "y", shared) + ip(second, "y", "z", shared);
+  }
+  std::string saved(const std::string& text) {
+    files_.push_back(testing::TempDir() + fmt::format("weight_files_{}_{}", ::getpid(), files_.size()));
+    writeBinary(files_.back(), make(text)->toProto(false));
+    return files_.back();
+  }
+  void TearDown() override {
+    for (const auto& file : files_) std::remove(file.c_str());
+  }
+  std::string said(Net& net, const std::string& list) {
+    try {
+      copyTrainedFiles(net, list);
+    } catch (const Error& e) {
+      return e.what();
+    }
+    return "";
+  }
+  using Names = std::vector<std::string>;
+  std::vector<std::string> files_;
+};
+
+TEST_F(WeightFilesTest, ANetThatGetsNothingIsRefusedWithTheNamesOfBothSides) {
+  const std::string own = saved(two("a", "b")), other = saved(two("c", "d"));
+  auto net = make(two("a", "b"));
+  EXPECT_EQ(net->untrained(), (Names{"a", "b"}));
+  const std::string story = said(*net, other);
+  EXPECT_NE(
+      story.find(fmt::format("the weights {} fit no layer of net 'n': they are for c, d, and the net has a, b", other)),
+      std::string::npos)
+      << story;
+  EXPECT_EQ(said(*net, other + "," + own), "");  // all together
+  EXPECT_EQ(net->untrained(), Names{});
+  auto half = make(two("a", "renamed"));  // fine-tuning
+  EXPECT_EQ(said(*half, own), "");
+  EXPECT_EQ(half->untrained(), Names{"renamed"});
+  auto none = make("layer { name: 'in' type: 'DummyData' top: 'x' dummy_data_param { shape { dim: 2 } } }");
+  EXPECT_EQ(said(*none, other), "");
+  EXPECT_NE(said(*make(two("a", "b")), saved("layer { name: 'in' type: 'DummyData' top: 'x' dummy_data_param { shape "
+                                             "{ dim: 2 } } }"))
+                .find("hold no layer with values"),
+            std::string::npos);
+}
+
+TEST_F(WeightFilesTest, ALayerThatBorrowsTrainedValuesIsTrained) {
+  auto net = make(two("a", "b", "param { name: 'w' }"));
+  EXPECT_EQ(said(*net, saved(two("a", "other"))), "");
+  EXPECT_EQ(net->untrained(), Names{});
 }
 
 }  // namespace

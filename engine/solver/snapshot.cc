@@ -14,13 +14,11 @@ namespace crema {
 void Solver::copyTrainedFrom(const std::string& weights) {
   const auto files = splitList(weights);
   if (files.empty()) invalid("the weights '{}' name no file; name one or more .caffemodel files", weights);
-  for (const std::string& file : files) {
-    const std::string path = resolvePath(file, options_.folder);
-    const Trained trained = readTrained(path);
-    if (options_.log) LOG_INFO("Finetuning from {}", path);
-    net_->copyTrainedFrom(trained, path);
-    for (auto& test : testNets_) test->copyTrainedFrom(trained, path);
-  }
+  std::vector<std::string> paths;
+  for (const std::string& file : files) paths.push_back(resolvePath(file, options_.folder));
+  std::vector<Net*> tests;
+  for (auto& test : testNets_) tests.push_back(test.get());
+  copyTrainedFiles(*net_, paths, tests, options_.log);
 }
 
 SnapshotFiles Solver::snapshotNames(const std::string& prefix) const {
@@ -115,8 +113,7 @@ void Solver::restore(const std::string& path, const std::string& model) {
              [&]<class T>() { std::copy_n(part.data<T>(), part.count(), history_.mutableData<T>() + at); });
   }
   if (model.empty()) {
-    const std::string named = modelOf(path, state.learned_net());
-    net_->copyTrainedFrom(readTrained(named), named);
+    copyTrainedFiles(*net_, std::vector<std::string>{modelOf(path, state.learned_net())});
   } else {
     copyTrainedFiles(*net_, model);
   }

@@ -2,6 +2,8 @@
 
     model = CaffeEstimator(solver="solver.prototxt", inputCol="image", outputBlobs=["ip2"]).fit(frame)
     model.transform(frame)          # one array<float> column for each blob
+
+What goes wrong is a CaffeError, one sentence; its java_exception has the stack.
 """
 from pyspark import keyword_only
 from pyspark.ml.param import Param, Params, TypeConverters
@@ -9,6 +11,8 @@ from pyspark.ml.param.shared import HasLabelCol, HasSeed, HasValidationIndicator
 from pyspark.ml.util import JavaMLReadable, JavaMLReader, JavaMLWritable
 from pyspark.ml.wrapper import JavaEstimator, JavaModel
 from pyspark.sql import DataFrame, SparkSession
+
+from com.yahoo.ml.caffe._jvm import CaffeError, in_words  # noqa: F401
 
 
 def _param(name, doc, converter):
@@ -19,6 +23,10 @@ class _Reader(JavaMLReader):
     @classmethod
     def _java_loader_class(cls, clazz):
         return clazz._java_class
+
+    def load(self, path):
+        with in_words():
+            return super().load(path)
 
 
 class _Stage(JavaMLReadable, JavaMLWritable):
@@ -63,6 +71,10 @@ class CaffeModel(_Stage, JavaModel, _CaffeParams):
             self._resetUid(java_model.uid())
             self._transfer_params_from_java()
 
+    def _transform(self, dataset):
+        with in_words():
+            return super()._transform(dataset)
+
     @property
     def validation(self):
         """One row for each test while it was trained, or None; not saved with the model."""
@@ -92,6 +104,10 @@ class CaffeEstimator(_Stage, JavaEstimator, _CaffeParams, HasSeed, HasValidation
         self._setDefault(inputCol="features", encoded=False, resize=False, ranks=1)
         self._defaultParamMap.pop(self.seed, None)  # pyspark's own default would replace the solver's random_seed
         self._set(**{k: v for k, v in self._input_kwargs.items() if v is not None})
+
+    def _fit(self, dataset):
+        with in_words():
+            return super()._fit(dataset)
 
     def _create_model(self, java_model):
         return CaffeModel(java_model)

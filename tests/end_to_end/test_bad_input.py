@@ -110,6 +110,36 @@ def test_weights_and_states(records, tmp_path):
         assert words in story, story
 
 
+def test_weights_that_fit_no_layer(records, tmp_path):
+    """They would leave the fillers' random values, silently. All files together must give one layer its values; renaming some is fine-tuning."""
+    solver(tmp_path, lenet(records), max_iter=2)
+    assert crema("train", "-solver", "solver.prototxt", "-model", "good", cwd=tmp_path).code == 0
+    other = lenet(records)
+    for name in ("conv1", "conv2", "ip1", "ip2"):
+        other = other.replace(f'name: "{name}"', f'name: "my_{name}"')
+    solver(tmp_path, other, max_iter=2)
+    words = "the weights good fit no layer of net 'LeNet': they are for conv1, conv2, ip1, ip2, and the net has my_conv1, my_conv2, my_ip1, my_ip2; name the weights of this net"
+    assert words in refused(tmp_path, "-weights", "good")
+    assert words in refused(tmp_path, "-weights", "good", "-ranks", "2", "-workers", "2")
+    (tmp_path / "own").mkdir()
+    assert crema("train", "-solver", "solver.prototxt", "-model", "own/good", cwd=tmp_path).code == 0
+    assert crema("train", "-solver", "solver.prototxt", "-weights", "good,own/good", cwd=tmp_path).code == 0
+    test = crema("test", "-model", "net.prototxt", "-weights", "good", "-iterations", 1, cwd=tmp_path)
+    assert test.code == 2 and words in test.story, test.err
+    solver(tmp_path, lenet(records).replace('name: "ip2"', 'name: "my_ip2"'), max_iter=2)
+    assert crema("train", "-solver", "solver.prototxt", "-weights", "good", cwd=tmp_path).code == 0
+    test = crema("test", "-model", "net.prototxt", "-weights", "good", "-iterations", 1, cwd=tmp_path)
+    assert test.code == 0 and test.err.count("good has no values for my_ip2: the random values of their fillers enter the results") == 1, test.err
+
+
+def test_a_net_is_no_solver(records, tmp_path):
+    solver(tmp_path, lenet(records))
+    story = crema("train", "-solver", "net.prototxt", cwd=tmp_path).story
+    assert "net.prototxt is a net, and a solver is needed; name the file whose `net` names this one" in story, story
+    solver(tmp_path, lenet(records).replace("num_output: 20", "num_outptu: 20"))
+    assert 'has no field named "num_outptu"; check the spelling' in refused(tmp_path)
+
+
 def test_flags(records, tmp_path):
     solver(tmp_path, lenet(records))
     for flags, words in ((("-gpu", "0"), "Cannot use GPU in CPU-only Caffe: check mode."), (("-isa", "sse"), "avx2 or avx512"),

@@ -3,7 +3,7 @@ import pytest
 
 from spark_session import frames, session, solver_file
 
-from crema.ml import CaffeEstimator, CaffeModel
+from crema.ml import CaffeError, CaffeEstimator, CaffeModel
 
 
 @pytest.fixture(scope="module")
@@ -36,9 +36,13 @@ def test_fit_transform_save_load(session, rows, solver_file, tmp_path):
 
 
 def test_what_is_wrong_is_said(rows, solver_file):
-    from pyspark.errors import IllegalArgumentException
-    with pytest.raises(IllegalArgumentException, match="there is no column 'pixels'"):
-        CaffeEstimator(solver=str(solver_file), inputCol="pixels").fit(rows)
+    for estimator, frame, words in ((CaffeEstimator(solver=str(solver_file), inputCol="pixels"), rows, "there is no column 'pixels'"),
+                                    (CaffeEstimator(solver=str(solver_file), inputCol="image"), rows.withColumn("label", rows.label + 0.5), "is no whole number")):
+        with pytest.raises(CaffeError, match=words) as told:
+            estimator.fit(frame)
+        assert "\tat " not in str(told.value) and "Exception" not in str(told.value) and told.value.java_exception is not None
+    with pytest.raises(CaffeError, match="nowhere"):
+        CaffeModel.load("/nowhere")
     with pytest.raises(AttributeError, match="has no attribute 'setBatch'; its params are"):
         CaffeEstimator().setBatch(3)
     with pytest.raises(TypeError):

@@ -1,5 +1,7 @@
 package com.crema
 
+import java.util.Locale
+
 import com.crema.wire.Wire.Event
 
 import scala.collection.JavaConverters._
@@ -23,7 +25,7 @@ class Console(interval: Double = 2.0) {
       val p = event.getPreparing
       say(s"preparing rows: ${p.getReady} of ${p.getWant} workers have theirs, Spark still sorts for the others")
     } else if (event.hasTest) {
-      val outputs = event.getTest.getOutputList.asScala.map(o => s"${o.getName} ${o.getValueList.asScala.map(v => f"$v%.4f").mkString(" ")}")
+      val outputs = event.getTest.getOutputList.asScala.map(o => s"${o.getName} ${o.getValueList.asScala.map(v => "%.4f".formatLocal(Locale.ROOT, v)).mkString(" ")}")
       say(s"iteration ${event.getTest.getIteration}: test ${outputs.mkString("  ")}")
     } else if (event.hasSnapshot) {
       say(s"iteration ${event.getSnapshot.getIteration}: snapshot")
@@ -36,8 +38,8 @@ class Console(interval: Double = 2.0) {
       lastLine = now
       val left = math.round(p.getSecondsLeft)
       val slow = if (p.getSlowestWorker >= 0) s"  slowest: worker ${p.getSlowestWorker}" else ""
-      val line = f"training  iteration ${p.getIteration + 1}%d/${p.getMaxIter}%d  loss ${p.getLoss}%.4f  lr ${p.getLr}%.5f  " +
-        f"${p.getRecordsPerSecond}%.0f records/s  ${left / 60}%d:${left % 60}%02d left$slow"
+      val line = "training  iteration %d/%d  loss %.4f  lr %.5f  %.0f records/s  %d:%02d left%s"
+        .formatLocal(Locale.ROOT, p.getIteration + 1, p.getMaxIter, p.getLoss, p.getLr, p.getRecordsPerSecond, left / 60, left % 60, slow)
       if (terminal) { System.err.print(s"\r\u001b[Kcrema: $line"); live = true } else say(line)
     }
   }

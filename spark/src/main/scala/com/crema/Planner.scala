@@ -3,15 +3,24 @@ package com.crema
 import com.crema.wire.Wire.Plan
 
 /** Asks the executable about a solver: one parser decides, on the driver, before anything starts. */
+/** A local file of weights, and what its user calls it. */
+case class Weights(path: String, name: String)
+
 object Planner {
   private val Seconds = 60L
 
-  /** @param seed for a solver that sets no random_seed
+  /** What the driver says, once, when layers of a net that scores have no values in the model. */
+  def toldOfUntrained(plan: Plan, model: String): Option[String] = if (plan.getUntrainedCount == 0) None else
+    Some(s"$model has no values for ${String.join(", ", plan.getUntrainedList)}: the random values of their fillers enter the results")
+
+  /** @param weights are to fit the TEST net, unless that cannot be built without its data
+    * @param seed for a solver that sets no random_seed
     * @throws IllegalArgumentException with the executable's own story when solver, net or features are wrong
     */
-  def plan(solver: String, ranks: Int, seed: Int, features: Seq[String], train: Boolean, test: Boolean): Plan = {
+  def plan(solver: String, ranks: Int, seed: Int, features: Seq[String], train: Boolean, test: Boolean, weights: Option[Weights] = None, label: String = ""): Plan = {
     val arguments = Seq("plan", "-solver", solver, "-ranks", ranks.toString, "-random_seed", seed.toString, "-wire") ++
-      (if (features.nonEmpty) Seq("-features", features.mkString(",")) else Nil) ++ (if (train) Seq("-train") else Nil) ++ (if (test) Seq("-test") else Nil)
+      (if (features.nonEmpty) Seq("-features", features.mkString(",")) else Nil) ++ (if (train) Seq("-train") else Nil) ++ (if (test) Seq("-test") else Nil) ++
+      (if (label.nonEmpty) Seq("-label", label) else Nil) ++ weights.toSeq.flatMap(w => Seq("-weights", w.path, "-weights_name", w.name))
     val done = Command.run(Seconds, arguments: _*)
     if (done.code != 0) throw new IllegalArgumentException(done.story)
     Plan.parseDelimitedFrom(new java.io.ByteArrayInputStream(done.out))

@@ -1,7 +1,10 @@
 package com.crema
 
 import java.io.File
-import java.nio.file.{Files, Paths, StandardCopyOption}
+import java.nio.file.{Files, StandardCopyOption}
+import java.util.concurrent.{FutureTask, TimeUnit, TimeoutException}
+
+import scala.util.control.NonFatal
 
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{FileUtil, Path}
@@ -67,8 +70,46 @@ object Storage {
     target.getPath
   }
 
-  /** Copies a local file to exactly `uri`: temporary name beside it, then renamed. */
-  def publish(local: String, uri: String, conf: Configuration): Unit = {
+  /** Why a file system refused, as people say it: no classes, no stacks. */
+  def cause(e: Throwable): String = {
+    val chain = Iterator.iterate(e)(_.getCause).takeWhile(_ != null).take(20).toList
+    def text(t: Throwable) = Option(t.getMessage).getOrElse(t.toString).split("\n").head.split("; For more details").head.trim
+    chain.collectFirst {
+      case t: java.net.UnknownHostException => s"the host ${text(t)} is not known"
+      case t: java.net.ConnectException => text(t)
+      case t: org.apache.hadoop.fs.UnsupportedFileSystemException => text(t)
+      case t: java.nio.file.AccessDeniedException => s"permission denied: ${text(t)}"
+      case t: org.apache.hadoop.security.AccessControlException => text(t)
+    }.getOrElse(text(chain.last))
+  }
+
+  /** Whether a file can be written at `uri`, seen by writing a small one beside it: nothing, or why not. */
+  def refusal(uri: String, conf: Configuration, seconds: Long = 60): Option[String] = {
+    val answer = new FutureTask[Option[String]](() => try { writeBeside(uri, conf); None } catch { case NonFatal(e) => Some(cause(e)) })
+    val thread = new Thread(answer, "crema-probe")
+    thread.setDaemon(true)
+    thread.start()
+    try answer.get(seconds, TimeUnit.SECONDS) catch { case _: TimeoutException => thread.interrupt(); Some(s"no answer within $seconds s") }
+  }
+
+  private def writeBeside(uri: String, conf: Configuration): Unit = {
+    val to = if (isLocal(uri)) new Path(new File(localPath(uri)).toURI) else new Path(uri)
+    val fs = to.getFileSystem(conf)
+    if (fs.exists(to) && fs.getFileStatus(to).isDirectory) throw new java.io.IOException("it is a folder; name a file in it")
+    val probe = new Path(to.getParent, s"_${to.getName}.${java.util.UUID.randomUUID()}.probe")
+    try {
+      val out = fs.create(probe, false)
+      try out.write(new Array[Byte](4096)) finally out.close()
+    } finally fs.delete(probe, false)
+  }
+
+  /** Copies a local file to exactly `uri`: temporary name beside it, then renamed. @throws CremaException that names the place and the cause */
+  def publish(local: String, uri: String, conf: Configuration): Unit = try copy(local, uri, conf) catch {
+    case e: CremaException => throw e
+    case NonFatal(e) => throw new CremaException(s"$uri cannot be written: ${cause(e)}; mend that or name another place, and run again", e)
+  }
+
+  private def copy(local: String, uri: String, conf: Configuration): Unit = {
     val to = if (isLocal(uri)) new Path(new File(localPath(uri)).toURI) else new Path(uri)
     val fs = to.getFileSystem(conf)
     val part = new Path(to.getParent, s"_${to.getName}.${java.util.UUID.randomUUID()}.part") // attempts may overlap
@@ -76,15 +117,11 @@ object Storage {
       fs.copyFromLocalFile(false, true, new Path(new File(local).toURI), part)
       if (fs.exists(to)) fs.delete(to, false)
       if (!fs.rename(part, to)) throw new CremaException(s"cannot rename $part to $to; check the permissions")
-    } finally if (fs.exists(part)) fs.delete(part, false)
+    } finally try fs.delete(part, false) catch { case NonFatal(_) => /* what failed before has the better words */ }
   }
 
-  /** Removed with the JVM. On YARN this is the container's own folder, which goes with it. */
-  lazy val workFolder: File = {
-    val folder = Files.createTempDirectory("crema-work-").toFile
-    Runtime.getRuntime.addShutdownHook(new Thread(() => FileUtil.fullyDelete(folder)))
-    folder
-  }
+  /** Removed with the JVM, and what killed ones left when the next begins. On YARN this is the container's own folder, which goes with it. */
+  lazy val workFolder: File = WorkFolder.make(new File(System.getProperty("java.io.tmpdir")))
 
   private def sizeOf(file: File): Long = if (file.isDirectory) file.listFiles.map(sizeOf).sum else file.length
 }

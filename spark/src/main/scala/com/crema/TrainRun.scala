@@ -24,8 +24,10 @@ case class TrainSpec(
 
 /** Training: a coordinator beside the driver, one ordinary Spark task with a worker process per executor. */
 object TrainRun {
-  /** What a worker's task returns. `model`: its bytes when it goes to a local path of the driver; else empty. */
-  private case class TaskResult(model: Array[Byte], skipped: Long)
+  /** What a worker's task returns. `model`: its bytes when it goes to a local path of the driver; else empty. `failure`: why it could not be
+    * published; an exception would make Spark try the task again, without its cluster.
+    */
+  private case class TaskResult(model: Array[Byte], skipped: Long, failure: String = "")
 
   /** Rows of the sources that are no paths, on their way to the workers. */
   private case class Fed(frames: RDD[(FrameKey, Array[Byte])], train: Option[RowFeed], test: Option[RowFeed])
@@ -59,6 +61,7 @@ object TrainRun {
       budget.lap("rendezvous")
       val job = base.toBuilder.setCoordinator(address).build().toByteArray
       val results = watch.during(runTasks(sc, spec, job, workers, watch.group, fed.frames, databases))
+      if (results(0).failure.nonEmpty) throw new CremaException(s"the model is trained and not saved: ${results(0).failure}")
       if (results(0).model.nonEmpty) writeLocal(results(0).model, Storage.localPath(spec.model))
       val skipped = results.map(_.skipped).sum
       if (skipped > 0) console.say(s"$skipped record(s) could not be decoded and were passed over; the workers' logs name the first ones")
@@ -131,7 +134,7 @@ object TrainRun {
     val job = Job.parseFrom(jobBytes).toBuilder
       .setWorker(worker).setAttempt(context.attemptNumber()).setHost(Cluster.executorAddress(spec.localMode))
       .setTrainSource(localPathOf(spec.train)).setTestSource(localPathOf(spec.test.getOrElse(spec.train))).setWorkFolder(folder.getPath)
-      .setWeights(fetched(spec.weights)).setSnapshot(fetched(spec.snapshot))
+      .setWeights(fetched(spec.weights)).setSnapshot(fetched(spec.snapshot)).setWeightsName(spec.weights).setSnapshotName(spec.snapshot).setPublishes(true)
       .setModel(model).setSnapshotPrefix(new File(folder, spec.snapshotName).getPath)
       .setPublishedPrefix(Storage.inFolder(spec.snapshotFolder, spec.snapshotName))
     databases.train.foreach(f => job.setTrainFile(f.message(spec.trainBatch)))
@@ -146,16 +149,17 @@ object TrainRun {
       var done = Event.Done.getDefaultInstance
       var event = child.next()
       while (event.isDefined) {
-        if (event.get.hasSnapshot) publishSnapshot(spec, event.get.getSnapshot, conf)
+        if (event.get.hasSnapshot) child.send(publishSnapshot(spec, event.get.getSnapshot, conf))
         if (event.get.hasFailed) story = Some(event.get.getFailed.getStory)
         if (event.get.hasDone) done = event.get.getDone
         event = child.next()
       }
       feeder.check()
       child.finish(story)
-      if (worker != 0) TaskResult(Array.emptyByteArray, done.getSkipped)
-      else if (Storage.isLocal(spec.model)) TaskResult(Files.readAllBytes(Paths.get(done.getModel)), done.getSkipped)
-      else { Storage.publish(done.getModel, spec.model, conf); TaskResult(Array.emptyByteArray, done.getSkipped) }
+      val result = TaskResult(Array.emptyByteArray, done.getSkipped)
+      if (worker != 0) result
+      else if (Storage.isLocal(spec.model)) result.copy(model = Files.readAllBytes(Paths.get(done.getModel)))
+      else try { Storage.publish(done.getModel, spec.model, conf); result } catch { case e: CremaException => result.copy(failure = e.getMessage) }
     } finally {
       feeder.close()
       FileUtil.fullyDelete(folder)
@@ -168,17 +172,23 @@ object TrainRun {
     (if (job.hasTestRows) Seq(end(true)) else Nil) ++ (if (job.hasTrainRows) Seq(end(false)) else Nil)
   }
 
-  private def publishSnapshot(spec: TrainSpec, s: Event.Snapshot, conf: org.apache.hadoop.conf.Configuration): Unit =
-    for (file <- Seq(s.getModel, s.getState)) Storage.publish(file, Storage.inFolder(spec.snapshotFolder, new File(file).getName), conf)
+  /** What the worker is to hear: both files are in their places, or why not. */
+  private def publishSnapshot(spec: TrainSpec, s: Event.Snapshot, conf: org.apache.hadoop.conf.Configuration): Input = {
+    val said = Input.Published.newBuilder.setIteration(s.getIteration)
+    try for (file <- Seq(s.getModel, s.getState)) Storage.publish(file, Storage.inFolder(spec.snapshotFolder, new File(file).getName), conf)
+    catch { case e: CremaException => said.setFailed(s"the snapshot of iteration ${s.getIteration} cannot be published: ${e.getMessage}") }
+    Input.newBuilder.setPublished(said).build()
+  }
 
   private def writeLocal(bytes: Array[Byte], path: String): Unit = {
     val target = Paths.get(path).toAbsolutePath
-    val part = Files.createTempFile(target.getParent, s".${target.getFileName}-", ".part")
+    val part = target.resolveSibling(s".${target.getFileName}-${UUID.randomUUID()}.part")
     try {
+      Files.createFile(part)
       Files.setPosixFilePermissions(part, java.nio.file.attribute.PosixFilePermissions.fromString("rw-r--r--"))
       Files.write(part, bytes)
       Files.move(part, target, java.nio.file.StandardCopyOption.ATOMIC_MOVE, java.nio.file.StandardCopyOption.REPLACE_EXISTING)
-    } catch { case e: java.io.IOException => throw new CremaException(s"the model cannot be written to $path: ${e.getMessage}", e) }
+    } catch { case e: java.io.IOException => throw new CremaException(s"the model is trained and not saved: $path cannot be written: ${Storage.cause(e)}; mend that or name another place with -model, and run again", e) }
     finally Files.deleteIfExists(part)
   }
 

@@ -41,7 +41,7 @@ class CaffeEstimator(override val uid: String) extends Estimator[CaffeModel] wit
     val frame = dataset.toDF()
     transformSchema(frame.schema)
     val folder = Files.createTempDirectory("crema-fit-").toFile
-    try train(frame, folder) finally FileUtil.fullyDelete(folder)
+    try CaffeParams.inItsWords(train(frame, folder)) finally FileUtil.fullyDelete(folder)
   }
 
   private def train(frame: DataFrame, folder: File): CaffeModel = {
@@ -57,9 +57,11 @@ class CaffeEstimator(override val uid: String) extends Estimator[CaffeModel] wit
     conf.isRddPersistent = frame.storageLevel == StorageLevel.NONE // one reading is kept: a shuffle gives its rows in another order each time
     if (isSet(snapshots)) conf.snapshotFolder = $(snapshots)
     if (isSet(weights)) conf.snapshotModelFile = $(weights)
-    val columns = Seq(FrameNet.inputOf(frame, $(inputCol)).as(FrameNet.InputColumn), FrameNet.labelOf(frame, $(labelCol)).as(FrameNet.LabelColumn))
+    if (isSet(outputBlobs)) Planner.plan(description, $(ranks), 1, $(outputBlobs).toSeq, train = true, test = false) // what transform would refuse is refused now
+    val classes = FrameNet.hasClasses(conf.netParam)
+    val columns = Seq(FrameNet.inputOf(frame, $(inputCol)).as(FrameNet.InputColumn), FrameNet.learntLabelOf(frame, $(labelCol)).as(FrameNet.LabelColumn))
     def source(rows: DataFrame, isTrain: Boolean) = {
-      val s = new FrameSource(conf, if (isTrain) conf.train_data_layer_id else conf.test_data_layer_id, isTrain, rows)
+      val s = new FrameSource(conf, if (isTrain) conf.train_data_layer_id else conf.test_data_layer_id, isTrain, rows, $(inputCol), $(labelCol), classes)
       s.init()
       s
     }

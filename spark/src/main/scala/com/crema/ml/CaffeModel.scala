@@ -50,7 +50,7 @@ class CaffeModel private[ml] (override val uid: String, private[ml] var netText:
     */
   override def transform(dataset: Dataset[_]): DataFrame = {
     val frame = dataset.toDF()
-    val (job, blobs) = planned(frame)
+    val (job, blobs) = CaffeParams.inItsWords(planned(frame))
     val schema = CaffeModel.withColumns(frame.schema, blobs, columnNames(blobs))
     val sc = frame.sparkSession.sparkContext
     val spec = ScoreRun.Spec(job.toByteArray, weights(sc), ScoreRun.digest(trained), "transform.caffemodel", 1, 1, HadoopSettings.of(sc.hadoopConfiguration))
@@ -59,8 +59,25 @@ class CaffeModel private[ml] (override val uid: String, private[ml] var netText:
     val top = net.getLayerList.asScala.find(FrameNet.isData).get.getCosDataParam.getTop(0)
     val tops = net.getLayerList.asScala.find(FrameNet.isData).get.getTopCount
     val shape = (top.getChannels, top.getHeight, top.getWidth)
+    val nulls = NullRows.counter(sc)
     val all = frame.select(frame.columns.toSeq.map(c => col(s"`$c`")) ++ inputs: _*)
-    all.mapPartitions(rows => if (rows.isEmpty) Iterator.empty else new ScoredFrame(spec, rows, width, isEncoded, shape, tops, blobs.size))(Encoders.row(schema))
+    all.mapPartitions(rows => if (rows.isEmpty) Iterator.empty else new ScoredFrame(spec, rows, width, isEncoded, shape, tops, blobs.size, nulls))(Encoders.row(schema))
+  }
+
+  /** What messages call the weights. */
+  @transient private var origin = "the model"
+  /** Whether the weights were seen to fit the net; that is done once. */
+  @transient private var checked = false
+  private def unchecked(folder: File): Option[Weights] = if (checked) None else {
+    Files.write(new File(folder, "weights").toPath, trained)
+    Some(Weights(new File(folder, "weights").getPath, origin))
+  }
+
+  /** @throws IllegalArgumentException when the weights, which were read from `place`, are damaged or of another net */
+  private[ml] def checkRead(place: String): Unit = {
+    val folder = Files.createTempDirectory("crema-load-").toFile
+    origin = place
+    try Planner.plan(CaffeModel.solverOf(net, folder), 1, 1, Nil, train = false, test = true, unchecked(folder)) finally org.apache.hadoop.fs.FileUtil.fullyDelete(folder)
   }
 
   /** The job of a scoring process, and the blobs it gives. */
@@ -69,17 +86,17 @@ class CaffeModel private[ml] (override val uid: String, private[ml] var netText:
     val folder = Files.createTempDirectory("crema-transform-").toFile
     try {
       val fitted = FrameNet.rewrite(net, input)
-      Files.write(new File(folder, "net.prototxt").toPath, TextFormat.printer().printToString(fitted).getBytes(UTF_8))
-      val solver = s"""net: "${new File(folder, "net.prototxt").getPath}" base_lr: 0 lr_policy: "fixed" max_iter: 1 random_seed: 1 solver_mode: CPU\n"""
-      Files.write(new File(folder, "solver.prototxt").toPath, solver.getBytes(UTF_8))
+      val solver = CaffeModel.solverOf(fitted, folder)
       val asked = if (isSet(outputBlobs)) $(outputBlobs).toSeq else Nil
-      val plan = Planner.plan(new File(folder, "solver.prototxt").getPath, 1, 1, asked, train = false, test = true)
+      val plan = Planner.plan(solver, 1, 1, asked, train = false, test = true, unchecked(folder))
+      if (!checked) Planner.toldOfUntrained(plan, origin).foreach(text => System.err.println(s"crema: $text"))
+      checked = true
       val unlabelled = FrameNet.needLabel(fitted)
       val hasLabel = frame.columns.contains($(labelCol))
       val blobs = if (asked.nonEmpty) asked else defaults(fitted, unlabelled)
       for (b <- blobs if unlabelled(b) && !hasLabel)
         throw new IllegalArgumentException(s"blob '$b' depends on the label, and the frame has no column '${$(labelCol)}'; add it (setLabelCol), or leave the blob out of outputBlobs")
-      val job = Job.newBuilder.setSolver(plan.getSolver).setNetOrigin("CaffeModel").setThreads(Cluster.threadsPerTask(frame.sparkSession.sparkContext)).setResize($(resize)).addAllBlobs(blobs.asJava)
+      val job = Job.newBuilder.setSolver(plan.getSolver).setNetOrigin("CaffeModel").setWeightsName(origin).setThreads(Cluster.threadsPerTask(frame.sparkSession.sparkContext)).setResize($(resize)).addAllBlobs(blobs.asJava)
       (job.build(), blobs)
     } finally org.apache.hadoop.fs.FileUtil.fullyDelete(folder)
   }
@@ -129,9 +146,17 @@ object CaffeModel extends MLReadable[CaffeModel] {
         val model = params.load(path)
         model.netText = new String(fetch(path, "net.prototxt", sc.hadoopConfiguration), UTF_8)
         model.trained = fetch(path, "weights.caffemodel", sc.hadoopConfiguration)
+        model.checkRead(file(path, "weights.caffemodel").toString)
         model
       }
     }
+  }
+
+  /** A solver that only scores the net; both are files in `folder`. */
+  private[ml] def solverOf(net: NetParameter, folder: File): String = {
+    Files.write(new File(folder, "net.prototxt").toPath, TextFormat.printer().printToString(net).getBytes(UTF_8))
+    val solver = s"""net: "${new File(folder, "net.prototxt").getPath}" base_lr: 0 lr_policy: "fixed" max_iter: 1 random_seed: 1 solver_mode: CPU\n"""
+    Files.write(new File(folder, "solver.prototxt").toPath, solver.getBytes(UTF_8)).toString
   }
 
   private def file(path: String, name: String) = new Path(new Path(path, "data"), name)
@@ -157,33 +182,5 @@ object CaffeModel extends MLReadable[CaffeModel] {
     for (n <- names if schema.fieldNames.contains(n))
       throw new IllegalArgumentException(s"the frame has a column '$n' already; choose other names with setOutputCols")
     StructType(schema ++ names.map(n => StructField(n, ArrayType(FloatType, containsNull = false), nullable = true)))
-  }
-}
-
-/** Rows of a partition with their blobs behind them: the rows are kept until theirs come back. */
-private class ScoredFrame(spec: ScoreRun.Spec, rows: Iterator[Row], width: Int, encoded: Boolean, shape: (Int, Int, Int), tops: Int, blobs: Int) extends Iterator[Row] {
-  private val waiting = new java.util.concurrent.ConcurrentLinkedQueue[(String, Row)]()
-  private var sent = 0L
-  private val fed = rows.map { row => sent += 1; val id = sent.toString; waiting.add(id -> row); (id, row) }
-  private val put = (record: (String, Row), to: RowBuilder) => {
-    to.begin(record._1)
-    record._2.get(width) match {
-      case null => throw new CremaException(s"the input column of row ${record._1} of a partition is null")
-      case bytes: Array[Byte] => if (encoded) to.image(0, 0, 0, encoded = true, bytes) else to.image(shape._1, shape._2, shape._3, encoded = false, bytes)
-      case values: scala.collection.Seq[_] => to.floats(values.map { case n: Number => n.floatValue; case _ => throw new CremaException(s"the input column of row ${record._1} of a partition holds a null") }.toArray)
-    }
-    if (tops > 1) {
-      if (record._2.isNullAt(width + 1)) throw new CremaException(s"the label of row ${record._1} of a partition is null; drop the label column when no blob needs it")
-      to.float(record._2.getFloat(width + 1))
-    }
-  }
-  private val scored = ScoreRun.stream[(String, Row)](spec, fed, put, tops, "the frame").buffered
-
-  override def hasNext: Boolean = scored.hasNext || !waiting.isEmpty
-  override def next(): Row = {
-    val more = scored.hasNext // reads ahead: the row that belongs to it waits already
-    val (id, row) = waiting.poll()
-    val own = row.toSeq.take(width)
-    if (more && scored.head.id == id) Row.fromSeq(own ++ scored.next().values.map(_.toSeq)) else Row.fromSeq(own ++ Seq.fill(blobs)(null))
   }
 }

@@ -1,5 +1,6 @@
 package com.crema.ml
 
+import com.crema.CremaException
 import org.apache.spark.ml.param._
 import org.apache.spark.ml.param.shared.{HasLabelCol, HasSeed, HasValidationIndicatorCol}
 
@@ -56,4 +57,15 @@ trait CaffeTrainParams extends CaffeParams with HasSeed with HasValidationIndica
   def getMaxIter: Int = $(maxIter)
   def getWeights: String = $(weights)
   def getSnapshots: String = $(snapshots)
+}
+
+private[ml] object CaffeParams {
+  /** Stories of the command line, told of params. */
+  def inItsWords[A](body: => A): A = {
+    def words(text: String) = text.replace("in -features", "in outputBlobs").replace("(-resize)", "(setResize)").replace("(-model)", "")
+    try body catch {
+      case e: CremaException => throw new CremaException(words(e.getMessage), e)
+      case e: IllegalArgumentException if e.getMessage != null && words(e.getMessage) != e.getMessage => throw new IllegalArgumentException(words(e.getMessage), e)
+    }
+  }
 }

@@ -79,6 +79,20 @@ private[ml] object FrameNet {
   /** The label as float; 0 when the frame has none. */
   def labelOf(frame: DataFrame, name: String): Column = if (frame.columns.contains(name)) col(name).cast(FloatType) else lit(0f)
 
+  /** The label as it is learnt: text stays text, whose reading is then told of row by row. */
+  def learntLabelOf(frame: DataFrame, name: String): Column = field(frame.schema, name).dataType match {
+    case StringType => col(name)
+    case _ => labelOf(frame, name)
+  }
+
+  private val classTakers = Set("SoftmaxWithLoss", "Accuracy", "MultinomialLogisticLoss", "HingeLoss", "InfogainLoss")
+
+  /** Whether a layer takes the labels for classes. */
+  def hasClasses(net: NetParameter): Boolean = {
+    val labels = net.getLayerList.asScala.filter(isData).flatMap(_.getTopList.asScala.drop(1)).toSet
+    net.getLayerList.asScala.exists(l => classTakers(l.getType) && l.getBottomList.asScala.exists(labels))
+  }
+
   /** Blobs of the TEST net that depend on its data layer's label. */
   def needLabel(net: NetParameter): Set[String] = net.getLayerList.asScala.filter(included(_, Phase.TEST)).foldLeft(Set[String]()) { (tainted, l) =>
     if (isData(l)) tainted ++ l.getTopList.asScala.drop(1) else if (l.getBottomList.asScala.exists(tainted)) tainted ++ l.getTopList.asScala else tainted

@@ -117,4 +117,56 @@ class CaffeEstimatorSuite extends AnyFunSuite with BeforeAndAfterAll {
     assert(refused(model.setOutputBlobs(Array("loss")).transform(rows.drop("label"))).contains("depends on the label"))
     assert(refused(CaffeModel.load(folder.toString)).nonEmpty)
   }
+
+  private def heard[A](work: => A): (A, String) = {
+    val (said, before) = (new java.io.ByteArrayOutputStream, System.err)
+    System.setErr(new java.io.PrintStream(said, true))
+    try { val a = work; org.apache.spark.crema.Bus.drained(spark.sparkContext); (a, said.toString) } finally System.setErr(before)
+  }
+
+  test("a row that cannot be learnt from is told with the user's column and its place") {
+    val rows = frame(train, "binary").repartition(1).sortWithinPartitions("key")
+    def refused(name: String, change: String, column: String) = intercept[Exception](estimator(name).fit(rows.withColumn(column, expr(change)))).getMessage
+    for ((name, change, column, words) <- Seq(
+        ("half", "if(key = 7, 3.5D, label)", "label", "'3.5' in column 'label' of row 8 of partition 0 of the frame is no whole number"),
+        ("none", "if(key = 7, null, label)", "label", "row 8 of partition 0 of the frame has no label"),
+        ("text", "if(key = 7, 'seven', cast(cast(label as int) as string))", "label", "'seven' in column 'label' of row 8 of partition 0 of the frame is no number"),
+        ("blind", "if(key = 7, null, features)", "features", "row 8 of partition 0 of the frame has no features"))) {
+      val said = refused(name, change, column)
+      assert(said.contains(words) && !said.contains("__crema") && !said.contains("Job aborted"), said)
+    }
+    assert(intercept[Exception](estimator("blob").setOutputBlobs(Array("ip7")).fit(rows)).getMessage.contains("has no blob 'ip7'"))
+    val squared = solver("squared").replace("solver.prototxt", "net.prototxt")
+    val text = new String(Files.readAllBytes(java.nio.file.Paths.get(squared)))
+    Files.write(java.nio.file.Paths.get(squared), text.replaceAll("layer \\{ name: \"accuracy\".*\n", "").replace("SoftmaxWithLoss", "EuclideanLoss").replace("num_output: 10", "num_output: 1").getBytes)
+    val regressed = new CaffeEstimator().setSolver(squared.replace("net.prototxt", "solver.prototxt")).setMaxIter(2).setOutputBlobs(Array("ip")).fit(rows.withColumn("label", expr("label + 0.5")))
+    assert(regressed.transform(rows).count() == 301) // numbers that are no classes may have parts
+  }
+
+  test("a row without a picture keeps its place with nulls, and all of them are told of once") {
+    val model = estimator("nulls").setMaxIter(2).fit(frame(train, "binary"))
+    val rows = frame(test, "binary").withColumn("features", expr("if(key % 9 = 4, null, features)"))
+    val (got, said) = heard(model.transform(rows).collect())
+    assert(got.map(_.getLong(0)).toSeq == (0L until 90L) && got.forall(r => r.isNullAt(3) == (r.getLong(0) % 9 == 4)))
+    assert("crema: 10 row\\(s\\) have no input".r.findAllIn(said).size == 1, said)
+    val (all, _) = heard(model.transform(rows.withColumn("features", expr("cast(null as binary)"))).collect())
+    assert(all.length == 90 && all.forall(_.isNullAt(3)))
+  }
+
+  test("weights of another net are refused by fit, and a model that is cut by load") {
+    val model = estimator("whole").setMaxIter(2).fit(frame(train, "binary"))
+    Files.write(folder.resolve("whole.caffemodel"), model.modelBytes)
+    val other = solver("renamed")
+    val net = java.nio.file.Paths.get(other.replace("solver.prototxt", "net.prototxt"))
+    Files.write(net, new String(Files.readAllBytes(net)).replace("name: \"conv\"", "name: \"c\"").replace("name: \"ip\"", "name: \"i\"").getBytes)
+    val refused = intercept[Exception](new CaffeEstimator().setSolver(other).setWeights(s"file:$folder/whole.caffemodel").setMaxIter(2).fit(frame(train, "binary"))).getMessage
+    assert(refused.contains("whole.caffemodel fit no layer of net 'small': they are for conv, ip, and the net has c, i"), refused)
+    val place = folder.resolve("cut").toString
+    model.save(place)
+    assert(CaffeModel.load(place).modelBytes.toSeq == model.modelBytes.toSeq)
+    Files.write(folder.resolve("cut/data/weights.caffemodel"), model.modelBytes.take(model.modelBytes.length / 2))
+    Files.delete(folder.resolve("cut/data/.weights.caffemodel.crc"))
+    val cut = intercept[Exception](CaffeModel.load(place)).getMessage
+    assert(cut.contains("cut/data/weights.caffemodel") && !cut.contains("crema-load-"), cut)
+  }
 }

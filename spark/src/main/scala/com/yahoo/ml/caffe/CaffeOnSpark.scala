@@ -61,6 +61,7 @@ class CaffeOnSpark(@transient val sc: SparkContext) extends Serializable {
     Checks.beforeTraining(conf, sc)
     val plan = conf.plan()
     Checks.memory(plan, sc.getConf)
+    Checks.room(conf, plan)
     nameAsFormat(conf)
     val spec = specOf(conf, plan, source, validation)
     sc.parallelize(Seq.empty[Int], 1) // the first RDD of an application makes Spark load its JSON mapper, 0.4 s: while executors start
@@ -125,10 +126,13 @@ class CaffeOnSpark(@transient val sc: SparkContext) extends Serializable {
     val conf = source.conf
     if (conf.modelPath.isEmpty) throw new IllegalArgumentException("no model is given to score with; name it with -model")
     if (!Storage.exists(conf.modelPath, sc.hadoopConfiguration)) throw new IllegalArgumentException(s"there is no model at ${conf.modelPath}; train one first, or correct -model")
+    val local = Storage.fetch(conf.modelPath, sc.hadoopConfiguration)
+    val plan = conf.planned(Some(Weights(local, conf.modelPath)))
+    Planner.toldOfUntrained(plan, conf.modelPath).foreach(console.say)
     val records = source.records(sc)
     console.say(s"scoring ${records.description} with ${conf.modelPath}: ${blobs.mkString(", ")}")
-    val model = sc.broadcast(Files.readAllBytes(new File(Storage.fetch(conf.modelPath, sc.hadoopConfiguration)).toPath))
-    val job = Job.newBuilder.setSolver(conf.plan().getSolver).setNetOrigin(conf.plan().getNetOrigin).setThreads(Cluster.threadsPerTask(sc)).setResize(conf.resize).addAllBlobs(blobs.asJava).build().toByteArray
+    val model = sc.broadcast(Files.readAllBytes(new File(local).toPath))
+    val job = Job.newBuilder.setSolver(plan.getSolver).setNetOrigin(plan.getNetOrigin).setWeightsName(conf.modelPath).setThreads(Cluster.threadsPerTask(sc)).setResize(conf.resize).addAllBlobs(blobs.asJava).build().toByteArray
     val tasks = math.max(conf.lmdb_partitions, Cluster.workers(sc, conf.ranks))
     ScoreRun.rows(sc, ScoreRun.Spec(job, model, ScoreRun.digest(model.value), new Path(conf.modelPath).getName, source.batchSize(), tasks, HadoopSettings.of(sc.hadoopConfiguration)), records, skipped)
   }
@@ -138,7 +142,7 @@ class CaffeOnSpark(@transient val sc: SparkContext) extends Serializable {
 
 object CaffeOnSpark {
   def main(args: Array[String]): Unit = {
-    val code = try {
+    val code = if (Flags.asksForHelp(args)) { println(Flags.usage); 0 } else try {
       Flags.parse(args) // before Spark starts: a wrong flag should not cost a cluster
       ahead()
       val sc = SparkContext.getOrCreate(new SparkConf().setIfMissing("spark.app.name", "CaffeOnSpark")
@@ -168,7 +172,7 @@ object CaffeOnSpark {
     caffe.budget = Some(budget)
     if (!(conf.isTraining || conf.isTest || conf.isFeature)) throw new IllegalArgumentException(s"nothing to do: give -train, -test or -features\n${Flags.usage}")
     conf.plan() // solver, nets and blobs: judged before anything starts
-    if (conf.isFeature) Checks.outputIsFree(conf, sc)
+    if (conf.isFeature) { Checks.format(conf.outputFormat); Checks.outputIsFree(conf, sc) }
     if (conf.isTest) Checks.resultPlaceIsNoFolder(conf, sc)
     if (conf.isTraining) {
       val plan = conf.plan()

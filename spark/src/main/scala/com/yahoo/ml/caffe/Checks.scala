@@ -8,6 +8,8 @@ import com.crema.wire.Wire.Plan
 import org.apache.spark.{SparkConf, SparkContext}
 import org.slf4j.LoggerFactory
 
+import scala.util.control.NonFatal
+
 /** What can be seen to be wrong on the driver before any work; the texts that users of CaffeOnSpark know stay as they were. */
 private[caffe] object Checks {
   private val log = LoggerFactory.getLogger(getClass)
@@ -25,7 +27,9 @@ private[caffe] object Checks {
     if (sc.getConf.getBoolean("spark.speculation", false))
       throw new IllegalArgumentException("spark.speculation would start workers twice; set --conf spark.speculation=false")
     folderOf(conf.modelPath)
-    if (conf.connection == Config.CONNECTION_RDMA)
+    for (why <- Storage.refusal(conf.modelPath, sc.hadoopConfiguration))
+      throw new IllegalArgumentException(s"-model ${conf.modelPath} cannot be written: $why; mend that or name another place (nothing was started)")
+    if (conf.connection == Config.CONNECTION_RDMA && conf.isConnectionAsked)
       System.err.println("crema: InfiniBand is not in this version: the workers talk over Ethernet (give -connection ethernet to silence this)")
   }
 
@@ -58,6 +62,18 @@ private[caffe] object Checks {
     if (file.isDirectory) throw new IllegalArgumentException(s"-model $model is a folder; name a file in it")
     if (!file.getParentFile.canWrite) throw new IllegalArgumentException(s"the folder of -model $model cannot be written")
   }
+
+  /** A model of so many values fits where -model points, as far as a local disk can tell. */
+  def room(conf: Config, plan: Plan): Unit = if (Storage.isLocal(conf.modelPath)) {
+    val (needed, free) = (4 * plan.getParameters, new File(Storage.localPath(conf.modelPath)).getAbsoluteFile.getParentFile.getUsableSpace)
+    if (free < needed) throw new IllegalArgumentException(s"-model ${conf.modelPath} cannot be written: the model has $needed bytes, and $free are free there; make room or name another place (nothing was started)")
+  }
+
+  /** @throws IllegalArgumentException for a name that Spark knows no format by */
+  def format(name: String): Unit =
+    try org.apache.spark.sql.execution.datasources.DataSource.lookupDataSource(name, org.apache.spark.sql.internal.SQLConf.get) catch {
+      case NonFatal(_) | _: LinkageError => throw new IllegalArgumentException(s"-outputFormat $name: Spark finds no such format; give json, parquet, orc, csv or avro, or put its jar on the job (nothing was started)")
+    }
 
   def outputIsFree(conf: Config, sc: SparkContext): Unit =
     if (Storage.exists(conf.outputPath, sc.hadoopConfiguration))

@@ -1,7 +1,7 @@
 package com.yahoo.ml.caffe
 
 import caffe.Caffe.{NetParameter, SolverParameter}
-import com.crema.Planner
+import com.crema.{Planner, Weights}
 import com.crema.wire.Wire.Plan
 import org.apache.spark.SparkContext
 import org.slf4j.LoggerFactory
@@ -30,7 +30,8 @@ class Config(@transient sc: SparkContext) extends Serializable {
   /** Where snapshots go, any URI of a folder; "": beside the model. */
   var snapshotFolder: String = ""
   var resize: Boolean = false
-  var connection: Int = Config.CONNECTION_RDMA
+  private var link = Config.CONNECTION_RDMA
+  private[caffe] var isConnectionAsked = false
   var transform_thread_per_device: Int = 1
   private var featureBlobs: Array[String] = Array.empty
   private var size: Int = Config.resolveClusterSize(sc, 1)
@@ -50,7 +51,6 @@ class Config(@transient sc: SparkContext) extends Serializable {
     val line = Flags.parse(args)
     def text(name: String, default: String): String = line.getOptionValue(name, default)
     protoFile = text("conf", "")
-    if (protoFile.isEmpty) logger.warn("solver protofile isn't given")
     isTraining = line.hasOption("train")
     label = text("label", "")
     if (line.hasOption("test")) isTest = true
@@ -63,7 +63,7 @@ class Config(@transient sc: SparkContext) extends Serializable {
     snapshotStateFile = text("snapshot", "")
     snapshotModelFile = text("weights", "")
     resize = line.hasOption("resize")
-    connection = if (text("connection", "infiniband").equalsIgnoreCase("ethernet")) Config.CONNECTION_SOCKET else Config.CONNECTION_RDMA
+    if (line.hasOption("connection")) connection = Config.kindOf(text("connection", ""))
     clusterSize = Flags.int(line, "clusterSize", 1)
     if (line.hasOption("lmdb_partitions")) lmdb_partitions = Flags.int(line, "lmdb_partitions", 1)
     imageRoot = line.getOptionValue("imageRoot")
@@ -77,6 +77,10 @@ class Config(@transient sc: SparkContext) extends Serializable {
     if (devices < 1) throw new IllegalArgumentException(s"-devices must be at least 1, not $devices")
     if (size < 1) throw new IllegalArgumentException(s"-clusterSize must be at least 1, not $size")
   }
+
+  /** InfiniBand when nothing is said, as it always was; the workers talk over Ethernet either way. */
+  def connection: Int = link
+  def connection_=(kind: Int): Unit = { link = kind; isConnectionAsked = true }
 
   def isTraining: Boolean = trainMode
   def isTraining_=(on: Boolean): Unit = trainMode = on
@@ -116,9 +120,11 @@ class Config(@transient sc: SparkContext) extends Serializable {
   def ranks: Int = clusterSize * devices
 
   /** What the executable says about solver and nets; asked anew at each call. */
-  def plan(): Plan = {
+  def plan(): Plan = planned(None)
+  /** The same, and whether a model fits the TEST net. */
+  private[caffe] def planned(weights: Option[Weights]): Plan = {
     if (protoFile.isEmpty) throw new IllegalArgumentException("no solver prototxt is given; name it with -conf")
-    val plan = Planner.plan(protoFile, ranks, seedIfUnset, if (isFeature) features.toSeq else Nil, isTraining, isTest)
+    val plan = Planner.plan(protoFile, ranks, seedIfUnset, if (isFeature) featureBlobs.toSeq else Nil, isTraining, isTest, weights, if (isFeature) label else "")
     if (plan.hasDrawnSeed && !seedTold) {
       System.err.println(s"crema: random_seed is not set in $protoFile: ${plan.getDrawnSeed} was drawn; write it there to repeat this run")
       seedTold = true
@@ -157,6 +163,12 @@ object Config {
   val CONNECTION_NONE = 0
   val CONNECTION_RDMA = 1
   val CONNECTION_SOCKET = 2
+
+  private def kindOf(connection: String): Int = connection.toLowerCase(java.util.Locale.ROOT) match {
+    case "ethernet" => CONNECTION_SOCKET
+    case "infiniband" => CONNECTION_RDMA
+    case _ => throw new IllegalArgumentException(s"-connection must be ethernet or infiniband, not '$connection'")
+  }
 
   private def resolveClusterSize(sc: SparkContext, asked: Int): Int =
     if (sc == null) asked

@@ -5,7 +5,7 @@ import caffe.Caffe.CoSDataParameter.DataType._
 import caffe.Caffe.TransformationParameter
 import com.crema.{CremaException, Records, RowBuilder}
 import com.yahoo.ml.jcaffe.{FloatBlob, Mat, MatVector}
-import org.apache.spark.SparkContext
+import org.apache.spark.{SparkContext, TaskContext}
 import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.{DataFrame, Row}
 import org.apache.spark.sql.catalyst.InternalRow
@@ -64,9 +64,16 @@ class DataFrameSource(conf: Config, layerId: Int, isTrain: Boolean)
 
   private[caffe] def frame(): DataFrame = {
     val f = loaded()
-    CosColumns.check(f, tops, s"$where, $describe")
+    if (areColumnsGiven) CosColumns.check(f, tops, s"$where, $describe")
     f
   }
+
+  /** False: the frame was made for these tops. */
+  protected def areColumnsGiven: Boolean = true
+  /** For messages: what the user calls a top's column. */
+  protected def nameOf(top: String): String = top
+  /** Tops that must be whole numbers. */
+  protected def wholeTops: Set[String] = Set.empty
 
   override def makeRDD(sc: SparkContext): RDD[(String, Array[Any])] = {
     val (f, names) = (frame(), tops.map(_.name_))
@@ -76,7 +83,7 @@ class DataFrameSource(conf: Config, layerId: Int, isTrain: Boolean)
 
   override private[caffe] def records(sc: SparkContext): Records =
     if (getClass.getMethod("nextBatch", classOf[Array[String]], classOf[Array[Any]]).getDeclaringClass != classOf[DataFrameSource]) super.records(sc)
-    else new CosColumns(describe, batchSize(), frame(), tops)
+    else new CosColumns(describe, batchSize(), frame(), tops, tops.map(t => nameOf(t.name_)), wholeTops)
 
   override def useCoSDataLayer(): Boolean = true
   override def getNumTops(): Int = tops.length
@@ -173,7 +180,9 @@ private[caffe] object CosColumns {
 }
 
 /** The frame's internal rows as rows for the executable: a field for each top. */
-private[caffe] class CosColumns(val description: String, val batch: Int, @transient frame: DataFrame, tops: Array[Top]) extends DataFrames.FrameRows(frame) {
+private[caffe] class CosColumns(val description: String, val batch: Int, @transient frame: DataFrame, tops: Array[Top], names: Array[String], whole: Set[String]) extends DataFrames.FrameRows(frame) {
+  def this(description: String, batch: Int, frame: DataFrame, tops: Array[Top]) = this(description, batch, frame, tops, tops.map(_.name_), Set.empty)
+
   private val places = tops.map(t => frame.columns.indexOf(t.name_))
   private val id = frame.columns.indexOf("id")
 
@@ -182,27 +191,36 @@ private[caffe] class CosColumns(val description: String, val batch: Int, @transi
   private def idOf(r: InternalRow): String = if (id < 0 || r.isNullAt(id)) "" else if (types(id) == StringType) r.getUTF8String(id).toString else r.get(id, types(id)).toString
 
   override def put(r: InternalRow, row: RowBuilder): Unit = {
+    seen += 1
     row.begin(idOf(r))
     var t = 0
     while (t < tops.length) {
       val c = places(t)
-      if (r.isNullAt(c)) throw new CremaException(s"row '${idOf(r)}' of $description has no ${tops(t).name_}")
-      put(r, c, tops(t), row)
+      if (r.isNullAt(c)) throw new CremaException(s"${here(r)} has no ${names(t)}: it is null; fill it in, or leave the row out")
+      put(r, c, tops(t), names(t), row)
       t += 1
     }
   }
 
-  private def put(r: InternalRow, c: Int, top: Top, row: RowBuilder): Unit = types(c) match {
+  @transient private var seen = 0L // a task has its own copy
+
+  private def here(r: InternalRow): String =
+    if (id >= 0) s"row '${idOf(r)}' of $description" else s"row $seen of partition ${TaskContext.getPartitionId()} of $description"
+
+  private def number(value: Float, r: InternalRow, top: Top, name: String): Float =
+    if (whole(top.name_) && value != math.rint(value)) throw new CremaException(s"'$value' in column '$name' of ${here(r)} is no whole number; labels of classes are 0, 1, 2, ...") else value
+
+  private def put(r: InternalRow, c: Int, top: Top, name: String, row: RowBuilder): Unit = types(c) match {
     case StringType =>
       val text = r.getUTF8String(c).toString
-      row.float(try text.trim.toFloat catch { case _: NumberFormatException => throw new CremaException(s"'$text' in column '${top.name_}' of row '${idOf(r)}' of $description is no number") })
+      row.float(number(try text.trim.toFloat catch { case _: NumberFormatException => throw new CremaException(s"'$text' in column '$name' of ${here(r)} is no number") }, r, top, name))
     case IntegerType => row.float(r.getInt(c).toFloat)
     case LongType => row.float(r.getLong(c).toFloat)
     case ShortType => row.float(r.getShort(c).toFloat)
     case ByteType => row.float(r.getByte(c).toFloat)
-    case FloatType => row.float(r.getFloat(c))
-    case DoubleType => row.float(r.getDouble(c).toFloat)
-    case ArrayType(_: NumericType, true) if nulls(r.getArray(c)) => throw new CremaException(s"column '${top.name_}' of row '${idOf(r)}' of $description holds a null")
+    case FloatType => row.float(number(r.getFloat(c), r, top, name))
+    case DoubleType => row.float(number(r.getDouble(c).toFloat, r, top, name))
+    case ArrayType(_: NumericType, true) if nulls(r.getArray(c)) => throw new CremaException(s"column '$name' of ${here(r)} holds a null")
     case ArrayType(IntegerType, _) => row.floats(r.getArray(c).toIntArray().map(_.toFloat))
     case ArrayType(LongType, _) => row.floats(r.getArray(c).toLongArray().map(_.toFloat))
     case ArrayType(FloatType, _) => row.floats(r.getArray(c).toFloatArray())
@@ -214,7 +232,7 @@ private[caffe] class CosColumns(val description: String, val batch: Int, @transi
       val image = s.fieldIndex("image")
       val bytes = if (s(image).dataType == BinaryType) inner.getBinary(image) else inner.getArray(image).toByteArray()
       picture(top, inner.getInt(s.fieldIndex("height")), inner.getInt(s.fieldIndex("width")), bytes, row)
-    case other => throw new CremaException(s"column '${top.name_}' of $description is ${other.simpleString}") // check() has refused it
+    case other => throw new CremaException(s"column '$name' of $description is ${other.simpleString}") // check() has refused it
   }
 
   private def nulls(values: org.apache.spark.sql.catalyst.util.ArrayData): Boolean = (0 until values.numElements()).exists(values.isNullAt)

@@ -2,7 +2,7 @@ package com.yahoo.ml.caffe
 
 import java.io.{PrintWriter, StringWriter}
 
-import org.apache.commons.cli.{CommandLine, DefaultParser, HelpFormatter, Option => Flag, Options, ParseException}
+import org.apache.commons.cli.{CommandLine, DefaultParser, HelpFormatter, Option => Flag, Options, ParseException, UnrecognizedOptionException}
 
 /** The command line of CaffeOnSpark: names, arity and defaults of its 24 flags. */
 private[caffe] object Flags {
@@ -21,7 +21,7 @@ private[caffe] object Flags {
     Spec("persistent", null, "accepted: records are staged on the workers' disks anyway"),
     Spec("snapshot", "URI", ".solverstate to resume from (with -weights)"),
     Spec("weights", "URI", ".caffemodel to start from"),
-    Spec("connection", "kind", "ethernet or infiniband; default infiniband"),
+    Spec("connection", "kind", "ethernet or infiniband; the workers talk over Ethernet either way"),
     Spec("resize", null, "resize images to the layer's height and width"),
     Spec("clusterSize", "n", "number of executors; default 1"),
     Spec("lmdb_partitions", "n", "tasks that score an LMDB; default clusterSize"),
@@ -52,9 +52,26 @@ private[caffe] object Flags {
     text.toString
   }
 
+  def asksForHelp(args: Array[String]): Boolean = args.exists(a => a == "-help" || a == "--help" || a == "-h")
+
+  /** "; did you mean -x?" when a flag is a few letters away: two, or a third of them. */
+  private[caffe] def meant(flag: String): String = {
+    val word = flag.dropWhile(_ == '-')
+    val (near, edits) = names.map(n => n -> distance(word.toLowerCase(java.util.Locale.ROOT), n.toLowerCase(java.util.Locale.ROOT))).minBy(_._2)
+    if (edits <= (if (word.length < 4) 1 else math.max(2, near.length / 3))) s"; did you mean -$near?" else ""
+  }
+
+  /** Letters to insert, remove or replace. */
+  private def distance(a: String, b: String): Int = b.foldLeft((0 to a.length).toList) { (row, c) =>
+    row.zip(row.tail).zip(a).scanLeft(row.head + 1) { case (left, ((corner, above), d)) => math.min(math.min(left, above) + 1, corner + (if (c == d) 0 else 1)) }
+  }.last
+
   /** @throws IllegalArgumentException that says which flag is wrong, with the usage text */
   def parse(args: Array[String]): CommandLine = {
-    val line = try new DefaultParser(false).parse(options, args) catch { case e: ParseException => throw new IllegalArgumentException(s"${e.getMessage}\n$usage", e) }
+    val line = try new DefaultParser(false).parse(options, args) catch {
+      case e: UnrecognizedOptionException => throw new IllegalArgumentException(s"there is no flag ${e.getOption}${meant(e.getOption)}\n$usage", e)
+      case e: ParseException => throw new IllegalArgumentException(s"${e.getMessage}\n$usage", e)
+    }
     if (!line.getArgList.isEmpty) throw new IllegalArgumentException(s"'${line.getArgList.get(0)}' is no flag and belongs to none\n$usage")
     line
   }

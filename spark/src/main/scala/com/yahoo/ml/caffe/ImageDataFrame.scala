@@ -11,8 +11,8 @@ import org.apache.spark.sql.types._
 
 import scala.collection.JavaConverters._
 
-/** Images of a data frame in any format that Spark reads: columns `label` (text or a whole number) and `data` (binary, or text whose bytes
-  * count); optionally `id` (text), `channels`, `height`, `width` (numbers, 0: unknown), `encoded` (boolean; else memory_data_param.image_encoded).
+/** Images of a data frame in any format that Spark reads: columns `label` (text or a whole number) and `data` (binary, or text: base64 when the
+  * format is json, as Spark writes binary there, else its bytes count); optionally `id` (text), `channels`, `height`, `width` (numbers, 0: unknown), `encoded` (boolean; else memory_data_param.image_encoded).
   * memory_data_param.dataframe_format names the format (default parquet), dataframe_column_select SQL expressions that make these columns.
   */
 class ImageDataFrame(conf: Config, layerId: Int, isTrain: Boolean) extends ImageDataSource(conf, layerId, isTrain) {
@@ -28,13 +28,15 @@ class ImageDataFrame(conf: Config, layerId: Int, isTrain: Boolean) extends Image
     chosen
   }
 
+  private def textIsBase64: Boolean = memdatalayer_param.getDataframeFormat.equalsIgnoreCase("json")
+
   override def makeRDD(sc: SparkContext): RDD[ImageDataSource.Record] = {
-    val (f, encoded) = (frame(), memdatalayer_param.getImageEncoded)
+    val (f, encoded, isJson) = (frame(), memdatalayer_param.getImageEncoded, textIsBase64)
     val columns = f.columns.toSet
     f.rdd.map { row =>
       def has(name: String) = columns(name) && !row.isNullAt(row.fieldIndex(name))
       def int(name: String) = if (has(name)) row.getAs[Number](name).intValue else 0
-      val bytes = row.getAs[Any]("data") match { case b: Array[Byte] => b; case s: String => s.getBytes(UTF_8); case _ => null }
+      val bytes = row.getAs[Any]("data") match { case b: Array[Byte] => b; case s: String if isJson => ImageColumns.base64(s.getBytes(UTF_8), s"image of row ${if (has("id")) row.getAs[Any]("id") else ""}"); case s: String => s.getBytes(UTF_8); case _ => null }
       (if (has("id")) row.getAs[Any]("id").toString else "", if (has("label")) row.getAs[Any]("label").toString else null,
         int("channels"), int("height"), int("width"), if (has("encoded")) row.getAs[Boolean]("encoded") else encoded, bytes)
     }
@@ -42,11 +44,15 @@ class ImageDataFrame(conf: Config, layerId: Int, isTrain: Boolean) extends Image
 
   override private[caffe] def records(sc: SparkContext): Records = {
     if (getClass != classOf[ImageDataFrame]) return super.records(sc)
-    new ImageColumns(describe, batchSize(), frame(), memdatalayer_param.getImageEncoded)
+    new ImageColumns(describe, batchSize(), frame(), memdatalayer_param.getImageEncoded, textIsBase64)
   }
 }
 
 private[caffe] object ImageColumns {
+  def base64(text: Array[Byte], what: => String): Array[Byte] = try java.util.Base64.getDecoder.decode(text) catch {
+    case e: IllegalArgumentException => throw new CremaException(s"the $what is no base64, which text in column data is taken for where dataframe_format is json: ${e.getMessage}", e)
+  }
+
   def check(frame: DataFrame, where: String): Unit = {
     val types = frame.schema.map(f => f.name -> f.dataType).toMap
     def require(name: String, wanted: String)(fits: PartialFunction[DataType, Unit]): Unit = types.get(name) match {
@@ -61,7 +67,7 @@ private[caffe] object ImageColumns {
 }
 
 /** The frame's internal rows as rows for the executable. */
-private[caffe] class ImageColumns(val description: String, val batch: Int, @transient frame: DataFrame, imageEncoded: Boolean) extends DataFrames.FrameRows(frame) {
+private[caffe] class ImageColumns(val description: String, val batch: Int, @transient frame: DataFrame, imageEncoded: Boolean, textIsBase64: Boolean) extends DataFrames.FrameRows(frame) {
   private def place(name: String): Int = frame.columns.indexOf(name)
   private val (id, label, data, channels, height, width, encoded) =
     (place("id"), place("label"), place("data"), place("channels"), place("height"), place("width"), place("encoded"))
@@ -81,7 +87,8 @@ private[caffe] class ImageColumns(val description: String, val batch: Int, @tran
     if (id < 0 || types(id) != StringType || r.isNullAt(id)) row.begin(text(r, id)) else row.begin(r.getUTF8String(id).getBytes)
     row.float(if (types(label) == StringType) number(r) else int(r, label).toFloat)
     row.image(int(r, channels), int(r, height), int(r, width), if (encoded < 0 || r.isNullAt(encoded)) imageEncoded else r.getBoolean(encoded),
-      if (types(data) == StringType) r.getUTF8String(data).getBytes else r.getBinary(data))
+      if (types(data) != StringType) r.getBinary(data)
+      else if (textIsBase64) ImageColumns.base64(r.getUTF8String(data).getBytes, s"data of row '${text(r, id)}' of $description") else r.getUTF8String(data).getBytes)
   }
 
   private def number(r: InternalRow): Float = {

@@ -264,7 +264,8 @@ class SourcesSuite extends AnyFunSuite with BeforeAndAfterAll {
     val home = folder.resolve("infiniband")
     val net = TestRecords.net(memory(trainRecords.lmdb, "com.yahoo.ml.caffe.LMDB", 16), memory(testRecords.lmdb, "com.yahoo.ml.caffe.LMDB", 20))
     val conf = new Config(sc, Array("-conf", TestRecords.solver(home, net), "-model", s"file:${home.resolve("model")}", "-clusterSize", "2"))
-    assert(conf.connection == Config.CONNECTION_RDMA) // what no -connection means
+    assert(conf.connection == Config.CONNECTION_RDMA && !conf.isConnectionAsked) // what no -connection means
+    conf.connection = Config.CONNECTION_RDMA
     val said = new ByteArrayOutputStream
     val before = System.err
     System.setErr(new java.io.PrintStream(said, true))

@@ -21,9 +21,14 @@ object Binary2DataFrame {
     StructField("data", BinaryType, nullable = false)))
 
   def main(args: Array[String]): Unit = Tool.main("Binary2DataFrame", args, LabelFile.usage) { (sc, conf) =>
-    Tool.outputIsFree(conf.outputPath, sc)
-    val tool = new Binary2DataFrame(sc, conf)
-    SparkSession.builder().getOrCreate().createDataFrame(tool.makeRDD(), schema).write.format(conf.outputFormat).save(conf.outputPath)
-    tool.lines.report()
+    run(sc, conf)
+  }
+
+  private[tools] def run(sc: SparkContext, conf: Config): Unit = {
+    Tool.frameIsFree(conf, sc)
+    val (tool, count) = (new Binary2DataFrame(sc, conf), sc.longAccumulator("rows written"))
+    Tool.written(sc, conf.outputPath, s"rows (${conf.outputFormat})", count, Some(tool.lines)) {
+      SparkSession.builder().getOrCreate().createDataFrame(Tool.counted(tool.makeRDD(), count), schema).write.format(conf.outputFormat).save(conf.outputPath)
+    }
   }
 }

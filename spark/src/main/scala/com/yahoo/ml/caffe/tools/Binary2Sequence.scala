@@ -20,8 +20,7 @@ class Binary2Sequence(@transient sc: SparkContext, conf: Config) extends Seriali
 object Binary2Sequence {
   def main(args: Array[String]): Unit = Tool.main("Binary2Sequence", args, LabelFile.usage) { (sc, conf) =>
     Tool.outputIsFree(conf.outputPath, sc)
-    val tool = new Binary2Sequence(sc, conf)
-    tool.makeRDD().saveAsSequenceFile(conf.outputPath)
-    tool.lines.report()
+    val (tool, count) = (new Binary2Sequence(sc, conf), sc.longAccumulator("records written"))
+    Tool.written(sc, conf.outputPath, "records", count, Some(tool.lines)) { Tool.counted(tool.makeRDD(), count).saveAsSequenceFile(conf.outputPath) }
   }
 }

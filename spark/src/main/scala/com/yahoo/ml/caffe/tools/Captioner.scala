@@ -100,7 +100,7 @@ class Captioner(sc: SparkContext, model: String, imageNet: String, wordNet: Stri
       Files.write(net.toPath, TextFormat.printer().printToString(fed.net).getBytes(UTF_8))
       Files.write(solver.toPath, s"""net: "${net.getPath}" base_lr: 0 lr_policy: "fixed" max_iter: 1 random_seed: 1 solver_mode: CPU\n""".getBytes(UTF_8))
       val plan = Planner.plan(solver.getPath, 1, 1, fed.blobs, train = false, test = true)
-      Job.newBuilder.setSolver(plan.getSolver).setNetOrigin("Captioner").setThreads(Cluster.threadsPerTask(sc)).setResize(true).addAllBlobs(fed.blobs.asJava).build().toByteArray
+      Job.newBuilder.setSolver(plan.getSolver).setNetOrigin("Captioner").setWeightsName(model).setThreads(Cluster.threadsPerTask(sc)).setResize(true).addAllBlobs(fed.blobs.asJava).build().toByteArray
     } finally FileUtil.fullyDelete(folder)
   }
 

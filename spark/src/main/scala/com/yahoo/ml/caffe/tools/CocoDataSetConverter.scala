@@ -30,6 +30,7 @@ object CocoDataSetConverter {
       else Conversions.ImageCaption2Embedding(conf.imageRoot, rows, vocabulary(sc, conf, rows), conf.captionLength, skipped)
     made.write.format(conf.outputFormat).save(embedding)
     skipped.report("row(s)", conf.captionFile, rows.count())
+    Tool.say(s"${rows.count() - skipped.count} rows (${conf.outputFormat}) are at $embedding")
   }
 
   private def vocabulary(sc: SparkContext, conf: Config, rows: DataFrame): Vocab = {

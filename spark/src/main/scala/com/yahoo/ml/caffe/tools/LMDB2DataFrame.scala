@@ -22,8 +22,15 @@ object LMDB2DataFrame {
     if (Tool.named(conf.imageRoot) && Tool.named(conf.outputPath)) None else Some("-imageRoot <LMDB directory> and -output <DataFrameFile> must be defined")
 
   def main(args: Array[String]): Unit = Tool.main("LMDB2DataFrame", args, usage) { (sc, conf) =>
-    Tool.outputIsFree(conf.outputPath, sc)
+    run(sc, conf)
+  }
+
+  private[tools] def run(sc: SparkContext, conf: Config): Unit = {
+    Tool.frameIsFree(conf, sc)
     Tool.lmdbExists(conf.imageRoot, sc)
-    SparkSession.builder().getOrCreate().createDataFrame(new LMDB2DataFrame(sc, conf).makeRDD(), schema).write.format(conf.outputFormat).save(conf.outputPath)
+    val count = sc.longAccumulator("rows written")
+    Tool.written(sc, conf.outputPath, s"rows (${conf.outputFormat})", count, None) {
+      SparkSession.builder().getOrCreate().createDataFrame(Tool.counted(new LMDB2DataFrame(sc, conf).makeRDD(), count), schema).write.format(conf.outputFormat).save(conf.outputPath)
+    }
   }
 }

@@ -21,6 +21,7 @@ object LMDB2Sequence {
   def main(args: Array[String]): Unit = Tool.main("LMDB2Sequence", args, usage) { (sc, conf) =>
     Tool.outputIsFree(conf.outputPath, sc)
     Tool.lmdbExists(conf.imageRoot, sc)
-    new LMDB2Sequence(sc, conf).makeRDD().saveAsSequenceFile(conf.outputPath)
+    val count = sc.longAccumulator("records written")
+    Tool.written(sc, conf.outputPath, "records", count, None) { Tool.counted(new LMDB2Sequence(sc, conf).makeRDD(), count).saveAsSequenceFile(conf.outputPath) }
   }
 }

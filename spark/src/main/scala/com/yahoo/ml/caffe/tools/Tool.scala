@@ -3,19 +3,22 @@ package com.yahoo.ml.caffe.tools
 import java.io.{ByteArrayOutputStream, ObjectOutputStream}
 
 import com.crema.{CremaException, Storage}
-import com.yahoo.ml.caffe.{Config, Flags}
+import com.yahoo.ml.caffe.{Checks, Config, Flags}
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
 import org.apache.hadoop.io.IOUtils
+import org.apache.spark.rdd.RDD
+import org.apache.spark.util.LongAccumulator
 import org.apache.spark.{SparkConf, SparkContext}
 
+import scala.reflect.ClassTag
 import scala.util.control.NonFatal
 
 /** What the tools' mains share: one Spark job from a command line, its error one sentence, its exit code 1. */
 private[tools] object Tool {
   /** @param usage says what must be given, or nothing; asked before Spark starts */
   def main(name: String, args: Array[String], usage: Config => Option[String])(work: (SparkContext, Config) => Unit): Unit = {
-    val code = try {
+    val code = if (Flags.asksForHelp(args)) { println(Flags.usage); 0 } else try {
       Flags.parse(args)
       usage(new Config(null, args)).foreach(text => throw new IllegalArgumentException(text))
       val sc = SparkContext.getOrCreate(new SparkConf().setIfMissing("spark.app.name", name))
@@ -38,6 +41,18 @@ private[tools] object Tool {
     if (path.getFileSystem(sc.hadoopConfiguration).exists(path))
       throw new IllegalArgumentException(s"-output $uri exists already; remove it or name another place (nothing was started)")
   }
+
+  def frameIsFree(conf: Config, sc: SparkContext): Unit = { Checks.format(conf.outputFormat); outputIsFree(conf.outputPath, sc) }
+
+  /** Writes, tells how many rows are where, and what `lines` passed over. A place where nothing but empty files would be is left as it was. */
+  def written(sc: SparkContext, uri: String, what: String, count: LongAccumulator, lines: Option[LabelFile])(write: => Unit): Unit = {
+    write
+    try lines.foreach(_.report()) catch { case e: CremaException => val p = new Path(uri); p.getFileSystem(sc.hadoopConfiguration).delete(p, true); throw e }
+    say(s"${count.value} $what are at $uri")
+  }
+
+  /** Counts rows as they are written; a task that is tried again counts anew. */
+  def counted[T: ClassTag](rows: RDD[T], count: LongAccumulator): RDD[T] = rows.map { row => count.add(1); row }
 
   /** The whole file. Plain paths are Hadoop's: they mean its default file system. @throws java.io.IOException */
   def bytes(path: Path, conf: Configuration): Array[Byte] = {

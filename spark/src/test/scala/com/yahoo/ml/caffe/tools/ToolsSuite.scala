@@ -136,4 +136,26 @@ class ToolsSuite extends AnyFunSuite with BeforeAndAfterAll {
     assert(intercept[IllegalArgumentException](Tool.outputIsFree(taken, sc)).getMessage.contains("exists already"))
     assert(intercept[CremaException](Tool.lmdbExists(out("no-lmdb"), sc)).getMessage.contains("there is no LMDB at -imageRoot"))
   }
+
+  test("what is written is told; where nothing could be used, nothing is left") {
+    val said = heard(Binary2DataFrame.run(sc, conf("imageRoot" -> images.toString, "labelFile" -> s"$images/test-ids.txt", "output" -> out("told"), "outputFormat" -> "parquet")))
+    assert(said.contains(s"crema: 61 rows (parquet) are at ${out("told")}"), said)
+    val none = conf("imageRoot" -> out("nowhere"), "labelFile" -> s"$images/test-ids.txt", "output" -> out("nothing"), "outputFormat" -> "parquet")
+    heard(assert(intercept[CremaException](Binary2DataFrame.run(sc, none)).getMessage.contains("none of the 61 line(s)")))
+    assert(!Files.exists(folder.resolve("nothing")))
+    none.outputFormat = "jsn"
+    assert(intercept[IllegalArgumentException](Binary2DataFrame.run(sc, none)).getMessage.startsWith("-outputFormat jsn"))
+  }
+
+  test("LMDB2DataFrame's JSON, whose binary is base64, gives the LMDB's model and scores") {
+    for ((name, r) <- Seq("train" -> train, "test" -> test)) {
+      val said = heard(LMDB2DataFrame.run(sc, conf("imageRoot" -> r.lmdb, "lmdb_partitions" -> "1", "output" -> out(s"json-$name"), "outputFormat" -> "json")))
+      assert(said.contains(s"${r.count} rows (json) are at "), said)
+    }
+    assert(spark.read.json(out("json-test")).schema("data").dataType == StringType)
+    assert(run("json", "ImageDataFrame", (out("json-train"), out("json-test")), "dataframe_format: \"json\"") == reference)
+    val bad = "dataframe_format: \"json\" dataframe_column_select: \"id\" dataframe_column_select: \"label\" dataframe_column_select: \"'no base64!' as data\""
+    val e = intercept[Exception](run("json-bad", "ImageDataFrame", (out("json-train"), out("json-test")), bad)).getMessage
+    assert(e.contains("data of row '000000") && e.contains("is no base64"), e)
+  }
 }

@@ -1,0 +1,50 @@
+package com.crema.ml
+
+import com.crema.{CremaException, RowBuilder, ScoreRun}
+import org.apache.spark.SparkContext
+import org.apache.spark.scheduler.{SparkListener, SparkListenerStageCompleted}
+import org.apache.spark.sql.Row
+import org.apache.spark.util.LongAccumulator
+
+/** Rows whose input is null, counted; a transformation is lazy, so the driver tells of them when a stage ends, once for each transformation. */
+private object NullRows extends SparkListener {
+  private val Name = "Crema: rows without input"
+  private val heard = new java.util.WeakHashMap[SparkContext, Any]()
+  private val told = scala.collection.mutable.Set[Long]()
+
+  def counter(sc: SparkContext): LongAccumulator = synchronized {
+    if (heard.put(sc, this) == null) sc.addSparkListener(this)
+    sc.longAccumulator(Name)
+  }
+
+  override def onStageCompleted(e: SparkListenerStageCompleted): Unit =
+    for (a <- e.stageInfo.accumulables.values; n <- a.value if a.name.contains(Name) && n.toString != "0" && synchronized(told.add(a.id)))
+      System.err.println(s"crema: $n row(s) have no input, as it is null, and so no blobs either")
+}
+
+/** Rows of a partition with their blobs behind them: the rows are kept until theirs come back. One without input gets nulls. */
+private class ScoredFrame(spec: ScoreRun.Spec, rows: Iterator[Row], width: Int, encoded: Boolean, shape: (Int, Int, Int), tops: Int, blobs: Int, nulls: LongAccumulator) extends Iterator[Row] {
+  private val waiting = new java.util.concurrent.ConcurrentLinkedQueue[(String, Row)]()
+  private var sent = 0L
+  private val fed = rows.map { row => sent += 1; val id = sent.toString; waiting.add(id -> row); (id, row) }.filter { case (_, row) => !row.isNullAt(width) || { nulls.add(1); false } }
+  private val put = (record: (String, Row), to: RowBuilder) => {
+    to.begin(record._1)
+    record._2.get(width) match {
+      case bytes: Array[Byte] => if (encoded) to.image(0, 0, 0, encoded = true, bytes) else to.image(shape._1, shape._2, shape._3, encoded = false, bytes)
+      case values: scala.collection.Seq[_] => to.floats(values.map { case n: Number => n.floatValue; case _ => throw new CremaException(s"the input column of row ${record._1} of a partition holds a null") }.toArray)
+    }
+    if (tops > 1) {
+      if (record._2.isNullAt(width + 1)) throw new CremaException(s"the label of row ${record._1} of a partition is null; drop the label column when no blob needs it")
+      to.float(record._2.getFloat(width + 1))
+    }
+  }
+  private val scored = ScoreRun.stream[(String, Row)](spec, fed, put, tops, "the frame").buffered
+
+  override def hasNext: Boolean = scored.hasNext || !waiting.isEmpty
+  override def next(): Row = {
+    val more = scored.hasNext // reads ahead: the row that belongs to it waits already
+    val (id, row) = waiting.poll()
+    val own = row.toSeq.take(width)
+    if (more && scored.head.id == id) Row.fromSeq(own ++ scored.next().values.map(_.toSeq)) else Row.fromSeq(own ++ Seq.fill(blobs)(null))
+  }
+}

@@ -1,0 +1,136 @@
+package com.yahoo.ml.caffe
+
+import java.io.{ByteArrayOutputStream, File, IOException, PrintStream}
+import java.nio.file.{Files, Path, Paths}
+import java.util.Locale
+
+import com.crema.{Console, CremaException, Storage}
+import com.crema.wire.Wire.Event
+import org.apache.hadoop.fs.permission.FsPermission
+import org.apache.hadoop.fs.{FSDataOutputStream, RawLocalFileSystem, Path => HadoopPath}
+import org.apache.hadoop.util.Progressable
+import org.scalatest.BeforeAndAfterAll
+import org.scalatest.funsuite.AnyFunSuite
+
+import scala.collection.JavaConverters._
+
+/** The local files under a scheme of their own, on a disk that is full for files of some names, and slow. */
+class FullDisk extends RawLocalFileSystem {
+  override def getUri: java.net.URI = java.net.URI.create("full:///")
+  override def getScheme: String = "full"
+  private def refuse(f: HadoopPath): Unit =
+    if (FullDisk.full.nonEmpty && f.getName.contains(FullDisk.full)) throw new IOException("No space left on device") else Thread.sleep(FullDisk.delay)
+  override def create(f: HadoopPath, overwrite: Boolean, buffer: Int, replication: Short, block: Long, progress: Progressable): FSDataOutputStream = {
+    refuse(f); super.create(f, overwrite, buffer, replication, block, progress)
+  }
+  override def create(f: HadoopPath, permission: FsPermission, overwrite: Boolean, buffer: Int, replication: Short, block: Long, progress: Progressable): FSDataOutputStream = {
+    refuse(f); super.create(f, permission, overwrite, buffer, replication, block, progress)
+  }
+}
+
+object FullDisk { @volatile var (full, delay) = ("", 0L) }
+
+/** What is refused before a run starts, and what is told when one cannot go on. */
+class RefusalsSuite extends AnyFunSuite with BeforeAndAfterAll {
+  private lazy val folder: Path = Files.createTempDirectory("refusals-suite-")
+  private lazy val spark = TestRecords.spark("local[2]", "spark.hadoop.fs.full.impl" -> classOf[FullDisk].getName)
+  private def sc = spark.sparkContext
+  private lazy val records = new TestRecords(folder, 101, 1)
+
+  override def afterAll(): Unit = {
+    spark.stop()
+    org.apache.hadoop.fs.FileUtil.fullyDelete(folder.toFile)
+  }
+
+  private def net(rename: (String, String)*): String = {
+    def memory(batch: Int) = s"""type: "MemoryData" source_class: "com.yahoo.ml.caffe.LMDB" transform_param { scale: 0.00390625 }
+      memory_data_param { source: "${records.lmdb}" batch_size: $batch channels: 1 height: 12 width: 12 }"""
+    rename.foldLeft(TestRecords.net(memory(16), memory(20))) { case (text, (from, to)) => text.replace(s"""name: "$from"""", s"""name: "$to"""") }
+  }
+  private def conf(name: String, text: String, model: String, more: String, flags: String*): Config =
+    new Config(sc, Array("-conf", TestRecords.solver(folder.resolve(name), text, more), "-model", model, "-connection", "ethernet") ++ flags)
+  private def train(c: Config): Unit = new CaffeOnSpark(sc).train(DataSource.getSource(c, isTraining = true).asInstanceOf[DataSource[Any, Any]])
+  private def features(c: Config) = new CaffeOnSpark(sc).features(DataSource.getSource(c, isTraining = false).asInstanceOf[DataSource[Any, Any]])
+  private def heard[A](work: => A, each: String => Unit = _ => ()): (A, String) = {
+    val (said, before) = (new ByteArrayOutputStream, System.err)
+    System.setErr(new PrintStream(said, true) { override def println(x: String): Unit = { each(x); super.println(x) } })
+    try { val a = work; (a, said.toString) } finally System.setErr(before)
+  }
+  private lazy val trained: String = { val at = s"file:${folder.resolve("trained.model")}"; train(conf("trained", net(), at, "")); at }
+
+  test("weights that fit no layer are refused, for scoring and for fine-tuning; some that fit are told of") {
+    val other = net("conv" -> "c", "ip" -> "i")
+    val words = Seq(trained, "fit no layer of net 'small'", "they are for conv, ip", "the net has c, i")
+    val scoring = intercept[IllegalArgumentException](features(conf("other", other, trained, "", "-features", "ip"))).getMessage
+    val tuning = intercept[CremaException](train(conf("tuned", other, s"file:${folder.resolve("tuned.model")}", "", "-weights", trained))).getMessage
+    for (said <- Seq(scoring, tuning); w <- words) assert(said.contains(w), said)
+    assert(!tuning.contains("Job aborted"), tuning)
+    val half = net("ip" -> "i")
+    val (rows, said) = heard(features(conf("half", half, trained, "", "-features", "ip")).count())
+    assert(rows == 101 && s"$trained has no values for i: the random values of their fillers".r.findAllIn(said).size == 1, said)
+    train(conf("half-tuned", half, s"file:${folder.resolve("half.model")}", "", "-weights", trained))
+    assert(Files.size(folder.resolve("half.model")) > 0)
+  }
+
+  test("a place that cannot be written is refused before the start") {
+    for ((place, why) <- Seq("foo:///m" -> "No FileSystem for scheme \"foo\"", "hdfs://no.such.host.invalid:9/m" -> "no.such.host.invalid", s"full:$folder/no/m" -> "No space left on device")) {
+      if (place.startsWith("full")) FullDisk.full = "_m."
+      val e = intercept[IllegalArgumentException](train(conf("placed", net(), place, ""))).getMessage
+      FullDisk.full = ""
+      assert(e.startsWith(s"-model $place cannot be written: ") && e.contains(why) && e.contains("nothing was started"), e)
+    }
+    assert(Storage.refusal(s"full:$folder/m", sc.hadoopConfiguration).isEmpty)
+    FullDisk.delay = 3000
+    assert(Storage.refusal(s"full:$folder/m", sc.hadoopConfiguration, 1).contains("no answer within 1 s"))
+    FullDisk.delay = 0
+    assert(!folder.toFile.list.exists(_.endsWith(".probe")) || { Thread.sleep(3000); !folder.toFile.list.exists(_.endsWith(".probe")) })
+  }
+
+  test("a snapshot is shown when it is in its place; one that cannot be published ends the run with its own sentence") {
+    FullDisk.delay = 300
+    val home = Files.createDirectories(folder.resolve("published"))
+    var (shown, there) = (0, 0)
+    heard(train(conf("slow", net(), s"full:$home/m", "snapshot: 15")), line => if (line.contains(": snapshot")) {
+      shown += 1
+      if (Seq("caffemodel", "solverstate").forall(end => new File(s"$home/snap_iter_${15 * shown}.$end").exists())) there += 1
+    })
+    assert((shown, there) == ((2, 2)))
+    FullDisk.delay = 0
+    FullDisk.full = "snap_iter_15.solverstate"
+    val (e, said) = try heard(intercept[CremaException](train(conf("full", net(), s"full:$home/m2", "snapshot: 15", "-clusterSize", "2"))).getMessage) finally FullDisk.full = ""
+    assert(e.split("\n").head.contains("the snapshot of iteration 15 cannot be published: full:") && e.split("\n").head.contains("No space left on device; "), e)
+    assert(!e.contains("was lost") && !e.contains("Job aborted") && !said.contains("iteration 15: snapshot"), e + said)
+    // Not from the start on: the file that is tried before it has such a name, too.
+    val late = new Thread(() => { while (!new File(s"$home/snap_iter_30.solverstate").exists()) Thread.sleep(5); FullDisk.full = "_m3." })
+    home.toFile.listFiles.foreach(_.delete())
+    late.setDaemon(true)
+    late.start()
+    val last = try intercept[CremaException](train(conf("last", net(), s"full:$home/m3", "snapshot: 30"))).getMessage finally FullDisk.full = ""
+    assert(last.startsWith(s"the model is trained and not saved: full:$home/m3 cannot be written: No space left on device"), last)
+  }
+
+  test("flags: a wrong format, label or connection, help, and the flag that was meant") {
+    assert(intercept[IllegalArgumentException](Checks.format("jsn")).getMessage.startsWith("-outputFormat jsn: "))
+    Seq("json", "parquet", "orc", "csv").foreach(Checks.format)
+    val e = intercept[IllegalArgumentException](conf("label", net(), trained, "", "-features", "ip", "-label", "lable").plan()).getMessage
+    assert(e.contains("no blob 'lable'") && e.contains("in -label lable") && !e.contains("_split_"), e)
+    assert(intercept[IllegalArgumentException](new Config(null, Array("-connection", "ethernett"))).getMessage.contains("-connection must be ethernet or infiniband, not 'ethernett'"))
+    assert(!new Config(null, Array[String]()).isConnectionAsked && new Config(null, Array("-connection", "InfiniBand")).isConnectionAsked)
+    for ((wrong, right) <- Seq("-modle" -> "-model", "-clustersize" -> "-clusterSize", "-feature" -> "-features", "-lmdb-partitions" -> "-lmdb_partitions"))
+      assert(intercept[IllegalArgumentException](new Config(null, Array(wrong, "x"))).getMessage.startsWith(s"there is no flag $wrong; did you mean $right?"))
+    assert(intercept[IllegalArgumentException](new Config(null, Array("-frobnicate"))).getMessage.startsWith("there is no flag -frobnicate\n"))
+    val solver = Paths.get(TestRecords.solver(folder.resolve("aNet"), net()))
+    val given = new Config(sc)
+    given.protoFile = solver.resolveSibling("net.prototxt").toString
+    assert(intercept[IllegalArgumentException](given.plan()).getMessage.contains("net.prototxt is a net, and a solver is needed"))
+  }
+
+  test("numbers have points whatever the machine's language is") {
+    val before = Locale.getDefault
+    Locale.setDefault(Locale.GERMANY)
+    val progress = Event.newBuilder.setProgress(Event.Progress.newBuilder.setIteration(4).setMaxIter(9).setLoss(0.5).setLr(0.25).setRecordsPerSecond(1234.5).setSecondsLeft(61)).build()
+    val tested = Event.newBuilder.setTest(Event.Test.newBuilder.setIteration(5).addOutput(com.crema.wire.Wire.Output.newBuilder.setName("loss").addAllValue(Seq(Float.box(1.5f)).asJava))).build()
+    val (_, said) = try heard { val c = new Console(0); c.show(progress); c.show(tested) } finally Locale.setDefault(before)
+    assert(said.contains("iteration 5/9  loss 0.5000  lr 0.25000") && said.contains("1:01 left") && said.contains("test loss 1.5000"), said)
+  }
+}
