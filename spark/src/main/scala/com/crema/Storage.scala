@@ -39,11 +39,16 @@ object Storage {
   def inFolder(folder: String, name: String): String = if (isLocal(folder)) new File(localPath(folder), name).getPath else new Path(new Path(folder), name).toString
 
   def exists(uri: String, conf: Configuration): Boolean =
-    if (isLocal(uri)) new File(localPath(uri)).exists() else { val p = new Path(uri); p.getFileSystem(conf).exists(p) }
+    if (isLocal(uri)) new File(localPath(uri)).exists() else reaching(uri) { val p = new Path(uri); p.getFileSystem(conf).exists(p) }
+
+  private def reaching[A](uri: String)(body: => A): A = try body catch {
+    case e: CremaException => throw e
+    case NonFatal(e) => throw new CremaException(s"$uri cannot be reached: ${cause(e)}; correct it, or see to its file system", e)
+  }
 
   def isFolder(uri: String, conf: Configuration): Boolean =
     if (isLocal(uri)) new File(localPath(uri)).isDirectory
-    else { val p = new Path(uri); val fs = p.getFileSystem(conf); fs.exists(p) && fs.getFileStatus(p).isDirectory }
+    else reaching(uri) { val p = new Path(uri); val fs = p.getFileSystem(conf); fs.exists(p) && fs.getFileStatus(p).isDirectory }
 
   /** What fetch() would copy: 0 for local paths and for what is not there. */
   def remoteBytes(uri: String, conf: Configuration): Long =
@@ -61,7 +66,7 @@ object Storage {
     if (!target.exists()) {
       val part = new File(target.getPath + ".part")
       FileUtil.fullyDelete(part)
-      FileUtil.copy(fs, source, part, false, conf)
+      try FileUtil.copy(fs, source, part, false, conf) catch { case NonFatal(e) => throw new CremaException(s"$uri cannot be copied to $workFolder: ${cause(e)}", e) }
       new File(part.getParentFile, s".${part.getName}.crc").delete()
       val (have, want) = (sizeOf(part), fs.getContentSummary(source).getLength)
       if (have < want) throw new CremaException(s"the copy of $uri has $have bytes of $want; is the disk of ${workFolder} full?")

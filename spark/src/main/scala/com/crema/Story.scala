@@ -8,16 +8,16 @@ object Story {
 
   def of(e: Throwable): String = {
     val text = Option(e.getMessage).getOrElse(e.toString)
-    if (!text.contains(own)) plain(e, text)
+    if (!text.contains(own)) plain(text)
     else text.substring(text.indexOf(own) + own.length).split("\n").takeWhile(line => !line.startsWith("\tat ") && !line.startsWith("Driver stacktrace")).mkString("\n").trim
   }
 
-  private val lost = "(?s)Job aborted due to stage failure: .*?Lost task [^:]*: (.*)".r
-  private val exception = "^[\\w.$]+(?:Exception|Error): ".r
+  private val lost = "(?s).*Job aborted due to stage failure: .*?Lost task [^:]*: (.*)".r
+  private val exception = "^[\\w.$]+(?:Exception|Error): "
 
   /** Spark's text without the frames around what happened. */
-  private def plain(e: Throwable, text: String): String = text match {
-    case lost(what) => exception.replaceFirstIn(what.split("\n").head.trim.replaceFirst("^\\([^)]*\\) *\\([^)]*\\): *", ""), "")
+  private def plain(text: String): String = text match {
+    case lost(what) => what.split("\n").head.trim.replaceFirst(exception, "")
     case other => other
   }
 

@@ -4,7 +4,7 @@ import java.io.{ByteArrayOutputStream, File, IOException, PrintStream}
 import java.nio.file.{Files, Path, Paths}
 import java.util.Locale
 
-import com.crema.{Console, CremaException, Storage}
+import com.crema.{Console, CremaException, Storage, Story}
 import com.crema.wire.Wire.Event
 import org.apache.hadoop.fs.permission.FsPermission
 import org.apache.hadoop.fs.{FSDataOutputStream, RawLocalFileSystem, Path => HadoopPath}
@@ -123,6 +123,15 @@ class RefusalsSuite extends AnyFunSuite with BeforeAndAfterAll {
     val given = new Config(sc)
     given.protoFile = solver.resolveSibling("net.prototxt").toString
     assert(intercept[IllegalArgumentException](given.plan()).getMessage.contains("net.prototxt is a net, and a solver is needed"))
+  }
+
+  test("what a file system says is told with its place, without Spark's words around it") {
+    val nowhere = "hdfs://no.such.host.invalid:9/x"
+    assert(intercept[CremaException](Storage.exists(nowhere, sc.hadoopConfiguration)).getMessage.startsWith(s"$nowhere cannot be reached: "))
+    val e = intercept[CremaException](Story.telling(sc.parallelize(Seq(1), 1).map[Int](_ => throw new IOException("/x: No space left on device")).collect())).getMessage
+    assert(e == "/x: No space left on device")
+    val huge = com.crema.wire.Wire.Plan.newBuilder.setParameters(1L << 58).build()
+    assert(intercept[IllegalArgumentException](Checks.room(conf("room", net(), s"file:$folder/m", ""), huge)).getMessage.contains("the model has 1152921504606846976 bytes, and "))
   }
 
   test("numbers have points whatever the machine's language is") {
