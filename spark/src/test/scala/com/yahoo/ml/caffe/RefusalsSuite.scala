@@ -119,6 +119,9 @@ class RefusalsSuite extends AnyFunSuite with BeforeAndAfterAll {
     for ((wrong, right) <- Seq("-modle" -> "-model", "-clustersize" -> "-clusterSize", "-feature" -> "-features", "-lmdb-partitions" -> "-lmdb_partitions"))
       assert(intercept[IllegalArgumentException](new Config(null, Array(wrong, "x"))).getMessage.startsWith(s"there is no flag $wrong; did you mean $right?"))
     assert(intercept[IllegalArgumentException](new Config(null, Array("-frobnicate"))).getMessage.startsWith("there is no flag -frobnicate\n"))
+    val shown = new ByteArrayOutputStream
+    scala.Console.withOut(shown)(CaffeOnSpark.main(Array("-train", "-help")))
+    assert(shown.toString.contains("-outputFormat <format>"), shown)
     val solver = Paths.get(TestRecords.solver(folder.resolve("aNet"), net()))
     val given = new Config(sc)
     given.protoFile = solver.resolveSibling("net.prototxt").toString
