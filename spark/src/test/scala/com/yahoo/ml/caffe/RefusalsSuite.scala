@@ -119,10 +119,13 @@ class RefusalsSuite extends AnyFunSuite with BeforeAndAfterAll {
     for ((wrong, right) <- Seq("-modle" -> "-model", "-clustersize" -> "-clusterSize", "-feature" -> "-features", "-lmdb-partitions" -> "-lmdb_partitions"))
       assert(intercept[IllegalArgumentException](new Config(null, Array(wrong, "x"))).getMessage.startsWith(s"there is no flag $wrong; did you mean $right?"))
     assert(intercept[IllegalArgumentException](new Config(null, Array("-frobnicate"))).getMessage.startsWith("there is no flag -frobnicate\n"))
+    val shown = new ByteArrayOutputStream
+    scala.Console.withOut(shown)(CaffeOnSpark.main(Array("-train", "-help")))
+    assert(shown.toString.contains("-outputFormat <format>"), shown)
     val solver = Paths.get(TestRecords.solver(folder.resolve("aNet"), net()))
-    val given = new Config(sc)
-    given.protoFile = solver.resolveSibling("net.prototxt").toString
-    assert(intercept[IllegalArgumentException](given.plan()).getMessage.contains("net.prototxt is a net, and a solver is needed"))
+    val mistaken = new Config(sc)
+    mistaken.protoFile = solver.resolveSibling("net.prototxt").toString
+    assert(intercept[IllegalArgumentException](mistaken.plan()).getMessage.contains("net.prototxt is a net, and a solver is needed"))
   }
 
   test("what a file system says is told with its place, without Spark's words around it") {
