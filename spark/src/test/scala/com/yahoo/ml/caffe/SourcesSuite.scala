@@ -46,7 +46,12 @@ class OwnBatches(conf: Config, layerId: Int, isTrain: Boolean) extends DataSourc
 }
 
 object SourcesSuite {
-  lazy val folder: Path = Files.createTempDirectory("sources-suite-")
+  /** Other suites use these records too: the folder goes with the JVM. */
+  lazy val folder: Path = {
+    val made = Files.createTempDirectory("sources-suite-")
+    sys.addShutdownHook(org.apache.hadoop.fs.FileUtil.fullyDelete(made.toFile))
+    made
+  }
   lazy val train = new TestRecords(folder, 401, 1)
   lazy val test = new TestRecords(folder, 115, 2)
 
@@ -74,10 +79,7 @@ class SourcesSuite extends AnyFunSuite with BeforeAndAfterAll {
   private lazy val spark: SparkSession = TestRecords.spark("local[2]")
   private def sc = spark.sparkContext
 
-  override def afterAll(): Unit = {
-    spark.stop()
-    org.apache.hadoop.fs.FileUtil.fullyDelete(folder.toFile)
-  }
+  override def afterAll(): Unit = spark.stop()
 
   private val side = 12
   private def memory(source: String, kind: String, batch: Int, more: String = ""): String =

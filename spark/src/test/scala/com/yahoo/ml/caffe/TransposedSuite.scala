@@ -2,6 +2,8 @@ package com.yahoo.ml.caffe
 
 import java.nio.file.{Files, Path}
 
+import scala.collection.JavaConverters._
+
 import org.apache.spark.sql.types._
 import org.apache.spark.sql.{Row, SparkSession}
 import org.scalatest.BeforeAndAfterAll
@@ -14,6 +16,13 @@ class TransposedSuite extends AnyFunSuite with BeforeAndAfterAll {
   override def afterAll(): Unit = {
     spark.stop()
     org.apache.hadoop.fs.FileUtil.fullyDelete(folder.toFile)
+  }
+
+  /** Weights 2 x 8 of 1, both biases 0.5. */
+  private def ones = {
+    def blob(value: Float, dims: Int*) =
+      caffe.Caffe.BlobProto.newBuilder.setShape(caffe.Caffe.BlobShape.newBuilder.addAllDim(dims.map(d => Long.box(d.toLong)).asJava)).addAllData(Seq.fill(dims.product)(Float.box(value)).asJava)
+    caffe.Caffe.LayerParameter.newBuilder.setName("ones").setType("InnerProduct").addBlobs(blob(1f, 2, 8)).addBlobs(blob(0.5f, 2))
   }
 
   /** Row i of 8 holds (10 i, 10 i + 1, 10 i + 2). */
@@ -30,13 +39,13 @@ class TransposedSuite extends AnyFunSuite with BeforeAndAfterAll {
     // Weights over axis 1 are as many as a full batch has rows: only where all batches are full.
     val above = if (8 % batch != 0) """layer { name: "quiet rows" type: "Silence" bottom: "across" }""" else
       """layer { name: "ones" type: "InnerProduct" bottom: "across" top: "sums" param { lr_mult: 0 } param { lr_mult: 0 }
-           inner_product_param { num_output: 2 weight_filler { type: "constant" value: 1 } bias_filler { type: "constant" value: 0.5 } } }
+           inner_product_param { num_output: 2 } }
          layer { name: "quiet sums" type: "Silence" bottom: "sums" include { phase: TRAIN } }"""
     val net = s"""name: "transposed" ${data("TRAIN")} ${data("TEST")} $above layer { name: "quiet" type: "Silence" bottom: "label" }"""
     val home = folder.resolve(s"home-$batch")
     Files.createDirectories(home)
     val conf = TestRecords.config(sc, TestRecords.solver(home, net), home.resolve("model"), "-clusterSize", "1", "-features", features, "-label", "label")
-    Files.write(home.resolve("model"), caffe.Caffe.NetParameter.newBuilder.addLayer(caffe.Caffe.LayerParameter.newBuilder.setName("none").setType("Silence")).build().toByteArray)
+    Files.write(home.resolve("model"), caffe.Caffe.NetParameter.newBuilder.addLayer(ones).build().toByteArray)
     new CaffeOnSpark(sc).features(DataSource.getSource(conf, isTraining = false).asInstanceOf[DataSource[Any, Any]]).collect()
       .map(r => r.getString(0) -> (1 until r.length).map(r.getSeq[Float](_).toSeq)).toMap
   }
