@@ -19,7 +19,7 @@ def refused(folder, *flags):
 NETS = {
     "malformed": (("num_output: 20", "num_output: twenty"), ["net.prototxt:38:17: Expected integer, got: twenty"]),
     "unknown field": (("num_output: 20", "num_outputs: 20"), ["net.prototxt:38:16", 'no field named "num_outputs"', "check the spelling"]),
-    "unknown layer type": (('type: "ReLU"', 'type: "Rectify"'), ["Unknown layer type: Rectify (known types: Accuracy, CoSData, Concat,", "in layer 'relu1'", "net.prototxt"]),
+    "unknown layer type": (('type: "ReLU"', 'type: "Rectify"'), ["Unknown layer type: Rectify (known types: AbsVal, Accuracy, ArgMax,", "in layer 'relu1'", "net.prototxt"]),
     "unknown bottom": (('bottom: "conv2"', 'bottom: "conv9"'), ["Unknown bottom blob 'conv9' (layer 'pool2', bottom index 0)", "conv1, conv2, data"]),
     "kernel too large": (("kernel_size: 5", "kernel_size: 50"), ["kernel 50x50", "28x28", "in layer 'conv1' (Convolution)", "use a smaller kernel_size"]),
     "too few classes": (("num_output: 10", "num_output: 5"), ["is not a class: there are 5 classes", "layer 'loss'", "num_output"]),

@@ -95,7 +95,7 @@ def test_wrong_settings_are_said_in_words(session):
         Config(session, {"-train": "-conf"})
     with pytest.raises(ValueError, match="-conf needs a value"):
         Config(session, {"conf": None})
-    for args, says in (({"modle": "x"}, "Unrecognized option: -modle"), ({"devices": "many"}, "-devices needs a whole number, not 'many'"), ("-conf", "conf")):
+    for args, says in (({"modle": "x"}, "there is no flag -modle; did you mean -model?"), ({"devices": "many"}, "-devices needs a whole number, not 'many'"), ("-conf", "conf")):
         with pytest.raises(CaffeError) as e:
             Config(session, args)
         assert says in str(e.value) and "\tat " not in str(e.value)
