@@ -81,7 +81,7 @@ bool buildable(const wire::Source& s) { return s.type() != "Data" || fileExists(
 std::unique_ptr<Net> build(const NetDescription& d, kernels::Context& kernels, const std::string& folder) {
   NetOptions o;
   o.kernels = &kernels;
-  o.data.openSources = false;
+  o.data.openSources = o.fills = false;
   o.data.folder = folder;
   return std::make_unique<Net>(d.param, d.state, o, d.origin);
 }

@@ -136,6 +136,12 @@ std::string joinPath(const std::string& folder, const std::string& name) {
   return folder.empty() ? name : (std::filesystem::path(folder) / name).string();
 }
 
+std::string resolvePath(const std::string& path, const std::string& folder) {
+  if (path.empty() || folder.empty() || fileExists(path)) return path;
+  const std::string beside = joinPath(folder, path);
+  return fileExists(beside) ? beside : path;
+}
+
 void checkWritable(const std::string& path) {
   const std::string probe = fmt::format("{}.probe-{}", path, ::getpid());
   Descriptor out(probe, O_WRONLY | O_CREAT | O_TRUNC);

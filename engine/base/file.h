@@ -19,6 +19,9 @@ bool isDirectory(const std::string& path);
 std::string parentDirectory(const std::string& path);  // "." when there is none
 std::string joinPath(const std::string& folder,
                      const std::string& name);  // name when it is absolute or folder is empty
+// A path of a prototxt: as written when it exists, else in `folder` (the prototxt's) when it exists there, else as
+// written.
+std::string resolvePath(const std::string& path, const std::string& folder);
 // Throws ioError unless a file could be created in the folder of `path` (creates and removes one, as Caffe does at
 // start).
 void checkWritable(const std::string& path);

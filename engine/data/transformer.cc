@@ -16,9 +16,7 @@ Transformer::Transformer(const caffe::TransformationParameter& param, caffe::Pha
   if (param_.force_color() && param_.force_gray())
     invalid("transform_param: give either force_color or force_gray, not both");
   if (!param_.has_mean_file()) return;
-  std::string path = param_.mean_file();
-  if (!fileExists(path) && fileExists(joinPath(folder, path))) path = joinPath(folder, path);
-  mean_ = readBinary<caffe::BlobProto>(path);
+  mean_ = readBinary<caffe::BlobProto>(resolvePath(param_.mean_file(), folder));
 }
 
 Colour Transformer::colour() const {

@@ -11,7 +11,7 @@ class Accuracy : public Layer {
  public:
   using Layer::Layer;
   Arity arity() const override { return {2, 2, 1, 2}; }
-  bool allowsForceBackward(int) const override { return false; }
+  const char* withoutGradient(int bottom) const override { return bottom == 0 ? "scores" : "labels"; }
 
  protected:
   void configure(const Blobs& bottom, const Blobs&) override {
@@ -27,9 +27,7 @@ class Accuracy : public Layer {
   void compute(const Blobs& bottom, const Blobs& top) override {
     withType(context().dtype, [&]<class T>() { count<T>(*bottom[0], *bottom[1], top); });
   }
-  void gradient(const Blobs&, const std::vector<bool>& down, const Blobs&) override {
-    if (down[0] || down[1]) invalid("Accuracy has no gradient; do not put it below a loss");
-  }
+  void gradient(const Blobs&, const std::vector<bool>&, const Blobs&) override {}
 
  private:
   template <class T>

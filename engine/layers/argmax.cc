@@ -13,7 +13,7 @@ namespace {
 class ArgMax : public Layer {
  public:
   using Layer::Layer;
-  bool allowsForceBackward(int) const override { return false; }
+  const char* withoutGradient(int) const override { return "values"; }
 
  protected:
   void configure(const Blobs& bottom, const Blobs&) override {
@@ -54,9 +54,7 @@ class ArgMax : public Layer {
       });
     });
   }
-  void gradient(const Blobs&, const std::vector<bool>& down, const Blobs&) override {
-    if (down[0]) invalid("ArgMax has no gradient; do not put it below a loss");
-  }
+  void gradient(const Blobs&, const std::vector<bool>&, const Blobs&) override {}
 
  private:
   template <class T>

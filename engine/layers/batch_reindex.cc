@@ -12,7 +12,7 @@ class BatchReindex : public Layer {
  public:
   using Layer::Layer;
   Arity arity() const override { return {2, 2, 1, 1}; }
-  bool allowsForceBackward(int bottom) const override { return bottom == 0; }
+  const char* withoutGradient(int bottom) const override { return bottom == 0 ? nullptr : "indices"; }
 
  protected:
   void reshape(const Blobs& bottom, const Blobs& top) override {
@@ -40,7 +40,6 @@ class BatchReindex : public Layer {
     });
   }
   void gradient(const Blobs& top, const std::vector<bool>& down, const Blobs& bottom) override {
-    if (down[1]) invalid("BatchReindex has no gradient for its indices (bottom 1); set propagate_down to false there");
     if (!down[0]) return;
     bottom[0]->fillDiff(0);
     withType(context().dtype, [&]<class T>() {

@@ -7,16 +7,16 @@
 #include <cmath>
 
 #include "layers/builtin.h"
+#include "layers/loss_layer.h"
 
 namespace crema {
 namespace {
 
-class ContrastiveLoss : public Layer {
+class ContrastiveLoss : public LossLayer {
  public:
-  using Layer::Layer;
+  using LossLayer::LossLayer;
   Arity arity() const override { return {3, 3, 1, 1, false, true}; }
-  bool isLoss() const override { return true; }
-  bool allowsForceBackward(int bottom) const override { return bottom < 2; }
+  const char* withoutGradient(int bottom) const override { return bottom < 2 ? nullptr : "answers"; }
 
  protected:
   void reshape(const Blobs& bottom, const Blobs& top) override {
@@ -44,7 +44,6 @@ class ContrastiveLoss : public Layer {
     });
   }
   void gradient(const Blobs& top, const std::vector<bool>& down, const Blobs& bottom) override {
-    if (down[2]) invalid("ContrastiveLoss has no gradient for bottom 2; set propagate_down to false there");
     withType(context().dtype, [&]<class T>() {
       const T *a = bottom[0]->data<T>(), *b = bottom[1]->data<T>();
       const double weight = static_cast<double>(top[0]->diff<T>()[0]) / std::max(1, items_);

@@ -15,7 +15,7 @@ namespace {
 class Embed : public Layer {
  public:
   using Layer::Layer;
-  bool allowsForceBackward(int) const override { return false; }
+  const char* withoutGradient(int) const override { return "indices"; }
 
  protected:
   void configure(const Blobs&, const Blobs&) override {
@@ -47,7 +47,6 @@ class Embed : public Layer {
     });
   }
   void gradient(const Blobs& top, const std::vector<bool>& down, const Blobs& bottom) override {
-    if (down[0]) invalid("Embed has no gradient for its indices (bottom 0); set propagate_down to false there");
     withType(context().dtype, [&]<class T>() {
       const T* dy = top[0]->diff<T>();
       if (params().size() > 1 && paramPropagates(1))

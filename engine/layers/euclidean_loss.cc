@@ -1,15 +1,15 @@
 // EuclideanLoss: half the mean squared distance of two bottoms with as many values:
 //   loss = sum (a - b)^2 / (2 N), N the first axis;  da = (a - b) weight / N,  db = -da
 #include "layers/builtin.h"
+#include "layers/loss_layer.h"
 
 namespace crema {
 namespace {
 
-class EuclideanLoss : public Layer {
+class EuclideanLoss : public LossLayer {
  public:
-  EuclideanLoss(const caffe::LayerParameter& p, const LayerContext& c) : Layer(p, c), difference_(c.dtype) {}
-  Arity arity() const override { return {2, 2, 1, 1, false, true}; }
-  bool isLoss() const override { return true; }
+  EuclideanLoss(const caffe::LayerParameter& p, const LayerContext& c) : LossLayer(p, c), difference_(c.dtype) {}
+  const char* withoutGradient(int) const override { return nullptr; }
 
  protected:
   void reshape(const Blobs& bottom, const Blobs& top) override {

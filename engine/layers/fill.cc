@@ -4,6 +4,7 @@
 //   2010) msra N(0, sqrt(2/n)) (He et al. 2015) · bilinear: f = ceil(w/2), c = (w-1)/(2f), (1-|x/f-c|)(1-|y/f-c|)
 // Element i takes number i of the stream named by the parameter: the same weights on every machine, rank and thread
 // count.
+#include <algorithm>
 #include <cmath>
 
 #include "layers/layer.h"
@@ -56,10 +57,7 @@ void unitBall(const RandomStream& r, Blob& blob) {
 
 template <class T>
 void bilinear(Blob& blob) {
-  const Shape& s = blob.shape();
-  if (s.axes() != 4 || s[2] != s[3])
-    invalid("the bilinear filler needs a 4-D blob with square kernels, not {}", s.brief());
-  const int w = s[3];
+  const int w = blob.shape()[3];
   const double f = std::ceil(w / 2.0), c = (w - 1) / (2 * f);
   each<T>(blob, [&](int i) { return (1 - std::fabs(i % w / f - c)) * (1 - std::fabs(i / w % w / f - c)); });
 }
@@ -77,20 +75,25 @@ void fillTyped(const caffe::FillerParameter& f, const RandomStream& r, Blob& blo
   if (type == "msra") return gaussian<T>(f, r, 0, std::sqrt(2 / n), blob);
   if (type == "positive_unitball") return unitBall<T>(r, blob);
   if (type == "bilinear") return bilinear<T>(blob);
-  if (type == "gaussian") {
-    if (!(f.std() > 0)) invalid("the gaussian filler needs std > 0, not {}", f.std());
-    return gaussian<T>(f, r, f.mean(), f.std(), blob);
-  }
-  invalid(
-      "unknown filler type '{}' (known types: bilinear, constant, gaussian, msra, positive_unitball, uniform, xavier)",
-      type);
+  if (type == "gaussian") return gaussian<T>(f, r, f.mean(), f.std(), blob);
 }
 
 }  // namespace
 
+void checkFiller(const caffe::FillerParameter& filler, const Shape& s) {
+  static const char* const kTypes[] = {"bilinear",          "constant", "gaussian", "msra",
+                                       "positive_unitball", "uniform",  "xavier"};
+  const std::string& type = filler.type();
+  if (std::find(std::begin(kTypes), std::end(kTypes), type) == std::end(kTypes))
+    invalid("unknown filler type '{}' (known types: {})", type, fmt::join(kTypes, ", "));
+  if (filler.sparse() >= 0 && type != "gaussian") invalid("`sparse` belongs to the gaussian filler, not to '{}'", type);
+  if (type == "gaussian" && !(filler.std() > 0)) invalid("the gaussian filler needs std > 0, not {}", filler.std());
+  if (type == "bilinear" && (s.axes() != 4 || s[2] != s[3]))
+    invalid("the bilinear filler needs a 4-D blob with square kernels, not {}", s.brief());
+}
+
 void fill(const caffe::FillerParameter& filler, uint64_t seed, std::string_view name, Blob& blob) {
-  if (filler.sparse() >= 0 && filler.type() != "gaussian")
-    invalid("`sparse` belongs to the gaussian filler, not to '{}'", filler.type());
+  checkFiller(filler, blob.shape());
   RandomKey key;
   key.seed = seed;
   key.purpose = RandomPurpose::kFiller;

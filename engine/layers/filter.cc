@@ -13,7 +13,7 @@ class Filter : public Layer {
  public:
   using Layer::Layer;
   Arity arity() const override { return {2, -1, 1, -1}; }
-  bool allowsForceBackward(int bottom) const override { return bottom != selector_; }
+  const char* withoutGradient(int bottom) const override { return bottom != selector_ ? nullptr : "selector"; }
 
  protected:
   void configure(const Blobs& bottom, const Blobs& top) override {
@@ -52,8 +52,6 @@ class Filter : public Layer {
     });
   }
   void gradient(const Blobs& top, const std::vector<bool>& down, const Blobs& bottom) override {
-    if (down[static_cast<size_t>(selector_)])
-      invalid("Filter has no gradient for its selector (bottom {}); set propagate_down to false there", selector_);
     withType(context().dtype, [&]<class T>() {
       for (size_t i = 0; i < top.size(); ++i) {
         if (!down[i]) continue;

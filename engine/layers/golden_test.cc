@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <cstring>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -22,33 +21,7 @@ struct Outcome {
   size_t arrays = 0;
 };
 
-using Arrays = std::vector<std::vector<float>>;
-
-class Golden {
- public:
-  Golden() : bytes_(readFile(kFolder + "caffe.golden")) {}
-  Arrays next() {
-    Arrays arrays(number());
-    for (auto& a : arrays) {
-      a.resize(number());
-      std::memcpy(a.data(), bytes_.data() + at_, 4 * a.size());
-      at_ += 4 * a.size();
-    }
-    return arrays;
-  }
-  bool ended() const { return at_ == bytes_.size(); }
-
- private:
-  uint32_t number() {
-    uint32_t value = 0;
-    std::memcpy(&value, bytes_.data() + at_, 4);
-    at_ += 4;
-    return value;
-  }
-
-  std::string bytes_;
-  size_t at_ = 0;
-};
+using golden::Arrays;
 
 class LayerRun {
  public:
@@ -73,8 +46,8 @@ class LayerRun {
     }
   }
 
-  Outcome compare(const Arrays& golden) {
-    golden_ = &golden;
+  Outcome compare(const Arrays& wanted) {
+    golden_ = &wanted;
     layer_->forward(pointers(bottoms_), pointers(tops_));
     for (auto& t : tops_) check(*t, false, "top");
     if (case_.backward) {
@@ -93,7 +66,7 @@ class LayerRun {
       if (kept(i)) moveStatistics(*layer_->params()[i], *kept(i));
       check(*layer_->params()[i], false, "parameter");
     }
-    EXPECT_EQ(outcome_.arrays, golden.size());
+    EXPECT_EQ(outcome_.arrays, wanted.size());
     return outcome_;
   }
 
@@ -140,7 +113,7 @@ class LayerRun {
 };
 
 TEST(Differential, LayersComputeWhatCaffeComputes) {
-  Golden golden;
+  golden::Reader golden(readFile(kFolder + "caffe.golden"));
   for (const golden::Case& c : golden::cases(kFolder + "cases.txt")) {
     SCOPED_TRACE(c.name);
     const Arrays caffes = golden.next();

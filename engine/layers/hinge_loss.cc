@@ -3,36 +3,28 @@
 //   norm L2            loss = sum m^2 / N,  dx = -+2 m weight / N       (- for the label)
 // Bottoms: scores N x ..., all values of an item are classes; N class numbers. Options: hinge_loss_param.norm.
 #include "layers/builtin.h"
-#include "layers/labels.h"
+#include "layers/loss_layer.h"
 
 namespace crema {
 namespace {
 
-class HingeLoss : public Layer {
+class HingeLoss : public ItemLossLayer {
  public:
-  using Layer::Layer;
-  Arity arity() const override { return {2, 2, 1, 1, false, true}; }
-  bool isLoss() const override { return true; }
-  bool allowsForceBackward(int bottom) const override { return bottom == 0; }
+  using ItemLossLayer::ItemLossLayer;
 
  protected:
-  void reshape(const Blobs& bottom, const Blobs& top) override {
-    grid_ = LabelGrid::ofItems(bottom[0]->shape(), bottom[1]->shape());
-    top[0]->reshape(Shape{});
-  }
   void compute(const Blobs& bottom, const Blobs& top) override {
     withType(context().dtype, [&]<class T>() {
       double loss = 0;
       eachMargin<T>(bottom, [&](int64_t, double margin, double) { loss += squared() ? margin * margin : margin; });
-      top[0]->mutableData<T>()[0] = static_cast<T>(loss / std::max(1, grid_.outer));
+      top[0]->mutableData<T>()[0] = static_cast<T>(loss / items());
     });
   }
   void gradient(const Blobs& top, const std::vector<bool>& down, const Blobs& bottom) override {
-    if (down[1]) invalid("HingeLoss has no gradient for its labels (bottom 1); set propagate_down to false there");
     if (!down[0]) return;
     withType(context().dtype, [&]<class T>() {
       T* dx = bottom[0]->mutableDiff<T>();
-      const double scale = static_cast<double>(top[0]->diff<T>()[0]) / std::max(1, grid_.outer);
+      const double scale = static_cast<double>(top[0]->diff<T>()[0]) / items();
       eachMargin<T>(bottom, [&](int64_t i, double margin, double sign) {
         dx[i] = static_cast<T>(scale * sign * (squared() ? 2 * margin : margin > 0 ? 1 : 0));
       });
@@ -52,7 +44,6 @@ class HingeLoss : public Layer {
       }
     });
   }
-  LabelGrid grid_;
 };
 
 }  // namespace

@@ -9,44 +9,39 @@
 
 #include "base/file.h"
 #include "layers/builtin.h"
-#include "layers/labels.h"
+#include "layers/loss_layer.h"
 #include "model/proto_io.h"
 
 namespace crema {
 namespace {
 
-class InfogainLoss : public Layer {
+class InfogainLoss : public SoftmaxLossLayer {
  public:
-  InfogainLoss(const caffe::LayerParameter& p, const LayerContext& c) : Layer(p, c), prob_(c.dtype), matrix_(c.dtype) {}
+  InfogainLoss(const caffe::LayerParameter& p, const LayerContext& c) : SoftmaxLossLayer(p, c), matrix_(c.dtype) {}
   Arity arity() const override { return {2, 3, 1, 2, false, true}; }
-  bool isLoss() const override { return true; }
-  bool allowsForceBackward(int bottom) const override { return bottom == 0; }
+  const char* withoutGradient(int bottom) const override {
+    return bottom == 2 ? "matrix" : LossLayer::withoutGradient(bottom);
+  }
 
  protected:
   void configure(const Blobs& bottom, const Blobs& top) override {
-    axis_ = bottom[0]->shape().canonicalAxis(param_.infogain_loss_param().axis());
     if (param_.loss_param().has_normalize())
       invalid("normalize is deprecated, use \"normalization\": VALID for true, BATCH_SIZE for false");
-    firstTopIsTheLoss(param_, top.size());
+    useAxis(bottom, top, param_.infogain_loss_param().axis());
     if (bottom.size() > 2) return;
     if (!param_.infogain_loss_param().has_source())
       invalid("Infogain matrix source must be specified: give infogain_loss_param.source or a third bottom");
     if (context().data->openSources) readMatrix();
   }
   void reshape(const Blobs& bottom, const Blobs& top) override {
-    const Shape& s = bottom[0]->shape();
-    grid_ = LabelGrid(s, axis_, bottom[1]->shape());
+    SoftmaxLossLayer::reshape(bottom, top);
     if (bottom.size() > 2) checkMatrix(bottom[2]->shape(), "bottom 2");
     if (bottom.size() == 2 && read_) checkMatrix(matrix_.shape(), path());
-    prob_.reshape(s);
-    top[0]->reshape(Shape{});
-    if (top.size() > 1) top[1]->reshape(s);
   }
   void compute(const Blobs& bottom, const Blobs& top) override {
     if (bottom.size() == 2 && !read_) readMatrix(), checkMatrix(matrix_.shape(), path());
     withType(context().dtype, [&]<class T>() {
-      kernels::softmax<T>(kernels(), grid_.outer, grid_.classes, grid_.inner, bottom[0]->data<T>(),
-                          prob_.mutableData<T>());
+      softmax<T>(bottom, top);
       const T *p = prob_.data<T>(), *h = matrix(bottom).data<T>();
       double loss = 0;
       valid_ = 0;
@@ -57,13 +52,9 @@ class InfogainLoss : public Layer {
         ++valid_;
       });
       top[0]->mutableData<T>()[0] = static_cast<T>(loss / divisor());
-      if (top.size() > 1) top[1]->copyDataFrom(prob_);
     });
   }
   void gradient(const Blobs& top, const std::vector<bool>& down, const Blobs& bottom) override {
-    if (down[1]) invalid("InfogainLoss has no gradient for its labels (bottom 1); set propagate_down to false there");
-    if (down.size() > 2 && down[2])
-      invalid("InfogainLoss has no gradient for its matrix (bottom 2); set propagate_down to false there");
     if (!down[0]) return;
     bottom[0]->fillDiff(0);
     withType(context().dtype, [&]<class T>() {
@@ -83,16 +74,8 @@ class InfogainLoss : public Layer {
   }
 
  private:
-  double divisor() const {
-    return lossDivisor(param_.loss_param(), caffe::LossParameter::VALID, static_cast<double>(grid_.outer) * grid_.inner,
-                       valid_, grid_.outer);
-  }
   const Blob& matrix(const Blobs& bottom) const { return bottom.size() > 2 ? *bottom[2] : matrix_; }
-  std::string path() const {
-    const std::string& given = param_.infogain_loss_param().source();
-    const std::string beside = joinPath(context().data->folder, given);
-    return !fileExists(given) && fileExists(beside) ? beside : given;
-  }
+  std::string path() const { return resolvePath(param_.infogain_loss_param().source(), context().data->folder); }
   void readMatrix() {
     const auto proto = readBinary<caffe::BlobProto>(path());
     inside([&] { return "in the infogain matrix " + path(); },
@@ -105,10 +88,8 @@ class InfogainLoss : public Layer {
               grid_.classes, grid_.classes);
   }
 
-  int axis_ = 1, valid_ = 0;
   bool read_ = false;
-  LabelGrid grid_;
-  Blob prob_, matrix_;
+  Blob matrix_;
 };
 
 }  // namespace

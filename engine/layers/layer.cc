@@ -39,7 +39,13 @@ double Layer::forward(const Blobs& bottom, const Blobs& top) {
 }
 
 void Layer::backward(const Blobs& top, const std::vector<bool>& propagateDown, const Blobs& bottom) {
-  inside([&] { return "in backward of " + label(); }, [&] { gradient(top, propagateDown, bottom); });
+  inside([&] { return "in backward of " + label(); },
+         [&] {
+           for (int i = 0; i < static_cast<int>(propagateDown.size()); ++i)
+             if (const char* what = withoutGradient(i); what && propagateDown[static_cast<size_t>(i)])
+               invalid("{} has no gradient for its {} (bottom {}); set propagate_down to false there", type(), what, i);
+           gradient(top, propagateDown, bottom);
+         });
 }
 
 // The weight of a loss stands in its top's diff: the loss is dot(data, diff), and backward finds it as the incoming
@@ -85,6 +91,8 @@ void Layer::addParam(const Shape& shape, const caffe::FillerParameter& filler) {
       invalid("blobs[{}] of the description has shape {}, the layer needs {}", index,
               shapeOf(param_.blobs(index)).brief(), shape.brief());
     fromProto(param_.blobs(index), *blob);
+  } else if (!context_.fills) {
+    checkFiller(filler, shape);
   } else {
     fill(filler, context_.run->seed, name() + "/" + std::to_string(index), *blob);
   }

@@ -53,6 +53,7 @@ struct LayerContext {
   caffe::Phase phase = caffe::TEST;
   const RunState* run = nullptr;
   const DataOptions* data = nullptr;
+  bool fills = true;  // false: parameters stay zero; their fillers are judged all the same
 };
 
 using Blobs = std::vector<Blob*>;
@@ -86,7 +87,10 @@ class Layer {
   };
   virtual Arity arity() const { return {}; }
   virtual bool isLoss() const { return false; }
-  virtual bool allowsForceBackward(int /*bottom*/) const { return true; }
+  // What a bottom holds that takes no gradient ("labels"); backward() refuses to be asked for one. nullptr: it takes
+  // one.
+  virtual const char* withoutGradient(int /*bottom*/) const { return nullptr; }
+  virtual bool allowsForceBackward(int bottom) const { return !withoutGradient(bottom); }
   virtual bool allowsInPlace() const { return false; }
   // Of a parameter that no gradient reaches but training passes change (running statistics): a pass keeps this fraction
   // of it and adds something, which the pass leaves in the diff (diff <- fraction diff + addend). The solver moves it,
@@ -129,6 +133,7 @@ class Layer {
 // Fills a blob by its FillerParameter; keyed by seed and name, so that no stream depends on what ran before. Formulas:
 // fill.cc.
 void fill(const caffe::FillerParameter& filler, uint64_t seed, std::string_view name, Blob& blob);
+void checkFiller(const caffe::FillerParameter& filler, const Shape& shape);  // what fill() would refuse
 // A trained blob of a .caffemodel as a shape (legacy num/channels/height/width included) and its values copied into
 // blob.
 Shape shapeOf(const caffe::BlobProto& proto);

@@ -51,7 +51,6 @@ class Lstm : public Recurrent {
   }
 
   void gradient(const Blobs& top, const std::vector<bool>& down, const Blobs& bottom) override {
-    if (down[1]) invalid("LSTM has no gradient for cont (bottom 1); set propagate_down to false there");
     withType(context().dtype, [&]<class T>() {
       throughTime<T>(*top[0], bottom[1]->data<T>());
       gradientOfInputs<T>(down, bottom);

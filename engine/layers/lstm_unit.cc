@@ -15,7 +15,7 @@ class LstmUnit : public Layer {
  public:
   LstmUnit(const caffe::LayerParameter& p, const LayerContext& c) : Layer(p, c), gates_(c.dtype) {}
   Arity arity() const override { return {3, 3, 2, 2}; }
-  bool allowsForceBackward(int bottom) const override { return bottom < 2; }
+  const char* withoutGradient(int bottom) const override { return bottom < 2 ? nullptr : "cont"; }
 
  protected:
   void reshape(const Blobs& bottom, const Blobs& top) override {
@@ -48,7 +48,6 @@ class LstmUnit : public Layer {
     });
   }
   void gradient(const Blobs& top, const std::vector<bool>& down, const Blobs& bottom) override {
-    if (down[2]) invalid("LSTMUnit has no gradient for cont (bottom 2); set propagate_down to false there");
     if (!down[0] && !down[1]) return;
     withType(context().dtype, [&]<class T>() {
       T *dBefore = down[0] ? bottom[0]->mutableDiff<T>() : nullptr,

@@ -4,38 +4,29 @@
 #include <cmath>
 
 #include "layers/builtin.h"
-#include "layers/labels.h"
+#include "layers/loss_layer.h"
 
 namespace crema {
 namespace {
 
-class MultinomialLogisticLoss : public Layer {
+class MultinomialLogisticLoss : public ItemLossLayer {
  public:
-  using Layer::Layer;
-  Arity arity() const override { return {2, 2, 1, 1, false, true}; }
-  bool isLoss() const override { return true; }
-  bool allowsForceBackward(int bottom) const override { return bottom == 0; }
+  using ItemLossLayer::ItemLossLayer;
 
  protected:
-  void reshape(const Blobs& bottom, const Blobs& top) override {
-    grid_ = LabelGrid::ofItems(bottom[0]->shape(), bottom[1]->shape());
-    top[0]->reshape(Shape{});
-  }
   void compute(const Blobs& bottom, const Blobs& top) override {
     withType(context().dtype, [&]<class T>() {
       double loss = 0;
       eachLabel<T>(bottom, [&](int64_t, double p) { loss -= std::log(p); });
-      top[0]->mutableData<T>()[0] = static_cast<T>(loss / std::max(1, grid_.outer));
+      top[0]->mutableData<T>()[0] = static_cast<T>(loss / items());
     });
   }
   void gradient(const Blobs& top, const std::vector<bool>& down, const Blobs& bottom) override {
-    if (down[1])
-      invalid("MultinomialLogisticLoss has no gradient for its labels (bottom 1); set propagate_down to false there");
     if (!down[0]) return;
     bottom[0]->fillDiff(0);
     withType(context().dtype, [&]<class T>() {
       T* dx = bottom[0]->mutableDiff<T>();
-      const double scale = -static_cast<double>(top[0]->diff<T>()[0]) / std::max(1, grid_.outer);
+      const double scale = -static_cast<double>(top[0]->diff<T>()[0]) / items();
       eachLabel<T>(bottom, [&](int64_t i, double p) { dx[i] = static_cast<T>(scale / p); });
     });
   }
@@ -50,7 +41,6 @@ class MultinomialLogisticLoss : public Layer {
       use(first + label, value < kLeast ? kLeast : value);
     });
   }
-  LabelGrid grid_;
 };
 
 }  // namespace

@@ -81,10 +81,8 @@ class RecordData : public Layer {
     const std::string written = type() == "Data" ? param_.data_param().source() : param_.memory_data_param().source();
     std::string path = o.source.empty() ? written : o.source;
     if (path.rfind("file:", 0) == 0) path.erase(0, path.rfind("file://", 0) == 0 ? 7 : 5);
-    const std::string beside = o.folder.empty() || path.empty() || path[0] == '/' ? path : joinPath(o.folder, path);
-    if (!fileExists(path) && fileExists(beside)) path = beside;
-    maker_.source =
-        crema::openSource(type() == "Data" ? param_.data_param().backend() : caffe::DataParameter::LMDB, path);
+    maker_.source = crema::openSource(type() == "Data" ? param_.data_param().backend() : caffe::DataParameter::LMDB,
+                                      resolvePath(path, o.folder));
   }
 
   std::shared_ptr<const SampleMaker> makeSamples(const DataOptions& o, bool label) const {

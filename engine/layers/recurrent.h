@@ -26,6 +26,7 @@ class Recurrent : public Layer {
  public:
   Recurrent(const caffe::LayerParameter& p, const LayerContext& c, int states, int sums);
   Arity arity() const override;
+  const char* withoutGradient(int bottom) const override { return bottom == 1 ? "cont" : nullptr; }
   bool allowsForceBackward(int bottom) const override { return bottom == 0 || (bottom == 2 && hasStatic_); }
 
  protected:

@@ -51,7 +51,6 @@ class Rnn : public Recurrent {
   }
 
   void gradient(const Blobs& top, const std::vector<bool>& down, const Blobs& bottom) override {
-    if (down[1]) invalid("RNN has no gradient for cont (bottom 1); set propagate_down to false there");
     withType(context().dtype, [&]<class T>() {
       throughOutputs<T>(top[0]->diff<T>());
       throughTime<T>(bottom[1]->data<T>());

@@ -6,17 +6,15 @@
 #include <cmath>
 
 #include "layers/builtin.h"
-#include "layers/labels.h"
+#include "layers/loss_layer.h"
 
 namespace crema {
 namespace {
 
-class SigmoidCrossEntropyLoss : public Layer {
+class SigmoidCrossEntropyLoss : public LossLayer {
  public:
-  using Layer::Layer;
-  Arity arity() const override { return {2, 2, 1, 1, false, true}; }
-  bool isLoss() const override { return true; }
-  bool allowsForceBackward(int bottom) const override { return bottom == 0; }
+  using LossLayer::LossLayer;
+  const char* withoutGradient(int bottom) const override { return bottom == 0 ? nullptr : "targets"; }
 
  protected:
   void reshape(const Blobs& bottom, const Blobs& top) override {
@@ -50,8 +48,6 @@ class SigmoidCrossEntropyLoss : public Layer {
     });
   }
   void gradient(const Blobs& top, const std::vector<bool>& down, const Blobs& bottom) override {
-    if (down[1])
-      invalid("SigmoidCrossEntropyLoss has no gradient for its targets (bottom 1); set propagate_down to false there");
     if (!down[0]) return;
     withType(context().dtype, [&]<class T>() {
       const T *x = bottom[0]->data<T>(), *t = bottom[1]->data<T>();

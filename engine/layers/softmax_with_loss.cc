@@ -8,49 +8,33 @@
 #include <cmath>
 
 #include "layers/builtin.h"
-#include "layers/labels.h"
+#include "layers/loss_layer.h"
 
 namespace crema {
 namespace {
 
-class SoftmaxWithLoss : public Layer {
+class SoftmaxWithLoss : public SoftmaxLossLayer {
  public:
-  SoftmaxWithLoss(const caffe::LayerParameter& p, const LayerContext& c) : Layer(p, c), prob_(c.dtype) {}
-  Arity arity() const override { return {2, 2, 1, 2, false, true}; }
-  bool isLoss() const override { return true; }
-  bool allowsForceBackward(int bottom) const override { return bottom == 0; }
+  using SoftmaxLossLayer::SoftmaxLossLayer;
 
  protected:
   void configure(const Blobs& bottom, const Blobs& top) override {
-    axis_ = bottom[0]->shape().canonicalAxis(param_.softmax_param().axis());
-    firstTopIsTheLoss(param_, top.size());
-  }
-  void reshape(const Blobs& bottom, const Blobs& top) override {
-    const Shape& s = bottom[0]->shape();
-    grid_ = LabelGrid(s, axis_, bottom[1]->shape());
-    prob_.reshape(s);
-    top[0]->reshape(Shape{});
-    if (top.size() > 1) top[1]->reshape(s);
+    useAxis(bottom, top, param_.softmax_param().axis());
   }
   void compute(const Blobs& bottom, const Blobs& top) override {
     withType(context().dtype, [&]<class T>() {
-      kernels::softmax<T>(kernels(), grid_.outer, grid_.classes, grid_.inner, bottom[0]->data<T>(),
-                          prob_.mutableData<T>());
+      softmax<T>(bottom, top);
       double loss = 0;
-      int valid = 0;
+      valid_ = 0;
       grid_.forEach<T>(*bottom[1], param_.loss_param(), [&](int64_t first, int label) {
         loss -= std::log(std::max(
             static_cast<double>(prob_.data<T>()[first + static_cast<int64_t>(label) * grid_.inner]), double{FLT_MIN}));
-        ++valid;
+        ++valid_;
       });
-      valid_ = valid;
       top[0]->mutableData<T>()[0] = static_cast<T>(loss / divisor());
-      if (top.size() > 1) top[1]->copyDataFrom(prob_);
     });
   }
   void gradient(const Blobs& top, const std::vector<bool>& down, const Blobs& bottom) override {
-    if (down[1])
-      invalid("SoftmaxWithLoss has no gradient for its labels (bottom 1); set propagate_down to false there");
     if (!down[0]) return;
     withType(context().dtype, [&]<class T>() {
       T* dx = bottom[0]->mutableDiff<T>();
@@ -64,16 +48,6 @@ class SoftmaxWithLoss : public Layer {
       });
     });
   }
-
- private:
-  double divisor() const {
-    return lossDivisor(param_.loss_param(), caffe::LossParameter::VALID, static_cast<double>(grid_.outer) * grid_.inner,
-                       valid_, grid_.outer);
-  }
-
-  int axis_ = 1, valid_ = 0;
-  LabelGrid grid_;
-  Blob prob_;
 };
 
 }  // namespace

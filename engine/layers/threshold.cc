@@ -9,7 +9,7 @@ namespace {
 class Threshold : public SameShapeLayer {
  public:
   using SameShapeLayer::SameShapeLayer;
-  bool allowsForceBackward(int) const override { return false; }
+  const char* withoutGradient(int) const override { return "values"; }
 
  protected:
   void compute(const Blobs& bottom, const Blobs& top) override {
@@ -22,10 +22,7 @@ class Threshold : public SameShapeLayer {
       });
     });
   }
-  void gradient(const Blobs&, const std::vector<bool>& down, const Blobs&) override {
-    if (down[0])
-      invalid("Threshold has no gradient; set propagate_down: false, or keep layers that learn from below it");
-  }
+  void gradient(const Blobs&, const std::vector<bool>&, const Blobs&) override {}
 };
 
 }  // namespace

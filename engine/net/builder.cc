@@ -35,14 +35,10 @@ void Net::Builder::addLayer(const caffe::LayerParameter& given) {
   if (param.propagate_down_size() && param.propagate_down_size() != param.bottom_size())
     invalid("propagate_down needs no entry or one per bottom: {} entries, {} bottoms\n  in layer '{}' ({})",
             param.propagate_down_size(), param.bottom_size(), param.name(), param.type());
-  LayerContext context;
-  context.kernels = net_.options_.kernels;
-  context.dtype = net_.options_.dtype;
-  context.phase = param.phase();
-  context.run = &net_.run_;
-  context.data = &net_.options_.data;
-  const LayerRegistry& registry = net_.options_.registry ? *net_.options_.registry : builtinLayers();
-  if (net_.options_.log) LOG_INFO("Creating Layer {}", param.name());
+  const NetOptions& o = net_.options_;
+  const LayerContext context = {o.kernels, o.dtype, param.phase(), &net_.run_, &o.data, o.fills};
+  const LayerRegistry& registry = o.registry ? *o.registry : builtinLayers();
+  if (o.log) LOG_INFO("Creating Layer {}", param.name());
   auto layer =
       inside([&] { return fmt::format("in layer '{}'", param.name()); }, [&] { return registry.make(param, context); });
   Wire wire;
@@ -50,22 +46,22 @@ void Net::Builder::addLayer(const caffe::LayerParameter& given) {
   connectTops(param, *layer, wire);
   layer->setUp(wire.bottoms, wire.tops);
   addParams(*layer);
-  const bool below = backward;
+  const bool below = backward, force = param_.force_backward();
   for (int i = 0; i < static_cast<int>(layer->params().size()); ++i) {
     const auto& specs = layer->param();  // set-up may have added some
     const double lr = i < specs.param_size() ? specs.param(i).lr_mult() : 1.0;
-    const bool learns = lr != 0 || param_.force_backward();
+    const bool learns = lr != 0 || force;
     layer->setParamPropagate(i, learns);
     backward = backward || learns;
   }
   for (size_t i = 0; i < wire.bottoms.size(); ++i) {
     bool down = below && blobBackward_[wire.bottomNames[i]];
-    if (param_.force_backward() && layer->allowsForceBackward(static_cast<int>(i))) down = true;
     if (param.propagate_down_size()) down = param.propagate_down(static_cast<int>(i));
+    if (force && layer->allowsForceBackward(static_cast<int>(i))) down = true;
     wire.propagateDown.push_back(down);
   }
   for (const auto& top : wire.topNames) blobBackward_[top] = backward;
-  mayBackward_.push_back(backward);
+  mayBackward_.push_back(backward || force);
   logLayer(*layer, wire);
   net_.layers_.push_back(std::move(layer));
   net_.wires_.push_back(std::move(wire));

@@ -24,7 +24,8 @@ struct NetOptions {
   DType dtype = DType::kFloat32;
   DataOptions data;
   uint64_t seed = 1;
-  bool log = false;  // Caffe's lines while building
+  bool log = false;   // Caffe's lines while building
+  bool fills = true;  // false: nobody will compute with it; its memory is promised, not used
 };
 
 class Net {

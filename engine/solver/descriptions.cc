@@ -9,12 +9,6 @@
 
 namespace crema {
 
-std::string resolvePath(const std::string& path, const std::string& folder) {
-  if (path.empty() || path[0] == '/' || folder.empty() || fileExists(path)) return path;
-  const std::string beside = joinPath(folder, path);
-  return fileExists(beside) ? beside : path;
-}
-
 namespace {
 
 caffe::NetState stateOf(caffe::Phase phase, const caffe::NetParameter& net, const caffe::NetState* given) {

@@ -14,10 +14,6 @@ struct NetDescription {
   std::string origin;     // for messages: a file name, or the field it came from
 };
 
-// A path of a prototxt: as written when it exists, else relative to `folder` (the solver's) when it exists there, else
-// as written.
-std::string resolvePath(const std::string& path, const std::string& folder);
-
 // `inlined`: what messages call a net that inlineNets() put into the solver; empty: by its field.
 NetDescription trainDescription(const caffe::SolverParameter& solver, const std::string& folder,
                                 const std::string& inlined = "");

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
 
 namespace crema {
 
@@ -15,13 +16,15 @@ class Storage {
   explicit Storage(size_t bytes) : bytes_(bytes) {
     constexpr size_t kHuge = size_t{2} << 20;
     const size_t align = bytes >= kHuge ? kHuge : 64;
-    const size_t whole = (bytes + 2 * 64 + align - 1) / align * align;
-    base_ = std::aligned_alloc(align, whole);
-    begin_ = static_cast<char*>(base_) + 64;
+    size_t room = (bytes + 2 * 64 + align - 1) / align * align + align;
+    // calloc: pages come as zeros when they are first touched; a net that is only judged costs no memory
+    base_ = std::calloc(room, 1);
     if (!base_)
       throw Error(ErrorKind::kIo, fmt::format("out of memory: {} bytes for a blob; use a smaller batch_size", bytes));
-    if (align == kHuge) madvise(base_, whole, MADV_HUGEPAGE);
-    std::memset(base_, 0, whole);
+    void* start = base_;
+    std::align(align, bytes + 2 * 64, start, room);
+    if (align == kHuge) madvise(start, room / kHuge * kHuge, MADV_HUGEPAGE);
+    begin_ = static_cast<char*>(start) + 64;
   }
   Storage(std::shared_ptr<Storage> whole, size_t offset, size_t bytes)  // a part of another, kept alive by it
       : base_(nullptr), begin_(whole->begin_ + offset), bytes_(bytes), whole_(std::move(whole)) {}

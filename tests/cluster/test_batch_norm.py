@@ -1,8 +1,6 @@
 """Running statistics come from every rank, through the sum of the gradients: one hash whoever computes the ranks, resuming is exact."""
-import re
-
-from conftest import crema, sha256, solver
-from test_bits import weights
+from conftest import solver
+from training import one_outcome, resumed, weights
 
 NET = """
 name: "normalised"
@@ -28,27 +26,12 @@ layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: "
 """
 
 
-def write(folder, records, max_iter=14):
-    solver(folder, NET % {"records": records}, max_iter=max_iter, extra="test_iter: 7; test_interval: 7; iter_size: 2; clip_gradients: 3; base_lr: 0.05;")
-
-
-def train(folder, *flags, iteration=14):
-    done = crema("train", "-solver", "solver.prototxt", *flags, cwd=folder)
-    assert done.code == 0, done.err[-3000:]
-    files = [sha256(folder / f"snap_iter_{iteration}.{kind}") for kind in ("caffemodel", "solverstate")]
-    return (*files, *re.findall(r"Test net output #\d: (.*)", done.err))
-
-
 def test_one_hash_whoever_computes_a_rank_and_exact_resuming(records, tmp_path):
-    write(tmp_path, records)
-    wanted = train(tmp_path, "-ranks", 4, "-workers", 1, "-threads", 1, "-isa", "avx2")
-    assert len(wanted) == 5, wanted
+    solver(tmp_path, NET % {"records": records}, max_iter=14,
+           extra="test_iter: 7; test_interval: 7; iter_size: 2; clip_gradients: 3; base_lr: 0.05")
+    wanted = one_outcome(tmp_path, 4, ((1, 1, "avx2"), (1, 2, ""), (2, 1, ""), (3, 2, ""), (4, 1, "")))
+    assert len(wanted.tests) == 3, wanted
     # bn0 stands first: mean, variance and weight of 28 passes, a number each; every pass adds 1 to the weight.
     mean, variance, weight = weights(tmp_path / "snap_iter_14.caffemodel")[:3]
     assert abs(weight - sum(0.9**k for k in range(28))) < 1e-4 and 0 < mean / weight < 1 and 0 < variance / weight < 0.25
-    for workers, threads in ((1, 2), (2, 1), (3, 2), (4, 1)):
-        assert train(tmp_path, "-ranks", 4, "-workers", workers, "-threads", threads) == wanted, (workers, threads)
-    write(tmp_path, records, max_iter=5)
-    train(tmp_path, "-ranks", 4, "-workers", 2, iteration=5)
-    write(tmp_path, records)
-    assert train(tmp_path, "-ranks", 4, "-workers", 3, "-snapshot", "snap_iter_5.solverstate")[:2] == wanted[:2]
+    assert resumed(tmp_path, 4, (5, 2), 3).files == wanted.files

@@ -1,17 +1,8 @@
 """Same data, same solver, same seed: the same model, whatever computes it."""
-import re
-
 import pytest
 
-from conftest import crema, lenet, make_lmdb, sha256, solver
-
-FILES = ("snap_iter_20.caffemodel", "snap_iter_20.solverstate")
-
-
-def train(folder, *flags):
-    done = crema("train", "-solver", "solver.prototxt", *flags, cwd=folder)
-    assert done.code == 0, done.err[-3000:]
-    return tuple(sha256(folder / f) for f in FILES)
+from conftest import lenet, make_lmdb, solver
+from training import one_outcome, resumed, train, weights
 
 
 @pytest.fixture
@@ -21,15 +12,11 @@ def job(records, tmp_path):
 
 
 def test_one_hash_for_any_workers_threads_and_instruction_set(job):
-    wanted = train(job, "-ranks", 8, "-workers", 1, "-threads", 1, "-isa", "avx2")
     avx512 = "avx512f" in open("/proc/cpuinfo").read()
     if not avx512:
         print("SKIPPED PART: this CPU has no AVX-512")
-    for workers in (1, 2, 4, 8, 3):
-        for threads in (1, 2):
-            for isa in ("avx2", "avx512") if avx512 else ("avx2",):
-                got = train(job, "-ranks", 8, "-workers", workers, "-threads", threads, "-isa", isa)
-                assert got == wanted, f"{workers} workers, {threads} threads, {isa}"
+    sets = ("avx2", "avx512") if avx512 else ("avx2",)
+    one_outcome(job, 8, [(w, t, isa) for w in (1, 2, 4, 8, 3) for t in (1, 2) for isa in sets])
 
 
 # Random numbers in training and testing, padding, strides, groups, odd sizes: what LeNet has not.
@@ -67,79 +54,27 @@ layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: "
 
 def test_random_layers_and_test_results_do_not_depend_on_workers(records, tmp_path):
     solver(tmp_path, EVERYTHING % {"records": records}, extra="test_iter: 9; test_interval: 5; regularization_type: \"L1\"")
-    found = {}
-    for workers, threads, isa in ((1, 1, "avx2"), (1, 2, ""), (2, 1, ""), (3, 1, ""), (5, 1, "avx2")):
-        done = crema("train", "-solver", "solver.prototxt", "-ranks", 5, "-workers", workers, "-threads", threads, *(["-isa", isa] if isa else []), cwd=tmp_path)
-        assert done.code == 0, done.err[-3000:]
-        tests = re.findall(r"Test net output #\d: (.*)", done.err)
-        assert len(tests) == 10, tests
-        found[workers, threads, isa] = (*(sha256(tmp_path / f) for f in FILES), *tests)
-    assert len(set(found.values())) == 1, found
+    outcome = one_outcome(tmp_path, 5, ((1, 1, "avx2"), (1, 2, ""), (2, 1, ""), (3, 1, ""), (5, 1, "avx2")))
+    assert len(outcome.tests) == 10, outcome
 
 
 def test_another_seed_gives_another_model(job):
     first = train(job, "-ranks", 2)
     text = (job / "solver.prototxt").read_text()
     (job / "solver.prototxt").write_text(text.replace("random_seed: 1", "random_seed: 2"))
-    assert train(job, "-ranks", 2)[0] != first[0]
+    assert train(job, "-ranks", 2).model != first.model
 
 
 def test_resuming_on_another_number_of_workers_gives_the_same_bits(job):
-    wanted = train(job, "-ranks", 4, "-workers", 2)
-    text = (job / "solver.prototxt").read_text()
-    (job / "solver.prototxt").write_text(text.replace("max_iter: 20", "max_iter: 7"))
-    assert crema("train", "-solver", "solver.prototxt", "-ranks", 4, "-workers", 1, cwd=job).code == 0
-    (job / "solver.prototxt").write_text(text)
-    assert train(job, "-ranks", 4, "-workers", 4, "-snapshot", "snap_iter_7.solverstate") == wanted
+    assert resumed(job, 4, (7, 1), 4).files == train(job, "-ranks", 4, "-workers", 2).files
 
 
 @pytest.mark.parametrize("rule", ["type: 'Nesterov'; momentum: 0.9", "type: 'AdaGrad'; momentum: 0", "type: 'RMSProp'; momentum: 0; rms_decay: 0.98", "type: 'AdaDelta'; momentum: 0.95; delta: 1e-6",
                                   "type: 'Adam'; momentum: 0.9; momentum2: 0.99"])
 def test_every_solver_type_gives_one_hash(records, tmp_path, rule):
     solver(tmp_path, lenet(records), extra=rule.replace("'", '"'))
-    text = (tmp_path / "solver.prototxt").read_text()
-    wanted = train(tmp_path, "-ranks", 4, "-workers", 1, "-threads", 1, "-isa", "avx2")
-    assert train(tmp_path, "-ranks", 4, "-workers", 3, "-threads", 2) == wanted
-    (tmp_path / "solver.prototxt").write_text(text.replace("max_iter: 20", "max_iter: 7"))
-    assert crema("train", "-solver", "solver.prototxt", "-ranks", 4, cwd=tmp_path).code == 0
-    (tmp_path / "solver.prototxt").write_text(text)
-    assert train(tmp_path, "-ranks", 4, "-workers", 2, "-snapshot", "snap_iter_7.solverstate") == wanted
-
-
-def weights(path):
-    """The float values of a .caffemodel, through its wire format (packed BlobProto.data)."""
-    import struct
-
-    def varint(b, i):
-        v = s = 0
-        while True:
-            c = b[i]
-            i += 1
-            v |= (c & 127) << s
-            s += 7
-            if c < 128:
-                return v, i
-
-    def fields(b):
-        i = 0
-        while i < len(b):
-            key, i = varint(b, i)
-            if key & 7 == 2:
-                n, i = varint(b, i)
-                yield key >> 3, b[i:i + n]
-                i += n
-            elif key & 7 == 0:
-                _, i = varint(b, i)
-            else:
-                i += 4 if key & 7 == 5 else 8
-
-    values = []
-    for number, layer in fields(path.read_bytes()):
-        for inner, blob in fields(layer) if number == 100 else ():
-            for field, data in fields(blob) if inner == 7 else ():
-                if field == 5:
-                    values += struct.unpack(f"<{len(data) // 4}f", data)
-    return values
+    wanted = one_outcome(tmp_path, 4, ((1, 1, "avx2"), (3, 2, "")))
+    assert resumed(tmp_path, 4, (7, 4), 2).files == wanted.files
 
 
 SMOOTH = """
@@ -166,9 +101,8 @@ def test_two_ranks_of_32_are_one_rank_of_64(tmp_path, extra):
         folder = tmp_path / f"r{ranks}"
         folder.mkdir()
         solver(folder, SMOOTH % (tmp_path / "train_lmdb", batch), max_iter=100, extra="base_lr: 0.05;" + extra)
-        done = crema("train", "-solver", "solver.prototxt", "-ranks", ranks, "-workers", ranks, cwd=folder)
-        assert done.code == 0, done.err[-3000:]
-        assert ("Gradient clipping" in done.err) == ("clip" in extra), "the case should clip exactly when it says so"
+        done = train(folder, "-ranks", ranks, "-workers", ranks)
+        assert ("Gradient clipping" in done.log) == ("clip" in extra), "the case should clip exactly when it says so"
         models.append(weights(folder / "snap_iter_100.caffemodel"))
     assert len(models[0]) == len(models[1]) == 12 * 26 + 10 * (12 * 64 + 1)
     assert max(abs(a - b) for a, b in zip(*models)) < 2e-6

@@ -1,9 +1,8 @@
 """Nets that remember: what a rank carries from step to step is its own, so that the model has one hash whoever computes the ranks."""
-import re
-
 import pytest
 
-from conftest import crema, sha256, solver
+from conftest import solver
+from training import one_outcome, resumed, train
 
 # A batch of 12 pictures is a sequence of 12 steps; `cont` says whether it goes on with the batch before.
 NET = """
@@ -25,35 +24,22 @@ layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: "
 LOST = "goes on with sentences of the batch before"
 
 
-def write(folder, records, cont, max_iter=12, extra=""):
-    solver(folder, NET % {"records": records, "cont": cont}, max_iter=max_iter, extra="test_iter: 7; test_interval: 4; iter_size: 2; clip_gradients: 3; base_lr: 0.1;" + extra)
-
-
-def train(folder, *flags, iteration=12):
-    """Hashes of model and state, the tests' lines, the log."""
-    done = crema("train", "-solver", "solver.prototxt", *flags, cwd=folder)
-    assert done.code == 0, done.err[-3000:]
-    files = [sha256(folder / f"snap_iter_{iteration}.{kind}") for kind in ("caffemodel", "solverstate")]
-    return (*files, *re.findall(r"Test net output #\d: (.*)", done.err)), done.err
+def write(folder, records, cont):
+    solver(folder, NET % {"records": records, "cont": cont}, max_iter=12, extra="test_iter: 7; test_interval: 4; iter_size: 2; clip_gradients: 3; base_lr: 0.1")
 
 
 @pytest.mark.parametrize("cont", [0, 1])
 def test_one_hash_whoever_computes_a_rank(records, tmp_path, cont):
     write(tmp_path, records, cont)
-    wanted, log = train(tmp_path, "-ranks", 4, "-workers", 1, "-threads", 1, "-isa", "avx2")
-    assert len(wanted) == 6 and LOST not in log
-    for workers, threads in ((1, 2), (2, 1), (3, 2), (4, 1)):
-        assert train(tmp_path, "-ranks", 4, "-workers", workers, "-threads", threads)[0] == wanted, (workers, threads)
+    wanted = one_outcome(tmp_path, 4, ((1, 1, "avx2"), (1, 2, ""), (2, 1, ""), (3, 2, ""), (4, 1, "")))
+    assert len(wanted.tests) == 4 and LOST not in wanted.log
     write(tmp_path, records, 1 - cont)
-    assert train(tmp_path, "-ranks", 4)[0][0] != wanted[0]  # what is carried counts
+    assert train(tmp_path, "-ranks", 4).model != wanted.model  # what is carried counts
 
 
 def test_resuming_is_exact_where_sequences_end_with_their_batch_and_says_so_elsewhere(records, tmp_path):
     for cont in (0, 1):
         write(tmp_path, records, cont)
-        wanted, _ = train(tmp_path, "-ranks", 2, "-workers", 2)
-        write(tmp_path, records, cont, max_iter=6)
-        train(tmp_path, "-ranks", 2, iteration=6)
-        write(tmp_path, records, cont)
-        got, log = train(tmp_path, "-ranks", 2, "-workers", 2, "-snapshot", "snap_iter_6.solverstate")
-        assert (got[:2] == wanted[:2]) == (cont == 0) and (LOST in log) == (cont == 1)
+        wanted = train(tmp_path, "-ranks", 2, "-workers", 2)
+        got = resumed(tmp_path, 2, (6, 1), 2)
+        assert (got.files == wanted.files) == (cont == 0) and (LOST in got.log) == (cont == 1)

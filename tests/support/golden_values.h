@@ -1,8 +1,9 @@
-// What make.cc (against BVLC Caffe) and golden_test.cc (against Crema) must agree on: the cases and the values that
-// fill them.
+// What a make.cc (against BVLC Caffe) and the test that reads its golden (against Crema) must agree on: the cases, the
+// values that fill them, and the file.
 #pragma once
 #include <cstdint>
 #include <cstdlib>
+#include <cstring>
 #include <fstream>
 #include <sstream>
 #include <stdexcept>
@@ -67,5 +68,50 @@ inline float value(const std::string& filling, int which, int k) {
   }
 }
 inline bool hasGradient(const std::string& filling) { return filling[0] == 's' || filling[0] == 'p'; }
+
+// A golden file: sets of arrays, each a number of arrays, and these as float32 values behind their count (all numbers
+// uint32; little endian).
+using Arrays = std::vector<std::vector<float>>;
+
+inline void write(std::ostream& out, const Arrays& arrays) {
+  const auto number = [&](size_t n) {
+    const auto value = static_cast<uint32_t>(n);
+    out.write(reinterpret_cast<const char*>(&value), sizeof value);
+  };
+  number(arrays.size());
+  for (const auto& a : arrays) {
+    number(a.size());
+    out.write(reinterpret_cast<const char*>(a.data()), static_cast<std::streamsize>(4 * a.size()));
+  }
+}
+
+class Reader {
+ public:
+  explicit Reader(std::string bytes) : bytes_(std::move(bytes)) {}
+  Arrays next() {
+    Arrays arrays(number());
+    for (auto& a : arrays) {
+      a.resize(number());
+      take(a.data(), 4 * a.size());
+    }
+    return arrays;
+  }
+  bool ended() const { return at_ == bytes_.size(); }
+
+ private:
+  void take(void* to, size_t count) {
+    if (bytes_.size() - at_ < count) throw std::runtime_error("the golden file is too short");
+    if (count) std::memcpy(to, bytes_.data() + at_, count);
+    at_ += count;
+  }
+  uint32_t number() {
+    uint32_t value = 0;
+    take(&value, sizeof value);
+    return value;
+  }
+
+  std::string bytes_;
+  size_t at_ = 0;
+};
 
 }  // namespace golden

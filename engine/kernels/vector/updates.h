@@ -53,20 +53,10 @@ void updateBy(Context& c, int64_t n, const Update& u, const float* diff, float* 
 
 inline void update(Context& c, int64_t n, const Update& u, const float* diff, float* history, float* history2,
                    float* w) {
-  switch (u.rule) {
-    case UpdateRule::kSgd:
-      return updateBy<UpdateRule::kSgd>(c, n, u, diff, history, history2, w);
-    case UpdateRule::kNesterov:
-      return updateBy<UpdateRule::kNesterov>(c, n, u, diff, history, history2, w);
-    case UpdateRule::kAdaGrad:
-      return updateBy<UpdateRule::kAdaGrad>(c, n, u, diff, history, history2, w);
-    case UpdateRule::kRmsProp:
-      return updateBy<UpdateRule::kRmsProp>(c, n, u, diff, history, history2, w);
-    case UpdateRule::kAdaDelta:
-      return updateBy<UpdateRule::kAdaDelta>(c, n, u, diff, history, history2, w);
-    case UpdateRule::kAdam:
-      return updateBy<UpdateRule::kAdam>(c, n, u, diff, history, history2, w);
-  }
+  using R = UpdateRule;
+  constexpr decltype(&updateBy<R::kSgd>) kBy[] = {updateBy<R::kSgd>,     updateBy<R::kNesterov>, updateBy<R::kAdaGrad>,
+                                                  updateBy<R::kRmsProp>, updateBy<R::kAdaDelta>, updateBy<R::kAdam>};
+  kBy[static_cast<int>(u.rule)](c, n, u, diff, history, history2, w);
 }
 
 constexpr Table kTable = {

@@ -11,22 +11,9 @@ namespace {
 
 using Blobs = std::vector<caffe::Blob<float>*>;
 
-using Arrays = std::vector<std::vector<float>>;
+using golden::Arrays;
 
 void put(Arrays& out, int count, const float* values) { out.emplace_back(values, values + count); }
-
-void number(std::ofstream& out, size_t n) {
-  const uint32_t value = static_cast<uint32_t>(n);
-  out.write(reinterpret_cast<const char*>(&value), 4);
-}
-
-void write(std::ofstream& out, const Arrays& arrays) {
-  number(out, arrays.size());
-  for (const auto& a : arrays) {
-    number(out, a.size());
-    out.write(reinterpret_cast<const char*>(a.data()), static_cast<std::streamsize>(4 * a.size()));
-  }
-}
 
 void run(const golden::Case& c, Arrays& out) {
   caffe::LayerParameter p;
@@ -74,7 +61,7 @@ int main(int, char** argv) {
     std::fprintf(stderr, "%s\n", c.name.c_str());
     Arrays arrays;
     run(c, arrays);
-    write(out, arrays);
+    golden::write(out, arrays);
   }
   return out ? 0 : 1;
 }
