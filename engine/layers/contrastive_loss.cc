@@ -65,7 +65,7 @@ class ContrastiveLoss : public LossLayer {
   double margin() const { return param_.contrastive_loss_param().margin(); }
   bool together(const Blob& y, int n) const {
     const double value = y.dataAt(n);
-    if (!std::isfinite(value)) badData("bottom 2 says {} of pair {}; 1 (together) or 0 (apart) is needed", value, n);
+    if (!std::isfinite(value)) badItem(n, "bottom 2 says {} of pair {}; 1 (together) or 0 (apart) is needed", value, n);
     return std::trunc(value) != 0;
   }
   double apart(double square) const {

@@ -65,7 +65,8 @@ class Embed : public Layer {
   int64_t index(const Blob& x, int n) const {
     const T value = x.data<T>()[n];
     if (!(value > T(-2) && value < static_cast<T>(rows_)))
-      badData("index {} of item {} has no row: the table has {}, 0 to {} (-1: no word); correct the data or input_dim",
+      badItem(n,
+              "index {} of item {} has no row: the table has {}, 0 to {} (-1: no word); correct the data or input_dim",
               value, n, rows_, rows_ - 1);
     return static_cast<int64_t>(value);
   }

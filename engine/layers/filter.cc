@@ -69,7 +69,7 @@ class Filter : public Layer {
     kept_.clear();
     for (int i = 0; i < items; ++i) {
       const double mark = building_ ? 1 : selector.dataAt(i);
-      if (std::isnan(mark)) badData("the selector of item {} is not a number", i);
+      if (std::isnan(mark)) badItem(i, "the selector of item {} is not a number", i);
       if (mark != 0) kept_.push_back(i);
     }
     building_ = false;

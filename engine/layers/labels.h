@@ -8,11 +8,14 @@ namespace crema {
 
 // Scores [outer][classes][inner] around the class axis, one label per (outer, inner).
 struct LabelGrid {
-  int outer = 0, classes = 0, inner = 0;
+  int outer = 0, classes = 0, inner = 0, items = 1;
 
   LabelGrid() = default;
   LabelGrid(const Shape& scores, int axis, const Shape& labels)
-      : outer(scores.count(0, axis)), classes(scores[axis]), inner(scores.count(axis + 1)) {
+      : outer(scores.count(0, axis)),
+        classes(scores[axis]),
+        inner(scores.count(axis + 1)),
+        items(std::max(1, scores[0])) {
     if (int64_t{outer} * inner != labels.count())
       invalid(
           "{} labels for {} predictions: bottom 0 is {} with classes on axis {}, bottom 1 is {}; one label per "
@@ -34,10 +37,15 @@ struct LabelGrid {
         const T value = labels.data<T>()[o * inner + i];
         if (options.has_ignore_label() && value == static_cast<T>(options.ignore_label())) continue;
         if (!(value >= 0 && value < static_cast<T>(classes)))
-          badData("label {} of item {} is not a class: there are {} classes, 0 to {}; correct the data or num_output",
-                  value, o, classes, classes - 1);
+          notAClass(static_cast<double>(value), static_cast<int>(int64_t{o} * items / std::max(outer, items)));
         use(static_cast<int64_t>(o) * classes * inner + i, static_cast<int>(value));
       }
+  }
+
+ private:
+  [[noreturn]] void notAClass(double label, int item) const {
+    badItem(item, "label {} of item {} is not a class: there are {} classes, 0 to {}; correct the data or num_output",
+            label, item, classes, classes - 1);
   }
 };
 

@@ -58,6 +58,20 @@ struct LayerContext {
 
 using Blobs = std::vector<Blob*>;
 
+// An item of the batch holds what no layer can use; the net adds which record it was.
+class BadItem : public Error {
+ public:
+  BadItem(int item, std::string what) : Error(ErrorKind::kData, std::move(what)), item_(item) {}
+  int item() const { return item_; }
+
+ private:
+  int item_;
+};
+template <class... A>
+[[noreturn]] void badItem(int item, fmt::format_string<A...> text, A&&... args) {
+  throw BadItem(item, fmt::format(text, std::forward<A>(args)...));
+}
+
 class Layer {
  public:
   Layer(caffe::LayerParameter param, const LayerContext& context) : param_(std::move(param)), context_(context) {}
@@ -100,9 +114,10 @@ class Layer {
   // Of the last pass of a data layer that scores: the numbers of its records; fewer than batch_size at the end, or
   // where some could not be decoded.
   virtual const std::vector<int64_t>* scoredRecords() const { return nullptr; }
-  virtual int batchSize() const { return 0; }           // records of a full batch of a data layer
-  virtual int64_t testCycle() const { return 0; }       // TestDealing's (data/shard.h), of a data layer in phase TEST
-  virtual int64_t skippedRecords() const { return 0; }  // that could not be decoded, since the net was built
+  virtual int batchSize() const { return 0; }      // records of a full batch of a data layer
+  virtual int64_t testCycle() const { return 0; }  // TestDealing's (data/shard.h), of a data layer in phase TEST
+  virtual std::string recordOf(int /*item*/) const { return ""; }  // of the last pass of a data layer
+  virtual int64_t skippedRecords() const { return 0; }             // that could not be decoded, since the net was built
 
  protected:
   virtual void configure(const Blobs& /*bottom*/, const Blobs& /*top*/) {}

@@ -18,6 +18,13 @@
 namespace crema {
 namespace {
 
+std::string printable(std::string_view key) {
+  std::string text(key.substr(0, 60));
+  for (char& c : text)
+    if (c < ' ' || c > '~') c = '?';
+  return text;
+}
+
 class RecordData : public Layer {
  public:
   using Layer::Layer;
@@ -37,6 +44,12 @@ class RecordData : public Layer {
     return fmt::format("{} records, fingerprint {}", size, sha256Hex(all).substr(0, 12));
   }
   const std::vector<int64_t>* scoredRecords() const override { return &scored_.records; }
+  std::string recordOf(int item) const override {
+    if (!current_ || item >= current_->n) return "";
+    const int64_t number = current_->records[static_cast<size_t>(item)];
+    const std::string key = printable(maker_.source->read(number).key);
+    return fmt::format("record {}{} of {}", number, key.empty() ? "" : " (" + key + ")", maker_.source->describe());
+  }
   int batchSize() const override { return batch_; }
   int64_t testCycle() const override { return maker_.source ? maker_.testCycle() : 0; }
   int64_t skippedRecords() const override { return maker_.skipped->count(); }
@@ -62,6 +75,7 @@ class RecordData : public Layer {
   void compute(const Blobs&, const Blobs& top) override {
     if (!maker_.source) return take(top);
     const Batch& batch = context().data->scoring ? scored() : feed_->next(context().run->rank, context().run->step);
+    current_ = &batch;
     if (batch.n == 0) return;  // all were passed over: what the net computes now belongs to no record
     setShapes(batch.n, top);
     withType(context().dtype, [&]<class T>() {
@@ -171,6 +185,7 @@ class RecordData : public Layer {
   BatchMaker maker_;
   std::unique_ptr<BatchFeed> feed_;
   Batch scored_;
+  const Batch* current_ = nullptr;
 };
 
 }  // namespace

@@ -34,7 +34,7 @@ class SigmoidCrossEntropyLoss : public LossLayer {
         double sum = 0;
         for (int64_t i = n * row_; i < (n + 1) * row_; ++i) {
           if (ignored(t[i])) continue;
-          if (!std::isfinite(t[i])) badData("target {} of item {} is no number", t[i], n);
+          if (!std::isfinite(t[i])) badItem(n, "target {} of item {} is no number", t[i], n);
           const double v = x[i];
           sum += std::max(v, 0.0) - v * t[i] + std::log1p(std::exp(-std::fabs(v)));
           ++counted[static_cast<size_t>(n)];

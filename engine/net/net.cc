@@ -37,7 +37,14 @@ double Net::forwardTo(int lastLayer) {
 
 double Net::forwardLayer(int i) {
   const Wire& w = wires_[static_cast<size_t>(i)];
-  return layers_[static_cast<size_t>(i)]->forward(w.bottoms, w.tops);
+  try {
+    return layers_[static_cast<size_t>(i)]->forward(w.bottoms, w.tops);
+  } catch (BadItem& e) {
+    for (const auto& layer : layers_)
+      if (const std::string record = layer->recordOf(e.item()); !record.empty())
+        e.addFrame(fmt::format("item {} of layer '{}' is {}", e.item(), layer->name(), record));
+    throw;
+  }
 }
 
 void Net::backward() {

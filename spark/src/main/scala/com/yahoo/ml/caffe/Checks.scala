@@ -27,8 +27,9 @@ private[caffe] object Checks {
     if (sc.getConf.getBoolean("spark.speculation", false))
       throw new IllegalArgumentException("spark.speculation would start workers twice; set --conf spark.speculation=false")
     folderOf(conf.modelPath)
-    for (why <- Storage.refusal(conf.modelPath, sc.hadoopConfiguration))
-      throw new IllegalArgumentException(s"-model ${conf.modelPath} cannot be written: $why; mend that or name another place (nothing was started)")
+    val places = (s"-model ${conf.modelPath}" -> conf.modelPath) +: Seq(conf.snapshotFolder).filter(_.nonEmpty).map(f => s"the snapshots' folder $f" -> Storage.inFolder(f, "snapshot"))
+    for ((name, place) <- places; why <- Storage.refusal(place, sc.hadoopConfiguration))
+      throw new IllegalArgumentException(s"$name cannot be written: $why; mend that or name another place (nothing was started)")
     if (conf.connection == Config.CONNECTION_RDMA && conf.isConnectionAsked)
       System.err.println("crema: InfiniBand is not in this version: the workers talk over Ethernet (give -connection ethernet to silence this)")
   }

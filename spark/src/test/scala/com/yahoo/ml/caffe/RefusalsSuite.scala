@@ -79,6 +79,9 @@ class RefusalsSuite extends AnyFunSuite with BeforeAndAfterAll {
       FullDisk.full = ""
       assert(e.startsWith(s"-model $place cannot be written: ") && e.contains(why) && e.contains("nothing was started"), e)
     }
+    val astray = conf("astray", net(), s"full:$folder/astray/m", "")
+    astray.snapshotFolder = "hdfs://no.such.host.invalid:9/snapshots"
+    assert(intercept[IllegalArgumentException](train(astray)).getMessage.startsWith("the snapshots' folder hdfs://no.such.host.invalid:9/snapshots cannot be written: "))
     assert(Storage.refusal(s"full:$folder/m", sc.hadoopConfiguration).isEmpty)
     FullDisk.delay = 3000
     assert(Storage.refusal(s"full:$folder/m", sc.hadoopConfiguration, 1).contains("no answer within 1 s"))
