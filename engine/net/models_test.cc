@@ -36,63 +36,90 @@ Array readNpy(const std::string& path) {
   return a;
 }
 
-void fill(Blob& blob, int which, bool diff) {
-  float* to = diff ? blob.mutableDiff<float>() : blob.mutableData<float>();
-  for (int k = 0; k < blob.count(); ++k) to[k] = golden::value("s", which, k) / 2;
+void fill(Blob& blob, bool diff, const golden::Filling& how) {
+  withType(blob.dtype(), [&]<class T>() {
+    T* to = diff ? blob.mutableDiff<T>() : blob.mutableData<T>();
+    for (int k = 0; k < blob.count(); ++k) to[k] = how.at(k);
+  });
 }
 
 class Comparison {
  public:
   explicit Comparison(const std::string& file) : golden_(readFile(file)), wanted_(golden_.next()) {}
-  void check(const Blob& got, bool diff, const std::string& what) {
+  // Gradients that nothing reaches (a bias under BatchNorm) are rounding alone: 1e-3 is the least they are held to.
+  void check(const Blob& got, bool diff, const std::string& what, double bound) {
     ASSERT_LT(arrays_, wanted_.size()) << what;
-    const std::vector<float>& want = wanted_[arrays_++];
-    ASSERT_EQ(static_cast<size_t>(got.count()), want.size()) << what;
-    double largest = 1e-3, apart = 0;
-    for (size_t k = 0; k < want.size(); ++k) {
-      const int i = static_cast<int>(k);
-      largest = std::max(largest, static_cast<double>(std::fabs(want[k])));
-      apart = std::max(apart, std::fabs((diff ? got.diffAt(i) : got.dataAt(i)) - want[k]));
-    }
-    EXPECT_LE(apart / largest, 1e-5) << what;
-    worst_ = std::max(worst_, apart / largest);
+    std::vector<double> values;
+    for (int k = 0; k < got.count(); ++k) values.push_back(diff ? got.diffAt(k) : got.dataAt(k));
+    const std::vector<float> mine = golden::summary(values.data(), got.count()), &want = wanted_[arrays_++];
+    ASSERT_EQ(mine.size(), want.size()) << what;
+    const double apart = golden::distance(mine, want, 1e-3);
+    EXPECT_LE(apart, bound) << what << ", largest value " << want[1];
+    double& worst = diff ? worstGradient_ : worstOutput_;
+    worst = std::max(worst, apart);
   }
-  void done(const std::string& name) const {
+  void skip() { ++arrays_; }
+  void done(const std::string& name, DType dtype) const {
     EXPECT_EQ(arrays_, wanted_.size());
     EXPECT_TRUE(golden_.ended());
-    std::printf("differential net %-20s %2zu arrays, largest error %.1e\n", name.c_str(), arrays_, worst_);
+    std::printf("differential net %s in %s: %zu arrays, largest error of outputs %.1e, of gradients %.1e\n",
+                name.c_str(), dtype == DType::kFloat32 ? "float" : "double", arrays_, worstOutput_, worstGradient_);
   }
 
  private:
   golden::Reader golden_;
   golden::Arrays wanted_;
   size_t arrays_ = 0;
-  double worst_ = 0;
+  double worstOutput_ = 0, worstGradient_ = 0;
 };
 
-// tests/goldens/nets/make.cc does the same with BVLC Caffe.
-void compareWithCaffe(const std::string& name) {
-  const std::string path = CREMA_SOURCE_DIR "/tests/goldens/nets/" + name;
+Blobs inputsOf(const Net& net) {
+  Blobs all;
+  for (size_t l = 0; l < net.layers().size(); ++l)
+    if (net.layers()[l]->type() == "Input")
+      for (Blob* top : net.tops(static_cast<int>(l))) all.push_back(top);
+  return all;
+}
+
+// tests/goldens/nets/make.cc does the same with BVLC Caffe in double. In double all must agree. In float, outputs must
+// within 1e-5; of gradients only the size is held, as one rounding sends one another way through max pooling or ReLU
+// (measured from the golden: ours 7e-3 in GoogLeNet and 4e-3 in ResNet-50, BVLC's own float 3e-3 and
+// 9e-3).
+void compareWithCaffe(const std::string& name, const std::string& folder, DType dtype) {
+  const std::string path = folder + name + ".prototxt";
   kernels::Context kernels(kernels::bestIsa(), 2);
   NetOptions o;
-  o.kernels = &kernels;
+  o.kernels = &kernels, o.fills = false, o.dtype = dtype;
   caffe::NetState state;
   state.set_phase(caffe::TRAIN);
-  Net net(readNet(path + ".prototxt"), state, o, path + ".prototxt");
-  int which = 100;
-  for (const auto& p : net.learnables()) fill(*p.blob, which++, false);
-  which = 0;
-  for (Blob* b : net.tops(0)) fill(*b, which++, false);
+  Net net(readNet(path), state, o, path);
+  int number = 0;
+  for (const auto& p : net.learnables())
+    if (!p.keptPerPass)
+      fill(*p.blob, false, golden::ofParameter(number++, p.blob->shape().dims()));
+    else
+      ++number;  // statistics begin with nothing
+  number = 0;
+  for (Blob* b : inputsOf(net)) fill(*b, false, golden::ofInput(number++, b->shape().axes()));
   net.clearParamDiffs();
   net.forward();
-  which = 200;
-  for (const auto& b : net.outputs()) fill(net.blob(b), which++, true);
+  number = 0;
+  for (const auto& b : net.outputs()) {
+    if (net.blob(b).shape().axes()) fill(net.blob(b), true, golden::ofOutput(number));
+    ++number;
+  }
   net.backward();
-  Comparison c(path + ".golden");
-  for (const auto& b : net.outputs()) c.check(net.blob(b), false, b);
-  for (const Blob* b : net.tops(0)) c.check(*b, true, "gradient of an input blob");
-  for (const auto& p : net.learnables()) c.check(*p.blob, true, "gradient of " + p.label);
-  c.done(name);
+  const bool exact = dtype == DType::kFloat64;
+  const double bound = exact ? 1e-9 : 1e-5, slack = exact ? 1e-9 : 2e-2;
+  Comparison c(CREMA_SOURCE_DIR "/tests/goldens/nets/" + name + ".golden");
+  for (const auto& b : net.outputs()) c.check(net.blob(b), false, b, bound);
+  for (const Blob* b : inputsOf(net)) c.check(*b, true, "gradient of an input blob", slack);
+  for (const auto& p : net.learnables())
+    if (p.keptPerPass)
+      c.skip();  // Caffe has no gradient there
+    else
+      c.check(*p.blob, true, "gradient of " + p.label, slack);
+  c.done(name, dtype);
 }
 
 // What OpenCV (module dnn) computed with MTCNN's trained weights; a second computation in double is within 2e-6 of it
@@ -126,9 +153,11 @@ void compareWithOpenCv(const std::string& name, const std::string& description, 
 }
 
 TEST(Models, GiveWhatOthersComputed) {
-  for (const char* name : {"proposals", "residual"}) {
+  for (const char* name : {"proposals", "residual", "alexnet", "caffenet", "googlenet", "resnet50"}) {
     SCOPED_TRACE(name);
-    compareWithCaffe(name);
+    const std::string here = CREMA_SOURCE_DIR "/tests/goldens/nets/";
+    for (const DType dtype : {DType::kFloat64, DType::kFloat32})
+      compareWithCaffe(name, fileExists(here + name + ".prototxt") ? here : CREMA_ZOO "/", dtype);
   }
   const struct {
     const char* net;

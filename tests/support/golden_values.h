@@ -1,6 +1,8 @@
 // What a make.cc (against BVLC Caffe) and the test that reads its golden (against Crema) must agree on: the cases, the
 // values that fill them, and the file.
 #pragma once
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -68,6 +70,40 @@ inline float value(const std::string& filling, int which, int k) {
   }
 }
 inline bool hasGradient(const std::string& filling) { return filling[0] == 's' || filling[0] == 'p'; }
+
+// What fills whole nets: value() in [-1, 1], times `scale`, plus `shift`; or numbers of so many classes.
+struct Filling {
+  std::string kind;
+  int which;
+  double scale = 1, shift = 0;
+  float at(int k) const { return static_cast<float>(scale * value(kind, which, k) + shift); }
+};
+// Weights such that activations keep their size through ReLUs (He 2015); vectors (biases, scales) in [0, 1].
+inline Filling ofParameter(int number, const std::vector<int>& shape) {
+  int fanIn = 1;
+  for (size_t i = 1; i < shape.size(); ++i) fanIn *= shape[i];
+  if (shape.size() > 1) return {"s", 100 + number, std::sqrt(6.0 / fanIn)};
+  return {"s", 100 + number, 0.5, 0.5};
+}
+inline Filling ofInput(int number, int axes) { return {axes == 1 ? "l1000" : "s", number}; }
+inline Filling ofOutput(int number) { return {"s", 200 + number}; }
+
+// The root of the sum of squares, the largest absolute value, and the values; of more than 240 some 120.
+inline std::vector<float> summary(const double* values, int count) {
+  double squares = 0, largest = 0;
+  for (int k = 0; k < count; ++k) squares += values[k] * values[k], largest = std::max(largest, std::fabs(values[k]));
+  std::vector<float> all = {static_cast<float>(std::sqrt(squares)), static_cast<float>(largest)};
+  const int step = count > 240 ? count / 120 : 1;
+  for (int k = 0; k < count; k += step) all.push_back(static_cast<float>(values[k]));
+  return all;
+}
+// The largest difference of two summaries, relative to `wanted`'s root and largest value, at least to `least`.
+inline double distance(const std::vector<float>& got, const std::vector<float>& wanted, double least) {
+  double apart = std::fabs(got[0] - wanted[0]) / std::max<double>(wanted[0], least);
+  for (size_t k = 1; k < wanted.size(); ++k)
+    apart = std::max(apart, std::fabs(got[k] - wanted[k]) / std::max<double>(wanted[1], least));
+  return apart;
+}
 
 // A golden file: sets of arrays, each a number of arrays, and these as float32 values behind their count (all numbers
 // uint32; little endian).
