@@ -160,13 +160,15 @@ TEST(Models, GiveWhatOthersComputed) {
       compareWithCaffe(name, fileExists(here + name + ".prototxt") ? here : CREMA_ZOO "/", dtype);
   }
   const struct {
-    const char* net;
+    const char *net, *outputs;
     std::vector<const char*> blobs;
-  } trained[] = {{"det1", {"pool1", "conv4-2", "prob1"}}, {"det2", {"pool2", "conv5-2", "prob1"}}};
+  } trained[] = {{"mtcnn/det1", "mtcnn_det1", {"pool1", "conv4-2", "prob1"}},
+                 {"mtcnn/det2", "mtcnn_det2", {"pool2", "conv5-2", "prob1"}},
+                 {"wechat_qrcode/sr", "wechat_sr", {"fc"}}};
   for (const auto& m : trained) {
     SCOPED_TRACE(m.net);
-    const auto description = test::sharedData(std::string("models/mtcnn/") + m.net + ".prototxt");
-    const auto outputs = test::sharedData(std::string("reference_outputs/mtcnn_") + m.net);
+    const auto description = test::sharedData(std::string("models/") + m.net + ".prototxt");
+    const auto outputs = test::sharedData(std::string("reference_outputs/") + m.outputs);
     if (description && outputs)
       compareWithOpenCv(m.net, *description, *outputs, m.blobs);
     else

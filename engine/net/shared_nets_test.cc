@@ -1,0 +1,92 @@
+// Real nets of others (shared data): every one whose input shape its text gives can be built, in each phase it is for.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "model/filter.h"
+#include "model/upgrade.h"
+#include "net/net.h"
+#include "support/shared_data.h"
+
+namespace crema {
+namespace {
+
+// A layer that reads files becomes zeros of the shape that its crop_size gives; false when it gives none.
+bool withoutFiles(caffe::LayerParameter& layer) {
+  static const std::set<std::string> kReaders = {"Data", "ImageData", "WindowData", "HDF5Data"};
+  if (!kReaders.count(layer.type())) return true;
+  const auto& t = layer.transform_param();
+  const int crop = static_cast<int>(std::max(t.crop_size(), layer.window_data_param().crop_size()));
+  if (!crop || layer.type() == "HDF5Data") return false;
+  const int channels =
+      t.mean_value_size() == 1 || (layer.type() == "ImageData" && !layer.image_data_param().is_color()) ? 1 : 3;
+  layer.set_type("DummyData");
+  for (int top = 0; top < layer.top_size(); ++top) {
+    auto* shape = layer.mutable_dummy_data_param()->add_shape();
+    shape->add_dim(2);
+    for (const int d : {channels, crop, crop})
+      if (top == 0) shape->add_dim(d);
+  }
+  return true;
+}
+
+// What Caffe refuses as well, and Python layers, whose modules are not there.
+const std::map<std::string, std::string> kRefused = {
+    {"BVLC__examples__pycaffe__linreg", "Python"},
+    {"BVLC__models__intel_optimized_models__VNet__train_noPooling_ResNet_cinque", "Python"},
+    {"BVLC__examples__triplet__lfw_triplet", "blob size exceeds INT_MAX: shape 10000x20x146x126"},
+    {"BVLC__examples__rgbdPeople-finetuning__rgbdPeople_finetune_val", "Unknown bottom blob 'prob'"}};
+
+enum class Outcome { kBuilt, kUnknownShape, kNoNet, kRefused };
+
+Outcome build(caffe::NetParameter p, caffe::Phase phase, std::string* story) {
+  caffe::NetState state;
+  state.set_phase(phase);
+  const auto kept = filterNet(p, state);
+  bool known = true, input = false;
+  for (auto& layer : *p.mutable_layer()) known &= withoutFiles(layer);
+  for (const auto& layer : kept.layer()) input |= layer.bottom_size() == 0;
+  if (!input) return Outcome::kNoNet;  // its data layer is in the other phase
+  if (!known) return Outcome::kUnknownShape;
+  kernels::Context kernels(kernels::bestIsa(), 1);
+  NetOptions o;
+  o.kernels = &kernels, o.fills = o.data.openSources = false;
+  try {
+    Net net(p, state, o, "");
+    return net.layers().empty() ? Outcome::kNoNet : Outcome::kBuilt;
+  } catch (const Error& e) {
+    *story = e.what();
+    return Outcome::kRefused;
+  }
+}
+
+TEST(SharedNets, EveryNetWhoseInputShapeIsKnownIsBuilt) {
+  const auto folder = test::sharedData("prototxt/nets");
+  if (!folder) {
+    std::printf("SKIPPED: the real nets are not here\n");
+    return;
+  }
+  setLogLevel(LogLevel::kWarning);
+  int built = 0, unknown = 0;
+  for (const auto& file : std::filesystem::directory_iterator(*folder)) {
+    if (file.path().extension() != ".prototxt") continue;
+    for (const auto phase : {caffe::TRAIN, caffe::TEST}) {
+      std::string story;
+      const Outcome o = build(readNet(file.path()), phase, &story);
+      built += o == Outcome::kBuilt, unknown += o == Outcome::kUnknownShape;
+      const std::string name = file.path().filename().string();
+      const auto expected = kRefused.find(name.substr(0, name.find('.')));
+      if (expected != kRefused.end())
+        EXPECT_NE(story.find(expected->second), std::string::npos) << name << ": " << story;
+      else
+        EXPECT_NE(o, Outcome::kRefused) << name << ", phase " << caffe::Phase_Name(phase) << ": " << story;
+    }
+  }
+  setLogLevel(LogLevel::kInfo);
+  std::printf("%d nets built, %d whose shapes only their data know\n", built, unknown);
+}
+
+}  // namespace
+}  // namespace crema
