@@ -16,10 +16,11 @@ class PerChannelLayer : public SameShapeLayer {
   Shape learntShape(const Shape& x, int axis, int numAxes) const {
     if (numAxes < -1) invalid("num_axes must be -1 (to the last axis) or more, not {}", numAxes);
     if (numAxes == 0) return Shape{};
-    const int from = x.canonicalAxis(axis), to = numAxes == -1 ? x.axes() : from + numAxes;
-    if (to > x.axes())
+    const int from = x.canonicalAxis(axis);
+    if (numAxes > x.axes() - from)
       invalid("{} blob's shape extends past bottom[0]'s shape: axis {} and num_axes {}, the bottom is {}", type(), axis,
               numAxes, x.brief());
+    const int to = numAxes == -1 ? x.axes() : from + numAxes;
     return Shape(std::vector<int>(x.dims().begin() + from, x.dims().begin() + to));
   }
 

@@ -23,11 +23,12 @@ class Reshape : public Layer {
  private:
   Shape wanted(const Shape& in) const {
     const auto& p = param_.reshape_param();
+    if (p.axis() > in.axes() || p.axis() < -in.axes() - 1)
+      invalid("axis {} is out of range for the bottom {}", p.axis(), in.brief());
     const int first = p.axis() >= 0 ? p.axis() : in.axes() + p.axis() + 1;
-    if (first < 0 || first > in.axes()) invalid("axis {} is out of range for the bottom {}", p.axis(), in.brief());
-    const int last = p.num_axes() == -1 ? in.axes() : first + p.num_axes();
-    if (p.num_axes() < -1 || last > in.axes() || last < first)
+    if (p.num_axes() < -1 || p.num_axes() > in.axes() - first)
       invalid("num_axes {} from axis {} is out of range for the bottom {}", p.num_axes(), first, in.brief());
+    const int last = p.num_axes() == -1 ? in.axes() : first + p.num_axes();
     std::vector<int> dims(in.dims().begin(), in.dims().begin() + first);
     int inferred = -1;
     for (int i = 0; i < p.shape().dim_size(); ++i) {

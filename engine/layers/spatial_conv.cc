@@ -26,14 +26,16 @@ void SpatialConv::reshape(const Window& w, int n, int ic, int oc, int groups, co
   taps_ = tapTable(front, frontIn, frontOut);
   shape_ = {n, ic, 1, 1, oc, 1, 1};
   shape_.groups = groups;
+  // A stride beyond the input means one position: the kernels multiply strides, and need not know larger ones.
+  const auto stride = [&](size_t i) { return std::clamp(in[i] + 2 * w.pad[i], 1, w.stride[i]); };
   if (axes) {
     const size_t i = axes - 1;
-    shape_.w = in[i], shape_.kw = w.kernel[i], shape_.strideW = w.stride[i], shape_.padW = w.pad[i];
+    shape_.w = in[i], shape_.kw = w.kernel[i], shape_.strideW = stride(i), shape_.padW = w.pad[i];
     shape_.dilW = w.dilation[i];
   }
   if (axes > 1) {
     const size_t i = axes - 2;
-    shape_.h = in[i], shape_.kh = w.kernel[i], shape_.strideH = w.stride[i], shape_.padH = w.pad[i];
+    shape_.h = in[i], shape_.kh = w.kernel[i], shape_.strideH = stride(i), shape_.padH = w.pad[i];
     shape_.dilH = w.dilation[i];
   }
   if (direct_) return;

@@ -1,0 +1,20 @@
+// What is read from files that somebody else wrote, each with good examples and a way of reading them to the end.
+#pragma once
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace crema::fuzz {
+
+struct Format {
+  std::string name;
+  std::vector<std::string> seeds, words;
+  std::function<void(const std::string& bytes)> read;  // may throw Error, and nothing else
+  int cost = 1;  // of so many ordinary inputs: the number of inputs is divided by it
+};
+
+// `folder`: an empty one for files that have to lie somewhere.
+std::vector<Format> formats(const std::string& folder);
+
+}  // namespace crema::fuzz
