@@ -10,6 +10,7 @@ namespace {
 class InnerProduct : public Layer {
  public:
   using Layer::Layer;
+  int64_t multiplyAdds(const Blobs&, const Blobs&) const override { return int64_t{shape_.n} * params()[0]->count(); }
 
  protected:
   void configure(const Blobs& bottom, const Blobs&) override {

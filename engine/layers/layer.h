@@ -110,6 +110,8 @@ class Layer {
   // of it and adds something, which the pass leaves in the diff (diff <- fraction diff + addend). The solver moves it,
   // by the mean over ranks, once an iteration; lr_mult must be 0. Nothing: an ordinary parameter.
   virtual std::optional<double> keptPerPass(int /*param*/) const { return std::nullopt; }
+  // Products of a forward pass that are added up with weights; what a layer does besides is not counted.
+  virtual int64_t multiplyAdds(const Blobs& /*bottom*/, const Blobs& /*top*/) const { return 0; }
   virtual std::string fingerprint() const { return ""; }  // of the records a data layer reads: equal on all workers
   // Of the last pass of a data layer that scores: the numbers of its records; fewer than batch_size at the end, or
   // where some could not be decoded.

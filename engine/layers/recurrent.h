@@ -27,6 +27,10 @@ class Recurrent : public Layer {
   Recurrent(const caffe::LayerParameter& p, const LayerContext& c, int states, int sums);
   Arity arity() const override;
   const char* withoutGradient(int bottom) const override { return bottom == 1 ? "cont" : nullptr; }
+  int64_t multiplyAdds(const Blobs&, const Blobs&) const override {
+    const int64_t eachStep = params()[0]->count() + int64_t{params().back()->count()};
+    return streams_ * (steps_ * eachStep + (hasStatic_ ? params()[2]->count() : 0));
+  }
   bool allowsForceBackward(int bottom) const override { return bottom == 0 || (bottom == 2 && hasStatic_); }
 
  protected:

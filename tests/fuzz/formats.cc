@@ -5,6 +5,7 @@
 
 #include "base/file.h"
 #include "data/decode.h"
+#include "data/file_bytes.h"
 #include "data/lmdb_pages.h"
 #include "data/lmdb_writer.h"
 #include "data/samples.h"
@@ -16,7 +17,6 @@
 #include "solver/descriptions.h"
 #include "solver/solver.h"
 #include "support/golden_values.h"
-#include "data/file_bytes.h"
 
 namespace crema::fuzz {
 namespace {
@@ -40,7 +40,8 @@ void collect(const google::protobuf::Descriptor* m, std::set<const void*>& seen,
     const auto* f = m->field(i);
     words.push_back(f->name());
     if (f->message_type()) collect(f->message_type(), seen, words);
-    for (int v = 0; f->enum_type() && v < f->enum_type()->value_count(); ++v) words.push_back(f->enum_type()->value(v)->name());
+    for (int v = 0; f->enum_type() && v < f->enum_type()->value_count(); ++v)
+      words.push_back(f->enum_type()->value(v)->name());
   }
 }
 std::vector<std::string> words(const google::protobuf::Descriptor* m) {
@@ -57,7 +58,8 @@ std::string netOf(const golden::Case& c) {
   for (size_t i = 0; i < c.shapes.size(); ++i) {
     std::string dims;
     for (const int d : c.shapes[i]) dims += fmt::format(" dim: {}", d);
-    text += fmt::format("layer {{ name: 'b{0}' type: 'Input' top: 'b{0}' input_param {{ shape {{{1} }} }} }}\n", i, dims);
+    text +=
+        fmt::format("layer {{ name: 'b{0}' type: 'Input' top: 'b{0}' input_param {{ shape {{{1} }} }} }}\n", i, dims);
     bottoms += fmt::format(" bottom: 'b{}'", i);
   }
   return fmt::format("force_backward: true\n{}layer {{ name: 'layer'{} {}{} }}\n", text, bottoms, c.layer,
@@ -66,11 +68,12 @@ std::string netOf(const golden::Case& c) {
 
 struct Small {  // what the readers of weights and states read into
   Small() : kernels(kernels::bestIsa(), 1) {
-    solver = parseText<caffe::SolverParameter>(R"(base_lr: 0.01 momentum: 0.9 lr_policy: "fixed" max_iter: 10 random_seed: 1
+    solver =
+        parseText<caffe::SolverParameter>(R"(base_lr: 0.01 momentum: 0.9 lr_policy: "fixed" max_iter: 10 random_seed: 1
       net_param { name: 'small' layer { name: 'd' type: 'Input' top: 'd' input_param { shape { dim: 2 dim: 3 dim: 6 dim: 6 } } }
         layer { name: 'c' type: 'Convolution' bottom: 'd' top: 'c' convolution_param { num_output: 2 kernel_size: 3 weight_filler { type: 'xavier' } } }
         layer { name: 'n' type: 'BatchNorm' bottom: 'c' top: 'n' } layer { name: 'i' type: 'InnerProduct' bottom: 'n' top: 'i' inner_product_param { num_output: 3 } } })",
-                                               "small");
+                                          "small");
     options.kernels = &kernels, options.log = false;
   }
   kernels::Context kernels;
@@ -130,7 +133,8 @@ std::vector<std::string> lmdbs(const std::string& folder) {
   for (const size_t large : {size_t{0}, size_t{9000}}) {
     const std::string path = fmt::format("{}/lmdb{}", folder, large);
     LmdbWriter writer(path);
-    for (int i = 0; i < 150; ++i) writer.put(fmt::format("{:08d}", i), std::string(i % 7 == 0 && large ? large : 100, 'v'));
+    for (int i = 0; i < 150; ++i)
+      writer.put(fmt::format("{:08d}", i), std::string(i % 7 == 0 && large ? large : 100, 'v'));
     writer.finish();
     all.push_back(readFile(path + "/data.mdb"));
   }
@@ -171,10 +175,12 @@ std::vector<Format> formats(const std::string& folder) {
   const auto weights = inFile("model", [=](const std::string& path) { solver->copyTrainedFrom(path); });
   const auto history = inFile("state", [=](const std::string& path) { solver->restore(path, ""); });
 
-  std::vector<std::string> nets = filesOf("/tests/goldens/nets", ".prototxt"), solvers = filesOf("/examples", "solver.prototxt");
+  std::vector<std::string> nets = filesOf("/tests/goldens/nets", ".prototxt"),
+                           solvers = filesOf("/examples", "solver.prototxt");
   for (const auto& c : golden::cases(kSource + "/tests/goldens/layers/cases.txt")) nets.push_back(netOf(c));
   std::vector<Format> all;
-  all.push_back({"net", nets, words(caffe::NetParameter::descriptor()), [=](const std::string& t) { readNetText(t, small->kernels); }});
+  all.push_back({"net", nets, words(caffe::NetParameter::descriptor()),
+                 [=](const std::string& t) { readNetText(t, small->kernels); }});
   all.push_back({"solver", solvers, words(caffe::SolverParameter::descriptor()), [](const std::string& t) {
                    auto s = parseText<caffe::SolverParameter>(t, "fuzzed");
                    upgradeSolver(&s, "fuzzed");

@@ -1,8 +1,9 @@
 // crema_fuzz FORMAT|all COUNT [SEED [FIRST]]: reads COUNT damaged inputs (shared out among the formats). The process
 // ends with 1 at an input that crashes, takes more than ten seconds or throws anything but Error, and says which; with
-// COUNT 1 and FIRST that one input is read again, and kept as crema_fuzz.input. Built with sanitizers (cmake --preset dev) it finds far more.
-#include <signal.h>
+// COUNT 1 and FIRST that one input is read again, and kept as crema_fuzz.input. Built with sanitizers (cmake --preset
+// dev) it finds far more.
 #include <google/protobuf/stubs/logging.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include <chrono>

@@ -67,15 +67,35 @@ class Mutator {
   }
   // Numbers at which arithmetic breaks, of 1, 2, 4 or 8 bytes.
   void number(std::string& t, uint64_t at, uint64_t width) {
-    static const uint64_t kEdges[] = {0, 1, 2, 127, 128, 255, 256, 4095, 4096, 32767, 65535, 65536, 0x7fffffff, 0x80000000,
-                                      0xffffffff, 0x100000000, 0x7fffffffffffffff, 0xffffffffffffffff};
+    static const uint64_t kEdges[] = {0,
+                                      1,
+                                      2,
+                                      127,
+                                      128,
+                                      255,
+                                      256,
+                                      4095,
+                                      4096,
+                                      32767,
+                                      65535,
+                                      65536,
+                                      0x7fffffff,
+                                      0x80000000,
+                                      0xffffffff,
+                                      0x100000000,
+                                      0x7fffffffffffffff,
+                                      0xffffffffffffffff};
     uint64_t value = kEdges[below(std::size(kEdges))];
     for (uint64_t i = 0; i < width && at + i < t.size(); ++i, value >>= 8) t[at + i] = static_cast<char>(value);
   }
   // One word or, mostly, one number of the text becomes another.
   void word(std::string& t, uint64_t at) {
-    static const char* const kNumbers[] = {"0", "-1", "1", "2", "3", "4", "5", "65536", "2147483647", "-2147483648", "4294967295", "1e38", "-1e-38", "nan", "inf", "0.5"};
-    const auto isWord = [&](uint64_t i) { return std::isalnum(static_cast<unsigned char>(t[i])) || t[i] == '_' || t[i] == '.' || t[i] == '-'; };
+    static const char* const kNumbers[] = {"0",      "-1",    "1",          "2",           "3",          "4",
+                                           "5",      "65536", "2147483647", "-2147483648", "4294967295", "1e38",
+                                           "-1e-38", "nan",   "inf",        "0.5"};
+    const auto isWord = [&](uint64_t i) {
+      return std::isalnum(static_cast<unsigned char>(t[i])) || t[i] == '_' || t[i] == '.' || t[i] == '-';
+    };
     const auto begins = [&](uint64_t i, bool number) {
       const bool digit = std::isdigit(static_cast<unsigned char>(t[i])) || t[i] == '-';
       return isWord(i) && (i == 0 || !isWord(i - 1)) && digit == number;
