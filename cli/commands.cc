@@ -109,13 +109,14 @@ int runProgram(int argc, char** argv) {
                    addExtractFeatures, addUpgrade, addLinks, addLaterTools})
     add(program, chosen);
   auto args = twoDashes(argc, argv);
+  const std::string first = args.empty() ? "" : args[0];
   try {
-    if (!args.empty() && args[0][0] != '-' && !knows(program, args[0])) return unknownCommand(program, args[0]);
+    if (!first.empty() && first[0] != '-' && !knows(program, first)) return unknownCommand(program, first);
     std::reverse(args.begin(), args.end());
     program.parse(args);
   } catch (const CLI::ParseError& e) {
     if (e.get_exit_code() == 0) return program.exit(e);
-    const std::string command = !args.empty() && knows(program, args.back()) ? args.back() + " " : "";
+    const std::string command = knows(program, first) ? first + " " : "";
     std::fprintf(stderr, "crema: error: %s; `crema %s--help` lists what there is\n", e.what(), command.c_str());
     return 2;
   }

@@ -19,8 +19,9 @@ void addConvertImageset(CLI::App& program, Run& chosen) {
           ImagesetOptions o;
         };
         auto f = std::make_shared<Flags>();
-        app.add_option("files", f->files, "ROOTFOLDER/, written before every path as it is; LISTFILE of `path label`; "
-                                          "the database to make");
+        app.add_option("files", f->files,
+                       "ROOTFOLDER/, written before every path as it is; LISTFILE of `path label`; "
+                       "the database to make");
         app.add_flag("--gray,!--nogray", f->o.grey, "treat images as grayscale ones");
         app.add_flag("--shuffle,!--noshuffle", f->o.shuffle, "shuffle the order of images and their labels");
         app.add_option("--random_seed", f->o.seed, "names the order of -shuffle")->capture_default_str();

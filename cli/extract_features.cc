@@ -61,8 +61,7 @@ void put(const Blob& blob, Feature* f) {
   for (int n = 0; n < items; ++n, values += width) {
     d.mutable_float_data()->Assign(values, values + width);
     f->database->put(fmt::format("{:010d}", f->items++), d.SerializeAsString());
-    if (f->items % 1000 == 0)
-      LOG_INFO("Extracted features of {} query images for feature blob {}", f->items, f->blob);
+    if (f->items % 1000 == 0) LOG_INFO("Extracted features of {} query images for feature blob {}", f->items, f->blob);
   }
 }
 
@@ -103,14 +102,16 @@ void addExtractFeatures(CLI::App& program, Run& chosen) {
       "blobs of a net as databases: WEIGHTS PROTO BLOB[,BLOB..] DATASET[,DATASET..] NUM_BATCHES DB_TYPE [CPU]",
       [](CLI::App& app) -> Run {
         auto words = std::make_shared<std::vector<std::string>>();
-        app.add_option("words", *words,
-                       "the .caffemodel; the net, with a data layer in phase TEST; blobs; a database for each; how many "
-                       "batches; lmdb or leveldb; CPU");
+        app.add_option(
+            "words", *words,
+            "the .caffemodel; the net, with a data layer in phase TEST; blobs; a database for each; how many "
+            "batches; lmdb or leveldb; CPU");
         return [words] {
           if (words->size() >= 6) return extract(*words);
           LOG_ERROR(
               "This program takes in a trained network and an input data layer, and then extract features of the input "
-              "data produced by the net.\nUsage: extract_features  pretrained_net_param  feature_extraction_proto_file  "
+              "data produced by the net.\nUsage: extract_features  pretrained_net_param  feature_extraction_proto_file "
+              " "
               "extract_feature_blob_name1[,name2,...]  save_feature_dataset_name1[,name2,...]  num_mini_batches  "
               "db_type  [CPU/GPU] [DEVICE_ID=0]");
           return 1;

@@ -15,9 +15,10 @@ namespace crema::cli {
 namespace {
 
 const std::vector<std::string>& tools() {
-  static const std::vector<std::string> all = {"convert_imageset",       "compute_image_mean",       "extract_features",
-                                               "convert_mnist_data",     "convert_cifar_data",       "device_query",
-                                               "upgrade_net_proto_text", "upgrade_net_proto_binary", "upgrade_solver_proto_text"};
+  static const std::vector<std::string> all = {
+      "convert_imageset",       "compute_image_mean",       "extract_features",
+      "convert_mnist_data",     "convert_cifar_data",       "device_query",
+      "upgrade_net_proto_text", "upgrade_net_proto_binary", "upgrade_solver_proto_text"};
   return all;
 }
 

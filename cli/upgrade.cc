@@ -1,12 +1,12 @@
-// crema upgrade_net_proto_text, upgrade_net_proto_binary, upgrade_solver_proto_text: old descriptions in the newest form.
-// 0: written; 1: written, but not all could be carried over (the log says what), or wrong usage; 2: the input cannot be
-// read.
+// crema upgrade_net_proto_text, upgrade_net_proto_binary, upgrade_solver_proto_text: old descriptions in the newest
+// form. 0: written; 1: written, but not all could be carried over (the log says what), or wrong usage; 2: the input
+// cannot be read.
+#include "model/upgrade.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "cli/command.h"
 #include "model/proto_io.h"
-#include "model/upgrade.h"
 
 namespace crema::cli {
 namespace {
@@ -50,8 +50,9 @@ int upgradeSolverFile(const std::string& from, const std::string& to) {
   if (!read(from, true, "SolverParameter", &solver)) return 2;
   const bool old = solver.has_solver_type(), both = old && solver.has_type();
   if (both)
-    LOG_ERROR("Failed to upgrade: old solver_type field (enum) and new type field (string) cannot be both specified in "
-              "solver proto text.");
+    LOG_ERROR(
+        "Failed to upgrade: old solver_type field (enum) and new type field (string) cannot be both specified in "
+        "solver proto text.");
   else
     upgradeSolver(&solver, from);
   tell(old, !both, from);
@@ -59,7 +60,7 @@ int upgradeSolverFile(const std::string& from, const std::string& to) {
   return both ? 1 : 0;
 }
 
-void addOne(CLI::App& program, Run& chosen, const char* name, const char* summary,
+void addOne(CLI::App& program, Run& chosen, const char* name, const char* summary, const char* usage,
             int (*run)(const std::string& from, const std::string& to)) {
   addCommand(
       program, name, summary,
@@ -68,7 +69,7 @@ void addOne(CLI::App& program, Run& chosen, const char* name, const char* summar
         app.add_option("files", *files, "the old file; the file to write");
         return [=] {
           if (files->size() == 2) return run(files->at(0), files->at(1));
-          LOG_ERROR("Usage: {} {}_file_in {}_file_out", name, name + sizeof "upgrade", name + sizeof "upgrade");
+          LOG_ERROR("Usage: {} {}", name, usage);
           return 1;
         };
       },
@@ -79,11 +80,13 @@ void addOne(CLI::App& program, Run& chosen, const char* name, const char* summar
 
 void addUpgrade(CLI::App& program, Run& chosen) {
   addOne(program, chosen, "upgrade_net_proto_text", "a net prototxt of an old form in the newest: IN OUT",
+         "v0_net_proto_file_in net_proto_file_out",
          [](const std::string& from, const std::string& to) { return upgradeNetFile(from, to, true); });
   addOne(program, chosen, "upgrade_net_proto_binary", "a .caffemodel of an old form in the newest: IN OUT",
+         "v0_net_proto_file_in net_proto_file_out",
          [](const std::string& from, const std::string& to) { return upgradeNetFile(from, to, false); });
   addOne(program, chosen, "upgrade_solver_proto_text", "a solver prototxt of an old form in the newest: IN OUT",
-         upgradeSolverFile);
+         "old_solver_proto_file_in solver_proto_file_out", upgradeSolverFile);
 }
 
 }  // namespace crema::cli

@@ -113,7 +113,8 @@ std::string encodeJpeg(const Image& image) {
   check(image, "JPEG", {1, 3});
   JpegWriter w;
   if (!write(&w, image))
-    invalid("an image of {}x{} pixels cannot become a JPEG: {}; say -encode_type png", image.height, image.width, w.why);
+    invalid("an image of {}x{} pixels cannot become a JPEG: {}; say -encode_type png", image.height, image.width,
+            w.why);
   return {reinterpret_cast<char*>(w.bytes), w.size};
 }
 

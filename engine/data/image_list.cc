@@ -69,7 +69,8 @@ ListedImage ImageList::at(int64_t i) const { return parse(read(i)); }
 
 int64_t ImageList::lineOf(const Record& record) const {
   const auto at = static_cast<size_t>(record.value.data() - text_.data());
-  const auto found = std::lower_bound(lines_.begin(), lines_.end(), at, [](const Line& l, size_t a) { return l.at < a; });
+  const auto found =
+      std::lower_bound(lines_.begin(), lines_.end(), at, [](const Line& l, size_t a) { return l.at < a; });
   return found->number;
 }
 
@@ -83,16 +84,14 @@ class ListedImageSamples : public SampleMaker {
   template <class Use>
   auto load(const Record& record, Use use) const {
     const std::string path = fileOf(options_, record);
-    return inside([&] { return fmt::format("at line {} of {}, which names {}", list_->lineOf(record),
-                                           list_->describe(), path); },
-                  [&] { return use(readImageFile(path, options_.reading)); });
+    return inside(
+        [&] { return fmt::format("at line {} of {}, which names {}", list_->lineOf(record), list_->describe(), path); },
+        [&] { return use(readImageFile(path, options_.reading)); });
   }
 
  public:
   ListedImageSamples(const ListedImages& options, std::shared_ptr<const ImageList> list)
-      : options_(options),
-        list_(std::move(list)),
-        transformer_(options.transform, options.phase, options.folder) {
+      : options_(options), list_(std::move(list)), transformer_(options.transform, options.phase, options.folder) {
     shapes_ = {load(list_->read(0), [&](const Image& i) { return transformer_.outputShape(i.view()); }), Shape{}};
   }
   bool varies() const override { return options_.varies; }

@@ -87,7 +87,8 @@ WindowFile::WindowFile(const WindowOptions& o)
       float overlap = 0;
       Window w = readWindow(in, static_cast<int32_t>(images_.size()) - 1, &overlap);
       if (overlap >= o.param.fg_threshold()) {
-        if (w.label <= 0) badData("{}: a foreground window has class {}; classes start at 1{}", path_, w.label, in.where());
+        if (w.label <= 0)
+          badData("{}: a foreground window has class {}; classes start at 1{}", path_, w.label, in.where());
         windows_.push_back(w);
       } else if (overlap < o.param.bg_threshold()) {
         w.label = 0;

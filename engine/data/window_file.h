@@ -7,9 +7,9 @@
 //   class overlap x1 y1 x2 y2        `count` times, bounds included, from 0
 //
 // in this order, blanks and line ends alike but for the path, which has a line of its own and may hold blanks. A window
-// with overlap >= fg_threshold is foreground (class above 0), of the others one with overlap < bg_threshold is background
-// (class 0), the rest is not used. Windows belong to the image they stand under; number, channels, height and width are
-// read and not used, as in Caffe, whose images are colour whatever the file says.
+// with overlap >= fg_threshold is foreground (class above 0), of the others one with overlap < bg_threshold is
+// background (class 0), the rest is not used. Windows belong to the image they stand under; number, channels, height
+// and width are read and not used, as in Caffe, whose images are colour whatever the file says.
 #pragma once
 #include <memory>
 #include <string>

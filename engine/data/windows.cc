@@ -12,8 +12,8 @@
 namespace crema {
 
 // With half sizes h and centre m, in x and likewise in y, and s = crop / (crop - 2 context_pad): the region m - h s to
-// m + h s, rounded; square: with the larger h of the two. What of it lies outside the image becomes margin, in the scale
-// that takes the whole region to the crop.
+// m + h s, rounded; square: with the larger h of the two. What of it lies outside the image becomes margin, in the
+// scale that takes the whole region to the crop.
 WindowPlace placeWindow(const Window& w, int imageHeight, int imageWidth, int crop, int contextPad, bool square,
                         bool mirror) {
   WindowPlace p{w.x1, w.y1, w.x2, w.y2, crop, crop, 0, 0};
@@ -26,7 +26,8 @@ WindowPlace placeWindow(const Window& w, int imageHeight, int imageWidth, int cr
     return p;
   }
   const float scale = static_cast<float>(crop) / static_cast<float>(crop - 2 * contextPad);
-  float halfHeight = static_cast<float>((w.y2 - w.y1 + 1) / 2.0), halfWidth = static_cast<float>((w.x2 - w.x1 + 1) / 2.0);
+  float halfHeight = static_cast<float>((w.y2 - w.y1 + 1) / 2.0),
+        halfWidth = static_cast<float>((w.x2 - w.x1 + 1) / 2.0);
   const float x = static_cast<float>(w.x1) + halfWidth, y = static_cast<float>(w.y1) + halfHeight;
   if (square) halfHeight = halfWidth = std::max(halfHeight, halfWidth);
   const auto whole = [](float v) { return static_cast<int>(std::round(v)); };
@@ -64,7 +65,8 @@ Image cut(const Image& image, const WindowPlace& p) {
   out.bytes.resize(row * static_cast<size_t>(out.height));
   for (int y = p.y1; y <= p.y2; ++y)
     std::memcpy(out.bytes.data() + static_cast<size_t>(y - p.y1) * row,
-                image.bytes.data() + (static_cast<size_t>(y) * static_cast<size_t>(image.width) + static_cast<size_t>(p.x1)) * pixel,
+                image.bytes.data() +
+                    (static_cast<size_t>(y) * static_cast<size_t>(image.width) + static_cast<size_t>(p.x1)) * pixel,
                 row);
   return out;
 }
@@ -81,8 +83,7 @@ class WindowSamples : public SampleMaker {
               crop_);
     if (o.param.crop_mode() != "warp" && o.param.crop_mode() != "square")
       invalid("crop_mode '{}' is neither warp nor square", o.param.crop_mode());
-    if (t.mean_value_size() && t.has_mean_file())
-      invalid("Cannot specify mean_file and mean_value at the same time");
+    if (t.mean_value_size() && t.has_mean_file()) invalid("Cannot specify mean_file and mean_value at the same time");
     if (t.mean_value_size() > 1 && t.mean_value_size() != 3)
       invalid("Specify either 1 mean_value or as many as channels: 3, not {}", t.mean_value_size());
     if (t.has_mean_file()) readMean();

@@ -1,13 +1,12 @@
 // ImageData: images in files of their own, which a list names with their labels. Tops data and label, N.
 //
-// image_data_param{source, batch_size, shuffle, rand_skip, new_height, new_width, is_color, root_folder}; transform_param:
-// data/transformer.h; data_param{prefetch}. A line of the list: data/image_list.h. root_folder is written before the
-// paths as it is. new_height x new_width: bilinear, both or none. With batch_size 1, and neither they nor crop_size, each
-// batch has its image's shape.
-// Which images: dealt to ranks in blocks as records are (data/shard.h); shuffle: an order of its own for every epoch,
-// that of the first included, in both phases. rand_skip: the list starts at a line drawn below it. Both draw by the seed,
-// so a run resumes exactly and the number of workers changes nothing.
-// A file that is missing or damaged ends the run with its name and line, as Caffe's CHECK does.
+// image_data_param{source, batch_size, shuffle, rand_skip, new_height, new_width, is_color, root_folder};
+// transform_param: data/transformer.h; data_param{prefetch}. A line of the list: data/image_list.h. root_folder is
+// written before the paths as it is. new_height x new_width: bilinear, both or none. With batch_size 1, and neither
+// they nor crop_size, each batch has its image's shape. Which images: dealt to ranks in blocks as records are
+// (data/shard.h); shuffle: an order of its own for every epoch, that of the first included, in both phases. rand_skip:
+// the list starts at a line drawn below it. Both draw by the seed, so a run resumes exactly and the number of workers
+// changes nothing. A file that is missing or damaged ends the run with its name and line, as Caffe's CHECK does.
 #include "base/file.h"
 #include "data/image_list.h"
 #include "layers/builtin.h"

@@ -2,12 +2,12 @@
 // and label, N.
 //
 // window_data_param{source, batch_size, fg_threshold, bg_threshold, fg_fraction, context_pad, crop_mode, cache_images,
-// root_folder, scale}; transform_param{crop_size, mirror, mean_file or mean_value, scale}. The file: data/window_file.h.
-// Of a batch of N the last int(N fg_fraction) are foreground windows, those before background. crop_mode warp: the window,
-// with context_pad pixels of context on each side in the crop, at any ratio of its sides; square: the square around it.
-// The mean is that of the centre of mean_file. cache_images: files are read once, and stay in memory as they are.
-// scale: Caffe reads that of window_data_param only, and its upgrade of old nets moves it away; here either is honoured.
-// Draws are named by seed, step and rank: every rank draws from all windows.
+// root_folder, scale}; transform_param{crop_size, mirror, mean_file or mean_value, scale}. The file:
+// data/window_file.h. Of a batch of N the last int(N fg_fraction) are foreground windows, those before background.
+// crop_mode warp: the window, with context_pad pixels of context on each side in the crop, at any ratio of its sides;
+// square: the square around it. The mean is that of the centre of mean_file. cache_images: files are read once, and
+// stay in memory as they are. scale: Caffe reads that of window_data_param only, and its upgrade of old nets moves it
+// away; here either is honoured. Draws are named by seed, step and rank: every rank draws from all windows.
 #include "base/file.h"
 #include "data/window_file.h"
 #include "layers/builtin.h"
@@ -45,7 +45,7 @@ class WindowData : public FedLayer {
 
  private:
   float scale() const {
-    const auto &w = param_.window_data_param();
+    const auto& w = param_.window_data_param();
     const auto& t = param_.transform_param();
     if (w.has_scale() && t.has_scale() && w.scale() != t.scale())
       invalid("window_data_param says scale {} and transform_param {}; Caffe uses the first: keep one", w.scale(),
