@@ -22,7 +22,9 @@ const std::string kImages = CREMA_SOURCE_DIR "/tests/goldens/images/";
 
 // height x width pixels of one grey level.
 std::string flat(int height, int width, int level) {
-  return encodePng({1, height, width, std::vector<unsigned char>(static_cast<size_t>(height * width), static_cast<unsigned char>(level))});
+  return encodePng(
+      {1, height, width,
+       std::vector<unsigned char>(static_cast<size_t>(height * width), static_cast<unsigned char>(level))});
 }
 
 struct Lists {
@@ -94,7 +96,8 @@ TEST(ImageList, StartsWhereItIsTold) {
   EXPECT_EQ(batch.tops[1], (std::vector<float>{3, 4, 0, 1}));
   m.train(0, 1, &batch);
   EXPECT_EQ(batch.tops[1], (std::vector<float>{2, 3, 4, 0}));
-  for (int i = 0; i < 4; ++i) EXPECT_EQ(batch.tops[0][static_cast<size_t>(6 * i + 5)], 10 * batch.tops[1][static_cast<size_t>(i)]);
+  for (int i = 0; i < 4; ++i)
+    EXPECT_EQ(batch.tops[0][static_cast<size_t>(6 * i + 5)], 10 * batch.tops[1][static_cast<size_t>(i)]);
 }
 
 // Two ranks of 11 images in blocks of 2: every epoch of a rank has its own images once, in another order than the epoch
@@ -135,11 +138,13 @@ TEST(ImageList, ABadFileIsNamedWithLineAndList) {
   Batch batch;
   m.train(0, 0, &batch);
   const std::string cut = messageOf([&] { m.train(0, 1, &batch); });
-  for (const std::string& part : {l.folder.file("1.png"), std::string("line 2 of image list " + l.folder.file("list")), std::string("the image is a PNG")})
+  for (const std::string& part : {l.folder.file("1.png"), std::string("line 2 of image list " + l.folder.file("list")),
+                                  std::string("the image is a PNG")})
     EXPECT_NE(cut.find(part), std::string::npos) << cut;
   std::filesystem::remove(l.folder.file("2.png"));
   const std::string gone = messageOf([&] { m.train(0, 2, &batch); });
-  for (const std::string& part : {l.folder.file("2.png"), std::string("line 3 of image list"), std::string("No such file")})
+  for (const std::string& part :
+       {l.folder.file("2.png"), std::string("line 3 of image list"), std::string("No such file")})
     EXPECT_NE(gone.find(part), std::string::npos) << gone;
   BatchFeed feed(m);  // through the thread that decodes ahead: the error arrives, nobody hangs
   feed.next(0, 0);
@@ -152,7 +157,9 @@ TEST(ImageList, SizesDifferOnlyOneByOne) {
   writeFileAtomically(l.folder.file("b.png"), flat(5, 4, 9));
   const auto list = std::make_shared<ImageList>(l.write("a.png 1\nb.png 2\n"));
   Batch batch;
-  EXPECT_NE(messageOf([&] { l.maker(list, 2, l.options()).train(0, 0, &batch); }).find("it is 1x5x4 and becomes 1x5x4, the first image becomes 1x2x3"),
+  EXPECT_NE(messageOf([&] {
+              l.maker(list, 2, l.options()).train(0, 0, &batch);
+            }).find("it is 1x5x4 and becomes 1x5x4, the first image becomes 1x2x3"),
             std::string::npos);
   ListedImages o = l.options();
   o.varies = true;

@@ -21,7 +21,8 @@ const std::string kImages = CREMA_SOURCE_DIR "/tests/goldens/images/";
 
 // The exit code; what was said is in folder/log.
 int run(const std::string& folder, const std::string& command) {
-  const int status = std::system(fmt::format("cd {} && timeout 60 {} {} > log 2>&1", folder, CREMA_BINARY, command).c_str());
+  const int status =
+      std::system(fmt::format("cd {} && timeout 60 {} {} > log 2>&1", folder, CREMA_BINARY, command).c_str());
   return WEXITSTATUS(status);
 }
 
@@ -76,20 +77,26 @@ void expectPixels(const caffe::Datum& d, const Image& image, int label) {
   for (int c = 0; c < image.channels; ++c)
     for (int y = 0; y < image.height; ++y)
       for (int x = 0; x < image.width; ++x)
-        ASSERT_EQ(static_cast<unsigned char>(d.data()[at++]), image.bytes[static_cast<size_t>((y * image.width + x) * image.channels + c)]);
+        ASSERT_EQ(static_cast<unsigned char>(d.data()[at++]),
+                  image.bytes[static_cast<size_t>((y * image.width + x) * image.channels + c)]);
 }
 
 TEST(ConvertImageset, RecordsAreThePixelsInTheListsOrder) {
   test::TemporaryFolder folder;
   writeFileAtomically(folder.file("list"), "colour_444.jpg 3\n\nabsent.jpg 1\ntype2_8.png 300\ntype3_4.png 0\n");
-  ASSERT_EQ(run(folder.path(), "convert_imageset -resize_height=14 -resize_width 17 -check_size " + kImages + " list db"), 0) << readFile(folder.file("log"));
+  ASSERT_EQ(
+      run(folder.path(), "convert_imageset -resize_height=14 -resize_width 17 -check_size " + kImages + " list db"), 0)
+      << readFile(folder.file("log"));
   const Written db(folder.file("db"));
   // The number is that of the line, as in Caffe: what cannot be read leaves a gap.
-  ASSERT_EQ(db.keys, (std::vector<std::string>{"00000000_colour_444.jpg", "00000003_type2_8.png", "00000004_type3_4.png"}));
+  ASSERT_EQ(db.keys,
+            (std::vector<std::string>{"00000000_colour_444.jpg", "00000003_type2_8.png", "00000004_type3_4.png"}));
   const std::vector<int> labels = {3, 300, 0};
-  for (size_t i = 0; i < 3; ++i) expectPixels(db.records[i], readImageFile(kImages + db.keys[i].substr(9), {Colour::kColour, 14, 17}), labels[i]);
+  for (size_t i = 0; i < 3; ++i)
+    expectPixels(db.records[i], readImageFile(kImages + db.keys[i].substr(9), {Colour::kColour, 14, 17}), labels[i]);
   const std::string log = readFile(folder.file("log"));
-  for (const char* line : {"] A total of 4 images.\n", "] Processed 3 files.\n", "Could not open or find file " CREMA_SOURCE_DIR "/tests/goldens/images/absent.jpg"})
+  for (const char* line : {"] A total of 4 images.\n", "] Processed 3 files.\n",
+                           "Could not open or find file " CREMA_SOURCE_DIR "/tests/goldens/images/absent.jpg"})
     EXPECT_NE(log.find(line), std::string::npos) << log;
 }
 
@@ -98,7 +105,8 @@ TEST(ConvertImageset, GreyAndShuffled) {
   std::string list;
   for (int i = 0; i < 40; ++i) list += fmt::format("{} {}\n", i % 2 ? "type2_8.png" : "type0_8.png", i);
   writeFileAtomically(folder.file("list"), list);
-  ASSERT_EQ(run(folder.path(), "convert_imageset -gray -shuffle " + kImages + " list db"), 0) << readFile(folder.file("log"));
+  ASSERT_EQ(run(folder.path(), "convert_imageset -gray -shuffle " + kImages + " list db"), 0)
+      << readFile(folder.file("log"));
   const Written db(folder.file("db"));
   ASSERT_EQ(db.records.size(), 40u);
   std::vector<int> order, sorted;
@@ -120,7 +128,9 @@ TEST(ConvertImageset, EncodedRecords) {
   writeFileAtomically(folder.file("list"), "colour_420.jpg 1\ntype2_8.png 2\n");
   ASSERT_EQ(run(folder.path(), "convert_imageset -encoded " + kImages + " list same"), 0);
   ASSERT_EQ(run(folder.path(), "convert_imageset -encode_type=png " + kImages + " list png"), 0);
-  ASSERT_EQ(run(folder.path(), "convert_imageset -encoded -encode_type jpg -resize_height 30 -resize_width 40 " + kImages + " list jpg"), 0);
+  ASSERT_EQ(run(folder.path(), "convert_imageset -encoded -encode_type jpg -resize_height 30 -resize_width 40 " +
+                                   kImages + " list jpg"),
+            0);
   const Written same(folder.file("same")), png(folder.file("png")), jpg(folder.file("jpg"));
   for (size_t i = 0; i < 2; ++i) {
     const std::string file = kImages + same.keys[i].substr(9);
@@ -155,7 +165,8 @@ TEST(ComputeImageMean, IsTheMeanPixelByPixel) {
     channels[k / (37 * 53)] += sum / 3 / (37 * 53);
   }
   const std::string log = readFile(folder.file("log"));
-  for (int c = 0; c < 3; ++c) EXPECT_NE(log.find(fmt::format("] mean_value channel [{}]: {:.5g}", c, channels[c])), std::string::npos) << log;
+  for (int c = 0; c < 3; ++c)
+    EXPECT_NE(log.find(fmt::format("] mean_value channel [{}]: {:.5g}", c, channels[c])), std::string::npos) << log;
 }
 
 // Ten records in batches of four, three batches: the last one starts again, as Caffe's. The net doubles the pixels.
@@ -165,17 +176,20 @@ TEST(ExtractFeatures, FloatsOfEveryItemWrappingInTheLastBatch) {
   for (int i = 0; i < 10; ++i) list += fmt::format("{} {}\n", i % 3 ? "type2_8.png" : "colour_411.jpg", i);
   writeFileAtomically(folder.file("list"), list);
   ASSERT_EQ(run(folder.path(), "convert_imageset -resize_height 6 -resize_width 5 " + kImages + " list db"), 0);
-  writeFileAtomically(folder.file("net"),
-                      "layer { name: 'data' type: 'Data' top: 'data' top: 'label' data_param { source: 'db' batch_size: 4 backend: LMDB } }\n"
-                      "layer { name: 'double' type: 'Scale' bottom: 'data' top: 'double' scale_param { axis: 0 num_axes: 0 } }\n"
-                      "layer { name: 'flat' type: 'Flatten' bottom: 'double' top: 'flat' }\n");
+  writeFileAtomically(
+      folder.file("net"),
+      "layer { name: 'data' type: 'Data' top: 'data' top: 'label' data_param { source: 'db' batch_size: 4 backend: "
+      "LMDB } }\n"
+      "layer { name: 'double' type: 'Scale' bottom: 'data' top: 'double' scale_param { axis: 0 num_axes: 0 } }\n"
+      "layer { name: 'flat' type: 'Flatten' bottom: 'double' top: 'flat' }\n");
   caffe::NetParameter weights;
   auto* layer = weights.add_layer();
   layer->set_name("double"), layer->set_type("Scale");
   layer->add_blobs()->mutable_shape();
   layer->mutable_blobs(0)->add_data(2);
   writeBinary(folder.file("weights"), weights);
-  ASSERT_EQ(run(folder.path(), "extract_features weights net double,flat one,two 3 lmdb CPU 0"), 0) << readFile(folder.file("log"));
+  ASSERT_EQ(run(folder.path(), "extract_features weights net double,flat one,two 3 lmdb CPU 0"), 0)
+      << readFile(folder.file("log"));
   const Written db(folder.file("db")), one(folder.file("one")), two(folder.file("two"));
   ASSERT_EQ(one.keys.size(), 12u);
   for (size_t i = 0; i < 12; ++i) {
@@ -184,10 +198,13 @@ TEST(ExtractFeatures, FloatsOfEveryItemWrappingInTheLastBatch) {
     EXPECT_EQ(a.channels() * 100 + a.height() * 10 + a.width(), 365);
     EXPECT_EQ(b.channels() * 100 + b.height() * 10 + b.width(), 9011);
     ASSERT_EQ(a.float_data_size(), 90);
-    for (int k = 0; k < 90; ++k) ASSERT_EQ(a.float_data(k), 2.f * static_cast<unsigned char>(from.data()[static_cast<size_t>(k)]));
-    EXPECT_EQ(std::vector<float>(a.float_data().begin(), a.float_data().end()), std::vector<float>(b.float_data().begin(), b.float_data().end()));
+    for (int k = 0; k < 90; ++k)
+      ASSERT_EQ(a.float_data(k), 2.f * static_cast<unsigned char>(from.data()[static_cast<size_t>(k)]));
+    EXPECT_EQ(std::vector<float>(a.float_data().begin(), a.float_data().end()),
+              std::vector<float>(b.float_data().begin(), b.float_data().end()));
   }
-  EXPECT_NE(readFile(folder.file("log")).find("Extracted features of 12 query images for feature blob flat"), std::string::npos);
+  EXPECT_NE(readFile(folder.file("log")).find("Extracted features of 12 query images for feature blob flat"),
+            std::string::npos);
   EXPECT_EQ(run(folder.path(), "extract_features weights net double one 3 lmdb"), 1) << "the database is there";
   EXPECT_EQ(run(folder.path(), "extract_features weights net ghost three 3 lmdb"), 2);
   EXPECT_FALSE(fileExists(folder.file("three")));

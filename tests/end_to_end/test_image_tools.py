@@ -160,6 +160,25 @@ def test_one_model_for_any_number_of_workers_and_after_a_resume(tmp_path, data):
     assert done.code == 0 and sha256(tmp_path / "resumed") == models[3, 1][0], done.err[-2000:]
 
 
+@pytest.mark.parametrize("data,kind", [(image_data, "IMAGE_DATA"), (window_data, "WINDOW_DATA")])
+def test_old_nets_train_the_same_model(tmp_path, data, kind):
+    """V1: the upgrade moves scale, crop_size, mirror and mean_file to transform_param; of WindowData too, where Caffe then forgets the scale."""
+    new = data(tmp_path).replace("mean_value: 110", "").replace("scale: 0.01", "", 1 if kind == "IMAGE_DATA" else 0)
+    new = new.replace("transform_param {", "transform_param { scale: 0.01") if kind == "IMAGE_DATA" else new
+    old = re.sub(r"transform_param \{[^}]*\}", "", new).replace(" scale: 0.01", "").replace("layer {", "layers {").replace(
+        re.search(r"type: '\w+'", new).group(), f"type: {kind}").replace("batch_size:", "crop_size: 12 mirror: true scale: 0.01 batch_size:")
+    rest = ("{0} {{ name: 'ip' type: {1} bottom: 'data' top: 'ip' inner_product_param {{ num_output: 4 weight_filler {{ type: 'xavier' }} }} }}\n"
+            "{0} {{ name: 'loss' type: {2} bottom: 'ip' bottom: 'label' top: 'loss' }}\n")
+    new, old = new + rest.format("layer", "'InnerProduct'", "'SoftmaxWithLoss'"), old + rest.format("layers", "INNER_PRODUCT", "SOFTMAX_LOSS")
+    losses = []
+    for text in (new, old, new.replace("scale: 0.01", "scale: 0.02")):
+        solver(tmp_path, "name: 'pictures'\n" + text, max_iter=6, extra="display: 1")
+        done = crema("train", "-solver", "solver.prototxt", cwd=tmp_path)
+        assert done.code == 0, done.err[-2000:]
+        losses.append(re.findall(r"Iteration \d+.*, loss = (\S+)", done.err))
+    assert len(losses[0]) > 5 and losses[0] == losses[1] != losses[2]
+
+
 def test_a_corrupt_image_ends_training_with_its_line(tmp_path):
     data = image_data(tmp_path, "")
     (tmp_path / "cut.jpg").write_bytes((IMAGES / "colour_444.jpg").read_bytes()[:500])
