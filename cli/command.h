@@ -29,6 +29,11 @@ void addSummary(CLI::App&, Run&);
 void addParseLog(CLI::App&, Run&);
 void addPlot(CLI::App&, Run&);
 void addDraw(CLI::App&, Run&);
+void addConvertImageset(CLI::App&, Run&);
+void addComputeImageMean(CLI::App&, Run&);
+void addExtractFeatures(CLI::App&, Run&);
+void addUpgrade(CLI::App&, Run&);
+void addLinks(CLI::App&, Run&);
 void addLaterTools(CLI::App&, Run&);  // Caffe's tools that a later version brings: say so instead of "unknown command"
 
 void refuseGpu(const std::string& flag);  // invalid() when -gpu was given, in Caffe's words and with the remedy

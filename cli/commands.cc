@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "cli/command.h"
+#include "cli/links.h"
 
 namespace crema::cli {
 
@@ -26,9 +27,11 @@ void refuseGpu(const std::string& flag) {
 
 namespace {
 
-// `-solver x` and `-solver=x`, as gflags takes them, become `--solver`. Numbers ("-1") and one-letter options stay.
+// `-solver x` and `-solver=x`, as gflags takes them, become `--solver`. Numbers ("-1") and one-letter options stay. A
+// tool called by its own name becomes the first word.
 std::vector<std::string> twoDashes(int argc, char** argv) {
   std::vector<std::string> args;
+  if (const std::string command = argc > 0 ? commandOfName(argv[0]) : ""; !command.empty()) args.push_back(command);
   for (int i = 1; i < argc; ++i) {
     std::string a = argv[i];
     if (a.size() > 2 && a[0] == '-' && std::isalpha(static_cast<unsigned char>(a[1])) && a[2] != '=') a = "-" + a;
@@ -102,16 +105,18 @@ int runProgram(int argc, char** argv) {
   program.get_formatter()->column_width(34);
   Run chosen;
   for (auto add : {addTrain, addTest, addTime, addDeviceQuery, addPlan, addCoordinator, addWorker, addEngine, addScore,
-                   addRecords, addRows, addIndex, addConvertMnistData, addSummary, addParseLog, addPlot, addDraw, addLaterTools})
+                   addRecords, addRows, addIndex, addConvertMnistData, addConvertImageset, addComputeImageMean,
+                   addExtractFeatures, addUpgrade, addLinks, addSummary, addParseLog, addPlot, addDraw, addLaterTools})
     add(program, chosen);
   auto args = twoDashes(argc, argv);
+  const std::string first = args.empty() ? "" : args[0];
   try {
-    if (!args.empty() && args[0][0] != '-' && !knows(program, args[0])) return unknownCommand(program, args[0]);
+    if (!first.empty() && first[0] != '-' && !knows(program, first)) return unknownCommand(program, first);
     std::reverse(args.begin(), args.end());
     program.parse(args);
   } catch (const CLI::ParseError& e) {
     if (e.get_exit_code() == 0) return program.exit(e);
-    const std::string command = argc > 1 && knows(program, argv[1]) ? std::string(argv[1]) + " " : "";
+    const std::string command = knows(program, first) ? first + " " : "";
     std::fprintf(stderr, "crema: error: %s; `crema %s--help` lists what there is\n", e.what(), command.c_str());
     return 2;
   }

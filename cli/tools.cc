@@ -48,8 +48,7 @@ void addConvertMnistData(CLI::App& program, Run& chosen) {
 }
 
 void addLaterTools(CLI::App& program, Run& chosen) {
-  for (const char* name : {"convert_imageset", "convert_cifar_data", "compute_image_mean", "extract_features",
-                           "upgrade_net_proto_text", "upgrade_net_proto_binary", "upgrade_solver_proto_text"}) {
+  for (const char* name : {"convert_cifar_data"}) {
     addCommand(
         program, name, "Caffe's tool of this name: not in this version",
         [name](CLI::App& app) -> Run {

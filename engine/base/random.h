@@ -16,6 +16,8 @@ enum class RandomPurpose : uint32_t {
   kCrop = 4,
   kShuffle = 5,
   kPooling = 6,
+  kSkip = 7,
+  kWindow = 8,
   kTest = 99
 };
 

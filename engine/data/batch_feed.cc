@@ -30,22 +30,33 @@ int64_t SkippedRecords::count() const {
 void BatchMaker::begin(int n, int64_t step, int rank, Batch* batch) const {
   batch->step = step, batch->rank = rank, batch->n = n;
   batch->tops.resize(samples->tops());
-  for (size_t t = 0; t < samples->tops(); ++t)
+  batch->shapes.clear();
+  for (size_t t = 0; t < samples->tops(); ++t) {
+    batch->shapes.push_back(samples->shape(t));
     batch->tops[t].resize(static_cast<size_t>(n) * static_cast<size_t>(samples->shape(t).count()));
+  }
   batch->records.assign(static_cast<size_t>(n), -1);
+}
+
+SampleRandom BatchMaker::randomOf(const Batch& batch) const {
+  return {options.seed, static_cast<uint64_t>(batch.step), static_cast<uint32_t>(batch.rank), options.layer};
 }
 
 bool BatchMaker::put(int64_t index, int item, Batch* batch) const {
   if (options.skipping && skipped->has(index)) return false;
   const Record record = source->read(index);
-  SampleRandom random{options.seed, static_cast<uint64_t>(batch->step), static_cast<uint32_t>(batch->rank),
-                      options.layer};
+  const SampleRandom random = randomOf(*batch);
   std::vector<float*> out;
   for (size_t t = 0; t < samples->tops(); ++t)
     out.push_back(batch->tops[t].data() + static_cast<size_t>(item) * static_cast<size_t>(samples->shape(t).count()));
   try {
     inside([&] { return fmt::format("in record '{}' (number {}) of {}", record.key, index, source->describe()); },
-           [&] { samples->make(record, random, item, out); });
+           [&] {
+             if (samples->varies())
+               samples->makeOne(record, random, &batch->shapes, &batch->tops);
+             else
+               samples->make(record, random, item, out);
+           });
   } catch (const Undecodable& e) {
     if (!options.skipping) throw;
     skipped->add(index, e);
@@ -67,7 +78,8 @@ void BatchMaker::train(int rank, int64_t step, Batch* batch) const {
   const bool within = testCycle() > 0;
   const int64_t own = within ? options.batch : ownedRecords(dealing, rank), first = step * options.batch;
   begin(options.batch, step, rank, batch);
-  for (int i = 0; i < options.batch; ++i) {
+  for (int i = 0; options.choose && i < options.batch; ++i) put(options.choose(randomOf(*batch), i), i, batch);
+  for (int i = 0; !options.choose && i < options.batch; ++i) {
     int64_t tried = 0;
     while (!put(recordAt(dealing, rank, first + (within ? (i + tried) % own : i + tried)), i, batch))
       if (++tried == own && within)
@@ -85,11 +97,12 @@ void BatchMaker::score(int64_t from, int64_t to, int64_t step, Batch* batch) con
   for (int64_t i = from; i < to; ++i) n += put(i, n, batch);
   batch->n = n;
   for (size_t t = 0; t < samples->tops(); ++t)
-    batch->tops[t].resize(static_cast<size_t>(n) * static_cast<size_t>(samples->shape(t).count()));
+    batch->tops[t].resize(static_cast<size_t>(n) * static_cast<size_t>(batch->shapes[t].count()));
   batch->records.resize(static_cast<size_t>(n));
 }
 
 BatchFeed::BatchFeed(BatchMaker maker) : maker_(std::move(maker)) {
+  if (maker_.options.choose) return;
   inside([&] { return "in " + maker_.source->describe(); },
          [&] {
            checkDealing({maker_.source->size(), maker_.options.batch, maker_.options.ranks});

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <deque>
 #include <exception>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <set>
@@ -23,6 +24,7 @@ struct Batch {
   int64_t step = 0;
   int rank = 0;
   int n = 0;
+  std::vector<Shape> shapes;             // of one sample, for each top
   std::vector<std::vector<float>> tops;  // [n][sample] each
   std::vector<int64_t> records;          // their numbers in the source
 };
@@ -36,6 +38,8 @@ struct FeedOptions {
   bool skipping = false;  // pass over records that cannot be decoded; else they are errors
   bool test = false;      // batches of the TEST phase: one sequence, shared out to so many workers by TestDealing
   int workers = 1;
+  // Which record item i of a batch is, where batches are drawn; unset: they are dealt (data/shard.h).
+  std::function<int64_t(const SampleRandom& batch, int item)> choose;
 };
 
 // Records that were passed over, each counted once. The first few are named in the log.
@@ -74,6 +78,7 @@ struct BatchMaker {
 
  private:
   void begin(int n, int64_t step, int rank, Batch* batch) const;
+  SampleRandom randomOf(const Batch& batch) const;
   int64_t recordAt(const Dealing& dealing, int rank, int64_t position) const;
   bool put(int64_t record, int item, Batch* batch) const;  // false: passed over
 };

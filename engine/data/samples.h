@@ -36,6 +36,12 @@ class SampleMaker {
   // image. Any thread.
   virtual void make(const Record& record, const SampleRandom& random, int item,
                     const std::vector<float*>& out) const = 0;
+  // Whether every record has a shape of its own; batches are of one record then, and makeOne() makes them.
+  virtual bool varies() const { return false; }
+  virtual void makeOne(const Record&, const SampleRandom&, std::vector<Shape>*,
+                       std::vector<std::vector<float>>*) const {
+    internal("samples of one shape are made into their batch");
+  }
 
  protected:
   std::vector<Shape> shapes_;

@@ -28,6 +28,7 @@
   X(Flatten)                 \
   X(HingeLoss)               \
   X(Im2col)                  \
+  X(ImageData)               \
   X(InfogainLoss)            \
   X(InnerProduct)            \
   X(Input)                   \
@@ -58,7 +59,8 @@
   X(Swish)                   \
   X(TanH)                    \
   X(Threshold)               \
-  X(Tile)
+  X(Tile)                    \
+  X(WindowData)
 // clang-format on
 
 namespace crema {

@@ -30,6 +30,7 @@ class LayerRun {
     p.set_name("layer");
     LayerContext context;
     context.kernels = &kernels_, context.run = &run_, context.data = &data_;
+    data_.folder = kFolder;
     context.phase = c.test ? caffe::TEST : caffe::TRAIN;
     layer_ = builtinLayers().make(p, context);
     for (size_t i = 0; i < c.shapes.size(); ++i) {
@@ -112,9 +113,9 @@ class LayerRun {
   Outcome outcome_;
 };
 
-TEST(Differential, LayersComputeWhatCaffeComputes) {
-  golden::Reader golden(readFile(kFolder + "caffe.golden"));
-  for (const golden::Case& c : golden::cases(kFolder + "cases.txt")) {
+void compareAll(const std::string& folder) {
+  golden::Reader golden(readFile(folder + "caffe.golden"));
+  for (const golden::Case& c : golden::cases(folder + "cases.txt")) {
     SCOPED_TRACE(c.name);
     const Arrays caffes = golden.next();
     try {
@@ -126,6 +127,9 @@ TEST(Differential, LayersComputeWhatCaffeComputes) {
   }
   EXPECT_TRUE(golden.ended());
 }
+
+TEST(Differential, LayersComputeWhatCaffeComputes) { compareAll(kFolder); }
+TEST(Differential, ImageLayersComputeWhatCaffeComputes) { compareAll(kFolder + "../image_layers/"); }
 
 }  // namespace
 }  // namespace crema

@@ -12,54 +12,22 @@
 #include <algorithm>
 
 #include "base/file.h"
-#include "data/batch_feed.h"
 #include "layers/builtin.h"
+#include "layers/fed_layer.h"
 
 namespace crema {
 namespace {
 
-std::string printable(std::string_view key) {
-  std::string text(key.substr(0, 60));
-  for (char& c : text)
-    if (c < ' ' || c > '~') c = '?';
-  return text;
-}
-
-class RecordData : public Layer {
+class RecordData : public FedLayer {
  public:
-  using Layer::Layer;
+  using FedLayer::FedLayer;
   Arity arity() const override { return {0, 0, type() == "MemoryData" ? 2 : 1, type() == "CoSData" ? -1 : 2}; }
-
-  // Count, first and last record, and 62 between: enough to tell another set, or another state of it. What comes
-  // from a host is here in part only, and the host compares it.
-  std::string fingerprint() const override {
-    if (!maker_.source) return "";
-    const int64_t size = maker_.source->size();
-    if (context().data->rows || context().data->records) return fmt::format("{} records", size);
-    std::string all = std::to_string(size);
-    for (int64_t k = 0; k < 64; ++k) {
-      const Record r = maker_.source->read((size - 1) * k / 63);
-      all += sha256Hex(r.key) + sha256Hex(r.value);
-    }
-    return fmt::format("{} records, fingerprint {}", size, sha256Hex(all).substr(0, 12));
-  }
-  const std::vector<int64_t>* scoredRecords() const override { return &scored_.records; }
-  std::string recordOf(int item) const override {
-    if (!current_ || item >= current_->n) return "";
-    const int64_t number = current_->records[static_cast<size_t>(item)];
-    const std::string key = printable(maker_.source->read(number).key);
-    return fmt::format("record {}{} of {}", number, key.empty() ? "" : " (" + key + ")", maker_.source->describe());
-  }
-  int batchSize() const override { return batch_; }
-  int64_t testCycle() const override { return maker_.source ? maker_.testCycle() : 0; }
-  int64_t skippedRecords() const override { return maker_.skipped->count(); }
 
  protected:
   void configure(const Blobs&, const Blobs& top) override {
-    batch_ = static_cast<int>(type() == "Data"         ? param_.data_param().batch_size()
-                              : type() == "MemoryData" ? param_.memory_data_param().batch_size()
-                                                       : param_.cos_data_param().batch_size());
-    if (batch_ <= 0) invalid("batch_size must be given, positive and below 2^31");
+    setBatch(type() == "Data"         ? param_.data_param().batch_size()
+             : type() == "MemoryData" ? param_.memory_data_param().batch_size()
+                                      : param_.cos_data_param().batch_size());
     if (param_.data_param().rand_skip())
       invalid("rand_skip {} would let every run see other records; remove it", param_.data_param().rand_skip());
     if (type() == "CoSData" && param_.cos_data_param().top_size() != static_cast<int>(top.size()))
@@ -67,22 +35,25 @@ class RecordData : public Layer {
     const DataOptions& o = *context().data;
     if (o.openSources || type() == "Data") openSource(o);
     maker_.samples = makeSamples(o, top.size() > 1);
-    if (maker_.source) prepare(o);
-    setShapes(batch_, top);
+    FeedOptions& f = maker_.options;
+    f.prefetch = type() == "Data" ? static_cast<int>(param_.data_param().prefetch()) : 4;
+    f.skipping = type() != "Data";
+    f.shuffle = type() == "CoSData" && param_.cos_data_param().shuffle() && training();
+    begin(top);
   }
-  void reshape(const Blobs&, const Blobs&) override {}
 
-  void compute(const Blobs&, const Blobs& top) override {
-    if (!maker_.source) return take(top);
-    const Batch& batch = context().data->scoring ? scored() : feed_->next(context().run->rank, context().run->step);
-    current_ = &batch;
-    if (batch.n == 0) return;  // all were passed over: what the net computes now belongs to no record
-    setShapes(batch.n, top);
-    withType(context().dtype, [&]<class T>() {
-      for (size_t t = 0; t < top.size(); ++t) copy(batch.tops[t], batch.n, transposed(t), top[t]->mutableData<T>());
-    });
+  void compute(const Blobs& bottom, const Blobs& top) override {
+    if (maker_.source) return FedLayer::compute(bottom, top);
+    take(top);
   }
-  void gradient(const Blobs&, const std::vector<bool>&, const Blobs&) override {}
+
+  bool transposed(size_t top) const override {
+    return type() == "CoSData" && param_.cos_data_param().top(static_cast<int>(top)).transpose();
+  }
+  std::vector<int> dims(size_t top, const Shape& sample, int n) const override {
+    if (type() == "MemoryData" && top == 1) return {n, 1, 1, 1};
+    return FedLayer::dims(top, sample, n);
+  }
 
  private:
   void openSource(const DataOptions& o) {
@@ -117,45 +88,6 @@ class RecordData : public Layer {
                   [&] { return datumSamples(image, label, *maker_.source); });
   }
 
-  void prepare(const DataOptions& o) {
-    FeedOptions& f = maker_.options;
-    f.batch = batch_;
-    f.prefetch = type() == "Data" ? static_cast<int>(param_.data_param().prefetch()) : 4;
-    f.seed = context().run->seed;
-    f.layer = name();
-    f.ranks = o.ranks, f.myRanks = o.myRanks, f.stepsPerRank = o.stepsPerRank;
-    f.test = context().phase == caffe::TEST, f.workers = o.testWorkers;
-    f.skipping = type() != "Data";
-    f.shuffle = type() == "CoSData" && param_.cos_data_param().shuffle() && context().phase == caffe::TRAIN;
-    if (!o.scoring) feed_ = std::make_unique<BatchFeed>(maker_);
-  }
-
-  bool transposed(size_t top) const {
-    return type() == "CoSData" && param_.cos_data_param().top(static_cast<int>(top)).transpose();
-  }
-
-  template <class T>
-  static void copy(const std::vector<float>& from, int n, bool transpose, T* to) {
-    if (!transpose || n == 0) {
-      std::copy(from.begin(), from.end(), to);
-      return;
-    }
-    const size_t rows = static_cast<size_t>(n), width = from.size() / rows;
-    for (size_t i = 0; i < rows; ++i)
-      for (size_t k = 0; k < width; ++k) to[k * rows + i] = static_cast<T>(from[i * width + k]);
-  }
-
-  void setShapes(int n, const Blobs& top) {
-    for (size_t t = 0; t < top.size(); ++t) {
-      const Shape& sample = maker_.samples->shape(t);
-      std::vector<int> dims = {n};
-      dims.insert(dims.end(), sample.dims().begin(), sample.dims().end());
-      if (transposed(t)) std::swap(dims[0], dims[1]);
-      if (type() == "MemoryData" && t == 1) dims = {n, 1, 1, 1};
-      top[t]->reshape(Shape(dims));
-    }
-  }
-
   // Blobs of the host, one per top: batch_size samples, or more, which are left alone as CaffeOnSpark does.
   void take(const Blobs& top) {
     const auto* given = context().data->given;
@@ -170,22 +102,6 @@ class RecordData : public Layer {
                [&]<class T>() { std::copy_n((*given)[t]->data<float>(), want.count(), top[t]->mutableData<T>()); });
     }
   }
-
-  const Batch& scored() {
-    const int64_t from = context().run->step * batch_;
-    const int64_t last =
-        context().data->last < 0 ? maker_.source->size() : std::min(context().data->last, maker_.source->size());
-    const int64_t to = std::min(from + batch_, last);
-    if (from >= to) internal("no record is left for batch {}", context().run->step);
-    maker_.score(from, to, context().run->step, &scored_);
-    return scored_;
-  }
-
-  int batch_ = 0;
-  BatchMaker maker_;
-  std::unique_ptr<BatchFeed> feed_;
-  Batch scored_;
-  const Batch* current_ = nullptr;
 };
 
 }  // namespace

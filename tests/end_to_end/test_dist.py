@@ -27,6 +27,8 @@ def test_names_and_places_are_caffeonsparks(dist):
     assert sha256(dist / "caffe-grid/target/caffe-grid-0.1-SNAPSHOT-jar-with-dependencies.jar") == sha256(JAR)
     assert sorted(p.name for p in (dist / "data").iterdir()) == [f"{n}.prototxt" for n in NAMES]
     assert subprocess.run([dist / "bin/crema", "--version"], capture_output=True, timeout=20).returncode == 0
+    assert b"kernels" in subprocess.run([dist / "bin/caffe", "device_query"], capture_output=True, timeout=20).stdout
+    assert b"--resize_height" in subprocess.run([dist / "bin/convert_imageset", "--help"], capture_output=True, timeout=20).stdout
 
 
 def message(kind, file):

@@ -1,0 +1,72 @@
+// crema links FOLDER: makes those links.
+#include "cli/links.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "cli/command.h"
+
+namespace crema::cli {
+namespace {
+
+const std::vector<std::string>& tools() {
+  static const std::vector<std::string> all = {
+      "convert_imageset",       "compute_image_mean",       "extract_features",
+      "convert_mnist_data",     "convert_cifar_data",       "device_query",
+      "upgrade_net_proto_text", "upgrade_net_proto_binary", "upgrade_solver_proto_text"};
+  return all;
+}
+
+// A link that is there already is made anew; anything else is left alone. Inside the executable's own folder links are
+// relative, so that the folder can be moved.
+void link(const std::string& executable, const std::string& folder, const std::string& name) {
+  namespace fs = std::filesystem;
+  const std::string path = joinPath(folder, name);
+  std::error_code error;
+  if (fs::is_symlink(path, error)) {
+    fs::remove(path, error);
+  } else if (fs::exists(path, error)) {
+    ioError("there is a file at {} already; remove it or choose another folder", path);
+  }
+  const bool beside = fs::equivalent(parentDirectory(executable), folder, error);
+  fs::create_symlink(beside ? fs::path(executable).filename().string() : executable, path, error);
+  if (error) ioError("cannot make the link {}: {}", path, systemError(error.value()));
+}
+
+int makeLinks(const std::string& folder) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  const std::string executable = fs::read_symlink("/proc/self/exe", error).string();
+  if (error) ioError("cannot find out where this executable is: {}", systemError(error.value()));
+  fs::create_directories(folder, error);
+  if (error) ioError("cannot make the folder {}: {}", folder, systemError(error.value()));
+  for (const std::string& tool : tools()) link(executable, folder, tool);
+  for (const char* name : {"caffe", "caffe.bin"}) link(executable, folder, name);
+  return 0;
+}
+
+}  // namespace
+
+std::string commandOfName(const std::string& executable) {
+  std::string name = executable.substr(executable.rfind('/') + 1);
+  if (name.ends_with(".bin")) name.resize(name.size() - 4);
+  return std::find(tools().begin(), tools().end(), name) == tools().end() ? "" : name;
+}
+
+void addLinks(CLI::App& program, Run& chosen) {
+  addCommand(
+      program, "links", "link Caffe's program names to this executable",
+      [](CLI::App& app) -> Run {
+        auto folder = std::make_shared<std::string>();
+        app.add_option("folder", *folder, "where; made if need be")->required();
+        return [folder] { return makeLinks(*folder); };
+      },
+      chosen);
+}
+
+}  // namespace crema::cli

@@ -1,0 +1,102 @@
+#include "layers/fed_layer.h"
+
+#include <algorithm>
+#include <climits>
+
+#include "base/file.h"
+
+namespace crema {
+namespace {
+
+template <class T>
+void copy(const std::vector<float>& from, int n, bool transpose, T* to) {
+  if (!transpose || n == 0) {
+    std::copy(from.begin(), from.end(), to);
+    return;
+  }
+  const size_t rows = static_cast<size_t>(n), width = from.size() / rows;
+  for (size_t i = 0; i < rows; ++i)
+    for (size_t k = 0; k < width; ++k) to[k * rows + i] = static_cast<T>(from[i * width + k]);
+}
+
+std::string printable(std::string_view key) {
+  std::string text(key.substr(0, 60));
+  for (char& c : text)
+    if (c < ' ' || c > '~') c = '?';
+  return text;
+}
+
+}  // namespace
+
+std::string FedLayer::recordOf(int item) const {
+  if (!current_ || static_cast<size_t>(item) >= current_->records.size()) return "";
+  const int64_t number = current_->records[static_cast<size_t>(item)];
+  const Record record = maker_.source->read(number);
+  const std::string key = printable(record.key);
+  return fmt::format("record {}{} of {}", number, key.empty() ? "" : " (" + key + ")", maker_.source->describe());
+}
+
+std::string FedLayer::identity(const Record& r) const { return sha256Hex(r.key) + sha256Hex(r.value); }
+
+std::string FedLayer::fingerprint() const {
+  if (!maker_.source) return "";
+  const int64_t size = maker_.source->size();
+  if (context().data->rows || context().data->records) return fmt::format("{} records", size);
+  std::string all = std::to_string(size);
+  for (int64_t k = 0; k < 64; ++k) all += identity(maker_.source->read((size - 1) * k / 63));
+  return fmt::format("{} records, fingerprint {}", size, sha256Hex(all).substr(0, 12));
+}
+
+void FedLayer::setBatch(int64_t size) {
+  if (size <= 0 || size > INT_MAX) invalid("batch_size must be given, positive and below 2^31");
+  batch_ = static_cast<int>(size);
+}
+
+void FedLayer::begin(const Blobs& top) {
+  const DataOptions& o = *context().data;
+  if (maker_.source) {
+    FeedOptions& f = maker_.options;
+    f.batch = batch_;
+    f.seed = context().run->seed;
+    f.layer = name();
+    f.ranks = o.ranks, f.myRanks = o.myRanks, f.stepsPerRank = o.stepsPerRank;
+    f.test = context().phase == caffe::TEST, f.workers = o.testWorkers;
+    if (!o.scoring) feed_ = std::make_unique<BatchFeed>(maker_);
+  }
+  std::vector<Shape> shapes;
+  for (size_t t = 0; t < top.size(); ++t) shapes.push_back(maker_.samples->shape(t));
+  setShapes(batch_, shapes, top);
+}
+
+void FedLayer::compute(const Blobs&, const Blobs& top) {
+  const Batch& batch = context().data->scoring ? scored() : feed_->next(context().run->rank, context().run->step);
+  current_ = &batch;
+  if (batch.n == 0) return;  // all were passed over: what the net computes now belongs to no record
+  setShapes(batch.n, batch.shapes, top);
+  withType(context().dtype, [&]<class T>() {
+    for (size_t t = 0; t < top.size(); ++t) copy(batch.tops[t], batch.n, transposed(t), top[t]->mutableData<T>());
+  });
+}
+
+std::vector<int> FedLayer::dims(size_t top, const Shape& sample, int n) const {
+  std::vector<int> all = {n};
+  all.insert(all.end(), sample.dims().begin(), sample.dims().end());
+  if (transposed(top)) std::swap(all[0], all[1]);
+  return all;
+}
+
+void FedLayer::setShapes(int n, const std::vector<Shape>& samples, const Blobs& top) {
+  for (size_t t = 0; t < top.size(); ++t) top[t]->reshape(Shape(dims(t, samples[t], n)));
+}
+
+const Batch& FedLayer::scored() {
+  const int64_t from = context().run->step * batch_;
+  const int64_t last =
+      context().data->last < 0 ? maker_.source->size() : std::min(context().data->last, maker_.source->size());
+  const int64_t to = std::min(from + batch_, last);
+  if (from >= to) internal("no record is left for batch {}", context().run->step);
+  maker_.score(from, to, context().run->step, &scored_);
+  return scored_;
+}
+
+}  // namespace crema

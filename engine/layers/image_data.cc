@@ -1,0 +1,72 @@
+// ImageData: images in files of their own, which a list names with their labels. Tops data and label, N.
+//
+// image_data_param{source, batch_size, shuffle, rand_skip, new_height, new_width, is_color, root_folder};
+// transform_param: data/transformer.h; data_param{prefetch}. A line of the list: data/image_list.h. root_folder is
+// written before the paths as it is. new_height x new_width: bilinear, both or none. With batch_size 1, and neither
+// they nor crop_size, each batch has its image's shape. Which images: dealt to ranks in blocks as records are
+// (data/shard.h); shuffle: an order of its own for every epoch, that of the first included, in both phases. rand_skip:
+// the list starts at a line drawn below it. Both draw by the seed, so a run resumes exactly and the number of workers
+// changes nothing. A file that is missing or damaged ends the run with its name and line, as Caffe's CHECK does.
+#include "base/file.h"
+#include "data/image_list.h"
+#include "layers/builtin.h"
+#include "layers/fed_layer.h"
+
+namespace crema {
+namespace {
+
+class ImageData : public FedLayer {
+ public:
+  using FedLayer::FedLayer;
+  Arity arity() const override { return {0, 0, 2, 2}; }
+
+ protected:
+  void configure(const Blobs&, const Blobs& top) override {
+    const auto& p = param_.image_data_param();
+    const DataOptions& o = *context().data;
+    setBatch(p.batch_size());
+    if ((p.new_height() == 0) != (p.new_width() == 0))
+      invalid("Current implementation requires new_height and new_width to be set at the same time. ({} and {})",
+              p.new_height(), p.new_width());
+    constexpr uint32_t kMostSide = 1 << 16;
+    if (p.new_height() > kMostSide || p.new_width() > kMostSide)
+      invalid("new_height {} and new_width {}: at most {}", p.new_height(), p.new_width(), kMostSide);
+    if (p.source().empty() && o.source.empty()) invalid("image_data_param names no `source`; give the list of images");
+    auto list = std::make_shared<ImageList>(resolvePath(o.source.empty() ? p.source() : o.source, o.folder));
+    if (!o.scoring) list->rotate(skip(list->size()));
+    images_.transform = param_.transform_param();
+    images_.phase = context().phase;
+    images_.folder = o.folder, images_.root = p.root_folder();
+    images_.reading = {p.is_color() ? Colour::kColour : Colour::kGrey, static_cast<int>(p.new_height()),
+                       static_cast<int>(p.new_width())};
+    images_.varies = batch_ == 1 && !p.new_height() && !images_.transform.crop_size();
+    maker_.samples = listedImageSamples(images_, list);
+    maker_.source = list;
+    maker_.options.prefetch = static_cast<int>(param_.data_param().prefetch());
+    maker_.options.shuffle = p.shuffle() && !o.scoring;
+    begin(top);
+  }
+
+  // The file too: of a picture that was changed in place the list says nothing.
+  std::string identity(const Record& record) const override {
+    const std::string path = fileOf(images_, record);
+    return FedLayer::identity(record) + (fileExists(path) ? sha256Hex(readFile(path)) : "absent");
+  }
+
+ private:
+  int64_t skip(int64_t lines) const {
+    const int64_t limit = param_.image_data_param().rand_skip();
+    if (limit == 0) return 0;
+    if (limit > lines) invalid("Not enough points to skip: rand_skip {} for {} images", limit, lines);
+    const SampleRandom random{context().run->seed, 0, 0, name()};
+    return static_cast<int64_t>(random.stream(RandomPurpose::kSkip, "").below(0, static_cast<uint64_t>(limit)));
+  }
+
+  ListedImages images_;
+};
+
+}  // namespace
+
+void addImageData(LayerRegistry& r) { r.add<ImageData>("ImageData", "image files that a list names"); }
+
+}  // namespace crema
