@@ -102,7 +102,7 @@ int runProgram(int argc, char** argv) {
   program.get_formatter()->column_width(34);
   Run chosen;
   for (auto add : {addTrain, addTest, addTime, addDeviceQuery, addPlan, addCoordinator, addWorker, addEngine, addScore,
-                   addRecords, addRows, addIndex, addConvertMnistData, addLaterTools})
+                   addRecords, addRows, addIndex, addConvertMnistData, addConvertCifarData, addLaterTools})
     add(program, chosen);
   auto args = twoDashes(argc, argv);
   try {

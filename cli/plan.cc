@@ -68,7 +68,9 @@ bool sourceOf(const NetDescription& d, wire::Source* out) {
 void checkRecords(const wire::Source& source, int ranks) {
   const bool database = source.source_class().empty() || source.source_class() == "com.yahoo.ml.caffe.LMDB";
   if (!database || source.type() == "CoSData" || !fileExists(source.source())) return;
-  const auto records = openSource(caffe::DataParameter::LMDB, source.source());
+  const bool leveldb = source.backend() == "LEVELDB" && source.source_class().empty();
+  const auto records =
+      openSource(leveldb ? caffe::DataParameter::LEVELDB : caffe::DataParameter::LMDB, source.source());
   inside([&] { return "in " + records->describe(); },
          [&] {
            checkDealing({records->size(), source.batch_size(), ranks});

@@ -11,7 +11,8 @@
 namespace crema {
 
 struct Record {
-  std::string_view key, value;  // valid while the source lives
+  std::string_view key, value;             // valid while the source and this Record live
+  std::shared_ptr<const void> keeps = {};  // memory of its own, where the record does not lie in the source's
 };
 
 class RecordSource {
@@ -25,5 +26,8 @@ class RecordSource {
 
 // kIo when it is not there, kData when it is damaged, of another kind or empty; the message says which and what to do.
 std::shared_ptr<const RecordSource> openSource(caffe::DataParameter::DB backend, const std::string& path);
+
+// Count, first and last record, and 62 between: enough to tell another set, or another state of it.
+std::string fingerprintOf(const RecordSource& source);
 
 }  // namespace crema

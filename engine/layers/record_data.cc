@@ -23,18 +23,11 @@ class RecordData : public Layer {
   using Layer::Layer;
   Arity arity() const override { return {0, 0, type() == "MemoryData" ? 2 : 1, type() == "CoSData" ? -1 : 2}; }
 
-  // Count, first and last record, and 62 between: enough to tell another set, or another state of it. What comes
-  // from a host is here in part only, and the host compares it.
+  // What comes from a host is here in part only, and the host compares it.
   std::string fingerprint() const override {
     if (!maker_.source) return "";
-    const int64_t size = maker_.source->size();
-    if (context().data->rows || context().data->records) return fmt::format("{} records", size);
-    std::string all = std::to_string(size);
-    for (int64_t k = 0; k < 64; ++k) {
-      const Record r = maker_.source->read((size - 1) * k / 63);
-      all += sha256Hex(r.key) + sha256Hex(r.value);
-    }
-    return fmt::format("{} records, fingerprint {}", size, sha256Hex(all).substr(0, 12));
+    if (context().data->rows || context().data->records) return fmt::format("{} records", maker_.source->size());
+    return fingerprintOf(*maker_.source);
   }
   const std::vector<int64_t>* scoredRecords() const override { return &scored_.records; }
   int batchSize() const override { return batch_; }
