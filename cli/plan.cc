@@ -113,8 +113,11 @@ void planTraining(const NetDescription& train, int histories, const Flags& f, ke
   if (!sourceOf(train, plan->mutable_train())) {
     plan->clear_train();
     if (f.train)
-      invalid("net '{}' has no data layer in phase TRAIN; training needs one (Data, MemoryData or CoSData)",
-              train.param.name());
+      invalid(
+          "net '{}' has no data layer in phase TRAIN that a Spark job serves (Data, MemoryData or CoSData); other "
+          "layers, as "
+          "HDF5Data, read their files in `crema train`",
+          train.param.name());
     return;
   }
   if (f.train) checkRecords(plan->train(), f.ranks);

@@ -123,11 +123,11 @@ void applyEdit(Fields edit, const std::string& path, Tables* tables) {
                   name);
         break;
       case 2:
-        tables->log = edit.varint();
+        tables->log = edit.varint(), tables->said |= 1;
         break;
       case 3:
       case 4:
-        edit.varint();
+        edit.varint(), tables->said |= tag == 3 ? 2 : 4;
         break;
       case 5:
         level(), edit.text();
@@ -165,6 +165,7 @@ Tables readManifest(const std::string& path) {
     const std::string edit = logBytes(file, span);
     applyEdit(Fields(edit, path), path, &tables);
   }
+  if (tables.said != 7) damaged(path, "it lacks the numbers that every manifest has");
   return tables;
 }
 

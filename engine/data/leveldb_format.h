@@ -67,6 +67,7 @@ struct Tables {
   };
   std::map<uint64_t, Table> levels[7];  // by number
   uint64_t log = 0, earlierLog = 0;
+  int said = 0;  // 1 log, 2 next file, 4 last sequence
 };
 Tables readManifest(const std::string& path);
 

@@ -264,9 +264,12 @@ TEST(LevelDb, DamageIsFoundBeforeItIsUsed) {
     std::ofstream(path + "/" + name, std::ios::binary) << mutated(whole.at(name), r, &draw);
     try {
       const auto source = ours(path);
-      for (const auto& [recordKey, value] : all(*source)) ASSERT_EQ(want.at(recordKey), value) << name;
-      if (name.find(".log") == std::string::npos) {
-        EXPECT_EQ(source->size(), static_cast<int64_t>(want.size())) << name;
+      const Contents found = all(*source);
+      for (const auto& [recordKey, value] : found) ASSERT_EQ(want.at(recordKey), value) << name;
+      if (found.size() != want.size()) {  // cut between two records: an older state, to libleveldb too
+        fs::copy(path, folder.file("copy"), fs::copy_options::recursive);
+        EXPECT_EQ(Db(folder.file("copy"), {}).contents(), found) << name;
+        fs::remove_all(folder.file("copy"));
       }
       ++read;
     } catch (const Error& e) {
@@ -335,7 +338,7 @@ TEST(LevelDb, ReadsWhatCaffesToolWrote) {
   }
 }
 
-TEST(Cifar, ConvertsToBothDatabases) {
+TEST(CifarTool, ConvertsToBothDatabases) {
   test::TemporaryFolder folder;
   std::string batches[6];
   for (int b = 0; b < 6; ++b) {
