@@ -5,8 +5,9 @@
 // of rows: files larger than memory are read piece by piece, and a damaged one ends the child and becomes an error that
 // names it. Decided against: checking a whole file once in a child and reading it here (a pass over all bytes, and
 // libhdf5 is not thread-safe), and asking only for addresses and reading them ourselves (its filters and its lists of
-// chunks, which it gives one by one in quadratic time). Cost: the rows go through a socket; CIFAR's 3,073 floats a
-// row at 190,000 rows a second in order, 23,000 a second where single rows are asked for.
+// chunks, which it gives one by one in quadratic time). Cost: the rows go through a socket; of CIFAR's 3,073 floats
+// 90,000 to 210,000 rows a second in order, 33,000 one by one. Chunks that h5py makes by itself for gzip hold 2,500
+// of them: 11,600 in order, 1,000 one by one. Chunks are kept up to 256 MiB for each dataset.
 #pragma once
 #include <cstdint>
 #include <memory>
