@@ -175,7 +175,7 @@ class Reader {
 
 AnsweringChild startChild(const std::vector<std::string>& files, const std::vector<std::string>& datasets) {
   const std::lock_guard lock(hdf5Mutex());  // before the fork: the child finds libhdf5 at rest
-  return {ChildLimits{300, int64_t{8} << 30}, [reader = std::make_shared<Reader>(files, datasets)](
+  return {ChildLimits{120, int64_t{8} << 30}, [reader = std::make_shared<Reader>(files, datasets)](
                                                   std::string_view request) { return reader->answer(request); }};
 }
 
