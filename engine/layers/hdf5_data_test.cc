@@ -235,7 +235,8 @@ TEST_F(Hdf5, EveryBadFileHasItsSentence) {
   expectSaid(said({b}, "group label"), {"b.h5", "'group' is no dataset"});
 }
 
-// Of 600 damaged files each gives a sentence that names it, or values; some end the child, and this process goes on.
+// Of 600 damaged files each gives a sentence that names it, or values; whatever happens to the child, this process goes
+// on.
 TEST_F(Hdf5, DamageEndsInASentence) {
   const std::string path = file("d.h5");
   writeFileAtomically(file("list.txt"), "d.h5");
