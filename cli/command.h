@@ -25,6 +25,7 @@ void addRecords(CLI::App&, Run&);
 void addRows(CLI::App&, Run&);
 void addIndex(CLI::App&, Run&);
 void addConvertMnistData(CLI::App&, Run&);
+void addConvertCifarData(CLI::App&, Run&);
 void addSummary(CLI::App&, Run&);
 void addParseLog(CLI::App&, Run&);
 void addPlot(CLI::App&, Run&);
@@ -34,7 +35,6 @@ void addComputeImageMean(CLI::App&, Run&);
 void addExtractFeatures(CLI::App&, Run&);
 void addUpgrade(CLI::App&, Run&);
 void addLinks(CLI::App&, Run&);
-void addLaterTools(CLI::App&, Run&);  // Caffe's tools that a later version brings: say so instead of "unknown command"
 
 void refuseGpu(const std::string& flag);  // invalid() when -gpu was given, in Caffe's words and with the remedy
 

@@ -105,8 +105,9 @@ int runProgram(int argc, char** argv) {
   program.get_formatter()->column_width(34);
   Run chosen;
   for (auto add : {addTrain, addTest, addTime, addDeviceQuery, addPlan, addCoordinator, addWorker, addEngine, addScore,
-                   addRecords, addRows, addIndex, addConvertMnistData, addConvertImageset, addComputeImageMean,
-                   addExtractFeatures, addUpgrade, addLinks, addSummary, addParseLog, addPlot, addDraw, addLaterTools})
+                   addRecords, addRows, addIndex, addConvertMnistData, addConvertCifarData, addConvertImageset,
+                   addComputeImageMean, addExtractFeatures, addUpgrade, addLinks, addSummary, addParseLog, addPlot,
+                   addDraw})
     add(program, chosen);
   auto args = twoDashes(argc, argv);
   const std::string first = args.empty() ? "" : args[0];

@@ -2,7 +2,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "cli/command.h"
-#include "data/database_writer.h"
+#include "data/record_writer.h"
 #include "data/imageset.h"
 #include "model/proto_io.h"
 

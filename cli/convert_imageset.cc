@@ -4,7 +4,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "cli/command.h"
-#include "data/database_writer.h"
+#include "data/record_writer.h"
 #include "data/imageset.h"
 
 namespace crema::cli {

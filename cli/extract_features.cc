@@ -9,7 +9,7 @@
 #include "base/text.h"
 #include "base/thread_pool.h"
 #include "cli/command.h"
-#include "data/database_writer.h"
+#include "data/record_writer.h"
 #include "model/upgrade.h"
 #include "net/net.h"
 
@@ -18,7 +18,7 @@ namespace {
 
 struct Feature {
   std::string blob, path;
-  std::unique_ptr<DatabaseWriter> database;
+  std::unique_ptr<RecordWriter> database;
   int64_t items = 0;
 };
 
@@ -46,7 +46,7 @@ std::vector<Feature> open(const Net& net, const std::string& blobs, const std::s
   }
   for (size_t i = 0; i < names.size(); ++i) {
     LOG_INFO("Opening dataset {}", paths[i]);
-    all.push_back({names[i], paths[i], createDatabase(backend, paths[i])});
+    all.push_back({names[i], paths[i], makeRecordWriter(backend, paths[i])});
   }
   return all;
 }
@@ -87,7 +87,7 @@ int extract(const std::vector<std::string>& a) {
     for (auto& f : features) put(net.blob(f.blob), &f);
   }
   for (auto& f : features) {
-    f.database->commit();
+    f.database->finish();
     LOG_INFO("Extracted features of {} query images for feature blob {}", f.items, f.blob);
   }
   LOG_INFO("Successfully extracted the features!");

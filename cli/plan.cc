@@ -68,7 +68,9 @@ bool sourceOf(const NetDescription& d, wire::Source* out) {
 void checkRecords(const wire::Source& source, int ranks) {
   const bool database = source.source_class().empty() || source.source_class() == "com.yahoo.ml.caffe.LMDB";
   if (!database || source.type() == "CoSData" || !fileExists(source.source())) return;
-  const auto records = openSource(caffe::DataParameter::LMDB, source.source());
+  const bool leveldb = source.backend() == "LEVELDB" && source.source_class().empty();
+  const auto records =
+      openSource(leveldb ? caffe::DataParameter::LEVELDB : caffe::DataParameter::LMDB, source.source());
   inside([&] { return "in " + records->describe(); },
          [&] {
            checkDealing({records->size(), source.batch_size(), ranks});
@@ -111,8 +113,11 @@ void planTraining(const NetDescription& train, int histories, const Flags& f, ke
   if (!sourceOf(train, plan->mutable_train())) {
     plan->clear_train();
     if (f.train)
-      invalid("net '{}' has no data layer in phase TRAIN; training needs one (Data, MemoryData or CoSData)",
-              train.param.name());
+      invalid(
+          "net '{}' has no data layer in phase TRAIN that a Spark job serves (Data, MemoryData or CoSData); other "
+          "layers, as "
+          "HDF5Data, read their files in `crema train`",
+          train.param.name());
     return;
   }
   if (f.train) checkRecords(plan->train(), f.ranks);

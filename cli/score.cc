@@ -199,7 +199,7 @@ void addRecords(CLI::App& program, Run& chosen) {
         auto path = std::make_shared<std::string>();
         auto backend = std::make_shared<std::string>("lmdb");
         app.add_option("path", *path, "the database")->required();
-        app.add_option("--backend", *backend, "lmdb")->capture_default_str();
+        app.add_option("--backend", *backend, "lmdb or leveldb")->capture_default_str();
         return [path, backend] {
           const auto db = *backend == "leveldb" ? caffe::DataParameter::LEVELDB : caffe::DataParameter::LMDB;
           std::printf("%lld\n", static_cast<long long>(openSource(db, *path)->size()));

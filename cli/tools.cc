@@ -1,9 +1,10 @@
-// crema device_query, convert_mnist_data, and the names of Caffe's tools that are not here yet.
+// crema device_query, convert_mnist_data, convert_cifar_data, and the names of Caffe's tools that are not here yet.
 #include <cstdio>
 
 #include "base/error.h"
 #include "base/thread_pool.h"
 #include "cli/command.h"
+#include "data/cifar.h"
 #include "data/idx.h"
 #include "kernels/context.h"
 
@@ -27,7 +28,7 @@ void addDeviceQuery(CLI::App& program, Run& chosen) {
 
 void addConvertMnistData(CLI::App& program, Run& chosen) {
   addCommand(
-      program, "convert_mnist_data", "MNIST's idx files as an LMDB",
+      program, "convert_mnist_data", "MNIST's idx files as a database",
       [](CLI::App& app) -> Run {
         struct Flags {
           std::string images, labels, database, backend = "lmdb";
@@ -35,32 +36,38 @@ void addConvertMnistData(CLI::App& program, Run& chosen) {
         auto f = std::make_shared<Flags>();
         app.add_option("images", f->images, "idx file of images, not compressed")->required();
         app.add_option("labels", f->labels, "idx file of labels, not compressed")->required();
-        app.add_option("database", f->database, "the LMDB to make")->required();
-        app.add_option("--backend", f->backend, "lmdb")->capture_default_str();
+        app.add_option("database", f->database, "the database to make")->required();
+        app.add_option("--backend", f->backend, "lmdb or leveldb")->capture_default_str();
         return [f] {
-          if (f->backend != "lmdb") invalid("-backend {}: this version writes lmdb", f->backend);
           std::printf("Processed %lld files.\n",
-                      static_cast<long long>(convertMnist(f->images, f->labels, f->database)));
+                      static_cast<long long>(convertMnist(f->images, f->labels, f->database, f->backend)));
           return 0;
         };
       },
       chosen);
 }
 
-void addLaterTools(CLI::App& program, Run& chosen) {
-  for (const char* name : {"convert_cifar_data"}) {
-    addCommand(
-        program, name, "Caffe's tool of this name: not in this version",
-        [name](CLI::App& app) -> Run {
-          app.allow_extras();
-          app.prefix_command();
-          return [name]() -> int {
-            invalid("{} is not in this version of crema; use Caffe's own tool, its files are read here as they are",
-                    name);
-          };
-        },
-        chosen);
-  }
+void addConvertCifarData(CLI::App& program, Run& chosen) {
+  addCommand(
+      program, "convert_cifar_data", "CIFAR-10's binary batches as two databases",
+      [](CLI::App& app) -> Run {
+        struct Flags {
+          std::string input, output, backend;
+        };
+        auto f = std::make_shared<Flags>();
+        app.add_option("input", f->input, "the folder with data_batch_1.bin to data_batch_5.bin and test_batch.bin")
+            ->required();
+        app.add_option("output", f->output, "the folder for cifar10_train_BACKEND and cifar10_test_BACKEND")
+            ->required();
+        app.add_option("backend", f->backend, "lmdb or leveldb")->required();
+        return [f] {
+          const CifarCounts n = convertCifar(f->input, f->output, f->backend);
+          std::printf("Processed %lld training and %lld test records.\n", static_cast<long long>(n.train),
+                      static_cast<long long>(n.test));
+          return 0;
+        };
+      },
+      chosen);
 }
 
 }  // namespace crema::cli

@@ -22,7 +22,7 @@ MAY = {
 }
 # Single files that a folder may include from one it may not include as a whole.
 FILES = {
-    "layers": {"data/batch_feed.h", "data/source.h", "data/image_list.h", "data/window_file.h"},
+    "layers": {"data/batch_feed.h", "data/hdf5_source.h", "data/source.h", "data/image_list.h", "data/window_file.h"},
     "net": {"layers/layer.h", "layers/registry.h"},
     "solver": {"layers/layer.h", "layers/registry.h"},
 }

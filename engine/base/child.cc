@@ -49,9 +49,7 @@ void writeAll(int fd, const std::string& bytes) {
 [[noreturn]] void child(int out, pid_t parent, const ChildLimits& limits, const std::function<std::string()>& body) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != parent) ::_exit(3);
-  for (int s : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT}) ::signal(s, SIG_DFL);
-  ::signal(SIGPIPE, SIG_IGN);
-  limitMemory(limits.bytes);
+  prepareChild(limits.bytes);
   std::string answer;
   try {
     answer = kOk + body();
@@ -80,6 +78,12 @@ bool readAll(int in, Deadline deadline, std::string* bytes) {
 }
 
 }  // namespace
+
+void prepareChild(int64_t bytes) {
+  for (int s : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT}) ::signal(s, SIG_DFL);
+  ::signal(SIGPIPE, SIG_IGN);
+  limitMemory(bytes);
+}
 
 ChildResult inChild(const ChildLimits& limits, const std::function<std::string()>& body) {
   int ends[2];

@@ -17,5 +17,6 @@ struct ChildResult {
 // An Error that leaves body is thrown here, kind, message and frames as one text. The child has one thread, leaves no
 // core file and dies with this process. body must not log and must not need locks that other threads may hold.
 ChildResult inChild(const ChildLimits& limits, const std::function<std::string()>& body);
+void prepareChild(int64_t bytes);  // in one: signals as a process starts with them, no core file, so much more memory
 
 }  // namespace crema

@@ -69,6 +69,12 @@ bool BatchMaker::put(int64_t index, int item, Batch* batch) const {
 int64_t BatchMaker::recordAt(const Dealing& dealing, int rank, int64_t position) const {
   if (!options.shuffle) return recordIndex(dealing, rank, position);
   const int64_t own = ownedRecords(dealing, rank), epoch = position / own;
+  if (options.files) {
+    const SampleRandom all{options.seed, static_cast<uint64_t>(epoch), 0, options.layer};
+    return options.files->at(epoch, recordIndex(dealing, rank, position), [&](int64_t file) {
+      return all.stream(RandomPurpose::kShuffle, file < 0 ? "files" : fmt::format("file {}", file));
+    });
+  }
   const SampleRandom random{options.seed, static_cast<uint64_t>(epoch), static_cast<uint32_t>(rank), options.layer};
   return recordIndex(dealing, rank, permuted(random.stream(RandomPurpose::kShuffle, ""), own, position % own));
 }

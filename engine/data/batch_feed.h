@@ -16,6 +16,7 @@
 
 #include "data/samples.h"
 #include "data/shard.h"
+#include "data/shuffle.h"
 #include "data/source.h"
 
 namespace crema {
@@ -33,10 +34,11 @@ struct FeedOptions {
   int batch = 1, ranks = 1, stepsPerRank = 1, prefetch = 4;
   std::vector<int> myRanks = {0};
   uint64_t seed = 1;
-  std::string layer;      // names the random numbers
-  bool shuffle = false;   // every epoch of a rank in an order of its own, drawn by seed, layer, epoch and rank
-  bool skipping = false;  // pass over records that cannot be decoded; else they are errors
-  bool test = false;      // batches of the TEST phase: one sequence, shared out to so many workers by TestDealing
+  std::string layer;     // names the random numbers
+  bool shuffle = false;  // every epoch of a rank in an order of its own, drawn by seed, layer, epoch and rank
+  std::shared_ptr<const FileOrder> files;  // with shuffle: one order of all records, file by file, dealt to the ranks
+  bool skipping = false;                   // pass over records that cannot be decoded; else they are errors
+  bool test = false;  // batches of the TEST phase: one sequence, shared out to so many workers by TestDealing
   int workers = 1;
   // Which record item i of a batch is, where batches are drawn; unset: they are dealt (data/shard.h).
   std::function<int64_t(const SampleRandom& batch, int item)> choose;

@@ -3,7 +3,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "caffe.pb.h"
-#include "data/lmdb_writer.h"
+#include "data/record_writer.h"
 
 namespace crema {
 namespace {
@@ -40,23 +40,24 @@ std::string readIdxLabels(const std::string& path) {
   return bytes.substr(8);
 }
 
-int64_t convertMnist(const std::string& imagesPath, const std::string& labelsPath, const std::string& database) {
+int64_t convertMnist(const std::string& imagesPath, const std::string& labelsPath, const std::string& database,
+                     const std::string& backend) {
   const IdxImages images = readIdxImages(imagesPath);
   const std::string labels = readIdxLabels(labelsPath);
   if (static_cast<size_t>(images.count) != labels.size())
     badData("{} has {} images and {} has {} labels; they belong to different sets", imagesPath, images.count,
             labelsPath, labels.size());
-  LmdbWriter writer(database);
+  const auto writer = makeRecordWriter(parseBackend(backend), database);
   caffe::Datum datum;
   datum.set_channels(1), datum.set_height(images.rows), datum.set_width(images.columns);
   const auto size = static_cast<size_t>(images.rows) * static_cast<size_t>(images.columns);
   for (int i = 0; i < images.count; ++i) {
     datum.set_data(images.pixels.substr(static_cast<size_t>(i) * size, size));
     datum.set_label(static_cast<unsigned char>(labels[static_cast<size_t>(i)]));
-    writer.put(fmt::format("{:08d}", i), datum.SerializeAsString());
+    writer->put(fmt::format("{:08d}", i), datum.SerializeAsString());
   }
-  writer.finish();
-  return writer.written();
+  writer->finish();
+  return writer->written();
 }
 
 }  // namespace crema

@@ -15,6 +15,7 @@ IdxImages readIdxImages(const std::string& path);  // kData when the magic, the 
 std::string readIdxLabels(const std::string& path);
 
 // As Caffe's convert_mnist_data: records of 1 x rows x columns, keys %08d. Returns the number of records.
-int64_t convertMnist(const std::string& images, const std::string& labels, const std::string& database);
+int64_t convertMnist(const std::string& images, const std::string& labels, const std::string& database,
+                     const std::string& backend = "lmdb");
 
 }  // namespace crema

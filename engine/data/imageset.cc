@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/log.h"
-#include "data/database_writer.h"
+#include "data/record_writer.h"
 #include "data/encode.h"
 #include "data/shuffle.h"
 #include "data/transformer.h"
@@ -61,7 +61,7 @@ caffe::Datum datumOf(const ImagesetOptions& o, const std::string& name, int labe
 class Conversion {
  public:
   explicit Conversion(const ImagesetOptions& o)
-      : o_(o), list_(announced(o)), database_(createDatabase(o.backend, o.database)) {}
+      : o_(o), list_(announced(o)), database_(makeRecordWriter(o.backend, o.database)) {}
 
   int64_t run() {
     RandomKey key;
@@ -76,7 +76,7 @@ class Conversion {
     if (written == 0)
       badData("none of the {} images of {} can be read; is ROOTFOLDER/ right? It is written before the paths as it is",
               list_.size(), o_.list);
-    database_->commit();
+    database_->finish();
     if (written % 1000 != 0) LOG_INFO("Processed {} files.", written);
     return written;
   }
@@ -115,7 +115,7 @@ class Conversion {
 
   const ImagesetOptions& o_;
   ImageList list_;
-  std::unique_ptr<DatabaseWriter> database_;
+  std::unique_ptr<RecordWriter> database_;
   size_t first_ = 0;  // values of the first image
 };
 

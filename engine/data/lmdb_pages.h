@@ -41,5 +41,6 @@ Record lmdbRecord(const FileBytes& bytes, const LmdbIndex& index, int64_t number
 // Both as a source; `path` is for messages.
 std::shared_ptr<const RecordSource> lmdbSource(std::shared_ptr<const FileBytes> file, LmdbIndex index,
                                                const std::string& path);
+std::shared_ptr<const RecordSource> lmdbSource(const std::string& path);  // a folder with data.mdb, or such a file
 
 }  // namespace crema

@@ -16,7 +16,8 @@ std::string dataFile(const std::string& path) {
   const std::string file = joinPath(path, "data.mdb");
   if (fileExists(file)) return file;
   if (fileExists(joinPath(path, "CURRENT")))
-    badData("{} is a LevelDB; this version reads LMDB: convert the records", path);
+    invalid("{} is a LevelDB, and an LMDB is wanted; a Data layer reads it with `backend: LEVELDB` in data_param",
+            path);
   badData("{} holds no data.mdb, so it is no LMDB; check `source`", path);
 }
 
@@ -41,13 +42,7 @@ std::shared_ptr<const RecordSource> lmdbSource(std::shared_ptr<const FileBytes> 
   return std::make_shared<LmdbSource>(std::move(file), std::move(index), path);
 }
 
-std::shared_ptr<const RecordSource> openSource(caffe::DataParameter::DB backend, const std::string& path) {
-  if (path.empty()) invalid("the data layer names no `source`; give the path of its database");
-  if (backend == caffe::DataParameter::LEVELDB)
-    invalid(
-        "{}: `backend: LEVELDB` (also the default) is not read by this version; say `backend: LMDB`, and convert the "
-        "records if need be",
-        path);
+std::shared_ptr<const RecordSource> lmdbSource(const std::string& path) {
   const std::string file = dataFile(path);
   const auto bytes = std::make_shared<LocalFileBytes>(file);
   return lmdbSource(bytes, lmdbIndex(*bytes, file), path);

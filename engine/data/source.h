@@ -11,7 +11,8 @@
 namespace crema {
 
 struct Record {
-  std::string_view key, value;  // valid while the source lives
+  std::string_view key, value;             // valid while the source and this Record live
+  std::shared_ptr<const void> keeps = {};  // memory of its own, where the record does not lie in the source's
 };
 
 class RecordSource {

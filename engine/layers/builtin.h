@@ -26,6 +26,8 @@
   X(Exp)                     \
   X(Filter)                  \
   X(Flatten)                 \
+  X(HDF5Data)                \
+  X(HDF5Output)              \
   X(HingeLoss)               \
   X(Im2col)                  \
   X(ImageData)               \

@@ -20,8 +20,8 @@ const Suite& suite() {
   return all;
 }
 
-// Data layers read records; data/data_test.cc and tests/end_to_end check what they deliver.
-const std::set<std::string> kElsewhere = {"Data", "MemoryData", "CoSData"};
+// Data layers read records; data/data_test.cc and tests/end_to_end check what they deliver. HDF5: hdf5_data_test.cc.
+const std::set<std::string> kElsewhere = {"Data", "MemoryData", "CoSData", "HDF5Data", "HDF5Output"};
 
 TEST(Layers, EveryTypeHasACaseAndASummary) {
   std::set<std::string> covered = kElsewhere;

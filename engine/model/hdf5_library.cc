@@ -23,16 +23,19 @@ std::string hdf5Cause() {
   return said.empty() ? "libhdf5 gives no cause" : said;
 }
 
-Hdf5Handle hdf5InMemory(size_t step) {
-  static const bool started = [] {
+void startHdf5() {
+  [[maybe_unused]] static const bool started = [] {
     if (H5open() < 0) internal("libhdf5 does not start");
     H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
     H5PLset_loading_state(0);
     return true;
   }();
+}
+
+Hdf5Handle hdf5InMemory(size_t step) {
+  startHdf5();
   auto access = handle<H5Pclose>(H5Pcreate(H5P_FILE_ACCESS));
-  if (!started || H5Pset_fapl_core(access.get(), step, 0) < 0)
-    internal("libhdf5 refuses files in memory: {}", hdf5Cause());
+  if (H5Pset_fapl_core(access.get(), step, 0) < 0) internal("libhdf5 refuses files in memory: {}", hdf5Cause());
   return access;
 }
 

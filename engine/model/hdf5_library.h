@@ -17,6 +17,7 @@ Hdf5Handle handle(hid_t id) {
 }
 
 std::string hdf5Cause();  // what went wrong last, innermost first; then the library's list of errors is empty
+void startHdf5();         // once; errors are then ours to tell, and nothing is loaded
 Hdf5Handle hdf5InMemory(size_t step);  // an access list: files in memory that grow by `step` bytes
 
 }  // namespace crema

@@ -232,6 +232,22 @@ class Cifar : public testing::Test {
         layer.mutable_transform_param()->set_mean_file(pictures_ + "/mean.binaryproto");
       }
   }
+  // Of the real model on the net's TEST records: how many are correct, and the mean loss.
+  std::pair<double, double> scores(int batches) {
+    NetOptions o;
+    o.kernels = &kernels_;
+    caffe::NetState state;
+    state.set_phase(caffe::TEST);
+    Net net(net_, state, o, "cifar10_quick");
+    copyTrainedFiles(net, run_ + "/cifar10_quick_iter_4000.caffemodel.h5");
+    double correct = 0, loss = 0;
+    for (int i = 0; i < batches; ++i) {
+      net.setStep(i, 0);
+      loss += net.forward() / batches;
+      correct += net.blob("accuracy").dataAt(0) * 100;
+    }
+    return {correct, loss};
+  }
   std::string run_, pictures_;
   caffe::SolverParameter param_;
   caffe::NetParameter net_;
@@ -248,21 +264,51 @@ TEST_F(Cifar, ScoresAsCaffeDoes) {
   } cases[] = {{"test", 5, 357, 0.824465}, {"train", 40, 3100, 0.665522}};
   for (const auto& c : cases) {
     useRecords(c.records, c.records);
-    NetOptions o;
-    o.kernels = &kernels_;
-    caffe::NetState state;
-    state.set_phase(caffe::TEST);
-    Net net(net_, state, o, "cifar10_quick");
-    copyTrainedFiles(net, run_ + "/cifar10_quick_iter_4000.caffemodel.h5");
-    double correct = 0, loss = 0;
-    for (int i = 0; i < c.batches; ++i) {
-      net.setStep(i, 0);
-      loss += net.forward() / c.batches;
-      correct += net.blob("accuracy").dataAt(0) * 100;
-    }
+    const auto [correct, loss] = scores(c.batches);
     EXPECT_NEAR(correct, c.correct, 1e-3);
     EXPECT_NEAR(loss, c.loss, 2e-6);
     std::cout << c.records << ": " << correct << " correct, mean loss " << loss << "\n";
+  }
+}
+
+// The same pictures, less their mean, as rows of two HDF5 files.
+TEST_F(Cifar, ScoresFromHdf5RowsAsCaffeDoes) {
+  const auto mean = readBinary<caffe::BlobProto>(pictures_ + "/mean.binaryproto");
+  const auto store = [&](const std::string& from, const std::string& to) {
+    const std::string bytes = readFile(pictures_ + "/" + from);
+    caffe::BlobProto data, label;
+    const auto rows = static_cast<int64_t>(bytes.size() / 3073);
+    for (const int64_t d : {rows, int64_t{3}, int64_t{32}, int64_t{32}}) data.mutable_shape()->add_dim(d);
+    label.mutable_shape()->add_dim(rows);
+    for (int64_t r = 0; r < rows; ++r)
+      for (int i = 0; i < 3073; ++i) {
+        const auto value = static_cast<float>(static_cast<unsigned char>(bytes[static_cast<size_t>(r * 3073 + i)]));
+        i == 0 ? label.add_data(value) : data.add_data(value - mean.data(i - 1));
+      }
+    const std::lock_guard lock(hdf5Mutex());
+    Hdf5Writer out(to);
+    out.blob("data", data), out.blob("label", label);
+    writeFileAtomically(folder_.file(to), out.finish());
+  };
+  store("test_0000-0499.bin", "test.h5"), store("train_0000-1999.bin", "a.h5"), store("train_2000-3999.bin", "b.h5");
+  writeFileAtomically(folder_.file("test.txt"), "test.h5\n");
+  writeFileAtomically(folder_.file("train.txt"), "a.h5\nb.h5\n");
+  const struct {
+    const char* list;
+    int batches;
+    double correct, loss;
+  } cases[] = {{"test.txt", 5, 357, 0.824465}, {"train.txt", 40, 3100, 0.665522}};
+  for (const auto& c : cases) {
+    for (auto& layer : *net_.mutable_layer())
+      if (layer.type() == "Data" || layer.type() == "HDF5Data") {
+        layer.set_type("HDF5Data");
+        layer.clear_data_param(), layer.clear_transform_param();
+        layer.mutable_hdf5_data_param()->set_source(folder_.file(c.list));
+        layer.mutable_hdf5_data_param()->set_batch_size(100);
+      }
+    const auto [correct, loss] = scores(c.batches);
+    EXPECT_NEAR(correct, c.correct, 1e-3);
+    EXPECT_NEAR(loss, c.loss, 2e-6);
   }
 }
 

@@ -87,11 +87,18 @@ final class EngineChild implements AutoCloseable {
 
   /** The process for pictures, one per JVM: started by the first question, and again when it has died. Its answers depend on the question alone. */
   static Reply askImages(Request request) {
+    EngineChild asked = images();
     try {
-      return images().ask(request, IMAGE_SECONDS);
+      return asked.ask(request, IMAGE_SECONDS);
     } catch (CremaException e) { // it died meanwhile; a question that kills it twice is told
+      forget(asked);
       return images().ask(request, IMAGE_SECONDS);
     }
+  }
+
+  /** A process counts as alive for a moment after it was killed: who found it gone says so. */
+  private static synchronized void forget(EngineChild gone) {
+    if (images == gone) images = null;
   }
 
   static synchronized EngineChild images() {

@@ -1,0 +1,151 @@
+#include "base/answering_child.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cmath>
+#include <cstring>
+#include <new>
+#include <utility>
+
+#include "base/deadline.h"
+#include "base/error.h"
+
+namespace crema {
+namespace {
+
+// Both ways: size u64, bytes. An answer's first byte is kOk, kNoMemory or '0' + an error's kind.
+constexpr char kOk = 'k', kNoMemory = 'm';
+
+bool readAll(int fd, void* to, size_t bytes) {
+  for (size_t have = 0; have < bytes;) {
+    const ssize_t n = ::read(fd, static_cast<char*>(to) + have, bytes - have);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return false;
+    have += static_cast<size_t>(n);
+  }
+  return true;
+}
+
+bool writeAll(int fd, const void* from, size_t bytes) {
+  for (size_t sent = 0; sent < bytes;) {
+    const ssize_t n = ::send(fd, static_cast<const char*>(from) + sent, bytes - sent, MSG_NOSIGNAL);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return false;
+    sent += static_cast<size_t>(n);
+  }
+  return true;
+}
+
+// This process's other files would stay open where a child has them, and peers would wait for their end.
+void closeOthers(int kept) {
+  if (kept > 0) ::close_range(0, static_cast<unsigned>(kept) - 1, 0);
+  ::close_range(static_cast<unsigned>(kept) + 1, ~0u, 0);
+}
+
+[[noreturn]] void serve(int fd, const ChildLimits& limits, const std::function<std::string(std::string_view)>& answer) {
+  closeOthers(fd);
+  prepareChild(limits.bytes);
+  ::signal(SIGALRM, SIG_DFL);
+  for (uint64_t size = 0; readAll(fd, &size, sizeof size);) {
+    std::string said(1, kNoMemory);
+    ::alarm(static_cast<unsigned>(std::ceil(limits.seconds)) + 1);
+    try {
+      std::string request(size, '\0');
+      if (!readAll(fd, request.data(), size)) break;
+      said = kOk + answer(request);
+    } catch (const Error& e) {
+      said = static_cast<char>('0' + static_cast<int>(e.kind())) + std::string(e.what());
+    } catch (const std::bad_alloc&) {
+    }
+    const uint64_t bytes = said.size();
+    if (!writeAll(fd, &bytes, sizeof bytes) || !writeAll(fd, said.data(), bytes)) break;
+    ::alarm(0);
+  }
+  ::_exit(0);
+}
+
+}  // namespace
+
+AnsweringChild::AnsweringChild(const ChildLimits& limits, std::function<std::string(std::string_view)> answer)
+    : limits_(limits) {
+  int ends[2];
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
+    ioError("cannot make a pair of sockets: {}; raise the limit of open files", systemError(errno));
+  pid_ = ::fork();
+  const int code = errno;
+  if (pid_ == 0) serve(ends[1], limits, answer);
+  ::close(ends[1]);
+  fd_ = ends[0];
+  if (pid_ > 0) return;
+  ::close(fd_);
+  ioError("cannot start a process: {}; raise the limit of processes", systemError(code));
+}
+
+AnsweringChild::~AnsweringChild() {
+  if (pid_ > 0) ::kill(pid_, SIGKILL);  // it only reads
+  end();
+}
+
+void AnsweringChild::end() {
+  if (fd_ >= 0) ::close(std::exchange(fd_, -1));
+  int status = 0;
+  if (pid_ <= 0) return;
+  while (::waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
+  }
+  pid_ = -1;
+  if (!died_.empty()) return;
+  if (WIFSIGNALED(status))
+    died_ = fmt::format("ended with signal {} ({})", WTERMSIG(status), ::strsignal(WTERMSIG(status)));
+  else
+    died_ = fmt::format("ended with code {}", WEXITSTATUS(status));
+}
+
+bool AnsweringChild::receive(void* to, size_t bytes, double seconds) const {
+  const Deadline deadline = Deadline::after(seconds);
+  for (size_t have = 0; have < bytes;) {
+    if (deadline.passed()) return false;
+    pollfd p{fd_, POLLIN, 0};
+    if (::poll(&p, 1, deadline.pollMillis()) <= 0) continue;
+    const ssize_t n = ::read(fd_, static_cast<char*>(to) + have, bytes - have);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return false;
+    have += static_cast<size_t>(n);
+  }
+  return true;
+}
+
+ChildResult AnsweringChild::ask(std::string_view request) {
+  const std::lock_guard lock(mutex_);
+  if (!died_.empty()) return {"", died_};
+  std::string message(sizeof(uint64_t), '\0');
+  const uint64_t size = request.size();
+  std::memcpy(message.data(), &size, sizeof size);
+  message += request;
+  uint64_t bytes = 0;
+  std::string answer;
+  const double started = monotonicSeconds();
+  bool whole = writeAll(fd_, message.data(), message.size()) && receive(&bytes, sizeof bytes, limits_.seconds);
+  if (whole) {
+    answer.resize(bytes);
+    whole = receive(answer.data(), bytes, limits_.seconds);
+  }
+  if (!whole) {
+    if (monotonicSeconds() - started >= limits_.seconds)
+      died_ = fmt::format("did not answer within {:.3g} seconds", limits_.seconds);
+    ::kill(pid_, SIGKILL);
+    end();
+    return {"", died_};
+  }
+  const char kind = answer.empty() ? kNoMemory : answer[0];
+  if (!answer.empty()) answer.erase(0, 1);
+  if (kind == kNoMemory) return {"", fmt::format("asked for more than {} MiB of memory", limits_.bytes >> 20)};
+  if (kind != kOk) throw Error(static_cast<ErrorKind>(kind - '0'), answer);
+  return {std::move(answer), ""};
+}
+
+}  // namespace crema

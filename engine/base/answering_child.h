@@ -1,0 +1,35 @@
+// A forked child that answers one request after another, for code that may crash or hang on what it reads and is needed
+// for as long as a run lasts. It has one thread, none of this process's open files, leaves no core file, and ends when
+// this object or this process does (its end of their sockets closes), or when an answer takes longer than it may.
+#pragma once
+#include <functional>
+#include <mutex>
+#include <string>
+#include <string_view>
+
+#include "base/child.h"
+
+namespace crema {
+
+class AnsweringChild {
+ public:
+  // limits: seconds for one answer, bytes of address space beyond what this process has now. answer must not log and
+  // must not need locks that other threads may hold; what it keeps between requests lives in the child.
+  AnsweringChild(const ChildLimits& limits, std::function<std::string(std::string_view request)> answer);
+  ~AnsweringChild();
+  AnsweringChild(const AnsweringChild&) = delete;
+
+  // An Error of answer is thrown here. A child that died says how from then on. Any thread, one at a time.
+  ChildResult ask(std::string_view request);
+
+ private:
+  void end();
+  bool receive(void* to, size_t bytes, double seconds) const;
+
+  std::mutex mutex_;
+  ChildLimits limits_;
+  int pid_ = -1, fd_ = -1;
+  std::string died_;
+};
+
+}  // namespace crema

@@ -1,0 +1,23 @@
+// HDF5Data's records: the rows of its files, numbered through in the order of the list.
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "data/samples.h"
+#include "data/source.h"
+
+namespace crema {
+
+struct Hdf5Data {
+  std::shared_ptr<const RecordSource> rows;    // a record's value: its floats, one dataset's after the other's
+  std::shared_ptr<const SampleMaker> samples;  // of them, one top for each dataset
+  std::vector<int64_t> firstOfFile;            // number of each file's first row
+};
+
+// list: a text file of paths between white space, each as seen from the working folder or, where it is not there, from
+// the list's. oneByOne: rows will be asked for in no order. Every file is opened once; no more than a few rows are in
+// memory.
+Hdf5Data openHdf5Data(const std::string& list, const std::vector<std::string>& datasets, bool oneByOne);
+
+}  // namespace crema

@@ -1,0 +1,44 @@
+// HDF5Data: rows of HDF5 files; each top is the dataset of its name, N x the dataset's other axes.
+//
+// Options (hdf5_data_param): source, a text file of paths between white space; batch_size; shuffle: in phase TRAIN each
+// epoch takes the files in an order of its own and the rows of each likewise, drawn by random_seed, layer and epoch
+// (Caffe draws outside of random_seed, and shuffles tests too: here a test takes the same rows each time). Integers and
+// floating point numbers of any width are converted to float. Rows come in order and wrap inside a batch; blocks of
+// batch_size are dealt to ranks in turn (data/shard.h). No more than a few MB of a file are in memory
+// (model/hdf5_rows.h). transform_param is refused, as in Caffe: the values are taken as they are.
+#include "base/file.h"
+#include "data/hdf5_source.h"
+#include "layers/builtin.h"
+#include "layers/fed_layer.h"
+
+namespace crema {
+namespace {
+
+class HDF5Data : public FedLayer {
+ public:
+  using FedLayer::FedLayer;
+  Arity arity() const override { return {0, 0, 1, -1}; }
+
+ protected:
+  void configure(const Blobs&, const Blobs& top) override {
+    const auto& p = param_.hdf5_data_param();
+    if (param_.has_transform_param())
+      invalid("HDF5Data does not transform its data; remove transform_param and store the values as they are to be");
+    setBatch(p.batch_size());
+    if (p.source().empty())
+      invalid("hdf5_data_param names no `source`; give the path of a text file that lists HDF5 files");
+    const bool shuffle = p.shuffle() && training();
+    const std::vector<std::string> datasets(param_.top().begin(), param_.top().end());
+    const Hdf5Data data = openHdf5Data(resolvePath(p.source(), context().data->folder), datasets, shuffle);
+    maker_.source = data.rows, maker_.samples = data.samples;
+    maker_.options.shuffle = shuffle;
+    if (shuffle) maker_.options.files = std::make_shared<const FileOrder>(data.firstOfFile, data.rows->size());
+    inside([&] { return "in " + maker_.source->describe(); }, [&] { begin(top); });
+  }
+};
+
+}  // namespace
+
+void addHDF5Data(LayerRegistry& r) { r.add<HDF5Data>("HDF5Data", "rows of HDF5 files"); }
+
+}  // namespace crema
