@@ -41,6 +41,7 @@
   X(Pooling)                 \
   X(Power)                   \
   X(PReLU)                   \
+  X(Python)                  \
   X(RecordData)              \
   X(Reduction)               \
   X(ReLU)                    \
