@@ -34,6 +34,8 @@ typedef struct crema_net crema_net;
 typedef struct crema_solver crema_solver;
 typedef struct crema_layer crema_layer;
 
+/* Callbacks answer 1 to go on; 0 ends the call that they came from with CREMA_HOST. */
+
 /* --- the process */
 CREMA_API const char* crema_version(void);
 CREMA_API const char* crema_last_error(void);
@@ -88,7 +90,7 @@ CREMA_API int crema_net_save(const crema_net* net, const char* file, int hdf5);
 CREMA_API int crema_net_set_input_arrays(crema_net* net, const float* data, const float* labels, int records,
                                          const int dims[3]);
 typedef enum { CREMA_BEFORE_FORWARD, CREMA_AFTER_FORWARD, CREMA_BEFORE_BACKWARD, CREMA_AFTER_BACKWARD } crema_moment;
-/* Called with the layer's number; not 0 ends the pass with CREMA_HOST. NULL removes it. */
+/* Called with the layer's number. NULL removes it. */
 CREMA_API int crema_net_set_hook(crema_net* net, crema_moment moment, int (*hook)(int layer));
 
 /* --- solvers; `type` ("SGD", ...) replaces the file's, NULL does not */
@@ -105,8 +107,7 @@ CREMA_API int crema_solver_apply_update(crema_solver* solver);
 typedef enum { CREMA_ITER, CREMA_LR, CREMA_BASE_LR, CREMA_MAX_ITER, CREMA_DISPLAY } crema_setting;
 CREMA_API int crema_solver_get(const crema_solver* solver, crema_setting setting, double* value);
 CREMA_API int crema_solver_set(crema_solver* solver, crema_setting setting, double value); /* the last three */
-/* Called in every iteration: behind its tests, and when the gradients are there. Not 0 ends the call with CREMA_HOST.
- */
+/* Called in every iteration: behind its tests, and when the gradients are there. */
 CREMA_API int crema_solver_set_callbacks(crema_solver* solver, int (*start)(void), int (*gradients_ready)(void));
 
 /* --- layers that the host computes: type Python */

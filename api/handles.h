@@ -15,10 +15,11 @@
 
 namespace crema::api {
 
-// A callback of the host failed and knows why. No Error: nothing is to be added to its story.
+// A callback of the host failed and knows why. No Error: nothing is to be added to its story. It answers 0 then: what
+// ctypes answers for a callback that a signal's exception ended before its first line.
 struct HostFailure {};
 inline void ask(int answer) {
-  if (answer != 0) throw HostFailure();
+  if (answer == 0) throw HostFailure();
 }
 
 void remember(const std::string& sentence);  // crema_last_error() of this thread

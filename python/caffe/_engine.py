@@ -10,7 +10,7 @@ import os
 import pathlib
 import threading
 from ctypes import CFUNCTYPE, POINTER, c_char_p, c_double, c_int, c_int64, c_size_t, c_uint64, c_void_p
-from typing import Any, Callable, List, Sequence, Tuple
+from typing import Any, Callable, Iterator, List, Sequence, Tuple
 
 import numpy as np
 
@@ -126,8 +126,9 @@ def check(status: int) -> None:
     if status == 0:
         return
     if status == _HOST:
-        failure, _thread.failure = _thread.failure, None
-        raise failure
+        failure, _thread.failure = getattr(_thread, "failure", None), None
+        # None: a signal's exception came before the callback's first line, and ctypes has printed it.
+        raise failure or KeyboardInterrupt
     raise RuntimeError(lib.last_error().decode("utf-8", "replace"))
 
 
@@ -137,11 +138,31 @@ def guarded(body: Callable[..., None]) -> Callable[..., int]:
     def call(*arguments: Any) -> int:
         try:
             body(*arguments)
-            return 0
+            return 1
         except BaseException as e:  # noqa: B902 - a callback must not let anything through
             _thread.failure = e
-            return 1
+            return 0
     return call
+
+
+def guarded_steps(body: Callable[[], Any]) -> Callable[[], int]:
+    """guarded() for a callback that is never inside itself. A generator's: Python raises a waiting signal's exception where a
+    function begins, which here is within the `try`."""
+    def steps() -> Iterator[int]:
+        answer = 1
+        while True:
+            try:
+                yield answer
+                answer = 0
+                body()
+                answer = 1
+            except GeneratorExit:
+                raise
+            except BaseException as e:  # noqa: B902
+                _thread.failure, answer = e, 0
+    generator = steps()
+    next(generator)
+    return generator.__next__
 
 
 def made(function: Any, *arguments: Any) -> int:

@@ -6,7 +6,7 @@ import time
 import weakref
 from typing import Any, Callable, Dict, List, NoReturn, Optional, Tuple, Type
 
-from ._engine import BASE_LR, DISPLAY, ITER, LR, MAX_ITER, ON_STEP, check, encoded, guarded, lib, made
+from ._engine import BASE_LR, DISPLAY, ITER, LR, MAX_ITER, ON_STEP, check, encoded, guarded_steps, lib, made
 from ._hosted import collected
 from .pycaffe import Net, net_of_solver
 
@@ -41,8 +41,8 @@ class Solver:
         self._callbacks: List[Tuple[Callable[[], Any], Callable[[], Any]]] = []
         callbacks = self._callbacks
         # Also where Python notices signals: Ctrl-C ends a run behind the present iteration.
-        self._start = ON_STEP(guarded(lambda: [start() for start, _ in callbacks]))
-        self._ready = ON_STEP(guarded(lambda: [ready() for _, ready in callbacks]))
+        self._start = ON_STEP(guarded_steps(lambda: [start() for start, _ in callbacks]))
+        self._ready = ON_STEP(guarded_steps(lambda: [ready() for _, ready in callbacks]))
         check(lib.solver_set_callbacks(self._handle, self._start, self._ready))
 
     def __del__(self, free: Any = lib.solver_free) -> None:
