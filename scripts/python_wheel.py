@@ -48,7 +48,7 @@ def build():
         if not shutil.which(tool):
             sys.exit(f"error: there is no {tool}; install the Debian packages that scripts/packages.txt lists under `run`")
     if not given:
-        subprocess.run(["cmake", "-S", ROOT, "--preset", "release", "-B", folder, "-DCREMA_TESTS=OFF", "-DCREMA_PYTHON=ON"], check=True, cwd=ROOT)
+        subprocess.run(["cmake", "-S", ROOT, "--preset", "release", "-B", folder, "-DCREMA_TESTS=OFF"], check=True, cwd=ROOT)
     subprocess.run(["cmake", "--build", folder, "-j", str(os.cpu_count()), "--target", "crema", "crema_python"], check=True)
     return folder
 
