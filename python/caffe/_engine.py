@@ -180,7 +180,16 @@ def dims_of(shape: Sequence[int]) -> Any:
     return (c_int * len(shape))(*(int(d) for d in shape))
 
 
-class Memory:
+class Owner:
+    """Gives its handle back when it goes, so there is one of it: no copy.copy, deepcopy or pickle."""
+
+    __slots__ = ()
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        raise TypeError(f"a {type(self).__name__} cannot be copied or pickled: it is part of the engine; copy the arrays, or save() and load")
+
+
+class Memory(Owner):
     """Numbers of the engine: what an array made of it has as its base, so that they live as long as the array."""
 
     __slots__ = ("_owner", "__array_interface__")
@@ -193,7 +202,7 @@ class Memory:
         free(self._owner)
 
 
-class Blob:
+class Blob(Owner):
     """An N-d array of floats, `data`, and one of its gradients, `diff`: views of the engine's own memory, not copies."""
 
     __slots__ = ("_handle", "__weakref__")

@@ -9,7 +9,7 @@ from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tupl
 import numpy as np
 
 from . import _engine
-from ._engine import BLOBS, BOTTOMS, INPUTS, LAYER_TYPES, LAYERS, ON_LAYER, OUTPUTS, TOPS, Blob, BlobVec, check, encoded, guarded, lib, made
+from ._engine import BLOBS, BOTTOMS, INPUTS, LAYER_TYPES, LAYERS, ON_LAYER, OUTPUTS, TOPS, Blob, BlobVec, Owner, check, encoded, guarded, lib, made
 from ._hosted import Hosted, Layer, LayerParam, collected, instance
 
 Arrays = Dict[str, np.ndarray]
@@ -17,13 +17,13 @@ _MOMENTS = {"before_forward": 0, "after_forward": 1, "before_backward": 2, "afte
 
 
 
-class Net:
+class Net(Owner):
     """Net(network_file, phase, level=0, stages=None, weights=None): a net of a prototxt, ready to compute.
 
     The old form Net(network_file, weights, phase) works too.
     """
 
-    _handle: Optional[int] = None
+    _handle: int
 
     def __init__(self, network_file: Any, *args: Any, **kwargs: Any) -> None:
         names = ["phase", "level", "stages", "weights"]
@@ -63,7 +63,7 @@ class Net:
         self.top_names = OrderedDict((n, self._texts(TOPS, i)) for i, n in enumerate(self._layer_names))
 
     def __del__(self, free: Any = lib.net_free) -> None:
-        if self._handle is not None:
+        if hasattr(self, "_handle"):
             free(self._handle)
 
     def _texts(self, which: int, layer: int = 0) -> List[str]:

@@ -6,7 +6,7 @@ import time
 import weakref
 from typing import Any, Callable, Dict, List, NoReturn, Optional, Tuple, Type
 
-from ._engine import BASE_LR, DISPLAY, ITER, LR, MAX_ITER, ON_STEP, check, encoded, guarded_steps, lib, made
+from ._engine import BASE_LR, DISPLAY, ITER, LR, MAX_ITER, ON_STEP, Owner, check, encoded, guarded_steps, lib, made
 from ._hosted import collected
 from .pycaffe import Net, net_of_solver
 
@@ -25,11 +25,11 @@ class SolverParam:
     display = property(lambda self: int(self._solver._get(DISPLAY)), lambda self, v: self._solver._set(DISPLAY, v))
 
 
-class Solver:
+class Solver(Owner):
     """A train net, its test nets and the update. Made from a prototxt: SGDSolver(file), get_solver(file)."""
 
     _type: Optional[str] = None  # None: the file's
-    _handle: Optional[int] = None
+    _handle: int
 
     def __init__(self, solver_file: Any) -> None:
         with collected() as hosted:
@@ -46,7 +46,7 @@ class Solver:
         check(lib.solver_set_callbacks(self._handle, self._start, self._ready))
 
     def __del__(self, free: Any = lib.solver_free) -> None:
-        if self._handle is not None:
+        if hasattr(self, "_handle"):
             free(self._handle)
 
     def _get(self, setting: int) -> float:

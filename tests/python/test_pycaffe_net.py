@@ -1,4 +1,5 @@
 """caffe.Net: passes, blobs, weights, errors."""
+import copy
 import os
 import threading
 import time
@@ -6,6 +7,7 @@ import time
 import numpy as np
 import pytest
 
+from conftest import lenet, records  # noqa: F401 (fixture)
 from pycaffe_module import caffe, net, python, write
 
 PAIR = """name: 'pair' force_backward: true
@@ -196,6 +198,28 @@ def test_arrays_for_memory_data_go_round():
             made.set_input_arrays(bad, labels[:len(bad)].copy())
     with pytest.raises(RuntimeError, match="MemoryData"):
         net(PAIR).set_input_arrays(data, labels)
+
+
+def test_there_is_one_of_each_net_and_blob():
+    made = net(PAIR)
+    for whole in (made, made.blobs["x"], made.params):
+        with pytest.raises(TypeError, match="cannot be copied or pickled"):
+            copy.deepcopy(whole)
+    assert (copy.deepcopy(made.blobs["x"].data) == made.blobs["x"].data).all()
+    with pytest.raises(AttributeError):
+        caffe.Net.__new__(caffe.Net).reshape()
+
+
+def test_data_layers_read_batch_after_batch(tmp_path, records):
+    labels = [b for b in (records / "train-labels").read_bytes()[8:]]
+    pixels = np.frombuffer((records / "train-images").read_bytes()[16:], np.uint8).reshape(-1, 1, 28, 28)
+    made = caffe.Net(write(tmp_path, "net.prototxt", lenet(records, batch=8)), caffe.TRAIN)
+    for k in range(0, 24, 8):
+        loss = made.forward()["loss"]
+        assert made.blobs["label"].data.tolist() == labels[k:k + 8] and loss > 0
+        assert (made.blobs["data"].data == pixels[k:k + 8] * np.float32(0.00390625)).all()
+    made.forward(start="conv1")  # the same batch again
+    assert made.blobs["label"].data.tolist() == labels[16:24]
 
 
 def test_levels_and_stages():
