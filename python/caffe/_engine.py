@@ -132,7 +132,7 @@ def check(status: int) -> None:
     raise RuntimeError(lib.last_error().decode("utf-8", "replace"))
 
 
-def guarded(body: Callable[..., None]) -> Callable[..., int]:
+def guarded(body: Callable[..., Any]) -> Callable[..., int]:
     """body as a callback: what it raises, KeyboardInterrupt too, ends the engine's call and is raised again behind it."""
     @functools.wraps(body)
     def call(*arguments: Any) -> int:

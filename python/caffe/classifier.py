@@ -45,6 +45,6 @@ class Classifier(Net):
             crops = np.array([im[top:top + self.crop_dims[0], left:left + self.crop_dims[1]] for im in resized])
         name = self.inputs[0]
         batch = np.array([self.transformer.preprocess(name, crop) for crop in crops], dtype=np.float32)
-        found = self.forward_all(**{name: batch})[self.outputs[0]]
+        found = self.forward_all(None, **{name: batch})[self.outputs[0]]
         found = found.reshape(len(crops), -1)
         return found.reshape(len(resized), -1, found.shape[1]).mean(1) if oversample else found

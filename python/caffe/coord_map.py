@@ -73,7 +73,8 @@ def inverse(of: Map) -> Map:
 
 def _below(top: Top) -> Iterator[Tuple[Top, Map]]:
     """All tops that positions of `top` can be followed to, nearest first, itself included."""
-    seen, level = {top}, [(top, (None, 1, 0))]
+    level: List[Tuple[Top, Map]] = [(top, (None, 1, 0))]
+    seen = {top}
     while level:
         yield from level
         following: List[Tuple[Top, Map]] = []

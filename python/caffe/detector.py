@@ -65,7 +65,7 @@ class Detector(Net):
                 found.append({"window": window, "filename": filename})
         if not found:
             return []
-        predictions = self.forward_all(**{name: np.array(pictures, np.float32)})[self.outputs[0]]
+        predictions = self.forward_all(None, **{name: np.array(pictures, np.float32)})[self.outputs[0]]
         predictions = predictions.reshape(len(found), -1)
         return [{"window": f["window"], "prediction": p, "filename": f["filename"]} for f, p in zip(found, predictions)]
 

@@ -141,7 +141,7 @@ def _layout(nodes: Dict[str, Node], edges: List[Edge], rankdir: str) -> Tuple[Di
         at += depth + _STEP
     total = {deep: at, broad: 2 * middle}
     if rankdir in ("RL", "BT"):
-        placed = {k: p._replace(**({"x": at - p.x} if sideways else {"y": at - p.y})) for k, p in placed.items()}
+        placed = {k: p._replace(x=at - p.x) if sideways else p._replace(y=at - p.y) for k, p in placed.items()}
     return placed, total[0], total[1]
 
 

@@ -2,12 +2,14 @@
 from __future__ import annotations
 
 import pathlib
-from typing import Any, Dict, Iterable, List, Optional, Sequence, Tuple
+from typing import Any, Dict, Iterable, List, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
 from ._engine import decode_image
 from .proto import caffe_pb2
+
+Dims = Union[Sequence[int], np.ndarray]
 
 # --- messages
 
@@ -92,7 +94,7 @@ def _linear(im: np.ndarray, axis: int, size: int) -> np.ndarray:
     return np.take(im, low, axis) * (1 - weight) + np.take(im, high, axis) * weight
 
 
-def resize_image(im: np.ndarray, new_dims: Sequence[int], interp_order: int = 1) -> np.ndarray:
+def resize_image(im: np.ndarray, new_dims: Dims, interp_order: int = 1) -> np.ndarray:
     """H x W x K to new_dims (height, width): nearest (0) or bilinear (1); higher orders by scipy where it is installed."""
     height, width = (int(d) for d in new_dims)
     im = np.asarray(im)
@@ -113,7 +115,7 @@ def resize_image(im: np.ndarray, new_dims: Sequence[int], interp_order: int = 1)
     return np.stack(channels, axis=2)
 
 
-def oversample(images: Iterable[np.ndarray], crop_dims: Sequence[int]) -> np.ndarray:
+def oversample(images: Iterable[np.ndarray], crop_dims: Dims) -> np.ndarray:
     """Ten of each H x W x K picture: four corners and the centre, then the same mirrored."""
     crops = []
     for im in images:

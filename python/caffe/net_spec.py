@@ -14,7 +14,7 @@ given by assigning to an attribute of a NetSpec; what stays without gets its typ
 from __future__ import annotations
 
 from collections import Counter, OrderedDict
-from typing import Any, Dict, Tuple, Union
+from typing import Any, Dict, Set, Tuple, Union
 
 from .proto import caffe_pb2
 
@@ -96,7 +96,9 @@ class _Writer:
         self.names: Dict[Any, str] = {what: name for name, what in named.items()}
         # In place, a top goes by its bottom's name, and its own is the layer's.
         self.layer_names = {what.fn: name for name, what in named.items() if isinstance(what, Top) and what.fn.in_place}
-        self.counts, self.net, self.done = Counter(), caffe_pb2.NetParameter(), set()
+        self.net = caffe_pb2.NetParameter()
+        self.counts: Dict[str, int] = Counter()
+        self.done: Set[Function] = set()
 
     def name(self, what: Union[Top, Function], type_name: str) -> str:
         if what not in self.names:
@@ -131,8 +133,8 @@ class _Writer:
         layer = self.net.layer.add(name=layer_name, type=fn.type_name, bottom=bottoms, top=tops)
         options = _OPTIONS.get(fn.type_name)
         for key, value in fn.params.items():
-            to_options = options and not key.endswith("param") and key in getattr(layer, options).DESCRIPTOR.fields_by_name
-            assign_proto(getattr(layer, options) if to_options else layer, key, value)
+            fields = getattr(layer, options) if options and not key.endswith("param") else None
+            assign_proto(fields if fields is not None and key in fields.DESCRIPTOR.fields_by_name else layer, key, value)
 
 
 def _written(named: Dict[str, Union[Top, Function]], wanted: Tuple[Union[Top, Function], ...]) -> Any:

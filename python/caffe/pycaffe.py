@@ -12,7 +12,7 @@ from . import _engine
 from ._engine import BLOBS, BOTTOMS, INPUTS, LAYER_TYPES, LAYERS, ON_LAYER, OUTPUTS, TOPS, Blob, BlobVec, Owner, check, encoded, guarded, lib, made
 from ._hosted import Hosted, Layer, LayerParam, collected, instance
 
-Arrays = Dict[str, np.ndarray]
+Arrays = Dict[str, Any]  # of np.ndarray
 _MOMENTS = {"before_forward": 0, "after_forward": 1, "before_backward": 2, "after_backward": 3}
 
 
