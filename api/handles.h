@@ -51,7 +51,8 @@ class Engine {
   Engine();
   kernels::Context kernels;
   using Hold = std::unique_lock<std::recursive_mutex>;
-  Hold hold();  // invalid() in a process that fork() made since: the threads are not there
+  Hold hold();             // invalid() in a process that fork() made since: the threads are not there
+  bool inherited() const;  // in such a process: what has threads must not be destroyed, which would wait for them
 
  private:
   std::recursive_mutex busy_;  // recursive: a hosted layer may look at the net that it is part of

@@ -132,7 +132,10 @@ int crema_net_create(const char* prototxt, int phase, int level, const char* con
   });
 }
 
-void crema_net_free(crema_net* net) { delete net; }
+void crema_net_free(crema_net* net) {
+  if (net && net->box->engine->inherited()) net->box.release();  // not freed: its threads are the parent's
+  delete net;
+}
 
 int crema_net_count(const crema_net* net, crema_list list, int layer) {
   return static_cast<int>(net->box->list(list, layer)->size());

@@ -30,8 +30,10 @@ bool logsInfo() { return logLevel == 0; }
 
 Engine::Engine() : kernels(kernels::bestIsa(), threads > 0 ? threads.load() : availableCores()), generation_(forks()) {}
 
+bool Engine::inherited() const { return generation_ != forks(); }
+
 Engine::Hold Engine::hold() {
-  if (generation_ != forks())
+  if (inherited())
     invalid(
         "this net was made before the process fork()ed, and its threads stayed in the parent; make nets in the child, "
         "or start children with multiprocessing's 'spawn'");

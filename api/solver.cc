@@ -97,7 +97,10 @@ int crema_solver_create(const char* prototxt, const char* type, crema_solver** m
   });
 }
 
-void crema_solver_free(crema_solver* solver) { delete solver; }
+void crema_solver_free(crema_solver* solver) {
+  if (solver && solver->box->engine->inherited()) return;  // not freed: its threads are the parent's
+  delete solver;
+}
 const char* crema_solver_type(const crema_solver* solver) { return solver->box->solver->param().type().c_str(); }
 int crema_solver_test_nets(const crema_solver* solver) { return static_cast<int>(solver->box->solver->testNets()); }
 
@@ -135,7 +138,10 @@ int crema_solver_restore(crema_solver* solver, const char* state) {
 }
 
 int crema_solver_snapshot(crema_solver* solver) {
-  return guard([&] { solver->box->solver->snapshot(solver->box->solver->param().snapshot_prefix()); });
+  return guard([&] {
+    const auto hold = solver->box->engine->hold();
+    solver->box->solver->snapshot(solver->box->solver->param().snapshot_prefix());
+  });
 }
 
 int crema_solver_apply_update(crema_solver* solver) {

@@ -1,6 +1,8 @@
 """caffe.Net: passes, blobs, weights, errors."""
 import copy
 import os
+import select
+import signal
 import threading
 import time
 
@@ -258,9 +260,11 @@ def test_nets_compute_in_threads_beside_python():
     assert all((r == alone).all() for part in results for r in part)
 
 
-def test_a_forked_child_is_told_what_it_cannot_do():
+def test_a_forked_child_is_told_what_it_cannot_do(tmp_path, records):
     made = net(BIG)
     made.forward()
+    reads = caffe.Net(write(tmp_path, "net.prototxt", lenet(records, batch=8)), caffe.TRAIN)  # with a thread that decodes ahead
+    reads.forward()
     read, written = os.pipe()
     child = os.fork()
     if child == 0:
@@ -268,11 +272,14 @@ def test_a_forked_child_is_told_what_it_cannot_do():
             made.forward()
             os.write(written, b"it computed")
         except RuntimeError as e:
-            os.write(written, str(e).encode())
+            made = reads = None  # dropping them waits for no thread
+            os.write(written, net(BIG).forward() and str(e).encode())
         finally:
             os._exit(0)
     os.close(written)
-    said = os.read(read, 1000).decode()
+    heard, _, _ = select.select([read], [], [], 30)
+    said = os.read(read, 1000).decode() if heard else "nothing in 30 s"
+    os.kill(child, signal.SIGKILL)
     os.waitpid(child, 0)
     os.close(read)
     assert "before the process fork()ed" in said and "spawn" in said
