@@ -1,4 +1,4 @@
-"""The caffe package that the build made (build/release/python, or $CREMA_PYTHON), for the tests of it."""
+"""The caffe package that the build made (build/release/python, or $CREMA_CAFFE), for the tests of it."""
 import os
 import pathlib
 import subprocess
@@ -9,7 +9,7 @@ import pytest
 
 from conftest import ROOT
 
-PACKAGE = pathlib.Path(os.environ.get("CREMA_PYTHON", ROOT / "build/release/python"))
+PACKAGE = pathlib.Path(os.environ.get("CREMA_CAFFE", ROOT / "build/release/python"))
 if not (PACKAGE / "caffe/libcrema.so").is_file():
     pytest.skip(f"SKIPPED: no caffe package in {PACKAGE} (cmake -DCREMA_PYTHON=ON builds it)", allow_module_level=True)
 os.environ.setdefault("GLOG_minloglevel", "2")
