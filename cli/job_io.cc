@@ -131,35 +131,6 @@ caffe::SolverParameter loadSolver(const std::string& path, int64_t seedIfUnset) 
   return prepareSolver(readSolver(path), path, seedIfUnset);
 }
 
-caffe::SolverParameter prepareSolver(caffe::SolverParameter solver, const std::string& path, int64_t seedIfUnset) {
-  return inside([&] { return "in solver " + path; },
-                [&] {
-                  checkSolver(solver);
-                  const std::string folder = parentDirectory(path);
-                  trainDescription(solver, folder);
-                  testDescriptions(solver, folder);
-                  solver = inlineNets(solver, folder);
-                  if (!solver.has_snapshot_prefix() || solver.snapshot_prefix().empty()) {
-                    const size_t slash = path.rfind('/'), dot = path.rfind('.');
-                    solver.set_snapshot_prefix(dot != std::string::npos && (slash == std::string::npos || dot > slash)
-                                                   ? path.substr(0, dot)
-                                                   : path);
-                  } else if (isDirectory(solver.snapshot_prefix())) {
-                    std::string stem = path.substr(path.rfind('/') == std::string::npos ? 0 : path.rfind('/') + 1);
-                    solver.set_snapshot_prefix(joinPath(solver.snapshot_prefix(), stem.substr(0, stem.rfind('.'))));
-                  }
-                  if (solver.random_seed() < 0 && seedIfUnset >= 0) solver.set_random_seed(seedIfUnset);
-                  if (solver.random_seed() < 0) {
-                    uint32_t seed = 0;
-                    std::memcpy(&seed, randomBytes(4).data(), 4);
-                    solver.set_random_seed(seed & 0x7fffffff);
-                    LOG_INFO("random_seed is not set: {} was drawn; write it into the solver to repeat this run",
-                             solver.random_seed());
-                  }
-                  return solver;
-                });
-}
-
 std::string localHost() { return "127.0.0.1"; }
 
 }  // namespace crema::cli

@@ -30,8 +30,6 @@ void exitWhenStdinEnds(Interrupt& interrupt, HostRows* rows = nullptr);
 void checkJob(const wire::Job& job);  // ranks, workers, threads and timeouts that make sense; invalid() says which
 std::string netOrigin(const std::string& solverPath);  // the file of its net, for messages; may be empty
 caffe::SolverParameter loadSolver(const std::string& path, int64_t seedIfUnset = -1);
-// The same for one that was read from `path`.
-caffe::SolverParameter prepareSolver(caffe::SolverParameter solver, const std::string& path, int64_t seedIfUnset = -1);
 std::string localHost();  // "127.0.0.1"
 
 }  // namespace crema::cli

@@ -18,6 +18,7 @@ MAY = {
     "collective": {"tensor", "base"},
     "train": {"solver", "collective", "net", "layers", "data", "model", "kernels", "tensor", "base"},
     "cluster": {"train", "solver", "collective", "net", "layers", "data", "model", "kernels", "tensor", "base"},
+    "api": {"cluster", "train", "solver", "collective", "net", "layers", "data", "model", "kernels", "tensor", "base"},
     "cli": {"cluster", "train", "solver", "collective", "net", "layers", "data", "model", "kernels", "tensor", "base"},
 }
 # Single files that a folder may include from one it may not include as a whole.
@@ -84,7 +85,7 @@ def long_functions(path):
 
 
 def main():
-    files = [f for top in ("engine", "cluster", "cli") for f in sorted((ROOT / top).rglob("*")) if f.suffix in (".h", ".cc", ".cpp")]
+    files = [f for top in ("engine", "cluster", "api", "cli") for f in sorted((ROOT / top).rglob("*")) if f.suffix in (".h", ".cc", ".cpp")]
     mistakes = [m for f in files for m in check(f)]
     mistakes += [m for f in files if not f.name.endswith("_test.cc") for m in long_functions(f)]
     print("\n".join(mistakes) if mistakes else f"{len(files)} files, every include goes down")

@@ -91,6 +91,12 @@ ensure_notebooks() {
   touch "$VENV/ready-notebooks"
 }
 
+# What `import caffe` needs besides the build.
+ensure_pycaffe() {
+  "$VENV/bin/python" -c 'import numpy, google.protobuf' 2>/dev/null ||
+    step pycaffe-install "fetching numpy and protobuf" timeout 600 "$VENV/bin/pip" install -q --disable-pip-version-check 'numpy>=1.26,<3' 'protobuf>=4.21,<8'
+}
+
 # build_engine ON|OFF: with or without tests. The release build is the one that goes into the jar.
 build_engine() {
   step configure "configuring the engine" cmake -S "$ROOT" --preset release -DCREMA_TESTS="$1"

@@ -44,6 +44,7 @@
   X(Pooling)                 \
   X(Power)                   \
   X(PReLU)                   \
+  X(Python)                  \
   X(RecordData)              \
   X(Reduction)               \
   X(ReLU)                    \

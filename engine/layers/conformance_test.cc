@@ -21,7 +21,8 @@ const Suite& suite() {
 }
 
 // Data layers read records; data/data_test.cc and tests/end_to_end check what they deliver. HDF5: hdf5_data_test.cc.
-const std::set<std::string> kElsewhere = {"Data", "MemoryData", "CoSData", "HDF5Data", "HDF5Output"};
+// Python layers compute in a host program: tests/python.
+const std::set<std::string> kElsewhere = {"Data", "MemoryData", "CoSData", "HDF5Data", "HDF5Output", "Python"};
 
 TEST(Layers, EveryTypeHasACaseAndASummary) {
   std::set<std::string> covered = kElsewhere;

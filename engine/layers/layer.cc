@@ -38,6 +38,10 @@ double Layer::forward(const Blobs& bottom, const Blobs& top) {
                 });
 }
 
+void Layer::shapeTops(const Blobs& bottom, const Blobs& top) {
+  inside([&] { return "in reshape of " + label(); }, [&] { reshape(bottom, top); });
+}
+
 void Layer::backward(const Blobs& top, const std::vector<bool>& propagateDown, const Blobs& bottom) {
   inside([&] { return "in backward of " + label(); },
          [&] {

@@ -80,6 +80,7 @@ class Layer {
 
   void setUp(const Blobs& bottom, const Blobs& top);
   double forward(const Blobs& bottom, const Blobs& top);
+  void shapeTops(const Blobs& bottom, const Blobs& top);  // forward's first step alone
   void backward(const Blobs& top, const std::vector<bool>& propagateDown, const Blobs& bottom);
 
   const caffe::LayerParameter& param() const { return param_; }

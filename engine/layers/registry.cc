@@ -7,6 +7,12 @@ void LayerRegistry::add(const std::string& type, std::string summary, Maker make
     internal("layer type {} is registered twice", type);
 }
 
+void LayerRegistry::replace(const std::string& type, Maker make) {
+  const auto found = entries_.find(type);
+  if (found == entries_.end()) internal("layer type {} is not registered", type);
+  found->second.make = std::move(make);
+}
+
 std::unique_ptr<Layer> LayerRegistry::make(const caffe::LayerParameter& param, const LayerContext& context) const {
   const auto found = entries_.find(param.type());
   if (found != entries_.end()) return found->second.make(param, context);

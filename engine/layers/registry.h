@@ -19,6 +19,7 @@ class LayerRegistry {
   };
 
   void add(const std::string& type, std::string summary, Maker make);  // internal error when the name is taken
+  void replace(const std::string& type, Maker make);                   // of a type that is there
   template <class L>
   void add(const std::string& type, std::string summary) {
     add(type, std::move(summary),

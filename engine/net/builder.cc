@@ -101,7 +101,7 @@ void Net::Builder::connectTops(const caffe::LayerParameter& param, const Layer& 
       if (net_.blobs_.count(name))
         invalid("Top blob '{}' produced by multiple sources.\n  in layer '{}' ({}); rename one of the tops", name,
                 param.name(), param.type());
-      auto blob = std::make_unique<Blob>(net_.options_.dtype);
+      auto blob = std::make_shared<Blob>(net_.options_.dtype);
       wire.tops.push_back(blob.get());
       net_.blobs_[name] = std::move(blob);
     }
@@ -110,7 +110,7 @@ void Net::Builder::connectTops(const caffe::LayerParameter& param, const Layer& 
     if (net_.options_.log) LOG_INFO("{} -> {}{}", param.name(), name, inPlace ? " (in-place)" : "");
   }
   while (layer.arity().makesTop && static_cast<int>(wire.tops.size()) < layer.arity().minTops) {
-    net_.unnamed_.push_back(std::make_unique<Blob>(net_.options_.dtype));
+    net_.unnamed_.push_back(std::make_shared<Blob>(net_.options_.dtype));
     wire.tops.push_back(net_.unnamed_.back().get());
     wire.topNames.push_back("(automatic)");
   }

@@ -29,32 +29,46 @@ void Net::setStep(int64_t step, int rank) {
 
 double Net::forward() { return forwardTo(static_cast<int>(layers_.size()) - 1); }
 
-double Net::forwardTo(int lastLayer) {
+double Net::forwardTo(int lastLayer) { return forwardRange(0, lastLayer); }
+
+double Net::forwardRange(int firstLayer, int lastLayer) {
   double loss = 0;
-  for (int i = 0; i <= lastLayer; ++i) loss += forwardLayer(i);
+  for (int i = firstLayer; i <= lastLayer; ++i) loss += forwardLayer(i);
   return loss;
+}
+
+void Net::reshape() {
+  for (size_t i = 0; i < layers_.size(); ++i) layers_[i]->shapeTops(wires_[i].bottoms, wires_[i].tops);
 }
 
 double Net::forwardLayer(int i) {
   const Wire& w = wires_[static_cast<size_t>(i)];
+  if (hooks_.beforeForward) hooks_.beforeForward(i);
+  double loss = 0;
   try {
-    return layers_[static_cast<size_t>(i)]->forward(w.bottoms, w.tops);
+    loss = layers_[static_cast<size_t>(i)]->forward(w.bottoms, w.tops);
   } catch (BadItem& e) {
     for (const auto& layer : layers_)
       if (const std::string record = layer->recordOf(e.item()); !record.empty())
         e.addFrame(fmt::format("item {} of layer '{}' is {}", e.item(), layer->name(), record));
     throw;
   }
+  if (hooks_.afterForward) hooks_.afterForward(i);
+  return loss;
 }
 
-void Net::backward() {
-  for (int i = static_cast<int>(layers_.size()) - 1; i >= 0; --i)
+void Net::backward() { backwardRange(static_cast<int>(layers_.size()) - 1, 0); }
+
+void Net::backwardRange(int fromLayer, int downToLayer) {
+  for (int i = fromLayer; i >= downToLayer; --i)
     if (wires_[static_cast<size_t>(i)].backward) backwardLayer(i);
 }
 
 void Net::backwardLayer(int i) {
   const Wire& w = wires_[static_cast<size_t>(i)];
+  if (hooks_.beforeBackward) hooks_.beforeBackward(i);
   layers_[static_cast<size_t>(i)]->backward(w.tops, w.propagateDown, w.bottoms);
+  if (hooks_.afterBackward) hooks_.afterBackward(i);
 }
 
 void Net::clearParamDiffs() { flatDiff_.fillDiff(0); }

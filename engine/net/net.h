@@ -5,6 +5,7 @@
 // layer order: what a solver updates, a collective sums and a survivor hands over is one stretch of memory. One thread
 // uses a net at a time.
 #pragma once
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -49,9 +50,18 @@ class Net {
   caffe::Phase phase() const { return phase_; }
   void setStep(int64_t step, int rank);  // names the random numbers and the batch of the next forward
 
+  // Called around each layer's pass with its number; a pass that skips a layer skips its hooks. Any may be empty.
+  struct Hooks {
+    std::function<void(int layer)> beforeForward, afterForward, beforeBackward, afterBackward;
+  };
+  Hooks& hooks() { return hooks_; }
+
   double forward();  // the weighted sum of losses
   void backward();   // adds to parameter gradients
   double forwardTo(int lastLayer);
+  double forwardRange(int firstLayer, int lastLayer);  // both included
+  void backwardRange(int fromLayer, int downToLayer);  // both included
+  void reshape();                                      // shapes of all tops, from what the caller gave the inputs
   double forwardLayer(int i);
   void backwardLayer(int i);
   void clearParamDiffs();
@@ -59,6 +69,10 @@ class Net {
   const std::vector<std::unique_ptr<Layer>>& layers() const { return layers_; }
   const Blobs& bottoms(int layer) const { return wires_[static_cast<size_t>(layer)].bottoms; }
   const Blobs& tops(int layer) const { return wires_[static_cast<size_t>(layer)].tops; }
+  const std::vector<std::string>& bottomNames(int layer) const {
+    return wires_[static_cast<size_t>(layer)].bottomNames;
+  }
+  const std::vector<std::string>& topNames(int layer) const { return wires_[static_cast<size_t>(layer)].topNames; }
   bool needsBackward(int layer) const { return wires_[static_cast<size_t>(layer)].backward; }
   bool hasBlob(const std::string& name) const { return blobs_.count(name) > 0; }
   Blob& blob(const std::string& name) const;  // invalid() lists the known names
@@ -101,10 +115,11 @@ class Net {
   caffe::Phase phase_ = caffe::TEST;
   NetOptions options_;
   RunState run_;
+  Hooks hooks_;
   std::vector<std::unique_ptr<Layer>> layers_;
   std::vector<Wire> wires_;
-  std::map<std::string, std::unique_ptr<Blob>> blobs_;
-  std::vector<std::unique_ptr<Blob>> unnamed_;  // tops that loss layers made for themselves
+  std::map<std::string, std::shared_ptr<Blob>> blobs_;
+  std::vector<std::shared_ptr<Blob>> unnamed_;  // tops that loss layers made for themselves
   std::vector<std::string> outputs_;
   std::vector<Learnable> learnables_;
   std::set<const Blob*> borrowed_;  // parameters that share an owner's memory

@@ -21,6 +21,9 @@ std::vector<NetDescription> testDescriptions(const caffe::SolverParameter& solve
                                              const std::string& inlined = "");
 // The same solver with every net inlined, so that it can travel without files. Means the same as before.
 caffe::SolverParameter inlineNets(const caffe::SolverParameter& solver, const std::string& folder);
+// The same, read from `path`, ready to run: judged, nets inlined, snapshot_prefix filled in (the file's name without
+// extension; in a folder that it names), random_seed fixed: `seedIfUnset`, or one that is drawn and logged.
+caffe::SolverParameter prepareSolver(caffe::SolverParameter solver, const std::string& path, int64_t seedIfUnset = -1);
 void checkSolver(
     const caffe::SolverParameter& solver);  // fields that can be judged without nets; invalid() names the field
 

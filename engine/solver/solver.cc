@@ -107,6 +107,11 @@ void Solver::moveStatistics(const Net::Learnable& p, const T* sum, int ranks) {
   for (int i = 0; i < p.blob->count(); ++i) values[i] = static_cast<T>(kept * values[i] + double{sum[i]} / ranks);
 }
 
+double Solver::rate() const {
+  int step = currentStep_;
+  return learningRate(param_, iteration_, &step);
+}
+
 template <class T>
 void Solver::update(const T* gradient, int ranks) {
   const double rateNow = lastRate_ = learningRate(param_, iteration_, &currentStep_);

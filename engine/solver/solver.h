@@ -35,6 +35,8 @@ class Solver {
   Solver(const caffe::SolverParameter& param, const SolverOptions& options);
 
   const caffe::SolverParameter& param() const { return param_; }
+  caffe::SolverParameter& settings() { return param_; }  // base_lr, max_iter and display may change between iterations
+  double rate() const;                                   // of the next update
   Net& net() { return *net_; }
   size_t testNets() const { return testNets_.size(); }
   Net& testNet(size_t i) { return *testNets_[i]; }

@@ -27,7 +27,8 @@ decltype(auto) withType(DType t, Body&& body) {
 
 class Storage;  // reference-counted aligned memory
 
-class Blob {
+// One that make_shared made can be held on to (shared_from_this) by whoever outlives its net.
+class Blob : public std::enable_shared_from_this<Blob> {
  public:
   explicit Blob(DType dtype = DType::kFloat32) : dtype_(dtype) {}
   Blob(const Shape& shape, DType dtype) : dtype_(dtype) { reshape(shape); }
@@ -62,6 +63,10 @@ class Blob {
   // buffer. What was here is copied there first. offset is a multiple of 16 elements so that rows stay aligned.
   void placeDataIn(const Blob& whole, int64_t offset);
   void placeDiffIn(const Blob& whole, int64_t offset);
+
+  // What owns the present memory: held, the pointers above stay good whatever becomes of the blob.
+  std::shared_ptr<const void> dataMemory() const { return raw(data_, dtype_), data_; }
+  std::shared_ptr<const void> diffMemory() const { return raw(diff_, dtype_), diff_; }
 
   void copyDataFrom(const Blob& other);  // shapes' counts and dtypes must agree
   void copyDiffFrom(const Blob& other);

@@ -35,22 +35,29 @@ void Trainer::run() {
     LOG_WARNING("nothing to do: iteration {} is reached, max_iter is {}", solver_.iteration(), maxIter);
   if (lead() && solver_.param().base_lr() == 0) LOG_WARNING("base_lr is 0 or not set: nothing will be learnt");
   if (lead() && solver_.param().debug_info()) LOG_WARNING("debug_info prints nothing in this version");
+  iterate(maxIter - solver_.iteration());
+  finish();
+}
+
+void Trainer::iterate(int64_t iterations) {
   solver_.resetSmoothedLoss();
   started_ = lastDisplay_ = monotonicSeconds();
   firstIteration_ = lastDisplayIteration_ = solver_.iteration();
-  while (solver_.iteration() < maxIter && !stopped_) step();
+  const int64_t end = firstIteration_ + iterations;
+  while (solver_.iteration() < end && !stopped_) step();
   seconds_ = monotonicSeconds() - started_;
-  finish();
 }
 
 void Trainer::step() {
   if (solver_.testDue()) testAll();
   request_ = hooks_.request ? hooks_.request() : Request::kNone;
+  if (hooks_.start) hooks_.start();
   const float* total = reducedGradient();
   const float* spare = total + solver_.net().flatData().count();
   const double loss = solver_.smoothLoss(static_cast<double>(spare[kLoss]) / options_.ranks);
   const bool stop = spare[kStopVotes] > 0, snapshot = spare[kSnapshotVotes] > 0;
   if (solver_.param().display() && solver_.iteration() % solver_.param().display() == 0) logDisplay(loss);
+  if (hooks_.gradientsReady) hooks_.gradientsReady();
   solver_.applyUpdate(total, options_.ranks);
   report(loss);
   stopped_ = stop;

@@ -29,6 +29,8 @@ enum class Request { kNone, kSnapshot, kStop };
 
 // Called from the training thread. Any may be empty.
 struct TrainHooks {
+  std::function<void()> start;           // of an iteration, behind its tests
+  std::function<void()> gradientsReady;  // the sum over ranks is in the net's diffs, where this process has one rank
   std::function<void(const Progress&)> progress;                                         // every iteration
   std::function<void(int64_t iteration, int net, const std::vector<TestOutput>&)> test;  // lead worker only
   std::function<void(int64_t iteration, const SnapshotFiles&)> snapshot;                 // lead worker only
@@ -49,7 +51,8 @@ class Trainer {
  public:
   // exchange: nullptr when this process holds all ranks. Float nets only.
   Trainer(Solver& solver, Exchange* exchange, const TrainOptions& options, TrainHooks hooks);
-  void run();  // to max_iter, or until a stop is agreed on
+  void run();                        // to max_iter, or until a stop is agreed on
+  void iterate(int64_t iterations);  // run() without what comes at its end
   bool stopped() const { return stopped_; }
   double seconds() const { return seconds_; }
 

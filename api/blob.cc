@@ -1,0 +1,58 @@
+// Blobs and their memory; pictures, which are memory too.
+#include <algorithm>
+
+#include "api/handles.h"
+#include "data/decode.h"
+
+namespace crema::api {
+
+crema_blob* newBlob(Blob& blob) { return new crema_blob{blob.shared_from_this()}; }
+
+namespace {
+
+Shape shapeOf(int axes, const int* dims) {
+  if (axes < 0 || axes > 32) invalid("a blob has 0 to 32 axes, not {}", axes);
+  return Shape(std::vector<int>(dims, dims + axes));
+}
+
+}  // namespace
+}  // namespace crema::api
+
+using namespace crema;
+using namespace crema::api;
+
+int crema_blob_shape(const crema_blob* blob, int* axes, int dims[32]) {
+  const std::vector<int>& shape = blob->blob->shape().dims();
+  *axes = static_cast<int>(shape.size());
+  std::copy(shape.begin(), shape.end(), dims);
+  return CREMA_OK;
+}
+
+int crema_blob_reshape(crema_blob* blob, int axes, const int* dims) {
+  return guard([&] { blob->blob->reshape(api::shapeOf(axes, dims)); });
+}
+
+int crema_blob_values(crema_blob* blob, int diff, float** values, crema_memory** owner) {
+  return guard([&] {
+    Blob& b = *blob->blob;
+    *values = diff ? b.mutableDiff<float>() : b.mutableData<float>();
+    *owner = new crema_memory{diff ? b.diffMemory() : b.dataMemory()};
+  });
+}
+
+void crema_blob_free(crema_blob* blob) { delete blob; }
+void crema_memory_free(crema_memory* memory) { delete memory; }
+
+int crema_decode_image(const void* bytes, size_t size, int colour, int dims[3], const uint8_t** pixels,
+                       crema_memory** owner) {
+  return guard([&] {
+    auto image = std::make_shared<Image>();
+    std::string why;
+    if (!decodeImage({static_cast<const char*>(bytes), size}, colour ? Colour::kColour : Colour::kGrey, image.get(),
+                     &why))
+      badData("the image {}", why);
+    dims[0] = image->height, dims[1] = image->width, dims[2] = image->channels;
+    *pixels = image->bytes.data();
+    *owner = new crema_memory{image};
+  });
+}

@@ -1,0 +1,120 @@
+// Layers of type Python: the host makes an object for each while the net is built, and is asked for every pass.
+#include "api/handles.h"
+
+namespace crema::api {
+namespace {
+
+std::atomic<const crema_layer_host*> installed{nullptr};
+
+class HostLayer;
+
+}  // namespace
+}  // namespace crema::api
+
+struct crema_layer {
+  crema::api::HostLayer& layer;
+  const crema::Blobs &bottoms, &tops;
+};
+
+namespace crema::api {
+namespace {
+
+const crema_layer_host& host() {
+  const crema_layer_host* h = installed;
+  if (!h) invalid("Python layers need Python: the program that loaded this library has set no host for them");
+  return *h;
+}
+
+class HostLayer : public Layer {
+ public:
+  using Layer::Layer;
+  static constexpr int kAny = -1;
+  Arity arity() const override { return {0, kAny, 0, kAny}; }
+  bool allowsInPlace() const override { return true; }
+  int64_t instance() const { return instance_; }
+  bool training() const { return Layer::training(); }
+  Blob& addBlob(const Shape& shape) {
+    addParam(shape, caffe::FillerParameter());  // zeros, or what the description carries
+    return *params().back();
+  }
+
+ protected:
+  void configure(const Blobs& bottom, const Blobs& top) override {
+    crema_layer handle{*this, bottom, top};
+    ask(host().make(&handle, &instance_));
+  }
+  void reshape(const Blobs&, const Blobs&) override { ask(host().run(instance_, CREMA_RESHAPE, nullptr)); }
+  void compute(const Blobs&, const Blobs&) override { ask(host().run(instance_, CREMA_FORWARD, nullptr)); }
+  void gradient(const Blobs&, const std::vector<bool>& propagateDown, const Blobs&) override {
+    const std::vector<int> down(propagateDown.begin(), propagateDown.end());
+    ask(host().run(instance_, CREMA_BACKWARD, down.data()));
+  }
+
+ private:
+  int64_t instance_ = -1;
+};
+
+int giveBlob(const Blobs& from, int i, crema_blob** made) {
+  return guard([&] {
+    if (i < 0 || static_cast<size_t>(i) >= from.size()) invalid("the layer has no such blob: {} of {}", i, from.size());
+    *made = newBlob(*from[static_cast<size_t>(i)]);
+  });
+}
+
+}  // namespace
+
+const LayerRegistry& hostRegistry() {
+  static const LayerRegistry registry = [] {
+    LayerRegistry r = builtinLayers();
+    r.replace("Python", [](const caffe::LayerParameter& p, const LayerContext& c) -> std::unique_ptr<Layer> {
+      return std::make_unique<HostLayer>(p, c);
+    });
+    return r;
+  }();
+  return registry;
+}
+
+int64_t instanceOf(const Layer& layer) {
+  const auto* hosted = dynamic_cast<const HostLayer*>(&layer);
+  return hosted ? hosted->instance() : -1;
+}
+
+}  // namespace crema::api
+
+using namespace crema;
+using namespace crema::api;
+
+void crema_set_layer_host(const crema_layer_host* host) {
+  static crema_layer_host kept;
+  if (host) kept = *host;
+  installed = host ? &kept : nullptr;
+}
+
+const char* crema_layer_text(const crema_layer* layer, crema_layer_string which) {
+  const caffe::LayerParameter& p = layer->layer.param();
+  switch (which) {
+    case CREMA_LAYER_NAME:
+      return p.name().c_str();
+    case CREMA_LAYER_MODULE:
+      return p.python_param().module().c_str();
+    case CREMA_LAYER_CLASS:
+      return p.python_param().layer().c_str();
+    case CREMA_LAYER_PARAM_STR:
+      return p.python_param().param_str().c_str();
+  }
+  return nullptr;
+}
+
+int crema_layer_phase(const crema_layer* layer) { return layer->layer.training() ? caffe::TRAIN : caffe::TEST; }
+int crema_layer_bottoms(const crema_layer* layer) { return static_cast<int>(layer->bottoms.size()); }
+int crema_layer_tops(const crema_layer* layer) { return static_cast<int>(layer->tops.size()); }
+
+int crema_layer_bottom(const crema_layer* layer, int i, crema_blob** made) { return giveBlob(layer->bottoms, i, made); }
+int crema_layer_top(const crema_layer* layer, int i, crema_blob** made) { return giveBlob(layer->tops, i, made); }
+
+int crema_layer_add_blob(crema_layer* layer, int axes, const int* dims, crema_blob** made) {
+  return guard([&] {
+    if (axes < 0 || axes > 32) invalid("a blob has 0 to 32 axes, not {}", axes);
+    *made = newBlob(layer->layer.addBlob(Shape(std::vector<int>(dims, dims + axes))));
+  });
+}

@@ -1,0 +1,251 @@
+// Nets in the hands of a program that runs them itself.
+#include "net/net.h"
+
+#include <algorithm>
+
+#include "api/handles.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "model/upgrade.h"
+
+namespace crema::api {
+namespace {
+
+const std::vector<std::string> kNothing;
+
+void checkLayer(const NetBox& box, int layer) {
+  if (layer < 0 || layer >= box.layers()) invalid("there is no layer {}: the net has {}", layer, box.layers());
+}
+
+}  // namespace
+
+void Feed::set(const float* newData, const float* newLabels, int count, const int shape[3]) {
+  data = newData, labels = newLabels, records = count, next = 0;
+  dims.assign(shape, shape + 3);
+}
+
+void Feed::advance(int batch) {
+  if (!data) invalid("MemoryData has no arrays yet; call set_input_arrays(data, labels) first");
+  if (records <= 0 || records % batch)
+    invalid("the arrays hold {} records, no multiple of batch_size {}", records, batch);
+  const Shape shapes[2] = {{batch, dims[0], dims[1], dims[2]}, {batch, 1, 1, 1}};
+  const float* const from[2] = {data, labels};
+  view->clear();
+  for (int i = 0; i < 2; ++i) {
+    if (!windows[i]) windows[i] = std::make_unique<Blob>();
+    windows[i]->reshape(shapes[i]);
+    std::copy_n(from[i] + static_cast<int64_t>(next) * shapes[i].count(1), shapes[i].count(),
+                windows[i]->mutableData<float>());
+    view->push_back(windows[i].get());
+  }
+  next = (next + batch) % records;
+}
+
+bool readsMemorySource(const caffe::NetParameter& net) {
+  return std::any_of(net.layer().begin(), net.layer().end(), [](const auto& layer) {
+    return layer.type() == "MemoryData" && !layer.memory_data_param().source().empty();
+  });
+}
+
+void feedsFirst(Net& net, Feed* feed, const std::function<void(int)>& told) {
+  const auto& layers = net.layers();
+  const bool feeds =
+      !layers.empty() && layers[0]->type() == "MemoryData" && layers[0]->param().memory_data_param().source().empty();
+  net.hooks().beforeForward = told;
+  if (!feeds) return;
+  net.hooks().beforeForward = [=, batch = layers[0]->batchSize()](int layer) {
+    if (layer == 0) feed->advance(batch);
+    if (told) told(layer);
+  };
+}
+
+NetBox::NetBox(std::shared_ptr<Engine> e, std::shared_ptr<Net> n, std::shared_ptr<Feed> f)
+    : engine(std::move(e)), net(std::move(n)), feed(std::move(f)) {
+  for (int i = 0; i < layers(); ++i) {
+    const Layer& layer = *net->layers()[static_cast<size_t>(i)];
+    names_.push_back(layer.name()), types_.push_back(layer.type());
+    for (const std::string& top : net->topNames(i)) {
+      const bool made = net->hasBlob(top) && std::find(blobNames.begin(), blobNames.end(), top) == blobNames.end();
+      if (made) blobNames.push_back(top);
+      if (made && layer.type() == "Input") inputs.push_back(top);
+    }
+  }
+}
+
+const std::vector<std::string>* NetBox::list(crema_list which, int layer) const {
+  const bool known = layer >= 0 && layer < layers();
+  switch (which) {
+    case CREMA_LAYERS:
+      return &names_;
+    case CREMA_LAYER_TYPES:
+      return &types_;
+    case CREMA_BLOBS:
+      return &blobNames;
+    case CREMA_INPUTS:
+      return &inputs;
+    case CREMA_OUTPUTS:
+      return &net->outputs();
+    case CREMA_BOTTOMS:
+      return known ? &net->bottomNames(layer) : &kNothing;
+    case CREMA_TOPS:
+      return known ? &net->topNames(layer) : &kNothing;
+  }
+  return &kNothing;
+}
+
+crema_net* newNet(std::unique_ptr<NetBox> box) { return new crema_net{std::move(box)}; }
+
+}  // namespace crema::api
+
+using namespace crema;
+using namespace crema::api;
+
+int crema_net_create(const char* prototxt, int phase, int level, const char* const* stages, int stage_count,
+                     crema_net** made) {
+  return guard([&] {
+    if (phase != caffe::TRAIN && phase != caffe::TEST) invalid("a phase is TRAIN (0) or TEST (1), not {}", phase);
+    const caffe::NetParameter description = readNet(prototxt);
+    caffe::NetState state = description.state();
+    state.set_phase(static_cast<caffe::Phase>(phase));
+    state.set_level(level);
+    for (int i = 0; i < stage_count; ++i) state.add_stage(stages[i]);
+    const auto engine = std::make_shared<Engine>();
+    const auto feed = std::make_shared<Feed>();
+    NetOptions o;
+    o.registry = &hostRegistry();
+    o.kernels = &engine->kernels;
+    o.seed = nextSeed();
+    o.log = logsInfo();
+    o.data.openSources = readsMemorySource(description);
+    o.data.given = feed->view.get();
+    o.data.folder = parentDirectory(prototxt);
+    struct Whole {  // the engine and the feed go after the net that uses them
+      std::shared_ptr<Engine> engine;
+      std::shared_ptr<Feed> feed;
+      std::unique_ptr<Net> net;
+    };
+    const auto whole = std::make_shared<Whole>(Whole{engine, feed, nullptr});
+    whole->net = std::make_unique<Net>(description, state, o, prototxt);
+    std::shared_ptr<Net> net(whole, whole->net.get());
+    *made = newNet(std::make_unique<NetBox>(engine, std::move(net), feed));
+    feedsFirst(*whole->net, feed.get(), {});
+  });
+}
+
+void crema_net_free(crema_net* net) {
+  if (net && net->box->engine->inherited()) net->box.release();  // not freed: its threads are the parent's
+  delete net;
+}
+
+int crema_net_count(const crema_net* net, crema_list list, int layer) {
+  return static_cast<int>(net->box->list(list, layer)->size());
+}
+
+const char* crema_net_text(const crema_net* net, crema_list list, int layer, int i) {
+  const auto& all = *net->box->list(list, layer);
+  return i >= 0 && static_cast<size_t>(i) < all.size() ? all[static_cast<size_t>(i)].c_str() : nullptr;
+}
+
+int crema_net_blob(const crema_net* net, const char* name, crema_blob** made) {
+  return guard([&] { *made = newBlob(net->box->net->blob(name)); });
+}
+
+double crema_net_loss_weight(const crema_net* net, const char* blob) { return net->box->net->outputLossWeight(blob); }
+
+int crema_net_params(const crema_net* net, int layer) {
+  if (layer < 0 || layer >= net->box->layers()) return 0;
+  return static_cast<int>(net->box->net->layers()[static_cast<size_t>(layer)]->params().size());
+}
+
+int crema_net_param(const crema_net* net, int layer, int i, crema_blob** made) {
+  return guard([&] {
+    if (i < 0 || i >= crema_net_params(net, layer)) invalid("layer {} has no parameter {}", layer, i);
+    *made = newBlob(*net->box->net->layers()[static_cast<size_t>(layer)]->params()[static_cast<size_t>(i)]);
+  });
+}
+
+int64_t crema_net_instance(const crema_net* net, int layer) {
+  if (layer < 0 || layer >= net->box->layers()) return -1;
+  return instanceOf(*net->box->net->layers()[static_cast<size_t>(layer)]);
+}
+
+int crema_net_forward(crema_net* net, int first, int last, double* loss) {
+  return guard([&] {
+    NetBox& box = *net->box;
+    checkLayer(box, first), checkLayer(box, last);
+    const auto hold = box.engine->hold();
+    if (first == 0) box.net->setStep(box.passes++, 0);
+    *loss = box.net->forwardRange(first, last);
+  });
+}
+
+int crema_net_backward(crema_net* net, int from, int down_to) {
+  return guard([&] {
+    checkLayer(*net->box, from), checkLayer(*net->box, down_to);
+    const auto hold = net->box->engine->hold();
+    net->box->net->backwardRange(from, down_to);
+  });
+}
+
+int crema_net_reshape(crema_net* net) {
+  return guard([&] {
+    const auto hold = net->box->engine->hold();
+    net->box->net->reshape();
+  });
+}
+
+int crema_net_clear_param_diffs(crema_net* net) {
+  return guard([&] { net->box->net->clearParamDiffs(); });
+}
+
+int crema_net_copy_from(crema_net* net, const char* weights) {
+  return guard([&] {
+    const auto hold = net->box->engine->hold();
+    copyTrainedFiles(*net->box->net, weights);
+  });
+}
+
+int crema_net_share_with(crema_net* net, const crema_net* other) {
+  return guard([&] {
+    if (net->box->ownsWeights)
+      invalid("a solver updates the weights of its train net in their place; share the other way: other.share_with()");
+    net->box->net->shareTrainedWith(*other->box->net);
+  });
+}
+
+int crema_net_save(const crema_net* net, const char* file, int hdf5) {
+  return guard([&] {
+    writeModel(file, net->box->net->toProto(false, hdf5 != 0),
+               hdf5 ? caffe::SolverParameter::HDF5 : caffe::SolverParameter::BINARYPROTO);
+  });
+}
+
+int crema_net_set_input_arrays(crema_net* net, const float* data, const float* labels, int records, const int dims[3]) {
+  return guard([&] {
+    if (net->box->layers() == 0) invalid("the net has no layers");
+    const Layer& first = *net->box->net->layers().front();
+    if (first.type() != "MemoryData")
+      invalid("set_input_arrays may only be called if the first layer is a MemoryData layer; it is {}", first.label());
+    if (records <= 0 || records % first.batchSize())
+      invalid("first dimensions of input arrays must be a multiple of batch size: {} records, batch_size {}", records,
+              first.batchSize());
+    const Shape want = net->box->net->tops(0)[0]->shape();
+    const std::vector<int> have = {want[0], dims[0], dims[1], dims[2]};
+    if (want.dims() != have)
+      invalid("data of {}x{}x{} does not fit {}, which takes {}x{}x{}", dims[0], dims[1], dims[2], first.label(),
+              want[1], want[2], want[3]);
+    net->box->feed->set(data, labels, records, dims);
+  });
+}
+
+int crema_net_set_hook(crema_net* net, crema_moment moment, int (*hook)(int)) {
+  return guard([&] {
+    Net::Hooks& hooks = net->box->net->hooks();
+    const std::function<void(int)> told = hook ? [hook](int layer) { ask(hook(layer)); } : std::function<void(int)>();
+    if (moment == CREMA_AFTER_FORWARD) hooks.afterForward = told;
+    if (moment == CREMA_BEFORE_BACKWARD) hooks.beforeBackward = told;
+    if (moment == CREMA_AFTER_BACKWARD) hooks.afterBackward = told;
+    if (moment != CREMA_BEFORE_FORWARD) return;
+    feedsFirst(*net->box->net, net->box->feed.get(), told);
+  });
+}

@@ -1,0 +1,92 @@
+// What belongs to the process: errors, log, seeds, threads, the list of layers.
+#include <pthread.h>
+
+#include <cstring>
+
+#include "api/handles.h"
+#include "base/log.h"
+#include "base/socket.h"
+
+namespace crema::api {
+namespace {
+
+thread_local std::string lastError;
+std::atomic<int> logLevel{0}, threads{0};
+std::mutex seedMutex;
+uint64_t seed = 0, seedsGiven = 0;
+bool seedSet = false;
+
+std::atomic<int>& forks() {
+  static std::atomic<int> count{0};
+  static const int installed = pthread_atfork(nullptr, nullptr, [] { ++count; });
+  (void)installed;
+  return count;
+}
+
+}  // namespace
+
+void remember(const std::string& sentence) { lastError = sentence; }
+bool logsInfo() { return logLevel == 0; }
+
+Engine::Engine() : kernels(kernels::bestIsa(), threads > 0 ? threads.load() : availableCores()), generation_(forks()) {}
+
+bool Engine::inherited() const { return generation_ != forks(); }
+
+Engine::Hold Engine::hold() {
+  if (inherited())
+    invalid(
+        "this net was made before the process fork()ed, and its threads stayed in the parent; make nets in the child, "
+        "or start children with multiprocessing's 'spawn'");
+  return Hold(busy_);
+}
+
+int64_t givenSeed() {
+  std::lock_guard<std::mutex> lock(seedMutex);
+  if (!seedSet) return -1;
+  return static_cast<int64_t>((seed + 0x9e3779b97f4a7c15u * seedsGiven++) & 0x7fffffff);
+}
+
+uint64_t nextSeed() {
+  if (const int64_t given = givenSeed(); given >= 0) return static_cast<uint64_t>(given);
+  uint64_t drawn = 0;
+  std::memcpy(&drawn, randomBytes(sizeof drawn).data(), sizeof drawn);
+  return drawn;
+}
+
+}  // namespace crema::api
+
+using namespace crema;
+using namespace crema::api;
+
+const char* crema_version(void) { return CREMA_VERSION; }
+const char* crema_last_error(void) { return lastError.c_str(); }
+
+void crema_set_log_level(int lowest) {
+  logLevel = lowest;
+  setLogLevel(lowest <= 0 ? LogLevel::kInfo : lowest == 1 ? LogLevel::kWarning : LogLevel::kError);
+}
+
+void crema_log(int level, const char* text) {
+  writeLog(level <= 0 ? LogLevel::kInfo : level == 1 ? LogLevel::kWarning : LogLevel::kError, "host", 0, text);
+}
+
+int crema_set_random_seed(uint64_t value) {
+  std::lock_guard<std::mutex> lock(seedMutex);
+  seed = value, seedsGiven = 0, seedSet = true;
+  return CREMA_OK;
+}
+
+int crema_set_threads(int count) {
+  return guard([&] {
+    if (count < 0 || count > 4 * availableCores())
+      invalid("threads must be 0 (all cores) to {} on this machine, not {}", 4 * availableCores(), count);
+    threads = count;
+  });
+}
+
+int crema_layer_types(void) { return static_cast<int>(builtinLayers().entries().size()); }
+
+const char* crema_layer_type(int i) {
+  if (i < 0 || i >= crema_layer_types()) return nullptr;
+  return std::next(builtinLayers().entries().begin(), i)->first.c_str();
+}

@@ -1,0 +1,17 @@
+// Python: a layer that a Python program computes (python_param: module, layer, param_str). Only the caffe module has
+// such programs; it puts a maker of its own into its registry (api/host_layer.cc).
+#include "layers/builtin.h"
+
+namespace crema {
+
+void addPython(LayerRegistry& r) {
+  r.add("Python", "a layer that a Python program computes",
+        [](const caffe::LayerParameter& p, const LayerContext&) -> std::unique_ptr<Layer> {
+          invalid(
+              "Python layers need Python: class '{}' of module '{}' can be used by a program that says `import caffe`, "
+              "not here",
+              p.python_param().layer(), p.python_param().module());
+        });
+}
+
+}  // namespace crema

@@ -1,0 +1,80 @@
+"""A net that says what windows of pictures show, in the manner of R-CNN: every window is warped to the net's input."""
+from __future__ import annotations
+
+from typing import Any, Dict, List, Sequence, Tuple
+
+import numpy as np
+
+from . import io
+from .classifier import transformer_for
+from .proto.caffe_pb2 import TEST
+from .pycaffe import Net
+
+
+class Detector(Net):
+    """Detector(model_file, pretrained_file, mean=None, input_scale=None, raw_scale=None, channel_swap=None, context_pad=None)
+
+    context_pad: pixels of surroundings, counted in the net's input, that are taken in around a window.
+    """
+
+    def __init__(self, model_file: Any, pretrained_file: Any, mean: Any = None, input_scale: Any = None, raw_scale: Any = None,
+                 channel_swap: Any = None, context_pad: Any = None) -> None:
+        super().__init__(model_file, TEST, weights=pretrained_file)
+        self.transformer = transformer_for(self, mean, input_scale, raw_scale, channel_swap)
+        self.configure_crop(context_pad)
+
+    def configure_crop(self, context_pad: Any) -> None:
+        """With context, what lies outside of a picture is the mean, as a picture (H x W x K)."""
+        name = self.inputs[0]
+        self.context_pad = int(context_pad or 0)
+        shape = tuple(self.blobs[name].shape)[1:]
+        mean = np.zeros(shape, np.float32) + self.transformer.mean.get(name, np.float32(0))
+        if name in self.transformer.raw_scale:
+            mean = mean / np.float32(self.transformer.raw_scale[name])
+        if name in self.transformer.channel_swap:
+            mean = mean[np.argsort(self.transformer.channel_swap[name])]
+        self.crop_mean = mean.transpose(1, 2, 0)
+
+    def crop(self, im: np.ndarray, window: Sequence[float]) -> np.ndarray:
+        """A window (ymin, xmin, ymax, xmax) of a picture; with context, warped to the net's input."""
+        ymin, xmin, ymax, xmax = (float(v) for v in window)
+        if not self.context_pad:
+            return im[int(ymin):int(ymax), int(xmin):int(xmax)]
+        out = self.crop_mean.copy()
+        size = np.array(out.shape[:2])
+        # The window fills the middle, size - 2 pad; so the region of the picture that fills all is that much larger.
+        half = np.array([ymax - ymin, xmax - xmin]) / 2 * (size / (size - 2.0 * self.context_pad))
+        middle = np.array([ymin + ymax, xmin + xmax]) / 2
+        low, high = np.round(middle - half), np.round(middle + half)
+        scale = size / np.maximum(high - low, 1)
+        inside_low, inside_high = np.maximum(low, 0).astype(int), np.minimum(high, im.shape[:2]).astype(int)
+        place = np.round((inside_low - low) * scale).astype(int)
+        room = np.minimum(np.round((inside_high - inside_low) * scale).astype(int), size - place)
+        if (room > 0).all():
+            part = im[inside_low[0]:inside_high[0], inside_low[1]:inside_high[1]]
+            out[place[0]:place[0] + room[0], place[1]:place[1] + room[1]] = io.resize_image(part, room)
+        return out
+
+    def detect_windows(self, images_windows: Sequence[Tuple[Any, Sequence[Sequence[float]]]]) -> List[Dict[str, Any]]:
+        """For (file, windows) pairs: a dict of window, prediction and filename for every window."""
+        name, pictures, found = self.inputs[0], [], []
+        for filename, windows in images_windows:
+            im = io.load_image(filename)
+            for window in windows:
+                pictures.append(self.transformer.preprocess(name, self.crop(im, window)))
+                found.append({"window": window, "filename": filename})
+        if not found:
+            return []
+        predictions = self.forward_all(None, **{name: np.array(pictures, np.float32)})[self.outputs[0]]
+        predictions = predictions.reshape(len(found), -1)
+        return [{"window": f["window"], "prediction": p, "filename": f["filename"]} for f, p in zip(found, predictions)]
+
+    def detect_selective_search(self, image_fnames: Sequence[Any]) -> List[Dict[str, Any]]:
+        """Windows proposed by the package selective_search_ijcv_with_python, which needs MATLAB."""
+        try:
+            import selective_search_ijcv_with_python as selective_search  # type: ignore[import-not-found]
+        except ImportError:
+            raise ImportError("detect_selective_search needs the package selective_search_ijcv_with_python (and MATLAB); "
+                              "with windows of your own call detect_windows") from None
+        names = [str(f) for f in image_fnames]
+        return self.detect_windows(list(zip(names, selective_search.get_windows(names, cmd="selective_search_rcnn"))))

@@ -1,0 +1,94 @@
+"""The caffe module and the process that it is in: threads, fork, memory, log, the end."""
+import os
+import select
+import signal
+import threading
+import time
+
+import numpy as np
+
+from conftest import lenet, records  # noqa: F401 (fixture)
+from pycaffe_module import caffe, net, python, write
+
+NET = """layer { name: 'in' type: 'Input' top: 'x' input_param { shape { dim: 4 dim: 5 } } }
+layer { name: 'ip' type: 'InnerProduct' bottom: 'x' top: 'y' inner_product_param { num_output: 3 weight_filler { type: 'gaussian' std: 1 } } }"""
+BIG = """layer { name: 'in' type: 'Input' top: 'x' input_param { shape { dim: 8 dim: 16 dim: 64 dim: 64 } } }
+layer { name: 'c' type: 'Convolution' bottom: 'x' top: 'c' convolution_param { num_output: 64 kernel_size: 5 weight_filler { type: 'gaussian' std: 0.1 } } }"""
+
+
+def test_nets_compute_in_threads_beside_python():
+    nets, x = [net(BIG) for _ in range(3)], np.random.default_rng(1).normal(size=(8, 16, 64, 64)).astype(np.float32)
+    for other in nets[1:]:
+        other.share_with(nets[0])
+    alone = nets[0].forward(x=x)["c"].copy()
+    counted, done = [0], threading.Event()
+
+    def count():
+        while not done.is_set():
+            counted[0] += 1
+            time.sleep(0.0005)
+    counter = threading.Thread(target=count)
+    counter.start()
+    start = counted[0]
+    results = [None] * 3
+    threads = [threading.Thread(target=lambda i=i: results.__setitem__(i, [nets[i].forward(x=x)["c"].copy() for _ in range(5)])) for i in range(3)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join(60)
+    done.set()
+    counter.join(5)
+    assert counted[0] - start > 5, "Python stood still while nets computed"
+    assert all((r == alone).all() for part in results for r in part)
+
+
+def test_a_forked_child_is_told_what_it_cannot_do(tmp_path, records):
+    made = net(BIG)
+    made.forward()
+    reads = caffe.Net(write(tmp_path, "net.prototxt", lenet(records, batch=8)), caffe.TRAIN)  # with a thread that decodes ahead
+    reads.forward()
+    read, written = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            made.forward()
+            os.write(written, b"it computed")
+        except RuntimeError as e:
+            made = reads = None  # dropping them waits for no thread
+            os.write(written, net(BIG).forward() and str(e).encode())
+        finally:
+            os._exit(0)
+    os.close(written)
+    heard, _, _ = select.select([read], [], [], 30)
+    said = os.read(read, 1000).decode() if heard else "nothing in 30 s"
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    os.close(read)
+    assert "before the process fork()ed" in said and "spawn" in said
+
+
+def test_nets_leave_no_memory_behind():
+    def resident():
+        return int(open("/proc/self/statm").read().split()[1]) * 4096
+    for _ in range(5):
+        net(BIG).forward()
+    before = resident()
+    for _ in range(40):
+        net(BIG).forward()
+    assert resident() - before < 30e6, "a net of BIG holds 11 MB"
+
+
+def test_log_lines_go_to_stderr_from_the_wanted_level_on(tmp_path):
+    write(tmp_path, "net.prototxt", NET)
+    program = "import caffe; caffe.Net('net.prototxt', caffe.TEST); caffe.log('a line of mine')"
+    loud = python(program, tmp_path, GLOG_minloglevel="0")
+    assert loud.returncode == 0 and "Creating Layer ip" in loud.stderr and "a line of mine" in loud.stderr and not loud.stdout
+    for quiet in (python(program, tmp_path, GLOG_minloglevel="1"), python("import caffe; caffe.init_log(2); " + program, tmp_path, GLOG_minloglevel="0")):
+        assert quiet.returncode == 0 and not quiet.stderr
+
+
+def test_a_program_may_end_with_nets_in_any_place(tmp_path):
+    write(tmp_path, "net.prototxt", NET)
+    ended = python("import caffe\nclass Holder: pass\nh = Holder(); h.h = h; h.net = caffe.Net('net.prototxt', 1)\n"
+                   "keep = h.net.blobs['x'].data; import sys; sys.keep = h.net", tmp_path)
+    assert ended.returncode == 0 and not ended.stderr
