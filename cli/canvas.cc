@@ -23,7 +23,8 @@ std::string escaped(const std::string& words) {
 class SvgCanvas : public Canvas {
  public:
   SvgCanvas(double width, double height)
-      : text_(fmt::format("<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0:.0f}\" height=\"{1:.0f}\" viewBox=\"0 0 {0:.0f} {1:.0f}\">\n"
+      : text_(fmt::format("<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0:.0f}\" height=\"{1:.0f}\" viewBox=\"0 "
+                          "0 {0:.0f} {1:.0f}\">\n"
                           "<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n",
                           width, height)) {}
   void line(const std::vector<Point>& points, Colour colour, double width) override {
@@ -32,13 +33,16 @@ class SvgCanvas : public Canvas {
     text_ += fmt::format("\" fill=\"none\" stroke=\"{}\" stroke-width=\"{}\"/>\n", hex(colour), width);
   }
   void box(Point corner, Point size, Colour fill, Colour edge) override {
-    text_ += fmt::format("<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" rx=\"4\" fill=\"{}\" stroke=\"{}\"/>\n", corner.x,
-                         corner.y, size.x, size.y, hex(fill), hex(edge));
+    text_ += fmt::format(
+        "<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" rx=\"4\" fill=\"{}\" stroke=\"{}\"/>\n",
+        corner.x, corner.y, size.x, size.y, hex(fill), hex(edge));
   }
   void text(Point at, const std::string& words, Anchor anchor, double size, Colour colour) override {
     static const char* const kAnchors[] = {"start", "middle", "end"};
-    text_ += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\" font-family=\"sans-serif\" font-size=\"{:.1f}\" fill=\"{}\">{}</text>\n", at.x,
-                         at.y, kAnchors[static_cast<int>(anchor)], size * 1.3, hex(colour), escaped(words));
+    text_ += fmt::format(
+        "<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\" font-family=\"sans-serif\" font-size=\"{:.1f}\" "
+        "fill=\"{}\">{}</text>\n",
+        at.x, at.y, kAnchors[static_cast<int>(anchor)], size * 1.3, hex(colour), escaped(words));
   }
   std::string finish() override { return text_ + "</svg>\n"; }
 
@@ -49,7 +53,8 @@ class SvgCanvas : public Canvas {
 class PngCanvas : public Canvas {
  public:
   PngCanvas(double width, double height) {
-    image_.channels = 3, image_.width = static_cast<int>(std::ceil(width)), image_.height = static_cast<int>(std::ceil(height));
+    image_.channels = 3, image_.width = static_cast<int>(std::ceil(width)),
+    image_.height = static_cast<int>(std::ceil(height));
     if (int64_t{image_.width} * image_.height > (int64_t{1} << 27))
       invalid("a picture of {} x {} is too large for a PNG; name an .svg", image_.width, image_.height);
     image_.bytes.assign(static_cast<size_t>(image_.width) * static_cast<size_t>(image_.height) * 3, 255);
@@ -61,19 +66,21 @@ class PngCanvas : public Canvas {
     const auto at = [](double v) { return static_cast<int>(std::lround(v)); };
     for (int y = at(corner.y); y < at(corner.y + size.y); ++y)
       for (int x = at(corner.x); x < at(corner.x + size.x); ++x) mix(x, y, fill, 1);
-    const Point a = corner, b{corner.x + size.x, corner.y}, c{corner.x + size.x, corner.y + size.y}, d{corner.x, corner.y + size.y};
+    const Point a = corner, b{corner.x + size.x, corner.y}, c{corner.x + size.x, corner.y + size.y},
+                d{corner.x, corner.y + size.y};
     line({a, b, c, d, a}, edge, 1);
   }
   void text(Point at, const std::string& words, Anchor anchor, double size, Colour colour) override {
-    const double unit = size / kStrokeHeight, width = static_cast<double>(words.size()) * kStrokeAdvance * unit;
+    const double unit = size / kStrokeHeight, across = textWidth(" ", size) / kStrokeAdvance,
+                 width = textWidth(words, size);
     double x = at.x - (anchor == Anchor::kMiddle ? width / 2 : anchor == Anchor::kEnd ? width : 0);
     for (const char c : words) {
       for (const auto& stroke : strokesOf(c)) {
         std::vector<Point> points;
-        for (const auto& [px, py] : stroke) points.push_back({x + px * unit, at.y + (py - kStrokeHeight) * unit});
+        for (const auto& [px, py] : stroke) points.push_back({x + px * across, at.y + (py - kStrokeHeight) * unit});
         line(points, colour, std::max(1.0, size / 9));
       }
-      x += kStrokeAdvance * unit;
+      x += kStrokeAdvance * across;
     }
   }
   std::string finish() override { return encodePng(image_); }
@@ -92,7 +99,8 @@ class PngCanvas : public Canvas {
   static int low(double v) { return static_cast<int>(std::floor(v)); }
   void mix(int x, int y, Colour c, double share) {
     if (x < 0 || y < 0 || x >= image_.width || y >= image_.height) return;
-    unsigned char* p = &image_.bytes[(static_cast<size_t>(y) * static_cast<size_t>(image_.width) + static_cast<size_t>(x)) * 3];
+    unsigned char* p =
+        &image_.bytes[(static_cast<size_t>(y) * static_cast<size_t>(image_.width) + static_cast<size_t>(x)) * 3];
     const unsigned char bgr[3] = {c.b, c.g, c.r};
     for (int i = 0; i < 3; ++i) p[i] = static_cast<unsigned char>(std::lround(p[i] + share * (bgr[i] - p[i])));
   }

@@ -22,7 +22,9 @@ class Canvas {
   // `at`: on the base line. The letters are `size` high, and textWidth() says how wide about.
   virtual void text(Point at, const std::string& words, Anchor anchor, double size, Colour colour) = 0;
   virtual std::string finish() = 0;  // the file's bytes
-  static double textWidth(const std::string& words, double size) { return static_cast<double>(words.size()) * size * 0.66; }
+  static double textWidth(const std::string& words, double size) {
+    return static_cast<double>(words.size()) * size * 0.66;
+  }
 };
 
 // By the ending of `path`: .svg or .png; invalid() for others, and for more pixels than a PNG should have.

@@ -82,19 +82,51 @@ int unknownCommand(CLI::App& program, const std::string& name) {
   return 2;
 }
 
-}  // namespace
-
-int runProgram(int argc, char** argv) {
+// As a worker lives with what others do to its files and pipes.
+void mindSignals() {
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);  // the write fails instead, and is told
   std::signal(SIGBUS, [](int) {
     static const char story[] =
         "crema: error: a file that is being read became shorter (a database under copying?); leave it alone while it "
-        "is "
-        "in use, then run this again\n";
+        "is in use, then run this again\n";
     [[maybe_unused]] const auto written = ::write(STDERR_FILENO, story, sizeof story - 1);
     ::_exit(1);
   });
+}
+
+void addAll(CLI::App& program, Run& chosen) {
+  using Add = void (*)(CLI::App&, Run&);
+  static const std::vector<Add> kAll = {addTrain,
+                                        addTest,
+                                        addTime,
+                                        addDeviceQuery,
+                                        addPlan,
+                                        addCoordinator,
+                                        addWorker,
+                                        addEngine,
+                                        addScore,
+                                        addRecords,
+                                        addRows,
+                                        addIndex,
+                                        addSummary,
+                                        addDraw,
+                                        addParseLog,
+                                        addPlot,
+                                        addConvertMnistData,
+                                        addConvertCifarData,
+                                        addConvertImageset,
+                                        addComputeImageMean,
+                                        addExtractFeatures,
+                                        addUpgrade,
+                                        addLinks};
+  for (const Add add : kAll) add(program, chosen);
+}
+
+}  // namespace
+
+int runProgram(int argc, char** argv) {
+  mindSignals();
   CLI::App program(
       "crema: Caffe networks, trained and scored; one static executable.\n"
       "  crema train -solver lenet_solver.prototxt\n"
@@ -104,11 +136,7 @@ int runProgram(int argc, char** argv) {
   program.require_subcommand(1);
   program.get_formatter()->column_width(34);
   Run chosen;
-  for (auto add : {addTrain, addTest, addTime, addDeviceQuery, addPlan, addCoordinator, addWorker, addEngine, addScore,
-                   addRecords, addRows, addIndex, addConvertMnistData, addConvertCifarData, addConvertImageset,
-                   addComputeImageMean, addExtractFeatures, addUpgrade, addLinks, addSummary, addParseLog, addPlot,
-                   addDraw})
-    add(program, chosen);
+  addAll(program, chosen);
   auto args = twoDashes(argc, argv);
   const std::string first = args.empty() ? "" : args[0];
   try {

@@ -2,8 +2,8 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "cli/command.h"
-#include "data/record_writer.h"
 #include "data/imageset.h"
+#include "data/record_writer.h"
 #include "model/proto_io.h"
 
 namespace crema::cli {

@@ -29,7 +29,9 @@ std::string options(const Layer& layer) {
   if (p.has_inner_product_param() && !layer.params().empty()) return "weights " + layer.params()[0]->shape().brief();
   if (p.has_pooling_param())
     return caffe::PoolingParameter::PoolMethod_Name(p.pooling_param().pool()) +
-           (p.pooling_param().global_pooling() ? " of all" : fmt::format(" {0}x{0} / {1}", p.pooling_param().kernel_size(), p.pooling_param().stride()));
+           (p.pooling_param().global_pooling()
+                ? " of all"
+                : fmt::format(" {0}x{0} / {1}", p.pooling_param().kernel_size(), p.pooling_param().stride()));
   if (p.has_dropout_param()) return fmt::format("ratio {:.3g}", p.dropout_param().dropout_ratio());
   return "";
 }
@@ -47,7 +49,8 @@ class Picture {
       if (d.isCopy(i)) continue;
       const Layer& layer = *net.layers()[static_cast<size_t>(i)];
       const auto bottoms = d.bottoms(i), tops = d.tops(i);
-      const std::string more = options(layer), line = layer.name() + " (" + layer.type() + ")" + (more.empty() ? "" : ", " + more);
+      const std::string more = options(layer),
+                        line = layer.name() + " (" + layer.type() + ")" + (more.empty() ? "" : ", " + more);
       if (bottoms.size() == 1 && tops.size() == 1 && net.tops(i)[0] == net.bottoms(i)[0]) {
         boxes_[static_cast<size_t>(maker_.at(bottoms[0]))].lines.push_back(line);
         continue;
@@ -87,7 +90,8 @@ class Picture {
       const Point c = down(b.centre);
       canvas->box({c.x - b.width / 2, c.y - b.height / 2}, {b.width, b.height}, fillOf(boxes_[i].type), kEdge);
       for (size_t l = 0; l < boxes_[i].lines.size(); ++l)
-        canvas->text({c.x, c.y - b.height / 2 + 16 + kLine * static_cast<double>(l)}, boxes_[i].lines[l], Anchor::kMiddle, kLetter, kInk);
+        canvas->text({c.x, c.y - b.height / 2 + 16 + kLine * static_cast<double>(l)}, boxes_[i].lines[l],
+                     Anchor::kMiddle, kLetter, kInk);
     }
     return canvas->finish();
   }

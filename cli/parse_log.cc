@@ -16,8 +16,7 @@ struct Flags {
 
 void write(const std::string& path, const std::vector<LogRow>& rows, const Flags& f) {
   if (!rows.empty()) writeFileAtomically(path, toCsv(rows, f.delimiter));
-  if (f.verbose)
-    std::printf(rows.empty() ? "Not writing %s; no lines to write\n" : "Wrote %s\n", path.c_str());
+  if (f.verbose) std::printf(rows.empty() ? "Not writing %s; no lines to write\n" : "Wrote %s\n", path.c_str());
 }
 
 int parseLog(const Flags& f) {

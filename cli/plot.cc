@@ -30,9 +30,11 @@ struct Range {
 
 constexpr double kWidth = 900, kPanel = 320, kLeft = 80, kRight = 220, kTop = 40, kGap = 70;
 constexpr Colour kBlack{40, 40, 40}, kGrid{220, 220, 220};
-constexpr Colour kColours[] = {{31, 119, 180}, {214, 39, 40}, {44, 160, 44}, {255, 127, 14}, {148, 103, 189}, {140, 86, 75}, {23, 190, 207}, {127, 127, 127}};
+constexpr Colour kColours[] = {{31, 119, 180},  {214, 39, 40}, {44, 160, 44},  {255, 127, 14},
+                               {148, 103, 189}, {140, 86, 75}, {23, 190, 207}, {127, 127, 127}};
 
-void collect(const std::vector<LogRow>& rows, const std::string& prefix, bool seconds, std::vector<Curve>& losses, std::vector<Curve>& others) {
+void collect(const std::vector<LogRow>& rows, const std::string& prefix, bool seconds, std::vector<Curve>& losses,
+             std::vector<Curve>& others) {
   std::map<std::string, Curve> curves;
   std::vector<std::string> order;
   for (const LogRow& r : rows)
@@ -41,7 +43,8 @@ void collect(const std::vector<LogRow>& rows, const std::string& prefix, bool se
       if (std::isfinite(value)) curves[name].points.push_back({seconds ? r.seconds : r.iteration, value});
     }
   for (const auto& name : order)
-    if (!curves[name].points.empty()) (name.find("loss") != std::string::npos ? losses : others).push_back(curves[name]);
+    if (!curves[name].points.empty())
+      (name.find("loss") != std::string::npos ? losses : others).push_back(curves[name]);
 }
 
 // Steps of 1, 2 or 5 times a power of ten, about five of them.
@@ -51,7 +54,8 @@ std::vector<double> ticks(const Range& r) {
   for (const double factor : {2.0, 5.0, 10.0})
     if (span / step > 6) step = power * factor;
   std::vector<double> all;
-  for (double t = std::ceil(r.low / step - 1e-9) * step; t <= r.high + 1e-9 * span; t += step) all.push_back(std::fabs(t) < step / 1e6 ? 0 : t);
+  for (double t = std::ceil(r.low / step - 1e-9) * step; t <= r.high + 1e-9 * span; t += step)
+    all.push_back(std::fabs(t) < step / 1e6 ? 0 : t);
   return all;
 }
 

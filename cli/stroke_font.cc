@@ -5,7 +5,7 @@
 namespace crema::cli {
 namespace {
 
-// Points as two digits xy; a blank between points, a comma between strokes.
+// Points as two digits xy; a blank between points, a comma between strokes. length: it is a table.
 const std::map<char, const char*>& glyphs() {
   static const std::map<char, const char*> kAll = {
       {'!', "20 24,25 26"},

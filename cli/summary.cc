@@ -50,7 +50,8 @@ int summary(const NetFlags& f) {
       if (!inPlace) blobs += net.tops(i)[t]->count();
       tops[t] += " " + (net.tops(i)[t]->shape().axes() ? net.tops(i)[t]->shape().brief() : "scalar");
     }
-    rows.push_back({layer.name(), layer.type(), join(described.bottoms(i)), join(tops), own ? grouped(own) : "", here ? grouped(here) : ""});
+    rows.push_back({layer.name(), layer.type(), join(described.bottoms(i)), join(tops), own ? grouped(own) : "",
+                    here ? grouped(here) : ""});
   }
   print(rows);
   std::printf("\nnet '%s', phase %s: %s parameters, %s multiply-adds forward\n", net.name().c_str(),

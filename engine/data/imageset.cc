@@ -6,8 +6,8 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/log.h"
-#include "data/record_writer.h"
 #include "data/encode.h"
+#include "data/record_writer.h"
 #include "data/shuffle.h"
 #include "data/transformer.h"
 

@@ -22,7 +22,8 @@ LAYER_CASES(HDF5Data) {
   const char* any = "type: 'HDF5Data' top: 'data' hdf5_data_param { source: 'no/list.txt' batch_size: 2 } ";
   s.bad(any, {}, "no/list.txt");
   s.bad(std::string(any) + "transform_param { scale: 2 }", {}, "does not transform");
-  s.bad("type: 'HDF5Data' top: 'data' hdf5_data_param { source: 'list.txt' }", {}, "batch_size of hdf5_data_param");
+  s.bad("type: 'HDF5Data' top: 'data' hdf5_data_param { source: 'list.txt' }", {},
+        "batch_size must be given, positive");
   s.bad("type: 'HDF5Data' top: 'data' hdf5_data_param { batch_size: 2 }", {}, "names no `source`");
   s.bad(any, {{2}}, "bottom blob(s)");
 }

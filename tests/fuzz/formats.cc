@@ -1,15 +1,24 @@
 #include "fuzz/formats.h"
 
+#include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <set>
 
 #include "base/file.h"
 #include "data/decode.h"
 #include "data/file_bytes.h"
+#include "data/hdf5_source.h"
+#include "data/idx.h"
+#include "data/image_list.h"
+#include "data/leveldb_source.h"
 #include "data/lmdb_pages.h"
 #include "data/lmdb_writer.h"
+#include "data/record_writer.h"
 #include "data/samples.h"
+#include "data/window_file.h"
 #include "model/filter.h"
+#include "model/hdf5_appender.h"
 #include "model/hdf5_model.h"
 #include "model/proto_io.h"
 #include "model/trained.h"
@@ -141,6 +150,75 @@ std::vector<std::string> lmdbs(const std::string& folder) {
   return all;
 }
 
+// A LevelDB of several files; an input is one of them, behind a byte that says which.
+class LevelDbFiles {
+ public:
+  explicit LevelDbFiles(const std::string& folder) : path_(folder + "/leveldb") {
+    const auto writer = makeRecordWriter(caffe::DataParameter::LEVELDB, path_);
+    for (int i = 0; i < 300; ++i)
+      writer->put(fmt::format("{:08d}", i),
+                  std::string(static_cast<size_t>(10 + i % 90), static_cast<char>('a' + i % 26)));
+    writer->finish();
+    for (const auto& f : fs::directory_iterator(path_)) names_.push_back(f.path());
+    std::sort(names_.begin(), names_.end());
+    for (const auto& f : names_) whole_.push_back(readFile(f));
+  }
+  std::vector<std::string> seeds() const {
+    std::vector<std::string> all;
+    for (size_t i = 0; i < names_.size(); ++i) all.push_back(static_cast<char>(i) + whole_[i]);
+    return all;
+  }
+  void read(const std::string& bytes) const {
+    const size_t which = bytes.empty() ? 0 : static_cast<unsigned char>(bytes[0]) % names_.size();
+    std::ofstream(names_[which], std::ios::binary) << bytes.substr(bytes.empty() ? 0 : 1);
+    const auto restore = [&] { std::ofstream(names_[which], std::ios::binary) << whole_[which]; };
+    try {
+      const auto source = levelDbSource(path_);
+      for (int64_t i = 0; i < source->size(); ++i) source->read(i);
+    } catch (...) {
+      restore();
+      throw;
+    }
+    restore();
+  }
+
+ private:
+  std::string path_;
+  std::vector<std::string> names_, whole_;
+};
+
+// An HDF5 file of rows as HDF5Output writes it, for HDF5Data.
+std::string rowsFile(const std::string& path) {
+  const std::vector<float> values(40 * 6, 0.5f);
+  {
+    Hdf5Appender out(path);
+    out.append({{"data", {40, 3, 2}, false, values.data()}, {"label", {40}, false, values.data()}});
+  }
+  return readFile(path);
+}
+
+void readHdf5Rows(const std::string& path, const std::string& list) {
+  std::ofstream(list) << path;
+  const Hdf5Data data = openHdf5Data(list, {"data", "label"}, false);
+  for (int64_t i = 0; i < std::min<int64_t>(data.rows->size(), 100); ++i) data.rows->read(i);
+}
+
+void readWindows(const std::string& path) {
+  WindowOptions o;
+  o.param.set_source(path);
+  const WindowFile file(o);
+  for (int64_t i = 0; i < file.size(); ++i) {
+    Window w;
+    std::memcpy(&w, file.read(i).value.data(), sizeof w);
+    for (const bool square : {false, true}) {
+      try {
+        placeWindow(w, 100, 120, 20, 2, square, i % 2 == 1);
+      } catch (const Error&) {  // a window beside the image: the next may lie in it
+      }
+    }
+  }
+}
+
 std::vector<std::string> datums() {
   std::vector<std::string> all;
   caffe::Datum d;
@@ -193,6 +271,27 @@ std::vector<Format> formats(const std::string& folder) {
   all.push_back({"jpeg", filesOf("/tests/goldens/images", ".jpg"), {}, decode});
   all.push_back({"png", filesOf("/tests/goldens/images", ".png"), {}, decode});
   all.push_back({"datum", datums(), {}, readDatum});
+  const auto levelDb = std::make_shared<LevelDbFiles>(folder);
+  all.push_back({"leveldb", levelDb->seeds(), {}, [=](const std::string& bytes) { levelDb->read(bytes); }, 5});
+  all.push_back(
+      {"imagelist", {"photos/a b.jpg 3\nc.png 0\r\n\n/d/e.jpeg -7\n"}, {}, inFile("list", [](const std::string& path) {
+         const ImageList list(path);
+         for (int64_t i = 0; i < list.size(); ++i) list.at(i);
+       })});
+  all.push_back(
+      {"windows",
+       {"# 0\na.jpg\n3 100 120\n3\n1 0.9 5 6 50 60\n0 0.1 0 0 20 10\n2 0.6 90 80 119 99\n# 1\nb c.jpg\n3 8 9\n0\n"},
+       {},
+       inFile("windows", readWindows)});
+  all.push_back({"mnist",
+                 {std::string("\0\0\x08\x03\0\0\0\x02\0\0\0\x03\0\0\0\x02", 16) + std::string(12, 'p')},
+                 {},
+                 inFile("images", [](const std::string& path) { readIdxImages(path); })});
+  all.push_back({"hdf5rows",
+                 {rowsFile(folder + "/good.h5")},
+                 {},
+                 inFile("rows.h5", [=](const std::string& path) { readHdf5Rows(path, folder + "/rows.txt"); }),
+                 50});
   return all;
 }
 
