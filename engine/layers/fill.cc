@@ -4,6 +4,8 @@
 //   2010) msra N(0, sqrt(2/n)) (He et al. 2015) · bilinear: f = ceil(w/2), c = (w-1)/(2f), (1-|x/f-c|)(1-|y/f-c|)
 // Element i takes number i of the stream named by the parameter: the same weights on every machine, rank and thread
 // count.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 
