@@ -109,6 +109,7 @@ int runProgram(int argc, char** argv) {
                    addComputeImageMean, addExtractFeatures, addUpgrade, addLinks, addSummary, addParseLog, addPlot,
                    addDraw})
     add(program, chosen);
+  addExport(program, chosen);
   auto args = twoDashes(argc, argv);
   const std::string first = args.empty() ? "" : args[0];
   try {
