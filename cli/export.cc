@@ -1,5 +1,5 @@
 // crema export -model NET -weights W -output net.onnx: the net of phase TEST with its weights as an ONNX model, IR
-// version 8, opset 17.
+// version 8, opset 17. Sizes behind the batch are the net's: another height or width is another export.
 #include <cstdio>
 
 #include "base/error.h"

@@ -1,6 +1,6 @@
-// LSTM and RNN (formulas: engine/layers/lstm.cc, rnn.cc), a few nodes for every time step: ONNX's own LSTM cannot begin
-// a sequence in the middle of a batch, as `cont` can. Without expose_hidden every pass starts from state 0, as scoring
-// does here.
+// LSTM, RNN and LSTMUnit (formulas: engine/layers/lstm.cc, rnn.cc), a few nodes for every time step: ONNX's own LSTM
+// cannot begin a sequence in the middle of a batch, as `cont` can. Without expose_hidden every pass starts from state
+// 0, as scoring does here.
 #include "cli/onnx/graph.h"
 
 namespace crema::cli {
@@ -50,18 +50,35 @@ struct Unrolled {
   std::vector<Value> sums, cont, state;
 };
 
+struct Cell {
+  Value cell, hidden;
+};
+// One step from the sums of its gates, H of each along `axis`, and what goes on of the cell before.
+Cell step(OnnxLayer& l, int64_t axis, int64_t H, const Value& sums, const Value& before) {
+  const auto gates = l.nodes("Split", 4, {sums, l.ints(std::vector<int64_t>(4, H))}, {{"axis", axis}});
+  const Value in = l.node("Mul", {l.node("Sigmoid", {gates[0]}), l.node("Tanh", {gates[3]})});
+  const Value kept = l.node("Mul", {l.node("Sigmoid", {gates[1]}), before});
+  const Value cell = l.node("Add", {kept, in});
+  return {cell, l.node("Mul", {l.node("Sigmoid", {gates[2]}), l.node("Tanh", {cell})})};
+}
+
 void lstm(OnnxLayer& l) {
   Unrolled u(l, 2);
   std::vector<Value> all;
   for (int64_t t = 0; t < u.T; ++t) {
-    const auto gates = l.nodes("Split", 4, {u.sumsAt(t), l.ints(std::vector<int64_t>(4, u.H))}, {{"axis", int64_t{1}}});
-    const Value in = l.node("Mul", {l.node("Sigmoid", {gates[0]}), l.node("Tanh", {gates[3]})});
-    const Value kept = l.node("Mul", {l.node("Sigmoid", {gates[1]}), u.carried(1, t)});
-    u.state[1] = l.node("Add", {kept, in});
-    u.state[0] = l.node("Mul", {l.node("Sigmoid", {gates[2]}), l.node("Tanh", {u.state[1]})});
-    all.push_back(u.state[0]);
+    const Value sums = u.sumsAt(t);
+    const Cell c = step(l, 1, u.H, sums, u.carried(1, t));
+    u.state = {c.hidden, c.cell};
+    all.push_back(c.hidden);
   }
   u.finish(u.together(all));
+}
+
+void lstmUnit(OnnxLayer& l) {
+  const Value cont = l.reshaped(l.bottom(2), {1, l.in()[1], 1});
+  const Cell c = step(l, 2, l.in()[2], l.bottom(1), l.node("Mul", {l.bottom(0), cont}));
+  l.top(1, c.hidden);
+  l.top(0, c.cell);
 }
 
 void rnn(OnnxLayer& l) {
@@ -75,6 +92,6 @@ void rnn(OnnxLayer& l) {
 
 }  // namespace
 
-void addOnnxRecurrent(OnnxConversions& all) { all.insert({{"LSTM", lstm}, {"RNN", rnn}}); }
+void addOnnxRecurrent(OnnxConversions& all) { all.insert({{"LSTM", lstm}, {"LSTMUnit", lstmUnit}, {"RNN", rnn}}); }
 
 }  // namespace crema::cli

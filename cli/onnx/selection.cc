@@ -21,7 +21,7 @@ class Selection {
         Blob* blob = original(net_.bottoms(i)[static_cast<size_t>(b)]);
         if (!read_.count(blob)) offer(s, names_[blob], blob);
       }
-    if (s.outputs.empty()) invalid("net '{}' has no scores to export: nothing is computed but losses", net_.name());
+    if (s.outputs.empty()) invalid("net '{}' has no scores to export: it has data and losses alone", net_.name());
     follow(s);
     return s;
   }

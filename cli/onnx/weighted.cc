@@ -1,4 +1,4 @@
-// Convolution, Deconvolution, InnerProduct, Embed: Caffe's weights have the shapes that ONNX asks for.
+// Convolution, Deconvolution, Im2col, InnerProduct, Embed: Caffe's weights have the shapes that ONNX asks for.
 #include "cli/onnx/graph.h"
 #include "layers/window.h"
 
@@ -7,32 +7,49 @@ namespace {
 
 std::vector<int64_t> wide(const std::vector<int>& v) { return {v.begin(), v.end()}; }
 
-// ONNX's channels are axis 1: with another `axis` all axes before it are one.
-void convolution(OnnxLayer& l) {
+// Bottom i under a window. ONNX's channels are axis 1: with another `axis` all axes before it are one.
+Value windowed(OnnxLayer& l, const char* op, size_t i, int64_t group, const std::vector<Value>& weights) {
   const auto& p = l.param().convolution_param();
-  const int axis = l.in().canonicalAxis(p.axis()), spatial = l.in().axes() - axis - 1;
-  if (spatial == 0) l.refuse("it has no spatial axis; InnerProduct does the same");
-  const Window w = readWindow(p, spatial);
+  const int axis = l.in().canonicalAxis(p.axis());
+  const Window w = readWindow(p, l.in().axes() - axis - 1);
+  if (w.axes() == 0) l.refuse("it has no spatial axis; InnerProduct does the same");
   std::vector<int64_t> pads = wide(w.pad);
   pads.insert(pads.end(), w.pad.begin(), w.pad.end());
-  const char* op = l.param().type() == "Convolution" ? "Conv" : "ConvTranspose";
-  for (size_t i = 0; i < l.bottoms(); ++i) {
-    Value x = l.bottom(i);
-    if (axis != 1) {
-      std::vector<int64_t> dims = {-1};
-      dims.insert(dims.end(), l.in().dims().begin() + axis, l.in().dims().end());
-      x = l.reshaped(x, dims);
-    }
-    std::vector<Value> inputs = {x, l.weight(0)};
-    if (p.bias_term()) inputs.push_back(l.weight(1));
-    const Value y = l.node(op, inputs,
-                           {{"kernel_shape", wide(w.kernel)},
-                            {"strides", wide(w.stride)},
-                            {"pads", pads},
-                            {"dilations", wide(w.dilation)},
-                            {"group", int64_t{p.group()}}});
-    l.top(i, axis != 1 ? l.shapedAs(l.out(), y) : y);
+  std::vector<Value> inputs = {l.bottom(i)};
+  if (axis != 1) {
+    std::vector<int64_t> dims = {-1};
+    dims.insert(dims.end(), l.in().dims().begin() + axis, l.in().dims().end());
+    inputs[0] = l.reshaped(inputs[0], dims);
   }
+  inputs.insert(inputs.end(), weights.begin(), weights.end());
+  const Value y = l.node(op, inputs,
+                         {{"kernel_shape", wide(w.kernel)},
+                          {"strides", wide(w.stride)},
+                          {"pads", pads},
+                          {"dilations", wide(w.dilation)},
+                          {"group", group}});
+  return axis != 1 ? l.shapedAs(l.out(), y) : y;
+}
+
+void convolution(OnnxLayer& l) {
+  const auto& p = l.param().convolution_param();
+  std::vector<Value> weights = {l.weight(0)};
+  if (p.bias_term()) weights.push_back(l.weight(1));
+  const char* op = l.param().type() == "Convolution" ? "Conv" : "ConvTranspose";
+  for (size_t i = 0; i < l.bottoms(); ++i) l.top(i, windowed(l, op, i, p.group(), weights));
+}
+
+// A convolution of every channel by itself, whose kernels are 1 at one tap.
+void im2col(OnnxLayer& l) {
+  const auto& p = l.param().convolution_param();
+  const int axis = l.in().canonicalAxis(p.axis());
+  const Window w = readWindow(p, l.in().axes() - axis - 1);
+  const int64_t channels = l.in()[axis], taps = Shape(w.kernel).count();
+  std::vector<int64_t> dims = {channels * taps, 1};
+  dims.insert(dims.end(), w.kernel.begin(), w.kernel.end());
+  std::vector<float> ones(static_cast<size_t>(channels * taps * taps), 0.f);
+  for (int64_t k = 0; k < channels * taps; ++k) ones[static_cast<size_t>(k * taps + k % taps)] = 1;
+  l.top(windowed(l, "Conv", 0, channels, {l.floats(dims, ones)}));
 }
 
 void innerProduct(OnnxLayer& l) {
@@ -58,8 +75,11 @@ void embed(OnnxLayer& l) {
 }  // namespace
 
 void addOnnxWeighted(OnnxConversions& all) {
-  all.insert(
-      {{"Convolution", convolution}, {"Deconvolution", convolution}, {"Embed", embed}, {"InnerProduct", innerProduct}});
+  all.insert({{"Convolution", convolution},
+              {"Deconvolution", convolution},
+              {"Embed", embed},
+              {"Im2col", im2col},
+              {"InnerProduct", innerProduct}});
 }
 
 }  // namespace crema::cli
