@@ -40,9 +40,9 @@ class Exporter {
     const int64_t bytes = static_cast<int64_t>(graph.proto.ByteSizeLong()) + graph.weightBytes() + 65536;
     if (bytes > kMostBytes)
       invalid(
-          "net '{}' needs {} bytes as an ONNX model, and a protobuf file holds {}; export its parts, or score it with "
+          "the net needs {} bytes as an ONNX model, and a protobuf file holds {}; export its parts, or score it with "
           "`crema test`",
-          net_.name(), bytes, kMostBytes);
+          bytes, kMostBytes);
     graph.fillWeights();
     graph.proto.set_name(net_.name().empty() ? "net" : net_.name());
     made.model.mutable_graph()->Swap(&graph.proto);

@@ -16,12 +16,10 @@ class Selection {
   OnnxSelection select() {
     OnnxSelection s;
     for (const auto& name : net_.outputs()) offer(s, name, &net_.blob(name));
-    for (int i = 0; i < layers(); ++i)
-      for (int b = 0; scores_.count(i) && b < scores_[i]; ++b) {
-        Blob* blob = original(net_.bottoms(i)[static_cast<size_t>(b)]);
-        if (!read_.count(blob)) offer(s, names_[blob], blob);
-      }
-    if (s.outputs.empty()) invalid("net '{}' has no scores to export: it has data and losses alone", net_.name());
+    for (const auto& [i, scores] : scores_)
+      for (Blob* blob : scores)
+        if (!read_.count(original(blob))) offer(s, names_[original(blob)], original(blob));
+    if (s.outputs.empty()) invalid("the net has no scores to export: it has data and losses alone");
     follow(s);
     return s;
   }
@@ -40,7 +38,7 @@ class Selection {
     const std::string& type = layer(i).type();
     const bool probabilities = type == "SoftmaxWithLoss" && tops.size() > 1;
     const bool judges = (layer(i).isLoss() && !probabilities) || type == "Accuracy";
-    if (judges) scores_[i] = type == "ContrastiveLoss" ? 2 : 1;
+    if (judges) scores_[i] = scoresOf(type, bottoms);
     const bool lost = std::any_of(bottoms.begin(), bottoms.end(), [&](Blob* b) { return lost_.count(original(b)); });
     if (judges || lost || type == "Silence" || type == "HDF5Output") {
       lost_.insert(tops.begin(), tops.end());
@@ -54,6 +52,12 @@ class Selection {
     }
     for (size_t b = 0; type != "Split" && b < bottoms.size(); ++b)
       if (std::find(tops.begin(), tops.end(), bottoms[b]) == tops.end()) read_.insert(original(bottoms[b]));
+  }
+
+  // The first bottom of what judges; ContrastiveLoss compares two, EuclideanLoss may have the given one first.
+  Blobs scoresOf(const std::string& type, const Blobs& bottoms) const {
+    if (type == "ContrastiveLoss") return {bottoms[0], bottoms[1]};
+    return {bottoms[type == "EuclideanLoss" && given_.count(original(bottoms[0])) ? 1 : 0]};
   }
 
   void offer(OnnxSelection& s, const std::string& name, Blob* blob) const {
@@ -87,7 +91,7 @@ class Selection {
   const Net& net_;
   std::map<const Blob*, Blob*> copyOf_;       // a Split's top -> its bottom
   std::map<const Blob*, std::string> names_;  // of originals
-  std::map<int, int> scores_;                 // a loss or accuracy -> how many bottoms are scores, the first ones
+  std::map<int, Blobs> scores_;               // what a loss or accuracy judges
   std::set<const Blob*> lost_, given_, read_;
 };
 

@@ -166,6 +166,16 @@ def test_a_loss_with_a_second_top_gives_its_probabilities(tmp_path):
     assert [o.name for o in exported.session.get_outputs()] == ["prob"] and [i.name for i in exported.session.get_inputs()] == ["x"]
 
 
+@pytest.mark.parametrize("bottoms", ["code data", "data code"])
+def test_a_prediction_may_be_either_bottom_of_a_euclidean_loss(tmp_path, bottoms):
+    text = """layer { name: "in" type: "Input" top: "data" input_param { shape { dim: 3 dim: 5 } } }
+    layer { name: "ip" type: "InnerProduct" bottom: "data" top: "code" inner_product_param { num_output: 5 } }
+    layer { name: "loss" type: "EuclideanLoss" %s top: "loss" }"""
+    exported = Exported(tmp_path, text % " ".join(f'bottom: "{b}"' for b in bottoms.split()))
+    assert check(exported, noise(exported.rng, "data"), bottoms) == 2
+    assert [o.name for o in exported.session.get_outputs()] == ["code"]
+
+
 def test_cifar_full(tmp_path):
     exported = Exported(tmp_path, CIFAR_FULL)
     assert check(exported, noise(exported.rng, "data"), "CIFAR-10 full") == 2
