@@ -33,6 +33,7 @@ void addDraw(CLI::App&, Run&);
 void addConvertImageset(CLI::App&, Run&);
 void addComputeImageMean(CLI::App&, Run&);
 void addExtractFeatures(CLI::App&, Run&);
+void addExport(CLI::App&, Run&);
 void addUpgrade(CLI::App&, Run&);
 void addLinks(CLI::App&, Run&);
 

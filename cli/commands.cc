@@ -113,6 +113,7 @@ void addAll(CLI::App& program, Run& chosen) {
                                         addDraw,
                                         addParseLog,
                                         addPlot,
+                                        addExport,
                                         addConvertMnistData,
                                         addConvertCifarData,
                                         addConvertImageset,

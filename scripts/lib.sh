@@ -97,6 +97,12 @@ ensure_pycaffe() {
     step pycaffe-install "fetching numpy and protobuf" timeout 600 "$VENV/bin/pip" install -q --disable-pip-version-check 'numpy>=1.26,<3' 'protobuf>=4.21,<8'
 }
 
+# What the tests of `crema export` compare with.
+ensure_onnxruntime() {
+  "$VENV/bin/python" -c 'import onnxruntime' 2>/dev/null ||
+    step onnxruntime-install "fetching onnxruntime" timeout 900 "$VENV/bin/pip" install -q --disable-pip-version-check onnxruntime==1.31.1
+}
+
 # build_engine ON|OFF: with or without tests. The release build is the one that goes into the jar.
 build_engine() {
   step configure "configuring the engine" cmake -S "$ROOT" --preset release -DCREMA_TESTS="$1"

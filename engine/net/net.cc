@@ -10,7 +10,7 @@ namespace crema {
 
 Net::Net(const caffe::NetParameter& description, const caffe::NetState& state, const NetOptions& options,
          const std::string& origin)
-    : options_(options) {
+    : options_(options), debugInfo_(description.debug_info()) {
   run_.seed = options.seed;
   inside([&] { return fmt::format("in net '{}'{}", description.name(), origin.empty() ? "" : " from " + origin); },
          [&] { Builder(*this, description, state).build(); });
@@ -53,11 +53,15 @@ double Net::forwardLayer(int i) {
         e.addFrame(fmt::format("item {} of layer '{}' is {}", e.item(), layer->name(), record));
     throw;
   }
+  if (debugInfo_) logForward(i);
   if (hooks_.afterForward) hooks_.afterForward(i);
   return loss;
 }
 
-void Net::backward() { backwardRange(static_cast<int>(layers_.size()) - 1, 0); }
+void Net::backward() {
+  backwardRange(static_cast<int>(layers_.size()) - 1, 0);
+  if (debugInfo_) logBackwardSums();
+}
 
 void Net::backwardRange(int fromLayer, int downToLayer) {
   for (int i = fromLayer; i >= downToLayer; --i)
@@ -68,6 +72,7 @@ void Net::backwardLayer(int i) {
   const Wire& w = wires_[static_cast<size_t>(i)];
   if (hooks_.beforeBackward) hooks_.beforeBackward(i);
   layers_[static_cast<size_t>(i)]->backward(w.tops, w.propagateDown, w.bottoms);
+  if (debugInfo_) logBackward(i);
   if (hooks_.afterBackward) hooks_.afterBackward(i);
 }
 

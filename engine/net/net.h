@@ -56,6 +56,9 @@ class Net {
   };
   Hooks& hooks() { return hooks_; }
 
+  // Caffe's lines about every pass (debug_info.cc). At first what the description's debug_info says.
+  void setDebugInfo(bool on) { debugInfo_ = on; }
+
   double forward();  // the weighted sum of losses
   void backward();   // adds to parameter gradients
   double forwardTo(int lastLayer);
@@ -101,6 +104,9 @@ class Net {
   std::string firstNotFinite() const;
 
  private:
+  void logForward(int i) const;
+  void logBackward(int i) const;
+  void logBackwardSums() const;
   void copyLayer(Layer& target, const caffe::LayerParameter& source, bool ownersOnly, const std::string& origin);
 
   struct Wire {
@@ -116,6 +122,7 @@ class Net {
   NetOptions options_;
   RunState run_;
   Hooks hooks_;
+  bool debugInfo_ = false;
   std::vector<std::unique_ptr<Layer>> layers_;
   std::vector<Wire> wires_;
   std::map<std::string, std::shared_ptr<Blob>> blobs_;

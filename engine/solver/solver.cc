@@ -46,11 +46,14 @@ void Solver::buildNets() {
     if (options_.log) LOG_INFO("Creating test net (#{}) from {}", i, tests[i].origin);
     testNets_.push_back(std::make_unique<Net>(tests[i].param, tests[i].state, o, tests[i].origin));
     testNets_.back()->shareTrainedWith(*net_);
+    testNets_.back()->setDebugInfo(param_.debug_info() && options_.log);
   }
 }
 
 double Solver::computeGradient(int rank) {
   net_->clearParamDiffs();
+  const bool display = param_.display() && iteration_ % param_.display() == 0;
+  net_->setDebugInfo(param_.debug_info() && display && options_.log && rank == options_.trainData.myRanks.front());
   double loss = 0;
   for (int sub = 0; sub < param_.iter_size(); ++sub) {
     net_->setStep(static_cast<int64_t>(iteration_) * param_.iter_size() + sub, rank);

@@ -34,7 +34,6 @@ void Trainer::run() {
   if (lead() && solver_.iteration() >= maxIter)
     LOG_WARNING("nothing to do: iteration {} is reached, max_iter is {}", solver_.iteration(), maxIter);
   if (lead() && solver_.param().base_lr() == 0) LOG_WARNING("base_lr is 0 or not set: nothing will be learnt");
-  if (lead() && solver_.param().debug_info()) LOG_WARNING("debug_info prints nothing in this version");
   iterate(maxIter - solver_.iteration());
   finish();
 }

@@ -1,0 +1,55 @@
+"""debug_info: the lines that BVLC Caffe logs for the same solver (tests/goldens/debug_info, recipe: make), word for word."""
+import re
+import shutil
+
+from conftest import ROOT, crema
+
+GOLDEN = ROOT / "tests/goldens/debug_info"
+LINE = re.compile(r"^([IWE])[^\]]*\] (    \[(?:Forward|Backward|Update)\].*|Iteration \d+, Testing net.*)$", re.M)
+NUMBER = re.compile(r"\d+\.\d+")
+
+
+def run(folder, **fields):
+    """A run of the golden's solver with other fields; the lines that count."""
+    text = (GOLDEN / "solver.prototxt").read_text()
+    for name, value in fields.items():
+        text = re.sub(rf"^{name}: .*\n", "", text, flags=re.M) + f"{name}: {value}\n"
+    (folder / "solver.prototxt").write_text(text)
+    shutil.copy(GOLDEN / "net.prototxt", folder)
+    done = crema("train", "-solver", "solver.prototxt", cwd=folder)
+    assert done.code == 0, done.err
+    return [f"{level} {text}" for level, text in LINE.findall(done.err)]
+
+
+def test_caffes_lines(tmp_path):
+    """Before the first update to the letter; later the sixth digit may differ by one: Caffe adds up in float, this engine in double."""
+    lines, want = run(tmp_path), (GOLDEN / "caffe.txt").read_text().splitlines()
+    assert len(lines) == len(want) == 284
+    others = [i for i, (a, b) in enumerate(zip(lines, want)) if a != b]
+    print(f"debug_info: {len(lines) - len(others)} of {len(lines)} lines are Caffe's to the letter")
+    assert len(others) <= 14 and min(others, default=284) > 100, [(lines[i], want[i]) for i in others]
+    for i in others:
+        assert NUMBER.sub("#", lines[i]) == NUMBER.sub("#", want[i])
+        assert all(abs(float(x) / float(y) - 1) < 1e-5 for x, y in zip(NUMBER.findall(lines[i]), NUMBER.findall(want[i]))), (lines[i], want[i])
+
+
+def test_off_unless_asked_for(tmp_path):
+    """The solver's word counts for its nets, not the net's."""
+    assert run(tmp_path, debug_info="false") == ["I Iteration 0, Testing net (#0)", "I Iteration 3, Testing net (#0)"]
+
+
+def test_iterations_that_are_not_displayed_say_nothing(tmp_path):
+    lines = run(tmp_path, display=0)
+    assert [line for line in lines if "Backward" in line] == [] and sum("[Forward]" in line for line in lines) == 2 * 24
+
+
+def test_a_net_by_itself_says_its_own(tmp_path):
+    """crema test has no solver: the net's debug_info counts."""
+    run(tmp_path, snapshot_prefix='"a"', snapshot_after_train="true")
+    done = crema("test", "-model", "net.prototxt", "-weights", "a_iter_5.caffemodel", "-iterations", "1", cwd=tmp_path)
+    assert done.code == 0, done.err
+    lines = [text for _, text in LINE.findall(done.err)]
+    assert len(lines) == 24 and lines[0] == "    [Forward] Layer data, top blob data data: 0.25"
+    (tmp_path / "net.prototxt").write_text((GOLDEN / "net.prototxt").read_text().replace("debug_info: true", ""))
+    done = crema("test", "-model", "net.prototxt", "-weights", "a_iter_5.caffemodel", "-iterations", "1", cwd=tmp_path)
+    assert done.code == 0 and not LINE.findall(done.err)
