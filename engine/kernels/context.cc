@@ -41,6 +41,7 @@ Buffer::~Buffer() { std::free(memory_); }
 
 float* Buffer::get(size_t count) {
   constexpr size_t kPage = size_t{2} << 20, kSlack = 128;
+  if (count > (size_t{1} << 40)) internal("scratch memory of {} numbers was asked for", count);
   if (count > capacity_ || !memory_) {
     std::free(memory_);
     const size_t bytes = (count * sizeof(float) + 2 * kSlack + kPage - 1) / kPage * kPage;

@@ -34,6 +34,7 @@ LAYER_CASES(Bias) {
   s.add("type: 'Bias' bias_param { axis: 0 }", {{3, 5, 2}, {3, 5}}).naive = given(15, 2);
   s.add("type: 'Bias'", {{3, 5, 2}, Shape{}}).naive = given(1, 30);
   s.bad("type: 'Bias' bias_param { num_axes: 3 }", {{3, 5, 2}}, "extends past bottom[0]'s shape");
+  s.bad("type: 'Bias' bias_param { num_axes: 2147483647 }", {{3, 5, 2}}, "extends past bottom[0]'s shape");
   s.bad("type: 'Bias' bias_param { num_axes: -2 }", {{3, 5, 2}}, "num_axes must be -1");
   s.bad("type: 'Bias'", {{3, 5, 2}, {4}}, "dimension mismatch: Bias's numbers are 4, bottom 0 is 3x5x2");
   s.bad("type: 'Bias'", {{3, 5}, {5, 1}}, "dimension mismatch");

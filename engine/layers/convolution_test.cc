@@ -63,6 +63,13 @@ LAYER_CASES(Convolution) {
           kFiller + " }",
       {{1, 3, 3, 5}});
   s.add("type: 'Convolution' convolution_param { num_output: 2 kernel_size: 3 " + kFiller + " }", {{2, 2, 5}});
+  s.add(
+       "type: 'Convolution' convolution_param { num_output: 4 kernel_size: 2 kernel_size: 3 kernel_size: 2 stride: "
+       "65536 "
+       "pad: 1 group: 2 " +
+           kFiller + " }",
+       {{2, 4, 3, 4, 5}})
+      .formula = Volume{2, 4, 4, 2, {3, 4, 5}, {2, 3, 2}, {65536, 65536, 65536}, {1, 1, 1}, {1, 1, 1}};
   const Shape x{1, 3, 7, 7};
   s.bad("type: 'Convolution' convolution_param { num_output: 4 kernel_size: 11 }", {x},
         "exceeds the padded input 7x7 (bottom is 1x3x7x7");

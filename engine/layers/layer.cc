@@ -1,5 +1,7 @@
 #include "layers/layer.h"
 
+#include <algorithm>
+
 namespace crema {
 
 void Layer::setUp(const Blobs& bottom, const Blobs& top) {
@@ -21,11 +23,22 @@ void Layer::setUp(const Blobs& bottom, const Blobs& top) {
   placeLossWeights(top);
 }
 
+namespace {
+
+// Nothing goes in and nothing comes out; 2^31 items of no values would still take their time.
+bool nothingToDo(const Blobs& bottom, const Blobs& top) {
+  const auto empty = [](const Blob* b) { return b->count() == 0; };
+  return !bottom.empty() && std::all_of(bottom.begin(), bottom.end(), empty) &&
+         std::all_of(top.begin(), top.end(), empty);
+}
+
+}  // namespace
+
 double Layer::forward(const Blobs& bottom, const Blobs& top) {
   return inside([&] { return "in forward of " + label(); },
                 [&] {
                   reshape(bottom, top);
-                  compute(bottom, top);
+                  if (!nothingToDo(bottom, top)) compute(bottom, top);
                   double loss = 0;
                   placeLossWeights(top);
                   for (size_t i = 0; i < top.size(); ++i) {
@@ -48,7 +61,7 @@ void Layer::backward(const Blobs& top, const std::vector<bool>& propagateDown, c
            for (int i = 0; i < static_cast<int>(propagateDown.size()); ++i)
              if (const char* what = withoutGradient(i); what && propagateDown[static_cast<size_t>(i)])
                invalid("{} has no gradient for its {} (bottom {}); set propagate_down to false there", type(), what, i);
-           gradient(top, propagateDown, bottom);
+           if (!nothingToDo(bottom, top)) gradient(top, propagateDown, bottom);
          });
 }
 

@@ -128,19 +128,19 @@ class Pooling : public Layer {
 
   int outputs(int in, int kernel, int stride, int pad) const {
     const bool floor = param_.pooling_param().round_mode() == caffe::PoolingParameter::FLOOR;
-    const int room = in + 2 * pad - kernel;
+    const int64_t room = int64_t{in} + 2 * pad - kernel;
     if (room < 0 && floor) return 0;
-    int out =
-        (floor ? room / stride : static_cast<int>(std::ceil(static_cast<float>(room) / static_cast<float>(stride)))) +
-        1;
-    const bool beyond = int64_t{out - 1} * stride >= int64_t{in} + pad;
-    if (beyond && (shape_.padH || shape_.padW)) return out - 1;
-    if (beyond && out > 0)
+    const int64_t out =
+        1 + (floor ? room / stride
+                   : static_cast<int64_t>(std::ceil(static_cast<float>(room) / static_cast<float>(stride))));
+    const bool beyond = (out - 1) * stride >= int64_t{in} + pad;
+    if (beyond && (shape_.padH || shape_.padW)) return static_cast<int>(out - 1);
+    if ((beyond && out > 0) || out > INT32_MAX)
       invalid(
           "the last window of {} would begin at {}, outside the input of {} (kernel {} below stride {}, where Caffe "
           "gives -FLT_MAX or NaN); use round_mode: FLOOR",
           out, (out - 1) * stride, in, kernel, stride);
-    return out;
+    return static_cast<int>(out);
   }
 
   kernels::PoolShape shape_{};

@@ -52,6 +52,8 @@ LAYER_CASES(Pooling) {
       [](const auto& x) {
         return Values{x[0][0], x[0][2], x[0][6], x[0][8]};
       };
+  s.bad("type: 'Pooling' pooling_param { kernel_size: 3 stride: 2 }", {{0, 3, 7, 2147483647}},
+        "would begin at 2147483648");
   s.bad("type: 'Pooling' pooling_param { kernel_size: 2 pad: 2 }", {{1, 3, 7, 7}}, "pad 2x2 must be smaller");
   s.bad("type: 'Pooling' pooling_param { kernel_size: 2 }", {{3, 7}}, "needs 4 axes");
 }

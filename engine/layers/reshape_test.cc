@@ -19,6 +19,8 @@ LAYER_CASES(Reshape) {
   s.bad(reshape("shape { dim: 0 dim: 0 dim: 0 }"), {x}, "no corresponding bottom axis to copy");
   s.bad(reshape("axis: 3"), {x}, "axis 3 is out of range");
   s.bad(reshape("axis: 1 num_axes: 2"), {x}, "num_axes 2 from axis 1 is out of range");
+  s.bad(reshape("axis: 1 num_axes: 2147483647"), {x}, "num_axes 2147483647 from axis 1 is out of range");
+  s.bad(reshape("axis: -2147483648"), {x}, "axis -2147483648 is out of range");
   s.bad(reshape("shape { dim: -2 }"), {x}, "neither a size, nor 0, nor -1");
 }
 

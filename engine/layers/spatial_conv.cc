@@ -27,7 +27,10 @@ void SpatialConv::reshape(const Window& w, int n, int ic, int oc, int groups, co
   shape_ = {n, ic, 1, 1, oc, 1, 1};
   shape_.groups = groups;
   // A stride beyond the input means one position: the kernels multiply strides, and need not know larger ones.
-  const auto stride = [&](size_t i) { return std::clamp(in[i] + 2 * w.pad[i], 1, w.stride[i]); };
+  const auto stride = [&](size_t i) {
+    const int room = in[i] + 2 * w.pad[i] - (w.dilation[i] * (w.kernel[i] - 1) + 1);
+    return room < 0 ? w.stride[i] : std::min(w.stride[i], room + 1);
+  };
   if (axes) {
     const size_t i = axes - 1;
     shape_.w = in[i], shape_.kw = w.kernel[i], shape_.strideW = stride(i), shape_.padW = w.pad[i];

@@ -205,8 +205,10 @@ void Net::Builder::placeParams() {
   int64_t total = 0;
   for (auto& p : net_.learnables_) {
     p.offset = total;
-    total += (p.blob->count() + 15) / 16 * 16;
+    total += (int64_t{p.blob->count()} + 15) / 16 * 16;
   }
+  if (total > INT32_MAX - kSpare)
+    invalid("the net has {} parameters, and 2^31 - {} are possible; make its layers smaller", total, 1 + kSpare);
   net_.flatData_ = Blob(Shape{static_cast<int>(total)}, net_.options_.dtype);
   net_.flatDiff_ = Blob(Shape{static_cast<int>(total) + kSpare}, net_.options_.dtype);
   for (auto& p : net_.learnables_) {

@@ -20,7 +20,10 @@
 
 #ifdef __SANITIZE_ADDRESS__
 #include <sanitizer/common_interface_defs.h>
-extern "C" const char* __asan_default_options() { return "max_allocation_size_mb=2000:handle_sigbus=0"; }
+extern "C" const char* __ubsan_default_options() { return "abort_on_error=1"; }
+extern "C" const char* __asan_default_options() {
+  return "max_allocation_size_mb=2000:abort_on_error=1:handle_segv=0:handle_sigbus=0:handle_sigfpe=0:handle_sigill=0";
+}
 #endif
 
 namespace {
