@@ -68,6 +68,7 @@ void run(const crema::fuzz::Format& f, uint64_t count, uint64_t seed, uint64_t f
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   std::printf("%-12s %8llu inputs, %7llu of them read to the end, %.0f s\n", f.name.c_str(),
               static_cast<unsigned long long>(count), static_cast<unsigned long long>(accepted), seconds);
+  std::fflush(stdout);  // a long run is watched
 }
 
 }  // namespace
