@@ -131,6 +131,19 @@ CREMA_API int crema_layer_add_blob(crema_layer* layer, int axes, const int* dims
 CREMA_API int crema_decode_image(const void* bytes, size_t size, int colour, int dims[3], const uint8_t** pixels,
                                  crema_memory** owner);
 
+/* --- a graph as a picture. Boxes: lines with \n between them, 0xRRGGBB; edges: an edge comes behind all that lead to
+ * its `from`; rankdir TB, BT, LR or RL; format "svg" or "png". The bytes are good until the thread's next call. */
+typedef struct {
+  const char* text;
+  unsigned colour;
+} crema_box;
+typedef struct {
+  int from, to;
+  const char* text;
+} crema_edge;
+CREMA_API int crema_draw(const char* title, const crema_box* boxes, int box_count, const crema_edge* edges,
+                         int edge_count, const char* rankdir, const char* format, const char** bytes, size_t* size);
+
 #ifdef __cplusplus
 }
 #endif

@@ -1,4 +1,5 @@
-// A net that is looked at and not run: what the tools that show one have in common.
+// What commands on a net prototxt have in common: which net, and for those that look at it without running it, its
+// shapes.
 #pragma once
 #include <map>
 #include <memory>

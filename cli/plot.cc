@@ -7,9 +7,9 @@
 
 #include "base/error.h"
 #include "base/file.h"
-#include "cli/canvas.h"
 #include "cli/command.h"
 #include "cli/training_log.h"
+#include "picture/canvas.h"
 
 namespace crema::cli {
 namespace {

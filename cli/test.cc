@@ -5,9 +5,8 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/log.h"
-#include "base/text.h"
 #include "base/thread_pool.h"
-#include "cli/command.h"
+#include "cli/described_net.h"
 #include "model/upgrade.h"
 #include "net/net.h"
 
@@ -15,35 +14,28 @@ namespace crema::cli {
 namespace {
 
 struct Flags {
-  std::string model, weights, phase, stage, isa, gpu;
-  int iterations = 50, level = 0, threads = 0;
+  NetFlags net;
+  std::string weights, isa, gpu;
+  int iterations = 50, threads = 0;
 };
-
-caffe::NetState stateOf(const Flags& f, caffe::Phase phase) {
-  caffe::NetState state;
-  state.set_phase(phase);
-  state.set_level(f.level);
-  for (const std::string& stage : splitList(f.stage)) state.add_stage(stage);
-  return state;
-}
 
 void checkMode(const Flags& f) {
   refuseGpu(f.gpu);
   if (f.iterations < 1) invalid("-iterations must be at least 1, not {}", f.iterations);
 }
 
-std::unique_ptr<Net> build(const Flags& f, caffe::Phase phase, kernels::Context& kernels) {
+std::unique_ptr<Net> build(const Flags& f, kernels::Context& kernels) {
   NetOptions o;
   o.kernels = &kernels;
   o.log = true;
-  o.data.folder = parentDirectory(f.model);
-  return std::make_unique<Net>(readNet(f.model), stateOf(f, phase), o, f.model);
+  o.data.folder = parentDirectory(f.net.model);
+  return std::make_unique<Net>(readNet(f.net.model), stateOf(f.net), o, f.net.model);
 }
 
 int test(const Flags& f) {
   checkMode(f);
   kernels::Context kernels(kernels::chooseIsa(f.isa), f.threads > 0 ? f.threads : availableCores());
-  auto net = build(f, caffe::TEST, kernels);
+  auto net = build(f, kernels);
   copyTrainedFiles(*net, f.weights);
   warnOfUntrained(*net, f.weights);
   LOG_INFO("Running for {} iterations.", f.iterations);
@@ -105,10 +97,8 @@ void logTimes(const Net& net, const std::vector<Clock>& clocks, int iterations) 
 // backward pass.
 int time(const Flags& f) {
   checkMode(f);
-  const caffe::Phase phase = f.phase.empty() || f.phase == "TRAIN" ? caffe::TRAIN : caffe::TEST;
-  if (phase == caffe::TEST && f.phase != "TEST") invalid("-phase must be TRAIN or TEST, not '{}'", f.phase);
   kernels::Context kernels(kernels::chooseIsa(f.isa), f.threads > 0 ? f.threads : availableCores());
-  auto net = build(f, phase, kernels);
+  auto net = build(f, kernels);
   if (!f.weights.empty()) copyTrainedFiles(*net, f.weights);
   LOG_INFO("Performing Forward");
   LOG_INFO("Initial loss: {:.6g}", net->forward());
@@ -136,11 +126,9 @@ int time(const Flags& f) {
   return 0;
 }
 
-void common(CLI::App& app, Flags& f) {
-  app.add_option("--model", f.model, "the net prototxt")->required();
+void common(CLI::App& app, Flags& f, bool phase) {
+  addNetFlags(app, f.net, phase);
   app.add_option("--iterations", f.iterations, "batches to run")->capture_default_str();
-  app.add_option("--level", f.level, "level of the net state")->capture_default_str();
-  app.add_option("--stage", f.stage, "stages of the net state, separated by commas");
   app.add_option("--threads", f.threads, "threads; 0: all cores")->capture_default_str();
   app.add_option("--isa", f.isa, "avx2 or avx512");
   app.add_option("--gpu", f.gpu, "refused: this executable computes on the CPU");
@@ -153,7 +141,7 @@ void addTest(CLI::App& program, Run& chosen) {
       program, "test", "score a model",
       [](CLI::App& app) -> Run {
         auto f = std::make_shared<Flags>();
-        common(app, *f);
+        common(app, *f, false);
         app.add_option("--weights", f->weights, "the .caffemodel[.h5] files, separated by commas")->required();
         return [f] { return test(*f); };
       },
@@ -165,10 +153,13 @@ void addTime(CLI::App& program, Run& chosen) {
       program, "time", "benchmark a net layer by layer",
       [](CLI::App& app) -> Run {
         auto f = std::make_shared<Flags>();
-        common(app, *f);
+        f->net.phase = "TRAIN";
+        common(app, *f, true);
         app.add_option("--weights", f->weights, "time it with these .caffemodel[.h5] files, separated by commas");
-        app.add_option("--phase", f->phase, "TRAIN (default) or TEST");
-        return [f] { return time(*f); };
+        return [f] {
+          if (f->net.phase.empty()) f->net.phase = "TRAIN";  // Caffe's own default
+          return time(*f);
+        };
       },
       chosen);
 }

@@ -12,17 +12,19 @@ MAY = {
     "kernels": {"tensor", "base"},
     "model": {"base"},
     "data": {"tensor", "model", "base"},
+    "picture": {"base"},
     "layers": {"kernels", "tensor", "model", "base"},
     "net": {"tensor", "model", "base", "kernels"},
     "solver": {"net", "kernels", "tensor", "model", "base"},
     "collective": {"tensor", "base"},
     "train": {"solver", "collective", "net", "layers", "data", "model", "kernels", "tensor", "base"},
     "cluster": {"train", "solver", "collective", "net", "layers", "data", "model", "kernels", "tensor", "base"},
-    "api": {"cluster", "train", "solver", "collective", "net", "layers", "data", "model", "kernels", "tensor", "base"},
-    "cli": {"cluster", "train", "solver", "collective", "net", "layers", "data", "model", "kernels", "tensor", "base"},
+    "api": {"picture", "cluster", "train", "solver", "collective", "net", "layers", "data", "model", "kernels", "tensor", "base"},
+    "cli": {"picture", "cluster", "train", "solver", "collective", "net", "layers", "data", "model", "kernels", "tensor", "base"},
 }
 # Single files that a folder may include from one it may not include as a whole.
 FILES = {
+    "picture": {"data/encode.h"},
     "layers": {"data/batch_feed.h", "data/hdf5_source.h", "data/source.h", "data/image_list.h", "data/window_file.h"},
     "net": {"layers/layer.h", "layers/registry.h"},
     "solver": {"layers/layer.h", "layers/registry.h"},

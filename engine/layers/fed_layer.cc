@@ -52,11 +52,19 @@ void FedLayer::setBatch(int64_t size) {
   batch_ = static_cast<int>(size);
 }
 
+std::string FedLayer::sourcePath(const std::string& written, const char* missing) const {
+  const DataOptions& o = *context().data;
+  const std::string& path = o.source.empty() ? written : o.source;
+  if (path.empty()) invalid("{}", missing);
+  return resolvePath(path, o.folder);
+}
+
 void FedLayer::begin(const Blobs& top) {
   const DataOptions& o = *context().data;
   if (maker_.source) {
     FeedOptions& f = maker_.options;
     f.batch = batch_;
+    f.prefetch = static_cast<int>(param_.data_param().prefetch());
     f.seed = context().run->seed;
     f.layer = name();
     f.ranks = o.ranks, f.myRanks = o.myRanks, f.stepsPerRank = o.stepsPerRank;

@@ -28,6 +28,8 @@ class FedLayer : public Layer {
   void gradient(const Blobs&, const std::vector<bool>&, const Blobs&) override {}
 
   void setBatch(int64_t size);  // invalid() unless it is positive and an int
+  // Where the records are: what the run says, or what is `written`; invalid(`missing`) without either.
+  std::string sourcePath(const std::string& written, const char* missing) const;
   // The tops get the shapes of maker_.samples; where there is a source, its options get what the run says (the rest is
   // the caller's) and the feed is ready.
   void begin(const Blobs& top);

@@ -6,7 +6,6 @@
 // floating point numbers of any width are converted to float. Rows come in order and wrap inside a batch; blocks of
 // batch_size are dealt to ranks in turn (data/shard.h). No more than a few MB of a file are in memory
 // (model/hdf5_rows.h). transform_param is refused, as in Caffe: the values are taken as they are.
-#include "base/file.h"
 #include "data/hdf5_source.h"
 #include "layers/builtin.h"
 #include "layers/fed_layer.h"
@@ -25,11 +24,11 @@ class HDF5Data : public FedLayer {
     if (param_.has_transform_param())
       invalid("HDF5Data does not transform its data; remove transform_param and store the values as they are to be");
     setBatch(p.batch_size());
-    if (p.source().empty())
-      invalid("hdf5_data_param names no `source`; give the path of a text file that lists HDF5 files");
+    const std::string list =
+        sourcePath(p.source(), "hdf5_data_param names no `source`; give the path of a text file that lists HDF5 files");
     const bool shuffle = p.shuffle() && training();
     const std::vector<std::string> datasets(param_.top().begin(), param_.top().end());
-    const Hdf5Data data = openHdf5Data(resolvePath(p.source(), context().data->folder), datasets, shuffle);
+    const Hdf5Data data = openHdf5Data(list, datasets, shuffle);
     maker_.source = data.rows, maker_.samples = data.samples;
     maker_.options.shuffle = shuffle;
     if (shuffle) maker_.options.files = std::make_shared<const FileOrder>(data.firstOfFile, data.rows->size());

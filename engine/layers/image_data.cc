@@ -31,8 +31,8 @@ class ImageData : public FedLayer {
     constexpr uint32_t kMostSide = 1 << 16;
     if (p.new_height() > kMostSide || p.new_width() > kMostSide)
       invalid("new_height {} and new_width {}: at most {}", p.new_height(), p.new_width(), kMostSide);
-    if (p.source().empty() && o.source.empty()) invalid("image_data_param names no `source`; give the list of images");
-    auto list = std::make_shared<ImageList>(resolvePath(o.source.empty() ? p.source() : o.source, o.folder));
+    auto list = std::make_shared<ImageList>(
+        sourcePath(p.source(), "image_data_param names no `source`; give the list of images"));
     if (!o.scoring) list->rotate(skip(list->size()));
     images_.transform = param_.transform_param();
     images_.phase = context().phase;
@@ -42,7 +42,6 @@ class ImageData : public FedLayer {
     images_.varies = batch_ == 1 && !p.new_height() && !images_.transform.crop_size();
     maker_.samples = listedImageSamples(images_, list);
     maker_.source = list;
-    maker_.options.prefetch = static_cast<int>(param_.data_param().prefetch());
     maker_.options.shuffle = p.shuffle() && !o.scoring;
     begin(top);
   }

@@ -36,7 +36,6 @@ class RecordData : public FedLayer {
     if (o.openSources || type() == "Data") openSource(o);
     maker_.samples = makeSamples(o, top.size() > 1);
     FeedOptions& f = maker_.options;
-    f.prefetch = type() == "Data" ? static_cast<int>(param_.data_param().prefetch()) : 4;
     f.skipping = type() != "Data";
     f.shuffle = type() == "CoSData" && param_.cos_data_param().shuffle() && training();
     begin(top);

@@ -8,7 +8,6 @@
 // square: the square around it. The mean is that of the centre of mean_file. cache_images: files are read once, and
 // stay in memory as they are. scale: Caffe reads that of window_data_param only, and its upgrade of old nets moves it
 // away; here either is honoured. Draws are named by seed, step and rank: every rank draws from all windows.
-#include "base/file.h"
 #include "data/window_file.h"
 #include "layers/builtin.h"
 #include "layers/fed_layer.h"
@@ -29,14 +28,12 @@ class WindowData : public FedLayer {
     if (o.scoring) invalid("windows are drawn, and scoring takes every record once; use a Data or ImageData layer");
     if (!(p.fg_fraction() >= 0 && p.fg_fraction() <= 1))
       invalid("fg_fraction must be from 0 to 1, not {}", p.fg_fraction());
-    if (p.source().empty() && o.source.empty()) invalid("window_data_param names no `source`; give the window file");
     WindowOptions options{p, param_.transform_param(), o.folder, scale(), p.cache_images() && o.openSources};
-    options.param.set_source(resolvePath(o.source.empty() ? p.source() : o.source, o.folder));
+    options.param.set_source(sourcePath(p.source(), "window_data_param names no `source`; give the window file"));
     auto file = std::make_shared<WindowFile>(options);
     checkThereAre(*file);
     maker_.samples = windowSamples(options, file);
     maker_.source = file;
-    maker_.options.prefetch = static_cast<int>(param_.data_param().prefetch());
     maker_.options.choose = [file, batch = batch_, fraction = p.fg_fraction()](const SampleRandom& r, int item) {
       return chooseWindow(*file, batch, fraction, r, item);
     };

@@ -1,5 +1,4 @@
 """Messages and arrays, pictures, nets written in Python, drawings, classifier and detector."""
-import io
 import subprocess
 import sys
 import xml.etree.ElementTree as ElementTree
@@ -208,8 +207,12 @@ def test_drawings(tmp_path):
             assert not any(x < x2 + w2 and x2 < x + w and y < y2 + h2 and y2 < y + h for x2, y2, w2, h2 in boxes[:i]), "boxes overlap"
     everything, tests = (draw.draw_net(model, "LR", "svg", phase) for phase in (None, caffe.TEST))
     assert b"accuracy" in everything and b"accuracy" in tests and b"accuracy" not in draw.draw_net(model, "LR", "svg", caffe.TRAIN)
-    image = pytest.importorskip("PIL.Image", reason="SKIPPED: no Pillow")
-    assert image.open(io.BytesIO(draw.draw_net(model, "LR"))).format == "PNG"
+    (tmp_path / "a.png").write_bytes(draw.draw_net(model, "LR"))
+    sideways = ElementTree.fromstring(draw.draw_net(model, "LR", "svg"))
+    assert caffe.io.load_image(tmp_path / "a.png").shape == (int(sideways.get("height")), int(sideways.get("width")), 3)
+    assert int(sideways.get("width")) > int(sideways.get("height"))
+    with pytest.raises(RuntimeError, match="TB, BT, LR or RL, not 'UP'"):
+        draw.draw_net(model, "UP", "svg")
     if "pydot" not in sys.modules:
         with pytest.raises(ImportError, match="needs pydot and Graphviz|dot"):
             draw.get_pydot_graph(model, "LR").create(format="pdf")

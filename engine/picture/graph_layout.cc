@@ -1,9 +1,9 @@
-#include "cli/graph_layout.h"
+#include "picture/graph_layout.h"
 
 #include <algorithm>
 #include <numeric>
 
-namespace crema::cli {
+namespace crema {
 namespace {
 
 constexpr double kAside = 24, kBetween = 46, kMargin = 20;
@@ -17,7 +17,7 @@ struct Place {
 
 class Layout {
  public:
-  explicit Layout(Graph& g) : graph_(g) {
+  explicit Layout(GraphLayout& g) : graph_(g) {
     for (const auto& b : g.boxes) {
       Place p;
       p.width = b.width, p.height = b.height;
@@ -76,7 +76,7 @@ class Layout {
     }
     if (first > 0) places_[static_cast<size_t>(box)].rank = first - 1;
   }
-  void join(const GraphEdge& e) {
+  void join(const LaidEdge& e) {
     std::vector<size_t> route = {static_cast<size_t>(e.from)};
     for (int rank = places_[route[0]].rank + 1; rank < places_[static_cast<size_t>(e.to)].rank; ++rank) {
       Place p;
@@ -129,15 +129,15 @@ class Layout {
     pack(rank);
   }
 
-  Graph& graph_;
+  GraphLayout& graph_;
   std::vector<Place> places_;
   std::vector<std::vector<size_t>> ranks_, routes_;
 };
 
 }  // namespace
 
-void layOut(Graph& graph) {
+void layOut(GraphLayout& graph) {
   if (!graph.boxes.empty()) Layout(graph).write();
 }
 
-}  // namespace crema::cli
+}  // namespace crema

@@ -2,28 +2,27 @@
 // path from a source, those of one rank side by side in the order of the mean of what they hang on, edges over several
 // ranks through places that are kept free for them.
 #pragma once
-#include <string>
+#include <utility>
 #include <vector>
 
-#include "cli/canvas.h"
+#include "picture/canvas.h"
 
-namespace crema::cli {
+namespace crema {
 
-struct GraphBox {
+struct LaidBox {
   double width = 0, height = 0;
   Point centre;  // the result
 };
-struct GraphEdge {
-  int from = 0, to = 0;  // from < to
-  std::string words;
+struct LaidEdge {
+  int from = 0, to = 0;     // an edge comes behind all that lead to its `from`
   std::vector<Point> path;  // the result
 };
-struct Graph {
-  std::vector<GraphBox> boxes;
-  std::vector<GraphEdge> edges;
+struct GraphLayout {
+  std::vector<LaidBox> boxes;
+  std::vector<LaidEdge> edges;
   Point size;
 };
 
-void layOut(Graph& graph);
+void layOut(GraphLayout& graph);  // downwards
 
-}  // namespace crema::cli
+}  // namespace crema

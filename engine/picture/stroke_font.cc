@@ -1,8 +1,8 @@
-#include "cli/stroke_font.h"
+#include "picture/stroke_font.h"
 
 #include <map>
 
-namespace crema::cli {
+namespace crema {
 namespace {
 
 // Points as two digits xy; a blank between points, a comma between strokes. length: it is a table.
@@ -121,4 +121,4 @@ std::vector<Stroke> strokesOf(char c) {
   return all;
 }
 
-}  // namespace crema::cli
+}  // namespace crema

@@ -1,4 +1,4 @@
-#include "cli/canvas.h"
+#include "picture/canvas.h"
 
 #include <fmt/core.h>
 
@@ -6,10 +6,10 @@
 #include <cmath>
 
 #include "base/error.h"
-#include "cli/stroke_font.h"
 #include "data/encode.h"
+#include "picture/stroke_font.h"
 
-namespace crema::cli {
+namespace crema {
 namespace {
 
 std::string hex(Colour c) { return fmt::format("#{:02x}{:02x}{:02x}", c.r, c.g, c.b); }
@@ -25,7 +25,7 @@ class SvgCanvas : public Canvas {
   SvgCanvas(double width, double height)
       : text_(fmt::format("<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0:.0f}\" height=\"{1:.0f}\" viewBox=\"0 "
                           "0 {0:.0f} {1:.0f}\">\n"
-                          "<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n",
+                          "<path d=\"M0 0H{0:.0f}V{1:.0f}H0Z\" fill=\"white\"/>\n",
                           width, height)) {}
   void line(const std::vector<Point>& points, Colour colour, double width) override {
     text_ += "<polyline points=\"";
@@ -53,8 +53,7 @@ class SvgCanvas : public Canvas {
 class PngCanvas : public Canvas {
  public:
   PngCanvas(double width, double height) {
-    image_.channels = 3, image_.width = static_cast<int>(std::ceil(width)),
-    image_.height = static_cast<int>(std::ceil(height));
+    image_.channels = 3, image_.width = static_cast<int>(width), image_.height = static_cast<int>(height);
     if (int64_t{image_.width} * image_.height > (int64_t{1} << 27))
       invalid("a picture of {} x {} is too large for a PNG; name an .svg", image_.width, image_.height);
     image_.bytes.assign(static_cast<size_t>(image_.width) * static_cast<size_t>(image_.height) * 3, 255);
@@ -111,9 +110,10 @@ class PngCanvas : public Canvas {
 }  // namespace
 
 std::unique_ptr<Canvas> canvasFor(const std::string& path, double width, double height) {
+  width = std::ceil(width), height = std::ceil(height);
   if (path.ends_with(".svg")) return std::make_unique<SvgCanvas>(width, height);
   if (path.ends_with(".png")) return std::make_unique<PngCanvas>(width, height);
   invalid("{}: the picture's name must end in .svg or .png", path);
 }
 
-}  // namespace crema::cli
+}  // namespace crema
