@@ -129,10 +129,11 @@ class Bench {
     const Update u{UpdateRule::kSgd, 0.01, 0.9, 0.0005, 1.0};
     const Floats diff = numbers(count, 1);
     Floats history = numbers(count, 2), w = numbers(count, 3), wantHistory = history, want = w;
-    kernels::update(context_, count, u, diff.data(), history.data(), nullptr, w.data());
-    ref::update(count, u, diff.data(), wantHistory.data(), static_cast<float*>(nullptr), want.data());
+    float* const none = nullptr;
+    kernels::update(context_, count, u, diff.data(), history.data(), none, w.data());
+    ref::update(count, u, diff.data(), wantHistory.data(), none, want.data());
     expectNear(name, w.data(), want);
-    time(name, "", 0, [&] { kernels::update(context_, count, u, diff.data(), history.data(), nullptr, w.data()); });
+    time(name, "", 0, [&] { kernels::update(context_, count, u, diff.data(), history.data(), none, w.data()); });
   }
 
   void total(const char* net) {
@@ -188,6 +189,18 @@ void cifarQuick(Bench& b) {
   b.total("CIFAR quick");
 }
 
+// Some of ResNet-50's convolutions for one image, as `crema time` and classifiers see them.
+void resnetOne(Bench& b) {
+  b.conv("conv1", {1, 3, 224, 224, 64, 7, 7, 2, 2, 3, 3}, true);
+  b.conv("2b/2b", {1, 64, 56, 56, 64, 3, 3, 1, 1, 1, 1}, true);
+  b.conv("3a/1", {1, 256, 56, 56, 512, 1, 1, 2, 2}, true);
+  b.conv("4b/2a", {1, 1024, 14, 14, 256, 1, 1}, true);
+  b.conv("4b/2b", {1, 256, 14, 14, 256, 3, 3, 1, 1, 1, 1}, true);
+  b.conv("5b/2b", {1, 512, 7, 7, 512, 3, 3, 1, 1, 1, 1}, true);
+  b.conv("5b/2c", {1, 512, 7, 7, 2048, 1, 1}, true);
+  b.total("of ResNet-50");
+}
+
 }  // namespace
 }  // namespace crema::kernels
 
@@ -200,6 +213,7 @@ int main(int argc, char** argv) {
     Bench bench(isa, std::max(1, threads), std::max(1, repetitions));
     lenet(bench);
     cifarQuick(bench);
+    resnetOne(bench);
   } catch (const std::exception& e) {
     std::fprintf(stderr, "kernels_bench: %s\n", e.what());
     return 1;

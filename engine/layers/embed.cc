@@ -46,7 +46,7 @@ class Embed : public Layer {
       }
     });
   }
-  void gradient(const Blobs& top, const std::vector<bool>& down, const Blobs& bottom) override {
+  void gradient(const Blobs& top, const std::vector<bool>&, const Blobs& bottom) override {
     withType(context().dtype, [&]<class T>() {
       const T* dy = top[0]->diff<T>();
       if (params().size() > 1 && paramPropagates(1))

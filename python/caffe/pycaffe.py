@@ -16,7 +16,6 @@ Arrays = Dict[str, Any]  # of np.ndarray
 _MOMENTS = {"before_forward": 0, "after_forward": 1, "before_backward": 2, "after_backward": 3}
 
 
-
 class Net(Owner):
     """Net(network_file, phase, level=0, stages=None, weights=None): a net of a prototxt, ready to compute.
 

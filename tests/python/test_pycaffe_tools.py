@@ -213,9 +213,20 @@ def test_drawings(tmp_path):
     assert int(sideways.get("width")) > int(sideways.get("height"))
     with pytest.raises(RuntimeError, match="TB, BT, LR or RL, not 'UP'"):
         draw.draw_net(model, "UP", "svg")
-    if "pydot" not in sys.modules:
-        with pytest.raises(ImportError, match="needs pydot and Graphviz|dot"):
-            draw.get_pydot_graph(model, "LR").create(format="pdf")
+
+
+def test_a_graph_for_graphviz(monkeypatch):
+    model = text_format.Parse((conftest.ROOT / "examples/lenet_train_test.prototxt").read_text(), caffe_pb2.NetParameter())
+    with monkeypatch.context() as without:
+        without.setitem(sys.modules, "pydot", None)
+        with pytest.raises(ImportError, match="needs pydot and Graphviz"):
+            draw.draw_net(model, "LR", "pdf")
+    pytest.importorskip("pydot", reason="SKIPPED: pydot is not installed (scripts/lib.sh, ensure_onnxruntime)")
+    graph = draw.get_pydot_graph(model, "BT", phase=caffe.TEST)
+    label = {node.get_name(): node.get_label().strip('"').split("\\n")[0] for node in graph.get_nodes()}
+    edges = {(label[e.get_source()], label[e.get_destination()]): e.get_label().strip('"') for e in graph.get_edges()}
+    assert graph.get_rankdir() == "BT" and {"conv1", "ip2", "accuracy"} <= set(label.values())
+    assert edges["data", "conv1"] == "" and edges["conv1", "conv1"] == "20" and edges["ip1", "relu1"] == "" and edges["ip2", "loss"] == ""
 
 
 CLASSES = """layer { name: 'in' type: 'Input' top: 'data' input_param { shape { dim: 4 dim: 3 dim: 6 dim: 6 } } }

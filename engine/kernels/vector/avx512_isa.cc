@@ -17,6 +17,8 @@
 // clang-format off
 #include "kernels/vector/simd.h"
 #include "kernels/vector/tiles.h"
+#include "kernels/vector/packing.h"
+#include "kernels/vector/planes.h"
 #include "kernels/vector/positions.h"
 #include "kernels/vector/conv_back_taps.h"
 #include "kernels/vector/conv.h"

@@ -1,6 +1,15 @@
 // Convolution forward and its way back to the input, on positions().
 namespace crema::kernels::KNS {
 
+// body(group, part, parts): part `part` of `parts` has groups of its own where there are enough, else a part of each.
+template <class Body>
+void eachGroup(int groups, int part, int parts, const Body& body) {
+  const bool whole = groups >= parts;
+  for (int g = whole ? groups * part / parts : 0; g < (whole ? groups * (part + 1) / parts : groups); ++g)
+    body(g, whole ? 0 : part, whole ? 1 : parts);
+}
+
+// length: the plan of panels, then what a thread does with a unit of images; they share every size above them.
 inline void convForward(Context& context, const ConvShape& s, const float* x, const float* w, const float* bias,
                         float* y) {
   const int oh = s.oh(), ow = s.ow(), icg = s.ic / s.groups, ocg = s.oc / s.groups, K = icg * s.kh * s.kw;
@@ -19,11 +28,7 @@ inline void convForward(Context& context, const ConvShape& s, const float* x, co
   }
   auto& scratch = context.scratch();
   float* A = scratch.shared[kPackedWeights].get(static_cast<size_t>(s.oc) * K);
-  for (int g = 0; g < s.groups; ++g)
-    packRows(A + static_cast<size_t>(g) * ocg * K, ocg, K, [&](int m, int k) {
-      const int b = k % s.kw, i = k / s.kw % icg, a = k / s.kw / icg;
-      return w[((static_cast<size_t>(g) * ocg + m) * icg + i) * s.kh * s.kw + static_cast<size_t>(a) * s.kw + b];
-    });
+  packForwardWeights(context, s, w, A);
   const size_t image = planes.channel * s.ic, input = static_cast<size_t>(s.ic) * s.h * s.w;
   const int unit = trim ? imagesPerTrimmedUnit(oh * ow, ow, s.n) : imagesPerUnit(oh * ow, s.n);
   const auto planFor = [&](int images) {
@@ -39,21 +44,30 @@ inline void convForward(Context& context, const ConvShape& s, const float* x, co
                       K);
   };
   const auto plan = planFor(unit), lastPlan = planFor(s.n % unit);
-  context.pool().run((s.n + unit - 1) / unit, [&](int u, int lane) {
+  const int units = (s.n + unit - 1) / unit, parts = partsOfUnit(context, units);
+  const bool together = parts > 1 && !planes.plain;
+  float* all = together ? scratch.shared[kSharedPlanes].get(image * static_cast<size_t>(s.n)) : nullptr;
+  if (together)
+    buildTogether(context, s.n, s.ic, [&](int i, int c0, int channels) {
+      planes.build(x + i * input + static_cast<size_t>(c0) * s.h * s.w, channels,
+                   all + i * image + c0 * planes.channel);
+    });
+  context.pool().run(units * parts, [&](int t, int lane) {
     LaneScratch& mine = scratch.lane[static_cast<size_t>(lane)];
-    const int n0 = u * unit, n = std::min(unit, s.n - n0);
-    const float* source = x + n0 * input;
-    if (!planes.plain) {
+    const int n0 = t / parts * unit, n = std::min(unit, s.n - n0);
+    const float* source = together ? all + static_cast<size_t>(n0) * image : x + n0 * input;
+    if (!planes.plain && !together) {
       float* copy = mine.planes.get(image * static_cast<size_t>(unit));
       for (int i = 0; i < n; ++i) planes.build(source + i * input, s.ic, copy + i * image);
       source = copy;
     }
-    for (int g = 0; g < s.groups; ++g)
+    eachGroup(s.groups, t % parts, parts, [&](int g, int part, int of) {
       positions({ocg, K, A + static_cast<size_t>(g) * ocg * K, off.data(), static_cast<ptrdiff_t>(oh) * ow,
                  n == unit ? plan : lastPlan, source + static_cast<size_t>(g) * icg * planes.channel,
                  y + (static_cast<size_t>(n0) * s.oc + static_cast<size_t>(g) * ocg) * oh * ow,
                  bias ? bias + g * ocg : nullptr, ocg <= 64},
-                mine);
+                mine, part, of);
+    });
   });
 }
 
@@ -126,15 +140,20 @@ inline void padGradient(const ConvShape& s, const BackPlan& p, const float* dy, 
 }
 
 // Per stride phase and group: rows are input channels, k goes over kernel rows, output channels, kernel columns.
-inline void packBackWeights(const ConvShape& s, const BackPlan& p, const float* w, float* A) {
-  const int icg = s.ic / s.groups, ocg = s.oc / s.groups;
-  for (const BackPhase& f : p.phases)
-    for (int g = 0; g < s.groups; ++g)
-      packRows(A + f.weights + static_cast<size_t>(g) * icg * f.K, icg, f.K, [&](int m, int k) {
-        const int l = k % f.tapsW, o = k / f.tapsW % ocg, j = k / (f.tapsW * ocg);
-        return w[((static_cast<size_t>(g) * ocg + o) * icg + m) * s.kh * s.kw +
-                 static_cast<size_t>(f.r + j * s.strideH) * s.kw + f.q + l * s.strideW];
-      });
+inline void packBackWeights(Context& context, const ConvShape& s, const BackPlan& p, const float* w, float* A) {
+  const int icg = s.ic / s.groups, ocg = s.oc / s.groups, taps = s.kh * s.kw;
+  for (const BackPhase& f : p.phases) {
+    std::vector<int> place(static_cast<size_t>(taps), -1);
+    for (int j = 0; j < f.tapsH; ++j)
+      for (int l = 0; l < f.tapsW; ++l)
+        place[static_cast<size_t>((f.r + j * s.strideH) * s.kw + f.q + l * s.strideW)] = j * ocg * f.tapsW + l;
+    eachRowBlock(context, int64_t{s.oc} * icg * taps < (1 << 15), s.groups, icg, [&](int g, int m0, int rows) {
+      float* to = A + f.weights + (static_cast<size_t>(g) * icg + m0) * f.K;
+      const float* from = w + (static_cast<size_t>(g) * ocg * icg + m0) * taps;
+      for (int o = 0; o < ocg; ++o, from += static_cast<size_t>(icg) * taps)
+        packTransposed(from, taps, rows, taps, place.data(), to + static_cast<ptrdiff_t>(o) * f.tapsW * rows);
+    });
+  }
 }
 
 // length: the plan of panels, then what a thread does with a unit of images; they share every size above them.
@@ -145,7 +164,7 @@ inline void convBackwardData(Context& context, const ConvShape& s, const float* 
   const BackPlan p = planBack(s);
   auto& scratch = context.scratch();
   float* A = scratch.shared[kPackedWeights].get(p.weights + 1);
-  packBackWeights(s, p, w, A);
+  packBackWeights(context, s, p, w, A);
   const int perImage = s.h * s.w / (s.strideH * s.strideW), columns = s.w / s.strideW;
   const bool trim = s.kh > 1 && s.h / s.strideH <= 14;
   const int unit =
@@ -167,26 +186,35 @@ inline void convBackwardData(Context& context, const ConvShape& s, const float* 
   };
   std::vector<std::vector<PanelPlan>> plan, lastPlan;
   for (const BackPhase& f : p.phases) plan.push_back(planFor(f, unit)), lastPlan.push_back(planFor(f, s.n % unit));
-  context.pool().run((s.n + unit - 1) / unit, [&](int u, int lane) {
+  const int units = (s.n + unit - 1) / unit, parts = partsOfUnit(context, units);
+  const bool together = parts > 1 && !p.plain;
+  float* all = together ? scratch.shared[kSharedPlanes].get(image * static_cast<size_t>(s.n)) : nullptr;
+  if (together)
+    buildTogether(context, s.n, s.oc, [&](int i, int c0, int channels) {
+      padGradient(s, p, dy + i * output + static_cast<size_t>(c0) * oh * ow, channels,
+                  all + i * image + c0 * p.channel);
+    });
+  if (!p.whole)
+    context.pool().run(s.n, [&](int i, int) { std::memset(dx + static_cast<size_t>(i) * input, 0, input * 4); });
+  context.pool().run(units * parts, [&](int t, int lane) {
     LaneScratch& mine = scratch.lane[static_cast<size_t>(lane)];
-    const int n0 = u * unit, n = std::min(unit, s.n - n0);
-    const float* source = dy + n0 * output;
-    if (!p.plain) {
+    const int n0 = t / parts * unit, n = std::min(unit, s.n - n0);
+    const float* source = together ? all + static_cast<size_t>(n0) * image : dy + n0 * output;
+    if (!p.plain && !together) {
       float* copy = mine.planes.get(image * static_cast<size_t>(unit));
       padGradient(s, p, source, n * s.oc, copy);
       source = copy;
     }
-    if (!p.whole) std::memset(dx + n0 * input, 0, static_cast<size_t>(n) * input * 4);
     for (size_t i = 0; i < p.phases.size(); ++i)
-      for (int g = 0; g < s.groups; ++g) {
+      eachGroup(s.groups, t % parts, parts, [&](int g, int part, int of) {
         const BackPhase& f = p.phases[i];
         float* to =
             dx + n0 * input + static_cast<size_t>(g) * icg * s.h * s.w + static_cast<size_t>(f.startH) * s.w + f.startW;
         positions({icg, f.K, A + f.weights + static_cast<size_t>(g) * icg * f.K, f.off.data(),
                    static_cast<ptrdiff_t>(s.h) * s.w, n == unit ? plan[i] : lastPlan[i],
                    source + static_cast<size_t>(g) * ocg * p.channel, to, nullptr, icg <= 64},
-                  mine);
-      }
+                  mine, part, of);
+      });
   });
 }
 

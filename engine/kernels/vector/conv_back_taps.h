@@ -61,21 +61,19 @@ inline void convBackwardDataByTaps(Context& context, const ConvShape& s, const f
   const auto plan = planFor(unit), lastPlan = planFor(s.n % unit);
   const ptrdiff_t ld = static_cast<ptrdiff_t>(unit) * P;
   const size_t plane = static_cast<size_t>(s.h) * s.w;
-  context.pool().run((s.n + unit - 1) / unit, [&](int u, int lane) {
+  const int units = (s.n + unit - 1) / unit, tasks = s.groups * parts.count;  // of a unit
+  context.pool().run(units * tasks, [&](int t, int lane) {
     LaneScratch& mine = scratch.lane[static_cast<size_t>(lane)];
-    const int n0 = u * unit, n = std::min(unit, s.n - n0);
+    const int n0 = t / tasks * unit, n = std::min(unit, s.n - n0), g = t % tasks / parts.count, part = t % parts.count;
     float* tap = mine.planes.get(static_cast<size_t>(parts.size(0)) * taps * static_cast<size_t>(ld));
-    for (int g = 0; g < s.groups; ++g)
-      for (int part = 0; part < parts.count; ++part) {
-        const int c0 = g * icg + parts.start(part), channels = parts.size(part);
-        positions({channels * taps, ocg, A + static_cast<size_t>(c0) * taps * ocg, off.data(), ld,
-                   n == unit ? plan : lastPlan,
-                   dy + (static_cast<size_t>(n0) * s.oc + static_cast<size_t>(g) * ocg) * P, tap, nullptr, false},
-                  mine);
-        for (int i = 0; i < n; ++i)
-          sumTaps(s, channels, tap + static_cast<ptrdiff_t>(i) * P, ld,
-                  dx + (static_cast<size_t>(n0 + i) * s.ic + c0) * plane);
-      }
+    const int c0 = g * icg + parts.start(part), channels = parts.size(part);
+    positions(
+        {channels * taps, ocg, A + static_cast<size_t>(c0) * taps * ocg, off.data(), ld, n == unit ? plan : lastPlan,
+         dy + (static_cast<size_t>(n0) * s.oc + static_cast<size_t>(g) * ocg) * P, tap, nullptr, false},
+        mine);
+    for (int i = 0; i < n; ++i)
+      sumTaps(s, channels, tap + static_cast<ptrdiff_t>(i) * P, ld,
+              dx + (static_cast<size_t>(n0 + i) * s.ic + c0) * plane);
   });
 }
 

@@ -1,7 +1,7 @@
 // Gradient of a convolution's weights: columns = a panel of output channels of dy transposed, rows = taps broadcast
-// from the planes, no im2col. Sums run over fixed chunks of images, then over chunks: side by side and a binary tree
-// where the weights are few, one after the other where they are many. Chunks and the choice follow from the shape
-// alone.
+// from the planes, no im2col. Sums run over pieces, some images or a strip of one, then over pieces: side by side and a
+// binary tree where there are several and the weights are few, one after the other elsewhere, where threads share the
+// weights. Pieces and the choice follow from the shape alone.
 namespace crema::kernels::KNS {
 
 // Lines of J neighbouring taps. Kernels wider than one tap: J taps of a kernel row in one stride phase, one float
@@ -88,121 +88,132 @@ class WeightGradient {
     part_ = static_cast<size_t>(s.groups) * panels_ * plan_.rows * kPanel;
     image_ = planes_.channel * s.ic;
     gradientImage_ = static_cast<size_t>(s.groups) * panels_ * P_ * kPanel;
-    // A chain runs over the positions of a chunk: at most 640, or one image.
+    // A chain runs over the positions of a piece: at most 640, an image of up to 2048, or some 1024 of a larger one.
     chunk_ = std::min(std::max(1, 640 / std::max(1, P_)), std::max(1, (s.n + 7) / 8));
-    chunks_ = (s.n + chunk_ - 1) / chunk_;
+    strip_ = P_ <= 2048 ? std::max(1, oh_) : std::max(1, 1024 / ow_);
+    strips_ = std::max(1, (oh_ + strip_ - 1) / strip_);
+    pieces_ = (s.n + chunk_ - 1) / chunk_ * strips_;
   }
 
   void run(const float* x, const float* dy, float* dw, bool accumulate) {
     x_ = x, dy_ = dy;
-    const bool few = static_cast<size_t>(s_.oc) * icg_ * s_.kh * s_.kw * chunks_ <= (size_t{1} << 21);
-    acc_ = scratch_.shared[kPartialSums].get(few ? part_ * chunks_ : part_);
-    if (chunks_ == 0) std::memset(acc_, 0, part_ * 4);
-    few ? chunksSideBySide() : chunksInTurn();
+    const bool few = static_cast<size_t>(s_.oc) * icg_ * s_.kh * s_.kw * pieces_ <= (size_t{1} << 21);
+    const bool sideBySide = few && pieces_ > 2;  // one or two: the same sum either way
+    acc_ = scratch_.shared[kPartialSums].get(sideBySide ? part_ * pieces_ : part_);
+    if (pieces_ == 0) std::memset(acc_, 0, part_ * 4);
+    sideBySide ? piecesSideBySide() : piecesInTurn();
     scatter(dw, accumulate);
   }
 
  private:
-  // dy of image n, positions [p0, p0 + np), transposed: [group][panel][position][kPanel].
-  void transposeGradient(int n, int p0, int np, float* to) const {
-    for (int g = 0; g < s_.groups; ++g)
-      for (int b = 0; b < panels_; ++b)
-        toPanel(dy_ + (static_cast<size_t>(n) * s_.oc + static_cast<size_t>(g) * ocg_ + b * kPanel) * P_ + p0, P_,
-                std::min(kPanel, ocg_ - b * kPanel), np, to + static_cast<size_t>(g * panels_ + b) * np * kPanel);
+  // Images [n0, n0 + n), output rows [r0, r0 + rows).
+  struct Piece {
+    int n0, n, r0, rows;
+  };
+  Piece piece(int i) const {
+    const int n0 = i / strips_ * chunk_, r0 = i % strips_ * strip_;
+    return {n0, std::min(chunk_, s_.n - n0), r0, std::min(strip_, oh_ - r0)};
   }
 
-  const float* planesOf(int n0, int n, float* copy) const {
-    const size_t input = static_cast<size_t>(s_.ic) * s_.h * s_.w;
-    if (planes_.plain) return x_ + n0 * input;
-    for (int i = 0; i < n; ++i) planes_.build(x_ + (n0 + i) * input, s_.ic, copy + i * image_);
-    return copy;
+  // dy of a piece's images, of one panel of output channels, transposed: [image][group][panel][position][kPanel].
+  void transposeGradient(const Piece& p, int gp, float* to) const {
+    const int g = gp / panels_, b = gp % panels_, positions = p.rows * ow_;
+    for (int i = 0; i < p.n; ++i)
+      toPanel(
+          dy_ + (static_cast<size_t>(p.n0 + i) * s_.oc + static_cast<size_t>(g) * ocg_ + b * kPanel) * P_ + p.r0 * ow_,
+          P_, std::min(kPanel, ocg_ - b * kPanel), positions,
+          to + i * gradientImage_ + static_cast<size_t>(gp) * positions * kPanel);
   }
 
-  // Rows [t * lines per tile, ...) of a set for one panel of output channels, over n images and output rows [r0, r0 +
-  // rows).
-  void tile(const TapSet& set, int group, int panel, int t, const float* source, const float* gradient, int n, int r0,
-            int rows, float* to, bool add) const {
+  void buildPlanes(int n0, int n, float* to) const {
+    buildTogether(context_, n, s_.ic, [&](int i, int c0, int channels) {
+      planes_.build(x_ + (static_cast<size_t>(n0 + i) * s_.ic + c0) * s_.h * s_.w, channels,
+                    to + i * image_ + c0 * planes_.channel);
+    });
+  }
+
+  // Rows [t * lines per tile, ...) of a set for one panel of output channels, over a piece.
+  void tile(const TapSet& set, int gp, int t, const float* source, const float* gradient, const Piece& p,
+            float* to) const {
     const int most = linesPerTile(set.J), lines = std::min(most, static_cast<int>(set.line.size()) - t * most);
     const float* line[kRows];
     for (int i = 0; i < lines; ++i)
-      line[i] = source + static_cast<size_t>(group) * icg_ * planes_.channel +
-                set.line[static_cast<size_t>(t * most + i)] + static_cast<size_t>(r0) * planes_.columns;
+      line[i] = source + static_cast<size_t>(gp / panels_) * icg_ * planes_.channel +
+                set.line[static_cast<size_t>(t * most + i)] + static_cast<size_t>(p.r0) * planes_.columns;
     const bool flat = planes_.columns == ow_;
     const TapRun run{set.one ? 1 : static_cast<ptrdiff_t>(planes_.channel),
-                     n,
+                     p.n,
                      static_cast<ptrdiff_t>(image_),
-                     flat ? 1 : rows,
+                     flat ? 1 : p.rows,
                      planes_.columns,
-                     flat ? rows * ow_ : ow_,
+                     flat ? p.rows * ow_ : ow_,
                      static_cast<ptrdiff_t>(gradientImage_)};
-    tapTileFor(set.J, set.one, lines)(
-        line, run, gradient + static_cast<size_t>(group * panels_ + panel) * rows * ow_ * kPanel, to, add);
+    tapTileFor(set.J, set.one, lines)(line, run, gradient + static_cast<size_t>(gp) * p.rows * ow_ * kPanel, to, false);
   }
 
-  float* rowsOf(float* part, const TapSet& set, int group, int panel, int t) const {
-    return part + (static_cast<size_t>(group * panels_ + panel) * plan_.rows + set.base +
-                   static_cast<size_t>(t) * linesPerTile(set.J) * set.J) *
-                      kPanel;
+  float* rowsOf(float* part, const TapSet& set, int gp, int t) const {
+    return part +
+           (static_cast<size_t>(gp) * plan_.rows + set.base + static_cast<size_t>(t) * linesPerTile(set.J) * set.J) *
+               kPanel;
   }
   static int tilesOf(const TapSet& set) {
     return (static_cast<int>(set.line.size()) + linesPerTile(set.J) - 1) / linesPerTile(set.J);
   }
 
-  void chunksSideBySide() {
-    const int strip = P_ <= 2048 ? oh_ : std::max(1, 1024 / ow_);  // a panel of dy stays in the L2 cache
-    context_.pool().run(chunks_, [&](int c, int lane) {
+  void piecesSideBySide() {
+    const size_t input = static_cast<size_t>(s_.ic) * s_.h * s_.w;
+    const bool together = strips_ > 1 && !planes_.plain;  // strips of an image read the same planes
+    float* all = together ? scratch_.shared[kSharedPlanes].get(image_ * static_cast<size_t>(s_.n)) : nullptr;
+    if (together) buildPlanes(0, s_.n, all);
+    context_.pool().run(pieces_, [&](int i, int lane) {
       LaneScratch& mine = scratch_.lane[static_cast<size_t>(lane)];
-      const int n0 = c * chunk_, n = std::min(chunk_, s_.n - n0);
-      const float* source =
-          planesOf(n0, n, planes_.plain ? nullptr : mine.planes.get(image_ * static_cast<size_t>(chunk_)));
+      const Piece p = piece(i);
+      const float* source = together ? all + static_cast<size_t>(p.n0) * image_ : x_ + p.n0 * input;
+      if (!planes_.plain && !together) {
+        float* copy = mine.planes.get(image_ * static_cast<size_t>(chunk_));
+        for (int k = 0; k < p.n; ++k) planes_.build(source + k * input, s_.ic, copy + k * image_);
+        source = copy;
+      }
       float* gradient = mine.transposed.get(gradientImage_ * static_cast<size_t>(chunk_));
-      for (int r0 = 0; r0 < oh_; r0 += strip) {
-        const int rows = std::min(strip, oh_ - r0);
-        for (int i = 0; i < n; ++i) transposeGradient(n0 + i, r0 * ow_, rows * ow_, gradient + i * gradientImage_);
-        for (int gp = 0; gp < s_.groups * panels_; ++gp)
-          for (const TapSet& set : plan_.sets)
-            for (int t = 0; t < tilesOf(set); ++t)
-              tile(set, gp / panels_, gp % panels_, t, source, gradient, n, r0, rows,
-                   rowsOf(acc_ + part_ * c, set, gp / panels_, gp % panels_, t), r0 > 0);
+      for (int gp = 0; gp < s_.groups * panels_; ++gp) {
+        transposeGradient(p, gp, gradient);
+        for (const TapSet& set : plan_.sets)
+          for (int t = 0; t < tilesOf(set); ++t)
+            tile(set, gp, t, source, gradient, p, rowsOf(acc_ + part_ * i, set, gp, t));
       }
     });
-    for (int d = 1; d < chunks_; d *= 2) {
-      const int pairs = (chunks_ - d + 2 * d - 1) / (2 * d);
-      context_.pool().run(part_ * pairs < (1u << 15) ? 1 : pairs, [&](int task, int) {
-        const bool all = part_ * pairs < (1u << 15);
-        for (int i = all ? 0 : task; i < (all ? pairs : task + 1); ++i) {
-          float* a = acc_ + part_ * (static_cast<size_t>(2) * d * i);
-          const float* b = a + part_ * d;
-          for (size_t k = 0; k < part_; k += VL) store(a + k, add(load(a + k), load(b + k)));
-        }
+    addTree();
+  }
+
+  void addTree() {
+    for (int d = 1; d < pieces_; d *= 2) {
+      const int pairs = (pieces_ - d + 2 * d - 1) / (2 * d);
+      runUnless(part_ * pairs < (1u << 15), context_, pairs, [&](int i, int) {
+        float* a = acc_ + part_ * (static_cast<size_t>(2) * d * i);
+        const float* b = a + part_ * d;
+        for (size_t k = 0; k < part_; k += VL) store(a + k, add(load(a + k), load(b + k)));
       });
     }
   }
 
-  void chunksInTurn() {
+  void piecesInTurn() {
+    const int all = s_.groups * panels_;
     float* copy = planes_.plain ? nullptr : scratch_.shared[kSharedPlanes].get(image_ * static_cast<size_t>(chunk_));
     float* gradient = scratch_.shared[kSharedTransposed].get(gradientImage_ * static_cast<size_t>(chunk_));
-    const size_t input = static_cast<size_t>(s_.ic) * s_.h * s_.w;
-    for (int c = 0; c < chunks_; ++c) {
-      const int n0 = c * chunk_, n = std::min(chunk_, s_.n - n0);
-      const float* source = planes_.plain ? x_ + n0 * input : copy;
-      constexpr int kBlock = 8;  // channels per task
-      const int blocks = (s_.ic + kBlock - 1) / kBlock;
-      context_.pool().run(planes_.plain ? 0 : n * blocks, [&](int i, int) {
-        const int im = i / blocks, c0 = i % blocks * kBlock;
-        planes_.build(x_ + (static_cast<size_t>(n0 + im) * s_.ic + c0) * s_.h * s_.w, std::min(kBlock, s_.ic - c0),
-                      copy + im * image_ + c0 * planes_.channel);
-      });
-      context_.pool().run(n, [&](int i, int) { transposeGradient(n0 + i, 0, P_, gradient + i * gradientImage_); });
+    for (int i = 0; i < pieces_; ++i) {
+      const Piece p = piece(i);
+      const float* source = planes_.plain ? x_ + static_cast<size_t>(p.n0) * s_.ic * s_.h * s_.w : copy;
+      if (!planes_.plain && p.r0 == 0) buildPlanes(p.n0, p.n, copy);
+      context_.pool().run(all, [&](int gp, int) { transposeGradient(p, gp, gradient); });
       for (const TapSet& set : plan_.sets) {
         const int tiles = tilesOf(set);
-        context_.pool().run(s_.groups * panels_ * tiles, [&](int i, int) {
-          const int t = i % tiles, panel = i / tiles % panels_, group = i / tiles / panels_;
+        context_.pool().run(all * tiles, [&](int task, int) {
+          const int t = task % tiles, gp = task / tiles;
           const int lines = std::min(linesPerTile(set.J), static_cast<int>(set.line.size()) - t * linesPerTile(set.J));
-          float* to = rowsOf(acc_, set, group, panel, t);
-          if (c == 0) return tile(set, group, panel, t, source, gradient, n, 0, oh_, to, false);
+          float* to = rowsOf(acc_, set, gp, t);
+          if (i == 0) return tile(set, gp, t, source, gradient, p, to);
           alignas(64) float sum[kRows * kPanel];  // from zero, then added: the same whatever the threads
-          tile(set, group, panel, t, source, gradient, n, 0, oh_, sum, false);
+          tile(set, gp, t, source, gradient, p, sum);
           for (int k = 0; k < lines * set.J * kPanel; k += VL) store(to + k, add(load(to + k), load(sum + k)));
         });
       }
@@ -215,15 +226,8 @@ class WeightGradient {
       const int group = gp / panels_, panel = gp % panels_, count = std::min(kPanel, ocg_ - panel * kPanel);
       float* first = dw + (static_cast<size_t>(group) * ocg_ + static_cast<size_t>(panel) * kPanel) * filter;
       for (const TapSet& set : plan_.sets)
-        for (size_t row = 0; row < set.weight.size(); ++row) {
-          if (set.weight[row] < 0) continue;
-          const float* from = acc_ + (static_cast<size_t>(gp) * plan_.rows + set.base + row) * kPanel;
-          float* to = first + set.weight[row];
-          if (accumulate)
-            for (int i = 0; i < count; ++i) to[static_cast<size_t>(i) * filter] += from[i];
-          else
-            for (int i = 0; i < count; ++i) to[static_cast<size_t>(i) * filter] = from[i];
-        }
+        scatterRows(acc_ + (static_cast<size_t>(gp) * plan_.rows + set.base) * kPanel, set.weight, count, filter,
+                    accumulate, first);
     });
   }
 
@@ -232,7 +236,7 @@ class WeightGradient {
   const ConvShape& s_;
   Planes planes_;
   WeightPlan plan_;
-  int oh_, ow_, P_, icg_, ocg_, panels_, chunk_, chunks_;
+  int oh_, ow_, P_, icg_, ocg_, panels_, chunk_, strip_, strips_, pieces_;
   size_t part_, image_, gradientImage_;
   const float *x_ = nullptr, *dy_ = nullptr;
   float* acc_ = nullptr;

@@ -6,10 +6,16 @@ namespace crema::kernels::KNS {
 inline const float* plainWeights(Context& context, const IpShape& s, const float* w) {
   if (!s.transposed) return w;
   float* turned = context.scratch().shared[kSharedInput].get(static_cast<size_t>(s.in) * s.out);
-  for (int o = 0; o < s.out; ++o)
-    for (int i = 0; i < s.in; ++i) turned[static_cast<size_t>(o) * s.in + i] = w[static_cast<size_t>(i) * s.out + o];
+  constexpr int kBlock = 64;  // outputs a task: what it reads in a row of w is a few cache lines
+  runUnless(static_cast<int64_t>(s.in) * s.out < (1 << 15), context, (s.out + kBlock - 1) / kBlock, [&](int t, int) {
+    for (int i = 0; i < s.in; ++i)
+      for (int o = t * kBlock; o < std::min(s.out, (t + 1) * kBlock); ++o)
+        turned[static_cast<size_t>(o) * s.in + i] = w[static_cast<size_t>(i) * s.out + o];
+  });
   return turned;
 }
+
+inline bool small(const IpShape& s) { return static_cast<int64_t>(s.n) * s.in * s.out < (1 << 20); }
 
 constexpr int kStream = kRows / 3 * 3;  // rows of W per tile: triples
 
@@ -33,21 +39,13 @@ inline void ipForward(Context& context, const IpShape& s, const float* x, const 
   auto& scratch = context.scratch();
   const int panels = (s.n + kPanel - 1) / kPanel, pieces = (s.in + kDepth - 1) / kDepth;
   float* xt = scratch.shared[kPackedWeights].get(static_cast<size_t>(panels) * s.in * kPanel);  // [panel][input][item]
-  const bool small =
-      static_cast<int64_t>(s.n) * s.in * s.out < (1 << 20);  // waking a thread would cost more than it saves
-  const auto run = [&](int tasks, const auto& body) {
-    if (small)
-      for (int t = 0; t < tasks; ++t) body(t, 0);
-    else
-      context.pool().run(tasks, body);
-  };
-  run(panels * pieces, [&](int t, int) {
+  runUnless(small(s), context, panels * pieces, [&](int t, int) {
     const int p = t / pieces, i0 = t % pieces * kDepth;
     toPanel(x + static_cast<size_t>(p) * kPanel * s.in + i0, s.in, std::min(kPanel, s.n - p * kPanel),
             std::min(kDepth, s.in - i0), xt + (static_cast<size_t>(p) * s.in + i0) * kPanel);
   });
   constexpr int kBlock = 4 * kStream;
-  run((s.out + kBlock - 1) / kBlock, [&](int t, int lane) {
+  runUnless(small(s), context, (s.out + kBlock - 1) / kBlock, [&](int t, int lane) {
     const int o0 = t * kBlock, rows = std::min(kBlock, s.out - o0);
     float* c = scratch.lane[static_cast<size_t>(lane)].tile.get(static_cast<size_t>(panels) * kBlock * kPanel);
     if (s.in == 0) std::memset(c, 0, static_cast<size_t>(panels) * kBlock * kPanel * 4);
@@ -74,16 +72,12 @@ inline void ipBackwardData(Context& context, const IpShape& s, const float* dy, 
   for (int k = 0; k < s.out; ++k) off[static_cast<size_t>(k)] = k * s.in;
   constexpr int kBlock = 8 * 32;
   const int tasks = (s.in + kBlock - 1) / kBlock;
-  const auto body = [&](int t, int lane) {
+  runUnless(small(s), context, tasks, [&](int t, int lane) {
     const int i0 = t * kBlock, size = std::min(kBlock, s.in - i0);
     const auto plan = planPanels({.rows = 1, .columns = size, .images = 1}, s.out);
     positions({s.n, s.out, A, off.data(), s.in, plan, w + i0, dx + i0, nullptr, false},
               scratch.lane[static_cast<size_t>(lane)]);
-  };
-  if (static_cast<int64_t>(s.n) * s.in * s.out < (1 << 20))
-    for (int t = 0; t < tasks; ++t) body(t, 0);
-  else
-    context.pool().run(tasks, body);
+  });
 }
 
 inline void addTile(const float* tile, int rows, int length, float* to, ptrdiff_t ld, bool accumulate) {
@@ -109,14 +103,7 @@ inline void ipBackwardWeights(Context& context, const IpShape& s, const float* x
   float* A = scratch.shared[kPackedWeights].get(static_cast<size_t>(s.n) * rows);
   packRows(A, rows, s.n, [&](int m, int k) { return left[static_cast<size_t>(k) * rows + m]; });
   const RowBlocks blocks(rows);
-  const bool small = static_cast<int64_t>(s.n) * s.in * s.out < (1 << 20);
-  const auto run = [&](int tasks, const auto& body) {
-    if (small)
-      for (int t = 0; t < tasks; ++t) body(t, 0);
-    else
-      context.pool().run(tasks, body);
-  };
-  run(panels, [&](int p, int) {
+  runUnless(small(s), context, panels, [&](int p, int) {
     const int length = std::min(kPanel, columns - p * kPanel);
     for (int n = 0; n < s.n; ++n) {
       float* d = packed + (static_cast<size_t>(p) * s.n + n) * kPanel;
@@ -124,7 +111,7 @@ inline void ipBackwardWeights(Context& context, const IpShape& s, const float* x
       if (length < kPanel) std::memset(d + length, 0, static_cast<size_t>(kPanel - length) * 4);
     }
   });
-  run(blocks.count, [&](int b, int) {
+  runUnless(small(s), context, blocks.count, [&](int b, int) {
     const int m0 = blocks.start(b), count = blocks.size(b);
     alignas(64) float tile[kRows * kPanel];
     for (int p = 0; p < panels; ++p) {

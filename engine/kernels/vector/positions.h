@@ -4,59 +4,6 @@
 // the length of the chains that are then added, and part of the mathematics.
 namespace crema::kernels::KNS {
 
-// Planes: one copy that pads, splits strides into phases and so makes every convolution a stride-1 one.
-//   value(c, r, q, y, x) = X[c][y * strideH + r - padH][x * strideW + q - padW], zero outside; r < phasesH, q < phasesW
-struct Planes {
-  int h, w, strideH, strideW, padH, padW, dilH, dilW, phasesH, phasesW, rows, columns;
-  size_t channel;
-  bool plain;  // the input itself serves: nothing to pad, nothing to split
-  explicit Planes(const ConvShape& s, bool exact)
-      : h(s.h),
-        w(s.w),
-        strideH(s.strideH),
-        strideW(s.strideW),
-        padH(s.padH),
-        padW(s.padW),
-        dilH(s.dilH),
-        dilW(s.dilW),
-        phasesH(std::min(strideH, (s.kh - 1) * dilH + 1)),
-        phasesW(std::min(strideW, (s.kw - 1) * dilW + 1)),
-        rows(s.oh() + (s.kh - 1) * dilH / strideH),
-        columns(s.ow() + (s.kw - 1) * dilW / strideW),
-        plain(exact && strideH == 1 && strideW == 1 && padH == 0 && padW == 0) {
-    if (plain) rows = h, columns = w;
-    channel = static_cast<size_t>(phasesH) * phasesW * rows * columns;
-  }
-  int off(int c, int a, int b) const {
-    const int y = a * dilH, x = b * dilW;
-    return static_cast<int>((static_cast<size_t>(c * phasesH + y % strideH) * phasesW + x % strideW) * rows * columns +
-                            static_cast<size_t>(y / strideH) * columns + x / strideW);
-  }
-  void build(const float* x, int channels, float* d) const {
-    for (int c = 0; c < channels; ++c, x += static_cast<size_t>(h) * w)
-      for (int r = 0; r < phasesH; ++r)
-        for (int q = 0; q < phasesW; ++q)
-          for (int y = 0; y < rows; ++y, d += columns) row(x, y * strideH + r - padH, q, d);
-  }
-  void row(const float* x, int from, int q, float* d) const {
-    if (from < 0 || from >= h) {
-      std::memset(d, 0, static_cast<size_t>(columns) * 4);
-      return;
-    }
-    int x0 = 0;
-    while (x0 < columns && x0 * strideW + q - padW < 0) d[x0++] = 0;
-    const int x1 = std::max(x0, std::min(columns, w - 1 - q + padW < 0 ? 0 : (w - 1 - q + padW) / strideW + 1));
-    const float* s = x + static_cast<size_t>(from) * w + (static_cast<ptrdiff_t>(x0) * strideW + q - padW);
-    if (strideW == 1)
-      std::memcpy(d + x0, s, static_cast<size_t>(x1 - x0) * 4);
-    else if (strideW == 2)
-      for (int i = 0; i < x1 - x0; ++i) d[x0 + i] = s[2 * i];
-    else
-      for (int i = 0; i < x1 - x0; ++i) d[x0 + i] = s[static_cast<ptrdiff_t>(i) * strideW];
-    for (int i = x1; i < columns; ++i) d[i] = 0;
-  }
-};
-
 // Where position q reads and where it writes. With `range`, positions go (row, image, column) and a panel leaves out
 // the kernel rows that meet padding only: part of the mathematics (sums over aligned groups of 32 positions), the same
 // on every instruction set.
@@ -196,16 +143,31 @@ struct PositionsCall {
   bool mayReadInPlace;  // few rows: reading B straight from the planes beats packing it
 };
 
-inline void fillRows(int M, const float* bias, float* C, ptrdiff_t ldc) {
-  for (int m = 0; m < M; ++m)
+// What a task computes of a call: panels [panel, lastPanel), row blocks [block, lastBlock).
+struct Share {
+  size_t panel, lastPanel;
+  int block, lastBlock;
+};
+
+// Part `part` of `parts`: of the panels where there are enough, else of the rows. Neither touches the bits.
+inline Share shareOf(const PositionsCall& c, const RowBlocks& blocks, int part, int parts) {
+  const size_t groups = (c.plan.size() + kPanels - 1) / kPanels, k = static_cast<size_t>(parts);
+  if (groups < k) return {0, c.plan.size(), blocks.count * part / parts, blocks.count * (part + 1) / parts};
+  const auto panel = [&](int p) { return std::min(groups * static_cast<size_t>(p) / k * kPanels, c.plan.size()); };
+  return {panel(part), panel(part + 1), 0, blocks.count};
+}
+
+inline void fillRows(int from, int to, const float* bias, float* C, ptrdiff_t ldc) {
+  for (int m = from; m < to; ++m)
     for (int v = 0; v < kWidth; ++v) store(C + m * ldc + v * VL, bias ? set1(bias[m]) : zero());
 }
 
-// All rows of one panel for k in [k, k + kDepth), as far as the panel has them.
-inline void computePanel(const PositionsCall& c, const PanelPlan& p, int k, float* packed, float* C, ptrdiff_t ldc) {
+// The rows of one panel for k in [k, k + kDepth), as far as the panel has them.
+inline void computePanel(const PositionsCall& c, const RowBlocks& blocks, const Share& share, const PanelPlan& p, int k,
+                         float* packed, float* C, ptrdiff_t ldc) {
   const int k0 = std::max(k, p.kFrom), depth = std::min(k + kDepth, p.kTo) - k0;
   if (depth <= 0) {
-    if (p.kFrom >= p.kTo && k == 0) fillRows(c.M, c.bias, C, ldc);
+    if (p.kFrom >= p.kTo && k == 0) fillRows(blocks.start(share.block), blocks.start(share.lastBlock), c.bias, C, ldc);
     return;
   }
   int mode = kPacked;
@@ -218,8 +180,7 @@ inline void computePanel(const PositionsCall& c, const PanelPlan& p, int k, floa
   } else {
     packPanel(p, c.source, c.off, k0, k0 + depth, packed);
   }
-  const RowBlocks blocks(c.M);
-  for (int b = 0; b < blocks.count; ++b) {
+  for (int b = share.block; b < share.lastBlock; ++b) {
     const int m0 = blocks.start(b), rows = blocks.size(b);
     const float* A = c.A + static_cast<size_t>(m0) * c.K + static_cast<size_t>(k0) * rows;
     gemmTileFor(mode, rows)(depth, A, source, c.off + k0, C + m0 * ldc, ldc, k0 > p.kFrom,
@@ -228,9 +189,10 @@ inline void computePanel(const PositionsCall& c, const PanelPlan& p, int k, floa
 }
 
 // From the tile [M][kPanel] to the places of a panel that is no single run of the output.
-inline void scatterPanel(const PositionsCall& c, const PanelPlan& p, const float* tile) {
+inline void scatterPanel(const PositionsCall& c, const PanelPlan& p, int from, int to, const float* tile) {
   const bool singles = p.runs == p.length;
-  for (int m = 0; m < c.M; ++m, tile += kPanel) {
+  tile += from * kPanel;
+  for (int m = from; m < to; ++m, tile += kPanel) {
     float* out = c.out + m * c.outM;
     if (singles) {
       for (int j = 0; j < p.length; ++j) out[p.run[j].to] = tile[j];
@@ -244,23 +206,35 @@ inline void scatterPanel(const PositionsCall& c, const PanelPlan& p, const float
   }
 }
 
-inline void positions(const PositionsCall& c, LaneScratch& scratch) {
+inline void positions(const PositionsCall& c, LaneScratch& scratch, int part = 0, int parts = 1) {
+  if (c.M == 0) return;
+  const RowBlocks blocks(c.M);
+  const Share share = shareOf(c, blocks, part, parts);
+  if (share.block == share.lastBlock) return;
   const size_t tileSize = static_cast<size_t>(c.M) * kPanel;
   float* tiles = scratch.tile.get(kPanels * tileSize);
   float* packed = scratch.panel.get(static_cast<size_t>(kDepth) * kPanel);
-  for (size_t first = 0; first < c.plan.size(); first += kPanels) {
-    const size_t panels = std::min<size_t>(kPanels, c.plan.size() - first);
+  for (size_t first = share.panel; first < share.lastPanel; first += kPanels) {
+    const size_t panels = std::min<size_t>(kPanels, share.lastPanel - first);
     for (int k = 0; k < std::max(c.K, 1); k += kDepth)
       for (size_t i = 0; i < panels; ++i) {
         const PanelPlan& p = c.plan[first + i];
         if (p.direct())
-          computePanel(c, p, k, packed, c.out + p.run[0].to, c.outM);
+          computePanel(c, blocks, share, p, k, packed, c.out + p.run[0].to, c.outM);
         else
-          computePanel(c, p, k, packed, tiles + i * tileSize, kPanel);
+          computePanel(c, blocks, share, p, k, packed, tiles + i * tileSize, kPanel);
       }
     for (size_t i = 0; i < panels; ++i)
-      if (!c.plan[first + i].direct()) scatterPanel(c, c.plan[first + i], tiles + i * tileSize);
+      if (!c.plan[first + i].direct())
+        scatterPanel(c, c.plan[first + i], blocks.start(share.block), blocks.start(share.lastBlock),
+                     tiles + i * tileSize);
   }
+}
+
+// Into how many parts a unit of images is cut: where there are few units the threads share each.
+inline int partsOfUnit(Context& context, int units) {
+  const int threads = context.pool().size();
+  return units % threads == 0 || units >= 4 * threads ? 1 : (2 * threads + units - 1) / units;
 }
 
 // The smallest group of images that wastes under 5 % of its last group of 32 positions.

@@ -1,0 +1,68 @@
+// What convolutions read: the input, padded and split into stride phases, or as it is.
+namespace crema::kernels::KNS {
+
+// Planes: one copy that pads, splits strides into phases and so makes every convolution a stride-1 one.
+//   value(c, r, q, y, x) = X[c][y * strideH + r - padH][x * strideW + q - padW], zero outside; r < phasesH, q < phasesW
+struct Planes {
+  int h, w, strideH, strideW, padH, padW, dilH, dilW, phasesH, phasesW, rows, columns;
+  size_t channel;
+  bool plain;  // the input itself serves: nothing to pad, nothing to split
+  explicit Planes(const ConvShape& s, bool exact)
+      : h(s.h),
+        w(s.w),
+        strideH(s.strideH),
+        strideW(s.strideW),
+        padH(s.padH),
+        padW(s.padW),
+        dilH(s.dilH),
+        dilW(s.dilW),
+        phasesH(std::min(strideH, (s.kh - 1) * dilH + 1)),
+        phasesW(std::min(strideW, (s.kw - 1) * dilW + 1)),
+        rows(s.oh() + (s.kh - 1) * dilH / strideH),
+        columns(s.ow() + (s.kw - 1) * dilW / strideW),
+        plain(exact && strideH == 1 && strideW == 1 && padH == 0 && padW == 0) {
+    if (plain) rows = h, columns = w;
+    channel = static_cast<size_t>(phasesH) * phasesW * rows * columns;
+  }
+  int off(int c, int a, int b) const {
+    const int y = a * dilH, x = b * dilW;
+    return static_cast<int>((static_cast<size_t>(c * phasesH + y % strideH) * phasesW + x % strideW) * rows * columns +
+                            static_cast<size_t>(y / strideH) * columns + x / strideW);
+  }
+  void build(const float* x, int channels, float* d) const {
+    for (int c = 0; c < channels; ++c, x += static_cast<size_t>(h) * w)
+      for (int r = 0; r < phasesH; ++r)
+        for (int q = 0; q < phasesW; ++q)
+          for (int y = 0; y < rows; ++y, d += columns) row(x, y * strideH + r - padH, q, d);
+  }
+  void row(const float* x, int from, int q, float* d) const {
+    if (from < 0 || from >= h) {
+      std::memset(d, 0, static_cast<size_t>(columns) * 4);
+      return;
+    }
+    int x0 = 0;
+    while (x0 < columns && x0 * strideW + q - padW < 0) d[x0++] = 0;
+    const int x1 = std::max(x0, std::min(columns, w - 1 - q + padW < 0 ? 0 : (w - 1 - q + padW) / strideW + 1));
+    const float* s = x + static_cast<size_t>(from) * w + (static_cast<ptrdiff_t>(x0) * strideW + q - padW);
+    if (strideW == 1)
+      std::memcpy(d + x0, s, static_cast<size_t>(x1 - x0) * 4);
+    else if (strideW == 2)
+      for (int i = 0; i < x1 - x0; ++i) d[x0 + i] = s[2 * i];
+    else
+      for (int i = 0; i < x1 - x0; ++i) d[x0 + i] = s[static_cast<ptrdiff_t>(i) * strideW];
+    for (int i = x1; i < columns; ++i) d[i] = 0;
+  }
+};
+
+// Planes of `images` images, [image][channel] in `to`, a few channels a task.
+template <class Build>
+void buildTogether(Context& context, int images, int channels, const Build& build) {
+  constexpr int kBlock = 8;
+  const int blocks = (channels + kBlock - 1) / kBlock;
+  context.pool().run(images * blocks, [&](int i, int) {
+    const int c0 = i % blocks * kBlock;
+    build(i / blocks, c0, std::min(kBlock, channels - c0));
+  });
+}
+
+}  // namespace crema::kernels::KNS
