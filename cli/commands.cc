@@ -1,13 +1,15 @@
 #include <fmt/core.h>
 
-#include <cctype>
+#include <algorithm>
+#include <cerrno>
 #include <csignal>
+#include <cstdio>
 #include <vector>
 
 #include "base/error.h"
 #include "base/log.h"
+#include "cli/arguments.h"
 #include "cli/command.h"
-#include "cli/links.h"
 
 namespace crema::cli {
 
@@ -27,19 +29,6 @@ void refuseGpu(const std::string& flag) {
 
 namespace {
 
-// `-solver x` and `-solver=x`, as gflags takes them, become `--solver`. Numbers ("-1") and one-letter options stay. A
-// tool called by its own name becomes the first word.
-std::vector<std::string> twoDashes(int argc, char** argv) {
-  std::vector<std::string> args;
-  if (const std::string command = argc > 0 ? commandOfName(argv[0]) : ""; !command.empty()) args.push_back(command);
-  for (int i = 1; i < argc; ++i) {
-    std::string a = argv[i];
-    if (a.size() > 2 && a[0] == '-' && std::isalpha(static_cast<unsigned char>(a[1])) && a[2] != '=') a = "-" + a;
-    args.push_back(std::move(a));
-  }
-  return args;
-}
-
 int exitCode(ErrorKind kind) {
   switch (kind) {
     case ErrorKind::kInvalid:
@@ -53,9 +42,15 @@ int exitCode(ErrorKind kind) {
   }
 }
 
+// What was printed must have arrived: the end of a table in a full disk is no success.
+int flushed(int code) {
+  if (std::fflush(stdout) == 0 && !std::ferror(stdout)) return code;
+  ioError("cannot write to stdout: {}; is the disk full, or the reader gone?", systemError(errno));
+}
+
 int guarded(const Run& run) {
   try {
-    return run();
+    return flushed(run());
   } catch (const Error& e) {
     setStatusLine("");
     std::fprintf(stderr, "crema: error: %s\n", e.what());
@@ -70,13 +65,9 @@ int guarded(const Run& run) {
   return 1;
 }
 
-bool knows(CLI::App& program, const std::string& name) {
-  return !program.get_subcommands([&](const CLI::App* c) { return c->get_name() == name; }).empty();
-}
-
-int unknownCommand(CLI::App& program, const std::string& name) {
+int unknownCommand(const std::vector<std::string>& commands, const std::string& name) {
   std::string known;
-  for (const CLI::App* c : program.get_subcommands({})) known += (known.empty() ? "" : ", ") + c->get_name();
+  for (const std::string& command : commands) known += (known.empty() ? "" : ", ") + command;
   std::fprintf(stderr, "crema: error: there is no command '%s'; commands: %s. `crema --help` says more\n", name.c_str(),
                known.c_str());
   return 2;
@@ -138,15 +129,18 @@ int runProgram(int argc, char** argv) {
   program.get_formatter()->column_width(34);
   Run chosen;
   addAll(program, chosen);
-  auto args = twoDashes(argc, argv);
+  std::vector<std::string> commands;
+  for (const CLI::App* c : program.get_subcommands({})) commands.push_back(c->get_name());
+  auto args = arguments(argc, argv, commands);
   const std::string first = args.empty() ? "" : args[0];
+  const bool known = std::find(commands.begin(), commands.end(), first) != commands.end();
   try {
-    if (!first.empty() && first[0] != '-' && !knows(program, first)) return unknownCommand(program, first);
+    if (!first.empty() && first[0] != '-' && !known) return unknownCommand(commands, first);
     std::reverse(args.begin(), args.end());
     program.parse(args);
   } catch (const CLI::ParseError& e) {
     if (e.get_exit_code() == 0) return program.exit(e);
-    const std::string command = knows(program, first) ? first + " " : "";
+    const std::string command = known ? first + " " : "";
     std::fprintf(stderr, "crema: error: %s; `crema %s--help` lists what there is\n", e.what(), command.c_str());
     return 2;
   }

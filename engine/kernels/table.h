@@ -1,6 +1,7 @@
 // The vector code of one instruction set, as a table: nothing outside vector/ sees how it is written. Float only;
-// contracts: kernels.h.
+// contracts: kernels.h, channels.h.
 #pragma once
+#include "kernels/channels.h"
 #include "kernels/kernels.h"
 
 namespace crema::kernels {
@@ -25,8 +26,16 @@ struct Table {
   void (*multiply)(Context&, int64_t, const float* a, const float* b, float* y);
   void (*add)(Context&, int64_t, const float* a, const float* b, float* y);
   void (*update)(Context&, int64_t, const Update&, const float* diff, float* history, float* history2, float* w);
+  void (*channelSums)(Context&, const ChannelShape&, const float* x, double* sums);
+  void (*channelDots)(Context&, const ChannelShape&, const float* a, const double* shiftA, const float* b,
+                      const double* shiftB, double* sums);
+  void (*channelAffine)(Context&, const ChannelShape&, const float* x, const double* shift, const double* factor,
+                        const double* offset, float* y);
+  void (*channelMix)(Context&, const ChannelShape&, const float* x, const float* y, const double* p, const double* q,
+                     const double* shift, const double* r, float* z);
 };
 
 extern const Table kAvx2Table, kAvx512Table;
+inline const Table& tableOf(const Context& c) { return c.isa() == Isa::kAvx512 ? kAvx512Table : kAvx2Table; }
 
 }  // namespace crema::kernels

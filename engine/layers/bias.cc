@@ -35,7 +35,8 @@ class Bias : public PerChannelLayer {
     withType(context().dtype, [&]<class T>() {
       const T* dy = top[0]->diff<T>();
       if (given ? down[1] : paramPropagates(0))
-        sumInto(channels_, numbers(bottom).template mutableDiff<T>(), !given, [=](int64_t i) { return dy[i]; });
+        sumInto(channels_, numbers(bottom).template mutableDiff<T>(), !given,
+                [&](double* sums) { kernels::channelSums(kernels(), shapeOf(channels_), dy, sums); });
       if (down[0] && top[0] != bottom[0]) bottom[0]->copyDiffFrom(*top[0]);
     });
   }

@@ -2,6 +2,7 @@
 #pragma once
 #include <vector>
 
+#include "kernels/channels.h"
 #include "layers/elementwise.h"
 
 namespace crema {
@@ -35,11 +36,13 @@ class PerChannelLayer : public SameShapeLayer {
     return Channels::of(x, from, to);
   }
 
-  // to[d] (+)= sum over channel d of term(element).
-  template <class T, class Term>
-  void sumInto(const Channels& c, T* to, bool accumulate, const Term& term) {
+  static kernels::ChannelShape shapeOf(const Channels& c) { return {c.outer, c.channels, c.inner}; }
+
+  // to[d] (+)= what sum(sums) leaves in sums[d].
+  template <class T, class Sum>
+  static void sumInto(const Channels& c, T* to, bool accumulate, const Sum& sum) {
     std::vector<double> sums(static_cast<size_t>(c.channels));
-    channelSums(kernels().pool(), c, sums.data(), [&](int64_t i, int) { return term(i); });
+    sum(sums.data());
     for (size_t d = 0; d < sums.size(); ++d) to[d] = static_cast<T>((accumulate ? to[d] : 0.0) + sums[d]);
   }
 };

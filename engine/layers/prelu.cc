@@ -43,8 +43,10 @@ class PReLU : public PerChannelLayer {
     withType(context().dtype, [&]<class T>() {
       const T *dy = top[0]->diff<T>(), *x = bottomBefore<T>(bottom, top), *a = params()[0]->data<T>();
       if (paramPropagates(0))
-        sumInto(channels_, params()[0]->mutableDiff<T>(), true,
-                [=](int64_t i) { return kBelow[x[i] > 0] * dy[i] * x[i]; });
+        sumInto(channels_, params()[0]->mutableDiff<T>(), true, [&](double* sums) {
+          channelSums(kernels().pool(), channels_, sums,
+                      [=](int64_t i, int) { return kBelow[x[i] > 0] * dy[i] * x[i]; });
+        });
       if (!down[0]) return;
       T* dx = bottom[0]->mutableDiff<T>();
       eachRow(kernels().pool(), channels_, [&](int d, int64_t from, int64_t to) {

@@ -37,10 +37,10 @@ class Scale : public PerChannelLayer {
       const T *x = bottom[0]->data<T>(), *g = factors(bottom).template data<T>();
       const T* b = biased() ? params().back()->data<T>() : nullptr;
       T* y = top[0]->mutableData<T>();
-      eachRow(kernels().pool(), channels_, [&](int d, int64_t from, int64_t to) {
-        const T factor = g[d], offset = b ? b[d] : T(0);
-        for (int64_t i = from; i < to; ++i) y[i] = factor * x[i] + offset;
-      });
+      if (!b && channels_.perChannel() == 1) return kernels::multiply(kernels(), bottom[0]->count(), x, g, y);
+      const std::vector<double> factor = wide(g), offset = b ? wide(b) : std::vector<double>();
+      kernels::channelAffine<T>(kernels(), shapeOf(channels_), x, nullptr, factor.data(), b ? offset.data() : nullptr,
+                                y);
     });
   }
   void gradient(const Blobs& top, const std::vector<bool>& down, const Blobs& bottom) override {
@@ -48,22 +48,27 @@ class Scale : public PerChannelLayer {
     withType(context().dtype, [&]<class T>() {
       const T *dy = top[0]->diff<T>(), *x = bottomBefore<T>(bottom, top);
       if (given ? down[1] : paramPropagates(0))
-        sumInto(channels_, factors(bottom).template mutableDiff<T>(), !given,
-                [=](int64_t i) { return static_cast<double>(dy[i]) * x[i]; });
+        sumInto(channels_, factors(bottom).template mutableDiff<T>(), !given, [&](double* sums) {
+          kernels::channelDots<T>(kernels(), shapeOf(channels_), dy, nullptr, x, nullptr, sums);
+        });
       if (biased() && paramPropagates(given ? 0 : 1))
-        sumInto(channels_, params().back()->mutableDiff<T>(), true, [=](int64_t i) { return dy[i]; });
+        sumInto(channels_, params().back()->mutableDiff<T>(), true,
+                [&](double* sums) { kernels::channelSums(kernels(), shapeOf(channels_), dy, sums); });
       if (!down[0]) return;
       const T* g = factors(bottom).template data<T>();
       T* dx = bottom[0]->mutableDiff<T>();
-      eachRow(kernels().pool(), channels_, [&](int d, int64_t from, int64_t to) {
-        for (int64_t i = from; i < to; ++i) dx[i] = g[d] * dy[i];
-      });
+      if (channels_.perChannel() == 1) return kernels::multiply(kernels(), bottom[0]->count(), dy, g, dx);
+      kernels::channelAffine<T>(kernels(), shapeOf(channels_), dy, nullptr, wide(g).data(), nullptr, dx);
     });
   }
 
  private:
   bool biased() const { return param_.scale_param().bias_term(); }
   Blob& factors(const Blobs& bottom) const { return bottom.size() > 1 ? *bottom[1] : *params()[0]; }
+  template <class T>
+  std::vector<double> wide(const T* numbers) const {
+    return {numbers, numbers + channels_.channels};
+  }
   Channels channels_;
 };
 

@@ -36,6 +36,20 @@ TEST(Text, MistakesHaveLineAndColumn) {
   EXPECT_NE(m.find("spelling"), std::string::npos) << m;
 }
 
+TEST(Text, EncodingsOfEditors) {
+  EXPECT_EQ(parseText<caffe::NetParameter>("\xef\xbb\xbfname: 'x'", "a").name(), "x");
+  EXPECT_NE(messageOf([] { parseText<caffe::NetParameter>("\xff\xfen", "a.prototxt"); }).find("save it as UTF-8"),
+            std::string::npos);
+}
+
+TEST(Binary, TextIsRecognised) {
+  EXPECT_NE(messageOf([] {
+              caffe::NetParameter n;
+              parseBinaryInto("name: 'x'\nlayer { }\n", "m.caffemodel", &n);
+            }).find("is it a prototxt?"),
+            std::string::npos);
+}
+
 TEST(Binary, DamageIsNamed) {
   EXPECT_NE(messageOf([] {
               caffe::NetParameter n;

@@ -5,6 +5,7 @@
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>
 #include <google/protobuf/text_format.h>
 
+#include <algorithm>
 #include <climits>
 
 #include "base/error.h"
@@ -41,9 +42,18 @@ std::string remedyFor(const std::string& error) {
   return "";
 }
 
+bool looksLikeText(std::string_view bytes) {
+  return !bytes.empty() && std::all_of(bytes.begin(), bytes.begin() + std::min<size_t>(bytes.size(), 512), [](char c) {
+    return (c >= ' ' && c <= '~') || c == '\n' || c == '\r' || c == '\t';
+  });
+}
+
 }  // namespace
 
 void parseTextInto(std::string_view text, const std::string& name, google::protobuf::Message* message) {
+  if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);  // what some editors put before UTF-8
+  if (text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff"))
+    invalid("{} is text in UTF-16; save it as UTF-8", name);
   google::protobuf::TextFormat::Parser parser;
   FirstError errors(name);
   parser.RecordErrorsTo(&errors);
@@ -61,9 +71,13 @@ void parseBinaryInto(std::string_view bytes, const std::string& name, google::pr
   google::protobuf::io::ArrayInputStream stream(bytes.data(), static_cast<int>(bytes.size()));
   google::protobuf::io::CodedInputStream in(&stream);
   in.SetTotalBytesLimit(INT_MAX);
-  if (!message->ParseFromCodedStream(&in) || !in.ConsumedEntireMessage())
+  if (!message->ParseFromCodedStream(&in) || !in.ConsumedEntireMessage()) {
+    if (looksLikeText(bytes))
+      badData("{} is text, where a binary {} is wanted; is it a prototxt?", name,
+              message->GetDescriptor()->full_name());
     badData("{} is damaged or no {} at all ({} bytes); take it anew from where it was made", name,
             message->GetDescriptor()->full_name(), bytes.size());
+  }
 }
 
 std::string toText(const google::protobuf::Message& message) {

@@ -3,6 +3,7 @@
 #pragma once
 #include <cstdint>
 
+#include "kernels/channels.h"
 #include "kernels/kernels.h"
 
 namespace crema::kernels::ref {
@@ -39,5 +40,15 @@ template <class T>
 void softmax(int outer, int axis, int inner, const T* x, T* y);
 template <class T>
 void update(int64_t count, const Update&, const T* diff, T* history, T* history2, T* w);
+template <class T>
+void channelSums(const ChannelShape&, const T* x, double* sums);
+template <class T>
+void channelDots(const ChannelShape&, const T* a, const double* shiftA, const T* b, const double* shiftB, double* sums);
+template <class T>
+void channelAffine(const ChannelShape&, const T* x, const double* shift, const double* factor, const double* offset,
+                   T* y);
+template <class T>
+void channelMix(const ChannelShape&, const T* x, const T* y, const double* p, const double* q, const double* shift,
+                const double* r, T* z);
 
 }  // namespace crema::kernels::ref

@@ -26,6 +26,7 @@
 #include "kernels/vector/inner_product.h"
 #include "kernels/vector/pool.h"
 #include "kernels/vector/rows.h"
+#include "kernels/vector/channels.h"
 #include "kernels/vector/updates.h"
 // clang-format on
 #pragma GCC pop_options

@@ -62,6 +62,7 @@ inline void update(Context& c, int64_t n, const Update& u, const float* diff, fl
 constexpr Table kTable = {
     convForward,       convBackwardData, convBackwardWeights, convBackwardBias, ipForward,       ipBackwardData,
     ipBackwardWeights, maxPoolForward,   maxPoolBackward,     avePoolForward,   avePoolBackward, lrnForward,
-    lrnBackward,       reluForward,      reluBackward,        multiply,         addVectors,      update};
+    lrnBackward,       reluForward,      reluBackward,        multiply,         addVectors,      update,
+    channelSums,       channelDots,      channelAffine,       channelMix};
 
 }  // namespace crema::kernels::KNS

@@ -1,0 +1,34 @@
+// Kernels on a blob seen as outer x channels x inner, with one number of each kind for each channel. They compute in
+// double and round once; a sum runs over rows of `inner` numbers on 8 chains and a binary tree, then over the rows, so
+// its bits are a matter of the shape alone. T is float (vector code) or double (reference loops). Sizes may be zero.
+#pragma once
+#include <cstdint>
+
+#include "kernels/context.h"
+
+namespace crema::kernels {
+
+struct ChannelShape {
+  int outer = 1, channels = 1, inner = 1;
+};
+
+// sums[c] = sum of x
+template <class T>
+void channelSums(Context&, const ChannelShape&, const T* x, double* sums);
+
+// sums[c] = sum of (a - shiftA[c]) (b - shiftB[c]); a shift that is null is 0; a and b may be one.
+template <class T>
+void channelDots(Context&, const ChannelShape&, const T* a, const double* shiftA, const T* b, const double* shiftB,
+                 double* sums);
+
+// y = (x - shift[c]) factor[c] + offset[c]; null: shift 0, offset 0. In place allowed.
+template <class T>
+void channelAffine(Context&, const ChannelShape&, const T* x, const double* shift, const double* factor,
+                   const double* offset, T* y);
+
+// z = p[c] x + q[c] (y - shift[c]) + r[c]. z may be x or y.
+template <class T>
+void channelMix(Context&, const ChannelShape&, const T* x, const T* y, const double* p, const double* q,
+                const double* shift, const double* r, T* z);
+
+}  // namespace crema::kernels

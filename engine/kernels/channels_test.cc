@@ -1,0 +1,129 @@
+// Kernels of channels.h against long double loops, and their bits for every instruction set and number of threads.
+#include "kernels/channels.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <functional>
+#include <vector>
+
+#include "base/random.h"
+
+namespace crema::kernels {
+namespace {
+
+constexpr ChannelShape kShapes[] = {{1, 1, 1},   {3, 5, 1},    {2, 3, 7},     {2, 3, 8},     {4, 17, 9},
+                                    {1, 64, 49}, {2, 40, 196}, {1, 3, 50000}, {33, 100, 31}, {0, 4, 4}};
+
+template <class T>
+std::vector<T> numbers(size_t count, uint64_t seed, double offset = 0) {
+  RandomKey key;
+  key.seed = seed;
+  const RandomStream stream(key);
+  std::vector<T> v(count);
+  for (size_t i = 0; i < count; ++i) v[i] = static_cast<T>(offset + 2 * stream.uniform(i) - 1);
+  return v;
+}
+
+struct Blobs {
+  explicit Blobs(const ChannelShape& s)
+      : shape(s), count(static_cast<size_t>(s.outer) * static_cast<size_t>(s.channels * s.inner)) {}
+  int channel(size_t i) const { return static_cast<int>(i / static_cast<size_t>(shape.inner)) % shape.channels; }
+  ChannelShape shape;
+  size_t count;
+  std::vector<float> x = numbers<float>(count, 1, 3), y = numbers<float>(count, 2);
+  std::vector<double> a = of(3), b = of(4), c = of(5), d = of(6);
+  std::vector<double> of(uint64_t seed) const { return numbers<double>(static_cast<size_t>(shape.channels), seed); }
+};
+
+template <class Out>
+std::vector<Out> sameBits(size_t count, const std::function<void(Context&, Out*)>& run) {
+  std::vector<Out> first;
+  std::vector<Isa> isas = {Isa::kAvx2};
+  if (bestIsa() == Isa::kAvx512) isas.push_back(Isa::kAvx512);
+  for (const Isa isa : isas)
+    for (const int threads : {1, 2, 3}) {
+      Context context(isa, threads);
+      std::vector<Out> got(count + 1, Out(77));  // one more than may be written
+      run(context, got.data());
+      EXPECT_EQ(got.back(), Out(77));
+      if (first.empty()) first = got;
+      EXPECT_EQ(0, std::memcmp(first.data(), got.data(), count * sizeof(Out))) << name(isa) << ", " << threads;
+    }
+  first.pop_back();
+  return first;
+}
+
+TEST(Channels, SumsAreThoseOfLongDoubleLoops) {
+  for (const ChannelShape& s : kShapes) {
+    const Blobs v(s);
+    const auto channels = static_cast<size_t>(s.channels);
+    const auto sums = sameBits<double>(channels, [&](Context& c, double* to) { channelSums(c, s, v.x.data(), to); });
+    const auto dots = sameBits<double>(
+        channels, [&](Context& c, double* to) { channelDots(c, s, v.x.data(), v.a.data(), v.y.data(), nullptr, to); });
+    const auto squares = sameBits<double>(channels, [&](Context& c, double* to) {
+      channelDots(c, s, v.x.data(), v.b.data(), v.x.data(), v.b.data(), to);
+    });
+    std::vector<long double> sum(channels), dot(channels), square(channels);
+    for (size_t i = 0; i < v.count; ++i) {
+      const auto c = static_cast<size_t>(v.channel(i));
+      const long double x = v.x[i], y = v.y[i];
+      sum[c] += x, dot[c] += (x - v.a[c]) * y, square[c] += (x - v.b[c]) * (x - v.b[c]);
+    }
+    for (size_t c = 0; c < channels; ++c) {
+      EXPECT_NEAR(sums[c], static_cast<double>(sum[c]), 1e-11 * static_cast<double>(v.count));
+      EXPECT_NEAR(dots[c], static_cast<double>(dot[c]), 1e-11 * static_cast<double>(v.count));
+      EXPECT_NEAR(squares[c], static_cast<double>(square[c]), 1e-11 * static_cast<double>(v.count));
+    }
+  }
+}
+
+TEST(Channels, ElementsAreRoundedOnce) {
+  for (const ChannelShape& s : kShapes) {
+    const Blobs v(s);
+    const auto affine = sameBits<float>(v.count, [&](Context& c, float* to) {
+      channelAffine(c, s, v.x.data(), v.a.data(), v.b.data(), v.c.data(), to);
+    });
+    const auto factor = sameBits<float>(v.count, [&](Context& c, float* to) {
+      std::memcpy(to, v.x.data(), v.count * sizeof(float));
+      channelAffine(c, s, to, nullptr, v.b.data(), nullptr, to);  // in place
+    });
+    const auto mix = sameBits<float>(v.count, [&](Context& c, float* to) {
+      channelMix(c, s, v.x.data(), v.y.data(), v.a.data(), v.b.data(), v.c.data(), v.d.data(), to);
+    });
+    for (size_t i = 0; i < v.count; ++i) {
+      const auto c = static_cast<size_t>(v.channel(i));
+      const double x = v.x[i], y = v.y[i];
+      ASSERT_EQ(affine[i], static_cast<float>((x - v.a[c]) * v.b[c] + v.c[c]));
+      ASSERT_EQ(factor[i], static_cast<float>(x * v.b[c]));
+      ASSERT_EQ(mix[i], static_cast<float>(v.a[c] * x + v.b[c] * (y - v.c[c]) + v.d[c]));
+    }
+  }
+}
+
+TEST(Channels, DoublesComeFromTheReference) {
+  const ChannelShape s{2, 3, 5};
+  Context context(bestIsa(), 1);
+  const auto x = numbers<double>(30, 1), y = numbers<double>(30, 2), p = numbers<double>(3, 3);
+  std::vector<double> sums(3), dots(3), out(30), mixed(30);
+  channelSums(context, s, x.data(), sums.data());
+  channelDots<double>(context, s, x.data(), nullptr, y.data(), nullptr, dots.data());
+  channelAffine<double>(context, s, x.data(), nullptr, p.data(), nullptr, out.data());
+  channelMix(context, s, x.data(), y.data(), p.data(), p.data(), p.data(), p.data(), mixed.data());
+  for (size_t c = 0; c < 3; ++c) {
+    double sum = 0, dot = 0;
+    for (size_t o = 0; o < 2; ++o)
+      for (size_t i = 0; i < 5; ++i) {
+        const size_t at = (o * 3 + c) * 5 + i;
+        sum += x[at], dot += x[at] * y[at];
+        EXPECT_DOUBLE_EQ(out[at], x[at] * p[c]);
+        EXPECT_DOUBLE_EQ(mixed[at], p[c] * x[at] + p[c] * (y[at] - p[c]) + p[c]);
+      }
+    EXPECT_NEAR(sums[c], sum, 1e-14);
+    EXPECT_NEAR(dots[c], dot, 1e-14);
+  }
+}
+
+}  // namespace
+}  // namespace crema::kernels

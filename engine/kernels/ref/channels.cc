@@ -1,0 +1,54 @@
+#include "kernels/ref/ref.h"
+
+namespace crema::kernels::ref {
+namespace {
+
+// body(channel, element), row by row.
+template <class Body>
+void eachElement(const ChannelShape& s, const Body& body) {
+  for (int o = 0; o < s.outer; ++o)
+    for (int c = 0; c < s.channels; ++c) {
+      const int64_t row = (int64_t{o} * s.channels + c) * s.inner;
+      for (int64_t i = row; i < row + s.inner; ++i) body(c, i);
+    }
+}
+double at(const double* of, int c) { return of ? of[c] : 0; }
+
+}  // namespace
+
+template <class T>
+void channelSums(const ChannelShape& s, const T* x, double* sums) {
+  for (int c = 0; c < s.channels; ++c) sums[c] = 0;
+  eachElement(s, [&](int c, int64_t i) { sums[c] += double{x[i]}; });
+}
+
+template <class T>
+void channelDots(const ChannelShape& s, const T* a, const double* shiftA, const T* b, const double* shiftB,
+                 double* sums) {
+  for (int c = 0; c < s.channels; ++c) sums[c] = 0;
+  eachElement(s, [&](int c, int64_t i) { sums[c] += (a[i] - at(shiftA, c)) * (b[i] - at(shiftB, c)); });
+}
+
+template <class T>
+void channelAffine(const ChannelShape& s, const T* x, const double* shift, const double* factor, const double* offset,
+                   T* y) {
+  eachElement(s, [&](int c, int64_t i) { y[i] = static_cast<T>((x[i] - at(shift, c)) * factor[c] + at(offset, c)); });
+}
+
+template <class T>
+void channelMix(const ChannelShape& s, const T* x, const T* y, const double* p, const double* q, const double* shift,
+                const double* r, T* z) {
+  eachElement(s, [&](int c, int64_t i) { z[i] = static_cast<T>(p[c] * x[i] + q[c] * (y[i] - shift[c]) + r[c]); });
+}
+
+#define INSTANCE(T)                                                                                                 \
+  template void channelSums<T>(const ChannelShape&, const T*, double*);                                             \
+  template void channelDots<T>(const ChannelShape&, const T*, const double*, const T*, const double*, double*);     \
+  template void channelAffine<T>(const ChannelShape&, const T*, const double*, const double*, const double*, T*);   \
+  template void channelMix<T>(const ChannelShape&, const T*, const T*, const double*, const double*, const double*, \
+                              const double*, T*);
+INSTANCE(float)
+INSTANCE(double)
+#undef INSTANCE
+
+}  // namespace crema::kernels::ref

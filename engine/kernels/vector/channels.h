@@ -1,0 +1,180 @@
+// Kernels of channels.h. Eight doubles at a time: one vector of AVX-512, two of AVX2, the same sums.
+namespace crema::kernels::KNS {
+
+#if CREMA_VECTOR_BITS == 512
+struct D8 {
+  __m512d v;
+};
+INL D8 set8(double x) { return {_mm512_set1_pd(x)}; }
+INL D8 load8(const float* p) { return {_mm512_maskz_cvtps_pd(0xff, _mm256_loadu_ps(p))}; }
+INL void store8(float* p, D8 a) { _mm256_storeu_ps(p, _mm512_maskz_cvtpd_ps(0xff, a.v)); }
+INL D8 load8(const double* p) { return {_mm512_loadu_pd(p)}; }
+INL void store8(double* p, D8 a) { _mm512_storeu_pd(p, a.v); }
+INL D8 operator+(D8 a, D8 b) { return {_mm512_add_pd(a.v, b.v)}; }
+INL D8 operator-(D8 a, D8 b) { return {_mm512_sub_pd(a.v, b.v)}; }
+INL D8 operator*(D8 a, D8 b) { return {_mm512_mul_pd(a.v, b.v)}; }
+#else
+struct D8 {
+  __m256d lo, hi;
+};
+INL D8 set8(double x) { return {_mm256_set1_pd(x), _mm256_set1_pd(x)}; }
+INL D8 load8(const float* p) { return {_mm256_cvtps_pd(_mm_loadu_ps(p)), _mm256_cvtps_pd(_mm_loadu_ps(p + 4))}; }
+INL void store8(float* p, D8 a) {
+  _mm_storeu_ps(p, _mm256_cvtpd_ps(a.lo));
+  _mm_storeu_ps(p + 4, _mm256_cvtpd_ps(a.hi));
+}
+INL D8 load8(const double* p) { return {_mm256_loadu_pd(p), _mm256_loadu_pd(p + 4)}; }
+INL void store8(double* p, D8 a) {
+  _mm256_storeu_pd(p, a.lo);
+  _mm256_storeu_pd(p + 4, a.hi);
+}
+INL D8 operator+(D8 a, D8 b) { return {_mm256_add_pd(a.lo, b.lo), _mm256_add_pd(a.hi, b.hi)}; }
+INL D8 operator-(D8 a, D8 b) { return {_mm256_sub_pd(a.lo, b.lo), _mm256_sub_pd(a.hi, b.hi)}; }
+INL D8 operator*(D8 a, D8 b) { return {_mm256_mul_pd(a.lo, b.lo), _mm256_mul_pd(a.hi, b.hi)}; }
+#endif
+
+// The last numbers of a row, filled up with zeros.
+INL D8 loadSome(const float* p, int count) {
+  alignas(32) float some[8] = {};
+  for (int i = 0; i < count; ++i) some[i] = p[i];
+  return load8(some);
+}
+INL void storeSome(float* p, int count, D8 a) {
+  alignas(32) float some[8];
+  store8(some, a);
+  for (int i = 0; i < count; ++i) p[i] = some[i];
+}
+
+// Eight numbers of a channel, the last of its row, or of eight channels where a row has one number: how a kernel reads
+// and writes them, and its constants.
+struct Eight {
+  int channel;
+  INL D8 read(const float* p) const { return load8(p); }
+  INL void write(float* p, D8 v) const { store8(p, v); }
+  INL D8 of(const double* numbers) const { return set8(numbers ? numbers[channel] : 0); }
+};
+struct SomeOfRow {
+  int channel, count;
+  INL D8 read(const float* p) const { return loadSome(p, count); }
+  INL void write(float* p, D8 v) const { storeSome(p, count, v); }
+  INL D8 of(const double* numbers) const { return set8(numbers ? numbers[channel] : 0); }
+};
+struct EightChannels {
+  int channel;
+  INL D8 read(const float* p) const { return load8(p); }
+  INL void write(float* p, D8 v) const { store8(p, v); }
+  INL D8 of(const double* numbers) const { return numbers ? load8(numbers + channel) : set8(0); }
+};
+struct SomeChannels {
+  int channel, count;
+  INL D8 read(const float* p) const { return loadSome(p, count); }
+  INL void write(float* p, D8 v) const { storeSome(p, count, v); }
+  INL D8 of(const double* numbers) const {
+    double some[8] = {};
+    for (int i = 0; numbers && i < count; ++i) some[i] = numbers[channel + i];
+    return load8(some);
+  }
+};
+
+constexpr int64_t kChannelPiece = 1 << 15;  // numbers a task takes
+
+// Rows of one number: eight channels side by side, a chain for each over the rows.
+template <class Term>
+void sumSingles(Context& context, const ChannelShape& s, double* sums, const Term& term) {
+  const int block =
+      static_cast<int>(std::clamp<int64_t>(kChannelPiece / std::max(1, s.outer), 8, std::max(8, s.channels))) & ~7;
+  context.pool().run((s.channels + block - 1) / block, [&](int task, int) {
+    const int end = std::min(s.channels, (task + 1) * block);
+    for (int c = task * block; c < end; c += 8) {
+      const int count = std::min(8, end - c);
+      D8 sum = set8(0);
+      for (int o = 0; o < s.outer; ++o) {
+        const int64_t i = int64_t{o} * s.channels + c;
+        sum = sum + (count == 8 ? term(EightChannels{c}, i) : term(SomeChannels{c, count}, i));
+      }
+      double some[8];
+      store8(some, sum);
+      for (int l = 0; l < count; ++l) sums[c + l] = some[l];
+    }
+  });
+}
+
+// sums[c] = sum over the rows of channel c; term(lanes, i): the terms of the numbers from i on.
+template <class Term>
+void sumChannels(Context& context, const ChannelShape& s, double* sums, const Term& term) {
+  if (s.inner == 1) return sumSingles(context, s, sums, term);
+  const int64_t each = std::max<int64_t>(1, int64_t{s.outer} * s.inner), whole = s.inner & ~7;
+  const int block = static_cast<int>(std::clamp<int64_t>(kChannelPiece / each, 1, std::max(1, s.channels)));
+  const auto rest = static_cast<int>(s.inner - whole);
+  context.pool().run((s.channels + block - 1) / block, [&](int task, int) {
+    for (int c = task * block; c < std::min(s.channels, (task + 1) * block); ++c) {
+      double sum = 0;
+      for (int o = 0; o < s.outer; ++o) {
+        const int64_t row = (int64_t{o} * s.channels + c) * s.inner;
+        D8 chain = set8(0);
+        for (int64_t i = 0; i < whole; i += 8) chain = chain + term(Eight{c}, row + i);
+        double chains[8], last[8];
+        store8(chains, chain);
+        if (rest) store8(last, term(SomeOfRow{c, rest}, row + whole));
+        for (int l = 0; l < rest; ++l) chains[l] += last[l];
+        for (int half = 4; half; half /= 2)
+          for (int l = 0; l < half; ++l) chains[l] += chains[l + half];
+        sum += chains[0];
+      }
+      sums[c] = sum;
+    }
+  });
+}
+
+// body(lanes, i) for each eight numbers of a row, or of eight channels where rows have one number.
+template <class Body>
+void eachEight(Context& context, const ChannelShape& s, const Body& body) {
+  const bool singles = s.inner == 1;
+  const int length = singles ? s.channels : s.inner, whole = length & ~7, rest = length - whole;
+  const int64_t rows = singles ? s.outer : int64_t{s.outer} * s.channels;
+  const int64_t step = std::max<int64_t>(1, kChannelPiece / std::max(1, length));
+  context.pool().run(static_cast<int>((rows + step - 1) / step), [&](int task, int) {
+    for (int64_t r = task * step; r < std::min(rows, (task + 1) * step); ++r) {
+      const int64_t row = r * length;
+      const int c = singles ? 0 : static_cast<int>(r % s.channels);
+      if (singles) {
+        for (int i = 0; i < whole; i += 8) body(EightChannels{i}, row + i);
+        if (rest) body(SomeChannels{whole, rest}, row + whole);
+      } else {
+        for (int i = 0; i < whole; i += 8) body(Eight{c}, row + i);
+        if (rest) body(SomeOfRow{c, rest}, row + whole);
+      }
+    }
+  });
+}
+
+inline void channelSums(Context& context, const ChannelShape& s, const float* x, double* sums) {
+  sumChannels(
+      context, s, sums, [=](auto at, int64_t i) __attribute__((always_inline)) { return at.read(x + i); });
+}
+
+inline void channelDots(Context& context, const ChannelShape& s, const float* a, const double* shiftA, const float* b,
+                        const double* shiftB, double* sums) {
+  sumChannels(
+      context, s, sums, [=](auto at, int64_t i) __attribute__((always_inline)) {
+        return (at.read(a + i) - at.of(shiftA)) * (at.read(b + i) - at.of(shiftB));
+      });
+}
+
+inline void channelAffine(Context& context, const ChannelShape& s, const float* x, const double* shift,
+                          const double* factor, const double* offset, float* y) {
+  eachEight(
+      context, s, [=](auto at, int64_t i) __attribute__((always_inline)) {
+        at.write(y + i, (at.read(x + i) - at.of(shift)) * at.of(factor) + at.of(offset));
+      });
+}
+
+inline void channelMix(Context& context, const ChannelShape& s, const float* x, const float* y, const double* p,
+                       const double* q, const double* shift, const double* r, float* z) {
+  eachEight(
+      context, s, [=](auto at, int64_t i) __attribute__((always_inline)) {
+        at.write(z + i, at.of(p) * at.read(x + i) + at.of(q) * (at.read(y + i) - at.of(shift)) + at.of(r));
+      });
+}
+
+}  // namespace crema::kernels::KNS
