@@ -8,7 +8,7 @@
 namespace crema::cli {
 
 void addNetFlags(CLI::App& app, NetFlags& f, bool phase) {
-  app.add_option("--model", f.model, "the net prototxt")->required();
+  app.add_option("--model,model", f.model, "the net prototxt")->required();
   if (phase) app.add_option("--phase", f.phase, "TRAIN or TEST")->capture_default_str();
   app.add_option("--level", f.level, "the state's level")->capture_default_str();
   app.add_option("--stage", f.stage, "the state's stages, with commas");
@@ -29,7 +29,12 @@ DescribedNet::DescribedNet(const NetFlags& f) : kernels_(kernels::bestIsa(), 1) 
   o.kernels = &kernels_;
   o.fills = o.data.openSources = false;
   o.data.folder = parentDirectory(f.model);
-  net_ = std::make_unique<Net>(readNet(f.model), stateOf(f), o, f.model);
+  try {
+    net_ = std::make_unique<Net>(readNet(f.model), stateOf(f), o, f.model);
+  } catch (const Error& e) {
+    if (e.kind() != ErrorKind::kIo) throw;
+    ioError("{}\n  whose shapes are wanted; a deploy net, which begins with Input, needs no data for them", e.what());
+  }
   for (int i = 0; i < static_cast<int>(net_->layers().size()); ++i)
     if (isCopy(i))
       for (const auto& top : tops(i)) copies_[top] = net_->layers()[static_cast<size_t>(i)]->param().bottom(0);

@@ -1,10 +1,13 @@
 // crema draw -model NET -output FILE: a net as a picture, without Graphviz. A box is a layer, an edge a blob with its
-// shape; layers that work in place stand in the box of the layer whose blob they change.
+// shape; layers that work in place stand in the box of the layer whose blob they change. A net that cannot be built
+// here, as its data or a layer's type are missing, is drawn without shapes.
 #include <cstdio>
 
 #include "base/error.h"
 #include "base/file.h"
 #include "cli/described_net.h"
+#include "model/filter.h"
+#include "model/upgrade.h"
 #include "picture/graph_picture.h"
 
 namespace crema::cli {
@@ -58,10 +61,49 @@ Graph graphOf(const DescribedNet& d) {
   return graph;
 }
 
+// Of the text alone.
+Graph sketchOf(const caffe::NetParameter& net) {
+  Graph graph;
+  std::map<std::string, int> maker;
+  const auto box = [&](const std::string& line, const std::string& type) {
+    graph.boxes.push_back({{line}, fillOf(type)});
+    return static_cast<int>(graph.boxes.size()) - 1;
+  };
+  const auto makerOf = [&](const std::string& blob) {
+    if (!maker.count(blob)) maker[blob] = box(blob + " (given)", "Input");
+    return maker[blob];
+  };
+  for (const std::string& input : net.input()) makerOf(input);
+  for (const caffe::LayerParameter& layer : net.layer()) {
+    const std::string line = layer.name() + " (" + layer.type() + ")";
+    if (layer.bottom_size() == 1 && layer.top_size() == 1 && layer.top(0) == layer.bottom(0)) {
+      graph.boxes[static_cast<size_t>(makerOf(layer.bottom(0)))].lines.push_back(line);
+      continue;
+    }
+    std::vector<int> from;
+    for (const std::string& bottom : layer.bottom()) from.push_back(makerOf(bottom));
+    const int me = box(line, layer.type());
+    for (size_t b = 0; b < from.size(); ++b) graph.edges.push_back({from[b], me, layer.bottom(static_cast<int>(b))});
+    for (const std::string& top : layer.top()) maker[top] = me;
+  }
+  return graph;
+}
+
+Graph shapedOrSketched(const NetFlags& f) {
+  try {
+    return graphOf(DescribedNet(f));
+  } catch (const Error& e) {
+    Graph graph = sketchOf(filterNet(readNet(f.model), stateOf(f)));
+    if (graph.boxes.empty()) throw;
+    const std::string story = e.what();
+    std::printf("Drawn without shapes: %s\n", story.substr(0, story.find('\n')).c_str());
+    return graph;
+  }
+}
+
 int draw(const NetFlags& f, const std::string& output) {
-  const DescribedNet described(f);
-  Graph graph = graphOf(described);
-  graph.title = described.net().name() + ", phase " + f.phase;
+  Graph graph = shapedOrSketched(f);
+  graph.title = readNet(f.model).name() + ", phase " + f.phase;
   writeFileAtomically(output, drawGraph(graph, output));
   std::printf("Wrote %s\n", output.c_str());
   return 0;

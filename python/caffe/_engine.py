@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import operator
 import os
 import pathlib
 import threading
@@ -185,8 +186,19 @@ def encoded(path: Any) -> bytes:
     return os.fspath(path).encode() if not isinstance(path, bytes) else path
 
 
+def whole(value: Any, what: str, lowest: int = -2**31, highest: int = 2**31 - 1) -> int:
+    """A number for the engine, as it is: ctypes would cut it to 32 bits, int() a fraction off."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise TypeError(f"{what} must be a whole number, not {value!r}") from None
+    if not lowest <= number <= highest:
+        raise OverflowError(f"{what} must be {lowest} to {highest}, not {number}")
+    return number
+
+
 def dims_of(shape: Sequence[int]) -> Any:
-    return (c_int * len(shape))(*(int(d) for d in shape))
+    return (c_int * len(shape))(*(whole(d, "an axis of a blob") for d in shape))
 
 
 class Owner:
@@ -265,6 +277,9 @@ class BlobVec(List[Blob]):
     """A layer's parameters. add_blob(*dims) makes one, of zeros, in the setup of a layer written in Python."""
 
     _layer = None  # the engine's handle, during setup
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        raise TypeError("the net keeps its own parameters; write into one with params[name][i].data[...] = values")
 
     def add_blob(self, *dims: int) -> None:
         if self._layer is None:

@@ -3,9 +3,17 @@ from __future__ import annotations
 
 import argparse
 import sys
-from typing import Any, Dict, List
+from typing import Any, Callable, Dict, List
 
 import numpy as np
+
+
+def run(main: Callable[[], None]) -> None:
+    """A command to its end: what a user can mend is a sentence, and exit code 1."""
+    try:
+        main()
+    except (ImportError, OSError, RuntimeError, ValueError) as e:
+        sys.exit(f"error: {e}")
 
 
 def add_net(parser: argparse.ArgumentParser) -> None:

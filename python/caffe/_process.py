@@ -4,7 +4,7 @@ from __future__ import annotations
 import os
 from typing import List, NoReturn
 
-from ._engine import check, lib
+from ._engine import check, lib, whole
 from .solver import NO_NCCL
 
 __version__ = lib.version().decode()
@@ -39,7 +39,7 @@ def set_random_seed(seed: int) -> None:
 
 def set_threads(threads: int) -> None:
     """Threads of nets and solvers made from now on; 0: all cores. Results do not depend on it."""
-    check(lib.set_threads(int(threads)))
+    check(lib.set_threads(whole(threads, "threads")))
 
 
 def layer_type_list() -> List[str]:

@@ -37,6 +37,8 @@ class Classifier(Net):
 
     def predict(self, inputs: Sequence[np.ndarray], oversample: bool = True) -> np.ndarray:
         """N x C: the net's output for N pictures H x W x K; the mean over ten crops of each, or (oversample=False) the centre's."""
+        if not len(inputs):
+            return np.zeros((0, int(np.prod(self.blobs[self.outputs[0]].shape[1:]))), np.float32)
         resized = [io.resize_image(im, self.image_dims) for im in inputs]
         if oversample:
             crops = io.oversample(resized, self.crop_dims)

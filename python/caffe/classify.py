@@ -6,7 +6,7 @@ import sys
 import numpy as np
 
 from . import io
-from ._options import add_net, net_options, numbers
+from ._options import add_net, net_options, numbers, run
 from .classifier import Classifier
 
 
@@ -33,4 +33,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run(main)

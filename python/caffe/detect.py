@@ -5,7 +5,7 @@ import pathlib
 import sys
 from typing import Any, Dict, List
 
-from ._options import add_net, net_options
+from ._options import add_net, net_options, run
 from .detector import Detector
 
 COORDINATES = ["ymin", "xmin", "ymax", "xmax"]
@@ -50,4 +50,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run(main)

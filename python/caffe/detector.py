@@ -28,6 +28,9 @@ class Detector(Net):
         name = self.inputs[0]
         self.context_pad = int(context_pad or 0)
         shape = tuple(self.blobs[name].shape)[1:]
+        if self.context_pad < 0 or 2 * self.context_pad >= min(shape[1:]):
+            raise ValueError(f"context_pad {self.context_pad} leaves nothing of the net's input, {shape[1]} x {shape[2]}; "
+                             "it must be less than half of its shorter side")
         mean = np.zeros(shape, np.float32) + self.transformer.mean.get(name, np.float32(0))
         if name in self.transformer.raw_scale:
             mean = mean / np.float32(self.transformer.raw_scale[name])
@@ -36,10 +39,17 @@ class Detector(Net):
         self.crop_mean = mean.transpose(1, 2, 0)
 
     def crop(self, im: np.ndarray, window: Sequence[float]) -> np.ndarray:
-        """A window (ymin, xmin, ymax, xmax) of a picture; with context, warped to the net's input."""
+        """A window (ymin, xmin, ymax, xmax) of a picture; with context, warped to the net's input. ValueError when nothing of
+        the window is in the picture, or, without context, when it begins outside."""
         ymin, xmin, ymax, xmax = (float(v) for v in window)
+        if not (ymin < ymax and xmin < xmax and ymin < im.shape[0] and xmin < im.shape[1] and ymax > 0 and xmax > 0):
+            raise ValueError(f"the window {list(window)} (ymin, xmin, ymax, xmax) has nothing of the picture of {im.shape[0]} x {im.shape[1]}")
         if not self.context_pad:
-            return im[int(ymin):int(ymax), int(xmin):int(xmax)]
+            part = im[int(ymin):int(ymax), int(xmin):int(xmax)]
+            if min(ymin, xmin) < 0 or not part.size:
+                raise ValueError(f"the window {list(window)} (ymin, xmin, ymax, xmax) begins outside of the picture or has no whole pixel; "
+                                 "correct it, or give a context_pad")
+            return part
         out = self.crop_mean.copy()
         size = np.array(out.shape[:2])
         # The window fills the middle, size - 2 pad; so the region of the picture that fills all is that much larger.
@@ -61,7 +71,11 @@ class Detector(Net):
         for filename, windows in images_windows:
             im = io.load_image(filename)
             for window in windows:
-                pictures.append(self.transformer.preprocess(name, self.crop(im, window)))
+                try:
+                    part = self.crop(im, window)
+                except ValueError as e:
+                    raise ValueError(f"{filename}: {e}") from None
+                pictures.append(self.transformer.preprocess(name, part))
                 found.append({"window": window, "filename": filename})
         if not found:
             return []

@@ -6,6 +6,7 @@ import sys
 from google.protobuf import text_format
 
 from . import draw
+from ._options import run
 from .proto import caffe_pb2
 
 
@@ -28,4 +29,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run(main)

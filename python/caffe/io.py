@@ -70,7 +70,10 @@ def load_image(filename: Any, color: bool = True) -> np.ndarray:
     """JPEG and PNG by the engine's own decoder; other formats where Pillow is installed. Grey: one channel."""
     content = pathlib.Path(filename).read_bytes()
     if content[:2] == b"\xff\xd8" or content[:4] == b"\x89PNG":
-        pixels = decode_image(content, color)[:, :, ::-1]
+        try:
+            pixels = decode_image(content, color)[:, :, ::-1]
+        except RuntimeError as e:
+            raise RuntimeError(f"{filename}: {e}") from None
     else:
         try:
             from PIL import Image

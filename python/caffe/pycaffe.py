@@ -9,7 +9,7 @@ from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tupl
 import numpy as np
 
 from . import _engine
-from ._engine import BLOBS, BOTTOMS, INPUTS, LAYER_TYPES, LAYERS, ON_LAYER, OUTPUTS, TOPS, Blob, BlobVec, Owner, check, encoded, guarded, lib, made
+from ._engine import BLOBS, BOTTOMS, INPUTS, LAYER_TYPES, LAYERS, ON_LAYER, OUTPUTS, TOPS, Blob, BlobVec, Owner, check, encoded, guarded, lib, made, whole
 from ._hosted import Hosted, Layer, LayerParam, collected, instance
 
 Arrays = Dict[str, Any]  # of np.ndarray
@@ -36,7 +36,7 @@ class Net(Owner):
                             + (f", not {', '.join(sorted(unknown))}" if unknown else ""))
         stages = [encoded(s) for s in given.get("stages") or []]
         with collected() as hosted:
-            handle = made(lib.net_create, encoded(network_file), int(given["phase"]), int(given.get("level", 0)),
+            handle = made(lib.net_create, encoded(network_file), whole(given["phase"], "phase"), whole(given.get("level", 0), "level"),
                           (c_char_p * len(stages))(*stages), len(stages))
         self._attach(handle, hosted)
         if given.get("weights") is not None:

@@ -6,7 +6,7 @@ import time
 import weakref
 from typing import Any, Callable, Dict, List, NoReturn, Optional, Tuple, Type
 
-from ._engine import BASE_LR, DISPLAY, ITER, LR, MAX_ITER, ON_STEP, Owner, check, encoded, guarded_steps, lib, made
+from ._engine import BASE_LR, DISPLAY, ITER, LR, MAX_ITER, ON_STEP, Owner, check, encoded, guarded_steps, lib, made, whole
 from ._hosted import collected
 from .pycaffe import Net, net_of_solver
 
@@ -72,7 +72,7 @@ class Solver(Owner):
         return lib.solver_type(self._handle).decode()
 
     def step(self, iterations: int) -> None:
-        check(lib.solver_step(self._handle, int(iterations)))
+        check(lib.solver_step(self._handle, whole(iterations, "iterations", 0)))
 
     def solve(self, resume_file: Any = None) -> None:
         """To max_iter, from a .solverstate when one is named."""

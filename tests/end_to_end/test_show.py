@@ -183,3 +183,21 @@ def test_draw_shows_every_layer_and_no_box_covers_another(zoo, tmp_path, net):
     edges = [e for e in root.iter(SVG + "polyline") if e.get("stroke-width") == "1.2"]
     assert len(edges) / 2 == sum(len(re.findall("bottom:", line)) for line in text.splitlines() if not re.search(r'bottom: "(\S+)" top: "\1"', line))
     assert math.isfinite(sum(map(sum, boxes)))
+
+
+def test_nets_that_cannot_be_built_here_are_drawn_without_shapes(tmp_path):
+    (tmp_path / "net.prototxt").write_text("""layer { name: 'd' type: 'Data' top: 'data' top: 'label' data_param { source: 'nowhere' batch_size: 3 } }
+layer { name: 'ip' type: 'InnerProduct' bottom: 'data' top: 'ip' inner_product_param { num_output: 5 } }
+layer { name: 'relu' type: 'ReLU' bottom: 'ip' top: 'ip' }
+layer { name: 'own' type: 'Python' bottom: 'ip' bottom: 'label' top: 'loss' python_param { module: 'm' layer: 'L' } }""")
+    said = shown("draw", "net.prototxt", "-output", "net.svg", cwd=tmp_path)
+    assert "Drawn without shapes: there is no LevelDB at nowhere" in said, said
+    words = [t.text for t in xml.parse(tmp_path / "net.svg").getroot().iter(f"{SVG}text")]
+    assert {"d (Data)", "ip (InnerProduct)", "relu (ReLU)", "own (Python)"} <= set(words), words
+    assert {"data", "ip", "label"} <= set(words), words
+    assert "a deploy net" in crema("summary", "net.prototxt", cwd=tmp_path).story
+    (tmp_path / "net.prototxt").write_text("layer { name: 'a' type: 'TanH' bottom: 'more' top: 'y' }")
+    assert "Unknown bottom blob 'more'" in shown("draw", "net.prototxt", cwd=tmp_path)
+    assert {"more (given)", "a (TanH)"} <= {t.text for t in xml.parse(tmp_path / "net.svg").getroot().iter(f"{SVG}text")}
+    (tmp_path / "net.prototxt").write_text("layer { nme: 'x' }")
+    assert "net.prototxt:1" in crema("draw", "net.prototxt", cwd=tmp_path).story

@@ -60,7 +60,7 @@ def test_detect_writes_a_row_for_every_window(tmp_path):
         wanted = [2 * 255 * pixels[top:bottom, left:right, c].mean(dtype=np.float64) for c in (2, 1, 0)]
         np.testing.assert_allclose([float(row[f"class{k}"]) for k in range(3)], wanted, rtol=1e-4)
     (tmp_path / "bad.csv").write_text("filename,top\n")
-    assert "has no column xmax" in command("detect", "bad.csv", "x.csv", *flags, cwd=tmp_path, ok=False)
+    assert "has no column xmax" in command("detect", "bad.csv", "x.csv", *flags, "--context_pad", "0", cwd=tmp_path, ok=False)
 
 
 def test_draw_net_draws(tmp_path):
