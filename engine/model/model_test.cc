@@ -42,6 +42,13 @@ TEST(Text, EncodingsOfEditors) {
             std::string::npos);
 }
 
+TEST(Text, ANetHasLayers) {
+  const test::TemporaryFolder folder;
+  writeFileAtomically(folder.file("empty.prototxt"), "name: 'nothing'\n");
+  EXPECT_NE(messageOf([&] { readNet(folder.file("empty.prototxt")); }).find("empty.prototxt describes no layers"),
+            std::string::npos);
+}
+
 TEST(Binary, TextIsRecognised) {
   EXPECT_NE(messageOf([] {
               caffe::NetParameter n;
