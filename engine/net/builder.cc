@@ -6,6 +6,7 @@
 #include "model/filter.h"
 #include "model/proto_io.h"
 #include "model/splits.h"
+#include "net/memory_use.h"
 
 namespace crema {
 
@@ -18,6 +19,7 @@ Net::Builder::Builder(Net& net, const caffe::NetParameter& description, const ca
       state_(state) {
   if (net.options_.log) LOG_INFO("Initializing net from parameters:\n{}", toText(param_));
   param_ = insertSplits(param_);
+  memory_ = memoryUse(param_);
 }
 
 void Net::Builder::build() {
@@ -36,7 +38,14 @@ void Net::Builder::addLayer(const caffe::LayerParameter& given) {
     invalid("propagate_down needs no entry or one per bottom: {} entries, {} bottoms\n  in layer '{}' ({})",
             param.propagate_down_size(), param.bottom_size(), param.name(), param.type());
   const NetOptions& o = net_.options_;
-  const LayerContext context = {o.kernels, o.dtype, param.phase(), &net_.run_, &o.data, o.fills};
+  const LayerContext context = {o.kernels,
+                                o.dtype,
+                                param.phase(),
+                                &net_.run_,
+                                &o.data,
+                                o.fills,
+                                o.goesBack && !o.data.scoring,
+                                memory_[net_.layers_.size()]};
   const LayerRegistry& registry = o.registry ? *o.registry : builtinLayers();
   if (o.log) LOG_INFO("Creating Layer {}", param.name());
   auto layer =

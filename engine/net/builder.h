@@ -33,6 +33,7 @@ class Net::Builder {
   Net& net_;
   caffe::NetParameter param_;
   caffe::NetState state_;
+  std::vector<MemoryUse> memory_;    // of each layer
   std::set<std::string> available_;  // blobs nobody has read yet
   std::map<std::string, bool> blobBackward_;
   std::map<std::string, size_t> paramByName_;  // index in learnables_
