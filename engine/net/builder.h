@@ -15,6 +15,7 @@ class Net::Builder {
   void build();
 
  private:
+  LayerContext contextOf(const caffe::LayerParameter& param) const;  // of the next layer
   void addLayer(const caffe::LayerParameter& param);
   bool connectBottoms(const caffe::LayerParameter& param, Wire& wire);  // true when a bottom needs backward
   void connectTops(const caffe::LayerParameter& param, const Layer& layer, Wire& wire);
