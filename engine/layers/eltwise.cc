@@ -87,21 +87,20 @@ class Eltwise : public SameShapeLayer {
     else if (operation() == Op::PROD)
       for (int64_t i = from; i < to; ++i) y[i] = before[i] * x[i];
     else if (k == 1)
-      larger(
-          1, [](T b, T v) { return v >= b; }, before, x, y, from, to);
+      larger<true>(1, before, x, y, from, to);
     else
-      larger(
-          static_cast<int>(k), [](T b, T v) { return v > b; }, before, x, y, from, to);
+      larger<false>(static_cast<int>(k), before, x, y, from, to);
   }
 
   // No branches, and the winners by a pointer of their own: vectors.
-  template <class T, class Beats>
-  void larger(int k, const Beats& beats, const T* before, const T* x, T* y, int64_t from, int64_t to) {
+  template <bool kFirst, class T>
+  void larger(int k, const T* before, const T* x, T* y, int64_t from, int64_t to) {
     int* const winner = winner_.data();
     for (int64_t i = from; i < to; ++i) {
       const T b = before[i], v = x[i];
-      const bool wins = beats(b, v) | ((v != v) & (b == b));
-      winner[i] = wins ? k : k == 1 ? 0 : winner[i];
+      const bool wins = (kFirst ? v >= b : v > b) | ((v != v) & (b == b));
+      const int held = kFirst ? 0 : winner[i];
+      winner[i] = wins ? k : held;
       y[i] = wins ? v : b;
     }
   }
@@ -112,7 +111,11 @@ class Eltwise : public SameShapeLayer {
       const T c = coeff<T>(k);
       for (int64_t i = from; i < to; ++i) dx[i] = c * dy[i];
     } else if (operation() == Op::MAX) {
-      for (int64_t i = from; i < to; ++i) dx[i] = winner_[static_cast<size_t>(i)] == static_cast<int>(k) ? dy[i] : T(0);
+      const int *const winner = winner_.data(), mine = static_cast<int>(k);
+      for (int64_t i = from; i < to; ++i) {
+        const T d = dy[i];
+        dx[i] = winner[i] == mine ? d : T(0);
+      }
     } else {
       for (int64_t i = from; i < to; ++i) {
         T others = dy[i];

@@ -178,6 +178,23 @@ TEST_F(InPlace, BranchesThatShareMemoryHaveTheGradientsOfSeparateBlobs) {
       }
 }
 
+// The layer in place reads the memory that it overwrites by its other bottom too.
+TEST_F(InPlace, ALayerMayReadWhatItOverwrites) {
+  for (const std::string& type : {std::string("type: 'Eltwise' eltwise_param { operation: PROD }"),
+                                  std::string("type: 'Scale' scale_param { axis: 0 }")}) {
+    const auto text = [&](const std::string& top) {
+      return fmt::format(
+                 R"(layer {{ name: 'r' {0} bottom: 'y' top: 'r' }} layer {{ name: 'q' {0} bottom: 'y' top: 'q' }}
+                            layer {{ name: 'l' {1} bottom: 'r' bottom: 'q' top: '{2}' }}
+                            layer {{ name: 'end' {0} bottom: '{2}' top: 'end' }})",
+                 kEnd, type, top) +
+             loss("end");
+    };
+    SCOPED_TRACE(type);
+    EXPECT_EQ(gradients(text("r")), gradients(text("z")));
+  }
+}
+
 // As Caffe computes it: who reads the shared memory behind the layer in place reads what that layer wrote.
 TEST_F(InPlace, WhoReadsLaterReadsWhatIsThere) {
   const auto net = make(

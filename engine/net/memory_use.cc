@@ -54,7 +54,7 @@ class Analysis {
       if (before.layer < write.layer && here(before.blob))
         uses_[static_cast<size_t>(before.layer)].overwriters.insert(type);
     for (const Access& read : reads_)
-      if (read.layer < write.layer && here(read.blob) && read.blob != write.blob) setApart(read.blob);
+      if (read.layer <= write.layer && here(read.blob) && read.blob != write.blob) setApart(read.blob);
   }
 
   void setApart(const Made* blob) {

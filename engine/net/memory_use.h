@@ -8,9 +8,10 @@
 
 namespace crema {
 
-// For each layer of a description that has its Splits. Where a layer in place overwrites what an earlier layer reads
-// through another top of a Split, and reads again on its way back, that top of the Split takes a copy. All values of
-// the forward pass are Caffe's even so: whoever reads the overwritten memory later still reads what is there by then.
+// For each layer of a description that has its Splits. Where a layer in place overwrites what an earlier layer, or
+// that layer itself, reads through another top of a Split, and reads again on its way back, that top takes a copy. All
+// values of the forward pass are Caffe's even so: whoever reads the overwritten memory later still reads what is there
+// by then.
 std::vector<MemoryUse> memoryUse(const caffe::NetParameter& withSplits);
 
 }  // namespace crema

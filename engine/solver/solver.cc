@@ -75,7 +75,8 @@ double Solver::computeGradient(int rank) {
 }
 
 double Solver::look(int rank) {
-  net_->clearParamDiffs();
+  for (const auto& p : net_->learnables())
+    if (p.keptPerPass) p.blob->fillDiff(0);
   net_->moveStatistics(false);
   net_->setStep(static_cast<int64_t>(iteration_) * param_.iter_size(), rank);
   return net_->forward();

@@ -47,7 +47,8 @@ class Solver {
   // Gradient of this rank's iter_size batches of the present iteration, summed into net().flatDiff(); the mean loss is
   // returned. An Error names iteration and layer when the loss is not finite.
   double computeGradient(int rank);
-  // The loss of one more batch of this rank, and in net().flatDiff() only what its pass adds to running statistics.
+  // The loss of one more batch of this rank. Of net().flatDiff() nothing changes but the running statistics' part: what
+  // this pass adds to them.
   double look(int rank);
   // gradient: flat, in the net's layout, summed over `ranks` ranks; not changed, but that the net's own is cleared
   // where running statistics have taken it up. Ends the iteration. passesMoved: passes moved the statistics themselves.
