@@ -86,8 +86,8 @@ struct NetBox {
   std::shared_ptr<Net> net;
   std::shared_ptr<Feed> feed;
   std::vector<std::string> blobNames, inputs;
-  int64_t passes = 0;
-  bool ownsWeights = false;  // a solver updates them where they are
+  int64_t passes = 0, batches = 0;  // forwards so far, and those of them that ran layers without bottoms
+  bool ownsWeights = false;         // a solver updates them where they are
   const std::vector<std::string>* list(crema_list which, int layer) const;
   int layers() const { return static_cast<int>(net->layers().size()); }
 

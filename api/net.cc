@@ -17,6 +17,13 @@ void checkLayer(const NetBox& box, int layer) {
   if (layer < 0 || layer >= box.layers()) invalid("there is no layer {}: the net has {}", layer, box.layers());
 }
 
+// One of these layers has no bottoms: data comes from it.
+bool makesBlobs(const Net& net, int first, int last) {
+  for (int i = first; i <= last; ++i)
+    if (net.bottoms(i).empty()) return true;
+  return false;
+}
+
 }  // namespace
 
 void Feed::set(const float* newData, const float* newLabels, int count, const int shape[3]) {
@@ -174,7 +181,9 @@ int crema_net_forward(crema_net* net, int first, int last, double* loss) {
     NetBox& box = *net->box;
     checkLayer(box, first), checkLayer(box, last);
     const auto hold = box.engine->hold();
-    if (first == 0) box.net->setStep(box.passes++, 0);
+    const bool feeds = makesBlobs(*box.net, first, last);
+    box.net->setStep(feeds ? box.batches++ : std::max<int64_t>(0, box.batches - 1), 0, box.passes++);
+    box.net->moveStatistics(true);
     *loss = box.net->forwardRange(first, last);
   });
 }

@@ -44,6 +44,7 @@ void start(SolverBox& box, const std::string& file, const caffe::SolverParameter
   o.seed = static_cast<uint64_t>(p.random_seed());
   o.folder = parentDirectory(file);
   o.log = logsInfo();
+  o.testsGoBack = true;
   const caffe::SolverParameter written = readSolver(file);
   o.origin = written.has_net() ? written.net() : written.train_net();
   o.trainData.openSources = o.testData.openSources = memorySources(p);
@@ -148,7 +149,7 @@ int crema_solver_apply_update(crema_solver* solver) {
   return guard([&] {
     const auto hold = solver->box->engine->hold();
     Solver& s = *solver->box->solver;
-    s.applyUpdate(s.net().flatDiff().mutableDiff<float>(), 1);
+    s.applyUpdate(s.net().flatDiff().mutableDiff<float>(), 1, true);
   });
 }
 

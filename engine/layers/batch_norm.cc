@@ -11,8 +11,10 @@
 // several passes), it travels with the gradients, and the solver's update makes p <- f^iter_size p + mean over ranks of
 // diff. So the model does not depend on who computes which rank; one rank gives Caffe's numbers. Decided against: rank
 // 0's alone, as Caffe with several GPUs; the mean costs nothing more and has seen every record.
-// Only training moves them. (Caffe's also move in a test net that says use_global_stats: false, and so train on it.)
-// Cost: three passes over x forward; nothing kept beside 2 C numbers, and x where the layer works in place.
+// Where nobody sums over ranks, in a program that runs a net itself, a pass moves them at once (movesStatistics).
+// Test nets of a solver and scoring never move them. (Caffe's also move in a test net that says use_global_stats:
+// false, and so train on it.) Cost: three passes over x forward; nothing kept beside 2 C numbers, and x where the layer
+// works in place.
 #include <cmath>
 #include <vector>
 
@@ -54,6 +56,8 @@ class BatchNorm : public SameShapeLayer {
     if (channels_.channels != params()[0]->count())
       invalid("the bottom is {}: {} channels, the statistics were made for {}", bottom[0]->shape().brief(),
               channels_.channels, params()[0]->count());
+    const auto c = static_cast<size_t>(channels_.channels);
+    mean_.resize(c), variance_.resize(c), factor_.resize(c);
   }
 
   void compute(const Blobs& bottom, const Blobs& top) override {
@@ -63,7 +67,7 @@ class BatchNorm : public SameShapeLayer {
         takeRunning<T>();
       else
         measure(bottom[0]->data<T>());
-      if (!global() && goesBack()) leaveAddends<T>();
+      if (!global() && !context().data->scoring && !context().data->dealt) addToRunning<T>();
       normalise<T>(bottom[0]->data<T>(), top[0]->mutableData<T>());
     });
   }
@@ -100,9 +104,8 @@ class BatchNorm : public SameShapeLayer {
 
   template <class T>
   void measure(const T* x) {
-    const auto c = static_cast<size_t>(channels_.channels);
+    const size_t c = mean_.size();
     const double m = std::max<double>(1, static_cast<double>(channels_.perChannel()));
-    mean_.resize(c), variance_.resize(c), factor_.resize(c);
     channelSums(kernels().pool(), channels_, mean_.data(), [=](int64_t i, int) { return x[i]; });
     for (double& sum : mean_) sum /= m;
     channelSums(kernels().pool(), channels_, variance_.data(),
@@ -111,24 +114,24 @@ class BatchNorm : public SameShapeLayer {
   }
 
   template <class T>
-  void leaveAddends() {
+  void addToRunning() {
     const auto m = static_cast<double>(channels_.perChannel());
     const double kept = *keptPerPass(0), unbiased = m > 1 ? m / (m - 1) : 1;
-    const auto leave = [&](size_t param, size_t d, double addend) {
-      T& diff = params()[param]->mutableDiff<T>()[d];
-      diff = static_cast<T>(kept * diff + addend);
+    const bool now = context().run->movesStatistics;
+    const auto add = [&](size_t param, size_t d, double addend) {
+      Blob& blob = *params()[param];
+      T& sum = (now ? blob.mutableData<T>() : blob.mutableDiff<T>())[d];
+      sum = static_cast<T>(kept * sum + addend);
     };
-    for (size_t d = 0; d < mean_.size(); ++d) leave(0, d, mean_[d]), leave(1, d, variance_[d] * unbiased);
-    leave(2, 0, 1);
+    for (size_t d = 0; d < mean_.size(); ++d) add(0, d, mean_[d]), add(1, d, variance_[d] * unbiased);
+    add(2, 0, 1);
   }
 
   template <class T>
   void takeRunning() {
     const T *sums = params()[0]->data<T>(), *squares = params()[1]->data<T>(), total = params()[2]->data<T>()[0];
-    const auto c = static_cast<size_t>(channels_.channels);
     const double scale = total == 0 ? 0 : 1 / double{total};
-    mean_.resize(c), factor_.resize(c);
-    for (size_t d = 0; d < c; ++d) {
+    for (size_t d = 0; d < mean_.size(); ++d) {
       const double variance = squares[d] * scale;
       if (variance + eps() <= 0)
         badData(

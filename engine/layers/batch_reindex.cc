@@ -23,15 +23,15 @@ class BatchReindex : public Layer {
     dims[0] = list[0];
     top[0]->reshape(Shape(dims));
     row_ = in.count(1);
+    if (in[0] != items_ || from_.size() != static_cast<size_t>(list[0])) from_.assign(static_cast<size_t>(list[0]), 0);
+    items_ = in[0];
   }
   void compute(const Blobs& bottom, const Blobs& top) override {
-    const int items = bottom[0]->shape()[0];
-    from_.clear();
     for (int i = 0; i < bottom[1]->count(); ++i) {
       const double item = bottom[1]->dataAt(i);
-      if (!(item >= 0 && item < items))
-        badData("index {} at place {} is no item of bottom 0: it has {}, 0 to {}", item, i, items, items - 1);
-      from_.push_back(static_cast<int64_t>(item));
+      if (!(item >= 0 && item < items_))
+        badData("index {} at place {} is no item of bottom 0: it has {}, 0 to {}", item, i, items_, items_ - 1);
+      from_[static_cast<size_t>(i)] = static_cast<int64_t>(item);
     }
     withType(context().dtype, [&]<class T>() {
       for (size_t i = 0; i < from_.size(); ++i)
@@ -52,6 +52,7 @@ class BatchReindex : public Layer {
   }
 
  private:
+  int items_ = 0;
   int64_t row_ = 0;
   std::vector<int64_t> from_;
 };

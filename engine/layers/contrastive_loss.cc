@@ -26,7 +26,7 @@ class ContrastiveLoss : public LossLayer {
     if (y.count() != a[0])
       invalid("{} pairs need {} numbers that say which belong together, bottom 2 is {}", a[0], a[0], y.brief());
     items_ = a[0], row_ = a.count(1);
-    squares_.assign(static_cast<size_t>(items_), 0.0);
+    squares_.resize(static_cast<size_t>(items_));
     top[0]->reshape(Shape{});
   }
   void compute(const Blobs& bottom, const Blobs& top) override {

@@ -18,14 +18,14 @@ class SameShapeLayer : public Layer {
 
  protected:
   void reshape(const Blobs& bottom, const Blobs& top) override {
-    if (top[0] != bottom[0]) top[0]->reshape(bottom[0]->shape());
+    if (top[0] != bottom[0])
+      top[0]->reshape(bottom[0]->shape());
+    else
+      kept_.reshape(bottom[0]->shape());
   }
-  // Nets that score and test nets never go back.
-  bool goesBack() const { return !context().data->scoring && !context().data->dealt; }
   // Before the top is written to.
   void keepBottom(const Blobs& bottom, const Blobs& top) {
-    if (top[0] != bottom[0] || !goesBack()) return;
-    kept_.reshape(bottom[0]->shape());
+    if (top[0] != bottom[0] || !context().goesBack) return;
     kept_.copyDataFrom(*bottom[0]);
   }
   // Bottom 0 as the forward pass found it.

@@ -36,11 +36,11 @@ class Eltwise : public SameShapeLayer {
         invalid("bottoms must have one shape: bottom[0] is {}, bottom[{}] is {}", bottom[0]->shape().brief(), i,
                 bottom[i]->shape().brief());
     SameShapeLayer::reshape(bottom, top);
+    if (operation() == Op::MAX) winner_.resize(static_cast<size_t>(bottom[0]->count()));
   }
 
   void compute(const Blobs& bottom, const Blobs& top) override {
     if (operation() == Op::PROD) keepBottom(bottom, top);
-    if (operation() == Op::MAX) winner_.assign(static_cast<size_t>(bottom[0]->count()), 0);
     withType(context().dtype, [&]<class T>() {
       T* y = top[0]->mutableData<T>();
       const std::vector<const T*> x = dataOf<T>(bottom);
@@ -86,14 +86,23 @@ class Eltwise : public SameShapeLayer {
       for (int64_t i = from; i < to; ++i) y[i] = first * before[i] + c * x[i];
     else if (operation() == Op::PROD)
       for (int64_t i = from; i < to; ++i) y[i] = before[i] * x[i];
+    else if (k == 1)
+      larger<true>(1, before, x, y, from, to);
     else
-      for (int64_t i = from; i < to; ++i) {
-        const T b = before[i];
-        const bool wins = (k == 1 ? x[i] >= b : x[i] > b) | ((x[i] != x[i]) & (b == b));  // no branches
-        int& winner = winner_[static_cast<size_t>(i)];
-        winner = wins ? static_cast<int>(k) : winner;
-        y[i] = wins ? x[i] : b;
-      }
+      larger<false>(static_cast<int>(k), before, x, y, from, to);
+  }
+
+  // No branches, and the winners by a pointer of their own: vectors.
+  template <bool kFirst, class T>
+  void larger(int k, const T* before, const T* x, T* y, int64_t from, int64_t to) {
+    int* const winner = winner_.data();
+    for (int64_t i = from; i < to; ++i) {
+      const T b = before[i], v = x[i];
+      const bool wins = (kFirst ? v >= b : v > b) | ((v != v) & (b == b));
+      const int held = kFirst ? 0 : winner[i];
+      winner[i] = wins ? k : held;
+      y[i] = wins ? v : b;
+    }
   }
 
   template <class T>
@@ -102,7 +111,11 @@ class Eltwise : public SameShapeLayer {
       const T c = coeff<T>(k);
       for (int64_t i = from; i < to; ++i) dx[i] = c * dy[i];
     } else if (operation() == Op::MAX) {
-      for (int64_t i = from; i < to; ++i) dx[i] = winner_[static_cast<size_t>(i)] == static_cast<int>(k) ? dy[i] : T(0);
+      const int *const winner = winner_.data(), mine = static_cast<int>(k);
+      for (int64_t i = from; i < to; ++i) {
+        const T d = dy[i];
+        dx[i] = winner[i] == mine ? d : T(0);
+      }
     } else {
       for (int64_t i = from; i < to; ++i) {
         T others = dy[i];

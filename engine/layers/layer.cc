@@ -13,6 +13,7 @@ void Layer::setUp(const Blobs& bottom, const Blobs& top) {
              invalid("the description carries {} blobs of weights, the layer has {}", param_.blobs_size(),
                      params_.size());
            reshape(bottom, top);
+           rememberShapes(bottom, top);
          });
   if (param_.loss_weight_size() == 0 && isLoss()) param_.add_loss_weight(1);  // saved models carry it, as Caffe's do
   if (param_.loss_weight_size() && param_.loss_weight_size() != static_cast<int>(top.size()))
@@ -39,6 +40,7 @@ double Layer::forward(const Blobs& bottom, const Blobs& top) {
                 [&] {
                   reshape(bottom, top);
                   if (!nothingToDo(bottom, top)) compute(bottom, top);
+                  rememberShapes(bottom, top);
                   double loss = 0;
                   placeLossWeights(top);
                   for (size_t i = 0; i < top.size(); ++i) {
@@ -52,7 +54,24 @@ double Layer::forward(const Blobs& bottom, const Blobs& top) {
 }
 
 void Layer::shapeTops(const Blobs& bottom, const Blobs& top) {
-  inside([&] { return "in reshape of " + label(); }, [&] { reshape(bottom, top); });
+  inside([&] { return "in reshape of " + label(); }, [&] { reshape(bottom, top), rememberShapes(bottom, top); });
+}
+
+void Layer::rememberShapes(const Blobs& bottom, const Blobs& top) {
+  shapes_.resize(bottom.size() + top.size());
+  size_t i = 0;
+  for (const Blobs* blobs : {&bottom, &top})
+    for (const Blob* b : *blobs) shapes_[i++] = b->shape();
+}
+
+void Layer::checkShapes(const Blobs& bottom, const Blobs& top) const {
+  for (size_t i = 0; i < shapes_.size(); ++i) {
+    const bool below = i < bottom.size();
+    const size_t at = below ? i : i - bottom.size();
+    if (const Shape& now = (below ? bottom : top)[at]->shape(); !(now == shapes_[i]))
+      invalid("{} {} is {} now and was {} in the last forward; go forward, or reshape the net, before going backward",
+              below ? "bottom" : "top", at, now.brief(), shapes_[i].brief());
+  }
 }
 
 void Layer::backward(const Blobs& top, const std::vector<bool>& propagateDown, const Blobs& bottom) {
@@ -61,6 +80,7 @@ void Layer::backward(const Blobs& top, const std::vector<bool>& propagateDown, c
            for (int i = 0; i < static_cast<int>(propagateDown.size()); ++i)
              if (const char* what = withoutGradient(i); what && propagateDown[static_cast<size_t>(i)])
                invalid("{} has no gradient for its {} (bottom {}); set propagate_down to false there", type(), what, i);
+           checkShapes(bottom, top);
            if (!nothingToDo(bottom, top)) gradient(top, propagateDown, bottom);
          });
 }
@@ -95,7 +115,7 @@ RandomStream Layer::random(RandomPurpose purpose) const {
   key.seed = context_.run->seed;
   key.purpose = purpose;
   key.name = hashName(name());
-  key.step = static_cast<uint64_t>(context_.run->step);
+  key.step = static_cast<uint64_t>(context_.run->draw < 0 ? context_.run->step : context_.run->draw);
   key.rank = static_cast<uint32_t>(context_.run->rank);
   return RandomStream(key);
 }

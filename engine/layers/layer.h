@@ -8,6 +8,7 @@
 #pragma once
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -26,6 +27,8 @@ struct RunState {
   uint64_t seed = 1;
   int64_t step = 0;  // iteration * iter_size + sub-step
   int rank = 0;
+  int64_t draw = -1;             // names the random numbers instead of step, where a host program runs parts of a net
+  bool movesStatistics = false;  // a pass moves running statistics (Layer::keptPerPass) itself
 };
 
 // What data layers need to know about the run; the same for the life of a net.
@@ -47,13 +50,21 @@ struct DataOptions {
   bool openSources = true;  // false: shapes from the prototxt alone, no file is touched (planning)
 };
 
+// Who else uses the memory of a layer's tops (net/memory_use.h).
+struct MemoryUse {
+  std::set<std::string> overwriters;  // types of layers that work in place there later
+  std::set<int> ownTops;              // of a Split: tops that take a copy, since the memory of the others changes
+};
+
 struct LayerContext {
   kernels::Context* kernels = nullptr;
   DType dtype = DType::kFloat32;
   caffe::Phase phase = caffe::TEST;
   const RunState* run = nullptr;
   const DataOptions* data = nullptr;
-  bool fills = true;  // false: parameters stay zero; their fillers are judged all the same
+  bool fills = true;     // false: parameters stay zero; their fillers are judged all the same
+  bool goesBack = true;  // false: nobody will ask for gradients
+  MemoryUse memory;
 };
 
 using Blobs = std::vector<Blob*>;
@@ -109,7 +120,8 @@ class Layer {
   virtual bool allowsInPlace() const { return false; }
   // Of a parameter that no gradient reaches but training passes change (running statistics): a pass keeps this fraction
   // of it and adds something, which the pass leaves in the diff (diff <- fraction diff + addend). The solver moves it,
-  // by the mean over ranks, once an iteration; lr_mult must be 0. Nothing: an ordinary parameter.
+  // by the mean over ranks, once an iteration; where the run says movesStatistics the pass does, and leaves nothing.
+  // lr_mult must be 0. Nothing: an ordinary parameter.
   virtual std::optional<double> keptPerPass(int /*param*/) const { return std::nullopt; }
   // Products of a forward pass that are added up with weights; what a layer does besides is not counted.
   virtual int64_t multiplyAdds(const Blobs& /*bottom*/, const Blobs& /*top*/) const { return 0; }
@@ -126,6 +138,7 @@ class Layer {
   virtual void configure(const Blobs& /*bottom*/, const Blobs& /*top*/) {}
   virtual void reshape(const Blobs& bottom, const Blobs& top) = 0;
   virtual void compute(const Blobs& bottom, const Blobs& top) = 0;
+  // Also before any compute(), or after a reshape() that followed it: what both use gets its size in reshape().
   virtual void gradient(const Blobs& top, const std::vector<bool>& propagateDown, const Blobs& bottom) = 0;
 
   kernels::Context& kernels() const { return *context_.kernels; }
@@ -141,8 +154,11 @@ class Layer {
  private:
   void checkCounts(const Blobs& bottom, const Blobs& top) const;
   void placeLossWeights(const Blobs& top);
+  void rememberShapes(const Blobs& bottom, const Blobs& top);
+  void checkShapes(const Blobs& bottom, const Blobs& top) const;
 
   LayerContext context_;
+  std::vector<Shape> shapes_;  // of bottoms and tops after the last forward or reshape: gradient() may rely on them
   std::vector<std::shared_ptr<Blob>> params_;
   std::vector<bool> paramPropagate_;
   std::vector<double> lossWeights_;

@@ -4,7 +4,8 @@
 // WITHIN_CHANNEL: s = 1 + alpha * AVE_n(x^2) with AVE pooling's divisor (pad (n-1)/2), y = x s^-beta; k is ignored, as
 // in Caffe.
 //   dx = dy s^-beta + 2 x * AVE_n backward of (-alpha beta x dy s^(-beta-1))
-// Options (lrn_param): local_size (odd), alpha, beta, k, norm_region. 4 axes.
+// y is kept where a later layer overwrites it in place. Options (lrn_param): local_size (odd), alpha, beta, k,
+// norm_region. 4 axes.
 #include <cmath>
 
 #include "layers/builtin.h"
@@ -14,7 +15,8 @@ namespace {
 
 class LRN : public Layer {
  public:
-  LRN(const caffe::LayerParameter& p, const LayerContext& c) : Layer(p, c), scale_(c.dtype), work_(c.dtype) {}
+  LRN(const caffe::LayerParameter& p, const LayerContext& c)
+      : Layer(p, c), scale_(c.dtype), work_(c.dtype), kept_(c.dtype) {}
 
  protected:
   void configure(const Blobs&, const Blobs&) override {
@@ -25,7 +27,7 @@ class LRN : public Layer {
     const Shape& in = bottom[0]->shape();
     if (in.axes() != 4) invalid("LRN needs 4 axes (num, channels, height, width), the bottom is {}", in.brief());
     top[0]->reshape(in);
-    scale_.reshape(in);
+    for (Blob* b : {&scale_, &work_, &kept_}) b->reshape(in);
   }
   void compute(const Blobs& bottom, const Blobs& top) override {
     withType(context().dtype, [&]<class T>() {
@@ -36,13 +38,15 @@ class LRN : public Layer {
         within<T>(*bottom[0], *top[0]);
       }
     });
+    if (keeps()) kept_.copyDataFrom(*top[0]);
   }
   void gradient(const Blobs& top, const std::vector<bool>& down, const Blobs& bottom) override {
     if (!down[0]) return;
     withType(context().dtype, [&]<class T>() {
       if (across()) {
-        kernels::lrnBackward<T>(kernels(), lrnShape(bottom[0]->shape()), bottom[0]->data<T>(), top[0]->data<T>(),
-                                scale_.data<T>(), top[0]->diff<T>(), bottom[0]->mutableDiff<T>());
+        kernels::lrnBackward<T>(kernels(), lrnShape(bottom[0]->shape()), bottom[0]->data<T>(),
+                                (keeps() ? kept_ : *top[0]).template data<T>(), scale_.data<T>(), top[0]->diff<T>(),
+                                bottom[0]->mutableDiff<T>());
       } else {
         withinGradient<T>(*top[0], *bottom[0]);
       }
@@ -63,7 +67,6 @@ class LRN : public Layer {
   template <class T>
   void within(const Blob& bottom, Blob& top) {
     const T alpha = param_.lrn_param().alpha(), beta = param_.lrn_param().beta();
-    work_.reshape(bottom.shape());
     const T* x = bottom.data<T>();
     T *s = scale_.mutableData<T>(), *y = top.mutableData<T>();
     kernels::multiply<T>(kernels(), bottom.count(), x, x, work_.mutableData<T>());
@@ -84,7 +87,9 @@ class LRN : public Layer {
     for (int i = 0; i < bottom.count(); ++i) dx[i] = dy[i] * std::pow(s[i], -beta) + 2 * x[i] * dx[i];
   }
 
-  Blob scale_, work_;
+  bool keeps() const { return across() && context().goesBack && !context().memory.overwriters.empty(); }
+
+  Blob scale_, work_, kept_;
 };
 
 }  // namespace

@@ -81,7 +81,7 @@ class Lstm : public Recurrent {
     Blob fromLater(start_[0].shape(), context().dtype), ofCell(start_[0].shape(), context().dtype);
     T *later = fromLater.mutableData<T>(), *dc = ofCell.mutableData<T>();
     const T* dtop = top.diff<T>();
-    sums_.mutableDiff<T>();  // as in compute()
+    sums_.mutableDiff<T>(), sums_.data<T>(), cell_.data<T>(), start_[1].data<T>();  // as in compute()
     for (int t = steps_ - 1; t >= 0; --t) {
       const T* k = cont + row(t);
       kernels().pool().run(

@@ -52,7 +52,8 @@ class LstmUnit : public Layer {
     withType(context().dtype, [&]<class T>() {
       T *dBefore = down[0] ? bottom[0]->mutableDiff<T>() : nullptr,
         *dGates = down[1] ? bottom[1]->mutableDiff<T>() : nullptr;
-      top[0]->diff<T>(), top[1]->diff<T>();  // memory comes with the first use, which several lanes must not make
+      // memory comes with the first use, which several lanes must not make
+      top[0]->diff<T>(), top[1]->diff<T>(), gates_.data<T>(), bottom[0]->data<T>(), bottom[2]->data<T>();
       kernels().pool().run(streams_, [&](int n, int) { stepBack<T>(n, bottom, top, dBefore, dGates); });
     });
   }

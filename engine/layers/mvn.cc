@@ -2,7 +2,8 @@
 // on), gets mean 0 and, with normalize_variance, deviation 1. With n elements, z = x - mean(x), s = sqrt(mean(z^2)):
 //   y = z / (s + eps);  dx = (dy - mean(dy)) / (s + eps) - z mean(dy z) / (s (s + eps)^2), last term 0 where s = 0
 //   without variance: y = z, dx = dy - mean(dy)
-// eps stands outside the root, as in Caffe. (Caffe's gradient takes eps for part of s: the same for small eps.) Any
+// eps stands outside the root, as in Caffe. (Caffe's gradient takes s + eps for s in the last term, which is not the
+// derivative; the same for small eps.) Any
 // number of axes; missing ones count as 1. In place allowed (Caffe's way back is wrong there).
 // Options (mvn_param): normalize_variance (true), across_channels (false), eps (1e-9).
 #include <algorithm>
@@ -29,11 +30,10 @@ class Mvn : public SameShapeLayer {
     const Shape& x = bottom[0]->shape();
     const int axis = std::min(x.axes(), param_.mvn_param().across_channels() ? 1 : 2);
     rows_ = {1, x.count(0, axis), x.count(axis)};
+    mean_.resize(static_cast<size_t>(rows_.channels)), deviation_.resize(mean_.size());
   }
   void compute(const Blobs& bottom, const Blobs& top) override {
     keepBottom(bottom, top);
-    const auto rows = static_cast<size_t>(rows_.channels);
-    mean_.assign(rows, 0), deviation_.assign(rows, 0);
     const double n = std::max(1, rows_.inner), eps = param_.mvn_param().eps();
     withType(context().dtype, [&]<class T>() {
       const T* x = bottom[0]->data<T>();

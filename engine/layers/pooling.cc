@@ -7,6 +7,7 @@
 // Options (pooling_param): pool, kernel_size | kernel_h/w, stride, pad, global_pooling, round_mode. A second top (MAX):
 // the winner's index h*W + w in its plane, as a number. Windows that lie outside the input (kernel < stride, CEIL, no
 // pad) are refused: Caffe gives -FLT_MAX or NaN there, and writes out of range on the way back.
+#include <array>
 #include <cmath>
 
 #include "layers/builtin.h"
@@ -46,6 +47,8 @@ class Pooling : public Layer {
 
   void reshape(const Blobs& bottom, const Blobs& top) override {
     const Shape& in = bottom[0]->shape();
+    const auto sizes = [&] { return std::array{shape_.n, shape_.c, shape_.h, shape_.w}; };
+    const auto before = sizes();
     if (in.axes() != 4) invalid("Pooling needs 4 axes (num, channels, height, width), the bottom is {}", in.brief());
     shape_.n = in[0], shape_.c = in[1], shape_.h = in[2], shape_.w = in[3];
     if (param_.pooling_param().global_pooling()) shape_.kh = shape_.h, shape_.kw = shape_.w;
@@ -55,7 +58,8 @@ class Pooling : public Layer {
       invalid("kernel {}x{} exceeds the padded input (bottom is {}, pad {}x{})", shape_.kh, shape_.kw, in.brief(),
               shape_.padH, shape_.padW);
     for (Blob* t : top) t->reshape(Shape{shape_.n, shape_.c, shape_.oh, shape_.ow});
-    if (!average()) mask_.resize(static_cast<size_t>(top[0]->count()));
+    const auto outputs = static_cast<size_t>(top[0]->count());
+    if (!average() && (sizes() != before || mask_.size() != outputs)) mask_.assign(outputs, 0);  // places in the plane
   }
 
   void compute(const Blobs& bottom, const Blobs& top) override {

@@ -80,7 +80,7 @@ void Recurrent::takeState(const Blobs& bottom) {
   const auto found = kept_.find(context().run->rank);
   const int64_t step = context().run->step;
   if (found != kept_.end() && found->second.states[0].shape() == start_[0].shape() &&
-      (found->second.step == step || found->second.step + 1 == step)) {
+      (context().data->ranks == 1 || found->second.step == step || found->second.step + 1 == step)) {
     for (size_t i = 0; i < states; ++i) start_[i].copyDataFrom(found->second.states[i]);
     return;
   }

@@ -8,8 +8,9 @@
 //   parameters  in Caffe's order: W_x GH x I, b GH, [W_s GH x S,] W_h GH x H
 //
 // Without expose_hidden a batch starts with the state in which the batch before left its streams, zero in the first, as
-// in Caffe. "Before" means the same rank's step before, whoever computes it: each rank that shares this object has its
-// own state, so that the model does not depend on the number of workers. State is not carried
+// in Caffe. "Before" means the last pass where there is one rank; where there are several, the same rank's step before,
+// whoever computes it: each rank that shares this object has its own state, so that the model does not depend on the
+// number of workers. State is not carried
 //   - where batches are dealt out: scoring, and tests during training, start each at zero, or the figures would depend
 //     on who computed what (Caffe carries on over test batches, and from one test to the next);
 //   - over a snapshot, which as in Caffe holds none: a resumed run is exact where sentences do not cross batches, and

@@ -1,25 +1,25 @@
 // ReLU: y = max(x, 0) + negative_slope * min(x, 0);  dx = dy * (x > 0 ? 1 : negative_slope), so the gradient at 0 is
-// the slope. In place allowed: with negative_slope >= 0 the sign of y is the sign of x.
+// the slope. In place allowed: with negative_slope >= 0 the sign of y is the sign of x, and x is kept only where a
+// later layer in place changes signs. (Under a Dropout dy is 0 where its zeros are.)
 #include "layers/builtin.h"
+#include "layers/elementwise.h"
 
 namespace crema {
 namespace {
 
-class ReLU : public Layer {
+class ReLU : public SameShapeLayer {
  public:
-  using Layer::Layer;
-  bool allowsInPlace() const override { return true; }
+  using SameShapeLayer::SameShapeLayer;
 
  protected:
   void configure(const Blobs& bottom, const Blobs& top) override {
     const float slope = param_.relu_param().negative_slope();
     if (slope < 0 && bottom[0] == top[0])
       invalid("negative_slope {} < 0 cannot be computed in place; give the top another name", slope);
-  }
-  void reshape(const Blobs& bottom, const Blobs& top) override {
-    if (top[0] != bottom[0]) top[0]->reshape(bottom[0]->shape());
+    for (const std::string& type : context().memory.overwriters) keeps_ |= type != "ReLU" && type != "Dropout";
   }
   void compute(const Blobs& bottom, const Blobs& top) override {
+    if (keeps_) keepBottom(bottom, top);
     withType(context().dtype, [&]<class T>() {
       kernels::reluForward<T>(kernels(), bottom[0]->count(), slope<T>(), bottom[0]->data<T>(),
                               top[0]->mutableData<T>());
@@ -28,7 +28,8 @@ class ReLU : public Layer {
   void gradient(const Blobs& top, const std::vector<bool>& down, const Blobs& bottom) override {
     if (!down[0]) return;
     withType(context().dtype, [&]<class T>() {
-      kernels::reluBackward<T>(kernels(), bottom[0]->count(), slope<T>(), bottom[0]->data<T>(), top[0]->diff<T>(),
+      const T* x = keeps_ ? bottomBefore<T>(bottom, top) : bottom[0]->data<T>();
+      kernels::reluBackward<T>(kernels(), bottom[0]->count(), slope<T>(), x, top[0]->diff<T>(),
                                bottom[0]->mutableDiff<T>());
     });
   }
@@ -38,6 +39,7 @@ class ReLU : public Layer {
   T slope() const {
     return static_cast<T>(param_.relu_param().negative_slope());
   }
+  bool keeps_ = false;
 };
 
 }  // namespace

@@ -1,5 +1,6 @@
 // Split: every top is the bottom (shared memory); dx = sum of the tops' gradients, first to last. Net inserts it where
-// one blob has several readers.
+// one blob has several readers. A top whose reader goes back over it is a copy where a layer in place changes the
+// shared memory (net/memory_use.h).
 #include "layers/builtin.h"
 
 namespace crema {
@@ -12,13 +13,16 @@ class Split : public Layer {
 
  protected:
   void reshape(const Blobs& bottom, const Blobs& top) override {
-    for (Blob* t : top) {
-      if (t == bottom[0]) invalid("Split cannot work in place; give every top a name of its own");
-      t->reshape(bottom[0]->shape());
-      t->shareData(*bottom[0]);
+    for (size_t i = 0; i < top.size(); ++i) {
+      if (top[i] == bottom[0]) invalid("Split cannot work in place; give every top a name of its own");
+      top[i]->reshape(bottom[0]->shape());
+      if (!copied(i)) top[i]->shareData(*bottom[0]);
     }
   }
-  void compute(const Blobs&, const Blobs&) override {}
+  void compute(const Blobs& bottom, const Blobs& top) override {
+    for (size_t i = 0; i < top.size(); ++i)
+      if (copied(i)) top[i]->copyDataFrom(*bottom[0]);
+  }
   void gradient(const Blobs& top, const std::vector<bool>& down, const Blobs& bottom) override {
     if (!down[0]) return;
     withType(context().dtype, [&]<class T>() {
@@ -28,6 +32,9 @@ class Split : public Layer {
       for (size_t i = 2; i < top.size(); ++i) kernels::add<T>(kernels(), bottom[0]->count(), dx, top[i]->diff<T>(), dx);
     });
   }
+
+ private:
+  bool copied(size_t top) const { return context().memory.ownTops.count(static_cast<int>(top)) > 0; }
 };
 
 }  // namespace

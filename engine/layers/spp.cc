@@ -50,7 +50,9 @@ class Spp : public Layer {
     if (values > INT32_MAX) invalid("{} values for each item are too many; use a smaller pyramid_height", values);
     row_ = values;
     top[0]->reshape(levels_.size() == 1 ? Shape{in[0], in[1], 1, 1} : Shape{in[0], static_cast<int>(values)});
-    winners_.resize(static_cast<size_t>(top[0]->count()));
+    if (in == shape_) return;
+    shape_ = in;
+    winners_.assign(static_cast<size_t>(top[0]->count()), 0);  // places in the plane
   }
   void compute(const Blobs& bottom, const Blobs& top) override {
     const RandomStream draws = random(RandomPurpose::kPooling);
@@ -89,6 +91,7 @@ class Spp : public Layer {
   std::vector<PoolWindows> levels_;
   std::vector<int32_t> winners_;
   int64_t row_ = 0;
+  Shape shape_;
 };
 
 }  // namespace

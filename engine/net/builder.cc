@@ -6,6 +6,7 @@
 #include "model/filter.h"
 #include "model/proto_io.h"
 #include "model/splits.h"
+#include "net/memory_use.h"
 
 namespace crema {
 
@@ -18,6 +19,7 @@ Net::Builder::Builder(Net& net, const caffe::NetParameter& description, const ca
       state_(state) {
   if (net.options_.log) LOG_INFO("Initializing net from parameters:\n{}", toText(param_));
   param_ = insertSplits(param_);
+  memory_ = memoryUse(param_);
 }
 
 void Net::Builder::build() {
@@ -29,6 +31,15 @@ void Net::Builder::build() {
   placeParams();
 }
 
+LayerContext Net::Builder::contextOf(const caffe::LayerParameter& param) const {
+  const NetOptions& o = net_.options_;
+  LayerContext c{o.kernels, o.dtype, param.phase(), &net_.run_, &o.data};
+  c.fills = o.fills;
+  c.goesBack = o.goesBack && !o.data.scoring;
+  c.memory = memory_[net_.layers_.size()];
+  return c;
+}
+
 void Net::Builder::addLayer(const caffe::LayerParameter& given) {
   caffe::LayerParameter param = given;
   if (!param.has_phase()) param.set_phase(state_.phase());
@@ -36,11 +47,10 @@ void Net::Builder::addLayer(const caffe::LayerParameter& given) {
     invalid("propagate_down needs no entry or one per bottom: {} entries, {} bottoms\n  in layer '{}' ({})",
             param.propagate_down_size(), param.bottom_size(), param.name(), param.type());
   const NetOptions& o = net_.options_;
-  const LayerContext context = {o.kernels, o.dtype, param.phase(), &net_.run_, &o.data, o.fills};
   const LayerRegistry& registry = o.registry ? *o.registry : builtinLayers();
   if (o.log) LOG_INFO("Creating Layer {}", param.name());
-  auto layer =
-      inside([&] { return fmt::format("in layer '{}'", param.name()); }, [&] { return registry.make(param, context); });
+  auto layer = inside([&] { return fmt::format("in layer '{}'", param.name()); },
+                      [&] { return registry.make(param, contextOf(param)); });
   Wire wire;
   bool backward = connectBottoms(param, wire);
   connectTops(param, *layer, wire);

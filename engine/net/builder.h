@@ -15,6 +15,7 @@ class Net::Builder {
   void build();
 
  private:
+  LayerContext contextOf(const caffe::LayerParameter& param) const;  // of the next layer
   void addLayer(const caffe::LayerParameter& param);
   bool connectBottoms(const caffe::LayerParameter& param, Wire& wire);  // true when a bottom needs backward
   void connectTops(const caffe::LayerParameter& param, const Layer& layer, Wire& wire);
@@ -33,6 +34,7 @@ class Net::Builder {
   Net& net_;
   caffe::NetParameter param_;
   caffe::NetState state_;
+  std::vector<MemoryUse> memory_;    // of each layer
   std::set<std::string> available_;  // blobs nobody has read yet
   std::map<std::string, bool> blobBackward_;
   std::map<std::string, size_t> paramByName_;  // index in learnables_

@@ -24,7 +24,26 @@ Norms norms(const Blob& blob, bool diff) {
 
 double meanOf(const Blob& blob, bool diff) { return norms(blob, diff).sum / blob.count(); }
 
+// Running statistics as Caffe has moved them by now: `kept` of them and what passes left in the diff.
+Norms moved(const Blob& blob, double kept) {
+  return withType(blob.dtype(), [&]<class T>() {
+    Norms n;
+    const T *x = blob.data<T>(), *addend = blob.diff<T>();
+    for (int i = 0; i < blob.count(); ++i) {
+      const double v = kept * x[i] + addend[i];
+      n.sum += std::fabs(v), n.squares += v * v;
+    }
+    return n;
+  });
+}
+
 }  // namespace
+
+// Of p passes of this iteration, f^p of the statistics is kept: 1 where passes leave nothing.
+double Net::keptSoFar(double perPass) const {
+  if (run_.movesStatistics || options_.data.dealt || options_.data.scoring) return 1;
+  return std::pow(perPass, run_.step % options_.data.stepsPerRank + 1);
+}
 
 void Net::logForward(int i) const {
   const Wire& w = wires_[static_cast<size_t>(i)];
@@ -35,9 +54,14 @@ void Net::logForward(int i) const {
   for (int p = 0; p < static_cast<int>(layer.params().size()); ++p) {
     const bool named = p < layer.param().param_size() && !layer.param().param(p).name().empty();
     LOG_INFO("    [Forward] Layer {}, param blob {} data: {:.6g}", layer.name(),
-             named ? layer.param().param(p).name() : std::to_string(p),
-             meanOf(*layer.params()[static_cast<size_t>(p)], false));
+             named ? layer.param().param(p).name() : std::to_string(p), paramMean(layer, p));
   }
+}
+
+double Net::paramMean(const Layer& layer, int p) const {
+  const Blob& blob = *layer.params()[static_cast<size_t>(p)];
+  const auto kept = layer.keptPerPass(p);
+  return kept ? moved(blob, keptSoFar(*kept)).sum / blob.count() : meanOf(blob, false);
 }
 
 void Net::logBackward(int i) const {
@@ -50,14 +74,15 @@ void Net::logBackward(int i) const {
   for (int p = 0; p < static_cast<int>(layer.params().size()); ++p)
     if (layer.paramPropagates(p))
       LOG_INFO("    [Backward] Layer {}, param blob {} diff: {:.6g}", layer.name(), p,
-               meanOf(*layer.params()[static_cast<size_t>(p)], true));
+               layer.keptPerPass(p) ? 0.0 : meanOf(*layer.params()[static_cast<size_t>(p)], true));
 }
 
-// Running statistics have no gradient: what passes leave in their diffs is not counted.
+// Running statistics have no gradient.
 void Net::logBackwardSums() const {
   Norms data, diff;
   for (const Learnable& p : learnables_) {
-    const Norms d = norms(*p.blob, false), g = p.keptPerPass ? Norms{} : norms(*p.blob, true);
+    const Norms d = p.keptPerPass ? moved(*p.blob, keptSoFar(*p.keptPerPass)) : norms(*p.blob, false);
+    const Norms g = p.keptPerPass ? Norms{} : norms(*p.blob, true);
     data.sum += d.sum, data.squares += d.squares, diff.sum += g.sum, diff.squares += g.squares;
   }
   LOG_ERROR("    [Backward] All net params (data, diff): L1 norm = ({:.6g}, {:.6g}); L2 norm = ({:.6g}, {:.6g})",

@@ -22,9 +22,10 @@ Net::Net(const caffe::NetParameter& description, const caffe::NetState& state, c
 
 Net::~Net() = default;
 
-void Net::setStep(int64_t step, int rank) {
+void Net::setStep(int64_t step, int rank, int64_t draw) {
   run_.step = step;
   run_.rank = rank;
+  run_.draw = draw;
 }
 
 double Net::forward() { return forwardTo(static_cast<int>(layers_.size()) - 1); }

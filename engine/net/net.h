@@ -25,8 +25,9 @@ struct NetOptions {
   DType dtype = DType::kFloat32;
   DataOptions data;
   uint64_t seed = 1;
-  bool log = false;   // Caffe's lines while building
-  bool fills = true;  // false: nobody will compute with it; its memory is promised, not used
+  bool log = false;      // Caffe's lines while building
+  bool fills = true;     // false: nobody will compute with it; its memory is promised, not used
+  bool goesBack = true;  // false: backward() is not called, and layers keep no copies for it
 };
 
 class Net {
@@ -48,7 +49,10 @@ class Net {
 
   const std::string& name() const { return name_; }
   caffe::Phase phase() const { return phase_; }
-  void setStep(int64_t step, int rank);  // names the random numbers and the batch of the next forward
+  // Name the batch and the random numbers of the next forward: both are the step's, unless `draw` names the latter.
+  void setStep(int64_t step, int rank, int64_t draw = -1);
+  // From now on passes move running statistics themselves, instead of leaving what they add to them in the diffs.
+  void moveStatistics(bool on) { run_.movesStatistics = on; }
 
   // Called around each layer's pass with its number; a pass that skips a layer skips its hooks. Any may be empty.
   struct Hooks {
@@ -107,6 +111,8 @@ class Net {
   void logForward(int i) const;
   void logBackward(int i) const;
   void logBackwardSums() const;
+  double keptSoFar(double perPass) const;
+  double paramMean(const Layer& layer, int param) const;
   void copyLayer(Layer& target, const caffe::LayerParameter& source, bool ownersOnly, const std::string& origin);
 
   struct Wire {

@@ -31,15 +31,16 @@ void set(Blob& b, const std::function<double(int)>& value, bool diff = false) {
 
 class RecurrentTest : public testing::Test {
  protected:
-  std::unique_ptr<Net> make(const caffe::NetParameter& p, DType dtype = DType::kFloat32, bool dealt = false) {
+  std::unique_ptr<Net> make(const caffe::NetParameter& p, DType dtype = DType::kFloat32, bool dealt = false,
+                            int ranks = 2) {
     NetOptions o;
-    o.kernels = &kernels_, o.dtype = dtype, o.data.dealt = dealt;
+    o.kernels = &kernels_, o.dtype = dtype, o.data.dealt = dealt, o.data.ranks = ranks;
     caffe::NetState state;
     state.set_phase(caffe::TRAIN);
     return std::make_unique<Net>(p, state, o, "test.prototxt");
   }
-  std::unique_ptr<Net> golden(const std::string& name, bool dealt = false) {
-    auto net = make(readNet(kGoldens + name + ".prototxt"), DType::kFloat32, dealt);
+  std::unique_ptr<Net> golden(const std::string& name, bool dealt = false, int ranks = 2) {
+    auto net = make(readNet(kGoldens + name + ".prototxt"), DType::kFloat32, dealt, ranks);
     net->copyTrainedFrom(readNetBinary(kGoldens + name + ".caffemodel"), name);
     return net;
   }
@@ -133,12 +134,14 @@ TEST_F(RecurrentTest, EveryRankGoesOnWithItsOwnState) {
     EXPECT_EQ(pass(*shared, step, step, 0), pass(*first, step, step, 0));
     EXPECT_EQ(pass(*shared, 2 - step, step, 1), pass(*second, 2 - step, step, 1));
   }
-  auto fresh = golden("sentences"), dealt = golden("sentences", true);
+  auto fresh = golden("sentences"), dealt = golden("sentences", true), alone = golden("sentences", false, 1);
   const auto zero = pass(*fresh, 2, 7, 0);
   EXPECT_NE(pass(*first, 2, 3, 0), zero);  // goes on
   EXPECT_EQ(pass(*first, 2, 9, 0), zero);  // 3 to 9
   EXPECT_NE(pass(*first, 2, 9, 0), zero);  // a host that counts no steps
   EXPECT_EQ(pass(*first, 2, 9, 1), zero);  // another rank
+  EXPECT_EQ(pass(*alone, 2, 7, 0), zero);
+  EXPECT_NE(pass(*alone, 2, 12, 0), zero);  // one rank: its pass before, whatever the host did between
   EXPECT_EQ(pass(*dealt, 2, 0, 0), zero);
   EXPECT_EQ(pass(*dealt, 2, 1, 0), zero);
 }

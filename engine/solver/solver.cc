@@ -40,6 +40,7 @@ void Solver::buildNets() {
   net_ = std::make_unique<Net>(train.param, train.state, o, train.origin);
   o.data = options_.testData;
   o.data.ranks = 1, o.data.myRanks = {0}, o.data.stepsPerRank = 1, o.data.dealt = true;
+  o.goesBack = options_.testsGoBack;
   o.data.folder = options_.folder;
   const auto tests = testDescriptions(param_, options_.folder, options_.origin);
   for (size_t i = 0; i < tests.size(); ++i) {
@@ -52,6 +53,7 @@ void Solver::buildNets() {
 
 double Solver::computeGradient(int rank) {
   net_->clearParamDiffs();
+  net_->moveStatistics(false);
   const bool display = param_.display() && iteration_ % param_.display() == 0;
   net_->setDebugInfo(param_.debug_info() && display && options_.log && rank == options_.trainData.myRanks.front());
   double loss = 0;
@@ -70,6 +72,14 @@ double Solver::computeGradient(int rank) {
     net_->backward();
   }
   return loss / param_.iter_size();
+}
+
+double Solver::look(int rank) {
+  for (const auto& p : net_->learnables())
+    if (p.keptPerPass) p.blob->fillDiff(0);
+  net_->moveStatistics(false);
+  net_->setStep(static_cast<int64_t>(iteration_) * param_.iter_size(), rank);
+  return net_->forward();
 }
 
 double Solver::smoothLoss(double loss) {
@@ -102,12 +112,35 @@ double Solver::clipScale(const T* gradient, int ranks) const {
   return limit / norm;
 }
 
-// p <- kept^iter_size p + sum / ranks
+// p <- kept^passes p + sum / ranks
 template <class T>
-void Solver::moveStatistics(const Net::Learnable& p, const T* sum, int ranks) {
-  const double kept = std::pow(*p.keptPerPass, param_.iter_size());
-  T* values = net_->flatData().mutableData<T>() + p.offset;
-  for (int i = 0; i < p.blob->count(); ++i) values[i] = static_cast<T>(kept * values[i] + double{sum[i]} / ranks);
+void Solver::moveStatistics(const T* gradient, int ranks, int passes) {
+  for (const auto& p : net_->learnables()) {
+    if (!p.keptPerPass) continue;
+    const double kept = std::pow(*p.keptPerPass, passes);
+    T* values = net_->flatData().mutableData<T>() + p.offset;
+    const T* sum = gradient + p.offset;
+    for (int i = 0; i < p.blob->count(); ++i) values[i] = static_cast<T>(kept * values[i] + double{sum[i]} / ranks);
+    p.blob->fillDiff(0);
+  }
+}
+template void Solver::moveStatistics<float>(const float*, int, int);
+template void Solver::moveStatistics<double>(const double*, int, int);
+
+std::vector<Blob> Solver::statistics() const {
+  std::vector<Blob> copies;
+  for (const auto& p : net_->learnables()) {
+    if (!p.keptPerPass) continue;
+    copies.emplace_back(p.blob->shape(), p.blob->dtype());
+    copies.back().copyDataFrom(*p.blob);
+  }
+  return copies;
+}
+
+void Solver::setStatistics(const std::vector<Blob>& copies) {
+  size_t i = 0;
+  for (const auto& p : net_->learnables())
+    if (p.keptPerPass) p.blob->copyDataFrom(copies[i++]);
 }
 
 double Solver::rate() const {
@@ -116,7 +149,7 @@ double Solver::rate() const {
 }
 
 template <class T>
-void Solver::update(const T* gradient, int ranks) {
+void Solver::update(const T* gradient, int ranks, bool passesMoved) {
   const double rateNow = lastRate_ = learningRate(param_, iteration_, &currentStep_);
   if (options_.log && param_.display() && iteration_ % param_.display() == 0)
     LOG_INFO("Iteration {}, lr = {:.6g}", iteration_, rateNow);
@@ -126,7 +159,6 @@ void Solver::update(const T* gradient, int ranks) {
   T* const history = history_.mutableData<T>();
   const int64_t second = history_.shape()[0] > 1 ? net_->flatData().count() : -1;
   for (const auto& p : net_->learnables()) {
-    if (p.keptPerPass) moveStatistics(p, gradient + p.offset, ranks);
     if (p.keptPerPass || p.lrMult == 0) continue;
     u.rate = rate * p.lrMult;
     u.decay = static_cast<double>(param_.weight_decay()) * p.decayMult;
@@ -134,10 +166,11 @@ void Solver::update(const T* gradient, int ranks) {
                        second < 0 ? nullptr : history + second + p.offset,
                        net_->flatData().mutableData<T>() + p.offset);
   }
+  if (!passesMoved) moveStatistics(gradient, ranks, param_.iter_size());
   ++iteration_;
 }
-template void Solver::update<float>(const float*, int);
-template void Solver::update<double>(const double*, int);
+template void Solver::update<float>(const float*, int, bool);
+template void Solver::update<double>(const double*, int, bool);
 
 int64_t Solver::recordsSkipped() const {
   int64_t all = 0;

@@ -21,9 +21,10 @@ struct SolverOptions {
   DType dtype = DType::kFloat32;
   DataOptions trainData, testData;  // testData's ranks are ignored: test batches are one sequence
   uint64_t seed = 1;
-  std::string origin;  // what messages call nets that were inlined
-  std::string folder;  // relative paths of the prototxt may start here
-  bool log = true;     // Caffe's lines; one process of a cluster logs
+  bool testsGoBack = false;  // a host program may call backward() on the test nets
+  std::string origin;        // what messages call nets that were inlined
+  std::string folder;        // relative paths of the prototxt may start here
+  bool log = true;           // Caffe's lines; one process of a cluster logs
 };
 
 struct SnapshotFiles {
@@ -46,9 +47,22 @@ class Solver {
   // Gradient of this rank's iter_size batches of the present iteration, summed into net().flatDiff(); the mean loss is
   // returned. An Error names iteration and layer when the loss is not finite.
   double computeGradient(int rank);
-  // gradient: flat, in the net's layout, summed over `ranks` ranks; not changed. Ends the iteration.
-  void applyUpdate(const float* gradient, int ranks) { update<float>(gradient, ranks); }
-  void applyUpdate(const double* gradient, int ranks) { update<double>(gradient, ranks); }
+  // The loss of one more batch of this rank. Of net().flatDiff() nothing changes but the running statistics' part: what
+  // this pass adds to them.
+  double look(int rank);
+  // gradient: flat, in the net's layout, summed over `ranks` ranks; not changed, but that the net's own is cleared
+  // where running statistics have taken it up. Ends the iteration. passesMoved: passes moved the statistics themselves.
+  void applyUpdate(const float* gradient, int ranks, bool passesMoved = false) {
+    update<float>(gradient, ranks, passesMoved);
+  }
+  void applyUpdate(const double* gradient, int ranks, bool passesMoved = false) {
+    update<double>(gradient, ranks, passesMoved);
+  }
+  // Running statistics alone, by what `passes` passes of every rank left.
+  template <class T>
+  void moveStatistics(const T* gradient, int ranks, int passes);
+  std::vector<Blob> statistics() const;  // copies, in the order of the parameters
+  void setStatistics(const std::vector<Blob>& copies);
   double lastRate() const { return lastRate_; }  // of the last update
   double smoothLoss(double loss);                // mean over the last average_loss iterations, Caffe's rule
   void resetSmoothedLoss() { losses_.clear(); }
@@ -74,9 +88,7 @@ class Solver {
 
  private:
   template <class T>
-  void update(const T* gradient, int ranks);
-  template <class T>
-  void moveStatistics(const Net::Learnable& p, const T* sum, int ranks);
+  void update(const T* gradient, int ranks, bool passesMoved);
   template <class T>
   double clipScale(const T* gradient, int ranks) const;
   void buildNets();

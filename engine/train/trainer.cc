@@ -77,7 +77,7 @@ float* Trainer::sumOfRanks(RankRange node, size_t depth) {
   if (node.hi - node.lo == 1) {
     if (hooks_.beat) hooks_.beat(solver_.iteration());
     float* gradient = net.flatDiff().mutableDiff<float>();
-    const double loss = solver_.computeGradient(node.lo);
+    const double loss = looks_ ? solver_.look(node.lo) : solver_.computeGradient(node.lo);
     float* spare = gradient + net.flatData().count();
     std::fill_n(spare, Net::kSpare, 0.f);
     spare[kLoss] = static_cast<float>(loss);
@@ -221,6 +221,23 @@ void Trainer::takeSnapshot() {
   if (hooks_.snapshot) hooks_.snapshot(solver_.iteration(), files);
 }
 
+// One more forward pass, as in Caffe. Running statistics move by it, of every rank, and the tests behind it see them
+// so; then they are what they were: display must not change the model.
+void Trainer::displayAtEnd(bool statistics) {
+  if (!statistics && !logs()) return;
+  looks_ = true;
+  double loss = 0;
+  if (statistics) {
+    const float* total = reducedGradient();
+    loss = static_cast<double>(total[solver_.net().flatData().count() + kLoss]) / options_.ranks;
+    solver_.moveStatistics(total, options_.ranks, 1);
+  } else {
+    loss = solver_.look(options_.myRanks.lo);
+  }
+  looks_ = false;
+  if (logs()) LOG_INFO("Iteration {}, loss = {:.6g}", solver_.iteration(), loss);
+}
+
 void Trainer::finish() {
   const auto& p = solver_.param();
   if (p.snapshot_after_train() && !snapshotTaken_ && !options_.snapshotPrefix.empty()) takeSnapshot();
@@ -228,11 +245,10 @@ void Trainer::finish() {
     if (logs()) LOG_INFO("Optimization stopped early.");
     return;
   }
-  if (p.display() && solver_.iteration() % p.display() == 0 && logs()) {
-    solver_.net().setStep(static_cast<int64_t>(solver_.iteration()) * p.iter_size(), options_.myRanks.lo);
-    LOG_INFO("Iteration {}, loss = {:.6g}", solver_.iteration(), solver_.net().forward());
-  }
+  const std::vector<Blob> before = solver_.statistics();
+  if (p.display() && solver_.iteration() % p.display() == 0) displayAtEnd(!before.empty());
   if (solver_.testDue()) testAll();
+  solver_.setStatistics(before);
   if (logs()) LOG_INFO("Optimization Done.");
 }
 

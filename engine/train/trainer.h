@@ -70,6 +70,7 @@ class Trainer {
   void logDisplay(double loss);
   void report(double loss);
   void takeSnapshot();
+  void displayAtEnd(bool statistics);
   void finish();
 
   Solver& solver_;
@@ -80,6 +81,7 @@ class Trainer {
   std::vector<std::vector<float>> buffers_;
   Request request_ = Request::kNone;
   bool stopped_ = false, snapshotTaken_ = false;
+  bool looks_ = false;  // ranks go forward only
   double started_ = 0, lastDisplay_ = 0, seconds_ = 0;
   int64_t firstIteration_ = 0, lastDisplayIteration_ = 0;
 };

@@ -53,3 +53,28 @@ def test_a_net_by_itself_says_its_own(tmp_path):
     (tmp_path / "net.prototxt").write_text((GOLDEN / "net.prototxt").read_text().replace("debug_info: true", ""))
     done = crema("test", "-model", "net.prototxt", "-weights", "a_iter_5.caffemodel", "-iterations", "1", cwd=tmp_path)
     assert done.code == 0 and not LINE.findall(done.err)
+
+
+STATISTICS = """layer { name: "d" type: "DummyData" top: "x" top: "t" dummy_data_param { shape { dim: 6 dim: 2 } shape { dim: 6 dim: 1 } data_filler { type: "gaussian" } } }
+layer { name: "bn" type: "BatchNorm" bottom: "x" top: "n" batch_norm_param { moving_average_fraction: 0.5 } }
+layer { name: "ip" type: "InnerProduct" bottom: "n" top: "p" param { lr_mult: 0 } inner_product_param { num_output: 1 weight_filler { value: 3 } } }
+layer { name: "loss" type: "EuclideanLoss" bottom: "p" bottom: "t" top: "loss" }
+"""
+
+
+def test_running_statistics_are_shown_as_the_pass_leaves_them(tmp_path):
+    """As in Caffe, which moves them in the pass itself; here the update does, at the end of the iteration."""
+    (tmp_path / "net.prototxt").write_text(STATISTICS)
+    (tmp_path / "solver.prototxt").write_text('net: "net.prototxt" base_lr: 1 lr_policy: "fixed" max_iter: 3 iter_size: 2 display: 1 debug_info: true '
+                                              'random_seed: 1 snapshot_after_train: false')
+    done = crema("train", "-solver", "solver.prototxt", cwd=tmp_path)
+    assert done.code == 0, done.err
+    weight = re.findall(r"\[Forward\] Layer bn, param blob 2 data: (\S+)", done.err)
+    passes = [sum(0.5**k for k in range(n)) for n in range(1, 8)]  # six, and the display behind them
+    assert [float(w) for w in weight] == [float(f"{w:.6g}") for w in passes]
+    means, variances = (re.findall(rf"\[Forward\] Layer bn, param blob {i} data: (\S+)", done.err) for i in (0, 1))
+    sums = [float(n) for n in re.findall(r"All net params \(data, diff\): L1 norm = \((\S+), ", done.err)]
+    bias = [float(b) for b in re.findall(r"\[Forward\] Layer ip, param blob 1 data: (\S+)", done.err)]
+    for got, mean, variance, w, b in zip(sums, means, variances, passes, bias):
+        assert abs(got - (2 * float(mean) + 2 * float(variance) + w + 6 + b)) < 1e-4
+    assert len(sums) == 6

@@ -217,6 +217,10 @@ def test_data_layers_read_batch_after_batch(tmp_path, records):
         assert (made.blobs["data"].data == pixels[k:k + 8] * np.float32(0.00390625)).all()
     made.forward(start="conv1")  # the same batch again
     assert made.blobs["label"].data.tolist() == labels[16:24]
+    made.forward(end="data")
+    assert made.blobs["label"].data.tolist() == labels[24:32]
+    made.forward()
+    assert made.blobs["label"].data.tolist() == labels[32:40]
 
 
 def test_levels_and_stages():

@@ -123,6 +123,7 @@ class Bench {
 
   double forward() { return layer_->forward(below(), above()); }
   void backward() { backward(downs()); }
+  void shape() { layer_->shapeTops(below(), above()); }
   void backward(const std::vector<bool>& down) { layer_->backward(above(), down, below()); }
   std::vector<bool> downs() const {
     std::vector<bool> d;

@@ -1,0 +1,132 @@
+// A backward pass at a time of the host's choosing: before any forward pass, or after bottoms took other sizes. Each
+// type stays within its memory (the preset dev looks on), and nothing of it is left in the passes that follow.
+#include <gtest/gtest.h>
+
+#include "support/conformance.h"
+
+namespace crema::conformance {
+namespace {
+
+Values everyGradient(Bench& b) {
+  Values all;
+  const auto add = [&](const Blob& blob) {
+    for (int i = 0; i < blob.count(); ++i) all.push_back(blob.diffAt(i));
+  };
+  const auto down = b.downs();
+  for (size_t i = 0; i < down.size(); ++i)
+    if (down[i]) add(*b.bottoms()[i]);
+  for (size_t p = 0; p < b.layer().params().size(); ++p)
+    if (!b.layer().keptPerPass(static_cast<int>(p))) add(*b.layer().params()[p]);
+  return all;
+}
+
+void clear(Bench& b) {
+  for (auto& p : b.layer().params()) p->fillDiff(0);
+}
+
+Values passes(Bench& b) {
+  clear(b);
+  b.forward();
+  b.seedTopDiffs();
+  b.backward();
+  return everyGradient(b);
+}
+
+// What is there has no meaning; a sentence is an answer too (STOCHASTIC pooling of negative numbers).
+void backwardOnly(Bench& b) {
+  b.seedTopDiffs();
+  try {
+    b.backward();
+  } catch (const Error&) {
+  }
+}
+
+// Calls body(case, in place) for all cases that have a gradient.
+void eachCase(const std::function<void(const Case&, bool)>& body) {
+  Suite suite;
+  for (const Author author : authors()) author(suite);
+  size_t types = 0;
+  for (const Case& c : suite.cases) {
+    if (!c.smooth) continue;
+    SCOPED_TRACE(c.description);
+    const bool may = Bench(c, DType::kFloat64).layer().allowsInPlace();
+    for (int inPlace = 0; inPlace <= int{may}; ++inPlace) body(c, inPlace), ++types;
+  }
+  EXPECT_GT(types, 100U);
+}
+
+TEST(Backward, NeedsNoForward) {
+  eachCase([](const Case& c, bool inPlace) {
+    Bench fresh(c, DType::kFloat64, caffe::TRAIN, 2, inPlace), wanted(c, DType::kFloat64, caffe::TRAIN, 2, inPlace);
+    backwardOnly(fresh);
+    fresh.fillBottoms(c);
+    EXPECT_EQ(passes(fresh), passes(wanted));
+  });
+}
+
+Case withItems(const Case& c, int times) {
+  Case more = c;
+  for (Shape& s : more.bottoms) {
+    std::vector<int> dims = s.dims();
+    if (!dims.empty()) dims[0] *= times;
+    s = Shape(dims);
+  }
+  return more;
+}
+
+void resize(Bench& b, const Case& to) {
+  for (size_t i = 0; i < to.bottoms.size(); ++i) b.bottoms()[i]->reshape(to.bottoms[i]);
+  b.fillBottoms(to);
+}
+
+// To 50 times the items, then back; between the two as Net::reshape() does it.
+TEST(Backward, MayFollowAnotherSize) {
+  eachCase([](const Case& c, bool inPlace) {
+    if (!c.otherBatch || c.bottoms.empty()) return;
+    const Case more = withItems(c, 50);
+    Bench b(c, DType::kFloat64, caffe::TRAIN, 2, inPlace), wanted(c, DType::kFloat64, caffe::TRAIN, 2, inPlace);
+    passes(b);
+    for (const Case* next : {&more, &c}) {
+      resize(b, *next);
+      b.shape();
+      backwardOnly(b);
+      if (next == &more) b.fillBottoms(more), b.forward();
+    }
+    b.fillBottoms(c);
+    EXPECT_EQ(passes(b), passes(wanted));
+  });
+}
+
+// A reshape that changes no shape costs the way back nothing.
+TEST(Backward, MayFollowAReshape) {
+  eachCase([](const Case& c, bool inPlace) {
+    Bench b(c, DType::kFloat64, caffe::TRAIN, 2, inPlace), wanted(c, DType::kFloat64, caffe::TRAIN, 2, inPlace);
+    clear(b);
+    b.forward();
+    b.shape();
+    b.seedTopDiffs();
+    b.backward();
+    EXPECT_EQ(everyGradient(b), passes(wanted));
+  });
+}
+
+TEST(Backward, BlobsThatTheLayerHasNotSeenGetASentence) {
+  int said = 0;
+  eachCase([&](const Case& c, bool inPlace) {
+    if (c.bottoms.empty() || c.bottoms[0].axes() == 0) return;
+    Bench b(c, DType::kFloat64, caffe::TRAIN, 1, inPlace);
+    b.forward();
+    resize(b, withItems(c, 50));
+    try {
+      b.backward();
+      ADD_FAILURE() << "went back over a bottom of another size";
+    } catch (const Error& e) {
+      EXPECT_NE(std::string(e.what()).find("in the last forward; go forward"), std::string::npos) << e.what();
+      ++said;
+    }
+  });
+  EXPECT_GT(said, 100);
+}
+
+}  // namespace
+}  // namespace crema::conformance

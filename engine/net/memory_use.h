@@ -1,0 +1,17 @@
+// Who overwrites whose memory in a net: the tops of Split, Flatten and Reshape are their bottom's memory, and layers in
+// place write to all of it.
+#pragma once
+#include <vector>
+
+#include "caffe.pb.h"
+#include "layers/layer.h"
+
+namespace crema {
+
+// For each layer of a description that has its Splits. Where a layer in place overwrites what an earlier layer, or
+// that layer itself, reads through another top of a Split, and reads again on its way back, that top takes a copy. All
+// values of the forward pass are Caffe's even so: whoever reads the overwritten memory later still reads what is there
+// by then.
+std::vector<MemoryUse> memoryUse(const caffe::NetParameter& withSplits);
+
+}  // namespace crema
