@@ -54,6 +54,7 @@ struct LayerContext {
   const RunState* run = nullptr;
   const DataOptions* data = nullptr;
   bool fills = true;  // false: parameters stay zero; their fillers are judged all the same
+  int twin = 0;       // layers before it that have its name: their random numbers are others
 };
 
 using Blobs = std::vector<Blob*>;
@@ -131,6 +132,7 @@ class Layer {
   kernels::Context& kernels() const { return *context_.kernels; }
   const LayerContext& context() const { return context_; }
   bool training() const { return context_.phase == caffe::TRAIN; }
+  std::string randomName() const { return context_.twin ? fmt::format("{}#{}", name(), context_.twin) : name(); }
   // The stream of this layer for the present step and rank; counters are the author's.
   RandomStream random(RandomPurpose purpose) const;
   // Adds a parameter: filled from `filler`, or taken from layer_param.blobs when the description carries weights.

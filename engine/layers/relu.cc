@@ -1,25 +1,18 @@
 // ReLU: y = max(x, 0) + negative_slope * min(x, 0);  dx = dy * (x > 0 ? 1 : negative_slope), so the gradient at 0 is
-// the slope. In place allowed: with negative_slope >= 0 the sign of y is the sign of x.
+// the slope. In place with negative_slope >= 0 the sign of y is the sign of x; with a slope below 0 a copy of x is kept.
 #include "layers/builtin.h"
+#include "layers/elementwise.h"
 
 namespace crema {
 namespace {
 
-class ReLU : public Layer {
+class ReLU : public SameShapeLayer {
  public:
-  using Layer::Layer;
-  bool allowsInPlace() const override { return true; }
+  using SameShapeLayer::SameShapeLayer;
 
  protected:
-  void configure(const Blobs& bottom, const Blobs& top) override {
-    const float slope = param_.relu_param().negative_slope();
-    if (slope < 0 && bottom[0] == top[0])
-      invalid("negative_slope {} < 0 cannot be computed in place; give the top another name", slope);
-  }
-  void reshape(const Blobs& bottom, const Blobs& top) override {
-    if (top[0] != bottom[0]) top[0]->reshape(bottom[0]->shape());
-  }
   void compute(const Blobs& bottom, const Blobs& top) override {
+    if (keeps()) keepBottom(bottom, top);
     withType(context().dtype, [&]<class T>() {
       kernels::reluForward<T>(kernels(), bottom[0]->count(), slope<T>(), bottom[0]->data<T>(),
                               top[0]->mutableData<T>());
@@ -28,12 +21,14 @@ class ReLU : public Layer {
   void gradient(const Blobs& top, const std::vector<bool>& down, const Blobs& bottom) override {
     if (!down[0]) return;
     withType(context().dtype, [&]<class T>() {
-      kernels::reluBackward<T>(kernels(), bottom[0]->count(), slope<T>(), bottom[0]->data<T>(), top[0]->diff<T>(),
+      const T* x = keeps() ? bottomBefore<T>(bottom, top) : bottom[0]->data<T>();
+      kernels::reluBackward<T>(kernels(), bottom[0]->count(), slope<T>(), x, top[0]->diff<T>(),
                                bottom[0]->mutableDiff<T>());
     });
   }
 
  private:
+  bool keeps() const { return param_.relu_param().negative_slope() < 0; }
   template <class T>
   T slope() const {
     return static_cast<T>(param_.relu_param().negative_slope());

@@ -36,9 +36,11 @@ void Net::Builder::addLayer(const caffe::LayerParameter& given) {
     invalid("propagate_down needs no entry or one per bottom: {} entries, {} bottoms\n  in layer '{}' ({})",
             param.propagate_down_size(), param.bottom_size(), param.name(), param.type());
   const NetOptions& o = net_.options_;
-  const LayerContext context = {o.kernels, o.dtype, param.phase(), &net_.run_, &o.data, o.fills};
+  const LayerContext context = {o.kernels, o.dtype, param.phase(),          &net_.run_,
+                                &o.data,   o.fills, twins_[param.name()]++};
   const LayerRegistry& registry = o.registry ? *o.registry : builtinLayers();
-  if (o.log) LOG_INFO("Creating Layer {}", param.name());
+  if (o.log) LOG_INFO("Creating layer {}", param.name());  // Caffe's factory
+  if (o.log) LOG_INFO("Creating Layer {}", param.name());  // Caffe's net
   auto layer =
       inside([&] { return fmt::format("in layer '{}'", param.name()); }, [&] { return registry.make(param, context); });
   Wire wire;
@@ -117,9 +119,11 @@ void Net::Builder::connectTops(const caffe::LayerParameter& param, const Layer& 
 }
 
 void Net::Builder::addParams(Layer& layer) {
-  if (!layer.params().empty() && !named_.insert(layer.name()).second)
-    invalid("two layers with parameters are named '{}'; weights are saved and loaded by name: rename one",
-            layer.name());
+  if (!layer.params().empty() && !named_.insert(layer.name()).second && net_.options_.log)
+    LOG_WARNING(
+        "two layers with parameters are named '{}'; weights are copied by name (from files, into test nets), which "
+        "reaches the first of them only, as in Caffe: rename one",
+        layer.name());
   const auto& param = layer.param();
   if (param.param_size() > static_cast<int>(layer.params().size()))
     invalid("Too many params specified for layer {}: {} `param` entries, {} parameters", layer.name(),

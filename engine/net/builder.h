@@ -39,7 +39,8 @@ class Net::Builder {
   std::map<size_t, caffe::ParamSpec> ownerSpec_;
   std::vector<Share> shares_;
   std::vector<bool> mayBackward_;
-  std::set<std::string> named_;  // layers with parameters
+  std::set<std::string> named_;       // layers with parameters
+  std::map<std::string, int> twins_;  // layers so far of each name
   int64_t topBytes_ = 0;         // so far, as Caffe counts: in-place tops too
 };
 

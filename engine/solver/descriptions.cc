@@ -15,17 +15,12 @@ namespace crema {
 
 namespace {
 
+// The solver's phase, then what the net says, then train_state or test_state: each wins in what it gives, stages append.
 caffe::NetState stateOf(caffe::Phase phase, const caffe::NetParameter& net, const caffe::NetState* given) {
   caffe::NetState state;
   state.set_phase(phase);
-  caffe::NetState own = net.state();
-  own.clear_phase();
-  state.MergeFrom(own);
-  if (given) {
-    caffe::NetState extra = *given;
-    extra.clear_phase();
-    state.MergeFrom(extra);
-  }
+  state.MergeFrom(net.state());
+  if (given) state.MergeFrom(*given);
   return state;
 }
 
@@ -112,6 +107,15 @@ caffe::SolverParameter prepareSolver(caffe::SolverParameter solver, const std::s
                   }
                   return solver;
                 });
+}
+
+void warnOfUnusual(const caffe::SolverParameter& s) {
+  if (!(s.momentum() >= 0 && s.momentum() < 1))
+    LOG_WARNING("momentum {} lies outside 0 <= momentum < 1: steps are never forgotten, or turn back", s.momentum());
+  for (int i = 1; i < s.stepvalue_size(); ++i)
+    if (s.stepvalue(i) <= s.stepvalue(i - 1))
+      LOG_WARNING("stepvalue {} follows {}; of steps that are due together each iteration takes one", s.stepvalue(i),
+                  s.stepvalue(i - 1));
 }
 
 void checkSolver(const caffe::SolverParameter& s) {
