@@ -14,8 +14,8 @@ void addNetFlags(CLI::App& app, NetFlags& f, bool phase) {
   app.add_option("--stage", f.stage, "the state's stages, with commas");
 }
 
-caffe::NetState stateOf(const NetFlags& f) {
-  caffe::NetState state;
+caffe::NetState stateOf(const NetFlags& f, const caffe::NetParameter& net) {
+  caffe::NetState state = net.state();
   caffe::Phase phase;
   if (!caffe::Phase_Parse(f.phase, &phase)) invalid("-phase must be TRAIN or TEST, not '{}'", f.phase);
   state.set_phase(phase);
@@ -24,12 +24,17 @@ caffe::NetState stateOf(const NetFlags& f) {
   return state;
 }
 
+std::unique_ptr<Net> readFlaggedNet(const NetFlags& f, const NetOptions& options) {
+  const caffe::NetParameter net = readNet(f.model);
+  return std::make_unique<Net>(net, stateOf(f, net), options, f.model);
+}
+
 DescribedNet::DescribedNet(const NetFlags& f) : kernels_(kernels::bestIsa(), 1) {
   NetOptions o;
   o.kernels = &kernels_;
   o.fills = o.data.openSources = false;
   o.data.folder = parentDirectory(f.model);
-  net_ = std::make_unique<Net>(readNet(f.model), stateOf(f), o, f.model);
+  net_ = readFlaggedNet(f, o);
   for (int i = 0; i < static_cast<int>(net_->layers().size()); ++i)
     if (isCopy(i))
       for (const auto& top : tops(i)) copies_[top] = net_->layers()[static_cast<size_t>(i)]->param().bottom(0);

@@ -1,9 +1,10 @@
-// crema draw -model NET -output FILE: a net as a picture, without Graphviz. A box is a layer, an edge a blob with its
+// crema draw -model NET -output FILE, or as Caffe's draw_net.py, NET FILE: a net as a picture, without Graphviz. A box is a layer, an edge a blob with its
 // shape; layers that work in place stand in the box of the layer whose blob they change.
 #include <cstdio>
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/log.h"
 #include "cli/described_net.h"
 #include "picture/graph_picture.h"
 
@@ -33,7 +34,16 @@ std::string options(const Layer& layer) {
   return "";
 }
 
-Graph graphOf(const DescribedNet& d) {
+// The learning rate multipliers of its parameters.
+std::string rates(const Layer& layer) {
+  std::string all;
+  for (int i = 0; i < static_cast<int>(layer.params().size()); ++i)
+    all += fmt::format("{}{:.3g}", i ? ", " : "; lr_mult ",
+                       i < layer.param().param_size() ? layer.param().param(i).lr_mult() : 1.f);
+  return all;
+}
+
+Graph graphOf(const DescribedNet& d, bool withRates) {
   Graph graph;
   std::map<std::string, int> maker;  // blob -> the box that makes it
   const Net& net = d.net();
@@ -42,7 +52,8 @@ Graph graphOf(const DescribedNet& d) {
     const Layer& layer = *net.layers()[static_cast<size_t>(i)];
     const auto bottoms = d.bottoms(i), tops = d.tops(i);
     const std::string more = options(layer),
-                      line = layer.name() + " (" + layer.type() + ")" + (more.empty() ? "" : ", " + more);
+                      line = layer.name() + " (" + layer.type() + ")" + (more.empty() ? "" : ", " + more) +
+                             (withRates ? rates(layer) : "");
     if (bottoms.size() == 1 && tops.size() == 1 && net.tops(i)[0] == net.bottoms(i)[0]) {
       graph.boxes[static_cast<size_t>(maker.at(bottoms[0]))].lines.push_back(line);
       continue;
@@ -58,12 +69,24 @@ Graph graphOf(const DescribedNet& d) {
   return graph;
 }
 
-int draw(const NetFlags& f, const std::string& output) {
-  const DescribedNet described(f);
-  Graph graph = graphOf(described);
-  graph.title = described.net().name() + ", phase " + f.phase;
-  writeFileAtomically(output, drawGraph(graph, output));
-  std::printf("Wrote %s\n", output.c_str());
+struct Flags {
+  NetFlags net;
+  std::string output = "net.svg", direction = "TB";
+  bool rates = false;
+};
+
+int draw(Flags f) {
+  if (f.net.model.empty()) invalid("which net? Give -model and -output, or the net prototxt and the picture");
+  if (f.net.phase == "ALL") {
+    f.net.phase = NetFlags().phase;
+    LOG_WARNING("a picture shows one phase; this is {}", f.net.phase);
+  }
+  const DescribedNet described(f.net);
+  Graph graph = graphOf(described, f.rates);
+  graph.title = described.net().name() + ", phase " + f.net.phase;
+  graph.direction = f.direction;
+  writeFileAtomically(f.output, drawGraph(graph, f.output));
+  std::printf("Wrote %s\n", f.output.c_str());
   return 0;
 }
 
@@ -73,11 +96,15 @@ void addDraw(CLI::App& program, Run& chosen) {
   addCommand(
       program, "draw", "a net as a picture, SVG or PNG",
       [](CLI::App& app) -> Run {
-        auto f = std::make_shared<NetFlags>();
-        auto output = std::make_shared<std::string>("net.svg");
-        addNetFlags(app, *f);
-        app.add_option("--output", *output, "the picture, .svg or .png")->capture_default_str();
-        return [f, output] { return draw(*f, *output); };
+        auto f = std::make_shared<Flags>();
+        addNetFlags(app, f->net);
+        app.get_option("--model")->required(false);
+        app.add_option("--output", f->output, "the picture, .svg or .png")->capture_default_str();
+        app.add_option("input_net_proto_file", f->net.model, "as -model");
+        app.add_option("output_image_file", f->output, "as -output");
+        app.add_option("--rankdir", f->direction, "where the graph runs: TB, BT, LR or RL")->capture_default_str();
+        app.add_flag("--display_lrm", f->rates, "shows the learning rate multipliers");
+        return [f] { return draw(*f); };
       },
       chosen);
 }

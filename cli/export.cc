@@ -40,7 +40,8 @@ int exportNet(const Flags& f) {
   o.kernels = &kernels;
   o.data.openSources = false;
   o.data.folder = parentDirectory(f.net.model);
-  Net net(readNet(f.net.model), stateOf(f.net), o, f.net.model);
+  const caffe::NetParameter described = readNet(f.net.model);
+  Net net(described, stateOf(f.net, described), o, f.net.model);
   if (!f.weights.empty()) {
     copyTrainedFiles(net, f.weights);
     warnOfUntrained(net, f.weights);

@@ -38,7 +38,8 @@ struct DataOptions {
   std::shared_ptr<const RecordSource> records;  // a database that was opened elsewhere, instead of any source
   bool resize = false;                          // images take the height and width that MemoryData or CoSData names
   std::string folder;                           // relative paths of the prototxt start here; empty: the working folder
-  bool dealt = false;                           // batches go to whoever is there: none may build on the one before
+  bool dealt = false;                           // batches of a test: some may be elsewhere, and nothing goes back
+  bool inOrder = false;  // dealt, but all are here, one after the other: one may build on the one before
   bool scoring = false;                         // every record once, in order, the last batch short: step k is batch k
   int testWorkers = 1;                          // processes that share out the test batches (data/shard.h)
   int64_t last = -1;                            // scoring ends before this record; -1: at the end

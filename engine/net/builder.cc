@@ -16,7 +16,8 @@ Net::Builder::Builder(Net& net, const caffe::NetParameter& description, const ca
                          if (net.options_.log) LOG_INFO("{}", sentence);
                        })),
       state_(state) {
-  if (net.options_.log) LOG_INFO("Initializing net from parameters:\n{}", toText(param_));
+  *param_.mutable_state() = state;
+  if (net.options_.log) LOG_INFO("Initializing net from parameters: \n{}", toText(param_));
   param_ = insertSplits(param_);
 }
 

@@ -7,6 +7,7 @@
 #include "base/deadline.h"
 #include "base/log.h"
 #include "data/batch_feed.h"
+#include "solver/outputs.h"
 
 namespace crema {
 namespace {
@@ -130,6 +131,7 @@ std::vector<float> Trainer::testValues(int net, int batches, int width) {
     if (hooks_.beat) hooks_.beat(solver_.iteration());
     try {
       const auto row = solver_.testBatch(index, batch);
+      checkOutputs(solver_.testNet(index), row.size() - 1, static_cast<size_t>(width) - 1);
       std::copy(row.begin(), row.end(), values.begin() + b * (width + 1));
       values[static_cast<size_t>((b + 1) * (width + 1) - 1)] = 1;
     } catch (const EmptyBatch& e) {
@@ -161,23 +163,20 @@ void Trainer::testNet(int i) {
   if (logs()) logTest(i, mean);
 }
 
-void Trainer::logTest(int i, const std::vector<double>& mean) {
+void Trainer::logTest(int i, std::vector<double> mean) {
   if (solver_.param().test_compute_loss()) LOG_INFO("Test loss: {:.6g}", mean.back());
+  mean.pop_back();
+  const Net& net = solver_.testNet(static_cast<size_t>(i));
+  logOutputs(net, mean, "Test net output");
+  if (!hooks_.test) return;
   std::vector<TestOutput> outputs;
-  Net& net = solver_.testNet(static_cast<size_t>(i));
-  size_t at = 0;
-  int number = 0;
+  auto value = mean.begin();
   for (const auto& name : net.outputs()) {
-    TestOutput out{name, {}, net.outputLossWeight(name)};
-    for (int k = 0; k < net.blob(name).count(); ++k, ++at, ++number) {
-      out.values.push_back(static_cast<float>(mean[at]));
-      const std::string weighted =
-          out.lossWeight ? fmt::format(" (* {:.6g} = {:.6g} loss)", out.lossWeight, out.lossWeight * mean[at]) : "";
-      LOG_INFO("    Test net output #{}: {} = {:.6g}{}", number, name, mean[at], weighted);
-    }
-    outputs.push_back(std::move(out));
+    const auto end = value + net.blob(name).count();
+    outputs.push_back({name, {value, end}, net.outputLossWeight(name)});
+    value = end;
   }
-  if (hooks_.test) hooks_.test(solver_.iteration(), i, outputs);
+  hooks_.test(solver_.iteration(), i, outputs);
 }
 
 void Trainer::logDisplay(double loss) {
@@ -185,20 +184,10 @@ void Trainer::logDisplay(double loss) {
   const double now = monotonicSeconds(), elapsed = now - lastDisplay_;
   const int64_t done = solver_.iteration() - lastDisplayIteration_;
   LOG_INFO("Iteration {} ({:.6g} iter/s, {:.6g}s/{} iters), loss = {:.6g}", solver_.iteration(),
-           elapsed > 0 ? static_cast<double>(done) / elapsed : 0.0, elapsed, done, loss);
+           elapsed > 0 ? static_cast<double>(done) / elapsed : 0.0, elapsed, solver_.param().display(), loss);
   lastDisplay_ = now;
   lastDisplayIteration_ = solver_.iteration();
-  const Net& net = solver_.net();
-  int number = 0;
-  for (const auto& name : net.outputs()) {
-    const Blob& blob = net.blob(name);
-    const double weight = net.outputLossWeight(name);
-    for (int k = 0; k < blob.count(); ++k, ++number) {
-      const double value = blob.dataAt(k);
-      const std::string weighted = weight ? fmt::format(" (* {:.6g} = {:.6g} loss)", weight, weight * value) : "";
-      LOG_INFO("    Train net output #{}: {} = {:.6g}{}", number, name, value, weighted);
-    }
-  }
+  logOutputs(solver_.net(), outputValues(solver_.net()), "Train net output");
 }
 
 void Trainer::report(double loss) {
@@ -230,7 +219,7 @@ void Trainer::finish() {
   }
   if (p.display() && solver_.iteration() % p.display() == 0 && logs()) {
     solver_.net().setStep(static_cast<int64_t>(solver_.iteration()) * p.iter_size(), options_.myRanks.lo);
-    LOG_INFO("Iteration {}, loss = {:.6g}", solver_.iteration(), solver_.net().forward());
+    LOG_INFO("Iteration {}, loss = {:.6g}", solver_.iteration(), solver_.smoothLoss(solver_.net().forward()));
   }
   if (solver_.testDue()) testAll();
   if (logs()) LOG_INFO("Optimization Done.");

@@ -1,0 +1,68 @@
+"""What is unusual and valid in Caffe trains here too, to the same losses (tests/goldens/accepted)."""
+import re
+import shutil
+
+import pytest
+
+from conftest import ROOT, crema
+
+GOLDEN, IMAGES = ROOT / "tests/goldens/accepted", ROOT / "tests/goldens/images"
+LOSS = re.compile(r"(T(?:est|rain) net output #0: loss) = (\S+)")
+
+
+def golden():
+    nets, name = {}, None
+    for line in (GOLDEN / "caffe.txt").read_text().splitlines():
+        if line.endswith(".prototxt"):
+            name = line
+        else:
+            nets.setdefault(name, []).append(LOSS.match(line).groups())
+    return nets
+
+
+def train(folder, net, extra="", **options):
+    if not (folder / "db").exists():
+        done = crema("convert_imageset", "-resize_width", 16, "-resize_height", 12, f"{IMAGES}/", GOLDEN / "images.list", folder / "db")
+        assert done.code == 0, done.err
+    (folder / "net.prototxt").write_text(net)
+    (folder / "solver.prototxt").write_text((GOLDEN / "solver.prototxt").read_text() + extra)
+    arguments = [a for name, value in options.items() for a in (f"-{name}", value)]
+    return crema("train", "-solver", "solver.prototxt", *arguments, cwd=folder)
+
+
+@pytest.mark.parametrize("net", ["fold_in_place", "thin_pooling", "twins", "unnamed"])
+def test_losses_are_caffes(tmp_path, net):
+    want = golden()[f"{net}.prototxt"]
+    tested = any(name.startswith("Test") for name, _ in want)
+    done = train(tmp_path, (GOLDEN / f"{net}.prototxt").read_text(), "test_iter: 3 test_interval: 3\n" if tested else "")
+    assert done.code == 0, done.err[-2000:]
+    got = LOSS.findall(done.err)
+    assert [name for name, _ in got] == [name for name, _ in want] and len(want) >= 6
+    assert [float(v) for _, v in got] == pytest.approx([float(v) for _, v in want], rel=2e-5)
+    assert ("two layers with parameters are named" in done.err) == (net in ("twins", "unnamed"))
+
+
+def test_equal_names_get_random_numbers_of_their_own(tmp_path):
+    """Two layers of one name and shape; with one stream for both their outputs would be equal."""
+    layer = 'layer {{ name: "ip" type: "InnerProduct" bottom: "data" top: "{}" inner_product_param {{ num_output: 1 weight_filler {{ type: "gaussian" }} }} }}\n'
+    net = ('layer { name: "data" type: "DummyData" top: "data" dummy_data_param { shape { dim: 1 dim: 9 } data_filler { value: 1 } } }\n' +
+           layer.format("a") + layer.format("b"))
+    (tmp_path / "net.prototxt").write_text(net)
+    done = crema("time", "-model", "net.prototxt", "-iterations", 1, cwd=tmp_path)
+    assert done.code == 0, done.err
+    done = train(tmp_path, net + 'layer { type: "Reduction" bottom: "a" top: "la" loss_weight: 1 }\nlayer { type: "Reduction" bottom: "b" top: "lb" loss_weight: 1 }\n')
+    assert done.code == 0, done.err[-2000:]
+    first = re.findall(r"Train net output #\d: l[ab] = (\S+)", done.err)[:2]
+    assert len(first) == 2 and first[0] != first[1]
+
+
+def test_equal_names_do_not_fit_into_hdf5(tmp_path):
+    done = train(tmp_path, (GOLDEN / "twins.prototxt").read_text(), "snapshot_format: HDF5\n")
+    assert done.code == 2 and "two layers named 'ip' cannot stand in one HDF5 file" in done.story, done.err[-2000:]
+
+
+def test_rand_skip_is_ignored_with_a_warning(tmp_path):
+    net = (GOLDEN / "thin_pooling.prototxt").read_text()
+    plain, skipping = train(tmp_path, net), train(tmp_path, net.replace("batch_size: 2", "batch_size: 2 rand_skip: 3"))
+    assert skipping.code == 0 and LOSS.findall(skipping.err) == LOSS.findall(plain.err) != []
+    assert re.search(r"^W.*'data' \(Data\): rand_skip 3 is ignored", skipping.err, re.M) and "rand_skip" not in plain.err
