@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <set>
 
 #include "base/deadline.h"
 #include "base/log.h"
@@ -14,6 +15,14 @@ namespace {
 
 // What the spare elements of a gradient carry.
 enum Spare { kLoss = 0, kStopVotes = 1, kSnapshotVotes = 2 };
+
+// Caffe shares weights anew before each test, and says which layers have no part in it.
+void logIgnored(const Net& train, const Net& test) {
+  std::set<std::string> names;
+  for (const auto& layer : test.layers()) names.insert(layer->name());
+  for (const auto& layer : train.layers())
+    if (!names.count(layer->name())) LOG_INFO("Ignoring source layer {}", layer->name());
+}
 
 }  // namespace
 
@@ -151,7 +160,10 @@ std::vector<float> Trainer::testValues(int net, int batches, int width) {
 void Trainer::testNet(int i) {
   const auto index = static_cast<size_t>(i);
   const int batches = solver_.param().test_iter(i), width = solver_.testValues(index);
-  if (logs()) LOG_INFO("Iteration {}, Testing net (#{})", solver_.iteration(), i);
+  if (logs()) {
+    LOG_INFO("Iteration {}, Testing net (#{})", solver_.iteration(), i);
+    logIgnored(solver_.net(), solver_.testNet(index));
+  }
   if (batches == 0) return;
   const std::vector<float> values = testValues(i, batches, width);
   std::vector<double> mean(static_cast<size_t>(width) + 1, 0.0);

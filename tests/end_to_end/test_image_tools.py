@@ -64,7 +64,7 @@ def test_caffes_scripts_take_their_arguments(links, tmp_path, start):
         assert done.returncode == 0, done.stderr
         picture = (tmp_path / "net.svg").read_text()
         sizes[rankdir] = [float(re.search(rf'{side}="([\d.]+)"', picture).group(1)) for side in ("width", "height")]
-    assert "lr_mult 1, 2" in picture and sizes["LR"][0] > sizes["LR"][1] and sizes["TB"][0] < sizes["TB"][1], sizes
+    assert "lr_mult 1, 2" in picture and sizes["LR"][0] > sizes["TB"][0] and sizes["LR"][1] < sizes["TB"][1], sizes
     assert "InnerProduct" in script("summarize.py", net).stdout
     assert script("draw_net.py").returncode == 2
 
