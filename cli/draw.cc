@@ -1,5 +1,6 @@
-// crema draw -model NET -output FILE, or as Caffe's draw_net.py, NET FILE: a net as a picture, without Graphviz. A box is a layer, an edge a blob with its
-// shape; layers that work in place stand in the box of the layer whose blob they change.
+// crema draw -model NET -output FILE, or as Caffe's draw_net.py, NET FILE: a net as a picture, without Graphviz. A box
+// is a layer, an edge a blob with its shape; layers that work in place stand in the box of the layer whose blob they
+// change.
 #include <cstdio>
 
 #include "base/error.h"
@@ -51,9 +52,8 @@ Graph graphOf(const DescribedNet& d, bool withRates) {
     if (d.isCopy(i)) continue;
     const Layer& layer = *net.layers()[static_cast<size_t>(i)];
     const auto bottoms = d.bottoms(i), tops = d.tops(i);
-    const std::string more = options(layer),
-                      line = layer.name() + " (" + layer.type() + ")" + (more.empty() ? "" : ", " + more) +
-                             (withRates ? rates(layer) : "");
+    const std::string more = options(layer), line = layer.name() + " (" + layer.type() + ")" +
+                                                    (more.empty() ? "" : ", " + more) + (withRates ? rates(layer) : "");
     if (bottoms.size() == 1 && tops.size() == 1 && net.tops(i)[0] == net.bottoms(i)[0]) {
       graph.boxes[static_cast<size_t>(maker.at(bottoms[0]))].lines.push_back(line);
       continue;

@@ -52,7 +52,7 @@ class EngineNet {
   Socket listener_;
   std::unique_ptr<Mesh> mesh_;
   int64_t passes_ = 0, syncs_ = 0;  // predictions and validations so far; barriers so far
-  OutputSums scores_;  // of the validation batches since the last aggregate
+  OutputSums scores_;               // of the validation batches since the last aggregate
 };
 
 }  // namespace crema::cli

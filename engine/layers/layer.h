@@ -40,9 +40,9 @@ struct DataOptions {
   std::string folder;                           // relative paths of the prototxt start here; empty: the working folder
   bool dealt = false;                           // batches of a test: some may be elsewhere, and nothing goes back
   bool inOrder = false;  // dealt, but all are here, one after the other: one may build on the one before
-  bool scoring = false;                         // every record once, in order, the last batch short: step k is batch k
-  int testWorkers = 1;                          // processes that share out the test batches (data/shard.h)
-  int64_t last = -1;                            // scoring ends before this record; -1: at the end
+  bool scoring = false;  // every record once, in order, the last batch short: step k is batch k
+  int testWorkers = 1;   // processes that share out the test batches (data/shard.h)
+  int64_t last = -1;     // scoring ends before this record; -1: at the end
   // Blobs of the next pass, set by the owner, for layers that opened no source; the first batch_size samples are taken.
   const std::vector<const Blob*>* given = nullptr;
   bool openSources = true;  // false: shapes from the prototxt alone, no file is touched (planning)

@@ -54,7 +54,8 @@ class Pooling : public Layer {
     const int rows = outputs(shape_.h, shape_.kh, shape_.strideH, shape_.padH);
     const int columns = outputs(shape_.w, shape_.kw, shape_.strideW, shape_.padW);
     shape_.oh = static_cast<int>(std::min<int64_t>(rows, (int64_t{shape_.h} + shape_.padH - 1) / shape_.strideH + 1));
-    shape_.ow = static_cast<int>(std::min<int64_t>(columns, (int64_t{shape_.w} + shape_.padW - 1) / shape_.strideW + 1));
+    shape_.ow =
+        static_cast<int>(std::min<int64_t>(columns, (int64_t{shape_.w} + shape_.padW - 1) / shape_.strideW + 1));
     if (rows <= 0 || columns <= 0 || shape_.h == 0 || shape_.w == 0)
       invalid("kernel {}x{} exceeds the padded input (bottom is {}, pad {}x{})", shape_.kh, shape_.kw, in.brief(),
               shape_.padH, shape_.padW);
@@ -114,17 +115,14 @@ class Pooling : public Layer {
             spans(shape_.ow, shape_.kw, shape_.strideW)};
   }
   // Whether the top has a last row or column of windows that shape_, and so every kernel, leaves out.
-  bool emptyWindows(const Blob& top) const {
-    return top.shape().count(1) != int64_t{shape_.c} * shape_.oh * shape_.ow;
-  }
+  bool emptyWindows(const Blob& top) const { return top.shape().count(1) != int64_t{shape_.c} * shape_.oh * shape_.ow; }
   // Planes of shape_ into those of `top`, `nothing` in windows that hold nothing; and back.
   template <class From, class T>
   void spread(const From* from, T nothing, const Blob& top, T* to) const {
     const int rows = top.shape()[2], columns = top.shape()[3];
     for (int64_t plane = 0; plane < int64_t{shape_.n} * shape_.c; ++plane)
       for (int r = 0; r < rows; ++r)
-        for (int c = 0; c < columns; ++c)
-          *to++ = r < shape_.oh && c < shape_.ow ? static_cast<T>(*from++) : nothing;
+        for (int c = 0; c < columns; ++c) *to++ = r < shape_.oh && c < shape_.ow ? static_cast<T>(*from++) : nothing;
   }
   template <class T>
   void gather(const Blob& top, const T* from, T* to) const {

@@ -46,15 +46,16 @@ LAYER_CASES(Pooling) {
   s.bad("type: 'Pooling' pooling_param { pool: AVE kernel_size: 2 } top: 'a' top: 'b'", {{1, 1, 4, 4}},
         "takes 1 top blob(s), here are 2");
   for (const char* pool : {"MAX", "AVE", "STOCHASTIC"}) {  // the last of 3 rows begins at 4, below the input
-    Case& thin =
-        s.add(std::string("type: 'Pooling' pooling_param { kernel_size: 1 stride: 2 pool: ") + pool + " }", {{2, 1, 4, 3}});
+    Case& thin = s.add(std::string("type: 'Pooling' pooling_param { kernel_size: 1 stride: 2 pool: ") + pool + " }",
+                       {{2, 1, 4, 3}});
     thin.naive = [](const auto& x) {
       const auto at = [&](size_t i) { return x[0][i]; };
       return Values{at(0), at(2), at(6), at(8), 0, 0, at(12), at(14), at(18), at(20), 0, 0};
     };
     thin.input = [](size_t, int, double u) { return 0.01 + std::abs(u); };
   }
-  Case& winners = s.add("type: 'Pooling' pooling_param { kernel_size: 1 stride: 2 } top: 'y' top: 'index'", {{1, 1, 3, 4}});
+  Case& winners =
+      s.add("type: 'Pooling' pooling_param { kernel_size: 1 stride: 2 } top: 'y' top: 'index'", {{1, 1, 3, 4}});
   winners.gradientTops = 1;
   winners.formula = [](const auto& x, const auto&) {
     return std::vector<Values>{{x[0][0], x[0][2], 0, x[0][8], x[0][10], 0}, {0, 2, -1, 8, 10, -1}};

@@ -1,5 +1,6 @@
 // ReLU: y = max(x, 0) + negative_slope * min(x, 0);  dx = dy * (x > 0 ? 1 : negative_slope), so the gradient at 0 is
-// the slope. In place with negative_slope >= 0 the sign of y is the sign of x; with a slope below 0 a copy of x is kept.
+// the slope. In place with negative_slope >= 0 the sign of y is the sign of x; with a slope below 0 a copy of x is
+// kept.
 #include "layers/builtin.h"
 #include "layers/elementwise.h"
 

@@ -37,7 +37,7 @@ void Net::Builder::addLayer(const caffe::LayerParameter& given) {
     invalid("propagate_down needs no entry or one per bottom: {} entries, {} bottoms\n  in layer '{}' ({})",
             param.propagate_down_size(), param.bottom_size(), param.name(), param.type());
   const NetOptions& o = net_.options_;
-  const LayerContext context = {o.kernels, o.dtype, param.phase(),          &net_.run_,
+  const LayerContext context = {o.kernels, o.dtype, param.phase(),         &net_.run_,
                                 &o.data,   o.fills, twins_[param.name()]++};
   const LayerRegistry& registry = o.registry ? *o.registry : builtinLayers();
   if (o.log) LOG_INFO("Creating layer {}", param.name());  // Caffe's factory

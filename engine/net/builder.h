@@ -41,7 +41,7 @@ class Net::Builder {
   std::vector<bool> mayBackward_;
   std::set<std::string> named_;       // layers with parameters
   std::map<std::string, int> twins_;  // layers so far of each name
-  int64_t topBytes_ = 0;         // so far, as Caffe counts: in-place tops too
+  int64_t topBytes_ = 0;              // so far, as Caffe counts: in-place tops too
 };
 
 }  // namespace crema

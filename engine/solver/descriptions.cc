@@ -15,7 +15,8 @@ namespace crema {
 
 namespace {
 
-// The solver's phase, then what the net says, then train_state or test_state: each wins in what it gives, stages append.
+// The solver's phase, then what the net says, then train_state or test_state: each wins in what it gives, stages
+// append.
 caffe::NetState stateOf(caffe::Phase phase, const caffe::NetParameter& net, const caffe::NetState* given) {
   caffe::NetState state;
   state.set_phase(phase);

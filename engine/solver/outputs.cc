@@ -20,8 +20,7 @@ void logOutputs(const Net& net, const std::vector<double>& values, const std::st
     const double weight = net.outputLossWeight(name);
     for (int k = 0; k < net.blob(name).count() && at < values.size(); ++k, ++at) {
       const std::string head = what.empty() ? "" : fmt::format("    {} #{}: ", what, at);
-      const std::string weighted =
-          weight ? fmt::format(" (* {:.6g} = {:.6g} loss)", weight, weight * values[at]) : "";
+      const std::string weighted = weight ? fmt::format(" (* {:.6g} = {:.6g} loss)", weight, weight * values[at]) : "";
       LOG_INFO("{}{} = {:.6g}{}", head, name, values[at], weighted);
     }
   }

@@ -10,8 +10,8 @@ namespace crema {
 // Every element of every output of the last pass, in order.
 std::vector<double> outputValues(const Net& net);
 
-// A line for each: "    Train net output #0: loss = 2.3 (* 1 = 2.3 loss)"; `what` is "Train net output". Without `what`,
-// as `caffe test` ends: "loss = 2.3 (* 1 = 2.3 loss)".
+// A line for each: "    Train net output #0: loss = 2.3 (* 1 = 2.3 loss)"; `what` is "Train net output". Without
+// `what`, as `caffe test` ends: "loss = 2.3 (* 1 = 2.3 loss)".
 void logOutputs(const Net& net, const std::vector<double>& values, const std::string& what);
 
 // invalid() unless a pass gave as many values as the one before it: means over passes need that.

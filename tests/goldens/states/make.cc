@@ -1,5 +1,5 @@
-// make CASES: for each case the train net, then the test net, that BVLC Caffe's solver makes of net.prototxt: phase, names
-// of the layers it kept, loss.
+// make CASES: for each case the train net, then the test net, that BVLC Caffe's solver makes of net.prototxt: phase,
+// names of the layers it kept, loss.
 #include <google/protobuf/text_format.h>
 
 #include <caffe/caffe.hpp>
