@@ -14,8 +14,8 @@ void addNetFlags(CLI::App& app, NetFlags& f, bool phase) {
   app.add_option("--stage", f.stage, "the state's stages, with commas");
 }
 
-caffe::NetState stateOf(const NetFlags& f, const caffe::NetParameter& net) {
-  caffe::NetState state = net.state();
+caffe::NetState stateOf(const NetFlags& f) {
+  caffe::NetState state;
   caffe::Phase phase;
   if (!caffe::Phase_Parse(f.phase, &phase)) invalid("-phase must be TRAIN or TEST, not '{}'", f.phase);
   state.set_phase(phase);
@@ -25,8 +25,11 @@ caffe::NetState stateOf(const NetFlags& f, const caffe::NetParameter& net) {
 }
 
 std::unique_ptr<Net> readFlaggedNet(const NetFlags& f, const NetOptions& options) {
+  const caffe::NetState flags = stateOf(f);
   const caffe::NetParameter net = readNet(f.model);
-  return std::make_unique<Net>(net, stateOf(f, net), options, f.model);
+  caffe::NetState state = net.state();
+  state.MergeFrom(flags);
+  return std::make_unique<Net>(net, state, options, f.model);
 }
 
 DescribedNet::DescribedNet(const NetFlags& f) : kernels_(kernels::bestIsa(), 1) {

@@ -7,7 +7,6 @@
 #include "base/log.h"
 #include "base/thread_pool.h"
 #include "cli/described_net.h"
-#include "model/upgrade.h"
 #include "net/net.h"
 #include "solver/outputs.h"
 

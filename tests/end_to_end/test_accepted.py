@@ -66,3 +66,14 @@ def test_rand_skip_is_ignored_with_a_warning(tmp_path):
     plain, skipping = train(tmp_path, net), train(tmp_path, net.replace("batch_size: 2", "batch_size: 2 rand_skip: 3"))
     assert skipping.code == 0 and LOSS.findall(skipping.err) == LOSS.findall(plain.err) != []
     assert re.search(r"^W.*'data' \(Data\): rand_skip 3 is ignored", skipping.err, re.M) and "rand_skip" not in plain.err
+
+
+def test_a_net_keeps_the_stages_that_it_names_itself(tmp_path):
+    """As in `caffe time` and `caffe test`: -phase and -level stand for the net's own, -stage adds to them."""
+    layer = 'layer {{ name: "{0}" type: "Power" bottom: "x" top: "{0}" include {{ {1} }} }}\n'
+    (tmp_path / "net.prototxt").write_text(
+        'state { phase: TRAIN level: 5 stage: "own" }\nlayer { name: "in" type: "Input" top: "x" input_param { shape { dim: 2 } } }\n' +
+        layer.format("own", 'stage: "own"') + layer.format("given", 'stage: "given"') + layer.format("training", "phase: TRAIN") + layer.format("high", "min_level: 5"))
+    for flags, want in (([], ["own"]), (["-stage", "given"], ["own", "given"]), (["-phase", "TRAIN", "-level", 5], ["own", "training", "high"])):
+        done = crema("summary", "-model", "net.prototxt", *flags, cwd=tmp_path)
+        assert done.code == 0 and re.findall(r"^(\w+) +Power", done.out, re.M) == want, done.out + done.err
