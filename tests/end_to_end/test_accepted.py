@@ -77,3 +77,12 @@ def test_a_net_keeps_the_stages_that_it_names_itself(tmp_path):
     for flags, want in (([], ["own"]), (["-stage", "given"], ["own", "given"]), (["-phase", "TRAIN", "-level", 5], ["own", "training", "high"])):
         done = crema("summary", "-model", "net.prototxt", *flags, cwd=tmp_path)
         assert done.code == 0 and re.findall(r"^(\w+) +Power", done.out, re.M) == want, done.out + done.err
+
+
+def test_windows_outside_the_input_cannot_be_exported(tmp_path):
+    (tmp_path / "net.prototxt").write_text('input: "x" input_shape { dim: 1 dim: 2 dim: 4 dim: 3 }\nlayer { name: "thin" type: "Pooling" bottom: "x" top: "y" '
+                                           "pooling_param { kernel_size: 1 stride: 2 } }\n")
+    done = crema("export", "-model", "net.prototxt", "-output", "net.onnx", cwd=tmp_path)
+    assert done.code == 2 and "last window begins at 4, outside the input of 4" in done.story and not (tmp_path / "net.onnx").exists(), done.err
+    (tmp_path / "net.prototxt").write_text((tmp_path / "net.prototxt").read_text().replace("stride: 2", "stride: 2 round_mode: FLOOR"))
+    assert crema("export", "-model", "net.prototxt", "-output", "net.onnx", cwd=tmp_path).code == 0
