@@ -61,6 +61,24 @@ def test_equal_names_do_not_fit_into_hdf5(tmp_path):
     assert done.code == 2 and "two layers named 'ip' cannot stand in one HDF5 file" in done.story, done.err[-2000:]
 
 
+def test_of_equal_names_a_model_reaches_the_first_and_hdf5_the_last(tmp_path):
+    """As in Caffe; told by nets in which only one of the two has the name."""
+    twins = (GOLDEN / "twins.prototxt").read_text()
+    one = re.sub(r'layer { name: "ip"[^\n]* bottom: "a" top: "b"[^\n]*\n', "", twins).replace('bottom: "b"', 'bottom: "a"')
+    for extra in ("", "snapshot_format: HDF5\n"):
+        assert train(tmp_path, one, extra + "snapshot: 6\n").code == 0
+
+    def score(net, weights):
+        (tmp_path / "net.prototxt").write_text(net)
+        done = crema("test", "-model", "net.prototxt", "-weights", weights, "-iterations", 3, cwd=tmp_path)
+        assert done.code == 0, done.err[-2000:]
+        return re.findall(r"\] Loss: (\S+)", done.err)
+
+    first, last = re.sub(r'"ip"([^\n]* bottom: "a" top: "b")', r'"other"\1', twins), re.sub(r'"ip"([^\n]* bottom: "mean")', r'"other"\1', twins)
+    assert score(twins, "run_iter_6.caffemodel") == score(first, "run_iter_6.caffemodel") != score(last, "run_iter_6.caffemodel")
+    assert score(twins, "run_iter_6.caffemodel.h5") == score(last, "run_iter_6.caffemodel.h5") == score(last, "run_iter_6.caffemodel")
+
+
 def test_rand_skip_is_ignored_with_a_warning(tmp_path):
     net = (GOLDEN / "thin_pooling.prototxt").read_text()
     plain, skipping = train(tmp_path, net), train(tmp_path, net.replace("batch_size: 2", "batch_size: 2 rand_skip: 3"))
