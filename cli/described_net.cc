@@ -24,13 +24,21 @@ caffe::NetState stateOf(const NetFlags& f) {
   return state;
 }
 
+std::unique_ptr<Net> readFlaggedNet(const NetFlags& f, const NetOptions& options) {
+  const caffe::NetState flags = stateOf(f);
+  const caffe::NetParameter net = readNet(f.model);
+  caffe::NetState state = net.state();
+  state.MergeFrom(flags);
+  return std::make_unique<Net>(net, state, options, f.model);
+}
+
 DescribedNet::DescribedNet(const NetFlags& f) : kernels_(kernels::bestIsa(), 1) {
   NetOptions o;
   o.kernels = &kernels_;
   o.fills = o.data.openSources = false;
   o.data.folder = parentDirectory(f.model);
   try {
-    net_ = std::make_unique<Net>(readNet(f.model), stateOf(f), o, f.model);
+    net_ = readFlaggedNet(f, o);
   } catch (const Error& e) {
     if (e.kind() != ErrorKind::kIo) throw;
     ioError("{}\n  whose shapes are wanted; a deploy net, which begins with Input, needs no data for them", e.what());

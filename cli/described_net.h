@@ -16,6 +16,8 @@ struct NetFlags {
 
 void addNetFlags(CLI::App& app, NetFlags& f, bool phase = true);
 caffe::NetState stateOf(const NetFlags& f);  // invalid() for a phase that is neither TRAIN nor TEST
+// The net of the flags, in their phase and level, with the stages that it names itself and those of the flags.
+std::unique_ptr<Net> readFlaggedNet(const NetFlags& f, const NetOptions& options);
 
 // Built without values: its memory is promised, not used. Shapes of Data layers come from their database.
 class DescribedNet {

@@ -1,10 +1,11 @@
-// crema draw -model NET -output FILE: a net as a picture, without Graphviz. A box is a layer, an edge a blob with its
-// shape; layers that work in place stand in the box of the layer whose blob they change. A net that cannot be built
-// here, as its data or a layer's type are missing, is drawn without shapes.
+// crema draw -model NET -output FILE, or as Caffe's draw_net.py, NET FILE: a net as a picture, without Graphviz. A box
+// is a layer, an edge a blob with its shape; layers that work in place stand in the box of the layer whose blob they
+// change. A net that cannot be built here, as its data or a layer's type are missing, is drawn without shapes.
 #include <cstdio>
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/log.h"
 #include "cli/described_net.h"
 #include "model/filter.h"
 #include "model/upgrade.h"
@@ -36,7 +37,16 @@ std::string options(const Layer& layer) {
   return "";
 }
 
-Graph graphOf(const DescribedNet& d) {
+// The learning rate multipliers of its parameters.
+std::string rates(const Layer& layer) {
+  std::string all;
+  for (int i = 0; i < static_cast<int>(layer.params().size()); ++i)
+    all += fmt::format("{}{:.3g}", i ? ", " : "; lr_mult ",
+                       i < layer.param().param_size() ? layer.param().param(i).lr_mult() : 1.f);
+  return all;
+}
+
+Graph graphOf(const DescribedNet& d, bool withRates) {
   Graph graph;
   std::map<std::string, int> maker;  // blob -> the box that makes it
   const Net& net = d.net();
@@ -44,8 +54,8 @@ Graph graphOf(const DescribedNet& d) {
     if (d.isCopy(i)) continue;
     const Layer& layer = *net.layers()[static_cast<size_t>(i)];
     const auto bottoms = d.bottoms(i), tops = d.tops(i);
-    const std::string more = options(layer),
-                      line = layer.name() + " (" + layer.type() + ")" + (more.empty() ? "" : ", " + more);
+    const std::string more = options(layer), line = layer.name() + " (" + layer.type() + ")" +
+                                                    (more.empty() ? "" : ", " + more) + (withRates ? rates(layer) : "");
     if (bottoms.size() == 1 && tops.size() == 1 && net.tops(i)[0] == net.bottoms(i)[0]) {
       graph.boxes[static_cast<size_t>(maker.at(bottoms[0]))].lines.push_back(line);
       continue;
@@ -89,9 +99,9 @@ Graph sketchOf(const caffe::NetParameter& net) {
   return graph;
 }
 
-Graph shapedOrSketched(const NetFlags& f) {
+Graph shapedOrSketched(const NetFlags& f, bool rates) {
   try {
-    return graphOf(DescribedNet(f));
+    return graphOf(DescribedNet(f), rates);
   } catch (const Error& e) {
     Graph graph = sketchOf(filterNet(readNet(f.model), stateOf(f)));
     if (graph.boxes.empty()) throw;
@@ -101,11 +111,23 @@ Graph shapedOrSketched(const NetFlags& f) {
   }
 }
 
-int draw(const NetFlags& f, const std::string& output) {
-  Graph graph = shapedOrSketched(f);
-  graph.title = readNet(f.model).name() + ", phase " + f.phase;
-  writeFileAtomically(output, drawGraph(graph, output));
-  std::printf("Wrote %s\n", output.c_str());
+struct Flags {
+  NetFlags net;
+  std::string output = "net.svg", direction = "TB";
+  bool rates = false;
+};
+
+int draw(Flags f) {
+  if (f.net.model.empty()) invalid("which net? Give -model and -output, or the net prototxt and the picture");
+  if (f.net.phase == "ALL") {
+    f.net.phase = NetFlags().phase;
+    LOG_WARNING("a picture shows one phase; this is {}", f.net.phase);
+  }
+  Graph graph = shapedOrSketched(f.net, f.rates);
+  graph.title = readNet(f.net.model).name() + ", phase " + f.net.phase;
+  graph.direction = f.direction;
+  writeFileAtomically(f.output, drawGraph(graph, f.output));
+  std::printf("Wrote %s\n", f.output.c_str());
   return 0;
 }
 
@@ -115,11 +137,14 @@ void addDraw(CLI::App& program, Run& chosen) {
   addCommand(
       program, "draw", "a net as a picture, SVG or PNG",
       [](CLI::App& app) -> Run {
-        auto f = std::make_shared<NetFlags>();
-        auto output = std::make_shared<std::string>("net.svg");
-        addNetFlags(app, *f);
-        app.add_option("--output", *output, "the picture, .svg or .png")->capture_default_str();
-        return [f, output] { return draw(*f, *output); };
+        auto f = std::make_shared<Flags>();
+        addNetFlags(app, f->net);
+        app.get_option("--model")->required(false);
+        app.add_option("--output", f->output, "the picture, .svg or .png")->capture_default_str();
+        app.add_option("output_image_file", f->output, "as -output");
+        app.add_option("--rankdir", f->direction, "where the graph runs: TB, BT, LR or RL")->capture_default_str();
+        app.add_flag("--display_lrm", f->rates, "shows the learning rate multipliers");
+        return [f] { return draw(*f); };
       },
       chosen);
 }

@@ -193,37 +193,25 @@ void EngineNet::validate(const engine::Blobs& data, engine::Blobs* out) {
   Net& net = validationNet();
   testFeed_.take(data.blob());
   net.setStep(passes_++, open_.rank());
-  scoredLoss_ += net.forward();
-  scores_.resize(net.outputs().size());
-  for (size_t i = 0; i < scores_.size(); ++i) {
-    const Blob& blob = net.blob(net.outputs()[i]);
-    scores_[i].resize(static_cast<size_t>(blob.count()), 0);
-    for (int k = 0; k < blob.count(); ++k) scores_[i][static_cast<size_t>(k)] += blob.dataAt(k);
-    put(blob, out->add_blob());
-  }
-  ++scored_;
+  scores_.add(net, net.forward());
+  for (const auto& name : net.outputs()) put(net.blob(name), out->add_blob());
 }
 
 // Means over the batches that came; Caffe divides by test_iter, which is the same when all of them came.
 void EngineNet::aggregate(engine::Blobs* out) {
   Net& net = validationNet();
-  if (scored_ == 0) invalid("no validation batch has come since the last aggregate");
+  if (scores_.passes() == 0) invalid("no validation batch has come since the last aggregate");
   LOG_INFO("Iteration {}, Testing net (#{})", solver_->iteration(), open_.validation_net());
-  if (solver_->param().test_compute_loss()) LOG_INFO("Test loss: {:.6g}", scoredLoss_ / scored_);
-  int number = 0;
-  for (size_t i = 0; i < scores_.size(); ++i) {
-    const std::string& name = net.outputs()[i];
-    const double weight = net.outputLossWeight(name);
+  if (solver_->param().test_compute_loss()) LOG_INFO("Test loss: {:.6g}", scores_.loss());
+  const std::vector<double> means = scores_.means();
+  logOutputs(net, means, "Test net output");
+  size_t at = 0;
+  for (const auto& name : net.outputs()) {
     Blob mean(net.blob(name).shape(), DType::kFloat32);
-    for (size_t k = 0; k < scores_[i].size(); ++k, ++number) {
-      const double value = scores_[i][k] / scored_;
-      mean.mutableData<float>()[k] = static_cast<float>(value);
-      const std::string weighted = weight ? fmt::format(" (* {:.6g} = {:.6g} loss)", weight, weight * value) : "";
-      LOG_INFO("    Test net output #{}: {} = {:.6g}{}", number, name, value, weighted);
-    }
+    for (int k = 0; k < mean.count(); ++k) mean.mutableData<float>()[k] = static_cast<float>(means[at++]);
     put(mean, out->add_blob());
   }
-  scores_.clear(), scored_ = 0, scoredLoss_ = 0;
+  scores_ = {};
 }
 
 void EngineNet::snapshot(engine::Snapshot* out) {

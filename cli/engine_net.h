@@ -12,6 +12,7 @@
 #include "base/socket.h"
 #include "collective/mesh.h"
 #include "engine.pb.h"
+#include "solver/outputs.h"
 #include "solver/solver.h"
 
 namespace crema::cli {
@@ -51,9 +52,7 @@ class EngineNet {
   Socket listener_;
   std::unique_ptr<Mesh> mesh_;
   int64_t passes_ = 0, syncs_ = 0;  // predictions and validations so far; barriers so far
-  std::vector<std::vector<double>> scores_;
-  double scoredLoss_ = 0;
-  int scored_ = 0;
+  OutputSums scores_;               // of the validation batches since the last aggregate
 };
 
 }  // namespace crema::cli

@@ -7,7 +7,6 @@
 #include "base/thread_pool.h"
 #include "cli/described_net.h"
 #include "cli/onnx/convert.h"
-#include "model/upgrade.h"
 
 namespace crema::cli {
 namespace {
@@ -40,7 +39,8 @@ int exportNet(const Flags& f) {
   o.kernels = &kernels;
   o.data.openSources = false;
   o.data.folder = parentDirectory(f.net.model);
-  Net net(readNet(f.net.model), stateOf(f.net), o, f.net.model);
+  const auto built = readFlaggedNet(f.net, o);
+  Net& net = *built;
   if (!f.weights.empty()) {
     copyTrainedFiles(net, f.weights);
     warnOfUntrained(net, f.weights);

@@ -1,4 +1,4 @@
-// crema links FOLDER: makes those links.
+// crema links FOLDER: makes those links, and small scripts with the names of Caffe's Python tools.
 #include "cli/links.h"
 
 #include <unistd.h>
@@ -13,6 +13,11 @@
 
 namespace crema::cli {
 namespace {
+
+struct Script {
+  const char *name, *command;
+};
+constexpr Script kScripts[] = {{"draw_net.py", "draw"}, {"parse_log.py", "parse_log"}, {"summarize.py", "summary"}};
 
 const std::vector<std::string>& tools() {
   static const std::vector<std::string> all = {
@@ -38,6 +43,35 @@ void link(const std::string& executable, const std::string& folder, const std::s
   if (error) ioError("cannot make the link {}: {}", path, systemError(error.value()));
 }
 
+// People start Caffe's Python scripts by name and with `python` before it. This text is a program of both the shell,
+// which never reads its second line, and Python, to which its first line is a string.
+std::string scriptText(const std::string& executable, const std::string& folder, const std::string& command) {
+  std::error_code error;
+  const bool beside = std::filesystem::equivalent(parentDirectory(executable), folder, error);
+  const std::string name = std::filesystem::path(executable).filename().string();
+  const std::string shell = beside ? "\"$(dirname \"$0\")/" + name + "\"" : "\"" + executable + "\"";
+  const std::string python =
+      beside ? "os.path.join(os.path.dirname(os.path.abspath(__file__)), \"" + name + "\")" : "\"" + executable + "\"";
+  return fmt::format(
+      "#!/bin/sh\n"
+      "''''exec {} {} \"$@\" # made by `crema links` '''\n"
+      "import os, sys\n"
+      "program = {}\n"
+      "os.execv(program, [program, \"{}\"] + sys.argv[1:])\n",
+      shell, command, python, command);
+}
+
+void script(const std::string& executable, const std::string& folder, const Script& s) {
+  namespace fs = std::filesystem;
+  const std::string path = joinPath(folder, s.name), text = scriptText(executable, folder, s.command);
+  std::error_code error;
+  if (fs::exists(path, error) && readFile(path).find("made by `crema links`") == std::string::npos)
+    ioError("there is a file at {} already; remove it or choose another folder", path);
+  writeFileAtomically(path, text);
+  fs::permissions(path, fs::perms(0755), error);
+  if (error) ioError("cannot make {} a program: {}", path, systemError(error.value()));
+}
+
 int makeLinks(const std::string& folder) {
   namespace fs = std::filesystem;
   std::error_code error;
@@ -47,6 +81,7 @@ int makeLinks(const std::string& folder) {
   if (error) ioError("cannot make the folder {}: {}", folder, systemError(error.value()));
   for (const std::string& tool : tools()) link(executable, folder, tool);
   for (const char* name : {"caffe", "caffe.bin"}) link(executable, folder, name);
+  for (const Script& s : kScripts) script(executable, folder, s);
   return 0;
 }
 

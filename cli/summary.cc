@@ -69,7 +69,12 @@ void addSummary(CLI::App& program, Run& chosen) {
       [](CLI::App& app) -> Run {
         auto f = std::make_shared<NetFlags>();
         addNetFlags(app, *f);
-        return [f] { return summary(*f); };
+        app.get_option("--model")->required(false);
+        app.add_option("filename", f->model, "as -model, and as Caffe's summarize.py has it");
+        return [f] {
+          if (f->model.empty()) invalid("which net? Give -model, or the net prototxt");
+          return summary(*f);
+        };
       },
       chosen);
 }

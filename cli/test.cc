@@ -7,8 +7,8 @@
 #include "base/log.h"
 #include "base/thread_pool.h"
 #include "cli/described_net.h"
-#include "model/upgrade.h"
 #include "net/net.h"
+#include "solver/outputs.h"
 
 namespace crema::cli {
 namespace {
@@ -22,6 +22,7 @@ struct Flags {
 void checkMode(const Flags& f) {
   refuseGpu(f.gpu);
   if (f.iterations < 1) invalid("-iterations must be at least 1, not {}", f.iterations);
+  LOG_INFO("Use CPU.");
 }
 
 std::unique_ptr<Net> build(const Flags& f, kernels::Context& kernels) {
@@ -29,7 +30,7 @@ std::unique_ptr<Net> build(const Flags& f, kernels::Context& kernels) {
   o.kernels = &kernels;
   o.log = true;
   o.data.folder = parentDirectory(f.net.model);
-  return std::make_unique<Net>(readNet(f.net.model), stateOf(f.net), o, f.net.model);
+  return readFlaggedNet(f.net, o);
 }
 
 int test(const Flags& f) {
@@ -39,31 +40,16 @@ int test(const Flags& f) {
   copyTrainedFiles(*net, f.weights);
   warnOfUntrained(*net, f.weights);
   LOG_INFO("Running for {} iterations.", f.iterations);
-  std::vector<double> sums;
-  double loss = 0;
+  OutputSums scores;
   for (int i = 0; i < f.iterations; ++i) {
     net->setStep(i, 0);
-    loss += net->forward();
-    size_t at = 0;
-    for (const auto& name : net->outputs()) {
-      const Blob& blob = net->blob(name);
-      for (int k = 0; k < blob.count(); ++k, ++at) {
-        if (sums.size() <= at) sums.push_back(0);
-        sums[at] += blob.dataAt(k);
-        LOG_INFO("Batch {}, {} = {:.6g}", i, name, blob.dataAt(k));
-      }
-    }
+    scores.add(*net, net->forward());
+    for (const auto& name : net->outputs())
+      for (int k = 0; k < net->blob(name).count(); ++k)
+        LOG_INFO("Batch {}, {} = {:.6g}", i, name, net->blob(name).dataAt(k));
   }
-  LOG_INFO("Loss: {:.6g}", loss / f.iterations);
-  size_t at = 0;
-  for (const auto& name : net->outputs()) {
-    const double weight = net->outputLossWeight(name);
-    for (int k = 0; k < net->blob(name).count(); ++k, ++at) {
-      const double mean = sums[at] / f.iterations;
-      LOG_INFO("{} = {:.6g}{}", name, mean,
-               weight ? fmt::format(" (* {:.6g} = {:.6g} loss)", weight, weight * mean) : "");
-    }
-  }
+  LOG_INFO("Loss: {:.6g}", scores.loss());
+  logOutputs(*net, scores.means(), "");
   return 0;
 }
 
@@ -93,8 +79,8 @@ void logTimes(const Net& net, const std::vector<Clock>& clocks, int iterations) 
   LOG_INFO("*** Benchmark ends ***");
 }
 
-// One forward and backward to warm up, then every layer on its own clock. Layers without a gradient are left out of the
-// backward pass.
+// One forward and backward to warm up, then every layer on its own clock, both ways, whether or not a loss needs it: a
+// deploy net's layers compute the gradients of their parameters, as in Caffe. What has no gradient computes nothing.
 int time(const Flags& f) {
   checkMode(f);
   kernels::Context kernels(kernels::chooseIsa(f.isa), f.threads > 0 ? f.threads : availableCores());
@@ -103,7 +89,7 @@ int time(const Flags& f) {
   LOG_INFO("Performing Forward");
   LOG_INFO("Initial loss: {:.6g}", net->forward());
   LOG_INFO("Performing Backward");
-  net->backward();
+  for (int i = static_cast<int>(net->layers().size()); i-- > 0;) net->backwardLayer(i);
   LOG_INFO("*** Benchmark begins ***");
   LOG_INFO("Testing for {} iterations.", f.iterations);
   const int layers = static_cast<int>(net->layers().size());
@@ -116,7 +102,6 @@ int time(const Flags& f) {
       clocks[static_cast<size_t>(i)].forward += t, here += t;
     }
     for (int i = layers - 1; i >= 0; --i) {
-      if (!net->needsBackward(i)) continue;
       const double t = milliseconds([&] { net->backwardLayer(i); });
       clocks[static_cast<size_t>(i)].backward += t, back += t;
     }

@@ -21,7 +21,6 @@ struct Flags {
 
 void trainHere(const wire::Job& job, const Flags& flags) {
   JobSetup setup = setUp(job, parentDirectory(flags.solver), true);
-  if (!flags.snapshot.empty()) LOG_INFO("Resuming from {}", flags.snapshot);
   TrainHooks hooks;
   hooks.request = polledRequest;
   hooks.progress = [](const Progress& p) { showProgress(toEvent(p).progress()); };

@@ -19,9 +19,10 @@ std::string snapshotPrefix(const wire::Job& job, const caffe::SolverParameter& s
   return job.has_snapshot_prefix() ? job.snapshot_prefix() : solver.snapshot_prefix();
 }
 
-void start(const wire::Job& job, const caffe::SolverParameter& param, Solver& solver) {
+void start(const wire::Job& job, const caffe::SolverParameter& param, Solver& solver, bool log) {
   std::string weights;  // of the solver: all together must give at least one layer its values
   for (const auto& w : param.weights()) weights += (weights.empty() ? "" : ",") + w;
+  if (!job.snapshot().empty() && log) LOG_INFO("Resuming from {}", job.snapshot());
   if (!job.snapshot().empty())
     solver.restore(job.snapshot(), job.weights());
   else if (!job.weights().empty())
@@ -59,6 +60,7 @@ JobSetup setUp(const wire::Job& job, const std::string& folder, bool log, const 
     o.trainData.rows = rows->train, o.testData.rows = rows->test;
     o.trainData.records = rows->trainRecords, o.testData.records = rows->testRecords;
   }
+  if (log) LOG_INFO("Use CPU.");
   if (log) LOG_INFO("Computing with {} on {} thread(s)", kernels::name(s.kernels->isa()), s.kernels->pool().size());
   if (s.train.myRanks.lo == 0 && (param.snapshot() > 0 || param.snapshot_after_train()) &&
       !s.train.snapshotPrefix.empty())
@@ -66,7 +68,7 @@ JobSetup setUp(const wire::Job& job, const std::string& folder, bool log, const 
   s.solver = std::make_unique<Solver>(param, o);
   s.train.recordsPerStep = static_cast<int64_t>(recordsPerPass(s.solver->net())) * param.iter_size() * job.ranks();
   named(job.snapshot(), job.snapshot_name(),
-        [&] { named(job.weights(), job.weights_name(), [&] { start(job, param, *s.solver); }); });
+        [&] { named(job.weights(), job.weights_name(), [&] { start(job, param, *s.solver, log); }); });
   return s;
 }
 

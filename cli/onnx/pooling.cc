@@ -60,6 +60,10 @@ void pooling(OnnxLayer& l) {
   };
   const Side h = side(2, p.has_kernel_h(), p.kernel_h(), p.has_stride_h(), p.stride_h(), p.has_pad_h(), p.pad_h());
   const Side w = side(3, p.has_kernel_w(), p.kernel_w(), p.has_stride_w(), p.stride_w(), p.has_pad_w(), p.pad_w());
+  for (const Side& s : {h, w})
+    if ((s.outputs - 1) * s.stride >= s.in + s.pad)
+      l.refuse("its last window begins at {}, outside the input of {}; use round_mode: FLOOR",
+               (s.outputs - 1) * s.stride, s.in);
   if (p.pool() == caffe::PoolingParameter::STOCHASTIC && l.param().phase() == caffe::TRAIN)
     l.refuse("its phase is TRAIN, where it draws random numbers; remove `phase`");
   if (p.pool() == caffe::PoolingParameter::AVE) return l.top(average(l, l.bottom(), h, w));

@@ -64,7 +64,9 @@ void setLogLevel(LogLevel lowest) { logger().set_level(toSpdlog(lowest)); }
 void writeLog(LogLevel level, const char* file, int line, std::string_view text) {
   const char* slash = std::strrchr(file, '/');
   const spdlog::source_loc where{slash ? slash + 1 : file, line, ""};
-  // A text of several lines keeps the prefix on its first line only, as glog does.
+  // As glog: a text of several lines has the prefix on its first line only, and one that ends its last line gets no
+  // empty one.
+  if (text.ends_with('\n')) text.remove_suffix(1);
   aboveStatus([&] { logger().log(where, toSpdlog(level), "{}", text); });
 }
 

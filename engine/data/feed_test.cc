@@ -77,6 +77,32 @@ TEST(BatchFeed, AForeignRecordIsNamed) {
   EXPECT_NE(m.find("1x3x3"), std::string::npos) << m;
 }
 
+// With batch_size 1 every batch has its record's shape, while training and while scoring, also after a larger one.
+TEST(BatchFeed, RecordsOfAnySizeOneByOne) {
+  test::TemporaryFolder folder;
+  const auto source = lmdbOf(folder.file("db"), 3, [](int i) { return datum(1, 2 + 3 * (i % 2), 3 + i, i, 7 + i); });
+  ImageOptions varying;
+  varying.varies = true;
+  BatchMaker m = datumMaker(source, 1, 1, {0}, 1);
+  m.samples = datumSamples(varying, true, *source);
+  BatchFeed feed(m);
+  Batch scored;
+  for (int64_t step = 0; step < 6; ++step) {
+    const int i = static_cast<int>(step % 3), height = 2 + 3 * (i % 2), width = 3 + i;
+    m.score(i, i + 1, step, &scored);
+    for (const Batch* b : {&feed.next(0, step), const_cast<const Batch*>(&scored)}) {
+      EXPECT_TRUE(b->shapes[0] == (Shape{1, height, width})) << b->shapes[0].brief();
+      ASSERT_EQ(b->tops[0].size(), static_cast<size_t>(height * width));
+      for (int k = 0; k < height * width; ++k) EXPECT_EQ(b->tops[0][static_cast<size_t>(k)], 7 + i + k);
+      EXPECT_EQ(b->tops[1], std::vector<float>{static_cast<float>(i)});
+    }
+  }
+  m.samples = datumSamples(varying, false, *source);  // one top: no labels
+  m.score(1, 2, 0, &scored);
+  EXPECT_EQ(scored.tops.size(), 1u);
+  EXPECT_EQ(scored.tops[0].size(), 20u);
+}
+
 TEST(BatchFeed, FewerRecordsThanRanks) {
   test::TemporaryFolder folder;
   const auto source = lmdbOf(folder.file("db"), 2, [](int i) { return datum(1, 2, 2, i); });

@@ -60,7 +60,7 @@ class ImageTop {
     if (!(shapeOf(view) == shape))
       badData(
           "the image is {}x{}x{} and becomes {} where {} is wanted; correct channels, height and width, resize the "
-          "images (-resize), or crop them (crop_size)",
+          "images (-resize), crop them (crop_size), or read them with a Data layer of batch_size 1",
           view.channels, view.height, view.width, shapeOf(view).brief(), shape.brief());
     transformer_.apply<float>(view, random.stream(RandomPurpose::kMirror, top_),
                               random.stream(RandomPurpose::kCrop, top_), item, out);
@@ -125,6 +125,17 @@ class DatumSamples : public SampleMaker {
     Image decoded;
     image_.make(view(datum, &decoded), shapes_[0], random, item, out[0]);
     if (out.size() > 1) *out[1] = static_cast<float>(datum.label());
+  }
+  bool varies() const override { return image_.options().varies; }
+  void makeOne(const Record& record, const SampleRandom& random, std::vector<Shape>* shapes,
+               std::vector<std::vector<float>>* tops) const override {
+    const caffe::Datum datum = parse(record);
+    Image decoded;
+    const ImageView image = view(datum, &decoded);
+    (*shapes)[0] = image_.shapeOf(image);
+    (*tops)[0].resize(static_cast<size_t>((*shapes)[0].count()));
+    image_.make(image, (*shapes)[0], random, 0, (*tops)[0].data());
+    if (tops->size() > 1) (*tops)[1][0] = static_cast<float>(datum.label());
   }
 
  private:

@@ -53,6 +53,7 @@ struct ImageOptions {
   std::string folder;                       // where a relative mean_file may also lie
   int channels = 0, height = 0, width = 0;  // of the image before the crop; 0: from the first record
   bool resize = false;                      // to height x width when the record is larger or smaller
+  bool varies = false;                      // SampleMaker::varies(), for Datum records
 };
 
 // Datum records: tops data and, when wanted, label. `first` gives the shape where the options do not.

@@ -114,7 +114,7 @@ RandomStream Layer::random(RandomPurpose purpose) const {
   RandomKey key;
   key.seed = context_.run->seed;
   key.purpose = purpose;
-  key.name = hashName(name());
+  key.name = hashName(randomName());
   key.step = static_cast<uint64_t>(context_.run->draw < 0 ? context_.run->step : context_.run->draw);
   key.rank = static_cast<uint32_t>(context_.run->rank);
   return RandomStream(key);
@@ -131,7 +131,7 @@ void Layer::addParam(const Shape& shape, const caffe::FillerParameter& filler) {
   } else if (!context_.fills) {
     checkFiller(filler, shape);
   } else {
-    fill(filler, context_.run->seed, name() + "/" + std::to_string(index), *blob);
+    fill(filler, context_.run->seed, randomName() + "/" + std::to_string(index), *blob);
   }
   params_.push_back(std::move(blob));
 }

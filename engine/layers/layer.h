@@ -41,10 +41,11 @@ struct DataOptions {
   std::shared_ptr<const RecordSource> records;  // a database that was opened elsewhere, instead of any source
   bool resize = false;                          // images take the height and width that MemoryData or CoSData names
   std::string folder;                           // relative paths of the prototxt start here; empty: the working folder
-  bool dealt = false;                           // batches go to whoever is there: none may build on the one before
-  bool scoring = false;                         // every record once, in order, the last batch short: step k is batch k
-  int testWorkers = 1;                          // processes that share out the test batches (data/shard.h)
-  int64_t last = -1;                            // scoring ends before this record; -1: at the end
+  bool dealt = false;                           // batches of a test: some may be elsewhere, and nothing goes back
+  bool inOrder = false;  // dealt, but all are here, one after the other: one may build on the one before
+  bool scoring = false;  // every record once, in order, the last batch short: step k is batch k
+  int testWorkers = 1;   // processes that share out the test batches (data/shard.h)
+  int64_t last = -1;     // scoring ends before this record; -1: at the end
   // Blobs of the next pass, set by the owner, for layers that opened no source; the first batch_size samples are taken.
   const std::vector<const Blob*>* given = nullptr;
   bool openSources = true;  // false: shapes from the prototxt alone, no file is touched (planning)
@@ -65,6 +66,7 @@ struct LayerContext {
   bool fills = true;     // false: parameters stay zero; their fillers are judged all the same
   bool goesBack = true;  // false: nobody will ask for gradients
   MemoryUse memory;
+  int twin = 0;  // layers before it that have its name: their random numbers are others
 };
 
 using Blobs = std::vector<Blob*>;
@@ -144,6 +146,7 @@ class Layer {
   kernels::Context& kernels() const { return *context_.kernels; }
   const LayerContext& context() const { return context_; }
   bool training() const { return context_.phase == caffe::TRAIN; }
+  std::string randomName() const { return context_.twin ? fmt::format("{}#{}", name(), context_.twin) : name(); }
   // The stream of this layer for the present step and rank; counters are the author's.
   RandomStream random(RandomPurpose purpose) const;
   // Adds a parameter: filled from `filler`, or taken from layer_param.blobs when the description carries weights.

@@ -5,8 +5,10 @@
 //   STOCHASTIC (values >= 0, no padding; on GPUs alone in Caffe): TRAIN one value of the window, drawn in proportion to
 //   the values, output i by number i of the stream of (seed, layer, step, rank); TEST sum x^2 / sum x (pool_windows.h)
 // Options (pooling_param): pool, kernel_size | kernel_h/w, stride, pad, global_pooling, round_mode. A second top (MAX):
-// the winner's index h*W + w in its plane, as a number. Windows that lie outside the input (kernel < stride, CEIL, no
-// pad) are refused: Caffe gives -FLT_MAX or NaN there, and writes out of range on the way back.
+// the winner's index h*W + w in its plane, as a number. A last window outside the input (kernel < stride, CEIL, no pad)
+// keeps its place in the top, as in Caffe, and holds nothing: value 0, index -1, no gradient. (Caffe: -FLT_MAX or NaN,
+// and a write out of range on the way back.)
+#include <algorithm>
 #include <array>
 #include <cmath>
 
@@ -18,7 +20,7 @@ namespace {
 
 class Pooling : public Layer {
  public:
-  using Layer::Layer;
+  Pooling(const caffe::LayerParameter& p, const LayerContext& c) : Layer(p, c), inside_(c.dtype) {}
   Arity arity() const override { return {1, 1, 1, max() ? 2 : 1}; }
 
  protected:
@@ -52,35 +54,47 @@ class Pooling : public Layer {
     if (in.axes() != 4) invalid("Pooling needs 4 axes (num, channels, height, width), the bottom is {}", in.brief());
     shape_.n = in[0], shape_.c = in[1], shape_.h = in[2], shape_.w = in[3];
     if (param_.pooling_param().global_pooling()) shape_.kh = shape_.h, shape_.kw = shape_.w;
-    shape_.oh = outputs(shape_.h, shape_.kh, shape_.strideH, shape_.padH);
-    shape_.ow = outputs(shape_.w, shape_.kw, shape_.strideW, shape_.padW);
-    if (shape_.oh <= 0 || shape_.ow <= 0)
+    const int rows = outputs(shape_.h, shape_.kh, shape_.strideH, shape_.padH);
+    const int columns = outputs(shape_.w, shape_.kw, shape_.strideW, shape_.padW);
+    shape_.oh = static_cast<int>(std::min<int64_t>(rows, (int64_t{shape_.h} + shape_.padH - 1) / shape_.strideH + 1));
+    shape_.ow =
+        static_cast<int>(std::min<int64_t>(columns, (int64_t{shape_.w} + shape_.padW - 1) / shape_.strideW + 1));
+    if (rows <= 0 || columns <= 0 || shape_.h == 0 || shape_.w == 0)
       invalid("kernel {}x{} exceeds the padded input (bottom is {}, pad {}x{})", shape_.kh, shape_.kw, in.brief(),
               shape_.padH, shape_.padW);
-    for (Blob* t : top) t->reshape(Shape{shape_.n, shape_.c, shape_.oh, shape_.ow});
-    const auto outputs = static_cast<size_t>(top[0]->count());
+    for (Blob* t : top) t->reshape(Shape{shape_.n, shape_.c, rows, columns});
+    if (emptyWindows(*top[0])) inside_.reshape(Shape{shape_.n, shape_.c, shape_.oh, shape_.ow});
+    const size_t outputs = static_cast<size_t>(shape_.n) * shape_.c * shape_.oh * shape_.ow;
     if (!average() && (sizes() != before || mask_.size() != outputs)) mask_.assign(outputs, 0);  // places in the plane
   }
 
   void compute(const Blobs& bottom, const Blobs& top) override {
+    const bool empty = emptyWindows(*top[0]);
+    Blob& y = empty ? inside_ : *top[0];
     withType(context().dtype, [&]<class T>() {
-      if (stochastic()) return draw<T>(*bottom[0], *top[0]);
-      if (average())
-        return kernels::avePoolForward<T>(kernels(), shape_, bottom[0]->data<T>(), top[0]->mutableData<T>());
-      kernels::maxPoolForward<T>(kernels(), shape_, bottom[0]->data<T>(), top[0]->mutableData<T>(), mask_.data());
-      if (top.size() > 1) std::copy(mask_.begin(), mask_.end(), top[1]->mutableData<T>());
+      if (stochastic())
+        draw<T>(*bottom[0], y);
+      else if (average())
+        kernels::avePoolForward<T>(kernels(), shape_, bottom[0]->data<T>(), y.mutableData<T>());
+      else
+        kernels::maxPoolForward<T>(kernels(), shape_, bottom[0]->data<T>(), y.mutableData<T>(), mask_.data());
+      if (empty) spread(y.data<T>(), T{0}, *top[0], top[0]->mutableData<T>());
+      if (top.size() > 1) spread(mask_.data(), T{-1}, *top[1], top[1]->mutableData<T>());
     });
   }
 
   void gradient(const Blobs& top, const std::vector<bool>& down, const Blobs& bottom) override {
     if (!down[0]) return;
+    const bool empty = emptyWindows(*top[0]);
+    Blob& y = empty ? inside_ : *top[0];
     withType(context().dtype, [&]<class T>() {
+      if (empty) gather(*top[0], top[0]->diff<T>(), y.mutableDiff<T>());
       if (stochastic())
-        drawBack<T>(*top[0], *bottom[0]);
+        drawBack<T>(y, *bottom[0]);
       else if (max())
-        kernels::maxPoolBackward<T>(kernels(), shape_, top[0]->diff<T>(), mask_.data(), bottom[0]->mutableDiff<T>());
+        kernels::maxPoolBackward<T>(kernels(), shape_, y.diff<T>(), mask_.data(), bottom[0]->mutableDiff<T>());
       else
-        kernels::avePoolBackward<T>(kernels(), shape_, top[0]->diff<T>(), bottom[0]->mutableDiff<T>());
+        kernels::avePoolBackward<T>(kernels(), shape_, y.diff<T>(), bottom[0]->mutableDiff<T>());
     });
   }
 
@@ -103,6 +117,24 @@ class Pooling : public Layer {
             shape_.w,
             spans(shape_.oh, shape_.kh, shape_.strideH),
             spans(shape_.ow, shape_.kw, shape_.strideW)};
+  }
+  // Whether the top has a last row or column of windows that shape_, and so every kernel, leaves out.
+  bool emptyWindows(const Blob& top) const { return top.shape().count(1) != int64_t{shape_.c} * shape_.oh * shape_.ow; }
+  // Planes of shape_ into those of `top`, `nothing` in windows that hold nothing; and back.
+  template <class From, class T>
+  void spread(const From* from, T nothing, const Blob& top, T* to) const {
+    const int rows = top.shape()[2], columns = top.shape()[3];
+    for (int64_t plane = 0; plane < int64_t{shape_.n} * shape_.c; ++plane)
+      for (int r = 0; r < rows; ++r)
+        for (int c = 0; c < columns; ++c) *to++ = r < shape_.oh && c < shape_.ow ? static_cast<T>(*from++) : nothing;
+  }
+  template <class T>
+  void gather(const Blob& top, const T* from, T* to) const {
+    const int rows = top.shape()[2], columns = top.shape()[3];
+    for (int64_t plane = 0; plane < int64_t{shape_.n} * shape_.c; ++plane)
+      for (int r = 0; r < rows; ++r)
+        for (int c = 0; c < columns; ++c, ++from)
+          if (r < shape_.oh && c < shape_.ow) *to++ = *from;
   }
   template <class T>
   void draw(const Blob& bottom, Blob& top) {
@@ -139,15 +171,12 @@ class Pooling : public Layer {
                    : static_cast<int64_t>(std::ceil(static_cast<float>(room) / static_cast<float>(stride))));
     const bool beyond = (out - 1) * stride >= int64_t{in} + pad;
     if (beyond && (shape_.padH || shape_.padW)) return static_cast<int>(out - 1);
-    if ((beyond && out > 0) || out > INT32_MAX)
-      invalid(
-          "the last window of {} would begin at {}, outside the input of {} (kernel {} below stride {}, where Caffe "
-          "gives -FLT_MAX or NaN); use round_mode: FLOOR",
-          out, (out - 1) * stride, in, kernel, stride);
+    if (out > INT32_MAX) invalid("{} windows on one axis are more than a blob can have", out);
     return static_cast<int>(out);
   }
 
-  kernels::PoolShape shape_{};
+  kernels::PoolShape shape_{};  // of the windows that reach into the input
+  Blob inside_;                 // what they give, where the top has others too
   std::vector<int32_t> mask_;
 };
 

@@ -1,7 +1,8 @@
 // Data, MemoryData and CoSData: batches of records, one sample of each record in each top.
 //
 //   Data        data_param{source, batch_size, backend}; tops data [, label]; shapes from the first record, labels N.
-//               transform_param: data/transformer.h. An image that cannot be decoded is an error, as in Caffe.
+//               With batch_size 1 and no crop_size each batch has its record's shape. transform_param:
+//               data/transformer.h. An image that cannot be decoded is an error, as in Caffe. rand_skip does nothing.
 //   MemoryData  memory_data_param{source, batch_size, channels, height, width}; tops data, label; labels N x 1 x 1 x 1
 //   CoSData     cos_data_param{batch_size, shuffle, top...}; one top per entry, N x its first sample_num_axes of
 //   (channels,
@@ -12,6 +13,7 @@
 #include <algorithm>
 
 #include "base/file.h"
+#include "base/log.h"
 #include "layers/builtin.h"
 #include "layers/fed_layer.h"
 
@@ -29,7 +31,8 @@ class RecordData : public FedLayer {
              : type() == "MemoryData" ? param_.memory_data_param().batch_size()
                                       : param_.cos_data_param().batch_size());
     if (param_.data_param().rand_skip())
-      invalid("rand_skip {} would let every run see other records; remove it", param_.data_param().rand_skip());
+      LOG_WARNING("{}: rand_skip {} is ignored, as Caffe 1.0 does; reading begins at the first record", label(),
+                  param_.data_param().rand_skip());
     if (type() == "CoSData" && param_.cos_data_param().top_size() != static_cast<int>(top.size()))
       invalid("cos_data_param describes {} tops, the layer has {}", param_.cos_data_param().top_size(), top.size());
     const DataOptions& o = *context().data;
@@ -83,6 +86,7 @@ class RecordData : public FedLayer {
                 image.channels, image.height, image.width);
       if (o.rows || !o.openSources) return imageRowSamples(image);
     }
+    image.varies = type() == "Data" && batch_ == 1 && !image.transform.crop_size();
     return inside([&] { return "in " + maker_.source->describe(); },
                   [&] { return datumSamples(image, label, *maker_.source); });
   }

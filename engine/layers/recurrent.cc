@@ -102,7 +102,7 @@ void Recurrent::keepState(const Blobs& top) {
     for (size_t i = 0; i < start_.size(); ++i) copyEnd(top, i, *top[i + 1]);
     return;
   }
-  if (context().data->scoring || context().data->dealt) return;
+  if (context().data->scoring || (context().data->dealt && !context().data->inOrder)) return;
   Kept& kept = kept_.try_emplace(context().run->rank, Kept{0, blankStates()}).first->second;
   kept.step = context().run->step;
   for (size_t i = 0; i < start_.size(); ++i) {

@@ -1,6 +1,6 @@
 // ReLU: y = max(x, 0) + negative_slope * min(x, 0);  dx = dy * (x > 0 ? 1 : negative_slope), so the gradient at 0 is
-// the slope. In place allowed: with negative_slope >= 0 the sign of y is the sign of x, and x is kept only where a
-// later layer in place changes signs. (Under a Dropout dy is 0 where its zeros are.)
+// the slope. In place with negative_slope >= 0 the sign of y is the sign of x, and x is kept only where a later layer
+// in place changes signs (under a Dropout dy is 0 where its zeros are); with a slope below 0 a copy of x is kept.
 #include "layers/builtin.h"
 #include "layers/elementwise.h"
 
@@ -12,10 +12,8 @@ class ReLU : public SameShapeLayer {
   using SameShapeLayer::SameShapeLayer;
 
  protected:
-  void configure(const Blobs& bottom, const Blobs& top) override {
-    const float slope = param_.relu_param().negative_slope();
-    if (slope < 0 && bottom[0] == top[0])
-      invalid("negative_slope {} < 0 cannot be computed in place; give the top another name", slope);
+  void configure(const Blobs&, const Blobs&) override {
+    keeps_ = param_.relu_param().negative_slope() < 0;
     for (const std::string& type : context().memory.overwriters) keeps_ |= type != "ReLU" && type != "Dropout";
   }
   void compute(const Blobs& bottom, const Blobs& top) override {

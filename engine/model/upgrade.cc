@@ -249,7 +249,8 @@ void upgradeSolver(caffe::SolverParameter* solver, const std::string& name) {
 caffe::NetParameter readNet(const std::string& path) {
   auto net = readText<caffe::NetParameter>(path);
   upgradeNet(&net, path);
-  if (net.layer_size() == 0 && net.input_size() == 0) invalid("{} describes no layers; is it the file of the net?", path);
+  if (net.layer_size() == 0 && net.input_size() == 0)
+    invalid("{} describes no layers; is it the file of the net?", path);
   return net;
 }
 

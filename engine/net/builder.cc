@@ -17,7 +17,8 @@ Net::Builder::Builder(Net& net, const caffe::NetParameter& description, const ca
                          if (net.options_.log) LOG_INFO("{}", sentence);
                        })),
       state_(state) {
-  if (net.options_.log) LOG_INFO("Initializing net from parameters:\n{}", toText(param_));
+  *param_.mutable_state() = state;
+  if (net.options_.log) LOG_INFO("Initializing net from parameters: \n{}", toText(param_));
   param_ = insertSplits(param_);
   memory_ = memoryUse(param_);
 }
@@ -31,12 +32,13 @@ void Net::Builder::build() {
   placeParams();
 }
 
-LayerContext Net::Builder::contextOf(const caffe::LayerParameter& param) const {
+LayerContext Net::Builder::contextOf(const caffe::LayerParameter& param) {
   const NetOptions& o = net_.options_;
   LayerContext c{o.kernels, o.dtype, param.phase(), &net_.run_, &o.data};
   c.fills = o.fills;
   c.goesBack = o.goesBack && !o.data.scoring;
   c.memory = memory_[net_.layers_.size()];
+  c.twin = twins_[param.name()]++;
   return c;
 }
 
@@ -48,7 +50,8 @@ void Net::Builder::addLayer(const caffe::LayerParameter& given) {
             param.propagate_down_size(), param.bottom_size(), param.name(), param.type());
   const NetOptions& o = net_.options_;
   const LayerRegistry& registry = o.registry ? *o.registry : builtinLayers();
-  if (o.log) LOG_INFO("Creating Layer {}", param.name());
+  if (o.log) LOG_INFO("Creating layer {}", param.name());  // Caffe's factory
+  if (o.log) LOG_INFO("Creating Layer {}", param.name());  // Caffe's net
   auto layer = inside([&] { return fmt::format("in layer '{}'", param.name()); },
                       [&] { return registry.make(param, contextOf(param)); });
   Wire wire;
@@ -127,9 +130,11 @@ void Net::Builder::connectTops(const caffe::LayerParameter& param, const Layer& 
 }
 
 void Net::Builder::addParams(Layer& layer) {
-  if (!layer.params().empty() && !named_.insert(layer.name()).second)
-    invalid("two layers with parameters are named '{}'; weights are saved and loaded by name: rename one",
-            layer.name());
+  if (!layer.params().empty() && !named_.insert(layer.name()).second && net_.options_.log)
+    LOG_WARNING(
+        "two layers with parameters are named '{}'; weights are copied by name (from files, into test nets), which "
+        "reaches the first of them only, as in Caffe: rename one",
+        layer.name());
   const auto& param = layer.param();
   if (param.param_size() > static_cast<int>(layer.params().size()))
     invalid("Too many params specified for layer {}: {} `param` entries, {} parameters", layer.name(),

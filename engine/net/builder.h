@@ -15,7 +15,7 @@ class Net::Builder {
   void build();
 
  private:
-  LayerContext contextOf(const caffe::LayerParameter& param) const;  // of the next layer
+  LayerContext contextOf(const caffe::LayerParameter& param);  // of the next layer
   void addLayer(const caffe::LayerParameter& param);
   bool connectBottoms(const caffe::LayerParameter& param, Wire& wire);  // true when a bottom needs backward
   void connectTops(const caffe::LayerParameter& param, const Layer& layer, Wire& wire);
@@ -41,8 +41,9 @@ class Net::Builder {
   std::map<size_t, caffe::ParamSpec> ownerSpec_;
   std::vector<Share> shares_;
   std::vector<bool> mayBackward_;
-  std::set<std::string> named_;  // layers with parameters
-  int64_t topBytes_ = 0;         // so far, as Caffe counts: in-place tops too
+  std::set<std::string> named_;       // layers with parameters
+  std::map<std::string, int> twins_;  // layers so far of each name
+  int64_t topBytes_ = 0;              // so far, as Caffe counts: in-place tops too
 };
 
 }  // namespace crema

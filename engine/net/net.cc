@@ -115,7 +115,7 @@ void Net::copyTrainedFrom(const Trained& trained, const std::string& origin) {
     for (const auto& layer : layers_)
       if (layer->name() == source.name()) {
         target = layer.get();
-        break;
+        if (!trained.ownersOnly) break;  // of equal names Caffe takes the first, and the last from HDF5
       }
     if (target)
       copyLayer(*target, source, trained.ownersOnly, origin);

@@ -15,17 +15,13 @@ namespace crema {
 
 namespace {
 
+// The solver's phase, then what the net says, then train_state or test_state: each wins in what it gives, stages
+// append.
 caffe::NetState stateOf(caffe::Phase phase, const caffe::NetParameter& net, const caffe::NetState* given) {
   caffe::NetState state;
   state.set_phase(phase);
-  caffe::NetState own = net.state();
-  own.clear_phase();
-  state.MergeFrom(own);
-  if (given) {
-    caffe::NetState extra = *given;
-    extra.clear_phase();
-    state.MergeFrom(extra);
-  }
+  state.MergeFrom(net.state());
+  if (given) state.MergeFrom(*given);
   return state;
 }
 
@@ -42,10 +38,15 @@ NetDescription trainDescription(const caffe::SolverParameter& s, const std::stri
   if (given > 1)
     invalid("the solver names {} train nets; give exactly one of net, net_param, train_net, train_net_param", given);
   NetDescription d;
-  if (s.has_train_net_param()) d.param = s.train_net_param(), d.origin = inlined.empty() ? "train_net_param" : inlined;
-  if (s.has_net_param()) d.param = s.net_param(), d.origin = inlined.empty() ? "net_param" : inlined;
-  if (s.has_train_net()) d.param = fromFile(s.train_net(), folder), d.origin = s.train_net();
-  if (s.has_net()) d.param = fromFile(s.net(), folder), d.origin = s.net();
+  if (s.has_train_net_param()) d.param = s.train_net_param();
+  if (s.has_net_param()) d.param = s.net_param();
+  if (s.has_train_net()) d.param = fromFile(s.train_net(), folder);
+  if (s.has_net()) d.param = fromFile(s.net(), folder);
+  const caffe::SolverParameter written = withoutInlined(s, inlined);
+  const std::string field = written.has_net() || written.has_net_param() ? "net" : "train_net";
+  const bool file = written.has_net() || written.has_train_net();
+  d.origin = !file ? field + "_param" : written.has_net() ? written.net() : written.train_net();
+  d.said = file ? fmt::format("from {} file: {}", field, d.origin) : fmt::format("specified in {}.", d.origin);
   d.state = stateOf(caffe::TRAIN, d.param, s.has_train_state() ? &s.train_state() : nullptr);
   return d;
 }
@@ -62,13 +63,15 @@ std::vector<NetDescription> testDescriptions(const caffe::SolverParameter& s, co
     invalid("test_state is given {} times; give none or one per test net ({})", s.test_state_size(), wanted);
   if (wanted && s.test_interval() < 0) invalid("test_interval must not be negative, not {}", s.test_interval());
   std::vector<NetDescription> all;
-  for (const auto& p : s.test_net_param()) all.push_back({p, {}, named("test_net_param")});
-  for (const auto& path : s.test_net()) all.push_back({fromFile(path, folder), {}, path});
+  for (const auto& p : s.test_net_param()) all.push_back({p, {}, named("test_net_param"), "test_net_param"});
+  for (const auto& path : s.test_net())
+    all.push_back({fromFile(path, folder), {}, path, fmt::format("test_net file: {}", path)});
   while (static_cast<int>(all.size()) < wanted) {
-    if (s.has_net_param())
-      all.push_back({s.net_param(), {}, named("net_param")});
-    else
-      all.push_back({fromFile(s.net(), folder), {}, s.net()});
+    const std::string file = withoutInlined(s, inlined).net();
+    all.push_back({s.has_net_param() ? s.net_param() : fromFile(s.net(), folder),
+                   {},
+                   file.empty() ? "net_param" : file,
+                   file.empty() ? "net_param" : fmt::format("net file: {}", file)});
   }
   for (size_t i = 0; i < all.size(); ++i)
     all[i].state =
@@ -82,6 +85,14 @@ caffe::SolverParameter inlineNets(const caffe::SolverParameter& solver, const st
   if (s.has_train_net()) *s.mutable_train_net_param() = fromFile(s.train_net(), folder), s.clear_train_net();
   for (const auto& path : solver.test_net()) *s.add_test_net_param() = fromFile(path, folder);
   s.clear_test_net();
+  return s;
+}
+
+caffe::SolverParameter withoutInlined(const caffe::SolverParameter& solver, const std::string& inlined) {
+  caffe::SolverParameter s = solver;
+  if (inlined.empty()) return s;
+  if (s.has_net_param()) s.set_net(inlined), s.clear_net_param();
+  if (s.has_train_net_param()) s.set_train_net(inlined), s.clear_train_net_param();
   return s;
 }
 
@@ -112,6 +123,15 @@ caffe::SolverParameter prepareSolver(caffe::SolverParameter solver, const std::s
                   }
                   return solver;
                 });
+}
+
+void warnOfUnusual(const caffe::SolverParameter& s) {
+  if (!(s.momentum() >= 0 && s.momentum() < 1))
+    LOG_WARNING("momentum {} lies outside 0 <= momentum < 1: steps are never forgotten, or turn back", s.momentum());
+  for (int i = 1; i < s.stepvalue_size(); ++i)
+    if (s.stepvalue(i) <= s.stepvalue(i - 1))
+      LOG_WARNING("stepvalue {} follows {}; of steps that are due together each iteration takes one", s.stepvalue(i),
+                  s.stepvalue(i - 1));
 }
 
 void checkSolver(const caffe::SolverParameter& s) {

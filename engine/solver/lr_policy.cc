@@ -19,9 +19,6 @@ void checkPolicy(const caffe::SolverParameter& p) {
   if ((p.lr_policy() == "step" || p.lr_policy() == "exp" || p.lr_policy() == "inv" || p.lr_policy() == "multistep") &&
       p.gamma() < 0)
     invalid("lr_policy \"{}\" needs gamma >= 0, not {}", p.lr_policy(), p.gamma());
-  for (int i = 1; i < p.stepvalue_size(); ++i)
-    if (p.stepvalue(i) <= p.stepvalue(i - 1))
-      invalid("stepvalue must increase: {} follows {}", p.stepvalue(i), p.stepvalue(i - 1));
   if (p.lr_policy() == "poly" && p.max_iter() <= 0) invalid("lr_policy \"poly\" needs max_iter > 0");
 }
 

@@ -35,7 +35,9 @@ SolverRule ruleOf(const caffe::SolverParameter& s) {
 
 void checkRule(const caffe::SolverParameter& s) {
   const UpdateRule rule = ruleOf(s).rule;
-  checkShare("momentum", s.momentum());
+  const bool averages = rule == UpdateRule::kAdam || rule == UpdateRule::kAdaDelta;
+  if (rule == UpdateRule::kAdam || (averages && s.momentum() != 1)) checkShare("momentum", s.momentum());
+  if (!std::isfinite(s.momentum())) invalid("momentum should be a number, not {}", s.momentum());
   if ((rule == UpdateRule::kAdaGrad || rule == UpdateRule::kRmsProp) && s.momentum() != 0)
     invalid("Momentum cannot be used with {}. Remove momentum ({}) or take another type", s.type(), s.momentum());
   if (rule == UpdateRule::kRmsProp) checkShare("rms_decay", s.rms_decay());

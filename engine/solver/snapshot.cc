@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "model/hdf5_file.h"
 #include "solver/descriptions.h"
 #include "solver/solver.h"
 
@@ -100,6 +101,7 @@ void Solver::restore(const std::string& path, const std::string& model) {
         "net "
         "and solver type (not its .caffemodel)?",
         path, state.history_size(), param_.type(), learnables.size(), wanted);
+  if (options_.log && !isHdf5(path)) LOG_INFO("SGDSolver: restoring history");  // of every type, in Caffe
   for (size_t i = 0; i < wanted; ++i) {
     const auto& proto = state.history(static_cast<int>(i));
     const auto& parameter = learnables[i % learnables.size()];

@@ -7,6 +7,7 @@
 #include "model/proto_io.h"
 #include "solver/descriptions.h"
 #include "solver/lr_policy.h"
+#include "solver/outputs.h"
 #include "solver/rules.h"
 
 namespace crema {
@@ -35,20 +36,25 @@ void Solver::buildNets() {
   o.data.stepsPerRank = param_.iter_size();
   o.data.folder = options_.folder;
   const NetDescription train = trainDescription(param_, options_.folder, options_.origin);
-  if (options_.log) LOG_INFO("Initializing solver from parameters:\n{}", toText(param_));
-  if (options_.log) LOG_INFO("Creating training net from {}", train.origin);
+  if (options_.log) {
+    LOG_INFO("Initializing solver from parameters: \n{}", toText(withoutInlined(param_, options_.origin)));
+    warnOfUnusual(param_);
+    LOG_INFO("Creating training net {}", train.said);
+  }
   net_ = std::make_unique<Net>(train.param, train.state, o, train.origin);
   o.data = options_.testData;
   o.data.ranks = 1, o.data.myRanks = {0}, o.data.stepsPerRank = 1, o.data.dealt = true;
   o.goesBack = options_.testsGoBack;
+  o.data.inOrder = options_.trainData.ranks == 1;  // so that the number of workers changes nothing
   o.data.folder = options_.folder;
   const auto tests = testDescriptions(param_, options_.folder, options_.origin);
   for (size_t i = 0; i < tests.size(); ++i) {
-    if (options_.log) LOG_INFO("Creating test net (#{}) from {}", i, tests[i].origin);
+    if (options_.log) LOG_INFO("Creating test net (#{}) specified by {}", i, tests[i].said);
     testNets_.push_back(std::make_unique<Net>(tests[i].param, tests[i].state, o, tests[i].origin));
     testNets_.back()->shareTrainedWith(*net_);
     testNets_.back()->setDebugInfo(param_.debug_info() && options_.log);
   }
+  if (options_.log) LOG_INFO("Solver scaffolding done.");
 }
 
 double Solver::computeGradient(int rank) {
@@ -220,11 +226,8 @@ std::vector<float> Solver::testBatch(size_t i, int64_t batch) {
   Net& net = *testNets_[i];
   net.setStep(batch, 0);
   const double loss = net.forward();
-  std::vector<float> values;
-  for (const auto& name : net.outputs()) {
-    const Blob& blob = net.blob(name);
-    for (int k = 0; k < blob.count(); ++k) values.push_back(static_cast<float>(blob.dataAt(k)));
-  }
+  const std::vector<double> outputs = outputValues(net);
+  std::vector<float> values(outputs.begin(), outputs.end());
   values.push_back(static_cast<float>(loss));
   return values;
 }

@@ -287,7 +287,9 @@ TEST_F(SolverTest, FieldsAreJudgedBeforeAnythingStarts) {
              {"type: 'Magic'", "Unknown solver type: Magic"},
              {"iter_size: 0", "iter_size must be at least 1"},
              {"regularization_type: 'L3'", "Unknown regularization type: L3"},
-             {"momentum: 1", "0 <= momentum < 1, not 1"}};
+             {"type: 'Adam' momentum: 1", "0 <= momentum < 1, not 1"},
+             {"type: 'AdaDelta' momentum: 1.5", "0 <= momentum < 1, not 1.5"},
+             {"momentum: nan", "momentum should be a number"}};
   for (const auto& b : bad) {
     const std::string m = messageOf([&] { make(parameter(b.text)); });
     EXPECT_NE(m.find(b.expected), std::string::npos) << m;

@@ -1,4 +1,5 @@
-// The captioning net's stages choose the layers that BVLC Caffe chooses: tests/goldens/stages.
+// States choose the layers that BVLC Caffe chooses: the captioning net's stages (tests/goldens/stages), and a state in
+// the net, in train_state and in test_state, phases too (tests/goldens/states).
 #include <gtest/gtest.h>
 
 #include <sstream>
@@ -8,6 +9,8 @@
 #include "model/proto_io.h"
 #include "model/upgrade.h"
 #include "solver/descriptions.h"
+#include "solver/solver.h"
+#include "support/golden_values.h"
 
 namespace crema {
 namespace {
@@ -53,6 +56,43 @@ TEST(Stages, OfTheCaptioningNetSelectCaffesLayers) {
   EXPECT_EQ(line(tests[0].param, tests[0].state), golden[1]);
   const auto net = readNet(kExamples + "/lrcn_cos.prototxt");
   for (const auto& want : golden) EXPECT_EQ(line(net, stateOf(want)), want);
+}
+
+std::string keptAndLoss(Net& net) {
+  std::ostringstream out;
+  out << caffe::Phase_Name(net.phase());
+  const double loss = net.forward();
+  for (const auto& layer : net.layers()) out << " " << layer->name();
+  out << " " << loss;
+  return out.str();
+}
+
+TEST(Differential, StatesMergeAsInCaffe) {
+  const std::string folder = CREMA_SOURCE_DIR "/tests/goldens/states/";
+  const std::string net = readFile(folder + "net.prototxt");
+  std::istringstream cases(readFile(folder + "cases.txt")), golden(readFile(folder + "caffe.txt"));
+  kernels::Context kernels(kernels::bestIsa(), 1);
+  SolverOptions o;
+  o.kernels = &kernels, o.log = false;
+  int count = 0;
+  for (std::string text; std::getline(cases, text);) {
+    if (text[0] == '#') continue;
+    SCOPED_TRACE(text);
+    const auto column = golden::split(text, '|');
+    Solver solver(parseText<caffe::SolverParameter>(
+                      "base_lr: 0.1 lr_policy: 'fixed' max_iter: 1 test_iter: 1 test_interval: 1 solver_mode: CPU "
+                      "net_param {" +
+                          column[0] + net + "} " + (column.size() > 1 ? column[1] : ""),
+                      "case"),
+                  o);
+    for (Net* made : {&solver.net(), &solver.testNet(0)}) {
+      std::string want;
+      ASSERT_TRUE(std::getline(golden, want));
+      EXPECT_EQ(keptAndLoss(*made), want);
+    }
+    ++count;
+  }
+  EXPECT_EQ(count, 7);
 }
 
 }  // namespace

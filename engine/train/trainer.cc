@@ -3,16 +3,26 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <set>
 
 #include "base/deadline.h"
 #include "base/log.h"
 #include "data/batch_feed.h"
+#include "solver/outputs.h"
 
 namespace crema {
 namespace {
 
 // What the spare elements of a gradient carry.
 enum Spare { kLoss = 0, kStopVotes = 1, kSnapshotVotes = 2 };
+
+// Caffe shares weights anew before each test, and says which layers have no part in it.
+void logIgnored(const Net& train, const Net& test) {
+  std::set<std::string> names;
+  for (const auto& layer : test.layers()) names.insert(layer->name());
+  for (const auto& layer : train.layers())
+    if (!names.count(layer->name())) LOG_INFO("Ignoring source layer {}", layer->name());
+}
 
 }  // namespace
 
@@ -130,6 +140,7 @@ std::vector<float> Trainer::testValues(int net, int batches, int width) {
     if (hooks_.beat) hooks_.beat(solver_.iteration());
     try {
       const auto row = solver_.testBatch(index, batch);
+      checkOutputs(solver_.testNet(index), row.size() - 1, static_cast<size_t>(width) - 1);
       std::copy(row.begin(), row.end(), values.begin() + b * (width + 1));
       values[static_cast<size_t>((b + 1) * (width + 1) - 1)] = 1;
     } catch (const EmptyBatch& e) {
@@ -149,7 +160,10 @@ std::vector<float> Trainer::testValues(int net, int batches, int width) {
 void Trainer::testNet(int i) {
   const auto index = static_cast<size_t>(i);
   const int batches = solver_.param().test_iter(i), width = solver_.testValues(index);
-  if (logs()) LOG_INFO("Iteration {}, Testing net (#{})", solver_.iteration(), i);
+  if (logs()) {
+    LOG_INFO("Iteration {}, Testing net (#{})", solver_.iteration(), i);
+    logIgnored(solver_.net(), solver_.testNet(index));
+  }
   if (batches == 0) return;
   const std::vector<float> values = testValues(i, batches, width);
   std::vector<double> mean(static_cast<size_t>(width) + 1, 0.0);
@@ -161,23 +175,20 @@ void Trainer::testNet(int i) {
   if (logs()) logTest(i, mean);
 }
 
-void Trainer::logTest(int i, const std::vector<double>& mean) {
+void Trainer::logTest(int i, std::vector<double> mean) {
   if (solver_.param().test_compute_loss()) LOG_INFO("Test loss: {:.6g}", mean.back());
+  mean.pop_back();
+  const Net& net = solver_.testNet(static_cast<size_t>(i));
+  logOutputs(net, mean, "Test net output");
+  if (!hooks_.test) return;
   std::vector<TestOutput> outputs;
-  Net& net = solver_.testNet(static_cast<size_t>(i));
-  size_t at = 0;
-  int number = 0;
+  auto value = mean.begin();
   for (const auto& name : net.outputs()) {
-    TestOutput out{name, {}, net.outputLossWeight(name)};
-    for (int k = 0; k < net.blob(name).count(); ++k, ++at, ++number) {
-      out.values.push_back(static_cast<float>(mean[at]));
-      const std::string weighted =
-          out.lossWeight ? fmt::format(" (* {:.6g} = {:.6g} loss)", out.lossWeight, out.lossWeight * mean[at]) : "";
-      LOG_INFO("    Test net output #{}: {} = {:.6g}{}", number, name, mean[at], weighted);
-    }
-    outputs.push_back(std::move(out));
+    const auto end = value + net.blob(name).count();
+    outputs.push_back({name, {value, end}, net.outputLossWeight(name)});
+    value = end;
   }
-  if (hooks_.test) hooks_.test(solver_.iteration(), i, outputs);
+  hooks_.test(solver_.iteration(), i, outputs);
 }
 
 void Trainer::logDisplay(double loss) {
@@ -185,20 +196,10 @@ void Trainer::logDisplay(double loss) {
   const double now = monotonicSeconds(), elapsed = now - lastDisplay_;
   const int64_t done = solver_.iteration() - lastDisplayIteration_;
   LOG_INFO("Iteration {} ({:.6g} iter/s, {:.6g}s/{} iters), loss = {:.6g}", solver_.iteration(),
-           elapsed > 0 ? static_cast<double>(done) / elapsed : 0.0, elapsed, done, loss);
+           elapsed > 0 ? static_cast<double>(done) / elapsed : 0.0, elapsed, solver_.param().display(), loss);
   lastDisplay_ = now;
   lastDisplayIteration_ = solver_.iteration();
-  const Net& net = solver_.net();
-  int number = 0;
-  for (const auto& name : net.outputs()) {
-    const Blob& blob = net.blob(name);
-    const double weight = net.outputLossWeight(name);
-    for (int k = 0; k < blob.count(); ++k, ++number) {
-      const double value = blob.dataAt(k);
-      const std::string weighted = weight ? fmt::format(" (* {:.6g} = {:.6g} loss)", weight, weight * value) : "";
-      LOG_INFO("    Train net output #{}: {} = {:.6g}{}", number, name, value, weighted);
-    }
-  }
+  logOutputs(solver_.net(), outputValues(solver_.net()), "Train net output");
 }
 
 void Trainer::report(double loss) {
@@ -235,7 +236,8 @@ void Trainer::displayAtEnd(bool statistics) {
     loss = solver_.look(options_.myRanks.lo);
   }
   looks_ = false;
-  if (logs()) LOG_INFO("Iteration {}, loss = {:.6g}", solver_.iteration(), loss);
+  const double smooth = solver_.smoothLoss(loss);
+  if (logs()) LOG_INFO("Iteration {}, loss = {:.6g}", solver_.iteration(), smooth);
 }
 
 void Trainer::finish() {

@@ -66,7 +66,7 @@ class Trainer {
   void testAll();
   void testNet(int net);
   std::vector<float> testValues(int net, int batches, int width);
-  void logTest(int net, const std::vector<double>& mean);
+  void logTest(int net, std::vector<double> mean);
   void logDisplay(double loss);
   void report(double loss);
   void takeSnapshot();

@@ -23,10 +23,8 @@ NETS = {
     "unknown bottom": (('bottom: "conv2"', 'bottom: "conv9"'), ["Unknown bottom blob 'conv9' (layer 'pool2', bottom index 0)", "conv1, conv2, data"]),
     "kernel too large": (("kernel_size: 5", "kernel_size: 50"), ["kernel 50x50", "28x28", "in layer 'conv1' (Convolution)", "use a smaller kernel_size"]),
     "too few classes": (("num_output: 10", "num_output: 5"), ["is not a class: there are 5 classes", "layer 'loss'", "num_output", "of layer 'data' is record", "train_lmdb"]),
-    "two layers of one name": (('name: "ip2"', 'name: "ip1"'), ["two layers with parameters are named 'ip1'", "rename one"]),
     "dilation beyond an int": (("kernel_size: 5", "kernel_size: 3 dilation: 1073741825"), ["dilation must be 1 to 16777216, not 1073741825", "conv1"]),
     "outputs beyond an int": (("num_output: 20", "num_output: 4000000000"), ["num_output", "4000000000", "conv1"]),
-    "rand_skip": (("backend: LMDB", "backend: LMDB rand_skip: 3"), ["rand_skip 3", "remove it", "layer 'data'"]),
     "no database": (("train_lmdb", "nope_lmdb"), ["there is no LMDB at", "nope_lmdb", "layer 'data'", "check `source`"]),
 }
 

@@ -2,6 +2,7 @@
 import re
 import shutil
 import subprocess
+import sys
 
 import pytest
 
@@ -28,7 +29,8 @@ def tool(links, name, *arguments, cwd=None):
 
 def test_old_names_are_the_tools(links, tmp_path):
     names = ["caffe", "caffe.bin", "compute_image_mean", "convert_cifar_data", "convert_imageset", "convert_mnist_data", "device_query",
-             "extract_features", "upgrade_net_proto_binary", "upgrade_net_proto_text", "upgrade_solver_proto_text"]
+             "draw_net.py", "extract_features", "parse_log.py", "summarize.py", "upgrade_net_proto_binary", "upgrade_net_proto_text",
+             "upgrade_solver_proto_text"]
     assert sorted(p.name for p in links.iterdir()) == names
     assert "kernels" in tool(links, "device_query").stdout
     assert "kernels" in tool(links, "caffe", "device_query").stdout and "kernels" in tool(links, "caffe.bin", "device_query").stdout
@@ -42,6 +44,39 @@ def test_old_names_are_the_tools(links, tmp_path):
     assert crema("records", tmp_path / "grey").out.strip() == "1"
     wrong = tool(links, "compute_image_mean", "-colour", "db", cwd=tmp_path)
     assert wrong.returncode == 2 and "`crema compute_image_mean --help`" in wrong.stderr
+
+
+@pytest.mark.parametrize("start", [[], [sys.executable], ["sh"]])
+def test_caffes_scripts_take_their_arguments(links, tmp_path, start):
+    """By their names, and with `python` before them; arguments in the order of Caffe's scripts."""
+    golden = ROOT / "tests/goldens/training_log"
+
+    def script(name, *arguments):
+        return subprocess.run([*start, links / name, *map(str, arguments)], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+
+    done = script("parse_log.py", golden / "caffe.log", tmp_path, "--delimiter", ";")
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "caffe.log.train").read_text().replace(";", ",") == (golden / "caffe.log.train").read_text().replace("\r", "")
+    net = ROOT / "tests/goldens/whole_log/net.prototxt"
+    sizes = {}
+    for rankdir in ("LR", "TB"):
+        done = script("draw_net.py", net, "net.svg", "--rankdir", rankdir, "--phase", "TRAIN", "--display_lrm")
+        assert done.returncode == 0, done.stderr
+        picture = (tmp_path / "net.svg").read_text()
+        sizes[rankdir] = [float(re.search(rf'{side}="([\d.]+)"', picture).group(1)) for side in ("width", "height")]
+    assert "lr_mult 1, 2" in picture and sizes["LR"][0] > sizes["TB"][0] and sizes["LR"][1] < sizes["TB"][1], sizes
+    assert "InnerProduct" in script("summarize.py", net).stdout
+    assert script("draw_net.py").returncode == 2
+
+
+def test_scripts_beside_the_executable_can_be_moved(tmp_path):
+    (tmp_path / "a b").mkdir()
+    shutil.copy(CREMA, tmp_path / "a b/crema")
+    assert subprocess.run([tmp_path / "a b/crema", "links", tmp_path / "a b"], timeout=30).returncode == 0
+    (tmp_path / "a b").rename(tmp_path / "c d")
+    for start in ([], [sys.executable]):
+        done = subprocess.run([*start, tmp_path / "c d/summarize.py", ROOT / "tests/goldens/whole_log/net.prototxt"], capture_output=True, text=True, timeout=30)
+        assert "InnerProduct" in done.stdout, done.stderr
 
 
 def test_links_beside_the_executable_can_be_moved_and_made_again(tmp_path):

@@ -63,6 +63,28 @@ def test_time_prints_every_layer(records, tmp_path):
         assert line.replace("\t", " ") in re.sub(r"[\t ]+", " ", done.err), done.err[-2000:]
 
 
+DEPLOY = '''input: "x" input_shape { dim: 4 dim: 3 dim: 64 dim: 64 }
+layer { name: "conv" type: "Convolution" bottom: "x" top: "conv" convolution_param { num_output: 32 kernel_size: 3 weight_filler { type: "xavier" } } }
+layer { name: "relu" type: "ReLU" bottom: "conv" top: "conv" }
+layer { name: "ip" type: "InnerProduct" bottom: "conv" top: "ip" inner_product_param { num_output: 64 weight_filler { type: "xavier" } } }
+layer { name: "best" type: "ArgMax" bottom: "ip" top: "best" }
+'''
+
+
+@pytest.mark.parametrize("phase", ["TRAIN", "TEST"])
+def test_time_goes_backwards_without_a_loss(tmp_path, phase):
+    """As Caffe: layers of a deploy net compute the gradients of their parameters. One that has no gradient (Caffe aborts there) computes nothing."""
+    (tmp_path / "deploy.prototxt").write_text(DEPLOY)
+    done = crema("time", "-model", "deploy.prototxt", "-iterations", 3, "-phase", phase, cwd=tmp_path)
+    assert done.code == 0, done.err
+    ms = {(layer, way): float(t) for layer, way, t in re.findall(r"\] +(\w+)\t(forward|backward): (\S+) ms\.", done.err)}
+    assert len(ms) == 10 and min(ms["conv", "backward"], ms["ip", "backward"]) > 0.01, ms
+    whole = {way: float(re.search(rf"Average {way} pass: (\S+) ms", done.err).group(1)) for way in ("Forward", "Backward")}
+    for way, t in whole.items():
+        assert t == pytest.approx(sum(v for (_, w), v in ms.items() if w == way.lower()), rel=1e-3), (way, ms)
+    assert float(re.search(r"Average Forward-Backward: (\S+) ms", done.err).group(1)) == pytest.approx(sum(whole.values()), rel=1e-3)
+
+
 @pytest.fixture(scope="module")
 def digits(tmp_path_factory):
     if not (SHARED / "mnist").exists():

@@ -1,0 +1,34 @@
+// What a net puts out, value by value, and the lines in which Caffe shows it.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "net/net.h"
+
+namespace crema {
+
+// Every element of every output of the last pass, in order.
+std::vector<double> outputValues(const Net& net);
+
+// A line for each: "    Train net output #0: loss = 2.3 (* 1 = 2.3 loss)"; `what` is "Train net output". Without
+// `what`, as `caffe test` ends: "loss = 2.3 (* 1 = 2.3 loss)".
+void logOutputs(const Net& net, const std::vector<double>& values, const std::string& what);
+
+// invalid() unless a pass gave as many values as the one before it: means over passes need that.
+void checkOutputs(const Net& net, size_t have, size_t want);
+
+// Means over passes.
+class OutputSums {
+ public:
+  void add(const Net& net, double loss);
+  int passes() const { return passes_; }
+  double loss() const { return loss_ / passes_; }
+  std::vector<double> means() const;
+
+ private:
+  std::vector<double> sums_;
+  double loss_ = 0;
+  int passes_ = 0;
+};
+
+}  // namespace crema
