@@ -13,7 +13,8 @@ namespace crema::conformance {
 namespace {
 
 TEST(Layers, EveryTypeHasDocCaseAndGradientCheck) {
-  for (const std::string& complaint : complaints(builtinLayers(), suite(), CREMA_SOURCE_DIR)) ADD_FAILURE() << complaint;
+  for (const std::string& complaint : complaints(builtinLayers(), suite(), CREMA_SOURCE_DIR))
+    ADD_FAILURE() << complaint;
 }
 
 // y = sin(x), whose author took the derivative for 7, wrote no manual page and no outcome.

@@ -92,6 +92,47 @@ void readNetText(const std::string& text, kernels::Context& kernels) {
   built.backward();
 }
 
+using Read = std::function<void(const std::string&)>;
+
+// What reads a file of this name that holds the input.
+Read inFile(const std::string& path, const Read& use) {
+  return [=](const std::string& bytes) {
+    std::ofstream(path, std::ios::binary) << bytes;
+    use(path);
+  };
+}
+
+void addStored(const std::string& folder, std::vector<Format>& all) {
+  all.push_back({"lmdb", lmdbs(folder), {}, readLmdb});
+  all.push_back({"jpeg", filesOf("/tests/goldens/images", ".jpg"), {}, decode});
+  all.push_back({"png", filesOf("/tests/goldens/images", ".png"), {}, decode});
+  all.push_back({"datum", datums(), {}, readDatum});
+  const auto levelDb = std::make_shared<LevelDbFiles>(folder);
+  all.push_back({"leveldb", levelDb->seeds(), {}, [=](const std::string& bytes) { levelDb->read(bytes); }, 5});
+  all.push_back({"imagelist",
+                 {"photos/a b.jpg 3\nc.png 0\r\n\n/d/e.jpeg -7\n"},
+                 {},
+                 inFile(folder + "/list", [](const std::string& path) {
+                   const ImageList list(path);
+                   for (int64_t i = 0; i < list.size(); ++i) list.at(i);
+                 })});
+  all.push_back(
+      {"windows",
+       {"# 0\na.jpg\n3 100 120\n3\n1 0.9 5 6 50 60\n0 0.1 0 0 20 10\n2 0.6 90 80 119 99\n# 1\nb c.jpg\n3 8 9\n0\n"},
+       {},
+       inFile(folder + "/windows", readWindows)});
+  all.push_back({"mnist",
+                 {std::string("\0\0\x08\x03\0\0\0\x02\0\0\0\x03\0\0\0\x02", 16) + std::string(12, 'p')},
+                 {},
+                 inFile(folder + "/images", [](const std::string& path) { readIdxImages(path); })});
+  all.push_back(
+      {"hdf5rows",
+       {rowsFile(folder + "/good.h5")},
+       {},
+       inFile(folder + "/rows.h5", [=](const std::string& path) { readHdf5Rows(path, folder + "/rows.txt"); }),
+       50});
+}
+
 }  // namespace
 
 std::vector<Format> formats(const std::string& folder) {
@@ -99,15 +140,8 @@ std::vector<Format> formats(const std::string& folder) {
   const auto solver = std::make_shared<Solver>(small->solver, small->options);
   const SnapshotFiles good = solver->snapshot(folder + "/good");
   const auto state = readState(good.state);
-  const auto inFile = [folder](const std::string& name, const std::function<void(const std::string&)>& use) {
-    return [=](const std::string& bytes) {
-      const std::string path = folder + "/" + name;
-      std::ofstream(path, std::ios::binary) << bytes;
-      use(path);
-    };
-  };
-  const auto weights = inFile("model", [=](const std::string& path) { solver->copyTrainedFrom(path); });
-  const auto history = inFile("state", [=](const std::string& path) { solver->restore(path, ""); });
+  const auto weights = inFile(folder + "/model", [=](const std::string& path) { solver->copyTrainedFrom(path); });
+  const auto history = inFile(folder + "/state", [=](const std::string& path) { solver->restore(path, ""); });
 
   std::vector<std::string> nets = filesOf("/tests/goldens/nets", ".prototxt"),
                            solvers = filesOf("/examples", "solver.prototxt");
@@ -124,31 +158,7 @@ std::vector<Format> formats(const std::string& folder) {
   all.push_back({"solverstate", {readFile(good.state)}, {}, history});
   all.push_back({"hdf5model", {hdf5FromModel(solver->net().toProto(false), "good")}, {}, weights, 20});
   all.push_back({"hdf5state", {hdf5FromState(state, "good")}, {}, history, 20});
-  all.push_back({"lmdb", lmdbs(folder), {}, readLmdb});
-  all.push_back({"jpeg", filesOf("/tests/goldens/images", ".jpg"), {}, decode});
-  all.push_back({"png", filesOf("/tests/goldens/images", ".png"), {}, decode});
-  all.push_back({"datum", datums(), {}, readDatum});
-  const auto levelDb = std::make_shared<LevelDbFiles>(folder);
-  all.push_back({"leveldb", levelDb->seeds(), {}, [=](const std::string& bytes) { levelDb->read(bytes); }, 5});
-  all.push_back(
-      {"imagelist", {"photos/a b.jpg 3\nc.png 0\r\n\n/d/e.jpeg -7\n"}, {}, inFile("list", [](const std::string& path) {
-         const ImageList list(path);
-         for (int64_t i = 0; i < list.size(); ++i) list.at(i);
-       })});
-  all.push_back(
-      {"windows",
-       {"# 0\na.jpg\n3 100 120\n3\n1 0.9 5 6 50 60\n0 0.1 0 0 20 10\n2 0.6 90 80 119 99\n# 1\nb c.jpg\n3 8 9\n0\n"},
-       {},
-       inFile("windows", readWindows)});
-  all.push_back({"mnist",
-                 {std::string("\0\0\x08\x03\0\0\0\x02\0\0\0\x03\0\0\0\x02", 16) + std::string(12, 'p')},
-                 {},
-                 inFile("images", [](const std::string& path) { readIdxImages(path); })});
-  all.push_back({"hdf5rows",
-                 {rowsFile(folder + "/good.h5")},
-                 {},
-                 inFile("rows.h5", [=](const std::string& path) { readHdf5Rows(path, folder + "/rows.txt"); }),
-                 50});
+  addStored(folder, all);
   return all;
 }
 

@@ -1,4 +1,5 @@
-// The cases of the conformance suite of layers (engine/layers/conformance_test.cc), each from the test file of its layer.
+// The cases of the conformance suite of layers (engine/layers/conformance_test.cc), each from the test file of its
+// layer.
 //
 //   LAYER_CASES(ReLU) {
 //     s.add("type: 'ReLU'", {{4, 9}}).naive = [](const auto& x) { ... };

@@ -22,8 +22,7 @@ class Guards {
   void check(const std::string& who) const {
     for (const Side& s : sides_) {
       for (size_t i = 0; i < kBytes; ++i)
-        if (s.at[i] != kPattern)
-          throw std::logic_error(who + " wrote byte " + std::to_string(i) + " " + s.where);
+        if (s.at[i] != kPattern) throw std::logic_error(who + " wrote byte " + std::to_string(i) + " " + s.where);
     }
   }
 

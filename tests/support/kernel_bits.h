@@ -74,7 +74,7 @@ inline std::vector<float> sameBits(const char* what, size_t count, float fill, K
 
 // |got - want| within a few units in the last place of the sum of magnitudes.
 inline void near(const char* what, const std::vector<float>& got, const std::vector<double>& want,
-          const std::vector<double>& magnitude) {
+                 const std::vector<double>& magnitude) {
   double worst = 0;
   for (size_t i = 0; i < got.size(); ++i) {
     const double error = std::fabs(got[i] - want[i]) / (magnitude[i] * 1.2e-7 + 1e-30);

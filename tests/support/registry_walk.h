@@ -17,12 +17,12 @@ namespace crema::conformance {
 // Layers whose cases stand elsewhere, and where: a file that names the type.
 inline const std::map<std::string, std::string>& casesElsewhere() {
   static const std::map<std::string, std::string> all = {
-      {"Data", "tests/goldens/layers/cases.txt"},            // needs a database
-      {"MemoryData", "tests/goldens/layers/cases.txt"},      // likewise
-      {"HDF5Data", "engine/layers/hdf5_data_test.cc"},       // needs files
-      {"HDF5Output", "engine/layers/hdf5_output_test.cc"},   // makes one
-      {"CoSData", "engine/data/feed_test.cc"},               // rows of a host program
-      {"Python", "tests/python/test_pycaffe_layers.py"}};    // computes in a host program
+      {"Data", "tests/goldens/layers/cases.txt"},           // needs a database
+      {"MemoryData", "tests/goldens/layers/cases.txt"},     // likewise
+      {"HDF5Data", "engine/layers/hdf5_data_test.cc"},      // needs files
+      {"HDF5Output", "engine/layers/hdf5_output_test.cc"},  // makes one
+      {"CoSData", "engine/data/feed_test.cc"},              // rows of a host program
+      {"Python", "tests/python/test_pycaffe_layers.py"}};   // computes in a host program
   return all;
 }
 // Tops that come from nowhere, or in steps: there is no gradient to check.

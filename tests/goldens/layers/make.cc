@@ -66,6 +66,35 @@ caffe::LayerParameter parsed(const golden::Case& c, const std::string& folder) {
   return p;
 }
 
+using Layer = caffe::Layer<float>;
+
+void forward(const golden::Case& c, Layer& layer, const Blobs& bottom, const Blobs& top, Arrays& out) {
+  if (auto* memory = dynamic_cast<caffe::MemoryDataLayer<float>*>(&layer)) {
+    std::vector<caffe::Datum> records;
+    for (int i = 0; i < 6; ++i) records.push_back(record(i));
+    memory->AddDatumVector(records);
+  }
+  for (int pass = 0; pass < c.passes; ++pass) {
+    layer.Forward(bottom, top);
+    for (auto* t : top) put(out, t->count(), t->cpu_data());
+  }
+}
+
+void backward(const golden::Case& c, Layer& layer, const Blobs& bottom, const Blobs& top, Arrays& out) {
+  for (size_t t = 0; t < top.size(); ++t)
+    if (layer.loss(static_cast<int>(t)) == 0)
+      for (int k = 0; k < top[t]->count(); ++k)
+        top[t]->mutable_cpu_diff()[k] = golden::value("s", 200 + static_cast<int>(t), k);
+  const auto& p = layer.layer_param();
+  std::vector<bool> down;
+  for (const auto& filling : c.fillings) down.push_back(golden::hasGradient(filling));
+  for (int i = 0; i < p.propagate_down_size(); ++i) down[i] = p.propagate_down(i);
+  layer.Backward(top, down, bottom);
+  for (size_t i = 0; i < bottom.size(); ++i)
+    if (down[i]) put(out, bottom[i]->count(), bottom[i]->cpu_diff());
+  for (auto& b : layer.blobs()) put(out, b->count(), b->cpu_diff());
+}
+
 void run(const golden::Case& c, const std::string& folder, Arrays& out) {
   caffe::LayerParameter p = parsed(c, folder);
   p.set_name("layer");
@@ -85,28 +114,8 @@ void run(const golden::Case& c, const std::string& folder, Arrays& out) {
   for (size_t i = 0; i < layer->blobs().size(); ++i)
     for (int k = 0; k < layer->blobs()[i]->count(); ++k)
       layer->blobs()[i]->mutable_cpu_data()[k] = golden::value(c.params, 100 + static_cast<int>(i), k);
-  if (auto* memory = dynamic_cast<caffe::MemoryDataLayer<float>*>(layer.get())) {
-    std::vector<caffe::Datum> records;
-    for (int i = 0; i < 6; ++i) records.push_back(record(i));
-    memory->AddDatumVector(records);
-  }
-  for (int pass = 0; pass < c.passes; ++pass) {
-    layer->Forward(bottom, top);
-    for (auto* t : top) put(out, t->count(), t->cpu_data());
-  }
-  if (c.backward) {
-    for (size_t t = 0; t < top.size(); ++t)
-      if (layer->loss(static_cast<int>(t)) == 0)
-        for (int k = 0; k < top[t]->count(); ++k)
-          top[t]->mutable_cpu_diff()[k] = golden::value("s", 200 + static_cast<int>(t), k);
-    std::vector<bool> down;
-    for (const auto& filling : c.fillings) down.push_back(golden::hasGradient(filling));
-    for (int i = 0; i < p.propagate_down_size(); ++i) down[i] = p.propagate_down(i);
-    layer->Backward(top, down, bottom);
-    for (size_t i = 0; i < bottom.size(); ++i)
-      if (down[i]) put(out, bottom[i]->count(), bottom[i]->cpu_diff());
-    for (auto& b : layer->blobs()) put(out, b->count(), b->cpu_diff());
-  }
+  forward(c, *layer, bottom, top, out);
+  if (c.backward) backward(c, *layer, bottom, top, out);
   for (auto& b : layer->blobs()) put(out, b->count(), b->cpu_data());
 }
 
