@@ -4,6 +4,7 @@
 // axes before `axis`, NONE 1; at least 1. The old `normalize` means VALID (true) or BATCH_SIZE (false) when
 // `normalization` is not given. Options: softmax_param.axis, loss_param.ignore_label. A second top is the softmax
 // (Caffe documents it, and fails).
+#include <algorithm>
 #include <cfloat>
 #include <cmath>
 #include <vector>
@@ -26,26 +27,32 @@ class SoftmaxWithLoss : public SoftmaxLossLayer {
   void compute(const Blobs& bottom, const Blobs& top) override {
     withType(context().dtype, [&]<class T>() {
       softmax<T>(bottom, top);
-      readLabels<T>(*bottom[1]);
+      const std::vector<int> labels = grid_.list<T>(*bottom[1], param_.loss_param());
       const T* prob = prob_.data<T>();
-      std::vector<double> terms(labels_.size());
-      inPieces(kernels().pool(), std::ssize(terms), [&](int64_t from, int64_t to) {
-        for (int64_t i = from; i < to; ++i) terms[static_cast<size_t>(i)] = term(prob, i);
+      std::vector<double> terms(labels.size());
+      eachTile(kernels().pool(), channels(), [&](int64_t o, int64_t from, int64_t to) {
+        for (int64_t p = from, k = o * grid_.inner + from; p < to; ++p, ++k) {
+          const int label = labels[static_cast<size_t>(k)];
+          if (label < 0) continue;
+          const double right = prob[(o * grid_.classes + label) * grid_.inner + p];
+          terms[static_cast<size_t>(k)] = std::log(std::max(right, double{FLT_MIN}));
+        }
       });
       double loss = 0;  // one chain, in the order of the positions
-      for (const double t : terms) loss -= t;
+      for (const double term : terms) loss -= term;
+      valid_ = std::ssize(labels) - std::count(labels.begin(), labels.end(), -1);
       top[0]->mutableData<T>()[0] = static_cast<T>(loss / divisor());
     });
   }
   void gradient(const Blobs& top, const std::vector<bool>& down, const Blobs& bottom) override {
     if (!down[0]) return;
     withType(context().dtype, [&]<class T>() {
-      readLabels<T>(*bottom[1]);
+      const std::vector<int> labels = grid_.list<T>(*bottom[1], param_.loss_param());
       const T scale = static_cast<T>(top[0]->diff<T>()[0] / divisor());
       const T* prob = prob_.data<T>();
       T* dx = bottom[0]->mutableDiff<T>();
-      eachTile(kernels().pool(), {grid_.outer, grid_.classes, grid_.inner}, [&](int64_t o, int64_t from, int64_t to) {
-        const int* label = labels_.data() + o * grid_.inner;
+      eachTile(kernels().pool(), channels(), [&](int64_t o, int64_t from, int64_t to) {
+        const int* label = labels.data() + o * grid_.inner;
         for (int c = 0; c < grid_.classes; ++c)
           for (int64_t p = from, i = (o * grid_.classes + c) * grid_.inner + from; p < to; ++p, ++i)
             dx[i] = label[p] < 0 ? T(0) : (prob[i] - (label[p] == c ? T(1) : T(0))) * scale;
@@ -54,25 +61,7 @@ class SoftmaxWithLoss : public SoftmaxLossLayer {
   }
 
  private:
-  // One for each position, -1 where it is ignored. Read one after the other: the first bad one is named.
-  template <class T>
-  void readLabels(const Blob& from) {
-    labels_.assign(static_cast<size_t>(grid_.outer) * static_cast<size_t>(grid_.inner), -1);
-    valid_ = 0;
-    const int64_t item = int64_t{grid_.classes} * grid_.inner;
-    grid_.forEach<T>(from, param_.loss_param(), [&](int64_t first, int label) {
-      labels_[static_cast<size_t>(first / item * grid_.inner + first % item)] = label;
-      ++valid_;
-    });
-  }
-  template <class T>
-  double term(const T* prob, int64_t position) const {
-    const int label = labels_[static_cast<size_t>(position)];
-    if (label < 0) return 0;
-    const int64_t at = (position / grid_.inner * grid_.classes + label) * grid_.inner + position % grid_.inner;
-    return std::log(std::max(static_cast<double>(prob[at]), double{FLT_MIN}));
-  }
-  std::vector<int> labels_;
+  Channels channels() const { return {grid_.outer, grid_.classes, grid_.inner}; }
 };
 
 }  // namespace
