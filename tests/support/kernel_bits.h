@@ -35,9 +35,10 @@ class Guarded {
   float* data() { return storage_.data() + begin_; }
   std::vector<float> take(const char* what) {
     for (size_t i = 0; i < storage_.size(); ++i)
-      if (i < begin_ || i >= begin_ + count_)
+      if (i < begin_ || i >= begin_ + count_) {
         EXPECT_EQ(storage_[i], kSentinel)
             << what << " wrote outside its output, at " << static_cast<long>(i) - static_cast<long>(begin_);
+      }
     return {data(), data() + count_};
   }
 
