@@ -1,7 +1,9 @@
 // The public functions: float goes to the table of the chosen instruction set, double to the reference loops.
 #include "kernels/kernels.h"
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
 #include <type_traits>
 #include <vector>
 
@@ -140,9 +142,41 @@ void update(Context& c, int64_t n, const Update& u, const T* diff, T* history, T
   dispatch<T>(c, &Table::update, ref::update<T>, n, u, diff, history, history2, w);
 }
 
+namespace {
+
+constexpr int kTile = 128;  // positions whose maxima and sums are kept at a time
+
+// ref::softmax's sums in its order, for `width` <= kTile neighbouring positions; the innermost loops run over these.
 template <class T>
-void softmax(Context&, int outer, int axis, int inner, const T* x, T* y) {
-  ref::softmax(outer, axis, inner, x, y);
+void softmaxTile(int axis, int64_t inner, int width, const T* x, T* y) {
+  T most[kTile];
+  double sums[kTile] = {};
+  std::fill_n(most, width, -std::numeric_limits<T>::infinity());
+  for (int c = 0; c < axis; ++c)
+    for (int p = 0; p < width; ++p) most[p] = std::max(most[p], x[c * inner + p]);
+  for (int c = 0; c < axis; ++c)
+    for (int p = 0; p < width; ++p) {
+      const double e = std::exp(static_cast<double>(x[c * inner + p]) - most[p]);
+      y[c * inner + p] = static_cast<T>(e);
+      sums[p] += e;
+    }
+  for (int c = 0; c < axis; ++c)
+    for (int p = 0; p < width; ++p) y[c * inner + p] = static_cast<T>(y[c * inner + p] / sums[p]);
+}
+
+}  // namespace
+
+template <class T>
+void softmax(Context& c, int outer, int axis, int inner, const T* x, T* y) {
+  const int tiles = (inner + kTile - 1) / kTile;
+  const int64_t all = int64_t{outer} * tiles, cost = int64_t{axis} * std::clamp(inner, 1, kTile);
+  const int64_t step = std::max<int64_t>(1, 2048 / std::max<int64_t>(1, cost));
+  c.pool().run(static_cast<int>((all + step - 1) / step), [&](int task, int) {
+    for (int64_t t = task * step; t < std::min(all, (task + 1) * step); ++t) {
+      const int64_t from = t % tiles * kTile, first = t / tiles * axis * inner + from;
+      softmaxTile(axis, inner, static_cast<int>(std::min<int64_t>(kTile, inner - from)), x + first, y + first);
+    }
+  });
 }
 
 namespace {

@@ -25,14 +25,20 @@ std::string running(const std::string& means, const std::string& variances, cons
          " } blobs { shape { dim: 1 } data: " + total + " }";
 }
 
+// In TEST a layer that has seen nothing takes mean and variance for 0.
+std::function<Values(const std::vector<Values>&)> unseen(double eps) {
+  return elementwise([eps](double x) { return x / std::sqrt(eps); });
+}
+
 LAYER_CASES(BatchNorm) {
-  s.add("type: 'BatchNorm'", {{4, 3, 2, 5}}).naive = normalised(3, 10, 1e-5);
-  s.add("type: 'BatchNorm' batch_norm_param { eps: 0.25 moving_average_fraction: 0.5 }", {{5, 19}}).naive =
-      normalised(19, 1, 0.25);
-  s.add("type: 'BatchNorm' param { lr_mult: 0 } param { lr_mult: 0 } param { lr_mult: 0 }", {{7}}).naive =
-      normalised(1, 7, 1e-5);                           // one channel
-  Case& far = s.add("type: 'BatchNorm'", {{3, 2, 8}});  // the mean is 300 deviations away
-  far.input = [](size_t, int, double u) { return 100 + u; }, far.smooth = false;
+  Case& plain = s.add("type: 'BatchNorm'", {{4, 3, 2, 5}});
+  plain.naive = normalised(3, 10, 1e-5), plain.inTest = unseen(1e-5f);
+  Case& rows = s.add("type: 'BatchNorm' batch_norm_param { eps: 0.25 moving_average_fraction: 0.5 }", {{5, 19}});
+  rows.naive = normalised(19, 1, 0.25), rows.inTest = unseen(0.25);
+  Case& one = s.add("type: 'BatchNorm' param { lr_mult: 0 } param { lr_mult: 0 } param { lr_mult: 0 }", {{7}});
+  one.naive = normalised(1, 7, 1e-5), one.inTest = unseen(1e-5f);  // one channel
+  Case& far = s.add("type: 'BatchNorm'", {{3, 2, 8}});             // the mean is 300 deviations away
+  far.input = [](size_t, int, double u) { return 100 + u; }, far.smooth = false, far.inTest = unseen(1e-5f);
   // Running statistics of two passes' weight: mean (0.5, -1), variance (4, 0.25).
   s.add("type: 'BatchNorm' batch_norm_param { use_global_stats: true eps: 0 } " +
             running("1 data: -2", "8 data: 0.5", "2"),

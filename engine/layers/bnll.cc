@@ -6,6 +6,7 @@
 
 #include "layers/builtin.h"
 #include "layers/elementwise.h"
+#include "layers/logistic.h"
 
 namespace crema {
 namespace {
@@ -18,7 +19,7 @@ struct Bnll {
   }
   template <class T>
   T slope(T x) const {
-    return T(1) / (T(1) + std::exp(-x));
+    return logistic(x);
   }
 };
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "layers/builtin.h"
+#include "layers/parts.h"
 
 namespace crema {
 namespace {
@@ -36,31 +37,20 @@ class Concat : public Layer {
   }
   void compute(const Blobs& bottom, const Blobs& top) override {
     withType(context().dtype, [&]<class T>() {
-      eachPart(bottom, top, [&](size_t i, int64_t from, int64_t to, int64_t count) {
+      eachPart(bottom, top[0]->shape(), axis_, [&](size_t i, int64_t from, int64_t to, int64_t count) {
         std::copy_n(bottom[i]->data<T>() + from, count, top[0]->mutableData<T>() + to);
       });
     });
   }
   void gradient(const Blobs& top, const std::vector<bool>& down, const Blobs& bottom) override {
     withType(context().dtype, [&]<class T>() {
-      eachPart(bottom, top, [&](size_t i, int64_t from, int64_t to, int64_t count) {
+      eachPart(bottom, top[0]->shape(), axis_, [&](size_t i, int64_t from, int64_t to, int64_t count) {
         if (down[i]) std::copy_n(top[0]->diff<T>() + to, count, bottom[i]->mutableDiff<T>() + from);
       });
     });
   }
 
  private:
-  template <class Use>
-  void eachPart(const Blobs& bottom, const Blobs& top, Use use) const {
-    const int outer = top[0]->shape().count(0, axis_);
-    const int64_t row = top[0]->shape().count(axis_);
-    int64_t start = 0;
-    for (size_t i = 0; i < bottom.size(); ++i) {
-      const int64_t part = bottom[i]->shape().count(axis_);
-      for (int o = 0; o < outer; ++o) use(i, o * part, o * row + start, part);
-      start += part;
-    }
-  }
   int axis_ = 1;
 };
 

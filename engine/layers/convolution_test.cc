@@ -52,7 +52,7 @@ LAYER_CASES(Convolution) {
   s.add("type: 'Convolution' convolution_param { num_output: 3 kernel_size: 1 kernel_size: 2 kernel_size: 2 " +
             kFiller + " } top: 'a' top: 'b'",
         {{2, 2, 1, 3, 3}, {2, 2, 1, 3, 3}})
-      .formula = Volume{2, 2, 3, 1, {1, 3, 3}, {1, 2, 2}, {1, 1, 1}, {0, 0, 0}, {1, 1, 1}};
+      .formula = forEachBottom(Volume{2, 2, 3, 1, {1, 3, 3}, {1, 2, 2}, {1, 1, 1}, {0, 0, 0}, {1, 1, 1}});
   s.add("type: 'Convolution' convolution_param { num_output: 2 kernel_size: 2 " + kFiller + " }", {{1, 2, 2, 3, 2, 3}});
   s.add("type: 'Convolution' convolution_param { num_output: 3 axis: 1 " + kFiller + " }", {{3, 4}});
   s.add("type: 'Convolution' convolution_param { num_output: 4 kernel_size: 3 pad: 1 stride: 2 " + kFiller + " }",

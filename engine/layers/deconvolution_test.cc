@@ -77,7 +77,7 @@ LAYER_CASES(Deconvolution) {
   s.add("type: 'Deconvolution' convolution_param { num_output: 2 kernel_size: 3 stride: 2 " + kFiller +
             " } top: 'a' top: 'b'",
         {{1, 2, 3, 3}, {1, 2, 3, 3}})
-      .formula = Up{1, 2, 2, 1, {1, 3, 3}, {1, 3, 3}, {1, 2, 2}, {0, 0, 0}, {1, 1, 1}};
+      .formula = forEachBottom(Up{1, 2, 2, 1, {1, 3, 3}, {1, 3, 3}, {1, 2, 2}, {0, 0, 0}, {1, 1, 1}});
   const Shape x{1, 3, 2, 2};
   s.bad("type: 'Deconvolution' convolution_param { num_output: 4 kernel_size: 1 pad: 2 }", {x},
         "the top would be -2 wide on axis 2");

@@ -8,7 +8,16 @@ namespace crema::conformance {
 namespace {
 
 LAYER_CASES(Dropout) {
-  s.add("type: 'Dropout' dropout_param { dropout_ratio: 0.3 }", {{4, 25}});
+  // Number i of the stream of (seed, layer, step, rank) decides on element i: word i mod 4 of block i / 4.
+  Case& some = s.add("type: 'Dropout' dropout_param { dropout_ratio: 0.3 }", {{4, 25}});
+  some.naive = [](const auto& x) {
+    const RandomStream stream({1, RandomPurpose::kDropout, hashName("layer"), 0, 0});
+    Values y;
+    for (size_t i = 0; i < x[0].size(); ++i)
+      y.push_back(stream.block(i / 4)[i % 4] / 4294967296.0 < 0.3f ? 0 : x[0][i] / (1 - double{0.3f}));
+    return y;
+  };
+  some.inTest = [](const auto& x) { return x[0]; };
   s.bad("type: 'Dropout' dropout_param { dropout_ratio: 1 }", {{3}}, "dropout_ratio must be in [0, 1)");
 }
 

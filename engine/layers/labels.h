@@ -1,6 +1,7 @@
 // Class numbers beside scores, and what a loss is divided by: what the layers with labels have in common.
 #pragma once
 #include <algorithm>
+#include <vector>
 
 #include "layers/layer.h"
 
@@ -32,17 +33,30 @@ struct LabelGrid {
   // `options`: a message with ignore_label.
   template <class T, class Options, class Use>
   void forEach(const Blob& labels, const Options& options, Use use) const {
+    const T* values = labels.data<T>();
     for (int o = 0; o < outer; ++o)
-      for (int i = 0; i < inner; ++i) {
-        const T value = labels.data<T>()[o * inner + i];
-        if (options.has_ignore_label() && value == static_cast<T>(options.ignore_label())) continue;
-        if (!(value >= 0 && value < static_cast<T>(classes)))
-          notAClass(static_cast<double>(value), static_cast<int>(int64_t{o} * items / std::max(outer, items)));
-        use(static_cast<int64_t>(o) * classes * inner + i, static_cast<int>(value));
-      }
+      for (int i = 0; i < inner; ++i)
+        if (const int label = classOf(values[o * inner + i], options, o); label >= 0)
+          use(static_cast<int64_t>(o) * classes * inner + i, label);
+  }
+  // The same as a list: the class of every position, -1 where the label is ignored.
+  template <class T, class Options>
+  std::vector<int> list(const Blob& labels, const Options& options) const {
+    const T* values = labels.data<T>();
+    std::vector<int> all(static_cast<size_t>(labels.count()));
+    for (int o = 0, k = 0; o < outer; ++o)
+      for (int i = 0; i < inner; ++i, ++k) all[static_cast<size_t>(k)] = classOf(values[k], options, o);
+    return all;
   }
 
  private:
+  template <class T, class Options>
+  int classOf(T label, const Options& options, int o) const {
+    if (options.has_ignore_label() && label == static_cast<T>(options.ignore_label())) return -1;
+    if (!(label >= 0 && label < static_cast<T>(classes)))
+      notAClass(static_cast<double>(label), static_cast<int>(int64_t{o} * items / std::max(outer, items)));
+    return static_cast<int>(label);
+  }
   [[noreturn]] void notAClass(double label, int item) const {
     badItem(item, "label {} of item {} is not a class: there are {} classes, 0 to {}; correct the data or num_output",
             label, item, classes, classes - 1);

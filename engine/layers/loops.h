@@ -41,6 +41,20 @@ void eachRow(ThreadPool& pool, const Channels& c, const Body& body) {
   });
 }
 
+// body(o, from, to) for tiles of up to 256 neighbours [from, to) of `inner`, in each of `outer`: for work on all
+// channels of a tile, whose innermost loop runs over neighbours.
+template <class Body>
+void eachTile(ThreadPool& pool, const Channels& c, const Body& body) {
+  constexpr int kTile = 256;
+  const int64_t tiles = (c.inner + kTile - 1) / kTile, all = c.outer * tiles;
+  const int64_t cost = int64_t{std::max(1, c.channels)} * std::clamp(c.inner, 1, kTile);
+  const int64_t step = std::max<int64_t>(1, kPiece / cost);
+  pool.run(static_cast<int>((all + step - 1) / step), [&](int task, int) {
+    for (int64_t t = task * step; t < std::min(all, (task + 1) * step); ++t)
+      body(t / tiles, t % tiles * kTile, std::min<int64_t>(c.inner, (t % tiles + 1) * kTile));
+  });
+}
+
 // sum of term(i), i in [from, to), in double on 8 chains that are added in a tree.
 template <class Term>
 double sumOf(int64_t from, int64_t to, const Term& term) {

@@ -1,4 +1,4 @@
-// Parameter: a learnt blob as a top; starts at 0 unless weights are given; its gradient is the top's.
+// Parameter: a learnt blob as a top; starts at 0 unless weights are given; its gradient is the top's: y = w;  dw = dy.
 // Options (parameter_param): shape. The top is a copy, so that nothing above can change the parameter in place, and
 // gradients of several passes add up (in Caffe, which shares the memory, the last pass alone counts).
 #include "layers/builtin.h"

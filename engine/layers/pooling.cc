@@ -14,6 +14,7 @@
 
 #include "layers/builtin.h"
 #include "layers/pool_windows.h"
+#include "layers/window.h"
 
 namespace crema {
 namespace {
@@ -149,10 +150,10 @@ class Pooling : public Layer {
   }
 
   void checkWindow() const {
-    constexpr int kMost = 1 << 24;  // as in window.cc
-    if (shape_.kh > kMost || shape_.kw > kMost || shape_.strideH > kMost || shape_.strideW > kMost)
+    if (shape_.kh > kLongestWindow || shape_.kw > kLongestWindow || shape_.strideH > kLongestWindow ||
+        shape_.strideW > kLongestWindow)
       invalid("kernel {}x{} and stride {}x{} must not exceed {}", shape_.kh, shape_.kw, shape_.strideH, shape_.strideW,
-              kMost);
+              kLongestWindow);
     if (shape_.kh <= 0 || shape_.kw <= 0) invalid("kernel {}x{} must be positive", shape_.kh, shape_.kw);
     if (shape_.strideH <= 0 || shape_.strideW <= 0)
       invalid("stride {}x{} must be positive", shape_.strideH, shape_.strideW);

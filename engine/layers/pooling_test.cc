@@ -39,6 +39,19 @@ LAYER_CASES(Pooling) {
     if (c.description.find("top: 'index'") != std::string::npos) c.gradientTops = 1;
   Case& drawn = s.add("type: 'Pooling' pooling_param { pool: STOCHASTIC kernel_size: 3 stride: 2 }", {{2, 3, 6, 7}});
   drawn.input = [](size_t, int, double u) { return 0.01 + u; };
+  drawn.inTest = [](const auto& x) {  // the mean of what would be drawn
+    Values y;
+    for (size_t o = 0; o < 6 * 9; ++o) {
+      double sum = 0, squares = 0;
+      for (size_t i = o / 3 % 3 * 2; i < std::min<size_t>(6, o / 3 % 3 * 2 + 3); ++i)
+        for (size_t j = o % 3 * 2; j < o % 3 * 2 + 3; ++j) {
+          const double v = x[0][o / 9 * 42 + i * 7 + j];
+          sum += v, squares += v * v;
+        }
+      y.push_back(squares / sum);
+    }
+    return y;
+  };
   s.bad("type: 'Pooling' pooling_param { pool: STOCHASTIC kernel_size: 2 pad: 1 }", {{1, 1, 4, 4}},
         "Padding implemented only for average and max pooling");
   s.bad("type: 'Pooling' pooling_param { pool: STOCHASTIC kernel_size: 2 }", {{1, 1, 4, 4}},

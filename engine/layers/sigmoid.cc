@@ -1,9 +1,8 @@
 // Sigmoid: y = 1 / (1 + exp(-x));  dx = dy y (1 - y). In place allowed. Options (sigmoid_param): engine, without
 // effect.
-#include <cmath>
-
 #include "layers/builtin.h"
 #include "layers/elementwise.h"
+#include "layers/logistic.h"
 
 namespace crema {
 namespace {
@@ -12,7 +11,7 @@ struct Sigmoid {
   explicit Sigmoid(const caffe::LayerParameter&) {}
   template <class T>
   T value(T x) const {
-    return T(1) / (T(1) + std::exp(-x));
+    return logistic(x);
   }
   template <class T>
   T slope(T x) const {

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "layers/builtin.h"
+#include "layers/logistic.h"
 #include "layers/loss_layer.h"
 
 namespace crema {
@@ -55,7 +56,7 @@ class SigmoidCrossEntropyLoss : public LossLayer {
       const T scale = static_cast<T>(top[0]->diff<T>()[0] / divisor());
       kernels().pool().run(items_, [&](int n, int) {
         for (int64_t i = n * row_; i < (n + 1) * row_; ++i)
-          dx[i] = ignored(t[i]) ? T(0) : (T(1) / (T(1) + std::exp(-x[i])) - t[i]) * scale;
+          dx[i] = ignored(t[i]) ? T(0) : (logistic(x[i]) - t[i]) * scale;
       });
     });
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "layers/builtin.h"
+#include "layers/parts.h"
 
 namespace crema {
 namespace {
@@ -42,7 +43,7 @@ class Slice : public Layer {
   }
   void compute(const Blobs& bottom, const Blobs& top) override {
     withType(context().dtype, [&]<class T>() {
-      eachPart(bottom, top, [&](size_t i, int64_t whole, int64_t part, int64_t count) {
+      eachPart(top, bottom[0]->shape(), axis_, [&](size_t i, int64_t part, int64_t whole, int64_t count) {
         std::copy_n(bottom[0]->data<T>() + whole, count, top[i]->mutableData<T>() + part);
       });
     });
@@ -50,24 +51,13 @@ class Slice : public Layer {
   void gradient(const Blobs& top, const std::vector<bool>& down, const Blobs& bottom) override {
     if (!down[0]) return;
     withType(context().dtype, [&]<class T>() {
-      eachPart(bottom, top, [&](size_t i, int64_t whole, int64_t part, int64_t count) {
+      eachPart(top, bottom[0]->shape(), axis_, [&](size_t i, int64_t part, int64_t whole, int64_t count) {
         std::copy_n(top[i]->diff<T>() + part, count, bottom[0]->mutableDiff<T>() + whole);
       });
     });
   }
 
  private:
-  template <class Use>
-  void eachPart(const Blobs& bottom, const Blobs& top, Use use) const {
-    const int outer = bottom[0]->shape().count(0, axis_);
-    const int64_t row = bottom[0]->shape().count(axis_);
-    int64_t start = 0;
-    for (size_t i = 0; i < top.size(); ++i) {
-      const int64_t part = top[i]->shape().count(axis_);
-      for (int o = 0; o < outer; ++o) use(i, o * row + start, o * part, part);
-      start += part;
-    }
-  }
   int axis_ = 1;
 };
 

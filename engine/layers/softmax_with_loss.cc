@@ -4,10 +4,13 @@
 // axes before `axis`, NONE 1; at least 1. The old `normalize` means VALID (true) or BATCH_SIZE (false) when
 // `normalization` is not given. Options: softmax_param.axis, loss_param.ignore_label. A second top is the softmax
 // (Caffe documents it, and fails).
+#include <algorithm>
 #include <cfloat>
 #include <cmath>
+#include <vector>
 
 #include "layers/builtin.h"
+#include "layers/loops.h"
 #include "layers/loss_layer.h"
 
 namespace crema {
@@ -24,30 +27,41 @@ class SoftmaxWithLoss : public SoftmaxLossLayer {
   void compute(const Blobs& bottom, const Blobs& top) override {
     withType(context().dtype, [&]<class T>() {
       softmax<T>(bottom, top);
-      double loss = 0;
-      valid_ = 0;
-      grid_.forEach<T>(*bottom[1], param_.loss_param(), [&](int64_t first, int label) {
-        loss -= std::log(std::max(
-            static_cast<double>(prob_.data<T>()[first + static_cast<int64_t>(label) * grid_.inner]), double{FLT_MIN}));
-        ++valid_;
+      const std::vector<int> labels = grid_.list<T>(*bottom[1], param_.loss_param());
+      const T* prob = prob_.data<T>();
+      std::vector<double> terms(labels.size());
+      eachTile(kernels().pool(), channels(), [&](int64_t o, int64_t from, int64_t to) {
+        for (int64_t p = from, k = o * grid_.inner + from; p < to; ++p, ++k) {
+          const int label = labels[static_cast<size_t>(k)];
+          if (label < 0) continue;
+          const double right = prob[(o * grid_.classes + label) * grid_.inner + p];
+          terms[static_cast<size_t>(k)] = std::log(std::max(right, double{FLT_MIN}));
+        }
       });
+      double loss = 0;  // one chain, in the order of the positions
+      for (const double term : terms) loss -= term;
+      valid_ = std::ssize(labels) - std::count(labels.begin(), labels.end(), -1);
       top[0]->mutableData<T>()[0] = static_cast<T>(loss / divisor());
     });
   }
   void gradient(const Blobs& top, const std::vector<bool>& down, const Blobs& bottom) override {
     if (!down[0]) return;
     withType(context().dtype, [&]<class T>() {
-      T* dx = bottom[0]->mutableDiff<T>();
+      const std::vector<int> labels = grid_.list<T>(*bottom[1], param_.loss_param());
       const T scale = static_cast<T>(top[0]->diff<T>()[0] / divisor());
-      std::fill_n(dx, bottom[0]->count(), T(0));
-      grid_.forEach<T>(*bottom[1], param_.loss_param(), [&](int64_t first, int label) {
-        for (int c = 0; c < grid_.classes; ++c) {
-          const int64_t i = first + static_cast<int64_t>(c) * grid_.inner;
-          dx[i] = (prob_.data<T>()[i] - (c == label ? T(1) : T(0))) * scale;
-        }
+      const T* prob = prob_.data<T>();
+      T* dx = bottom[0]->mutableDiff<T>();
+      eachTile(kernels().pool(), channels(), [&](int64_t o, int64_t from, int64_t to) {
+        const int* label = labels.data() + o * grid_.inner;
+        for (int c = 0; c < grid_.classes; ++c)
+          for (int64_t p = from, i = (o * grid_.classes + c) * grid_.inner + from; p < to; ++p, ++i)
+            dx[i] = label[p] < 0 ? T(0) : (prob[i] - (label[p] == c ? T(1) : T(0))) * scale;
       });
     });
   }
+
+ private:
+  Channels channels() const { return {grid_.outer, grid_.classes, grid_.inner}; }
 };
 
 }  // namespace

@@ -1,3 +1,6 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
 #include <cmath>
 
 #include "support/conformance.h"
@@ -54,6 +57,35 @@ LAYER_CASES(SoftmaxWithLoss) {
   s.add("type: 'SoftmaxWithLoss' softmax_param { axis: -1 } loss_weight: 2", {{3, 2, 4}, {3, 2}}).classes = 4;
   s.bad("type: 'SoftmaxWithLoss' loss_weight: 1 loss_weight: 1", {{5, 4}, {5}}, "loss_weight needs one entry per top");
   s.bad("type: 'SoftmaxWithLoss'", {{5, 4}, {4}}, "4 labels for 5 predictions");
+}
+
+// Three tiles to an item, the last one short: loss and gradient of double loops, to the bit for any number of threads.
+TEST(SoftmaxWithLoss, TilesAndThreadsChangeNothing) {
+  constexpr size_t kItems = 3, kClasses = 4, kInner = 25 * 31;
+  Case c;
+  c.description = "type: 'SoftmaxWithLoss' loss_param { ignore_label: 2 }";
+  c.bottoms = {{3, 4, 25, 31}, {3, 25, 31}}, c.classes = 4;
+  Bench one(c, DType::kFloat64), three(c, DType::kFloat64, caffe::TRAIN, 3);
+  for (Bench* b : {&one, &three}) b->forward(), b->seedTopDiffs(), b->backward({true, false});
+  EXPECT_EQ(one.topData(0), three.topData(0));
+  const Values x = Bench::values(*one.bottoms()[0]), labels = Bench::values(*one.bottoms()[1]);
+  const auto counted = static_cast<double>(labels.size()) - std::count(labels.begin(), labels.end(), 2.0);
+  double loss = 0;
+  for (size_t n = 0; n < kItems; ++n)
+    for (size_t p = 0; p < kInner; ++p) {
+      const auto at = [&](size_t k) { return (n * kClasses + k) * kInner + p; };
+      double sum = 0;
+      for (size_t k = 0; k < kClasses; ++k) sum += std::exp(x[at(k)]);
+      const auto label = static_cast<size_t>(labels[n * kInner + p]);
+      if (label != 2) loss -= std::log(std::exp(x[at(label)]) / sum) / counted;
+      for (size_t k = 0; k < kClasses; ++k) {
+        const double want = label == 2 ? 0 : (std::exp(x[at(k)]) / sum - (k == label)) / counted;
+        ASSERT_NEAR(one.bottoms()[0]->diffAt(static_cast<int>(at(k))), want, 1e-15);
+        ASSERT_EQ(one.bottoms()[0]->diffAt(static_cast<int>(at(k))),
+                  three.bottoms()[0]->diffAt(static_cast<int>(at(k))));
+      }
+    }
+  EXPECT_NEAR(one.topData(0)[0], loss, 1e-12);
 }
 
 }  // namespace

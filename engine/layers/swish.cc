@@ -1,9 +1,8 @@
 // Swish (Ramachandran et al. 2017): y = x s, s = 1 / (1 + exp(-beta x));  dx = dy (s + beta x s (1 - s)). In place
 // allowed. Options (swish_param): beta (1).
-#include <cmath>
-
 #include "layers/builtin.h"
 #include "layers/elementwise.h"
+#include "layers/logistic.h"
 
 namespace crema {
 namespace {
@@ -21,7 +20,7 @@ struct Swish {
   }
   template <class T>
   T gate(T x) const {
-    return T(1) / (T(1) + std::exp(-T(beta) * x));
+    return logistic(T(beta) * x);
   }
   float beta;
 };

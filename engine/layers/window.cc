@@ -25,9 +25,9 @@ std::vector<int> read(const char* name, const Field& values, bool hasH, uint32_t
     for (int i = 0; i < axes; ++i)
       out.push_back(values.empty() ? fallback : static_cast<int>(values.Get(values.size() == 1 ? 0 : i)));
   }
-  constexpr int kMost = 1 << 24;  // products of two stay far from overflow
   for (int v : out)
-    if (v < least || v > kMost) invalid("{} must be {} to {}, not {}", name, least, kMost, static_cast<uint32_t>(v));
+    if (v < least || v > kLongestWindow)
+      invalid("{} must be {} to {}, not {}", name, least, kLongestWindow, static_cast<uint32_t>(v));
   return out;
 }
 

@@ -8,6 +8,8 @@
 
 namespace crema {
 
+constexpr int kLongestWindow = 1 << 24;  // kernel, stride, pad: products of two stay far from overflow
+
 struct Window {
   std::vector<int> kernel, stride, pad, dilation;  // one entry per spatial axis
   int axes() const { return static_cast<int>(kernel.size()); }

@@ -1,4 +1,5 @@
-// Every solver type with every policy, clipping, iter_size, L1 and shared weights against BVLC Caffe: 20 iterations,
+// Every solver type with every policy, clipping, iter_size, L1, shared weights and
+// running statistics against BVLC Caffe: 20 iterations,
 // whose losses and weights tests/goldens/solvers/caffe.golden holds (recipe beside it).
 #include <gtest/gtest.h>
 
@@ -63,12 +64,13 @@ TEST(Differential, SolversMoveAsCaffesDo) {
     for (size_t k = 0; k < got.size(); ++k)
       worst = std::max(worst, std::fabs(static_cast<double>(got[k]) - want[k]) /
                                   std::max(1.0, std::fabs(static_cast<double>(want[k]))));
-    EXPECT_LE(worst, 1e-5);
-    std::printf("differential %-28s %2zu values, largest error %.1e\n", column[0].c_str(), got.size(), worst);
+    EXPECT_LE(worst, 1e-6);
+    std::printf("differential %-28s %2zu values, largest error %.1e of the value or of 1\n", column[0].c_str(),
+                got.size(), worst);
     ++cases;
   }
   EXPECT_EQ(at, bytes.size());
-  EXPECT_GE(cases, 72u);
+  EXPECT_GE(cases, 76u);
   setLogLevel(LogLevel::kInfo);
 }
 

@@ -1,15 +1,10 @@
-// What the conformance suite of layers (engine/layers/conformance_test.cc) walks: cases, each from the test file of its
-// layer.
-//
-//   LAYER_CASES(ReLU) {
-//     s.add("type: 'ReLU'", {{4, 9}}).naive = [](const auto& x) { ... };
-//     s.bad("type: 'ReLU'", {{1}, {1}}, "takes 1 bottom blob(s)");
-//   }
+// What the conformance suite of layers (engine/layers/conformance_test.cc) walks its cases (cases.h) with.
 #pragma once
 #include <algorithm>
+#include <cmath>
 #include <functional>
-#include <list>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,79 +12,25 @@
 #include "base/thread_pool.h"
 #include "layers/registry.h"
 #include "model/proto_io.h"
+#include "support/cases.h"
+#include "support/guards.h"
 
 namespace crema::conformance {
 
-using Values = std::vector<double>;
-
-struct Case {
-  std::string description;  // LayerParameter
-  std::vector<Shape> bottoms;
-  // Filled with numbers in [-1, 1), or by `input` from u in [0, 1), or bottom 1 with class numbers below `classes`.
-  int classes = 0;
-  std::function<double(size_t bottom, int k, double u)> input = nullptr;
-  std::function<Values(const std::vector<Values>& bottoms)> naive = nullptr;  // top 0, where a formula is short
-  std::function<std::vector<Values>(const std::vector<Values>& bottoms, const std::vector<Values>& params)> formula =
-      nullptr;              // all tops, from parameters too
-  bool smooth = true;       // gradients can be checked by differences
-  size_t gradientTops = 9;  // tops behind these take no gradient
-  bool otherBatch = true;   // takes bottoms with one more item in axis 0
-};
-
-struct Bad {
-  std::string description;
-  std::vector<Shape> bottoms;
-  std::string expected;
-};
-
-struct Suite {
-  std::list<Case> cases;
-  std::list<Bad> refused;
-  Case& add(const std::string& description, std::vector<Shape> bottoms) {
-    cases.push_back({description, std::move(bottoms)});
-    return cases.back();
-  }
-  // Set-up or the first pass must fail with a sentence that has `expected` in it.
-  void bad(const std::string& description, std::vector<Shape> bottoms, const std::string& expected) {
-    refused.push_back({description, std::move(bottoms), expected});
-  }
-};
-
-using Author = void (*)(Suite&);
-inline std::vector<Author>& authors() {
-  static std::vector<Author> all;
-  return all;
-}
-struct Registration {
-  explicit Registration(Author author) { authors().push_back(author); }
-};
-#define LAYER_CASES(NAME)                                                            \
-  static void casesOf##NAME(crema::conformance::Suite&);                             \
-  static const crema::conformance::Registration registrationOf##NAME(casesOf##NAME); \
-  static void casesOf##NAME([[maybe_unused]] crema::conformance::Suite& s)
-
-// A naive function that goes over bottom 0 element by element.
-template <class F>
-std::function<Values(const std::vector<Values>&)> elementwise(F f) {
-  return [f](const std::vector<Values>& x) {
-    Values y;
-    for (const double v : x[0]) y.push_back(f(v));
-    return y;
-  };
-}
-
-// A layer with its blobs in one dtype.
+// A layer with its blobs in one dtype. Around every blob's data and diff stand guards (guards.h), looked at after each
+// pass.
 class Bench {
  public:
   // inPlace: top 0 is bottom 0.
-  Bench(const Case& c, DType dtype, caffe::Phase phase = caffe::TRAIN, int threads = 1, bool inPlace = false)
+  Bench(const Case& c, DType dtype, caffe::Phase phase = caffe::TRAIN, int threads = 1, bool inPlace = false,
+        const LayerRegistry& registry = builtinLayers())
       : kernels_(kernels::bestIsa(), threads), gradientTops_(c.gradientTops), inPlace_(inPlace) {
     caffe::LayerParameter p = parseText<caffe::LayerParameter>(c.description, c.description);
     if (p.name().empty()) p.set_name("layer");
     LayerContext context;
     context.kernels = &kernels_, context.dtype = dtype, context.phase = phase, context.run = &run_,
     context.data = &data_;
-    layer_ = builtinLayers().make(p, context);
+    layer_ = registry.make(p, context);
     for (size_t i = 0; i < c.bottoms.size(); ++i) bottoms_.push_back(std::make_unique<Blob>(c.bottoms[i], dtype));
     fillBottoms(c);
     const int tops = std::max(p.top_size(), p.type() == "Silence" ? 0 : 1);
@@ -121,10 +62,15 @@ class Bench {
     withType(b.dtype(), [&]<class T>() { b.mutableDiff<T>()[i] = static_cast<T>(v); });
   }
 
-  double forward() { return layer_->forward(below(), above()); }
+  double forward() {
+    shape();
+    return guarded([&] { return layer_->forward(below(), above()); });
+  }
   void backward() { backward(downs()); }
   void shape() { layer_->shapeTops(below(), above()); }
-  void backward(const std::vector<bool>& down) { layer_->backward(above(), down, below()); }
+  void backward(const std::vector<bool>& down) {
+    guarded([&] { return layer_->backward(above(), down, below()), 0.0; });
+  }
   std::vector<bool> downs() const {
     std::vector<bool> d;
     for (size_t i = 0; i < bottoms_.size(); ++i) d.push_back(layer_->allowsForceBackward(static_cast<int>(i)));
@@ -164,6 +110,15 @@ class Bench {
     for (const auto& b : v) p.push_back(b.get());
     return p;
   }
+  double guarded(const std::function<double()>& pass) {
+    Guards guards;
+    for (const auto& b : bottoms_) guards.around(*b);
+    for (const auto& b : tops_) guards.around(*b);
+    for (const auto& b : layer_->params()) guards.around(*b);
+    const double loss = pass();
+    guards.check(layer_->label());
+    return loss;
+  }
   void each(const std::function<void(Blob&, int, double)>& use) {
     const Blobs tops = above();
     for (size_t t = 0; t < std::min(tops.size(), gradientTops_); ++t)
@@ -181,6 +136,33 @@ class Bench {
   std::unique_ptr<Layer> layer_;
   std::vector<std::unique_ptr<Blob>> bottoms_, tops_;
 };
+
+// Where a gradient of the last backward pass is not that of central differences, or nothing.
+inline std::optional<std::string> gradientMistake(Bench& b) {
+  constexpr double kStep = 1e-5;
+  std::optional<std::string> mistake;
+  const auto check = [&](Blob& blob, const char* what, size_t which) {
+    for (int i = 0; i < blob.count() && !mistake; ++i) {
+      const double x = blob.dataAt(i), analytic = blob.diffAt(i);
+      Bench::set(blob, i, x + kStep);
+      const double above = b.objective();
+      Bench::set(blob, i, x - kStep);
+      const double below = b.objective();
+      Bench::set(blob, i, x);
+      const double numeric = (above - below) / (2 * kStep);
+      const double bound = 1e-6 * std::max({1.0, std::fabs(analytic), std::fabs(numeric)});
+      if (!(std::fabs(analytic - numeric) <= bound))
+        mistake =
+            fmt::format("{} {}, element {}: the layer says {}, differences {}", what, which, i, analytic, numeric);
+    }
+  };
+  const auto down = b.downs();
+  for (size_t i = 0; i < b.bottoms().size(); ++i)
+    if (down[i]) check(*b.bottoms()[i], "bottom", i);
+  for (size_t p = 0; p < b.layer().params().size(); ++p)
+    if (!b.layer().keptPerPass(static_cast<int>(p))) check(*b.layer().params()[p], "parameter", p);
+  return mistake;
+}
 
 // The sentence with which set-up or the first pass fails.
 inline std::string refusal(const std::string& description, std::vector<Shape> bottoms) {

@@ -17,6 +17,7 @@ namespace golden {
 struct Case {
   std::string name, layer, params;
   bool test = false, backward = true;
+  int passes = 1;
   std::vector<std::vector<int>> shapes;
   std::vector<std::string> fillings;
 };
@@ -37,7 +38,9 @@ inline std::vector<Case> cases(const std::string& file) {
     const auto column = split(line, '|');
     Case c{column.at(0), column.at(5), column.at(4)};
     c.test = column[1].rfind("TEST", 0) == 0;
-    c.backward = column[1].back() != '!';
+    const size_t mark = column[1].find('!');
+    c.backward = mark == std::string::npos;
+    if (!c.backward && mark + 1 < column[1].size()) c.passes = std::atoi(column[1].c_str() + mark + 1);
     for (const auto& shape : split(column[2], ';')) {
       c.shapes.emplace_back();
       for (const auto& dim : split(shape, ',')) c.shapes.back().push_back(std::atoi(dim.c_str()));
@@ -59,6 +62,8 @@ inline float value(const std::string& filling, int which, int k) {
       return unit + 0.1f;
     case 'l':
       return static_cast<float>((h >> 8) % static_cast<uint32_t>(std::atoi(filling.c_str() + 1)));
+    case 'w':
+      return 16 * unit - 8;
     case 'b':
       return static_cast<float>((h >> 8) & 1u);
     case 'z':
@@ -69,7 +74,16 @@ inline float value(const std::string& filling, int which, int k) {
       return 2 * unit - 1;
   }
 }
-inline bool hasGradient(const std::string& filling) { return filling[0] == 's' || filling[0] == 'p'; }
+// Silence and HDF5Output have no top; other layers have one where the description names none.
+inline int topsOf(const std::string& type, int named) {
+  return type == "Silence" || type == "HDF5Output" ? 0 : std::max(1, named);
+}
+// A description with the folder of this run's own files in place of @.
+inline std::string placed(std::string text, const std::string& folder) {
+  for (size_t at; (at = text.find('@')) != std::string::npos;) text.replace(at, 1, folder);
+  return text;
+}
+inline bool hasGradient(const std::string& filling) { return std::string("spw").find(filling[0]) != std::string::npos; }
 
 // What fills whole nets: value() in [-1, 1], times `scale`, plus `shift`; or numbers of so many classes.
 struct Filling {

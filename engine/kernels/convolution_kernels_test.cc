@@ -1,0 +1,153 @@
+// Convolution against double loops, forward and both ways back.
+#include "support/kernel_bits.h"
+
+namespace crema::kernels {
+namespace {
+
+struct ConvCase {
+  const char* name;
+  ConvShape s;
+};
+
+void checkConv(const ConvCase& c) {
+  SCOPED_TRACE(c.name);
+  const ConvShape& s = c.s;
+  const size_t in = static_cast<size_t>(s.n) * s.ic * s.h * s.w,
+               out = static_cast<size_t>(s.n) * s.oc * s.oh() * s.ow(),
+               weights = static_cast<size_t>(s.oc) * (s.ic / s.groups) * s.kh * s.kw;
+  const auto x = numbers(in, 1), w = numbers(weights, 2), b = numbers(static_cast<size_t>(s.oc), 3),
+             dy = numbers(out, 4);
+  const auto xd = wide(x), wd = wide(w), bd = wide(b), dyd = wide(dy);
+  const auto xm = magnitudes(xd), wm = magnitudes(wd), bm = magnitudes(bd), dym = magnitudes(dyd);
+  std::vector<double> want(out), scale(out);
+  ref::convForward(s, xd.data(), wd.data(), bd.data(), want.data());
+  ref::convForward(s, xm.data(), wm.data(), bm.data(), scale.data());
+  near("forward",
+       sameBits("forward", out, NAN, [&](Context& k, float* y) { convForward(k, s, x.data(), w.data(), b.data(), y); }),
+       want, scale);
+  want.resize(in), scale.resize(in);
+  ref::convBackwardData(s, dyd.data(), wd.data(), want.data());
+  ref::convBackwardData(s, dym.data(), wm.data(), scale.data());
+  near("back to data",
+       sameBits("back to data", in, NAN,
+                [&](Context& k, float* dx) { convBackwardData(k, s, dy.data(), w.data(), dx); }),
+       want, scale);
+  want.resize(weights), scale.resize(weights);
+  for (bool accumulate : {false, true}) {
+    std::fill(want.begin(), want.end(), 0.5), std::fill(scale.begin(), scale.end(), 0.5);
+    ref::convBackwardWeights(s, xd.data(), dyd.data(), want.data(), accumulate);
+    ref::convBackwardWeights(s, xm.data(), dym.data(), scale.data(), accumulate);
+    near("weights",
+         sameBits("weights", weights, 0.5f,
+                  [&](Context& k, float* dw) { convBackwardWeights(k, s, x.data(), dy.data(), dw, accumulate); }),
+         want, scale);
+  }
+  std::vector<double> bias(static_cast<size_t>(s.oc), 0.25), biasScale(static_cast<size_t>(s.oc), 0.25);
+  ref::convBackwardBias(s, dyd.data(), bias.data(), true);
+  ref::convBackwardBias(s, dym.data(), biasScale.data(), true);
+  near(
+      "bias",
+      sameBits("bias", bias.size(), 0.25f, [&](Context& k, float* db) { convBackwardBias(k, s, dy.data(), db, true); }),
+      bias, biasScale);
+}
+
+TEST(Convolution, ShapesOfRealNets) {
+  // n, ic, h, w, oc, kh, kw, strides, pads, dilations, groups
+  for (const ConvCase& c : {ConvCase{"lenet conv1", {5, 1, 28, 28, 20, 5, 5}},
+                            {"lenet conv2", {5, 20, 12, 12, 50, 5, 5}},
+                            {"cifar conv1", {4, 3, 32, 32, 32, 5, 5, 1, 1, 2, 2}},
+                            {"cifar conv2", {4, 32, 16, 16, 32, 5, 5, 1, 1, 2, 2}},
+                            {"cifar conv3", {9, 32, 8, 8, 64, 5, 5, 1, 1, 2, 2}},
+                            {"alexnet conv1", {1, 3, 67, 67, 32, 11, 11, 4, 4}},
+                            {"alexnet conv2", {2, 16, 13, 13, 24, 5, 5, 1, 1, 2, 2, 1, 1, 2}},
+                            {"3x3 of 13", {3, 40, 13, 13, 70, 3, 3, 1, 1, 1, 1}},
+                            {"1x1", {2, 10, 14, 14, 100, 1, 1}},
+                            {"7x7 stride 2", {1, 3, 40, 40, 16, 7, 7, 2, 2, 3, 3}}})
+    checkConv(c);
+}
+
+TEST(Convolution, OddShapes) {
+  for (const ConvCase& c : {ConvCase{"one pixel", {1, 1, 1, 1, 1, 1, 1}},
+                            {"kernel is the input", {3, 4, 6, 5, 7, 6, 5}},
+                            {"oblong", {2, 6, 15, 23, 12, 4, 5, 2, 3, 0, 1, 1, 1, 3}},
+                            {"tall", {2, 3, 33, 2, 5, 5, 1, 1, 1, 2, 0}},
+                            {"stride over kernel", {2, 3, 11, 13, 4, 2, 2, 3, 3}},
+                            {"stride over kernel 1x1", {2, 5, 9, 9, 3, 1, 1, 2, 2}},
+                            {"dilated", {2, 4, 17, 15, 6, 3, 3, 1, 1, 2, 2, 2, 2}},
+                            {"dilated and strided", {1, 3, 17, 17, 4, 3, 3, 2, 2, 1, 1, 2, 2}},
+                            {"dilated along one axis", {2, 3, 12, 12, 4, 3, 2, 1, 1, 1, 0, 3, 1}},
+                            {"depthwise", {2, 12, 10, 10, 12, 3, 3, 1, 1, 1, 1, 1, 1, 12}},
+                            {"wide kernel", {1, 2, 9, 30, 3, 1, 13, 1, 1, 0, 6}},
+                            {"7x7 stride 1", {2, 2, 12, 12, 5, 7, 7, 1, 1, 3, 3}},
+                            {"pad over kernel", {1, 2, 5, 5, 3, 3, 3, 1, 1, 4, 4}},
+                            {"15 rows", {1, 3, 8, 8, 15, 3, 3}},
+                            {"33 rows, 17 wide", {1, 3, 19, 17, 33, 3, 3, 1, 1, 1, 1}},
+                            {"many images", {37, 2, 7, 7, 5, 3, 3, 1, 1, 1, 1}},
+                            {"many weights", {9, 64, 5, 5, 520, 8, 8, 1, 1, 2, 2}}})
+    checkConv(c);
+}
+
+// Unstrided, and so little padding that the way back adds taps.
+TEST(Convolution, OutputsMuchSmallerThanInputs) {
+  for (const ConvCase& c :
+       {ConvCase{"groups, dilated, padded along one axis", {5, 6, 9, 11, 4, 3, 3, 1, 1, 0, 1, 2, 1, 2}},
+        {"channels in several parts", {3, 45, 6, 6, 24, 5, 5}},
+        {"wider than a vector", {2, 3, 8, 43, 4, 5, 9}},
+        {"several images a unit, one left", {17, 2, 7, 7, 5, 3, 3}},
+        {"kernel too wide", {1, 2, 3, 40, 3, 1, 19}}})
+    checkConv(c);
+}
+
+TEST(Convolution, EarlierUseLeavesNoTrace) {
+  const ConvShape big{8, 16, 20, 20, 24, 5, 5, 1, 1, 2, 2}, small{3, 2, 7, 7, 5, 3, 3, 1, 1, 1, 1};
+  const auto x = numbers(8 * 16 * 400, 1), w = numbers(24 * 16 * 25, 2);
+  std::vector<float> y(8 * 24 * 400), fresh(3 * 5 * 49), used(3 * 5 * 49);
+  Context a(bestIsa(), 2), b(bestIsa(), 2);
+  convForward<float>(a, small, x.data(), w.data(), nullptr, fresh.data());
+  convForward<float>(b, big, x.data(), w.data(), nullptr, y.data());
+  convForward<float>(b, small, x.data(), w.data(), nullptr, used.data());
+  EXPECT_EQ(fresh, used);
+}
+
+// Impulse response, worked out from the definition the other way round: one input pixel of value 1 puts, into each
+// output it reaches, the one weight that lies between them. Groups, strides, padding, dilation and unequal sides all
+// differ.
+TEST(Convolution, AnImpulseAnswersWithTheWeights) {
+  const ConvShape s{1, 4, 9, 7, 6, 3, 2, 2, 1, 1, 2, 2, 3, 2};
+  const auto w = numbers(6 * 2 * 3 * 2, 5);
+  Context k(bestIsa(), 2);
+  for (int c = 0; c < s.ic; ++c)
+    for (int py = 0; py < s.h; ++py)
+      for (int px = 0; px < s.w; ++px) {
+        std::vector<float> x(static_cast<size_t>(s.ic * s.h * s.w), 0.f);
+        x[static_cast<size_t>((c * s.h + py) * s.w + px)] = 1;
+        std::vector<float> want(static_cast<size_t>(s.oc * s.oh() * s.ow()), 0.f), got = want, ref = want;
+        for (int o = 0; o < s.oc; ++o)
+          for (int a = 0; a < s.kh; ++a)
+            for (int b = 0; b < s.kw; ++b) {
+              const int y = py + s.padH - a * s.dilH, z = px + s.padW - b * s.dilW;
+              const bool reaches = o / 3 == c / 2 && y >= 0 && z >= 0 && y % s.strideH == 0 && z % s.strideW == 0 &&
+                                   y / s.strideH < s.oh() && z / s.strideW < s.ow();
+              if (reaches)
+                want[static_cast<size_t>((o * s.oh() + y / s.strideH) * s.ow() + z / s.strideW)] =
+                    w[static_cast<size_t>(((o * 2 + c % 2) * s.kh + a) * s.kw + b)];
+            }
+        convForward(k, s, x.data(), w.data(), static_cast<const float*>(nullptr), got.data());
+        ref::convForward(s, x.data(), w.data(), static_cast<const float*>(nullptr), ref.data());
+        ASSERT_EQ(got, want);
+        ASSERT_EQ(ref, want);
+      }
+}
+
+TEST(Convolution, ReferenceAgreesWithClosedForm) {  // ones: every output is the number of taps inside the image
+  const ConvShape s{1, 2, 4, 4, 1, 3, 3, 1, 1, 1, 1};
+  const std::vector<double> x(32, 1.0), w(18, 1.0);
+  std::vector<double> y(16);
+  ref::convForward<double>(s, x.data(), w.data(), nullptr, y.data());
+  EXPECT_EQ(y[0], 8);
+  EXPECT_EQ(y[1], 12);
+  EXPECT_EQ(y[5], 18);
+}
+
+}  // namespace
+}  // namespace crema::kernels

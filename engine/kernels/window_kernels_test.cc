@@ -1,0 +1,147 @@
+// Inner product, pooling and LRN against double loops.
+#include "support/kernel_bits.h"
+
+namespace crema::kernels {
+namespace {
+
+void checkIp(IpShape s) {
+  SCOPED_TRACE(testing::Message() << s.n << " x " << s.in << " -> " << s.out << (s.transposed ? " transposed" : ""));
+  const auto x = numbers(static_cast<size_t>(s.n) * s.in, 1), w = numbers(static_cast<size_t>(s.in) * s.out, 2),
+             b = numbers(static_cast<size_t>(s.out), 3), dy = numbers(static_cast<size_t>(s.n) * s.out, 4);
+  const auto xd = wide(x), wd = wide(w), bd = wide(b), dyd = wide(dy);
+  const auto xm = magnitudes(xd), wm = magnitudes(wd), bm = magnitudes(bd), dym = magnitudes(dyd);
+  std::vector<double> want(dy.size()), scale(dy.size());
+  ref::ipForward(s, xd.data(), wd.data(), bd.data(), want.data());
+  ref::ipForward(s, xm.data(), wm.data(), bm.data(), scale.data());
+  near("forward",
+       sameBits("forward", dy.size(), NAN,
+                [&](Context& k, float* y) { ipForward(k, s, x.data(), w.data(), b.data(), y); }),
+       want, scale);
+  want.resize(x.size()), scale.resize(x.size());
+  ref::ipBackwardData(s, dyd.data(), wd.data(), want.data());
+  ref::ipBackwardData(s, dym.data(), wm.data(), scale.data());
+  near("back to data",
+       sameBits("back to data", x.size(), NAN,
+                [&](Context& k, float* dx) { ipBackwardData(k, s, dy.data(), w.data(), dx); }),
+       want, scale);
+  for (bool accumulate : {false, true}) {
+    want.assign(w.size(), 0.5), scale.assign(w.size(), 0.5);
+    ref::ipBackwardWeights(s, xd.data(), dyd.data(), want.data(), accumulate);
+    ref::ipBackwardWeights(s, xm.data(), dym.data(), scale.data(), accumulate);
+    near("weights",
+         sameBits("weights", w.size(), 0.5f,
+                  [&](Context& k, float* dw) { ipBackwardWeights(k, s, x.data(), dy.data(), dw, accumulate); }),
+         want, scale);
+  }
+}
+
+TEST(InnerProduct, Shapes) {
+  for (IpShape s : {IpShape{1, 1, 1},
+                    {64, 800, 500},
+                    {64, 500, 10},
+                    {3, 7, 13},
+                    {33, 17, 15},
+                    {31, 300, 29},
+                    {5, 257, 100},
+                    {100, 64, 64}}) {
+    checkIp(s);
+    s.transposed = true;
+    checkIp(s);
+  }
+}
+
+void checkPool(PoolShape s) {
+  SCOPED_TRACE(testing::Message() << s.n * s.c << " planes " << s.h << "x" << s.w << " kernel " << s.kh << "x" << s.kw
+                                  << " stride " << s.strideH << " pad " << s.padH);
+  const size_t in = static_cast<size_t>(s.n) * s.c * s.h * s.w, out = static_cast<size_t>(s.n) * s.c * s.oh * s.ow;
+  auto x = numbers(in, 1);
+  for (size_t i = 0; i < in; i += 3) x[i] = 0.5f;  // ties: the first one wins
+  const auto dy = numbers(out, 2);
+  std::vector<float> want(out), back(in);
+  std::vector<int32_t> mask(out);
+  ref::maxPoolForward(s, x.data(), want.data(), mask.data());
+  ref::maxPoolBackward(s, dy.data(), mask.data(), back.data());
+  EXPECT_EQ(sameBits("max", out, NAN,
+                     [&](Context& k, float* y) {
+                       std::vector<int32_t> m(out, -7);
+                       maxPoolForward(k, s, x.data(), y, m.data());
+                       EXPECT_EQ(m, mask);
+                     }),
+            want);
+  EXPECT_EQ(
+      sameBits("max back", in, NAN, [&](Context& k, float* dx) { maxPoolBackward(k, s, dy.data(), mask.data(), dx); }),
+      back);
+  ref::avePoolForward(s, x.data(), want.data());
+  const auto wantD = wide(want), ones = std::vector<double>(out, 1.0);
+  near("average", sameBits("average", out, NAN, [&](Context& k, float* y) { avePoolForward(k, s, x.data(), y); }),
+       wantD, ones);
+  ref::avePoolBackward(s, dy.data(), back.data());
+  near("average back",
+       sameBits("average back", in, NAN, [&](Context& k, float* dx) { avePoolBackward(k, s, dy.data(), dx); }),
+       wide(back), std::vector<double>(in, 1.0));
+}
+
+TEST(Pooling, Shapes) {
+  // n, c, h, w, oh, ow, kh, kw, strides, pads
+  for (const PoolShape& s : {PoolShape{2, 20, 24, 24, 12, 12, 2, 2, 2, 2},
+                             {1, 17, 32, 32, 16, 16, 3, 3, 2, 2},
+                             {3, 5, 8, 8, 4, 4, 3, 3, 2, 2},
+                             {1, 1, 5, 5, 5, 5, 3, 3, 1, 1, 1, 1},
+                             {2, 3, 7, 9, 4, 9, 3, 5, 2, 1, 1, 2},
+                             {1, 16, 1, 1, 1, 1, 1, 1},
+                             {1, 33, 6, 6, 1, 1, 6, 6},
+                             {1, 2, 4, 4, 3, 3, 3, 3, 2, 2, 1, 1},
+                             {1, 16, 120, 40, 60, 20, 2, 2, 2, 2}})
+    checkPool(s);
+}
+
+TEST(Pooling, EmptyWindowsGiveZero) {  // kernel 1, stride 2 on 4 pixels with ceil: the third window lies outside
+  const PoolShape s{1, 1, 4, 4, 3, 3, 1, 1, 2, 2};
+  const std::vector<float> x(16, 1.f);
+  std::vector<float> y(9, NAN);
+  std::vector<int32_t> mask(9);
+  Context k(bestIsa(), 1);
+  maxPoolForward(k, s, x.data(), y.data(), mask.data());
+  EXPECT_EQ(y[8], 0.f);
+  EXPECT_EQ(mask[8], -1);
+  avePoolForward(k, s, x.data(), y.data());
+  EXPECT_EQ(y[8], 0.f);
+}
+
+TEST(Pooling,
+     AverageDivisorCountsPadding) {  // 4x4 ones, kernel 3, stride 2, pad 1: corner 4/9, right edge 2/6, far corner 1/4
+  const PoolShape s{1, 1, 4, 4, 3, 3, 3, 3, 2, 2, 1, 1};
+  const std::vector<float> x(16, 1.f);
+  std::vector<float> y(9);
+  Context k(bestIsa(), 1);
+  avePoolForward(k, s, x.data(), y.data());
+  EXPECT_FLOAT_EQ(y[0], 4.f / 9);
+  EXPECT_FLOAT_EQ(y[2], 2.f / 6);
+  EXPECT_FLOAT_EQ(y[8], 1.f / 4);
+}
+
+TEST(Lrn, AgainstDoubleLoops) {
+  for (const LrnShape& s : {LrnShape{2, 7, 30, 5, 0.1, 0.75, 1},
+                            {1, 2, 17, 5, 1.1, 0.75, 2},
+                            {1, 9, 16, 3, 0.5, 0.75, 1},
+                            {1, 6, 5, 7, 0.3, 0.6, 1}}) {
+    const size_t count = static_cast<size_t>(s.n) * s.c * s.hw;
+    const auto x = numbers(count, 1), dy = numbers(count, 2);
+    const auto xd = wide(x), dyd = wide(dy);
+    std::vector<double> scale(count), y(count), dx(count);
+    ref::lrnForward(s, xd.data(), scale.data(), y.data());
+    ref::lrnBackward(s, xd.data(), y.data(), scale.data(), dyd.data(), dx.data());
+    std::vector<float> scaleF(count), yF(count);
+    const std::vector<double> four(count, 4.0);
+    yF = sameBits("lrn", count, NAN, [&](Context& k, float* out) { lrnForward(k, s, x.data(), scaleF.data(), out); });
+    near("lrn", yF, y, four);
+    near("lrn back",
+         sameBits(
+             "lrn back", count, NAN,
+             [&](Context& k, float* out) { lrnBackward(k, s, x.data(), yF.data(), scaleF.data(), dy.data(), out); }),
+         dx, four);
+  }
+}
+
+}  // namespace
+}  // namespace crema::kernels

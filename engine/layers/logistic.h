@@ -1,0 +1,12 @@
+// The logistic function. exp(-x) overflows to inf for x below -88 (float), and the quotient is 0 then, as it should be.
+#pragma once
+#include <cmath>
+
+namespace crema {
+
+template <class T>
+T logistic(T x) {
+  return T(1) / (T(1) + std::exp(-x));
+}
+
+}  // namespace crema

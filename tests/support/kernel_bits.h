@@ -1,0 +1,93 @@
+// Kernels in every way of computing them: instruction set, threads, alignment. Their bits must agree, their values stay
+// within a few units in the last place of double loops', and what lies beside their outputs must survive.
+#pragma once
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <iostream>
+#include <vector>
+
+#include "base/random.h"
+#include "kernels/kernels.h"
+#include "kernels/ref/ref.h"
+
+namespace crema::kernels {
+
+inline std::vector<float> numbers(size_t count, uint64_t seed) {
+  RandomKey key;
+  key.seed = seed;
+  const RandomStream stream(key);
+  std::vector<float> v(count);
+  for (size_t i = 0; i < count; ++i) v[i] = static_cast<float>(2 * stream.uniform(i) - 1);
+  return v;
+}
+
+inline std::vector<double> wide(const std::vector<float>& v) { return {v.begin(), v.end()}; }
+
+// A float buffer at a chosen offset from 64-byte alignment, with sentinels on both sides that must survive.
+class Guarded {
+ public:
+  Guarded(size_t count, int offset, float fill = NAN)
+      : storage_(count + 96, kSentinel), begin_(32 + static_cast<size_t>(offset)), count_(count) {
+    std::fill_n(data(), count, fill);
+  }
+  float* data() { return storage_.data() + begin_; }
+  std::vector<float> take(const char* what) {
+    for (size_t i = 0; i < storage_.size(); ++i)
+      if (i < begin_ || i >= begin_ + count_) {
+        EXPECT_EQ(storage_[i], kSentinel)
+            << what << " wrote outside its output, at " << static_cast<long>(i) - static_cast<long>(begin_);
+      }
+    return {data(), data() + count_};
+  }
+
+ private:
+  static constexpr float kSentinel = 12345.f;
+  std::vector<float> storage_;
+  size_t begin_, count_;
+};
+
+inline std::vector<Isa> isas() {
+  if (bestIsa() == Isa::kAvx512) return {Isa::kAvx512, Isa::kAvx2};
+  std::cout << "SKIPPED PART: this CPU has no AVX-512\n";
+  return {Isa::kAvx2};
+}
+
+// Runs kernel(context, out) for every instruction set, 1 to 3 threads and two alignments; all bits must agree. Returns
+// the result.
+template <class Kernel>
+inline std::vector<float> sameBits(const char* what, size_t count, float fill, Kernel kernel) {
+  std::vector<float> first;
+  for (Isa isa : isas())
+    for (int threads : {1, 2, 3})
+      for (int offset : {0, 5}) {
+        Context context(isa, threads);
+        Guarded out(count, offset, fill);
+        kernel(context, out.data());
+        const auto got = out.take(what);
+        if (first.empty()) first = got;
+        EXPECT_TRUE(count == 0 || std::memcmp(first.data(), got.data(), count * sizeof(float)) == 0)
+            << what << ": bits differ with " << name(isa) << ", " << threads << " threads, offset " << offset;
+      }
+  return first;
+}
+
+// |got - want| within a few units in the last place of the sum of magnitudes.
+inline void near(const char* what, const std::vector<float>& got, const std::vector<double>& want,
+                 const std::vector<double>& magnitude) {
+  double worst = 0;
+  for (size_t i = 0; i < got.size(); ++i) {
+    const double error = std::fabs(got[i] - want[i]) / (magnitude[i] * 1.2e-7 + 1e-30);
+    if (!(error <= worst)) worst = error;
+  }
+  EXPECT_LT(worst, 64) << what << ": error in ulp of the sum of magnitudes";
+}
+
+inline std::vector<double> magnitudes(const std::vector<double>& v) {
+  std::vector<double> m(v);
+  for (double& x : m) x = std::fabs(x);
+  return m;
+}
+
+}  // namespace crema::kernels
