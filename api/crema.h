@@ -77,7 +77,8 @@ CREMA_API int crema_net_params(const crema_net* net, int layer);
 CREMA_API int crema_net_param(const crema_net* net, int layer, int i, crema_blob** made);
 CREMA_API int64_t crema_net_instance(const crema_net* net, int layer); /* of a hosted layer; -1: the layer is ours */
 
-/* Layers `first` to `last`, both included. Every call takes new random numbers; data layers, when they run, the next batch. */
+/* Layers `first` to `last`, both included. Every call takes new random numbers; data layers, when they run, the next
+ * batch. */
 CREMA_API int crema_net_forward(crema_net* net, int first, int last, double* loss);
 CREMA_API int crema_net_backward(crema_net* net, int from, int down_to); /* adds to gradients of parameters */
 CREMA_API int crema_net_reshape(crema_net* net);                         /* after a reshape of inputs */
