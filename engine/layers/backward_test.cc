@@ -97,6 +97,28 @@ TEST(Backward, MayFollowAnotherSize) {
   });
 }
 
+// Winners of large planes are no places in small ones: every gradient stays inside the plane that it belongs to.
+TEST(Backward, PoolingStaysInSmallerPlanes) {
+  for (const char* description :
+       {"type: 'Pooling' pooling_param { kernel_size: 2 stride: 1 }", "type: 'SPP' spp_param { pyramid_height: 1 }",
+        "type: 'SPP' spp_param { pyramid_height: 2 }"}) {
+    SCOPED_TRACE(description);
+    Case large, small;
+    large.description = small.description = description;
+    large.bottoms = {{1, 2, 9, 9}}, small.bottoms = {{1, 6, 3, 3}};
+    Bench b(large, DType::kFloat64);
+    b.forward();
+    resize(b, small);
+    b.shape();
+    b.seedTopDiffs();
+    b.backward();
+    double below = 0, above = 0;
+    for (int i = 0; i < b.bottoms()[0]->count(); ++i) below += b.bottoms()[0]->diffAt(i);
+    for (int i = 0; i < b.tops()[0]->count(); ++i) above += b.tops()[0]->diffAt(i);
+    EXPECT_NEAR(below, above, 1e-12);
+  }
+}
+
 // A reshape that changes no shape costs the way back nothing.
 TEST(Backward, MayFollowAReshape) {
   eachCase([](const Case& c, bool inPlace) {
