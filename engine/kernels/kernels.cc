@@ -13,14 +13,13 @@
 namespace crema::kernels {
 namespace {
 
-const Table& table(const Context& c) { return c.isa() == Isa::kAvx512 ? kAvx512Table : kAvx2Table; }
 template <class T>
 constexpr bool kFloat = std::is_same_v<T, float>;
 
 template <class T, class Fast, class Reference, class... A>
 void dispatch(Context& c, Fast fast, Reference reference, const A&... a) {
   if constexpr (kFloat<T>)
-    (table(c).*fast)(c, a...);
+    (tableOf(c).*fast)(c, a...);
   else
     reference(a...);
 }
@@ -108,7 +107,7 @@ void lrnBackward(Context& c, const LrnShape& s, const T* x, const T* y, const T*
 template <class T>
 void reluForward(Context& c, int64_t n, T slope, const T* x, T* y) {
   if constexpr (kFloat<T>)
-    table(c).reluForward(c, n, slope, x, y);
+    tableOf(c).reluForward(c, n, slope, x, y);
   else
     for (int64_t i = 0; i < n; ++i) y[i] = x[i] > 0 ? x[i] : slope * x[i];
 }
@@ -116,7 +115,7 @@ void reluForward(Context& c, int64_t n, T slope, const T* x, T* y) {
 template <class T>
 void reluBackward(Context& c, int64_t n, T slope, const T* x, const T* dy, T* dx) {
   if constexpr (kFloat<T>)
-    table(c).reluBackward(c, n, slope, x, dy, dx);
+    tableOf(c).reluBackward(c, n, slope, x, dy, dx);
   else
     for (int64_t i = 0; i < n; ++i) dx[i] = x[i] > 0 ? dy[i] : slope * dy[i];
 }
@@ -124,7 +123,7 @@ void reluBackward(Context& c, int64_t n, T slope, const T* x, const T* dy, T* dx
 template <class T>
 void multiply(Context& c, int64_t n, const T* a, const T* b, T* y) {
   if constexpr (kFloat<T>)
-    table(c).multiply(c, n, a, b, y);
+    tableOf(c).multiply(c, n, a, b, y);
   else
     for (int64_t i = 0; i < n; ++i) y[i] = a[i] * b[i];
 }
@@ -132,7 +131,7 @@ void multiply(Context& c, int64_t n, const T* a, const T* b, T* y) {
 template <class T>
 void add(Context& c, int64_t n, const T* a, const T* b, T* y) {
   if constexpr (kFloat<T>)
-    table(c).add(c, n, a, b, y);
+    tableOf(c).add(c, n, a, b, y);
   else
     for (int64_t i = 0; i < n; ++i) y[i] = a[i] + b[i];
 }

@@ -68,7 +68,8 @@ class BatchNorm : public SameShapeLayer {
       else
         measure(bottom[0]->data<T>());
       if (!global() && !context().data->scoring && !context().data->dealt) addToRunning<T>();
-      normalise<T>(bottom[0]->data<T>(), top[0]->mutableData<T>());
+      kernels::channelAffine<T>(kernels(), channels_.shape(), bottom[0]->data<T>(), mean_.data(), factor_.data(),
+                                nullptr, top[0]->mutableData<T>());
     });
   }
 
@@ -77,18 +78,19 @@ class BatchNorm : public SameShapeLayer {
     withType(context().dtype, [&]<class T>() {
       const T *dy = top[0]->diff<T>(), *x = bottomBefore<T>(bottom, top);
       T* dx = bottom[0]->mutableDiff<T>();
+      if (global())
+        return kernels::channelAffine<T>(kernels(), channels_.shape(), dy, nullptr, factor_.data(), nullptr, dx);
       const size_t c = mean_.size();
-      std::vector<double> ofDy(c), ofBoth(c);
-      const auto y = [&](int64_t i, int d) { return (static_cast<double>(x[i]) - mean(d)) * factor(d); };
-      if (!global()) {
-        channelSums(kernels().pool(), channels_, ofDy.data(), [&](int64_t i, int) { return dy[i]; });
-        channelSums(kernels().pool(), channels_, ofBoth.data(), [&](int64_t i, int d) { return dy[i] * y(i, d); });
+      std::vector<double> ofDy(c), ofBoth(c);  // become the constants of dx = r dy + ofBoth (x - mu) + ofDy
+      kernels::channelSums(kernels(), channels_.shape(), dy, ofDy.data());
+      kernels::channelDots<T>(kernels(), channels_.shape(), dy, nullptr, x, mean_.data(), ofBoth.data());
+      const double m = perChannel();
+      for (size_t d = 0; d < c; ++d) {
+        const double r = factor_[d];
+        ofDy[d] *= -r / m, ofBoth[d] *= -r * r * r / m;
       }
-      const double m = std::max<double>(1, static_cast<double>(channels_.perChannel()));
-      eachRow(kernels().pool(), channels_, [&](int d, int64_t from, int64_t to) {
-        const double r = factor(d), a = ofDy[static_cast<size_t>(d)] / m, b = ofBoth[static_cast<size_t>(d)] / m;
-        for (int64_t i = from; i < to; ++i) dx[i] = static_cast<T>(r * (dy[i] - a - y(i, d) * b));
-      });
+      kernels::channelMix<T>(kernels(), channels_.shape(), dy, x, factor_.data(), ofBoth.data(), mean_.data(),
+                             ofDy.data(), dx);
     });
   }
 
@@ -98,19 +100,16 @@ class BatchNorm : public SameShapeLayer {
     return p.has_use_global_stats() ? p.use_global_stats() : !training();
   }
   static Channels channelsOf(const Shape& x) { return x.axes() == 1 ? Channels{1, 1, x[0]} : Channels::of(x, 1, 2); }
-  double mean(int d) const { return mean_[static_cast<size_t>(d)]; }
-  double factor(int d) const { return factor_[static_cast<size_t>(d)]; }
+  double perChannel() const { return std::max<double>(1, static_cast<double>(channels_.perChannel())); }
   double eps() const { return param_.batch_norm_param().eps(); }
 
   template <class T>
   void measure(const T* x) {
-    const size_t c = mean_.size();
-    const double m = std::max<double>(1, static_cast<double>(channels_.perChannel()));
-    channelSums(kernels().pool(), channels_, mean_.data(), [=](int64_t i, int) { return x[i]; });
+    const double m = perChannel();
+    kernels::channelSums(kernels(), channels_.shape(), x, mean_.data());
     for (double& sum : mean_) sum /= m;
-    channelSums(kernels().pool(), channels_, variance_.data(),
-                [&](int64_t i, int d) { return (x[i] - mean(d)) * (x[i] - mean(d)); });
-    for (size_t d = 0; d < c; ++d) variance_[d] /= m, factor_[d] = 1 / std::sqrt(variance_[d] + eps());
+    kernels::channelDots(kernels(), channels_.shape(), x, mean_.data(), x, mean_.data(), variance_.data());
+    for (size_t d = 0; d < mean_.size(); ++d) variance_[d] /= m, factor_[d] = 1 / std::sqrt(variance_[d] + eps());
   }
 
   template <class T>
@@ -140,14 +139,6 @@ class BatchNorm : public SameShapeLayer {
             d, variance, eps());
       mean_[d] = sums[d] * scale, factor_[d] = 1 / std::sqrt(variance + eps());
     }
-  }
-
-  template <class T>
-  void normalise(const T* x, T* y) {
-    eachRow(kernels().pool(), channels_, [&](int d, int64_t from, int64_t to) {
-      const double mu = mean(d), r = factor(d);
-      for (int64_t i = from; i < to; ++i) y[i] = static_cast<T>((x[i] - mu) * r);
-    });
   }
 
   Channels channels_;

@@ -36,7 +36,7 @@ class Bias : public PerChannelLayer {
       const T* dy = top[0]->diff<T>();
       if (given ? down[1] : paramPropagates(0))
         sumInto(channels_, numbers(bottom).template mutableDiff<T>(), !given,
-                [&](double* sums) { kernels::channelSums(kernels(), shapeOf(channels_), dy, sums); });
+                [&](double* sums) { kernels::channelSums(kernels(), channels_.shape(), dy, sums); });
       if (down[0] && top[0] != bottom[0]) bottom[0]->copyDiffFrom(*top[0]);
     });
   }

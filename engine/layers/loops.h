@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "base/thread_pool.h"
+#include "kernels/channels.h"
 #include "tensor/shape.h"
 
 namespace crema {
@@ -26,6 +27,7 @@ struct Channels {
   static Channels of(const Shape& s, int from, int to) { return {s.count(0, from), s.count(from, to), s.count(to)}; }
   int64_t rows() const { return int64_t{outer} * channels; }
   int64_t perChannel() const { return int64_t{outer} * inner; }
+  kernels::ChannelShape shape() const { return {outer, channels, inner}; }
 };
 
 // body(channel, from, to) for each row [from, to) of `inner` elements.

@@ -2,7 +2,6 @@
 #pragma once
 #include <vector>
 
-#include "kernels/channels.h"
 #include "layers/elementwise.h"
 
 namespace crema {
@@ -35,8 +34,6 @@ class PerChannelLayer : public SameShapeLayer {
               type(), numbers.brief(), x.brief(), from);
     return Channels::of(x, from, to);
   }
-
-  static kernels::ChannelShape shapeOf(const Channels& c) { return {c.outer, c.channels, c.inner}; }
 
   // to[d] (+)= what sum(sums) leaves in sums[d].
   template <class T, class Sum>

@@ -39,7 +39,7 @@ class Scale : public PerChannelLayer {
       T* y = top[0]->mutableData<T>();
       if (!b && channels_.perChannel() == 1) return kernels::multiply(kernels(), bottom[0]->count(), x, g, y);
       const std::vector<double> factor = wide(g), offset = b ? wide(b) : std::vector<double>();
-      kernels::channelAffine<T>(kernels(), shapeOf(channels_), x, nullptr, factor.data(), b ? offset.data() : nullptr,
+      kernels::channelAffine<T>(kernels(), channels_.shape(), x, nullptr, factor.data(), b ? offset.data() : nullptr,
                                 y);
     });
   }
@@ -49,16 +49,16 @@ class Scale : public PerChannelLayer {
       const T *dy = top[0]->diff<T>(), *x = bottomBefore<T>(bottom, top);
       if (given ? down[1] : paramPropagates(0))
         sumInto(channels_, factors(bottom).template mutableDiff<T>(), !given, [&](double* sums) {
-          kernels::channelDots<T>(kernels(), shapeOf(channels_), dy, nullptr, x, nullptr, sums);
+          kernels::channelDots<T>(kernels(), channels_.shape(), dy, nullptr, x, nullptr, sums);
         });
       if (biased() && paramPropagates(given ? 0 : 1))
         sumInto(channels_, params().back()->mutableDiff<T>(), true,
-                [&](double* sums) { kernels::channelSums(kernels(), shapeOf(channels_), dy, sums); });
+                [&](double* sums) { kernels::channelSums(kernels(), channels_.shape(), dy, sums); });
       if (!down[0]) return;
       const T* g = factors(bottom).template data<T>();
       T* dx = bottom[0]->mutableDiff<T>();
       if (channels_.perChannel() == 1) return kernels::multiply(kernels(), bottom[0]->count(), dy, g, dx);
-      kernels::channelAffine<T>(kernels(), shapeOf(channels_), dy, nullptr, wide(g).data(), nullptr, dx);
+      kernels::channelAffine<T>(kernels(), channels_.shape(), dy, nullptr, wide(g).data(), nullptr, dx);
     });
   }
 

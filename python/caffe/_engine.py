@@ -28,14 +28,6 @@ ON_MAKE = CFUNCTYPE(c_int, c_void_p, POINTER(c_int64))
 ON_RUN = CFUNCTYPE(c_int, c_int64, c_int, POINTER(c_int))
 
 
-class DrawnBox(ctypes.Structure):
-    _fields_ = [("text", c_char_p), ("colour", ctypes.c_uint)]
-
-
-class DrawnEdge(ctypes.Structure):
-    _fields_ = [("start", c_int), ("end", c_int), ("text", c_char_p)]
-
-
 class LayerHost(ctypes.Structure):
     _fields_ = [("make", ON_MAKE), ("run", ON_RUN)]
 
@@ -105,7 +97,7 @@ _FUNCTIONS = {
     "layer_bottom": (c_int, [_handle, c_int, _out]),
     "layer_top": (c_int, [_handle, c_int, _out]),
     "layer_add_blob": (c_int, [_handle, c_int, _ints, _out]),
-    "draw": (c_int, [c_char_p, POINTER(DrawnBox), c_int, POINTER(DrawnEdge), c_int, c_char_p, c_char_p, POINTER(c_char_p), POINTER(c_size_t)]),
+    "draw": (c_int, [c_char_p, c_void_p, c_int, c_void_p, c_int, c_char_p, c_char_p, POINTER(c_char_p), POINTER(c_size_t)]),
     "decode_image": (c_int, [c_char_p, c_size_t, c_int, _ints, _out, _out]),
 }
 
@@ -285,20 +277,3 @@ class BlobVec(List[Blob]):
         if self._layer is None:
             raise RuntimeError("blobs.add_blob() works in setup() only: a net has all its parameters when it is built")
         self.append(Blob(made(lib.layer_add_blob, self._layer, len(dims), dims_of(dims))))
-
-
-def decode_image(content: bytes, colour: bool) -> np.ndarray:
-    """JPEG or PNG as bytes, height x width x channels (B, G, R)."""
-    dims, pixels, owner = (c_int * 3)(), c_void_p(), c_void_p()
-    check(lib.decode_image(content, len(content), int(colour), dims, ctypes.byref(pixels), ctypes.byref(owner)))
-    return np.asarray(Memory(owner.value, pixels.value, tuple(dims), "|u1"))  # type: ignore[arg-type]
-
-
-def draw_graph(title: str, boxes: Sequence[Tuple[str, int]], edges: Sequence[Tuple[int, int, str]], rankdir: str, format: str) -> bytes:
-    """Boxes of (lines, 0xRRGGBB) and edges of (from, to, words) as a picture, "svg" or "png"."""
-    drawn_boxes = (DrawnBox * len(boxes))(*((text.encode(), colour) for text, colour in boxes))
-    drawn_edges = (DrawnEdge * len(edges))(*((start, end, text.encode()) for start, end, text in edges))
-    content, size = c_char_p(), c_size_t()
-    check(lib.draw(title.encode(), drawn_boxes, len(boxes), drawn_edges, len(edges), rankdir.encode(), format.encode(),
-                   ctypes.byref(content), ctypes.byref(size)))
-    return ctypes.string_at(content, size.value)

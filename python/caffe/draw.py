@@ -4,7 +4,7 @@ from __future__ import annotations
 import os
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
-from ._engine import draw_graph
+from ._pictures import draw_graph
 from .proto import caffe_pb2
 
 _COLOURS = {"Convolution": "#ff5050", "Deconvolution": "#ff5050", "Pooling": "#ff9900", "InnerProduct": "#cc33ff"}

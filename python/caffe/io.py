@@ -6,7 +6,7 @@ from typing import Any, Dict, Iterable, List, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
-from ._engine import decode_image
+from ._pictures import decode_image
 from .proto import caffe_pb2
 
 Dims = Union[Sequence[int], np.ndarray]

@@ -18,12 +18,16 @@ from pycaffe_module import caffe  # noqa: E402
 from support import zoo  # noqa: E402
 from support.onnx_model import Exported, case_text, values  # noqa: E402
 
-CASES = [line.split("|") for line in (ROOT / "tests/goldens/layers/cases.txt").read_text().splitlines() if line and line[0] != "#"]
+# Of sources nothing is computed, and Silence and HDF5Output give nothing.
+CASES = [line for line in (text.split("|") for text in (ROOT / "tests/goldens/layers/cases.txt").read_text().splitlines() if text and text[0] != "#")
+         if line[2] and not line[0].startswith(("silence", "hdf5-output"))]
 LIMIT = 1e-5
 
 # Cases without a model: losses and what judges scores leave nothing; a Filter's batch is known only when it runs.
 JUDGES = ("accuracy", "contrastive", "euclidean", "hinge", "infogain", "multinomial", "sigmoid-cross-entropy", "softmax-loss", "split")  # Split copies an input
-WITHOUT = {"filter": "Filter"}
+WITHOUT = {"filter": "Filter", "filter-all": "Filter", "filter-4d": "Filter"}
+REFUSED = {"argmax-1d": "its bottom has one axis", "convolution-nospatial": "it has no spatial axis; InnerProduct does the same"}
+CONSTANT = {"clip-same"}  # nothing to measure an error by
 
 MORE = """argmax-ties|TEST|4,6|l3|s|type: "ArgMax" argmax_param { top_k: 3 out_max_val: true }
 argmax-axis-ties|TEST|4,6,2|l3|s|type: "ArgMax" argmax_param { axis: 1 top_k: 2 }
@@ -44,7 +48,7 @@ rnn-exposed|TEST|3,2,5;3,2;1,2,3|s;b;s|s|type: "RNN" top: "y" top: "h" recurrent
 scale-bottom-bias|TEST|4,3,2;4|s;s|s|type: "Scale" scale_param { axis: 0 bias_term: true }
 spp-one|TEST|2,3,9,8|s|s|type: "SPP" spp_param { pyramid_height: 1 pool: AVE }
 swish-plain|TEST|3,7|s|s|type: "Swish" swish_param { }"""
-CASES += [line.split("|") for line in MORE.splitlines()]
+CASES += [("more-" + line).split("|") for line in MORE.splitlines()]
 
 # Corners of pooling's rounding: windows cut at the padded border, a last window that is dropped, strides beyond the kernel.
 POOLS = [(size, kernel, stride, pad) for size in (5, 6, 7, 8) for kernel in (1, 2, 3, 4) for stride in (1, 2, 3) for pad in (0, 1, 2)
@@ -99,10 +103,16 @@ def test_every_layer_type(tmp_path):
             assert exported.done.code == 2 and not exported.model.exists()
             assert f"layer 'layer' ({WITHOUT[name]}) cannot be exported to ONNX: there is no conversion for type {WITHOUT[name]}" in exported.done.story
             continue
+        if name in REFUSED:
+            assert exported.done.code == 2 and f"cannot be exported to ONNX: {REFUSED[name]}" in exported.done.story and not exported.model.exists()
+            continue
+        if name in CONSTANT:
+            assert exported.done.code == 0
+            continue
         free += check(exported, feed, name) > 1
         compared += 1
     judged = sum(line[0].startswith(JUDGES) for line in CASES)
-    assert compared == len(CASES) - judged - len(WITHOUT) and compared >= 116, (compared, judged)
+    assert compared == len(CASES) - judged - len(WITHOUT) - len(REFUSED) - len(CONSTANT) and compared >= 200, (compared, judged)
     assert free >= 100, free
     print(f"onnx: {compared} cases compared, {free} of them with two batch sizes; {judged} are losses, {len(WITHOUT)} have no conversion")
 

@@ -10,8 +10,10 @@ from pycaffe_module import caffe
 
 def values(filling, shape, rng):
     """As in cases.txt; mK: from -1 on."""
-    if filling in "sp":
-        return rng.uniform(-1, 1, shape) + (1.1 if filling == "p" else 0)
+    if filling in "spw":
+        return rng.uniform(-1, 1, shape) * (8 if filling == "w" else 1) + (1.1 if filling == "p" else 0)
+    if filling in "zo":
+        return np.full(shape, filling == "o", np.float32)
     return rng.integers(-1 if filling[0] == "m" else 0, 2 if filling == "b" else int(filling[1:]), shape)
 
 

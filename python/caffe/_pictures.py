@@ -1,0 +1,35 @@
+"""Pictures by the engine: decoded, and graphs drawn."""
+from __future__ import annotations
+
+import ctypes
+from ctypes import c_char_p, c_int, c_size_t, c_uint, c_void_p
+from typing import Sequence, Tuple
+
+import numpy as np
+
+from ._engine import Memory, check, lib
+
+
+class DrawnBox(ctypes.Structure):
+    _fields_ = [("text", c_char_p), ("colour", c_uint)]
+
+
+class DrawnEdge(ctypes.Structure):
+    _fields_ = [("start", c_int), ("end", c_int), ("text", c_char_p)]
+
+
+def decode_image(content: bytes, colour: bool) -> np.ndarray:
+    """JPEG or PNG as bytes, height x width x channels (B, G, R)."""
+    dims, pixels, owner = (c_int * 3)(), c_void_p(), c_void_p()
+    check(lib.decode_image(content, len(content), int(colour), dims, ctypes.byref(pixels), ctypes.byref(owner)))
+    return np.asarray(Memory(owner.value, pixels.value, tuple(dims), "|u1"))  # type: ignore[arg-type]
+
+
+def draw_graph(title: str, boxes: Sequence[Tuple[str, int]], edges: Sequence[Tuple[int, int, str]], rankdir: str, format: str) -> bytes:
+    """Boxes of (lines, 0xRRGGBB) and edges of (from, to, words) as a picture, "svg" or "png"."""
+    drawn_boxes = (DrawnBox * len(boxes))(*((text.encode(), colour) for text, colour in boxes))
+    drawn_edges = (DrawnEdge * len(edges))(*((start, end, text.encode()) for start, end, text in edges))
+    content, size = c_char_p(), c_size_t()
+    check(lib.draw(title.encode(), drawn_boxes, len(boxes), drawn_edges, len(edges), rankdir.encode(), format.encode(),
+                   ctypes.byref(content), ctypes.byref(size)))
+    return ctypes.string_at(content, size.value)
