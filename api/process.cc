@@ -67,7 +67,7 @@ void crema_set_log_level(int lowest) {
 }
 
 void crema_log(int level, const char* text) {
-  writeLog(level <= 0 ? LogLevel::kInfo : level == 1 ? LogLevel::kWarning : LogLevel::kError, "host", 0, text);
+  writeLog(level <= 0 ? LogLevel::kInfo : level == 1 ? LogLevel::kWarning : LogLevel::kError, "host", 1, text);
 }
 
 int crema_set_random_seed(uint64_t value) {

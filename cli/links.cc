@@ -79,8 +79,9 @@ int makeLinks(const std::string& folder) {
   if (error) ioError("cannot find out where this executable is: {}", systemError(error.value()));
   fs::create_directories(folder, error);
   if (error) ioError("cannot make the folder {}: {}", folder, systemError(error.value()));
-  for (const std::string& tool : tools()) link(executable, folder, tool);
-  for (const char* name : {"caffe", "caffe.bin"}) link(executable, folder, name);
+  std::vector<std::string> names = tools();
+  names.push_back("caffe");
+  for (const std::string& name : names) link(executable, folder, name), link(executable, folder, name + ".bin");
   for (const Script& s : kScripts) script(executable, folder, s);
   return 0;
 }

@@ -1,5 +1,6 @@
 // crema parse_log LOG FOLDER: LOG.train and LOG.test there, as Caffe's tools/extra/parse_log.py.
 #include <cstdio>
+#include <filesystem>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -21,6 +22,9 @@ void write(const std::string& path, const std::vector<LogRow>& rows, const Flags
 
 int parseLog(const Flags& f) {
   const TrainingLog log = readTrainingLog(f.log);
+  std::error_code error;
+  std::filesystem::create_directories(f.folder, error);
+  if (error) ioError("cannot make the folder {}: {}", f.folder, systemError(error.value()));
   const std::string place = f.folder + "/" + f.log.substr(f.log.rfind('/') + 1);
   write(place + ".train", log.train, f);
   write(place + ".test", log.test, f);
@@ -35,7 +39,7 @@ void addParseLog(CLI::App& program, Run& chosen) {
       [](CLI::App& app) -> Run {
         auto f = std::make_shared<Flags>();
         app.add_option("logfile_path", f->log, "the log of `train`")->required();
-        app.add_option("output_dir", f->folder, "the folder of the CSV files")->required();
+        app.add_option("output_dir", f->folder, "the folder of the CSV files, made if need be")->required();
         app.add_flag("--verbose", f->verbose, "names the files");
         app.add_option("--delimiter", f->delimiter, "between columns")->capture_default_str();
         return [f] { return parseLog(*f); };

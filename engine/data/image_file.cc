@@ -10,7 +10,7 @@ Image imageOfFile(std::string_view bytes, const std::string& path, const ImageRe
   Image image;
   std::string why;
   if (!decodeImage(bytes, how.colour, &image, &why))
-    badData("{}: the image {}; repair the file, or leave it out", path, why);
+    badData("{}: the image {}; convert or repair the file, or leave it out", path, why);
   if (how.height <= 0 || how.width <= 0 || (image.height == how.height && image.width == how.width)) return image;
   return resizeBilinear(image.view(), how.height, how.width);
 }

@@ -26,7 +26,7 @@ struct LmdbWriter::State {
   void check(int code, const char* what) const {
     if (code == MDB_SUCCESS) return;
     ioError("cannot {} LMDB {}: {}{}", what, path, mdb_strerror(code),
-            code == ENOSPC ? "; free some space or choose another disk" : "");
+            code == ENOSPC || code == EIO ? "; is the disk full? Free some space or choose another one" : "");
   }
 
   // One transaction for all that waits; a full map is doubled and the transaction tried again.

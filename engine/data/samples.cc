@@ -60,7 +60,8 @@ class ImageTop {
     if (!(shapeOf(view) == shape))
       badData(
           "the image is {}x{}x{} and becomes {} where {} is wanted; correct channels, height and width, resize the "
-          "images (-resize), crop them (crop_size), or read them with a Data layer of batch_size 1",
+          "images (-resize in Spark, or when they are converted), crop them (crop_size), or read them with a Data "
+          "layer of batch_size 1",
           view.channels, view.height, view.width, shapeOf(view).brief(), shape.brief());
     transformer_.apply<float>(view, random.stream(RandomPurpose::kMirror, top_),
                               random.stream(RandomPurpose::kCrop, top_), item, out);

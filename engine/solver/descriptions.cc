@@ -1,5 +1,6 @@
 #include "solver/descriptions.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "base/error.h"
@@ -132,6 +133,8 @@ void warnOfUnusual(const caffe::SolverParameter& s) {
     if (s.stepvalue(i) <= s.stepvalue(i - 1))
       LOG_WARNING("stepvalue {} follows {}; of steps that are due together each iteration takes one", s.stepvalue(i),
                   s.stepvalue(i - 1));
+  if (s.test_interval() == 0 && std::any_of(s.test_iter().begin(), s.test_iter().end(), [](int n) { return n > 0; }))
+    LOG_WARNING("test_iter is given and test_interval is not: the net is never tested");
 }
 
 void checkSolver(const caffe::SolverParameter& s) {

@@ -83,6 +83,9 @@ std::string modelOf(const std::string& path, const std::string& learnedNet) {
     for (const char* end : {".caffemodel", ".caffemodel.h5"})
       if (fileExists(stem + end)) return stem + end;
   if (named.empty()) invalid("{} names no learned_net; pass its .caffemodel with -weights", path);
+  if (!fileExists(named))
+    ioError("there is no {}, which {} names as its model, and none beside it; pass its .caffemodel with -weights",
+            named, path);
   return named;
 }
 

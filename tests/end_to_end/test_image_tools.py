@@ -28,10 +28,10 @@ def tool(links, name, *arguments, cwd=None):
 
 
 def test_old_names_are_the_tools(links, tmp_path):
-    names = ["caffe", "caffe.bin", "compute_image_mean", "convert_cifar_data", "convert_imageset", "convert_mnist_data", "device_query",
-             "draw_net.py", "extract_features", "parse_log.py", "summarize.py", "upgrade_net_proto_binary", "upgrade_net_proto_text",
-             "upgrade_solver_proto_text"]
-    assert sorted(p.name for p in links.iterdir()) == names
+    programs = ["caffe", "compute_image_mean", "convert_cifar_data", "convert_imageset", "convert_mnist_data", "device_query", "extract_features",
+                "upgrade_net_proto_binary", "upgrade_net_proto_text", "upgrade_solver_proto_text"]
+    names = [*programs, *(p + ".bin" for p in programs), "draw_net.py", "parse_log.py", "summarize.py"]
+    assert sorted(p.name for p in links.iterdir()) == sorted(names)
     assert "kernels" in tool(links, "device_query").stdout
     assert "kernels" in tool(links, "caffe", "device_query").stdout and "kernels" in tool(links, "caffe.bin", "device_query").stdout
     assert tool(links, "caffe", "--version").stdout.startswith("crema ")
@@ -39,7 +39,6 @@ def test_old_names_are_the_tools(links, tmp_path):
     (tmp_path / "list").write_text("type2_8.png 4\n")
     assert tool(links, "convert_imageset", f"{IMAGES}/", "list", "db", cwd=tmp_path).returncode == 0
     assert tool(links, "compute_image_mean", "db", "mean", cwd=tmp_path).returncode == 0
-    (links / "convert_imageset.bin").symlink_to(CREMA)
     assert tool(links, "convert_imageset.bin", "-gray", f"{IMAGES}/", "list", "grey", cwd=tmp_path).returncode == 0
     assert crema("records", tmp_path / "grey").out.strip() == "1"
     wrong = tool(links, "compute_image_mean", "-colour", "db", cwd=tmp_path)
