@@ -3,8 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <functional>
 #include <vector>
 
@@ -49,7 +49,7 @@ std::vector<Out> sameBits(size_t count, const std::function<void(Context&, Out*)
       run(context, got.data());
       EXPECT_EQ(got.back(), Out(77));
       if (first.empty()) first = got;
-      EXPECT_EQ(0, std::memcmp(first.data(), got.data(), count * sizeof(Out))) << name(isa) << ", " << threads;
+      EXPECT_TRUE(std::equal(first.begin(), first.end(), got.begin())) << name(isa) << ", " << threads;
     }
   first.pop_back();
   return first;
@@ -86,7 +86,7 @@ TEST(Channels, ElementsAreRoundedOnce) {
       channelAffine(c, s, v.x.data(), v.a.data(), v.b.data(), v.c.data(), to);
     });
     const auto factor = sameBits<float>(v.count, [&](Context& c, float* to) {
-      std::memcpy(to, v.x.data(), v.count * sizeof(float));
+      std::copy(v.x.begin(), v.x.end(), to);
       channelAffine(c, s, to, nullptr, v.b.data(), nullptr, to);  // in place
     });
     const auto mix = sameBits<float>(v.count, [&](Context& c, float* to) {

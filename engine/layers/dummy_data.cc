@@ -32,7 +32,10 @@ class DummyData : public Layer {
       const auto at = [&](const auto& list) { return static_cast<int>(list.Get(list.size() == 1 ? 0 : i)); };
       top[static_cast<size_t>(i)]->reshape(legacy ? Shape{at(p.num()), at(p.channels()), at(p.height()), at(p.width())}
                                                   : toShape(p.shape(p.shape_size() == 1 ? 0 : i)));
-      refill(i, *top[static_cast<size_t>(i)]);
+      if (context().fills)
+        refill(i, *top[static_cast<size_t>(i)]);
+      else
+        checkFiller(filler(i), top[static_cast<size_t>(i)]->shape());
     }
   }
   void reshape(const Blobs&, const Blobs&) override {}

@@ -1,6 +1,7 @@
 // What a program that runs a net itself uses: ranges of layers, hooks, reshape, blobs and memory that outlive the net;
 // and the sentence of a layer that only such a program can have.
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <cmath>
 
@@ -104,6 +105,27 @@ TEST(Ranges, BlobsAndTheirMemoryOutliveTheNet) {
   fill(*y, 7);  // elsewhere: it grew
   EXPECT_NE(y->data<double>(), before);
   EXPECT_EQ(before[0], std::sin(3));
+}
+
+// What `crema summary` and the plan of a job build: gigabytes are promised, not used.
+TEST(Description, OfALargeNetTouchesNoMemory) {
+  const auto peak = [] {
+    rusage used{};
+    getrusage(RUSAGE_SELF, &used);
+    return used.ru_maxrss;  // KiB
+  };
+  kernels::Context kernels(kernels::bestIsa(), 1);
+  NetOptions o;
+  o.kernels = &kernels;
+  o.fills = false;
+  const auto description = parseText<caffe::NetParameter>(
+      R"(layer { name: "d" type: "DummyData" top: "x" dummy_data_param { shape { dim: 2 dim: 1000000000 } } }
+         layer { name: "t" type: "TanH" bottom: "x" top: "y" })",
+      "net");
+  const auto before = peak();
+  Net net(description, {}, o, "");
+  EXPECT_GE(net.memoryBytes(), 16000000000);
+  EXPECT_LT(peak() - before, 200000);
 }
 
 TEST(PythonLayer, SaysWhoCanHaveIt) {
