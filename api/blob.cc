@@ -6,7 +6,7 @@
 
 namespace crema::api {
 
-crema_blob* newBlob(Blob& blob) { return new crema_blob{blob.shared_from_this()}; }
+crema_blob* newBlob(Blob& blob, bool parameter) { return new crema_blob{blob.shared_from_this(), parameter}; }
 
 namespace {
 
@@ -29,7 +29,14 @@ int crema_blob_shape(const crema_blob* blob, int* axes, int dims[32]) {
 }
 
 int crema_blob_reshape(crema_blob* blob, int axes, const int* dims) {
-  return guard([&] { blob->blob->reshape(api::shapeOf(axes, dims)); });
+  return guard([&] {
+    const Shape shape = api::shapeOf(axes, dims);
+    if (blob->parameter && shape.count() != blob->blob->count())
+      invalid(
+          "a parameter of {} values cannot become {}: its layer needs as many as it has; make a net of other layers",
+          blob->blob->count(), shape.brief());
+    blob->blob->reshape(shape);
+  });
 }
 
 int crema_blob_values(crema_blob* blob, int diff, float** values, crema_memory** owner) {

@@ -48,7 +48,7 @@ CREMA_API const char* crema_layer_type(int i);         /* NULL behind the last *
 
 /* --- blobs */
 CREMA_API int crema_blob_shape(const crema_blob* blob, int* axes, int dims[32]);
-CREMA_API int crema_blob_reshape(crema_blob* blob, int axes, const int* dims);
+CREMA_API int crema_blob_reshape(crema_blob* blob, int axes, const int* dims); /* a parameter keeps its count */
 /* The present values (diff 0) or gradients (diff 1), row by row. `owner` keeps the memory, though the blob may move on
  * to other memory when it grows or shares another's. */
 CREMA_API int crema_blob_values(crema_blob* blob, int diff, float** values, crema_memory** owner);

@@ -95,13 +95,14 @@ struct NetBox {
   std::vector<std::string> names_, types_;
 };
 
-crema_blob* newBlob(Blob& blob);
+crema_blob* newBlob(Blob& blob, bool parameter = false);
 crema_net* newNet(std::unique_ptr<NetBox> box);
 
 }  // namespace crema::api
 
 struct crema_blob {
   std::shared_ptr<crema::Blob> blob;
+  bool parameter;  // it keeps its count: the layer reads so many values, and they lie in the net's flat buffers
 };
 struct crema_memory {
   std::shared_ptr<const void> memory;

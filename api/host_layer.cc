@@ -115,6 +115,6 @@ int crema_layer_top(const crema_layer* layer, int i, crema_blob** made) { return
 int crema_layer_add_blob(crema_layer* layer, int axes, const int* dims, crema_blob** made) {
   return guard([&] {
     if (axes < 0 || axes > 32) invalid("a blob has 0 to 32 axes, not {}", axes);
-    *made = newBlob(layer->layer.addBlob(Shape(std::vector<int>(dims, dims + axes))));
+    *made = newBlob(layer->layer.addBlob(Shape(std::vector<int>(dims, dims + axes))), true);
   });
 }

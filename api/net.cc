@@ -167,7 +167,7 @@ int crema_net_params(const crema_net* net, int layer) {
 int crema_net_param(const crema_net* net, int layer, int i, crema_blob** made) {
   return guard([&] {
     if (i < 0 || i >= crema_net_params(net, layer)) invalid("layer {} has no parameter {}", layer, i);
-    *made = newBlob(*net->box->net->layers()[static_cast<size_t>(layer)]->params()[static_cast<size_t>(i)]);
+    *made = newBlob(*net->box->net->layers()[static_cast<size_t>(layer)]->params()[static_cast<size_t>(i)], true);
   });
 }
 

@@ -261,7 +261,8 @@ class Blob(Owner):
     width = property(lambda self: self._legacy(3))
 
     def reshape(self, *dims: int) -> None:
-        """New axes; the values stay where the count does not grow. Layers follow at the next forward or Net.reshape()."""
+        """New axes; the values stay where the count does not grow. Layers follow at the next forward or Net.reshape().
+        A parameter keeps its count."""
         check(lib.blob_reshape(self._handle, len(dims), dims_of(dims)))
 
 

@@ -40,6 +40,18 @@ def test_dimensions_are_taken_as_they_are(deploy, dim, error):
     assert net.blobs["data"].shape == (4, 3, 8, 8)
 
 
+def test_parameters_keep_their_size(deploy):
+    """A larger one would lie outside the memory of the net, a smaller one be read beyond its end."""
+    net = caffe.Net(deploy[0], caffe.TEST)
+    weights = net.params["ip"][0]
+    for shape in ((5, 10**6), (1, 1)):
+        with pytest.raises(RuntimeError, match="a parameter of 960 values cannot become"):
+            weights.reshape(*shape)
+    before = net.forward()["prob"].copy()
+    weights.reshape(5, 192, 1, 1)
+    assert (net.forward()["prob"] == before).all()
+
+
 def test_steps_are_whole(tmp_path):
     (tmp_path / "n.prototxt").write_text("""layer { name: 'd' type: 'DummyData' top: 'x' top: 't' dummy_data_param { shape { dim: 2 dim: 3 } shape { dim: 2 dim: 1 } } }
 layer { name: 'ip' type: 'InnerProduct' bottom: 'x' top: 'y' inner_product_param { num_output: 1 } }
