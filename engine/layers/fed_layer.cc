@@ -66,7 +66,7 @@ void FedLayer::begin(const Blobs& top) {
     f.batch = batch_;
     f.prefetch = static_cast<int>(param_.data_param().prefetch());
     f.seed = context().run->seed;
-    f.layer = name();
+    f.layer = randomName();
     f.ranks = o.ranks, f.myRanks = o.myRanks, f.stepsPerRank = o.stepsPerRank;
     f.test = context().phase == caffe::TEST, f.workers = o.testWorkers;
     if (!o.scoring) feed_ = std::make_unique<BatchFeed>(maker_);
