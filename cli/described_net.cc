@@ -24,12 +24,16 @@ caffe::NetState stateOf(const NetFlags& f) {
   return state;
 }
 
-std::unique_ptr<Net> readFlaggedNet(const NetFlags& f, const NetOptions& options) {
-  const caffe::NetState flags = stateOf(f);
-  const caffe::NetParameter net = readNet(f.model);
+caffe::NetState stateOf(const NetFlags& f, const caffe::NetParameter& net) {
   caffe::NetState state = net.state();
-  state.MergeFrom(flags);
-  return std::make_unique<Net>(net, state, options, f.model);
+  state.MergeFrom(stateOf(f));
+  return state;
+}
+
+std::unique_ptr<Net> readFlaggedNet(const NetFlags& f, const NetOptions& options) {
+  stateOf(f);  // flags are judged first
+  const caffe::NetParameter net = readNet(f.model);
+  return std::make_unique<Net>(net, stateOf(f, net), options, f.model);
 }
 
 DescribedNet::DescribedNet(const NetFlags& f) : kernels_(kernels::bestIsa(), 1) {

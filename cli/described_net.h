@@ -16,6 +16,7 @@ struct NetFlags {
 
 void addNetFlags(CLI::App& app, NetFlags& f, bool phase = true);
 caffe::NetState stateOf(const NetFlags& f);  // invalid() for a phase that is neither TRAIN nor TEST
+caffe::NetState stateOf(const NetFlags& f, const caffe::NetParameter& net);  // the net's own, with the flags over it
 // The net of the flags, in their phase and level, with the stages that it names itself and those of the flags.
 std::unique_ptr<Net> readFlaggedNet(const NetFlags& f, const NetOptions& options);
 

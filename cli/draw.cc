@@ -103,7 +103,8 @@ Graph shapedOrSketched(const NetFlags& f, bool rates) {
   try {
     return graphOf(DescribedNet(f), rates);
   } catch (const Error& e) {
-    Graph graph = sketchOf(filterNet(readNet(f.model), stateOf(f)));
+    const caffe::NetParameter net = readNet(f.model);
+    Graph graph = sketchOf(filterNet(net, stateOf(f, net)));
     if (graph.boxes.empty()) throw;
     const std::string story = e.what();
     std::printf("Drawn without shapes: %s\n", story.substr(0, story.find('\n')).c_str());

@@ -1,7 +1,5 @@
 #include "kernels/channels.h"
 
-#include <type_traits>
-
 #include "kernels/ref/ref.h"
 #include "kernels/table.h"
 
@@ -9,37 +7,25 @@ namespace crema::kernels {
 
 template <class T>
 void channelSums(Context& c, const ChannelShape& s, const T* x, double* sums) {
-  if constexpr (std::is_same_v<T, float>)
-    tableOf(c).channelSums(c, s, x, sums);
-  else
-    ref::channelSums(s, x, sums);
+  dispatch<T>(c, &Table::channelSums, ref::channelSums<T>, s, x, sums);
 }
 
 template <class T>
 void channelDots(Context& c, const ChannelShape& s, const T* a, const double* shiftA, const T* b, const double* shiftB,
                  double* sums) {
-  if constexpr (std::is_same_v<T, float>)
-    tableOf(c).channelDots(c, s, a, shiftA, b, shiftB, sums);
-  else
-    ref::channelDots(s, a, shiftA, b, shiftB, sums);
+  dispatch<T>(c, &Table::channelDots, ref::channelDots<T>, s, a, shiftA, b, shiftB, sums);
 }
 
 template <class T>
 void channelAffine(Context& c, const ChannelShape& s, const T* x, const double* shift, const double* factor,
                    const double* offset, T* y) {
-  if constexpr (std::is_same_v<T, float>)
-    tableOf(c).channelAffine(c, s, x, shift, factor, offset, y);
-  else
-    ref::channelAffine(s, x, shift, factor, offset, y);
+  dispatch<T>(c, &Table::channelAffine, ref::channelAffine<T>, s, x, shift, factor, offset, y);
 }
 
 template <class T>
 void channelMix(Context& c, const ChannelShape& s, const T* x, const T* y, const double* p, const double* q,
                 const double* shift, const double* r, T* z) {
-  if constexpr (std::is_same_v<T, float>)
-    tableOf(c).channelMix(c, s, x, y, p, q, shift, r, z);
-  else
-    ref::channelMix(s, x, y, p, q, shift, r, z);
+  dispatch<T>(c, &Table::channelMix, ref::channelMix<T>, s, x, y, p, q, shift, r, z);
 }
 
 #define INSTANCE(T)                                                                                                    \

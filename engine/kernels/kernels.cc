@@ -11,21 +11,6 @@
 #include "kernels/table.h"
 
 namespace crema::kernels {
-namespace {
-
-template <class T>
-constexpr bool kFloat = std::is_same_v<T, float>;
-
-template <class T, class Fast, class Reference, class... A>
-void dispatch(Context& c, Fast fast, Reference reference, const A&... a) {
-  if constexpr (kFloat<T>)
-    (tableOf(c).*fast)(c, a...);
-  else
-    reference(a...);
-}
-
-}  // namespace
-
 template <class T>
 void convForward(Context& c, const ConvShape& s, const T* x, const T* w, const T* bias, T* y) {
   dispatch<T>(c, &Table::convForward, ref::convForward<T>, s, x, w, bias, y);

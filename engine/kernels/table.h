@@ -1,6 +1,8 @@
 // The vector code of one instruction set, as a table: nothing outside vector/ sees how it is written. Float only;
 // contracts: kernels.h, channels.h.
 #pragma once
+#include <type_traits>
+
 #include "kernels/channels.h"
 #include "kernels/kernels.h"
 
@@ -37,5 +39,17 @@ struct Table {
 
 extern const Table kAvx2Table, kAvx512Table;
 inline const Table& tableOf(const Context& c) { return c.isa() == Isa::kAvx512 ? kAvx512Table : kAvx2Table; }
+
+// float goes to the table of the chosen instruction set, double to the reference loops.
+template <class T>
+inline constexpr bool kFloat = std::is_same_v<T, float>;
+
+template <class T, class Fast, class Reference, class... A>
+void dispatch(Context& c, Fast fast, Reference reference, const A&... a) {
+  if constexpr (kFloat<T>)
+    (tableOf(c).*fast)(c, a...);
+  else
+    reference(a...);
+}
 
 }  // namespace crema::kernels

@@ -59,7 +59,7 @@ void copyTrainedFiles(Net& net, const std::vector<std::string>& files, const std
   std::vector<std::string> offered;
   std::string list;
   for (const std::string& file : files) {
-    if (file.ends_with(".solverstate") || file.ends_with(".solverstate.h5"))
+    if (file.ends_with(".solverstate"))
       invalid("{} is a solver's state, no weights: pass it with -snapshot, or the .caffemodel beside it", file);
     const Trained trained = readTrained(file);
     if (log) LOG_INFO("Finetuning from {}", file);
