@@ -2,6 +2,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/temporary.h"
 #include "base/text.h"
 #include "cli/command.h"
 #include "cli/job_io.h"
@@ -41,7 +42,7 @@ int train(const Flags& flags) {
     invalid("Give a snapshot to resume training or weights to finetune but not both.");
   const SignalEffects effects{parseEffect("sigint_effect", flags.sigint), parseEffect("sighup_effect", flags.sighup)};
   parseTermEffect("sigterm_effect", flags.sigterm, true);
-  if (!flags.model.empty()) checkWritable(flags.model);
+  if (!flags.model.empty()) checkWritable(flags.model), clearLeftovers(flags.model);
   caffe::SolverParameter solver = readSolver(flags.solver);
   setEffects({effects.interrupt, effects.hangup,
               parseTermEffect("sigterm_effect", flags.sigterm, !solver.snapshot_prefix().empty())});

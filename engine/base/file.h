@@ -9,10 +9,12 @@ namespace crema {
 
 std::string readFile(const std::string& path);  // ioError names the path and why
 
-// Writes to `path + ".tmp-<pid>"`, flushes to disk, renames over `path`. On any error the temporary file is removed and
-// ioError names the path, the cause (a full disk included) and the remedy; `path` is then untouched. A link is
+// Writes an unnamed file (O_TMPFILE), flushes it to disk and gives it its name; where `path` exists, by way of a
+// temporary name for an instant. What is killed while it writes leaves nothing. Where the file system has no unnamed
+// files, or `unnamed` is false: to a temporary name (temporary.h), which a later run clears. On any error nothing is
+// left and ioError names the path, the cause (a full disk included) and the remedy; `path` is then untouched. A link is
 // followed; a device or pipe is written to as it is.
-void writeFileAtomically(const std::string& path, std::string_view bytes);
+void writeFileAtomically(const std::string& path, std::string_view bytes, bool unnamed = true);
 
 bool fileExists(const std::string& path);
 bool isDirectory(const std::string& path);
