@@ -3,9 +3,9 @@
 
 namespace crema {
 
-void awaitStopSignals();  // from here on they wait for checkStopSignal()
-void checkStopSignal();   // kStopped when one has come
-int stopSignal();         // which one has come; 0: none
+void awaitStopSignals();                    // from here on they wait for checkStopSignal()
+void checkStopSignal();                     // kStopped when one has come
+int stopSignal();                           // which one has come; 0: none
 [[noreturn]] void endBySignal(int number);  // as if it had never been caught: a shell's loop ends too
 
 }  // namespace crema

@@ -40,7 +40,8 @@ std::string hostOf(const std::string& name) {
   return name[dash] == '-' ? name.substr(at, dash - at) : "";
 }
 
-// Nobody holds it: the lock is taken, and kept until the caller closes what it gets. -1: it is in use, or cannot be known.
+// Nobody holds it: the lock is taken, and kept until the caller closes what it gets. -1: it is in use, or cannot be
+// known.
 int openAbandoned(const std::string& path, const std::string& host) {
   int fd = ::open(path.c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);  // some locks want to write
   if (fd < 0) fd = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -60,7 +61,8 @@ std::string temporaryName(const std::string& path, const char* kind) {
 }
 
 bool holdTemporary(int fd, const std::string& name) {
-  struct stat mine {}, named {};
+  struct stat mine {
+  }, named{};
   const bool taken = ::flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
   return !taken && ::fstat(fd, &mine) == 0 && ::lstat(name.c_str(), &named) == 0 && mine.st_ino == named.st_ino &&
          mine.st_dev == named.st_dev;

@@ -12,8 +12,8 @@ std::string temporaryName(const std::string& path, const char* kind);  // "tmp",
 // file system without locks gives true, and nothing there is ever cleared away.
 bool holdTemporary(int fd, const std::string& name);
 
-// Removes what was left behind beside `path` under names that begin with it, and says so: what nobody holds, of this host,
-// or of another one (whose locks a network file system may not show) when it has not changed for an hour.
+// Removes what was left behind beside `path` under names that begin with it, and says so: what nobody holds, of this
+// host, or of another one (whose locks a network file system may not show) when it has not changed for an hour.
 void clearLeftovers(const std::string& path);
 
 // A folder that is made to be filled, and then renamed.

@@ -1,4 +1,5 @@
-// What writers that are killed leave behind, and who may clear it. Writers are processes, as locks and kill -9 are about those.
+// What writers that are killed leave behind, and who may clear it. Writers are processes, as locks and kill -9 are
+// about those.
 #include "base/temporary.h"
 
 #include <fcntl.h>
@@ -134,7 +135,8 @@ TEST(Temporary, FoldersAreClearedLikewise) {
   EXPECT_EQ(entries(folder.path()), 2u);
   clearLeftovers(path);
   EXPECT_EQ(entries(folder.path()), 1u);
-  EXPECT_NE(test::messageOf([&] { PartFolder(folder.file("no/such")); }).find("make its parent folder first"), std::string::npos);
+  EXPECT_NE(test::messageOf([&] { PartFolder(folder.file("no/such")); }).find("make its parent folder first"),
+            std::string::npos);
 }
 
 TEST(Temporary, AFullDiskLeavesNothing) {
@@ -145,8 +147,9 @@ TEST(Temporary, AFullDiskLeavesNothing) {
   ::signal(SIGXFSZ, SIG_IGN);
   ::setrlimit(RLIMIT_FSIZE, &little);
   for (const bool unnamed : {true, false})
-    EXPECT_NE(test::messageOf([&] { writeFileAtomically(folder.file("a"), std::string(1000, 'x'), unnamed); })
-                  .find("nothing was left behind"),
+    EXPECT_NE(test::messageOf([&] {
+                writeFileAtomically(folder.file("a"), std::string(1000, 'x'), unnamed);
+              }).find("nothing was left behind"),
               std::string::npos);
   ::setrlimit(RLIMIT_FSIZE, &was);
   EXPECT_EQ(entries(folder.path()), 0u);
