@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/log.h"
 #include "base/thread_pool.h"
 #include "cli/command.h"
 #include "cli/json.h"
@@ -231,6 +232,7 @@ std::vector<Answer> answers(Classifier& classifier, const std::string* pictures,
 }
 
 int classify(const Flags& f) {
+  setLogLevel(LogLevel::kWarning);
   if (f.pictures.empty()) invalid("which pictures? Name files or folders, or - for standard input");
   if (f.top < 1) invalid("-top must be at least 1, not {}", f.top);
   const std::vector<std::string> pictures = expanded(f.pictures), labels = linesOf(f.labels);
