@@ -1,6 +1,6 @@
 // crema classify: pictures from the command line, as BVLC's examples/cpp_classification: each is resized to the net's
-// input (OpenCV's bilinear, no crop), less the mean of each channel, and the best of the net's answers are printed. Grey
-// nets get grey pictures as Caffe's own layers read them.
+// input (OpenCV's bilinear, no crop), less the mean of each channel, and the best of the net's answers are printed.
+// Grey nets get grey pictures as Caffe's own layers read them.
 #include <unistd.h>
 
 #include <algorithm>
@@ -78,7 +78,8 @@ std::string standardInput() {
 class Classifier {
  public:
   explicit Classifier(const Flags& f, size_t pictures)
-      : kernels_(kernels::bestIsa(), f.threads > 0 ? f.threads : availableCores()), scale_(static_cast<float>(f.scale)) {
+      : kernels_(kernels::bestIsa(), f.threads > 0 ? f.threads : availableCores()),
+        scale_(static_cast<float>(f.scale)) {
     NetOptions o;
     o.kernels = &kernels_;
     o.data.openSources = false;
@@ -103,13 +104,15 @@ class Classifier {
   // kIo or kData when it cannot be read; nothing has changed then.
   void load(const std::string& picture, int item) {
     const ImageReading how{channels_ == 1 ? Colour::kGrey : Colour::kColour, height_, width_};
-    const Image image = picture == "-" ? imageOfFile(standardInput(), "standard input", how) : readImageFile(picture, how);
+    const Image image =
+        picture == "-" ? imageOfFile(standardInput(), "standard input", how) : readImageFile(picture, how);
     const int area = height_ * width_;
     float* to = input_->mutableData<float>() + static_cast<ptrdiff_t>(item) * channels_ * area;
     for (int c = 0; c < channels_; ++c)
       for (int i = 0; i < area; ++i)
-        *to++ = (static_cast<float>(image.bytes[static_cast<size_t>(i * channels_ + c)]) -
-                 means_[static_cast<size_t>(c)]) * scale_;
+        *to++ =
+            (static_cast<float>(image.bytes[static_cast<size_t>(i * channels_ + c)]) - means_[static_cast<size_t>(c)]) *
+            scale_;
   }
 
   void run() { net_->forward(); }
@@ -126,7 +129,8 @@ class Classifier {
     std::partial_sort(order.begin(), order.begin() + count, order.end(),
                       [&](int a, int b) { return scores[a] != scores[b] ? scores[a] > scores[b] : a < b; });
     std::vector<std::pair<int, float>> found;
-    for (int i = 0; i < count; ++i) found.emplace_back(order[static_cast<size_t>(i)], scores[order[static_cast<size_t>(i)]]);
+    for (int i = 0; i < count; ++i)
+      found.emplace_back(order[static_cast<size_t>(i)], scores[order[static_cast<size_t>(i)]]);
     return found;
   }
 
@@ -238,7 +242,8 @@ int classify(const Flags& f) {
   const std::vector<std::string> pictures = expanded(f.pictures), labels = linesOf(f.labels);
   Classifier classifier(f, pictures.size());
   if (!labels.empty() && labels.size() != static_cast<size_t>(classifier.classes()))
-    invalid("{} has {} labels, and the net gives {} scores for a picture", f.labels, labels.size(), classifier.classes());
+    invalid("{} has {} labels, and the net gives {} scores for a picture", f.labels, labels.size(),
+            classifier.classes());
   Json json;
   json.text("net", classifier.name());
   json.array("pictures");

@@ -55,7 +55,8 @@ size_t distance(const std::string& a, const std::string& b) {
         continue;
       }
       d[i][j] = std::min({d[i - 1][j] + 1, d[i][j - 1] + 1, d[i - 1][j - 1] + (a[i - 1] != b[j - 1])});
-      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) d[i][j] = std::min(d[i][j], d[i - 2][j - 2] + 1);
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+        d[i][j] = std::min(d[i][j], d[i - 2][j - 2] + 1);
     }
   return d[a.size()][b.size()];
 }
@@ -86,10 +87,11 @@ const CLI::App* commandOf(const CLI::App& program, const std::vector<std::string
 
 void setUpHelp(CLI::App& program, const std::string& name) {
   program.name(name);
-  program.footer("`" + name + " help COMMAND` lists the flags of a command, `" + name +
-                 " version` says which this is. Flags have one dash or two,\n"
-                 "and those of glog are known: -log_dir, -logtostderr, -alsologtostderr, -stderrthreshold, -minloglevel, "
-                 "-log_prefix.");
+  program.footer(
+      "`" + name + " help COMMAND` lists the flags of a command, `" + name +
+      " version` says which this is. Flags have one dash or two,\n"
+      "and those of glog are known: -log_dir, -logtostderr, -alsologtostderr, -stderrthreshold, -minloglevel, "
+      "-log_prefix.");
   const auto formatter = std::make_shared<Formatter>();
   formatter->column_width(34);
   formatter->label("Subcommands", "Commands");
@@ -131,7 +133,7 @@ std::string misspelt(const CLI::App& program, const std::vector<std::string>& ar
     std::vector<std::string> known = glogFlags();
     for (const CLI::Option* option : command->get_options())
       for (const std::string& name : option->get_lnames()) known.push_back(name);
-    return fmt::format("`{}` has no flag {}{} `crema help {}` lists what there is", args[0], flag.substr(1),
+    return fmt::format("`{}` has no flag {}{} `crema {} --help` lists what there is", args[0], flag.substr(1),
                        suggestion(flag.substr(2), known, "-"), args[0]);
   }
   return "";

@@ -42,7 +42,7 @@ def test_every_flag_is_listed_once(command):
 
 @pytest.mark.parametrize("line,words", [(["train", "-slover", "x"], "`train` has no flag -slover; did you mean -solver?"), (["trian"], "there is no command 'trian'; did you mean train?"),
                                         (["time", "-model", "x", "-iteration=3"], "did you mean -iterations?"), (["time", "-logtostder"], "did you mean -logtostderr?"),
-                                        (["train", "-quite_other", "x"], "`train` has no flag -quite_other. `crema help train`"), (["train"], "-solver is required; `crema help train`")])
+                                        (["train", "-quite_other", "x"], "`train` has no flag -quite_other. `crema train --help`"), (["train"], "-solver is required; `crema train --help`")])
 def test_what_is_misspelt_is_named_with_the_nearest(line, words):
     done = crema(*line)
     assert done.code == 2 and words in done.err, done.err

@@ -35,7 +35,7 @@ def test_old_names_are_the_tools(links, tmp_path):
     assert "kernels" in tool(links, "device_query").stdout
     assert "kernels" in tool(links, "caffe", "device_query").stdout and "kernels" in tool(links, "caffe.bin", "device_query").stdout
     assert tool(links, "caffe", "--version").stdout.startswith("crema ")
-    assert "--resize_height" in tool(links, "convert_imageset", "--help").stdout
+    assert "-resize_height" in tool(links, "convert_imageset", "--help").stdout
     (tmp_path / "list").write_text("type2_8.png 4\n")
     assert tool(links, "convert_imageset", f"{IMAGES}/", "list", "db", cwd=tmp_path).returncode == 0
     assert tool(links, "compute_image_mean", "db", "mean", cwd=tmp_path).returncode == 0
