@@ -5,7 +5,7 @@ import java.nio.charset.StandardCharsets.UTF_8
 import java.nio.file.Files
 
 import caffe.Caffe.SolverParameter
-import com.crema.{Planner, Storage}
+import com.crema.{ModelFile, Planner, Storage}
 import com.google.protobuf.TextFormat
 import com.yahoo.ml.caffe.{CaffeOnSpark, Config, DataFrames}
 import org.apache.hadoop.fs.FileUtil
