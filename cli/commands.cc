@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "base/stop_signal.h"
 #include "cli/arguments.h"
 #include "cli/command.h"
 
@@ -54,6 +55,7 @@ int guarded(const Run& run) {
   } catch (const Error& e) {
     setStatusLine("");
     std::fprintf(stderr, "crema: error: %s\n", e.what());
+    if (e.kind() == ErrorKind::kStopped && stopSignal()) endBySignal(stopSignal());
     if (e.kind() == ErrorKind::kInternal)
       std::fputs("This is a mistake of ours; please report it with the command and the log.\n", stderr);
     return exitCode(e.kind());

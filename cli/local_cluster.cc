@@ -45,7 +45,16 @@ class Child {
     if (relay_.joinable()) relay_.join();
   }
   Child(const Child&) = delete;
-  pid_t pid() const { return pid_; }
+
+  // As a message, not as a signal: a child that has only just started cannot miss it.
+  void wish(Request request) {
+    wire::Input input;
+    input.mutable_wish()->set_snapshot(has(request, 0)), input.mutable_wish()->set_stop(has(request, 1));
+    try {
+      if (stdin_ >= 0) writeDelimited(stdin_, input);
+    } catch (const Error&) {  // it has ended; ended() says how
+    }
+  }
 
   // How it ended, when it has ended by itself with an error; empty while it runs.
   std::string ended() {
@@ -79,6 +88,7 @@ class Child {
   [[noreturn]] static void become(int in, int err) {
     ::setpgid(0, 0);
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    ::signal(SIGTERM, SIG_IGN);  // the same for what a scheduler sends to all processes; a worker leaves it so
     ::dup2(in, STDIN_FILENO);
     ::dup2(err, STDERR_FILENO);
     int null = ::open("/dev/null", O_WRONLY);
@@ -130,15 +140,16 @@ void show(const wire::Event& event) {
     LOG_INFO("worker {} has joined ({} of {})", event.joined().worker(), event.joined().have(), event.joined().want());
 }
 
-// A signal to this process becomes one for worker 0; the wish travels with the next gradient to all. A child that ends
-// before it has joined would be waited for: after a moment for better words, that ends the run.
+// A signal to this process becomes a message to worker 0, whose gradient carries it to all; a stop is told to all, so
+// that each ends its share of a long test. A child that ends before it has joined would be waited for: after a moment
+// for better words, that ends the run.
 void watch(const std::vector<std::unique_ptr<Child>>& children, const std::atomic<bool>& over, Interrupt& lost) {
   std::string story;
   Deadline moment = Deadline::after(0);
   while (!over) {
     const Request r = polledRequest();
-    if (r != Request::kNone && children[0]->pid() > 0)
-      ::kill(children[0]->pid(), r == Request::kStop ? SIGINT : SIGHUP);
+    if (r != Request::kNone)
+      for (size_t w = 0; w < (has(r, 1) ? children.size() : 1); ++w) children[w]->wish(r);
     for (size_t w = 0; w < children.size() && story.empty(); ++w)
       if (const std::string how = children[w]->ended(); !how.empty())
         story = fmt::format("worker {} is gone: {}; its last lines are above", w, how), moment = Deadline::after(3);

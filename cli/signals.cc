@@ -9,10 +9,10 @@
 namespace crema::cli {
 namespace {
 
-std::atomic<bool> interrupted{false}, hungUp{false};
-Request interruptEffect = Request::kStop, hangupEffect = Request::kSnapshot;
+std::atomic<bool> interrupted{false}, hungUp{false}, terminated{false}, ended{false};
+SignalEffects effects;
 
-void onSignal(int number) { (number == SIGINT ? interrupted : hungUp) = true; }
+void onSignal(int number) { (number == SIGINT ? interrupted : number == SIGHUP ? hungUp : terminated) = true; }
 
 }  // namespace
 
@@ -23,21 +23,32 @@ Request parseEffect(const std::string& flag, const std::string& text) {
   invalid("-{} must be stop, snapshot or none, not '{}'", flag, text);
 }
 
-void installSignals(Request onInterrupt, Request onHangup) {
-  interruptEffect = onInterrupt;
-  hangupEffect = onHangup;
+Request parseTermEffect(const std::string& flag, const std::string& text, bool prefixIsSet) {
+  if (text.empty()) return prefixIsSet ? Request::kSnapshotAndStop : Request::kStop;
+  const Request effect = parseEffect(flag, text);
+  return effect == Request::kSnapshot ? Request::kSnapshotAndStop : effect;
+}
+
+void catchSignals() {
   struct sigaction action {};
   action.sa_handler = onSignal;
   action.sa_flags = SA_RESTART;
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGHUP, &action, nullptr);
+  struct sigaction before {};
+  sigaction(SIGTERM, nullptr, &before);
+  if (before.sa_handler != SIG_IGN) sigaction(SIGTERM, &action, nullptr);  // else whoever started us passes it on
 }
 
+void setEffects(const SignalEffects& wanted) { effects = wanted; }
+
 Request polledRequest() {
-  const Request a = interrupted.exchange(false) ? interruptEffect : Request::kNone;
-  const Request b = hungUp.exchange(false) ? hangupEffect : Request::kNone;
-  if (a == Request::kStop || b == Request::kStop) return Request::kStop;
-  return a == Request::kSnapshot || b == Request::kSnapshot ? Request::kSnapshot : Request::kNone;
+  const Request term = terminated.exchange(false) ? effects.terminate : Request::kNone;
+  if (has(term, 1)) ended = true;
+  return (interrupted.exchange(false) ? effects.interrupt : Request::kNone) |
+         (hungUp.exchange(false) ? effects.hangup : Request::kNone) | term;
 }
+
+bool endedByTerm() { return ended; }
 
 }  // namespace crema::cli

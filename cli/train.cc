@@ -2,6 +2,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/temporary.h"
 #include "base/text.h"
 #include "cli/command.h"
 #include "cli/job_io.h"
@@ -9,12 +10,14 @@
 #include "cli/progress_line.h"
 #include "cli/signals.h"
 #include "cluster/worker.h"
+#include "model/upgrade.h"
+#include "solver/descriptions.h"
 
 namespace crema::cli {
 namespace {
 
 struct Flags {
-  std::string solver, snapshot, weights, model, gpu, stage, sigint = "stop", sighup = "snapshot", isa;
+  std::string solver, snapshot, weights, model, gpu, stage, sigint = "stop", sighup = "snapshot", sigterm, isa;
   int ranks = 1, workers = 1, threads = 0, level = 0;
   double joinTimeout = 60, stepTimeout = 60;
 };
@@ -33,12 +36,17 @@ void trainHere(const wire::Job& job, const Flags& flags) {
 }
 
 int train(const Flags& flags) {
+  catchSignals();
   refuseGpu(flags.gpu);
   if (!flags.snapshot.empty() && !flags.weights.empty())
     invalid("Give a snapshot to resume training or weights to finetune but not both.");
-  installSignals(parseEffect("sigint_effect", flags.sigint), parseEffect("sighup_effect", flags.sighup));
-  if (!flags.model.empty()) checkWritable(flags.model);
-  caffe::SolverParameter solver = loadSolver(flags.solver);
+  const SignalEffects effects{parseEffect("sigint_effect", flags.sigint), parseEffect("sighup_effect", flags.sighup)};
+  parseTermEffect("sigterm_effect", flags.sigterm, true);
+  if (!flags.model.empty()) checkWritable(flags.model), clearLeftovers(flags.model);
+  caffe::SolverParameter solver = readSolver(flags.solver);
+  setEffects({effects.interrupt, effects.hangup,
+              parseTermEffect("sigterm_effect", flags.sigterm, !solver.snapshot_prefix().empty())});
+  solver = prepareSolver(solver, flags.solver);
   if (flags.level != 0) solver.mutable_train_state()->set_level(flags.level);
   for (const std::string& stage : splitList(flags.stage)) solver.mutable_train_state()->add_stage(stage);
   wire::Job job;
@@ -54,7 +62,7 @@ int train(const Flags& flags) {
     trainHere(job, flags);
   else
     runLocalCluster(job);
-  return 0;
+  return endedByTerm() ? kEndedByTerm : 0;
 }
 
 }  // namespace
@@ -70,6 +78,9 @@ void addTrain(CLI::App& program, Run& chosen) {
         app.add_option("--model", f->model, "write the final model here; .h5 is added or removed by snapshot_format");
         app.add_option("--sigint_effect", f->sigint, "what SIGINT does: stop, snapshot or none")->capture_default_str();
         app.add_option("--sighup_effect", f->sighup, "what SIGHUP does: stop, snapshot or none")->capture_default_str();
+        app.add_option("--sigterm_effect", f->sigterm,
+                       "what SIGTERM does: stop, snapshot (and then stop) or none; as it is, snapshot where the solver "
+                       "has a snapshot_prefix, else stop. Then the exit code is 143");
         app.add_option("--ranks", f->ranks, "logical ranks: each computes its own batches, the gradients are averaged")
             ->capture_default_str();
         app.add_option("--workers", f->workers, "worker processes on this machine; the model does not depend on it")

@@ -98,6 +98,8 @@ void showEvent(const wire::Event& e) {
 }
 
 int worker(const Flags& f) {
+  catchSignals();
+  setEffects({Request::kStop, Request::kSnapshot, Request::kEnd});
   const wire::Job job = jobOf(f);
   checkToken(job);
   if (job.worker() != 0 && !job.log())
@@ -105,9 +107,13 @@ int worker(const Flags& f) {
   static Interrupt& interrupt = *new Interrupt;  // never freed: the stdin watcher may outlive this call
   static HostRows& rows = *new HostRows(job, false, toHost, &interrupt);  // nor this
   if (f.job == "-") exitWhenStdinEnds(interrupt, &rows);
-  installSignals(Request::kStop, Request::kSnapshot);
+  const auto request = [] {
+    const Request host = (rows.snapshotWished.exchange(false) ? Request::kSnapshot : Request::kNone) |
+                         (rows.stopWished.exchange(false) ? Request::kStop : Request::kNone);
+    return host | polledRequest();
+  };
   const int code = withEvents(
-      f.job == "-", [&](const auto& emit) { runWorker(job, rows, emit, polledRequest, interrupt); },
+      f.job == "-", [&](const auto& emit) { runWorker(job, rows, emit, request, interrupt); },
       [](const wire::Event&) {});
   std::fflush(stdout);
   ::_exit(code);  // the stdin watcher may still hold a read; everything is written

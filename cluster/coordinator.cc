@@ -156,7 +156,7 @@ class Coordinator::State {
         forward(message.report());
         break;
       case control::ToCoordinator::kFailed:
-        failed(w, message.failed());
+        if (!m.finished) failed(w, message.failed());  // else its host ends it early; the others may still publish
         break;
       case control::ToCoordinator::kPiece:
         m.moved = m.heard;

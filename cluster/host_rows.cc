@@ -126,6 +126,8 @@ void HostRows::accept(const wire::Input& input) {
     file->arrived(input.bytes().offset(), input.bytes().data());
     ++signs.arrived;
   }
+  if (input.wish().snapshot()) snapshotWished = true;
+  if (input.wish().stop()) stopWished = true;
   if (input.has_preparing()) ++signs.arrived, ++signs.preparing;
   if (input.has_rows()) append(input.rows().test(), input.rows().batch());
   if (input.has_rows() || input.has_end()) rowsCame_ = true;

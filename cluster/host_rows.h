@@ -33,7 +33,8 @@ class HostRows {
   // The databases in these files, by the index that the Job carries; null when there is none.
   std::shared_ptr<const RecordSource> trainRecords, testRecords;
   HostSigns signs;
-  std::atomic<int64_t> published{0};    // snapshots that the host has put into their places
+  std::atomic<int64_t> published{0};                           // snapshots that the host has put into their places
+  std::atomic<bool> snapshotWished{false}, stopWished{false};  // whoever takes one sets it back
   std::atomic<bool> hostFailed{false};  // the interrupt was raised by what the host said of itself
 
   void accept(const wire::Input& input);  // kData when it contradicts itself or the Job

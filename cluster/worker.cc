@@ -133,6 +133,17 @@ TrainHooks hooksFor(Session& session, bool lead, Publications& publications, con
   return hooks;
 }
 
+// A worker got SIGTERM: its machine or container is wanted back. The snapshot is in its place; the run has not
+// succeeded.
+[[noreturn]] void endedEarly(const Solver& solver, const TrainOptions& o) {
+  const std::string& prefix = o.publishedPrefix.empty() ? o.snapshotPrefix : o.publishedPrefix;
+  throw Error(
+      ErrorKind::kStopped,
+      fmt::format("a worker was told to end (SIGTERM), so training has stopped at iteration {} of {}; go on from "
+                  "there with -snapshot {}",
+                  solver.iteration(), solver.param().max_iter(), solver.snapshotNames(prefix).state));
+}
+
 void train(const wire::Job& job, const HostRows& rows, Session& session, PeerDoor& data,
            const std::function<void(const wire::Event&)>& emit, const std::function<Request()>& request,
            Interrupt& interrupt) {
@@ -157,6 +168,7 @@ void train(const wire::Job& job, const HostRows& rows, Session& session, PeerDoo
                   hooksFor(session, lead, publications, interrupt, emit, request));
   trainer.run();
   publications.waitForAll();
+  if (lead && trainer.ended()) endedEarly(*setup.solver, setup.train);
   const std::string model = lead && !job.model().empty() ? setup.solver->saveModel(job.model()) : "";
   if (!model.empty() && !job.model_home().empty()) session.sendModel(model);
   session.finished(setup.solver->iteration(), stateDigest(*setup.solver));

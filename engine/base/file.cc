@@ -10,6 +10,7 @@
 #include <filesystem>
 
 #include "base/error.h"
+#include "base/new_file.h"
 
 namespace crema {
 namespace {
@@ -32,17 +33,17 @@ class Descriptor {
   int fd_;
 };
 
+std::string failure() { return fmt::format("{}; {}", systemError(errno), remedyFor(errno)); }
+
 // Empty when all bytes are on disk, else what failed.
-std::string writeAll(Descriptor& out, std::string_view bytes) {
+std::string writeAll(const Descriptor& out, std::string_view bytes) {
   while (!bytes.empty()) {
     const ssize_t n = ::write(out.get(), bytes.data(), bytes.size());
     if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return fmt::format("{}; {}", systemError(errno), remedyFor(errno));
+    if (n < 0) return failure();
     bytes.remove_prefix(static_cast<size_t>(n));
   }
-  if (::fsync(out.get()) != 0 && errno != EINVAL) return fmt::format("{}; {}", systemError(errno), remedyFor(errno));
-  if (out.close() != 0) return fmt::format("{}; {}", systemError(errno), remedyFor(errno));
-  return {};
+  return ::fsync(out.get()) != 0 && errno != EINVAL ? failure() : "";
 }
 
 }  // namespace
@@ -57,6 +58,8 @@ std::string remedyFor(int code) {
     case ENOSPC:
     case EDQUOT:
       return "free some space or write to another disk";
+    case EFBIG:
+      return "raise the limit of file sizes (ulimit -f)";
     case EROFS:
       return "write to another folder";
     default:
@@ -88,33 +91,21 @@ namespace {
 void writeThrough(const std::string& path, std::string_view bytes) {
   if (isDirectory(path)) ioError("cannot write {}: it is a folder; name a file in it", path);
   Descriptor out(path, O_WRONLY);
-  const std::string failed =
-      out.get() < 0 ? fmt::format("{}; {}", systemError(errno), remedyFor(errno)) : writeAll(out, bytes);
+  std::string failed = out.get() < 0 ? failure() : writeAll(out, bytes);
+  if (failed.empty() && out.close() != 0) failed = failure();
   if (!failed.empty()) ioError("cannot write {} ({} bytes): {}", path, bytes.size(), failed);
 }
 
 }  // namespace
 
-void writeFileAtomically(const std::string& name, std::string_view bytes) {
+void writeFileAtomically(const std::string& name, std::string_view bytes, bool unnamed) {
   std::error_code missing;
   const auto real = std::filesystem::canonical(name, missing);
   const std::string path = missing ? name : real.string();  // a link stays a link
   if (!missing && !std::filesystem::is_regular_file(real)) return writeThrough(path, bytes);
-  const std::string temporary = fmt::format("{}.tmp-{}", path, ::getpid());
-  std::string failed;
-  {
-    Descriptor out(temporary, O_WRONLY | O_CREAT | O_TRUNC);
-    if (out.get() < 0) ioError("cannot write {}: {}; {}", path, systemError(errno), remedyFor(errno));
-    failed = writeAll(out, bytes);
-  }
-  if (failed.empty() && std::rename(temporary.c_str(), path.c_str()) != 0)
-    failed = fmt::format("{}; {}", systemError(errno), remedyFor(errno));
-  if (!failed.empty()) {
-    ::unlink(temporary.c_str());
-    ioError("cannot write {} ({} bytes): {}; nothing was left behind", path, bytes.size(), failed);
-  }
-  Descriptor folder(parentDirectory(path), O_RDONLY | O_DIRECTORY);  // the rename itself reaches the disk
-  if (folder.get() >= 0) ::fsync(folder.get());
+  NewFile file(path, bytes.size(), unnamed);
+  file.write(bytes);
+  file.commit();
 }
 
 bool fileExists(const std::string& path) {

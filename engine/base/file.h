@@ -9,10 +9,10 @@ namespace crema {
 
 std::string readFile(const std::string& path);  // ioError names the path and why
 
-// Writes to `path + ".tmp-<pid>"`, flushes to disk, renames over `path`. On any error the temporary file is removed and
-// ioError names the path, the cause (a full disk included) and the remedy; `path` is then untouched. A link is
-// followed; a device or pipe is written to as it is.
-void writeFileAtomically(const std::string& path, std::string_view bytes);
+// Through base/new_file.h: whole at `path` or not at all, whatever is killed. On any error nothing is left and ioError
+// names the path, the cause (a full disk included) and the remedy; `path` is then untouched. A link is followed; a
+// device or pipe is written to as it is.
+void writeFileAtomically(const std::string& path, std::string_view bytes, bool unnamed = true);
 
 bool fileExists(const std::string& path);
 bool isDirectory(const std::string& path);

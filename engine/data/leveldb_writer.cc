@@ -1,14 +1,11 @@
 // Writes a LevelDB with Caffe's options: blocks of 64 KiB, tables of 256 MiB of records, snappy.
 #include <leveldb/db.h>
 #include <leveldb/write_batch.h>
-#include <unistd.h>
-
-#include <cerrno>
-#include <cstdio>
-#include <filesystem>
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/stop_signal.h"
+#include "base/temporary.h"
 #include "data/lmdb_writer.h"
 
 namespace crema {
@@ -16,25 +13,19 @@ namespace {
 
 class LevelDbWriter : public RecordWriter {
  public:
-  explicit LevelDbWriter(const std::string& path) : path_(path), part_(fmt::format("{}.part-{}", path, ::getpid())) {
-    if (fileExists(path)) ioError("there is something at {} already; remove it or choose another path", path);
+  explicit LevelDbWriter(const std::string& path) : path_(path), part_(freePath(path)) {
     leveldb::Options options;
     options.block_size = 65536;
     options.write_buffer_size = size_t{256} << 20;
     options.max_open_files = 100;
     options.create_if_missing = options.error_if_exists = true;
     leveldb::DB* db = nullptr;
-    check(leveldb::DB::Open(options, part_, &db), "create");
+    check(leveldb::DB::Open(options, part_.name(), &db), "create");
     db_.reset(db);
   }
 
-  ~LevelDbWriter() override {
-    db_.reset();
-    std::error_code ignored;
-    std::filesystem::remove_all(part_, ignored);
-  }
-
   void put(std::string_view key, std::string_view value) override {
+    checkStopSignal();
     batch_.Put({key.data(), key.size()}, {value.data(), value.size()});
     ++written_;
     if (written_ % kCommitEvery == 0 || batch_.ApproximateSize() > kMostWaiting) commit(false);
@@ -43,8 +34,7 @@ class LevelDbWriter : public RecordWriter {
   void finish() override {
     commit(true);
     db_.reset();
-    if (std::rename(part_.c_str(), path_.c_str()) != 0)
-      ioError("cannot move the finished LevelDB to {}: {}; remove what is there", path_, systemError(errno));
+    part_.finish("LevelDB");
   }
 
   int64_t written() const override { return written_; }
@@ -52,6 +42,11 @@ class LevelDbWriter : public RecordWriter {
  private:
   static constexpr int64_t kCommitEvery = 1000;
   static constexpr size_t kMostWaiting = size_t{64} << 20;
+
+  static const std::string& freePath(const std::string& path) {
+    if (fileExists(path)) ioError("there is something at {} already; remove it or choose another path", path);
+    return path;
+  }
 
   void commit(bool toDisk) {
     leveldb::WriteOptions options;
@@ -66,7 +61,8 @@ class LevelDbWriter : public RecordWriter {
             path_, status.ToString());
   }
 
-  std::string path_, part_;
+  std::string path_;
+  PartFolder part_;
   std::unique_ptr<leveldb::DB> db_;
   leveldb::WriteBatch batch_;
   int64_t written_ = 0;

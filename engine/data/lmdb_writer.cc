@@ -1,23 +1,23 @@
 #include "data/lmdb_writer.h"
 
 #include <lmdb.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <cerrno>
-#include <cstdio>
-#include <filesystem>
 #include <utility>
 #include <vector>
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/stop_signal.h"
+#include "base/temporary.h"
 
 namespace crema {
 
 struct LmdbWriter::State {
   static constexpr size_t kCommitEvery = 1000, kFirstMap = size_t{64} << 20;
-  std::string path, part;
+  explicit State(const std::string& to) : path(to), part(to) {}
+  std::string path;
+  PartFolder part;
   MDB_env* env = nullptr;
   size_t mapSize = kFirstMap;
   std::vector<std::pair<std::string, std::string>> waiting;
@@ -60,26 +60,21 @@ struct LmdbWriter::State {
   }
 };
 
-LmdbWriter::LmdbWriter(const std::string& path) : state_(std::make_unique<State>()) {
-  state_->path = path;
-  state_->part = fmt::format("{}.part-{}", path, ::getpid());
+LmdbWriter::LmdbWriter(const std::string& path) {
   if (fileExists(joinPath(path, "data.mdb")))
     ioError("there is an LMDB at {} already; remove it or choose another path", path);
-  if (::mkdir(state_->part.c_str(), 0755) != 0)
-    ioError("cannot make the folder {}: {}; make its parent folder first, or choose another path", state_->part,
-            systemError(errno));
+  state_ = std::make_unique<State>(path);
   state_->check(mdb_env_create(&state_->env), "create");
   state_->check(mdb_env_set_mapsize(state_->env, state_->mapSize), "create");
-  state_->check(mdb_env_open(state_->env, state_->part.c_str(), 0, 0664), "create");
+  state_->check(mdb_env_open(state_->env, state_->part.name().c_str(), 0, 0664), "create");
 }
 
 LmdbWriter::~LmdbWriter() {
   if (state_->env) mdb_env_close(state_->env);
-  std::error_code ignored;
-  std::filesystem::remove_all(state_->part, ignored);
 }
 
 void LmdbWriter::put(std::string_view key, std::string_view value) {
+  checkStopSignal();
   state_->waiting.emplace_back(key, value);
   if (state_->waiting.size() >= State::kCommitEvery) state_->commit();
 }
@@ -88,8 +83,7 @@ void LmdbWriter::finish() {
   state_->commit();
   state_->check(mdb_env_sync(state_->env, 1), "flush");
   mdb_env_close(std::exchange(state_->env, nullptr));
-  if (std::rename(state_->part.c_str(), state_->path.c_str()) != 0)
-    ioError("cannot move the finished LMDB to {}: {}; remove what is there", state_->path, systemError(errno));
+  state_->part.finish("LMDB");
 }
 
 int64_t LmdbWriter::written() const { return state_->written + static_cast<int64_t>(state_->waiting.size()); }

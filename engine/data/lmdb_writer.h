@@ -1,5 +1,5 @@
 // Writes an LMDB of records as Caffe's tools do: one commit per 1000, the map doubled when it is full. Until finish()
-// it lies beside its place, at PATH.part-PID: an interrupted conversion never looks like a whole database.
+// it lies beside its place (base/temporary.h): an interrupted conversion never looks like a whole database.
 #pragma once
 #include <memory>
 #include <string>

@@ -14,7 +14,8 @@ namespace crema {
 namespace {
 
 // What the spare elements of a gradient carry.
-enum Spare { kLoss = 0, kStopVotes = 1, kSnapshotVotes = 2 };
+enum Spare { kLoss = 0, kVotes = 1 };
+constexpr int kWishes = 3;  // bits of a Request; a vote for each
 
 // Caffe shares weights anew before each test, and says which layers have no part in it.
 void logIgnored(const Net& train, const Net& test) {
@@ -53,26 +54,63 @@ void Trainer::iterate(int64_t iterations) {
   started_ = lastDisplay_ = monotonicSeconds();
   firstIteration_ = lastDisplayIteration_ = solver_.iteration();
   const int64_t end = firstIteration_ + iterations;
+  if (iterations > 0) agreeToBegin();
   while (solver_.iteration() < end && !stopped_) step();
   seconds_ = monotonicSeconds() - started_;
 }
 
 void Trainer::step() {
   if (solver_.testDue()) testAll();
-  request_ = hooks_.request ? hooks_.request() : Request::kNone;
+  if (stopped_) return;
   if (hooks_.start) hooks_.start();
   const float* total = reducedGradient();
   const float* spare = total + solver_.net().flatData().count();
   const double loss = solver_.smoothLoss(static_cast<double>(spare[kLoss]) / options_.ranks);
-  const bool stop = spare[kStopVotes] > 0, snapshot = spare[kSnapshotVotes] > 0;
+  const bool stop = stopAgreed(spare + kVotes);
+  wished_ = Request::kNone;
   if (solver_.param().display() && solver_.iteration() % solver_.param().display() == 0) logDisplay(loss);
   if (hooks_.gradientsReady) hooks_.gradientsReady();
   solver_.applyUpdate(total, options_.ranks);
   report(loss);
   stopped_ = stop;
   const int every = solver_.param().snapshot();
-  snapshotTaken_ = snapshot || (every > 0 && solver_.iteration() % every == 0);
+  snapshotTaken_ = has(agreed_, 0) || (every > 0 && solver_.iteration() % every == 0);
   if (snapshotTaken_) takeSnapshot();
+}
+
+void Trainer::poll() {
+  if (hooks_.request) wished_ = wished_ | hooks_.request();
+}
+
+void Trainer::writeVotes(float* to) const {
+  for (unsigned bit = 0; bit < kWishes; ++bit) to[bit] = has(wished_, bit) ? 1.f : 0.f;
+}
+
+// Of the sum of everybody's votes, which is the same on every worker.
+bool Trainer::stopAgreed(const float* votes) {
+  agreed_ = Request::kNone;
+  for (unsigned bit = 0; bit < kWishes; ++bit)
+    if (votes[bit] > 0) agreed_ = agreed_ | static_cast<Request>(1u << bit);
+  return has(agreed_, 1);
+}
+
+bool Trainer::ended() const { return has(agreed_, 2) && solver_.iteration() < solver_.param().max_iter(); }
+
+// The workers' values added up: where one has a value, the others have zeros.
+void Trainer::gather(std::vector<float>& values, int64_t step) {
+  const std::vector<float> zeros(values.size(), 0.f), mine = values;
+  std::vector<const float*> pieces(subtrees_.size(), zeros.data());
+  pieces[0] = mine.data();
+  exchange_->allReduce(pieces, values.data(), static_cast<int64_t>(values.size()), step);
+}
+
+// A stop that was wished for while nets were built or others awaited: not one step, not one test batch.
+void Trainer::agreeToBegin() {
+  poll();
+  std::vector<float> votes(static_cast<size_t>(Net::kSpare), 0.f);
+  writeVotes(votes.data());
+  if (exchange_) gather(votes, int64_t{1} << 47 | solver_.iteration());
+  stopped_ = stopAgreed(votes.data());
 }
 
 float* Trainer::buffer(size_t i) {
@@ -91,8 +129,8 @@ float* Trainer::sumOfRanks(RankRange node, size_t depth) {
     float* spare = gradient + net.flatData().count();
     std::fill_n(spare, Net::kSpare, 0.f);
     spare[kLoss] = static_cast<float>(loss);
-    spare[kStopVotes] = request_ == Request::kStop ? 1.f : 0.f;
-    spare[kSnapshotVotes] = request_ == Request::kSnapshot ? 1.f : 0.f;
+    poll();
+    writeVotes(spare + kVotes);
     return gradient;
   }
   const int mid = treeMiddle(node.lo, node.hi);
@@ -124,18 +162,21 @@ const float* Trainer::reducedGradient() {
 }
 
 void Trainer::testAll() {
-  for (size_t i = 0; i < solver_.testNets(); ++i) testNet(static_cast<int>(i));
+  for (size_t i = 0; i < solver_.testNets() && !stopped_; ++i) testNet(static_cast<int>(i));
 }
 
 // Rows of `width` values and a one, of every batch of a test; of a batch without a record that can be decoded, zeros.
-// Every worker computes its share, the rest is gathered by adding zeros: the same bits for any W.
+// Every worker computes its share, the rest is gathered by adding zeros: the same bits for any W. Votes behind them.
 std::vector<float> Trainer::testValues(int net, int batches, int width) {
   const auto index = static_cast<size_t>(net);
   const int me = exchange_ ? exchange_->worker() : 0, all = exchange_ ? exchange_->workers() : 1;
-  std::vector<float> values(static_cast<size_t>(batches) * static_cast<size_t>(width + 1), 0.f);
+  const size_t count = static_cast<size_t>(batches) * static_cast<size_t>(width + 1);
+  std::vector<float> values(count + kWishes, 0.f);
   const TestDealing dealing{solver_.testCycle(index), all};
   for (int64_t b = 0; b < batches; ++b) {
     const int64_t batch = solver_.firstTestBatch(index) + b;
+    poll();
+    if (has(wished_, 1)) break;
     if (dealing.owner(batch) != me) continue;
     if (hooks_.beat) hooks_.beat(solver_.iteration());
     try {
@@ -147,13 +188,10 @@ std::vector<float> Trainer::testValues(int net, int batches, int width) {
       LOG_WARNING("a test batch is left out: {}", e.what());
     }
   }
-  if (exchange_) {
-    const std::vector<float> zeros(values.size(), 0.f), mine = values;
-    std::vector<const float*> pieces(subtrees_.size(), zeros.data());
-    pieces[0] = mine.data();
-    exchange_->allReduce(pieces, values.data(), static_cast<int64_t>(values.size()),
-                         (int64_t{net} + 1) << 48 | solver_.iteration());
-  }
+  writeVotes(values.data() + count);
+  if (exchange_) gather(values, (int64_t{net} + 1) << 48 | solver_.iteration());
+  stopped_ = stopAgreed(values.data() + count);
+  values.resize(count);
   return values;
 }
 
@@ -166,6 +204,10 @@ void Trainer::testNet(int i) {
   }
   if (batches == 0) return;
   const std::vector<float> values = testValues(i, batches, width);
+  if (stopped_) {
+    if (logs()) LOG_INFO("Test interrupted.");
+    return;
+  }
   std::vector<double> mean(static_cast<size_t>(width) + 1, 0.0);
   for (size_t k = 0; k < values.size(); ++k) mean[k % mean.size()] += values[k];
   const double counted = mean.back();
@@ -242,7 +284,8 @@ void Trainer::displayAtEnd(bool statistics) {
 
 void Trainer::finish() {
   const auto& p = solver_.param();
-  if (p.snapshot_after_train() && !snapshotTaken_ && !options_.snapshotPrefix.empty()) takeSnapshot();
+  if ((p.snapshot_after_train() || has(agreed_, 0)) && !snapshotTaken_ && !options_.snapshotPrefix.empty())
+    takeSnapshot();
   if (stopped_) {
     if (logs()) LOG_INFO("Optimization stopped early.");
     return;

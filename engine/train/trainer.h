@@ -3,7 +3,8 @@
 //
 // Every step: test when due -> gradient of each of my ranks, added as far as they form whole subtrees -> all-reduce ->
 // update -> requests (stop, snapshot: agreed by all, because they travel with the gradient) -> snapshot when due. After
-// every step all workers hold the same bits: weights, history, iteration.
+// every step all workers hold the same bits: weights, history, iteration. A stop is agreed on before the first step and
+// with the values of a test as well: then no further step begins.
 #pragma once
 #include <functional>
 #include <string>
@@ -25,7 +26,13 @@ struct TestOutput {
   double lossWeight = 0;
 };
 
-enum class Request { kNone, kSnapshot, kStop };
+// Wishes, as bits. kEnd: this process is being taken away; a snapshot and a stop for all, and the run has not
+// succeeded.
+enum class Request : unsigned { kNone = 0, kSnapshot = 1, kStop = 2, kSnapshotAndStop = 3, kEnd = 7 };
+constexpr Request operator|(Request a, Request b) {
+  return static_cast<Request>(static_cast<unsigned>(a) | static_cast<unsigned>(b));
+}
+constexpr bool has(Request all, unsigned bit) { return static_cast<unsigned>(all) >> bit & 1; }
 
 // Called from the training thread. Any may be empty.
 struct TrainHooks {
@@ -35,7 +42,7 @@ struct TrainHooks {
   std::function<void(int64_t iteration, int net, const std::vector<TestOutput>&)> test;  // lead worker only
   std::function<void(int64_t iteration, const SnapshotFiles&)> snapshot;                 // lead worker only
   std::function<void(int64_t iteration)> beat;  // before every rank's pass and every test batch
-  std::function<Request()> request;             // polled once per iteration
+  std::function<Request()> request;  // polled before the first step, behind every rank's pass and before test batches
 };
 
 struct TrainOptions {
@@ -54,6 +61,7 @@ class Trainer {
   void run();                        // to max_iter, or until a stop is agreed on
   void iterate(int64_t iterations);  // run() without what comes at its end
   bool stopped() const { return stopped_; }
+  bool ended() const;  // before max_iter, by a kEnd of whichever worker
   double seconds() const { return seconds_; }
 
  private:
@@ -63,6 +71,11 @@ class Trainer {
   float* sumOfRanks(RankRange node, size_t depth);
   float* buffer(size_t i);
   void step();
+  void poll();
+  void writeVotes(float* to) const;
+  bool stopAgreed(const float* votes);
+  void gather(std::vector<float>& values, int64_t step);
+  void agreeToBegin();
   void testAll();
   void testNet(int net);
   std::vector<float> testValues(int net, int batches, int width);
@@ -79,7 +92,8 @@ class Trainer {
   TrainHooks hooks_;
   std::vector<RankRange> subtrees_;
   std::vector<std::vector<float>> buffers_;
-  Request request_ = Request::kNone;
+  Request wished_ = Request::kNone;  // here, and carried by no gradient yet
+  Request agreed_ = Request::kNone;  // of the last votes
   bool stopped_ = false, snapshotTaken_ = false;
   bool looks_ = false;  // ranks go forward only
   double started_ = 0, lastDisplay_ = 0, seconds_ = 0;

@@ -10,30 +10,7 @@ import time
 import pytest
 
 from conftest import CREMA, children, crema, lenet, running, sha256, solver, wait_until
-
-
-@pytest.fixture
-def endless(records, tmp_path):
-    solver(tmp_path, lenet(records), max_iter=1000000)
-    return tmp_path
-
-
-def start(folder, *arguments, name="run"):
-    log = open(folder / f"{name}.log", "w")
-    return subprocess.Popen([CREMA, *map(str, arguments)], cwd=folder, stderr=log, stdout=log, stdin=subprocess.DEVNULL)
-
-
-def ended(process, seconds):
-    try:
-        return process.wait(seconds)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
-        pytest.fail(f"still running after {seconds} s")
-
-
-def begun(folder, name="run"):
-    return "Iteration 0" in (folder / f"{name}.log").read_text()
+from runs import begun, cluster, endless, ended, start  # noqa: F401 (a fixture)
 
 
 @pytest.mark.parametrize("sign,words", [(signal.SIGKILL, "was lost"), (signal.SIGSTOP, "has been silent for 3 s")])
@@ -57,17 +34,6 @@ def test_killing_the_parent_leaves_no_worker(endless):
     os.kill(run.pid, signal.SIGKILL)
     ended(run, 5)
     wait_until(lambda: not [p for p in workers if running(p)], 10, "the workers' end")
-
-
-def cluster(folder, workers, max_iter, timeout=3):
-    """A coordinator as a process of its own; gives it and its address, and the workers' flags."""
-    (folder / "token").write_bytes(os.urandom(32))
-    (folder / "solver.prototxt").write_text(re.sub(r"max_iter: \d+", f"max_iter: {max_iter}", (folder / "solver.prototxt").read_text()))
-    flags = ["-solver", "solver.prototxt", "-token_file", "token", "-ranks", workers, "-workers", workers, "-join_timeout", timeout, "-step_timeout", timeout]
-    coordinator = start(folder, "coordinator", *flags, name="coordinator")
-    log = folder / "coordinator.log"
-    wait_until(lambda: re.search(r"Listening on (\S+:\d+)", log.read_text()), 10, "the coordinator's address")
-    return coordinator, re.search(r"Listening on (\S+:\d+)", log.read_text()).group(1), flags
 
 
 def test_a_worker_that_never_comes_is_named(endless):

@@ -35,6 +35,7 @@ def typed(coco, lines):
     return subprocess.run(["bash", "-ec", lines.replace("/tmp/coco", str(coco / "coco"))], cwd=coco / "caffeonspark/data", env=env, capture_output=True, text=True, timeout=240)
 
 
+# length: two of the document's command lines, as long as they are there.
 def test_the_frame_of_captions_trains_its_net(coco):
     made = typed(coco, r"""
     spark-submit --master ${MASTER_URL} --deploy-mode client \

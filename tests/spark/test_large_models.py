@@ -62,5 +62,5 @@ def test_a_model_that_finds_no_place_any_more_is_said_once(job):
         assert run.wait(60) == 1, said[-3000:]
     finally:
         run.kill()
-    assert f"the model is trained and not saved: {home}/model cannot be written: No such file or directory" in said and "name another place with -model" in said, said[-3000:]
+    assert f"the model is trained and not saved: cannot write {home}/model: No such file or directory" in said and "name another place with -model" in said, said[-3000:]
     assert said.count("worker 0 is there") == 1, said[-3000:]  # and is not tried again

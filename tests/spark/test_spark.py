@@ -127,9 +127,10 @@ def test_a_standalone_master_with_two_workers(job, standalone):
     assert abs(sum(scored) / len(scored) - float(means["accuracy"])) < 1e-6
 
 
-def test_killing_an_executors_child_fails_the_run_with_its_last_lines(job):
+def killed_child(job, sign):
+    """A job of two executors whose first worker process gets a signal; its driver's log."""
     solver = job / FILES[0]
-    solver.write_text(re.sub(r"max_iter: \d+", "max_iter: 1000000", solver.read_text()))
+    solver.write_text(re.sub(r"max_iter: \d+", "max_iter: 1000000", re.sub(r"snapshot: \d+", "snapshot: 0", solver.read_text())))
     log = open(job / "driver.log", "w")
     run = subprocess.Popen(command(job, "local-cluster[2,1,1024]", "-train", "-clusterSize", 2), cwd=job, env=ENVIRONMENT, stdout=log, stderr=log)
 
@@ -144,16 +145,29 @@ def test_killing_an_executors_child_fails_the_run_with_its_last_lines(job):
         wait_until(lambda: "iteration" in (job / "driver.log").read_text(), 90, "the first step")
         everything = descendants(run.pid)
         assert len(workers()) == 2
-        os.kill(workers()[0], signal.SIGKILL)
+        os.kill(workers()[0], sign)
         code = run.wait(60)
     finally:
         run.kill()
     text = (job / "driver.log").read_text()
     assert code == 1, text[-3000:]
-    assert re.search(r"crema: error: worker \d \(rank \d, host .*pid \d+\) was lost in step \d+", text), text[-3000:]
-    assert "last lines of `crema worker`" in text, text[-3000:]
     wait_until(lambda: not [p for p in everything if running(p)], 20, "the end of all processes")
     assert not (job / "model").exists()
+    return text
+
+
+def test_killing_an_executors_child_fails_the_run_with_its_last_lines(job):
+    text = killed_child(job, signal.SIGKILL)
+    assert re.search(r"crema: error: worker \d \(rank \d, host .*pid \d+\) was lost in step \d+", text), text[-3000:]
+    assert "last lines of `crema worker`" in text, text[-3000:]
+
+
+def test_an_executors_child_that_gets_sigterm_leaves_a_published_snapshot(job):
+    text = killed_child(job, signal.SIGTERM)
+    said = re.search(r"a worker was told to end \(SIGTERM\), so training has stopped at iteration (\d+) of 1000000; go on from there with -snapshot (\S+)", text)
+    assert said, text[-3000:]
+    state = pathlib.Path(said.group(2).removeprefix("file:"))
+    assert state.name.endswith(f"_iter_{said.group(1)}.solverstate") and (job / state).exists() and (job / state.with_suffix(".caffemodel")).exists()
 
 
 def refused(job, *flags, words, master="local[1]", **more):

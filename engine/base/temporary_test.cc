@@ -1,0 +1,159 @@
+// What writers that are killed leave behind, and who may clear it. Writers are processes, as locks and kill -9 are
+// about those.
+#include "base/temporary.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/file.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "support/message_of.h"
+#include "support/shared_data.h"
+
+namespace crema {
+namespace {
+
+size_t entries(const std::string& folder) {
+  return static_cast<size_t>(std::distance(std::filesystem::directory_iterator(folder), {}));
+}
+
+// A process that writes the file again and again.
+pid_t writer(const std::string& path, bool unnamed, size_t bytes) {
+  const pid_t pid = ::fork();
+  if (pid != 0) return pid;
+  const std::string content(bytes, 'x');
+  for (;;) writeFileAtomically(path, content, unnamed);
+}
+
+void killed(pid_t pid) {
+  ::kill(pid, SIGKILL);
+  ::waitpid(pid, nullptr, 0);
+}
+
+bool temporaryIsThere(const std::string& folder) {
+  for (const auto& e : std::filesystem::directory_iterator(folder))
+    if (e.path().string().find(".tmp-") != std::string::npos) return true;
+  return false;
+}
+
+TEST(Temporary, KilledWritersLeaveOneWholeFileAndWhatTheNextClears) {
+  test::TemporaryFolder folder;
+  const std::string path = folder.file("a");
+  int left = 0;
+  for (int i = 0; i < 20; ++i) {
+    const pid_t pid = writer(path, false, 4 << 20);
+    for (int wait = 0; wait < 1000 && !temporaryIsThere(folder.path()); ++wait) ::usleep(1000);
+    ::usleep(static_cast<useconds_t>(300 * i));
+    killed(pid);
+    left += temporaryIsThere(folder.path());
+    clearLeftovers(path);
+    EXPECT_FALSE(temporaryIsThere(folder.path()));
+    if (fileExists(path)) {
+      EXPECT_EQ(std::filesystem::file_size(path), size_t{4 << 20});
+    }
+  }
+  EXPECT_GT(left, 0) << "no writer was killed while it wrote";
+}
+
+TEST(Temporary, UnnamedFilesLeaveNothing) {
+  test::TemporaryFolder folder;
+  const int probe = ::open(folder.path().c_str(), O_TMPFILE | O_WRONLY, 0644);
+  if (probe < 0) GTEST_SKIP() << "SKIPPED: no unnamed files here";
+  ::close(probe);
+  for (int i = 0; i < 20; ++i) {
+    const std::string path = folder.file(std::to_string(i));
+    const pid_t pid = ::fork();
+    if (pid == 0) {
+      writeFileAtomically(path, std::string(16 << 20, 'x'));
+      ::_exit(0);
+    }
+    ::usleep(static_cast<useconds_t>(1000 * i));
+    killed(pid);
+    EXPECT_FALSE(temporaryIsThere(folder.path()));
+    if (fileExists(path)) {
+      EXPECT_EQ(std::filesystem::file_size(path), size_t{16 << 20});
+    }
+  }
+}
+
+TEST(Temporary, NamesOfAnotherFileAreReplacedWithoutAGap) {
+  test::TemporaryFolder folder;
+  for (const bool unnamed : {true, false}) {
+    const std::string path = folder.file(unnamed ? "unnamed" : "named");
+    writeFileAtomically(path, std::string(1 << 16, 'x'));
+    const pid_t pid = writer(path, unnamed, 1 << 16);
+    for (int i = 0; i < 2000; ++i) ASSERT_EQ(readFile(path).size(), size_t{1 << 16});
+    killed(pid);
+    clearLeftovers(path);
+  }
+  EXPECT_EQ(entries(folder.path()), 2u);
+}
+
+TEST(Temporary, WhatSomebodyHoldsOrAnotherHostMayHoldStays) {
+  test::TemporaryFolder folder;
+  const std::string path = folder.file("snap"), held = temporaryName(path + "_iter_1", "tmp");
+  const int fd = ::open(held.c_str(), O_RDWR | O_CREAT | O_EXCL, 0644);
+  ASSERT_TRUE(holdTemporary(fd, held));
+  const std::string foreign = path + "_iter_2.tmp-other-host-0123abcd", old = path + "_iter_3.tmp-other-host-0123abce",
+                    dead = temporaryName(path + "_iter_4", "tmp"), users = path + "_iter_5.tmp-mine";
+  for (const auto& name : {foreign, old, dead, users}) writeFileAtomically(name, "x");
+  std::filesystem::last_write_time(old, std::filesystem::file_time_type::clock::now() - std::chrono::hours(2));
+  clearLeftovers(path);
+  EXPECT_TRUE(fileExists(held) && fileExists(foreign) && fileExists(users));
+  EXPECT_FALSE(fileExists(old) || fileExists(dead));
+  ::close(fd);
+  clearLeftovers(folder.file("elsewhere"));
+  EXPECT_TRUE(fileExists(held));
+  clearLeftovers(path);
+  EXPECT_FALSE(fileExists(held));
+}
+
+TEST(Temporary, FoldersAreClearedLikewise) {
+  test::TemporaryFolder folder;
+  const std::string path = folder.file("db");
+  const pid_t pid = ::fork();
+  if (pid == 0) {
+    const PartFolder part(path);
+    writeFileAtomically(part.name() + "/data", "x");
+    for (;;) ::pause();
+  }
+  while (entries(folder.path()) == 0) ::usleep(1000);
+  ::usleep(20000);
+  {
+    PartFolder mine(path);
+    EXPECT_EQ(entries(folder.path()), 2u) << "a living neighbour's";
+    killed(pid);
+    mine.finish("database");
+  }
+  EXPECT_EQ(entries(folder.path()), 2u);
+  clearLeftovers(path);
+  EXPECT_EQ(entries(folder.path()), 1u);
+  EXPECT_NE(test::messageOf([&] { PartFolder(folder.file("no/such")); }).find("make its parent folder first"),
+            std::string::npos);
+}
+
+TEST(Temporary, AFullDiskLeavesNothing) {
+  test::TemporaryFolder folder;
+  rlimit was{};
+  ::getrlimit(RLIMIT_FSIZE, &was);
+  const rlimit little{100, was.rlim_max};
+  ::signal(SIGXFSZ, SIG_IGN);
+  ::setrlimit(RLIMIT_FSIZE, &little);
+  for (const bool unnamed : {true, false})
+    EXPECT_NE(test::messageOf([&] {
+                writeFileAtomically(folder.file("a"), std::string(1000, 'x'), unnamed);
+              }).find("nothing was left behind"),
+              std::string::npos);
+  ::setrlimit(RLIMIT_FSIZE, &was);
+  EXPECT_EQ(entries(folder.path()), 0u);
+}
+
+}  // namespace
+}  // namespace crema

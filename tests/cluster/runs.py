@@ -1,0 +1,43 @@
+"""Runs that do not end by themselves, and clusters of single processes."""
+import os
+import re
+import subprocess
+
+import pytest
+
+from conftest import CREMA, lenet, solver, wait_until
+
+
+@pytest.fixture
+def endless(records, tmp_path):
+    solver(tmp_path, lenet(records), max_iter=1000000)
+    return tmp_path
+
+
+def start(folder, *arguments, name="run"):
+    log = open(folder / f"{name}.log", "w")
+    return subprocess.Popen([CREMA, *map(str, arguments)], cwd=folder, stderr=log, stdout=log, stdin=subprocess.DEVNULL)
+
+
+def ended(process, seconds):
+    try:
+        return process.wait(seconds)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+        pytest.fail(f"still running after {seconds} s")
+
+
+def begun(folder, name="run"):
+    return "Iteration 0" in (folder / f"{name}.log").read_text()
+
+
+def cluster(folder, workers, max_iter, timeout=3):
+    """A coordinator as a process of its own; gives it and its address, and the workers' flags."""
+    (folder / "token").write_bytes(os.urandom(32))
+    (folder / "solver.prototxt").write_text(re.sub(r"max_iter: \d+", f"max_iter: {max_iter}", (folder / "solver.prototxt").read_text()))
+    flags = ["-solver", "solver.prototxt", "-token_file", "token", "-ranks", workers, "-workers", workers, "-join_timeout", timeout, "-step_timeout", timeout]
+    coordinator = start(folder, "coordinator", *flags, name="coordinator")
+    log = folder / "coordinator.log"
+    wait_until(lambda: re.search(r"Listening on (\S+:\d+)", log.read_text()), 10, "the coordinator's address")
+    return coordinator, re.search(r"Listening on (\S+:\d+)", log.read_text()).group(1), flags
