@@ -1,7 +1,6 @@
 #include "cluster/session.h"
 
 namespace crema {
-namespace {
 
 ErrorKind kindOf(const std::string& text) {
   for (auto k : {ErrorKind::kInvalid, ErrorKind::kData, ErrorKind::kIo, ErrorKind::kPeer, ErrorKind::kTimeout,
@@ -9,6 +8,8 @@ ErrorKind kindOf(const std::string& text) {
     if (text == name(k)) return k;
   return ErrorKind::kPeer;
 }
+
+namespace {
 
 Socket connectToCoordinator(const std::string& address, const std::string& token, double timeout,
                             const Interrupt& interrupt) {
