@@ -26,7 +26,7 @@ def stored(records):
         if share not in done:
             target = bed.url(share) + folder
             bed.fs(share, "-mkdir", "-p", target)
-            bed.fs(share, "-put", records / "train_lmdb", records / "test_lmdb", target)
+            bed.fs(share, "-put", "-f", records / "train_lmdb", records / "test_lmdb", target)
             done[share] = target
         return done[share]
 

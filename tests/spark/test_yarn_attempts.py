@@ -7,7 +7,7 @@ import time
 
 from conftest import make_lmdb, sha256, wait_until
 from spark_jobs import FILES, command, job, submit  # noqa: F401 (job is a fixture)
-from test_daemons import TWO, fetched_hash, marked_processes, point, states, stored, told  # noqa: F401 (stored is a fixture)
+from test_daemons import TWO, fetched_hash, marked_processes, point, stored, told  # noqa: F401 (stored is a fixture)
 
 CLUSTER = (*TWO, "spark.submit.deployMode=cluster")
 
@@ -58,26 +58,29 @@ def test_too_little_data_is_told_by_one_attempt(job, hadoop, tmp_path):
 
 def test_a_second_attempt_goes_on_from_the_first_ones_snapshot_to_the_same_model(job, hadoop, stored):
     point(job, stored(hadoop, "hdfs"))
-    rewrite(job / FILES[0], (r"^max_iter: .*", "max_iter: 1500"), (r"^snapshot: .*", "snapshot: 500"), (r"^test_interval: .*", "test_interval: 0"), (r"^test_iter: .*", "test_iter: 0"))
+    rewrite(job / FILES[0], (r"^max_iter: .*", "max_iter: 600"), (r"^snapshot: .*", "snapshot: 200"), (r"^test_interval: .*", "test_interval: 0"), (r"^test_iter: .*", "test_iter: 0"))
     undisturbed = submit(job, "local[2]", "-train", "-clusterSize", 2, env=hadoop.environment("hdfs"), model=f"file:{job}/undisturbed")
     assert undisturbed.returncode == 0, undisturbed.stderr[-3000:]
     out = f"{hadoop.url('hdfs')}/attempts"
+
+    def masters():
+        found = re.search(r"application_\d+_\d+", (job / "client.log").read_text())
+        return "".join(hadoop.container_logs(found.group()).values()) if found else ""
+
     with open(job / "client.log", "w") as log:
         run = subprocess.Popen(command(job, "yarn", "-train", conf=CLUSTER, model=f"{out}/m.model"), cwd=job, env=hadoop.environment("hdfs"), stdout=log, stderr=log)
     try:
-        wait_until(lambda: marked_processes(hadoop, "/crema worker") or run.poll() is not None, 90, "a worker")
-        hadoop.fs("hdfs", "-mkdir", "-p", out)
-        wait_until(lambda: "500.solverstate" in states(hadoop, "hdfs", out) or run.poll() is not None, 60, "the first snapshot")
+        wait_until(lambda: "iteration 200: snapshot" in masters() or run.poll() is not None, 120, "the first snapshot")
         os.kill(marked_processes(hadoop, "/crema worker")[0], signal.SIGKILL)
         run.wait(120)
     finally:
         run.kill()
         run.wait(20)
     text = (job / "client.log").read_text()
-    name, _, attempts = application(hadoop, text)
-    masters = "".join(hadoop.container_logs(name).values())
-    assert run.returncode == 0 and attempts == 2, text[-1500:] + masters[-4000:]
-    assert re.search(r"crema: error: worker \d \(rank \d, host .*pid \d+\) was lost", masters) and re.search(r"worker \d was in executor \d on host \S+, container container_\d+_\d+_01_\d+", masters)
-    assert re.search(r"the last snapshot is of iteration \d+: hdfs://\S+_iter_\d+\.solverstate", masters)
-    assert re.search(r"attempt 2 of this application: the one before has failed; training goes on from its snapshot of iteration (500|1000), hdfs://", masters), masters[-4000:]
+    _, _, attempts = application(hadoop, text)
+    said = masters()
+    assert run.returncode == 0 and attempts == 2, text[-1500:] + said[-4000:]
+    assert re.search(r"crema: error: worker \d \(rank \d, host .*pid \d+\) was lost", said) and re.search(r"worker \d was in executor \d on host \S+, container container_\d+_\d+_01_\d+", said)
+    assert re.search(r"the last snapshot is of iteration \d+: hdfs://\S+_iter_\d+\.solverstate", said)
+    assert re.search(r"attempt 2 of this application: the one before has failed; training goes on from its snapshot of iteration (200|400), hdfs://", said), said[-4000:]
     assert fetched_hash(hadoop, "hdfs", f"{out}/m.model", job) == sha256(job / "undisturbed")
