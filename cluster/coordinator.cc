@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "cluster/doorman.h"
+#include "cluster/model_home.h"
 #include "cluster/roster.h"
 #include "cluster/session.h"
 
@@ -22,6 +23,7 @@ class Coordinator::State {
       : options_(options),
         emit_(std::move(emit)),
         roster_(options.ranks, options.workers),
+        model_(options.modelHome),
         doorman_(options.host, options.port, options.token) {}
   std::string address() const { return doorman_.address(); }
 
@@ -41,8 +43,7 @@ class Coordinator::State {
   }
 
  private:
-  // The others lose the same worker a moment later and say exactly where they were.
-  int64_t presentStep() {
+  int64_t presentStep() {  // the others lose the same worker a moment later and say exactly where they were
     int64_t step = roster_.latestBeat();
     const Deadline moment = Deadline::after(0.3);
     while (auto in = doorman_.next(moment, nullptr)) {
@@ -83,7 +84,8 @@ class Coordinator::State {
   void turn(Deadline deadline, const Interrupt* stop) {
     if (auto in = doorman_.next(deadline, stop)) {
       handle(*in);
-      while ((in = doorman_.next(Deadline::after(0), stop))) handle(*in);
+      const Deadline moment = Deadline::after(0.5);  // a model's many pieces must not keep signs of life from going out
+      while (!moment.passed() && (in = doorman_.next(Deadline::after(0), stop))) handle(*in);
     }
     const double now = monotonicSeconds();
     if (now - lastAlive_ >= 1) {
@@ -110,9 +112,10 @@ class Coordinator::State {
                                                    roster_.describe(w), now - m.moved, m.beat.iteration()));
   }
 
-  void tell(size_t w, const control::ToWorker& message) {
+  void tell(size_t w, const control::ToWorker& message) { tell(*roster_.members[w].channel, message); }
+  void tell(Channel& channel, const control::ToWorker& message) {
     try {
-      roster_.members[w].channel->send(message, Deadline::after(5));
+      channel.send(message, Deadline::after(5));
     } catch (const Error&) {
       // its own connection's end, or its silence, will be reported with more words
     }
@@ -155,6 +158,14 @@ class Coordinator::State {
         break;
       case control::ToCoordinator::kFailed:
         failed(w, message.failed());
+        break;
+      case control::ToCoordinator::kPiece:
+        m.moved = m.heard;
+        if (model_.take(message.piece(), roster_.describe(w))) {
+          control::ToWorker kept;
+          kept.mutable_kept();
+          tell(*m.channel, kept);
+        }
         break;
       case control::ToCoordinator::kFinished:
         m.finished = true;
@@ -199,10 +210,7 @@ class Coordinator::State {
       control::ToWorker message;
       message.mutable_abort()->set_story(refuse);
       message.mutable_abort()->set_kind(name(ErrorKind::kInvalid));
-      try {
-        in.from->send(message, Deadline::after(5));
-      } catch (const Error&) {
-      }
+      tell(*in.from, message);
       LOG_WARNING("refused a worker from {}: {}", hello.host(), refuse);
       return;
     }
@@ -252,7 +260,7 @@ class Coordinator::State {
                 roster_.describe(static_cast<int>(w)), roster_.describe(0)));
     control::ToWorker bye;
     bye.mutable_bye();
-    for (size_t w = 0; w < roster_.members.size(); ++w) tell(w, bye);
+    for (const Member& m : roster_.members) tell(*m.channel, bye);
     // Workers hang up after Bye; leaving earlier could cut the message off.
     const Deadline deadline = Deadline::after(5);
     for (size_t gone = 0; gone < roster_.members.size();) {
@@ -280,6 +288,7 @@ class Coordinator::State {
   CoordinatorOptions options_;
   Emit emit_;
   Roster roster_;
+  ModelHome model_;
   double lastAlive_ = 0, lastPreparing_ = -1e9;
   bool training_ = false;
   Doorman doorman_;

@@ -32,6 +32,21 @@ class Descriptor {
   int fd_;
 };
 
+// Empty when all bytes are on disk, else what failed.
+std::string writeAll(Descriptor& out, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t n = ::write(out.get(), bytes.data(), bytes.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return fmt::format("{}; {}", systemError(errno), remedyFor(errno));
+    bytes.remove_prefix(static_cast<size_t>(n));
+  }
+  if (::fsync(out.get()) != 0 && errno != EINVAL) return fmt::format("{}; {}", systemError(errno), remedyFor(errno));
+  if (out.close() != 0) return fmt::format("{}; {}", systemError(errno), remedyFor(errno));
+  return {};
+}
+
+}  // namespace
+
 std::string remedyFor(int code) {
   switch (code) {
     case ENOENT:
@@ -48,21 +63,6 @@ std::string remedyFor(int code) {
       return "check the disk";
   }
 }
-
-// Empty when all bytes are on disk, else what failed.
-std::string writeAll(Descriptor& out, std::string_view bytes) {
-  while (!bytes.empty()) {
-    const ssize_t n = ::write(out.get(), bytes.data(), bytes.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return fmt::format("{}; {}", systemError(errno), remedyFor(errno));
-    bytes.remove_prefix(static_cast<size_t>(n));
-  }
-  if (::fsync(out.get()) != 0 && errno != EINVAL) return fmt::format("{}; {}", systemError(errno), remedyFor(errno));
-  if (out.close() != 0) return fmt::format("{}; {}", systemError(errno), remedyFor(errno));
-  return {};
-}
-
-}  // namespace
 
 std::string readFile(const std::string& path) {
   Descriptor in(path, O_RDONLY);

@@ -26,5 +26,6 @@ std::string resolvePath(const std::string& path, const std::string& folder);
 // start).
 void checkWritable(const std::string& path);
 std::string sha256Hex(std::string_view bytes);
+std::string remedyFor(int code);  // what to do about an errno of a file: "check the permissions"
 
 }  // namespace crema

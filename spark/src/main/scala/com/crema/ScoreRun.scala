@@ -1,14 +1,9 @@
 package com.crema
 
-import java.io.File
-import java.nio.file.{Files, StandardCopyOption}
-import java.security.MessageDigest
-
 import scala.collection.JavaConverters._
 
 import com.crema.wire.Wire.{Event, Input, Job, RowFeed}
 import org.apache.spark.{SparkContext, TaskContext}
-import org.apache.spark.broadcast.Broadcast
 import org.apache.spark.rdd.RDD
 import org.apache.spark.util.LongAccumulator
 
@@ -17,11 +12,8 @@ case class ScoredRow(id: String, values: Seq[Array[Float]])
 
 /** Rows in, rows out, every row exactly once, short last batches. */
 object ScoreRun {
-  /** What all tasks of a run share. @param job wire.Job with solver and blobs; @param model the weights' bytes; @param scored counts rows as they come */
-  case class Spec(job: Array[Byte], model: Broadcast[Array[Byte]], digest: String, modelName: String, batch: Int, tasks: Int, hadoop: HadoopSettings, scored: Option[LongAccumulator] = None)
-
-  /** Names a model's file on the executors: another model never takes its place. */
-  def digest(model: Array[Byte]): String = MessageDigest.getInstance("SHA-256").digest(model).take(8).map("%02x".format(_)).mkString
+  /** What all tasks of a run share. @param job wire.Job with solver and blobs; @param model the weights; @param scored counts rows as they come */
+  case class Spec(job: Array[Byte], model: SharedFile, batch: Int, tasks: Int, hadoop: HadoopSettings, scored: Option[LongAccumulator] = None)
 
   /** How many rows there are, where that is known before they are read. */
   def known(sc: SparkContext, records: Records): Option[Long] = records match { case AtPath(source) => Some(stored(sc, source).map(_.records).getOrElse(count(sc, source))); case _ => None }
@@ -92,20 +84,9 @@ object ScoreRun {
   }
 
   private def start(spec: Spec, complete: Job.Builder => Job.Builder): Child = {
-    val child = new Child("score", complete(Job.parseFrom(spec.job).toBuilder.setWeights(weights(spec))).build())
+    val child = new Child("score", complete(Job.parseFrom(spec.job).toBuilder.setWeights(spec.model.fetch())).build())
     child.endWith(TaskContext.get())
     child
-  }
-
-  /** The broadcast weights as a file: once per executor, read by all its children. */
-  private def weights(spec: Spec): String = synchronized {
-    val file = new File(Storage.workFolder, s"model-${spec.digest}-${spec.modelName}")
-    if (!file.exists()) {
-      val part = new File(file.getPath + ".part")
-      Files.write(part.toPath, spec.model.value)
-      Files.move(part.toPath, file.toPath, StandardCopyOption.ATOMIC_MOVE)
-    }
-    file.getPath
   }
 
   /** Rows as the child sends them; at the end the count must be right and the exit code 0. */

@@ -1,9 +1,8 @@
 package com.crema
 
 import java.io.File
-import java.nio.file.{Files, Paths}
+import java.nio.file.Files
 import java.security.SecureRandom
-import java.util.UUID
 
 import scala.util.control.NonFatal
 
@@ -24,10 +23,10 @@ case class TrainSpec(
 
 /** Training: a coordinator beside the driver, one ordinary Spark task with a worker process per executor. */
 object TrainRun {
-  /** What a worker's task returns. `model`: its bytes when it goes to a local path of the driver; else empty. `failure`: why it could not be
-    * published; an exception would make Spark try the task again, without its cluster.
+  /** What a worker's task returns. `failure`: why the model could not be published; an exception would make Spark try the task again, without its
+    * cluster. The model itself never comes this way: a local one is sent to the coordinator, which has the driver's disk.
     */
-  private case class TaskResult(model: Array[Byte], skipped: Long, failure: String = "")
+  private case class TaskResult(skipped: Long, failure: String = "")
 
   /** Rows of the sources that are no paths, on their way to the workers. */
   private case class Fed(frames: RDD[(FrameKey, Array[Byte])], train: Option[RowFeed], test: Option[RowFeed])
@@ -53,7 +52,8 @@ object TrainRun {
   private def runFed(sc: SparkContext, spec: TrainSpec, workers: Int, console: Console, fed: Fed, databases: Databases, budget: Budget, published: Event.Snapshot => Unit): Seq[Event.Test] = {
     val token = new Array[Byte](32)
     new SecureRandom().nextBytes(token)
-    val base = announce(fed, Job.parseFrom(spec.job).toBuilder).setJoinTimeout(joinTimeout(sc, spec)).setStepTimeout(seconds(sc, "spark.crema.stepTimeout", 60)).setWorkers(workers).setToken(com.google.protobuf.ByteString.copyFrom(token)).build()
+    val base = announce(fed, Job.parseFrom(spec.job).toBuilder).setJoinTimeout(joinTimeout(sc, spec)).setStepTimeout(seconds(sc, "spark.crema.stepTimeout", 60)).setWorkers(workers).setToken(com.google.protobuf.ByteString.copyFrom(token))
+      .setModelHome(if (Storage.isLocal(spec.model)) new File(Storage.localPath(spec.model)).getAbsolutePath else "").setCoordinatorListens(true).build()
     val coordinator = new Child("coordinator", base.toBuilder.setHost(Cluster.driverAddress(sc)).build())
     try {
       val address = coordinator.next().filter(_.hasListening).map(_.getListening.getAddress)
@@ -63,7 +63,6 @@ object TrainRun {
       val job = base.toBuilder.setCoordinator(address).build().toByteArray
       val results = watch.during(runTasks(sc, spec, job, workers, watch.group, fed.frames, databases))
       if (results(0).failure.nonEmpty) throw new CremaException(s"the model is trained and not saved: ${results(0).failure}")
-      if (results(0).model.nonEmpty) writeLocal(results(0).model, Storage.localPath(spec.model))
       val skipped = results.map(_.skipped).sum
       if (skipped > 0) console.say(s"$skipped record(s) could not be decoded and were passed over; the workers' logs name the first ones")
       watch.tests
@@ -157,9 +156,9 @@ object TrainRun {
       }
       feeder.check()
       child.finish(failed)
-      val result = TaskResult(Array.emptyByteArray, done.getSkipped)
+      val result = TaskResult(done.getSkipped)
       if (worker != 0) result
-      else if (Storage.isLocal(spec.model)) result.copy(model = Files.readAllBytes(Paths.get(done.getModel)))
+      else if (Storage.isLocal(spec.model)) result
       else try { Storage.publish(done.getModel, spec.model, conf); result } catch { case e: CremaException => result.copy(failure = e.getMessage) }
     } finally {
       feeder.close()
@@ -179,17 +178,5 @@ object TrainRun {
     try for (file <- Seq(s.getModel, s.getState)) Storage.publish(file, Storage.inFolder(spec.snapshotFolder, new File(file).getName), conf)
     catch { case e: CremaException => said.setFailed(s"the snapshot of iteration ${s.getIteration} cannot be published: ${e.getMessage}") }
     Input.newBuilder.setPublished(said).build()
-  }
-
-  private def writeLocal(bytes: Array[Byte], path: String): Unit = {
-    val target = Paths.get(path).toAbsolutePath
-    val part = target.resolveSibling(s".${target.getFileName}-${UUID.randomUUID()}.part")
-    try {
-      Files.createFile(part)
-      Files.setPosixFilePermissions(part, java.nio.file.attribute.PosixFilePermissions.fromString("rw-r--r--"))
-      Files.write(part, bytes)
-      Files.move(part, target, java.nio.file.StandardCopyOption.ATOMIC_MOVE, java.nio.file.StandardCopyOption.REPLACE_EXISTING)
-    } catch { case e: java.io.IOException => throw new CremaException(s"the model is trained and not saved: $path cannot be written: ${Storage.cause(e)}; mend that or name another place with -model, and run again", e) }
-    finally Files.deleteIfExists(part)
   }
 }

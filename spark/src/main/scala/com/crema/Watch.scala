@@ -44,7 +44,7 @@ private[crema] class Watch(sc: SparkContext, coordinator: Child, console: Consol
   /** The coordinator's story, where its worker ran, what Spark says unless that is only that we cancelled the job, and where to go on. */
   private def told(e: Throwable, places: Whereabouts): CremaException = {
     val wrong = Story.lasting(e) || failed.exists(f => CremaException.of(f.getKind, "").isInstanceOf[WrongInput])
-    val sparks = if (cancelled && failed.isDefined && !Story.isOurs(e)) None else Some(Story.of(e))
+    val sparks = Some(Story.of(e)).filterNot(text => failed.isDefined && (cancelled && !Story.isOurs(e) || text.contains("the run was over before attempt")))
     val stories = failed.map(_.getStory).toSeq
     val snapshot = if (wrong) None else last.map(s => s"the last snapshot is of iteration ${s.getIteration}: ${stateOf(s)}")
     val text = (stories ++ stories.flatMap(places.of) ++ sparks ++ snapshot).distinct.mkString("\n")

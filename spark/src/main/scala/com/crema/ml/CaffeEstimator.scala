@@ -5,7 +5,7 @@ import java.nio.charset.StandardCharsets.UTF_8
 import java.nio.file.Files
 
 import caffe.Caffe.SolverParameter
-import com.crema.{Planner, Storage}
+import com.crema.{ModelFile, Planner, Storage}
 import com.google.protobuf.TextFormat
 import com.yahoo.ml.caffe.{CaffeOnSpark, Config, DataFrames}
 import org.apache.hadoop.fs.FileUtil
@@ -71,7 +71,7 @@ class CaffeEstimator(override val uid: String) extends Estimator[CaffeModel] wit
       val held = coalesce(col($(validationIndicatorCol)), lit(false))
       Some(caffe.trainWithValidation(source(DataFrames.inFileOrder(frame.where(!held), columns), isTrain = true), source(DataFrames.inFileOrder(frame.where(held), columns), isTrain = false)))
     } else { caffe.train(source(DataFrames.inFileOrder(frame, columns), isTrain = true)); None }
-    val model = new CaffeModel(uid, netText, Files.readAllBytes(new File(Storage.localPath(conf.modelPath)).toPath)).setParent(this)
+    val model = new CaffeModel(uid, netText, ModelFile.of(new File(Storage.localPath(conf.modelPath)))).setParent(this)
     model.validation = validation
     copyValues(model)
   }

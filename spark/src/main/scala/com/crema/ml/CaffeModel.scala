@@ -1,6 +1,6 @@
 package com.crema.ml
 
-import java.io.File
+import java.io.{ByteArrayInputStream, File, InputStream}
 import java.nio.charset.StandardCharsets.UTF_8
 import java.nio.file.Files
 
@@ -12,7 +12,6 @@ import com.crema.wire.Wire.Job
 import com.google.protobuf.TextFormat
 import org.apache.hadoop.fs.Path
 import org.apache.spark.SparkContext
-import org.apache.spark.broadcast.Broadcast
 import org.apache.spark.ml.Model
 import org.apache.spark.ml.linalg.SQLDataTypes
 import org.apache.spark.ml.param.ParamMap
@@ -26,20 +25,20 @@ import org.apache.spark.sql.{DataFrame, Dataset, Encoders, Row}
   * @param netText the net, with CoSData layers, as prototxt
   * @param trained the weights as a .caffemodel
   */
-class CaffeModel private[ml] (override val uid: String, private[ml] var netText: String, private[ml] var trained: Array[Byte])
+class CaffeModel private[ml] (override val uid: String, private[ml] var netText: String, private[ml] var trained: ModelFile)
     extends Model[CaffeModel] with CaffeParams with DefaultParamsWritable {
-  def this(uid: String) = this(uid, "", Array.emptyByteArray) // for reading
+  def this(uid: String) = this(uid, "", null) // for reading
 
   /** One row for each test while it was trained, one array<float> column for each output of the TEST net; not saved with the model. */
   @transient var validation: Option[DataFrame] = None
 
   /** The weights, a .caffemodel that any Caffe reads. */
-  def modelBytes: Array[Byte] = trained.clone()
+  def modelBytes: Array[Byte] = trained.bytes
 
-  /** One broadcast for all transformations of an application. */
-  @transient private var sent: Option[(SparkContext, Broadcast[Array[Byte]])] = None
-  private def weights(sc: SparkContext): Broadcast[Array[Byte]] = synchronized {
-    if (!sent.exists { case (c, _) => (c eq sc) && !c.isStopped }) sent = Some(sc -> sc.broadcast(trained))
+  /** Shared once for all transformations of an application. */
+  @transient private var sent: Option[(SparkContext, SharedFile)] = None
+  private def weights(sc: SparkContext): SharedFile = synchronized {
+    if (!sent.exists { case (c, _) => (c eq sc) && !c.isStopped }) sent = Some(sc -> SharedFile.of(sc, trained.path, "transform.caffemodel"))
     sent.get._2
   }
 
@@ -54,7 +53,7 @@ class CaffeModel private[ml] (override val uid: String, private[ml] var netText:
     val (job, blobs) = CaffeParams.inItsWords(planned(frame))
     val schema = CaffeModel.withColumns(frame.schema, blobs, columnNames(blobs), $(outputVectors))
     val sc = frame.sparkSession.sparkContext
-    val spec = ScoreRun.Spec(job.toByteArray, weights(sc), ScoreRun.digest(trained), "transform.caffemodel", 1, 1, HadoopSettings.of(sc.hadoopConfiguration))
+    val spec = ScoreRun.Spec(job.toByteArray, weights(sc), 1, 1, HadoopSettings.of(sc.hadoopConfiguration))
     val (inputs, width) = (Seq(FrameNet.inputOf(frame, $(inputCol)).as(FrameNet.InputColumn), FrameNet.labelOf(frame, $(labelCol)).as(FrameNet.LabelColumn)), frame.columns.length)
     val (isEncoded, vectors, input) = ($(encoded), $(outputVectors), $(inputCol))
     val top = net.getLayerList.asScala.find(FrameNet.isData).get.getCosDataParam.getTop(0)
@@ -69,16 +68,13 @@ class CaffeModel private[ml] (override val uid: String, private[ml] var netText:
   @transient private var origin = "the model"
   /** Whether the weights were seen to fit the net; that is done once. */
   @transient private var checked = false
-  private def unchecked(folder: File): Option[Weights] = if (checked) None else {
-    Files.write(new File(folder, "weights").toPath, trained)
-    Some(Weights(new File(folder, "weights").getPath, origin))
-  }
+  private def unchecked: Option[Weights] = if (checked) None else Some(Weights(trained.path.getPath, origin))
 
   /** @throws IllegalArgumentException when the weights, which were read from `place`, are damaged or of another net */
   private[ml] def checkRead(place: String): Unit = {
     val folder = Files.createTempDirectory("crema-load-").toFile
     origin = place
-    try Planner.plan(CaffeModel.solverOf(net, folder), 1, 1, Nil, train = false, test = true, unchecked(folder)) finally org.apache.hadoop.fs.FileUtil.fullyDelete(folder)
+    try Planner.plan(CaffeModel.solverOf(net, folder), 1, 1, Nil, train = false, test = true, unchecked) finally org.apache.hadoop.fs.FileUtil.fullyDelete(folder)
   }
 
   /** The job of a scoring process, and the blobs it gives. */
@@ -90,7 +86,7 @@ class CaffeModel private[ml] (override val uid: String, private[ml] var netText:
       val fitted = FrameNet.rewrite(net, input)
       val solver = CaffeModel.solverOf(fitted, folder)
       val asked = if (isSet(outputBlobs)) $(outputBlobs).toSeq else Nil
-      val plan = Planner.plan(solver, 1, 1, asked, train = false, test = true, unchecked(folder))
+      val plan = Planner.plan(solver, 1, 1, asked, train = false, test = true, unchecked)
       if (!checked) Planner.toldOfUntrained(plan, origin).foreach(text => System.err.println(s"crema: $text"))
       checked = true
       val unlabelled = FrameNet.needLabel(fitted)
@@ -132,8 +128,8 @@ class CaffeModel private[ml] (override val uid: String, private[ml] var netText:
     new MLWriter {
       override protected def saveImpl(path: String): Unit = {
         params.save(path)
-        CaffeModel.store(path, "net.prototxt", netText.getBytes(UTF_8), sc.hadoopConfiguration)
-        CaffeModel.store(path, "weights.caffemodel", trained, sc.hadoopConfiguration)
+        CaffeModel.store(path, "net.prototxt", new ByteArrayInputStream(netText.getBytes(UTF_8)), sc.hadoopConfiguration)
+        CaffeModel.store(path, "weights.caffemodel", Files.newInputStream(trained.path.toPath), sc.hadoopConfiguration)
       }
     }
   }
@@ -147,8 +143,8 @@ object CaffeModel extends MLReadable[CaffeModel] {
     new MLReader[CaffeModel] {
       override def load(path: String): CaffeModel = {
         val model = params.load(path)
-        model.netText = new String(fetch(path, "net.prototxt", sc.hadoopConfiguration), UTF_8)
-        model.trained = fetch(path, "weights.caffemodel", sc.hadoopConfiguration)
+        model.netText = new String(fetch(path, "net.prototxt", sc.hadoopConfiguration)(_.readAllBytes()), UTF_8)
+        model.trained = fetch(path, "weights.caffemodel", sc.hadoopConfiguration)(ModelFile.of)
         model.checkRead(file(path, "weights.caffemodel").toString)
         model
       }
@@ -164,18 +160,18 @@ object CaffeModel extends MLReadable[CaffeModel] {
 
   private def file(path: String, name: String) = new Path(new Path(path, "data"), name)
 
-  private def store(path: String, name: String, bytes: Array[Byte], conf: org.apache.hadoop.conf.Configuration): Unit = {
+  private def store(path: String, name: String, in: InputStream, conf: org.apache.hadoop.conf.Configuration): Unit = try {
     val to = file(path, name)
     val out = to.getFileSystem(conf).create(to, false)
-    try out.write(bytes) finally out.close()
-  }
+    try in.transferTo(out) finally out.close()
+  } finally in.close()
 
-  private def fetch(path: String, name: String, conf: org.apache.hadoop.conf.Configuration): Array[Byte] = {
+  private def fetch[A](path: String, name: String, conf: org.apache.hadoop.conf.Configuration)(read: InputStream => A): A = {
     val from = file(path, name)
     val in = try from.getFileSystem(conf).open(from) catch {
       case e: java.io.FileNotFoundException => throw new IllegalArgumentException(s"$path is no CaffeModel: it has no data/$name", e)
     }
-    try in.readAllBytes() finally in.close()
+    try read(in) finally in.close()
   }
 
   /** @throws IllegalArgumentException when a column is there already, or names and blobs differ in number */

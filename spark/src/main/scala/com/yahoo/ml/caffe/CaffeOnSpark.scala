@@ -141,10 +141,10 @@ class CaffeOnSpark(@transient val sc: SparkContext) extends Serializable {
     Planner.toldOfUntrained(plan, conf.modelPath).foreach(console.say)
     val records = source.records(sc)
     console.say(s"scoring ${records.description} with ${conf.modelPath}: ${blobs.mkString(", ")}")
-    val model = sc.broadcast(Files.readAllBytes(new File(local).toPath))
+    val model = SharedFile.of(sc, new File(local), new Path(conf.at(conf.modelPath)).getName)
     val job = Job.newBuilder.setSolver(plan.getSolver).setNetOrigin(plan.getNetOrigin).setWeightsName(conf.modelPath).setThreads(Cluster.threadsPerTask(sc)).setResize(conf.resize).addAllBlobs(blobs.asJava).build().toByteArray
     val tasks = math.max(conf.lmdb_partitions, Cluster.workers(sc, conf.ranks))
-    ScoreRun.rows(sc, ScoreRun.Spec(job, model, ScoreRun.digest(model.value), new Path(conf.at(conf.modelPath)).getName, source.batchSize(), tasks, HadoopSettings.of(sc.hadoopConfiguration), Some(progress.scored)), records, skipped, progress.total)
+    ScoreRun.rows(sc, ScoreRun.Spec(job, model, source.batchSize(), tasks, HadoopSettings.of(sc.hadoopConfiguration), Some(progress.scored)), records, skipped, progress.total)
   }
 
   /** All that a command line asks for. */
