@@ -8,6 +8,7 @@
 #include "cluster/doorman.h"
 #include "cluster/model_home.h"
 #include "cluster/roster.h"
+#include "cluster/session.h"
 
 namespace crema {
 
@@ -183,7 +184,9 @@ class Coordinator::State {
       while (auto in = doorman_.next(moment, nullptr))
         if (in->from != roster_.members[static_cast<size_t>(w)].channel) handle(*in);
     }
-    throw Error(ErrorKind::kPeer,
+    // What is wrong with the input stays so: the host need not try again.
+    const ErrorKind kind = kindOf(f.kind());
+    throw Error(kind == ErrorKind::kInvalid || kind == ErrorKind::kData ? kind : ErrorKind::kPeer,
                 fmt::format("{} failed in step {}: {}", roster_.describe(w), f.iteration(), f.story()));
   }
 

@@ -4,10 +4,6 @@
 #include "base/mapped_file.h"
 
 namespace crema {
-namespace {
-
-constexpr double kGoneSeconds = 1;
-constexpr size_t kPieceBytes = 1u << 20;
 
 ErrorKind kindOf(const std::string& text) {
   for (auto k : {ErrorKind::kInvalid, ErrorKind::kData, ErrorKind::kIo, ErrorKind::kPeer, ErrorKind::kTimeout,
@@ -15,6 +11,11 @@ ErrorKind kindOf(const std::string& text) {
     if (text == name(k)) return k;
   return ErrorKind::kPeer;
 }
+
+namespace {
+
+constexpr double kGoneSeconds = 1;
+constexpr size_t kPieceBytes = 1u << 20;
 
 // A run that is over has no coordinator any more: what Spark tries again then must not wait for one.
 Socket connectToCoordinator(const wire::Job& job, const Interrupt& interrupt) {

@@ -17,6 +17,8 @@
 
 namespace crema {
 
+ErrorKind kindOf(const std::string& text);  // of another process's error; kPeer when it is none that we know
+
 class Session {
  public:
   // Connects, proves the token, says hello. `interrupt` is raised with the coordinator's story when it aborts the run

@@ -21,7 +21,7 @@ class ChildSuite extends AnyFunSuite {
       assert(child.next().get.getListening.getAddress.startsWith("127.0.0.1:"))
       val failed = Iterator.continually(child.next()).find(e => e.forall(_.hasFailed)).flatten.get.getFailed
       assert(failed.getStory.contains("2 workers wanted, 0 here"))
-      val e = intercept[CremaException](child.finish(Some(failed.getStory)))
+      val e = intercept[CremaException](child.finish(Some(failed)))
       assert(e.getMessage.contains("2 workers wanted") && e.getMessage.contains("exit code 1") && e.getMessage.contains(s"pid ${child.pid}"), e.getMessage)
     } finally child.close()
   }

@@ -58,6 +58,7 @@ class CaffeEstimator(override val uid: String) extends Estimator[CaffeModel] wit
     if (isSet(snapshots)) conf.snapshotFolder = $(snapshots)
     if (isSet(weights)) conf.snapshotModelFile = $(weights)
     if (isSet(outputBlobs)) Planner.plan(description, $(ranks), 1, $(outputBlobs).toSeq, train = true, test = false) // what transform would refuse is refused now
+    FrameNet.checkSize(frame.schema, $(inputCol), conf.netParam, Some(frame))
     val classes = FrameNet.hasClasses(conf.netParam)
     val columns = Seq(FrameNet.inputOf(frame, $(inputCol)).as(FrameNet.InputColumn), FrameNet.learntLabelOf(frame, $(labelCol)).as(FrameNet.LabelColumn))
     def source(rows: DataFrame, isTrain: Boolean) = {
@@ -101,7 +102,7 @@ class CaffeEstimator(override val uid: String) extends Estimator[CaffeModel] wit
     if (isDefined(validationIndicatorCol) && $(validationIndicatorCol).nonEmpty)
       if (!schema.exists(f => f.name == $(validationIndicatorCol) && f.dataType == BooleanType))
         throw new IllegalArgumentException(s"validationIndicatorCol '${$(validationIndicatorCol)}' must be a boolean column of the frame, which has ${schema.fieldNames.mkString(", ")}")
-    CaffeModel.withColumns(schema, if (isSet(outputBlobs)) $(outputBlobs).toSeq else Nil, if (isSet(outputCols)) $(outputCols).toSeq else Nil)
+    CaffeModel.withColumns(schema, if (isSet(outputBlobs)) $(outputBlobs).toSeq else Nil, if (isSet(outputCols)) $(outputCols).toSeq else Nil, $(outputVectors))
   }
 
   override def copy(extra: ParamMap): CaffeEstimator = defaultCopy(extra)

@@ -13,6 +13,7 @@ import com.google.protobuf.TextFormat
 import org.apache.hadoop.fs.Path
 import org.apache.spark.SparkContext
 import org.apache.spark.ml.Model
+import org.apache.spark.ml.linalg.SQLDataTypes
 import org.apache.spark.ml.param.ParamMap
 import org.apache.spark.ml.util._
 import org.apache.spark.sql.functions.col
@@ -50,17 +51,17 @@ class CaffeModel private[ml] (override val uid: String, private[ml] var netText:
   override def transform(dataset: Dataset[_]): DataFrame = {
     val frame = dataset.toDF()
     val (job, blobs) = CaffeParams.inItsWords(planned(frame))
-    val schema = CaffeModel.withColumns(frame.schema, blobs, columnNames(blobs))
+    val schema = CaffeModel.withColumns(frame.schema, blobs, columnNames(blobs), $(outputVectors))
     val sc = frame.sparkSession.sparkContext
     val spec = ScoreRun.Spec(job.toByteArray, weights(sc), 1, 1, HadoopSettings.of(sc.hadoopConfiguration))
     val (inputs, width) = (Seq(FrameNet.inputOf(frame, $(inputCol)).as(FrameNet.InputColumn), FrameNet.labelOf(frame, $(labelCol)).as(FrameNet.LabelColumn)), frame.columns.length)
-    val isEncoded = $(encoded)
+    val (isEncoded, vectors, input) = ($(encoded), $(outputVectors), $(inputCol))
     val top = net.getLayerList.asScala.find(FrameNet.isData).get.getCosDataParam.getTop(0)
     val tops = net.getLayerList.asScala.find(FrameNet.isData).get.getTopCount
     val shape = (top.getChannels, top.getHeight, top.getWidth)
     val nulls = NullRows.counter(sc)
     val all = frame.select(frame.columns.toSeq.map(c => col(s"`$c`")) ++ inputs: _*)
-    all.mapPartitions(rows => if (rows.isEmpty) Iterator.empty else new ScoredFrame(spec, rows, width, isEncoded, shape, tops, blobs.size, nulls))(Encoders.row(schema))
+    all.mapPartitions(rows => if (rows.isEmpty) Iterator.empty else new ScoredFrame(spec, rows, width, input, isEncoded, shape, tops, blobs.size, vectors, nulls))(Encoders.row(schema))
   }
 
   /** What messages call the weights. */
@@ -79,6 +80,7 @@ class CaffeModel private[ml] (override val uid: String, private[ml] var netText:
   /** The job of a scoring process, and the blobs it gives. */
   private def planned(frame: DataFrame): (Job, Seq[String]) = {
     val input = FrameNet.inputType(frame.schema, $(inputCol), $(encoded))
+    FrameNet.checkSize(frame.schema, $(inputCol), net)
     val folder = Files.createTempDirectory("crema-transform-").toFile
     try {
       val fitted = FrameNet.rewrite(net, input)
@@ -110,8 +112,9 @@ class CaffeModel private[ml] (override val uid: String, private[ml] var netText:
 
   override def transformSchema(schema: StructType): StructType = {
     FrameNet.inputType(schema, $(inputCol), $(encoded))
+    FrameNet.checkSize(schema, $(inputCol), net)
     val blobs = if (isSet(outputBlobs)) $(outputBlobs).toSeq else defaults(net, FrameNet.needLabel(net))
-    CaffeModel.withColumns(schema, blobs, columnNames(blobs))
+    CaffeModel.withColumns(schema, blobs, columnNames(blobs), $(outputVectors))
   }
 
   override def copy(extra: ParamMap): CaffeModel = {
@@ -172,11 +175,11 @@ object CaffeModel extends MLReadable[CaffeModel] {
   }
 
   /** @throws IllegalArgumentException when a column is there already, or names and blobs differ in number */
-  private[ml] def withColumns(schema: StructType, blobs: Seq[String], names: Seq[String]): StructType = {
+  private[ml] def withColumns(schema: StructType, blobs: Seq[String], names: Seq[String], vectors: Boolean): StructType = {
     if (names.nonEmpty && blobs.nonEmpty && names.size != blobs.size)
       throw new IllegalArgumentException(s"${names.size} outputCols for ${blobs.size} outputBlobs; give as many")
     for (n <- names if schema.fieldNames.contains(n))
       throw new IllegalArgumentException(s"the frame has a column '$n' already; choose other names with setOutputCols")
-    StructType(schema ++ names.map(n => StructField(n, ArrayType(FloatType, containsNull = false), nullable = true)))
+    StructType(schema ++ names.map(n => StructField(n, if (vectors) SQLDataTypes.VectorType else ArrayType(FloatType, containsNull = false), nullable = true)))
   }
 }

@@ -25,9 +25,11 @@ private[caffe] object FSUtils {
     else if (!snapshot.endsWith(".h5")) wanted.stripSuffix(".h5")
     else wanted
 
-  private def publish(file: File, uri: String): Unit = {
+  private def publish(file: File, written: String): Unit = {
+    val conf = new Configuration()
+    val uri = Storage.resolve(written, conf)
     if (Storage.isLocal(uri) && new File(Storage.localPath(uri)).getAbsoluteFile == file.getAbsoluteFile)
-      throw new CremaException(s"$uri is the solver's own snapshot file; set another snapshot_prefix")
-    Storage.publish(file.getPath, uri, new Configuration())
+      throw new CremaException(s"$written is the solver's own snapshot file; set another snapshot_prefix")
+    Storage.publish(file.getPath, uri, conf)
   }
 }

@@ -33,7 +33,8 @@ class Captioner(sc: SparkContext, model: String, imageNet: String, wordNet: Stri
 
   private val hadoop = HadoopSettings.of(sc.hadoopConfiguration)
   private val (pictureNet, sentenceNet) = (CaptionNets.ofPictures(CaptionNets.read(imageNet, hadoop), imageNet, mean), CaptionNets.ofWords(CaptionNets.read(wordNet, hadoop), wordNet))
-  if (!Storage.exists(model, sc.hadoopConfiguration)) throw new IllegalArgumentException(s"there is no model at $model; train lrcn_solver first, or correct the name")
+  private val place = Storage.resolveInput(model, "the model", sc.hadoopConfiguration)
+  if (!Storage.exists(place, sc.hadoopConfiguration)) throw new IllegalArgumentException(s"there is no model at $model; train lrcn_solver first, or correct the name")
 
   /** Columns id and prediction, a row for each of `images` in their order; null where a picture cannot be decoded. Sentences have a capital and
     * a full stop, or `...` when they are cut at maxLength words.
@@ -45,7 +46,7 @@ class Captioner(sc: SparkContext, model: String, imageNet: String, wordNet: Stri
     if (maxLength < 1) throw new IllegalArgumentException(s"captions of $maxLength words say nothing; give 1 or more")
     val data = if (images.columns.contains("data")) col("data") else struct(col("height"), col("width"), col("image"))
     val numbered = images.select(col("id").cast(StringType), data).coalesce(math.max(1, sc.defaultParallelism)).rdd.zipWithIndex().persist(StorageLevel.DISK_ONLY)
-    val weights = SharedFile.of(sc, new File(Storage.fetch(model, sc.hadoopConfiguration)), new Path(model).getName)
+    val weights = SharedFile.of(sc, new File(Storage.fetch(place, sc.hadoopConfiguration)), new Path(place).getName)
     try {
       val ids = numbered.map { case (row, i) => (i, row.getString(0)) }.collect().sortBy(_._1).map(_._2)
       val said = Story.telling(wordByWord(numbered.map { case (row, i) => Row(i.toString, row.get(1)) }, weights, vocab, maxLength))
