@@ -12,6 +12,7 @@
 
 #include "collective/mesh.h"
 #include "solver/solver.h"
+#include "train/pace.h"
 
 namespace crema {
 
@@ -97,7 +98,8 @@ class Trainer {
   bool stopped_ = false, snapshotTaken_ = false;
   bool looks_ = false;  // ranks go forward only
   double started_ = 0, lastDisplay_ = 0, seconds_ = 0;
-  int64_t firstIteration_ = 0, lastDisplayIteration_ = 0;
+  int64_t lastDisplayIteration_ = 0;
+  Pace pace_;
 };
 
 }  // namespace crema
