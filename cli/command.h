@@ -26,6 +26,7 @@ void addRows(CLI::App&, Run&);
 void addIndex(CLI::App&, Run&);
 void addConvertMnistData(CLI::App&, Run&);
 void addConvertCifarData(CLI::App&, Run&);
+void addClassify(CLI::App&, Run&);
 void addSummary(CLI::App&, Run&);
 void addParseLog(CLI::App&, Run&);
 void addPlot(CLI::App&, Run&);

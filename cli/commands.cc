@@ -7,10 +7,11 @@
 #include <vector>
 
 #include "base/error.h"
-#include "base/log.h"
+#include "base/log_files.h"
 #include "base/stop_signal.h"
 #include "cli/arguments.h"
 #include "cli/command.h"
+#include "cli/help.h"
 
 namespace crema::cli {
 
@@ -55,6 +56,7 @@ int guarded(const Run& run) {
   } catch (const Error& e) {
     setStatusLine("");
     std::fprintf(stderr, "crema: error: %s\n", e.what());
+    logToFiles(LogLevel::kError, __FILE__, __LINE__, e.what());
     if (e.kind() == ErrorKind::kStopped && stopSignal()) endBySignal(stopSignal());
     if (e.kind() == ErrorKind::kInternal)
       std::fputs("This is a mistake of ours; please report it with the command and the log.\n", stderr);
@@ -67,11 +69,8 @@ int guarded(const Run& run) {
   return 1;
 }
 
-int unknownCommand(const std::vector<std::string>& commands, const std::string& name) {
-  std::string known;
-  for (const std::string& command : commands) known += (known.empty() ? "" : ", ") + command;
-  std::fprintf(stderr, "crema: error: there is no command '%s'; commands: %s. `crema --help` says more\n", name.c_str(),
-               known.c_str());
+int refused(const std::string& why) {
+  std::fprintf(stderr, "crema: error: %s\n", why.c_str());
   return 2;
 }
 
@@ -102,6 +101,7 @@ void addAll(CLI::App& program, Run& chosen) {
                                         addRecords,
                                         addRows,
                                         addIndex,
+                                        addClassify,
                                         addSummary,
                                         addDraw,
                                         addParseLog,
@@ -128,23 +128,28 @@ int runProgram(int argc, char** argv) {
       "  crema test -model lenet_train_test.prototxt -weights lenet.caffemodel -iterations 100");
   program.set_version_flag("--version", std::string("crema ") + CREMA_VERSION);
   program.require_subcommand(1);
-  program.get_formatter()->column_width(34);
+  const std::string name = programName(argc > 0 ? argv[0] : "");
   Run chosen;
   addAll(program, chosen);
-  std::vector<std::string> commands;
+  setUpHelp(program, name);
+  std::vector<std::string> commands = {"help", "version"}, args;
   for (const CLI::App* c : program.get_subcommands({})) commands.push_back(c->get_name());
-  auto args = arguments(argc, argv, commands);
-  const std::string first = args.empty() ? "" : args[0];
-  const bool known = std::find(commands.begin(), commands.end(), first) != commands.end();
   try {
-    if (!first.empty() && first[0] != '-' && !known) return unknownCommand(commands, first);
-    std::reverse(args.begin(), args.end());
-    program.parse(args);
+    args = helpAsFlags(arguments(argc, argv, commands));
+    if (const std::string why = misspelt(program, args); !why.empty()) return refused(why);
+    std::vector<std::string> reversed(args.rbegin(), args.rend());
+    program.parse(reversed);
+  } catch (const CLI::CallForHelp&) {
+    std::fputs(helpText(program, name, args).c_str(), stdout);
+    return 0;
   } catch (const CLI::ParseError& e) {
     if (e.get_exit_code() == 0) return program.exit(e);
-    const std::string command = known ? first + " " : "";
-    std::fprintf(stderr, "crema: error: %s; `crema %s--help` lists what there is\n", e.what(), command.c_str());
-    return 2;
+    const bool known = !args.empty() && args[0][0] != '-';
+    std::string what = e.what();
+    if (what.starts_with("--")) what.erase(0, 1);
+    return refused(fmt::format("{}; `crema help{}` lists what there is", what, known ? " " + args[0] : ""));
+  } catch (const Error& e) {
+    return refused(e.what());
   }
   return guarded(chosen);
 }

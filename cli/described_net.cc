@@ -3,6 +3,8 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/text.h"
+#include "model/filter.h"
+#include "model/proto_io.h"
 #include "model/upgrade.h"
 
 namespace crema::cli {
@@ -30,10 +32,50 @@ caffe::NetState stateOf(const NetFlags& f, const caffe::NetParameter& net) {
   return state;
 }
 
+namespace {
+
+int channelsOf(const caffe::TransformationParameter& t, const std::string& folder) {
+  if (t.mean_value_size() > 1) return t.mean_value_size();
+  if (t.force_gray()) return 1;
+  const std::string mean = resolvePath(t.mean_file(), folder);
+  if (mean.empty() || !fileExists(mean)) return 3;
+  const Shape shape = shapeOf(readBinary<caffe::BlobProto>(mean));
+  return shape.axes() >= 3 ? shape[shape.axes() - 3] : 1;
+}
+
+// For shapes alone: a Data layer whose database is not there becomes one of the shapes that its crop_size gives; the
+// channels are those of mean_value or mean_file, 1 with force_gray, else 3. Says so on stderr for each.
+void withoutMissingDatabases(caffe::NetParameter* net, const std::string& folder) {
+  for (caffe::LayerParameter& layer : *net->mutable_layer()) {
+    const auto& t = layer.transform_param();
+    if (layer.type() != "Data" || !t.crop_size() || fileExists(resolvePath(layer.data_param().source(), folder)))
+      continue;
+    const int side = static_cast<int>(t.crop_size()), batch = static_cast<int>(layer.data_param().batch_size());
+    const int channels = channelsOf(t, folder);
+    std::fprintf(stderr, "layer '%s': there is no %s; its shapes are those of crop_size, %dx%dx%d\n",
+                 layer.name().c_str(), layer.data_param().source().c_str(), channels, side, side);
+    for (int top = 0; top < layer.top_size(); ++top) {
+      auto* shape = layer.mutable_dummy_data_param()->add_shape();
+      shape->add_dim(batch);
+      for (const int dim : {channels, side, side})
+        if (top == 0) shape->add_dim(dim);
+    }
+    layer.set_type("DummyData");
+    layer.clear_transform_param();  // data_param stays: typeOf()
+  }
+}
+
+}  // namespace
+
 std::unique_ptr<Net> readFlaggedNet(const NetFlags& f, const NetOptions& options) {
   stateOf(f);  // flags are judged first
-  const caffe::NetParameter net = readNet(f.model);
-  return std::make_unique<Net>(net, stateOf(f, net), options, f.model);
+  caffe::NetParameter net = readNet(f.model);
+  const caffe::NetState state = stateOf(f, net);
+  if (!options.data.openSources) {
+    net = filterNet(net, state);
+    withoutMissingDatabases(&net, options.data.folder);
+  }
+  return std::make_unique<Net>(net, state, options, f.model);
 }
 
 DescribedNet::DescribedNet(const NetFlags& f) : kernels_(kernels::bestIsa(), 1) {
@@ -45,7 +87,10 @@ DescribedNet::DescribedNet(const NetFlags& f) : kernels_(kernels::bestIsa(), 1) 
     net_ = readFlaggedNet(f, o);
   } catch (const Error& e) {
     if (e.kind() != ErrorKind::kIo) throw;
-    ioError("{}\n  whose shapes are wanted; a deploy net, which begins with Input, needs no data for them", e.what());
+    ioError(
+        "{}\n  whose shapes are wanted; a deploy net, which begins with Input, needs no data for them, nor does a "
+        "crop_size",
+        e.what());
   }
   for (int i = 0; i < static_cast<int>(net_->layers().size()); ++i)
     if (isCopy(i))
@@ -55,6 +100,11 @@ DescribedNet::DescribedNet(const NetFlags& f) : kernels_(kernels::bestIsa(), 1) 
 bool DescribedNet::isCopy(int layer) const {
   const auto& l = *net_->layers()[static_cast<size_t>(layer)];
   return l.type() == "Split" && l.name().ends_with("_split") && l.param().top(0) == l.name() + "_0";  // model/splits.h
+}
+
+std::string DescribedNet::typeOf(int layer) const {
+  const auto& param = net_->layers()[static_cast<size_t>(layer)]->param();
+  return param.type() == "DummyData" && param.has_data_param() ? "Data" : param.type();
 }
 
 std::vector<std::string> DescribedNet::bottoms(int layer) const {

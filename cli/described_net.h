@@ -17,7 +17,8 @@ struct NetFlags {
 void addNetFlags(CLI::App& app, NetFlags& f, bool phase = true);
 caffe::NetState stateOf(const NetFlags& f);  // invalid() for a phase that is neither TRAIN nor TEST
 caffe::NetState stateOf(const NetFlags& f, const caffe::NetParameter& net);  // the net's own, with the flags over it
-// The net of the flags, in their phase and level, with the stages that it names itself and those of the flags.
+// The net of the flags, in their phase and level, with the stages that it names itself and those of the flags. Where
+// sources are not to be opened, crop_size stands for a database that is not there.
 std::unique_ptr<Net> readFlaggedNet(const NetFlags& f, const NetOptions& options);
 
 // Built without values: its memory is promised, not used. Shapes of Data layers come from their database.
@@ -30,6 +31,7 @@ class DescribedNet {
   std::vector<std::string> bottoms(int layer) const;
   std::vector<std::string> tops(int layer) const;
   bool isCopy(int layer) const;
+  std::string typeOf(int layer) const;  // as written
 
  private:
   kernels::Context kernels_;

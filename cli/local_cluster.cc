@@ -12,7 +12,7 @@
 #include <thread>
 #include <vector>
 
-#include "base/log.h"
+#include "base/log_files.h"
 #include "base/thread_pool.h"
 #include "cli/job_io.h"
 #include "cli/progress_line.h"
@@ -96,8 +96,12 @@ class Child {
     ::dup2(null, STDOUT_FILENO);
     // An empty root has no /proc; there the kernel's note of how we were started must do.
     const auto* started = reinterpret_cast<const char*>(::getauxval(AT_EXECFN));
+    const std::string lowest = std::to_string(logging().lowest);  // their lines come back here, and to our log files
+    const char* prefix = logging().prefix ? "-log_prefix" : "-nolog_prefix";
     for (const char* self : {"/proc/self/exe", started})
-      if (self) ::execl(self, "crema", "worker", "-job", "-", static_cast<char*>(nullptr));
+      if (self)
+        ::execl(self, "crema", "worker", "-job", "-", "-logtostderr", prefix, "-minloglevel", lowest.c_str(),
+                static_cast<char*>(nullptr));
     ::dprintf(STDERR_FILENO, "crema: error: cannot start %s again as a worker\n",
               started ? started : "this executable");
     ::_exit(127);

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "cli/described_net.h"
+#include "cli/json.h"
 
 namespace crema::cli {
 namespace {
@@ -31,33 +32,81 @@ void print(const std::vector<Row>& rows) {
 
 std::string mebibytes(int64_t values) { return fmt::format("{:.1f} MiB", static_cast<double>(values) * 4 / 1048576); }
 
-int summary(const NetFlags& f) {
-  const DescribedNet described(f);
-  const Net& net = described.net();
-  std::vector<Row> rows = {{"layer", "type", "bottoms", "tops", "parameters", "multiply-adds"}};
+struct LayerSummary {
+  const Layer* layer;
+  std::string type;
+  std::vector<std::string> bottoms, tops;
+  std::vector<Shape> shapes;  // of the tops
+  int64_t parameters = 0, adds = 0;
+};
+
+struct Summary {
+  std::vector<LayerSummary> layers;
   int64_t blobs = 0, adds = 0, parameters = 0;
-  for (const auto& p : net.learnables()) parameters += p.blob->count();
+};
+
+Summary summarise(const DescribedNet& described) {
+  const Net& net = described.net();
+  Summary s;
+  for (const auto& p : net.learnables()) s.parameters += p.blob->count();
   for (int i = 0; i < static_cast<int>(net.layers().size()); ++i) {
     if (described.isCopy(i)) continue;
     const Layer& layer = *net.layers()[static_cast<size_t>(i)];
-    int64_t own = 0;
-    for (const auto& p : layer.params()) own += p->count();
-    const int64_t here = layer.multiplyAdds(net.bottoms(i), net.tops(i));
-    adds += here;
-    std::vector<std::string> tops = described.tops(i);
-    for (size_t t = 0; t < tops.size(); ++t) {
+    LayerSummary row{&layer, described.typeOf(i), described.bottoms(i), described.tops(i), {}};
+    for (const auto& p : layer.params()) row.parameters += p->count();
+    row.adds = layer.multiplyAdds(net.bottoms(i), net.tops(i));
+    s.adds += row.adds;
+    for (size_t t = 0; t < row.tops.size(); ++t) {
       const bool inPlace = t < net.bottoms(i).size() && net.tops(i)[t] == net.bottoms(i)[t];
-      if (!inPlace) blobs += net.tops(i)[t]->count();
-      tops[t] += " " + (net.tops(i)[t]->shape().axes() ? net.tops(i)[t]->shape().brief() : "scalar");
+      if (!inPlace) s.blobs += net.tops(i)[t]->count();
+      row.shapes.push_back(net.tops(i)[t]->shape());
     }
-    rows.push_back({layer.name(), layer.type(), join(described.bottoms(i)), join(tops), own ? grouped(own) : "",
-                    here ? grouped(here) : ""});
+    s.layers.push_back(std::move(row));
+  }
+  return s;
+}
+
+void printTable(const Net& net, const Summary& s) {
+  std::vector<Row> rows = {{"layer", "type", "bottoms", "tops", "parameters", "multiply-adds"}};
+  for (const LayerSummary& l : s.layers) {
+    std::vector<std::string> tops = l.tops;
+    for (size_t t = 0; t < tops.size(); ++t) tops[t] += " " + (l.shapes[t].axes() ? l.shapes[t].brief() : "scalar");
+    rows.push_back({l.layer->name(), l.type, join(l.bottoms), join(tops), l.parameters ? grouped(l.parameters) : "",
+                    l.adds ? grouped(l.adds) : ""});
   }
   print(rows);
   std::printf("\nnet '%s', phase %s: %s parameters, %s multiply-adds forward\n", net.name().c_str(),
-              caffe::Phase_Name(net.phase()).c_str(), grouped(parameters).c_str(), grouped(adds).c_str());
-  std::printf("memory: parameters %s, blobs %s; training by SGD with momentum %s\n", mebibytes(parameters).c_str(),
-              mebibytes(blobs).c_str(), mebibytes(3 * parameters + 2 * blobs).c_str());
+              caffe::Phase_Name(net.phase()).c_str(), grouped(s.parameters).c_str(), grouped(s.adds).c_str());
+  std::printf("memory: parameters %s, blobs %s; training by SGD with momentum %s\n", mebibytes(s.parameters).c_str(),
+              mebibytes(s.blobs).c_str(), mebibytes(3 * s.parameters + 2 * s.blobs).c_str());
+}
+
+void printJson(const Net& net, const Summary& s) {
+  Json json;
+  json.text("net", net.name()), json.text("phase", caffe::Phase_Name(net.phase()));
+  json.integer("parameters", s.parameters), json.integer("multiply_adds", s.adds);
+  json.integer("parameter_bytes", 4 * s.parameters), json.integer("blob_bytes", 4 * s.blobs);
+  json.integer("training_bytes", 4 * (3 * s.parameters + 2 * s.blobs));
+  json.array("layers");
+  for (const LayerSummary& l : s.layers) {
+    json.object();
+    json.text("name", l.layer->name()), json.text("type", l.type);
+    json.array("bottoms");
+    for (const auto& name : l.bottoms) json.text("", name);
+    json.end(), json.array("tops");
+    for (size_t t = 0; t < l.tops.size(); ++t) {
+      json.object(), json.text("name", l.tops[t]), json.array("shape");
+      for (const int dim : l.shapes[t].dims()) json.integer("", dim);
+      json.end(), json.end();
+    }
+    json.end(), json.integer("parameters", l.parameters), json.integer("multiply_adds", l.adds), json.end();
+  }
+  json.print();
+}
+
+int summary(const NetFlags& f, bool json) {
+  const DescribedNet described(f);
+  (json ? printJson : printTable)(described.net(), summarise(described));
   return 0;
 }
 
@@ -71,9 +120,13 @@ void addSummary(CLI::App& program, Run& chosen) {
         addNetFlags(app, *f);
         app.get_option("--model")->required(false);
         app.add_option("filename", f->model, "as -model, and as Caffe's summarize.py has it");
-        return [f] {
+        auto json = std::make_shared<bool>(false);
+        app.add_flag("--json", *json,
+                     "{net, phase, parameters, multiply_adds, parameter_bytes, blob_bytes, training_bytes, layers: "
+                     "[{name, type, bottoms, tops: [{name, shape}], parameters, multiply_adds}]}");
+        return [f, json] {
           if (f->model.empty()) invalid("which net? Give -model, or the net prototxt");
-          return summary(*f);
+          return summary(*f, *json);
         };
       },
       chosen);

@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/thread_pool.h"
 #include "cli/described_net.h"
+#include "cli/json.h"
 #include "net/net.h"
 #include "solver/outputs.h"
 
@@ -17,6 +18,7 @@ struct Flags {
   NetFlags net;
   std::string weights, isa, gpu;
   int iterations = 50, threads = 0;
+  bool json = false;
 };
 
 void checkMode(const Flags& f) {
@@ -31,6 +33,21 @@ std::unique_ptr<Net> build(const Flags& f, kernels::Context& kernels) {
   o.log = true;
   o.data.folder = parentDirectory(f.net.model);
   return readFlaggedNet(f.net, o);
+}
+
+void printJson(const Net& net, const Flags& f, const OutputSums& scores) {
+  Json json;
+  json.text("net", net.name()), json.integer("iterations", f.iterations), json.number("loss", scores.loss());
+  json.array("outputs");
+  const std::vector<double> means = scores.means();
+  auto mean = means.begin();
+  for (const auto& name : net.outputs()) {
+    json.object(), json.text("name", name), json.number("loss_weight", net.outputLossWeight(name));
+    json.array("values");
+    for (int k = 0; k < net.blob(name).count(); ++k) json.number("", *mean++);
+    json.end(), json.end();
+  }
+  json.print();
 }
 
 int test(const Flags& f) {
@@ -50,6 +67,7 @@ int test(const Flags& f) {
   }
   LOG_INFO("Loss: {:.6g}", scores.loss());
   logOutputs(*net, scores.means(), "");
+  if (f.json) printJson(*net, f, scores);
   return 0;
 }
 
@@ -77,6 +95,22 @@ void logTimes(const Net& net, const std::vector<Clock>& clocks, int iterations) 
   LOG_INFO("Average Forward-Backward: {:.6g} ms.", (forward + backward) / iterations);
   LOG_INFO("Total Time: {:.6g} ms.", forward + backward);
   LOG_INFO("*** Benchmark ends ***");
+}
+
+void printJson(const Net& net, const std::vector<Clock>& clocks, int iterations) {
+  Json json;
+  json.text("net", net.name()), json.integer("iterations", iterations);
+  double forward = 0, backward = 0;
+  for (const Clock& c : clocks) forward += c.forward, backward += c.backward;
+  json.number("forward_ms", forward / iterations), json.number("backward_ms", backward / iterations);
+  json.number("forward_backward_ms", (forward + backward) / iterations), json.number("total_ms", forward + backward);
+  json.array("layers");
+  for (size_t i = 0; i < clocks.size(); ++i) {
+    json.object(), json.text("name", net.layers()[i]->name()), json.text("type", net.layers()[i]->type());
+    json.number("forward_ms", clocks[i].forward / iterations);
+    json.number("backward_ms", clocks[i].backward / iterations), json.end();
+  }
+  json.print();
 }
 
 // One forward and backward to warm up, then every layer on its own clock, both ways, whether or not a loss needs it: a
@@ -108,6 +142,7 @@ int time(const Flags& f) {
     LOG_INFO("Iteration: {} forward-backward time: {:.6g} ms.", j + 1, here + back);
   }
   logTimes(*net, clocks, f.iterations);
+  if (f.json) printJson(*net, clocks, f.iterations);
   return 0;
 }
 
@@ -128,6 +163,7 @@ void addTest(CLI::App& program, Run& chosen) {
         auto f = std::make_shared<Flags>();
         common(app, *f, false);
         app.add_option("--weights", f->weights, "the .caffemodel[.h5] files, separated by commas")->required();
+        app.add_flag("--json", f->json, "on stdout {net, iterations, loss, outputs: [{name, loss_weight, values}]}");
         return [f] { return test(*f); };
       },
       chosen);
@@ -141,6 +177,9 @@ void addTime(CLI::App& program, Run& chosen) {
         f->net.phase = "TRAIN";
         common(app, *f, true);
         app.add_option("--weights", f->weights, "time it with these .caffemodel[.h5] files, separated by commas");
+        app.add_flag("--json", f->json,
+                     "on stdout {net, iterations, forward_ms, backward_ms, forward_backward_ms, total_ms, layers: "
+                     "[{name, type, forward_ms, backward_ms}]}; means of the iterations, but for total_ms");
         return [f] {
           if (f->net.phase.empty()) f->net.phase = "TRAIN";  // Caffe's own default
           return time(*f);

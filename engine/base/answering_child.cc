@@ -12,6 +12,7 @@
 #include <new>
 #include <utility>
 
+#include "base/child.h"
 #include "base/deadline.h"
 #include "base/error.h"
 
@@ -83,7 +84,7 @@ AnsweringChild::AnsweringChild(const ChildLimits& limits, std::function<std::str
   fd_ = ends[0];
   if (pid_ > 0) return;
   ::close(fd_);
-  ioError("cannot start a process: {}; raise the limit of processes", systemError(code));
+  ioError("cannot start a process: {}; {}", systemError(code), startRemedy(code));
 }
 
 AnsweringChild::~AnsweringChild() {

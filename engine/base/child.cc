@@ -79,6 +79,15 @@ bool readAll(int in, Deadline deadline, std::string* bytes) {
 
 }  // namespace
 
+std::string startRemedy(int code) {
+  rlimit memory{};
+  const bool limited = ::getrlimit(RLIMIT_AS, &memory) == 0 && memory.rlim_cur != RLIM_INFINITY;
+  const std::string more =
+      limited ? fmt::format("raise the memory limit of {} MiB (ulimit -v)", memory.rlim_cur >> 20) : "";
+  if (code == ENOMEM) return limited ? more : "there is not enough memory; free some, or raise the container's limit";
+  return limited ? more + ", or the limit of processes (ulimit -u)" : "raise the limit of processes (ulimit -u)";
+}
+
 void prepareChild(int64_t bytes) {
   for (int s : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT}) ::signal(s, SIG_DFL);
   ::signal(SIGPIPE, SIG_IGN);
@@ -96,7 +105,7 @@ ChildResult inChild(const ChildLimits& limits, const std::function<std::string()
   std::string bytes;
   const bool ended = pid > 0 && readAll(ends[0], Deadline::after(limits.seconds), &bytes);
   ::close(ends[0]);
-  if (pid < 0) ioError("cannot start a process: {}; raise the limit of processes", systemError(code));
+  if (pid < 0) ioError("cannot start a process: {}; {}", systemError(code), startRemedy(code));
   if (!ended) ::kill(pid, SIGKILL);
   int status = 0;
   while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {

@@ -11,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/child.h"
 #include "base/error.h"
 
 namespace crema {
@@ -119,8 +120,8 @@ ThreadPool::ThreadPool(int threads) : state_(std::make_unique<State>()) {
   } catch (const std::system_error& e) {
     const size_t started = state_->lanes.size() + 1;
     end();
-    ioError("cannot start thread {} of {}: {}; ask for fewer threads or raise the limit of processes", started + 1,
-            threads, e.code().message());
+    ioError("cannot start thread {} of {}: {}; ask for fewer threads, or {}", started + 1, threads, e.code().message(),
+            startRemedy(e.code().value()));
   }
 }
 

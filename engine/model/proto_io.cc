@@ -7,9 +7,11 @@
 
 #include <algorithm>
 #include <climits>
+#include <cstring>
 
 #include "base/error.h"
 #include "base/file.h"
+#include "caffe.pb.h"
 
 namespace crema {
 namespace {
@@ -48,12 +50,31 @@ bool looksLikeText(std::string_view bytes) {
   });
 }
 
+// What a file is that was given where text is wanted, and where it belongs; "" when it is text, or not known.
+std::string whatElse(std::string_view bytes, const std::string& path) {
+  if (bytes.starts_with("\x89HDF")) return "an HDF5 file; weights go with -weights, a solver's state with -snapshot";
+  if (bytes.starts_with("\x89PNG") || bytes.starts_with("\xff\xd8\xff")) return "a picture";
+  const bool control = std::any_of(bytes.begin(), bytes.begin() + std::min<size_t>(bytes.size(), 4096),
+                                   [](char c) { return c >= 0 && c < ' ' && !std::strchr("\n\r\t\f\v", c ? c : 1); });
+  if (!control) return "";
+  if (path.ends_with(".onnx")) return "an ONNX model; `crema import` makes a prototxt and a .caffemodel of one";
+  caffe::NetParameter net;
+  if (net.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())) && net.layer_size() + net.layers_size() > 0)
+    return "a trained model (.caffemodel); it goes with -weights, and the prototxt of its net with -model";
+  caffe::SolverState state;
+  if (state.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())) && state.has_iter() &&
+      state.history_size() > 0)
+    return "the state of a solver (.solverstate); it goes with -snapshot, and the prototxt of its solver with -solver";
+  return "a binary file, or damaged";
+}
+
 }  // namespace
 
 void parseTextInto(std::string_view text, const std::string& name, google::protobuf::Message* message) {
   if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);  // what some editors put before UTF-8
   if (text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff"))
     invalid("{} is text in UTF-16; save it as UTF-8", name);
+  if (const std::string other = whatElse(text, name); !other.empty()) invalid("{} is no prototxt but {}", name, other);
   google::protobuf::TextFormat::Parser parser;
   FirstError errors(name);
   parser.RecordErrorsTo(&errors);

@@ -275,6 +275,8 @@ caffe::SolverParameter readSolver(const std::string& path) {
     }
     invalid("{} is a net, and a solver is needed; name the file whose `net` names this one", path);
   }
+  if (solver.ByteSizeLong() == 0)
+    invalid("{} says nothing; a solver names its net, base_lr, lr_policy and max_iter at least", path);
   upgradeSolver(&solver, path);
   const auto nested = [&](caffe::NetParameter* net) { upgradeNet(net, path); };
   if (solver.has_net_param()) nested(solver.mutable_net_param());

@@ -11,6 +11,8 @@ namespace crema {
 
 void checkPolicy(const caffe::SolverParameter& p) {
   static const std::set<std::string> known = {"fixed", "step", "exp", "inv", "multistep", "poly", "sigmoid"};
+  if (p.lr_policy().empty())
+    invalid("lr_policy is not set; set it to exp, fixed, inv, multistep, poly, sigmoid or step, and base_lr");
   if (!known.count(p.lr_policy()))
     invalid("Unknown learning rate policy: '{}'; set lr_policy to exp, fixed, inv, multistep, poly, sigmoid or step",
             p.lr_policy());

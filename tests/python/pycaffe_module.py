@@ -12,9 +12,9 @@ from conftest import ROOT
 PACKAGE = pathlib.Path(os.environ.get("CREMA_CAFFE", ROOT / "build/release/python"))
 if not (PACKAGE / "caffe/libcrema.so").is_file():
     pytest.skip(f"SKIPPED: no caffe package in {PACKAGE} (cmake -DCREMA_PYTHON=ON builds it)", allow_module_level=True)
-os.environ.setdefault("GLOG_minloglevel", "2")
 sys.path.insert(0, str(PACKAGE))
 import caffe  # noqa: E402
+caffe.init_log(2)  # here alone: the executable looks at GLOG_minloglevel too
 
 
 def write(folder, name, text):
@@ -32,4 +32,4 @@ def net(text, phase=caffe.TEST, **more):
 def python(program, cwd, timeout=60, **env):
     """Runs a Python program that may import caffe; the finished process."""
     return subprocess.run([sys.executable, "-c", program], cwd=cwd, timeout=timeout, capture_output=True, text=True,
-                          env={**os.environ, "PYTHONPATH": str(PACKAGE), **env})
+                          env={**os.environ, "GLOG_minloglevel": "2", "PYTHONPATH": str(PACKAGE), **env})

@@ -1,0 +1,32 @@
+// One JSON document, written from front to back; commands with -json print nothing else on stdout.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace crema::cli {
+
+class Json {
+ public:
+  Json() { open('{'); }
+  // `name` is a field's in an object, "" in an array.
+  void object(std::string_view name = "") { key(name), open('{'); }
+  void array(std::string_view name = "") { key(name), open('['); }
+  void end();  // of what was opened last
+  void text(std::string_view name, std::string_view value);
+  void number(std::string_view name, double value);  // as short as gives it back; null when it is not finite
+  void number(std::string_view name, float value);
+  void integer(std::string_view name, int64_t value);
+  void null(std::string_view name);
+  void print();  // ends all that is open, and writes it with a line's end to stdout
+
+ private:
+  void open(char bracket);
+  void key(std::string_view name);
+  void quote(std::string_view text);
+
+  std::string out_, closing_;
+  bool first_ = true;
+};
+
+}  // namespace crema::cli
