@@ -72,8 +72,7 @@ class Coordinator::State {
     control::ToWorker message;
     message.mutable_start()->set_generation(1);
     for (const auto& m : roster_.members) message.mutable_start()->add_peers(m.hello.data_address());
-    for (size_t w = 0; w < roster_.members.size(); ++w) tell(w, message);
-    for (auto& m : roster_.members) m.moved = monotonicSeconds();
+    for (Member& m : roster_.members) tell(*m.channel, message), m.moved = monotonicSeconds();
     training_ = true;
     wire::Event started;
     started.mutable_started();
@@ -92,8 +91,8 @@ class Coordinator::State {
       lastAlive_ = now;
       control::ToWorker alive;
       alive.mutable_alive();
-      for (size_t w = 0; w < roster_.members.size(); ++w)
-        if (roster_.members[w].channel) tell(w, alive);
+      for (const Member& m : roster_.members)
+        if (m.channel) tell(*m.channel, alive);
     }
     for (size_t w = 0; w < roster_.members.size(); ++w) checkLife(static_cast<int>(w), now);
   }
@@ -112,7 +111,6 @@ class Coordinator::State {
                                                    roster_.describe(w), now - m.moved, m.beat.iteration()));
   }
 
-  void tell(size_t w, const control::ToWorker& message) { tell(*roster_.members[w].channel, message); }
   void tell(Channel& channel, const control::ToWorker& message) {
     try {
       channel.send(message, Deadline::after(5));
@@ -131,13 +129,12 @@ class Coordinator::State {
     m.heard = monotonicSeconds();
     if (!in.lost.empty()) {
       if (m.finished) return;
-      const std::string why = in.lost;
       const int64_t step = presentStep();
       throw Error(ErrorKind::kPeer,
                   fmt::format("{} was lost in step {}: {} (the process ended or was killed). See the "
                               "end of its log; run it again, from the last snapshot with -snapshot if "
                               "there is one",
-                              roster_.describe(w), step, why));
+                              roster_.describe(w), step, in.lost));
     }
     take(m, w, in.message);
   }
@@ -275,8 +272,8 @@ class Coordinator::State {
     message.mutable_abort()->set_story(why.what());
     message.mutable_abort()->set_kind(name(why.kind()));
     size_t told = 0;
-    for (size_t w = 0; w < roster_.members.size(); ++w)
-      if (roster_.members[w].channel) tell(w, message), ++told;
+    for (const Member& m : roster_.members)
+      if (m.channel) tell(*m.channel, message), ++told;
     const Deadline deadline = Deadline::after(2);
     while (told > 0) {
       const auto in = doorman_.next(deadline, nullptr);

@@ -97,7 +97,7 @@ class Trainer {
   Request agreed_ = Request::kNone;  // of the last votes
   bool stopped_ = false, snapshotTaken_ = false;
   bool looks_ = false;  // ranks go forward only
-  double started_ = 0, lastDisplay_ = 0, seconds_ = 0;
+  double lastDisplay_ = 0, seconds_ = 0;
   int64_t lastDisplayIteration_ = 0;
   Pace pace_;
 };
