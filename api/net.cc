@@ -210,7 +210,7 @@ int crema_net_clear_param_diffs(crema_net* net) {
 int crema_net_copy_from(crema_net* net, const char* weights) {
   return guard([&] {
     const auto hold = net->box->engine->hold();
-    copyTrainedFiles(*net->box->net, weights);
+    copyTrainedFiles(*net->box->net, std::vector<std::string>{weights});  // one name, commas and all, as in pycaffe
   });
 }
 

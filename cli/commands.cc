@@ -107,6 +107,7 @@ void addAll(CLI::App& program, Run& chosen) {
                                         addParseLog,
                                         addPlot,
                                         addExport,
+                                        addImport,
                                         addConvertMnistData,
                                         addConvertCifarData,
                                         addConvertImageset,

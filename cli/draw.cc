@@ -41,12 +41,39 @@ std::string options(const Layer& layer) {
 std::string rates(const Layer& layer) {
   std::string all;
   for (int i = 0; i < static_cast<int>(layer.params().size()); ++i)
-    all += fmt::format("{}{:.3g}", i ? ", " : "; lr_mult ",
+    all += fmt::format("{}{:.3g}", i ? ", " : "lr_mult ",
                        i < layer.param().param_size() ? layer.param().param(i).lr_mult() : 1.f);
   return all;
 }
 
-Graph graphOf(const DescribedNet& d, bool withRates) {
+// What a picture looks like: a graph that runs sideways has narrow boxes of more lines.
+struct Style {
+  bool narrow = false, rates = false;
+
+  std::vector<std::string> lines(const std::string& name, const std::string& type,
+                                 const std::vector<std::string>& more) const {
+    std::vector<std::string> all = {name};
+    if (const std::string rest = "(" + type + ")"; narrow && name.size() + rest.size() > kNarrow)
+      all.push_back(rest);
+    else
+      all[0] += " " + rest;
+    for (const auto& m : more)
+      if (!m.empty()) all.push_back(m);
+    return all;
+  }
+  std::string words(const std::string& blob, const std::string& shape) const {
+    return blob + (narrow ? "\n" : " ") + shape;
+  }
+
+ private:
+  static constexpr size_t kNarrow = 20;
+};
+
+void append(std::vector<std::string>& all, const std::vector<std::string>& more) {
+  all.insert(all.end(), more.begin(), more.end());
+}
+
+Graph graphOf(const DescribedNet& d, Style style) {
   Graph graph;
   std::map<std::string, int> maker;  // blob -> the box that makes it
   const Net& net = d.net();
@@ -54,17 +81,16 @@ Graph graphOf(const DescribedNet& d, bool withRates) {
     if (d.isCopy(i)) continue;
     const Layer& layer = *net.layers()[static_cast<size_t>(i)];
     const auto bottoms = d.bottoms(i), tops = d.tops(i);
-    const std::string more = options(layer), line = layer.name() + " (" + layer.type() + ")" +
-                                                    (more.empty() ? "" : ", " + more) + (withRates ? rates(layer) : "");
+    const auto lines = style.lines(layer.name(), layer.type(), {options(layer), style.rates ? rates(layer) : ""});
     if (bottoms.size() == 1 && tops.size() == 1 && net.tops(i)[0] == net.bottoms(i)[0]) {
-      graph.boxes[static_cast<size_t>(maker.at(bottoms[0]))].lines.push_back(line);
+      append(graph.boxes[static_cast<size_t>(maker.at(bottoms[0]))].lines, lines);
       continue;
     }
     const int box = static_cast<int>(graph.boxes.size());
-    graph.boxes.push_back({{line}, fillOf(layer.type())});
+    graph.boxes.push_back({lines, fillOf(layer.type())});
     for (size_t b = 0; b < bottoms.size(); ++b) {
       const std::string shape = net.bottoms(i)[b]->shape().axes() ? net.bottoms(i)[b]->shape().brief() : "scalar";
-      graph.edges.push_back({maker.at(bottoms[b]), box, bottoms[b] + " " + shape});
+      graph.edges.push_back({maker.at(bottoms[b]), box, style.words(bottoms[b], shape)});
     }
     for (const auto& top : tops) maker[top] = box;
   }
@@ -72,39 +98,39 @@ Graph graphOf(const DescribedNet& d, bool withRates) {
 }
 
 // Of the text alone.
-Graph sketchOf(const caffe::NetParameter& net) {
+Graph sketchOf(const caffe::NetParameter& net, Style style) {
   Graph graph;
   std::map<std::string, int> maker;
-  const auto box = [&](const std::string& line, const std::string& type) {
-    graph.boxes.push_back({{line}, fillOf(type)});
+  const auto box = [&](const std::vector<std::string>& lines, const std::string& type) {
+    graph.boxes.push_back({lines, fillOf(type)});
     return static_cast<int>(graph.boxes.size()) - 1;
   };
   const auto makerOf = [&](const std::string& blob) {
-    if (!maker.count(blob)) maker[blob] = box(blob + " (given)", "Input");
+    if (!maker.count(blob)) maker[blob] = box({blob + " (given)"}, "Input");
     return maker[blob];
   };
   for (const std::string& input : net.input()) makerOf(input);
   for (const caffe::LayerParameter& layer : net.layer()) {
-    const std::string line = layer.name() + " (" + layer.type() + ")";
+    const auto lines = style.lines(layer.name(), layer.type(), {});
     if (layer.bottom_size() == 1 && layer.top_size() == 1 && layer.top(0) == layer.bottom(0)) {
-      graph.boxes[static_cast<size_t>(makerOf(layer.bottom(0)))].lines.push_back(line);
+      append(graph.boxes[static_cast<size_t>(makerOf(layer.bottom(0)))].lines, lines);
       continue;
     }
     std::vector<int> from;
     for (const std::string& bottom : layer.bottom()) from.push_back(makerOf(bottom));
-    const int me = box(line, layer.type());
+    const int me = box(lines, layer.type());
     for (size_t b = 0; b < from.size(); ++b) graph.edges.push_back({from[b], me, layer.bottom(static_cast<int>(b))});
     for (const std::string& top : layer.top()) maker[top] = me;
   }
   return graph;
 }
 
-Graph shapedOrSketched(const NetFlags& f, bool rates) {
+Graph shapedOrSketched(const NetFlags& f, Style style) {
   try {
-    return graphOf(DescribedNet(f), rates);
+    return graphOf(DescribedNet(f), style);
   } catch (const Error& e) {
     const caffe::NetParameter net = readNet(f.model);
-    Graph graph = sketchOf(filterNet(net, stateOf(f, net)));
+    Graph graph = sketchOf(filterNet(net, stateOf(f, net)), style);
     if (graph.boxes.empty()) throw;
     const std::string story = e.what();
     std::printf("Drawn without shapes: %s\n", story.substr(0, story.find('\n')).c_str());
@@ -124,8 +150,9 @@ int draw(Flags f) {
     f.net.phase = NetFlags().phase;
     LOG_WARNING("a picture shows one phase; this is {}", f.net.phase);
   }
-  Graph graph = shapedOrSketched(f.net, f.rates);
-  graph.title = readNet(f.net.model).name() + ", phase " + f.net.phase;
+  Graph graph = shapedOrSketched(f.net, {f.direction == "LR" || f.direction == "RL", f.rates});
+  const std::string name = readNet(f.net.model).name();
+  graph.title = (name.empty() ? f.net.model : name) + ", phase " + f.net.phase;
   graph.direction = f.direction;
   writeFileAtomically(f.output, drawGraph(graph, f.output));
   std::printf("Wrote %s\n", f.output.c_str());

@@ -91,7 +91,9 @@ EngineNet::EngineNet(const engine::Open& open, const Interrupt& interrupt) : ope
   else if (!open.model().empty())
     solver_->copyTrainedFrom(open.model());
   if (!open.training() || open.validation_net() != 0) validationNet();
-  if (open.cluster_size() > 1) listener_ = Socket::listenOn(open.host().empty() ? localHost() : open.host(), 0);
+  if (open.cluster_size() > 1)
+    door_ = std::make_unique<PeerDoor>(open.host().empty() ? localHost() : open.host(), token(),
+                                       fmt::format("node {}'s port", open.rank()));
 }
 
 Net& EngineNet::validationNet() {
@@ -113,7 +115,7 @@ void EngineNet::describe(engine::Opened* out) {
   out->set_snapshot_prefix(prefix_);
   const std::string model = solver_->snapshotNames(prefix_).model, extension = ".caffemodel";
   out->set_snapshot_suffix(model.substr(model.rfind(extension) + extension.size()));
-  if (listener_.open()) out->set_address(listener_.address());
+  if (door_) out->set_address(door_->address());
 }
 
 std::string EngineNet::token() const {
@@ -133,7 +135,7 @@ void EngineNet::connect(const engine::Addresses& addresses) {
     o.peers.push_back(addresses.address(w));
     if (w != o.worker) checkAddress(o.peers.back(), w);
   }
-  o.listener = &listener_;
+  o.door = door_.get();
   o.connectTimeout = kConnectSeconds, o.stepTimeout = kStepSeconds;
   o.interrupt = &interrupt_;
   mesh_.reset();

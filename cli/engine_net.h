@@ -49,7 +49,7 @@ class EngineNet {
   std::unique_ptr<kernels::Context> kernels_;
   Feed trainFeed_, testFeed_;
   std::unique_ptr<Solver> solver_;
-  Socket listener_;
+  std::unique_ptr<PeerDoor> door_;
   std::unique_ptr<Mesh> mesh_;
   int64_t passes_ = 0, syncs_ = 0;  // predictions and validations so far; barriers so far
   OutputSums scores_;               // of the validation batches since the last aggregate

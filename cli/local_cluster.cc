@@ -174,6 +174,7 @@ void runLocalCluster(const wire::Job& job) {
     mine.set_coordinator(coordinator.address());
     mine.set_host(localHost());
     mine.set_token(token);
+    mine.set_coordinator_listens(true);
     if (mine.threads() <= 0) mine.set_threads(std::max(1, availableCores() / job.workers()));
     children.push_back(std::make_unique<Child>(mine));
   }

@@ -131,6 +131,7 @@ int coordinator(const Flags& f) {
   o.ranks = job.ranks(), o.workers = job.workers();
   o.joinTimeout = job.join_timeout(), o.stepTimeout = job.step_timeout();
   o.jobDigest = jobDigest(job);
+  o.modelHome = job.model_home();
   const auto body = [&](const auto& emit) {
     Coordinator c(o, emit);
     c.run(&interrupt);

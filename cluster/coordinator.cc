@@ -6,7 +6,9 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "cluster/doorman.h"
+#include "cluster/model_home.h"
 #include "cluster/roster.h"
+#include "cluster/session.h"
 
 namespace crema {
 
@@ -21,6 +23,7 @@ class Coordinator::State {
       : options_(options),
         emit_(std::move(emit)),
         roster_(options.ranks, options.workers),
+        model_(options.modelHome),
         doorman_(options.host, options.port, options.token) {}
   std::string address() const { return doorman_.address(); }
 
@@ -40,8 +43,7 @@ class Coordinator::State {
   }
 
  private:
-  // The others lose the same worker a moment later and say exactly where they were.
-  int64_t presentStep() {
+  int64_t presentStep() {  // the others lose the same worker a moment later and say exactly where they were
     int64_t step = roster_.latestBeat();
     const Deadline moment = Deadline::after(0.3);
     while (auto in = doorman_.next(moment, nullptr)) {
@@ -70,8 +72,7 @@ class Coordinator::State {
     control::ToWorker message;
     message.mutable_start()->set_generation(1);
     for (const auto& m : roster_.members) message.mutable_start()->add_peers(m.hello.data_address());
-    for (size_t w = 0; w < roster_.members.size(); ++w) tell(w, message);
-    for (auto& m : roster_.members) m.moved = monotonicSeconds();
+    for (Member& m : roster_.members) tell(*m.channel, message), m.moved = monotonicSeconds();
     training_ = true;
     wire::Event started;
     started.mutable_started();
@@ -82,15 +83,16 @@ class Coordinator::State {
   void turn(Deadline deadline, const Interrupt* stop) {
     if (auto in = doorman_.next(deadline, stop)) {
       handle(*in);
-      while ((in = doorman_.next(Deadline::after(0), stop))) handle(*in);
+      const Deadline moment = Deadline::after(0.5);  // a model's many pieces must not keep signs of life from going out
+      while (!moment.passed() && (in = doorman_.next(Deadline::after(0), stop))) handle(*in);
     }
     const double now = monotonicSeconds();
     if (now - lastAlive_ >= 1) {
       lastAlive_ = now;
       control::ToWorker alive;
       alive.mutable_alive();
-      for (size_t w = 0; w < roster_.members.size(); ++w)
-        if (roster_.members[w].channel) tell(w, alive);
+      for (const Member& m : roster_.members)
+        if (m.channel) tell(*m.channel, alive);
     }
     for (size_t w = 0; w < roster_.members.size(); ++w) checkLife(static_cast<int>(w), now);
   }
@@ -109,9 +111,9 @@ class Coordinator::State {
                                                    roster_.describe(w), now - m.moved, m.beat.iteration()));
   }
 
-  void tell(size_t w, const control::ToWorker& message) {
+  void tell(Channel& channel, const control::ToWorker& message) {
     try {
-      roster_.members[w].channel->send(message, Deadline::after(5));
+      channel.send(message, Deadline::after(5));
     } catch (const Error&) {
       // its own connection's end, or its silence, will be reported with more words
     }
@@ -127,13 +129,12 @@ class Coordinator::State {
     m.heard = monotonicSeconds();
     if (!in.lost.empty()) {
       if (m.finished) return;
-      const std::string why = in.lost;
       const int64_t step = presentStep();
       throw Error(ErrorKind::kPeer,
                   fmt::format("{} was lost in step {}: {} (the process ended or was killed). See the "
                               "end of its log; run it again, from the last snapshot with -snapshot if "
                               "there is one",
-                              roster_.describe(w), step, why));
+                              roster_.describe(w), step, in.lost));
     }
     take(m, w, in.message);
   }
@@ -155,6 +156,14 @@ class Coordinator::State {
       case control::ToCoordinator::kFailed:
         if (!m.finished) failed(w, message.failed());  // else its host ends it early; the others may still publish
         break;
+      case control::ToCoordinator::kPiece:
+        m.moved = m.heard;
+        if (model_.take(message.piece(), roster_.describe(w))) {
+          control::ToWorker kept;
+          kept.mutable_kept();
+          tell(*m.channel, kept);
+        }
+        break;
       case control::ToCoordinator::kFinished:
         m.finished = true;
         m.digest = message.finished().state_digest();
@@ -172,7 +181,9 @@ class Coordinator::State {
       while (auto in = doorman_.next(moment, nullptr))
         if (in->from != roster_.members[static_cast<size_t>(w)].channel) handle(*in);
     }
-    throw Error(ErrorKind::kPeer,
+    // What is wrong with the input stays so: the host need not try again.
+    const ErrorKind kind = kindOf(f.kind());
+    throw Error(kind == ErrorKind::kInvalid || kind == ErrorKind::kData ? kind : ErrorKind::kPeer,
                 fmt::format("{} failed in step {}: {}", roster_.describe(w), f.iteration(), f.story()));
   }
 
@@ -196,10 +207,7 @@ class Coordinator::State {
       control::ToWorker message;
       message.mutable_abort()->set_story(refuse);
       message.mutable_abort()->set_kind(name(ErrorKind::kInvalid));
-      try {
-        in.from->send(message, Deadline::after(5));
-      } catch (const Error&) {
-      }
+      tell(*in.from, message);
       LOG_WARNING("refused a worker from {}: {}", hello.host(), refuse);
       return;
     }
@@ -249,7 +257,7 @@ class Coordinator::State {
                 roster_.describe(static_cast<int>(w)), roster_.describe(0)));
     control::ToWorker bye;
     bye.mutable_bye();
-    for (size_t w = 0; w < roster_.members.size(); ++w) tell(w, bye);
+    for (const Member& m : roster_.members) tell(*m.channel, bye);
     // Workers hang up after Bye; leaving earlier could cut the message off.
     const Deadline deadline = Deadline::after(5);
     for (size_t gone = 0; gone < roster_.members.size();) {
@@ -264,8 +272,8 @@ class Coordinator::State {
     message.mutable_abort()->set_story(why.what());
     message.mutable_abort()->set_kind(name(why.kind()));
     size_t told = 0;
-    for (size_t w = 0; w < roster_.members.size(); ++w)
-      if (roster_.members[w].channel) tell(w, message), ++told;
+    for (const Member& m : roster_.members)
+      if (m.channel) tell(*m.channel, message), ++told;
     const Deadline deadline = Deadline::after(2);
     while (told > 0) {
       const auto in = doorman_.next(deadline, nullptr);
@@ -277,6 +285,7 @@ class Coordinator::State {
   CoordinatorOptions options_;
   Emit emit_;
   Roster roster_;
+  ModelHome model_;
   double lastAlive_ = 0, lastPreparing_ = -1e9;
   bool training_ = false;
   Doorman doorman_;

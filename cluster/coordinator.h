@@ -22,6 +22,7 @@ struct CoordinatorOptions {
   int ranks = 1, workers = 1;
   double joinTimeout = 60, stepTimeout = 60;
   std::string jobDigest;
+  std::string modelHome;  // where worker 0's final model is written, as wire.Job's model_home
 };
 
 // Emit is called from the thread of run() only.

@@ -1,17 +1,13 @@
-// Lets authenticated workers in: accepts connections, demands the proof of the token, turns what workers say into one
-// queue. Every connection has a thread that only waits; a stranger is cut off after a few seconds, and at most
-// kMostPending may knock at once: beyond that the one that has been silent for longest goes.
+// Turns what authenticated workers say into one queue; the door (base/door.h) keeps strangers out.
 #pragma once
-#include <atomic>
 #include <condition_variable>
-#include <list>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <queue>
 #include <string>
-#include <thread>
 
+#include "base/door.h"
 #include "cluster/channel.h"
 #include "control.pb.h"
 
@@ -25,35 +21,20 @@ class Doorman {
     std::string lost;                // why the connection ended
   };
 
+  static constexpr size_t kMostWaiting = 64;  // messages; a worker that sends more waits: a model comes in many pieces
+
   Doorman(const std::string& host, int port, std::string token);
-  ~Doorman();
-  std::string address() const { return listener_.address(); }
+  std::string address() const { return door_.address(); }
   std::optional<Incoming> next(Deadline deadline, const Interrupt* stop);  // nothing came before the deadline: nullopt
 
  private:
-  static constexpr int kMostPending = 64;
-  struct Visitor {
-    explicit Visitor(Socket s) : socket(std::move(s)) {}
-    Socket socket;     // the channel's once proved
-    std::mutex mutex;  // of the socket's owner and of the two flags
-    bool proved = false, evicted = false;
-    std::atomic<bool> gone{false};
-    std::thread thread;
-  };
-  void acceptAll();
-  void serve(Visitor& visitor);
-  void evictOldest();
-  void reap();
+  void listenTo(Socket socket, const Interrupt& closing);
+  void push(Incoming in, const Interrupt& closing);
 
-  Socket listener_;
-  std::string token_;
-  Interrupt closing_;
   std::mutex mutex_;
-  std::condition_variable arrived_;
+  std::condition_variable arrived_, room_;
   std::queue<Incoming> queue_;
-  std::list<std::unique_ptr<Visitor>> visitors_;  // the acceptor's own until it has ended
-  std::atomic<int> pending_{0};
-  std::thread acceptor_;
+  Door door_;  // the last member: its visitors use the others
 };
 
 }  // namespace crema

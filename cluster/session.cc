@@ -1,7 +1,9 @@
 #include "cluster/session.h"
 
+#include "base/door.h"
+#include "base/mapped_file.h"
+
 namespace crema {
-namespace {
 
 ErrorKind kindOf(const std::string& text) {
   for (auto k : {ErrorKind::kInvalid, ErrorKind::kData, ErrorKind::kIo, ErrorKind::kPeer, ErrorKind::kTimeout,
@@ -10,26 +12,37 @@ ErrorKind kindOf(const std::string& text) {
   return ErrorKind::kPeer;
 }
 
-Socket connectToCoordinator(const std::string& address, const std::string& token, double timeout,
-                            const Interrupt& interrupt) {
-  return inside([&] { return fmt::format("while joining the coordinator at {}", address); },
-                [&] {
-                  const Deadline deadline = Deadline::after(timeout);
-                  Socket s = Socket::connectTo(address, deadline, &interrupt);
-                  proveAsClient(s, token, "control", deadline, &interrupt);
-                  s.setPeer("the coordinator at " + address);
-                  return s;
-                });
+namespace {
+
+constexpr double kGoneSeconds = 1;
+constexpr size_t kPieceBytes = 1u << 20;
+
+// A run that is over has no coordinator any more: what Spark tries again then must not wait for one.
+Socket connectToCoordinator(const wire::Job& job, const Interrupt& interrupt) {
+  const Deadline deadline = Deadline::after(job.join_timeout());
+  const bool listens = job.coordinator_listens();
+  const auto join = [&] {
+    Socket s = connectThroughDoor(job.coordinator(), job.token(), "control", deadline, &interrupt,
+                                  listens ? Deadline::after(kGoneSeconds) : deadline);
+    s.setPeer("the coordinator at " + job.coordinator());
+    return s;
+  };
+  try {
+    return inside([&] { return fmt::format("while joining the coordinator at {}", job.coordinator()); }, join);
+  } catch (const Error& e) {
+    if (!listens || e.kind() != ErrorKind::kPeer) throw;
+    throw Error(ErrorKind::kPeer,
+                fmt::format("the coordinator at {} has ended: the run was over before attempt {} of worker {} could "
+                            "join it. How it ended stands in the driver's log ({})",
+                            job.coordinator(), job.attempt(), job.worker(), e.message()));
+  }
 }
 
 }  // namespace
 
-Session::Session(const std::string& coordinator, const std::string& token, const control::ToCoordinator::Hello& hello,
-                 double joinTimeout, double silence, Interrupt& interrupt, const HostSigns* host)
-    : channel_(connectToCoordinator(coordinator, token, joinTimeout, interrupt)),
-      timeout_(silence),
-      interrupt_(interrupt),
-      host_(host) {
+Session::Session(const wire::Job& job, const control::ToCoordinator::Hello& hello, Interrupt& interrupt,
+                 const HostSigns* host)
+    : channel_(connectToCoordinator(job, interrupt)), timeout_(job.step_timeout()), interrupt_(interrupt), host_(host) {
   control::ToCoordinator message;
   *message.mutable_hello() = hello;
   channel_.send(message, Deadline::after(timeout_));
@@ -52,6 +65,7 @@ void Session::listen() {
       channel_.receive(&message, Deadline::after(timeout_), &closing_);
       std::lock_guard<std::mutex> lock(mutex_);
       if (message.has_start()) start_ = message.start();
+      if (message.has_kept()) kept_ = true;
       if (message.has_bye()) bye_ = true;
       if (message.has_abort()) {
         story_ = Error(kindOf(message.abort().kind()), message.abort().story());
@@ -120,6 +134,29 @@ void Session::failed(const Error& error) {
   } catch (const Error&) {
     // the coordinator is gone as well; the caller still has the error
   }
+}
+
+// The coordinator's disk sets the pace: its queue is short, and a full one holds this connection back.
+void Session::sendModel(const std::string& path) {
+  const MappedFile file(path);
+  const std::string_view all = file.bytes();
+  size_t at = 0;
+  do {
+    control::ToCoordinator message;
+    const std::string_view piece = all.substr(at, kPieceBytes);
+    message.mutable_piece()->set_data(piece.data(), piece.size());
+    at += piece.size();
+    if (at == all.size()) message.mutable_piece()->set_size(all.size());
+    interrupt_.check();
+    channel_.send(message, Deadline::after(timeout_));
+    file.touched(piece.size());
+    ++passes;
+  } while (at < all.size());
+  waiting = true;
+  while (!waitFor([this] { return kept_ || interrupt_.raised(); }, 0.2)) {
+  }
+  waiting = false;
+  interrupt_.check();
 }
 
 void Session::finished(int64_t last, const std::string& digest) {

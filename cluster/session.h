@@ -17,18 +17,21 @@
 
 namespace crema {
 
+ErrorKind kindOf(const std::string& text);  // of another process's error; kPeer when it is none that we know
+
 class Session {
  public:
   // Connects, proves the token, says hello. `interrupt` is raised with the coordinator's story when it aborts the run
   // or is gone. host: what comes from the host counts as progress while a worker waits for it.
-  Session(const std::string& coordinator, const std::string& token, const control::ToCoordinator::Hello& hello,
-          double joinTimeout, double silence, Interrupt& interrupt, const HostSigns* host = nullptr);
+  Session(const wire::Job& job, const control::ToCoordinator::Hello& hello, Interrupt& interrupt,
+          const HostSigns* host = nullptr);
   ~Session();
 
   void ready(const std::string& stateDigest, const std::string& records);
   control::ToWorker::Start waitForStart();  // throws what interrupts it
   void report(const wire::Event& event);
-  void failed(const Error& error);  // never throws
+  void failed(const Error& error);          // never throws
+  void sendModel(const std::string& path);  // returns when the coordinator has it on its disk
   void finished(int64_t iteration, const std::string& digest);
   void waitForBye();
   // After an error of the data plane: gives the coordinator a moment to tell the better story, and returns that one if
@@ -54,7 +57,7 @@ class Session {
   std::condition_variable changed_;
   std::optional<control::ToWorker::Start> start_;
   std::optional<Error> story_;
-  bool bye_ = false;
+  bool kept_ = false, bye_ = false;
   std::thread listener_, beater_;
 };
 

@@ -35,7 +35,7 @@ class WatchedExchange : public Exchange {
   double left_ = 0;
 };
 
-control::ToCoordinator::Hello helloOf(const wire::Job& job, const Socket& data) {
+control::ToCoordinator::Hello helloOf(const wire::Job& job, const PeerDoor& data) {
   char host[256] = "?";
   ::gethostname(host, sizeof host - 1);
   control::ToCoordinator::Hello hello;
@@ -144,7 +144,7 @@ TrainHooks hooksFor(Session& session, bool lead, Publications& publications, con
                   solver.iteration(), solver.param().max_iter(), solver.snapshotNames(prefix).state));
 }
 
-void train(const wire::Job& job, const HostRows& rows, Session& session, Socket& data,
+void train(const wire::Job& job, const HostRows& rows, Session& session, PeerDoor& data,
            const std::function<void(const wire::Event&)>& emit, const std::function<Request()>& request,
            Interrupt& interrupt) {
   const bool lead = job.worker() == 0;
@@ -157,7 +157,7 @@ void train(const wire::Job& job, const HostRows& rows, Session& session, Socket&
   o.generation = start.generation();
   o.token = job.token();
   o.peers.assign(start.peers().begin(), start.peers().end());
-  o.listener = &data;
+  o.door = &data;
   // The coordinator judges who is late; the mesh's own deadline only ends a wait that nobody else would end.
   o.stepTimeout = 12 * job.step_timeout();
   o.interrupt = &interrupt;
@@ -170,6 +170,7 @@ void train(const wire::Job& job, const HostRows& rows, Session& session, Socket&
   publications.waitForAll();
   if (lead && trainer.ended()) endedEarly(*setup.solver, setup.train);
   const std::string model = lead && !job.model().empty() ? setup.solver->saveModel(job.model()) : "";
+  if (!model.empty() && !job.model_home().empty()) session.sendModel(model);
   session.finished(setup.solver->iteration(), stateDigest(*setup.solver));
   session.waitForBye();
   wire::Event done;
@@ -195,9 +196,9 @@ void tellOfHost(Session& session, const Interrupt& interrupt) {
 
 void runWorker(const wire::Job& job, HostRows& rows, const std::function<void(const wire::Event&)>& emit,
                const std::function<Request()>& request, Interrupt& interrupt) {
-  Socket data = Socket::listenOn(job.host().empty() ? "127.0.0.1" : job.host(), 0);
-  Session session(job.coordinator(), job.token(), helloOf(job, data), job.join_timeout(), job.step_timeout(), interrupt,
-                  &rows.signs);
+  PeerDoor data(job.host().empty() ? "127.0.0.1" : job.host(), job.token(),
+                fmt::format("worker {}'s port", job.worker()));
+  Session session(job, helloOf(job, data), interrupt, &rows.signs);
   try {
     train(job, rows, session, data, emit, request, interrupt);
   } catch (Error& e) {

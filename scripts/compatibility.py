@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
-"""docs/compatibility.md and build/compatibility.json from tests/compatibility.tsv and the reports of a test run.
+"""Whether a test run shows what docs/compatibility.md promises: tests/compatibility.tsv beside the reports of the run.
 
-  scripts/compatibility.py [--reports build/logs] [--check]
+  scripts/compatibility.py [--reports build/logs] [--write | --check]
 
+The page is compared, and differs when promises, tests or remarks do; what this machine had to skip is printed and is no difference. --write makes it anew.
+The run's own result is build/compatibility.json.
 Reports are JUnit files: python*.xml of pytest, scala*/ of ScalaTest, cpp/ of GoogleTest. A row is shown when each of its tests was run and passed.
 --check only judges the table itself: 64 rows, each with tests or with a remark that says why there are none.
 """
@@ -62,10 +64,21 @@ def check():
     return wrong
 
 
+HEAD = ("# What CaffeOnSpark's users were promised\n\nMade by `scripts/compatibility.py --write` after a test run; do not edit. K: kept as it was. F: was broken or weak, is mended. "
+        "`shown`: the tests named were run and passed; a test that was skipped where its data is absent does not count against the others.\n\n")
+TABLE = "\n\n| row | | promise | state | tests | remark |\n|---|---|---|---|---|---|\n"
+
+
+def wanting(page):
+    """What does not depend on the machine: rows without their states."""
+    return [[*cells[:3], *cells[4:]] for cells in (line.split(" | ") for line in page.splitlines() if line.startswith("| ")) if len(cells) > 4]
+
+
 def main():
     p = argparse.ArgumentParser()
     p.add_argument("--reports", type=pathlib.Path, default=ROOT / "build/logs")
     p.add_argument("--check", action="store_true")
+    p.add_argument("--write", action="store_true")
     o = p.parse_args()
     if wrong := check():
         sys.exit("\n".join(wrong))
@@ -78,12 +91,15 @@ def main():
         out.append(f"| {number} | {kind} | {promise} | {state} | {'; '.join(f'`{t}`' for t in tests)} | {remark} |")
         machine.append({"row": number, "kind": kind, "promise": promise, "state": state, "tests": shown, "remark": remark})
     counts = {s: sum(m["state"] == s for m in machine) for s in ("shown", "no test", "skipped", "no such test", "FAILED")}
-    head = ("# What CaffeOnSpark's users were promised\n\nMade by `scripts/compatibility.py` from a test run; do not edit. K: kept as it was. F: was broken or weak, is mended. "
-            "`shown`: the tests named were run and passed; a test that was skipped where its data is absent does not count against the others.\n\n" + ", ".join(f"{n} {s}" for s, n in counts.items() if n) + "\n\n"
-            "| row | | promise | state | tests | remark |\n|---|---|---|---|---|---|\n")
-    (ROOT / "docs/compatibility.md").write_text(head + "\n".join(out) + "\n")
+    page = HEAD + ", ".join(f"{n} {s}" for s, n in counts.items() if n) + TABLE + "\n".join(out) + "\n"
+    place = ROOT / "docs/compatibility.md"
+    if o.write:
+        place.write_text(page)
+    elif wanting(page) != wanting(place.read_text()):
+        print("docs/compatibility.md is not what tests/compatibility.tsv says; scripts/compatibility.py --write makes it anew, after a run that skips nothing")
+        sys.exit(1)
     (ROOT / "build/compatibility.json").write_text(json.dumps(machine, indent=1) + "\n")
-    print(f"docs/compatibility.md: {counts}")
+    print(f"promises: {counts}")
     wrong = [m for m in machine if m["state"] in ("FAILED", "no such test")]
     for m in machine:
         if m["state"] not in ("shown", "no test"):

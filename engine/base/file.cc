@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <sodium.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -11,7 +10,7 @@
 #include <filesystem>
 
 #include "base/error.h"
-#include "base/temporary.h"
+#include "base/new_file.h"
 
 namespace crema {
 namespace {
@@ -34,6 +33,21 @@ class Descriptor {
   int fd_;
 };
 
+std::string failure() { return fmt::format("{}; {}", systemError(errno), remedyFor(errno)); }
+
+// Empty when all bytes are on disk, else what failed.
+std::string writeAll(const Descriptor& out, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t n = ::write(out.get(), bytes.data(), bytes.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return failure();
+    bytes.remove_prefix(static_cast<size_t>(n));
+  }
+  return ::fsync(out.get()) != 0 && errno != EINVAL ? failure() : "";
+}
+
+}  // namespace
+
 std::string remedyFor(int code) {
   switch (code) {
     case ENOENT:
@@ -52,21 +66,6 @@ std::string remedyFor(int code) {
       return "check the disk";
   }
 }
-
-std::string failure() { return fmt::format("{}; {}", systemError(errno), remedyFor(errno)); }
-
-// Empty when all bytes are on disk, else what failed.
-std::string writeAll(const Descriptor& out, std::string_view bytes) {
-  while (!bytes.empty()) {
-    const ssize_t n = ::write(out.get(), bytes.data(), bytes.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return failure();
-    bytes.remove_prefix(static_cast<size_t>(n));
-  }
-  return ::fsync(out.get()) != 0 && errno != EINVAL ? failure() : "";
-}
-
-}  // namespace
 
 std::string readFile(const std::string& path) {
   Descriptor in(path, O_RDONLY);
@@ -97,45 +96,6 @@ void writeThrough(const std::string& path, std::string_view bytes) {
   if (!failed.empty()) ioError("cannot write {} ({} bytes): {}", path, bytes.size(), failed);
 }
 
-// Gives an unnamed file a name; false, with errno, when there is something of that name or it cannot be done.
-bool giveName(const Descriptor& file, const std::string& name) {
-  const std::string self =
-      fmt::format("/proc/self/fd/{}", file.get());  // an empty root has none; there root may do without
-  if (::linkat(AT_FDCWD, self.c_str(), AT_FDCWD, name.c_str(), AT_SYMLINK_FOLLOW) == 0) return true;
-  return errno != EEXIST && ::linkat(file.get(), "", AT_FDCWD, name.c_str(), AT_EMPTY_PATH) == 0;
-}
-
-// An unnamed file needs a name only when it is whole. No call puts a name in another file's place, so it gets a
-// temporary one then and is renamed at once. false: this file system has no unnamed files.
-bool writeUnnamed(const std::string& path, std::string_view bytes, std::string* failed) {
-  Descriptor out(parentDirectory(path), O_TMPFILE | O_WRONLY);
-  if (out.get() < 0) return false;
-  *failed = writeAll(out, bytes);
-  if (!failed->empty() || giveName(out, path)) return true;
-  if (errno != EEXIST) return false;
-  ::flock(out.get(), LOCK_EX | LOCK_NB);
-  const std::string temporary = temporaryName(path, "tmp");
-  if (!giveName(out, temporary)) return false;
-  if (std::rename(temporary.c_str(), path.c_str()) == 0) return true;
-  *failed = failure();
-  ::unlink(temporary.c_str());
-  return true;
-}
-
-std::string writeNamed(const std::string& path, std::string_view bytes) {
-  clearLeftovers(path);
-  for (;;) {
-    const std::string temporary = temporaryName(path, "tmp");
-    Descriptor out(temporary, O_WRONLY | O_CREAT | O_EXCL);
-    if (out.get() < 0) return failure();
-    if (!holdTemporary(out.get(), temporary)) continue;
-    std::string failed = writeAll(out, bytes);
-    if (failed.empty() && std::rename(temporary.c_str(), path.c_str()) != 0) failed = failure();
-    if (!failed.empty()) ::unlink(temporary.c_str());
-    return failed;
-  }
-}
-
 }  // namespace
 
 void writeFileAtomically(const std::string& name, std::string_view bytes, bool unnamed) {
@@ -143,11 +103,9 @@ void writeFileAtomically(const std::string& name, std::string_view bytes, bool u
   const auto real = std::filesystem::canonical(name, missing);
   const std::string path = missing ? name : real.string();  // a link stays a link
   if (!missing && !std::filesystem::is_regular_file(real)) return writeThrough(path, bytes);
-  std::string failed;
-  if (!unnamed || !writeUnnamed(path, bytes, &failed)) failed = writeNamed(path, bytes);
-  if (!failed.empty()) ioError("cannot write {} ({} bytes): {}; nothing was left behind", path, bytes.size(), failed);
-  Descriptor folder(parentDirectory(path), O_RDONLY | O_DIRECTORY);  // the name itself reaches the disk
-  if (folder.get() >= 0) ::fsync(folder.get());
+  NewFile file(path, bytes.size(), unnamed);
+  file.write(bytes);
+  file.commit();
 }
 
 bool fileExists(const std::string& path) {

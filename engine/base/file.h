@@ -9,11 +9,9 @@ namespace crema {
 
 std::string readFile(const std::string& path);  // ioError names the path and why
 
-// Writes an unnamed file (O_TMPFILE), flushes it to disk and gives it its name; where `path` exists, by way of a
-// temporary name for an instant. What is killed while it writes leaves nothing. Where the file system has no unnamed
-// files, or `unnamed` is false: to a temporary name (temporary.h), which a later run clears. On any error nothing is
-// left and ioError names the path, the cause (a full disk included) and the remedy; `path` is then untouched. A link is
-// followed; a device or pipe is written to as it is.
+// Through base/new_file.h: whole at `path` or not at all, whatever is killed. On any error nothing is left and ioError
+// names the path, the cause (a full disk included) and the remedy; `path` is then untouched. A link is followed; a
+// device or pipe is written to as it is.
 void writeFileAtomically(const std::string& path, std::string_view bytes, bool unnamed = true);
 
 bool fileExists(const std::string& path);
@@ -28,5 +26,6 @@ std::string resolvePath(const std::string& path, const std::string& folder);
 // start).
 void checkWritable(const std::string& path);
 std::string sha256Hex(std::string_view bytes);
+std::string remedyFor(int code);  // what to do about an errno of a file: "check the permissions"
 
 }  // namespace crema

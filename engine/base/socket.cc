@@ -125,7 +125,7 @@ Socket Socket::listenOn(const std::string& host, int port) {
   Socket s(::socket(a.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), "listener");
   const int one = 1;
   ::setsockopt(s.fd_, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
-  if (::bind(s.fd_, a.get(), a.length) != 0 || ::listen(s.fd_, 128) != 0)
+  if (::bind(s.fd_, a.get(), a.length) != 0 || ::listen(s.fd_, 1024) != 0)
     ioError("cannot listen on {}:{}: {}; choose another port or an address of this machine", host, port,
             systemError(errno));
   return s;
@@ -138,7 +138,14 @@ std::string Socket::address() const {
   return text(s);
 }
 
-Socket Socket::connectTo(const std::string& address, Deadline deadline, const Interrupt* interrupt) {
+void pauseFor(double seconds, const Interrupt* interrupt) {
+  pollfd p{interrupt ? interrupt->descriptor() : -1, POLLIN, 0};
+  ::poll(&p, 1, static_cast<int>(seconds * 1000));
+  if (interrupt) interrupt->check();
+}
+
+Socket Socket::connectTo(const std::string& address, Deadline deadline, const Interrupt* interrupt,
+                         Deadline refusedUntil) {
   const Address a = parse(address);
   for (double pause = 0.02;; pause = std::min(pause * 2, 0.5)) {
     Socket s(::socket(a.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), address);
@@ -153,12 +160,10 @@ Socket Socket::connectTo(const std::string& address, Deadline deadline, const In
       prepare(s.fd_);
       return s;
     }
-    // The listener may be a moment late: try again until the deadline, sleeping on the interrupt.
-    if (deadline.left() < pause)
+    const Deadline last = failed == ECONNREFUSED ? Deadline::earlier(deadline, refusedUntil) : deadline;
+    if (last.left() < pause)
       throw Error(ErrorKind::kPeer, fmt::format("cannot connect to {}: {}", address, systemError(failed)));
-    pollfd p{interrupt ? interrupt->descriptor() : -1, POLLIN, 0};
-    ::poll(&p, 1, static_cast<int>(pause * 1000));
-    if (interrupt) interrupt->check();
+    pauseFor(pause, interrupt);
   }
 }
 

@@ -32,6 +32,8 @@ class Interrupt {
   std::unique_ptr<Error> why_;
 };
 
+void pauseFor(double seconds, const Interrupt* interrupt);  // sleeps; throws at once what the interrupt says
+
 class Socket {
  public:
   Socket() = default;
@@ -42,7 +44,12 @@ class Socket {
 
   // port 0: the kernel chooses; address() tells. ioError when the host is not numeric or the port is taken.
   static Socket listenOn(const std::string& host, int port);
-  static Socket connectTo(const std::string& address, Deadline deadline, const Interrupt* interrupt);
+  // A listener may be a moment late: a refused connection is tried again until `refusedUntil`.
+  static Socket connectTo(const std::string& address, Deadline deadline, const Interrupt* interrupt) {
+    return connectTo(address, deadline, interrupt, deadline);
+  }
+  static Socket connectTo(const std::string& address, Deadline deadline, const Interrupt* interrupt,
+                          Deadline refusedUntil);
   Socket accept(Deadline deadline, const Interrupt* interrupt) const;  // kTimeout when nobody came
 
   bool open() const { return fd_ >= 0; }

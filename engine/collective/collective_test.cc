@@ -53,18 +53,21 @@ std::vector<float> treeSum(RankRange node, size_t count) {
   return left;
 }
 
+constexpr char kToken[] = "0123456789abcdef";
+
 // Workers are threads with real sockets.
 struct World {
-  std::vector<Socket> listeners;
+  std::vector<std::unique_ptr<PeerDoor>> doors;
   std::vector<std::string> addresses;
   explicit World(int workers) {
     for (int w = 0; w < workers; ++w)
-      listeners.push_back(Socket::listenOn("127.0.0.1", 0)), addresses.push_back(listeners.back().address());
+      doors.push_back(std::make_unique<PeerDoor>("127.0.0.1", kToken, "a test's port")),
+          addresses.push_back(doors.back()->address());
   }
   MeshOptions options(int worker, int ranks) {
     MeshOptions o;
-    o.worker = worker, o.workers = static_cast<int>(listeners.size()), o.ranks = ranks;
-    o.token = "0123456789abcdef", o.peers = addresses, o.listener = &listeners[static_cast<size_t>(worker)];
+    o.worker = worker, o.workers = static_cast<int>(doors.size()), o.ranks = ranks;
+    o.token = kToken, o.peers = addresses, o.door = doors[static_cast<size_t>(worker)].get();
     o.connectTimeout = 10, o.stepTimeout = 10;
     return o;
   }
@@ -128,6 +131,30 @@ TEST(Mesh, StrangersAndGarbageChangeNothing) {
     EXPECT_NO_THROW(first.get());
     EXPECT_NO_THROW(second.get());
   }
+}
+
+// Idle connections stand before the port when the others come, and more come while the mesh is being made.
+TEST(Mesh, AHundredIdleStrangersCostNothing) {
+  World world(3);
+  std::vector<Socket> idle;
+  for (int i = 0; i < 300; ++i)
+    idle.push_back(Socket::connectTo(world.addresses[static_cast<size_t>(i % 3)], Deadline::after(5), nullptr));
+  std::atomic<bool> over{false};
+  std::thread scanner([&] {
+    while (!over) Socket::connectTo(world.addresses[0], Deadline::after(5), nullptr);
+  });
+  const double before = monotonicSeconds();
+  std::vector<std::future<void>> workers;
+  for (int w = 0; w < 3; ++w)
+    workers.push_back(std::async(std::launch::async, [&, w] {
+      if (w > 0) std::this_thread::sleep_for(std::chrono::milliseconds(300 * w));
+      Mesh mesh(world.options(w, 3));
+    }));
+  for (auto& w : workers) EXPECT_NO_THROW(w.get());
+  over = true;
+  scanner.join();
+  EXPECT_LT(monotonicSeconds() - before, Door::kProofSeconds);  // not one of them was waited for
+  EXPECT_GT(world.doors[0]->strangers(), 0);
 }
 
 TEST(Mesh, MissingWorkerIsNamedInTime) {

@@ -8,15 +8,6 @@
 namespace crema {
 namespace {
 
-constexpr uint32_t kFrameMagic = 0x464d5243;  // "CRMF"
-constexpr uint32_t kHelloRound = 0;
-
-struct FrameHeader {
-  uint32_t magic, generation, round, worker;
-  uint64_t step, bytes;
-};
-static_assert(sizeof(FrameHeader) == 32);
-
 std::string describe(const FrameHeader& h) {
   return fmt::format("generation {}, round {}, worker {}, step {}, {} bytes", h.generation, h.round, h.worker, h.step,
                      h.bytes);
@@ -52,46 +43,27 @@ Mesh::Mesh(const MeshOptions& options) : options_(options) {
 void Mesh::connectAll() {
   const Deadline deadline = Deadline::after(options_.connectTimeout);
   for (int w = 0; w < options_.worker; ++w) {
-    Socket s = Socket::connectTo(options_.peers[static_cast<size_t>(w)], deadline, options_.interrupt);
-    proveAsClient(s, options_.token, "data", deadline, options_.interrupt);
+    Socket s = connectThroughDoor(options_.peers[static_cast<size_t>(w)], options_.token, "data", deadline,
+                                  options_.interrupt, deadline);
     const FrameHeader hello{
-        kFrameMagic, options_.generation, kHelloRound, static_cast<uint32_t>(options_.worker), 0, 0};
+        FrameHeader::kMagic, options_.generation, FrameHeader::kHello, static_cast<uint32_t>(options_.worker), 0, 0};
     s.writeAll(&hello, sizeof hello, deadline, options_.interrupt);
     s.setPeer(fmt::format("worker {} ({})", w, s.peer()));
     sockets_[static_cast<size_t>(w)] = std::move(s);
   }
-  const auto missing = [&] {
-    std::string list;
-    for (int w = options_.worker + 1; w < options_.workers; ++w)
-      if (!sockets_[static_cast<size_t>(w)].open()) list += (list.empty() ? "" : ", ") + std::to_string(w);
-    return list;
-  };
-  while (!missing().empty()) {
-    if (deadline.passed())
-      throw Error(ErrorKind::kTimeout,
-                  fmt::format("worker(s) {} did not connect within {} s", missing(), options_.connectTimeout));
-    acceptOne(deadline);
+  std::string missing;
+  for (int w = options_.worker + 1; w < options_.workers; ++w) {
+    auto s = options_.door->take(static_cast<uint32_t>(w), options_.generation, deadline, options_.interrupt);
+    if (!s) {
+      missing += (missing.empty() ? "" : ", ") + std::to_string(w);
+      continue;
+    }
+    s->setPeer(fmt::format("worker {} ({})", w, s->peer()));
+    sockets_[static_cast<size_t>(w)] = std::move(*s);
   }
-}
-
-// A stranger costs at most two seconds and is forgotten; only a proven worker of this generation gets a place.
-void Mesh::acceptOne(Deadline deadline) {
-  Socket s = options_.listener->accept(deadline, options_.interrupt);
-  try {
-    const Deadline soon = Deadline::earlier(deadline, Deadline::after(2));
-    proveAsServer(s, options_.token, "data", soon, options_.interrupt);
-    FrameHeader hello{};
-    s.readAll(&hello, sizeof hello, soon, options_.interrupt);
-    const auto w = static_cast<size_t>(hello.worker);
-    const bool fits = hello.magic == kFrameMagic && hello.generation == options_.generation &&
-                      hello.round == kHelloRound && hello.worker > static_cast<uint32_t>(options_.worker) &&
-                      w < sockets_.size() && !sockets_[w].open();
-    if (!fits) return;
-    s.setPeer(fmt::format("worker {} ({})", w, s.peer()));
-    sockets_[w] = std::move(s);
-  } catch (const Error&) {
-    if (options_.interrupt) options_.interrupt->check();
-  }
+  if (!missing.empty())
+    throw Error(ErrorKind::kTimeout,
+                fmt::format("worker(s) {} did not connect within {} s", missing, options_.connectTimeout));
 }
 
 int64_t Mesh::cut(int w, int64_t count) const {
@@ -122,9 +94,9 @@ void Mesh::allReduce(const std::vector<const float*>& pieces, float* total, int6
     g.want = static_cast<size_t>(size) * 4;
     gather.push_back(g);
   }
-  exchange(scatter, 1, step);
+  exchange(scatter, FrameHeader::kScatter, step);
   addTree(pieces, first, mine, total + first);
-  exchange(gather, 2, step);
+  exchange(gather, FrameHeader::kGather, step);
 }
 
 // total = the tree over all ranks; the leaves of this evaluation are the workers' subtree sums. Blocks of 4096 stay in
@@ -188,9 +160,8 @@ void Mesh::receive(Transfer& t, uint32_t round, int64_t step) {
     if (n == 0) return;
     t.got += n;
     if (t.got != sizeof t.in) continue;
-    const FrameHeader want{
-        kFrameMagic,         options_.generation, round, static_cast<uint32_t>(t.peer), static_cast<uint64_t>(step),
-        t.want - sizeof t.in};
+    const FrameHeader want{FrameHeader::kMagic,           options_.generation,         round,
+                           static_cast<uint32_t>(t.peer), static_cast<uint64_t>(step), t.want - sizeof t.in};
     if (std::memcmp(&t.in, &want, sizeof want) != 0)
       throw Error(ErrorKind::kPeer, fmt::format("{} sent a frame that does not fit: {}; expected {}", s.peer(),
                                                 describe(t.in), describe(want)));
@@ -202,7 +173,7 @@ void Mesh::exchange(std::vector<Transfer>& transfers, uint32_t round, int64_t st
   for (Transfer& t : transfers) {
     size_t bytes = 0;
     for (const auto& p : t.parts) bytes += p.second;
-    t.out = {kFrameMagic, options_.generation, round, me, static_cast<uint64_t>(step), bytes};
+    t.out = {FrameHeader::kMagic, options_.generation, round, me, static_cast<uint64_t>(step), bytes};
     t.parts.insert(t.parts.begin(), {reinterpret_cast<const char*>(&t.out), sizeof t.out});
     t.want += sizeof t.in;
   }

@@ -5,15 +5,15 @@
 // per worker: 2 (W-1)/W of the vector out and in (more when its ranks form several subtrees), 2 rounds. A ring moves
 // the same bytes in 2 (W-1) rounds and adds in an order that depends on W: decided against.
 //
-// Bytes of a frame: "CRMF" u32 · generation u32 · round u32 (1 scatter, 2 gather) · worker u32 · step u64 · payload
-// bytes u64, little endian, then the payload (float32). A frame of another generation, step, round or size ends the
-// connection with an error.
+// Bytes: a frame header (collective/peer_door.h), then the payload (float32, little endian). A frame of another
+// generation, step, round or size ends the connection with an error.
 #pragma once
 #include <cstdint>
 #include <string>
 #include <vector>
 
 #include "base/socket.h"
+#include "collective/peer_door.h"
 #include "collective/tree.h"
 
 namespace crema {
@@ -34,7 +34,7 @@ struct MeshOptions {
   uint32_t generation = 1;
   std::string token;
   std::vector<std::string> peers;  // data addresses by worker
-  Socket* listener = nullptr;      // own data socket, listening
+  PeerDoor* door = nullptr;        // own data port; it outlives the mesh
   double connectTimeout = 30, stepTimeout = 60;
   const Interrupt* interrupt = nullptr;
 };
@@ -50,7 +50,6 @@ class Mesh : public Exchange {
  private:
   struct Transfer;
   void connectAll();
-  void acceptOne(Deadline deadline);
   void exchange(std::vector<Transfer>& transfers, uint32_t round, int64_t step);
   void send(Transfer& t);
   void receive(Transfer& t, uint32_t round, int64_t step);

@@ -407,7 +407,9 @@ TEST(Samples, RowsOfCoSData) {
               make(floats({1, 2, 3, 4}));
             }).find("blob size is 3, but total data length is 4."),
             std::string::npos);
-  EXPECT_NE(messageOf([&] { make(floats({1, 2})); }).find("in column 'a'"), std::string::npos);
+  EXPECT_NE(messageOf([&] { make(floats({1, 2, 3, 4})); }).find("-captionLength 3"), std::string::npos);
+  make(floats({5, 6}));  // filled up, whatever stood there
+  EXPECT_EQ(a, (std::vector<float>{5, 6, 0}));
 }
 
 TEST(Samples, CosDataThatContradictsItself) {

@@ -1,8 +1,10 @@
 #include "data/samples.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 
+#include "base/log.h"
 #include "data/decode.h"
 #include "data/image.h"
 #include "data/resize.h"
@@ -237,20 +239,31 @@ class CosRowSamples : public SampleMaker {
 
   void makeTop(size_t t, std::string_view field, const SampleRandom& random, int item, float* out) const {
     const CosTop& top = tops_[t];
-    if (!top.image) return numbers(field, shapes_[t], out);
+    if (!top.image) return numbers(top.param, field, shapes_[t], out);
     Image decoded;
     top.image->make(imageOf(field, *top.image, top.image->colour(), &decoded), shapes_[t], random, item, out);
   }
 
-  static void numbers(std::string_view field, const Shape& shape, float* out) {
+  // What is shorter than its top is filled up with zeros, as CaffeOnSpark's blobs began: its own recipe for captions
+  // makes sentences of 20 places for a net of 21.
+  void numbers(const caffe::CoSDataParameter::TopBlob& top, std::string_view field, const Shape& shape,
+               float* out) const {
     const auto have = static_cast<int64_t>(field.size() / sizeof(float)), want = static_cast<int64_t>(shape.count());
-    if (have > want) badData("blob size is {}, but total data length is {}.", want, have);
-    if (have < want)
-      badData("it has {} values where the top needs {}; fill it up, or correct channels, height and width", have, want);
+    const bool sentence = top.type() == caffe::CoSDataParameter::INT_ARRAY;
+    if (have > want)
+      badData("blob size is {}, but total data length is {}.{}", want, have,
+              sentence ? fmt::format(" Make frames of captions with -captionLength {}", want) : "");
     std::memcpy(out, field.data(), field.size());
+    std::fill(out + have, out + want, 0.f);
+    if (have < want && !told_.exchange(true))
+      LOG_WARNING("column '{}' has {} values where the top holds {}: the others are 0, as in CaffeOnSpark.{}",
+                  top.name(), have, want,
+                  sentence ? fmt::format(" -captionLength {} makes captions of that length", want)
+                           : " Correct channels, height and width if that is not meant");
   }
 
   std::vector<CosTop> tops_;
+  mutable std::atomic<bool> told_{false};
 };
 
 }  // namespace

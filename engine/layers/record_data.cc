@@ -3,7 +3,8 @@
 //   Data        data_param{source, batch_size, backend}; tops data [, label]; shapes from the first record, labels N.
 //               With batch_size 1 and no crop_size each batch has its record's shape. transform_param:
 //               data/transformer.h. An image that cannot be decoded is an error, as in Caffe. rand_skip does nothing.
-//   MemoryData  memory_data_param{source, batch_size, channels, height, width}; tops data, label; labels N x 1 x 1 x 1
+//   MemoryData  memory_data_param{source, batch_size, channels, height, width}; tops data, label; labels are N when the
+//               net is made and N x 1 x 1 x 1 from its first forward, as in Caffe
 //   CoSData     cos_data_param{batch_size, shuffle, top...}; one top per entry, N x its first sample_num_axes of
 //   (channels,
 //               height, width), or (channels, N) with transpose; each image top has its own transform_param
@@ -45,6 +46,7 @@ class RecordData : public FedLayer {
   }
 
   void compute(const Blobs& bottom, const Blobs& top) override {
+    forwarded_ = true;
     if (maker_.source) return FedLayer::compute(bottom, top);
     take(top);
   }
@@ -53,7 +55,7 @@ class RecordData : public FedLayer {
     return type() == "CoSData" && param_.cos_data_param().top(static_cast<int>(top)).transpose();
   }
   std::vector<int> dims(size_t top, const Shape& sample, int n) const override {
-    if (type() == "MemoryData" && top == 1) return {n, 1, 1, 1};
+    if (type() == "MemoryData" && top == 1 && forwarded_) return {n, 1, 1, 1};
     return FedLayer::dims(top, sample, n);
   }
 
@@ -96,6 +98,7 @@ class RecordData : public FedLayer {
     const auto* given = context().data->given;
     if (!given) invalid("no records were opened; this net was built for planning only");
     if (given->size() != top.size()) invalid("{} blob(s) are given, this layer has {} tops", given->size(), top.size());
+    if (type() == "MemoryData") top[1]->reshape({batch_, 1, 1, 1});
     for (size_t t = 0; t < top.size(); ++t) {
       const Shape &have = (*given)[t]->shape(), &want = top[t]->shape();
       const bool fits =
@@ -105,6 +108,8 @@ class RecordData : public FedLayer {
                [&]<class T>() { std::copy_n((*given)[t]->data<float>(), want.count(), top[t]->mutableData<T>()); });
     }
   }
+
+  bool forwarded_ = false;
 };
 
 }  // namespace

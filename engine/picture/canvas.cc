@@ -41,8 +41,9 @@ class SvgCanvas : public Canvas {
     static const char* const kAnchors[] = {"start", "middle", "end"};
     text_ += fmt::format(
         "<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\" font-family=\"sans-serif\" font-size=\"{:.1f}\" "
-        "fill=\"{}\">{}</text>\n",
-        at.x, at.y, kAnchors[static_cast<int>(anchor)], size * 1.3, hex(colour), escaped(words));
+        "textLength=\"{:.1f}\" lengthAdjust=\"spacingAndGlyphs\" fill=\"{}\">{}</text>\n",
+        at.x, at.y, kAnchors[static_cast<int>(anchor)], size * 1.3, textWidth(words, size), hex(colour),
+        escaped(words));
   }
   std::string finish() override { return text_ + "</svg>\n"; }
 

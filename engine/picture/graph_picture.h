@@ -13,7 +13,7 @@ struct GraphBox {
 };
 struct GraphEdge {
   int from = 0, to = 0;  // an edge comes behind all that lead to its `from`
-  std::string words;
+  std::string words;     // lines, with \n between them
 };
 struct Graph {
   std::string title;

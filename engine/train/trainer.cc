@@ -51,12 +51,13 @@ void Trainer::run() {
 
 void Trainer::iterate(int64_t iterations) {
   solver_.resetSmoothedLoss();
-  started_ = lastDisplay_ = monotonicSeconds();
-  firstIteration_ = lastDisplayIteration_ = solver_.iteration();
-  const int64_t end = firstIteration_ + iterations;
+  const double started = lastDisplay_ = monotonicSeconds();
+  lastDisplayIteration_ = solver_.iteration();
+  (pace_ = Pace()).mark(started, solver_.iteration());
+  const int64_t end = lastDisplayIteration_ + iterations;
   if (iterations > 0) agreeToBegin();
   while (solver_.iteration() < end && !stopped_) step();
-  seconds_ = monotonicSeconds() - started_;
+  seconds_ = monotonicSeconds() - started;
 }
 
 void Trainer::step() {
@@ -249,12 +250,11 @@ void Trainer::report(double loss) {
   Progress p;
   p.iteration = solver_.iteration() - 1;  // the one whose loss this is
   p.maxIter = solver_.param().max_iter();
-  p.loss = loss;
-  p.rate = solver_.lastRate();
-  const double elapsed = monotonicSeconds() - started_;
-  const auto done = static_cast<double>(p.iteration + 1 - firstIteration_);
-  if (elapsed > 0) p.recordsPerSecond = done * static_cast<double>(options_.recordsPerStep) / elapsed;
-  p.secondsLeft = elapsed / done * static_cast<double>(p.maxIter - p.iteration - 1);
+  p.loss = loss, p.rate = solver_.lastRate();
+  pace_.mark(monotonicSeconds(), p.iteration + 1);
+  const double step = pace_.secondsPerStep();
+  if (step > 0) p.recordsPerSecond = static_cast<double>(options_.recordsPerStep) / step;
+  p.secondsLeft = step * static_cast<double>(p.maxIter - p.iteration - 1);
   hooks_.progress(p);
 }
 

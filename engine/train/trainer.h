@@ -12,6 +12,7 @@
 
 #include "collective/mesh.h"
 #include "solver/solver.h"
+#include "train/pace.h"
 
 namespace crema {
 
@@ -96,8 +97,9 @@ class Trainer {
   Request agreed_ = Request::kNone;  // of the last votes
   bool stopped_ = false, snapshotTaken_ = false;
   bool looks_ = false;  // ranks go forward only
-  double started_ = 0, lastDisplay_ = 0, seconds_ = 0;
-  int64_t firstIteration_ = 0, lastDisplayIteration_ = 0;
+  double lastDisplay_ = 0, seconds_ = 0;
+  int64_t lastDisplayIteration_ = 0;
+  Pace pace_;
 };
 
 }  // namespace crema

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import ctypes
+import difflib
 from collections import OrderedDict
 from ctypes import c_char_p, c_double
 from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple
@@ -14,6 +15,28 @@ from ._hosted import Hosted, Layer, LayerParam, collected, instance
 
 Arrays = Dict[str, Any]  # of np.ndarray
 _MOMENTS = {"before_forward": 0, "after_forward": 1, "before_backward": 2, "after_backward": 3}
+
+
+class UnknownName(KeyError):
+    """A KeyError that is shown as the sentence that it is."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+class Named(OrderedDict):
+    """A net's blobs, layers or parameters by name; a name that it does not have is told with the nearest that it has."""
+
+    def __init__(self, what: str, items: Any) -> None:
+        super().__init__(items)
+        self._what = what
+
+    def __missing__(self, name: Any) -> Any:
+        near = difflib.get_close_matches(str(name), map(str, self), 1, 0.5)
+        raise UnknownName(f"the net has no {self._what} '{name}'" + (f"; did you mean '{near[0]}'?" if near else f"; it has {', '.join(self)}"))
+
+    def __reduce__(self) -> Any:
+        return OrderedDict, (list(self.items()),)
 
 
 class Net(Owner):
@@ -52,10 +75,10 @@ class Net(Owner):
         self.layers = [self._layer(i, kind) for i, kind in enumerate(self._texts(LAYER_TYPES))]
         self._hooks: Dict[str, Tuple[Any, List[Callable[[int], Any]]]] = {}
         self._arrays: Any = None
-        self.blobs: "OrderedDict[str, Blob]" = OrderedDict(zip(self._blob_names, self._blobs))
-        self.layer_dict: "OrderedDict[str, Layer]" = OrderedDict(zip(self._layer_names, self.layers))
-        self.params: "OrderedDict[str, BlobVec]" = OrderedDict(
-            (name, layer.blobs) for name, layer in zip(self._layer_names, self.layers) if layer.blobs)
+        self.blobs: "OrderedDict[str, Blob]" = Named("blob", zip(self._blob_names, self._blobs))
+        self.layer_dict: "OrderedDict[str, Layer]" = Named("layer", zip(self._layer_names, self.layers))
+        self.params: "OrderedDict[str, BlobVec]" = Named(
+            "layer with parameters", ((name, layer.blobs) for name, layer in zip(self._layer_names, self.layers) if layer.blobs))
         self.inputs = [self._blob_names[i] for i in self._inputs]
         self.outputs = [self._blob_names[i] for i in self._outputs]
         self.bottom_names = OrderedDict((n, self._texts(BOTTOMS, i)) for i, n in enumerate(self._layer_names))

@@ -58,6 +58,7 @@ class _CaffeParams(HasLabelCol):
     resize = _param("resize", "images take the data layer's height and width", TypeConverters.toBoolean)
     outputBlobs = _param("outputBlobs", "blobs that become columns", TypeConverters.toListString)
     outputCols = _param("outputCols", "columns of the blobs, in their order", TypeConverters.toListString)
+    outputVectors = _param("outputVectors", "blobs become vectors of doubles instead of array<float>", TypeConverters.toBoolean)
 
 
 class CaffeModel(_Stage, JavaModel, _CaffeParams):
@@ -66,7 +67,7 @@ class CaffeModel(_Stage, JavaModel, _CaffeParams):
 
     def __init__(self, java_model=None):
         super().__init__(java_model)
-        self._setDefault(inputCol="features", encoded=False, resize=False)
+        self._setDefault(inputCol="features", encoded=False, resize=False, outputVectors=False)
         if java_model is not None:
             self._resetUid(java_model.uid())
             self._transfer_params_from_java()
@@ -97,11 +98,11 @@ class CaffeEstimator(_Stage, JavaEstimator, _CaffeParams, HasSeed, HasValidation
     snapshots = _param("snapshots", "folder of snapshots", TypeConverters.toString)
 
     @keyword_only
-    def __init__(self, *, solver=None, inputCol=None, labelCol=None, encoded=None, resize=None, outputBlobs=None, outputCols=None, validationIndicatorCol=None,
-                 ranks=None, maxIter=None, seed=None, weights=None, snapshots=None):
+    def __init__(self, *, solver=None, inputCol=None, labelCol=None, encoded=None, resize=None, outputBlobs=None, outputCols=None, outputVectors=None,
+                 validationIndicatorCol=None, ranks=None, maxIter=None, seed=None, weights=None, snapshots=None):
         super().__init__()
         self._java_obj = self._new_java_obj(self._java_class, self.uid)
-        self._setDefault(inputCol="features", encoded=False, resize=False, ranks=1)
+        self._setDefault(inputCol="features", encoded=False, resize=False, outputVectors=False, ranks=1)
         self._defaultParamMap.pop(self.seed, None)  # pyspark's own default would replace the solver's random_seed
         self._set(**{k: v for k, v in self._input_kwargs.items() if v is not None})
 

@@ -121,6 +121,38 @@ def test_a_crowd_of_strangers_costs_nothing(endless):
         s.close()
 
 
+def ports(pid):
+    """The TCP ports at which a process listens, as the kernel tells."""
+    sockets = {os.readlink(f"/proc/{pid}/fd/{fd}")[8:-1] for fd in os.listdir(f"/proc/{pid}/fd") if os.readlink(f"/proc/{pid}/fd/{fd}").startswith("socket:")}
+    lines = [line.split() for line in pathlib.Path("/proc/net/tcp").read_text().splitlines()[1:]]
+    return [int(words[1].split(":")[1], 16) for words in lines if words[3] == "0A" and words[9] in sockets]
+
+
+def test_knocking_at_every_port_before_the_first_step_changes_nothing(endless):
+    finished = []
+    for disturbed in (False, True):
+        coordinator, address, flags = cluster(endless, 3, 20, timeout=20)
+        workers = [start(endless, "worker", *flags, "-threads", 1, "-coordinator", address, "-worker", w, name=f"w{w}") for w in (0, 1)]
+        for process in workers:
+            wait_until(lambda: ports(process.pid), 10, "its port")
+        doors = [port for process in [coordinator, *workers] for port in ports(process.pid)]
+        assert len(doors) == 3
+        silent = [socket.create_connection(("127.0.0.1", port), 5) for port in doors for _ in range(100)] if disturbed else []
+        before = time.monotonic()
+        workers.append(start(endless, "worker", *flags, "-threads", 1, "-coordinator", address, "-worker", 2, name="w2"))
+        for process in [*workers, coordinator]:
+            assert ended(process, 60) == 0, (endless / "coordinator.log").read_text()[-1500:]
+        if disturbed:
+            assert time.monotonic() - before < 15  # a visitor served after the other, two seconds each, would be 200
+            for name in ("coordinator", "w0", "w1"):
+                told = [line for line in (endless / f"{name}.log").read_text().splitlines() if "stranger" in line]
+                assert len(told) <= 2 and "in all; none was let in" in told[-1], told
+        for s in silent:
+            s.close()
+        finished.append(sha256(endless / "snap_iter_20.caffemodel"))
+    assert finished[0] == finished[1]
+
+
 @pytest.mark.parametrize("workers", [1, 3])
 def test_sigint_snapshots_and_stops_sighup_snapshots_and_goes_on(endless, workers):
     run = start(endless, "train", "-solver", "solver.prototxt", "-ranks", 3, "-workers", workers, "-threads", 1, "-sigint_effect", "stop", "-sighup_effect", "snapshot")

@@ -6,14 +6,15 @@ import random
 import re
 import struct
 import subprocess
+import zipfile
 
 import pytest
 
 from conftest import ROOT, SHARED, crema, sha256
 
 JAR = pathlib.Path(os.environ.get("CREMA_JAR", ROOT / "spark/target/3.5_2.12/crema-spark-3.5_2.12-0.1.0.jar"))
-NAMES = ["bvlc_reference_net", "bvlc_reference_solver", "caffenet_train_net", "cifar10_quick_solver", "cifar10_quick_train_test", "lenet_dataframe_solver",
-         "lenet_dataframe_train_test", "lenet_memory_solver", "lenet_memory_train_test", "lrcn_cos", "lrcn_solver", "lrcn_word_to_preds.deploy", "lstm_deploy"]
+NAMES = ["bvlc_reference_net", "bvlc_reference_solver", "caffenet_train_net", "cifar10_quick_solver", "cifar10_quick_train_test", "lenet_cos_solver",
+         "lenet_cos_train_test", "lenet_dataframe_solver", "lenet_dataframe_train_test", "lenet_memory_solver", "lenet_memory_train_test", "lrcn_cos", "lrcn_solver", "lrcn_word_to_preds.deploy", "lstm_deploy"]
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +26,11 @@ def dist(tmp_path_factory):
 
 def test_names_and_places_are_caffeonsparks(dist):
     assert sha256(dist / "caffe-grid/target/caffe-grid-0.1-SNAPSHOT-jar-with-dependencies.jar") == sha256(JAR)
-    assert sorted(p.name for p in (dist / "data").iterdir()) == [f"{n}.prototxt" for n in NAMES]
+    assert sorted(p.name for p in (dist / "data").iterdir() if p.is_file()) == [f"{n}.prototxt" for n in NAMES]
+    labels = dict(line.split() for line in (dist / "data/images/labels.txt").read_text().splitlines())
+    assert sorted(labels) == sorted(p.name for p in (dist / "data/images").glob("*.jpg")) and set(labels.values()) == {"0", "1"}
+    names = zipfile.ZipFile(dist / "caffe-grid/target/caffeonsparkpythonapi.zip").namelist()
+    assert {"com/yahoo/ml/caffe/CaffeOnSpark.py", "examples/ImageCaption.py", "examples/DLDemo.ipynb"} <= set(names), names
     assert subprocess.run([dist / "bin/crema", "--version"], capture_output=True, timeout=20).returncode == 0
     assert b"kernels" in subprocess.run([dist / "bin/caffe", "device_query"], capture_output=True, timeout=20).stdout
     assert b"--resize_height" in subprocess.run([dist / "bin/convert_imageset", "--help"], capture_output=True, timeout=20).stdout
@@ -40,7 +45,7 @@ def message(kind, file):
 def test_nets_have_their_layers_and_solvers_name_nets_that_are_there(dist):
     # data 2, convolutions, ReLU, pooling, normalisation, fully connected, dropout, accuracy and loss 2
     layers = {"bvlc_reference_net": 2 + 5 + 7 + 3 + 2 + 3 + 2 + 2, "caffenet_train_net": 2 + 5 + 7 + 3 + 2 + 3 + 2 + 2,
-              "cifar10_quick_train_test": 2 + 3 + 3 + 3 + 2 + 2, "lenet_memory_train_test": 2 + 2 + 1 + 2 + 2 + 2, "lenet_dataframe_train_test": 2 + 2 + 1 + 2 + 2 + 2,
+              "cifar10_quick_train_test": 2 + 3 + 3 + 3 + 2 + 2, "lenet_memory_train_test": 2 + 2 + 1 + 2 + 2 + 2, "lenet_dataframe_train_test": 2 + 2 + 1 + 2 + 2 + 2, "lenet_cos_train_test": 2 + 2 + 1 + 2 + 2 + 2,
               # data 2, silence, seven layers that are frozen or not, fc8, ReLU, pooling, normalisation, dropout, table, LSTM 2 + 2, predict 2, loss, accuracy
               "lrcn_cos": 2 + 1 + 7 * 2 + 1 + 7 + 3 + 2 + 2 + 1 + 4 + 2 + 2, "lstm_deploy": 5 + 7 + 3 + 2 + 3 + 2 + 1, "lrcn_word_to_preds.deploy": 1 + 2 + 1 + 1}
     for name, count in layers.items():

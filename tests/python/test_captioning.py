@@ -17,11 +17,11 @@ from com.yahoo.ml.caffe.Config import Config
 from com.yahoo.ml.caffe.DataSource import DataSource
 from com.yahoo.ml.caffe.tools.Captioner import Captioner
 from com.yahoo.ml.caffe.tools.Vocab import Vocab
+from caption_nets import CROP, small
 from conftest import ROOT
 
 COLOURS = {"red": (190, 90, 80), "green": (80, 180, 90), "blue": (80, 90, 200)}
 SHAPES = ("disc", "square")
-CROP, FULL = 67, 76  # as 227 and 256
 
 
 def draw(colour, shape, size):
@@ -40,18 +40,6 @@ def sentence(colour, shape):
 
 CAPTIONS = {str(700 + 11 * i): (colour, shape) for i, (colour, shape) in enumerate((c, s) for c in COLOURS for s in SHAPES)}
 VOCAB_SIZE = 9  # UNK and 8 of the 9 words; of the rarest ones, blue, green and red, the last is left out
-
-
-def small(text, classes):
-    """A prototxt of CaffeOnSpark's examples with other sizes; fillers fit narrow layers."""
-    text = re.sub(r"(crop_size|out_height|out_width): 227", rf"\1: {CROP}", text)
-    text = re.sub(r"(height|width): (227|256)", lambda m: f"{m[1]}: {CROP if m[2] == '227' else FULL}", text)
-    text = re.sub(r"dim: 227", f"dim: {CROP}", text)
-    widths = {"96": 16, "256": 16, "384": 16, "4096": 64, "1000": 32, "8801": classes}
-    text = re.sub(r"(num_output|dim|input_dim): (96|256|384|4096|1000|8801)\b", lambda m: f"{m[1]}: {widths[m[2]]}", text)
-    head, conv1, rest = text.partition('name: "conv2"')  # conv1 sees pixels, up to 151: its small weights stay
-    rest = rest.replace("dropout_ratio: 0.5", "dropout_ratio: 0.1")
-    return head + conv1 + re.sub(r'type: "gaussian"\s+std: 0.0\d+', 'type: "xavier"', rest)
 
 
 def fields(text, **values):

@@ -52,6 +52,18 @@ def test_parameters_keep_their_size(deploy):
     assert (net.forward()["prob"] == before).all()
 
 
+def test_unknown_names_are_told_with_the_nearest(deploy):
+    net = caffe.Net(deploy[0], caffe.TEST)
+    for names, wrong, told in ((net.blobs, "prop", "the net has no blob 'prop'; did you mean 'prob'?"), (net.blobs, "zzz", "the net has no blob 'zzz'; it has data, ip, prob"),
+                               (net.params, "ib", "the net has no layer with parameters 'ib'; did you mean 'ip'?"), (net.layer_dict, "it", "did you mean 'i")):
+        with pytest.raises(KeyError) as e:
+            names[wrong]
+        assert told in str(e.value)
+        assert wrong not in names and names.get(wrong) is None
+    with pytest.raises(KeyError, match="did you mean 'prob'"):
+        net.forward(blobs=["prob1"])
+
+
 def test_steps_are_whole(tmp_path):
     (tmp_path / "n.prototxt").write_text("""layer { name: 'd' type: 'DummyData' top: 'x' top: 't' dummy_data_param { shape { dim: 2 dim: 3 } shape { dim: 2 dim: 1 } } }
 layer { name: 'ip' type: 'InnerProduct' bottom: 'x' top: 'y' inner_product_param { num_output: 1 } }

@@ -121,6 +121,17 @@ def test_weights_go_through_files_of_both_formats(tmp_path):
     np.testing.assert_array_equal(caffe.io.blobproto_to_array(message.layer[1].blobs[0]), made.params["ip"][0].data)
 
 
+def test_a_name_with_a_comma_is_one_name(tmp_path):
+    """'weights.pretrained, end-to-end.caffemodel', as one of Caffe's notebooks calls it."""
+    made, name = net(PAIR), str(tmp_path / "weights.pretrained, end-to-end.caffemodel")
+    made.save(name)
+    text = write(tmp_path, "net.prototxt", PAIR)
+    fresh = caffe.Net(text, caffe.TEST)
+    fresh.copy_from(name)
+    for other in (fresh, caffe.Net(text, name, caffe.TEST), caffe.Net(text, caffe.TEST, weights=name)):
+        assert (other.params["ip"][0].data == made.params["ip"][0].data).all()
+
+
 def test_shared_weights_are_one():
     made, other = net(PAIR), net(PAIR)
     other.share_with(made)
@@ -183,10 +194,11 @@ def test_arrays_for_memory_data_go_round():
     with pytest.raises(RuntimeError, match="call set_input_arrays"):
         made.forward()
     data, labels = rows(6, 3, 1, 2), np.arange(6, dtype=np.float32)
+    assert made.blobs["label"].shape == (2,)  # Caffe's layer makes it so, and N x 1 x 1 x 1 when it first computes
     made.set_input_arrays(data, labels)
     for k in (0, 2, 4, 0):
         assert (made.forward()["p"] == 2 * data[k:k + 2]).all()
-        assert (made.blobs["label"].data.ravel() == labels[k:k + 2]).all()
+        assert (made.blobs["label"].data == labels[k:k + 2].reshape(2, 1, 1, 1)).all()
     data[2:4] = 1  # the arrays are read when batches are
     assert (made.forward()["p"] == 2).all()
     for bad, why in ((data[:5], "multiple of batch size"), (data[:, :2].copy(), "takes 3x1x2"), (data.astype(float), "float32"),

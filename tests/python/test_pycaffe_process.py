@@ -2,6 +2,7 @@
 import os
 import select
 import signal
+import subprocess
 import threading
 import time
 
@@ -92,3 +93,22 @@ def test_a_program_may_end_with_nets_in_any_place(tmp_path):
     ended = python("import caffe\nclass Holder: pass\nh = Holder(); h.h = h; h.net = caffe.Net('net.prototxt', 1)\n"
                    "keep = h.net.blobs['x'].data; import sys; sys.keep = h.net", tmp_path)
     assert ended.returncode == 0 and not ended.stderr
+
+
+def test_a_locale_with_a_decimal_comma(tmp_path):
+    """protobuf reads defaults such as 0.99 as the process's locale has it; messages, nets and numbers are the same under any."""
+    (tmp_path / "comma.src").write_text('LC_NUMERIC\ndecimal_point ","\nthousands_sep "."\ngrouping 3;3\nEND LC_NUMERIC\n')
+    subprocess.run(["localedef", "-c", "-i", "comma.src", "-f", "ANSI_X3.4-1968", "--no-archive", "./comma"], cwd=tmp_path, capture_output=True, timeout=60)
+    write(tmp_path, "net.prototxt", NET + " layer { name: 'p' type: 'Power' bottom: 'y' top: 'p' power_param { power: 1 scale: 0.5 shift: 1.5e-1 } }")
+    done = python("""import locale
+locale.setlocale(locale.LC_ALL, "comma")
+assert locale.localeconv()["decimal_point"] == ","
+import caffe
+assert locale.localeconv()["decimal_point"] == ","
+assert abs(caffe.proto.caffe_pb2.SolverParameter().rms_decay - 0.99) < 1e-6
+net = caffe.Net("net.prototxt", caffe.TEST)
+net.params["ip"][0].data[...] = 0.25
+net.blobs["x"].data[...] = 1
+assert (abs(net.forward()["p"] - (5 * 0.25 * 0.5 + 0.15)) < 1e-6).all()
+""", tmp_path, LOCPATH=str(tmp_path))
+    assert done.returncode == 0, done.stderr[-1000:]

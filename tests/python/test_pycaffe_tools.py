@@ -8,6 +8,7 @@ import pytest
 from google.protobuf import text_format
 
 import conftest
+from support.drawing import Drawing, mistakes
 from pycaffe_module import PACKAGE, caffe, net, python, write
 
 from caffe import coord_map, draw
@@ -200,11 +201,7 @@ def test_drawings(tmp_path):
         root = ElementTree.parse(tmp_path / "a.svg").getroot()
         said = [t.text for t in root.iter("{http://www.w3.org/2000/svg}text")]
         assert {layer.name for layer in model.layer} <= set(said) and "kernel: 5" in said and "500" in said
-        width, height = float(root.get("width")), float(root.get("height"))
-        boxes = [tuple(float(r.get(k)) for k in ("x", "y", "width", "height")) for r in root.iter("{http://www.w3.org/2000/svg}rect")]
-        assert all(0 <= x and 0 <= y and x + w <= width and y + h <= height for x, y, w, h in boxes)
-        for i, (x, y, w, h) in enumerate(boxes):
-            assert not any(x < x2 + w2 and x2 < x + w and y < y2 + h2 and y2 < y + h for x2, y2, w2, h2 in boxes[:i]), "boxes overlap"
+        assert not [*mistakes(Drawing((tmp_path / "a.svg").read_bytes()))]
     everything, tests = (draw.draw_net(model, "LR", "svg", phase) for phase in (None, caffe.TEST))
     assert b"accuracy" in everything and b"accuracy" in tests and b"accuracy" not in draw.draw_net(model, "LR", "svg", caffe.TRAIN)
     (tmp_path / "a.png").write_bytes(draw.draw_net(model, "LR"))

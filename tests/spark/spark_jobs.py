@@ -29,11 +29,11 @@ def job(records, tmp_path):
     return tmp_path
 
 
-def command(folder, master, *flags, conf=(), model="model", output="out"):
-    return [str(SPARK / "bin/spark-submit"), "--master", master, "--files", ",".join(FILES), "--conf", "spark.ui.enabled=false",
+def command(folder, master, *flags, conf=(), model="model", output="out", files=FILES):
+    return [str(SPARK / "bin/spark-submit"), "--master", master, "--files", ",".join(files), "--conf", "spark.ui.enabled=false",
             "--conf", "spark.ui.showConsoleProgress=false", *[w for c in conf for w in ("--conf", c)],
             "--driver-java-options", f"-Dlog4j2.configurationFile=file:{ROOT}/scripts/log4j2-quiet.properties",
-            "--class", "com.yahoo.ml.caffe.CaffeOnSpark", JAR, "-conf", FILES[0], "-devices", "1", "-connection", "ethernet",
+            "--class", "com.yahoo.ml.caffe.CaffeOnSpark", JAR, "-conf", files[0], "-devices", "1", "-connection", "ethernet",
             "-model", model, "-output", output, *map(str, flags)]
 
 

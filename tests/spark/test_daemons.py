@@ -26,7 +26,7 @@ def stored(records):
         if share not in done:
             target = bed.url(share) + folder
             bed.fs(share, "-mkdir", "-p", target)
-            bed.fs(share, "-put", records / "train_lmdb", records / "test_lmdb", target)
+            bed.fs(share, "-put", "-f", records / "train_lmdb", records / "test_lmdb", target)
             done[share] = target
         return done[share]
 
@@ -138,9 +138,32 @@ def test_the_articles_line_word_for_word_on_eight_executors(job, azure, records,
 
 
 def test_snapshots_beside_a_model_in_the_root_of_the_default_file_system(job, hadoop):
+    net = job / FILES[1]
+    net.write_text(net.read_text().replace('source: "/', 'source: "file:/'))
     done = submit(job, "local[1]", "-train", "-clusterSize", 1, env=hadoop.environment("hdfs"), model="hdfs:///root.model", timeout=90)
     assert done.returncode == 0, done.stderr[-3000:]
     assert {"30.caffemodel", "30.solverstate"} <= set(states(hadoop, "hdfs", "/"))
+
+
+def test_paths_without_a_scheme_are_the_default_file_systems(job, hadoop, stored):
+    """source /data/train_lmdb, -model /plain/m, -output rows: all on HDFS, the last in the user's folder; and a local file of that name is told of."""
+    stored(hadoop, "hdfs")
+    net = job / FILES[1]
+    local = net.read_text()
+    environment = hadoop.environment("hdfs")
+    refused = submit(job, "local[1]", "-train", "-clusterSize", 1, env=environment, model="/plain/m", timeout=90)
+    assert refused.returncode == 1
+    assert re.search(r"there is nothing at hdfs://\S+/train_lmdb, which source of layer 'data' \(TRAIN\) .* means, as fs.defaultFS is hdfs://\S+; on the local disk there is: write file:/\S+/train_lmdb",
+                     refused.stderr), refused.stderr[-1500:]
+    net.write_text(re.sub(r'source: "\S*/((?:train|test)_lmdb)"', r'source: "/data/\1"', local))
+    done = submit(job, "local[1]", *TRAIN, "-clusterSize", 1, env=environment, model="/plain/m", output="rows", timeout=90)
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert "random_seed" not in done.stderr  # the example's solver sets it
+    assert {"30.caffemodel", "30.solverstate"} <= set(states(hadoop, "hdfs", "/plain")) and not pathlib.Path("/plain").exists()
+    expect_all_rows(cat_rows(hadoop, "hdfs", f"/user/{environment['HADOOP_USER_NAME']}/rows"))
+    net.write_text(local.replace('source: "/', 'source: "file:/'))
+    scored = submit(job, "local[1]", "-test", env=environment, model="/plain/m", output="file:result", timeout=90)
+    assert scored.returncode == 0 and "accuracy: " in (job / "result").read_text(), scored.stderr[-2000:]
 
 
 def dynamic(most):
@@ -204,4 +227,5 @@ def test_a_killed_executor_on_yarn_ends_the_run_with_its_name_and_leaves_no_chil
     text = (job / "driver.log").read_text()
     assert code == 1, text[-3000:]
     assert re.search(r"crema: error: worker \d \(rank \d, host .*pid \d+\) was lost in step \d+", text), text[-3000:]
+    assert re.search(r"worker \d was in executor \d on host \S+, container container_\d+", text) and "cancelled" not in text, text[-3000:]
     wait_until(lambda: not executors(hadoop) and not marked_processes(hadoop, "/crema "), 20, "the end of all children")

@@ -96,8 +96,8 @@ def googlenet():
     return n.text()
 
 
-def resnet50():
-    n = Net("ResNet-50", 224)
+def resnet(blocks_of_stages):
+    n = Net(f"ResNet-{2 + 3 * sum(blocks_of_stages)}", 224)
 
     def normalised(name, x, *shape, **options):
         x = n.conv(name, x, *shape, **options)
@@ -105,10 +105,10 @@ def resnet50():
         return n.layer("Scale", f"{name}/scale", x, "scale_param { bias_term: true }", top=x)
 
     x = n.pool("pool1", n.relu(normalised("conv1", "data", 64, 7, stride=2, pad=3)), "MAX", 3, 2)
-    for stage, blocks in enumerate((3, 4, 6, 3)):
+    for stage, blocks in enumerate(blocks_of_stages):
         width = 64 << stage
         for block in range(blocks):
-            name, stride = f"{stage + 2}{'abcdef'[block]}", 2 if stage and not block else 1
+            name, stride = f"{stage + 2}{'abcdef'[block] if blocks <= 6 else f'b{block}'}", 2 if stage and not block else 1
             through = x if block else normalised(f"{name}/1", x, 4 * width, 1, stride=stride, bias=False)
             y = n.relu(normalised(f"{name}/2a", x, width, 1, stride=stride, bias=False))
             y = n.relu(normalised(f"{name}/2b", y, width, 3, pad=1, bias=False))
@@ -118,7 +118,7 @@ def resnet50():
     return n.text()
 
 
-NETS = {"alexnet": lambda: eight_layers("AlexNet", False), "caffenet": lambda: eight_layers("CaffeNet", True), "googlenet": googlenet, "resnet50": resnet50}
+NETS = {"alexnet": lambda: eight_layers("AlexNet", False), "caffenet": lambda: eight_layers("CaffeNet", True), "googlenet": googlenet, "resnet50": lambda: resnet((3, 4, 6, 3))}
 
 if __name__ == "__main__":
     folder = pathlib.Path(sys.argv[1])

@@ -97,13 +97,13 @@ class Child(subcommand: String, first: MessageLite) extends AutoCloseable {
   }
 
   /** Waits for the end; throws with the story unless the exit code is 0. */
-  def finish(story: Option[String], seconds: Long = 30): Unit = {
+  def finish(failed: Option[Event.Failed], seconds: Long = 30): Unit = {
     if (!process.waitFor(seconds, TimeUnit.SECONDS)) throw new CremaException(s"`crema $subcommand` did not end within $seconds s${tail()}")
     keeper.join(2000) // the rest of its log
     val code = process.exitValue
-    if (code != 0 || story.isDefined) {
-      val how = if (code > 128) s"was killed by signal ${code - 128}" else s"ended with exit code $code"
-      throw new CremaException(s"${story.getOrElse("a process of this run failed without a word")}\n`crema $subcommand` (pid ${process.pid()}) $how${tail()}")
+    if (code != 0 || failed.isDefined) {
+      val how = if (code > 128) s"was killed by ${Child.signal(code - 128)}" else s"ended with exit code $code"
+      throw CremaException.of(failed.fold("")(_.getKind), s"${failed.fold(s"a process of this run $how without a word")(_.getStory)}\n`crema $subcommand` (pid ${process.pid()}) $how${tail()}")
     }
   }
 
@@ -119,5 +119,18 @@ class Child(subcommand: String, first: MessageLite) extends AutoCloseable {
     thread.setDaemon(true)
     thread.start()
     thread
+  }
+}
+
+private[crema] object Child {
+  /** What people call it, and what most often sends it. */
+  def signal(number: Int): String = number match {
+    case 4 => "signal 4 (SIGILL): it met an instruction that this CPU lacks; please report it with the CPU's name"
+    case 6 => "signal 6 (SIGABRT); please report it with its log"
+    case 7 => "signal 7 (SIGBUS): a file that it maps was cut short, or its disk failed"
+    case 9 => "signal 9 (SIGKILL): somebody killed it, most often the kernel or the container's guard for want of memory (see spark.executor.memoryOverhead and the machine's own log)"
+    case 11 => "signal 11 (SIGSEGV); please report it with its log"
+    case 15 => "signal 15 (SIGTERM): somebody asked it to end"
+    case other => s"signal $other"
   }
 }

@@ -10,21 +10,8 @@ object Cluster {
 
   private def local(sc: SparkContext): Boolean = sc.master.startsWith("local") && !sc.master.startsWith("local-cluster")
 
-  private lazy val build = {
-    val p = new java.util.Properties
-    val in = getClass.getResourceAsStream("/crema-build.properties")
-    try p.load(in) finally in.close()
-    p
-  }
-
   /** @throws IllegalArgumentException when this jar is not for this Spark */
-  def checkVersion(spark: String): Unit = {
-    val line = build.getProperty("spark.line")
-    if (spark == "4.0.0") throw new IllegalArgumentException("Spark 4.0.0 is not supported: its first release has faults that later ones mend; use Spark 4.0.1 or later, or 3.5")
-    val fits = if (line == "4") spark.startsWith("4.") else spark.startsWith(line + ".")
-    if (!fits) throw new IllegalArgumentException(s"this jar is for Spark $line with Scala ${build.getProperty("scala.binary")}, and this is Spark $spark; take the jar crema-spark-${if (spark.startsWith("4.")) "4_2.13" else "3.5_2.12"}" +
-      (if (spark.startsWith("4.") || spark.startsWith("3.5.")) "" else " and Spark 3.5 or 4"))
-  }
+  def checkVersion(): Unit = Option(JarCheck.complaint()).foreach(text => throw new IllegalArgumentException(text))
 
   /** Cores a task may use: spark.task.cpus. */
   def threadsPerTask(sc: SparkContext): Int = sc.getConf.getInt("spark.task.cpus", 1)

@@ -1,14 +1,9 @@
 package com.crema
 
-import java.io.File
-import java.nio.file.{Files, StandardCopyOption}
-import java.security.MessageDigest
-
 import scala.collection.JavaConverters._
 
 import com.crema.wire.Wire.{Event, Input, Job, RowFeed}
 import org.apache.spark.{SparkContext, TaskContext}
-import org.apache.spark.broadcast.Broadcast
 import org.apache.spark.rdd.RDD
 import org.apache.spark.util.LongAccumulator
 
@@ -17,19 +12,19 @@ case class ScoredRow(id: String, values: Seq[Array[Float]])
 
 /** Rows in, rows out, every row exactly once, short last batches. */
 object ScoreRun {
-  /** What all tasks of a run share. @param job wire.Job with solver and blobs; @param model the weights' bytes */
-  case class Spec(job: Array[Byte], model: Broadcast[Array[Byte]], digest: String, modelName: String, batch: Int, tasks: Int, hadoop: HadoopSettings)
+  /** What all tasks of a run share. @param job wire.Job with solver and blobs; @param model the weights; @param scored counts rows as they come */
+  case class Spec(job: Array[Byte], model: SharedFile, batch: Int, tasks: Int, hadoop: HadoopSettings, scored: Option[LongAccumulator] = None)
 
-  /** Names a model's file on the executors: another model never takes its place. */
-  def digest(model: Array[Byte]): String = MessageDigest.getInstance("SHA-256").digest(model).take(8).map("%02x".format(_)).mkString
+  /** How many rows there are, where that is known before they are read. */
+  def known(sc: SparkContext, records: Records): Option[Long] = records match { case AtPath(source) => Some(stored(sc, source).map(_.records).getOrElse(count(sc, source))); case _ => None }
 
   /** The scored rows. A database is cut into ranges of whole batches, so that any number of tasks gives the same rows; rows of an RDD are
-    * scored partition by partition. @param skipped counts records that could not be decoded
+    * scored partition by partition. @param skipped counts records that could not be decoded; @param known how many there are, of a database that was counted
     */
-  def rows(sc: SparkContext, spec: Spec, records: Records, skipped: LongAccumulator): RDD[ScoredRow] = records match {
+  def rows(sc: SparkContext, spec: Spec, records: Records, skipped: LongAccumulator, known: Option[Long] = None): RDD[ScoredRow] = records match {
     case AtPath(source) =>
       val file = stored(sc, source)
-      val ranges = split(file.map(_.records).getOrElse(count(sc, source)), spec.batch, spec.tasks)
+      val ranges = split(known.orElse(file.map(_.records)).getOrElse(count(sc, source)), spec.batch, spec.tasks)
       sc.parallelize(ranges, math.max(1, ranges.size)).mapPartitions(_.flatMap { case (first, last) => scoreRange(spec, source, file, first, last, skipped) })
     case rows: RowSource[_] => scorePartitions(spec, rows, skipped)
   }
@@ -47,7 +42,7 @@ object ScoreRun {
     val child = start(spec, _.setTestRows(feed))
     val batches = new ScoredBatches(records, put, fields)
     val feeder = new Feeder(child, batches, Seq(Input.newBuilder.setEnd(Input.End.newBuilder.setTest(true)).build()), context)
-    new EventRows(child, () => { feeder.check(); batches.sent }, skipped)
+    new EventRows(child, () => { feeder.check(); batches.sent }, skipped, spec.scored)
   }
 
   /** A partition's rows as delimited Inputs. */
@@ -75,7 +70,7 @@ object ScoreRun {
   def count(sc: SparkContext, source: String): Long =
     Story.telling(sc.parallelize(Seq(source), 1).map { path =>
       val done = Command.run(600, "records", Storage.localPath(path))
-      if (done.code != 0) throw new CremaException(done.story)
+      if (done.code != 0) throw CremaException.of(if (done.code == 2) "invalid" else "", done.story)
       new String(done.out).trim.toLong
     }.collect().head)
 
@@ -85,28 +80,17 @@ object ScoreRun {
       file.fold(job.setTestSource(Storage.localPath(source)))(f => job.setTestFile(f.message(spec.batch)).setWorkFolder(Storage.workFolder.getPath))
     })
     child.serve(None, file, spec.hadoop)
-    new EventRows(child, () => last - first, skipped.add(_))
+    new EventRows(child, () => last - first, skipped.add(_), spec.scored)
   }
 
   private def start(spec: Spec, complete: Job.Builder => Job.Builder): Child = {
-    val child = new Child("score", complete(Job.parseFrom(spec.job).toBuilder.setWeights(weights(spec))).build())
+    val child = new Child("score", complete(Job.parseFrom(spec.job).toBuilder.setWeights(spec.model.fetch())).build())
     child.endWith(TaskContext.get())
     child
   }
 
-  /** The broadcast weights as a file: once per executor, read by all its children. */
-  private def weights(spec: Spec): String = synchronized {
-    val file = new File(Storage.workFolder, s"model-${spec.digest}-${spec.modelName}")
-    if (!file.exists()) {
-      val part = new File(file.getPath + ".part")
-      Files.write(part.toPath, spec.model.value)
-      Files.move(part.toPath, file.toPath, StandardCopyOption.ATOMIC_MOVE)
-    }
-    file.getPath
-  }
-
   /** Rows as the child sends them; at the end the count must be right and the exit code 0. */
-  private class EventRows(child: Child, expected: () => Long, skipped: Long => Unit) extends Iterator[ScoredRow] {
+  private class EventRows(child: Child, expected: () => Long, skipped: Long => Unit, scored: Option[LongAccumulator]) extends Iterator[ScoredRow] {
     private var batch: Iterator[ScoredRow] = Iterator.empty
     private var seen, passedOver = 0L
     private var ended = false
@@ -116,7 +100,7 @@ object ScoreRun {
 
     private def advance(): Unit = child.next() match {
       case Some(e) if e.hasRows => batch = rowsOf(e.getRows)
-      case Some(e) if e.hasFailed => ended = true; expected(); child.finish(Some(e.getFailed.getStory))
+      case Some(e) if e.hasFailed => ended = true; expected(); child.finish(Some(e.getFailed))
       case Some(e) => if (e.hasDone) passedOver = e.getDone.getSkipped
       case None =>
         ended = true
@@ -128,13 +112,15 @@ object ScoreRun {
 
     private def rowsOf(r: Event.Rows): Iterator[ScoredRow] = {
       val columns = r.getColumnList.asScala.toArray
+      scored.foreach(_.add(r.getIdCount))
       Iterator.range(0, r.getIdCount).map(i => ScoredRow(r.getId(i), columns.map(c => slice(c, i)).toSeq))
     }
 
+    /** 0 is added, which makes -0 (a ReLU's answer to negative numbers) 0 and changes nothing else. */
     private def slice(c: Event.Column, row: Int): Array[Float] = {
       val values = new Array[Float](c.getWidth)
       var k = 0
-      while (k < values.length) { values(k) = c.getValue(row * values.length + k); k += 1 }
+      while (k < values.length) { values(k) = c.getValue(row * values.length + k) + 0.0f; k += 1 }
       values
     }
   }

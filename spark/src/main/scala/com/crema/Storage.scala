@@ -7,7 +7,7 @@ import java.util.concurrent.{FutureTask, TimeUnit, TimeoutException}
 import scala.util.control.NonFatal
 
 import org.apache.hadoop.conf.Configuration
-import org.apache.hadoop.fs.{FileUtil, Path}
+import org.apache.hadoop.fs.{FileSystem, FileUtil, Path}
 
 /** Hadoop's settings, so that they can travel to tasks. */
 case class HadoopSettings(entries: Map[String, String]) {
@@ -28,12 +28,40 @@ object HadoopSettings {
 
 /** Files between Hadoop's FileSystems and local paths: a child process sees local paths only. */
 object Storage {
-  private def scheme(uri: String): Option[String] = Option(new Path(uri).toUri.getScheme)
+  private val Scheme = "^([A-Za-z][A-Za-z0-9+.-]*):.*".r
+  private def scheme(uri: String): Option[String] = uri match { case Scheme(name) => Some(name.toLowerCase(java.util.Locale.ROOT)); case _ => None }
+
+  /** What a user's URI means, decided here alone. Without a scheme it is a path of Hadoop's default file system (fs.defaultFS), in the user's folder there
+    * when it is relative; `file:` and, where that default is the local one, plain paths start at the working folder. All other code takes what comes from
+    * here, in which only local files may lack a scheme.
+    */
+  def resolve(written: String, conf: Configuration): String =
+    if (scheme(written).exists(_ != "file")) written
+    else if (scheme(written).isDefined || defaultIsLocal(conf)) "file:" + new File(localPath(written)).getAbsolutePath
+    else reaching(written) { val fs = FileSystem.get(conf); new Path(written).makeQualified(fs.getUri, fs.getWorkingDirectory).toString }
+
+  private def defaultIsLocal(conf: Configuration): Boolean = FileSystem.getDefaultUri(conf).getScheme == "file"
+
+  /** Of something that is to be there. @throws IllegalArgumentException when it is not, and a local file of that name is */
+  def resolveInput(written: String, what: => String, conf: Configuration): String = {
+    val uri = resolve(written, conf)
+    if (!isLocal(uri) && scheme(written).isEmpty && new File(written).exists() && !exists(uri, conf))
+      throw new IllegalArgumentException(s"there is nothing at $uri, which $what $written means, as fs.defaultFS is ${FileSystem.getDefaultUri(conf)}; on the local disk there is: write file:$written if that is meant")
+    uri
+  }
 
   /** Plain paths and file: URIs are local: the same path on the machine that uses them. */
   def isLocal(uri: String): Boolean = scheme(uri).forall(_ == "file")
 
-  def localPath(uri: String): String = if (scheme(uri).isDefined) new Path(uri).toUri.getPath else uri
+  /** file:relative, file:/absolute, file:///absolute, as they are: nothing is escaped. */
+  def localPath(uri: String): String =
+    if (scheme(uri).isEmpty) uri
+    else {
+      val path = uri.substring("file:".length)
+      val slashes = path.takeWhile(_ == '/').length
+      if (slashes == 2) path.drop(2).dropWhile(_ != '/') // file://host/path
+      else if (slashes > 1) path.drop(slashes - 1) else path
+    }
 
   /** A file in a folder; the folder may be the root of a store. */
   def inFolder(folder: String, name: String): String = if (isLocal(folder)) new File(localPath(folder), name).getPath else new Path(new Path(folder), name).toString
@@ -56,7 +84,7 @@ object Storage {
 
   /** A local path with the contents of `uri`: itself when local, else a copy made once per JVM, under a temporary name and then renamed. */
   def fetch(uri: String, conf: Configuration): String = synchronized {
-    if (isLocal(uri)) return localPath(uri)
+    if (isLocal(uri)) return shipped(localPath(uri))
     val source = new Path(uri)
     val fs = source.getFileSystem(conf)
     if (!fs.exists(source)) throw new CremaException(s"there is nothing at $uri; check the path")
@@ -73,6 +101,12 @@ object Storage {
       Files.move(part.toPath, target.toPath, StandardCopyOption.ATOMIC_MOVE)
     }
     target.getPath
+  }
+
+  /** A local file that is not here may have come with --files: those lie in the working folder of an executor under their own names. */
+  private def shipped(path: String): String = {
+    val here = new File(new File(path).getName)
+    if (new File(path).exists() || !here.exists()) path else here.getAbsolutePath
   }
 
   /** Why a file system refused, as people say it: no classes, no stacks. */

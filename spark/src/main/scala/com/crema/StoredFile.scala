@@ -44,11 +44,11 @@ object StoredFile {
   def lmdb(sc: SparkContext, uri: String): StoredFile = {
     val folder = new Path(uri)
     val fs = folder.getFileSystem(sc.hadoopConfiguration)
-    if (!fs.exists(folder)) throw new CremaException(s"there is no LMDB at $uri; check `source`")
+    if (!fs.exists(folder)) throw new WrongInput(s"there is no LMDB at $uri; check `source`")
     val inside = new Path(folder, "data.mdb")
     val path = if (fs.exists(inside)) inside else folder
     val status = fs.getFileStatus(path)
-    if (status.isDirectory) throw new CremaException(s"$uri holds no data.mdb, so it is no LMDB; check `source`")
+    if (status.isDirectory) throw new WrongInput(s"$uri holds no data.mdb, so it is no LMDB; check `source`")
     val file = StoredFile(uri, path.toString, status.getLen, status.getModificationTime, Array.emptyByteArray)
     val key = s"${file.path} ${file.length} ${file.modified}"
     Option(known.get(key)).getOrElse {
@@ -65,7 +65,7 @@ object StoredFile {
     child.endWith(TaskContext.get())
     child.serve(None, Some(file), hadoop)
     val events = Iterator.continually(child.next()).takeWhile(_.isDefined).map(_.get).toList
-    events.find(_.hasFailed).foreach(e => child.finish(Some(e.getFailed.getStory)))
+    events.find(_.hasFailed).foreach(e => child.finish(Some(e.getFailed)))
     child.finish(None)
     events.find(_.hasIndex).getOrElse(throw new CremaException(s"no index of ${file.uri} came${child.tail()}")).getIndex.toByteArray
   }

@@ -4,12 +4,14 @@ import org.apache.spark.SparkException
 
 /** What a failed Spark job has to say to people: our own sentence, without Spark's frames and stack around it. */
 object Story {
-  private val own = "com.crema.CremaException: "
+  private val own = "com\\.crema\\.(CremaException|WrongInput): ".r
 
   def of(e: Throwable): String = {
     val text = Option(e.getMessage).getOrElse(e.toString)
-    if (!text.contains(own)) plain(text)
-    else text.substring(text.indexOf(own) + own.length).split("\n").takeWhile(line => !line.startsWith("\tat ") && !line.startsWith("Driver stacktrace")).mkString("\n").trim
+    own.findFirstMatchIn(text) match {
+      case None => plain(text)
+      case Some(found) => text.substring(found.end).split("\n").takeWhile(line => !line.startsWith("\tat ") && !line.startsWith("Driver stacktrace")).mkString("\n").trim
+    }
   }
 
   private val lost = "(?s).*Job aborted due to stage failure: .*?Lost task [^:]*: (.*)".r
@@ -21,6 +23,15 @@ object Story {
     case other => other
   }
 
+  def isOurs(e: Throwable): Boolean = own.findFirstMatchIn(String.valueOf(e.getMessage)).isDefined
+
+  /** Whether trying again changes nothing: what was given is wrong. */
+  def lasting(e: Throwable): Boolean = e match {
+    case _: WrongInput | _: Refusal | _: IllegalArgumentException | _: org.apache.spark.sql.AnalysisException | _: org.apache.hadoop.mapred.InvalidInputException => true
+    case s: SparkException => Option(s.getMessage).flatMap(own.findFirstMatchIn(_)).exists(_.group(1) == "WrongInput")
+    case _ => false
+  }
+
   /** Runs body; a job that fails inside throws a CremaException with its story. */
-  def telling[A](body: => A): A = try body catch { case e: SparkException => throw new CremaException(of(e), e) }
+  def telling[A](body: => A): A = try body catch { case e: SparkException => throw (if (lasting(e)) new WrongInput(of(e), e) else new CremaException(of(e), e)) }
 }

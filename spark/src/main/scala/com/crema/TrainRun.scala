@@ -1,9 +1,8 @@
 package com.crema
 
 import java.io.File
-import java.nio.file.{Files, Paths}
+import java.nio.file.Files
 import java.security.SecureRandom
-import java.util.UUID
 
 import scala.util.control.NonFatal
 
@@ -24,10 +23,10 @@ case class TrainSpec(
 
 /** Training: a coordinator beside the driver, one ordinary Spark task with a worker process per executor. */
 object TrainRun {
-  /** What a worker's task returns. `model`: its bytes when it goes to a local path of the driver; else empty. `failure`: why it could not be
-    * published; an exception would make Spark try the task again, without its cluster.
+  /** What a worker's task returns. `failure`: why the model could not be published; an exception would make Spark try the task again, without its
+    * cluster. The model itself never comes this way: a local one is sent to the coordinator, which has the driver's disk.
     */
-  private case class TaskResult(model: Array[Byte], skipped: Long, failure: String = "")
+  private case class TaskResult(skipped: Long, failure: String = "")
 
   /** Rows of the sources that are no paths, on their way to the workers. */
   private case class Fed(frames: RDD[(FrameKey, Array[Byte])], train: Option[RowFeed], test: Option[RowFeed])
@@ -38,31 +37,32 @@ object TrainRun {
   /** Runs to the end and returns the test events in time order; throws with the whole story otherwise, and leaves no process behind.
     *
     * @param kept is told, before any row is shuffled, how many rows a worker will keep at most; it may refuse
+    * @param published is told of each snapshot whose files are in their places
     */
-  def run(sc: SparkContext, spec: TrainSpec, workers: Int, console: Console, budget: Budget, kept: Long => Unit = _ => ()): Seq[Event.Test] = {
+  def run(sc: SparkContext, spec: TrainSpec, workers: Int, console: Console, budget: Budget, kept: Long => Unit = _ => (), published: Event.Snapshot => Unit = _ => ()): Seq[Event.Test] = {
     val (fed, release) = feed(sc, spec, workers, console, kept)
     try {
       val databases = Databases(fileOf(sc, spec.train), fileOf(sc, spec.test.getOrElse(spec.train)))
       databases.train.foreach(f => checkEnough(f.records, f.uri, spec.ranks))
       budget.lap("staging")
-      runFed(sc, spec, workers, console, fed, databases, budget)
+      runFed(sc, spec, workers, console, fed, databases, budget, published)
     } finally release()
   }
 
-  private def runFed(sc: SparkContext, spec: TrainSpec, workers: Int, console: Console, fed: Fed, databases: Databases, budget: Budget): Seq[Event.Test] = {
+  private def runFed(sc: SparkContext, spec: TrainSpec, workers: Int, console: Console, fed: Fed, databases: Databases, budget: Budget, published: Event.Snapshot => Unit): Seq[Event.Test] = {
     val token = new Array[Byte](32)
     new SecureRandom().nextBytes(token)
-    val base = announce(fed, Job.parseFrom(spec.job).toBuilder).setJoinTimeout(joinTimeout(sc, spec)).setStepTimeout(seconds(sc, "spark.crema.stepTimeout", 60)).setWorkers(workers).setToken(com.google.protobuf.ByteString.copyFrom(token)).build()
+    val base = announce(fed, Job.parseFrom(spec.job).toBuilder).setJoinTimeout(joinTimeout(sc, spec)).setStepTimeout(seconds(sc, "spark.crema.stepTimeout", 60)).setWorkers(workers).setToken(com.google.protobuf.ByteString.copyFrom(token))
+      .setModelHome(if (Storage.isLocal(spec.model)) new File(Storage.localPath(spec.model)).getAbsolutePath else "").setCoordinatorListens(true).build()
     val coordinator = new Child("coordinator", base.toBuilder.setHost(Cluster.driverAddress(sc)).build())
     try {
       val address = coordinator.next().filter(_.hasListening).map(_.getListening.getAddress)
         .getOrElse(throw new CremaException(s"the coordinator did not start${coordinator.tail()}"))
-      val watch = new Watch(sc, coordinator, console, budget)
+      val watch = new Watch(sc, coordinator, console, budget, s => Storage.inFolder(spec.snapshotFolder, new File(s.getState).getName), published)
       budget.lap("rendezvous")
       val job = base.toBuilder.setCoordinator(address).build().toByteArray
       val results = watch.during(runTasks(sc, spec, job, workers, watch.group, fed.frames, databases))
       if (results(0).failure.nonEmpty) throw new CremaException(s"the model is trained and not saved: ${results(0).failure}")
-      if (results(0).model.nonEmpty) writeLocal(results(0).model, Storage.localPath(spec.model))
       val skipped = results.map(_.skipped).sum
       if (skipped > 0) console.say(s"$skipped record(s) could not be decoded and were passed over; the workers' logs name the first ones")
       watch.tests
@@ -79,7 +79,7 @@ object TrainRun {
   }
 
   private def checkEnough(records: Long, what: String, ranks: Int): Unit = if (records < ranks)
-    throw new IllegalStateException(s"Insufficient training data. Please adjust hyperparameters or increase dataset. ($records records in $what for $ranks ranks; every rank, clusterSize x devices, needs one)")
+    throw new Refusal(s"Insufficient training data. Please adjust hyperparameters or increase dataset. ($records records in $what for $ranks ranks; every rank, clusterSize x devices, needs one)")
 
   private def localPathOf(records: Records): String = records match { case AtPath(location) if Storage.isLocal(location) => Storage.localPath(location); case _ => "" }
   private def fileOf(sc: SparkContext, records: Records): Option[StoredFile] = records match { case AtPath(location) => ScoreRun.stored(sc, location); case _ => None }
@@ -98,7 +98,7 @@ object TrainRun {
         console.say(s"${rows.count} training records in $what")
       }
       for ((rows, what) <- test if rows.count == 0)
-        throw new IllegalStateException(s"Insufficient validation data. Please adjust hyperparameters or increase dataset. ($what is empty)")
+        throw new Refusal(s"Insufficient validation data. Please adjust hyperparameters or increase dataset. ($what is empty)")
       val testDealing = test.flatMap { case (rows, _) => Dealing.ofTests(rows.count, spec.testBatch, workers) }
       val mostRanks = (spec.ranks + workers - 1) / workers
       kept(train.fold(0L)(_._1.count * mostRanks / spec.ranks) + test.fold(0L)(_._1.count / testDealing.fold(1)(_.workers)))
@@ -145,20 +145,20 @@ object TrainRun {
     child.serve(databases.train, databases.test, spec.hadoop)
     val feeder = new Feeder(child, rows, ends(job.build()), context)
     try {
-      var story: Option[String] = None
+      var failed: Option[Event.Failed] = None
       var done = Event.Done.getDefaultInstance
       var event = child.next()
       while (event.isDefined) {
         if (event.get.hasSnapshot) child.send(publishSnapshot(spec, event.get.getSnapshot, conf))
-        if (event.get.hasFailed) story = Some(event.get.getFailed.getStory)
+        if (event.get.hasFailed) failed = Some(event.get.getFailed)
         if (event.get.hasDone) done = event.get.getDone
         event = child.next()
       }
       feeder.check()
-      child.finish(story)
-      val result = TaskResult(Array.emptyByteArray, done.getSkipped)
+      child.finish(failed)
+      val result = TaskResult(done.getSkipped)
       if (worker != 0) result
-      else if (Storage.isLocal(spec.model)) result.copy(model = Files.readAllBytes(Paths.get(done.getModel)))
+      else if (Storage.isLocal(spec.model)) result
       else try { Storage.publish(done.getModel, spec.model, conf); result } catch { case e: CremaException => result.copy(failure = e.getMessage) }
     } finally {
       feeder.close()
@@ -178,60 +178,5 @@ object TrainRun {
     try for (file <- Seq(s.getModel, s.getState)) Storage.publish(file, Storage.inFolder(spec.snapshotFolder, new File(file).getName), conf)
     catch { case e: CremaException => said.setFailed(s"the snapshot of iteration ${s.getIteration} cannot be published: ${e.getMessage}") }
     Input.newBuilder.setPublished(said).build()
-  }
-
-  private def writeLocal(bytes: Array[Byte], path: String): Unit = {
-    val target = Paths.get(path).toAbsolutePath
-    val part = target.resolveSibling(s".${target.getFileName}-${UUID.randomUUID()}.part")
-    try {
-      Files.createFile(part)
-      Files.setPosixFilePermissions(part, java.nio.file.attribute.PosixFilePermissions.fromString("rw-r--r--"))
-      Files.write(part, bytes)
-      Files.move(part, target, java.nio.file.StandardCopyOption.ATOMIC_MOVE, java.nio.file.StandardCopyOption.REPLACE_EXISTING)
-    } catch { case e: java.io.IOException => throw new CremaException(s"the model is trained and not saved: $path cannot be written: ${Storage.cause(e)}; mend that or name another place with -model, and run again", e) }
-    finally Files.deleteIfExists(part)
-  }
-
-  /** Follows the coordinator while the tasks run: shows progress, cancels the tasks when it fails, and tells the better story. */
-  private class Watch(sc: SparkContext, coordinator: Child, console: Console, budget: Budget) {
-    val group: String = "crema-" + UUID.randomUUID()
-    private val seen = scala.collection.mutable.ArrayBuffer[Event.Test]()
-    @volatile private var story: Option[String] = None
-    @volatile private var done = false
-
-    def tests: Seq[Event.Test] = seen.synchronized(seen.toList)
-
-    def during[A](body: => A): A = {
-      val reader = new Thread(() => follow(), "crema-coordinator-events")
-      reader.setDaemon(true)
-      reader.start()
-      try {
-        val result = body
-        reader.join(20000)
-        if (!done) throw new CremaException(story.getOrElse("the coordinator ended before the run did") + coordinator.tail())
-        result
-      } catch {
-        case NonFatal(e) =>
-          reader.join(5000) // the coordinator hears of the same failure and has the better words
-          coordinator.close()
-          reader.join(5000)
-          throw new CremaException((story.toSeq :+ Story.of(e)).distinct.mkString("\n"), e)
-      }
-    }
-
-    private def follow(): Unit = {
-      var event = coordinator.next()
-      while (event.isDefined) {
-        val e = event.get
-        console.show(e)
-        budget.follow(e).foreach(console.say)
-        if (e.hasTest) seen.synchronized(seen += e.getTest)
-        if (e.hasDone) done = true
-        if (e.hasFailed) story = Some(e.getFailed.getStory)
-        event = if (e.hasFailed) None else coordinator.next()
-      }
-      // The survivors have been told and end by themselves; a moment later what is left of the stage is cancelled.
-      if (!done) { Thread.sleep(3000); sc.cancelJobGroup(group) }
-    }
   }
 }

@@ -21,7 +21,7 @@ class ChildSuite extends AnyFunSuite {
       assert(child.next().get.getListening.getAddress.startsWith("127.0.0.1:"))
       val failed = Iterator.continually(child.next()).find(e => e.forall(_.hasFailed)).flatten.get.getFailed
       assert(failed.getStory.contains("2 workers wanted, 0 here"))
-      val e = intercept[CremaException](child.finish(Some(failed.getStory)))
+      val e = intercept[CremaException](child.finish(Some(failed)))
       assert(e.getMessage.contains("2 workers wanted") && e.getMessage.contains("exit code 1") && e.getMessage.contains(s"pid ${child.pid}"), e.getMessage)
     } finally child.close()
   }
@@ -71,6 +71,17 @@ class ChildSuite extends AnyFunSuite {
       assert(ended(pid, 5))
       run.join(5000)
     } finally { sc.stop(); place.delete() }
+  }
+
+  test("a task that is tried again after the run is told so at once") {
+    val closed = { val s = new java.net.ServerSocket(0, 1, java.net.InetAddress.getLoopbackAddress); try s.getLocalPort finally s.close() }
+    val child = new Child("worker", job(60).toBuilder.setCoordinator(s"127.0.0.1:$closed").setCoordinatorListens(true).setAttempt(2).setWorker(1).build())
+    try {
+      val began = System.nanoTime()
+      val failed = Iterator.continually(child.next()).find(e => e.forall(_.hasFailed)).flatten.get.getFailed
+      assert(failed.getStory.contains(s"the coordinator at 127.0.0.1:$closed has ended: the run was over before attempt 2 of worker 1 could join it"), failed.getStory)
+      assert((System.nanoTime() - began) / 1e9 < 20, "a fraction of the 60 s that a worker waits for others") // 1 s; the rest is for a busy machine
+    } finally child.close()
   }
 
   test("a job that is no job is refused in words") {

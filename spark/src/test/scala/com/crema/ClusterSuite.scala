@@ -4,11 +4,14 @@ import org.scalatest.funsuite.AnyFunSuite
 
 class ClusterSuite extends AnyFunSuite {
   test("a Spark that this jar is not for is refused with the jar to take") {
-    Cluster.checkVersion(org.apache.spark.SPARK_VERSION)
-    assert(intercept[IllegalArgumentException](Cluster.checkVersion("4.0.0")).getMessage.contains("Spark 4.0.0 is not supported"))
-    assert(intercept[IllegalArgumentException](Cluster.checkVersion("3.4.2")).getMessage.contains("and Spark 3.5 or 4"))
-    val other = if (org.apache.spark.SPARK_VERSION.startsWith("4.")) "3.5.9" else "4.1.4"
-    assert(intercept[IllegalArgumentException](Cluster.checkVersion(other)).getMessage.contains("take the jar crema-spark-"))
+    Cluster.checkVersion()
+    def said(line: String, scala: String, spark: String, running: String) = JarCheck.complaint(line, scala, spark, running)
+    assert(said("3.5", "2.12", "3.5.9", "2.12.18") == null && said("3.5", "2.13", "3.5.9", "2.13.8") == null && said("4", "2.13", "4.1.4", "2.13.17") == null)
+    assert(said("4", "2.13", "4.0.0", "2.13.16").contains("Spark 4.0.0 is not supported"))
+    assert(said("3.5", "2.12", "3.4.2", "2.12.17").endsWith("take the jar crema-spark-3.5_2.12 and Spark 3.5 or 4"))
+    assert(said("3.5", "2.12", "4.1.4", "2.13.17") == "this jar is for Spark 3.5 with Scala 2.12, and this is Spark 4.1.4 with Scala 2.13; take the jar crema-spark-4_2.13")
+    assert(said("4", "2.13", "3.5.9", "2.12.18").endsWith("take the jar crema-spark-3.5_2.12") && said("3.5", "2.13", "3.5.9", "2.12.18").endsWith("take the jar crema-spark-3.5_2.12"))
+    assert(said("3.5", "2.12", "3.5.9", "2.13.8").endsWith("take the jar crema-spark-3.5_2.13"))
   }
 
   test("ranks are dealt to workers as the executable deals them") {

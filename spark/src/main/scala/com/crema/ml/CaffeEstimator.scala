@@ -5,7 +5,7 @@ import java.nio.charset.StandardCharsets.UTF_8
 import java.nio.file.Files
 
 import caffe.Caffe.SolverParameter
-import com.crema.{Planner, Storage}
+import com.crema.{ModelFile, Planner, Storage}
 import com.google.protobuf.TextFormat
 import com.yahoo.ml.caffe.{CaffeOnSpark, Config, DataFrames}
 import org.apache.hadoop.fs.FileUtil
@@ -58,6 +58,7 @@ class CaffeEstimator(override val uid: String) extends Estimator[CaffeModel] wit
     if (isSet(snapshots)) conf.snapshotFolder = $(snapshots)
     if (isSet(weights)) conf.snapshotModelFile = $(weights)
     if (isSet(outputBlobs)) Planner.plan(description, $(ranks), 1, $(outputBlobs).toSeq, train = true, test = false) // what transform would refuse is refused now
+    FrameNet.checkSize(frame.schema, $(inputCol), conf.netParam, Some(frame))
     val classes = FrameNet.hasClasses(conf.netParam)
     val columns = Seq(FrameNet.inputOf(frame, $(inputCol)).as(FrameNet.InputColumn), FrameNet.learntLabelOf(frame, $(labelCol)).as(FrameNet.LabelColumn))
     def source(rows: DataFrame, isTrain: Boolean) = {
@@ -70,7 +71,7 @@ class CaffeEstimator(override val uid: String) extends Estimator[CaffeModel] wit
       val held = coalesce(col($(validationIndicatorCol)), lit(false))
       Some(caffe.trainWithValidation(source(DataFrames.inFileOrder(frame.where(!held), columns), isTrain = true), source(DataFrames.inFileOrder(frame.where(held), columns), isTrain = false)))
     } else { caffe.train(source(DataFrames.inFileOrder(frame, columns), isTrain = true)); None }
-    val model = new CaffeModel(uid, netText, Files.readAllBytes(new File(Storage.localPath(conf.modelPath)).toPath)).setParent(this)
+    val model = new CaffeModel(uid, netText, ModelFile.of(new File(Storage.localPath(conf.modelPath)))).setParent(this)
     model.validation = validation
     copyValues(model)
   }
@@ -101,7 +102,7 @@ class CaffeEstimator(override val uid: String) extends Estimator[CaffeModel] wit
     if (isDefined(validationIndicatorCol) && $(validationIndicatorCol).nonEmpty)
       if (!schema.exists(f => f.name == $(validationIndicatorCol) && f.dataType == BooleanType))
         throw new IllegalArgumentException(s"validationIndicatorCol '${$(validationIndicatorCol)}' must be a boolean column of the frame, which has ${schema.fieldNames.mkString(", ")}")
-    CaffeModel.withColumns(schema, if (isSet(outputBlobs)) $(outputBlobs).toSeq else Nil, if (isSet(outputCols)) $(outputCols).toSeq else Nil)
+    CaffeModel.withColumns(schema, if (isSet(outputBlobs)) $(outputBlobs).toSeq else Nil, if (isSet(outputCols)) $(outputCols).toSeq else Nil, $(outputVectors))
   }
 
   override def copy(extra: ParamMap): CaffeEstimator = defaultCopy(extra)

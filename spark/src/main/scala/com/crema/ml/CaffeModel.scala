@@ -1,6 +1,6 @@
 package com.crema.ml
 
-import java.io.File
+import java.io.{ByteArrayInputStream, File, InputStream}
 import java.nio.charset.StandardCharsets.UTF_8
 import java.nio.file.Files
 
@@ -12,8 +12,8 @@ import com.crema.wire.Wire.Job
 import com.google.protobuf.TextFormat
 import org.apache.hadoop.fs.Path
 import org.apache.spark.SparkContext
-import org.apache.spark.broadcast.Broadcast
 import org.apache.spark.ml.Model
+import org.apache.spark.ml.linalg.SQLDataTypes
 import org.apache.spark.ml.param.ParamMap
 import org.apache.spark.ml.util._
 import org.apache.spark.sql.functions.col
@@ -25,20 +25,20 @@ import org.apache.spark.sql.{DataFrame, Dataset, Encoders, Row}
   * @param netText the net, with CoSData layers, as prototxt
   * @param trained the weights as a .caffemodel
   */
-class CaffeModel private[ml] (override val uid: String, private[ml] var netText: String, private[ml] var trained: Array[Byte])
+class CaffeModel private[ml] (override val uid: String, private[ml] var netText: String, private[ml] var trained: ModelFile)
     extends Model[CaffeModel] with CaffeParams with DefaultParamsWritable {
-  def this(uid: String) = this(uid, "", Array.emptyByteArray) // for reading
+  def this(uid: String) = this(uid, "", null) // for reading
 
   /** One row for each test while it was trained, one array<float> column for each output of the TEST net; not saved with the model. */
   @transient var validation: Option[DataFrame] = None
 
   /** The weights, a .caffemodel that any Caffe reads. */
-  def modelBytes: Array[Byte] = trained.clone()
+  def modelBytes: Array[Byte] = trained.bytes
 
-  /** One broadcast for all transformations of an application. */
-  @transient private var sent: Option[(SparkContext, Broadcast[Array[Byte]])] = None
-  private def weights(sc: SparkContext): Broadcast[Array[Byte]] = synchronized {
-    if (!sent.exists { case (c, _) => (c eq sc) && !c.isStopped }) sent = Some(sc -> sc.broadcast(trained))
+  /** Shared once for all transformations of an application. */
+  @transient private var sent: Option[(SparkContext, SharedFile)] = None
+  private def weights(sc: SparkContext): SharedFile = synchronized {
+    if (!sent.exists { case (c, _) => (c eq sc) && !c.isStopped }) sent = Some(sc -> SharedFile.of(sc, trained.path, "transform.caffemodel"))
     sent.get._2
   }
 
@@ -51,44 +51,42 @@ class CaffeModel private[ml] (override val uid: String, private[ml] var netText:
   override def transform(dataset: Dataset[_]): DataFrame = {
     val frame = dataset.toDF()
     val (job, blobs) = CaffeParams.inItsWords(planned(frame))
-    val schema = CaffeModel.withColumns(frame.schema, blobs, columnNames(blobs))
+    val schema = CaffeModel.withColumns(frame.schema, blobs, columnNames(blobs), $(outputVectors))
     val sc = frame.sparkSession.sparkContext
-    val spec = ScoreRun.Spec(job.toByteArray, weights(sc), ScoreRun.digest(trained), "transform.caffemodel", 1, 1, HadoopSettings.of(sc.hadoopConfiguration))
+    val spec = ScoreRun.Spec(job.toByteArray, weights(sc), 1, 1, HadoopSettings.of(sc.hadoopConfiguration))
     val (inputs, width) = (Seq(FrameNet.inputOf(frame, $(inputCol)).as(FrameNet.InputColumn), FrameNet.labelOf(frame, $(labelCol)).as(FrameNet.LabelColumn)), frame.columns.length)
-    val isEncoded = $(encoded)
+    val (isEncoded, vectors, input) = ($(encoded), $(outputVectors), $(inputCol))
     val top = net.getLayerList.asScala.find(FrameNet.isData).get.getCosDataParam.getTop(0)
     val tops = net.getLayerList.asScala.find(FrameNet.isData).get.getTopCount
     val shape = (top.getChannels, top.getHeight, top.getWidth)
     val nulls = NullRows.counter(sc)
     val all = frame.select(frame.columns.toSeq.map(c => col(s"`$c`")) ++ inputs: _*)
-    all.mapPartitions(rows => if (rows.isEmpty) Iterator.empty else new ScoredFrame(spec, rows, width, isEncoded, shape, tops, blobs.size, nulls))(Encoders.row(schema))
+    all.mapPartitions(rows => if (rows.isEmpty) Iterator.empty else new ScoredFrame(spec, rows, width, input, isEncoded, shape, tops, blobs.size, vectors, nulls))(Encoders.row(schema))
   }
 
   /** What messages call the weights. */
   @transient private var origin = "the model"
   /** Whether the weights were seen to fit the net; that is done once. */
   @transient private var checked = false
-  private def unchecked(folder: File): Option[Weights] = if (checked) None else {
-    Files.write(new File(folder, "weights").toPath, trained)
-    Some(Weights(new File(folder, "weights").getPath, origin))
-  }
+  private def unchecked: Option[Weights] = if (checked) None else Some(Weights(trained.path.getPath, origin))
 
   /** @throws IllegalArgumentException when the weights, which were read from `place`, are damaged or of another net */
   private[ml] def checkRead(place: String): Unit = {
     val folder = Files.createTempDirectory("crema-load-").toFile
     origin = place
-    try Planner.plan(CaffeModel.solverOf(net, folder), 1, 1, Nil, train = false, test = true, unchecked(folder)) finally org.apache.hadoop.fs.FileUtil.fullyDelete(folder)
+    try Planner.plan(CaffeModel.solverOf(net, folder), 1, 1, Nil, train = false, test = true, unchecked) finally org.apache.hadoop.fs.FileUtil.fullyDelete(folder)
   }
 
   /** The job of a scoring process, and the blobs it gives. */
   private def planned(frame: DataFrame): (Job, Seq[String]) = {
     val input = FrameNet.inputType(frame.schema, $(inputCol), $(encoded))
+    FrameNet.checkSize(frame.schema, $(inputCol), net)
     val folder = Files.createTempDirectory("crema-transform-").toFile
     try {
       val fitted = FrameNet.rewrite(net, input)
       val solver = CaffeModel.solverOf(fitted, folder)
       val asked = if (isSet(outputBlobs)) $(outputBlobs).toSeq else Nil
-      val plan = Planner.plan(solver, 1, 1, asked, train = false, test = true, unchecked(folder))
+      val plan = Planner.plan(solver, 1, 1, asked, train = false, test = true, unchecked)
       if (!checked) Planner.toldOfUntrained(plan, origin).foreach(text => System.err.println(s"crema: $text"))
       checked = true
       val unlabelled = FrameNet.needLabel(fitted)
@@ -114,8 +112,9 @@ class CaffeModel private[ml] (override val uid: String, private[ml] var netText:
 
   override def transformSchema(schema: StructType): StructType = {
     FrameNet.inputType(schema, $(inputCol), $(encoded))
+    FrameNet.checkSize(schema, $(inputCol), net)
     val blobs = if (isSet(outputBlobs)) $(outputBlobs).toSeq else defaults(net, FrameNet.needLabel(net))
-    CaffeModel.withColumns(schema, blobs, columnNames(blobs))
+    CaffeModel.withColumns(schema, blobs, columnNames(blobs), $(outputVectors))
   }
 
   override def copy(extra: ParamMap): CaffeModel = {
@@ -129,8 +128,8 @@ class CaffeModel private[ml] (override val uid: String, private[ml] var netText:
     new MLWriter {
       override protected def saveImpl(path: String): Unit = {
         params.save(path)
-        CaffeModel.store(path, "net.prototxt", netText.getBytes(UTF_8), sc.hadoopConfiguration)
-        CaffeModel.store(path, "weights.caffemodel", trained, sc.hadoopConfiguration)
+        CaffeModel.store(path, "net.prototxt", new ByteArrayInputStream(netText.getBytes(UTF_8)), sc.hadoopConfiguration)
+        CaffeModel.store(path, "weights.caffemodel", Files.newInputStream(trained.path.toPath), sc.hadoopConfiguration)
       }
     }
   }
@@ -144,8 +143,8 @@ object CaffeModel extends MLReadable[CaffeModel] {
     new MLReader[CaffeModel] {
       override def load(path: String): CaffeModel = {
         val model = params.load(path)
-        model.netText = new String(fetch(path, "net.prototxt", sc.hadoopConfiguration), UTF_8)
-        model.trained = fetch(path, "weights.caffemodel", sc.hadoopConfiguration)
+        model.netText = new String(fetch(path, "net.prototxt", sc.hadoopConfiguration)(_.readAllBytes()), UTF_8)
+        model.trained = fetch(path, "weights.caffemodel", sc.hadoopConfiguration)(ModelFile.of)
         model.checkRead(file(path, "weights.caffemodel").toString)
         model
       }
@@ -161,26 +160,26 @@ object CaffeModel extends MLReadable[CaffeModel] {
 
   private def file(path: String, name: String) = new Path(new Path(path, "data"), name)
 
-  private def store(path: String, name: String, bytes: Array[Byte], conf: org.apache.hadoop.conf.Configuration): Unit = {
+  private def store(path: String, name: String, in: InputStream, conf: org.apache.hadoop.conf.Configuration): Unit = try {
     val to = file(path, name)
     val out = to.getFileSystem(conf).create(to, false)
-    try out.write(bytes) finally out.close()
-  }
+    try in.transferTo(out) finally out.close()
+  } finally in.close()
 
-  private def fetch(path: String, name: String, conf: org.apache.hadoop.conf.Configuration): Array[Byte] = {
+  private def fetch[A](path: String, name: String, conf: org.apache.hadoop.conf.Configuration)(read: InputStream => A): A = {
     val from = file(path, name)
     val in = try from.getFileSystem(conf).open(from) catch {
       case e: java.io.FileNotFoundException => throw new IllegalArgumentException(s"$path is no CaffeModel: it has no data/$name", e)
     }
-    try in.readAllBytes() finally in.close()
+    try read(in) finally in.close()
   }
 
   /** @throws IllegalArgumentException when a column is there already, or names and blobs differ in number */
-  private[ml] def withColumns(schema: StructType, blobs: Seq[String], names: Seq[String]): StructType = {
+  private[ml] def withColumns(schema: StructType, blobs: Seq[String], names: Seq[String], vectors: Boolean): StructType = {
     if (names.nonEmpty && blobs.nonEmpty && names.size != blobs.size)
       throw new IllegalArgumentException(s"${names.size} outputCols for ${blobs.size} outputBlobs; give as many")
     for (n <- names if schema.fieldNames.contains(n))
       throw new IllegalArgumentException(s"the frame has a column '$n' already; choose other names with setOutputCols")
-    StructType(schema ++ names.map(n => StructField(n, ArrayType(FloatType, containsNull = false), nullable = true)))
+    StructType(schema ++ names.map(n => StructField(n, if (vectors) SQLDataTypes.VectorType else ArrayType(FloatType, containsNull = false), nullable = true)))
   }
 }

@@ -21,7 +21,10 @@ trait CaffeParams extends Params with HasLabelCol {
   /** Names of these columns. Default: the blobs' names. */
   final val outputCols = new StringArrayParam(this, "outputCols", "columns of the blobs, in their order")
 
-  setDefault(inputCol -> "features", encoded -> false, resize -> false, labelCol -> "label")
+  /** Whether these columns are vectors, as MLlib's stages take them, instead of array<float>. Default false. */
+  final val outputVectors = new BooleanParam(this, "outputVectors", "blobs become vectors of doubles instead of array<float>")
+
+  setDefault(inputCol -> "features", encoded -> false, resize -> false, labelCol -> "label", outputVectors -> false)
 
   def setInputCol(name: String): this.type = set(inputCol, name)
   def setLabelCol(name: String): this.type = set(labelCol, name)
@@ -30,11 +33,14 @@ trait CaffeParams extends Params with HasLabelCol {
   def setOutputBlobs(names: Array[String]): this.type = set(outputBlobs, names)
   def setOutputCols(names: Array[String]): this.type = set(outputCols, names)
 
+  def setOutputVectors(on: Boolean): this.type = set(outputVectors, on)
+
   def getInputCol: String = $(inputCol)
   def getEncoded: Boolean = $(encoded)
   def getResize: Boolean = $(resize)
   def getOutputBlobs: Array[String] = $(outputBlobs)
   def getOutputCols: Array[String] = $(outputCols)
+  def getOutputVectors: Boolean = $(outputVectors)
 }
 
 /** What only training needs. */

@@ -2,6 +2,7 @@ package com.crema.ml
 
 import caffe.Caffe.CoSDataParameter.DataType
 import caffe.Caffe.{CoSDataParameter, LayerParameter, NetParameter, Phase, TransformationParameter}
+import org.apache.spark.ml.attribute.AttributeGroup
 import org.apache.spark.ml.functions.vector_to_array
 import org.apache.spark.ml.linalg.SQLDataTypes
 import org.apache.spark.sql.{Column, DataFrame}
@@ -62,6 +63,22 @@ private[ml] object FrameNet {
 
   private def field(schema: StructType, name: String): StructField =
     schema.find(_.name == name).getOrElse(throw new IllegalArgumentException(s"there is no column '$name'; the frame has ${schema.fieldNames.mkString(", ")}"))
+
+  def numbers(shape: (Int, Int, Int)): Int = shape._1 * shape._2 * shape._3
+  def misfit(name: String, size: Int, s: (Int, Int, Int)): String =
+    s"input column '$name' holds $size number(s), and the net's input takes ${numbers(s)} (${s._1} x ${s._2} x ${s._3}); name another column with setInputCol, or correct channels, height and width of the data layer"
+
+  /** Numbers as many as the net takes, where that can be known: from a vector column's metadata, as VectorAssembler writes them, and with `frame` from its first row. */
+  def checkSize(schema: StructType, name: String, net: NetParameter, frame: Option[DataFrame] = None): Unit = {
+    val shape = net.getLayerList.asScala.find(isData).map(describe).fold((0, 0, 0))(d => (d.channels, d.height, d.width))
+    val size = field(schema, name) match {
+      case f if f.dataType == SQLDataTypes.VectorType && AttributeGroup.fromStructField(f).size >= 0 => Some(AttributeGroup.fromStructField(f).size)
+      case f if f.dataType.isInstanceOf[NumericType] => Some(1)
+      case f if f.dataType == BinaryType => None
+      case _ => frame.flatMap(f => f.where(col(name).isNotNull).select(org.apache.spark.sql.functions.size(inputOf(f, name))).head(1).headOption.map(_.getInt(0)))
+    }
+    for (n <- size if numbers(shape) > 0 && n != numbers(shape)) throw new IllegalArgumentException(misfit(name, n, shape))
+  }
 
   def checkLabel(schema: StructType, name: String): Unit = field(schema, name).dataType match {
     case _: NumericType | StringType =>

@@ -1,7 +1,8 @@
 package com.crema.ml
 
-import com.crema.{CremaException, RowBuilder, ScoreRun}
+import com.crema.{CremaException, RowBuilder, ScoreRun, WrongInput}
 import org.apache.spark.SparkContext
+import org.apache.spark.ml.linalg.Vectors
 import org.apache.spark.scheduler.{SparkListener, SparkListenerStageCompleted}
 import org.apache.spark.sql.Row
 import org.apache.spark.util.LongAccumulator
@@ -23,7 +24,7 @@ private object NullRows extends SparkListener {
 }
 
 /** Rows of a partition with their blobs behind them: the rows are kept until theirs come back. One without input gets nulls. */
-private class ScoredFrame(spec: ScoreRun.Spec, rows: Iterator[Row], width: Int, encoded: Boolean, shape: (Int, Int, Int), tops: Int, blobs: Int, nulls: LongAccumulator) extends Iterator[Row] {
+private class ScoredFrame(spec: ScoreRun.Spec, rows: Iterator[Row], width: Int, input: String, encoded: Boolean, shape: (Int, Int, Int), tops: Int, blobs: Int, vectors: Boolean, nulls: LongAccumulator) extends Iterator[Row] {
   private val waiting = new java.util.concurrent.ConcurrentLinkedQueue[(String, Row)]()
   private var sent = 0L
   private val fed = rows.map { row => sent += 1; val id = sent.toString; waiting.add(id -> row); (id, row) }.filter { case (_, row) => !row.isNullAt(width) || { nulls.add(1); false } }
@@ -31,6 +32,8 @@ private class ScoredFrame(spec: ScoreRun.Spec, rows: Iterator[Row], width: Int, 
     to.begin(record._1)
     record._2.get(width) match {
       case bytes: Array[Byte] => if (encoded) to.image(0, 0, 0, encoded = true, bytes) else to.image(shape._1, shape._2, shape._3, encoded = false, bytes)
+      case values: scala.collection.Seq[_] if values.size != FrameNet.numbers(shape) =>
+        throw new WrongInput(s"row ${record._1} of a partition: ${FrameNet.misfit(input, values.size, shape)}")
       case values: scala.collection.Seq[_] => to.floats(values.map { case n: Number => n.floatValue; case _ => throw new CremaException(s"the input column of row ${record._1} of a partition holds a null") }.toArray)
     }
     if (tops > 1) {
@@ -40,11 +43,13 @@ private class ScoredFrame(spec: ScoreRun.Spec, rows: Iterator[Row], width: Int, 
   }
   private val scored = ScoreRun.stream[(String, Row)](spec, fed, put, tops, "the frame").buffered
 
+  private def column(values: Array[Float]): Any = if (vectors) Vectors.dense(values.map(_.toDouble)) else values.toSeq
+
   override def hasNext: Boolean = scored.hasNext || !waiting.isEmpty
   override def next(): Row = {
     val more = scored.hasNext // reads ahead: the row that belongs to it waits already
     val (id, row) = waiting.poll()
     val own = row.toSeq.take(width)
-    if (more && scored.head.id == id) Row.fromSeq(own ++ scored.next().values.map(_.toSeq)) else Row.fromSeq(own ++ Seq.fill(blobs)(null))
+    if (more && scored.head.id == id) Row.fromSeq(own ++ scored.next().values.map(column)) else Row.fromSeq(own ++ Seq.fill(blobs)(null))
   }
 }

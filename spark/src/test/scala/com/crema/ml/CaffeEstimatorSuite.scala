@@ -118,6 +118,25 @@ class CaffeEstimatorSuite extends AnyFunSuite with BeforeAndAfterAll {
     assert(refused(CaffeModel.load(folder.toString)).nonEmpty)
   }
 
+  test("vectors of another size are told of on the driver, by their column; blobs become vectors that MLlib takes as they are") {
+    val rows = frame(train, "vector")
+    val model = estimator("sizes", "").setMaxIter(2).setOutputBlobs(Array("conv", "ip")).setOutputVectors(true).fit(rows)
+    val cut = rows.withColumn("features", udf((v: org.apache.spark.ml.linalg.Vector) => Vectors.dense(v.toArray.take(100))).apply(col("features")))
+    val words = "input column 'features' holds 100 number(s), and the net's input takes 144 (1 x 12 x 12)"
+    val before = org.apache.spark.crema.Bus.jobs(spark.sparkContext)(assert(intercept[IllegalArgumentException](estimator("size", "").fit(cut)).getMessage.contains(words)))
+    assert(before == 1) // the first row was looked at, nothing else
+    val told = new VectorAssembler().setInputCols(Array("key", "label")).setOutputCol("two").transform(rows)
+    assert(intercept[IllegalArgumentException](model.copy(org.apache.spark.ml.param.ParamMap.empty).setInputCol("two").transform(told)).getMessage.contains("input column 'two' holds 2 number(s)"))
+    val late = intercept[Exception](model.transform(cut).collect()).getMessage
+    assert(late.contains(words), late)
+    val out = model.transform(rows)
+    assert(out.schema("ip").dataType == org.apache.spark.ml.linalg.SQLDataTypes.VectorType && model.transformSchema(rows.schema) == out.schema)
+    val fitted = new org.apache.spark.ml.classification.LogisticRegression().setFeaturesCol("ip").setMaxIter(2).fit(out)
+    assert(fitted.numFeatures == 10 && CaffeEstimator.load({ val p = folder.resolve("vectors").toString; estimator("v", "").setOutputVectors(true).write.save(p); p }).getOutputVectors)
+    val floats = model.copy(org.apache.spark.ml.param.ParamMap.empty).setOutputVectors(false).transform(rows).select("conv").collect().flatMap(_.getSeq[Float](0))
+    assert(floats.count(_ == 0) > 1000 && !floats.exists(v => v == 0 && 1 / v < 0)) // a ReLU's zeros are no negative ones
+  }
+
   private def heard[A](work: => A): (A, String) = {
     val (said, before) = (new java.io.ByteArrayOutputStream, System.err)
     System.setErr(new java.io.PrintStream(said, true))

@@ -15,7 +15,7 @@ import org.apache.hadoop.fs.Path
 import org.apache.spark.{SparkConf, SparkContext}
 import org.apache.spark.crema.Placement
 import org.apache.spark.mllib.linalg.Vectors
-import org.apache.spark.sql.{DataFrame, Row, SparkSession}
+import org.apache.spark.sql.{DataFrame, Row, SaveMode, SparkSession}
 import org.apache.spark.sql.expressions.UserDefinedFunction
 import org.apache.spark.sql.functions.udf
 import org.apache.spark.sql.types._
@@ -31,6 +31,7 @@ class CaffeOnSpark(@transient val sc: SparkContext) extends Serializable {
   @transient private lazy val console = new Console
   /** Of the run that spark-submit was for; every other begins with its call. */
   @transient private[caffe] var budget: Option[Budget] = None
+  @transient private[caffe] var journal: Option[Journal] = None
 
   /** Trains to max_iter and writes the model to exactly conf.modelPath.
     *
@@ -43,7 +44,7 @@ class CaffeOnSpark(@transient val sc: SparkContext) extends Serializable {
     * iteration 0 < it < max_iter that is a multiple of test_interval, as it always was. The test after the last step is only shown.
     */
   def trainWithValidation[T1, T2](source: DataSource[T1, T2], validation: DataSource[T1, T2]): DataFrame = {
-    if (validation == null) throw new IllegalStateException("No validation data is given")
+    if (validation == null) throw new Refusal("No validation data is given")
     val tests = trainWith(source, Some(validation)).filter(t => t.getNet == 0 && t.getIteration > 0 && t.getIteration < source.conf.plan().getMaxIter)
     val names = source.conf.plan().getOutputsList.asScala.toSeq
     val rows = tests.map { t =>
@@ -54,14 +55,14 @@ class CaffeOnSpark(@transient val sc: SparkContext) extends Serializable {
   }
 
   private def trainWith(source: DataSource[_, _], validation: Option[DataSource[_, _]]) = {
-    if (source == null) throw new IllegalStateException("No training data is given")
+    if (source == null) throw new Refusal("No training data is given")
     val conf = source.conf
-    val time = budget.getOrElse(new Budget(None))
+    val (time, judged) = (budget.getOrElse(new Budget(None)), budget.isDefined)
     budget = None
-    Checks.beforeTraining(conf, sc)
+    if (!judged) Checks.beforeTraining(conf)
     val plan = conf.plan()
-    Checks.memory(plan, sc.getConf)
-    Checks.room(conf, plan)
+    if (!judged) { Checks.memory(plan, sc.getConf); Checks.room(conf, plan) }
+    conf.seedDrawn(plan).foreach(console.say)
     nameAsFormat(conf)
     val spec = specOf(conf, plan, source, validation)
     sc.parallelize(Seq.empty[Int], 1) // the first RDD of an application makes Spark load its JSON mapper, 0.4 s: while executors start
@@ -69,7 +70,7 @@ class CaffeOnSpark(@transient val sc: SparkContext) extends Serializable {
     val workers = Cluster.workers(sc, conf.ranks)
     time.executorsSince(Placement.lastExecutor(sc))
     console.say(s"net ${plan.getNetName}: ${plan.getParameters} parameters; ${conf.ranks} rank(s) of batch ${source.batchSize()} on $workers worker(s)")
-    TrainRun.run(sc, spec, workers, console, time, Checks.memory(plan, sc.getConf, _))
+    TrainRun.run(sc, spec, workers, console, time, Checks.memory(plan, sc.getConf, _), s => journal.foreach(_.noteSnapshot(s, spec.snapshotFolder)))
   }
 
   /** A model's name ends in .h5 when the solver says `snapshot_format: HDF5`, and only then; scoring then finds it under that name. */
@@ -81,11 +82,13 @@ class CaffeOnSpark(@transient val sc: SparkContext) extends Serializable {
   }
 
   private def specOf(conf: Config, plan: Plan, source: DataSource[_, _], validation: Option[DataSource[_, _]]): TrainSpec = {
-    val model = conf.modelPath
-    val parent = if (conf.snapshotFolder.nonEmpty) conf.snapshotFolder else if (Storage.isLocal(model)) new File(Storage.localPath(model)).getAbsoluteFile.getParent else new Path(model).getParent.toString
+    val model = conf.at(conf.modelPath)
+    val (local, folder) = (Storage.isLocal(model), conf.at(conf.snapshotFolder))
+    val file = if (local) Storage.localPath(model) else model
+    val parent = if (folder.nonEmpty) folder else if (local) new File(file).getParent else new Path(model).getParent.toString
     val job = Job.newBuilder.setSolver(Checks.solverFor(plan, validation.isDefined)).setNetOrigin(plan.getNetOrigin).setRanks(conf.ranks).setThreads(Cluster.threadsPerTask(sc)).setResize(conf.resize).setLog(true)
-    TrainSpec(job.build().toByteArray, source.records(sc), validation.map(_.records(sc)), source.batchSize(), validation.fold(1)(_.batchSize()), conf.ranks, conf.isRddPersistent, conf.snapshotModelFile,
-      conf.snapshotStateFile, if (Storage.isLocal(model)) new File(Storage.localPath(model)).getAbsolutePath else model, parent,
+    TrainSpec(job.build().toByteArray, source.records(sc), validation.map(_.records(sc)), source.batchSize(), validation.fold(1)(_.batchSize()), conf.ranks, conf.isRddPersistent,
+      conf.at(conf.snapshotModelFile), conf.at(conf.snapshotStateFile), file, parent,
       new File(plan.getSnapshotPrefix).getName, HadoopSettings.of(sc.hadoopConfiguration), Cluster.isLocal(sc))
   }
 
@@ -94,11 +97,13 @@ class CaffeOnSpark(@transient val sc: SparkContext) extends Serializable {
     val blobs = source.conf.features.toSeq
     val schema = StructType(StructField("SampleID", StringType, nullable = false) +: blobs.map(floats))
     val skipped = sc.longAccumulator("records that could not be decoded")
-    val rows = score(source, blobs, skipped).map(r => Row(r.id +: r.values.map(_.toSeq): _*))
-    val frame = spark.createDataFrame(rows, schema).persist(StorageLevel.DISK_ONLY)
-    Story.telling(frame.count()) // a failure belongs here, not into a later action of the user's
-    tell(skipped)
-    frame
+    scoring(source) { progress =>
+      val rows = score(source, blobs, skipped, progress).map(r => Row(r.id +: r.values.map(_.toSeq): _*))
+      val frame = spark.createDataFrame(rows, schema).persist(StorageLevel.DISK_ONLY)
+      Story.telling(frame.count()) // a failure belongs here, not into a later action of the user's
+      tell(skipped)
+      frame
+    }
   }
 
   /** The mean of every output blob of the TEST net over all records. */
@@ -107,9 +112,9 @@ class CaffeOnSpark(@transient val sc: SparkContext) extends Serializable {
     val batch = source.batchSize()
     // Sums per batch, added in the order of the records: the last digit does not depend on who finished first, or on the number of tasks.
     val skipped = sc.longAccumulator("records that could not be decoded")
-    val parts = Story.telling {
-      score(source, blobs, skipped).mapPartitions(_.grouped(batch).map(rows => (rows.map(_.values.map(_.map(_.toDouble).toSeq)).reduce(added), rows.size.toLong))).collect()
-    }
+    val parts = scoring(source)(progress => Story.telling {
+      score(source, blobs, skipped, progress).mapPartitions(_.grouped(batch).map(rows => (rows.map(_.values.map(_.map(_.toDouble).toSeq)).reduce(added), rows.size.toLong))).collect()
+    })
     tell(skipped)
     if (parts.isEmpty) throw new IllegalArgumentException("the TEST source holds no records to test with")
     val (sums, count) = (parts.map(_._1).reduceLeft(added), parts.map(_._2).sum)
@@ -121,42 +126,95 @@ class CaffeOnSpark(@transient val sc: SparkContext) extends Serializable {
   private def tell(skipped: LongAccumulator): Unit =
     if (skipped.value > 0) console.say(s"${skipped.value} record(s) could not be decoded and were passed over; the executors' logs name the first ones")
 
-  private def score(source: DataSource[_, _], blobs: Seq[String], skipped: LongAccumulator) = {
-    if (source == null) throw new IllegalStateException("No data is given")
+  /** While rows are scored, the console hears how many. */
+  private def scoring[A](source: DataSource[_, _])(body: ScoreProgress => A): A = {
+    if (source == null) throw new Refusal("No data is given")
+    Checks.modelIsThere(source.conf)
+    val progress = new ScoreProgress(sc, console, ScoreRun.known(sc, source.records(sc)))
+    try body(progress) finally progress.close()
+  }
+
+  private def score(source: DataSource[_, _], blobs: Seq[String], skipped: LongAccumulator, progress: ScoreProgress) = {
     val conf = source.conf
-    if (conf.modelPath.isEmpty) throw new IllegalArgumentException("no model is given to score with; name it with -model")
-    if (!Storage.exists(conf.modelPath, sc.hadoopConfiguration)) throw new IllegalArgumentException(s"there is no model at ${conf.modelPath}; train one first, or correct -model")
-    val local = Storage.fetch(conf.modelPath, sc.hadoopConfiguration)
+    val local = Storage.fetch(conf.at(conf.modelPath), sc.hadoopConfiguration)
     val plan = conf.planned(Some(Weights(local, conf.modelPath)))
     Planner.toldOfUntrained(plan, conf.modelPath).foreach(console.say)
     val records = source.records(sc)
     console.say(s"scoring ${records.description} with ${conf.modelPath}: ${blobs.mkString(", ")}")
-    val model = sc.broadcast(Files.readAllBytes(new File(local).toPath))
+    val model = SharedFile.of(sc, new File(local), new Path(conf.at(conf.modelPath)).getName)
     val job = Job.newBuilder.setSolver(plan.getSolver).setNetOrigin(plan.getNetOrigin).setWeightsName(conf.modelPath).setThreads(Cluster.threadsPerTask(sc)).setResize(conf.resize).addAllBlobs(blobs.asJava).build().toByteArray
     val tasks = math.max(conf.lmdb_partitions, Cluster.workers(sc, conf.ranks))
-    ScoreRun.rows(sc, ScoreRun.Spec(job, model, ScoreRun.digest(model.value), new Path(conf.modelPath).getName, source.batchSize(), tasks, HadoopSettings.of(sc.hadoopConfiguration)), records, skipped)
+    ScoreRun.rows(sc, ScoreRun.Spec(job, model, source.batchSize(), tasks, HadoopSettings.of(sc.hadoopConfiguration), Some(progress.scored)), records, skipped, progress.total)
+  }
+
+  /** All that a command line asks for. */
+  private def run(conf: Config, left: Earlier): Unit = {
+    if (conf.isTraining && !left.isTrained) {
+      val plan = conf.plan()
+      val source = DataSource.getSource(conf, isTraining = true)
+      if (plan.getTestInterval != 0 && plan.getTestIter != 0) trainWithValidation(source.asInstanceOf[DataSource[Any, Any]], DataSource.getSource(conf, isTraining = false).asInstanceOf[DataSource[Any, Any]])
+      else train(source)
+      System.err.println(s"crema: the model is at ${conf.modelPath}")
+      journal.foreach(_.noteModel(conf.at(conf.modelPath)))
+    }
+    val output = conf.at(conf.outputPath)
+    if (conf.isFeature) {
+      val frame = features(DataSource.getSource(conf, isTraining = false))
+      journal.foreach(_.noteOutput(output))
+      frame.write.mode(if (left.output.contains(output)) SaveMode.Overwrite else SaveMode.ErrorIfExists).format(conf.outputFormat).save(output)
+      System.err.println(s"crema: ${frame.count()} rows of ${conf.features.mkString(", ")} are at ${conf.outputPath} (${conf.outputFormat})")
+    } else if (conf.isTest) {
+      val means = test(DataSource.getSource(conf, isTraining = false))
+      val lines = means.map { case (name, values) => s"$name: ${values.mkString(",")}" }.mkString("", "\n", "\n")
+      val local = Files.createTempFile("crema-test", ".txt")
+      try {
+        Files.write(local, lines.getBytes(UTF_8))
+        Storage.publish(local.toString, output, sc.hadoopConfiguration)
+      } finally Files.deleteIfExists(local)
+      System.err.print(lines)
+    }
   }
 
   private def floats(name: String) = StructField(name, ArrayType(FloatType, containsNull = false), nullable = false)
 }
 
 object CaffeOnSpark {
-  def main(args: Array[String]): Unit = {
-    val code = if (Flags.asksForHelp(args)) { println(Flags.usage); 0 } else try {
-      Flags.parse(args) // before Spark starts: a wrong flag should not cost a cluster
-      ahead()
-      val sc = SparkContext.getOrCreate(new SparkConf().setIfMissing("spark.app.name", "CaffeOnSpark")
-        .set("spark.scheduler.minRegisteredResourcesRatio", "1.0"))
-      val budget = Budget.ofApplication(sc)
-      budget.lap("Spark")
-      try run(sc, new Config(sc, args), budget) finally sc.stop()
-      0
+  def main(args: Array[String]): Unit = if (Flags.asksForHelp(args)) println(Flags.usage) else {
+    val settings = new SparkConf().setIfMissing("spark.app.name", "CaffeOnSpark").set("spark.scheduler.minRegisteredResourcesRatio", "1.0")
+    val attempt = YarnAttempt.of(settings)
+    try {
+      Option(JarCheck.complaint()).foreach(text => throw new IllegalArgumentException(text))
+      go(args, settings, attempt)
     } catch {
-      case NonFatal(e) =>
-        System.err.println(s"crema: error: ${e.getMessage}")
-        1
+      case NonFatal(e) => attempt match {
+        case Some(a) => throw a.ended(e)
+        case None =>
+          System.err.println(s"crema: error: ${e.getMessage}")
+          sys.exit(1)
+      }
     }
-    if (code != 0) sys.exit(code)
+  }
+
+  /** What can be judged without executors is, before Spark asks for them. */
+  private def go(args: Array[String], settings: SparkConf, attempt: Option[YarnAttempt]): Unit = {
+    val began = System.nanoTime()
+    val conf = Config.ahead(settings, args)
+    ahead()
+    val journal = attempt.flatMap(_.journal)
+    val left = Earlier.of(attempt.map(_.number), journal, conf)
+    Checks.ahead(conf)
+    Checks.output(conf, left.output)
+    for (j <- journal if conf.isTraining) j.noteSeed(conf.seedIfUnset)
+    val judging = (System.nanoTime() - began) / 1e9
+    val sc = SparkContext.getOrCreate(settings)
+    YarnAttempt.began(sc)
+    val budget = Budget.ofApplication(sc)
+    val unpacking = NativeBinary.unpackSeconds()
+    budget.lap("Spark", "plan and checks" -> math.max(0.0, judging - unpacking), "unpacking" -> unpacking)
+    val caffe = new CaffeOnSpark(sc)
+    caffe.budget = Some(budget)
+    caffe.journal = journal
+    try caffe.run(conf, left) finally sc.stop()
   }
 
   /** While Spark starts, which leaves cores idle: the executable is unpacked, the large generated classes are loaded. */
@@ -164,36 +222,5 @@ object CaffeOnSpark {
     val thread = new Thread(() => try { NativeBinary.path; SolverParameter.getDefaultInstance; Job.getDefaultInstance } catch { case NonFatal(_) => /* whoever needs it says so */ }, "crema-ahead")
     thread.setDaemon(true)
     thread.start()
-  }
-
-  private def run(sc: SparkContext, conf: Config, budget: Budget): Unit = {
-    Cluster.checkVersion(sc.version)
-    val caffe = new CaffeOnSpark(sc)
-    caffe.budget = Some(budget)
-    if (!(conf.isTraining || conf.isTest || conf.isFeature)) throw new IllegalArgumentException(s"nothing to do: give -train, -test or -features\n${Flags.usage}")
-    conf.plan() // solver, nets and blobs: judged before anything starts
-    if (conf.isFeature) { Checks.format(conf.outputFormat); Checks.outputIsFree(conf, sc) }
-    if (conf.isTest) Checks.resultPlaceIsNoFolder(conf, sc)
-    if (conf.isTraining) {
-      val plan = conf.plan()
-      val source = DataSource.getSource(conf, isTraining = true)
-      if (plan.getTestInterval != 0 && plan.getTestIter != 0) caffe.trainWithValidation(source.asInstanceOf[DataSource[Any, Any]], DataSource.getSource(conf, isTraining = false).asInstanceOf[DataSource[Any, Any]])
-      else caffe.train(source)
-      System.err.println(s"crema: the model is at ${conf.modelPath}")
-    }
-    if (conf.isFeature) {
-      val frame = caffe.features(DataSource.getSource(conf, isTraining = false))
-      frame.write.format(conf.outputFormat).save(conf.outputPath)
-      System.err.println(s"crema: ${frame.count()} rows of ${conf.features.mkString(", ")} are at ${conf.outputPath} (${conf.outputFormat})")
-    } else if (conf.isTest) {
-      val means = caffe.test(DataSource.getSource(conf, isTraining = false))
-      val lines = means.map { case (name, values) => s"$name: ${values.mkString(",")}" }.mkString("", "\n", "\n")
-      val local = Files.createTempFile("crema-test", ".txt")
-      try {
-        Files.write(local, lines.getBytes(UTF_8))
-        Storage.publish(local.toString, conf.outputPath, sc.hadoopConfiguration)
-      } finally Files.deleteIfExists(local)
-      System.err.print(lines)
-    }
   }
 }

@@ -3,9 +3,9 @@ package com.yahoo.ml.caffe
 import java.io.File
 
 import caffe.Caffe.SolverParameter
-import com.crema.{Cluster, Storage}
+import com.crema.{Cluster, Refusal, Storage}
 import com.crema.wire.Wire.Plan
-import org.apache.spark.{SparkConf, SparkContext}
+import org.apache.spark.SparkConf
 import org.slf4j.LoggerFactory
 
 import scala.util.control.NonFatal
@@ -14,21 +14,43 @@ import scala.util.control.NonFatal
 private[caffe] object Checks {
   private val log = LoggerFactory.getLogger(getClass)
 
-  def beforeTraining(conf: Config, sc: SparkContext): Unit = {
-    Cluster.checkVersion(sc.version)
+  /** Before Spark is asked for executors: solver, net and blobs, what else is on the command line, and whether files are there and places free. */
+  def ahead(conf: Config): Unit = {
+    if (!(conf.isTraining || conf.isTest || conf.isFeature)) throw new IllegalArgumentException(s"nothing to do: give -train, -test or -features\n${Flags.usage}")
+    val plan = conf.plan()
+    if (conf.isFeature) format(conf.outputFormat)
+    if (conf.isTraining) { beforeTraining(conf); memory(plan, conf.settings); room(conf, plan) } else modelIsThere(conf)
+  }
+
+  /** Where results go. @param ours the folder that an attempt before this one was writing */
+  def output(conf: Config, ours: Option[String] = None): Unit = {
+    if (conf.isFeature && !ours.contains(conf.at(conf.outputPath))) outputIsFree(conf)
+    if (conf.isTest) resultPlaceIsNoFolder(conf)
+  }
+
+  def modelIsThere(conf: Config): Unit = {
+    if (conf.modelPath.isEmpty) throw new IllegalArgumentException("no model is given to score with; name it with -model")
+    if (!Storage.exists(conf.input(conf.modelPath, "-model"), conf.hadoop)) throw new IllegalArgumentException(s"there is no model at ${conf.modelPath}${other(conf, conf.modelPath)}; train one first, or correct -model")
+  }
+
+  /** What was meant where that is not what was written. */
+  private def other(conf: Config, written: String): String = if (Storage.isLocal(conf.at(written)) || conf.at(written) == written) "" else s" (${conf.at(written)})"
+
+  def beforeTraining(conf: Config): Unit = {
+    Cluster.checkVersion()
     if (conf.modelPath.isEmpty) throw new IllegalArgumentException("no place for the trained model is given; name it with -model")
     if (conf.snapshotStateFile.nonEmpty && conf.snapshotModelFile.isEmpty) {
       log.error("to resume training, please provide input model file")
-      throw new IllegalStateException("input model file must be provided for incremental training")
+      throw new Refusal("input model file must be provided for incremental training")
     }
     for ((flag, uri) <- Seq("weights" -> conf.snapshotModelFile, "snapshot" -> conf.snapshotStateFile))
-      if (uri.nonEmpty && !Storage.exists(uri, sc.hadoopConfiguration)) throw new IllegalArgumentException(s"there is no file at -$flag $uri")
-    dynamicAllocation(sc)
-    if (sc.getConf.getBoolean("spark.speculation", false))
+      if (uri.nonEmpty && !Storage.exists(conf.input(uri, s"-$flag"), conf.hadoop)) throw new IllegalArgumentException(s"there is no file at -$flag $uri${other(conf, uri)}")
+    dynamicAllocation(conf.settings)
+    if (conf.settings.getBoolean("spark.speculation", false))
       throw new IllegalArgumentException("spark.speculation would start workers twice; set --conf spark.speculation=false")
-    folderOf(conf.modelPath)
-    val places = (s"-model ${conf.modelPath}" -> conf.modelPath) +: Seq(conf.snapshotFolder).filter(_.nonEmpty).map(f => s"the snapshots' folder $f" -> Storage.inFolder(f, "snapshot"))
-    for ((name, place) <- places; why <- Storage.refusal(place, sc.hadoopConfiguration))
+    folderOf(conf.modelPath, conf.at(conf.modelPath))
+    val places = (s"-model ${conf.modelPath}" -> conf.at(conf.modelPath)) +: Seq(conf.snapshotFolder).filter(_.nonEmpty).map(f => s"the snapshots' folder $f" -> Storage.inFolder(conf.at(f), "snapshot"))
+    for ((name, place) <- places; why <- Storage.refusal(place, conf.hadoop))
       throw new IllegalArgumentException(s"$name cannot be written: $why; mend that or name another place (nothing was started)")
     if (conf.connection == Config.CONNECTION_RDMA && conf.isConnectionAsked)
       System.err.println("crema: InfiniBand is not in this version: the workers talk over Ethernet (give -connection ethernet to silence this)")
@@ -50,23 +72,21 @@ private[caffe] object Checks {
   /** What an executor's JVM holds beside its heap: code, threads, buffers. */
   private val JvmOverheadMb = 160L
 
-  private def dynamicAllocation(sc: SparkContext): Unit = {
-    val c = sc.getConf
+  private def dynamicAllocation(c: SparkConf): Unit =
     if (c.getBoolean("spark.dynamicAllocation.enabled", false) &&
         c.getInt("spark.dynamicAllocation.maxExecutors", Int.MaxValue) != c.getInt("spark.dynamicAllocation.minExecutors", 0))
       throw new IllegalArgumentException("spark.dynamicAllocation.maxExecutors and spark.dynamicAllocation.minExecutors must be identical")
-  }
 
-  private def folderOf(model: String): Unit = if (Storage.isLocal(model)) {
-    val file = new File(Storage.localPath(model)).getAbsoluteFile
+  private def folderOf(model: String, place: String): Unit = if (Storage.isLocal(place)) {
+    val file = new File(Storage.localPath(place)).getAbsoluteFile
     if (!file.getParentFile.isDirectory && !file.getParentFile.mkdirs()) throw new IllegalArgumentException(s"the folder of -model $model cannot be made")
     if (file.isDirectory) throw new IllegalArgumentException(s"-model $model is a folder; name a file in it")
     if (!file.getParentFile.canWrite) throw new IllegalArgumentException(s"the folder of -model $model cannot be written")
   }
 
   /** A model of so many values fits where -model points, as far as a local disk can tell. */
-  def room(conf: Config, plan: Plan): Unit = if (Storage.isLocal(conf.modelPath)) {
-    val (needed, free) = (4 * plan.getParameters, new File(Storage.localPath(conf.modelPath)).getAbsoluteFile.getParentFile.getUsableSpace)
+  def room(conf: Config, plan: Plan): Unit = if (Storage.isLocal(conf.at(conf.modelPath))) {
+    val (needed, free) = (4 * plan.getParameters, new File(Storage.localPath(conf.at(conf.modelPath))).getAbsoluteFile.getParentFile.getUsableSpace)
     if (free < needed) throw new IllegalArgumentException(s"-model ${conf.modelPath} cannot be written: the model has $needed bytes, and $free are free there; make room or name another place (nothing was started)")
   }
 
@@ -76,13 +96,13 @@ private[caffe] object Checks {
       case NonFatal(_) | _: LinkageError => throw new IllegalArgumentException(s"-outputFormat $name: Spark finds no such format; give json, parquet, orc, csv or avro, or put its jar on the job (nothing was started)")
     }
 
-  def outputIsFree(conf: Config, sc: SparkContext): Unit =
-    if (Storage.exists(conf.outputPath, sc.hadoopConfiguration))
+  private def outputIsFree(conf: Config): Unit =
+    if (Storage.exists(conf.at(conf.outputPath), conf.hadoop))
       throw new IllegalArgumentException(s"-output ${conf.outputPath} exists already; remove it or name another place (nothing was started)")
 
   /** -test replaces an old result, as it always did, but not a folder. */
-  def resultPlaceIsNoFolder(conf: Config, sc: SparkContext): Unit =
-    if (Storage.isFolder(conf.outputPath, sc.hadoopConfiguration))
+  private def resultPlaceIsNoFolder(conf: Config): Unit =
+    if (Storage.isFolder(conf.at(conf.outputPath), conf.hadoop))
       throw new IllegalArgumentException(s"-output ${conf.outputPath} is a folder; -test writes one file: name another place (nothing was started)")
 
   /** The plan's solver; without validation its tests are taken out, as no test source is served: the workers then build no TEST net. */

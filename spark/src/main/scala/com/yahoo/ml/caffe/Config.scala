@@ -1,9 +1,12 @@
 package com.yahoo.ml.caffe
 
 import caffe.Caffe.{NetParameter, SolverParameter}
-import com.crema.{Planner, Weights}
+import com.crema.{Planner, Storage, Weights}
 import com.crema.wire.Wire.Plan
-import org.apache.spark.SparkContext
+import org.apache.commons.cli.CommandLine
+import org.apache.hadoop.conf.Configuration
+import org.apache.spark.{SparkConf, SparkContext}
+import org.apache.spark.crema.Edges
 import org.slf4j.LoggerFactory
 
 /** The settings of a run, from CaffeOnSpark's flags or set one by one.
@@ -13,8 +16,12 @@ import org.slf4j.LoggerFactory
 class Config(@transient sc: SparkContext) extends Serializable {
   @transient private lazy val logger = LoggerFactory.getLogger(classOf[Config])
 
+  /** The application's; null on executors. */
+  @transient private[caffe] var settings: SparkConf = if (sc == null) null else sc.getConf
+  @transient private[caffe] var hadoop: Configuration = if (sc == null) null else sc.hadoopConfiguration
+
   /** One draw per Config: all that is asked of a plan must mean the same run. */
-  private val seedIfUnset = new java.security.SecureRandom().nextInt(Int.MaxValue)
+  private[caffe] var seedIfUnset: Int = new java.security.SecureRandom().nextInt(Int.MaxValue)
   private var seedTold = false
   private var known: Array[Byte] = _ // the solver, for executors
   private var trainMode, testMode, featureMode = false
@@ -34,7 +41,7 @@ class Config(@transient sc: SparkContext) extends Serializable {
   private[caffe] var isConnectionAsked = false
   var transform_thread_per_device: Int = 1
   private var featureBlobs: Array[String] = Array.empty
-  private var size: Int = Config.resolveClusterSize(sc, 1)
+  private var size: Int = Config.resolveClusterSize(settings, 1)
   private var partitions: Option[Int] = None
   var imageRoot: String = _
   var labelFile: String = _
@@ -48,7 +55,10 @@ class Config(@transient sc: SparkContext) extends Serializable {
   /** @throws IllegalArgumentException for an unknown flag, a missing argument or a bad number, with the usage text */
   def this(sc: SparkContext, args: Array[String]) = {
     this(sc)
-    val line = Flags.parse(args)
+    read(Flags.parse(args))
+  }
+
+  private def read(line: CommandLine): Unit = {
     def text(name: String, default: String): String = line.getOptionValue(name, default)
     protoFile = text("conf", "")
     isTraining = line.hasOption("train")
@@ -109,7 +119,7 @@ class Config(@transient sc: SparkContext) extends Serializable {
 
   /** YARN: spark.executor.instances; dynamic allocation: minExecutors; else what is set here. */
   def clusterSize: Int = size
-  def clusterSize_=(n: Int): Unit = size = Config.resolveClusterSize(sc, n)
+  def clusterSize_=(n: Int): Unit = size = Config.resolveClusterSize(settings, n)
   /** So many logical ranks, whatever the cluster has: for callers whose ranks are no executors. */
   def setRanks(n: Int): Unit = { size = n; devices = 1 }
 
@@ -119,22 +129,29 @@ class Config(@transient sc: SparkContext) extends Serializable {
   /** Logical ranks: each computes its own batches; the model depends on their number and not on that of executors. */
   def ranks: Int = clusterSize * devices
 
+  /** What a URI that the user wrote means: Storage.resolve. On executors what the driver said must do. */
+  private[caffe] def at(written: String): String = if (written.isEmpty || hadoop == null) written else Storage.resolve(written, hadoop)
+
+  /** The same of something that is to be there. @throws IllegalArgumentException when it is not, and a local file of that name is */
+  private[caffe] def input(written: String, what: => String): String = if (written.isEmpty || hadoop == null) written else Storage.resolveInput(written, what, hadoop)
+
   /** What the executable says about solver and nets; asked anew at each call. */
   def plan(): Plan = planned(None)
   /** The same, and whether a model fits the TEST net. */
   private[caffe] def planned(weights: Option[Weights]): Plan = {
     if (protoFile.isEmpty) throw new IllegalArgumentException("no solver prototxt is given; name it with -conf")
-    val plan = Planner.plan(protoFile, ranks, seedIfUnset, if (isFeature) featureBlobs.toSeq else Nil, isTraining, isTest, weights, if (isFeature) label else "")
-    if (plan.hasDrawnSeed && !seedTold) {
-      System.err.println(s"crema: random_seed is not set in $protoFile: ${plan.getDrawnSeed} was drawn; write it there to repeat this run")
-      seedTold = true
-    }
-    plan
+    Planner.plan(protoFile, ranks, seedIfUnset, if (isFeature) featureBlobs.toSeq else Nil, isTraining, isTest, weights, if (isFeature) label else "")
+  }
+
+  /** Said once, of a run that trains. */
+  private[caffe] def seedDrawn(plan: Plan): Option[String] = if (!plan.hasDrawnSeed || seedTold) None else {
+    seedTold = true
+    Some(s"random_seed is not set in $protoFile: ${plan.getDrawnSeed} was drawn; write it there to repeat this run")
   }
 
   /** The solver as the executable reads it: nets inlined, in the newest format, random_seed set. */
   def solverParameter: SolverParameter = {
-    if (sc != null) known = plan().getSolver.toByteArray
+    if (settings != null) known = plan().getSolver.toByteArray
     if (known == null) throw new IllegalStateException("the solver was not read on the driver before this Config was sent to an executor")
     SolverParameter.parseFrom(known)
   }
@@ -170,9 +187,18 @@ object Config {
     case _ => throw new IllegalArgumentException(s"-connection must be ethernet or infiniband, not '$connection'")
   }
 
-  private def resolveClusterSize(sc: SparkContext, asked: Int): Int =
-    if (sc == null) asked
-    else if (sc.getConf.getBoolean("spark.dynamicAllocation.enabled", false)) sc.getConf.getInt("spark.dynamicAllocation.minExecutors", asked)
-    else if (sc.master.startsWith("yarn")) sc.getConf.getInt("spark.executor.instances", 1)
+  /** Before there is a SparkContext, of settings that it will have. */
+  private[caffe] def ahead(settings: SparkConf, args: Array[String]): Config = {
+    val conf = new Config(null)
+    conf.settings = settings
+    conf.hadoop = Edges.hadoop(settings)
+    conf.read(Flags.parse(args))
+    conf
+  }
+
+  private def resolveClusterSize(c: SparkConf, asked: Int): Int =
+    if (c == null) asked
+    else if (c.getBoolean("spark.dynamicAllocation.enabled", false)) c.getInt("spark.dynamicAllocation.minExecutors", asked)
+    else if (c.get("spark.master", "").startsWith("yarn")) c.getInt("spark.executor.instances", 1)
     else asked
 }

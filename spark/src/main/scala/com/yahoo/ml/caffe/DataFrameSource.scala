@@ -117,9 +117,8 @@ class DataFrameSource(conf: Config, layerId: Int, isTrain: Boolean)
     case mats: MatVector => picture(tops(t), value).map(mats.put(i, _)).isDefined || { log.warn(s"Skip image at top#$t, index#$i"); false }
     case blob: FloatBlob =>
       val values = CosColumns.floats(value, tops(t))
-      if (values.length < tops(t).size_) throw new IllegalArgumentException(s"column '${tops(t).name_}' has ${values.length} values where the top needs ${tops(t).size_}.")
       val (step, from) = if (tops(t).transpose_) (batchSize_, i) else (1, i * tops(t).size_)
-      values.indices.foreach(k => blob.cpu_data().set(from + k * step, values(k)))
+      for (k <- 0 until tops(t).size_) blob.cpu_data().set(from + k * step, if (k < values.length) values(k) else 0f) // the blob is used again
       true
   }
 

@@ -4,7 +4,7 @@ import java.lang.reflect.InvocationTargetException
 import java.util.concurrent.ArrayBlockingQueue
 
 import caffe.Caffe.{CoSDataParameter, LayerParameter, SolverParameter, TransformationParameter}
-import com.crema.{Records, Storage}
+import com.crema.Records
 import com.yahoo.ml.jcaffe.FloatBlob
 import org.apache.spark.SparkContext
 import org.apache.spark.rdd.RDD
@@ -74,10 +74,10 @@ abstract class DataSource[T1, T2](val conf: Config, val layerId: Int, val isTrai
 
   private[caffe] def where: String = s"layer '${layerParameter.getName}' (${if (isTrain) "TRAIN" else "TEST"}) of ${conf.protoFile}"
 
-  /** The layer's `source`; a relative local path starts at the driver's working folder. */
+  /** The layer's `source`, as Storage.resolve takes it. */
   private[caffe] def checkedPath(written: String): String = {
     if (written.isEmpty) throw new IllegalArgumentException(s"Source must be specified for $where")
-    if (Storage.isLocal(written)) "file:" + new java.io.File(Storage.localPath(written)).getAbsolutePath else written
+    conf.input(written, s"source of $where")
   }
 }
 

@@ -7,6 +7,10 @@ import com.yahoo.ml.jcaffe.CaffeNet
 import org.apache.hadoop.conf.Configuration
 
 private[caffe] object FSUtils {
+  /** How a local path begins, and one of HDFS; for classes of users in this package. */
+  private[caffe] val localfsPrefix: String = "file:"
+  private[caffe] val hdfsPrefix: String = "hdfs:"
+
   /** Takes a snapshot and publishes it: the model at exactly `modelFilename`, or with `genState` model and state under the snapshot's own names in the
     * folder of `modelFilename`. `.h5` is added or removed by snapshot_format. The snapshot's files are then gone from where the solver wrote them.
     */
@@ -25,9 +29,11 @@ private[caffe] object FSUtils {
     else if (!snapshot.endsWith(".h5")) wanted.stripSuffix(".h5")
     else wanted
 
-  private def publish(file: File, uri: String): Unit = {
+  private def publish(file: File, written: String): Unit = {
+    val conf = new Configuration()
+    val uri = Storage.resolve(written, conf)
     if (Storage.isLocal(uri) && new File(Storage.localPath(uri)).getAbsoluteFile == file.getAbsoluteFile)
-      throw new CremaException(s"$uri is the solver's own snapshot file; set another snapshot_prefix")
-    Storage.publish(file.getPath, uri, new Configuration())
+      throw new CremaException(s"$written is the solver's own snapshot file; set another snapshot_prefix")
+    Storage.publish(file.getPath, uri, conf)
   }
 }

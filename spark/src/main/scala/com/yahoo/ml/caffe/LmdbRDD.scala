@@ -32,7 +32,7 @@ private[caffe] object LmdbRDD {
   }
 
   private def recordsOf(child: Child, event: Event): Seq[ImageDataSource.Record] = {
-    if (event.hasFailed) child.finish(Some(event.getFailed.getStory))
+    if (event.hasFailed) child.finish(Some(event.getFailed))
     event.getRecords.getRecordList.asScala.toSeq.map(r => (r.getId, r.getLabel.toString, r.getChannels, r.getHeight, r.getWidth, r.getEncoded, r.getData.toByteArray))
   }
 }

@@ -40,7 +40,7 @@ class SourceNetSuite extends AnyFunSuite {
             FSUtils.GenModelOrState(net, conf.modelPath, false)
             val written = FSUtils.likeSnapshot(net.snapshotFilename(5, false), folder.resolve("model.h5").toString)
             assert(Files.size(java.nio.file.Paths.get(written)) > 0 && !Files.exists(java.nio.file.Paths.get(net.snapshotFilename(5, false))))
-            FSUtils.GenModelOrState(net, s"file:$folder/published/model", true)
+            FSUtils.GenModelOrState(net, s"${FSUtils.localfsPrefix}$folder/published/model", true)
             for (state <- Seq(true, false)) assert(Files.exists(folder.resolve("published").resolve(new java.io.File(net.snapshotFilename(5, state)).getName)))
           } else {
             fill()

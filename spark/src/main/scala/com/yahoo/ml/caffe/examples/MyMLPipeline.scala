@@ -25,6 +25,6 @@ object MyMLPipeline {
     caffe.train(DataSource.getSource(conf, isTraining = true))
     val features = caffe.features(DataSource.getSource(conf, isTraining = false))
     val rows = features.select(first(col(conf.label)).as("Label"), vector(col(conf.features.head)).as("Feature"))
-    new LogisticRegression().setLabelCol("Label").setFeaturesCol("Feature").fit(rows).write.overwrite().save(conf.outputPath)
+    new LogisticRegression().setLabelCol("Label").setFeaturesCol("Feature").fit(rows).write.overwrite().save(conf.at(conf.outputPath))
   }
 }

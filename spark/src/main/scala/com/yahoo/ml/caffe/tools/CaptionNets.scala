@@ -4,7 +4,7 @@ import caffe.Caffe.CoSDataParameter.{DataType, TopBlob}
 import caffe.Caffe.{CoSDataParameter, InputParameter, LayerParameter, NetParameter, TransformationParameter}
 import com.google.protobuf.TextFormat
 import com.google.protobuf.TextFormat.ParseException
-import com.crema.{CremaException, HadoopSettings}
+import com.crema.{CremaException, HadoopSettings, Storage}
 import org.apache.hadoop.fs.Path
 
 import scala.collection.JavaConverters._
@@ -24,7 +24,7 @@ private[tools] object CaptionNets {
 
   def read(path: String, hadoop: HadoopSettings): NetParameter = {
     val net = NetParameter.newBuilder
-    try TextFormat.merge(new String(Tool.bytes(new Path(path), hadoop.configuration), "UTF-8"), net)
+    try TextFormat.merge(new String({ val c = hadoop.configuration; Tool.bytes(new Path(Storage.resolve(path, c)), c) }, "UTF-8"), net)
     catch { case e: ParseException => throw new CremaException(s"$path is no net: ${e.getMessage}", e) }
     net.build()
   }

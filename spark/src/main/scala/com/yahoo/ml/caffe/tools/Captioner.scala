@@ -10,7 +10,6 @@ import com.google.protobuf.TextFormat
 import com.yahoo.ml.caffe.{CosColumns, Top}
 import org.apache.hadoop.fs.{FileUtil, Path}
 import org.apache.spark.SparkContext
-import org.apache.spark.broadcast.Broadcast
 import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.functions.{col, struct}
 import org.apache.spark.sql.types._
@@ -34,7 +33,8 @@ class Captioner(sc: SparkContext, model: String, imageNet: String, wordNet: Stri
 
   private val hadoop = HadoopSettings.of(sc.hadoopConfiguration)
   private val (pictureNet, sentenceNet) = (CaptionNets.ofPictures(CaptionNets.read(imageNet, hadoop), imageNet, mean), CaptionNets.ofWords(CaptionNets.read(wordNet, hadoop), wordNet))
-  if (!Storage.exists(model, sc.hadoopConfiguration)) throw new IllegalArgumentException(s"there is no model at $model; train lrcn_solver first, or correct the name")
+  private val place = Storage.resolveInput(model, "the model", sc.hadoopConfiguration)
+  if (!Storage.exists(place, sc.hadoopConfiguration)) throw new IllegalArgumentException(s"there is no model at $model; train lrcn_solver first, or correct the name")
 
   /** Columns id and prediction, a row for each of `images` in their order; null where a picture cannot be decoded. Sentences have a capital and
     * a full stop, or `...` when they are cut at maxLength words.
@@ -46,7 +46,7 @@ class Captioner(sc: SparkContext, model: String, imageNet: String, wordNet: Stri
     if (maxLength < 1) throw new IllegalArgumentException(s"captions of $maxLength words say nothing; give 1 or more")
     val data = if (images.columns.contains("data")) col("data") else struct(col("height"), col("width"), col("image"))
     val numbered = images.select(col("id").cast(StringType), data).coalesce(math.max(1, sc.defaultParallelism)).rdd.zipWithIndex().persist(StorageLevel.DISK_ONLY)
-    val weights = sc.broadcast(Files.readAllBytes(new File(Storage.fetch(model, sc.hadoopConfiguration)).toPath))
+    val weights = SharedFile.of(sc, new File(Storage.fetch(place, sc.hadoopConfiguration)), new Path(place).getName)
     try {
       val ids = numbered.map { case (row, i) => (i, row.getString(0)) }.collect().sortBy(_._1).map(_._2)
       val said = Story.telling(wordByWord(numbered.map { case (row, i) => Row(i.toString, row.get(1)) }, weights, vocab, maxLength))
@@ -56,7 +56,7 @@ class Captioner(sc: SparkContext, model: String, imageNet: String, wordNet: Stri
   }
 
   /** Row number to ids, the end's among them. */
-  private def wordByWord(images: RDD[Row], weights: Broadcast[Array[Byte]], vocab: Vocab, maxLength: Int): Map[Int, Seq[Int]] = {
+  private def wordByWord(images: RDD[Row], weights: SharedFile, vocab: Vocab, maxLength: Int): Map[Int, Seq[Int]] = {
     val said = scala.collection.mutable.Map[Int, ArrayBuffer[Int]]()
     val schema = StructType(Seq(StructField("id", StringType), StructField("data", Conversions.INNER_DATA_FIELD_SCHEMA)))
     val zeros = sentenceNet.data.getTopList.asScala.drop(3).map(t => Array.fill(t.getChannels)(0f).toSeq)
@@ -104,11 +104,11 @@ class Captioner(sc: SparkContext, model: String, imageNet: String, wordNet: Stri
     } finally FileUtil.fullyDelete(folder)
   }
 
-  private def scored(job: Array[Byte], fed: FedNet, rows: RDD[Row], schema: StructType, weights: Broadcast[Array[Byte]]): RDD[ScoredRow] = {
+  private def scored(job: Array[Byte], fed: FedNet, rows: RDD[Row], schema: StructType, weights: SharedFile): RDD[ScoredRow] = {
     val frame = SparkSession.builder().getOrCreate().createDataFrame(rows, schema)
     val batch = fed.data.getBatchSize
     val records = new CosColumns("captions", batch, frame, fed.data.getTopList.asScala.map(new Top(_)).toArray)
-    val spec = ScoreRun.Spec(job, weights, ScoreRun.digest(weights.value), new Path(model).getName, batch, 1, hadoop)
+    val spec = ScoreRun.Spec(job, weights, batch, 1, hadoop)
     ScoreRun.rows(sc, spec, records, sc.longAccumulator("pictures that could not be decoded"))
   }
 }

@@ -10,7 +10,7 @@ import org.apache.spark.sql.{Row, SparkSession}
   * come with their channels side by side.
   */
 class LMDB2DataFrame(@transient sc: SparkContext, conf: Config) extends Serializable {
-  def makeRDD(): RDD[Row] = LmdbRDD(sc, conf.imageRoot, conf.lmdb_partitions).map(r => Row(r._1, r._2, r._3, r._4, r._5, r._6, r._7))
+  def makeRDD(): RDD[Row] = LmdbRDD(sc, conf.at(conf.imageRoot), conf.lmdb_partitions).map(r => Row(r._1, r._2, r._3, r._4, r._5, r._6, r._7))
 }
 
 object LMDB2DataFrame {
@@ -27,7 +27,7 @@ object LMDB2DataFrame {
 
   private[tools] def run(sc: SparkContext, conf: Config): Unit = {
     Tool.frameIsFree(conf, sc)
-    Tool.lmdbExists(conf.imageRoot, sc)
+    Tool.lmdb(conf, sc)
     val count = sc.longAccumulator("rows written")
     Tool.written(sc, conf.outputPath, s"rows (${conf.outputFormat})", count, None) {
       SparkSession.builder().getOrCreate().createDataFrame(Tool.counted(new LMDB2DataFrame(sc, conf).makeRDD(), count), schema).write.format(conf.outputFormat).save(conf.outputPath)

@@ -9,7 +9,7 @@ import org.apache.spark.rdd.RDD
   * Java-serialised (id, label, channels, height, width, encoded).
   */
 class LMDB2Sequence(@transient sc: SparkContext, conf: Config) extends Serializable {
-  def makeRDD(): RDD[(BytesWritable, BytesWritable)] = LmdbRDD(sc, conf.imageRoot, conf.lmdb_partitions).map { case (id, label, channels, height, width, encoded, bytes) =>
+  def makeRDD(): RDD[(BytesWritable, BytesWritable)] = LmdbRDD(sc, conf.at(conf.imageRoot), conf.lmdb_partitions).map { case (id, label, channels, height, width, encoded, bytes) =>
     (new BytesWritable(Tool.serialised((id, label, channels, height, width, encoded))), new BytesWritable(bytes))
   }
 }
@@ -20,7 +20,7 @@ object LMDB2Sequence {
 
   def main(args: Array[String]): Unit = Tool.main("LMDB2Sequence", args, usage) { (sc, conf) =>
     Tool.outputIsFree(conf.outputPath, sc)
-    Tool.lmdbExists(conf.imageRoot, sc)
+    Tool.lmdb(conf, sc)
     val count = sc.longAccumulator("records written")
     Tool.written(sc, conf.outputPath, "records", count, None) { Tool.counted(new LMDB2Sequence(sc, conf).makeRDD(), count).saveAsSequenceFile(conf.outputPath) }
   }

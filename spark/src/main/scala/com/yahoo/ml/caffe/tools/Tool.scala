@@ -22,7 +22,7 @@ private[tools] object Tool {
       Flags.parse(args)
       usage(new Config(null, args)).foreach(text => throw new IllegalArgumentException(text))
       val sc = SparkContext.getOrCreate(new SparkConf().setIfMissing("spark.app.name", name))
-      try work(sc, new Config(sc, args)) finally sc.stop()
+      try work(sc, placed(new Config(sc, args))) finally sc.stop()
       0
     } catch {
       case NonFatal(e) =>
@@ -30,6 +30,16 @@ private[tools] object Tool {
         1
     }
     if (code != 0) sys.exit(code)
+  }
+
+  /** Spark and Hadoop take paths without a scheme as CaffeOnSpark did, and refuse file:relative. The end of -output may be a prefix. */
+  private def placed(conf: Config): Config = {
+    def at(written: String) = if (written == null || !written.startsWith("file:")) written else conf.at(written) + (if (written.endsWith("/")) "/" else "")
+    conf.imageRoot = at(conf.imageRoot)
+    conf.labelFile = at(conf.labelFile)
+    conf.captionFile = at(conf.captionFile)
+    conf.outputPath = at(conf.outputPath)
+    conf
   }
 
   def named(text: String): Boolean = text != null && text.nonEmpty
@@ -73,6 +83,10 @@ private[tools] object Tool {
   /** Why a file could not be read, without what the exception's class is called. */
   def cause(e: Throwable): String = Option(e.getMessage).getOrElse(e.toString)
 
-  def lmdbExists(uri: String, sc: SparkContext): Unit =
-    if (!Storage.exists(uri, sc.hadoopConfiguration)) throw new CremaException(s"there is no LMDB at -imageRoot $uri; name the folder that holds data.mdb")
+  /** The database of -imageRoot. */
+  def lmdb(conf: Config, sc: SparkContext): String = {
+    val uri = conf.input(conf.imageRoot, "-imageRoot")
+    if (!Storage.exists(uri, sc.hadoopConfiguration)) throw new CremaException(s"there is no LMDB at -imageRoot ${conf.imageRoot}; name the folder that holds data.mdb")
+    uri
+  }
 }

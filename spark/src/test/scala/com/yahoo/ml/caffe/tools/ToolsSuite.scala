@@ -134,7 +134,7 @@ class ToolsSuite extends AnyFunSuite with BeforeAndAfterAll {
     assert(LabelFile.usage(new Config(null, Array("-imageRoot", "x", "-labelFile", "y"))).isEmpty)
     val taken = Files.createDirectories(folder.resolve("taken")).toString
     assert(intercept[IllegalArgumentException](Tool.outputIsFree(taken, sc)).getMessage.contains("exists already"))
-    assert(intercept[CremaException](Tool.lmdbExists(out("no-lmdb"), sc)).getMessage.contains("there is no LMDB at -imageRoot"))
+    assert(intercept[CremaException](Tool.lmdb(conf("imageRoot" -> out("no-lmdb")), sc)).getMessage.contains("there is no LMDB at -imageRoot"))
   }
 
   test("what is written is told; where nothing could be used, nothing is left") {

@@ -1,0 +1,32 @@
+#include "collective/peer_door.h"
+
+#include <algorithm>
+
+namespace crema {
+
+PeerDoor::PeerDoor(const std::string& host, const std::string& token, const std::string& whose)
+    : door_(Socket::listenOn(host, 0), token, "data", whose,
+            [this](Socket socket, const Interrupt& closing) { welcome(std::move(socket), closing); }) {}
+
+// Whoever proved the token says at once who it is.
+void PeerDoor::welcome(Socket socket, const Interrupt& closing) {
+  FrameHeader hello{};
+  socket.readAll(&hello, sizeof hello, Deadline::after(Door::kProofSeconds), &closing);
+  if (hello.magic != FrameHeader::kMagic || hello.round != FrameHeader::kHello || hello.bytes != 0) return;
+  std::lock_guard<std::mutex> lock(mutex_);
+  waiting_[{hello.generation, hello.worker}] = std::move(socket);
+  arrived_.notify_all();
+}
+
+std::optional<Socket> PeerDoor::take(uint32_t worker, uint32_t generation, Deadline deadline,
+                                     const Interrupt* interrupt) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  for (;;) {
+    if (interrupt) interrupt->check();
+    if (auto found = waiting_.extract({generation, worker})) return std::move(found.mapped());
+    if (deadline.passed()) return std::nullopt;
+    arrived_.wait_for(lock, std::chrono::duration<double>(std::min(0.2, std::max(0.001, deadline.left()))));
+  }
+}
+
+}  // namespace crema

@@ -1,0 +1,44 @@
+// The data port of a worker: takes connections of other workers from the moment it listens, long before this worker
+// has built its nets, and keeps them until its mesh asks for them (collective/mesh.h).
+//
+// Bytes of a frame: "CRMF" u32 · generation u32 · round u32 (0 hello, 1 scatter, 2 gather) · worker u32 · step u64 ·
+// payload bytes u64, little endian. A connection begins, after the proof of the token, with a hello without payload.
+#pragma once
+#include <condition_variable>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "base/door.h"
+
+namespace crema {
+
+struct FrameHeader {
+  static constexpr uint32_t kMagic = 0x464d5243;  // "CRMF"
+  static constexpr uint32_t kHello = 0, kScatter = 1, kGather = 2;
+  uint32_t magic, generation, round, worker;
+  uint64_t step, bytes;
+};
+static_assert(sizeof(FrameHeader) == 32);
+
+class PeerDoor {
+ public:
+  // Numeric host, any free port; `whose` names the port in log lines.
+  PeerDoor(const std::string& host, const std::string& token, const std::string& whose);
+  std::string address() const { return door_.address(); }
+  // The connection of worker `w` in this generation, once it is there; nullopt at the deadline. Of several the last.
+  std::optional<Socket> take(uint32_t worker, uint32_t generation, Deadline deadline, const Interrupt* interrupt);
+  int strangers() const { return door_.refused(); }
+
+ private:
+  void welcome(Socket socket, const Interrupt& closing);
+
+  std::mutex mutex_;
+  std::condition_variable arrived_;
+  std::map<std::pair<uint32_t, uint32_t>, Socket> waiting_;  // by generation and worker
+  Door door_;                                                // the last member: its visitors use the others
+};
+
+}  // namespace crema

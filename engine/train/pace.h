@@ -1,0 +1,31 @@
+// How long a step takes now: over the steps of the last half minute, or the last one where that took longer. The first
+// steps of a run wait for disks and caches; what is left is not to be told from them.
+#pragma once
+#include <cstdint>
+#include <deque>
+#include <utility>
+
+namespace crema {
+
+class Pace {
+ public:
+  // `iteration` steps are done at `seconds` of any clock that does not go back.
+  void mark(double seconds, int64_t iteration) {
+    if (marks_.size() < 2 || marks_.back().first - marks_[marks_.size() - 2].first >= kGrain)
+      marks_.emplace_back(seconds, iteration);
+    else
+      marks_.back() = {seconds, iteration};
+    while (marks_.size() > 2 && marks_[1].first <= seconds - kWindow) marks_.pop_front();
+  }
+  double secondsPerStep() const {  // 0 before the first step
+    if (marks_.size() < 2 || marks_.back().second == marks_.front().second) return 0;
+    return (marks_.back().first - marks_.front().first) /
+           static_cast<double>(marks_.back().second - marks_.front().second);
+  }
+
+ private:
+  static constexpr double kWindow = 30, kGrain = 0.5;  // seconds; a mark each half second is kept
+  std::deque<std::pair<double, int64_t>> marks_;
+};
+
+}  // namespace crema

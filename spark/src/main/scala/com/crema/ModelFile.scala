@@ -1,0 +1,50 @@
+package com.crema
+
+import java.io.{File, InputStream, ObjectInputStream, ObjectOutputStream}
+import java.lang.ref.Cleaner
+import java.nio.file.{Files, StandardCopyOption}
+
+/** A trained model on this JVM's disk, for as long as anybody holds it: a model of any size costs no heap. Written to a stream it takes its bytes along. */
+final class ModelFile private (@transient private var file: File) extends Serializable {
+  def path: File = file
+  def bytes: Array[Byte] = Files.readAllBytes(file.toPath)
+
+  private def writeObject(out: ObjectOutputStream): Unit = {
+    out.writeLong(file.length)
+    Files.copy(file.toPath, out)
+  }
+
+  private def readObject(in: ObjectInputStream): Unit = {
+    val left = in.readLong()
+    file = ModelFile.keep(new ModelFile.Part(in, left), this)
+  }
+}
+
+object ModelFile {
+  private val cleaner = Cleaner.create()
+
+  /** A copy of what the stream holds. @throws java.io.IOException */
+  def of(in: InputStream): ModelFile = {
+    val made = new ModelFile(null)
+    made.file = keep(in, made)
+    made
+  }
+  def of(file: File): ModelFile = { val in = Files.newInputStream(file.toPath); try of(in) finally in.close() }
+
+  private def keep(in: InputStream, owner: ModelFile): File = {
+    val file = File.createTempFile("model-", ".caffemodel", Storage.workFolder)
+    Files.copy(in, file.toPath, StandardCopyOption.REPLACE_EXISTING)
+    cleaner.register(owner, () => file.delete())
+    file
+  }
+
+  /** The next `left` bytes of a stream. */
+  private class Part(in: InputStream, private var left: Long) extends InputStream {
+    override def read(): Int = if (left <= 0) -1 else { left -= 1; in.read() }
+    override def read(to: Array[Byte], at: Int, most: Int): Int = if (left <= 0) -1 else {
+      val n = in.read(to, at, math.min(most.toLong, left).toInt)
+      if (n > 0) left -= n
+      n
+    }
+  }
+}

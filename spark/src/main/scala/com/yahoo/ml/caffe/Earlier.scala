@@ -1,0 +1,32 @@
+package com.yahoo.ml.caffe
+
+import com.crema.{Journal, Refusal}
+
+/** What an attempt before this one leaves to do. @param isTrained its model is there @param output the folder that it was writing */
+private[caffe] case class Earlier(isTrained: Boolean, output: Option[String])
+
+private[caffe] object Earlier {
+  /** A second attempt goes on where the first one's journal ends: with its model, or from its newest whole snapshot, and with its random_seed. It says so.
+    *
+    * @throws Refusal when there were snapshots and none can be used: nobody would want to see training begin again over them
+    */
+  def of(attempt: Option[Int], journal: Option[Journal], conf: Config): Earlier = (attempt, journal) match {
+    case (Some(number), Some(j)) if number > 1 =>
+      j.read()
+      j.seed.foreach(conf.seedIfUnset = _)
+      val trained = if (conf.isTraining) j.model else None
+      def tell(text: String): Unit = System.err.println(s"crema: attempt $number of this application: $text")
+      if (trained.isDefined) { tell(s"the one before has trained the model at ${trained.get}, which is taken"); conf.modelPath = trained.get }
+      else if (conf.isTraining) j.snapshot match {
+        case Some((iteration, model, state)) =>
+          tell(s"the one before has failed; training goes on from its snapshot of iteration $iteration, $state")
+          conf.snapshotModelFile = model
+          conf.snapshotStateFile = state
+        case None => tell(s"the one before has failed, and left no snapshot: training begins again ${if (conf.snapshotStateFile.isEmpty) "at iteration 0" else s"from ${conf.snapshotStateFile}"}")
+      }
+      Earlier(trained.isDefined, j.output)
+    case (Some(number), None) if number > 1 && conf.isTraining =>
+      throw new Refusal(s"attempt $number cannot know what the one before did, as the container has no SPARK_YARN_STAGING_DIR: submit the job anew, with -snapshot and -weights if there are snapshots")
+    case _ => Earlier(isTrained = false, None)
+  }
+}

@@ -1,0 +1,31 @@
+package org.apache.spark.crema
+
+import java.util.concurrent.ConcurrentHashMap
+
+import org.apache.spark.SparkContext
+import org.apache.spark.scheduler.{SparkListener, SparkListenerJobStart, SparkListenerTaskStart}
+
+/** In which executor each worker of a run is: worker w is task w of the last stage of the job of this group. */
+class Whereabouts(sc: SparkContext, group: String) extends SparkListener with AutoCloseable {
+  @volatile private var stage = -1
+  private val executors = new ConcurrentHashMap[Int, (String, String)]() // id, host
+  sc.addSparkListener(this)
+
+  override def onJobStart(job: SparkListenerJobStart): Unit =
+    if (Option(job.properties).exists(_.getProperty("spark.jobGroup.id") == group)) stage = job.stageIds.max
+
+  override def onTaskStart(task: SparkListenerTaskStart): Unit =
+    if (task.stageId == stage) executors.put(task.taskInfo.index, (task.taskInfo.executorId, task.taskInfo.host))
+
+  private val Worker = "worker (\\d+) \\(".r
+
+  /** Where the worker ran that a story begins with, as Spark and YARN call the place. */
+  def of(story: String): Option[String] = for (found <- Worker.findPrefixMatchOf(story); w = found.group(1).toInt; (id, host) <- Option(executors.get(w))) yield {
+    val summary = sc.statusStore.executorList(activeOnly = false).find(_.id == id)
+    val container = summary.flatMap(s => s.attributes.get("CONTAINER_ID").orElse(s.executorLogs.values.flatMap("container_[0-9a-z_]+".r.findFirstIn(_)).headOption))
+    val log = summary.flatMap(_.executorLogs.get("stderr")).fold("")(url => s"; its log: $url")
+    s"worker $w was in executor $id on host $host${container.fold("")(c => s", container $c")}$log"
+  }
+
+  override def close(): Unit = sc.removeSparkListener(this)
+}
