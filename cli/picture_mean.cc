@@ -54,7 +54,8 @@ std::vector<float> ofNpy(const std::string& path, int channels) {
   size_t length = 0;
   for (size_t i = lengthBytes; i-- > 0;) length = length << 8 | static_cast<unsigned char>(bytes[8 + i]);
   const size_t begin = 8 + lengthBytes + length;
-  if (begin > bytes.size()) badData("{} is cut short", path);
+  constexpr size_t kMostHeader = 4096;  // regular expressions go as deep as their text is long
+  if (begin > bytes.size() || length > kMostHeader) badData("{} is cut short, or no .npy file", path);
   const std::string header = bytes.substr(8 + lengthBytes, length);
   std::smatch m;
   static const std::regex pattern(R"('descr': *'<f([48])'.*'fortran_order': *False.*'shape': *\((\d+),([ 0-9,]*)\))");

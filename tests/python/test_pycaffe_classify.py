@@ -130,6 +130,11 @@ def test_what_does_not_fit_is_said(model, tmp_path):
                          (["-top", "0", "pictures/0.png"], "-top must be at least 1"), ([tmp_path], "there is no .jpg, .jpeg or .png in the folder")):
         done = classified(folder, *words)
         assert done.code in (1, 2) and story in done.story, done.err
+    npy = (folder / "mean.npy").read_bytes()
+    for k, damaged in enumerate([npy[:5], npy[:40], npy[:-3], npy[:6] + b"\x02\x00" + b"\xff" * 60, npy.replace(b"False", b"True "), npy.replace(b"<f8", b"<i8")]):
+        (tmp_path / f"{k}.npy").write_bytes(damaged)
+        done = classified(folder, "-mean", tmp_path / f"{k}.npy", "pictures/0.png")
+        assert done.code == 1 and f"{k}.npy" in done.story, (k, done.err)
     (folder / "two.prototxt").write_text(DEPLOY + "layer { name: 'more' type: 'Silence' bottom: 'ip' } layer { name: 'b' type: 'Power' bottom: 'ip' top: 'b' }")
     done = crema("classify", "-model", "two.prototxt", "-weights", "small.caffemodel", "pictures/0.png", cwd=folder)
     assert "has 2 outputs (b, prob); say which has the scores: -blob NAME" in done.story

@@ -1,10 +1,12 @@
 package com.yahoo.ml.caffe
 
-import java.io.{ByteArrayInputStream, ObjectInputStream, ObjectStreamClass}
+import java.io.{ByteArrayInputStream, IOException, ObjectInputStream, ObjectStreamClass}
 
 import com.crema.{CremaException, Piece, Records, RowBuilder, RowSource}
 import com.yahoo.ml.dl.caffe.Pair
-import org.apache.hadoop.io.BytesWritable
+import org.apache.hadoop.conf.Configuration
+import org.apache.hadoop.fs.Path
+import org.apache.hadoop.io.{BytesWritable, SequenceFile}
 import org.apache.hadoop.mapred.FileSplit
 import org.apache.spark.SparkContext
 import org.apache.spark.rdd.{HadoopRDD, RDD}
@@ -19,6 +21,7 @@ class SeqImageDataSource(conf: Config, layerId: Int, isTrain: Boolean) extends I
   /** The records, each with the piece of the file it is from: a folder's files are listed in any order. */
   private def pieces(sc: SparkContext): RDD[(Piece, ImageDataSource.Record)] = {
     val path = sourceFilePath
+    SeqImageDataSource.checkClasses(path, sc.hadoopConfiguration)
     sc.sequenceFile(path, classOf[BytesWritable], classOf[BytesWritable], conf.clusterSize) match {
       case files: HadoopRDD[BytesWritable, BytesWritable] => files.mapPartitionsWithInputSplit { (split, rows) =>
         val piece = split match { case f: FileSplit => Piece(f.getPath.toString, f.getStart); case _ => null }
@@ -40,6 +43,24 @@ private[caffe] class SeqRows(val description: String, val batch: Int, val record
 }
 
 private[caffe] object SeqImageDataSource {
+  /** A SequenceFile's head names its classes: what else it holds is said before a task starts. Looks at one file of a folder.
+    * @throws CremaException when they are others, or it is no SequenceFile; what is missing is Spark's to say
+    */
+  def checkClasses(path: String, hadoop: Configuration): Unit = {
+    val given = new Path(path)
+    val fs = given.getFileSystem(hadoop)
+    val listed = Option(fs.globStatus(given)).toSeq.flatten.flatMap(s => if (s.isDirectory) fs.listStatus(s.getPath).toSeq else Seq(s))
+    for (file <- listed.filter(s => s.isFile && s.getLen > 0 && !s.getPath.getName.matches("[_.].*")).sortBy(_.getPath.getName).headOption) {
+      val held = try {
+        val reader = new SequenceFile.Reader(hadoop, SequenceFile.Reader.file(file.getPath))
+        try Seq(reader.getKeyClassName, reader.getValueClassName) finally reader.close()
+      } catch { case e: IOException => throw new CremaException(s"${file.getPath} cannot be read as a SequenceFile: ${e.getMessage}; Binary2Sequence makes one of image files", e) }
+      if (held != Seq.fill(2)(classOf[BytesWritable].getName))
+        throw new CremaException(s"SequenceFile ${file.getPath} has keys of ${held.head} and values of ${held(1)}; keys and values of ${classOf[BytesWritable].getName} are read: " +
+          "a Java-serialised (id, label) and an image's bytes, as Binary2Sequence writes them. Make it anew with that, or give the images as a DataFrame (ImageDataFrame)")
+    }
+  }
+
   /** @throws CremaException for a key of another class: only those named above, and what they consist of, are ever made from a file */
   def record(key: Array[Byte], value: Array[Byte], path: String): ImageDataSource.Record = {
     def text(x: Any): String = if (x == null) null else x.toString

@@ -72,6 +72,25 @@ class RefusalsSuite extends AnyFunSuite with BeforeAndAfterAll {
     assert(Files.size(folder.resolve("half.model")) > 0)
   }
 
+  test("a SequenceFile of other classes, and what is none, is told of on the driver") {
+    import org.apache.hadoop.io.{BytesWritable, IntWritable, Text}
+    def refused(path: Path): String = {
+      val text = net().replace("com.yahoo.ml.caffe.LMDB", "com.yahoo.ml.caffe.SeqImageDataSource").replace(records.lmdb.toString, s"file:$path")
+      var jobs = 0
+      val listener = new org.apache.spark.scheduler.SparkListener { override def onJobStart(e: org.apache.spark.scheduler.SparkListenerJobStart): Unit = jobs += 1 }
+      sc.addSparkListener(listener)
+      val said = try intercept[CremaException](train(conf("sequence", text, s"file:${folder.resolve("sequence.model")}", ""))).getMessage finally sc.removeSparkListener(listener)
+      assert(jobs == 0)
+      said
+    }
+    val texts = folder.resolve("texts")
+    sc.parallelize(Seq(1, 2), 1).map(i => (new Text(s"$i"), new IntWritable(i))).saveAsSequenceFile(texts.toString)
+    val said = refused(texts)
+    assert(said.contains("has keys of org.apache.hadoop.io.Text and values of org.apache.hadoop.io.IntWritable; keys and values of org.apache.hadoop.io.BytesWritable are read"), said)
+    val none = Files.write(folder.resolve("none.seq"), "no such file".getBytes)
+    assert(refused(none).contains("none.seq cannot be read as a SequenceFile: "))
+  }
+
   test("a place that cannot be written is refused before the start") {
     for ((place, why) <- Seq("foo:///m" -> "No FileSystem for scheme \"foo\"", "hdfs://no.such.host.invalid:9/m" -> "no.such.host.invalid", s"full:$folder/no/m" -> "No space left on device")) {
       if (place.startsWith("full")) FullDisk.full = "_m."
