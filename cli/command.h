@@ -34,6 +34,7 @@ void addConvertImageset(CLI::App&, Run&);
 void addComputeImageMean(CLI::App&, Run&);
 void addExtractFeatures(CLI::App&, Run&);
 void addExport(CLI::App&, Run&);
+void addImport(CLI::App&, Run&);
 void addUpgrade(CLI::App&, Run&);
 void addLinks(CLI::App&, Run&);
 

@@ -105,6 +105,7 @@ void addAll(CLI::App& program, Run& chosen) {
                                         addParseLog,
                                         addPlot,
                                         addExport,
+                                        addImport,
                                         addConvertMnistData,
                                         addConvertCifarData,
                                         addConvertImageset,
