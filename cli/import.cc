@@ -29,8 +29,9 @@ InputShapes shapesOf(const std::vector<std::string>& texts) {
       else if (c == ',' && !number.empty())
         dims.push_back(std::stoll(number)), number.clear();
       else
-        colon == std::string::npos ? invalid("-input_shape {}: write INPUT:1,3,224,224", text)
-                                   : invalid("-input_shape {}: '{}' is no shape; write 1,3,224,224", text, text.substr(colon + 1));
+        colon == std::string::npos
+            ? invalid("-input_shape {}: write INPUT:1,3,224,224", text)
+            : invalid("-input_shape {}: '{}' is no shape; write 1,3,224,224", text, text.substr(colon + 1));
     }
     if (colon == std::string::npos) invalid("-input_shape {}: which input? Write INPUT:1,3,224,224", text);
     all[text.substr(0, colon)] = dims;

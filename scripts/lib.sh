@@ -97,10 +97,10 @@ ensure_pycaffe() {
     step pycaffe-install "fetching numpy and protobuf" timeout 600 "$VENV/bin/pip" install -q --disable-pip-version-check 'numpy>=1.26,<3' 'protobuf>=4.21,<8'
 }
 
-# What the tests of `crema export` compare with, and what draws nets for Graphviz.
+# What the tests of `crema export` and `crema import` compare with and make models with, and what draws nets for Graphviz.
 ensure_onnxruntime() {
-  "$VENV/bin/python" -c 'import onnxruntime, pydot' 2>/dev/null ||
-    step onnxruntime-install "fetching onnxruntime and pydot" timeout 900 "$VENV/bin/pip" install -q --disable-pip-version-check onnxruntime==1.31.1 'pydot>=3,<5'
+  "$VENV/bin/python" -c 'import onnx, onnxruntime, pydot' 2>/dev/null ||
+    step onnxruntime-install "fetching onnx, onnxruntime and pydot" timeout 900 "$VENV/bin/pip" install -q --disable-pip-version-check onnx==1.23.2 onnxruntime==1.31.1 'pydot>=3,<5'
 }
 
 # build_engine ON|OFF: with or without tests. The release build is the one that goes into the jar.

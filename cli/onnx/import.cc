@@ -8,6 +8,7 @@ namespace crema::cli {
 namespace {
 
 constexpr int64_t kOldest = 5, kNewest = 24;  // opsets whose operators are the ones that are read here
+constexpr int64_t kOpen = 10;  // items in an open batch while shapes are followed: of 1 it is not seen what is spread
 
 const ImportConversions& conversions() {
   static const ImportConversions all = [] {
@@ -45,6 +46,7 @@ class Importer {
     for (const auto& node : graph.node())
       if (isNeeded(node) && !g_.done.count(&node)) add(node);
     checkOutputs();
+    if (!open_.empty()) closeBatch();
     return {std::move(g_.net), std::move(g_.notes)};
   }
 
@@ -87,8 +89,8 @@ class Importer {
         if (!known && !dims.empty())
           invalid("input '{}' leaves axis {} open ('{}'); say its shape: -input_shape {}:1,3,224,224", input.name(),
                   dims.size(), d.dim_param(), input.name());
-        dims.push_back(known ? d.dim_value() : 1);
-        if (!known) g_.notes.push_back(fmt::format("input '{}': the batch is open, 1 is written", input.name()));
+        dims.push_back(known ? d.dim_value() : kOpen);
+        if (!known) open_.insert(input.name());
       }
     }
     countOf(dims);
@@ -129,16 +131,43 @@ class Importer {
       if (known->second.constant)
         invalid("output '{}' is a constant; the net has nothing to compute for it", output.name());
       if (g_.readersOf.count(output.name()))
-        g_.notes.push_back(fmt::format("output '{}' is read inside the net, too: no output of Caffe's net, but a blob "
-                                       "of this name",
-                                       output.name()));
+        g_.notes.push_back(
+            fmt::format("output '{}' is read inside the net, too: no output of Caffe's net, but a blob "
+                        "of this name",
+                        output.name()));
     }
+  }
+
+  // One item in every open batch, where the net takes it and nothing but batches becomes another.
+  void closeBatch() {
+    caffe::NetParameter one = g_.net;
+    ImportGraph again;
+    bool taken = true;
+    try {
+      for (auto& layer : *one.mutable_layer()) {
+        for (auto& shape : *layer.mutable_input_param()->mutable_shape())
+          if (open_.count(layer.top(0))) shape.set_dim(0, 1);
+        if (layer.type() != "Input") layer.clear_input_param();
+        caffe::LayerParameter described = layer;
+        described.clear_blobs();
+        again.add(std::move(described));
+      }
+      for (const auto& output : g_.outputs) {
+        const Dims &ten = g_.shapes.at(output), &now = again.shapes.at(output);
+        taken &= ten.size() == now.size() && countOf(now) * kOpen == countOf(ten);
+      }
+    } catch (const Error&) {  // a layer that takes this batch alone
+      taken = false;
+    }
+    if (taken) g_.net.Swap(&one);
+    for (const auto& input : open_)
+      g_.notes.push_back(fmt::format("input '{}': the batch is open, {} is written", input, taken ? 1 : kOpen));
   }
 
   const ::onnx::ModelProto& model_;
   const InputShapes& given_;
   ImportGraph g_;
-  std::set<std::string> needed_;
+  std::set<std::string> needed_, open_;
 };
 
 }  // namespace

@@ -1,5 +1,6 @@
 // Add, Sub, Mul, Div, Sum, Max of blobs and constants. A number is a Power, constants along some axes are a Scale or a
-// Bias, blobs of one shape an Eltwise; a blob that is spread over another's axes is the second bottom of a Scale or Bias.
+// Bias, blobs of one shape an Eltwise; a blob that is spread over another's axes is the second bottom of a Scale or
+// Bias.
 #include <algorithm>
 
 #include "cli/onnx/import_graph.h"
@@ -28,8 +29,12 @@ Span spanOf(const Dims& small) {
   return s;
 }
 
+constexpr int64_t kMost = 1 << 26;
+
 // The numbers of a span, repeated along the axes inside of it where they are 1.
 std::vector<float> spread(const std::vector<float>& values, const Dims& small, const Dims& in, Span s) {
+  if (countOf(Dims(in.begin() + static_cast<ptrdiff_t>(s.from), in.begin() + static_cast<ptrdiff_t>(s.to))) > kMost)
+    invalid("constants of {} would be spread to {}", textOf(small), textOf(in));
   std::vector<float> all = values;
   size_t behind = 1;
   for (size_t a = s.to; a-- > s.from;) {
@@ -38,7 +43,8 @@ std::vector<float> spread(const std::vector<float>& values, const Dims& small, c
       std::vector<float> more;
       for (size_t i = 0; i < all.size(); i += behind)
         for (size_t t = 0; t < times; ++t)
-          more.insert(more.end(), all.begin() + static_cast<ptrdiff_t>(i), all.begin() + static_cast<ptrdiff_t>(i + behind));
+          more.insert(more.end(), all.begin() + static_cast<ptrdiff_t>(i),
+                      all.begin() + static_cast<ptrdiff_t>(i + behind));
       all = std::move(more);
     }
     behind *= static_cast<size_t>(in[a]);
@@ -83,8 +89,7 @@ void withConstant(ImportNode& n, int at) {
     for (float& v : c) v = -v;
   if (op == "Div" && !first)
     for (float& v : c) v = 1 / v;
-  if (c.size() == 1)
-    return n.result(times ? power(n, x, c[0], 0) : power(n, x, 1, c[0]));
+  if (c.size() == 1) return n.result(times ? power(n, x, c[0], 0) : power(n, x, 1, c[0]));
   const Span s = spanOf(small);
   auto l = along(n, times, {x}, s, false);
   n.weights(l, Dims(in.begin() + static_cast<ptrdiff_t>(s.from), in.begin() + static_cast<ptrdiff_t>(s.to)),

@@ -1,4 +1,5 @@
-// Nodes that compute with known values: shapes, as PyTorch writes `x.view(x.size(0), -1)`, and weights turned before use.
+// Nodes that compute with known values: shapes, as PyTorch writes `x.view(x.size(0), -1)`, and weights turned before
+// use.
 #include <algorithm>
 #include <cmath>
 
@@ -61,29 +62,42 @@ void gather(ImportNode& n) {
   const auto list = n.ints(0), index = n.ints(1);
   if (dimsOf(n.tensor(0)).size() != 1 || n.i("axis", 0) != 0) n.refuse("it gathers of constants with several axes");
   std::vector<int64_t> all;
-  for (const int64_t i : index)
-    all.push_back(list[static_cast<size_t>(n.axis(i, list.size()))]);
+  for (const int64_t i : index) all.push_back(list[static_cast<size_t>(n.axis(i, list.size()))]);
   n.constantResult(tensorOf(dimsOf(n.tensor(1)), all));
 }
 
-void concat(ImportNode& n) {
-  std::vector<int64_t> all;
+template <class V>
+::onnx::TensorProto joined(ImportNode& n, std::vector<V> (ImportNode::*values)(int) const) {
+  std::vector<V> all;
   for (int i = 0; i < n.inputs(); ++i) {
     if (dimsOf(n.tensor(i)).size() != 1) n.refuse("it joins constants with several axes");
-    const auto part = n.ints(i);
+    const auto part = (n.*values)(i);
     all.insert(all.end(), part.begin(), part.end());
   }
-  n.constantResult(tensorOf({static_cast<int64_t>(all.size())}, all));
+  return tensorOf({static_cast<int64_t>(all.size())}, all);
+}
+void concat(ImportNode& n) {
+  bool integers = true;
+  for (int i = 0; i < n.inputs(); ++i) integers &= isInteger(n.tensor(i));
+  n.constantResult(integers ? joined(n, &ImportNode::ints) : joined(n, &ImportNode::floats));
 }
 
+// Rows of axis 0, forwards or backwards.
 void slice(ImportNode& n) {
   const auto all = n.ints(0), from = n.listOrInput("starts", 1), to = n.listOrInput("ends", 2);
-  if (dimsOf(n.tensor(0)).size() != 1 || from.size() != 1 || to.size() != 1 || (n.has(4) && n.ints(4) != Dims{1}))
-    n.refuse("it cuts a constant with several axes");
-  const auto count = static_cast<int64_t>(all.size());
-  const auto at = [&](int64_t v) { return std::clamp<int64_t>(v < 0 ? v + count : v, 0, count); };
-  const int64_t begin = at(from[0]), end = std::max(begin, at(to[0]));
-  n.constantResult(tensorOf({end - begin}, std::vector<int64_t>(all.begin() + begin, all.begin() + end)));
+  const auto axes = n.listOrInput("axes", 3), steps = n.has(4) ? n.ints(4) : Dims{1};
+  Dims dims = dimsOf(n.tensor(0));
+  if (dims.empty() || from.size() != 1 || to.size() != 1 || steps.size() != 1 || (steps[0] != 1 && steps[0] != -1) ||
+      (!axes.empty() && axes != Dims{0}))
+    n.refuse("it cuts a constant on several axes");
+  const int64_t rows = dims[0], low = steps[0] < 0 ? -1 : 0, high = steps[0] < 0 ? rows - 1 : rows;
+  const auto at = [&](int64_t v) { return v < -rows ? low : std::clamp<int64_t>(v < 0 ? v + rows : v, low, high); };
+  const auto row = static_cast<size_t>(rows ? countOf(dims) / rows : 0);
+  std::vector<int64_t> kept;
+  dims[0] = 0;
+  for (int64_t r = at(from[0]); (at(to[0]) - r) * steps[0] > 0; r += steps[0], ++dims[0])
+    for (size_t k = 0; k < row; ++k) kept.push_back(all[static_cast<size_t>(r) * row + k]);
+  n.constantResult(tensorOf(dims, kept));
 }
 
 void reshape(ImportNode& n) {
@@ -94,8 +108,8 @@ void reshape(ImportNode& n) {
     if (dims[a] == 0 && a < have.size()) dims[a] = have[a];
     if (dims[a] == -1)
       open = &dims[a];
-    else
-      known *= dims[a];
+    else if (dims[a] < 0 || dims[a] > INT32_MAX || (known *= dims[a]) > INT32_MAX)
+      badData("{}: a shape with {}", n.label(), dims[a]);
   }
   if (open && known > 0) *open = countOf(have) / known;
   if (countOf(dims) != countOf(have)) badData("{}: {} cannot be {}", n.label(), textOf(have), textOf(dims));
@@ -133,27 +147,30 @@ void transpose(ImportNode& n) {
     dims[a] = have[from], step[a] = 1;
     for (size_t b = from + 1; b < have.size(); ++b) step[a] *= static_cast<size_t>(have[b]);
   }
-  const auto old = n.floats(0);
-  if (countOf(dims) != static_cast<int64_t>(old.size())) badData("{}: perm names an axis twice", n.label());
-  std::vector<float> values(old.size());
-  std::vector<int64_t> at(dims.size());
-  for (float& v : values) {
-    size_t from = 0;
-    for (size_t a = 0; a < at.size(); ++a) from += static_cast<size_t>(at[a]) * step[a];
-    v = old.at(from);
-    for (size_t a = at.size(); a-- > 0 && ++at[a] == dims[a];) at[a] = 0;
-  }
-  n.constantResult(tensorOf(dims, values));
+  const auto turned = [&](const auto& old) {
+    if (countOf(dims) != static_cast<int64_t>(old.size())) badData("{}: perm names an axis twice", n.label());
+    auto values = old;
+    std::vector<int64_t> at(dims.size());
+    for (auto& v : values) {
+      size_t from = 0;
+      for (size_t a = 0; a < at.size(); ++a) from += static_cast<size_t>(at[a]) * step[a];
+      v = old.at(from);
+      for (size_t a = at.size(); a-- > 0 && ++at[a] == dims[a];) at[a] = 0;
+    }
+    return tensorOf(dims, values);
+  };
+  n.constantResult(isInteger(n.tensor(0)) ? turned(n.ints(0)) : turned(n.floats(0)));
 }
 
 void constantOfShape(ImportNode& n) {
   const auto dims = n.ints(0);
   const auto count = static_cast<size_t>(countOf(dims));
+  if (count > (1 << 24)) n.refuse("it makes a constant of {}", textOf(dims));
   const auto* value = n.attribute("value");
+  if (value && countOf(dimsOf(value->t())) != 1) badData("{}: its value is no single number", n.label());
   if (value && isInteger(value->t()))
-    return n.constantResult(tensorOf(dims, std::vector<int64_t>(count, intsOf(value->t()).at(0))));
-  const auto of = value ? floatsOf(value->t()) : std::vector<float>{0};
-  n.constantResult(tensorOf(dims, std::vector<float>(count, of.at(0))));
+    return n.constantResult(tensorOf(dims, std::vector<int64_t>(count, intsOf(value->t())[0])));
+  n.constantResult(tensorOf(dims, std::vector<float>(count, value ? floatsOf(value->t())[0] : 0.f)));
 }
 
 // Numbers of lists, or one for all.

@@ -46,7 +46,7 @@ caffe::LayerParameter clipped(ImportNode& n, const std::string& x, float low, fl
 
 void clip(ImportNode& n) {
   const float most = 3.402823466e+38f;
-  const float low = n.has(1) ? n.floats(1).at(0) : n.f("min", -most), high = n.has(2) ? n.floats(2).at(0) : n.f("max", most);
+  const float low = n.has(1) ? n.number(1) : n.f("min", -most), high = n.has(2) ? n.number(2) : n.f("max", most);
   if (low == 0 && high >= most) return n.result(n.layer("ReLU", {n.blob()}));
   n.result(clipped(n, n.blob(), std::max(low, -most), std::min(high, most)));
 }
@@ -93,11 +93,11 @@ void greater(ImportNode& n) {
 }
 
 void dropout(ImportNode& n) {
-  if (n.has(2) && n.ints(2).at(0)) n.refuse("it is in training mode; export the model with model.eval()");
+  if (n.has(2) && n.number(2) != 0) n.refuse("it is in training mode; export the model with model.eval()");
   if (n.proto().output_size() > 1 && n.graph().readers(n.proto().output(1)))
     n.refuse("its mask is read, and Caffe's Dropout has none; cut the model before it");
   auto l = n.layer("Dropout", {n.blob()});
-  const float ratio = n.has(1) ? n.floats(1).at(0) : n.f("ratio", 0.5f);
+  const float ratio = n.has(1) ? n.number(1) : n.f("ratio", 0.5f);
   if (!(ratio > 0 && ratio < 1)) return n.alias(n.blob());
   l.mutable_dropout_param()->set_dropout_ratio(ratio);
   n.result(std::move(l));

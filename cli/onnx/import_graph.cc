@@ -82,8 +82,7 @@ std::string ImportNode::label() const {
 bool ImportNode::constant(int i) const {
   if (!has(i)) return false;
   const auto known = graph_.values.find(node_.input(i));
-  if (known == graph_.values.end())
-    badData("{} reads '{}', which nothing before it makes", label(), node_.input(i));
+  if (known == graph_.values.end()) badData("{} reads '{}', which nothing before it makes", label(), node_.input(i));
   return known->second.constant != nullptr;
 }
 
@@ -91,7 +90,15 @@ const ::onnx::TensorProto& ImportNode::tensor(int i) const {
   if (!has(i)) badData("{} has no input {}", label(), i);
   if (!constant(i))
     refuse("its input {}, '{}', is computed by the net, and a layer needs it in advance", i, node_.input(i));
-  return *graph_.values.at(node_.input(i)).constant;
+  const auto& t = *graph_.values.at(node_.input(i)).constant;
+  countOf(dimsOf(t));
+  return t;
+}
+
+float ImportNode::number(int i) const {
+  const auto all = floats(i);
+  if (all.size() != 1) badData("{}: its input {}, '{}', is no single number", label(), i, node_.input(i));
+  return all[0];
 }
 
 std::string ImportNode::blob(int i) const {
@@ -165,15 +172,16 @@ void ImportNode::alias(const std::string& blob) {
 }
 
 void ImportNode::constantResult(::onnx::TensorProto tensor) {
+  tensor.set_name(node_.output(0));
   graph_.values[node_.output(0)] = {graph_.keep(std::move(tensor)), ""};
 }
 
-// 0 where an axis in front stays what it is: the batch is free.
+// The first axis stays what it is, or takes what is left: the batch is free.
 std::string ImportNode::reshaped(const std::string& from, const Dims& dims, bool last) {
   const Dims& have = shape(from);
   caffe::LayerParameter l = layer("Reshape", {from});
   auto* to = l.mutable_reshape_param()->mutable_shape();
-  for (size_t a = 0; a < dims.size(); ++a) to->add_dim(a == 0 && !have.empty() && have[0] == dims[0] ? 0 : dims[a]);
+  for (size_t a = 0; a < dims.size(); ++a) to->add_dim(a ? dims[a] : !have.empty() && have[0] == dims[0] ? 0 : -1);
   if (countOf(have) != countOf(dims)) badData("{}: {} cannot be {}", label(), textOf(have), textOf(dims));
   if (last) return result(std::move(l)), node_.output(0);
   return make(std::move(l));

@@ -1,7 +1,8 @@
 // A net in the making of an ONNX graph, and one node's view of it.
 //
-// A value of the graph is a constant (initializers, and what is computed of them and of shapes: constants.cc) or a blob,
-// whose shape is known, as each layer is set up on the shapes below it when it is added. A blob has its value's name.
+// A value of the graph is a constant (initializers, and what is computed of them and of shapes: constants.cc) or a
+// blob, whose shape is known, as each layer is set up on the shapes below it when it is added. A blob has its value's
+// name.
 #pragma once
 #include <deque>
 #include <map>
@@ -34,8 +35,9 @@ class ImportGraph {
   std::vector<std::string> notes;
   int64_t opset = 0;
   std::map<std::string, Known> values;
-  std::map<std::string, Dims> shapes;                                     // of blobs
+  std::map<std::string, Dims> shapes;                                      // of blobs
   std::map<std::string, std::vector<const ::onnx::NodeProto*>> readersOf;  // nodes, by value
+  std::set<std::string> flattened;  // values that a Gemm alone reads: all axes behind the first are one
   std::set<std::string> outputs;
   std::set<const ::onnx::NodeProto*> done;  // by a node before them
 
@@ -57,6 +59,7 @@ class ImportNode {
   bool constant(int i) const;
   const ::onnx::TensorProto& tensor(int i) const;  // refuses what is no constant
   std::vector<float> floats(int i) const { return floatsOf(tensor(i)); }
+  float number(int i) const;  // the one that a constant holds
   std::vector<int64_t> ints(int i) const { return intsOf(tensor(i)); }
   std::string blob(int i = 0) const;  // refuses a constant
   const Dims& shape(const std::string& blob) const { return graph_.shapes.at(blob); }

@@ -1,9 +1,10 @@
 // MaxPool, AveragePool, the global ones, and Resize by whole factors.
 //
-// Caffe pads both sides alike and cuts windows at input + pad, so only where windows begin and how many there are has to
-// agree: MAX is then the same, and padding never wins in either. AVE divides by the window cut at input + pad; ONNX by
-// what of it is input (count_include_pad 0), or by the window cut at input + its own pad behind. Where these differ a
-// Scale with the ratios, a constant of the plane, follows; one that the model brings itself (crema export) cancels it.
+// Caffe pads both sides alike and cuts windows at input + pad, so only where windows begin and how many there are has
+// to agree: MAX is then the same, and padding never wins in either. AVE divides by the window cut at input + pad; ONNX
+// by what of it is input (count_include_pad 0), or by the window cut at input + its own pad behind. Where these differ
+// a Scale with the ratios, a constant of the plane, follows; one that the model brings itself (crema export) cancels
+// it.
 #include <algorithm>
 #include <cmath>
 
@@ -59,11 +60,12 @@ void setSides(caffe::PoolingParameter* p, const Side& h, const Side& w) {
 void average(ImportNode& n, caffe::LayerParameter l, const Side& h, const Side& w) {
   const bool counted = n.i("count_include_pad", 0);
   std::vector<float> plane;
+  if (h.outputs * w.outputs > (1 << 24)) n.refuse("{} x {} windows", h.outputs, w.outputs);
   for (int64_t i = 0; i < h.outputs; ++i)
     for (int64_t j = 0; j < w.outputs; ++j)
       plane.push_back(static_cast<float>(h.ratio(i, counted) * w.ratio(j, counted)));
   if (std::all_of(plane.begin(), plane.end(), [](float v) { return v == 1; })) return n.result(std::move(l));
-  if (const auto* behind = n.onlyReader("Mul")) {
+  if (const auto* behind = n.onlyReader("Mul"); behind && behind->input_size() == 2) {
     ImportNode mul(n.graph(), *behind);
     const int at = behind->input(0) == n.proto().output(0) ? 1 : 0;
     const auto known = n.graph().values.find(behind->input(at));
@@ -97,10 +99,11 @@ void pool(ImportNode& n) {
   const auto same = [&](bool up) { return h.outputs == h.caffeOutputs(up) && w.outputs == w.caffeOutputs(up); };
   if (!same(true)) {
     if (!same(false))
-      n.refuse("pads {} and {}, {} and {} give {} x {} windows, and Caffe's, alike on both sides, give {} x {} or {} x {}; "
-               "put a Pad before it",
-               h.begin, h.end, w.begin, w.end, h.outputs, w.outputs, h.caffeOutputs(true), w.caffeOutputs(true),
-               h.caffeOutputs(false), w.caffeOutputs(false));
+      n.refuse(
+          "pads {} and {}, {} and {} give {} x {} windows, and Caffe's, alike on both sides, give {} x {} or {} x {}; "
+          "pad its input evenly",
+          h.begin, h.end, w.begin, w.end, h.outputs, w.outputs, h.caffeOutputs(true), w.caffeOutputs(true),
+          h.caffeOutputs(false), w.caffeOutputs(false));
     p->set_round_mode(caffe::PoolingParameter::FLOOR);
   }
   if (n.op() == "AveragePool") return average(n, std::move(l), h, w);
@@ -127,7 +130,8 @@ void resize(ImportNode& n) {
       const size_t a = scales.size();
       scales.push_back(a < in.size() && in[a] ? static_cast<float>(to) / static_cast<float>(in[a]) : 0);
     }
-  const bool nearest = n.s("mode", "nearest") == "nearest" && n.s("coordinate_transformation_mode", "half_pixel") != "align_corners";
+  const bool nearest =
+      n.s("mode", "nearest") == "nearest" && n.s("coordinate_transformation_mode", "half_pixel") != "align_corners";
   if (!nearest || in.size() != 4 || scales.size() != 4 || scales[0] != 1 || scales[1] != 1)
     n.refuse("Caffe enlarges planes by nearest neighbours only; export it with ConvTranspose");
   auto l = n.layer("Deconvolution", {n.blob()});

@@ -6,8 +6,15 @@
 namespace crema::cli {
 namespace {
 
+// Two axes in front of a Gemm are its InnerProduct's own doing.
 void reshapeTo(ImportNode& n, const Dims& dims) {
   const Dims in = n.in();
+  if (const auto* gemm = n.onlyReader("Gemm"); gemm && dims.size() == 2 && gemm->input(0) == n.proto().output(0))
+    if (in.size() > 2 && in[0] == dims[0] && countOf(in) == countOf(dims)) {
+      n.graph().flattened.insert(n.proto().output(0));
+      n.graph().values[n.proto().output(0)] = {nullptr, n.blob()};
+      return;
+    }
   if (dims == in) return n.alias(n.blob());
   if (dims.size() == 2 && in.size() > 2 && dims[0] == in[0] && countOf(dims) == countOf(in))
     return n.result(n.layer("Flatten", {n.blob()}));
@@ -71,7 +78,9 @@ void transpose(ImportNode& n) {
     if (dims.back() != 1) moved.push_back(from);
   }
   if (!std::is_sorted(moved.begin(), moved.end()))
-    n.refuse("it turns the axes of {}, and no layer of Caffe does; export the model without it (channels behind the batch)", textOf(in));
+    n.refuse(
+        "it turns the axes of {}, and no layer of Caffe does; export the model without it (channels behind the batch)",
+        textOf(in));
   reshapeTo(n, dims);
 }
 
@@ -156,7 +165,8 @@ void tile(ImportNode& n) {
   if (n.op() == "Expand") {
     if (times.size() < in.size()) times.insert(times.begin(), in.size() - times.size(), 1);
     if (times.size() > in.size()) n.refuse("{} becomes {}; Reshape it first", textOf(in), textOf(times));
-    for (size_t a = 0; a < in.size(); ++a) times[a] = times[a] == in[a] || times[a] == 1 ? 1 : in[a] == 1 ? times[a] : 0;
+    for (size_t a = 0; a < in.size(); ++a)
+      times[a] = times[a] == in[a] || times[a] == 1 ? 1 : in[a] == 1 ? times[a] : 0;
   }
   if (times.size() != in.size()) badData("{}: {} repeats for {}", n.label(), times.size(), textOf(in));
   std::string x = n.blob();
@@ -164,7 +174,8 @@ void tile(ImportNode& n) {
     if (times[a] == 1) continue;
     if (times[a] < 1 || times[a] > INT32_MAX) badData("{}: axis {} of {} {} times", n.label(), a, textOf(in), times[a]);
     auto l = n.layer("Tile", {x});
-    l.mutable_tile_param()->set_axis(static_cast<int>(a)), l.mutable_tile_param()->set_tiles(static_cast<int>(times[a]));
+    l.mutable_tile_param()->set_axis(static_cast<int>(a)),
+        l.mutable_tile_param()->set_tiles(static_cast<int>(times[a]));
     x = n.make(std::move(l));
   }
   if (x == n.blob()) return n.alias(x);
@@ -187,6 +198,7 @@ void reduce(ImportNode& n) {
   if (axes.empty())
     for (size_t a = 0; a < in.size(); ++a) axes.push_back(static_cast<int64_t>(a));
   for (int64_t& a : axes) a = n.axis(a, in.size());
+  if (axes.empty()) n.refuse("its input is a scalar");
   std::sort(axes.begin(), axes.end());
   const bool kept = n.i("keepdims", 1), mean = n.op() == "ReduceMean", most = n.op() == "ReduceMax";
   Dims dims(in.begin(), in.begin() + axes[0]);
@@ -217,7 +229,8 @@ void argMax(ImportNode& n) {
   const int64_t axis = n.axis(n.i("axis", 0), in.size());
   auto l = n.layer("ArgMax", {n.blob()});
   l.mutable_argmax_param()->set_axis(static_cast<int>(axis));
-  if (!n.i("select_last_index", 0)) n.graph().notes.push_back(n.label() + ": among equal values Caffe takes the last, ONNX the first");
+  if (!n.i("select_last_index", 0))
+    n.graph().notes.push_back(n.label() + ": among equal values Caffe takes the last, ONNX the first");
   if (n.i("keepdims", 1)) return n.result(std::move(l));
   Dims dims = in;
   dims.erase(dims.begin() + axis);

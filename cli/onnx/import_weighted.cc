@@ -34,7 +34,9 @@ ImportWindow windowOf(const ImportNode& n, const Dims& kernel, const Dims& spati
 
 namespace {
 
-// `growsInFront`: for each spatial axis by how many taps, negative: behind.
+constexpr int64_t kMostGrown = 64;
+
+// `front`: for each spatial axis by how many taps it grows in front, negative: behind.
 std::vector<float> grown(const std::vector<float>& values, Dims& dims, const Dims& front) {
   std::vector<float> now = values;
   for (size_t a = 0; a < front.size(); ++a) {
@@ -64,32 +66,41 @@ void setWindow(ImportNode& n, caffe::LayerParameter& l, ImportWindow w, Dims dim
       n.refuse("pads {} and {} differ on axis {} by no multiple of its dilation {}; Caffe pads both sides alike",
                w.begin[a], w.end[a], a + 2, w.dilation[a]);
     front[a] = difference / w.dilation[a];
+    if (std::abs(front[a]) > kMostGrown)
+      n.refuse("pads {} and {} differ by more than {}", w.begin[a], w.end[a], kMostGrown);
     p->add_pad(static_cast<uint32_t>(std::max(w.begin[a], w.end[a])));
     p->add_stride(static_cast<uint32_t>(w.stride[a]));
     if (w.dilation[a] != 1) p->mutable_dilation()->Resize(static_cast<int>(w.axes()), 1);
   }
-  for (int a = 0; a < p->dilation_size(); ++a) p->set_dilation(a, static_cast<uint32_t>(w.dilation[static_cast<size_t>(a)]));
+  for (int a = 0; a < p->dilation_size(); ++a)
+    p->set_dilation(a, static_cast<uint32_t>(w.dilation[static_cast<size_t>(a)]));
   const auto all = grown(values, dims, front);
   for (size_t a = 0; a < w.axes(); ++a) p->add_kernel_size(static_cast<uint32_t>(dims[a + 2]));
   n.weights(l, dims, all);
 }
 
-Dims spatialOf(const Dims& in) { return {in.begin() + std::min<ptrdiff_t>(2, static_cast<ptrdiff_t>(in.size())), in.end()}; }
+Dims spatialOf(const Dims& in) {
+  return {in.begin() + std::min<ptrdiff_t>(2, static_cast<ptrdiff_t>(in.size())), in.end()};
+}
 
 void convolution(ImportNode& n) {
   const bool back = n.op() == "ConvTranspose";
   const Dims in = n.in(), dims = dimsOf(n.tensor(1));
   const int64_t group = n.i("group", 1);
-  if (dims.size() < 3 || dims.size() != in.size()) badData("{}: weights of {} on {}", n.label(), textOf(dims), textOf(in));
-  if (group < 1 || dims[0] % group || dims[0] == 0) badData("{}: {} groups, weights of {}", n.label(), group, textOf(dims));
+  if (dims.size() < 3 || dims.size() != in.size())
+    badData("{}: weights of {} on {}", n.label(), textOf(dims), textOf(in));
+  if (group < 1 || dims[0] % group || dims[0] == 0)
+    badData("{}: {} groups, weights of {}", n.label(), group, textOf(dims));
   ImportWindow w = windowOf(n, spatialOf(dims), spatialOf(in));
   if (back) {
     if (n.attribute("output_shape") || n.s("auto_pad", "NOTSET") != "NOTSET")
       n.refuse("its pads follow from output_shape or auto_pad; export it with pads");
     const Dims more = n.list("output_padding", Dims(w.axes(), 0));
     for (size_t a = 0; a < w.axes() && a < more.size(); ++a) {
+      if (more[a] < 0 || more[a] > (1 << 16)) badData("{}: an output_padding of {}", n.label(), more[a]);
       w.end[a] -= more[a];
-      if (w.end[a] < 0) n.refuse("output_padding {} is larger than the pad behind; Deconvolution cannot add rows", more[a]);
+      if (w.end[a] < 0)
+        n.refuse("output_padding {} is larger than the pad behind; Deconvolution cannot add rows", more[a]);
     }
   }
   auto l = n.layer(back ? "Deconvolution" : "Convolution", {n.blob()});
@@ -106,10 +117,11 @@ void convolution(ImportNode& n) {
 void pad(ImportNode& n) {
   const Dims in = n.in();
   const auto pads = n.listOrInput("pads", 1);
-  const float value = n.has(2) ? n.floats(2).at(0) : n.f("value", 0);
+  const float value = n.has(2) ? n.number(2) : n.f("value", 0);
   if (std::all_of(pads.begin(), pads.end(), [](int64_t v) { return v == 0; })) return n.alias(n.blob());
   if (n.has(3)) n.refuse("it names axes; export it with pads for all");
-  if (n.s("mode", "constant") != "constant" || value != 0) n.refuse("Caffe pads with zeros only; its mode or value is another");
+  if (n.s("mode", "constant") != "constant" || value != 0)
+    n.refuse("Caffe pads with zeros only; its mode or value is another");
   if (in.size() < 3 || pads.size() != 2 * in.size()) n.refuse("it pads {}; planes alone can be padded", textOf(in));
   ImportWindow w;
   const size_t axes = in.size() - 2, all = in.size();
@@ -132,7 +144,9 @@ void pad(ImportNode& n) {
 
 // y = alpha A B + beta C, with A from the net and B, C constants, or C from the net.
 void gemm(ImportNode& n) {
-  const Dims in = n.in(), dims = dimsOf(n.tensor(1));
+  Dims in = n.in();
+  const Dims dims = dimsOf(n.tensor(1));
+  if (n.graph().flattened.count(n.proto().input(0))) in = {in[0], countOf(Dims(in.begin() + 1, in.end()))};
   if (n.i("transA", 0)) n.refuse("transA turns what the net computes; Caffe has no layer for that");
   if (in.size() != 2 || dims.size() != 2) badData("{}: {} times {}", n.label(), textOf(in), textOf(dims));
   const bool turned = n.i("transB", 0);
@@ -151,20 +165,23 @@ void gemm(ImportNode& n) {
   if (p->bias_term()) {
     auto bias = n.floats(2);
     if (bias.size() == 1) bias.resize(static_cast<size_t>(outputs), bias[0]);
-    if (static_cast<int64_t>(bias.size()) != outputs) n.refuse("its C is {}; a bias is a row", textOf(dimsOf(n.tensor(2))));
+    if (static_cast<int64_t>(bias.size()) != outputs)
+      n.refuse("its C is {}; a bias is a row", textOf(dimsOf(n.tensor(2))));
     for (float& v : bias) v *= beta;
     n.weights(l, {outputs}, bias);
   }
   if (!added) return n.result(std::move(l));
   const std::string y = n.make(std::move(l)), c = n.blob(2);
-  if (beta != 1 || n.shape(c) != n.shape(y)) n.refuse("its C comes from the net and is spread or scaled; Add it behind");
+  if (beta != 1 || n.shape(c) != n.shape(y))
+    n.refuse("its C comes from the net and is spread or scaled; Add it behind");
   n.result(n.layer("Eltwise", {y, c}));
 }
 
 // x W, and the bias that an Add behind brings.
 void matMul(ImportNode& n) {
   const Dims in = n.in(), dims = dimsOf(n.tensor(1));
-  if (dims.size() != 2 || in.size() < 2) n.refuse("{} times {}; InnerProduct multiplies with one matrix", textOf(in), textOf(dims));
+  if (dims.size() != 2 || in.size() < 2)
+    n.refuse("{} times {}; InnerProduct multiplies with one matrix", textOf(in), textOf(dims));
   auto l = n.layer("InnerProduct", {n.blob()});
   auto* p = l.mutable_inner_product_param();
   p->set_num_output(static_cast<uint32_t>(dims[1])), p->set_transpose(true), p->set_bias_term(false);
@@ -180,7 +197,8 @@ void gather(ImportNode& n) {
   if (dims.size() != 2 || n.i("axis", 0) != 0) n.refuse("its table is {}; Embed takes rows of a matrix", textOf(dims));
   auto l = n.layer("Embed", {n.blob(1)});
   auto* p = l.mutable_embed_param();
-  p->set_input_dim(static_cast<uint32_t>(dims[0])), p->set_num_output(static_cast<uint32_t>(dims[1])), p->set_bias_term(false);
+  p->set_input_dim(static_cast<uint32_t>(dims[0])), p->set_num_output(static_cast<uint32_t>(dims[1])),
+      p->set_bias_term(false);
   n.weights(l, dims, n.floats(0));
   n.result(std::move(l));
 }

@@ -56,15 +56,23 @@ std::vector<To> valuesOf(const T& t) {
   const auto ofHalf = [](auto v) { return static_cast<To>(half(static_cast<uint16_t>(v))); };
   const bool bytes = t.has_raw_data();
   switch (t.data_type()) {
-    case T::FLOAT: return bytes ? raw<float, To>(t, plain) : listed<To>(t, t.float_data(), plain);
-    case T::DOUBLE: return bytes ? raw<double, To>(t, plain) : listed<To>(t, t.double_data(), plain);
-    case T::FLOAT16: return bytes ? raw<uint16_t, To>(t, ofHalf) : listed<To>(t, t.int32_data(), ofHalf);
-    case T::INT64: return bytes ? raw<int64_t, To>(t, plain) : listed<To>(t, t.int64_data(), plain);
-    case T::INT32: return bytes ? raw<int32_t, To>(t, plain) : listed<To>(t, t.int32_data(), plain);
-    case T::INT8: return bytes ? raw<int8_t, To>(t, plain) : listed<To>(t, t.int32_data(), plain);
+    case T::FLOAT:
+      return bytes ? raw<float, To>(t, plain) : listed<To>(t, t.float_data(), plain);
+    case T::DOUBLE:
+      return bytes ? raw<double, To>(t, plain) : listed<To>(t, t.double_data(), plain);
+    case T::FLOAT16:
+      return bytes ? raw<uint16_t, To>(t, ofHalf) : listed<To>(t, t.int32_data(), ofHalf);
+    case T::INT64:
+      return bytes ? raw<int64_t, To>(t, plain) : listed<To>(t, t.int64_data(), plain);
+    case T::INT32:
+      return bytes ? raw<int32_t, To>(t, plain) : listed<To>(t, t.int32_data(), plain);
+    case T::INT8:
+      return bytes ? raw<int8_t, To>(t, plain) : listed<To>(t, t.int32_data(), plain);
     case T::UINT8:
-    case T::BOOL: return bytes ? raw<uint8_t, To>(t, plain) : listed<To>(t, t.int32_data(), plain);
-    default: invalid("{} has values of type {}, which is not read; export the model in float32", named(t), t.data_type());
+    case T::BOOL:
+      return bytes ? raw<uint8_t, To>(t, plain) : listed<To>(t, t.int32_data(), plain);
+    default:
+      invalid("{} has values of type {}, which is not read; export the model in float32", named(t), t.data_type());
   }
 }
 
