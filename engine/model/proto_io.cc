@@ -65,7 +65,10 @@ std::string whatElse(std::string_view bytes, const std::string& path) {
   if (state.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())) && state.has_iter() &&
       state.history_size() > 0)
     return "the state of a solver (.solverstate); it goes with -snapshot, and the prototxt of its solver with -solver";
-  return "a binary file, or damaged";
+  caffe::BlobProto blob;
+  if (blob.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())) && blob.data_size() > 0)
+    return "a blob (.binaryproto), such as a mean; it is named in mean_file, or with -mean";
+  return "";  // the parser says where it stops
 }
 
 }  // namespace
