@@ -1,6 +1,6 @@
 // What an export of ours carries beside its graph, as metadata: the net's prototxt, and the parameters that the graph
-// holds in other numbers (BatchNorm's sums, of which it has rounded factors). An import believes it only where exporting
-// it again gives the same graph: of a model that another program has changed the graph counts.
+// holds in other numbers (BatchNorm's sums, of which it has rounded factors). An import believes it only where
+// exporting it again gives the same graph: of a model that another program has changed the graph counts.
 #pragma once
 #include <optional>
 
