@@ -167,8 +167,14 @@ def test_flags_and_files(tmp_path):
     old.opset_import[0].version = 3
     onnx.save(old, str(tmp_path / "old.onnx"))
     assert "the model is of opset 3, and 5 to 24 are read; convert it" in crema("import", tmp_path / "old.onnx").story
-    onnx.save(onnx.load(str(tmp_path / "net.onnx")), str(tmp_path / "two.onnx"), save_as_external_data=True, size_threshold=0)
-    assert "keeps its values in a file of its own" in crema("import", tmp_path / "two.onnx", "-input_shape", "x:2,3,9,8").story
+    onnx.save(onnx.load(str(tmp_path / "net.onnx")), str(tmp_path / "two.onnx"), save_as_external_data=True, location="two.data", size_threshold=0)
+    assert crema("import", tmp_path / "two.onnx", "-input_shape", "x:2,3,9,8").code == 0
+    assert (tmp_path / "two.caffemodel").read_bytes() == (tmp_path / "b.caffemodel").read_bytes()
+    whole = (tmp_path / "two.data").read_bytes()
+    (tmp_path / "two.data").write_bytes(whole[:-4])
+    assert "two.data is cut: tensor 'onnx::" in crema("import", tmp_path / "two.onnx", "-input_shape", "x:2,3,9,8").story
+    (tmp_path / "two.data").unlink()
+    assert "two.data, which holds the values of tensor" in crema("import", tmp_path / "two.onnx", "-input_shape", "x:2,3,9,8").story
 
 
 def round_trip(exported, feed, described=True):
