@@ -7,6 +7,9 @@
 #include "base/thread_pool.h"
 #include "cli/described_net.h"
 #include "cli/onnx/convert.h"
+#include "cli/onnx/description.h"
+#include "model/filter.h"
+#include "model/upgrade.h"
 
 namespace crema::cli {
 namespace {
@@ -48,7 +51,9 @@ int exportNet(const Flags& f) {
     invalid("net '{}' from {} has layers to train, '{}' the first; give their values: -weights FILE.caffemodel",
             net.name(), f.net.model, net.trainable()[0]);
   }
-  const OnnxExport made = inside([&] { return "in net " + f.net.model; }, [&] { return exportOnnx(net); });
+  OnnxExport made = inside([&] { return "in net " + f.net.model; }, [&] { return exportOnnx(net); });
+  const caffe::NetParameter read = readNet(f.net.model);
+  addDescription(made.model, filterNet(read, stateOf(f.net, read)), net);
   writeFileAtomically(f.output, made.model.SerializeAsString());
   for (const std::string& note : made.notes) std::printf("%s\n", note.c_str());
   std::printf("%s: %d nodes, inputs %s, outputs %s\n", f.output.c_str(), made.model.graph().node_size(),

@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "cli/command.h"
 #include "cli/onnx/import.h"
+#include "cli/onnx/tensors.h"
 #include "model/proto_io.h"
 
 namespace crema::cli {
@@ -44,7 +45,8 @@ int importNet(Flags f) {
   if (f.output.empty()) f.output = f.onnx.ends_with(".onnx") ? f.onnx.substr(0, f.onnx.size() - 5) : f.onnx;
   if (f.model.empty()) f.model = f.output + ".prototxt";
   if (f.weights.empty()) f.weights = f.output + ".caffemodel";
-  const auto onnx = readBinary<::onnx::ModelProto>(f.onnx);
+  auto onnx = readBinary<::onnx::ModelProto>(f.onnx);
+  readExternal(onnx.mutable_graph(), parentDirectory(f.onnx));
   OnnxImport made = inside([&] { return "in model " + f.onnx; }, [&] { return importOnnx(onnx, shapesOf(f.shapes)); });
   writeBinary(f.weights, made.net);
   int64_t values = 0;

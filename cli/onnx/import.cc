@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "cli/onnx/description.h"
 #include "cli/onnx/import_graph.h"
 
 namespace crema::cli {
@@ -173,6 +174,7 @@ class Importer {
 }  // namespace
 
 OnnxImport importOnnx(const ::onnx::ModelProto& model, const InputShapes& shapes) {
+  if (auto described = importDescribed(model, shapes)) return std::move(*described);
   return Importer(model, shapes).run();
 }
 

@@ -2,7 +2,9 @@
 
 #include <bit>
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
+#include <fstream>
 
 namespace crema::cli {
 namespace {
@@ -49,8 +51,9 @@ template <class To>
 std::vector<To> valuesOf(const T& t) {
   if (t.data_location() == 1 || t.external_data_size())
     invalid(
-        "{} keeps its values in a file of its own, which is not read: save the model in one file (Python: "
-        "onnx.save(onnx.load(MODEL), FILE), up to 2 GB)",
+        "{} keeps its values in a file of its own, and only initializers' are read: save the model in one file "
+        "(Python: "
+        "onnx.save(onnx.load(MODEL), FILE))",
         named(t));
   const auto plain = [](auto v) { return static_cast<To>(v); };
   const auto ofHalf = [](auto v) { return static_cast<To>(half(static_cast<uint16_t>(v))); };
@@ -107,6 +110,32 @@ int64_t countOf(const Dims& dims) {
 bool isInteger(const T& t) {
   return t.data_type() == T::INT64 || t.data_type() == T::INT32 || t.data_type() == T::INT8 ||
          t.data_type() == T::UINT8 || t.data_type() == T::BOOL;
+}
+
+void readExternal(::onnx::GraphProto* graph, const std::string& folder) {
+  for (T& t : *graph->mutable_initializer()) {
+    if (t.data_location() != 1) continue;
+    std::string file;
+    uint64_t offset = 0, length = UINT64_MAX;
+    for (const auto& p : t.external_data()) {
+      if (p.key() == "location") file = p.value();
+      if (p.key() == "offset") offset = std::strtoull(p.value().c_str(), nullptr, 10);
+      if (p.key() == "length") length = std::strtoull(p.value().c_str(), nullptr, 10);
+    }
+    if (file.empty() || file[0] == '/' || file.find("..") != std::string::npos)
+      badData("{} has its values in '{}', which is no file beside the model", named(t), file);
+    const std::string path = folder + "/" + file;
+    std::ifstream in(path, std::ios::binary | std::ios::ate);
+    if (!in) ioError("cannot open {}, which holds the values of {}; put it beside the model", path, named(t));
+    const auto size = static_cast<uint64_t>(in.tellg());
+    if (offset > size || (length != UINT64_MAX && length > size - offset))
+      badData("{} is cut: {} needs {} bytes from {} on, and it has {}", path, named(t), length, offset, size);
+    std::string bytes(length == UINT64_MAX ? size - offset : length, 0);
+    in.seekg(static_cast<std::streamoff>(offset));
+    if (!in.read(bytes.data(), static_cast<std::streamsize>(bytes.size()))) ioError("cannot read {}", path);
+    t.set_raw_data(std::move(bytes));
+    t.clear_external_data(), t.clear_data_location();
+  }
 }
 
 std::vector<float> floatsOf(const T& t) { return valuesOf<float>(t); }

@@ -15,6 +15,9 @@ Dims dimsOf(const ::onnx::TensorProto& tensor);
 int64_t countOf(const Dims& dims);  // badData() for negative dims and more than 2^31 - 1
 std::string textOf(const Dims& dims);
 
+// Values that a model keeps in files of its own, beside it in `folder`, become part of it. A file outside is refused.
+void readExternal(::onnx::GraphProto* graph, const std::string& folder);
+
 std::vector<float> floatsOf(const ::onnx::TensorProto& tensor);  // of FLOAT, FLOAT16, DOUBLE and integers
 std::vector<int64_t> intsOf(const ::onnx::TensorProto& tensor);  // of integers and BOOL
 bool isInteger(const ::onnx::TensorProto& tensor);

@@ -154,7 +154,7 @@ def test_names_in_place_and_shared_weights(tmp_path):
     assert check(exported, noise(exported.rng, "x"), "in place") == 2
     assert sorted(o.name for o in exported.session.get_outputs()) == ["dropped", "p", "q", "sum"]
     assert [i.name for i in exported.session.get_inputs()] == ["x"]
-    assert exported.model.stat().st_size < 3000, "the shared parameter is stored once"
+    assert exported.model.stat().st_size - len(text) < 3000, "the shared parameter is stored once"
 
 
 def test_lenet_with_its_data_layer(records, tmp_path):

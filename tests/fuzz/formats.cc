@@ -123,7 +123,12 @@ std::vector<std::string> onnxModels() {
           R"(node { op_type: 'Split' input: 'x' output: ['a', 'b'] attribute { name: 'axis' i: 1 } } node { op_type: 'Add' input: ['a', 'b'] output: 'c' }
           node { op_type: 'ReduceMean' input: 'c' output: 'd' attribute { name: 'axes' ints: [2, 3] } } node { op_type: 'Mul' input: ['c', 'd'] output: 'e' }
           node { op_type: 'Slice' input: ['e', 'i', 'i', 'i'] output: 'h' } node { op_type: 'Transpose' input: 'd' output: 'k' attribute { name: 'perm' ints: [0, 2, 3, 1] } }
-          node { op_type: 'Concat' input: ['d', 'k'] output: 'y' attribute { name: 'axis' i: 1 } })")};
+          node { op_type: 'Concat' input: ['d', 'k'] output: 'y' attribute { name: 'axis' i: 1 } })"),
+      parseText<::onnx::ModelProto>(begin + R"(node { op_type: 'Relu' input: 'x' output: 'y' } output { name: 'y' } }
+          metadata_props { key: 'crema.weights' value: 'AAAA' }
+          metadata_props { key: 'crema.net' value: "layer { name: 'x' type: 'Input' top: 'x' input_param { shape { dim: 3 dim: 2 dim: 6 dim: 6 } } } layer { name: 'y' type: 'ReLU' bottom: 'x' top: 'y' } layer { name: 'z' type: 'BatchNorm' bottom: 'x' top: 'z' }" })",
+                                    "seed")
+          .SerializeAsString()};
 }
 
 using Read = std::function<void(const std::string&)>;
