@@ -14,6 +14,15 @@ public final class JarCheck {
         read("/library.properties", "version.number"));
   }
 
+  /** For a main: ends the JVM with the sentence. In YARN's cluster mode it is thrown, as what leaves main is what YARN tells. */
+  public static void orEnd() {
+    final String text = complaint();
+    if (text == null) return;
+    System.err.println("crema: error: " + text);
+    if ("cluster".equals(System.getProperty("spark.submit.deployMode"))) throw new IllegalArgumentException(text);
+    System.exit(1);
+  }
+
   static String complaint(String line, String scala, String spark, String runningScala) {
     if (line == null || spark == null) return null; // nothing is known: what does not fit will say so itself
     if (spark.equals("4.0.0")) return "Spark 4.0.0 is not supported: its first release has faults that later ones mend; use Spark 4.0.1 or later, or 3.5";

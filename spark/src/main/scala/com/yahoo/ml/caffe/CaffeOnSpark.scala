@@ -179,13 +179,12 @@ class CaffeOnSpark(@transient val sc: SparkContext) extends Serializable {
 }
 
 object CaffeOnSpark {
-  def main(args: Array[String]): Unit = if (Flags.asksForHelp(args)) println(Flags.usage) else {
+  def main(args: Array[String]): Unit = { JarCheck.orEnd(); if (Flags.asksForHelp(args)) println(Flags.usage) else judged(args) }
+
+  private def judged(args: Array[String]): Unit = {
     val settings = new SparkConf().setIfMissing("spark.app.name", "CaffeOnSpark").set("spark.scheduler.minRegisteredResourcesRatio", "1.0")
     val attempt = YarnAttempt.of(settings)
-    try {
-      Option(JarCheck.complaint()).foreach(text => throw new IllegalArgumentException(text))
-      go(args, settings, attempt)
-    } catch {
+    try go(args, settings, attempt) catch {
       case NonFatal(e) => attempt match {
         case Some(a) => throw a.ended(e)
         case None =>

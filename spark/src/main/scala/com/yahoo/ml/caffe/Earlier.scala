@@ -3,7 +3,7 @@ package com.yahoo.ml.caffe
 import com.crema.{Journal, Refusal}
 
 /** What an attempt before this one leaves to do. @param isTrained its model is there @param output the folder that it was writing */
-private[caffe] case class Earlier(isTrained: Boolean, output: Option[String])
+private[caffe] class Earlier(val isTrained: Boolean, val output: Option[String])
 
 private[caffe] object Earlier {
   /** A second attempt goes on where the first one's journal ends: with its model, or from its newest whole snapshot, and with its random_seed. It says so.
@@ -24,9 +24,9 @@ private[caffe] object Earlier {
           conf.snapshotStateFile = state
         case None => tell(s"the one before has failed, and left no snapshot: training begins again ${if (conf.snapshotStateFile.isEmpty) "at iteration 0" else s"from ${conf.snapshotStateFile}"}")
       }
-      Earlier(trained.isDefined, j.output)
+      new Earlier(trained.isDefined, j.output)
     case (Some(number), None) if number > 1 && conf.isTraining =>
       throw new Refusal(s"attempt $number cannot know what the one before did, as the container has no SPARK_YARN_STAGING_DIR: submit the job anew, with -snapshot and -weights if there are snapshots")
-    case _ => Earlier(isTrained = false, None)
+    case _ => new Earlier(isTrained = false, None)
   }
 }
