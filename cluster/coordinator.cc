@@ -131,13 +131,12 @@ class Coordinator::State {
     m.heard = monotonicSeconds();
     if (!in.lost.empty()) {
       if (m.finished) return;
-      const std::string why = in.lost;
       const int64_t step = presentStep();
       throw Error(ErrorKind::kPeer,
                   fmt::format("{} was lost in step {}: {} (the process ended or was killed). See the "
                               "end of its log; run it again, from the last snapshot with -snapshot if "
                               "there is one",
-                              roster_.describe(w), step, why));
+                              roster_.describe(w), step, in.lost));
     }
     take(m, w, in.message);
   }
@@ -184,9 +183,7 @@ class Coordinator::State {
       while (auto in = doorman_.next(moment, nullptr))
         if (in->from != roster_.members[static_cast<size_t>(w)].channel) handle(*in);
     }
-    // What is wrong with the input stays so: the host need not try again.
-    const ErrorKind kind = kindOf(f.kind());
-    throw Error(kind == ErrorKind::kInvalid || kind == ErrorKind::kData ? kind : ErrorKind::kPeer,
+    throw Error(kindForAll(f.kind()),
                 fmt::format("{} failed in step {}: {}", roster_.describe(w), f.iteration(), f.story()));
   }
 
