@@ -181,9 +181,7 @@ class Coordinator::State {
       while (auto in = doorman_.next(moment, nullptr))
         if (in->from != roster_.members[static_cast<size_t>(w)].channel) handle(*in);
     }
-    // What is wrong with the input stays so: the host need not try again.
-    const ErrorKind kind = kindOf(f.kind());
-    throw Error(kind == ErrorKind::kInvalid || kind == ErrorKind::kData ? kind : ErrorKind::kPeer,
+    throw Error(kindForAll(f.kind()),
                 fmt::format("{} failed in step {}: {}", roster_.describe(w), f.iteration(), f.story()));
   }
 

@@ -12,6 +12,11 @@ ErrorKind kindOf(const std::string& text) {
   return ErrorKind::kPeer;
 }
 
+ErrorKind kindForAll(const std::string& text) {
+  const ErrorKind kind = kindOf(text);
+  return kind == ErrorKind::kInvalid || kind == ErrorKind::kData ? kind : ErrorKind::kPeer;
+}
+
 namespace {
 
 constexpr double kGoneSeconds = 1;

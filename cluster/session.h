@@ -17,7 +17,8 @@
 
 namespace crema {
 
-ErrorKind kindOf(const std::string& text);  // of another process's error; kPeer when it is none that we know
+ErrorKind kindOf(const std::string& text);      // of another process's error; kPeer when it is none that we know
+ErrorKind kindForAll(const std::string& text);  // what is wrong with the input stays so for all, else kPeer
 
 class Session {
  public:
