@@ -47,9 +47,9 @@ private[caffe] object SeqImageDataSource {
     * @throws CremaException when they are others, or it is no SequenceFile; what is missing is Spark's to say
     */
   def checkClasses(path: String, hadoop: Configuration): Unit = {
-    val given = new Path(path)
-    val fs = given.getFileSystem(hadoop)
-    val listed = Option(fs.globStatus(given)).toSeq.flatten.flatMap(s => if (s.isDirectory) fs.listStatus(s.getPath).toSeq else Seq(s))
+    val place = new Path(path)
+    val fs = place.getFileSystem(hadoop)
+    val listed = Option(fs.globStatus(place)).toSeq.flatten.flatMap(s => if (s.isDirectory) fs.listStatus(s.getPath).toSeq else Seq(s))
     for (file <- listed.filter(s => s.isFile && s.getLen > 0 && !s.getPath.getName.matches("[_.].*")).sortBy(_.getPath.getName).headOption) {
       val held = try {
         val reader = new SequenceFile.Reader(hadoop, SequenceFile.Reader.file(file.getPath))
