@@ -91,7 +91,8 @@ TEST(Decode, PhotographsEqualOpenCv) {
   std::string name, what, sum, sums;
   int channels, height, width, count = 0;
   while (lines >> name >> what >> channels >> height >> width >> sum >> sums) {
-    const auto path = test::sharedData(name);
+    const bool own = name.starts_with("examples/");
+    const auto path = own ? CREMA_SOURCE_DIR + ("/" + name) : test::sharedData(name);
     if (!path) continue;
     Image image = decoded(readFile(*path), what == "resized" ? "colour" : what);
     if (what == "resized") image = resizeBilinear(image.view(), height, width);
@@ -99,8 +100,7 @@ TEST(Decode, PhotographsEqualOpenCv) {
     EXPECT_EQ(crc(image), sum) << name << " " << what << " " << height;
     ++count;
   }
-  if (!count) GTEST_SKIP() << "SKIPPED: no shared photographs";
-  EXPECT_EQ(count, 25);
+  EXPECT_TRUE(count == 20 || count == 45) << count;  // our own four drawings; five photographs of others where they are
 }
 
 Image noise(int channels, int height, int width, uint64_t seed) {

@@ -168,86 +168,87 @@ std::vector<std::vector<std::string>> index(const std::string& folder) {
   return rows;
 }
 
+// Folders of this name: tests/goldens/prototxt, of our own writing, and the shared data's where they are.
+struct Collection {
+  std::string folder, messages;  // of the prototxts, and of the .pb files beside them
+  bool own;
+};
+std::vector<Collection> collections(const std::string& name, const test::TemporaryFolder& unpacked) {
+  const std::string own = std::string(CREMA_SOURCE_DIR) + "/tests/goldens/prototxt/" + name;
+  std::vector<Collection> all = {{own, own, true}};
+  if (const auto shared = test::sharedData("prototxt/" + name)) {
+    const std::string packed = *shared + "/binary.tar.xz";
+    if (fileExists(packed) && std::system(("tar xJf '" + packed + "' -C " + unpacked.path()).c_str()) != 0)
+      ADD_FAILURE() << "cannot unpack the goldens; is xz-utils installed?";
+    all.push_back({*shared, unpacked.path(), false});
+  }
+  return all;
+}
+
 template <class M>
-int compareWithGoldens(const std::string& name) {
-  const auto folder = test::sharedData("prototxt/" + name);
-  if (!folder) return -1;
-  test::TemporaryFolder unpacked;
-  if (std::system(("tar xJf '" + *folder + "/binary.tar.xz' -C " + unpacked.path()).c_str()) != 0) {
-    ADD_FAILURE() << "cannot unpack the goldens; is xz-utils installed?";
-    return 0;
+void compareWithGoldens(const std::string& name, int ownOnes, int sharedOnes) {
+  const test::TemporaryFolder unpacked;
+  for (const Collection& c : collections(name, unpacked)) {
+    int compared = 0;
+    for (const auto& row : index(c.folder)) {
+      const std::string stem = row[0].substr(0, row[0].rfind('.'));
+      const auto got = readText<M>(c.folder + "/" + row[0]);
+      const auto want = readBinary<M>(joinPath(c.messages, stem + ".pb"));
+      EXPECT_EQ(got.SerializeAsString(), want.SerializeAsString()) << row[0];
+      ++compared;
+    }
+    EXPECT_EQ(compared, c.own ? ownOnes : sharedOnes) << c.folder;
   }
-  int compared = 0;
-  for (const auto& row : index(*folder)) {
-    const std::string stem = row[0].substr(0, row[0].rfind('.'));
-    const auto got = readText<M>(*folder + "/" + row[0]);
-    const auto want = readBinary<M>(unpacked.file(stem + ".pb"));
-    EXPECT_EQ(got.SerializeAsString(), want.SerializeAsString()) << row[0];
-    ++compared;
-  }
-  return compared;
 }
 
-TEST(Goldens, NetsParseToTheirMessages) {
-  const int compared = compareWithGoldens<caffe::NetParameter>("nets");
-  if (compared < 0) GTEST_SKIP() << "SKIPPED: no shared prototxts";
-  EXPECT_EQ(compared, 150);
-}
-
-TEST(Goldens, SolversParseToTheirMessages) {
-  const int compared = compareWithGoldens<caffe::SolverParameter>("solvers");
-  if (compared < 0) GTEST_SKIP() << "SKIPPED: no shared prototxts";
-  EXPECT_EQ(compared, 50);
-}
-
-TEST(Goldens, UnknownLayersParse) {
-  const int compared = compareWithGoldens<caffe::NetParameter>("nets_unknown_layer");
-  if (compared < 0) GTEST_SKIP() << "SKIPPED: no shared prototxts";
-  EXPECT_EQ(compared, 7);
-}
+TEST(Goldens, NetsParseToTheirMessages) { compareWithGoldens<caffe::NetParameter>("nets", 4, 150); }
+TEST(Goldens, SolversParseToTheirMessages) { compareWithGoldens<caffe::SolverParameter>("solvers", 3, 50); }
+TEST(Goldens, UnknownLayersParse) { compareWithGoldens<caffe::NetParameter>("nets_unknown_layer", 1, 7); }
 
 TEST(Goldens, UnparsableOnesAreRefusedWhereProtocRefusesThem) {
-  const auto folder = test::sharedData("prototxt/unparsable");
-  if (!folder) GTEST_SKIP() << "SKIPPED: no shared prototxts";
-  int refused = 0;
-  for (const auto& row : index(*folder)) {
-    const bool solver = row[0].find("solver") != std::string::npos;
-    const std::string path = *folder + "/" + row[0];
-    const std::string message = messageOf(
-        [&] { solver ? void(readText<caffe::SolverParameter>(path)) : void(readText<caffe::NetParameter>(path)); });
-    const std::string first = row.back();  // "input:66:3: Unknown enumeration value ..."
-    const std::string position = first.substr(first.find(':'), first.find(": ") - first.find(':'));
-    EXPECT_NE(message.find(row[0] + position), std::string::npos) << message << "\n  protoc said: " << first;
-    ++refused;
+  const test::TemporaryFolder unpacked;
+  for (const Collection& c : collections("unparsable", unpacked)) {
+    int refused = 0;
+    for (const auto& row : index(c.folder)) {
+      const std::string path = c.folder + "/" + row[0];
+      const bool solver = row[0].find("solver") != std::string::npos;
+      const std::string message = messageOf(
+          [&] { solver ? void(readText<caffe::SolverParameter>(path)) : void(readText<caffe::NetParameter>(path)); });
+      const std::string first = row.back();  // "input:66:3: Unknown enumeration value ..."
+      const std::string position = first.substr(first.find(':'), first.find(": ") - first.find(':'));
+      EXPECT_NE(message.find(row[0] + position), std::string::npos) << message << "\n  protoc said: " << first;
+      ++refused;
+    }
+    EXPECT_EQ(refused, c.own ? 5 : 10);
   }
-  EXPECT_EQ(refused, 10);
 }
 
 TEST(Goldens, CaffeOnSparksDialectParses) {
-  const auto folder = test::sharedData("prototxt/dialects");
-  if (!folder) GTEST_SKIP() << "SKIPPED: no shared prototxts";
-  int parsed = 0;
-  for (const auto& row : index(*folder))
-    if (row[0].rfind("yahoo__", 0) == 0)
-      parsed += readText<caffe::NetParameter>(*folder + "/" + row[0]).layer_size() > 0;
-  EXPECT_GE(parsed, 9);
+  const test::TemporaryFolder unpacked;
+  for (const Collection& c : collections("dialects", unpacked)) {
+    int parsed = 0;
+    for (const auto& row : index(c.folder))
+      if (row[0].rfind("yahoo__", 0) == 0)
+        parsed += readText<caffe::NetParameter>(c.folder + "/" + row[0]).layer_size() > 0;
+    EXPECT_GE(parsed, c.own ? 1 : 9);
+  }
 }
 
 TEST(Goldens, EveryOldNetUpgradesWhole) {
-  const auto folder = test::sharedData("prototxt/nets");
-  if (!folder) GTEST_SKIP() << "SKIPPED: no shared prototxts";
   setLogLevel(LogLevel::kWarning);
-  int old = 0;
-  for (const auto& row : index(*folder)) {
-    auto n = readText<caffe::NetParameter>(*folder + "/" + row[0]);
-    const bool oldForm = n.layers_size() > 0;
-    EXPECT_TRUE(upgradeNet(&n, row[0])) << row[0];
-    EXPECT_EQ(n.layers_size(), 0) << row[0];
-    for (const auto& layer : n.layer()) EXPECT_FALSE(layer.type().empty()) << row[0];
-    old += oldForm;
+  const test::TemporaryFolder unpacked;
+  for (const Collection& c : collections("nets", unpacked)) {
+    int old = 0;
+    for (const auto& row : index(c.folder)) {
+      auto n = readText<caffe::NetParameter>(c.folder + "/" + row[0]);
+      old += n.layers_size() > 0;
+      EXPECT_TRUE(upgradeNet(&n, row[0])) << row[0];
+      EXPECT_EQ(n.layers_size(), 0) << row[0];
+      for (const auto& layer : n.layer()) EXPECT_FALSE(layer.type().empty()) << row[0];
+    }
+    EXPECT_EQ(old, c.own ? 2 : 38);
   }
   setLogLevel(LogLevel::kInfo);
-  EXPECT_EQ(old, 38);
 }
 
 }  // namespace

@@ -11,7 +11,8 @@ images/, beside this file:
     *.png *.jpg   the pictures
     decode.txt    file mode channels height width crc32 samples     pixels in OpenCV's order; mode: unchanged, grey, colour
     resize.txt    file height width crc32 samples                   the colour picture through cv2.resize, INTER_LINEAR
-    photos.txt    file what channels height width crc32 sums        photographs of the shared data: sums of 64 x 64 blocks, channel by channel
+    photos.txt    file what channels height width crc32 sums        examples/images, photographs of the shared data: sums of 64 x 64 blocks,
+                                                                    channel by channel
 samples: 16 bytes at i * (n - 1) / 15. 16-bit results are written as their upper 8 bits.
 """
 import pathlib
@@ -26,7 +27,8 @@ from PIL import Image
 HERE = pathlib.Path(__file__).resolve().parent / "images"
 MODES = {"unchanged": cv2.IMREAD_UNCHANGED, "grey": cv2.IMREAD_GRAYSCALE, "colour": cv2.IMREAD_COLOR}
 SIZES = [(227, 227), (256, 256), (7, 5), (19, 29), (37, 41), (1, 1), (64, 11), (38, 58), (100, 30)]
-PHOTOS = ["images/cat.jpg", "images/cat_gray.jpg", "images/fish-bike.jpg",
+PHOTOS = ["examples/images/cat1.jpg", "examples/images/cat2.jpg", "examples/images/dog1.jpg", "examples/images/dog2.jpg",
+          "images/cat.jpg", "images/cat_gray.jpg", "images/fish-bike.jpg",
           "coco/COCO_train2014_000000057870.jpg", "coco/COCO_train2014_000000384029.jpg"]
 ADAM7 = [(0, 0, 8, 8), (4, 0, 8, 8), (0, 4, 4, 8), (2, 0, 4, 4), (0, 2, 2, 4), (1, 0, 2, 2), (0, 1, 1, 2)]
 CHANNELS = {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}
@@ -167,7 +169,7 @@ def main():
         return
     photos = ""
     for name in PHOTOS:
-        data = (pathlib.Path(sys.argv[1]) / name).read_bytes()
+        data = ((HERE.parents[2] if name.startswith("examples/") else pathlib.Path(sys.argv[1])) / name).read_bytes()
         colour = decoded(data, "colour")
         for what, pixels in [("colour", colour), ("grey", decoded(data, "grey")), ("unchanged", decoded(data, "unchanged")),
                              ("resized", cv2.resize(colour, (227, 227))), ("resized", cv2.resize(colour, (256, 256)))]:

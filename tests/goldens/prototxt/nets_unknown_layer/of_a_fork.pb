@@ -1,0 +1,6 @@
+
+fork¢
+xInput"xú
+
+¢
+uInterpx"u
