@@ -20,7 +20,7 @@ import org.apache.spark.rdd.RDD
   * @param layerId index of the layer in conf.netParam
   * @param STOP_MARK a record that means "no more"
   */
-abstract class DataSource[T1, T2](val conf: Config, val layerId: Int, val isTrain: Boolean, val STOP_MARK: T1) extends Serializable {
+abstract class DataSource[T1, T2](val conf: Config, val layerId: Int, val isTrain: Boolean, val STOP_MARK: T1) extends java.io.Serializable { // Java's: CaffeOnSpark names this class
   @transient private[caffe] var solverParameter: SolverParameter = _
   @transient private[caffe] var layerParameter: LayerParameter = _
   @transient private[caffe] var transformationParameter: TransformationParameter = _

@@ -1,0 +1,53 @@
+package com.yahoo.ml.caffe
+
+import scala.util.control.NonFatal
+
+import caffe.Caffe.SolverParameter
+import com.crema._
+import com.crema.wire.Wire.Job
+import org.apache.spark.{SparkConf, SparkContext}
+
+/** The command line of CaffeOnSpark, from its first word to its end. */
+private[caffe] object Program {
+  def main(args: Array[String]): Unit = if (Flags.asksForHelp(args)) println(Flags.usage) else {
+    val settings = new SparkConf().setIfMissing("spark.app.name", "CaffeOnSpark").set("spark.scheduler.minRegisteredResourcesRatio", "1.0")
+    val attempt = YarnAttempt.of(settings)
+    try go(args, settings, attempt) catch {
+      case NonFatal(e) => attempt match {
+        case Some(a) => throw a.ended(e)
+        case None =>
+          System.err.println(s"crema: error: ${e.getMessage}")
+          sys.exit(1)
+      }
+    }
+  }
+
+  /** What can be judged without executors is, before Spark asks for them. */
+  private def go(args: Array[String], settings: SparkConf, attempt: Option[YarnAttempt]): Unit = {
+    val began = System.nanoTime()
+    val conf = Config.ahead(settings, args)
+    ahead()
+    val journal = attempt.flatMap(_.journal)
+    val left = Earlier.of(attempt.map(_.number), journal, conf)
+    Checks.ahead(conf)
+    Checks.output(conf, left.output)
+    for (j <- journal if conf.isTraining) j.noteSeed(conf.seedIfUnset)
+    val judging = (System.nanoTime() - began) / 1e9
+    val sc = SparkContext.getOrCreate(settings)
+    YarnAttempt.began(sc)
+    val budget = Budget.ofApplication(sc)
+    val unpacking = NativeBinary.unpackSeconds()
+    budget.lap("Spark", "plan and checks" -> math.max(0.0, judging - unpacking), "unpacking" -> unpacking)
+    val runs = new Runs(sc)
+    runs.budget = Some(budget)
+    runs.journal = journal
+    try runs.run(conf, left) finally sc.stop()
+  }
+
+  /** While Spark starts, which leaves cores idle: the executable is unpacked, the large generated classes are loaded. */
+  private def ahead(): Unit = {
+    val thread = new Thread(() => try { NativeBinary.path; SolverParameter.getDefaultInstance; Job.getDefaultInstance } catch { case NonFatal(_) => /* whoever needs it says so */ }, "crema-ahead")
+    thread.setDaemon(true)
+    thread.start()
+  }
+}
