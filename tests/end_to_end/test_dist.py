@@ -33,7 +33,7 @@ def test_names_and_places_are_caffeonsparks(dist):
     assert {"com/yahoo/ml/caffe/CaffeOnSpark.py", "examples/ImageCaption.py", "examples/DLDemo.ipynb"} <= set(names), names
     assert subprocess.run([dist / "bin/crema", "--version"], capture_output=True, timeout=20).returncode == 0
     assert b"kernels" in subprocess.run([dist / "bin/caffe", "device_query"], capture_output=True, timeout=20).stdout
-    assert b"--resize_height" in subprocess.run([dist / "bin/convert_imageset", "--help"], capture_output=True, timeout=20).stdout
+    assert b"-resize_height" in subprocess.run([dist / "bin/convert_imageset", "--help"], capture_output=True, timeout=20).stdout
 
 
 def message(kind, file):

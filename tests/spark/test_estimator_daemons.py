@@ -17,7 +17,7 @@ def test_an_estimators_ranks_are_honoured_on_yarn(job, records, hadoop, ranks, e
     assert alone.code == 0, alone.err
     environment = {**hadoop.environment("hdfs"), "PYSPARK_PYTHON": sys.executable, "CREMA_JAR": JAR, "PYTHONPATH": os.pathsep.join([str(ROOT / "python"), os.environ.get("PYTHONPATH", "")])}
     done = subprocess.run([str(SPARK / "bin/spark-submit"), "--master", "yarn", "--jars", JAR, "--conf", f"spark.executor.instances={executors}", "--conf", "spark.ui.enabled=false",
-                           str(ROOT / "tests/spark/estimator_job.py"), str(records / "train_lmdb"), f"{hadoop.url('hdfs')}/estimator_{ranks}", str(solver), str(ranks), str(job / "alone.model")],
+                           str(ROOT / "tests/spark/estimator_job.py"), f"file:{records}/train_lmdb", f"{hadoop.url('hdfs')}/estimator_{ranks}", str(solver), str(ranks), str(job / "alone.model")],
                           cwd=job, env=environment, capture_output=True, text=True, timeout=240)
     assert done.returncode == 0, done.stderr[-4000:]
     found = re.search(r"weights (\w+): 8 blobs of (\d+) bytes; (\d+) rows scored", done.stdout)
