@@ -20,7 +20,7 @@ class JournalSuite extends AnyFunSuite {
   private val folder = Files.createTempDirectory("journal")
   private val at = s"shared:$folder"
   private def journal = new Journal(new Path(s"$at/staging/journal"), conf)
-  private def snapshot(n: Int) = Event.Snapshot.newBuilder.setIteration(n).setModel(s"/work/m_iter_$n.caffemodel").setState(s"/work/m_iter_$n.solverstate").build()
+  private def snapshot(n: Int) = Event.Snapshot.newBuilder.setIteration(n).setModel(s"/written/m_iter_$n.caffemodel").setState(s"/written/m_iter_$n.solverstate").build()
   private def write(n: Int, text: String = "x"): Unit = for (kind <- Seq("caffemodel", "solverstate")) Files.writeString(Paths.get(s"$folder/m_iter_$n.$kind"), s"$text$n")
   Files.createDirectory(folder.resolve("staging"))
 
