@@ -62,11 +62,12 @@ TEST(Temporary, KilledWritersLeaveOneWholeFileAndWhatTheNextClears) {
   EXPECT_GT(left, 0) << "no writer was killed while it wrote";
 }
 
+// Where the file system has unnamed files nothing is left at all; elsewhere nothing that the next run does not clear.
 TEST(Temporary, UnnamedFilesLeaveNothing) {
   test::TemporaryFolder folder;
   const int probe = ::open(folder.path().c_str(), O_TMPFILE | O_WRONLY, 0644);
-  if (probe < 0) GTEST_SKIP() << "SKIPPED: no unnamed files here";
-  ::close(probe);
+  const bool unnamed = probe >= 0;
+  if (unnamed) ::close(probe);
   for (int i = 0; i < 20; ++i) {
     const std::string path = folder.file(std::to_string(i));
     const pid_t pid = ::fork();
@@ -76,6 +77,7 @@ TEST(Temporary, UnnamedFilesLeaveNothing) {
     }
     ::usleep(static_cast<useconds_t>(1000 * i));
     killed(pid);
+    if (!unnamed) clearLeftovers(path);
     EXPECT_FALSE(temporaryIsThere(folder.path()));
     if (fileExists(path)) {
       EXPECT_EQ(std::filesystem::file_size(path), size_t{16 << 20});

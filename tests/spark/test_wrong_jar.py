@@ -1,20 +1,22 @@
-"""The jar of another line of Spark says which one to take. (The jar of Scala 2.12 on Spark 4 ends with a class's name before any of our code can run: the
-JVM looks for scala.Serializable, which Scala 2.13 has no more.)"""
-import os
+"""The jar of another line of Spark says which one to take, before the JVM stumbles over a class that the other Scala lacks. Both jars and both Sparks are
+what ./runtests brings; without them the test fails and says so."""
 import subprocess
 
 import pytest
 
 from conftest import ROOT
-from spark_jobs import ENVIRONMENT, SPARK
+from spark_jobs import ENVIRONMENT
 
-OTHER = ROOT / "spark/target/4_2.13/crema-spark-4_2.13-0.1.0.jar"
+SPARKS = {"3.5": ROOT / ".venv/spark-home", "4": next(iter(sorted(ROOT.glob("build/spark/4.*/pyspark"))), ROOT / "build/spark/4/pyspark")}
 
 
-@pytest.mark.skipif(not OTHER.exists() or "4_2.13" in os.environ.get("CREMA_JAR", ""), reason="SKIPPED: there is no jar for Spark 4 beside the one under test")
-def test_the_jar_for_spark_4_on_spark_3_5(tmp_path):
-    done = subprocess.run([str(SPARK / "bin/spark-submit"), "--master", "local[1]", "--class", "com.yahoo.ml.caffe.CaffeOnSpark", str(OTHER), "-train", "-conf", "solver.prototxt"],
-                          cwd=tmp_path, env=ENVIRONMENT, capture_output=True, text=True, timeout=120)
-    assert done.returncode == 1
-    said = [line for line in done.stderr.splitlines() if line.startswith("crema: error:")]
-    assert len(said) == 1 and "this jar is for Spark 4 with Scala 2.13, and this is Spark 3.5" in said[0] and "take the jar crema-spark-3.5_2.12" in said[0], done.stderr[-2000:]
+@pytest.mark.parametrize("line, spark, take", [("4_2.13", "3.5", "this jar is for Spark 4 with Scala 2.13, and this is Spark 3.5.* with Scala 2.12; take the jar crema-spark-3.5_2.12"),
+                                               ("3.5_2.12", "4", "this jar is for Spark 3.5 with Scala 2.12, and this is Spark 4.* with Scala 2.13; take the jar crema-spark-4_2.13")])
+def test_a_jar_of_another_line_says_which_to_take(line, spark, take, tmp_path):
+    jar, home = ROOT / f"spark/target/{line}/crema-spark-{line}-0.1.0.jar", SPARKS[spark]
+    assert jar.exists() and home.exists(), f"./runtests brings {jar} and {home}"
+    done = subprocess.run([str(home / "bin/spark-submit"), "--master", "local[1]", "--class", "com.yahoo.ml.caffe.CaffeOnSpark", str(jar), "-train", "-conf", "solver.prototxt"],
+                          cwd=tmp_path, env={**ENVIRONMENT, "SPARK_HOME": str(home)}, capture_output=True, text=True, timeout=120)
+    said = [text for text in done.stderr.splitlines() if text.startswith("crema: error:")]
+    start, end = take.split(".*")
+    assert done.returncode == 1 and len(said) == 1 and start in said[0] and end in said[0], done.stderr[-2000:]

@@ -36,6 +36,7 @@ class CaffeOnSpark(@transient val sc: SparkContext) extends java.io.Serializable
   def test[T1, T2](source: DataSource[T1, T2]): Map[String, Seq[Double]] = runs.test(source)
 }
 
-object CaffeOnSpark {
+/** Without saying so, the companion of a serializable class would be of Scala's Serializable. */
+object CaffeOnSpark extends java.io.Serializable {
   def main(args: Array[String]): Unit = { JarCheck.orEnd(); Program.main(args) }
 }
