@@ -1,5 +1,7 @@
 #include "cluster/doorman.h"
 
+#include "base/waiting.h"
+
 namespace crema {
 namespace {
 constexpr double kForever = 1e8;
@@ -32,11 +34,7 @@ void Doorman::listenTo(Socket socket, const Interrupt& closing) {
 
 std::optional<Doorman::Incoming> Doorman::next(Deadline deadline, const Interrupt* stop) {
   std::unique_lock<std::mutex> lock(mutex_);
-  while (queue_.empty()) {
-    if (stop) stop->check();
-    if (deadline.passed()) return std::nullopt;
-    arrived_.wait_for(lock, std::chrono::duration<double>(std::min(0.2, std::max(0.001, deadline.left()))));
-  }
+  if (!waitUntil(arrived_, lock, deadline, stop, [this] { return !queue_.empty(); })) return std::nullopt;
   Incoming in = std::move(queue_.front());
   queue_.pop();
   room_.notify_one();

@@ -116,9 +116,14 @@ void Session::ready(const std::string& stateDigest, const std::string& records) 
   channel_.send(message, Deadline::after(timeout_));
 }
 
-control::ToWorker::Start Session::waitForStart() {
-  while (!waitFor([this] { return start_ || interrupt_.raised(); }, 0.2)) {
+// Until the coordinator has said what `said` looks for, or the run is over.
+void Session::waitForWord(const std::function<bool()>& said) {
+  while (!waitFor([&] { return said() || interrupt_.raised(); }, 0.2)) {
   }
+}
+
+control::ToWorker::Start Session::waitForStart() {
+  waitForWord([this] { return static_cast<bool>(start_); });
   interrupt_.check();
   return *start_;
 }
@@ -158,8 +163,7 @@ void Session::sendModel(const std::string& path) {
     ++passes;
   } while (at < all.size());
   waiting = true;
-  while (!waitFor([this] { return kept_ || interrupt_.raised(); }, 0.2)) {
-  }
+  waitForWord([this] { return static_cast<bool>(kept_); });
   waiting = false;
   interrupt_.check();
 }
@@ -172,8 +176,7 @@ void Session::finished(int64_t last, const std::string& digest) {
 }
 
 void Session::waitForBye() {
-  while (!waitFor([this] { return bye_ || interrupt_.raised(); }, 0.2)) {
-  }
+  waitForWord([this] { return static_cast<bool>(bye_); });
   if (!bye_) interrupt_.check();
 }
 

@@ -48,6 +48,7 @@ class Session {
   void listen();
   void beat();
   bool waitFor(const std::function<bool()>& condition, double seconds);
+  void waitForWord(const std::function<bool()>& said);
 
   Channel channel_;
   double timeout_;

@@ -1,6 +1,6 @@
 #include "collective/peer_door.h"
 
-#include <algorithm>
+#include "base/waiting.h"
 
 namespace crema {
 
@@ -21,12 +21,9 @@ void PeerDoor::welcome(Socket socket, const Interrupt& closing) {
 std::optional<Socket> PeerDoor::take(uint32_t worker, uint32_t generation, Deadline deadline,
                                      const Interrupt* interrupt) {
   std::unique_lock<std::mutex> lock(mutex_);
-  for (;;) {
-    if (interrupt) interrupt->check();
-    if (auto found = waiting_.extract({generation, worker})) return std::move(found.mapped());
-    if (deadline.passed()) return std::nullopt;
-    arrived_.wait_for(lock, std::chrono::duration<double>(std::min(0.2, std::max(0.001, deadline.left()))));
-  }
+  const std::pair<uint32_t, uint32_t> whose{generation, worker};
+  if (!waitUntil(arrived_, lock, deadline, interrupt, [&] { return waiting_.count(whose) > 0; })) return std::nullopt;
+  return std::move(waiting_.extract(whose).mapped());
 }
 
 }  // namespace crema

@@ -1,0 +1,24 @@
+// Waiting on a condition variable with a deadline and an interrupt, which cannot wake it: it is looked at five times a
+// second.
+#pragma once
+#include <algorithm>
+#include <condition_variable>
+#include <mutex>
+
+#include "base/socket.h"
+
+namespace crema {
+
+// True when ready() holds, false at the deadline; throws what the interrupt says. `lock` is held at the call and after.
+template <class Ready>
+bool waitUntil(std::condition_variable& changed, std::unique_lock<std::mutex>& lock, Deadline deadline,
+               const Interrupt* interrupt, Ready ready) {
+  while (!ready()) {
+    if (interrupt) interrupt->check();
+    if (deadline.passed()) return false;
+    changed.wait_for(lock, std::chrono::duration<double>(std::clamp(deadline.left(), 0.001, 0.2)));
+  }
+  return true;
+}
+
+}  // namespace crema
