@@ -14,6 +14,24 @@ from testbed.fixtures import azure, bed, hadoop, s3  # noqa: F401 (fixtures)
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 CREMA = os.environ.get("CREMA_BINARY", str(ROOT / "build/release/cli/crema"))
 SHARED = pathlib.Path(os.environ.get("CREMA_SHARED_DATA", ROOT.parent / "shared/data"))
+RECORDED = ROOT / "tests/goldens/recorded"  # what BVLC Caffe did, on data that anyone has (its `make`)
+MNIST = pathlib.Path(os.environ.get("CREMA_DATA", ROOT / "data/mnist"))  # as quickstart fills it: raw, train_lmdb, test_lmdb
+
+
+def others(*names):
+    """The paths of these files of others inside the shared data; [] where one is not here, and that is printed."""
+    missing = [n for n in names if not (SHARED / n).exists()]
+    for name in missing:
+        print(f"SKIPPED PART: {name} is not here (set CREMA_SHARED_DATA)", flush=True)
+    return [] if missing else [SHARED / n for n in names]
+
+
+def digits(part="t10k"):
+    """MNIST as it was published: pixels (records x 784 bytes) and labels (bytes)."""
+    if not (MNIST / "raw/complete").exists():
+        pytest.skip(f"SKIPPED: no MNIST in {MNIST} (quickstart fetches it)")
+    pixels, labels = ((MNIST / f"raw/{part}-{kind}-ubyte").read_bytes() for kind in ("images-idx3", "labels-idx1"))
+    return [pixels[at:at + 784] for at in range(16, len(pixels), 784)], labels[8:]
 
 
 class Result:

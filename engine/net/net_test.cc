@@ -52,44 +52,47 @@ class NetTest : public testing::Test {
   kernels::Context kernels_{kernels::bestIsa(), 2};
 };
 
-// Goldens that Caffe itself wrote (see the folder's README for their origin). Two float32 results may each be off by
-// their own roundings: ours must be as near to the same net in double as Caffe's is, and both near to each other.
+// Outputs that Caffe itself wrote: of tests/goldens/recorded/layers, and of others where they are. Two float32 results
+// may each be off by their own roundings: ours must be as near to the same net in double as Caffe's is, and both near
+// to each other.
 TEST_F(NetTest, LayersGiveWhatCaffeGave) {
   const struct {
     const char* name;
     double bound;
   } goldens[] = {
       {"convolution", 3e-6}, {"inner_product", 6e-6}, {"lrn_channels", 3e-7}, {"pooling_max", 0}, {"softmax", 1e-7}};
-  const auto input = test::sharedData("layers_golden/blob.npy");
-  if (!input) GTEST_SKIP() << "SKIPPED: no layers_golden";
-  const auto x = readNpy(*input);
-  for (const auto& g : goldens) {
-    SCOPED_TRACE(g.name);
-    const std::string stem = parentDirectory(*input) + "/layer_" + g.name;
-    const auto run = [&](DType dtype) {
-      auto net = make(readNet(stem + ".prototxt"), caffe::TEST, dtype);
-      if (fileExists(stem + ".caffemodel")) net->copyTrainedFrom(readNetBinary(stem + ".caffemodel"), stem);
-      Blob& in = net->blob("input");
-      withType(dtype, [&]<class T>() { std::copy(x.begin(), x.end(), in.mutableData<T>()); });
-      net->forward();
-      std::vector<double> y;
-      for (int i = 0; i < net->blob("output").count(); ++i) y.push_back(net->blob("output").dataAt(i));
-      return y;
-    };
-    const auto caffes = readNpy(stem + ".npy");
-    const auto ours = run(DType::kFloat32), exact = run(DType::kFloat64);
-    ASSERT_EQ(ours.size(), caffes.size());
-    double apart = 0, ourError = 0, caffesError = 0;
-    for (size_t i = 0; i < ours.size(); ++i) {
-      apart = std::max(apart, std::fabs(ours[i] - caffes[i]));
-      ourError = std::max(ourError, std::fabs(ours[i] - exact[i]));
-      caffesError = std::max(caffesError, std::fabs(caffes[i] - exact[i]));
+  std::vector<std::string> folders = {CREMA_SOURCE_DIR "/tests/goldens/recorded/layers"};
+  if (const auto others = test::sharedData("layers_golden")) folders.push_back(*others);
+  for (const auto& folder : folders)
+    for (const auto& g : goldens) {
+      SCOPED_TRACE(folder + ", " + g.name);
+      const auto x = readNpy(folder + "/blob.npy");
+      const std::string stem = folder + "/layer_" + g.name;
+      const auto run = [&](DType dtype) {
+        auto net = make(readNet(stem + ".prototxt"), caffe::TEST, dtype);
+        if (fileExists(stem + ".caffemodel")) net->copyTrainedFrom(readNetBinary(stem + ".caffemodel"), stem);
+        Blob& in = net->blob("input");
+        EXPECT_EQ(static_cast<size_t>(in.count()), x.size());
+        withType(dtype, [&]<class T>() { std::copy(x.begin(), x.end(), in.mutableData<T>()); });
+        net->forward();
+        std::vector<double> y;
+        for (int i = 0; i < net->blob("output").count(); ++i) y.push_back(net->blob("output").dataAt(i));
+        return y;
+      };
+      const auto caffes = readNpy(stem + ".npy");
+      const auto ours = run(DType::kFloat32), exact = run(DType::kFloat64);
+      ASSERT_EQ(ours.size(), caffes.size());
+      double apart = 0, ourError = 0, caffesError = 0;
+      for (size_t i = 0; i < ours.size(); ++i) {
+        apart = std::max(apart, std::fabs(ours[i] - caffes[i]));
+        ourError = std::max(ourError, std::fabs(ours[i] - exact[i]));
+        caffesError = std::max(caffesError, std::fabs(caffes[i] - exact[i]));
+      }
+      std::cout << g.name << ": ours from Caffe's " << apart << ", from double " << ourError << ", Caffe's from double "
+                << caffesError << "\n";
+      EXPECT_LE(apart, g.bound);
+      EXPECT_LE(ourError, 1.5 * caffesError);
     }
-    std::cout << g.name << ": ours from Caffe's " << apart << ", from double " << ourError << ", Caffe's from double "
-              << caffesError << "\n";
-    EXPECT_LE(apart, g.bound);
-    EXPECT_LE(ourError, 1.5 * caffesError);
-  }
 }
 
 const char* const kTwoLosses = R"(

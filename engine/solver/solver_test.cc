@@ -306,53 +306,5 @@ TEST_F(SolverTest, FieldsAreJudgedBeforeAnythingStarts) {
   EXPECT_NE(messageOf([&] { make(s); }).find("names no net"), std::string::npos);
 }
 
-// Real Caffe's training run: LeNet resumed at iteration 5000 on the records in order.
-TEST(RealRun, LeNetResumesAsCaffeLogged) {
-  const auto state = test::sharedData("caffe_runs/lenet_mnist/lenet_basic_iter_5000.solverstate"),
-             raw = test::sharedData("mnist/train-images-idx3-ubyte.gz");
-  if (!state || !raw) GTEST_SKIP() << "SKIPPED: no shared LeNet run";
-  setLogLevel(LogLevel::kWarning);
-  test::TemporaryFolder folder;
-  const std::string from = parentDirectory(*raw) + "/train-", run = parentDirectory(*state);
-  ASSERT_EQ(std::system(fmt::format("gunzip -c {}images-idx3-ubyte.gz > {}; gunzip -c {}labels-idx1-ubyte.gz > {}",
-                                    from, folder.file("i"), from, folder.file("l"))
-                            .c_str()),
-            0);
-  ASSERT_EQ(std::system(fmt::format("{} convert_mnist_data {} {} {} > /dev/null", CREMA_BINARY, folder.file("i"),
-                                    folder.file("l"), folder.file("db"))
-                            .c_str()),
-            0)
-      << "build the crema executable first";
-  auto p = readSolver(run + "/lenet_solver.prototxt");
-  p.set_solver_mode(caffe::SolverParameter::CPU);
-  p.clear_test_iter(), p.clear_test_interval();
-  p.set_net(run + "/lenet_train_test.prototxt");
-  kernels::Context kernels(kernels::bestIsa(), availableCores());
-  SolverOptions o;
-  o.kernels = &kernels, o.log = false, o.trainData.source = folder.file("db");
-  Solver s(p, o);
-  s.restore(*state, run + "/lenet_basic_iter_5000.caffemodel");
-  const std::map<int, double> logged = {{5000, 0.0219531}, {5100, 0.0210718}, {5200, 0.00794868}, {5300, 0.00230882}};
-  while (s.iteration() < 10000) {
-    const int i = s.iteration();
-    const double loss = s.computeGradient(0);
-    if (logged.count(i)) EXPECT_NEAR(loss, logged.at(i), 1e-3 * logged.at(i)) << "iteration " << i;
-    s.applyUpdate(s.net().flatDiff().diff<float>(), 1);
-  }
-  const auto theirs = readNetBinary(run + "/lenet_basic_iter_10000.caffemodel");
-  double worst = 0;
-  for (const auto& layer : theirs.layer())
-    for (int b = 0; b < layer.blobs_size(); ++b)
-      for (const auto& mine : s.net().learnables())
-        if (mine.label == fmt::format("{}/{}", layer.name(), b))
-          for (int k = 0; k < mine.blob->count(); ++k)
-            worst = std::max(worst, std::fabs(mine.blob->dataAt(k) - static_cast<double>(layer.blobs(b).data(k))));
-  // 0.0020; BVLC's CPU build lands at 0.0018, and starts that differ by one rounding at 0.0019 to 0.0033: two float32
-  // runs over 5,000 iterations with max pooling come no nearer.
-  EXPECT_LT(worst, 0.004);
-  std::cout << "after 5000 iterations the largest difference from Caffe's weights is " << worst << "\n";
-  setLogLevel(LogLevel::kInfo);
-}
-
 }  // namespace
 }  // namespace crema

@@ -10,7 +10,7 @@ import zipfile
 
 import pytest
 
-from conftest import ROOT, SHARED, crema, sha256
+from conftest import ROOT, SHARED, crema, others, sha256
 
 JAR = pathlib.Path(os.environ.get("CREMA_JAR", ROOT / "spark/target/3.5_2.12/crema-spark-3.5_2.12-0.1.0.jar"))
 NAMES = ["bvlc_reference_net", "bvlc_reference_solver", "caffenet_train_net", "cifar10_quick_solver", "cifar10_quick_train_test", "lenet_cos_solver",
@@ -87,9 +87,6 @@ def test_a_mean_file_has_the_bytes_that_protoc_and_caffes_own_tool_write(cifar10
     text = "num: 1 channels: 3 height: 32 width: 32 " + " ".join(f"data: {v:.9g}" for v in values)
     encoded = subprocess.run(["protoc", "--encode=caffe.BlobProto", f"-I{ROOT}/proto", "caffe.proto"], input=text.encode(), capture_output=True, timeout=20, check=True).stdout
     assert cifar10.blob(values) == encoded
-    golden = SHARED / "cifar10/mean.binaryproto"
-    if not golden.exists():
-        print("SKIPPED PART: cifar10/mean.binaryproto is not here")
-        return
-    data = golden.read_bytes()
-    assert cifar10.blob(struct.unpack("<3072f", data[-4 * 3072:])) == data
+    for golden in others("cifar10/mean.binaryproto"):
+        data = golden.read_bytes()
+        assert cifar10.blob(struct.unpack("<3072f", data[-4 * 3072:])) == data

@@ -10,7 +10,7 @@ import zlib
 import numpy as np
 import pytest
 
-from conftest import ROOT, SHARED, crema, lenet, records  # noqa: F401 (fixture)
+from conftest import RECORDED, ROOT, crema, lenet, others, records  # noqa: F401 (fixture)
 
 pytest.importorskip("onnxruntime", reason="SKIPPED: onnxruntime is not installed (scripts/lib.sh, ensure_onnxruntime)")
 sys.path.append(str(ROOT / "tests/python"))
@@ -206,26 +206,24 @@ def test_large_nets(tmp_path, name):
     assert len(exported.session.get_outputs()) == (3 if name == "googlenet" else 1)
 
 
-@pytest.mark.parametrize("name", ["det1", "det2"])
-def test_trained_detectors(tmp_path, name):
-    """MTCNN's published weights on the input whose results OpenCV computed."""
-    folder = SHARED / "models/mtcnn"
-    if not (folder / f"{name}.caffemodel").is_file():
-        pytest.skip(f"SKIPPED: no {folder}/{name}.caffemodel")
-    reference = SHARED / f"reference_outputs/mtcnn_{name}"
-    image = np.load(reference / "input.npy").astype(np.float32)
-    text = (folder / f"{name}.prototxt").read_text()
-    sizes = iter(image.shape)
-    text = re.sub(r"input_dim: \d+", lambda _: f"input_dim: {next(sizes)}", text)
-    exported = Exported(tmp_path, text, weights=folder / f"{name}.caffemodel")
-    check(exported, lambda net: {"data": np.resize(image, net.blobs["data"].data.shape)}, name)
-    compared = 0
-    for output, got in zip(exported.session.get_outputs(), exported.session.run(None, {"data": image})):
-        if (reference / f"{output.name}.npy").is_file():
-            want = np.load(reference / f"{output.name}.npy")
-            np.testing.assert_allclose(got.reshape(want.shape), want, atol=1e-5 * np.abs(want).max())
-            compared += 1
-    assert compared == 2
+def test_trained_nets(tmp_path):
+    """Weights from a file, and results that a third program computed: BVLC Caffe of a small detector; OpenCV of MTCNN, where its weights are."""
+    runs = [(RECORDED / "detector/net.prototxt", RECORDED / "detector", ["box", "prob"])]
+    for name in ("det1", "det2"):
+        if files := others(f"models/mtcnn/{name}.prototxt", f"models/mtcnn/{name}.caffemodel", f"reference_outputs/mtcnn_{name}"):
+            runs.append((files[0], files[2], ["conv4-2" if name == "det1" else "conv5-2", "prob1"]))
+    for number, (net, reference, blobs) in enumerate(runs):
+        (folder := tmp_path / str(number)).mkdir()
+        image = np.load(reference / "input.npy").astype(np.float32)
+        sizes = iter(image.shape)
+        text = re.sub(r"input_dim: \d+", lambda _: f"input_dim: {next(sizes)}", net.read_text())
+        exported = Exported(folder, text, weights=net.with_suffix(".caffemodel"))
+        check(exported, lambda net: {"data": np.resize(image, net.blobs["data"].data.shape)}, net.stem)
+        results = dict(zip((o.name for o in exported.session.get_outputs()), exported.session.run(None, {"data": image})))
+        assert sorted(results) == blobs
+        for blob in blobs:
+            want = np.load(reference / f"{blob}.npy")
+            np.testing.assert_allclose(results[blob].reshape(want.shape), want, atol=1e-5 * np.abs(want).max())
 
 
 def test_what_cannot_be_exported_leaves_no_file(tmp_path):

@@ -10,7 +10,7 @@ import zlib
 
 import pytest
 
-from conftest import ROOT, SHARED, crema, lenet, solver
+from conftest import ROOT, crema, lenet, others, solver
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -100,14 +100,11 @@ def test_parse_log_writes_what_caffes_script_writes(tmp_path):
     shown("parse_log", golden / "caffe.log", tmp_path)
     for kind in ("train", "test"):
         assert (tmp_path / f"caffe.log.{kind}").read_bytes() == (golden / f"caffe.log.{kind}").read_bytes(), kind
-    real = SHARED / "caffe_runs/lenet_mnist/log.txt"
-    if not real.exists():
-        print("SKIPPED PART: the log of a real Caffe run is not here (set CREMA_SHARED_DATA)")
-        return
-    shown("parse_log", real, tmp_path)
-    test, train = read_csv(tmp_path / "log.txt.test"), read_csv(tmp_path / "log.txt.train")
-    assert (test[-1]["NumIters"], test[-1]["accuracy"], test[-1]["loss"]) == ("10000.0", "0.9918", "0.0273357")
-    assert [r["accuracy"] for r in test if r["NumIters"] == "5000.0"] == ["0.9903"] and len(train) == 100, len(train)
+    for real in others("caffe_runs/lenet_mnist/log.txt"):
+        shown("parse_log", real, tmp_path)
+        test, train = read_csv(tmp_path / "log.txt.test"), read_csv(tmp_path / "log.txt.train")
+        assert (test[-1]["NumIters"], test[-1]["accuracy"], test[-1]["loss"]) == ("10000.0", "0.9918", "0.0273357")
+        assert [r["accuracy"] for r in test if r["NumIters"] == "5000.0"] == ["0.9903"] and len(train) == 100, len(train)
 
 
 def test_plot_puts_points_where_they_belong(log, tmp_path):

@@ -13,7 +13,7 @@ from pyspark.sql import Row
 from com.yahoo.ml.caffe import CaffeError, DisplayUtils
 from com.yahoo.ml.caffe.tools.DFConversions import DFConversions, get_image, show_captions
 from com.yahoo.ml.caffe.tools.Vocab import Vocab
-from conftest import SHARED
+from conftest import others
 
 SENTENCES = ["A cat and a dog.", "A bird, a cat", "the dog"]
 JPEG = b"\xff\xd8" + bytes(range(256))
@@ -65,15 +65,26 @@ def test_errors_of_lazy_frames_and_of_files(session, captions, tmp_path):
         conv.Coco2ImageCaptionFile(str(tmp_path / "none.json"), 1)
 
 
-@pytest.mark.skipif(not (SHARED / "coco/coco.json").exists(), reason="COCO's caption file is not here")
-def test_cocos_own_file(session):
-    rows = DFConversions(session).Coco2ImageCaptionFile(str(SHARED / "coco/coco.json"), 2)
-    vocab = Vocab(session)
-    vocab.genFromData(rows, "caption")
-    assert vocab.size() == 19 and vocab.word2indexMap()["butterfly"] > 1  # 17 words, UNK and the end
-    made = DFConversions(session).ImageCaption2Embedding(str(SHARED / "coco"), rows, vocab, 20)
-    assert {r.id: len(r.data.image) for r in made.collect()} == {
-        i: (SHARED / f"coco/COCO_train2014_{n:012d}.jpg").stat().st_size for i, n in (("2", 384029), ("3", 57870))}
+def test_a_file_as_coco_publishes_it(session, tmp_path):
+    """All the fields of COCO's captions of 2014, in one line; annotations in another order than images. And two of its own pictures."""
+    image = {"license": 5, "coco_url": "c", "height": 480, "width": 640, "date_captured": "2013-11-14 16:28:13", "flickr_url": "f"}
+    published = {"info": {"description": "captions", "url": "u", "version": "1.0", "year": 2014, "contributor": "c", "date_created": "2015-01-27 09:11:52.357475"},
+                 "images": [{**image, "file_name": "train_000000000007.jpg", "id": 126}, {**image, "file_name": "train_000000000040.jpg", "height": 429, "id": 67}],
+                 "annotations": [{"image_id": 67, "id": 2, "caption": "A wide view of a kitchen, and all of its drawers."},
+                                 {"image_id": 126, "id": 3, "caption": "A green bathroom with fish on its tiles."}]}
+    (tmp_path / "captions.json").write_text(json.dumps(published))
+    for number in (7, 40):
+        (tmp_path / f"train_{number:012d}.jpg").write_bytes(JPEG + bytes(number))
+    collections = [(tmp_path, "captions.json", 16, "drawers", {"2": "train_000000000040.jpg", "3": "train_000000000007.jpg"})]
+    if files := others("coco/coco.json", "coco/COCO_train2014_000000384029.jpg", "coco/COCO_train2014_000000057870.jpg"):
+        collections.append((files[0].parent, "coco.json", 17, "butterfly", {"2": files[1].name, "3": files[2].name}))
+    for folder, captions, words, rare, pictures in collections:
+        rows = DFConversions(session).Coco2ImageCaptionFile(str(folder / captions), 2)
+        vocab = Vocab(session)
+        vocab.genFromData(rows, "caption")
+        assert vocab.size() == words + 2 and vocab.word2indexMap()[rare] > 1  # and UNK and the end; a comma leaves an empty word behind it, as in CaffeOnSpark
+        made = DFConversions(session).ImageCaption2Embedding(str(folder), rows, vocab, 20)
+        assert {r.id: len(r.data.image) for r in made.collect()} == {i: (folder / name).stat().st_size for i, name in pictures.items()}
 
 
 def decode_png(data):

@@ -1,4 +1,5 @@
 """Messages and arrays, pictures, nets written in Python, drawings, classifier and detector."""
+import re
 import subprocess
 import sys
 import xml.etree.ElementTree as ElementTree
@@ -259,12 +260,21 @@ def test_classifier_and_detector(tmp_path):
     np.testing.assert_allclose(crop[0], np.tile(np.float32([0.1, 0.2, 0.3]), (6, 1)), atol=1e-6)
 
 
-def test_a_model_that_others_trained(tmp_path):
-    model = conftest.SHARED / "caffe_runs/cifar10/cifar10_quick_iter_4000.caffemodel.h5"
-    if not model.is_file():
-        pytest.skip("SKIPPED: no caffe_runs/cifar10")
-    made = caffe.Net(str(model.parent / "cifar10_quick.prototxt"), caffe.TEST, weights=str(model))
-    mean = caffe.io.blobproto_to_array(caffe_pb2.BlobProto.FromString((conftest.SHARED / "cifar10/mean.binaryproto").read_bytes()))
-    records = np.frombuffer((conftest.SHARED / "cifar10/test_0000-0499.bin").read_bytes(), np.uint8).reshape(-1, 3073)
-    out = made.forward_all(data=records[:, 1:].reshape(-1, 3, 32, 32).astype(np.float32) - mean)
-    assert (next(iter(out.values())).argmax(1) == records[:, 0]).sum() == 357  # of 500, as the data's README says of Caffe's file
+def right(prototxt, weights, mean, pixels, labels):
+    """How many of the pictures (records x channels x height x width, 0..255) the net takes for what they are."""
+    made = caffe.Net(str(prototxt), caffe.TEST, weights=str(weights))
+    mean = caffe.io.blobproto_to_array(caffe_pb2.BlobProto.FromString(mean.read_bytes()))
+    out = made.forward_all(data=pixels.astype(np.float32) - mean)
+    return (next(iter(out.values())).argmax(1) == labels).sum()
+
+
+def test_a_model_that_caffe_trained():
+    """HDF5 weights and a mean file by BVLC Caffe, on the test digits; and those of others, on 500 pictures of CIFAR-10."""
+    run = conftest.RECORDED / "quick"
+    pixels, labels = conftest.digits()
+    pixels = np.frombuffer(b"".join(pixels), np.uint8).reshape(-1, 1, 28, 28)
+    accuracy = float(re.search(r"^run_iter_800.*: accuracy = (\S+)$", (run / "log.txt").read_text(), re.M)[1])
+    assert right(run / "deploy.prototxt", run / "run_iter_800.caffemodel.h5", run / "mean.binaryproto", pixels, np.frombuffer(labels, np.uint8)) == round(10000 * accuracy)
+    if files := conftest.others("caffe_runs/cifar10/cifar10_quick.prototxt", "caffe_runs/cifar10/cifar10_quick_iter_4000.caffemodel.h5", "cifar10/mean.binaryproto", "cifar10/test_0000-0499.bin"):
+        records = np.frombuffer(files[3].read_bytes(), np.uint8).reshape(-1, 3073)
+        assert right(*files[:3], records[:, 1:].reshape(-1, 3, 32, 32), records[:, 0]) == 357  # as the data's README says of Caffe's file

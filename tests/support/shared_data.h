@@ -20,6 +20,14 @@ inline std::optional<std::string> sharedData(const std::string& name) {
   return std::nullopt;
 }
 
+// The folder of MNIST's records that quickstart fills (train_lmdb, test_lmdb): $CREMA_DATA, else data/mnist.
+inline std::optional<std::string> mnist() {
+  const char* folder = std::getenv("CREMA_DATA");
+  const std::string path = folder ? folder : CREMA_SOURCE_DIR "/data/mnist";
+  if (std::filesystem::exists(path + "/train_lmdb") && std::filesystem::exists(path + "/test_lmdb")) return path;
+  return std::nullopt;
+}
+
 // A folder of its own for one test, removed at the end.
 class TemporaryFolder {
  public:

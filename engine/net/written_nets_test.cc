@@ -1,4 +1,5 @@
-// Real nets of others (shared data): every one whose input shape its text gives can be built, in each phase it is for.
+// Nets as people write them: every one whose input shape its text gives can be built, in each phase it is for. Ours
+// (the examples, the large nets, the forms of text that people use), and those of others where they are.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -16,7 +17,10 @@ namespace {
 // A layer that reads files becomes zeros of the shape that its crop_size gives; false when it gives none.
 bool withoutFiles(caffe::LayerParameter& layer) {
   static const std::set<std::string> kReaders = {"Data", "ImageData", "WindowData", "HDF5Data"};
-  if (!kReaders.count(layer.type())) return true;
+  if (!kReaders.count(layer.type())) {
+    layer.mutable_transform_param()->clear_mean_file();
+    return true;
+  }
   const auto& t = layer.transform_param();
   const int crop = static_cast<int>(std::max(t.crop_size(), layer.window_data_param().crop_size()));
   if (!crop || layer.type() == "HDF5Data") return false;
@@ -62,21 +66,20 @@ Outcome build(caffe::NetParameter p, caffe::Phase phase, std::string* story) {
   }
 }
 
-TEST(SharedNets, EveryNetWhoseInputShapeIsKnownIsBuilt) {
-  const auto folder = test::sharedData("prototxt/nets");
-  if (!folder) {
-    std::printf("SKIPPED: the real nets are not here\n");
-    return;
-  }
-  setLogLevel(LogLevel::kWarning);
+struct Built {
   int built = 0, unknown = 0;
-  for (const auto& file : std::filesystem::directory_iterator(*folder)) {
-    if (file.path().extension() != ".prototxt") continue;
+};
+
+Built buildAll(const std::string& folder) {
+  Built all;
+  for (const auto& file : std::filesystem::directory_iterator(folder)) {
+    const std::string name = file.path().filename().string();
+    if (file.path().extension() != ".prototxt" || name.find("solver") != std::string::npos) continue;
+    if (name == "lrcn_cos.prototxt") continue;  // its solver asks for stages
     for (const auto phase : {caffe::TRAIN, caffe::TEST}) {
       std::string story;
       const Outcome o = build(readNet(file.path()), phase, &story);
-      built += o == Outcome::kBuilt, unknown += o == Outcome::kUnknownShape;
-      const std::string name = file.path().filename().string();
+      all.built += o == Outcome::kBuilt, all.unknown += o == Outcome::kUnknownShape;
       const auto expected = kRefused.find(name.substr(0, name.find('.')));
       if (expected != kRefused.end())
         EXPECT_NE(story.find(expected->second), std::string::npos) << name << ": " << story;
@@ -84,8 +87,22 @@ TEST(SharedNets, EveryNetWhoseInputShapeIsKnownIsBuilt) {
         EXPECT_NE(o, Outcome::kRefused) << name << ", phase " << caffe::Phase_Name(phase) << ": " << story;
     }
   }
+  std::printf("%s: %d nets built, %d whose shapes only their data know\n", folder.c_str(), all.built, all.unknown);
+  return all;
+}
+
+TEST(WrittenNets, EveryNetWhoseInputShapeIsKnownIsBuilt) {
+  setLogLevel(LogLevel::kWarning);
+  Built own;
+  for (const char* folder :
+       {CREMA_SOURCE_DIR "/examples", CREMA_ZOO, CREMA_SOURCE_DIR "/tests/goldens/recorded/layers"})
+    own.built += buildAll(folder).built;
+  EXPECT_GE(own.built, 32);
+  if (const auto others = test::sharedData("prototxt/nets")) {
+    const int built = buildAll(*others).built;
+    EXPECT_GE(built, 150);
+  }
   setLogLevel(LogLevel::kInfo);
-  std::printf("%d nets built, %d whose shapes only their data know\n", built, unknown);
 }
 
 }  // namespace
