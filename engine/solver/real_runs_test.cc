@@ -10,12 +10,11 @@
 
 #include "base/file.h"
 #include "base/log.h"
-#include "data/lmdb_writer.h"
-#include "data/source.h"
 #include "model/hdf5_file.h"
 #include "model/proto_io.h"
 #include "model/upgrade.h"
 #include "solver/solver.h"
+#include "support/records.h"
 #include "support/shared_data.h"
 
 namespace crema {
@@ -105,8 +104,8 @@ class RealRuns : public testing::Test {
     const auto mean = test::sharedData("cifar10/mean.binaryproto");
     if (!net || !mean) return;
     const std::string pictures = parentDirectory(*mean) + "/";
-    writeCifar("cifar-test", {pictures + "test_0000-0499.bin"});
-    writeCifar("cifar-train", {pictures + "train_0000-1999.bin", pictures + "train_2000-3999.bin"});
+    test::writeCifar(folder_.file("cifar-test"), {pictures + "test_0000-0499.bin"});
+    test::writeCifar(folder_.file("cifar-train"), {pictures + "train_0000-1999.bin", pictures + "train_2000-3999.bin"});
     RealRun r{"CIFAR",
               parentDirectory(*net),
               parentDirectory(*net) + "/cifar10_quick_solver.prototxt",
@@ -119,21 +118,6 @@ class RealRuns : public testing::Test {
     r.scores = {{r.model, false, 5, 357, 0.824465}, {r.model, true, 40, 3100, 0.665522}};
     runs_.push_back(r);
   }
-  void writeCifar(const std::string& name, const std::vector<std::string>& files) {
-    LmdbWriter db(folder_.file(name));
-    int i = 0;
-    for (const auto& file : files) {
-      const std::string all = readFile(file);
-      for (size_t at = 0; at + 3073 <= all.size(); at += 3073) {
-        caffe::Datum d;
-        d.set_channels(3), d.set_height(32), d.set_width(32), d.set_label(all[at]);
-        d.set_data(all.substr(at + 1, 3072));
-        db.put(fmt::format("{:05d}", i++), d.SerializeAsString());
-      }
-    }
-    db.finish();
-  }
-
   static caffe::NetParameter netOf(const RealRun& r) {
     caffe::NetParameter net = readNet(r.net);
     for (auto& layer : *net.mutable_layer())
@@ -194,18 +178,17 @@ TEST_F(RealRuns, ModelsScoreAsInCaffe) {
 // The records of an LMDB, less the mean picture, as rows of a HDF5 file.
 void storeRows(const RealRun& r, const std::string& source, const std::string& file) {
   const auto mean = readBinary<caffe::BlobProto>(r.mean);
-  const auto records = openSource(caffe::DataParameter::LMDB, source);
+  const auto records = test::datums(source);
   caffe::BlobProto data, label;
-  caffe::Datum d;
-  for (int64_t i = 0; i < records->size(); ++i) {
-    ASSERT_TRUE(d.ParseFromString(std::string(records->read(i).value)));
+  for (const auto& d : records) {
     for (size_t k = 0; k < d.data().size(); ++k)
       data.add_data(static_cast<float>(static_cast<unsigned char>(d.data()[k])) - mean.data(static_cast<int>(k)));
     label.add_data(static_cast<float>(d.label()));
   }
-  for (const int64_t dim : {records->size(), int64_t{d.channels()}, int64_t{d.height()}, int64_t{d.width()}})
+  const auto rows = static_cast<int64_t>(records.size());
+  for (const int64_t dim : {rows, int64_t{mean.channels()}, int64_t{mean.height()}, int64_t{mean.width()}})
     data.mutable_shape()->add_dim(dim);
-  label.mutable_shape()->add_dim(records->size());
+  label.mutable_shape()->add_dim(rows);
   const std::lock_guard lock(hdf5Mutex());
   Hdf5Writer out(file);
   out.blob("data", data), out.blob("label", label);

@@ -2,10 +2,14 @@
 // learn.
 #pragma once
 #include <string>
+#include <vector>
 
+#include "base/error.h"
+#include "base/file.h"
 #include "base/random.h"
 #include "caffe.pb.h"
 #include "data/lmdb_writer.h"
+#include "data/source.h"
 
 namespace crema::test {
 
@@ -17,6 +21,33 @@ inline caffe::Datum datum(int c, int h, int w, int label, int first = 0) {
   for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<char>((static_cast<int>(i) + first) % 256);
   d.set_data(bytes);
   return d;
+}
+
+// All records of an LMDB.
+inline std::vector<caffe::Datum> datums(const std::string& path) {
+  const auto source = openSource(caffe::DataParameter::LMDB, path);
+  std::vector<caffe::Datum> all(static_cast<size_t>(source->size()));
+  for (size_t i = 0; i < all.size(); ++i) {
+    const Record r = source->read(static_cast<int64_t>(i));
+    if (!all[i].ParseFromArray(r.value.data(), static_cast<int>(r.value.size()))) throw Error(ErrorKind::kData, path);
+  }
+  return all;
+}
+
+// The records of files in CIFAR-10's binary layout, a label and 3 x 32 x 32 bytes each, as an LMDB.
+inline void writeCifar(const std::string& path, const std::vector<std::string>& files) {
+  LmdbWriter writer(path);
+  int i = 0;
+  for (const auto& file : files) {
+    const std::string all = readFile(file);
+    for (size_t at = 0; at + 3073 <= all.size(); at += 3073) {
+      caffe::Datum d;
+      d.set_channels(3), d.set_height(32), d.set_width(32), d.set_label(all[at]);
+      d.set_data(all.substr(at + 1, 3072));
+      writer.put(fmt::format("{:05d}", i++), d.SerializeAsString());
+    }
+  }
+  writer.finish();
 }
 
 // `count` records of 1 x 8 x 8 pixels in `classes` classes: class k is bright in its own pixels, with noise.
