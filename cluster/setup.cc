@@ -1,6 +1,5 @@
 #include "base/file.h"
 #include "base/log.h"
-#include "base/temporary.h"
 #include "cluster/worker.h"
 #include "solver/descriptions.h"
 
@@ -65,7 +64,7 @@ JobSetup setUp(const wire::Job& job, const std::string& folder, bool log, const 
   if (log) LOG_INFO("Computing with {} on {} thread(s)", kernels::name(s.kernels->isa()), s.kernels->pool().size());
   if (s.train.myRanks.lo == 0 && (param.snapshot() > 0 || param.snapshot_after_train()) &&
       !s.train.snapshotPrefix.empty())
-    checkWritable(s.train.snapshotPrefix), clearLeftovers(s.train.snapshotPrefix);
+    checkWritable(s.train.snapshotPrefix), clearSnapshotLeftovers(s.train.snapshotPrefix);
   s.solver = std::make_unique<Solver>(param, o);
   s.train.recordsPerStep = static_cast<int64_t>(recordsPerPass(s.solver->net())) * param.iter_size() * job.ranks();
   named(job.snapshot(), job.snapshot_name(),

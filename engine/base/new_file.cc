@@ -30,7 +30,7 @@ NewFile::~NewFile() {
 void NewFile::openNamed() {
   clearLeftovers(path_);
   for (;;) {
-    temporary_ = temporaryName(path_, "tmp");
+    temporary_ = temporaryName(path_);
     fd_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
     if (fd_ < 0) {
       temporary_.clear();
@@ -93,7 +93,7 @@ void NewFile::commit() {
   if (temporary_.empty() && !there) {
     const bool taken = errno == EEXIST;
     ::flock(fd_, LOCK_EX | LOCK_NB);
-    if (const std::string name = temporaryName(path_, "tmp"); taken && giveName(name)) temporary_ = name;
+    if (const std::string name = temporaryName(path_); taken && giveName(name)) temporary_ = name;
     if (temporary_.empty()) copyToNamed();
   }
   if (!there && std::rename(temporary_.c_str(), path_.c_str()) != 0) refused();

@@ -6,11 +6,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cctype>
 #include <cerrno>
 #include <cstdio>
 #include <ctime>
 #include <filesystem>
+#include <utility>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -19,7 +19,8 @@
 namespace crema {
 namespace {
 
-constexpr size_t kRandomDigits = 8;
+constexpr std::string_view kMark = ".crema-tmp-";
+constexpr size_t kRandomDigits = 16;
 constexpr int kHour = 3600;
 
 std::string hostName() {
@@ -28,16 +29,16 @@ std::string hostName() {
   return host;
 }
 
-// The host in the name of a temporary file or folder; "" when it is the name of none.
-std::string hostOf(const std::string& name) {
-  size_t at = std::string::npos;
-  for (const std::string kind : {".tmp-", ".part-"})
-    if (const size_t found = name.rfind(kind); found != std::string::npos) at = found + kind.size();
-  if (at == std::string::npos || name.size() < at + kRandomDigits + 2) return "";
+struct Temporary {
+  std::string stem, host;  // empty when the name is none of a temporary file or folder
+};
+
+Temporary parse(const std::string& name) {
+  const size_t mark = name.rfind(kMark), at = mark + kMark.size();
+  if (mark == std::string::npos || name.size() < at + kRandomDigits + 2) return {};
   const size_t dash = name.size() - kRandomDigits - 1;
-  for (size_t i = dash + 1; i < name.size(); ++i)
-    if (!std::isxdigit(static_cast<unsigned char>(name[i]))) return "";
-  return name[dash] == '-' ? name.substr(at, dash - at) : "";
+  const bool random = name.find_first_not_of("0123456789abcdef", dash + 1) == std::string::npos;
+  return name[dash] == '-' && random ? Temporary{name.substr(0, mark), name.substr(at, dash - at)} : Temporary{};
 }
 
 // Nobody holds it: the lock is taken, and kept until the caller closes what it gets. -1: it is in use, or cannot be
@@ -47,17 +48,18 @@ int openAbandoned(const std::string& path, const std::string& host) {
   if (fd < 0) fd = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
   if (fd < 0) return -1;
   struct stat about {};
-  const bool abandoned = ::flock(fd, LOCK_EX | LOCK_NB) == 0 && ::fstat(fd, &about) == 0 &&
-                         (S_ISREG(about.st_mode) || S_ISDIR(about.st_mode)) &&
-                         (host == hostName() || std::time(nullptr) - about.st_mtime > kHour);
+  const bool abandoned =
+      ::flock(fd, LOCK_EX | LOCK_NB) == 0 && ::fstat(fd, &about) == 0 &&
+      (S_ISREG(about.st_mode) || S_ISDIR(about.st_mode)) &&
+      (host == hostName() || (S_ISREG(about.st_mode) && std::time(nullptr) - about.st_mtime > kHour));
   if (!abandoned) ::close(fd), fd = -1;
   return fd;
 }
 
 }  // namespace
 
-std::string temporaryName(const std::string& path, const char* kind) {
-  return fmt::format("{}.{}-{}-{:08x}", path, kind, hostName(), randombytes_random());
+std::string temporaryName(const std::string& path) {
+  return fmt::format("{}{}{}-{:08x}{:08x}", path, kMark, hostName(), randombytes_random(), randombytes_random());
 }
 
 bool holdTemporary(int fd, const std::string& name) {
@@ -68,14 +70,17 @@ bool holdTemporary(int fd, const std::string& name) {
          mine.st_dev == named.st_dev;
 }
 
-void clearLeftovers(const std::string& path) {
+void clearLeftovers(const std::string& path, const std::function<bool(std::string_view rest)>& ours) {
   const std::string stem = path.substr(path.rfind('/') + 1), folder = parentDirectory(path);
   std::error_code error;
   for (std::filesystem::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
-    const std::string name = it->path().filename().string(), host = hostOf(name);
-    if (host.empty() || !name.starts_with(stem)) continue;
+    const std::string name = it->path().filename().string();
+    const Temporary t = parse(name);
+    if (t.host.empty() || !t.stem.starts_with(stem)) continue;
+    const std::string_view rest = std::string_view(t.stem).substr(stem.size());
+    if (ours ? !ours(rest) : !rest.empty()) continue;
     const std::string found = joinPath(folder, name);
-    const int fd = openAbandoned(found, host);
+    const int fd = openAbandoned(found, t.host);
     if (fd < 0) continue;
     std::error_code failed;
     if (std::filesystem::remove_all(found, failed) > 0 && !failed)
@@ -85,10 +90,14 @@ void clearLeftovers(const std::string& path) {
 }
 
 PartFolder::PartFolder(const std::string& path) : path_(path) {
-  clearLeftovers(path);
+  while (path_.size() > 1 && path_.back() == '/') path_.pop_back();
+  std::error_code none;
+  if (fileExists(path_) && !(isDirectory(path_) && std::filesystem::is_empty(path_, none)))
+    ioError("there is something at {} already; remove it or choose another path", path_);
+  clearLeftovers(path_);
   do {
     if (fd_ >= 0) ::close(fd_);
-    name_ = temporaryName(path, "part");
+    name_ = temporaryName(path_);
     if (::mkdir(name_.c_str(), 0755) != 0)
       ioError("cannot make the folder {}: {}; make its parent folder first, or choose another path", name_,
               systemError(errno));
@@ -103,9 +112,12 @@ PartFolder::~PartFolder() {
 }
 
 void PartFolder::finish(const char* what) {
-  if (std::rename(name_.c_str(), path_.c_str()) != 0)
-    ioError("cannot move the finished {} to {}: {}; remove what is there", what, path_, systemError(errno));
-  name_.clear();
+  const std::string made = std::exchange(name_, "");
+  if (std::rename(made.c_str(), path_.c_str()) == 0) return;
+  const int code = errno;
+  const std::string kept = made.substr(0, made.rfind(kMark)) + ".whole" + made.substr(made.rfind('-'));
+  ioError("cannot move the finished {} to {}: {}; it is kept at {}: move it there yourself", what, path_,
+          systemError(code), std::rename(made.c_str(), kept.c_str()) == 0 ? kept : made);
 }
 
 }  // namespace crema

@@ -1,29 +1,34 @@
-// Where something is written before it gets its own name: PATH.tmp-HOST-XXXXXXXX, a file, or PATH.part-HOST-XXXXXXXX, a
-// folder. As long as its writer lives it is locked (flock); what is not locked was left behind by one that was killed.
-// Not the pid: containers and hosts that share a folder number their processes alike.
+// Where something is written before it gets its own name: PATH.crema-tmp-HOST-XXXXXXXXXXXXXXXX, a file or a folder. As
+// long as its writer lives it is locked (flock); what is not locked was left behind by one that was killed. Not the
+// pid: containers and hosts that share a folder number their processes alike. The name is one that nobody gives by
+// hand, as what bears it is removed.
 #pragma once
+#include <functional>
 #include <string>
+#include <string_view>
 
 namespace crema {
 
-std::string temporaryName(const std::string& path, const char* kind);  // "tmp", "part"; another one every time
+std::string temporaryName(const std::string& path);  // another one every time
 
 // Locks what fd has open under that name. false: somebody cleared it away before the lock was there; make another. A
 // file system without locks gives true, and nothing there is ever cleared away.
 bool holdTemporary(int fd, const std::string& name);
 
-// Removes what was left behind beside `path` under names that begin with it, and says so: what nobody holds, of this
-// host, or of another one (whose locks a network file system may not show) when it has not changed for an hour.
-void clearLeftovers(const std::string& path);
+// Removes what was left behind by writers of `path`, and says so: what nobody holds, of this host; and files of another
+// one (whose locks a network file system may not show) when they have not changed for an hour. Folders of another host
+// stay: nothing tells when they were written to. ours: of what begins with `path`, whose rest counts; none by default.
+void clearLeftovers(const std::string& path, const std::function<bool(std::string_view rest)>& ours = nullptr);
 
 // A folder that is made to be filled, and then renamed.
 class PartFolder {
  public:
-  explicit PartFolder(const std::string& path);  // clears leftovers first; kIo when it cannot be made
-  ~PartFolder();                                 // removes it, unless it has got its name
+  // Clears leftovers first. kIo when there is something at `path` other than an empty folder, or it cannot be made.
+  explicit PartFolder(const std::string& path);
+  ~PartFolder();  // removes it, unless it has got its name
   PartFolder(const PartFolder&) = delete;
   const std::string& name() const { return name_; }
-  void finish(const char* what);  // renames it to path; kIo names `what`
+  void finish(const char* what);  // renames it to path; kIo names `what` and where it is kept when that is refused
 
  private:
   std::string path_, name_;

@@ -39,7 +39,7 @@ void killed(pid_t pid) {
 
 bool temporaryIsThere(const std::string& folder) {
   for (const auto& e : std::filesystem::directory_iterator(folder))
-    if (e.path().string().find(".tmp-") != std::string::npos) return true;
+    if (e.path().string().find(".crema-tmp-") != std::string::npos) return true;
   return false;
 }
 
@@ -100,21 +100,46 @@ TEST(Temporary, NamesOfAnotherFileAreReplacedWithoutAGap) {
 
 TEST(Temporary, WhatSomebodyHoldsOrAnotherHostMayHoldStays) {
   test::TemporaryFolder folder;
-  const std::string path = folder.file("snap"), held = temporaryName(path + "_iter_1", "tmp");
+  const std::string path = folder.file("snap"), held = temporaryName(path);
   const int fd = ::open(held.c_str(), O_RDWR | O_CREAT | O_EXCL, 0644);
   ASSERT_TRUE(holdTemporary(fd, held));
-  const std::string foreign = path + "_iter_2.tmp-other-host-0123abcd", old = path + "_iter_3.tmp-other-host-0123abce",
-                    dead = temporaryName(path + "_iter_4", "tmp"), users = path + "_iter_5.tmp-mine";
-  for (const auto& name : {foreign, old, dead, users}) writeFileAtomically(name, "x");
-  std::filesystem::last_write_time(old, std::filesystem::file_time_type::clock::now() - std::chrono::hours(2));
+  const std::string foreign = path + ".crema-tmp-other-host-0123456789abcdef",
+                    old = path + ".crema-tmp-other-host-0123456789abcdee", dead = temporaryName(path),
+                    folderOfOthers = path + ".crema-tmp-other-host-0123456789abcded";
+  for (const auto& name : {foreign, old, dead}) writeFileAtomically(name, "x");
+  std::filesystem::create_directory(folderOfOthers);
+  const auto longAgo = std::filesystem::file_time_type::clock::now() - std::chrono::hours(2);
+  for (const auto& name : {old, folderOfOthers}) std::filesystem::last_write_time(name, longAgo);
   clearLeftovers(path);
-  EXPECT_TRUE(fileExists(held) && fileExists(foreign) && fileExists(users));
+  EXPECT_TRUE(fileExists(held) && fileExists(foreign) && fileExists(folderOfOthers));
   EXPECT_FALSE(fileExists(old) || fileExists(dead));
   ::close(fd);
-  clearLeftovers(folder.file("elsewhere"));
+  for (const char* neighbour : {"elsewhere", "sna", "snap_iter_1"}) clearLeftovers(folder.file(neighbour));
   EXPECT_TRUE(fileExists(held));
   clearLeftovers(path);
   EXPECT_FALSE(fileExists(held));
+}
+
+// Names that people give: dates have eight digits, as random numbers had once.
+TEST(Temporary, WhatUsersNamedStays) {
+  test::TemporaryFolder folder;
+  const std::string path = folder.file("db");
+  char host[256] = "";
+  ::gethostname(host, sizeof host - 1);
+  const std::vector<std::string> names = {path + ".tmp-old-20231231",
+                                          path + ".part-backup-20240101",
+                                          fmt::format("{}.crema-tmp-{}-20240101", path, host),
+                                          fmt::format("{}.crema-tmp-{}-0123456789ABCDEF", path, host),
+                                          path + ".crema-tmp-0123456789abcdef",
+                                          fmt::format("{}_test.crema-tmp-{}-0123456789abcdef", path, host)};
+  for (const auto& name : names) {
+    std::filesystem::create_directory(name);
+    writeFileAtomically(name + "/precious", "x");
+    std::filesystem::last_write_time(name, std::filesystem::file_time_type::clock::now() - std::chrono::hours(48));
+  }
+  clearLeftovers(path);
+  PartFolder(path).finish("database");
+  for (const auto& name : names) EXPECT_TRUE(fileExists(name + "/precious")) << name;
 }
 
 TEST(Temporary, FoldersAreClearedLikewise) {
@@ -139,6 +164,26 @@ TEST(Temporary, FoldersAreClearedLikewise) {
   EXPECT_EQ(entries(folder.path()), 1u);
   EXPECT_NE(test::messageOf([&] { PartFolder(folder.file("no/such")); }).find("make its parent folder first"),
             std::string::npos);
+}
+
+TEST(Temporary, AFolderThatHasSomethingIsRefusedAtTheStartAndWhatIsFinishedIsNeverLost) {
+  test::TemporaryFolder folder;
+  const std::string path = folder.file("db");
+  std::filesystem::create_directory(path);
+  {
+    PartFolder part(path + "//");  // an empty folder gives way
+    writeFileAtomically(part.name() + "/data", "x");
+    writeFileAtomically(path + "/late", "somebody's");
+    const std::string story = test::messageOf([&] { part.finish("database"); });
+    const size_t at = story.find("it is kept at ") + 14, end = story.find(": move it there");
+    ASSERT_LT(at, end) << story;
+    clearLeftovers(path);
+    EXPECT_EQ(readFile(story.substr(at, end - at) + "/data"), "x") << story;
+  }
+  EXPECT_EQ(readFile(path + "/late"), "somebody's");
+  EXPECT_NE(test::messageOf([&] { PartFolder again(path); }).find("there is something at " + path + " already"),
+            std::string::npos);
+  EXPECT_EQ(entries(folder.path()), 2u);
 }
 
 TEST(Temporary, AFullDiskLeavesNothing) {

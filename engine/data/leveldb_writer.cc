@@ -13,7 +13,7 @@ namespace {
 
 class LevelDbWriter : public RecordWriter {
  public:
-  explicit LevelDbWriter(const std::string& path) : path_(path), part_(freePath(path)) {
+  explicit LevelDbWriter(const std::string& path) : path_(path), part_(path) {
     leveldb::Options options;
     options.block_size = 65536;
     options.write_buffer_size = size_t{256} << 20;
@@ -42,11 +42,6 @@ class LevelDbWriter : public RecordWriter {
  private:
   static constexpr int64_t kCommitEvery = 1000;
   static constexpr size_t kMostWaiting = size_t{64} << 20;
-
-  static const std::string& freePath(const std::string& path) {
-    if (fileExists(path)) ioError("there is something at {} already; remove it or choose another path", path);
-    return path;
-  }
 
   void commit(bool toDisk) {
     leveldb::WriteOptions options;

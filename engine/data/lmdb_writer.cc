@@ -61,8 +61,6 @@ struct LmdbWriter::State {
 };
 
 LmdbWriter::LmdbWriter(const std::string& path) {
-  if (fileExists(joinPath(path, "data.mdb")))
-    ioError("there is an LMDB at {} already; remove it or choose another path", path);
   state_ = std::make_unique<State>(path);
   state_->check(mdb_env_create(&state_->env), "create");
   state_->check(mdb_env_set_mapsize(state_->env, state_->mapSize), "create");

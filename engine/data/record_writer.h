@@ -1,5 +1,6 @@
-// Databases of records as Caffe's tools write them. Until finish() one lies beside its place, at PATH.part-PID: an
-// interrupted conversion never looks like a whole database. A writer that goes without finish() removes it.
+// Databases of records as Caffe's tools write them. Until finish() one lies under a temporary
+// name (base/temporary.h): an interrupted conversion never looks like a whole database. A writer that goes without
+// finish() removes it.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -22,7 +23,7 @@ class RecordWriter {
 
 // "lmdb" or "leveldb", as the tools' -backend has it; invalid() for another.
 caffe::DataParameter::DB parseBackend(const std::string& name);
-// kIo when there is a database already.
+// kIo when there is something at `path` already, other than an empty folder.
 std::unique_ptr<RecordWriter> makeRecordWriter(caffe::DataParameter::DB backend, const std::string& path);
 
 }  // namespace crema

@@ -2,15 +2,22 @@
 // iter, learned_net, history in learnable order, current_step), both with .h5 where snapshot_format is HDF5. The model
 // is written first: a state never names a model that is not there.
 #include <cstdio>
+#include <regex>
 
 #include "base/file.h"
 #include "base/log.h"
+#include "base/temporary.h"
 #include "base/text.h"
 #include "model/hdf5_file.h"
 #include "solver/descriptions.h"
 #include "solver/solver.h"
 
 namespace crema {
+
+void clearSnapshotLeftovers(const std::string& prefix) {
+  static const std::regex kName("_iter_\\d+\\.(caffemodel|solverstate)(\\.h5)?");
+  clearLeftovers(prefix, [](std::string_view rest) { return std::regex_match(rest.begin(), rest.end(), kName); });
+}
 
 void Solver::copyTrainedFrom(const std::string& weights) {
   const auto files = splitList(weights);

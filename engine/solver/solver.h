@@ -31,6 +31,9 @@ struct SnapshotFiles {
   std::string model, state;
 };
 
+// What killed runs left of snapshots of this prefix (base/temporary.h).
+void clearSnapshotLeftovers(const std::string& prefix);
+
 class Solver {
  public:
   Solver(const caffe::SolverParameter& param, const SolverOptions& options);

@@ -48,8 +48,8 @@ def test_kill_while_snapshotting_leaves_whole_snapshots_alone(tmp_path):
 
 def test_the_next_run_clears_what_nobody_holds(tmp_path):
     solver(tmp_path, LARGE.replace("5000", "5").replace("2500", "3"), max_iter=2)
-    dead, held, theirs = (tmp_path / name for name in (f"snap_iter_7.caffemodel.tmp-{socket.gethostname()}-0123abcd",
-                                                        f"snap_iter_8.caffemodel.tmp-{socket.gethostname()}-0123abce", "snap_iter_9.caffemodel.tmp-1"))
+    dead, held, theirs = (tmp_path / name for name in (f"snap_iter_7.caffemodel.crema-tmp-{socket.gethostname()}-0123456789abcdef",
+                                                        f"snap_iter_8.caffemodel.crema-tmp-{socket.gethostname()}-0123456789abcdee", "snap_iter_9.caffemodel.tmp-old-20240101"))
     for name in (dead, held, theirs):
         name.write_bytes(b"half")
     with open(held, "r+b") as writer:
