@@ -8,7 +8,6 @@
 
 #include "base/error.h"
 #include "base/log_files.h"
-#include "base/stop_signal.h"
 #include "cli/arguments.h"
 #include "cli/command.h"
 #include "cli/help.h"
@@ -57,7 +56,6 @@ int guarded(const Run& run) {
     setStatusLine("");
     std::fprintf(stderr, "crema: error: %s\n", e.what());
     logToFiles(LogLevel::kError, __FILE__, __LINE__, e.what());
-    if (e.kind() == ErrorKind::kStopped && stopSignal()) endBySignal(stopSignal());
     if (e.kind() == ErrorKind::kInternal)
       std::fputs("This is a mistake of ours; please report it with the command and the log.\n", stderr);
     return exitCode(e.kind());

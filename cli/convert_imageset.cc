@@ -3,7 +3,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
-#include "base/stop_signal.h"
+#include "base/temporary.h"
 #include "cli/command.h"
 #include "data/imageset.h"
 #include "data/record_writer.h"
@@ -43,7 +43,7 @@ void addConvertImageset(CLI::App& program, Run& chosen) {
           f->o.height = std::max(0, f->o.height), f->o.width = std::max(0, f->o.width);
           if (std::max(f->o.height, f->o.width) > kMostSide)
             invalid("-resize_height {} -resize_width {}: at most {}", f->o.height, f->o.width, kMostSide);
-          awaitStopSignals();
+          clearOnSignals();
           convertImageset(f->o);
           return 0;
         };

@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/log.h"
-#include "base/stop_signal.h"
+#include "base/temporary.h"
 #include "base/text.h"
 #include "base/thread_pool.h"
 #include "cli/command.h"
@@ -108,7 +108,7 @@ void addExtractFeatures(CLI::App& program, Run& chosen) {
             "the .caffemodel; the net, with a data layer in phase TEST; blobs; a database for each; how many "
             "batches; lmdb or leveldb; CPU");
         return [words] {
-          awaitStopSignals();
+          clearOnSignals();
           if (words->size() >= 6) return extract(*words);
           LOG_ERROR(
               "This program takes in a trained network and an input data layer, and then extract features of the input "

@@ -2,7 +2,7 @@
 #include <cstdio>
 
 #include "base/error.h"
-#include "base/stop_signal.h"
+#include "base/temporary.h"
 #include "base/thread_pool.h"
 #include "cli/command.h"
 #include "data/cifar.h"
@@ -40,7 +40,7 @@ void addConvertMnistData(CLI::App& program, Run& chosen) {
         app.add_option("database", f->database, "the database to make")->required();
         app.add_option("--backend", f->backend, "lmdb or leveldb")->capture_default_str();
         return [f] {
-          awaitStopSignals();
+          clearOnSignals();
           std::printf("Processed %lld files.\n",
                       static_cast<long long>(convertMnist(f->images, f->labels, f->database, f->backend)));
           return 0;
@@ -63,7 +63,7 @@ void addConvertCifarData(CLI::App& program, Run& chosen) {
             ->required();
         app.add_option("backend", f->backend, "lmdb or leveldb")->required();
         return [f] {
-          awaitStopSignals();
+          clearOnSignals();
           const CifarCounts n = convertCifar(f->input, f->output, f->backend);
           std::printf("Processed %lld training and %lld test records.\n", static_cast<long long>(n.train),
                       static_cast<long long>(n.test));

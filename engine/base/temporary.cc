@@ -7,9 +7,13 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <ctime>
 #include <filesystem>
+#include <mutex>
+#include <set>
+#include <thread>
 #include <utility>
 
 #include "base/error.h"
@@ -56,7 +60,51 @@ int openAbandoned(const std::string& path, const std::string& host) {
   return fd;
 }
 
+// The folders of this process; locked for ever once a signal has come.
+struct Parts {
+  std::mutex mutex;
+  std::set<std::string> names;
+};
+
+Parts& parts() {
+  static auto* all = new Parts;  // never destroyed: a signal may come while the program ends
+  return *all;
+}
+
+// Whoever fills the folder does not know yet: what is made anew meanwhile goes as well.
+void removeFilling(const std::string& folder) {
+  std::error_code failed;
+  for (int tries = 0; tries < 100 && fileExists(folder); ++tries) std::filesystem::remove_all(folder, failed);
+}
+
+[[noreturn]] void endBySignal(int number) {
+  sigset_t only;
+  sigemptyset(&only), sigaddset(&only, number);
+  ::signal(number, SIG_DFL);
+  ::raise(number);
+  ::pthread_sigmask(SIG_UNBLOCK, &only, nullptr);
+  ::_exit(128 + number);
+}
+
 }  // namespace
+
+void clearOnSignals() {
+  sigset_t wanted;
+  sigemptyset(&wanted);
+  for (const int number : {SIGINT, SIGTERM}) {
+    struct sigaction now {};
+    if (::sigaction(number, nullptr, &now) == 0 && now.sa_handler != SIG_IGN) sigaddset(&wanted, number);
+  }
+  ::pthread_sigmask(SIG_BLOCK, &wanted, nullptr);
+  std::thread([wanted] {
+    int number = 0;
+    while (::sigwait(&wanted, &number) != 0) {
+    }
+    parts().mutex.lock();
+    for (const std::string& name : parts().names) removeFilling(name);
+    endBySignal(number);
+  }).detach();
+}
 
 std::string temporaryName(const std::string& path) {
   return fmt::format("{}{}{}-{:08x}{:08x}", path, kMark, hostName(), randombytes_random(), randombytes_random());
@@ -95,6 +143,7 @@ PartFolder::PartFolder(const std::string& path) : path_(path) {
   if (fileExists(path_) && !(isDirectory(path_) && std::filesystem::is_empty(path_, none)))
     ioError("there is something at {} already; remove it or choose another path", path_);
   clearLeftovers(path_);
+  const std::lock_guard lock(parts().mutex);
   do {
     if (fd_ >= 0) ::close(fd_);
     name_ = temporaryName(path_);
@@ -103,16 +152,23 @@ PartFolder::PartFolder(const std::string& path) : path_(path) {
               systemError(errno));
     fd_ = ::open(name_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   } while (fd_ >= 0 && !holdTemporary(fd_, name_));
+  parts().names.insert(name_);
 }
 
 PartFolder::~PartFolder() {
   std::error_code ignored;
-  if (!name_.empty()) std::filesystem::remove_all(name_, ignored);
+  if (!name_.empty()) {
+    const std::lock_guard lock(parts().mutex);
+    std::filesystem::remove_all(name_, ignored);
+    parts().names.erase(name_);
+  }
   if (fd_ >= 0) ::close(fd_);
 }
 
 void PartFolder::finish(const char* what) {
+  const std::lock_guard lock(parts().mutex);
   const std::string made = std::exchange(name_, "");
+  parts().names.erase(made);
   if (std::rename(made.c_str(), path_.c_str()) == 0) return;
   const int code = errno;
   const std::string kept = made.substr(0, made.rfind(kMark)) + ".whole" + made.substr(made.rfind('-'));

@@ -4,7 +4,6 @@
 
 #include "base/error.h"
 #include "base/file.h"
-#include "base/stop_signal.h"
 #include "base/temporary.h"
 #include "data/lmdb_writer.h"
 
@@ -25,7 +24,6 @@ class LevelDbWriter : public RecordWriter {
   }
 
   void put(std::string_view key, std::string_view value) override {
-    checkStopSignal();
     batch_.Put({key.data(), key.size()}, {value.data(), value.size()});
     ++written_;
     if (written_ % kCommitEvery == 0 || batch_.ApproximateSize() > kMostWaiting) commit(false);

@@ -8,7 +8,6 @@
 
 #include "base/error.h"
 #include "base/file.h"
-#include "base/stop_signal.h"
 #include "base/temporary.h"
 
 namespace crema {
@@ -72,7 +71,6 @@ LmdbWriter::~LmdbWriter() {
 }
 
 void LmdbWriter::put(std::string_view key, std::string_view value) {
-  checkStopSignal();
   state_->waiting.emplace_back(key, value);
   if (state_->waiting.size() >= State::kCommitEvery) state_->commit();
 }

@@ -70,6 +70,24 @@ def list_of_pictures(tmp_path_factory):
 
 
 @pytest.mark.parametrize("backend", ["lmdb", "leveldb"])
+def test_a_conversion_that_writes_nothing_is_ended_too(list_of_pictures, tmp_path, backend):
+    """Pictures that are not there are passed over; only the reading goes on."""
+    flags = ["convert_imageset", "-backend", backend, f"{tmp_path}/", list_of_pictures / "list.txt", "db"]
+    for sign in (signal.SIGINT, signal.SIGTERM):
+        run = begin(tmp_path, *flags)
+        wait_until(lambda: list(tmp_path.iterdir()), 20, "the database's folder")
+        run.send_signal(sign)
+        assert run.wait(20) == -sign and not list(tmp_path.iterdir())
+    ignoring = subprocess.Popen(["sh", "-c", "trap '' INT; exec \"$@\"", "sh", CREMA, *map(str, flags)], cwd=tmp_path, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    wait_until(lambda: list(tmp_path.iterdir()), 20, "the database's folder")
+    ignoring.send_signal(signal.SIGINT)
+    time.sleep(0.3)
+    assert ignoring.poll() is None
+    ignoring.terminate()
+    assert ignoring.wait(20) == -signal.SIGTERM and not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("backend", ["lmdb", "leveldb"])
 def test_a_conversion_that_is_ended_leaves_nothing(list_of_pictures, tmp_path, backend):
     flags = ["convert_imageset", "-backend", backend, f"{list_of_pictures}/", list_of_pictures / "list.txt", "db"]
     for sign in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
