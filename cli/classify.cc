@@ -11,6 +11,7 @@
 #include <numeric>
 
 #include "base/error.h"
+#include "base/fd_io.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/thread_pool.h"
@@ -66,12 +67,7 @@ std::vector<std::string> expanded(const std::vector<std::string>& given) {
 
 std::string standardInput() {
   std::string bytes;
-  char buffer[1 << 16];
-  for (ssize_t n; (n = ::read(STDIN_FILENO, buffer, sizeof buffer)) != 0;) {
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) ioError("cannot read standard input: {}", systemError(errno));
-    bytes.append(buffer, static_cast<size_t>(n));
-  }
+  if (!readToEnd(STDIN_FILENO, &bytes)) ioError("cannot read standard input: {}", systemError(errno));
   return bytes;
 }
 

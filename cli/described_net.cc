@@ -79,6 +79,7 @@ std::unique_ptr<Net> readFlaggedNet(const NetFlags& f, const NetOptions& options
 }
 
 DescribedNet::DescribedNet(const NetFlags& f) : kernels_(kernels::bestIsa(), 1) {
+  readNet(f.model);  // what follows is about the data
   NetOptions o;
   o.kernels = &kernels_;
   o.fills = o.data.openSources = false;
@@ -88,8 +89,9 @@ DescribedNet::DescribedNet(const NetFlags& f) : kernels_(kernels::bestIsa(), 1) 
   } catch (const Error& e) {
     if (e.kind() != ErrorKind::kIo) throw;
     ioError(
-        "{}\n  whose shapes are wanted; a deploy net, which begins with Input, needs no data for them, nor does a "
-        "crop_size",
+        "{}\n  its records give the shapes. A net that begins with Input (a deploy net), or a data layer with a "
+        "crop_size, "
+        "needs none",
         e.what());
   }
   for (int i = 0; i < static_cast<int>(net_->layers().size()); ++i)

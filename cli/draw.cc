@@ -81,13 +81,13 @@ Graph graphOf(const DescribedNet& d, Style style) {
     if (d.isCopy(i)) continue;
     const Layer& layer = *net.layers()[static_cast<size_t>(i)];
     const auto bottoms = d.bottoms(i), tops = d.tops(i);
-    const auto lines = style.lines(layer.name(), layer.type(), {options(layer), style.rates ? rates(layer) : ""});
+    const auto lines = style.lines(layer.name(), d.typeOf(i), {options(layer), style.rates ? rates(layer) : ""});
     if (bottoms.size() == 1 && tops.size() == 1 && net.tops(i)[0] == net.bottoms(i)[0]) {
       append(graph.boxes[static_cast<size_t>(maker.at(bottoms[0]))].lines, lines);
       continue;
     }
     const int box = static_cast<int>(graph.boxes.size());
-    graph.boxes.push_back({lines, fillOf(layer.type())});
+    graph.boxes.push_back({lines, fillOf(d.typeOf(i))});
     for (size_t b = 0; b < bottoms.size(); ++b) {
       const std::string shape = net.bottoms(i)[b]->shape().axes() ? net.bottoms(i)[b]->shape().brief() : "scalar";
       graph.edges.push_back({maker.at(bottoms[b]), box, style.words(bottoms[b], shape)});

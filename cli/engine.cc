@@ -143,7 +143,7 @@ int serve(const std::string& job) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   std::thread([] { inbox.read(); }).detach();
   Engine engine(inbox.interrupt());
-  while (const auto request = inbox.next()) writeDelimited(STDOUT_FILENO, engine.answer(*request));
+  while (const auto request = inbox.next()) toHost(engine.answer(*request));
   std::fflush(stdout);
   ::_exit(0);  // the reader still sleeps
 }

@@ -11,6 +11,7 @@
 #include <mutex>
 #include <thread>
 
+#include "base/fd_io.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/thread_pool.h"
@@ -22,14 +23,9 @@ namespace {
 
 // false: the stream ends before the first byte. kData when it ends later.
 bool readExactly(int fd, char* to, size_t bytes, const char* what) {
-  for (size_t done = 0; done < bytes;) {
-    const ssize_t n = ::read(fd, to + done, bytes - done);
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0 && done == 0) return false;
-    if (n <= 0) badData("stdin ended inside {}", what);
-    done += static_cast<size_t>(n);
-  }
-  return true;
+  const ssize_t n = moveAll(bytes, [&](size_t at) { return ::read(fd, to + at, bytes - at); });
+  if (n > 0 && static_cast<size_t>(n) < bytes) badData("stdin ended inside {}", what);
+  return n > 0;
 }
 
 }  // namespace
@@ -70,17 +66,15 @@ void writeDelimited(int fd, const google::protobuf::MessageLite& message) {
     out.WriteVarint32(static_cast<uint32_t>(message.ByteSizeLong()));
     message.SerializeToCodedStream(&out);
   }
-  static std::mutex mutex;
-  std::lock_guard<std::mutex> lock(mutex);
-  for (size_t at = 0; at < bytes.size();) {
-    const ssize_t n = ::write(fd, bytes.data() + at, bytes.size() - at);
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) ioError("cannot write to the host program: {}", systemError(errno));
-    at += static_cast<size_t>(n);
-  }
+  const auto part = [&](size_t at) { return ::write(fd, bytes.data() + at, bytes.size() - at); };
+  if (moveAll(bytes.size(), part) < 0) ioError("cannot write to the host program: {}", systemError(errno));
 }
 
-void toHost(const wire::Event& event) { writeDelimited(STDOUT_FILENO, event); }
+void toHost(const google::protobuf::MessageLite& message) {
+  static std::mutex mutex;
+  const std::lock_guard lock(mutex);
+  writeDelimited(STDOUT_FILENO, message);
+}
 
 void exitWhenStdinEnds(Interrupt& interrupt, HostRows* rows) {
   // The second net: the kernel ends us with the thread that started us, which lives as long as we are wanted.

@@ -10,10 +10,9 @@
 
 namespace crema::cli {
 
-wire::Job readJob(int fd);              // the one delimited Job; kData when the stream holds none
-void toHost(const wire::Event& event);  // delimited, on stdout
-void writeDelimited(int fd,
-                    const google::protobuf::MessageLite& message);  // whole, thread-safe; kIo when the reader is gone
+wire::Job readJob(int fd);  // the one delimited Job; kData when the stream holds none
+void writeDelimited(int fd, const google::protobuf::MessageLite& message);  // whole; kIo when the reader is gone
+void toHost(const google::protobuf::MessageLite& message);                  // delimited, on stdout; from any thread
 
 // One message, its length read byte by byte: nothing behind it is swallowed. `what` names it. false: the stream ended
 // before it.

@@ -103,7 +103,7 @@ class Scorer {
     for (const int64_t record : records) event.mutable_rows()->add_id(std::string(source.read(record).key));
     for (size_t i = 0; i < blobs_.size(); ++i)
       fillColumn(net_->blob(blobs_[i]), blobs_[i], axes_[i], rows, event.mutable_rows()->add_column());
-    writeDelimited(STDOUT_FILENO, event);
+    toHost(event);
     return rows;
   }
   std::shared_ptr<const RecordSource> openSource(const wire::Job& job, const HostRows& rows) const {
@@ -168,11 +168,11 @@ int score() {
   wire::Event last;
   try {
     last = scoreAll(job, rows, interrupt);
-    writeDelimited(STDOUT_FILENO, last);
+    toHost(last);
   } catch (const Error& e) {
     last.mutable_failed()->set_story(e.what());
     last.mutable_failed()->set_kind(name(e.kind()));
-    writeDelimited(STDOUT_FILENO, last);
+    toHost(last);
     throw;
   }
   ::_exit(0);

@@ -3,6 +3,8 @@
 #include <signal.h>
 
 #include <atomic>
+#include <cstdint>
+#include <ctime>
 
 #include "base/error.h"
 
@@ -12,7 +14,25 @@ namespace {
 std::atomic<bool> interrupted{false}, hungUp{false}, terminated{false}, ended{false};
 SignalEffects effects;
 
-void onSignal(int number) { (number == SIGINT ? interrupted : number == SIGHUP ? hungUp : terminated) = true; }
+constexpr int64_t kPatienceSeconds = 10;
+std::atomic<int64_t> wishedSince{0};  // the first wish that was not polled yet, or to stop; 0: none
+
+int64_t nowSeconds() {
+  timespec now{};
+  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  return now.tv_sec + 1;
+}
+
+// A process whose log nobody reads hangs in a write, or its workers do: whoever asks again after a while is obeyed.
+void onSignal(int number) {
+  int64_t none = 0;
+  if (!wishedSince.compare_exchange_strong(none, nowSeconds()) && number != SIGHUP &&
+      nowSeconds() - none >= kPatienceSeconds) {
+    ::signal(number, SIG_DFL);
+    ::raise(number);
+  }
+  (number == SIGINT ? interrupted : number == SIGHUP ? hungUp : terminated) = true;
+}
 
 }  // namespace
 
@@ -45,8 +65,12 @@ void setEffects(const SignalEffects& wanted) { effects = wanted; }
 Request polledRequest() {
   const Request term = terminated.exchange(false) ? effects.terminate : Request::kNone;
   if (has(term, 1)) ended = true;
-  return (interrupted.exchange(false) ? effects.interrupt : Request::kNone) |
-         (hungUp.exchange(false) ? effects.hangup : Request::kNone) | term;
+  const Request all = (interrupted.exchange(false) ? effects.interrupt : Request::kNone) |
+                      (hungUp.exchange(false) ? effects.hangup : Request::kNone) | term;
+  static bool stopping = false;  // polled by one thread
+  stopping |= has(all, 1);
+  if (!stopping) wishedSince = 0;
+  return all;
 }
 
 bool endedByTerm() { return ended; }

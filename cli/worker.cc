@@ -64,7 +64,7 @@ void checkToken(const wire::Job& job) {
 // Runs body; on an error the host hears Failed before the error goes on to stderr and the exit code.
 int withEvents(bool wire, const std::function<void(const std::function<void(const wire::Event&)>&)>& body,
                const std::function<void(const wire::Event&)>& text) {
-  const auto emit = [&](const wire::Event& e) { wire ? writeDelimited(STDOUT_FILENO, e) : text(e); };
+  const auto emit = [&](const wire::Event& e) { wire ? toHost(e) : text(e); };
   try {
     body(emit);
   } catch (const Error& e) {

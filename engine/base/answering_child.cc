@@ -15,6 +15,7 @@
 #include "base/child.h"
 #include "base/deadline.h"
 #include "base/error.h"
+#include "base/fd_io.h"
 
 namespace crema {
 namespace {
@@ -23,23 +24,15 @@ namespace {
 constexpr char kOk = 'k', kNoMemory = 'm';
 
 bool readAll(int fd, void* to, size_t bytes) {
-  for (size_t have = 0; have < bytes;) {
-    const ssize_t n = ::read(fd, static_cast<char*>(to) + have, bytes - have);
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return false;
-    have += static_cast<size_t>(n);
-  }
-  return true;
+  const auto part = [&](size_t at) { return ::read(fd, static_cast<char*>(to) + at, bytes - at); };
+  return moveAll(bytes, part) == static_cast<ssize_t>(bytes);
 }
 
 bool writeAll(int fd, const void* from, size_t bytes) {
-  for (size_t sent = 0; sent < bytes;) {
-    const ssize_t n = ::send(fd, static_cast<const char*>(from) + sent, bytes - sent, MSG_NOSIGNAL);
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return false;
-    sent += static_cast<size_t>(n);
-  }
-  return true;
+  const auto part = [&](size_t at) {
+    return ::send(fd, static_cast<const char*>(from) + at, bytes - at, MSG_NOSIGNAL);
+  };
+  return moveAll(bytes, part) >= 0;
 }
 
 // This process's other files would stay open where a child has them, and peers would wait for their end.

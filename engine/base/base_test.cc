@@ -197,6 +197,20 @@ std::string handshake(const std::string& clientToken, const std::string& serverT
   return client + " " + server;
 }
 
+TEST(Socket, APeerThatHasGoneIsSeen) {
+  Pair p;
+  EXPECT_FALSE(p.server.peerGone());
+  p.client.writeAll("ab", 2, Deadline::after(5), nullptr);
+  p.client.close();
+  char two[2];
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_FALSE(p.server.peerGone()) << "there is still something to read";
+    p.server.readAll(two, 1, Deadline::after(5), nullptr);
+  }
+  for (int wait = 0; wait < 1000 && !p.server.peerGone(); ++wait) ::usleep(1000);
+  EXPECT_TRUE(p.server.peerGone());
+}
+
 TEST(Handshake, OnlyTheSameTokenAndPurpose) {
   EXPECT_EQ(handshake("secret secret 16", "secret secret 16", "data"), "ok ok");
   EXPECT_EQ(handshake("secret secret 16", "Secret secret 16", "data"), "peer peer");

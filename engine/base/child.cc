@@ -15,6 +15,7 @@
 
 #include "base/deadline.h"
 #include "base/error.h"
+#include "base/fd_io.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define CREMA_SHADOW_MEMORY 1  // sanitizers reserve terabytes of addresses
@@ -38,12 +39,8 @@ void limitMemory([[maybe_unused]] int64_t bytes) {
 }
 
 void writeAll(int fd, const std::string& bytes) {
-  for (size_t at = 0; at < bytes.size();) {
-    const ssize_t n = ::write(fd, bytes.data() + at, bytes.size() - at);
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) ::_exit(3);
-    at += static_cast<size_t>(n);
-  }
+  const auto part = [&](size_t at) { return ::write(fd, bytes.data() + at, bytes.size() - at); };
+  if (moveAll(bytes.size(), part) < 0) ::_exit(3);
 }
 
 [[noreturn]] void child(int out, pid_t parent, const ChildLimits& limits, const std::function<std::string()>& body) {

@@ -78,10 +78,15 @@ void Door::reap() {
 
 void Door::serve(Visitor& visitor) {
   Socket proved;
-  try {
-    proveAsServer(visitor.socket, token_, purpose_, Deadline::after(kProofSeconds), &closing_);
+  // Whoever learns that it is in stays: from here on it is not sent away to make room.
+  const auto accept = [&] {
     std::lock_guard<std::mutex> lock(visitor.mutex);
+    if (visitor.evicted) throw Error(ErrorKind::kPeer, "it was sent away to make room");
     visitor.proved = true;
+  };
+  try {
+    proveAsServer(visitor.socket, token_, purpose_, Deadline::after(kProofSeconds), &closing_, accept);
+    std::lock_guard<std::mutex> lock(visitor.mutex);
     proved = std::move(visitor.socket);
   } catch (const std::exception& e) {
     refuse(visitor, e.what());

@@ -10,6 +10,7 @@
 #include <filesystem>
 
 #include "base/error.h"
+#include "base/fd_io.h"
 #include "base/new_file.h"
 
 namespace crema {
@@ -17,6 +18,7 @@ namespace {
 
 class Descriptor {
  public:
+  explicit Descriptor(int fd) : fd_(fd) {}
   Descriptor(const std::string& path, int flags) : fd_(::open(path.c_str(), flags | O_CLOEXEC, 0644)) {}
   ~Descriptor() {
     if (fd_ >= 0) ::close(fd_);
@@ -37,12 +39,8 @@ std::string failure() { return fmt::format("{}; {}", systemError(errno), remedyF
 
 // Empty when all bytes are on disk, else what failed.
 std::string writeAll(const Descriptor& out, std::string_view bytes) {
-  while (!bytes.empty()) {
-    const ssize_t n = ::write(out.get(), bytes.data(), bytes.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return failure();
-    bytes.remove_prefix(static_cast<size_t>(n));
-  }
+  const auto part = [&](size_t at) { return ::write(out.get(), bytes.data() + at, bytes.size() - at); };
+  if (moveAll(bytes.size(), part) < 0) return failure();
   return ::fsync(out.get()) != 0 && errno != EINVAL ? failure() : "";
 }
 
@@ -75,22 +73,39 @@ std::string readFile(const std::string& path) {
     ioError("cannot read {}: it is a folder; name a file", path);
   std::string bytes;
   bytes.reserve(static_cast<size_t>(about.st_size));
-  char buffer[1 << 16];
-  for (;;) {
-    const ssize_t n = ::read(in.get(), buffer, sizeof buffer);
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) ioError("cannot read {}: {}; {}", path, systemError(errno), remedyFor(errno));
-    if (n == 0) return bytes;
-    bytes.append(buffer, static_cast<size_t>(n));
-  }
+  if (!readToEnd(in.get(), &bytes)) ioError("cannot read {}: {}; {}", path, systemError(errno), remedyFor(errno));
+  return bytes;
 }
 
 namespace {
 
+// What a name stands for, whether that is there or not: links stay links. Those in /proc are not followed, as they name
+// what may have no name.
+std::string followLinks(const std::string& name) {
+  std::filesystem::path path = name;
+  std::error_code none;
+  for (int links = 0; links < 40; ++links) {
+    if (const auto folder = std::filesystem::canonical(parentDirectory(path), none); !none)
+      path = folder / path.filename();
+    if (path.string().starts_with("/proc/") || !std::filesystem::is_symlink(path, none)) return path.string();
+    path = path.parent_path() / std::filesystem::read_symlink(path);
+  }
+  ioError("cannot write {}: its links lead to each other; remove one", name);
+}
+
+// What this process has open (/dev/stdout) is written where it stands: opened anew, a file would be written from its
+// beginning.
+int openThrough(const std::string& path) {
+  const std::string own = fmt::format("/proc/{}/fd/", ::getpid());
+  if (path.starts_with(own)) return ::fcntl(std::atoi(path.c_str() + own.size()), F_DUPFD_CLOEXEC, 3);
+  return ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
+}
+
 // A device or a pipe (/dev/null) is written, never replaced.
 void writeThrough(const std::string& path, std::string_view bytes) {
   if (isDirectory(path)) ioError("cannot write {}: it is a folder; name a file in it", path);
-  Descriptor out(path, O_WRONLY);
+  std::fflush(stdout);
+  Descriptor out(openThrough(path));
   std::string failed = out.get() < 0 ? failure() : writeAll(out, bytes);
   if (failed.empty() && out.close() != 0) failed = failure();
   if (!failed.empty()) ioError("cannot write {} ({} bytes): {}", path, bytes.size(), failed);
@@ -99,10 +114,12 @@ void writeThrough(const std::string& path, std::string_view bytes) {
 }  // namespace
 
 void writeFileAtomically(const std::string& name, std::string_view bytes, bool unnamed) {
+  const std::string path = followLinks(name);
   std::error_code missing;
-  const auto real = std::filesystem::canonical(name, missing);
-  const std::string path = missing ? name : real.string();  // a link stays a link
-  if (!missing && !std::filesystem::is_regular_file(real)) return writeThrough(path, bytes);
+  const auto what = std::filesystem::status(path, missing);
+  const bool open = path.starts_with("/proc/");  // /dev/stdout and its like: what this process has open already
+  if (open || (std::filesystem::exists(what) && !std::filesystem::is_regular_file(what)))
+    return writeThrough(path, bytes);
   NewFile file(path, bytes.size(), unnamed);
   file.write(bytes);
   file.commit();

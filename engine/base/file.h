@@ -10,8 +10,8 @@ namespace crema {
 std::string readFile(const std::string& path);  // ioError names the path and why
 
 // Through base/new_file.h: whole at `path` or not at all, whatever is killed. On any error nothing is left and ioError
-// names the path, the cause (a full disk included) and the remedy; `path` is then untouched. A link is followed; a
-// device or pipe is written to as it is.
+// names the path, the cause (a full disk included) and the remedy; `path` is then untouched. A link is followed,
+// to where nothing is yet as well; a device, a pipe or what is open already (/dev/stdout) is written to as it is.
 void writeFileAtomically(const std::string& path, std::string_view bytes, bool unnamed = true);
 
 bool fileExists(const std::string& path);

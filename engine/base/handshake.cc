@@ -35,7 +35,7 @@ std::string randomBytes(size_t count) {
 }
 
 void proveAsServer(const Socket& s, std::string_view token, std::string_view purpose, Deadline deadline,
-                   const Interrupt* interrupt) {
+                   const Interrupt* interrupt, const std::function<void()>& accept) {
   const std::string mine = randomBytes(kNonce), hello = std::string(kMagic, kMagicSize) + mine;
   s.writeAll(hello.data(), hello.size(), deadline, interrupt);
   std::string answer(kNonce + kMac, '\0');
@@ -43,6 +43,7 @@ void proveAsServer(const Socket& s, std::string_view token, std::string_view pur
   const std::string nonces = mine + answer.substr(0, kNonce);
   if (!same(answer.substr(kNonce), mac(token, "client", purpose, nonces)))
     throw Error(ErrorKind::kPeer, fmt::format("{} does not hold the token of this cluster; refused", s.peer()));
+  if (accept) accept();
   const std::string proof = mac(token, "server", purpose, nonces);
   s.writeAll(proof.data(), proof.size(), deadline, interrupt);
 }

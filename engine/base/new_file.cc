@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/fd_io.h"
 #include "base/file.h"
 #include "base/temporary.h"
 
@@ -48,13 +49,9 @@ void NewFile::refused() const {
 }
 
 void NewFile::write(std::string_view bytes) {
-  while (!bytes.empty()) {
-    const ssize_t n = ::write(fd_, bytes.data(), bytes.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) refused();
-    bytes.remove_prefix(static_cast<size_t>(n));
-    size_ += static_cast<uint64_t>(n);
-  }
+  const auto part = [&](size_t at) { return ::write(fd_, bytes.data() + at, bytes.size() - at); };
+  if (moveAll(bytes.size(), part) < 0) refused();
+  size_ += bytes.size();
   if (size_ - flushed_ < kFlushBytes) return;
   if (::fdatasync(fd_) != 0 && errno != EINVAL) refused();
   flushed_ = size_;

@@ -161,8 +161,7 @@ Socket Socket::connectTo(const std::string& address, Deadline deadline, const In
       return s;
     }
     const Deadline last = failed == ECONNREFUSED ? Deadline::earlier(deadline, refusedUntil) : deadline;
-    if (last.left() < pause)
-      throw Error(ErrorKind::kPeer, fmt::format("cannot connect to {}: {}", address, systemError(failed)));
+    if (last.left() < pause) throw Unreachable(fmt::format("cannot connect to {}: {}", address, systemError(failed)));
     pauseFor(pause, interrupt);
   }
 }
@@ -188,6 +187,12 @@ size_t Socket::readSome(void* to, size_t bytes) const {
   if (n < 0 && (errno == EAGAIN || errno == EINTR)) return 0;
   const std::string why = n == 0 ? "connection closed" : systemError(errno);
   throw Error(ErrorKind::kPeer, fmt::format("recv from {}: {}", peer_, why));
+}
+
+bool Socket::peerGone() const {
+  char next;
+  const ssize_t n = ::recv(fd_, &next, 1, MSG_PEEK | MSG_DONTWAIT);
+  return n == 0 || (n < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR);
 }
 
 size_t Socket::writeSome(const void* from, size_t bytes) const {

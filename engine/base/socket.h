@@ -4,6 +4,7 @@
 #pragma once
 #include <atomic>
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -33,6 +34,12 @@ class Interrupt {
 };
 
 void pauseFor(double seconds, const Interrupt* interrupt);  // sleeps; throws at once what the interrupt says
+
+// Nobody listens at the address, or no way leads there.
+class Unreachable : public Error {
+ public:
+  explicit Unreachable(std::string message) : Error(ErrorKind::kPeer, std::move(message)) {}
+};
 
 class Socket {
  public:
@@ -66,6 +73,7 @@ class Socket {
   // gone.
   size_t readSome(void* to, size_t bytes) const;
   size_t writeSome(const void* from, size_t bytes) const;
+  bool peerGone() const;  // the other end has closed it, and all that it sent was read
 
  private:
   int fd_ = -1;
@@ -73,9 +81,10 @@ class Socket {
 };
 
 // Mutual proof that both ends hold `token` (HMAC-SHA-256 over fresh nonces from both); `purpose` keeps control and data
-// apart. The token itself never travels. A wrong proof throws kPeer and tells the other end nothing.
+// apart. The token itself never travels. A wrong proof throws kPeer and tells the other end nothing. accept is called
+// when the client has proved it, before it learns so.
 void proveAsServer(const Socket& s, std::string_view token, std::string_view purpose, Deadline deadline,
-                   const Interrupt* interrupt);
+                   const Interrupt* interrupt, const std::function<void()>& accept = nullptr);
 void proveAsClient(const Socket& s, std::string_view token, std::string_view purpose, Deadline deadline,
                    const Interrupt* interrupt);
 std::string randomBytes(size_t count);

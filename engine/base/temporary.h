@@ -20,8 +20,8 @@ bool holdTemporary(int fd, const std::string& name);
 // stay: nothing tells when they were written to. ours: of what begins with `path`, whose rest counts; none by default.
 void clearLeftovers(const std::string& path, const std::function<bool(std::string_view rest)>& ours = nullptr);
 
-// From here on SIGINT and SIGTERM take away what is half made, wherever the program is, and then end it as if nobody had
-// waited for them: a shell's loop ends too. (A signal that is ignored stays so.) Before other threads are started.
+// From here on SIGINT and SIGTERM take away what is half made, wherever the program is, and then end it as if nobody
+// had waited for them: a shell's loop ends too. (A signal that is ignored stays so.) Before other threads are started.
 void clearOnSignals();
 
 // A folder that is made to be filled, and then renamed.

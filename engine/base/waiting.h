@@ -21,4 +21,12 @@ bool waitUntil(std::condition_variable& changed, std::unique_lock<std::mutex>& l
   return true;
 }
 
+// The same without a deadline: for what a host program gives, which has one of its own.
+template <class Ready>
+void waitUntil(std::condition_variable& changed, std::unique_lock<std::mutex>& lock, const Interrupt* interrupt,
+               Ready ready) {
+  while (!waitUntil(changed, lock, Deadline::after(3600), interrupt, ready)) {
+  }
+}
+
 }  // namespace crema

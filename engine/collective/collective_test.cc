@@ -144,17 +144,76 @@ TEST(Mesh, AHundredIdleStrangersCostNothing) {
     while (!over) Socket::connectTo(world.addresses[0], Deadline::after(5), nullptr);
   });
   const double before = monotonicSeconds();
-  std::vector<std::future<void>> workers;
+  std::vector<std::future<std::unique_ptr<Mesh>>> workers;
   for (int w = 0; w < 3; ++w)
     workers.push_back(std::async(std::launch::async, [&, w] {
       if (w > 0) std::this_thread::sleep_for(std::chrono::milliseconds(300 * w));
-      Mesh mesh(world.options(w, 3));
+      return std::make_unique<Mesh>(world.options(w, 3));
     }));
-  for (auto& w : workers) EXPECT_NO_THROW(w.get());
+  std::vector<std::unique_ptr<Mesh>> meshes;  // none goes before all are there
+  for (auto& w : workers) EXPECT_NO_THROW(meshes.push_back(w.get()));
   over = true;
   scanner.join();
   EXPECT_LT(monotonicSeconds() - before, Door::kProofSeconds);  // not one of them was waited for
   EXPECT_GT(world.doors[0]->strangers(), 0);
+}
+
+// Whoever was told that it is in can talk, however many strangers push at the door.
+TEST(Mesh, WhoeverWasLetInStays) {
+  const std::string token = "a token of the test";
+  Door door(Socket::listenOn("127.0.0.1", 0), token, "data", "the port", [](Socket s, const Interrupt& closing) {
+    char c = 0;
+    s.readAll(&c, 1, Deadline::after(10), &closing);
+    s.writeAll(&c, 1, Deadline::after(10), &closing);
+  });
+  std::atomic<bool> over{false};
+  std::vector<std::thread> crowd;
+  for (int i = 0; i < 2; ++i)
+    crowd.emplace_back([&] {
+      std::vector<Socket> silent;
+      while (!over) {
+        silent.push_back(Socket::connectTo(door.address(), Deadline::after(5), nullptr));
+        if (silent.size() > 200) silent.erase(silent.begin(), silent.begin() + 100);
+      }
+    });
+  int in = 0;
+  for (int i = 0; i < 300; ++i) {
+    std::optional<Socket> s;
+    const Deadline soon = Deadline::after(20);
+    outcome([&] { s = connectThroughDoor(door.address(), token, "data", soon, nullptr, soon); });
+    if (!s) continue;  // pushed away each time: it knows
+    ++in;
+    char c = 'x';
+    EXPECT_EQ(outcome([&] {
+                s->writeAll(&c, 1, Deadline::after(10), nullptr);
+                s->readAll(&c, 1, Deadline::after(10), nullptr);
+              }),
+              "ok");
+  }
+  over = true;
+  for (auto& t : crowd) t.join();
+  EXPECT_GT(in, 100);
+}
+
+// What came from an attempt that was given up is not taken for the next one's.
+TEST(Mesh, DeadConnectionsArePassedOver) {
+  const std::string token = "a token of the test";
+  PeerDoor door("127.0.0.1", token, "the port");
+  const auto knock = [&] {
+    const Deadline soon = Deadline::after(5);
+    Socket s = connectThroughDoor(door.address(), token, "data", soon, nullptr, soon);
+    const FrameHeader hello{FrameHeader::kMagic, 1, FrameHeader::kHello, 2, 0, 0};
+    s.writeAll(&hello, sizeof hello, soon, nullptr);
+    return s;
+  };
+  knock();  // and goes
+  EXPECT_FALSE(door.take(2, 1, Deadline::after(0.5), nullptr));
+  std::thread later([&] {
+    const Socket s = knock();
+    std::this_thread::sleep_for(std::chrono::milliseconds(500));
+  });
+  EXPECT_TRUE(door.take(2, 1, Deadline::after(5), nullptr));
+  later.join();
 }
 
 TEST(Mesh, MissingWorkerIsNamedInTime) {
@@ -169,9 +228,9 @@ TEST(Mesh, MissingWorkerIsNamedInTime) {
 
 TEST(Mesh, LostWorkerEndsTheWait) {
   World world(2);
-  auto partner = std::async(std::launch::async, [&] { Mesh gone(world.options(1, 2)); });
+  auto partner = std::async(std::launch::async, [&] { return std::make_unique<Mesh>(world.options(1, 2)); });
   Mesh mesh(world.options(0, 2));
-  partner.get();  // closed its sockets
+  partner.get().reset();  // closes its sockets
   std::vector<float> v(100000), total(100000);
   const std::string m = outcome([&] { mesh.allReduce({v.data()}, total.data(), 100000, 7); });
   EXPECT_NE(m.find("worker 1"), std::string::npos) << m;

@@ -14,6 +14,7 @@ void PeerDoor::welcome(Socket socket, const Interrupt& closing) {
   socket.readAll(&hello, sizeof hello, Deadline::after(Door::kProofSeconds), &closing);
   if (hello.magic != FrameHeader::kMagic || hello.round != FrameHeader::kHello || hello.bytes != 0) return;
   std::lock_guard<std::mutex> lock(mutex_);
+  if (socket.peerGone()) return;
   waiting_[{hello.generation, hello.worker}] = std::move(socket);
   arrived_.notify_all();
 }
@@ -22,7 +23,14 @@ std::optional<Socket> PeerDoor::take(uint32_t worker, uint32_t generation, Deadl
                                      const Interrupt* interrupt) {
   std::unique_lock<std::mutex> lock(mutex_);
   const std::pair<uint32_t, uint32_t> whose{generation, worker};
-  if (!waitUntil(arrived_, lock, deadline, interrupt, [&] { return waiting_.count(whose) > 0; })) return std::nullopt;
+  const auto there = [&] {
+    const auto found = waiting_.find(whose);
+    if (found == waiting_.end()) return false;
+    if (!found->second.peerGone()) return true;
+    waiting_.erase(found);  // of an attempt that was given up before
+    return false;
+  };
+  if (!waitUntil(arrived_, lock, deadline, interrupt, there)) return std::nullopt;
   return std::move(waiting_.extract(whose).mapped());
 }
 

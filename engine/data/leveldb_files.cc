@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "base/fd_io.h"
 #include "base/file.h"
 
 namespace crema::ldb {
@@ -53,13 +54,12 @@ std::shared_ptr<TableFiles::Open> TableFiles::open(uint32_t file) const {
 std::string TableFiles::read(uint32_t file, uint64_t offset, uint64_t bytes) const {
   const auto opened = open(file);
   std::string out(bytes, '\0');
-  for (uint64_t have = 0; have < bytes;) {
-    const ssize_t n = ::pread(opened->fd(), out.data() + have, bytes - have, static_cast<off_t>(offset + have));
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) ioError("cannot read {}: {}; check the disk", path(file), systemError(errno));
-    if (n == 0) damaged(path(file), "it became shorter while it was read");
-    have += static_cast<uint64_t>(n);
-  }
+  const auto part = [&](size_t at) {
+    return ::pread(opened->fd(), out.data() + at, bytes - at, static_cast<off_t>(offset + at));
+  };
+  const ssize_t n = moveAll(bytes, part);
+  if (n < 0) ioError("cannot read {}: {}; check the disk", path(file), systemError(errno));
+  if (static_cast<uint64_t>(n) < bytes) damaged(path(file), "it became shorter while it was read");
   return out;
 }
 

@@ -11,7 +11,9 @@ namespace {
 // A folder with data.mdb, or such a file itself.
 std::string dataFile(const std::string& path) {
   if (!fileExists(path))
-    ioError("there is no LMDB at {}; check `source` (relative paths start at the working folder)", path);
+    ioError(
+        "there is no LMDB at {}; check `source` (relative paths start at the working folder, else at the prototxt's)",
+        path);
   if (!isDirectory(path)) return path;
   const std::string file = joinPath(path, "data.mdb");
   if (fileExists(file)) return file;

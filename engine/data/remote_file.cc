@@ -9,6 +9,7 @@
 #include <cstdlib>
 
 #include "base/deadline.h"
+#include "base/fd_io.h"
 #include "base/file.h"
 
 namespace crema {
@@ -82,14 +83,12 @@ void RemoteFile::arrived(uint64_t offset, std::string_view bytes) {
   if (offset % kChunk || offset >= size_ || bytes.size() > size_ - offset ||
       (bytes.size() % kChunk && offset + bytes.size() != size_))
     internal("the host sent bytes [{}, {}) of {}, which nobody asked for", offset, offset + bytes.size(), description_);
-  for (size_t done = 0; done < bytes.size();) {
-    const ssize_t n = ::pwrite(file_, bytes.data() + done, bytes.size() - done, static_cast<off_t>(offset + done));
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0)
-      ioError("ranges of {} are kept in {}, and writing there fails: {}; give the workers' temporary folders more room",
-              description_, folder_, systemError(errno));
-    done += static_cast<size_t>(n);
-  }
+  const auto part = [&](size_t at) {
+    return ::pwrite(file_, bytes.data() + at, bytes.size() - at, static_cast<off_t>(offset + at));
+  };
+  if (moveAll(bytes.size(), part) < 0)
+    ioError("ranges of {} are kept in {}, and writing there fails: {}; give the workers' temporary folders more room",
+            description_, folder_, systemError(errno));
   std::lock_guard<std::mutex> lock(mutex_);
   for (uint64_t c = offset / kChunk; c * kChunk < offset + bytes.size(); ++c) chunks_[c] = kHere;
   fetched_ += bytes.size();

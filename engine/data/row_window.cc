@@ -1,17 +1,11 @@
 #include "data/row_window.h"
 
 #include <algorithm>
-#include <chrono>
 
+#include "base/waiting.h"
 #include "data/row.h"
 
 namespace crema {
-
-template <class Condition>
-void RowWindow::wait(std::unique_lock<std::mutex>& lock, Condition condition) const {
-  while (!changed_.wait_for(lock, std::chrono::milliseconds(100), condition))
-    if (interrupt_) interrupt_->check();
-}
 
 void RowWindow::append(const std::vector<std::string_view>& parts) {
   size_t bytes = 0;
@@ -20,7 +14,7 @@ void RowWindow::append(const std::vector<std::string_view>& parts) {
   char* to = row.data();
   for (const auto part : parts) to = putRowField(to, part);
   std::unique_lock<std::mutex> lock(mutex_);
-  wait(lock, [&] {
+  waitUntil(changed_, lock, interrupt_, [&] {
     return (bytes_ < kMostBytes && rows_.size() < kMostRows) || first_ + static_cast<int64_t>(rows_.size()) < wanted_ ||
            failed_;
   });
@@ -47,7 +41,7 @@ int64_t RowWindow::waitFor(int64_t n) {
   wanted_ = n;
   changed_.notify_all();
   const auto have = [&] { return first_ + static_cast<int64_t>(rows_.size()); };
-  wait(lock, [&] { return have() >= n || ended_ || failed_; });
+  waitUntil(changed_, lock, interrupt_, [&] { return have() >= n || ended_ || failed_; });
   if (have() < n && failed_) throw *failed_;
   return std::min(n, have());
 }

@@ -36,8 +36,6 @@ class RowWindow : public RecordSource {
 
  private:
   static constexpr size_t kMostBytes = size_t{32} << 20, kMostRows = 20000;
-  template <class Condition>
-  void wait(std::unique_lock<std::mutex>& lock, Condition condition) const;
 
   std::string description_;
   const Interrupt* interrupt_;

@@ -6,19 +6,18 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <iterator>
 
 #include "base/file.h"
+#include "base/waiting.h"
 #include "data/row.h"
 
 namespace crema {
 namespace {
 
 constexpr size_t kFirstSegment = size_t{1} << 20, kLargestSegment = size_t{1} << 26;
-constexpr auto kLook = std::chrono::milliseconds(100);  // how often a waiting reader looks at the interrupt
 
 }  // namespace
 
@@ -127,8 +126,7 @@ Record StagedSource::read(int64_t global) const {
   const int64_t local = plan_.localOf(global);
   if (local < 0) internal("row {} of {} belongs to another worker", global, description_);
   std::unique_lock<std::mutex> lock(mutex_);
-  while (!changed_.wait_for(lock, kLook, [&] { return local < static_cast<int64_t>(rows_.size()) || failed_; }))
-    if (interrupt_) interrupt_->check();
+  waitUntil(changed_, lock, interrupt_, [&] { return local < static_cast<int64_t>(rows_.size()) || failed_; });
   if (local >= static_cast<int64_t>(rows_.size())) throw *failed_;
   const uint64_t place = rows_[static_cast<size_t>(local)];
   const Segment& segment = *std::prev(std::upper_bound(segments_.begin(), segments_.end(), place,

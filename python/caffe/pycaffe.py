@@ -27,9 +27,12 @@ class UnknownName(KeyError):
 class Named(OrderedDict):
     """A net's blobs, layers or parameters by name; a name that it does not have is told with the nearest that it has."""
 
-    def __init__(self, what: str, items: Any) -> None:
+    def __init__(self, items: Any = (), what: str = "") -> None:
         super().__init__(items)
-        self._what = what
+        self._what = what or getattr(items, "_what", "entry")  # OrderedDict makes unions by Named(self)
+
+    def copy(self) -> "Named":
+        return Named(self)
 
     def __missing__(self, name: Any) -> Any:
         near = difflib.get_close_matches(str(name), map(str, self), 1, 0.5)
@@ -75,10 +78,10 @@ class Net(Owner):
         self.layers = [self._layer(i, kind) for i, kind in enumerate(self._texts(LAYER_TYPES))]
         self._hooks: Dict[str, Tuple[Any, List[Callable[[int], Any]]]] = {}
         self._arrays: Any = None
-        self.blobs: "OrderedDict[str, Blob]" = Named("blob", zip(self._blob_names, self._blobs))
-        self.layer_dict: "OrderedDict[str, Layer]" = Named("layer", zip(self._layer_names, self.layers))
+        self.blobs: "OrderedDict[str, Blob]" = Named(zip(self._blob_names, self._blobs), "blob")
+        self.layer_dict: "OrderedDict[str, Layer]" = Named(zip(self._layer_names, self.layers), "layer")
         self.params: "OrderedDict[str, BlobVec]" = Named(
-            "layer with parameters", ((name, layer.blobs) for name, layer in zip(self._layer_names, self.layers) if layer.blobs))
+            ((name, layer.blobs) for name, layer in zip(self._layer_names, self.layers) if layer.blobs), "layer with parameters")
         self.inputs = [self._blob_names[i] for i in self._inputs]
         self.outputs = [self._blob_names[i] for i in self._outputs]
         self.bottom_names = OrderedDict((n, self._texts(BOTTOMS, i)) for i, n in enumerate(self._layer_names))

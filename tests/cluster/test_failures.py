@@ -23,7 +23,7 @@ def test_a_worker_that_dies_or_stops_ends_the_run_for_all(endless, sign, words):
     assert ended(run, 15) == 1
     story = (endless / "run.log").read_text().strip().splitlines()[-1]
     assert re.search(rf"worker 2 \(ranks 4 to 5, host \S+ 127\.0\.0\.1, pid {workers[2]}\) {words}", story), story
-    assert re.search(r"in step \d+", story) and "run it again, from the last snapshot with -snapshot if there is one" in story, story
+    assert re.search(r"in step \d+", story) and "run it again, from the last snapshot if there is one (-snapshot X.solverstate; on Spark with -weights X.caffemodel beside it)" in story, story
     assert not [p for p in workers if running(p)]
 
 

@@ -130,3 +130,21 @@ def test_sigterm_from_before_the_training_leaves_iteration_0(endless):
         assert ended(process, 20) != 0
     assert sorted(f.name for f in endless.glob("snap_iter_*")) == ["snap_iter_0.caffemodel", "snap_iter_0.solverstate"]
     assert "stopped at iteration 0 of 1000000" in (endless / "coordinator.log").read_text()
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_run_whose_log_nobody_reads_ends_when_it_is_told_twice(records, tmp_path, workers):
+    """It hangs in a write, and hears no wish; what comes ten seconds later ends it."""
+    solver(tmp_path, lenet(records), max_iter=1000000, extra="display: 1")
+    read, write = os.pipe()
+    run = subprocess.Popen([CREMA, "train", "-solver", "solver.prototxt", "-ranks", str(workers), "-workers", str(workers), "-threads", "1"], cwd=tmp_path, stdout=write, stderr=write, stdin=subprocess.DEVNULL)
+    os.close(write)
+    hung = lambda: "pipe_write" in pathlib.Path(f"/proc/{run.pid}/wchan").read_text() or any("pipe_write" in t.read_text() for t in pathlib.Path(f"/proc/{run.pid}/task").glob("*/wchan"))
+    wait_until(hung, 60, "a full pipe")
+    os.kill(run.pid, signal.SIGTERM)
+    time.sleep(11)
+    assert run.poll() is None
+    os.kill(run.pid, signal.SIGTERM)
+    assert ended(run, 10) == -signal.SIGTERM
+    os.close(read)
+    wait_until(lambda: not children(run.pid), 10, "the end of the workers")

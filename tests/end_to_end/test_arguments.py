@@ -5,7 +5,7 @@ import subprocess
 import pytest
 
 import conftest
-from conftest import crema
+from conftest import CREMA, crema
 
 SMALL = """layer { name: 'in' type: 'DummyData' top: 'x' top: 't' dummy_data_param { shape { dim: 2 dim: 3 } shape { dim: 2 dim: 1 } } include { stage: 'here' } }
 layer { name: 'in' type: 'DummyData' top: 'x' top: 't' dummy_data_param { shape { dim: 2 dim: 5 } shape { dim: 2 dim: 1 } } exclude { stage: 'here' } }
@@ -62,3 +62,28 @@ def test_what_cannot_be_printed_is_an_error(net):
     with open("/dev/full", "w") as full:
         r = subprocess.run([conftest.CREMA, "summary", "-model", net], stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
     assert r.returncode == 1 and "cannot write to stdout: No space left on device" in r.stderr
+
+
+def test_an_output_goes_where_its_link_leads(tmp_path):
+    """Links stay links: to nothing yet, to a folder's file, and to what the process has open, as /dev/stdout is one."""
+    (tmp_path / "net.prototxt").write_text("name: 'n' layer { name: 'in' type: 'Input' top: 'x' input_param { shape { dim: 2 } } }")
+    (tmp_path / "far").mkdir()
+    links = {"dangling.svg": "far/real.svg", "open.svg": "/proc/self/fd/1", "twice.svg": "open.svg", "round.svg": "round.svg"}
+    for name, target in links.items():
+        (tmp_path / name).symlink_to(target)
+    draw = lambda name, out: subprocess.run([CREMA, "draw", "-model", "net.prototxt", "-output", name], cwd=tmp_path, stdout=out, stderr=subprocess.PIPE, timeout=60)
+    assert draw("dangling.svg", subprocess.PIPE).returncode == 0 and "<svg" in (tmp_path / "far/real.svg").read_text()
+    for name in ("open.svg", "twice.svg"):
+        done = draw(name, subprocess.PIPE)
+        assert done.returncode == 0 and b"<svg" in done.stdout and b"</svg>" in done.stdout, (name, done)
+    for name in ("/dev/stdout", "/dev/fd/1"):
+        assert "input_param" in crema("upgrade_net_proto_text", "net.prototxt", name, cwd=tmp_path).out
+    with open(tmp_path / "all.txt", "wb") as out:
+        out.write(b"before\n")
+        out.flush()
+        assert draw("open.svg", out).returncode == 0
+    text = (tmp_path / "all.txt").read_text()
+    assert text.startswith("before\n") and "</svg>" in text
+    done = draw("round.svg", subprocess.PIPE)
+    assert done.returncode == 1 and b"its links lead to each other" in done.stderr
+    assert all(os.readlink(tmp_path / name) == target for name, target in links.items())

@@ -106,6 +106,7 @@ def test_crop_size_stands_for_a_database_that_is_not_there(tmp_path, transform, 
     assert re.search(rf"^conv .* {4 * channels * 9 + 4} +{5 * 4 * 25 * 25 * channels * 9:,}$", done.out, re.M), done.out
     assert "data 6x3x27x27" in crema("summary", "-model", "net.prototxt", "-phase", "TRAIN", cwd=tmp_path).out
     assert crema("draw", "-model", "net.prototxt", "-output", "net.svg", cwd=tmp_path).code == 0
+    assert "data (Data)" in (tmp_path / "net.svg").read_text() and "DummyData" not in (tmp_path / "net.svg").read_text()
     assert "examples/imagenet/val_lmdb" in crema("time", "-model", "net.prototxt", "-phase", "TEST", cwd=tmp_path).story  # needs records
 
 

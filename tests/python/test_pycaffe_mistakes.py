@@ -1,4 +1,5 @@
 """What a program gets wrong is an exception with a sentence; nothing is cut, wrapped round or passed over."""
+import copy
 import pathlib
 import subprocess
 import sys
@@ -62,6 +63,9 @@ def test_unknown_names_are_told_with_the_nearest(deploy):
         assert wrong not in names and names.get(wrong) is None
     with pytest.raises(KeyError, match="did you mean 'prob'"):
         net.forward(blobs=["prob1"])
+    assert list(net.blobs.copy()) == list(net.blobs) and list(net.params | {"new": 1}) == ["ip", "new"] and list(copy.copy(net.blobs)) == list(net.blobs)
+    with pytest.raises(KeyError, match="no blob 'prop'"):
+        net.blobs.copy()["prop"]
 
 
 def test_steps_are_whole(tmp_path):

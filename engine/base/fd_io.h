@@ -1,0 +1,35 @@
+// Reading and writing descriptors to the end: system calls move as much as they like, and signals end them early.
+#pragma once
+#include <unistd.h>
+
+#include <cerrno>
+#include <string>
+
+namespace crema {
+
+// Calls part(done), which moves bytes from place `done` on as ::read and ::write do, until `bytes` are moved or nothing
+// more comes. How many were moved; -1 with errno for an error.
+template <class Part>
+ssize_t moveAll(size_t bytes, Part part) {
+  for (size_t done = 0; done < bytes;) {
+    const ssize_t n = part(done);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return -1;
+    if (n == 0) return static_cast<ssize_t>(done);
+    done += static_cast<size_t>(n);
+  }
+  return static_cast<ssize_t>(bytes);
+}
+
+// Appends all that comes until the end; false with errno for an error.
+inline bool readToEnd(int fd, std::string* to) {
+  char buffer[1 << 16];
+  for (ssize_t n; (n = ::read(fd, buffer, sizeof buffer)) != 0;) {
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return false;
+    to->append(buffer, static_cast<size_t>(n));
+  }
+  return true;
+}
+
+}  // namespace crema
