@@ -28,7 +28,8 @@ class PeerDoor {
   // Numeric host, any free port; `whose` names the port in log lines.
   PeerDoor(const std::string& host, const std::string& token, const std::string& whose);
   std::string address() const { return door_.address(); }
-  // The connection of worker `w` in this generation, once it is there and lives; nullopt at the deadline. Of several the last.
+  // The connection of worker `w` in this generation, once it is there and lives; nullopt at the deadline. Of several
+  // the last.
   std::optional<Socket> take(uint32_t worker, uint32_t generation, Deadline deadline, const Interrupt* interrupt);
   int strangers() const { return door_.refused(); }
 
