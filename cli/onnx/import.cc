@@ -15,7 +15,7 @@ const ImportConversions& conversions() {
   static const ImportConversions all = [] {
     ImportConversions c;
     for (auto add : {addImportArithmetic, addImportElementwise, addImportNormalisations, addImportPooling,
-                     addImportShapes, addImportWeighted})
+                     addImportResize, addImportShapes, addImportWeighted})
       add(c);
     return c;
   }();
@@ -24,7 +24,7 @@ const ImportConversions& conversions() {
 const ImportConversions& foldings() {
   static const ImportConversions all = [] {
     ImportConversions c;
-    addImportConstants(c);
+    addImportConstants(c), addImportNumbers(c);
     return c;
   }();
   return all;
@@ -85,6 +85,8 @@ class Importer {
       dims = given->second;
     } else {
       const auto& shape = input.type().tensor_type().shape();
+      if (!input.type().tensor_type().has_shape())
+        invalid("input '{0}' has no shape; say it: -input_shape {0}:1,3,224,224", input.name());
       for (const auto& d : shape.dim()) {
         const bool known = d.has_dim_value() && d.dim_value() > 0;
         if (!known && !dims.empty())
@@ -102,6 +104,7 @@ class Importer {
     auto* shape = l.mutable_input_param()->add_shape();
     for (const int64_t d : dims) shape->add_dim(d);
     g_.values[input.name()] = {nullptr, input.name()};
+    g_.types[input.name()] = input.type().tensor_type().elem_type();
     inside([&] { return "input '" + input.name() + "'"; }, [&] { g_.add(std::move(l)); });
   }
 
@@ -123,6 +126,15 @@ class Importer {
     for (const auto& o : node.output())
       if (!o.empty() && g_.values.count(o)) badData("'{}' is made twice, the second time by {}", o, view.label());
     found->second(view);
+    for (const auto& o : node.output()) g_.types[o] = typeOf(view);
+  }
+
+  static int typeOf(const ImportNode& n) {
+    if (n.op() == "Cast") return static_cast<int>(n.i("to", 0));
+    return n.op() == "Greater"  ? ::onnx::TensorProto::BOOL
+           : n.op() == "ArgMax" ? ::onnx::TensorProto::INT64
+           : n.has(0)           ? n.type(0)
+                                : ::onnx::TensorProto::FLOAT;
   }
 
   void checkOutputs() {

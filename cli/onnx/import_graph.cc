@@ -107,6 +107,17 @@ std::string ImportNode::blob(int i) const {
   return graph_.values.at(node_.input(i)).blob;
 }
 
+int ImportNode::type(int i) const {
+  if (constant(i)) return tensor(i).data_type();
+  const auto known = graph_.types.find(node_.input(i));
+  return known == graph_.types.end() ? ::onnx::TensorProto::FLOAT : known->second;
+}
+
+void ImportNode::refuseWhole() const {
+  if (isInteger(type()))
+    refuse("it computes with whole numbers, which ONNX rounds and a layer does not; Cast its input to float first");
+}
+
 const ::onnx::AttributeProto* ImportNode::attribute(const char* name) const {
   for (const auto& a : node_.attribute())
     if (a.name() == name) return &a;

@@ -36,6 +36,7 @@ class ImportGraph {
   int64_t opset = 0;
   std::map<std::string, Known> values;
   std::map<std::string, Dims> shapes;                                      // of blobs
+  std::map<std::string, int> types;                                        // of values that are blobs, in ONNX
   std::map<std::string, std::vector<const ::onnx::NodeProto*>> readersOf;  // nodes, by value
   std::set<std::string> flattened;  // values that a Gemm alone reads: all axes behind the first are one
   std::set<std::string> outputs;
@@ -64,6 +65,8 @@ class ImportNode {
   std::string blob(int i = 0) const;  // refuses a constant
   const Dims& shape(const std::string& blob) const { return graph_.shapes.at(blob); }
   const Dims& in(int i = 0) const { return shape(blob(i)); }
+  int type(int i = 0) const;  // in ONNX: a blob holds whole numbers as floats
+  void refuseWhole() const;   // what ONNX rounds and a layer does not
 
   const ::onnx::AttributeProto* attribute(const char* name) const;
   int64_t i(const char* name, int64_t otherwise) const;
@@ -101,7 +104,9 @@ void addImportArithmetic(ImportConversions&);
 void addImportConstants(ImportConversions&);  // of nodes whose inputs are all known
 void addImportElementwise(ImportConversions&);
 void addImportNormalisations(ImportConversions&);
+void addImportNumbers(ImportConversions&);  // of nodes whose inputs are all known
 void addImportPooling(ImportConversions&);
+void addImportResize(ImportConversions&);
 void addImportShapes(ImportConversions&);
 void addImportWeighted(ImportConversions&);
 
