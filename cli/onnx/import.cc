@@ -32,7 +32,9 @@ const ImportConversions& foldings() {
 
 class Importer {
  public:
-  Importer(const ::onnx::ModelProto& model, const InputShapes& given) : model_(model), given_(given) {}
+  // `items`: how long an open batch is while shapes are followed.
+  Importer(const ::onnx::ModelProto& model, const InputShapes& given, int64_t items)
+      : model_(model), given_(given), items_(items) {}
 
   OnnxImport run() {
     if (!model_.has_graph() || !model_.graph().node_size()) badData("it holds no graph: no ONNX model");
@@ -50,6 +52,8 @@ class Importer {
     if (!open_.empty()) closeBatch();
     return {std::move(g_.net), std::move(g_.notes)};
   }
+  // Whether its numbers may be others for another batch.
+  bool countsBatch() const { return !open_.empty() && shapeIsRead_; }
 
  private:
   void readOpset() {
@@ -92,7 +96,7 @@ class Importer {
         if (!known && !dims.empty())
           invalid("input '{}' leaves axis {} open ('{}'); say its shape: -input_shape {}:1,3,224,224", input.name(),
                   dims.size(), d.dim_param(), input.name());
-        dims.push_back(known ? d.dim_value() : kOpen);
+        dims.push_back(known ? d.dim_value() : items_);
         if (!known) open_.insert(input.name());
       }
     }
@@ -113,6 +117,7 @@ class Importer {
     if (!node.domain().empty() && node.domain() != "ai.onnx")
       view.refuse("its operator is of domain '{}', no part of ONNX itself; export the model without it", node.domain());
     bool known = node.op_type() == "Shape";
+    shapeIsRead_ |= known;
     if (!known) {
       known = true;
       for (int i = 0; i < node.input_size(); ++i) known &= !view.has(i) || view.constant(i);
@@ -166,19 +171,21 @@ class Importer {
         again.add(std::move(described));
       }
       for (const auto& output : g_.outputs) {
-        const Dims &ten = g_.shapes.at(output), &now = again.shapes.at(output);
-        taken &= ten.size() == now.size() && countOf(now) * kOpen == countOf(ten);
+        const Dims &all = g_.shapes.at(output), &now = again.shapes.at(output);
+        taken &= all.size() == now.size() && countOf(now) * items_ == countOf(all);
       }
     } catch (const Error&) {  // a layer that takes this batch alone
       taken = false;
     }
     if (taken) g_.net.Swap(&one);
     for (const auto& input : open_)
-      g_.notes.push_back(fmt::format("input '{}': the batch is open, {} is written", input, taken ? 1 : kOpen));
+      g_.notes.push_back(fmt::format("input '{}': the batch is open, {} is written", input, taken ? 1 : items_));
   }
 
   const ::onnx::ModelProto& model_;
   const InputShapes& given_;
+  const int64_t items_;
+  bool shapeIsRead_ = false;
   ImportGraph g_;
   std::set<std::string> needed_, open_;
 };
@@ -187,7 +194,14 @@ class Importer {
 
 OnnxImport importOnnx(const ::onnx::ModelProto& model, const InputShapes& shapes) {
   if (auto described = importDescribed(model, shapes)) return std::move(*described);
-  return Importer(model, shapes).run();
+  Importer importer(model, shapes, kOpen);
+  OnnxImport made = importer.run();
+  if (!importer.countsBatch() ||
+      made.net.SerializeAsString() == Importer(model, shapes, kOpen + 1).run().net.SerializeAsString())
+    return made;
+  made = Importer(model, shapes, 1).run();
+  made.notes.push_back("the net computes with the size of its batch: it holds for 1, and -input_shape says another");
+  return made;
 }
 
 }  // namespace crema::cli

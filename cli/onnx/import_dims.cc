@@ -5,10 +5,14 @@
 namespace crema::cli {
 namespace {
 
-// Each axis once, counted from 0, in rising order.
+// Counted from 0, in rising order.
 Dims axesOf(const ImportNode& n, Dims axes, size_t of) {
   for (int64_t& a : axes) a = n.axis(a, of);
   std::sort(axes.begin(), axes.end());
+  return axes;
+}
+Dims axesOnce(const ImportNode& n, const Dims& given, size_t of) {
+  const Dims axes = axesOf(n, given, of);
   if (std::adjacent_find(axes.begin(), axes.end()) != axes.end()) badData("{}: its axes name one twice", n.label());
   return axes;
 }
@@ -49,7 +53,7 @@ Dims squeezedDims(const ImportNode& n, const Dims& in) {
 Dims unsqueezedDims(const ImportNode& n, const Dims& in) {
   const Dims given = n.listOrInput("axes", 1);
   Dims dims = in;
-  for (const int64_t a : axesOf(n, given, in.size() + given.size())) dims.insert(dims.begin() + a, 1);
+  for (const int64_t a : axesOnce(n, given, in.size() + given.size())) dims.insert(dims.begin() + a, 1);
   return dims;
 }
 
@@ -58,7 +62,7 @@ std::vector<size_t> transposedAxes(const ImportNode& n, size_t axes) {
   std::vector<size_t> from;
   if (order.empty())
     for (size_t a = axes; a-- > 0;) from.push_back(a);
-  else if (axesOf(n, order, axes).size() != axes)
+  else if (axesOnce(n, order, axes).size() != axes)
     badData("{}: perm has {} axes of {}", n.label(), order.size(), axes);
   for (const int64_t a : order) from.push_back(static_cast<size_t>(n.axis(a, axes)));
   return from;
@@ -83,7 +87,7 @@ std::vector<ImportRange> slicedRanges(const ImportNode& n, const Dims& in) {
     for (size_t a = 0; a < from.size(); ++a) axes.push_back(static_cast<int64_t>(a));
   if (from.size() != axes.size() || to.size() != axes.size() || steps.size() != axes.size())
     badData("{}: starts, ends, axes and steps differ in number", n.label());
-  axesOf(n, axes, in.size());
+  axesOnce(n, axes, in.size());
   std::vector<ImportRange> all;
   for (const int64_t length : in) all.push_back({0, 1, length});
   for (size_t k = 0; k < axes.size(); ++k) {

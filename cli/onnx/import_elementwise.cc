@@ -105,10 +105,8 @@ void cast(ImportNode& n) {
   const auto to = static_cast<int>(n.i("to", 0));
   if (!keepsValues(n.type(), to))
     n.refuse("it makes values of type {} of type {}, which rounds or cuts them, and no layer does", to, n.type());
-  const std::string note = "float16 is computed in float32: what the model rounds on the way is not rounded";
-  auto& notes = n.graph().notes;
-  if (to == ::onnx::TensorProto::FLOAT16 && std::find(notes.begin(), notes.end(), note) == notes.end())
-    notes.push_back(note);
+  if (to == ::onnx::TensorProto::FLOAT16)
+    n.note("float16 is computed in float32: what the model rounds on the way is not rounded");
   n.alias(n.blob());
 }
 

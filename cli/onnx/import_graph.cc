@@ -79,6 +79,11 @@ std::string ImportNode::label() const {
   return fmt::format("node '{}' ({})", name, node_.op_type());
 }
 
+void ImportNode::note(const std::string& text) {
+  auto& all = graph_.notes;
+  if (std::find(all.begin(), all.end(), text) == all.end()) all.push_back(text);
+}
+
 bool ImportNode::constant(int i) const {
   if (!has(i)) return false;
   const auto known = graph_.values.find(node_.input(i));

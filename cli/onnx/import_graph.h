@@ -57,6 +57,7 @@ class ImportNode {
   const std::string& op() const { return node_.op_type(); }
   int inputs() const { return node_.input_size(); }
   bool has(int i) const { return i < node_.input_size() && !node_.input(i).empty(); }
+  void note(const std::string& text);  // said once for all nodes
   bool constant(int i) const;
   const ::onnx::TensorProto& tensor(int i) const;  // refuses what is no constant
   std::vector<float> floats(int i) const { return floatsOf(tensor(i)); }

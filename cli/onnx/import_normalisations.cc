@@ -55,6 +55,7 @@ caffe::LayerParameter softmaxOf(ImportNode& n) {
 }
 void softmax(ImportNode& n) {
   const bool log = n.op() == "LogSoftmax";
+  if (log) n.note("LogSoftmax is the logarithm of a Softmax: below -87 it is -inf");
   auto l = softmaxOf(n);
   const bool flat = l.bottom(0) != n.blob();
   if (!log && !flat) return n.result(std::move(l));

@@ -166,7 +166,11 @@ void reduce(ImportNode& n) {
   if (n.op() == "ReduceMean") n.refuseWhole();
   const Dims in = n.in();
   Dims axes = n.listOrInput("axes", 1);
-  if (axes.empty() && n.i("noop_with_empty_axes", 0)) return n.alias(n.blob());
+  if (axes.empty() && n.i("noop_with_empty_axes", 0)) {
+    if (n.op() == "ReduceL1" || n.op() == "ReduceSumSquare")
+      n.refuse("noop_with_empty_axes is read in two ways, as x and as its size or square; export it as Abs or Mul");
+    return n.alias(n.blob());
+  }
   if (axes.empty())
     for (size_t a = 0; a < in.size(); ++a) axes.push_back(static_cast<int64_t>(a));
   for (int64_t& a : axes) a = n.axis(a, in.size());

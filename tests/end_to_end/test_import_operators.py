@@ -1,4 +1,4 @@
-"""crema import against onnxruntime, operator by operator: every variant of tests/support/onnx_cases.py is refused by name, or computes the same."""
+"""crema import against onnxruntime, operator by operator: every variant of tests/support/onnx_variants.py is refused by name, or computes the same."""
 import collections
 import pathlib
 import re
@@ -12,7 +12,7 @@ onnx = pytest.importorskip("onnx", reason="SKIPPED: onnx is not installed (scrip
 ort = pytest.importorskip("onnxruntime", reason="SKIPPED: onnxruntime is not installed (scripts/lib.sh, ensure_onnxruntime)")
 import test_onnx  # noqa: E402, F401 (the folder of pycaffe_module)
 from pycaffe_module import caffe  # noqa: E402
-from support import onnx_cases  # noqa: E402
+from support import onnx_variants  # noqa: E402
 
 LIMIT = 1e-5
 ROUNDED = 2e-3  # where the model rounds to float16
@@ -78,7 +78,7 @@ def judged(case, prefix):
 
 def test_every_variant_is_refused_or_equal(tmp_path):
     counts, wrong, byOperator = collections.Counter(), [], collections.defaultdict(collections.Counter)
-    for number, case in enumerate(onnx_cases.cases()):
+    for number, case in enumerate(onnx_variants.cases()):
         result = judged(case, tmp_path / "net")
         kind = result if result in ("equal", "refused", "unknown") else "wrong"
         counts[kind] += 1
@@ -96,7 +96,7 @@ def test_every_variant_is_refused_or_equal(tmp_path):
 def test_the_variants_are_all_there():
     """Of every operator that is read every attribute, in all opsets from 7 on."""
     used = collections.defaultdict(set)
-    for case in onnx_cases.cases():
+    for case in onnx_variants.cases():
         used[case.op] |= set(case.attributes)
     assert set(used) == OPERATORS, set(used) ^ OPERATORS
     for op in OPERATORS:
