@@ -1,14 +1,19 @@
 #include "cli/onnx/import_values.h"
 
+#include <algorithm>
+
 namespace crema::cli {
 namespace {
 
-constexpr int64_t kMost = 1 << 26;
+constexpr int64_t kMost = 1 << 24;
 
 }  // namespace
 
 void checkSize(const ImportNode& n, const Dims& dims) {
-  if (countOf(dims) > kMost)
+  int64_t given = 0;
+  for (int i = 0; i < n.inputs(); ++i)
+    if (n.constant(i)) given += countOf(dimsOf(n.tensor(i)));
+  if (countOf(dims) > std::max(kMost, given))
     n.refuse("it makes a constant of {}, and {} values are the most; simplify the model first", textOf(dims), kMost);
 }
 

@@ -160,6 +160,7 @@ std::vector<Format> formats(const std::string& folder) {
   all.push_back({"hdf5model", {hdf5FromModel(solver->net().toProto(false), "good")}, {}, weights, 20});
   all.push_back({"hdf5state", {hdf5FromState(state, "good")}, {}, history, 20});
   all.push_back({"onnx", onnxModels(folder), {}, [=](const std::string& bytes) { readOnnx(bytes, folder); }});
+  all.push_back({"onnxtext", onnxTexts(), onnxWords(), [=](const std::string& text) { readOnnxText(text, folder); }});
   addStored(folder, all);
   return all;
 }

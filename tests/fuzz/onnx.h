@@ -2,6 +2,7 @@
 #pragma once
 #include <fstream>
 #include <numeric>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -86,14 +87,37 @@ inline void readOnnx(const std::string& bytes, const std::string& folder) {
   cli::importOnnx(model, {});
 }
 
+// As text, in which numbers and operators change places and the message stays one.
+inline std::vector<std::string> onnxTexts() {
+  std::vector<std::string> all;
+  for (const std::string nodes : kOnnxNodes) all.push_back(kOnnxHead + nodes);
+  return all;
+}
+inline std::vector<std::string> onnxWords() {
+  std::set<std::string> all;
+  std::string word;
+  for (const std::string& text : onnxTexts())
+    for (const char c : text) {
+      if (std::isalnum(static_cast<unsigned char>(c)) || c == '_')
+        word += c;
+      else
+        all.insert(std::exchange(word, ""));
+    }
+  all.erase("");
+  return {all.begin(), all.end()};
+}
+inline void readOnnxText(const std::string& text, const std::string& folder) {
+  readOnnx(parseText<::onnx::ModelProto>(text, "fuzzed").SerializeAsString(), folder);
+}
+
 // Each of them whole, as a seed that is refused reaches nothing.
 inline std::vector<std::string> onnxModels(const std::string& folder) {
   std::vector<int64_t> values(8);
   std::iota(values.begin(), values.end(), 1);
   std::ofstream(folder + "/values", std::ios::binary).write(reinterpret_cast<const char*>(values.data()), 64);
   std::vector<std::string> all;
-  for (const std::string nodes : kOnnxNodes) {
-    all.push_back(parseText<::onnx::ModelProto>(kOnnxHead + nodes, "seed").SerializeAsString());
+  for (const std::string& text : onnxTexts()) {
+    all.push_back(parseText<::onnx::ModelProto>(text, "seed").SerializeAsString());
     readOnnx(all.back(), folder);
   }
   return all;

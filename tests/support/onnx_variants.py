@@ -2,6 +2,7 @@
 import itertools
 
 import numpy as np
+import onnx
 from onnx import helper, numpy_helper
 
 from support.onnx_case import F32, I64, Blob, case, ints, ramp
@@ -262,7 +263,32 @@ def constants():
     yield case("Identity", ramp(2, 3))
 
 
-ALL = [resizes, casts, binaries, numbers, pools, weighted, products, normalisations, reductions, moves, cuts, constants]
+def opsets():
+    """Plain nodes in every opset in which their operator became another."""
+    x = Blob((2, 4, 5, 6))
+    plain = [("Conv", [ramp(2, 4, 3, 3)], {}), ("ConvTranspose", [ramp(4, 2, 3, 3)], {}), ("BatchNormalization", [ramp(4, low=v) for v in (0.5, -1, 0.2, 0.7)], {}),
+             ("LRN", [], {"size": 3}), ("MaxPool", [], {"kernel_shape": [2, 2]}), ("AveragePool", [], {"kernel_shape": [2, 2], "pads": [1, 1, 1, 1]}),
+             ("GlobalMaxPool", [], {}), ("GlobalAveragePool", [], {}), ("Softmax", [], {"axis": 1}), ("LogSoftmax", [], {"axis": 3}), ("Flatten", [], {}),
+             ("Reshape", [ints(2, -1)], {}), ("Transpose", [], {"perm": [0, 1, 2, 3]}), ("PRelu", [ramp(4, 1, 1)], {}), ("LeakyRelu", [], {}), ("Elu", [], {}),
+             ("HardSigmoid", [], {}), ("HardSwish", [], {}), ("Softplus", [], {}), ("Sigmoid", [], {}), ("Tanh", [], {}), ("Exp", [], {}), ("Abs", [], {}), ("Neg", [], {}), ("Relu", [], {}),
+             ("Clip", [], {}), ("Dropout", [], {}), ("Identity", [], {}), ("Concat", [x], {"axis": 1}), ("Sum", [x], {}), ("Max", [x], {}), ("Add", [ramp(4, 1, 1)], {}), ("Sub", [x], {}),
+             ("Mul", [ramp(6)], {}), ("Div", [F32(2)], {}), ("Pow", [F32(2)], {}), ("Tile", [ints(1, 2, 1, 3)], {}), ("Expand", [ints(2, 4, 5, 6)], {}), ("Squeeze", [], {}),
+             ("Split", [], {"axis": 1}), ("ReduceMean", [], {}), ("ReduceMax", [], {}), ("ReduceSum", [], {}), ("ReduceL1", [], {}), ("ReduceSumSquare", [], {})]
+    for op, more, given in plain:
+        for opset in sorted({max(7, onnx.defs.get_schema(op, v).since_version) for v in range(7, 25) if onnx.defs.has(op, v)}):
+            yield case(op, x, *more, opset=opset, **given)
+    for opset in (13, 18, 23):
+        yield case("ReduceSum", x, ints(2, 3), opset=opset, keepdims=0)
+        yield case("Squeeze", Blob((2, 1, 3)), ints(1), opset=opset)
+        yield case("Cast", x, opset=opset, to=11, behind=("Cast", {"to": 1}))
+        yield case("ArgMax", x, opset=opset, axis=1, behind=("Cast", {"to": 1}))
+        yield case("Greater", x, F32(0.5), opset=opset, behind=("Cast", {"to": 1}))
+        yield case("Gemm", Blob((3, 4)), ramp(4, 5), ramp(5), opset=opset)
+        yield case("MatMul", Blob((3, 4)), ramp(4, 5), opset=opset)
+        yield case("Gather", ramp(6, 4), Blob((2, 3), np.int64, 0, 4), opset=opset)
+
+
+ALL = [resizes, casts, binaries, numbers, pools, weighted, products, normalisations, reductions, moves, cuts, constants, opsets]
 
 
 def cases():
