@@ -190,15 +190,23 @@ class Importer {
   std::set<std::string> needed_, open_;
 };
 
+// Whether a batch of so many items makes this very net.
+bool isNetFor(const ::onnx::ModelProto& model, const InputShapes& shapes, int64_t items,
+              const caffe::NetParameter& net) {
+  try {
+    return Importer(model, shapes, items).run().net.SerializeAsString() == net.SerializeAsString();
+  } catch (const Error&) {  // what it computes with another size does not fit
+    return false;
+  }
+}
+
 }  // namespace
 
 OnnxImport importOnnx(const ::onnx::ModelProto& model, const InputShapes& shapes) {
   if (auto described = importDescribed(model, shapes)) return std::move(*described);
   Importer importer(model, shapes, kOpen);
   OnnxImport made = importer.run();
-  if (!importer.countsBatch() ||
-      made.net.SerializeAsString() == Importer(model, shapes, kOpen + 1).run().net.SerializeAsString())
-    return made;
+  if (!importer.countsBatch() || isNetFor(model, shapes, kOpen + 1, made.net)) return made;
   made = Importer(model, shapes, 1).run();
   made.notes.push_back("the net computes with the size of its batch: it holds for 1, and -input_shape says another");
   return made;

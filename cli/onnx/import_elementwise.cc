@@ -104,7 +104,7 @@ bool keepsValues(int from, int to) {
 void cast(ImportNode& n) {
   const auto to = static_cast<int>(n.i("to", 0));
   if (!keepsValues(n.type(), to))
-    n.refuse("it makes values of type {} of type {}, which rounds or cuts them, and no layer does", to, n.type());
+    n.refuse("it makes {} of {}, which rounds or cuts values, and no layer does", typeName(to), typeName(n.type()));
   if (to == ::onnx::TensorProto::FLOAT16)
     n.note("float16 is computed in float32: what the model rounds on the way is not rounded");
   n.alias(n.blob());

@@ -58,7 +58,7 @@ void cast(ImportNode& n) {
   const Dims dims = dimsOf(t);
   if (to == Tensor::FLOAT || to == Tensor::DOUBLE || to == Tensor::FLOAT16)
     return n.constantResult(tensorOf(dims, doublesOf(t), to));
-  if (!isInteger(to)) n.refuse("it makes values of type {}, which are not read", to);
+  if (!isInteger(to)) n.refuse("it makes {}, which is not read", typeName(to));
   std::vector<int64_t> all;
   if (isInteger(t))
     all = intsOf(t);

@@ -168,7 +168,7 @@ void gemm(ImportNode& n) {
   p->set_bias_term(n.has(2) && !added);
   if (p->bias_term()) {
     auto bias = n.floats(2);
-    if (const Dims row = alignedDims(n, dimsOf(n.tensor(2)), {in[0], outputs}); row[0] != 1 && in[0] != 1)
+    if (const Dims row = alignedDims(n, dimsOf(n.tensor(2)), {in[0], outputs}); row[0] != 1)
       n.refuse("its C is {}; a bias is a row", textOf(dimsOf(n.tensor(2))));
     if (bias.size() == 1) bias.resize(static_cast<size_t>(outputs), bias[0]);
     for (float& v : bias) v *= beta;

@@ -134,6 +134,10 @@ int64_t countOf(const Dims& dims) {
   return std::find(dims.begin(), dims.end(), 0) == dims.end() ? count : 0;
 }
 
+std::string typeName(int type) {
+  return T::DataType_IsValid(type) ? T::DataType_Name(static_cast<T::DataType>(type)) : fmt::format("type {}", type);
+}
+
 bool isInteger(int type) {
   return type == T::INT64 || type == T::INT32 || type == T::INT8 || type == T::UINT8 || type == T::BOOL;
 }
@@ -153,7 +157,8 @@ size_t widthOf(const T& t) {
     case T::BOOL:
       return 1;
     default:
-      invalid("{} has values of type {}, which is not read; export the model in float32", titleOf(t), t.data_type());
+      invalid("{} has values of {}, which are not read; export the model in float32", titleOf(t),
+              typeName(t.data_type()));
   }
 }
 

@@ -21,6 +21,7 @@ size_t widthOf(const ::onnx::TensorProto& tensor);       // bytes of a value; in
 std::vector<float> floatsOf(const ::onnx::TensorProto& tensor);  // of FLOAT, FLOAT16, DOUBLE and integers
 std::vector<double> doublesOf(const ::onnx::TensorProto& tensor);
 std::vector<int64_t> intsOf(const ::onnx::TensorProto& tensor);  // of integers and BOOL
+std::string typeName(int type);                                  // "FLOAT16"
 bool isInteger(int type);                                        // or BOOL
 inline bool isInteger(const ::onnx::TensorProto& tensor) { return isInteger(tensor.data_type()); }
 
