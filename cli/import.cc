@@ -1,12 +1,13 @@
 // crema import MODEL.onnx [-model NET.prototxt -weights NET.caffemodel]: an ONNX model as a Caffe net and its weights.
-// Without the two names they are the model's, in its folder; -output says another beginning.
+// Without the two names they are the model's, in its folder; -output says another beginning. Files that are there
+// stay: of our own export they would be the net that was exported, with its comments.
 #include <cstdio>
 
 #include "base/error.h"
 #include "base/file.h"
 #include "cli/command.h"
+#include "cli/onnx/external.h"
 #include "cli/onnx/import.h"
-#include "cli/onnx/tensors.h"
 #include "model/proto_io.h"
 
 namespace crema::cli {
@@ -15,6 +16,7 @@ namespace {
 struct Flags {
   std::string onnx, output, model, weights;
   std::vector<std::string> shapes;
+  bool force = false;
 };
 
 // INPUT:1,3,224,224
@@ -45,6 +47,9 @@ int importNet(Flags f) {
   if (f.output.empty()) f.output = f.onnx.ends_with(".onnx") ? f.onnx.substr(0, f.onnx.size() - 5) : f.onnx;
   if (f.model.empty()) f.model = f.output + ".prototxt";
   if (f.weights.empty()) f.weights = f.output + ".caffemodel";
+  for (const std::string& path : {f.model, f.weights})
+    if (fileExists(path) && !f.force)
+      invalid("{} is there already; name another beginning with -output, or replace it with -force", path);
   auto onnx = readBinary<::onnx::ModelProto>(f.onnx);
   readExternal(onnx.mutable_graph(), parentDirectory(f.onnx));
   OnnxImport made = inside([&] { return "in model " + f.onnx; }, [&] { return importOnnx(onnx, shapesOf(f.shapes)); });
@@ -72,6 +77,7 @@ void addImport(CLI::App& program, Run& chosen) {
         app.add_option("--output", f->output, "how both files begin; .prototxt and .caffemodel are added");
         app.add_option("--model", f->model, "the prototxt to write");
         app.add_option("--weights", f->weights, "the .caffemodel to write");
+        app.add_flag("--force", f->force, "replace the files where they are there already");
         app.add_option("--input_shape", f->shapes, "INPUT:1,3,224,224 for an input whose shape the model leaves open");
         return [f] { return importNet(*f); };
       },

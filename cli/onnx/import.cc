@@ -15,7 +15,7 @@ const ImportConversions& conversions() {
   static const ImportConversions all = [] {
     ImportConversions c;
     for (auto add : {addImportArithmetic, addImportElementwise, addImportNormalisations, addImportPooling,
-                     addImportShapes, addImportWeighted})
+                     addImportResize, addImportShapes, addImportWeighted})
       add(c);
     return c;
   }();
@@ -24,7 +24,7 @@ const ImportConversions& conversions() {
 const ImportConversions& foldings() {
   static const ImportConversions all = [] {
     ImportConversions c;
-    addImportConstants(c);
+    addImportConstants(c), addImportNumbers(c);
     return c;
   }();
   return all;
@@ -32,7 +32,9 @@ const ImportConversions& foldings() {
 
 class Importer {
  public:
-  Importer(const ::onnx::ModelProto& model, const InputShapes& given) : model_(model), given_(given) {}
+  // `items`: how long an open batch is while shapes are followed.
+  Importer(const ::onnx::ModelProto& model, const InputShapes& given, int64_t items)
+      : model_(model), given_(given), items_(items) {}
 
   OnnxImport run() {
     if (!model_.has_graph() || !model_.graph().node_size()) badData("it holds no graph: no ONNX model");
@@ -50,6 +52,8 @@ class Importer {
     if (!open_.empty()) closeBatch();
     return {std::move(g_.net), std::move(g_.notes)};
   }
+  // Whether its numbers may be others for another batch.
+  bool countsBatch() const { return !open_.empty() && shapeIsRead_; }
 
  private:
   void readOpset() {
@@ -85,12 +89,14 @@ class Importer {
       dims = given->second;
     } else {
       const auto& shape = input.type().tensor_type().shape();
+      if (!input.type().tensor_type().has_shape())
+        invalid("input '{0}' has no shape; say it: -input_shape {0}:1,3,224,224", input.name());
       for (const auto& d : shape.dim()) {
         const bool known = d.has_dim_value() && d.dim_value() > 0;
         if (!known && !dims.empty())
           invalid("input '{}' leaves axis {} open ('{}'); say its shape: -input_shape {}:1,3,224,224", input.name(),
                   dims.size(), d.dim_param(), input.name());
-        dims.push_back(known ? d.dim_value() : kOpen);
+        dims.push_back(known ? d.dim_value() : items_);
         if (!known) open_.insert(input.name());
       }
     }
@@ -102,6 +108,7 @@ class Importer {
     auto* shape = l.mutable_input_param()->add_shape();
     for (const int64_t d : dims) shape->add_dim(d);
     g_.values[input.name()] = {nullptr, input.name()};
+    g_.types[input.name()] = input.type().tensor_type().elem_type();
     inside([&] { return "input '" + input.name() + "'"; }, [&] { g_.add(std::move(l)); });
   }
 
@@ -110,6 +117,7 @@ class Importer {
     if (!node.domain().empty() && node.domain() != "ai.onnx")
       view.refuse("its operator is of domain '{}', no part of ONNX itself; export the model without it", node.domain());
     bool known = node.op_type() == "Shape";
+    shapeIsRead_ |= known;
     if (!known) {
       known = true;
       for (int i = 0; i < node.input_size(); ++i) known &= !view.has(i) || view.constant(i);
@@ -123,6 +131,15 @@ class Importer {
     for (const auto& o : node.output())
       if (!o.empty() && g_.values.count(o)) badData("'{}' is made twice, the second time by {}", o, view.label());
     found->second(view);
+    for (const auto& o : node.output()) g_.types[o] = typeOf(view);
+  }
+
+  static int typeOf(const ImportNode& n) {
+    if (n.op() == "Cast") return static_cast<int>(n.i("to", 0));
+    return n.op() == "Greater"  ? ::onnx::TensorProto::BOOL
+           : n.op() == "ArgMax" ? ::onnx::TensorProto::INT64
+           : n.has(0)           ? n.type(0)
+                                : ::onnx::TensorProto::FLOAT;
   }
 
   void checkOutputs() {
@@ -154,28 +171,45 @@ class Importer {
         again.add(std::move(described));
       }
       for (const auto& output : g_.outputs) {
-        const Dims &ten = g_.shapes.at(output), &now = again.shapes.at(output);
-        taken &= ten.size() == now.size() && countOf(now) * kOpen == countOf(ten);
+        const Dims &all = g_.shapes.at(output), &now = again.shapes.at(output);
+        taken &= all.size() == now.size() && countOf(now) * items_ == countOf(all);
       }
     } catch (const Error&) {  // a layer that takes this batch alone
       taken = false;
     }
     if (taken) g_.net.Swap(&one);
     for (const auto& input : open_)
-      g_.notes.push_back(fmt::format("input '{}': the batch is open, {} is written", input, taken ? 1 : kOpen));
+      g_.notes.push_back(fmt::format("input '{}': the batch is open, {} is written", input, taken ? 1 : items_));
   }
 
   const ::onnx::ModelProto& model_;
   const InputShapes& given_;
+  const int64_t items_;
+  bool shapeIsRead_ = false;
   ImportGraph g_;
   std::set<std::string> needed_, open_;
 };
+
+// Whether a batch of so many items makes this very net.
+bool isNetFor(const ::onnx::ModelProto& model, const InputShapes& shapes, int64_t items,
+              const caffe::NetParameter& net) {
+  try {
+    return Importer(model, shapes, items).run().net.SerializeAsString() == net.SerializeAsString();
+  } catch (const Error&) {  // what it computes with another size does not fit
+    return false;
+  }
+}
 
 }  // namespace
 
 OnnxImport importOnnx(const ::onnx::ModelProto& model, const InputShapes& shapes) {
   if (auto described = importDescribed(model, shapes)) return std::move(*described);
-  return Importer(model, shapes).run();
+  Importer importer(model, shapes, kOpen);
+  OnnxImport made = importer.run();
+  if (!importer.countsBatch() || isNetFor(model, shapes, kOpen + 1, made.net)) return made;
+  made = Importer(model, shapes, 1).run();
+  made.notes.push_back("the net computes with the size of its batch: it holds for 1, and -input_shape says another");
+  return made;
 }
 
 }  // namespace crema::cli

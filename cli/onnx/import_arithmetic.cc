@@ -3,7 +3,7 @@
 // Bias.
 #include <algorithm>
 
-#include "cli/onnx/import_graph.h"
+#include "cli/onnx/import_dims.h"
 
 namespace crema::cli {
 namespace {
@@ -13,14 +13,6 @@ struct Span {
   size_t from = 0, to = 0;
 };
 
-Dims aligned(ImportNode& n, Dims small, const Dims& in) {
-  if (small.size() > in.size()) n.refuse("{} would be spread to the axes of {}", textOf(in), textOf(small));
-  small.insert(small.begin(), in.size() - small.size(), 1);
-  for (size_t a = 0; a < in.size(); ++a)
-    if (small[a] != 1 && small[a] != in[a])
-      n.refuse("{} is combined with {}; write the larger one out", textOf(in), textOf(small));
-  return small;
-}
 Span spanOf(const Dims& small) {
   Span s;
   s.to = small.size();
@@ -77,7 +69,7 @@ void withConstant(ImportNode& n, int at) {
   const std::string& op = n.op();
   std::string x = n.blob(1 - at);
   auto c = n.floats(at);
-  const Dims in = n.shape(x), small = aligned(n, dimsOf(n.tensor(at)), in);
+  const Dims in = n.shape(x), small = alignedDims(n, dimsOf(n.tensor(at)), in);
   const bool times = op == "Mul" || op == "Div", first = at == 0;
   if (op == "Div" && first) {
     auto l = n.layer("Power", {x});
@@ -114,6 +106,7 @@ std::string inverse(ImportNode& n, const std::string& x) {
 void binary(ImportNode& n) {
   if (const auto* b = n.attribute("broadcast"); b && b->i())
     n.refuse("it spreads by the attribute `broadcast` of opset 6; convert the model to opset 17 first");
+  if (n.op() == "Div") n.refuseWhole();
   if (n.constant(0)) return withConstant(n, 0);
   if (n.constant(1)) return withConstant(n, 1);
   const bool times = n.op() == "Mul" || n.op() == "Div";
@@ -123,7 +116,7 @@ void binary(ImportNode& n) {
     return eltwise(n, {a, b}, times ? caffe::EltwiseParameter::PROD : caffe::EltwiseParameter::SUM, n.op() == "Sub");
   if (n.op() == "Sub") b = n.make(power(n, b, -1, 0));
   if (countOf(n.shape(a)) < countOf(n.shape(b))) std::swap(a, b);
-  const Dims in = n.shape(a), small = aligned(n, n.shape(b), in);
+  const Dims in = n.shape(a), small = alignedDims(n, n.shape(b), in);
   const Span s = spanOf(small);
   for (size_t k = s.from; k < s.to; ++k)
     if (small[k] != in[k]) n.refuse("{} is spread over inner axes of {}; Tile it first", textOf(small), textOf(in));

@@ -1,7 +1,8 @@
 // Nodes that make one number of one number.
+#include <algorithm>
 #include <cmath>
 
-#include "cli/onnx/import_graph.h"
+#include "cli/onnx/import_dims.h"
 
 namespace crema::cli {
 namespace {
@@ -25,14 +26,17 @@ void elu(ImportNode& n) {
   n.result(std::move(l));
 }
 
-// One slope, or one for each channel.
+// One slope, or one for each channel: before opset 7 a list of them, then what is spread along axis 1 alone.
 void prelu(ImportNode& n) {
   const auto slopes = n.floats(1);
-  const Dims& in = n.in();
+  const Dims in = n.in();
+  const bool list = n.graph().opset < 7 && dimsOf(n.tensor(1)).size() == 1;
+  const Dims small = list ? Dims{1, static_cast<int64_t>(slopes.size())} : alignedDims(n, dimsOf(n.tensor(1)), in);
   auto l = n.layer("PReLU", {n.blob()});
   const auto count = static_cast<int64_t>(slopes.size());
-  if (in.size() < 2 || (count != 1 && count != in[1]))
-    n.refuse("its {} slopes are neither one nor one for each channel of {}", count, textOf(in));
+  if (in.size() < 2 || (count != 1 && (count != in[1] || small[1] != count)))
+    n.refuse("its slopes are {} for {}, and PReLU has one, or one for each channel: {}x1x1",
+             textOf(dimsOf(n.tensor(1))), textOf(in), in.size() < 2 ? 1 : in[1]);
   l.mutable_prelu_param()->set_channel_shared(count == 1 && in[1] != 1);
   n.weights(l, l.prelu_param().channel_shared() ? Dims{} : Dims{count}, slopes);
   n.result(std::move(l));
@@ -63,10 +67,17 @@ void neg(ImportNode& n) { n.result(power(n, n.blob(), 1, -1, 0)); }
 void sqrt(ImportNode& n) { n.result(power(n, n.blob(), 0.5f, 1, 0)); }
 void reciprocal(ImportNode& n) { n.result(power(n, n.blob(), -1, 1, 0)); }
 
+// A constant that is spread over all of the blob.
+float only(ImportNode& n, const char* layer) {
+  const auto values = n.floats(1);
+  alignedDims(n, dimsOf(n.tensor(1)), n.in());
+  if (values.size() != 1) n.refuse("its input 1 has {} values, and {} one number", values.size(), layer);
+  return values[0];
+}
+
 void pow(ImportNode& n) {
-  const auto exponent = n.floats(1);
-  if (exponent.size() != 1) n.refuse("it has several exponents; Power has one");
-  n.result(power(n, n.blob(), exponent[0], 1, 0));
+  n.refuseWhole();
+  n.result(power(n, n.blob(), only(n, "Power raises to"), 1, 0));
 }
 
 // max(0, min(1, alpha x + beta)), and x times that.
@@ -81,19 +92,33 @@ void hardSwish(ImportNode& n) {
   n.result(std::move(l));
 }
 
-// Behind comparisons Threshold has made 0 and 1 already; numbers of blobs are floats, whatever they are called.
-void cast(ImportNode& n) { n.alias(n.blob()); }
+// Whether every value that the first type may have stays what it is. Blobs are floats: there INT32 is INT64, and what
+// Threshold made is 0 and 1 already.
+bool keepsValues(int from, int to) {
+  using T = ::onnx::TensorProto;
+  if (to == T::FLOAT || to == T::DOUBLE || to == T::FLOAT16 || from == to || from == T::BOOL) return true;
+  return isInteger(from) && (to == T::INT64 || to == T::INT32);
+}
+
+// Rounding to FLOAT16 is no mathematics of the model: float16 is computed in float32 here, as everywhere in an import.
+void cast(ImportNode& n) {
+  const auto to = static_cast<int>(n.i("to", 0));
+  if (!keepsValues(n.type(), to))
+    n.refuse("it makes {} of {}, which rounds or cuts values, and no layer does", typeName(to), typeName(n.type()));
+  if (to == ::onnx::TensorProto::FLOAT16)
+    n.note("float16 is computed in float32: what the model rounds on the way is not rounded");
+  n.alias(n.blob());
+}
 
 void greater(ImportNode& n) {
-  const auto bound = n.floats(1);
-  if (bound.size() != 1) n.refuse("it compares with several numbers; Threshold has one");
   auto l = n.layer("Threshold", {n.blob()});
-  l.mutable_threshold_param()->set_threshold(bound[0]);
+  l.mutable_threshold_param()->set_threshold(only(n, "Threshold compares with"));
   n.result(std::move(l));
 }
 
 void dropout(ImportNode& n) {
-  if (n.has(2) && n.number(2) != 0) n.refuse("it is in training mode; export the model with model.eval()");
+  if ((n.has(2) && n.number(2) != 0) || !n.i("is_test", n.graph().opset >= 7))
+    n.refuse("it is in training mode; export the model with model.eval()");
   if (n.proto().output_size() > 1 && n.graph().readers(n.proto().output(1)))
     n.refuse("its mask is read, and Caffe's Dropout has none; cut the model before it");
   auto l = n.layer("Dropout", {n.blob()});

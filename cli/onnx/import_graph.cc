@@ -79,6 +79,11 @@ std::string ImportNode::label() const {
   return fmt::format("node '{}' ({})", name, node_.op_type());
 }
 
+void ImportNode::note(const std::string& text) {
+  auto& all = graph_.notes;
+  if (std::find(all.begin(), all.end(), text) == all.end()) all.push_back(text);
+}
+
 bool ImportNode::constant(int i) const {
   if (!has(i)) return false;
   const auto known = graph_.values.find(node_.input(i));
@@ -105,6 +110,17 @@ std::string ImportNode::blob(int i) const {
   if (!has(i)) badData("{} has no input {}", label(), i);
   if (constant(i)) refuse("its input {}, '{}', is a constant, and a layer takes a blob there", i, node_.input(i));
   return graph_.values.at(node_.input(i)).blob;
+}
+
+int ImportNode::type(int i) const {
+  if (constant(i)) return tensor(i).data_type();
+  const auto known = graph_.types.find(node_.input(i));
+  return known == graph_.types.end() ? ::onnx::TensorProto::FLOAT : known->second;
+}
+
+void ImportNode::refuseWhole() const {
+  if (isInteger(type()))
+    refuse("it computes with whole numbers, which ONNX rounds and a layer does not; Cast its input to float first");
 }
 
 const ::onnx::AttributeProto* ImportNode::attribute(const char* name) const {

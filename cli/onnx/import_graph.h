@@ -36,6 +36,7 @@ class ImportGraph {
   int64_t opset = 0;
   std::map<std::string, Known> values;
   std::map<std::string, Dims> shapes;                                      // of blobs
+  std::map<std::string, int> types;                                        // of values that are blobs, in ONNX
   std::map<std::string, std::vector<const ::onnx::NodeProto*>> readersOf;  // nodes, by value
   std::set<std::string> flattened;  // values that a Gemm alone reads: all axes behind the first are one
   std::set<std::string> outputs;
@@ -56,6 +57,7 @@ class ImportNode {
   const std::string& op() const { return node_.op_type(); }
   int inputs() const { return node_.input_size(); }
   bool has(int i) const { return i < node_.input_size() && !node_.input(i).empty(); }
+  void note(const std::string& text);  // said once for all nodes
   bool constant(int i) const;
   const ::onnx::TensorProto& tensor(int i) const;  // refuses what is no constant
   std::vector<float> floats(int i) const { return floatsOf(tensor(i)); }
@@ -64,6 +66,8 @@ class ImportNode {
   std::string blob(int i = 0) const;  // refuses a constant
   const Dims& shape(const std::string& blob) const { return graph_.shapes.at(blob); }
   const Dims& in(int i = 0) const { return shape(blob(i)); }
+  int type(int i = 0) const;  // in ONNX: a blob holds whole numbers as floats
+  void refuseWhole() const;   // what ONNX rounds and a layer does not
 
   const ::onnx::AttributeProto* attribute(const char* name) const;
   int64_t i(const char* name, int64_t otherwise) const;
@@ -101,7 +105,9 @@ void addImportArithmetic(ImportConversions&);
 void addImportConstants(ImportConversions&);  // of nodes whose inputs are all known
 void addImportElementwise(ImportConversions&);
 void addImportNormalisations(ImportConversions&);
+void addImportNumbers(ImportConversions&);  // of nodes whose inputs are all known
 void addImportPooling(ImportConversions&);
+void addImportResize(ImportConversions&);
 void addImportShapes(ImportConversions&);
 void addImportWeighted(ImportConversions&);
 

@@ -8,7 +8,9 @@ namespace {
 
 // (x - mean) / sqrt(variance + eps) by BatchNorm, whose sums are of one batch, then Scale with a bias.
 void batchNormalization(ImportNode& n) {
-  if (n.i("training_mode", 0) || !n.i("is_test", 1))
+  const auto& outputs = n.proto().output();
+  const bool trains = std::any_of(outputs.begin() + 1, outputs.end(), [](const auto& o) { return !o.empty(); });
+  if (trains || n.i("training_mode", 0) || !n.i("is_test", n.graph().opset >= 7))
     n.refuse("it is in training mode; export the model with model.eval()");
   if (!n.i("spatial", 1)) n.refuse("spatial is 0: statistics for each place; BatchNorm has them for each channel");
   const Dims in = n.in();
@@ -53,6 +55,7 @@ caffe::LayerParameter softmaxOf(ImportNode& n) {
 }
 void softmax(ImportNode& n) {
   const bool log = n.op() == "LogSoftmax";
+  if (log) n.note("LogSoftmax is the logarithm of a Softmax: below -87 it is -inf");
   auto l = softmaxOf(n);
   const bool flat = l.bottom(0) != n.blob();
   if (!log && !flat) return n.result(std::move(l));

@@ -1,4 +1,4 @@
-// MaxPool, AveragePool, the global ones, and Resize by whole factors.
+// MaxPool, AveragePool and the global ones.
 //
 // Caffe pads both sides alike and cuts windows at input + pad, so only where windows begin and how many there are has
 // to agree: MAX is then the same, and padding never wins in either. AVE divides by the window cut at input + pad; ONNX
@@ -119,45 +119,10 @@ void global(ImportNode& n) {
   n.result(std::move(l));
 }
 
-// Nearest, by whole factors: a Deconvolution of every channel by itself with a kernel of ones as large as its stride.
-void resize(ImportNode& n) {
-  const Dims in = n.in();
-  const int at = n.op() == "Upsample" ? 1 : 2;
-  std::vector<float> scales;
-  if (n.has(at)) scales = n.floats(at);
-  if (n.has(3))
-    for (const int64_t to : n.ints(3)) {
-      const size_t a = scales.size();
-      scales.push_back(a < in.size() && in[a] ? static_cast<float>(to) / static_cast<float>(in[a]) : 0);
-    }
-  const bool nearest =
-      n.s("mode", "nearest") == "nearest" && n.s("coordinate_transformation_mode", "half_pixel") != "align_corners";
-  if (!nearest || in.size() != 4 || scales.size() != 4 || scales[0] != 1 || scales[1] != 1)
-    n.refuse("Caffe enlarges planes by nearest neighbours only; export it with ConvTranspose");
-  auto l = n.layer("Deconvolution", {n.blob()});
-  auto* p = l.mutable_convolution_param();
-  Dims dims = {in[1], 1};
-  for (const size_t a : {size_t{2}, size_t{3}}) {
-    if (scales[a] != std::floor(scales[a]) || scales[a] < 1 || scales[a] > 64)
-      n.refuse("a factor of {}; whole ones up to 64 can be expressed", scales[a]);
-    dims.push_back(static_cast<int64_t>(scales[a]));
-    p->add_kernel_size(static_cast<uint32_t>(scales[a])), p->add_stride(static_cast<uint32_t>(scales[a]));
-  }
-  p->set_num_output(static_cast<uint32_t>(in[1])), p->set_group(static_cast<uint32_t>(in[1])), p->set_bias_term(false);
-  l.add_param()->set_lr_mult(0);
-  n.weights(l, dims, std::vector<float>(static_cast<size_t>(countOf(dims)), 1.f));
-  n.result(std::move(l));
-}
-
 }  // namespace
 
 void addImportPooling(ImportConversions& all) {
-  all.insert({{"AveragePool", pool},
-              {"GlobalAveragePool", global},
-              {"GlobalMaxPool", global},
-              {"MaxPool", pool},
-              {"Resize", resize},
-              {"Upsample", resize}});
+  all.insert({{"AveragePool", pool}, {"GlobalAveragePool", global}, {"GlobalMaxPool", global}, {"MaxPool", pool}});
 }
 
 }  // namespace crema::cli

@@ -1,7 +1,7 @@
 // Nodes that move, choose or add up values.
 #include <algorithm>
 
-#include "cli/onnx/import_graph.h"
+#include "cli/onnx/import_dims.h"
 
 namespace crema::cli {
 namespace {
@@ -21,23 +21,9 @@ void reshapeTo(ImportNode& n, const Dims& dims) {
   n.reshaped(n.blob(), dims, true);
 }
 
-void reshape(ImportNode& n) {
-  const Dims in = n.in();
-  Dims dims = n.listOrInput("shape", 1);
-  int64_t known = 1, *open = nullptr;
-  for (size_t a = 0; a < dims.size(); ++a) {
-    if (dims[a] == 0 && !n.i("allowzero", 0)) {
-      if (a >= in.size()) badData("{}: axis {} of {}", n.label(), a, textOf(in));
-      dims[a] = in[a];
-    }
-    if (dims[a] == -1 && !open)
-      open = &dims[a];
-    else if (dims[a] < 0 || dims[a] > INT32_MAX || (known *= dims[a]) > INT32_MAX)
-      badData("{}: a shape with {}", n.label(), dims[a]);
-  }
-  if (open) *open = known ? countOf(in) / known : 0;
-  reshapeTo(n, dims);
-}
+void reshape(ImportNode& n) { reshapeTo(n, reshapedDims(n, n.in())); }
+void squeeze(ImportNode& n) { reshapeTo(n, squeezedDims(n, n.in())); }
+void unsqueeze(ImportNode& n) { reshapeTo(n, unsqueezedDims(n, n.in())); }
 
 void flatten(ImportNode& n) {
   const Dims in = n.in();
@@ -46,36 +32,14 @@ void flatten(ImportNode& n) {
   reshapeTo(n, {countOf(Dims(in.begin(), in.begin() + axis)), countOf(Dims(in.begin() + axis, in.end()))});
 }
 
-void squeeze(ImportNode& n) {
-  const Dims in = n.in();
-  Dims axes = n.listOrInput("axes", 1), dims;
-  for (int64_t& a : axes) a = n.axis(a, in.size());
-  for (size_t a = 0; a < in.size(); ++a) {
-    const bool named = std::find(axes.begin(), axes.end(), static_cast<int64_t>(a)) != axes.end();
-    if (in[a] != 1 || (!axes.empty() && !named)) dims.push_back(in[a]);
-  }
-  reshapeTo(n, dims);
-}
-
-void unsqueeze(ImportNode& n) {
-  Dims dims = n.in(), axes = n.listOrInput("axes", 1);
-  for (int64_t& a : axes) a = n.axis(a, n.in().size() + axes.size());
-  std::sort(axes.begin(), axes.end());
-  for (const int64_t a : axes) dims.insert(dims.begin() + std::min<int64_t>(a, static_cast<int64_t>(dims.size())), 1);
-  reshapeTo(n, dims);
-}
-
 // Only axes of 1 may change places: then nothing moves.
 void transpose(ImportNode& n) {
   const Dims in = n.in();
-  Dims order = n.list("perm"), dims, moved;
-  if (order.empty())
-    for (size_t a = in.size(); a-- > 0;) order.push_back(static_cast<int64_t>(a));
-  if (order.size() != in.size()) badData("{}: perm has {} axes of {}", n.label(), order.size(), in.size());
-  for (const int64_t a : order) {
-    const int64_t from = n.axis(a, in.size());
-    dims.push_back(in[static_cast<size_t>(from)]);
-    if (dims.back() != 1) moved.push_back(from);
+  Dims dims;
+  std::vector<size_t> moved;
+  for (const size_t from : transposedAxes(n, in.size())) {
+    dims.push_back(in[from]);
+    if (in[from] != 1) moved.push_back(from);
   }
   if (!std::is_sorted(moved.begin(), moved.end()))
     n.refuse(
@@ -86,31 +50,45 @@ void transpose(ImportNode& n) {
 
 void concat(ImportNode& n) {
   std::vector<std::string> blobs;
-  for (int i = 0; i < n.inputs(); ++i) blobs.push_back(n.blob(i));
+  std::vector<Dims> parts;
+  for (int i = 0; i < n.inputs(); ++i) blobs.push_back(n.blob(i)), parts.push_back(n.in(i));
+  const int64_t axis = n.axis(n.i("axis", 1), n.in().size());
+  joinedDims(n, parts, static_cast<size_t>(axis));
   if (blobs.size() == 1) return n.alias(blobs[0]);
   auto l = n.layer("Concat", blobs);
-  l.mutable_concat_param()->set_axis(static_cast<int>(n.axis(n.i("axis", 1), n.in().size())));
+  l.mutable_concat_param()->set_axis(static_cast<int>(axis));
   n.result(std::move(l));
+}
+
+// Sizes that are not said are alike; the last is what is left.
+Dims partsOf(ImportNode& n, int64_t length) {
+  Dims sizes = n.listOrInput("split", 1);
+  const int64_t parts = n.proto().output_size(), part = (length + parts - 1) / parts;
+  if (n.i("num_outputs", parts) != parts) badData("{}: num_outputs is not the {} of its outputs", n.label(), parts);
+  if (sizes.empty() && length % parts && !n.attribute("num_outputs"))
+    badData("{}: {} in {} parts that are alike", n.label(), length, parts);
+  if (sizes.empty())
+    for (int64_t k = 0, left = length; k < parts; ++k, left -= sizes.back()) sizes.push_back(std::min(left, part));
+  int64_t all = 0;
+  for (const int64_t size : sizes) all += std::clamp<int64_t>(size, -1, INT32_MAX);
+  if (static_cast<int64_t>(sizes.size()) != parts || all != length)
+    badData("{}: {} outputs of {} in all, {} sizes of {}", n.label(), parts, length, sizes.size(), all);
+  return sizes;
 }
 
 void split(ImportNode& n) {
   const Dims in = n.in();
-  const int64_t axis = n.axis(n.i("axis", 0), in.size()), length = in[static_cast<size_t>(axis)];
-  Dims sizes = n.listOrInput("split", 1);
-  const int64_t parts = n.proto().output_size();
-  if (sizes.empty())
-    for (int64_t left = length, k = 0; k < parts; left -= sizes.back(), ++k)
-      sizes.push_back(std::min(left, (length + parts - 1) / parts));
-  if (static_cast<int64_t>(sizes.size()) != parts) badData("{}: {} sizes, {} outputs", n.label(), sizes.size(), parts);
-  if (parts == 1) return n.alias(n.blob());
+  const int64_t axis = n.axis(n.i("axis", 0), in.size());
+  const Dims sizes = partsOf(n, in[static_cast<size_t>(axis)]);
+  if (sizes.size() == 1) return n.alias(n.blob());
   auto l = n.layer("Slice", {n.blob()});
   l.mutable_slice_param()->set_axis(static_cast<int>(axis));
   int64_t at = 0;
-  for (size_t k = 0; k + 1 < sizes.size(); ++k) {
-    at += std::clamp<int64_t>(sizes[k], 0, INT32_MAX);
-    l.mutable_slice_param()->add_slice_point(static_cast<uint32_t>(std::min<int64_t>(at, INT32_MAX)));
+  for (size_t k = 0; k < sizes.size(); at += sizes[k++]) {
+    if (sizes[k] < 1) n.refuse("its output {} has {} places; Slice makes no empty blob", k, sizes[k]);
+    if (k) l.mutable_slice_param()->add_slice_point(static_cast<uint32_t>(at));
   }
-  n.result(std::move(l), static_cast<size_t>(parts));
+  n.result(std::move(l), sizes.size());
 }
 
 // [from, to) of an axis; what is cut off goes to a Silence.
@@ -139,21 +117,14 @@ std::string cut(ImportNode& n, const std::string& x, int64_t axis, int64_t from,
 }
 
 void slice(ImportNode& n) {
-  const Dims in = n.in();
-  const auto from = n.listOrInput("starts", 1), to = n.listOrInput("ends", 2), steps = n.has(4) ? n.ints(4) : Dims{};
-  Dims axes = n.listOrInput("axes", 3);
-  if (axes.empty())
-    for (size_t a = 0; a < from.size(); ++a) axes.push_back(static_cast<int64_t>(a));
-  if (from.size() != axes.size() || to.size() != axes.size()) badData("{}: starts, ends and axes differ", n.label());
-  for (const int64_t step : steps)
-    if (step != 1) n.refuse("its step is {}; Slice takes neighbours", step);
   std::string x = n.blob();
-  for (size_t k = 0; k < axes.size(); ++k) {
-    const int64_t axis = n.axis(axes[k], in.size()), length = in[static_cast<size_t>(axis)];
-    const auto at = [&](int64_t v) { return std::clamp<int64_t>(v < 0 ? v + length : v, 0, length); };
-    const int64_t begin = at(from[k]), end = at(to[k]);
-    if (begin >= end) n.refuse("it keeps nothing of axis {}", axis);
-    if (begin > 0 || end < length) x = cut(n, x, axis, begin, end);
+  const Dims in = n.in();
+  const auto ranges = slicedRanges(n, in);
+  for (size_t a = 0; a < in.size(); ++a) {
+    const ImportRange& r = ranges[a];
+    if (r.count == 0) n.refuse("it keeps nothing of axis {}", a);
+    if (r.step != 1 && r.count > 1) n.refuse("its step is {}; Slice takes neighbours", r.step);
+    if (r.count < in[a]) x = cut(n, x, static_cast<int64_t>(a), r.from, r.from + r.count);
   }
   if (x == n.blob()) return n.alias(x);
   n.result(n.layer("Split", {x}));
@@ -163,10 +134,10 @@ void tile(ImportNode& n) {
   const Dims in = n.in();
   Dims times = n.ints(1);
   if (n.op() == "Expand") {
-    if (times.size() < in.size()) times.insert(times.begin(), in.size() - times.size(), 1);
+    times = broadcastDims(n, in, times);
     if (times.size() > in.size()) n.refuse("{} becomes {}; Reshape it first", textOf(in), textOf(times));
     for (size_t a = 0; a < in.size(); ++a)
-      times[a] = times[a] == in[a] || times[a] == 1 ? 1 : in[a] == 1 ? times[a] : 0;
+      if (in[a] == times[a]) times[a] = 1;
   }
   if (times.size() != in.size()) badData("{}: {} repeats for {}", n.label(), times.size(), textOf(in));
   std::string x = n.blob();
@@ -192,9 +163,14 @@ caffe::LayerParameter pooled(ImportNode& n, bool most) {
 // Over planes by Pooling, over all axes from one on by Reduction.
 void reduce(ImportNode& n) {
   using Op = caffe::ReductionParameter;
+  if (n.op() == "ReduceMean") n.refuseWhole();
   const Dims in = n.in();
   Dims axes = n.listOrInput("axes", 1);
-  if (axes.empty() && n.i("noop_with_empty_axes", 0)) return n.alias(n.blob());
+  if (axes.empty() && n.i("noop_with_empty_axes", 0)) {
+    if (n.op() == "ReduceL1" || n.op() == "ReduceSumSquare")
+      n.refuse("noop_with_empty_axes is read in two ways, as x and as its size or square; export it as Abs or Mul");
+    return n.alias(n.blob());
+  }
   if (axes.empty())
     for (size_t a = 0; a < in.size(); ++a) axes.push_back(static_cast<int64_t>(a));
   for (int64_t& a : axes) a = n.axis(a, in.size());

@@ -2,6 +2,7 @@
 // kernel grows by zeros on the side of the smaller pad, and both pads are the larger one: the same sums.
 #include <algorithm>
 
+#include "cli/onnx/import_dims.h"
 #include "cli/onnx/import_windows.h"
 
 namespace crema::cli {
@@ -22,7 +23,8 @@ ImportWindow windowOf(const ImportNode& n, const Dims& kernel, const Dims& spati
   w.begin.assign(pads.begin(), pads.begin() + static_cast<ptrdiff_t>(axes));
   w.end.assign(pads.begin() + static_cast<ptrdiff_t>(axes), pads.end());
   const std::string mode = n.s("auto_pad", "NOTSET");
-  if (mode == "NOTSET") return w;
+  if (mode == "NOTSET" || mode.empty()) return w;
+  if (mode != "VALID" && mode != "SAME_UPPER" && mode != "SAME_LOWER") badData("{}: auto_pad is '{}'", n.label(), mode);
   for (size_t a = 0; a < axes; ++a) {
     const int64_t outputs = (spatial[a] + w.stride[a] - 1) / w.stride[a];
     const int64_t all =
@@ -91,6 +93,8 @@ void convolution(ImportNode& n) {
     badData("{}: weights of {} on {}", n.label(), textOf(dims), textOf(in));
   if (group < 1 || dims[0] % group || dims[0] == 0)
     badData("{}: {} groups, weights of {}", n.label(), group, textOf(dims));
+  if (const Dims said = n.list("kernel_shape", spatialOf(dims)); said != spatialOf(dims))
+    badData("{}: kernel_shape is {}, its weights are {}", n.label(), textOf(said), textOf(dims));
   ImportWindow w = windowOf(n, spatialOf(dims), spatialOf(in));
   if (back) {
     if (n.attribute("output_shape") || n.s("auto_pad", "NOTSET") != "NOTSET")
@@ -164,9 +168,9 @@ void gemm(ImportNode& n) {
   p->set_bias_term(n.has(2) && !added);
   if (p->bias_term()) {
     auto bias = n.floats(2);
-    if (bias.size() == 1) bias.resize(static_cast<size_t>(outputs), bias[0]);
-    if (static_cast<int64_t>(bias.size()) != outputs)
+    if (const Dims row = alignedDims(n, dimsOf(n.tensor(2)), {in[0], outputs}); row[0] != 1)
       n.refuse("its C is {}; a bias is a row", textOf(dimsOf(n.tensor(2))));
+    if (bias.size() == 1) bias.resize(static_cast<size_t>(outputs), bias[0]);
     for (float& v : bias) v *= beta;
     n.weights(l, {outputs}, bias);
   }

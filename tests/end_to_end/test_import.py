@@ -3,8 +3,6 @@
 Graphs are those that PyTorch's exporter writes (tests/support/onnx_graph.py). Files of PyTorch 1.13 itself were compared by hand: ResNet-50,
 VGG, SqueezeNet, MobileNet 2 and 3, opsets 9, 11, 13 and 16, folded and not: all within 4.1e-7 of the largest value.
 """
-import zlib
-
 import numpy as np
 import pytest
 
@@ -20,7 +18,7 @@ LIMIT = 1e-5
 
 
 def imported(model, *flags):
-    done = crema("import", model, *flags)
+    done = crema("import", model, "-force", *flags)
     assert done.code == 0, done.err
     return caffe.Net(str(model.with_suffix(".prototxt")), caffe.TEST, weights=str(model.with_suffix(".caffemodel"))), done.out
 
@@ -152,29 +150,27 @@ def test_what_cannot_be_expressed_is_named(tmp_path, make, story):
     assert sorted(p.name for p in tmp_path.iterdir()) == ["net.onnx"]
 
 
-def test_flags_and_files(tmp_path):
-    g = Graph((3, "height", 8))
-    g.save(tmp_path / "net.onnx", g.conv("x", 3, 2, 3))
-    assert "input 'x' leaves axis 2 open ('height'); say its shape: -input_shape x:1,3,224,224" in crema("import", tmp_path / "net.onnx").story
-    assert "which input? Write INPUT:1,3,224,224" in crema("import", tmp_path / "net.onnx", "-input_shape", "2,3,9,8").story
-    done = crema("import", tmp_path / "net.onnx", "-input_shape", "x:2,3,9,8", "-model", tmp_path / "a.prototxt", "-weights", tmp_path / "b.caffemodel")
-    assert done.code == 0 and "a.prototxt: 2 layers" in done.out and "56 values" in done.out, done.out
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["a.prototxt", "b.caffemodel", "net.onnx"]
-    (tmp_path / "text.onnx").write_text("layer { name: 'x' }")
-    assert "text.onnx" in crema("import", tmp_path / "text.onnx").story
-    assert "which model? Name the .onnx file" in crema("import").story
-    old = onnx.load(str(tmp_path / "net.onnx"))
-    old.opset_import[0].version = 3
-    onnx.save(old, str(tmp_path / "old.onnx"))
-    assert "the model is of opset 3, and 5 to 24 are read; convert it" in crema("import", tmp_path / "old.onnx").story
-    onnx.save(onnx.load(str(tmp_path / "net.onnx")), str(tmp_path / "two.onnx"), save_as_external_data=True, location="two.data", size_threshold=0)
-    assert crema("import", tmp_path / "two.onnx", "-input_shape", "x:2,3,9,8").code == 0
-    assert (tmp_path / "two.caffemodel").read_bytes() == (tmp_path / "b.caffemodel").read_bytes()
-    whole = (tmp_path / "two.data").read_bytes()
-    (tmp_path / "two.data").write_bytes(whole[:-4])
-    assert "two.data is cut: tensor 'onnx::" in crema("import", tmp_path / "two.onnx", "-input_shape", "x:2,3,9,8").story
-    (tmp_path / "two.data").unlink()
-    assert "two.data, which holds the values of tensor" in crema("import", tmp_path / "two.onnx", "-input_shape", "x:2,3,9,8").story
+@pytest.mark.parametrize("op, a, b, story", [
+    ("Div", -2**63, -1, "-9223372036854775808 and -1 give more than 64 bits"), ("Div", 3, 0, "3 divided by 0"), ("Mul", 2**62, 2, "give more than 64 bits"),
+    ("Sub", -2**63, 1, "give more than 64 bits"), ("Add", 2**63 - 1, 1, "give more than 64 bits"), ("Add", np.int32(2**31 - 1), np.int32(1), "2147483648 is no number of 32 bits")])
+def test_whole_numbers_that_do_not_fit(tmp_path, op, a, b, story):
+    g = Graph((3,))
+    made = g.node(op, [g.constant(np.array([a])), g.constant(np.array([b]))])
+    g.save(tmp_path / "net.onnx", g.node("Add", ["x", g.node("Cast", made, to=1)]))
+    done = crema("import", tmp_path / "net.onnx")
+    assert done.code in (1, 2) and story in done.story and f"/features.0/{op}' ({op})" in done.story, done.err
+
+
+def test_numbers_made_of_an_open_batch(tmp_path):
+    """What the model computes with the size of its batch holds for the batch that is written."""
+    g = Graph((3,))
+    items = g.node("Cast", g.node("Gather", [g.node("Shape", "x"), g.value(np.int64(0))]), to=1)
+    g.save(tmp_path / "net.onnx", g.node("Div", ["x", items]))
+    net, out = imported(tmp_path / "net.onnx")
+    assert "the net computes with the size of its batch: it holds for 1" in out and net.blobs["x"].data.shape == (1, 3)
+    assert error(tmp_path / "net.onnx", net) <= LIMIT
+    net, out = imported(tmp_path / "net.onnx", "-input_shape", "x:4,3")
+    assert "batch" not in out and error(tmp_path / "net.onnx", net) <= LIMIT
 
 
 def round_trip(exported, feed, described=True):
@@ -186,10 +182,10 @@ def round_trip(exported, feed, described=True):
         model = model.with_name("bare.onnx")
         onnx.save(bare, str(model))
     shapes = [w for n in exported.net.inputs if (s := exported.net.blobs[n].shape) for w in ("-input_shape", f"{n}:{','.join(map(str, s))}")]
-    done = crema("import", model, "-output", model.with_name("back"), *shapes)
+    done = crema("import", model, "-output", model.with_name("back"), "-force", *shapes)
     assert described == ("the net that was exported, bit for bit" in done.out)
     if done.code:
-        assert done.code == 2 and "cannot be imported" in done.story, done.err
+        assert done.code == 2 and ("cannot be imported" in done.story or "is a constant" in done.story), done.err
         return done.story
     back = caffe.Net(str(exported.model.with_name("back.prototxt")), caffe.TEST, weights=str(exported.model.with_name("back.caffemodel")))
     for name, array in feed(exported.net).items():

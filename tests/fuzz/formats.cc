@@ -4,9 +4,9 @@
 #include <set>
 
 #include "base/file.h"
-#include "cli/onnx/import.h"
 #include "data/idx.h"
 #include "data/image_list.h"
+#include "fuzz/onnx.h"
 #include "fuzz/stored.h"
 #include "model/filter.h"
 #include "model/hdf5_model.h"
@@ -93,44 +93,6 @@ void readNetText(const std::string& text, kernels::Context& kernels) {
   built.backward();
 }
 
-// Models of many operators, as others write them.
-std::vector<std::string> onnxModels() {
-  const std::string begin = R"(ir_version: 8 opset_import { version: 13 } graph { name: 'g'
-      input { name: 'x' type { tensor_type { elem_type: 1 shape { dim { dim_param: 'batch' } dim { dim_value: 2 } dim { dim_value: 6 } dim { dim_value: 6 } } } } }
-      initializer { name: 'w' data_type: 1 dims: 2 dims: 1 dims: 2 dims: 2 float_data: [1, 2, 3, 4, 5, 6, 7, 8] }
-      initializer { name: 'v' data_type: 1 dims: 2 float_data: [0.5, 2] }
-      initializer { name: 'two' data_type: 1 dims: 1 float_data: 2 }
-      initializer { name: 'i' data_type: 7 dims: 2 int64_data: [0, -1] } initializer { name: 'zero' data_type: 7 dims: 1 int64_data: 0 }
-      initializer { name: 'm' data_type: 1 dims: 8 dims: 2 float_data: [1, 2, 3, 4, 5, 6, 7, 8, 1, 2, 3, 4, 5, 6, 7, 8] } )";
-  const auto model = [&](const std::string& nodes) {
-    return parseText<::onnx::ModelProto>(begin + nodes + " output { name: 'y' } }", "seed").SerializeAsString();
-  };
-  const std::string conv =
-      R"(node { op_type: 'Conv' input: 'x' input: 'w' input: 'v' output: 'c' attribute { name: 'group' i: 2 }
-      attribute { name: 'pads' ints: [1, 0, 0, 1] } attribute { name: 'strides' ints: [2, 2] } } )";
-  return {
-      model(
-          conv +
-          R"(node { op_type: 'BatchNormalization' input: ['c', 'v', 'v', 'v', 'v'] output: 'b' } node { op_type: 'Clip' input: ['b', '', 'two'] output: 'r' }
-          node { op_type: 'AveragePool' input: 'r' output: 'p' attribute { name: 'kernel_shape' ints: [2, 2] } attribute { name: 'pads' ints: [1, 1, 1, 1] } }
-          node { op_type: 'Mul' input: ['p', 'two'] output: 'q' } node { op_type: 'Softmax' input: 'q' output: 'y' })"),
-      model(
-          R"(node { op_type: 'MaxPool' input: 'x' output: 'p' attribute { name: 'kernel_shape' ints: [3, 3] } attribute { name: 'strides' ints: [3, 3] } }
-          node { op_type: 'Shape' input: 'p' output: 's' } node { op_type: 'Gather' input: ['s', 'zero'] output: 'n' }
-          node { op_type: 'Concat' input: ['n', 'zero'] output: 'to' attribute { name: 'axis' i: 0 } } node { op_type: 'Reshape' input: ['p', 'i'] output: 'f' }
-          node { op_type: 'Gemm' input: ['f', 'm'] output: 'y' })"),
-      model(
-          R"(node { op_type: 'Split' input: 'x' output: ['a', 'b'] attribute { name: 'axis' i: 1 } } node { op_type: 'Add' input: ['a', 'b'] output: 'c' }
-          node { op_type: 'ReduceMean' input: 'c' output: 'd' attribute { name: 'axes' ints: [2, 3] } } node { op_type: 'Mul' input: ['c', 'd'] output: 'e' }
-          node { op_type: 'Slice' input: ['e', 'i', 'i', 'i'] output: 'h' } node { op_type: 'Transpose' input: 'd' output: 'k' attribute { name: 'perm' ints: [0, 2, 3, 1] } }
-          node { op_type: 'Concat' input: ['d', 'k'] output: 'y' attribute { name: 'axis' i: 1 } })"),
-      parseText<::onnx::ModelProto>(begin + R"(node { op_type: 'Relu' input: 'x' output: 'y' } output { name: 'y' } }
-          metadata_props { key: 'crema.weights' value: 'AAAA' }
-          metadata_props { key: 'crema.net' value: "layer { name: 'x' type: 'Input' top: 'x' input_param { shape { dim: 3 dim: 2 dim: 6 dim: 6 } } } layer { name: 'y' type: 'ReLU' bottom: 'x' top: 'y' } layer { name: 'z' type: 'BatchNorm' bottom: 'x' top: 'z' }" })",
-                                    "seed")
-          .SerializeAsString()};
-}
-
 using Read = std::function<void(const std::string&)>;
 
 // What reads a file of this name that holds the input.
@@ -197,11 +159,8 @@ std::vector<Format> formats(const std::string& folder) {
   all.push_back({"solverstate", {readFile(good.state)}, {}, history});
   all.push_back({"hdf5model", {hdf5FromModel(solver->net().toProto(false), "good")}, {}, weights, 20});
   all.push_back({"hdf5state", {hdf5FromState(state, "good")}, {}, history, 20});
-  all.push_back({"onnx", onnxModels(), {}, [](const std::string& bytes) {
-                   ::onnx::ModelProto model;
-                   parseBinaryInto(bytes, "fuzzed", &model);
-                   cli::importOnnx(model, {});
-                 }});
+  all.push_back({"onnx", onnxModels(folder), {}, [=](const std::string& bytes) { readOnnx(bytes, folder); }});
+  all.push_back({"onnxtext", onnxTexts(), onnxWords(), [=](const std::string& text) { readOnnxText(text, folder); }});
   addStored(folder, all);
   return all;
 }

@@ -90,9 +90,24 @@ class Mutator {
   }
   // One word or, mostly, one number of the text becomes another.
   void word(std::string& t, uint64_t at) {
-    static const char* const kNumbers[] = {"0",      "-1",    "1",          "2",           "3",          "4",
-                                           "5",      "65536", "2147483647", "-2147483648", "4294967295", "1e38",
-                                           "-1e-38", "nan",   "inf",        "0.5"};
+    static const char* const kNumbers[] = {"0",
+                                           "-1",
+                                           "1",
+                                           "2",
+                                           "3",
+                                           "4",
+                                           "5",
+                                           "65536",
+                                           "2147483647",
+                                           "-2147483648",
+                                           "4294967295",
+                                           "1e38",
+                                           "-1e-38",
+                                           "nan",
+                                           "inf",
+                                           "0.5",
+                                           "-9223372036854775808",
+                                           "9223372036854775807"};
     const auto isWord = [&](uint64_t i) {
       return std::isalnum(static_cast<unsigned char>(t[i])) || t[i] == '_' || t[i] == '.' || t[i] == '-';
     };
@@ -111,7 +126,8 @@ class Mutator {
     const std::string& other = seeds_[below(seeds_.size())];
     const size_t from = other.find('\n', below(other.size())), to = other.find('\n', from + 1);
     const size_t here = t.find('\n', at), next = t.find('\n', here + 1);
-    if (to == std::string::npos || here == std::string::npos || next == std::string::npos) return;
+    if (from == std::string::npos || to == std::string::npos || here == std::string::npos || next == std::string::npos)
+      return;
     t.replace(here, below(2) ? next - here : 0, other.substr(from, to - from));
   }
 
