@@ -1,6 +1,7 @@
 // crema import MODEL.onnx [-model NET.prototxt -weights NET.caffemodel]: an ONNX model as a Caffe net and its weights.
 // Without the two names they are the model's, in its folder; -output says another beginning. Files that are there
 // stay: of our own export they would be the net that was exported, with its comments.
+#include <algorithm>
 #include <cstdio>
 
 #include "base/error.h"
@@ -37,6 +38,7 @@ InputShapes shapesOf(const std::vector<std::string>& texts) {
             : invalid("-input_shape {}: '{}' is no shape; write 1,3,224,224", text, text.substr(colon + 1));
     }
     if (colon == std::string::npos) invalid("-input_shape {}: which input? Write INPUT:1,3,224,224", text);
+    if (std::count(dims.begin(), dims.end(), 0)) invalid("-input_shape {}: no axis has a length of 0", text);
     all[text.substr(0, colon)] = dims;
   }
   return all;

@@ -108,7 +108,8 @@ void addDescription(::onnx::ModelProto& model, caffe::NetParameter description, 
   if (beside.layer_size()) set(model, kWeights, text);
 }
 
-std::optional<OnnxImport> importDescribed(const ::onnx::ModelProto& model, const InputShapes& shapes) {
+std::optional<OnnxImport> importDescribed(const ::onnx::ModelProto& model, const InputShapes& shapes,
+                                          std::string* why) {
   const std::string text = get(model, kNet), coded = get(model, kWeights);
   if (text.empty()) return std::nullopt;
   try {
@@ -119,7 +120,7 @@ std::optional<OnnxImport> importDescribed(const ::onnx::ModelProto& model, const
     size_t size = 0;
     if (sodium_base642bin(reinterpret_cast<unsigned char*>(bytes.data()), bytes.size(), coded.data(), coded.size(),
                           nullptr, &size, nullptr, kVariant))
-      return std::nullopt;
+      badData("its weights are damaged");
     caffe::NetParameter beside;
     parseBinaryInto(std::string_view(bytes).substr(0, size), kWeights, &beside);
     kernels::Context kernels(kernels::bestIsa(), 1);
@@ -128,10 +129,10 @@ std::optional<OnnxImport> importDescribed(const ::onnx::ModelProto& model, const
     caffe::NetState state;
     state.set_phase(caffe::TEST);
     Net net(made.net, state, o, kNet);
-    if (!fill(net, model, beside) ||
-        exportOnnx(net).model.graph().SerializeAsString() != model.graph().SerializeAsString() ||
-        !reshapeInputs(made.net, shapes))
-      return std::nullopt;
+    if (!fill(net, model, beside)) badData("its weights are not all there");
+    if (exportOnnx(net).model.graph().SerializeAsString() != model.graph().SerializeAsString())
+      badData("the graph is another by now");
+    if (!reshapeInputs(made.net, shapes)) badData("-input_shape is for an input that it does not have");
     std::map<std::string, const Layer*> built;
     for (const auto& layer : net.layers()) built[layer->name()] = layer.get();
     for (auto& layer : *made.net.mutable_layer())
@@ -139,7 +140,8 @@ std::optional<OnnxImport> importDescribed(const ::onnx::ModelProto& model, const
         for (const auto& blob : b->second->params()) addBlob(&layer, *blob);
     made.notes.push_back("written by crema export: the net that was exported, bit for bit");
     return made;
-  } catch (const Error&) {  // its data layers' sources are not here, or it is damaged: the graph is there
+  } catch (const Error& e) {  // as where its data layers' sources are not here; the graph is there
+    *why = e.message();
     return std::nullopt;
   }
 }

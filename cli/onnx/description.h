@@ -11,6 +11,7 @@ namespace crema::cli {
 
 // `description`: as `net` was built of it, filtered.
 void addDescription(::onnx::ModelProto& model, caffe::NetParameter description, const Net& net);
-std::optional<OnnxImport> importDescribed(const ::onnx::ModelProto& model, const InputShapes& shapes);
+// *why: of a description that is there, why it is not taken.
+std::optional<OnnxImport> importDescribed(const ::onnx::ModelProto& model, const InputShapes& shapes, std::string* why);
 
 }  // namespace crema::cli

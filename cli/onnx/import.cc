@@ -46,6 +46,7 @@ class Importer {
     for (const auto& t : graph.initializer()) g_.values[t.name()] = {&t, ""};
     for (const auto& input : graph.input())
       if (!g_.values.count(input.name()) && needed_.count(input.name())) addInput(input);
+    checkGiven();
     for (const auto& node : graph.node())
       if (isNeeded(node) && !g_.done.count(&node)) add(node);
     checkOutputs();
@@ -80,6 +81,14 @@ class Importer {
         g_.readersOf[i].push_back(&nodes[n]);
       }
     }
+  }
+
+  void checkGiven() const {
+    std::string names;
+    for (const auto& input : model_.graph().input())
+      if (g_.types.count(input.name())) names += (names.empty() ? "" : ", ") + input.name();
+    for (const auto& [name, shape] : given_)
+      if (!g_.types.count(name)) invalid("-input_shape {}: the model has no such input; it has {}", name, names);
   }
 
   void addInput(const ::onnx::ValueInfoProto& input) {
@@ -203,12 +212,16 @@ bool isNetFor(const ::onnx::ModelProto& model, const InputShapes& shapes, int64_
 }  // namespace
 
 OnnxImport importOnnx(const ::onnx::ModelProto& model, const InputShapes& shapes) {
-  if (auto described = importDescribed(model, shapes)) return std::move(*described);
+  std::string why;
+  if (auto described = importDescribed(model, shapes, &why)) return std::move(*described);
   Importer importer(model, shapes, kOpen);
   OnnxImport made = importer.run();
-  if (!importer.countsBatch() || isNetFor(model, shapes, kOpen + 1, made.net)) return made;
-  made = Importer(model, shapes, 1).run();
-  made.notes.push_back("the net computes with the size of its batch: it holds for 1, and -input_shape says another");
+  if (importer.countsBatch() && !isNetFor(model, shapes, kOpen + 1, made.net)) {
+    made = Importer(model, shapes, 1).run();
+    made.notes.push_back("the net computes with the size of its batch: it holds for 1, and -input_shape says another");
+  }
+  if (!why.empty())
+    made.notes.push_back(fmt::format("the net that crema export put beside the graph is not taken: {}", why));
   return made;
 }
 

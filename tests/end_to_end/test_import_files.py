@@ -14,6 +14,9 @@ def test_flags_and_files(tmp_path):
     g = Graph((3, "height", 8))
     g.save(tmp_path / "net.onnx", g.conv("x", 3, 2, 3))
     assert "input 'x' leaves axis 2 open ('height'); say its shape: -input_shape x:1,3,224,224" in crema("import", tmp_path / "net.onnx").story
+    for shape, told in (("x:0,3,9,8", "-input_shape x:0,3,9,8: no axis has a length of 0"), ("nosuch:2,3,9,8", "-input_shape nosuch: the model has no such input; it has x")):
+        done = crema("import", tmp_path / "net.onnx", "-input_shape", shape, *(["-input_shape", "x:2,3,9,8"] if shape[0] == "n" else []))
+        assert done.code == 2 and told in done.story, done.err
     assert "which input? Write INPUT:1,3,224,224" in crema("import", tmp_path / "net.onnx", "-input_shape", "2,3,9,8").story
     done = crema("import", tmp_path / "net.onnx", "-input_shape", "x:2,3,9,8", "-model", tmp_path / "a.prototxt", "-weights", tmp_path / "b.caffemodel")
     assert done.code == 0 and "a.prototxt: 2 layers" in done.out and "56 values" in done.out, done.out
