@@ -27,6 +27,10 @@ def test_fit_transform_save_load(session, rows, solver_file, tmp_path):
     fitted.write().overwrite().save(str(tmp_path / "pipeline"))
     loaded = PipelineModel.load(str(tmp_path / "pipeline"))
     assert loaded.transform(rows).select("id", "label", "scores").collect() == got
+    vectors = model.copy().setOutputVectors(True)
+    assert vectors.getOutputVectors() and not model.getOutputVectors()
+    assert [list(r.scores) for r in vectors.transform(rows).select("scores").collect()] == [list(r.scores) for r in got]
+    assert vectors.transform(rows).schema["scores"].dataType.typeName() == "vector"
     model.save(str(tmp_path / "model"))
     again = CaffeModel.load(str(tmp_path / "model"))
     assert again.modelBytes == model.modelBytes and again.getOutputCols() == ["scores"]

@@ -15,11 +15,15 @@ object Story {
   }
 
   private val lost = "(?s).*Job aborted due to stage failure: .*?Lost task [^:]*: (.*)".r
+  private val caused = "Caused by: (.*)".r
   private val exception = "^[\\w.$]+(?:Exception|Error): "
 
-  /** Spark's text without the frames around what happened. */
+  /** Spark's text without the frames around what happened, and why. */
   private def plain(text: String): String = text match {
-    case lost(what) => what.split("\n").head.trim.replaceFirst(exception, "")
+    case lost(what) =>
+      val lines = what.split("\n")
+      val why = lines.reverse.collectFirst { case caused(text) => text.trim.replaceFirst(exception, "") }
+      (lines.head.trim.replaceFirst(exception, "") +: why.toSeq).distinct.mkString(": ")
     case other => other
   }
 

@@ -173,6 +173,8 @@ class RefusalsSuite extends AnyFunSuite with BeforeAndAfterAll {
     assert(intercept[CremaException](Storage.exists(nowhere, sc.hadoopConfiguration)).getMessage.startsWith(s"$nowhere cannot be reached: "))
     val e = intercept[CremaException](Story.telling(sc.parallelize(Seq(1), 1).map[Int](_ => throw new IOException("/x: No space left on device")).collect())).getMessage
     assert(e == "/x: No space left on device")
+    val task = intercept[CremaException](Story.telling(sc.parallelize(Seq(1), 1).map[Int](_ => throw new IllegalStateException("/x cannot be written", new IOException("the quota is exceeded"))).collect())).getMessage
+    assert(task == "/x cannot be written: the quota is exceeded")
     val huge = com.crema.wire.Wire.Plan.newBuilder.setParameters(1L << 58).build()
     assert(intercept[IllegalArgumentException](Checks.room(conf("room", net(), s"file:$folder/m", ""), huge)).getMessage.contains("the model has 1152921504606846976 bytes, and "))
   }
