@@ -80,7 +80,8 @@ def compared(new, old):
     if [[*c[:3], *c[4:]] for c in cells[0]] != [[*c[:3], *c[4:]] for c in cells[1]]:
         return False, []
     pairs = [(ours[0].strip("| "), ours[3], theirs[3]) for ours, theirs in zip(*cells) if ours[3] != theirs[3]]
-    return not any(ours in ("shown", "no test") for _, ours, _ in pairs), [f"row {n}: the page says '{theirs}', here it was {'skipped' if ours == 'skipped' else 'skipped in part'}" for n, ours, theirs in pairs if ours in SKIPPED]
+    return not any(ours in ("shown", "no test") for _, ours, _ in pairs), [
+        f"row {n}: the page says '{theirs}', here it was {'skipped' if ours == 'skipped' else 'skipped in part'}" for n, ours, theirs in pairs if ours in SKIPPED]
 
 
 def main():

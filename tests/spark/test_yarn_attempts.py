@@ -74,19 +74,19 @@ class Submitted:
         self.process.wait(20)
 
     @property
-    def masters(self):
+    def said(self):
         """What all attempts' containers have said."""
         found = re.search(r"application_\d+_\d+", (self.job / "client.log").read_text())
         return "".join(self.bed.container_logs(found.group()).values()) if found else ""
 
     def wait_for(self, words, seconds=120):
-        wait_until(lambda: words in self.masters or self.process.poll() is not None, seconds, words)
+        wait_until(lambda: words in self.said or self.process.poll() is not None, seconds, words)
 
     def ended_well(self, attempts):
         code = self.process.wait(120)
         text = (self.job / "client.log").read_text()
-        assert code == 0 and application(self.bed, text)[2] == attempts, text[-1500:] + self.masters[-4000:]
-        return self.masters
+        assert code == 0 and application(self.bed, text)[2] == attempts, text[-1500:] + self.said[-4000:]
+        return self.said
 
 
 @pytest.fixture(scope="module")
@@ -112,7 +112,7 @@ def test_a_second_attempt_goes_on_from_the_first_ones_snapshot_to_the_same_model
     expected = undisturbed(job, hadoop)
     with Submitted(job, hadoop, "-train", model=model) as run:
         run.wait_for("iteration 200: snapshot")
-        os.kill(masters(hadoop)[0] if killed == "master" else marked_processes(hadoop, "/crema worker")[0], signal.SIGKILL)
+        os.kill(master_processes(hadoop)[0] if killed == "master" else marked_processes(hadoop, "/crema worker")[0], signal.SIGKILL)
         said = run.ended_well(attempts=2)
     if killed == "worker":
         assert re.search(r"crema: error: worker \d \(rank \d, host .*pid \d+\) was lost", said) and re.search(r"worker \d was in executor \d on host \S+, container container_\d+_\d+_01_\d+", said)
@@ -121,7 +121,7 @@ def test_a_second_attempt_goes_on_from_the_first_ones_snapshot_to_the_same_model
     assert fetched_hash(hadoop, "hdfs", model, job) == expected
 
 
-def masters(bed):
+def master_processes(bed):
     return [p for p in marked_processes(bed, "org.apache.spark.deploy.yarn.ApplicationMaster") if os.path.basename(os.readlink(f"/proc/{p}/exe")) == "java"]
 
 
