@@ -41,7 +41,15 @@ def test_the_page_is_compared_and_written_on_request_only(checkout):
     assert script(checkout).returncode == 0, script(checkout).stdout
     reports.write_text(reports.read_text().replace("/>", "><skipped/></testcase>"))  # another machine has not the data
     skipped = script(checkout)
-    assert skipped.returncode == 0 and "skipped" in skipped.stdout and page.read_bytes() == before
+    assert skipped.returncode == 0 and page.read_bytes() == before
+    assert "row 1: the page says 'shown', here it was skipped\n" in skipped.stdout and "row 4: the page says 'shown', here it was skipped in part\n" in skipped.stdout, skipped.stdout
+    script(checkout, "--write")
+    assert "| 1 | K | main class and jar entry | skipped |" in page.read_text() and script(checkout).returncode == 0
+    reports.write_text(reports.read_text().replace("><skipped/></testcase>", "/>"))  # a page that promises less than the run has shown
+    more = script(checkout)
+    assert more.returncode == 1 and "--write makes it anew" in more.stdout
+    page.write_bytes(before)
+    reports.write_text(reports.read_text().replace("/>", "><skipped/></testcase>"))
     reports.write_text(reports.read_text().replace("<skipped/>", "<failure/>", 1))
     failed = script(checkout)
     assert failed.returncode == 1 and "FAILED" in failed.stdout and page.read_bytes() == before

@@ -13,6 +13,7 @@ def rows(session, frames):
 
 def test_fit_transform_save_load(session, rows, solver_file, tmp_path):
     from pyspark.ml import Pipeline, PipelineModel
+    from pyspark.ml.linalg import VectorUDT
     estimator = CaffeEstimator(solver=str(solver_file), inputCol="image", outputBlobs=["ip2"], outputCols=["scores"], validationIndicatorCol="held", maxIter=60)
     assert estimator.getInputCol() == "image" and estimator.setRanks(2).getRanks() == 2 and not estimator.isDefined("seed")
     fitted = Pipeline(stages=[estimator]).fit(rows)
@@ -27,6 +28,10 @@ def test_fit_transform_save_load(session, rows, solver_file, tmp_path):
     fitted.write().overwrite().save(str(tmp_path / "pipeline"))
     loaded = PipelineModel.load(str(tmp_path / "pipeline"))
     assert loaded.transform(rows).select("id", "label", "scores").collect() == got
+    vectors = model.copy().setOutputVectors(True)
+    assert vectors.getOutputVectors() and not model.getOutputVectors()
+    assert [list(r.scores) for r in vectors.transform(rows).select("scores").collect()] == [list(r.scores) for r in got]
+    assert isinstance(vectors.transform(rows).schema["scores"].dataType, VectorUDT)
     model.save(str(tmp_path / "model"))
     again = CaffeModel.load(str(tmp_path / "model"))
     assert again.modelBytes == model.modelBytes and again.getOutputCols() == ["scores"]

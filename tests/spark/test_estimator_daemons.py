@@ -22,4 +22,6 @@ def test_an_estimators_ranks_are_honoured_on_yarn(job, records, hadoop, ranks, e
     assert done.returncode == 0, done.stderr[-4000:]
     found = re.search(r"weights (\w+): 8 blobs of (\d+) bytes; (\d+) rows scored", done.stdout)
     assert found and found.group(1) == "equal" and int(found.group(2)) > 1_000_000 and int(found.group(3)) == 1003, done.stdout
+    copies = re.search(r"(\d+) copies of the model in (\d+) executors after 5 transformations", done.stdout)
+    assert copies and copies.group(1) == copies.group(2) and 1 <= int(copies.group(1)) <= executors, done.stdout
     assert f"{ranks} rank(s) of batch 8 on {min(ranks, executors)} worker(s)" in done.stderr

@@ -5,9 +5,11 @@ import signal
 import subprocess
 import time
 
+import pytest
+
 from conftest import make_lmdb, sha256, wait_until
-from spark_jobs import FILES, command, job, submit  # noqa: F401 (job is a fixture)
-from test_daemons import TWO, fetched_hash, marked_processes, point, stored, told  # noqa: F401 (stored is a fixture)
+from spark_jobs import FILES, TRAIN, command, job, submit  # noqa: F401 (job is a fixture)
+from test_daemons import TWO, cat_rows, expect_all_rows, fetched_hash, local_hash, marked_processes, point, stored, told  # noqa: F401 (stored, local_hash: fixtures)
 
 CLUSTER = (*TWO, "spark.submit.deployMode=cluster")
 
@@ -56,31 +58,99 @@ def test_too_little_data_is_told_by_one_attempt(job, hadoop, tmp_path):
     refused(hadoop, done, "Insufficient training data", "every rank, clusterSize x devices, needs one")
 
 
-def test_a_second_attempt_goes_on_from_the_first_ones_snapshot_to_the_same_model(job, hadoop, stored):
+class Submitted:
+    """A job that goes on while its logs are read."""
+
+    def __init__(self, job, bed, *flags, **places):
+        self.job, self.bed = job, bed
+        with open(job / "client.log", "w") as log:
+            self.process = subprocess.Popen(command(job, "yarn", *flags, conf=CLUSTER, **places), cwd=job, env=bed.environment("hdfs"), stdout=log, stderr=log)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.kill()
+        self.process.wait(20)
+
+    @property
+    def said(self):
+        """What all attempts' containers have said."""
+        found = re.search(r"application_\d+_\d+", (self.job / "client.log").read_text())
+        return "".join(self.bed.container_logs(found.group()).values()) if found else ""
+
+    def wait_for(self, words, seconds=120):
+        wait_until(lambda: words in self.said or self.process.poll() is not None, seconds, words)
+
+    def ended_well(self, attempts):
+        code = self.process.wait(120)
+        text = (self.job / "client.log").read_text()
+        assert code == 0 and application(self.bed, text)[2] == attempts, text[-1500:] + self.said[-4000:]
+        return self.said
+
+
+@pytest.fixture(scope="module")
+def undisturbed():
+    """of(job, bed): the model of the solver and net in `job` without any trouble; computed once, as all tests have the same."""
+    known = []
+
+    def of(job, bed):
+        if not known:
+            done = submit(job, "local[2]", "-train", "-clusterSize", 2, env=bed.environment("hdfs"), model=f"file:{job}/undisturbed")
+            assert done.returncode == 0, done.stderr[-3000:]
+            known.append(sha256(job / "undisturbed"))
+        return known[0]
+
+    return of
+
+
+@pytest.mark.parametrize("killed", ["worker", "master"])
+def test_a_second_attempt_goes_on_from_the_first_ones_snapshot_to_the_same_model(job, hadoop, stored, undisturbed, killed):
     point(job, stored(hadoop, "hdfs"))
     rewrite(job / FILES[0], (r"^max_iter: .*", "max_iter: 600"), (r"^snapshot: .*", "snapshot: 200"), (r"^test_interval: .*", "test_interval: 0"), (r"^test_iter: .*", "test_iter: 0"))
-    undisturbed = submit(job, "local[2]", "-train", "-clusterSize", 2, env=hadoop.environment("hdfs"), model=f"file:{job}/undisturbed")
-    assert undisturbed.returncode == 0, undisturbed.stderr[-3000:]
-    out = f"{hadoop.url('hdfs')}/attempts"
-
-    def masters():
-        found = re.search(r"application_\d+_\d+", (job / "client.log").read_text())
-        return "".join(hadoop.container_logs(found.group()).values()) if found else ""
-
-    with open(job / "client.log", "w") as log:
-        run = subprocess.Popen(command(job, "yarn", "-train", conf=CLUSTER, model=f"{out}/m.model"), cwd=job, env=hadoop.environment("hdfs"), stdout=log, stderr=log)
-    try:
-        wait_until(lambda: "iteration 200: snapshot" in masters() or run.poll() is not None, 120, "the first snapshot")
-        os.kill(marked_processes(hadoop, "/crema worker")[0], signal.SIGKILL)
-        run.wait(120)
-    finally:
-        run.kill()
-        run.wait(20)
-    text = (job / "client.log").read_text()
-    _, _, attempts = application(hadoop, text)
-    said = masters()
-    assert run.returncode == 0 and attempts == 2, text[-1500:] + said[-4000:]
-    assert re.search(r"crema: error: worker \d \(rank \d, host .*pid \d+\) was lost", said) and re.search(r"worker \d was in executor \d on host \S+, container container_\d+_\d+_01_\d+", said)
-    assert re.search(r"the last snapshot is of iteration \d+: hdfs://\S+_iter_\d+\.solverstate", said)
+    model = f"{hadoop.url('hdfs')}/attempts/after a lost {killed}/m.model"
+    expected = undisturbed(job, hadoop)
+    with Submitted(job, hadoop, "-train", model=model) as run:
+        run.wait_for("iteration 200: snapshot")
+        os.kill(master_processes(hadoop)[0] if killed == "master" else marked_processes(hadoop, "/crema worker")[0], signal.SIGKILL)
+        said = run.ended_well(attempts=2)
+    if killed == "worker":
+        assert re.search(r"crema: error: worker \d \(rank \d, host .*pid \d+\) was lost", said) and re.search(r"worker \d was in executor \d on host \S+, container container_\d+_\d+_01_\d+", said)
+        assert re.search(r"the last snapshot is of iteration \d+: hdfs://.*_iter_\d+\.solverstate", said)
     assert re.search(r"attempt 2 of this application: the one before has failed; training goes on from its snapshot of iteration (200|400), hdfs://", said), said[-4000:]
-    assert fetched_hash(hadoop, "hdfs", f"{out}/m.model", job) == sha256(job / "undisturbed")
+    assert fetched_hash(hadoop, "hdfs", model, job) == expected
+
+
+def master_processes(bed):
+    return [p for p in marked_processes(bed, "org.apache.spark.deploy.yarn.ApplicationMaster") if os.path.basename(os.readlink(f"/proc/{p}/exe")) == "java"]
+
+
+def test_a_place_that_cannot_be_written_just_now_is_tried_again(job, hadoop, stored, local_hash):
+    """Nothing may be written into the model's folder when the first attempt looks, and everything when the second one does."""
+    point(job, stored(hadoop, "hdfs"))
+    folder = f"{hadoop.url('hdfs')}/full_for_a_while"
+    hadoop.fs("hdfs", "-mkdir", folder)
+    hadoop.space_quota("/full_for_a_while", 1)
+    with Submitted(job, hadoop, "-train", model=f"{folder}/m.model") as run:
+        run.wait_for("has failed; YARN starts attempt 2")
+        hadoop.space_quota("/full_for_a_while", -1)
+        said = run.ended_well(attempts=2)
+    assert re.search(r"crema: error: -model hdfs://\S+ cannot be written: .*quota.*mend that or name another place \(nothing was started\)", said), said[-4000:]
+    assert "left no snapshot: training begins again at iteration 0" in said
+    assert fetched_hash(hadoop, "hdfs", f"{folder}/m.model", job) == local_hash(job, hadoop, "hdfs")
+
+
+def test_a_second_attempt_takes_the_trained_model_and_writes_the_rows_anew(job, hadoop, stored):
+    """The rows cannot be written at first: the model is there already, and their folder, too."""
+    point(job, stored(hadoop, "hdfs"))
+    out = f"{hadoop.url('hdfs')}/rows_late"
+    hadoop.fs("hdfs", "-mkdir", "-p", f"{out}/full")
+    hadoop.space_quota("/rows_late/full", 1)
+    with Submitted(job, hadoop, *TRAIN, model=f"{out}/m.model", output=f"{out}/full/rows") as run:
+        run.wait_for("has failed; YARN starts attempt 2")
+        hadoop.space_quota("/rows_late/full", -1)
+        said = run.ended_well(attempts=2)
+    assert f"attempt 2 of this application: the one before has trained the model at {out}/m.model, which is taken" in said, said[-4000:]
+    assert f"the one before had begun to write {out}/full/rows, which is written anew" in said
+    assert said.count("crema: the model is at") == 1 and re.search(r"crema: error: .*quota", said), said[-4000:]
+    expect_all_rows(cat_rows(hadoop, "hdfs", f"{out}/full/rows"))

@@ -168,6 +168,12 @@ class Bed:
             raise DaemonFailed(f"hadoop fs {' '.join(map(str, arguments))} ended with {done.returncode}:\n{done.stderr[-2000:]}")
         return done.stdout
 
+    def space_quota(self, folder, bytes):
+        """Of a folder of HDFS, -1: none. At once, by HTTP: Hadoop's own tool takes seconds to start."""
+        query = f"op=SETQUOTA&storagespacequota={bytes}&user.name={self.base_environment['HADOOP_USER_NAME']}"
+        url = f"http://{HOST}:{self.ports['namenode_http']}/webhdfs/v1{folder}?{query}"
+        urllib.request.urlopen(urllib.request.Request(url, method="PUT"), timeout=10).close()
+
     def container_logs(self, application):
         """stderr of every container of a YARN application, by path."""
         return {p: p.read_text(errors="replace") for p in sorted((self.folder / "logs/containers").glob(f"*/{application}/*/stderr"))}

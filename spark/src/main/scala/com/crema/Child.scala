@@ -102,7 +102,7 @@ class Child(subcommand: String, first: MessageLite) extends AutoCloseable {
     keeper.join(2000) // the rest of its log
     val code = process.exitValue
     if (code != 0 || failed.isDefined) {
-      val how = if (code > 128) s"was killed by ${Child.signal(code - 128)}" else s"ended with exit code $code"
+      val how = Child.ending(code)
       throw CremaException.of(failed.fold("")(_.getKind), s"${failed.fold(s"a process of this run $how without a word")(_.getStory)}\n`crema $subcommand` (pid ${process.pid()}) $how${tail()}")
     }
   }
@@ -123,8 +123,11 @@ class Child(subcommand: String, first: MessageLite) extends AutoCloseable {
 }
 
 private[crema] object Child {
+  /** How a process ended, by its exit code as Java gives it. */
+  def ending(code: Int): String = if (code > 128) s"was killed by ${signal(code - 128)}" else s"ended with exit code $code"
+
   /** What people call it, and what most often sends it. */
-  def signal(number: Int): String = number match {
+  private def signal(number: Int): String = number match {
     case 4 => "signal 4 (SIGILL): it met an instruction that this CPU lacks; please report it with the CPU's name"
     case 6 => "signal 6 (SIGABRT); please report it with its log"
     case 7 => "signal 7 (SIGBUS): a file that it maps was cut short, or its disk failed"

@@ -2,7 +2,7 @@ package com.crema
 
 import java.net.{InetAddress, UnknownHostException}
 
-import org.apache.spark.{SparkContext, SparkEnv}
+import org.apache.spark.{SparkConf, SparkContext, SparkEnv}
 
 /** What Spark gives: how many workers can run at once, and numeric addresses. */
 object Cluster {
@@ -11,24 +11,34 @@ object Cluster {
   private def local(sc: SparkContext): Boolean = sc.master.startsWith("local") && !sc.master.startsWith("local-cluster")
 
   /** @throws IllegalArgumentException when this jar is not for this Spark */
-  def checkVersion(): Unit = Option(JarCheck.complaint()).foreach(text => throw new IllegalArgumentException(text))
+  def checkVersion(): Unit = Option(JarCheck.complaint()).foreach(text => throw new WrongArgument(text))
 
   /** Cores a task may use: spark.task.cpus. */
   def threadsPerTask(sc: SparkContext): Int = sc.getConf.getInt("spark.task.cpus", 1)
 
   private def executors(sc: SparkContext): Int = sc.getExecutorMemoryStatus.size - 1 // the driver is in the list
 
-  /** Executors that this application asked for, where that is known. */
+  /** Executors that these settings ask for, where they say how many. */
+  private def asked(c: SparkConf): Option[Int] =
+    c.getOption(if (isDynamic(c)) "spark.dynamicAllocation.minExecutors" else "spark.executor.instances").map(_.toInt)
+  private def isDynamic(c: SparkConf) = c.getBoolean("spark.dynamicAllocation.enabled", false)
+
+  /** Executors that this application gets, where that is known: YARN and Kubernetes give two when nobody says how many. */
   private def requested(sc: SparkContext): Option[Int] = {
-    val c = sc.getConf
     val LocalCluster = """local-cluster\[\s*(\d+)\s*,.*""".r
-    if (c.getBoolean("spark.dynamicAllocation.enabled", false)) c.getOption("spark.dynamicAllocation.minExecutors").map(_.toInt)
+    if (isDynamic(sc.getConf)) asked(sc.getConf)
     else sc.master match {
       case LocalCluster(n) => Some(n.toInt)
-      case m if m.startsWith("yarn") || m.startsWith("k8s") => Some(c.getInt("spark.executor.instances", 2))
+      case m if m.startsWith("yarn") || m.startsWith("k8s") => asked(sc.getConf).orElse(Some(2))
       case _ => None
     }
   }
+
+  /** CaffeOnSpark's clusterSize, which is part of the mathematics: executors asked for on YARN, one when nobody says how many, though Spark gives two; with
+    * dynamic allocation the fewest; else the flag.
+    */
+  def clusterSize(c: SparkConf, flag: Int): Int =
+    if (isDynamic(c)) asked(c).getOrElse(flag) else if (c.get("spark.master", "").startsWith("yarn")) asked(c).getOrElse(1) else flag
 
   /** Workers for `ranks` ranks: one per executor, at most as many as ranks. Executors register one by one: waits until all wanted are there,
     * at most the time Spark itself would wait; where nobody knows how many will come, until no new one has come for three seconds.

@@ -6,9 +6,15 @@ import java.util.concurrent.TimeUnit
 
 /** A short run of the executable to its end. */
 object Command {
-  case class Result(code: Int, out: Array[Byte], errors: String) {
-    /** The executable's own sentence. */
-    def story: String = errors.trim.stripPrefix("crema: error: ")
+  /** The exit code for what was given and is wrong (cli/commands.cc). */
+  val Invalid = 2
+
+  case class Result(command: String, code: Int, out: Array[Byte], errors: String) {
+    /** Whether a failed one said why: one that is killed does not. */
+    def isTold: Boolean = errors.trim.nonEmpty && code < 128
+    /** The executable's own sentence; else how it ended. */
+    def story: String =
+      if (isTold) errors.trim.stripPrefix("crema: error: ") else s"`crema $command` ${Child.ending(code)}${if (errors.trim.isEmpty) "" else s"; it said: ${errors.trim}"}"
   }
 
   /** @throws CremaException when it has not ended after `seconds`; it is then gone */
@@ -20,7 +26,7 @@ object Command {
         process.getOutputStream.close()
         if (!process.waitFor(seconds, TimeUnit.SECONDS)) throw new CremaException(s"`crema ${arguments.mkString(" ")}` has not ended after $seconds s")
       } finally process.destroyForcibly()
-      Result(process.exitValue, Files.readAllBytes(out.toPath), new String(Files.readAllBytes(errors.toPath)))
+      Result(arguments.head, process.exitValue, Files.readAllBytes(out.toPath), new String(Files.readAllBytes(errors.toPath)))
     } finally { out.delete(); errors.delete() }
   }
 }

@@ -1,78 +1,88 @@
 package com.crema
 
-import java.util.Properties
+import java.io.{File, FileNotFoundException}
+import java.nio.charset.StandardCharsets.UTF_8
 
-import scala.collection.JavaConverters._
+import scala.collection.mutable
 import scala.util.control.NonFatal
 
 import com.crema.wire.Wire.Event
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
 
-/** What an application has done, for its next attempt: in a file of its own, replaced whole at each entry.
+/** What an application has done, for its next attempt: a folder with a file for each entry, so that nothing that was noted can be lost while more is.
   *
-  * A file that was written is known again by place, length and time, so nobody else's is taken for it. Entries: `seed`, `snapshot.N` (model and state of
-  * iteration N), `model` (training is over), `output` (the folder that is being written).
+  * Entries: `seed`, `snapshot.N` (model and state of iteration N), `model` (training is over), `output` (the folder that is being written). A file that was
+  * written is a line `LENGTH TIME PLACE` and is known again by all three, so nobody else's is taken for it. A folder that was being written has
+  * neither: it is known by its place, which was free when the attempt began.
   */
-class Journal(file: Path, conf: Configuration) {
+class Journal(folder: Path, conf: Configuration) {
   private val log = org.slf4j.LoggerFactory.getLogger(getClass)
-  private val entries = new Properties
+  private val entries = mutable.Map[String, String]()
 
   /** What the attempts before have written. @throws CremaException when it is there and cannot be read */
   def read(): Journal = synchronized {
-    val fs = file.getFileSystem(conf)
-    try if (fs.exists(file)) { val in = fs.open(file); try entries.load(in) finally in.close() }
-    catch { case NonFatal(e) => throw new CremaException(s"what the attempt before did cannot be read from $file: ${Storage.cause(e)}", e) }
+    val fs = folder.getFileSystem(conf)
+    try if (fs.exists(folder)) for (file <- fs.listStatus(folder).map(_.getPath) if !file.getName.startsWith("_")) {
+      val in = fs.open(file)
+      try entries(file.getName) = new String(in.readAllBytes(), UTF_8) finally in.close()
+    } catch { case NonFatal(e) => throw new CremaException(s"what the attempt before did cannot be read from $folder: ${Storage.cause(e)}", e) }
     this
-  }
-
-  private def put(key: String, value: String): Unit = {
-    entries.setProperty(key, value)
-    val part = new Path(file.getParent, s"${file.getName}.part")
-    val fs = file.getFileSystem(conf)
-    val out = fs.create(part, true)
-    try entries.store(out, null) finally out.close()
-    fs.delete(file, false)
-    fs.rename(part, file)
   }
 
   /** An entry that cannot be written costs the next attempt work, not this one its run. */
   private def note(key: String, value: => String): Unit = synchronized {
-    try put(key, value) catch { case NonFatal(e) => log.warn(s"$file: $key is not noted for another attempt: ${Storage.cause(e)}") }
+    try {
+      val text = value
+      if (!entries.get(key).contains(text)) WholeFile.at(new Path(folder, key), conf) { (fs, part) =>
+        val out = fs.create(part, true)
+        try out.write(text.getBytes(UTF_8)) finally out.close()
+      }
+      entries(key) = text
+    } catch { case NonFatal(e) => log.warn(s"$folder: $key is not noted for another attempt: ${Storage.cause(e)}") }
   }
 
-  def seed: Option[Int] = Option(entries.getProperty("seed")).map(_.toInt)
+  def seed: Option[Int] = entries.get("seed").map(_.toInt)
   def noteSeed(seed: Int): Unit = note("seed", seed.toString)
 
-  private def seen(uri: String): String = if (Storage.isLocal(uri)) s"local $uri" else {
-    val path = new Path(uri)
+  /** A file as it was written. */
+  private case class Seen(length: Long, time: Long, place: String) {
+    override def toString: String = s"$length $time $place"
+    def isThere: Boolean = length >= 0 && (try seen(place) == this catch { case _: FileNotFoundException => false })
+  }
+  private def seen(uri: String): Seen = {
+    val path = if (Storage.isLocal(uri)) new Path(new File(Storage.localPath(uri)).toURI) else new Path(uri)
     val status = path.getFileSystem(conf).getFileStatus(path)
-    s"${status.getLen} ${status.getModificationTime} $uri"
+    Seen(status.getLen, status.getModificationTime, uri)
   }
-  private def place(entry: String): String = entry.substring(entry.lastIndexOf(' ') + 1)
-  private def whole(entry: String): Boolean = try seen(place(entry)) == entry catch { case _: java.io.FileNotFoundException => false }
+  private def parsed(line: String): Seen = { val Array(length, time, place) = line.split(" ", 3); Seen(length.toLong, time.toLong, place) }
 
-  /** Both files of a snapshot are published; `folder` is where. */
+  /** Both files of a snapshot are published; `folder` is where. On a local disk they are another machine's, and nobody sees them from here. */
   def noteSnapshot(s: Event.Snapshot, folder: String): Unit = {
-    def uri(written: String) = Storage.inFolder(folder, new java.io.File(written).getName)
-    note(s"snapshot.${s.getIteration}", s"${seen(uri(s.getModel))}\n${seen(uri(s.getState))}")
+    def found(written: String) = { val uri = Storage.inFolder(folder, new File(written).getName); if (Storage.isLocal(uri)) Seen(-1, -1, uri) else seen(uri) }
+    note(s"snapshot.${s.getIteration}", s"${found(s.getModel)}\n${found(s.getState)}")
   }
-  def noteModel(uri: String): Unit = note("model", seen(uri))
+  def noteModel(uri: String): Unit = note("model", seen(uri).toString)
   def noteOutput(uri: String): Unit = note("output", uri)
 
-  /** The trained model, still as it was written. */
-  def model: Option[String] = Option(entries.getProperty("model")).filter(e => !e.startsWith("local ") && whole(e)).map(place)
-  def output: Option[String] = Option(entries.getProperty("output"))
+  def output: Option[String] = entries.get("output")
+
+  /** The trained model. None: training was not over. @throws Refusal when it is not as it was written */
+  def model: Option[String] = entries.get("model").map(parsed).map { m =>
+    if (!m.isThere) refuse("had trained the model", m, "is", "score what is there without -train")
+    m.place
+  }
 
   /** The newest snapshot that is still as it was written: iteration, model, state. None: none was written. @throws Refusal when all have gone or changed */
   def snapshot: Option[(Long, String, String)] = {
-    val all = entries.stringPropertyNames.asScala.toSeq.filter(_.startsWith("snapshot.")).map(k => k.stripPrefix("snapshot.").toLong -> entries.getProperty(k).split("\n")).sortBy(-_._1)
-    val found = all.collectFirst { case (n, Array(model, state)) if Seq(model, state).forall(f => !f.startsWith("local ") && whole(f)) => (n, place(model), place(state)) }
-    if (found.isEmpty && all.nonEmpty) {
-      val (n, files) = all.head
-      val why = if (files.head.startsWith("local ")) "lie on a disk of the machine that wrote them; name -model on a shared file system" else "are gone or were changed since"
-      throw new Refusal(s"the attempt before this one had trained ${n} iterations, and its snapshots (${place(files.head)}) $why. Training does not begin again by itself: resume with -snapshot and -weights, or submit the job anew")
-    }
+    val all = entries.toSeq.collect { case (key, text) if key.startsWith("snapshot.") => key.stripPrefix("snapshot.").toLong -> text.split("\n").map(parsed) }.sortBy(-_._1)
+    val found = all.collectFirst { case (n, Array(model, state)) if model.isThere && state.isThere => (n, model.place, state.place) }
+    if (found.isEmpty) for ((n, files) <- all.headOption) refuse(s"had trained $n iterations", files.head, "and its state are", "resume with -snapshot and -weights")
     found
+  }
+
+  private def refuse(did: String, file: Seen, are: String, remedy: String): Nothing = {
+    val why = if (Storage.isLocal(file.place)) "on the disk of another machine, or changed since; name -model on a shared file system" else "gone or changed since"
+    throw new Refusal(s"the attempt before this one $did, and ${file.place} $are $why. Training does not begin again by itself: $remedy, or submit the job anew")
   }
 }

@@ -1,13 +1,22 @@
 package com.crema
 
-import java.io.{File, InputStream, ObjectInputStream, ObjectOutputStream}
+import java.io.{EOFException, File, InputStream, ObjectInputStream, ObjectOutputStream}
 import java.lang.ref.Cleaner
-import java.nio.file.{Files, StandardCopyOption}
+import java.nio.file.Files
+
+import org.apache.spark.SparkContext
 
 /** A trained model on this JVM's disk, for as long as anybody holds it: a model of any size costs no heap. Written to a stream it takes its bytes along. */
 final class ModelFile private (@transient private var file: File) extends Serializable {
   def path: File = file
   def bytes: Array[Byte] = Files.readAllBytes(file.toPath)
+
+  /** Shared once for all that score with it in an application. */
+  @transient private var sent: (String, SharedFile) = _
+  def shared(sc: SparkContext): SharedFile = synchronized {
+    if (sent == null || sent._1 != sc.applicationId) sent = (sc.applicationId, SharedFile.of(sc, file, "transform.caffemodel"))
+    sent._2
+  }
 
   private def writeObject(out: ObjectOutputStream): Unit = {
     out.writeLong(file.length)
@@ -15,8 +24,8 @@ final class ModelFile private (@transient private var file: File) extends Serial
   }
 
   private def readObject(in: ObjectInputStream): Unit = {
-    val left = in.readLong()
-    file = ModelFile.keep(new ModelFile.Part(in, left), this)
+    val length = in.readLong()
+    file = ModelFile.keep(new ModelFile.Part(in, length), this, Some(length))
   }
 }
 
@@ -31,9 +40,12 @@ object ModelFile {
   }
   def of(file: File): ModelFile = { val in = Files.newInputStream(file.toPath); try of(in) finally in.close() }
 
-  private def keep(in: InputStream, owner: ModelFile): File = {
-    val file = File.createTempFile("model-", ".caffemodel", Storage.workFolder)
-    Files.copy(in, file.toPath, StandardCopyOption.REPLACE_EXISTING)
+  private def keep(in: InputStream, owner: ModelFile, announced: Option[Long] = None): File = {
+    val file = new File(Storage.workFolder, s"model-${java.util.UUID.randomUUID()}.caffemodel")
+    WholeFile.local(file) { part =>
+      val copied = Files.copy(in, part.toPath)
+      for (length <- announced if copied != length) throw new EOFException(s"a trained model of $length bytes ended after $copied; it was cut where it was kept or on its way")
+    }
     cleaner.register(owner, () => file.delete())
     file
   }

@@ -2,10 +2,10 @@ package com.crema
 
 import com.crema.wire.Wire.Plan
 
-/** Asks the executable about a solver: one parser decides, on the driver, before anything starts. */
 /** A local file of weights, and what its user calls it. */
 case class Weights(path: String, name: String)
 
+/** Asks the executable about a solver: one parser decides, on the driver, before anything starts. */
 object Planner {
   private val Seconds = 60L
 
@@ -15,14 +15,16 @@ object Planner {
 
   /** @param weights are to fit the TEST net, unless that cannot be built without its data
     * @param seed for a solver that sets no random_seed
-    * @throws IllegalArgumentException with the executable's own story when solver, net or features are wrong
+    * @throws IllegalArgumentException with the executable's own story: a WrongArgument when solver, net or features are wrong
+    * @throws CremaException when it told nothing
     */
   def plan(solver: String, ranks: Int, seed: Int, features: Seq[String], train: Boolean, test: Boolean, weights: Option[Weights] = None, label: String = ""): Plan = {
     val arguments = Seq("plan", "-solver", solver, "-ranks", ranks.toString, "-random_seed", seed.toString, "-wire") ++
       (if (features.nonEmpty) Seq("-features", features.mkString(",")) else Nil) ++ (if (train) Seq("-train") else Nil) ++ (if (test) Seq("-test") else Nil) ++
       (if (label.nonEmpty) Seq("-label", label) else Nil) ++ weights.toSeq.flatMap(w => Seq("-weights", w.path, "-weights_name", w.name))
     val done = Command.run(Seconds, arguments: _*)
-    if (done.code != 0) throw new IllegalArgumentException(done.story)
+    if (done.code == Command.Invalid) throw new WrongArgument(done.story)
+    if (done.code != 0) throw (if (done.isTold) new IllegalArgumentException(done.story) else new CremaException(done.story))
     Plan.parseDelimitedFrom(new java.io.ByteArrayInputStream(done.out))
   }
 }

@@ -70,7 +70,7 @@ object ScoreRun {
   def count(sc: SparkContext, source: String): Long =
     Story.telling(sc.parallelize(Seq(source), 1).map { path =>
       val done = Command.run(600, "records", Storage.localPath(path))
-      if (done.code != 0) throw CremaException.of(if (done.code == 2) "invalid" else "", done.story)
+      if (done.code != 0) throw CremaException.of(if (done.code == Command.Invalid) "invalid" else "", done.story)
       new String(done.out).trim.toLong
     }.collect().head)
 
@@ -84,7 +84,7 @@ object ScoreRun {
   }
 
   private def start(spec: Spec, complete: Job.Builder => Job.Builder): Child = {
-    val child = new Child("score", complete(Job.parseFrom(spec.job).toBuilder.setWeights(spec.model.fetch())).build())
+    val child = new Child("score", complete(Job.parseFrom(spec.job).toBuilder.setWeights(spec.model.fetch(TaskContext.get()))).build())
     child.endWith(TaskContext.get())
     child
   }

@@ -1,13 +1,13 @@
 package com.crema
 
 import java.io.File
-import java.nio.file.{Files, StandardCopyOption}
 import java.util.concurrent.{FutureTask, TimeUnit, TimeoutException}
 
 import scala.util.control.NonFatal
 
 import org.apache.hadoop.conf.Configuration
-import org.apache.hadoop.fs.{FileSystem, FileUtil, Path}
+import org.apache.hadoop.fs.{FileSystem, FileUtil, Path, UnsupportedFileSystemException}
+import org.apache.hadoop.security.AccessControlException
 
 /** Hadoop's settings, so that they can travel to tasks. */
 case class HadoopSettings(entries: Map[String, String]) {
@@ -46,7 +46,7 @@ object Storage {
   def resolveInput(written: String, what: => String, conf: Configuration): String = {
     val uri = resolve(written, conf)
     if (!isLocal(uri) && scheme(written).isEmpty && new File(written).exists() && !exists(uri, conf))
-      throw new IllegalArgumentException(s"there is nothing at $uri, which $what $written means, as fs.defaultFS is ${FileSystem.getDefaultUri(conf)}; on the local disk there is: write file:$written if that is meant")
+      throw new WrongArgument(s"there is nothing at $uri, which $what $written means, as fs.defaultFS is ${FileSystem.getDefaultUri(conf)}; on the local disk there is: write file:$written if that is meant")
     uri
   }
 
@@ -71,7 +71,7 @@ object Storage {
 
   private def reaching[A](uri: String)(body: => A): A = try body catch {
     case e: CremaException => throw e
-    case NonFatal(e) => throw new CremaException(s"$uri cannot be reached: ${cause(e)}; correct it, or see to its file system", e)
+    case NonFatal(e) => throw CremaException.of(if (isLasting(e)) "invalid" else "", s"$uri cannot be reached: ${cause(e)}; correct it, or see to its file system", e)
   }
 
   def isFolder(uri: String, conf: Configuration): Boolean =
@@ -82,7 +82,7 @@ object Storage {
   def remoteBytes(uri: String, conf: Configuration): Long =
     if (isLocal(uri)) 0 else { val p = new Path(uri); val fs = p.getFileSystem(conf); if (fs.exists(p)) fs.getContentSummary(p).getLength else 0 }
 
-  /** A local path with the contents of `uri`: itself when local, else a copy made once per JVM, under a temporary name and then renamed. */
+  /** A local path with the contents of `uri`: itself when local, else a copy made once per JVM. */
   def fetch(uri: String, conf: Configuration): String = synchronized {
     if (isLocal(uri)) return shipped(localPath(uri))
     val source = new Path(uri)
@@ -91,14 +91,11 @@ object Storage {
     val status = fs.getFileStatus(source)
     val key = Integer.toHexString((uri + status.getModificationTime).hashCode)
     val target = new File(workFolder, s"$key-${source.getName}")
-    if (!target.exists()) {
-      val part = new File(target.getPath + ".part")
-      FileUtil.fullyDelete(part)
+    if (!target.exists()) WholeFile.local(target) { part =>
       try FileUtil.copy(fs, source, part, false, conf) catch { case NonFatal(e) => throw new CremaException(s"$uri cannot be copied to $workFolder: ${cause(e)}", e) }
       new File(part.getParentFile, s".${part.getName}.crc").delete()
       val (have, want) = (sizeOf(part), fs.getContentSummary(source).getLength)
       if (have < want) throw new CremaException(s"the copy of $uri has $have bytes of $want; is the disk of ${workFolder} full?")
-      Files.move(part.toPath, target.toPath, StandardCopyOption.ATOMIC_MOVE)
     }
     target.getPath
   }
@@ -116,25 +113,34 @@ object Storage {
     chain.collectFirst {
       case t: java.net.UnknownHostException => s"the host ${text(t)} is not known"
       case t: java.net.ConnectException => text(t)
-      case t: org.apache.hadoop.fs.UnsupportedFileSystemException => text(t)
+      case t: UnsupportedFileSystemException => text(t)
       case t: java.nio.file.AccessDeniedException => s"permission denied: ${text(t)}"
-      case t: org.apache.hadoop.security.AccessControlException => text(t)
+      case t: AccessControlException => text(t)
     }.getOrElse(text(chain.last))
   }
 
+  /** Whether a file system's refusal stays as long as nobody changes what was asked of it, or who asks; all others may be of a moment. */
+  private def isLasting(e: Throwable): Boolean = Iterator.iterate(e)(_.getCause).takeWhile(_ != null).take(20).exists {
+    case _: Lasting | _: UnsupportedFileSystemException | _: AccessControlException | _: java.nio.file.AccessDeniedException => true
+    case _ => false
+  }
+
+  /** Why a file cannot be written at a place. */
+  case class Unwritable(why: String, lasting: Boolean)
+
   /** Whether a file can be written at `uri`, seen by writing a small one beside it: nothing, or why not. */
-  def refusal(uri: String, conf: Configuration, seconds: Long = 60): Option[String] = {
-    val answer = new FutureTask[Option[String]](() => try { writeBeside(uri, conf); None } catch { case NonFatal(e) => Some(cause(e)) })
+  def refusal(uri: String, conf: Configuration, seconds: Long = 60): Option[Unwritable] = {
+    val answer = new FutureTask[Option[Unwritable]](() => try { writeBeside(uri, conf); None } catch { case NonFatal(e) => Some(Unwritable(cause(e), isLasting(e))) })
     val thread = new Thread(answer, "crema-probe")
     thread.setDaemon(true)
     thread.start()
-    try answer.get(seconds, TimeUnit.SECONDS) catch { case _: TimeoutException => thread.interrupt(); Some(s"no answer within $seconds s") }
+    try answer.get(seconds, TimeUnit.SECONDS) catch { case _: TimeoutException => thread.interrupt(); Some(Unwritable(s"no answer within $seconds s", lasting = false)) }
   }
 
   private def writeBeside(uri: String, conf: Configuration): Unit = {
     val to = if (isLocal(uri)) new Path(new File(localPath(uri)).toURI) else new Path(uri)
     val fs = to.getFileSystem(conf)
-    if (fs.exists(to) && fs.getFileStatus(to).isDirectory) throw new java.io.IOException("it is a folder; name a file in it")
+    if (fs.exists(to) && fs.getFileStatus(to).isDirectory) throw new WrongInput("it is a folder; name a file in it")
     val probe = new Path(to.getParent, s"_${to.getName}.${java.util.UUID.randomUUID()}.probe")
     try {
       val out = fs.create(probe, false)
@@ -142,21 +148,13 @@ object Storage {
     } finally fs.delete(probe, false)
   }
 
-  /** Copies a local file to exactly `uri`: temporary name beside it, then renamed. @throws CremaException that names the place and the cause */
-  def publish(local: String, uri: String, conf: Configuration): Unit = try copy(local, uri, conf) catch {
+  /** Copies a local file to exactly `uri`. @throws CremaException that names the place and the cause */
+  def publish(local: String, uri: String, conf: Configuration): Unit = try {
+    val to = if (isLocal(uri)) new Path(new File(localPath(uri)).toURI) else new Path(uri)
+    WholeFile.at(to, conf) { (fs, part) => fs.copyFromLocalFile(false, true, new Path(new File(local).toURI), part) }
+  } catch {
     case e: CremaException => throw e
     case NonFatal(e) => throw new CremaException(s"$uri cannot be written: ${cause(e)}; mend that or name another place, and run again", e)
-  }
-
-  private def copy(local: String, uri: String, conf: Configuration): Unit = {
-    val to = if (isLocal(uri)) new Path(new File(localPath(uri)).toURI) else new Path(uri)
-    val fs = to.getFileSystem(conf)
-    val part = new Path(to.getParent, s"_${to.getName}.${java.util.UUID.randomUUID()}.part") // attempts may overlap
-    try {
-      fs.copyFromLocalFile(false, true, new Path(new File(local).toURI), part)
-      if (fs.exists(to)) fs.delete(to, false)
-      if (!fs.rename(part, to)) throw new CremaException(s"cannot rename $part to $to; check the permissions")
-    } finally try fs.delete(part, false) catch { case NonFatal(_) => /* what failed before has the better words */ }
   }
 
   /** Removed with the JVM, and what killed ones left when the next begins. On YARN this is the container's own folder, which goes with it. */

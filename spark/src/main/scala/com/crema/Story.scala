@@ -4,7 +4,7 @@ import org.apache.spark.SparkException
 
 /** What a failed Spark job has to say to people: our own sentence, without Spark's frames and stack around it. */
 object Story {
-  private val own = "com\\.crema\\.(CremaException|WrongInput): ".r
+  private val own = "com\\.crema\\.(CremaException|WrongInput|WrongArgument|Refusal): ".r
 
   def of(e: Throwable): String = {
     val text = Option(e.getMessage).getOrElse(e.toString)
@@ -15,20 +15,24 @@ object Story {
   }
 
   private val lost = "(?s).*Job aborted due to stage failure: .*?Lost task [^:]*: (.*)".r
+  private val caused = "Caused by: (.*)".r
   private val exception = "^[\\w.$]+(?:Exception|Error): "
 
-  /** Spark's text without the frames around what happened. */
+  /** Spark's text without the frames around what happened, and why. */
   private def plain(text: String): String = text match {
-    case lost(what) => what.split("\n").head.trim.replaceFirst(exception, "")
+    case lost(what) =>
+      val lines = what.split("\n")
+      val why = lines.reverse.collectFirst { case caused(text) => text.trim.replaceFirst(exception, "") }
+      (lines.head.trim.replaceFirst(exception, "") +: why.toSeq).distinct.mkString(": ")
     case other => other
   }
 
   def isOurs(e: Throwable): Boolean = own.findFirstMatchIn(String.valueOf(e.getMessage)).isDefined
 
-  /** Whether trying again changes nothing: what was given is wrong. */
+  /** Whether trying again changes nothing. Spark and Hadoop say so of what they cannot find; of a task's exception its text tells. */
   def lasting(e: Throwable): Boolean = e match {
-    case _: WrongInput | _: Refusal | _: IllegalArgumentException | _: org.apache.spark.sql.AnalysisException | _: org.apache.hadoop.mapred.InvalidInputException => true
-    case s: SparkException => Option(s.getMessage).flatMap(own.findFirstMatchIn(_)).exists(_.group(1) == "WrongInput")
+    case _: Lasting | _: org.apache.spark.sql.AnalysisException | _: org.apache.hadoop.mapred.InvalidInputException => true
+    case s: SparkException => Option(s.getMessage).flatMap(own.findFirstMatchIn(_)).exists(_.group(1) != "CremaException")
     case _ => false
   }
 

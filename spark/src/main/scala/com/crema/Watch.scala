@@ -55,10 +55,10 @@ private[crema] class Watch(sc: SparkContext, coordinator: Child, console: Consol
     var event = coordinator.next()
     while (event.isDefined) {
       val e = event.get
+      if (e.hasSnapshot) { last = Some(e.getSnapshot); published(e.getSnapshot) } // first of all: one that people have seen is known to a next attempt
       console.show(e)
       budget.follow(e).foreach(console.say)
       if (e.hasTest) seen.synchronized(seen += e.getTest)
-      if (e.hasSnapshot) { last = Some(e.getSnapshot); published(e.getSnapshot) }
       if (e.hasDone) done = true
       if (e.hasFailed) failed = Some(e.getFailed)
       event = if (e.hasFailed) None else coordinator.next()

@@ -31,7 +31,7 @@ class YarnAttempt private (id: ApplicationAttemptId, settings: SparkConf) {
   private def most = math.min(settings.getInt("spark.yarn.maxAppAttempts", Int.MaxValue), yarn.getInt(YarnConfiguration.RM_AM_MAX_ATTEMPTS, YarnConfiguration.DEFAULT_RM_AM_MAX_ATTEMPTS))
 
   /** What this application's attempts leave for the next one; YARN gives every application a staging folder of its own, which lives until its last attempt. */
-  lazy val journal: Option[Journal] = staging.map(folder => new Journal(new Path(folder, "crema-journal.properties"), yarn))
+  lazy val journal: Option[Journal] = staging.map(folder => new Journal(new Path(folder, "crema-journal"), yarn))
 
   private def page = try s"\nits page: ${WebAppUtils.getResolvedRMWebAppURLWithScheme(yarn)}/cluster/app/$application" catch { case NonFatal(_) => "" }
   private def whereToLook = s"the whole log: yarn logs -applicationId $application$page"

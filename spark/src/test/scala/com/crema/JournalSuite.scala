@@ -14,6 +14,15 @@ class SharedFolder extends RawLocalFileSystem {
   override def getScheme: String = "shared"
 }
 
+/** Where the process ends instead of renaming; nothing is cleaned up. */
+class EndsAtRename extends SharedFolder {
+  override def rename(from: Path, to: Path): Boolean = if (EndsAtRename.now) throw EndsAtRename.Killed else super.rename(from, to)
+}
+object EndsAtRename {
+  object Killed extends scala.util.control.ControlThrowable
+  @volatile var now = false
+}
+
 class JournalSuite extends AnyFunSuite {
   private val conf = new Configuration()
   conf.setClass("fs.shared.impl", classOf[SharedFolder], classOf[org.apache.hadoop.fs.FileSystem])
@@ -36,8 +45,8 @@ class JournalSuite extends AnyFunSuite {
     write(20, "somebody else's ")
     assert(second.snapshot.map(_._1) === Some(10L))
     Files.delete(folder.resolve("m_iter_10.solverstate"))
-    val e = intercept[Refusal](second.snapshot).getMessage
-    assert(e.contains("had trained 20 iterations") && e.contains("are gone or were changed since") && e.contains("-snapshot and -weights"), e)
+    val e = intercept[Refusal](journal.read().snapshot).getMessage
+    assert(e.contains("had trained 20 iterations") && e.contains("are gone or changed since") && e.contains("-snapshot and -weights"), e)
   }
 
   test("snapshots on a local disk cannot be found by another machine") {
@@ -45,7 +54,7 @@ class JournalSuite extends AnyFunSuite {
     write(10)
     j.noteSnapshot(snapshot(10), folder.toString)
     val e = intercept[Refusal](new Journal(new Path(s"$at/staging/local"), conf).read().snapshot).getMessage
-    assert(e.contains("lie on a disk of the machine that wrote them; name -model on a shared file system"), e)
+    assert(e.contains("on the disk of another machine, or changed since; name -model on a shared file system"), e)
   }
 
   test("a trained model and an output that was begun") {
@@ -56,6 +65,37 @@ class JournalSuite extends AnyFunSuite {
     val next = new Journal(new Path(s"$at/staging/model"), conf).read()
     assert(next.model === Some(s"$at/m.model") && next.output === Some(s"$at/rows"))
     Files.writeString(folder.resolve("m.model"), "other")
-    assert(next.model === None)
+    val e = intercept[Refusal](next.model).getMessage
+    assert(e.contains(s"had trained the model, and $at/m.model is gone or changed since") && e.contains("score what is there without -train"), e)
+    Files.delete(folder.resolve("m.model"))
+    intercept[Refusal](next.model)
+  }
+
+  test("blanks in paths; a model on a local disk that this machine has, too") {
+    val (home, to) = (Files.createDirectories(folder.resolve("my  models")), new Path(s"$at/staging/blanks"))
+    for (name <- Seq("m", "m_iter_10.caffemodel", "m_iter_10.solverstate")) Files.writeString(home.resolve(name), name)
+    val j = new Journal(to, conf)
+    j.noteSnapshot(snapshot(10), s"shared:$home")
+    j.noteModel(s"shared:$home/m")
+    val next = new Journal(to, conf).read()
+    assert(next.model === Some(s"shared:$home/m") && next.snapshot === Some((10L, s"shared:$home/m_iter_10.caffemodel", s"shared:$home/m_iter_10.solverstate")))
+    j.noteModel(s"file:$home/m")
+    assert(new Journal(to, conf).read().model === Some(s"file:$home/m"))
+  }
+
+  test("a master that is killed while it notes something has noted all that was before") {
+    val killed = new Configuration(conf)
+    killed.setClass("fs.shared.impl", classOf[EndsAtRename], classOf[org.apache.hadoop.fs.FileSystem])
+    killed.setBoolean("fs.shared.impl.disable.cache", true)
+    val to = new Path(s"$at/staging/killed")
+    val j = new Journal(to, killed)
+    write(10)
+    write(20)
+    j.noteSeed(7)
+    j.noteSnapshot(snapshot(10), at)
+    EndsAtRename.now = true
+    try intercept[scala.util.control.ControlThrowable](j.noteSnapshot(snapshot(20), at)) finally EndsAtRename.now = false
+    val next = new Journal(to, killed).read()
+    assert(next.seed === Some(7) && next.snapshot.map(_._1) === Some(10L))
   }
 }

@@ -5,7 +5,7 @@ import java.nio.charset.StandardCharsets.UTF_8
 import java.nio.file.Files
 
 import caffe.Caffe.SolverParameter
-import com.crema.{ModelFile, Planner, Storage}
+import com.crema.{ModelFile, Planner, Storage, WrongArgument}
 import com.google.protobuf.TextFormat
 import com.yahoo.ml.caffe.{CaffeOnSpark, Config, DataFrames}
 import org.apache.hadoop.fs.FileUtil
@@ -78,12 +78,12 @@ class CaffeEstimator(override val uid: String) extends Estimator[CaffeModel] wit
 
   /** Solver and net for this frame as files, and the net's text. */
   private def described(schema: StructType, folder: File): (String, String) = {
-    if (!isSet(solver)) throw new IllegalArgumentException("no solver is given; name its prototxt with setSolver")
+    if (!isSet(solver)) throw new WrongArgument("no solver is given; name its prototxt with setSolver")
     val seedIfUnset = if (isSet(seed)) ($(seed) & Int.MaxValue).toInt else new java.security.SecureRandom().nextInt(Int.MaxValue)
     val plan = Planner.plan($(solver), $(ranks), seedIfUnset, Nil, train = true, test = false)
     if (plan.hasDrawnSeed) System.err.println(s"crema: random_seed is not set in ${$(solver)}: $seedIfUnset was drawn; setSeed(${seedIfUnset}L) repeats this run")
     val solved = SolverParameter.parseFrom(plan.getSolver).toBuilder
-    if (!solved.hasNetParam) throw new IllegalArgumentException(s"solver ${$(solver)} names train_net or test_net; give one `net` with both phases")
+    if (!solved.hasNetParam) throw new WrongArgument(s"solver ${$(solver)} names train_net or test_net; give one `net` with both phases")
     val net = FrameNet.rewrite(solved.getNetParam, FrameNet.inputType(schema, $(inputCol), $(encoded)))
     solved.clearSnapshotFormat().clearNetParam().clearNet().setNet(new File(folder, "net.prototxt").getPath)
     if (isSet(maxIter)) solved.setMaxIter($(maxIter))
@@ -101,7 +101,7 @@ class CaffeEstimator(override val uid: String) extends Estimator[CaffeModel] wit
     FrameNet.checkLabel(schema, $(labelCol))
     if (isDefined(validationIndicatorCol) && $(validationIndicatorCol).nonEmpty)
       if (!schema.exists(f => f.name == $(validationIndicatorCol) && f.dataType == BooleanType))
-        throw new IllegalArgumentException(s"validationIndicatorCol '${$(validationIndicatorCol)}' must be a boolean column of the frame, which has ${schema.fieldNames.mkString(", ")}")
+        throw new WrongArgument(s"validationIndicatorCol '${$(validationIndicatorCol)}' must be a boolean column of the frame, which has ${schema.fieldNames.mkString(", ")}")
     CaffeModel.withColumns(schema, if (isSet(outputBlobs)) $(outputBlobs).toSeq else Nil, if (isSet(outputCols)) $(outputCols).toSeq else Nil, $(outputVectors))
   }
 

@@ -11,7 +11,6 @@ import com.crema._
 import com.crema.wire.Wire.Job
 import com.google.protobuf.TextFormat
 import org.apache.hadoop.fs.Path
-import org.apache.spark.SparkContext
 import org.apache.spark.ml.Model
 import org.apache.spark.ml.linalg.SQLDataTypes
 import org.apache.spark.ml.param.ParamMap
@@ -35,13 +34,6 @@ class CaffeModel private[ml] (override val uid: String, private[ml] var netText:
   /** The weights, a .caffemodel that any Caffe reads. */
   def modelBytes: Array[Byte] = trained.bytes
 
-  /** Shared once for all transformations of an application. */
-  @transient private var sent: Option[(SparkContext, SharedFile)] = None
-  private def weights(sc: SparkContext): SharedFile = synchronized {
-    if (!sent.exists { case (c, _) => (c eq sc) && !c.isStopped }) sent = Some(sc -> SharedFile.of(sc, trained.path, "transform.caffemodel"))
-    sent.get._2
-  }
-
   private def net: NetParameter = { val b = NetParameter.newBuilder; TextFormat.merge(netText, b); b.build() }
 
   /** Adds a column for each blob. Lazy as any transformation; a row whose image cannot be decoded has nulls in them.
@@ -53,7 +45,7 @@ class CaffeModel private[ml] (override val uid: String, private[ml] var netText:
     val (job, blobs) = CaffeParams.inItsWords(planned(frame))
     val schema = CaffeModel.withColumns(frame.schema, blobs, columnNames(blobs), $(outputVectors))
     val sc = frame.sparkSession.sparkContext
-    val spec = ScoreRun.Spec(job.toByteArray, weights(sc), 1, 1, HadoopSettings.of(sc.hadoopConfiguration))
+    val spec = ScoreRun.Spec(job.toByteArray, trained.shared(sc), 1, 1, HadoopSettings.of(sc.hadoopConfiguration))
     val (inputs, width) = (Seq(FrameNet.inputOf(frame, $(inputCol)).as(FrameNet.InputColumn), FrameNet.labelOf(frame, $(labelCol)).as(FrameNet.LabelColumn)), frame.columns.length)
     val (isEncoded, vectors, input) = ($(encoded), $(outputVectors), $(inputCol))
     val top = net.getLayerList.asScala.find(FrameNet.isData).get.getCosDataParam.getTop(0)
@@ -93,7 +85,7 @@ class CaffeModel private[ml] (override val uid: String, private[ml] var netText:
       val hasLabel = frame.columns.contains($(labelCol))
       val blobs = if (asked.nonEmpty) asked else defaults(fitted, unlabelled)
       for (b <- blobs if unlabelled(b) && !hasLabel)
-        throw new IllegalArgumentException(s"blob '$b' depends on the label, and the frame has no column '${$(labelCol)}'; add it (setLabelCol), or leave the blob out of outputBlobs")
+        throw new WrongArgument(s"blob '$b' depends on the label, and the frame has no column '${$(labelCol)}'; add it (setLabelCol), or leave the blob out of outputBlobs")
       val job = Job.newBuilder.setSolver(plan.getSolver).setNetOrigin("CaffeModel").setWeightsName(origin).setThreads(Cluster.threadsPerTask(frame.sparkSession.sparkContext)).setResize($(resize)).addAllBlobs(blobs.asJava)
       (job.build(), blobs)
     } finally org.apache.hadoop.fs.FileUtil.fullyDelete(folder)
@@ -104,7 +96,7 @@ class CaffeModel private[ml] (override val uid: String, private[ml] var netText:
     val layers = n.getLayerList.asScala.filter(l => !FrameNet.isData(l))
     val consumed = layers.flatMap(l => l.getBottomList.asScala.filterNot(b => l.getTopList.contains(b) || l.getTopList.asScala.exists(needLabel))).toSet
     val last = layers.flatMap(_.getTopList.asScala).distinct.filterNot(t => needLabel(t) || consumed(t))
-    if (last.isEmpty) throw new IllegalArgumentException(s"net '${n.getName}' has no output that needs no label; name blobs with setOutputBlobs")
+    if (last.isEmpty) throw new WrongArgument(s"net '${n.getName}' has no output that needs no label; name blobs with setOutputBlobs")
     last.toSeq
   }
 
@@ -160,16 +152,16 @@ object CaffeModel extends MLReadable[CaffeModel] {
 
   private def file(path: String, name: String) = new Path(new Path(path, "data"), name)
 
-  private def store(path: String, name: String, in: InputStream, conf: org.apache.hadoop.conf.Configuration): Unit = try {
-    val to = file(path, name)
-    val out = to.getFileSystem(conf).create(to, false)
-    try in.transferTo(out) finally out.close()
-  } finally in.close()
+  private def store(path: String, name: String, in: InputStream, conf: org.apache.hadoop.conf.Configuration): Unit =
+    try WholeFile.at(file(path, name), conf) { (fs, part) =>
+      val out = fs.create(part, false)
+      try in.transferTo(out) finally out.close()
+    } finally in.close()
 
   private def fetch[A](path: String, name: String, conf: org.apache.hadoop.conf.Configuration)(read: InputStream => A): A = {
     val from = file(path, name)
     val in = try from.getFileSystem(conf).open(from) catch {
-      case e: java.io.FileNotFoundException => throw new IllegalArgumentException(s"$path is no CaffeModel: it has no data/$name", e)
+      case e: java.io.FileNotFoundException => throw new WrongArgument(s"$path is no CaffeModel: it has no data/$name", e)
     }
     try read(in) finally in.close()
   }
@@ -177,9 +169,9 @@ object CaffeModel extends MLReadable[CaffeModel] {
   /** @throws IllegalArgumentException when a column is there already, or names and blobs differ in number */
   private[ml] def withColumns(schema: StructType, blobs: Seq[String], names: Seq[String], vectors: Boolean): StructType = {
     if (names.nonEmpty && blobs.nonEmpty && names.size != blobs.size)
-      throw new IllegalArgumentException(s"${names.size} outputCols for ${blobs.size} outputBlobs; give as many")
+      throw new WrongArgument(s"${names.size} outputCols for ${blobs.size} outputBlobs; give as many")
     for (n <- names if schema.fieldNames.contains(n))
-      throw new IllegalArgumentException(s"the frame has a column '$n' already; choose other names with setOutputCols")
+      throw new WrongArgument(s"the frame has a column '$n' already; choose other names with setOutputCols")
     StructType(schema ++ names.map(n => StructField(n, if (vectors) SQLDataTypes.VectorType else ArrayType(FloatType, containsNull = false), nullable = true)))
   }
 }

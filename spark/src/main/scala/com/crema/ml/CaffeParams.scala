@@ -1,6 +1,6 @@
 package com.crema.ml
 
-import com.crema.CremaException
+import com.crema.{CremaException, WrongArgument}
 import org.apache.spark.ml.param._
 import org.apache.spark.ml.param.shared.{HasLabelCol, HasSeed, HasValidationIndicatorCol}
 
@@ -71,6 +71,7 @@ private[ml] object CaffeParams {
     def words(text: String) = text.replace("in -features", "in outputBlobs").replace("(-resize)", "(setResize)").replace("(-model)", "")
     try body catch {
       case e: CremaException => throw new CremaException(words(e.getMessage), e)
+      case e: WrongArgument => throw new WrongArgument(words(e.getMessage), e)
       case e: IllegalArgumentException if e.getMessage != null && words(e.getMessage) != e.getMessage => throw new IllegalArgumentException(words(e.getMessage), e)
     }
   }

@@ -2,6 +2,7 @@ package com.crema.ml
 
 import caffe.Caffe.CoSDataParameter.DataType
 import caffe.Caffe.{CoSDataParameter, LayerParameter, NetParameter, Phase, TransformationParameter}
+import com.crema.WrongArgument
 import org.apache.spark.ml.attribute.AttributeGroup
 import org.apache.spark.ml.functions.vector_to_array
 import org.apache.spark.ml.linalg.SQLDataTypes
@@ -40,29 +41,29 @@ private[ml] object FrameNet {
   private def fed(l: LayerParameter, input: DataType): LayerParameter = {
     val d = describe(l)
     if (d.channels < 1 || d.height < 1 || d.width < 1)
-      throw new IllegalArgumentException(s"data layer '${l.getName}' (${l.getType}) does not say its input's shape; use MemoryData with memory_data_param { channels height width }")
+      throw new WrongArgument(s"data layer '${l.getName}' (${l.getType}) does not say its input's shape; use MemoryData with memory_data_param { channels height width }")
     val picture = input == DataType.RAW_IMAGE || input == DataType.ENCODED_IMAGE
     if (!picture && l.hasTransformParam && l.getTransformParam.getSerializedSize > 0)
-      throw new IllegalArgumentException(s"data layer '${l.getName}' has a transform_param, which is for binary columns of images; the input column holds numbers: transform them in the frame, and remove it")
+      throw new WrongArgument(s"data layer '${l.getName}' has a transform_param, which is for binary columns of images; the input column holds numbers: transform them in the frame, and remove it")
     val first = CoSDataParameter.TopBlob.newBuilder.setName(InputColumn).setType(input).setChannels(d.channels).setHeight(d.height).setWidth(d.width)
     if (picture) first.setTransformParam(d.transform)
     val cos = CoSDataParameter.newBuilder.setSource("frame").setBatchSize(d.batch).addTop(first)
     if (l.getTopCount > 1) cos.addTop(CoSDataParameter.TopBlob.newBuilder.setName(LabelColumn).setType(DataType.FLOAT).setSampleNumAxes(0))
-    if (l.getTopCount > 2) throw new IllegalArgumentException(s"data layer '${l.getName}' has ${l.getTopCount} tops; one for the input and one for the label can be fed")
+    if (l.getTopCount > 2) throw new WrongArgument(s"data layer '${l.getName}' has ${l.getTopCount} tops; one for the input and one for the label can be fed")
     l.toBuilder.setType("CoSData").clearDataParam().clearMemoryDataParam().clearTransformParam().clearSourceClass().setCosDataParam(cos).build()
   }
 
   /** Type of the top that a column's type makes. @throws IllegalArgumentException for a type that is none */
   def inputType(schema: StructType, name: String, encoded: Boolean): DataType = field(schema, name).dataType match {
     case BinaryType => if (encoded) DataType.ENCODED_IMAGE else DataType.RAW_IMAGE
-    case t if encoded => throw new IllegalArgumentException(s"encoded is set and input column '$name' is ${t.simpleString}; JPEG and PNG come in a binary column")
+    case t if encoded => throw new WrongArgument(s"encoded is set and input column '$name' is ${t.simpleString}; JPEG and PNG come in a binary column")
     case ArrayType(_: NumericType, _) | SQLDataTypes.VectorType => DataType.FLOAT_ARRAY
     case _: NumericType => DataType.FLOAT_ARRAY
-    case t => throw new IllegalArgumentException(s"input column '$name' is ${t.simpleString}; binary, array of numbers, vector or a number is needed")
+    case t => throw new WrongArgument(s"input column '$name' is ${t.simpleString}; binary, array of numbers, vector or a number is needed")
   }
 
   private def field(schema: StructType, name: String): StructField =
-    schema.find(_.name == name).getOrElse(throw new IllegalArgumentException(s"there is no column '$name'; the frame has ${schema.fieldNames.mkString(", ")}"))
+    schema.find(_.name == name).getOrElse(throw new WrongArgument(s"there is no column '$name'; the frame has ${schema.fieldNames.mkString(", ")}"))
 
   def numbers(shape: (Int, Int, Int)): Int = shape._1 * shape._2 * shape._3
   def misfit(name: String, size: Int, s: (Int, Int, Int)): String =
@@ -77,12 +78,12 @@ private[ml] object FrameNet {
       case f if f.dataType == BinaryType => None
       case _ => frame.flatMap(f => f.where(col(name).isNotNull).select(org.apache.spark.sql.functions.size(inputOf(f, name))).head(1).headOption.map(_.getInt(0)))
     }
-    for (n <- size if numbers(shape) > 0 && n != numbers(shape)) throw new IllegalArgumentException(misfit(name, n, shape))
+    for (n <- size if numbers(shape) > 0 && n != numbers(shape)) throw new WrongArgument(misfit(name, n, shape))
   }
 
   def checkLabel(schema: StructType, name: String): Unit = field(schema, name).dataType match {
     case _: NumericType | StringType =>
-    case t => throw new IllegalArgumentException(s"label column '$name' is ${t.simpleString}; a number is needed")
+    case t => throw new WrongArgument(s"label column '$name' is ${t.simpleString}; a number is needed")
   }
 
   /** The input column as the feed takes it: binary as it is, everything else as array<float>. */

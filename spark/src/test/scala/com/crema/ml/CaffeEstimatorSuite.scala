@@ -137,6 +137,39 @@ class CaffeEstimatorSuite extends AnyFunSuite with BeforeAndAfterAll {
     assert(floats.count(_ == 0) > 1000 && !floats.exists(v => v == 0 && 1 / v < 0)) // a ReLU's zeros are no negative ones
   }
 
+  /** Files of shared models on this executor, which local mode has in this process. */
+  private def shared = com.crema.Storage.workFolder.list.filter(_.endsWith("-transform.caffemodel")).toSet
+
+  test("a model is shared once however often it scores and is copied; of many models that score an executor keeps the last ones") {
+    val rows = frame(test, "binary").limit(20)
+    val model = estimator("shared").setMaxIter(1).fit(frame(train, "binary"))
+    def score(m: CaffeModel) = assert(m.transform(rows).count() == 20)
+    val before = shared
+    score(model)
+    val (one, most) = (shared -- before, shared.size)
+    assert(one.size == 1 && most <= 2)
+    for (_ <- 1 to 5) score(model.copy(org.apache.spark.ml.param.ParamMap(model.outputBlobs -> Array("ip", "conv"))))
+    val place = folder.resolve("shared-again").toString
+    model.save(place)
+    score(CaffeModel.load(place)) // the same content
+    assert(one.subsetOf(shared) && shared.size == most, shared)
+    for (n <- 2 to 6) score(estimator(s"shared-$n").setMaxIter(n).fit(frame(train, "binary")))
+    assert(shared.size == 2 && (shared & one).isEmpty, shared)
+    score(model) // copied again
+    assert(shared.size == 2 && one.subsetOf(shared), shared)
+  }
+
+  test("a scoring process that is killed is told of by its signal") {
+    val model = estimator("killed").setMaxIter(1).fit(frame(train, "binary"))
+    val kill = udf { key: Long =>
+      if (key == 60) ProcessHandle.current.children.filter(p => p.info.commandLine.orElse("").contains("crema score")).forEach(p => p.destroyForcibly())
+      key
+    }
+    val late = frame(test, "binary").repartition(1).sortWithinPartitions("key").withColumn("key", kill(col("key"))).where("key >= 0")
+    val e = intercept[Exception](model.transform(late).collect()).getMessage
+    assert(e.contains("a process of this run was killed by signal 9 (SIGKILL): somebody killed it, most often the kernel") && e.contains("`crema score` (pid "), e)
+  }
+
   private def heard[A](work: => A): (A, String) = {
     val (said, before) = (new java.io.ByteArrayOutputStream, System.err)
     System.setErr(new java.io.PrintStream(said, true))

@@ -3,7 +3,7 @@ package com.yahoo.ml.caffe
 import java.io.File
 
 import caffe.Caffe.SolverParameter
-import com.crema.{Cluster, Refusal, Storage}
+import com.crema.{Cluster, Refusal, Storage, WrongArgument}
 import com.crema.wire.Wire.Plan
 import org.apache.spark.SparkConf
 import org.slf4j.LoggerFactory
@@ -16,7 +16,7 @@ private[caffe] object Checks {
 
   /** Before Spark is asked for executors: solver, net and blobs, what else is on the command line, and whether files are there and places free. */
   def ahead(conf: Config): Unit = {
-    if (!(conf.isTraining || conf.isTest || conf.isFeature)) throw new IllegalArgumentException(s"nothing to do: give -train, -test or -features\n${Flags.usage}")
+    if (!(conf.isTraining || conf.isTest || conf.isFeature)) throw new WrongArgument(s"nothing to do: give -train, -test or -features\n${Flags.usage}")
     val plan = conf.plan()
     if (conf.isFeature) format(conf.outputFormat)
     if (conf.isTraining) { beforeTraining(conf); memory(plan, conf.settings); room(conf, plan) } else modelIsThere(conf)
@@ -29,8 +29,8 @@ private[caffe] object Checks {
   }
 
   def modelIsThere(conf: Config): Unit = {
-    if (conf.modelPath.isEmpty) throw new IllegalArgumentException("no model is given to score with; name it with -model")
-    if (!Storage.exists(conf.input(conf.modelPath, "-model"), conf.hadoop)) throw new IllegalArgumentException(s"there is no model at ${conf.modelPath}${other(conf, conf.modelPath)}; train one first, or correct -model")
+    if (conf.modelPath.isEmpty) throw new WrongArgument("no model is given to score with; name it with -model")
+    if (!Storage.exists(conf.input(conf.modelPath, "-model"), conf.hadoop)) throw new WrongArgument(s"there is no model at ${conf.modelPath}${other(conf, conf.modelPath)}; train one first, or correct -model")
   }
 
   /** What was meant where that is not what was written. */
@@ -38,20 +38,22 @@ private[caffe] object Checks {
 
   def beforeTraining(conf: Config): Unit = {
     Cluster.checkVersion()
-    if (conf.modelPath.isEmpty) throw new IllegalArgumentException("no place for the trained model is given; name it with -model")
+    if (conf.modelPath.isEmpty) throw new WrongArgument("no place for the trained model is given; name it with -model")
     if (conf.snapshotStateFile.nonEmpty && conf.snapshotModelFile.isEmpty) {
       log.error("to resume training, please provide input model file")
       throw new Refusal("input model file must be provided for incremental training")
     }
     for ((flag, uri) <- Seq("weights" -> conf.snapshotModelFile, "snapshot" -> conf.snapshotStateFile))
-      if (uri.nonEmpty && !Storage.exists(conf.input(uri, s"-$flag"), conf.hadoop)) throw new IllegalArgumentException(s"there is no file at -$flag $uri${other(conf, uri)}")
+      if (uri.nonEmpty && !Storage.exists(conf.input(uri, s"-$flag"), conf.hadoop)) throw new WrongArgument(s"there is no file at -$flag $uri${other(conf, uri)}")
     dynamicAllocation(conf.settings)
     if (conf.settings.getBoolean("spark.speculation", false))
-      throw new IllegalArgumentException("spark.speculation would start workers twice; set --conf spark.speculation=false")
+      throw new WrongArgument("spark.speculation would start workers twice; set --conf spark.speculation=false")
     folderOf(conf.modelPath, conf.at(conf.modelPath))
     val places = (s"-model ${conf.modelPath}" -> conf.at(conf.modelPath)) +: Seq(conf.snapshotFolder).filter(_.nonEmpty).map(f => s"the snapshots' folder $f" -> Storage.inFolder(conf.at(f), "snapshot"))
-    for ((name, place) <- places; why <- Storage.refusal(place, conf.hadoop))
-      throw new IllegalArgumentException(s"$name cannot be written: $why; mend that or name another place (nothing was started)")
+    for ((name, place) <- places; found <- Storage.refusal(place, conf.hadoop)) {
+      val text = s"$name cannot be written: ${found.why}; mend that or name another place (nothing was started)"
+      throw (if (found.lasting) new WrongArgument(text) else new IllegalArgumentException(text))
+    }
     if (conf.connection == Config.CONNECTION_RDMA && conf.isConnectionAsked)
       System.err.println("crema: InfiniBand is not in this version: the workers talk over Ethernet (give -connection ethernet to silence this)")
   }
@@ -65,7 +67,7 @@ private[caffe] object Checks {
     val overhead = if (c.contains("spark.executor.memoryOverhead")) c.getSizeAsMb("spark.executor.memoryOverhead") else math.max(384L, (heap * share).toLong)
     val needed = ((plan.getMemoryBytes + rows * plan.getBytesPerRow) >> 20) + 1 + JvmOverheadMb
     if (needed > overhead)
-      throw new IllegalArgumentException(s"a worker of net ${plan.getNetName} needs about ${needed - JvmOverheadMb} MiB beside its executor, and the executor itself some $JvmOverheadMb; " +
+      throw new WrongArgument(s"a worker of net ${plan.getNetName} needs about ${needed - JvmOverheadMb} MiB beside its executor, and the executor itself some $JvmOverheadMb; " +
         s"the containers leave $overhead MiB for both and would be killed: give --conf spark.executor.memoryOverhead=${(needed + 127) / 128 * 128}m (no worker was started)")
   }
 
@@ -75,12 +77,12 @@ private[caffe] object Checks {
   private def dynamicAllocation(c: SparkConf): Unit =
     if (c.getBoolean("spark.dynamicAllocation.enabled", false) &&
         c.getInt("spark.dynamicAllocation.maxExecutors", Int.MaxValue) != c.getInt("spark.dynamicAllocation.minExecutors", 0))
-      throw new IllegalArgumentException("spark.dynamicAllocation.maxExecutors and spark.dynamicAllocation.minExecutors must be identical")
+      throw new WrongArgument("spark.dynamicAllocation.maxExecutors and spark.dynamicAllocation.minExecutors must be identical")
 
   private def folderOf(model: String, place: String): Unit = if (Storage.isLocal(place)) {
     val file = new File(Storage.localPath(place)).getAbsoluteFile
     if (!file.getParentFile.isDirectory && !file.getParentFile.mkdirs()) throw new IllegalArgumentException(s"the folder of -model $model cannot be made")
-    if (file.isDirectory) throw new IllegalArgumentException(s"-model $model is a folder; name a file in it")
+    if (file.isDirectory) throw new WrongArgument(s"-model $model is a folder; name a file in it")
     if (!file.getParentFile.canWrite) throw new IllegalArgumentException(s"the folder of -model $model cannot be written")
   }
 
@@ -93,17 +95,17 @@ private[caffe] object Checks {
   /** @throws IllegalArgumentException for a name that Spark knows no format by */
   def format(name: String): Unit =
     try org.apache.spark.sql.execution.datasources.DataSource.lookupDataSource(name, org.apache.spark.sql.internal.SQLConf.get) catch {
-      case NonFatal(_) | _: LinkageError => throw new IllegalArgumentException(s"-outputFormat $name: Spark finds no such format; give json, parquet, orc, csv or avro, or put its jar on the job (nothing was started)")
+      case NonFatal(_) | _: LinkageError => throw new WrongArgument(s"-outputFormat $name: Spark finds no such format; give json, parquet, orc, csv or avro, or put its jar on the job (nothing was started)")
     }
 
   private def outputIsFree(conf: Config): Unit =
     if (Storage.exists(conf.at(conf.outputPath), conf.hadoop))
-      throw new IllegalArgumentException(s"-output ${conf.outputPath} exists already; remove it or name another place (nothing was started)")
+      throw new WrongArgument(s"-output ${conf.outputPath} exists already; remove it or name another place (nothing was started)")
 
   /** -test replaces an old result, as it always did, but not a folder. */
   private def resultPlaceIsNoFolder(conf: Config): Unit =
     if (Storage.isFolder(conf.at(conf.outputPath), conf.hadoop))
-      throw new IllegalArgumentException(s"-output ${conf.outputPath} is a folder; -test writes one file: name another place (nothing was started)")
+      throw new WrongArgument(s"-output ${conf.outputPath} is a folder; -test writes one file: name another place (nothing was started)")
 
   /** The plan's solver; without validation its tests are taken out, as no test source is served: the workers then build no TEST net. */
   def solverFor(plan: Plan, validation: Boolean): com.google.protobuf.ByteString =

@@ -1,7 +1,7 @@
 package com.yahoo.ml.caffe
 
 import caffe.Caffe.{NetParameter, SolverParameter}
-import com.crema.{Planner, Storage, Weights}
+import com.crema.{Cluster, Planner, Storage, Weights, WrongArgument}
 import com.crema.wire.Wire.Plan
 import org.apache.commons.cli.CommandLine
 import org.apache.hadoop.conf.Configuration
@@ -84,8 +84,8 @@ class Config(@transient sc: SparkContext) extends Serializable {
     imageCaptionDFDir = text("imageCaptionDFDir", "")
     vocabDir = text("vocabDir", "")
     embeddingDFDir = text("embeddingDFDir", "")
-    if (devices < 1) throw new IllegalArgumentException(s"-devices must be at least 1, not $devices")
-    if (size < 1) throw new IllegalArgumentException(s"-clusterSize must be at least 1, not $size")
+    if (devices < 1) throw new WrongArgument(s"-devices must be at least 1, not $devices")
+    if (size < 1) throw new WrongArgument(s"-clusterSize must be at least 1, not $size")
   }
 
   /** InfiniBand when nothing is said, as it always was; the workers talk over Ethernet either way. */
@@ -117,7 +117,7 @@ class Config(@transient sc: SparkContext) extends Serializable {
   def features: Array[String] = if (label.isEmpty || featureBlobs.contains(label)) featureBlobs else featureBlobs :+ label
   def features_=(blobs: Array[String]): Unit = { featureBlobs = blobs; isFeature = blobs.nonEmpty }
 
-  /** YARN: spark.executor.instances; dynamic allocation: minExecutors; else what is set here. */
+  /** What is set here, where Spark's settings do not decide: Cluster.clusterSize. */
   def clusterSize: Int = size
   def clusterSize_=(n: Int): Unit = size = Config.resolveClusterSize(settings, n)
   /** So many logical ranks, whatever the cluster has: for callers whose ranks are no executors. */
@@ -139,7 +139,7 @@ class Config(@transient sc: SparkContext) extends Serializable {
   def plan(): Plan = planned(None)
   /** The same, and whether a model fits the TEST net. */
   private[caffe] def planned(weights: Option[Weights]): Plan = {
-    if (protoFile.isEmpty) throw new IllegalArgumentException("no solver prototxt is given; name it with -conf")
+    if (protoFile.isEmpty) throw new WrongArgument("no solver prototxt is given; name it with -conf")
     Planner.plan(protoFile, ranks, seedIfUnset, if (isFeature) featureBlobs.toSeq else Nil, isTraining, isTest, weights, if (isFeature) label else "")
   }
 
@@ -169,7 +169,7 @@ class Config(@transient sc: SparkContext) extends Serializable {
   def train_data_layer_id: Int = dataLayer(plan().hasTrain, plan().getTrain.getIndex, "TRAIN")
   def test_data_layer_id: Int = dataLayer(plan().hasTest, plan().getTest.getIndex, "TEST")
   private def dataLayer(has: Boolean, index: => Int, phase: String): Int =
-    if (has) index else throw new IllegalArgumentException(s"the net of $protoFile has no data layer in phase $phase")
+    if (has) index else throw new WrongArgument(s"the net of $protoFile has no data layer in phase $phase")
 
   override def toString: String =
     s"conf $protoFile, train $isTraining, test $isTest, features ${features.mkString(",")}, model $modelPath, output $outputPath ($outputFormat), " +
@@ -184,7 +184,7 @@ object Config {
   private def kindOf(connection: String): Int = connection.toLowerCase(java.util.Locale.ROOT) match {
     case "ethernet" => CONNECTION_SOCKET
     case "infiniband" => CONNECTION_RDMA
-    case _ => throw new IllegalArgumentException(s"-connection must be ethernet or infiniband, not '$connection'")
+    case _ => throw new WrongArgument(s"-connection must be ethernet or infiniband, not '$connection'")
   }
 
   /** Before there is a SparkContext, of settings that it will have. */
@@ -196,9 +196,5 @@ object Config {
     conf
   }
 
-  private def resolveClusterSize(c: SparkConf, asked: Int): Int =
-    if (c == null) asked
-    else if (c.getBoolean("spark.dynamicAllocation.enabled", false)) c.getInt("spark.dynamicAllocation.minExecutors", asked)
-    else if (c.get("spark.master", "").startsWith("yarn")) c.getInt("spark.executor.instances", 1)
-    else asked
+  private def resolveClusterSize(c: SparkConf, flag: Int): Int = if (c == null) flag else Cluster.clusterSize(c, flag)
 }

@@ -3,7 +3,7 @@ package com.yahoo.ml.caffe
 import caffe.Caffe.CoSDataParameter
 import caffe.Caffe.CoSDataParameter.DataType._
 import caffe.Caffe.TransformationParameter
-import com.crema.{CremaException, Records, RowBuilder}
+import com.crema.{CremaException, Records, RowBuilder, WrongArgument}
 import com.yahoo.ml.jcaffe.{FloatBlob, Mat, MatVector}
 import org.apache.spark.{SparkContext, TaskContext}
 import org.apache.spark.rdd.RDD
@@ -49,11 +49,11 @@ class DataFrameSource(conf: Config, layerId: Int, isTrain: Boolean)
   override def init(): Boolean = {
     log = LoggerFactory.getLogger(getClass)
     if (!super.init()) return false
-    if (!layerParameter.hasCosDataParam) throw new IllegalArgumentException(s"Layer $layerId failed to specify cos_data_param ($where)")
+    if (!layerParameter.hasCosDataParam) throw new WrongArgument(s"Layer $layerId failed to specify cos_data_param ($where)")
     cosDataParam = layerParameter.getCosDataParam
     tops = cosDataParam.getTopList.asScala.map(new Top(_)).toArray
     batchSize_ = cosDataParam.getBatchSize
-    if (batchSize_ < 1) throw new IllegalArgumentException(s"Invalid batch size:$batchSize_ ($where)")
+    if (batchSize_ < 1) throw new WrongArgument(s"Invalid batch size:$batchSize_ ($where)")
     sourceFilePath = checkedPath(cosDataParam.getSource)
     true
   }
@@ -157,7 +157,7 @@ private[caffe] object CosColumns {
   }
 
   def check(frame: DataFrame, tops: Array[Top], where: String): Unit = for (top <- tops) frame.schema.find(_.name == top.name_) match {
-    case None => throw new IllegalArgumentException(s"requirement failed: ${top.name_} does not exist in dataframe ($where, which has ${frame.columns.mkString(", ")})")
+    case None => throw new WrongArgument(s"requirement failed: ${top.name_} does not exist in dataframe ($where, which has ${frame.columns.mkString(", ")})")
     case Some(f) => if (!fits(top, f.dataType)) DataFrames.typeError(top.name_, f.dataType, s"${wanted(top)} for a top of type ${top.dataType_}", where)
   }
 
@@ -168,7 +168,7 @@ private[caffe] object CosColumns {
       case n: Number => Array(n.floatValue)
       case all: scala.collection.Seq[_] => all.map { case n: Number => n.floatValue }.toArray
     }
-    if (values.length > top.size_) throw new IllegalArgumentException(s"blob size is ${top.size_}, but total data length is ${values.length}.")
+    if (values.length > top.size_) throw new WrongArgument(s"blob size is ${top.size_}, but total data length is ${values.length}.")
     values
   }
 

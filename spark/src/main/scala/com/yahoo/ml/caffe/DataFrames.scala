@@ -1,7 +1,7 @@
 package com.yahoo.ml.caffe
 
 import org.apache.spark.rdd.RDD
-import com.crema.{Piece, RowSource}
+import com.crema.{Piece, RowSource, Story, WrongArgument}
 import org.apache.spark.sql.functions.col
 import org.apache.spark.sql.{AnalysisException, Column, DataFrame, SparkSession}
 import org.apache.spark.sql.catalyst.InternalRow
@@ -15,7 +15,9 @@ private[com] object DataFrames {
   /** @throws IllegalArgumentException with Spark's reason when the format or path cannot be read */
   def load(format: String, path: String): DataFrame =
     try SparkSession.builder().getOrCreate().read.format(format).load(path) catch {
-      case e: Exception => throw new IllegalArgumentException(s"$path cannot be read as $format: ${Option(e.getMessage).getOrElse(e.toString)}", e)
+      case e: Exception =>
+        val why = s"$path cannot be read as $format: ${Option(e.getMessage).getOrElse(e.toString)}"
+        throw (if (Story.lasting(e)) new WrongArgument(why, e) else new IllegalArgumentException(why, e))
     }
 
   /** Spark's own rows: nothing is converted that is not asked for. The rows may be used again by Spark, so each is read before the next.
@@ -54,5 +56,5 @@ private[com] object DataFrames {
   }
 
   def typeError(column: String, is: DataType, wanted: String, where: String): Nothing =
-    throw new IllegalArgumentException(s"column '$column' of $where is ${is.simpleString}, and $wanted is needed; convert it (dataframe_column_select, or a cast)")
+    throw new WrongArgument(s"column '$column' of $where is ${is.simpleString}, and $wanted is needed; convert it (dataframe_column_select, or a cast)")
 }

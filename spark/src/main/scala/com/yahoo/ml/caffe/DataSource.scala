@@ -4,7 +4,7 @@ import java.lang.reflect.InvocationTargetException
 import java.util.concurrent.ArrayBlockingQueue
 
 import caffe.Caffe.{CoSDataParameter, LayerParameter, SolverParameter, TransformationParameter}
-import com.crema.Records
+import com.crema.{Records, WrongArgument}
 import com.yahoo.ml.jcaffe.FloatBlob
 import org.apache.spark.SparkContext
 import org.apache.spark.rdd.RDD
@@ -76,7 +76,7 @@ abstract class DataSource[T1, T2](val conf: Config, val layerId: Int, val isTrai
 
   /** The layer's `source`, as Storage.resolve takes it. */
   private[caffe] def checkedPath(written: String): String = {
-    if (written.isEmpty) throw new IllegalArgumentException(s"Source must be specified for $where")
+    if (written.isEmpty) throw new WrongArgument(s"Source must be specified for $where")
     conf.input(written, s"source of $where")
   }
 }
@@ -92,13 +92,13 @@ object DataSource {
     val plan = conf.plan()
     val phase = if (isTraining) "TRAIN" else "TEST"
     if (!(if (isTraining) plan.hasTrain else plan.hasTest))
-      throw new IllegalArgumentException(s"the net of ${conf.protoFile} has no data layer in phase $phase")
+      throw new WrongArgument(s"the net of ${conf.protoFile} has no data layer in phase $phase")
     val layer = if (isTraining) plan.getTrain else plan.getTest
     val source: DataSource[_, _] = layer.getSourceClass match {
       case "" if layer.getType == "Data" && layer.getBackend == "LMDB" => new LMDB(conf, layer.getIndex, isTraining)
       case "" if layer.getType == "Data" =>
-        throw new IllegalArgumentException(s"layer '${layer.getLayer}': backend ${layer.getBackend} is not read by this version; say `backend: LMDB`")
-      case "" => throw new IllegalArgumentException(
+        throw new WrongArgument(s"layer '${layer.getLayer}': backend ${layer.getBackend} is not read by this version; say `backend: LMDB`")
+      case "" => throw new WrongArgument(
         s"source_class must be defined for input data layer:${layer.getType} ('${layer.getLayer}', $phase); for example ${classOf[LMDB].getName}")
       case name => make(name, conf, layer.getIndex, isTraining)
     }
@@ -109,15 +109,15 @@ object DataSource {
   private def make(name: String, conf: Config, layerId: Int, isTrain: Boolean): DataSource[_, _] = {
     val loader = Option(Thread.currentThread.getContextClassLoader).getOrElse(getClass.getClassLoader)
     val found = try Class.forName(name, true, loader) catch {
-      case e: ClassNotFoundException => throw new IllegalArgumentException(s"failed to load class: $name (source_class); put its jar on the job with --jars", e)
+      case e: ClassNotFoundException => throw new WrongArgument(s"failed to load class: $name (source_class); put its jar on the job with --jars", e)
     }
     val constructor = try found.getConstructor(classOf[Config], java.lang.Integer.TYPE, java.lang.Boolean.TYPE) catch {
       case e: NoSuchMethodException =>
-        throw new IllegalArgumentException(s"$name doesn't have constructor of required signature (conf: Config, layerId: Int, isTrain: Boolean)", e)
+        throw new WrongArgument(s"$name doesn't have constructor of required signature (conf: Config, layerId: Int, isTrain: Boolean)", e)
     }
     try constructor.newInstance(conf, Int.box(layerId), Boolean.box(isTrain)) match {
       case source: DataSource[_, _] => source
-      case other => throw new IllegalArgumentException(s"source_class $name is no ${classOf[DataSource[_, _]].getName}, but ${other.getClass.getSuperclass.getName}")
+      case other => throw new WrongArgument(s"source_class $name is no ${classOf[DataSource[_, _]].getName}, but ${other.getClass.getSuperclass.getName}")
     } catch { case e: InvocationTargetException => throw e.getCause }
   }
 }

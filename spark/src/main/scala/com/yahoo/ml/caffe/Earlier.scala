@@ -8,7 +8,7 @@ private[caffe] class Earlier(val isTrained: Boolean, val output: Option[String])
 private[caffe] object Earlier {
   /** A second attempt goes on where the first one's journal ends: with its model, or from its newest whole snapshot, and with its random_seed. It says so.
     *
-    * @throws Refusal when there were snapshots and none can be used: nobody would want to see training begin again over them
+    * @throws Refusal when there were snapshots, or the model, and they cannot be used: nobody would want to see training begin again over them
     */
   def of(attempt: Option[Int], journal: Option[Journal], conf: Config): Earlier = (attempt, journal) match {
     case (Some(number), Some(j)) if number > 1 =>
@@ -24,6 +24,7 @@ private[caffe] object Earlier {
           conf.snapshotStateFile = state
         case None => tell(s"the one before has failed, and left no snapshot: training begins again ${if (conf.snapshotStateFile.isEmpty) "at iteration 0" else s"from ${conf.snapshotStateFile}"}")
       }
+      for (place <- j.output if conf.isFeature && place == conf.at(conf.outputPath)) tell(s"the one before had begun to write $place, which is written anew")
       new Earlier(trained.isDefined, j.output)
     case (Some(number), None) if number > 1 && conf.isTraining =>
       throw new Refusal(s"attempt $number cannot know what the one before did, as the container has no SPARK_YARN_STAGING_DIR: submit the job anew, with -snapshot and -weights if there are snapshots")

@@ -2,6 +2,7 @@ package com.yahoo.ml.caffe
 
 import java.io.{PrintWriter, StringWriter}
 
+import com.crema.WrongArgument
 import org.apache.commons.cli.{CommandLine, DefaultParser, HelpFormatter, Option => Flag, Options, ParseException, UnrecognizedOptionException}
 
 /** The command line of CaffeOnSpark: names, arity and defaults of its 24 flags. */
@@ -69,15 +70,15 @@ private[caffe] object Flags {
   /** @throws IllegalArgumentException that says which flag is wrong, with the usage text */
   def parse(args: Array[String]): CommandLine = {
     val line = try new DefaultParser(false).parse(options, args) catch {
-      case e: UnrecognizedOptionException => throw new IllegalArgumentException(s"there is no flag ${e.getOption}${meant(e.getOption)}\n$usage", e)
-      case e: ParseException => throw new IllegalArgumentException(s"${e.getMessage}\n$usage", e)
+      case e: UnrecognizedOptionException => throw new WrongArgument(s"there is no flag ${e.getOption}${meant(e.getOption)}\n$usage", e)
+      case e: ParseException => throw new WrongArgument(s"${e.getMessage}\n$usage", e)
     }
-    if (!line.getArgList.isEmpty) throw new IllegalArgumentException(s"'${line.getArgList.get(0)}' is no flag and belongs to none\n$usage")
+    if (!line.getArgList.isEmpty) throw new WrongArgument(s"'${line.getArgList.get(0)}' is no flag and belongs to none\n$usage")
     line
   }
 
   def int(line: CommandLine, name: String, default: Int): Int = {
     val text = line.getOptionValue(name, default.toString)
-    try text.toInt catch { case e: NumberFormatException => throw new IllegalArgumentException(s"-$name needs a whole number, not '$text'\n$usage", e) }
+    try text.toInt catch { case e: NumberFormatException => throw new WrongArgument(s"-$name needs a whole number, not '$text'\n$usage", e) }
   }
 }

@@ -2,7 +2,7 @@ package com.yahoo.ml.caffe
 
 import java.nio.charset.StandardCharsets.UTF_8
 
-import com.crema.{CremaException, Records, RowBuilder}
+import com.crema.{CremaException, Records, RowBuilder, WrongArgument}
 import org.apache.spark.SparkContext
 import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.DataFrame
@@ -22,7 +22,7 @@ class ImageDataFrame(conf: Config, layerId: Int, isTrain: Boolean) extends Image
     val loaded = DataFrames.load(p.getDataframeFormat, sourceFilePath)
     val columns = if (p.getDataframeColumnSelectCount == 0) Seq("*") else p.getDataframeColumnSelectList.asScala.toSeq
     val chosen = try DataFrames.withPieces(loaded, columns) catch {
-      case e: Exception => throw new IllegalArgumentException(s"dataframe_column_select of $where: ${e.getMessage}", e)
+      case e: Exception => throw new WrongArgument(s"dataframe_column_select of $where: ${e.getMessage}", e)
     }
     ImageColumns.check(chosen, describe)
     chosen
@@ -56,7 +56,7 @@ private[caffe] object ImageColumns {
   def check(frame: DataFrame, where: String): Unit = {
     val types = frame.schema.map(f => f.name -> f.dataType).toMap
     def require(name: String, wanted: String)(fits: PartialFunction[DataType, Unit]): Unit = types.get(name) match {
-      case None => throw new IllegalArgumentException(s"$where has no column '$name' (it has ${frame.columns.mkString(", ")}); name one with dataframe_column_select, as in '<expression> as $name'")
+      case None => throw new WrongArgument(s"$where has no column '$name' (it has ${frame.columns.mkString(", ")}); name one with dataframe_column_select, as in '<expression> as $name'")
       case Some(is) => if (!fits.isDefinedAt(is)) DataFrames.typeError(name, is, wanted, where)
     }
     require("label", "string or a whole number") { case StringType | IntegerType | LongType | ShortType | ByteType => }

@@ -1,7 +1,7 @@
 package com.yahoo.ml.caffe
 
 import caffe.Caffe.MemoryDataParameter
-import com.crema.{CremaException, Records, RowBuilder, RowSource}
+import com.crema.{CremaException, Records, RowBuilder, RowSource, WrongArgument}
 import com.yahoo.ml.jcaffe.{FloatBlob, Mat, MatVector}
 import org.apache.spark.SparkContext
 import org.apache.spark.rdd.RDD
@@ -21,13 +21,13 @@ abstract class ImageDataSource(conf: Config, layerId: Int, isTrain: Boolean)
   override def init(): Boolean = {
     log = LoggerFactory.getLogger(getClass)
     if (!super.init()) return false
-    if (!layerParameter.hasMemoryDataParam) throw new IllegalArgumentException(s"Layer $layerId failed to specify memory_data_param ($where)")
+    if (!layerParameter.hasMemoryDataParam) throw new WrongArgument(s"Layer $layerId failed to specify memory_data_param ($where)")
     memdatalayer_param = layerParameter.getMemoryDataParam
     numChannels = memdatalayer_param.getChannels
     height = memdatalayer_param.getHeight
     width = memdatalayer_param.getWidth
     batchSize_ = memdatalayer_param.getBatchSize
-    if (batchSize_ < 1) throw new IllegalArgumentException(s"Invalid batch size:$batchSize_ ($where)")
+    if (batchSize_ < 1) throw new WrongArgument(s"Invalid batch size:$batchSize_ ($where)")
     sourceFilePath = checkedPath(memdatalayer_param.getSource)
     true
   }

@@ -103,7 +103,7 @@ private[caffe] class Runs(@transient val sc: SparkContext) extends Serializable 
       score(source, blobs, skipped, progress).mapPartitions(_.grouped(batch).map(rows => (rows.map(_.values.map(_.map(_.toDouble).toSeq)).reduce(added), rows.size.toLong))).collect()
     })
     tell(skipped)
-    if (parts.isEmpty) throw new IllegalArgumentException("the TEST source holds no records to test with")
+    if (parts.isEmpty) throw new WrongArgument("the TEST source holds no records to test with")
     val (sums, count) = (parts.map(_._1).reduceLeft(added), parts.map(_._2).sum)
     blobs.zip(sums.map(_.map(_ / count))).toMap
   }
@@ -148,7 +148,7 @@ private[caffe] class Runs(@transient val sc: SparkContext) extends Serializable 
     if (conf.isFeature) {
       val frame = features(DataSource.getSource(conf, isTraining = false))
       journal.foreach(_.noteOutput(output))
-      frame.write.mode(if (left.output.contains(output)) SaveMode.Overwrite else SaveMode.ErrorIfExists).format(conf.outputFormat).save(output)
+      Story.telling(frame.write.mode(if (left.output.contains(output)) SaveMode.Overwrite else SaveMode.ErrorIfExists).format(conf.outputFormat).save(output))
       System.err.println(s"crema: ${frame.count()} rows of ${conf.features.mkString(", ")} are at ${conf.outputPath} (${conf.outputFormat})")
     } else if (conf.isTest) {
       val means = test(DataSource.getSource(conf, isTraining = false))

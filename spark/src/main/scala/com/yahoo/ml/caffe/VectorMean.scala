@@ -2,6 +2,7 @@ package com.yahoo.ml.caffe
 
 import scala.annotation.nowarn
 
+import com.crema.WrongArgument
 import org.apache.spark.sql.Row
 import org.apache.spark.sql.expressions.{MutableAggregationBuffer, UserDefinedAggregateFunction}
 import org.apache.spark.sql.types._
@@ -17,7 +18,7 @@ private[caffe] class VectorMean(n: Int) extends UserDefinedAggregateFunction {
   override def initialize(buffer: MutableAggregationBuffer): Unit = { buffer(0) = Array.fill(n)(0.0).toSeq; buffer(1) = 0L }
   override def update(buffer: MutableAggregationBuffer, input: Row): Unit = {
     val values = input.getSeq[Float](0)
-    if (values.length != n) throw new IllegalArgumentException(s"VectorMean($n) met an array of ${values.length} values")
+    if (values.length != n) throw new WrongArgument(s"VectorMean($n) met an array of ${values.length} values")
     add(buffer, values.map(_.toDouble).toSeq, 1L)
   }
   override def merge(buffer: MutableAggregationBuffer, other: Row): Unit = add(buffer, other.getSeq[Double](0).toSeq, other.getLong(1))

@@ -56,6 +56,14 @@ class ConfigSuite extends AnyFunSuite {
     assert(intercept[IllegalArgumentException](config("-train").plan()).getMessage.contains("-conf"))
   }
 
+  test("clusterSize: executors asked for on YARN, one where nobody says how many; the fewest of dynamic allocation; else the flag") {
+    def size(settings: (String, String)*) = Config.ahead(settings.foldLeft(new org.apache.spark.SparkConf(false)) { case (c, (k, v)) => c.set(k, v) }, Array("-clusterSize", "5")).clusterSize
+    val yarn = "spark.master" -> "yarn"
+    assert((size(), size(yarn), size(yarn, "spark.executor.instances" -> "3"), size("spark.master" -> "spark://h:1", "spark.executor.instances" -> "3")) === ((5, 1, 3, 5)))
+    val dynamic = "spark.dynamicAllocation.enabled" -> "true"
+    assert((size(yarn, dynamic, "spark.dynamicAllocation.minExecutors" -> "4", "spark.executor.instances" -> "3"), size(yarn, dynamic)) === ((4, 5)))
+  }
+
   test("memory for a worker: rows that it keeps count, where a container has a limit") {
     val plan = com.crema.wire.Wire.Plan.newBuilder.setNetName("n").setMemoryBytes(200L << 20).setBytesPerRow(8).build()
     val yarn = new org.apache.spark.SparkConf(false).setMaster("yarn").set("spark.executor.memoryOverhead", "400m")

@@ -92,10 +92,13 @@ class RefusalsSuite extends AnyFunSuite with BeforeAndAfterAll {
   }
 
   test("a place that cannot be written is refused before the start") {
-    for ((place, why) <- Seq("foo:///m" -> "No FileSystem for scheme \"foo\"", "hdfs://no.such.host.invalid:9/m" -> "no.such.host.invalid", s"full:$folder/no/m" -> "No space left on device")) {
+    for ((place, why, lasting) <- Seq(("foo:///m", "No FileSystem for scheme \"foo\"", true), ("hdfs://no.such.host.invalid:9/m", "no.such.host.invalid", false), (s"full:$folder/no/m", "No space left on device", false),
+        (s"full:$folder", "it is a folder", true))) {
       if (place.startsWith("full")) FullDisk.full = "_m."
-      val e = intercept[IllegalArgumentException](train(conf("placed", net(), place, ""))).getMessage
+      val refused = intercept[IllegalArgumentException](train(conf("placed", net(), place, "")))
+      val e = refused.getMessage
       FullDisk.full = ""
+      assert(Story.lasting(refused) == lasting, "what may be otherwise in a moment is tried again on YARN")
       assert(e.startsWith(s"-model $place cannot be written: ") && e.contains(why) && e.contains("nothing was started"), e)
     }
     val astray = conf("astray", net(), s"full:$folder/astray/m", "")
@@ -103,9 +106,24 @@ class RefusalsSuite extends AnyFunSuite with BeforeAndAfterAll {
     assert(intercept[IllegalArgumentException](train(astray)).getMessage.startsWith("the snapshots' folder hdfs://no.such.host.invalid:9/snapshots cannot be written: "))
     assert(Storage.refusal(s"full:$folder/m", sc.hadoopConfiguration).isEmpty)
     FullDisk.delay = 3000
-    assert(Storage.refusal(s"full:$folder/m", sc.hadoopConfiguration, 1).contains("no answer within 1 s"))
+    assert(Storage.refusal(s"full:$folder/m", sc.hadoopConfiguration, 1).map(f => f.why -> f.lasting) == Some("no answer within 1 s" -> false))
     FullDisk.delay = 0
     assert(!folder.toFile.list.exists(_.endsWith(".probe")) || { Thread.sleep(3000); !folder.toFile.list.exists(_.endsWith(".probe")) })
+  }
+
+  test("a seed that was drawn is told of by who trains, not by who scores") {
+    def unseeded(name: String, flags: String*) = {
+      val c = conf(name, net(), trained, "", flags: _*)
+      val solver = Paths.get(c.protoFile)
+      Files.writeString(solver, Files.readString(solver).replace("random_seed: 7", ""))
+      c
+    }
+    val (rows, scoring) = heard(features(unseeded("unseeded", "-features", "ip")).count())
+    assert(rows == 101 && !scoring.contains("random_seed"), scoring)
+    val c = unseeded("unseeded-trained")
+    c.modelPath = s"file:${folder.resolve("unseeded.model")}"
+    val (_, training) = heard(train(c))
+    assert("random_seed is not set in .*: \\d+ was drawn".r.findAllIn(training).size == 1, training)
   }
 
   test("a snapshot is shown when it is in its place; one that cannot be published ends the run with its own sentence") {
@@ -155,6 +173,8 @@ class RefusalsSuite extends AnyFunSuite with BeforeAndAfterAll {
     assert(intercept[CremaException](Storage.exists(nowhere, sc.hadoopConfiguration)).getMessage.startsWith(s"$nowhere cannot be reached: "))
     val e = intercept[CremaException](Story.telling(sc.parallelize(Seq(1), 1).map[Int](_ => throw new IOException("/x: No space left on device")).collect())).getMessage
     assert(e == "/x: No space left on device")
+    val task = intercept[CremaException](Story.telling(sc.parallelize(Seq(1), 1).map[Int](_ => throw new IllegalStateException("/x cannot be written", new IOException("the quota is exceeded"))).collect())).getMessage
+    assert(task == "/x cannot be written: the quota is exceeded")
     val huge = com.crema.wire.Wire.Plan.newBuilder.setParameters(1L << 58).build()
     assert(intercept[IllegalArgumentException](Checks.room(conf("room", net(), s"file:$folder/m", ""), huge)).getMessage.contains("the model has 1152921504606846976 bytes, and "))
   }

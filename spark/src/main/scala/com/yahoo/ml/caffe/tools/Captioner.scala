@@ -34,7 +34,7 @@ class Captioner(sc: SparkContext, model: String, imageNet: String, wordNet: Stri
   private val hadoop = HadoopSettings.of(sc.hadoopConfiguration)
   private val (pictureNet, sentenceNet) = (CaptionNets.ofPictures(CaptionNets.read(imageNet, hadoop), imageNet, mean), CaptionNets.ofWords(CaptionNets.read(wordNet, hadoop), wordNet))
   private val place = Storage.resolveInput(model, "the model", sc.hadoopConfiguration)
-  if (!Storage.exists(place, sc.hadoopConfiguration)) throw new IllegalArgumentException(s"there is no model at $model; train lrcn_solver first, or correct the name")
+  if (!Storage.exists(place, sc.hadoopConfiguration)) throw new WrongArgument(s"there is no model at $model; train lrcn_solver first, or correct the name")
 
   /** Columns id and prediction, a row for each of `images` in their order; null where a picture cannot be decoded. Sentences have a capital and
     * a full stop, or `...` when they are cut at maxLength words.
@@ -43,7 +43,7 @@ class Captioner(sc: SparkContext, model: String, imageNet: String, wordNet: Stri
     * @param vocab the one that the model was trained with
     */
   def captions(images: DataFrame, vocab: Vocab, maxLength: Int = 50): DataFrame = {
-    if (maxLength < 1) throw new IllegalArgumentException(s"captions of $maxLength words say nothing; give 1 or more")
+    if (maxLength < 1) throw new WrongArgument(s"captions of $maxLength words say nothing; give 1 or more")
     val data = if (images.columns.contains("data")) col("data") else struct(col("height"), col("width"), col("image"))
     val numbered = images.select(col("id").cast(StringType), data).coalesce(math.max(1, sc.defaultParallelism)).rdd.zipWithIndex().persist(StorageLevel.DISK_ONLY)
     val weights = SharedFile.of(sc, new File(Storage.fetch(place, sc.hadoopConfiguration)), new Path(place).getName)
@@ -52,7 +52,7 @@ class Captioner(sc: SparkContext, model: String, imageNet: String, wordNet: Stri
       val said = Story.telling(wordByWord(numbered.map { case (row, i) => Row(i.toString, row.get(1)) }, weights, vocab, maxLength))
       val rows = ids.toSeq.zipWithIndex.map { case (id, i) => Row(id, said.get(i).map(sentence(_, vocab)).orNull) }
       images.sparkSession.createDataFrame(rows.asJava, StructType(Seq(StructField("id", StringType), StructField("prediction", StringType))))
-    } finally { numbered.unpersist(); weights.destroy() }
+    } finally { numbered.unpersist() }
   }
 
   /** Row number to ids, the end's among them. */
@@ -71,7 +71,7 @@ class Captioner(sc: SparkContext, model: String, imageNet: String, wordNet: Stri
       if (before != null) before.unpersist()
       before = pass
       for ((i, word, classes) <- found) {
-        if (classes != vocab.size) throw new IllegalArgumentException(s"the net of $wordNet knows $classes words and the vocabulary ${vocab.size}; use the one that the model was trained with")
+        if (classes != vocab.size) throw new WrongArgument(s"the net of $wordNet knows $classes words and the vocabulary ${vocab.size}; use the one that the model was trained with")
         said.getOrElseUpdate(i, ArrayBuffer()) += word
       }
       next = pass.filter(_._2 != Vocab.START_END_ID).map { case (id, word, _, state) => Row(Seq(id, Seq(1), Seq(word)) ++ state: _*) }

@@ -1,5 +1,6 @@
 package com.yahoo.ml.caffe.tools
 
+import com.crema.WrongArgument
 import com.yahoo.ml.caffe.Config
 import org.apache.hadoop.fs.Path
 import org.apache.spark.SparkContext
@@ -22,7 +23,7 @@ object CocoDataSetConverter {
     val sql = SparkSession.builder().getOrCreate().sqlContext
     val rows = Conversions.Coco2ImageCaptionFile(sql, conf.captionFile, conf.clusterSize)
     val captioned = rows.columns.contains("caption")
-    if (captioned && conf.vocabDir == conf.embeddingDFDir) throw new IllegalArgumentException("-vocabDir and -embeddingDFDir name one place; give two names")
+    if (captioned && conf.vocabDir == conf.embeddingDFDir) throw new WrongArgument("-vocabDir and -embeddingDFDir name one place; give two names")
     listed.foreach(rows.write.json(_))
     val skipped = Skipped(sc, s"images skipped of ${conf.captionFile}")
     val made: DataFrame =

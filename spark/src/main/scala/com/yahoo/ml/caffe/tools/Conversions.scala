@@ -1,6 +1,6 @@
 package com.yahoo.ml.caffe.tools
 
-import com.crema.{CremaException, HadoopSettings}
+import com.crema.{CremaException, HadoopSettings, WrongArgument}
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
 import org.apache.spark.rdd.RDD
@@ -38,8 +38,8 @@ object Conversions {
     val (images, captioned) = try {
       val found = file.selectExpr("images is not null", "annotations is not null").collect()
       (found.exists(_.getBoolean(0)), found.exists(_.getBoolean(1)))
-    } catch { case NonFatal(e) => throw new IllegalArgumentException(s"$src cannot be read as COCO's JSON: ${rootCause(e)}", e) }
-    if (!images) throw new IllegalArgumentException(s"$src has no 'images'; a caption file of COCO has a list of them, and one of 'annotations'")
+    } catch { case NonFatal(e) => throw new WrongArgument(s"$src cannot be read as COCO's JSON: ${rootCause(e)}", e) }
+    if (!images) throw new WrongArgument(s"$src has no 'images'; a caption file of COCO has a list of them, and one of 'annotations'")
     val url = if (captioned) "i.flickr_url" else "i.coco_url"
     val pictures = file.select(explode(col("images")).as("i")).selectExpr("i.id as id", "i.height as height", "i.width as width", "i.file_name as file", s"$url as url")
     val rows = if (!captioned) pictures
@@ -74,7 +74,7 @@ object Conversions {
     ImageCaption2Embedding(imageRootFolder, imageCaptionDF, vocab, captionLength, null)
 
   def ImageCaption2Embedding(imageRootFolder: String, imageCaptionDF: DataFrame, vocab: Vocab, captionLength: Int, skipped: Skipped): DataFrame = {
-    if (captionLength < 1) throw new IllegalArgumentException(s"a caption length of $captionLength leaves no room for the end of a sentence; give 1 or more")
+    if (captionLength < 1) throw new WrongArgument(s"a caption length of $captionLength leaves no room for the end of a sentence; give 1 or more")
     val ids = words(vocab).word2indexMap()
     embedded(imageRootFolder, imageCaptionDF.select("id", "file", "height", "width", "caption"), captionSchema, skipped) { row =>
       val sentence = sentence2Words(row.getString(4)).take(captionLength - 1).map(ids.getOrElse(_, Vocab.UNKNOWN_ID))

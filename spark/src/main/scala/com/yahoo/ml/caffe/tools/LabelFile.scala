@@ -1,6 +1,6 @@
 package com.yahoo.ml.caffe.tools
 
-import com.crema.HadoopSettings
+import com.crema.{HadoopSettings, WrongArgument}
 import com.yahoo.ml.caffe.Config
 import org.apache.hadoop.fs.Path
 import org.apache.spark.SparkContext
@@ -24,7 +24,7 @@ private[tools] class LabelFile(@transient sc: SparkContext, conf: Config, form: 
       lazy val settings = hadoop.configuration
       def used(line: String, number: Long): Option[T] = try {
         val found = line.trim.split("\\s+")
-        if (found.length != words) throw new IllegalArgumentException(s"'$line' is not '$form'")
+        if (found.length != words) throw new WrongArgument(s"'$line' is not '$form'")
         Some(make(found, Tool.bytes(new Path(s"$root/${found(0)}"), settings)))
       } catch {
         case NonFatal(e) =>
@@ -47,5 +47,5 @@ private[tools] object LabelFile {
 
   /** A class: MemoryData's labels are whole numbers. */
   def label(text: String): Int =
-    try text.toInt catch { case _: NumberFormatException => throw new IllegalArgumentException(s"the label '$text' is no whole number") }
+    try text.toInt catch { case _: NumberFormatException => throw new WrongArgument(s"the label '$text' is no whole number") }
 }

@@ -2,7 +2,7 @@ package com.yahoo.ml.caffe.tools
 
 import java.io.{ByteArrayOutputStream, ObjectOutputStream}
 
-import com.crema.{CremaException, Storage}
+import com.crema.{CremaException, Storage, WrongArgument}
 import com.yahoo.ml.caffe.{Checks, Config, Flags}
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
@@ -20,7 +20,7 @@ private[tools] object Tool {
   def main(name: String, args: Array[String], usage: Config => Option[String])(work: (SparkContext, Config) => Unit): Unit = {
     val code = if (Flags.asksForHelp(args)) { println(Flags.usage); 0 } else try {
       Flags.parse(args)
-      usage(new Config(null, args)).foreach(text => throw new IllegalArgumentException(text))
+      usage(new Config(null, args)).foreach(text => throw new WrongArgument(text))
       val sc = SparkContext.getOrCreate(new SparkConf().setIfMissing("spark.app.name", name))
       try work(sc, placed(new Config(sc, args))) finally sc.stop()
       0
@@ -49,7 +49,7 @@ private[tools] object Tool {
   def outputIsFree(uri: String, sc: SparkContext): Unit = {
     val path = new Path(uri)
     if (path.getFileSystem(sc.hadoopConfiguration).exists(path))
-      throw new IllegalArgumentException(s"-output $uri exists already; remove it or name another place (nothing was started)")
+      throw new WrongArgument(s"-output $uri exists already; remove it or name another place (nothing was started)")
   }
 
   def frameIsFree(conf: Config, sc: SparkContext): Unit = { Checks.format(conf.outputFormat); outputIsFree(conf.outputPath, sc) }
