@@ -127,8 +127,8 @@ def test_a_standalone_master_with_two_workers(job, standalone):
     assert abs(sum(scored) / len(scored) - float(means["accuracy"])) < 1e-6
 
 
-def killed_child(job, sign):
-    """A job of two executors whose first worker process gets a signal; its driver's log."""
+def killed_child(job, sign, kind="worker"):
+    """A job of two executors whose first worker process, or whose coordinator, gets a signal; its driver's log."""
     solver = job / FILES[0]
     solver.write_text(re.sub(r"max_iter: \d+", "max_iter: 1000000", re.sub(r"snapshot: \d+", "snapshot: 0", solver.read_text())))
     log = open(job / "driver.log", "w")
@@ -138,14 +138,14 @@ def killed_child(job, sign):
         mine = children(pid)
         return mine + [d for c in mine for d in descendants(c)]
 
-    def workers():
-        return [p for p in descendants(run.pid) if b"worker\0-job" in pathlib.Path(f"/proc/{p}/cmdline").read_bytes()]
+    def processes():
+        return [p for p in descendants(run.pid) if f"{kind}\0-job".encode() in pathlib.Path(f"/proc/{p}/cmdline").read_bytes()]
 
     try:
         wait_until(lambda: "iteration" in (job / "driver.log").read_text(), 90, "the first step")
         everything = descendants(run.pid)
-        assert len(workers()) == 2
-        os.kill(workers()[0], sign)
+        assert len(processes()) == (2 if kind == "worker" else 1)
+        os.kill(processes()[0], sign)
         code = run.wait(60)
     finally:
         run.kill()
@@ -160,6 +160,13 @@ def test_killing_an_executors_child_fails_the_run_with_its_last_lines(job):
     text = killed_child(job, signal.SIGKILL)
     assert re.search(r"crema: error: worker \d \(rank \d, host .*pid \d+\) was lost in step \d+", text), text[-3000:]
     assert "last lines of `crema worker`" in text, text[-3000:]
+
+
+def test_a_killed_coordinator_is_named_last(job):
+    text = killed_child(job, signal.SIGKILL, "coordinator")
+    last = text[text.rindex("crema: error:"):]
+    assert re.match(r"crema: error: `crema coordinator` \(pid \d+\), which leads the run beside the driver, was killed by signal 9 \(SIGKILL\)", last), text[-3000:]
+    assert "the run was over before attempt" not in last and "the coordinator is gone" not in last, last
 
 
 def test_an_executors_child_that_gets_sigterm_leaves_a_published_snapshot(job):

@@ -91,6 +91,9 @@ class Child(subcommand: String, first: MessageLite) extends AutoCloseable {
 
   def pid: Long = process.pid()
 
+  /** How the process ended, waiting for that up to `seconds`. */
+  def ending(seconds: Long): String = if (process.waitFor(seconds, TimeUnit.SECONDS)) Child.ending(process.exitValue) else "has closed its channel and not ended"
+
   /** What the process said last, for messages. */
   def tail(): String = lastLines.synchronized {
     if (lastLines.isEmpty) "" else lastLines.mkString(s"\nlast lines of `crema $subcommand` (pid ${process.pid()}):\n  ", "\n  ", "")

@@ -15,7 +15,8 @@ object Planner {
 
   /** @param weights are to fit the TEST net, unless that cannot be built without its data
     * @param seed for a solver that sets no random_seed
-    * @throws IllegalArgumentException with the executable's own story: a WrongArgument when solver, net or features are wrong
+    * @throws IllegalArgumentException with the executable's own story: a WrongArgument when solver, net, weights or features
+    *   are wrong or not there: all of them are files of this machine, and the next attempt would find them as they are
     * @throws CremaException when it told nothing
     */
   def plan(solver: String, ranks: Int, seed: Int, features: Seq[String], train: Boolean, test: Boolean, weights: Option[Weights] = None, label: String = ""): Plan = {
@@ -23,8 +24,7 @@ object Planner {
       (if (features.nonEmpty) Seq("-features", features.mkString(",")) else Nil) ++ (if (train) Seq("-train") else Nil) ++ (if (test) Seq("-test") else Nil) ++
       (if (label.nonEmpty) Seq("-label", label) else Nil) ++ weights.toSeq.flatMap(w => Seq("-weights", w.path, "-weights_name", w.name))
     val done = Command.run(Seconds, arguments: _*)
-    if (done.code == Command.Invalid) throw new WrongArgument(done.story)
-    if (done.code != 0) throw (if (done.isTold) new IllegalArgumentException(done.story) else new CremaException(done.story))
+    if (done.code != 0) throw (if (done.isTold) new WrongArgument(done.story) else new CremaException(done.story))
     Plan.parseDelimitedFrom(new java.io.ByteArrayInputStream(done.out))
   }
 }

@@ -18,7 +18,8 @@ private[crema] class Watch(sc: SparkContext, coordinator: Child, console: Consol
   private val seen = mutable.ArrayBuffer[Event.Test]()
   @volatile private var failed: Option[Event.Failed] = None
   @volatile private var last: Option[Event.Snapshot] = None
-  @volatile private var done, cancelled = false
+  @volatile private var died: Option[String] = None // without a word of its own
+  @volatile private var done, cancelled, closing = false
 
   def tests: Seq[Event.Test] = seen.synchronized(seen.toList)
 
@@ -35,6 +36,7 @@ private[crema] class Watch(sc: SparkContext, coordinator: Child, console: Consol
     } catch {
       case NonFatal(e) =>
         reader.join(5000) // the coordinator hears of the same failure and has the better words
+        closing = true
         coordinator.close()
         reader.join(5000)
         throw told(e, places)
@@ -44,8 +46,8 @@ private[crema] class Watch(sc: SparkContext, coordinator: Child, console: Consol
   /** The coordinator's story, where its worker ran, what Spark says unless that is only that we cancelled the job, and where to go on. */
   private def told(e: Throwable, places: Whereabouts): CremaException = {
     val wrong = Story.lasting(e) || failed.exists(f => CremaException.of(f.getKind, "").isInstanceOf[WrongInput])
-    val sparks = Some(Story.of(e)).filterNot(text => failed.isDefined && (cancelled && !Story.isOurs(e) || text.contains("the run was over before attempt")))
-    val stories = failed.map(_.getStory).toSeq
+    val stories = (failed.map(_.getStory) ++ died).toSeq
+    val sparks = Some(Story.of(e)).filterNot(text => died.isDefined || failed.isDefined && (cancelled && !Story.isOurs(e) || text.contains("the run was over before attempt")))
     val snapshot = if (wrong) None else last.map(s => s"the last snapshot is of iteration ${s.getIteration}: ${stateOf(s)}")
     val text = (stories ++ stories.flatMap(places.of) ++ sparks ++ snapshot).distinct.mkString("\n")
     if (wrong) new WrongInput(text, e) else new CremaException(text, e)
@@ -63,7 +65,9 @@ private[crema] class Watch(sc: SparkContext, coordinator: Child, console: Consol
       if (e.hasFailed) failed = Some(e.getFailed)
       event = if (e.hasFailed) None else coordinator.next()
     }
-    // The survivors have been told and end by themselves; a moment later what is left of the stage is cancelled.
-    if (!done) { Thread.sleep(3000); cancelled = true; sc.cancelJobGroup(group) }
+    if (!done && failed.isEmpty && !closing)
+      died = Some(s"`crema coordinator` (pid ${coordinator.pid}), which leads the run beside the driver, ${coordinator.ending(5)}${coordinator.tail()}")
+    // The survivors have been told and end by themselves; a moment later what is left of the stage is cancelled. Without it nobody tells them.
+    if (!done) { if (died.isEmpty) Thread.sleep(3000); cancelled = true; sc.cancelJobGroup(group) }
   }
 }

@@ -60,7 +60,8 @@ class Config(@transient sc: SparkContext) extends Serializable {
 
   private def read(line: CommandLine): Unit = {
     def text(name: String, default: String): String = line.getOptionValue(name, default)
-    protoFile = text("conf", "")
+    val conf = text("conf", "")
+    protoFile = if (Storage.isLocal(conf)) Storage.localPath(conf) else conf
     isTraining = line.hasOption("train")
     label = text("label", "")
     if (line.hasOption("test")) isTest = true

@@ -32,6 +32,7 @@ class ConfigSuite extends AnyFunSuite {
   }
 
   test("the label follows the features and is not repeated") {
+    assert(Seq("file:s.prototxt", "file:///a/s.prototxt", "file:/a/s.prototxt").map(c => config("-conf", c).protoFile) === Seq("s.prototxt", "/a/s.prototxt", "/a/s.prototxt"))
     assert(config("-features", "ip1,label", "-label", "label").features.toSeq === Seq("ip1", "label"))
     assert(config("-features", "ip1", "-label", "label").features.toSeq === Seq("ip1", "label"))
     assert(config("-features", "ip1").features.toSeq === Seq("ip1"))
