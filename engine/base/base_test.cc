@@ -211,6 +211,25 @@ TEST(Socket, APeerThatHasGoneIsSeen) {
   EXPECT_TRUE(p.server.peerGone());
 }
 
+// A door that has no room any more says so before the client believes that it is in.
+TEST(Handshake, WhoIsSentAwayAfterItsProofDoesNotBelieveThatItIsIn) {
+  Pair p;
+  std::string client = "ok";
+  std::thread t([&] {
+    try {
+      proveAsClient(p.client, "token of this run", "data", Deadline::after(5), nullptr);
+    } catch (const Error& e) {
+      client = name(e.kind());
+    }
+  });
+  EXPECT_THROW(proveAsServer(p.server, "token of this run", "data", Deadline::after(5), nullptr,
+                             [] { throw Error(ErrorKind::kPeer, "no room"); }),
+               Error);
+  p.server.close();
+  t.join();
+  EXPECT_EQ(client, "peer");
+}
+
 TEST(Handshake, OnlyTheSameTokenAndPurpose) {
   EXPECT_EQ(handshake("secret secret 16", "secret secret 16", "data"), "ok ok");
   EXPECT_EQ(handshake("secret secret 16", "Secret secret 16", "data"), "peer peer");
