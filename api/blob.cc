@@ -55,8 +55,8 @@ int crema_decode_image(const void* bytes, size_t size, int colour, int dims[3], 
   return guard([&] {
     auto image = std::make_shared<Image>();
     std::string why;
-    if (!decodeImage({static_cast<const char*>(bytes), size}, colour ? Colour::kColour : Colour::kGrey, image.get(),
-                     &why))
+    if (!decodeImage({static_cast<const char*>(bytes), size}, colour ? ColourMode::kColour : ColourMode::kGrey,
+                     image.get(), &why))
       badData("the image {}", why);
     dims[0] = image->height, dims[1] = image->width, dims[2] = image->channels;
     *pixels = image->bytes.data();

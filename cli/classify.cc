@@ -99,7 +99,7 @@ class Classifier {
 
   // kIo or kData when it cannot be read; nothing has changed then.
   void load(const std::string& picture, int item) {
-    const ImageReading how{channels_ == 1 ? Colour::kGrey : Colour::kColour, height_, width_};
+    const ImageReading how{channels_ == 1 ? ColourMode::kGrey : ColourMode::kColour, height_, width_};
     const Image image =
         picture == "-" ? imageOfFile(standardInput(), "standard input", how) : readImageFile(picture, how);
     const int area = height_ * width_;

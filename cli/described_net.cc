@@ -79,7 +79,6 @@ std::unique_ptr<Net> readFlaggedNet(const NetFlags& f, const NetOptions& options
 }
 
 DescribedNet::DescribedNet(const NetFlags& f) : kernels_(kernels::bestIsa(), 1) {
-  readNet(f.model);  // what follows is about the data
   NetOptions o;
   o.kernels = &kernels_;
   o.fills = o.data.openSources = false;
@@ -87,7 +86,7 @@ DescribedNet::DescribedNet(const NetFlags& f) : kernels_(kernels::bestIsa(), 1) 
   try {
     net_ = readFlaggedNet(f, o);
   } catch (const Error& e) {
-    if (e.kind() != ErrorKind::kIo) throw;
+    if (e.kind() != ErrorKind::kIo || !fileExists(f.model) || isDirectory(f.model)) throw;
     ioError(
         "{}\n  its records give the shapes. A net that begins with Input (a deploy net), or a data layer with a "
         "crop_size, "

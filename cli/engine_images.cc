@@ -13,7 +13,7 @@ namespace {
 // OpenCV's IMREAD flags, at 8 bits: depth is never more here.
 constexpr int kAsIsFlags = -1, kColourBit = 1, kAnyColourBit = 4;
 
-Image read(const std::string& file, Colour colour) {
+Image read(const std::string& file, ColourMode colour) {
   Image image;
   std::string why;
   if (!decodeImage(file, colour, &image, &why)) badData("the image {}", why);
@@ -55,11 +55,12 @@ void put(Image&& from, engine::Image* out) {
 
 void decode(const engine::Decode& request, engine::Image* out) {
   const int flags = request.flags();
-  if (flags == kAsIsFlags) return put(read(request.file(), Colour::kAsIs), out);
-  if (flags & kColourBit) return put(read(request.file(), Colour::kColour), out);
-  if (!(flags & kAnyColourBit)) return put(read(request.file(), Colour::kGrey), out);
-  Image image = read(request.file(), Colour::kAsIs);
-  put(image.channels == 4 ? read(request.file(), Colour::kColour) : std::move(image), out);  // any colour, never alpha
+  if (flags == kAsIsFlags) return put(read(request.file(), ColourMode::kAsIs), out);
+  if (flags & kColourBit) return put(read(request.file(), ColourMode::kColour), out);
+  if (!(flags & kAnyColourBit)) return put(read(request.file(), ColourMode::kGrey), out);
+  Image image = read(request.file(), ColourMode::kAsIs);
+  put(image.channels == 4 ? read(request.file(), ColourMode::kColour) : std::move(image),
+      out);  // any colour, never alpha
 }
 
 void resize(const engine::Resize& request, engine::Image* out) {

@@ -104,6 +104,27 @@ def long_functions(path):
                 yield f"{path.relative_to(ROOT)}:{start + 1}: a function of {i - start + 1} lines; split it, or say why in a `length:` comment above it"
 
 
+def types_of(path):
+    """Types that a file defines at the top of a namespace that has a name."""
+    spaces = []
+    for line in path.read_text().splitlines():
+        if space := re.match(r"namespace ?([\w:]*) ?\{", line):
+            spaces.append(space[1])
+        elif re.match(r"\}  // namespace", line) and spaces:
+            spaces.pop()
+        elif (type_ := re.match(r"(?:struct|class|enum|enum class) (\w+)(?: final)?(?: :[^;]*)? \{", line)) and "" not in spaces:
+            yield "::".join([*spaces, type_[1]])
+
+
+def same_names(paths):
+    """One program links them all: two types of one name would be undefined behaviour, and nobody tells."""
+    where = {}
+    for path in paths:
+        for name in types_of(path):
+            if where.setdefault(name, path) != path:
+                yield f"{path.relative_to(ROOT)}: there is a {name} in {where[name].relative_to(ROOT)} already; give one of them another name"
+
+
 def files(tops, *suffixes):
     return [f for top in tops for f in sorted((ROOT / top).rglob("*")) if f.suffix in suffixes]
 
@@ -115,6 +136,7 @@ def main():
     mistakes += [m for f in ours + tests + python for m in check_length(f)]
     mistakes += [m for f in ours + tests if not f.name.endswith("_test.cc") for m in long_functions(f)]
     mistakes += [m for f in python for m in long_python_functions(f)]
+    mistakes += same_names([f for f in ours if not f.name.endswith("_test.cc")])
     print("\n".join(mistakes) if mistakes else f"{len(ours)} files, every include goes down; {len(tests + python)} more, none too long")
     sys.exit(1 if mistakes else 0)
 

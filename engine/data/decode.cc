@@ -6,7 +6,7 @@
 
 namespace crema {
 
-bool decodeImage(std::string_view bytes, Colour colour, Image* out, std::string* why) noexcept {
+bool decodeImage(std::string_view bytes, ColourMode colour, Image* out, std::string* why) noexcept {
   try {
     if (bytes.substr(0, 3) == "\xff\xd8\xff") return decodeJpeg(bytes, colour, out, why);
     if (bytes.substr(0, 8) == std::string_view("\x89PNG\r\n\x1a\n", 8)) return decodePng(bytes, colour, out, why);

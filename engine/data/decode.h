@@ -22,10 +22,10 @@
 
 namespace crema {
 
-enum class Colour { kAsIs, kGrey, kColour };
+enum class ColourMode { kAsIs, kGrey, kColour };
 
 // False: *why ends the sentence "the image ..." ("is neither JPEG nor PNG"), *out is of no use. Never throws; any bytes
 // will do. The memory of *out is used again. Any thread may call it.
-bool decodeImage(std::string_view bytes, Colour colour, Image* out, std::string* why) noexcept;
+bool decodeImage(std::string_view bytes, ColourMode colour, Image* out, std::string* why) noexcept;
 
 }  // namespace crema

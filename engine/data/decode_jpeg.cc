@@ -118,12 +118,12 @@ void fromCmyk(const std::vector<unsigned char>& cmyk, bool grey, unsigned char* 
 
 }  // namespace
 
-bool decodeJpeg(std::string_view bytes, Colour colour, Image* out, std::string* why) {
+bool decodeJpeg(std::string_view bytes, ColourMode colour, Image* out, std::string* why) {
   Reader r;
   why->clear();
   if (!readHeader(&r, reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size())) return *why = r.why, false;
   if (!fits(r.info, bytes.size(), why)) return false;
-  const bool grey = colour == Colour::kGrey || (colour == Colour::kAsIs && r.info.num_components == 1);
+  const bool grey = colour == ColourMode::kGrey || (colour == ColourMode::kAsIs && r.info.num_components == 1);
   const bool cmyk = r.info.num_components == 4;
   r.info.out_color_space = cmyk ? JCS_CMYK : grey ? JCS_GRAYSCALE : JCS_EXT_BGR;
   out->channels = grey ? 1 : 3;

@@ -55,13 +55,13 @@ struct Target {
   size_t row;
 };
 
-bool prepare(Reader* r, Colour colour, Target* t) {
+bool prepare(Reader* r, ColourMode colour, Target* t) {
   if (setjmp(r->out)) return false;
   const int type = png_get_color_type(r->png, r->info);
   const bool colours = (type & PNG_COLOR_MASK_COLOR) != 0;
   const bool alpha = (type & PNG_COLOR_MASK_ALPHA) != 0 || (colours && png_get_valid(r->png, r->info, PNG_INFO_tRNS));
-  const bool keep = colour == Colour::kAsIs;
-  t->channels = keep ? (alpha ? 4 : colours ? 3 : 1) : colour == Colour::kGrey ? 1 : 3;
+  const bool keep = colour == ColourMode::kAsIs;
+  t->channels = keep ? (alpha ? 4 : colours ? 3 : 1) : colour == ColourMode::kGrey ? 1 : 3;
   if (png_get_bit_depth(r->png, r->info) == 16) png_set_strip_16(r->png);
   if (type == PNG_COLOR_TYPE_PALETTE) png_set_palette_to_rgb(r->png);
   if (!colours) png_set_expand_gray_1_2_4_to_8(r->png);
@@ -95,7 +95,7 @@ bool fits(const Reader& r, size_t size, std::string* why) {
 
 }  // namespace
 
-bool decodePng(std::string_view bytes, Colour colour, Image* out, std::string* why) {
+bool decodePng(std::string_view bytes, ColourMode colour, Image* out, std::string* why) {
   Reader r;
   Target t{};
   why->clear();

@@ -102,9 +102,9 @@ std::vector<std::string> samplesOfAllKinds() {
 std::string whyNot(const std::string& bytes) {
   Image out;
   std::string why;
-  return decodeImage(bytes, Colour::kAsIs, &out, &why) ? "" : why;
+  return decodeImage(bytes, ColourMode::kAsIs, &out, &why) ? "" : why;
 }
-std::vector<unsigned char> pixels(const std::string& bytes, Colour colour = Colour::kAsIs) {
+std::vector<unsigned char> pixels(const std::string& bytes, ColourMode colour = ColourMode::kAsIs) {
   Image out;
   std::string why;
   EXPECT_TRUE(decodeImage(bytes, colour, &out, &why)) << why;
@@ -122,8 +122,8 @@ TEST(Decode, PngsComeBackAsTheyWereWritten) {
     for (unsigned char v : grey.bytes) repeated.insert(repeated.end(), 3, v);
     for (size_t p = 0; p < alpha.bytes.size(); ++p)
       if (p % 4 < 3) opaque.push_back(alpha.bytes[p]);
-    EXPECT_EQ(pixels(png(grey, interlaced), Colour::kColour), repeated);
-    EXPECT_EQ(pixels(png(alpha, interlaced), Colour::kColour), opaque);
+    EXPECT_EQ(pixels(png(grey, interlaced), ColourMode::kColour), repeated);
+    EXPECT_EQ(pixels(png(alpha, interlaced), ColourMode::kColour), opaque);
   }
 }
 
@@ -155,7 +155,7 @@ TEST(Decode, APartIsRefusedOrIsWhole) {
       std::string why;
       // A copy of exactly n bytes: AddressSanitizer sees a step beyond.
       const std::vector<char> part(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(n));
-      if (!decodeImage({part.data(), n}, Colour::kAsIs, &out, &why)) {
+      if (!decodeImage({part.data(), n}, ColourMode::kAsIs, &out, &why)) {
         ASSERT_FALSE(why.empty());
         continue;
       }
@@ -267,7 +267,7 @@ TEST(Decode, DamagedFilesDoNoHarm) {
     const std::vector<char> bytes(file.begin(), file.end());
     Image out;
     std::string why;
-    const auto colour = static_cast<Colour>(done % 3);
+    const auto colour = static_cast<ColourMode>(done % 3);
     if (decodeImage({bytes.data(), bytes.size()}, colour, &out, &why)) {
       ++readable;
       ASSERT_EQ(static_cast<int64_t>(out.bytes.size()), out.view().count());

@@ -28,7 +28,7 @@ TEST(Encode, PngKeepsEveryPixel) {
     Image image = smooth(channels, 19, 31), back;
     for (size_t i = 0; i < image.bytes.size(); i += 3) image.bytes[i] = static_cast<unsigned char>(r.below(i, 256));
     std::string why;
-    ASSERT_TRUE(decodeImage(encodePng(image), Colour::kAsIs, &back, &why)) << why;
+    ASSERT_TRUE(decodeImage(encodePng(image), ColourMode::kAsIs, &back, &why)) << why;
     EXPECT_EQ(back.channels, channels);
     EXPECT_EQ(back.height, 19);
     EXPECT_EQ(back.bytes, image.bytes);
@@ -40,7 +40,7 @@ TEST(Encode, JpegStaysCloseOnSmoothPictures) {
     const Image image = smooth(channels, 40, 51);
     Image back;
     std::string why;
-    ASSERT_TRUE(decodeImage(encodeJpeg(image), Colour::kAsIs, &back, &why)) << why;
+    ASSERT_TRUE(decodeImage(encodeJpeg(image), ColourMode::kAsIs, &back, &why)) << why;
     ASSERT_EQ(back.bytes.size(), image.bytes.size());
     double worst = 0, sum = 0;
     for (size_t i = 0; i < image.bytes.size(); ++i) {

@@ -10,7 +10,7 @@ namespace crema {
 
 // 0 x 0: the file's own size. kIo: it cannot be read; kData: it is no whole JPEG or PNG.
 struct ImageReading {
-  Colour colour = Colour::kColour;
+  ColourMode colour = ColourMode::kColour;
   int height = 0, width = 0;
 };
 Image readImageFile(const std::string& path, const ImageReading& how);

@@ -46,7 +46,7 @@ struct Lists {
   ListedImages options() const {
     ListedImages o;
     o.root = folder.path() + "/";
-    o.reading.colour = Colour::kGrey;
+    o.reading.colour = ColourMode::kGrey;
     return o;
   }
   BatchMaker maker(const std::shared_ptr<ImageList>& list, int batch, const ListedImages& o) {

@@ -28,7 +28,9 @@ std::string golden(const std::string& name) {
 Image decoded(const std::string& bytes, const std::string& mode) {
   Image out;
   std::string why;
-  const Colour colour = mode == "grey" ? Colour::kGrey : mode == "colour" ? Colour::kColour : Colour::kAsIs;
+  const ColourMode colour = mode == "grey"     ? ColourMode::kGrey
+                            : mode == "colour" ? ColourMode::kColour
+                                               : ColourMode::kAsIs;
   EXPECT_TRUE(decodeImage(bytes, colour, &out, &why)) << why;
   EXPECT_EQ(static_cast<int64_t>(out.bytes.size()), out.view().count());
   return out;

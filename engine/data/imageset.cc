@@ -41,7 +41,7 @@ std::string encodingOf(const ImagesetOptions& o, const std::string& name) {
 // The record of one file, its pixels' count in *values. kIo and kData: it is no image.
 caffe::Datum datumOf(const ImagesetOptions& o, const std::string& name, int label, size_t* values) {
   const std::string path = o.root + name, bytes = readFile(path), encoding = encodingOf(o, name);
-  const Image image = imageOfFile(bytes, path, {o.grey ? Colour::kGrey : Colour::kColour, o.height, o.width});
+  const Image image = imageOfFile(bytes, path, {o.grey ? ColourMode::kGrey : ColourMode::kColour, o.height, o.width});
   *values = image.bytes.size();
   caffe::Datum d;
   d.set_label(label);
@@ -123,7 +123,7 @@ class Mean {
  public:
   void add(const caffe::Datum& d) {
     Image decoded;
-    const ImageView v = viewOf(d, &decoded, Colour::kAsIs);
+    const ImageView v = viewOf(d, &decoded, ColourMode::kAsIs);
     const auto size = static_cast<size_t>(v.count());
     if (sums_.empty()) {
       if (d.encoded()) LOG_INFO("Decoding Datum");

@@ -41,8 +41,10 @@ class ImageTop {
         transformer_(options_.transform, options_.phase, options_.folder) {}
 
   const ImageOptions& options() const { return options_; }
-  Colour colour() const {
-    return options_.channels == 1 ? Colour::kGrey : options_.channels == 3 ? Colour::kColour : Colour::kAsIs;
+  ColourMode colour() const {
+    return options_.channels == 1   ? ColourMode::kGrey
+           : options_.channels == 3 ? ColourMode::kColour
+                                    : ColourMode::kAsIs;
   }
   // Of a sample, when the options say the image's shape.
   Shape describedShape() const {
@@ -91,7 +93,7 @@ ImageView pixels(std::string_view bytes, int channels, int height, int width) {
 
 // The image field of a row (data/row.h): a view into it, or into *decoded. sized: how an encoded image is decoded when
 // its row says height and width; otherwise by the top's channels.
-ImageView imageOf(std::string_view field, const ImageTop& top, Colour sized, Image* decoded) {
+ImageView imageOf(std::string_view field, const ImageTop& top, ColourMode sized, Image* decoded) {
   constexpr size_t kHead = 4 * sizeof(int32_t);
   if (field.size() < kHead) internal("an image of a row has no head");
   const int channels = int32At(field, 0), height = int32At(field, 1), width = int32At(field, 2);
@@ -150,7 +152,7 @@ class DatumSamples : public SampleMaker {
   }
   ImageView view(const caffe::Datum& datum, Image* decoded) const {
     const auto& t = image_.options().transform;
-    Colour colour = t.force_color() ? Colour::kColour : t.force_gray() ? Colour::kGrey : image_.colour();
+    ColourMode colour = t.force_color() ? ColourMode::kColour : t.force_gray() ? ColourMode::kGrey : image_.colour();
     std::string why;
     if (!datum.encoded()) return viewOf(datum, decoded, colour);
     if (!decodeImage(datum.data(), colour, decoded, &why)) throw Undecodable(why);
@@ -172,7 +174,7 @@ class ImageRowSamples : public SampleMaker {
     if (label.size() != sizeof(float)) internal("a row is not one of MemoryData");
     std::memcpy(out[1], label.data(), sizeof(float));
     Image decoded;
-    image_.make(imageOf(image, image_, Colour::kAsIs, &decoded), shapes_[0], random, item, out[0]);
+    image_.make(imageOf(image, image_, ColourMode::kAsIs, &decoded), shapes_[0], random, item, out[0]);
   }
 
  private:

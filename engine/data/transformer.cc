@@ -19,8 +19,8 @@ Transformer::Transformer(const caffe::TransformationParameter& param, caffe::Pha
   mean_ = readBinary<caffe::BlobProto>(resolvePath(param_.mean_file(), folder));
 }
 
-Colour Transformer::colour() const {
-  return param_.force_color() ? Colour::kColour : param_.force_gray() ? Colour::kGrey : Colour::kAsIs;
+ColourMode Transformer::colour() const {
+  return param_.force_color() ? ColourMode::kColour : param_.force_gray() ? ColourMode::kGrey : ColourMode::kAsIs;
 }
 
 std::string shapeText(const ImageView& v) { return fmt::format("{}x{}x{}", v.channels, v.height, v.width); }
@@ -36,7 +36,7 @@ void checkDatum(const caffe::Datum& d) {
     badData("the record has shape {} and {} values; it is damaged or no Caffe Datum", shape, have);
 }
 
-ImageView viewOf(const caffe::Datum& d, Image* decoded, Colour colour) {
+ImageView viewOf(const caffe::Datum& d, Image* decoded, ColourMode colour) {
   if (d.encoded()) {
     std::string why;
     if (!decodeImage(d.data(), colour, decoded, &why))

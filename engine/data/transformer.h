@@ -30,7 +30,7 @@ class Transformer {
   void apply(const ImageView& image, const RandomStream& mirror, const RandomStream& crop, int item, T* out) const;
 
   // What force_color and force_gray make of encoded images; raw pixels stay as they are.
-  Colour colour() const;
+  ColourMode colour() const;
 
  private:
   struct Window {
@@ -48,7 +48,7 @@ class Transformer {
 
 // A raw record as it lies; an encoded one decoded into *decoded, which the view then borrows. kData: sizes that are not
 // positive or not those of the values; an image that cannot be decoded.
-ImageView viewOf(const caffe::Datum& d, Image* decoded, Colour colour);
+ImageView viewOf(const caffe::Datum& d, Image* decoded, ColourMode colour);
 void checkDatum(const caffe::Datum& d);  // the sizes of a raw record
 std::string shapeText(const ImageView& v);
 

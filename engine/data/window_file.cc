@@ -53,8 +53,8 @@ class Tokens {
   const std::string& path_;
 };
 
-Window readWindow(Tokens& in, int32_t image, float* overlap) {
-  Window w{image};
+ImageWindow readWindow(Tokens& in, int32_t image, float* overlap) {
+  ImageWindow w{image};
   w.label = in.number<int32_t>("a window's class");
   *overlap = in.number<float>("a window's overlap");
   w.x1 = in.number<int32_t>("a window's x1, a whole number,"), w.y1 = in.number<int32_t>("a window's y1");
@@ -73,7 +73,7 @@ WindowFile::WindowFile(const WindowOptions& o)
   const std::string text = readFile(path_);
   Tokens in(text, path_);
   if (!in.more()) badData("{}: Window file is empty", path_);
-  std::vector<Window> background;
+  std::vector<ImageWindow> background;
   while (in.more()) {
     if (const auto mark = in.word("'#'"); mark != "#")
       badData("{}: '{}' stands where '#' and an image's number are expected{}; is the count of windows right?", path_,
@@ -85,7 +85,7 @@ WindowFile::WindowFile(const WindowOptions& o)
     const auto count = in.number<int64_t>("the count of windows");
     for (int64_t i = 0; i < count; ++i) {
       float overlap = 0;
-      Window w = readWindow(in, static_cast<int32_t>(images_.size()) - 1, &overlap);
+      ImageWindow w = readWindow(in, static_cast<int32_t>(images_.size()) - 1, &overlap);
       if (overlap >= o.param.fg_threshold()) {
         if (w.label <= 0)
           badData("{}: a foreground window has class {}; classes start at 1{}", path_, w.label, in.where());
@@ -103,7 +103,7 @@ WindowFile::WindowFile(const WindowOptions& o)
 }
 
 Record WindowFile::read(int64_t i) const {
-  const Window& w = windows_[static_cast<size_t>(i)];
+  const ImageWindow& w = windows_[static_cast<size_t>(i)];
   return {images_[static_cast<size_t>(w.image)], {reinterpret_cast<const char*>(&w), sizeof w}};
 }
 
@@ -112,7 +112,7 @@ std::string WindowFile::fileOf(const Record& record) const {
 }
 
 Image WindowFile::image(const Record& record) const {
-  Window w{};
+  ImageWindow w{};
   std::memcpy(&w, record.value.data(), sizeof w);
   const std::string path = fileOf(record);
   return cache_.empty() ? readImageFile(path, {}) : imageOfFile(cache_[static_cast<size_t>(w.image)], path, {});

@@ -21,7 +21,7 @@
 
 namespace crema {
 
-struct Window {
+struct ImageWindow {
   int32_t image, label, x1, y1, x2, y2;
 };
 
@@ -33,7 +33,8 @@ struct WindowOptions {
   bool cache = false;  // the files in memory, read at once
 };
 
-// Records 0 .. foreground() - 1 are foreground windows, the others background: key the image's path, value a Window.
+// Records 0 .. foreground() - 1 are foreground windows, the others background: key the image's path, value an
+// ImageWindow.
 class WindowFile : public RecordSource {
  public:
   explicit WindowFile(const WindowOptions& options);  // kIo, kData: names image and field
@@ -47,7 +48,7 @@ class WindowFile : public RecordSource {
  private:
   std::string path_, root_, folder_;
   std::vector<std::string> images_, cache_;
-  std::vector<Window> windows_;
+  std::vector<ImageWindow> windows_;
   int64_t foreground_ = 0;
 };
 
@@ -58,8 +59,8 @@ struct WindowPlace {
 };
 // float arithmetic and half away from zero, as Caffe's. kData when no pixel of the window is in the image, or, where
 // nothing is clipped (warp without context), when one is not.
-WindowPlace placeWindow(const Window& window, int imageHeight, int imageWidth, int crop, int contextPad, bool square,
-                        bool mirror);
+WindowPlace placeWindow(const ImageWindow& window, int imageHeight, int imageWidth, int crop, int contextPad,
+                        bool square, bool mirror);
 
 // Which record item i of a batch is: background first, then int(batch * fg_fraction) of the foreground, each drawn.
 int64_t chooseWindow(const WindowFile& file, int batch, float fgFraction, const SampleRandom& random, int item);

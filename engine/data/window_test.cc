@@ -39,8 +39,8 @@ struct Windows {
   }
 };
 
-Window windowOf(const Record& r) {
-  Window w{};
+ImageWindow windowOf(const Record& r) {
+  ImageWindow w{};
   std::memcpy(&w, r.value.data(), sizeof w);
   return w;
 }
@@ -59,7 +59,7 @@ TEST(WindowFile, SortsByOverlap) {
   const std::vector<std::vector<int>> want = {
       {0, 2, 3, 3, 4, 4}, {1, 5, 1, 2, 3, 4}, {1, 0, 5, 6, 7, 8}, {1, 0, 9, 9, 9, 9}};
   for (int64_t i = 0; i < 4; ++i) {
-    const Window x = windowOf(file->read(i));
+    const ImageWindow x = windowOf(file->read(i));
     EXPECT_EQ((std::vector<int>{x.image, x.label, x.x1, x.y1, x.x2, x.y2}), want[static_cast<size_t>(i)]);
     EXPECT_EQ(file->read(i).key, x.image ? "b.png" : "an image.png");
   }
@@ -121,7 +121,7 @@ double halfAway(double v) { return v < 0 ? -std::floor(-v + 0.5) : std::floor(v 
 struct Region {
   double x1, y1, x2, y2;
   bool tie = false;
-  Region(const Window& w, int crop, int pad, bool square) {
+  Region(const ImageWindow& w, int crop, int pad, bool square) {
     const double s = crop / static_cast<double>(crop - 2 * pad), width = w.x2 - w.x1 + 1, height = w.y2 - w.y1 + 1;
     const double hx = (square ? std::max(width, height) : width) / 2 * s,
                  hy = (square ? std::max(width, height) : height) / 2 * s;
@@ -144,7 +144,7 @@ TEST(Windows, GeometryAgainstDouble) {
     const int height = 20 + draw(0, 300), width = 20 + draw(1, 300), crop = 20 + draw(2, 210),
               pad = draw(3, crop / 2 - 2);
     const bool square = draw(4, 2), mirror = draw(5, 2);
-    Window w{0, 1, draw(6, width), draw(7, height), 0, 0};
+    ImageWindow w{0, 1, draw(6, width), draw(7, height), 0, 0};
     w.x2 = w.x1 + draw(8, width - w.x1), w.y2 = w.y1 + draw(9, height - w.y1);
     if (pad == 0 && !square) continue;
     Region region(w, crop, pad, square);

@@ -14,7 +14,7 @@ namespace crema {
 // With half sizes h and centre m, in x and likewise in y, and s = crop / (crop - 2 context_pad): the region m - h s to
 // m + h s, rounded; square: with the larger h of the two. What of it lies outside the image becomes margin, in the
 // scale that takes the whole region to the crop.
-WindowPlace placeWindow(const Window& w, int imageHeight, int imageWidth, int crop, int contextPad, bool square,
+WindowPlace placeWindow(const ImageWindow& w, int imageHeight, int imageWidth, int crop, int contextPad, bool square,
                         bool mirror) {
   WindowPlace p{w.x1, w.y1, w.x2, w.y2, crop, crop, 0, 0};
   const auto outside = [&] {
@@ -91,7 +91,7 @@ class WindowSamples : public SampleMaker {
   }
 
   void make(const Record& record, const SampleRandom& random, int item, const std::vector<float*>& out) const override {
-    Window w{};
+    ImageWindow w{};
     std::memcpy(&w, record.value.data(), sizeof w);
     const bool mirror = options_.transform.mirror() &&
                         (random.stream(RandomPurpose::kMirror, "").block(static_cast<uint64_t>(item))[0] & 1);

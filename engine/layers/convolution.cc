@@ -17,7 +17,7 @@ class Convolution : public ConvolutionBase {
   Convolution(const caffe::LayerParameter& p, const LayerContext& c) : ConvolutionBase(p, c, false) {}
 
  protected:
-  std::vector<int> outputs(const Window& window, const Shape& in, int axis) const override {
+  std::vector<int> outputs(const ConvolutionWindow& window, const Shape& in, int axis) const override {
     return windowOutputs(window, in, axis);
   }
   void compute(const Blobs& bottom, const Blobs& top) override {

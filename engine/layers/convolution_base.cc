@@ -7,7 +7,7 @@ void ConvolutionBase::configure(const Blobs& bottom, const Blobs&) {
   const Shape& in = bottom[0]->shape();
   axis_ = in.canonicalAxis(p.axis());
   spatial_ = in.axes() - axis_ - 1;
-  window_ = readWindow(p, spatial_);
+  window_ = readConvolutionWindow(p, spatial_);
   channels_ = in[axis_], channelsOut_ = static_cast<int>(p.num_output());
   const int group = static_cast<int>(p.group());
   if (channelsOut_ <= 0) invalid("num_output must be given, positive and below 2^31, not {}", p.num_output());

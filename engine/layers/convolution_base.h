@@ -20,7 +20,7 @@ class ConvolutionBase : public Layer {
   void configure(const Blobs& bottom, const Blobs& top) override;
   void reshape(const Blobs& bottom, const Blobs& top) override;
   // Sizes of the top's spatial axes; invalid() where none are possible.
-  virtual std::vector<int> outputs(const Window& window, const Shape& in, int axis) const = 0;
+  virtual std::vector<int> outputs(const ConvolutionWindow& window, const Shape& in, int axis) const = 0;
 
   template <class T>
   const T* weights() const {
@@ -42,7 +42,7 @@ class ConvolutionBase : public Layer {
  private:
   const bool transposed_;
   int axis_ = 1, spatial_ = 2, channels_ = 0;
-  Window window_;
+  ConvolutionWindow window_;
 };
 
 }  // namespace crema

@@ -17,7 +17,7 @@ class Deconvolution : public ConvolutionBase {
   Deconvolution(const caffe::LayerParameter& p, const LayerContext& c) : ConvolutionBase(p, c, true) {}
 
  protected:
-  std::vector<int> outputs(const Window& w, const Shape& in, int axis) const override {
+  std::vector<int> outputs(const ConvolutionWindow& w, const Shape& in, int axis) const override {
     std::vector<int> out;
     for (int i = 0; i < w.axes(); ++i) {
       const int64_t size = w.stride[i] * (int64_t{in[axis + 1 + i]} - 1) + w.reach(i) - 2 * int64_t{w.pad[i]};

@@ -16,7 +16,7 @@ class Im2col : public Layer {
   void configure(const Blobs& bottom, const Blobs&) override {
     const Shape& in = bottom[0]->shape();
     axis_ = in.canonicalAxis(param_.convolution_param().axis());
-    window_ = readWindow(param_.convolution_param(), in.axes() - axis_ - 1);
+    window_ = readConvolutionWindow(param_.convolution_param(), in.axes() - axis_ - 1);
   }
   void reshape(const Blobs& bottom, const Blobs& top) override {
     const Shape& in = bottom[0]->shape();
@@ -61,7 +61,7 @@ class Im2col : public Layer {
         planes_, [&](int p, int) { use(int64_t{p} * plane_, int64_t{p} * static_cast<int64_t>(taps_.size())); });
   }
   int axis_ = 1, planes_ = 0, plane_ = 0;
-  Window window_;
+  ConvolutionWindow window_;
   Shape shape_;  // that taps_ were made for
   std::vector<int32_t> taps_;
 };

@@ -37,7 +37,7 @@ class ImageData : public FedLayer {
     images_.transform = param_.transform_param();
     images_.phase = context().phase;
     images_.folder = o.folder, images_.root = p.root_folder();
-    images_.reading = {p.is_color() ? Colour::kColour : Colour::kGrey, static_cast<int>(p.new_height()),
+    images_.reading = {p.is_color() ? ColourMode::kColour : ColourMode::kGrey, static_cast<int>(p.new_height()),
                        static_cast<int>(p.new_width())};
     images_.varies = batch_ == 1 && !p.new_height() && !images_.transform.crop_size();
     maker_.samples = listedImageSamples(images_, list);

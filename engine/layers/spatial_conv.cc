@@ -16,10 +16,11 @@ std::vector<int> firsts(const std::vector<int>& v, size_t count) {
 
 }  // namespace
 
-void SpatialConv::reshape(const Window& w, int n, int ic, int oc, int groups, const std::vector<int>& in,
+void SpatialConv::reshape(const ConvolutionWindow& w, int n, int ic, int oc, int groups, const std::vector<int>& in,
                           const std::vector<int>& out) {
   const size_t axes = in.size(), lead = axes > 2 ? axes - 2 : 0;
-  const Window front{firsts(w.kernel, lead), firsts(w.stride, lead), firsts(w.pad, lead), firsts(w.dilation, lead)};
+  const ConvolutionWindow front{firsts(w.kernel, lead), firsts(w.stride, lead), firsts(w.pad, lead),
+                                firsts(w.dilation, lead)};
   const std::vector<int> frontIn = firsts(in, lead), frontOut = firsts(out, lead);
   direct_ = lead == 0, n_ = n, ic_ = ic;
   leading_ = product(in, 0, lead), positions_ = product(out, 0, lead), k_ = product(w.kernel, 0, lead);

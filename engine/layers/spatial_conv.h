@@ -14,7 +14,7 @@ class SpatialConv {
  public:
   explicit SpatialConv(DType dtype) : gathered_(dtype), pictures_(dtype) {}
   // x: n x ic x in..., y: n x oc x out..., both of the convolution (a Deconvolution's top is its x).
-  void reshape(const Window& window, int n, int ic, int oc, int groups, const std::vector<int>& in,
+  void reshape(const ConvolutionWindow& window, int n, int ic, int oc, int groups, const std::vector<int>& in,
                const std::vector<int>& out);
 
   template <class T>

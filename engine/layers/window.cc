@@ -43,8 +43,8 @@ void next(std::vector<int>& at, const std::vector<int>& sizes) {
 
 }  // namespace
 
-Window readWindow(const caffe::ConvolutionParameter& p, int axes) {
-  Window w;
+ConvolutionWindow readConvolutionWindow(const caffe::ConvolutionParameter& p, int axes) {
+  ConvolutionWindow w;
   w.kernel =
       read("kernel", p.kernel_size(), p.has_kernel_h(), p.kernel_h(), p.has_kernel_w(), p.kernel_w(), axes, -1, 1);
   w.stride = read("stride", p.stride(), p.has_stride_h(), p.stride_h(), p.has_stride_w(), p.stride_w(), axes, 1, 1);
@@ -53,7 +53,7 @@ Window readWindow(const caffe::ConvolutionParameter& p, int axes) {
   return w;
 }
 
-std::vector<int> windowOutputs(const Window& w, const Shape& in, int axis) {
+std::vector<int> windowOutputs(const ConvolutionWindow& w, const Shape& in, int axis) {
   std::vector<int> out, padded;
   bool fits = true;
   for (int i = 0; i < w.axes(); ++i) {
@@ -71,7 +71,7 @@ std::vector<int> windowOutputs(const Window& w, const Shape& in, int axis) {
   return out;
 }
 
-std::vector<int32_t> tapTable(const Window& w, const std::vector<int>& in, const std::vector<int>& out) {
+std::vector<int32_t> tapTable(const ConvolutionWindow& w, const std::vector<int>& in, const std::vector<int>& out) {
   const auto product = [](const std::vector<int>& v) {
     return std::accumulate(v.begin(), v.end(), size_t{1}, [](size_t a, int b) { return a * static_cast<size_t>(b); });
   };

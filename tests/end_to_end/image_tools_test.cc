@@ -93,7 +93,8 @@ TEST(ConvertImageset, RecordsAreThePixelsInTheListsOrder) {
             (std::vector<std::string>{"00000000_colour_444.jpg", "00000003_type2_8.png", "00000004_type3_4.png"}));
   const std::vector<int> labels = {3, 300, 0};
   for (size_t i = 0; i < 3; ++i)
-    expectPixels(db.records[i], readImageFile(kImages + db.keys[i].substr(9), {Colour::kColour, 14, 17}), labels[i]);
+    expectPixels(db.records[i], readImageFile(kImages + db.keys[i].substr(9), {ColourMode::kColour, 14, 17}),
+                 labels[i]);
   const std::string log = readFile(folder.file("log"));
   for (const char* line : {"] A total of 4 images.\n", "] Processed 3 files.\n",
                            "Could not open or find file " CREMA_SOURCE_DIR "/tests/goldens/images/absent.jpg"})
@@ -115,7 +116,7 @@ TEST(ConvertImageset, GreyAndShuffled) {
     order.push_back(label);
     const std::string name = label % 2 ? "type2_8.png" : "type0_8.png";
     EXPECT_EQ(db.keys[i], fmt::format("{:08d}_{}", i, name));
-    expectPixels(db.records[i], readImageFile(kImages + name, {Colour::kGrey}), label);
+    expectPixels(db.records[i], readImageFile(kImages + name, {ColourMode::kGrey}), label);
   }
   sorted = order;
   std::sort(sorted.begin(), sorted.end());

@@ -57,6 +57,9 @@ def test_summary_counts_what_can_be_counted_by_hand(records, zoo, tmp_path):
 
 def test_summary_says_what_is_wrong(tmp_path):
     assert "-phase must be TRAIN or TEST, not 'test'" in crema("summary", "-model", ROOT / "examples/lenet.prototxt", "-phase", "test").story
+    for wrong in ("nosuch.prototxt", ROOT / "examples"):
+        story = crema("summary", "-model", wrong).story
+        assert str(wrong) in story and "records" not in story, story
     assert "nothing.prototxt" in crema("summary", "-model", tmp_path / "nothing.prototxt").story
 
 

@@ -63,7 +63,7 @@ inline void readLmdb(const std::string& bytes) {
 inline void decode(const std::string& bytes) {
   Image image;
   std::string why;
-  for (const Colour colour : {Colour::kAsIs, Colour::kGrey, Colour::kColour})
+  for (const ColourMode colour : {ColourMode::kAsIs, ColourMode::kGrey, ColourMode::kColour})
     if (!decodeImage(bytes, colour, &image, &why)) badData("{}", why);
 }
 
@@ -138,7 +138,7 @@ inline void readWindows(const std::string& path) {
   o.param.set_source(path);
   const WindowFile file(o);
   for (int64_t i = 0; i < file.size(); ++i) {
-    Window w;
+    ImageWindow w;
     std::memcpy(&w, file.read(i).value.data(), sizeof w);
     for (const bool square : {false, true}) {
       try {
