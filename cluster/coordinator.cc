@@ -11,6 +11,11 @@
 #include "cluster/session.h"
 
 namespace crema {
+namespace {
+constexpr char kAgain[] =
+    "run it again, from the last snapshot if there is one (-snapshot X.solverstate; on Spark with -weights "
+    "X.caffemodel beside it)";
+}  // namespace
 
 std::string jobDigest(const wire::Job& job) {
   return sha256Hex(fmt::format("{}|{}|{}|{}|", CREMA_VERSION, job.ranks(), job.workers(), job.solver().size()) +
@@ -102,9 +107,8 @@ class Coordinator::State {
     if (!m.channel || m.finished) return;
     if (now - m.heard > options_.stepTimeout)
       throw Error(ErrorKind::kTimeout, fmt::format("{} has been silent for {:.0f} s in step {}: stopped, overloaded or "
-                                                   "cut off. See its log; run it again, from the last snapshot with "
-                                                   "-snapshot if there is one",
-                                                   roster_.describe(w), now - m.heard, roster_.latestBeat()));
+                                                   "cut off. See its log; {}",
+                                                   roster_.describe(w), now - m.heard, roster_.latestBeat(), kAgain));
     // A thread that computes shows it with every batch; ten times the timeout for one batch is more than slow.
     if (training_ && now - m.moved > 10 * options_.stepTimeout)
       throw Error(ErrorKind::kTimeout, fmt::format("{} has not finished a batch for {:.0f} s in step {}; see its log",
@@ -130,11 +134,9 @@ class Coordinator::State {
     if (!in.lost.empty()) {
       if (m.finished) return;
       const int64_t step = presentStep();
-      throw Error(ErrorKind::kPeer,
-                  fmt::format("{} was lost in step {}: {} (the process ended or was killed). See the "
-                              "end of its log; run it again, from the last snapshot if there is one "
-                              "(-snapshot X.solverstate; on Spark with -weights X.caffemodel beside it)",
-                              roster_.describe(w), step, in.lost));
+      throw Error(ErrorKind::kPeer, fmt::format("{} was lost in step {}: {} (the process ended or was killed). See the "
+                                                "end of its log; {}",
+                                                roster_.describe(w), step, in.lost, kAgain));
     }
     take(m, w, in.message);
   }

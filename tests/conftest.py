@@ -3,6 +3,7 @@ import hashlib
 import os
 import pathlib
 import random
+import signal
 import struct
 import subprocess
 import time
@@ -10,6 +11,10 @@ import time
 import pytest
 
 from testbed.fixtures import azure, bed, hadoop, s3  # noqa: F401 (fixtures)
+
+# A job in the background of a script ignores Ctrl-C, and so would every program that these tests start and interrupt.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 CREMA = os.environ.get("CREMA_BINARY", str(ROOT / "build/release/cli/crema"))

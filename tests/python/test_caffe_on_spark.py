@@ -99,7 +99,7 @@ def test_wrong_settings_are_said_in_words(session):
         with pytest.raises(CaffeError) as e:
             Config(session, args)
         assert says in str(e.value) and "\tat " not in str(e.value)
-        assert e.value.java_exception.getClass().getName() == "java.lang.IllegalArgumentException"
+        assert e.value.java_exception.getClass().getName() == "com.crema.WrongArgument"  # an IllegalArgumentException
         assert e.value.__cause__ is None and e.value.__suppress_context__  # no second traceback
 
 

@@ -1,13 +1,14 @@
 """What the classes of this package share: the way to a Scala class, errors in words, values and frames of the JVM as Python's."""
 import contextlib
 import difflib
+import re
 
 from py4j.java_gateway import JavaPackage
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-_OURS = ("com.crema.CremaException", "java.lang.IllegalArgumentException", "java.lang.IllegalStateException")
+_OURS = re.compile(r"com\.crema\.\w+|java\.lang\.Illegal(Argument|State)Exception")
 
 
 class CaffeError(RuntimeError):
@@ -22,7 +23,7 @@ def _sentence(throwable):
     """The first cause that is meant for people, else the last one."""
     cause, last = throwable, throwable
     while cause is not None:
-        if cause.getClass().getName() in _OURS and cause.getMessage():
+        if _OURS.fullmatch(cause.getClass().getName()) and cause.getMessage():
             return cause.getMessage()
         cause, last = cause.getCause(), cause
     return last.getMessage() or last.toString()
