@@ -34,7 +34,7 @@ def others(*names):
 def digits(part="t10k"):
     """MNIST as it was published: pixels (records x 784 bytes) and labels (bytes)."""
     if not (MNIST / "raw/complete").exists():
-        pytest.skip(f"SKIPPED: no MNIST in {MNIST} (quickstart fetches it)")
+        pytest.fail(f"there is no MNIST in {MNIST}: ./runtests fetches it, or CREMA_DATA names its folder")
     pixels, labels = ((MNIST / f"raw/{part}-{kind}-ubyte").read_bytes() for kind in ("images-idx3", "labels-idx1"))
     return [pixels[at:at + 784] for at in range(16, len(pixels), 784)], labels[8:]
 

@@ -70,7 +70,7 @@ class RealRuns : public testing::Test {
   void SetUp() override {
     setLogLevel(LogLevel::kWarning);
     const auto mnist = test::mnist();
-    if (!mnist) GTEST_SKIP() << "SKIPPED: no MNIST (scripts/setup-mnist.sh)";
+    ASSERT_TRUE(mnist) << "there is no MNIST in data/mnist: ./runtests fetches it, or CREMA_DATA names its folder";
     // Caffe itself, with other kernels of OpenBLAS, is 0.020 and 0.0036 apart (the recipe has the figures).
     runs_.push_back(recorded("lenet", *mnist, 500, 1000, 0.03, ""));
     runs_.push_back(recorded("quick", *mnist, 400, 800, 0.006, ".h5"));

@@ -86,8 +86,6 @@ def test_time_goes_backwards_without_a_loss(tmp_path, phase):
 
 def test_caffes_own_snapshots_score_as_in_caffe(tmp_path):
     """Binary and HDF5, over 10,000 digits, to the digits that `caffe test` prints; and LeNet's snapshots of others."""
-    if not (MNIST / "test_lmdb").exists():
-        pytest.skip(f"SKIPPED: no MNIST in {MNIST} (quickstart fetches it)")
     runs = []
     for folder in (RECORDED / "lenet", RECORDED / "quick"):
         said = dict(re.findall(r"^(\S+: \w+) = (\S+)$", (folder / "log.txt").read_text(), re.M))
