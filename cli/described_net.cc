@@ -88,9 +88,8 @@ DescribedNet::DescribedNet(const NetFlags& f) : kernels_(kernels::bestIsa(), 1) 
   } catch (const Error& e) {
     if (e.kind() != ErrorKind::kIo || !fileExists(f.model) || isDirectory(f.model)) throw;
     ioError(
-        "{}\n  its records give the shapes. A net that begins with Input (a deploy net), or a data layer with a "
-        "crop_size, "
-        "needs none",
+        "{}\n  its records give the shapes. A net that begins with Input (a deploy net), or a data layer "
+        "with a crop_size, needs none",
         e.what());
   }
   for (int i = 0; i < static_cast<int>(net_->layers().size()); ++i)

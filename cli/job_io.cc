@@ -21,11 +21,8 @@
 namespace crema::cli {
 namespace {
 
-// false: the stream ends before the first byte. kData when it ends later.
-bool readExactly(int fd, char* to, size_t bytes, const char* what) {
-  const ssize_t n = moveAll(bytes, [&](size_t at) { return ::read(fd, to + at, bytes - at); });
-  if (n > 0 && static_cast<size_t>(n) < bytes) badData("stdin ended inside {}", what);
-  return n > 0;
+bool readExactly(int fd, char* to, size_t bytes) {
+  return moveAll(bytes, [&](size_t at) { return ::read(fd, to + at, bytes - at); });
 }
 
 }  // namespace
@@ -34,7 +31,7 @@ bool readDelimited(int fd, const char* what, std::string& buffer, google::protob
   uint64_t size = 0;
   for (int shift = 0;; shift += 7) {
     char byte = 0;
-    if (!readExactly(fd, &byte, 1, what)) {
+    if (!readExactly(fd, &byte, 1)) {
       if (shift == 0) return false;
       badData("stdin ended inside {}", what);
     }
@@ -44,7 +41,7 @@ bool readDelimited(int fd, const char* what, std::string& buffer, google::protob
   }
   if (size > (uint64_t{1} << 31)) badData("stdin announces {} of {} bytes; refused", what, size);
   buffer.resize(size);
-  if (size > 0 && !readExactly(fd, buffer.data(), size, what)) badData("stdin ended inside {}", what);
+  if (size > 0 && !readExactly(fd, buffer.data(), size)) badData("stdin ended inside {}", what);
   if (!message->ParseFromString(buffer)) badData("stdin holds no {}: {} bytes that cannot be read", what, size);
   return true;
 }
@@ -67,7 +64,7 @@ void writeDelimited(int fd, const google::protobuf::MessageLite& message) {
     message.SerializeToCodedStream(&out);
   }
   const auto part = [&](size_t at) { return ::write(fd, bytes.data() + at, bytes.size() - at); };
-  if (moveAll(bytes.size(), part) < 0) ioError("cannot write to the host program: {}", systemError(errno));
+  if (!moveAll(bytes.size(), part)) ioError("cannot write to the host program: {}", systemError(errno));
 }
 
 void toHost(const google::protobuf::MessageLite& message) {

@@ -25,14 +25,14 @@ constexpr char kOk = 'k', kNoMemory = 'm';
 
 bool readAll(int fd, void* to, size_t bytes) {
   const auto part = [&](size_t at) { return ::read(fd, static_cast<char*>(to) + at, bytes - at); };
-  return moveAll(bytes, part) == static_cast<ssize_t>(bytes);
+  return moveAll(bytes, part);
 }
 
 bool writeAll(int fd, const void* from, size_t bytes) {
   const auto part = [&](size_t at) {
     return ::send(fd, static_cast<const char*>(from) + at, bytes - at, MSG_NOSIGNAL);
   };
-  return moveAll(bytes, part) >= 0;
+  return moveAll(bytes, part);
 }
 
 // This process's other files would stay open where a child has them, and peers would wait for their end.

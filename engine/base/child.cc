@@ -40,7 +40,7 @@ void limitMemory([[maybe_unused]] int64_t bytes) {
 
 void writeAll(int fd, const std::string& bytes) {
   const auto part = [&](size_t at) { return ::write(fd, bytes.data() + at, bytes.size() - at); };
-  if (moveAll(bytes.size(), part) < 0) ::_exit(3);
+  if (!moveAll(bytes.size(), part)) ::_exit(3);
 }
 
 [[noreturn]] void child(int out, pid_t parent, const ChildLimits& limits, const std::function<std::string()>& body) {

@@ -7,18 +7,18 @@
 
 namespace crema {
 
-// Calls part(done), which moves bytes from place `done` on as ::read and ::write do, until `bytes` are moved or nothing
-// more comes. How many were moved; -1 with errno for an error.
+// Calls part(done), which moves bytes from place `done` on as ::read and ::write do, until `bytes` are moved. false
+// with errno for an error; errno is 0 where nothing more came.
 template <class Part>
-ssize_t moveAll(size_t bytes, Part part) {
+bool moveAll(size_t bytes, Part part) {
   for (size_t done = 0; done < bytes;) {
     const ssize_t n = part(done);
     if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return -1;
-    if (n == 0) return static_cast<ssize_t>(done);
+    if (n == 0) errno = 0;
+    if (n <= 0) return false;
     done += static_cast<size_t>(n);
   }
-  return static_cast<ssize_t>(bytes);
+  return true;
 }
 
 // Appends all that comes until the end; false with errno for an error.

@@ -40,7 +40,7 @@ std::string failure() { return fmt::format("{}; {}", systemError(errno), remedyF
 // Empty when all bytes are on disk, else what failed.
 std::string writeAll(const Descriptor& out, std::string_view bytes) {
   const auto part = [&](size_t at) { return ::write(out.get(), bytes.data() + at, bytes.size() - at); };
-  if (moveAll(bytes.size(), part) < 0) return failure();
+  if (!moveAll(bytes.size(), part)) return failure();
   return ::fsync(out.get()) != 0 && errno != EINVAL ? failure() : "";
 }
 

@@ -50,7 +50,7 @@ void NewFile::refused() const {
 
 void NewFile::write(std::string_view bytes) {
   const auto part = [&](size_t at) { return ::write(fd_, bytes.data() + at, bytes.size() - at); };
-  if (moveAll(bytes.size(), part) < 0) refused();
+  if (!moveAll(bytes.size(), part)) refused();
   size_ += bytes.size();
   if (size_ - flushed_ < kFlushBytes) return;
   if (::fdatasync(fd_) != 0 && errno != EINVAL) refused();

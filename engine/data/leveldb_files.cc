@@ -57,10 +57,9 @@ std::string TableFiles::read(uint32_t file, uint64_t offset, uint64_t bytes) con
   const auto part = [&](size_t at) {
     return ::pread(opened->fd(), out.data() + at, bytes - at, static_cast<off_t>(offset + at));
   };
-  const ssize_t n = moveAll(bytes, part);
-  if (n < 0) ioError("cannot read {}: {}; check the disk", path(file), systemError(errno));
-  if (static_cast<uint64_t>(n) < bytes) damaged(path(file), "it became shorter while it was read");
-  return out;
+  if (moveAll(bytes, part)) return out;
+  if (errno == 0) damaged(path(file), "it became shorter while it was read");
+  ioError("cannot read {}: {}; check the disk", path(file), systemError(errno));
 }
 
 std::vector<Handle> TableFiles::blocks(uint32_t file) const {

@@ -86,7 +86,7 @@ void RemoteFile::arrived(uint64_t offset, std::string_view bytes) {
   const auto part = [&](size_t at) {
     return ::pwrite(file_, bytes.data() + at, bytes.size() - at, static_cast<off_t>(offset + at));
   };
-  if (moveAll(bytes.size(), part) < 0)
+  if (!moveAll(bytes.size(), part))
     ioError("ranges of {} are kept in {}, and writing there fails: {}; give the workers' temporary folders more room",
             description_, folder_, systemError(errno));
   std::lock_guard<std::mutex> lock(mutex_);
