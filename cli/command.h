@@ -11,6 +11,8 @@ namespace crema::cli {
 using Run = std::function<int()>;
 void addCommand(CLI::App& program, const std::string& name, const std::string& summary,
                 const std::function<Run(CLI::App&)>& declare, Run& chosen);
+// A subcommand whose one option is -job, always "-": a Job on stdin, which `serve` reads.
+void addJobCommand(CLI::App& program, Run& chosen, const char* name, const char* summary, int (*serve)());
 
 void addTrain(CLI::App&, Run&);
 void addTest(CLI::App&, Run&);

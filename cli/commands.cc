@@ -21,6 +21,18 @@ void addCommand(CLI::App& program, const std::string& name, const std::string& s
   app->callback([run, &chosen] { chosen = run; });
 }
 
+void addJobCommand(CLI::App& program, Run& chosen, const char* name, const char* summary, int (*serve)()) {
+  addCommand(
+      program, name, summary,
+      [serve](CLI::App& app) -> Run {
+        auto job = std::make_shared<std::string>("-");
+        app.add_option("--job", *job, "- : read one delimited Job (proto/wire.proto) from stdin")
+            ->capture_default_str();
+        return [job, serve] { return serve(); };
+      },
+      chosen);
+}
+
 void refuseGpu(const std::string& flag) {
   if (!flag.empty())
     invalid(

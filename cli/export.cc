@@ -6,8 +6,8 @@
 #include "base/file.h"
 #include "base/thread_pool.h"
 #include "cli/described_net.h"
-#include "cli/onnx/convert.h"
-#include "cli/onnx/description.h"
+#include "exchange/convert.h"
+#include "exchange/description.h"
 #include "model/filter.h"
 #include "model/upgrade.h"
 
@@ -51,9 +51,10 @@ int exportNet(const Flags& f) {
     invalid("net '{}' from {} has layers to train, '{}' the first; give their values: -weights FILE.caffemodel",
             net.name(), f.net.model, net.trainable()[0]);
   }
-  OnnxExport made = inside([&] { return "in net " + f.net.model; }, [&] { return exportOnnx(net); });
+  exchange::OnnxExport made =
+      inside([&] { return "in net " + f.net.model; }, [&] { return exchange::exportOnnx(net); });
   const caffe::NetParameter read = readNet(f.net.model);
-  addDescription(made.model, filterNet(read, stateOf(f.net, read)), net);
+  exchange::addDescription(made.model, filterNet(read, stateOf(f.net, read)), net);
   writeFileAtomically(f.output, made.model.SerializeAsString());
   for (const std::string& note : made.notes) std::printf("%s\n", note.c_str());
   std::printf("%s: %d nodes, inputs %s, outputs %s\n", f.output.c_str(), made.model.graph().node_size(),

@@ -7,8 +7,8 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "cli/command.h"
-#include "cli/onnx/external.h"
-#include "cli/onnx/import.h"
+#include "exchange/external.h"
+#include "exchange/import.h"
 #include "model/proto_io.h"
 
 namespace crema::cli {
@@ -21,8 +21,8 @@ struct Flags {
 };
 
 // INPUT:1,3,224,224
-InputShapes shapesOf(const std::vector<std::string>& texts) {
-  InputShapes all;
+exchange::InputShapes shapesOf(const std::vector<std::string>& texts) {
+  exchange::InputShapes all;
   for (const std::string& text : texts) {
     const size_t colon = text.rfind(':');
     std::vector<int64_t> dims;
@@ -53,8 +53,9 @@ int importNet(Flags f) {
     if (fileExists(path) && !f.force)
       invalid("{} is there already; name another beginning with -output, or replace it with -force", path);
   auto onnx = readBinary<::onnx::ModelProto>(f.onnx);
-  readExternal(onnx.mutable_graph(), parentDirectory(f.onnx));
-  OnnxImport made = inside([&] { return "in model " + f.onnx; }, [&] { return importOnnx(onnx, shapesOf(f.shapes)); });
+  exchange::readExternal(onnx.mutable_graph(), parentDirectory(f.onnx));
+  exchange::OnnxImport made =
+      inside([&] { return "in model " + f.onnx; }, [&] { return exchange::importOnnx(onnx, shapesOf(f.shapes)); });
   writeBinary(f.weights, made.net);
   int64_t values = 0;
   for (auto& layer : *made.net.mutable_layer()) {

@@ -5,11 +5,11 @@
 #include "base/temporary.h"
 #include "base/text.h"
 #include "cli/command.h"
-#include "cli/job_io.h"
-#include "cli/local_cluster.h"
-#include "cli/progress_line.h"
-#include "cli/signals.h"
 #include "cluster/worker.h"
+#include "host/job_io.h"
+#include "host/local_cluster.h"
+#include "host/progress_line.h"
+#include "host/signals.h"
 #include "model/upgrade.h"
 #include "solver/descriptions.h"
 
@@ -25,44 +25,45 @@ struct Flags {
 void trainHere(const wire::Job& job, const Flags& flags) {
   JobSetup setup = setUp(job, parentDirectory(flags.solver), true);
   TrainHooks hooks;
-  hooks.request = polledRequest;
-  hooks.progress = [](const Progress& p) { showProgress(toEvent(p).progress()); };
+  hooks.request = host::polledRequest;
+  hooks.progress = [](const Progress& p) { host::showProgress(toEvent(p).progress()); };
   LOG_INFO("Starting Optimization");
   Trainer trainer(*setup.solver, nullptr, setup.train, hooks);
   trainer.run();
-  endProgress();
+  host::endProgress();
   if (!flags.model.empty()) LOG_INFO("Final model: {}", setup.solver->saveModel(flags.model));
   LOG_INFO("Optimization Done.");
 }
 
 int train(const Flags& flags) {
-  catchSignals();
+  host::catchSignals();
   refuseGpu(flags.gpu);
   if (!flags.snapshot.empty() && !flags.weights.empty())
     invalid("Give a snapshot to resume training or weights to finetune but not both.");
-  const SignalEffects effects{parseEffect("sigint_effect", flags.sigint), parseEffect("sighup_effect", flags.sighup)};
-  parseTermEffect("sigterm_effect", flags.sigterm, true);
+  const host::SignalEffects effects{host::parseEffect("sigint_effect", flags.sigint),
+                                    host::parseEffect("sighup_effect", flags.sighup)};
+  host::parseTermEffect("sigterm_effect", flags.sigterm, true);
   if (!flags.model.empty()) checkWritable(flags.model), clearLeftovers(flags.model);
   caffe::SolverParameter solver = readSolver(flags.solver);
-  setEffects({effects.interrupt, effects.hangup,
-              parseTermEffect("sigterm_effect", flags.sigterm, !solver.snapshot_prefix().empty())});
+  host::setEffects({effects.interrupt, effects.hangup,
+                    host::parseTermEffect("sigterm_effect", flags.sigterm, !solver.snapshot_prefix().empty())});
   solver = prepareSolver(solver, flags.solver);
   if (flags.level != 0) solver.mutable_train_state()->set_level(flags.level);
   for (const std::string& stage : splitList(flags.stage)) solver.mutable_train_state()->add_stage(stage);
   wire::Job job;
   job.set_solver(solver.SerializeAsString());
-  job.set_net_origin(netOrigin(flags.solver));
+  job.set_net_origin(host::netOrigin(flags.solver));
   job.set_ranks(flags.ranks), job.set_workers(flags.workers), job.set_worker(0);
   job.set_threads(flags.threads), job.set_isa(flags.isa);
   job.set_snapshot(flags.snapshot), job.set_weights(flags.weights), job.set_model(flags.model);
   job.set_snapshot_prefix(solver.snapshot_prefix());
   job.set_join_timeout(flags.joinTimeout), job.set_step_timeout(flags.stepTimeout);
-  checkJob(job);
+  host::checkJob(job);
   if (flags.workers == 1)
     trainHere(job, flags);
   else
-    runLocalCluster(job);
-  return endedByTerm() ? kEndedByTerm : 0;
+    host::runLocalCluster(job);
+  return host::endedByTerm() ? host::kEndedByTerm : 0;
 }
 
 }  // namespace

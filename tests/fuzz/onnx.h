@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "base/error.h"
-#include "cli/onnx/external.h"
-#include "cli/onnx/import.h"
+#include "exchange/external.h"
+#include "exchange/import.h"
 #include "model/proto_io.h"
 
 namespace crema::fuzz {
@@ -83,8 +83,8 @@ constexpr const char* kOnnxNodes[] = {
 inline void readOnnx(const std::string& bytes, const std::string& folder) {
   ::onnx::ModelProto model;
   parseBinaryInto(bytes, "fuzzed", &model);
-  cli::readExternal(model.mutable_graph(), folder);
-  cli::importOnnx(model, {});
+  exchange::readExternal(model.mutable_graph(), folder);
+  exchange::importOnnx(model, {});
 }
 
 // As text, in which numbers and operators change places and the message stays one.

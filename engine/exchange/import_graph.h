@@ -1,0 +1,114 @@
+// A net in the making of an ONNX graph, and one node's view of it.
+//
+// A value of the graph is a constant (initializers, and what is computed of them and of shapes: constants.cc) or a
+// blob, whose shape is known, as each layer is set up on the shapes below it when it is added. A blob has its value's
+// name.
+#pragma once
+#include <deque>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "exchange/import.h"
+#include "exchange/tensors.h"
+#include "kernels/kernels.h"
+
+namespace crema::exchange {
+
+class ImportGraph {
+ public:
+  struct Known {
+    const ::onnx::TensorProto* constant = nullptr;
+    std::string blob;  // else this one
+  };
+  ImportGraph();
+
+  // Adds a layer; the names of its tops are taken as they are. Shapes of the tops follow.
+  void add(caffe::LayerParameter layer);
+  std::string uniqueLayer(const std::string& wish);
+  std::string uniqueBlob(const std::string& wish);
+  const ::onnx::TensorProto* keep(::onnx::TensorProto constant);
+  size_t readers(const std::string& value) const;  // nodes and outputs of the graph
+
+  caffe::NetParameter net;
+  std::vector<std::string> notes;
+  int64_t opset = 0;
+  std::map<std::string, Known> values;
+  std::map<std::string, Dims> shapes;                                      // of blobs
+  std::map<std::string, int> types;                                        // of values that are blobs, in ONNX
+  std::map<std::string, std::vector<const ::onnx::NodeProto*>> readersOf;  // nodes, by value
+  std::set<std::string> flattened;  // values that a Gemm alone reads: all axes behind the first are one
+  std::set<std::string> outputs;
+  std::set<const ::onnx::NodeProto*> done;  // by a node before them
+
+ private:
+  kernels::Context kernels_;
+  std::deque<::onnx::TensorProto> kept_;
+  std::set<std::string> layers_, blobs_;
+};
+
+class ImportNode {
+ public:
+  ImportNode(ImportGraph& graph, const ::onnx::NodeProto& node);
+
+  ImportGraph& graph() { return graph_; }
+  const ::onnx::NodeProto& proto() const { return node_; }
+  const std::string& op() const { return node_.op_type(); }
+  int inputs() const { return node_.input_size(); }
+  bool has(int i) const { return i < node_.input_size() && !node_.input(i).empty(); }
+  void note(const std::string& text);  // said once for all nodes
+  bool constant(int i) const;
+  const ::onnx::TensorProto& tensor(int i) const;  // refuses what is no constant
+  std::vector<float> floats(int i) const { return floatsOf(tensor(i)); }
+  float number(int i) const;  // the one that a constant holds
+  std::vector<int64_t> ints(int i) const { return intsOf(tensor(i)); }
+  std::string blob(int i = 0) const;  // refuses a constant
+  const Dims& shape(const std::string& blob) const { return graph_.shapes.at(blob); }
+  const Dims& in(int i = 0) const { return shape(blob(i)); }
+  int type(int i = 0) const;  // in ONNX: a blob holds whole numbers as floats
+  void refuseWhole() const;   // what ONNX rounds and a layer does not
+
+  const ::onnx::AttributeProto* attribute(const char* name) const;
+  int64_t i(const char* name, int64_t otherwise) const;
+  float f(const char* name, float otherwise) const;
+  std::string s(const char* name, const char* otherwise) const;
+  std::vector<int64_t> list(const char* name, std::vector<int64_t> otherwise = {}) const;
+  std::vector<int64_t> listOrInput(const char* name, int input) const;  // opsets moved them from one to the other
+  int64_t axis(int64_t given, size_t axes) const;                       // counted from 0; refuses others
+
+  caffe::LayerParameter layer(const char* type, const std::vector<std::string>& bottoms) const;
+  std::string make(caffe::LayerParameter layer);                 // a blob on the way
+  void result(caffe::LayerParameter layer, size_t outputs = 1);  // the node's own outputs
+  void alias(const std::string& blob);                           // the output is this blob
+  void constantResult(::onnx::TensorProto tensor);
+  std::string reshaped(const std::string& blob, const Dims& dims, bool last = false);  // make(), or result()
+  void weights(caffe::LayerParameter& layer, const Dims& dims, std::vector<float> values) const;
+  const ::onnx::NodeProto* onlyReader(const char* op) const;  // of the output, if it is of this type
+
+  std::string label() const;
+  template <class... A>
+  [[noreturn]] void refuse(fmt::format_string<A...> why, A&&... args) const {
+    invalid("{} cannot be imported: {}", label(), fmt::format(why, std::forward<A>(args)...));
+  }
+
+ private:
+  ImportGraph& graph_;
+  const ::onnx::NodeProto& node_;
+  std::string name_;
+};
+
+using ImportConversion = void (*)(ImportNode&);
+using ImportConversions = std::map<std::string, ImportConversion>;  // by op_type
+
+void addImportArithmetic(ImportConversions&);
+void addImportConstants(ImportConversions&);  // of nodes whose inputs are all known
+void addImportElementwise(ImportConversions&);
+void addImportNormalisations(ImportConversions&);
+void addImportNumbers(ImportConversions&);  // of nodes whose inputs are all known
+void addImportPooling(ImportConversions&);
+void addImportResize(ImportConversions&);
+void addImportShapes(ImportConversions&);
+void addImportWeighted(ImportConversions&);
+
+}  // namespace crema::exchange

@@ -1,0 +1,231 @@
+#include "host/client_net.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/file.h"
+#include "base/log.h"
+#include "base/thread_pool.h"
+#include "host/job_io.h"
+#include "model/upgrade.h"
+#include "solver/descriptions.h"
+
+namespace crema::host {
+namespace {
+
+constexpr double kConnectSeconds = 9;
+constexpr double kStepSeconds = 600;  // the others may compute, test or read for so long
+// Steps of frames that are no iteration: what the nodes do together has its own numbers.
+constexpr int64_t kBeginStep = int64_t{1} << 60, kSyncStep = int64_t{1} << 61;
+
+// Where the engine cannot write snapshot_format, the default is written instead, under names that say so.
+caffe::SolverParameter readSolverOf(const engine::Open& open) {
+  caffe::SolverParameter p = readSolver(open.solver());
+  if (p.snapshot_format() == caffe::SolverParameter::HDF5) {
+    try {
+      checkSolver(p);
+    } catch (const Error& e) {
+      LOG_WARNING("{}: {}; snapshots will be BINARYPROTO", open.solver(), e.what());
+      p.set_snapshot_format(caffe::SolverParameter::BINARYPROTO);
+    }
+  }
+  return prepareSolver(std::move(p), open.solver());
+}
+
+void put(const Blob& from, engine::Blob* out) {
+  for (int d : from.shape().dims()) out->add_dim(d);
+  out->set_data(from.data<float>(), static_cast<size_t>(from.count()) * sizeof(float));
+}
+
+void checkOpen(const engine::Open& o) {
+  if (o.cluster_size() < 1 || o.cluster_size() > 65536)
+    invalid("cluster size must be positive, not {}", o.cluster_size());
+  if (o.rank() < 0 || o.rank() >= o.cluster_size())
+    invalid("node rank {}: a cluster of {} has ranks 0 to {}", o.rank(), o.cluster_size(), o.cluster_size() - 1);
+  if (o.threads() < 0 || o.threads() > 4 * availableCores())
+    invalid("threads must be 0 (all cores) to {} on this machine, not {}", 4 * availableCores(), o.threads());
+}
+
+// "host:port" with a number behind the last colon; that the host is numeric is for the socket to say.
+void checkAddress(const std::string& address, int rank) {
+  const size_t colon = address.rfind(':');
+  const std::string port = colon == std::string::npos ? "" : address.substr(colon + 1);
+  const bool digits = !port.empty() && port.size() <= 5 && port.find_first_not_of("0123456789") == std::string::npos;
+  if (!digits || colon == 0 || std::stoi(port) < 1 || std::stoi(port) > 65535)
+    invalid("the address of node {} is '{}'; give what its localAddresses() said, such as 10.0.0.4:5012", rank,
+            address);
+}
+
+}  // namespace
+
+void ClientNet::Feed::take(const google::protobuf::RepeatedPtrField<engine::Blob>& from) {
+  blobs.clear(), view.clear();
+  for (const engine::Blob& b : from) {
+    const Shape shape(std::vector<int>(b.dim().begin(), b.dim().end()));
+    if (b.data().size() != static_cast<size_t>(shape.count()) * sizeof(float))
+      badData("a blob of {} comes with {} bytes", shape.brief(), b.data().size());
+    blobs.push_back(std::make_unique<Blob>(shape, DType::kFloat32));
+    std::memcpy(blobs.back()->mutableData<float>(), b.data().data(), b.data().size());
+    view.push_back(blobs.back().get());
+  }
+}
+
+ClientNet::ClientNet(const engine::Open& open, const Interrupt& interrupt) : open_(open), interrupt_(interrupt) {
+  checkOpen(open);
+  const caffe::SolverParameter param = readSolverOf(open);
+  prefix_ = param.snapshot_prefix();
+  kernels_ = std::make_unique<kernels::Context>(kernels::bestIsa(), open.threads() ? open.threads() : availableCores());
+  SolverOptions o;
+  o.kernels = kernels_.get();
+  o.seed = static_cast<uint64_t>(param.random_seed());
+  o.folder = parentDirectory(open.solver());
+  o.origin = netOrigin(open.solver());
+  o.log = open.rank() == 0;
+  o.trainData.ranks = open.cluster_size();
+  o.trainData.myRanks = {open.rank()};
+  o.trainData.openSources = o.testData.openSources = false;
+  o.trainData.given = &trainFeed_.view, o.testData.given = &testFeed_.view;
+  solver_ = std::make_unique<Solver>(param, o);
+  if (!open.state().empty())
+    solver_->restore(open.state(), open.model());
+  else if (!open.model().empty())
+    solver_->copyTrainedFrom(open.model());
+  if (!open.training() || open.validation_net() != 0) validationNet();
+  if (open.cluster_size() > 1)
+    door_ = std::make_unique<PeerDoor>(open.host().empty() ? localHost() : open.host(), token(),
+                                       fmt::format("node {}'s port", open.rank()));
+}
+
+Net& ClientNet::validationNet() {
+  const int i = open_.validation_net();
+  if (i < 0 || static_cast<size_t>(i) >= solver_->testNets())
+    invalid("there is no test net {}: {} describes {}; give test_iter, and a data layer in phase TEST", i,
+            open_.solver(), solver_->testNets());
+  return solver_->testNet(static_cast<size_t>(i));
+}
+
+void ClientNet::describe(engine::Opened* out) {
+  const auto& p = solver_->param();
+  out->set_iteration(solver_->iteration());
+  out->set_max_iter(p.max_iter());
+  out->set_test_iter(p.test_iter_size() ? p.test_iter(0) : 0);
+  out->set_test_interval(p.test_interval());
+  if (solver_->testNets())
+    for (const auto& name : validationNet().outputs()) out->add_output(name);
+  out->set_snapshot_prefix(prefix_);
+  const std::string model = solver_->snapshotNames(prefix_).model, extension = ".caffemodel";
+  out->set_snapshot_suffix(model.substr(model.rfind(extension) + extension.size()));
+  if (door_) out->set_address(door_->address());
+}
+
+std::string ClientNet::token() const {
+  std::string all = fmt::format("crema engine, {} nodes", open_.cluster_size());
+  for (const auto& p : solver_->net().learnables()) all += "; " + p.label + " " + p.blob->shape().brief();
+  return sha256Hex(all);
+}
+
+void ClientNet::connect(const engine::Addresses& addresses) {
+  if (open_.cluster_size() == 1) return;
+  if (addresses.address_size() != open_.cluster_size())
+    invalid("{} addresses are given for {} nodes", addresses.address_size(), open_.cluster_size());
+  MeshOptions o;
+  o.worker = open_.rank(), o.workers = o.ranks = open_.cluster_size();
+  o.token = token();
+  for (int w = 0; w < o.workers; ++w) {
+    o.peers.push_back(addresses.address(w));
+    if (w != o.worker) checkAddress(o.peers.back(), w);
+  }
+  o.door = door_.get();
+  o.connectTimeout = kConnectSeconds, o.stepTimeout = kStepSeconds;
+  o.interrupt = &interrupt_;
+  mesh_.reset();
+  mesh_ = std::make_unique<Mesh>(o);
+  beginTogether();
+}
+
+// All take rank 0's weights and history: the others add zeros to them. Iterations must agree, being part of the step.
+void ClientNet::beginTogether() {
+  for (Blob* b : {&solver_->net().flatData(), &solver_->history()}) {
+    float* values = b->mutableData<float>();
+    if (open_.rank() != 0) std::fill_n(values, b->count(), 0.f);
+    mesh_->allReduce({values}, values, b->count(), kBeginStep + solver_->iteration());
+  }
+}
+
+void ClientNet::sync() {
+  if (open_.cluster_size() == 1) return;
+  if (!mesh_) invalid("this node of {} is not connected; call connect with all addresses first", open_.cluster_size());
+  std::vector<float> nothing(16 * static_cast<size_t>(open_.cluster_size()), 0.f);
+  mesh_->allReduce({nothing.data()}, nothing.data(), static_cast<int64_t>(nothing.size()), kSyncStep + syncs_++);
+}
+
+void ClientNet::train(const engine::Blobs& data) {
+  if (open_.cluster_size() > 1 && !mesh_)
+    invalid("this node of {} is not connected; call connect with all addresses first", open_.cluster_size());
+  trainFeed_.take(data.blob());
+  Net& net = solver_->net();
+  float* gradient = net.flatDiff().mutableDiff<float>();
+  const double own = solver_->computeGradient(open_.rank());
+  float* spare = gradient + net.flatData().count();
+  std::fill_n(spare, Net::kSpare, 0.f);
+  spare[0] = static_cast<float>(own);
+  if (mesh_) mesh_->allReduce({gradient}, gradient, net.flatDiff().count(), solver_->iteration());
+  logStep(static_cast<double>(spare[0]) / open_.cluster_size());
+  solver_->applyUpdate(gradient, open_.cluster_size());
+}
+
+void ClientNet::logStep(double loss) {
+  const double smooth = solver_->smoothLoss(loss);
+  const int every = solver_->param().display();
+  if (open_.rank() == 0 && every > 0 && solver_->iteration() % every == 0)
+    LOG_INFO("Iteration {}, loss = {:.6g}", solver_->iteration(), smooth);
+}
+
+void ClientNet::predict(const engine::Predict& request, engine::Blobs* out) {
+  Net& net = open_.training() ? solver_->net() : validationNet();
+  for (const auto& name : request.name()) net.blob(name);  // before the work
+  (open_.training() ? trainFeed_ : testFeed_).take(request.data());
+  net.setStep(open_.training() ? static_cast<int64_t>(solver_->iteration()) * solver_->param().iter_size() : passes_++,
+              open_.rank());
+  net.forward();
+  for (const auto& name : request.name()) put(net.blob(name), out->add_blob());
+}
+
+void ClientNet::validate(const engine::Blobs& data, engine::Blobs* out) {
+  Net& net = validationNet();
+  testFeed_.take(data.blob());
+  net.setStep(passes_++, open_.rank());
+  scores_.add(net, net.forward());
+  for (const auto& name : net.outputs()) put(net.blob(name), out->add_blob());
+}
+
+// Means over the batches that came; Caffe divides by test_iter, which is the same when all of them came.
+void ClientNet::aggregate(engine::Blobs* out) {
+  Net& net = validationNet();
+  if (scores_.passes() == 0) invalid("no validation batch has come since the last aggregate");
+  LOG_INFO("Iteration {}, Testing net (#{})", solver_->iteration(), open_.validation_net());
+  if (solver_->param().test_compute_loss()) LOG_INFO("Test loss: {:.6g}", scores_.loss());
+  const std::vector<double> means = scores_.means();
+  logOutputs(net, means, "Test net output");
+  size_t at = 0;
+  for (const auto& name : net.outputs()) {
+    Blob mean(net.blob(name).shape(), DType::kFloat32);
+    for (int k = 0; k < mean.count(); ++k) mean.mutableData<float>()[k] = static_cast<float>(means[at++]);
+    put(mean, out->add_blob());
+  }
+  scores_ = {};
+}
+
+void ClientNet::snapshot(engine::Snapshot* out) {
+  const SnapshotFiles files = solver_->snapshot(prefix_);
+  out->set_iteration(solver_->iteration());
+  out->set_model(files.model), out->set_state(files.state);
+}
+
+std::string ClientNet::weightsDigest() {
+  Blob& all = solver_->net().flatData();
+  return sha256Hex(
+      {reinterpret_cast<const char*>(all.data<float>()), static_cast<size_t>(all.count()) * sizeof(float)});
+}
+
+}  // namespace crema::host

@@ -1,0 +1,58 @@
+// A solver and its nets in the hands of a client that gives every batch itself: `crema engine`, behind jcaffe.CaffeNet.
+//
+// A node of a cluster is one rank: train() on W nodes is one process with W ranks, bit for bit. Nodes find each other
+// by the addresses alone, as CaffeOnSpark's do: there is no secret in that API. The token of the handshake is a digest
+// of cluster size and parameter shapes, so that nodes of another run or net refuse each other; it keeps nobody out who
+// means harm. Use it on networks you trust; `crema worker` has real tokens.
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/socket.h"
+#include "collective/mesh.h"
+#include "engine.pb.h"
+#include "solver/outputs.h"
+#include "solver/solver.h"
+
+namespace crema::host {
+
+class ClientNet {
+ public:
+  ClientNet(const engine::Open& open, const Interrupt& interrupt);
+  void describe(engine::Opened* out);
+
+  void connect(const engine::Addresses& addresses);  // throws within kConnectSeconds
+  void sync();
+  void train(const engine::Blobs& data);
+  void predict(const engine::Predict& request, engine::Blobs* out);
+  void validate(const engine::Blobs& data, engine::Blobs* out);
+  void aggregate(engine::Blobs* out);
+  void snapshot(engine::Snapshot* out);
+  std::string weightsDigest();
+
+ private:
+  using Batch = std::vector<const Blob*>;
+  struct Feed {  // the blobs of a request, and what a net's data layers see of them
+    std::vector<std::unique_ptr<Blob>> blobs;
+    Batch view;
+    void take(const google::protobuf::RepeatedPtrField<engine::Blob>& from);
+  };
+  Net& validationNet();
+  std::string token() const;
+  void beginTogether();
+  void logStep(double loss);
+
+  engine::Open open_;
+  const Interrupt& interrupt_;
+  std::string prefix_;
+  std::unique_ptr<kernels::Context> kernels_;
+  Feed trainFeed_, testFeed_;
+  std::unique_ptr<Solver> solver_;
+  std::unique_ptr<PeerDoor> door_;
+  std::unique_ptr<Mesh> mesh_;
+  int64_t passes_ = 0, syncs_ = 0;  // predictions and validations so far; barriers so far
+  OutputSums scores_;               // of the validation batches since the last aggregate
+};
+
+}  // namespace crema::host

@@ -1,0 +1,142 @@
+#include "host/job_io.h"
+
+#include <google/protobuf/io/coded_stream.h>
+#include <google/protobuf/io/zero_copy_stream_impl_lite.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <mutex>
+#include <thread>
+
+#include "base/fd_io.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "base/thread_pool.h"
+#include "model/upgrade.h"
+#include "solver/descriptions.h"
+
+namespace crema::host {
+namespace {
+
+bool readExactly(int fd, char* to, size_t bytes) {
+  return moveAll(bytes, [&](size_t at) { return ::read(fd, to + at, bytes - at); });
+}
+
+}  // namespace
+
+bool readDelimited(int fd, const char* what, std::string& buffer, google::protobuf::MessageLite* message) {
+  uint64_t size = 0;
+  for (int shift = 0;; shift += 7) {
+    char byte = 0;
+    if (!readExactly(fd, &byte, 1)) {
+      if (shift == 0) return false;
+      badData("stdin ended inside {}", what);
+    }
+    size |= static_cast<uint64_t>(byte & 127) << shift;
+    if (!(byte & 128)) break;
+    if (shift > 28) badData("stdin holds no {}: its length is not a varint", what);
+  }
+  if (size > (uint64_t{1} << 31)) badData("stdin announces {} of {} bytes; refused", what, size);
+  buffer.resize(size);
+  if (size > 0 && !readExactly(fd, buffer.data(), size)) badData("stdin ended inside {}", what);
+  if (!message->ParseFromString(buffer)) badData("stdin holds no {}: {} bytes that cannot be read", what, size);
+  return true;
+}
+
+wire::Job readJob(int fd) {
+  wire::Job job;
+  std::string buffer;
+  if (!readDelimited(fd, "Job", buffer, &job))
+    badData(
+        "stdin ended before a whole Job had come; this subcommand is started by a host program (see proto/wire.proto)");
+  return job;
+}
+
+void writeDelimited(int fd, const google::protobuf::MessageLite& message) {
+  std::string bytes;
+  {
+    google::protobuf::io::StringOutputStream stream(&bytes);
+    google::protobuf::io::CodedOutputStream out(&stream);
+    out.WriteVarint32(static_cast<uint32_t>(message.ByteSizeLong()));
+    message.SerializeToCodedStream(&out);
+  }
+  const auto part = [&](size_t at) { return ::write(fd, bytes.data() + at, bytes.size() - at); };
+  if (!moveAll(bytes.size(), part)) ioError("cannot write to the host program: {}", systemError(errno));
+}
+
+void toHost(const google::protobuf::MessageLite& message) {
+  static std::mutex mutex;
+  const std::lock_guard lock(mutex);
+  writeDelimited(STDOUT_FILENO, message);
+}
+
+void reportingFailure(const std::function<void(const wire::Event&)>& emit, const std::function<void()>& body) {
+  try {
+    body();
+  } catch (const Error& e) {
+    wire::Event failed;
+    failed.mutable_failed()->set_story(e.what());
+    failed.mutable_failed()->set_kind(name(e.kind()));
+    try {
+      emit(failed);
+    } catch (const Error&) {
+    }
+    throw;
+  }
+}
+
+void exitWhenStdinEnds(Interrupt& interrupt, HostRows* rows) {
+  // The second net: the kernel ends us with the thread that started us, which lives as long as we are wanted.
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  std::thread([&interrupt, rows] {
+    try {
+      std::string buffer;
+      wire::Input input;
+      while (readDelimited(STDIN_FILENO, "Input", buffer, &input))
+        if (rows) rows->accept(input);
+    } catch (const Error& e) {
+      interrupt.raise(e);
+      if (rows) rows->fail(e);
+      char rest[4096];
+      while (::read(STDIN_FILENO, rest, sizeof rest) > 0) {  // the story is on its way; the host may still be writing
+      }
+    }
+    const Error gone(ErrorKind::kStopped, "stdin was closed: the task that started this process is gone");
+    interrupt.raise(gone);
+    if (rows) rows->fail(gone);
+    ::sleep(3);
+    ::_exit(3);
+  }).detach();
+}
+
+void checkJob(const wire::Job& job) {
+  constexpr int kMostRanks = 65536;
+  if (job.ranks() < 1 || job.ranks() > kMostRanks) invalid("-ranks must be 1 to {}, not {}", kMostRanks, job.ranks());
+  if (job.workers() < 1 || job.workers() > job.ranks())
+    invalid("-ranks {} -workers {}: there must be at least 1 worker and at most as many as ranks", job.ranks(),
+            job.workers());
+  if (job.worker() < 0 || job.worker() >= job.workers())
+    invalid("-worker {}: this run has workers 0 to {}", job.worker(), job.workers() - 1);
+  const int most = 4 * availableCores();
+  if (job.threads() < 0 || job.threads() > most)
+    invalid("-threads must be 0 (all cores) to {} on this machine, not {}", most, job.threads());
+  for (const auto& [flag, seconds] :
+       {std::pair{"-join_timeout", job.join_timeout()}, {"-step_timeout", job.step_timeout()}})
+    if (!(seconds > 0 && seconds < 1e9)) invalid("{} must be a positive number of seconds, not {}", flag, seconds);
+}
+
+std::string netOrigin(const std::string& solverPath) {
+  const caffe::SolverParameter s = readSolver(solverPath);
+  return s.has_net() ? s.net() : s.has_train_net() ? s.train_net() : "";
+}
+
+caffe::SolverParameter loadSolver(const std::string& path, int64_t seedIfUnset) {
+  return prepareSolver(readSolver(path), path, seedIfUnset);
+}
+
+std::string localHost() { return "127.0.0.1"; }
+
+}  // namespace crema::host

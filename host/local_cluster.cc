@@ -1,0 +1,199 @@
+#include "host/local_cluster.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <thread>
+#include <vector>
+
+#include "base/log_files.h"
+#include "base/thread_pool.h"
+#include "cluster/coordinator.h"
+#include "host/job_io.h"
+#include "host/progress_line.h"
+#include "host/signals.h"
+
+namespace crema::host {
+namespace {
+
+// A child worker: its stdin stays open as long as we live, its stderr is relayed line by line.
+class Child {
+ public:
+  explicit Child(const wire::Job& job) {
+    int in[2], err[2];
+    if (::pipe2(in, O_CLOEXEC) != 0 || ::pipe2(err, O_CLOEXEC) != 0)
+      ioError("cannot make pipes for a worker: {}", systemError(errno));
+    pid_ = ::fork();
+    if (pid_ < 0) ioError("cannot start a worker: {}", systemError(errno));
+    if (pid_ == 0) become(in[0], err[1]);
+    ::close(in[0]), ::close(err[1]);
+    stdin_ = in[1];
+    relay_ = std::thread([fd = err[0]] { relay(fd); });
+    try {
+      writeDelimited(stdin_, job);
+    } catch (const Error&) {  // it has ended already; watch() says how
+    }
+  }
+  ~Child() {
+    end(0);
+    if (relay_.joinable()) relay_.join();
+  }
+  Child(const Child&) = delete;
+
+  // As a message, not as a signal: a child that has only just started cannot miss it.
+  void wish(Request request) {
+    wire::Input input;
+    input.mutable_wish()->set_snapshot(has(request, 0)), input.mutable_wish()->set_stop(has(request, 1));
+    try {
+      if (stdin_ >= 0) writeDelimited(stdin_, input);
+    } catch (const Error&) {  // it has ended; ended() says how
+    }
+  }
+
+  // How it ended, when it has ended by itself with an error; empty while it runs.
+  std::string ended() {
+    int status = 0;
+    if (pid_ < 0 || ::waitpid(pid_, &status, WNOHANG) != pid_) return "";
+    const pid_t was = std::exchange(pid_, -1);
+    if (WIFSIGNALED(status)) return fmt::format("process {} was ended by signal {}", was, WTERMSIG(status));
+    return WEXITSTATUS(status) ? fmt::format("process {} ended with exit code {}", was, WEXITSTATUS(status)) : "";
+  }
+
+  // Waits up to `grace` seconds for the child, then kills it.
+  void end(double grace) {
+    if (pid_ < 0) return;
+    if (stdin_ >= 0 && grace <= 0) ::close(stdin_), stdin_ = -1;
+    const Deadline deadline = Deadline::after(grace);
+    int status = 0;
+    while (::waitpid(pid_, &status, WNOHANG) == 0) {
+      if (deadline.passed()) {
+        ::kill(pid_, SIGKILL);
+        ::waitpid(pid_, &status, 0);
+        break;
+      }
+      ::usleep(5000);
+    }
+    pid_ = -1;
+    if (stdin_ >= 0) ::close(stdin_), stdin_ = -1;
+  }
+
+ private:
+  // In the child: own process group, so that Ctrl-C reaches only the parent, which passes it on as one wish.
+  [[noreturn]] static void become(int in, int err) {
+    ::setpgid(0, 0);
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    ::signal(SIGTERM, SIG_IGN);  // the same for what a scheduler sends to all processes; a worker leaves it so
+    ::dup2(in, STDIN_FILENO);
+    ::dup2(err, STDERR_FILENO);
+    int null = ::open("/dev/null", O_WRONLY);
+    if (null < 0) null = ::memfd_create("unread", 0);  // an empty root has no /dev
+    ::dup2(null, STDOUT_FILENO);
+    // An empty root has no /proc; there the kernel's note of how we were started must do.
+    const auto* started = reinterpret_cast<const char*>(::getauxval(AT_EXECFN));
+    const std::string lowest = std::to_string(logging().lowest);  // their lines come back here, and to our log files
+    const char* prefix = logging().prefix ? "-log_prefix" : "-nolog_prefix";
+    for (const char* self : {"/proc/self/exe", started})
+      if (self)
+        ::execl(self, "crema", "worker", "-job", "-", "-logtostderr", prefix, "-minloglevel", lowest.c_str(),
+                static_cast<char*>(nullptr));
+    ::dprintf(STDERR_FILENO, "crema: error: cannot start %s again as a worker\n",
+              started ? started : "this executable");
+    ::_exit(127);
+  }
+
+  static void relay(int fd) {
+    std::string line;
+    char buffer[4096];
+    for (ssize_t n; (n = ::read(fd, buffer, sizeof buffer)) > 0 || (n < 0 && errno == EINTR);)
+      for (ssize_t i = 0; i < n; ++i) {
+        if (buffer[i] != '\n') {
+          line += buffer[i];
+          continue;
+        }
+        relayLine(line);
+        line.clear();
+      }
+    if (!line.empty()) relayLine(line);
+    ::close(fd);
+  }
+
+  pid_t pid_ = -1;
+  int stdin_ = -1;
+  std::thread relay_;
+};
+
+CoordinatorOptions optionsFor(const wire::Job& job, const std::string& token) {
+  CoordinatorOptions o;
+  o.host = localHost();
+  o.token = token;
+  o.ranks = job.ranks(), o.workers = job.workers();
+  o.joinTimeout = job.join_timeout(), o.stepTimeout = job.step_timeout();
+  o.jobDigest = jobDigest(job);
+  return o;
+}
+
+void show(const wire::Event& event) {
+  if (event.has_progress()) showProgress(event.progress());
+  if (event.has_joined())
+    LOG_INFO("worker {} has joined ({} of {})", event.joined().worker(), event.joined().have(), event.joined().want());
+}
+
+// A signal to this process becomes a message to worker 0, whose gradient carries it to all; a stop is told to all, so
+// that each ends its share of a long test. A child that ends before it has joined would be waited for: after a moment
+// for better words, that ends the run.
+void watch(const std::vector<std::unique_ptr<Child>>& children, const std::atomic<bool>& over, Interrupt& lost) {
+  std::string story;
+  Deadline moment = Deadline::after(0);
+  while (!over) {
+    const Request r = polledRequest();
+    if (r != Request::kNone)
+      for (size_t w = 0; w < (has(r, 1) ? children.size() : 1); ++w) children[w]->wish(r);
+    for (size_t w = 0; w < children.size() && story.empty(); ++w)
+      if (const std::string how = children[w]->ended(); !how.empty())
+        story = fmt::format("worker {} is gone: {}; its last lines are above", w, how), moment = Deadline::after(3);
+    if (!story.empty() && moment.passed()) lost.raise(Error(ErrorKind::kPeer, story));
+    ::usleep(20000);
+  }
+}
+
+}  // namespace
+
+void runLocalCluster(const wire::Job& job) {
+  const std::string token = randomBytes(32);
+  Coordinator coordinator(optionsFor(job, token), show);
+  std::vector<std::unique_ptr<Child>> children;
+  for (int w = 0; w < job.workers(); ++w) {
+    wire::Job mine = job;
+    mine.set_worker(w);
+    mine.set_coordinator(coordinator.address());
+    mine.set_host(localHost());
+    mine.set_token(token);
+    mine.set_coordinator_listens(true);
+    if (mine.threads() <= 0) mine.set_threads(std::max(1, availableCores() / job.workers()));
+    children.push_back(std::make_unique<Child>(mine));
+  }
+  std::atomic<bool> over{false};
+  Interrupt lost;
+  std::thread watcher([&] { watch(children, over, lost); });
+  const auto join = [&] {
+    over = true, watcher.join();
+    endProgress();
+  };
+  try {
+    coordinator.run(&lost);
+  } catch (...) {
+    join();
+    for (auto& c : children) c->end(2);
+    throw;
+  }
+  join();
+  for (auto& c : children) c->end(5);
+}
+
+}  // namespace crema::host

@@ -1,0 +1,151 @@
+#include "host/net_server.h"
+
+#include <signal.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+#include <optional>
+#include <thread>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "host/client_images.h"
+#include "host/client_net.h"
+#include "host/job_io.h"
+
+namespace crema::host {
+namespace {
+
+// Requests as a thread reads them that is never busy with anything else, so that the end of stdin is seen at once: what
+// runs is interrupted, and a process that is still there three seconds later exits.
+class Inbox {
+ public:
+  void read() {
+    std::string buffer;
+    try {
+      for (engine::Request r; readDelimited(STDIN_FILENO, "Request", buffer, &r);) add(std::move(r));
+    } catch (const Error& e) {
+      LOG_ERROR("{}", e.what());
+    }
+    close();
+    interrupt_.raise(Error(ErrorKind::kStopped, "stdin was closed: the client of this process is gone"));
+    ::sleep(3);
+    ::_exit(3);
+  }
+  std::optional<engine::Request> next() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return closed_ || !waiting_.empty(); });
+    if (closed_) return std::nullopt;  // nobody would read the answer
+    engine::Request r = std::move(waiting_.front());
+    waiting_.pop_front();
+    return r;
+  }
+  const Interrupt& interrupt() const { return interrupt_; }
+
+ private:
+  void add(engine::Request&& r) {
+    std::lock_guard lock(mutex_);
+    waiting_.push_back(std::move(r));
+    changed_.notify_one();
+  }
+  void close() {
+    std::lock_guard lock(mutex_);
+    closed_ = true;
+    changed_.notify_one();
+  }
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<engine::Request> waiting_;
+  bool closed_ = false;
+  Interrupt interrupt_;
+};
+
+class NetServer {
+ public:
+  explicit NetServer(const Interrupt& interrupt) : interrupt_(interrupt) {}
+
+  engine::Reply answer(const engine::Request& r) {
+    engine::Reply reply;
+    try {
+      dispatch(r, &reply);
+      if (reply.what_case() == engine::Reply::WHAT_NOT_SET) reply.mutable_done();
+    } catch (const Error& e) {
+      fail(name(e.kind()), e.what(), &reply);
+    } catch (const std::bad_alloc&) {
+      fail("io", "out of memory; use a smaller batch_size or a machine with more memory", &reply);
+    } catch (const std::exception& e) {
+      fail("internal", e.what(), &reply);
+    }
+    return reply;
+  }
+
+ private:
+  static void fail(const char* kind, const std::string& story, engine::Reply* reply) {
+    reply->mutable_failed()->set_kind(kind);
+    reply->mutable_failed()->set_story(story);
+  }
+
+  void dispatch(const engine::Request& r, engine::Reply* reply) {
+    switch (r.what_case()) {
+      case engine::Request::kHello:
+        return;
+      case engine::Request::kDecode:
+        return decode(r.decode(), reply->mutable_image());
+      case engine::Request::kResize:
+        return resize(r.resize(), reply->mutable_image());
+      case engine::Request::kTransform:
+        return transform(r.transform(), reply->mutable_blobs()->add_blob());
+      case engine::Request::kOpen:
+        if (net_) invalid("this process has its net already; start another one");
+        net_ = std::make_unique<ClientNet>(r.open(), interrupt_);
+        return net_->describe(reply->mutable_opened());
+      case engine::Request::WHAT_NOT_SET:
+        invalid("the request says nothing that this version knows; are client and executable of the same version?");
+      default:
+        return netRequest(r, reply);
+    }
+  }
+
+  void netRequest(const engine::Request& r, engine::Reply* reply) {
+    if (!net_) invalid("no net is open in this process");
+    switch (r.what_case()) {
+      case engine::Request::kConnect:
+        return net_->connect(r.connect());
+      case engine::Request::kSync:
+        return net_->sync();
+      case engine::Request::kTrain:
+        return net_->train(r.train());
+      case engine::Request::kPredict:
+        return net_->predict(r.predict(), reply->mutable_blobs());
+      case engine::Request::kValidation:
+        return net_->validate(r.validation(), reply->mutable_blobs());
+      case engine::Request::kAggregate:
+        return net_->aggregate(reply->mutable_blobs());
+      case engine::Request::kSnapshot:
+        return net_->snapshot(reply->mutable_snapshot());
+      default:
+        reply->set_weights(net_->weightsDigest());
+    }
+  }
+
+  const Interrupt& interrupt_;
+  std::unique_ptr<ClientNet> net_;
+};
+
+}  // namespace
+
+int serveNet() {
+  static Inbox& inbox = *new Inbox;  // never freed: its thread may outlive this call
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  std::thread([] { inbox.read(); }).detach();
+  NetServer server(inbox.interrupt());
+  while (const auto request = inbox.next()) toHost(server.answer(*request));
+  std::fflush(stdout);
+  ::_exit(0);  // the reader still sleeps
+}
+
+}  // namespace crema::host

@@ -1,0 +1,169 @@
+#include "host/plan.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "data/shard.h"
+#include "data/source.h"
+#include "data/staged_source.h"
+#include "host/job_io.h"
+#include "model/filter.h"
+#include "model/upgrade.h"
+#include "solver/descriptions.h"
+#include "solver/rules.h"
+#include "solver/solver.h"
+
+namespace crema::host {
+namespace {
+
+// Whether the state keeps one layer of an unfiltered net.
+bool keeps(const caffe::NetState& state, const caffe::LayerParameter& layer) {
+  caffe::NetParameter one;
+  *one.add_layer() = layer;
+  return filterNet(one, state).layer_size() == 1;
+}
+
+// The host serves one source per phase; more would silently get the same records.
+bool sourceOf(const NetDescription& d, wire::Source* out) {
+  bool found = false;
+  for (int i = 0; i < d.param.layer_size(); ++i) {
+    const auto& layer = d.param.layer(i);
+    const bool data = layer.type() == "Data", memory = layer.type() == "MemoryData", cos = layer.type() == "CoSData";
+    if ((!data && !memory && !cos) || !keeps(d.state, layer)) continue;
+    if (found)
+      invalid("net '{}' has two data layers in one phase, '{}' and '{}'; a Spark job serves one: join their records",
+              d.param.name(), out->layer(), layer.name());
+    found = true;
+    out->set_layer(layer.name());
+    out->set_index(i);
+    out->set_type(layer.type());
+    out->set_source_class(layer.source_class());
+    out->set_source(data     ? layer.data_param().source()
+                    : memory ? layer.memory_data_param().source()
+                             : layer.cos_data_param().source());
+    out->set_batch_size(static_cast<int>(data     ? layer.data_param().batch_size()
+                                         : memory ? layer.memory_data_param().batch_size()
+                                                  : layer.cos_data_param().batch_size()));
+    out->set_backend(data && layer.data_param().backend() == caffe::DataParameter::LEVELDB ? "LEVELDB" : "LMDB");
+  }
+  return found;
+}
+
+// A database on this machine can be asked now whether every rank gets records; another one is asked by the workers.
+void checkRecords(const wire::Source& source, int ranks) {
+  const bool database = source.source_class().empty() || source.source_class() == "com.yahoo.ml.caffe.LMDB";
+  if (!database || source.type() == "CoSData" || !fileExists(source.source())) return;
+  const bool leveldb = source.backend() == "LEVELDB" && source.source_class().empty();
+  const auto records =
+      openSource(leveldb ? caffe::DataParameter::LEVELDB : caffe::DataParameter::LMDB, source.source());
+  inside([&] { return "in " + records->describe(); },
+         [&] {
+           checkDealing({records->size(), source.batch_size(), ranks});
+         });
+}
+
+// Shapes can be known without data when the data layers say them, or when the database is on this machine.
+bool buildable(const wire::Source& s) { return s.type() != "Data" || fileExists(s.source()); }
+
+std::unique_ptr<Net> build(const NetDescription& d, kernels::Context& kernels, const std::string& folder) {
+  NetOptions o;
+  o.kernels = &kernels;
+  o.data.openSources = o.fills = false;
+  o.data.folder = folder;
+  return std::make_unique<Net>(d.param, d.state, o, d.origin);
+}
+
+void checkBlobs(const PlanRequest& f, const Net& net) {
+  for (const std::string& name : splitList(f.features)) inside([] { return "in -features"; }, [&] { net.blob(name); });
+  if (!f.label.empty())
+    inside([&] { return fmt::format("in -label {}, which names one more blob for -features", f.label); },
+           [&] { net.blob(f.label); });
+}
+
+// Bytes of a worker at its peak, to which the TEST net's blobs are added: the executable, its threads' scratch and the
+// pages of mapped files it holds (measured: 90 to 130 MiB); the net; batches made ahead; and per parameter histories,
+// the copy that is exchanged, what waits while ranks are added in a tree, the weights packed for the kernels, and the
+// two copies that writing a snapshot makes. Against measurements: tests/cluster/test_memory.py.
+int64_t workerBytes(const Net& net, int64_t parameters, int histories, int ranks) {
+  constexpr int64_t kBase = int64_t{130} << 20, kAhead = 5;
+  int64_t batch = 0, copies = 3 + 2 * histories;
+  for (const Blob* top : net.tops(0)) batch += top->count();
+  for (int r = 1; r < ranks; r *= 2) ++copies;
+  return kBase + net.memoryBytes() + (kAhead * batch + copies * parameters) * static_cast<int64_t>(sizeof(float));
+}
+
+void planTraining(const NetDescription& train, int histories, const PlanRequest& f, kernels::Context& kernels,
+                  wire::Plan* plan) {
+  plan->set_net_name(train.param.name());
+  if (!sourceOf(train, plan->mutable_train())) {
+    plan->clear_train();
+    if (f.train)
+      invalid(
+          "net '{}' has no data layer in phase TRAIN that a Spark job serves (Data, MemoryData or CoSData); other "
+          "layers, as "
+          "HDF5Data, read their files in `crema train`",
+          train.param.name());
+    return;
+  }
+  if (f.train) checkRecords(plan->train(), f.ranks);
+  if (!buildable(plan->train())) return;
+  const auto net = build(train, kernels, parentDirectory(f.solver));
+  int64_t parameters = 0;
+  for (const auto& p : net->learnables()) parameters += p.blob->count();
+  plan->set_parameters(parameters);
+  plan->set_memory_bytes(workerBytes(*net, parameters, histories, f.ranks) + f.rows * StagedSource::kTableBytes);
+}
+
+void planScoring(const NetDescription& test, const PlanRequest& f, kernels::Context& kernels, wire::Plan* plan) {
+  if (!sourceOf(test, plan->mutable_test())) {
+    plan->clear_test();
+    if (f.test || !f.features.empty())
+      invalid("net '{}' has no data layer in phase TEST; -test and -features read their rows from it",
+              test.param.name());
+    return;
+  }
+  if (!buildable(plan->test())) return;
+  const auto net = build(test, kernels, parentDirectory(f.solver));
+  checkBlobs(f, *net);
+  if (!f.weights.empty()) {
+    named(f.weights, f.weightsName, [&] { copyTrainedFiles(*net, f.weights); });
+    for (const auto& name : net->untrained()) plan->add_untrained(name);
+  }
+  if (plan->has_memory_bytes())
+    plan->set_memory_bytes(plan->memory_bytes() + net->memoryBytes() - 8 * plan->parameters());
+  for (const auto& name : net->outputs()) plan->add_outputs(name);
+}
+
+}  // namespace
+
+wire::Plan makePlan(const PlanRequest& f) {
+  const caffe::SolverParameter solver = loadSolver(f.solver, f.seed);
+  const std::string folder = parentDirectory(f.solver);
+  wire::Plan plan;
+  if (readSolver(f.solver).random_seed() < 0) plan.set_drawn_seed(solver.random_seed());
+  plan.set_solver(solver.SerializeAsString());
+  plan.set_net_origin(netOrigin(f.solver));
+  plan.set_max_iter(solver.max_iter());
+  plan.set_test_interval(solver.test_interval());
+  plan.set_test_iter(solver.test_iter_size() ? solver.test_iter(0) : 0);
+  plan.set_snapshot(solver.snapshot());
+  plan.set_snapshot_prefix(solver.snapshot_prefix());
+  plan.set_bytes_per_row(StagedSource::kTableBytes);
+  kernels::Context kernels(kernels::bestIsa(), 1);
+  const NetDescription train = trainDescription(solver, folder, plan.net_origin());
+  planTraining(train, ruleOf(solver).histories, f, kernels, &plan);
+  NetDescription test = train;
+  test.state.set_phase(caffe::TEST);
+  const auto tests = testDescriptions(solver, folder, plan.net_origin());
+  if (tests.size() > 1)
+    invalid("the solver names {} test nets; a Spark job tests with one: keep one test_iter and one test net",
+            tests.size());
+  if (!tests.empty()) test = tests[0];
+  planScoring(test, f, kernels, &plan);
+  return plan;
+}
+
+}  // namespace crema::host

@@ -1,0 +1,87 @@
+#include "host/processes.h"
+
+#include <unistd.h>
+
+#include <cstdio>
+
+#include "base/file.h"
+#include "base/log.h"
+#include "cluster/coordinator.h"
+#include "cluster/worker.h"
+#include "host/job_io.h"
+#include "host/signals.h"
+
+namespace crema::host {
+namespace {
+
+void checkToken(const wire::Job& job) {
+  checkJob(job);
+  if (job.token().size() < 16) invalid("the cluster's token has {} bytes; at least 16 are needed", job.token().size());
+}
+
+// For people: the address, which a script needs, on stdout; the rest as log lines.
+void showEvent(const wire::Event& e) {
+  if (e.has_listening()) {
+    std::printf("Listening on %s\n", e.listening().address().c_str());
+    std::fflush(stdout);
+  }
+  if (e.has_joined())
+    LOG_INFO("worker {} ({}) has joined ({} of {})", e.joined().worker(), e.joined().host(), e.joined().have(),
+             e.joined().want());
+  if (e.has_progress())
+    LOG_INFO("Iteration {} of {}, loss = {:.6g}, {:.0f} records/s", e.progress().iteration(), e.progress().max_iter(),
+             e.progress().loss(), e.progress().records_per_second());
+  if (e.has_snapshot()) LOG_INFO("Snapshot {}", e.snapshot().state());
+  if (e.has_done()) LOG_INFO("Optimization Done.");
+}
+
+}  // namespace
+
+int serveWorker(const std::function<wire::Job()>& readJob, bool byHost) {
+  catchSignals();
+  setEffects({Request::kStop, Request::kSnapshot, Request::kEnd});
+  const wire::Job job = readJob();
+  checkToken(job);
+  if (job.worker() != 0 && !job.log())
+    setLogLevel(LogLevel::kWarning);             // one process of a terminal writes Caffe's lines
+  static Interrupt& interrupt = *new Interrupt;  // never freed: the stdin watcher may outlive this call
+  static HostRows& rows = *new HostRows(job, false, toHost, &interrupt);  // nor this
+  if (byHost) exitWhenStdinEnds(interrupt, &rows);
+  const auto request = [] {
+    const Request wished = (rows.snapshotWished.exchange(false) ? Request::kSnapshot : Request::kNone) |
+                           (rows.stopWished.exchange(false) ? Request::kStop : Request::kNone);
+    return wished | polledRequest();
+  };
+  const auto emit = [&](const wire::Event& event) {
+    if (byHost) toHost(event);
+  };
+  reportingFailure(emit, [&] { runWorker(job, rows, emit, request, interrupt); });
+  std::fflush(stdout);
+  ::_exit(0);  // the stdin watcher may still hold a read; everything is written
+}
+
+int serveCoordinator(const std::function<wire::Job()>& readJob, bool byHost, int port) {
+  const wire::Job job = readJob();
+  checkToken(job);
+  static Interrupt& interrupt = *new Interrupt;  // never freed: the stdin watcher may outlive this call
+  if (byHost) exitWhenStdinEnds(interrupt);
+  CoordinatorOptions o;
+  o.host = job.host().empty() ? localHost() : job.host();
+  o.port = port;
+  o.token = job.token();
+  o.ranks = job.ranks(), o.workers = job.workers();
+  o.joinTimeout = job.join_timeout(), o.stepTimeout = job.step_timeout();
+  o.jobDigest = jobDigest(job);
+  o.modelHome = job.model_home();
+  const auto emit = [&](const wire::Event& event) { byHost ? toHost(event) : showEvent(event); };
+  reportingFailure(emit, [&] {
+    Coordinator(o, emit).run(&interrupt);
+    wire::Event done;
+    done.mutable_done();
+    emit(done);
+  });
+  std::fflush(stdout);
+  ::_exit(0);
+}
+
+}  // namespace crema::host

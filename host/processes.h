@@ -1,0 +1,14 @@
+// The processes of a cluster, `crema worker` and `crema coordinator`, from their Job to the end of the process.
+#pragma once
+#include <functional>
+
+#include "wire.pb.h"
+
+namespace crema::host {
+
+// byHost: a host program reads the events on stdout and ends the process by closing stdin; else people read log lines.
+// `readJob` is called when signals are being caught. Each ends the process, or throws what Failed said.
+int serveWorker(const std::function<wire::Job()>& readJob, bool byHost);
+int serveCoordinator(const std::function<wire::Job()>& readJob, bool byHost, int port);
+
+}  // namespace crema::host

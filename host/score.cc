@@ -1,0 +1,173 @@
+#include "host/score.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+
+#include "base/deadline.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "base/thread_pool.h"
+#include "data/source.h"
+#include "host/job_io.h"
+#include "model/filter.h"
+#include "model/upgrade.h"
+#include "net/net.h"
+#include "solver/descriptions.h"
+
+namespace crema::host {
+namespace {
+
+NetDescription testNetOf(const caffe::SolverParameter& solver, const std::string& origin) {
+  const auto tests = testDescriptions(solver, "", origin);
+  if (!tests.empty()) return tests[0];
+  NetDescription d = trainDescription(solver, "", origin);
+  d.state.set_phase(caffe::TEST);
+  return d;
+}
+
+constexpr int kNoRows = -1;
+
+// The axis of a blob that counts records, or kNoRows: the first, or the one behind time steps where the data layer
+// transposes.
+int rowAxis(const Blob& blob, const std::string& name, int batch, const caffe::LayerParameter& data) {
+  const Shape& s = blob.shape();
+  const auto& tops = data.cos_data_param().top();
+  for (int t = 0; t < std::min(data.top_size(), tops.size()); ++t)
+    if (data.top(t) == name) return tops[t].transpose() ? 1 : s.axes() > 0 && s[0] == batch ? 0 : kNoRows;
+  const bool steps = std::any_of(tops.begin(), tops.end(), [](const auto& top) { return top.transpose(); });
+  const bool first = s.axes() > 0 && s[0] == batch, second = steps && s.axes() > 1 && s[1] == batch;
+  if (first && second && batch > 1)
+    invalid("blob '{}' is {}: records and time steps cannot be told apart; change batch_size {} of layer '{}'", name,
+            s.brief(), batch, data.name());
+  return first ? 0 : second ? 1 : kNoRows;
+}
+
+// A blob's values per row; a blob without a row axis (accuracy, loss) is repeated on every row of its batch.
+void fillColumn(const Blob& blob, const std::string& name, int axis, int rows, wire::Event::Column* column) {
+  const int steps = axis == 1 ? blob.shape()[0] : 1, width = axis == kNoRows ? blob.count() : blob.count() / rows;
+  column->set_name(name);
+  column->set_width(width);
+  const auto* data = blob.data<float>();
+  column->mutable_value()->Reserve(rows * width);
+  const int inner = width / steps;
+  for (int r = 0; r < rows; ++r)
+    for (int t = 0; t < steps; ++t) {
+      const float* from = data + (axis == kNoRows ? 0 : (t * rows + r) * inner);
+      for (int i = 0; i < inner; ++i) column->add_value(from[i]);
+    }
+}
+
+// One batch after another through the TEST net of a job.
+class Scorer {
+ public:
+  Scorer(const wire::Job& job, const caffe::SolverParameter& solver, const HostRows& rows)
+      : description_(testNetOf(solver, job.net_origin())),
+        kernels_(kernels::chooseIsa(job.isa()), job.threads() > 0 ? job.threads() : availableCores()) {
+    NetOptions o;
+    o.kernels = &kernels_;
+    o.seed = static_cast<uint64_t>(solver.random_seed());
+    o.data.source = job.test_source();
+    o.data.rows = rows.window;
+    o.data.records = rows.testRecords;
+    o.data.resize = job.resize();
+    o.data.scoring = true;
+    o.data.last = job.last();
+    net_ = std::make_unique<Net>(description_.param, description_.state, o, description_.origin);
+    if (job.weights().empty()) invalid("no weights are given to score with; name a .caffemodel (-model)");
+    named(job.weights(), job.weights_name(), [&] { copyTrainedFiles(*net_, job.weights()); });
+    warnOfUntrained(*net_, job.weights_name().empty() ? job.weights() : job.weights_name());
+    blobs_.assign(job.blobs().begin(), job.blobs().end());
+    if (blobs_.empty()) blobs_ = net_->outputs();
+    for (const auto& layer : net_->layers())
+      if (layer->scoredRecords()) data_ = layer.get();
+    if (!data_) invalid("net '{}' has no data layer in phase TEST; rows are read from it", net_->name());
+    batch_ = data_->batchSize();
+    for (const auto& name : blobs_)  // decided on a full batch: a short one could look like something else
+      axes_.push_back(rowAxis(net_->blob(name), name, batch_, data_->param()));
+    if (job.first() % batch_) internal("a range starts at record {}, batches have {}", job.first(), batch_);
+  }
+  int batch() const { return batch_; }
+  int64_t skipped() const { return data_->skippedRecords(); }
+
+  // Batch `step` of the whole source: random numbers do not depend on how it was cut.
+  int64_t run(int64_t step, const RecordSource& source) {
+    net_->setStep(step, 0);
+    net_->forward();
+    const auto& records = *data_->scoredRecords();
+    const int rows = static_cast<int>(records.size());
+    if (rows == 0) return 0;
+    wire::Event event;
+    for (const int64_t record : records) event.mutable_rows()->add_id(std::string(source.read(record).key));
+    for (size_t i = 0; i < blobs_.size(); ++i)
+      fillColumn(net_->blob(blobs_[i]), blobs_[i], axes_[i], rows, event.mutable_rows()->add_column());
+    toHost(event);
+    return rows;
+  }
+  std::shared_ptr<const RecordSource> openSource(const wire::Job& job, const HostRows& rows) const {
+    if (rows.testRecords) return rows.testRecords;
+    const caffe::LayerParameter& layer = data_->param();
+    const std::string written = layer.memory_data_param().source() + layer.data_param().source();
+    return crema::openSource(caffe::DataParameter::LMDB, job.test_source().empty() ? written : job.test_source());
+  }
+
+ private:
+  NetDescription description_;
+  kernels::Context kernels_;
+  std::unique_ptr<Net> net_;
+  Layer* data_ = nullptr;
+  int batch_ = 0;
+  std::vector<std::string> blobs_;
+  std::vector<int> axes_;
+};
+
+int64_t scoreRecords(const wire::Job& job, const HostRows& rows, Scorer& scorer, const Interrupt& interrupt) {
+  const auto source = scorer.openSource(job, rows);
+  const int64_t last = job.last() < 0 ? source->size() : std::min(job.last(), source->size());
+  int64_t done = 0;
+  for (int64_t at = job.first(); at < last; at += scorer.batch()) {
+    interrupt.check();
+    done += scorer.run(at / scorer.batch(), *source);
+  }
+  return done;
+}
+
+int64_t scoreRows(Scorer& scorer, RowWindow& window, const Interrupt& interrupt) {
+  int64_t done = 0;
+  for (int64_t at = 0;; at += scorer.batch()) {
+    interrupt.check();
+    const int64_t have = window.waitFor(at + scorer.batch());
+    if (have <= at) return done;
+    done += scorer.run(at / scorer.batch(), window);
+    window.release(have);
+  }
+}
+
+wire::Event scoreAll(const wire::Job& job, HostRows& rows, const Interrupt& interrupt) {
+  const double started = monotonicSeconds();
+  caffe::SolverParameter solver;
+  if (!solver.ParseFromString(job.solver()))
+    badData("the job's solver cannot be read; host and executable are of different versions");
+  Scorer scorer(job, solver, rows);
+  wire::Event done;
+  done.mutable_done()->set_records(rows.window ? scoreRows(scorer, *rows.window, interrupt)
+                                               : scoreRecords(job, rows, scorer, interrupt));
+  done.mutable_done()->set_skipped(scorer.skipped());
+  done.mutable_done()->set_seconds(monotonicSeconds() - started);
+  return done;
+}
+
+}  // namespace
+
+int serveScores() {
+  setLogLevel(LogLevel::kWarning);
+  const wire::Job job = readJob(STDIN_FILENO);
+  static Interrupt& interrupt = *new Interrupt;  // never freed: the stdin watcher may outlive this call
+  static HostRows& rows = *new HostRows(job, true, toHost, &interrupt);  // nor this
+  exitWhenStdinEnds(interrupt, &rows);
+  reportingFailure(toHost, [&] { toHost(scoreAll(job, rows, interrupt)); });
+  ::_exit(0);
+}
+
+}  // namespace crema::host

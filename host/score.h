@@ -1,0 +1,11 @@
+// The process behind `crema score`: rows in, rows out, no other process involved. Every record of [first, last) exactly
+// once, in order, the last batch short.
+#pragma once
+
+namespace crema::host {
+
+// One Job on stdin, Rows and at last Done or Failed on stdout (proto/wire.proto). Ends the process, or throws what
+// Failed said.
+int serveScores();
+
+}  // namespace crema::host

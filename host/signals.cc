@@ -1,0 +1,78 @@
+#include "host/signals.h"
+
+#include <signal.h>
+
+#include <atomic>
+#include <cstdint>
+#include <ctime>
+
+#include "base/error.h"
+
+namespace crema::host {
+namespace {
+
+std::atomic<bool> interrupted{false}, hungUp{false}, terminated{false}, ended{false};
+SignalEffects effects;
+
+constexpr int64_t kPatienceSeconds = 10;
+std::atomic<int64_t> wishedSince{0};  // the first wish that was not polled yet, or to stop; 0: none
+
+int64_t nowSeconds() {
+  timespec now{};
+  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  return now.tv_sec + 1;
+}
+
+// A process whose log nobody reads hangs in a write, or its workers do: whoever asks again after a while is obeyed.
+void onSignal(int number) {
+  int64_t none = 0;
+  if (!wishedSince.compare_exchange_strong(none, nowSeconds()) && number != SIGHUP &&
+      nowSeconds() - none >= kPatienceSeconds) {
+    ::signal(number, SIG_DFL);
+    ::raise(number);
+  }
+  (number == SIGINT ? interrupted : number == SIGHUP ? hungUp : terminated) = true;
+}
+
+}  // namespace
+
+Request parseEffect(const std::string& flag, const std::string& text) {
+  if (text == "stop") return Request::kStop;
+  if (text == "snapshot") return Request::kSnapshot;
+  if (text == "none") return Request::kNone;
+  invalid("-{} must be stop, snapshot or none, not '{}'", flag, text);
+}
+
+Request parseTermEffect(const std::string& flag, const std::string& text, bool prefixIsSet) {
+  if (text.empty()) return prefixIsSet ? Request::kSnapshotAndStop : Request::kStop;
+  const Request effect = parseEffect(flag, text);
+  return effect == Request::kSnapshot ? Request::kSnapshotAndStop : effect;
+}
+
+void catchSignals() {
+  struct sigaction action {};
+  action.sa_handler = onSignal;
+  action.sa_flags = SA_RESTART;
+  sigaction(SIGINT, &action, nullptr);
+  sigaction(SIGHUP, &action, nullptr);
+  struct sigaction before {};
+  sigaction(SIGTERM, nullptr, &before);
+  if (before.sa_handler != SIG_IGN) sigaction(SIGTERM, &action, nullptr);  // else whoever started us passes it on
+}
+
+void setEffects(const SignalEffects& wanted) { effects = wanted; }
+
+Request polledRequest() {
+  const Request term = terminated.exchange(false) ? effects.terminate : Request::kNone;
+  if (has(term, 1)) ended = true;
+  const Request all = (interrupted.exchange(false) ? effects.interrupt : Request::kNone) |
+                      (hungUp.exchange(false) ? effects.hangup : Request::kNone) | term;
+  static bool stopping = false;  // polled by one thread
+  stopping |= has(all, 1);
+  if (!stopping) wishedSince = 0;
+  return all;
+}
+
+bool endedByTerm() { return ended; }
+
+}  // namespace crema::host
