@@ -1,0 +1,38 @@
+// What an all-reduce is for. All workers must be at the same one: a frame carries the tag, and one with another tag is
+// refused.
+//
+// On the wire 64 bits (FrameHeader::step). A gradient's tag is its iteration; the others have bits above 2^46.
+#pragma once
+#include <fmt/core.h>
+
+#include <cstdint>
+#include <string>
+
+namespace crema::collective {
+
+class Tag {
+ public:
+  static Tag gradient(int64_t iteration) { return {0, iteration, fmt::format("step {}", iteration)}; }
+  static Tag beginning(int64_t iteration) {
+    return {int64_t{1} << 47, iteration, fmt::format("the agreement to begin with step {}", iteration)};
+  }
+  static Tag test(int net, int64_t iteration) {
+    return {(int64_t{net} + 1) << 48, iteration, fmt::format("the test of net {} in step {}", net, iteration)};
+  }
+  static Tag state(int64_t iteration) {
+    return {int64_t{1} << 60, iteration, fmt::format("taking over the state of rank 0 in step {}", iteration)};
+  }
+  static Tag barrier(int64_t number) { return {int64_t{1} << 61, number, fmt::format("barrier {}", number)}; }
+
+  uint64_t value() const { return value_; }
+  const std::string& text() const { return text_; }  // "step 17"
+
+ private:
+  Tag(int64_t purpose, int64_t index, std::string text)
+      : value_(static_cast<uint64_t>(purpose + index)), text_(std::move(text)) {}
+
+  uint64_t value_;
+  std::string text_;
+};
+
+}  // namespace crema::collective

@@ -1,0 +1,69 @@
+#include "collective/tree_sum.h"
+
+#include <algorithm>
+
+namespace crema::collective {
+namespace {
+
+class Planner {
+ public:
+  explicit Planner(const std::function<bool(RankRange)>& isLeaf) : isLeaf_(isLeaf) {}
+
+  void plan(RankRange node, int slot, bool outlives) {
+    made.slots = std::max(made.slots, slot + 1);
+    if (isLeaf_(node)) return add({TreePlan::Action::kLoad, slot, leaves_++, outlives});
+    const int mid = treeMiddle(node.lo, node.hi);
+    plan({node.lo, mid}, slot, true);
+    plan({mid, node.hi}, slot + 1, false);
+    add({TreePlan::Action::kAdd, slot});
+  }
+
+  TreePlan made;
+
+ private:
+  void add(const TreePlan::Instruction& instruction) { made.instructions.push_back(instruction); }
+
+  const std::function<bool(RankRange)>& isLeaf_;
+  int leaves_ = 0;
+};
+
+}  // namespace
+
+TreePlan planTree(const std::vector<RankRange>& roots, const std::function<bool(RankRange)>& isLeaf) {
+  Planner planner(isLeaf);
+  for (size_t i = 0; i < roots.size(); ++i) planner.plan(roots[i], static_cast<int>(i), i + 1 < roots.size());
+  return planner.made;
+}
+
+TreeSum::TreeSum(TreePlan plan, Leaves leaves)
+    : plan_(std::move(plan)),
+      leaves_(leaves),
+      slots_(static_cast<size_t>(plan_.slots)),
+      buffers_(static_cast<size_t>(plan_.slots)) {}
+
+float* TreeSum::buffer(int slot, int64_t count) {
+  auto& values = buffers_[static_cast<size_t>(slot)];
+  if (values.size() < static_cast<size_t>(count)) values.resize(static_cast<size_t>(count));
+  return values.data();
+}
+
+void TreeSum::run(int64_t count, const std::function<const float*(int leaf)>& load) {
+  for (const auto& [action, slot, leaf, outlives] : plan_.instructions) {
+    const float*& value = slots_[static_cast<size_t>(slot)];
+    if (action == TreePlan::Action::kLoad) {
+      value = load(leaf);
+      if (!outlives || leaves_ == Leaves::kStay) continue;
+      float* kept = buffer(slot, count);
+      std::copy_n(value, count, kept);
+      value = kept;
+    } else {
+      const float *left = value, *right = slots_[static_cast<size_t>(slot) + 1];
+      float* sum = buffer(slot, count);  // which may be where `left` is
+#pragma GCC ivdep
+      for (int64_t i = 0; i < count; ++i) sum[i] = left[i] + right[i];
+      value = sum;
+    }
+  }
+}
+
+}  // namespace crema::collective

@@ -1,0 +1,48 @@
+// Sums over ranks in the order of the tree (collective/tree.h): planned once as a list of instructions over numbered
+// slots, and executed wherever leaves are, in a trainer whose leaves are its ranks and in a mesh whose leaves are the
+// sums that workers send.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "collective/tree.h"
+
+namespace crema::collective {
+
+struct TreePlan {
+  enum class Action { kLoad, kAdd };
+  struct Instruction {
+    Action action;
+    int slot;               // kLoad: slot <- leaf. kAdd: slot <- slot + (slot + 1)
+    int leaf = -1;          // of a kLoad
+    bool outlives = false;  // of a kLoad: another leaf is loaded before this one is used
+  };
+  std::vector<Instruction> instructions;
+  int slots = 0;  // in use at once: at most roots + log2 of the leaves of a root
+};
+
+// The sums of these nodes; that of roots[i] ends in slot i. Leaves are nodes for which isLeaf holds, numbered in the
+// order in which they are loaded, from left to right.
+TreePlan planTree(const std::vector<RankRange>& roots, const std::function<bool(RankRange)>& isLeaf);
+
+class TreeSum {
+ public:
+  // kStay: a leaf is valid until the run ends. kUntilNext: until the next one is loaded; what outlives it is copied.
+  enum class Leaves { kStay, kUntilNext };
+  TreeSum(TreePlan plan, Leaves leaves);
+
+  // load(leaf) gives `count` floats. Memory: `count` floats for each slot that is added into or copied to.
+  void run(int64_t count, const std::function<const float*(int leaf)>& load);
+  const float* root(size_t i) const { return slots_[i]; }  // after run(): a leaf itself, or a buffer of this object
+
+ private:
+  float* buffer(int slot, int64_t count);
+
+  TreePlan plan_;
+  Leaves leaves_;
+  std::vector<const float*> slots_;
+  std::vector<std::vector<float>> buffers_;
+};
+
+}  // namespace crema::collective

@@ -1,0 +1,51 @@
+// Parameters that no gradient reaches but passes of training change (Layer::addStatistic; BatchNorm's sums), as one value.
+// A pass of one rank adds: diff <- f diff + addend, f being what a pass keeps. Over n passes of each of R ranks
+//   p <- f^n p + (sum over ranks of diff) / R
+// so one rank gives Caffe's numbers, and the result does not depend on who computes which rank.
+//
+// They lie behind the learnt parameters in the net's flat buffers (net.h), and so travel with the gradient.
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "layers/layer.h"
+
+namespace crema::net {
+
+class RunningStatistics {
+ public:
+  // Nets whose passes never move them (`fixed`: tests of a solver, scoring) are not changed by anything here.
+  RunningStatistics(StatisticsMode& mode, Blob& data, Blob& diff) : mode_(mode), data_(data), diff_(diff) {}
+  void fix() { mode_ = StatisticsMode::kFixed; }
+  void place(int64_t first, int64_t size) { first_ = first, size_ = size; }
+  void add(int64_t offset, int count, double kept) { parts_.push_back({offset, count, kept}); }
+
+  bool empty() const { return parts_.empty(); }
+  bool collecting() const { return mode_ == StatisticsMode::kCollect; }
+  // From now on passes leave addends in the diffs, which are cleared; move() takes them up.
+  void collect();
+  // From now on every pass moves them itself: for programs that run a net, where nobody sums over ranks.
+  void moveAtOnce();
+  // Takes up what `passes` passes of each of `ranks` ranks have left: `sum` has the layout of the net's flat diff. Nothing
+  // happens where nothing was collected since the last move().
+  template <class T>
+  void move(const T* sum, int ranks, int passes);
+
+  Blob save() const;
+  void restore(const Blob& saved);
+
+ private:
+  struct Part {
+    int64_t offset;  // in the flat buffers
+    int count;
+    double kept;  // by one pass; of layers that share the parameter, multiplied
+  };
+
+  StatisticsMode& mode_;
+  Blob &data_, &diff_;
+  int64_t first_ = 0, size_ = 0;  // of their stretch
+  bool collected_ = false;        // since the last move()
+  std::vector<Part> parts_;
+};
+
+}  // namespace crema::net

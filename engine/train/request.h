@@ -1,0 +1,29 @@
+// Requests to a run: a snapshot, a stop, or both. They come from signals and from a host program, and reach all workers
+// because they travel with what all workers sum.
+#pragma once
+
+namespace crema::train {
+
+// Bits. kEnd: this process is being taken away; a snapshot and a stop for all, and the run has not succeeded.
+enum class Request : unsigned { kNone = 0, kSnapshot = 1, kStop = 2, kSnapshotAndStop = 3, kEnd = 7 };
+constexpr int kRequestBits = 3;
+
+constexpr Request operator|(Request a, Request b) {
+  return static_cast<Request>(static_cast<unsigned>(a) | static_cast<unsigned>(b));
+}
+constexpr bool wantsSnapshot(Request r) { return static_cast<unsigned>(r) & 1; }
+constexpr bool wantsStop(Request r) { return static_cast<unsigned>(r) & 2; }
+constexpr bool wantsEnd(Request r) { return static_cast<unsigned>(r) & 4; }
+
+// As kRequestBits numbers that can be summed over ranks: a bit of the sum's request is set where any rank has set it.
+inline void writeRequest(Request r, float* to) {
+  for (unsigned bit = 0; bit < kRequestBits; ++bit) to[bit] = static_cast<unsigned>(r) >> bit & 1 ? 1.f : 0.f;
+}
+inline Request requestOf(const float* sums) {
+  Request all = Request::kNone;
+  for (unsigned bit = 0; bit < kRequestBits; ++bit)
+    if (sums[bit] > 0) all = all | static_cast<Request>(1u << bit);
+  return all;
+}
+
+}  // namespace crema::train
