@@ -53,10 +53,10 @@ void crema_memory_free(crema_memory* memory) { delete memory; }
 int crema_decode_image(const void* bytes, size_t size, int colour, int dims[3], const uint8_t** pixels,
                        crema_memory** owner) {
   return guard([&] {
-    auto image = std::make_shared<Image>();
+    auto image = std::make_shared<data::Image>();
     std::string why;
-    if (!decodeImage({static_cast<const char*>(bytes), size}, colour ? ColourMode::kColour : ColourMode::kGrey,
-                     image.get(), &why))
+    if (!data::decodeImage({static_cast<const char*>(bytes), size},
+                           colour ? data::ColourMode::kColour : data::ColourMode::kGrey, image.get(), &why))
       badData("the image {}", why);
     dims[0] = image->height, dims[1] = image->width, dims[2] = image->channels;
     *pixels = image->bytes.data();

@@ -62,8 +62,8 @@ class Engine {
 bool logsInfo();
 uint64_t nextSeed();
 int64_t givenSeed();  // -1: none was set
-const LayerRegistry& hostRegistry();
-int64_t instanceOf(const Layer& layer);  // -1: not a hosted one
+const layers::LayerRegistry& hostRegistry();
+int64_t instanceOf(const layers::Layer& layer);  // -1: not a hosted one
 
 // The host's arrays for MemoryData: a window of one batch moves over them, round and round.
 struct Feed {
@@ -77,13 +77,13 @@ struct Feed {
   void advance(int batch);
 };
 // Before its first layer, a MemoryData without source, the feed moves on; then `told` is called, which may be empty.
-void feedsFirst(Net& net, Feed* feed, const std::function<void(int)>& told);
+void feedsFirst(net::Net& net, Feed* feed, const std::function<void(int)>& told);
 bool readsMemorySource(const caffe::NetParameter& net);  // a MemoryData layer that names a database
 
 struct NetBox {
-  NetBox(std::shared_ptr<Engine> e, std::shared_ptr<Net> n, std::shared_ptr<Feed> f);
+  NetBox(std::shared_ptr<Engine> e, std::shared_ptr<net::Net> n, std::shared_ptr<Feed> f);
   std::shared_ptr<Engine> engine;
-  std::shared_ptr<Net> net;
+  std::shared_ptr<net::Net> net;
   std::shared_ptr<Feed> feed;
   std::vector<std::string> blobNames, inputs;
   int64_t passes = 0, batches = 0;  // forwards so far, and those of them that ran layers without bottoms

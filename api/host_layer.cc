@@ -13,7 +13,7 @@ class HostLayer;
 
 struct crema_layer {
   crema::api::HostLayer& layer;
-  const crema::Blobs &bottoms, &tops;
+  const crema::layers::Blobs &bottoms, &tops;
 };
 
 namespace crema::api {
@@ -25,27 +25,31 @@ const crema_layer_host& host() {
   return *h;
 }
 
-class HostLayer : public Layer {
+class HostLayer : public layers::Layer {
  public:
-  using Layer::Layer;
+  using layers::Layer::Layer;
   static constexpr int kAny = -1;
   Arity arity() const override { return {0, kAny, 0, kAny}; }
   bool allowsInPlace() const override { return true; }
   int64_t instance() const { return instance_; }
-  bool training() const { return Layer::training(); }
+  bool training() const { return layers::Layer::training(); }
   Blob& addBlob(const Shape& shape) {
     addParam(shape, caffe::FillerParameter());  // zeros, or what the description carries
     return *params().back();
   }
 
  protected:
-  void configure(const Blobs& bottom, const Blobs& top) override {
+  void configure(const layers::Blobs& bottom, const layers::Blobs& top) override {
     crema_layer handle{*this, bottom, top};
     ask(host().make(&handle, &instance_));
   }
-  void reshape(const Blobs&, const Blobs&) override { ask(host().run(instance_, CREMA_RESHAPE, nullptr)); }
-  void compute(const Blobs&, const Blobs&) override { ask(host().run(instance_, CREMA_FORWARD, nullptr)); }
-  void gradient(const Blobs&, const std::vector<bool>& propagateDown, const Blobs&) override {
+  void reshape(const layers::Blobs&, const layers::Blobs&) override {
+    ask(host().run(instance_, CREMA_RESHAPE, nullptr));
+  }
+  void compute(const layers::Blobs&, const layers::Blobs&) override {
+    ask(host().run(instance_, CREMA_FORWARD, nullptr));
+  }
+  void gradient(const layers::Blobs&, const std::vector<bool>& propagateDown, const layers::Blobs&) override {
     const std::vector<int> down(propagateDown.begin(), propagateDown.end());
     ask(host().run(instance_, CREMA_BACKWARD, down.data()));
   }
@@ -54,7 +58,7 @@ class HostLayer : public Layer {
   int64_t instance_ = -1;
 };
 
-int giveBlob(const Blobs& from, int i, crema_blob** made) {
+int giveBlob(const layers::Blobs& from, int i, crema_blob** made) {
   return guard([&] {
     if (i < 0 || static_cast<size_t>(i) >= from.size()) invalid("the layer has no such blob: {} of {}", i, from.size());
     *made = newBlob(*from[static_cast<size_t>(i)]);
@@ -63,18 +67,19 @@ int giveBlob(const Blobs& from, int i, crema_blob** made) {
 
 }  // namespace
 
-const LayerRegistry& hostRegistry() {
-  static const LayerRegistry registry = [] {
-    LayerRegistry r = builtinLayers();
-    r.replace("Python", [](const caffe::LayerParameter& p, const LayerContext& c) -> std::unique_ptr<Layer> {
-      return std::make_unique<HostLayer>(p, c);
-    });
+const layers::LayerRegistry& hostRegistry() {
+  static const layers::LayerRegistry registry = [] {
+    layers::LayerRegistry r = layers::builtinLayers();
+    r.replace("Python",
+              [](const caffe::LayerParameter& p, const layers::LayerContext& c) -> std::unique_ptr<layers::Layer> {
+                return std::make_unique<HostLayer>(p, c);
+              });
     return r;
   }();
   return registry;
 }
 
-int64_t instanceOf(const Layer& layer) {
+int64_t instanceOf(const layers::Layer& layer) {
   const auto* hosted = dynamic_cast<const HostLayer*>(&layer);
   return hosted ? hosted->instance() : -1;
 }

@@ -18,7 +18,7 @@ void checkLayer(const NetBox& box, int layer) {
 }
 
 // One of these layers has no bottoms: data comes from it.
-bool makesBlobs(const Net& net, int first, int last) {
+bool makesBlobs(const net::Net& net, int first, int last) {
   for (int i = first; i <= last; ++i)
     if (net.bottoms(i).empty()) return true;
   return false;
@@ -54,7 +54,7 @@ bool readsMemorySource(const caffe::NetParameter& net) {
   });
 }
 
-void feedsFirst(Net& net, Feed* feed, const std::function<void(int)>& told) {
+void feedsFirst(net::Net& net, Feed* feed, const std::function<void(int)>& told) {
   const auto& layers = net.layers();
   const bool feeds =
       !layers.empty() && layers[0]->type() == "MemoryData" && layers[0]->param().memory_data_param().source().empty();
@@ -66,10 +66,10 @@ void feedsFirst(Net& net, Feed* feed, const std::function<void(int)>& told) {
   };
 }
 
-NetBox::NetBox(std::shared_ptr<Engine> e, std::shared_ptr<Net> n, std::shared_ptr<Feed> f)
+NetBox::NetBox(std::shared_ptr<Engine> e, std::shared_ptr<net::Net> n, std::shared_ptr<Feed> f)
     : engine(std::move(e)), net(std::move(n)), feed(std::move(f)) {
   for (int i = 0; i < layers(); ++i) {
-    const Layer& layer = *net->layers()[static_cast<size_t>(i)];
+    const layers::Layer& layer = *net->layers()[static_cast<size_t>(i)];
     names_.push_back(layer.name()), types_.push_back(layer.type());
     for (const std::string& top : net->topNames(i)) {
       const bool made = net->hasBlob(top) && std::find(blobNames.begin(), blobNames.end(), top) == blobNames.end();
@@ -111,14 +111,14 @@ int crema_net_create(const char* prototxt, int phase, int level, const char* con
                      crema_net** made) {
   return guard([&] {
     if (phase != caffe::TRAIN && phase != caffe::TEST) invalid("a phase is TRAIN (0) or TEST (1), not {}", phase);
-    const caffe::NetParameter description = readNet(prototxt);
+    const caffe::NetParameter description = model::readNet(prototxt);
     caffe::NetState state = description.state();
     state.set_phase(static_cast<caffe::Phase>(phase));
     state.set_level(level);
     for (int i = 0; i < stage_count; ++i) state.add_stage(stages[i]);
     const auto engine = std::make_shared<Engine>();
     const auto feed = std::make_shared<Feed>();
-    NetOptions o;
+    net::NetOptions o;
     o.registry = &hostRegistry();
     o.kernels = &engine->kernels;
     o.seed = nextSeed();
@@ -129,11 +129,11 @@ int crema_net_create(const char* prototxt, int phase, int level, const char* con
     struct Whole {  // the engine and the feed go after the net that uses them
       std::shared_ptr<Engine> engine;
       std::shared_ptr<Feed> feed;
-      std::unique_ptr<Net> net;
+      std::unique_ptr<net::Net> net;
     };
     const auto whole = std::make_shared<Whole>(Whole{engine, feed, nullptr});
-    whole->net = std::make_unique<Net>(description, state, o, prototxt);
-    std::shared_ptr<Net> net(whole, whole->net.get());
+    whole->net = std::make_unique<net::Net>(description, state, o, prototxt);
+    std::shared_ptr<net::Net> net(whole, whole->net.get());
     *made = newNet(std::make_unique<NetBox>(engine, std::move(net), feed));
     feedsFirst(*whole->net, feed.get(), {});
   });
@@ -210,7 +210,8 @@ int crema_net_clear_param_diffs(crema_net* net) {
 int crema_net_copy_from(crema_net* net, const char* weights) {
   return guard([&] {
     const auto hold = net->box->engine->hold();
-    copyTrainedFiles(*net->box->net, std::vector<std::string>{weights});  // one name, commas and all, as in pycaffe
+    net::copyTrainedFiles(*net->box->net,
+                          std::vector<std::string>{weights});  // one name, commas and all, as in pycaffe
   });
 }
 
@@ -224,15 +225,15 @@ int crema_net_share_with(crema_net* net, const crema_net* other) {
 
 int crema_net_save(const crema_net* net, const char* file, int hdf5) {
   return guard([&] {
-    writeModel(file, net->box->net->toProto(false, hdf5 != 0),
-               hdf5 ? caffe::SolverParameter::HDF5 : caffe::SolverParameter::BINARYPROTO);
+    model::writeModel(file, net->box->net->toProto(false, hdf5 != 0),
+                      hdf5 ? caffe::SolverParameter::HDF5 : caffe::SolverParameter::BINARYPROTO);
   });
 }
 
 int crema_net_set_input_arrays(crema_net* net, const float* data, const float* labels, int records, const int dims[3]) {
   return guard([&] {
     if (net->box->layers() == 0) invalid("the net has no layers");
-    const Layer& first = *net->box->net->layers().front();
+    const layers::Layer& first = *net->box->net->layers().front();
     if (first.type() != "MemoryData")
       invalid("set_input_arrays may only be called if the first layer is a MemoryData layer; it is {}", first.label());
     if (records <= 0 || records % first.batchSize())
@@ -249,7 +250,7 @@ int crema_net_set_input_arrays(crema_net* net, const float* data, const float* l
 
 int crema_net_set_hook(crema_net* net, crema_moment moment, int (*hook)(int)) {
   return guard([&] {
-    Net::Hooks& hooks = net->box->net->hooks();
+    net::Net::Hooks& hooks = net->box->net->hooks();
     const std::function<void(int)> told = hook ? [hook](int layer) { ask(hook(layer)); } : std::function<void(int)>();
     if (moment == CREMA_AFTER_FORWARD) hooks.afterForward = told;
     if (moment == CREMA_BEFORE_BACKWARD) hooks.beforeBackward = told;

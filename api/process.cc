@@ -84,9 +84,9 @@ int crema_set_threads(int count) {
   });
 }
 
-int crema_layer_types(void) { return static_cast<int>(builtinLayers().entries().size()); }
+int crema_layer_types(void) { return static_cast<int>(layers::builtinLayers().entries().size()); }
 
 const char* crema_layer_type(int i) {
   if (i < 0 || i >= crema_layer_types()) return nullptr;
-  return std::next(builtinLayers().entries().begin(), i)->first.c_str();
+  return std::next(layers::builtinLayers().entries().begin(), i)->first.c_str();
 }

@@ -15,19 +15,19 @@ struct SolverBox {
   std::shared_ptr<Engine> engine;
   std::shared_ptr<Feed> trainFeed;
   std::vector<std::shared_ptr<Feed>> testFeeds;
-  std::unique_ptr<Solver> solver;  // after what its nets use: it goes first
+  std::unique_ptr<solver::Solver> solver;  // after what its nets use: it goes first
   int (*start)(void) = nullptr;
   int (*gradientsReady)(void) = nullptr;
 };
 
 caffe::SolverParameter read(const std::string& file, const char* type) {
-  caffe::SolverParameter p = readSolver(file);
+  caffe::SolverParameter p = model::readSolver(file);
   if (type) p.set_type(type);
   if (p.has_solver_mode() && p.solver_mode() == caffe::SolverParameter::GPU) {
     LOG_WARNING("{}: solver_mode GPU is passed over; everything here computes on the CPU", file);
     p.set_solver_mode(caffe::SolverParameter::CPU);
   }
-  return prepareSolver(std::move(p), file, givenSeed());
+  return solver::prepareSolver(std::move(p), file, givenSeed());
 }
 
 // All nets of a solver share what testData says, so all or none of their MemoryData layers read databases.
@@ -38,21 +38,21 @@ bool memorySources(const caffe::SolverParameter& p) {
 }
 
 void start(SolverBox& box, const std::string& file, const caffe::SolverParameter& p) {
-  SolverOptions o;
+  solver::SolverOptions o;
   o.kernels = &box.engine->kernels;
   o.registry = &hostRegistry();
   o.seed = static_cast<uint64_t>(p.random_seed());
   o.folder = parentDirectory(file);
   o.log = logsInfo();
   o.testsGoBack = true;
-  const caffe::SolverParameter written = readSolver(file);
+  const caffe::SolverParameter written = model::readSolver(file);
   o.origin = written.has_net() ? written.net() : written.train_net();
   o.trainData.openSources = o.testData.openSources = memorySources(p);
   box.trainFeed = std::make_shared<Feed>();
   const auto shown = std::make_shared<std::vector<const Blob*>>();
   o.trainData.given = box.trainFeed->view.get(), o.testData.given = shown.get();
   if (p.snapshot() > 0 || p.snapshot_after_train()) checkWritable(p.snapshot_prefix());
-  box.solver = std::make_unique<Solver>(p, o);
+  box.solver = std::make_unique<solver::Solver>(p, o);
   feedsFirst(box.solver->net(), box.trainFeed.get(), {});
   for (size_t i = 0; i < box.solver->testNets(); ++i) {
     box.testFeeds.push_back(std::make_shared<Feed>());
@@ -64,18 +64,18 @@ void start(SolverBox& box, const std::string& file, const caffe::SolverParameter
   if (!weights.empty()) box.solver->copyTrainedFrom(weights);
 }
 
-void run(SolverBox& box, const std::function<void(Trainer&)>& body) {
+void run(SolverBox& box, const std::function<void(train::Trainer&)>& body) {
   const auto hold = box.engine->hold();
-  TrainHooks hooks;
+  train::TrainHooks hooks;
   hooks.start = [&] {
     if (box.start) ask(box.start());
   };
   hooks.gradientsReady = [&] {
     if (box.gradientsReady) ask(box.gradientsReady());
   };
-  TrainOptions o;
+  train::TrainOptions o;
   o.snapshotPrefix = box.solver->param().snapshot_prefix();
-  Trainer trainer(*box.solver, nullptr, o, hooks);
+  train::Trainer trainer(*box.solver, nullptr, o, hooks);
   body(trainer);
 }
 
@@ -110,21 +110,21 @@ int crema_solver_net(const crema_solver* solver, int test_net, crema_net** made)
     const auto& box = solver->box;
     if (test_net < -1 || test_net >= crema_solver_test_nets(solver))
       invalid("there is no test net {}: the solver has {}", test_net, box->solver->testNets());
-    Net& net = test_net < 0 ? box->solver->net() : box->solver->testNet(static_cast<size_t>(test_net));
+    net::Net& net = test_net < 0 ? box->solver->net() : box->solver->testNet(static_cast<size_t>(test_net));
     auto feed = test_net < 0 ? box->trainFeed : box->testFeeds[static_cast<size_t>(test_net)];
-    auto made_box = std::make_unique<NetBox>(box->engine, std::shared_ptr<Net>(box, &net), std::move(feed));
+    auto made_box = std::make_unique<NetBox>(box->engine, std::shared_ptr<net::Net>(box, &net), std::move(feed));
     made_box->ownsWeights = test_net < 0;
     *made = newNet(std::move(made_box));
   });
 }
 
 int crema_solver_step(crema_solver* solver, int iterations) {
-  return guard([&] { run(*solver->box, [&](Trainer& t) { t.iterate(iterations); }); });
+  return guard([&] { run(*solver->box, [&](train::Trainer& t) { t.iterate(iterations); }); });
 }
 
 int crema_solver_solve(crema_solver* solver, const char* resume) {
   return guard([&] {
-    run(*solver->box, [&](Trainer& t) {
+    run(*solver->box, [&](train::Trainer& t) {
       if (resume) solver->box->solver->restore(resume, "");
       t.run();
     });
@@ -148,14 +148,14 @@ int crema_solver_snapshot(crema_solver* solver) {
 int crema_solver_apply_update(crema_solver* solver) {
   return guard([&] {
     const auto hold = solver->box->engine->hold();
-    Solver& s = *solver->box->solver;
+    solver::Solver& s = *solver->box->solver;
     s.applyUpdate(s.net().flatDiff().mutableDiff<float>(), 1, true);
   });
 }
 
 int crema_solver_get(const crema_solver* solver, crema_setting setting, double* value) {
   return guard([&] {
-    const Solver& s = *solver->box->solver;
+    const solver::Solver& s = *solver->box->solver;
     switch (setting) {
       case CREMA_ITER:
         *value = s.iteration();

@@ -76,14 +76,14 @@ class Classifier {
   explicit Classifier(const Flags& f, size_t pictures)
       : kernels_(kernels::bestIsa(), f.threads > 0 ? f.threads : availableCores()),
         scale_(static_cast<float>(f.scale)) {
-    NetOptions o;
+    net::NetOptions o;
     o.kernels = &kernels_;
     o.data.openSources = false;
     caffe::NetState state;
     state.set_phase(caffe::TEST);
-    net_ = std::make_unique<Net>(readNet(f.model), state, o, f.model);
-    copyTrainedFiles(*net_, f.weights);
-    warnOfUntrained(*net_, f.weights);
+    net_ = std::make_unique<net::Net>(model::readNet(f.model), state, o, f.model);
+    net::copyTrainedFiles(*net_, f.weights);
+    net::warnOfUntrained(*net_, f.weights);
     input_ = theInput(f.model);
     chooseOutput(f);
     const Shape& shape = input_->shape();
@@ -99,9 +99,9 @@ class Classifier {
 
   // kIo or kData when it cannot be read; nothing has changed then.
   void load(const std::string& picture, int item) {
-    const ImageReading how{channels_ == 1 ? ColourMode::kGrey : ColourMode::kColour, height_, width_};
-    const Image image =
-        picture == "-" ? imageOfFile(standardInput(), "standard input", how) : readImageFile(picture, how);
+    const data::ImageReading how{channels_ == 1 ? data::ColourMode::kGrey : data::ColourMode::kColour, height_, width_};
+    const data::Image image =
+        picture == "-" ? data::imageOfFile(standardInput(), "standard input", how) : data::readImageFile(picture, how);
     const int area = height_ * width_;
     float* to = input_->mutableData<float>() + static_cast<ptrdiff_t>(item) * channels_ * area;
     for (int c = 0; c < channels_; ++c)
@@ -174,7 +174,7 @@ class Classifier {
   }
 
   kernels::Context kernels_;
-  std::unique_ptr<Net> net_;
+  std::unique_ptr<net::Net> net_;
   Blob* input_ = nullptr;
   std::string output_;
   std::vector<float> means_;

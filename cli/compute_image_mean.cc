@@ -37,10 +37,10 @@ void addComputeImageMean(CLI::App& program, Run& chosen) {
             LOG_ERROR("Usage: compute_image_mean [FLAGS] INPUT_DB [OUTPUT_FILE]");
             return 1;
           }
-          const caffe::BlobProto mean = meanOf(*openSource(parseBackend(f->backend), f->files[0]));
+          const caffe::BlobProto mean = data::meanOf(*data::openSource(data::parseBackend(f->backend), f->files[0]));
           if (f->files.size() == 2) {
             LOG_INFO("Write to {}", f->files[1]);
-            writeBinary(f->files[1], mean);
+            model::writeBinary(f->files[1], mean);
           }
           logChannels(mean);
           return 0;

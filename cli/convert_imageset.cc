@@ -17,7 +17,7 @@ void addConvertImageset(CLI::App& program, Run& chosen) {
         struct Flags {
           std::vector<std::string> files;
           std::string backend = "lmdb";
-          ImagesetOptions o;
+          data::ImagesetOptions o;
         };
         auto f = std::make_shared<Flags>();
         app.add_option("files", f->files,
@@ -38,13 +38,13 @@ void addConvertImageset(CLI::App& program, Run& chosen) {
             return 1;
           }
           f->o.root = f->files[0], f->o.list = f->files[1], f->o.database = f->files[2];
-          f->o.backend = parseBackend(f->backend);
+          f->o.backend = data::parseBackend(f->backend);
           constexpr int kMostSide = 1 << 16;
           f->o.height = std::max(0, f->o.height), f->o.width = std::max(0, f->o.width);
           if (std::max(f->o.height, f->o.width) > kMostSide)
             invalid("-resize_height {} -resize_width {}: at most {}", f->o.height, f->o.width, kMostSide);
           clearOnSignals();
-          convertImageset(f->o);
+          data::convertImageset(f->o);
           return 0;
         };
       },

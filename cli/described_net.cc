@@ -39,7 +39,7 @@ int channelsOf(const caffe::TransformationParameter& t, const std::string& folde
   if (t.force_gray()) return 1;
   const std::string mean = resolvePath(t.mean_file(), folder);
   if (mean.empty() || !fileExists(mean)) return 3;
-  const Shape shape = shapeOf(readBinary<caffe::BlobProto>(mean));
+  const Shape shape = layers::shapeOf(model::readBinary<caffe::BlobProto>(mean));
   return shape.axes() >= 3 ? shape[shape.axes() - 3] : 1;
 }
 
@@ -67,19 +67,19 @@ void withoutMissingDatabases(caffe::NetParameter* net, const std::string& folder
 
 }  // namespace
 
-std::unique_ptr<Net> readFlaggedNet(const NetFlags& f, const NetOptions& options) {
+std::unique_ptr<net::Net> readFlaggedNet(const NetFlags& f, const net::NetOptions& options) {
   stateOf(f);  // flags are judged first
-  caffe::NetParameter net = readNet(f.model);
+  caffe::NetParameter net = model::readNet(f.model);
   const caffe::NetState state = stateOf(f, net);
   if (!options.data.openSources) {
-    net = filterNet(net, state);
+    net = model::filterNet(net, state);
     withoutMissingDatabases(&net, options.data.folder);
   }
-  return std::make_unique<Net>(net, state, options, f.model);
+  return std::make_unique<net::Net>(net, state, options, f.model);
 }
 
 DescribedNet::DescribedNet(const NetFlags& f) : kernels_(kernels::bestIsa(), 1) {
-  NetOptions o;
+  net::NetOptions o;
   o.kernels = &kernels_;
   o.fills = o.data.openSources = false;
   o.data.folder = parentDirectory(f.model);

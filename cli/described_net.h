@@ -19,13 +19,13 @@ caffe::NetState stateOf(const NetFlags& f);  // invalid() for a phase that is ne
 caffe::NetState stateOf(const NetFlags& f, const caffe::NetParameter& net);  // the net's own, with the flags over it
 // The net of the flags, in their phase and level, with the stages that it names itself and those of the flags. Where
 // sources are not to be opened, crop_size stands for a database that is not there.
-std::unique_ptr<Net> readFlaggedNet(const NetFlags& f, const NetOptions& options);
+std::unique_ptr<net::Net> readFlaggedNet(const NetFlags& f, const net::NetOptions& options);
 
 // Built without values: its memory is promised, not used. Shapes of Data layers come from their database.
 class DescribedNet {
  public:
   explicit DescribedNet(const NetFlags& f);
-  const Net& net() const { return *net_; }
+  const net::Net& net() const { return *net_; }
   // The names of a layer's bottoms or tops, in order; a copy that was made for one of several readers goes by the name
   // of what it copies. Layers that make such copies are not shown: isCopy().
   std::vector<std::string> bottoms(int layer) const;
@@ -35,7 +35,7 @@ class DescribedNet {
 
  private:
   kernels::Context kernels_;
-  std::unique_ptr<Net> net_;
+  std::unique_ptr<net::Net> net_;
   std::map<std::string, std::string> copies_;  // name of a copy -> of what it copies
 };
 

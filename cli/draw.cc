@@ -14,7 +14,7 @@
 namespace crema::cli {
 namespace {
 
-Colour fillOf(const std::string& type) {
+picture::Colour fillOf(const std::string& type) {
   if (type.find("Data") != std::string::npos || type == "Input") return {225, 225, 225};
   if (type.find("onvolution") != std::string::npos) return {205, 220, 245};
   if (type == "InnerProduct" || type == "LSTM" || type == "RNN" || type == "Embed") return {215, 205, 240};
@@ -24,7 +24,7 @@ Colour fillOf(const std::string& type) {
   return {245, 240, 200};
 }
 
-std::string options(const Layer& layer) {
+std::string options(const layers::Layer& layer) {
   const auto& p = layer.param();
   if (p.has_convolution_param() && !layer.params().empty()) return "weights " + layer.params()[0]->shape().brief();
   if (p.has_inner_product_param() && !layer.params().empty()) return "weights " + layer.params()[0]->shape().brief();
@@ -38,7 +38,7 @@ std::string options(const Layer& layer) {
 }
 
 // The learning rate multipliers of its parameters.
-std::string rates(const Layer& layer) {
+std::string rates(const layers::Layer& layer) {
   std::string all;
   for (int i = 0; i < static_cast<int>(layer.params().size()); ++i)
     all += fmt::format("{}{:.3g}", i ? ", " : "lr_mult ",
@@ -73,13 +73,13 @@ void append(std::vector<std::string>& all, const std::vector<std::string>& more)
   all.insert(all.end(), more.begin(), more.end());
 }
 
-Graph graphOf(const DescribedNet& d, Style style) {
-  Graph graph;
+picture::Graph graphOf(const DescribedNet& d, Style style) {
+  picture::Graph graph;
   std::map<std::string, int> maker;  // blob -> the box that makes it
-  const Net& net = d.net();
+  const net::Net& net = d.net();
   for (int i = 0; i < static_cast<int>(net.layers().size()); ++i) {
     if (d.isCopy(i)) continue;
-    const Layer& layer = *net.layers()[static_cast<size_t>(i)];
+    const layers::Layer& layer = *net.layers()[static_cast<size_t>(i)];
     const auto bottoms = d.bottoms(i), tops = d.tops(i);
     const auto lines = style.lines(layer.name(), d.typeOf(i), {options(layer), style.rates ? rates(layer) : ""});
     if (bottoms.size() == 1 && tops.size() == 1 && net.tops(i)[0] == net.bottoms(i)[0]) {
@@ -98,8 +98,8 @@ Graph graphOf(const DescribedNet& d, Style style) {
 }
 
 // Of the text alone.
-Graph sketchOf(const caffe::NetParameter& net, Style style) {
-  Graph graph;
+picture::Graph sketchOf(const caffe::NetParameter& net, Style style) {
+  picture::Graph graph;
   std::map<std::string, int> maker;
   const auto box = [&](const std::vector<std::string>& lines, const std::string& type) {
     graph.boxes.push_back({lines, fillOf(type)});
@@ -125,12 +125,12 @@ Graph sketchOf(const caffe::NetParameter& net, Style style) {
   return graph;
 }
 
-Graph shapedOrSketched(const NetFlags& f, Style style) {
+picture::Graph shapedOrSketched(const NetFlags& f, Style style) {
   try {
     return graphOf(DescribedNet(f), style);
   } catch (const Error& e) {
-    const caffe::NetParameter net = readNet(f.model);
-    Graph graph = sketchOf(filterNet(net, stateOf(f, net)), style);
+    const caffe::NetParameter net = model::readNet(f.model);
+    picture::Graph graph = sketchOf(model::filterNet(net, stateOf(f, net)), style);
     if (graph.boxes.empty()) throw;
     const std::string story = e.what();
     std::printf("Drawn without shapes: %s\n", story.substr(0, story.find('\n')).c_str());
@@ -150,11 +150,11 @@ int draw(Flags f) {
     f.net.phase = NetFlags().phase;
     LOG_WARNING("a picture shows one phase; this is {}", f.net.phase);
   }
-  Graph graph = shapedOrSketched(f.net, {f.direction == "LR" || f.direction == "RL", f.rates});
-  const std::string name = readNet(f.net.model).name();
+  picture::Graph graph = shapedOrSketched(f.net, {f.direction == "LR" || f.direction == "RL", f.rates});
+  const std::string name = model::readNet(f.net.model).name();
   graph.title = (name.empty() ? f.net.model : name) + ", phase " + f.net.phase;
   graph.direction = f.direction;
-  writeFileAtomically(f.output, drawGraph(graph, f.output));
+  writeFileAtomically(f.output, picture::drawGraph(graph, f.output));
   std::printf("Wrote %s\n", f.output.c_str());
   return 0;
 }

@@ -38,23 +38,23 @@ std::string text(const Ports& ports) {
 int exportNet(const Flags& f) {
   if (f.output.empty()) invalid("-output is missing: name the .onnx file to write");
   kernels::Context kernels(kernels::bestIsa(), availableCores());
-  NetOptions o;
+  net::NetOptions o;
   o.kernels = &kernels;
   o.data.openSources = false;
   o.data.folder = parentDirectory(f.net.model);
   const auto built = readFlaggedNet(f.net, o);
-  Net& net = *built;
+  net::Net& net = *built;
   if (!f.weights.empty()) {
-    copyTrainedFiles(net, f.weights);
-    warnOfUntrained(net, f.weights);
+    net::copyTrainedFiles(net, f.weights);
+    net::warnOfUntrained(net, f.weights);
   } else if (!net.trainable().empty()) {
     invalid("net '{}' from {} has layers to train, '{}' the first; give their values: -weights FILE.caffemodel",
             net.name(), f.net.model, net.trainable()[0]);
   }
   exchange::OnnxExport made =
       inside([&] { return "in net " + f.net.model; }, [&] { return exchange::exportOnnx(net); });
-  const caffe::NetParameter read = readNet(f.net.model);
-  exchange::addDescription(made.model, filterNet(read, stateOf(f.net, read)), net);
+  const caffe::NetParameter read = model::readNet(f.net.model);
+  exchange::addDescription(made.model, model::filterNet(read, stateOf(f.net, read)), net);
   writeFileAtomically(f.output, made.model.SerializeAsString());
   for (const std::string& note : made.notes) std::printf("%s\n", note.c_str());
   std::printf("%s: %d nodes, inputs %s, outputs %s\n", f.output.c_str(), made.model.graph().node_size(),

@@ -19,7 +19,7 @@ namespace {
 
 struct Feature {
   std::string blob, path;
-  std::unique_ptr<RecordWriter> database;
+  std::unique_ptr<data::RecordWriter> database;
   int64_t items = 0;
 };
 
@@ -31,14 +31,14 @@ int batchCount(const std::string& text) {
   return n;
 }
 
-std::vector<Feature> open(const Net& net, const std::string& blobs, const std::string& datasets,
+std::vector<Feature> open(const net::Net& net, const std::string& blobs, const std::string& datasets,
                           const std::string& kind) {
   const auto names = splitList(blobs), paths = splitList(datasets);
   if (names.size() != paths.size() || names.empty())
     invalid(" the number of blob names and dataset names must be equal ({} and {})", names.size(), paths.size());
   if (std::set<std::string>(paths.begin(), paths.end()).size() != paths.size())
     invalid("{} names a dataset twice", datasets);
-  const auto backend = parseBackend(kind);
+  const auto backend = data::parseBackend(kind);
   std::vector<Feature> all;
   for (size_t i = 0; i < names.size(); ++i) {
     if (net.blob(names[i]).shape().axes() > 4)
@@ -47,7 +47,7 @@ std::vector<Feature> open(const Net& net, const std::string& blobs, const std::s
   }
   for (size_t i = 0; i < names.size(); ++i) {
     LOG_INFO("Opening dataset {}", paths[i]);
-    all.push_back({names[i], paths[i], makeRecordWriter(backend, paths[i])});
+    all.push_back({names[i], paths[i], data::makeRecordWriter(backend, paths[i])});
   }
   return all;
 }
@@ -71,15 +71,15 @@ int extract(const std::vector<std::string>& a) {
   LOG_INFO("Using CPU");
   const int batches = batchCount(a[4]);
   kernels::Context kernels(kernels::bestIsa(), availableCores());
-  NetOptions o;
+  net::NetOptions o;
   o.kernels = &kernels;
   o.log = true;
   o.data.folder = parentDirectory(a[1]);
   caffe::NetState state;
   state.set_phase(caffe::TEST);
-  Net net(readNet(a[1]), state, o, a[1]);
-  copyTrainedFiles(net, a[0]);
-  warnOfUntrained(net, a[0]);
+  net::Net net(model::readNet(a[1]), state, o, a[1]);
+  net::copyTrainedFiles(net, a[0]);
+  net::warnOfUntrained(net, a[0]);
   auto features = open(net, a[2], a[3], a[5]);
   LOG_INFO("Extracting Features");
   for (int i = 0; i < batches; ++i) {

@@ -52,17 +52,17 @@ int importNet(Flags f) {
   for (const std::string& path : {f.model, f.weights})
     if (fileExists(path) && !f.force)
       invalid("{} is there already; name another beginning with -output, or replace it with -force", path);
-  auto onnx = readBinary<::onnx::ModelProto>(f.onnx);
+  auto onnx = model::readBinary<::onnx::ModelProto>(f.onnx);
   exchange::readExternal(onnx.mutable_graph(), parentDirectory(f.onnx));
   exchange::OnnxImport made =
       inside([&] { return "in model " + f.onnx; }, [&] { return exchange::importOnnx(onnx, shapesOf(f.shapes)); });
-  writeBinary(f.weights, made.net);
+  model::writeBinary(f.weights, made.net);
   int64_t values = 0;
   for (auto& layer : *made.net.mutable_layer()) {
     for (const auto& blob : layer.blobs()) values += blob.data_size();
     layer.clear_blobs();
   }
-  writeFileAtomically(f.model, toText(made.net));
+  writeFileAtomically(f.model, model::toText(made.net));
   for (const std::string& note : made.notes) std::printf("%s\n", note.c_str());
   std::printf("%s: %d layers; %s: %lld values\n", f.model.c_str(), made.net.layer_size(), f.weights.c_str(),
               static_cast<long long>(values));

@@ -37,12 +37,12 @@ std::vector<float> meansOf(const T* values, size_t count, int channels) {
 }
 
 std::vector<float> ofBinaryproto(const std::string& path, int channels) {
-  const auto proto = readBinary<caffe::BlobProto>(path);
-  const Shape shape = shapeOf(proto);
+  const auto proto = model::readBinary<caffe::BlobProto>(path);
+  const Shape shape = layers::shapeOf(proto);
   const int have = shape.axes() >= 3 ? shape[shape.axes() - 3] : 0;
   if (have != channels || shape.count() == 0) otherChannels(path, have, channels);
   Blob blob(shape, DType::kFloat32);
-  fromProto(proto, blob);
+  layers::fromProto(proto, blob);
   return meansOf(blob.data<float>(), static_cast<size_t>(blob.count()), channels);
 }
 

@@ -21,7 +21,7 @@ struct Flags {
 
 struct Curve {
   std::string name;
-  std::vector<Point> points;
+  std::vector<picture::Point> points;
 };
 struct Range {
   double low = HUGE_VAL, high = -HUGE_VAL;
@@ -29,9 +29,9 @@ struct Range {
 };
 
 constexpr double kWidth = 900, kPanel = 320, kLeft = 80, kRight = 220, kTop = 40, kGap = 70;
-constexpr Colour kBlack{40, 40, 40}, kGrid{220, 220, 220};
-constexpr Colour kColours[] = {{31, 119, 180},  {214, 39, 40}, {44, 160, 44},  {255, 127, 14},
-                               {148, 103, 189}, {140, 86, 75}, {23, 190, 207}, {127, 127, 127}};
+constexpr picture::Colour kBlack{40, 40, 40}, kGrid{220, 220, 220};
+constexpr picture::Colour kColours[] = {{31, 119, 180},  {214, 39, 40}, {44, 160, 44},  {255, 127, 14},
+                                        {148, 103, 189}, {140, 86, 75}, {23, 190, 207}, {127, 127, 127}};
 
 void collect(const std::vector<LogRow>& rows, const std::string& prefix, bool seconds, std::vector<Curve>& losses,
              std::vector<Curve>& others) {
@@ -61,9 +61,9 @@ std::vector<double> ticks(const Range& r) {
 
 class Panel {
  public:
-  Panel(Canvas& canvas, const std::vector<Curve>& curves, double top) : canvas_(canvas), top_(top) {
+  Panel(picture::Canvas& canvas, const std::vector<Curve>& curves, double top) : canvas_(canvas), top_(top) {
     for (const Curve& c : curves)
-      for (const Point& p : c.points) x_.take(p.x), y_.take(p.y);
+      for (const picture::Point& p : c.points) x_.take(p.x), y_.take(p.y);
     if (x_.high <= x_.low) x_.high = x_.low + 1;
     const double margin = y_.high > y_.low ? (y_.high - y_.low) * 0.05 : 0.5;
     y_.low -= margin, y_.high += margin;
@@ -71,32 +71,32 @@ class Panel {
   void axes(const std::string& x, const std::string& y) {
     for (const double t : ticks(y_)) {
       canvas_.line({{kLeft, py(t)}, {kWidth - kRight, py(t)}}, kGrid, 1);
-      canvas_.text({kLeft - 8, py(t) + 4}, fmt::format("{:.6g}", t), Anchor::kEnd, 9, kBlack);
+      canvas_.text({kLeft - 8, py(t) + 4}, fmt::format("{:.6g}", t), picture::Anchor::kEnd, 9, kBlack);
     }
     for (const double t : ticks(x_)) {
       canvas_.line({{px(t), top_ + kPanel}, {px(t), top_ + kPanel + 5}}, kBlack, 1);
-      canvas_.text({px(t), top_ + kPanel + 18}, fmt::format("{:.6g}", t), Anchor::kMiddle, 9, kBlack);
+      canvas_.text({px(t), top_ + kPanel + 18}, fmt::format("{:.6g}", t), picture::Anchor::kMiddle, 9, kBlack);
     }
     canvas_.line({{kLeft, top_}, {kLeft, top_ + kPanel}, {kWidth - kRight, top_ + kPanel}}, kBlack, 1);
-    canvas_.text({(kLeft + kWidth - kRight) / 2, top_ + kPanel + 36}, x, Anchor::kMiddle, 10, kBlack);
-    canvas_.text({kLeft, top_ - 10}, y, Anchor::kStart, 11, kBlack);
+    canvas_.text({(kLeft + kWidth - kRight) / 2, top_ + kPanel + 36}, x, picture::Anchor::kMiddle, 10, kBlack);
+    canvas_.text({kLeft, top_ - 10}, y, picture::Anchor::kStart, 11, kBlack);
   }
   void curve(const Curve& c, size_t number) {
-    const Colour colour = kColours[number % std::size(kColours)];
-    std::vector<Point> points;
-    for (const Point& p : c.points) points.push_back({px(p.x), py(p.y)});
+    const picture::Colour colour = kColours[number % std::size(kColours)];
+    std::vector<picture::Point> points;
+    for (const picture::Point& p : c.points) points.push_back({px(p.x), py(p.y)});
     canvas_.line(points, colour, 1.6);
     if (points.size() <= 60)
-      for (const Point& p : points) canvas_.box({p.x - 2, p.y - 2}, {4, 4}, colour, colour);
+      for (const picture::Point& p : points) canvas_.box({p.x - 2, p.y - 2}, {4, 4}, colour, colour);
     const double y = top_ + 12 + 18 * static_cast<double>(number);
     canvas_.line({{kWidth - kRight + 14, y - 4}, {kWidth - kRight + 34, y - 4}}, colour, 2.5);
-    canvas_.text({kWidth - kRight + 40, y}, c.name, Anchor::kStart, 9, kBlack);
+    canvas_.text({kWidth - kRight + 40, y}, c.name, picture::Anchor::kStart, 9, kBlack);
   }
 
  private:
   double px(double x) const { return kLeft + (x - x_.low) / (x_.high - x_.low) * (kWidth - kLeft - kRight); }
   double py(double y) const { return top_ + kPanel - (y - y_.low) / (y_.high - y_.low) * kPanel; }
-  Canvas& canvas_;
+  picture::Canvas& canvas_;
   double top_;
   Range x_, y_;
 };
@@ -112,7 +112,7 @@ int plot(const Flags& f) {
   }
   if (losses.empty() && others.empty()) badData("{} names no output of a net yet: there is nothing to draw", f.logs[0]);
   const int panels = !losses.empty() + !others.empty();
-  const auto canvas = canvasFor(f.output, kWidth, panels * (kPanel + kGap) + kTop);
+  const auto canvas = picture::canvasFor(f.output, kWidth, panels * (kPanel + kGap) + kTop);
   double top = kTop;
   for (const auto& [curves, title] : {std::pair{&losses, "loss"}, std::pair{&others, "accuracy and other outputs"}}) {
     if (curves->empty()) continue;

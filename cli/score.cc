@@ -23,7 +23,7 @@ void addRecords(CLI::App& program, Run& chosen) {
         app.add_option("--backend", *backend, "lmdb or leveldb")->capture_default_str();
         return [path, backend] {
           const auto db = *backend == "leveldb" ? caffe::DataParameter::LEVELDB : caffe::DataParameter::LMDB;
-          std::printf("%lld\n", static_cast<long long>(openSource(db, *path)->size()));
+          std::printf("%lld\n", static_cast<long long>(data::openSource(db, *path)->size()));
           return 0;
         };
       },

@@ -33,7 +33,7 @@ void print(const std::vector<Row>& rows) {
 std::string mebibytes(int64_t values) { return fmt::format("{:.1f} MiB", static_cast<double>(values) * 4 / 1048576); }
 
 struct LayerSummary {
-  const Layer* layer;
+  const layers::Layer* layer;
   std::string type;
   std::vector<std::string> bottoms, tops;
   std::vector<Shape> shapes;  // of the tops
@@ -46,12 +46,12 @@ struct Summary {
 };
 
 Summary summarise(const DescribedNet& described) {
-  const Net& net = described.net();
+  const net::Net& net = described.net();
   Summary s;
   for (const auto& p : net.learnables()) s.parameters += p.blob->count();
   for (int i = 0; i < static_cast<int>(net.layers().size()); ++i) {
     if (described.isCopy(i)) continue;
-    const Layer& layer = *net.layers()[static_cast<size_t>(i)];
+    const layers::Layer& layer = *net.layers()[static_cast<size_t>(i)];
     LayerSummary row{&layer, described.typeOf(i), described.bottoms(i), described.tops(i), {}};
     for (const auto& p : layer.params()) row.parameters += p->count();
     row.adds = layer.multiplyAdds(net.bottoms(i), net.tops(i));
@@ -66,7 +66,7 @@ Summary summarise(const DescribedNet& described) {
   return s;
 }
 
-void printTable(const Net& net, const Summary& s) {
+void printTable(const net::Net& net, const Summary& s) {
   std::vector<Row> rows = {{"layer", "type", "bottoms", "tops", "parameters", "multiply-adds"}};
   for (const LayerSummary& l : s.layers) {
     std::vector<std::string> tops = l.tops;
@@ -81,7 +81,7 @@ void printTable(const Net& net, const Summary& s) {
               mebibytes(s.blobs).c_str(), mebibytes(3 * s.parameters + 2 * s.blobs).c_str());
 }
 
-void printJson(const Net& net, const Summary& s) {
+void printJson(const net::Net& net, const Summary& s) {
   Json json;
   json.text("net", net.name()), json.text("phase", caffe::Phase_Name(net.phase()));
   json.integer("parameters", s.parameters), json.integer("multiply_adds", s.adds);

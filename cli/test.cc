@@ -27,15 +27,15 @@ void checkMode(const Flags& f) {
   LOG_INFO("Use CPU.");
 }
 
-std::unique_ptr<Net> build(const Flags& f, kernels::Context& kernels) {
-  NetOptions o;
+std::unique_ptr<net::Net> build(const Flags& f, kernels::Context& kernels) {
+  net::NetOptions o;
   o.kernels = &kernels;
   o.log = true;
   o.data.folder = parentDirectory(f.net.model);
   return readFlaggedNet(f.net, o);
 }
 
-void printJson(const Net& net, const Flags& f, const OutputSums& scores) {
+void printJson(const net::Net& net, const Flags& f, const solver::OutputSums& scores) {
   Json json;
   json.text("net", net.name()), json.integer("iterations", f.iterations), json.number("loss", scores.loss());
   json.array("outputs");
@@ -54,10 +54,10 @@ int test(const Flags& f) {
   checkMode(f);
   kernels::Context kernels(kernels::chooseIsa(f.isa), f.threads > 0 ? f.threads : availableCores());
   auto net = build(f, kernels);
-  copyTrainedFiles(*net, f.weights);
-  warnOfUntrained(*net, f.weights);
+  net::copyTrainedFiles(*net, f.weights);
+  net::warnOfUntrained(*net, f.weights);
   LOG_INFO("Running for {} iterations.", f.iterations);
-  OutputSums scores;
+  solver::OutputSums scores;
   for (int i = 0; i < f.iterations; ++i) {
     net->setStep(i, 0);
     scores.add(*net, net->forward());
@@ -66,7 +66,7 @@ int test(const Flags& f) {
         LOG_INFO("Batch {}, {} = {:.6g}", i, name, net->blob(name).dataAt(k));
   }
   LOG_INFO("Loss: {:.6g}", scores.loss());
-  logOutputs(*net, scores.means(), "");
+  solver::logOutputs(*net, scores.means(), "");
   if (f.json) printJson(*net, f, scores);
   return 0;
 }
@@ -81,7 +81,7 @@ double milliseconds(const std::function<void()>& work) {
   return (monotonicSeconds() - from) * 1e3;
 }
 
-void logTimes(const Net& net, const std::vector<Clock>& clocks, int iterations) {
+void logTimes(const net::Net& net, const std::vector<Clock>& clocks, int iterations) {
   double forward = 0, backward = 0;
   LOG_INFO("Average time per layer: ");
   for (size_t i = 0; i < clocks.size(); ++i) {
@@ -97,7 +97,7 @@ void logTimes(const Net& net, const std::vector<Clock>& clocks, int iterations) 
   LOG_INFO("*** Benchmark ends ***");
 }
 
-void printJson(const Net& net, const std::vector<Clock>& clocks, int iterations) {
+void printJson(const net::Net& net, const std::vector<Clock>& clocks, int iterations) {
   Json json;
   json.text("net", net.name()), json.integer("iterations", iterations);
   double forward = 0, backward = 0;
@@ -119,7 +119,7 @@ int time(const Flags& f) {
   checkMode(f);
   kernels::Context kernels(kernels::chooseIsa(f.isa), f.threads > 0 ? f.threads : availableCores());
   auto net = build(f, kernels);
-  if (!f.weights.empty()) copyTrainedFiles(*net, f.weights);
+  if (!f.weights.empty()) net::copyTrainedFiles(*net, f.weights);
   LOG_INFO("Performing Forward");
   LOG_INFO("Initial loss: {:.6g}", net->forward());
   LOG_INFO("Performing Backward");

@@ -42,7 +42,7 @@ void addConvertMnistData(CLI::App& program, Run& chosen) {
         return [f] {
           clearOnSignals();
           std::printf("Processed %lld files.\n",
-                      static_cast<long long>(convertMnist(f->images, f->labels, f->database, f->backend)));
+                      static_cast<long long>(data::convertMnist(f->images, f->labels, f->database, f->backend)));
           return 0;
         };
       },
@@ -64,7 +64,7 @@ void addConvertCifarData(CLI::App& program, Run& chosen) {
         app.add_option("backend", f->backend, "lmdb or leveldb")->required();
         return [f] {
           clearOnSignals();
-          const CifarCounts n = convertCifar(f->input, f->output, f->backend);
+          const data::CifarCounts n = data::convertCifar(f->input, f->output, f->backend);
           std::printf("Processed %lld training and %lld test records.\n", static_cast<long long>(n.train),
                       static_cast<long long>(n.test));
           return 0;

@@ -23,12 +23,12 @@ struct Flags {
 };
 
 void trainHere(const wire::Job& job, const Flags& flags) {
-  JobSetup setup = setUp(job, parentDirectory(flags.solver), true);
-  TrainHooks hooks;
+  cluster::JobSetup setup = cluster::setUp(job, parentDirectory(flags.solver), true);
+  train::TrainHooks hooks;
   hooks.request = host::polledRequest;
-  hooks.progress = [](const Progress& p) { host::showProgress(toEvent(p).progress()); };
+  hooks.progress = [](const train::Progress& p) { host::showProgress(cluster::toEvent(p).progress()); };
   LOG_INFO("Starting Optimization");
-  Trainer trainer(*setup.solver, nullptr, setup.train, hooks);
+  train::Trainer trainer(*setup.solver, nullptr, setup.train, hooks);
   trainer.run();
   host::endProgress();
   if (!flags.model.empty()) LOG_INFO("Final model: {}", setup.solver->saveModel(flags.model));
@@ -44,10 +44,10 @@ int train(const Flags& flags) {
                                     host::parseEffect("sighup_effect", flags.sighup)};
   host::parseTermEffect("sigterm_effect", flags.sigterm, true);
   if (!flags.model.empty()) checkWritable(flags.model), clearLeftovers(flags.model);
-  caffe::SolverParameter solver = readSolver(flags.solver);
+  caffe::SolverParameter solver = model::readSolver(flags.solver);
   host::setEffects({effects.interrupt, effects.hangup,
                     host::parseTermEffect("sigterm_effect", flags.sigterm, !solver.snapshot_prefix().empty())});
-  solver = prepareSolver(solver, flags.solver);
+  solver = solver::prepareSolver(solver, flags.solver);
   if (flags.level != 0) solver.mutable_train_state()->set_level(flags.level);
   for (const std::string& stage : splitList(flags.stage)) solver.mutable_train_state()->add_stage(stage);
   wire::Job job;

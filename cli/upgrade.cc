@@ -14,7 +14,7 @@ namespace {
 // The input as a message of this kind, or false, with the reason in the log.
 bool read(const std::string& path, bool text, const char* kind, google::protobuf::Message* to) {
   try {
-    text ? readTextInto(path, to) : readBinaryInto(path, to);
+    text ? model::readTextInto(path, to) : model::readBinaryInto(path, to);
     return true;
   } catch (const Error& e) {
     LOG_ERROR("Failed to parse input {} file as {}: {}: {}", text ? "text" : "binary", kind, path, e.what());
@@ -23,7 +23,7 @@ bool read(const std::string& path, bool text, const char* kind, google::protobuf
 }
 
 void write(const std::string& path, bool text, const char* kind, const google::protobuf::Message& message) {
-  text ? writeFileAtomically(path, toText(message)) : writeBinary(path, message);
+  text ? writeFileAtomically(path, model::toText(message)) : model::writeBinary(path, message);
   LOG_INFO("Wrote upgraded {} {} proto to {}", kind, text ? "text" : "binary", path);
 }
 
@@ -39,7 +39,7 @@ int upgradeNetFile(const std::string& from, const std::string& to, bool text) {
   caffe::NetParameter net;
   if (!read(from, text, "NetParameter", &net)) return 2;
   const std::string before = net.SerializeAsString();
-  const bool whole = upgradeNet(&net, from);
+  const bool whole = model::upgradeNet(&net, from);
   tell(net.SerializeAsString() != before, whole, from);
   write(to, text, "NetParameter", net);
   return whole ? 0 : 1;
@@ -54,7 +54,7 @@ int upgradeSolverFile(const std::string& from, const std::string& to) {
         "Failed to upgrade: old solver_type field (enum) and new type field (string) cannot be both specified in "
         "solver proto text.");
   else
-    upgradeSolver(&solver, from);
+    model::upgradeSolver(&solver, from);
   tell(old, !both, from);
   write(to, true, "SolverParameter", solver);
   return both ? 1 : 0;

@@ -38,7 +38,7 @@ wire::Job jobOf(const Flags& f) {
   if (f.solver.empty() || f.tokenFile.empty()) invalid("give -solver and -token_file, or -job - with a Job on stdin");
   wire::Job job;
   const caffe::SolverParameter solver = host::loadSolver(f.solver);
-  if (readSolver(f.solver).random_seed() < 0)
+  if (model::readSolver(f.solver).random_seed() < 0)
     invalid("random_seed must be set in {}: every process reads its own copy", f.solver);
   job.set_solver(solver.SerializeAsString());
   job.set_net_origin(host::netOrigin(f.solver));

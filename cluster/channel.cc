@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <string>
 
-namespace crema {
+namespace crema::cluster {
 namespace {
 constexpr uint32_t kLargest = 16u << 20;
 }
@@ -29,4 +29,4 @@ void Channel::receive(google::protobuf::MessageLite* message, Deadline deadline,
     throw Error(ErrorKind::kPeer, fmt::format("{} sent a message that cannot be read; refused", socket_.peer()));
 }
 
-}  // namespace crema
+}  // namespace crema::cluster

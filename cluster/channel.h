@@ -6,7 +6,7 @@
 
 #include "base/socket.h"
 
-namespace crema {
+namespace crema::cluster {
 
 class Channel {
  public:
@@ -20,4 +20,4 @@ class Channel {
   std::mutex sending_;
 };
 
-}  // namespace crema
+}  // namespace crema::cluster

@@ -10,7 +10,7 @@
 #include "cluster/roster.h"
 #include "cluster/session.h"
 
-namespace crema {
+namespace crema::cluster {
 namespace {
 constexpr char kAgain[] =
     "run it again, from the last snapshot if there is one (-snapshot X.solverstate; on Spark with -weights "
@@ -297,4 +297,4 @@ Coordinator::~Coordinator() = default;
 std::string Coordinator::address() const { return state_->address(); }
 void Coordinator::run(const Interrupt* stop) { state_->run(stop); }
 
-}  // namespace crema
+}  // namespace crema::cluster

@@ -13,7 +13,7 @@
 #include "base/socket.h"
 #include "wire.pb.h"
 
-namespace crema {
+namespace crema::cluster {
 
 struct CoordinatorOptions {
   std::string host = "127.0.0.1";
@@ -44,4 +44,4 @@ class Coordinator {
 // What all workers of a run must agree on; anything else (paths, threads, instruction set) is each worker's own affair.
 std::string jobDigest(const wire::Job& job);
 
-}  // namespace crema
+}  // namespace crema::cluster

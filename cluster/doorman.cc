@@ -2,7 +2,7 @@
 
 #include "base/waiting.h"
 
-namespace crema {
+namespace crema::cluster {
 namespace {
 constexpr double kForever = 1e8;
 }
@@ -41,4 +41,4 @@ std::optional<Doorman::Incoming> Doorman::next(Deadline deadline, const Interrup
   return in;
 }
 
-}  // namespace crema
+}  // namespace crema::cluster

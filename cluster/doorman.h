@@ -11,7 +11,7 @@
 #include "cluster/channel.h"
 #include "control.pb.h"
 
-namespace crema {
+namespace crema::cluster {
 
 class Doorman {
  public:
@@ -37,4 +37,4 @@ class Doorman {
   Door door_;  // the last member: its visitors use the others
 };
 
-}  // namespace crema
+}  // namespace crema::cluster

@@ -7,7 +7,7 @@
 #include "collective/mesh.h"
 #include "data/lmdb_pages.h"
 
-namespace crema {
+namespace crema::cluster {
 namespace {
 
 // The rows of one column, one after the other.
@@ -39,20 +39,20 @@ class ColumnReader {
 };
 
 // TEST: batches instead of blocks, workers instead of ranks (TestDealing), or with fewer batches than workers as many.
-StagePlan planOf(const wire::Job& job, const wire::RowFeed& feed, bool test) {
+data::StagePlan planOf(const wire::Job& job, const wire::RowFeed& feed, bool test) {
   if (test && feed.sharded()) {
-    const int64_t cycle = TestDealing::cycleOf(feed.records(), feed.batch());
+    const int64_t cycle = data::TestDealing::cycleOf(feed.records(), feed.batch());
     if (!cycle)
       internal("{} rows of {} are shared out in batches of {}", feed.records(), feed.description(), feed.batch());
     const int owners = static_cast<int>(std::min<int64_t>(job.workers(), cycle)), me = std::min(job.worker(), owners);
     return {feed.records(), true, feed.batch(), owners, me, std::min(me + 1, owners)};
   }
-  const RankRange mine = ranksOfWorker(job.worker(), job.workers(), job.ranks());
+  const collective::RankRange mine = collective::ranksOfWorker(job.worker(), job.workers(), job.ranks());
   return {feed.records(), feed.sharded(), feed.batch(), job.ranks(), mine.lo, mine.hi};
 }
 
-LmdbIndex indexOf(const wire::LmdbIndex& m, const std::string& what) {
-  LmdbIndex index;
+data::LmdbIndex indexOf(const wire::LmdbIndex& m, const std::string& what) {
+  data::LmdbIndex index;
   index.pageSize = m.page_size(), index.pages = m.pages();
   index.leaf.assign(m.leaf().begin(), m.leaf().end());
   index.first = {0};
@@ -73,22 +73,23 @@ HostRows::HostRows(const wire::Job& job, bool scoring, const std::function<void(
       need->set_test(test), need->set_offset(offset), need->set_length(length);
       emit(event);
     };
-    return std::make_shared<RemoteFile>(job.work_folder(), file.description(), file.size(), file.read_ahead(), ask,
-                                        interrupt);
+    return std::make_shared<data::RemoteFile>(job.work_folder(), file.description(), file.size(), file.read_ahead(),
+                                              ask, interrupt);
   };
-  const auto database = [](const std::shared_ptr<RemoteFile>& bytes, const wire::RemoteFile& file) {
-    return lmdbSource(bytes, indexOf(file.index(), file.description()), file.description());
+  const auto database = [](const std::shared_ptr<data::RemoteFile>& bytes, const wire::RemoteFile& file) {
+    return data::lmdbSource(bytes, indexOf(file.index(), file.description()), file.description());
   };
   if (job.has_train_file() && !scoring) trainFile = remote(false, job.train_file());
   if (job.has_test_file()) testFile = remote(true, job.test_file());
   if (trainFile && job.train_file().has_index()) trainRecords = database(trainFile, job.train_file());
   if (testFile && job.test_file().has_index()) testRecords = database(testFile, job.test_file());
   const auto staged = [&](const wire::RowFeed& feed, bool forTest) {
-    const StagePlan plan = planOf(job, feed, forTest);
-    if (plan.sharded) checkDealing({plan.records, plan.batch, plan.ranks});
-    return std::make_shared<StagedSource>(job.work_folder(), feed.description(), plan, interrupt);
+    const data::StagePlan plan = planOf(job, feed, forTest);
+    if (plan.sharded) data::checkDealing({plan.records, plan.batch, plan.ranks});
+    return std::make_shared<data::StagedSource>(job.work_folder(), feed.description(), plan, interrupt);
   };
-  if (scoring && job.has_test_rows()) window = std::make_shared<RowWindow>(job.test_rows().description(), interrupt);
+  if (scoring && job.has_test_rows())
+    window = std::make_shared<data::RowWindow>(job.test_rows().description(), interrupt);
   if (!scoring && job.has_train_rows()) train = staged(job.train_rows(), false);
   if (!scoring && job.has_test_rows()) test = staged(job.test_rows(), true);
 }
@@ -152,4 +153,4 @@ void HostRows::fail(const Error& error) {
   if (testFile) testFile->fail(error);
 }
 
-}  // namespace crema
+}  // namespace crema::cluster

@@ -12,7 +12,7 @@
 #include "data/staged_source.h"
 #include "wire.pb.h"
 
-namespace crema {
+namespace crema::cluster {
 
 // Signs of life of the host, counted.
 struct HostSigns {
@@ -27,11 +27,11 @@ class HostRows {
   HostRows(const wire::Job& job, bool scoring, const std::function<void(const wire::Event&)>& emit,
            const Interrupt* interrupt);
 
-  std::shared_ptr<StagedSource> train, test;
-  std::shared_ptr<RowWindow> window;
-  std::shared_ptr<RemoteFile> trainFile, testFile;
+  std::shared_ptr<data::StagedSource> train, test;
+  std::shared_ptr<data::RowWindow> window;
+  std::shared_ptr<data::RemoteFile> trainFile, testFile;
   // The databases in these files, by the index that the Job carries; null when there is none.
-  std::shared_ptr<const RecordSource> trainRecords, testRecords;
+  std::shared_ptr<const data::RecordSource> trainRecords, testRecords;
   HostSigns signs;
   std::atomic<int64_t> published{0};                           // snapshots that the host has put into their places
   std::atomic<bool> snapshotWished{false}, stopWished{false};  // whoever takes one sets it back
@@ -48,4 +48,4 @@ class HostRows {
   std::atomic<bool> rowsCame_{false};
 };
 
-}  // namespace crema
+}  // namespace crema::cluster

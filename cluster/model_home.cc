@@ -2,7 +2,7 @@
 
 #include "base/error.h"
 
-namespace crema {
+namespace crema::cluster {
 
 bool ModelHome::take(const control::ToCoordinator::Piece& piece, const std::string& sender) {
   try {
@@ -24,4 +24,4 @@ bool ModelHome::take(const control::ToCoordinator::Piece& piece, const std::stri
   }
 }
 
-}  // namespace crema
+}  // namespace crema::cluster

@@ -6,7 +6,7 @@
 #include "base/new_file.h"
 #include "control.pb.h"
 
-namespace crema {
+namespace crema::cluster {
 
 class ModelHome {
  public:
@@ -20,4 +20,4 @@ class ModelHome {
   std::unique_ptr<NewFile> file_;  // while it comes
 };
 
-}  // namespace crema
+}  // namespace crema::cluster

@@ -5,10 +5,10 @@
 #include "base/error.h"
 #include "collective/tree.h"
 
-namespace crema {
+namespace crema::cluster {
 
 Roster::Roster(int ranks, int workers) : ranks_(ranks) {
-  ranksOfWorker(0, workers, ranks);  // checks both numbers
+  collective::ranksOfWorker(0, workers, ranks);  // checks both numbers
   members.resize(static_cast<size_t>(workers));
 }
 
@@ -19,7 +19,7 @@ int Roster::count(bool Member::*flag) const {
 }
 
 std::string Roster::describe(int w) const {
-  const RankRange r = ranksOfWorker(w, static_cast<int>(members.size()), ranks_);
+  const collective::RankRange r = collective::ranksOfWorker(w, static_cast<int>(members.size()), ranks_);
   const Member& m = members[static_cast<size_t>(w)];
   const std::string ranks =
       r.hi - r.lo == 1 ? fmt::format("rank {}", r.lo) : fmt::format("ranks {} to {}", r.lo, r.hi - 1);
@@ -64,4 +64,4 @@ void Roster::compare() const {
   }
 }
 
-}  // namespace crema
+}  // namespace crema::cluster

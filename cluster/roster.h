@@ -7,7 +7,7 @@
 #include "cluster/channel.h"
 #include "control.pb.h"
 
-namespace crema {
+namespace crema::cluster {
 
 struct Member {
   std::shared_ptr<Channel> channel;
@@ -40,4 +40,4 @@ class Roster {
   int ranks_;
 };
 
-}  // namespace crema
+}  // namespace crema::cluster

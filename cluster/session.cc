@@ -3,7 +3,7 @@
 #include "base/door.h"
 #include "base/mapped_file.h"
 
-namespace crema {
+namespace crema::cluster {
 
 ErrorKind kindOf(const std::string& text) {
   for (auto k : {ErrorKind::kInvalid, ErrorKind::kData, ErrorKind::kIo, ErrorKind::kPeer, ErrorKind::kTimeout,
@@ -186,4 +186,4 @@ std::optional<Error> Session::coordinatorsStory(double seconds) {
   return story_;
 }
 
-}  // namespace crema
+}  // namespace crema::cluster

@@ -15,7 +15,7 @@
 #include "cluster/host_rows.h"
 #include "control.pb.h"
 
-namespace crema {
+namespace crema::cluster {
 
 ErrorKind kindOf(const std::string& text);      // of another process's error; kPeer when it is none that we know
 ErrorKind kindForAll(const std::string& text);  // what is wrong with the input stays so for all, else kPeer
@@ -63,4 +63,4 @@ class Session {
   std::thread listener_, beater_;
 };
 
-}  // namespace crema
+}  // namespace crema::cluster

@@ -3,10 +3,10 @@
 #include "cluster/worker.h"
 #include "solver/descriptions.h"
 
-namespace crema {
+namespace crema::cluster {
 namespace {
 
-int recordsPerPass(const Net& net) {
+int recordsPerPass(const net::Net& net) {
   for (size_t i = 0; i < net.layers().size(); ++i)
     if (net.bottoms(static_cast<int>(i)).empty() && !net.tops(static_cast<int>(i)).empty()) {
       const Shape& s = net.tops(static_cast<int>(i))[0]->shape();
@@ -19,7 +19,7 @@ std::string snapshotPrefix(const wire::Job& job, const caffe::SolverParameter& s
   return job.has_snapshot_prefix() ? job.snapshot_prefix() : solver.snapshot_prefix();
 }
 
-void start(const wire::Job& job, const caffe::SolverParameter& param, Solver& solver, bool log) {
+void start(const wire::Job& job, const caffe::SolverParameter& param, solver::Solver& solver, bool log) {
   std::string weights;  // of the solver: all together must give at least one layer its values
   for (const auto& w : param.weights()) weights += (weights.empty() ? "" : ",") + w;
   if (!job.snapshot().empty() && log) LOG_INFO("Resuming from {}", job.snapshot());
@@ -41,18 +41,18 @@ JobSetup setUp(const wire::Job& job, const std::string& folder, bool log, const 
   s.kernels = std::make_unique<kernels::Context>(kernels::chooseIsa(job.isa()),
                                                  job.threads() > 0 ? job.threads() : availableCores());
   s.train.ranks = job.ranks();
-  s.train.myRanks = ranksOfWorker(job.worker(), job.workers(), job.ranks());
+  s.train.myRanks = collective::ranksOfWorker(job.worker(), job.workers(), job.ranks());
   s.train.snapshotPrefix = snapshotPrefix(job, param);
   s.train.publishedPrefix = job.published_prefix();
   s.train.log = job.log();
-  SolverOptions o;
+  solver::SolverOptions o;
   o.kernels = s.kernels.get();
   o.seed = static_cast<uint64_t>(param.random_seed());
   o.folder = folder;
   o.origin = job.net_origin();
   o.log = log;
   o.trainData.ranks = job.ranks();
-  o.trainData.myRanks = rankList(s.train.myRanks);
+  o.trainData.myRanks = collective::rankList(s.train.myRanks);
   o.trainData.source = job.train_source();
   o.testData.source = job.test_source(), o.testData.testWorkers = job.workers();
   o.trainData.resize = o.testData.resize = job.resize();
@@ -64,15 +64,15 @@ JobSetup setUp(const wire::Job& job, const std::string& folder, bool log, const 
   if (log) LOG_INFO("Computing with {} on {} thread(s)", kernels::name(s.kernels->isa()), s.kernels->pool().size());
   if (s.train.myRanks.lo == 0 && (param.snapshot() > 0 || param.snapshot_after_train()) &&
       !s.train.snapshotPrefix.empty())
-    checkWritable(s.train.snapshotPrefix), clearSnapshotLeftovers(s.train.snapshotPrefix);
-  s.solver = std::make_unique<Solver>(param, o);
+    checkWritable(s.train.snapshotPrefix), solver::clearSnapshotLeftovers(s.train.snapshotPrefix);
+  s.solver = std::make_unique<solver::Solver>(param, o);
   s.train.recordsPerStep = static_cast<int64_t>(recordsPerPass(s.solver->net())) * param.iter_size() * job.ranks();
   named(job.snapshot(), job.snapshot_name(),
         [&] { named(job.weights(), job.weights_name(), [&] { start(job, param, *s.solver, log); }); });
   return s;
 }
 
-wire::Event toEvent(const Progress& p) {
+wire::Event toEvent(const train::Progress& p) {
   wire::Event event;
   auto* out = event.mutable_progress();
   out->set_iteration(p.iteration), out->set_max_iter(p.maxIter);
@@ -81,7 +81,7 @@ wire::Event toEvent(const Progress& p) {
   return event;
 }
 
-wire::Event toEvent(int64_t iteration, int net, const std::vector<TestOutput>& outputs) {
+wire::Event toEvent(int64_t iteration, int net, const std::vector<train::TestOutput>& outputs) {
   wire::Event event;
   event.mutable_test()->set_iteration(iteration);
   event.mutable_test()->set_net(net);
@@ -94,11 +94,11 @@ wire::Event toEvent(int64_t iteration, int net, const std::vector<TestOutput>& o
   return event;
 }
 
-wire::Event toEvent(int64_t iteration, const SnapshotFiles& files) {
+wire::Event toEvent(int64_t iteration, const solver::SnapshotFiles& files) {
   wire::Event event;
   auto* out = event.mutable_snapshot();
   out->set_iteration(iteration), out->set_model(files.model), out->set_state(files.state);
   return event;
 }
 
-}  // namespace crema
+}  // namespace crema::cluster

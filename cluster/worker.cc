@@ -11,13 +11,13 @@
 #include "cluster/coordinator.h"
 #include "cluster/session.h"
 
-namespace crema {
+namespace crema::cluster {
 namespace {
 
 // Tells the session while the training thread waits for others, so that its silence is not taken for its own fault.
-class WatchedExchange : public Exchange {
+class WatchedExchange : public collective::Exchange {
  public:
-  WatchedExchange(Exchange& inner, Session& session) : inner_(inner), session_(session) {}
+  WatchedExchange(collective::Exchange& inner, Session& session) : inner_(inner), session_(session) {}
   int worker() const override { return inner_.worker(); }
   int workers() const override { return inner_.workers(); }
   void allReduce(const std::vector<const float*>& pieces, float* total, int64_t count, int64_t step) override {
@@ -30,12 +30,12 @@ class WatchedExchange : public Exchange {
   }
 
  private:
-  Exchange& inner_;
+  collective::Exchange& inner_;
   Session& session_;
   double left_ = 0;
 };
 
-control::ToCoordinator::Hello helloOf(const wire::Job& job, const PeerDoor& data) {
+control::ToCoordinator::Hello helloOf(const wire::Job& job, const collective::PeerDoor& data) {
   char host[256] = "?";
   ::gethostname(host, sizeof host - 1);
   control::ToCoordinator::Hello hello;
@@ -51,7 +51,7 @@ control::ToCoordinator::Hello helloOf(const wire::Job& job, const PeerDoor& data
   return hello;
 }
 
-std::string stateDigest(Solver& solver) {
+std::string stateDigest(solver::Solver& solver) {
   const auto bytes = [](Blob& b, int count) {
     return std::string_view(reinterpret_cast<const char*>(b.data<float>()), static_cast<size_t>(count) * sizeof(float));
   };
@@ -105,9 +105,10 @@ class Publications {
   int64_t told_ = 0;
 };
 
-TrainHooks hooksFor(Session& session, bool lead, Publications& publications, const Interrupt& interrupt,
-                    const std::function<void(const wire::Event&)>& emit, const std::function<Request()>& request) {
-  TrainHooks hooks;
+train::TrainHooks hooksFor(Session& session, bool lead, Publications& publications, const Interrupt& interrupt,
+                           const std::function<void(const wire::Event&)>& emit,
+                           const std::function<train::Request()>& request) {
+  train::TrainHooks hooks;
   hooks.request = request;
   hooks.beat = [&](int64_t iteration) {
     interrupt.check();
@@ -116,16 +117,16 @@ TrainHooks hooksFor(Session& session, bool lead, Publications& publications, con
     ++session.passes;
   };
   if (!lead) return hooks;
-  hooks.progress = [&session, last = 0.0](const Progress& p) mutable {
+  hooks.progress = [&session, last = 0.0](const train::Progress& p) mutable {
     const double now = monotonicSeconds();
     if (now - last < 0.25 && p.iteration + 1 < p.maxIter) return;
     last = now;
     session.report(toEvent(p));
   };
-  hooks.test = [&session](int64_t iteration, int net, const std::vector<TestOutput>& outputs) {
+  hooks.test = [&session](int64_t iteration, int net, const std::vector<train::TestOutput>& outputs) {
     session.report(toEvent(iteration, net, outputs));
   };
-  hooks.snapshot = [&publications, emit](int64_t iteration, const SnapshotFiles& files) {
+  hooks.snapshot = [&publications, emit](int64_t iteration, const solver::SnapshotFiles& files) {
     const wire::Event event = toEvent(iteration, files);
     publications.taken(event);
     emit(event);
@@ -135,8 +136,9 @@ TrainHooks hooksFor(Session& session, bool lead, Publications& publications, con
 
 // A worker got SIGTERM: its machine or container is wanted back. The snapshot is in its place; the run has not
 // succeeded.
-[[noreturn]] void endedEarly(const Solver& solver, const TrainOptions& o) {
-  const SnapshotFiles files = solver.snapshotNames(o.publishedPrefix.empty() ? o.snapshotPrefix : o.publishedPrefix);
+[[noreturn]] void endedEarly(const solver::Solver& solver, const train::TrainOptions& o) {
+  const solver::SnapshotFiles files =
+      solver.snapshotNames(o.publishedPrefix.empty() ? o.snapshotPrefix : o.publishedPrefix);
   throw Error(
       ErrorKind::kStopped,
       fmt::format("a worker was told to end (SIGTERM), so training has stopped at iteration {} of {}; go on from "
@@ -144,15 +146,15 @@ TrainHooks hooksFor(Session& session, bool lead, Publications& publications, con
                   solver.iteration(), solver.param().max_iter(), files.state, files.model));
 }
 
-void train(const wire::Job& job, const HostRows& rows, Session& session, PeerDoor& data,
-           const std::function<void(const wire::Event&)>& emit, const std::function<Request()>& request,
+void train(const wire::Job& job, const HostRows& rows, Session& session, collective::PeerDoor& data,
+           const std::function<void(const wire::Event&)>& emit, const std::function<train::Request()>& request,
            Interrupt& interrupt) {
   const bool lead = job.worker() == 0;
   JobSetup setup = setUp(job, "", lead || job.log(), &rows);
   rows.waitForRows(interrupt);
   session.ready(stateDigest(*setup.solver), setup.solver->recordsRead());
   const auto start = session.waitForStart();
-  MeshOptions o;
+  collective::MeshOptions o;
   o.worker = job.worker(), o.workers = job.workers(), o.ranks = job.ranks();
   o.generation = start.generation();
   o.token = job.token();
@@ -161,11 +163,11 @@ void train(const wire::Job& job, const HostRows& rows, Session& session, PeerDoo
   // The coordinator judges who is late; the mesh's own deadline only ends a wait that nobody else would end.
   o.stepTimeout = 12 * job.step_timeout();
   o.interrupt = &interrupt;
-  Mesh mesh(o);
+  collective::Mesh mesh(o);
   WatchedExchange exchange(mesh, session);
   Publications publications(job, rows, session, interrupt);
-  Trainer trainer(*setup.solver, job.workers() > 1 ? &exchange : nullptr, setup.train,
-                  hooksFor(session, lead, publications, interrupt, emit, request));
+  train::Trainer trainer(*setup.solver, job.workers() > 1 ? &exchange : nullptr, setup.train,
+                         hooksFor(session, lead, publications, interrupt, emit, request));
   trainer.run();
   publications.waitForAll();
   if (lead && trainer.ended()) endedEarly(*setup.solver, setup.train);
@@ -195,9 +197,9 @@ void tellOfHost(Session& session, const Interrupt& interrupt) {
 }  // namespace
 
 void runWorker(const wire::Job& job, HostRows& rows, const std::function<void(const wire::Event&)>& emit,
-               const std::function<Request()>& request, Interrupt& interrupt) {
-  PeerDoor data(job.host().empty() ? "127.0.0.1" : job.host(), job.token(),
-                fmt::format("worker {}'s port", job.worker()));
+               const std::function<train::Request()>& request, Interrupt& interrupt) {
+  collective::PeerDoor data(job.host().empty() ? "127.0.0.1" : job.host(), job.token(),
+                            fmt::format("worker {}'s port", job.worker()));
   Session session(job, helloOf(job, data), interrupt, &rows.signs);
   try {
     train(job, rows, session, data, emit, request, interrupt);
@@ -214,4 +216,4 @@ void runWorker(const wire::Job& job, HostRows& rows, const std::function<void(co
   }
 }
 
-}  // namespace crema
+}  // namespace crema::cluster

@@ -13,26 +13,26 @@ namespace {
 // OpenCV's IMREAD flags, at 8 bits: depth is never more here.
 constexpr int kAsIsFlags = -1, kColourBit = 1, kAnyColourBit = 4;
 
-Image read(const std::string& file, ColourMode colour) {
-  Image image;
+data::Image read(const std::string& file, data::ColourMode colour) {
+  data::Image image;
   std::string why;
-  if (!decodeImage(file, colour, &image, &why)) badData("the image {}", why);
+  if (!data::decodeImage(file, colour, &image, &why)) badData("the image {}", why);
   return image;
 }
 
-ImageView viewOf(const engine::Image& i) {
+data::ImageView viewOf(const engine::Image& i) {
   const auto pixels = static_cast<int64_t>(i.pixels().size());
-  ImageView v{i.channels(), i.height(), i.width(), reinterpret_cast<const unsigned char*>(i.pixels().data()),
-              nullptr,      true};
+  data::ImageView v{i.channels(), i.height(), i.width(), reinterpret_cast<const unsigned char*>(i.pixels().data()),
+                    nullptr,      true};
   const bool sized = v.channels > 0 && v.height > 0 && v.width > 0;
   if (!sized || pixels / v.channels / v.height != v.width || v.count() != pixels)
-    badData("an image of {} is announced with {} bytes; were its bytes decoded?", shapeText(v), pixels);
+    badData("an image of {} is announced with {} bytes; were its bytes decoded?", data::shapeText(v), pixels);
   return v;
 }
 
 // The pictures of a request: its images, or the items of its blob.
-std::vector<ImageView> viewsOf(const engine::Transform& request) {
-  std::vector<ImageView> views;
+std::vector<data::ImageView> viewsOf(const engine::Transform& request) {
+  std::vector<data::ImageView> views;
   for (const auto& image : request.image()) views.push_back(viewOf(image));
   if (!request.has_blob()) return views;
   const engine::Blob& b = request.blob();
@@ -46,7 +46,7 @@ std::vector<ImageView> viewsOf(const engine::Transform& request) {
   return views;
 }
 
-void put(Image&& from, engine::Image* out) {
+void put(data::Image&& from, engine::Image* out) {
   out->set_channels(from.channels), out->set_height(from.height), out->set_width(from.width);
   out->set_pixels(from.bytes.data(), from.bytes.size());
 }
@@ -55,36 +55,36 @@ void put(Image&& from, engine::Image* out) {
 
 void decode(const engine::Decode& request, engine::Image* out) {
   const int flags = request.flags();
-  if (flags == kAsIsFlags) return put(read(request.file(), ColourMode::kAsIs), out);
-  if (flags & kColourBit) return put(read(request.file(), ColourMode::kColour), out);
-  if (!(flags & kAnyColourBit)) return put(read(request.file(), ColourMode::kGrey), out);
-  Image image = read(request.file(), ColourMode::kAsIs);
-  put(image.channels == 4 ? read(request.file(), ColourMode::kColour) : std::move(image),
+  if (flags == kAsIsFlags) return put(read(request.file(), data::ColourMode::kAsIs), out);
+  if (flags & kColourBit) return put(read(request.file(), data::ColourMode::kColour), out);
+  if (!(flags & kAnyColourBit)) return put(read(request.file(), data::ColourMode::kGrey), out);
+  data::Image image = read(request.file(), data::ColourMode::kAsIs);
+  put(image.channels == 4 ? read(request.file(), data::ColourMode::kColour) : std::move(image),
       out);  // any colour, never alpha
 }
 
 void resize(const engine::Resize& request, engine::Image* out) {
-  put(resizeBilinear(viewOf(request.image()), request.height(), request.width()), out);
+  put(data::resizeBilinear(viewOf(request.image()), request.height(), request.width()), out);
 }
 
 void transform(const engine::Transform& request, engine::Blob* out) {
   caffe::TransformationParameter param;
   if (!param.ParseFromString(request.parameter())) badData("the TransformationParameter cannot be read");
-  const std::vector<ImageView> views = viewsOf(request);
+  const std::vector<data::ImageView> views = viewsOf(request);
   const int count = static_cast<int>(views.size());
   if (count == 0) invalid("there is no image to transform");
-  const Transformer transformer(param, request.train() ? caffe::TRAIN : caffe::TEST, "");
-  const ImageView& first = views[0];
+  const data::Transformer transformer(param, request.train() ? caffe::TRAIN : caffe::TEST, "");
+  const data::ImageView& first = views[0];
   const Shape sample = transformer.outputShape(first);
   if (sample.count() > std::numeric_limits<int>::max() / 4 / count)
     invalid("{} images of {} make more than 2 GiB", count, sample.brief());
-  const SampleRandom random{request.seed(), request.sequence(), 0, "FloatDataTransformer"};
+  const data::SampleRandom random{request.seed(), request.sequence(), 0, "FloatDataTransformer"};
   const RandomStream mirror = random.stream(RandomPurpose::kMirror, ""), crop = random.stream(RandomPurpose::kCrop, "");
   std::vector<float> values(static_cast<size_t>(sample.count()) * static_cast<size_t>(count));
   for (int i = 0; i < count; ++i) {
-    const ImageView& v = views[static_cast<size_t>(i)];
+    const data::ImageView& v = views[static_cast<size_t>(i)];
     if (v.channels != first.channels || v.height != first.height || v.width != first.width)
-      invalid("image {} is {}, image 0 is {}; resize them to one size", i, shapeText(v), shapeText(first));
+      invalid("image {} is {}, image 0 is {}; resize them to one size", i, data::shapeText(v), data::shapeText(first));
     transformer.apply(v, mirror, crop, i, values.data() + static_cast<ptrdiff_t>(sample.count()) * i);
   }
   out->add_dim(count);

@@ -20,16 +20,16 @@ constexpr int64_t kBeginStep = int64_t{1} << 60, kSyncStep = int64_t{1} << 61;
 
 // Where the engine cannot write snapshot_format, the default is written instead, under names that say so.
 caffe::SolverParameter readSolverOf(const engine::Open& open) {
-  caffe::SolverParameter p = readSolver(open.solver());
+  caffe::SolverParameter p = model::readSolver(open.solver());
   if (p.snapshot_format() == caffe::SolverParameter::HDF5) {
     try {
-      checkSolver(p);
+      solver::checkSolver(p);
     } catch (const Error& e) {
       LOG_WARNING("{}: {}; snapshots will be BINARYPROTO", open.solver(), e.what());
       p.set_snapshot_format(caffe::SolverParameter::BINARYPROTO);
     }
   }
-  return prepareSolver(std::move(p), open.solver());
+  return solver::prepareSolver(std::move(p), open.solver());
 }
 
 void put(const Blob& from, engine::Blob* out) {
@@ -75,7 +75,7 @@ ClientNet::ClientNet(const engine::Open& open, const Interrupt& interrupt) : ope
   const caffe::SolverParameter param = readSolverOf(open);
   prefix_ = param.snapshot_prefix();
   kernels_ = std::make_unique<kernels::Context>(kernels::bestIsa(), open.threads() ? open.threads() : availableCores());
-  SolverOptions o;
+  solver::SolverOptions o;
   o.kernels = kernels_.get();
   o.seed = static_cast<uint64_t>(param.random_seed());
   o.folder = parentDirectory(open.solver());
@@ -85,18 +85,18 @@ ClientNet::ClientNet(const engine::Open& open, const Interrupt& interrupt) : ope
   o.trainData.myRanks = {open.rank()};
   o.trainData.openSources = o.testData.openSources = false;
   o.trainData.given = &trainFeed_.view, o.testData.given = &testFeed_.view;
-  solver_ = std::make_unique<Solver>(param, o);
+  solver_ = std::make_unique<solver::Solver>(param, o);
   if (!open.state().empty())
     solver_->restore(open.state(), open.model());
   else if (!open.model().empty())
     solver_->copyTrainedFrom(open.model());
   if (!open.training() || open.validation_net() != 0) validationNet();
   if (open.cluster_size() > 1)
-    door_ = std::make_unique<PeerDoor>(open.host().empty() ? localHost() : open.host(), token(),
-                                       fmt::format("node {}'s port", open.rank()));
+    door_ = std::make_unique<collective::PeerDoor>(open.host().empty() ? localHost() : open.host(), token(),
+                                                   fmt::format("node {}'s port", open.rank()));
 }
 
-Net& ClientNet::validationNet() {
+net::Net& ClientNet::validationNet() {
   const int i = open_.validation_net();
   if (i < 0 || static_cast<size_t>(i) >= solver_->testNets())
     invalid("there is no test net {}: {} describes {}; give test_iter, and a data layer in phase TEST", i,
@@ -128,7 +128,7 @@ void ClientNet::connect(const engine::Addresses& addresses) {
   if (open_.cluster_size() == 1) return;
   if (addresses.address_size() != open_.cluster_size())
     invalid("{} addresses are given for {} nodes", addresses.address_size(), open_.cluster_size());
-  MeshOptions o;
+  collective::MeshOptions o;
   o.worker = open_.rank(), o.workers = o.ranks = open_.cluster_size();
   o.token = token();
   for (int w = 0; w < o.workers; ++w) {
@@ -139,7 +139,7 @@ void ClientNet::connect(const engine::Addresses& addresses) {
   o.connectTimeout = kConnectSeconds, o.stepTimeout = kStepSeconds;
   o.interrupt = &interrupt_;
   mesh_.reset();
-  mesh_ = std::make_unique<Mesh>(o);
+  mesh_ = std::make_unique<collective::Mesh>(o);
   beginTogether();
 }
 
@@ -163,11 +163,11 @@ void ClientNet::train(const engine::Blobs& data) {
   if (open_.cluster_size() > 1 && !mesh_)
     invalid("this node of {} is not connected; call connect with all addresses first", open_.cluster_size());
   trainFeed_.take(data.blob());
-  Net& net = solver_->net();
+  net::Net& net = solver_->net();
   float* gradient = net.flatDiff().mutableDiff<float>();
   const double own = solver_->computeGradient(open_.rank());
   float* spare = gradient + net.flatData().count();
-  std::fill_n(spare, Net::kSpare, 0.f);
+  std::fill_n(spare, net::Net::kSpare, 0.f);
   spare[0] = static_cast<float>(own);
   if (mesh_) mesh_->allReduce({gradient}, gradient, net.flatDiff().count(), solver_->iteration());
   logStep(static_cast<double>(spare[0]) / open_.cluster_size());
@@ -182,7 +182,7 @@ void ClientNet::logStep(double loss) {
 }
 
 void ClientNet::predict(const engine::Predict& request, engine::Blobs* out) {
-  Net& net = open_.training() ? solver_->net() : validationNet();
+  net::Net& net = open_.training() ? solver_->net() : validationNet();
   for (const auto& name : request.name()) net.blob(name);  // before the work
   (open_.training() ? trainFeed_ : testFeed_).take(request.data());
   net.setStep(open_.training() ? static_cast<int64_t>(solver_->iteration()) * solver_->param().iter_size() : passes_++,
@@ -192,7 +192,7 @@ void ClientNet::predict(const engine::Predict& request, engine::Blobs* out) {
 }
 
 void ClientNet::validate(const engine::Blobs& data, engine::Blobs* out) {
-  Net& net = validationNet();
+  net::Net& net = validationNet();
   testFeed_.take(data.blob());
   net.setStep(passes_++, open_.rank());
   scores_.add(net, net.forward());
@@ -201,12 +201,12 @@ void ClientNet::validate(const engine::Blobs& data, engine::Blobs* out) {
 
 // Means over the batches that came; Caffe divides by test_iter, which is the same when all of them came.
 void ClientNet::aggregate(engine::Blobs* out) {
-  Net& net = validationNet();
+  net::Net& net = validationNet();
   if (scores_.passes() == 0) invalid("no validation batch has come since the last aggregate");
   LOG_INFO("Iteration {}, Testing net (#{})", solver_->iteration(), open_.validation_net());
   if (solver_->param().test_compute_loss()) LOG_INFO("Test loss: {:.6g}", scores_.loss());
   const std::vector<double> means = scores_.means();
-  logOutputs(net, means, "Test net output");
+  solver::logOutputs(net, means, "Test net output");
   size_t at = 0;
   for (const auto& name : net.outputs()) {
     Blob mean(net.blob(name).shape(), DType::kFloat32);
@@ -217,7 +217,7 @@ void ClientNet::aggregate(engine::Blobs* out) {
 }
 
 void ClientNet::snapshot(engine::Snapshot* out) {
-  const SnapshotFiles files = solver_->snapshot(prefix_);
+  const solver::SnapshotFiles files = solver_->snapshot(prefix_);
   out->set_iteration(solver_->iteration());
   out->set_model(files.model), out->set_state(files.state);
 }

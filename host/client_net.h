@@ -38,7 +38,7 @@ class ClientNet {
     Batch view;
     void take(const google::protobuf::RepeatedPtrField<engine::Blob>& from);
   };
-  Net& validationNet();
+  net::Net& validationNet();
   std::string token() const;
   void beginTogether();
   void logStep(double loss);
@@ -48,11 +48,11 @@ class ClientNet {
   std::string prefix_;
   std::unique_ptr<kernels::Context> kernels_;
   Feed trainFeed_, testFeed_;
-  std::unique_ptr<Solver> solver_;
-  std::unique_ptr<PeerDoor> door_;
-  std::unique_ptr<Mesh> mesh_;
+  std::unique_ptr<solver::Solver> solver_;
+  std::unique_ptr<collective::PeerDoor> door_;
+  std::unique_ptr<collective::Mesh> mesh_;
   int64_t passes_ = 0, syncs_ = 0;  // predictions and validations so far; barriers so far
-  OutputSums scores_;               // of the validation batches since the last aggregate
+  solver::OutputSums scores_;       // of the validation batches since the last aggregate
 };
 
 }  // namespace crema::host

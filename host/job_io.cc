@@ -88,7 +88,7 @@ void reportingFailure(const std::function<void(const wire::Event&)>& emit, const
   }
 }
 
-void exitWhenStdinEnds(Interrupt& interrupt, HostRows* rows) {
+void exitWhenStdinEnds(Interrupt& interrupt, cluster::HostRows* rows) {
   // The second net: the kernel ends us with the thread that started us, which lives as long as we are wanted.
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   std::thread([&interrupt, rows] {
@@ -129,12 +129,12 @@ void checkJob(const wire::Job& job) {
 }
 
 std::string netOrigin(const std::string& solverPath) {
-  const caffe::SolverParameter s = readSolver(solverPath);
+  const caffe::SolverParameter s = model::readSolver(solverPath);
   return s.has_net() ? s.net() : s.has_train_net() ? s.train_net() : "";
 }
 
 caffe::SolverParameter loadSolver(const std::string& path, int64_t seedIfUnset) {
-  return prepareSolver(readSolver(path), path, seedIfUnset);
+  return solver::prepareSolver(model::readSolver(path), path, seedIfUnset);
 }
 
 std::string localHost() { return "127.0.0.1"; }

@@ -27,7 +27,7 @@ bool readDelimited(int fd, const char* what, std::string& buffer, google::protob
 // plenty wait) the end of stdin is not seen, but the host's other pipe is then broken. At the end of stdin (the task is
 // gone) the interrupt is raised, and if the process is still there three seconds later it exits.
 // The second net is PR_SET_PDEATHSIG. rows: must live as long as the process; null when none are announced.
-void exitWhenStdinEnds(Interrupt& interrupt, HostRows* rows = nullptr);
+void exitWhenStdinEnds(Interrupt& interrupt, cluster::HostRows* rows = nullptr);
 
 // A solver file as a job: nets inlined, seed fixed (a random one is drawn when random_seed is unset or negative, and
 // logged), mode checked.

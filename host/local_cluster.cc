@@ -47,9 +47,9 @@ class Child {
   Child(const Child&) = delete;
 
   // As a message, not as a signal: a child that has only just started cannot miss it.
-  void wish(Request request) {
+  void wish(train::Request request) {
     wire::Input input;
-    input.mutable_wish()->set_snapshot(has(request, 0)), input.mutable_wish()->set_stop(has(request, 1));
+    input.mutable_wish()->set_snapshot(train::has(request, 0)), input.mutable_wish()->set_stop(train::has(request, 1));
     try {
       if (stdin_ >= 0) writeDelimited(stdin_, input);
     } catch (const Error&) {  // it has ended; ended() says how
@@ -128,13 +128,13 @@ class Child {
   std::thread relay_;
 };
 
-CoordinatorOptions optionsFor(const wire::Job& job, const std::string& token) {
-  CoordinatorOptions o;
+cluster::CoordinatorOptions optionsFor(const wire::Job& job, const std::string& token) {
+  cluster::CoordinatorOptions o;
   o.host = localHost();
   o.token = token;
   o.ranks = job.ranks(), o.workers = job.workers();
   o.joinTimeout = job.join_timeout(), o.stepTimeout = job.step_timeout();
-  o.jobDigest = jobDigest(job);
+  o.jobDigest = cluster::jobDigest(job);
   return o;
 }
 
@@ -151,9 +151,9 @@ void watch(const std::vector<std::unique_ptr<Child>>& children, const std::atomi
   std::string story;
   Deadline moment = Deadline::after(0);
   while (!over) {
-    const Request r = polledRequest();
-    if (r != Request::kNone)
-      for (size_t w = 0; w < (has(r, 1) ? children.size() : 1); ++w) children[w]->wish(r);
+    const train::Request r = polledRequest();
+    if (r != train::Request::kNone)
+      for (size_t w = 0; w < (train::has(r, 1) ? children.size() : 1); ++w) children[w]->wish(r);
     for (size_t w = 0; w < children.size() && story.empty(); ++w)
       if (const std::string how = children[w]->ended(); !how.empty())
         story = fmt::format("worker {} is gone: {}; its last lines are above", w, how), moment = Deadline::after(3);
@@ -166,7 +166,7 @@ void watch(const std::vector<std::unique_ptr<Child>>& children, const std::atomi
 
 void runLocalCluster(const wire::Job& job) {
   const std::string token = randomBytes(32);
-  Coordinator coordinator(optionsFor(job, token), show);
+  cluster::Coordinator coordinator(optionsFor(job, token), show);
   std::vector<std::unique_ptr<Child>> children;
   for (int w = 0; w < job.workers(); ++w) {
     wire::Job mine = job;

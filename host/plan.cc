@@ -23,11 +23,11 @@ namespace {
 bool keeps(const caffe::NetState& state, const caffe::LayerParameter& layer) {
   caffe::NetParameter one;
   *one.add_layer() = layer;
-  return filterNet(one, state).layer_size() == 1;
+  return model::filterNet(one, state).layer_size() == 1;
 }
 
 // The host serves one source per phase; more would silently get the same records.
-bool sourceOf(const NetDescription& d, wire::Source* out) {
+bool sourceOf(const solver::NetDescription& d, wire::Source* out) {
   bool found = false;
   for (int i = 0; i < d.param.layer_size(); ++i) {
     const auto& layer = d.param.layer(i);
@@ -58,25 +58,25 @@ void checkRecords(const wire::Source& source, int ranks) {
   if (!database || source.type() == "CoSData" || !fileExists(source.source())) return;
   const bool leveldb = source.backend() == "LEVELDB" && source.source_class().empty();
   const auto records =
-      openSource(leveldb ? caffe::DataParameter::LEVELDB : caffe::DataParameter::LMDB, source.source());
+      data::openSource(leveldb ? caffe::DataParameter::LEVELDB : caffe::DataParameter::LMDB, source.source());
   inside([&] { return "in " + records->describe(); },
          [&] {
-           checkDealing({records->size(), source.batch_size(), ranks});
+           data::checkDealing({records->size(), source.batch_size(), ranks});
          });
 }
 
 // Shapes can be known without data when the data layers say them, or when the database is on this machine.
 bool buildable(const wire::Source& s) { return s.type() != "Data" || fileExists(s.source()); }
 
-std::unique_ptr<Net> build(const NetDescription& d, kernels::Context& kernels, const std::string& folder) {
-  NetOptions o;
+std::unique_ptr<net::Net> build(const solver::NetDescription& d, kernels::Context& kernels, const std::string& folder) {
+  net::NetOptions o;
   o.kernels = &kernels;
   o.data.openSources = o.fills = false;
   o.data.folder = folder;
-  return std::make_unique<Net>(d.param, d.state, o, d.origin);
+  return std::make_unique<net::Net>(d.param, d.state, o, d.origin);
 }
 
-void checkBlobs(const PlanRequest& f, const Net& net) {
+void checkBlobs(const PlanRequest& f, const net::Net& net) {
   for (const std::string& name : splitList(f.features)) inside([] { return "in -features"; }, [&] { net.blob(name); });
   if (!f.label.empty())
     inside([&] { return fmt::format("in -label {}, which names one more blob for -features", f.label); },
@@ -87,7 +87,7 @@ void checkBlobs(const PlanRequest& f, const Net& net) {
 // pages of mapped files it holds (measured: 90 to 130 MiB); the net; batches made ahead; and per parameter histories,
 // the copy that is exchanged, what waits while ranks are added in a tree, the weights packed for the kernels, and the
 // two copies that writing a snapshot makes. Against measurements: tests/cluster/test_memory.py.
-int64_t workerBytes(const Net& net, int64_t parameters, int histories, int ranks) {
+int64_t workerBytes(const net::Net& net, int64_t parameters, int histories, int ranks) {
   constexpr int64_t kBase = int64_t{130} << 20, kAhead = 5;
   int64_t batch = 0, copies = 3 + 2 * histories;
   for (const Blob* top : net.tops(0)) batch += top->count();
@@ -95,7 +95,7 @@ int64_t workerBytes(const Net& net, int64_t parameters, int histories, int ranks
   return kBase + net.memoryBytes() + (kAhead * batch + copies * parameters) * static_cast<int64_t>(sizeof(float));
 }
 
-void planTraining(const NetDescription& train, int histories, const PlanRequest& f, kernels::Context& kernels,
+void planTraining(const solver::NetDescription& train, int histories, const PlanRequest& f, kernels::Context& kernels,
                   wire::Plan* plan) {
   plan->set_net_name(train.param.name());
   if (!sourceOf(train, plan->mutable_train())) {
@@ -114,10 +114,11 @@ void planTraining(const NetDescription& train, int histories, const PlanRequest&
   int64_t parameters = 0;
   for (const auto& p : net->learnables()) parameters += p.blob->count();
   plan->set_parameters(parameters);
-  plan->set_memory_bytes(workerBytes(*net, parameters, histories, f.ranks) + f.rows * StagedSource::kTableBytes);
+  plan->set_memory_bytes(workerBytes(*net, parameters, histories, f.ranks) + f.rows * data::StagedSource::kTableBytes);
 }
 
-void planScoring(const NetDescription& test, const PlanRequest& f, kernels::Context& kernels, wire::Plan* plan) {
+void planScoring(const solver::NetDescription& test, const PlanRequest& f, kernels::Context& kernels,
+                 wire::Plan* plan) {
   if (!sourceOf(test, plan->mutable_test())) {
     plan->clear_test();
     if (f.test || !f.features.empty())
@@ -129,7 +130,7 @@ void planScoring(const NetDescription& test, const PlanRequest& f, kernels::Cont
   const auto net = build(test, kernels, parentDirectory(f.solver));
   checkBlobs(f, *net);
   if (!f.weights.empty()) {
-    named(f.weights, f.weightsName, [&] { copyTrainedFiles(*net, f.weights); });
+    named(f.weights, f.weightsName, [&] { net::copyTrainedFiles(*net, f.weights); });
     for (const auto& name : net->untrained()) plan->add_untrained(name);
   }
   if (plan->has_memory_bytes())
@@ -143,7 +144,7 @@ wire::Plan makePlan(const PlanRequest& f) {
   const caffe::SolverParameter solver = loadSolver(f.solver, f.seed);
   const std::string folder = parentDirectory(f.solver);
   wire::Plan plan;
-  if (readSolver(f.solver).random_seed() < 0) plan.set_drawn_seed(solver.random_seed());
+  if (model::readSolver(f.solver).random_seed() < 0) plan.set_drawn_seed(solver.random_seed());
   plan.set_solver(solver.SerializeAsString());
   plan.set_net_origin(netOrigin(f.solver));
   plan.set_max_iter(solver.max_iter());
@@ -151,13 +152,13 @@ wire::Plan makePlan(const PlanRequest& f) {
   plan.set_test_iter(solver.test_iter_size() ? solver.test_iter(0) : 0);
   plan.set_snapshot(solver.snapshot());
   plan.set_snapshot_prefix(solver.snapshot_prefix());
-  plan.set_bytes_per_row(StagedSource::kTableBytes);
+  plan.set_bytes_per_row(data::StagedSource::kTableBytes);
   kernels::Context kernels(kernels::bestIsa(), 1);
-  const NetDescription train = trainDescription(solver, folder, plan.net_origin());
-  planTraining(train, ruleOf(solver).histories, f, kernels, &plan);
-  NetDescription test = train;
+  const solver::NetDescription train = solver::trainDescription(solver, folder, plan.net_origin());
+  planTraining(train, solver::ruleOf(solver).histories, f, kernels, &plan);
+  solver::NetDescription test = train;
   test.state.set_phase(caffe::TEST);
-  const auto tests = testDescriptions(solver, folder, plan.net_origin());
+  const auto tests = solver::testDescriptions(solver, folder, plan.net_origin());
   if (tests.size() > 1)
     invalid("the solver names {} test nets; a Spark job tests with one: keep one test_iter and one test net",
             tests.size());

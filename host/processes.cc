@@ -39,23 +39,24 @@ void showEvent(const wire::Event& e) {
 
 int serveWorker(const std::function<wire::Job()>& readJob, bool byHost) {
   catchSignals();
-  setEffects({Request::kStop, Request::kSnapshot, Request::kEnd});
+  setEffects({train::Request::kStop, train::Request::kSnapshot, train::Request::kEnd});
   const wire::Job job = readJob();
   checkToken(job);
   if (job.worker() != 0 && !job.log())
     setLogLevel(LogLevel::kWarning);             // one process of a terminal writes Caffe's lines
   static Interrupt& interrupt = *new Interrupt;  // never freed: the stdin watcher may outlive this call
-  static HostRows& rows = *new HostRows(job, false, toHost, &interrupt);  // nor this
+  static cluster::HostRows& rows = *new cluster::HostRows(job, false, toHost, &interrupt);  // nor this
   if (byHost) exitWhenStdinEnds(interrupt, &rows);
   const auto request = [] {
-    const Request wished = (rows.snapshotWished.exchange(false) ? Request::kSnapshot : Request::kNone) |
-                           (rows.stopWished.exchange(false) ? Request::kStop : Request::kNone);
+    const train::Request wished =
+        (rows.snapshotWished.exchange(false) ? train::Request::kSnapshot : train::Request::kNone) |
+        (rows.stopWished.exchange(false) ? train::Request::kStop : train::Request::kNone);
     return wished | polledRequest();
   };
   const auto emit = [&](const wire::Event& event) {
     if (byHost) toHost(event);
   };
-  reportingFailure(emit, [&] { runWorker(job, rows, emit, request, interrupt); });
+  reportingFailure(emit, [&] { cluster::runWorker(job, rows, emit, request, interrupt); });
   std::fflush(stdout);
   ::_exit(0);  // the stdin watcher may still hold a read; everything is written
 }
@@ -65,17 +66,17 @@ int serveCoordinator(const std::function<wire::Job()>& readJob, bool byHost, int
   checkToken(job);
   static Interrupt& interrupt = *new Interrupt;  // never freed: the stdin watcher may outlive this call
   if (byHost) exitWhenStdinEnds(interrupt);
-  CoordinatorOptions o;
+  cluster::CoordinatorOptions o;
   o.host = job.host().empty() ? localHost() : job.host();
   o.port = port;
   o.token = job.token();
   o.ranks = job.ranks(), o.workers = job.workers();
   o.joinTimeout = job.join_timeout(), o.stepTimeout = job.step_timeout();
-  o.jobDigest = jobDigest(job);
+  o.jobDigest = cluster::jobDigest(job);
   o.modelHome = job.model_home();
   const auto emit = [&](const wire::Event& event) { byHost ? toHost(event) : showEvent(event); };
   reportingFailure(emit, [&] {
-    Coordinator(o, emit).run(&interrupt);
+    cluster::Coordinator(o, emit).run(&interrupt);
     wire::Event done;
     done.mutable_done();
     emit(done);

@@ -26,7 +26,7 @@ std::string interleaved(const caffe::Datum& d) {
   return out;
 }
 
-void put(const Record& record, const RecordSource& source, wire::Event::Record* out) {
+void put(const data::Record& record, const data::RecordSource& source, wire::Event::Record* out) {
   caffe::Datum d;
   if (!d.ParseFromArray(record.value.data(), static_cast<int>(record.value.size())))
     badData("record '{}' of {} is no Caffe Datum ({} bytes)", record.key, source.describe(), record.value.size());
@@ -40,8 +40,9 @@ void put(const Record& record, const RecordSource& source, wire::Event::Record* 
   out->set_data(d.encoded() ? d.data() : interleaved(d));
 }
 
-void sendRows(const wire::Job& job, const HostRows& host, const Interrupt& interrupt) {
-  const auto source = host.testRecords ? host.testRecords : openSource(caffe::DataParameter::LMDB, job.test_source());
+void sendRows(const wire::Job& job, const cluster::HostRows& host, const Interrupt& interrupt) {
+  const auto source =
+      host.testRecords ? host.testRecords : data::openSource(caffe::DataParameter::LMDB, job.test_source());
   const int64_t last = job.last() < 0 ? source->size() : std::min(job.last(), source->size());
   wire::Event event;
   size_t bytes = 0;
@@ -57,9 +58,9 @@ void sendRows(const wire::Job& job, const HostRows& host, const Interrupt& inter
 }
 
 // The index of the Job's file, for the Jobs of those who read parts of it.
-void sendIndex(const wire::Job& job, const HostRows& host, const Interrupt&) {
+void sendIndex(const wire::Job& job, const cluster::HostRows& host, const Interrupt&) {
   if (!host.testFile) invalid("the Job names no file to index");
-  const LmdbIndex index = lmdbIndex(*host.testFile, job.test_file().description());
+  const data::LmdbIndex index = data::lmdbIndex(*host.testFile, job.test_file().description());
   wire::Event event;
   auto* out = event.mutable_index();
   out->set_page_size(index.pageSize), out->set_pages(index.pages);
@@ -69,11 +70,11 @@ void sendIndex(const wire::Job& job, const HostRows& host, const Interrupt&) {
   toHost(event);
 }
 
-int serve(void (*send)(const wire::Job&, const HostRows&, const Interrupt&)) {
+int serve(void (*send)(const wire::Job&, const cluster::HostRows&, const Interrupt&)) {
   setLogLevel(LogLevel::kWarning);
   const wire::Job job = readJob(STDIN_FILENO);
   static Interrupt& interrupt = *new Interrupt;  // never freed: the stdin watcher may outlive this call
-  static HostRows& host = *new HostRows(job, true, toHost, &interrupt);  // nor this
+  static cluster::HostRows& host = *new cluster::HostRows(job, true, toHost, &interrupt);  // nor this
   exitWhenStdinEnds(interrupt, &host);
   reportingFailure(toHost, [&] { send(job, host, interrupt); });
   ::_exit(0);

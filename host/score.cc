@@ -19,10 +19,10 @@
 namespace crema::host {
 namespace {
 
-NetDescription testNetOf(const caffe::SolverParameter& solver, const std::string& origin) {
-  const auto tests = testDescriptions(solver, "", origin);
+solver::NetDescription testNetOf(const caffe::SolverParameter& solver, const std::string& origin) {
+  const auto tests = solver::testDescriptions(solver, "", origin);
   if (!tests.empty()) return tests[0];
-  NetDescription d = trainDescription(solver, "", origin);
+  solver::NetDescription d = solver::trainDescription(solver, "", origin);
   d.state.set_phase(caffe::TEST);
   return d;
 }
@@ -62,10 +62,10 @@ void fillColumn(const Blob& blob, const std::string& name, int axis, int rows, w
 // One batch after another through the TEST net of a job.
 class Scorer {
  public:
-  Scorer(const wire::Job& job, const caffe::SolverParameter& solver, const HostRows& rows)
+  Scorer(const wire::Job& job, const caffe::SolverParameter& solver, const cluster::HostRows& rows)
       : description_(testNetOf(solver, job.net_origin())),
         kernels_(kernels::chooseIsa(job.isa()), job.threads() > 0 ? job.threads() : availableCores()) {
-    NetOptions o;
+    net::NetOptions o;
     o.kernels = &kernels_;
     o.seed = static_cast<uint64_t>(solver.random_seed());
     o.data.source = job.test_source();
@@ -74,10 +74,10 @@ class Scorer {
     o.data.resize = job.resize();
     o.data.scoring = true;
     o.data.last = job.last();
-    net_ = std::make_unique<Net>(description_.param, description_.state, o, description_.origin);
+    net_ = std::make_unique<net::Net>(description_.param, description_.state, o, description_.origin);
     if (job.weights().empty()) invalid("no weights are given to score with; name a .caffemodel (-model)");
-    named(job.weights(), job.weights_name(), [&] { copyTrainedFiles(*net_, job.weights()); });
-    warnOfUntrained(*net_, job.weights_name().empty() ? job.weights() : job.weights_name());
+    named(job.weights(), job.weights_name(), [&] { net::copyTrainedFiles(*net_, job.weights()); });
+    net::warnOfUntrained(*net_, job.weights_name().empty() ? job.weights() : job.weights_name());
     blobs_.assign(job.blobs().begin(), job.blobs().end());
     if (blobs_.empty()) blobs_ = net_->outputs();
     for (const auto& layer : net_->layers())
@@ -92,7 +92,7 @@ class Scorer {
   int64_t skipped() const { return data_->skippedRecords(); }
 
   // Batch `step` of the whole source: random numbers do not depend on how it was cut.
-  int64_t run(int64_t step, const RecordSource& source) {
+  int64_t run(int64_t step, const data::RecordSource& source) {
     net_->setStep(step, 0);
     net_->forward();
     const auto& records = *data_->scoredRecords();
@@ -105,24 +105,24 @@ class Scorer {
     toHost(event);
     return rows;
   }
-  std::shared_ptr<const RecordSource> openSource(const wire::Job& job, const HostRows& rows) const {
+  std::shared_ptr<const data::RecordSource> openSource(const wire::Job& job, const cluster::HostRows& rows) const {
     if (rows.testRecords) return rows.testRecords;
     const caffe::LayerParameter& layer = data_->param();
     const std::string written = layer.memory_data_param().source() + layer.data_param().source();
-    return crema::openSource(caffe::DataParameter::LMDB, job.test_source().empty() ? written : job.test_source());
+    return crema::data::openSource(caffe::DataParameter::LMDB, job.test_source().empty() ? written : job.test_source());
   }
 
  private:
-  NetDescription description_;
+  solver::NetDescription description_;
   kernels::Context kernels_;
-  std::unique_ptr<Net> net_;
-  Layer* data_ = nullptr;
+  std::unique_ptr<net::Net> net_;
+  layers::Layer* data_ = nullptr;
   int batch_ = 0;
   std::vector<std::string> blobs_;
   std::vector<int> axes_;
 };
 
-int64_t scoreRecords(const wire::Job& job, const HostRows& rows, Scorer& scorer, const Interrupt& interrupt) {
+int64_t scoreRecords(const wire::Job& job, const cluster::HostRows& rows, Scorer& scorer, const Interrupt& interrupt) {
   const auto source = scorer.openSource(job, rows);
   const int64_t last = job.last() < 0 ? source->size() : std::min(job.last(), source->size());
   int64_t done = 0;
@@ -133,7 +133,7 @@ int64_t scoreRecords(const wire::Job& job, const HostRows& rows, Scorer& scorer,
   return done;
 }
 
-int64_t scoreRows(Scorer& scorer, RowWindow& window, const Interrupt& interrupt) {
+int64_t scoreRows(Scorer& scorer, data::RowWindow& window, const Interrupt& interrupt) {
   int64_t done = 0;
   for (int64_t at = 0;; at += scorer.batch()) {
     interrupt.check();
@@ -144,7 +144,7 @@ int64_t scoreRows(Scorer& scorer, RowWindow& window, const Interrupt& interrupt)
   }
 }
 
-wire::Event scoreAll(const wire::Job& job, HostRows& rows, const Interrupt& interrupt) {
+wire::Event scoreAll(const wire::Job& job, cluster::HostRows& rows, const Interrupt& interrupt) {
   const double started = monotonicSeconds();
   caffe::SolverParameter solver;
   if (!solver.ParseFromString(job.solver()))
@@ -164,7 +164,7 @@ int serveScores() {
   setLogLevel(LogLevel::kWarning);
   const wire::Job job = readJob(STDIN_FILENO);
   static Interrupt& interrupt = *new Interrupt;  // never freed: the stdin watcher may outlive this call
-  static HostRows& rows = *new HostRows(job, true, toHost, &interrupt);  // nor this
+  static cluster::HostRows& rows = *new cluster::HostRows(job, true, toHost, &interrupt);  // nor this
   exitWhenStdinEnds(interrupt, &rows);
   reportingFailure(toHost, [&] { toHost(scoreAll(job, rows, interrupt)); });
   ::_exit(0);

@@ -36,17 +36,17 @@ void onSignal(int number) {
 
 }  // namespace
 
-Request parseEffect(const std::string& flag, const std::string& text) {
-  if (text == "stop") return Request::kStop;
-  if (text == "snapshot") return Request::kSnapshot;
-  if (text == "none") return Request::kNone;
+train::Request parseEffect(const std::string& flag, const std::string& text) {
+  if (text == "stop") return train::Request::kStop;
+  if (text == "snapshot") return train::Request::kSnapshot;
+  if (text == "none") return train::Request::kNone;
   invalid("-{} must be stop, snapshot or none, not '{}'", flag, text);
 }
 
-Request parseTermEffect(const std::string& flag, const std::string& text, bool prefixIsSet) {
-  if (text.empty()) return prefixIsSet ? Request::kSnapshotAndStop : Request::kStop;
-  const Request effect = parseEffect(flag, text);
-  return effect == Request::kSnapshot ? Request::kSnapshotAndStop : effect;
+train::Request parseTermEffect(const std::string& flag, const std::string& text, bool prefixIsSet) {
+  if (text.empty()) return prefixIsSet ? train::Request::kSnapshotAndStop : train::Request::kStop;
+  const train::Request effect = parseEffect(flag, text);
+  return effect == train::Request::kSnapshot ? train::Request::kSnapshotAndStop : effect;
 }
 
 void catchSignals() {
@@ -62,13 +62,13 @@ void catchSignals() {
 
 void setEffects(const SignalEffects& wanted) { effects = wanted; }
 
-Request polledRequest() {
-  const Request term = terminated.exchange(false) ? effects.terminate : Request::kNone;
-  if (has(term, 1)) ended = true;
-  const Request all = (interrupted.exchange(false) ? effects.interrupt : Request::kNone) |
-                      (hungUp.exchange(false) ? effects.hangup : Request::kNone) | term;
+train::Request polledRequest() {
+  const train::Request term = terminated.exchange(false) ? effects.terminate : train::Request::kNone;
+  if (train::has(term, 1)) ended = true;
+  const train::Request all = (interrupted.exchange(false) ? effects.interrupt : train::Request::kNone) |
+                             (hungUp.exchange(false) ? effects.hangup : train::Request::kNone) | term;
   static bool stopping = false;  // polled by one thread
-  stopping |= has(all, 1);
+  stopping |= train::has(all, 1);
   if (!stopping) wishedSince = 0;
   return all;
 }

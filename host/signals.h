@@ -7,19 +7,20 @@
 
 namespace crema::host {
 
-Request parseEffect(const std::string& flag,
-                    const std::string& text);  // "stop", "snapshot", "none"; invalid() names the flag
+train::Request parseEffect(const std::string& flag,
+                           const std::string& text);  // "stop", "snapshot", "none"; invalid() names the flag
 
 // SIGTERM comes before SIGKILL: after a snapshot there is nothing to go on to, so "snapshot" is one more than
 // snapshot_after_train may give, and then the stop. "": snapshot where the solver says where to, else stop.
-Request parseTermEffect(const std::string& flag, const std::string& text, bool prefixIsSet);
+train::Request parseTermEffect(const std::string& flag, const std::string& text, bool prefixIsSet);
 
 struct SignalEffects {
-  Request interrupt = Request::kStop, hangup = Request::kSnapshot, terminate = Request::kSnapshotAndStop;
+  train::Request interrupt = train::Request::kStop, hangup = train::Request::kSnapshot,
+                 terminate = train::Request::kSnapshotAndStop;
 };
 void catchSignals();                            // from here on they are kept
 void setEffects(const SignalEffects& effects);  // of those kept as well
-Request polledRequest();                        // the effects of all signals since the last call
+train::Request polledRequest();                 // the effects of all signals since the last call
 bool endedByTerm();                             // a stop was polled that SIGTERM wished
 constexpr int kEndedByTerm = 128 + 15;          // the exit code then: whoever starts programs must not read success
 

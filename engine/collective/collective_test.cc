@@ -8,7 +8,7 @@
 #include "collective/mesh.h"
 #include "collective/tree.h"
 
-namespace crema {
+namespace crema::collective {
 namespace {
 
 TEST(Tree, WorkersHoldRunsOfRanksAndWholeSubtreesCoverThem) {
@@ -252,4 +252,4 @@ TEST(Mesh, FramesOfAnotherStepAreRefused) {
 }
 
 }  // namespace
-}  // namespace crema
+}  // namespace crema::collective

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
-namespace crema {
+namespace crema::collective {
 namespace {
 
 std::string describe(const FrameHeader& h) {
@@ -203,4 +203,4 @@ void Mesh::exchange(std::vector<Transfer>& transfers, uint32_t round, int64_t st
   }
 }
 
-}  // namespace crema
+}  // namespace crema::collective

@@ -16,7 +16,7 @@
 #include "collective/peer_door.h"
 #include "collective/tree.h"
 
-namespace crema {
+namespace crema::collective {
 
 class Exchange {
  public:
@@ -62,4 +62,4 @@ class Mesh : public Exchange {
   std::vector<std::vector<float>> incoming_;      // by worker: its parts of my piece, one after the other
 };
 
-}  // namespace crema
+}  // namespace crema::collective

@@ -2,7 +2,7 @@
 
 #include "base/waiting.h"
 
-namespace crema {
+namespace crema::collective {
 
 PeerDoor::PeerDoor(const std::string& host, const std::string& token, const std::string& whose)
     : door_(Socket::listenOn(host, 0), token, "data", whose,
@@ -34,4 +34,4 @@ std::optional<Socket> PeerDoor::take(uint32_t worker, uint32_t generation, Deadl
   return std::move(waiting_.extract(whose).mapped());
 }
 
-}  // namespace crema
+}  // namespace crema::collective

@@ -13,7 +13,7 @@
 
 #include "base/door.h"
 
-namespace crema {
+namespace crema::collective {
 
 struct FrameHeader {
   static constexpr uint32_t kMagic = 0x464d5243;  // "CRMF"
@@ -42,4 +42,4 @@ class PeerDoor {
   Door door_;                                                // the last member: its visitors use the others
 };
 
-}  // namespace crema
+}  // namespace crema::collective

@@ -2,7 +2,7 @@
 
 #include "base/error.h"
 
-namespace crema {
+namespace crema::collective {
 
 int treeMiddle(int lo, int hi) {
   int power = 1;
@@ -43,4 +43,4 @@ std::vector<RankRange> wholeSubtrees(RankRange mine, int ranks) {
   return out;
 }
 
-}  // namespace crema
+}  // namespace crema::collective

@@ -8,7 +8,7 @@
 #include <functional>
 #include <vector>
 
-namespace crema {
+namespace crema::collective {
 
 struct RankRange {
   int lo, hi;  // [lo, hi)
@@ -32,4 +32,4 @@ Handle foldTree(RankRange node, const std::function<bool(RankRange)>& isPiece,
   return add(left, right);
 }
 
-}  // namespace crema
+}  // namespace crema::collective

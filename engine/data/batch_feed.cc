@@ -6,7 +6,7 @@
 #include "base/log.h"
 #include "data/shuffle.h"
 
-namespace crema {
+namespace crema::data {
 
 void SkippedRecords::add(int64_t record, const Error& why) {
   constexpr size_t kNamed = 10;
@@ -186,4 +186,4 @@ void BatchFeed::produce(Place place) {
   }
 }
 
-}  // namespace crema
+}  // namespace crema::data

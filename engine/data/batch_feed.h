@@ -19,7 +19,7 @@
 #include "data/shuffle.h"
 #include "data/source.h"
 
-namespace crema {
+namespace crema::data {
 
 struct Batch {
   int64_t step = 0;
@@ -114,4 +114,4 @@ class BatchFeed {
   std::thread thread_;
 };
 
-}  // namespace crema
+}  // namespace crema::data

@@ -8,7 +8,7 @@
 #include "caffe.pb.h"
 #include "data/record_writer.h"
 
-namespace crema {
+namespace crema::data {
 namespace {
 
 constexpr size_t kSide = 32, kPixels = 3 * kSide * kSide, kRecord = 1 + kPixels;
@@ -49,4 +49,4 @@ CifarCounts convertCifar(const std::string& input, const std::string& output, co
           convert({test}, joinPath(output, "cifar10_test_" + backend), backend)};
 }
 
-}  // namespace crema
+}  // namespace crema::data

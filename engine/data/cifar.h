@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <string>
 
-namespace crema {
+namespace crema::data {
 
 struct CifarCounts {
   int64_t train = 0, test = 0;
@@ -13,4 +13,4 @@ struct CifarCounts {
 // cifar10_train_BACKEND and cifar10_test_BACKEND in `output`, keys %05d. kData when a file is none of these.
 CifarCounts convertCifar(const std::string& input, const std::string& output, const std::string& backend);
 
-}  // namespace crema
+}  // namespace crema::data

@@ -19,7 +19,7 @@
 #include "support/records.h"
 #include "support/shared_data.h"
 
-namespace crema {
+namespace crema::data {
 namespace {
 
 using test::datum;
@@ -231,7 +231,7 @@ TEST(Shard, EveryRecordOnceAnEpochAndRanksMakeOneLargeBatch) {
 
 std::vector<float> transformed(const std::string& param, caffe::Phase phase, const caffe::Datum& d, int item = 0,
                                int64_t step = 0) {
-  const Transformer t(parseText<caffe::TransformationParameter>(param, "param"), phase, "");
+  const Transformer t(model::parseText<caffe::TransformationParameter>(param, "param"), phase, "");
   Image decoded;
   const ImageView view = viewOf(d, &decoded, t.colour());
   std::vector<float> out(static_cast<size_t>(t.outputShape(view).count()));
@@ -270,7 +270,7 @@ TEST(Transformer, MeanFileIsSampledAtThePixelsPlace) {
   caffe::BlobProto mean;
   mean.set_num(1), mean.set_channels(1), mean.set_height(3), mean.set_width(3);
   for (int i = 0; i < 9; ++i) mean.add_data(static_cast<float>(i));
-  writeBinary(folder.file("mean.binaryproto"), mean);
+  model::writeBinary(folder.file("mean.binaryproto"), mean);
   const std::string param = "mean_file: '" + folder.file("mean.binaryproto") + "' crop_size: 2 mirror: true";
   for (int i = 0; i < 20; ++i)
     EXPECT_EQ(transformed(param, caffe::TRAIN, datum(1, 3, 3, 0), i), std::vector<float>(4, 0.f));
@@ -295,4 +295,4 @@ TEST(Transformer, RefusesWhatCannotBe) {
 }
 
 }  // namespace
-}  // namespace crema
+}  // namespace crema::data

@@ -4,7 +4,7 @@
 
 #include "data/decode_parts.h"
 
-namespace crema {
+namespace crema::data {
 
 bool decodeImage(std::string_view bytes, ColourMode colour, Image* out, std::string* why) noexcept {
   try {
@@ -17,4 +17,4 @@ bool decodeImage(std::string_view bytes, ColourMode colour, Image* out, std::str
   return false;
 }
 
-}  // namespace crema
+}  // namespace crema::data

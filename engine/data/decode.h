@@ -20,7 +20,7 @@
 
 #include "data/image.h"
 
-namespace crema {
+namespace crema::data {
 
 enum class ColourMode { kAsIs, kGrey, kColour };
 
@@ -28,4 +28,4 @@ enum class ColourMode { kAsIs, kGrey, kColour };
 // will do. The memory of *out is used again. Any thread may call it.
 bool decodeImage(std::string_view bytes, ColourMode colour, Image* out, std::string* why) noexcept;
 
-}  // namespace crema
+}  // namespace crema::data

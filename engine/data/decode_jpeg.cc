@@ -10,7 +10,7 @@
 
 #include "data/decode_parts.h"
 
-namespace crema {
+namespace crema::data {
 namespace {
 
 constexpr int kMostScans = 100;
@@ -137,4 +137,4 @@ bool decodeJpeg(std::string_view bytes, ColourMode colour, Image* out, std::stri
   return true;
 }
 
-}  // namespace crema
+}  // namespace crema::data

@@ -7,7 +7,7 @@
 
 #include "data/decode_parts.h"
 
-namespace crema {
+namespace crema::data {
 namespace {
 
 struct Reader {
@@ -115,4 +115,4 @@ bool decodePng(std::string_view bytes, ColourMode colour, Image* out, std::strin
   return true;
 }
 
-}  // namespace crema
+}  // namespace crema::data

@@ -13,7 +13,7 @@
 #include "base/random.h"
 #include "data/decode.h"
 
-namespace crema {
+namespace crema::data {
 namespace {
 
 Image smooth(int channels, int height, int width) {
@@ -286,4 +286,4 @@ TEST(Decode, DamagedFilesDoNoHarm) {
 }
 
 }  // namespace
-}  // namespace crema
+}  // namespace crema::data

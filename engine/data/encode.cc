@@ -11,7 +11,7 @@
 
 #include "base/error.h"
 
-namespace crema {
+namespace crema::data {
 namespace {
 
 // The libraries report errors by calls that must not return. What jumps has no C++ objects; see decode_parts.h.
@@ -141,4 +141,4 @@ std::string encodeImage(const Image& image, Encoding as) {
   return as == Encoding::kPng ? encodePng(image) : encodeJpeg(image);
 }
 
-}  // namespace crema
+}  // namespace crema::data

@@ -6,7 +6,7 @@
 
 #include "data/image.h"
 
-namespace crema {
+namespace crema::data {
 
 std::string encodeJpeg(const Image& image);  // 1 or 3 channels
 std::string encodePng(const Image& image);   // 1, 3 or 4 channels
@@ -16,4 +16,4 @@ enum class Encoding { kJpeg, kPng };
 Encoding parseEncoding(const std::string& name);
 std::string encodeImage(const Image& image, Encoding as);
 
-}  // namespace crema
+}  // namespace crema::data

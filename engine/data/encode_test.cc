@@ -10,7 +10,7 @@
 #include "data/decode.h"
 #include "support/message_of.h"
 
-namespace crema {
+namespace crema::data {
 namespace {
 
 Image smooth(int channels, int height, int width) {
@@ -73,4 +73,4 @@ TEST(Encode, KindsByName) {
 }
 
 }  // namespace
-}  // namespace crema
+}  // namespace crema::data

@@ -19,7 +19,7 @@
 #include "support/records.h"
 #include "support/shared_data.h"
 
-namespace crema {
+namespace crema::data {
 namespace {
 
 using test::datum;
@@ -384,7 +384,7 @@ TEST(Samples, RowsOfMemoryData) {
 }
 
 TEST(Samples, RowsOfCoSData) {
-  const auto param = parseText<caffe::CoSDataParameter>(
+  const auto param = model::parseText<caffe::CoSDataParameter>(
       "top { name: 'n' type: FLOAT channels: 1 sample_num_axes: 0 }"
       "top { name: 'a' type: INT_ARRAY channels: 3 sample_num_axes: 1 transpose: true }"
       "top { name: 'i' type: RAW_IMAGE channels: 1 height: 2 width: 2 transform_param { scale: 0.5 } }",
@@ -414,7 +414,8 @@ TEST(Samples, RowsOfCoSData) {
 
 TEST(Samples, CosDataThatContradictsItself) {
   const auto story = [](const char* top) {
-    return messageOf([&] { cosRowSamples(parseText<caffe::CoSDataParameter>(top, "param"), caffe::TRAIN, "", false); });
+    return messageOf(
+        [&] { cosRowSamples(model::parseText<caffe::CoSDataParameter>(top, "param"), caffe::TRAIN, "", false); });
   };
   EXPECT_NE(
       story("top { name: 'i' type: RAW_IMAGE channels: 1 height: 2 width: 2 }").find("Images require a transformer"),
@@ -432,4 +433,4 @@ TEST(Samples, CosDataThatContradictsItself) {
 }
 
 }  // namespace
-}  // namespace crema
+}  // namespace crema::data

@@ -5,7 +5,7 @@
 
 #include "base/mapped_file.h"
 
-namespace crema {
+namespace crema::data {
 
 class FileBytes {
  public:
@@ -40,4 +40,4 @@ class LocalFileBytes : public FileBytes {
   MappedFile file_;
 };
 
-}  // namespace crema
+}  // namespace crema::data

@@ -6,7 +6,7 @@
 #include "data/shard.h"
 #include "data/shuffle.h"
 
-namespace crema {
+namespace crema::data {
 namespace {
 
 RandomStream streamOf(int64_t epoch, int64_t file) {
@@ -64,4 +64,4 @@ TEST(FileOrder, DependsOnNothingAskedBefore) {
 }
 
 }  // namespace
-}  // namespace crema
+}  // namespace crema::data

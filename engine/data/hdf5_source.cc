@@ -11,11 +11,11 @@
 #include "model/hdf5_file.h"
 #include "model/hdf5_rows.h"
 
-namespace crema {
+namespace crema::data {
 namespace {
 
 std::vector<std::string> filesOf(const std::string& list) {
-  if (isHdf5(list)) invalid("{} is an HDF5 file; `source` names a text file that lists such files", list);
+  if (model::isHdf5(list)) invalid("{} is an HDF5 file; `source` names a text file that lists such files", list);
   std::istringstream in(readFile(list));
   std::vector<std::string> files;
   for (std::string path; in >> path;) files.push_back(resolvePath(path, parentDirectory(list)));
@@ -80,7 +80,7 @@ class Hdf5Source : public RecordSource {
 
   std::string list_;
   std::vector<std::string> files_;
-  Hdf5Rows rows_;
+  model::Hdf5Rows rows_;
   std::vector<int64_t> first_;
   std::vector<std::vector<int>> shapes_;
   int64_t size_ = 0, floats_ = 0, block_ = 1;
@@ -110,4 +110,4 @@ Hdf5Data openHdf5Data(const std::string& list, const std::vector<std::string>& d
   return {source, std::make_shared<const RowSamples>(source->shapes()), source->firstOfFile()};
 }
 
-}  // namespace crema
+}  // namespace crema::data

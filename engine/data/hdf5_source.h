@@ -7,7 +7,7 @@
 #include "data/samples.h"
 #include "data/source.h"
 
-namespace crema {
+namespace crema::data {
 
 struct Hdf5Data {
   std::shared_ptr<const RecordSource> rows;    // a record's value: its floats, one dataset's after the other's
@@ -20,4 +20,4 @@ struct Hdf5Data {
 // memory.
 Hdf5Data openHdf5Data(const std::string& list, const std::vector<std::string>& datasets, bool oneByOne);
 
-}  // namespace crema
+}  // namespace crema::data

@@ -5,7 +5,7 @@
 #include "caffe.pb.h"
 #include "data/record_writer.h"
 
-namespace crema {
+namespace crema::data {
 namespace {
 
 uint32_t word(const std::string& bytes, size_t i) {
@@ -60,4 +60,4 @@ int64_t convertMnist(const std::string& imagesPath, const std::string& labelsPat
   return writer->written();
 }
 
-}  // namespace crema
+}  // namespace crema::data

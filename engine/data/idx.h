@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-namespace crema {
+namespace crema::data {
 
 struct IdxImages {
   int count = 0, rows = 0, columns = 0;
@@ -18,4 +18,4 @@ std::string readIdxLabels(const std::string& path);
 int64_t convertMnist(const std::string& images, const std::string& labels, const std::string& database,
                      const std::string& backend = "lmdb");
 
-}  // namespace crema
+}  // namespace crema::data

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace crema {
+namespace crema::data {
 
 // Exactly one of bytes and floats is set. interleaved: [height][width][channels] as OpenCV; else [channels][height]
 // [width] as a Datum. Colours are B, G, R (and alpha).
@@ -21,4 +21,4 @@ struct Image {
   ImageView view() const { return {channels, height, width, bytes.data(), nullptr, true}; }
 };
 
-}  // namespace crema
+}  // namespace crema::data

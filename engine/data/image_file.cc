@@ -4,7 +4,7 @@
 #include "base/file.h"
 #include "data/resize.h"
 
-namespace crema {
+namespace crema::data {
 
 Image imageOfFile(std::string_view bytes, const std::string& path, const ImageReading& how) {
   Image image;
@@ -17,4 +17,4 @@ Image imageOfFile(std::string_view bytes, const std::string& path, const ImageRe
 
 Image readImageFile(const std::string& path, const ImageReading& how) { return imageOfFile(readFile(path), path, how); }
 
-}  // namespace crema
+}  // namespace crema::data

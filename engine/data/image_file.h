@@ -6,7 +6,7 @@
 #include "data/decode.h"
 #include "data/image.h"
 
-namespace crema {
+namespace crema::data {
 
 // 0 x 0: the file's own size. kIo: it cannot be read; kData: it is no whole JPEG or PNG.
 struct ImageReading {
@@ -16,4 +16,4 @@ struct ImageReading {
 Image readImageFile(const std::string& path, const ImageReading& how);
 Image imageOfFile(std::string_view bytes, const std::string& path, const ImageReading& how);  // the file's bytes
 
-}  // namespace crema
+}  // namespace crema::data

@@ -6,7 +6,7 @@
 #include "base/file.h"
 #include "data/transformer.h"
 
-namespace crema {
+namespace crema::data {
 namespace {
 
 bool blank(char c) { return c == ' ' || c == '\t'; }
@@ -135,4 +135,4 @@ std::unique_ptr<SampleMaker> listedImageSamples(const ListedImages& options, std
   return std::make_unique<ListedImageSamples>(options, std::move(list));
 }
 
-}  // namespace crema
+}  // namespace crema::data

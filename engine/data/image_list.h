@@ -9,7 +9,7 @@
 #include "data/samples.h"
 #include "data/source.h"
 
-namespace crema {
+namespace crema::data {
 
 struct ListedImage {
   std::string_view path;
@@ -55,4 +55,4 @@ std::string fileOf(const ListedImages& options, const Record& record);
 // Tops data and label. The first image of the list gives the shape.
 std::unique_ptr<SampleMaker> listedImageSamples(const ListedImages& options, std::shared_ptr<const ImageList> list);
 
-}  // namespace crema
+}  // namespace crema::data

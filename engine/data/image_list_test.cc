@@ -13,7 +13,7 @@
 #include "support/message_of.h"
 #include "support/shared_data.h"
 
-namespace crema {
+namespace crema::data {
 namespace {
 
 using test::messageOf;
@@ -176,4 +176,4 @@ TEST(ImageList, SizesDifferOnlyOneByOne) {
 }
 
 }  // namespace
-}  // namespace crema
+}  // namespace crema::data

@@ -16,7 +16,7 @@
 #include "support/message_of.h"
 #include "support/shared_data.h"
 
-namespace crema {
+namespace crema::data {
 namespace {
 
 using test::messageOf;
@@ -222,7 +222,7 @@ TEST(Transformer, EveryLayoutGivesCaffesBits) {
             blob.set_num(1), blob.set_channels(channels), blob.set_height(11), blob.set_width(width);
             for (unsigned char b : noise(channels, 11, width, 99).bytes)
               file.push_back(0.37f * b), blob.add_data(0.37f * b);
-            writeBinary(folder.file("mean"), blob);
+            model::writeBinary(folder.file("mean"), blob);
             param.set_mean_file(folder.file("mean"));
           }
           transformAllWays(i, param, values, file);
@@ -252,7 +252,7 @@ TEST(BatchFeed, EncodedRecordsBecomeThePixelsOfOpenCv) {
   const std::string one = golden("colour_420.jpg"), two = golden("turned.jpg"), grey = golden("grey.jpg");
   const auto makerOf = [](std::shared_ptr<const RecordSource> source, const char* param) {
     ImageOptions image;
-    image.transform = parseText<caffe::TransformationParameter>(param, "param");
+    image.transform = model::parseText<caffe::TransformationParameter>(param, "param");
     BatchMaker maker;
     maker.source = source;
     maker.samples = datumSamples(image, true, *source);
@@ -282,4 +282,4 @@ TEST(BatchFeed, EncodedRecordsBecomeThePixelsOfOpenCv) {
 }
 
 }  // namespace
-}  // namespace crema
+}  // namespace crema::data

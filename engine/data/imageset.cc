@@ -11,7 +11,7 @@
 #include "data/shuffle.h"
 #include "data/transformer.h"
 
-namespace crema {
+namespace crema::data {
 namespace {
 
 std::string lower(std::string_view text) {
@@ -172,4 +172,4 @@ caffe::BlobProto meanOf(const RecordSource& source) {
   return mean.finish();
 }
 
-}  // namespace crema
+}  // namespace crema::data

@@ -6,7 +6,7 @@
 #include "data/image_list.h"
 #include "data/source.h"
 
-namespace crema {
+namespace crema::data {
 
 struct ImagesetOptions {
   std::string root, list, database;
@@ -25,4 +25,4 @@ int64_t convertImageset(const ImagesetOptions& options);
 // on), so it is the mean rounded once.
 caffe::BlobProto meanOf(const RecordSource& source);
 
-}  // namespace crema
+}  // namespace crema::data

@@ -10,7 +10,7 @@
 #include "base/fd_io.h"
 #include "base/file.h"
 
-namespace crema::ldb {
+namespace crema::data::ldb {
 
 class TableFiles::Open {
  public:
@@ -70,4 +70,4 @@ std::vector<Handle> TableFiles::blocks(uint32_t file) const {
   return handles;
 }
 
-}  // namespace crema::ldb
+}  // namespace crema::data::ldb

@@ -9,7 +9,7 @@
 
 #include "data/leveldb_format.h"
 
-namespace crema::ldb {
+namespace crema::data::ldb {
 
 class TableFiles {
  public:
@@ -36,4 +36,4 @@ class TableFiles {
   mutable std::list<std::pair<uint32_t, std::shared_ptr<Open>>> open_;  // the last used first
 };
 
-}  // namespace crema::ldb
+}  // namespace crema::data::ldb

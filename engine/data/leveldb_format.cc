@@ -7,7 +7,7 @@
 
 #include "base/file.h"
 
-namespace crema::ldb {
+namespace crema::data::ldb {
 namespace {
 
 template <class T>
@@ -241,4 +241,4 @@ Handle indexHandle(std::string_view footer, uint64_t fileBytes, const std::strin
   return {offset, bytes};
 }
 
-}  // namespace crema::ldb
+}  // namespace crema::data::ldb

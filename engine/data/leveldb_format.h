@@ -21,7 +21,7 @@
 
 #include "base/error.h"
 
-namespace crema::ldb {
+namespace crema::data::ldb {
 
 template <class... A>
 [[noreturn]] void damaged(const std::string& file, fmt::format_string<A...> text, A&&... args) {
@@ -91,4 +91,4 @@ Block decodeBlock(std::string stored, const std::string& file);  // stored: with
 Handle indexHandle(std::string_view footer, uint64_t fileBytes, const std::string& file);
 Handle blockHandle(std::string_view encoded, uint64_t fileBytes, const std::string& file);
 
-}  // namespace crema::ldb
+}  // namespace crema::data::ldb

@@ -5,7 +5,7 @@
 
 #include "base/log.h"
 
-namespace crema::ldb {
+namespace crema::data::ldb {
 namespace {
 
 // One batch: its small parts are copied, its values are passed over.
@@ -72,4 +72,4 @@ void Logs::addBatch(std::string_view file, LogSpan record, const std::string& pa
   if (count) damaged(path, "a batch lacks {} records", count);
 }
 
-}  // namespace crema::ldb
+}  // namespace crema::data::ldb

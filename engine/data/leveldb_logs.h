@@ -9,7 +9,7 @@
 #include "base/mapped_file.h"
 #include "data/leveldb_format.h"
 
-namespace crema::ldb {
+namespace crema::data::ldb {
 
 class Logs {
  public:
@@ -31,4 +31,4 @@ class Logs {
   std::vector<Entry> entries_;
 };
 
-}  // namespace crema::ldb
+}  // namespace crema::data::ldb

@@ -14,7 +14,7 @@
 #include "data/leveldb_logs.h"
 #include "data/leveldb_source.h"
 
-namespace crema {
+namespace crema::data {
 namespace {
 
 using namespace ldb;
@@ -230,4 +230,4 @@ std::shared_ptr<const RecordSource> levelDbSource(const std::string& path) {
   return std::make_shared<LevelDbSource>(path);
 }
 
-}  // namespace crema
+}  // namespace crema::data

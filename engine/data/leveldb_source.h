@@ -5,8 +5,8 @@
 
 #include "data/source.h"
 
-namespace crema {
+namespace crema::data {
 
 std::shared_ptr<const RecordSource> levelDbSource(const std::string& path);
 
-}  // namespace crema
+}  // namespace crema::data

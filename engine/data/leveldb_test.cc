@@ -21,7 +21,7 @@
 #include "support/records.h"
 #include "support/shared_data.h"
 
-namespace crema {
+namespace crema::data {
 namespace {
 
 using test::messageOf;
@@ -387,4 +387,4 @@ TEST(CifarTool, ConvertsToBothDatabases) {
 }
 
 }  // namespace
-}  // namespace crema
+}  // namespace crema::data

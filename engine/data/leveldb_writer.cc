@@ -7,7 +7,7 @@
 #include "base/temporary.h"
 #include "data/lmdb_writer.h"
 
-namespace crema {
+namespace crema::data {
 namespace {
 
 class LevelDbWriter : public RecordWriter {
@@ -75,4 +75,4 @@ std::unique_ptr<RecordWriter> makeRecordWriter(caffe::DataParameter::DB backend,
   return std::make_unique<LevelDbWriter>(path);
 }
 
-}  // namespace crema
+}  // namespace crema::data

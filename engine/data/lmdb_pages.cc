@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 
-namespace crema {
+namespace crema::data {
 namespace {
 
 constexpr uint32_t kMagic = 0xBEEFC0DE;
@@ -188,4 +188,4 @@ Record lmdbRecord(const FileBytes& bytes, const LmdbIndex& index, int64_t number
   return Reading(bytes, index, path).record(number);
 }
 
-}  // namespace crema
+}  // namespace crema::data

@@ -20,7 +20,7 @@
 #include "data/file_bytes.h"
 #include "data/source.h"
 
-namespace crema {
+namespace crema::data {
 
 // Where the records are: for each leaf page, in key order, its number and the number of its first record. 16 bytes a
 // leaf page, of which one holds some hundred records whose values lie in overflow pages, or a few small ones.
@@ -43,4 +43,4 @@ std::shared_ptr<const RecordSource> lmdbSource(std::shared_ptr<const FileBytes> 
                                                const std::string& path);
 std::shared_ptr<const RecordSource> lmdbSource(const std::string& path);  // a folder with data.mdb, or such a file
 
-}  // namespace crema
+}  // namespace crema::data

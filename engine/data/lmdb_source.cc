@@ -5,7 +5,7 @@
 #include "data/lmdb_pages.h"
 #include "data/source.h"
 
-namespace crema {
+namespace crema::data {
 namespace {
 
 // A folder with data.mdb, or such a file itself.
@@ -50,4 +50,4 @@ std::shared_ptr<const RecordSource> lmdbSource(const std::string& path) {
   return lmdbSource(bytes, lmdbIndex(*bytes, file), path);
 }
 
-}  // namespace crema
+}  // namespace crema::data

@@ -10,7 +10,7 @@
 #include "base/file.h"
 #include "base/temporary.h"
 
-namespace crema {
+namespace crema::data {
 
 struct LmdbWriter::State {
   static constexpr size_t kCommitEvery = 1000, kFirstMap = size_t{64} << 20;
@@ -84,4 +84,4 @@ void LmdbWriter::finish() {
 
 int64_t LmdbWriter::written() const { return state_->written + static_cast<int64_t>(state_->waiting.size()); }
 
-}  // namespace crema
+}  // namespace crema::data

@@ -6,7 +6,7 @@
 
 #include "data/record_writer.h"
 
-namespace crema {
+namespace crema::data {
 
 class LmdbWriter : public RecordWriter {
  public:
@@ -21,4 +21,4 @@ class LmdbWriter : public RecordWriter {
   std::unique_ptr<State> state_;
 };
 
-}  // namespace crema
+}  // namespace crema::data

@@ -9,7 +9,7 @@
 
 #include "caffe.pb.h"
 
-namespace crema {
+namespace crema::data {
 
 class RecordWriter {
  public:
@@ -26,4 +26,4 @@ caffe::DataParameter::DB parseBackend(const std::string& name);
 // kIo when there is something at `path` already, other than an empty folder.
 std::unique_ptr<RecordWriter> makeRecordWriter(caffe::DataParameter::DB backend, const std::string& path);
 
-}  // namespace crema
+}  // namespace crema::data

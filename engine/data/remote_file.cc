@@ -12,7 +12,7 @@
 #include "base/fd_io.h"
 #include "base/file.h"
 
-namespace crema {
+namespace crema::data {
 
 RemoteFile::RemoteFile(const std::string& folder, std::string description, uint64_t size, uint64_t readAhead, Ask ask,
                        const Interrupt* interrupt)
@@ -106,4 +106,4 @@ uint64_t RemoteFile::fetched() const {
   return fetched_;
 }
 
-}  // namespace crema
+}  // namespace crema::data

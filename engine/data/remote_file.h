@@ -12,7 +12,7 @@
 #include "base/socket.h"
 #include "data/file_bytes.h"
 
-namespace crema {
+namespace crema::data {
 
 class RemoteFile : public FileBytes {
  public:
@@ -52,4 +52,4 @@ class RemoteFile : public FileBytes {
   uint64_t fetched_ = 0;
 };
 
-}  // namespace crema
+}  // namespace crema::data

@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 
-namespace crema {
+namespace crema::data {
 namespace {
 
 constexpr int kOne = 2048;
@@ -68,4 +68,4 @@ Image resizeBilinear(const ImageView& v, int height, int width) {
   return out;
 }
 
-}  // namespace crema
+}  // namespace crema::data

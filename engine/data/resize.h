@@ -2,7 +2,7 @@
 #pragma once
 #include "data/image.h"
 
-namespace crema {
+namespace crema::data {
 
 // Destination x samples source fx = (x + 1/2) * width / newWidth - 1/2, held inside the picture, likewise y; weights
 // are rounded to 1/2048. With b the vertical weights and H = p[sx] * a0 + p[sx + 1] * a1 along a row:
@@ -10,4 +10,4 @@ namespace crema {
 // No smoothing before shrinking, as there. kInvalid: sizes below 1, or a view of floats.
 Image resizeBilinear(const ImageView& from, int height, int width);
 
-}  // namespace crema
+}  // namespace crema::data

@@ -14,7 +14,7 @@
 
 #include "base/error.h"
 
-namespace crema {
+namespace crema::data {
 
 // Walks the fields of one row.
 class RowReader {
@@ -47,4 +47,4 @@ inline char* putRowField(char* to, std::string_view field) {
   return to + rowFieldBytes(field.size());
 }
 
-}  // namespace crema
+}  // namespace crema::data

@@ -5,7 +5,7 @@
 #include "base/waiting.h"
 #include "data/row.h"
 
-namespace crema {
+namespace crema::data {
 
 void RowWindow::append(const std::vector<std::string_view>& parts) {
   size_t bytes = 0;
@@ -70,4 +70,4 @@ Record RowWindow::read(int64_t index) const {
   return {id, row.substr(rowFieldBytes(id.size()))};
 }
 
-}  // namespace crema
+}  // namespace crema::data

@@ -13,7 +13,7 @@
 #include "base/socket.h"
 #include "data/source.h"
 
-namespace crema {
+namespace crema::data {
 
 class RowWindow : public RecordSource {
  public:
@@ -48,4 +48,4 @@ class RowWindow : public RecordSource {
   std::optional<Error> failed_;
 };
 
-}  // namespace crema
+}  // namespace crema::data

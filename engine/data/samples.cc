@@ -11,7 +11,7 @@
 #include "data/row.h"
 #include "data/transformer.h"
 
-namespace crema {
+namespace crema::data {
 
 RandomStream SampleRandom::stream(RandomPurpose purpose, const std::string& top) const {
   RandomKey key;
@@ -281,4 +281,4 @@ std::unique_ptr<SampleMaker> cosRowSamples(const caffe::CoSDataParameter& param,
   return std::make_unique<CosRowSamples>(param, phase, folder, resize);
 }
 
-}  // namespace crema
+}  // namespace crema::data

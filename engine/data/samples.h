@@ -10,7 +10,7 @@
 #include "data/source.h"
 #include "tensor/shape.h"
 
-namespace crema {
+namespace crema::data {
 
 // The random numbers of one batch: a stream per purpose and top, named by (seed, layer, step, rank); sample i takes
 // block i.
@@ -64,4 +64,4 @@ std::unique_ptr<SampleMaker> imageRowSamples(const ImageOptions& options);
 std::unique_ptr<SampleMaker> cosRowSamples(const caffe::CoSDataParameter& param, caffe::Phase phase,
                                            const std::string& folder, bool resize);
 
-}  // namespace crema
+}  // namespace crema::data

@@ -2,7 +2,7 @@
 
 #include "base/error.h"
 
-namespace crema {
+namespace crema::data {
 
 int64_t ownedRecords(const Dealing& d, int rank) {
   const int64_t block = d.block(), full = d.records / block, rest = d.records % block;
@@ -32,4 +32,4 @@ void checkDealing(const Dealing& d) {
         d.records, d.ranks);
 }
 
-}  // namespace crema
+}  // namespace crema::data

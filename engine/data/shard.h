@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cstdint>
 
-namespace crema {
+namespace crema::data {
 
 struct Dealing {
   int64_t records;  // in the source
@@ -32,4 +32,4 @@ int64_t recordIndex(const Dealing& d, int rank,
                     int64_t position);  // position: any number >= 0, taken modulo the rank's records
 void checkDealing(const Dealing& d);    // kInvalid when there is less than a record per rank
 
-}  // namespace crema
+}  // namespace crema::data

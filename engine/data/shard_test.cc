@@ -8,7 +8,7 @@
 #include "data/batch_feed.h"
 #include "data/staged_source.h"
 
-namespace crema {
+namespace crema::data {
 namespace {
 
 // Walked one by one: the next batch after g of g's owner, by the rule written out.
@@ -121,4 +121,4 @@ TEST(TestDealing, ADamagedRecordIsReplacedInItsOwnBatch) {
 }
 
 }  // namespace
-}  // namespace crema
+}  // namespace crema::data

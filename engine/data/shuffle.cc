@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace crema {
+namespace crema::data {
 
 int64_t permuted(const RandomStream& stream, int64_t n, int64_t place) {
   if (n < 2) return 0;
@@ -54,4 +54,4 @@ int64_t FileOrder::at(int64_t epoch, int64_t place, const std::function<RandomSt
   return first_[static_cast<size_t>(file)] + permuted(stream(file), recordsOf(file), place - files->begin[i]);
 }
 
-}  // namespace crema
+}  // namespace crema::data

@@ -11,7 +11,7 @@
 
 #include "base/random.h"
 
-namespace crema {
+namespace crema::data {
 
 // 0 <= place < n; the same stream gives the same permutation.
 int64_t permuted(const RandomStream& stream, int64_t n, int64_t place);
@@ -37,4 +37,4 @@ class FileOrder {
   mutable std::map<int64_t, std::shared_ptr<const Files>> epochs_;  // the last few
 };
 
-}  // namespace crema
+}  // namespace crema::data

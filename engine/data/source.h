@@ -8,7 +8,7 @@
 
 #include "caffe.pb.h"
 
-namespace crema {
+namespace crema::data {
 
 struct Record {
   std::string_view key, value;             // valid while the source and this Record live
@@ -27,4 +27,4 @@ class RecordSource {
 // kIo when it is not there, kData when it is damaged, of another kind or empty; the message says which and what to do.
 std::shared_ptr<const RecordSource> openSource(caffe::DataParameter::DB backend, const std::string& path);
 
-}  // namespace crema
+}  // namespace crema::data

@@ -14,7 +14,7 @@
 #include "base/waiting.h"
 #include "data/row.h"
 
-namespace crema {
+namespace crema::data {
 namespace {
 
 constexpr size_t kFirstSegment = size_t{1} << 20, kLargestSegment = size_t{1} << 26;
@@ -145,4 +145,4 @@ Record StagedSource::read(int64_t global) const {
   return {id, fields.substr(rowFieldBytes(id.size()))};
 }
 
-}  // namespace crema
+}  // namespace crema::data

@@ -16,7 +16,7 @@
 #include "data/shard.h"
 #include "data/source.h"
 
-namespace crema {
+namespace crema::data {
 
 // Which records of the whole source come to this process, in ascending order.
 struct StagePlan {
@@ -75,4 +75,4 @@ class StagedSource : public RecordSource {
   mutable std::optional<Error> failed_;
 };
 
-}  // namespace crema
+}  // namespace crema::data

@@ -7,7 +7,7 @@
 #include "base/file.h"
 #include "model/proto_io.h"
 
-namespace crema {
+namespace crema::data {
 
 Transformer::Transformer(const caffe::TransformationParameter& param, caffe::Phase phase, const std::string& folder)
     : param_(param), phase_(phase) {
@@ -16,7 +16,7 @@ Transformer::Transformer(const caffe::TransformationParameter& param, caffe::Pha
   if (param_.force_color() && param_.force_gray())
     invalid("transform_param: give either force_color or force_gray, not both");
   if (!param_.has_mean_file()) return;
-  mean_ = readBinary<caffe::BlobProto>(resolvePath(param_.mean_file(), folder));
+  mean_ = model::readBinary<caffe::BlobProto>(resolvePath(param_.mean_file(), folder));
 }
 
 ColourMode Transformer::colour() const {
@@ -166,4 +166,4 @@ template void Transformer::apply<float>(const ImageView&, const RandomStream&, c
 template void Transformer::apply<double>(const ImageView&, const RandomStream&, const RandomStream&, int,
                                          double*) const;
 
-}  // namespace crema
+}  // namespace crema::data

@@ -15,7 +15,7 @@
 #include "data/image.h"
 #include "tensor/shape.h"
 
-namespace crema {
+namespace crema::data {
 
 class Transformer {
  public:
@@ -52,4 +52,4 @@ ImageView viewOf(const caffe::Datum& d, Image* decoded, ColourMode colour);
 void checkDatum(const caffe::Datum& d);  // the sizes of a raw record
 std::string shapeText(const ImageView& v);
 
-}  // namespace crema
+}  // namespace crema::data

@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "base/file.h"
 
-namespace crema {
+namespace crema::data {
 namespace {
 
 class Tokens {
@@ -118,4 +118,4 @@ Image WindowFile::image(const Record& record) const {
   return cache_.empty() ? readImageFile(path, {}) : imageOfFile(cache_[static_cast<size_t>(w.image)], path, {});
 }
 
-}  // namespace crema
+}  // namespace crema::data

@@ -19,7 +19,7 @@
 #include "data/samples.h"
 #include "data/source.h"
 
-namespace crema {
+namespace crema::data {
 
 struct ImageWindow {
   int32_t image, label, x1, y1, x2, y2;
@@ -68,4 +68,4 @@ int64_t chooseWindow(const WindowFile& file, int batch, float fgFraction, const 
 // Tops data (3 x crop x crop, 0 where a window leaves its image) and label. The checks of what `options` says are here.
 std::unique_ptr<SampleMaker> windowSamples(const WindowOptions& options, std::shared_ptr<const WindowFile> file);
 
-}  // namespace crema
+}  // namespace crema::data

@@ -17,7 +17,7 @@
 #include "support/message_of.h"
 #include "support/shared_data.h"
 
-namespace crema {
+namespace crema::data {
 namespace {
 
 using test::messageOf;
@@ -193,7 +193,7 @@ TEST(Windows, PixelsAgainstDouble) {
   caffe::BlobProto mean;
   mean.set_num(1), mean.set_channels(3), mean.set_height(kMean), mean.set_width(kMean + 2);
   for (int i = 0; i < 3 * kMean * (kMean + 2); ++i) mean.add_data(static_cast<float>(i % 97));
-  writeBinary(w.folder.file("mean"), mean);
+  model::writeBinary(w.folder.file("mean"), mean);
   w.options.transform.set_crop_size(kCrop), w.options.transform.set_mirror(true);
   w.options.transform.set_mean_file(w.folder.file("mean"));
   w.options.param.set_context_pad(3), w.options.scale = 0.25f;
@@ -253,7 +253,7 @@ TEST(Windows, AMeanThatIsTooSmallIsRefused) {
   caffe::BlobProto mean;
   mean.set_channels(3), mean.set_height(7), mean.set_width(9);
   for (int i = 0; i < 3 * 63; ++i) mean.add_data(1);
-  writeBinary(w.folder.file("mean"), mean);
+  model::writeBinary(w.folder.file("mean"), mean);
   const auto file = w.file("# 0\na.png\n3\n40\n50\n1\n1 0.9 2 1 20 30\n");
   w.options.transform.set_mean_file(w.folder.file("mean"));
   EXPECT_NE(messageOf([&] { windowSamples(w.options, file); }).find("is 3x7x9, which holds no centre of 3x8x8"),
@@ -261,4 +261,4 @@ TEST(Windows, AMeanThatIsTooSmallIsRefused) {
 }
 
 }  // namespace
-}  // namespace crema
+}  // namespace crema::data

@@ -9,7 +9,7 @@
 #include "data/window_file.h"
 #include "model/proto_io.h"
 
-namespace crema {
+namespace crema::data {
 
 // With half sizes h and centre m, in x and likewise in y, and s = crop / (crop - 2 context_pad): the region m - h s to
 // m + h s, rounded; square: with the larger h of the two. What of it lies outside the image becomes margin, in the
@@ -107,7 +107,7 @@ class WindowSamples : public SampleMaker {
  private:
   void readMean() {
     const std::string path = resolvePath(options_.transform.mean_file(), options_.folder);
-    mean_ = readBinary<caffe::BlobProto>(path);
+    mean_ = model::readBinary<caffe::BlobProto>(path);
     const int n = mean_.shape().dim_size();
     const auto axis = [&](int fromEnd, int old) {
       return n == 0 ? old : n >= fromEnd ? static_cast<int>(mean_.shape().dim(n - fromEnd)) : 1;
@@ -150,4 +150,4 @@ std::unique_ptr<SampleMaker> windowSamples(const WindowOptions& options, std::sh
   return std::make_unique<WindowSamples>(options, std::move(file));
 }
 
-}  // namespace crema
+}  // namespace crema::data

@@ -24,7 +24,7 @@ const OnnxConversions& conversions() {
 
 class Exporter {
  public:
-  explicit Exporter(Net& net) : net_(net), selection_(selectForOnnx(net)) {}
+  explicit Exporter(net::Net& net) : net_(net), selection_(selectForOnnx(net)) {}
 
   OnnxExport run() {
     checkTypes();
@@ -60,7 +60,7 @@ class Exporter {
   }
 
   void checkTypes() const {
-    eachNeeded([&](int, const Layer& layer) {
+    eachNeeded([&](int, const layers::Layer& layer) {
       if (!isOnnxSource(layer) && !conversions().count(layer.type()))
         invalid("{} cannot be exported to ONNX: there is no conversion for type {}; cut the net below it",
                 layer.label(), layer.type());
@@ -70,11 +70,11 @@ class Exporter {
   OnnxGraph nodes() const {
     OnnxGraph graph;
     for (const OnnxPort& port : selection_.inputs) graph.values[port.blob] = graph.unique(port.name);
-    eachNeeded([&](int i, const Layer& layer) {
+    eachNeeded([&](int i, const layers::Layer& layer) {
       if (layer.type() != "Split" && layer.type() != "Dropout")
         for (const Blob* top : net_.tops(i)) graph.lastWriter[top] = &layer;
     });
-    eachNeeded([&](int i, const Layer& layer) {
+    eachNeeded([&](int i, const layers::Layer& layer) {
       if (isOnnxSource(layer)) return;
       OnnxLayer view(graph, layer, net_.bottoms(i), net_.tops(i));
       conversions().at(layer.type())(view);
@@ -112,7 +112,7 @@ class Exporter {
           top->reshape(Shape(dims));
         }
       for (int i = 0; i < static_cast<int>(net_.layers().size()); ++i) {
-        Layer& layer = *net_.layers()[static_cast<size_t>(i)];
+        layers::Layer& layer = *net_.layers()[static_cast<size_t>(i)];
         const bool asked = selection_.needed[static_cast<size_t>(i)] || layer.type() == "Split";
         if (asked && !isOnnxSource(layer)) layer.shapeTops(net_.bottoms(i), net_.tops(i));
       }
@@ -149,7 +149,7 @@ class Exporter {
     std::string left;
     for (const std::string& label : selection_.leftOut) left += (left.empty() ? "" : ", ") + label;
     if (!left.empty()) notes.push_back("left out, as no score needs it: " + left);
-    eachNeeded([&](int, const Layer& layer) {
+    eachNeeded([&](int, const layers::Layer& layer) {
       if (isOnnxSource(layer) && layer.param().has_transform_param())
         notes.push_back(fmt::format("the input takes images as transform_param of {} leaves them ({})", layer.label(),
                                     layer.param().transform_param().ShortDebugString()));
@@ -158,12 +158,12 @@ class Exporter {
       notes.push_back(fmt::format("the batch is fixed, {}: a layer depends on it", first[0]));
   }
 
-  Net& net_;
+  net::Net& net_;
   const OnnxSelection selection_;
 };
 
 }  // namespace
 
-OnnxExport exportOnnx(Net& net) { return Exporter(net).run(); }
+OnnxExport exportOnnx(net::Net& net) { return Exporter(net).run(); }
 
 }  // namespace crema::exchange

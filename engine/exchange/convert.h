@@ -20,6 +20,6 @@ struct OnnxExport {
 //
 // The first axis of the inputs is any number ("batch") where nothing fixes it: where the graph of the same net for one
 // item more has the same nodes and constants.
-OnnxExport exportOnnx(Net& net);
+OnnxExport exportOnnx(net::Net& net);
 
 }  // namespace crema::exchange

@@ -17,7 +17,7 @@ constexpr char kNet[] = "crema.net", kWeights[] = "crema.weights";
 constexpr size_t kMost = 1 << 24;  // bytes of weights that the graph does not hold; with more nothing is carried
 constexpr int kVariant = sodium_base64_VARIANT_ORIGINAL;
 
-std::string nameOf(const Layer& layer, size_t param) { return fmt::format("{}/param{}", layer.name(), param); }
+std::string nameOf(const layers::Layer& layer, size_t param) { return fmt::format("{}/param{}", layer.name(), param); }
 
 void addBlob(caffe::LayerParameter* layer, const Blob& blob) {
   auto* to = layer->add_blobs();
@@ -36,7 +36,7 @@ std::string get(const ::onnx::ModelProto& model, const std::string& key) {
 }
 
 // False where a parameter is neither in the graph nor beside it, or damaged.
-bool fill(const Net& net, const ::onnx::ModelProto& model, const caffe::NetParameter& beside) {
+bool fill(const net::Net& net, const ::onnx::ModelProto& model, const caffe::NetParameter& beside) {
   std::map<std::string, const ::onnx::TensorProto*> stored;
   for (const auto& t : model.graph().initializer()) stored[t.name()] = &t;
   std::map<std::string, const caffe::LayerParameter*> others;
@@ -80,7 +80,7 @@ bool reshapeInputs(caffe::NetParameter& net, const InputShapes& shapes) {
 
 }  // namespace
 
-void addDescription(::onnx::ModelProto& model, caffe::NetParameter description, const Net& net) {
+void addDescription(::onnx::ModelProto& model, caffe::NetParameter description, const net::Net& net) {
   std::set<std::string> stored, names;
   for (const auto& t : model.graph().initializer()) stored.insert(t.name());
   caffe::NetParameter beside;
@@ -100,7 +100,7 @@ void addDescription(::onnx::ModelProto& model, caffe::NetParameter description, 
   if (bytes.size() > kMost) return;
   description.clear_state();
   for (auto& l : *description.mutable_layer()) l.clear_include(), l.clear_exclude(), l.clear_blobs();
-  set(model, kNet, toText(description));
+  set(model, kNet, model::toText(description));
   std::string text(sodium_base64_encoded_len(bytes.size(), kVariant), 0);
   sodium_bin2base64(text.data(), text.size(), reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size(),
                     kVariant);
@@ -114,26 +114,26 @@ std::optional<OnnxImport> importDescribed(const ::onnx::ModelProto& model, const
   if (text.empty()) return std::nullopt;
   try {
     OnnxImport made;
-    made.net = parseText<caffe::NetParameter>(text, kNet);
-    upgradeNet(&made.net, kNet);
+    made.net = model::parseText<caffe::NetParameter>(text, kNet);
+    model::upgradeNet(&made.net, kNet);
     std::string bytes(coded.size(), 0);
     size_t size = 0;
     if (sodium_base642bin(reinterpret_cast<unsigned char*>(bytes.data()), bytes.size(), coded.data(), coded.size(),
                           nullptr, &size, nullptr, kVariant))
       badData("its weights are damaged");
     caffe::NetParameter beside;
-    parseBinaryInto(std::string_view(bytes).substr(0, size), kWeights, &beside);
+    model::parseBinaryInto(std::string_view(bytes).substr(0, size), kWeights, &beside);
     kernels::Context kernels(kernels::bestIsa(), 1);
-    NetOptions o;
+    net::NetOptions o;
     o.kernels = &kernels, o.fills = o.data.openSources = false;
     caffe::NetState state;
     state.set_phase(caffe::TEST);
-    Net net(made.net, state, o, kNet);
+    net::Net net(made.net, state, o, kNet);
     if (!fill(net, model, beside)) badData("its weights are not all there");
     if (exportOnnx(net).model.graph().SerializeAsString() != model.graph().SerializeAsString())
       badData("the graph is another by now");
     if (!reshapeInputs(made.net, shapes)) badData("-input_shape is for an input that it does not have");
-    std::map<std::string, const Layer*> built;
+    std::map<std::string, const layers::Layer*> built;
     for (const auto& layer : net.layers()) built[layer->name()] = layer.get();
     for (auto& layer : *made.net.mutable_layer())
       if (const auto b = built.find(layer.name()); b != built.end())

@@ -10,7 +10,7 @@
 namespace crema::exchange {
 
 // `description`: as `net` was built of it, filtered.
-void addDescription(::onnx::ModelProto& model, caffe::NetParameter description, const Net& net);
+void addDescription(::onnx::ModelProto& model, caffe::NetParameter description, const net::Net& net);
 // *why: of a description that is there, why it is not taken.
 std::optional<OnnxImport> importDescribed(const ::onnx::ModelProto& model, const InputShapes& shapes, std::string* why);
 

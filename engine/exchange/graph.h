@@ -33,8 +33,8 @@ class OnnxGraph {
   void fillWeights();
 
   ::onnx::GraphProto proto;
-  std::map<const Blob*, Value> values;             // what a blob holds after the layers so far
-  std::map<const Blob*, const Layer*> lastWriter;  // of those that make a node
+  std::map<const Blob*, Value> values;                     // what a blob holds after the layers so far
+  std::map<const Blob*, const layers::Layer*> lastWriter;  // of those that make a node
 
  private:
   ::onnx::TensorProto* tensor(const std::vector<int64_t>& dims, const std::string& wish);
@@ -46,7 +46,7 @@ class OnnxGraph {
 // What a layer's conversion works with. It makes nodes, then says for every top which value it is.
 class OnnxLayer {
  public:
-  OnnxLayer(OnnxGraph& graph, const Layer& layer, const Blobs& bottoms, const Blobs& tops)
+  OnnxLayer(OnnxGraph& graph, const layers::Layer& layer, const layers::Blobs& bottoms, const layers::Blobs& tops)
       : graph_(graph), layer_(layer), bottoms_(bottoms), tops_(tops), firstNode_(graph.proto.node_size()) {}
 
   const caffe::LayerParameter& param() const { return layer_.param(); }
@@ -81,8 +81,8 @@ class OnnxLayer {
 
  private:
   OnnxGraph& graph_;
-  const Layer& layer_;
-  const Blobs &bottoms_, &tops_;
+  const layers::Layer& layer_;
+  const layers::Blobs &bottoms_, &tops_;
   const int firstNode_;
 };
 

@@ -36,16 +36,16 @@ size_t ImportGraph::readers(const std::string& value) const {
 
 // The layer is built on blobs of the shapes, without values, and so judged.
 void ImportGraph::add(caffe::LayerParameter layer) {
-  RunState run;
-  DataOptions data;
-  LayerContext context;
+  layers::RunState run;
+  layers::DataOptions data;
+  layers::LayerContext context;
   context.kernels = &kernels_, context.run = &run, context.data = &data;
   context.fills = context.goesBack = false;
   caffe::LayerParameter described = layer;
   described.clear_blobs();
-  const auto made = builtinLayers().make(described, context);
+  const auto made = layers::builtinLayers().make(described, context);
   std::deque<Blob> blobs;
-  Blobs bottoms, tops;
+  layers::Blobs bottoms, tops;
   for (const std::string& name : layer.bottom()) {
     const Dims& dims = shapes.at(name);
     bottoms.push_back(&blobs.emplace_back(Shape(std::vector<int>(dims.begin(), dims.end())), DType::kFloat32));

@@ -9,7 +9,7 @@ namespace {
 
 class Selection {
  public:
-  explicit Selection(const Net& net) : net_(net) {
+  explicit Selection(const net::Net& net) : net_(net) {
     for (int i = 0; i < layers(); ++i) look(i);
   }
 
@@ -26,7 +26,7 @@ class Selection {
 
  private:
   int layers() const { return static_cast<int>(net_.layers().size()); }
-  const Layer& layer(int i) const { return *net_.layers()[static_cast<size_t>(i)]; }
+  const layers::Layer& layer(int i) const { return *net_.layers()[static_cast<size_t>(i)]; }
   Blob* original(Blob* blob) const {
     for (auto copy = copyOf_.find(blob); copy != copyOf_.end(); copy = copyOf_.find(blob)) blob = copy->second;
     return blob;
@@ -34,7 +34,7 @@ class Selection {
 
   // Layer i is left out, or its tops can be asked for and its bottoms are read.
   void look(int i) {
-    const Blobs &bottoms = net_.bottoms(i), &tops = net_.tops(i);
+    const layers::Blobs &bottoms = net_.bottoms(i), &tops = net_.tops(i);
     const std::string& type = layer(i).type();
     const bool probabilities = type == "SoftmaxWithLoss" && tops.size() > 1;
     const bool judges = (layer(i).isLoss() && !probabilities) || type == "Accuracy";
@@ -55,7 +55,7 @@ class Selection {
   }
 
   // The first bottom of what judges; ContrastiveLoss compares two, EuclideanLoss may have the given one first.
-  Blobs scoresOf(const std::string& type, const Blobs& bottoms) const {
+  layers::Blobs scoresOf(const std::string& type, const layers::Blobs& bottoms) const {
     if (type == "ContrastiveLoss") return {bottoms[0], bottoms[1]};
     return {bottoms[type == "EuclideanLoss" && given_.count(original(bottoms[0])) ? 1 : 0]};
   }
@@ -72,7 +72,7 @@ class Selection {
     std::set<const Blob*> wanted;
     for (const OnnxPort& port : s.outputs) wanted.insert(port.blob);
     for (int i = layers() - 1; i >= 0; --i) {
-      const Blobs &bottoms = net_.bottoms(i), &tops = net_.tops(i);
+      const layers::Blobs &bottoms = net_.bottoms(i), &tops = net_.tops(i);
       const std::string& type = layer(i).type();
       if (scores_.count(i) || std::none_of(tops.begin(), tops.end(), [&](Blob* t) { return wanted.count(t); }))
         continue;
@@ -88,17 +88,19 @@ class Selection {
     }
   }
 
-  const Net& net_;
+  const net::Net& net_;
   std::map<const Blob*, Blob*> copyOf_;       // a Split's top -> its bottom
   std::map<const Blob*, std::string> names_;  // of originals
-  std::map<int, Blobs> scores_;               // what a loss or accuracy judges
+  std::map<int, layers::Blobs> scores_;       // what a loss or accuracy judges
   std::set<const Blob*> lost_, given_, read_;
 };
 
 }  // namespace
 
-bool isOnnxSource(const Layer& layer) { return layer.param().bottom_size() == 0 && layer.type() != "Parameter"; }
+bool isOnnxSource(const layers::Layer& layer) {
+  return layer.param().bottom_size() == 0 && layer.type() != "Parameter";
+}
 
-OnnxSelection selectForOnnx(const Net& net) { return Selection(net).select(); }
+OnnxSelection selectForOnnx(const net::Net& net) { return Selection(net).select(); }
 
 }  // namespace crema::exchange

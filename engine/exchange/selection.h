@@ -18,7 +18,7 @@ struct OnnxSelection {
   std::vector<std::string> leftOut;  // labels of layers
 };
 
-OnnxSelection selectForOnnx(const Net& net);  // invalid() where no output is left
-bool isOnnxSource(const Layer& layer);        // its tops are inputs of a model
+OnnxSelection selectForOnnx(const net::Net& net);  // invalid() where no output is left
+bool isOnnxSource(const layers::Layer& layer);     // its tops are inputs of a model
 
 }  // namespace crema::exchange

@@ -11,7 +11,7 @@ std::vector<int64_t> wide(const std::vector<int>& v) { return {v.begin(), v.end(
 Value windowed(OnnxLayer& l, const char* op, size_t i, int64_t group, const std::vector<Value>& weights) {
   const auto& p = l.param().convolution_param();
   const int axis = l.in().canonicalAxis(p.axis());
-  const ConvolutionWindow w = readConvolutionWindow(p, l.in().axes() - axis - 1);
+  const layers::ConvolutionWindow w = layers::readConvolutionWindow(p, l.in().axes() - axis - 1);
   if (w.axes() == 0) l.refuse("it has no spatial axis; InnerProduct does the same");
   std::vector<int64_t> pads = wide(w.pad);
   pads.insert(pads.end(), w.pad.begin(), w.pad.end());
@@ -43,7 +43,7 @@ void convolution(OnnxLayer& l) {
 void im2col(OnnxLayer& l) {
   const auto& p = l.param().convolution_param();
   const int axis = l.in().canonicalAxis(p.axis());
-  const ConvolutionWindow w = readConvolutionWindow(p, l.in().axes() - axis - 1);
+  const layers::ConvolutionWindow w = layers::readConvolutionWindow(p, l.in().axes() - axis - 1);
   const int64_t channels = l.in()[axis], taps = Shape(w.kernel).count();
   std::vector<int64_t> dims = {channels * taps, 1};
   dims.insert(dims.end(), w.kernel.begin(), w.kernel.end());

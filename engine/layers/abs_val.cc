@@ -4,7 +4,7 @@
 #include "layers/builtin.h"
 #include "layers/elementwise.h"
 
-namespace crema {
+namespace crema::layers {
 namespace {
 
 struct AbsVal {
@@ -23,4 +23,4 @@ struct AbsVal {
 
 void addAbsVal(LayerRegistry& r) { addElementwise<AbsVal>(r, "AbsVal", "absolute value"); }
 
-}  // namespace crema
+}  // namespace crema::layers

@@ -4,7 +4,7 @@
 #include "layers/builtin.h"
 #include "layers/labels.h"
 
-namespace crema {
+namespace crema::layers {
 namespace {
 
 class Accuracy : public Layer {
@@ -58,4 +58,4 @@ class Accuracy : public Layer {
 
 void addAccuracy(LayerRegistry& r) { r.add<Accuracy>("Accuracy", "share of correct classifications"); }
 
-}  // namespace crema
+}  // namespace crema::layers

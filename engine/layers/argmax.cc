@@ -7,7 +7,7 @@
 
 #include "layers/builtin.h"
 
-namespace crema {
+namespace crema::layers {
 namespace {
 
 class ArgMax : public Layer {
@@ -87,4 +87,4 @@ class ArgMax : public Layer {
 
 void addArgMax(LayerRegistry& r) { r.add<ArgMax>("ArgMax", "where the largest values stand"); }
 
-}  // namespace crema
+}  // namespace crema::layers

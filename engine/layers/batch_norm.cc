@@ -21,7 +21,7 @@
 #include "layers/builtin.h"
 #include "layers/elementwise.h"
 
-namespace crema {
+namespace crema::layers {
 namespace {
 
 class BatchNorm : public SameShapeLayer {
@@ -149,4 +149,4 @@ class BatchNorm : public SameShapeLayer {
 
 void addBatchNorm(LayerRegistry& r) { r.add<BatchNorm>("BatchNorm", "batch normalisation"); }
 
-}  // namespace crema
+}  // namespace crema::layers

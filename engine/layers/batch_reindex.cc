@@ -5,7 +5,7 @@
 
 #include "layers/builtin.h"
 
-namespace crema {
+namespace crema::layers {
 namespace {
 
 class BatchReindex : public Layer {
@@ -63,4 +63,4 @@ void addBatchReindex(LayerRegistry& r) {
   r.add<BatchReindex>("BatchReindex", "items chosen by a list of their numbers");
 }
 
-}  // namespace crema
+}  // namespace crema::layers

@@ -5,7 +5,7 @@
 #include "layers/builtin.h"
 #include "layers/per_channel.h"
 
-namespace crema {
+namespace crema::layers {
 namespace {
 
 class Bias : public PerChannelLayer {
@@ -50,4 +50,4 @@ class Bias : public PerChannelLayer {
 
 void addBias(LayerRegistry& r) { r.add<Bias>("Bias", "adds numbers along some axes"); }
 
-}  // namespace crema
+}  // namespace crema::layers

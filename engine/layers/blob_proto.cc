@@ -3,7 +3,7 @@
 
 #include "layers/layer.h"
 
-namespace crema {
+namespace crema::layers {
 
 Shape shapeOf(const caffe::BlobProto& proto) {
   if (proto.has_num() || proto.has_channels() || proto.has_height() || proto.has_width())
@@ -56,4 +56,4 @@ void toProto(const Blob& blob, bool withDiff, caffe::BlobProto* proto) {
   }
 }
 
-}  // namespace crema
+}  // namespace crema::layers

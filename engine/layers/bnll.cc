@@ -8,7 +8,7 @@
 #include "layers/elementwise.h"
 #include "layers/logistic.h"
 
-namespace crema {
+namespace crema::layers {
 namespace {
 
 struct Bnll {
@@ -27,4 +27,4 @@ struct Bnll {
 
 void addBNLL(LayerRegistry& r) { addElementwise<Bnll>(r, "BNLL", "softplus, log(1 + exp(x))"); }
 
-}  // namespace crema
+}  // namespace crema::layers

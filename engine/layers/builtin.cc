@@ -1,6 +1,6 @@
 #include "layers/builtin.h"
 
-namespace crema {
+namespace crema::layers {
 
 const LayerRegistry& builtinLayers() {
   static const LayerRegistry registry = [] {
@@ -13,4 +13,4 @@ const LayerRegistry& builtinLayers() {
   return registry;
 }
 
-}  // namespace crema
+}  // namespace crema::layers

@@ -66,7 +66,7 @@
   X(WindowData)
 // clang-format on
 
-namespace crema {
+namespace crema::layers {
 
 Shape toShape(const caffe::BlobShape& shape);
 
@@ -74,4 +74,4 @@ Shape toShape(const caffe::BlobShape& shape);
 CREMA_LAYERS(CREMA_DECLARE_LAYER)
 #undef CREMA_DECLARE_LAYER
 
-}  // namespace crema
+}  // namespace crema::layers

@@ -6,7 +6,7 @@
 #include "layers/builtin.h"
 #include "layers/elementwise.h"
 
-namespace crema {
+namespace crema::layers {
 namespace {
 
 struct Clip {
@@ -29,4 +29,4 @@ struct Clip {
 
 void addClip(LayerRegistry& r) { addElementwise<Clip>(r, "Clip", "values held between min and max"); }
 
-}  // namespace crema
+}  // namespace crema::layers

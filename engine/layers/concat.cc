@@ -4,7 +4,7 @@
 #include "layers/builtin.h"
 #include "layers/parts.h"
 
-namespace crema {
+namespace crema::layers {
 namespace {
 
 class Concat : public Layer {
@@ -58,4 +58,4 @@ class Concat : public Layer {
 
 void addConcat(LayerRegistry& r) { r.add<Concat>("Concat", "blobs one after the other along an axis"); }
 
-}  // namespace crema
+}  // namespace crema::layers

@@ -9,7 +9,7 @@
 #include "layers/builtin.h"
 #include "layers/loss_layer.h"
 
-namespace crema {
+namespace crema::layers {
 namespace {
 
 class ContrastiveLoss : public LossLayer {
@@ -89,4 +89,4 @@ void addContrastiveLoss(LayerRegistry& r) {
   r.add<ContrastiveLoss>("ContrastiveLoss", "pairs that belong together near, others apart");
 }
 
-}  // namespace crema
+}  // namespace crema::layers

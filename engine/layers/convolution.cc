@@ -9,7 +9,7 @@
 #include "layers/builtin.h"
 #include "layers/convolution_base.h"
 
-namespace crema {
+namespace crema::layers {
 namespace {
 
 class Convolution : public ConvolutionBase {
@@ -43,4 +43,4 @@ class Convolution : public ConvolutionBase {
 
 void addConvolution(LayerRegistry& r) { r.add<Convolution>("Convolution", "cross-correlation with learnt filters"); }
 
-}  // namespace crema
+}  // namespace crema::layers

@@ -1,6 +1,6 @@
 #include "layers/convolution_base.h"
 
-namespace crema {
+namespace crema::layers {
 
 void ConvolutionBase::configure(const Blobs& bottom, const Blobs&) {
   const auto& p = param_.convolution_param();
@@ -39,4 +39,4 @@ void ConvolutionBase::reshape(const Blobs& bottom, const Blobs& top) {
     conv_.reshape(window_, items_, channels_, channelsOut_, group, small, large);
 }
 
-}  // namespace crema
+}  // namespace crema::layers

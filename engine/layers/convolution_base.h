@@ -3,7 +3,7 @@
 #include "layers/layer.h"
 #include "layers/spatial_conv.h"
 
-namespace crema {
+namespace crema::layers {
 
 class ConvolutionBase : public Layer {
  public:
@@ -45,4 +45,4 @@ class ConvolutionBase : public Layer {
   ConvolutionWindow window_;
 };
 
-}  // namespace crema
+}  // namespace crema::layers

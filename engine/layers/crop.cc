@@ -5,7 +5,7 @@
 
 #include "layers/builtin.h"
 
-namespace crema {
+namespace crema::layers {
 namespace {
 
 class Crop : public Layer {
@@ -78,4 +78,4 @@ class Crop : public Layer {
 
 void addCrop(LayerRegistry& r) { r.add<Crop>("Crop", "a blob cut to another's sizes"); }
 
-}  // namespace crema
+}  // namespace crema::layers

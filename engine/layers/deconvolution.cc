@@ -9,7 +9,7 @@
 #include "layers/builtin.h"
 #include "layers/convolution_base.h"
 
-namespace crema {
+namespace crema::layers {
 namespace {
 
 class Deconvolution : public ConvolutionBase {
@@ -67,4 +67,4 @@ class Deconvolution : public ConvolutionBase {
 
 void addDeconvolution(LayerRegistry& r) { r.add<Deconvolution>("Deconvolution", "the transpose of a convolution"); }
 
-}  // namespace crema
+}  // namespace crema::layers

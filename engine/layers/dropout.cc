@@ -7,7 +7,7 @@
 #include "layers/builtin.h"
 #include "layers/loops.h"
 
-namespace crema {
+namespace crema::layers {
 namespace {
 
 class Dropout : public Layer {
@@ -74,4 +74,4 @@ class Dropout : public Layer {
 
 void addDropout(LayerRegistry& r) { r.add<Dropout>("Dropout", "random zeros while training"); }
 
-}  // namespace crema
+}  // namespace crema::layers

@@ -3,7 +3,7 @@
 // every pass (new numbers each).
 #include "layers/builtin.h"
 
-namespace crema {
+namespace crema::layers {
 namespace {
 
 class DummyData : public Layer {
@@ -62,4 +62,4 @@ class DummyData : public Layer {
 
 void addDummyData(LayerRegistry& r) { r.add<DummyData>("DummyData", "blobs made by fillers"); }
 
-}  // namespace crema
+}  // namespace crema::layers

@@ -7,7 +7,7 @@
 #include "layers/loops.h"
 #include "layers/registry.h"
 
-namespace crema {
+namespace crema::layers {
 
 // A layer in place keeps a copy of its bottom: layers behind it may overwrite its top in place too, so the way back may
 // count on neither. A layer with a top of its own finds its bottom as it was, and keeps nothing.
@@ -78,4 +78,4 @@ void addElementwise(LayerRegistry& r, const std::string& type, std::string summa
   r.add<Elementwise<Op>>(type, std::move(summary));
 }
 
-}  // namespace crema
+}  // namespace crema::layers

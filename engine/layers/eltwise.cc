@@ -10,7 +10,7 @@
 #include "layers/builtin.h"
 #include "layers/elementwise.h"
 
-namespace crema {
+namespace crema::layers {
 namespace {
 
 using Op = caffe::EltwiseParameter;
@@ -133,4 +133,4 @@ class Eltwise : public SameShapeLayer {
 
 void addEltwise(LayerRegistry& r) { r.add<Eltwise>("Eltwise", "sum, product or maximum of blobs of one shape"); }
 
-}  // namespace crema
+}  // namespace crema::layers

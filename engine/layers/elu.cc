@@ -5,7 +5,7 @@
 #include "layers/builtin.h"
 #include "layers/elementwise.h"
 
-namespace crema {
+namespace crema::layers {
 namespace {
 
 struct Elu {
@@ -25,4 +25,4 @@ struct Elu {
 
 void addELU(LayerRegistry& r) { addElementwise<Elu>(r, "ELU", "exponential linear unit"); }
 
-}  // namespace crema
+}  // namespace crema::layers

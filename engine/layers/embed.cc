@@ -9,7 +9,7 @@
 // table is an error.
 #include "layers/builtin.h"
 
-namespace crema {
+namespace crema::layers {
 namespace {
 
 class Embed : public Layer {
@@ -78,4 +78,4 @@ class Embed : public Layer {
 
 void addEmbed(LayerRegistry& r) { r.add<Embed>("Embed", "a row of a table for every index"); }
 
-}  // namespace crema
+}  // namespace crema::layers

@@ -3,7 +3,7 @@
 #include "layers/builtin.h"
 #include "layers/loss_layer.h"
 
-namespace crema {
+namespace crema::layers {
 namespace {
 
 class EuclideanLoss : public LossLayer {
@@ -56,4 +56,4 @@ class EuclideanLoss : public LossLayer {
 
 void addEuclideanLoss(LayerRegistry& r) { r.add<EuclideanLoss>("EuclideanLoss", "half the mean squared distance"); }
 
-}  // namespace crema
+}  // namespace crema::layers

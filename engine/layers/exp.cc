@@ -5,7 +5,7 @@
 #include "layers/builtin.h"
 #include "layers/elementwise.h"
 
-namespace crema {
+namespace crema::layers {
 namespace {
 
 struct Exp {
@@ -31,4 +31,4 @@ struct Exp {
 
 void addExp(LayerRegistry& r) { addElementwise<Exp>(r, "Exp", "powers of a base"); }
 
-}  // namespace crema
+}  // namespace crema::layers

@@ -11,7 +11,7 @@
 
 #include "layers/layer.h"
 
-namespace crema {
+namespace crema::layers {
 namespace {
 
 double fan(const caffe::FillerParameter& f, const Shape& s) {
@@ -104,4 +104,4 @@ void fill(const caffe::FillerParameter& filler, uint64_t seed, std::string_view 
   withType(blob.dtype(), [&]<class T>() { fillTyped<T>(filler, stream, blob); });
 }
 
-}  // namespace crema
+}  // namespace crema::layers

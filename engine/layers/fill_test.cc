@@ -11,7 +11,7 @@ namespace {
 TEST(Fillers, MomentsOfTheFormulas) {
   const auto filled = [](const std::string& text, const Shape& shape) {
     Blob b(shape, DType::kFloat64);
-    fill(parseText<caffe::FillerParameter>(text, "filler"), 1, "p", b);
+    layers::fill(model::parseText<caffe::FillerParameter>(text, "filler"), 1, "p", b);
     return Bench::values(b);
   };
   const auto moments = [](const std::vector<double>& v) {

@@ -6,7 +6,7 @@
 
 #include "layers/builtin.h"
 
-namespace crema {
+namespace crema::layers {
 namespace {
 
 class Filter : public Layer {
@@ -83,4 +83,4 @@ class Filter : public Layer {
 
 void addFilter(LayerRegistry& r) { r.add<Filter>("Filter", "the items that a selector keeps"); }
 
-}  // namespace crema
+}  // namespace crema::layers

@@ -1,7 +1,7 @@
 // Flatten: axes [axis, end_axis] (1, -1) become one; data and gradient are shared with the bottom, nothing is copied.
 #include "layers/builtin.h"
 
-namespace crema {
+namespace crema::layers {
 namespace {
 
 class Flatten : public Layer {
@@ -30,4 +30,4 @@ class Flatten : public Layer {
 
 void addFlatten(LayerRegistry& r) { r.add<Flatten>("Flatten", "several axes as one"); }
 
-}  // namespace crema
+}  // namespace crema::layers

@@ -13,7 +13,7 @@
 #include "support/golden_values.h"
 #include "support/shared_data.h"
 
-namespace crema {
+namespace crema::layers {
 namespace {
 
 const std::string kFolder = CREMA_SOURCE_DIR "/tests/goldens/layers/";
@@ -28,7 +28,7 @@ using golden::Arrays;
 class LayerRun {
  public:
   LayerRun(const golden::Case& c, const std::string& folder) : case_(c), kernels_(kernels::bestIsa(), 1) {
-    caffe::LayerParameter p = parseText<caffe::LayerParameter>(golden::placed(c.layer, folder), c.name);
+    caffe::LayerParameter p = model::parseText<caffe::LayerParameter>(golden::placed(c.layer, folder), c.name);
     p.set_name("layer");
     LayerContext context;
     context.kernels = &kernels_, context.run = &run_, context.data = &data_;
@@ -126,7 +126,7 @@ std::map<std::string, int> compareAll(const std::string& folder) {
   golden::Reader golden(readFile(folder + "caffe.golden"));
   for (const golden::Case& c : golden::cases(folder + "cases.txt")) {
     SCOPED_TRACE(c.name);
-    ++configurations[parseText<caffe::LayerParameter>(c.layer, c.name).type()];
+    ++configurations[model::parseText<caffe::LayerParameter>(c.layer, c.name).type()];
     const Arrays caffes = golden.next();
     try {
       const Outcome o = LayerRun(c, own.path()).compare(caffes);
@@ -150,4 +150,4 @@ TEST(Differential, LayersComputeWhatCaffeComputes) {
 }
 
 }  // namespace
-}  // namespace crema
+}  // namespace crema::layers

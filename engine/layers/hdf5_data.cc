@@ -10,7 +10,7 @@
 #include "layers/builtin.h"
 #include "layers/fed_layer.h"
 
-namespace crema {
+namespace crema::layers {
 namespace {
 
 class HDF5Data : public FedLayer {
@@ -28,10 +28,10 @@ class HDF5Data : public FedLayer {
         sourcePath(p.source(), "hdf5_data_param names no `source`; give the path of a text file that lists HDF5 files");
     const bool shuffle = p.shuffle() && training();
     const std::vector<std::string> datasets(param_.top().begin(), param_.top().end());
-    const Hdf5Data data = openHdf5Data(list, datasets, shuffle);
+    const data::Hdf5Data data = data::openHdf5Data(list, datasets, shuffle);
     maker_.source = data.rows, maker_.samples = data.samples;
     maker_.options.shuffle = shuffle;
-    if (shuffle) maker_.options.files = std::make_shared<const FileOrder>(data.firstOfFile, data.rows->size());
+    if (shuffle) maker_.options.files = std::make_shared<const data::FileOrder>(data.firstOfFile, data.rows->size());
     inside([&] { return "in " + maker_.source->describe(); }, [&] { begin(top); });
   }
 };
@@ -40,4 +40,4 @@ class HDF5Data : public FedLayer {
 
 void addHDF5Data(LayerRegistry& r) { r.add<HDF5Data>("HDF5Data", "rows of HDF5 files"); }
 
-}  // namespace crema
+}  // namespace crema::layers

@@ -42,7 +42,7 @@ struct Set {
 
 void writeFile(const std::string& path, const std::vector<Set>& sets, int64_t firstRow = 0, hsize_t userBlock = 0,
                bool newest = false) {
-  const std::lock_guard lock(hdf5Mutex());
+  const std::lock_guard lock(model::hdf5Mutex());
   const hid_t creation = H5Pcreate(H5P_FILE_CREATE);
   H5Pset_userblock(creation, userBlock);
   const hid_t access = H5Pcreate(H5P_FILE_ACCESS);
@@ -240,7 +240,7 @@ TEST_F(Hdf5, EveryBadFileHasItsSentence) {
   writeFile(b, {{"data", H5T_C_S1, {4, 3}}, {"label", f, {4}}});
   expectSaid(said({b}), {"b.h5", "'data' holds neither integers nor"});
   {
-    const std::lock_guard lock(hdf5Mutex());
+    const std::lock_guard lock(model::hdf5Mutex());
     const hid_t open = H5Fopen(b.c_str(), H5F_ACC_RDWR, H5P_DEFAULT);
     H5Gclose(H5Gcreate2(open, "group", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT));
     H5Fclose(open);

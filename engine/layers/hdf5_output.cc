@@ -7,7 +7,7 @@
 #include "layers/builtin.h"
 #include "model/hdf5_appender.h"
 
-namespace crema {
+namespace crema::layers {
 namespace {
 
 class HDF5Output : public Layer {
@@ -34,8 +34,8 @@ class HDF5Output : public Layer {
           "{} workers share out the batches of a test, and one file takes them all; use `crema test`, or one worker",
           context().data->testWorkers);
     if (context().run->rank != 0) return;
-    if (!file_) file_ = std::make_unique<Hdf5Appender>(param_.hdf5_output_param().file_name());
-    std::vector<Hdf5Appender::Rows> rows;
+    if (!file_) file_ = std::make_unique<model::Hdf5Appender>(param_.hdf5_output_param().file_name());
+    std::vector<model::Hdf5Appender::Rows> rows;
     withType(context().dtype, [&]<class T>() {
       for (size_t i = 0; i < 2; ++i)
         rows.push_back({i == 0 ? "data" : "label",
@@ -51,11 +51,11 @@ class HDF5Output : public Layer {
   }
 
  private:
-  std::unique_ptr<Hdf5Appender> file_;
+  std::unique_ptr<model::Hdf5Appender> file_;
 };
 
 }  // namespace
 
 void addHDF5Output(LayerRegistry& r) { r.add<HDF5Output>("HDF5Output", "bottoms appended to an HDF5 file"); }
 
-}  // namespace crema
+}  // namespace crema::layers

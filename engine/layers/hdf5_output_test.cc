@@ -21,11 +21,11 @@ LAYER_CASES(HDF5Output) {
 class Output {
  public:
   Output(const std::string& path, DType dtype) : data_(Shape{2, 3}, dtype), label_(Shape{2}, dtype) {
-    auto p = parseText<caffe::LayerParameter>(
+    auto p = model::parseText<caffe::LayerParameter>(
         fmt::format("name: 'out' type: 'HDF5Output' hdf5_output_param {{ file_name: '{}' }}", path), "test");
-    LayerContext context;
+    layers::LayerContext context;
     context.kernels = &kernels_, context.dtype = dtype, context.run = &run, context.data = &options;
-    layer_ = builtinLayers().make(p, context);
+    layer_ = layers::builtinLayers().make(p, context);
     layer_->setUp({&data_, &label_}, {});
   }
   void pass(int rows, int first, int width = 3) {
@@ -34,13 +34,13 @@ class Output {
     for (int i = 0; i < rows; ++i) Bench::set(label_, i, first + i);
     layer_->forward({&data_, &label_}, {});
   }
-  RunState run;
-  DataOptions options;
+  layers::RunState run;
+  layers::DataOptions options;
 
  private:
   kernels::Context kernels_{kernels::bestIsa(), 1};
   Blob data_, label_;
-  std::unique_ptr<Layer> layer_;
+  std::unique_ptr<layers::Layer> layer_;
 };
 
 struct Contents {
@@ -49,7 +49,7 @@ struct Contents {
   size_t width = 0;
 };
 Contents contents(const std::string& path, const char* name) {
-  const std::lock_guard lock(hdf5Mutex());
+  const std::lock_guard lock(model::hdf5Mutex());
   const std::string bytes = readFile(path);  // as another process would see it
   const hid_t access = H5Pcreate(H5P_FILE_ACCESS);
   H5Pset_fapl_core(access, 1 << 16, 0);

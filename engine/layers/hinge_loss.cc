@@ -5,7 +5,7 @@
 #include "layers/builtin.h"
 #include "layers/loss_layer.h"
 
-namespace crema {
+namespace crema::layers {
 namespace {
 
 class HingeLoss : public ItemLossLayer {
@@ -50,4 +50,4 @@ class HingeLoss : public ItemLossLayer {
 
 void addHingeLoss(LayerRegistry& r) { r.add<HingeLoss>("HingeLoss", "margins, one class against all others"); }
 
-}  // namespace crema
+}  // namespace crema::layers

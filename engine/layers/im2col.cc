@@ -5,7 +5,7 @@
 #include "layers/builtin.h"
 #include "layers/window.h"
 
-namespace crema {
+namespace crema::layers {
 namespace {
 
 class Im2col : public Layer {
@@ -70,4 +70,4 @@ class Im2col : public Layer {
 
 void addIm2col(LayerRegistry& r) { r.add<Im2col>("Im2col", "the values under a kernel's taps as channels"); }
 
-}  // namespace crema
+}  // namespace crema::layers

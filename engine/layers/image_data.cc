@@ -12,7 +12,7 @@
 #include "layers/builtin.h"
 #include "layers/fed_layer.h"
 
-namespace crema {
+namespace crema::layers {
 namespace {
 
 class ImageData : public FedLayer {
@@ -31,24 +31,24 @@ class ImageData : public FedLayer {
     constexpr uint32_t kMostSide = 1 << 16;
     if (p.new_height() > kMostSide || p.new_width() > kMostSide)
       invalid("new_height {} and new_width {}: at most {}", p.new_height(), p.new_width(), kMostSide);
-    auto list = std::make_shared<ImageList>(
+    auto list = std::make_shared<data::ImageList>(
         sourcePath(p.source(), "image_data_param names no `source`; give the list of images"));
     if (!o.scoring) list->rotate(skip(list->size()));
     images_.transform = param_.transform_param();
     images_.phase = context().phase;
     images_.folder = o.folder, images_.root = p.root_folder();
-    images_.reading = {p.is_color() ? ColourMode::kColour : ColourMode::kGrey, static_cast<int>(p.new_height()),
-                       static_cast<int>(p.new_width())};
+    images_.reading = {p.is_color() ? data::ColourMode::kColour : data::ColourMode::kGrey,
+                       static_cast<int>(p.new_height()), static_cast<int>(p.new_width())};
     images_.varies = batch_ == 1 && !p.new_height() && !images_.transform.crop_size();
-    maker_.samples = listedImageSamples(images_, list);
+    maker_.samples = data::listedImageSamples(images_, list);
     maker_.source = list;
     maker_.options.shuffle = p.shuffle() && !o.scoring;
     begin(top);
   }
 
   // The file too: of a picture that was changed in place the list says nothing.
-  std::string identity(const Record& record) const override {
-    const std::string path = fileOf(images_, record);
+  std::string identity(const data::Record& record) const override {
+    const std::string path = data::fileOf(images_, record);
     return FedLayer::identity(record) + (fileExists(path) ? sha256Hex(readFile(path)) : "absent");
   }
 
@@ -57,15 +57,15 @@ class ImageData : public FedLayer {
     const int64_t limit = param_.image_data_param().rand_skip();
     if (limit == 0) return 0;
     if (limit > lines) invalid("Not enough points to skip: rand_skip {} for {} images", limit, lines);
-    const SampleRandom random{context().run->seed, 0, 0, name()};
+    const data::SampleRandom random{context().run->seed, 0, 0, name()};
     return static_cast<int64_t>(random.stream(RandomPurpose::kSkip, "").below(0, static_cast<uint64_t>(limit)));
   }
 
-  ListedImages images_;
+  data::ListedImages images_;
 };
 
 }  // namespace
 
 void addImageData(LayerRegistry& r) { r.add<ImageData>("ImageData", "image files that a list names"); }
 
-}  // namespace crema
+}  // namespace crema::layers

@@ -12,7 +12,7 @@
 #include "layers/loss_layer.h"
 #include "model/proto_io.h"
 
-namespace crema {
+namespace crema::layers {
 namespace {
 
 class InfogainLoss : public SoftmaxLossLayer {
@@ -77,7 +77,7 @@ class InfogainLoss : public SoftmaxLossLayer {
   const Blob& matrix(const Blobs& bottom) const { return bottom.size() > 2 ? *bottom[2] : matrix_; }
   std::string path() const { return resolvePath(param_.infogain_loss_param().source(), context().data->folder); }
   void readMatrix() {
-    const auto proto = readBinary<caffe::BlobProto>(path());
+    const auto proto = model::readBinary<caffe::BlobProto>(path());
     inside([&] { return "in the infogain matrix " + path(); },
            [&] { matrix_.reshape(shapeOf(proto)), fromProto(proto, matrix_); });
     read_ = true;
@@ -98,4 +98,4 @@ void addInfogainLoss(LayerRegistry& r) {
   r.add<InfogainLoss>("InfogainLoss", "cross entropy with a matrix of what predictions are worth");
 }
 
-}  // namespace crema
+}  // namespace crema::layers

@@ -59,7 +59,7 @@ TEST(InfogainLoss, ReadsItsMatrixFromAFile) {
   h.set_num(1), h.set_channels(1), h.set_height(3), h.set_width(3);
   const Values values = {1, 0.5, -0.25, 0, 2, 0, 0.125, 0, 0.75};
   for (const double v : values) h.add_data(static_cast<float>(v));
-  writeBinary(folder.file("h.binaryproto"), h);
+  model::writeBinary(folder.file("h.binaryproto"), h);
   Case c;
   c.description = "type: 'InfogainLoss' infogain_loss_param { source: '" + folder.file("h.binaryproto") + "' }";
   c.bottoms = {{5, 3}, {5}}, c.classes = 3;

@@ -4,7 +4,7 @@
 // Parameters: weights num_output x inputs (or inputs x num_output), bias num_output. Top: leading axes x num_output.
 #include "layers/builtin.h"
 
-namespace crema {
+namespace crema::layers {
 namespace {
 
 class InnerProduct : public Layer {
@@ -64,4 +64,4 @@ class InnerProduct : public Layer {
 
 void addInnerProduct(LayerRegistry& r) { r.add<InnerProduct>("InnerProduct", "fully connected layer"); }
 
-}  // namespace crema
+}  // namespace crema::layers

@@ -2,7 +2,7 @@
 // per top.
 #include "layers/builtin.h"
 
-namespace crema {
+namespace crema::layers {
 namespace {
 
 class Input : public Layer {
@@ -36,4 +36,4 @@ Shape toShape(const caffe::BlobShape& shape) {
 
 void addInput(LayerRegistry& r) { r.add<Input>("Input", "blobs that the caller fills"); }
 
-}  // namespace crema
+}  // namespace crema::layers

@@ -5,7 +5,7 @@
 
 #include "layers/layer.h"
 
-namespace crema {
+namespace crema::layers {
 
 // Scores [outer][classes][inner] around the class axis, one label per (outer, inner).
 struct LabelGrid {
@@ -83,4 +83,4 @@ inline void firstTopIsTheLoss(caffe::LayerParameter& p, size_t tops) {
   if (tops > 1 && p.loss_weight_size() == 1) p.add_loss_weight(0);
 }
 
-}  // namespace crema
+}  // namespace crema::layers

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace crema {
+namespace crema::layers {
 
 void Layer::setUp(const Blobs& bottom, const Blobs& top) {
   inside([&] { return "in " + label(); },
@@ -151,4 +151,4 @@ void Layer::checkCounts(const Blobs& bottom, const Blobs& top) const {
     invalid("{} makes one top per bottom, here are {} bottoms and {} tops", type(), bottom.size(), top.size());
 }
 
-}  // namespace crema
+}  // namespace crema::layers

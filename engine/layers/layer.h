@@ -18,9 +18,11 @@
 #include "kernels/kernels.h"
 #include "tensor/blob.h"
 
-namespace crema {
-
+namespace crema::data {
 class RecordSource;
+}
+
+namespace crema::layers {
 
 // Where in the run a pass is. Every random number is named by it, and data layers find their batch by it.
 struct RunState {
@@ -33,15 +35,15 @@ struct RunState {
 
 // What data layers need to know about the run; the same for the life of a net.
 struct DataOptions {
-  int ranks = 1;                                // R: blocks of batch_size records are dealt to ranks in turn
-  std::vector<int> myRanks = {0};               // the ranks this process computes, ascending
-  int stepsPerRank = 1;                         // iter_size: consecutive batches of one rank
-  std::string source;                           // replaces the prototxt's source; empty: as written there
-  std::shared_ptr<const RecordSource> rows;     // a host program's rows instead of any source
-  std::shared_ptr<const RecordSource> records;  // a database that was opened elsewhere, instead of any source
-  bool resize = false;                          // images take the height and width that MemoryData or CoSData names
-  std::string folder;                           // relative paths of the prototxt start here; empty: the working folder
-  bool dealt = false;                           // batches of a test: some may be elsewhere, and nothing goes back
+  int ranks = 1;                                      // R: blocks of batch_size records are dealt to ranks in turn
+  std::vector<int> myRanks = {0};                     // the ranks this process computes, ascending
+  int stepsPerRank = 1;                               // iter_size: consecutive batches of one rank
+  std::string source;                                 // replaces the prototxt's source; empty: as written there
+  std::shared_ptr<const data::RecordSource> rows;     // a host program's rows instead of any source
+  std::shared_ptr<const data::RecordSource> records;  // a database that was opened elsewhere, instead of any source
+  bool resize = false;   // images take the height and width that MemoryData or CoSData names
+  std::string folder;    // relative paths of the prototxt start here; empty: the working folder
+  bool dealt = false;    // batches of a test: some may be elsewhere, and nothing goes back
   bool inOrder = false;  // dealt, but all are here, one after the other: one may build on the one before
   bool scoring = false;  // every record once, in order, the last batch short: step k is batch k
   int testWorkers = 1;   // processes that share out the test batches (data/shard.h)
@@ -179,4 +181,4 @@ bool shapeMatches(const caffe::BlobProto& proto,
 void fromProto(const caffe::BlobProto& proto, Blob& blob);  // counts must agree (kData)
 void toProto(const Blob& blob, bool withDiff, caffe::BlobProto* proto);
 
-}  // namespace crema
+}  // namespace crema::layers

@@ -7,7 +7,7 @@
 #include "layers/builtin.h"
 #include "layers/elementwise.h"
 
-namespace crema {
+namespace crema::layers {
 namespace {
 
 struct Log {
@@ -32,4 +32,4 @@ struct Log {
 
 void addLog(LayerRegistry& r) { addElementwise<Log>(r, "Log", "logarithm to a base"); }
 
-}  // namespace crema
+}  // namespace crema::layers

@@ -2,11 +2,11 @@
 #pragma once
 #include <cmath>
 
-namespace crema {
+namespace crema::layers {
 
 template <class T>
 T logistic(T x) {
   return T(1) / (T(1) + std::exp(-x));
 }
 
-}  // namespace crema
+}  // namespace crema::layers

@@ -8,7 +8,7 @@
 #include "kernels/channels.h"
 #include "tensor/shape.h"
 
-namespace crema {
+namespace crema::layers {
 
 constexpr int64_t kPiece = 8192;  // elements a lane takes at a time
 
@@ -86,4 +86,4 @@ void channelSums(ThreadPool& pool, const Channels& c, double* sums, const Term& 
   });
 }
 
-}  // namespace crema
+}  // namespace crema::layers

@@ -47,10 +47,11 @@ TEST(Loops, ThreadsChangeNoBit) {
 
 TEST(Loops, ChannelSumsAreTheSums) {
   ThreadPool pool(2);
-  for (const Channels c :
-       {Channels{3, 35, 19}, Channels{1, 1, 100}, Channels{7, 5, 1}, Channels{4, 0, 3}, Channels{2, 3, 0}}) {
+  for (const layers::Channels c : {layers::Channels{3, 35, 19}, layers::Channels{1, 1, 100}, layers::Channels{7, 5, 1},
+                                   layers::Channels{4, 0, 3}, layers::Channels{2, 3, 0}}) {
     std::vector<double> got(static_cast<size_t>(c.channels), 77), want(got.size(), 0);
-    channelSums(pool, c, got.data(), [](int64_t i, int d) { return std::sin(static_cast<double>(i)) * (d + 1); });
+    layers::channelSums(pool, c, got.data(),
+                        [](int64_t i, int d) { return std::sin(static_cast<double>(i)) * (d + 1); });
     for (int64_t i = 0; i < c.rows() * c.inner; ++i) {
       const int64_t d = i / c.inner % c.channels;
       want[static_cast<size_t>(d)] += std::sin(static_cast<double>(i)) * static_cast<double>(d + 1);
@@ -58,7 +59,7 @@ TEST(Loops, ChannelSumsAreTheSums) {
     for (size_t d = 0; d < got.size(); ++d) EXPECT_NEAR(got[d], want[d], 1e-12 * (static_cast<double>(d) + 1));
     int64_t elements = 0;
     ThreadPool alone(1);
-    eachRow(alone, c, [&](int d, int64_t from, int64_t to) {
+    layers::eachRow(alone, c, [&](int d, int64_t from, int64_t to) {
       EXPECT_EQ(from, to - c.inner);
       EXPECT_TRUE(c.inner == 0 || d == from / c.inner % c.channels);
       elements += to - from;

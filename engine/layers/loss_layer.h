@@ -3,7 +3,7 @@
 #include "layers/labels.h"
 #include "layers/layer.h"
 
-namespace crema {
+namespace crema::layers {
 
 // Bottom 0 takes a gradient, bottom 1 holds what is wanted; a top that nobody names is made.
 class LossLayer : public Layer {
@@ -65,4 +65,4 @@ class SoftmaxLossLayer : public LossLayer {
   int64_t valid_ = 0;
 };
 
-}  // namespace crema
+}  // namespace crema::layers

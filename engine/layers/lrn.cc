@@ -10,7 +10,7 @@
 
 #include "layers/builtin.h"
 
-namespace crema {
+namespace crema::layers {
 namespace {
 
 class LRN : public Layer {
@@ -96,4 +96,4 @@ class LRN : public Layer {
 
 void addLRN(LayerRegistry& r) { r.add<LRN>("LRN", "local response normalisation"); }
 
-}  // namespace crema
+}  // namespace crema::layers

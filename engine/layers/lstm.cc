@@ -16,7 +16,7 @@
 #include "layers/builtin.h"
 #include "layers/recurrent.h"
 
-namespace crema {
+namespace crema::layers {
 namespace {
 
 template <class T>
@@ -115,4 +115,4 @@ class Lstm : public Recurrent {
 
 void addLSTM(LayerRegistry& r) { r.add<Lstm>("LSTM", "long short-term memory over time steps"); }
 
-}  // namespace crema
+}  // namespace crema::layers

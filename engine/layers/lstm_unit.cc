@@ -8,7 +8,7 @@
 
 #include "layers/builtin.h"
 
-namespace crema {
+namespace crema::layers {
 namespace {
 
 class LstmUnit : public Layer {
@@ -85,4 +85,4 @@ class LstmUnit : public Layer {
 
 void addLSTMUnit(LayerRegistry& r) { r.add<LstmUnit>("LSTMUnit", "one time step of an LSTM"); }
 
-}  // namespace crema
+}  // namespace crema::layers

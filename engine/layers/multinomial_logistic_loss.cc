@@ -6,7 +6,7 @@
 #include "layers/builtin.h"
 #include "layers/loss_layer.h"
 
-namespace crema {
+namespace crema::layers {
 namespace {
 
 class MultinomialLogisticLoss : public ItemLossLayer {
@@ -49,4 +49,4 @@ void addMultinomialLogisticLoss(LayerRegistry& r) {
   r.add<MultinomialLogisticLoss>("MultinomialLogisticLoss", "cross entropy of probabilities and classes");
 }
 
-}  // namespace crema
+}  // namespace crema::layers

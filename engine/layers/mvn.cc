@@ -13,7 +13,7 @@
 #include "layers/builtin.h"
 #include "layers/elementwise.h"
 
-namespace crema {
+namespace crema::layers {
 namespace {
 
 class Mvn : public SameShapeLayer {
@@ -74,4 +74,4 @@ class Mvn : public SameShapeLayer {
 
 void addMVN(LayerRegistry& r) { r.add<Mvn>("MVN", "mean 0 and deviation 1 for each item or plane"); }
 
-}  // namespace crema
+}  // namespace crema::layers

@@ -3,7 +3,7 @@
 // gradients of several passes add up (in Caffe, which shares the memory, the last pass alone counts).
 #include "layers/builtin.h"
 
-namespace crema {
+namespace crema::layers {
 namespace {
 
 class Parameter : public Layer {
@@ -31,4 +31,4 @@ class Parameter : public Layer {
 
 void addParameter(LayerRegistry& r) { r.add<Parameter>("Parameter", "a learnt blob as a top"); }
 
-}  // namespace crema
+}  // namespace crema::layers

@@ -5,7 +5,7 @@
 
 #include "layers/layer.h"
 
-namespace crema {
+namespace crema::layers {
 
 // use(i, in the part, in the whole, count): `count` neighbours of part i and where they stand, for all of the whole.
 template <class Use>
@@ -20,4 +20,4 @@ void eachPart(const Blobs& parts, const Shape& whole, int axis, Use use) {
   }
 }
 
-}  // namespace crema
+}  // namespace crema::layers

@@ -4,7 +4,7 @@
 
 #include "layers/elementwise.h"
 
-namespace crema {
+namespace crema::layers {
 
 class PerChannelLayer : public SameShapeLayer {
  public:
@@ -44,4 +44,4 @@ class PerChannelLayer : public SameShapeLayer {
   }
 };
 
-}  // namespace crema
+}  // namespace crema::layers

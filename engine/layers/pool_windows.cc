@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 
-namespace crema {
+namespace crema::layers {
 namespace {
 
 // Calls use(index in the plane) for every value of a window.
@@ -125,4 +125,4 @@ INSTANCE(float)
 INSTANCE(double)
 #undef INSTANCE
 
-}  // namespace crema
+}  // namespace crema::layers

@@ -11,7 +11,7 @@
 #include "base/random.h"
 #include "kernels/context.h"
 
-namespace crema {
+namespace crema::layers {
 
 enum class PoolRule { kMax, kAve, kDraw, kExpect };
 
@@ -37,4 +37,4 @@ template <class T>
 void addPoolGradient(kernels::Context&, PoolRule, const PoolWindows&, const T* x, const T* dy, int64_t imageStride,
                      const int32_t* winners, T* dx);
 
-}  // namespace crema
+}  // namespace crema::layers

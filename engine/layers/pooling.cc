@@ -16,7 +16,7 @@
 #include "layers/pool_windows.h"
 #include "layers/window.h"
 
-namespace crema {
+namespace crema::layers {
 namespace {
 
 class Pooling : public Layer {
@@ -185,4 +185,4 @@ class Pooling : public Layer {
 
 void addPooling(LayerRegistry& r) { r.add<Pooling>("Pooling", "maximum or average over windows"); }
 
-}  // namespace crema
+}  // namespace crema::layers

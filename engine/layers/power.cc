@@ -7,7 +7,7 @@
 #include "layers/builtin.h"
 #include "layers/elementwise.h"
 
-namespace crema {
+namespace crema::layers {
 namespace {
 
 struct Power {
@@ -35,4 +35,4 @@ struct Power {
 
 void addPower(LayerRegistry& r) { addElementwise<Power>(r, "Power", "(shift + scale x)^power"); }
 
-}  // namespace crema
+}  // namespace crema::layers

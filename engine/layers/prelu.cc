@@ -5,7 +5,7 @@
 #include "layers/builtin.h"
 #include "layers/per_channel.h"
 
-namespace crema {
+namespace crema::layers {
 namespace {
 
 constexpr double kBelow[2] = {1, 0};  // by x > 0; no branch: signs are as good as random
@@ -64,4 +64,4 @@ class PReLU : public PerChannelLayer {
 
 void addPReLU(LayerRegistry& r) { r.add<PReLU>("PReLU", "rectified linear unit with learnt slopes"); }
 
-}  // namespace crema
+}  // namespace crema::layers

@@ -2,7 +2,7 @@
 // such programs; it puts a maker of its own into its registry (api/host_layer.cc).
 #include "layers/builtin.h"
 
-namespace crema {
+namespace crema::layers {
 
 void addPython(LayerRegistry& r) {
   r.add("Python", "a layer that a Python program computes",
@@ -14,4 +14,4 @@ void addPython(LayerRegistry& r) {
         });
 }
 
-}  // namespace crema
+}  // namespace crema::layers

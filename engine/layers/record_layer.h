@@ -21,9 +21,9 @@ class RecordLayer : public Layer {
   int64_t testCycle() const { return maker_.source ? maker_.testCycle() : 0; }  // data::TestDealing's, in phase TEST
   int64_t skippedRecords() const { return maker_.skipped->count(); }  // not decodable, since the net was built
 
-  // Of the last pass: its records' names, fewer than batch_size at the end of scoring, or where some could not be
-  // decoded; and an item of it for messages, "" where there is none.
-  std::vector<std::string> keys() const;
+  // Of the last pass: its records' ids while scoring (fewer than batch_size at the end, or where some could not be
+  // decoded), and an item of it for messages, "" where there is none.
+  const std::vector<std::string>& ids() const { return scored_.ids; }
   std::string recordOf(int item) const;
 
  protected:
@@ -32,8 +32,9 @@ class RecordLayer : public Layer {
   void gradient(const Blobs&, const std::vector<bool>&, const Blobs&) override {}
 
   void setBatch(int64_t size);  // invalid() unless it is positive and an int
-  // The path of the records: what the run says, or what is `written`; relative ones start where the run says.
-  std::string sourcePath(const std::string& written) const;
+  // Where the records are: what the run says, or what is `written`; relative paths start in the run's folder.
+  std::string sourcePath(const std::string& written, const char* missing) const;  // invalid(`missing`) without either
+  std::string databasePath(const std::string& written) const;                     // may be a file: URI
   // The tops get the shapes of maker_.samples; where there is a source, its options get what the run says (the rest is
   // the caller's) and the feed is ready.
   void begin(const Blobs& top);

@@ -4,7 +4,7 @@
 
 #include "base/log.h"
 
-namespace crema {
+namespace crema::layers {
 
 Recurrent::Recurrent(const caffe::LayerParameter& p, const LayerContext& c, int states, int sums)
     : Layer(p, c),
@@ -179,4 +179,4 @@ INSTANCE(float)
 INSTANCE(double)
 #undef INSTANCE
 
-}  // namespace crema
+}  // namespace crema::layers

@@ -21,7 +21,7 @@
 
 #include "layers/layer.h"
 
-namespace crema {
+namespace crema::layers {
 
 class Recurrent : public Layer {
  public:
@@ -96,4 +96,4 @@ class Recurrent : public Layer {
   std::map<int, Kept> kept_;  // by rank
 };
 
-}  // namespace crema
+}  // namespace crema::layers

@@ -8,7 +8,7 @@
 #include "layers/builtin.h"
 #include "layers/loops.h"
 
-namespace crema {
+namespace crema::layers {
 namespace {
 
 using Op = caffe::ReductionParameter;
@@ -73,4 +73,4 @@ class Reduction : public Layer {
 
 void addReduction(LayerRegistry& r) { r.add<Reduction>("Reduction", "sums over the last axes"); }
 
-}  // namespace crema
+}  // namespace crema::layers

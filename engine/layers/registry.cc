@@ -1,6 +1,6 @@
 #include "layers/registry.h"
 
-namespace crema {
+namespace crema::layers {
 
 void LayerRegistry::add(const std::string& type, std::string summary, Maker make) {
   if (!entries_.emplace(type, Entry{std::move(make), std::move(summary)}).second)
@@ -21,4 +21,4 @@ std::unique_ptr<Layer> LayerRegistry::make(const caffe::LayerParameter& param, c
   invalid("Unknown layer type: {} (known types: {})", param.type().empty() ? "(none given)" : param.type(), known);
 }
 
-}  // namespace crema
+}  // namespace crema::layers

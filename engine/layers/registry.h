@@ -8,7 +8,7 @@
 
 #include "layers/layer.h"
 
-namespace crema {
+namespace crema::layers {
 
 class LayerRegistry {
  public:
@@ -35,4 +35,4 @@ class LayerRegistry {
 
 const LayerRegistry& builtinLayers();  // every type of this library (builtin.cc)
 
-}  // namespace crema
+}  // namespace crema::layers

@@ -13,7 +13,7 @@ namespace crema::conformance {
 namespace {
 
 TEST(Layers, EveryTypeHasDocCaseAndGradientCheck) {
-  for (const std::string& complaint : complaints(builtinLayers(), suite(), CREMA_SOURCE_DIR))
+  for (const std::string& complaint : complaints(layers::builtinLayers(), suite(), CREMA_SOURCE_DIR))
     ADD_FAILURE() << complaint;
 }
 
@@ -31,8 +31,8 @@ struct WrongSine {
 };
 
 TEST(Layers, TheWalkFindsABadLayer) {
-  LayerRegistry registry;
-  addElementwise<WrongSine>(registry, "Sine", "");
+  layers::LayerRegistry registry;
+  layers::addElementwise<WrongSine>(registry, "Sine", "");
   const auto complaintsAbout = [&](const Suite& s) { return complaints(registry, s, CREMA_SOURCE_DIR); };
   const auto has = [](const std::vector<std::string>& all, const std::string& what) {
     return std::find(all.begin(), all.end(), "Sine has no " + what) != all.end();
@@ -57,22 +57,22 @@ TEST(Layers, TheWalkFindsABadLayer) {
 }
 
 // Writes one element on either side of what it was given, as a vector store without a mask would.
-class Careless : public SameShapeLayer {
+class Careless : public layers::SameShapeLayer {
  public:
-  using SameShapeLayer::SameShapeLayer;
+  using layers::SameShapeLayer::layers::SameShapeLayer;
 
  protected:
-  void compute(const Blobs& bottom, const Blobs& top) override {
+  void compute(const layers::Blobs& bottom, const layers::Blobs& top) override {
     top[0]->copyDataFrom(*bottom[0]);
     top[0]->mutableData<double>()[top[0]->count()] = 1;
   }
-  void gradient(const Blobs&, const std::vector<bool>&, const Blobs& bottom) override {
+  void gradient(const layers::Blobs&, const std::vector<bool>&, const layers::Blobs& bottom) override {
     bottom[0]->mutableDiff<double>()[-1] = 1;
   }
 };
 
 TEST(Layers, GuardsSeeWhatIsWrittenBesideABlob) {
-  LayerRegistry registry;
+  layers::LayerRegistry registry;
   registry.add<Careless>("Careless", "writes beside its blobs");
   Case c;
   c.description = "type: 'Careless'", c.bottoms = {{3, 7}};

@@ -4,7 +4,7 @@
 #include "layers/builtin.h"
 #include "layers/elementwise.h"
 
-namespace crema {
+namespace crema::layers {
 namespace {
 
 class ReLU : public SameShapeLayer {
@@ -44,4 +44,4 @@ class ReLU : public SameShapeLayer {
 
 void addReLU(LayerRegistry& r) { r.add<ReLU>("ReLU", "rectified linear unit"); }
 
-}  // namespace crema
+}  // namespace crema::layers

@@ -3,7 +3,7 @@
 // may be -1: what the count leaves; a negative axis counts from one past the end, so that axis -1 appends.
 #include "layers/builtin.h"
 
-namespace crema {
+namespace crema::layers {
 namespace {
 
 class Reshape : public Layer {
@@ -59,4 +59,4 @@ class Reshape : public Layer {
 
 void addReshape(LayerRegistry& r) { r.add<Reshape>("Reshape", "the same values in another shape"); }
 
-}  // namespace crema
+}  // namespace crema::layers

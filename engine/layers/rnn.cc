@@ -12,7 +12,7 @@
 #include "layers/builtin.h"
 #include "layers/recurrent.h"
 
-namespace crema {
+namespace crema::layers {
 namespace {
 
 class Rnn : public Recurrent {
@@ -105,4 +105,4 @@ class Rnn : public Recurrent {
 
 void addRNN(LayerRegistry& r) { r.add<Rnn>("RNN", "a plain recurrent network over time steps"); }
 
-}  // namespace crema
+}  // namespace crema::layers

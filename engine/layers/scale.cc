@@ -7,7 +7,7 @@
 #include "layers/builtin.h"
 #include "layers/per_channel.h"
 
-namespace crema {
+namespace crema::layers {
 namespace {
 
 class Scale : public PerChannelLayer {
@@ -76,4 +76,4 @@ class Scale : public PerChannelLayer {
 
 void addScale(LayerRegistry& r) { r.add<Scale>("Scale", "multiplies along some axes"); }
 
-}  // namespace crema
+}  // namespace crema::layers

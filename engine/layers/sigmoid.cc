@@ -4,7 +4,7 @@
 #include "layers/elementwise.h"
 #include "layers/logistic.h"
 
-namespace crema {
+namespace crema::layers {
 namespace {
 
 struct Sigmoid {
@@ -24,4 +24,4 @@ struct Sigmoid {
 
 void addSigmoid(LayerRegistry& r) { addElementwise<Sigmoid>(r, "Sigmoid", "logistic function"); }
 
-}  // namespace crema
+}  // namespace crema::layers

@@ -9,7 +9,7 @@
 #include "layers/logistic.h"
 #include "layers/loss_layer.h"
 
-namespace crema {
+namespace crema::layers {
 namespace {
 
 class SigmoidCrossEntropyLoss : public LossLayer {
@@ -81,4 +81,4 @@ void addSigmoidCrossEntropyLoss(LayerRegistry& r) {
   r.add<SigmoidCrossEntropyLoss>("SigmoidCrossEntropyLoss", "cross entropy of independent yes-or-no answers");
 }
 
-}  // namespace crema
+}  // namespace crema::layers

@@ -1,7 +1,7 @@
 // Silence: takes any blobs and makes nothing, so that they are not outputs of the net. dx = 0.
 #include "layers/builtin.h"
 
-namespace crema {
+namespace crema::layers {
 namespace {
 
 class Silence : public Layer {
@@ -22,4 +22,4 @@ class Silence : public Layer {
 
 void addSilence(LayerRegistry& r) { r.add<Silence>("Silence", "swallows blobs that nobody reads"); }
 
-}  // namespace crema
+}  // namespace crema::layers

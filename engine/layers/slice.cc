@@ -5,7 +5,7 @@
 #include "layers/builtin.h"
 #include "layers/parts.h"
 
-namespace crema {
+namespace crema::layers {
 namespace {
 
 class Slice : public Layer {
@@ -65,4 +65,4 @@ class Slice : public Layer {
 
 void addSlice(LayerRegistry& r) { r.add<Slice>("Slice", "parts of a blob along an axis"); }
 
-}  // namespace crema
+}  // namespace crema::layers

@@ -2,7 +2,7 @@
 // allowed. y is kept where a later layer overwrites it in place.
 #include "layers/builtin.h"
 
-namespace crema {
+namespace crema::layers {
 namespace {
 
 class Softmax : public Layer {
@@ -54,4 +54,4 @@ class Softmax : public Layer {
 
 void addSoftmax(LayerRegistry& r) { r.add<Softmax>("Softmax", "exponentials normalised to sum 1"); }
 
-}  // namespace crema
+}  // namespace crema::layers

@@ -13,7 +13,7 @@
 #include "layers/loops.h"
 #include "layers/loss_layer.h"
 
-namespace crema {
+namespace crema::layers {
 namespace {
 
 class SoftmaxWithLoss : public SoftmaxLossLayer {
@@ -70,4 +70,4 @@ void addSoftmaxWithLoss(LayerRegistry& r) {
   r.add<SoftmaxWithLoss>("SoftmaxWithLoss", "cross entropy after a softmax");
 }
 
-}  // namespace crema
+}  // namespace crema::layers

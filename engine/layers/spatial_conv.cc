@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
-namespace crema {
+namespace crema::layers {
 namespace {
 
 int product(const std::vector<int>& v, size_t from, size_t to) {
@@ -137,4 +137,4 @@ INSTANCE(float)
 INSTANCE(double)
 #undef INSTANCE
 
-}  // namespace crema
+}  // namespace crema::layers

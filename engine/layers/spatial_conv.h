@@ -8,7 +8,7 @@
 #include "layers/window.h"
 #include "tensor/blob.h"
 
-namespace crema {
+namespace crema::layers {
 
 class SpatialConv {
  public:
@@ -45,4 +45,4 @@ class SpatialConv {
 template <class T>
 void addChannelSums(kernels::Context&, int items, int channels, int positions, const T* d, T* dbias);
 
-}  // namespace crema
+}  // namespace crema::layers

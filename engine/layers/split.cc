@@ -3,7 +3,7 @@
 // shared memory (net/memory_use.h).
 #include "layers/builtin.h"
 
-namespace crema {
+namespace crema::layers {
 namespace {
 
 class Split : public Layer {
@@ -41,4 +41,4 @@ class Split : public Layer {
 
 void addSplit(LayerRegistry& r) { r.add<Split>("Split", "one blob for several readers"); }
 
-}  // namespace crema
+}  // namespace crema::layers

@@ -8,7 +8,7 @@
 #include "layers/builtin.h"
 #include "layers/pool_windows.h"
 
-namespace crema {
+namespace crema::layers {
 namespace {
 
 std::vector<PoolSpan> bins(int n, int b) {
@@ -98,4 +98,4 @@ class Spp : public Layer {
 
 void addSPP(LayerRegistry& r) { r.add<Spp>("SPP", "pooling into a pyramid of bins, whatever the image's size"); }
 
-}  // namespace crema
+}  // namespace crema::layers

@@ -4,7 +4,7 @@
 #include "layers/elementwise.h"
 #include "layers/logistic.h"
 
-namespace crema {
+namespace crema::layers {
 namespace {
 
 struct Swish {
@@ -29,4 +29,4 @@ struct Swish {
 
 void addSwish(LayerRegistry& r) { addElementwise<Swish>(r, "Swish", "x times its logistic function"); }
 
-}  // namespace crema
+}  // namespace crema::layers

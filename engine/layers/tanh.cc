@@ -6,7 +6,7 @@
 #include "layers/builtin.h"
 #include "layers/elementwise.h"
 
-namespace crema {
+namespace crema::layers {
 namespace {
 
 struct TanH {
@@ -27,4 +27,4 @@ struct TanH {
 
 void addTanH(LayerRegistry& r) { addElementwise<TanH>(r, "TanH", "hyperbolic tangent"); }
 
-}  // namespace crema
+}  // namespace crema::layers

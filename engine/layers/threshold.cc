@@ -3,7 +3,7 @@
 #include "layers/builtin.h"
 #include "layers/elementwise.h"
 
-namespace crema {
+namespace crema::layers {
 namespace {
 
 class Threshold : public SameShapeLayer {
@@ -29,4 +29,4 @@ class Threshold : public SameShapeLayer {
 
 void addThreshold(LayerRegistry& r) { r.add<Threshold>("Threshold", "1 above a threshold, else 0"); }
 
-}  // namespace crema
+}  // namespace crema::layers

@@ -3,7 +3,7 @@
 
 #include "layers/builtin.h"
 
-namespace crema {
+namespace crema::layers {
 namespace {
 
 class Tile : public Layer {
@@ -56,4 +56,4 @@ class Tile : public Layer {
 
 void addTile(LayerRegistry& r) { r.add<Tile>("Tile", "an axis repeated"); }
 
-}  // namespace crema
+}  // namespace crema::layers

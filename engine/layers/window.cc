@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 
-namespace crema {
+namespace crema::layers {
 namespace {
 
 using Field = google::protobuf::RepeatedField<uint32_t>;
@@ -91,4 +91,4 @@ std::vector<int32_t> tapTable(const ConvolutionWindow& w, const std::vector<int>
   return table;
 }
 
-}  // namespace crema
+}  // namespace crema::layers

@@ -6,7 +6,7 @@
 #include "caffe.pb.h"
 #include "tensor/shape.h"
 
-namespace crema {
+namespace crema::layers {
 
 constexpr int kLongestWindow = 1 << 24;  // kernel, stride, pad: products of two stay far from overflow
 
@@ -27,4 +27,4 @@ std::vector<int> windowOutputs(const ConvolutionWindow& w, const Shape& in, int 
 // row-major order over all axes; any number of axes, none included (one tap, one position).
 std::vector<int32_t> tapTable(const ConvolutionWindow& w, const std::vector<int>& in, const std::vector<int>& out);
 
-}  // namespace crema
+}  // namespace crema::layers

@@ -12,7 +12,7 @@
 #include "layers/builtin.h"
 #include "layers/fed_layer.h"
 
-namespace crema {
+namespace crema::layers {
 namespace {
 
 class WindowData : public FedLayer {
@@ -28,14 +28,14 @@ class WindowData : public FedLayer {
     if (o.scoring) invalid("windows are drawn, and scoring takes every record once; use a Data or ImageData layer");
     if (!(p.fg_fraction() >= 0 && p.fg_fraction() <= 1))
       invalid("fg_fraction must be from 0 to 1, not {}", p.fg_fraction());
-    WindowOptions options{p, param_.transform_param(), o.folder, scale(), p.cache_images() && o.openSources};
+    data::WindowOptions options{p, param_.transform_param(), o.folder, scale(), p.cache_images() && o.openSources};
     options.param.set_source(sourcePath(p.source(), "window_data_param names no `source`; give the window file"));
-    auto file = std::make_shared<WindowFile>(options);
+    auto file = std::make_shared<data::WindowFile>(options);
     checkThereAre(*file);
-    maker_.samples = windowSamples(options, file);
+    maker_.samples = data::windowSamples(options, file);
     maker_.source = file;
-    maker_.options.choose = [file, batch = batch_, fraction = p.fg_fraction()](const SampleRandom& r, int item) {
-      return chooseWindow(*file, batch, fraction, r, item);
+    maker_.options.choose = [file, batch = batch_, fraction = p.fg_fraction()](const data::SampleRandom& r, int item) {
+      return data::chooseWindow(*file, batch, fraction, r, item);
     };
     begin(top);
   }
@@ -50,7 +50,7 @@ class WindowData : public FedLayer {
     return w.has_scale() ? w.scale() : t.scale();
   }
 
-  void checkThereAre(const WindowFile& file) const {
+  void checkThereAre(const data::WindowFile& file) const {
     const auto& p = param_.window_data_param();
     const int foreground = static_cast<int>(static_cast<float>(batch_) * p.fg_fraction());
     if (foreground > 0 && file.foreground() == 0)
@@ -66,4 +66,4 @@ class WindowData : public FedLayer {
 
 void addWindowData(LayerRegistry& r) { r.add<WindowData>("WindowData", "windows of images, drawn for detection"); }
 
-}  // namespace crema
+}  // namespace crema::layers

@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 
-namespace crema {
+namespace crema::model {
 
 std::string unmet(const caffe::NetState& state, const caffe::NetStateRule& rule) {
   const auto has = [&](const std::string& stage) {
@@ -43,4 +43,4 @@ caffe::NetParameter filterNet(const caffe::NetParameter& net, const caffe::NetSt
   return out;
 }
 
-}  // namespace crema
+}  // namespace crema::model

@@ -5,7 +5,7 @@
 
 #include "caffe.pb.h"
 
-namespace crema {
+namespace crema::model {
 
 // A layer stays when it has no include rule and meets no exclude rule, or meets any include rule; both kinds at once
 // are refused. A rule is met when all its conditions hold: phase equal, level within [min_level, max_level], every
@@ -16,4 +16,4 @@ caffe::NetParameter filterNet(const caffe::NetParameter& net, const caffe::NetSt
 // Why the rule is not met, in Caffe's words without the layer; empty when it is.
 std::string unmet(const caffe::NetState& state, const caffe::NetStateRule& rule);
 
-}  // namespace crema
+}  // namespace crema::model

@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "model/hdf5_library.h"
 
-namespace crema {
+namespace crema::model {
 
 struct Hdf5Appender::State {
   std::string path;
@@ -81,4 +81,4 @@ void Hdf5Appender::append(const std::vector<Rows>& all) {
   if (H5Fflush(state_->file.get(), H5F_SCOPE_GLOBAL) < 0) state_->failed("flush");
 }
 
-}  // namespace crema
+}  // namespace crema::model

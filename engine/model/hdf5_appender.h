@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace crema {
+namespace crema::model {
 
 class Hdf5Appender {
  public:
@@ -26,4 +26,4 @@ class Hdf5Appender {
   std::unique_ptr<State> state_;
 };
 
-}  // namespace crema
+}  // namespace crema::model

@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "model/hdf5_library.h"
 
-namespace crema {
+namespace crema::model {
 namespace {
 
 template <class... A>
@@ -155,4 +155,4 @@ std::string Hdf5Reader::readString(const std::string& path) const {
   return text.substr(0, text.find('\0'));
 }
 
-}  // namespace crema
+}  // namespace crema::model

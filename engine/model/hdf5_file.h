@@ -13,7 +13,7 @@
 
 #include "caffe.pb.h"
 
-namespace crema {
+namespace crema::model {
 
 std::mutex& hdf5Mutex();
 bool isHdf5(const std::string& path);  // by signature; false when the file cannot be read
@@ -77,4 +77,4 @@ class Hdf5Writer {
   Hdf5Handle id_;
 };
 
-}  // namespace crema
+}  // namespace crema::model

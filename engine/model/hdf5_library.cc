@@ -5,7 +5,7 @@
 // A static executable cannot load libraries; libhdf5 would for filter plug-ins, which are switched off as well.
 extern "C" void* __wrap_dlopen(const char*, int) { return nullptr; }
 
-namespace crema {
+namespace crema::model {
 
 std::mutex& hdf5Mutex() {
   static std::mutex mutex;
@@ -39,4 +39,4 @@ Hdf5Handle hdf5InMemory(size_t step) {
   return access;
 }
 
-}  // namespace crema
+}  // namespace crema::model

@@ -4,7 +4,7 @@
 
 #include "model/hdf5_file.h"
 
-namespace crema {
+namespace crema::model {
 
 // libhdf5 wants a name for what is in memory, and looks whether such a file exists.
 constexpr const char* kHdf5NoFile = "/dev/null/memory";
@@ -20,4 +20,4 @@ std::string hdf5Cause();  // what went wrong last, innermost first; then the lib
 void startHdf5();         // once; errors are then ours to tell, and nothing is loaded
 Hdf5Handle hdf5InMemory(size_t step);  // an access list: files in memory that grow by `step` bytes
 
-}  // namespace crema
+}  // namespace crema::model

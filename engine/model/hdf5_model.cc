@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "model/hdf5_file.h"
 
-namespace crema {
+namespace crema::model {
 namespace {
 
 constexpr int kMostBlobs = 1000, kDeepest = 32;
@@ -146,4 +146,4 @@ std::string hdf5FromState(const caffe::SolverState& state, const std::string& fi
   return out.finish();
 }
 
-}  // namespace crema
+}  // namespace crema::model

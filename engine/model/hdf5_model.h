@@ -12,7 +12,7 @@
 
 #include "caffe.pb.h"
 
-namespace crema {
+namespace crema::model {
 
 // Blobs that are not there are BlobProtos without shape and values, in both directions.
 bool isAbsent(const caffe::BlobProto& blob);
@@ -24,4 +24,4 @@ caffe::SolverState stateFromHdf5(std::string_view bytes, const std::string& file
 // invalid() when layers (name, number of blobs) cannot stand beside each other as groups.
 void checkHdf5Layers(const std::vector<std::pair<std::string, int>>& layers);
 
-}  // namespace crema
+}  // namespace crema::model

@@ -10,7 +10,7 @@
 #include "base/file.h"
 #include "model/hdf5_library.h"
 
-namespace crema {
+namespace crema::model {
 namespace {
 
 template <class... A>
@@ -218,4 +218,4 @@ std::string Hdf5Rows::read(size_t file, int64_t first, int64_t count, int64_t fl
   return state_->ask({static_cast<int64_t>(file), first, count, floats});
 }
 
-}  // namespace crema
+}  // namespace crema::model

@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-namespace crema {
+namespace crema::model {
 
 class Hdf5Rows {
  public:
@@ -36,4 +36,4 @@ class Hdf5Rows {
   std::unique_ptr<State> state_;
 };
 
-}  // namespace crema
+}  // namespace crema::model

@@ -18,7 +18,7 @@
 #include "support/message_of.h"
 #include "support/shared_data.h"
 
-namespace crema {
+namespace crema::model {
 namespace {
 
 using test::messageOf;
@@ -208,4 +208,4 @@ TEST(Child, ReturnsWhatItReturnsAndReportsHowItDied) {
 }
 
 }  // namespace
-}  // namespace crema
+}  // namespace crema::model

@@ -1,7 +1,7 @@
 #include "base/error.h"
 #include "model/hdf5_library.h"
 
-namespace crema {
+namespace crema::model {
 namespace {
 
 Hdf5Handle createInMemory(const std::string& file) {
@@ -69,4 +69,4 @@ std::string Hdf5Writer::finish() {
   return bytes;
 }
 
-}  // namespace crema
+}  // namespace crema::model

@@ -15,7 +15,7 @@
 #include "support/message_of.h"
 #include "support/shared_data.h"
 
-namespace crema {
+namespace crema::model {
 namespace {
 
 using google::protobuf::util::MessageDifferencer;
@@ -252,4 +252,4 @@ TEST(Goldens, EveryOldNetUpgradesWhole) {
 }
 
 }  // namespace
-}  // namespace crema
+}  // namespace crema::model

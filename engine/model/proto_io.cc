@@ -13,7 +13,7 @@
 #include "base/file.h"
 #include "caffe.pb.h"
 
-namespace crema {
+namespace crema::model {
 namespace {
 
 class FirstError : public google::protobuf::io::ErrorCollector {
@@ -123,4 +123,4 @@ void readBinaryInto(const std::string& path, google::protobuf::Message* message)
   parseBinaryInto(readFile(path), path, message);
 }
 
-}  // namespace crema
+}  // namespace crema::model

@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-namespace crema {
+namespace crema::model {
 
 void parseTextInto(std::string_view text, const std::string& name, google::protobuf::Message* message);     // kInvalid
 void parseBinaryInto(std::string_view bytes, const std::string& name, google::protobuf::Message* message);  // kData
@@ -36,4 +36,4 @@ M readBinary(const std::string& path) {
   return m;
 }
 
-}  // namespace crema
+}  // namespace crema::model

@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 
-namespace crema {
+namespace crema::model {
 namespace {
 
 using Top = std::pair<int, int>;  // layer, index of the top
@@ -93,4 +93,4 @@ caffe::NetParameter insertSplits(const caffe::NetParameter& net) {
   return out;
 }
 
-}  // namespace crema
+}  // namespace crema::model

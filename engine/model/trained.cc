@@ -10,7 +10,7 @@
 #include "model/proto_io.h"
 #include "model/upgrade.h"
 
-namespace crema {
+namespace crema::model {
 namespace {
 
 bool endsInH5(const std::string& path) { return path.size() > 3 && path.compare(path.size() - 3, 3, ".h5") == 0; }
@@ -80,4 +80,4 @@ void writeState(const std::string& path, const caffe::SolverState& state, Snapsh
   writeFileAtomically(path, bytes);
 }
 
-}  // namespace crema
+}  // namespace crema::model

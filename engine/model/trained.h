@@ -9,7 +9,7 @@
 
 #include "caffe.pb.h"
 
-namespace crema {
+namespace crema::model {
 
 struct Trained {
   caffe::NetParameter net;
@@ -25,4 +25,4 @@ std::string nameFor(const std::string& path, SnapshotFormat format);
 void writeModel(const std::string& path, const caffe::NetParameter& net, SnapshotFormat format);
 void writeState(const std::string& path, const caffe::SolverState& state, SnapshotFormat format);
 
-}  // namespace crema
+}  // namespace crema::model

@@ -6,7 +6,7 @@
 #include "base/log.h"
 #include "model/proto_io.h"
 
-namespace crema {
+namespace crema::model {
 namespace {
 
 void announce(const char* form, const std::string& name) {
@@ -285,4 +285,4 @@ caffe::SolverParameter readSolver(const std::string& path) {
   return solver;
 }
 
-}  // namespace crema
+}  // namespace crema::model

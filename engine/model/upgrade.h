@@ -8,7 +8,7 @@
 
 #include "caffe.pb.h"
 
-namespace crema {
+namespace crema::model {
 
 // True when everything could be carried over; what could not is logged with its layer. `name` is for messages.
 bool upgradeNet(caffe::NetParameter* net, const std::string& name);
@@ -25,4 +25,4 @@ bool upgradeV1(caffe::NetParameter* net, const std::string& name);
 void upgradeInput(caffe::NetParameter* net, const std::string& name);
 void upgradeBatchNorm(caffe::NetParameter* net, const std::string& name);
 
-}  // namespace crema
+}  // namespace crema::model

@@ -7,7 +7,7 @@
 #include "base/log.h"
 #include "model/upgrade.h"
 
-namespace crema {
+namespace crema::model {
 namespace {
 
 using V0 = caffe::V0LayerParameter;
@@ -280,4 +280,4 @@ bool upgradeV0(caffe::NetParameter* net, const std::string& name) {
   return whole;
 }
 
-}  // namespace crema
+}  // namespace crema::model

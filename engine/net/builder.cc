@@ -8,18 +8,18 @@
 #include "model/splits.h"
 #include "net/memory_use.h"
 
-namespace crema {
+namespace crema::net {
 
 Net::Builder::Builder(Net& net, const caffe::NetParameter& description, const caffe::NetState& state)
     : net_(net),
-      param_(filterNet(description, state,
-                       [&](const std::string& sentence) {
-                         if (net.options_.log) LOG_INFO("{}", sentence);
-                       })),
+      param_(model::filterNet(description, state,
+                              [&](const std::string& sentence) {
+                                if (net.options_.log) LOG_INFO("{}", sentence);
+                              })),
       state_(state) {
   *param_.mutable_state() = state;
-  if (net.options_.log) LOG_INFO("Initializing net from parameters: \n{}", toText(param_));
-  param_ = insertSplits(param_);
+  if (net.options_.log) LOG_INFO("Initializing net from parameters: \n{}", model::toText(param_));
+  param_ = model::insertSplits(param_);
   memory_ = memoryUse(param_);
 }
 
@@ -32,9 +32,9 @@ void Net::Builder::build() {
   placeParams();
 }
 
-LayerContext Net::Builder::contextOf(const caffe::LayerParameter& param) {
+layers::LayerContext Net::Builder::contextOf(const caffe::LayerParameter& param) {
   const NetOptions& o = net_.options_;
-  LayerContext c{o.kernels, o.dtype, param.phase(), &net_.run_, &o.data};
+  layers::LayerContext c{o.kernels, o.dtype, param.phase(), &net_.run_, &o.data};
   c.fills = o.fills;
   c.goesBack = o.goesBack && !o.data.scoring;
   c.memory = memory_[net_.layers_.size()];
@@ -49,7 +49,7 @@ void Net::Builder::addLayer(const caffe::LayerParameter& given) {
     invalid("propagate_down needs no entry or one per bottom: {} entries, {} bottoms\n  in layer '{}' ({})",
             param.propagate_down_size(), param.bottom_size(), param.name(), param.type());
   const NetOptions& o = net_.options_;
-  const LayerRegistry& registry = o.registry ? *o.registry : builtinLayers();
+  const layers::LayerRegistry& registry = o.registry ? *o.registry : layers::builtinLayers();
   if (o.log) LOG_INFO("Creating layer {}", param.name());  // Caffe's factory
   if (o.log) LOG_INFO("Creating Layer {}", param.name());  // Caffe's net
   auto layer = inside([&] { return fmt::format("in layer '{}'", param.name()); },
@@ -101,7 +101,7 @@ bool Net::Builder::connectBottoms(const caffe::LayerParameter& param, Wire& wire
   return backward;
 }
 
-void Net::Builder::connectTops(const caffe::LayerParameter& param, const Layer& layer, Wire& wire) {
+void Net::Builder::connectTops(const caffe::LayerParameter& param, const layers::Layer& layer, Wire& wire) {
   for (int i = 0; i < param.top_size(); ++i) {
     const std::string& name = param.top(i);
     const bool inPlace = i < param.bottom_size() && param.bottom(i) == name;
@@ -129,7 +129,7 @@ void Net::Builder::connectTops(const caffe::LayerParameter& param, const Layer& 
   }
 }
 
-void Net::Builder::addParams(Layer& layer) {
+void Net::Builder::addParams(layers::Layer& layer) {
   if (!layer.params().empty() && !named_.insert(layer.name()).second && net_.options_.log)
     LOG_WARNING(
         "two layers with parameters are named '{}'; weights are copied by name (from files, into test nets), which "
@@ -159,7 +159,7 @@ void Net::Builder::addParams(Layer& layer) {
   }
 }
 
-void Net::Builder::shareParam(Layer& layer, int i, const caffe::ParamSpec& spec, size_t owner) {
+void Net::Builder::shareParam(layers::Layer& layer, int i, const caffe::ParamSpec& spec, size_t owner) {
   Learnable& theirs = net_.learnables_[owner];
   const Blob& mine = *layer.params()[static_cast<size_t>(i)];
   const bool permissive = spec.share_mode() == caffe::ParamSpec::PERMISSIVE;
@@ -190,7 +190,7 @@ void Net::Builder::pruneBackward() {
   std::set<std::string> underLoss, skipped;
   for (size_t n = net_.layers_.size(); n-- > 0;) {
     Wire& wire = net_.wires_[n];
-    const Layer& layer = *net_.layers_[n];
+    const layers::Layer& layer = *net_.layers_[n];
     bool contributes = false, allSkipped = true;
     for (size_t t = 0; t < wire.topNames.size(); ++t) {
       if (layer.lossWeight(static_cast<int>(t)) != 0 || underLoss.count(wire.topNames[t])) contributes = true;
@@ -238,7 +238,7 @@ void Net::Builder::placeParams() {
   }
 }
 
-void Net::Builder::logLayer(const Layer& layer, const Wire& wire) {
+void Net::Builder::logLayer(const layers::Layer& layer, const Wire& wire) {
   if (!net_.options_.log) return;
   LOG_INFO("Setting up {}", layer.name());
   for (size_t i = 0; i < wire.tops.size(); ++i) {
@@ -250,4 +250,4 @@ void Net::Builder::logLayer(const Layer& layer, const Wire& wire) {
   LOG_INFO("Memory required for data: {}", topBytes_);
 }
 
-}  // namespace crema
+}  // namespace crema::net

@@ -7,7 +7,7 @@
 
 #include "net/net.h"
 
-namespace crema {
+namespace crema::net {
 
 class Net::Builder {
  public:
@@ -15,27 +15,27 @@ class Net::Builder {
   void build();
 
  private:
-  LayerContext contextOf(const caffe::LayerParameter& param);  // of the next layer
+  layers::LayerContext contextOf(const caffe::LayerParameter& param);  // of the next layer
   void addLayer(const caffe::LayerParameter& param);
   bool connectBottoms(const caffe::LayerParameter& param, Wire& wire);  // true when a bottom needs backward
-  void connectTops(const caffe::LayerParameter& param, const Layer& layer, Wire& wire);
-  void addParams(Layer& layer);
-  void shareParam(Layer& layer, int param, const caffe::ParamSpec& spec, size_t owner);
+  void connectTops(const caffe::LayerParameter& param, const layers::Layer& layer, Wire& wire);
+  void addParams(layers::Layer& layer);
+  void shareParam(layers::Layer& layer, int param, const caffe::ParamSpec& spec, size_t owner);
   void pruneBackward();
   void findOutputs();
   void placeParams();
-  void logLayer(const Layer& layer, const Wire& wire);
+  void logLayer(const layers::Layer& layer, const Wire& wire);
 
   struct Share {
-    Layer* layer;
+    layers::Layer* layer;
     int param;
     size_t owner;
   };
   Net& net_;
   caffe::NetParameter param_;
   caffe::NetState state_;
-  std::vector<MemoryUse> memory_;    // of each layer
-  std::set<std::string> available_;  // blobs nobody has read yet
+  std::vector<layers::MemoryUse> memory_;  // of each layer
+  std::set<std::string> available_;        // blobs nobody has read yet
   std::map<std::string, bool> blobBackward_;
   std::map<std::string, size_t> paramByName_;  // index in learnables_
   std::map<size_t, caffe::ParamSpec> ownerSpec_;
@@ -46,4 +46,4 @@ class Net::Builder {
   int64_t topBytes_ = 0;              // so far, as Caffe counts: in-place tops too
 };
 
-}  // namespace crema
+}  // namespace crema::net

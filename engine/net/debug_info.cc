@@ -6,7 +6,7 @@
 #include "base/log.h"
 #include "net/net.h"
 
-namespace crema {
+namespace crema::net {
 namespace {
 
 struct Norms {
@@ -47,7 +47,7 @@ double Net::keptSoFar(double perPass) const {
 
 void Net::logForward(int i) const {
   const Wire& w = wires_[static_cast<size_t>(i)];
-  const Layer& layer = *layers_[static_cast<size_t>(i)];
+  const layers::Layer& layer = *layers_[static_cast<size_t>(i)];
   for (size_t t = 0; t < w.tops.size(); ++t)
     LOG_INFO("    [Forward] Layer {}, top blob {} data: {:.6g}", layer.name(), w.topNames[t],
              meanOf(*w.tops[t], false));
@@ -58,7 +58,7 @@ void Net::logForward(int i) const {
   }
 }
 
-double Net::paramMean(const Layer& layer, int p) const {
+double Net::paramMean(const layers::Layer& layer, int p) const {
   const Blob& blob = *layer.params()[static_cast<size_t>(p)];
   const auto kept = layer.keptPerPass(p);
   return kept ? moved(blob, keptSoFar(*kept)).sum / blob.count() : meanOf(blob, false);
@@ -66,7 +66,7 @@ double Net::paramMean(const Layer& layer, int p) const {
 
 void Net::logBackward(int i) const {
   const Wire& w = wires_[static_cast<size_t>(i)];
-  const Layer& layer = *layers_[static_cast<size_t>(i)];
+  const layers::Layer& layer = *layers_[static_cast<size_t>(i)];
   for (size_t b = 0; b < w.bottoms.size(); ++b)
     if (w.propagateDown[b])
       LOG_INFO("    [Backward] Layer {}, bottom blob {} diff: {:.6g}", layer.name(), w.bottomNames[b],
@@ -89,4 +89,4 @@ void Net::logBackwardSums() const {
             data.sum, diff.sum, std::sqrt(data.squares), std::sqrt(diff.squares));
 }
 
-}  // namespace crema
+}  // namespace crema::net

@@ -10,7 +10,7 @@
 #include "model/proto_io.h"
 #include "net/net.h"
 
-namespace crema {
+namespace crema::net {
 namespace {
 
 const std::string kOver = "type: 'Power' power_param { scale: -3 shift: 0.5 }", kDrop = "type: 'Dropout'",
@@ -61,7 +61,7 @@ const std::set<std::string> kOtherBottoms = {"BatchReindex",
 
 std::vector<std::string> triedTypes() {
   std::vector<std::string> types;
-  for (const auto& [type, entry] : builtinLayers().entries())
+  for (const auto& [type, entry] : layers::builtinLayers().entries())
     if (!kWithoutGradient.count(type) && !kOtherBottoms.count(type)) types.push_back(type);
   return types;
 }
@@ -92,7 +92,7 @@ class InPlace : public testing::Test {
     o.kernels = &kernels_, o.dtype = DType::kFloat64;
     caffe::NetState state;
     state.set_phase(caffe::TRAIN);
-    auto net = std::make_unique<Net>(parseText<caffe::NetParameter>(text, "net"), state, o, "net");
+    auto net = std::make_unique<Net>(model::parseText<caffe::NetParameter>(text, "net"), state, o, "net");
     for (int i = 0; i < net->blob("x").count(); ++i) net->blob("x").mutableData<double>()[i] = std::sin(1.0 + i * i);
     for (int i = 0; i < 6; ++i) net->blob("label").mutableData<double>()[i] = i;
     return net;
@@ -130,10 +130,12 @@ std::string chain(const std::vector<Link>& links, bool inPlace) {
 }
 
 bool worksInPlace(const std::string& type) {
-  LayerContext context;
-  DataOptions data;
+  layers::LayerContext context;
+  layers::DataOptions data;
   context.data = &data;
-  return builtinLayers().make(parseText<caffe::LayerParameter>(described(type), "layer"), context)->allowsInPlace();
+  return layers::builtinLayers()
+      .make(model::parseText<caffe::LayerParameter>(described(type), "layer"), context)
+      ->allowsInPlace();
 }
 
 TEST_F(InPlace, ChainsHaveTheGradientsOfSeparateBlobs) {
@@ -232,4 +234,4 @@ TEST_F(InPlace, SplitsShareMemoryWhereNothingIsOverwritten) {
 }
 
 }  // namespace
-}  // namespace crema
+}  // namespace crema::net

@@ -4,7 +4,7 @@
 #include <map>
 #include <string>
 
-namespace crema {
+namespace crema::net {
 namespace {
 
 bool shares(const std::string& type) { return type == "Split" || type == "Flatten" || type == "Reshape"; }
@@ -15,7 +15,7 @@ class Analysis {
     for (int i = 0; i < net.layer_size(); ++i) walk(i);
     for (const Access& write : writes_) follow(write);
   }
-  std::vector<MemoryUse> take() { return std::move(uses_); }
+  std::vector<layers::MemoryUse> take() { return std::move(uses_); }
 
  private:
   struct Made {  // a blob that a layer made, apart from its bottoms' names
@@ -63,7 +63,7 @@ class Analysis {
   }
 
   const caffe::NetParameter& net_;
-  std::vector<MemoryUse> uses_;
+  std::vector<layers::MemoryUse> uses_;
   std::list<Made> all_;  // pointers into it stay
   std::map<std::string, const Made*> present_;
   std::vector<Access> reads_, writes_;
@@ -71,6 +71,6 @@ class Analysis {
 
 }  // namespace
 
-std::vector<MemoryUse> memoryUse(const caffe::NetParameter& withSplits) { return Analysis(withSplits).take(); }
+std::vector<layers::MemoryUse> memoryUse(const caffe::NetParameter& withSplits) { return Analysis(withSplits).take(); }
 
-}  // namespace crema
+}  // namespace crema::net

@@ -6,12 +6,12 @@
 #include "caffe.pb.h"
 #include "layers/layer.h"
 
-namespace crema {
+namespace crema::net {
 
 // For each layer of a description that has its Splits. Where a layer in place overwrites what an earlier layer, or
 // that layer itself, reads through another top of a Split, and reads again on its way back, that top takes a copy. All
 // values of the forward pass are Caffe's even so: whoever reads the overwritten memory later still reads what is there
 // by then.
-std::vector<MemoryUse> memoryUse(const caffe::NetParameter& withSplits);
+std::vector<layers::MemoryUse> memoryUse(const caffe::NetParameter& withSplits);
 
-}  // namespace crema
+}  // namespace crema::net

@@ -12,7 +12,7 @@
 #include "support/golden_values.h"
 #include "support/shared_data.h"
 
-namespace crema {
+namespace crema::net {
 namespace {
 
 struct Array {
@@ -73,8 +73,8 @@ class Comparison {
   double worstOutput_ = 0, worstGradient_ = 0;
 };
 
-Blobs inputsOf(const Net& net) {
-  Blobs all;
+layers::Blobs inputsOf(const Net& net) {
+  layers::Blobs all;
   for (size_t l = 0; l < net.layers().size(); ++l)
     if (net.layers()[l]->type() == "Input")
       for (Blob* top : net.tops(static_cast<int>(l))) all.push_back(top);
@@ -92,7 +92,7 @@ void compareWithCaffe(const std::string& name, const std::string& folder, DType 
   o.kernels = &kernels, o.fills = false, o.dtype = dtype;
   caffe::NetState state;
   state.set_phase(caffe::TRAIN);
-  Net net(readNet(path), state, o, path);
+  Net net(model::readNet(path), state, o, path);
   int number = 0;
   for (const auto& p : net.learnables())
     if (!p.keptPerPass)
@@ -126,7 +126,7 @@ void compareWithCaffe(const std::string& name, const std::string& folder, DType 
 void compareWithBlobs(const std::string& name, const std::string& description, const std::string& outputs,
                       const std::vector<const char*>& blobs) {
   kernels::Context kernels(kernels::bestIsa(), 2);
-  caffe::NetParameter p = readNet(description);
+  caffe::NetParameter p = model::readNet(description);
   const Array input = readNpy(outputs + "/input.npy");
   auto* shape = p.mutable_layer(0)->mutable_input_param()->mutable_shape(0);  // det1 takes pictures of any size
   shape->clear_dim();
@@ -180,4 +180,4 @@ TEST(Models, TrainedNetsGiveWhatOthersComputed) {
 }
 
 }  // namespace
-}  // namespace crema
+}  // namespace crema::net

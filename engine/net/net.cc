@@ -6,7 +6,7 @@
 #include "model/hdf5_model.h"
 #include "net/builder.h"
 
-namespace crema {
+namespace crema::net {
 
 Net::Net(const caffe::NetParameter& description, const caffe::NetState& state, const NetOptions& options,
          const std::string& origin)
@@ -48,7 +48,7 @@ double Net::forwardLayer(int i) {
   double loss = 0;
   try {
     loss = layers_[static_cast<size_t>(i)]->forward(w.bottoms, w.tops);
-  } catch (BadItem& e) {
+  } catch (layers::BadItem& e) {
     for (const auto& layer : layers_)
       if (const std::string record = layer->recordOf(e.item()); !record.empty())
         e.addFrame(fmt::format("item {} of layer '{}' is {}", e.item(), layer->name(), record));
@@ -109,9 +109,9 @@ int64_t Net::memoryBytes() const {
   return values * static_cast<int64_t>(sizeOf(options_.dtype));
 }
 
-void Net::copyTrainedFrom(const Trained& trained, const std::string& origin) {
+void Net::copyTrainedFrom(const model::Trained& trained, const std::string& origin) {
   for (const auto& source : trained.net.layer()) {
-    Layer* target = nullptr;
+    layers::Layer* target = nullptr;
     for (const auto& layer : layers_)
       if (layer->name() == source.name()) {
         target = layer.get();
@@ -124,10 +124,12 @@ void Net::copyTrainedFrom(const Trained& trained, const std::string& origin) {
   }
 }
 
-void Net::copyLayer(Layer& target, const caffe::LayerParameter& source, bool ownersOnly, const std::string& origin) {
+void Net::copyLayer(layers::Layer& target, const caffe::LayerParameter& source, bool ownersOnly,
+                    const std::string& origin) {
   const auto& params = target.params();
   const auto has = [&](size_t j) {
-    return static_cast<int>(j) < source.blobs_size() && !(ownersOnly && isAbsent(source.blobs(static_cast<int>(j))));
+    return static_cast<int>(j) < source.blobs_size() &&
+           !(ownersOnly && model::isAbsent(source.blobs(static_cast<int>(j))));
   };
   bool fits = static_cast<size_t>(source.blobs_size()) <= params.size();
   for (size_t j = 0; fits && j < params.size(); ++j) fits = has(j) || (ownersOnly && borrowed_.count(params[j].get()));
@@ -144,21 +146,21 @@ void Net::copyLayer(Layer& target, const caffe::LayerParameter& source, bool own
     if (!has(j)) continue;
     Blob& to = *params[j];
     const auto& from = source.blobs(static_cast<int>(j));
-    if (!shapeMatches(from, to.shape()))
+    if (!layers::shapeMatches(from, to.shape()))
       invalid(
           "Cannot copy param {} weights from layer '{}'; shape mismatch.  Source param shape is {}; target param "
           "shape is {}. To learn this "
           "layer's parameters from scratch rather than copying from a saved net, rename the layer.\n  in weights {}",
-          j, source.name(), shapeOf(from).text(), to.shape().text(), origin);
+          j, source.name(), layers::shapeOf(from).text(), to.shape().text(), origin);
     inside([&] { return fmt::format("in blob {} of layer '{}' of weights {}", j, source.name(), origin); },
-           [&] { fromProto(from, to); });
+           [&] { layers::fromProto(from, to); });
     trained_.insert(&target);
   }
 }
 
 void Net::shareTrainedWith(const Net& other) {
   for (const auto& source : other.layers_) {
-    Layer* target = nullptr;
+    layers::Layer* target = nullptr;
     for (const auto& layer : layers_)
       if (layer->name() == source->name()) {
         target = layer.get();
@@ -189,7 +191,7 @@ caffe::NetParameter Net::toProto(bool withDiff, bool ownersOnly) const {
     for (const auto& blob : layer->params()) {
       auto* stored = out->add_blobs();
       const bool absent = ownersOnly && borrowed_.count(blob.get());
-      if (!absent || withDiff) crema::toProto(*blob, withDiff, stored);
+      if (!absent || withDiff) crema::layers::toProto(*blob, withDiff, stored);
       if (absent) stored->clear_data(), stored->clear_double_data();
     }
   }
@@ -217,4 +219,4 @@ std::string Net::firstNotFinite() const {
   return {};
 }
 
-}  // namespace crema
+}  // namespace crema::net

@@ -17,13 +17,13 @@
 #include "layers/registry.h"
 #include "model/trained.h"
 
-namespace crema {
+namespace crema::net {
 
 struct NetOptions {
-  const LayerRegistry* registry = nullptr;  // nullptr: builtinLayers()
+  const layers::LayerRegistry* registry = nullptr;  // nullptr: builtinLayers()
   kernels::Context* kernels = nullptr;
   DType dtype = DType::kFloat32;
-  DataOptions data;
+  layers::DataOptions data;
   uint64_t seed = 1;
   bool log = false;      // Caffe's lines while building
   bool fills = true;     // false: nobody will compute with it; its memory is promised, not used
@@ -73,9 +73,9 @@ class Net {
   void backwardLayer(int i);
   void clearParamDiffs();
 
-  const std::vector<std::unique_ptr<Layer>>& layers() const { return layers_; }
-  const Blobs& bottoms(int layer) const { return wires_[static_cast<size_t>(layer)].bottoms; }
-  const Blobs& tops(int layer) const { return wires_[static_cast<size_t>(layer)].tops; }
+  const std::vector<std::unique_ptr<layers::Layer>>& layers() const { return layers_; }
+  const layers::Blobs& bottoms(int layer) const { return wires_[static_cast<size_t>(layer)].bottoms; }
+  const layers::Blobs& tops(int layer) const { return wires_[static_cast<size_t>(layer)].tops; }
   const std::vector<std::string>& bottomNames(int layer) const {
     return wires_[static_cast<size_t>(layer)].bottomNames;
   }
@@ -97,7 +97,7 @@ class Net {
 
   // Weights by layer name: layers the net lacks are skipped, layers the file lacks keep their values; counts and shapes
   // must fit. A file that stores owners only may lack what this net's layer borrows from another.
-  void copyTrainedFrom(const Trained& trained, const std::string& origin);
+  void copyTrainedFrom(const model::Trained& trained, const std::string& origin);
   // Layers with parameters, and those of them that have had no values from a file, nor borrow them from one that has.
   std::vector<std::string> trainable() const, untrained() const;
   void shareTrainedWith(const Net& other);  // uses the other's memory; the other must live as long
@@ -112,11 +112,12 @@ class Net {
   void logBackward(int i) const;
   void logBackwardSums() const;
   double keptSoFar(double perPass) const;
-  double paramMean(const Layer& layer, int param) const;
-  void copyLayer(Layer& target, const caffe::LayerParameter& source, bool ownersOnly, const std::string& origin);
+  double paramMean(const layers::Layer& layer, int param) const;
+  void copyLayer(layers::Layer& target, const caffe::LayerParameter& source, bool ownersOnly,
+                 const std::string& origin);
 
   struct Wire {
-    Blobs bottoms, tops;
+    layers::Blobs bottoms, tops;
     std::vector<std::string> bottomNames, topNames;
     std::vector<bool> propagateDown;
     bool backward = false;
@@ -126,17 +127,17 @@ class Net {
   std::string name_;
   caffe::Phase phase_ = caffe::TEST;
   NetOptions options_;
-  RunState run_;
+  layers::RunState run_;
   Hooks hooks_;
   bool debugInfo_ = false;
-  std::vector<std::unique_ptr<Layer>> layers_;
+  std::vector<std::unique_ptr<layers::Layer>> layers_;
   std::vector<Wire> wires_;
   std::map<std::string, std::shared_ptr<Blob>> blobs_;
   std::vector<std::shared_ptr<Blob>> unnamed_;  // tops that loss layers made for themselves
   std::vector<std::string> outputs_;
   std::vector<Learnable> learnables_;
-  std::set<const Blob*> borrowed_;  // parameters that share an owner's memory
-  std::set<const Layer*> trained_;  // layers that a file gave values
+  std::set<const Blob*> borrowed_;          // parameters that share an owner's memory
+  std::set<const layers::Layer*> trained_;  // layers that a file gave values
   Blob flatData_, flatDiff_;
 };
 
@@ -147,4 +148,4 @@ void copyTrainedFiles(Net& net, const std::vector<std::string>& files, const std
 void copyTrainedFiles(Net& net, const std::string& list);        // of "a.caffemodel, b.caffemodel.h5"
 void warnOfUntrained(const Net& net, const std::string& files);  // for scoring: layers that keep random values
 
-}  // namespace crema
+}  // namespace crema::net

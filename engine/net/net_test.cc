@@ -15,7 +15,7 @@
 #include "model/upgrade.h"
 #include "support/shared_data.h"
 
-namespace crema {
+namespace crema::net {
 namespace {
 
 // A float32 .npy in C order: the values after its header.
@@ -39,7 +39,7 @@ class NetTest : public testing::Test {
     return std::make_unique<Net>(p, state, o, "test.prototxt");
   }
   std::unique_ptr<Net> make(const std::string& text, caffe::Phase phase = caffe::TEST, DType dtype = DType::kFloat32) {
-    return make(parseText<caffe::NetParameter>(text, "net"), phase, dtype);
+    return make(model::parseText<caffe::NetParameter>(text, "net"), phase, dtype);
   }
   std::string refusal(const std::string& text) {
     try {
@@ -69,8 +69,8 @@ TEST_F(NetTest, LayersGiveWhatCaffeGave) {
       const auto x = readNpy(folder + "/blob.npy");
       const std::string stem = folder + "/layer_" + g.name;
       const auto run = [&](DType dtype) {
-        auto net = make(readNet(stem + ".prototxt"), caffe::TEST, dtype);
-        if (fileExists(stem + ".caffemodel")) net->copyTrainedFrom(readNetBinary(stem + ".caffemodel"), stem);
+        auto net = make(model::readNet(stem + ".prototxt"), caffe::TEST, dtype);
+        if (fileExists(stem + ".caffemodel")) net->copyTrainedFrom(model::readNetBinary(stem + ".caffemodel"), stem);
         Blob& in = net->blob("input");
         EXPECT_EQ(static_cast<size_t>(in.count()), x.size());
         withType(dtype, [&]<class T>() { std::copy(x.begin(), x.end(), in.mutableData<T>()); });
@@ -198,7 +198,7 @@ class WeightFilesTest : public NetTest {
   }
   std::string saved(const std::string& text) {
     files_.push_back(testing::TempDir() + fmt::format("weight_files_{}_{}", ::getpid(), files_.size()));
-    writeBinary(files_.back(), make(text)->toProto(false));
+    model::writeBinary(files_.back(), make(text)->toProto(false));
     return files_.back();
   }
   void TearDown() override {
@@ -245,4 +245,4 @@ TEST_F(WeightFilesTest, ALayerThatBorrowsTrainedValuesIsTrained) {
 }
 
 }  // namespace
-}  // namespace crema
+}  // namespace crema::net

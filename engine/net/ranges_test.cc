@@ -9,7 +9,7 @@
 #include "net/net.h"
 #include "support/message_of.h"
 
-namespace crema {
+namespace crema::net {
 namespace {
 
 constexpr const char* kNet = R"(
@@ -25,7 +25,7 @@ std::unique_ptr<Net> make(kernels::Context& kernels, const std::string& text) {
   o.dtype = DType::kFloat64;
   caffe::NetState state;
   state.set_phase(caffe::TRAIN);
-  return std::make_unique<Net>(parseText<caffe::NetParameter>(text, "net"), state, o, "");
+  return std::make_unique<Net>(model::parseText<caffe::NetParameter>(text, "net"), state, o, "");
 }
 
 void fill(Blob& blob, double from) {
@@ -118,7 +118,7 @@ TEST(Description, OfALargeNetTouchesNoMemory) {
   NetOptions o;
   o.kernels = &kernels;
   o.fills = false;
-  const auto description = parseText<caffe::NetParameter>(
+  const auto description = model::parseText<caffe::NetParameter>(
       R"(layer { name: "d" type: "DummyData" top: "x" dummy_data_param { shape { dim: 2 dim: 1000000000 } } }
          layer { name: "t" type: "TanH" bottom: "x" top: "y" })",
       "net");
@@ -141,4 +141,4 @@ TEST(PythonLayer, SaysWhoCanHaveIt) {
 }
 
 }  // namespace
-}  // namespace crema
+}  // namespace crema::net

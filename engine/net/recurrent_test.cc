@@ -12,7 +12,7 @@
 #include "model/upgrade.h"
 #include "net/net.h"
 
-namespace crema {
+namespace crema::net {
 namespace {
 
 const std::string kGoldens = CREMA_SOURCE_DIR "/tests/goldens/lstm/";
@@ -40,8 +40,8 @@ class RecurrentTest : public testing::Test {
     return std::make_unique<Net>(p, state, o, "test.prototxt");
   }
   std::unique_ptr<Net> golden(const std::string& name, bool dealt = false, int ranks = 2) {
-    auto net = make(readNet(kGoldens + name + ".prototxt"), DType::kFloat32, dealt, ranks);
-    net->copyTrainedFrom(readNetBinary(kGoldens + name + ".caffemodel"), name);
+    auto net = make(model::readNet(kGoldens + name + ".prototxt"), DType::kFloat32, dealt, ranks);
+    net->copyTrainedFrom(model::readNetBinary(kGoldens + name + ".caffemodel"), name);
     return net;
   }
   // The formulas of tests/goldens/lstm/make.cc.
@@ -114,7 +114,7 @@ TEST_F(RecurrentTest, ThreeBatchesAsCaffeComputedThem) {
 }
 
 TEST_F(RecurrentTest, ModelsAreStoredAsCaffeStoresThem) {
-  const caffe::NetParameter stored = readNetBinary(kGoldens + "sentences.caffemodel");
+  const caffe::NetParameter stored = model::readNetBinary(kGoldens + "sentences.caffemodel");
   const caffe::NetParameter ours = golden("sentences")->toProto(false);
   int compared = 0;
   for (const auto& layer : stored.layer())
@@ -200,8 +200,8 @@ std::vector<double> byHand(Net& net, int T, int N, int I, int S, int H) {
 }
 
 TEST_F(RecurrentTest, TheFormulasOnOddSizes) {
-  auto exact = make(parseText<caffe::NetParameter>(kWide, "wide"), DType::kFloat64);
-  auto fast = make(parseText<caffe::NetParameter>(kWide, "wide"));
+  auto exact = make(model::parseText<caffe::NetParameter>(kWide, "wide"), DType::kFloat64);
+  auto fast = make(model::parseText<caffe::NetParameter>(kWide, "wide"));
   for (Net* net : {exact.get(), fast.get()}) {
     feed(*net, 0);
     net->forward();
@@ -225,7 +225,7 @@ TEST_F(RecurrentTest, BitsDoNotDependOnTheMachine) {
       o.kernels = &context;
       caffe::NetState state;
       state.set_phase(caffe::TRAIN);
-      Net net(parseText<caffe::NetParameter>(kWide, "wide"), state, o, "wide");
+      Net net(model::parseText<caffe::NetParameter>(kWide, "wide"), state, o, "wide");
       for (int batch = 0; batch < 2; ++batch) {
         feed(net, batch + 1);
         net.setStep(batch, 0);
@@ -240,4 +240,4 @@ TEST_F(RecurrentTest, BitsDoNotDependOnTheMachine) {
 }
 
 }  // namespace
-}  // namespace crema
+}  // namespace crema::net

@@ -5,7 +5,7 @@
 #include "base/text.h"
 #include "net/net.h"
 
-namespace crema {
+namespace crema::net {
 namespace {
 
 const void* memoryOf(const Blob& blob) {
@@ -44,7 +44,7 @@ std::vector<std::string> Net::trainable() const {
 
 std::vector<std::string> Net::untrained() const {
   std::set<const void*> given;
-  for (const Layer* layer : trained_)
+  for (const layers::Layer* layer : trained_)
     for (const auto& blob : layer->params()) given.insert(memoryOf(*blob));
   std::vector<std::string> names;
   for (const auto& layer : layers_) {
@@ -61,7 +61,7 @@ void copyTrainedFiles(Net& net, const std::vector<std::string>& files, const std
   for (const std::string& file : files) {
     if (file.ends_with(".solverstate"))
       invalid("{} is a solver's state, no weights: pass it with -snapshot, or the .caffemodel beside it", file);
-    const Trained trained = readTrained(file);
+    const model::Trained trained = model::readTrained(file);
     if (log) LOG_INFO("Finetuning from {}", file);
     net.copyTrainedFrom(trained, file);
     for (Net* other : others) other->copyTrainedFrom(trained, file);
@@ -84,4 +84,4 @@ void copyTrainedFiles(Net& net, const std::string& list) {
   copyTrainedFiles(net, files);
 }
 
-}  // namespace crema
+}  // namespace crema::net

@@ -11,7 +11,7 @@
 #include "net/net.h"
 #include "support/shared_data.h"
 
-namespace crema {
+namespace crema::net {
 namespace {
 
 // A layer that reads files becomes zeros of the shape that its crop_size gives; false when it gives none.
@@ -48,7 +48,7 @@ enum class Outcome { kBuilt, kUnknownShape, kNoNet, kRefused };
 Outcome build(caffe::NetParameter p, caffe::Phase phase, std::string* story) {
   caffe::NetState state;
   state.set_phase(phase);
-  const auto kept = filterNet(p, state);
+  const auto kept = model::filterNet(p, state);
   bool known = true, input = false;
   for (auto& layer : *p.mutable_layer()) known &= withoutFiles(layer);
   for (const auto& layer : kept.layer()) input |= layer.bottom_size() == 0;
@@ -78,7 +78,7 @@ Built buildAll(const std::string& folder) {
     if (name == "lrcn_cos.prototxt") continue;  // its solver asks for stages
     for (const auto phase : {caffe::TRAIN, caffe::TEST}) {
       std::string story;
-      const Outcome o = build(readNet(file.path()), phase, &story);
+      const Outcome o = build(model::readNet(file.path()), phase, &story);
       all.built += o == Outcome::kBuilt, all.unknown += o == Outcome::kUnknownShape;
       const auto expected = kRefused.find(name.substr(0, name.find('.')));
       if (expected != kRefused.end())
@@ -106,4 +106,4 @@ TEST(WrittenNets, EveryNetWhoseInputShapeIsKnownIsBuilt) {
 }
 
 }  // namespace
-}  // namespace crema
+}  // namespace crema::net

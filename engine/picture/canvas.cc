@@ -9,7 +9,7 @@
 #include "data/encode.h"
 #include "picture/stroke_font.h"
 
-namespace crema {
+namespace crema::picture {
 namespace {
 
 std::string hex(Colour c) { return fmt::format("#{:02x}{:02x}{:02x}", c.r, c.g, c.b); }
@@ -83,7 +83,7 @@ class PngCanvas : public Canvas {
       x += kStrokeAdvance * across;
     }
   }
-  std::string finish() override { return encodePng(image_); }
+  std::string finish() override { return data::encodePng(image_); }
 
  private:
   // Every pixel takes the colour by how much of it the line covers: by the distance of its centre.
@@ -105,7 +105,7 @@ class PngCanvas : public Canvas {
     for (int i = 0; i < 3; ++i) p[i] = static_cast<unsigned char>(std::lround(p[i] + share * (bgr[i] - p[i])));
   }
 
-  Image image_;
+  data::Image image_;
 };
 
 }  // namespace
@@ -117,4 +117,4 @@ std::unique_ptr<Canvas> canvasFor(const std::string& path, double width, double 
   invalid("{}: the picture's name must end in .svg or .png", path);
 }
 
-}  // namespace crema
+}  // namespace crema::picture

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-namespace crema {
+namespace crema::picture {
 
 struct Colour {
   unsigned char r = 0, g = 0, b = 0;
@@ -30,4 +30,4 @@ class Canvas {
 // By the ending of `path`: .svg or .png; invalid() for others, and for more pixels than a PNG should have.
 std::unique_ptr<Canvas> canvasFor(const std::string& path, double width, double height);
 
-}  // namespace crema
+}  // namespace crema::picture

@@ -5,7 +5,7 @@
 
 #include "picture/graph_places.h"
 
-namespace crema {
+namespace crema::picture {
 namespace {
 
 using Near = std::vector<size_t> Place::*;
@@ -187,4 +187,4 @@ class Across {
 
 void placeAcross(Places& places) { Across{places}; }
 
-}  // namespace crema
+}  // namespace crema::picture

@@ -3,7 +3,7 @@
 
 #include "picture/graph_places.h"
 
-namespace crema {
+namespace crema::picture {
 namespace {
 
 constexpr double kLongest = 2400, kShape = 1.8, kBetweenColumns = 60;
@@ -40,4 +40,4 @@ std::vector<size_t> columnEnds(const Places& places, const std::vector<double>& 
   return ends;
 }
 
-}  // namespace crema
+}  // namespace crema::picture

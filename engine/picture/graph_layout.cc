@@ -6,7 +6,7 @@
 
 #include "picture/graph_places.h"
 
-namespace crema {
+namespace crema::picture {
 namespace {
 
 constexpr double kStub = 9;                         // an arrow's last, straight part
@@ -199,4 +199,4 @@ void layOut(GraphLayout& graph) {
   if (!graph.boxes.empty()) Layout{graph};
 }
 
-}  // namespace crema
+}  // namespace crema::picture

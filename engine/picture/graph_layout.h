@@ -8,7 +8,7 @@
 
 #include "picture/canvas.h"
 
-namespace crema {
+namespace crema::picture {
 
 struct LaidBox {
   double width = 0, height = 0;
@@ -30,4 +30,4 @@ struct GraphLayout {
 
 void layOut(GraphLayout& graph);
 
-}  // namespace crema
+}  // namespace crema::picture

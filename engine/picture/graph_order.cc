@@ -3,7 +3,7 @@
 
 #include "picture/graph_places.h"
 
-namespace crema {
+namespace crema::picture {
 namespace {
 
 using Near = std::vector<size_t> Place::*;
@@ -113,4 +113,4 @@ class Order {
 
 void orderRanks(Places& places) { Order{places}; }
 
-}  // namespace crema
+}  // namespace crema::picture

@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "picture/graph_layout.h"
 
-namespace crema {
+namespace crema::picture {
 namespace {
 
 constexpr double kLetter = 9, kSmall = 7, kLine = 15, kSmallLine = 10, kFromLine = 4;
@@ -154,4 +154,4 @@ std::string drawGraph(const Graph& g, const std::string& path) {
   return canvas->finish();
 }
 
-}  // namespace crema
+}  // namespace crema::picture

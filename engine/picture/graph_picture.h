@@ -5,7 +5,7 @@
 
 #include "picture/canvas.h"
 
-namespace crema {
+namespace crema::picture {
 
 struct GraphBox {
   std::vector<std::string> lines;
@@ -26,4 +26,4 @@ struct Graph {
 // boxes that are not there.
 std::string drawGraph(const Graph& graph, const std::string& path);
 
-}  // namespace crema
+}  // namespace crema::picture

@@ -5,7 +5,7 @@
 
 #include "picture/graph_layout.h"
 
-namespace crema {
+namespace crema::picture {
 
 struct Place {
   bool box = false;
@@ -34,4 +34,4 @@ void placeAcross(Places& places);
 // the ranks, with what is between them.
 std::vector<size_t> columnEnds(const Places& places, const std::vector<double>& heights, double breadth);
 
-}  // namespace crema
+}  // namespace crema::picture

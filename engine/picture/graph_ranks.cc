@@ -4,7 +4,7 @@
 
 #include "picture/graph_places.h"
 
-namespace crema {
+namespace crema::picture {
 namespace {
 
 constexpr double kBesideBox = 11, kBesideLine = 6;
@@ -105,4 +105,4 @@ Places rankedPlaces(const GraphLayout& g) {
   return p;
 }
 
-}  // namespace crema
+}  // namespace crema::picture

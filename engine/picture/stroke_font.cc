@@ -2,7 +2,7 @@
 
 #include <map>
 
-namespace crema {
+namespace crema::picture {
 namespace {
 
 // Points as two digits xy; a blank between points, a comma between strokes. length: it is a table.
@@ -121,4 +121,4 @@ std::vector<Stroke> strokesOf(char c) {
   return all;
 }
 
-}  // namespace crema
+}  // namespace crema::picture

@@ -5,10 +5,10 @@
 #include <utility>
 #include <vector>
 
-namespace crema {
+namespace crema::picture {
 
 constexpr double kStrokeHeight = 6, kStrokeAdvance = 5.4;
 using Stroke = std::vector<std::pair<int, int>>;  // points (x, y), y downwards, 6 the base line
 std::vector<Stroke> strokesOf(char c);
 
-}  // namespace crema
+}  // namespace crema::picture

@@ -10,7 +10,7 @@
 #include "support/records.h"
 #include "support/shared_data.h"
 
-namespace crema {
+namespace crema::solver {
 namespace {
 
 // Mean sums, variance sums, weight.
@@ -50,22 +50,22 @@ class BatchNormTest : public testing::Test {
   void SetUp() override { test::writeLearnableRecords(folder_.file("db"), 200); }
 
   std::unique_ptr<Solver> make(const std::string& extra, const std::string& layers = "", int ranks = 1) {
-    auto p = parseText<caffe::SolverParameter>(
+    auto p = model::parseText<caffe::SolverParameter>(
         "base_lr: 0.05 lr_policy: 'fixed' max_iter: 100 momentum: 0.9 test_iter: 1 test_interval: 100", "solver");
-    p.MergeFrom(parseText<caffe::SolverParameter>(extra, "extra"));
+    p.MergeFrom(model::parseText<caffe::SolverParameter>(extra, "extra"));
     const std::string data =
         "layer { name: 'data' type: 'Data' top: 'data' top: 'label' transform_param { scale: 0.0078125 } data_param { "
         "source: '" +
         folder_.file("db") + "' batch_size: 10 backend: LMDB } }\n";
-    *p.mutable_net_param() = parseText<caffe::NetParameter>(data + R"(
+    *p.mutable_net_param() = model::parseText<caffe::NetParameter>(data + R"(
       layer { name: 'conv' type: 'Convolution' bottom: 'data' top: 'conv' convolution_param { num_output: 5 kernel_size: 3 stride: 2 weight_filler { type: 'xavier' } } }
       layer { name: 'bn' type: 'BatchNorm' bottom: 'conv' top: 'bn' param { name: 'm' lr_mult: 0 } param { name: 'v' lr_mult: 0 } param { name: 't' lr_mult: 0 } batch_norm_param { moving_average_fraction: 0.75 } }
       layer { name: 'scale' type: 'Scale' bottom: 'bn' top: 'bn' scale_param { bias_term: true } }
-      layer { name: 'relu' type: 'ReLU' bottom: 'bn' top: 'bn' })" +
-                                                                layers + R"(
+      layer { name: 'relu' type: 'ReLU' bottom: 'bn' top: 'bn' })" + layers +
+                                                                       R"(
       layer { name: 'ip' type: 'InnerProduct' bottom: 'bn' top: 'ip' inner_product_param { num_output: 4 weight_filler { type: 'xavier' } } }
       layer { name: 'loss' type: 'SoftmaxWithLoss' bottom: 'ip' bottom: 'label' top: 'loss' })",
-                                                            "net");
+                                                                   "net");
     SolverOptions o;
     o.kernels = &kernels_, o.dtype = DType::kFloat64, o.seed = 3, o.log = false;
     o.trainData.ranks = ranks, o.trainData.myRanks.clear();
@@ -193,4 +193,4 @@ TEST_F(BatchNormTest, TestsUseThemAndLeaveThemAlone) {
 }
 
 }  // namespace
-}  // namespace crema
+}  // namespace crema::solver

@@ -12,7 +12,7 @@
 #include "solver/lr_policy.h"
 #include "solver/rules.h"
 
-namespace crema {
+namespace crema::solver {
 
 namespace {
 
@@ -27,7 +27,7 @@ caffe::NetState stateOf(caffe::Phase phase, const caffe::NetParameter& net, cons
 }
 
 caffe::NetParameter fromFile(const std::string& path, const std::string& folder) {
-  return readNet(resolvePath(path, folder));
+  return model::readNet(resolvePath(path, folder));
 }
 
 }  // namespace
@@ -153,4 +153,4 @@ void checkSolver(const caffe::SolverParameter& s) {
   checkPolicy(s);
 }
 
-}  // namespace crema
+}  // namespace crema::solver

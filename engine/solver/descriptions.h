@@ -6,7 +6,7 @@
 
 #include "caffe.pb.h"
 
-namespace crema {
+namespace crema::solver {
 
 struct NetDescription {
   caffe::NetParameter param;
@@ -31,4 +31,4 @@ void checkSolver(
     const caffe::SolverParameter& solver);  // fields that can be judged without nets; invalid() names the field
 void warnOfUnusual(const caffe::SolverParameter& solver);  // of what is allowed and seldom meant
 
-}  // namespace crema
+}  // namespace crema::solver

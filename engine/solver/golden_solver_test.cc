@@ -12,7 +12,7 @@
 #include "solver/solver.h"
 #include "support/golden_values.h"
 
-namespace crema {
+namespace crema::solver {
 namespace {
 
 const std::string kFolder = CREMA_SOURCE_DIR "/tests/goldens/solvers/";
@@ -22,7 +22,7 @@ void put(Blob& blob, const std::string& filling, int which) {
 }
 
 std::vector<float> run(const std::string& net, const std::string& text) {
-  auto p = parseText<caffe::SolverParameter>(text, "case");
+  auto p = model::parseText<caffe::SolverParameter>(text, "case");
   p.set_net(kFolder + net + ".prototxt");
   p.set_solver_mode(caffe::SolverParameter::CPU);
   kernels::Context kernels(kernels::bestIsa(), 1);
@@ -75,4 +75,4 @@ TEST(Differential, SolversMoveAsCaffesDo) {
 }
 
 }  // namespace
-}  // namespace crema
+}  // namespace crema::solver

@@ -15,7 +15,7 @@
 #include "support/records.h"
 #include "support/shared_data.h"
 
-namespace crema {
+namespace crema::solver {
 namespace {
 
 using test::messageOf;
@@ -48,7 +48,7 @@ std::vector<double> values(const Blob& blob) {
 // tests/goldens/caffe_snapshots/make: a net with shared weights, trained by BVLC Caffe.
 class Goldens : public testing::Test {
  protected:
-  Goldens() : param_(readSolver(dir_ + "/solver.prototxt")) {}
+  Goldens() : param_(model::readSolver(dir_ + "/solver.prototxt")) {}
   std::unique_ptr<Solver> fresh(bool h5 = false) {
     if (h5) param_.set_snapshot_format(caffe::SolverParameter::HDF5);
     return make(kernels_, param_, dir_);
@@ -74,7 +74,7 @@ TEST_F(Goldens, ResumesAsCaffeWentOn) {
   std::vector<double> logged;
   for (std::string line; std::getline(in, line);) logged.push_back(std::stod(line.substr(line.rfind(' '))));
   ASSERT_EQ(logged.size(), 6u);
-  const auto theirs = readNetBinary(dir_ + "/tiny_iter_6.caffemodel");
+  const auto theirs = model::readNetBinary(dir_ + "/tiny_iter_6.caffemodel");
   for (const char* state : {"/tiny_iter_2.solverstate", "/tiny_iter_2.solverstate.h5"}) {
     auto s = fresh();
     s->restore(dir_ + state, "");
@@ -107,8 +107,8 @@ TEST_F(Goldens, FormatsConvertBackAndForthWithoutAChangedBit) {
   EXPECT_EQ(readFile(second.model), readFile(fourth.model)) << "no times are stored";
   // What we write is laid out as what Caffe writes: the same groups, datasets, shapes, values.
   const std::string ours = readFile(second.model), caffes = readFile(dir_ + "/tiny_iter_2.caffemodel.h5");
-  const std::lock_guard lock(hdf5Mutex());
-  const Hdf5Reader a(ours, "ours"), b(caffes, "Caffe's");
+  const std::lock_guard lock(model::hdf5Mutex());
+  const model::Hdf5Reader a(ours, "ours"), b(caffes, "Caffe's");
   int datasets = 0;
   const auto compare = [&](const auto& self, const std::string& path) -> void {
     const auto left = a.list(path), right = b.list(path);
@@ -133,7 +133,7 @@ TEST_F(Goldens, FormatsConvertBackAndForthWithoutAChangedBit) {
 
 TEST_F(Goldens, BorrowedBlobsMayBeAbsentOwnedOnesNot) {
   auto s = fresh();
-  auto trained = readTrained(dir_ + "/tiny_iter_2.caffemodel.h5");
+  auto trained = model::readTrained(dir_ + "/tiny_iter_2.caffemodel.h5");
   auto* layers = trained.net.mutable_layer();
   for (auto& layer : *layers)
     if (layer.name() == "ip") layer.mutable_blobs()->RemoveLast();
@@ -171,7 +171,7 @@ TEST_F(Goldens, FinalModelIsNamedByItsFormat) {
 
 TEST_F(Goldens, LayerNamesThatHdf5CannotHoldAreRefusedAtTheStart) {
   param_.set_snapshot_format(caffe::SolverParameter::HDF5);
-  auto net = readNet(dir_ + "/net.prototxt");
+  auto net = model::readNet(dir_ + "/net.prototxt");
   net.mutable_layer(3)->set_name("conv/0");
   param_.clear_net(), *param_.mutable_net_param() = net;
   EXPECT_NE(messageOf([&] { fresh(); }).find("snapshot_format: BINARYPROTO"), std::string::npos);
@@ -189,8 +189,8 @@ TEST_F(Goldens, DoubleNetsAndGradientsAreKept) {
   t->restore(files.state, "");
   EXPECT_EQ(values(s->net().flatData()), values(t->net().flatData()));
   const std::string bytes = readFile(files.model);
-  const std::lock_guard lock(hdf5Mutex());
-  const Hdf5Reader in(bytes, "d");
+  const std::lock_guard lock(model::hdf5Mutex());
+  const model::Hdf5Reader in(bytes, "d");
   EXPECT_FALSE(in.has("data/two/0"));
   caffe::BlobProto diff;
   in.readBlob("diff/two/0", &diff);  // gradients of borrowed blobs are written, as Caffe does
@@ -198,4 +198,4 @@ TEST_F(Goldens, DoubleNetsAndGradientsAreKept) {
 }
 
 }  // namespace
-}  // namespace crema
+}  // namespace crema::solver

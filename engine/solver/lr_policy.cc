@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "base/log.h"
 
-namespace crema {
+namespace crema::solver {
 
 void checkPolicy(const caffe::SolverParameter& p) {
   static const std::set<std::string> known = {"fixed", "step", "exp", "inv", "multistep", "poly", "sigmoid"};
@@ -46,4 +46,4 @@ double learningRate(const caffe::SolverParameter& p, int i, int* currentStep) {
   invalid("Unknown learning rate policy: {}", policy);
 }
 
-}  // namespace crema
+}  // namespace crema::solver

@@ -4,10 +4,10 @@
 #pragma once
 #include "caffe.pb.h"
 
-namespace crema {
+namespace crema::solver {
 
 void checkPolicy(const caffe::SolverParameter& param);  // invalid() names the field: before the first step, not at it
 // currentStep is multistep's k: it moves by at most one per call, is stored in snapshots, and only here changed.
 double learningRate(const caffe::SolverParameter& param, int iteration, int* currentStep);
 
-}  // namespace crema
+}  // namespace crema::solver

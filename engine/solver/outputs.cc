@@ -3,9 +3,9 @@
 #include "base/error.h"
 #include "base/log.h"
 
-namespace crema {
+namespace crema::solver {
 
-std::vector<double> outputValues(const Net& net) {
+std::vector<double> outputValues(const net::Net& net) {
   std::vector<double> values;
   for (const auto& name : net.outputs()) {
     const Blob& blob = net.blob(name);
@@ -14,7 +14,7 @@ std::vector<double> outputValues(const Net& net) {
   return values;
 }
 
-void logOutputs(const Net& net, const std::vector<double>& values, const std::string& what) {
+void logOutputs(const net::Net& net, const std::vector<double>& values, const std::string& what) {
   size_t at = 0;
   for (const auto& name : net.outputs()) {
     const double weight = net.outputLossWeight(name);
@@ -26,7 +26,7 @@ void logOutputs(const Net& net, const std::vector<double>& values, const std::st
   }
 }
 
-void checkOutputs(const Net& net, size_t have, size_t want) {
+void checkOutputs(const net::Net& net, size_t have, size_t want) {
   if (have == want) return;
   std::string shapes;
   for (const auto& name : net.outputs())
@@ -37,7 +37,7 @@ void checkOutputs(const Net& net, size_t have, size_t want) {
       net.name(), have, shapes, want);
 }
 
-void OutputSums::add(const Net& net, double loss) {
+void OutputSums::add(const net::Net& net, double loss) {
   const std::vector<double> values = outputValues(net);
   if (passes_ == 0) sums_.assign(values.size(), 0);
   checkOutputs(net, values.size(), sums_.size());
@@ -52,4 +52,4 @@ std::vector<double> OutputSums::means() const {
   return means;
 }
 
-}  // namespace crema
+}  // namespace crema::solver

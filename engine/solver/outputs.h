@@ -5,22 +5,22 @@
 
 #include "net/net.h"
 
-namespace crema {
+namespace crema::solver {
 
 // Every element of every output of the last pass, in order.
-std::vector<double> outputValues(const Net& net);
+std::vector<double> outputValues(const net::Net& net);
 
 // A line for each: "    Train net output #0: loss = 2.3 (* 1 = 2.3 loss)"; `what` is "Train net output". Without
 // `what`, as `caffe test` ends: "loss = 2.3 (* 1 = 2.3 loss)".
-void logOutputs(const Net& net, const std::vector<double>& values, const std::string& what);
+void logOutputs(const net::Net& net, const std::vector<double>& values, const std::string& what);
 
 // invalid() unless a pass gave as many values as the one before it: means over passes need that.
-void checkOutputs(const Net& net, size_t have, size_t want);
+void checkOutputs(const net::Net& net, size_t have, size_t want);
 
 // Means over passes.
 class OutputSums {
  public:
-  void add(const Net& net, double loss);
+  void add(const net::Net& net, double loss);
   int passes() const { return passes_; }
   double loss() const { return loss_ / passes_; }
   std::vector<double> means() const;
@@ -31,4 +31,4 @@ class OutputSums {
   int passes_ = 0;
 };
 
-}  // namespace crema
+}  // namespace crema::solver

@@ -17,7 +17,7 @@
 #include "support/records.h"
 #include "support/shared_data.h"
 
-namespace crema {
+namespace crema::solver {
 namespace {
 
 struct Score {
@@ -119,7 +119,7 @@ class RealRuns : public testing::Test {
     runs_.push_back(r);
   }
   static caffe::NetParameter netOf(const RealRun& r) {
-    caffe::NetParameter net = readNet(r.net);
+    caffe::NetParameter net = model::readNet(r.net);
     for (auto& layer : *net.mutable_layer())
       if (layer.type() == "Data") {
         layer.mutable_data_param()->set_source(layer.include(0).phase() == caffe::TRAIN ? r.train : r.test);
@@ -128,7 +128,7 @@ class RealRuns : public testing::Test {
     return net;
   }
   std::unique_ptr<Solver> solver(const RealRun& r, caffe::SolverParameter::SnapshotFormat format) {
-    auto p = readSolver(r.solver);
+    auto p = model::readSolver(r.solver);
     p.set_solver_mode(caffe::SolverParameter::CPU), p.set_snapshot_format(format);
     p.clear_test_iter(), p.clear_test_interval(), p.clear_net();
     *p.mutable_net_param() = netOf(r);
@@ -138,12 +138,12 @@ class RealRuns : public testing::Test {
   }
   // How many of the records are correct, and the mean loss.
   std::pair<double, double> scores(const caffe::NetParameter& p, const std::string& model, int batches) {
-    NetOptions o;
+    net::NetOptions o;
     o.kernels = &kernels_;
     caffe::NetState state;
     state.set_phase(caffe::TEST);
-    Net net(p, state, o, "real run");
-    copyTrainedFiles(net, model);
+    net::Net net(p, state, o, "real run");
+    net::copyTrainedFiles(net, model);
     double correct = 0, loss = 0;
     for (int i = 0; i < batches; ++i) {
       net.setStep(i, 0);
@@ -177,7 +177,7 @@ TEST_F(RealRuns, ModelsScoreAsInCaffe) {
 
 // The records of an LMDB, less the mean picture, as rows of a HDF5 file.
 void storeRows(const RealRun& r, const std::string& source, const std::string& file) {
-  const auto mean = readBinary<caffe::BlobProto>(r.mean);
+  const auto mean = model::readBinary<caffe::BlobProto>(r.mean);
   const auto records = test::datums(source);
   caffe::BlobProto data, label;
   for (const auto& d : records) {
@@ -189,8 +189,8 @@ void storeRows(const RealRun& r, const std::string& source, const std::string& f
   for (const int64_t dim : {rows, int64_t{mean.channels()}, int64_t{mean.height()}, int64_t{mean.width()}})
     data.mutable_shape()->add_dim(dim);
   label.mutable_shape()->add_dim(rows);
-  const std::lock_guard lock(hdf5Mutex());
-  Hdf5Writer out(file);
+  const std::lock_guard lock(model::hdf5Mutex());
+  model::Hdf5Writer out(file);
   out.blob("data", data), out.blob("label", label);
   writeFileAtomically(file, out.finish());
 }
@@ -243,7 +243,7 @@ TEST_F(RealRuns, TrainingGoesOnAsCaffeLogged) {
       ++compared;
     }
     auto theirs = solver(r, caffe::SolverParameter::BINARYPROTO);
-    copyTrainedFiles(theirs->net(), r.end);
+    net::copyTrainedFiles(theirs->net(), r.end);
     double worst = 0;
     const auto ours = values(s->net().flatData()), caffes = values(theirs->net().flatData());
     for (size_t k = 0; k < ours.size(); ++k) worst = std::max(worst, std::fabs(ours[k] - caffes[k]));
@@ -275,4 +275,4 @@ TEST_F(RealRuns, StatesAreWrittenAgainToTheBit) {
 }
 
 }  // namespace
-}  // namespace crema
+}  // namespace crema::solver

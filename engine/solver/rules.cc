@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 
-namespace crema {
+namespace crema::solver {
 
 using kernels::UpdateRule;
 
@@ -61,4 +61,4 @@ kernels::Update updateOf(const caffe::SolverParameter& s, double rate, int itera
   return u;
 }
 
-}  // namespace crema
+}  // namespace crema::solver

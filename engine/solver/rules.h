@@ -4,7 +4,7 @@
 #include "caffe.pb.h"
 #include "kernels/kernels.h"
 
-namespace crema {
+namespace crema::solver {
 
 struct SolverRule {
   kernels::UpdateRule rule = kernels::UpdateRule::kSgd;
@@ -16,4 +16,4 @@ void checkRule(const caffe::SolverParameter& s);     // kInvalid: type and its f
 // All but the rate's lr_mult, the decay and the scale: those differ from parameter to parameter. rate: of lr_policy.
 kernels::Update updateOf(const caffe::SolverParameter& s, double rate, int iteration);
 
-}  // namespace crema
+}  // namespace crema::solver

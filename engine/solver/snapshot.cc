@@ -12,7 +12,7 @@
 #include "solver/descriptions.h"
 #include "solver/solver.h"
 
-namespace crema {
+namespace crema::solver {
 
 void clearSnapshotLeftovers(const std::string& prefix) {
   static const std::regex kName("_iter_\\d+\\.(caffemodel|solverstate)(\\.h5)?");
@@ -24,23 +24,23 @@ void Solver::copyTrainedFrom(const std::string& weights) {
   if (files.empty()) invalid("the weights '{}' name no file; name one or more .caffemodel files", weights);
   std::vector<std::string> paths;
   for (const std::string& file : files) paths.push_back(resolvePath(file, options_.folder));
-  std::vector<Net*> tests;
+  std::vector<net::Net*> tests;
   for (auto& test : testNets_) tests.push_back(test.get());
-  copyTrainedFiles(*net_, paths, tests, options_.log);
+  net::copyTrainedFiles(*net_, paths, tests, options_.log);
 }
 
 SnapshotFiles Solver::snapshotNames(const std::string& prefix) const {
   const std::string stem = fmt::format("{}_iter_{}", prefix, iteration_);
-  const SnapshotFormat format = param_.snapshot_format();
-  return {nameFor(stem + ".caffemodel", format), nameFor(stem + ".solverstate", format)};
+  const model::SnapshotFormat format = param_.snapshot_format();
+  return {model::nameFor(stem + ".caffemodel", format), model::nameFor(stem + ".solverstate", format)};
 }
 
 std::string Solver::saveModel(const std::string& path) const {
-  const SnapshotFormat format = param_.snapshot_format();
-  const std::string name = nameFor(path, format);
+  const model::SnapshotFormat format = param_.snapshot_format();
+  const std::string name = model::nameFor(path, format);
   const bool ownersOnly = format == caffe::SolverParameter::HDF5;
   inside([&] { return fmt::format("while saving the model of iteration {}", iteration_); },
-         [&] { writeModel(name, net_->toProto(param_.snapshot_diff(), ownersOnly), format); });
+         [&] { model::writeModel(name, net_->toProto(param_.snapshot_diff(), ownersOnly), format); });
   return name;
 }
 
@@ -55,14 +55,14 @@ caffe::SolverState Solver::state(const std::string& model) const {
       withType(options_.dtype, [&]<class T>() {
         std::copy_n(history_.data<T>() + historyAt(h, p), part.count(), part.mutableData<T>());
       });
-      toProto(part, false, state.add_history());
+      layers::toProto(part, false, state.add_history());
     }
   return state;
 }
 
 SnapshotFiles Solver::snapshot(const std::string& prefix, const std::string& publishedPrefix) {
   const SnapshotFiles files = snapshotNames(prefix);
-  const SnapshotFormat format = param_.snapshot_format();
+  const model::SnapshotFormat format = param_.snapshot_format();
   const char* kind = format == caffe::SolverParameter::HDF5 ? "HDF5" : "binary proto";
   if (options_.log) LOG_INFO("Snapshotting to {} file {}", kind, files.model);
   saveModel(files.model);
@@ -71,7 +71,7 @@ SnapshotFiles Solver::snapshot(const std::string& prefix, const std::string& pub
   inside([&] { return fmt::format("while saving the solver state of iteration {}", iteration_); },
          [&] {
            try {
-             writeState(files.state, now, format);
+             model::writeState(files.state, now, format);
            } catch (const Error&) {
              std::remove(files.model.c_str());  // half a snapshot is none
              throw;
@@ -99,7 +99,7 @@ std::string modelOf(const std::string& path, const std::string& learnedNet) {
 }  // namespace
 
 void Solver::restore(const std::string& path, const std::string& model) {
-  const auto state = readState(path);
+  const auto state = model::readState(path);
   const auto& learnables = net_->learnables();
   if (state.iter() < 0 || state.current_step() < 0)
     badData("{} claims iteration {}, step {}; it is damaged: take another snapshot", path, state.iter(),
@@ -111,26 +111,26 @@ void Solver::restore(const std::string& path, const std::string& model) {
         "net "
         "and solver type (not its .caffemodel)?",
         path, state.history_size(), param_.type(), learnables.size(), wanted);
-  if (options_.log && !isHdf5(path)) LOG_INFO("SGDSolver: restoring history");  // of every type, in Caffe
+  if (options_.log && !model::isHdf5(path)) LOG_INFO("SGDSolver: restoring history");  // of every type, in Caffe
   for (size_t i = 0; i < wanted; ++i) {
     const auto& proto = state.history(static_cast<int>(i));
     const auto& parameter = learnables[i % learnables.size()];
-    if (!shapeMatches(proto, parameter.blob->shape()))
-      invalid("history blob {} of {} has shape {}, parameter {} has {}", i, path, shapeOf(proto).brief(),
+    if (!layers::shapeMatches(proto, parameter.blob->shape()))
+      invalid("history blob {} of {} has shape {}, parameter {} has {}", i, path, layers::shapeOf(proto).brief(),
               parameter.label, parameter.blob->shape().brief());
     Blob part(parameter.blob->shape(), options_.dtype);
-    fromProto(proto, part);
+    layers::fromProto(proto, part);
     const int64_t at = historyAt(static_cast<int>(i / learnables.size()), parameter);
     withType(options_.dtype,
              [&]<class T>() { std::copy_n(part.data<T>(), part.count(), history_.mutableData<T>() + at); });
   }
   if (model.empty()) {
-    copyTrainedFiles(*net_, std::vector<std::string>{modelOf(path, state.learned_net())});
+    net::copyTrainedFiles(*net_, std::vector<std::string>{modelOf(path, state.learned_net())});
   } else {
-    copyTrainedFiles(*net_, model);
+    net::copyTrainedFiles(*net_, model);
   }
   iteration_ = state.iter();
   currentStep_ = state.current_step();
 }
 
-}  // namespace crema
+}  // namespace crema::solver

@@ -10,7 +10,7 @@
 #include "solver/outputs.h"
 #include "solver/rules.h"
 
-namespace crema {
+namespace crema::solver {
 
 Solver::Solver(const caffe::SolverParameter& param, const SolverOptions& options) : param_(param), options_(options) {
   checkSolver(param_);
@@ -22,11 +22,11 @@ Solver::Solver(const caffe::SolverParameter& param, const SolverOptions& options
   if (param_.snapshot_format() != caffe::SolverParameter::HDF5) return;
   std::vector<std::pair<std::string, int>> layers;
   for (const auto& layer : net_->layers()) layers.emplace_back(layer->name(), layer->params().size());
-  checkHdf5Layers(layers);  // now, not at the first snapshot
+  model::checkHdf5Layers(layers);  // now, not at the first snapshot
 }
 
 void Solver::buildNets() {
-  NetOptions o;
+  net::NetOptions o;
   o.registry = options_.registry;
   o.kernels = options_.kernels;
   o.dtype = options_.dtype;
@@ -37,11 +37,11 @@ void Solver::buildNets() {
   o.data.folder = options_.folder;
   const NetDescription train = trainDescription(param_, options_.folder, options_.origin);
   if (options_.log) {
-    LOG_INFO("Initializing solver from parameters: \n{}", toText(withoutInlined(param_, options_.origin)));
+    LOG_INFO("Initializing solver from parameters: \n{}", model::toText(withoutInlined(param_, options_.origin)));
     warnOfUnusual(param_);
     LOG_INFO("Creating training net {}", train.said);
   }
-  net_ = std::make_unique<Net>(train.param, train.state, o, train.origin);
+  net_ = std::make_unique<net::Net>(train.param, train.state, o, train.origin);
   o.data = options_.testData;
   o.data.ranks = 1, o.data.myRanks = {0}, o.data.stepsPerRank = 1, o.data.dealt = true;
   o.goesBack = options_.testsGoBack;
@@ -50,7 +50,7 @@ void Solver::buildNets() {
   const auto tests = testDescriptions(param_, options_.folder, options_.origin);
   for (size_t i = 0; i < tests.size(); ++i) {
     if (options_.log) LOG_INFO("Creating test net (#{}) specified by {}", i, tests[i].said);
-    testNets_.push_back(std::make_unique<Net>(tests[i].param, tests[i].state, o, tests[i].origin));
+    testNets_.push_back(std::make_unique<net::Net>(tests[i].param, tests[i].state, o, tests[i].origin));
     testNets_.back()->shareTrainedWith(*net_);
     testNets_.back()->setDebugInfo(param_.debug_info() && options_.log);
   }
@@ -180,7 +180,7 @@ template void Solver::update<double>(const double*, int, bool);
 
 int64_t Solver::recordsSkipped() const {
   int64_t all = 0;
-  const auto add = [&](const Net& net) {
+  const auto add = [&](const net::Net& net) {
     for (const auto& layer : net.layers()) all += layer->skippedRecords();
   };
   add(*net_);
@@ -190,7 +190,7 @@ int64_t Solver::recordsSkipped() const {
 
 std::string Solver::recordsRead() const {
   std::string all;
-  const auto add = [&](const Net& net, const char* phase) {
+  const auto add = [&](const net::Net& net, const char* phase) {
     for (const auto& layer : net.layers())
       if (const std::string f = layer->fingerprint(); !f.empty())
         all += fmt::format("{}{} layer '{}': {}", all.empty() ? "" : "; ", phase, layer->name(), f);
@@ -223,7 +223,7 @@ int64_t Solver::testCycle(size_t i) const {
 }
 
 std::vector<float> Solver::testBatch(size_t i, int64_t batch) {
-  Net& net = *testNets_[i];
+  net::Net& net = *testNets_[i];
   net.setStep(batch, 0);
   const double loss = net.forward();
   const std::vector<double> outputs = outputValues(net);
@@ -232,4 +232,4 @@ std::vector<float> Solver::testBatch(size_t i, int64_t batch) {
   return values;
 }
 
-}  // namespace crema
+}  // namespace crema::solver

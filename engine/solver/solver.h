@@ -13,13 +13,13 @@
 
 #include "net/net.h"
 
-namespace crema {
+namespace crema::solver {
 
 struct SolverOptions {
   kernels::Context* kernels = nullptr;
-  const LayerRegistry* registry = nullptr;  // nullptr: the built-in layers
+  const layers::LayerRegistry* registry = nullptr;  // nullptr: the built-in layers
   DType dtype = DType::kFloat32;
-  DataOptions trainData, testData;  // testData's ranks are ignored: test batches are one sequence
+  layers::DataOptions trainData, testData;  // testData's ranks are ignored: test batches are one sequence
   uint64_t seed = 1;
   bool testsGoBack = false;  // a host program may call backward() on the test nets
   std::string origin;        // what messages call nets that were inlined
@@ -41,9 +41,9 @@ class Solver {
   const caffe::SolverParameter& param() const { return param_; }
   caffe::SolverParameter& settings() { return param_; }  // base_lr, max_iter and display may change between iterations
   double rate() const;                                   // of the next update
-  Net& net() { return *net_; }
+  net::Net& net() { return *net_; }
   size_t testNets() const { return testNets_.size(); }
-  Net& testNet(size_t i) { return *testNets_[i]; }
+  net::Net& testNet(size_t i) { return *testNets_[i]; }
   int iteration() const { return iteration_; }
   Blob& history() { return history_; }  // histories x the net's flat layout
 
@@ -96,18 +96,18 @@ class Solver {
   double clipScale(const T* gradient, int ranks) const;
   void buildNets();
   caffe::SolverState state(const std::string& model) const;
-  int64_t historyAt(int which, const Net::Learnable& p) const {
+  int64_t historyAt(int which, const net::Net::Learnable& p) const {
     return which * int64_t{net_->flatData().count()} + p.offset;
   }
 
   caffe::SolverParameter param_;
   SolverOptions options_;
-  std::unique_ptr<Net> net_;
-  std::vector<std::unique_ptr<Net>> testNets_;
+  std::unique_ptr<net::Net> net_;
+  std::vector<std::unique_ptr<net::Net>> testNets_;
   Blob history_;
   int iteration_ = 0, currentStep_ = 0;
   std::deque<double> losses_;
   double smoothed_ = 0, lastRate_ = 0;
 };
 
-}  // namespace crema
+}  // namespace crema::solver

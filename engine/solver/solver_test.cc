@@ -19,10 +19,12 @@
 #include "support/records.h"
 #include "support/shared_data.h"
 
-namespace crema {
+namespace crema::solver {
 namespace {
 
-caffe::SolverParameter solver(const std::string& text) { return parseText<caffe::SolverParameter>(text, "solver"); }
+caffe::SolverParameter solver(const std::string& text) {
+  return model::parseText<caffe::SolverParameter>(text, "solver");
+}
 
 using test::messageOf;
 
@@ -58,7 +60,7 @@ class SolverTest : public testing::Test {
     auto s = solver("base_lr: 0.05 lr_policy: 'fixed' max_iter: 1000 random_seed: 3 solver_mode: CPU");
     s.MergeFrom(solver(extra));  // the later value of a field wins
     *s.mutable_net_param() =
-        parseText<caffe::NetParameter>(test::learnableNet(folder_.file("db"), folder_.file("db"), batch), "net");
+        model::parseText<caffe::NetParameter>(test::learnableNet(folder_.file("db"), folder_.file("db"), batch), "net");
     return s;
   }
   std::unique_ptr<Solver> make(const caffe::SolverParameter& p, DType dtype = DType::kFloat32) {
@@ -307,4 +309,4 @@ TEST_F(SolverTest, FieldsAreJudgedBeforeAnythingStarts) {
 }
 
 }  // namespace
-}  // namespace crema
+}  // namespace crema::solver

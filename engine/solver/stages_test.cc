@@ -12,7 +12,7 @@
 #include "solver/solver.h"
 #include "support/golden_values.h"
 
-namespace crema {
+namespace crema::solver {
 namespace {
 
 const std::string kExamples = CREMA_SOURCE_DIR "/examples";
@@ -22,7 +22,7 @@ std::string line(const caffe::NetParameter& net, const caffe::NetState& state) {
   out << caffe::Phase_Name(state.phase());
   for (const auto& stage : state.stage()) out << " " << stage;
   out << ":";
-  const caffe::NetParameter kept = filterNet(net, state);
+  const caffe::NetParameter kept = model::filterNet(net, state);
   for (const auto& layer : kept.layer()) {
     out << " " << layer.name() << "(";
     for (int i = 0; i < layer.bottom_size(); ++i) out << (i ? "," : "") << layer.bottom(i);
@@ -48,17 +48,17 @@ TEST(Stages, OfTheCaptioningNetSelectCaffesLayers) {
   std::vector<std::string> golden;
   for (std::string text; std::getline(file, text);) golden.push_back(text);
   ASSERT_EQ(golden.size(), 12u);
-  const auto solver = readText<caffe::SolverParameter>(kExamples + "/lrcn_solver.prototxt");
+  const auto solver = model::readText<caffe::SolverParameter>(kExamples + "/lrcn_solver.prototxt");
   const NetDescription train = trainDescription(solver, kExamples);
   EXPECT_EQ(line(train.param, train.state), golden[0]);
   const auto tests = testDescriptions(solver, kExamples);
   ASSERT_EQ(tests.size(), 1u);
   EXPECT_EQ(line(tests[0].param, tests[0].state), golden[1]);
-  const auto net = readNet(kExamples + "/lrcn_cos.prototxt");
+  const auto net = model::readNet(kExamples + "/lrcn_cos.prototxt");
   for (const auto& want : golden) EXPECT_EQ(line(net, stateOf(want)), want);
 }
 
-std::string keptAndLoss(Net& net) {
+std::string keptAndLoss(net::Net& net) {
   std::ostringstream out;
   out << caffe::Phase_Name(net.phase());
   const double loss = net.forward();
@@ -79,13 +79,13 @@ TEST(Differential, StatesMergeAsInCaffe) {
     if (text[0] == '#') continue;
     SCOPED_TRACE(text);
     const auto column = golden::split(text, '|');
-    Solver solver(parseText<caffe::SolverParameter>(
+    Solver solver(model::parseText<caffe::SolverParameter>(
                       "base_lr: 0.1 lr_policy: 'fixed' max_iter: 1 test_iter: 1 test_interval: 1 solver_mode: CPU "
                       "net_param {" +
                           column[0] + net + "} " + (column.size() > 1 ? column[1] : ""),
                       "case"),
                   o);
-    for (Net* made : {&solver.net(), &solver.testNet(0)}) {
+    for (net::Net* made : {&solver.net(), &solver.testNet(0)}) {
       std::string want;
       ASSERT_TRUE(std::getline(golden, want));
       EXPECT_EQ(keptAndLoss(*made), want);
@@ -96,4 +96,4 @@ TEST(Differential, StatesMergeAsInCaffe) {
 }
 
 }  // namespace
-}  // namespace crema
+}  // namespace crema::solver

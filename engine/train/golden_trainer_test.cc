@@ -14,7 +14,7 @@
 #include "support/golden_values.h"
 #include "train/trainer.h"
 
-namespace crema {
+namespace crema::train {
 namespace {
 
 const std::string kFolder = CREMA_SOURCE_DIR "/tests/goldens/trainer/";
@@ -58,7 +58,7 @@ TrainHooks recorders(Numbers& all, int display) {
 }
 
 Numbers run(const std::string& text) {
-  auto p = parseText<caffe::SolverParameter>(text, "case");
+  auto p = model::parseText<caffe::SolverParameter>(text, "case");
   for (std::string* net : {p.mutable_net(), p.mutable_train_net()})
     if (!net->empty()) *net = kFolder + *net;
   for (auto& net : *p.mutable_test_net()) net = kFolder + net;
@@ -66,10 +66,10 @@ Numbers run(const std::string& text) {
   if (p.train_net().empty()) p.clear_train_net();
   p.set_snapshot_after_train(false);
   kernels::Context kernels(kernels::bestIsa(), 1);
-  SolverOptions o;
+  solver::SolverOptions o;
   o.kernels = &kernels, o.log = false, o.folder = kFolder;
   o.trainData.folder = o.testData.folder = kFolder;
-  Solver solver(p, o);
+  solver::Solver solver(p, o);
   int which = 100;
   for (const auto& l : solver.net().learnables()) {
     for (int k = 0; k < l.blob->count(); ++k) l.blob->mutableData<float>()[k] = golden::value("p", which, k);
@@ -117,4 +117,4 @@ TEST(Differential, TrainerRunsAsCaffesSolve) {
 }
 
 }  // namespace
-}  // namespace crema
+}  // namespace crema::train

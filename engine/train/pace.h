@@ -5,7 +5,7 @@
 #include <deque>
 #include <utility>
 
-namespace crema {
+namespace crema::train {
 
 class Pace {
  public:
@@ -28,4 +28,4 @@ class Pace {
   std::deque<std::pair<double, int64_t>> marks_;
 };
 
-}  // namespace crema
+}  // namespace crema::train

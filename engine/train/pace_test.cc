@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace crema {
+namespace crema::train {
 namespace {
 
 TEST(Pace, TellsOfRecentStepsNotOfTheFirst) {
@@ -23,4 +23,4 @@ TEST(Pace, TellsOfRecentStepsNotOfTheFirst) {
 }
 
 }  // namespace
-}  // namespace crema
+}  // namespace crema::train

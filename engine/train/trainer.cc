@@ -10,7 +10,7 @@
 #include "data/batch_feed.h"
 #include "solver/outputs.h"
 
-namespace crema {
+namespace crema::train {
 namespace {
 
 // What the spare elements of a gradient carry.
@@ -18,7 +18,7 @@ enum Spare { kLoss = 0, kVotes = 1 };
 constexpr int kWishes = 3;  // bits of a Request; a vote for each
 
 // Caffe shares weights anew before each test, and says which layers have no part in it.
-void logIgnored(const Net& train, const Net& test) {
+void logIgnored(const net::Net& train, const net::Net& test) {
   std::set<std::string> names;
   for (const auto& layer : test.layers()) names.insert(layer->name());
   for (const auto& layer : train.layers())
@@ -27,12 +27,12 @@ void logIgnored(const Net& train, const Net& test) {
 
 }  // namespace
 
-Trainer::Trainer(Solver& solver, Exchange* exchange, const TrainOptions& options, TrainHooks hooks)
+Trainer::Trainer(solver::Solver& solver, collective::Exchange* exchange, const TrainOptions& options, TrainHooks hooks)
     : solver_(solver),
       exchange_(exchange),
       options_(options),
       hooks_(std::move(hooks)),
-      subtrees_(wholeSubtrees(options.myRanks, options.ranks)) {
+      subtrees_(collective::wholeSubtrees(options.myRanks, options.ranks)) {
   if (solver_.net().flatData().dtype() != DType::kFloat32) internal("training runs in float; double is for checking");
 }
 
@@ -108,7 +108,7 @@ void Trainer::gather(std::vector<float>& values, int64_t step) {
 // A stop that was wished for while nets were built or others awaited: not one step, not one test batch.
 void Trainer::agreeToBegin() {
   poll();
-  std::vector<float> votes(static_cast<size_t>(Net::kSpare), 0.f);
+  std::vector<float> votes(static_cast<size_t>(net::Net::kSpare), 0.f);
   writeVotes(votes.data());
   if (exchange_) gather(votes, int64_t{1} << 47 | solver_.iteration());
   stopped_ = stopAgreed(votes.data());
@@ -121,20 +121,20 @@ float* Trainer::buffer(size_t i) {
 
 // Sum of the ranks of a whole subtree in tree order. The left operand waits in buffer(depth) while the right one is
 // computed.
-float* Trainer::sumOfRanks(RankRange node, size_t depth) {
-  Net& net = solver_.net();
+float* Trainer::sumOfRanks(collective::RankRange node, size_t depth) {
+  net::Net& net = solver_.net();
   if (node.hi - node.lo == 1) {
     if (hooks_.beat) hooks_.beat(solver_.iteration());
     float* gradient = net.flatDiff().mutableDiff<float>();
     const double loss = looks_ ? solver_.look(node.lo) : solver_.computeGradient(node.lo);
     float* spare = gradient + net.flatData().count();
-    std::fill_n(spare, Net::kSpare, 0.f);
+    std::fill_n(spare, net::Net::kSpare, 0.f);
     spare[kLoss] = static_cast<float>(loss);
     poll();
     writeVotes(spare + kVotes);
     return gradient;
   }
-  const int mid = treeMiddle(node.lo, node.hi);
+  const int mid = collective::treeMiddle(node.lo, node.hi);
   const int64_t count = net.flatDiff().count();
   float* left = buffer(depth);
   const float* first = sumOfRanks({node.lo, mid}, depth);
@@ -147,7 +147,7 @@ float* Trainer::sumOfRanks(RankRange node, size_t depth) {
 const float* Trainer::reducedGradient() {
   std::vector<const float*> pieces;
   size_t depth = 0;
-  for (const RankRange& node : subtrees_) {
+  for (const collective::RankRange& node : subtrees_) {
     const float* sum = sumOfRanks(node, depth);
     if (subtrees_.size() > 1) {  // the net's own gradient is needed for the next piece
       float* kept = buffer(depth++);
@@ -173,7 +173,7 @@ std::vector<float> Trainer::testValues(int net, int batches, int width) {
   const int me = exchange_ ? exchange_->worker() : 0, all = exchange_ ? exchange_->workers() : 1;
   const size_t count = static_cast<size_t>(batches) * static_cast<size_t>(width + 1);
   std::vector<float> values(count + kWishes, 0.f);
-  const TestDealing dealing{solver_.testCycle(index), all};
+  const data::TestDealing dealing{solver_.testCycle(index), all};
   for (int64_t b = 0; b < batches; ++b) {
     const int64_t batch = solver_.firstTestBatch(index) + b;
     poll();
@@ -182,10 +182,10 @@ std::vector<float> Trainer::testValues(int net, int batches, int width) {
     if (hooks_.beat) hooks_.beat(solver_.iteration());
     try {
       const auto row = solver_.testBatch(index, batch);
-      checkOutputs(solver_.testNet(index), row.size() - 1, static_cast<size_t>(width) - 1);
+      solver::checkOutputs(solver_.testNet(index), row.size() - 1, static_cast<size_t>(width) - 1);
       std::copy(row.begin(), row.end(), values.begin() + b * (width + 1));
       values[static_cast<size_t>((b + 1) * (width + 1) - 1)] = 1;
-    } catch (const EmptyBatch& e) {
+    } catch (const data::EmptyBatch& e) {
       LOG_WARNING("a test batch is left out: {}", e.what());
     }
   }
@@ -221,8 +221,8 @@ void Trainer::testNet(int i) {
 void Trainer::logTest(int i, std::vector<double> mean) {
   if (solver_.param().test_compute_loss()) LOG_INFO("Test loss: {:.6g}", mean.back());
   mean.pop_back();
-  const Net& net = solver_.testNet(static_cast<size_t>(i));
-  logOutputs(net, mean, "Test net output");
+  const net::Net& net = solver_.testNet(static_cast<size_t>(i));
+  solver::logOutputs(net, mean, "Test net output");
   if (!hooks_.test) return;
   std::vector<TestOutput> outputs;
   auto value = mean.begin();
@@ -242,7 +242,7 @@ void Trainer::logDisplay(double loss) {
            elapsed > 0 ? static_cast<double>(done) / elapsed : 0.0, elapsed, solver_.param().display(), loss);
   lastDisplay_ = now;
   lastDisplayIteration_ = solver_.iteration();
-  logOutputs(solver_.net(), outputValues(solver_.net()), "Train net output");
+  solver::logOutputs(solver_.net(), solver::outputValues(solver_.net()), "Train net output");
 }
 
 void Trainer::report(double loss) {
@@ -260,7 +260,7 @@ void Trainer::report(double loss) {
 
 void Trainer::takeSnapshot() {
   if (!lead()) return;
-  const SnapshotFiles files = solver_.snapshot(options_.snapshotPrefix, options_.publishedPrefix);
+  const solver::SnapshotFiles files = solver_.snapshot(options_.snapshotPrefix, options_.publishedPrefix);
   if (hooks_.snapshot) hooks_.snapshot(solver_.iteration(), files);
 }
 
@@ -297,4 +297,4 @@ void Trainer::finish() {
   if (logs()) LOG_INFO("Optimization Done.");
 }
 
-}  // namespace crema
+}  // namespace crema::train

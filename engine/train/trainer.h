@@ -14,7 +14,7 @@
 #include "solver/solver.h"
 #include "train/pace.h"
 
-namespace crema {
+namespace crema::train {
 
 struct Progress {
   int64_t iteration = 0, maxIter = 0;
@@ -41,14 +41,14 @@ struct TrainHooks {
   std::function<void()> gradientsReady;  // the sum over ranks is in the net's diffs, where this process has one rank
   std::function<void(const Progress&)> progress;                                         // every iteration
   std::function<void(int64_t iteration, int net, const std::vector<TestOutput>&)> test;  // lead worker only
-  std::function<void(int64_t iteration, const SnapshotFiles&)> snapshot;                 // lead worker only
+  std::function<void(int64_t iteration, const solver::SnapshotFiles&)> snapshot;         // lead worker only
   std::function<void(int64_t iteration)> beat;  // before every rank's pass and every test batch
   std::function<Request()> request;  // polled before the first step, behind every rank's pass and before test batches
 };
 
 struct TrainOptions {
   int ranks = 1;
-  RankRange myRanks{0, 1};
+  collective::RankRange myRanks{0, 1};
   std::string snapshotPrefix;   // snapshots: <prefix>_iter_<n>...
   std::string publishedPrefix;  // where a host moves them; what a .solverstate then calls its model. Empty: as above
   int64_t recordsPerStep = 0;   // over all ranks, for records/s
@@ -58,7 +58,7 @@ struct TrainOptions {
 class Trainer {
  public:
   // exchange: nullptr when this process holds all ranks. Float nets only.
-  Trainer(Solver& solver, Exchange* exchange, const TrainOptions& options, TrainHooks hooks);
+  Trainer(solver::Solver& solver, collective::Exchange* exchange, const TrainOptions& options, TrainHooks hooks);
   void run();                        // to max_iter, or until a stop is agreed on
   void iterate(int64_t iterations);  // run() without what comes at its end
   bool stopped() const { return stopped_; }
@@ -69,7 +69,7 @@ class Trainer {
   bool lead() const { return options_.myRanks.lo == 0; }
   bool logs() const { return lead() || options_.log; }
   const float* reducedGradient();  // total over all ranks: the net's layout, spare elements behind
-  float* sumOfRanks(RankRange node, size_t depth);
+  float* sumOfRanks(collective::RankRange node, size_t depth);
   float* buffer(size_t i);
   void step();
   void poll();
@@ -87,11 +87,11 @@ class Trainer {
   void displayAtEnd(bool statistics);
   void finish();
 
-  Solver& solver_;
-  Exchange* exchange_;
+  solver::Solver& solver_;
+  collective::Exchange* exchange_;
   TrainOptions options_;
   TrainHooks hooks_;
-  std::vector<RankRange> subtrees_;
+  std::vector<collective::RankRange> subtrees_;
   std::vector<std::vector<float>> buffers_;
   Request wished_ = Request::kNone;  // here, and carried by no gradient yet
   Request agreed_ = Request::kNone;  // of the last votes
@@ -102,4 +102,4 @@ class Trainer {
   Pace pace_;
 };
 
-}  // namespace crema
+}  // namespace crema::train

@@ -30,9 +30,9 @@ struct Written {
   std::vector<std::string> keys;
   std::vector<caffe::Datum> records;
   explicit Written(const std::string& path) {
-    const auto source = openSource(caffe::DataParameter::LMDB, path);
+    const auto source = data::openSource(caffe::DataParameter::LMDB, path);
     for (int64_t i = 0; i < source->size(); ++i) {
-      const Record r = source->read(i);
+      const data::Record r = source->read(i);
       keys.emplace_back(r.key);
       records.push_back(parseBinaryDatum(r.value));
     }
@@ -57,7 +57,7 @@ TEST(ConvertImageset, WritesTheBytesThatCaffesToolWrites) {
     const std::string name = mode.substr(0, mode.find('|')), flags = mode.substr(mode.find('|') + 1);
     ASSERT_EQ(run(out.path(), fmt::format("convert_imageset {} {} {}images.list {}", flags, kImages, folder, name)), 0)
         << readFile(out.file("log"));
-    const auto source = openSource(caffe::DataParameter::LMDB, out.file(name));
+    const auto source = data::openSource(caffe::DataParameter::LMDB, out.file(name));
     for (int64_t i = 0; i < source->size(); ++i) line(name, source->read(i).key, source->read(i).value);
     if (name != "resized" && name != "small") continue;
     ASSERT_EQ(run(out.path(), fmt::format("compute_image_mean {} mean", name)), 0);
@@ -67,7 +67,7 @@ TEST(ConvertImageset, WritesTheBytesThatCaffesToolWrites) {
 }
 
 // Channel by channel, with a loop of its own.
-void expectPixels(const caffe::Datum& d, const Image& image, int label) {
+void expectPixels(const caffe::Datum& d, const data::Image& image, int label) {
   EXPECT_EQ(d.label(), label);
   EXPECT_FALSE(d.encoded());
   ASSERT_EQ(d.channels(), image.channels);
@@ -93,8 +93,8 @@ TEST(ConvertImageset, RecordsAreThePixelsInTheListsOrder) {
             (std::vector<std::string>{"00000000_colour_444.jpg", "00000003_type2_8.png", "00000004_type3_4.png"}));
   const std::vector<int> labels = {3, 300, 0};
   for (size_t i = 0; i < 3; ++i)
-    expectPixels(db.records[i], readImageFile(kImages + db.keys[i].substr(9), {ColourMode::kColour, 14, 17}),
-                 labels[i]);
+    expectPixels(db.records[i],
+                 data::readImageFile(kImages + db.keys[i].substr(9), {data::ColourMode::kColour, 14, 17}), labels[i]);
   const std::string log = readFile(folder.file("log"));
   for (const char* line : {"] A total of 4 images.\n", "] Processed 3 files.\n",
                            "Could not open or find file " CREMA_SOURCE_DIR "/tests/goldens/images/absent.jpg"})
@@ -116,7 +116,7 @@ TEST(ConvertImageset, GreyAndShuffled) {
     order.push_back(label);
     const std::string name = label % 2 ? "type2_8.png" : "type0_8.png";
     EXPECT_EQ(db.keys[i], fmt::format("{:08d}_{}", i, name));
-    expectPixels(db.records[i], readImageFile(kImages + name, {ColourMode::kGrey}), label);
+    expectPixels(db.records[i], data::readImageFile(kImages + name, {data::ColourMode::kGrey}), label);
   }
   sorted = order;
   std::sort(sorted.begin(), sorted.end());
@@ -139,7 +139,7 @@ TEST(ConvertImageset, EncodedRecords) {
     EXPECT_TRUE(same.records[i].encoded() && png.records[i].encoded() && jpg.records[i].encoded());
     EXPECT_EQ(png.records[i].data() == readFile(file), i == 1);
     EXPECT_EQ(imageOfFile(png.records[i].data(), "png", {}).bytes, readImageFile(file, {}).bytes);
-    const Image small = imageOfFile(jpg.records[i].data(), "jpg", {});
+    const data::Image small = data::imageOfFile(jpg.records[i].data(), "jpg", {});
     EXPECT_EQ(jpg.records[i].data().substr(0, 3), "\xff\xd8\xff");
     EXPECT_EQ(small.height, 30);
     EXPECT_EQ(small.width, 40);
@@ -154,7 +154,7 @@ TEST(ComputeImageMean, IsTheMeanPixelByPixel) {
   ASSERT_EQ(run(folder.path(), "compute_image_mean encoded mean2"), 0);
   ASSERT_EQ(run(folder.path(), "compute_image_mean -backend lmdb raw mean"), 0);
   EXPECT_EQ(readFile(folder.file("mean")), readFile(folder.file("mean2")));
-  const auto mean = readBinary<caffe::BlobProto>(folder.file("mean"));
+  const auto mean = model::readBinary<caffe::BlobProto>(folder.file("mean"));
   EXPECT_EQ(mean.num(), 1);
   ASSERT_EQ(mean.channels() * 10000 + mean.height() * 100 + mean.width(), 33753);
   const Written db(folder.file("raw"));
@@ -188,7 +188,7 @@ TEST(ExtractFeatures, FloatsOfEveryItemWrappingInTheLastBatch) {
   layer->set_name("double"), layer->set_type("Scale");
   layer->add_blobs()->mutable_shape();
   layer->mutable_blobs(0)->add_data(2);
-  writeBinary(folder.file("weights"), weights);
+  model::writeBinary(folder.file("weights"), weights);
   ASSERT_EQ(run(folder.path(), "extract_features weights net double,flat one,two 3 lmdb CPU 0"), 0)
       << readFile(folder.file("log"));
   const Written db(folder.file("db")), one(folder.file("one")), two(folder.file("two"));

@@ -29,7 +29,7 @@ std::string png(const std::string& bgr) {
 
 // Pictures whose class is the channel that is brighter; `spoilt`: the record whose image is cut, or -1.
 void writeRecords(const std::string& path, bool encoded, int spoilt) {
-  LmdbWriter writer(path);
+  data::LmdbWriter writer(path);
   const RandomStream noise{RandomKey{}};
   for (int i = 0; i < kRecords; ++i) {
     caffe::Datum d;

@@ -35,7 +35,7 @@ std::vector<std::string> words(const google::protobuf::Descriptor* m) {
   std::set<const void*> seen;
   std::vector<std::string> all;
   collect(m, seen, all);
-  for (const auto& [type, entry] : builtinLayers().entries()) all.push_back(type);
+  for (const auto& [type, entry] : layers::builtinLayers().entries()) all.push_back(type);
   return all;
 }
 
@@ -55,17 +55,17 @@ std::string netOf(const golden::Case& c) {
 
 struct Small {  // what the readers of weights and states read into
   Small() : kernels(kernels::bestIsa(), 1) {
-    solver =
-        parseText<caffe::SolverParameter>(R"(base_lr: 0.01 momentum: 0.9 lr_policy: "fixed" max_iter: 10 random_seed: 1
+    solver = model::parseText<caffe::SolverParameter>(
+        R"(base_lr: 0.01 momentum: 0.9 lr_policy: "fixed" max_iter: 10 random_seed: 1
       net_param { name: 'small' layer { name: 'd' type: 'Input' top: 'd' input_param { shape { dim: 2 dim: 3 dim: 6 dim: 6 } } }
         layer { name: 'c' type: 'Convolution' bottom: 'd' top: 'c' convolution_param { num_output: 2 kernel_size: 3 weight_filler { type: 'xavier' } } }
         layer { name: 'n' type: 'BatchNorm' bottom: 'c' top: 'n' } layer { name: 'i' type: 'InnerProduct' bottom: 'n' top: 'i' inner_product_param { num_output: 3 } } })",
-                                          "small");
+        "small");
     options.kernels = &kernels, options.log = false;
   }
   kernels::Context kernels;
   caffe::SolverParameter solver;
-  SolverOptions options;
+  solver::SolverOptions options;
 };
 
 // Blobs of gigabytes that were asked for, or tables for them, are no finding; sanitizers limit what may be allocated.
@@ -80,14 +80,14 @@ bool huge(const caffe::NetParameter& net) {
 }
 
 void readNetText(const std::string& text, kernels::Context& kernels) {
-  auto net = parseText<caffe::NetParameter>(text, "fuzzed");
-  upgradeNet(&net, "fuzzed");
+  auto net = model::parseText<caffe::NetParameter>(text, "fuzzed");
+  model::upgradeNet(&net, "fuzzed");
   if (huge(net)) return;
-  NetOptions o;
+  net::NetOptions o;
   o.kernels = &kernels, o.fills = o.data.openSources = false;
   caffe::NetState state;
   state.set_phase(caffe::TRAIN);
-  Net built(net, state, o, "fuzzed");
+  net::Net built(net, state, o, "fuzzed");
   if (built.memoryBytes() > (int64_t{1} << 20)) return;  // what it computes is another's test, and slow
   built.forward();
   built.backward();
@@ -114,7 +114,7 @@ void addStored(const std::string& folder, std::vector<Format>& all) {
                  {"photos/a b.jpg 3\nc.png 0\r\n\n/d/e.jpeg -7\n"},
                  {},
                  inFile(folder + "/list", [](const std::string& path) {
-                   const ImageList list(path);
+                   const data::ImageList list(path);
                    for (int64_t i = 0; i < list.size(); ++i) list.at(i);
                  })});
   all.push_back(
@@ -125,7 +125,7 @@ void addStored(const std::string& folder, std::vector<Format>& all) {
   all.push_back({"mnist",
                  {std::string("\0\0\x08\x03\0\0\0\x02\0\0\0\x03\0\0\0\x02", 16) + std::string(12, 'p')},
                  {},
-                 inFile(folder + "/images", [](const std::string& path) { readIdxImages(path); })});
+                 inFile(folder + "/images", [](const std::string& path) { data::readIdxImages(path); })});
   all.push_back(
       {"hdf5rows",
        {rowsFile(folder + "/good.h5")},
@@ -138,9 +138,9 @@ void addStored(const std::string& folder, std::vector<Format>& all) {
 
 std::vector<Format> formats(const std::string& folder) {
   const auto small = std::make_shared<Small>();
-  const auto solver = std::make_shared<Solver>(small->solver, small->options);
-  const SnapshotFiles good = solver->snapshot(folder + "/good");
-  const auto state = readState(good.state);
+  const auto solver = std::make_shared<solver::Solver>(small->solver, small->options);
+  const solver::SnapshotFiles good = solver->snapshot(folder + "/good");
+  const auto state = model::readState(good.state);
   const auto weights = inFile(folder + "/model", [=](const std::string& path) { solver->copyTrainedFrom(path); });
   const auto history = inFile(folder + "/state", [=](const std::string& path) { solver->restore(path, ""); });
 
@@ -152,13 +152,13 @@ std::vector<Format> formats(const std::string& folder) {
   all.push_back({"net", nets, words(caffe::NetParameter::descriptor()),
                  [=](const std::string& t) { readNetText(t, small->kernels); }});
   all.push_back({"solver", solvers, words(caffe::SolverParameter::descriptor()), [](const std::string& t) {
-                   auto s = parseText<caffe::SolverParameter>(t, "fuzzed");
-                   upgradeSolver(&s, "fuzzed");
+                   auto s = model::parseText<caffe::SolverParameter>(t, "fuzzed");
+                   model::upgradeSolver(&s, "fuzzed");
                  }});
   all.push_back({"caffemodel", {readFile(good.model)}, {}, weights});
   all.push_back({"solverstate", {readFile(good.state)}, {}, history});
-  all.push_back({"hdf5model", {hdf5FromModel(solver->net().toProto(false), "good")}, {}, weights, 20});
-  all.push_back({"hdf5state", {hdf5FromState(state, "good")}, {}, history, 20});
+  all.push_back({"hdf5model", {model::hdf5FromModel(solver->net().toProto(false), "good")}, {}, weights, 20});
+  all.push_back({"hdf5state", {model::hdf5FromState(state, "good")}, {}, history, 20});
   all.push_back({"onnx", onnxModels(folder), {}, [=](const std::string& bytes) { readOnnx(bytes, folder); }});
   all.push_back({"onnxtext", onnxTexts(), onnxWords(), [=](const std::string& text) { readOnnxText(text, folder); }});
   addStored(folder, all);

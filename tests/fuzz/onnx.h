@@ -82,7 +82,7 @@ constexpr const char* kOnnxNodes[] = {
 
 inline void readOnnx(const std::string& bytes, const std::string& folder) {
   ::onnx::ModelProto model;
-  parseBinaryInto(bytes, "fuzzed", &model);
+  model::parseBinaryInto(bytes, "fuzzed", &model);
   exchange::readExternal(model.mutable_graph(), folder);
   exchange::importOnnx(model, {});
 }
@@ -107,7 +107,7 @@ inline std::vector<std::string> onnxWords() {
   return {all.begin(), all.end()};
 }
 inline void readOnnxText(const std::string& text, const std::string& folder) {
-  readOnnx(parseText<::onnx::ModelProto>(text, "fuzzed").SerializeAsString(), folder);
+  readOnnx(model::parseText<::onnx::ModelProto>(text, "fuzzed").SerializeAsString(), folder);
 }
 
 // Each of them whole, as a seed that is refused reaches nothing.
@@ -117,7 +117,7 @@ inline std::vector<std::string> onnxModels(const std::string& folder) {
   std::ofstream(folder + "/values", std::ios::binary).write(reinterpret_cast<const char*>(values.data()), 64);
   std::vector<std::string> all;
   for (const std::string& text : onnxTexts()) {
-    all.push_back(parseText<::onnx::ModelProto>(text, "seed").SerializeAsString());
+    all.push_back(model::parseText<::onnx::ModelProto>(text, "seed").SerializeAsString());
     readOnnx(all.back(), folder);
   }
   return all;

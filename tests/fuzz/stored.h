@@ -33,11 +33,11 @@ inline std::vector<std::string> filesOf(const std::string& folder, const std::st
   return all;
 }
 
-class OneRecord : public RecordSource {
+class OneRecord : public data::RecordSource {
  public:
   explicit OneRecord(const std::string& bytes) : bytes_(bytes) {}
   int64_t size() const override { return 1; }
-  Record read(int64_t) const override { return {"0", bytes_}; }
+  data::Record read(int64_t) const override { return {"0", bytes_}; }
   std::string describe() const override { return "a record"; }
 
  private:
@@ -45,33 +45,33 @@ class OneRecord : public RecordSource {
 };
 
 inline void readDatum(const std::string& bytes) {
-  ImageOptions o;
+  data::ImageOptions o;
   o.transform.set_scale(0.5);
   const OneRecord source(bytes);
-  const auto samples = datumSamples(o, true, source);
+  const auto samples = data::datumSamples(o, true, source);
   if (samples->shape(0).count() > (1 << 24)) return;
   std::vector<float> image(static_cast<size_t>(samples->shape(0).count())), label(1);
   samples->make(source.read(0), {}, 0, {image.data(), label.data()});
 }
 
 inline void readLmdb(const std::string& bytes) {
-  const MemoryBytes file(bytes);
-  const LmdbIndex index = lmdbIndex(file, "fuzzed");
-  for (int64_t i = 0; i < index.records(); ++i) lmdbRecord(file, index, i, "fuzzed");
+  const data::MemoryBytes file(bytes);
+  const data::LmdbIndex index = data::lmdbIndex(file, "fuzzed");
+  for (int64_t i = 0; i < index.records(); ++i) data::lmdbRecord(file, index, i, "fuzzed");
 }
 
 inline void decode(const std::string& bytes) {
-  Image image;
+  data::Image image;
   std::string why;
-  for (const ColourMode colour : {ColourMode::kAsIs, ColourMode::kGrey, ColourMode::kColour})
-    if (!decodeImage(bytes, colour, &image, &why)) badData("{}", why);
+  for (const data::ColourMode colour : {data::ColourMode::kAsIs, data::ColourMode::kGrey, data::ColourMode::kColour})
+    if (!data::decodeImage(bytes, colour, &image, &why)) badData("{}", why);
 }
 
 inline std::vector<std::string> lmdbs(const std::string& folder) {
   std::vector<std::string> all;
   for (const size_t large : {size_t{0}, size_t{9000}}) {
     const std::string path = fmt::format("{}/lmdb{}", folder, large);
-    LmdbWriter writer(path);
+    data::LmdbWriter writer(path);
     for (int i = 0; i < 150; ++i)
       writer.put(fmt::format("{:08d}", i), std::string(i % 7 == 0 && large ? large : 100, 'v'));
     writer.finish();
@@ -84,7 +84,7 @@ inline std::vector<std::string> lmdbs(const std::string& folder) {
 class LevelDbFiles {
  public:
   explicit LevelDbFiles(const std::string& folder) : path_(folder + "/leveldb") {
-    const auto writer = makeRecordWriter(caffe::DataParameter::LEVELDB, path_);
+    const auto writer = data::makeRecordWriter(caffe::DataParameter::LEVELDB, path_);
     for (int i = 0; i < 300; ++i)
       writer->put(fmt::format("{:08d}", i),
                   std::string(static_cast<size_t>(10 + i % 90), static_cast<char>('a' + i % 26)));
@@ -103,7 +103,7 @@ class LevelDbFiles {
     std::ofstream(names_[which], std::ios::binary) << bytes.substr(bytes.empty() ? 0 : 1);
     const auto restore = [&] { std::ofstream(names_[which], std::ios::binary) << whole_[which]; };
     try {
-      const auto source = levelDbSource(path_);
+      const auto source = data::levelDbSource(path_);
       for (int64_t i = 0; i < source->size(); ++i) source->read(i);
     } catch (...) {
       restore();
@@ -121,7 +121,7 @@ class LevelDbFiles {
 inline std::string rowsFile(const std::string& path) {
   const std::vector<float> values(40 * 6, 0.5f);
   {
-    Hdf5Appender out(path);
+    model::Hdf5Appender out(path);
     out.append({{"data", {40, 3, 2}, false, values.data()}, {"label", {40}, false, values.data()}});
   }
   return readFile(path);
@@ -129,20 +129,20 @@ inline std::string rowsFile(const std::string& path) {
 
 inline void readHdf5Rows(const std::string& path, const std::string& list) {
   std::ofstream(list) << path;
-  const Hdf5Data data = openHdf5Data(list, {"data", "label"}, false);
+  const data::Hdf5Data data = data::openHdf5Data(list, {"data", "label"}, false);
   for (int64_t i = 0; i < std::min<int64_t>(data.rows->size(), 100); ++i) data.rows->read(i);
 }
 
 inline void readWindows(const std::string& path) {
-  WindowOptions o;
+  data::WindowOptions o;
   o.param.set_source(path);
-  const WindowFile file(o);
+  const data::WindowFile file(o);
   for (int64_t i = 0; i < file.size(); ++i) {
-    ImageWindow w;
+    data::ImageWindow w;
     std::memcpy(&w, file.read(i).value.data(), sizeof w);
     for (const bool square : {false, true}) {
       try {
-        placeWindow(w, 100, 120, 20, 2, square, i % 2 == 1);
+        data::placeWindow(w, 100, 120, 20, 2, square, i % 2 == 1);
       } catch (const Error&) {  // a window beside the image: the next may lie in it
       }
     }

@@ -23,11 +23,11 @@ class Bench {
  public:
   // inPlace: top 0 is bottom 0.
   Bench(const Case& c, DType dtype, caffe::Phase phase = caffe::TRAIN, int threads = 1, bool inPlace = false,
-        const LayerRegistry& registry = builtinLayers())
+        const layers::LayerRegistry& registry = layers::builtinLayers())
       : kernels_(kernels::bestIsa(), threads), gradientTops_(c.gradientTops), inPlace_(inPlace) {
-    caffe::LayerParameter p = parseText<caffe::LayerParameter>(c.description, c.description);
+    caffe::LayerParameter p = model::parseText<caffe::LayerParameter>(c.description, c.description);
     if (p.name().empty()) p.set_name("layer");
-    LayerContext context;
+    layers::LayerContext context;
     context.kernels = &kernels_, context.dtype = dtype, context.phase = phase, context.run = &run_,
     context.data = &data_;
     layer_ = registry.make(p, context);
@@ -95,18 +95,18 @@ class Bench {
   }
   std::vector<std::unique_ptr<Blob>>& bottoms() { return bottoms_; }
   std::vector<std::unique_ptr<Blob>>& tops() { return tops_; }
-  Layer& layer() { return *layer_; }
-  RunState& run() { return run_; }
+  layers::Layer& layer() { return *layer_; }
+  layers::RunState& run() { return run_; }
 
  private:
-  Blobs below() const { return pointers(bottoms_); }
-  Blobs above() const {
-    Blobs tops = pointers(tops_);
+  layers::Blobs below() const { return pointers(bottoms_); }
+  layers::Blobs above() const {
+    layers::Blobs tops = pointers(tops_);
     if (inPlace_) tops[0] = bottoms_[0].get();
     return tops;
   }
-  static Blobs pointers(const std::vector<std::unique_ptr<Blob>>& v) {
-    Blobs p;
+  static layers::Blobs pointers(const std::vector<std::unique_ptr<Blob>>& v) {
+    layers::Blobs p;
     for (const auto& b : v) p.push_back(b.get());
     return p;
   }
@@ -120,7 +120,7 @@ class Bench {
     return loss;
   }
   void each(const std::function<void(Blob&, int, double)>& use) {
-    const Blobs tops = above();
+    const layers::Blobs tops = above();
     for (size_t t = 0; t < std::min(tops.size(), gradientTops_); ++t)
       for (int i = 0; i < tops[t]->count(); ++i)
         use(*tops[t], i,
@@ -131,9 +131,9 @@ class Bench {
   kernels::Context kernels_;
   size_t gradientTops_;
   bool inPlace_;
-  RunState run_;
-  DataOptions data_;
-  std::unique_ptr<Layer> layer_;
+  layers::RunState run_;
+  layers::DataOptions data_;
+  std::unique_ptr<layers::Layer> layer_;
   std::vector<std::unique_ptr<Blob>> bottoms_, tops_;
 };
 

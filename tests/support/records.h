@@ -25,10 +25,10 @@ inline caffe::Datum datum(int c, int h, int w, int label, int first = 0) {
 
 // All records of an LMDB.
 inline std::vector<caffe::Datum> datums(const std::string& path) {
-  const auto source = openSource(caffe::DataParameter::LMDB, path);
+  const auto source = data::openSource(caffe::DataParameter::LMDB, path);
   std::vector<caffe::Datum> all(static_cast<size_t>(source->size()));
   for (size_t i = 0; i < all.size(); ++i) {
-    const Record r = source->read(static_cast<int64_t>(i));
+    const data::Record r = source->read(static_cast<int64_t>(i));
     if (!all[i].ParseFromArray(r.value.data(), static_cast<int>(r.value.size()))) throw Error(ErrorKind::kData, path);
   }
   return all;
@@ -36,7 +36,7 @@ inline std::vector<caffe::Datum> datums(const std::string& path) {
 
 // The records of files in CIFAR-10's binary layout, a label and 3 x 32 x 32 bytes each, as an LMDB.
 inline void writeCifar(const std::string& path, const std::vector<std::string>& files) {
-  LmdbWriter writer(path);
+  data::LmdbWriter writer(path);
   int i = 0;
   for (const auto& file : files) {
     const std::string all = readFile(file);
@@ -52,7 +52,7 @@ inline void writeCifar(const std::string& path, const std::vector<std::string>& 
 
 // `count` records of 1 x 8 x 8 pixels in `classes` classes: class k is bright in its own pixels, with noise.
 inline void writeLearnableRecords(const std::string& path, int count, int classes = 4) {
-  LmdbWriter writer(path);
+  data::LmdbWriter writer(path);
   const RandomStream r{RandomKey{}};
   for (int i = 0; i < count; ++i) {
     const auto label = static_cast<int>(r.below(static_cast<uint64_t>(i), static_cast<uint64_t>(classes)));

@@ -66,7 +66,7 @@ inline std::string sourceOf(const std::string& type, const std::filesystem::path
 }
 
 // One gradient at least that a backward pass must compute.
-inline bool hasGradient(const Case& c, const LayerRegistry& registry) {
+inline bool hasGradient(const Case& c, const layers::LayerRegistry& registry) {
   Bench b(c, DType::kFloat64, caffe::TRAIN, 1, false, registry);
   const auto downs = b.downs();
   for (size_t i = 0; i < downs.size(); ++i)
@@ -76,7 +76,7 @@ inline bool hasGradient(const Case& c, const LayerRegistry& registry) {
   return false;
 }
 
-inline std::vector<std::string> complaintsAboutCases(const std::string& type, const LayerRegistry& registry,
+inline std::vector<std::string> complaintsAboutCases(const std::string& type, const layers::LayerRegistry& registry,
                                                      const Suite& suite, const std::filesystem::path& root) {
   if (const auto there = casesElsewhere().find(type); there != casesElsewhere().end())
     return textOf(root / there->second).find(type) != std::string::npos
@@ -84,7 +84,7 @@ inline std::vector<std::string> complaintsAboutCases(const std::string& type, co
                : std::vector<std::string>{type + " is not named in " + there->second};
   bool any = false, outcome = false, gradient = false;
   for (const Case& c : suite.cases) {
-    if (parseText<caffe::LayerParameter>(c.description, "case").type() != type) continue;
+    if (model::parseText<caffe::LayerParameter>(c.description, "case").type() != type) continue;
     any = true;
     outcome = outcome || c.naive || c.formula;
     gradient = gradient || (c.smooth && hasGradient(c, registry));
@@ -99,7 +99,7 @@ inline std::vector<std::string> complaintsAboutCases(const std::string& type, co
 }
 
 // Sentences, none where all is well. root: the source tree; where it is gone, what needs it is left out.
-inline std::vector<std::string> complaints(const LayerRegistry& registry, const Suite& suite,
+inline std::vector<std::string> complaints(const layers::LayerRegistry& registry, const Suite& suite,
                                            const std::filesystem::path& root) {
   std::vector<std::string> all;
   const bool tree = std::filesystem::is_directory(root / "engine/layers");

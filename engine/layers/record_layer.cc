@@ -1,11 +1,11 @@
-#include "layers/fed_layer.h"
+#include "layers/record_layer.h"
 
 #include <algorithm>
 #include <climits>
 
 #include "base/file.h"
 
-namespace crema {
+namespace crema::layers {
 namespace {
 
 template <class T>
@@ -28,56 +28,61 @@ std::string printable(std::string_view key) {
 
 }  // namespace
 
-std::string FedLayer::recordOf(int item) const {
+std::string RecordLayer::recordOf(int item) const {
   if (!current_ || static_cast<size_t>(item) >= current_->records.size()) return "";
   const int64_t number = current_->records[static_cast<size_t>(item)];
-  const Record record = maker_.source->read(number);
+  const data::Record record = maker_.source->read(number);
   const std::string key = printable(record.key);
   return fmt::format("record {}{} of {}", number, key.empty() ? "" : " (" + key + ")", maker_.source->describe());
 }
 
-std::string FedLayer::identity(const Record& r) const { return sha256Hex(r.key) + sha256Hex(r.value); }
+std::string RecordLayer::identity(const data::Record& r) const { return sha256Hex(r.key) + sha256Hex(r.value); }
 
-std::string FedLayer::fingerprint() const {
+std::string RecordLayer::fingerprint() const {
   if (!maker_.source) return "";
   const int64_t size = maker_.source->size();
-  if (context().data->rows || context().data->records) return fmt::format("{} records", size);
+  if (std::holds_alternative<FromHost>(context().data->source)) return fmt::format("{} records", size);
   std::string all = std::to_string(size);
   for (int64_t k = 0; k < 64; ++k) all += identity(maker_.source->read((size - 1) * k / 63));
   return fmt::format("{} records, fingerprint {}", size, sha256Hex(all).substr(0, 12));
 }
 
-void FedLayer::setBatch(int64_t size) {
+void RecordLayer::setBatch(int64_t size) {
   if (size <= 0 || size > INT_MAX) invalid("batch_size must be given, positive and below 2^31");
   batch_ = static_cast<int>(size);
 }
 
-std::string FedLayer::sourcePath(const std::string& written, const char* missing) const {
-  const DataOptions& o = *context().data;
-  const std::string& path = o.source.empty() ? written : o.source;
+std::string RecordLayer::sourcePath(const std::string& written, const char* missing) const {
+  const std::string& path = context().data->pathOr(written);
   if (path.empty()) invalid("{}", missing);
-  return resolvePath(path, o.folder);
+  return resolvePath(path, context().data->folder);
 }
 
-void FedLayer::begin(const Blobs& top) {
+std::string RecordLayer::databasePath(const std::string& written) const {
+  std::string path = context().data->pathOr(written);
+  if (path.starts_with("file:")) path.erase(0, path.starts_with("file://") ? 7 : 5);
+  return resolvePath(path, context().data->folder);
+}
+
+void RecordLayer::begin(const Blobs& top) {
   const DataOptions& o = *context().data;
   if (maker_.source) {
-    FeedOptions& f = maker_.options;
+    data::FeedOptions& f = maker_.options;
     f.batch = batch_;
     f.prefetch = static_cast<int>(param_.data_param().prefetch());
     f.seed = context().run->seed;
     f.layer = randomName();
     f.ranks = o.ranks, f.myRanks = o.myRanks, f.stepsPerRank = o.stepsPerRank;
     f.test = context().phase == caffe::TEST, f.workers = o.testWorkers;
-    if (!o.scoring) feed_ = std::make_unique<BatchFeed>(maker_);
+    if (!scoring()) feed_ = std::make_unique<data::BatchFeed>(maker_);
   }
   std::vector<Shape> shapes;
   for (size_t t = 0; t < top.size(); ++t) shapes.push_back(maker_.samples->shape(t));
   setShapes(batch_, shapes, top);
 }
 
-void FedLayer::compute(const Blobs&, const Blobs& top) {
-  const Batch& batch = context().data->scoring ? scored() : feed_->next(context().run->rank, context().run->step);
+void RecordLayer::compute(const Blobs&, const Blobs& top) {
+  const data::Batch& batch = scoring() ? scored() : feed_->next(context().run->rank, context().run->step);
   current_ = &batch;
   if (batch.n == 0) return;  // all were passed over: what the net computes now belongs to no record
   setShapes(batch.n, batch.shapes, top);
@@ -86,25 +91,38 @@ void FedLayer::compute(const Blobs&, const Blobs& top) {
   });
 }
 
-std::vector<int> FedLayer::dims(size_t top, const Shape& sample, int n) const {
+void RecordLayer::takeBlobs(const Blobs& top) {
+  const auto* from = std::get_if<FromBlobs>(&context().data->source);
+  if (!from) invalid("no records were opened; this net was built for planning only");
+  const std::vector<const Blob*>& given = *from->blobs;
+  if (given.size() != top.size()) invalid("{} blob(s) are given, this layer has {} tops", given.size(), top.size());
+  for (size_t t = 0; t < top.size(); ++t) {
+    const Shape &have = given[t]->shape(), &want = top[t]->shape();
+    const bool fits =
+        transposed(t) ? have == want : have.axes() > 0 && have[0] >= batch_ && have.count(1) == want.count(1);
+    if (!fits) invalid("blob {} is {}, this layer takes {} for top {}", t, have.brief(), want.brief(), t);
+    withType(context().dtype,
+             [&]<class T>() { std::copy_n(given[t]->data<float>(), want.count(), top[t]->mutableData<T>()); });
+  }
+}
+
+std::vector<int> RecordLayer::dims(size_t top, const Shape& sample, int n) const {
   std::vector<int> all = {n};
   all.insert(all.end(), sample.dims().begin(), sample.dims().end());
   if (transposed(top)) std::swap(all[0], all[1]);
   return all;
 }
 
-void FedLayer::setShapes(int n, const std::vector<Shape>& samples, const Blobs& top) {
+void RecordLayer::setShapes(int n, const std::vector<Shape>& samples, const Blobs& top) {
   for (size_t t = 0; t < top.size(); ++t) top[t]->reshape(Shape(dims(t, samples[t], n)));
 }
 
-const Batch& FedLayer::scored() {
-  const int64_t from = context().run->step * batch_;
-  const int64_t last =
-      context().data->last < 0 ? maker_.source->size() : std::min(context().data->last, maker_.source->size());
-  const int64_t to = std::min(from + batch_, last);
+const data::Batch& RecordLayer::scored() {
+  const int64_t from = context().run->step * batch_, last = context().data->last, size = maker_.source->size();
+  const int64_t to = std::min(from + batch_, last < 0 ? size : std::min(last, size));
   if (from >= to) internal("no record is left for batch {}", context().run->step);
   maker_.score(from, to, context().run->step, &scored_);
   return scored_;
 }
 
-}  // namespace crema
+}  // namespace crema::layers
