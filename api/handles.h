@@ -46,9 +46,9 @@ int guard(Body&& body) noexcept {
 static_assert(CREMA_INVALID + static_cast<int>(ErrorKind::kInternal) == CREMA_INTERNAL);
 
 // Threads and scratch memory of one net, or of a solver and its nets. Whoever computes holds it.
-class Engine {
+class Compute {
  public:
-  Engine();
+  Compute();
   kernels::Context kernels;
   using Hold = std::unique_lock<std::recursive_mutex>;
   Hold hold();             // invalid() in a process that fork() made since: the threads are not there
@@ -66,7 +66,7 @@ const layers::LayerRegistry& hostRegistry();
 int64_t instanceOf(const layers::Layer& layer);  // -1: not a hosted one
 
 // The host's arrays for MemoryData: a window of one batch moves over them, round and round.
-struct Feed {
+struct InputArrays {
   const float *data = nullptr, *labels = nullptr;
   int records = 0, next = 0;
   std::vector<int> dims;
@@ -76,15 +76,15 @@ struct Feed {
   void set(const float* newData, const float* newLabels, int count, const int shape[3]);
   void advance(int batch);
 };
-// Before its first layer, a MemoryData without source, the feed moves on; then `told` is called, which may be empty.
-void feedsFirst(net::Net& net, Feed* feed, const std::function<void(int)>& told);
+// Before its first layer, a MemoryData without source, the arrays move on; then `hook` is called, which may be empty.
+void advanceBeforeForward(net::Net& net, InputArrays* arrays, const std::function<void(int)>& hook);
 bool readsMemorySource(const caffe::NetParameter& net);  // a MemoryData layer that names a database
 
 struct NetBox {
-  NetBox(std::shared_ptr<Engine> e, std::shared_ptr<net::Net> n, std::shared_ptr<Feed> f);
-  std::shared_ptr<Engine> engine;
+  NetBox(std::shared_ptr<Compute> e, std::shared_ptr<net::Net> n, std::shared_ptr<InputArrays> f);
+  std::shared_ptr<Compute> compute;
   std::shared_ptr<net::Net> net;
-  std::shared_ptr<Feed> feed;
+  std::shared_ptr<InputArrays> arrays;
   std::vector<std::string> blobNames, inputs;
   int64_t passes = 0, batches = 0;  // forwards so far, and those of them that ran layers without bottoms
   bool ownsWeights = false;         // a solver updates them where they are

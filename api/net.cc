@@ -6,6 +6,7 @@
 #include "api/handles.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "layers/record_layer.h"
 #include "model/upgrade.h"
 
 namespace crema::api {
@@ -26,12 +27,12 @@ bool makesBlobs(const net::Net& net, int first, int last) {
 
 }  // namespace
 
-void Feed::set(const float* newData, const float* newLabels, int count, const int shape[3]) {
+void InputArrays::set(const float* newData, const float* newLabels, int count, const int shape[3]) {
   data = newData, labels = newLabels, records = count, next = 0;
   dims.assign(shape, shape + 3);
 }
 
-void Feed::advance(int batch) {
+void InputArrays::advance(int batch) {
   if (!data) invalid("MemoryData has no arrays yet; call set_input_arrays(data, labels) first");
   if (records <= 0 || records % batch)
     invalid("the arrays hold {} records, no multiple of batch_size {}", records, batch);
@@ -54,20 +55,24 @@ bool readsMemorySource(const caffe::NetParameter& net) {
   });
 }
 
-void feedsFirst(net::Net& net, Feed* feed, const std::function<void(int)>& told) {
-  const auto& layers = net.layers();
-  const bool feeds =
-      !layers.empty() && layers[0]->type() == "MemoryData" && layers[0]->param().memory_data_param().source().empty();
-  net.hooks().beforeForward = told;
-  if (!feeds) return;
-  net.hooks().beforeForward = [=, batch = layers[0]->batchSize()](int layer) {
-    if (layer == 0) feed->advance(batch);
-    if (told) told(layer);
+// The net's first layer, when it is one that takes arrays; else nullptr.
+const layers::RecordLayer* leadingMemoryData(const net::Net& net) {
+  const bool is = !net.layers().empty() && net.layers()[0]->type() == "MemoryData";
+  return is ? dynamic_cast<const layers::RecordLayer*>(net.layers()[0].get()) : nullptr;
+}
+
+void advanceBeforeForward(net::Net& net, InputArrays* arrays, const std::function<void(int)>& hook) {
+  const layers::RecordLayer* first = leadingMemoryData(net);
+  net.hooks().beforeForward = hook;
+  if (!first || !first->param().memory_data_param().source().empty()) return;
+  net.hooks().beforeForward = [=, batch = first->batchSize()](int layer) {
+    if (layer == 0) arrays->advance(batch);
+    if (hook) hook(layer);
   };
 }
 
-NetBox::NetBox(std::shared_ptr<Engine> e, std::shared_ptr<net::Net> n, std::shared_ptr<Feed> f)
-    : engine(std::move(e)), net(std::move(n)), feed(std::move(f)) {
+NetBox::NetBox(std::shared_ptr<Compute> e, std::shared_ptr<net::Net> n, std::shared_ptr<InputArrays> f)
+    : compute(std::move(e)), net(std::move(n)), arrays(std::move(f)) {
   for (int i = 0; i < layers(); ++i) {
     const layers::Layer& layer = *net->layers()[static_cast<size_t>(i)];
     names_.push_back(layer.name()), types_.push_back(layer.type());
@@ -116,31 +121,30 @@ int crema_net_create(const char* prototxt, int phase, int level, const char* con
     state.set_phase(static_cast<caffe::Phase>(phase));
     state.set_level(level);
     for (int i = 0; i < stage_count; ++i) state.add_stage(stages[i]);
-    const auto engine = std::make_shared<Engine>();
-    const auto feed = std::make_shared<Feed>();
+    const auto compute = std::make_shared<Compute>();
+    const auto arrays = std::make_shared<InputArrays>();
     net::NetOptions o;
     o.registry = &hostRegistry();
-    o.kernels = &engine->kernels;
+    o.kernels = &compute->kernels;
     o.seed = nextSeed();
     o.log = logsInfo();
-    o.data.openSources = readsMemorySource(description);
-    o.data.given = feed->view.get();
+    if (!readsMemorySource(description)) o.data.source = layers::FromBlobs{arrays->view.get()};
     o.data.folder = parentDirectory(prototxt);
-    struct Whole {  // the engine and the feed go after the net that uses them
-      std::shared_ptr<Engine> engine;
-      std::shared_ptr<Feed> feed;
+    struct Whole {  // what computes, and the arrays, go after the net that uses them
+      std::shared_ptr<Compute> compute;
+      std::shared_ptr<InputArrays> arrays;
       std::unique_ptr<net::Net> net;
     };
-    const auto whole = std::make_shared<Whole>(Whole{engine, feed, nullptr});
+    const auto whole = std::make_shared<Whole>(Whole{compute, arrays, nullptr});
     whole->net = std::make_unique<net::Net>(description, state, o, prototxt);
     std::shared_ptr<net::Net> net(whole, whole->net.get());
-    *made = newNet(std::make_unique<NetBox>(engine, std::move(net), feed));
-    feedsFirst(*whole->net, feed.get(), {});
+    *made = newNet(std::make_unique<NetBox>(compute, std::move(net), arrays));
+    advanceBeforeForward(*whole->net, arrays.get(), {});
   });
 }
 
 void crema_net_free(crema_net* net) {
-  if (net && net->box->engine->inherited()) net->box.release();  // not freed: its threads are the parent's
+  if (net && net->box->compute->inherited()) net->box.release();  // not freed: its threads are the parent's
   delete net;
 }
 
@@ -180,10 +184,10 @@ int crema_net_forward(crema_net* net, int first, int last, double* loss) {
   return guard([&] {
     NetBox& box = *net->box;
     checkLayer(box, first), checkLayer(box, last);
-    const auto hold = box.engine->hold();
+    const auto hold = box.compute->hold();
     const bool feeds = makesBlobs(*box.net, first, last);
     box.net->setStep(feeds ? box.batches++ : std::max<int64_t>(0, box.batches - 1), 0, box.passes++);
-    box.net->moveStatistics(true);
+    box.net->statistics().moveAtOnce();
     *loss = box.net->forwardRange(first, last);
   });
 }
@@ -191,14 +195,14 @@ int crema_net_forward(crema_net* net, int first, int last, double* loss) {
 int crema_net_backward(crema_net* net, int from, int down_to) {
   return guard([&] {
     checkLayer(*net->box, from), checkLayer(*net->box, down_to);
-    const auto hold = net->box->engine->hold();
+    const auto hold = net->box->compute->hold();
     net->box->net->backwardRange(from, down_to);
   });
 }
 
 int crema_net_reshape(crema_net* net) {
   return guard([&] {
-    const auto hold = net->box->engine->hold();
+    const auto hold = net->box->compute->hold();
     net->box->net->reshape();
   });
 }
@@ -209,7 +213,7 @@ int crema_net_clear_param_diffs(crema_net* net) {
 
 int crema_net_copy_from(crema_net* net, const char* weights) {
   return guard([&] {
-    const auto hold = net->box->engine->hold();
+    const auto hold = net->box->compute->hold();
     net::copyTrainedFiles(*net->box->net,
                           std::vector<std::string>{weights});  // one name, commas and all, as in pycaffe
   });
@@ -233,9 +237,11 @@ int crema_net_save(const crema_net* net, const char* file, int hdf5) {
 int crema_net_set_input_arrays(crema_net* net, const float* data, const float* labels, int records, const int dims[3]) {
   return guard([&] {
     if (net->box->layers() == 0) invalid("the net has no layers");
-    const layers::Layer& first = *net->box->net->layers().front();
-    if (first.type() != "MemoryData")
-      invalid("set_input_arrays may only be called if the first layer is a MemoryData layer; it is {}", first.label());
+    const layers::RecordLayer* takes = leadingMemoryData(*net->box->net);
+    if (!takes)
+      invalid("set_input_arrays may only be called if the first layer is a MemoryData layer; it is {}",
+              net->box->net->layers().front()->label());
+    const layers::RecordLayer& first = *takes;
     if (records <= 0 || records % first.batchSize())
       invalid("first dimensions of input arrays must be a multiple of batch size: {} records, batch_size {}", records,
               first.batchSize());
@@ -244,18 +250,18 @@ int crema_net_set_input_arrays(crema_net* net, const float* data, const float* l
     if (want.dims() != have)
       invalid("data of {}x{}x{} does not fit {}, which takes {}x{}x{}", dims[0], dims[1], dims[2], first.label(),
               want[1], want[2], want[3]);
-    net->box->feed->set(data, labels, records, dims);
+    net->box->arrays->set(data, labels, records, dims);
   });
 }
 
 int crema_net_set_hook(crema_net* net, crema_moment moment, int (*hook)(int)) {
   return guard([&] {
     net::Net::Hooks& hooks = net->box->net->hooks();
-    const std::function<void(int)> told = hook ? [hook](int layer) { ask(hook(layer)); } : std::function<void(int)>();
-    if (moment == CREMA_AFTER_FORWARD) hooks.afterForward = told;
-    if (moment == CREMA_BEFORE_BACKWARD) hooks.beforeBackward = told;
-    if (moment == CREMA_AFTER_BACKWARD) hooks.afterBackward = told;
+    const std::function<void(int)> hooked = hook ? [hook](int layer) { ask(hook(layer)); } : std::function<void(int)>();
+    if (moment == CREMA_AFTER_FORWARD) hooks.afterForward = hooked;
+    if (moment == CREMA_BEFORE_BACKWARD) hooks.beforeBackward = hooked;
+    if (moment == CREMA_AFTER_BACKWARD) hooks.afterBackward = hooked;
     if (moment != CREMA_BEFORE_FORWARD) return;
-    feedsFirst(*net->box->net, net->box->feed.get(), told);
+    advanceBeforeForward(*net->box->net, net->box->arrays.get(), hooked);
   });
 }

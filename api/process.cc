@@ -28,11 +28,11 @@ std::atomic<int>& forks() {
 void remember(const std::string& sentence) { lastError = sentence; }
 bool logsInfo() { return logLevel == 0; }
 
-Engine::Engine() : kernels(kernels::bestIsa(), threads > 0 ? threads.load() : availableCores()), generation_(forks()) {}
+Compute::Compute() : kernels(kernels::bestIsa(), threads > 0 ? threads.load() : availableCores()), generation_(forks()) {}
 
-bool Engine::inherited() const { return generation_ != forks(); }
+bool Compute::inherited() const { return generation_ != forks(); }
 
-Engine::Hold Engine::hold() {
+Compute::Hold Compute::hold() {
   if (inherited())
     invalid(
         "this net was made before the process fork()ed, and its threads stayed in the parent; make nets in the child, "

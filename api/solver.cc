@@ -12,9 +12,9 @@ namespace crema::api {
 namespace {
 
 struct SolverBox {
-  std::shared_ptr<Engine> engine;
-  std::shared_ptr<Feed> trainFeed;
-  std::vector<std::shared_ptr<Feed>> testFeeds;
+  std::shared_ptr<Compute> compute;
+  std::shared_ptr<InputArrays> trainArrays;
+  std::vector<std::shared_ptr<InputArrays>> testArrays;
   std::unique_ptr<solver::Solver> solver;  // after what its nets use: it goes first
   int (*start)(void) = nullptr;
   int (*gradientsReady)(void) = nullptr;
@@ -39,7 +39,7 @@ bool memorySources(const caffe::SolverParameter& p) {
 
 void start(SolverBox& box, const std::string& file, const caffe::SolverParameter& p) {
   solver::SolverOptions o;
-  o.kernels = &box.engine->kernels;
+  o.kernels = &box.compute->kernels;
   o.registry = &hostRegistry();
   o.seed = static_cast<uint64_t>(p.random_seed());
   o.folder = parentDirectory(file);
@@ -47,17 +47,19 @@ void start(SolverBox& box, const std::string& file, const caffe::SolverParameter
   o.testsGoBack = true;
   const caffe::SolverParameter written = model::readSolver(file);
   o.origin = written.has_net() ? written.net() : written.train_net();
-  o.trainData.openSources = o.testData.openSources = memorySources(p);
-  box.trainFeed = std::make_shared<Feed>();
+  box.trainArrays = std::make_shared<InputArrays>();
   const auto shown = std::make_shared<std::vector<const Blob*>>();
-  o.trainData.given = box.trainFeed->view.get(), o.testData.given = shown.get();
+  if (!memorySources(p)) {
+    o.trainData.source = layers::FromBlobs{box.trainArrays->view.get()};
+    o.testData.source = layers::FromBlobs{shown.get()};
+  }
   if (p.snapshot() > 0 || p.snapshot_after_train()) checkWritable(p.snapshot_prefix());
   box.solver = std::make_unique<solver::Solver>(p, o);
-  feedsFirst(box.solver->net(), box.trainFeed.get(), {});
+  advanceBeforeForward(box.solver->net(), box.trainArrays.get(), {});
   for (size_t i = 0; i < box.solver->testNets(); ++i) {
-    box.testFeeds.push_back(std::make_shared<Feed>());
-    box.testFeeds.back()->view = shown;
-    feedsFirst(box.solver->testNet(i), box.testFeeds.back().get(), {});
+    box.testArrays.push_back(std::make_shared<InputArrays>());
+    box.testArrays.back()->view = shown;
+    advanceBeforeForward(box.solver->testNet(i), box.testArrays.back().get(), {});
   }
   std::string weights;
   for (const auto& w : p.weights()) weights += (weights.empty() ? "" : ",") + w;
@@ -65,7 +67,7 @@ void start(SolverBox& box, const std::string& file, const caffe::SolverParameter
 }
 
 void run(SolverBox& box, const std::function<void(train::Trainer&)>& body) {
-  const auto hold = box.engine->hold();
+  const auto hold = box.compute->hold();
   train::TrainHooks hooks;
   hooks.start = [&] {
     if (box.start) ask(box.start());
@@ -92,14 +94,14 @@ using namespace crema::api;
 int crema_solver_create(const char* prototxt, const char* type, crema_solver** made) {
   return guard([&] {
     auto box = std::make_shared<SolverBox>();
-    box->engine = std::make_shared<Engine>();
+    box->compute = std::make_shared<Compute>();
     start(*box, prototxt, read(prototxt, type));
     *made = new crema_solver{std::move(box)};
   });
 }
 
 void crema_solver_free(crema_solver* solver) {
-  if (solver && solver->box->engine->inherited()) return;  // not freed: its threads are the parent's
+  if (solver && solver->box->compute->inherited()) return;  // not freed: its threads are the parent's
   delete solver;
 }
 const char* crema_solver_type(const crema_solver* solver) { return solver->box->solver->param().type().c_str(); }
@@ -111,8 +113,8 @@ int crema_solver_net(const crema_solver* solver, int test_net, crema_net** made)
     if (test_net < -1 || test_net >= crema_solver_test_nets(solver))
       invalid("there is no test net {}: the solver has {}", test_net, box->solver->testNets());
     net::Net& net = test_net < 0 ? box->solver->net() : box->solver->testNet(static_cast<size_t>(test_net));
-    auto feed = test_net < 0 ? box->trainFeed : box->testFeeds[static_cast<size_t>(test_net)];
-    auto made_box = std::make_unique<NetBox>(box->engine, std::shared_ptr<net::Net>(box, &net), std::move(feed));
+    auto arrays = test_net < 0 ? box->trainArrays : box->testArrays[static_cast<size_t>(test_net)];
+    auto made_box = std::make_unique<NetBox>(box->compute, std::shared_ptr<net::Net>(box, &net), std::move(arrays));
     made_box->ownsWeights = test_net < 0;
     *made = newNet(std::move(made_box));
   });
@@ -133,23 +135,23 @@ int crema_solver_solve(crema_solver* solver, const char* resume) {
 
 int crema_solver_restore(crema_solver* solver, const char* state) {
   return guard([&] {
-    const auto hold = solver->box->engine->hold();
+    const auto hold = solver->box->compute->hold();
     solver->box->solver->restore(state, "");
   });
 }
 
 int crema_solver_snapshot(crema_solver* solver) {
   return guard([&] {
-    const auto hold = solver->box->engine->hold();
+    const auto hold = solver->box->compute->hold();
     solver->box->solver->snapshot(solver->box->solver->param().snapshot_prefix());
   });
 }
 
 int crema_solver_apply_update(crema_solver* solver) {
   return guard([&] {
-    const auto hold = solver->box->engine->hold();
+    const auto hold = solver->box->compute->hold();
     solver::Solver& s = *solver->box->solver;
-    s.applyUpdate(s.net().flatDiff().mutableDiff<float>(), 1, true);
+    s.applyUpdate(s.net().flatDiff().mutableDiff<float>(), 1);
   });
 }
 

@@ -78,7 +78,7 @@ class Classifier {
         scale_(static_cast<float>(f.scale)) {
     net::NetOptions o;
     o.kernels = &kernels_;
-    o.data.openSources = false;
+    o.data.source = layers::FromNowhere{};
     caffe::NetState state;
     state.set_phase(caffe::TEST);
     net_ = std::make_unique<net::Net>(model::readNet(f.model), state, o, f.model);

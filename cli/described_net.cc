@@ -71,7 +71,7 @@ std::unique_ptr<net::Net> readFlaggedNet(const NetFlags& f, const net::NetOption
   stateOf(f);  // flags are judged first
   caffe::NetParameter net = model::readNet(f.model);
   const caffe::NetState state = stateOf(f, net);
-  if (!options.data.openSources) {
+  if (!options.data.opensSources()) {
     net = model::filterNet(net, state);
     withoutMissingDatabases(&net, options.data.folder);
   }
@@ -81,7 +81,8 @@ std::unique_ptr<net::Net> readFlaggedNet(const NetFlags& f, const net::NetOption
 DescribedNet::DescribedNet(const NetFlags& f) : kernels_(kernels::bestIsa(), 1) {
   net::NetOptions o;
   o.kernels = &kernels_;
-  o.fills = o.data.openSources = false;
+  o.data.source = layers::FromNowhere{};
+  o.fills = false;
   o.data.folder = parentDirectory(f.model);
   try {
     net_ = readFlaggedNet(f, o);

@@ -40,7 +40,7 @@ int exportNet(const Flags& f) {
   kernels::Context kernels(kernels::bestIsa(), availableCores());
   net::NetOptions o;
   o.kernels = &kernels;
-  o.data.openSources = false;
+  o.data.source = layers::FromNowhere{};
   o.data.folder = parentDirectory(f.net.model);
   const auto built = readFlaggedNet(f.net, o);
   net::Net& net = *built;

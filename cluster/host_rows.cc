@@ -153,4 +153,12 @@ void HostRows::fail(const Error& error) {
   if (testFile) testFile->fail(error);
 }
 
+layers::DataSource sourceOf(const std::shared_ptr<const data::RecordSource>& rows,
+                            const std::shared_ptr<const data::RecordSource>& records, const std::string& path) {
+  if (rows) return layers::FromHost{rows, true};
+  if (records) return layers::FromHost{records, false};
+  if (!path.empty()) return layers::FromPath{path};
+  return layers::FromPrototxt{};
+}
+
 }  // namespace crema::cluster

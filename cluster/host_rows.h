@@ -10,6 +10,7 @@
 #include "data/remote_file.h"
 #include "data/row_window.h"
 #include "data/staged_source.h"
+#include "layers/layer.h"
 #include "wire.pb.h"
 
 namespace crema::cluster {
@@ -19,6 +20,10 @@ struct HostSigns {
   std::atomic<int64_t> arrived{0};    // rows, ranges and words that they are being prepared
   std::atomic<int64_t> preparing{0};  // these words alone
 };
+
+// Where the records of one phase are: rows of the host, a database that it reads, or a path; "": as the prototxt says.
+layers::DataSource sourceOf(const std::shared_ptr<const data::RecordSource>& rows,
+                            const std::shared_ptr<const data::RecordSource>& records, const std::string& path);
 
 class HostRows {
  public:

@@ -53,13 +53,10 @@ JobSetup setUp(const wire::Job& job, const std::string& folder, bool log, const 
   o.log = log;
   o.trainData.ranks = job.ranks();
   o.trainData.myRanks = collective::rankList(s.train.myRanks);
-  o.trainData.source = job.train_source();
-  o.testData.source = job.test_source(), o.testData.testWorkers = job.workers();
+  o.trainData.source = sourceOf(rows ? rows->train : nullptr, rows ? rows->trainRecords : nullptr, job.train_source());
+  o.testData.source = sourceOf(rows ? rows->test : nullptr, rows ? rows->testRecords : nullptr, job.test_source());
+  o.testData.testWorkers = job.workers();
   o.trainData.resize = o.testData.resize = job.resize();
-  if (rows) {
-    o.trainData.rows = rows->train, o.testData.rows = rows->test;
-    o.trainData.records = rows->trainRecords, o.testData.records = rows->testRecords;
-  }
   if (log) LOG_INFO("Use CPU.");
   if (log) LOG_INFO("Computing with {} on {} thread(s)", kernels::name(s.kernels->isa()), s.kernels->pool().size());
   if (s.train.myRanks.lo == 0 && (param.snapshot() > 0 || param.snapshot_after_train()) &&

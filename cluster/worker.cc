@@ -20,11 +20,12 @@ class WatchedExchange : public collective::Exchange {
   WatchedExchange(collective::Exchange& inner, Session& session) : inner_(inner), session_(session) {}
   int worker() const override { return inner_.worker(); }
   int workers() const override { return inner_.workers(); }
-  void allReduce(const std::vector<const float*>& pieces, float* total, int64_t count, int64_t step) override {
+  void allReduce(const std::vector<const float*>& pieces, float* total, int64_t count,
+                 const collective::Tag& tag) override {
     const double now = monotonicSeconds();
     if (left_ > 0) session_.computeSeconds = session_.computeSeconds + (now - left_);
     session_.waiting = true;
-    inner_.allReduce(pieces, total, count, step);
+    inner_.allReduce(pieces, total, count, tag);
     session_.waiting = false;
     left_ = monotonicSeconds();
   }

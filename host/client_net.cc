@@ -15,8 +15,6 @@ namespace {
 
 constexpr double kConnectSeconds = 9;
 constexpr double kStepSeconds = 600;  // the others may compute, test or read for so long
-// Steps of frames that are no iteration: what the nodes do together has its own numbers.
-constexpr int64_t kBeginStep = int64_t{1} << 60, kSyncStep = int64_t{1} << 61;
 
 // Where the engine cannot write snapshot_format, the default is written instead, under names that say so.
 caffe::SolverParameter readSolverOf(const engine::Open& open) {
@@ -58,7 +56,7 @@ void checkAddress(const std::string& address, int rank) {
 
 }  // namespace
 
-void ClientNet::Feed::take(const google::protobuf::RepeatedPtrField<engine::Blob>& from) {
+void ClientNet::RequestBlobs::take(const google::protobuf::RepeatedPtrField<engine::Blob>& from) {
   blobs.clear(), view.clear();
   for (const engine::Blob& b : from) {
     const Shape shape(std::vector<int>(b.dim().begin(), b.dim().end()));
@@ -83,15 +81,17 @@ ClientNet::ClientNet(const engine::Open& open, const Interrupt& interrupt) : ope
   o.log = open.rank() == 0;
   o.trainData.ranks = open.cluster_size();
   o.trainData.myRanks = {open.rank()};
-  o.trainData.openSources = o.testData.openSources = false;
-  o.trainData.given = &trainFeed_.view, o.testData.given = &testFeed_.view;
+  o.trainData.source = layers::FromBlobs{&trainBlobs_.view};
+  o.testData.source = layers::FromBlobs{&testBlobs_.view};
   solver_ = std::make_unique<solver::Solver>(param, o);
   if (!open.state().empty())
     solver_->restore(open.state(), open.model());
   else if (!open.model().empty())
     solver_->copyTrainedFrom(open.model());
   if (!open.training() || open.validation_net() != 0) validationNet();
-  if (open.cluster_size() > 1)
+  if (open.cluster_size() == 1)
+    makeStep();
+  else
     door_ = std::make_unique<collective::PeerDoor>(open.host().empty() ? localHost() : open.host(), token(),
                                                    fmt::format("node {}'s port", open.rank()));
 }
@@ -140,7 +140,14 @@ void ClientNet::connect(const engine::Addresses& addresses) {
   o.interrupt = &interrupt_;
   mesh_.reset();
   mesh_ = std::make_unique<collective::Mesh>(o);
+  makeStep();
   beginTogether();
+}
+
+void ClientNet::makeStep() {
+  const int rank = open_.rank();
+  step_ = std::make_unique<train::Step>(*solver_, mesh_.get(), collective::RankRange{rank, rank + 1},
+                                        open_.cluster_size());
 }
 
 // All take rank 0's weights and history: the others add zeros to them. Iterations must agree, being part of the step.
@@ -148,7 +155,7 @@ void ClientNet::beginTogether() {
   for (Blob* b : {&solver_->net().flatData(), &solver_->history()}) {
     float* values = b->mutableData<float>();
     if (open_.rank() != 0) std::fill_n(values, b->count(), 0.f);
-    mesh_->allReduce({values}, values, b->count(), kBeginStep + solver_->iteration());
+    mesh_->allReduce({values}, values, b->count(), collective::Tag::state(solver_->iteration()));
   }
 }
 
@@ -156,22 +163,17 @@ void ClientNet::sync() {
   if (open_.cluster_size() == 1) return;
   if (!mesh_) invalid("this node of {} is not connected; call connect with all addresses first", open_.cluster_size());
   std::vector<float> nothing(16 * static_cast<size_t>(open_.cluster_size()), 0.f);
-  mesh_->allReduce({nothing.data()}, nothing.data(), static_cast<int64_t>(nothing.size()), kSyncStep + syncs_++);
+  mesh_->allReduce({nothing.data()}, nothing.data(), static_cast<int64_t>(nothing.size()), collective::Tag::barrier(syncs_++));
 }
 
 void ClientNet::train(const engine::Blobs& data) {
   if (open_.cluster_size() > 1 && !mesh_)
     invalid("this node of {} is not connected; call connect with all addresses first", open_.cluster_size());
-  trainFeed_.take(data.blob());
-  net::Net& net = solver_->net();
-  float* gradient = net.flatDiff().mutableDiff<float>();
-  const double own = solver_->computeGradient(open_.rank());
-  float* spare = gradient + net.flatData().count();
-  std::fill_n(spare, net::Net::kSpare, 0.f);
-  spare[0] = static_cast<float>(own);
-  if (mesh_) mesh_->allReduce({gradient}, gradient, net.flatDiff().count(), solver_->iteration());
-  logStep(static_cast<double>(spare[0]) / open_.cluster_size());
-  solver_->applyUpdate(gradient, open_.cluster_size());
+  trainBlobs_.take(data.blob());
+  const auto pass = [&](int rank) { return solver_->computeGradient(rank); };
+  const train::Step::Sum sum = step_->run(pass, nullptr);
+  logStep(sum.loss);
+  solver_->applyUpdate(sum.gradient, open_.cluster_size());
 }
 
 void ClientNet::logStep(double loss) {
@@ -184,7 +186,7 @@ void ClientNet::logStep(double loss) {
 void ClientNet::predict(const engine::Predict& request, engine::Blobs* out) {
   net::Net& net = open_.training() ? solver_->net() : validationNet();
   for (const auto& name : request.name()) net.blob(name);  // before the work
-  (open_.training() ? trainFeed_ : testFeed_).take(request.data());
+  (open_.training() ? trainBlobs_ : testBlobs_).take(request.data());
   net.setStep(open_.training() ? static_cast<int64_t>(solver_->iteration()) * solver_->param().iter_size() : passes_++,
               open_.rank());
   net.forward();
@@ -193,7 +195,7 @@ void ClientNet::predict(const engine::Predict& request, engine::Blobs* out) {
 
 void ClientNet::validate(const engine::Blobs& data, engine::Blobs* out) {
   net::Net& net = validationNet();
-  testFeed_.take(data.blob());
+  testBlobs_.take(data.blob());
   net.setStep(passes_++, open_.rank());
   scores_.add(net, net.forward());
   for (const auto& name : net.outputs()) put(net.blob(name), out->add_blob());

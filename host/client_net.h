@@ -14,6 +14,7 @@
 #include "engine.pb.h"
 #include "solver/outputs.h"
 #include "solver/solver.h"
+#include "train/step.h"
 
 namespace crema::host {
 
@@ -33,13 +34,14 @@ class ClientNet {
 
  private:
   using Batch = std::vector<const Blob*>;
-  struct Feed {  // the blobs of a request, and what a net's data layers see of them
+  struct RequestBlobs {  // the blobs of a request, and what a net's data layers see of them
     std::vector<std::unique_ptr<Blob>> blobs;
     Batch view;
     void take(const google::protobuf::RepeatedPtrField<engine::Blob>& from);
   };
   net::Net& validationNet();
   std::string token() const;
+  void makeStep();
   void beginTogether();
   void logStep(double loss);
 
@@ -47,10 +49,11 @@ class ClientNet {
   const Interrupt& interrupt_;
   std::string prefix_;
   std::unique_ptr<kernels::Context> kernels_;
-  Feed trainFeed_, testFeed_;
+  RequestBlobs trainBlobs_, testBlobs_;
   std::unique_ptr<solver::Solver> solver_;
   std::unique_ptr<collective::PeerDoor> door_;
-  std::unique_ptr<collective::Mesh> mesh_;
+  std::unique_ptr<collective::Mesh> mesh_;  // of several nodes, once connected
+  std::unique_ptr<train::Step> step_;       // over the mesh
   int64_t passes_ = 0, syncs_ = 0;  // predictions and validations so far; barriers so far
   solver::OutputSums scores_;       // of the validation batches since the last aggregate
 };

@@ -49,7 +49,7 @@ class Child {
   // As a message, not as a signal: a child that has only just started cannot miss it.
   void wish(train::Request request) {
     wire::Input input;
-    input.mutable_wish()->set_snapshot(train::has(request, 0)), input.mutable_wish()->set_stop(train::has(request, 1));
+    input.mutable_wish()->set_snapshot(train::wantsSnapshot(request)), input.mutable_wish()->set_stop(train::wantsStop(request));
     try {
       if (stdin_ >= 0) writeDelimited(stdin_, input);
     } catch (const Error&) {  // it has ended; ended() says how
@@ -153,7 +153,7 @@ void watch(const std::vector<std::unique_ptr<Child>>& children, const std::atomi
   while (!over) {
     const train::Request r = polledRequest();
     if (r != train::Request::kNone)
-      for (size_t w = 0; w < (train::has(r, 1) ? children.size() : 1); ++w) children[w]->wish(r);
+      for (size_t w = 0; w < (train::wantsStop(r) ? children.size() : 1); ++w) children[w]->wish(r);
     for (size_t w = 0; w < children.size() && story.empty(); ++w)
       if (const std::string how = children[w]->ended(); !how.empty())
         story = fmt::format("worker {} is gone: {}; its last lines are above", w, how), moment = Deadline::after(3);

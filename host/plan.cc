@@ -71,7 +71,8 @@ bool buildable(const wire::Source& s) { return s.type() != "Data" || fileExists(
 std::unique_ptr<net::Net> build(const solver::NetDescription& d, kernels::Context& kernels, const std::string& folder) {
   net::NetOptions o;
   o.kernels = &kernels;
-  o.data.openSources = o.fills = false;
+  o.data.source = layers::FromNowhere{};
+  o.fills = false;
   o.data.folder = folder;
   return std::make_unique<net::Net>(d.param, d.state, o, d.origin);
 }

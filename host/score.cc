@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/thread_pool.h"
-#include "data/source.h"
+#include "layers/record_layer.h"
 #include "host/job_io.h"
 #include "model/filter.h"
 #include "model/upgrade.h"
@@ -68,11 +68,9 @@ class Scorer {
     net::NetOptions o;
     o.kernels = &kernels_;
     o.seed = static_cast<uint64_t>(solver.random_seed());
-    o.data.source = job.test_source();
-    o.data.rows = rows.window;
-    o.data.records = rows.testRecords;
+    o.data.source = cluster::sourceOf(rows.window, rows.testRecords, job.test_source());
     o.data.resize = job.resize();
-    o.data.scoring = true;
+    o.data.use = layers::PassUse::kScoring;
     o.data.last = job.last();
     net_ = std::make_unique<net::Net>(description_.param, description_.state, o, description_.origin);
     if (job.weights().empty()) invalid("no weights are given to score with; name a .caffemodel (-model)");
@@ -80,9 +78,9 @@ class Scorer {
     net::warnOfUntrained(*net_, job.weights_name().empty() ? job.weights() : job.weights_name());
     blobs_.assign(job.blobs().begin(), job.blobs().end());
     if (blobs_.empty()) blobs_ = net_->outputs();
-    for (const auto& layer : net_->layers())
-      if (layer->scoredRecords()) data_ = layer.get();
-    if (!data_) invalid("net '{}' has no data layer in phase TEST; rows are read from it", net_->name());
+    if (net_->recordLayers().empty())
+      invalid("net '{}' has no data layer in phase TEST; rows are read from it", net_->name());
+    data_ = net_->recordLayers().back();
     batch_ = data_->batchSize();
     for (const auto& name : blobs_)  // decided on a full batch: a short one could look like something else
       axes_.push_back(rowAxis(net_->blob(name), name, batch_, data_->param()));
@@ -92,43 +90,37 @@ class Scorer {
   int64_t skipped() const { return data_->skippedRecords(); }
 
   // Batch `step` of the whole source: random numbers do not depend on how it was cut.
-  int64_t run(int64_t step, const data::RecordSource& source) {
+  int64_t run(int64_t step) {
     net_->setStep(step, 0);
     net_->forward();
-    const auto& records = *data_->scoredRecords();
-    const int rows = static_cast<int>(records.size());
+    const auto& ids = data_->ids();
+    const int rows = static_cast<int>(ids.size());
     if (rows == 0) return 0;
     wire::Event event;
-    for (const int64_t record : records) event.mutable_rows()->add_id(std::string(source.read(record).key));
+    event.mutable_rows()->mutable_id()->Assign(ids.begin(), ids.end());
     for (size_t i = 0; i < blobs_.size(); ++i)
       fillColumn(net_->blob(blobs_[i]), blobs_[i], axes_[i], rows, event.mutable_rows()->add_column());
     toHost(event);
     return rows;
   }
-  std::shared_ptr<const data::RecordSource> openSource(const wire::Job& job, const cluster::HostRows& rows) const {
-    if (rows.testRecords) return rows.testRecords;
-    const caffe::LayerParameter& layer = data_->param();
-    const std::string written = layer.memory_data_param().source() + layer.data_param().source();
-    return crema::data::openSource(caffe::DataParameter::LMDB, job.test_source().empty() ? written : job.test_source());
-  }
+  int64_t records() const { return data_->records(); }
 
  private:
   solver::NetDescription description_;
   kernels::Context kernels_;
   std::unique_ptr<net::Net> net_;
-  layers::Layer* data_ = nullptr;
+  layers::RecordLayer* data_ = nullptr;
   int batch_ = 0;
   std::vector<std::string> blobs_;
   std::vector<int> axes_;
 };
 
-int64_t scoreRecords(const wire::Job& job, const cluster::HostRows& rows, Scorer& scorer, const Interrupt& interrupt) {
-  const auto source = scorer.openSource(job, rows);
-  const int64_t last = job.last() < 0 ? source->size() : std::min(job.last(), source->size());
+int64_t scoreRecords(const wire::Job& job, Scorer& scorer, const Interrupt& interrupt) {
+  const int64_t last = job.last() < 0 ? scorer.records() : std::min(job.last(), scorer.records());
   int64_t done = 0;
   for (int64_t at = job.first(); at < last; at += scorer.batch()) {
     interrupt.check();
-    done += scorer.run(at / scorer.batch(), *source);
+    done += scorer.run(at / scorer.batch());
   }
   return done;
 }
@@ -139,7 +131,7 @@ int64_t scoreRows(Scorer& scorer, data::RowWindow& window, const Interrupt& inte
     interrupt.check();
     const int64_t have = window.waitFor(at + scorer.batch());
     if (have <= at) return done;
-    done += scorer.run(at / scorer.batch(), window);
+    done += scorer.run(at / scorer.batch());
     window.release(have);
   }
 }
@@ -152,7 +144,7 @@ wire::Event scoreAll(const wire::Job& job, cluster::HostRows& rows, const Interr
   Scorer scorer(job, solver, rows);
   wire::Event done;
   done.mutable_done()->set_records(rows.window ? scoreRows(scorer, *rows.window, interrupt)
-                                               : scoreRecords(job, rows, scorer, interrupt));
+                                               : scoreRecords(job, scorer, interrupt));
   done.mutable_done()->set_skipped(scorer.skipped());
   done.mutable_done()->set_seconds(monotonicSeconds() - started);
   return done;

@@ -64,11 +64,11 @@ void setEffects(const SignalEffects& wanted) { effects = wanted; }
 
 train::Request polledRequest() {
   const train::Request term = terminated.exchange(false) ? effects.terminate : train::Request::kNone;
-  if (train::has(term, 1)) ended = true;
+  if (train::wantsStop(term)) ended = true;
   const train::Request all = (interrupted.exchange(false) ? effects.interrupt : train::Request::kNone) |
                              (hungUp.exchange(false) ? effects.hangup : train::Request::kNone) | term;
   static bool stopping = false;  // polled by one thread
-  stopping |= train::has(all, 1);
+  stopping |= train::wantsStop(all);
   if (!stopping) wishedSince = 0;
   return all;
 }

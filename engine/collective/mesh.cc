@@ -33,6 +33,13 @@ Mesh::Mesh(const MeshOptions& options) : options_(options) {
   incoming_.resize(static_cast<size_t>(options_.workers));
   for (int w = 0; w < options_.workers; ++w)
     subtrees_.push_back(wholeSubtrees(ranksOfWorker(w, options_.workers, options_.ranks), options_.ranks));
+  const auto isLeaf = [&](RankRange node) {
+    return std::any_of(subtrees_.begin(), subtrees_.end(),
+                       [&](const auto& of) { return std::find(of.begin(), of.end(), node) != of.end(); });
+  };
+  sum_ = TreeSum(planTree({{0, options_.ranks}}, isLeaf), TreeSum::Leaves::kStay);
+  for (size_t w = 0; w < subtrees_.size(); ++w)
+    for (size_t i = 0; i < subtrees_[w].size(); ++i) leaves_.emplace_back(w, i);
   inside(
       [&] {
         return fmt::format("while worker {} of {} was connecting to the others", options_.worker, options_.workers);
@@ -71,7 +78,7 @@ int64_t Mesh::cut(int w, int64_t count) const {
   return std::min(count, units * w / options_.workers * 16);
 }
 
-void Mesh::allReduce(const std::vector<const float*>& pieces, float* total, int64_t count, int64_t step) {
+void Mesh::allReduce(const std::vector<const float*>& pieces, float* total, int64_t count, const Tag& tag) {
   const int me = options_.worker, all = options_.workers;
   const int64_t first = cut(me, count), mine = cut(me + 1, count) - first;
   std::vector<Transfer> scatter, gather;
@@ -94,46 +101,22 @@ void Mesh::allReduce(const std::vector<const float*>& pieces, float* total, int6
     g.want = static_cast<size_t>(size) * 4;
     gather.push_back(g);
   }
-  exchange(scatter, FrameHeader::kScatter, step);
+  exchange(scatter, FrameHeader::kScatter, tag);
   addTree(pieces, first, mine, total + first);
-  exchange(gather, FrameHeader::kGather, step);
+  exchange(gather, FrameHeader::kGather, tag);
 }
 
-// total = the tree over all ranks; the leaves of this evaluation are the workers' subtree sums. Blocks of 4096 stay in
-// L1.
+// total = the tree over all ranks; its leaves are the workers' subtree sums. Blocks of 4096 stay in L1.
 void Mesh::addTree(const std::vector<const float*>& pieces, int64_t first, int64_t size, float* total) {
   constexpr int64_t kBlock = 4096;
-  std::vector<std::vector<float>> stack;
   for (int64_t at = 0; at < size; at += kBlock) {
     const int64_t n = std::min(kBlock, size - at);
-    const auto find = [&](RankRange r) -> const float* {
-      for (size_t w = 0; w < subtrees_.size(); ++w)
-        for (size_t i = 0; i < subtrees_[w].size(); ++i)
-          if (subtrees_[w][i] == r)
-            return static_cast<int>(w) == options_.worker ? pieces[i] + first + at
-                                                          : incoming_[w].data() + static_cast<int64_t>(i) * size + at;
-      return nullptr;
-    };
-    size_t depth = 0;
-    // Handles: a pointer to n floats, either a piece or a block of `stack`. Blocks are taken and given back last in,
-    // first out.
-    const auto onStack = [&](const float* p) {
-      for (size_t i = 0; i < depth; ++i)
-        if (stack[i].data() == p) return true;
-      return false;
-    };
-    const std::function<const float*(const float*, const float*)> add = [&](const float* a, const float* b) {
-      const bool left = onStack(a), right = onStack(b);
-      if (left && right) --depth;  // b's block is the last one
-      if (!left && !right && stack.size() == depth++) stack.emplace_back(static_cast<size_t>(kBlock));
-      float* out = stack[depth - 1].data();
-      for (int64_t i = 0; i < n; ++i) out[i] = a[i] + b[i];
-      return static_cast<const float*>(out);
-    };
-    stack.reserve(64);
-    const float* sum = foldTree<const float*>(
-        {0, options_.ranks}, [&](RankRange r) { return find(r) != nullptr; }, find, add);
-    std::copy_n(sum, n, total + at);
+    sum_.run(n, [&](int leaf) {
+      const auto [w, i] = leaves_[static_cast<size_t>(leaf)];
+      return static_cast<int>(w) == options_.worker ? pieces[i] + first + at
+                                                    : incoming_[w].data() + static_cast<int64_t>(i) * size + at;
+    });
+    std::copy_n(sum_.root(0), n, total + at);
   }
 }
 
@@ -149,7 +132,7 @@ void Mesh::send(Transfer& t) {
 }
 
 // As much as the socket holds now; the header is judged before a byte of the body is taken.
-void Mesh::receive(Transfer& t, uint32_t round, int64_t step) {
+void Mesh::receive(Transfer& t, uint32_t round, const Tag& tag) {
   const Socket& s = sockets_[static_cast<size_t>(t.peer)];
   for (;;) {
     const bool head = t.got < sizeof t.in;
@@ -161,19 +144,19 @@ void Mesh::receive(Transfer& t, uint32_t round, int64_t step) {
     t.got += n;
     if (t.got != sizeof t.in) continue;
     const FrameHeader want{FrameHeader::kMagic,           options_.generation,         round,
-                           static_cast<uint32_t>(t.peer), static_cast<uint64_t>(step), t.want - sizeof t.in};
+                           static_cast<uint32_t>(t.peer), tag.value(), t.want - sizeof t.in};
     if (std::memcmp(&t.in, &want, sizeof want) != 0)
       throw Error(ErrorKind::kPeer, fmt::format("{} sent a frame that does not fit: {}; expected {}", s.peer(),
                                                 describe(t.in), describe(want)));
   }
 }
 
-void Mesh::exchange(std::vector<Transfer>& transfers, uint32_t round, int64_t step) {
+void Mesh::exchange(std::vector<Transfer>& transfers, uint32_t round, const Tag& tag) {
   const auto me = static_cast<uint32_t>(options_.worker);
   for (Transfer& t : transfers) {
     size_t bytes = 0;
     for (const auto& p : t.parts) bytes += p.second;
-    t.out = {FrameHeader::kMagic, options_.generation, round, me, static_cast<uint64_t>(step), bytes};
+    t.out = {FrameHeader::kMagic, options_.generation, round, me, tag.value(), bytes};
     t.parts.insert(t.parts.begin(), {reinterpret_cast<const char*>(&t.out), sizeof t.out});
     t.want += sizeof t.in;
   }
@@ -183,7 +166,7 @@ void Mesh::exchange(std::vector<Transfer>& transfers, uint32_t round, int64_t st
     polls.clear();
     for (Transfer& t : transfers) {
       if (t.sending()) send(t);
-      if (t.receiving()) receive(t, round, step);
+      if (t.receiving()) receive(t, round, tag);
       const int events = (t.sending() ? POLLOUT : 0) | (t.receiving() ? POLLIN : 0);
       if (events) polls.push_back({sockets_[static_cast<size_t>(t.peer)].descriptor(), static_cast<short>(events), 0});
     }
@@ -196,8 +179,8 @@ void Mesh::exchange(std::vector<Transfer>& transfers, uint32_t round, int64_t st
       for (const Transfer& t : transfers)
         if (t.sending() || t.receiving())
           throw Error(ErrorKind::kTimeout,
-                      fmt::format("no data from {} for {} s in step {}", sockets_[static_cast<size_t>(t.peer)].peer(),
-                                  options_.stepTimeout, step));
+                      fmt::format("no data from {} for {} s in {}", sockets_[static_cast<size_t>(t.peer)].peer(),
+                                  options_.stepTimeout, tag.text()));
     }
     ::poll(polls.data(), polls.size(), std::min(1000, deadline.pollMillis()));
   }

@@ -14,7 +14,8 @@
 
 #include "base/socket.h"
 #include "collective/peer_door.h"
-#include "collective/tree.h"
+#include "collective/tag.h"
+#include "collective/tree_sum.h"
 
 namespace crema::collective {
 
@@ -26,7 +27,7 @@ class Exchange {
   // pieces[i]: `count` floats, the sum of mySubtrees()[i]. On return total[0, count) is the tree sum over all ranks,
   // the same bits on every worker; `total` may be one of the pieces. Throws kPeer when a worker is gone, and what the
   // interrupt says.
-  virtual void allReduce(const std::vector<const float*>& pieces, float* total, int64_t count, int64_t step) = 0;
+  virtual void allReduce(const std::vector<const float*>& pieces, float* total, int64_t count, const Tag& tag) = 0;
 };
 
 struct MeshOptions {
@@ -45,20 +46,22 @@ class Mesh : public Exchange {
   explicit Mesh(const MeshOptions& options);
   int worker() const override { return options_.worker; }
   int workers() const override { return options_.workers; }
-  void allReduce(const std::vector<const float*>& pieces, float* total, int64_t count, int64_t step) override;
+  void allReduce(const std::vector<const float*>& pieces, float* total, int64_t count, const Tag& tag) override;
 
  private:
   struct Transfer;
   void connectAll();
-  void exchange(std::vector<Transfer>& transfers, uint32_t round, int64_t step);
+  void exchange(std::vector<Transfer>& transfers, uint32_t round, const Tag& tag);
   void send(Transfer& t);
-  void receive(Transfer& t, uint32_t round, int64_t step);
+  void receive(Transfer& t, uint32_t round, const Tag& tag);
   int64_t cut(int w, int64_t count) const;  // first element of piece w
   void addTree(const std::vector<const float*>& pieces, int64_t first, int64_t size, float* total);
 
   MeshOptions options_;
   std::vector<Socket> sockets_;                   // by worker; own is closed
   std::vector<std::vector<RankRange>> subtrees_;  // by worker
+  std::vector<std::pair<size_t, size_t>> leaves_;  // of sum_: worker, and which of its subtrees
+  TreeSum sum_;                                    // over all workers' subtrees
   std::vector<std::vector<float>> incoming_;      // by worker: its parts of my piece, one after the other
 };
 

@@ -5,7 +5,6 @@
 // as they form whole subtrees (at most 2 log2 R pieces, one when W divides R and both are powers of two). Float
 // addition is not associative: this order is what makes the bits independent of W.
 #pragma once
-#include <functional>
 #include <vector>
 
 namespace crema::collective {
@@ -19,17 +18,5 @@ int treeMiddle(int lo, int hi);                               // hi - lo >= 2
 RankRange ranksOfWorker(int worker, int workers, int ranks);  // 1 <= workers <= ranks
 std::vector<int> rankList(RankRange r);
 std::vector<RankRange> wholeSubtrees(RankRange mine, int ranks);  // the largest nodes inside `mine`, left to right
-
-// Evaluates the node [lo, hi): piece(range) where isPiece(range), else left + right by add. Depth-first, left before
-// right. Returns a handle of the caller's (a buffer index); release(handle) gives a right operand back.
-template <class Handle>
-Handle foldTree(RankRange node, const std::function<bool(RankRange)>& isPiece,
-                const std::function<Handle(RankRange)>& piece, const std::function<Handle(Handle, Handle)>& add) {
-  if (isPiece(node)) return piece(node);
-  const int mid = treeMiddle(node.lo, node.hi);
-  Handle left = foldTree<Handle>({node.lo, mid}, isPiece, piece, add);
-  Handle right = foldTree<Handle>({mid, node.hi}, isPiece, piece, add);
-  return add(left, right);
-}
 
 }  // namespace crema::collective

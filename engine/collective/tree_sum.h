@@ -30,6 +30,7 @@ class TreeSum {
  public:
   // kStay: a leaf is valid until the run ends. kUntilNext: until the next one is loaded; what outlives it is copied.
   enum class Leaves { kStay, kUntilNext };
+  TreeSum() = default;
   TreeSum(TreePlan plan, Leaves leaves);
 
   // load(leaf) gives `count` floats. Memory: `count` floats for each slot that is added into or copied to.
@@ -40,7 +41,7 @@ class TreeSum {
   float* buffer(int slot, int64_t count);
 
   TreePlan plan_;
-  Leaves leaves_;
+  Leaves leaves_ = Leaves::kStay;
   std::vector<const float*> slots_;
   std::vector<std::vector<float>> buffers_;
 };

@@ -100,7 +100,9 @@ void BatchMaker::train(int rank, int64_t step, Batch* batch) const {
 void BatchMaker::score(int64_t from, int64_t to, int64_t step, Batch* batch) const {
   begin(static_cast<int>(to - from), step, 0, batch);
   int n = 0;
-  for (int64_t i = from; i < to; ++i) n += put(i, n, batch);
+  batch->ids.clear();
+  for (int64_t i = from; i < to; ++i)
+    if (put(i, n, batch)) batch->ids.emplace_back(source->read(i).key), ++n;
   batch->n = n;
   for (size_t t = 0; t < samples->tops(); ++t)
     batch->tops[t].resize(static_cast<size_t>(n) * static_cast<size_t>(batch->shapes[t].count()));

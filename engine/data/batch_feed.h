@@ -28,6 +28,7 @@ struct Batch {
   std::vector<Shape> shapes;             // of one sample, for each top
   std::vector<std::vector<float>> tops;  // [n][sample] each
   std::vector<int64_t> records;          // their numbers in the source
+  std::vector<std::string> ids;          // their keys, while scoring
 };
 
 struct FeedOptions {

@@ -125,7 +125,7 @@ std::optional<OnnxImport> importDescribed(const ::onnx::ModelProto& model, const
     model::parseBinaryInto(std::string_view(bytes).substr(0, size), kWeights, &beside);
     kernels::Context kernels(kernels::bestIsa(), 1);
     net::NetOptions o;
-    o.kernels = &kernels, o.fills = o.data.openSources = false;
+    o.kernels = &kernels, o.fills = false, o.data.source = layers::FromNowhere{};
     caffe::NetState state;
     state.set_phase(caffe::TEST);
     net::Net net(made.net, state, o, kNet);

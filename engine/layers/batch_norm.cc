@@ -7,14 +7,10 @@
 // (1e-5). Parameters: mean C, variance C, scale factor 1, which are learnt by no gradient, so lr_mult must be 0.
 //
 // Running statistics are sums: a pass makes p <- f p + (mu, var m / (m - 1), 1), and global ones are the first two
-// divided by the third. A pass leaves that addend in the parameter's diff (diff <- f diff + addend: with iter_size
-// several passes), it travels with the gradients, and the solver's update makes p <- f^iter_size p + mean over ranks of
-// diff. So the model does not depend on who computes which rank; one rank gives Caffe's numbers. Decided against: rank
-// 0's alone, as Caffe with several GPUs; the mean costs nothing more and has seen every record.
-// Where nobody sums over ranks, in a program that runs a net itself, a pass moves them at once (movesStatistics).
-// Test nets of a solver and scoring never move them. (Caffe's also move in a test net that says use_global_stats:
-// false, and so train on it.) Cost: three passes over x forward; nothing kept beside 2 C numbers, and x where the layer
-// works in place.
+// divided by the third. How they move over several ranks and passes: net/running_statistics.h. Decided against: rank
+// 0's alone, as Caffe with several GPUs; the mean costs nothing more and has seen every record. Test nets of a solver and
+// scoring never move them. (Caffe's also move in a test net that says use_global_stats: false, and so train on it.)
+// Cost: three passes over x forward; nothing kept beside 2 C numbers, and x where the layer works in place.
 #include <cmath>
 #include <vector>
 
@@ -27,9 +23,6 @@ namespace {
 class BatchNorm : public SameShapeLayer {
  public:
   using SameShapeLayer::SameShapeLayer;
-  std::optional<double> keptPerPass(int) const override {
-    return global() ? 1.0 : double{param_.batch_norm_param().moving_average_fraction()};
-  }
 
  protected:
   void configure(const Blobs& bottom, const Blobs&) override {
@@ -39,7 +32,8 @@ class BatchNorm : public SameShapeLayer {
       invalid("batch_norm_param: moving_average_fraction must be in [0, 1], not {}", p.moving_average_fraction());
     if (bottom[0]->shape().axes() == 0) invalid("BatchNorm needs a bottom with an axis, here is a scalar");
     const Shape perChannel{channelsOf(bottom[0]->shape()).channels};
-    for (const Shape& s : {perChannel, perChannel, Shape{1}}) addParam(s, caffe::FillerParameter());
+    for (const Shape& s : {perChannel, perChannel, Shape{1}})
+      addStatistic(s, global() ? 1.0 : double{p.moving_average_fraction()});
     for (int i = 0; i < 3; ++i) {  // saved models carry them, as Caffe's do
       if (i == param_.param_size()) param_.add_param()->set_lr_mult(0);
       if (param_.param(i).lr_mult() != 0)
@@ -67,7 +61,7 @@ class BatchNorm : public SameShapeLayer {
         takeRunning<T>();
       else
         measure(bottom[0]->data<T>());
-      if (!global() && !context().data->scoring && !context().data->dealt) addToRunning<T>();
+      if (!global()) addToRunning<T>();
       kernels::channelAffine<T>(kernels(), channels_.shape(), bottom[0]->data<T>(), mean_.data(), factor_.data(),
                                 nullptr, top[0]->mutableData<T>());
     });
@@ -115,15 +109,10 @@ class BatchNorm : public SameShapeLayer {
   template <class T>
   void addToRunning() {
     const auto m = static_cast<double>(channels_.perChannel());
-    const double kept = *keptPerPass(0), unbiased = m > 1 ? m / (m - 1) : 1;
-    const bool now = context().run->movesStatistics;
-    const auto add = [&](size_t param, size_t d, double addend) {
-      Blob& blob = *params()[param];
-      T& sum = (now ? blob.mutableData<T>() : blob.mutableDiff<T>())[d];
-      sum = static_cast<T>(kept * sum + addend);
-    };
-    for (size_t d = 0; d < mean_.size(); ++d) add(0, d, mean_[d]), add(1, d, variance_[d] * unbiased);
-    add(2, 0, 1);
+    const double unbiased = m > 1 ? m / (m - 1) : 1, one = 1;
+    std::vector<double> variance = variance_;
+    for (double& v : variance) v *= unbiased;
+    addToStatistic<T>(0, mean_.data()), addToStatistic<T>(1, variance.data()), addToStatistic<T>(2, &one);
   }
 
   template <class T>

@@ -15,7 +15,9 @@
   X(Concat)                  \
   X(ContrastiveLoss)         \
   X(Convolution)             \
+  X(CoSData)                 \
   X(Crop)                    \
+  X(Data)                    \
   X(Deconvolution)           \
   X(Dropout)                 \
   X(DummyData)               \
@@ -38,6 +40,7 @@
   X(LRN)                     \
   X(LSTM)                    \
   X(LSTMUnit)                \
+  X(MemoryData)              \
   X(MultinomialLogisticLoss) \
   X(MVN)                     \
   X(Parameter)               \
@@ -45,7 +48,6 @@
   X(Power)                   \
   X(PReLU)                   \
   X(Python)                  \
-  X(RecordData)              \
   X(Reduction)               \
   X(ReLU)                    \
   X(Reshape)                 \

@@ -8,14 +8,14 @@
 // (model/hdf5_rows.h). transform_param is refused, as in Caffe: the values are taken as they are.
 #include "data/hdf5_source.h"
 #include "layers/builtin.h"
-#include "layers/fed_layer.h"
+#include "layers/record_layer.h"
 
 namespace crema::layers {
 namespace {
 
-class HDF5Data : public FedLayer {
+class HDF5Data : public RecordLayer {
  public:
-  using FedLayer::FedLayer;
+  using RecordLayer::RecordLayer;
   Arity arity() const override { return {0, 0, 1, -1}; }
 
  protected:

@@ -10,14 +10,14 @@
 #include "base/file.h"
 #include "data/image_list.h"
 #include "layers/builtin.h"
-#include "layers/fed_layer.h"
+#include "layers/record_layer.h"
 
 namespace crema::layers {
 namespace {
 
-class ImageData : public FedLayer {
+class ImageData : public RecordLayer {
  public:
-  using FedLayer::FedLayer;
+  using RecordLayer::RecordLayer;
   Arity arity() const override { return {0, 0, 2, 2}; }
 
  protected:
@@ -33,7 +33,7 @@ class ImageData : public FedLayer {
       invalid("new_height {} and new_width {}: at most {}", p.new_height(), p.new_width(), kMostSide);
     auto list = std::make_shared<data::ImageList>(
         sourcePath(p.source(), "image_data_param names no `source`; give the list of images"));
-    if (!o.scoring) list->rotate(skip(list->size()));
+    if (o.use != PassUse::kScoring) list->rotate(skip(list->size()));
     images_.transform = param_.transform_param();
     images_.phase = context().phase;
     images_.folder = o.folder, images_.root = p.root_folder();
@@ -42,14 +42,14 @@ class ImageData : public FedLayer {
     images_.varies = batch_ == 1 && !p.new_height() && !images_.transform.crop_size();
     maker_.samples = data::listedImageSamples(images_, list);
     maker_.source = list;
-    maker_.options.shuffle = p.shuffle() && !o.scoring;
+    maker_.options.shuffle = p.shuffle() && o.use != PassUse::kScoring;
     begin(top);
   }
 
   // The file too: of a picture that was changed in place the list says nothing.
   std::string identity(const data::Record& record) const override {
     const std::string path = data::fileOf(images_, record);
-    return FedLayer::identity(record) + (fileExists(path) ? sha256Hex(readFile(path)) : "absent");
+    return RecordLayer::identity(record) + (fileExists(path) ? sha256Hex(readFile(path)) : "absent");
   }
 
  private:

@@ -31,7 +31,7 @@ class InfogainLoss : public SoftmaxLossLayer {
     if (bottom.size() > 2) return;
     if (!param_.infogain_loss_param().has_source())
       invalid("Infogain matrix source must be specified: give infogain_loss_param.source or a third bottom");
-    if (context().data->openSources) readMatrix();
+    if (context().data->opensSources()) readMatrix();
   }
   void reshape(const Blobs& bottom, const Blobs& top) override {
     SoftmaxLossLayer::reshape(bottom, top);

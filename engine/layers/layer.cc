@@ -136,6 +136,28 @@ void Layer::addParam(const Shape& shape, const caffe::FillerParameter& filler) {
   params_.push_back(std::move(blob));
 }
 
+void Layer::addStatistic(const Shape& shape, double kept) {
+  kept_[static_cast<int>(params_.size())] = kept;
+  addParam(shape, caffe::FillerParameter());
+}
+
+std::optional<double> Layer::keptPerPass(int param) const {
+  const auto found = kept_.find(param);
+  return found == kept_.end() ? std::nullopt : std::optional(found->second);
+}
+
+template <class T>
+void Layer::addToStatistic(int param, const double* addends) {
+  const StatisticsMode mode = context_.run->statistics;
+  if (mode == StatisticsMode::kFixed) return;
+  Blob& blob = *params_[static_cast<size_t>(param)];
+  T* sums = mode == StatisticsMode::kMove ? blob.mutableData<T>() : blob.mutableDiff<T>();
+  const double kept = kept_.at(param);
+  for (int i = 0; i < blob.count(); ++i) sums[i] = static_cast<T>(kept * sums[i] + addends[i]);
+}
+template void Layer::addToStatistic<float>(int, const double*);
+template void Layer::addToStatistic<double>(int, const double*);
+
 void Layer::checkCounts(const Blobs& bottom, const Blobs& top) const {
   const Arity a = arity();
   const auto check = [&](const char* what, int have, int least, int most) {

@@ -6,11 +6,13 @@
 //   backward  gradient; parameter diffs are added to, bottom diffs are overwritten
 // Layers are not templates: T is chosen once per call by withType(), so any net can run in double to be checked.
 #pragma once
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 #include "base/random.h"
@@ -24,33 +26,66 @@ class RecordSource;
 
 namespace crema::layers {
 
+// What a pass of training does with running statistics (Layer::addStatistic).
+enum class StatisticsMode {
+  kCollect,  // leaves what it adds to them in the diffs: diff <- kept diff + addend
+  kMove,     // moves them at once
+  kFixed,    // nothing: tests of a solver, scoring
+};
+
 // Where in the run a pass is. Every random number is named by it, and data layers find their batch by it.
 struct RunState {
   uint64_t seed = 1;
   int64_t step = 0;  // iteration * iter_size + sub-step
   int rank = 0;
-  int64_t draw = -1;             // names the random numbers instead of step, where a host program runs parts of a net
-  bool movesStatistics = false;  // a pass moves running statistics (Layer::keptPerPass) itself
+  int64_t draw = -1;  // names the random numbers instead of step, where a host program runs parts of a net
+  StatisticsMode statistics = StatisticsMode::kCollect;
 };
+
+// What the passes of a net are for.
+enum class PassUse {
+  kTraining,    // one after the other; also those that a program asks for
+  kTest,        // of a solver, and all its batches are computed here, one after the other
+  kSharedTest,  // of a solver, and its batches are shared out: each stands for itself
+  kScoring,     // every record once, in order, the last batch short: pass k is batch k
+};
+
+// Where the records of data layers come from.
+struct FromPrototxt {};  // as the layer says
+struct FromPath {        // instead of what the layer says
+  std::string path;
+};
+struct FromHost {
+  std::shared_ptr<const data::RecordSource> records;
+  bool rows = false;  // of a host program (data/row.h); else a database that was opened elsewhere
+};
+struct FromBlobs {  // blobs of the next pass, set by the owner; the first batch_size samples are taken
+  const std::vector<const Blob*>* blobs;
+};
+struct FromNowhere {};  // planning: shapes as the layer says, and no file is opened that they can do without
+using DataSource = std::variant<FromPrototxt, FromPath, FromHost, FromBlobs, FromNowhere>;
 
 // What data layers need to know about the run; the same for the life of a net.
 struct DataOptions {
-  int ranks = 1;                                      // R: blocks of batch_size records are dealt to ranks in turn
-  std::vector<int> myRanks = {0};                     // the ranks this process computes, ascending
-  int stepsPerRank = 1;                               // iter_size: consecutive batches of one rank
-  std::string source;                                 // replaces the prototxt's source; empty: as written there
-  std::shared_ptr<const data::RecordSource> rows;     // a host program's rows instead of any source
-  std::shared_ptr<const data::RecordSource> records;  // a database that was opened elsewhere, instead of any source
-  bool resize = false;   // images take the height and width that MemoryData or CoSData names
-  std::string folder;    // relative paths of the prototxt start here; empty: the working folder
-  bool dealt = false;    // batches of a test: some may be elsewhere, and nothing goes back
-  bool inOrder = false;  // dealt, but all are here, one after the other: one may build on the one before
-  bool scoring = false;  // every record once, in order, the last batch short: step k is batch k
-  int testWorkers = 1;   // processes that share out the test batches (data/shard.h)
-  int64_t last = -1;     // scoring ends before this record; -1: at the end
-  // Blobs of the next pass, set by the owner, for layers that opened no source; the first batch_size samples are taken.
-  const std::vector<const Blob*>* given = nullptr;
-  bool openSources = true;  // false: shapes from the prototxt alone, no file is touched (planning)
+  PassUse use = PassUse::kTraining;
+  DataSource source;
+  int ranks = 1;                   // R: blocks of batch_size records are assigned to ranks in turn
+  std::vector<int> myRanks = {0};  // the ranks this process computes, ascending
+  int stepsPerRank = 1;            // iter_size: consecutive batches of one rank
+  int testWorkers = 1;             // processes that share out the test batches (data/shard.h)
+  int64_t last = -1;               // scoring ends before this record; -1: at the end
+  bool resize = false;             // images take the height and width that MemoryData or CoSData names
+  std::string folder;              // relative paths of the prototxt start here; empty: the working folder
+
+  bool tests() const { return use == PassUse::kTest || use == PassUse::kSharedTest; }
+  // Whether files that shapes can do without are opened.
+  bool opensSources() const {
+    return !std::holds_alternative<FromBlobs>(source) && !std::holds_alternative<FromNowhere>(source);
+  }
+  const std::string& pathOr(const std::string& written) const {
+    const auto* given = std::get_if<FromPath>(&source);
+    return given ? given->path : written;
+  }
 };
 
 // Who else uses the memory of a layer's tops (net/memory_use.h).
@@ -122,21 +157,10 @@ class Layer {
   virtual const char* withoutGradient(int /*bottom*/) const { return nullptr; }
   virtual bool allowsForceBackward(int bottom) const { return !withoutGradient(bottom); }
   virtual bool allowsInPlace() const { return false; }
-  // Of a parameter that no gradient reaches but training passes change (running statistics): a pass keeps this fraction
-  // of it and adds something, which the pass leaves in the diff (diff <- fraction diff + addend). The solver moves it,
-  // by the mean over ranks, once an iteration; where the run says movesStatistics the pass does, and leaves nothing.
-  // lr_mult must be 0. Nothing: an ordinary parameter.
-  virtual std::optional<double> keptPerPass(int /*param*/) const { return std::nullopt; }
+  // Of a parameter that holds running statistics: what a pass keeps of it. Nothing: a parameter that gradients reach.
+  std::optional<double> keptPerPass(int param) const;
   // Products of a forward pass that are added up with weights; what a layer does besides is not counted.
   virtual int64_t multiplyAdds(const Blobs& /*bottom*/, const Blobs& /*top*/) const { return 0; }
-  virtual std::string fingerprint() const { return ""; }  // of the records a data layer reads: equal on all workers
-  // Of the last pass of a data layer that scores: the numbers of its records; fewer than batch_size at the end, or
-  // where some could not be decoded.
-  virtual const std::vector<int64_t>* scoredRecords() const { return nullptr; }
-  virtual int batchSize() const { return 0; }      // records of a full batch of a data layer
-  virtual int64_t testCycle() const { return 0; }  // TestDealing's (data/shard.h), of a data layer in phase TEST
-  virtual std::string recordOf(int /*item*/) const { return ""; }  // of the last pass of a data layer
-  virtual int64_t skippedRecords() const { return 0; }             // that could not be decoded, since the net was built
 
  protected:
   virtual void configure(const Blobs& /*bottom*/, const Blobs& /*top*/) {}
@@ -153,6 +177,11 @@ class Layer {
   RandomStream random(RandomPurpose purpose) const;
   // Adds a parameter: filled from `filler`, or taken from layer_param.blobs when the description carries weights.
   void addParam(const Shape& shape, const caffe::FillerParameter& filler);
+  // Adds a parameter, zero at first, that no gradient reaches but passes of training change: running statistics. A pass of
+  // one rank makes p <- kept p + addend; net/running_statistics.h. Its lr_mult must be 0.
+  void addStatistic(const Shape& shape, double kept);
+  template <class T>
+  void addToStatistic(int param, const double* addends);
 
   caffe::LayerParameter param_;
 
@@ -165,6 +194,7 @@ class Layer {
   LayerContext context_;
   std::vector<Shape> shapes_;  // of bottoms and tops after the last forward or reshape: gradient() may rely on them
   std::vector<std::shared_ptr<Blob>> params_;
+  std::map<int, double> kept_;  // of parameters that hold running statistics
   std::vector<bool> paramPropagate_;
   std::vector<double> lossWeights_;
 };

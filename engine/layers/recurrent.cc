@@ -85,7 +85,7 @@ void Recurrent::takeState(const Blobs& bottom) {
     return;
   }
   for (Blob& s : start_) s.fillData(0);
-  if (training() && !context().data->dealt && step != 0 && !warned_) warnOfLostState(*bottom[1]);
+  if (training() && !context().data->tests() && step != 0 && !warned_) warnOfLostState(*bottom[1]);
 }
 
 void Recurrent::warnOfLostState(const Blob& cont) {
@@ -102,7 +102,7 @@ void Recurrent::keepState(const Blobs& top) {
     for (size_t i = 0; i < start_.size(); ++i) copyEnd(top, i, *top[i + 1]);
     return;
   }
-  if (context().data->scoring || (context().data->dealt && !context().data->inOrder)) return;
+  if (const PassUse use = context().data->use; use == PassUse::kScoring || use == PassUse::kSharedTest) return;
   Kept& kept = kept_.try_emplace(context().run->rank, Kept{0, blankStates()}).first->second;
   kept.step = context().run->step;
   for (size_t i = 0; i < start_.size(); ++i) {

@@ -10,14 +10,14 @@
 // away; here either is honoured. Draws are named by seed, step and rank: every rank draws from all windows.
 #include "data/window_file.h"
 #include "layers/builtin.h"
-#include "layers/fed_layer.h"
+#include "layers/record_layer.h"
 
 namespace crema::layers {
 namespace {
 
-class WindowData : public FedLayer {
+class WindowData : public RecordLayer {
  public:
-  using FedLayer::FedLayer;
+  using RecordLayer::RecordLayer;
   Arity arity() const override { return {0, 0, 2, 2}; }
 
  protected:
@@ -25,10 +25,10 @@ class WindowData : public FedLayer {
     const auto& p = param_.window_data_param();
     const DataOptions& o = *context().data;
     setBatch(p.batch_size());
-    if (o.scoring) invalid("windows are drawn, and scoring takes every record once; use a Data or ImageData layer");
+    if (o.use == PassUse::kScoring) invalid("windows are drawn, and scoring takes every record once; use a Data or ImageData layer");
     if (!(p.fg_fraction() >= 0 && p.fg_fraction() <= 1))
       invalid("fg_fraction must be from 0 to 1, not {}", p.fg_fraction());
-    data::WindowOptions options{p, param_.transform_param(), o.folder, scale(), p.cache_images() && o.openSources};
+    data::WindowOptions options{p, param_.transform_param(), o.folder, scale(), p.cache_images() && o.opensSources()};
     options.param.set_source(sourcePath(p.source(), "window_data_param names no `source`; give the window file"));
     auto file = std::make_shared<data::WindowFile>(options);
     checkThereAre(*file);

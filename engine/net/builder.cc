@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/log.h"
+#include "layers/record_layer.h"
 #include "model/filter.h"
 #include "model/proto_io.h"
 #include "model/splits.h"
@@ -25,6 +26,7 @@ Net::Builder::Builder(Net& net, const caffe::NetParameter& description, const ca
 
 void Net::Builder::build() {
   net_.name_ = param_.name();
+  if (net_.options_.data.use != layers::PassUse::kTraining) net_.statistics_.fix();
   net_.phase_ = state_.phase();
   for (const auto& layer : param_.layer()) addLayer(layer);
   pruneBackward();
@@ -36,7 +38,7 @@ layers::LayerContext Net::Builder::contextOf(const caffe::LayerParameter& param)
   const NetOptions& o = net_.options_;
   layers::LayerContext c{o.kernels, o.dtype, param.phase(), &net_.run_, &o.data};
   c.fills = o.fills;
-  c.goesBack = o.goesBack && !o.data.scoring;
+  c.goesBack = o.goesBack && o.data.use != layers::PassUse::kScoring;
   c.memory = memory_[net_.layers_.size()];
   c.twin = twins_[param.name()]++;
   return c;
@@ -76,6 +78,7 @@ void Net::Builder::addLayer(const caffe::LayerParameter& given) {
   for (const auto& top : wire.topNames) blobBackward_[top] = backward;
   mayBackward_.push_back(backward || force);
   logLayer(*layer, wire);
+  if (auto* records = dynamic_cast<layers::RecordLayer*>(layer.get())) net_.recordLayers_.push_back(records);
   net_.layers_.push_back(std::move(layer));
   net_.wires_.push_back(std::move(wire));
 }
@@ -218,10 +221,18 @@ void Net::Builder::findOutputs() {
 
 void Net::Builder::placeParams() {
   int64_t total = 0;
-  for (auto& p : net_.learnables_) {
-    p.offset = total;
-    total += (int64_t{p.blob->count()} + 15) / 16 * 16;
-  }
+  const auto place = [&](bool statistics) {
+    for (auto& p : net_.learnables_) {
+      if (p.keptPerPass.has_value() != statistics) continue;
+      p.offset = total;
+      total += (int64_t{p.blob->count()} + 15) / 16 * 16;
+      if (statistics) net_.statistics_.add(p.offset, p.blob->count(), *p.keptPerPass);
+    }
+  };
+  place(false);
+  const int64_t learnt = total;
+  place(true);
+  net_.statistics_.place(learnt, total - learnt);
   if (total > INT32_MAX - kSpare)
     invalid("the net has {} parameters, and 2^31 - {} are possible; make its layers smaller", total, 1 + kSpare);
   net_.flatData_ = Blob(Shape{static_cast<int>(total)}, net_.options_.dtype);

@@ -39,9 +39,9 @@ Norms moved(const Blob& blob, double kept) {
 
 }  // namespace
 
-// Of p passes of this iteration, f^p of the statistics is kept: 1 where passes leave nothing.
+// Of p passes of this iteration, f^p of the statistics is kept: 1 where passes leave nothing in the diffs.
 double Net::keptSoFar(double perPass) const {
-  if (run_.movesStatistics || options_.data.dealt || options_.data.scoring) return 1;
+  if (!statistics_.collecting()) return 1;
   return std::pow(perPass, run_.step % options_.data.stepsPerRank + 1);
 }
 

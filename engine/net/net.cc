@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "base/log.h"
+#include "layers/record_layer.h"
 #include "model/hdf5_model.h"
 #include "net/builder.h"
 
@@ -49,7 +50,7 @@ double Net::forwardLayer(int i) {
   try {
     loss = layers_[static_cast<size_t>(i)]->forward(w.bottoms, w.tops);
   } catch (layers::BadItem& e) {
-    for (const auto& layer : layers_)
+    for (const auto* layer : recordLayers_)
       if (const std::string record = layer->recordOf(e.item()); !record.empty())
         e.addFrame(fmt::format("item {} of layer '{}' is {}", e.item(), layer->name(), record));
     throw;

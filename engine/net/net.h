@@ -1,9 +1,11 @@
 // A net: layers in file order, wired by blob names, built once from a description.
 //
 // Description -> filter by state -> splits -> build. The description stays apart from the object: nothing here edits
-// text. Parameters that are learnt lie in two flat buffers (values, gradients), each at a multiple of 16 elements, in
-// layer order: what a solver updates, a collective sums and a survivor hands over is one stretch of memory. One thread
-// uses a net at a time.
+// text. Parameters lie in two flat buffers, so that what a solver updates, a collective sums and a survivor hands over is
+// one stretch of memory; each begins at a multiple of 16 elements:
+//   flatData()  | learnt parameters, in layer order | running statistics |
+//   flatDiff()  | their gradients                   | what passes add    | kSpare elements |
+// One thread uses a net at a time.
 #pragma once
 #include <functional>
 #include <map>
@@ -16,6 +18,11 @@
 #include "layers/layer.h"
 #include "layers/registry.h"
 #include "model/trained.h"
+#include "net/running_statistics.h"
+
+namespace crema::layers {
+class RecordLayer;
+}
 
 namespace crema::net {
 
@@ -36,7 +43,7 @@ class Net {
   struct Learnable {
     std::shared_ptr<Blob> blob;
     double lrMult = 1, decayMult = 1;
-    std::optional<double> keptPerPass;  // Layer::keptPerPass; of all layers that share it, multiplied
+    std::optional<double> keptPerPass;  // of running statistics, by all layers that share them; else learnt
     int64_t offset = 0;                 // in flatData() and flatDiff()
     std::string label;                  // "conv1/0"
   };
@@ -51,8 +58,7 @@ class Net {
   caffe::Phase phase() const { return phase_; }
   // Name the batch and the random numbers of the next forward: both are the step's, unless `draw` names the latter.
   void setStep(int64_t step, int rank, int64_t draw = -1);
-  // From now on passes move running statistics themselves, instead of leaving what they add to them in the diffs.
-  void moveStatistics(bool on) { run_.movesStatistics = on; }
+  RunningStatistics& statistics() { return statistics_; }
 
   // Called around each layer's pass with its number; a pass that skips a layer skips its hooks. Any may be empty.
   struct Hooks {
@@ -74,6 +80,7 @@ class Net {
   void clearParamDiffs();
 
   const std::vector<std::unique_ptr<layers::Layer>>& layers() const { return layers_; }
+  const std::vector<layers::RecordLayer*>& recordLayers() const { return recordLayers_; }  // in order
   const layers::Blobs& bottoms(int layer) const { return wires_[static_cast<size_t>(layer)].bottoms; }
   const layers::Blobs& tops(int layer) const { return wires_[static_cast<size_t>(layer)].tops; }
   const std::vector<std::string>& bottomNames(int layer) const {
@@ -131,6 +138,7 @@ class Net {
   Hooks hooks_;
   bool debugInfo_ = false;
   std::vector<std::unique_ptr<layers::Layer>> layers_;
+  std::vector<layers::RecordLayer*> recordLayers_;
   std::vector<Wire> wires_;
   std::map<std::string, std::shared_ptr<Blob>> blobs_;
   std::vector<std::shared_ptr<Blob>> unnamed_;  // tops that loss layers made for themselves
@@ -139,6 +147,7 @@ class Net {
   std::set<const Blob*> borrowed_;          // parameters that share an owner's memory
   std::set<const layers::Layer*> trained_;  // layers that a file gave values
   Blob flatData_, flatDiff_;
+  RunningStatistics statistics_{run_.statistics, flatData_, flatDiff_};
 };
 
 // Weights of these files, in this order, for `net` and `others`. invalid() when `net` has parameters and no layer of it

@@ -2,18 +2,19 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace crema::net {
 
 void RunningStatistics::collect() {
-  if (mode_ == StatisticsMode::kFixed) return;
-  mode_ = StatisticsMode::kCollect, collected_ = true;
+  if (mode_ == layers::StatisticsMode::kFixed) return;
+  mode_ = layers::StatisticsMode::kCollect, collected_ = true;
   if (empty()) return;
   withType(diff_.dtype(), [&]<class T>() { std::fill_n(diff_.mutableDiff<T>() + first_, size_, T{0}); });
 }
 
 void RunningStatistics::moveAtOnce() {
-  if (mode_ != StatisticsMode::kFixed) mode_ = StatisticsMode::kMove;
+  if (mode_ != layers::StatisticsMode::kFixed) mode_ = layers::StatisticsMode::kMove;
 }
 
 template <class T>

@@ -15,13 +15,13 @@ namespace crema::net {
 class RunningStatistics {
  public:
   // Nets whose passes never move them (`fixed`: tests of a solver, scoring) are not changed by anything here.
-  RunningStatistics(StatisticsMode& mode, Blob& data, Blob& diff) : mode_(mode), data_(data), diff_(diff) {}
-  void fix() { mode_ = StatisticsMode::kFixed; }
+  RunningStatistics(layers::StatisticsMode& mode, Blob& data, Blob& diff) : mode_(mode), data_(data), diff_(diff) {}
+  void fix() { mode_ = layers::StatisticsMode::kFixed; }
   void place(int64_t first, int64_t size) { first_ = first, size_ = size; }
   void add(int64_t offset, int count, double kept) { parts_.push_back({offset, count, kept}); }
 
   bool empty() const { return parts_.empty(); }
-  bool collecting() const { return mode_ == StatisticsMode::kCollect; }
+  bool collecting() const { return mode_ == layers::StatisticsMode::kCollect; }
   // From now on passes leave addends in the diffs, which are cleared; move() takes them up.
   void collect();
   // From now on every pass moves them itself: for programs that run a net, where nobody sums over ranks.
@@ -41,7 +41,7 @@ class RunningStatistics {
     double kept;  // by one pass; of layers that share the parameter, multiplied
   };
 
-  StatisticsMode& mode_;
+  layers::StatisticsMode& mode_;
   Blob &data_, &diff_;
   int64_t first_ = 0, size_ = 0;  // of their stretch
   bool collected_ = false;        // since the last move()

@@ -56,7 +56,7 @@ Outcome build(caffe::NetParameter p, caffe::Phase phase, std::string* story) {
   if (!known) return Outcome::kUnknownShape;
   kernels::Context kernels(kernels::bestIsa(), 1);
   NetOptions o;
-  o.kernels = &kernels, o.fills = o.data.openSources = false;
+  o.kernels = &kernels, o.fills = false, o.data.source = layers::FromNowhere{};
   try {
     Net net(p, state, o, "");
     return net.layers().empty() ? Outcome::kNoNet : Outcome::kBuilt;

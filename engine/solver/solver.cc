@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "base/log.h"
+#include "layers/record_layer.h"
 #include "model/hdf5_model.h"
 #include "model/proto_io.h"
 #include "solver/descriptions.h"
@@ -43,9 +44,10 @@ void Solver::buildNets() {
   }
   net_ = std::make_unique<net::Net>(train.param, train.state, o, train.origin);
   o.data = options_.testData;
-  o.data.ranks = 1, o.data.myRanks = {0}, o.data.stepsPerRank = 1, o.data.dealt = true;
+  o.data.ranks = 1, o.data.myRanks = {0}, o.data.stepsPerRank = 1;
   o.goesBack = options_.testsGoBack;
-  o.data.inOrder = options_.trainData.ranks == 1;  // so that the number of workers changes nothing
+  // Of one rank batch follows batch; of several each stands for itself, so that the number of workers changes nothing.
+  o.data.use = options_.trainData.ranks == 1 ? layers::PassUse::kTest : layers::PassUse::kSharedTest;
   o.data.folder = options_.folder;
   const auto tests = testDescriptions(param_, options_.folder, options_.origin);
   for (size_t i = 0; i < tests.size(); ++i) {
@@ -59,7 +61,7 @@ void Solver::buildNets() {
 
 double Solver::computeGradient(int rank) {
   net_->clearParamDiffs();
-  net_->moveStatistics(false);
+  net_->statistics().collect();
   const bool display = param_.display() && iteration_ % param_.display() == 0;
   net_->setDebugInfo(param_.debug_info() && display && options_.log && rank == options_.trainData.myRanks.front());
   double loss = 0;
@@ -80,10 +82,8 @@ double Solver::computeGradient(int rank) {
   return loss / param_.iter_size();
 }
 
-double Solver::look(int rank) {
-  for (const auto& p : net_->learnables())
-    if (p.keptPerPass) p.blob->fillDiff(0);
-  net_->moveStatistics(false);
+double Solver::evaluate(int rank) {
+  net_->statistics().collect();
   net_->setStep(static_cast<int64_t>(iteration_) * param_.iter_size(), rank);
   return net_->forward();
 }
@@ -118,44 +118,13 @@ double Solver::clipScale(const T* gradient, int ranks) const {
   return limit / norm;
 }
 
-// p <- kept^passes p + sum / ranks
-template <class T>
-void Solver::moveStatistics(const T* gradient, int ranks, int passes) {
-  for (const auto& p : net_->learnables()) {
-    if (!p.keptPerPass) continue;
-    const double kept = std::pow(*p.keptPerPass, passes);
-    T* values = net_->flatData().mutableData<T>() + p.offset;
-    const T* sum = gradient + p.offset;
-    for (int i = 0; i < p.blob->count(); ++i) values[i] = static_cast<T>(kept * values[i] + double{sum[i]} / ranks);
-    p.blob->fillDiff(0);
-  }
-}
-template void Solver::moveStatistics<float>(const float*, int, int);
-template void Solver::moveStatistics<double>(const double*, int, int);
-
-std::vector<Blob> Solver::statistics() const {
-  std::vector<Blob> copies;
-  for (const auto& p : net_->learnables()) {
-    if (!p.keptPerPass) continue;
-    copies.emplace_back(p.blob->shape(), p.blob->dtype());
-    copies.back().copyDataFrom(*p.blob);
-  }
-  return copies;
-}
-
-void Solver::setStatistics(const std::vector<Blob>& copies) {
-  size_t i = 0;
-  for (const auto& p : net_->learnables())
-    if (p.keptPerPass) p.blob->copyDataFrom(copies[i++]);
-}
-
 double Solver::rate() const {
   int step = currentStep_;
   return learningRate(param_, iteration_, &step);
 }
 
 template <class T>
-void Solver::update(const T* gradient, int ranks, bool passesMoved) {
+void Solver::update(const T* gradient, int ranks) {
   const double rateNow = lastRate_ = learningRate(param_, iteration_, &currentStep_);
   if (options_.log && param_.display() && iteration_ % param_.display() == 0)
     LOG_INFO("Iteration {}, lr = {:.6g}", iteration_, rateNow);
@@ -165,23 +134,23 @@ void Solver::update(const T* gradient, int ranks, bool passesMoved) {
   T* const history = history_.mutableData<T>();
   const int64_t second = history_.shape()[0] > 1 ? net_->flatData().count() : -1;
   for (const auto& p : net_->learnables()) {
-    if (p.keptPerPass || p.lrMult == 0) continue;
+    if (p.lrMult == 0) continue;
     u.rate = rate * p.lrMult;
     u.decay = static_cast<double>(param_.weight_decay()) * p.decayMult;
     kernels::update<T>(*options_.kernels, p.blob->count(), u, gradient + p.offset, history + p.offset,
                        second < 0 ? nullptr : history + second + p.offset,
                        net_->flatData().mutableData<T>() + p.offset);
   }
-  if (!passesMoved) moveStatistics(gradient, ranks, param_.iter_size());
+  net_->statistics().move(gradient, ranks, param_.iter_size());
   ++iteration_;
 }
-template void Solver::update<float>(const float*, int, bool);
-template void Solver::update<double>(const double*, int, bool);
+template void Solver::update<float>(const float*, int);
+template void Solver::update<double>(const double*, int);
 
 int64_t Solver::recordsSkipped() const {
   int64_t all = 0;
   const auto add = [&](const net::Net& net) {
-    for (const auto& layer : net.layers()) all += layer->skippedRecords();
+    for (const auto* layer : net.recordLayers()) all += layer->skippedRecords();
   };
   add(*net_);
   for (const auto& net : testNets_) add(*net);
@@ -191,7 +160,7 @@ int64_t Solver::recordsSkipped() const {
 std::string Solver::recordsRead() const {
   std::string all;
   const auto add = [&](const net::Net& net, const char* phase) {
-    for (const auto& layer : net.layers())
+    for (const auto* layer : net.recordLayers())
       if (const std::string f = layer->fingerprint(); !f.empty())
         all += fmt::format("{}{} layer '{}': {}", all.empty() ? "" : "; ", phase, layer->name(), f);
   };
@@ -217,7 +186,7 @@ int Solver::testValues(size_t i) {
 }
 
 int64_t Solver::testCycle(size_t i) const {
-  for (const auto& layer : testNets_[i]->layers())
+  for (const auto* layer : testNets_[i]->recordLayers())
     if (const int64_t cycle = layer->testCycle()) return cycle;
   return 0;
 }

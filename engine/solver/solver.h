@@ -3,8 +3,8 @@
 //
 // Update, g the gradient averaged over ranks and iter_size: clip -> g += decay w (L2) or decay sign(w) (L1) -> the rule
 // of the solver's type (kernels/kernels.h), with rate lr_mult for its rate. Clipping happens before the division by
-// iter_size and before decay, as in Caffe: if ||g|| > c then g *= c / ||g||. Parameters that hold running statistics
-// (Layer::keptPerPass) take no part in that: what passes left in their diffs moves them, averaged over ranks.
+// iter_size and before decay, as in Caffe: if ||g|| > c then g *= c / ||g||. Running statistics take no part in that: the
+// net moves them (net/running_statistics.h).
 #pragma once
 #include <deque>
 #include <memory>
@@ -50,22 +50,12 @@ class Solver {
   // Gradient of this rank's iter_size batches of the present iteration, summed into net().flatDiff(); the mean loss is
   // returned. An Error names iteration and layer when the loss is not finite.
   double computeGradient(int rank);
-  // The loss of one more batch of this rank. Of net().flatDiff() nothing changes but the running statistics' part: what
-  // this pass adds to them.
-  double look(int rank);
+  // The loss of one more batch of this rank, without gradients; running statistics collect what it adds to them.
+  double evaluate(int rank);
   // gradient: flat, in the net's layout, summed over `ranks` ranks; not changed, but that the net's own is cleared
-  // where running statistics have taken it up. Ends the iteration. passesMoved: passes moved the statistics themselves.
-  void applyUpdate(const float* gradient, int ranks, bool passesMoved = false) {
-    update<float>(gradient, ranks, passesMoved);
-  }
-  void applyUpdate(const double* gradient, int ranks, bool passesMoved = false) {
-    update<double>(gradient, ranks, passesMoved);
-  }
-  // Running statistics alone, by what `passes` passes of every rank left.
-  template <class T>
-  void moveStatistics(const T* gradient, int ranks, int passes);
-  std::vector<Blob> statistics() const;  // copies, in the order of the parameters
-  void setStatistics(const std::vector<Blob>& copies);
+  // where running statistics have taken it up. Ends the iteration.
+  void applyUpdate(const float* gradient, int ranks) { update<float>(gradient, ranks); }
+  void applyUpdate(const double* gradient, int ranks) { update<double>(gradient, ranks); }
   double lastRate() const { return lastRate_; }  // of the last update
   double smoothLoss(double loss);                // mean over the last average_loss iterations, Caffe's rule
   void resetSmoothedLoss() { losses_.clear(); }
@@ -91,7 +81,7 @@ class Solver {
 
  private:
   template <class T>
-  void update(const T* gradient, int ranks, bool passesMoved);
+  void update(const T* gradient, int ranks);
   template <class T>
   double clipScale(const T* gradient, int ranks) const;
   void buildNets();

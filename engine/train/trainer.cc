@@ -13,10 +13,6 @@
 namespace crema::train {
 namespace {
 
-// What the spare elements of a gradient carry.
-enum Spare { kLoss = 0, kVotes = 1 };
-constexpr int kWishes = 3;  // bits of a Request; a vote for each
-
 // Caffe shares weights anew before each test, and says which layers have no part in it.
 void logIgnored(const net::Net& train, const net::Net& test) {
   std::set<std::string> names;
@@ -32,9 +28,7 @@ Trainer::Trainer(solver::Solver& solver, collective::Exchange* exchange, const T
       exchange_(exchange),
       options_(options),
       hooks_(std::move(hooks)),
-      subtrees_(collective::wholeSubtrees(options.myRanks, options.ranks)) {
-  if (solver_.net().flatData().dtype() != DType::kFloat32) internal("training runs in float; double is for checking");
-}
+      step_(solver, exchange, options.myRanks, options.ranks) {}
 
 void Trainer::run() {
   const int maxIter = solver_.param().max_iter();
@@ -64,102 +58,42 @@ void Trainer::step() {
   if (solver_.testDue()) testAll();
   if (stopped_) return;
   if (hooks_.start) hooks_.start();
-  const float* total = reducedGradient();
-  const float* spare = total + solver_.net().flatData().count();
-  const double loss = solver_.smoothLoss(static_cast<double>(spare[kLoss]) / options_.ranks);
-  const bool stop = stopAgreed(spare + kVotes);
-  wished_ = Request::kNone;
+  const Step::Sum sum = this->sum(&solver::Solver::computeGradient);
+  const double loss = solver_.smoothLoss(sum.loss);
+  agreed_ = sum.requests;
+  requested_ = Request::kNone;
   if (solver_.param().display() && solver_.iteration() % solver_.param().display() == 0) logDisplay(loss);
   if (hooks_.gradientsReady) hooks_.gradientsReady();
-  solver_.applyUpdate(total, options_.ranks);
+  solver_.applyUpdate(sum.gradient, options_.ranks);
   report(loss);
-  stopped_ = stop;
+  stopped_ = wantsStop(agreed_);
   const int every = solver_.param().snapshot();
-  snapshotTaken_ = has(agreed_, 0) || (every > 0 && solver_.iteration() % every == 0);
+  snapshotTaken_ = wantsSnapshot(agreed_) || (every > 0 && solver_.iteration() % every == 0);
   if (snapshotTaken_) takeSnapshot();
 }
 
-void Trainer::poll() {
-  if (hooks_.request) wished_ = wished_ | hooks_.request();
+Request Trainer::requested() {
+  if (hooks_.request) requested_ = requested_ | hooks_.request();
+  return requested_;
 }
 
-void Trainer::writeVotes(float* to) const {
-  for (unsigned bit = 0; bit < kWishes; ++bit) to[bit] = has(wished_, bit) ? 1.f : 0.f;
-}
-
-// Of the sum of everybody's votes, which is the same on every worker.
-bool Trainer::stopAgreed(const float* votes) {
-  agreed_ = Request::kNone;
-  for (unsigned bit = 0; bit < kWishes; ++bit)
-    if (votes[bit] > 0) agreed_ = agreed_ | static_cast<Request>(1u << bit);
-  return has(agreed_, 1);
-}
-
-bool Trainer::ended() const { return has(agreed_, 2) && solver_.iteration() < solver_.param().max_iter(); }
-
-// The workers' values added up: where one has a value, the others have zeros.
-void Trainer::gather(std::vector<float>& values, int64_t step) {
-  const std::vector<float> zeros(values.size(), 0.f), mine = values;
-  std::vector<const float*> pieces(subtrees_.size(), zeros.data());
-  pieces[0] = mine.data();
-  exchange_->allReduce(pieces, values.data(), static_cast<int64_t>(values.size()), step);
-}
-
-// A stop that was wished for while nets were built or others awaited: not one step, not one test batch.
-void Trainer::agreeToBegin() {
-  poll();
-  std::vector<float> votes(static_cast<size_t>(net::Net::kSpare), 0.f);
-  writeVotes(votes.data());
-  if (exchange_) gather(votes, int64_t{1} << 47 | solver_.iteration());
-  stopped_ = stopAgreed(votes.data());
-}
-
-float* Trainer::buffer(size_t i) {
-  while (buffers_.size() <= i) buffers_.emplace_back(static_cast<size_t>(solver_.net().flatDiff().count()));
-  return buffers_[i].data();
-}
-
-// Sum of the ranks of a whole subtree in tree order. The left operand waits in buffer(depth) while the right one is
-// computed.
-float* Trainer::sumOfRanks(collective::RankRange node, size_t depth) {
-  net::Net& net = solver_.net();
-  if (node.hi - node.lo == 1) {
+Step::Sum Trainer::sum(double (solver::Solver::*pass)(int rank)) {
+  const auto passOf = [&](int rank) {
     if (hooks_.beat) hooks_.beat(solver_.iteration());
-    float* gradient = net.flatDiff().mutableDiff<float>();
-    const double loss = looks_ ? solver_.look(node.lo) : solver_.computeGradient(node.lo);
-    float* spare = gradient + net.flatData().count();
-    std::fill_n(spare, net::Net::kSpare, 0.f);
-    spare[kLoss] = static_cast<float>(loss);
-    poll();
-    writeVotes(spare + kVotes);
-    return gradient;
-  }
-  const int mid = collective::treeMiddle(node.lo, node.hi);
-  const int64_t count = net.flatDiff().count();
-  float* left = buffer(depth);
-  const float* first = sumOfRanks({node.lo, mid}, depth);
-  if (first != left) std::memcpy(left, first, static_cast<size_t>(count) * sizeof(float));
-  const float* right = sumOfRanks({mid, node.hi}, depth + 1);
-  for (int64_t i = 0; i < count; ++i) left[i] += right[i];
-  return left;
+    return (solver_.*pass)(rank);
+  };
+  return step_.run(passOf, [&] { return requested(); });
 }
 
-const float* Trainer::reducedGradient() {
-  std::vector<const float*> pieces;
-  size_t depth = 0;
-  for (const collective::RankRange& node : subtrees_) {
-    const float* sum = sumOfRanks(node, depth);
-    if (subtrees_.size() > 1) {  // the net's own gradient is needed for the next piece
-      float* kept = buffer(depth++);
-      if (sum != kept) std::memcpy(kept, sum, static_cast<size_t>(solver_.net().flatDiff().count()) * sizeof(float));
-      sum = kept;
-    }
-    pieces.push_back(sum);
-  }
-  if (!exchange_) return pieces[0];
-  float* total = solver_.net().flatDiff().mutableDiff<float>();
-  exchange_->allReduce(pieces, total, solver_.net().flatDiff().count(), solver_.iteration());
-  return total;
+bool Trainer::ended() const { return wantsEnd(agreed_) && solver_.iteration() < solver_.param().max_iter(); }
+
+// A stop that was requested while nets were built or others awaited: not one step, not one test batch.
+void Trainer::agreeToBegin() {
+  std::vector<float> votes(static_cast<size_t>(net::Net::kSpare), 0.f);
+  writeRequest(requested(), votes.data());
+  step_.gather(votes, collective::Tag::beginning(solver_.iteration()));
+  agreed_ = requestOf(votes.data());
+  stopped_ = wantsStop(agreed_);
 }
 
 void Trainer::testAll() {
@@ -172,12 +106,11 @@ std::vector<float> Trainer::testValues(int net, int batches, int width) {
   const auto index = static_cast<size_t>(net);
   const int me = exchange_ ? exchange_->worker() : 0, all = exchange_ ? exchange_->workers() : 1;
   const size_t count = static_cast<size_t>(batches) * static_cast<size_t>(width + 1);
-  std::vector<float> values(count + kWishes, 0.f);
+  std::vector<float> values(count + kRequestBits, 0.f);
   const data::TestDealing dealing{solver_.testCycle(index), all};
   for (int64_t b = 0; b < batches; ++b) {
     const int64_t batch = solver_.firstTestBatch(index) + b;
-    poll();
-    if (has(wished_, 1)) break;
+    if (wantsStop(requested())) break;
     if (dealing.owner(batch) != me) continue;
     if (hooks_.beat) hooks_.beat(solver_.iteration());
     try {
@@ -189,9 +122,10 @@ std::vector<float> Trainer::testValues(int net, int batches, int width) {
       LOG_WARNING("a test batch is left out: {}", e.what());
     }
   }
-  writeVotes(values.data() + count);
-  if (exchange_) gather(values, (int64_t{net} + 1) << 48 | solver_.iteration());
-  stopped_ = stopAgreed(values.data() + count);
+  writeRequest(requested_, values.data() + count);
+  step_.gather(values, collective::Tag::test(net, solver_.iteration()));
+  agreed_ = requestOf(values.data() + count);
+  stopped_ = wantsStop(agreed_);
   values.resize(count);
   return values;
 }
@@ -266,34 +200,33 @@ void Trainer::takeSnapshot() {
 
 // One more forward pass, as in Caffe. Running statistics move by it, of every rank, and the tests behind it see them
 // so; then they are what they were: display must not change the model.
-void Trainer::displayAtEnd(bool statistics) {
-  if (!statistics && !logs()) return;
-  looks_ = true;
+void Trainer::displayAtEnd() {
+  net::RunningStatistics& statistics = solver_.net().statistics();
+  if (statistics.empty() && !logs()) return;
   double loss = 0;
-  if (statistics) {
-    const float* total = reducedGradient();
-    loss = static_cast<double>(total[solver_.net().flatData().count() + kLoss]) / options_.ranks;
-    solver_.moveStatistics(total, options_.ranks, 1);
+  if (!statistics.empty()) {
+    const Step::Sum sum = this->sum(&solver::Solver::evaluate);
+    loss = sum.loss;
+    statistics.move(sum.gradient, options_.ranks, 1);
   } else {
-    loss = solver_.look(options_.myRanks.lo);
+    loss = solver_.evaluate(options_.myRanks.lo);
   }
-  looks_ = false;
   const double smooth = solver_.smoothLoss(loss);
   if (logs()) LOG_INFO("Iteration {}, loss = {:.6g}", solver_.iteration(), smooth);
 }
 
 void Trainer::finish() {
   const auto& p = solver_.param();
-  if ((p.snapshot_after_train() || has(agreed_, 0)) && !snapshotTaken_ && !options_.snapshotPrefix.empty())
+  if ((p.snapshot_after_train() || wantsSnapshot(agreed_)) && !snapshotTaken_ && !options_.snapshotPrefix.empty())
     takeSnapshot();
   if (stopped_) {
     if (logs()) LOG_INFO("Optimization stopped early.");
     return;
   }
-  const std::vector<Blob> before = solver_.statistics();
-  if (p.display() && solver_.iteration() % p.display() == 0) displayAtEnd(!before.empty());
+  const Blob before = solver_.net().statistics().save();
+  if (p.display() && solver_.iteration() % p.display() == 0) displayAtEnd();
   if (solver_.testDue()) testAll();
-  solver_.setStatistics(before);
+  solver_.net().statistics().restore(before);
   if (logs()) LOG_INFO("Optimization Done.");
 }
 

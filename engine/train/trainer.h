@@ -1,18 +1,19 @@
 // The training loop of one worker: its ranks one after the other, the sum over all ranks, one identical update
 // everywhere.
 //
-// Every step: test when due -> gradient of each of my ranks, added as far as they form whole subtrees -> all-reduce ->
-// update -> requests (stop, snapshot: agreed by all, because they travel with the gradient) -> snapshot when due. After
-// every step all workers hold the same bits: weights, history, iteration. A stop is agreed on before the first step and
-// with the values of a test as well: then no further step begins.
+// Every step: test when due -> train/step.h: the gradients of all ranks -> update -> requests (stop, snapshot: agreed by all,
+// because they travel with the gradient) -> snapshot when due. After every step all workers hold the same bits: weights,
+// history, iteration. A stop is agreed on before the first step and with the values of a test as well: then no further
+// step begins.
 #pragma once
 #include <functional>
 #include <string>
 #include <vector>
 
-#include "collective/mesh.h"
 #include "solver/solver.h"
 #include "train/pace.h"
+#include "train/request.h"
+#include "train/step.h"
 
 namespace crema::train {
 
@@ -26,14 +27,6 @@ struct TestOutput {
   std::vector<float> values;
   double lossWeight = 0;
 };
-
-// Wishes, as bits. kEnd: this process is being taken away; a snapshot and a stop for all, and the run has not
-// succeeded.
-enum class Request : unsigned { kNone = 0, kSnapshot = 1, kStop = 2, kSnapshotAndStop = 3, kEnd = 7 };
-constexpr Request operator|(Request a, Request b) {
-  return static_cast<Request>(static_cast<unsigned>(a) | static_cast<unsigned>(b));
-}
-constexpr bool has(Request all, unsigned bit) { return static_cast<unsigned>(all) >> bit & 1; }
 
 // Called from the training thread. Any may be empty.
 struct TrainHooks {
@@ -68,14 +61,9 @@ class Trainer {
  private:
   bool lead() const { return options_.myRanks.lo == 0; }
   bool logs() const { return lead() || options_.log; }
-  const float* reducedGradient();  // total over all ranks: the net's layout, spare elements behind
-  float* sumOfRanks(collective::RankRange node, size_t depth);
-  float* buffer(size_t i);
   void step();
-  void poll();
-  void writeVotes(float* to) const;
-  bool stopAgreed(const float* votes);
-  void gather(std::vector<float>& values, int64_t step);
+  Request requested();  // here, and carried by no sum yet
+  Step::Sum sum(double (solver::Solver::*pass)(int rank));
   void agreeToBegin();
   void testAll();
   void testNet(int net);
@@ -84,19 +72,17 @@ class Trainer {
   void logDisplay(double loss);
   void report(double loss);
   void takeSnapshot();
-  void displayAtEnd(bool statistics);
+  void displayAtEnd();
   void finish();
 
   solver::Solver& solver_;
   collective::Exchange* exchange_;
   TrainOptions options_;
   TrainHooks hooks_;
-  std::vector<collective::RankRange> subtrees_;
-  std::vector<std::vector<float>> buffers_;
-  Request wished_ = Request::kNone;  // here, and carried by no gradient yet
-  Request agreed_ = Request::kNone;  // of the last votes
+  Step step_;
+  Request requested_ = Request::kNone;  // here, and carried by no sum yet
+  Request agreed_ = Request::kNone;     // of all, with the last sum
   bool stopped_ = false, snapshotTaken_ = false;
-  bool looks_ = false;  // ranks go forward only
   double lastDisplay_ = 0, seconds_ = 0;
   int64_t lastDisplayIteration_ = 0;
   Pace pace_;

@@ -84,7 +84,7 @@ void readNetText(const std::string& text, kernels::Context& kernels) {
   model::upgradeNet(&net, "fuzzed");
   if (huge(net)) return;
   net::NetOptions o;
-  o.kernels = &kernels, o.fills = o.data.openSources = false;
+  o.kernels = &kernels, o.fills = false, o.data.source = layers::FromNowhere{};
   caffe::NetState state;
   state.set_phase(caffe::TRAIN);
   net::Net built(net, state, o, "fuzzed");
