@@ -28,7 +28,8 @@ std::atomic<int>& forks() {
 void remember(const std::string& sentence) { lastError = sentence; }
 bool logsInfo() { return logLevel == 0; }
 
-Compute::Compute() : kernels(kernels::bestIsa(), threads > 0 ? threads.load() : availableCores()), generation_(forks()) {}
+Compute::Compute()
+    : kernels(kernels::bestIsa(), threads > 0 ? threads.load() : availableCores()), generation_(forks()) {}
 
 bool Compute::inherited() const { return generation_ != forks(); }
 

@@ -146,8 +146,8 @@ void ClientNet::connect(const engine::Addresses& addresses) {
 
 void ClientNet::makeStep() {
   const int rank = open_.rank();
-  step_ = std::make_unique<train::Step>(*solver_, mesh_.get(), collective::RankRange{rank, rank + 1},
-                                        open_.cluster_size());
+  step_ =
+      std::make_unique<train::Step>(*solver_, mesh_.get(), collective::RankRange{rank, rank + 1}, open_.cluster_size());
 }
 
 // All take rank 0's weights and history: the others add zeros to them. Iterations must agree, being part of the step.
@@ -163,7 +163,8 @@ void ClientNet::sync() {
   if (open_.cluster_size() == 1) return;
   if (!mesh_) invalid("this node of {} is not connected; call connect with all addresses first", open_.cluster_size());
   std::vector<float> nothing(16 * static_cast<size_t>(open_.cluster_size()), 0.f);
-  mesh_->allReduce({nothing.data()}, nothing.data(), static_cast<int64_t>(nothing.size()), collective::Tag::barrier(syncs_++));
+  mesh_->allReduce({nothing.data()}, nothing.data(), static_cast<int64_t>(nothing.size()),
+                   collective::Tag::barrier(syncs_++));
 }
 
 void ClientNet::train(const engine::Blobs& data) {

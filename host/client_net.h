@@ -54,8 +54,8 @@ class ClientNet {
   std::unique_ptr<collective::PeerDoor> door_;
   std::unique_ptr<collective::Mesh> mesh_;  // of several nodes, once connected
   std::unique_ptr<train::Step> step_;       // over the mesh
-  int64_t passes_ = 0, syncs_ = 0;  // predictions and validations so far; barriers so far
-  solver::OutputSums scores_;       // of the validation batches since the last aggregate
+  int64_t passes_ = 0, syncs_ = 0;          // predictions and validations so far; barriers so far
+  solver::OutputSums scores_;               // of the validation batches since the last aggregate
 };
 
 }  // namespace crema::host

@@ -49,7 +49,8 @@ class Child {
   // As a message, not as a signal: a child that has only just started cannot miss it.
   void wish(train::Request request) {
     wire::Input input;
-    input.mutable_wish()->set_snapshot(train::wantsSnapshot(request)), input.mutable_wish()->set_stop(train::wantsStop(request));
+    input.mutable_wish()->set_snapshot(train::wantsSnapshot(request)),
+        input.mutable_wish()->set_stop(train::wantsStop(request));
     try {
       if (stdin_ >= 0) writeDelimited(stdin_, input);
     } catch (const Error&) {  // it has ended; ended() says how

@@ -88,7 +88,7 @@ void checkWorld(int workers, int ranks, size_t count) {
       for (int64_t step = 0; step < 3; ++step) {
         std::vector<const float*> pieces;
         for (auto& s : sums) pieces.push_back(s.data());
-        mesh.allReduce(pieces, total.data(), static_cast<int64_t>(count), step);
+        mesh.allReduce(pieces, total.data(), static_cast<int64_t>(count), Tag::gradient(step));
       }
       return total;
     }));
@@ -232,7 +232,7 @@ TEST(Mesh, LostWorkerEndsTheWait) {
   Mesh mesh(world.options(0, 2));
   partner.get().reset();  // closes its sockets
   std::vector<float> v(100000), total(100000);
-  const std::string m = outcome([&] { mesh.allReduce({v.data()}, total.data(), 100000, 7); });
+  const std::string m = outcome([&] { mesh.allReduce({v.data()}, total.data(), 100000, Tag::gradient(7)); });
   EXPECT_NE(m.find("worker 1"), std::string::npos) << m;
   EXPECT_EQ(m.rfind("peer", 0), 0u) << m;
 }
@@ -242,11 +242,11 @@ TEST(Mesh, FramesOfAnotherStepAreRefused) {
   auto partner = std::async(std::launch::async, [&] {
     Mesh mesh(world.options(1, 2));
     std::vector<float> v(100), total(100);
-    return outcome([&] { mesh.allReduce({v.data()}, total.data(), 100, 8); });
+    return outcome([&] { mesh.allReduce({v.data()}, total.data(), 100, Tag::gradient(8)); });
   });
   Mesh mesh(world.options(0, 2));
   std::vector<float> v(100), total(100);
-  const std::string m = outcome([&] { mesh.allReduce({v.data()}, total.data(), 100, 7); });
+  const std::string m = outcome([&] { mesh.allReduce({v.data()}, total.data(), 100, Tag::gradient(7)); });
   EXPECT_NE(m.find("a frame that does not fit"), std::string::npos) << m;
   EXPECT_NE(partner.get(), "ok");
 }

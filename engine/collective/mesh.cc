@@ -143,8 +143,8 @@ void Mesh::receive(Transfer& t, uint32_t round, const Tag& tag) {
     if (n == 0) return;
     t.got += n;
     if (t.got != sizeof t.in) continue;
-    const FrameHeader want{FrameHeader::kMagic,           options_.generation,         round,
-                           static_cast<uint32_t>(t.peer), tag.value(), t.want - sizeof t.in};
+    const FrameHeader want{FrameHeader::kMagic,           options_.generation, round,
+                           static_cast<uint32_t>(t.peer), tag.value(),         t.want - sizeof t.in};
     if (std::memcmp(&t.in, &want, sizeof want) != 0)
       throw Error(ErrorKind::kPeer, fmt::format("{} sent a frame that does not fit: {}; expected {}", s.peer(),
                                                 describe(t.in), describe(want)));

@@ -58,11 +58,11 @@ class Mesh : public Exchange {
   void addTree(const std::vector<const float*>& pieces, int64_t first, int64_t size, float* total);
 
   MeshOptions options_;
-  std::vector<Socket> sockets_;                   // by worker; own is closed
-  std::vector<std::vector<RankRange>> subtrees_;  // by worker
+  std::vector<Socket> sockets_;                    // by worker; own is closed
+  std::vector<std::vector<RankRange>> subtrees_;   // by worker
   std::vector<std::pair<size_t, size_t>> leaves_;  // of sum_: worker, and which of its subtrees
   TreeSum sum_;                                    // over all workers' subtrees
-  std::vector<std::vector<float>> incoming_;      // by worker: its parts of my piece, one after the other
+  std::vector<std::vector<float>> incoming_;       // by worker: its parts of my piece, one after the other
 };
 
 }  // namespace crema::collective

@@ -8,8 +8,8 @@
 //
 // Running statistics are sums: a pass makes p <- f p + (mu, var m / (m - 1), 1), and global ones are the first two
 // divided by the third. How they move over several ranks and passes: net/running_statistics.h. Decided against: rank
-// 0's alone, as Caffe with several GPUs; the mean costs nothing more and has seen every record. Test nets of a solver and
-// scoring never move them. (Caffe's also move in a test net that says use_global_stats: false, and so train on it.)
+// 0's alone, as Caffe with several GPUs; the mean costs nothing more and has seen every record. Test nets of a solver
+// and scoring never move them. (Caffe's also move in a test net that says use_global_stats: false, and so train on it.)
 // Cost: three passes over x forward; nothing kept beside 2 C numbers, and x where the layer works in place.
 #include <cmath>
 #include <vector>

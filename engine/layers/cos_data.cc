@@ -2,9 +2,9 @@
 // sample_num_axes of (channels, height, width), or (channels, N) with transpose.
 //
 // Options: cos_data_param{batch_size, shuffle, top{name, type, channels, height, width, sample_num_axes, transpose,
-// transform_param}}; each image top has a transform_param of its own (data/transformer.h). shuffle: in phase TRAIN every
-// epoch of a rank in an order of its own. Images that cannot be decoded are passed over, named in the log and counted.
-// Which rows: data/shard.h; while scoring every row comes once, in order, and the last batch is short.
+// transform_param}}; each image top has a transform_param of its own (data/transformer.h). shuffle: in phase TRAIN
+// every epoch of a rank in an order of its own. Images that cannot be decoded are passed over, named in the log and
+// counted. Which rows: data/shard.h; while scoring every row comes once, in order, and the last batch is short.
 #include "layers/builtin.h"
 #include "layers/record_layer.h"
 
@@ -37,9 +37,7 @@ class CoSData : public RecordLayer {
     maker_.source ? RecordLayer::compute(bottom, top) : takeBlobs(top);
   }
 
-  bool transposed(size_t top) const override {
-    return param_.cos_data_param().top(static_cast<int>(top)).transpose();
-  }
+  bool transposed(size_t top) const override { return param_.cos_data_param().top(static_cast<int>(top)).transpose(); }
 };
 
 }  // namespace

@@ -1,9 +1,9 @@
 // Data: records of a database, one sample of each in each top. Tops data [, label]; labels N.
 //
-// Options: data_param{source, batch_size, backend, prefetch}; transform_param: data/transformer.h. Shapes come from the first
-// record; with batch_size 1 and no crop_size each batch has its record's shape. Which records: data/shard.h; while scoring
-// every record comes once, in order, and the last batch is short. An image that cannot be decoded is an error, as in
-// Caffe. rand_skip does nothing, as in Caffe 1.0.
+// Options: data_param{source, batch_size, backend, prefetch}; transform_param: data/transformer.h. Shapes come from the
+// first record; with batch_size 1 and no crop_size each batch has its record's shape. Which records: data/shard.h;
+// while scoring every record comes once, in order, and the last batch is short. An image that cannot be decoded is an
+// error, as in Caffe. rand_skip does nothing, as in Caffe 1.0.
 #include "base/log.h"
 #include "layers/builtin.h"
 #include "layers/record_layer.h"

@@ -10,6 +10,7 @@
 
 #include "base/file.h"
 #include "base/random.h"
+#include "layers/record_layer.h"
 #include "model/hdf5_file.h"
 #include "support/conformance.h"
 #include "support/message_of.h"
@@ -139,7 +140,8 @@ TEST_F(Hdf5, RowsOfEveryTypeAndLayoutInOrder) {
       EXPECT_EQ(b.topData(0), expected(step, 7, rows, 12)) << step;
       EXPECT_EQ(b.topData(1), expected(step, 7, rows, 1)) << step;
     }
-    EXPECT_NE(b.layer().fingerprint().find(fmt::format("{} records", rows)), std::string::npos);
+    EXPECT_NE(dynamic_cast<layers::RecordLayer&>(b.layer()).fingerprint().find(fmt::format("{} records", rows)),
+              std::string::npos);
   }
 }
 

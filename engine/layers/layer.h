@@ -177,8 +177,8 @@ class Layer {
   RandomStream random(RandomPurpose purpose) const;
   // Adds a parameter: filled from `filler`, or taken from layer_param.blobs when the description carries weights.
   void addParam(const Shape& shape, const caffe::FillerParameter& filler);
-  // Adds a parameter, zero at first, that no gradient reaches but passes of training change: running statistics. A pass of
-  // one rank makes p <- kept p + addend; net/running_statistics.h. Its lr_mult must be 0.
+  // Adds a parameter, zero at first, that no gradient reaches but passes of training change: running statistics. A pass
+  // of one rank makes p <- kept p + addend; net/running_statistics.h. Its lr_mult must be 0.
   void addStatistic(const Shape& shape, double kept);
   template <class T>
   void addToStatistic(int param, const double* addends);

@@ -1,9 +1,9 @@
-// MemoryData: rows or blobs of a host program, or a database of Datum records. Tops data, N x C x H x W, and label, N when
-// the net is made and N x 1 x 1 x 1 from its first forward, as in Caffe.
+// MemoryData: rows or blobs of a host program, or a database of Datum records. Tops data, N x C x H x W, and label, N
+// when the net is made and N x 1 x 1 x 1 from its first forward, as in Caffe.
 //
-// Options: memory_data_param{source, batch_size, channels, height, width}; transform_param: data/transformer.h. `source` is
-// CaffeOnSpark's, a database. Images that cannot be decoded are passed over, named in the log and counted. Which
-// records: data/shard.h; while scoring every record comes once, in order, and the last batch is short.
+// Options: memory_data_param{source, batch_size, channels, height, width}; transform_param: data/transformer.h.
+// `source` is CaffeOnSpark's, a database. Images that cannot be decoded are passed over, named in the log and counted.
+// Which records: data/shard.h; while scoring every record comes once, in order, and the last batch is short.
 #include "layers/builtin.h"
 #include "layers/record_layer.h"
 
@@ -23,8 +23,7 @@ class MemoryData : public RecordLayer {
     if (host)
       maker_.source = host->records;
     else if (o.opensSources())
-      maker_.source =
-          data::openSource(caffe::DataParameter::LMDB, databasePath(param_.memory_data_param().source()));
+      maker_.source = data::openSource(caffe::DataParameter::LMDB, databasePath(param_.memory_data_param().source()));
     const bool database = host ? !host->rows : o.opensSources();
     maker_.samples = makeSamples(database);
     maker_.options.skipping = true;

@@ -13,10 +13,10 @@ namespace crema::layers {
 class RecordLayer : public Layer {
  public:
   using Layer::Layer;
-  int batchSize() const { return batch_; }                            // records of a full batch
+  int batchSize() const { return batch_; }  // records of a full batch
   int64_t records() const { return maker_.source ? maker_.source->size() : 0; }
-  // Of the records, in words: count, first and last record, and 62 between, enough to tell another set, or another state
-  // of it; "" without a source. What comes from a host is here in part only, and the host compares it.
+  // Of the records, in words: count, first and last record, and 62 between, enough to tell another set, or another
+  // state of it; "" without a source. What comes from a host is here in part only, and the host compares it.
   std::string fingerprint() const;
   int64_t testCycle() const { return maker_.source ? maker_.testCycle() : 0; }  // data::TestDealing's, in phase TEST
   int64_t skippedRecords() const { return maker_.skipped->count(); }  // not decodable, since the net was built

@@ -59,7 +59,7 @@ TEST(Layers, TheWalkFindsABadLayer) {
 // Writes one element on either side of what it was given, as a vector store without a mask would.
 class Careless : public layers::SameShapeLayer {
  public:
-  using layers::SameShapeLayer::layers::SameShapeLayer;
+  using layers::SameShapeLayer::SameShapeLayer;
 
  protected:
   void compute(const layers::Blobs& bottom, const layers::Blobs& top) override {

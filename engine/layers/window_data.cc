@@ -25,7 +25,8 @@ class WindowData : public RecordLayer {
     const auto& p = param_.window_data_param();
     const DataOptions& o = *context().data;
     setBatch(p.batch_size());
-    if (o.use == PassUse::kScoring) invalid("windows are drawn, and scoring takes every record once; use a Data or ImageData layer");
+    if (o.use == PassUse::kScoring)
+      invalid("windows are drawn, and scoring takes every record once; use a Data or ImageData layer");
     if (!(p.fg_fraction() >= 0 && p.fg_fraction() <= 1))
       invalid("fg_fraction must be from 0 to 1, not {}", p.fg_fraction());
     data::WindowOptions options{p, param_.transform_param(), o.folder, scale(), p.cache_images() && o.opensSources()};

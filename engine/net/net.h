@@ -1,8 +1,8 @@
 // A net: layers in file order, wired by blob names, built once from a description.
 //
 // Description -> filter by state -> splits -> build. The description stays apart from the object: nothing here edits
-// text. Parameters lie in two flat buffers, so that what a solver updates, a collective sums and a survivor hands over is
-// one stretch of memory; each begins at a multiple of 16 elements:
+// text. Parameters lie in two flat buffers, so that what a solver updates, a collective sums and a survivor hands over
+// is one stretch of memory; each begins at a multiple of 16 elements:
 //   flatData()  | learnt parameters, in layer order | running statistics |
 //   flatDiff()  | their gradients                   | what passes add    | kSpare elements |
 // One thread uses a net at a time.

@@ -31,16 +31,17 @@ void set(Blob& b, const std::function<double(int)>& value, bool diff = false) {
 
 class RecurrentTest : public testing::Test {
  protected:
-  std::unique_ptr<Net> make(const caffe::NetParameter& p, DType dtype = DType::kFloat32, bool dealt = false,
+  std::unique_ptr<Net> make(const caffe::NetParameter& p, DType dtype = DType::kFloat32, bool shared = false,
                             int ranks = 2) {
     NetOptions o;
-    o.kernels = &kernels_, o.dtype = dtype, o.data.dealt = dealt, o.data.ranks = ranks;
+    o.kernels = &kernels_, o.dtype = dtype, o.data.ranks = ranks;
+    if (shared) o.data.use = layers::PassUse::kSharedTest;
     caffe::NetState state;
     state.set_phase(caffe::TRAIN);
     return std::make_unique<Net>(p, state, o, "test.prototxt");
   }
-  std::unique_ptr<Net> golden(const std::string& name, bool dealt = false, int ranks = 2) {
-    auto net = make(model::readNet(kGoldens + name + ".prototxt"), DType::kFloat32, dealt, ranks);
+  std::unique_ptr<Net> golden(const std::string& name, bool shared = false, int ranks = 2) {
+    auto net = make(model::readNet(kGoldens + name + ".prototxt"), DType::kFloat32, shared, ranks);
     net->copyTrainedFrom(model::readNetBinary(kGoldens + name + ".caffemodel"), name);
     return net;
   }
@@ -122,19 +123,19 @@ TEST_F(RecurrentTest, ModelsAreStoredAsCaffeStoresThem) {
       if (mine.name() != layer.name()) continue;
       ASSERT_EQ(mine.blobs_size(), layer.blobs_size()) << layer.name();
       for (int i = 0; i < layer.blobs_size(); ++i, ++compared)
-        EXPECT_EQ(toText(mine.blobs(i)), toText(layer.blobs(i))) << layer.name() << "/" << i;
+        EXPECT_EQ(model::toText(mine.blobs(i)), model::toText(layer.blobs(i))) << layer.name() << "/" << i;
     }
   EXPECT_EQ(compared, 11);  // 2 of embed, 4 and 3 of the LSTMs, 2 of predict
 }
 
-// Two ranks in one object, steps in turn, are two objects; and neither a jump nor a batch that was dealt goes on.
+// Two ranks in one object, steps in turn, are two objects; and neither a jump nor a batch that is shared out goes on.
 TEST_F(RecurrentTest, EveryRankGoesOnWithItsOwnState) {
   auto shared = golden("sentences"), first = golden("sentences"), second = golden("sentences");
   for (int step = 0; step < 3; ++step) {
     EXPECT_EQ(pass(*shared, step, step, 0), pass(*first, step, step, 0));
     EXPECT_EQ(pass(*shared, 2 - step, step, 1), pass(*second, 2 - step, step, 1));
   }
-  auto fresh = golden("sentences"), dealt = golden("sentences", true), alone = golden("sentences", false, 1);
+  auto fresh = golden("sentences"), apart = golden("sentences", true), alone = golden("sentences", false, 1);
   const auto zero = pass(*fresh, 2, 7, 0);
   EXPECT_NE(pass(*first, 2, 3, 0), zero);  // goes on
   EXPECT_EQ(pass(*first, 2, 9, 0), zero);  // 3 to 9
@@ -142,8 +143,8 @@ TEST_F(RecurrentTest, EveryRankGoesOnWithItsOwnState) {
   EXPECT_EQ(pass(*first, 2, 9, 1), zero);  // another rank
   EXPECT_EQ(pass(*alone, 2, 7, 0), zero);
   EXPECT_NE(pass(*alone, 2, 12, 0), zero);  // one rank: its pass before, whatever the host did between
-  EXPECT_EQ(pass(*dealt, 2, 0, 0), zero);
-  EXPECT_EQ(pass(*dealt, 2, 1, 0), zero);
+  EXPECT_EQ(pass(*apart, 2, 0, 0), zero);
+  EXPECT_EQ(pass(*apart, 2, 1, 0), zero);
 }
 
 // Backward belongs to the forward pass before it, whatever other ranks did: gradients of a rank do not depend on who

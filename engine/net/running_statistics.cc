@@ -23,8 +23,7 @@ void RunningStatistics::move(const T* sum, int ranks, int passes) {
   for (const auto& [offset, count, keptPerPass] : parts_) {
     const double kept = std::pow(keptPerPass, passes);
     T* values = data_.mutableData<T>() + offset;
-    for (int64_t i = 0; i < count; ++i)
-      values[i] = static_cast<T>(kept * values[i] + double{sum[offset + i]} / ranks);
+    for (int64_t i = 0; i < count; ++i) values[i] = static_cast<T>(kept * values[i] + double{sum[offset + i]} / ranks);
     std::fill_n(diff_.mutableDiff<T>() + offset, count, T{0});
   }
 }

@@ -1,5 +1,5 @@
-// Parameters that no gradient reaches but passes of training change (Layer::addStatistic; BatchNorm's sums), as one value.
-// A pass of one rank adds: diff <- f diff + addend, f being what a pass keeps. Over n passes of each of R ranks
+// Parameters that no gradient reaches but passes of training change (Layer::addStatistic; BatchNorm's sums), as one
+// value. A pass of one rank adds: diff <- f diff + addend, f being what a pass keeps. Over n passes of each of R ranks
 //   p <- f^n p + (sum over ranks of diff) / R
 // so one rank gives Caffe's numbers, and the result does not depend on who computes which rank.
 //
@@ -26,8 +26,8 @@ class RunningStatistics {
   void collect();
   // From now on every pass moves them itself: for programs that run a net, where nobody sums over ranks.
   void moveAtOnce();
-  // Takes up what `passes` passes of each of `ranks` ranks have left: `sum` has the layout of the net's flat diff. Nothing
-  // happens where nothing was collected since the last move().
+  // Takes up what `passes` passes of each of `ranks` ranks have left: `sum` has the layout of the net's flat diff.
+  // Nothing happens where nothing was collected since the last move().
   template <class T>
   void move(const T* sum, int ranks, int passes);
 

@@ -3,8 +3,8 @@
 //
 // Update, g the gradient averaged over ranks and iter_size: clip -> g += decay w (L2) or decay sign(w) (L1) -> the rule
 // of the solver's type (kernels/kernels.h), with rate lr_mult for its rate. Clipping happens before the division by
-// iter_size and before decay, as in Caffe: if ||g|| > c then g *= c / ||g||. Running statistics take no part in that: the
-// net moves them (net/running_statistics.h).
+// iter_size and before decay, as in Caffe: if ||g|| > c then g *= c / ||g||. Running statistics take no part in that:
+// the net moves them (net/running_statistics.h).
 #pragma once
 #include <deque>
 #include <memory>

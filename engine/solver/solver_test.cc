@@ -194,7 +194,7 @@ TEST_F(SolverTest, EveryTypeResumesToTheSameBits) {
     resumed->restore(files.state, "");
     step<float>(*whole, 3), step<float>(*resumed, 3);
     EXPECT_EQ(weights(*whole), weights(*resumed));
-    EXPECT_EQ(readState(files.state).history_size() % static_cast<int>(whole->net().learnables().size()), 0);
+    EXPECT_EQ(model::readState(files.state).history_size() % static_cast<int>(whole->net().learnables().size()), 0);
   }
   const auto adam = make(parameter("type: 'Adam' momentum: 0.9")), sgd = make(parameter("type: 'SGD'"));
   const std::string said = messageOf([&] { adam->restore(sgd->snapshot(folder_.file("sgd")).state, ""); });

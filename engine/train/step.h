@@ -23,11 +23,12 @@ class Step {
   Step(solver::Solver& solver, collective::Exchange* exchange, collective::RankRange mine, int ranks);
 
   // pass(rank) leaves the rank's gradient in the net's flat diff and gives its loss; it is called for my ranks in
-  // ascending order. request() is asked behind each. Memory: a gradient for each rank that waits to be added, log2 of my
-  // ranks at most.
+  // ascending order. request() is asked behind each. Memory: a gradient for each rank that waits to be added, log2 of
+  // my ranks at most.
   Sum run(const std::function<double(int rank)>& pass, const std::function<Request()>& request);
 
-  // Values of which one worker has each and the others have zeros: all get all, the same bits for any number of workers.
+  // Values of which one worker has each and the others have zeros: all get all, the same bits for any number of
+  // workers.
   void gather(std::vector<float>& values, const collective::Tag& tag);
 
  private:

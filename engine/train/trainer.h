@@ -1,10 +1,10 @@
 // The training loop of one worker: its ranks one after the other, the sum over all ranks, one identical update
 // everywhere.
 //
-// Every step: test when due -> train/step.h: the gradients of all ranks -> update -> requests (stop, snapshot: agreed by all,
-// because they travel with the gradient) -> snapshot when due. After every step all workers hold the same bits: weights,
-// history, iteration. A stop is agreed on before the first step and with the values of a test as well: then no further
-// step begins.
+// Every step: test when due -> train/step.h: the gradients of all ranks -> update -> requests (stop, snapshot: agreed
+// by all, because they travel with the gradient) -> snapshot when due. After every step all workers hold the same bits:
+// weights, history, iteration. A stop is agreed on before the first step and with the values of a test as well: then no
+// further step begins.
 #pragma once
 #include <functional>
 #include <string>
