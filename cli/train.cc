@@ -5,13 +5,13 @@
 #include "base/temporary.h"
 #include "base/text.h"
 #include "cli/command.h"
-#include "cluster/worker.h"
 #include "host/job_io.h"
 #include "host/local_cluster.h"
 #include "host/progress_line.h"
 #include "host/signals.h"
 #include "model/upgrade.h"
 #include "solver/descriptions.h"
+#include "train/run.h"
 
 namespace crema::cli {
 namespace {
@@ -22,16 +22,15 @@ struct Flags {
   double joinTimeout = 60, stepTimeout = 60;
 };
 
-void trainHere(const wire::Job& job, const Flags& flags) {
-  cluster::JobSetup setup = cluster::setUp(job, parentDirectory(flags.solver), true);
+void trainHere(const train::RunOptions& options, const std::string& model) {
+  train::Run run = train::setUp(options);
   train::TrainHooks hooks;
   hooks.request = host::polledRequest;
-  hooks.progress = [](const train::Progress& p) { host::showProgress(cluster::toEvent(p).progress()); };
+  hooks.progress = [](const train::Progress& p) { host::showProgress(p); };
   LOG_INFO("Starting Optimization");
-  train::Trainer trainer(*setup.solver, nullptr, setup.train, hooks);
-  trainer.run();
+  train::Trainer(*run.solver, nullptr, run.train, hooks).run();
   host::endProgress();
-  if (!flags.model.empty()) LOG_INFO("Final model: {}", setup.solver->saveModel(flags.model));
+  if (!model.empty()) LOG_INFO("Final model: {}", run.solver->saveModel(model));
   LOG_INFO("Optimization Done.");
 }
 
@@ -50,19 +49,19 @@ int train(const Flags& flags) {
   solver = solver::prepareSolver(solver, flags.solver);
   if (flags.level != 0) solver.mutable_train_state()->set_level(flags.level);
   for (const std::string& stage : splitList(flags.stage)) solver.mutable_train_state()->add_stage(stage);
-  wire::Job job;
-  job.set_solver(solver.SerializeAsString());
-  job.set_net_origin(host::netOrigin(flags.solver));
-  job.set_ranks(flags.ranks), job.set_workers(flags.workers), job.set_worker(0);
-  job.set_threads(flags.threads), job.set_isa(flags.isa);
-  job.set_snapshot(flags.snapshot), job.set_weights(flags.weights), job.set_model(flags.model);
-  job.set_snapshot_prefix(solver.snapshot_prefix());
-  job.set_join_timeout(flags.joinTimeout), job.set_step_timeout(flags.stepTimeout);
-  host::checkJob(job);
-  if (flags.workers == 1)
-    trainHere(job, flags);
+  train::RunOptions o;
+  o.snapshotPrefix = solver.snapshot_prefix();
+  o.solver = std::move(solver);
+  o.netOrigin = host::netOrigin(flags.solver), o.folder = parentDirectory(flags.solver);
+  o.ranks = flags.ranks, o.workers = flags.workers;
+  o.threads = flags.threads, o.isa = flags.isa;
+  o.snapshot = flags.snapshot, o.weights = flags.weights;
+  train::checkRun(o.ranks, o.workers, o.worker, o.threads);
+  host::checkTimeouts(flags.joinTimeout, flags.stepTimeout);
+  if (o.workers == 1)
+    trainHere(o, flags.model);
   else
-    host::runLocalCluster(job);
+    host::runLocalCluster(o, flags.model, flags.joinTimeout, flags.stepTimeout);
   return host::endedByTerm() ? host::kEndedByTerm : 0;
 }
 

@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "cluster/coordinator.h"
+#include "cluster/job.h"
 #include "cluster/session.h"
 
 namespace crema::cluster {
@@ -151,9 +152,9 @@ void train(const wire::Job& job, const HostRows& rows, Session& session, collect
            const std::function<void(const wire::Event&)>& emit, const std::function<train::Request()>& request,
            Interrupt& interrupt) {
   const bool lead = job.worker() == 0;
-  JobSetup setup = setUp(job, "", lead || job.log(), &rows);
+  train::Run run = train::setUp(runOf(job, rows));
   rows.waitForRows(interrupt);
-  session.ready(stateDigest(*setup.solver), setup.solver->recordsRead());
+  session.ready(stateDigest(*run.solver), run.solver->recordsRead());
   const auto start = session.waitForStart();
   collective::MeshOptions o;
   o.worker = job.worker(), o.workers = job.workers(), o.ranks = job.ranks();
@@ -167,21 +168,21 @@ void train(const wire::Job& job, const HostRows& rows, Session& session, collect
   collective::Mesh mesh(o);
   WatchedExchange exchange(mesh, session);
   Publications publications(job, rows, session, interrupt);
-  train::Trainer trainer(*setup.solver, job.workers() > 1 ? &exchange : nullptr, setup.train,
+  train::Trainer trainer(*run.solver, job.workers() > 1 ? &exchange : nullptr, run.train,
                          hooksFor(session, lead, publications, interrupt, emit, request));
   trainer.run();
   publications.waitForAll();
-  if (lead && trainer.ended()) endedEarly(*setup.solver, setup.train);
-  const std::string model = lead && !job.model().empty() ? setup.solver->saveModel(job.model()) : "";
+  if (lead && trainer.ended()) endedEarly(*run.solver, run.train);
+  const std::string model = lead && !job.model().empty() ? run.solver->saveModel(job.model()) : "";
   if (!model.empty() && !job.model_home().empty()) session.sendModel(model);
-  session.finished(setup.solver->iteration(), stateDigest(*setup.solver));
+  session.finished(run.solver->iteration(), stateDigest(*run.solver));
   session.waitForBye();
   wire::Event done;
-  done.mutable_done()->set_iteration(setup.solver->iteration());
+  done.mutable_done()->set_iteration(run.solver->iteration());
   done.mutable_done()->set_model(model);
-  done.mutable_done()->set_skipped(setup.solver->recordsSkipped());
+  done.mutable_done()->set_skipped(run.solver->recordsSkipped());
   done.mutable_done()->set_seconds(trainer.seconds());
-  done.mutable_done()->set_records(setup.train.recordsPerStep * setup.solver->iteration());
+  done.mutable_done()->set_records(run.train.recordsPerStep * run.solver->iteration());
   emit(done);
 }
 

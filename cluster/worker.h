@@ -15,16 +15,4 @@ namespace crema::cluster {
 void runWorker(const wire::Job& job, HostRows& rows, const std::function<void(const wire::Event&)>& emit,
                const std::function<train::Request()>& request, Interrupt& interrupt);
 
-// The solver a job describes, with this worker's ranks; shared with the single-process command.
-struct JobSetup {
-  std::unique_ptr<kernels::Context> kernels;
-  std::unique_ptr<solver::Solver> solver;
-  train::TrainOptions train;
-};
-JobSetup setUp(const wire::Job& job, const std::string& folder, bool log, const HostRows* rows = nullptr);
-
-wire::Event toEvent(const train::Progress& p);
-wire::Event toEvent(int64_t iteration, int net, const std::vector<train::TestOutput>& outputs);
-wire::Event toEvent(int64_t iteration, const solver::SnapshotFiles& files);
-
 }  // namespace crema::cluster

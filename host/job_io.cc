@@ -14,9 +14,9 @@
 #include "base/fd_io.h"
 #include "base/file.h"
 #include "base/log.h"
-#include "base/thread_pool.h"
 #include "model/upgrade.h"
 #include "solver/descriptions.h"
+#include "train/run.h"
 
 namespace crema::host {
 namespace {
@@ -113,18 +113,12 @@ void exitWhenStdinEnds(Interrupt& interrupt, cluster::HostRows* rows) {
 }
 
 void checkJob(const wire::Job& job) {
-  constexpr int kMostRanks = 65536;
-  if (job.ranks() < 1 || job.ranks() > kMostRanks) invalid("-ranks must be 1 to {}, not {}", kMostRanks, job.ranks());
-  if (job.workers() < 1 || job.workers() > job.ranks())
-    invalid("-ranks {} -workers {}: there must be at least 1 worker and at most as many as ranks", job.ranks(),
-            job.workers());
-  if (job.worker() < 0 || job.worker() >= job.workers())
-    invalid("-worker {}: this run has workers 0 to {}", job.worker(), job.workers() - 1);
-  const int most = 4 * availableCores();
-  if (job.threads() < 0 || job.threads() > most)
-    invalid("-threads must be 0 (all cores) to {} on this machine, not {}", most, job.threads());
-  for (const auto& [flag, seconds] :
-       {std::pair{"-join_timeout", job.join_timeout()}, {"-step_timeout", job.step_timeout()}})
+  train::checkRun(job.ranks(), job.workers(), job.worker(), job.threads());
+  checkTimeouts(job.join_timeout(), job.step_timeout());
+}
+
+void checkTimeouts(double join, double step) {
+  for (const auto& [flag, seconds] : {std::pair{"-join_timeout", join}, {"-step_timeout", step}})
     if (!(seconds > 0 && seconds < 1e9)) invalid("{} must be a positive number of seconds, not {}", flag, seconds);
 }
 

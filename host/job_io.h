@@ -31,6 +31,7 @@ void exitWhenStdinEnds(Interrupt& interrupt, cluster::HostRows* rows = nullptr);
 
 // A solver file as a job: nets inlined, seed fixed (a random one is drawn when random_seed is unset or negative, and
 // logged), mode checked.
+void checkTimeouts(double join, double step);  // seconds, of flags
 void checkJob(const wire::Job& job);  // ranks, workers, threads and timeouts that make sense; invalid() says which
 std::string netOrigin(const std::string& solverPath);  // the file of its net, for messages; may be empty
 caffe::SolverParameter loadSolver(const std::string& path, int64_t seedIfUnset = -1);

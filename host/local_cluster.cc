@@ -140,7 +140,11 @@ cluster::CoordinatorOptions optionsFor(const wire::Job& job, const std::string& 
 }
 
 void show(const wire::Event& event) {
-  if (event.has_progress()) showProgress(event.progress());
+  if (event.has_progress()) {
+    const auto& p = event.progress();
+    showProgress({p.iteration(), p.max_iter(), p.loss(), p.lr(), p.records_per_second(), p.seconds_left()},
+                 p.slowest_worker());
+  }
   if (event.has_joined())
     LOG_INFO("worker {} has joined ({} of {})", event.joined().worker(), event.joined().have(), event.joined().want());
 }
@@ -163,9 +167,23 @@ void watch(const std::vector<std::unique_ptr<Child>>& children, const std::atomi
   }
 }
 
+wire::Job jobOf(const train::RunOptions& o, const std::string& model, double joinTimeout, double stepTimeout) {
+  wire::Job job;
+  job.set_solver(o.solver.SerializeAsString());
+  job.set_net_origin(o.netOrigin);
+  job.set_ranks(o.ranks), job.set_workers(o.workers), job.set_worker(0);
+  job.set_threads(o.threads), job.set_isa(o.isa);
+  job.set_snapshot(o.snapshot), job.set_weights(o.weights), job.set_model(model);
+  job.set_snapshot_prefix(o.snapshotPrefix);
+  job.set_join_timeout(joinTimeout), job.set_step_timeout(stepTimeout);
+  return job;
+}
+
 }  // namespace
 
-void runLocalCluster(const wire::Job& job) {
+void runLocalCluster(const train::RunOptions& options, const std::string& model, double joinTimeout,
+                     double stepTimeout) {
+  const wire::Job job = jobOf(options, model, joinTimeout, stepTimeout);
   const std::string token = randomBytes(32);
   cluster::Coordinator coordinator(optionsFor(job, token), show);
   std::vector<std::unique_ptr<Child>> children;

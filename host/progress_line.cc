@@ -7,15 +7,14 @@
 
 namespace crema::host {
 
-void showProgress(const wire::Event::Progress& p) {
+void showProgress(const train::Progress& p, int slowestWorker) {
   static double last = 0;
-  if (!stderrIsTerminal() || (monotonicSeconds() - last < 0.1 && p.iteration() + 1 < p.max_iter())) return;
+  if (!stderrIsTerminal() || (monotonicSeconds() - last < 0.1 && p.iteration + 1 < p.maxIter)) return;
   last = monotonicSeconds();
-  const auto left = static_cast<int64_t>(p.seconds_left() + 0.5);
-  std::string line =
-      fmt::format("iteration {}/{}  loss {:.4f}  lr {:.4g}  {:.0f} records/s  {}:{:02} left", p.iteration() + 1,
-                  p.max_iter(), p.loss(), p.lr(), p.records_per_second(), left / 60, left % 60);
-  if (p.slowest_worker() >= 0) line += fmt::format("  slowest: worker {}", p.slowest_worker());
+  const auto left = static_cast<int64_t>(p.secondsLeft + 0.5);
+  std::string line = fmt::format("iteration {}/{}  loss {:.4f}  lr {:.4g}  {:.0f} records/s  {}:{:02} left",
+                                 p.iteration + 1, p.maxIter, p.loss, p.rate, p.recordsPerSecond, left / 60, left % 60);
+  if (slowestWorker >= 0) line += fmt::format("  slowest: worker {}", slowestWorker);
   setStatusLine(line);
 }
 

@@ -1,0 +1,52 @@
+#include "cluster/job.h"
+
+namespace crema::cluster {
+
+train::RunOptions runOf(const wire::Job& job, const HostRows& rows) {
+  train::RunOptions o;
+  if (!o.solver.ParseFromString(job.solver()))
+    badData("the job's solver cannot be read; host and executable are of different versions");
+  o.netOrigin = job.net_origin();
+  o.ranks = job.ranks(), o.worker = job.worker(), o.workers = job.workers();
+  o.threads = job.threads(), o.isa = job.isa();
+  o.snapshot = job.snapshot(), o.snapshotName = job.snapshot_name();
+  o.weights = job.weights(), o.weightsName = job.weights_name();
+  o.snapshotPrefix = job.has_snapshot_prefix() ? job.snapshot_prefix() : o.solver.snapshot_prefix();
+  o.publishedPrefix = job.published_prefix();
+  o.trainSource = sourceOf(rows.train, rows.trainRecords, job.train_source());
+  o.testSource = sourceOf(rows.test, rows.testRecords, job.test_source());
+  o.resize = job.resize();
+  o.log = job.worker() == 0 || job.log();
+  return o;
+}
+
+wire::Event toEvent(const train::Progress& p) {
+  wire::Event event;
+  auto* out = event.mutable_progress();
+  out->set_iteration(p.iteration), out->set_max_iter(p.maxIter);
+  out->set_loss(p.loss), out->set_lr(p.rate);
+  out->set_records_per_second(p.recordsPerSecond), out->set_seconds_left(p.secondsLeft);
+  return event;
+}
+
+wire::Event toEvent(int64_t iteration, int net, const std::vector<train::TestOutput>& outputs) {
+  wire::Event event;
+  event.mutable_test()->set_iteration(iteration);
+  event.mutable_test()->set_net(net);
+  for (const auto& o : outputs) {
+    auto* out = event.mutable_test()->add_output();
+    out->set_name(o.name);
+    out->set_loss_weight(static_cast<float>(o.lossWeight));
+    for (float v : o.values) out->add_value(v);
+  }
+  return event;
+}
+
+wire::Event toEvent(int64_t iteration, const solver::SnapshotFiles& files) {
+  wire::Event event;
+  auto* out = event.mutable_snapshot();
+  out->set_iteration(iteration), out->set_model(files.model), out->set_state(files.state);
+  return event;
+}
+
+}  // namespace crema::cluster

@@ -1,0 +1,76 @@
+#include "train/run.h"
+
+#include "base/file.h"
+#include "base/log.h"
+#include "base/thread_pool.h"
+
+namespace crema::train {
+namespace {
+
+int recordsPerPass(const net::Net& net) {
+  for (size_t i = 0; i < net.layers().size(); ++i)
+    if (net.bottoms(static_cast<int>(i)).empty() && !net.tops(static_cast<int>(i)).empty()) {
+      const Shape& s = net.tops(static_cast<int>(i))[0]->shape();
+      if (s.axes()) return s[0];
+    }
+  return 0;
+}
+
+void takeUp(const RunOptions& o, solver::Solver& solver) {
+  std::string weights;  // of the solver: all together must give at least one layer its values
+  for (const auto& w : o.solver.weights()) weights += (weights.empty() ? "" : ",") + w;
+  if (!o.snapshot.empty() && o.log) LOG_INFO("Resuming from {}", o.snapshot);
+  if (!o.snapshot.empty())
+    solver.restore(o.snapshot, o.weights);
+  else if (!o.weights.empty())
+    solver.copyTrainedFrom(o.weights);
+  else if (!weights.empty())
+    solver.copyTrainedFrom(weights);
+}
+
+solver::SolverOptions solverOptions(const RunOptions& o, kernels::Context& kernels) {
+  solver::SolverOptions s;
+  s.kernels = &kernels;
+  s.seed = static_cast<uint64_t>(o.solver.random_seed());
+  s.folder = o.folder, s.origin = o.netOrigin, s.log = o.log;
+  s.trainData.ranks = o.ranks;
+  s.trainData.myRanks = collective::rankList(collective::ranksOfWorker(o.worker, o.workers, o.ranks));
+  s.trainData.source = o.trainSource, s.testData.source = o.testSource;
+  s.testData.testWorkers = o.workers;
+  s.trainData.resize = s.testData.resize = o.resize;
+  return s;
+}
+
+}  // namespace
+
+void checkRun(int ranks, int workers, int worker, int threads) {
+  constexpr int kMostRanks = 65536;
+  if (ranks < 1 || ranks > kMostRanks) invalid("-ranks must be 1 to {}, not {}", kMostRanks, ranks);
+  if (workers < 1 || workers > ranks)
+    invalid("-ranks {} -workers {}: there must be at least 1 worker and at most as many as ranks", ranks, workers);
+  if (worker < 0 || worker >= workers) invalid("-worker {}: this run has workers 0 to {}", worker, workers - 1);
+  const int most = 4 * availableCores();
+  if (threads < 0 || threads > most)
+    invalid("-threads must be 0 (all cores) to {} on this machine, not {}", most, threads);
+}
+
+Run setUp(const RunOptions& o) {
+  Run run;
+  run.kernels =
+      std::make_unique<kernels::Context>(kernels::chooseIsa(o.isa), o.threads > 0 ? o.threads : availableCores());
+  run.train.ranks = o.ranks;
+  run.train.myRanks = collective::ranksOfWorker(o.worker, o.workers, o.ranks);
+  run.train.snapshotPrefix = o.snapshotPrefix, run.train.publishedPrefix = o.publishedPrefix;
+  run.train.log = o.log;
+  if (o.log) LOG_INFO("Use CPU.");
+  if (o.log)
+    LOG_INFO("Computing with {} on {} thread(s)", kernels::name(run.kernels->isa()), run.kernels->pool().size());
+  if (o.worker == 0 && (o.solver.snapshot() > 0 || o.solver.snapshot_after_train()) && !o.snapshotPrefix.empty())
+    checkWritable(o.snapshotPrefix), solver::clearSnapshotLeftovers(o.snapshotPrefix);
+  run.solver = std::make_unique<solver::Solver>(o.solver, solverOptions(o, *run.kernels));
+  run.train.recordsPerStep = static_cast<int64_t>(recordsPerPass(run.solver->net())) * o.solver.iter_size() * o.ranks;
+  named(o.snapshot, o.snapshotName, [&] { named(o.weights, o.weightsName, [&] { takeUp(o, *run.solver); }); });
+  return run;
+}
+
+}  // namespace crema::train
