@@ -2,7 +2,7 @@
 // arithmetic of one training step. Every answer is compared with the reference loops before it is timed; a wrong one
 // ends the program with exit code 1.
 //
-//   kernels_bench [avx2|avx512] [threads] [repetitions]
+//   kernels_bench [instruction set, as -isa takes it] [threads] [repetitions]
 //
 // Times are the best of the repetitions: what the machine can do, not what its neighbours let it do.
 #include <algorithm>
@@ -46,7 +46,7 @@ void expectNear(const std::string& what, const float* got, const Floats& want) {
 
 class Bench {
  public:
-  Bench(Isa isa, int threads, int repetitions) : context_(isa, threads), repetitions_(repetitions) {}
+  Bench(const Isa& isa, int threads, int repetitions) : context_(isa, threads), repetitions_(repetitions) {}
 
   void conv(const char* name, const ConvShape& s, bool toData) {
     const int64_t in = int64_t{s.ic} * s.h * s.w, out = int64_t{s.oc} * s.oh() * s.ow();
@@ -207,7 +207,7 @@ void resnetOne(Bench& b) {
 int main(int argc, char** argv) {
   using namespace crema::kernels;
   try {
-    const Isa isa = chooseIsa(argc > 1 ? argv[1] : "");
+    const Isa& isa = chooseIsa(argc > 1 ? argv[1] : "");
     const int threads = argc > 2 ? std::atoi(argv[2]) : 1, repetitions = argc > 3 ? std::atoi(argv[3]) : 50;
     std::printf("%s, %d thread(s), best of %d\n\n", name(isa), threads, repetitions);
     Bench bench(isa, std::max(1, threads), std::max(1, repetitions));

@@ -1,6 +1,7 @@
 // Rows, updates, sums and softmax against double loops, and the choice of an instruction set.
 #include "base/error.h"
 #include "support/kernel_bits.h"
+#include "support/message_of.h"
 
 namespace crema::kernels {
 namespace {
@@ -97,9 +98,18 @@ TEST(Softmax, HasTheReferencesBits) {
   }
 }
 
-TEST(ChooseIsa, RefusesWhatIsUnknown) {
-  EXPECT_THROW(chooseIsa("sse9"), Error);
-  EXPECT_EQ(chooseIsa(""), bestIsa());
+TEST(ChooseIsa, TakesEveryNameOfTheListAndNoOther) {
+  EXPECT_EQ(&chooseIsa(""), &bestIsa());
+  EXPECT_EQ(&bestIsa(), isasHere().back());
+  for (const Isa* isa : isas()) {
+    SCOPED_TRACE(name(*isa));
+    if (runsHere(*isa)) {
+      EXPECT_EQ(&chooseIsa(name(*isa)), isa);
+    } else {
+      EXPECT_NE(test::messageOf([&] { chooseIsa(name(*isa)); }).find("this CPU does not have it"), std::string::npos);
+    }
+  }
+  EXPECT_EQ(test::messageOf([] { chooseIsa("sse9"); }), "-isa must be avx2 or avx512, not 'sse9'");
 }
 
 }  // namespace

@@ -158,6 +158,9 @@ inline void packBackWeights(Context& context, const ConvShape& s, const BackPlan
 
 // length: the plan of panels, then what a thread does with a unit of images; they share every size above them.
 inline void convBackwardData(Context& context, const ConvShape& s, const float* dy, const float* w, float* dx) {
+  // Strided and dilated along one axis at once: no net was seen to use it.
+  const bool declined = (s.strideH > 1 && s.dilH > 1) || (s.strideW > 1 && s.dilW > 1);
+  if (declined) return kFloatReference.convBackwardData(context, s, dy, w, dx);
   const int oh = s.oh(), ow = s.ow(), icg = s.ic / s.groups, ocg = s.oc / s.groups;
   if (s.n == 0 || s.ic == 0) return;
   if (addingTapsIsLess(s)) return convBackwardDataByTaps(context, s, dy, w, dx);

@@ -124,4 +124,9 @@ inline void ipBackwardWeights(Context& context, const IpShape& s, const float* x
   });
 }
 
+// As many sums as outputs, in double: a fraction of a percent of a step, and memory is what they wait for.
+inline void ipBackwardBias(Context& context, const IpShape& s, const float* dy, float* dbias, bool accumulate) {
+  kFloatReference.ipBackwardBias(context, s, dy, dbias, accumulate);
+}
+
 }  // namespace crema::kernels::KNS

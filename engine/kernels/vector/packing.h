@@ -14,14 +14,12 @@ inline void packTransposed(const float* s, ptrdiff_t ld, int rows, int K, const 
   const int whole = K & ~7;
   for (int m = 0; m < rows; m += 8) {
     const int n = std::min(8, rows - m);
-    const __m256i first = _mm256_cmpgt_epi32(_mm256_set1_epi32(n), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+    const First8 first(n);
     for (int k = 0; k < whole; k += 8) {
       alignas(32) float block[64];
       transposeRows(s + m * ld + k, ld, n, block, 8);
       for (int j = 0; j < 8; ++j)
-        if (place[k + j] >= 0)
-          _mm256_maskstore_ps(d + static_cast<ptrdiff_t>(place[k + j]) * rows + m, first,
-                              _mm256_load_ps(block + 8 * j));
+        if (place[k + j] >= 0) first.copy(block + 8 * j, d + static_cast<ptrdiff_t>(place[k + j]) * rows + m);
     }
   }
   for (int k = whole; k < K; ++k) {

@@ -31,7 +31,7 @@ inline void reluBackward(Context& c, int64_t n, float slope, const float* x, con
 inline void multiply(Context& c, int64_t n, const float* a, const float* b, float* y) {
   eachVector(c, n, [&](Mask m, int64_t i) { store(m, y + i, mul(load(m, a + i), load(m, b + i))); });
 }
-inline void addVectors(Context& c, int64_t n, const float* a, const float* b, float* y) {
+inline void add(Context& c, int64_t n, const float* a, const float* b, float* y) {
   eachVector(c, n, [&](Mask m, int64_t i) { store(m, y + i, add(load(m, a + i), load(m, b + i))); });
 }
 
@@ -110,11 +110,16 @@ void lrnBackwardOf(Context& context, const LrnShape& s, const float* x, const fl
   });
 }
 
+// Caffe's usual power and windows of 3 and 5; others go through pow() and are slower.
+inline bool lrnIsFast(const LrnShape& s) { return s.beta == 0.75 && (s.size == 3 || s.size == 5); }
+
 inline void lrnForward(Context& c, const LrnShape& s, const float* x, float* scale, float* y) {
+  if (!lrnIsFast(s)) return kFloatReference.lrnForward(c, s, x, scale, y);
   s.size == 3 ? lrnForwardOf<3>(c, s, x, scale, y) : lrnForwardOf<5>(c, s, x, scale, y);
 }
 inline void lrnBackward(Context& c, const LrnShape& s, const float* x, const float* y, const float* scale,
                         const float* dy, float* dx) {
+  if (!lrnIsFast(s)) return kFloatReference.lrnBackward(c, s, x, y, scale, dy, dx);
   s.size == 3 ? lrnBackwardOf<3>(c, s, x, y, scale, dy, dx) : lrnBackwardOf<5>(c, s, x, y, scale, dy, dx);
 }
 

@@ -59,10 +59,4 @@ inline void update(Context& c, int64_t n, const Update& u, const float* diff, fl
   kBy[static_cast<int>(u.rule)](c, n, u, diff, history, history2, w);
 }
 
-constexpr Table kTable = {
-    convForward,       convBackwardData, convBackwardWeights, convBackwardBias, ipForward,       ipBackwardData,
-    ipBackwardWeights, maxPoolForward,   maxPoolBackward,     avePoolForward,   avePoolBackward, lrnForward,
-    lrnBackward,       reluForward,      reluBackward,        multiply,         addVectors,      update,
-    channelSums,       channelDots,      channelAffine,       channelMix};
-
 }  // namespace crema::kernels::KNS

@@ -1,10 +1,9 @@
+#pragma once
 #include <cmath>
 
-#include "kernels/ref/ref.h"
+#include "kernels/kernels.h"
 
 namespace crema::kernels::ref {
-namespace {
-
 // One weight's update by the table in kernels.h, in double.
 template <class T>
 double change(const Update& u, double g, T* h, T* h2, int64_t i) {
@@ -35,8 +34,6 @@ double change(const Update& u, double g, T* h, T* h2, int64_t i) {
   return 0;
 }
 
-}  // namespace
-
 template <class T>
 void update(int64_t count, const Update& u, const T* diff, T* h, T* h2, T* w) {
   for (int64_t i = 0; i < count; ++i) {
@@ -45,7 +42,5 @@ void update(int64_t count, const Update& u, const T* diff, T* h, T* h2, T* w) {
     w[i] -= static_cast<T>(change(u, g, h, h2, i));
   }
 }
-template void update<float>(int64_t, const Update&, const float*, float*, float*, float*);
-template void update<double>(int64_t, const Update&, const double*, double*, double*, double*);
 
 }  // namespace crema::kernels::ref
