@@ -4,7 +4,6 @@
 #pragma once
 #include <cstddef>
 #include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,7 +12,7 @@
 
 namespace crema::kernels {
 
-struct Isa;                             // an instruction set for which there is vector code: kernels/isa.h
+struct Isa;                             // an instruction set for which there is vector code: kernels/table.h
 const char* name(const Isa& isa);       // "avx2", "avx512"
 bool runsHere(const Isa& isa);          // whether this CPU has it
 const std::vector<const Isa*>& isas();  // all, from the plainest to the best

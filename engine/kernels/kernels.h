@@ -1,6 +1,6 @@
 // The numerical kernels, row-major NCHW, weights as Caffe stores them. T is float (vector code per instruction set) or
 // double (the reference loops of ref/, for checking). Outputs are overwritten unless `accumulate` says that they are
-// added to. No pointer may alias another unless stated. Shapes are the caller's promise (layers check them); sizes may
+// added to. No pointer may alias another unless stated. Shapes are not checked here (layers check them); sizes may
 // be zero.
 #pragma once
 #include <cstdint>
@@ -98,8 +98,8 @@ void lrnBackward(Context& c, const LrnShape& s, const T* x, const T* y, const T*
   tableOf<T>(c).lrnBackward(c, s, x, y, scale, dy, dx);
 }
 
-// ------------------------------------------------------------------------------------------------ element-wise,
-// vectors In place (y == x, dx == dy) is allowed here. ReLU's slope at x = 0 is negativeSlope; backward may be given y
+// ------------------------------------------------------------------------------------------------ element by element
+// In place (y == x, dx == dy) is allowed here. ReLU's slope at x = 0 is negativeSlope; backward may be given y
 // for x when negativeSlope >= 0 (the sign is the same).
 template <class T>
 void reluForward(Context& c, int64_t count, T negativeSlope, const T* x, T* y) {
@@ -109,16 +109,18 @@ template <class T>
 void reluBackward(Context& c, int64_t count, T negativeSlope, const T* x, const T* dy, T* dx) {
   tableOf<T>(c).reluBackward(c, count, negativeSlope, x, dy, dx);
 }
-// y = a b
+// y = a b.
 template <class T>
 void multiply(Context& c, int64_t count, const T* a, const T* b, T* y) {
   tableOf<T>(c).multiply(c, count, a, b, y);
 }
-// y = a + b; y may be a or b
+// y = a + b; y may be a or b.
 template <class T>
 void add(Context& c, int64_t count, const T* a, const T* b, T* y) {
   tableOf<T>(c).add(c, count, a, b, y);
 }
+
+// ------------------------------------------------------------------------------------------------ for all T alike
 // Reductions in a fixed order that depends on count alone (fixed chunks, 8 chains a chunk, binary tree), accumulated
 // in double.
 template <class T>
@@ -131,25 +133,13 @@ double dot(Context&, int64_t count, const T* a, const T* b);
 template <class T>
 void softmax(Context&, int outer, int axis, int inner, const T* x, T* y);
 
-// The update rules of Caffe's six solvers, each one pass over weights and histories. g = diff scale + decay w (L2) or
-// + decay sign(w) (L1); `scale` carries 1/iter_size, 1/ranks and clipping; then w -= c:
-//   SGD       h = m h + rate g;               c = h                      (m: momentum)
-//   Nesterov  h' = m h + rate g;              c = (1 + m) h' - m h
-//   AdaGrad   h += g^2;                       c = rate g / (sqrt(h) + delta)
-//   RMSProp   h = r h + (1 - r) g^2;          c = rate g / (sqrt(h) + delta)  (r: decayOfSquares)
-//   AdaDelta  h = m h + (1 - m) g^2;          v = g sqrt((h2 + delta) / (h + delta));  h2 = m h2 + (1 - m) v^2;  c =
-//   rate v Adam      h = m h + (1 - m) g;            h2 = r h2 + (1 - r) g^2;   c = rate h / (sqrt(h2) + delta)
-// diff is left as it is. history2 is used by AdaDelta and Adam only, and may else be null.
-enum class UpdateRule { kSgd, kNesterov, kAdaGrad, kRmsProp, kAdaDelta, kAdam };
-struct Update {
-  UpdateRule rule = UpdateRule::kSgd;
-  double rate = 0, momentum = 0, decay = 0, scale = 1;
-  bool l1 = false;
-  double decayOfSquares = 0, delta = 0;
-};
+// ------------------------------------------------------------------------------------------------ update
+// One step of a solver's update rule (updates/list.h) over weights and their histories: the k-th history of weight i is
+// histories[k stride + i]. diff is left as it is.
+struct Update;
 template <class T>
-void update(Context& c, int64_t count, const Update& u, const T* diff, T* history, T* history2, T* w) {
-  tableOf<T>(c).update(c, count, u, diff, history, history2, w);
+void update(Context& c, int64_t count, const Update& u, const T* diff, T* histories, int64_t stride, T* w) {
+  tableOf<T>(c).update(c, count, u, diff, histories, stride, w);
 }
 
 }  // namespace crema::kernels

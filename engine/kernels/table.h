@@ -2,7 +2,6 @@
 // vector code is written.
 #pragma once
 #include "kernels/channels.h"
-#include "kernels/isa.h"
 #include "kernels/kernels.h"
 
 // A kernel is one word here. It must have a declaration in kernels.h or channels.h, whose type the table takes over;
@@ -45,13 +44,20 @@ struct Table {
 #undef CREMA_ENTRY
 };
 
+// An instruction set; their list: isa.h.
+struct Isa {
+  const char* name;    // as -isa takes it
+  bool (*runsHere)();  // whether this CPU has it
+  Table<float> table;
+};
+
 // The loops of ref/: for double, and for the shapes that vector code declines.
 extern const Table<float> kFloatReference;
 extern const Table<double> kDoubleReference;
 
 template <>
 inline const Table<float>& tableOf<float>(const Context& c) {
-  return *c.isa().table;
+  return c.isa().table;
 }
 template <>
 inline const Table<double>& tableOf<double>(const Context&) {

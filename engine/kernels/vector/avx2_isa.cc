@@ -70,7 +70,7 @@ namespace crema::kernels {
 const Isa kAvx2 = {
     .name = "avx2",
     .runsHere = [] { return bool(__builtin_cpu_supports("avx2")) && bool(__builtin_cpu_supports("fma")); },
-    .table = &avx2::kTable,
+    .table = avx2::kTable,
 };
 
 }  // namespace crema::kernels

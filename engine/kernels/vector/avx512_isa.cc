@@ -64,7 +64,7 @@ const Isa kAvx512 = {
                  bool(__builtin_cpu_supports("avx512f")) && bool(__builtin_cpu_supports("avx512vl")) &&
                  bool(__builtin_cpu_supports("avx512dq")) && bool(__builtin_cpu_supports("avx512bw"));
         },
-    .table = &avx512::kTable,
+    .table = avx512::kTable,
 };
 
 }  // namespace crema::kernels

@@ -6,11 +6,12 @@
 #include <array>
 #include <cstring>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "kernels/isa.h"
-#include "kernels/ref/updates.h"
 #include "kernels/scratch.h"
 #include "kernels/table.h"
+#include "kernels/updates/list.h"
 
 #define INL inline __attribute__((always_inline))

@@ -1,4 +1,4 @@
-// Weights on their way into the rows of tiles, and their gradient on its way back: transposes in blocks, shared out
+// Weights packed into the rows of tiles, and their gradient unpacked from them: transposes in blocks, shared out
 // among the threads. A batch of one image spends as long here as in its products.
 namespace crema::kernels::KNS {
 
@@ -53,7 +53,7 @@ inline void packForwardWeights(Context& context, const ConvShape& s, const float
   });
 }
 
-// The way back from [group][panel][row][kPanel] to filters: weight[row] is its index in a filter, -1 one to leave out.
+// Unpacks [group][panel][row][kPanel] into filters: weight[row] is its index in a filter, -1 one to leave out.
 // A block of rows stays in the L1 cache while the filters are gone through.
 inline void scatterRows(const float* from, const std::vector<int>& weight, int count, size_t filter, bool accumulate,
                         float* to) {

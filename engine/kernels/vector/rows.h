@@ -1,13 +1,18 @@
 // Element-wise kernels and LRN. Tails are masked vectors, so a last element takes the same operations as any other.
 namespace crema::kernels::KNS {
 
-// body(mask, offset) over [0, count): whole vectors and one masked tail; large vectors are cut for the threads.
+// body(from, to) over pieces of [0, count), shared out among the threads.
+template <class Body>
+void eachPiece(Context& context, int64_t count, const Body& body) {
+  constexpr int64_t kPiece = 1 << 15;
+  context.pool().run(static_cast<int>((count + kPiece - 1) / kPiece),
+                     [&](int t, int) { body(t * kPiece, std::min(count, (t + 1) * kPiece)); });
+}
+
+// body(mask, offset) over [0, count): whole vectors, and a masked tail of each piece.
 template <class Body>
 void eachVector(Context& context, int64_t count, Body body) {
-  constexpr int64_t kPiece = 1 << 15;
-  const auto pieces = static_cast<int>((count + kPiece - 1) / kPiece);
-  context.pool().run(pieces, [&](int t, int) {
-    const int64_t from = t * kPiece, to = std::min(count, from + kPiece);
+  eachPiece(context, count, [&](int64_t from, int64_t to) {
     int64_t i = from;
     for (; i + VL <= to; i += VL) body(lanes(0, VL), i);
     if (i < to) body(lanes(0, static_cast<int>(to - i)), i);

@@ -3,7 +3,7 @@
 namespace crema::kernels::KNS {
 
 constexpr int kWidth = 2;            // vectors per row of a tile
-constexpr int kPanel = kWidth * VL;  // positions per panel: 32 or 16
+constexpr int kPanel = kWidth * VL;  // positions per panel
 
 // 1. gemmTile<MR, mode>: C[MR][kPanel] = start + sum_k A[k][MR] * B(k), one chain from zero or bias[MR]; `accumulate`
 //    adds it to C at its end. Long sums come in pieces, and pieces added whole are nearer to the true sum than one
