@@ -16,32 +16,35 @@ using RulesTest = test::SolverFixture;
 using test::messageOf, test::solver;
 
 // Caffe's rules one weight at a time, written from the papers' formulas as section "Solver" of Caffe's manual gives
-// them; state is the weight's own memory, t counts updates from 1.
-using Rule = std::function<double(double g, double rate, int t, std::vector<double>& state)>;
+// them; g is the gradient with its decay, decay that part of it, state the weight's own memory; t counts updates
+// from 1.
+using Rule = std::function<double(double g, double decay, double rate, int t, std::vector<double>& state)>;
 const std::map<std::string, Rule>& rulesByHand() {
   static const std::map<std::string, Rule> rules = {
       {"type: 'Nesterov' momentum: 0.875",
-       [](double g, double rate, int, auto& v) {
+       [](double g, double, double rate, int, auto& v) {
          const double before = v[0];
          v[0] = 0.875 * v[0] + rate * g;
          return v[0] + 0.875 * (v[0] - before);
        }},
       {"type: 'AdaGrad' delta: 0.0009765625",
-       [](double g, double rate, int, auto& v) { return rate * g / (std::sqrt(v[0] += g * g) + 0.0009765625); }},
+       [](double g, double, double rate, int, auto& v) {
+         return rate * g / (std::sqrt(v[0] += g * g) + 0.0009765625);
+       }},
       {"type: 'RMSProp' rms_decay: 0.75 delta: 0.0009765625",
-       [](double g, double rate, int, auto& v) {
+       [](double g, double, double rate, int, auto& v) {
          v[0] = 0.75 * v[0] + 0.25 * g * g;
          return rate * g / (std::sqrt(v[0]) + 0.0009765625);
        }},
       {"type: 'AdaDelta' momentum: 0.875 delta: 0.0009765625 base_lr: 1",
-       [](double g, double rate, int, auto& v) {
+       [](double g, double, double rate, int, auto& v) {
          v[0] = 0.875 * v[0] + 0.125 * g * g;
          const double step = std::sqrt(v[1] + 0.0009765625) / std::sqrt(v[0] + 0.0009765625) * g;
          v[1] = 0.875 * v[1] + 0.125 * step * step;
          return rate * step;
        }},
       {"type: 'Adam' momentum: 0.875 momentum2: 0.9375 delta: 0.0009765625",
-       [](double g, double rate, int t, auto& v) {
+       [](double g, double, double rate, int t, auto& v) {
          v[0] = 0.875 * v[0] + 0.125 * g;
          v[1] = 0.9375 * v[1] + 0.0625 * g * g;
          return rate * std::sqrt(1 - std::pow(0.9375, t)) / (1 - std::pow(0.875, t)) * v[0] /
@@ -64,9 +67,9 @@ TEST_F(RulesTest, EveryTypeIsItsFormula) {
       for (const auto& l : s->net().learnables())
         for (int64_t k = l.offset; k < l.offset + l.blob->count(); ++k) {
           const auto j = static_cast<size_t>(k);
-          const double g = s->net().flatDiff().diffAt(static_cast<int>(k)) +
-                           static_cast<double>(p.weight_decay()) * l.decayMult * w[j];
-          w[j] -= rule(g, rate * l.lrMult, t, state[j]);
+          const double decay = static_cast<double>(p.weight_decay()) * l.decayMult * w[j];
+          const double g = s->net().flatDiff().diffAt(static_cast<int>(k)) + decay;
+          w[j] -= rule(g, decay, rate * l.lrMult, t, state[j]);
         }
       s->applyUpdate(s->net().flatDiff().diff<double>(), 1);
       const auto got = weights(*s);
