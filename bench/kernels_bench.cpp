@@ -2,7 +2,7 @@
 // arithmetic of one training step. Every answer is compared with the reference loops before it is timed; a wrong one
 // ends the program with exit code 1.
 //
-//   kernels_bench [avx2|avx512] [threads] [repetitions]
+//   kernels_bench [instruction set, as -isa takes it] [threads] [repetitions]
 //
 // Times are the best of the repetitions: what the machine can do, not what its neighbours let it do.
 #include <algorithm>
@@ -44,9 +44,17 @@ void expectNear(const std::string& what, const float* got, const Floats& want) {
   if (!(error <= 1e-4 * largest)) internal("{}: off by {} where the largest value is {}", what, error, largest);
 }
 
+// What update rules read of a solver.
+struct SolverFields {
+  float momentum() const { return 0.9f; }
+  float momentum2() const { return 0.99f; }
+  float rms_decay() const { return 0.98f; }
+  float delta() const { return 1e-3f; }
+};
+
 class Bench {
  public:
-  Bench(Isa isa, int threads, int repetitions) : context_(isa, threads), repetitions_(repetitions) {}
+  Bench(const Isa& isa, int threads, int repetitions) : context_(isa, threads), repetitions_(repetitions) {}
 
   void conv(const char* name, const ConvShape& s, bool toData) {
     const int64_t in = int64_t{s.ic} * s.h * s.w, out = int64_t{s.oc} * s.oh() * s.ow();
@@ -125,15 +133,17 @@ class Bench {
     expectNear(name, y.data(), want);
   }
 
+  template <class Rule>
   void update(const char* name, int64_t count) {
-    const Update u{UpdateRule::kSgd, 0.01, 0.9, 0.0005, 1.0};
+    const Update u{.rule = Rule(SolverFields(), 4), .rate = {.policy = 0.01}, .decay = 0.0005};
     const Floats diff = numbers(count, 1);
-    Floats history = numbers(count, 2), w = numbers(count, 3), wantHistory = history, want = w;
-    float* const none = nullptr;
-    kernels::update(context_, count, u, diff.data(), history.data(), none, w.data());
-    ref::update(count, u, diff.data(), wantHistory.data(), none, want.data());
+    Floats histories(static_cast<size_t>(Rule::kHistories * count), 0.5f), w = numbers(count, 3);
+    Floats wantHistories = histories, want = w;
+    kernels::update(context_, count, u, diff.data(), histories.data(), count, w.data());
+    ref::update(count, u, diff.data(), wantHistories.data(), count, want.data());
     expectNear(name, w.data(), want);
-    time(name, "", 0, [&] { kernels::update(context_, count, u, diff.data(), history.data(), none, w.data()); });
+    time(name, Rule::kType, 0,
+         [&] { kernels::update(context_, count, u, diff.data(), histories.data(), count, w.data()); });
   }
 
   void total(const char* net) {
@@ -169,7 +179,7 @@ void lenet(Bench& b) {
   b.innerProduct("ip1", {64, 800, 500});
   b.relu("relu1", 64 * 500);
   b.innerProduct("ip2", {64, 500, 10});
-  b.update("update", 431080);
+  b.update<SGD>("update", 431080);
   b.total("LeNet");
 }
 
@@ -185,7 +195,7 @@ void cifarQuick(Bench& b) {
   b.pool("pool3", {100, 64, 8, 8, 4, 4, 3, 3, 2, 2}, true);
   b.innerProduct("ip1", {100, 1024, 64});
   b.innerProduct("ip2", {100, 64, 10});
-  b.update("update", 145578);
+  b.update<SGD>("update", 145578);
   b.total("CIFAR quick");
 }
 
@@ -201,19 +211,26 @@ void resnetOne(Bench& b) {
   b.total("of ResNet-50");
 }
 
+// LeNet's weights by every rule.
+void updates(Bench& b) {
+  UpdateRules::each([&]<class Rule>() { b.update<Rule>("update", 431080); });
+  b.total("update rules");
+}
+
 }  // namespace
 }  // namespace crema::kernels
 
 int main(int argc, char** argv) {
   using namespace crema::kernels;
   try {
-    const Isa isa = chooseIsa(argc > 1 ? argv[1] : "");
+    const Isa& isa = chooseIsa(argc > 1 ? argv[1] : "");
     const int threads = argc > 2 ? std::atoi(argv[2]) : 1, repetitions = argc > 3 ? std::atoi(argv[3]) : 50;
     std::printf("%s, %d thread(s), best of %d\n\n", name(isa), threads, repetitions);
     Bench bench(isa, std::max(1, threads), std::max(1, repetitions));
     lenet(bench);
     cifarQuick(bench);
     resnetOne(bench);
+    updates(bench);
   } catch (const std::exception& e) {
     std::fprintf(stderr, "kernels_bench: %s\n", e.what());
     return 1;

@@ -14,32 +14,40 @@ void addCommand(CLI::App& program, const std::string& name, const std::string& s
 // A subcommand whose one option is -job, always "-": a Job on stdin, which `serve` reads.
 void addJobCommand(CLI::App& program, Run& chosen, const char* name, const char* summary, int (*serve)());
 
-void addTrain(CLI::App&, Run&);
-void addTest(CLI::App&, Run&);
-void addTime(CLI::App&, Run&);
-void addDeviceQuery(CLI::App&, Run&);
-void addPlan(CLI::App&, Run&);
-void addCoordinator(CLI::App&, Run&);
-void addWorker(CLI::App&, Run&);
-void addEngine(CLI::App&, Run&);
-void addScore(CLI::App&, Run&);
-void addRecords(CLI::App&, Run&);
-void addRows(CLI::App&, Run&);
-void addIndex(CLI::App&, Run&);
-void addConvertMnistData(CLI::App&, Run&);
-void addConvertCifarData(CLI::App&, Run&);
-void addClassify(CLI::App&, Run&);
-void addSummary(CLI::App&, Run&);
-void addParseLog(CLI::App&, Run&);
-void addPlot(CLI::App&, Run&);
-void addDraw(CLI::App&, Run&);
-void addConvertImageset(CLI::App&, Run&);
-void addComputeImageMean(CLI::App&, Run&);
-void addExtractFeatures(CLI::App&, Run&);
-void addExport(CLI::App&, Run&);
-void addImport(CLI::App&, Run&);
-void addUpgrade(CLI::App&, Run&);
-void addLinks(CLI::App&, Run&);
+// The subcommands, in the order of `crema --help`. A new one is a word here and a file that defines add<Word>.
+// clang-format off: one a line
+#define CREMA_COMMANDS(X) \
+  X(Train)                \
+  X(Test)                 \
+  X(Time)                 \
+  X(DeviceQuery)          \
+  X(Plan)                 \
+  X(Coordinator)          \
+  X(Worker)               \
+  X(Engine)               \
+  X(Score)                \
+  X(Records)              \
+  X(Rows)                 \
+  X(Index)                \
+  X(Classify)             \
+  X(Summary)              \
+  X(Layers)               \
+  X(Draw)                 \
+  X(ParseLog)             \
+  X(Plot)                 \
+  X(Export)               \
+  X(Import)               \
+  X(ConvertMnistData)     \
+  X(ConvertCifarData)     \
+  X(ConvertImageset)      \
+  X(ComputeImageMean)     \
+  X(ExtractFeatures)      \
+  X(Upgrade)              \
+  X(Links)
+// clang-format on
+#define CREMA_DECLARE_COMMAND(NAME) void add##NAME(CLI::App&, Run&);
+CREMA_COMMANDS(CREMA_DECLARE_COMMAND)
+#undef CREMA_DECLARE_COMMAND
 
 void refuseGpu(const std::string& flag);  // invalid() when -gpu was given, in Caffe's words and with the remedy
 

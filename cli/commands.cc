@@ -98,34 +98,9 @@ void mindSignals() {
 }
 
 void addAll(CLI::App& program, Run& chosen) {
-  using Add = void (*)(CLI::App&, Run&);
-  static const std::vector<Add> kAll = {addTrain,
-                                        addTest,
-                                        addTime,
-                                        addDeviceQuery,
-                                        addPlan,
-                                        addCoordinator,
-                                        addWorker,
-                                        addEngine,
-                                        addScore,
-                                        addRecords,
-                                        addRows,
-                                        addIndex,
-                                        addClassify,
-                                        addSummary,
-                                        addDraw,
-                                        addParseLog,
-                                        addPlot,
-                                        addExport,
-                                        addImport,
-                                        addConvertMnistData,
-                                        addConvertCifarData,
-                                        addConvertImageset,
-                                        addComputeImageMean,
-                                        addExtractFeatures,
-                                        addUpgrade,
-                                        addLinks};
-  for (const Add add : kAll) add(program, chosen);
+#define CREMA_ADD_COMMAND(NAME) add##NAME(program, chosen);
+  CREMA_COMMANDS(CREMA_ADD_COMMAND)
+#undef CREMA_ADD_COMMAND
 }
 
 }  // namespace

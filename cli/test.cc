@@ -8,6 +8,7 @@
 #include "base/thread_pool.h"
 #include "cli/described_net.h"
 #include "cli/json.h"
+#include "kernels/context.h"
 #include "net/net.h"
 #include "solver/outputs.h"
 
@@ -150,7 +151,7 @@ void common(CLI::App& app, Flags& f, bool phase) {
   addNetFlags(app, f.net, phase);
   app.add_option("--iterations", f.iterations, "batches to run")->capture_default_str();
   app.add_option("--threads", f.threads, "threads; 0: all cores")->capture_default_str();
-  app.add_option("--isa", f.isa, "avx2 or avx512");
+  app.add_option("--isa", f.isa, kernels::isaNames());
   app.add_option("--gpu", f.gpu, "refused: this executable computes on the CPU");
 }
 

@@ -1,4 +1,4 @@
-// crema device_query, convert_mnist_data, convert_cifar_data, and the names of Caffe's tools that are not here yet.
+// crema device_query, convert_mnist_data, convert_cifar_data.
 #include <cstdio>
 
 #include "base/error.h"

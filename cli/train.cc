@@ -9,6 +9,7 @@
 #include "host/local_cluster.h"
 #include "host/progress_line.h"
 #include "host/signals.h"
+#include "kernels/context.h"
 #include "model/upgrade.h"
 #include "solver/descriptions.h"
 #include "train/run.h"
@@ -87,7 +88,7 @@ void addTrain(CLI::App& program, Run& chosen) {
             ->capture_default_str();
         app.add_option("--threads", f->threads, "threads per worker; 0: all cores; the model does not depend on it")
             ->capture_default_str();
-        app.add_option("--isa", f->isa, "avx2 or avx512; the model does not depend on it");
+        app.add_option("--isa", f->isa, kernels::isaNames() + "; the model does not depend on it");
         app.add_option("--level", f->level, "level of the train state");
         app.add_option("--stage", f->stage, "stages of the train state, separated by commas");
         app.add_option("--gpu", f->gpu, "refused: this executable computes on the CPU");

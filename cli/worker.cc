@@ -7,6 +7,7 @@
 #include "cli/command.h"
 #include "host/job_io.h"
 #include "host/processes.h"
+#include "kernels/context.h"
 #include "model/upgrade.h"
 
 namespace crema::cli {
@@ -65,7 +66,7 @@ void addWorker(CLI::App& program, Run& chosen) {
         app.add_option("--snapshot", f->snapshot, "resume from this .solverstate[.h5]");
         app.add_option("--weights", f->weights, "finetune from these .caffemodel[.h5] files, separated by commas");
         app.add_option("--threads", f->threads, "threads; 0: all cores");
-        app.add_option("--isa", f->isa, "avx2 or avx512");
+        app.add_option("--isa", f->isa, kernels::isaNames());
         return [f] { return host::serveWorker([f] { return jobOf(*f); }, f->job == "-"); };
       },
       chosen);

@@ -28,6 +28,16 @@ def train(folder, *flags):
     return Trained(*files, tuple(re.findall(r"Test net output #\d+: (.*)", done.err)), done.err)
 
 
+def instruction_sets(folder):
+    """The instruction sets of the executable that this CPU has, by trying each; says which it lacks."""
+    wrong = crema("train", "-solver", "solver.prototxt", "-isa", "none", cwd=folder).err
+    names = re.split(", | or ", re.search("-isa must be (.+), not 'none'", wrong)[1])
+    lacking = [name for name in names if "this CPU does not have it" in crema("train", "-solver", "solver.prototxt", "-isa", name, cwd=folder).err]
+    for name in lacking:
+        print(f"SKIPPED PART: this CPU has no {name}")
+    return [name for name in names if name not in lacking]
+
+
 def one_outcome(folder, ranks, ways):
     """The one outcome of training by each (workers, threads, isa or ""); fails where two differ."""
     found = {}

@@ -1,4 +1,4 @@
-// Lists in flags: "a, b".
+// Lists in flags, "a, b", and in messages, "a, b or c".
 #pragma once
 #include <algorithm>
 #include <string>
@@ -19,6 +19,13 @@ inline std::vector<std::string> splitList(std::string_view text) {
     if (!piece.empty()) all.emplace_back(piece);
   }
   return all;
+}
+
+// "a", "a or b", "a, b or c"
+inline std::string alternatives(const std::vector<std::string>& names) {
+  std::string text;
+  for (size_t i = 0; i < names.size(); ++i) text += (i == 0 ? "" : i + 1 < names.size() ? ", " : " or ") + names[i];
+  return text;
 }
 
 }  // namespace crema

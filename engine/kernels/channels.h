@@ -14,21 +14,31 @@ struct ChannelShape {
 
 // sums[c] = sum of x
 template <class T>
-void channelSums(Context&, const ChannelShape&, const T* x, double* sums);
+void channelSums(Context& c, const ChannelShape& s, const T* x, double* sums) {
+  tableOf<T>(c).channelSums(c, s, x, sums);
+}
 
 // sums[c] = sum of (a - shiftA[c]) (b - shiftB[c]); a shift that is null is 0; a and b may be one.
 template <class T>
-void channelDots(Context&, const ChannelShape&, const T* a, const double* shiftA, const T* b, const double* shiftB,
-                 double* sums);
+void channelDots(Context& c, const ChannelShape& s, const T* a, const double* shiftA, const T* b, const double* shiftB,
+                 double* sums) {
+  tableOf<T>(c).channelDots(c, s, a, shiftA, b, shiftB, sums);
+}
 
 // y = (x - shift[c]) factor[c] + offset[c]; null: shift 0, offset 0. In place allowed.
 template <class T>
-void channelAffine(Context&, const ChannelShape&, const T* x, const double* shift, const double* factor,
-                   const double* offset, T* y);
+void channelAffine(Context& c, const ChannelShape& s, const T* x, const double* shift, const double* factor,
+                   const double* offset, T* y) {
+  tableOf<T>(c).channelAffine(c, s, x, shift, factor, offset, y);
+}
 
 // z = p[c] x + q[c] (y - shift[c]) + r[c]. z may be x or y.
 template <class T>
-void channelMix(Context&, const ChannelShape&, const T* x, const T* y, const double* p, const double* q,
-                const double* shift, const double* r, T* z);
+void channelMix(Context& c, const ChannelShape& s, const T* x, const T* y, const double* p, const double* q,
+                const double* shift, const double* r, T* z) {
+  tableOf<T>(c).channelMix(c, s, x, y, p, q, shift, r, z);
+}
 
 }  // namespace crema::kernels
+
+#include "kernels/table.h"  // behind the declarations whose types it takes over

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/random.h"
+#include "support/isas_here.h"
 
 namespace crema::kernels {
 namespace {
@@ -40,16 +41,14 @@ struct Blobs {
 template <class Out>
 std::vector<Out> sameBits(size_t count, const std::function<void(Context&, Out*)>& run) {
   std::vector<Out> first;
-  std::vector<Isa> isas = {Isa::kAvx2};
-  if (bestIsa() == Isa::kAvx512) isas.push_back(Isa::kAvx512);
-  for (const Isa isa : isas)
+  for (const Isa* isa : isasHere())
     for (const int threads : {1, 2, 3}) {
-      Context context(isa, threads);
+      Context context(*isa, threads);
       std::vector<Out> got(count + 1, Out(77));  // one more than may be written
       run(context, got.data());
       EXPECT_EQ(got.back(), Out(77));
       if (first.empty()) first = got;
-      EXPECT_TRUE(std::equal(first.begin(), first.end(), got.begin())) << name(isa) << ", " << threads;
+      EXPECT_TRUE(std::equal(first.begin(), first.end(), got.begin())) << name(*isa) << ", " << threads;
     }
   first.pop_back();
   return first;

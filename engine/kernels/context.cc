@@ -11,32 +11,6 @@
 
 namespace crema::kernels {
 
-const char* name(Isa isa) { return isa == Isa::kAvx512 ? "avx512" : "avx2"; }
-
-namespace {
-
-bool hasAvx2() { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"); }
-bool hasAvx512() {
-  return hasAvx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
-         __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw");
-}
-
-}  // namespace
-
-Isa bestIsa() {
-  if (hasAvx512()) return Isa::kAvx512;
-  if (hasAvx2()) return Isa::kAvx2;
-  invalid("this CPU has no AVX2 and FMA instructions; crema needs an x86-64 CPU of 2013 (Haswell, Zen) or later");
-}
-
-Isa chooseIsa(std::string_view wanted) {
-  if (wanted.empty()) return bestIsa();
-  if (wanted == "avx2" && hasAvx2()) return Isa::kAvx2;
-  if (wanted == "avx512" && hasAvx512()) return Isa::kAvx512;
-  if (wanted == "avx2" || wanted == "avx512") invalid("-isa {}: this CPU does not have it; leave -isa out", wanted);
-  invalid("-isa must be avx2 or avx512, not '{}'", wanted);
-}
-
 Buffer::~Buffer() { std::free(memory_); }
 
 float* Buffer::get(size_t count) {
@@ -54,7 +28,8 @@ float* Buffer::get(size_t count) {
   return reinterpret_cast<float*>(static_cast<char*>(memory_) + kSlack);
 }
 
-Context::Context(Isa isa, int threads) : isa_(isa), pool_(threads), scratch_(std::make_unique<Scratch>(pool_.size())) {}
+Context::Context(const Isa& isa, int threads)
+    : isa_(isa), pool_(threads), scratch_(std::make_unique<Scratch>(pool_.size())) {}
 Context::~Context() = default;
 
 }  // namespace crema::kernels

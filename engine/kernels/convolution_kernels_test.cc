@@ -1,4 +1,4 @@
-// Convolution against double loops, forward and both ways back.
+// Convolution against double loops, forward and backward.
 #include "support/kernel_bits.h"
 
 namespace crema::kernels {
@@ -87,7 +87,7 @@ TEST(Convolution, OddShapes) {
     checkConv(c);
 }
 
-// Unstrided, and so little padding that the way back adds taps.
+// Unstrided, and so little padding that the gradient of the input adds taps.
 TEST(Convolution, OutputsMuchSmallerThanInputs) {
   for (const ConvCase& c :
        {ConvCase{"groups, dilated, padded along one axis", {5, 6, 9, 11, 4, 3, 3, 1, 1, 0, 1, 2, 1, 2}},

@@ -1,6 +1,6 @@
 // The numerical kernels, row-major NCHW, weights as Caffe stores them. T is float (vector code per instruction set) or
 // double (the reference loops of ref/, for checking). Outputs are overwritten unless `accumulate` says that they are
-// added to. No pointer may alias another unless stated. Shapes are the caller's promise (layers check them); sizes may
+// added to. No pointer may alias another unless stated. Shapes are not checked here (layers check them); sizes may
 // be zero.
 #pragma once
 #include <cstdint>
@@ -19,13 +19,21 @@ struct ConvShape {
   int ow() const { return (w + 2 * padW - (dilW * (kw - 1) + 1)) / strideW + 1; }
 };
 template <class T>
-void convForward(Context&, const ConvShape&, const T* x, const T* w, const T* bias, T* y);
+void convForward(Context& c, const ConvShape& s, const T* x, const T* w, const T* bias, T* y) {
+  tableOf<T>(c).convForward(c, s, x, w, bias, y);
+}
 template <class T>
-void convBackwardData(Context&, const ConvShape&, const T* dy, const T* w, T* dx);
+void convBackwardData(Context& c, const ConvShape& s, const T* dy, const T* w, T* dx) {
+  tableOf<T>(c).convBackwardData(c, s, dy, w, dx);
+}
 template <class T>
-void convBackwardWeights(Context&, const ConvShape&, const T* x, const T* dy, T* dw, bool accumulate);
+void convBackwardWeights(Context& c, const ConvShape& s, const T* x, const T* dy, T* dw, bool accumulate) {
+  tableOf<T>(c).convBackwardWeights(c, s, x, dy, dw, accumulate);
+}
 template <class T>
-void convBackwardBias(Context&, const ConvShape&, const T* dy, T* dbias, bool accumulate);
+void convBackwardBias(Context& c, const ConvShape& s, const T* dy, T* dbias, bool accumulate) {
+  tableOf<T>(c).convBackwardBias(c, s, dy, dbias, accumulate);
+}
 
 // ------------------------------------------------------------------------------------------------ inner product
 // y[n][o] = sum_i x[n][i] w[o][i] + bias[o]; with transposed the weights are stored [i][o]. bias may be null.
@@ -34,13 +42,21 @@ struct IpShape {
   bool transposed = false;
 };
 template <class T>
-void ipForward(Context&, const IpShape&, const T* x, const T* w, const T* bias, T* y);
+void ipForward(Context& c, const IpShape& s, const T* x, const T* w, const T* bias, T* y) {
+  tableOf<T>(c).ipForward(c, s, x, w, bias, y);
+}
 template <class T>
-void ipBackwardData(Context&, const IpShape&, const T* dy, const T* w, T* dx);
+void ipBackwardData(Context& c, const IpShape& s, const T* dy, const T* w, T* dx) {
+  tableOf<T>(c).ipBackwardData(c, s, dy, w, dx);
+}
 template <class T>
-void ipBackwardWeights(Context&, const IpShape&, const T* x, const T* dy, T* dw, bool accumulate);
+void ipBackwardWeights(Context& c, const IpShape& s, const T* x, const T* dy, T* dw, bool accumulate) {
+  tableOf<T>(c).ipBackwardWeights(c, s, x, dy, dw, accumulate);
+}
 template <class T>
-void ipBackwardBias(Context&, const IpShape&, const T* dy, T* dbias, bool accumulate);
+void ipBackwardBias(Context& c, const IpShape& s, const T* dy, T* dbias, bool accumulate) {
+  tableOf<T>(c).ipBackwardBias(c, s, dy, dbias, accumulate);
+}
 
 // ------------------------------------------------------------------------------------------------ pooling
 // oh, ow as the layer computed them (Caffe's ceil or floor rule). MAX: padding never wins, first maximum in scan order
@@ -51,13 +67,21 @@ struct PoolShape {
   int kh, kw, strideH = 1, strideW = 1, padH = 0, padW = 0;
 };
 template <class T>
-void maxPoolForward(Context&, const PoolShape&, const T* x, T* y, int32_t* mask);
+void maxPoolForward(Context& c, const PoolShape& s, const T* x, T* y, int32_t* mask) {
+  tableOf<T>(c).maxPoolForward(c, s, x, y, mask);
+}
 template <class T>
-void maxPoolBackward(Context&, const PoolShape&, const T* dy, const int32_t* mask, T* dx);
+void maxPoolBackward(Context& c, const PoolShape& s, const T* dy, const int32_t* mask, T* dx) {
+  tableOf<T>(c).maxPoolBackward(c, s, dy, mask, dx);
+}
 template <class T>
-void avePoolForward(Context&, const PoolShape&, const T* x, T* y);
+void avePoolForward(Context& c, const PoolShape& s, const T* x, T* y) {
+  tableOf<T>(c).avePoolForward(c, s, x, y);
+}
 template <class T>
-void avePoolBackward(Context&, const PoolShape&, const T* dy, T* dx);
+void avePoolBackward(Context& c, const PoolShape& s, const T* dy, T* dx) {
+  tableOf<T>(c).avePoolBackward(c, s, dy, dx);
+}
 
 // ------------------------------------------------------------------------------------------------ LRN across channels
 // scale = k + alpha/size * sum over the window of x^2; y = x * scale^-beta. size odd. x, y, scale [n][c][hw].
@@ -66,21 +90,37 @@ struct LrnShape {
   double alpha, beta, k;
 };
 template <class T>
-void lrnForward(Context&, const LrnShape&, const T* x, T* scale, T* y);
+void lrnForward(Context& c, const LrnShape& s, const T* x, T* scale, T* y) {
+  tableOf<T>(c).lrnForward(c, s, x, scale, y);
+}
 template <class T>
-void lrnBackward(Context&, const LrnShape&, const T* x, const T* y, const T* scale, const T* dy, T* dx);
+void lrnBackward(Context& c, const LrnShape& s, const T* x, const T* y, const T* scale, const T* dy, T* dx) {
+  tableOf<T>(c).lrnBackward(c, s, x, y, scale, dy, dx);
+}
 
-// ------------------------------------------------------------------------------------------------ element-wise,
-// vectors In place (y == x, dx == dy) is allowed here. ReLU's slope at x = 0 is negativeSlope; backward may be given y
+// ------------------------------------------------------------------------------------------------ element by element
+// In place (y == x, dx == dy) is allowed here. ReLU's slope at x = 0 is negativeSlope; backward may be given y
 // for x when negativeSlope >= 0 (the sign is the same).
 template <class T>
-void reluForward(Context&, int64_t count, T negativeSlope, const T* x, T* y);
+void reluForward(Context& c, int64_t count, T negativeSlope, const T* x, T* y) {
+  tableOf<T>(c).reluForward(c, count, negativeSlope, x, y);
+}
 template <class T>
-void reluBackward(Context&, int64_t count, T negativeSlope, const T* x, const T* dy, T* dx);
+void reluBackward(Context& c, int64_t count, T negativeSlope, const T* x, const T* dy, T* dx) {
+  tableOf<T>(c).reluBackward(c, count, negativeSlope, x, dy, dx);
+}
+// y = a b.
 template <class T>
-void multiply(Context&, int64_t count, const T* a, const T* b, T* y);  // y = a b
+void multiply(Context& c, int64_t count, const T* a, const T* b, T* y) {
+  tableOf<T>(c).multiply(c, count, a, b, y);
+}
+// y = a + b; y may be a or b.
 template <class T>
-void add(Context&, int64_t count, const T* a, const T* b, T* y);  // y = a + b; y may be a or b
+void add(Context& c, int64_t count, const T* a, const T* b, T* y) {
+  tableOf<T>(c).add(c, count, a, b, y);
+}
+
+// ------------------------------------------------------------------------------------------------ for all T alike
 // Reductions in a fixed order that depends on count alone (fixed chunks, 8 chains a chunk, binary tree), accumulated
 // in double.
 template <class T>
@@ -93,23 +133,15 @@ double dot(Context&, int64_t count, const T* a, const T* b);
 template <class T>
 void softmax(Context&, int outer, int axis, int inner, const T* x, T* y);
 
-// The update rules of Caffe's six solvers, each one pass over weights and histories. g = diff scale + decay w (L2) or
-// + decay sign(w) (L1); `scale` carries 1/iter_size, 1/ranks and clipping; then w -= c:
-//   SGD       h = m h + rate g;               c = h                      (m: momentum)
-//   Nesterov  h' = m h + rate g;              c = (1 + m) h' - m h
-//   AdaGrad   h += g^2;                       c = rate g / (sqrt(h) + delta)
-//   RMSProp   h = r h + (1 - r) g^2;          c = rate g / (sqrt(h) + delta)  (r: decayOfSquares)
-//   AdaDelta  h = m h + (1 - m) g^2;          v = g sqrt((h2 + delta) / (h + delta));  h2 = m h2 + (1 - m) v^2;  c =
-//   rate v Adam      h = m h + (1 - m) g;            h2 = r h2 + (1 - r) g^2;   c = rate h / (sqrt(h2) + delta)
-// diff is left as it is. history2 is used by AdaDelta and Adam only, and may else be null.
-enum class UpdateRule { kSgd, kNesterov, kAdaGrad, kRmsProp, kAdaDelta, kAdam };
-struct Update {
-  UpdateRule rule = UpdateRule::kSgd;
-  double rate = 0, momentum = 0, decay = 0, scale = 1;
-  bool l1 = false;
-  double decayOfSquares = 0, delta = 0;
-};
+// ------------------------------------------------------------------------------------------------ update
+// One step of a solver's update rule (updates/list.h) over weights and their histories: the k-th history of weight i is
+// histories[k stride + i]. diff is left as it is.
+struct Update;
 template <class T>
-void update(Context&, int64_t count, const Update&, const T* diff, T* history, T* history2, T* w);
+void update(Context& c, int64_t count, const Update& u, const T* diff, T* histories, int64_t stride, T* w) {
+  tableOf<T>(c).update(c, count, u, diff, histories, stride, w);
+}
 
 }  // namespace crema::kernels
+
+#include "kernels/table.h"  // behind the declarations whose types it takes over

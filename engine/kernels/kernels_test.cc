@@ -1,6 +1,7 @@
 // Rows, updates, sums and softmax against double loops, and the choice of an instruction set.
 #include "base/error.h"
 #include "support/kernel_bits.h"
+#include "support/message_of.h"
 
 namespace crema::kernels {
 namespace {
@@ -24,31 +25,59 @@ TEST(Rows, EveryLengthAroundTheVectorWidth) {
   }
 }
 
-// Against the loop in double, from histories as they are after some steps (squares are not negative), w of both signs.
-TEST(Rows, UpdatesAreTheirFormulas) {
-  const size_t n = 1003;
-  const auto count = static_cast<int64_t>(n);
-  const auto g = numbers(n, 1), w = numbers(n, 3);
-  for (int rule = 0; rule <= static_cast<int>(UpdateRule::kAdam); ++rule)
-    for (bool l1 : {false, true}) {
-      SCOPED_TRACE(rule);
-      const Update u{static_cast<UpdateRule>(rule), 0.01, 0.9, 0.0005, 0.5, l1, 0.99, 1e-3};
-      auto h = numbers(n, 2), h2 = numbers(n, 4);
-      if (u.rule != UpdateRule::kSgd && u.rule != UpdateRule::kNesterov && u.rule != UpdateRule::kAdam)
-        for (float& v : h) v *= v;
-      for (float& v : h2) v *= v;
-      std::vector<double> hd = wide(h), h2d = wide(h2), wd = wide(w);
-      ref::update<double>(count, u, wide(g).data(), hd.data(), h2d.data(), wd.data());
-      std::vector<float> history, history2;
-      const auto updated = sameBits("update", n, 0.f, [&](Context& k, float* out) {
-        history = h, history2 = h2;
-        std::copy(w.begin(), w.end(), out);
-        update(k, count, u, g.data(), history.data(), history2.data(), out);
-      });
-      near("weights", updated, wd, std::vector<double>(n, 2.0));
-      near("history", history, hd, std::vector<double>(n, 2.0));
-      near("second history", history2, h2d, std::vector<double>(n, 2.0));
-    }
+// What rules read of a solver.
+struct SolverFields {
+  float momentum() const { return 0.9f; }
+  float momentum2() const { return 0.99f; }
+  float rms_decay() const { return 0.98f; }
+  float delta() const { return 1e-3f; }
+};
+
+struct Weights {
+  explicit Weights(size_t n, int histories)
+      : count(static_cast<int64_t>(n)), w(numbers(n, 3)), histories(n * static_cast<size_t>(histories)) {}
+  int64_t count;
+  std::vector<float> w, histories;
+};
+
+// From the histories that three steps of the reference leave, a step against the reference in double.
+template <class Rule>
+void checkUpdate(size_t n, bool l1) {
+  SCOPED_TRACE(testing::Message() << Rule::kType << (l1 ? ", L1, " : ", L2, ") << n);
+  Weights start(n, Rule::kHistories);
+  const auto at = [&](int iteration) {
+    return Update{.rule = Rule(SolverFields(), iteration),
+                  .rate = {.policy = 0.01, .multiplier = 2},
+                  .decay = 0.0005,
+                  .scale = 0.5,
+                  .l1 = l1};
+  };
+  for (int i = 0; i < 3; ++i)
+    ref::update(start.count, at(i), numbers(n, 10 + static_cast<uint64_t>(i)).data(), start.histories.data(),
+                start.count, start.w.data());
+  const auto g = numbers(n, 1);
+  std::vector<double> w = wide(start.w), histories = wide(start.histories);
+  ref::update(start.count, at(3), wide(g).data(), histories.data(), start.count, w.data());
+  std::vector<float> kept;
+  const auto updated = sameBits("weights", n, 0.f, [&](Context& k, float* out) {
+    std::copy(start.w.begin(), start.w.end(), out);
+    kept = start.histories;
+    update(k, start.count, at(3), g.data(), kept.data(), start.count, out);
+  });
+  near("weights", updated, w, std::vector<double>(n, 2.0));
+  near("histories", kept, histories, std::vector<double>(kept.size(), 2.0));
+  sameBits("histories", kept.size(), 0.f, [&](Context& k, float* out) {
+    std::copy(start.histories.begin(), start.histories.end(), out);
+    std::vector<float> to = start.w;
+    update(k, start.count, at(3), g.data(), out, start.count, to.data());
+  });
+}
+
+TEST(Updates, StepsAreTheirReferences) {
+  UpdateRules::each([]<class Rule>() {
+    for (const size_t n : {0, 1, 7, 33, 1003, 70001})
+      for (const bool l1 : {false, true}) checkUpdate<Rule>(n, l1);
+  });
 }
 
 TEST(Reductions, FixedOrderAndClosedForm) {
@@ -97,9 +126,20 @@ TEST(Softmax, HasTheReferencesBits) {
   }
 }
 
-TEST(ChooseIsa, RefusesWhatIsUnknown) {
-  EXPECT_THROW(chooseIsa("sse9"), Error);
-  EXPECT_EQ(chooseIsa(""), bestIsa());
+TEST(ChooseIsa, TakesEveryNameOfTheListAndNoOther) {
+  EXPECT_EQ(&chooseIsa(""), &bestIsa());
+  EXPECT_EQ(&bestIsa(), isasHere().back());
+  for (const Isa* isa : isas()) {
+    SCOPED_TRACE(name(*isa));
+    if (runsHere(*isa)) {
+      EXPECT_EQ(&chooseIsa(name(*isa)), isa);
+    } else {
+      EXPECT_NE(test::messageOf([&] { chooseIsa(name(*isa)); }).find("this CPU does not have it"), std::string::npos);
+    }
+  }
+  const std::string unknown = test::messageOf([] { chooseIsa("sse9"); });
+  EXPECT_EQ(unknown.find("-isa must be "), 0u) << unknown;
+  for (const Isa* isa : isas()) EXPECT_NE(unknown.find(name(*isa)), std::string::npos) << unknown;
 }
 
 }  // namespace

@@ -1,55 +1,67 @@
-// The vector code of one instruction set, as a table: nothing outside vector/ sees how it is written. Float only;
-// contracts: kernels.h, channels.h.
+// The list of kernels that exist once for each instruction set, and a table of them. Nothing outside vector/ knows how
+// vector code is written.
 #pragma once
-#include <type_traits>
-
 #include "kernels/channels.h"
 #include "kernels/kernels.h"
 
+// A kernel is one word here. It must have a declaration in kernels.h or channels.h, whose type the table takes over;
+// loops in ref/; vector code in vector/. A word that lacks one of them, or finds another type, does not compile.
+// Why a list of words and not of signatures: contracts stand beside declarations that people and tools can read, and
+// the compiler copies their types without a mistake.
+// clang-format off: one a line
+#define CREMA_KERNELS(X) \
+  X(convForward)         \
+  X(convBackwardData)    \
+  X(convBackwardWeights) \
+  X(convBackwardBias)    \
+  X(ipForward)           \
+  X(ipBackwardData)      \
+  X(ipBackwardWeights)   \
+  X(ipBackwardBias)      \
+  X(maxPoolForward)      \
+  X(maxPoolBackward)     \
+  X(avePoolForward)      \
+  X(avePoolBackward)     \
+  X(lrnForward)          \
+  X(lrnBackward)         \
+  X(reluForward)         \
+  X(reluBackward)        \
+  X(multiply)            \
+  X(add)                 \
+  X(update)              \
+  X(channelSums)         \
+  X(channelDots)         \
+  X(channelAffine)       \
+  X(channelMix)
+// clang-format on
+
 namespace crema::kernels {
 
+template <class T>
 struct Table {
-  void (*convForward)(Context&, const ConvShape&, const float* x, const float* w, const float* bias, float* y);
-  void (*convBackwardData)(Context&, const ConvShape&, const float* dy, const float* w, float* dx);
-  void (*convBackwardWeights)(Context&, const ConvShape&, const float* x, const float* dy, float* dw, bool accumulate);
-  void (*convBackwardBias)(Context&, const ConvShape&, const float* dy, float* dbias, bool accumulate);
-  void (*ipForward)(Context&, const IpShape&, const float* x, const float* w, const float* bias, float* y);
-  void (*ipBackwardData)(Context&, const IpShape&, const float* dy, const float* w, float* dx);
-  void (*ipBackwardWeights)(Context&, const IpShape&, const float* x, const float* dy, float* dw, bool accumulate);
-  void (*maxPoolForward)(Context&, const PoolShape&, const float* x, float* y, int32_t* mask);
-  void (*maxPoolBackward)(Context&, const PoolShape&, const float* dy, const int32_t* mask, float* dx);
-  void (*avePoolForward)(Context&, const PoolShape&, const float* x, float* y);
-  void (*avePoolBackward)(Context&, const PoolShape&, const float* dy, float* dx);
-  void (*lrnForward)(Context&, const LrnShape&, const float* x, float* scale, float* y);
-  void (*lrnBackward)(Context&, const LrnShape&, const float* x, const float* y, const float* scale, const float* dy,
-                      float* dx);
-  void (*reluForward)(Context&, int64_t, float slope, const float* x, float* y);
-  void (*reluBackward)(Context&, int64_t, float slope, const float* x, const float* dy, float* dx);
-  void (*multiply)(Context&, int64_t, const float* a, const float* b, float* y);
-  void (*add)(Context&, int64_t, const float* a, const float* b, float* y);
-  void (*update)(Context&, int64_t, const Update&, const float* diff, float* history, float* history2, float* w);
-  void (*channelSums)(Context&, const ChannelShape&, const float* x, double* sums);
-  void (*channelDots)(Context&, const ChannelShape&, const float* a, const double* shiftA, const float* b,
-                      const double* shiftB, double* sums);
-  void (*channelAffine)(Context&, const ChannelShape&, const float* x, const double* shift, const double* factor,
-                        const double* offset, float* y);
-  void (*channelMix)(Context&, const ChannelShape&, const float* x, const float* y, const double* p, const double* q,
-                     const double* shift, const double* r, float* z);
+#define CREMA_ENTRY(NAME) decltype(&kernels::NAME<T>) NAME;
+  CREMA_KERNELS(CREMA_ENTRY)
+#undef CREMA_ENTRY
 };
 
-extern const Table kAvx2Table, kAvx512Table;
-inline const Table& tableOf(const Context& c) { return c.isa() == Isa::kAvx512 ? kAvx512Table : kAvx2Table; }
+// An instruction set; their list: isa.h.
+struct Isa {
+  const char* name;    // as -isa takes it
+  bool (*runsHere)();  // whether this CPU has it
+  Table<float> table;
+};
 
-// float goes to the table of the chosen instruction set, double to the reference loops.
-template <class T>
-inline constexpr bool kFloat = std::is_same_v<T, float>;
+// The loops of ref/: for double, and for the shapes that vector code declines.
+extern const Table<float> kFloatReference;
+extern const Table<double> kDoubleReference;
 
-template <class T, class Fast, class Reference, class... A>
-void dispatch(Context& c, Fast fast, Reference reference, const A&... a) {
-  if constexpr (kFloat<T>)
-    (tableOf(c).*fast)(c, a...);
-  else
-    reference(a...);
+template <>
+inline const Table<float>& tableOf<float>(const Context& c) {
+  return c.isa().table;
+}
+template <>
+inline const Table<double>& tableOf<double>(const Context&) {
+  return kDoubleReference;
 }
 
 }  // namespace crema::kernels

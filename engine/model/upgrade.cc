@@ -238,14 +238,6 @@ bool upgradeNet(caffe::NetParameter* net, const std::string& name) {
   return whole;
 }
 
-void upgradeSolver(caffe::SolverParameter* solver, const std::string& name) {
-  if (!solver->has_solver_type()) return;
-  if (solver->has_type()) invalid("{} gives both solver_type and type; keep type", name);
-  static const char* const types[] = {"SGD", "Nesterov", "AdaGrad", "RMSProp", "AdaDelta", "Adam"};
-  solver->set_type(types[solver->solver_type()]);
-  solver->clear_solver_type();
-}
-
 caffe::NetParameter readNet(const std::string& path) {
   auto net = readText<caffe::NetParameter>(path);
   upgradeNet(&net, path);
@@ -260,29 +252,6 @@ caffe::NetParameter readNetBinary(const std::string& path) {
   if (net.layer_size() == 0)
     badData("{} holds no layers, so it is no .caffemodel; take it anew from where it was made", path);
   return net;
-}
-
-caffe::SolverParameter readSolver(const std::string& path) {
-  caffe::SolverParameter solver;
-  try {
-    solver = readText<caffe::SolverParameter>(path);
-  } catch (const Error& e) {
-    caffe::NetParameter net;
-    try {
-      net = readText<caffe::NetParameter>(path);
-    } catch (const Error&) {
-      throw e;
-    }
-    invalid("{} is a net, and a solver is needed; name the file whose `net` names this one", path);
-  }
-  if (solver.ByteSizeLong() == 0)
-    invalid("{} says nothing; a solver names its net, base_lr, lr_policy and max_iter at least", path);
-  upgradeSolver(&solver, path);
-  const auto nested = [&](caffe::NetParameter* net) { upgradeNet(net, path); };
-  if (solver.has_net_param()) nested(solver.mutable_net_param());
-  if (solver.has_train_net_param()) nested(solver.mutable_train_net_param());
-  for (auto& net : *solver.mutable_test_net_param()) nested(&net);
-  return solver;
 }
 
 }  // namespace crema::model

@@ -11,6 +11,7 @@
 #include "model/proto_io.h"
 #include "model/upgrade.h"
 #include "net/net.h"
+#include "support/isas_here.h"
 
 namespace crema::net {
 namespace {
@@ -220,8 +221,8 @@ TEST_F(RecurrentTest, TheFormulasOnOddSizes) {
 TEST_F(RecurrentTest, BitsDoNotDependOnTheMachine) {
   std::vector<std::vector<double>> all;
   for (const int threads : {1, 2, 3})
-    for (const kernels::Isa isa : {kernels::Isa::kAvx2, kernels::bestIsa()}) {
-      kernels::Context context(isa, threads);
+    for (const kernels::Isa* isa : kernels::isasHere()) {
+      kernels::Context context(*isa, threads);
       NetOptions o;
       o.kernels = &context;
       caffe::NetState state;

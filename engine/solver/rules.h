@@ -1,19 +1,21 @@
-// The six solver types of Caffe: which update rule, how many histories, and the fields that rule out each other. The
-// formulas stand in kernels/kernels.h.
+// The types of solvers as fields of a caffe::SolverParameter name them. The list of update rules, and what each reads
+// and computes: kernels/updates/list.h.
 #pragma once
 #include "caffe.pb.h"
-#include "kernels/kernels.h"
+#include "kernels/updates/list.h"
 
 namespace crema::solver {
 
 struct SolverRule {
-  kernels::UpdateRule rule = kernels::UpdateRule::kSgd;
-  int histories = 1;  // values kept for each parameter; Caffe's name and order: all first ones, then all second ones
+  const char* type;
+  int histories;  // values kept for each parameter; Caffe's order: all first ones, then all second ones
+  void (*check)(const caffe::SolverParameter&);
+  kernels::UpdateRules::Any (*at)(const caffe::SolverParameter&, int iteration);
 };
 
-SolverRule ruleOf(const caffe::SolverParameter& s);  // kInvalid: an unknown type
-void checkRule(const caffe::SolverParameter& s);     // kInvalid: type and its fields
-// All but the rate's lr_mult, the decay and the scale: those differ from parameter to parameter. rate: of lr_policy.
+const SolverRule& ruleOf(const caffe::SolverParameter& s);  // kInvalid: an unknown type
+void checkRule(const caffe::SolverParameter& s);            // kInvalid: type and its fields
+// All but lr_mult, the decay and the scale: those differ from parameter to parameter. rate: of lr_policy.
 kernels::Update updateOf(const caffe::SolverParameter& s, double rate, int iteration);
 
 }  // namespace crema::solver

@@ -118,28 +118,29 @@ double Solver::clipScale(const T* gradient, int ranks) const {
   return limit / norm;
 }
 
-double Solver::rate() const {
-  int step = currentStep_;
-  return learningRate(param_, iteration_, &step);
+double Solver::rate() const { return learningRate(param_, iteration_, stageAt(param_, iteration_, currentStep_)); }
+
+void Solver::moveStage() {
+  const int stage = stageAt(param_, iteration_, currentStep_);
+  if (stage != currentStep_ && param_.lr_policy() == "multistep")  // of step Caffe says nothing
+    LOG_INFO("MultiStep Status: Iteration {}, step = {}", iteration_, stage);
+  currentStep_ = stage;
 }
 
 template <class T>
 void Solver::update(const T* gradient, int ranks) {
-  const double rateNow = lastRate_ = learningRate(param_, iteration_, &currentStep_);
+  moveStage();
+  lastRate_ = learningRate(param_, iteration_, currentStep_);
   if (options_.log && param_.display() && iteration_ % param_.display() == 0)
-    LOG_INFO("Iteration {}, lr = {:.6g}", iteration_, rateNow);
-  kernels::Update u = updateOf(param_, rateNow, iteration_);
-  const double rate = u.rate;
+    LOG_INFO("Iteration {}, lr = {:.6g}", iteration_, lastRate_);
+  kernels::Update u = updateOf(param_, lastRate_, iteration_);
   u.scale = clipScale(gradient, ranks) / (static_cast<double>(param_.iter_size()) * ranks);
-  T* const history = history_.mutableData<T>();
-  const int64_t second = history_.shape()[0] > 1 ? net_->flatData().count() : -1;
   for (const auto& p : net_->learnables()) {
     if (p.lrMult == 0) continue;
-    u.rate = rate * p.lrMult;
+    u.rate.multiplier = p.lrMult;
     u.decay = static_cast<double>(param_.weight_decay()) * p.decayMult;
-    kernels::update<T>(*options_.kernels, p.blob->count(), u, gradient + p.offset, history + p.offset,
-                       second < 0 ? nullptr : history + second + p.offset,
-                       net_->flatData().mutableData<T>() + p.offset);
+    kernels::update<T>(*options_.kernels, p.blob->count(), u, gradient + p.offset, history_.mutableData<T>() + p.offset,
+                       net_->flatData().count(), net_->flatData().mutableData<T>() + p.offset);
   }
   net_->statistics().move(gradient, ranks, param_.iter_size());
   ++iteration_;

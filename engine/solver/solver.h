@@ -2,7 +2,7 @@
 // summing over ranks is somebody else's work between computeGradient() and applyUpdate().
 //
 // Update, g the gradient averaged over ranks and iter_size: clip -> g += decay w (L2) or decay sign(w) (L1) -> the rule
-// of the solver's type (kernels/kernels.h), with rate lr_mult for its rate. Clipping happens before the division by
+// of the solver's type (kernels/updates), with rate lr_mult for its rate. Clipping happens before the division by
 // iter_size and before decay, as in Caffe: if ||g|| > c then g *= c / ||g||. Running statistics take no part in that:
 // the net moves them (net/running_statistics.h).
 #pragma once
@@ -82,6 +82,7 @@ class Solver {
  private:
   template <class T>
   void update(const T* gradient, int ranks);
+  void moveStage();  // of lr_policy, to that of this iteration: the one place where it changes, but for restore()
   template <class T>
   double clipScale(const T* gradient, int ranks) const;
   void buildNets();

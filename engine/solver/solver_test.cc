@@ -5,88 +5,19 @@
 
 #include <cmath>
 #include <csignal>
-#include <functional>
-#include <map>
 
 #include "base/error.h"
 #include "base/file.h"
-#include "base/log.h"
 #include "model/proto_io.h"
-#include "model/upgrade.h"
 #include "solver/descriptions.h"
-#include "solver/lr_policy.h"
 #include "support/message_of.h"
-#include "support/records.h"
-#include "support/shared_data.h"
+#include "support/solver_fixture.h"
 
 namespace crema::solver {
 namespace {
 
-caffe::SolverParameter solver(const std::string& text) {
-  return model::parseText<caffe::SolverParameter>(text, "solver");
-}
-
+using SolverTest = test::SolverFixture;
 using test::messageOf;
-
-TEST(LearningRate, EveryPolicyIsItsFormula) {
-  int step = 0;
-  const auto rate = [&](const std::string& text, int i) {
-    return learningRate(solver("base_lr: 0.5 gamma: 0.25 power: 2 stepsize: 10 max_iter: 100 " + text), i, &step);
-  };
-  EXPECT_DOUBLE_EQ(rate("lr_policy: 'fixed'", 77), 0.5);
-  EXPECT_DOUBLE_EQ(rate("lr_policy: 'step'", 29), 0.5 / 16);
-  EXPECT_DOUBLE_EQ(rate("lr_policy: 'exp'", 3), 0.5 / 64);
-  EXPECT_DOUBLE_EQ(rate("lr_policy: 'inv'", 4), 0.125);
-  EXPECT_DOUBLE_EQ(rate("lr_policy: 'poly'", 50), 0.125);
-  EXPECT_DOUBLE_EQ(rate("lr_policy: 'sigmoid'", 10), 0.25);
-  step = 0;
-  const std::string multi = "lr_policy: 'multistep' stepvalue: 5 stepvalue: 7";
-  EXPECT_DOUBLE_EQ(rate(multi, 4), 0.5);
-  EXPECT_DOUBLE_EQ(rate(multi, 5), 0.125);
-  EXPECT_DOUBLE_EQ(rate(multi, 6), 0.125);
-  EXPECT_DOUBLE_EQ(rate(multi, 7), 0.03125);
-  EXPECT_EQ(step, 2);
-  EXPECT_THROW(checkPolicy(solver("lr_policy: 'magic'")), Error);
-  EXPECT_THROW(checkPolicy(solver("lr_policy: 'step'")), Error);
-}
-
-class SolverTest : public testing::Test {
- protected:
-  static void SetUpTestSuite() { setLogLevel(LogLevel::kWarning); }
-  static void TearDownTestSuite() { setLogLevel(LogLevel::kInfo); }
-  void SetUp() override { test::writeLearnableRecords(folder_.file("db"), 200); }
-
-  caffe::SolverParameter parameter(const std::string& extra, int batch = 10) {
-    auto s = solver("base_lr: 0.05 lr_policy: 'fixed' max_iter: 1000 random_seed: 3 solver_mode: CPU");
-    s.MergeFrom(solver(extra));  // the later value of a field wins
-    *s.mutable_net_param() =
-        model::parseText<caffe::NetParameter>(test::learnableNet(folder_.file("db"), folder_.file("db"), batch), "net");
-    return s;
-  }
-  std::unique_ptr<Solver> make(const caffe::SolverParameter& p, DType dtype = DType::kFloat32) {
-    SolverOptions o;
-    o.kernels = &kernels_;
-    o.dtype = dtype;
-    o.seed = static_cast<uint64_t>(p.random_seed());
-    o.log = false;
-    return std::make_unique<Solver>(p, o);
-  }
-  template <class T>
-  static void step(Solver& s, int times) {
-    for (int i = 0; i < times; ++i) {
-      s.computeGradient(0);
-      s.applyUpdate(s.net().flatDiff().diff<T>(), 1);
-    }
-  }
-  static std::vector<double> weights(Solver& s) {
-    std::vector<double> v;
-    for (int i = 0; i < s.net().flatData().count(); ++i) v.push_back(s.net().flatData().dataAt(i));
-    return v;
-  }
-
-  test::TemporaryFolder folder_;
-  kernels::Context kernels_{kernels::bestIsa(), 1};
-};
 
 // The update in plain algebra, in double, from the gradients that the net reports.
 TEST_F(SolverTest, UpdateIsTheFormula) {
@@ -120,98 +51,6 @@ TEST_F(SolverTest, UpdateIsTheFormula) {
       const auto got = weights(*s);
       for (size_t k = 0; k < w.size(); ++k) ASSERT_NEAR(got[k], w[k], 1e-12);
     }
-  }
-}
-
-// Caffe's rules one weight at a time, written from the papers' formulas as section "Solver" of Caffe's manual gives
-// them; state is the weight's own memory, t counts updates from 1.
-using Rule = std::function<double(double g, double rate, int t, std::vector<double>& state)>;
-const std::map<std::string, Rule>& rulesByHand() {
-  static const std::map<std::string, Rule> rules = {
-      {"type: 'Nesterov' momentum: 0.875",
-       [](double g, double rate, int, auto& v) {
-         const double before = v[0];
-         v[0] = 0.875 * v[0] + rate * g;
-         return v[0] + 0.875 * (v[0] - before);
-       }},
-      {"type: 'AdaGrad' delta: 0.0009765625",
-       [](double g, double rate, int, auto& v) { return rate * g / (std::sqrt(v[0] += g * g) + 0.0009765625); }},
-      {"type: 'RMSProp' rms_decay: 0.75 delta: 0.0009765625",
-       [](double g, double rate, int, auto& v) {
-         v[0] = 0.75 * v[0] + 0.25 * g * g;
-         return rate * g / (std::sqrt(v[0]) + 0.0009765625);
-       }},
-      {"type: 'AdaDelta' momentum: 0.875 delta: 0.0009765625 base_lr: 1",
-       [](double g, double rate, int, auto& v) {
-         v[0] = 0.875 * v[0] + 0.125 * g * g;
-         const double step = std::sqrt(v[1] + 0.0009765625) / std::sqrt(v[0] + 0.0009765625) * g;
-         v[1] = 0.875 * v[1] + 0.125 * step * step;
-         return rate * step;
-       }},
-      {"type: 'Adam' momentum: 0.875 momentum2: 0.9375 delta: 0.0009765625",
-       [](double g, double rate, int t, auto& v) {
-         v[0] = 0.875 * v[0] + 0.125 * g;
-         v[1] = 0.9375 * v[1] + 0.0625 * g * g;
-         return rate * std::sqrt(1 - std::pow(0.9375, t)) / (1 - std::pow(0.875, t)) * v[0] /
-                (std::sqrt(v[1]) + 0.0009765625);
-       }},
-  };
-  return rules;
-}
-
-TEST_F(SolverTest, EveryTypeIsItsFormula) {
-  for (const auto& [text, rule] : rulesByHand()) {
-    SCOPED_TRACE(text);
-    const auto p = parameter(text + " weight_decay: 0.01 lr_policy: 'exp' gamma: 0.5");
-    auto s = make(p, DType::kFloat64);
-    std::vector<std::vector<double>> state(weights(*s).size(), std::vector<double>(2, 0.0));
-    for (int t = 1; t <= 6; ++t) {
-      auto w = weights(*s);
-      s->computeGradient(0);
-      const double rate = static_cast<double>(p.base_lr()) * std::pow(0.5, t - 1);
-      for (const auto& l : s->net().learnables())
-        for (int64_t k = l.offset; k < l.offset + l.blob->count(); ++k) {
-          const auto j = static_cast<size_t>(k);
-          const double g = s->net().flatDiff().diffAt(static_cast<int>(k)) +
-                           static_cast<double>(p.weight_decay()) * l.decayMult * w[j];
-          w[j] -= rule(g, rate * l.lrMult, t, state[j]);
-        }
-      s->applyUpdate(s->net().flatDiff().diff<double>(), 1);
-      const auto got = weights(*s);
-      for (size_t k = 0; k < w.size(); ++k) ASSERT_NEAR(got[k], w[k], 1e-12);
-    }
-  }
-}
-
-// Also through a snapshot: types with two histories keep both.
-TEST_F(SolverTest, EveryTypeResumesToTheSameBits) {
-  for (const auto& [text, rule] : rulesByHand()) {
-    SCOPED_TRACE(text);
-    const auto p = parameter(text + " weight_decay: 0.01");
-    auto whole = make(p), resumed = make(p);
-    step<float>(*whole, 3);
-    const SnapshotFiles files = whole->snapshot(folder_.file("rule"));
-    resumed->restore(files.state, "");
-    step<float>(*whole, 3), step<float>(*resumed, 3);
-    EXPECT_EQ(weights(*whole), weights(*resumed));
-    EXPECT_EQ(model::readState(files.state).history_size() % static_cast<int>(whole->net().learnables().size()), 0);
-  }
-  const auto adam = make(parameter("type: 'Adam' momentum: 0.9")), sgd = make(parameter("type: 'SGD'"));
-  const std::string said = messageOf([&] { adam->restore(sgd->snapshot(folder_.file("sgd")).state, ""); });
-  EXPECT_NE(said.find("Incorrect length of history blobs"), std::string::npos) << said;
-  EXPECT_NE(said.find("Adam"), std::string::npos) << said;
-}
-
-TEST_F(SolverTest, TypesRefuseWhatTheyDoNotTake) {
-  for (const auto& [text, want] : std::vector<std::pair<std::string, std::string>>{
-           {"type: 'AdaGrad' momentum: 0.9", "Momentum cannot be used with AdaGrad"},
-           {"type: 'RMSProp' momentum: 0.9", "Momentum cannot be used with RMSProp"},
-           {"type: 'RMSProp' rms_decay: 1", "rms_decay should lie between 0 and 1"},
-           {"type: 'Adam' momentum2: 1", "momentum2 should lie"},
-           {"type: 'Adam' momentum: 1.5", "momentum should lie"},
-           {"type: 'Lion'", "known types: AdaDelta, AdaGrad, Adam, Nesterov, RMSProp, SGD"}}) {
-    const std::string said = messageOf([&, t = text] { make(parameter(t)); });
-    EXPECT_NE(said.find(want), std::string::npos) << text << ": " << said;
   }
 }
 

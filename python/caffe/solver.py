@@ -124,13 +124,13 @@ class AdamSolver(Solver):
     _type = "Adam"
 
 
-_KINDS: Dict[str, Type[Solver]] = {
-    k._type: k for k in (SGDSolver, NesterovSolver, AdaGradSolver, RMSPropSolver, AdaDeltaSolver, AdamSolver) if k._type}
+_KINDS: Dict[str, Type[Solver]] = {k._type: k for k in Solver.__subclasses__() if k._type}
 
 
 def get_solver(solver_file: Any) -> Solver:
+    """Of the class that Caffe has for the solver's type; a type that Caffe does not have is a Solver."""
     solver = Solver(solver_file)
-    solver.__class__ = _KINDS[solver.type]
+    solver.__class__ = _KINDS.get(solver.type, Solver)
     return solver
 
 

@@ -2,7 +2,7 @@
 import pytest
 
 from conftest import lenet, make_lmdb, solver
-from training import one_outcome, resumed, train, weights
+from training import instruction_sets, one_outcome, resumed, train, weights
 
 
 @pytest.fixture
@@ -12,11 +12,7 @@ def job(records, tmp_path):
 
 
 def test_one_hash_for_any_workers_threads_and_instruction_set(job):
-    avx512 = "avx512f" in open("/proc/cpuinfo").read()
-    if not avx512:
-        print("SKIPPED PART: this CPU has no AVX-512")
-    sets = ("avx2", "avx512") if avx512 else ("avx2",)
-    one_outcome(job, 8, [(w, t, isa) for w in (1, 2, 4, 8, 3) for t in (1, 2) for isa in sets])
+    one_outcome(job, 8, [(w, t, isa) for w in (1, 2, 4, 8, 3) for t in (1, 2) for isa in instruction_sets(job)])
 
 
 # Random numbers in training and testing, padding, strides, groups, odd sizes: what LeNet has not.

@@ -138,7 +138,7 @@ TEST(ConvertImageset, EncodedRecords) {
     EXPECT_EQ(same.records[i].data(), readFile(file)) << "its own bytes";
     EXPECT_TRUE(same.records[i].encoded() && png.records[i].encoded() && jpg.records[i].encoded());
     EXPECT_EQ(png.records[i].data() == readFile(file), i == 1);
-    EXPECT_EQ(imageOfFile(png.records[i].data(), "png", {}).bytes, readImageFile(file, {}).bytes);
+    EXPECT_EQ(data::imageOfFile(png.records[i].data(), "png", {}).bytes, data::readImageFile(file, {}).bytes);
     const data::Image small = data::imageOfFile(jpg.records[i].data(), "jpg", {});
     EXPECT_EQ(jpg.records[i].data().substr(0, 3), "\xff\xd8\xff");
     EXPECT_EQ(small.height, 30);

@@ -140,7 +140,7 @@ def test_a_net_is_no_solver(records, tmp_path):
 
 def test_flags(records, tmp_path):
     solver(tmp_path, lenet(records))
-    for flags, words in ((("-gpu", "0"), "Cannot use GPU in CPU-only Caffe: check mode."), (("-isa", "sse"), "avx2 or avx512"),
+    for flags, words in ((("-gpu", "0"), "Cannot use GPU in CPU-only Caffe: check mode."), (("-isa", "sse"), "-isa must be avx2"),
                          (("-workers", "2"), "at most as many as ranks"), (("-sigint_effect", "dance"), "sigint_effect"), (("-ranks", "2000000000"), "-ranks must be 1 to 65536"),
                          (("-threads", "-4"), "-threads must be 0"), (("-threads", "99999"), "-threads must be 0"),
                          (("-join_timeout", "nan"), "-join_timeout must be a positive number"), (("-step_timeout", "-1"), "-step_timeout must be"),

@@ -5,12 +5,12 @@
 
 #include <cmath>
 #include <cstring>
-#include <iostream>
 #include <vector>
 
 #include "base/random.h"
 #include "kernels/kernels.h"
 #include "kernels/ref/ref.h"
+#include "support/isas_here.h"
 
 namespace crema::kernels {
 
@@ -48,27 +48,21 @@ class Guarded {
   size_t begin_, count_;
 };
 
-inline std::vector<Isa> isas() {
-  if (bestIsa() == Isa::kAvx512) return {Isa::kAvx512, Isa::kAvx2};
-  std::cout << "SKIPPED PART: this CPU has no AVX-512\n";
-  return {Isa::kAvx2};
-}
-
 // Runs kernel(context, out) for every instruction set, 1 to 3 threads and two alignments; all bits must agree. Returns
 // the result.
 template <class Kernel>
 inline std::vector<float> sameBits(const char* what, size_t count, float fill, Kernel kernel) {
   std::vector<float> first;
-  for (Isa isa : isas())
+  for (const Isa* isa : isasHere())
     for (int threads : {1, 2, 3})
       for (int offset : {0, 5}) {
-        Context context(isa, threads);
+        Context context(*isa, threads);
         Guarded out(count, offset, fill);
         kernel(context, out.data());
         const auto got = out.take(what);
         if (first.empty()) first = got;
         EXPECT_TRUE(count == 0 || std::memcmp(first.data(), got.data(), count * sizeof(float)) == 0)
-            << what << ": bits differ with " << name(isa) << ", " << threads << " threads, offset " << offset;
+            << what << ": bits differ with " << name(*isa) << ", " << threads << " threads, offset " << offset;
       }
   return first;
 }

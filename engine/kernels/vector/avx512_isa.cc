@@ -1,36 +1,69 @@
-// The vector kernels for AVX512. Headers of the standard library come first, outside the target region (see simd.h).
+// AVX-512 as servers have it since Skylake: its words for the vocabulary of vector/all.h, and the table of kernels
+// written in them.
 #include <immintrin.h>
 
-#include <algorithm>
-#include <array>
-#include <cstring>
-#include <utility>
-#include <vector>
+#include "kernels/vector/outside.h"
 
-#include "kernels/scratch.h"
-#include "kernels/table.h"
-
-#define CREMA_VECTOR_BITS 512
+#define KNS avx512
 #pragma GCC push_options
 #pragma GCC target("avx512f,avx512vl,avx512dq,avx512bw,avx2,fma,prefer-vector-width=512")
-// Each header uses those before it.
+
+namespace crema::kernels::avx512 {
+
+constexpr int VL = 16, kRows = 14;  // 14 x 2 accumulators, 2 of B, 1 broadcast: 31 of 32 registers
+using V = __m512;
+using Mask = __mmask16;
+INL V zero() { return _mm512_setzero_ps(); }
+INL V set1(float x) { return _mm512_set1_ps(x); }
+INL V set1Bits(int bits) { return _mm512_castsi512_ps(_mm512_set1_epi32(bits)); }
+INL V load(const float* p) { return _mm512_loadu_ps(p); }
+INL void store(float* p, V v) { _mm512_storeu_ps(p, v); }
+INL V fma(V a, V b, V c) { return _mm512_fmadd_ps(a, b, c); }
+INL V add(V a, V b) { return _mm512_add_ps(a, b); }
+INL V mul(V a, V b) { return _mm512_mul_ps(a, b); }
+INL V div(V a, V b) { return _mm512_div_ps(a, b); }
+INL V sqrt(V a) { return _mm512_maskz_sqrt_ps(0xffff, a); }  // the plain form makes GCC 12 warn of its own header
+INL Mask greater(V a, V b) { return _mm512_cmp_ps_mask(a, b, _CMP_GT_OQ); }
+INL V select(Mask m, V a, V b) { return _mm512_mask_blend_ps(m, b, a); }  // m ? a : b
+INL Mask lanes(int from, int to) { return Mask(((1u << to) - 1) & ~((1u << from) - 1)); }
+INL V load(Mask m, const float* p) { return _mm512_maskz_loadu_ps(m, p); }
+INL V load(V other, Mask m, const float* p) { return _mm512_mask_loadu_ps(other, m, p); }
+INL void store(Mask m, float* p, V v) { _mm512_mask_storeu_ps(p, m, v); }
+INL V loadHalves(const float* a, const float* b) {
+  return _mm512_insertf32x8(_mm512_castps256_ps512(_mm256_loadu_ps(a)), _mm256_loadu_ps(b), 1);
+}
+
+struct D8 {
+  __m512d v;
+};
+INL D8 set8(double x) { return {_mm512_set1_pd(x)}; }
+INL D8 load8(const float* p) { return {_mm512_maskz_cvtps_pd(0xff, _mm256_loadu_ps(p))}; }
+INL void store8(float* p, D8 a) { _mm256_storeu_ps(p, _mm512_maskz_cvtpd_ps(0xff, a.v)); }
+INL D8 load8(const double* p) { return {_mm512_loadu_pd(p)}; }
+INL void store8(double* p, D8 a) { _mm512_storeu_pd(p, a.v); }
+INL D8 operator+(D8 a, D8 b) { return {_mm512_add_pd(a.v, b.v)}; }
+INL D8 operator-(D8 a, D8 b) { return {_mm512_sub_pd(a.v, b.v)}; }
+INL D8 operator*(D8 a, D8 b) { return {_mm512_mul_pd(a.v, b.v)}; }
+
+}  // namespace crema::kernels::avx512
+
 // clang-format off
-#include "kernels/vector/simd.h"
-#include "kernels/vector/tiles.h"
-#include "kernels/vector/packing.h"
-#include "kernels/vector/planes.h"
-#include "kernels/vector/positions.h"
-#include "kernels/vector/conv_back_taps.h"
-#include "kernels/vector/conv.h"
-#include "kernels/vector/conv_weights.h"
-#include "kernels/vector/inner_product.h"
-#include "kernels/vector/pool.h"
-#include "kernels/vector/rows.h"
-#include "kernels/vector/channels.h"
-#include "kernels/vector/updates.h"
+#include "kernels/vector/eight_x86.h"
+#include "kernels/vector/all.h"
 // clang-format on
 #pragma GCC pop_options
 
 namespace crema::kernels {
-const Table kAvx512Table = k512::kTable;
-}
+
+const Isa kAvx512 = {
+    .name = "avx512",
+    .runsHere =
+        [] {
+          return bool(__builtin_cpu_supports("avx2")) && bool(__builtin_cpu_supports("fma")) &&
+                 bool(__builtin_cpu_supports("avx512f")) && bool(__builtin_cpu_supports("avx512vl")) &&
+                 bool(__builtin_cpu_supports("avx512dq")) && bool(__builtin_cpu_supports("avx512bw"));
+        },
+    .table = avx512::kTable,
+};
+
+}  // namespace crema::kernels

@@ -1,38 +1,6 @@
 // Kernels of channels.h. Eight doubles at a time: one vector of AVX-512, two of AVX2, the same sums.
 namespace crema::kernels::KNS {
 
-#if CREMA_VECTOR_BITS == 512
-struct D8 {
-  __m512d v;
-};
-INL D8 set8(double x) { return {_mm512_set1_pd(x)}; }
-INL D8 load8(const float* p) { return {_mm512_maskz_cvtps_pd(0xff, _mm256_loadu_ps(p))}; }
-INL void store8(float* p, D8 a) { _mm256_storeu_ps(p, _mm512_maskz_cvtpd_ps(0xff, a.v)); }
-INL D8 load8(const double* p) { return {_mm512_loadu_pd(p)}; }
-INL void store8(double* p, D8 a) { _mm512_storeu_pd(p, a.v); }
-INL D8 operator+(D8 a, D8 b) { return {_mm512_add_pd(a.v, b.v)}; }
-INL D8 operator-(D8 a, D8 b) { return {_mm512_sub_pd(a.v, b.v)}; }
-INL D8 operator*(D8 a, D8 b) { return {_mm512_mul_pd(a.v, b.v)}; }
-#else
-struct D8 {
-  __m256d lo, hi;
-};
-INL D8 set8(double x) { return {_mm256_set1_pd(x), _mm256_set1_pd(x)}; }
-INL D8 load8(const float* p) { return {_mm256_cvtps_pd(_mm_loadu_ps(p)), _mm256_cvtps_pd(_mm_loadu_ps(p + 4))}; }
-INL void store8(float* p, D8 a) {
-  _mm_storeu_ps(p, _mm256_cvtpd_ps(a.lo));
-  _mm_storeu_ps(p + 4, _mm256_cvtpd_ps(a.hi));
-}
-INL D8 load8(const double* p) { return {_mm256_loadu_pd(p), _mm256_loadu_pd(p + 4)}; }
-INL void store8(double* p, D8 a) {
-  _mm256_storeu_pd(p, a.lo);
-  _mm256_storeu_pd(p + 4, a.hi);
-}
-INL D8 operator+(D8 a, D8 b) { return {_mm256_add_pd(a.lo, b.lo), _mm256_add_pd(a.hi, b.hi)}; }
-INL D8 operator-(D8 a, D8 b) { return {_mm256_sub_pd(a.lo, b.lo), _mm256_sub_pd(a.hi, b.hi)}; }
-INL D8 operator*(D8 a, D8 b) { return {_mm256_mul_pd(a.lo, b.lo), _mm256_mul_pd(a.hi, b.hi)}; }
-#endif
-
 // The last numbers of a row, filled up with zeros.
 INL D8 loadSome(const float* p, int count) {
   alignas(32) float some[8] = {};

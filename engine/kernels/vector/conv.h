@@ -1,4 +1,4 @@
-// Convolution forward and its way back to the input, on positions().
+// Convolution forward and the gradient of its input, on positions().
 namespace crema::kernels::KNS {
 
 // body(group, part, parts): part `part` of `parts` has groups of its own where there are enough, else a part of each.
@@ -62,10 +62,16 @@ inline void convForward(Context& context, const ConvShape& s, const float* x, co
       source = copy;
     }
     eachGroup(s.groups, t % parts, parts, [&](int g, int part, int of) {
-      positions({ocg, K, A + static_cast<size_t>(g) * ocg * K, off.data(), static_cast<ptrdiff_t>(oh) * ow,
-                 n == unit ? plan : lastPlan, source + static_cast<size_t>(g) * icg * planes.channel,
-                 y + (static_cast<size_t>(n0) * s.oc + static_cast<size_t>(g) * ocg) * oh * ow,
-                 bias ? bias + g * ocg : nullptr, ocg <= 64},
+      positions({.M = ocg,
+                 .K = K,
+                 .A = A + static_cast<size_t>(g) * ocg * K,
+                 .off = off.data(),
+                 .outM = static_cast<ptrdiff_t>(oh) * ow,
+                 .plan = n == unit ? plan : lastPlan,
+                 .source = source + static_cast<size_t>(g) * icg * planes.channel,
+                 .out = y + (static_cast<size_t>(n0) * s.oc + static_cast<size_t>(g) * ocg) * oh * ow,
+                 .bias = bias ? bias + g * ocg : nullptr,
+                 .mayReadInPlace = ocg <= 64},
                 mine, part, of);
     });
   });
@@ -158,6 +164,9 @@ inline void packBackWeights(Context& context, const ConvShape& s, const BackPlan
 
 // length: the plan of panels, then what a thread does with a unit of images; they share every size above them.
 inline void convBackwardData(Context& context, const ConvShape& s, const float* dy, const float* w, float* dx) {
+  // Strided and dilated along one axis at once: no net was seen to use it.
+  const bool declined = (s.strideH > 1 && s.dilH > 1) || (s.strideW > 1 && s.dilW > 1);
+  if (declined) return kFloatReference.convBackwardData(context, s, dy, w, dx);
   const int oh = s.oh(), ow = s.ow(), icg = s.ic / s.groups, ocg = s.oc / s.groups;
   if (s.n == 0 || s.ic == 0) return;
   if (addingTapsIsLess(s)) return convBackwardDataByTaps(context, s, dy, w, dx);
@@ -210,9 +219,16 @@ inline void convBackwardData(Context& context, const ConvShape& s, const float* 
         const BackPhase& f = p.phases[i];
         float* to =
             dx + n0 * input + static_cast<size_t>(g) * icg * s.h * s.w + static_cast<size_t>(f.startH) * s.w + f.startW;
-        positions({icg, f.K, A + f.weights + static_cast<size_t>(g) * icg * f.K, f.off.data(),
-                   static_cast<ptrdiff_t>(s.h) * s.w, n == unit ? plan[i] : lastPlan[i],
-                   source + static_cast<size_t>(g) * ocg * p.channel, to, nullptr, icg <= 64},
+        positions({.M = icg,
+                   .K = f.K,
+                   .A = A + f.weights + static_cast<size_t>(g) * icg * f.K,
+                   .off = f.off.data(),
+                   .outM = static_cast<ptrdiff_t>(s.h) * s.w,
+                   .plan = n == unit ? plan[i] : lastPlan[i],
+                   .source = source + static_cast<size_t>(g) * ocg * p.channel,
+                   .out = to,
+                   .bias = nullptr,
+                   .mayReadInPlace = icg <= 64},
                   mine, part, of);
       });
   });

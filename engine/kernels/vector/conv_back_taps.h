@@ -1,6 +1,6 @@
-// The way back of an unstrided convolution whose output is much smaller than its input (no padding, large kernel): one
+// The gradient of the input of an unstrided convolution whose output is much smaller (no padding, large kernel): one
 // product per tap and output position, then every input sums the taps that met it. Exactly the needed products, where
-// the other way also computes the positions that see padding only: 2.25 times as many for LeNet's conv2. The price is a
+// positions() also computes the positions that see padding only: 2.25 times as many for LeNet's conv2. The price is a
 // buffer of taps, kept in the L2 cache by working on a few channels at a time.
 //   tap[(i, a, b)][n, r, c] = sum_o w[o][i][a][b] dy[n][o][r][c]            one chain over o
 //   dx[n][i][y][x] = sum_(a, b) tap[(i, a, b)][n, y + pad - a dil, x + pad - b dil]     in the order of (a, b)
@@ -37,6 +37,7 @@ inline void sumTaps(const ConvShape& s, int channels, const float* tap, ptrdiff_
   }
 }
 
+// length: the plan, then what a thread does with a unit of images; they share every size above them.
 inline void convBackwardDataByTaps(Context& context, const ConvShape& s, const float* dy, const float* w, float* dx) {
   constexpr int kRowsInCache = 448;
   const int P = s.oh() * s.ow(), icg = s.ic / s.groups, ocg = s.oc / s.groups, taps = s.kh * s.kw;
@@ -67,10 +68,17 @@ inline void convBackwardDataByTaps(Context& context, const ConvShape& s, const f
     const int n0 = t / tasks * unit, n = std::min(unit, s.n - n0), g = t % tasks / parts.count, part = t % parts.count;
     float* tap = mine.planes.get(static_cast<size_t>(parts.size(0)) * taps * static_cast<size_t>(ld));
     const int c0 = g * icg + parts.start(part), channels = parts.size(part);
-    positions(
-        {channels * taps, ocg, A + static_cast<size_t>(c0) * taps * ocg, off.data(), ld, n == unit ? plan : lastPlan,
-         dy + (static_cast<size_t>(n0) * s.oc + static_cast<size_t>(g) * ocg) * P, tap, nullptr, false},
-        mine);
+    positions({.M = channels * taps,
+               .K = ocg,
+               .A = A + static_cast<size_t>(c0) * taps * ocg,
+               .off = off.data(),
+               .outM = ld,
+               .plan = n == unit ? plan : lastPlan,
+               .source = dy + (static_cast<size_t>(n0) * s.oc + static_cast<size_t>(g) * ocg) * P,
+               .out = tap,
+               .bias = nullptr,
+               .mayReadInPlace = false},
+              mine);
     for (int i = 0; i < n; ++i)
       sumTaps(s, channels, tap + static_cast<ptrdiff_t>(i) * P, ld,
               dx + (static_cast<size_t>(n0 + i) * s.ic + c0) * plane);

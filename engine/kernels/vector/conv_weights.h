@@ -11,7 +11,7 @@ struct TapSet {
   bool one;
   std::vector<int> line;    // offset of tap 0
   std::vector<int> weight;  // [line][J]: index in a filter, -1: a neighbour too many
-  size_t base;              // first row of this set in a panel's part
+  size_t base = 0;          // first row of this set in a panel's part
 };
 
 struct WeightPlan {
@@ -30,7 +30,7 @@ inline bool tapsExact(const ConvShape& s) {
 inline void addRowTaps(const ConvShape& s, const Planes& planes, WeightPlan& plan) {
   const int icg = s.ic / s.groups, taps = (s.kw + s.strideW - 1) / s.strideW, groups = tapGroups(taps),
             J = (taps + groups - 1) / groups;
-  TapSet set{J, true, {}, {}, 0};
+  TapSet set{.J = J, .one = true};
   for (int i = 0; i < icg; ++i)
     for (int a = 0; a < s.kh; ++a)
       for (int q = 0; q < std::min(s.strideW, s.kw); ++q)
@@ -47,7 +47,7 @@ inline void addRowTaps(const ConvShape& s, const Planes& planes, WeightPlan& pla
 }
 
 inline void addSingleTaps(const ConvShape& s, const Planes& planes, WeightPlan& plan, int fromChannel) {
-  TapSet set{1, true, {}, {}, 0};
+  TapSet set{.J = 1, .one = true};
   for (int i = fromChannel; i < s.ic / s.groups; ++i)
     for (int a = 0; a < s.kh; ++a)
       for (int b = 0; b < s.kw; ++b)
@@ -58,7 +58,7 @@ inline void addSingleTaps(const ConvShape& s, const Planes& planes, WeightPlan& 
 inline WeightPlan planWeights(const ConvShape& s, const Planes& planes) {
   WeightPlan plan;
   if (s.kh == 1 && s.kw == 1) {
-    TapSet triples{3, false, {}, {}, 0};
+    TapSet triples{.J = 3, .one = false};
     const int whole = s.ic / s.groups / 3 * 3;
     for (int i = 0; i < whole; i += 3) {
       triples.line.push_back(planes.off(i, 0, 0));
@@ -141,13 +141,13 @@ class WeightGradient {
       line[i] = source + static_cast<size_t>(gp / panels_) * icg_ * planes_.channel +
                 set.line[static_cast<size_t>(t * most + i)] + static_cast<size_t>(p.r0) * planes_.columns;
     const bool flat = planes_.columns == ow_;
-    const TapRun run{set.one ? 1 : static_cast<ptrdiff_t>(planes_.channel),
-                     p.n,
-                     static_cast<ptrdiff_t>(image_),
-                     flat ? 1 : p.rows,
-                     planes_.columns,
-                     flat ? p.rows * ow_ : ow_,
-                     static_cast<ptrdiff_t>(gradientImage_)};
+    const TapRun run{.step = set.one ? 1 : static_cast<ptrdiff_t>(planes_.channel),
+                     .images = p.n,
+                     .imageStep = static_cast<ptrdiff_t>(image_),
+                     .rows = flat ? 1 : p.rows,
+                     .rowStep = planes_.columns,
+                     .columns = flat ? p.rows * ow_ : ow_,
+                     .bImageStep = static_cast<ptrdiff_t>(gradientImage_)};
     tapTileFor(set.J, set.one, lines)(line, run, gradient + static_cast<size_t>(gp) * p.rows * ow_ * kPanel, to, false);
   }
 

@@ -1,5 +1,5 @@
 // Inner product: the weights are streamed once, the batch is the panel. Chains run over inputs (forward), outputs
-// (back), items (weights).
+// (gradient of the input), items (gradient of the weights).
 namespace crema::kernels::KNS {
 
 // Transposed weights are turned around first: the three kernels below see [out][in] only.
@@ -23,7 +23,7 @@ constexpr int kStream = kRows / 3 * 3;  // rows of W per tile: triples
 inline void streamRows(const float* w, int in, int o, int rows, int i0, int depth, const float* B, float* C) {
   const float* line[kRows];
   const int triples = rows / 3;
-  const TapRun run{in, 1, 0, 1, 0, depth, 0};
+  const TapRun run{.step = in, .images = 1, .imageStep = 0, .rows = 1, .rowStep = 0, .columns = depth, .bImageStep = 0};
   for (int g = 0; g < triples; ++g) line[g] = w + static_cast<size_t>(o + 3 * g) * in + i0;
   if (triples) tapTileFor(3, false, triples)(line, run, B, C, i0 > 0);
   for (int m = triples * 3; m < rows; ++m) {
@@ -75,7 +75,16 @@ inline void ipBackwardData(Context& context, const IpShape& s, const float* dy, 
   runUnless(small(s), context, tasks, [&](int t, int lane) {
     const int i0 = t * kBlock, size = std::min(kBlock, s.in - i0);
     const auto plan = planPanels({.rows = 1, .columns = size, .images = 1}, s.out);
-    positions({s.n, s.out, A, off.data(), s.in, plan, w + i0, dx + i0, nullptr, false},
+    positions({.M = s.n,
+               .K = s.out,
+               .A = A,
+               .off = off.data(),
+               .outM = s.in,
+               .plan = plan,
+               .source = w + i0,
+               .out = dx + i0,
+               .bias = nullptr,
+               .mayReadInPlace = false},
               scratch.lane[static_cast<size_t>(lane)]);
   });
 }
@@ -122,6 +131,11 @@ inline void ipBackwardWeights(Context& context, const IpShape& s, const float* x
               columns, accumulate);
     }
   });
+}
+
+// As many sums as outputs, in double: a fraction of a percent of a step, and memory is what they wait for.
+inline void ipBackwardBias(Context& context, const IpShape& s, const float* dy, float* dbias, bool accumulate) {
+  kFloatReference.ipBackwardBias(context, s, dy, dbias, accumulate);
 }
 
 }  // namespace crema::kernels::KNS

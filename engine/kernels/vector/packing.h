@@ -1,4 +1,4 @@
-// Weights on their way into the rows of tiles, and their gradient on its way back: transposes in blocks, shared out
+// Weights packed into the rows of tiles, and their gradient unpacked from them: transposes in blocks, shared out
 // among the threads. A batch of one image spends as long here as in its products.
 namespace crema::kernels::KNS {
 
@@ -14,14 +14,12 @@ inline void packTransposed(const float* s, ptrdiff_t ld, int rows, int K, const 
   const int whole = K & ~7;
   for (int m = 0; m < rows; m += 8) {
     const int n = std::min(8, rows - m);
-    const __m256i first = _mm256_cmpgt_epi32(_mm256_set1_epi32(n), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+    const First8 first(n);
     for (int k = 0; k < whole; k += 8) {
       alignas(32) float block[64];
       transposeRows(s + m * ld + k, ld, n, block, 8);
       for (int j = 0; j < 8; ++j)
-        if (place[k + j] >= 0)
-          _mm256_maskstore_ps(d + static_cast<ptrdiff_t>(place[k + j]) * rows + m, first,
-                              _mm256_load_ps(block + 8 * j));
+        if (place[k + j] >= 0) first.copy(block + 8 * j, d + static_cast<ptrdiff_t>(place[k + j]) * rows + m);
     }
   }
   for (int k = whole; k < K; ++k) {
@@ -55,7 +53,7 @@ inline void packForwardWeights(Context& context, const ConvShape& s, const float
   });
 }
 
-// The way back from [group][panel][row][kPanel] to filters: weight[row] is its index in a filter, -1 one to leave out.
+// Unpacks [group][panel][row][kPanel] into filters: weight[row] is its index in a filter, -1 one to leave out.
 // A block of rows stays in the L1 cache while the filters are gone through.
 inline void scatterRows(const float* from, const std::vector<int>& weight, int count, size_t filter, bool accumulate,
                         float* to) {

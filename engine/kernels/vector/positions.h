@@ -1,4 +1,4 @@
-// One driver for convolution forward, its way back to the input, and the inner product's way back:
+// One driver for convolution forward, the gradient of its input, and that of the inner product's input:
 //   out[m][q] = sum_k A[m][k] * source[off[k] + pos(q)],  q = (image, row, column)
 // Blocks: 8 panels of positions, rows in blocks of the tile: none of these touches the bits. 128 of k: that does, it is
 // the length of the chains that are then added, and part of the mathematics.

@@ -1,13 +1,18 @@
 // Element-wise kernels and LRN. Tails are masked vectors, so a last element takes the same operations as any other.
 namespace crema::kernels::KNS {
 
-// body(mask, offset) over [0, count): whole vectors and one masked tail; large vectors are cut for the threads.
+// body(from, to) over pieces of [0, count), shared out among the threads.
+template <class Body>
+void eachPiece(Context& context, int64_t count, const Body& body) {
+  constexpr int64_t kPiece = 1 << 15;
+  context.pool().run(static_cast<int>((count + kPiece - 1) / kPiece),
+                     [&](int t, int) { body(t * kPiece, std::min(count, (t + 1) * kPiece)); });
+}
+
+// body(mask, offset) over [0, count): whole vectors, and a masked tail of each piece.
 template <class Body>
 void eachVector(Context& context, int64_t count, Body body) {
-  constexpr int64_t kPiece = 1 << 15;
-  const auto pieces = static_cast<int>((count + kPiece - 1) / kPiece);
-  context.pool().run(pieces, [&](int t, int) {
-    const int64_t from = t * kPiece, to = std::min(count, from + kPiece);
+  eachPiece(context, count, [&](int64_t from, int64_t to) {
     int64_t i = from;
     for (; i + VL <= to; i += VL) body(lanes(0, VL), i);
     if (i < to) body(lanes(0, static_cast<int>(to - i)), i);
@@ -31,7 +36,7 @@ inline void reluBackward(Context& c, int64_t n, float slope, const float* x, con
 inline void multiply(Context& c, int64_t n, const float* a, const float* b, float* y) {
   eachVector(c, n, [&](Mask m, int64_t i) { store(m, y + i, mul(load(m, a + i), load(m, b + i))); });
 }
-inline void addVectors(Context& c, int64_t n, const float* a, const float* b, float* y) {
+inline void add(Context& c, int64_t n, const float* a, const float* b, float* y) {
   eachVector(c, n, [&](Mask m, int64_t i) { store(m, y + i, add(load(m, a + i), load(m, b + i))); });
 }
 
@@ -110,11 +115,16 @@ void lrnBackwardOf(Context& context, const LrnShape& s, const float* x, const fl
   });
 }
 
+// Caffe's usual power and windows of 3 and 5; others go through pow() and are slower.
+inline bool lrnIsFast(const LrnShape& s) { return s.beta == 0.75 && (s.size == 3 || s.size == 5); }
+
 inline void lrnForward(Context& c, const LrnShape& s, const float* x, float* scale, float* y) {
+  if (!lrnIsFast(s)) return kFloatReference.lrnForward(c, s, x, scale, y);
   s.size == 3 ? lrnForwardOf<3>(c, s, x, scale, y) : lrnForwardOf<5>(c, s, x, scale, y);
 }
 inline void lrnBackward(Context& c, const LrnShape& s, const float* x, const float* y, const float* scale,
                         const float* dy, float* dx) {
+  if (!lrnIsFast(s)) return kFloatReference.lrnBackward(c, s, x, y, scale, dy, dx);
   s.size == 3 ? lrnBackwardOf<3>(c, s, x, y, scale, dy, dx) : lrnBackwardOf<5>(c, s, x, y, scale, dy, dx);
 }
 

@@ -2,6 +2,9 @@
 // decide when an element is computed, never the order inside it.
 namespace crema::kernels::KNS {
 
+constexpr int kWidth = 2;            // vectors per row of a tile
+constexpr int kPanel = kWidth * VL;  // positions per panel
+
 // 1. gemmTile<MR, mode>: C[MR][kPanel] = start + sum_k A[k][MR] * B(k), one chain from zero or bias[MR]; `accumulate`
 //    adds it to C at its end. Long sums come in pieces, and pieces added whole are nearer to the true sum than one
 //    chain. B: packed [k][kPanel], or read in place from planes through two row pointers (rows) or four half-row
@@ -159,30 +162,15 @@ inline TapTile tapTileFor(int J, bool one, int lines) {
   }
 }
 
-// 8 x 8 transpose; moves data, computes nothing.
-INL void transpose8(const float* s, ptrdiff_t ls, float* d, ptrdiff_t ld) {
-  __m256 r[8], t[8];
-  for (int i = 0; i < 8; ++i) r[i] = _mm256_loadu_ps(s + i * ls);
-  for (int i = 0; i < 4; ++i)
-    t[2 * i] = _mm256_unpacklo_ps(r[2 * i], r[2 * i + 1]), t[2 * i + 1] = _mm256_unpackhi_ps(r[2 * i], r[2 * i + 1]);
-  for (int i = 0; i < 2; ++i) {
-    r[4 * i] = _mm256_shuffle_ps(t[4 * i], t[4 * i + 2], 0x44),
-          r[4 * i + 1] = _mm256_shuffle_ps(t[4 * i], t[4 * i + 2], 0xee);
-    r[4 * i + 2] = _mm256_shuffle_ps(t[4 * i + 1], t[4 * i + 3], 0x44),
-              r[4 * i + 3] = _mm256_shuffle_ps(t[4 * i + 1], t[4 * i + 3], 0xee);
-  }
-  for (int i = 0; i < 4; ++i) {
-    _mm256_storeu_ps(d + i * ld, _mm256_permute2f128_ps(r[i], r[4 + i], 0x20));
-    _mm256_storeu_ps(d + (4 + i) * ld, _mm256_permute2f128_ps(r[i], r[4 + i], 0x31));
-  }
-}
-
-// The same for 1 to 8 rows; the missing ones are zero.
+// transpose8 for 1 to 8 rows; the missing ones are zero.
 INL void transposeRows(const float* s, ptrdiff_t ls, int rows, float* d, ptrdiff_t ld) {
   if (rows == 8) return transpose8(s, ls, d, ld);
   alignas(32) float block[64];
   for (int i = 0; i < 8; ++i)
-    _mm256_store_ps(block + 8 * i, i < rows ? _mm256_loadu_ps(s + i * ls) : _mm256_setzero_ps());
+    if (i < rows)
+      copy8(s + i * ls, block + 8 * i);
+    else
+      zero8(block + 8 * i);
   transpose8(block, 8, d, ld);
 }
 
@@ -193,8 +181,7 @@ inline void toPanel(const float* s, ptrdiff_t ls, int R, int C, float* d) {
     for (int r = 0; r < R; r += 8)
       transposeRows(s + r * ls + c, ls, std::min(8, R - r), d + static_cast<size_t>(c) * kPanel + r, kPanel);
     for (int i = 0; i < 8; ++i)
-      for (int r = r8; r < kPanel; r += 8)
-        _mm256_storeu_ps(d + static_cast<size_t>(c + i) * kPanel + r, _mm256_setzero_ps());
+      for (int r = r8; r < kPanel; r += 8) zero8(d + static_cast<size_t>(c + i) * kPanel + r);
   }
   for (int c = c8; c < C; ++c)
     for (int r = 0; r < kPanel; ++r) d[static_cast<size_t>(c) * kPanel + r] = r < R ? s[r * ls + c] : 0.f;

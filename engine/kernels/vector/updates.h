@@ -1,68 +1,34 @@
-// The solvers' update rules; the formulas stand in kernels.h. Products and sums are fused where they are written so
-// here, for all instruction sets alike.
+// The loop around the steps of the update rules (updates/list.h), which the compiler turns into vectors: whole ones
+// and, as every operation rounds once, any remainder with the same bits.
 namespace crema::kernels::KNS {
 
-INL V constant(double x) { return set1(static_cast<float>(x)); }
-
-struct UpdateConstants {
-  V rate, momentum, rest, squares, restOfSquares, delta;
-};
-
-// One vector's step; g is its gradient with decay.
-template <UpdateRule RULE>
-INL V changeOf(const UpdateConstants& k, Mask m, V g, float* history, float* history2) {
-  const V before = load(m, history);
-  if constexpr (RULE == UpdateRule::kSgd || RULE == UpdateRule::kNesterov) {
-    const V now = fma(k.momentum, before, mul(k.rate, g));
-    store(m, history, now);
-    return RULE == UpdateRule::kSgd ? now : add(now, mul(k.momentum, sub(now, before)));
-  } else if constexpr (RULE == UpdateRule::kAdaGrad || RULE == UpdateRule::kRmsProp) {
-    const V now =
-        RULE == UpdateRule::kAdaGrad ? fma(g, g, before) : fma(k.squares, before, mul(k.restOfSquares, mul(g, g)));
-    store(m, history, now);
-    return div(mul(k.rate, g), add(sqrt(now), k.delta));
-  } else {
-    const V before2 = load(m, history2);
-    if constexpr (RULE == UpdateRule::kAdam) {
-      const V mean = fma(k.momentum, before, mul(k.rest, g));
-      const V square = fma(k.squares, before2, mul(k.restOfSquares, mul(g, g)));
-      store(m, history, mean);
-      store(m, history2, square);
-      return div(mul(k.rate, mean), add(sqrt(square), k.delta));
-    }
-    const V square = fma(k.momentum, before, mul(k.rest, mul(g, g)));
-    const V v = mul(g, sqrt(div(add(before2, k.delta), add(square, k.delta))));
-    store(m, history, square);
-    store(m, history2, fma(k.momentum, before2, mul(k.rest, mul(v, v))));
-    return mul(k.rate, v);
+template <bool L1, class Rule, size_t... K>
+void updatePiece(const Rule rule, const Rate rate, float decay, float scale, int64_t count, const float* diff,
+                 float* histories, int64_t stride, float* w, std::index_sequence<K...>) {
+  float* const history[] = {histories + static_cast<int64_t>(K) * stride...};
+#pragma GCC ivdep  // no array overlaps another
+  for (int64_t i = 0; i < count; ++i) {
+    const float value = w[i];
+    const float penalty = decay * (L1 ? static_cast<float>((value > 0) - (value < 0)) : value);
+    float kept[] = {history[K][i]...};
+    w[i] = value - rule.step(rate, {.diff = diff[i], .scale = scale, .penalty = penalty}, kept[K]...);
+    ((history[K][i] = kept[K]), ...);
   }
 }
 
-template <UpdateRule RULE>
-void updateBy(Context& c, int64_t n, const Update& u, const float* diff, float* history, float* history2, float* w) {
-  const UpdateConstants k{constant(u.rate),           constant(u.momentum),           constant(1 - u.momentum),
-                          constant(u.decayOfSquares), constant(1 - u.decayOfSquares), constant(u.delta)};
-  const V decay = constant(u.decay), scale = constant(u.scale), one = set1(1.f), minus = set1(-1.f);
-  eachVector(c, n, [&](Mask m, int64_t i) {
-    const V value = load(m, w + i);
-    const V sign = select(greater(value, zero()), one, select(greater(zero(), value), minus, zero()));
-    const V g = fma(load(m, diff + i), scale, mul(decay, u.l1 ? sign : value));
-    store(m, w + i, sub(value, changeOf<RULE>(k, m, g, history + i, history2 ? history2 + i : nullptr)));
-  });
+inline void update(Context& context, int64_t count, const Update& u, const float* diff, float* histories,
+                   int64_t stride, float* w) {
+  const auto decay = static_cast<float>(u.decay), scale = static_cast<float>(u.scale);
+  const auto by = [&]<class Rule>(const Rule& rule) {
+    constexpr std::make_index_sequence<Rule::kHistories> kEach;
+    eachPiece(context, count, [&](int64_t from, int64_t to) {
+      const auto run = [&]<bool L1>() {
+        updatePiece<L1>(rule, u.rate, decay, scale, to - from, diff + from, histories + from, stride, w + from, kEach);
+      };
+      u.l1 ? run.template operator()<true>() : run.template operator()<false>();
+    });
+  };
+  std::visit(by, u.rule);
 }
-
-inline void update(Context& c, int64_t n, const Update& u, const float* diff, float* history, float* history2,
-                   float* w) {
-  using R = UpdateRule;
-  constexpr decltype(&updateBy<R::kSgd>) kBy[] = {updateBy<R::kSgd>,     updateBy<R::kNesterov>, updateBy<R::kAdaGrad>,
-                                                  updateBy<R::kRmsProp>, updateBy<R::kAdaDelta>, updateBy<R::kAdam>};
-  kBy[static_cast<int>(u.rule)](c, n, u, diff, history, history2, w);
-}
-
-constexpr Table kTable = {
-    convForward,       convBackwardData, convBackwardWeights, convBackwardBias, ipForward,       ipBackwardData,
-    ipBackwardWeights, maxPoolForward,   maxPoolBackward,     avePoolForward,   avePoolBackward, lrnForward,
-    lrnBackward,       reluForward,      reluBackward,        multiply,         addVectors,      update,
-    channelSums,       channelDots,      channelAffine,       channelMix};
 
 }  // namespace crema::kernels::KNS

@@ -1,9 +1,10 @@
+// Convolution and its gradients.
+#pragma once
 #include <vector>
 
-#include "kernels/ref/ref.h"
+#include "kernels/kernels.h"
 
 namespace crema::kernels::ref {
-namespace {
 
 // Calls use(weight index, input index, output index) for every product of one convolution.
 template <class Use>
@@ -26,12 +27,10 @@ void products(const ConvShape& s, int n, int o, Use use) {
 }
 
 template <class T>
-void store(const std::vector<double>& sums, T* out, bool accumulate) {
+void storeSums(const std::vector<double>& sums, T* out, bool accumulate) {
   for (size_t i = 0; i < sums.size(); ++i)
     out[i] = static_cast<T>(sums[i] + (accumulate ? static_cast<double>(out[i]) : 0.0));
 }
-
-}  // namespace
 
 template <class T>
 void convForward(const ConvShape& s, const T* x, const T* w, const T* bias, T* y) {
@@ -54,7 +53,7 @@ void convBackwardData(const ConvShape& s, const T* dy, const T* w, T* dx) {
       products(s, n, o, [&](int64_t k, int64_t i, int64_t p) {
         sums[static_cast<size_t>(i)] += static_cast<double>(w[k]) * dy[p];
       });
-  store(sums, dx, false);
+  storeSums(sums, dx, false);
 }
 
 template <class T>
@@ -65,7 +64,7 @@ void convBackwardWeights(const ConvShape& s, const T* x, const T* dy, T* dw, boo
       products(s, n, o, [&](int64_t k, int64_t i, int64_t p) {
         sums[static_cast<size_t>(k)] += static_cast<double>(x[i]) * dy[p];
       });
-  store(sums, dw, accumulate);
+  storeSums(sums, dw, accumulate);
 }
 
 template <class T>
@@ -73,16 +72,7 @@ void convBackwardBias(const ConvShape& s, const T* dy, T* dbias, bool accumulate
   const int64_t plane = int64_t{s.oh()} * s.ow();
   std::vector<double> sums(static_cast<size_t>(s.oc), 0.0);
   for (int64_t i = 0; i < s.n * s.oc * plane; ++i) sums[static_cast<size_t>(i / plane % s.oc)] += dy[i];
-  store(sums, dbias, accumulate);
+  storeSums(sums, dbias, accumulate);
 }
-
-#define INSTANCE(T)                                                                     \
-  template void convForward<T>(const ConvShape&, const T*, const T*, const T*, T*);     \
-  template void convBackwardData<T>(const ConvShape&, const T*, const T*, T*);          \
-  template void convBackwardWeights<T>(const ConvShape&, const T*, const T*, T*, bool); \
-  template void convBackwardBias<T>(const ConvShape&, const T*, T*, bool);
-INSTANCE(float)
-INSTANCE(double)
-#undef INSTANCE
 
 }  // namespace crema::kernels::ref

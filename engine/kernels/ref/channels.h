@@ -1,7 +1,8 @@
-#include "kernels/ref/ref.h"
+// Sums and products for each channel.
+#pragma once
+#include "kernels/channels.h"
 
 namespace crema::kernels::ref {
-namespace {
 
 // body(channel, element), row by row.
 template <class Body>
@@ -12,9 +13,7 @@ void eachElement(const ChannelShape& s, const Body& body) {
       for (int64_t i = row; i < row + s.inner; ++i) body(c, i);
     }
 }
-double at(const double* of, int c) { return of ? of[c] : 0; }
-
-}  // namespace
+inline double at(const double* of, int c) { return of ? of[c] : 0; }
 
 template <class T>
 void channelSums(const ChannelShape& s, const T* x, double* sums) {
@@ -40,15 +39,5 @@ void channelMix(const ChannelShape& s, const T* x, const T* y, const double* p, 
                 const double* r, T* z) {
   eachElement(s, [&](int c, int64_t i) { z[i] = static_cast<T>(p[c] * x[i] + q[c] * (y[i] - shift[c]) + r[c]); });
 }
-
-#define INSTANCE(T)                                                                                                 \
-  template void channelSums<T>(const ChannelShape&, const T*, double*);                                             \
-  template void channelDots<T>(const ChannelShape&, const T*, const double*, const T*, const double*, double*);     \
-  template void channelAffine<T>(const ChannelShape&, const T*, const double*, const double*, const double*, T*);   \
-  template void channelMix<T>(const ChannelShape&, const T*, const T*, const double*, const double*, const double*, \
-                              const double*, T*);
-INSTANCE(float)
-INSTANCE(double)
-#undef INSTANCE
 
 }  // namespace crema::kernels::ref

@@ -1,0 +1,27 @@
+// Element by element.
+#pragma once
+#include "kernels/kernels.h"
+
+namespace crema::kernels::ref {
+
+template <class T>
+void reluForward(int64_t count, T negativeSlope, const T* x, T* y) {
+  for (int64_t i = 0; i < count; ++i) y[i] = x[i] > 0 ? x[i] : negativeSlope * x[i];
+}
+
+template <class T>
+void reluBackward(int64_t count, T negativeSlope, const T* x, const T* dy, T* dx) {
+  for (int64_t i = 0; i < count; ++i) dx[i] = x[i] > 0 ? dy[i] : negativeSlope * dy[i];
+}
+
+template <class T>
+void multiply(int64_t count, const T* a, const T* b, T* y) {
+  for (int64_t i = 0; i < count; ++i) y[i] = a[i] * b[i];
+}
+
+template <class T>
+void add(int64_t count, const T* a, const T* b, T* y) {
+  for (int64_t i = 0; i < count; ++i) y[i] = a[i] + b[i];
+}
+
+}  // namespace crema::kernels::ref

@@ -1,0 +1,35 @@
+// All vector kernels, and the table of them: written once over a small vocabulary, compiled once for each instruction
+// set. A *_isa.cc file includes this inside its target region, with KNS as the namespace of its own, behind these
+// words:
+//
+//   V, VL, Mask      a vector of floats, their number (a multiple of 4 that divides 16), which of them
+//   kRows            rows of a tile: as many accumulators of two vectors as fit into the registers beside three others
+//   zero set1 set1Bits load store fma add mul div sqrt   each rounded once, as IEEE 754 says; fma is fused
+//   greater select lanes(from, to), load and store with a Mask: what it leaves out is neither read nor written
+//   load(other, mask, p)   `other` where the mask leaves out;   loadHalves(a, b)   VL/2 floats from a, VL/2 from b
+//   D8               eight doubles: set8 load8 store8 (from and to float or double) + - *
+//   copy8 zero8 First8 transpose8   eight floats at a time, eight_x86.h
+//
+// Each header uses those before it.
+// clang-format off
+#include "kernels/vector/tiles.h"
+#include "kernels/vector/packing.h"
+#include "kernels/vector/planes.h"
+#include "kernels/vector/positions.h"
+#include "kernels/vector/conv_back_taps.h"
+#include "kernels/vector/conv.h"
+#include "kernels/vector/conv_weights.h"
+#include "kernels/vector/inner_product.h"
+#include "kernels/vector/pool.h"
+#include "kernels/vector/rows.h"
+#include "kernels/vector/channels.h"
+#include "kernels/vector/updates.h"
+// clang-format on
+
+namespace crema::kernels::KNS {
+
+#define CREMA_FILL(NAME) .NAME = KNS::NAME,
+constexpr Table<float> kTable = {CREMA_KERNELS(CREMA_FILL)};
+#undef CREMA_FILL
+
+}  // namespace crema::kernels::KNS

@@ -1,0 +1,34 @@
+// Eight floats at a time on x86, in AVX2's instructions, which AVX-512 has as well: a part of the vocabulary that both
+// share. They move numbers and compute nothing.
+namespace crema::kernels::KNS {
+
+INL void copy8(const float* s, float* d) { _mm256_storeu_ps(d, _mm256_loadu_ps(s)); }
+INL void zero8(float* d) { _mm256_storeu_ps(d, _mm256_setzero_ps()); }
+
+// Copies the first n of eight.
+struct First8 {
+  INL explicit First8(int n)
+      : mask(_mm256_cmpgt_epi32(_mm256_set1_epi32(n), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7))) {}
+  INL void copy(const float* s, float* d) const { _mm256_maskstore_ps(d, mask, _mm256_loadu_ps(s)); }
+  __m256i mask;
+};
+
+// d = the transpose of s, both 8 x 8, rows ls and ld apart
+INL void transpose8(const float* s, ptrdiff_t ls, float* d, ptrdiff_t ld) {
+  __m256 r[8], t[8];
+  for (int i = 0; i < 8; ++i) r[i] = _mm256_loadu_ps(s + i * ls);
+  for (int i = 0; i < 4; ++i)
+    t[2 * i] = _mm256_unpacklo_ps(r[2 * i], r[2 * i + 1]), t[2 * i + 1] = _mm256_unpackhi_ps(r[2 * i], r[2 * i + 1]);
+  for (int i = 0; i < 2; ++i) {
+    r[4 * i] = _mm256_shuffle_ps(t[4 * i], t[4 * i + 2], 0x44),
+          r[4 * i + 1] = _mm256_shuffle_ps(t[4 * i], t[4 * i + 2], 0xee);
+    r[4 * i + 2] = _mm256_shuffle_ps(t[4 * i + 1], t[4 * i + 3], 0x44),
+              r[4 * i + 3] = _mm256_shuffle_ps(t[4 * i + 1], t[4 * i + 3], 0xee);
+  }
+  for (int i = 0; i < 4; ++i) {
+    _mm256_storeu_ps(d + i * ld, _mm256_permute2f128_ps(r[i], r[4 + i], 0x20));
+    _mm256_storeu_ps(d + (4 + i) * ld, _mm256_permute2f128_ps(r[i], r[4 + i], 0x31));
+  }
+}
+
+}  // namespace crema::kernels::KNS
