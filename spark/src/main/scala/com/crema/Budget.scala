@@ -5,8 +5,8 @@ import scala.collection.mutable
 import com.crema.wire.Wire.Event
 import org.apache.spark.SparkContext
 
-/** What the time until the first step went to. One for each training run, on the driver: every lap of one clock belongs to one part, so the
-  * parts add up to the whole.
+/** What the time until the first step went to. One for each training run, on the driver: every lap of one clock belongs
+  * to one part, so the parts add up to the whole.
   *
   * @param submitted when spark-submit began, for a program that does nothing but this run; else the run begins now
   * @param clock wall clock, in ms as everywhere here: Spark gives its times so
@@ -41,7 +41,8 @@ class Budget(submitted: Option[Long], clock: () => Long = () => System.currentTi
   def follow(event: Event): Option[String] = synchronized {
     if (shown) None
     else if (event.hasJoined) {
-      // Between the start of the stage, or the worker before, and this one: what its task did is known, the rest is Spark's scheduling.
+      // Between the start of the stage, or the worker before, and this one: what its task did is known, the rest is
+      // Spark's scheduling.
       val (unpacking, task) = (event.getJoined.getUnpackSeconds, event.getJoined.getTaskSeconds)
       val passed = (clock() - mark) / 1e3
       val share = if (task > passed) passed / task else 1.0 // tasks run at the same time
@@ -55,13 +56,16 @@ class Budget(submitted: Option[Long], clock: () => Long = () => System.currentTi
 
   private def line: String = {
     val spent = parts.toSeq.filter(_._2 >= 0.005).map { case (part, seconds) => f"$part $seconds%.2f" }
-    f"first step done ${parts.values.sum}%.2f s after ${if (submitted.isDefined) "submit" else "the call"}: ${spent.mkString(", ")} s"
+    val since = if (submitted.isDefined) "submit" else "the call"
+    f"first step done ${parts.values.sum}%.2f s after $since: ${spent.mkString(", ")} s"
   }
 }
 
 object Budget {
   /** Spark: its start, executors that come, scheduling. Staging: rows counted and sorted to workers, files fetched. */
-  private val Parts = Seq("Spark", "unpacking", "plan and checks", "staging", "rendezvous", "nets and data", "first test", "first step")
+  private val Parts =
+    Seq("Spark", "unpacking", "plan and checks", "staging", "rendezvous", "nets and data", "first test", "first step")
 
-  def ofApplication(sc: SparkContext): Budget = new Budget(Some(sc.getConf.getLong("spark.app.submitTime", sc.startTime)))
+  def ofApplication(sc: SparkContext): Budget =
+    new Budget(Some(sc.getConf.getLong("spark.app.submitTime", sc.startTime)))
 }

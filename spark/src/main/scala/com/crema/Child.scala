@@ -14,8 +14,9 @@ import org.slf4j.LoggerFactory
 
 /** A process of the executable beside a task or the driver.
   *
-  * It gets one message, a Job or a Request, on stdin, which then stays open: the child ends when it closes. Events or Replies come on stdout. stderr is
-  * relayed to the log, and its last lines are kept for the story of a failure. The starting thread lives as long as the child, as its parent-death signal wants.
+  * It gets one message, a Job or a Request, on stdin, which then stays open: the child ends when it closes. Events or
+  * Replies come on stdout. stderr is relayed to the log, and its last lines are kept for the story of a failure. The
+  * starting thread lives as long as the child, as its parent-death signal wants.
   */
 class Child(subcommand: String, first: MessageLite) extends AutoCloseable {
   private val log = LoggerFactory.getLogger("crema." + subcommand)
@@ -35,7 +36,8 @@ class Child(subcommand: String, first: MessageLite) extends AutoCloseable {
   if (failure != null) throw new CremaException(s"cannot start `crema $subcommand`: ${failure.getMessage}", failure)
   private val events = new BufferedInputStream(process.getInputStream, 1 << 16)
   private val out = process.getOutputStream
-  try { first.writeDelimitedTo(out); out.flush() } catch {
+  try { first.writeDelimitedTo(out); out.flush() }
+  catch {
     case e: IOException => throw new CremaException(s"`crema $subcommand` took no word: ${e.getMessage}${tail()}", e)
   }
 
@@ -48,7 +50,9 @@ class Child(subcommand: String, first: MessageLite) extends AutoCloseable {
   private val writing = new ReentrantLock
   private def sending(write: => Unit): Boolean = {
     writing.lock()
-    try { write; out.flush(); true } catch { case _: IOException => false } finally writing.unlock()
+    try { write; out.flush(); true }
+    catch { case _: IOException => false }
+    finally writing.unlock()
   }
 
   private def relay(): Unit = {
@@ -61,7 +65,9 @@ class Child(subcommand: String, first: MessageLite) extends AutoCloseable {
     }
   }
 
-  /** Ends the child with the task, also while the task's thread waits for it: that wait cannot be interrupted, so another thread looks. */
+  /** Ends the child with the task, also while the task's thread waits for it: that wait cannot be interrupted, so
+    * another thread looks.
+    */
   def endWith(context: TaskContext): Unit = {
     context.addTaskCompletionListener[Unit](_ => close())
     daemon(s"crema-$subcommand-task-watch") {
@@ -77,7 +83,9 @@ class Child(subcommand: String, first: MessageLite) extends AutoCloseable {
     if (train.isDefined || test.isDefined) ranges.set(Some(new RangeServer(this, train, test, hadoop)))
 
   /** The next message of a child that speaks another protocol; None at the end of the stream. */
-  def next[M](parser: Parser[M]): Option[M] = try Option(parser.parseDelimitedFrom(events)) catch { case _: IOException => None }
+  def next[M](parser: Parser[M]): Option[M] =
+    try Option(parser.parseDelimitedFrom(events))
+    catch { case _: IOException => None }
 
   /** The next event; None at the end of the stream. Wishes for ranges of files are answered on the way. */
   @annotation.tailrec
@@ -92,28 +100,38 @@ class Child(subcommand: String, first: MessageLite) extends AutoCloseable {
   def pid: Long = process.pid()
 
   /** How the process ended, waiting for that up to `seconds`. */
-  def ending(seconds: Long): String = if (process.waitFor(seconds, TimeUnit.SECONDS)) Child.ending(process.exitValue) else "has closed its channel and not ended"
+  def ending(seconds: Long): String =
+    if (process.waitFor(seconds, TimeUnit.SECONDS)) Child.ending(process.exitValue)
+    else "has closed its channel and not ended"
 
   /** What the process said last, for messages. */
   def tail(): String = lastLines.synchronized {
-    if (lastLines.isEmpty) "" else lastLines.mkString(s"\nlast lines of `crema $subcommand` (pid ${process.pid()}):\n  ", "\n  ", "")
+    if (lastLines.isEmpty) ""
+    else lastLines.mkString(s"\nlast lines of `crema $subcommand` (pid ${process.pid()}):\n  ", "\n  ", "")
   }
 
   /** Waits for the end; throws with the story unless the exit code is 0. */
   def finish(failed: Option[Event.Failed], seconds: Long = 30): Unit = {
-    if (!process.waitFor(seconds, TimeUnit.SECONDS)) throw new CremaException(s"`crema $subcommand` did not end within $seconds s${tail()}")
+    if (!process.waitFor(seconds, TimeUnit.SECONDS))
+      throw new CremaException(s"`crema $subcommand` did not end within $seconds s${tail()}")
     keeper.join(2000) // the rest of its log
     val code = process.exitValue
     if (code != 0 || failed.isDefined) {
       val how = Child.ending(code)
-      throw CremaException.of(failed.fold("")(_.getKind), s"${failed.fold(s"a process of this run $how without a word")(_.getStory)}\n`crema $subcommand` (pid ${process.pid()}) $how${tail()}")
+      val why = failed.fold(s"a process of this run $how without a word")(_.getStory)
+      throw CremaException.of(failed.fold("")(_.getKind), s"$why\n`crema $subcommand` (pid $pid) $how${tail()}")
     }
   }
 
-  /** A child that is not being written to may end by itself; one whose pipe is full would keep its writer, and us, waiting. */
+  /** A child that is not being written to may end by itself; one whose pipe is full would keep its writer, and us,
+    * waiting.
+    */
   override def close(): Unit = if (process != null) {
     ranges.getAndSet(None).foreach(_.close())
-    if (writing.tryLock()) try out.close() catch { case _: IOException => } finally writing.unlock()
+    if (writing.tryLock())
+      try out.close()
+      catch { case _: IOException => }
+      finally writing.unlock()
     if (!process.waitFor(200, TimeUnit.MILLISECONDS)) process.destroyForcibly()
   }
 
@@ -127,14 +145,17 @@ class Child(subcommand: String, first: MessageLite) extends AutoCloseable {
 
 private[crema] object Child {
   /** How a process ended, by its exit code as Java gives it. */
-  def ending(code: Int): String = if (code > 128) s"was killed by ${signal(code - 128)}" else s"ended with exit code $code"
+  def ending(code: Int): String =
+    if (code > 128) s"was killed by ${signal(code - 128)}" else s"ended with exit code $code"
 
   /** What people call it, and what most often sends it. */
   private def signal(number: Int): String = number match {
     case 4 => "signal 4 (SIGILL): it met an instruction that this CPU lacks; please report it with the CPU's name"
     case 6 => "signal 6 (SIGABRT); please report it with its log"
     case 7 => "signal 7 (SIGBUS): a file that it maps was cut short, or its disk failed"
-    case 9 => "signal 9 (SIGKILL): somebody killed it, most often the kernel or the container's guard for want of memory (see spark.executor.memoryOverhead and the machine's own log)"
+    case 9 =>
+      "signal 9 (SIGKILL): somebody killed it, most often the kernel or the container's guard for want of memory " +
+        "(see spark.executor.memoryOverhead and the machine's own log)"
     case 11 => "signal 11 (SIGSEGV); please report it with its log"
     case 15 => "signal 15 (SIGTERM): somebody asked it to end"
     case other => s"signal $other"

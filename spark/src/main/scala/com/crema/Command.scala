@@ -14,19 +14,23 @@ object Command {
     def isTold: Boolean = errors.trim.nonEmpty && code < 128
     /** The executable's own sentence; else how it ended. */
     def story: String =
-      if (isTold) errors.trim.stripPrefix("crema: error: ") else s"`crema $command` ${Child.ending(code)}${if (errors.trim.isEmpty) "" else s"; it said: ${errors.trim}"}"
+      if (isTold) errors.trim.stripPrefix("crema: error: ")
+      else s"`crema $command` ${Child.ending(code)}${if (errors.trim.isEmpty) "" else s"; it said: ${errors.trim}"}"
   }
 
   /** @throws CremaException when it has not ended after `seconds`; it is then gone */
   def run(seconds: Long, arguments: String*): Result = {
     val (out, errors) = (File.createTempFile("crema-", ".out"), File.createTempFile("crema-", ".err"))
     try {
-      val process = new ProcessBuilder(NativeBinary.path +: arguments: _*).redirectOutput(out).redirectError(errors).start()
+      val builder = new ProcessBuilder(NativeBinary.path +: arguments: _*)
+      val process = builder.redirectOutput(out).redirectError(errors).start()
       try {
         process.getOutputStream.close()
-        if (!process.waitFor(seconds, TimeUnit.SECONDS)) throw new CremaException(s"`crema ${arguments.mkString(" ")}` has not ended after $seconds s")
+        if (!process.waitFor(seconds, TimeUnit.SECONDS))
+          throw new CremaException(s"`crema ${arguments.mkString(" ")}` has not ended after $seconds s")
       } finally process.destroyForcibly()
-      Result(arguments.head, process.exitValue, Files.readAllBytes(out.toPath), new String(Files.readAllBytes(errors.toPath)))
+      val said = new String(Files.readAllBytes(errors.toPath))
+      Result(arguments.head, process.exitValue, Files.readAllBytes(out.toPath), said)
     } finally { out.delete(); errors.delete() }
   }
 }

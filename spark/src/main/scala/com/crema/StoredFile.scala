@@ -8,7 +8,8 @@ import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{FSDataInputStream, Path}
 import org.apache.spark.{SparkContext, TaskContext}
 
-/** An LMDB on a Hadoop FileSystem, which children read range by range through their JVM. No executor copies what its ranks do not read.
+/** An LMDB on a Hadoop FileSystem, which children read range by range through their JVM. No executor copies what its
+  * ranks do not read.
   *
   * @param path its data.mdb; @param modified as the file system says: another time means another file
   * @param index wire.LmdbIndex, made once per application
@@ -21,7 +22,10 @@ case class StoredFile(uri: String, path: String, length: Long, modified: Long, i
   def message(batch: Int): RemoteFile = {
     val file = RemoteFile.newBuilder.setSize(length).setDescription(uri)
     if (index.isEmpty) file.setReadAhead(StoredFile.IndexReadAhead).build()
-    else file.setIndex(parsed).setReadAhead(math.min(StoredFile.MostReadAhead, length / math.max(1L, records) * batch)).build()
+    else {
+      val batchBytes = length / math.max(1L, records) * batch
+      file.setIndex(parsed).setReadAhead(math.min(StoredFile.MostReadAhead, batchBytes)).build()
+    }
   }
 
   /** @throws CremaException when it is not the file that was there when the run began */
@@ -30,7 +34,9 @@ case class StoredFile(uri: String, path: String, length: Long, modified: Long, i
     val fs = p.getFileSystem(conf)
     val status = fs.getFileStatus(p)
     if (status.getLen != length || status.getModificationTime != modified)
-      throw new CremaException(s"$path has changed since the run began (it had $length bytes, now ${status.getLen}); leave the records alone while they are read, and run again")
+      throw new CremaException(
+        s"$path has changed since the run began (it had $length bytes, now ${status.getLen}); " +
+          "leave the records alone while they are read, and run again")
     fs.open(p)
   }
 }
@@ -61,30 +67,44 @@ object StoredFile {
   }
 
   private def readIndex(file: StoredFile, hadoop: HadoopSettings): Array[Byte] = {
-    val child = new Child("index", Job.newBuilder.setTestFile(file.message(1)).setWorkFolder(Storage.workFolder.getPath).build())
+    val job = Job.newBuilder.setTestFile(file.message(1)).setWorkFolder(Storage.workFolder.getPath).build()
+    val child = new Child("index", job)
     child.endWith(TaskContext.get())
     child.serve(None, Some(file), hadoop)
     val events = Iterator.continually(child.next()).takeWhile(_.isDefined).map(_.get).toList
     events.find(_.hasFailed).foreach(e => child.finish(Some(e.getFailed)))
     child.finish(None)
-    events.find(_.hasIndex).getOrElse(throw new CremaException(s"no index of ${file.uri} came${child.tail()}")).getIndex.toByteArray
+    val made = events.find(_.hasIndex)
+      .getOrElse(throw new CremaException(s"no index of ${file.uri} came${child.tail()}"))
+    made.getIndex.toByteArray
   }
 }
 
-/** Answers a child's wishes for ranges, one after the other, in a thread of its own: the child's other events do not wait for a file system. */
-private[crema] class RangeServer(child: Child, train: Option[StoredFile], test: Option[StoredFile], hadoop: HadoopSettings) extends AutoCloseable {
-  private val thread = Executors.newSingleThreadExecutor { body => val t = new Thread(body, "crema-ranges"); t.setDaemon(true); t }
+/** Answers a child's wishes for ranges, one after the other, in a thread of its own: the child's other events do not
+  * wait for a file system.
+  */
+private[crema] class RangeServer(child: Child, train: Option[StoredFile], test: Option[StoredFile],
+    hadoop: HadoopSettings) extends AutoCloseable {
+  private val thread = Executors.newSingleThreadExecutor { body =>
+    val t = new Thread(body, "crema-ranges")
+    t.setDaemon(true)
+    t
+  }
   private lazy val conf = hadoop.configuration
   private val open = scala.collection.mutable.Map[Boolean, FSDataInputStream]()
 
-  def answer(need: Event.Need): Unit = orNot { thread.execute(() => child.send(Input.newBuilder.setBytes(bytes(need)).build())) }
+  def answer(need: Event.Need): Unit =
+    orNot { thread.execute(() => child.send(Input.newBuilder.setBytes(bytes(need)).build())) }
 
   /** After close() nobody waits for an answer. */
-  private def orNot(submit: => Unit): Unit = try submit catch { case _: RejectedExecutionException => }
+  private def orNot(submit: => Unit): Unit =
+    try submit
+    catch { case _: RejectedExecutionException => }
 
   private def bytes(need: Event.Need): Input.Bytes = {
     val reply = Input.Bytes.newBuilder.setTest(need.getTest).setOffset(need.getOffset)
-    val file = (if (need.getTest) test else train).getOrElse(throw new IllegalStateException("a file is asked for that was not announced"))
+    val file = (if (need.getTest) test else train)
+      .getOrElse(throw new IllegalStateException("a file is asked for that was not announced"))
     try {
       val in = open.getOrElseUpdate(need.getTest, file.open(conf))
       val buffer = new Array[Byte](need.getLength.toInt)

@@ -10,7 +10,9 @@ object Story {
     val text = Option(e.getMessage).getOrElse(e.toString)
     own.findFirstMatchIn(text) match {
       case None => plain(text)
-      case Some(found) => text.substring(found.end).split("\n").takeWhile(line => !line.startsWith("\tat ") && !line.startsWith("Driver stacktrace")).mkString("\n").trim
+      case Some(found) =>
+        val lines = text.substring(found.end).split("\n")
+        lines.takeWhile(l => !l.startsWith("\tat ") && !l.startsWith("Driver stacktrace")).mkString("\n").trim
     }
   }
 
@@ -29,13 +31,22 @@ object Story {
 
   def isOurs(e: Throwable): Boolean = own.findFirstMatchIn(String.valueOf(e.getMessage)).isDefined
 
-  /** Whether trying again changes nothing. Spark and Hadoop say so of what they cannot find; of a task's exception its text tells. */
+  /** Whether trying again changes nothing. Spark and Hadoop say so of what they cannot find; of a task's exception its
+    * text tells.
+    */
   def lasting(e: Throwable): Boolean = e match {
-    case _: Lasting | _: org.apache.spark.sql.AnalysisException | _: org.apache.hadoop.mapred.InvalidInputException => true
-    case s: SparkException => Option(s.getMessage).flatMap(own.findFirstMatchIn(_)).exists(_.group(1) != "CremaException")
+    case _: Lasting => true
+    case _: org.apache.spark.sql.AnalysisException | _: org.apache.hadoop.mapred.InvalidInputException => true
+    case s: SparkException =>
+      Option(s.getMessage).flatMap(own.findFirstMatchIn(_)).exists(_.group(1) != "CremaException")
     case _ => false
   }
 
   /** Runs body; a job that fails inside throws a CremaException with its story. */
-  def telling[A](body: => A): A = try body catch { case e: SparkException => throw (if (lasting(e)) new WrongInput(of(e), e) else new CremaException(of(e), e)) }
+  def telling[A](body: => A): A =
+    try body
+    catch {
+      case e: SparkException if lasting(e) => throw new WrongInput(of(e), e)
+      case e: SparkException => throw new CremaException(of(e), e)
+    }
 }

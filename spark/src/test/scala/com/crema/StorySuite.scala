@@ -8,11 +8,24 @@ import org.scalatest.funsuite.AnyFunSuite
 /** Which failures end an application for good, and which are worth another attempt. */
 class StorySuite extends AnyFunSuite {
   test("only what was given and is wrong is lasting") {
-    def ofTask(what: String) = new SparkException(s"Job aborted due to stage failure: Task 0 in stage 0.0 failed 4 times, most recent failure: Lost task 0.3 in stage 0.0 (TID 3): $what\n\tat x")
-    for (lasting <- Seq(new WrongInput("x"), new WrongArgument("x"), new Refusal("x"), ofTask("com.crema.WrongInput: x"), ofTask("com.crema.WrongArgument: x"), ofTask("com.crema.Refusal: x")))
+    def ofTask(what: String) = new SparkException("Job aborted due to stage failure: Task 0 in stage 0.0 failed 4 " +
+      s"times, most recent failure: Lost task 0.3 in stage 0.0 (TID 3): $what\n\tat x")
+    for (lasting <- Seq(
+        new WrongInput("x"),
+        new WrongArgument("x"),
+        new Refusal("x"),
+        ofTask("com.crema.WrongInput: x"),
+        ofTask("com.crema.WrongArgument: x"),
+        ofTask("com.crema.Refusal: x")
+      ))
       assert(Story.lasting(lasting) && Story.of(lasting) == "x", lasting)
-    for (passing <- Seq(new CremaException("x"), new IllegalArgumentException("java.net.UnknownHostException: namenode"), new IllegalStateException("no executor has registered"), ofTask("com.crema.CremaException: x"),
-        new java.io.IOException("Name node is in safe mode")))
+    for (passing <- Seq(
+        new CremaException("x"),
+        new IllegalArgumentException("java.net.UnknownHostException: namenode"),
+        new IllegalStateException("no executor has registered"),
+        ofTask("com.crema.CremaException: x"),
+        new java.io.IOException("Name node is in safe mode")
+      ))
       assert(!Story.lasting(passing), passing)
   }
 
@@ -21,7 +34,8 @@ class StorySuite extends AnyFunSuite {
     val solver = folder.resolve("solver.prototxt")
     assert(new ProcessBuilder("mkfifo", solver.toString).start().waitFor() == 0) // the plan waits for the solver's text
     val killer = new Thread(() => {
-      def plans = ProcessHandle.current.children.filter(p => p.info.commandLine.orElse("").contains("crema plan")).toArray.map(_.asInstanceOf[ProcessHandle])
+      def isPlan(p: ProcessHandle) = p.info.commandLine.orElse("").contains("crema plan")
+      def plans = ProcessHandle.current.children.filter(isPlan(_)).toArray.map(_.asInstanceOf[ProcessHandle])
       while (plans.isEmpty) Thread.sleep(20)
       plans.foreach(_.destroyForcibly())
     })
@@ -29,7 +43,8 @@ class StorySuite extends AnyFunSuite {
     killer.start()
     def plan = Planner.plan(solver.toString, 1, 1, Nil, train = true, test = false)
     val killed = intercept[CremaException](plan)
-    assert(killed.getMessage.startsWith("`crema plan` was killed by signal 9 (SIGKILL): somebody killed it") && !Story.lasting(killed), killed)
+    assert(killed.getMessage.startsWith("`crema plan` was killed by signal 9 (SIGKILL): somebody killed it") && !Story
+        .lasting(killed), killed)
     Files.delete(solver)
     Files.writeString(solver, "no_such_field: 1")
     val wrong = intercept[WrongArgument](plan)

@@ -16,7 +16,10 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
 import scala.Option;
 
-/** A process `crema engine` and the questions to it, one after the other; any thread may ask. It ends with close(), or with this JVM. */
+/**
+ * A process `crema engine` and the questions to it, one after the other; any thread may ask. It ends with close(), or
+ * with this JVM.
+ */
 final class EngineChild implements AutoCloseable {
   /** A reply that says no, with the engine's sentence; the process is well. */
   static final class Refused extends RuntimeException {
@@ -44,7 +47,9 @@ final class EngineChild implements AutoCloseable {
     answer("hello", IMAGE_SECONDS);
   }
 
-  /** @throws Refused when the engine says no @throws CremaException when the process is gone or late; it is gone then */
+  /**
+   * @throws Refused when the engine says no @throws CremaException when the process is gone or late; it is gone then
+   */
   synchronized Reply ask(Request request, long seconds) {
     String what = request.getWhatCase().toString().toLowerCase();
     if (!child.alive() || !child.send(request)) throw gone(what);
@@ -63,17 +68,21 @@ final class EngineChild implements AutoCloseable {
     } finally {
       deadline.cancel(false);
     }
-    if (late.get()) throw new CremaException("`crema engine` did not answer '" + what + "' within " + seconds + " s and was ended", null);
+    if (late.get())
+      throw new CremaException(
+          "`crema engine` did not answer '" + what + "' within " + seconds + " s and was ended", null);
     if (reply.isEmpty()) {
       child.close();
       throw gone(what);
     }
-    if (reply.get().hasFailed()) throw new Refused(reply.get().getFailed().getKind(), reply.get().getFailed().getStory());
+    if (reply.get().hasFailed())
+      throw new Refused(reply.get().getFailed().getKind(), reply.get().getFailed().getStory());
     return reply.get();
   }
 
   private CremaException gone(String what) {
-    return new CremaException("`crema engine` (pid " + child.pid() + ") is gone; it had been asked for '" + what + "'" + child.tail(), null);
+    return new CremaException(
+        "`crema engine` (pid " + child.pid() + ") is gone; it had been asked for '" + what + "'" + child.tail(), null);
   }
 
   long pid() {
@@ -85,7 +94,10 @@ final class EngineChild implements AutoCloseable {
     child.close();
   }
 
-  /** The process for pictures, one per JVM: started by the first question, and again when it has died. Its answers depend on the question alone. */
+  /**
+   * The process for pictures, one per JVM: started by the first question, and again when it has died. Its answers
+   * depend on the question alone.
+   */
   static Reply askImages(Request request) {
     EngineChild asked = images();
     try {
@@ -110,7 +122,8 @@ final class EngineChild implements AutoCloseable {
     float[] values = blob.values();
     ByteBuffer bytes = ByteBuffer.allocate(Math.multiplyExact(4, values.length)).order(ByteOrder.LITTLE_ENDIAN);
     bytes.asFloatBuffer().put(values);
-    com.crema.wire.Engine.Blob.Builder out = com.crema.wire.Engine.Blob.newBuilder().setData(ByteString.copyFrom(bytes));
+    com.crema.wire.Engine.Blob.Builder out =
+        com.crema.wire.Engine.Blob.newBuilder().setData(ByteString.copyFrom(bytes));
     for (int size : blob.shape()) out.addDim(size);
     return out.build();
   }

@@ -7,8 +7,9 @@ import org.apache.spark.sql.expressions.UserDefinedFunction
 
 /** Training, testing and feature extraction of Caffe networks in a Spark job.
   *
-  * Nothing but calls stands here: the JVM looks this class over before it runs `main`, and code for another Scala would end it there with the name of
-  * a class, before JarCheck can say which jar to take. For the same reason Serializable is Java's.
+  * Nothing but calls stands here: the JVM looks this class over before it runs `main`, and code for another Scala would
+  * end it there with the name of a class, before JarCheck can say which jar to take. For the same reason Serializable
+  * is Java's.
   */
 class CaffeOnSpark(@transient val sc: SparkContext) extends java.io.Serializable {
   @transient private val runs = new Runs(sc)
@@ -24,10 +25,12 @@ class CaffeOnSpark(@transient val sc: SparkContext) extends java.io.Serializable
     */
   def train[T1, T2](source: DataSource[T1, T2]): Unit = runs.train(source)
 
-  /** The same with the TEST net every test_interval iterations; one array<float> column per output blob, one row per test: at every
-    * iteration 0 < it < max_iter that is a multiple of test_interval, as it always was. The test after the last step is only shown.
+  /** The same with the TEST net every test_interval iterations; one array<float> column per output blob, one row per
+    * test: at every iteration 0 < it < max_iter that is a multiple of test_interval, as it always was. The test after
+    * the last step is only shown.
     */
-  def trainWithValidation[T1, T2](source: DataSource[T1, T2], validation: DataSource[T1, T2]): DataFrame = runs.trainWithValidation(source, validation)
+  def trainWithValidation[T1, T2](source: DataSource[T1, T2], validation: DataSource[T1, T2]): DataFrame =
+    runs.trainWithValidation(source, validation)
 
   /** One row per record of the TEST source: SampleID, then one array<float> column per blob of conf.features. */
   def features[T1, T2](source: DataSource[T1, T2]): DataFrame = runs.features(source)

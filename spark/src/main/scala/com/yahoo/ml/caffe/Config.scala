@@ -108,14 +108,16 @@ class Config(@transient sc: SparkContext) extends Serializable {
   def isFeature: Boolean = featureMode
   def isFeature_=(on: Boolean): Unit = {
     if (on && testMode) {
-      logger.warn("both -test and -features are found, we will do features only (as it is latest), disabling test mode.")
+      logger.warn("both -test and -features are found, we will do features only (as it is latest), " +
+        "disabling test mode.")
       testMode = false
     }
     featureMode = on
   }
 
   /** The blobs to extract, the label last unless it is among them. */
-  def features: Array[String] = if (label.isEmpty || featureBlobs.contains(label)) featureBlobs else featureBlobs :+ label
+  def features: Array[String] =
+    if (label.isEmpty || featureBlobs.contains(label)) featureBlobs else featureBlobs :+ label
   def features_=(blobs: Array[String]): Unit = { featureBlobs = blobs; isFeature = blobs.nonEmpty }
 
   /** What is set here, where Spark's settings do not decide: Cluster.clusterSize. */
@@ -131,29 +133,37 @@ class Config(@transient sc: SparkContext) extends Serializable {
   def ranks: Int = clusterSize * devices
 
   /** What a URI that the user wrote means: Storage.resolve. On executors what the driver said must do. */
-  private[caffe] def at(written: String): String = if (written.isEmpty || hadoop == null) written else Storage.resolve(written, hadoop)
+  private[caffe] def at(written: String): String =
+    if (written.isEmpty || hadoop == null) written else Storage.resolve(written, hadoop)
 
-  /** The same of something that is to be there. @throws IllegalArgumentException when it is not, and a local file of that name is */
-  private[caffe] def input(written: String, what: => String): String = if (written.isEmpty || hadoop == null) written else Storage.resolveInput(written, what, hadoop)
+  /** The same of something that is to be there. @throws IllegalArgumentException when it is not, and a local file of
+    * that name is
+    */
+  private[caffe] def input(written: String, what: => String): String =
+    if (written.isEmpty || hadoop == null) written else Storage.resolveInput(written, what, hadoop)
 
   /** What the executable says about solver and nets; asked anew at each call. */
   def plan(): Plan = planned(None)
   /** The same, and whether a model fits the TEST net. */
   private[caffe] def planned(weights: Option[Weights]): Plan = {
     if (protoFile.isEmpty) throw new WrongArgument("no solver prototxt is given; name it with -conf")
-    Planner.plan(protoFile, ranks, seedIfUnset, if (isFeature) featureBlobs.toSeq else Nil, isTraining, isTest, weights, if (isFeature) label else "")
+    val (blobs, labels) = if (isFeature) (featureBlobs.toSeq, label) else (Nil, "")
+    Planner.plan(protoFile, ranks, seedIfUnset, blobs, isTraining, isTest, weights, labels)
   }
 
   /** Said once, of a run that trains. */
-  private[caffe] def seedDrawn(plan: Plan): Option[String] = if (!plan.hasDrawnSeed || seedTold) None else {
-    seedTold = true
-    Some(s"random_seed is not set in $protoFile: ${plan.getDrawnSeed} was drawn; write it there to repeat this run")
-  }
+  private[caffe] def seedDrawn(plan: Plan): Option[String] =
+    if (!plan.hasDrawnSeed || seedTold) None
+    else {
+      seedTold = true
+      Some(s"random_seed is not set in $protoFile: ${plan.getDrawnSeed} was drawn; write it there to repeat this run")
+    }
 
   /** The solver as the executable reads it: nets inlined, in the newest format, random_seed set. */
   def solverParameter: SolverParameter = {
     if (settings != null) known = plan().getSolver.toByteArray
-    if (known == null) throw new IllegalStateException("the solver was not read on the driver before this Config was sent to an executor")
+    if (known == null) throw new IllegalStateException(
+      "the solver was not read on the driver before this Config was sent to an executor")
     SolverParameter.parseFrom(known)
   }
 
@@ -173,8 +183,9 @@ class Config(@transient sc: SparkContext) extends Serializable {
     if (has) index else throw new WrongArgument(s"the net of $protoFile has no data layer in phase $phase")
 
   override def toString: String =
-    s"conf $protoFile, train $isTraining, test $isTest, features ${features.mkString(",")}, model $modelPath, output $outputPath ($outputFormat), " +
-      s"clusterSize $clusterSize, devices $devices, weights $snapshotModelFile, snapshot $snapshotStateFile"
+    s"conf $protoFile, train $isTraining, test $isTest, features ${features.mkString(",")}, model $modelPath, " +
+      s"output $outputPath ($outputFormat), clusterSize $clusterSize, devices $devices, " +
+      s"weights $snapshotModelFile, snapshot $snapshotStateFile"
 }
 
 object Config {

@@ -11,12 +11,14 @@ private[caffe] object FSUtils {
   private[caffe] val localfsPrefix: String = "file:"
   private[caffe] val hdfsPrefix: String = "hdfs:"
 
-  /** Takes a snapshot and publishes it: the model at exactly `modelFilename`, or with `genState` model and state under the snapshot's own names in the
-    * folder of `modelFilename`. `.h5` is added or removed by snapshot_format. The snapshot's files are then gone from where the solver wrote them.
+  /** Takes a snapshot and publishes it: the model at exactly `modelFilename`, or with `genState` model and state under
+    * the snapshot's own names in the folder of `modelFilename`. `.h5` is added or removed by snapshot_format. The
+    * snapshot's files are then gone from where the solver wrote them.
     */
   def GenModelOrState(caffeNet: CaffeNet, modelFilename: String, genState: Boolean): Unit = {
     val iteration = caffeNet.snapshot()
-    val (model, state) = (new File(caffeNet.snapshotFilename(iteration, false)), new File(caffeNet.snapshotFilename(iteration, true)))
+    val model = new File(caffeNet.snapshotFilename(iteration, false))
+    val state = new File(caffeNet.snapshotFilename(iteration, true))
     val folder = modelFilename.take(modelFilename.lastIndexOf('/') + 1)
     try {
       publish(model, if (genState) folder + model.getName else likeSnapshot(model.getName, modelFilename))

@@ -8,8 +8,9 @@ import org.apache.spark.{Partition, SparkContext, TaskContext}
 
 /** Spark likes to run a task where its shuffled rows are, and may so put all workers of a run on one executor. */
 object Placement {
-  /** The same RDD; partition p prefers the p-th executor. The parent's partition is computed when its first row is asked for: what runs on it may
-    * start before a shuffle is fetched and sorted, and may ask from a thread of its own (which must end before the task does).
+  /** The same RDD; partition p prefers the p-th executor. The parent's partition is computed when its first row is
+    * asked for: what runs on it may start before a shuffle is fetched and sorted, and may ask from a thread of its own
+    * (which must end before the task does).
     */
   def spread[T: ClassTag](sc: SparkContext, rdd: RDD[T]): RDD[T] = {
     val executors = sc.env.blockManager.master.getMemoryStatus.keys.filterNot(_.isDriver).toSeq.sortBy(_.executorId)
@@ -18,7 +19,8 @@ object Placement {
 
   /** When the newest of the executors came, in ms of the wall clock. */
   def lastExecutor(sc: SparkContext): Long = {
-    val times = sc.statusStore.executorList(activeOnly = true).filterNot(e => e.id == SparkContext.DRIVER_IDENTIFIER).map(_.addTime.getTime)
+    val executors = sc.statusStore.executorList(activeOnly = true).filterNot(_.id == SparkContext.DRIVER_IDENTIFIER)
+    val times = executors.map(_.addTime.getTime)
     if (times.isEmpty) sc.startTime else times.max
   }
 
@@ -29,6 +31,7 @@ object Placement {
       override def hasNext: Boolean = rows.hasNext
       override def next(): T = rows.next()
     }
-    override protected def getPreferredLocations(split: Partition): Seq[String] = if (places.isEmpty) Nil else Seq(places(split.index % places.size))
+    override protected def getPreferredLocations(split: Partition): Seq[String] =
+      if (places.isEmpty) Nil else Seq(places(split.index % places.size))
   }
 }

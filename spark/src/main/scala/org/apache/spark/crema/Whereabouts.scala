@@ -20,12 +20,18 @@ class Whereabouts(sc: SparkContext, group: String) extends SparkListener with Au
   private val Worker = "worker (\\d+) \\(".r
 
   /** Where the worker ran that a story begins with, as Spark and YARN call the place. */
-  def of(story: String): Option[String] = for (found <- Worker.findPrefixMatchOf(story); w = found.group(1).toInt; (id, host) <- Option(executors.get(w))) yield {
-    val summary = sc.statusStore.executorList(activeOnly = false).find(_.id == id)
-    val container = summary.flatMap(s => s.attributes.get("CONTAINER_ID").orElse(s.executorLogs.values.flatMap("container_[0-9a-z_]+".r.findFirstIn(_)).headOption))
-    val log = summary.flatMap(_.executorLogs.get("stderr")).fold("")(url => s"; its log: $url")
-    s"worker $w was in executor $id on host $host${container.fold("")(c => s", container $c")}$log"
-  }
+  def of(story: String): Option[String] =
+    for {
+      found <- Worker.findPrefixMatchOf(story)
+      w = found.group(1).toInt
+      (id, host) <- Option(executors.get(w))
+    } yield {
+      val summary = sc.statusStore.executorList(activeOnly = false).find(_.id == id)
+      def inLogs = summary.flatMap(_.executorLogs.values.flatMap("container_[0-9a-z_]+".r.findFirstIn(_)).headOption)
+      val container = summary.flatMap(_.attributes.get("CONTAINER_ID")).orElse(inLogs)
+      val log = summary.flatMap(_.executorLogs.get("stderr")).fold("")(url => s"; its log: $url")
+      s"worker $w was in executor $id on host $host${container.fold("")(c => s", container $c")}$log"
+    }
 
   override def close(): Unit = sc.removeSparkListener(this)
 }

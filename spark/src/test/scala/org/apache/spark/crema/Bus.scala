@@ -10,9 +10,11 @@ object Bus {
   /** How many Spark jobs a piece of work starts. */
   def jobs(sc: SparkContext)(work: => Unit): Int = {
     val started = new java.util.concurrent.atomic.AtomicInteger
-    val listener = new SparkListener { override def onJobStart(e: SparkListenerJobStart): Unit = started.incrementAndGet() }
+    val listener =
+      new SparkListener { override def onJobStart(e: SparkListenerJobStart): Unit = started.incrementAndGet() }
     drained(sc)
     sc.addSparkListener(listener)
-    try { work; drained(sc); started.get } finally sc.removeSparkListener(listener)
+    try { work; drained(sc); started.get }
+    finally sc.removeSparkListener(listener)
   }
 }

@@ -6,7 +6,9 @@ import org.apache.spark.util.AccumulatorV2
 
 import scala.collection.mutable
 
-/** What a tool passed over: numbers (of lines, or of captions), each once however often a task is repeated, and the stories of the lowest ones. */
+/** What a tool passed over: numbers (of lines, or of captions), each once however often a task is repeated, and the
+  * stories of the lowest ones.
+  */
 class Skipped extends AccumulatorV2[(Long, String), Skipped] {
   private val numbers = mutable.Set[Long]()
   private val stories = mutable.TreeMap[Long, String]()
@@ -15,7 +17,10 @@ class Skipped extends AccumulatorV2[(Long, String), Skipped] {
   override def copy(): Skipped = { val c = new Skipped; c.merge(this); c }
   override def reset(): Unit = { numbers.clear(); stories.clear() }
   override def add(v: (Long, String)): Unit = if (numbers.add(v._1)) tell(v)
-  override def merge(other: AccumulatorV2[(Long, String), Skipped]): Unit = { numbers ++= other.value.numbers; other.value.stories.foreach(tell) }
+  override def merge(other: AccumulatorV2[(Long, String), Skipped]): Unit = {
+    numbers ++= other.value.numbers
+    other.value.stories.foreach(tell)
+  }
   override def value: Skipped = this
   override def toString: String = s"$count skipped" // Spark's own prints the value
 
@@ -33,7 +38,8 @@ class Skipped extends AccumulatorV2[(Long, String), Skipped] {
   def report(what: String, source: String, all: => Long): Unit = if (count > 0) {
     told.foreach(story => Tool.say(s"skipped: $story"))
     if (count > told.size) Tool.say(s"skipped: ${count - told.size} more; the executors' logs name them")
-    if (count >= all) throw new CremaException(s"none of the $all $what of $source could be used; the first reason: ${told.head}")
+    if (count >= all)
+      throw new CremaException(s"none of the $all $what of $source could be used; the first reason: ${told.head}")
     Tool.say(s"$count $what of $source skipped, the others written")
   }
 }
