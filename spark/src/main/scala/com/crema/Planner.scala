@@ -5,7 +5,9 @@ import com.crema.wire.Wire.Plan
 /** A local file of weights, and what its user calls it. */
 case class Weights(path: String, name: String)
 
-/** Asks the executable about a solver: one parser decides, on the driver, before anything starts. */
+/** Asks the executable on the driver (`crema plan`) what a solver and its nets mean, and whether weights and blobs fit
+  * them, so that one parser judges them everywhere: before a job starts, and whenever a stage of Spark ML is used.
+  */
 object Planner {
   private val Seconds = 60L
 
@@ -19,10 +21,9 @@ object Planner {
 
   /** @param weights are to fit the TEST net, unless that cannot be built without its data
     * @param seed for a solver that sets no random_seed
-    * @throws IllegalArgumentException with the executable's own story: a WrongArgument when solver, net, weights or
-    *   features are wrong or not there: all of them are files of this machine, and the next attempt would find them as
-    *   they are
-    * @throws CremaException when it told nothing
+    * @throws WrongArgument with the executable's own sentence, when it ended with one: solver, net and weights are files
+    *   of this machine, so another attempt would find them as they are
+    * @throws CremaException when it ended without a sentence, as a killed one does, or not within a minute
     */
   def plan(solver: String, ranks: Int, seed: Int, features: Seq[String], train: Boolean, test: Boolean,
       weights: Option[Weights] = None, label: String = ""): Plan = {

@@ -21,7 +21,7 @@ private[caffe] object Flags {
     Spec("model", "URI", "training: the final model; else: the model to score with"),
     Spec("output", "URI", "where features or test results go; default output"),
     Spec("devices", "n", "ranks per executor; default 1"),
-    Spec("persistent", null, "accepted: records are staged on the workers' disks anyway"),
+    Spec("persistent", null, "read a source of rows once and keep it on disk, instead of reading it twice"),
     Spec("snapshot", "URI", ".solverstate to resume from (with -weights)"),
     Spec("weights", "URI", ".caffemodel to start from"),
     Spec("connection", "kind", "ethernet or infiniband; the workers talk over Ethernet either way"),
