@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """The architecture is the include graph: which folder may include which. A wrong edge, or a file or a function too long without a reason, fails."""
+
 import ast
 import pathlib
 import re
@@ -20,8 +21,34 @@ MAY = {
     "collective": {"tensor", "base"},
     "train": {"solver", "collective", "net", "layers", "data", "model", "kernels", "tensor", "base"},
     "cluster": {"train", "solver", "collective", "net", "layers", "data", "model", "kernels", "tensor", "base"},
-    "api": {"picture", "cluster", "train", "solver", "collective", "net", "layers", "data", "model", "kernels", "tensor", "base"},
-    "cli": {"picture", "cluster", "train", "solver", "collective", "net", "layers", "data", "model", "kernels", "tensor", "base"},
+    "api": {
+        "picture",
+        "cluster",
+        "train",
+        "solver",
+        "collective",
+        "net",
+        "layers",
+        "data",
+        "model",
+        "kernels",
+        "tensor",
+        "base",
+    },
+    "cli": {
+        "picture",
+        "cluster",
+        "train",
+        "solver",
+        "collective",
+        "net",
+        "layers",
+        "data",
+        "model",
+        "kernels",
+        "tensor",
+        "base",
+    },
 }
 # Single files that a folder may include from one it may not include as a whole.
 FILES = {
@@ -42,7 +69,9 @@ LONGEST = 300  # lines; a file may say "length:" and why in its first 30 lines
 # Too long still: whoever changes one of these next splits it. No name may be added.
 TO_SPLIT = {"engine/data/feed_test.cc", "engine/data/leveldb_test.cc", "engine/solver/solver_test.cc"}
 LONGEST_FUNCTION = 40  # lines; a "length:" comment in the five lines above it gives the reason
-HEAD = re.compile(r"^( {0,4})(?!namespace|struct|class|enum|\}|extern|if|for|while|switch|do|else|const struct).*\)( const)?( noexcept)?( override)?( ->.*)?( : .*)? \{$")
+HEAD = re.compile(
+    r"^( {0,4})(?!namespace|struct|class|enum|\}|extern|if|for|while|switch|do|else|const struct).*\)( const)?( noexcept)?( override)?( ->.*)?( : .*)? \{$"
+)
 
 
 def folder_of(path):
@@ -85,8 +114,11 @@ def check_includes(path):
 def long_python_functions(path):
     lines = path.read_text().splitlines()
     for node in ast.walk(ast.parse("\n".join(lines))):
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and node.end_lineno - node.lineno > LONGEST_FUNCTION:
-            if not any("length:" in line for line in lines[max(0, node.lineno - 6):node.lineno]):
+        if (
+            isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
+            and node.end_lineno - node.lineno > LONGEST_FUNCTION
+        ):
+            if not any("length:" in line for line in lines[max(0, node.lineno - 6) : node.lineno]):
                 yield f"{path.relative_to(ROOT)}:{node.lineno}: a function of {node.end_lineno - node.lineno + 1} lines; split it, or say why in a `length:` comment above it"
 
 
@@ -99,7 +131,7 @@ def long_functions(path):
         closing = re.match(r"^( *)\}", line)
         while closing and open_heads and len(closing.group(1)) <= open_heads[-1][0]:
             indent, start = open_heads.pop()
-            excused = any("length:" in l for l in lines[max(0, start - 5):start])
+            excused = any("length:" in l for l in lines[max(0, start - 5) : start])
             if len(closing.group(1)) == indent and i - start > LONGEST_FUNCTION and not excused:
                 yield f"{path.relative_to(ROOT)}:{start + 1}: a function of {i - start + 1} lines; split it, or say why in a `length:` comment above it"
 
@@ -112,7 +144,9 @@ def types_of(path):
             spaces.append(space[1])
         elif re.match(r"\}  // namespace", line) and spaces:
             spaces.pop()
-        elif (type_ := re.match(r"(?:struct|class|enum|enum class) (\w+)(?: final)?(?: :[^;]*)? \{", line)) and "" not in spaces:
+        elif (
+            type_ := re.match(r"(?:struct|class|enum|enum class) (\w+)(?: final)?(?: :[^;]*)? \{", line)
+        ) and "" not in spaces:
             yield "::".join([*spaces, type_[1]])
 
 
@@ -137,7 +171,11 @@ def main():
     mistakes += [m for f in ours + tests if not f.name.endswith("_test.cc") for m in long_functions(f)]
     mistakes += [m for f in python for m in long_python_functions(f)]
     mistakes += same_names([f for f in ours if not f.name.endswith("_test.cc")])
-    print("\n".join(mistakes) if mistakes else f"{len(ours)} files, every include goes down; {len(tests + python)} more, none too long")
+    print(
+        "\n".join(mistakes)
+        if mistakes
+        else f"{len(ours)} files, every include goes down; {len(tests + python)} more, none too long"
+    )
     sys.exit(1 if mistakes else 0)
 
 

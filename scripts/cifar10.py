@@ -4,6 +4,7 @@
 Records: 1 byte label, 3,072 bytes R, G, B planes. LMDB: key = index in five digits, value = Datum. mean.binaryproto is a BlobProto
 (num, channels, height, width, packed float data). The mean is taken here because `crema compute_image_mean` is not in this version.
 """
+
 import array
 import hashlib
 import io
@@ -46,10 +47,14 @@ def files(source):
         found = {p.name: p.read_bytes() for p in source.rglob("*.bin")}
     else:
         with tarfile.open(source) as archive:
-            found = {pathlib.PurePath(m.name).name: archive.extractfile(m).read() for m in archive if m.name.endswith(".bin")}
+            found = {
+                pathlib.PurePath(m.name).name: archive.extractfile(m).read() for m in archive if m.name.endswith(".bin")
+            }
     for name, data in found.items():
         if len(data) % RECORD:
-            sys.exit(f"error: {source}: {name} has {len(data)} bytes, no multiple of {RECORD}; take CIFAR-10's binary version")
+            sys.exit(
+                f"error: {source}: {name} has {len(data)} bytes, no multiple of {RECORD}; take CIFAR-10's binary version"
+            )
     train = b"".join(found[n] for n in sorted(found) if "test" not in n)
     test = b"".join(found[n] for n in sorted(found) if "test" in n)
     if not train or not test:
@@ -66,20 +71,23 @@ def fetched(folder):
         except OSError as e:
             sys.exit(f"error: {URL}: {e}; fetch it elsewhere and give its path as the argument")
         if hashlib.md5(data).hexdigest() != MD5:
-            sys.exit(f"error: {URL}: its MD5 is not the published {MD5}; fetch it elsewhere and give its path as the argument")
+            sys.exit(
+                f"error: {URL}: its MD5 is not the published {MD5}; fetch it elsewhere and give its path as the argument"
+            )
         target.write_bytes(data)
     return target
 
 
 def write_lmdb(path, records):
     import lmdb  # setup-cifar10.sh brings it; the rest of this file does without
+
     temporary = path.with_name(path.name + ".part")
     for folder in (temporary, path):
         shutil.rmtree(folder, ignore_errors=True)
     count = len(records) // RECORD
     with lmdb.open(str(temporary), map_size=2 * len(records) + (16 << 20)) as db, db.begin(write=True) as write:
         for i in range(count):
-            write.put(b"%05d" % i, datum(records[i * RECORD:(i + 1) * RECORD]), append=True)
+            write.put(b"%05d" % i, datum(records[i * RECORD : (i + 1) * RECORD]), append=True)
     temporary.rename(path)
     print(f"{path}: {count} records")
 

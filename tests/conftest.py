@@ -1,4 +1,5 @@
 """What the tests across modules share: the executable, small data sets made on the spot, running things with a deadline."""
+
 import hashlib
 import os
 import pathlib
@@ -20,7 +21,9 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 CREMA = os.environ.get("CREMA_BINARY", str(ROOT / "build/release/cli/crema"))
 SHARED = pathlib.Path(os.environ.get("CREMA_SHARED_DATA", ROOT.parent / "shared/data"))
 RECORDED = ROOT / "tests/goldens/recorded"  # what BVLC Caffe did, on data that anyone has (its `make`)
-MNIST = pathlib.Path(os.environ.get("CREMA_DATA", ROOT / "data/mnist"))  # as quickstart fills it: raw, train_lmdb, test_lmdb
+MNIST = pathlib.Path(
+    os.environ.get("CREMA_DATA", ROOT / "data/mnist")
+)  # as quickstart fills it: raw, train_lmdb, test_lmdb
 
 
 def others(*names):
@@ -36,7 +39,7 @@ def digits(part="t10k"):
     if not (MNIST / "raw/complete").exists():
         pytest.fail(f"there is no MNIST in {MNIST}: ./runtests fetches it, or CREMA_DATA names its folder")
     pixels, labels = ((MNIST / f"raw/{part}-{kind}-ubyte").read_bytes() for kind in ("images-idx3", "labels-idx1"))
-    return [pixels[at:at + 784] for at in range(16, len(pixels), 784)], labels[8:]
+    return [pixels[at : at + 784] for at in range(16, len(pixels), 784)], labels[8:]
 
 
 class Result:
@@ -46,14 +49,22 @@ class Result:
     @property
     def story(self):
         """The last error, without the log lines before it."""
-        return self.err[self.err.rfind("crema: error:"):] if "crema: error:" in self.err else ""
+        return self.err[self.err.rfind("crema: error:") :] if "crema: error:" in self.err else ""
 
 
 def crema(*arguments, cwd=None, timeout=120, env=None):
     """Runs the executable to its end; a run beyond its deadline fails the test."""
     start = time.monotonic()
-    process = subprocess.Popen([CREMA, *map(str, arguments)], cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                               stdin=subprocess.DEVNULL, text=True, errors="replace", env={**os.environ, **(env or {})})
+    process = subprocess.Popen(
+        [CREMA, *map(str, arguments)],
+        cwd=cwd,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        stdin=subprocess.DEVNULL,
+        text=True,
+        errors="replace",
+        env={**os.environ, **(env or {})},
+    )
     try:
         out, err = process.communicate(timeout=timeout)
     except subprocess.TimeoutExpired:
@@ -73,7 +84,9 @@ def write_idx(folder, name, count, side, seed):
     labels = bytes(rng.randrange(10) for _ in range(count))
     pixels = bytearray()
     for label in labels:
-        pixels += bytes(rng.randrange(90) + (150 if (i * 7 + i // side) % 10 == label else 0) for i in range(side * side))
+        pixels += bytes(
+            rng.randrange(90) + (150 if (i * 7 + i // side) % 10 == label else 0) for i in range(side * side)
+        )
     images, marks = folder / f"{name}-images", folder / f"{name}-labels"
     images.write_bytes(struct.pack(">4I", 2051, count, side, side) + pixels)
     marks.write_bytes(struct.pack(">2I", 2049, count) + labels)
@@ -100,14 +113,27 @@ def lenet(records, batch=8, test_batch=20):
     text = (ROOT / "examples/lenet_train_test.prototxt").read_text()
     for part in ("train", "test"):
         text = text.replace(f"data/mnist_{part}_lmdb", str(records / f"{part}_lmdb"))
-    return text.replace("batch_size: 64", f"batch_size: {batch}").replace("batch_size: 100", f"batch_size: {test_batch}")
+    return text.replace("batch_size: 64", f"batch_size: {batch}").replace(
+        "batch_size: 100", f"batch_size: {test_batch}"
+    )
 
 
 def solver(folder, net, *, max_iter=20, extra=""):
     """Writes net.prototxt and solver.prototxt into the folder; later fields of `extra` replace the defaults."""
-    fields = {"net": '"net.prototxt"', "base_lr": "0.01", "momentum": "0.9", "weight_decay": "0.0005", "lr_policy": '"inv"',
-              "gamma": "0.0001", "power": "0.75", "display": "10", "max_iter": str(max_iter), "random_seed": "1",
-              "solver_mode": "CPU", "snapshot_prefix": '"snap"'}
+    fields = {
+        "net": '"net.prototxt"',
+        "base_lr": "0.01",
+        "momentum": "0.9",
+        "weight_decay": "0.0005",
+        "lr_policy": '"inv"',
+        "gamma": "0.0001",
+        "power": "0.75",
+        "display": "10",
+        "max_iter": str(max_iter),
+        "random_seed": "1",
+        "solver_mode": "CPU",
+        "snapshot_prefix": '"snap"',
+    }
     for line in extra.split(";"):
         if line.strip():
             key, value = line.split(":", 1)
@@ -119,8 +145,11 @@ def solver(folder, net, *, max_iter=20, extra=""):
 
 def children(pid):
     try:
-        return [int(p) for t in os.listdir(f"/proc/{pid}/task")
-                for p in pathlib.Path(f"/proc/{pid}/task/{t}/children").read_text().split()]
+        return [
+            int(p)
+            for t in os.listdir(f"/proc/{pid}/task")
+            for p in pathlib.Path(f"/proc/{pid}/task/{t}/children").read_text().split()
+        ]
     except FileNotFoundError:
         return []
 

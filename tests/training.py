@@ -1,4 +1,5 @@
 """Training runs of the executable as tests compare them: hashes of what they wrote, what their tests printed."""
+
 import dataclasses
 import re
 import struct
@@ -9,6 +10,7 @@ from conftest import crema, sha256
 @dataclasses.dataclass(frozen=True)
 class Trained:
     """Two are equal when model, solver state and every test result are."""
+
     model: str
     state: str
     tests: tuple
@@ -32,7 +34,9 @@ def one_outcome(folder, ranks, ways):
     """The one outcome of training by each (workers, threads, isa or ""); fails where two differ."""
     found = {}
     for workers, threads, isa in ways:
-        found[workers, threads, isa] = train(folder, "-ranks", ranks, "-workers", workers, "-threads", threads, *(["-isa", isa] if isa else []))
+        found[workers, threads, isa] = train(
+            folder, "-ranks", ranks, "-workers", workers, "-threads", threads, *(["-isa", isa] if isa else [])
+        )
     assert len(set(found.values())) == 1, found
     return next(iter(found.values()))
 
@@ -70,7 +74,7 @@ def weights(path):
             key, i = varint(b, i)
             if key & 7 == 2:
                 n, i = varint(b, i)
-                yield key >> 3, b[i:i + n]
+                yield key >> 3, b[i : i + n]
                 i += n
             elif key & 7 == 0:
                 _, i = varint(b, i)

@@ -2,6 +2,7 @@
 
 ctypes gives the GIL back for the length of every call and takes it again for callbacks.
 """
+
 from __future__ import annotations
 
 import ctypes
@@ -37,8 +38,10 @@ def _load() -> ctypes.CDLL:
     try:
         return ctypes.CDLL(os.fspath(path))
     except OSError as e:
-        raise ImportError(f"{path} cannot be loaded ({e}); `pip install .` in Crema's source tree builds and installs it, "
-                          "cmake with -DCREMA_PYTHON=ON makes build/<preset>/python") from e
+        raise ImportError(
+            f"{path} cannot be loaded ({e}); `pip install .` in Crema's source tree builds and installs it, "
+            "cmake with -DCREMA_PYTHON=ON makes build/<preset>/python"
+        ) from e
 
 
 _library = _load()
@@ -97,7 +100,10 @@ _FUNCTIONS = {
     "layer_bottom": (c_int, [_handle, c_int, _out]),
     "layer_top": (c_int, [_handle, c_int, _out]),
     "layer_add_blob": (c_int, [_handle, c_int, _ints, _out]),
-    "draw": (c_int, [c_char_p, c_void_p, c_int, c_void_p, c_int, c_char_p, c_char_p, POINTER(c_char_p), POINTER(c_size_t)]),
+    "draw": (
+        c_int,
+        [c_char_p, c_void_p, c_int, c_void_p, c_int, c_char_p, c_char_p, POINTER(c_char_p), POINTER(c_size_t)],
+    ),
     "decode_image": (c_int, [c_char_p, c_size_t, c_int, _ints, _out, _out]),
 }
 
@@ -136,6 +142,7 @@ def check(status: int) -> None:
 
 def guarded(body: Callable[..., Any]) -> Callable[..., int]:
     """body as a callback: what it raises, KeyboardInterrupt too, ends the engine's call and is raised again behind it."""
+
     @functools.wraps(body)
     def call(*arguments: Any) -> int:
         try:
@@ -144,12 +151,14 @@ def guarded(body: Callable[..., Any]) -> Callable[..., int]:
         except BaseException as e:  # noqa: B902 - a callback must not let anything through
             _thread.failure = e
             return 0
+
     return call
 
 
 def guarded_steps(body: Callable[[], Any]) -> Callable[[], int]:
     """guarded() for a callback that is never inside itself. A generator's: Python raises a waiting signal's exception where a
     function begins, which here is within the `try`."""
+
     def steps() -> Iterator[int]:
         answer = 1
         while True:
@@ -162,6 +171,7 @@ def guarded_steps(body: Callable[[], Any]) -> Callable[[], int]:
                 raise
             except BaseException as e:  # noqa: B902
                 _thread.failure, answer = e, 0
+
     generator = steps()
     next(generator)
     return generator.__next__
@@ -178,7 +188,7 @@ def encoded(path: Any) -> bytes:
     return os.fspath(path).encode() if not isinstance(path, bytes) else path
 
 
-def whole(value: Any, what: str, lowest: int = -2**31, highest: int = 2**31 - 1) -> int:
+def whole(value: Any, what: str, lowest: int = -(2**31), highest: int = 2**31 - 1) -> int:
     """A number for the engine, as it is: ctypes would cut it to 32 bits, int() a fraction off."""
     try:
         number = operator.index(value)
@@ -199,7 +209,9 @@ class Owner:
     __slots__ = ()
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        raise TypeError(f"a {type(self).__name__} cannot be copied or pickled: it is part of the engine; copy the arrays, or save() and load")
+        raise TypeError(
+            f"a {type(self).__name__} cannot be copied or pickled: it is part of the engine; copy the arrays, or save() and load"
+        )
 
 
 class Memory(Owner):
@@ -230,7 +242,7 @@ class Blob(Owner):
     def shape(self) -> Tuple[int, ...]:
         axes, dims = c_int(), (c_int * 32)()
         lib.blob_shape(self._handle, ctypes.byref(axes), dims)
-        return tuple(dims[:axes.value])
+        return tuple(dims[: axes.value])
 
     def _view(self, diff: int) -> np.ndarray:
         values, owner = c_void_p(), c_void_p()
@@ -252,7 +264,9 @@ class Blob(Owner):
     def _legacy(self, axis: int) -> int:
         shape = self.shape
         if len(shape) > 4:
-            raise RuntimeError(f"num, channels, height and width are names of at most 4 axes; this blob has {len(shape)}, use shape")
+            raise RuntimeError(
+                f"num, channels, height and width are names of at most 4 axes; this blob has {len(shape)}, use shape"
+            )
         return shape[axis] if axis < len(shape) else 1
 
     num = property(lambda self: self._legacy(0))

@@ -1,4 +1,5 @@
 """Layers that are written in Python: python_param { module: 'm' layer: 'Class' } in a net, a subclass of Layer here."""
+
 from __future__ import annotations
 
 import contextlib
@@ -9,8 +10,23 @@ import threading
 import weakref
 from typing import Any, Iterator, List, Optional
 
-from ._engine import (BACKWARD, CLASS, FORWARD, MODULE, NAME, ON_MAKE, ON_RUN, PARAM_STR, RESHAPE, Blob, BlobVec, LayerHost, guarded,
-                      lib, made)
+from ._engine import (
+    BACKWARD,
+    CLASS,
+    FORWARD,
+    MODULE,
+    NAME,
+    ON_MAKE,
+    ON_RUN,
+    PARAM_STR,
+    RESHAPE,
+    Blob,
+    BlobVec,
+    LayerHost,
+    guarded,
+    lib,
+    made,
+)
 
 
 class LayerParam:
@@ -73,7 +89,9 @@ def instance(number: int) -> Layer:
 def _class_of(module: str, name: str) -> type:
     found = getattr(importlib.import_module(module), name, None)
     if not (isinstance(found, type) and issubclass(found, Layer)):
-        raise TypeError(f"python_param names {module}.{name}, which is {'not there' if found is None else 'no subclass of caffe.Layer'}")
+        raise TypeError(
+            f"python_param names {module}.{name}, which is {'not there' if found is None else 'no subclass of caffe.Layer'}"
+        )
     return found
 
 

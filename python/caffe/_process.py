@@ -1,4 +1,5 @@
 """What holds for the process: log, mode, seeds, the place among several solvers."""
+
 from __future__ import annotations
 
 import os

@@ -7,6 +7,7 @@ A map is (axis, a, b): position x along the axes behind `axis` of the first top 
     Crop                            x + offset
     layers that keep positions      x
 """
+
 from __future__ import annotations
 
 from typing import Any, Dict, Iterator, List, Optional, Tuple
@@ -17,8 +18,31 @@ from .net_spec import Top, layers
 
 Map = Tuple[Optional[int], Any, Any]
 
-PASS_THROUGH = {"AbsVal", "BatchNorm", "Bias", "BNLL", "Clip", "Concat", "Dropout", "Eltwise", "ELU", "Exp", "Log", "LRN", "MVN", "Power",
-                "PReLU", "ReLU", "Scale", "Sigmoid", "Softmax", "Split", "Swish", "TanH", "Threshold"}
+PASS_THROUGH = {
+    "AbsVal",
+    "BatchNorm",
+    "Bias",
+    "BNLL",
+    "Clip",
+    "Concat",
+    "Dropout",
+    "Eltwise",
+    "ELU",
+    "Exp",
+    "Log",
+    "LRN",
+    "MVN",
+    "Power",
+    "PReLU",
+    "ReLU",
+    "Scale",
+    "Sigmoid",
+    "Softmax",
+    "Split",
+    "Swish",
+    "TanH",
+    "Threshold",
+}
 
 
 class UndefinedMapException(Exception):
@@ -96,7 +120,9 @@ def coord_map_from_to(top_from: Top, top_to: Top) -> Map:
     for top, of_to in _below(top_to):
         if top in of_from:
             return compose(of_from[top], inverse(of_to))
-    raise RuntimeError("there is no map between these tops: no chain of layers that keep track of positions connects them")
+    raise RuntimeError(
+        "there is no map between these tops: no chain of layers that keep track of positions connects them"
+    )
 
 
 def crop(top_from: Top, top_to: Top) -> Top:

@@ -1,4 +1,5 @@
 """Arrays as Caffe's messages and back, pictures, and what is done to them before a net sees them."""
+
 from __future__ import annotations
 
 import pathlib
@@ -16,7 +17,10 @@ Dims = Union[Sequence[int], np.ndarray]
 
 def blobproto_to_array(blob: Any, return_diff: bool = False) -> np.ndarray:
     """The values of a BlobProto, or its gradients. ValueError when its shape is that of another number of values."""
-    values = np.array((blob.diff if return_diff else blob.data) or (blob.double_diff if return_diff else blob.double_data), dtype=np.float32)
+    values = np.array(
+        (blob.diff if return_diff else blob.data) or (blob.double_diff if return_diff else blob.double_data),
+        dtype=np.float32,
+    )
     old = [blob.num, blob.channels, blob.height, blob.width]
     shape = old if any(blob.HasField(f) for f in ("num", "channels", "height", "width")) else list(blob.shape.dim)
     return values.reshape(shape)
@@ -114,7 +118,10 @@ def resize_image(im: np.ndarray, new_dims: Dims, interp_order: int = 1) -> np.nd
     except ImportError:
         raise ImportError(f"interp_order {interp_order} needs scipy; `pip install scipy`, or use 0 or 1") from None
     at = np.meshgrid(*((np.arange(n) + 0.5) * o / n - 0.5 for n, o in zip((height, width), im.shape)), indexing="ij")
-    channels = [map_coordinates(im[:, :, k].astype(np.float32), at, order=interp_order, mode="nearest") for k in range(im.shape[2])]
+    channels = [
+        map_coordinates(im[:, :, k].astype(np.float32), at, order=interp_order, mode="nearest")
+        for k in range(im.shape[2])
+    ]
     return np.stack(channels, axis=2)
 
 
@@ -126,7 +133,7 @@ def oversample(images: Iterable[np.ndarray], crop_dims: Dims) -> np.ndarray:
         if spare_y < 0 or spare_x < 0:
             raise ValueError(f"crops of {tuple(crop_dims)} do not fit pictures of {im.shape[:2]}")
         corners = [(0, 0), (0, spare_x), (spare_y, 0), (spare_y, spare_x), (spare_y // 2, spare_x // 2)]
-        five = [im[y:y + int(crop_dims[0]), x:x + int(crop_dims[1])] for y, x in corners]
+        five = [im[y : y + int(crop_dims[0]), x : x + int(crop_dims[1])] for y, x in corners]
         crops += five + [c[:, ::-1] for c in five]
     return np.array(crops, dtype=np.float32)
 

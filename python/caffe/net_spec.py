@@ -11,6 +11,7 @@
 any field of LayerParameter or of the type's own parameter. `P.Pooling.MAX` is a constant of PoolingParameter. A name is
 given by assigning to an attribute of a NetSpec; what stays without gets its type and a number.
 """
+
 from __future__ import annotations
 
 from collections import Counter, OrderedDict
@@ -19,14 +20,22 @@ from typing import Any, Dict, Set, Tuple, Union
 from .proto import caffe_pb2
 
 # Types without a message of their own name, and the one that they use.
-_BORROWED = {"Deconvolution": "convolution_param", "Im2col": "convolution_param", "LSTM": "recurrent_param", "RNN": "recurrent_param"}
+_BORROWED = {
+    "Deconvolution": "convolution_param",
+    "Im2col": "convolution_param",
+    "LSTM": "recurrent_param",
+    "RNN": "recurrent_param",
+}
 
 
 def param_name_dict() -> Dict[str, str]:
     """Layer type -> the field of LayerParameter with its options: {"InnerProduct": "inner_product_param", ...}."""
     fields = caffe_pb2.LayerParameter.DESCRIPTOR.fields
-    own = {f.message_type.name[:-len("Parameter")]: f.name for f in fields
-           if f.message_type is not None and f.name.endswith("_param") and f.message_type.name.endswith("Parameter")}
+    own = {
+        f.message_type.name[: -len("Parameter")]: f.name
+        for f in fields
+        if f.message_type is not None and f.name.endswith("_param") and f.message_type.name.endswith("Parameter")
+    }
     return {**_BORROWED, **own}
 
 
@@ -122,7 +131,7 @@ class _Writer:
     def add(self, fn: Function) -> None:
         bottoms = [self.name(top, top.fn.type_name) for top in fn.inputs]
         if fn.in_place:
-            tops = bottoms[:len(fn.tops)]
+            tops = bottoms[: len(fn.tops)]
             if len(tops) != len(fn.tops):
                 raise ValueError(f"{fn.type_name} in place has {len(fn.tops)} tops and {len(bottoms)} bottoms")
             self.names.update(zip(fn.tops, tops))
@@ -134,7 +143,9 @@ class _Writer:
         options = _OPTIONS.get(fn.type_name)
         for key, value in fn.params.items():
             fields = getattr(layer, options) if options and not key.endswith("param") else None
-            assign_proto(fields if fields is not None and key in fields.DESCRIPTOR.fields_by_name else layer, key, value)
+            assign_proto(
+                fields if fields is not None and key in fields.DESCRIPTOR.fields_by_name else layer, key, value
+            )
 
 
 def _written(named: Dict[str, Union[Top, Function]], wanted: Tuple[Union[Top, Function], ...]) -> Any:
@@ -186,6 +197,7 @@ class Layers:
         def layer(*inputs: Top, **fields: Any) -> Any:
             fn = Function(name, inputs, fields)
             return fn if fn.ntop == 0 else fn.tops[0] if fn.ntop == 1 else fn.tops
+
         return layer
 
 

@@ -1,4 +1,5 @@
 """Solvers, one class per type; get_solver() makes the one that a prototxt asks for."""
+
 from __future__ import annotations
 
 import ctypes
@@ -6,7 +7,21 @@ import time
 import weakref
 from typing import Any, Callable, Dict, List, NoReturn, Optional, Tuple, Type
 
-from ._engine import BASE_LR, DISPLAY, ITER, LR, MAX_ITER, ON_STEP, Owner, check, encoded, guarded_steps, lib, made, whole
+from ._engine import (
+    BASE_LR,
+    DISPLAY,
+    ITER,
+    LR,
+    MAX_ITER,
+    ON_STEP,
+    Owner,
+    check,
+    encoded,
+    guarded_steps,
+    lib,
+    made,
+    whole,
+)
 from ._hosted import collected
 from .pycaffe import Net, net_of_solver
 
@@ -35,8 +50,10 @@ class Solver(Owner):
         with collected() as hosted:
             self._handle = made(lib.solver_create, encoded(solver_file), self._type.encode() if self._type else None)
         self.net = net_of_solver(made(lib.solver_net, self._handle, -1), hosted)
-        self.test_nets = [net_of_solver(made(lib.solver_net, self._handle, i), hosted)
-                          for i in range(lib.solver_test_nets(self._handle))]
+        self.test_nets = [
+            net_of_solver(made(lib.solver_net, self._handle, i), hosted)
+            for i in range(lib.solver_test_nets(self._handle))
+        ]
         self.param = SolverParam(self)
         self._callbacks: List[Tuple[Callable[[], Any], Callable[[], Any]]] = []
         callbacks = self._callbacks
@@ -96,7 +113,9 @@ class Solver(Owner):
     def add_callback(self, on_start: Any, on_gradients_ready: Optional[Callable[[], Any]] = None) -> None:
         """Calls on_start() in every iteration before its passes, on_gradients_ready() before its update."""
         if on_gradients_ready is None:
-            raise RuntimeError(f"add_callback(on_start, on_gradients_ready) takes two callables; with one argument it takes an NCCL, and {NO_NCCL}")
+            raise RuntimeError(
+                f"add_callback(on_start, on_gradients_ready) takes two callables; with one argument it takes an NCCL, and {NO_NCCL}"
+            )
         self._callbacks.append((on_start, on_gradients_ready))
 
 
@@ -125,7 +144,8 @@ class AdamSolver(Solver):
 
 
 _KINDS: Dict[str, Type[Solver]] = {
-    k._type: k for k in (SGDSolver, NesterovSolver, AdaGradSolver, RMSPropSolver, AdaDeltaSolver, AdamSolver) if k._type}
+    k._type: k for k in (SGDSolver, NesterovSolver, AdaGradSolver, RMSPropSolver, AdaDeltaSolver, AdamSolver) if k._type
+}
 
 
 def get_solver(solver_file: Any) -> Solver:

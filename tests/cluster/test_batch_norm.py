@@ -1,5 +1,6 @@
 """Running statistics come from every rank, through the sum of the gradients: one hash whoever computes the ranks, resuming is exact.
 The display pass behind the last iteration moves them for the last test: the same outputs from any workers, and the same model."""
+
 from conftest import solver
 from training import one_outcome, resumed, weights
 
@@ -28,11 +29,17 @@ layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: "
 
 
 def test_one_hash_whoever_computes_a_rank_and_exact_resuming(records, tmp_path):
-    solver(tmp_path, NET % {"records": records}, max_iter=14,
-           extra="test_iter: 7; test_interval: 7; display: 7; iter_size: 2; clip_gradients: 3; base_lr: 0.05")
+    solver(
+        tmp_path,
+        NET % {"records": records},
+        max_iter=14,
+        extra="test_iter: 7; test_interval: 7; display: 7; iter_size: 2; clip_gradients: 3; base_lr: 0.05",
+    )
     wanted = one_outcome(tmp_path, 4, ((1, 1, "avx2"), (1, 2, ""), (2, 1, ""), (3, 2, ""), (4, 1, "")))
     assert len(wanted.tests) == 3, wanted
     # bn0 stands first: mean, variance and weight of 28 passes, a number each; every pass adds 1 to the weight.
     mean, variance, weight = weights(tmp_path / "snap_iter_14.caffemodel")[:3]
-    assert abs(weight - sum(0.9**k for k in range(28))) < 1e-4 and 0 < mean / weight < 1 and 0 < variance / weight < 0.25
+    assert (
+        abs(weight - sum(0.9**k for k in range(28))) < 1e-4 and 0 < mean / weight < 1 and 0 < variance / weight < 0.25
+    )
     assert resumed(tmp_path, 4, (5, 2), 3).files == wanted.files

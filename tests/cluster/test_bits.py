@@ -1,4 +1,5 @@
 """Same data, same solver, same seed: the same model, whatever computes it."""
+
 import pytest
 
 from conftest import lenet, make_lmdb, solver
@@ -53,7 +54,9 @@ layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: "
 
 
 def test_random_layers_and_test_results_do_not_depend_on_workers(records, tmp_path):
-    solver(tmp_path, EVERYTHING % {"records": records}, extra="test_iter: 9; test_interval: 5; regularization_type: \"L1\"")
+    solver(
+        tmp_path, EVERYTHING % {"records": records}, extra='test_iter: 9; test_interval: 5; regularization_type: "L1"'
+    )
     outcome = one_outcome(tmp_path, 5, ((1, 1, "avx2"), (1, 2, ""), (2, 1, ""), (3, 1, ""), (5, 1, "avx2")))
     assert len(outcome.tests) == 10, outcome
 
@@ -69,8 +72,16 @@ def test_resuming_on_another_number_of_workers_gives_the_same_bits(job):
     assert resumed(job, 4, (7, 1), 4).files == train(job, "-ranks", 4, "-workers", 2).files
 
 
-@pytest.mark.parametrize("rule", ["type: 'Nesterov'; momentum: 0.9", "type: 'AdaGrad'; momentum: 0", "type: 'RMSProp'; momentum: 0; rms_decay: 0.98", "type: 'AdaDelta'; momentum: 0.95; delta: 1e-6",
-                                  "type: 'Adam'; momentum: 0.9; momentum2: 0.99"])
+@pytest.mark.parametrize(
+    "rule",
+    [
+        "type: 'Nesterov'; momentum: 0.9",
+        "type: 'AdaGrad'; momentum: 0",
+        "type: 'RMSProp'; momentum: 0; rms_decay: 0.98",
+        "type: 'AdaDelta'; momentum: 0.95; delta: 1e-6",
+        "type: 'Adam'; momentum: 0.9; momentum2: 0.99",
+    ],
+)
 def test_every_solver_type_gives_one_hash(records, tmp_path, rule):
     solver(tmp_path, lenet(records), extra=rule.replace("'", '"'))
     wanted = one_outcome(tmp_path, 4, ((1, 1, "avx2"), (3, 2, "")))

@@ -1,4 +1,5 @@
 """Nets that remember: what a rank carries from step to step is its own, so that the model has one hash whoever computes the ranks."""
+
 import pytest
 
 from conftest import solver
@@ -25,7 +26,12 @@ LOST = "goes on with sentences of the batch before"
 
 
 def write(folder, records, cont):
-    solver(folder, NET % {"records": records, "cont": cont}, max_iter=12, extra="test_iter: 7; test_interval: 4; iter_size: 2; clip_gradients: 3; base_lr: 0.1")
+    solver(
+        folder,
+        NET % {"records": records, "cont": cont},
+        max_iter=12,
+        extra="test_iter: 7; test_interval: 4; iter_size: 2; clip_gradients: 3; base_lr: 0.1",
+    )
 
 
 @pytest.mark.parametrize("cont", [0, 1])

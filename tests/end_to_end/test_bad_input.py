@@ -1,4 +1,5 @@
 """Bad input: a sentence that names the place, the cause and the remedy; a non-zero exit; nothing half-written."""
+
 import os
 import shutil
 
@@ -18,14 +19,41 @@ def refused(folder, *flags):
 
 NETS = {
     "malformed": (("num_output: 20", "num_output: twenty"), ["net.prototxt:38:17: Expected integer, got: twenty"]),
-    "unknown field": (("num_output: 20", "num_outputs: 20"), ["net.prototxt:38:16", 'no field named "num_outputs"', "check the spelling"]),
-    "unknown layer type": (('type: "ReLU"', 'type: "Rectify"'), ["Unknown layer type: Rectify (known types: AbsVal, Accuracy, ArgMax,", "in layer 'relu1'", "net.prototxt"]),
-    "unknown bottom": (('bottom: "conv2"', 'bottom: "conv9"'), ["Unknown bottom blob 'conv9' (layer 'pool2', bottom index 0)", "conv1, conv2, data"]),
-    "kernel too large": (("kernel_size: 5", "kernel_size: 50"), ["kernel 50x50", "28x28", "in layer 'conv1' (Convolution)", "use a smaller kernel_size"]),
-    "too few classes": (("num_output: 10", "num_output: 5"), ["is not a class: there are 5 classes", "layer 'loss'", "num_output", "of layer 'data' is record", "train_lmdb"]),
-    "dilation beyond an int": (("kernel_size: 5", "kernel_size: 3 dilation: 1073741825"), ["dilation must be 1 to 16777216, not 1073741825", "conv1"]),
+    "unknown field": (
+        ("num_output: 20", "num_outputs: 20"),
+        ["net.prototxt:38:16", 'no field named "num_outputs"', "check the spelling"],
+    ),
+    "unknown layer type": (
+        ('type: "ReLU"', 'type: "Rectify"'),
+        ["Unknown layer type: Rectify (known types: AbsVal, Accuracy, ArgMax,", "in layer 'relu1'", "net.prototxt"],
+    ),
+    "unknown bottom": (
+        ('bottom: "conv2"', 'bottom: "conv9"'),
+        ["Unknown bottom blob 'conv9' (layer 'pool2', bottom index 0)", "conv1, conv2, data"],
+    ),
+    "kernel too large": (
+        ("kernel_size: 5", "kernel_size: 50"),
+        ["kernel 50x50", "28x28", "in layer 'conv1' (Convolution)", "use a smaller kernel_size"],
+    ),
+    "too few classes": (
+        ("num_output: 10", "num_output: 5"),
+        [
+            "is not a class: there are 5 classes",
+            "layer 'loss'",
+            "num_output",
+            "of layer 'data' is record",
+            "train_lmdb",
+        ],
+    ),
+    "dilation beyond an int": (
+        ("kernel_size: 5", "kernel_size: 3 dilation: 1073741825"),
+        ["dilation must be 1 to 16777216, not 1073741825", "conv1"],
+    ),
     "outputs beyond an int": (("num_output: 20", "num_output: 4000000000"), ["num_output", "4000000000", "conv1"]),
-    "no database": (("train_lmdb", "nope_lmdb"), ["there is no LMDB at", "nope_lmdb", "layer 'data'", "check `source`"]),
+    "no database": (
+        ("train_lmdb", "nope_lmdb"),
+        ["there is no LMDB at", "nope_lmdb", "layer 'data'", "check `source`"],
+    ),
 }
 
 
@@ -63,10 +91,11 @@ def test_databases(records, tmp_path):
     whole = (records / "train_lmdb/data.mdb").read_bytes()
     other = make_lmdb(tmp_path, "other", 30, side=12)
     for name, content, words in (
-            ("foreign", os.urandom(40000), "is no LMDB"),
-            ("truncated", whole[:len(whole) // 2], "is truncated"),
-            ("empty", b"", "data.mdb"),
-            ("shape", None, "in layer 'conv2' (Convolution)")):
+        ("foreign", os.urandom(40000), "is no LMDB"),
+        ("truncated", whole[: len(whole) // 2], "is truncated"),
+        ("empty", b"", "data.mdb"),
+        ("shape", None, "in layer 'conv2' (Convolution)"),
+    ):
         folder = tmp_path / name
         folder.mkdir()
         if content is not None:
@@ -81,7 +110,9 @@ def test_databases(records, tmp_path):
 def test_a_test_set_of_another_shape_is_refused_before_training(records, tmp_path):
     """A single record of another shape: engine/data/data_test.cc."""
     small = make_lmdb(tmp_path, "small", 20, side=12)
-    solver(tmp_path, lenet(records).replace(str(records / "test_lmdb"), str(small)), extra="test_iter: 1; test_interval: 5")
+    solver(
+        tmp_path, lenet(records).replace(str(records / "test_lmdb"), str(small)), extra="test_iter: 1; test_interval: 5"
+    )
     story = refused(tmp_path)
     assert "layer 'conv2'" in story and "use a smaller kernel_size" in story, story
 
@@ -100,10 +131,19 @@ def test_weights_and_states(records, tmp_path):
     (tmp_path / "half").write_bytes((tmp_path / "good").read_bytes()[:5000])
     solver(tmp_path, lenet(records).replace("num_output: 50", "num_output: 40"))
     story = refused(tmp_path, "-weights", "good")
-    assert "Cannot copy param 0 weights from layer 'conv2'; shape mismatch.  Source param shape is 50 20 5 5 (25000); target param shape is 40 20 5 5" in story
+    assert (
+        "Cannot copy param 0 weights from layer 'conv2'; shape mismatch.  Source param shape is 50 20 5 5 (25000); target param shape is 40 20 5 5"
+        in story
+    )
     (tmp_path / "empty").write_bytes(b"")
-    for flags, words in ((("-weights", "junk"), "junk is damaged"), (("-weights", "empty"), "empty holds no layers"), (("-weights", "half"), "half is damaged"), (("-weights", "none"), "cannot open none"),
-                         (("-snapshot", "junk"), "junk is damaged"), (("-snapshot", "good", "-weights", "good"), "but not both")):
+    for flags, words in (
+        (("-weights", "junk"), "junk is damaged"),
+        (("-weights", "empty"), "empty holds no layers"),
+        (("-weights", "half"), "half is damaged"),
+        (("-weights", "none"), "cannot open none"),
+        (("-snapshot", "junk"), "junk is damaged"),
+        (("-snapshot", "good", "-weights", "good"), "but not both"),
+    ):
         story = refused(tmp_path, *flags)
         assert words in story, story
 
@@ -127,7 +167,10 @@ def test_weights_that_fit_no_layer(records, tmp_path):
     solver(tmp_path, lenet(records).replace('name: "ip2"', 'name: "my_ip2"'), max_iter=2)
     assert crema("train", "-solver", "solver.prototxt", "-weights", "good", cwd=tmp_path).code == 0
     test = crema("test", "-model", "net.prototxt", "-weights", "good", "-iterations", 1, cwd=tmp_path)
-    assert test.code == 0 and test.err.count("good has no values for my_ip2: the random values of their fillers enter the results") == 1, test.err
+    assert (
+        test.code == 0
+        and test.err.count("good has no values for my_ip2: the random values of their fillers enter the results") == 1
+    ), test.err
 
 
 def test_a_net_is_no_solver(records, tmp_path):
@@ -140,11 +183,19 @@ def test_a_net_is_no_solver(records, tmp_path):
 
 def test_flags(records, tmp_path):
     solver(tmp_path, lenet(records))
-    for flags, words in ((("-gpu", "0"), "Cannot use GPU in CPU-only Caffe: check mode."), (("-isa", "sse"), "avx2 or avx512"),
-                         (("-workers", "2"), "at most as many as ranks"), (("-sigint_effect", "dance"), "sigint_effect"), (("-ranks", "2000000000"), "-ranks must be 1 to 65536"),
-                         (("-threads", "-4"), "-threads must be 0"), (("-threads", "99999"), "-threads must be 0"),
-                         (("-join_timeout", "nan"), "-join_timeout must be a positive number"), (("-step_timeout", "-1"), "-step_timeout must be"),
-                         (("-level", "x"), "level"), (("-frobnicate", "1"), "frobnicate")):
+    for flags, words in (
+        (("-gpu", "0"), "Cannot use GPU in CPU-only Caffe: check mode."),
+        (("-isa", "sse"), "avx2 or avx512"),
+        (("-workers", "2"), "at most as many as ranks"),
+        (("-sigint_effect", "dance"), "sigint_effect"),
+        (("-ranks", "2000000000"), "-ranks must be 1 to 65536"),
+        (("-threads", "-4"), "-threads must be 0"),
+        (("-threads", "99999"), "-threads must be 0"),
+        (("-join_timeout", "nan"), "-join_timeout must be a positive number"),
+        (("-step_timeout", "-1"), "-step_timeout must be"),
+        (("-level", "x"), "level"),
+        (("-frobnicate", "1"), "frobnicate"),
+    ):
         assert words in refused(tmp_path, *flags)
     assert "there is no command 'frob'" in crema("frob").err
     assert crema("train").code == 2
@@ -159,7 +210,9 @@ def test_a_full_disk_while_snapshotting(records, tmp_path):
     try:
         solver(tmp_path, lenet(records), extra='snapshot_prefix: "disk/snap"')
         done = crema("train", "-solver", "solver.prototxt", cwd=tmp_path)
-        assert done.code == 1 and "No space left on device" in done.story and "disk/snap_iter_20" in done.story, done.story
+        assert done.code == 1 and "No space left on device" in done.story and "disk/snap_iter_20" in done.story, (
+            done.story
+        )
         assert list(disk.iterdir()) == []
     finally:
         os.system(f"umount {disk}")
@@ -181,8 +234,11 @@ def test_a_model_follows_links_and_never_replaces_a_device(records, tmp_path):
 
 def test_conversion(records, tmp_path):
     images, labels = records / "train-images", records / "train-labels"
-    for flags, words in (((labels, images), "are the two files in the right order?"), ((images, tmp_path / "none"), "cannot open"),
-                         ((images, records / "test-labels"), "different sets")):
+    for flags, words in (
+        ((labels, images), "are the two files in the right order?"),
+        ((images, tmp_path / "none"), "cannot open"),
+        ((images, records / "test-labels"), "different sets"),
+    ):
         done = crema("convert_mnist_data", *flags, tmp_path / "db")
         assert done.code == 1 and words in done.story, done.story
         assert not list(tmp_path.glob("db*"))

@@ -1,4 +1,5 @@
 """debug_info: the lines that BVLC Caffe logs for the same solver (tests/goldens/debug_info, recipe: make), word for word."""
+
 import re
 import shutil
 
@@ -30,7 +31,9 @@ def test_caffes_lines(tmp_path):
     assert len(others) <= 14 and min(others, default=284) > 100, [(lines[i], want[i]) for i in others]
     for i in others:
         assert NUMBER.sub("#", lines[i]) == NUMBER.sub("#", want[i])
-        assert all(abs(float(x) / float(y) - 1) < 1e-5 for x, y in zip(NUMBER.findall(lines[i]), NUMBER.findall(want[i]))), (lines[i], want[i])
+        assert all(
+            abs(float(x) / float(y) - 1) < 1e-5 for x, y in zip(NUMBER.findall(lines[i]), NUMBER.findall(want[i]))
+        ), (lines[i], want[i])
 
 
 def test_off_unless_asked_for(tmp_path):
@@ -65,8 +68,10 @@ layer { name: "loss" type: "EuclideanLoss" bottom: "p" bottom: "t" top: "loss" }
 def test_running_statistics_are_shown_as_the_pass_leaves_them(tmp_path):
     """As in Caffe, which moves them in the pass itself; here the update does, at the end of the iteration."""
     (tmp_path / "net.prototxt").write_text(STATISTICS)
-    (tmp_path / "solver.prototxt").write_text('net: "net.prototxt" base_lr: 1 lr_policy: "fixed" max_iter: 3 iter_size: 2 display: 1 debug_info: true '
-                                              'random_seed: 1 snapshot_after_train: false')
+    (tmp_path / "solver.prototxt").write_text(
+        'net: "net.prototxt" base_lr: 1 lr_policy: "fixed" max_iter: 3 iter_size: 2 display: 1 debug_info: true '
+        "random_seed: 1 snapshot_after_train: false"
+    )
     done = crema("train", "-solver", "solver.prototxt", cwd=tmp_path)
     assert done.code == 0, done.err
     weight = re.findall(r"\[Forward\] Layer bn, param blob 2 data: (\S+)", done.err)

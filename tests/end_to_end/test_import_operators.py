@@ -1,4 +1,5 @@
 """crema import, operator by operator: every variant of tests/support/onnx_variants.py computes what onnxruntime computes, or is refused by name."""
+
 import collections
 import pathlib
 import re
@@ -9,7 +10,9 @@ import pytest
 from conftest import ROOT, crema
 
 onnx = pytest.importorskip("onnx", reason="SKIPPED: onnx is not installed (scripts/lib.sh, ensure_onnxruntime)")
-ort = pytest.importorskip("onnxruntime", reason="SKIPPED: onnxruntime is not installed (scripts/lib.sh, ensure_onnxruntime)")
+ort = pytest.importorskip(
+    "onnxruntime", reason="SKIPPED: onnxruntime is not installed (scripts/lib.sh, ensure_onnxruntime)"
+)
 import test_onnx  # noqa: E402, F401 (the folder of pycaffe_module)
 from pycaffe_module import caffe  # noqa: E402
 from support import onnx_variants  # noqa: E402
@@ -17,7 +20,9 @@ from support import onnx_variants  # noqa: E402
 EQUAL = 1772  # with onnxruntime 1.31
 LIMIT = 1e-5
 ROUNDED = 2e-3  # where the model rounds to float16
-OPERATORS = {op for f in (ROOT / "cli/onnx").glob("import_*.cc") for op in re.findall(r'\{"([A-Z]\w+)", \w+', f.read_text())}
+OPERATORS = {
+    op for f in (ROOT / "cli/onnx").glob("import_*.cc") for op in re.findall(r'\{"([A-Z]\w+)", \w+', f.read_text())
+}
 # Attributes of which nothing is computed in the opsets from 7 on, or that belong to a mode that is refused as a whole.
 NOTHING = {("Constant", "sparse_value")}
 
@@ -59,7 +64,7 @@ def difference(prefix, case, feed, outputs):
 
 
 def judged(case, prefix):
-    """"equal", "refused", "unknown" (to onnxruntime, too), or what is wrong."""
+    """ "equal", "refused", "unknown" (to onnxruntime, too), or what is wrong."""
     feed = {}
     outputs = expected(case, feed)
     pathlib.Path(f"{prefix}.onnx").write_bytes(case.model().SerializeToString())
@@ -88,8 +93,10 @@ def test_every_variant_is_refused_or_equal(tmp_path):
             wrong.append(f"{number} {case}: {result}")
     for op, found in sorted(byOperator.items()):
         print(f"  {op}: {found['equal']} equal, {found['refused']} refused")
-    print(f"import against onnxruntime: {counts['equal']} variants of {len(byOperator)} operators equal, {counts['refused']} refused by name, "
-          f"{counts['unknown']} that it does not run; {counts['wrong']} wrong")
+    print(
+        f"import against onnxruntime: {counts['equal']} variants of {len(byOperator)} operators equal, {counts['refused']} refused by name, "
+        f"{counts['unknown']} that it does not run; {counts['wrong']} wrong"
+    )
     assert not wrong, "\n".join(wrong)
     assert counts["equal"] >= EQUAL
 
@@ -101,6 +108,8 @@ def test_the_variants_are_all_there():
         used[case.op] |= set(case.attributes)
     assert set(used) == OPERATORS, set(used) ^ OPERATORS
     for op in OPERATORS:
-        said = {a for opset in range(7, 25) if onnx.defs.has(op, opset) for a in onnx.defs.get_schema(op, opset).attributes}
+        said = {
+            a for opset in range(7, 25) if onnx.defs.has(op, opset) for a in onnx.defs.get_schema(op, opset).attributes
+        }
         missing = {a for a in said - used[op] if (op, a) not in NOTHING}
         assert not missing, (op, missing)

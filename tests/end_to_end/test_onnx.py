@@ -3,6 +3,7 @@
 Every comparison is within 1e-5 of the largest value of a blob, for the net's own batch and, where the model says that the batch is free, for
 another. Weights are drawn here (He-scaled; running statistics of positive variance): fillers' zeros would hide mistakes.
 """
+
 import re
 import sys
 import zlib
@@ -19,14 +20,34 @@ from support import zoo  # noqa: E402
 from support.onnx_model import Exported, case_text, values  # noqa: E402
 
 # Of sources nothing is computed, and Silence and HDF5Output give nothing.
-CASES = [line for line in (text.split("|") for text in (ROOT / "tests/goldens/layers/cases.txt").read_text().splitlines() if text and text[0] != "#")
-         if line[2] and not line[0].startswith(("silence", "hdf5-output"))]
+CASES = [
+    line
+    for line in (
+        text.split("|")
+        for text in (ROOT / "tests/goldens/layers/cases.txt").read_text().splitlines()
+        if text and text[0] != "#"
+    )
+    if line[2] and not line[0].startswith(("silence", "hdf5-output"))
+]
 LIMIT = 1e-5
 
 # Cases without a model: losses and what judges scores leave nothing; a Filter's batch is known only when it runs.
-JUDGES = ("accuracy", "contrastive", "euclidean", "hinge", "infogain", "multinomial", "sigmoid-cross-entropy", "softmax-loss", "split")  # Split copies an input
+JUDGES = (
+    "accuracy",
+    "contrastive",
+    "euclidean",
+    "hinge",
+    "infogain",
+    "multinomial",
+    "sigmoid-cross-entropy",
+    "softmax-loss",
+    "split",
+)  # Split copies an input
 WITHOUT = {"filter": "Filter", "filter-all": "Filter", "filter-4d": "Filter"}
-REFUSED = {"argmax-1d": "its bottom has one axis", "convolution-nospatial": "it has no spatial axis; InnerProduct does the same"}
+REFUSED = {
+    "argmax-1d": "its bottom has one axis",
+    "convolution-nospatial": "it has no spatial axis; InnerProduct does the same",
+}
 CONSTANT = {"clip-same"}  # nothing to measure an error by
 
 MORE = """argmax-ties|TEST|4,6|l3|s|type: "ArgMax" argmax_param { top_k: 3 out_max_val: true }
@@ -51,8 +72,14 @@ swish-plain|TEST|3,7|s|s|type: "Swish" swish_param { }"""
 CASES += [("more-" + line).split("|") for line in MORE.splitlines()]
 
 # Corners of pooling's rounding: windows cut at the padded border, a last window that is dropped, strides beyond the kernel.
-POOLS = [(size, kernel, stride, pad) for size in (5, 6, 7, 8) for kernel in (1, 2, 3, 4) for stride in (1, 2, 3) for pad in (0, 1, 2)
-         if pad < kernel and (kernel >= stride or pad)]
+POOLS = [
+    (size, kernel, stride, pad)
+    for size in (5, 6, 7, 8)
+    for kernel in (1, 2, 3, 4)
+    for stride in (1, 2, 3)
+    for pad in (0, 1, 2)
+    if pad < kernel and (kernel >= stride or pad)
+]
 
 CIFAR_FULL = """name: "cifar full" layer { name: "data" type: "Input" top: "data" input_param { shape { dim: 4 dim: 3 dim: 32 dim: 32 } } }
 layer { name: "conv1" type: "Convolution" bottom: "data" top: "conv1" convolution_param { num_output: 32 pad: 2 kernel_size: 5 } }
@@ -97,14 +124,25 @@ def test_every_layer_type(tmp_path):
         name = line[0]
         exported, feed = case(tmp_path / name, line)
         if name.startswith(JUDGES):
-            assert exported.done.code == 2 and "has no scores to export" in exported.done.story and not exported.model.exists(), name
+            assert (
+                exported.done.code == 2
+                and "has no scores to export" in exported.done.story
+                and not exported.model.exists()
+            ), name
             continue
         if name in WITHOUT:
             assert exported.done.code == 2 and not exported.model.exists()
-            assert f"layer 'layer' ({WITHOUT[name]}) cannot be exported to ONNX: there is no conversion for type {WITHOUT[name]}" in exported.done.story
+            assert (
+                f"layer 'layer' ({WITHOUT[name]}) cannot be exported to ONNX: there is no conversion for type {WITHOUT[name]}"
+                in exported.done.story
+            )
             continue
         if name in REFUSED:
-            assert exported.done.code == 2 and f"cannot be exported to ONNX: {REFUSED[name]}" in exported.done.story and not exported.model.exists()
+            assert (
+                exported.done.code == 2
+                and f"cannot be exported to ONNX: {REFUSED[name]}" in exported.done.story
+                and not exported.model.exists()
+            )
             continue
         if name in CONSTANT:
             assert exported.done.code == 0
@@ -112,9 +150,14 @@ def test_every_layer_type(tmp_path):
         free += check(exported, feed, name) > 1
         compared += 1
     judged = sum(line[0].startswith(JUDGES) for line in CASES)
-    assert compared == len(CASES) - judged - len(WITHOUT) - len(REFUSED) - len(CONSTANT) and compared >= 200, (compared, judged)
+    assert compared == len(CASES) - judged - len(WITHOUT) - len(REFUSED) - len(CONSTANT) and compared >= 200, (
+        compared,
+        judged,
+    )
     assert free >= 100, free
-    print(f"onnx: {compared} cases compared, {free} of them with two batch sizes; {judged} are losses, {len(WITHOUT)} have no conversion")
+    print(
+        f"onnx: {compared} cases compared, {free} of them with two batch sizes; {judged} are losses, {len(WITHOUT)} have no conversion"
+    )
 
 
 @pytest.mark.parametrize("kind", ["MAX", "AVE"])
@@ -125,8 +168,10 @@ def test_pooling_corners(tmp_path, kind):
         text += f'layer {{ name: "in{size}" type: "Input" top: "x{size}" input_param {{ shape {{ dim: 2 dim: 2 dim: {size} dim: {size + 1} }} }} }}\n'
     for size, kernel, stride, pad in POOLS:
         layers += 1
-        text += (f'layer {{ name: "p{layers}" type: "Pooling" bottom: "x{size}" top: "p{layers}" '
-                 f"pooling_param {{ pool: {kind} kernel_size: {kernel} stride: {stride} pad: {pad} }} }}\n")
+        text += (
+            f'layer {{ name: "p{layers}" type: "Pooling" bottom: "x{size}" top: "p{layers}" '
+            f"pooling_param {{ pool: {kind} kernel_size: {kernel} stride: {stride} pad: {pad} }} }}\n"
+        )
     exported = Exported(tmp_path, text)
     assert exported.done.code == 0, exported.done.err
     assert len(exported.session.get_outputs()) == layers == len(POOLS) >= 80
@@ -136,7 +181,9 @@ def test_pooling_corners(tmp_path, kind):
 def test_stochastic_pooling_is_its_expectation(tmp_path):
     text = case_text([[2, 3, 7, 8]], 'type: "Pooling" pooling_param { pool: STOCHASTIC kernel_size: 3 stride: 2 }')
     exported = Exported(tmp_path, text)
-    check(exported, lambda net: {"b0": np.maximum(0, exported.rng.normal(size=net.blobs["b0"].data.shape))}, "stochastic")
+    check(
+        exported, lambda net: {"b0": np.maximum(0, exported.rng.normal(size=net.blobs["b0"].data.shape))}, "stochastic"
+    )
 
 
 def test_names_in_place_and_shared_weights(tmp_path):
@@ -163,7 +210,10 @@ def test_lenet_with_its_data_layer(records, tmp_path):
     assert check(exported, None, "LeNet", batches=(0,)) == 1 and exported.any_batch
     assert [(i.name, i.shape) for i in exported.session.get_inputs()] == [("data", ["batch", 1, 28, 28])]
     assert [(o.name, o.shape) for o in exported.session.get_outputs()] == [("ip2", ["batch", 10])]
-    assert "left out, as no score needs it: layer 'accuracy' (Accuracy), layer 'loss' (SoftmaxWithLoss)" in exported.done.out
+    assert (
+        "left out, as no score needs it: layer 'accuracy' (Accuracy), layer 'loss' (SoftmaxWithLoss)"
+        in exported.done.out
+    )
     assert "transform_param of layer 'data' (Data)" in exported.done.out and "scale: 0.00390625" in exported.done.out
 
 
@@ -173,7 +223,9 @@ def test_a_loss_with_a_second_top_gives_its_probabilities(tmp_path):
     layer { name: "loss" type: "SoftmaxWithLoss" bottom: "y" bottom: "label" top: "loss" top: "prob" }"""
     exported = Exported(tmp_path, text)
     assert check(exported, noise(exported.rng, "x"), "probabilities") == 2
-    assert [o.name for o in exported.session.get_outputs()] == ["prob"] and [i.name for i in exported.session.get_inputs()] == ["x"]
+    assert [o.name for o in exported.session.get_outputs()] == ["prob"] and [
+        i.name for i in exported.session.get_inputs()
+    ] == ["x"]
 
 
 @pytest.mark.parametrize("bottoms", ["code data", "data code"])
@@ -193,7 +245,7 @@ def test_cifar_full(tmp_path):
 
 def test_cifar_quick(tmp_path):
     text = (ROOT / "examples/cifar10_quick_train_test.prototxt").read_text()
-    layers = text[text.index('layer {\n  name: "conv1"'):]
+    layers = text[text.index('layer {\n  name: "conv1"') :]
     data = 'layer { name: "data" type: "Input" top: "data" top: "label" input_param { shape { dim: 3 dim: 3 dim: 32 dim: 32 } shape { dim: 3 } } }\n'
     exported = Exported(tmp_path, data + layers)
     assert check(exported, noise(exported.rng, "data"), "CIFAR-10 quick") == 2
@@ -210,7 +262,9 @@ def test_trained_nets(tmp_path):
     """Weights from a file, and results that a third program computed: BVLC Caffe of a small detector; OpenCV of MTCNN, where its weights are."""
     runs = [(RECORDED / "detector/net.prototxt", RECORDED / "detector", ["box", "prob"])]
     for name in ("det1", "det2"):
-        if files := others(f"models/mtcnn/{name}.prototxt", f"models/mtcnn/{name}.caffemodel", f"reference_outputs/mtcnn_{name}"):
+        if files := others(
+            f"models/mtcnn/{name}.prototxt", f"models/mtcnn/{name}.caffemodel", f"reference_outputs/mtcnn_{name}"
+        ):
             runs.append((files[0], files[2], ["conv4-2" if name == "det1" else "conv5-2", "prob1"]))
     for number, (net, reference, blobs) in enumerate(runs):
         (folder := tmp_path / str(number)).mkdir()
@@ -219,7 +273,9 @@ def test_trained_nets(tmp_path):
         text = re.sub(r"input_dim: \d+", lambda _: f"input_dim: {next(sizes)}", net.read_text())
         exported = Exported(folder, text, weights=net.with_suffix(".caffemodel"))
         check(exported, lambda net: {"data": np.resize(image, net.blobs["data"].data.shape)}, net.stem)
-        results = dict(zip((o.name for o in exported.session.get_outputs()), exported.session.run(None, {"data": image})))
+        results = dict(
+            zip((o.name for o in exported.session.get_outputs()), exported.session.run(None, {"data": image}))
+        )
         assert sorted(results) == blobs
         for blob in blobs:
             want = np.load(reference / f"{blob}.npy")
@@ -235,7 +291,9 @@ def test_what_cannot_be_exported_leaves_no_file(tmp_path):
     assert done.code == 2 and "-output is missing" in done.story
     net = caffe.Net(str(tmp_path / "net.prototxt"), caffe.TEST)
     net.save(str(tmp_path / "a.caffemodel"))
-    (tmp_path / "more.prototxt").write_text(text + 'layer { name: "new" type: "InnerProduct" bottom: "y" top: "z" inner_product_param { num_output: 2 } }')
+    (tmp_path / "more.prototxt").write_text(
+        text + 'layer { name: "new" type: "InnerProduct" bottom: "y" top: "z" inner_product_param { num_output: 2 } }'
+    )
     weights = ["-weights", tmp_path / "a.caffemodel"]
     done = crema("export", "-model", tmp_path / "more.prototxt", *weights, "--onnx", tmp_path / "more.onnx")
     assert done.code == 0 and "has no values for new: the random values of their fillers enter the results" in done.err
@@ -248,4 +306,7 @@ def test_a_layer_that_counts_the_batch_fixes_it(tmp_path):
     text = case_text([[4, 3]], 'type: "Reshape" reshape_param { shape { dim: 2 dim: 6 } }')
     exported = Exported(tmp_path, text)
     assert check(exported, noise(exported.rng, "b0"), "fixed") == 1
-    assert exported.session.get_inputs()[0].shape == [4, 3] and "the batch is fixed, 4: a layer depends on it" in exported.done.out
+    assert (
+        exported.session.get_inputs()[0].shape == [4, 3]
+        and "the batch is fixed, 4: a layer depends on it" in exported.done.out
+    )

@@ -1,4 +1,5 @@
 """The set-up scripts: what is interrupted ends, and nothing half made is taken for whole."""
+
 import os
 import pathlib
 import shutil
@@ -24,10 +25,23 @@ def everything_below(pid):
 
 
 def test_an_interrupted_step_ends_with_all_that_it_started():
-    shell = subprocess.Popen(["bash", "-c", "source scripts/lib.sh; step test-interrupt 'sleeping' timeout 300 bash -c 'sleep 200 & sleep 200'; echo went on"],
-                             cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    shell = subprocess.Popen(
+        [
+            "bash",
+            "-c",
+            "source scripts/lib.sh; step test-interrupt 'sleeping' timeout 300 bash -c 'sleep 200 & sleep 200'; echo went on",
+        ],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     deadline = time.time() + 20
-    while time.time() < deadline and sum("sleep" in pathlib.Path(f"/proc/{p}/comm").read_text() for p in everything_below(shell.pid) if alive(p)) < 2:
+    while (
+        time.time() < deadline
+        and sum("sleep" in pathlib.Path(f"/proc/{p}/comm").read_text() for p in everything_below(shell.pid) if alive(p))
+        < 2
+    ):
         time.sleep(0.1)
     below = everything_below(shell.pid)
     assert len(below) >= 4, below
@@ -54,13 +68,21 @@ def test_a_jar_that_was_being_written_is_made_anew(tmp_path):
     def build(script):
         maven.write_text(f"#!/bin/bash\nmkdir -p {jar.parent}\n{script}\n")
         maven.chmod(0o755)
-        return subprocess.run(["bash", "-c", "source scripts/lib.sh; build_jar; echo made $JAR"], cwd=tmp_path, capture_output=True, text=True, timeout=60,
-                              env={**os.environ, "PATH": f"{maven.parent}:{os.environ['PATH']}"})
+        return subprocess.run(
+            ["bash", "-c", "source scripts/lib.sh; build_jar; echo made $JAR"],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            env={**os.environ, "PATH": f"{maven.parent}:{os.environ['PATH']}"},
+        )
 
     assert build(f"printf half > {jar}; kill -9 $$").returncode == 1
     assert jar.read_text() == "half"
     done = build(f"printf whole > {jar}")
     assert done.returncode == 0 and jar.read_text() == "whole", done.stderr
-    assert build(f"printf again > {jar}").returncode == 0 and jar.read_text() == "whole"  # nothing has changed: not made
+    assert (
+        build(f"printf again > {jar}").returncode == 0 and jar.read_text() == "whole"
+    )  # nothing has changed: not made
     os.utime(tmp_path / "spark/pom.xml", (time.time() + 5, time.time() + 5))
     assert build(f"printf again > {jar}").returncode == 0 and jar.read_text() == "again"

@@ -1,4 +1,5 @@
 """Records of any size, one in each batch: a Data layer over a database of images in four sizes. Witness: BVLC Caffe (tests/goldens/varying)."""
+
 import re
 import shutil
 
@@ -14,7 +15,15 @@ def folder(request, tmp_path):
     shutil.copy(GOLDEN / "solver.prototxt", tmp_path)
     net = (GOLDEN / "net.prototxt").read_text()
     (tmp_path / "net.prototxt").write_text(net.replace("backend: LMDB", f"backend: {request.param}"))
-    done = crema("convert_imageset", "-encoded", "-backend", request.param.lower(), f"{IMAGES}/", GOLDEN / "images.list", tmp_path / "db")
+    done = crema(
+        "convert_imageset",
+        "-encoded",
+        "-backend",
+        request.param.lower(),
+        f"{IMAGES}/",
+        GOLDEN / "images.list",
+        tmp_path / "db",
+    )
     assert done.code == 0, done.err
     return tmp_path
 
@@ -40,7 +49,9 @@ def test_each_batch_has_its_images_size(folder):
 def test_ranks_and_workers_give_one_model(folder):
     models = set()
     for workers in (1, 2):
-        done = crema("train", "-solver", "solver.prototxt", "-ranks", 2, "-workers", workers, "-model", f"m{workers}", cwd=folder)
+        done = crema(
+            "train", "-solver", "solver.prototxt", "-ranks", 2, "-workers", workers, "-model", f"m{workers}", cwd=folder
+        )
         assert done.code == 0, done.err[-2000:]
         models.add((sha256(folder / f"m{workers}"), *[v for name, v in losses(done.err) if name.startswith("Test")]))
     assert len(models) == 1 and len(models.pop()) == 4
@@ -56,6 +67,10 @@ def test_a_crop_makes_sizes_equal_and_larger_batches_do_not(folder):
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_an_output_that_varies_has_no_mean(folder, workers):
-    change(folder, 'layer { name: "mean"', 'layer { name: "all" type: "Power" bottom: "conv" top: "all" }\nlayer { name: "mean"')
+    change(
+        folder,
+        'layer { name: "mean"',
+        'layer { name: "all" type: "Power" bottom: "conv" top: "all" }\nlayer { name: "mean"',
+    )
     done = crema("train", "-solver", "solver.prototxt", "-ranks", 2, "-workers", workers, cwd=folder)
     assert done.code != 0 and "Silence" in done.err and "have no mean" in done.err, done.err[-2000:]

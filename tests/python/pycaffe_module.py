@@ -1,4 +1,5 @@
 """The caffe package that the build made (build/release/python, or $CREMA_CAFFE), for the tests of it."""
+
 import os
 import pathlib
 import subprocess
@@ -14,6 +15,7 @@ if not (PACKAGE / "caffe/libcrema.so").is_file():
     pytest.skip(f"SKIPPED: no caffe package in {PACKAGE} (cmake -DCREMA_PYTHON=ON builds it)", allow_module_level=True)
 sys.path.insert(0, str(PACKAGE))
 import caffe  # noqa: E402
+
 caffe.init_log(2)  # here alone: the executable looks at GLOG_minloglevel too
 
 
@@ -31,5 +33,11 @@ def net(text, phase=caffe.TEST, **more):
 
 def python(program, cwd, timeout=60, **env):
     """Runs a Python program that may import caffe; the finished process."""
-    return subprocess.run([sys.executable, "-c", program], cwd=cwd, timeout=timeout, capture_output=True, text=True,
-                          env={**os.environ, "GLOG_minloglevel": "2", "PYTHONPATH": str(PACKAGE), **env})
+    return subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=cwd,
+        timeout=timeout,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "GLOG_minloglevel": "2", "PYTHONPATH": str(PACKAGE), **env},
+    )

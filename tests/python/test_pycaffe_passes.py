@@ -1,4 +1,5 @@
 """Passes at times of the program's choosing: backward alone, parts of nets, statistics that move with every forward."""
+
 import numpy as np
 import pytest
 
@@ -32,7 +33,29 @@ print("all came back")
 
 
 def test_backward_never_needs_a_forward_to_be_safe(tmp_path):
-    done = python(ALONE % (HEAD, ["MVN", "BatchNorm", "Eltwise", "ELU", "TanH", "Sigmoid", "Scale", "PReLU", "LRN", "Pooling", "SPP", "Softmax", "ReLU", "Dropout"]), tmp_path)
+    done = python(
+        ALONE
+        % (
+            HEAD,
+            [
+                "MVN",
+                "BatchNorm",
+                "Eltwise",
+                "ELU",
+                "TanH",
+                "Sigmoid",
+                "Scale",
+                "PReLU",
+                "LRN",
+                "Pooling",
+                "SPP",
+                "Softmax",
+                "ReLU",
+                "Dropout",
+            ],
+        ),
+        tmp_path,
+    )
     assert done.returncode == 0 and done.stdout == "all came back\n", done.stderr[-2000:]
 
 
@@ -40,13 +63,23 @@ def test_backward_never_needs_a_forward_to_be_safe(tmp_path):
 def test_a_solvers_test_net_goes_back_in_place(tmp_path, kind):
     found = []
     for top in "yz":
-        text = """layer { name: 'd' type: 'DummyData' top: 'x' top: 't' dummy_data_param { shape { dim: 3 dim: 4 } shape { dim: 3 dim: 2 }
+        text = (
+            """layer { name: 'd' type: 'DummyData' top: 'x' top: 't' dummy_data_param { shape { dim: 3 dim: 4 } shape { dim: 3 dim: 2 }
           data_filler { type: 'gaussian' } } }
           layer { name: 'ip' type: 'InnerProduct' bottom: 'x' top: 'y' inner_product_param { num_output: 2 weight_filler { type: 'xavier' } } }
-          """ + IN_PLACE.format(kind, top) + "layer { name: 'loss' type: 'EuclideanLoss' bottom: '%s' bottom: 't' top: 'loss' }" % top
+          """
+            + IN_PLACE.format(kind, top)
+            + "layer { name: 'loss' type: 'EuclideanLoss' bottom: '%s' bottom: 't' top: 'loss' }" % top
+        )
         path = write(tmp_path, top + ".prototxt", text)
-        solver = caffe.SGDSolver(write(tmp_path, "s.prototxt", f"net: '{path}' base_lr: 0.1 lr_policy: 'fixed' max_iter: 1 test_iter: 1 "
-                                       "test_interval: 1 random_seed: 5 snapshot_after_train: false"))
+        solver = caffe.SGDSolver(
+            write(
+                tmp_path,
+                "s.prototxt",
+                f"net: '{path}' base_lr: 0.1 lr_policy: 'fixed' max_iter: 1 test_iter: 1 "
+                "test_interval: 1 random_seed: 5 snapshot_after_train: false",
+            )
+        )
         solver.test_nets[0].forward(), solver.test_nets[0].backward()
         found.append(solver.test_nets[0].params["ip"][0].diff.copy())
     np.testing.assert_array_equal(found[0], found[1])
@@ -91,7 +124,9 @@ def test_running_statistics_move_with_every_forward(tmp_path):
     scored.blobs["x"].data[...] = x = rng.normal(5, 3, (64, 4))
     scored.forward()
     mean, variance, total = want.sums
-    np.testing.assert_allclose(scored.blobs["y"].data, (x - mean / total) / np.sqrt(variance / total + 1e-5), rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(
+        scored.blobs["y"].data, (x - mean / total) / np.sqrt(variance / total + 1e-5), rtol=1e-4, atol=1e-5
+    )
     assert scored.params["bn"][2].data[0] == made.params["bn"][2].data[0]
 
 
@@ -104,8 +139,14 @@ layer { name: 'loss' type: 'EuclideanLoss' bottom: 'y' bottom: 't' top: 'loss' }
 
 def bn_solver(folder, more=""):
     path = write(folder, "net.prototxt", TRAINED)
-    return caffe.SGDSolver(write(folder, "solver.prototxt", f"net: '{path}' base_lr: 0.1 lr_policy: 'fixed' max_iter: 4 random_seed: 5 "
-                                 "snapshot_after_train: false " + more))
+    return caffe.SGDSolver(
+        write(
+            folder,
+            "solver.prototxt",
+            f"net: '{path}' base_lr: 0.1 lr_policy: 'fixed' max_iter: 4 random_seed: 5 "
+            "snapshot_after_train: false " + more,
+        )
+    )
 
 
 def test_forwards_between_a_solvers_steps_count(tmp_path):
@@ -128,19 +169,27 @@ def test_forwards_between_a_solvers_steps_count(tmp_path):
 
 
 def test_the_display_pass_at_the_end_counts_for_the_last_test_and_not_for_the_model(tmp_path):
-    solver, want = bn_solver(tmp_path, "display: 4 test_iter: 1 test_interval: 4 test_initialization: false"), Running(0.8)
+    solver, want = (
+        bn_solver(tmp_path, "display: 4 test_iter: 1 test_interval: 4 test_initialization: false"),
+        Running(0.8),
+    )
     solver.add_callback(lambda: None, lambda: want.see(solver.net.blobs["x"].data))
     solver.solve()
     want.check(solver.net.params["bn"])
     want.see(solver.net.blobs["x"].data)  # of the display pass
     mean, variance, total = want.sums
     x = solver.test_nets[0].blobs["x"].data.astype(np.float64)
-    np.testing.assert_allclose(solver.test_nets[0].blobs["n"].data, (x - mean / total) / np.sqrt(variance / total + 1e-5), rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(
+        solver.test_nets[0].blobs["n"].data, (x - mean / total) / np.sqrt(variance / total + 1e-5), rtol=1e-4, atol=1e-5
+    )
 
 
 def test_every_forward_draws_anew():
-    made = net("""layer { name: 'd' type: 'Input' top: 'x' input_param { shape { dim: 400 } } }
-        layer { name: 'drop' type: 'Dropout' bottom: 'x' top: 'y' }""", caffe.TRAIN)
+    made = net(
+        """layer { name: 'd' type: 'Input' top: 'x' input_param { shape { dim: 400 } } }
+        layer { name: 'drop' type: 'Dropout' bottom: 'x' top: 'y' }""",
+        caffe.TRAIN,
+    )
     made.blobs["x"].data[...] = 1
     masks = [made.forward()["y"].copy()] + [made.forward(start="drop")["y"].copy() for _ in range(3)]
     for i, mask in enumerate(masks):
@@ -156,7 +205,14 @@ def test_data_moves_on_when_its_layer_runs(tmp_path):
     made = net(text, caffe.TRAIN)
     made.set_input_arrays(np.arange(6, dtype=np.float32).reshape(6, 1, 1, 1), np.zeros(6, np.float32))
     seen = []
-    for parts in ({}, {"start": "drop", "end": "drop"}, {"start": "drop", "end": "s"}, {"end": "d"}, {"start": "drop"}, {}):
+    for parts in (
+        {},
+        {"start": "drop", "end": "drop"},
+        {"start": "drop", "end": "s"},
+        {"end": "d"},
+        {"start": "drop"},
+        {},
+    ):
         made.forward(**parts)
         seen.append(float(made.blobs["x"].data.squeeze()))
     assert seen == [0, 0, 0, 1, 1, 2]

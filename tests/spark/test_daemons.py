@@ -1,4 +1,5 @@
 """Jobs on separate real daemons: YARN with two NodeManagers; sources, models, snapshots and rows on HDFS, Azure's blob store and S3."""
+
 import json
 import os
 import pathlib
@@ -50,7 +51,15 @@ def local_hash():
             folder.mkdir()
             for name in FILES:
                 shutil.copy(job / name, folder)
-            done = submit(folder, "local[2]", "-train", "-clusterSize", ranks, env=bed.environment(share), model=f"file:{folder}/model")
+            done = submit(
+                folder,
+                "local[2]",
+                "-train",
+                "-clusterSize",
+                ranks,
+                env=bed.environment(share),
+                model=f"file:{folder}/model",
+            )
             assert done.returncode == 0, done.stderr[-3000:]
             known[share, ranks] = sha256(folder / "model")
         return known[share, ranks]
@@ -70,7 +79,10 @@ def cat_rows(bed, share, folder):
 
 def expect_all_rows(rows, count=200):
     assert sorted(r["SampleID"] for r in rows) == [f"{i:08d}" for i in range(count)]
-    assert all(set(r) == {"SampleID", "accuracy", "loss", "label"} and 0 <= r["accuracy"][0] <= 1 and r["loss"][0] >= 0 for r in rows)
+    assert all(
+        set(r) == {"SampleID", "accuracy", "loss", "label"} and 0 <= r["accuracy"][0] <= 1 and r["loss"][0] >= 0
+        for r in rows
+    )
 
 
 def told(done, bed):
@@ -98,7 +110,18 @@ def train_and_resume(job, bed, share, stored, local_hash):
     assert fetched_hash(bed, share, f"{out}/m.model", job) == expected
     at = states(bed, share, out)
     assert sorted(at) == ["20.caffemodel", "20.solverstate", "30.caffemodel", "30.solverstate"]
-    again = submit(job, "yarn", "-train", "-snapshot", at["20.solverstate"], "-weights", at["20.caffemodel"], env=environment, conf=TWO, model=f"{out}/again")
+    again = submit(
+        job,
+        "yarn",
+        "-train",
+        "-snapshot",
+        at["20.solverstate"],
+        "-weights",
+        at["20.caffemodel"],
+        env=environment,
+        conf=TWO,
+        model=f"{out}/again",
+    )
     assert again.returncode == 0, told(again, bed)
     assert fetched_hash(bed, share, f"{out}/again", job) == expected
 
@@ -114,7 +137,15 @@ def test_yarn_client_mode_with_everything_on_s3(job, s3, stored, local_hash):
 def test_yarn_cluster_mode_with_everything_on_hdfs(job, hadoop, stored, local_hash):
     point(job, stored(hadoop, "hdfs"))
     out = f"{hadoop.url('hdfs')}/cluster"
-    done = submit(job, "yarn", *TRAIN, env=hadoop.environment("hdfs"), conf=(*TWO, "spark.submit.deployMode=cluster"), model=f"{out}/m.model", output=f"{out}/rows")
+    done = submit(
+        job,
+        "yarn",
+        *TRAIN,
+        env=hadoop.environment("hdfs"),
+        conf=(*TWO, "spark.submit.deployMode=cluster"),
+        model=f"{out}/m.model",
+        output=f"{out}/rows",
+    )
     assert done.returncode == 0, told(done, hadoop)
     expect_all_rows(cat_rows(hadoop, "hdfs", f"{out}/rows"))
     assert fetched_hash(hadoop, "hdfs", f"{out}/m.model", job) == local_hash(job, hadoop, "hdfs")
@@ -140,7 +171,16 @@ def test_the_articles_line_word_for_word_on_eight_executors(job, azure, records,
 def test_snapshots_beside_a_model_in_the_root_of_the_default_file_system(job, hadoop):
     net = job / FILES[1]
     net.write_text(net.read_text().replace('source: "/', 'source: "file:/'))
-    done = submit(job, "local[1]", "-train", "-clusterSize", 1, env=hadoop.environment("hdfs"), model="hdfs:///root.model", timeout=90)
+    done = submit(
+        job,
+        "local[1]",
+        "-train",
+        "-clusterSize",
+        1,
+        env=hadoop.environment("hdfs"),
+        model="hdfs:///root.model",
+        timeout=90,
+    )
     assert done.returncode == 0, done.stderr[-3000:]
     assert {"30.caffemodel", "30.solverstate"} <= set(states(hadoop, "hdfs", "/"))
 
@@ -153,13 +193,19 @@ def test_paths_without_a_scheme_are_the_default_file_systems(job, hadoop, stored
     environment = hadoop.environment("hdfs")
     refused = submit(job, "local[1]", "-train", "-clusterSize", 1, env=environment, model="/plain/m", timeout=90)
     assert refused.returncode == 1
-    assert re.search(r"there is nothing at hdfs://\S+/train_lmdb, which source of layer 'data' \(TRAIN\) .* means, as fs.defaultFS is hdfs://\S+; on the local disk there is: write file:/\S+/train_lmdb",
-                     refused.stderr), refused.stderr[-1500:]
+    assert re.search(
+        r"there is nothing at hdfs://\S+/train_lmdb, which source of layer 'data' \(TRAIN\) .* means, as fs.defaultFS is hdfs://\S+; on the local disk there is: write file:/\S+/train_lmdb",
+        refused.stderr,
+    ), refused.stderr[-1500:]
     net.write_text(re.sub(r'source: "\S*/((?:train|test)_lmdb)"', r'source: "/data/\1"', local))
-    done = submit(job, "local[1]", *TRAIN, "-clusterSize", 1, env=environment, model="/plain/m", output="rows", timeout=90)
+    done = submit(
+        job, "local[1]", *TRAIN, "-clusterSize", 1, env=environment, model="/plain/m", output="rows", timeout=90
+    )
     assert done.returncode == 0, done.stderr[-3000:]
     assert "random_seed" not in done.stderr  # the example's solver sets it
-    assert {"30.caffemodel", "30.solverstate"} <= set(states(hadoop, "hdfs", "/plain")) and not pathlib.Path("/plain").exists()
+    assert {"30.caffemodel", "30.solverstate"} <= set(states(hadoop, "hdfs", "/plain")) and not pathlib.Path(
+        "/plain"
+    ).exists()
     expect_all_rows(cat_rows(hadoop, "hdfs", f"/user/{environment['HADOOP_USER_NAME']}/rows"))
     net.write_text(local.replace('source: "/', 'source: "file:/'))
     scored = submit(job, "local[1]", "-test", env=environment, model="/plain/m", output="file:result", timeout=90)
@@ -167,7 +213,15 @@ def test_paths_without_a_scheme_are_the_default_file_systems(job, hadoop, stored
 
 
 def dynamic(most):
-    return tuple(f"spark.dynamicAllocation.{k}={v}" for k, v in (("enabled", "true"), ("minExecutors", 2), ("maxExecutors", most), ("shuffleTracking.enabled", "true")))
+    return tuple(
+        f"spark.dynamicAllocation.{k}={v}"
+        for k, v in (
+            ("enabled", "true"),
+            ("minExecutors", 2),
+            ("maxExecutors", most),
+            ("shuffleTracking.enabled", "true"),
+        )
+    )
 
 
 def test_dynamic_allocation_on_yarn_is_taken_with_one_size_and_refused_with_two(job, hadoop, stored, local_hash):
@@ -179,15 +233,26 @@ def test_dynamic_allocation_on_yarn_is_taken_with_one_size_and_refused_with_two(
     assert fetched_hash(hadoop, "hdfs", model, job) == local_hash(job, hadoop, "hdfs")
     refused = submit(job, "yarn", "-train", env=hadoop.environment("hdfs"), conf=dynamic(3), model=model + "2")
     assert refused.returncode == 1
-    assert "spark.dynamicAllocation.maxExecutors and spark.dynamicAllocation.minExecutors must be identical" in refused.stderr
+    assert (
+        "spark.dynamicAllocation.maxExecutors and spark.dynamicAllocation.minExecutors must be identical"
+        in refused.stderr
+    )
 
 
 def test_a_cluster_that_is_too_small_is_told_by_name(job, hadoop, stored):
     point(job, stored(hadoop, "hdfs"))
-    done = submit(job, "yarn", "-train", env=hadoop.environment("hdfs"), model=f"{hadoop.url('hdfs')}/never.model",
-                  conf=("spark.executor.instances=40", "spark.scheduler.maxRegisteredResourcesWaitingTime=20s"))
+    done = submit(
+        job,
+        "yarn",
+        "-train",
+        env=hadoop.environment("hdfs"),
+        model=f"{hadoop.url('hdfs')}/never.model",
+        conf=("spark.executor.instances=40", "spark.scheduler.maxRegisteredResourcesWaitingTime=20s"),
+    )
     assert done.returncode == 1
-    assert "actual number of executors is not as expected" in done.stderr and "of 40 after 20 s" in done.stderr, done.stderr[-2000:]
+    assert "actual number of executors is not as expected" in done.stderr and "of 40 after 20 s" in done.stderr, (
+        done.stderr[-2000:]
+    )
 
 
 def marked_processes(bed, what):
@@ -203,7 +268,11 @@ def marked_processes(bed, what):
 
 
 def executors(bed):
-    return [p for p in marked_processes(bed, "YarnCoarseGrainedExecutorBackend") if os.path.basename(os.readlink(f"/proc/{p}/exe")) == "java"]
+    return [
+        p
+        for p in marked_processes(bed, "YarnCoarseGrainedExecutorBackend")
+        if os.path.basename(os.readlink(f"/proc/{p}/exe")) == "java"
+    ]
 
 
 def test_a_killed_executor_on_yarn_ends_the_run_with_its_name_and_leaves_no_child(job, hadoop, stored):
@@ -212,9 +281,17 @@ def test_a_killed_executor_on_yarn_ends_the_run_with_its_name_and_leaves_no_chil
     solver.write_text(re.sub(r"max_iter: \d+", "max_iter: 1000000", solver.read_text()))
     model = f"{hadoop.url('hdfs')}/killed.model"
     with open(job / "driver.log", "w") as log:
-        run = subprocess.Popen(command(job, "yarn", "-train", conf=TWO, model=model), cwd=job, env=hadoop.environment("hdfs"), stdout=log, stderr=log)
+        run = subprocess.Popen(
+            command(job, "yarn", "-train", conf=TWO, model=model),
+            cwd=job,
+            env=hadoop.environment("hdfs"),
+            stdout=log,
+            stderr=log,
+        )
     try:
-        wait_until(lambda: "iteration" in (job / "driver.log").read_text() or run.poll() is not None, 90, "the first step")
+        wait_until(
+            lambda: "iteration" in (job / "driver.log").read_text() or run.poll() is not None, 90, "the first step"
+        )
         assert len(executors(hadoop)) == 2, (job / "driver.log").read_text()[-3000:]
         assert len(marked_processes(hadoop, "/crema worker")) == 2
         os.kill(executors(hadoop)[0], signal.SIGKILL)
@@ -227,5 +304,8 @@ def test_a_killed_executor_on_yarn_ends_the_run_with_its_name_and_leaves_no_chil
     text = (job / "driver.log").read_text()
     assert code == 1, text[-3000:]
     assert re.search(r"crema: error: worker \d \(rank \d, host .*pid \d+\) was lost in step \d+", text), text[-3000:]
-    assert re.search(r"worker \d was in executor \d on host \S+, container container_\d+", text) and "cancelled" not in text, text[-3000:]
+    assert (
+        re.search(r"worker \d was in executor \d on host \S+, container container_\d+", text)
+        and "cancelled" not in text
+    ), text[-3000:]
     wait_until(lambda: not executors(hadoop) and not marked_processes(hadoop, "/crema "), 20, "the end of all children")

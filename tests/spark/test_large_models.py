@@ -1,4 +1,5 @@
 """A model larger than every heap comes home to a local path of the driver, and scores, in JVMs of 512 MB."""
+
 import re
 import shutil
 import subprocess
@@ -33,7 +34,15 @@ def wide(tmp_path_factory):
 
 
 def test_half_a_gigabyte_of_weights_in_heaps_of_half_a_gigabyte(wide):
-    done = submit(wide, "local-cluster[1,1,512]", "-train", "-features", "ten", conf=["spark.executor.memory=512m", "spark.driver.memory=512m"], files=FILES)
+    done = submit(
+        wide,
+        "local-cluster[1,1,512]",
+        "-train",
+        "-features",
+        "ten",
+        conf=["spark.executor.memory=512m", "spark.driver.memory=512m"],
+        files=FILES,
+    )
     assert done.returncode == 0, done.stderr[-3000:]
     assert (wide / "model").stat().st_size > 500e6 and oct((wide / "model").stat().st_mode)[-3:] == "644"
     assert len(rows(wide / "out")) == 4
@@ -51,8 +60,14 @@ def test_a_model_that_finds_no_place_any_more_is_said_once(job):
     for field, value in (("max_iter", 1000), ("snapshot", 0), ("test_interval", 0), ("test_iter", None)):
         text = re.sub(rf"^{field}: .*\n", "" if value is None else f"{field}: {value}\n", text, flags=re.M)
     (job / JOB_FILES[0]).write_text(text + "snapshot_after_train: false\n")
-    run = subprocess.Popen(command(job, "local-cluster[2,1,1024]", "-train", "-clusterSize", 2, model=f"file:{home}/model"), cwd=job, env=ENVIRONMENT,
-                           stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    run = subprocess.Popen(
+        command(job, "local-cluster[2,1,1024]", "-train", "-clusterSize", 2, model=f"file:{home}/model"),
+        cwd=job,
+        env=ENVIRONMENT,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     try:
         said = ""
         for line in run.stderr:
@@ -62,5 +77,8 @@ def test_a_model_that_finds_no_place_any_more_is_said_once(job):
         assert run.wait(60) == 1, said[-3000:]
     finally:
         run.kill()
-    assert f"the model is trained and not saved: cannot write {home}/model: No such file or directory" in said and "name another place with -model" in said, said[-3000:]
+    assert (
+        f"the model is trained and not saved: cannot write {home}/model: No such file or directory" in said
+        and "name another place with -model" in said
+    ), said[-3000:]
     assert said.count("worker 0 is there") == 1, said[-3000:]  # and is not tried again

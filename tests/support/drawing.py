@@ -1,4 +1,5 @@
 """What a drawn net shows, from its SVG: texts and boxes as rectangles, edges as lines; and whether anything lies over anything."""
+
 import collections
 import itertools
 import xml.etree.ElementTree as ElementTree
@@ -25,9 +26,13 @@ class Drawing:
         self.size = float(root.get("width")), float(root.get("height"))
         self.texts = [_text(e) for e in root.iter(SVG + "text")]
         self.boxes = [_rectangle(e) for e in root.iter(SVG + "rect")]
-        lines = [[tuple(map(float, p.split(","))) for p in e.get("points").split()] for e in root.iter(SVG + "polyline")]
+        lines = [
+            [tuple(map(float, p.split(","))) for p in e.get("points").split()] for e in root.iter(SVG + "polyline")
+        ]
         self.edges, self.heads = lines[::2], lines[1::2]
-        self.words = [t for t in self.texts[1:] if not any(inside(t, b) for b in self.boxes)]  # of edges; the first is the title
+        self.words = [
+            t for t in self.texts[1:] if not any(inside(t, b) for b in self.boxes)
+        ]  # of edges; the first is the title
 
 
 def inside(a, b):
@@ -84,7 +89,11 @@ def mistakes(d):
     for text, b in neighbours(d.words, d.boxes):
         if overlap(text, b):
             yield f"'{text.words}' lies over a box"
-    stretches = [Box(min(p[0], q[0]), min(p[1], q[1]), max(p[0], q[0]), max(p[1], q[1]), (p, q)) for line in d.edges + d.heads for p, q in itertools.pairwise(line)]
+    stretches = [
+        Box(min(p[0], q[0]), min(p[1], q[1]), max(p[0], q[0]), max(p[1], q[1]), (p, q))
+        for line in d.edges + d.heads
+        for p, q in itertools.pairwise(line)
+    ]
     for s, text in neighbours(stretches, d.texts):
         if meets(*s.words, text):
             yield f"a line runs through '{text.words}'"
@@ -94,7 +103,9 @@ def mistakes(d):
     for text in d.words:
         if min((distance(line, text) for line in d.edges), default=0) > 16:
             yield f"'{text.words}' stands beside no edge"
-    points = [p for line in d.edges for p in line] + [c for b in d.texts + d.boxes for c in ((b.x, b.y), (b.right, b.bottom))]
+    points = [p for line in d.edges for p in line] + [
+        c for b in d.texts + d.boxes for c in ((b.x, b.y), (b.right, b.bottom))
+    ]
     for axis, size in enumerate(d.size):
         low, high = min(p[axis] for p in points), max(p[axis] for p in points)
         if low < MARGIN - 8 or low > MARGIN + 8 or size - high < MARGIN - 8 or size - high > MARGIN + 8:

@@ -1,4 +1,5 @@
 """A net, its ONNX model and a session of onnxruntime, for tests/end_to_end/test_onnx.py."""
+
 import re
 
 import numpy as np
@@ -22,13 +23,21 @@ def draw_weights(net, rng, filling=""):
         kind = net.layer_dict[name].type
         for i, blob in enumerate(blobs):
             if kind == "BatchNorm":
-                blob.data[...] = [rng.normal(0, 0.2, blob.shape), rng.uniform(0.5, 1.5, blob.shape), np.ones(blob.shape)][i] * 3
+                blob.data[...] = [
+                    rng.normal(0, 0.2, blob.shape),
+                    rng.uniform(0.5, 1.5, blob.shape),
+                    np.ones(blob.shape),
+                ][i] * 3
             elif filling:
                 blob.data[...] = values(filling, blob.shape, rng)
             elif len(blob.shape) > 1:
-                blob.data[...] = rng.standard_normal(blob.shape, dtype=np.float32) * np.sqrt(2 / np.prod(blob.shape[1:]))
+                blob.data[...] = rng.standard_normal(blob.shape, dtype=np.float32) * np.sqrt(
+                    2 / np.prod(blob.shape[1:])
+                )
             else:
-                blob.data[...] = rng.uniform(0.3, 0.7, blob.shape) if kind == "Scale" and i == 0 else rng.normal(0, 0.1, blob.shape)
+                blob.data[...] = (
+                    rng.uniform(0.3, 0.7, blob.shape) if kind == "Scale" and i == 0 else rng.normal(0, 0.1, blob.shape)
+                )
 
 
 class Exported:
@@ -46,7 +55,9 @@ class Exported:
             files = folder / "net.caffemodel"
             self.net.save(str(files))
         model = folder / "net.onnx"
-        self.done = crema("export", "-model", folder / "net.prototxt", *(["-weights", files] if files else []), "-output", model)
+        self.done = crema(
+            "export", "-model", folder / "net.prototxt", *(["-weights", files] if files else []), "-output", model
+        )
         self.model = model
         self.session = None
         if self.done.code == 0:
@@ -84,8 +95,10 @@ class Exported:
 
 def case_text(shapes, layer):
     tops = re.findall(r'top: "\w+"', layer)
-    inputs = "".join(f'layer {{ name: "in{i}" type: "Input" top: "b{i}" input_param {{ shape {{ {" ".join(f"dim: {d}" for d in s)} }} }} }}\n'
-                     for i, s in enumerate(shapes))
+    inputs = "".join(
+        f'layer {{ name: "in{i}" type: "Input" top: "b{i}" input_param {{ shape {{ {" ".join(f"dim: {d}" for d in s)} }} }} }}\n'
+        for i, s in enumerate(shapes)
+    )
     bottoms = " ".join(f'bottom: "b{i}"' for i in range(len(shapes)))
     layer = re.sub(r"propagate_down: \w+", "", layer)
     return f'{inputs}layer {{ name: "layer" {bottoms} {layer}{"" if tops else " top: " + chr(34) + "y" + chr(34)} }}\n'

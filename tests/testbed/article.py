@@ -1,4 +1,5 @@
 """The article's line on a test bed: records into the blob store, examples/article.sh, rows back by `hadoop fs -cat`. See scripts/article."""
+
 import argparse
 import json
 import os
@@ -22,7 +23,9 @@ def lay_out(to, jar, files=()):
     for file in files:
         shutil.copy(file, pathlib.Path(to) / "data")
     net = pathlib.Path(to) / "data" / NET
-    net.write_text(re.sub(r'source: "\S*/((?:mnist_)?(train|test)_lmdb)"', rf'source: "{DATA}/mnist_\2_lmdb"', net.read_text()))
+    net.write_text(
+        re.sub(r'source: "\S*/((?:mnist_)?(train|test)_lmdb)"', rf'source: "{DATA}/mnist_\2_lmdb"', net.read_text())
+    )
 
 
 def upload(bed, train, test):
@@ -38,8 +41,15 @@ def run(bed, caffe_on_spark, timeout):
     environment = bed.environment("wasb")
     environment |= {"CAFFE_ON_SPARK": str(caffe_on_spark), "PATH": f"{bed.spark_home}/bin:{environment['PATH']}"}
     start = time.monotonic()
-    done = subprocess.run(["bash", str(ROOT / "examples/article.sh")], cwd=caffe_on_spark, env=environment, stdin=subprocess.DEVNULL, capture_output=True,
-                          text=True, timeout=timeout)
+    done = subprocess.run(
+        ["bash", str(ROOT / "examples/article.sh")],
+        cwd=caffe_on_spark,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+    )
     return done, time.monotonic() - start
 
 
@@ -61,9 +71,13 @@ def main():
         upload(bed, f"{o.data}/train_lmdb", f"{o.data}/test_lmdb")
         done, seconds = run(bed, home / "caffe_on_spark", 3600)
         if done.returncode != 0:
-            sys.exit(f"error: the job failed; containers' logs are in {home}/run/logs/containers\n{done.stderr[-3000:]}")
+            sys.exit(
+                f"error: the job failed; containers' logs are in {home}/run/logs/containers\n{done.stderr[-3000:]}"
+            )
         rows = read_rows(bed)
-        print(f"{len(rows)} rows, accuracy {sum(r['accuracy'][0] for r in rows) / len(rows):.4f}, the line took {seconds:.0f} s")
+        print(
+            f"{len(rows)} rows, accuracy {sum(r['accuracy'][0] for r in rows) / len(rows):.4f}, the line took {seconds:.0f} s"
+        )
     finally:
         bed.down()
 

@@ -1,4 +1,5 @@
 """The test bed: which daemons there are, when each is ready, and what a client needs to use them."""
+
 import json
 import os
 import pathlib
@@ -28,10 +29,17 @@ class Bed:
         self.daemons_home = pathlib.Path(os.path.realpath(daemons_home or spark_home))
         self.jars = {group: self.cache / f"jars-{hadoop}" / group for group in ("daemons", "azure", "s3")}
         self.processes = Processes(self.folder)
-        java_home = os.environ.get("JAVA_HOME") or str(pathlib.Path(os.path.realpath(shutil.which("java") or "java")).parent.parent)
+        java_home = os.environ.get("JAVA_HOME") or str(
+            pathlib.Path(os.path.realpath(shutil.which("java") or "java")).parent.parent
+        )
         self.java = pathlib.Path(java_home) / "bin/java"
-        self.base_environment = {**os.environ, "JAVA_HOME": java_home, "SPARK_HOME": str(self.spark_home), "SPARK_LOCAL_IP": HOST,
-                                 "HADOOP_USER_NAME": os.environ.get("USER", "root")}
+        self.base_environment = {
+            **os.environ,
+            "JAVA_HOME": java_home,
+            "SPARK_HOME": str(self.spark_home),
+            "SPARK_LOCAL_IP": HOST,
+            "HADOOP_USER_NAME": os.environ.get("USER", "root"),
+        }
         self.ports = self._ports()
 
     def _ports(self):
@@ -92,16 +100,34 @@ class Bed:
         self._refuse_taken(settings.AZURE_PORT)
         data = self.folder / "data/azurite"
         data.mkdir(parents=True, exist_ok=True)
-        self.processes.start("azurite", [self.cache / "azurite/node_modules/.bin/azurite-blob", "--silent", "--location", data, "--blobHost", HOST,
-                                         "--blobPort", settings.AZURE_PORT, "--skipApiVersionCheck", "--disableTelemetry"], self.base_environment)
-        self.processes.wait(["azurite"], lambda: answers(f"http://{HOST}:{settings.AZURE_PORT}/"), READY, "an answer of the blob server")
+        self.processes.start(
+            "azurite",
+            [
+                self.cache / "azurite/node_modules/.bin/azurite-blob",
+                "--silent",
+                "--location",
+                data,
+                "--blobHost",
+                HOST,
+                "--blobPort",
+                settings.AZURE_PORT,
+                "--skipApiVersionCheck",
+                "--disableTelemetry",
+            ],
+            self.base_environment,
+        )
+        self.processes.wait(
+            ["azurite"], lambda: answers(f"http://{HOST}:{settings.AZURE_PORT}/"), READY, "an answer of the blob server"
+        )
 
     def _up_s3(self):
         if self.processes.pid("s3"):
             return
         self._need(self.jars["s3"], "hadoop-aws")
         url = f"http://{HOST}:{self.ports['s3']}"
-        self.processes.start("s3", [self.python, "-m", "moto.server", "-H", HOST, "-p", self.ports["s3"]], self.base_environment)
+        self.processes.start(
+            "s3", [self.python, "-m", "moto.server", "-H", HOST, "-p", self.ports["s3"]], self.base_environment
+        )
         self.processes.wait(["s3"], lambda: answers(url), READY, "an answer of the S3 server")
         with urllib.request.urlopen(urllib.request.Request(f"{url}/{settings.BUCKET}", method="PUT"), timeout=10):
             pass
@@ -122,20 +148,41 @@ class Bed:
         return f"{self.folder}/conf/hdfs:{self.jars['daemons']}/*:{self.jars['azure']}/*:{self.daemons_home}/jars/*"
 
     def _java_command(self, main, arguments=(), memory="256m"):
-        return [self.java, f"-Xmx{memory}", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", f"-Dyarn.log.dir={self.processes.logs}", *OPENS,
-                "-cp", self._class_path(), main, *arguments]
+        return [
+            self.java,
+            f"-Xmx{memory}",
+            "-XX:+UseSerialGC",
+            "-XX:TieredStopAtLevel=1",
+            f"-Dyarn.log.dir={self.processes.logs}",
+            *OPENS,
+            "-cp",
+            self._class_path(),
+            main,
+            *arguments,
+        ]
 
     def _java(self, name, main, arguments=(), memory="256m"):
         if not self.processes.pid(name):
-            self.processes.start(name, self._java_command(f"org.apache.hadoop.{main}", arguments, memory), self.base_environment)
+            self.processes.start(
+                name, self._java_command(f"org.apache.hadoop.{main}", arguments, memory), self.base_environment
+            )
 
     def _run_once(self, name, main, *arguments, timeout=60):
         (self.folder / "logs").mkdir(exist_ok=True)
         with open(self.folder / f"logs/{name}.log", "w") as log:
-            code = subprocess.run([str(w) for w in self._java_command(main, arguments)], cwd=self.folder, env=self.environment("hdfs"), stdin=subprocess.DEVNULL,
-                                  stdout=log, stderr=log, timeout=timeout).returncode
+            code = subprocess.run(
+                [str(w) for w in self._java_command(main, arguments)],
+                cwd=self.folder,
+                env=self.environment("hdfs"),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                timeout=timeout,
+            ).returncode
         if code != 0:
-            raise DaemonFailed(f"{name} ended with {code}; the end of {self.folder}/logs/{name}.log:\n{self.processes.log_end(name)}")
+            raise DaemonFailed(
+                f"{name} ended with {code}; the end of {self.folder}/logs/{name}.log:\n{self.processes.log_end(name)}"
+            )
 
     def _need(self, path, what):
         if not path.exists():
@@ -145,8 +192,10 @@ class Bed:
         with socket.socket() as s:
             taken = s.connect_ex((HOST, port)) == 0
         if taken:
-            raise DaemonFailed(f"port {port} is taken and Azure's client of the emulator knows no other: end what listens there "
-                               f"(`ss -ltnp 'sport = :{port}'` names it), such as another test bed")
+            raise DaemonFailed(
+                f"port {port} is taken and Azure's client of the emulator knows no other: end what listens there "
+                f"(`ss -ltnp 'sport = :{port}'` names it), such as another test bed"
+            )
 
     # --- for clients
 
@@ -156,16 +205,37 @@ class Bed:
         return {**self.base_environment, "HADOOP_CONF_DIR": conf, "SPARK_CONF_DIR": conf, MARK: str(self.folder)}
 
     def url(self, share):
-        return {"hdfs": settings.hdfs_url(self.ports), "wasb": f"wasb://{settings.CONTAINER}@{settings.ACCOUNT}", "s3a": f"s3a://{settings.BUCKET}"}[share]
+        return {
+            "hdfs": settings.hdfs_url(self.ports),
+            "wasb": f"wasb://{settings.CONTAINER}@{settings.ACCOUNT}",
+            "s3a": f"s3a://{settings.BUCKET}",
+        }[share]
 
     def fs(self, share, *arguments, timeout=120):
         """Hadoop's own `hadoop fs` with these arguments; its output."""
         group = {"hdfs": "daemons", "wasb": "azure", "s3a": "s3"}[share]
         path = f"{self.folder}/conf/{share}:{self.jars[group]}/*:{self.daemons_home}/jars/*"
-        done = subprocess.run([str(self.java), *OPENS, "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", path, "org.apache.hadoop.fs.FsShell",
-                               *map(str, arguments)], env=self.environment(share), stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=timeout)
+        done = subprocess.run(
+            [
+                str(self.java),
+                *OPENS,
+                "-XX:+UseSerialGC",
+                "-XX:TieredStopAtLevel=1",
+                "-cp",
+                path,
+                "org.apache.hadoop.fs.FsShell",
+                *map(str, arguments),
+            ],
+            env=self.environment(share),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+        )
         if done.returncode != 0:
-            raise DaemonFailed(f"hadoop fs {' '.join(map(str, arguments))} ended with {done.returncode}:\n{done.stderr[-2000:]}")
+            raise DaemonFailed(
+                f"hadoop fs {' '.join(map(str, arguments))} ended with {done.returncode}:\n{done.stderr[-2000:]}"
+            )
         return done.stdout
 
     def space_quota(self, folder, bytes):
@@ -176,7 +246,10 @@ class Bed:
 
     def container_logs(self, application):
         """stderr of every container of a YARN application, by path."""
-        return {p: p.read_text(errors="replace") for p in sorted((self.folder / "logs/containers").glob(f"*/{application}/*/stderr"))}
+        return {
+            p: p.read_text(errors="replace")
+            for p in sorted((self.folder / "logs/containers").glob(f"*/{application}/*/stderr"))
+        }
 
 
 def answers(url):

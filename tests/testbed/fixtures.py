@@ -2,6 +2,7 @@
 
 Each gives the bed: `.environment(share)` and `.url(share)` for spark-submit, `.fs(share, ...)` for Hadoop's own shell.
 """
+
 import os
 import pathlib
 import shutil
@@ -21,7 +22,12 @@ TOOLS = {"hadoop": "mvn", "azure": "npm", "s3": "mvn"}
 
 def fetched(*parts):
     """Brings what is missing; a skip only where the tool that would bring it does not exist."""
-    done = subprocess.run([str(ROOT / "scripts/testbed"), "fetch", *parts, "--hadoop", VERSION], capture_output=True, text=True, timeout=1500)
+    done = subprocess.run(
+        [str(ROOT / "scripts/testbed"), "fetch", *parts, "--hadoop", VERSION],
+        capture_output=True,
+        text=True,
+        timeout=1500,
+    )
     if done.returncode != 0:
         missing = [TOOLS[p] for p in parts if shutil.which(TOOLS[p]) is None]
         if missing:
@@ -33,8 +39,23 @@ def fetched(*parts):
 def bed(tmp_path_factory):
     """No daemon yet. The guard holds a pipe of this process: a session that is killed takes its daemons along."""
     bed = Bed(tmp_path_factory.mktemp("testbed"), CACHE, SPARK_HOME, VERSION, daemons_home=ROOT / ".venv/spark-home")
-    guard = subprocess.Popen([sys.executable, "-m", "testbed", "guard", "--dir", str(bed.folder), "--cache", str(CACHE), "--spark-home", str(SPARK_HOME)],
-                             cwd=ROOT / "tests", stdin=subprocess.PIPE, start_new_session=True)
+    guard = subprocess.Popen(
+        [
+            sys.executable,
+            "-m",
+            "testbed",
+            "guard",
+            "--dir",
+            str(bed.folder),
+            "--cache",
+            str(CACHE),
+            "--spark-home",
+            str(SPARK_HOME),
+        ],
+        cwd=ROOT / "tests",
+        stdin=subprocess.PIPE,
+        start_new_session=True,
+    )
     try:
         yield bed
     finally:

@@ -3,6 +3,7 @@
 The mark (CREMA_TESTBED=FOLDER) is inherited by all that a daemon starts, so a YARN container, which has a session of its own, is found
 even when its NodeManager is gone.
 """
+
 import os
 import pathlib
 import random
@@ -51,8 +52,15 @@ class Processes:
         for folder in (self.pids, self.logs):
             folder.mkdir(parents=True, exist_ok=True)
         with open(self.logs / f"{name}.log", "ab") as log:
-            process = subprocess.Popen([str(w) for w in command], cwd=self.folder, env={**environment, MARK: str(self.folder)}, stdin=subprocess.DEVNULL,
-                                       stdout=log, stderr=subprocess.STDOUT, start_new_session=True)
+            process = subprocess.Popen(
+                [str(w) for w in command],
+                cwd=self.folder,
+                env={**environment, MARK: str(self.folder)},
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
         (self.pids / name).write_text(f"{process.pid} {start_time(process.pid)}\n")
 
     def pid(self, name):
@@ -62,7 +70,9 @@ class Processes:
         except FileNotFoundError:
             return None
         now = start_time(pid)
-        return int(pid) if now is not None and str(now) == born else None  # born is None when it ended before it could be looked at
+        return (
+            int(pid) if now is not None and str(now) == born else None
+        )  # born is None when it ended before it could be looked at
 
     def names(self):
         return sorted(p.name for p in self.pids.glob("*"))
@@ -76,7 +86,9 @@ class Processes:
         while not ready():
             for name in names:
                 if self.pid(name) is None:
-                    raise DaemonFailed(f"{name} ended before {what}; the end of {self.logs}/{name}.log:\n{self.log_end(name)}")
+                    raise DaemonFailed(
+                        f"{name} ended before {what}; the end of {self.logs}/{name}.log:\n{self.log_end(name)}"
+                    )
             if time.monotonic() > deadline:
                 ends = "\n".join(f"--- the end of {self.logs}/{name}.log\n{self.log_end(name, 8)}" for name in names)
                 raise DaemonFailed(f"waited {seconds} s for {what}\n{ends}")

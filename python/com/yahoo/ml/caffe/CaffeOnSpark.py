@@ -1,4 +1,5 @@
 """Training, testing and feature extraction of Caffe networks in a Spark job."""
+
 from com.yahoo.ml.caffe._jvm import frame, in_words, items, java_class
 from com.yahoo.ml.caffe.RegisterContext import registerContext
 

@@ -1,4 +1,5 @@
 """The settings of a run."""
+
 from py4j.protocol import Py4JError, Py4JJavaError
 
 from com.yahoo.ml.caffe._jvm import in_words, java_class, nearest, strings
@@ -13,7 +14,9 @@ def _words(flag, value):
     name = flag.lstrip("-")
     if name in _SWITCHES:
         if isinstance(value, str) and value.startswith("-"):
-            raise ValueError(f"-{name} takes no value, and '{value}' looks like the next flag; give Config the whole line instead of a dict")
+            raise ValueError(
+                f"-{name} takes no value, and '{value}' looks like the next flag; give Config the whole line instead of a dict"
+            )
         return [] if value is False or str(value).lower() == "false" else ["-" + name]
     if value is None:
         raise ValueError(f"-{name} needs a value")
@@ -67,7 +70,9 @@ class Config:
             except Py4JJavaError:
                 raise
             except Py4JError:
-                raise TypeError(f"Config's {name} cannot be {value!r}: it is a {type(getattr(self, name)).__name__}") from None
+                raise TypeError(
+                    f"Config's {name} cannot be {value!r}: it is a {type(getattr(self, name)).__name__}"
+                ) from None
 
     def __dir__(self):
         return sorted(self._setters | _READ_ONLY)

@@ -1,4 +1,5 @@
 """What is left of CaffeOnSpark's conversions: classes by name, and results of Scala as Python's values."""
+
 from py4j.java_collections import JavaArray
 from py4j.java_gateway import JavaObject, is_instance_of
 

@@ -1,4 +1,5 @@
 """Rows with images as a table in a notebook. (show_network waits for our pycaffe, whose drawing it used.)"""
+
 import html
 import struct
 import zlib
@@ -57,7 +58,9 @@ def image_tag(np_array):
 
 
 def table(heads, rows):
-    lines = ["<tr>" + "".join(f"<th>{h}</th>" for h in heads)] + ["<tr>" + "".join(f"<td>{c}</td>" for c in row) for row in rows]
+    lines = ["<tr>" + "".join(f"<th>{h}</th>" for h in heads)] + [
+        "<tr>" + "".join(f"<td>{c}</td>" for c in row) for row in rows
+    ]
     return page("<table>" + "</tr>".join(lines) + "</tr></table>")
 
 

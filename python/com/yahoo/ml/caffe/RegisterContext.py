@@ -1,4 +1,5 @@
 """The contexts that were used last. (CaffeOnSpark put them among Python's built-in names; here they are this module's.)"""
+
 from com.yahoo.ml.caffe._jvm import context
 
 sc = jvm = gateway = sqlContext = None

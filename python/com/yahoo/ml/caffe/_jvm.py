@@ -1,4 +1,5 @@
 """What the classes of this package share: the way to a Scala class, errors in words, values and frames of the JVM as Python's."""
+
 import contextlib
 import difflib
 import re
@@ -52,7 +53,9 @@ def java_class(sc, name):
     for part in name.split("."):
         found = getattr(found, part)
     if isinstance(found, JavaPackage):
-        raise CaffeError(f"Spark's driver does not know {name}; start it with --jars <crema jar>, or with spark.jars set before the session is made")
+        raise CaffeError(
+            f"Spark's driver does not know {name}; start it with --jars <crema jar>, or with spark.jars set before the session is made"
+        )
     return found
 
 

@@ -1,4 +1,5 @@
 """Captions for pictures, by a model that lrcn_solver trained."""
+
 from com.yahoo.ml.caffe._jvm import frame, in_words, java_class
 from com.yahoo.ml.caffe.RegisterContext import registerContext
 

@@ -1,4 +1,5 @@
 """Words of captions and their ids."""
+
 from com.yahoo.ml.caffe._jvm import in_words, java_class, sql_context
 from com.yahoo.ml.caffe.RegisterContext import registerContext
 
