@@ -5,21 +5,21 @@ import java.io.InputStream;
 import java.util.Properties;
 
 /**
- * Whether this jar is of the line of Spark that runs it. In Java, for it must run before any class of another Scala is
- * asked for.
+ * Checks that this jar is for the Spark that runs it. Written in Java, as it must run before any class of another
+ * Scala version is loaded.
  */
 public final class JarCheck {
   private JarCheck() {}
 
-  /** What is wrong, or null. */
+  /** The error message, or null. */
   public static String complaint() {
     return complaint(read("/crema-build.properties", "spark.line"), read("/crema-build.properties", "scala.binary"),
         read("/spark-version-info.properties", "version"), read("/library.properties", "version.number"));
   }
 
   /**
-   * For a main: ends the JVM with the sentence. In YARN's cluster mode it is thrown, as what leaves main is what YARN
-   * tells.
+   * For a main program: ends the JVM with the message. In YARN's cluster mode it is thrown instead, as YARN reports
+   * the exception that leaves main.
    */
   public static void orEnd() {
     final String text = complaint();

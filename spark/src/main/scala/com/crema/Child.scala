@@ -12,11 +12,12 @@ import com.google.protobuf.{MessageLite, Parser}
 import org.apache.spark.TaskContext
 import org.slf4j.LoggerFactory
 
-/** A process of the executable beside a task or the driver.
+/** A process of the executable, started by a task or by the driver.
   *
   * It gets one message, a Job or a Request, on stdin, which then stays open: the child ends when it closes. Events or
-  * Replies come on stdout. stderr is relayed to the log, and its last lines are kept for the story of a failure. The
-  * starting thread lives as long as the child, as its parent-death signal wants.
+  * Replies come on stdout. stderr is relayed to the log, and its last lines are kept for error messages. The thread
+  * that starts the child lives as long as it does, because the child's parent-death signal is sent when that thread
+  * ends.
   */
 class Child(subcommand: String, first: MessageLite) extends AutoCloseable {
   private val log = LoggerFactory.getLogger("crema." + subcommand)
@@ -43,7 +44,7 @@ class Child(subcommand: String, first: MessageLite) extends AutoCloseable {
 
   def alive: Boolean = process.isAlive
 
-  /** What follows the Job: whole delimited Inputs. false: the child takes no more, as it has ended. */
+  /** Sends more delimited Inputs behind the Job. False: the child has ended and takes no more. */
   def send(inputs: Array[Byte]): Boolean = sending { out.write(inputs) }
   def send(message: MessageLite): Boolean = sending { message.writeDelimitedTo(out) }
 
@@ -65,8 +66,8 @@ class Child(subcommand: String, first: MessageLite) extends AutoCloseable {
     }
   }
 
-  /** Ends the child with the task, also while the task's thread waits for it: that wait cannot be interrupted, so
-    * another thread looks.
+  /** Ends the child when the task ends or is cancelled, also while the task's thread is blocked reading from it: that
+    * read cannot be interrupted, so another thread polls the task's state.
     */
   def endWith(context: TaskContext): Unit = {
     context.addTaskCompletionListener[Unit](_ => close())
@@ -87,7 +88,7 @@ class Child(subcommand: String, first: MessageLite) extends AutoCloseable {
     try Option(parser.parseDelimitedFrom(events))
     catch { case _: IOException => None }
 
-  /** The next event; None at the end of the stream. Wishes for ranges of files are answered on the way. */
+  /** The next event; None at the end of the stream. Requests for ranges of files are answered here and not returned. */
   @annotation.tailrec
   final def next(): Option[Event] = {
     val event = next(Event.parser)
@@ -110,7 +111,7 @@ class Child(subcommand: String, first: MessageLite) extends AutoCloseable {
     else lastLines.mkString(s"\nlast lines of `crema $subcommand` (pid ${process.pid()}):\n  ", "\n  ", "")
   }
 
-  /** Waits for the end; throws with the story unless the exit code is 0. */
+  /** Waits for the end. @throws CremaException with the child's failure and last log lines unless the exit code is 0 */
   def finish(failed: Option[Event.Failed], seconds: Long = 30): Unit = {
     if (!process.waitFor(seconds, TimeUnit.SECONDS))
       throw new CremaException(s"`crema $subcommand` did not end within $seconds s${tail()}")
@@ -123,8 +124,8 @@ class Child(subcommand: String, first: MessageLite) extends AutoCloseable {
     }
   }
 
-  /** A child that is not being written to may end by itself; one whose pipe is full would keep its writer, and us,
-    * waiting.
+  /** Closes stdin, at which the child ends by itself, and kills it when it has not within 0.2 s. While another thread
+    * writes to stdin it is not closed: that thread may be blocked on a full pipe, and closing would wait for it.
     */
   override def close(): Unit = if (process != null) {
     ranges.getAndSet(None).foreach(_.close())

@@ -10,11 +10,11 @@ object Command {
   val Invalid = 2
 
   case class Result(command: String, code: Int, out: Array[Byte], errors: String) {
-    /** Whether a failed one said why: one that is killed does not. */
-    def isTold: Boolean = errors.trim.nonEmpty && code < 128
-    /** The executable's own sentence; else how it ended. */
-    def story: String =
-      if (isTold) errors.trim.stripPrefix("crema: error: ")
+    /** Whether a failed one said why: one that was killed does not. */
+    def hasReason: Boolean = errors.trim.nonEmpty && code < 128
+    /** The executable's own sentence when there is one, else how it ended. */
+    def explanation: String =
+      if (hasReason) errors.trim.stripPrefix("crema: error: ")
       else s"`crema $command` ${Child.ending(code)}${if (errors.trim.isEmpty) "" else s"; it said: ${errors.trim}"}"
   }
 

@@ -10,13 +10,13 @@ import com.crema.wire.Wire.Event
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
 
-/** What an application has done, for its next attempt: a folder with a file for each entry, so that nothing that was
-  * noted can be lost while more is.
+/** What one attempt of a YARN application leaves for the next: a folder with a file for each entry, so that writing an
+  * entry cannot damage another.
   *
   * Entries: `seed`, `snapshot.N` (model and state of iteration N), `model` (training is over), `output` (the folder
-  * that is being written). A file that was written is a line `LENGTH TIME PLACE` and is known again by all three, so
-  * nobody else's is taken for it. A folder that was being written has neither: it is known by its place, which was free
-  * when the attempt began.
+  * that is being written). A file is recorded as a line `LENGTH TIME PLACE` and is recognised only if all three still
+  * hold, so that another run's file is never taken for it. A folder that was being written has no length or time: it is
+  * recognised by its place, which was free when the attempt began.
   */
 class Journal(folder: Path, conf: Configuration) {
   private val log = org.slf4j.LoggerFactory.getLogger(getClass)
@@ -37,7 +37,8 @@ class Journal(folder: Path, conf: Configuration) {
     this
   }
 
-  /** An entry that cannot be written costs the next attempt work, not this one its run. */
+  /** An entry that cannot be written is logged only: it may cost the next attempt some work, but must not end this run.
+    */
   private def note(key: String, value: => String): Unit = synchronized {
     try {
       val text = value
@@ -71,8 +72,8 @@ class Journal(folder: Path, conf: Configuration) {
     Seen(length.toLong, time.toLong, place)
   }
 
-  /** Both files of a snapshot are published; `folder` is where. On a local disk they are another machine's, and nobody
-    * sees them from here.
+  /** Records that both files of a snapshot are published in `folder`. A local folder is that of another machine, where
+    * their length and time cannot be seen from here.
     */
   def noteSnapshot(s: Event.Snapshot, folder: String): Unit = {
     def found(written: String) = {
@@ -86,14 +87,14 @@ class Journal(folder: Path, conf: Configuration) {
 
   def output: Option[String] = entries.get("output")
 
-  /** The trained model. None: training was not over. @throws Refusal when it is not as it was written */
+  /** The trained model; None when training was not over. @throws Refusal when the file has changed or is gone */
   def model: Option[String] = entries.get("model").map(parsed).map { m =>
     if (!m.isThere) refuse("had trained the model", m, "is", "score what is there without -train")
     m.place
   }
 
-  /** The newest snapshot that is still as it was written: iteration, model, state. None: none was written. @throws
-    * Refusal when all have gone or changed
+  /** Iteration, model and state of the newest snapshot whose files are unchanged; None when none was written. @throws
+    * Refusal when all have changed or are gone
     */
   def snapshot: Option[(Long, String, String)] = {
     val all = entries.toSeq.collect {

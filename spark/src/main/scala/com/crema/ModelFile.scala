@@ -6,14 +6,14 @@ import java.nio.file.Files
 
 import org.apache.spark.SparkContext
 
-/** A trained model on this JVM's disk, for as long as anybody holds it: a model of any size costs no heap. Written to a
-  * stream it takes its bytes along.
+/** A trained model in a file on this JVM's disk, deleted when the object is collected: a model of any size costs no
+  * heap. Serialisation writes the file's bytes into the stream.
   */
 final class ModelFile private (@transient private var file: File) extends Serializable {
   def path: File = file
   def bytes: Array[Byte] = Files.readAllBytes(file.toPath)
 
-  /** Shared once for all that score with it in an application. */
+  /** As a shared file, made once for each application. */
   @transient private var sent: (String, SharedFile) = _
   def shared(sc: SparkContext): SharedFile = synchronized {
     if (sent == null || sent._1 != sc.applicationId)

@@ -10,13 +10,13 @@ import java.util.zip.CRC32
 
 import scala.util.control.NonFatal
 
-/** The executable that this jar carries, unpacked once per content and user.
+/** The executable that this jar carries, unpacked once for each content and user.
   *
-  * It lies at `<folder>/crema-<uid>-<CRC-32>-<bytes>/crema`: written to a temporary name and renamed into place, so two
-  * JVMs may unpack at once. CRC-32 and size come from the jar's own directory, so that a JVM that finds the file reads
-  * neither jar nor 10 MB through a slow, cold digest; a file with other bytes, as a crash may leave, is replaced.
-  * Against other users of a shared /tmp: folder and file must be ours, and nobody else's to write. Folders are tried in
-  * turn and the file is really started in each: a noexec mount is passed over.
+  * It is placed at `<folder>/crema-<uid>-<CRC-32>-<bytes>/crema` by writing to a temporary name and renaming, so two
+  * JVMs may unpack at once. CRC-32 and size are read from the jar's directory, so that a JVM that finds the file in
+  * place need not hash 10 MB; a file with other contents, as a crash may leave, is replaced. As /tmp may be shared with
+  * other users, folder and file must belong to this user and be writable by no other. Folders are tried in turn by
+  * starting the file in each, so that one mounted noexec is skipped.
   */
 object NativeBinary {
   private val Resource = "/native/linux-x86_64/crema"
@@ -35,7 +35,7 @@ object NativeBinary {
   }
   private val unpacking = new AtomicLong
 
-  /** Seconds that unpacking took, told once: to the first that asks after it. */
+  /** Seconds that unpacking took; 0 after the first call, so that it is counted once. */
   def unpackSeconds(): Double = unpacking.getAndSet(0) / 1e9
 
   private def candidates: Seq[File] =
@@ -104,8 +104,8 @@ object NativeBinary {
     try Files.createDirectory(home, onlyOurs)
     catch { case _: FileAlreadyExistsException => }
     mustBeOurs(home)
-    // It was started when it was unpacked. A folder mounted noexec since then shows in its rights: the kernel counts
-    // that in.
+    // It was started when it was unpacked; if the folder was mounted noexec since then, the kernel reports it as not
+    // executable.
     if (whole(file, packed) && Files.isExecutable(file)) return file
     val temporary = Files.createTempFile(home, "crema", ".part", onlyOurs)
     try {
@@ -122,8 +122,9 @@ object NativeBinary {
   private def mode = PosixFilePermissions.fromString("rwx------")
   private def onlyOurs = PosixFilePermissions.asFileAttribute(mode)
 
-  /** A process that another thread forks meanwhile holds our just written file open for a moment, and the kernel
-    * refuses to start it (ETXTBSY): that passes, so it is tried again.
+  /** A process that another thread is just forking inherits the descriptor through which the file was written, and the
+    * kernel refuses to start a file that is open for writing (ETXTBSY). That ends with the fork, so starting is tried
+    * again.
     */
   @annotation.tailrec
   private def begin(file: Path, attemptsLeft: Int): Process =

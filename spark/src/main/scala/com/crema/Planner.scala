@@ -2,7 +2,7 @@ package com.crema
 
 import com.crema.wire.Wire.Plan
 
-/** A local file of weights, and what its user calls it. */
+/** Weights: a local copy, and the name under which the user gave them. */
 case class Weights(path: String, name: String)
 
 /** Asks the executable on the driver (`crema plan`) what a solver and its nets mean, and whether weights and blobs fit
@@ -11,18 +11,18 @@ case class Weights(path: String, name: String)
 object Planner {
   private val Seconds = 60L
 
-  /** What the driver says, once, when layers of a net that scores have no values in the model. */
-  def toldOfUntrained(plan: Plan, model: String): Option[String] =
+  /** The warning, printed once, that layers of a net that is to score have no weights in the model. */
+  def untrainedWarning(plan: Plan, model: String): Option[String] =
     if (plan.getUntrainedCount == 0) None
     else {
       val layers = String.join(", ", plan.getUntrainedList)
       Some(s"$model has no values for $layers: the random values of their fillers enter the results")
     }
 
-  /** @param weights are to fit the TEST net, unless that cannot be built without its data
+  /** @param weights are checked against the TEST net, unless that cannot be built without its data
     * @param seed for a solver that sets no random_seed
-    * @throws WrongArgument with the executable's own sentence, when it ended with one: solver, net and weights are files
-    *   of this machine, so another attempt would find them as they are
+    * @throws WrongArgument with the executable's own sentence, when it ended with one: solver, net and weights are
+    *   files of this machine, so another attempt would find them as they are
     * @throws CremaException when it ended without a sentence, as a killed one does, or not within a minute
     */
   def plan(solver: String, ranks: Int, seed: Int, features: Seq[String], train: Boolean, test: Boolean,
@@ -34,7 +34,8 @@ object Planner {
       (if (label.nonEmpty) Seq("-label", label) else Nil) ++
       weights.toSeq.flatMap(w => Seq("-weights", w.path, "-weights_name", w.name))
     val done = Command.run(Seconds, arguments: _*)
-    if (done.code != 0) throw (if (done.isTold) new WrongArgument(done.story) else new CremaException(done.story))
+    if (done.code != 0)
+      throw (if (done.hasReason) new WrongArgument(done.explanation) else new CremaException(done.explanation))
     Plan.parseDelimitedFrom(new java.io.ByteArrayInputStream(done.out))
   }
 }

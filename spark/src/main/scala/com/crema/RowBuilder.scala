@@ -6,8 +6,8 @@ import java.util.zip.CRC32C
 import com.crema.wire.Wire.{Input, RowBatch}
 import com.google.protobuf.{CodedOutputStream, UnsafeByteOperations}
 
-/** Rows on their way to the executable, column by column: the id first, then the fields in order. What the bytes of a
-  * field mean: engine/data/row.h. A row is one call of `begin` and one call for each field.
+/** Rows for the executable, stored column by column: the id first, then the fields in order, with bytes as
+  * engine/data/row.h defines them. A row is one call of `begin` and one call for each field.
   *
   * Cost: every byte is copied once into its column; nothing is boxed.
   */
@@ -59,8 +59,8 @@ class RowBuilder(fields: Int) {
   }
   private def advance(): Unit = next = if (next == fields) 0 else next + 1
 
-  /** Takes the rows back as one delimited wire.Input; the builder is empty then. `first`: number of the first row in
-    * the whole source.
+  /** Removes all rows and returns them as one delimited wire.Input. @param first number of the first row in the whole
+    * source
     */
   def take(test: Boolean, first: Long): Array[Byte] = {
     val batch = RowBatch.newBuilder.setRows(count).setFirst(first)
@@ -124,15 +124,15 @@ object RowBuilder {
     def addLastTo(sum: CRC32C): Unit = {
       val from = if (rows < 2) 0 else ends(rows - 2)
       sum.update(bytes, from, size - from)
-      sum.update(1) // where a value ends matters too
+      sum.update(1) // the checksum includes where values end
     }
     def clear(): Unit = { size = 0; rows = 0 }
   }
 
-  /** A column's most bytes; a batch is sent long before, unless one row is that large. */
+  /** The most bytes of a column. Batches are sent long before that, unless a single row is that large. */
   private val Most = 1 << 30
 
-  /** When a batch is worth sending: large enough that its frame costs nothing, small enough to be shuffled and held in
+  /** A batch is sent at this size: large enough that its header costs nothing, small enough to be shuffled and kept in
     * memory.
     */
   val SendBytes: Int = 1 << 20

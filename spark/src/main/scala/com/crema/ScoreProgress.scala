@@ -6,8 +6,8 @@ import org.apache.spark.SparkContext
 import org.apache.spark.scheduler.{SparkListener, SparkListenerExecutorMetricsUpdate, SparkListenerTaskEnd}
 import org.apache.spark.util.LongAccumulator
 
-/** Says now and then how many rows are scored. Executors report their tasks' counts with their heartbeats (10 s), and
-  * at the end of a task.
+/** Prints now and then how many rows are scored. Executors report their tasks' counts with their heartbeats (every 10
+  * s) and at the end of a task.
   *
   * @param total of all tasks, where it is known
   */

@@ -10,10 +10,13 @@ import org.apache.spark.util.LongAccumulator
 /** A scored record: its id and, blob by blob, its values. */
 case class ScoredRow(id: String, values: Seq[Array[Float]])
 
-/** Rows in, rows out, every row exactly once, short last batches. */
+/** Scoring: rows go in and come out, every row exactly once; the last batch may be short. */
 object ScoreRun {
-  /** What all tasks of a run share. @param job wire.Job with solver and blobs; @param model the weights; @param scored
-    * counts rows as they come
+  /** What all tasks of a run share.
+    *
+    * @param job wire.Job with solver and blobs
+    * @param model the weights
+    * @param scored counts rows as they come
     */
   case class Spec(job: Array[Byte], model: SharedFile, batch: Int, tasks: Int, hadoop: HadoopSettings,
       scored: Option[LongAccumulator] = None)
@@ -25,8 +28,10 @@ object ScoreRun {
   }
 
   /** The scored rows. A database is cut into ranges of whole batches, so that any number of tasks gives the same rows;
-    * rows of an RDD are scored partition by partition. @param skipped counts records that could not be decoded; @param
-    * known how many there are, of a database that was counted
+    * rows of an RDD are scored partition by partition.
+    *
+    * @param skipped counts records that could not be decoded
+    * @param known how many records a database has, if it was counted
     */
   def rows(sc: SparkContext, spec: Spec, records: Records, skipped: LongAccumulator,
       known: Option[Long] = None): RDD[ScoredRow] = records match {
@@ -89,9 +94,9 @@ object ScoreRun {
 
   /** The number of records at a local path, counted where the tasks will read them. */
   def count(sc: SparkContext, source: String): Long =
-    Story.telling(sc.parallelize(Seq(source), 1).map { path =>
+    JobError.explained(sc.parallelize(Seq(source), 1).map { path =>
       val done = Command.run(600, "records", Storage.localPath(path))
-      if (done.code != 0) throw CremaException.of(if (done.code == Command.Invalid) "invalid" else "", done.story)
+      if (done.code != 0) throw CremaException.of(if (done.code == Command.Invalid) "invalid" else "", done.explanation)
       new String(done.out).trim.toLong
     }.collect().head)
 
@@ -116,7 +121,7 @@ object ScoreRun {
     child
   }
 
-  /** Rows as the child sends them; at the end the count must be right and the exit code 0. */
+  /** Rows as the child sends them; at the end their number and the exit code are checked. */
   private class EventRows(child: Child, expected: () => Long, skipped: Long => Unit, scored: Option[LongAccumulator])
       extends Iterator[ScoredRow] {
     private var batch: Iterator[ScoredRow] = Iterator.empty
@@ -146,7 +151,7 @@ object ScoreRun {
       Iterator.range(0, r.getIdCount).map(i => ScoredRow(r.getId(i), columns.map(c => slice(c, i)).toSeq))
     }
 
-    /** 0 is added, which makes -0 (a ReLU's answer to negative numbers) 0 and changes nothing else. */
+    /** Adds 0, which turns -0 (what ReLU gives for negative numbers) into 0 and changes nothing else. */
     private def slice(c: Event.Column, row: Int): Array[Float] = {
       val values = new Array[Float](c.getWidth)
       var k = 0

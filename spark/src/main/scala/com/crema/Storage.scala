@@ -26,7 +26,7 @@ object HadoopSettings {
   }
 }
 
-/** Files between Hadoop's FileSystems and local paths: a child process sees local paths only. */
+/** Copies files between Hadoop's FileSystems and local paths, as the executable reads local paths only. */
 object Storage {
   private val Scheme = "^([A-Za-z][A-Za-z0-9+.-]*):.*".r
   private def scheme(uri: String): Option[String] = uri match {
@@ -34,10 +34,9 @@ object Storage {
     case _ => None
   }
 
-  /** What a user's URI means, decided here alone. Without a scheme it is a path of Hadoop's default file system
-    * (fs.defaultFS), in the user's folder there when it is relative; `file:` and, where that default is the local one,
-    * plain paths start at the working folder. All other code takes what comes from here, in which only local files may
-    * lack a scheme.
+  /** What a user's URI means; no other code decides that. Without a scheme it is a path of Hadoop's default file system
+    * (fs.defaultFS), relative to the user's folder there. `file:`, and plain paths where the default file system is the
+    * local one, are relative to the working folder. In what this returns only local files may lack a scheme.
     */
   def resolve(written: String, conf: Configuration): String =
     if (scheme(written).exists(_ != "file")) written
@@ -49,8 +48,8 @@ object Storage {
 
   private def defaultIsLocal(conf: Configuration): Boolean = FileSystem.getDefaultUri(conf).getScheme == "file"
 
-  /** Of something that is to be there. @throws IllegalArgumentException when it is not, and a local file of that name
-    * is
+  /** The same for something that must exist. @throws IllegalArgumentException when it does not, and a local file of
+    * that name does
     */
   def resolveInput(written: String, what: => String, conf: Configuration): String = {
     val uri = resolve(written, conf)
@@ -61,7 +60,7 @@ object Storage {
     uri
   }
 
-  /** Plain paths and file: URIs are local: the same path on the machine that uses them. */
+  /** Plain paths and file: URIs are local: they mean the same path on whichever machine uses them. */
   def isLocal(uri: String): Boolean = scheme(uri).forall(_ == "file")
 
   /** file:relative, file:/absolute, file:///absolute, as they are: nothing is escaped. */
@@ -103,7 +102,7 @@ object Storage {
       fs.exists(p) && fs.getFileStatus(p).isDirectory
     }
 
-  /** What fetch() would copy: 0 for local paths and for what is not there. */
+  /** The bytes that fetch() would copy: 0 for local paths and for what does not exist. */
   def remoteBytes(uri: String, conf: Configuration): Long =
     if (isLocal(uri)) 0
     else {
@@ -132,15 +131,15 @@ object Storage {
     target.getPath
   }
 
-  /** A local file that is not here may have come with --files: those lie in the working folder of an executor under
-    * their own names.
+  /** A local file that does not exist here may have been shipped with --files, which puts it into the executor's
+    * working folder under its own name.
     */
   private def shipped(path: String): String = {
     val here = new File(new File(path).getName)
     if (new File(path).exists() || !here.exists()) path else here.getAbsolutePath
   }
 
-  /** Why a file system refused, as people say it: no classes, no stacks. */
+  /** The reason a file system gave, without exception classes and stack traces. */
   def cause(e: Throwable): String = {
     val chain = Iterator.iterate(e)(_.getCause).takeWhile(_ != null).take(20).toList
     def text(t: Throwable) =
@@ -154,8 +153,8 @@ object Storage {
     }.getOrElse(text(chain.last))
   }
 
-  /** Whether a file system's refusal stays as long as nobody changes what was asked of it, or who asks; all others may
-    * be of a moment.
+  /** Whether a file system's error stays until the user changes the request or permissions; all other errors may be
+    * temporary.
     */
   private def isLasting(e: Throwable): Boolean = Iterator.iterate(e)(_.getCause).takeWhile(_ != null).take(20).exists {
     case _: Lasting | _: UnsupportedFileSystemException => true
@@ -166,7 +165,7 @@ object Storage {
   /** Why a file cannot be written at a place. */
   case class Unwritable(why: String, lasting: Boolean)
 
-  /** Whether a file can be written at `uri`, seen by writing a small one beside it: nothing, or why not. */
+  /** Whether a file can be written at `uri`, found by writing a small one beside it: None, or the reason. */
   def refusal(uri: String, conf: Configuration, seconds: Long = 60): Option[Unwritable] = {
     val answer = new FutureTask[Option[Unwritable]](() =>
       try { writeBeside(uri, conf); None }
@@ -206,8 +205,8 @@ object Storage {
         throw new CremaException(message, e)
     }
 
-  /** Removed with the JVM, and what killed ones left when the next begins. On YARN this is the container's own folder,
-    * which goes with it.
+  /** This JVM's temporary folder. It is removed with the JVM, and what killed JVMs left is removed by the next one. On
+    * YARN it is inside the container's own folder, which YARN removes.
     */
   lazy val workFolder: File = WorkFolder.make(new File(System.getProperty("java.io.tmpdir")))
 

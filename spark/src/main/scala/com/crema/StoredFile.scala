@@ -8,17 +8,18 @@ import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{FSDataInputStream, Path}
 import org.apache.spark.{SparkContext, TaskContext}
 
-/** An LMDB on a Hadoop FileSystem, which children read range by range through their JVM. No executor copies what its
-  * ranks do not read.
+/** An LMDB on a Hadoop FileSystem. Children read ranges of it through their JVM, so that executors copy only what their
+  * ranks read.
   *
-  * @param path its data.mdb; @param modified as the file system says: another time means another file
+  * @param path its data.mdb
+  * @param modified the file system's modification time: another time means another file
   * @param index wire.LmdbIndex, made once per application
   */
 case class StoredFile(uri: String, path: String, length: Long, modified: Long, index: Array[Byte]) {
   private lazy val parsed = LmdbIndex.parseFrom(index)
   def records: Long = { var n = 0L; parsed.getCountList.forEach(c => n += c.longValue); n }
 
-  /** @param batch records that are read one after the other: as many are asked for at once */
+  /** @param batch number of records that are read in sequence; reading ahead asks for that many at once */
   def message(batch: Int): RemoteFile = {
     val file = RemoteFile.newBuilder.setSize(length).setDescription(uri)
     if (index.isEmpty) file.setReadAhead(StoredFile.IndexReadAhead).build()
@@ -28,7 +29,7 @@ case class StoredFile(uri: String, path: String, length: Long, modified: Long, i
     }
   }
 
-  /** @throws CremaException when it is not the file that was there when the run began */
+  /** @throws CremaException when the file has changed since the run began */
   def open(conf: Configuration): FSDataInputStream = {
     val p = new Path(path)
     val fs = p.getFileSystem(conf)
@@ -46,7 +47,7 @@ object StoredFile {
   private val MostReadAhead = 8L << 20
   private val known = new ConcurrentHashMap[String, StoredFile]()
 
-  /** The database at `uri`, its index read in a task of the cluster, near the data, unless that was done before. */
+  /** The database at `uri`. Its index is read once, in a task, so that the reading happens near the data. */
   def lmdb(sc: SparkContext, uri: String): StoredFile = {
     val folder = new Path(uri)
     val fs = folder.getFileSystem(sc.hadoopConfiguration)
@@ -59,7 +60,7 @@ object StoredFile {
     val key = s"${file.path} ${file.length} ${file.modified}"
     Option(known.get(key)).getOrElse {
       val hadoop = HadoopSettings.of(sc.hadoopConfiguration)
-      val index = Story.telling(sc.parallelize(Seq(file), 1).map(f => readIndex(f, hadoop)).collect().head)
+      val index = JobError.explained(sc.parallelize(Seq(file), 1).map(f => readIndex(f, hadoop)).collect().head)
       val made = file.copy(index = index)
       known.put(key, made)
       made
@@ -80,8 +81,8 @@ object StoredFile {
   }
 }
 
-/** Answers a child's wishes for ranges, one after the other, in a thread of its own: the child's other events do not
-  * wait for a file system.
+/** Answers a child's requests for ranges in order, in a thread of its own, so that the child's other events do not wait
+  * for a file system.
   */
 private[crema] class RangeServer(child: Child, train: Option[StoredFile], test: Option[StoredFile],
     hadoop: HadoopSettings) extends AutoCloseable {
@@ -96,7 +97,7 @@ private[crema] class RangeServer(child: Child, train: Option[StoredFile], test: 
   def answer(need: Event.Need): Unit =
     orNot { thread.execute(() => child.send(Input.newBuilder.setBytes(bytes(need)).build())) }
 
-  /** After close() nobody waits for an answer. */
+  /** Submits work; after close() it is dropped, as nobody waits for the answer. */
   private def orNot(submit: => Unit): Unit =
     try submit
     catch { case _: RejectedExecutionException => }

@@ -24,23 +24,26 @@ case class TrainSpec(
 
 /** Training: a coordinator beside the driver, one ordinary Spark task with a worker process per executor. */
 object TrainRun {
-  /** What a worker's task returns. `failure`: why the model could not be published; an exception would make Spark try
-    * the task again, without its cluster. The model itself never comes this way: a local one is sent to the
-    * coordinator, which has the driver's disk.
+  /** What a worker's task returns.
+    *
+    * @param failure why the model could not be published; it is no exception, as Spark would then run the task again,
+    *   without the other workers. The model itself is not returned: one for a local path is sent to the coordinator,
+    *   which has the driver's disk.
     */
   private case class TaskResult(skipped: Long, failure: String = "")
 
-  /** Rows of the sources that are no paths, on their way to the workers. */
+  /** Rows of those sources that are not databases, on their way to the workers. */
   private case class Fed(frames: RDD[(FrameKey, Array[Byte])], train: Option[RowFeed], test: Option[RowFeed])
 
   /** Databases on a Hadoop FileSystem. */
   private case class Databases(train: Option[StoredFile], test: Option[StoredFile])
 
-  /** Runs to the end and returns the test events in time order; throws with the whole story otherwise, and leaves no
-    * process behind.
+  /** Runs to the end and returns the test events in time order. On failure it throws with the whole error chain and
+    * leaves no process behind.
     *
-    * @param kept is told, before any row is shuffled, how many rows a worker will keep at most; it may refuse
-    * @param published is told of each snapshot whose files are in their places
+    * @param kept called before rows are shuffled, with the largest number of rows that one worker will keep; may refuse
+    *   by throwing
+    * @param published called for each snapshot whose files are published
     */
   def run(sc: SparkContext, spec: TrainSpec, workers: Int, console: Console, budget: Budget,
       kept: Long => Unit = _ => (), published: Event.Snapshot => Unit = _ => ()): Seq[Event.Test] = {
@@ -83,7 +86,7 @@ object TrainRun {
   private def seconds(sc: SparkContext, key: String, default: Double): Double =
     if (sc.getConf.contains(key)) sc.getConf.getTimeAsSeconds(key).toDouble else default
 
-  /** A minute, and what copying remote files to the executors takes at 5 MB/s; or spark.crema.joinTimeout. */
+  /** spark.crema.joinTimeout, or a minute and the time that copying remote files to the executors takes at 5 MB/s. */
   private def joinTimeout(sc: SparkContext, spec: TrainSpec): Double = {
     val remote = Seq(spec.weights, spec.snapshot).filter(_.nonEmpty).distinct
     seconds(sc, "spark.crema.joinTimeout", 60 + remote.map(Storage.remoteBytes(_, sc.hadoopConfiguration)).sum / 5e6)
@@ -103,7 +106,7 @@ object TrainRun {
     case _ => None
   }
 
-  /** Counts the rows of the sources that are no paths and brings them to their workers. */
+  /** Counts the rows of those sources that are not databases, and shuffles them to their workers. */
   private def feed(sc: SparkContext, spec: TrainSpec, workers: Int, console: Console,
       kept: Long => Unit): (Fed, () => Unit) = {
     def prepared(records: Records) = records match {
@@ -120,19 +123,19 @@ object TrainRun {
       for ((rows, what) <- test if rows.count == 0)
         throw new Refusal(
           s"Insufficient validation data. Please adjust hyperparameters or increase dataset. ($what is empty)")
-      val testDealing = test.flatMap { case (rows, _) => Dealing.ofTests(rows.count, spec.testBatch, workers) }
+      val testSharding = test.flatMap { case (rows, _) => Sharding.ofTests(rows.count, spec.testBatch, workers) }
       val mostRanks = (spec.ranks + workers - 1) / workers
-      val keptTests = test.fold(0L)(_._1.count / testDealing.fold(1)(_.workers))
+      val keptTests = test.fold(0L)(_._1.count / testSharding.fold(1)(_.workers))
       kept(train.fold(0L)(_._1.count * mostRanks / spec.ranks) + keptTests)
-      val frames = test.map(_._1.frames(testDealing, workers, test = true)).toSeq ++
+      val frames = test.map(_._1.frames(testSharding, workers, test = true)).toSeq ++
         train.map { case (rows, _) =>
-          rows.frames(Some(Dealing(rows.count, spec.trainBatch, spec.ranks, workers)), workers, test = false)
+          rows.frames(Some(Sharding(rows.count, spec.trainBatch, spec.ranks, workers)), workers, test = false)
         }
       def announced(rows: PreparedRows, what: String) = RowFeed.newBuilder.setRecords(rows.count).setDescription(what)
       val trainFeed =
         train.map { case (r, what) => announced(r, what).setSharded(true).setBatch(spec.trainBatch).build() }
       val testFeed = test.map { case (r, what) =>
-        announced(r, what).setSharded(testDealing.isDefined).setBatch(spec.testBatch).build()
+        announced(r, what).setSharded(testSharding.isDefined).setBatch(spec.testBatch).build()
       }
       val shuffled =
         if (frames.isEmpty) sc.parallelize(Seq.empty[(FrameKey, Array[Byte])], workers)
@@ -207,13 +210,13 @@ object TrainRun {
     }
   }
 
-  /** What ends the rows that a job announces. */
+  /** The Inputs that mark the end of the rows that a job announces. */
   private def ends(job: Job): Seq[Input] = {
     def end(test: Boolean) = Input.newBuilder.setEnd(Input.End.newBuilder.setTest(test)).build()
     (if (job.hasTestRows) Seq(end(true)) else Nil) ++ (if (job.hasTrainRows) Seq(end(false)) else Nil)
   }
 
-  /** What the worker is to hear: both files are in their places, or why not. */
+  /** The answer to the worker about its snapshot: both files are published, or why not. */
   private def publishSnapshot(spec: TrainSpec, s: Event.Snapshot, conf: org.apache.hadoop.conf.Configuration): Input = {
     val said = Input.Published.newBuilder.setIteration(s.getIteration)
     try {

@@ -21,23 +21,23 @@ class ClusterSuite extends AnyFunSuite {
 
   test("ranks are dealt to workers as the executable deals them") {
     for (ranks <- 1 to 9; workers <- 1 to ranks; records <- Seq(ranks.toLong, 100L, 1003L);
-      dealing = Dealing(records, 7, ranks, workers)) {
-      val owners = (0L until records).map(r => dealing.workerOf(r))
+      sharding = Sharding(records, 7, ranks, workers)) {
+      val owners = (0L until records).map(r => sharding.workerOf(r))
       assert(owners.toSet == (0 until workers).toSet || records < 7L * ranks, (ranks, workers, records))
       // engine/collective/tree.cc: worker w has the ranks from ceil(w R / W) on
       for (w <- 0 until workers;
         rank <- (w * ranks + workers - 1) / workers until ((w + 1) * ranks + workers - 1) / workers;
-        record = rank.toLong * dealing.block; if record < records)
-        assert(dealing.workerOf(record) == w)
+        record = rank.toLong * sharding.block; if record < records)
+        assert(sharding.workerOf(record) == w)
     }
   }
 
   test("TEST rows are dealt by batches, each row to one worker, unless batches wrap") {
     for (batch <- Seq(1, 4, 10); batches <- Seq(1, 2, 3, 7, 20); workers <- Seq(1, 2, 3, 5, 12)) {
-      val dealing = Dealing.ofTests(batch.toLong * batches, batch, workers).get
+      val sharding = Sharding.ofTests(batch.toLong * batches, batch, workers).get
       for (row <- 0 until batch * batches)
-        assert(dealing.workerOf(row.toLong) == row / batch % workers, (batch, batches, workers, row))
+        assert(sharding.workerOf(row.toLong) == row / batch % workers, (batch, batches, workers, row))
     }
-    assert(Dealing.ofTests(101, 10, 3).isEmpty)
+    assert(Sharding.ofTests(101, 10, 3).isEmpty)
   }
 }

@@ -8,13 +8,13 @@ import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{Path, RawLocalFileSystem}
 import org.scalatest.funsuite.AnyFunSuite
 
-/** A folder of this machine under another scheme, as a shared file system is to those who use it. */
+/** A folder of this machine under another scheme: to its users it looks like a shared file system. */
 class SharedFolder extends RawLocalFileSystem {
   override def getUri: URI = URI.create("shared:///")
   override def getScheme: String = "shared"
 }
 
-/** Where the process ends instead of renaming; nothing is cleaned up. */
+/** Stands for a process that ends just before it renames a file, so that nothing is cleaned up. */
 class EndsAtRename extends SharedFolder {
   override def rename(from: Path, to: Path): Boolean =
     if (EndsAtRename.now) throw EndsAtRename.Killed else super.rename(from, to)

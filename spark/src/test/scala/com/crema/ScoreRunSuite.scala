@@ -7,7 +7,7 @@ import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{FileStatus, Path}
 import org.scalatest.funsuite.AnyFunSuite
 
-/** A shared file system on which nothing is. */
+/** A shared file system that is empty. */
 class EmptyFolder extends SharedFolder {
   override def exists(path: Path): Boolean = false
   override def getFileStatus(path: Path): FileStatus = throw new java.io.FileNotFoundException(path.toString)

@@ -22,7 +22,7 @@ private class Numbers(@transient sc: SparkContext, count: Int) extends RowSource
   override def put(r: Int, row: RowBuilder): Unit = { row.begin(r.toString); row.float(r.toFloat) }
 }
 
-/** Training runs whose rows Spark carries: who gets which TEST rows, and how long Spark may take for them. */
+/** Training runs whose rows Spark shuffles: which worker gets which TEST rows, and how long Spark may take. */
 class TrainRunSuite extends AnyFunSuite with BeforeAndAfterAll {
   private lazy val folder: Path = Files.createTempDirectory("train-run-suite-")
   private val ranks = 3
@@ -98,9 +98,9 @@ class TrainRunSuite extends AnyFunSuite with BeforeAndAfterAll {
   test("of N rows that are dealt, N are shuffled, each to the worker who tests it; of others N to every worker") {
     val spark = TestRecords.spark("local[2]")
     try for ((count, workers) <- Seq((40, 3), (40, 1), (8, 5), (41, 3))) {
-        val dealing = Dealing.ofTests(count.toLong, 4, workers)
+        val sharding = Sharding.ofTests(count.toLong, 4, workers)
         val read = new Numbers(spark.sparkContext, count).read(persistent = false)
-        val frames = read.frames(dealing, workers, test = true).collect().toSeq
+        val frames = read.frames(sharding, workers, test = true).collect().toSeq
         val sent = frames.flatMap { case (key, bytes) =>
           val batch = Input.parseDelimitedFrom(new ByteArrayInputStream(bytes)).getRows.getBatch
           val ids = batch.getColumn(0)

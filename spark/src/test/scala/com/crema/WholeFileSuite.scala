@@ -9,8 +9,8 @@ import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{Path => HadoopPath}
 import org.scalatest.funsuite.AnyFunSuite
 
-/** A store that renames over nothing, as blob stores do, and where `denied` is set nothing at all, as HDFS under a
-  * quota.
+/** A file system that renames over no existing file, as blob stores do, and, while `denied` is set, renames nothing, as
+  * HDFS does when a quota is used up.
   */
 class NeverOver extends SharedFolder {
   override def rename(from: HadoopPath, to: HadoopPath): Boolean =

@@ -17,13 +17,14 @@ import org.apache.spark.storage.StorageLevel
 import org.apache.spark.sql.types._
 import org.apache.spark.sql.{DataFrame, Dataset}
 
-/** Trains a Caffe net on a data frame's columns.
+/** Trains a Caffe net on columns of a data frame.
   *
-  * A frame that only reads files, with columns and rows chosen, gives its rows in the order of the files; any other in
-  * the order of its partitions, which a shuffle or a cache makes anew: sort it into files first when the same model
-  * must come out again. Rows in the same order, with the same solver, ranks and seed, give the same model on any number
-  * of executors. Rows whose `validationIndicatorCol` is null train. With `validationIndicatorCol` the rows where it is
-  * true test the net every test_interval steps; what they gave is in `CaffeModel.validation`.
+  * A frame that only reads files, and selects columns and rows, gives its rows in the order of the files. Any other
+  * frame gives them in the order of its partitions, which a shuffle or a cache may change from run to run: write such a
+  * frame to files first where the same model must come out again. The same rows in the same order, with the same
+  * solver, ranks and seed, give the same model on any number of executors. Rows where `validationIndicatorCol` is true
+  * do not train but test the net every test_interval steps, with the results in `CaffeModel.validation`; rows where it
+  * is null train.
   */
 class CaffeEstimator(override val uid: String) extends Estimator[CaffeModel] with CaffeTrainParams
     with DefaultParamsWritable {
@@ -37,7 +38,7 @@ class CaffeEstimator(override val uid: String) extends Estimator[CaffeModel] wit
   def setWeights(uri: String): this.type = set(weights, uri)
   def setSnapshots(uri: String): this.type = set(snapshots, uri)
 
-  /** @throws IllegalArgumentException with what is wrong with columns, solver or net; nothing was started */
+  /** @throws IllegalArgumentException before anything is started, when columns, solver or net are wrong */
   override def fit(dataset: Dataset[_]): CaffeModel = {
     val frame = dataset.toDF()
     transformSchema(frame.schema)
@@ -56,11 +57,12 @@ class CaffeEstimator(override val uid: String) extends Estimator[CaffeModel] wit
     conf.setRanks($(ranks))
     conf.resize = $(resize)
     conf.modelPath = "file:" + new File(folder, "model").getPath
-    // One reading is kept: a shuffle gives its rows in another order each time.
+    // The rows are read twice, and a shuffle may give them in another order the second time; so a frame that is not
+    // cached is kept on disk after the first reading.
     conf.isRddPersistent = frame.storageLevel == StorageLevel.NONE
     if (isSet(snapshots)) conf.snapshotFolder = $(snapshots)
     if (isSet(weights)) conf.snapshotModelFile = $(weights)
-    // What transform would refuse is refused now.
+    // What `transform` would refuse is refused now.
     if (isSet(outputBlobs)) Planner.plan(description, $(ranks), 1, $(outputBlobs).toSeq, train = true, test = false)
     FrameNet.checkSize(frame.schema, $(inputCol), conf.netParam, Some(frame))
     val classes = FrameNet.hasClasses(conf.netParam)

@@ -30,7 +30,7 @@ class CaffeModel private[ml] (override val uid: String, private[ml] var netText:
     extends Model[CaffeModel] with CaffeParams with DefaultParamsWritable {
   def this(uid: String) = this(uid, "", null) // for reading
 
-  /** One row for each test while it was trained, one array<float> column for each output of the TEST net; not saved
+  /** The tests during training: one row for each, one array<float> column for each output of the TEST net. Not saved
     * with the model.
     */
   @transient var validation: Option[DataFrame] = None
@@ -65,9 +65,9 @@ class CaffeModel private[ml] (override val uid: String, private[ml] var netText:
     }(Encoders.row(schema))
   }
 
-  /** What messages call the weights. */
+  /** What error messages call the weights. */
   @transient private var origin = "the model"
-  /** Whether the weights were seen to fit the net; that is done once. */
+  /** Whether it was checked that the weights fit the net, which is done once. */
   @transient private var checked = false
   private def unchecked: Option[Weights] = if (checked) None else Some(Weights(trained.path.getPath, origin))
 
@@ -79,7 +79,7 @@ class CaffeModel private[ml] (override val uid: String, private[ml] var netText:
     finally org.apache.hadoop.fs.FileUtil.fullyDelete(folder)
   }
 
-  /** The job of a scoring process, and the blobs it gives. */
+  /** The job for a scoring process, and the names of the blobs that it returns. */
   private def planned(frame: DataFrame): (Job, Seq[String]) = {
     val input = FrameNet.inputType(frame.schema, $(inputCol), $(encoded))
     FrameNet.checkSize(frame.schema, $(inputCol), net)
@@ -89,7 +89,7 @@ class CaffeModel private[ml] (override val uid: String, private[ml] var netText:
       val solver = CaffeModel.solverOf(fitted, folder)
       val asked = if (isSet(outputBlobs)) $(outputBlobs).toSeq else Nil
       val plan = Planner.plan(solver, 1, 1, asked, train = false, test = true, unchecked)
-      if (!checked) Planner.toldOfUntrained(plan, origin).foreach(text => System.err.println(s"crema: $text"))
+      if (!checked) Planner.untrainedWarning(plan, origin).foreach(text => System.err.println(s"crema: $text"))
       checked = true
       val unlabelled = FrameNet.needLabel(fitted)
       val hasLabel = frame.columns.contains($(labelCol))
@@ -104,7 +104,7 @@ class CaffeModel private[ml] (override val uid: String, private[ml] var netText:
     } finally org.apache.hadoop.fs.FileUtil.fullyDelete(folder)
   }
 
-  /** Tops that no other layer takes but those that need the label: what the net says about its input. */
+  /** The default blobs: tops that no other layer takes, apart from layers that need the label. */
   private def defaults(n: NetParameter, needLabel: Set[String]): Seq[String] = {
     val layers = n.getLayerList.asScala.filter(l => !FrameNet.isData(l))
     val consumed = layers.flatMap { l =>

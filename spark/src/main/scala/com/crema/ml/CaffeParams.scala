@@ -74,7 +74,7 @@ trait CaffeTrainParams extends CaffeParams with HasSeed with HasValidationIndica
 }
 
 private[ml] object CaffeParams {
-  /** Stories of the command line, told of params. */
+  /** Replaces the flags of the command line in error messages by the names of params. */
   def inItsWords[A](body: => A): A = {
     def words(text: String) =
       text.replace("in -features", "in outputBlobs").replace("(-resize)", "(setResize)").replace("(-model)", "")

@@ -12,7 +12,9 @@ import org.apache.spark.sql.types._
 
 import scala.collection.JavaConverters._
 
-/** A net whose data layers take columns of a frame: each becomes a CoSData layer with one column for each top. */
+/** Rewrites a net so that its data layers take columns of a frame: each becomes a CoSData layer with one column for
+  * each top.
+  */
 private[ml] object FrameNet {
   val InputColumn = "__crema_input"
   val LabelColumn = "__crema_label"
@@ -84,8 +86,8 @@ private[ml] object FrameNet {
     s"input column '$name' holds $size number(s), and the net's input takes ${numbers(s)} (${s._1} x ${s._2} x " +
       s"${s._3}); name another column with setInputCol, or correct channels, height and width of the data layer"
 
-  /** Numbers as many as the net takes, where that can be known: from a vector column's metadata, as VectorAssembler
-    * writes them, and with `frame` from its first row.
+  /** Checks that a row has as many numbers as the net takes, where the size is known: from a vector column's metadata,
+    * as VectorAssembler writes it, or with `frame` from its first row.
     */
   def checkSize(schema: StructType, name: String, net: NetParameter, frame: Option[DataFrame] = None): Unit = {
     val described = net.getLayerList.asScala.find(isData).map(describe)
@@ -121,7 +123,9 @@ private[ml] object FrameNet {
   def labelOf(frame: DataFrame, name: String): Column =
     if (frame.columns.contains(name)) col(name).cast(FloatType) else lit(0f)
 
-  /** The label as it is learnt: text stays text, whose reading is then told of row by row. */
+  /** The label as it is used for training. Text stays text, so that a row whose text is no number is reported by its
+    * place.
+    */
   def learntLabelOf(frame: DataFrame, name: String): Column = field(frame.schema, name).dataType match {
     case StringType => col(name)
     case _ => labelOf(frame, name)

@@ -7,13 +7,13 @@ import org.apache.spark.scheduler.{SparkListener, SparkListenerStageCompleted}
 import org.apache.spark.sql.Row
 import org.apache.spark.util.LongAccumulator
 
-/** Rows whose input is null, counted; a transformation is lazy, so the driver tells of them when a stage ends, once for
+/** Counts rows whose input is null. As transformations are lazy, the driver reports them when a stage ends, once for
   * each transformation.
   */
 private object NullRows extends SparkListener {
   private val Name = "Crema: rows without input"
   private val heard = new java.util.WeakHashMap[SparkContext, Any]()
-  private val told = scala.collection.mutable.Set[Long]()
+  private val reported = scala.collection.mutable.Set[Long]()
 
   def counter(sc: SparkContext): LongAccumulator = synchronized {
     if (heard.put(sc, this) == null) sc.addSparkListener(this)
@@ -24,12 +24,12 @@ private object NullRows extends SparkListener {
     for {
       a <- e.stageInfo.accumulables.values
       n <- a.value
-      if a.name.contains(Name) && n.toString != "0" && synchronized(told.add(a.id))
+      if a.name.contains(Name) && n.toString != "0" && synchronized(reported.add(a.id))
     } System.err.println(s"crema: $n row(s) have no input, as it is null, and so no blobs either")
 }
 
-/** Rows of a partition with their blobs behind them: the rows are kept until theirs come back. One without input gets
-  * nulls.
+/** Rows of a partition with their blobs appended. Rows wait in a queue until their blobs come back; one without input
+  * gets nulls.
   */
 private class ScoredFrame(spec: ScoreRun.Spec, rows: Iterator[Row], width: Int, input: String, encoded: Boolean,
     shape: (Int, Int, Int), tops: Int, blobs: Int, vectors: Boolean, nulls: LongAccumulator) extends Iterator[Row] {
@@ -71,7 +71,7 @@ private class ScoredFrame(spec: ScoreRun.Spec, rows: Iterator[Row], width: Int, 
 
   override def hasNext: Boolean = scored.hasNext || !waiting.isEmpty
   override def next(): Row = {
-    val more = scored.hasNext // reads ahead: the row that belongs to it waits already
+    val more = scored.hasNext // this reads ahead, so that the row that the next blobs belong to is in the queue
     val (id, row) = waiting.poll()
     val own = row.toSeq.take(width)
     if (more && scored.head.id == id) Row.fromSeq(own ++ scored.next().values.map(column))

@@ -149,7 +149,7 @@ class CaffeEstimatorSuite extends AnyFunSuite with BeforeAndAfterAll {
     val before = org.apache.spark.crema.Bus.jobs(spark.sparkContext) {
       assert(intercept[IllegalArgumentException](estimator("size", "").fit(cut)).getMessage.contains(words))
     }
-    assert(before == 1) // the first row was looked at, nothing else
+    assert(before == 1) // only the first row was read
     val told = new VectorAssembler().setInputCols(Array("key", "label")).setOutputCol("two").transform(rows)
     val ofTwo = model.copy(org.apache.spark.ml.param.ParamMap.empty).setInputCol("two")
     assert(intercept[IllegalArgumentException](ofTwo.transform(told)).getMessage.contains(

@@ -15,12 +15,12 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * A solver with its nets, which is given every batch by its user: a process of the executable for each object.
+ * A solver with its nets, to which the caller passes every batch. Each object has a process of the executable.
  *
- * With cluster_size > 1 and SOCKET each node is one rank. The addresses are all that keeps strangers out: use it on
- * networks you trust. A solver index is 0, the only device; a negative one is answered by false, -1 or null, another by
- * an exception. System properties: crema.host (numeric address to listen on), crema.threads (0: all cores),
- * crema.engine.seconds (deadline of one call, 3600).
+ * With cluster_size > 1 and SOCKET each node is one rank. Connections are not authenticated: whoever knows the
+ * addresses can connect, so use it on networks that you trust. The only solver index is 0, for the only device; a
+ * negative one gives false, -1 or null, another one an exception. System properties: crema.host (numeric address to
+ * listen on), crema.threads (0: all cores), crema.engine.seconds (deadline of one call, 3600).
  */
 public class CaffeNet extends BaseObject {
   public static final int NONE = 0;
@@ -103,10 +103,11 @@ public class CaffeNet extends BaseObject {
   }
 
   /**
-   * Joins the others; all then have rank 0's weights. False, with the reason in the log, when that fails, within ten
-   * seconds.
+   * Connects to the other nodes; all then have rank 0's weights. False, with the reason in the log, when that fails,
+   * within ten seconds.
    *
-   * @param addresses by rank, of each what its localAddresses() says at this node's place; a node alone takes null
+   * @param addresses for each rank what that node's localAddresses() gives at this node's index; null for a single
+   *   node
    */
   public boolean connect(String[] addresses) {
     if (clusterSize == 1) return true;
@@ -122,7 +123,10 @@ public class CaffeNet extends BaseObject {
     }
   }
 
-  /** The executable resolves no names. What has no port is left for it to refuse. */
+  /**
+   * Resolves host names, as the executable does not. An address without a port is passed on for the executable to
+   * refuse.
+   */
   private static String numeric(String address) throws UnknownHostException {
     int colon = address.lastIndexOf(':');
     if (colon < 1 || address.startsWith("[") || address.substring(0, colon).matches("[0-9.]+")) return address;
@@ -186,8 +190,8 @@ public class CaffeNet extends BaseObject {
   }
 
   /**
-   * Where the others reach this node: one address for each of them by rank, "" at its own place; none when it is
-   * alone.
+   * The addresses at which the other nodes reach this one: one for each of them by rank, "" at its own index; none for
+   * a single node.
    */
   public String[] localAddresses() {
     if (clusterSize == 1) return new String[0];

@@ -17,17 +17,17 @@ import java.util.concurrent.atomic.AtomicBoolean;
 import scala.Option;
 
 /**
- * A process `crema engine` and the questions to it, one after the other; any thread may ask. It ends with close(), or
+ * A process `crema engine` and the requests to it, one after the other; any thread may call. It ends with close(), or
  * with this JVM.
  */
 final class EngineChild implements AutoCloseable {
-  /** A reply that says no, with the engine's sentence; the process is well. */
+  /** The engine refused a request, with its own message; the process goes on. */
   static final class Refused extends RuntimeException {
     private static final long serialVersionUID = 1L;
     final String kind;
 
-    Refused(String kind, String story) {
-      super(story);
+    Refused(String kind, String message) {
+      super(message);
       this.kind = kind;
     }
   }
@@ -48,7 +48,10 @@ final class EngineChild implements AutoCloseable {
   }
 
   /**
-   * @throws Refused when the engine says no @throws CremaException when the process is gone or late; it is gone then
+   * Sends a request and waits for its reply.
+   *
+   * @throws Refused when the engine refuses it
+   * @throws CremaException when the process has ended or does not answer in time, when it is killed
    */
   synchronized Reply ask(Request request, long seconds) {
     String what = request.getWhatCase().toString().toLowerCase();
@@ -95,20 +98,20 @@ final class EngineChild implements AutoCloseable {
   }
 
   /**
-   * The process for pictures, one per JVM: started by the first question, and again when it has died. Its answers
-   * depend on the question alone.
+   * The process that works on pictures, one per JVM: started by the first request, and again when it has died. A reply
+   * depends on the request alone.
    */
   static Reply askImages(Request request) {
     EngineChild asked = images();
     try {
       return asked.ask(request, IMAGE_SECONDS);
-    } catch (CremaException e) { // it died meanwhile; a question that kills it twice is told
+    } catch (CremaException e) { // it died meanwhile; a request that kills the new one too is reported
       forget(asked);
       return images().ask(request, IMAGE_SECONDS);
     }
   }
 
-  /** A process counts as alive for a moment after it was killed: who found it gone says so. */
+  /** A process counts as alive for a moment after it was killed; so the caller that found it dead clears the field. */
   private static synchronized void forget(EngineChild gone) {
     if (images == gone) images = null;
   }

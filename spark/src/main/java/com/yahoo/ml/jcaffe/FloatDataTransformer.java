@@ -13,7 +13,7 @@ import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.atomic.AtomicLong;
 
 /**
- * From images to the input of a net: crop, mirror, (pixel - mean) * scale. Crop and mirror are drawn anew for each
+ * Converts images to the input of a net: crop, mirror, (pixel - mean) * scale. Crop and mirror are drawn anew for each
  * batch and image.
  */
 public class FloatDataTransformer extends BaseObject {
@@ -43,7 +43,7 @@ public class FloatDataTransformer extends BaseObject {
     transform(transform, blob);
   }
 
-  /** Writes what becomes of item i of a blob N x C x H x W to place i of the other. */
+  /** Transforms item i of a blob N x C x H x W into item i of the other. */
   public void transform(FloatBlob input, FloatBlob output) throws Exception {
     if (input == null || output == null) throw new NullPointerException("NULL object");
     ByteBuffer bytes = ByteBuffer.allocate(4 * input.count()).order(ByteOrder.LITTLE_ENDIAN);

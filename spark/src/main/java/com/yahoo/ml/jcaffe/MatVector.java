@@ -10,8 +10,11 @@ public class MatVector extends BaseObject {
   }
 
   /**
-   * Returns the image that was there, or null. @throws NullPointerException for no image @throws
-   * ArrayIndexOutOfBoundsException for no such place
+   * Puts an image into a place.
+   *
+   * @return the image that was there before, or null
+   * @throws NullPointerException for no image
+   * @throws ArrayIndexOutOfBoundsException for no such place
    */
   public Mat put(int position, Mat mat) {
     if (mat == null) throw new NullPointerException("no image is given for place " + position);

@@ -7,12 +7,11 @@ import com.crema.{CremaException, RowBuilder, RowSource}
 import com.yahoo.ml.jcaffe.{FloatBlob, MatVector}
 import org.apache.spark.rdd.RDD
 
-/** One sample of a batch that a user's source made: id and the bytes of its fields. */
+/** One sample of a batch that a user's own source made: its id, and the bytes of its fields. */
 private[caffe] case class SampleRow(id: String, fields: Array[Array[Byte]])
 
-/** Rows of a source that makes batches itself: its queue is filled from the RDD, `nextBatch` is called, and the samples
-  * are taken out of the holder: pixels of images, values of blobs. A sample that the source passed over is simply not
-  * there.
+/** Rows of a source that makes batches itself. Its queue is filled from the RDD, `nextBatch` is called, and the samples
+  * are taken out of its result: pixels of images, values of blobs. Samples that the source skipped are left out.
   */
 private[caffe] class BatchedRows[T1, T2](source: DataSource[T1, T2], rdd: RDD[T1])(implicit tag: ClassTag[SampleRow])
     extends RowSource[SampleRow] {
@@ -39,9 +38,9 @@ private class SampleRows[T1, T2](source: DataSource[T1, T2], rows: Iterator[T1])
   private val ready = mutable.Queue[SampleRow]()
   private val most = source.batchSize()
   private val holder = source.dummyDataHolder()
-  private val notSet = new String("no sample") // told apart by identity
+  private val notSet = new String("no sample") // compared by identity
   private var more = true
-  private var pending: Option[T1] = None // taken from the RDD, not yet from the queue's other end
+  private var pending: Option[T1] = None // taken from the RDD, not yet put into the queue
   source.resetQueue(most)
 
   override def hasNext: Boolean = { while (ready.isEmpty && more) fill(); ready.nonEmpty }
@@ -58,7 +57,7 @@ private class SampleRows[T1, T2](source: DataSource[T1, T2], rows: Iterator[T1])
     taker.setDaemon(true)
     taker.start()
     try { offerWhile(taker.isAlive); taker.join() }
-    finally taker.interrupt() // it may wait for a record that will never come
+    finally taker.interrupt() // it may be waiting for a record that will never come
     if (failure != null) throw new CremaException(s"${source.getClass.getName}.nextBatch failed: $failure", failure)
     val made = ids.count(_ ne notSet)
     (0 until made).foreach(i => ready.enqueue(sample(ids(i), i)))

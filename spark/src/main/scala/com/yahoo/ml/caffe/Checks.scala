@@ -10,14 +10,12 @@ import org.slf4j.LoggerFactory
 
 import scala.util.control.NonFatal
 
-/** What can be seen to be wrong on the driver before any work; the texts that users of CaffeOnSpark know stay as they
-  * were.
-  */
+/** Checks on the driver before any work is done. Messages that users of CaffeOnSpark know are kept as they were. */
 private[caffe] object Checks {
   private val log = LoggerFactory.getLogger(getClass)
 
-  /** Before Spark is asked for executors: solver, net and blobs, what else is on the command line, and whether files
-    * are there and places free.
+  /** Before Spark asks for executors: checks solver, net and blobs, the other flags, whether input files exist and
+    * whether output places are free.
     */
   def ahead(conf: Config): Unit = {
     if (!(conf.isTraining || conf.isTest || conf.isFeature))
@@ -31,7 +29,7 @@ private[caffe] object Checks {
     } else modelIsThere(conf)
   }
 
-  /** Where results go. @param ours the folder that an attempt before this one was writing */
+  /** Checks that the output is free. @param ours the folder that an earlier attempt of this application was writing */
   def output(conf: Config, ours: Option[String] = None): Unit = {
     if (conf.isFeature && !ours.contains(conf.at(conf.outputPath))) outputIsFree(conf)
     if (conf.isTest) resultPlaceIsNoFolder(conf)
@@ -43,7 +41,7 @@ private[caffe] object Checks {
       s"there is no model at ${conf.modelPath}${other(conf, conf.modelPath)}; train one first, or correct -model")
   }
 
-  /** What was meant where that is not what was written. */
+  /** The resolved URI in parentheses, where it differs from what the user wrote. */
   private def other(conf: Config, written: String): String =
     if (Storage.isLocal(conf.at(written)) || conf.at(written) == written) "" else s" (${conf.at(written)})"
 
@@ -73,9 +71,10 @@ private[caffe] object Checks {
         "(give -connection ethernet to silence this)")
   }
 
-  /** On YARN and Kubernetes a container that holds more than heap and overhead is ended. The JVM may fill its heap, and
-    * needs some of the overhead itself; the worker process must fit into the rest. @param rows that a worker keeps,
-    * once they are counted
+  /** On YARN and Kubernetes a container is killed when it holds more than heap and overhead. The JVM may fill its heap
+    * and needs some of the overhead itself; the worker process must fit into the rest.
+    *
+    * @param rows that a worker keeps, once they are counted
     */
   def memory(plan: Plan, c: SparkConf, rows: Long = 0): Unit =
     if (plan.hasMemoryBytes && Seq("yarn", "k8s").exists(c.get("spark.master", "").startsWith(_))) {
@@ -92,7 +91,7 @@ private[caffe] object Checks {
           s"${(needed + 127) / 128 * 128}m (no worker was started)")
     }
 
-  /** What an executor's JVM holds beside its heap: code, threads, buffers. */
+  /** MB that an executor's JVM holds beside its heap: code, threads, buffers. */
   private val JvmOverheadMb = 160L
 
   private def dynamicAllocation(c: SparkConf): Unit =
@@ -111,7 +110,7 @@ private[caffe] object Checks {
       throw new IllegalArgumentException(s"the folder of -model $model cannot be written")
   }
 
-  /** A model of so many values fits where -model points, as far as a local disk can tell. */
+  /** Checks that the model fits on the disk of -model, if that is local. */
   def room(conf: Config, plan: Plan): Unit = if (Storage.isLocal(conf.at(conf.modelPath))) {
     val folder = new File(Storage.localPath(conf.at(conf.modelPath))).getAbsoluteFile.getParentFile
     val (needed, free) = (4 * plan.getParameters, folder.getUsableSpace)
@@ -136,14 +135,14 @@ private[caffe] object Checks {
       throw new WrongArgument(
         s"-output ${conf.outputPath} exists already; remove it or name another place (nothing was started)")
 
-  /** -test replaces an old result, as it always did, but not a folder. */
+  /** -test replaces an old result file, as in CaffeOnSpark, but not a folder. */
   private def resultPlaceIsNoFolder(conf: Config): Unit =
     if (Storage.isFolder(conf.at(conf.outputPath), conf.hadoop))
       throw new WrongArgument(
         s"-output ${conf.outputPath} is a folder; -test writes one file: name another place (nothing was started)")
 
-  /** The plan's solver; without validation its tests are taken out, as no test source is served: the workers then build
-    * no TEST net.
+  /** The plan's solver. Without validation its tests are removed, as there is no test source: the workers then build no
+    * TEST net.
     */
   def solverFor(plan: Plan, validation: Boolean): com.google.protobuf.ByteString =
     if (validation) plan.getSolver

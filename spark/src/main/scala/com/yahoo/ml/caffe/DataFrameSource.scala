@@ -63,7 +63,7 @@ class DataFrameSource(conf: Config, layerId: Int, isTrain: Boolean)
     true
   }
 
-  /** The frame, with the columns that say where a row is from when it is read from files. */
+  /** The frame, with columns that say which file a row is from, when it is read from files. */
   protected def loaded(): DataFrame =
     DataFrames.withPieces(DataFrames.load(cosDataParam.getDataframeFormat, sourceFilePath), Seq("*"))
   protected def describe: String = s"DataFrame $sourceFilePath"
@@ -74,11 +74,11 @@ class DataFrameSource(conf: Config, layerId: Int, isTrain: Boolean)
     f
   }
 
-  /** False: the frame was made for these tops. */
+  /** False when the frame was made for exactly these tops. */
   protected def areColumnsGiven: Boolean = true
-  /** For messages: what the user calls a top's column. */
+  /** What messages call a top's column: the user's name for it. */
   protected def nameOf(top: String): String = top
-  /** Tops that must be whole numbers. */
+  /** The tops whose values must be whole numbers. */
   protected def wholeTops: Set[String] = Set.empty
 
   override def makeRDD(sc: SparkContext): RDD[(String, Array[Any])] = {
@@ -121,7 +121,7 @@ class DataFrameSource(conf: Config, layerId: Int, isTrain: Boolean)
     true
   }
 
-  /** False: an image that cannot be decoded. */
+  /** False when an image cannot be decoded. */
   private def place(t: Int, i: Int, value: Any, holder: Any): Boolean = holder match {
     case mats: MatVector =>
       val image = picture(tops(t), value)
@@ -132,7 +132,8 @@ class DataFrameSource(conf: Config, layerId: Int, isTrain: Boolean)
       val values = CosColumns.floats(value, tops(t))
       val (step, from) = if (tops(t).transpose_) (batchSize_, i) else (1, i * tops(t).size_)
       for (k <- 0 until tops(t).size_)
-        blob.cpu_data().set(from + k * step, if (k < values.length) values(k) else 0f) // the blob is used again
+        // Zeros too, as the blob is reused
+        blob.cpu_data().set(from + k * step, if (k < values.length) values(k) else 0f)
       true
   }
 
@@ -206,7 +207,7 @@ private[caffe] object CosColumns {
   }
 }
 
-/** The frame's internal rows as rows for the executable: a field for each top. */
+/** Converts the frame's internal rows into rows for the executable: a field for each top. */
 private[caffe] class CosColumns(val description: String, val batch: Int, @transient frame: DataFrame, tops: Array[Top],
     names: Array[String], whole: Set[String]) extends DataFrames.FrameRows(frame) {
   def this(description: String, batch: Int, frame: DataFrame, tops: Array[Top]) =
@@ -235,7 +236,7 @@ private[caffe] class CosColumns(val description: String, val batch: Int, @transi
     }
   }
 
-  @transient private var seen = 0L // a task has its own copy
+  @transient private var seen = 0L // each task has its own copy
 
   private def here(r: InternalRow): String =
     if (id >= 0) s"row '${idOf(r)}' of $description"
@@ -275,7 +276,7 @@ private[caffe] class CosColumns(val description: String, val batch: Int, @transi
       val image = s.fieldIndex("image")
       val bytes = if (s(image).dataType == BinaryType) inner.getBinary(image) else inner.getArray(image).toByteArray()
       picture(top, inner.getInt(s.fieldIndex("height")), inner.getInt(s.fieldIndex("width")), bytes, row)
-    case other => // check() has refused it
+    case other => // cannot happen after check()
       throw new CremaException(s"column '$name' of $description is ${other.simpleString}")
   }
 

@@ -1,7 +1,7 @@
 package com.yahoo.ml.caffe
 
 import org.apache.spark.rdd.RDD
-import com.crema.{Piece, RowSource, Story, WrongArgument}
+import com.crema.{JobError, Piece, RowSource, WrongArgument}
 import org.apache.spark.sql.functions.col
 import org.apache.spark.sql.{AnalysisException, Column, DataFrame, SparkSession}
 import org.apache.spark.sql.catalyst.InternalRow
@@ -10,7 +10,7 @@ import org.apache.spark.sql.types.DataType
 import org.apache.spark.storage.StorageLevel
 import org.apache.spark.unsafe.types.UTF8String
 
-/** What both sources of data frames need. */
+/** What the two sources that read data frames share. */
 private[com] object DataFrames {
   /** @throws IllegalArgumentException with Spark's reason when the format or path cannot be read */
   def load(format: String, path: String): DataFrame =
@@ -18,19 +18,19 @@ private[com] object DataFrames {
     catch {
       case e: Exception =>
         val why = s"$path cannot be read as $format: ${Option(e.getMessage).getOrElse(e.toString)}"
-        throw (if (Story.lasting(e)) new WrongArgument(why, e) else new IllegalArgumentException(why, e))
+        throw (if (JobError.isLasting(e)) new WrongArgument(why, e) else new IllegalArgumentException(why, e))
     }
 
-  /** Spark's own rows: nothing is converted that is not asked for. The rows may be used again by Spark, so each is read
-    * before the next. (Found by name: the method moved between Spark 3 and 4.)
+  /** Spark's internal rows, so that only the needed columns are converted. Spark may reuse a row object, so each must
+    * be read before the next. (queryExecution is found by reflection, as it moved between Spark 3 and 4.)
     */
   def internalRows(frame: DataFrame): RDD[InternalRow] =
     frame.getClass.getMethod("queryExecution").invoke(frame).asInstanceOf[QueryExecution].toRdd
 
   private val (file, start) = ("__crema_file", "__crema_start")
 
-  /** With two more columns that say which piece of which file a row is from; unchanged when the source is no file
-    * format of Spark's.
+  /** Adds two columns that say which piece of which file a row is from; unchanged when the source is not one of Spark's
+    * file formats.
     */
   def withPieces(frame: DataFrame, columns: Seq[String]): DataFrame =
     try frame.selectExpr(columns ++ Seq(s"_metadata.file_path as $file", s"_metadata.file_block_start as $start"): _*)
@@ -38,9 +38,7 @@ private[com] object DataFrames {
 
   private val readers = Set("Project", "Filter", "SubqueryAlias", "View", "LogicalRelation", "Relation")
 
-  /** These columns of a frame, with those of `withPieces` when it reads files and does nothing that gives rows an order
-    * of its own.
-    */
+  /** Selects columns, and adds those of `withPieces` when the frame reads files and does nothing that reorders rows. */
   def inFileOrder(frame: DataFrame, columns: Seq[Column]): DataFrame = {
     val plan = frame.getClass.getMethod("queryExecution").invoke(frame).asInstanceOf[QueryExecution].analyzed
     val plain = plan.collect { case node => node.nodeName }.forall(readers)
@@ -52,7 +50,7 @@ private[com] object DataFrames {
     }
   }
 
-  /** Rows in the order of their files. */
+  /** Rows that are ordered by the files they come from. */
   abstract class FrameRows(@transient frame: DataFrame) extends RowSource[InternalRow] {
     protected val types: Array[DataType] = frame.schema.map(_.dataType).toArray
     private val (fileAt, startAt) = (frame.columns.indexOf(file), frame.columns.indexOf(start))

@@ -11,14 +11,13 @@ import org.apache.spark.rdd.RDD
 
 /** Where a data layer's records come from; chosen by the layer's `source_class`.
   *
-  * To read another kind of data, derive from ImageDataSource or DataSource with a constructor (Config, Int, Boolean),
-  * and name the class in the prototxt. What is to be written: `makeRDD`, and below DataSource itself also the way from
-  * records to batches.
+  * To read another kind of data, derive from ImageDataSource or DataSource, with a constructor (Config, Int, Boolean),
+  * and name the class in the prototxt. Subclasses implement `makeRDD`; direct subclasses of DataSource also implement
+  * the conversion of records to batches.
   *
   * @tparam T1 a record
   * @tparam T2 what `nextBatch` fills: (MatVector, FloatBlob) for images and labels, or, when `useCoSDataLayer`, an
-  *   Array[Any] with a FloatBlob or
-  *            a MatVector for each top
+  *   Array[Any] with a FloatBlob or a MatVector for each top
   * @param layerId index of the layer in conf.netParam
   * @param STOP_MARK a record that means "no more"
   */
@@ -35,10 +34,9 @@ abstract class DataSource[T1, T2](val conf: Config, val layerId: Int, val isTrai
   /** The records, in the order of the source. */
   def makeRDD(sc: SparkContext): RDD[T1]
 
-  /** Reads the layer's description; called once on the driver, and again on an executor before `nextBatch` is used
-    * there.
+  /** Reads the layer's description. Called once on the driver, and on an executor before `nextBatch` is used there.
     *
-    * @throws IllegalArgumentException with layer and cause; false means the same without words
+    * @throws IllegalArgumentException with layer and cause; returning false means the same without an explanation
     */
   def init(): Boolean = {
     solverParameter = conf.solverParameter
@@ -48,21 +46,21 @@ abstract class DataSource[T1, T2](val conf: Config, val layerId: Int, val isTrai
     true
   }
 
-  /** An object of T2 to be filled by `nextBatch`. */
+  /** An empty object of T2 for `nextBatch` to fill. */
   def dummyDataHolder(): T2
 
-  /** One blob per top, in the shapes the net takes. */
+  /** One blob per top, in the shapes that the net takes. */
   def dummyDataBlobs(): Array[FloatBlob]
 
-  /** Takes records from the queue until `batchSize` samples are made; their ids go to `sampleIds`. False: STOP_MARK was
-    * met.
+  /** Takes records from the queue until `batchSize` samples are made; their ids go to `sampleIds`. Returns false when
+    * it met STOP_MARK.
     */
   def nextBatch(sampleIds: Array[String], data: T2): Boolean
 
   def setBatchSize(size: Int): Unit = batchSize_ = size
   def batchSize(): Int = batchSize_
 
-  /** False: the queue is full. */
+  /** Returns false when the queue is full. */
   def offer(sample: T1): Boolean = sourceQueue.offer(sample)
 
   private[caffe] def resetQueue(capacity: Int = 0): Unit = {
@@ -75,7 +73,7 @@ abstract class DataSource[T1, T2](val conf: Config, val layerId: Int, val isTrai
   def getTopDataType(index: Int): CoSDataParameter.DataType = null
   def getTopTransformParam(index: Int): TransformationParameter = null
 
-  /** How the records reach the workers. A class that says no more is asked batch by batch. */
+  /** How the records reach the workers. By default `nextBatch` is called for each batch. */
   private[caffe] def records(sc: SparkContext): Records = new BatchedRows[T1, T2](this, makeRDD(sc))
 
   private[caffe] def where: String =

@@ -11,11 +11,11 @@ import org.apache.spark.sql.types._
 
 import scala.collection.JavaConverters._
 
-/** Images of a data frame in any format that Spark reads: columns `label` (text or a whole number) and `data` (binary,
-  * or text: base64 when the format is json, as Spark writes binary there, else its bytes count); optionally `id`
-  * (text), `channels`, `height`, `width` (numbers, 0: unknown), `encoded` (boolean; else
-  * memory_data_param.image_encoded). memory_data_param.dataframe_format names the format (default parquet),
-  * dataframe_column_select SQL expressions that make these columns.
+/** Images of a data frame in any format that Spark reads. Columns: `label` (text or a whole number); `data` (binary, or
+  * text: base64 when the format is json, as Spark writes binary there, else the text's own bytes); optionally `id`
+  * (text), `channels`, `height`, `width` (numbers, 0 for unknown) and `encoded` (boolean, by default
+  * memory_data_param.image_encoded). memory_data_param.dataframe_format names the format (default parquet), and
+  * dataframe_column_select gives SQL expressions for these columns.
   */
 class ImageDataFrame(conf: Config, layerId: Int, isTrain: Boolean) extends ImageDataSource(conf, layerId, isTrain) {
   /** The selected columns, checked. */
@@ -85,7 +85,7 @@ private[caffe] object ImageColumns {
   }
 }
 
-/** The frame's internal rows as rows for the executable. */
+/** Converts the frame's internal rows into rows for the executable. */
 private[caffe] class ImageColumns(val description: String, val batch: Int, @transient frame: DataFrame,
     imageEncoded: Boolean, textIsBase64: Boolean) extends DataFrames.FrameRows(frame) {
   private def place(name: String): Int = frame.columns.indexOf(name)

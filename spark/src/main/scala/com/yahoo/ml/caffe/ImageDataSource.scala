@@ -47,8 +47,8 @@ abstract class ImageDataSource(conf: Config, layerId: Int, isTrain: Boolean)
     (new MatVector(batchSize_), label)
   }
 
-  /** Decodes (and with conf.resize resizes) images until the batch is full; what cannot be decoded is passed over with
-    * a warning.
+  /** Decodes images, and resizes them with conf.resize, until the batch is full; images that cannot be decoded are
+    * skipped with a warning.
     */
   override def nextBatch(sampleIds: Array[String], data: (MatVector, FloatBlob)): Boolean = {
     var count = 0
@@ -74,8 +74,8 @@ abstract class ImageDataSource(conf: Config, layerId: Int, isTrain: Boolean)
     else { if (conf.resize && (mat.height != height || mat.width != width)) mat.resize(height, width); Some(mat) }
   }
 
-  /** The records go to the workers as they are, and are decoded there; a subclass with its own nextBatch is asked batch
-    * by batch.
+  /** Records go to the workers as they are and are decoded there; but a subclass with its own nextBatch is called for
+    * each batch.
     */
   override private[caffe] def records(sc: SparkContext): Records = {
     val own = getClass.getMethod("nextBatch", classOf[Array[String]], classOf[(_, _)]).getDeclaringClass

@@ -8,7 +8,7 @@ import org.apache.spark.{SparkContext, TaskContext}
 import scala.collection.JavaConverters._
 
 /** The records of an LMDB as an RDD: partitions of equal size, the first ones a record larger, none empty unless there
-  * are fewer records. The executable reads them beside each task.
+  * are fewer records than partitions. A process of the executable reads them for each task.
   */
 private[caffe] object LmdbRDD {
   def apply(sc: SparkContext, source: String, partitions: Int): RDD[ImageDataSource.Record] = {

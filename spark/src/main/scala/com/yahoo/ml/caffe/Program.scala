@@ -7,7 +7,7 @@ import com.crema._
 import com.crema.wire.Wire.Job
 import org.apache.spark.{SparkConf, SparkContext}
 
-/** The command line of CaffeOnSpark, from its first word to its end. */
+/** The main program of CaffeOnSpark's command line. */
 private[caffe] object Program {
   def main(args: Array[String]): Unit =
     if (Flags.asksForHelp(args)) println(Flags.usage)
@@ -24,7 +24,7 @@ private[caffe] object Program {
       }
     }
 
-  /** What can be judged without executors is, before Spark asks for them. */
+  /** Everything that can be checked without executors is checked before Spark asks for them. */
   private def go(args: Array[String], settings: SparkConf, attempt: Option[YarnAttempt]): Unit = {
     val began = System.nanoTime()
     val conf = Config.ahead(settings, args)
@@ -47,8 +47,7 @@ private[caffe] object Program {
     finally sc.stop()
   }
 
-  /** While Spark starts, which leaves cores idle: the executable is unpacked, the large generated classes are loaded.
-    */
+  /** Unpacks the executable and loads the large generated classes while Spark starts, which leaves cores idle. */
   private def ahead(): Unit = {
     def load(): Unit =
       try { NativeBinary.path; SolverParameter.getDefaultInstance; Job.getDefaultInstance }

@@ -23,7 +23,7 @@ private[caffe] object RowBytes {
     else floats(java.util.Arrays.copyOfRange(values, i * width, (i + 1) * width))
   }
 
-  /** A Mat that was decoded has its sizes; one of 1 x 1 x n holds encoded bytes. */
+  /** Whether it holds encoded bytes: such a Mat is 1 x 1 x n, while a decoded one has the image's sizes. */
   private def encoded(mat: Mat): Boolean = {
     def begins(first: Int, second: Int) = mat.data()(0) == first.toByte && mat.data()(1) == second.toByte
     mat.channels == 1 && mat.height == 1 && mat.width == mat.data.length && mat.data.length > 3 &&

@@ -22,11 +22,11 @@ import org.apache.spark.sql.types._
 import org.apache.spark.storage.StorageLevel
 import org.apache.spark.util.LongAccumulator
 
-/** What CaffeOnSpark does. */
+/** Implements CaffeOnSpark's methods. */
 private[caffe] class Runs(@transient val sc: SparkContext) extends Serializable {
   @transient private lazy val spark = SparkSession.builder().config(sc.getConf).getOrCreate()
   @transient private lazy val console = new Console
-  /** Of the run that spark-submit was for; every other begins with its call. */
+  /** The budget of the run that spark-submit was called for; any other run gets one of its own. */
   @transient private[caffe] var budget: Option[Budget] = None
   @transient private[caffe] var journal: Option[Journal] = None
 
@@ -55,7 +55,8 @@ private[caffe] class Runs(@transient val sc: SparkContext) extends Serializable 
     conf.seedDrawn(plan).foreach(console.say)
     nameAsFormat(conf)
     val spec = specOf(conf, plan, source, validation)
-    // The first RDD of an application makes Spark load its JSON mapper, 0.4 s: while executors start.
+    // The first RDD of an application makes Spark load its JSON mapper, 0.4 s; here that overlaps with the start of
+    // executors.
     sc.parallelize(Seq.empty[Int], 1)
     time.lap("plan and checks", "unpacking" -> NativeBinary.unpackSeconds())
     val workers = Cluster.workers(sc, conf.ranks)
@@ -66,9 +67,7 @@ private[caffe] class Runs(@transient val sc: SparkContext) extends Serializable 
       published = s => journal.foreach(_.noteSnapshot(s, spec.snapshotFolder)))
   }
 
-  /** A model's name ends in .h5 when the solver says `snapshot_format: HDF5`, and only then; scoring then finds it
-    * under that name.
-    */
+  /** A model's name ends in .h5 exactly when the solver says `snapshot_format: HDF5`, so that scoring finds it. */
   private def nameAsFormat(conf: Config): Unit = {
     val hdf5 = conf.solverParameter.getSnapshotFormat == SnapshotFormat.HDF5
     val name =
@@ -114,8 +113,8 @@ private[caffe] class Runs(@transient val sc: SparkContext) extends Serializable 
     scoring(source) { progress =>
       val rows = score(source, blobs, skipped, progress).map(r => Row(r.id +: r.values.map(_.toSeq): _*))
       val frame = spark.createDataFrame(rows, schema).persist(StorageLevel.DISK_ONLY)
-      Story.telling(frame.count()) // a failure belongs here, not into a later action of the user's
-      tell(skipped)
+      JobError.explained(frame.count()) // so that a failure is thrown here and not by a later action of the user's
+      reportSkipped(skipped)
       frame
     }
   }
@@ -123,16 +122,16 @@ private[caffe] class Runs(@transient val sc: SparkContext) extends Serializable 
   def test[T1, T2](source: DataSource[T1, T2]): Map[String, Seq[Double]] = {
     val blobs = source.conf.plan().getOutputsList.asScala.toSeq
     val batch = source.batchSize()
-    // Sums per batch, added in the order of the records: the last digit does not depend on who finished first, or on
-    // the number of tasks.
+    // Sums are taken per batch and added in the order of the records, so that the last digit does not depend on which
+    // task finished first or on the number of tasks.
     val skipped = sc.longAccumulator("records that could not be decoded")
     val parts = scoring(source) { progress =>
       val sums = score(source, blobs, skipped, progress).mapPartitions(_.grouped(batch).map { rows =>
         (rows.map(_.values.map(_.map(_.toDouble).toSeq)).reduce(added), rows.size.toLong)
       })
-      Story.telling(sums.collect())
+      JobError.explained(sums.collect())
     }
-    tell(skipped)
+    reportSkipped(skipped)
     if (parts.isEmpty) throw new WrongArgument("the TEST source holds no records to test with")
     val (sums, count) = (parts.map(_._1).reduceLeft(added), parts.map(_._2).sum)
     blobs.zip(sums.map(_.map(_ / count))).toMap
@@ -142,12 +141,12 @@ private[caffe] class Runs(@transient val sc: SparkContext) extends Serializable 
     x.zip(y).map { case (u, v) => u + v }
   }
 
-  private def tell(skipped: LongAccumulator): Unit =
+  private def reportSkipped(skipped: LongAccumulator): Unit =
     if (skipped.value > 0)
       console.say(s"${skipped.value} record(s) could not be decoded and were passed over; " +
         "the executors' logs name the first ones")
 
-  /** While rows are scored, the console hears how many. */
+  /** Shows on the console how many rows are scored, while `body` runs. */
   private def scoring[A](source: DataSource[_, _])(body: ScoreProgress => A): A = {
     if (source == null) throw new Refusal("No data is given")
     Checks.modelIsThere(source.conf)
@@ -160,7 +159,7 @@ private[caffe] class Runs(@transient val sc: SparkContext) extends Serializable 
     val conf = source.conf
     val local = Storage.fetch(conf.at(conf.modelPath), sc.hadoopConfiguration)
     val plan = conf.planned(Some(Weights(local, conf.modelPath)))
-    Planner.toldOfUntrained(plan, conf.modelPath).foreach(console.say)
+    Planner.untrainedWarning(plan, conf.modelPath).foreach(console.say)
     val records = source.records(sc)
     console.say(s"scoring ${records.description} with ${conf.modelPath}: ${blobs.mkString(", ")}")
     val model = SharedFile.of(sc, new File(local), new Path(conf.at(conf.modelPath)).getName)
@@ -172,7 +171,7 @@ private[caffe] class Runs(@transient val sc: SparkContext) extends Serializable 
     ScoreRun.rows(sc, spec, records, skipped, progress.total)
   }
 
-  /** All that a command line asks for. */
+  /** Runs all that a command line asks for. */
   def run(conf: Config, left: Earlier): Unit = {
     if (conf.isTraining && !left.isTrained) {
       val plan = conf.plan()
@@ -189,7 +188,7 @@ private[caffe] class Runs(@transient val sc: SparkContext) extends Serializable 
       val frame = features(DataSource.getSource(conf, isTraining = false))
       journal.foreach(_.noteOutput(output))
       val mode = if (left.output.contains(output)) SaveMode.Overwrite else SaveMode.ErrorIfExists
-      Story.telling(frame.write.mode(mode).format(conf.outputFormat).save(output))
+      JobError.explained(frame.write.mode(mode).format(conf.outputFormat).save(output))
       System.err.println(s"crema: ${frame.count()} rows of ${conf.features.mkString(", ")} are at " +
         s"${conf.outputPath} (${conf.outputFormat})")
     } else if (conf.isTest) {

@@ -18,7 +18,7 @@ import org.apache.spark.rdd.{HadoopRDD, RDD}
 class SeqImageDataSource(conf: Config, layerId: Int, isTrain: Boolean) extends ImageDataSource(conf, layerId, isTrain) {
   override def makeRDD(sc: SparkContext): RDD[ImageDataSource.Record] = pieces(sc).map(_._2)
 
-  /** The records, each with the piece of the file it is from: a folder's files are listed in any order. */
+  /** The records, each with the piece of the file it is from, as a folder's files may be listed in any order. */
   private def pieces(sc: SparkContext): RDD[(Piece, ImageDataSource.Record)] = {
     val path = sourceFilePath
     SeqImageDataSource.checkClasses(path, sc.hadoopConfiguration)
@@ -48,9 +48,9 @@ private[caffe] class SeqRows(val description: String, val batch: Int, val record
 }
 
 private[caffe] object SeqImageDataSource {
-  /** A SequenceFile's head names its classes: what else it holds is said before a task starts. Looks at one file of a
-    * folder.
-    * @throws CremaException when they are others, or it is no SequenceFile; what is missing is Spark's to say
+  /** Checks the classes in the header of one file of a folder before a task starts.
+    *
+    * @throws CremaException when they are others, or it is no SequenceFile; a missing file is reported by Spark
     */
   def checkClasses(path: String, hadoop: Configuration): Unit = {
     val place = new Path(path)
@@ -77,8 +77,7 @@ private[caffe] object SeqImageDataSource {
     }
   }
 
-  /** @throws CremaException for a key of another class: only those named above, and what they consist of, are ever made
-    * from a file
+  /** @throws CremaException for a key of a class that is not named above: no other class of a file is ever instantiated
     */
   def record(key: Array[Byte], value: Array[Byte], path: String): ImageDataSource.Record = {
     def text(x: Any): String = if (x == null) null else x.toString
@@ -109,8 +108,8 @@ private[caffe] object SeqImageDataSource {
 
   private def read(bytes: Array[Byte], path: String): Any = {
     val in = new ObjectInputStream(new ByteArrayInputStream(bytes)) {
-      /** Our own description of the class: files written with another Scala have another serialVersionUID, and the same
-        * fields.
+      /** Uses this JVM's description of the class: files written with another Scala have another serialVersionUID and
+        * the same fields.
         */
       override def readClassDescriptor(): ObjectStreamClass = {
         val name = super.readClassDescriptor().getName

@@ -7,8 +7,8 @@ import org.apache.spark.sql.Row
 import org.apache.spark.sql.expressions.{MutableAggregationBuffer, UserDefinedAggregateFunction}
 import org.apache.spark.sql.types._
 
-/** The element-wise mean of a column of float arrays of length `n`, summed in double. Spark calls this kind of function
-  * deprecated; its users exist.
+/** The element-wise mean of a column of float arrays of length `n`, summed in double. Spark has deprecated this kind of
+  * function, but users of CaffeOnSpark have it in their code.
   */
 @nowarn("cat=deprecation")
 private[caffe] class VectorMean(n: Int) extends UserDefinedAggregateFunction {

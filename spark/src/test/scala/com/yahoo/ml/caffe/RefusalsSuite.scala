@@ -4,7 +4,7 @@ import java.io.{ByteArrayOutputStream, File, IOException, PrintStream}
 import java.nio.file.{Files, Path, Paths}
 import java.util.Locale
 
-import com.crema.{Console, CremaException, Storage, Story}
+import com.crema.{Console, CremaException, JobError, Storage}
 import com.crema.wire.Wire.Event
 import org.apache.hadoop.fs.permission.FsPermission
 import org.apache.hadoop.fs.{FSDataOutputStream, RawLocalFileSystem, Path => HadoopPath}
@@ -14,7 +14,7 @@ import org.scalatest.funsuite.AnyFunSuite
 
 import scala.collection.JavaConverters._
 
-/** The local files under a scheme of their own, on a disk that is full for files of some names, and slow. */
+/** Local files under a scheme of their own, on a disk that is slow, and full for files with certain names. */
 class FullDisk extends RawLocalFileSystem {
   override def getUri: java.net.URI = java.net.URI.create("full:///")
   override def getScheme: String = "full"
@@ -33,7 +33,7 @@ class FullDisk extends RawLocalFileSystem {
 
 object FullDisk { @volatile var (full, delay) = ("", 0L) }
 
-/** What is refused before a run starts, and what is told when one cannot go on. */
+/** What is refused before a run starts, and what is reported when a run cannot go on. */
 class RefusalsSuite extends AnyFunSuite with BeforeAndAfterAll {
   private lazy val folder: Path = Files.createTempDirectory("refusals-suite-")
   private lazy val spark = TestRecords.spark("local[2]", "spark.hadoop.fs.full.impl" -> classOf[FullDisk].getName)
@@ -129,7 +129,7 @@ class RefusalsSuite extends AnyFunSuite with BeforeAndAfterAll {
       val refused = intercept[IllegalArgumentException](train(conf("placed", net(), place, "")))
       val e = refused.getMessage
       FullDisk.full = ""
-      assert(Story.lasting(refused) == lasting, "what may be otherwise in a moment is tried again on YARN")
+      assert(JobError.isLasting(refused) == lasting, "what may be otherwise in a moment is tried again on YARN")
       assert(e.startsWith(s"-model $place cannot be written: ") && e.contains(why), e)
       assert(e.contains("nothing was started"), e)
     }
@@ -183,7 +183,7 @@ class RefusalsSuite extends AnyFunSuite with BeforeAndAfterAll {
     assert(e.split("\n").head.contains("the snapshot of iteration 15 cannot be published: full:") &&
         e.split("\n").head.contains("No space left on device; "), e)
     assert(!e.contains("was lost") && !e.contains("Job aborted") && !said.contains("iteration 15: snapshot"), e + said)
-    // Not from the start on: the file that is tried before it has such a name, too.
+    // The disk gets full later: the file that is written before the start to try the place has such a name, too.
     val late = new Thread(() => {
       while (!new File(s"$home/snap_iter_30.solverstate").exists()) Thread.sleep(5)
       FullDisk.full = "_m3."
@@ -229,7 +229,7 @@ class RefusalsSuite extends AnyFunSuite with BeforeAndAfterAll {
     assert(intercept[CremaException](Storage.exists(nowhere, sc.hadoopConfiguration)).getMessage
         .startsWith(s"$nowhere cannot be reached: "))
     def ofTask(failure: => Exception) =
-      intercept[CremaException](Story.telling(sc.parallelize(Seq(1), 1).map[Int](_ => throw failure).collect()))
+      intercept[CremaException](JobError.explained(sc.parallelize(Seq(1), 1).map[Int](_ => throw failure).collect()))
     val e = ofTask(new IOException("/x: No space left on device")).getMessage
     assert(e == "/x: No space left on device")
     val quota = new IOException("the quota is exceeded")

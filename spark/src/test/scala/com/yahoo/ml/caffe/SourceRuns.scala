@@ -49,7 +49,7 @@ class OwnBatches(conf: Config, layerId: Int, isTrain: Boolean)
 }
 
 object SourceRuns {
-  /** Other suites use these records too: the folder goes with the JVM. */
+  /** Removed with the JVM, as other suites use these records too. */
   lazy val folder: Path = {
     val made = Files.createTempDirectory("sources-suite-")
     sys.addShutdownHook(org.apache.hadoop.fs.FileUtil.fullyDelete(made.toFile))
@@ -136,7 +136,7 @@ abstract class SourceRuns extends AnyFunSuite with BeforeAndAfterAll {
 
   protected def same(name: String, net: String, flags: String*): Unit = {
     val (model, features, _) = run(name, net, flags: _*)
-    // The description of the data layers is in a model too; what was learnt is behind it.
+    // A model also describes its data layers, which differ; only the weights are compared.
     assert(weights(model) == weights(reference._1), s"$name: another model than from the LMDB")
     assert(features == reference._2, s"$name: other features")
   }

@@ -8,7 +8,7 @@ import org.apache.hadoop.io.BytesWritable
 import org.apache.spark.sql.Row
 import org.apache.spark.sql.types._
 
-/** The same records by every way in: the model must have the same bytes, whatever carried them. */
+/** Trains on the same records through every kind of source: the model must have the same bytes. */
 class SourcesSuite extends SourceRuns {
   import SourceRuns.{folder, png, serialised, test => testRecords, train => trainRecords}
 

@@ -161,19 +161,19 @@ class CaffeNetSuite extends AnyFunSuite {
   test("what is not offered or wrong is told before anything is left behind") {
     inFolder { folder =>
       val path = small(folder)
-      def story(make: => CaffeNet) = intercept[RuntimeException](make).getMessage
+      def refused(make: => CaffeNet) = intercept[RuntimeException](make).getMessage
       def made(devices: Int = 1, nodes: Int = 1, rank: Int = 0, connection: Int = 0, test: Int = 0) =
         new CaffeNet(path, "", "", devices, nodes, rank, true, connection, -1, test)
       intercept[IOException](net(path + ".none"))
-      assert(story(made(devices = 0)).contains("number of local Devices must be greater than or equal to 1"))
-      assert(story(made(devices = 2)).contains("CPU mode only allow single device"))
-      assert(story(made(nodes = 2, connection = CaffeNet.RDMA)).contains("RDMA is not offered"))
-      assert(story(made(nodes = 2)).contains("needs a connection") && story(made(nodes = 2, connection = 7))
+      assert(refused(made(devices = 0)).contains("number of local Devices must be greater than or equal to 1"))
+      assert(refused(made(devices = 2)).contains("CPU mode only allow single device"))
+      assert(refused(made(nodes = 2, connection = CaffeNet.RDMA)).contains("RDMA is not offered"))
+      assert(refused(made(nodes = 2)).contains("needs a connection") && refused(made(nodes = 2, connection = 7))
         .contains("7 is unknown"))
-      assert(story(made(nodes = 2, rank = 2, connection = CaffeNet.SOCKET)).contains("ranks 0 to 1"))
-      assert(story(made(test = 1)).contains("there is no test net 1"))
-      assert(story(net(path, model = s"$folder/none.caffemodel")).contains("none.caffemodel"))
-      assert(story(net(small(folder, "solver_mode: GPU".replace("solver_mode", "device_id: 0 type: \"Nonsense\" #"))))
+      assert(refused(made(nodes = 2, rank = 2, connection = CaffeNet.SOCKET)).contains("ranks 0 to 1"))
+      assert(refused(made(test = 1)).contains("there is no test net 1"))
+      assert(refused(net(path, model = s"$folder/none.caffemodel")).contains("none.caffemodel"))
+      assert(refused(net(small(folder, "solver_mode: GPU".replace("solver_mode", "device_id: 0 type: \"Nonsense\" #"))))
           .contains("Unknown solver type"))
       assert(!ProcessHandle.current.children.anyMatch(p => p.info.commandLine.orElse("").contains("none.caffemodel")))
     }

@@ -7,13 +7,13 @@ import com.crema.Command
 import com.yahoo.ml.caffe.TestRecords
 import org.scalatest.funsuite.AnyFunSuite
 
-/** Nodes as real processes, one for each CaffeNet, over loopback. */
+/** Several nodes on loopback: each CaffeNet has a real process. */
 class ClusterNetSuite extends AnyFunSuite {
   import Fixtures._
 
   private val (batch, side, steps) = (4, 12, 6)
 
-  /** All at once, each with its own thread. */
+  /** Runs the body for all nodes at once, in a thread for each. */
   private def together[A](nodes: Seq[CaffeNet], seconds: Long = 120)(body: (CaffeNet, Int) => A): Seq[A] = {
     val pool = Executors.newFixedThreadPool(nodes.size)
     try nodes.zipWithIndex.map { case (n, r) => pool.submit(new Callable[A] { override def call(): A = body(n, r) }) }
@@ -130,11 +130,11 @@ class ClusterNetSuite extends AnyFunSuite {
       withNodes(_ => path, 2) { nodes =>
         assert(together(nodes)((n, r) => n.connect(addressesFor(nodes, r))).forall(identity))
         val zeros = Array(blob(batch, 1, side, side)(_ => 0f), blob(batch, 1, 1, 1)(_ => 0f))
-        val stories = together(nodes, 30) { (n, r) =>
+        val reasons = together(nodes, 30) { (n, r) =>
           if (r == 1) { Thread.sleep(300); n.deallocate(); "" }
           else intercept[Exception](n.train(0, zeros)).getMessage
         }
-        assert(stories.head.contains("worker 1"), stories.head)
+        assert(reasons.head.contains("worker 1"), reasons.head)
       }
     }
   }

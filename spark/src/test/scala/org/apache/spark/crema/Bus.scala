@@ -4,10 +4,10 @@ import org.apache.spark.SparkContext
 import org.apache.spark.scheduler.{SparkListener, SparkListenerJobStart}
 
 object Bus {
-  /** Listeners have seen everything that has happened. */
+  /** Waits until listeners have received all events. */
   def drained(sc: SparkContext): Unit = sc.listenerBus.waitUntilEmpty(10000)
 
-  /** How many Spark jobs a piece of work starts. */
+  /** The number of Spark jobs that `work` starts. */
   def jobs(sc: SparkContext)(work: => Unit): Int = {
     val started = new java.util.concurrent.atomic.AtomicInteger
     val listener =

@@ -11,12 +11,13 @@ import scala.collection.JavaConverters._
 
 /** A deploy net whose inputs became columns of a frame.
   *
-  * @param blobs what is asked of it
+  * @param blobs the blobs to compute
   */
 private[tools] case class FedNet(net: NetParameter, data: CoSDataParameter, blobs: Seq[String])
 
-/** The two deploy nets of captioning, for scoring: lstm_deploy (a picture to numbers) and lrcn_word_to_preds (the word
-  * before and those numbers to probabilities of the next word), or nets of other sizes with the same names of blobs.
+/** The two deploy nets of captioning, for scoring: lstm_deploy (from a picture to its features) and lrcn_word_to_preds
+  * (from the previous word and those features to the probabilities of the next word), or nets of other sizes with the
+  * same blob names.
   */
 private[tools] object CaptionNets {
   val (features, probabilities) = ("fc8", "probs")
@@ -34,7 +35,7 @@ private[tools] object CaptionNets {
     override def toString: String = s"$name ${dims.mkString("x")}"
   }
 
-  /** The net without its inputs, and these: `input` lines with their shapes, or layers of type Input. */
+  /** The net without its inputs, and the inputs: `input` fields with their shapes, or layers of type Input. */
   private def taken(net: NetParameter): (NetParameter.Builder, Seq[Input]) = {
     val (layers, others) = net.getLayerList.asScala.toSeq.partition(_.getType == "Input")
     val old = net.getInputList.asScala.zipWithIndex.map { case (name, i) =>
@@ -59,7 +60,7 @@ private[tools] object CaptionNets {
     FedNet(net.addLayer(0, layer).build(), data, blobs)
   }
 
-  /** Column `data`, encoded. Pictures are resized so that the net's crop is 227 of 256 of them, as in training. */
+  /** The column is `data`, encoded. Pictures are resized so that the net's crop is 227/256 of them, as in training. */
   def ofPictures(net: NetParameter, path: String, mean: Seq[Float]): FedNet = {
     val (rest, inputs) = taken(net)
     val (name, batch, channels, side) = inputs match {
@@ -77,9 +78,9 @@ private[tools] object CaptionNets {
     fed(rest, batch, Seq(top), Seq(features))
   }
 
-  /** Columns cont_sentence, input_sentence, image_features, and the state of every LSTM, which the net is made to give
-    * back: a state that is a column lets every word be one step, whichever task computes it. (The batch is not the
-    * net's: 1000 rows of 1000 numbers could not be told from time steps.)
+  /** The columns are cont_sentence, input_sentence, image_features and the state of every LSTM, which the net is
+    * changed to return: with the state in columns, each word is one step that any task can compute. (The net's own
+    * batch size is not used, as 1000 rows of 1000 numbers could not be distinguished from time steps.)
     */
   def ofWords(net: NetParameter, path: String): FedNet = {
     val (rest, inputs) = taken(net)

@@ -19,9 +19,9 @@ import org.apache.spark.storage.StorageLevel
 import scala.collection.JavaConverters._
 import scala.collection.mutable.ArrayBuffer
 
-/** Captions for pictures: the picture's numbers once, then word after word, each the most probable one behind those
-  * before. A pass over all sentences that go on gives each its next word; what an LSTM remembers travels with the rows,
-  * so that rows may go to any task. Cost: every pass and task starts an executable that reads the model.
+/** Captions for pictures: first the picture's features, then word after word, each the most probable one after those
+  * before. One pass over all unfinished sentences gives each its next word. The LSTM's state travels with the rows, so
+  * any task can compute any row. Cost: in every pass each task starts an executable that reads the model.
   *
   * @param model as lrcn_solver trains it
   * @param imageNet lstm_deploy.prototxt, or one with other sizes
@@ -40,7 +40,7 @@ class Captioner(sc: SparkContext, model: String, imageNet: String, wordNet: Stri
     throw new WrongArgument(s"there is no model at $model; train lrcn_solver first, or correct the name")
 
   /** Columns id and prediction, a row for each of `images` in their order; null where a picture cannot be decoded.
-    * Sentences have a capital and a full stop, or `...` when they are cut at maxLength words.
+    * Sentences begin with a capital and end with a full stop, or with `...` when they are cut at maxLength words.
     *
     * @param images id, and data {height, width, image} as Image2Embedding makes it, or these three as columns
     * @param vocab the one that the model was trained with
@@ -54,14 +54,14 @@ class Captioner(sc: SparkContext, model: String, imageNet: String, wordNet: Stri
     try {
       val ids = numbered.map { case (row, i) => (i, row.getString(0)) }.collect().sortBy(_._1).map(_._2)
       val pictures = numbered.map { case (row, i) => Row(i.toString, row.get(1)) }
-      val said = Story.telling(wordByWord(pictures, weights, vocab, maxLength))
-      val told = ids.toSeq.zipWithIndex.map { case (id, i) => Row(id, said.get(i).map(sentence(_, vocab)).orNull) }
+      val said = JobError.explained(wordByWord(pictures, weights, vocab, maxLength))
+      val captions = ids.toSeq.zipWithIndex.map { case (id, i) => Row(id, said.get(i).map(sentence(_, vocab)).orNull) }
       val schema = StructType(Seq(StructField("id", StringType), StructField("prediction", StringType)))
-      images.sparkSession.createDataFrame(told.asJava, schema)
+      images.sparkSession.createDataFrame(captions.asJava, schema)
     } finally { numbered.unpersist() }
   }
 
-  /** Row number to ids, the end's among them. */
+  /** The words' ids by row number, including the id that ends a sentence. */
   private def wordByWord(images: RDD[Row], weights: SharedFile, vocab: Vocab, maxLength: Int): Map[Int, Seq[Int]] = {
     val said = scala.collection.mutable.Map[Int, ArrayBuffer[Int]]()
     val schema =
@@ -108,7 +108,7 @@ class Captioner(sc: SparkContext, model: String, imageNet: String, wordNet: Stri
     if (text.isEmpty) text else text + (if (whole) "." else "...")
   }
 
-  /** What a scoring process is told; the executable judges the net here, before the first task. */
+  /** The job for a scoring process; the executable checks the net here, before the first task. */
   private def job(fed: FedNet): Array[Byte] = {
     val folder = Files.createTempDirectory("crema-captions-").toFile
     try {
@@ -134,6 +134,6 @@ class Captioner(sc: SparkContext, model: String, imageNet: String, wordNet: Stri
 }
 
 private object Captioner {
-  /** The first of the largest. */
+  /** The index of the largest value, the first one of equal ones. */
   def best(probabilities: Array[Float]): Int = probabilities.indices.maxBy(probabilities(_))
 }

@@ -15,7 +15,8 @@ import scala.util.control.NonFatal
 object Conversions {
   private val token = "\\w+|\\W+".r
 
-  /** Words and what stands between them, in small letters, without blanks and without the full stop at the end. */
+  /** Splits a sentence into words and punctuation, in lower case, without blanks and without the full stop at the end.
+    */
   def sentence2Words(sentence: String): Array[String] = {
     val words = token.findAllIn(sentence).map(_.trim.toLowerCase.replaceAll("\\s+", " ")).filter(_.nonEmpty).toArray
     if (words.lastOption.contains(".")) words.init else words
@@ -29,10 +30,11 @@ object Conversions {
     StructType(Seq(StructField("images", images), StructField("annotations", annotations)))
   }
 
-  /** COCO's file of captions: a row for each caption (id is the caption's), ordered by id, in `clusterSize` partitions.
-    * A file without annotations: a row for each image (id is the image's), no caption, coco_url as url.
+  /** Reads COCO's caption file: a row for each caption (id is the caption's), ordered by id, in `clusterSize`
+    * partitions. Without annotations in the file: a row for each image (id is the image's), no caption, coco_url as
+    * url.
     *
-    * Images without captions and captions without their image are no rows.
+    * Images without captions, and captions without their image, give no rows.
     */
   def Coco2ImageCaptionFile(sqlContext: SQLContext, src: String, clusterSize: Int): DataFrame = {
     val file = sqlContext.read.schema(coco).option("multiLine", "true").option("mode", "FAILFAST").json(src)
@@ -74,7 +76,7 @@ object Conversions {
   def Image2Embedding(imageRootFolder: String, imageCaptionDF: DataFrame): DataFrame =
     Image2Embedding(imageRootFolder, imageCaptionDF, null)
 
-  /** The same; images that cannot be read are passed over and counted. */
+  /** The same, but images that cannot be read are skipped and counted. */
   def Image2Embedding(imageRootFolder: String, imageCaptionDF: DataFrame, skipped: Skipped): DataFrame =
     embedded(imageRootFolder, imageCaptionDF.select("id", "file", "height", "width"), imageSchema, skipped)(_ => Nil)
 
@@ -124,15 +126,15 @@ object Conversions {
       Some(Row(row.getAs[Number](2).intValue, row.getAs[Number](3).intValue, bytes))
     } catch {
       case NonFatal(e) =>
-        val story = s"row ${row.get(0)}, image '${row.get(1)}': ${Tool.cause(e)}"
-        if (skipped == null) throw new CremaException(story, e)
-        LoggerFactory.getLogger(getClass).warn(story)
-        skipped.add((row.getAs[Number](0).longValue, story))
+        val reason = s"row ${row.get(0)}, image '${row.get(1)}': ${Tool.cause(e)}"
+        if (skipped == null) throw new CremaException(reason, e)
+        LoggerFactory.getLogger(getClass).warn(reason)
+        skipped.add((row.getAs[Number](0).longValue, reason))
         None
     }
 
-  /** Ids back into words, with single blanks between them; starts, ends and filling say nothing. Columns id (a number)
-    * and `captionColumn`.
+  /** Converts ids back into words, separated by single blanks; ids for start, end and padding are left out. Columns id
+    * (a number) and `captionColumn`.
     */
   def Embedding2Caption(embeddingDF: DataFrame, vocab: Vocab, embeddedingColumn: String,
       captionColumn: String): DataFrame = {

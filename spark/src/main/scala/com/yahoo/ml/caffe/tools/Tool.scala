@@ -14,9 +14,9 @@ import org.apache.spark.{SparkConf, SparkContext}
 import scala.reflect.ClassTag
 import scala.util.control.NonFatal
 
-/** What the tools' mains share: one Spark job from a command line, its error one sentence, its exit code 1. */
+/** What the tools' main programs share: one Spark job from a command line, a one-line error message, exit code 1. */
 private[tools] object Tool {
-  /** @param usage says what must be given, or nothing; asked before Spark starts */
+  /** @param usage returns what must be given if that is missing; called before Spark starts */
   def main(name: String, args: Array[String], usage: Config => Option[String])(
       work: (SparkContext, Config) => Unit): Unit = {
     val done = if (Flags.asksForHelp(args)) {
@@ -39,8 +39,8 @@ private[tools] object Tool {
     if (!done) sys.exit(1)
   }
 
-  /** Spark and Hadoop take paths without a scheme as CaffeOnSpark did, and refuse file:relative. The end of -output may
-    * be a prefix.
+  /** Resolves file: paths, as Spark and Hadoop refuse file:relative; paths without a scheme are left to them, as in
+    * CaffeOnSpark. -output may be a prefix that ends in `/`.
     */
   private def placed(conf: Config): Config = {
     def at(written: String) =
@@ -68,8 +68,8 @@ private[tools] object Tool {
     outputIsFree(conf.outputPath, sc)
   }
 
-  /** Writes, tells how many rows are where, and what `lines` passed over. A place where nothing but empty files would
-    * be is left as it was.
+  /** Runs `write`, then prints how many rows were written and what `lines` skipped. When nothing could be used, the
+    * output is removed.
     */
   def written(sc: SparkContext, uri: String, what: String, count: LongAccumulator, lines: Option[LabelFile])(
       write: => Unit): Unit = {
@@ -104,7 +104,7 @@ private[tools] object Tool {
     bytes.toByteArray
   }
 
-  /** Why a file could not be read, without what the exception's class is called. */
+  /** Why a file could not be read, without the exception's class name. */
   def cause(e: Throwable): String = Option(e.getMessage).getOrElse(e.toString)
 
   /** The database of -imageRoot. */

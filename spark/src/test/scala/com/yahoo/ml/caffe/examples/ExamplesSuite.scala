@@ -17,8 +17,8 @@ class ExamplesSuite extends AnyFunSuite with BeforeAndAfterAll {
     org.apache.hadoop.fs.FileUtil.fullyDelete(folder.toFile)
   }
 
-  /** The solver has a test schedule, and `train` serves no test source: the frames are no LMDB that a worker could open
-    * for it.
+  /** The solver has a test schedule although `train` has no test source: the workers could not open the frames, as they
+    * are no LMDB, and so must not test.
     */
   test("MyMLPipeline: a net over data frames, its features, and a logistic regression on them that is saved") {
     val sources = for ((name, count, seed) <- Seq(("train", 203, 1), ("test", 61, 2))) yield {

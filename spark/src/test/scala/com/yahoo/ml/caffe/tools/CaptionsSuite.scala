@@ -180,7 +180,7 @@ class CaptionsSuite extends AnyFunSuite with BeforeAndAfterAll {
     val skipped = Skipped(spark.sparkContext, "test")
     val left = Conversions.Image2Embedding(empty.toString, captions, skipped).collect().map(_.getString(0))
     assert(left.toSet == Set("100", "97"))
-    assert(skipped.count == 3 && skipped.told.exists(_.startsWith("row 96, image '2.jpg': ")), skipped.told)
+    assert(skipped.count == 3 && skipped.reported.exists(_.startsWith("row 96, image '2.jpg': ")), skipped.reported)
   }
 
   test("CocoDataSetConverter writes the three outputs, and uses a vocabulary that is there") {

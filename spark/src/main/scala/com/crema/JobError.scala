@@ -2,11 +2,11 @@ package com.crema
 
 import org.apache.spark.SparkException
 
-/** What a failed Spark job has to say to people: our own sentence, without Spark's frames and stack around it. */
-object Story {
+/** Why a Spark job failed, in one message: our own exception's, without the stack traces that Spark puts around it. */
+object JobError {
   private val own = "com\\.crema\\.(CremaException|WrongInput|WrongArgument|Refusal): ".r
 
-  def of(e: Throwable): String = {
+  def message(e: Throwable): String = {
     val text = Option(e.getMessage).getOrElse(e.toString)
     own.findFirstMatchIn(text) match {
       case None => plain(text)
@@ -20,7 +20,7 @@ object Story {
   private val caused = "Caused by: (.*)".r
   private val exception = "^[\\w.$]+(?:Exception|Error): "
 
-  /** Spark's text without the frames around what happened, and why. */
+  /** Spark's text without what it puts around the exception, and the cause of that exception. */
   private def plain(text: String): String = text match {
     case lost(what) =>
       val lines = what.split("\n")
@@ -31,10 +31,10 @@ object Story {
 
   def isOurs(e: Throwable): Boolean = own.findFirstMatchIn(String.valueOf(e.getMessage)).isDefined
 
-  /** Whether trying again changes nothing. Spark and Hadoop say so of what they cannot find; of a task's exception its
-    * text tells.
+  /** Whether another attempt would fail in the same way. Exceptions of the driver have types that say so; a task's
+    * exception reaches the driver as text, which begins with the name of its class.
     */
-  def lasting(e: Throwable): Boolean = e match {
+  def isLasting(e: Throwable): Boolean = e match {
     case _: Lasting => true
     case _: org.apache.spark.sql.AnalysisException | _: org.apache.hadoop.mapred.InvalidInputException => true
     case s: SparkException =>
@@ -42,11 +42,11 @@ object Story {
     case _ => false
   }
 
-  /** Runs body; a job that fails inside throws a CremaException with its story. */
-  def telling[A](body: => A): A =
+  /** Runs body; a Spark job that fails in it throws a CremaException, or a WrongInput, with `message`. */
+  def explained[A](body: => A): A =
     try body
     catch {
-      case e: SparkException if lasting(e) => throw new WrongInput(of(e), e)
-      case e: SparkException => throw new CremaException(of(e), e)
+      case e: SparkException if isLasting(e) => throw new WrongInput(message(e), e)
+      case e: SparkException => throw new CremaException(message(e), e)
     }
 }
