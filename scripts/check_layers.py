@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
-"""The architecture is the include graph: which folder may include which. A wrong edge, or a file or a function too long without a reason, fails."""
+"""The architecture is the include graph: which folder may include which. A wrong edge, or a file or a function too long
+without a reason, fails.
+"""
 
 import ast
 import pathlib
@@ -70,7 +72,8 @@ LONGEST = 300  # lines; a file may say "length:" and why in its first 30 lines
 TO_SPLIT = {"engine/data/feed_test.cc", "engine/data/leveldb_test.cc", "engine/solver/solver_test.cc"}
 LONGEST_FUNCTION = 40  # lines; a "length:" comment in the five lines above it gives the reason
 HEAD = re.compile(
-    r"^( {0,4})(?!namespace|struct|class|enum|\}|extern|if|for|while|switch|do|else|const struct).*\)( const)?( noexcept)?( override)?( ->.*)?( : .*)? \{$"
+    r"^( {0,4})(?!namespace|struct|class|enum|\}|extern|if|for|while|switch|do|else|const struct).*\)( const)?( "
+    r"noexcept)?( override)?( ->.*)?( : .*)? \{$"
 )
 
 
@@ -114,12 +117,15 @@ def check_includes(path):
 def long_python_functions(path):
     lines = path.read_text().splitlines()
     for node in ast.walk(ast.parse("\n".join(lines))):
-        if (
-            isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
-            and node.end_lineno - node.lineno > LONGEST_FUNCTION
-        ):
-            if not any("length:" in line for line in lines[max(0, node.lineno - 6) : node.lineno]):
-                yield f"{path.relative_to(ROOT)}:{node.lineno}: a function of {node.end_lineno - node.lineno + 1} lines; split it, or say why in a `length:` comment above it"
+        if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            continue
+        length = node.end_lineno - node.lineno
+        excused = any("length:" in line for line in lines[max(0, node.lineno - 6) : node.lineno])
+        if length > LONGEST_FUNCTION and not excused:
+            yield (
+                f"{path.relative_to(ROOT)}:{node.lineno}: a function of {length + 1} lines; split it, or say why in "
+                "a `length:` comment above it"
+            )
 
 
 def long_functions(path):
@@ -131,9 +137,12 @@ def long_functions(path):
         closing = re.match(r"^( *)\}", line)
         while closing and open_heads and len(closing.group(1)) <= open_heads[-1][0]:
             indent, start = open_heads.pop()
-            excused = any("length:" in l for l in lines[max(0, start - 5) : start])
+            excused = any("length:" in line for line in lines[max(0, start - 5) : start])
             if len(closing.group(1)) == indent and i - start > LONGEST_FUNCTION and not excused:
-                yield f"{path.relative_to(ROOT)}:{start + 1}: a function of {i - start + 1} lines; split it, or say why in a `length:` comment above it"
+                yield (
+                    f"{path.relative_to(ROOT)}:{start + 1}: a function of {i - start + 1} lines; split it, or say "
+                    "why in a `length:` comment above it"
+                )
 
 
 def types_of(path):
@@ -151,12 +160,15 @@ def types_of(path):
 
 
 def same_names(paths):
-    """One program links them all: two types of one name would be undefined behaviour, and nobody tells."""
+    """One program links all of them: two types of one name would be undefined behaviour without any diagnostic."""
     where = {}
     for path in paths:
         for name in types_of(path):
             if where.setdefault(name, path) != path:
-                yield f"{path.relative_to(ROOT)}: there is a {name} in {where[name].relative_to(ROOT)} already; give one of them another name"
+                yield (
+                    f"{path.relative_to(ROOT)}: there is a {name} in {where[name].relative_to(ROOT)} already; give "
+                    "one of them another name"
+                )
 
 
 def files(tops, *suffixes):

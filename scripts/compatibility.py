@@ -3,12 +3,11 @@
 
   scripts/compatibility.py [--reports build/logs] [--write | --check]
 
-The page is compared, and differs when promises, tests, remarks or states do; what this machine had to skip cannot be known here: it is printed, and is no
-difference. --write makes it anew.
-The run's own result is build/compatibility.json.
-Reports are JUnit files: python*.xml of pytest, scala*/ of ScalaTest, cpp/ of GoogleTest. A row is shown when each of its tests was run and passed, shown in
-part when some of them were skipped, skipped when all were.
---check only judges the table itself: 64 rows, each with tests or with a remark that says why there are none.
+The page is compared, and differs when promises, tests, remarks or states do; what this machine had to skip cannot be
+known here: it is printed, and is no difference. --write makes it anew. The run's own result is
+build/compatibility.json. Reports are JUnit files: python*.xml of pytest, scala*/ of ScalaTest, cpp/ of GoogleTest. A
+row is shown when each of its tests was run and passed, shown in part when some of them were skipped, skipped when all
+were. --check only judges the table itself: 64 rows, each with tests or with a remark that says why there are none.
 """
 
 import argparse
@@ -95,9 +94,12 @@ def check():
 
 
 HEAD = (
-    "# What CaffeOnSpark's users were promised\n\nMade by `scripts/compatibility.py --write` after a test run; do not edit. K: kept as it was. F: was broken or weak, is mended. "
-    "States are of the run that made this page. `shown`: the tests named were run and passed; `shown in part`, `skipped`: some of them, or all, were skipped "
-    "where what they need is absent. `./runtests` compares this page with its own results, and says what it had to skip. What a remark calls run by hand is not among them.\n\n"
+    "# What CaffeOnSpark's users were promised\n\nMade by `scripts/compatibility.py --write` after a test run; do not "
+    "edit. K: kept as it was. F: was broken or weak, is mended. "
+    "States are of the run that made this page. `shown`: the tests named were run and passed; `shown in part`, "
+    "`skipped`: some of them, or all, were skipped "
+    "where what they need is absent. `./runtests` compares this page with its own results, and says what it had to "
+    "skip. What a remark calls run by hand is not among them.\n\n"
 )
 TABLE = "\n\n| row | | promise | state | tests | remark |\n|---|---|---|---|---|---|\n"
 
@@ -106,7 +108,7 @@ SKIPPED = ("shown in part", "skipped")
 
 
 def compared(new, old):
-    """Whether the page says what this run shows; and sentences about the rows of which it cannot know."""
+    """Whether the page agrees with this run; and sentences about rows that this run cannot decide."""
     cells = [
         [line.split(" | ") for line in page.splitlines() if line.startswith("| ") and line.count(" | ") > 3]
         for page in (new, old)
@@ -150,7 +152,8 @@ def main():
         equal, unknown = compared(page, place.read_text())
         if not equal:
             print(
-                "docs/compatibility.md is not what tests/compatibility.tsv and this run say; scripts/compatibility.py --write makes it anew, after a run that skips nothing"
+                "docs/compatibility.md is not what tests/compatibility.tsv and this run say; scripts/compatibility.py "
+                "--write makes it anew, after a run that skips nothing"
             )
             sys.exit(1)
         for sentence in unknown:

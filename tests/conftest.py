@@ -1,4 +1,6 @@
-"""What the tests across modules share: the executable, small data sets made on the spot, running things with a deadline."""
+"""Shared by the tests of several modules: the executable, small data sets, and helpers that run commands with a
+deadline.
+"""
 
 import hashlib
 import os
@@ -13,21 +15,20 @@ import pytest
 
 from testbed.fixtures import azure, bed, hadoop, s3  # noqa: F401 (fixtures)
 
-# A job in the background of a script ignores Ctrl-C, and so would every program that these tests start and interrupt.
+# A background job of a script ignores Ctrl-C (SIGINT), and programs that these tests start would inherit that.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 CREMA = os.environ.get("CREMA_BINARY", str(ROOT / "build/release/cli/crema"))
 SHARED = pathlib.Path(os.environ.get("CREMA_SHARED_DATA", ROOT.parent / "shared/data"))
-RECORDED = ROOT / "tests/goldens/recorded"  # what BVLC Caffe did, on data that anyone has (its `make`)
-MNIST = pathlib.Path(
-    os.environ.get("CREMA_DATA", ROOT / "data/mnist")
-)  # as quickstart fills it: raw, train_lmdb, test_lmdb
+RECORDED = ROOT / "tests/goldens/recorded"  # recordings of BVLC Caffe on generated data; `make` there repeats them
+# As quickstart fills it: raw, train_lmdb, test_lmdb.
+MNIST = pathlib.Path(os.environ.get("CREMA_DATA", ROOT / "data/mnist"))
 
 
 def others(*names):
-    """The paths of these files of others inside the shared data; [] where one is not here, and that is printed."""
+    """The paths of these files of third parties in the shared data; [] where one is missing, which is printed."""
     missing = [n for n in names if not (SHARED / n).exists()]
     for name in missing:
         print(f"SKIPPED PART: {name} is not here (set CREMA_SHARED_DATA)", flush=True)
@@ -47,13 +48,13 @@ class Result:
         self.code, self.out, self.err, self.seconds = process.returncode, out, err, seconds
 
     @property
-    def story(self):
+    def message(self):
         """The last error, without the log lines before it."""
         return self.err[self.err.rfind("crema: error:") :] if "crema: error:" in self.err else ""
 
 
 def crema(*arguments, cwd=None, timeout=120, env=None):
-    """Runs the executable to its end; a run beyond its deadline fails the test."""
+    """Runs the executable to its end; the test fails when it takes longer than the timeout."""
     start = time.monotonic()
     process = subprocess.Popen(
         [CREMA, *map(str, arguments)],
@@ -79,7 +80,9 @@ def sha256(path):
 
 
 def write_idx(folder, name, count, side, seed):
-    """Pictures of `side` x `side` pixels in ten classes that a net can learn: each class is bright in its own pixels."""
+    """Pictures of `side` x `side` pixels in ten classes that a net can learn: each class is bright in its own
+    pixels.
+    """
     rng = random.Random(seed)
     labels = bytes(rng.randrange(10) for _ in range(count))
     pixels = bytearray()

@@ -1,4 +1,4 @@
-"""Training runs of the executable as tests compare them: hashes of what they wrote, what their tests printed."""
+"""Runs training and collects results for comparison: hashes of the files written, values of the tests printed."""
 
 import dataclasses
 import re
@@ -9,7 +9,7 @@ from conftest import crema, sha256
 
 @dataclasses.dataclass(frozen=True)
 class Trained:
-    """Two are equal when model, solver state and every test result are."""
+    """Outcomes are equal when model, solver state and every test result are."""
 
     model: str
     state: str
@@ -31,7 +31,7 @@ def train(folder, *flags):
 
 
 def one_outcome(folder, ranks, ways):
-    """The one outcome of training by each (workers, threads, isa or ""); fails where two differ."""
+    """Trains with each of (workers, threads, isa or ""); returns the one outcome, and fails where two differ."""
     found = {}
     for workers, threads, isa in ways:
         found[workers, threads, isa] = train(
@@ -47,7 +47,9 @@ def with_max_iter(folder, count):
 
 
 def resumed(folder, ranks, first, then):
-    """What training comes to that stops after an iteration (`first`: that iteration, the workers) and goes on with `then` workers."""
+    """The outcome of training that stops after an iteration (`first`: that iteration, the workers) and resumes with
+    `then` workers.
+    """
     (iteration, workers), last = first, int(re.search(r"max_iter: (\d+)", (folder / "solver.prototxt").read_text())[1])
     with_max_iter(folder, iteration)
     train(folder, "-ranks", ranks, "-workers", workers)

@@ -25,10 +25,10 @@ from .net_spec import NetSpec, layers, params, to_proto
 from .proto.caffe_pb2 import TEST, TRAIN
 from .pycaffe import Net
 from .solver import (
+    NCCL,
     AdaDeltaSolver,
     AdaGradSolver,
     AdamSolver,
-    NCCL,
     NesterovSolver,
     RMSPropSolver,
     SGDSolver,

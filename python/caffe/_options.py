@@ -1,4 +1,6 @@
-"""What the commands `python -m caffe.classify` and `caffe.detect` have in common: Caffe's flags for a net and its input."""
+"""What the commands `python -m caffe.classify` and `caffe.detect` have in common: Caffe's flags for a net and its
+input.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,7 @@ import numpy as np
 
 
 def run(main: Callable[[], None]) -> None:
-    """A command to its end: what a user can mend is a sentence, and exit code 1."""
+    """Runs a command's main function; an error that the user can correct becomes a message and exit code 1."""
     try:
         main()
     except (ImportError, OSError, RuntimeError, ValueError) as e:
@@ -37,7 +39,7 @@ def numbers(text: str) -> List[int]:
 
 
 def net_options(args: Any) -> Dict[str, Any]:
-    """For Classifier and Detector."""
+    """The arguments for Classifier and Detector."""
     if args.gpu:
         sys.exit("error: --gpu: this engine computes on the CPU; leave it out")
     return {

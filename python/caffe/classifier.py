@@ -28,7 +28,8 @@ def transformer_for(net: Net, mean: Any, input_scale: Any, raw_scale: Any, chann
 
 
 class Classifier(Net):
-    """Classifier(model_file, pretrained_file, image_dims=None, mean=None, input_scale=None, raw_scale=None, channel_swap=None)
+    """Classifier(model_file, pretrained_file, image_dims=None, mean=None, input_scale=None, raw_scale=None,
+    channel_swap=None)
 
     image_dims: what pictures are resized to before crops are taken; by default the crops' own size, the net's input.
     """
@@ -49,7 +50,9 @@ class Classifier(Net):
         self.image_dims = self.crop_dims if image_dims is None else np.array(image_dims)
 
     def predict(self, inputs: Sequence[np.ndarray], oversample: bool = True) -> np.ndarray:
-        """N x C: the net's output for N pictures H x W x K; the mean over ten crops of each, or (oversample=False) the centre's."""
+        """N x C: the net's output for N pictures H x W x K; the mean over ten crops of each, or (oversample=False) the
+        centre's.
+        """
         if not len(inputs):
             return np.zeros((0, int(np.prod(self.blobs[self.outputs[0]].shape[1:]))), np.float32)
         resized = [io.resize_image(im, self.image_dims) for im in inputs]

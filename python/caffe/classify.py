@@ -1,4 +1,6 @@
-"""python -m caffe.classify PICTURE|FOLDER|NPY OUTPUT.npy --model_def NET --pretrained_model WEIGHTS: predictions, one row a picture."""
+"""python -m caffe.classify PICTURE|FOLDER|NPY OUTPUT.npy --model_def NET --pretrained_model WEIGHTS: predictions, one
+row a picture.
+"""
 
 import argparse
 import pathlib

@@ -46,11 +46,11 @@ PASS_THROUGH = {
 
 
 class UndefinedMapException(Exception):
-    """Positions get lost in this layer."""
+    """A layer that does not keep positions."""
 
 
 class AxisMismatchException(Exception):
-    """Two maps are of different axes."""
+    """Two maps belong to different axes."""
 
 
 def _sizes(fields: Dict[str, Any], name: str, default: int) -> np.ndarray:
@@ -69,7 +69,7 @@ def _window(fn: Any) -> Map:
 
 
 def coord_map(fn: Any) -> Map:
-    """From a layer's top to its bottom."""
+    """The map from a layer's top to its bottom."""
     if fn.type_name in ("Convolution", "Pooling", "Im2col"):
         return _window(fn)
     if fn.type_name == "Deconvolution":
@@ -83,7 +83,7 @@ def coord_map(fn: Any) -> Map:
 
 
 def compose(first: Map, then: Map) -> Map:
-    """`then` behind `first`."""
+    """The composition of two maps, `first` applied first."""
     (ax1, a1, b1), (ax2, a2, b2) = first, then
     if ax1 is not None and ax2 is not None and ax1 != ax2:
         raise AxisMismatchException(f"axes {ax1} and {ax2}")
@@ -96,7 +96,7 @@ def inverse(of: Map) -> Map:
 
 
 def _below(top: Top) -> Iterator[Tuple[Top, Map]]:
-    """All tops that positions of `top` can be followed to, nearest first, itself included."""
+    """All tops that positions of `top` can be followed to, nearest first, including itself."""
     level: List[Tuple[Top, Map]] = [(top, (None, 1, 0))]
     seen = {top}
     while level:
@@ -115,7 +115,7 @@ def _below(top: Top) -> Iterator[Tuple[Top, Map]]:
 
 
 def coord_map_from_to(top_from: Top, top_to: Top) -> Map:
-    """From one top to another, by way of any top that both come from."""
+    """The map from one top to another, through any top that both are computed from."""
     of_from = dict(_below(top_from))
     for top, of_to in _below(top_to):
         if top in of_from:

@@ -1,4 +1,6 @@
-"""python -m caffe.detect WINDOWS.csv|LIST.txt OUTPUT.csv --model_def NET --pretrained_model WEIGHTS: predictions, one row a window."""
+"""python -m caffe.detect WINDOWS.csv|LIST.txt OUTPUT.csv --model_def NET --pretrained_model WEIGHTS: predictions, one
+row a window.
+"""
 
 import argparse
 import csv

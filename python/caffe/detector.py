@@ -13,7 +13,8 @@ from .pycaffe import Net
 
 
 class Detector(Net):
-    """Detector(model_file, pretrained_file, mean=None, input_scale=None, raw_scale=None, channel_swap=None, context_pad=None)
+    """Detector(model_file, pretrained_file, mean=None, input_scale=None, raw_scale=None, channel_swap=None,
+    context_pad=None)
 
     context_pad: pixels of surroundings, counted in the net's input, that are taken in around a window.
     """
@@ -33,7 +34,9 @@ class Detector(Net):
         self.configure_crop(context_pad)
 
     def configure_crop(self, context_pad: Any) -> None:
-        """With context, what lies outside of a picture is the mean, as a picture (H x W x K)."""
+        """Sets the values for what lies outside of a picture, when there is context: the mean, as a picture (H x W x
+        K).
+        """
         name = self.inputs[0]
         self.context_pad = int(context_pad or 0)
         shape = tuple(self.blobs[name].shape)[1:]
@@ -50,24 +53,27 @@ class Detector(Net):
         self.crop_mean = mean.transpose(1, 2, 0)
 
     def crop(self, im: np.ndarray, window: Sequence[float]) -> np.ndarray:
-        """A window (ymin, xmin, ymax, xmax) of a picture; with context, warped to the net's input. ValueError when nothing of
-        the window is in the picture, or, without context, when it begins outside."""
+        """A window (ymin, xmin, ymax, xmax) of a picture; with context, warped to the net's input. ValueError when
+        nothing of the window is in the picture, or, without context, when it begins outside.
+        """
         ymin, xmin, ymax, xmax = (float(v) for v in window)
         if not (ymin < ymax and xmin < xmax and ymin < im.shape[0] and xmin < im.shape[1] and ymax > 0 and xmax > 0):
             raise ValueError(
-                f"the window {list(window)} (ymin, xmin, ymax, xmax) has nothing of the picture of {im.shape[0]} x {im.shape[1]}"
+                f"the window {list(window)} (ymin, xmin, ymax, xmax) has nothing of the picture of {im.shape[0]} x "
+                f"{im.shape[1]}"
             )
         if not self.context_pad:
             part = im[int(ymin) : int(ymax), int(xmin) : int(xmax)]
             if min(ymin, xmin) < 0 or not part.size:
                 raise ValueError(
-                    f"the window {list(window)} (ymin, xmin, ymax, xmax) begins outside of the picture or has no whole pixel; "
+                    f"the window {list(window)} (ymin, xmin, ymax, xmax) begins outside of the picture or has no "
+                    "whole pixel; "
                     "correct it, or give a context_pad"
                 )
             return part
         out = self.crop_mean.copy()
         size = np.array(out.shape[:2])
-        # The window fills the middle, size - 2 pad; so the region of the picture that fills all is that much larger.
+        # The window fills the middle, size - 2 pad; so the region that fills the whole input is that much larger.
         half = np.array([ymax - ymin, xmax - xmin]) / 2 * (size / (size - 2.0 * self.context_pad))
         middle = np.array([ymin + ymax, xmin + xmax]) / 2
         low, high = np.round(middle - half), np.round(middle + half)

@@ -24,7 +24,7 @@ def choose_color_by_layertype(layertype: str) -> str:
 
 
 def get_layer_lr_mult(layer: Any) -> str:
-    """What the parameters of a layer that learns are multiplied with; empty for others."""
+    """The learning rate multipliers of a layer's parameters; empty for layers without parameters."""
     learns = layer.type in (
         "Convolution",
         "Deconvolution",
@@ -55,7 +55,9 @@ def _window(fields: Any) -> List[str]:
 
 
 def get_layer_label(layer: Any, rankdir: str = "LR", display_lrm: bool = False) -> str:
-    """Name, type and the sizes that matter; lines for graphs from top to bottom, too."""
+    """The label of a layer: name, type and main sizes; on several lines also where the graph runs from top to
+    bottom.
+    """
     lines = [layer.name, f"({layer.type})"]
     if layer.type in ("Convolution", "Deconvolution", "Im2col"):
         lines += _window(layer.convolution_param)
@@ -70,7 +72,7 @@ def get_layer_label(layer: Any, rankdir: str = "LR", display_lrm: bool = False) 
 
 
 def get_edge_label(layer: Any) -> str:
-    """What a layer makes of each sample."""
+    """What a layer computes for each sample."""
     sizes = {
         "Data": layer.data_param.batch_size and f"Batch {layer.data_param.batch_size}",
         "Convolution": layer.convolution_param.num_output,
@@ -92,10 +94,10 @@ Edge = Tuple[str, str, str]  # from, to, label
 
 
 def _graph(net: Any, rankdir: str, phase: Optional[int], display_lrm: bool) -> Tuple[Dict[str, Node], List[Edge]]:
-    """Layers and blobs in turn. A layer in place stands between its blob and those who read the blob later."""
+    """Layers and blobs in turn. A layer in place is put between its blob and the layers that read the blob later."""
     nodes: Dict[str, Node] = {}
     edges: List[Edge] = []
-    last: Dict[str, str] = {}  # blob -> the node that has it now
+    last: Dict[str, str] = {}  # blob -> the node that holds its value so far
     for i, layer in enumerate(net.layer):
         if not _in_phase(layer, phase):
             continue

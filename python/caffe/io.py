@@ -1,4 +1,4 @@
-"""Arrays as Caffe's messages and back, pictures, and what is done to them before a net sees them."""
+"""Arrays and Caffe's messages, pictures, and the preprocessing of pictures for a net."""
 
 from __future__ import annotations
 
@@ -90,7 +90,9 @@ def load_image(filename: Any, color: bool = True) -> np.ndarray:
 
 
 def _linear(im: np.ndarray, axis: int, size: int) -> np.ndarray:
-    """Along one axis: position x of the result is (x + 1/2) old / new - 1/2, held inside."""
+    """Resizes along one axis: position x of the result is (x + 1/2) old / new - 1/2 of the original, limited to its
+    range.
+    """
     old = im.shape[axis]
     at = np.clip((np.arange(size) + 0.5) * old / size - 0.5, 0, old - 1)
     low = np.floor(at).astype(int)
@@ -102,7 +104,9 @@ def _linear(im: np.ndarray, axis: int, size: int) -> np.ndarray:
 
 
 def resize_image(im: np.ndarray, new_dims: Dims, interp_order: int = 1) -> np.ndarray:
-    """H x W x K to new_dims (height, width): nearest (0) or bilinear (1); higher orders by scipy where it is installed."""
+    """H x W x K to new_dims (height, width): nearest (0) or bilinear (1); higher orders by scipy where it is
+    installed.
+    """
     height, width = (int(d) for d in new_dims)
     im = np.asarray(im)
     if im.shape[:2] == (height, width):
@@ -139,10 +143,9 @@ def oversample(images: Iterable[np.ndarray], crop_dims: Dims) -> np.ndarray:
 
 
 class Transformer:
-    """Pictures as a net's inputs want them: Transformer({"data": net.blobs["data"].shape}), then set_... for each input.
-
-    preprocess: float32, resized to the input's height and width, transposed, channels swapped, times raw_scale, minus
-    mean, times input_scale. deprocess: the way back.
+    """Prepares pictures for a net's inputs: Transformer({"data": net.blobs["data"].shape}), then set_... for each
+    input. preprocess: to float32, resize to the input's height and width, transpose, swap channels, times raw_scale,
+    minus mean, times input_scale. deprocess: the inverse.
     """
 
     def __init__(self, inputs: Dict[str, Sequence[int]]) -> None:

@@ -7,9 +7,9 @@
     n.loss = L.SoftmaxWithLoss(n.ip, n.label)
     print(n.to_proto())
 
-`L.Type(*bottoms, ...)` is a layer: ntop tops (1 unless said otherwise; none: the layer itself comes back), in_place, and
-any field of LayerParameter or of the type's own parameter. `P.Pooling.MAX` is a constant of PoolingParameter. A name is
-given by assigning to an attribute of a NetSpec; what stays without gets its type and a number.
+`L.Type(*bottoms, ...)` is a layer: ntop tops (1 unless said otherwise; none: the layer itself comes back), in_place,
+and any field of LayerParameter or of the type's own parameter. `P.Pooling.MAX` is a constant of PoolingParameter. A
+name is given by assigning to an attribute of a NetSpec; what stays without gets its type and a number.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any, Dict, Set, Tuple, Union
 
 from .proto import caffe_pb2
 
-# Types without a message of their own name, and the one that they use.
+# Types that use the parameter message of another type.
 _BORROWED = {
     "Deconvolution": "convolution_param",
     "Im2col": "convolution_param",
@@ -103,7 +103,7 @@ class _Writer:
 
     def __init__(self, named: Dict[str, Union[Top, Function]]) -> None:
         self.names: Dict[Any, str] = {what: name for name, what in named.items()}
-        # In place, a top goes by its bottom's name, and its own is the layer's.
+        # In place, a top has the name of its bottom, and its own name is the layer's.
         self.layer_names = {what.fn: name for name, what in named.items() if isinstance(what, Top) and what.fn.in_place}
         self.net = caffe_pb2.NetParameter()
         self.counts: Dict[str, int] = Counter()

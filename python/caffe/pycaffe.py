@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import difflib
 from collections import OrderedDict
 from ctypes import c_char_p, c_double
 from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple
@@ -31,37 +30,10 @@ from ._engine import (
     whole,
 )
 from ._hosted import Hosted, Layer, LayerParam, collected, instance
+from ._named import Named
 
 Arrays = Dict[str, Any]  # of np.ndarray
 _MOMENTS = {"before_forward": 0, "after_forward": 1, "before_backward": 2, "after_backward": 3}
-
-
-class UnknownName(KeyError):
-    """A KeyError that is shown as the sentence that it is."""
-
-    def __str__(self) -> str:
-        return str(self.args[0])
-
-
-class Named(OrderedDict):
-    """A net's blobs, layers or parameters by name; a name that it does not have is told with the nearest that it has."""
-
-    def __init__(self, items: Any = (), what: str = "") -> None:
-        super().__init__(items)
-        self._what = what or getattr(items, "_what", "entry")  # OrderedDict makes unions by Named(self)
-
-    def copy(self) -> "Named":
-        return Named(self)
-
-    def __missing__(self, name: Any) -> Any:
-        near = difflib.get_close_matches(str(name), map(str, self), 1, 0.5)
-        raise UnknownName(
-            f"the net has no {self._what} '{name}'"
-            + (f"; did you mean '{near[0]}'?" if near else f"; it has {', '.join(self)}")
-        )
-
-    def __reduce__(self) -> Any:
-        return OrderedDict, (list(self.items()),)
 
 
 class Net(Owner):
@@ -144,7 +116,7 @@ class Net(Owner):
     # --- passes
 
     def _forward(self, start: int, end: int) -> float:
-        """Layers start to end, both included, by number; the loss that they add up."""
+        """Runs layers start to end, by number, both included; returns the sum of their losses."""
         loss = c_double()
         if self._layer_names:
             check(lib.net_forward(self._handle, start, end, ctypes.byref(loss)))
@@ -172,7 +144,8 @@ class Net(Owner):
             want = blob.shape
             if want and (values.shape[:1] != want[:1]):
                 raise Exception(
-                    f"{what} is not batch sized: '{name}' takes {want[0]} at once, here are {values.shape}; reshape the blob"
+                    f"{what} is not batch sized: '{name}' takes {want[0]} at once, here are {values.shape}; reshape "
+                    "the blob"
                 )
             (blob.diff if diff else blob.data)[...] = values
 
@@ -183,7 +156,9 @@ class Net(Owner):
         end: Optional[str] = None,
         **inputs: np.ndarray,
     ) -> Arrays:
-        """Computes the net, or its layers from `start` to `end`. Inputs by name; the outputs and `blobs` come back (as views)."""
+        """Computes the net, or its layers from `start` to `end`. Takes inputs by name; returns the outputs and
+        `blobs` as views.
+        """
         first = self._at(start) if start is not None else 0
         last = self._at(end) if end is not None else len(self.layers) - 1
         wanted = (self.top_names[end] if end is not None else self.outputs) + list(blobs or [])
@@ -198,7 +173,9 @@ class Net(Owner):
         end: Optional[str] = None,
         **top_diffs: np.ndarray,
     ) -> Arrays:
-        """Gradients from layer `start` down to `end`. Those of the outputs by name; those of the inputs and `diffs` come back."""
+        """Computes gradients from layer `start` down to `end`. Takes gradients of outputs by name; returns those of
+        the inputs and `diffs`.
+        """
         first = self._at(start) if start is not None else len(self.layers) - 1
         last = self._at(end) if end is not None else 0
         wanted = (self.bottom_names[end] if end is not None else self.inputs) + list(diffs or [])
@@ -222,7 +199,7 @@ class Net(Owner):
         return {name: np.concatenate([p[name] for p in parts])[:count] for name in (parts[0] if parts else {})}
 
     def forward_all(self, blobs: Optional[Sequence[str]] = None, **inputs: np.ndarray) -> Arrays:
-        """forward() for any number of samples, batch after batch; copies come back."""
+        """forward() for any number of samples, batch after batch; returns copies."""
         parts = [
             {n: np.atleast_1d(v).copy() for n, v in self.forward(blobs, **batch).items()}
             for batch in self._batch(inputs)
@@ -248,7 +225,7 @@ class Net(Owner):
     # --- weights and shapes
 
     def reshape(self) -> None:
-        """Gives all blobs the shapes that follow from the inputs'."""
+        """Gives all blobs the shapes that follow from the shapes of the inputs."""
         check(lib.net_reshape(self._handle))
 
     def clear_param_diffs(self) -> None:
@@ -261,7 +238,7 @@ class Net(Owner):
     load_hdf5 = copy_from
 
     def share_with(self, other: "Net") -> None:
-        """Uses the weights of `other`, from now on and for both."""
+        """Uses the weights of `other` from now on; both nets then share them."""
         check(lib.net_share_with(self._handle, other._handle))
 
     def save(self, filename: Any) -> None:
@@ -271,7 +248,9 @@ class Net(Owner):
         check(lib.net_save(self._handle, encoded(filename), 1))
 
     def set_input_arrays(self, data: np.ndarray, labels: np.ndarray) -> None:
-        """What a net that begins with MemoryData reads, batch after batch and round again: N x C x H x W and N x 1 x 1 x 1."""
+        """What a net that begins with MemoryData reads, batch after batch and round again: N x C x H x W and N x 1 x 1
+        x 1.
+        """
         for name, array in (("data", data), ("labels", labels)):
             if not (isinstance(array, np.ndarray) and array.dtype == np.float32 and array.flags["C_CONTIGUOUS"]):
                 raise RuntimeError(

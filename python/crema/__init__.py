@@ -7,7 +7,8 @@ __version__ = "0.1.0"
 
 
 def jar():
-    """Path of the jar for the installed Spark: $CREMA_JAR, or one in this package (jars/), or the one built in this source tree.
+    """Path of the jar for the installed Spark: $CREMA_JAR, or one in this package (jars/), or the one built in this
+    source tree.
 
     Its place in a session: SparkSession.builder.config("spark.jars", crema.jar())
     """
@@ -22,5 +23,6 @@ def jar():
         if place.is_file():
             return str(place)
     raise FileNotFoundError(
-        f"no {name} in {' or '.join(str(p.parent) for p in places)}; build it with maven in spark/, or name a jar in CREMA_JAR"
+        f"no {name} in {' or '.join(str(p.parent) for p in places)}; build it with maven in spark/, or name a jar in "
+        "CREMA_JAR"
     )

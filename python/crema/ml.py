@@ -1,4 +1,5 @@
-"""Caffe nets in Spark ML pipelines: the Python side of com.crema.ml.CaffeEstimator and CaffeModel (params and their meaning: CaffeParams.scala).
+"""Caffe nets in Spark ML pipelines: the Python side of com.crema.ml.CaffeEstimator and CaffeModel (params and their
+meaning: CaffeParams.scala).
 
     model = CaffeEstimator(solver="solver.prototxt", inputCol="image", outputBlobs=["ip2"]).fit(frame)
     model.transform(frame)          # one array<float> column for each blob
@@ -127,7 +128,7 @@ class CaffeEstimator(_Stage, JavaEstimator, _CaffeParams, HasSeed, HasValidation
         super().__init__()
         self._java_obj = self._new_java_obj(self._java_class, self.uid)
         self._setDefault(inputCol="features", encoded=False, resize=False, outputVectors=False, ranks=1)
-        self._defaultParamMap.pop(self.seed, None)  # pyspark's own default would replace the solver's random_seed
+        self._defaultParamMap.pop(self.seed, None)  # pyspark's own default would override the solver's random_seed
         self._set(**{k: v for k, v in self._input_kwargs.items() if v is not None})
 
     def _fit(self, dataset):

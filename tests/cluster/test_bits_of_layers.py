@@ -1,4 +1,6 @@
-"""One hash for any workers, threads and instruction set, with the layers that move, choose, draw, remember and judge."""
+"""One hash for any workers, threads and instruction set, with layers that rearrange, select, draw random numbers,
+keep state, and compute losses.
+"""
 
 from conftest import solver
 from training import one_outcome
@@ -26,12 +28,14 @@ def inner(name, bottom, outputs):
 
 def data(records, phase, batch):
     return f"""layer {{ name: "data" type: "Data" top: "data" top: "label" include {{ phase: {phase} }}
-      transform_param {{ scale: 0.00390625 crop_size: 24 mirror: true }} data_param {{ source: "{records}/{phase.lower()}_lmdb" batch_size: {batch} backend: LMDB }} }}\n"""
+      transform_param {{ scale: 0.00390625 crop_size: 24 mirror: true }}
+        data_param {{ source: "{records}/{phase.lower()}_lmdb" batch_size: {batch} backend: LMDB }} }}\n"""
 
 
 UNIFORM = 'type: "uniform" min: 0 max: {}'
 
 
+# length: one layer after the other.
 def net(records, batch=7):
     return "".join(
         [
@@ -52,7 +56,8 @@ def net(records, batch=7):
                 "Deconvolution",
                 "s1",
                 "up",
-                'convolution_param { num_output: 6 group: 3 kernel_size: 3 stride: 2 weight_filler { type: "bilinear" } }',
+                'convolution_param { num_output: 6 group: 3 kernel_size: 3 stride: 2 weight_filler { type: "bilinear" '
+                "} }",
             ),
             layer("crop", "Crop", "up conv", "crop", "crop_param { offset: 1 }"),
             layer(

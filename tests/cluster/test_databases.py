@@ -1,4 +1,4 @@
-"""The same records from LMDB, LevelDB and HDF5: the same model, whatever trains it."""
+"""The same records in LMDB, LevelDB and HDF5 give the same model, for any number of workers."""
 
 import re
 import shutil
@@ -6,14 +6,14 @@ import shutil
 import pytest
 
 from conftest import crema, lenet, solver, write_idx
-from training import one_outcome, resumed, train, weights
+from training import one_outcome, resumed, weights
 
 WAYS = ((1, 1, ""), (2, 1, ""), (3, 2, ""))
 
 
 @pytest.fixture(scope="module")
 def leveldbs(tmp_path_factory):
-    """The records of conftest's LMDBs, from the same idx files."""
+    """The records of conftest's LMDBs as a LevelDB, made from the same idx files."""
     folder = tmp_path_factory.mktemp("leveldbs")
     for name, count, seed in (("train", 1003, 1), ("test", 200, 2)):
         done = crema(
@@ -50,17 +50,20 @@ def test_a_wrong_backend_names_the_remedy(records, leveldbs, tmp_path):
     ):
         solver(tmp_path, lenet(where).replace("backend: LMDB", wrong))
         done = crema("train", "-solver", "solver.prototxt", cwd=tmp_path)
-        assert done.code != 0 and remedy in done.story and "layer 'data' (Data)" in done.story, done.err
+        assert done.code != 0 and remedy in done.message and "layer 'data' (Data)" in done.message, done.err
 
 
 OUTPUT = """
-layer { name: "store" type: "HDF5Output" bottom: "data" bottom: "label" include { phase: TRAIN } hdf5_output_param { file_name: "%s" } }
+layer { name: "store" type: "HDF5Output" bottom: "data" bottom: "label" include { phase: TRAIN }
+  hdf5_output_param { file_name: "%s" } }
 """
 
 
 @pytest.fixture(scope="module")
 def hdf5(records, tmp_path_factory):
-    """The training records as train.h5 and its three parts' list, as HDF5Output writes them; 1,003 is 17 times 59."""
+    """The training records as train.h5, and in three files with their list, in the form that HDF5Output writes;
+    1,003 is 17 times 59.
+    """
     folder = tmp_path_factory.mktemp("hdf5")
     for name, batch, passes in (("whole", 17, 59),):
         solver(
@@ -76,7 +79,7 @@ def hdf5(records, tmp_path_factory):
 
 
 def from_hdf5(net, folder, more=""):
-    """The TRAIN layer's records from the list; TEST stays as it is."""
+    """Changes the net so that its TRAIN layer reads the list; TEST is unchanged."""
     first = re.search(r"layer \{(?:[^{}]|\{[^{}]*\})*\}", net)[0]
     assert "TRAIN" in first
     return net.replace(

@@ -1,4 +1,4 @@
-"""The memory of a worker as `crema plan` estimates it, against what the process really held at its peak."""
+"""The memory that `crema plan` estimates for a worker, compared with the peak of the real process."""
 
 import re
 import subprocess
@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from conftest import CREMA, ROOT, crema, lenet, solver
+from conftest import CREMA, crema, lenet, solver
 
 DATA = (
     'layer { name: "data" type: "MemoryData" top: "data" top: "label" source_class: "com.yahoo.ml.caffe.LMDB"\n'
@@ -15,13 +15,16 @@ DATA = (
 
 
 def wide(records, hidden, batch):
-    """A net whose weights, or whose batches, are most of what it needs."""
+    """A net whose memory is mostly weights, or mostly batches."""
     return (
         DATA % (records / "train_lmdb", batch)
         + f"""
-layer {{ name: "ip1" type: "InnerProduct" bottom: "data" top: "ip1" inner_product_param {{ num_output: {hidden} weight_filler {{ type: "xavier" }} }} }}
-layer {{ name: "ip2" type: "InnerProduct" bottom: "ip1" top: "ip2" inner_product_param {{ num_output: {hidden} weight_filler {{ type: "xavier" }} }} }}
-layer {{ name: "ip3" type: "InnerProduct" bottom: "ip2" top: "ip3" inner_product_param {{ num_output: 10 weight_filler {{ type: "xavier" }} }} }}
+layer {{ name: "ip1" type: "InnerProduct" bottom: "data" top: "ip1"
+  inner_product_param {{ num_output: {hidden} weight_filler {{ type: "xavier" }} }} }}
+layer {{ name: "ip2" type: "InnerProduct" bottom: "ip1" top: "ip2"
+  inner_product_param {{ num_output: {hidden} weight_filler {{ type: "xavier" }} }} }}
+layer {{ name: "ip3" type: "InnerProduct" bottom: "ip2" top: "ip3"
+  inner_product_param {{ num_output: 10 weight_filler {{ type: "xavier" }} }} }}
 layer {{ name: "loss" type: "SoftmaxWithLoss" bottom: "ip3" bottom: "label" top: "loss" }}
 """
     )
@@ -30,7 +33,8 @@ layer {{ name: "loss" type: "SoftmaxWithLoss" bottom: "ip3" bottom: "label" top:
 def peak_mib(folder, *arguments):
     code = (
         "import resource,subprocess,sys; r=subprocess.run(sys.argv[1:],capture_output=True,text=True);"
-        "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss); sys.stderr.write(r.stderr); sys.exit(r.returncode)"
+        "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss); sys.stderr.write(r.stderr); "
+        "sys.exit(r.returncode)"
     )
     done = subprocess.run(
         [sys.executable, "-c", code, CREMA, *map(str, arguments)],

@@ -1,4 +1,4 @@
-"""Command lines as scripts for Caffe have them: gflags' forms, glog's flags, empty values."""
+"""Command lines as in scripts for Caffe: gflags' forms, glog's flags, empty values."""
 
 import os
 import subprocess
@@ -8,8 +8,10 @@ import pytest
 import conftest
 from conftest import CREMA, crema
 
-SMALL = """layer { name: 'in' type: 'DummyData' top: 'x' top: 't' dummy_data_param { shape { dim: 2 dim: 3 } shape { dim: 2 dim: 1 } } include { stage: 'here' } }
-layer { name: 'in' type: 'DummyData' top: 'x' top: 't' dummy_data_param { shape { dim: 2 dim: 5 } shape { dim: 2 dim: 1 } } exclude { stage: 'here' } }
+SMALL = """layer { name: 'in' type: 'DummyData' top: 'x' top: 't'
+  dummy_data_param { shape { dim: 2 dim: 3 } shape { dim: 2 dim: 1 } } include { stage: 'here' } }
+layer { name: 'in' type: 'DummyData' top: 'x' top: 't'
+  dummy_data_param { shape { dim: 2 dim: 5 } shape { dim: 2 dim: 1 } } exclude { stage: 'here' } }
 layer { name: 'ip' type: 'InnerProduct' bottom: 'x' top: 'y' inner_product_param { num_output: 1 } }
 layer { name: 'loss' type: 'EuclideanLoss' bottom: 'y' bottom: 't' top: 'loss' }"""
 
@@ -87,7 +89,9 @@ def test_what_cannot_be_printed_is_an_error(net):
 
 
 def test_an_output_goes_where_its_link_leads(tmp_path):
-    """Links stay links: to nothing yet, to a folder's file, and to what the process has open, as /dev/stdout is one."""
+    """Output to a symbolic link goes to its target: to a file that does not exist yet, to a file elsewhere, to what
+    the process has open, such as /dev/stdout.
+    """
     (tmp_path / "net.prototxt").write_text(
         "name: 'n' layer { name: 'in' type: 'Input' top: 'x' input_param { shape { dim: 2 } } }"
     )
@@ -100,13 +104,11 @@ def test_an_output_goes_where_its_link_leads(tmp_path):
     }
     for name, target in links.items():
         (tmp_path / name).symlink_to(target)
-    draw = lambda name, out: subprocess.run(
-        [CREMA, "draw", "-model", "net.prototxt", "-output", name],
-        cwd=tmp_path,
-        stdout=out,
-        stderr=subprocess.PIPE,
-        timeout=60,
-    )
+
+    def draw(name, out):
+        command = [CREMA, "draw", "-model", "net.prototxt", "-output", name]
+        return subprocess.run(command, cwd=tmp_path, stdout=out, stderr=subprocess.PIPE, timeout=60)
+
     assert draw("dangling.svg", subprocess.PIPE).returncode == 0 and "<svg" in (tmp_path / "far/real.svg").read_text()
     for name in ("open.svg", "twice.svg"):
         done = draw(name, subprocess.PIPE)

@@ -1,4 +1,6 @@
-"""Pictures of large nets: nothing lies over anything, and the canvas is as large as the drawing. Measured on what the SVG says, in both directions."""
+"""Pictures of large nets: nothing overlaps, and the canvas is as large as the drawing. Measured on the SVG, in both
+directions.
+"""
 
 import sys
 
@@ -47,7 +49,9 @@ def squeezenet():
 
 
 def hourglass():
-    """A net for segmentation: every stage down leads over to the stage up of its size, inside one another."""
+    """A net for segmentation: each stage of the contracting path is connected to the stage of its size in the
+    expanding path, nested in one another.
+    """
     n, x, kept = zoo.Net("hourglass", 128), "data", []
     for depth in range(5):
         x = n.relu(n.conv(f"down{depth}", x, 8 << depth, 3, pad=1))
@@ -67,7 +71,7 @@ def hourglass():
 
 
 def siamese():
-    """Two columns with shared weights, a third blob over all ranks."""
+    """Two columns with shared weights, and a third blob that passes all ranks."""
     n = zoo.Net("siamese", 28)
     ends = []
     for side, name in enumerate(("data", n.layer("Power", "data_p", "data", "power_param { scale: 2 }"))):

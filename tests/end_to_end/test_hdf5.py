@@ -1,4 +1,4 @@
-"""HDF5 models and snapshots as users meet them: names, log lines, the same bits as the binary ones, damaged files."""
+"""HDF5 models and snapshots: file names, log lines, the same bits as the binary format, damaged files."""
 
 import os
 import re
@@ -64,7 +64,9 @@ def test_one_hash_for_workers_resuming_and_formats(run):
         for f in files:
             (run / f).unlink()
     assert all(h == hashes[0] for h in hashes), hashes
-    solver(run, (run / "net.prototxt").read_text())  # a binary run takes up the HDF5 snapshot, and the other way round
+    solver(
+        run, (run / "net.prototxt").read_text()
+    )  # a binary run resumes from the HDF5 snapshot, and the other way round
     train(run, "-ranks", 2, "-snapshot", "snap_iter_10.solverstate.h5")
     (run / "snap_iter_10.solverstate.h5").unlink()
     solver(run, (run / "net.prototxt").read_text(), max_iter=10, extra="")
@@ -107,7 +109,7 @@ def first_field(message):
 def test_rows_scored_with_either_format_are_the_same(run):
     train(run)
     solver(run, (run / "net.prototxt").read_text(), extra="test_iter: 10; test_interval: 10")
-    train(run, "-snapshot", "snap_iter_20.solverstate.h5")  # nothing left to do but to write the binary model
+    train(run, "-snapshot", "snap_iter_20.solverstate.h5")  # nothing is left to do but to write the binary model
     assert (run / "snap_iter_20.caffemodel").exists()
     plan = subprocess.run(
         [CREMA, "plan", "-wire", "-solver", "solver.prototxt"], cwd=run, capture_output=True, timeout=60
@@ -124,10 +126,10 @@ def test_rows_scored_with_either_format_are_the_same(run):
             [CREMA, "score"], cwd=run, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
         )
         child.stdin.write(varint(len(job)) + job)
-        child.stdin.flush()  # left open: its end would end the child
+        child.stdin.flush()  # left open, as its end would end the child
         out = child.stdout.read()
         assert child.wait(60) == 0, child.stderr.read()
-        rows.append(out[:-30])  # the last event carries the time
+        rows.append(out[:-30])  # the last event contains the time
         child.stdin.close()
     assert len(rows[0]) > 1000 and rows[0] == rows[1] == rows[2]
 
@@ -166,7 +168,7 @@ def test_damaged_and_mistaken_files_are_sentences(run):
     )
     for (command, *flags), cause in cases:
         done = crema(command, "-solver", "solver.prototxt", *flags, cwd=run)
-        assert done.code not in (0, 70) and cause in done.story and str(flags[1]) in done.story, done.err[-1500:]
+        assert done.code not in (0, 70) and cause in done.message and str(flags[1]) in done.message, done.err[-1500:]
 
 
 def test_the_host_is_told_the_name_that_was_written(run):

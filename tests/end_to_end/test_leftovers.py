@@ -1,4 +1,4 @@
-"""What is killed while it writes leaves nothing, or what the next run clears; what a living neighbour writes stays."""
+"""A killed process leaves nothing half-written, or what the next run removes; files of a running process stay."""
 
 import fcntl
 import os
@@ -12,8 +12,9 @@ import pytest
 
 from conftest import CREMA, crema, solver, wait_until
 
-# 12.5 million weights, 50 MB, that cost next to nothing to train.
-LARGE = """layer { name: 'in' type: 'DummyData' top: 'x' top: 't' dummy_data_param { shape { dim: 1 dim: 2500 } shape { dim: 1 dim: 5000 } } }
+# 12.5 million weights, 50 MB, that are quick to train.
+LARGE = """layer { name: 'in' type: 'DummyData' top: 'x' top: 't'
+  dummy_data_param { shape { dim: 1 dim: 2500 } shape { dim: 1 dim: 5000 } } }
 layer { name: 'ip' type: 'InnerProduct' bottom: 'x' top: 'y' inner_product_param { num_output: 5000 } }
 layer { name: 'loss' type: 'EuclideanLoss' bottom: 'y' bottom: 't' top: 'loss' }"""
 
@@ -76,7 +77,7 @@ def test_the_next_run_clears_what_nobody_holds(tmp_path):
 
 @pytest.fixture(scope="module")
 def list_of_pictures(tmp_path_factory):
-    """A conversion of several seconds: one small picture, many times."""
+    """A conversion that takes several seconds: one small picture, many times."""
     from PIL import Image
 
     folder = tmp_path_factory.mktemp("pictures")
@@ -87,7 +88,7 @@ def list_of_pictures(tmp_path_factory):
 
 @pytest.mark.parametrize("backend", ["lmdb", "leveldb"])
 def test_a_conversion_that_writes_nothing_is_ended_too(list_of_pictures, tmp_path, backend):
-    """Pictures that are not there are passed over; only the reading goes on."""
+    """Missing pictures are skipped, so that only reading goes on."""
     flags = ["convert_imageset", "-backend", backend, f"{tmp_path}/", list_of_pictures / "list.txt", "db"]
     for sign in (signal.SIGINT, signal.SIGTERM):
         run = begin(tmp_path, *flags)

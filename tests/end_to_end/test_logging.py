@@ -1,4 +1,4 @@
-"""Log files and levels as glog has them, and refusals in a sentence for what is not."""
+"""Log files and levels as with glog, and an error message for flags of glog's that are not supported."""
 
 import os
 import re
@@ -8,10 +8,15 @@ import pytest
 
 from conftest import CREMA, crema, solver
 
-NET = """layer { name: 'in' type: 'DummyData' top: 'x' top: 't' dummy_data_param { shape { dim: 2 dim: 3 } shape { dim: 2 dim: 1 } data_filler { type: 'gaussian' } } }
-layer { name: 'ip' type: 'InnerProduct' bottom: 'x' top: 'y' inner_product_param { num_output: 1 weight_filler { type: 'xavier' } } }
+NET = """layer { name: 'in' type: 'DummyData' top: 'x' top: 't'
+  dummy_data_param { shape { dim: 2 dim: 3 } shape { dim: 2 dim: 1 } data_filler { type: 'gaussian' } } }
+layer { name: 'ip' type: 'InnerProduct' bottom: 'x' top: 'y'
+  inner_product_param { num_output: 1 weight_filler { type: 'xavier' } } }
 layer { name: 'loss' type: 'EuclideanLoss' bottom: 'y' bottom: 't' top: 'loss' }"""
-HEAD = r"Log file created at: \d{4}/\d\d/\d\d \d\d:\d\d:\d\d\nRunning on machine: \S+\nLog line format: \[IWEF\]mmdd hh:mm:ss\.uuuuuu threadid file:line\] msg\n"
+HEAD = (
+    r"Log file created at: \d{4}/\d\d/\d\d \d\d:\d\d:\d\d\nRunning on machine: \S+\nLog line format: \[IWEF\]mmdd "
+    r"hh:mm:ss\.uuuuuu threadid file:line\] msg\n"
+)
 
 
 @pytest.fixture
@@ -67,7 +72,9 @@ def test_workers_lines_are_in_the_log_file(run, tmp_path):
 
 
 def test_levels_and_destinations(run, tmp_path):
-    count = lambda err, letter: len(re.findall(rf"^{letter}\d{{4}} ", err, re.M))
+    def count(err, letter):
+        return len(re.findall(rf"^{letter}\d{{4}} ", err, re.M))
+
     for flags, env, info, warnings in (
         ((), {}, True, True),
         (["-minloglevel", "1"], {}, False, True),
@@ -106,7 +113,7 @@ def test_levels_and_destinations(run, tmp_path):
 )
 def test_what_cannot_be_meant_is_refused(run, flags, words):
     done = run(*flags)
-    assert done.code == 2 and words in done.story
+    assert done.code == 2 and words in done.message
 
 
 def test_what_is_not_done_is_said(run, tmp_path):

@@ -1,4 +1,4 @@
-"""The executable as its users meet it: help, log lines, Caffe's known answers, an empty root."""
+"""The executable from a user's view: help, log lines, Caffe's known results, an empty root directory."""
 
 import os
 import re
@@ -97,16 +97,20 @@ def test_time_prints_every_layer(records, tmp_path):
 
 
 DEPLOY = """input: "x" input_shape { dim: 4 dim: 3 dim: 64 dim: 64 }
-layer { name: "conv" type: "Convolution" bottom: "x" top: "conv" convolution_param { num_output: 32 kernel_size: 3 weight_filler { type: "xavier" } } }
+layer { name: "conv" type: "Convolution" bottom: "x" top: "conv"
+  convolution_param { num_output: 32 kernel_size: 3 weight_filler { type: "xavier" } } }
 layer { name: "relu" type: "ReLU" bottom: "conv" top: "conv" }
-layer { name: "ip" type: "InnerProduct" bottom: "conv" top: "ip" inner_product_param { num_output: 64 weight_filler { type: "xavier" } } }
+layer { name: "ip" type: "InnerProduct" bottom: "conv" top: "ip"
+  inner_product_param { num_output: 64 weight_filler { type: "xavier" } } }
 layer { name: "best" type: "ArgMax" bottom: "ip" top: "best" }
 """
 
 
 @pytest.mark.parametrize("phase", ["TRAIN", "TEST"])
 def test_time_goes_backwards_without_a_loss(tmp_path, phase):
-    """As Caffe: layers of a deploy net compute the gradients of their parameters. One that has no gradient (Caffe aborts there) computes nothing."""
+    """As in Caffe, layers of a deploy net compute the gradients of their parameters. A layer without gradient (Caffe
+    aborts there) computes nothing.
+    """
     (tmp_path / "deploy.prototxt").write_text(DEPLOY)
     done = crema("time", "-model", "deploy.prototxt", "-iterations", 3, "-phase", phase, cwd=tmp_path)
     assert done.code == 0, done.err
@@ -125,7 +129,9 @@ def test_time_goes_backwards_without_a_loss(tmp_path, phase):
 
 
 def test_caffes_own_snapshots_score_as_in_caffe(tmp_path):
-    """Binary and HDF5, over 10,000 digits, to the digits that `caffe test` prints; and LeNet's snapshots of others."""
+    """Models in both formats over 10,000 digits, to the digits that `caffe test` prints; and others' snapshots of
+    LeNet.
+    """
     runs = []
     for folder in (RECORDED / "lenet", RECORDED / "quick"):
         said = dict(re.findall(r"^(\S+: \w+) = (\S+)$", (folder / "log.txt").read_text(), re.M))
@@ -161,7 +167,7 @@ def test_caffes_own_snapshots_score_as_in_caffe(tmp_path):
 
 
 def test_quickstart_without_root_prints_the_line_to_type(tmp_path):
-    """An apt database without our packages, as a user who is not root sees it."""
+    """A database of apt that lacks our packages, as seen by a user who is not root."""
     if os.geteuid() != 0 or not shutil.which("setpriv"):
         pytest.skip("SKIPPED: needs root to become somebody else")
     fake = tmp_path / "bin"

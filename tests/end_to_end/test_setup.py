@@ -1,4 +1,4 @@
-"""The set-up scripts: what is interrupted ends, and nothing half made is taken for whole."""
+"""The set-up scripts: an interrupted one ends, and half-made files are not taken for complete."""
 
 import os
 import pathlib
@@ -29,7 +29,8 @@ def test_an_interrupted_step_ends_with_all_that_it_started():
         [
             "bash",
             "-c",
-            "source scripts/lib.sh; step test-interrupt 'sleeping' timeout 300 bash -c 'sleep 200 & sleep 200'; echo went on",
+            "source scripts/lib.sh; step test-interrupt 'sleeping' timeout 300 bash -c 'sleep 200 & sleep 200'; echo "
+            "went on",
         ],
         cwd=ROOT,
         stdout=subprocess.PIPE,
@@ -55,7 +56,7 @@ def test_an_interrupted_step_ends_with_all_that_it_started():
 
 
 def test_a_jar_that_was_being_written_is_made_anew(tmp_path):
-    """Against a maven of our own that writes half a jar and dies, and then a whole one."""
+    """With a stand-in for maven that writes half a jar and dies, and then a whole one."""
     (tmp_path / "scripts").mkdir()
     shutil.copy(ROOT / "scripts/lib.sh", tmp_path / "scripts")
     for path in ("spark/src/main/x.scala", "spark/pom.xml", "proto/x.proto", "build/release/cli/crema", ".venv/x"):
@@ -81,8 +82,7 @@ def test_a_jar_that_was_being_written_is_made_anew(tmp_path):
     assert jar.read_text() == "half"
     done = build(f"printf whole > {jar}")
     assert done.returncode == 0 and jar.read_text() == "whole", done.stderr
-    assert (
-        build(f"printf again > {jar}").returncode == 0 and jar.read_text() == "whole"
-    )  # nothing has changed: not made
+    # Nothing has changed, so it is not made again.
+    assert build(f"printf again > {jar}").returncode == 0 and jar.read_text() == "whole"
     os.utime(tmp_path / "spark/pom.xml", (time.time() + 5, time.time() + 5))
     assert build(f"printf again > {jar}").returncode == 0 and jar.read_text() == "again"

@@ -1,4 +1,4 @@
-"""What shows nets and runs: summary, draw, parse_log, plot."""
+"""Commands that show nets and runs: summary, draw, parse_log, plot."""
 
 import csv
 import math
@@ -55,7 +55,8 @@ def test_summary_counts_what_can_be_counted_by_hand(records, zoo, tmp_path):
     )
     blobs = 3 * (784 + 1 + 20 * 576 + 20 * 144 + 50 * 64 + 50 * 16 + 500 + 10) + 1
     assert f"blobs {blobs * 4 / 2**20:.1f} MiB" in out, out
-    # The papers' figures: 61 million, 7 million without the side branches and 25.6 million parameters; 3.9 GMAC a picture (He 2015, with their first strides).
+    # The papers' numbers: 61 million parameters, 7 million without the side branches, 25.6 million; 3.9 G multiply-adds
+    # a picture (He 2015, with their first strides).
     for name, parameters in (("alexnet", 60_965_224), ("resnet50", 25_557_032 + 2 * 26_560 + 53 + 64)):
         assert f"{parameters:,} parameters" in shown("summary", "-model", zoo / f"{name}.prototxt"), name
     adds = int(
@@ -69,12 +70,12 @@ def test_summary_counts_what_can_be_counted_by_hand(records, zoo, tmp_path):
 def test_summary_says_what_is_wrong(tmp_path):
     assert (
         "-phase must be TRAIN or TEST, not 'test'"
-        in crema("summary", "-model", ROOT / "examples/lenet.prototxt", "-phase", "test").story
+        in crema("summary", "-model", ROOT / "examples/lenet.prototxt", "-phase", "test").message
     )
     for wrong in ("nosuch.prototxt", ROOT / "examples"):
-        story = crema("summary", "-model", wrong).story
-        assert str(wrong) in story and "records" not in story, story
-    assert "nothing.prototxt" in crema("summary", "-model", tmp_path / "nothing.prototxt").story
+        message = crema("summary", "-model", wrong).message
+        assert str(wrong) in message and "records" not in message, message
+    assert "nothing.prototxt" in crema("summary", "-model", tmp_path / "nothing.prototxt").message
 
 
 def read_csv(path):
@@ -97,11 +98,10 @@ def test_parse_log_finds_every_number(log, tmp_path):
         found = [float(v) for v in re.findall(kind + r" net output #\d: \S+ = (\S+)", text)]
         assert found == [float(r[n]) for r in rows for n in names], kind
         seconds = [float(r["Seconds"]) for r in rows]
-        assert seconds == sorted(seconds) and 0 <= seconds[0] and seconds[-1] < 100
+        assert seconds == sorted(seconds) and seconds[0] >= 0 and seconds[-1] < 100
     assert list(test[0])[3:] == ["accuracy", "loss"]
-    rates = [
-        float(v) for v in re.findall(r"lr = (\S+)", text)
-    ]  # behind the outputs of their iteration: a row has the one before it
+    # The test's row follows the outputs of its iteration: a row has the values of the one before it.
+    rates = [float(v) for v in re.findall(r"lr = (\S+)", text)]
     assert [float(r["LearningRate"]) for r in train] == [rates[0], *rates[:-1]]
 
 
@@ -132,7 +132,7 @@ def test_parse_log_reads_caffes_prefixes_and_turns_of_the_year(tmp_path):
             tmp_path / f"{name}.test"
         ).read_bytes() == b"NumIters;Seconds;LearningRate;accuracy\r\n0.0;0.75;0.001;nan\r\n7.0;4.0;0.001;1.0\r\n", name
     (tmp_path / "other").write_text("hello\n")
-    assert 'has no line "Solving"' in crema("parse_log", "other", ".", cwd=tmp_path).story
+    assert 'has no line "Solving"' in crema("parse_log", "other", ".", cwd=tmp_path).message
 
 
 def test_parse_log_writes_what_caffes_script_writes(tmp_path):
@@ -166,7 +166,7 @@ def test_plot_puts_points_where_they_belong(log, tmp_path):
         for rows, name in ((train, "loss"), (test, "loss"), (test, "accuracy"))
     ]
     assert [len(line) for line in lines] == [len(w) for w in wanted]
-    # Both losses share axes: pixels are one linear function of the numbers.
+    # Both losses share axes: pixels are the same linear function of the numbers.
     pixels, numbers = lines[0] + lines[1], wanted[0] + wanted[1]
     for axis in (0, 1):
         low, high = (
@@ -209,12 +209,12 @@ def test_a_png_shows_what_the_svg_shows(log, tmp_path):
     seen = 0
     for box in root.iter(
         SVG + "rect"
-    ):  # the marks of points: their middle has the curve's colour, unless a later curve covers it
+    ):  # the points' marks: the middle has the curve's colour, unless a later curve covers it
         if box.get("width") == "4.0":
             x, y = float(box.get("x")) + 2, float(box.get("y")) + 2
             seen += rows[int(y)][int(x)] == tuple(bytes.fromhex(box.get("fill")[1:]))
     assert seen >= 12, seen
-    assert "must end in .svg or .png" in crema("plot", log, "-output", tmp_path / "curves.gif").story
+    assert "must end in .svg or .png" in crema("plot", log, "-output", tmp_path / "curves.gif").message
 
 
 @pytest.mark.parametrize("net", ["alexnet", "googlenet", "resnet50"])
@@ -232,7 +232,7 @@ def test_draw_shows_every_layer_and_no_box_covers_another(zoo, tmp_path, net):
         re.search(r'bottom: "(\S+)" top: "\1"', line) is None for line in text.splitlines() if line.startswith("layer")
     )
     for i, (x, y, w, h) in enumerate(boxes):
-        assert 0 <= x and x + w <= float(root.get("width")) and y + h <= float(root.get("height"))
+        assert x >= 0 and x + w <= float(root.get("width")) and y + h <= float(root.get("height"))
         for u, v, width, height in boxes[:i]:
             assert x + w <= u or u + width <= x or y + h <= v or v + height <= y, (i, net)
     edges = [e for e in root.iter(SVG + "polyline") if e.get("stroke-width") == "1.2"]
@@ -245,22 +245,22 @@ def test_draw_shows_every_layer_and_no_box_covers_another(zoo, tmp_path, net):
 
 
 def test_nets_that_cannot_be_built_here_are_drawn_without_shapes(tmp_path):
-    (
-        tmp_path / "net.prototxt"
-    ).write_text("""layer { name: 'd' type: 'Data' top: 'data' top: 'label' data_param { source: 'nowhere' batch_size: 3 } }
+    (tmp_path / "net.prototxt").write_text("""layer { name: 'd' type: 'Data' top: 'data' top: 'label'
+      data_param { source: 'nowhere' batch_size: 3 } }
 layer { name: 'ip' type: 'InnerProduct' bottom: 'data' top: 'ip' inner_product_param { num_output: 5 } }
 layer { name: 'relu' type: 'ReLU' bottom: 'ip' top: 'ip' }
-layer { name: 'own' type: 'Python' bottom: 'ip' bottom: 'label' top: 'loss' python_param { module: 'm' layer: 'L' } }""")
+layer { name: 'own' type: 'Python' bottom: 'ip' bottom: 'label' top: 'loss'
+  python_param { module: 'm' layer: 'L' } }""")
     said = shown("draw", "net.prototxt", "-output", "net.svg", cwd=tmp_path)
     assert "Drawn without shapes: there is no LevelDB at nowhere" in said, said
     words = [t.text for t in xml.parse(tmp_path / "net.svg").getroot().iter(f"{SVG}text")]
     assert {"d (Data)", "ip (InnerProduct)", "relu (ReLU)", "own (Python)"} <= set(words), words
     assert {"data", "ip", "label"} <= set(words), words
-    assert "a deploy net" in crema("summary", "net.prototxt", cwd=tmp_path).story
+    assert "a deploy net" in crema("summary", "net.prototxt", cwd=tmp_path).message
     (tmp_path / "net.prototxt").write_text("layer { name: 'a' type: 'TanH' bottom: 'more' top: 'y' }")
     assert "Unknown bottom blob 'more'" in shown("draw", "net.prototxt", cwd=tmp_path)
     assert {"more (given)", "a (TanH)"} <= {
         t.text for t in xml.parse(tmp_path / "net.svg").getroot().iter(f"{SVG}text")
     }
     (tmp_path / "net.prototxt").write_text("layer { nme: 'x' }")
-    assert "net.prototxt:1" in crema("draw", "net.prototxt", cwd=tmp_path).story
+    assert "net.prototxt:1" in crema("draw", "net.prototxt", cwd=tmp_path).message

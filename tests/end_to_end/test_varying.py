@@ -1,4 +1,6 @@
-"""Records of any size, one in each batch: a Data layer over a database of images in four sizes. Witness: BVLC Caffe (tests/goldens/varying)."""
+"""A Data layer with batches of one record over a database of images in four sizes. The expected losses are BVLC
+Caffe's (tests/goldens/varying).
+"""
 
 import re
 import shutil
@@ -60,7 +62,7 @@ def test_ranks_and_workers_give_one_model(folder):
 def test_a_crop_makes_sizes_equal_and_larger_batches_do_not(folder):
     change(folder, "batch_size: 1", "batch_size: 2")
     done = crema("train", "-solver", "solver.prototxt", cwd=folder)
-    assert done.code != 0 and "3x37x53" in done.story and "batch_size 1" in done.story, done.err[-2000:]
+    assert done.code != 0 and "3x37x53" in done.message and "batch_size 1" in done.message, done.err[-2000:]
     change(folder, "mean_value: 100", "mean_value: 100 crop_size: 1")
     assert crema("train", "-solver", "solver.prototxt", cwd=folder).code == 0
 

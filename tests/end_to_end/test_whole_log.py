@@ -1,5 +1,7 @@
-"""Every line that BVLC Caffe logs while it trains, goes on and scores (tests/goldens/whole_log), against ours. Numbers are compared, not masked; but
-seconds. What differs on purpose is listed below with its reason; nothing else may."""
+"""Every line that BVLC Caffe logs while it trains, resumes and scores (tests/goldens/whole_log), compared with ours.
+Numbers are compared, except seconds. Intended differences are listed below with their reasons; there may be no
+others.
+"""
 
 import re
 import shutil
@@ -12,23 +14,24 @@ GOLDEN = ROOT / "tests/goldens/whole_log"
 NUMBER = re.compile(r"(?<![\w.#])-?\d+(?:\.\d+)?(?:e[+-]?\d+)?(?![\w])")
 SPEED = re.compile(r"\([^()]* iter/s, [^()]*s/(\d+) iters\)")
 
-# Lines that only Caffe has: the command line's empty -stage, which it writes into every state, and the inner Softmax that a loss layer makes
-# through the registry.
+# Lines that only Caffe has: the command line's empty -stage, which it writes into every state, and the Softmax that a
+# loss layer creates through the registry.
 EMPTY_STAGE, INNER_LAYER = '  stage: ""', "I Creating layer loss"
-UPGRADE = re.compile(
-    r"[IW] (Attempting to upgrade|Successfully upgraded) batch norm layers using deprecated params.*"
-)  # its own snapshots are never "latest"
-LEVEL = "  level: 0"  # the command line's -level: in other states than ours
+# It does not find its own snapshots as "latest".
+UPGRADE = re.compile(r"[IW] (Attempting to upgrade|Successfully upgraded) batch norm layers using deprecated params.*")
+LEVEL = "  level: 0"  # the command line's -level, which ours has in other states
 
-# A BatchNorm's parameters have lr_mult 0, which Caffe's layer notes too late for its net: gradients go down to what nobody learns. Ours stop above.
+# A BatchNorm's parameters have lr_mult 0, which Caffe's layer sets too late for its net: it computes gradients down to
+# layers without parameters to train. Ours does not.
 NO_NEED = {
     f"I {layer} does not need backward computation.": f"I {layer} needs backward computation."
     for layer in ("norm", "sum")
 }
 
-# Lines that only we have: what computes, what a net really takes, what is seldom meant.
+# Lines that only we have: the processor's features, the memory that a net needs, and warnings about unusual settings.
 ONLY_OURS = re.compile(
-    r"I Computing with \S+ on \d+ thread\(s\)|I \d+ bytes for all blobs, gradients and parameters|W stepvalue 3 follows 3; .*|"
+    r"I Computing with \S+ on \d+ thread\(s\)|I \d+ bytes for all blobs, gradients and parameters|W stepvalue 3 "
+    r"follows 3; .*|"
     r"W layer 'state' \(LSTM\): batch 4 goes on with sentences of the batch before, .*"
 )
 
@@ -43,7 +46,7 @@ def caffes(name):
 
 
 def without_empty(lines, opening):
-    """A message whose fields were all left out."""
+    """A message with all its fields removed."""
     return [
         line
         for i, line in enumerate(lines)
@@ -91,7 +94,9 @@ def test_whole_log_is_caffes(tmp_path):
 
 
 def test_several_ranks_test_alike_for_any_number_of_workers(tmp_path):
-    """With one rank a test's LSTM goes on from batch to batch, as in Caffe; with several ranks batches may be anywhere, and each starts from zero."""
+    """With one rank a test's LSTM continues from batch to batch, as in Caffe; with several ranks any worker may
+    compute a batch, and each batch starts from zero.
+    """
     for name in ("net.prototxt", "solver.prototxt"):
         shutil.copy(GOLDEN / name, tmp_path)
     tests = [

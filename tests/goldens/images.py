@@ -4,14 +4,16 @@
     python3 -m venv VENV && VENV/bin/pip install opencv-python-headless==4.10.0.84 'numpy<3' pillow==13.0.0
     VENV/bin/python tests/goldens/images.py [FOLDER_WITH_SHARED_DATA]
 
-OpenCV 4.6 (Debian 12's, which Caffe builds with) and 4.12 give the same pixels for every picture.
-The pictures are made here: each PNG colour type, depth and interlace by the writer below, JPEGs by OpenCV and Pillow. Written to
-images/, beside this file:
+OpenCV 4.6 (Debian 12's, which Caffe builds with) and 4.12 give the same pixels for every picture. The pictures are made
+here: each PNG colour type, depth and interlace by the writer below, JPEGs by OpenCV and Pillow. Written to images/,
+beside this file:
 
     *.png *.jpg   the pictures
-    decode.txt    file mode channels height width crc32 samples     pixels in OpenCV's order; mode: unchanged, grey, colour
+    decode.txt    file mode channels height width crc32 samples     pixels in OpenCV's order; mode: unchanged, grey,
+    colour
     resize.txt    file height width crc32 samples                   the colour picture through cv2.resize, INTER_LINEAR
-    photos.txt    file what channels height width crc32 sums        examples/images, photographs of the shared data: sums of 64 x 64 blocks,
+    photos.txt    file what channels height width crc32 sums        examples/images, photographs of the shared data:
+    sums of 64 x 64 blocks,
                                                                     channel by channel
 samples: 16 bytes at i * (n - 1) / 15. 16-bit results are written as their upper 8 bits.
 """

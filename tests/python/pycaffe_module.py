@@ -16,7 +16,7 @@ if not (PACKAGE / "caffe/libcrema.so").is_file():
 sys.path.insert(0, str(PACKAGE))
 import caffe  # noqa: E402
 
-caffe.init_log(2)  # here alone: the executable looks at GLOG_minloglevel too
+caffe.init_log(2)  # set here and not by GLOG_minloglevel, which the executable reads too
 
 
 def write(folder, name, text):

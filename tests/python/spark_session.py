@@ -1,4 +1,6 @@
-"""What the tests of the Python package import: python/ on the path, and one Spark, local[2], with the real jar."""
+"""Imported by the tests of the Python package: puts python/ on the path, and has one Spark, local[2], with the real
+jar.
+"""
 
 import os
 import re

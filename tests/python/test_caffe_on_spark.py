@@ -1,11 +1,13 @@
-"""The package com.yahoo.ml.caffe on a real Spark: CaffeOnSpark's two Python tests, every member once, and what users see when it goes wrong."""
+"""The package com.yahoo.ml.caffe on a real Spark: CaffeOnSpark's two Python tests, every member once, and error
+messages.
+"""
 
 import os
 import pathlib
 
 import pytest
 
-from spark_session import session, solver_file
+from spark_session import session, solver_file  # noqa: F401  fixtures
 
 from com.yahoo.ml.caffe import CaffeError
 from com.yahoo.ml.caffe.CaffeOnSpark import CaffeOnSpark
@@ -17,7 +19,8 @@ from com.yahoo.ml.caffe.DataSource import DataSource
 def settings(session, solver_file, tmp_path):
     """The flags as a script finds them in spark.pythonargs."""
     line = (
-        f"-conf {solver_file} -model file://{tmp_path}/lenet.model -features accuracy,ip1,ip2 -label label -output file://{tmp_path}/out "
+        f"-conf {solver_file} -model file://{tmp_path}/lenet.model -features accuracy,ip1,ip2 -label label -output "
+        f"file://{tmp_path}/out "
         "-devices 1 -outputFormat json -clusterSize 1 -connection ethernet"
     )
     words = line.split()
@@ -37,13 +40,13 @@ def test_train_features_test(session, settings, tmp_path):
     assert {len(r.ip1) for r in rows} == {500} and {len(r.ip2) for r in rows} == {10}
     means = cos.test(validation)
     assert set(means) == {"accuracy", "loss"}
-    # The witness: the labels against the largest of ten scores, row by row. (The original compared a list with a float.)
+    # The expected value is counted row by row: labels against the largest of ten scores. (The original test compared a
+    # list with a float.)
     right = sum(max(range(10), key=r.ip2.__getitem__) == r.label[0] for r in rows) / len(rows)
     assert means["accuracy"] == [pytest.approx(right, abs=1e-6)]
     assert means["accuracy"][0] > 0.9
-    assert (
-        result.filter("label[0] = 3").count() == sum(r.label[0] == 3 for r in rows) > 0
-    )  # a frame of the session like any other
+    # A frame of the session like any other.
+    assert result.filter("label[0] = 3").count() == sum(r.label[0] == 3 for r in rows) > 0
 
 
 def test_train_with_validation(session, settings):
@@ -144,7 +147,7 @@ def test_flags_as_dict_line_and_words(session):
 def test_wrong_settings_are_said_in_words(session):
     cfg = Config(session)
     with pytest.raises(AttributeError, match="Config has no attribute 'modelpath'; did you mean 'modelPath'"):
-        cfg.modelpath
+        _ = cfg.modelpath
     with pytest.raises(AttributeError, match="did you mean 'clusterSize'"):
         cfg.clustersize = 3
     with pytest.raises(TypeError, match="Config's devices cannot be 'two': it is a int"):

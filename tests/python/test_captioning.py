@@ -1,4 +1,6 @@
-"""Captions end to end: the notebook and the script on pictures whose captions follow from what is drawn, with nets of small widths."""
+"""Captions end to end: the notebook and the script, on pictures whose captions describe what is drawn, with narrow
+nets.
+"""
 
 import ast
 import json
@@ -8,18 +10,18 @@ import subprocess
 
 import pytest
 
-from spark_session import session
-from test_examples import EXAMPLES, SPARK, execute
+from spark_session import session  # noqa: F401  fixtures
 
 import crema
+from caption_nets import CROP, small
 from com.yahoo.ml.caffe import CaffeError
 from com.yahoo.ml.caffe.CaffeOnSpark import CaffeOnSpark
 from com.yahoo.ml.caffe.Config import Config
 from com.yahoo.ml.caffe.DataSource import DataSource
 from com.yahoo.ml.caffe.tools.Captioner import Captioner
 from com.yahoo.ml.caffe.tools.Vocab import Vocab
-from caption_nets import CROP, small
 from conftest import ROOT
+from test_examples import EXAMPLES, SPARK, execute
 
 COLOURS = {"red": (190, 90, 80), "green": (80, 180, 90), "blue": (80, 90, 200)}
 SHAPES = ("disc", "square")
@@ -36,14 +38,14 @@ def draw(colour, shape, size):
 
 
 def sentence(colour, shape):
-    """Of different lengths: the end is learnt too."""
+    """Sentences have different lengths, so that the end must be learnt too."""
     return f"A {colour} disc." if shape == "disc" else f"One big {colour} square!"
 
 
 CAPTIONS = {
     str(700 + 11 * i): (colour, shape) for i, (colour, shape) in enumerate((c, s) for c in COLOURS for s in SHAPES)
 }
-VOCAB_SIZE = 9  # UNK and 8 of the 9 words; of the rarest ones, blue, green and red, the last is left out
+VOCAB_SIZE = 9  # UNK and 8 of the 9 words; of the rarest, blue, green and red, the last in the alphabet is left out
 
 
 def fields(text, **values):
@@ -62,26 +64,21 @@ def coco(session, tmp_path_factory):
         place.mkdir()
     pictures, notes, rows = [], [], []
     for i, (key, (colour, shape)) in enumerate(CAPTIONS.items()):
-        picture = draw(colour, shape, 90 + 7 * i)  # -resize has something to do
+        picture = draw(colour, shape, 90 + 7 * i)  # so that -resize has an effect
         picture.save(places["images"] / f"{i}.jpg", quality=95)
-        pictures.append(
-            {
-                "id": i,
-                "height": picture.height,
-                "width": picture.width,
-                "file_name": f"{i}.jpg",
-                "flickr_url": "",
-                "coco_url": "",
-            }
-        )
+        size = {"height": picture.height, "width": picture.width}
+        pictures.append({"id": i, **size, "file_name": f"{i}.jpg", "flickr_url": "", "coco_url": ""})
         notes.append({"image_id": i, "id": int(key), "caption": sentence(colour, shape)})
         draw(colour, shape, CROP).save(places["images"] / "crop.png")
         rows.append((str(i), str(i), True, bytearray((places["images"] / "crop.png").read_bytes())))
     (folder / "captions.json").write_text(json.dumps({"images": pictures, "annotations": notes}))
-    session.createDataFrame(rows, "id string, label string, encoded boolean, data binary").coalesce(1).write.parquet(
-        str(folder / "labelled")
-    )
+    frame = session.createDataFrame(rows, "id string, label string, encoded boolean, data binary").coalesce(1)
+    frame.write.parquet(str(folder / "labelled"))
+    write_prototxts(folder, places)
+    return {**places, "captions": folder / "captions.json", "frames": {"train": folder / "labelled", "test": ""}}
 
+
+def write_prototxts(folder, places):
     examples, to = ROOT / "examples", places["prototxts"]
     net = (
         small((examples / "bvlc_reference_net.prototxt").read_text(), 0)
@@ -97,7 +94,8 @@ def coco(session, tmp_path_factory):
     )
     for name in ("lstm_deploy", "lrcn_word_to_preds.deploy"):
         (to / f"{name}.prototxt").write_text(small((examples / f"{name}.prototxt").read_text(), VOCAB_SIZE + 1))
-    # The decay keeps fc8 small: large numbers hold narrow LSTMs where they cannot learn. Seeds 1 to 4 of both solvers learn all six captions.
+    # The weight decay keeps fc8's outputs small; with large ones narrow LSTMs saturate and do not learn. With seeds 1
+    # to 4 of both solvers all six captions are learnt.
     (to / "bvlc_reference_solver.prototxt").write_text(
         fields(
             (examples / "bvlc_reference_solver.prototxt").read_text(),
@@ -117,18 +115,17 @@ def coco(session, tmp_path_factory):
             display=500,
         )
     )
-    return {**places, "captions": folder / "captions.json", "frames": {"train": folder / "labelled", "test": ""}}
 
 
 def expected():
-    """'red' is the word that the vocabulary has no room for."""
+    """Without 'red', for which the vocabulary has no room."""
     said = {"disc": "A {} disc.", "square": "One big {} square !."}
     return {key: said[shape].format("UNK" if colour == "red" else colour) for key, (colour, shape) in CAPTIONS.items()}
 
 
 @pytest.fixture(scope="module")
 def trained(session, coco):
-    """The notebook, run once; what it shows last, and everything that it made in coco['output']."""
+    """Runs the notebook once; returns the last frame that it shows, and what it wrote to coco['output']."""
     with pytest.MonkeyPatch.context() as patch:
         return execute(
             "ImageCaptioning.ipynb",
@@ -177,8 +174,10 @@ def test_the_script_and_a_picture_that_is_none(session, coco, trained, tmp_path)
     broken = session.createDataFrame([("none", (9, 9, [1, 2, 3]), 0)], frame.select("id", "data", "label").schema)
     frame.select("id", "data", "label").union(broken).repartition(3).write.parquet(str(tmp_path / "in"))
     line = (
-        f"-input {tmp_path}/in -model {coco['output']}/lrcn_coco.model -imagenet {coco['prototxts']}/lstm_deploy.prototxt "
-        f"-lstmnet {coco['prototxts']}/lrcn_word_to_preds.deploy.prototxt -vocab {coco['output']}/vocab -output {tmp_path}/out"
+        f"-input {tmp_path}/in -model {coco['output']}/lrcn_coco.model -imagenet "
+        f"{coco['prototxts']}/lstm_deploy.prototxt "
+        f"-lstmnet {coco['prototxts']}/lrcn_word_to_preds.deploy.prototxt -vocab {coco['output']}/vocab -output "
+        f"{tmp_path}/out"
     )
     done = subprocess.run(
         [
@@ -227,7 +226,7 @@ def test_cut_captions_and_what_does_not_fit(session, coco, trained, tmp_path):
 
 
 def features(session, coco, folder, batch):
-    """predict of the whole net over the captions, sentence by sentence: 21 places of one number for each word."""
+    """Predictions of the whole net over the captions: for each sentence 21 steps with one number for each word."""
     folder.mkdir()
     net = (
         (coco["prototxts"] / "lrcn_cos.prototxt")
@@ -255,7 +254,9 @@ def features(session, coco, folder, batch):
 
 
 def test_features_of_a_net_over_time_are_rows_of_records(session, coco, trained, tmp_path):
-    """Given the true words so far, every next word is the true one; and what a row gets does not depend on who shares its batch."""
+    """With the true words so far as input, every next word is the true one; and a row's result does not depend on
+    the other rows of its batch.
+    """
     six, four, one = (features(session, coco, tmp_path / str(batch), batch) for batch in (6, 4, 1))
     assert six == four == one
     for row in session.read.parquet(str(coco["output"] / "df_embedded_train2014")).collect():

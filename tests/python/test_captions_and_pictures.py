@@ -7,9 +7,9 @@ import struct
 import zlib
 
 import pytest
-
-from spark_session import frames, session
 from pyspark.sql import Row
+
+from spark_session import frames, session  # noqa: F401  fixtures
 
 from com.yahoo.ml.caffe import CaffeError, DisplayUtils
 from com.yahoo.ml.caffe.tools.DFConversions import DFConversions, get_image, show_captions
@@ -71,24 +71,14 @@ def test_errors_of_lazy_frames_and_of_files(session, captions, tmp_path):
 
 
 def test_a_file_as_coco_publishes_it(session, tmp_path):
-    """All the fields of COCO's captions of 2014, in one line; annotations in another order than images. And two of its own pictures."""
-    image = {
-        "license": 5,
-        "coco_url": "c",
-        "height": 480,
-        "width": 640,
-        "date_captured": "2013-11-14 16:28:13",
-        "flickr_url": "f",
-    }
+    """A file with all the fields of COCO's captions of 2014, in one line, with annotations in another order than
+    images; and two pictures of COCO's, where available.
+    """
+    image = {"license": 5, "coco_url": "c", "height": 480, "width": 640, "flickr_url": "f"}
+    image["date_captured"] = "2013-11-14 16:28:13"
+    info = {"description": "captions", "url": "u", "version": "1.0", "year": 2014, "contributor": "c"}
     published = {
-        "info": {
-            "description": "captions",
-            "url": "u",
-            "version": "1.0",
-            "year": 2014,
-            "contributor": "c",
-            "date_created": "2015-01-27 09:11:52.357475",
-        },
+        "info": {**info, "date_created": "2015-01-27 09:11:52.357475"},
         "images": [
             {**image, "file_name": "train_000000000007.jpg", "id": 126},
             {**image, "file_name": "train_000000000040.jpg", "height": 429, "id": 67},
@@ -112,9 +102,8 @@ def test_a_file_as_coco_publishes_it(session, tmp_path):
         rows = DFConversions(session).Coco2ImageCaptionFile(str(folder / captions), 2)
         vocab = Vocab(session)
         vocab.genFromData(rows, "caption")
-        assert (
-            vocab.size() == words + 2 and vocab.word2indexMap()[rare] > 1
-        )  # and UNK and the end; a comma leaves an empty word behind it, as in CaffeOnSpark
+        # And UNK and the end; a comma leaves an empty word behind it, as in CaffeOnSpark.
+        assert vocab.size() == words + 2 and vocab.word2indexMap()[rare] > 1
         made = DFConversions(session).ImageCaption2Embedding(str(folder), rows, vocab, 20)
         assert {r.id: len(r.data.image) for r in made.collect()} == {
             i: (folder / name).stat().st_size for i, name in pictures.items()
@@ -122,7 +111,7 @@ def test_a_file_as_coco_publishes_it(session, tmp_path):
 
 
 def decode_png(data):
-    """Chunks by hand: (width, height, colour type, lines without their filter byte)."""
+    """A PNG written by hand from its chunks: (width, height, colour type, lines without their filter byte)."""
     at, pixels = 8, b""
     while at < len(data):
         size, kind = struct.unpack(">I4s", data[at : at + 8])

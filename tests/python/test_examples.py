@@ -9,7 +9,7 @@ import zipfile
 
 import pytest
 
-from spark_session import frames, session, solver_file
+from spark_session import frames, session, solver_file  # noqa: F401  fixtures
 
 import crema
 from conftest import ROOT
@@ -19,7 +19,7 @@ SPARK = pathlib.Path(os.environ.get("SPARK_HOME", ROOT / ".venv/spark-home"))
 
 
 def execute(name, frames, monkeypatch, **settings):
-    """The notebook with its outputs; a cell that fails, or is not done after 200 s, raises."""
+    """Runs the notebook; a cell that fails or takes more than 200 s raises."""
     nbformat, nbclient = pytest.importorskip("nbformat"), pytest.importorskip("nbclient")
     for key, value in {
         "TRAIN_FRAME": frames["train"],
@@ -38,7 +38,7 @@ def execute(name, frames, monkeypatch, **settings):
 
 
 def result(book, start):
-    """The value that the cell shows whose last line is `start`."""
+    """The value that a cell shows, found by the start of its last line."""
     cell = next(c for c in book.cells if c.cell_type == "code" and c.source.rstrip().splitlines()[-1] == start)
     return next(o.data["text/plain"] for o in cell.outputs if o.output_type == "execute_result")
 
@@ -86,7 +86,10 @@ def test_logistic_regression_through_spark_submit_and_the_zip(solver_file, tmp_p
             "com/__init__.py",
             "crema/__init__.py",
         } <= set(z.namelist())
-    line = f"-conf {solver_file} -model file:{tmp_path}/lenet.model -features ip1 -label label -clusterSize 1 -connection ethernet"
+    line = (
+        f"-conf {solver_file} -model file:{tmp_path}/lenet.model -features ip1 -label label -clusterSize 1 "
+        "-connection ethernet"
+    )
     done = subprocess.run(
         [
             str(SPARK / "bin/spark-submit"),

@@ -2,7 +2,7 @@
 
 import pytest
 
-from spark_session import frames, session, solver_file
+from spark_session import frames, session, solver_file  # noqa: F401  fixtures
 
 from crema.ml import CaffeError, CaffeEstimator, CaffeModel
 
@@ -66,12 +66,12 @@ def test_what_is_wrong_is_said(rows, solver_file):
             "is no whole number",
         ),
     ):
-        with pytest.raises(CaffeError, match=words) as told:
+        with pytest.raises(CaffeError, match=words) as raised:
             estimator.fit(frame)
         assert (
-            "\tat " not in str(told.value)
-            and "Exception" not in str(told.value)
-            and told.value.java_exception is not None
+            "\tat " not in str(raised.value)
+            and "Exception" not in str(raised.value)
+            and raised.value.java_exception is not None
         )
     with pytest.raises(CaffeError, match="nowhere"):
         CaffeModel.load("/nowhere")

@@ -1,4 +1,4 @@
-"""The commands that Caffe's module brought as scripts: classify, detect, draw_net."""
+"""The commands that were scripts in Caffe's module: classify, detect, draw_net."""
 
 import csv
 import os
@@ -8,8 +8,9 @@ import xml.etree.ElementTree as xml
 
 import numpy as np
 
-import conftest
 from pycaffe_module import PACKAGE, caffe, write
+
+import conftest
 
 NET = """name: "means"
 layer { name: "data" type: "Input" top: "data" input_param { shape { dim: 2 dim: 3 dim: 8 dim: 6 } } }
@@ -49,12 +50,7 @@ def test_classify_takes_a_picture_a_folder_and_arrays(tmp_path):
         "pictures.npy",
         "ten.npy",
         *flags,
-        "--images_dim",
-        "8,6",
-        "--raw_scale",
-        "1",
-        "--channel_swap",
-        "0,1,2",
+        *"--images_dim 8,6 --raw_scale 1 --channel_swap 0,1,2".split(),
         cwd=tmp_path,
     )
     assert np.load(tmp_path / "ten.npy").shape == (3, 3)

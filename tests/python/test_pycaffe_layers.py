@@ -6,14 +6,18 @@ import threading
 import numpy as np
 import pytest
 
-import conftest
 from pycaffe_module import caffe, net, write
+
+import conftest
 
 INPUT = "force_backward: true layer { name: 'in' type: 'Input' top: 'x' input_param { shape { dim: 4 dim: 3 } } }"
 
 
 def layer(name, more="bottom: 'x'", module=__name__, param_str="", top="top: 'y'"):
-    return f"layer {{ type: 'Python' name: 'p' {more} {top} python_param {{ module: '{module}' layer: '{name}' param_str: '{param_str}' }} }}"
+    return (
+        f"layer {{ type: 'Python' name: 'p' {more} {top} python_param {{ module: '{module}' layer: '{name}' "
+        f"param_str: '{param_str}' }} }}"
+    )
 
 
 class Distance(caffe.Layer):
@@ -38,7 +42,7 @@ class Distance(caffe.Layer):
 
 
 class Slope(caffe.Layer):
-    """y = w x with one learnt w, first what param_str says."""
+    """y = w x with one trained w, which param_str initialises."""
 
     def setup(self, bottom, top):
         self.blobs.add_blob(1)
@@ -81,9 +85,11 @@ class NoLayer:
 
 
 def test_a_loss_in_python_trains_as_the_built_in_one(tmp_path):
-    body = """layer { name: 'd' type: 'DummyData' top: 'x' top: 't' dummy_data_param { shape { dim: 6 dim: 4 } shape { dim: 6 dim: 2 }
+    body = """layer { name: 'd' type: 'DummyData' top: 'x' top: 't'
+      dummy_data_param { shape { dim: 6 dim: 4 } shape { dim: 6 dim: 2 }
       data_filler { type: 'gaussian' std: 1 } } }
-    layer { name: 'ip' type: 'InnerProduct' bottom: 'x' top: 'y' inner_product_param { num_output: 2 weight_filler { type: 'xavier' } } }"""
+    layer { name: 'ip' type: 'InnerProduct' bottom: 'x' top: 'y'
+      inner_product_param { num_output: 2 weight_filler { type: 'xavier' } } }"""
     ours = "layer { name: 'l' type: 'EuclideanLoss' bottom: 'y' bottom: 't' top: 'l' }"
     theirs = (
         "layer { name: 'l' type: 'Python' bottom: 'y' bottom: 't' top: 'l' loss_weight: 1 "
@@ -188,8 +194,31 @@ def test_the_executable_says_who_can_run_them(tmp_path):
     ended = conftest.crema("train", "--solver", "solver.prototxt", cwd=tmp_path)
     assert ended.code not in (0, 70)
     assert (
-        "Python layers need Python" in ended.story and "import caffe" in ended.story and "in layer 'p'" in ended.story
+        "Python layers need Python" in ended.message
+        and "import caffe" in ended.message
+        and "in layer 'p'" in ended.message
     )
+
+
+PROGRAM = r"""
+#include <stdio.h>
+#include "crema.h"
+int main(void) {
+  crema_net* net; crema_blob *x, *y; crema_memory *mx, *my; float *vx, *vy; double loss; int i;
+  crema_set_log_level(2);
+  if (crema_net_create("net.prototxt", 1, 0, NULL, 0, &net)) return 1;
+  if (crema_net_blob(net, "x", &x) || crema_net_blob(net, "y", &y)) return 1;
+  if (crema_blob_values(x, 0, &vx, &mx)) return 2;
+  for (i = 0; i < 12; ++i) vx[i] = (float)i;
+  if (crema_net_forward(net, 0, crema_net_count(net, CREMA_LAYERS, 0) - 1, &loss)) return 3;
+  if (crema_blob_values(y, 0, &vy, &my)) return 3;
+  crema_net_free(net), crema_blob_free(x), crema_blob_free(y);
+  printf("%g %g\n", vy[0], vy[7]);
+  crema_memory_free(mx), crema_memory_free(my);
+  printf("%d ", crema_net_create("python.prototxt", 1, 0, NULL, 0, &net));
+  puts(crema_last_error());
+  return 0;
+}"""
 
 
 def test_the_header_is_c_and_c_programs_can_use_it(tmp_path):
@@ -203,35 +232,9 @@ def test_the_header_is_c_and_c_programs_can_use_it(tmp_path):
         "weight_filler { type: 'constant' value: 0.5 } } }",
     )
     write(tmp_path, "python.prototxt", layer("Slope", more=""))
-    write(
-        tmp_path,
-        "main.c",
-        r"""
-#include <stdio.h>
-#include "crema.h"
-int main(void) {
-  crema_net* net; crema_blob *x, *y; crema_memory *mx, *my; float *vx, *vy; double loss; int i;
-  crema_set_log_level(2);
-  if (crema_net_create("net.prototxt", 1, 0, NULL, 0, &net) || crema_net_blob(net, "x", &x) || crema_net_blob(net, "y", &y)) return 1;
-  if (crema_blob_values(x, 0, &vx, &mx)) return 2;
-  for (i = 0; i < 12; ++i) vx[i] = (float)i;
-  if (crema_net_forward(net, 0, crema_net_count(net, CREMA_LAYERS, 0) - 1, &loss) || crema_blob_values(y, 0, &vy, &my)) return 3;
-  crema_net_free(net), crema_blob_free(x), crema_blob_free(y);
-  printf("%g %g\n", vy[0], vy[7]);
-  crema_memory_free(mx), crema_memory_free(my);
-  printf("%d ", crema_net_create("python.prototxt", 1, 0, NULL, 0, &net));
-  puts(crema_last_error());
-  return 0;
-}""",
-    )
+    write(tmp_path, "main.c", PROGRAM)
     build = [
-        "cc",
-        "-std=c99",
-        "-Wall",
-        "-Wextra",
-        "-pedantic",
-        "-Werror",
-        "main.c",
+        *"cc -std=c99 -Wall -Wextra -pedantic -Werror main.c".split(),
         f"-I{conftest.ROOT}/api",
         f"{PACKAGE}/caffe/libcrema.so",
         f"-Wl,-rpath,{PACKAGE}/caffe",

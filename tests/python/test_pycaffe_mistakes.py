@@ -1,4 +1,4 @@
-"""What a program gets wrong is an exception with a sentence; nothing is cut, wrapped round or passed over."""
+"""A program's mistakes raise exceptions with a message; no value is cut, wrapped round or ignored."""
 
 import copy
 import pathlib
@@ -12,7 +12,8 @@ from pycaffe_module import PACKAGE, caffe
 
 PICTURES = pathlib.Path(__file__).resolve().parents[1] / "goldens/images"
 NET = """layer { name: 'in' type: 'Input' top: 'data' input_param { shape { dim: 2 dim: 3 dim: 8 dim: 8 } } }
-layer { name: 'ip' type: 'InnerProduct' bottom: 'data' top: 'ip' inner_product_param { num_output: 5 weight_filler { type: 'gaussian' std: 0.1 } } }
+layer { name: 'ip' type: 'InnerProduct' bottom: 'data' top: 'ip'
+  inner_product_param { num_output: 5 weight_filler { type: 'gaussian' std: 0.1 } } }
 layer { name: 'prob' type: 'Softmax' bottom: 'ip' top: 'prob' }"""
 
 
@@ -53,7 +54,7 @@ def test_dimensions_are_taken_as_they_are(deploy, dim, error):
 
 
 def test_parameters_keep_their_size(deploy):
-    """A larger one would lie outside the memory of the net, a smaller one be read beyond its end."""
+    """A larger array would write beyond the net's memory, a smaller one be read beyond its end."""
     net = caffe.Net(deploy[0], caffe.TEST)
     weights = net.params["ip"][0]
     for shape in ((5, 10**6), (1, 1)):
@@ -66,7 +67,7 @@ def test_parameters_keep_their_size(deploy):
 
 def test_unknown_names_are_told_with_the_nearest(deploy):
     net = caffe.Net(deploy[0], caffe.TEST)
-    for names, wrong, told in (
+    for names, wrong, words in (
         (net.blobs, "prop", "the net has no blob 'prop'; did you mean 'prob'?"),
         (net.blobs, "zzz", "the net has no blob 'zzz'; it has data, ip, prob"),
         (net.params, "ib", "the net has no layer with parameters 'ib'; did you mean 'ip'?"),
@@ -74,7 +75,7 @@ def test_unknown_names_are_told_with_the_nearest(deploy):
     ):
         with pytest.raises(KeyError) as e:
             names[wrong]
-        assert told in str(e.value)
+        assert words in str(e.value)
         assert wrong not in names and names.get(wrong) is None
     with pytest.raises(KeyError, match="did you mean 'prob'"):
         net.forward(blobs=["prob1"])
@@ -88,9 +89,8 @@ def test_unknown_names_are_told_with_the_nearest(deploy):
 
 
 def test_steps_are_whole(tmp_path):
-    (
-        tmp_path / "n.prototxt"
-    ).write_text("""layer { name: 'd' type: 'DummyData' top: 'x' top: 't' dummy_data_param { shape { dim: 2 dim: 3 } shape { dim: 2 dim: 1 } } }
+    (tmp_path / "n.prototxt").write_text("""layer { name: 'd' type: 'DummyData' top: 'x' top: 't'
+      dummy_data_param { shape { dim: 2 dim: 3 } shape { dim: 2 dim: 1 } } }
 layer { name: 'ip' type: 'InnerProduct' bottom: 'x' top: 'y' inner_product_param { num_output: 1 } }
 layer { name: 'loss' type: 'EuclideanLoss' bottom: 'y' bottom: 't' top: 'loss' }""")
     (tmp_path / "s.prototxt").write_text("net: 'n.prototxt' base_lr: 0.1 lr_policy: 'fixed' max_iter: 9")

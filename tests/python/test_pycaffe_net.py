@@ -5,13 +5,15 @@ import copy
 import numpy as np
 import pytest
 
-from conftest import lenet, records  # noqa: F401 (fixture)
 from pycaffe_module import caffe, net, write
+
+from conftest import lenet, records  # noqa: F401 (fixture)
 
 PAIR = """name: 'pair' force_backward: true
 layer { name: 'in' type: 'Input' top: 'x' input_param { shape { dim: 4 dim: 5 } } }
 layer { name: 'ip' type: 'InnerProduct' bottom: 'x' top: 'y'
-  inner_product_param { num_output: 3 weight_filler { type: 'gaussian' std: 1 } bias_filler { type: 'constant' value: 0.25 } } }
+  inner_product_param { num_output: 3 weight_filler { type: 'gaussian' std: 1 } bias_filler { type: 'constant'
+    value: 0.25 } } }
 layer { name: 'act' type: 'TanH' bottom: 'y' top: 'z' }"""
 
 
@@ -64,7 +66,7 @@ def test_what_a_net_consists_of():
     assert (blob.num, blob.channels, blob.height, blob.width, blob.count) == (4, 5, 1, 1, 20)
     blob.reshape(1, 2, 3, 4, 5)
     with pytest.raises(RuntimeError, match="at most 4 axes"):
-        blob.num
+        _ = blob.num
     loss = net(
         "layer { name: 'd' type: 'DummyData' top: 'a' top: 'b' dummy_data_param { shape { dim: 2 } } }"
         "layer { name: 'l' type: 'EuclideanLoss' bottom: 'a' bottom: 'b' top: 'l' loss_weight: 3 }"
@@ -78,7 +80,7 @@ def test_views_are_no_copies_and_outlive_what_they_are_of():
     view[...] = 7
     assert (made.blobs["x"].data == 7).all() and np.shares_memory(view, made.blobs["x"].data)
     before = weights.copy()
-    made.blobs["x"].reshape(4000, 5)  # grows: other memory; the view keeps the old one
+    made.blobs["x"].reshape(4000, 5)  # it grows into other memory; the view keeps the old one
     made.blobs["x"].data[...] = 1
     del made
     assert (view == 7).all() and (weights == before).all()
@@ -120,7 +122,7 @@ def test_weights_go_through_files_of_both_formats(tmp_path):
     for other in (
         caffe.Net(text, caffe.TEST, weights=str(tmp_path / "w.caffemodel")),
         caffe.Net(text, str(tmp_path / "w.h5"), caffe.TEST),
-    ):  # the old form
+    ):  # the old form of the constructor
         for mine, theirs in zip(made.params["ip"], other.params["ip"]):
             assert (mine.data == theirs.data).all()
     third = caffe.Net(text, caffe.TEST)
@@ -161,7 +163,8 @@ def test_mistakes_are_runtime_errors_that_name_their_place(tmp_path):
     with pytest.raises(RuntimeError, match="(?s)kernel.*in layer 'c'"):
         net(
             "layer { name: 'i' type: 'Input' top: 'x' input_param { shape { dim: 1 dim: 1 dim: 3 dim: 3 } } }"
-            "layer { name: 'c' type: 'Convolution' bottom: 'x' top: 'c' convolution_param { num_output: 1 kernel_size: 9 } }"
+            "layer { name: 'c' type: 'Convolution' bottom: 'x' top: 'c' convolution_param { num_output: 1 "
+            "kernel_size: 9 } }"
         )
     made = net(PAIR)
     with pytest.raises(RuntimeError, match="none.caffemodel"):
@@ -176,7 +179,7 @@ def test_mistakes_are_runtime_errors_that_name_their_place(tmp_path):
         with pytest.raises(TypeError, match="Net takes"):
             caffe.Net("x", **wrong)
     made.blobs["x"].reshape(4, 5)
-    assert made.forward()["z"].shape == (4, 3)  # as good as before
+    assert made.forward()["z"].shape == (4, 3)  # still usable
 
 
 def test_hooks_see_every_layer_and_may_end_a_pass():
@@ -199,7 +202,8 @@ def test_hooks_see_every_layer_and_may_end_a_pass():
     assert seen == [("f", 0), ("F", 0), ("f", 1)]
 
 
-MEMORY = """layer { name: 'm' type: 'MemoryData' top: 'data' top: 'label' memory_data_param { batch_size: 2 channels: 3 height: 1 width: 2 } }
+MEMORY = """layer { name: 'm' type: 'MemoryData' top: 'data' top: 'label'
+  memory_data_param { batch_size: 2 channels: 3 height: 1 width: 2 } }
 layer { name: 'p' type: 'Power' bottom: 'data' top: 'p' power_param { scale: 2 } }"""
 
 
@@ -208,7 +212,9 @@ def test_arrays_for_memory_data_go_round():
     with pytest.raises(RuntimeError, match="call set_input_arrays"):
         made.forward()
     data, labels = rows(6, 3, 1, 2), np.arange(6, dtype=np.float32)
-    assert made.blobs["label"].shape == (2,)  # Caffe's layer makes it so, and N x 1 x 1 x 1 when it first computes
+    assert made.blobs["label"].shape == (
+        2,
+    )  # Caffe's layer makes it so at first, and N x 1 x 1 x 1 when it first computes
     made.set_input_arrays(data, labels)
     for k in (0, 2, 4, 0):
         assert (made.forward()["p"] == 2 * data[k : k + 2]).all()

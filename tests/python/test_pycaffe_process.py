@@ -1,4 +1,4 @@
-"""The caffe module and the process that it is in: threads, fork, memory, log, the end."""
+"""The caffe module within its process: threads, fork, memory, log, exit."""
 
 import os
 import select
@@ -9,13 +9,16 @@ import time
 
 import numpy as np
 
-from conftest import lenet, records  # noqa: F401 (fixture)
 from pycaffe_module import caffe, net, python, write
 
+from conftest import lenet, records  # noqa: F401 (fixture)
+
 NET = """layer { name: 'in' type: 'Input' top: 'x' input_param { shape { dim: 4 dim: 5 } } }
-layer { name: 'ip' type: 'InnerProduct' bottom: 'x' top: 'y' inner_product_param { num_output: 3 weight_filler { type: 'gaussian' std: 1 } } }"""
+layer { name: 'ip' type: 'InnerProduct' bottom: 'x' top: 'y'
+  inner_product_param { num_output: 3 weight_filler { type: 'gaussian' std: 1 } } }"""
 BIG = """layer { name: 'in' type: 'Input' top: 'x' input_param { shape { dim: 8 dim: 16 dim: 64 dim: 64 } } }
-layer { name: 'c' type: 'Convolution' bottom: 'x' top: 'c' convolution_param { num_output: 64 kernel_size: 5 weight_filler { type: 'gaussian' std: 0.1 } } }"""
+layer { name: 'c' type: 'Convolution' bottom: 'x' top: 'c'
+  convolution_param { num_output: 64 kernel_size: 5 weight_filler { type: 'gaussian' std: 0.1 } } }"""
 
 
 def test_nets_compute_in_threads_beside_python():
@@ -53,9 +56,8 @@ def test_nets_compute_in_threads_beside_python():
 def test_a_forked_child_is_told_what_it_cannot_do(tmp_path, records):
     made = net(BIG)
     made.forward()
-    reads = caffe.Net(
-        write(tmp_path, "net.prototxt", lenet(records, batch=8)), caffe.TRAIN
-    )  # with a thread that decodes ahead
+    # With a thread that decodes ahead.
+    reads = caffe.Net(write(tmp_path, "net.prototxt", lenet(records, batch=8)), caffe.TRAIN)
     reads.forward()
     read, written = os.pipe()
     child = os.fork()
@@ -64,7 +66,7 @@ def test_a_forked_child_is_told_what_it_cannot_do(tmp_path, records):
             made.forward()
             os.write(written, b"it computed")
         except RuntimeError as e:
-            made = reads = None  # dropping them waits for no thread
+            made = reads = None  # deleting them does not wait for a thread
             os.write(written, net(BIG).forward() and str(e).encode())
         finally:
             os._exit(0)
@@ -117,7 +119,9 @@ def test_a_program_may_end_with_nets_in_any_place(tmp_path):
 
 
 def test_a_locale_with_a_decimal_comma(tmp_path):
-    """protobuf reads defaults such as 0.99 as the process's locale has it; messages, nets and numbers are the same under any."""
+    """protobuf reads default values such as 0.99 with the process's locale; messages, nets and numbers are the same
+    under any locale.
+    """
     (tmp_path / "comma.src").write_text(
         'LC_NUMERIC\ndecimal_point ","\nthousands_sep "."\ngrouping 3;3\nEND LC_NUMERIC\n'
     )

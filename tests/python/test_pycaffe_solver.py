@@ -1,4 +1,4 @@
-"""Solvers in Python: the update, callbacks, snapshots, and that they are the solvers of the executable."""
+"""Solvers in Python: the update, callbacks, snapshots, and results equal to the executable's."""
 
 import os
 import signal
@@ -8,15 +8,21 @@ import time
 import numpy as np
 import pytest
 
-import conftest
-from conftest import lenet, records  # noqa: F401 (fixture)
 from pycaffe_module import caffe, net, write
 
-NET = """name: 'line' layer { name: 'd' type: 'DummyData' top: 'x' top: 't' dummy_data_param { shape { dim: 6 dim: 4 } shape { dim: 6 dim: 2 }
+import conftest
+from conftest import lenet, records  # noqa: F401 (fixture)
+
+NET = """name: 'line' layer { name: 'd' type: 'DummyData' top: 'x' top: 't'
+  dummy_data_param { shape { dim: 6 dim: 4 } shape { dim: 6 dim: 2 }
   data_filler { type: 'gaussian' std: 1 } } }
-layer { name: 'ip' type: 'InnerProduct' bottom: 'x' top: 'y' inner_product_param { num_output: 2 weight_filler { type: 'xavier' } } }
+layer { name: 'ip' type: 'InnerProduct' bottom: 'x' top: 'y'
+  inner_product_param { num_output: 2 weight_filler { type: 'xavier' } } }
 layer { name: 'loss' type: 'EuclideanLoss' bottom: 'y' bottom: 't' top: 'loss' }"""
-BASE = "base_lr: 0.05 lr_policy: 'step' gamma: 0.5 stepsize: 4 momentum: 0.9 weight_decay: 0.01 max_iter: 10 random_seed: 3 snapshot_after_train: false "
+BASE = (
+    "base_lr: 0.05 lr_policy: 'step' gamma: 0.5 stepsize: 4 momentum: 0.9 weight_decay: 0.01 max_iter: 10 "
+    "random_seed: 3 snapshot_after_train: false "
+)
 
 
 def solver_file(folder, more=BASE, text=NET, name="solver.prototxt"):
@@ -151,7 +157,7 @@ def test_ctrl_c_ends_a_run_behind_the_iteration(tmp_path):
         assert time.monotonic() - start < 20, "nobody noticed the signal"
 
     solver.add_callback(too_late, lambda: None)
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job's is ignored
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # in a background job SIGINT would be ignored
     try:
         threading.Thread(target=lambda: (time.sleep(0.5), os.kill(os.getpid(), signal.SIGINT))).start()
         with pytest.raises(KeyboardInterrupt):
@@ -223,7 +229,10 @@ def test_a_run_in_python_is_the_executables_to_the_bit(tmp_path, records):
         for line in text.splitlines()
         if not line.startswith(("net:", "max_iter:", "snapshot", "test_iter", "test_interval", "random_seed"))
     )
-    text += f"\nnet: '{tmp_path}/net.prototxt' max_iter: 25 test_iter: 2 test_interval: 10 random_seed: 9 snapshot_after_train: true\n"
+    text += (
+        f"\nnet: '{tmp_path}/net.prototxt' max_iter: 25 test_iter: 2 test_interval: 10 random_seed: 9 "
+        "snapshot_after_train: true\n"
+    )
     for name in ("python", "executable"):
         write(tmp_path, name + ".prototxt", text + f"snapshot_prefix: '{tmp_path}/{name}'")
     caffe.set_threads(1)

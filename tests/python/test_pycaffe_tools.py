@@ -1,6 +1,5 @@
-"""Messages and arrays, pictures, nets written in Python, drawings, classifier and detector."""
+"""Messages and arrays, pictures, nets written in Python, drawings."""
 
-import re
 import subprocess
 import sys
 import xml.etree.ElementTree as ElementTree
@@ -9,14 +8,14 @@ import numpy as np
 import pytest
 from google.protobuf import text_format
 
-import conftest
-from support.drawing import Drawing, mistakes
-from pycaffe_module import PACKAGE, caffe, net, python, write
+from pycaffe_module import PACKAGE, caffe, net, python
 
+import conftest
 from caffe import coord_map, draw
 from caffe import layers as L
 from caffe import params as P
 from caffe.proto import caffe_pb2
+from support.drawing import Drawing, mistakes
 
 PICTURES = conftest.ROOT / "tests/goldens/images"
 
@@ -152,11 +151,13 @@ def test_nets_in_python_say_what_a_prototxt_says():
     n["quiet"] = L.Silence(n.up, ntop=0)
     want = text_format.Parse(
         """
-      layer { name: "data" type: "DummyData" top: "data" top: "label" include { phase: TEST } dummy_data_param { shape { dim: 2 dim: 3 } shape { dim: 2 } } }
+      layer { name: "data" type: "DummyData" top: "data" top: "label" include { phase: TEST }
+        dummy_data_param { shape { dim: 2 dim: 3 } shape { dim: 2 } } }
       layer { name: "ip" type: "InnerProduct" bottom: "data" top: "ip" param { lr_mult: 1 } param { lr_mult: 2 }
         inner_product_param { num_output: 4 weight_filler { type: "xavier" } } }
       layer { name: "relu" type: "ReLU" bottom: "ip" top: "ip" }
-      layer { name: "up" type: "Deconvolution" bottom: "ip" top: "up" convolution_param { num_output: 2 kernel_size: 3 kernel_size: 4 } }
+      layer { name: "up" type: "Deconvolution" bottom: "ip" top: "up"
+        convolution_param { num_output: 2 kernel_size: 3 kernel_size: 4 } }
       layer { name: "pool" type: "Pooling" bottom: "up" top: "pool" pooling_param { pool: AVE kernel_size: 2 } }
       layer { name: "loss" type: "SoftmaxWithLoss" bottom: "pool" bottom: "label" top: "loss" loss_weight: 2 }
       layer { name: "quiet" type: "Silence" bottom: "up" }""",
@@ -179,8 +180,9 @@ def test_nets_in_python_say_what_a_prototxt_says():
 
 @pytest.mark.parametrize("kernel, stride, pad, pool, up", [(3, 1, 0, 2, 2), (5, 2, 3, 2, 4), (3, 1, 2, 4, 4)])
 def test_crops_land_where_the_pixels_came_from(kernel, stride, pad, pool, up):
-    """The witness is a net: one bright pixel comes out of convolution, pooling and deconvolution as a symmetric spot around the place
-    that the map gives for it."""
+    """Checked with a net: one bright pixel goes through convolution, pooling and deconvolution and becomes a
+    symmetric spot around the place that the map gives.
+    """
     side, at = 96, 47
     n = caffe.NetSpec()
     n.data = L.Input(shape=dict(dim=[1, 1, side, side]))
@@ -192,7 +194,7 @@ def test_crops_land_where_the_pixels_came_from(kernel, stride, pad, pool, up):
     assert axis == 1
     made = net(str(n.to_proto()))
     spots = []
-    for x in range(at, at + stride * pool):  # every phase of the strides: their mean has no rounding
+    for x in range(at, at + stride * pool):  # for every phase of the strides, as their mean has no rounding
         made.blobs["data"].data[...] = 0
         made.blobs["data"].data[0, 0, at, x] = 1
         row = made.forward()["up"][0, 0].sum(0)
@@ -256,71 +258,3 @@ def test_a_graph_for_graphviz(monkeypatch):
         and edges["ip1", "relu1"] == ""
         and edges["ip2", "loss"] == ""
     )
-
-
-CLASSES = """layer { name: 'in' type: 'Input' top: 'data' input_param { shape { dim: 4 dim: 3 dim: 6 dim: 6 } } }
-layer { name: 'ip' type: 'InnerProduct' bottom: 'data' top: 'ip' inner_product_param { num_output: 5 weight_filler { type: 'gaussian' std: 0.1 } } }
-layer { name: 'prob' type: 'Softmax' bottom: 'ip' top: 'prob' }"""
-
-
-def softmax_of(made, picture):
-    w, b = (p.data.astype(np.float64) for p in made.params["ip"])
-    e = np.exp(w @ picture.transpose(2, 0, 1).ravel() + b)
-    return e / e.sum()
-
-
-def test_classifier_and_detector(tmp_path):
-    text = write(tmp_path, "net.prototxt", CLASSES)
-    caffe.Net(text, caffe.TEST).save(str(tmp_path / "w.caffemodel"))
-    made = caffe.Classifier(text, str(tmp_path / "w.caffemodel"), image_dims=(8, 10))
-    pictures = [values(8, 10, 3, seed=k) for k in range(5)]
-    for picture, centre, ten in zip(pictures, made.predict(pictures, oversample=False), made.predict(pictures)):
-        np.testing.assert_allclose(centre, softmax_of(made, picture[1:7, 2:8]), atol=1e-6)
-        crops = caffe.io.oversample([picture], (6, 6))
-        np.testing.assert_allclose(ten, np.mean([softmax_of(made, c) for c in crops], 0), atol=1e-6)
-    detector = caffe.Detector(text, str(tmp_path / "w.caffemodel"))
-    name = str(PICTURES / "colour_444.jpg")
-    whole = caffe.io.load_image(name)
-    found = detector.detect_windows([(name, [(1, 2, 7, 8), (0, 0) + whole.shape[:2]])])
-    np.testing.assert_allclose(found[0]["prediction"], softmax_of(detector, whole[1:7, 2:8]), atol=1e-6)
-    np.testing.assert_allclose(
-        found[1]["prediction"], softmax_of(detector, caffe.io.resize_image(whole, (6, 6))), atol=1e-6
-    )
-    with_context = caffe.Detector(text, str(tmp_path / "w.caffemodel"), mean=np.array([0.1, 0.2, 0.3]), context_pad=1)
-    # A window of 4 x 4 fills the middle 4 x 4 of 6 x 6: the crop is the 6 x 6 around it, and the mean where the picture ends.
-    crop = with_context.crop(whole, (0, 3, 4, 7))
-    np.testing.assert_allclose(crop[1:], whole[0:5, 2:8], atol=1e-6)
-    np.testing.assert_allclose(crop[0], np.tile(np.float32([0.1, 0.2, 0.3]), (6, 1)), atol=1e-6)
-
-
-def right(prototxt, weights, mean, pixels, labels):
-    """How many of the pictures (records x channels x height x width, 0..255) the net takes for what they are."""
-    made = caffe.Net(str(prototxt), caffe.TEST, weights=str(weights))
-    mean = caffe.io.blobproto_to_array(caffe_pb2.BlobProto.FromString(mean.read_bytes()))
-    out = made.forward_all(data=pixels.astype(np.float32) - mean)
-    return (next(iter(out.values())).argmax(1) == labels).sum()
-
-
-def test_a_model_that_caffe_trained():
-    """HDF5 weights and a mean file by BVLC Caffe, on the test digits; and those of others, on 500 pictures of CIFAR-10."""
-    run = conftest.RECORDED / "quick"
-    pixels, labels = conftest.digits()
-    pixels = np.frombuffer(b"".join(pixels), np.uint8).reshape(-1, 1, 28, 28)
-    accuracy = float(re.search(r"^run_iter_800.*: accuracy = (\S+)$", (run / "log.txt").read_text(), re.M)[1])
-    assert right(
-        run / "deploy.prototxt",
-        run / "run_iter_800.caffemodel.h5",
-        run / "mean.binaryproto",
-        pixels,
-        np.frombuffer(labels, np.uint8),
-    ) == round(10000 * accuracy)
-    if files := conftest.others(
-        "caffe_runs/cifar10/cifar10_quick.prototxt",
-        "caffe_runs/cifar10/cifar10_quick_iter_4000.caffemodel.h5",
-        "cifar10/mean.binaryproto",
-        "cifar10/test_0000-0499.bin",
-    ):
-        records = np.frombuffer(files[3].read_bytes(), np.uint8).reshape(-1, 3073)
-        assert (
-            right(*files[:3], records[:, 1:].reshape(-1, 3, 32, 32), records[:, 0]) == 357
-        )  # as the data's README says of Caffe's file

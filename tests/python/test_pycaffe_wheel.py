@@ -9,13 +9,16 @@ import zipfile
 
 import pytest
 
-import conftest
 from pycaffe_module import PACKAGE
+
+import conftest
 
 
 @pytest.fixture(scope="module")
 def environment(tmp_path_factory):
-    """A fresh environment in which pip has installed the source tree; the libraries it needs are this interpreter's."""
+    """A new virtual environment in which pip has installed the source tree; required libraries are those of this
+    interpreter.
+    """
     if not (PACKAGE.parent / "CMakeCache.txt").is_file() or not all(map(shutil.which, ("cmake", "ninja", "protoc"))):
         pytest.skip(f"SKIPPED: {PACKAGE.parent} is no build folder, or cmake, ninja or protoc are missing")
     folder = tmp_path_factory.mktemp("wheel")
@@ -23,37 +26,18 @@ def environment(tmp_path_factory):
     python = folder / "env/bin/python"
     wheel = [
         sys.executable,
-        "-m",
-        "pip",
-        "--disable-pip-version-check",
-        "wheel",
-        "-q",
-        "--no-deps",
-        "--no-index",
-        "-w",
+        *"-m pip --disable-pip-version-check wheel -q --no-deps --no-index -w".split(),
         folder,
         conftest.ROOT,
     ]
-    made = subprocess.run(
-        wheel,
-        env={**os.environ, "CREMA_BUILD": str(PACKAGE.parent)},
-        capture_output=True,
-        text=True,
-        timeout=500,
-        cwd=folder,
-    )
+    built = {**os.environ, "CREMA_BUILD": str(PACKAGE.parent)}
+    made = subprocess.run(wheel, env=built, capture_output=True, text=True, timeout=500, cwd=folder)
     assert made.returncode == 0, made.stdout + made.stderr
     install = [
         sys.executable,
-        "-m",
-        "pip",
-        "--disable-pip-version-check",
-        "--python",
+        *"-m pip --disable-pip-version-check --python".split(),
         python,
-        "install",
-        "-q",
-        "--no-deps",
-        "--no-index",
+        *"install -q --no-deps --no-index".split(),
         next(folder.glob("crema-*.whl")),
     ]
     done = subprocess.run(install, capture_output=True, text=True, timeout=200, cwd=folder)
@@ -65,11 +49,7 @@ def environment(tmp_path_factory):
         str(os.path.dirname(os.path.dirname(numpy.__file__))),
         str(os.path.dirname(os.path.dirname(list(google.protobuf.__path__)[0]))),
     }
-    return (
-        folder,
-        python,
-        {**{k: v for k, v in os.environ.items() if k != "PYTHONPATH"}, "PYTHONPATH": os.pathsep.join(paths)},
-    )
+    return folder, python, {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
 
 
 def run(environment, *command):

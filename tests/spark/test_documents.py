@@ -1,4 +1,6 @@
-"""CaffeOnSpark's README for captions (README-coco), its lines as they stand: only the paths of the machine and the widths of the nets are others."""
+"""The command lines of CaffeOnSpark's README for captions (README-coco), unchanged but for the machine's paths and
+the nets' widths.
+"""
 
 import json
 import re
@@ -20,7 +22,9 @@ WORDS = (
 
 @pytest.fixture(scope="module")
 def coco(tmp_path_factory):
-    """CAFFE_ON_SPARK as `make dist` lays it out, and a folder for /tmp/coco with four of its pictures and their captions."""
+    """CAFFE_ON_SPARK as `make dist` lays it out, and a folder in place of /tmp/coco with four pictures and their
+    captions.
+    """
     folder = tmp_path_factory.mktemp("readme")
     subprocess.run(
         [str(ROOT / "scripts/dist"), str(folder / "caffeonspark"), JAR], check=True, timeout=60, capture_output=True
@@ -46,7 +50,7 @@ def coco(tmp_path_factory):
 
 
 def typed(coco, lines):
-    """Runs a shell's lines in ${CAFFE_ON_SPARK}/data."""
+    """Runs lines of shell in ${CAFFE_ON_SPARK}/data."""
     env = {
         **ENVIRONMENT,
         "CAFFE_ON_SPARK": str(coco / "caffeonspark"),
@@ -82,7 +86,7 @@ def test_the_frame_of_captions_trains_its_net(coco):
         -vocabSize 8800 \
         -embeddingDFDir df_embedded_train2014
     ln -s /tmp/coco/parquet/vocab/part-00000 /tmp/coco/parquet/vocab.txt
-    """,
+    """,  # noqa: E501  as the document has it
     )
     assert made.returncode == 0, made.stderr[-3000:]
     assert (coco / "coco/parquet/vocab.txt").read_text().split()
@@ -117,9 +121,10 @@ def test_the_frame_of_captions_trains_its_net(coco):
     )
     assert trained.returncode == 0, trained.stderr[-3000:]
     assert (coco / "coco/parquet/lrcn_coco.model").stat().st_size > 0
-    # The converter's default is 20 places, the net has 21: filled up, and said once, with the flag's name.
-    told = re.findall(
+    # The converter's default is 20 places and the net has 21: rows are padded, and one log line says so and names the
+    # flag.
+    reported = re.findall(
         r"has 20 values where the top holds 21: the others are 0, as in CaffeOnSpark. -captionLength 21",
         trained.stdout + trained.stderr,
     )
-    assert len(told) >= 1, trained.stderr[-3000:]
+    assert len(reported) >= 1, trained.stderr[-3000:]

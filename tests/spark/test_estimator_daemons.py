@@ -1,4 +1,6 @@
-"""CaffeEstimator on YARN with real executors: its ranks are logical, their number and not that of executors decides the model."""
+"""CaffeEstimator on YARN with real executors: the model depends on the number of logical ranks, not on that of
+executors.
+"""
 
 import os
 import re
@@ -22,30 +24,11 @@ def test_an_estimators_ranks_are_honoured_on_yarn(job, records, hadoop, ranks, e
         "CREMA_JAR": JAR,
         "PYTHONPATH": os.pathsep.join([str(ROOT / "python"), os.environ.get("PYTHONPATH", "")]),
     }
-    done = subprocess.run(
-        [
-            str(SPARK / "bin/spark-submit"),
-            "--master",
-            "yarn",
-            "--jars",
-            JAR,
-            "--conf",
-            f"spark.executor.instances={executors}",
-            "--conf",
-            "spark.ui.enabled=false",
-            str(ROOT / "tests/spark/estimator_job.py"),
-            f"file:{records}/train_lmdb",
-            f"{hadoop.url('hdfs')}/estimator_{ranks}",
-            str(solver),
-            str(ranks),
-            str(job / "alone.model"),
-        ],
-        cwd=job,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=240,
-    )
+    command = [SPARK / "bin/spark-submit", "--master", "yarn", "--jars", JAR, "--conf", "spark.ui.enabled=false"]
+    command += ["--conf", f"spark.executor.instances={executors}", ROOT / "tests/spark/estimator_job.py"]
+    command += [f"file:{records}/train_lmdb", f"{hadoop.url('hdfs')}/estimator_{ranks}"]
+    command += [solver, str(ranks), job / "alone.model"]
+    done = subprocess.run(command, cwd=job, env=environment, capture_output=True, text=True, timeout=240)
     assert done.returncode == 0, done.stderr[-4000:]
     found = re.search(r"weights (\w+): 8 blobs of (\d+) bytes; (\d+) rows scored", done.stdout)
     assert found and found.group(1) == "equal" and int(found.group(2)) > 1_000_000 and int(found.group(3)) == 1003, (

@@ -1,4 +1,6 @@
-"""The article's command on real Spark: local, separate executor processes, a standalone master; what a user sees when it goes wrong."""
+"""The article's command on real Spark: local, with separate executor processes, on a standalone master; and error
+messages.
+"""
 
 import json
 import os
@@ -29,11 +31,10 @@ def test_the_articles_line_gives_one_model_and_all_rows_wherever_it_runs(job):
         done = submit(job, master, *TRAIN, "-clusterSize", 2, model=f"file:{job}/model")
         assert done.returncode == 0, done.stderr[-3000:]
         found.append(trained(job))
-        told = re.search(r"^crema: first step done ([\d.]+) s after submit: (.*) s$", done.stderr, re.M)
-        parts = {name: float(seconds) for name, seconds in (p.rsplit(" ", 1) for p in told[2].split(", "))}
-        assert (
-            abs(sum(parts.values()) - float(told[1])) < 0.1 and parts["Spark"] > 0.5 and "plan and checks" in parts
-        ), told[0]
+        line = re.search(r"^crema: first step done ([\d.]+) s after submit: (.*) s$", done.stderr, re.M)
+        parts = {name: float(seconds) for name, seconds in (p.rsplit(" ", 1) for p in line[2].split(", "))}
+        assert abs(sum(parts.values()) - float(line[1])) < 0.1, line[0]
+        assert parts["Spark"] > 0.5 and "plan and checks" in parts, line[0]
         got = rows(job / "out")
         assert sorted(r["SampleID"] for r in got) == [f"{i:08d}" for i in range(200)]
         line = next((job / "out").glob("part-*")).read_text().splitlines()[0]
@@ -58,7 +59,7 @@ def test_eight_ranks_on_two_executors_are_eight_executors(job):
         assert f"8 rank(s) of batch 8 on {executors} worker(s)" in done.stdout + done.stderr
         found.append(trained(job))
     assert found[0] == found[1] and "model" in found[0]
-    # and what the executable gives without Spark
+    # and the executable's own, without Spark
     solver = (job / FILES[0]).read_text()
     (job / "plain").mkdir()
     (job / "plain" / FILES[0]).write_text(solver)
@@ -89,7 +90,9 @@ def test_resuming_gives_the_same_model(job):
 
 
 def test_a_hadoop_file_system_other_than_the_local_one(job, records):
-    """viewfs is Hadoop's own, with real mount points and no daemon: sources, model and output have another scheme."""
+    """viewfs is Hadoop's own file system of mount points and needs no daemon: sources, model and output have another
+    scheme.
+    """
     (job / "store").mkdir()
     for part in ("train", "test"):
         shutil.copytree(records / f"{part}_lmdb", job / f"store/{part}_lmdb")
@@ -98,9 +101,7 @@ def test_a_hadoop_file_system_other_than_the_local_one(job, records):
     done = submit(
         job,
         "local-cluster[2,1,1024]",
-        *TRAIN,
-        "-clusterSize",
-        2,
+        *[*TRAIN, "-clusterSize", 2],
         model="viewfs://lake/store/m/mnist.model",
         output="viewfs://lake/store/features",
         conf=[f"spark.hadoop.fs.viewfs.mounttable.lake.link./store=file://{job}/store"],
@@ -127,46 +128,24 @@ def standalone(tmp_path_factory):
     url, run, daemons = f"spark://127.0.0.1:{port}", str(SPARK / "bin/spark-class"), []
 
     def daemon(name, *arguments):
-        log = open(folder / f"{name}.log", "w")
+        log, command = open(folder / f"{name}.log", "w"), [run, *arguments]
         daemons.append(
-            subprocess.Popen(
-                [run, *arguments], env=ENVIRONMENT, stdout=log, stderr=log, cwd=folder, start_new_session=True
-            )
+            subprocess.Popen(command, env=ENVIRONMENT, stdout=log, stderr=log, cwd=folder, start_new_session=True)
         )
 
-    daemon(
-        "master",
-        "org.apache.spark.deploy.master.Master",
-        "--host",
-        "127.0.0.1",
-        "--port",
-        str(port),
-        "--webui-port",
-        "0",
-    )
+    master = "org.apache.spark.deploy.master.Master"
+    daemon("master", master, *f"--host 127.0.0.1 --port {port} --webui-port 0".split())
     for w in (1, 2):
         daemon(
             f"worker{w}",
-            "org.apache.spark.deploy.worker.Worker",
-            "--host",
-            "127.0.0.1",
-            "--webui-port",
-            "0",
-            "-c",
-            "1",
-            "-m",
-            "1g",
-            "-d",
+            *"org.apache.spark.deploy.worker.Worker --host 127.0.0.1 --webui-port 0 -c 1 -m 1g -d".split(),
             str(folder / f"w{w}"),
             url,
         )
     try:
+        logs = [folder / f"worker{w}.log" for w in (1, 2)]
         wait_until(
-            lambda: all(
-                (folder / f"worker{w}.log").exists()
-                and "Successfully registered" in (folder / f"worker{w}.log").read_text()
-                for w in (1, 2)
-            ),
+            lambda: all(log.exists() and "Successfully registered" in log.read_text() for log in logs),
             60,
             "two Spark workers",
         )
@@ -180,9 +159,8 @@ def standalone(tmp_path_factory):
 
 def test_a_standalone_master_with_two_workers(job, standalone):
     master, folder = standalone
-    done = submit(
-        job, master, "-train", "-test", "-clusterSize", 2, output="means", conf=["spark.executor.memory=700m"]
-    )
+    memory = ["spark.executor.memory=700m"]
+    done = submit(job, master, "-train", "-test", "-clusterSize", 2, output="means", conf=memory)
     assert done.returncode == 0, done.stderr[-3000:]
     assert "on 2 worker(s)" in done.stdout + done.stderr
     logs = [f.read_text() for f in folder.glob("w*/app-*/*/stderr")]  # an executor's log carries its rank's lines
@@ -200,7 +178,9 @@ def test_a_standalone_master_with_two_workers(job, standalone):
 
 
 def killed_child(job, sign, kind="worker"):
-    """A job of two executors whose first worker process, or whose coordinator, gets a signal; its driver's log."""
+    """Runs a job of two executors whose first worker process, or whose coordinator, gets a signal; returns the
+    driver's log.
+    """
     solver = job / FILES[0]
     solver.write_text(
         re.sub(r"max_iter: \d+", "max_iter: 1000000", re.sub(r"snapshot: \d+", "snapshot: 0", solver.read_text()))
@@ -250,7 +230,8 @@ def test_a_killed_coordinator_is_named_last(job):
     text = killed_child(job, signal.SIGKILL, "coordinator")
     last = text[text.rindex("crema: error:") :]
     assert re.match(
-        r"crema: error: `crema coordinator` \(pid \d+\), which leads the run beside the driver, was killed by signal 9 \(SIGKILL\)",
+        r"crema: error: `crema coordinator` \(pid \d+\), which leads the run beside the driver, was killed by signal "
+        r"9 \(SIGKILL\)",
         last,
     ), text[-3000:]
     assert "the run was over before attempt" not in last and "the coordinator is gone" not in last, last
@@ -259,7 +240,8 @@ def test_a_killed_coordinator_is_named_last(job):
 def test_an_executors_child_that_gets_sigterm_leaves_a_published_snapshot(job):
     text = killed_child(job, signal.SIGTERM)
     said = re.search(
-        r"a worker was told to end \(SIGTERM\), so training has stopped at iteration (\d+) of 1000000; go on from there with -snapshot (\S+)",
+        r"a worker was told to end \(SIGTERM\), so training has stopped at iteration (\d+) of 1000000; go on from "
+        r"there with -snapshot (\S+)",
         text,
     )
     assert said, text[-3000:]
@@ -274,10 +256,10 @@ def test_an_executors_child_that_gets_sigterm_leaves_a_published_snapshot(job):
 def refused(job, *flags, words, master="local[1]", **more):
     done = submit(job, master, *flags, **more)
     assert done.returncode == 1, done.stderr[-2000:]
-    story = done.stderr[done.stderr.rfind("crema: error:") :]
+    message = done.stderr[done.stderr.rfind("crema: error:") :]
     for w in words:
-        assert w in story, done.stderr[-3000:]
-    return story
+        assert w in message, done.stderr[-3000:]
+    return message
 
 
 def test_what_can_be_seen_to_be_wrong_is_said_before_anything_starts(job, records):

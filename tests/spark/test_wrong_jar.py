@@ -1,5 +1,6 @@
-"""The jar of another line of Spark says which one to take, before the JVM stumbles over a class that the other Scala lacks. Both jars and both Sparks are
-what ./runtests brings; without them the test fails and says so."""
+"""A jar for another version of Spark says which jar to take, before the JVM fails on a class that the other Scala
+lacks. ./runtests brings both jars and both Sparks; without them the test fails and says so.
+"""
 
 import subprocess
 
@@ -20,12 +21,14 @@ SPARKS = {
         (
             "4_2.13",
             "3.5",
-            "this jar is for Spark 4 with Scala 2.13, and this is Spark 3.5.* with Scala 2.12; take the jar crema-spark-3.5_2.12",
+            "this jar is for Spark 4 with Scala 2.13, and this is Spark 3.5.* with Scala 2.12; take the jar "
+            "crema-spark-3.5_2.12",
         ),
         (
             "3.5_2.12",
             "4",
-            "this jar is for Spark 3.5 with Scala 2.12, and this is Spark 4.* with Scala 2.13; take the jar crema-spark-4_2.13",
+            "this jar is for Spark 3.5 with Scala 2.12, and this is Spark 4.* with Scala 2.13; take the jar "
+            "crema-spark-4_2.13",
         ),
     ],
 )
@@ -35,10 +38,7 @@ def test_a_jar_of_another_line_says_which_to_take(line, spark, take, tmp_path):
     done = subprocess.run(
         [
             str(home / "bin/spark-submit"),
-            "--master",
-            "local[1]",
-            "--class",
-            "com.yahoo.ml.caffe.CaffeOnSpark",
+            *"--master local[1] --class com.yahoo.ml.caffe.CaffeOnSpark".split(),
             str(jar),
             "-train",
             "-conf",

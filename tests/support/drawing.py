@@ -1,4 +1,4 @@
-"""What a drawn net shows, from its SVG: texts and boxes as rectangles, edges as lines; and whether anything lies over anything."""
+"""Reads a drawn net from its SVG: texts and boxes as rectangles, edges as lines; and finds overlaps."""
 
 import collections
 import itertools
@@ -9,7 +9,7 @@ Box = collections.namedtuple("Box", "x y right bottom words")
 
 
 def _text(e):
-    """The letters' height is the font's size / 1.3, a third of it below the base line; textLength makes the width binding."""
+    """Letters are as high as the font's size / 1.3, a third of it below the base line; textLength fixes the width."""
     size, width = float(e.get("font-size")) / 1.3, float(e.get("textLength"))
     x, y = float(e.get("x")) - width * {"start": 0, "middle": 0.5, "end": 1}[e.get("text-anchor")], float(e.get("y"))
     return Box(x, y - size, x + width, y + size / 3, e.text)
@@ -30,9 +30,8 @@ class Drawing:
             [tuple(map(float, p.split(","))) for p in e.get("points").split()] for e in root.iter(SVG + "polyline")
         ]
         self.edges, self.heads = lines[::2], lines[1::2]
-        self.words = [
-            t for t in self.texts[1:] if not any(inside(t, b) for b in self.boxes)
-        ]  # of edges; the first is the title
+        # Of edges; the first is the title.
+        self.words = [t for t in self.texts[1:] if not any(inside(t, b) for b in self.boxes)]
 
 
 def inside(a, b):
@@ -44,7 +43,7 @@ def overlap(a, b):
 
 
 def meets(p, q, box):
-    """A stretch of a line with a rectangle's inside (Liang, Barsky 1984)."""
+    """Whether a line segment crosses a rectangle's inside (Liang, Barsky 1984)."""
     low, high = 0.0, 1.0
     for start, step, least, most in ((p[0], q[0] - p[0], box.x, box.right), (p[1], q[1] - p[1], box.y, box.bottom)):
         if step == 0:
@@ -68,7 +67,7 @@ def neighbours(boxes, pairs_with=None):
 
 
 def distance(line, box):
-    """Of an upright or level stretch; far for others."""
+    """The distance of horizontal or vertical segments; a large number for others."""
     best = 1e9
     for (x, y), (u, v) in itertools.pairwise(line):
         if abs(x - u) < 0.2 and min(y, v) < (box.y + box.bottom) / 2 < max(y, v):
@@ -79,7 +78,7 @@ def distance(line, box):
 
 
 def mistakes(d):
-    """Every one as a sentence."""
+    """All overlaps, each described in a sentence."""
     for a, b in neighbours(d.texts):
         if overlap(a, b):
             yield f"'{a.words}' and '{b.words}' overlap"
@@ -97,7 +96,7 @@ def mistakes(d):
     for s, text in neighbours(stretches, d.texts):
         if meets(*s.words, text):
             yield f"a line runs through '{text.words}'"
-    for s, b in neighbours(stretches, d.boxes):  # an edge ends on its box's side, to a tenth of a pixel
+    for s, b in neighbours(stretches, d.boxes):  # an edge ends at its box's side, to a tenth of a pixel
         if meets(*s.words, Box(b.x + 0.2, b.y + 0.2, b.right - 0.2, b.bottom - 0.2, "")):
             yield f"a line runs through the box at {b.x}, {b.y}"
     for text in d.words:

@@ -50,7 +50,10 @@ class Case:
             else f"= {i.dtype}{list(i.shape)}"
             for i in self.inputs
         ]
-        return f"{self.op}({', '.join(given)}) {self.attributes} opset {self.opset}{' then ' + str(self.behind) if self.behind else ''}"
+        return (
+            f"{self.op}({', '.join(given)}) {self.attributes} opset "
+            f"{self.opset}{' then ' + str(self.behind) if self.behind else ''}"
+        )
 
     def blobs(self):
         found = {f"x{k}": i for k, i in enumerate(self.inputs) if isinstance(i, Blob)}
@@ -60,7 +63,7 @@ class Case:
         return not any(isinstance(i, Blob) for i in self.inputs)
 
     def model(self, alone=False):
-        """The model; alone: without the blob that the result of constants is added to."""
+        """Builds the model; alone: without the blob to which the result of constants is added."""
         names = ["" if isinstance(i, str) else f"x{k}" for k, i in enumerate(self.inputs)]
         made = [f"y{k}" for k in range(self.outputs)]
         nodes = [helper.make_node(self.op, names, made, name="node", **self.attributes)]

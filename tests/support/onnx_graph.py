@@ -1,4 +1,6 @@
-"""ONNX graphs as PyTorch's exporter writes them, node by node with the helpers of the onnx package; weights He-scaled."""
+"""ONNX graphs as PyTorch's exporter writes them, node by node with the helpers of the onnx package; weights
+He-scaled.
+"""
 
 import numpy as np
 import onnx
@@ -38,7 +40,7 @@ class Graph:
         return made[0] if outputs == 1 else made
 
     def value(self, array):
-        """A Constant node, as between the nodes of a traced program."""
+        """A Constant node, as a traced program has it between its nodes."""
         return self.node("Constant", [], value=numpy_helper.from_array(np.asarray(array)))
 
     def conv(self, x, inputs, outputs, kernel, stride=1, pad=0, group=1, bias=True, dilation=1):
@@ -102,7 +104,7 @@ class Graph:
         model = helper.make_model(
             graph, opset_imports=[helper.make_opsetid("", self.opset)], ir_version=min(8, 3 if self.opset < 9 else 8)
         )
-        if self.opset < 9:  # initializers are inputs, too, then
+        if self.opset < 9:  # here initializers are inputs, too
             for w in self.weights:
                 model.graph.input.append(helper.make_tensor_value_info(w.name, w.data_type, list(w.dims)))
         onnx.save(model, str(path))

@@ -5,12 +5,13 @@ import re
 import numpy as np
 import onnxruntime as ort
 
-from conftest import crema
 from pycaffe_module import caffe
+
+from conftest import crema
 
 
 def values(filling, shape, rng):
-    """As in cases.txt; mK: from -1 on."""
+    """Values by the codes of cases.txt; mK: from -1 on."""
     if filling in "spw":
         return rng.uniform(-1, 1, shape) * (8 if filling == "w" else 1) + (1.1 if filling == "p" else 0)
     if filling in "zo":
@@ -41,7 +42,7 @@ def draw_weights(net, rng, filling=""):
 
 
 class Exported:
-    """A prototxt on disk, its net with weights, and the session of its model."""
+    """An exported net: its prototxt on disk, the net with weights, and onnxruntime's session of the model."""
 
     def __init__(self, folder, text, weights=None, filling="", seed=1):
         self.rng = np.random.default_rng(seed)
@@ -81,7 +82,7 @@ class Exported:
             self.net.blobs[name].data[...] = array
         arrays = {i.name: self.net.blobs[i.name].data.copy() for i in self.session.get_inputs()}
         self.net.forward()
-        if not feed:  # a data layer has given the batch
+        if not feed:  # a data layer determines the batch
             arrays = {name: self.net.blobs[name].data.copy() for name in arrays}
         worst = 0.0
         for output, got in zip(self.session.get_outputs(), self.session.run(None, arrays)):
@@ -96,7 +97,8 @@ class Exported:
 def case_text(shapes, layer):
     tops = re.findall(r'top: "\w+"', layer)
     inputs = "".join(
-        f'layer {{ name: "in{i}" type: "Input" top: "b{i}" input_param {{ shape {{ {" ".join(f"dim: {d}" for d in s)} }} }} }}\n'
+        f'layer {{ name: "in{i}" type: "Input" top: "b{i}" '
+        f"input_param {{ shape {{ {' '.join(f'dim: {d}' for d in s)} }} }} }}\n"
         for i, s in enumerate(shapes)
     )
     bottoms = " ".join(f'bottom: "b{i}"' for i in range(len(shapes)))

@@ -1,5 +1,6 @@
-"""The nets that everybody knows, written from their papers' tables, as train nets on blobs `data` and `label`: AlexNet (Krizhevsky 2012),
-CaffeNet (its pools before its norms), GoogLeNet (Szegedy 2014, with both side losses), ResNet-50 (He 2015, strides in the first 1 x 1).
+"""The nets that everybody knows, written from their papers' tables, as train nets on blobs `data` and `label`: AlexNet
+(Krizhevsky 2012), CaffeNet (its pools before its norms), GoogLeNet (Szegedy 2014, with both side losses), ResNet-50 (He
+2015, strides in the first 1 x 1).
 
     zoo.py FOLDER     writes alexnet.prototxt, caffenet.prototxt, googlenet.prototxt and resnet50.prototxt there
 
@@ -32,7 +33,8 @@ class Net:
             "Convolution",
             name,
             x,
-            f"convolution_param {{ num_output: {outputs} kernel_size: {kernel} stride: {stride} pad: {pad} group: {group} bias_term: {str(bias).lower()} }}",
+            f"convolution_param {{ num_output: {outputs} kernel_size: {kernel} stride: {stride} pad: {pad} group: "
+            f"{group} bias_term: {str(bias).lower()} }}",
         )
 
     def pool(self, name, x, kind, kernel, stride, pad=0):

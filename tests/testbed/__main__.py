@@ -39,7 +39,7 @@ def main():
 def act(bed, o):
     if (
         o.action == "guard"
-    ):  # fixtures hold the other end of stdin: when they are gone, by whatever signal, so are the daemons
+    ):  # The fixtures hold the other end of stdin: when their process ends, however that is, daemons are stopped.
         sys.stdin.read()
         bed.down()
         return
@@ -55,7 +55,8 @@ def act(bed, o):
     if o.action == "up":
         print(f"hdfs  {bed.url('hdfs')}\nwasb  {bed.url('wasb')}\ns3a   {bed.url('s3a')}")
         print(
-            f"export HADOOP_CONF_DIR={bed.folder}/conf/hdfs SPARK_CONF_DIR={bed.folder}/conf/hdfs   # or conf/wasb, conf/s3a"
+            f"export HADOOP_CONF_DIR={bed.folder}/conf/hdfs SPARK_CONF_DIR={bed.folder}/conf/hdfs   # or conf/wasb, "
+            "conf/s3a"
         )
 
 

@@ -20,12 +20,15 @@ OPENS = [f"--add-opens=java.base/{p}=ALL-UNNAMED" for p in ("java.lang", "java.u
 
 
 class Bed:
-    """One folder: conf/, logs/, pids/, data/. `cache` holds what was fetched: jars-VERSION/{daemons,azure,s3} and azurite/."""
+    """One folder: conf/, logs/, pids/, data/. `cache` holds what was fetched: jars-VERSION/{daemons,azure,s3} and
+    azurite/.
+    """
 
     def __init__(self, folder, cache, spark_home, hadoop="3.3.4", python=sys.executable, daemons_home=None):
         self.folder, self.cache = pathlib.Path(folder).absolute(), pathlib.Path(cache).absolute()
         self.spark_home, self.python = pathlib.Path(os.path.realpath(spark_home)), python
-        # Jobs of a newer Spark run on the same cluster: the daemons keep the Hadoop jars of the Spark that theirs belong to.
+        # Jobs of a newer Spark run on the same cluster; the daemons keep the Hadoop jars of the Spark that they were
+        # started with.
         self.daemons_home = pathlib.Path(os.path.realpath(daemons_home or spark_home))
         self.jars = {group: self.cache / f"jars-{hadoop}" / group for group in ("daemons", "azure", "s3")}
         self.processes = Processes(self.folder)
@@ -52,7 +55,7 @@ class Bed:
     # --- up, down, status
 
     def up(self, *parts):
-        """Starts what is not running. When that fails, what this call started ends again; what ran before runs on."""
+        """Starts the daemons that do not run. When that fails, those that this call started are stopped again."""
         before = [name for name, pid in self.status().items() if pid]
         settings.write(self.folder, self.ports, MARK, self.spark_home, self.jars)
         try:
@@ -66,7 +69,7 @@ class Bed:
             raise
 
     def down(self):
-        """Ends all daemons and whatever they started; logs and configuration stay, data goes."""
+        """Stops all daemons and whatever they started; removes their data, keeps logs and configuration."""
         gone = self.processes.stop()
         shutil.rmtree(self.folder / "data", ignore_errors=True)
         (self.folder / "ports.json").unlink(missing_ok=True)
@@ -133,7 +136,7 @@ class Bed:
             pass
 
     def _bean(self, port, name):
-        """A management bean's attributes by HTTP; empty while the daemon is starting."""
+        """The attributes of a management bean, read by HTTP; empty while the daemon is starting."""
         answer = get_json(f"http://{HOST}:{self.ports[port]}/jmx?qry=Hadoop:service={name}") or {}
         return (answer.get("beans") or [{}])[0]
 
@@ -200,7 +203,9 @@ class Bed:
     # --- for clients
 
     def environment(self, share):
-        """Of a client whose default file system is `share`: hdfs, wasb, or s3a (hdfs with s3a:// at hand)."""
+        """The environment of a client whose default file system is `share`: hdfs, wasb, or s3a (HDFS, with s3a://
+        configured too).
+        """
         conf = str(self.folder / "conf" / share)
         return {**self.base_environment, "HADOOP_CONF_DIR": conf, "SPARK_CONF_DIR": conf, MARK: str(self.folder)}
 
@@ -212,7 +217,7 @@ class Bed:
         }[share]
 
     def fs(self, share, *arguments, timeout=120):
-        """Hadoop's own `hadoop fs` with these arguments; its output."""
+        """Runs Hadoop's own `hadoop fs` with these arguments; returns its output."""
         group = {"hdfs": "daemons", "wasb": "azure", "s3a": "s3"}[share]
         path = f"{self.folder}/conf/{share}:{self.jars[group]}/*:{self.daemons_home}/jars/*"
         done = subprocess.run(
@@ -239,13 +244,15 @@ class Bed:
         return done.stdout
 
     def space_quota(self, folder, bytes):
-        """Of a folder of HDFS, -1: none. At once, by HTTP: Hadoop's own tool takes seconds to start."""
+        """The number of entries of a folder of HDFS; -1 when there is none. By HTTP, as Hadoop's own tool takes
+        seconds to start.
+        """
         query = f"op=SETQUOTA&storagespacequota={bytes}&user.name={self.base_environment['HADOOP_USER_NAME']}"
         url = f"http://{HOST}:{self.ports['namenode_http']}/webhdfs/v1{folder}?{query}"
         urllib.request.urlopen(urllib.request.Request(url, method="PUT"), timeout=10).close()
 
     def container_logs(self, application):
-        """stderr of every container of a YARN application, by path."""
+        """The stderr files of all containers of a YARN application, by path."""
         return {
             p: p.read_text(errors="replace")
             for p in sorted((self.folder / "logs/containers").glob(f"*/{application}/*/stderr"))
@@ -253,7 +260,7 @@ class Bed:
 
 
 def answers(url):
-    """Whether something speaks HTTP there, whatever it says."""
+    """Whether a server answers HTTP there, with any answer."""
     try:
         urllib.request.urlopen(url, timeout=5).close()
     except urllib.error.HTTPError:

@@ -1,6 +1,6 @@
-"""Session fixtures: daemons start when the first test asks for them and end with the session, however it ends.
-
-Each gives the bed: `.environment(share)` and `.url(share)` for spark-submit, `.fs(share, ...)` for Hadoop's own shell.
+"""Session fixtures: daemons start when the first test asks for them and end with the session, however that ends.
+Each gives the bed: `.environment(share)` and `.url(share)` for spark-submit, `.fs(share, ...)` for Hadoop's own
+shell.
 """
 
 import os
@@ -21,7 +21,7 @@ TOOLS = {"hadoop": "mvn", "azure": "npm", "s3": "mvn"}
 
 
 def fetched(*parts):
-    """Brings what is missing; a skip only where the tool that would bring it does not exist."""
+    """Fetches what is missing; skips only where the tool that would fetch it is not installed."""
     done = subprocess.run(
         [str(ROOT / "scripts/testbed"), "fetch", *parts, "--hadoop", VERSION],
         capture_output=True,
@@ -37,15 +37,14 @@ def fetched(*parts):
 
 @pytest.fixture(scope="session")
 def bed(tmp_path_factory):
-    """No daemon yet. The guard holds a pipe of this process: a session that is killed takes its daemons along."""
+    """The bed without daemons. The guard process reads a pipe from this process, so that a session that is killed
+    leaves no daemons.
+    """
     bed = Bed(tmp_path_factory.mktemp("testbed"), CACHE, SPARK_HOME, VERSION, daemons_home=ROOT / ".venv/spark-home")
     guard = subprocess.Popen(
         [
             sys.executable,
-            "-m",
-            "testbed",
-            "guard",
-            "--dir",
+            *"-m testbed guard --dir".split(),
             str(bed.folder),
             "--cache",
             str(CACHE),
@@ -84,5 +83,5 @@ def azure(bed, hadoop):
 
 @pytest.fixture(scope="session")
 def s3(bed, hadoop):
-    """YARN and HDFS with s3a:// at hand."""
+    """YARN and HDFS, with s3a:// configured too."""
     return share(bed, "s3")

@@ -1,10 +1,12 @@
-"""The configuration files of a cluster on loopback: Hadoop's site files and Spark's, one folder per default file system."""
+"""The configuration files of a cluster on loopback: Hadoop's site files and Spark's, one folder per default file
+system.
+"""
 
 import pathlib
 from xml.sax.saxutils import escape
 
 HOST = "127.0.0.1"
-AZURE_PORT = 10000  # fixed in hadoop-azure's client of the emulator
+AZURE_PORT = 10000  # fixed in hadoop-azure's client for the emulator
 ACCOUNT = "devstoreaccount1"  # the emulator's only account
 CONTAINER, BUCKET = "crema", "crema"
 NODES = ("nodemanager1", "nodemanager2")
@@ -22,7 +24,8 @@ PORTS = (
     "s3",
     *(f"{node}_{use}" for node in NODES for use in ("rpc", "localizer", "http", "collector", "amrm")),
 )
-BRIEF = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # JVMs that live for seconds: a quick start is worth more than optimised code
+# JVMs that live for seconds: a quick start is worth more than optimised code.
+BRIEF = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 LOG = """status = error
 rootLogger.level = info
@@ -70,7 +73,9 @@ def hdfs(folder, ports):
 
 
 def yarn(folder, ports, mark):
-    """Two nodes offer 11 GiB and 12 cores together: eight executors of 896 MiB and an application master of 1.4 GiB fit."""
+    """Two nodes offer 11 GiB and 12 cores together, enough for eight executors of 896 MiB and an application master
+    of 1.4 GiB.
+    """
     rm = "yarn.resourcemanager."
     return {
         rm + "hostname": HOST,
@@ -91,7 +96,7 @@ def yarn(folder, ports, mark):
 
 
 def node_flags(folder, ports, node):
-    """What differs between NodeManagers of one configuration, as -D flags."""
+    """The -D flags in which NodeManagers of one configuration differ."""
     at = {
         "address": "rpc",
         "localizer.address": "localizer",
@@ -115,7 +120,9 @@ def write_site(path, values):
 
 
 def write(folder, ports, mark, spark_home, jars):
-    """conf/hdfs, conf/wasb, conf/s3a: HADOOP_CONF_DIR and SPARK_CONF_DIR at once. `jars` maps a group of jars to its folder."""
+    """Writes conf/hdfs, conf/wasb and conf/s3a, each to be used as HADOOP_CONF_DIR and SPARK_CONF_DIR. `jars` maps a
+    group of jars to its folder.
+    """
     shares = {
         "hdfs": (hdfs_url(ports), ()),
         "wasb": (f"wasb://{CONTAINER}@{ACCOUNT}", ("azure",)),

@@ -1,10 +1,11 @@
-"""The harness itself, on real processes: nothing survives, nobody else's process is touched, a failure tells the end of a log."""
+"""The test bed itself, on real processes: no process survives, no other process is touched, an error shows the end
+of a log.
+"""
 
 import os
 import signal
 import subprocess
 import sys
-import time
 
 import pytest
 
@@ -78,7 +79,8 @@ def test_the_guard_ends_the_daemons_of_a_session_that_was_killed(tmp_path):
 import subprocess, sys, time, os
 from testbed.bed import Bed
 from testbed.processes import Processes
-guard = subprocess.Popen([sys.executable, "-m", "testbed", "guard", "--dir", {str(tmp_path)!r}], stdin=subprocess.PIPE, start_new_session=True)
+command = [sys.executable, "-m", "testbed", "guard", "--dir", {str(tmp_path)!r}]
+guard = subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True)
 Processes({str(tmp_path)!r}).start("idle", ["sleep", "300"], os.environ)
 time.sleep(300)
 """,

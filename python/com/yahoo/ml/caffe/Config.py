@@ -10,12 +10,15 @@ _READ_ONLY = {"train_data_layer_id", "test_data_layer_id", "solverParameter", "n
 
 
 def _words(flag, value):
-    """The words of one entry of a dict. Switches are on with True, None or any text but 'false', so the dummy values of old scripts do no harm."""
+    """The command line words for one entry of a dict. A switch is on for True, None or any text but 'false', as old
+    scripts give dummy values.
+    """
     name = flag.lstrip("-")
     if name in _SWITCHES:
         if isinstance(value, str) and value.startswith("-"):
             raise ValueError(
-                f"-{name} takes no value, and '{value}' looks like the next flag; give Config the whole line instead of a dict"
+                f"-{name} takes no value, and '{value}' looks like the next flag; give Config the whole line instead "
+                "of a dict"
             )
         return [] if value is False or str(value).lower() == "false" else ["-" + name]
     if value is None:
@@ -34,8 +37,8 @@ def _flags(args):
 class Config:
     """CaffeOnSpark's flags, and settings one by one: `cfg.devices = 2`, `cfg.modelPath`.
 
-    :param sc: SparkContext, or SparkSession
-    :param args: flags: a dict ({'conf': 'solver.prototxt', 'train': True}), a line as in spark.pythonargs, or a list of words
+    :param sc: SparkContext, or SparkSession :param args: flags: a dict ({'conf': 'solver.prototxt', 'train': True}), a
+    line as in spark.pythonargs, or a list of words
     """
 
     def __init__(self, sc, args=None):

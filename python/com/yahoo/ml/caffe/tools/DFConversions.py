@@ -2,8 +2,8 @@
 
 import html
 
-from com.yahoo.ml.caffe.DisplayUtils import encoded_tag, table
 from com.yahoo.ml.caffe._jvm import frame, in_words, singleton, sql_context
+from com.yahoo.ml.caffe.DisplayUtils import encoded_tag, table
 from com.yahoo.ml.caffe.RegisterContext import registerContext
 
 
@@ -18,7 +18,9 @@ class DFConversions:
         self._sql = sql_context(sc)
 
     def Coco2ImageCaptionFile(self, src, clusterSize):
-        """A row for each caption of the file: id, height, width, file, url, caption; without annotations one for each image."""
+        """A row for each caption of the file: id, height, width, file, url, caption; without annotations one for each
+        image.
+        """
         with in_words():
             return frame(self._conversions.Coco2ImageCaptionFile(self._sql, src, clusterSize))
 
