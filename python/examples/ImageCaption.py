@@ -1,10 +1,9 @@
 """Captions for the pictures of an embedding frame (DFConversions.Image2Embedding or ImageCaption2Embedding), as JSON:
 id, prediction.
 
-spark-submit --jars <crema jar> --py-files caffeonsparkpythonapi.zip --conf spark.pythonargs="-input <frame> -model
-<model of lrcn_solver>
-  -imagenet lstm_deploy.prototxt -lstmnet lrcn_word_to_preds.deploy.prototxt -vocab <vocabulary> -output <folder>"
-  ImageCaption.py
+spark-submit --jars <crema jar> --py-files caffeonsparkpythonapi.zip --conf spark.pythonargs="-input <frame>
+  -model <model of lrcn_solver> -imagenet lstm_deploy.prototxt -lstmnet lrcn_word_to_preds.deploy.prototxt
+  -vocab <vocabulary> -output <folder>" ImageCaption.py
 """
 
 import argparse

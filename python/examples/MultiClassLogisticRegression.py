@@ -1,9 +1,9 @@
 """Deep learning and then ordinary learning: trains a net, extracts features over its TEST source, fits a logistic
 regression to them.
 
-spark-submit --jars <crema jar> --py-files caffeonsparkpythonapi.zip --files <solver>,<net> --conf
-spark.pythonargs="-conf <solver>
-  -model file:/tmp/lenet.model -features ip1 -label label -clusterSize 1" MultiClassLogisticRegression.py
+spark-submit --jars <crema jar> --py-files caffeonsparkpythonapi.zip --files <solver>,<net>
+  --conf spark.pythonargs="-conf <solver> -model file:/tmp/lenet.model -features ip1 -label label -clusterSize 1"
+  MultiClassLogisticRegression.py
 """
 
 from pyspark.ml.classification import LogisticRegression

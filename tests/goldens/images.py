@@ -9,12 +9,11 @@ here: each PNG colour type, depth and interlace by the writer below, JPEGs by Op
 beside this file:
 
     *.png *.jpg   the pictures
-    decode.txt    file mode channels height width crc32 samples     pixels in OpenCV's order; mode: unchanged, grey,
-    colour
+    decode.txt    file mode channels height width crc32 samples     pixels in OpenCV's order;
+                                                                    mode: unchanged, grey, colour
     resize.txt    file height width crc32 samples                   the colour picture through cv2.resize, INTER_LINEAR
     photos.txt    file what channels height width crc32 sums        examples/images, photographs of the shared data:
-    sums of 64 x 64 blocks,
-                                                                    channel by channel
+                                                                    sums of 64 x 64 blocks, channel by channel
 samples: 16 bytes at i * (n - 1) / 15. 16-bit results are written as their upper 8 bits.
 """
 

@@ -37,8 +37,9 @@ def _flags(args):
 class Config:
     """CaffeOnSpark's flags, and settings one by one: `cfg.devices = 2`, `cfg.modelPath`.
 
-    :param sc: SparkContext, or SparkSession :param args: flags: a dict ({'conf': 'solver.prototxt', 'train': True}), a
-    line as in spark.pythonargs, or a list of words
+    :param sc: SparkContext, or SparkSession
+    :param args: flags: a dict ({'conf': 'solver.prototxt', 'train': True}), a line as in spark.pythonargs, or a list
+        of words
     """
 
     def __init__(self, sc, args=None):
