@@ -3,13 +3,13 @@
 
   scripts/compatibility.py [--reports build/logs] [--write | --check]
 
-The page is compared, and differs when promises, tests, remarks or states do; what this machine had to skip cannot be known here: it is printed, and is no
-difference. --write makes it anew.
-The run's own result is build/compatibility.json.
-Reports are JUnit files: python*.xml of pytest, scala*/ of ScalaTest, cpp/ of GoogleTest. A row is shown when each of its tests was run and passed, shown in
-part when some of them were skipped, skipped when all were.
---check only judges the table itself: 64 rows, each with tests or with a remark that says why there are none.
+The page is compared, and differs when promises, tests, remarks or states do; what this machine had to skip cannot be
+known here: it is printed, and is no difference. --write makes it anew. The run's own result is
+build/compatibility.json. Reports are JUnit files: python*.xml of pytest, scala*/ of ScalaTest, cpp/ of GoogleTest. A
+row is shown when each of its tests was run and passed, shown in part when some of them were skipped, skipped when all
+were. --check only judges the table itself: 64 rows, each with tests or with a remark that says why there are none.
 """
+
 import argparse
 import json
 import pathlib
@@ -29,12 +29,27 @@ def rows():
 def results(folder):
     """{'py': {name: state}, ...}; state is passed, failed or skipped."""
     found = {}
-    for kind, pattern in (("py", "python.xml"), ("py4", "python-spark4.xml"), ("py11", "python-java11.xml"), ("scala", "scala/*.xml"), ("scala4", "scala-spark4/*.xml"), ("cpp", "cpp/*.xml")):
+    for kind, pattern in (
+        ("py", "python.xml"),
+        ("py4", "python-spark4.xml"),
+        ("py11", "python-java11.xml"),
+        ("scala", "scala/*.xml"),
+        ("scala4", "scala-spark4/*.xml"),
+        ("cpp", "cpp/*.xml"),
+    ):
         cases = found.setdefault(kind, {})
         for file in folder.glob(pattern):
             for case in ET.parse(file).iter("testcase"):
-                name = f"{case.get('classname', '').split('.')[-1]}.{case.get('name')}" if kind == "cpp" else case.get("name")
-                skipped = case.find("skipped") is not None or case.get("status") == "notrun" or case.get("result") == "skipped"
+                name = (
+                    f"{case.get('classname', '').split('.')[-1]}.{case.get('name')}"
+                    if kind == "cpp"
+                    else case.get("name")
+                )
+                skipped = (
+                    case.find("skipped") is not None
+                    or case.get("status") == "notrun"
+                    or case.get("result") == "skipped"
+                )
                 failed = case.find("failure") is not None or case.find("error") is not None
                 cases[name] = "failed" if failed else "skipped" if skipped else "passed"
     return found
@@ -50,7 +65,15 @@ def judge(tests, found):
         matched = {n: s for n, s in found.get(kind, {}).items() if part in n}
         shown += [f"{kind}: {n}" for n in sorted(matched)]
         found_states = set(matched.values())
-        states.add("FAILED" if "failed" in found_states else "no such test" if not matched else "shown" if "passed" in found_states else "skipped")
+        states.add(
+            "FAILED"
+            if "failed" in found_states
+            else "no such test"
+            if not matched
+            else "shown"
+            if "passed" in found_states
+            else "skipped"
+        )
     for wrong in ("FAILED", "no such test"):
         if wrong in states:
             return wrong, shown
@@ -61,13 +84,23 @@ def check():
     table = list(rows())
     wrong = [f"rows are {[r[0] for r in table]}"] if [r[0] for r in table] != list(range(1, 65)) else []
     wrong += [f"row {n} has neither tests nor a remark" for n, _, _, tests, remark in table if not tests and not remark]
-    wrong += [f"row {n}: '{t}' names no kind of test" for n, _, _, tests, _ in table for t in tests if t.split(":")[0] not in ("py", "py4", "py11", "scala", "scala4", "cpp")]
+    wrong += [
+        f"row {n}: '{t}' names no kind of test"
+        for n, _, _, tests, _ in table
+        for t in tests
+        if t.split(":")[0] not in ("py", "py4", "py11", "scala", "scala4", "cpp")
+    ]
     return wrong
 
 
-HEAD = ("# What CaffeOnSpark's users were promised\n\nMade by `scripts/compatibility.py --write` after a test run; do not edit. K: kept as it was. F: was broken or weak, is mended. "
-        "States are of the run that made this page. `shown`: the tests named were run and passed; `shown in part`, `skipped`: some of them, or all, were skipped "
-        "where what they need is absent. `./runtests` compares this page with its own results, and says what it had to skip. What a remark calls run by hand is not among them.\n\n")
+HEAD = (
+    "# What CaffeOnSpark's users were promised\n\nMade by `scripts/compatibility.py --write` after a test run; do not "
+    "edit. K: kept as it was. F: was broken or weak, is mended. "
+    "States are of the run that made this page. `shown`: the tests named were run and passed; `shown in part`, "
+    "`skipped`: some of them, or all, were skipped "
+    "where what they need is absent. `./runtests` compares this page with its own results, and says what it had to "
+    "skip. What a remark calls run by hand is not among them.\n\n"
+)
 TABLE = "\n\n| row | | promise | state | tests | remark |\n|---|---|---|---|---|---|\n"
 
 
@@ -75,13 +108,19 @@ SKIPPED = ("shown in part", "skipped")
 
 
 def compared(new, old):
-    """Whether the page says what this run shows; and sentences about the rows of which it cannot know."""
-    cells = [[line.split(" | ") for line in page.splitlines() if line.startswith("| ") and line.count(" | ") > 3] for page in (new, old)]
+    """Whether the page agrees with this run; and sentences about rows that this run cannot decide."""
+    cells = [
+        [line.split(" | ") for line in page.splitlines() if line.startswith("| ") and line.count(" | ") > 3]
+        for page in (new, old)
+    ]
     if [[*c[:3], *c[4:]] for c in cells[0]] != [[*c[:3], *c[4:]] for c in cells[1]]:
         return False, []
     pairs = [(ours[0].strip("| "), ours[3], theirs[3]) for ours, theirs in zip(*cells) if ours[3] != theirs[3]]
     return not any(ours in ("shown", "no test") for _, ours, _ in pairs), [
-        f"row {n}: the page says '{theirs}', here it was {'skipped' if ours == 'skipped' else 'skipped in part'}" for n, ours, theirs in pairs if ours in SKIPPED]
+        f"row {n}: the page says '{theirs}', here it was {'skipped' if ours == 'skipped' else 'skipped in part'}"
+        for n, ours, theirs in pairs
+        if ours in SKIPPED
+    ]
 
 
 def main():
@@ -99,8 +138,12 @@ def main():
     for number, kind, promise, tests, remark in rows():
         state, shown = judge(tests, found)
         out.append(f"| {number} | {kind} | {promise} | {state} | {'; '.join(f'`{t}`' for t in tests)} | {remark} |")
-        machine.append({"row": number, "kind": kind, "promise": promise, "state": state, "tests": shown, "remark": remark})
-    counts = {s: sum(m["state"] == s for m in machine) for s in ("shown", "no test", *SKIPPED, "no such test", "FAILED")}
+        machine.append(
+            {"row": number, "kind": kind, "promise": promise, "state": state, "tests": shown, "remark": remark}
+        )
+    counts = {
+        s: sum(m["state"] == s for m in machine) for s in ("shown", "no test", *SKIPPED, "no such test", "FAILED")
+    }
     page = HEAD + ", ".join(f"{n} {s}" for s, n in counts.items() if n) + TABLE + "\n".join(out) + "\n"
     place = ROOT / "docs/compatibility.md"
     if o.write:
@@ -108,7 +151,10 @@ def main():
     else:
         equal, unknown = compared(page, place.read_text())
         if not equal:
-            print("docs/compatibility.md is not what tests/compatibility.tsv and this run say; scripts/compatibility.py --write makes it anew, after a run that skips nothing")
+            print(
+                "docs/compatibility.md is not what tests/compatibility.tsv and this run say; scripts/compatibility.py "
+                "--write makes it anew, after a run that skips nothing"
+            )
             sys.exit(1)
         for sentence in unknown:
             print(sentence)

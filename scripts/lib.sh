@@ -3,7 +3,7 @@ set -euo pipefail
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 LOGS=$ROOT/build/logs
 VENV=$ROOT/.venv
-PYSPARK=3.5.9 PYSPARK4=4.3.0
+PYSPARK=3.5.9 PYSPARK4=4.3.0 RUFF=0.17.6
 export SPARK_HOME=$VENV/spark-home SPARK_LOCAL_IP=127.0.0.1
 mkdir -p "$LOGS"
 
@@ -88,6 +88,25 @@ ensure_python() {
 
 ensure_pytest() {
   [ -e "$VENV/bin/pytest" ] || step pytest-install "fetching pytest" timeout 600 "$VENV/bin/pip" install -q --disable-pip-version-check pytest==8.3.4
+}
+
+# ensure_ruff: what formats and judges Python.
+ensure_ruff() {
+  [ -e "$VENV/bin/python" ] || ensure_python
+  [ "$("$VENV/bin/ruff" --version 2>/dev/null)" = "ruff $RUFF" ] ||
+    step ruff-install "fetching ruff" timeout 600 "$VENV/bin/pip" install -q --disable-pip-version-check "ruff==$RUFF"
+}
+
+# ensure_scalafmt: what formats Scala; sets SCALAFMT, the folder of its jars. From Maven's own store when it has them all.
+ensure_scalafmt() {
+  local version command
+  version=$(sed -n 's/^version = //p' "$ROOT/.scalafmt.conf")
+  SCALAFMT=$ROOT/build/scalafmt/$version
+  [ ! -e "$SCALAFMT/complete" ] || return 0
+  rm -rf "$SCALAFMT"
+  command=(timeout 600 mvn -q -B -ntp -f "$ROOT/scripts/scalafmt.xml" "-Dscalafmt=$version" "-Dto=$SCALAFMT" dependency:copy-dependencies)
+  if ! "${command[@]}" -o >"$LOGS/scalafmt.log" 2>&1; then step scalafmt "fetching scalafmt $version" "${command[@]}"; fi
+  touch "$SCALAFMT/complete"
 }
 
 # What the tests of the Python package use: numpy for pyspark.ml and pictures, the rest runs the notebooks.
@@ -206,7 +225,7 @@ ensure_testbed() {
   done
 }
 
-# ensure_jars HADOOP_VERSION GROUP: from Maven's own store when it has them all, without a look at the network.
+# ensure_jars HADOOP_VERSION GROUP: from Maven's own store, without using the network, when it has them all.
 ensure_jars() {
   local to=$ROOT/build/testbed/jars-$1/$2 command
   [ ! -e "$to/complete" ] || return 0

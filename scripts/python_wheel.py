@@ -1,9 +1,10 @@
-"""The build backend of pyproject.toml: one wheel with the executable (bin/crema), `import caffe`, CaffeOnSpark's Python API
-(com.yahoo.ml.caffe) and crema.ml. It needs no package: a wheel is a zip file and three texts.
+"""The build backend of pyproject.toml: one wheel with the executable (bin/crema), `import caffe`, CaffeOnSpark's Python
+API (com.yahoo.ml.caffe) and crema.ml. It needs no package: a wheel is a zip file and three texts.
 
-CREMA_BUILD names a build folder, configured with -DCREMA_PYTHON=ON, to use instead of build/wheel. Jars that maven has made already
-go along, under crema/jars/.
+CREMA_BUILD names a build folder, configured with -DCREMA_PYTHON=ON, to use instead of build/wheel. Jars that maven has
+made already go along, under crema/jars/.
 """
+
 import base64
 import hashlib
 import os
@@ -46,10 +47,16 @@ def build():
     folder = pathlib.Path(given or ROOT / "build/wheel").resolve()
     for tool in ("cmake", "ninja", "protoc"):
         if not shutil.which(tool):
-            sys.exit(f"error: there is no {tool}; install the Debian packages that scripts/packages.txt lists under `run`")
+            sys.exit(
+                f"error: there is no {tool}; install the Debian packages that scripts/packages.txt lists under `run`"
+            )
     if not given:
-        subprocess.run(["cmake", "-S", ROOT, "--preset", "release", "-B", folder, "-DCREMA_TESTS=OFF"], check=True, cwd=ROOT)
-    subprocess.run(["cmake", "--build", folder, "-j", str(os.cpu_count()), "--target", "crema", "crema_python"], check=True)
+        subprocess.run(
+            ["cmake", "-S", ROOT, "--preset", "release", "-B", folder, "-DCREMA_TESTS=OFF"], check=True, cwd=ROOT
+        )
+    subprocess.run(
+        ["cmake", "--build", folder, "-j", str(os.cpu_count()), "--target", "crema", "crema_python"], check=True
+    )
     return folder
 
 
@@ -85,10 +92,12 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
     name = f"crema-{VERSION}-{TAG}.whl"
     record = []
     with zipfile.ZipFile(pathlib.Path(wheel_directory) / name, "w", zipfile.ZIP_DEFLATED) as wheel:
+
         def add(path, content, mode):
             entry = zipfile.ZipInfo(path)  # without a time: the same sources give the same bytes
             entry.external_attr, entry.compress_type = (0o100000 | mode) << 16, zipfile.ZIP_DEFLATED
             wheel.writestr(entry, content)
+
         for path, content, mode in contents(build()):
             digest = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=").decode()
             record.append(f"{path},sha256={digest},{len(content)}\n")

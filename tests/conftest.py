@@ -1,4 +1,7 @@
-"""What the tests across modules share: the executable, small data sets made on the spot, running things with a deadline."""
+"""Shared by the tests of several modules: the executable, small data sets, and helpers that run commands with a
+deadline.
+"""
+
 import hashlib
 import os
 import pathlib
@@ -12,19 +15,20 @@ import pytest
 
 from testbed.fixtures import azure, bed, hadoop, s3  # noqa: F401 (fixtures)
 
-# A job in the background of a script ignores Ctrl-C, and so would every program that these tests start and interrupt.
+# A background job of a script ignores Ctrl-C (SIGINT), and programs that these tests start would inherit that.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 CREMA = os.environ.get("CREMA_BINARY", str(ROOT / "build/release/cli/crema"))
 SHARED = pathlib.Path(os.environ.get("CREMA_SHARED_DATA", ROOT.parent / "shared/data"))
-RECORDED = ROOT / "tests/goldens/recorded"  # what BVLC Caffe did, on data that anyone has (its `make`)
-MNIST = pathlib.Path(os.environ.get("CREMA_DATA", ROOT / "data/mnist"))  # as quickstart fills it: raw, train_lmdb, test_lmdb
+RECORDED = ROOT / "tests/goldens/recorded"  # recordings of BVLC Caffe on generated data; `make` there repeats them
+# As quickstart fills it: raw, train_lmdb, test_lmdb.
+MNIST = pathlib.Path(os.environ.get("CREMA_DATA", ROOT / "data/mnist"))
 
 
 def others(*names):
-    """The paths of these files of others inside the shared data; [] where one is not here, and that is printed."""
+    """The paths of these files of third parties in the shared data; [] where one is missing, which is printed."""
     missing = [n for n in names if not (SHARED / n).exists()]
     for name in missing:
         print(f"SKIPPED PART: {name} is not here (set CREMA_SHARED_DATA)", flush=True)
@@ -36,7 +40,7 @@ def digits(part="t10k"):
     if not (MNIST / "raw/complete").exists():
         pytest.fail(f"there is no MNIST in {MNIST}: ./runtests fetches it, or CREMA_DATA names its folder")
     pixels, labels = ((MNIST / f"raw/{part}-{kind}-ubyte").read_bytes() for kind in ("images-idx3", "labels-idx1"))
-    return [pixels[at:at + 784] for at in range(16, len(pixels), 784)], labels[8:]
+    return [pixels[at : at + 784] for at in range(16, len(pixels), 784)], labels[8:]
 
 
 class Result:
@@ -44,16 +48,24 @@ class Result:
         self.code, self.out, self.err, self.seconds = process.returncode, out, err, seconds
 
     @property
-    def story(self):
+    def message(self):
         """The last error, without the log lines before it."""
-        return self.err[self.err.rfind("crema: error:"):] if "crema: error:" in self.err else ""
+        return self.err[self.err.rfind("crema: error:") :] if "crema: error:" in self.err else ""
 
 
 def crema(*arguments, cwd=None, timeout=120, env=None):
-    """Runs the executable to its end; a run beyond its deadline fails the test."""
+    """Runs the executable to its end; the test fails when it takes longer than the timeout."""
     start = time.monotonic()
-    process = subprocess.Popen([CREMA, *map(str, arguments)], cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                               stdin=subprocess.DEVNULL, text=True, errors="replace", env={**os.environ, **(env or {})})
+    process = subprocess.Popen(
+        [CREMA, *map(str, arguments)],
+        cwd=cwd,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        stdin=subprocess.DEVNULL,
+        text=True,
+        errors="replace",
+        env={**os.environ, **(env or {})},
+    )
     try:
         out, err = process.communicate(timeout=timeout)
     except subprocess.TimeoutExpired:
@@ -68,12 +80,16 @@ def sha256(path):
 
 
 def write_idx(folder, name, count, side, seed):
-    """Pictures of `side` x `side` pixels in ten classes that a net can learn: each class is bright in its own pixels."""
+    """Pictures of `side` x `side` pixels in ten classes that a net can learn: each class is bright in its own
+    pixels.
+    """
     rng = random.Random(seed)
     labels = bytes(rng.randrange(10) for _ in range(count))
     pixels = bytearray()
     for label in labels:
-        pixels += bytes(rng.randrange(90) + (150 if (i * 7 + i // side) % 10 == label else 0) for i in range(side * side))
+        pixels += bytes(
+            rng.randrange(90) + (150 if (i * 7 + i // side) % 10 == label else 0) for i in range(side * side)
+        )
     images, marks = folder / f"{name}-images", folder / f"{name}-labels"
     images.write_bytes(struct.pack(">4I", 2051, count, side, side) + pixels)
     marks.write_bytes(struct.pack(">2I", 2049, count) + labels)
@@ -100,14 +116,27 @@ def lenet(records, batch=8, test_batch=20):
     text = (ROOT / "examples/lenet_train_test.prototxt").read_text()
     for part in ("train", "test"):
         text = text.replace(f"data/mnist_{part}_lmdb", str(records / f"{part}_lmdb"))
-    return text.replace("batch_size: 64", f"batch_size: {batch}").replace("batch_size: 100", f"batch_size: {test_batch}")
+    return text.replace("batch_size: 64", f"batch_size: {batch}").replace(
+        "batch_size: 100", f"batch_size: {test_batch}"
+    )
 
 
 def solver(folder, net, *, max_iter=20, extra=""):
     """Writes net.prototxt and solver.prototxt into the folder; later fields of `extra` replace the defaults."""
-    fields = {"net": '"net.prototxt"', "base_lr": "0.01", "momentum": "0.9", "weight_decay": "0.0005", "lr_policy": '"inv"',
-              "gamma": "0.0001", "power": "0.75", "display": "10", "max_iter": str(max_iter), "random_seed": "1",
-              "solver_mode": "CPU", "snapshot_prefix": '"snap"'}
+    fields = {
+        "net": '"net.prototxt"',
+        "base_lr": "0.01",
+        "momentum": "0.9",
+        "weight_decay": "0.0005",
+        "lr_policy": '"inv"',
+        "gamma": "0.0001",
+        "power": "0.75",
+        "display": "10",
+        "max_iter": str(max_iter),
+        "random_seed": "1",
+        "solver_mode": "CPU",
+        "snapshot_prefix": '"snap"',
+    }
     for line in extra.split(";"):
         if line.strip():
             key, value = line.split(":", 1)
@@ -119,8 +148,11 @@ def solver(folder, net, *, max_iter=20, extra=""):
 
 def children(pid):
     try:
-        return [int(p) for t in os.listdir(f"/proc/{pid}/task")
-                for p in pathlib.Path(f"/proc/{pid}/task/{t}/children").read_text().split()]
+        return [
+            int(p)
+            for t in os.listdir(f"/proc/{pid}/task")
+            for p in pathlib.Path(f"/proc/{pid}/task/{t}/children").read_text().split()
+        ]
     except FileNotFoundError:
         return []
 

@@ -1,4 +1,5 @@
-"""Training runs of the executable as tests compare them: hashes of what they wrote, what their tests printed."""
+"""Runs training and collects results for comparison: hashes of the files written, values of the tests printed."""
+
 import dataclasses
 import re
 import struct
@@ -8,7 +9,8 @@ from conftest import crema, sha256
 
 @dataclasses.dataclass(frozen=True)
 class Trained:
-    """Two are equal when model, solver state and every test result are."""
+    """Outcomes are equal when model, solver state and every test result are."""
+
     model: str
     state: str
     tests: tuple
@@ -39,10 +41,12 @@ def instruction_sets(folder):
 
 
 def one_outcome(folder, ranks, ways):
-    """The one outcome of training by each (workers, threads, isa or ""); fails where two differ."""
+    """Trains with each of (workers, threads, isa or ""); returns the one outcome, and fails where two differ."""
     found = {}
     for workers, threads, isa in ways:
-        found[workers, threads, isa] = train(folder, "-ranks", ranks, "-workers", workers, "-threads", threads, *(["-isa", isa] if isa else []))
+        found[workers, threads, isa] = train(
+            folder, "-ranks", ranks, "-workers", workers, "-threads", threads, *(["-isa", isa] if isa else [])
+        )
     assert len(set(found.values())) == 1, found
     return next(iter(found.values()))
 
@@ -53,7 +57,9 @@ def with_max_iter(folder, count):
 
 
 def resumed(folder, ranks, first, then):
-    """What training comes to that stops after an iteration (`first`: that iteration, the workers) and goes on with `then` workers."""
+    """The outcome of training that stops after an iteration (`first`: that iteration, the workers) and resumes with
+    `then` workers.
+    """
     (iteration, workers), last = first, int(re.search(r"max_iter: (\d+)", (folder / "solver.prototxt").read_text())[1])
     with_max_iter(folder, iteration)
     train(folder, "-ranks", ranks, "-workers", workers)
@@ -80,7 +86,7 @@ def weights(path):
             key, i = varint(b, i)
             if key & 7 == 2:
                 n, i = varint(b, i)
-                yield key >> 3, b[i:i + n]
+                yield key >> 3, b[i : i + n]
                 i += n
             elif key & 7 == 0:
                 _, i = varint(b, i)

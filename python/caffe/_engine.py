@@ -1,7 +1,7 @@
-"""The engine's C interface (api/crema.h) as Python sees it: the library, its functions, errors and memory.
-
-ctypes gives the GIL back for the length of every call and takes it again for callbacks.
+"""The engine's C interface (api/crema.h) by ctypes: the library, its functions, errors and memory. ctypes releases
+the GIL during every call and takes it again for callbacks.
 """
+
 from __future__ import annotations
 
 import ctypes
@@ -15,7 +15,7 @@ from typing import Any, Callable, Iterator, List, Sequence, Tuple
 
 import numpy as np
 
-_HOST = 8  # CREMA_HOST: a callback of ours raised
+_HOST = 8  # CREMA_HOST: one of our callbacks raised
 
 RESHAPE, FORWARD, BACKWARD = range(3)  # crema_pass
 LAYERS, LAYER_TYPES, BLOBS, INPUTS, OUTPUTS, BOTTOMS, TOPS = range(7)  # crema_list
@@ -37,8 +37,10 @@ def _load() -> ctypes.CDLL:
     try:
         return ctypes.CDLL(os.fspath(path))
     except OSError as e:
-        raise ImportError(f"{path} cannot be loaded ({e}); `pip install .` in Crema's source tree builds and installs it, "
-                          "cmake with -DCREMA_PYTHON=ON makes build/<preset>/python") from e
+        raise ImportError(
+            f"{path} cannot be loaded ({e}); `pip install .` in Crema's source tree builds and installs it, "
+            "cmake with -DCREMA_PYTHON=ON makes build/<preset>/python"
+        ) from e
 
 
 _library = _load()
@@ -97,7 +99,10 @@ _FUNCTIONS = {
     "layer_bottom": (c_int, [_handle, c_int, _out]),
     "layer_top": (c_int, [_handle, c_int, _out]),
     "layer_add_blob": (c_int, [_handle, c_int, _ints, _out]),
-    "draw": (c_int, [c_char_p, c_void_p, c_int, c_void_p, c_int, c_char_p, c_char_p, POINTER(c_char_p), POINTER(c_size_t)]),
+    "draw": (
+        c_int,
+        [c_char_p, c_void_p, c_int, c_void_p, c_int, c_char_p, c_char_p, POINTER(c_char_p), POINTER(c_size_t)],
+    ),
     "decode_image": (c_int, [c_char_p, c_size_t, c_int, _ints, _out, _out]),
 }
 
@@ -109,7 +114,7 @@ def _function(name: str) -> Any:
 
 
 class _Functions:
-    """lib.net_forward is crema_net_forward, looked up when it is first used."""
+    """An attribute such as lib.net_forward is the function crema_net_forward, resolved when it is first used."""
 
     def __getattr__(self, name: str) -> Any:
         if name not in _FUNCTIONS:
@@ -120,22 +125,26 @@ class _Functions:
 
 
 lib = _Functions()
-_thread = threading.local()  # .failure: what a callback raised in this thread, on its way through the engine
+# `.failure` is the exception that a callback raised in this thread, until the engine's call has returned.
+_thread = threading.local()
 
 
 def check(status: int) -> None:
-    """Raises what a status says: RuntimeError with the engine's sentence, or the exception that a callback raised."""
+    """Raises for a failed status: a RuntimeError with the engine's message, or the exception that a callback raised."""
     if status == 0:
         return
     if status == _HOST:
         failure, _thread.failure = getattr(_thread, "failure", None), None
-        # None: a signal's exception came before the callback's first line, and ctypes has printed it.
+        # None: a signal's exception came before the callback's first line; ctypes has printed it.
         raise failure or KeyboardInterrupt
     raise RuntimeError(lib.last_error().decode("utf-8", "replace"))
 
 
 def guarded(body: Callable[..., Any]) -> Callable[..., int]:
-    """body as a callback: what it raises, KeyboardInterrupt too, ends the engine's call and is raised again behind it."""
+    """Wraps body as a callback. An exception in it, also KeyboardInterrupt, ends the engine's call and is raised
+    again when that call has returned.
+    """
+
     @functools.wraps(body)
     def call(*arguments: Any) -> int:
         try:
@@ -144,12 +153,15 @@ def guarded(body: Callable[..., Any]) -> Callable[..., int]:
         except BaseException as e:  # noqa: B902 - a callback must not let anything through
             _thread.failure = e
             return 0
+
     return call
 
 
 def guarded_steps(body: Callable[[], Any]) -> Callable[[], int]:
-    """guarded() for a callback that is never inside itself. A generator's: Python raises a waiting signal's exception where a
-    function begins, which here is within the `try`."""
+    """The same as guarded(), for callbacks that do not call themselves. The body is a generator: Python raises the
+    exception of a pending signal where a function begins, and here that is inside the `try`.
+    """
+
     def steps() -> Iterator[int]:
         answer = 1
         while True:
@@ -162,13 +174,14 @@ def guarded_steps(body: Callable[[], Any]) -> Callable[[], int]:
                 raise
             except BaseException as e:  # noqa: B902
                 _thread.failure, answer = e, 0
+
     generator = steps()
     next(generator)
     return generator.__next__
 
 
 def made(function: Any, *arguments: Any) -> int:
-    """The handle that a function gives through its last argument."""
+    """Calls a function and returns the handle that it stores through its last argument."""
     handle = c_void_p()
     check(function(*arguments, ctypes.byref(handle)))
     return handle.value  # type: ignore[return-value]
@@ -178,8 +191,8 @@ def encoded(path: Any) -> bytes:
     return os.fspath(path).encode() if not isinstance(path, bytes) else path
 
 
-def whole(value: Any, what: str, lowest: int = -2**31, highest: int = 2**31 - 1) -> int:
-    """A number for the engine, as it is: ctypes would cut it to 32 bits, int() a fraction off."""
+def whole(value: Any, what: str, lowest: int = -(2**31), highest: int = 2**31 - 1) -> int:
+    """A number for the engine, checked: ctypes would silently cut it to 32 bits, and int() drop a fraction."""
     try:
         number = operator.index(value)
     except TypeError:
@@ -194,16 +207,19 @@ def dims_of(shape: Sequence[int]) -> Any:
 
 
 class Owner:
-    """Gives its handle back when it goes, so there is one of it: no copy.copy, deepcopy or pickle."""
+    """Owns a handle and frees it in the end; there is only one owner, so no copy.copy, deepcopy or pickle."""
 
     __slots__ = ()
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        raise TypeError(f"a {type(self).__name__} cannot be copied or pickled: it is part of the engine; copy the arrays, or save() and load")
+        raise TypeError(
+            f"a {type(self).__name__} cannot be copied or pickled: it is part of the engine; copy the arrays, or "
+            "save() and load"
+        )
 
 
 class Memory(Owner):
-    """Numbers of the engine: what an array made of it has as its base, so that they live as long as the array."""
+    """Memory of the engine. It is the base of the arrays made of it, so that it lives as long as they do."""
 
     __slots__ = ("_owner", "__array_interface__")
 
@@ -216,7 +232,7 @@ class Memory(Owner):
 
 
 class Blob(Owner):
-    """An N-d array of floats, `data`, and one of its gradients, `diff`: views of the engine's own memory, not copies."""
+    """An N-d array of floats, `data`, and one of its gradients, `diff`: views of the engine's memory, not copies."""
 
     __slots__ = ("_handle", "__weakref__")
 
@@ -230,7 +246,7 @@ class Blob(Owner):
     def shape(self) -> Tuple[int, ...]:
         axes, dims = c_int(), (c_int * 32)()
         lib.blob_shape(self._handle, ctypes.byref(axes), dims)
-        return tuple(dims[:axes.value])
+        return tuple(dims[: axes.value])
 
     def _view(self, diff: int) -> np.ndarray:
         values, owner = c_void_p(), c_void_p()
@@ -252,7 +268,9 @@ class Blob(Owner):
     def _legacy(self, axis: int) -> int:
         shape = self.shape
         if len(shape) > 4:
-            raise RuntimeError(f"num, channels, height and width are names of at most 4 axes; this blob has {len(shape)}, use shape")
+            raise RuntimeError(
+                f"num, channels, height and width are names of at most 4 axes; this blob has {len(shape)}, use shape"
+            )
         return shape[axis] if axis < len(shape) else 1
 
     num = property(lambda self: self._legacy(0))
@@ -261,13 +279,14 @@ class Blob(Owner):
     width = property(lambda self: self._legacy(3))
 
     def reshape(self, *dims: int) -> None:
-        """New axes; the values stay where the count does not grow. Layers follow at the next forward or Net.reshape().
-        A parameter keeps its count."""
+        """Sets new axes; values are kept where the count does not grow. Layers follow at the next forward or
+        Net.reshape(). A parameter's count cannot change.
+        """
         check(lib.blob_reshape(self._handle, len(dims), dims_of(dims)))
 
 
 class BlobVec(List[Blob]):
-    """A layer's parameters. add_blob(*dims) makes one, of zeros, in the setup of a layer written in Python."""
+    """A layer's parameters. In the setup of a layer written in Python, add_blob(*dims) adds one, filled with zeros."""
 
     _layer = None  # the engine's handle, during setup
 

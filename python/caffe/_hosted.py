@@ -1,4 +1,5 @@
 """Layers that are written in Python: python_param { module: 'm' layer: 'Class' } in a net, a subclass of Layer here."""
+
 from __future__ import annotations
 
 import contextlib
@@ -9,8 +10,23 @@ import threading
 import weakref
 from typing import Any, Iterator, List, Optional
 
-from ._engine import (BACKWARD, CLASS, FORWARD, MODULE, NAME, ON_MAKE, ON_RUN, PARAM_STR, RESHAPE, Blob, BlobVec, LayerHost, guarded,
-                      lib, made)
+from ._engine import (
+    BACKWARD,
+    CLASS,
+    FORWARD,
+    MODULE,
+    NAME,
+    ON_MAKE,
+    ON_RUN,
+    PARAM_STR,
+    RESHAPE,
+    Blob,
+    BlobVec,
+    LayerHost,
+    guarded,
+    lib,
+    made,
+)
 
 
 class LayerParam:
@@ -45,7 +61,7 @@ class Layer:
 
 
 class Hosted:
-    """A layer with the blobs around it; the net that it is part of keeps it."""
+    """A layer written in Python, with the blobs around it; kept by the net that it belongs to."""
 
     def __init__(self, layer: Layer, bottom: List[Blob], top: List[Blob]) -> None:
         self.layer, self.bottom, self.top = layer, bottom, top
@@ -58,7 +74,7 @@ _building = threading.local()
 
 @contextlib.contextmanager
 def collected() -> Iterator[List[Hosted]]:
-    """What is made while a net is built belongs to that net."""
+    """Collects the layers that are made while a net is built, so that the net can keep them."""
     before, _building.made = getattr(_building, "made", None), []
     try:
         yield _building.made
@@ -73,7 +89,10 @@ def instance(number: int) -> Layer:
 def _class_of(module: str, name: str) -> type:
     found = getattr(importlib.import_module(module), name, None)
     if not (isinstance(found, type) and issubclass(found, Layer)):
-        raise TypeError(f"python_param names {module}.{name}, which is {'not there' if found is None else 'no subclass of caffe.Layer'}")
+        raise TypeError(
+            f"python_param names {module}.{name}, which is "
+            f"{'not there' if found is None else 'no subclass of caffe.Layer'}"
+        )
     return found
 
 

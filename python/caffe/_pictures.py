@@ -1,4 +1,5 @@
 """Pictures by the engine: decoded, and graphs drawn."""
+
 from __future__ import annotations
 
 import ctypes
@@ -25,11 +26,24 @@ def decode_image(content: bytes, colour: bool) -> np.ndarray:
     return np.asarray(Memory(owner.value, pixels.value, tuple(dims), "|u1"))  # type: ignore[arg-type]
 
 
-def draw_graph(title: str, boxes: Sequence[Tuple[str, int]], edges: Sequence[Tuple[int, int, str]], rankdir: str, format: str) -> bytes:
+def draw_graph(
+    title: str, boxes: Sequence[Tuple[str, int]], edges: Sequence[Tuple[int, int, str]], rankdir: str, format: str
+) -> bytes:
     """Boxes of (lines, 0xRRGGBB) and edges of (from, to, words) as a picture, "svg" or "png"."""
     drawn_boxes = (DrawnBox * len(boxes))(*((text.encode(), colour) for text, colour in boxes))
     drawn_edges = (DrawnEdge * len(edges))(*((start, end, text.encode()) for start, end, text in edges))
     content, size = c_char_p(), c_size_t()
-    check(lib.draw(title.encode(), drawn_boxes, len(boxes), drawn_edges, len(edges), rankdir.encode(), format.encode(),
-                   ctypes.byref(content), ctypes.byref(size)))
+    check(
+        lib.draw(
+            title.encode(),
+            drawn_boxes,
+            len(boxes),
+            drawn_edges,
+            len(edges),
+            rankdir.encode(),
+            format.encode(),
+            ctypes.byref(content),
+            ctypes.byref(size),
+        )
+    )
     return ctypes.string_at(content, size.value)

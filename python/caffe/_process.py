@@ -1,4 +1,5 @@
-"""What holds for the process: log, mode, seeds, the place among several solvers."""
+"""Settings of the whole process: log, mode, seeds, and this process's place among several solvers."""
+
 from __future__ import annotations
 
 import os
@@ -8,11 +9,14 @@ from ._engine import check, lib, whole
 from .solver import NO_NCCL
 
 __version__ = lib.version().decode()
-_NO_GPU = "Cannot use GPU in CPU-only Caffe: check mode. Everything here computes on the CPU; remove the call, or call set_mode_cpu()"
+_NO_GPU = (
+    "Cannot use GPU in CPU-only Caffe: check mode. Everything here computes on the CPU; remove the call, or "
+    "call set_mode_cpu()"
+)
 
 
 def init_log(level: int = 0, stderr: bool = True) -> None:
-    """Lines of `level` and above (0 all, 1 warnings, 2 errors) go to stderr, where all lines go."""
+    """Log lines of `level` and above go to stderr: 0 all, 1 warnings, 2 errors."""
     lib.set_log_level(int(level))
 
 
@@ -21,7 +25,7 @@ def log(message: str) -> None:
 
 
 def set_mode_cpu() -> None:
-    """Nothing changes: there is no other mode."""
+    """Has no effect: there is no other mode."""
 
 
 def set_mode_gpu() -> NoReturn:
@@ -33,12 +37,12 @@ def set_device(device: int) -> NoReturn:
 
 
 def set_random_seed(seed: int) -> None:
-    """Nets and solvers made from now on get seeds that follow from this one, each its own."""
+    """Seeds nets and solvers made from now on; each gets a seed of its own that follows from this one."""
     check(lib.set_random_seed(int(seed) & 0xFFFFFFFFFFFFFFFF))
 
 
 def set_threads(threads: int) -> None:
-    """Threads of nets and solvers made from now on; 0: all cores. Results do not depend on it."""
+    """Sets the number of threads of nets and solvers made from now on; 0: all cores. Results do not depend on it."""
     check(lib.set_threads(whole(threads, "threads")))
 
 
@@ -73,4 +77,4 @@ def set_multiprocess(several: bool) -> None:
         raise RuntimeError(NO_NCCL)
 
 
-init_log(int(os.environ.get("GLOG_minloglevel") or 0))  # as programs of glog's read it
+init_log(int(os.environ.get("GLOG_minloglevel") or 0))  # noqa: SIM112  glog's own name

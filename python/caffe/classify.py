@@ -1,4 +1,7 @@
-"""python -m caffe.classify PICTURE|FOLDER|NPY OUTPUT.npy --model_def NET --pretrained_model WEIGHTS: predictions, one row a picture."""
+"""python -m caffe.classify PICTURE|FOLDER|NPY OUTPUT.npy --model_def NET --pretrained_model WEIGHTS: predictions, one
+row a picture.
+"""
+
 import argparse
 import pathlib
 import sys
@@ -11,12 +14,16 @@ from .classifier import Classifier
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m caffe.classify", description="What a net says of pictures, as an .npy.")
+    parser = argparse.ArgumentParser(
+        prog="python -m caffe.classify", description="What a net says of pictures, as an .npy."
+    )
     parser.add_argument("input_file", help="a picture, a folder of them, or an .npy of pictures N x H x W x K")
     parser.add_argument("output_file", help="the .npy to write")
     add_net(parser)
     parser.add_argument("--center_only", action="store_true", help="the centre's crop alone, not the mean over ten")
-    parser.add_argument("--images_dim", default="256,256", help="height,width that pictures are resized to before they are cropped")
+    parser.add_argument(
+        "--images_dim", default="256,256", help="height,width that pictures are resized to before they are cropped"
+    )
     parser.add_argument("--ext", default="jpg", help="the ending of pictures in a folder")
     args = parser.parse_args()
     net = Classifier(args.model_def, args.pretrained_model, image_dims=numbers(args.images_dim), **net_options(args))

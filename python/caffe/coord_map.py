@@ -7,6 +7,7 @@ A map is (axis, a, b): position x along the axes behind `axis` of the first top 
     Crop                            x + offset
     layers that keep positions      x
 """
+
 from __future__ import annotations
 
 from typing import Any, Dict, Iterator, List, Optional, Tuple
@@ -17,16 +18,39 @@ from .net_spec import Top, layers
 
 Map = Tuple[Optional[int], Any, Any]
 
-PASS_THROUGH = {"AbsVal", "BatchNorm", "Bias", "BNLL", "Clip", "Concat", "Dropout", "Eltwise", "ELU", "Exp", "Log", "LRN", "MVN", "Power",
-                "PReLU", "ReLU", "Scale", "Sigmoid", "Softmax", "Split", "Swish", "TanH", "Threshold"}
+PASS_THROUGH = {
+    "AbsVal",
+    "BatchNorm",
+    "Bias",
+    "BNLL",
+    "Clip",
+    "Concat",
+    "Dropout",
+    "Eltwise",
+    "ELU",
+    "Exp",
+    "Log",
+    "LRN",
+    "MVN",
+    "Power",
+    "PReLU",
+    "ReLU",
+    "Scale",
+    "Sigmoid",
+    "Softmax",
+    "Split",
+    "Swish",
+    "TanH",
+    "Threshold",
+}
 
 
 class UndefinedMapException(Exception):
-    """Positions get lost in this layer."""
+    """A layer that does not keep positions."""
 
 
 class AxisMismatchException(Exception):
-    """Two maps are of different axes."""
+    """Two maps belong to different axes."""
 
 
 def _sizes(fields: Dict[str, Any], name: str, default: int) -> np.ndarray:
@@ -45,7 +69,7 @@ def _window(fn: Any) -> Map:
 
 
 def coord_map(fn: Any) -> Map:
-    """From a layer's top to its bottom."""
+    """The map from a layer's top to its bottom."""
     if fn.type_name in ("Convolution", "Pooling", "Im2col"):
         return _window(fn)
     if fn.type_name == "Deconvolution":
@@ -59,7 +83,7 @@ def coord_map(fn: Any) -> Map:
 
 
 def compose(first: Map, then: Map) -> Map:
-    """`then` behind `first`."""
+    """The composition of two maps, `first` applied first."""
     (ax1, a1, b1), (ax2, a2, b2) = first, then
     if ax1 is not None and ax2 is not None and ax1 != ax2:
         raise AxisMismatchException(f"axes {ax1} and {ax2}")
@@ -72,7 +96,7 @@ def inverse(of: Map) -> Map:
 
 
 def _below(top: Top) -> Iterator[Tuple[Top, Map]]:
-    """All tops that positions of `top` can be followed to, nearest first, itself included."""
+    """All tops that positions of `top` can be followed to, nearest first, including itself."""
     level: List[Tuple[Top, Map]] = [(top, (None, 1, 0))]
     seen = {top}
     while level:
@@ -91,12 +115,14 @@ def _below(top: Top) -> Iterator[Tuple[Top, Map]]:
 
 
 def coord_map_from_to(top_from: Top, top_to: Top) -> Map:
-    """From one top to another, by way of any top that both come from."""
+    """The map from one top to another, through any top that both are computed from."""
     of_from = dict(_below(top_from))
     for top, of_to in _below(top_to):
         if top in of_from:
             return compose(of_from[top], inverse(of_to))
-    raise RuntimeError("there is no map between these tops: no chain of layers that keep track of positions connects them")
+    raise RuntimeError(
+        "there is no map between these tops: no chain of layers that keep track of positions connects them"
+    )
 
 
 def crop(top_from: Top, top_to: Top) -> Top:

@@ -1,4 +1,5 @@
 """python -m caffe.draw_net NET PICTURE: a net as a picture; with shapes and without Python: `crema draw`."""
+
 import argparse
 import pathlib
 import sys

@@ -1,4 +1,5 @@
-"""Arrays as Caffe's messages and back, pictures, and what is done to them before a net sees them."""
+"""Arrays and Caffe's messages, pictures, and the preprocessing of pictures for a net."""
+
 from __future__ import annotations
 
 import pathlib
@@ -16,7 +17,10 @@ Dims = Union[Sequence[int], np.ndarray]
 
 def blobproto_to_array(blob: Any, return_diff: bool = False) -> np.ndarray:
     """The values of a BlobProto, or its gradients. ValueError when its shape is that of another number of values."""
-    values = np.array((blob.diff if return_diff else blob.data) or (blob.double_diff if return_diff else blob.double_data), dtype=np.float32)
+    values = np.array(
+        (blob.diff if return_diff else blob.data) or (blob.double_diff if return_diff else blob.double_data),
+        dtype=np.float32,
+    )
     old = [blob.num, blob.channels, blob.height, blob.width]
     shape = old if any(blob.HasField(f) for f in ("num", "channels", "height", "width")) else list(blob.shape.dim)
     return values.reshape(shape)
@@ -86,7 +90,9 @@ def load_image(filename: Any, color: bool = True) -> np.ndarray:
 
 
 def _linear(im: np.ndarray, axis: int, size: int) -> np.ndarray:
-    """Along one axis: position x of the result is (x + 1/2) old / new - 1/2, held inside."""
+    """Resizes along one axis: position x of the result is (x + 1/2) old / new - 1/2 of the original, limited to its
+    range.
+    """
     old = im.shape[axis]
     at = np.clip((np.arange(size) + 0.5) * old / size - 0.5, 0, old - 1)
     low = np.floor(at).astype(int)
@@ -98,7 +104,9 @@ def _linear(im: np.ndarray, axis: int, size: int) -> np.ndarray:
 
 
 def resize_image(im: np.ndarray, new_dims: Dims, interp_order: int = 1) -> np.ndarray:
-    """H x W x K to new_dims (height, width): nearest (0) or bilinear (1); higher orders by scipy where it is installed."""
+    """H x W x K to new_dims (height, width): nearest (0) or bilinear (1); higher orders by scipy where it is
+    installed.
+    """
     height, width = (int(d) for d in new_dims)
     im = np.asarray(im)
     if im.shape[:2] == (height, width):
@@ -114,7 +122,10 @@ def resize_image(im: np.ndarray, new_dims: Dims, interp_order: int = 1) -> np.nd
     except ImportError:
         raise ImportError(f"interp_order {interp_order} needs scipy; `pip install scipy`, or use 0 or 1") from None
     at = np.meshgrid(*((np.arange(n) + 0.5) * o / n - 0.5 for n, o in zip((height, width), im.shape)), indexing="ij")
-    channels = [map_coordinates(im[:, :, k].astype(np.float32), at, order=interp_order, mode="nearest") for k in range(im.shape[2])]
+    channels = [
+        map_coordinates(im[:, :, k].astype(np.float32), at, order=interp_order, mode="nearest")
+        for k in range(im.shape[2])
+    ]
     return np.stack(channels, axis=2)
 
 
@@ -126,16 +137,15 @@ def oversample(images: Iterable[np.ndarray], crop_dims: Dims) -> np.ndarray:
         if spare_y < 0 or spare_x < 0:
             raise ValueError(f"crops of {tuple(crop_dims)} do not fit pictures of {im.shape[:2]}")
         corners = [(0, 0), (0, spare_x), (spare_y, 0), (spare_y, spare_x), (spare_y // 2, spare_x // 2)]
-        five = [im[y:y + int(crop_dims[0]), x:x + int(crop_dims[1])] for y, x in corners]
+        five = [im[y : y + int(crop_dims[0]), x : x + int(crop_dims[1])] for y, x in corners]
         crops += five + [c[:, ::-1] for c in five]
     return np.array(crops, dtype=np.float32)
 
 
 class Transformer:
-    """Pictures as a net's inputs want them: Transformer({"data": net.blobs["data"].shape}), then set_... for each input.
-
-    preprocess: float32, resized to the input's height and width, transposed, channels swapped, times raw_scale, minus
-    mean, times input_scale. deprocess: the way back.
+    """Prepares pictures for a net's inputs: Transformer({"data": net.blobs["data"].shape}), then set_... for each
+    input. preprocess: to float32, resize to the input's height and width, transpose, swap channels, times raw_scale,
+    minus mean, times input_scale. deprocess: the inverse.
     """
 
     def __init__(self, inputs: Dict[str, Sequence[int]]) -> None:

@@ -7,10 +7,11 @@
     n.loss = L.SoftmaxWithLoss(n.ip, n.label)
     print(n.to_proto())
 
-`L.Type(*bottoms, ...)` is a layer: ntop tops (1 unless said otherwise; none: the layer itself comes back), in_place, and
-any field of LayerParameter or of the type's own parameter. `P.Pooling.MAX` is a constant of PoolingParameter. A name is
-given by assigning to an attribute of a NetSpec; what stays without gets its type and a number.
+`L.Type(*bottoms, ...)` is a layer: ntop tops (1 unless said otherwise; none: the layer itself comes back), in_place,
+and any field of LayerParameter or of the type's own parameter. `P.Pooling.MAX` is a constant of PoolingParameter. A
+name is given by assigning to an attribute of a NetSpec; what stays without gets its type and a number.
 """
+
 from __future__ import annotations
 
 from collections import Counter, OrderedDict
@@ -18,15 +19,23 @@ from typing import Any, Dict, Set, Tuple, Union
 
 from .proto import caffe_pb2
 
-# Types without a message of their own name, and the one that they use.
-_BORROWED = {"Deconvolution": "convolution_param", "Im2col": "convolution_param", "LSTM": "recurrent_param", "RNN": "recurrent_param"}
+# Types that use the parameter message of another type.
+_BORROWED = {
+    "Deconvolution": "convolution_param",
+    "Im2col": "convolution_param",
+    "LSTM": "recurrent_param",
+    "RNN": "recurrent_param",
+}
 
 
 def param_name_dict() -> Dict[str, str]:
     """Layer type -> the field of LayerParameter with its options: {"InnerProduct": "inner_product_param", ...}."""
     fields = caffe_pb2.LayerParameter.DESCRIPTOR.fields
-    own = {f.message_type.name[:-len("Parameter")]: f.name for f in fields
-           if f.message_type is not None and f.name.endswith("_param") and f.message_type.name.endswith("Parameter")}
+    own = {
+        f.message_type.name[: -len("Parameter")]: f.name
+        for f in fields
+        if f.message_type is not None and f.name.endswith("_param") and f.message_type.name.endswith("Parameter")
+    }
     return {**_BORROWED, **own}
 
 
@@ -94,7 +103,7 @@ class _Writer:
 
     def __init__(self, named: Dict[str, Union[Top, Function]]) -> None:
         self.names: Dict[Any, str] = {what: name for name, what in named.items()}
-        # In place, a top goes by its bottom's name, and its own is the layer's.
+        # In place, a top has the name of its bottom, and its own name is the layer's.
         self.layer_names = {what.fn: name for name, what in named.items() if isinstance(what, Top) and what.fn.in_place}
         self.net = caffe_pb2.NetParameter()
         self.counts: Dict[str, int] = Counter()
@@ -122,7 +131,7 @@ class _Writer:
     def add(self, fn: Function) -> None:
         bottoms = [self.name(top, top.fn.type_name) for top in fn.inputs]
         if fn.in_place:
-            tops = bottoms[:len(fn.tops)]
+            tops = bottoms[: len(fn.tops)]
             if len(tops) != len(fn.tops):
                 raise ValueError(f"{fn.type_name} in place has {len(fn.tops)} tops and {len(bottoms)} bottoms")
             self.names.update(zip(fn.tops, tops))
@@ -134,7 +143,9 @@ class _Writer:
         options = _OPTIONS.get(fn.type_name)
         for key, value in fn.params.items():
             fields = getattr(layer, options) if options and not key.endswith("param") else None
-            assign_proto(fields if fields is not None and key in fields.DESCRIPTOR.fields_by_name else layer, key, value)
+            assign_proto(
+                fields if fields is not None and key in fields.DESCRIPTOR.fields_by_name else layer, key, value
+            )
 
 
 def _written(named: Dict[str, Union[Top, Function]], wanted: Tuple[Union[Top, Function], ...]) -> Any:
@@ -186,6 +197,7 @@ class Layers:
         def layer(*inputs: Top, **fields: Any) -> Any:
             fn = Function(name, inputs, fields)
             return fn if fn.ntop == 0 else fn.tops[0] if fn.ntop == 1 else fn.tops
+
         return layer
 
 

@@ -1,8 +1,8 @@
 """Nets: Net, and what runs batches through it."""
+
 from __future__ import annotations
 
 import ctypes
-import difflib
 from collections import OrderedDict
 from ctypes import c_char_p, c_double
 from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple
@@ -10,36 +10,30 @@ from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tupl
 import numpy as np
 
 from . import _engine
-from ._engine import BLOBS, BOTTOMS, INPUTS, LAYER_TYPES, LAYERS, ON_LAYER, OUTPUTS, TOPS, Blob, BlobVec, Owner, check, encoded, guarded, lib, made, whole
+from ._engine import (
+    BLOBS,
+    BOTTOMS,
+    INPUTS,
+    LAYER_TYPES,
+    LAYERS,
+    ON_LAYER,
+    OUTPUTS,
+    TOPS,
+    Blob,
+    BlobVec,
+    Owner,
+    check,
+    encoded,
+    guarded,
+    lib,
+    made,
+    whole,
+)
 from ._hosted import Hosted, Layer, LayerParam, collected, instance
+from ._named import Named
 
 Arrays = Dict[str, Any]  # of np.ndarray
 _MOMENTS = {"before_forward": 0, "after_forward": 1, "before_backward": 2, "after_backward": 3}
-
-
-class UnknownName(KeyError):
-    """A KeyError that is shown as the sentence that it is."""
-
-    def __str__(self) -> str:
-        return str(self.args[0])
-
-
-class Named(OrderedDict):
-    """A net's blobs, layers or parameters by name; a name that it does not have is told with the nearest that it has."""
-
-    def __init__(self, items: Any = (), what: str = "") -> None:
-        super().__init__(items)
-        self._what = what or getattr(items, "_what", "entry")  # OrderedDict makes unions by Named(self)
-
-    def copy(self) -> "Named":
-        return Named(self)
-
-    def __missing__(self, name: Any) -> Any:
-        near = difflib.get_close_matches(str(name), map(str, self), 1, 0.5)
-        raise UnknownName(f"the net has no {self._what} '{name}'" + (f"; did you mean '{near[0]}'?" if near else f"; it has {', '.join(self)}"))
-
-    def __reduce__(self) -> Any:
-        return OrderedDict, (list(self.items()),)
 
 
 class Net(Owner):
@@ -58,12 +52,20 @@ class Net(Owner):
         given = dict(zip(names, args), **kwargs)
         unknown = set(given) - {"phase", "level", "stages", "weights"}
         if unknown or len(args) > len(names) or "phase" not in given:
-            raise TypeError("Net takes (network_file, phase, level=0, stages=None, weights=None)"
-                            + (f", not {', '.join(sorted(unknown))}" if unknown else ""))
+            raise TypeError(
+                "Net takes (network_file, phase, level=0, stages=None, weights=None)"
+                + (f", not {', '.join(sorted(unknown))}" if unknown else "")
+            )
         stages = [encoded(s) for s in given.get("stages") or []]
         with collected() as hosted:
-            handle = made(lib.net_create, encoded(network_file), whole(given["phase"], "phase"), whole(given.get("level", 0), "level"),
-                          (c_char_p * len(stages))(*stages), len(stages))
+            handle = made(
+                lib.net_create,
+                encoded(network_file),
+                whole(given["phase"], "phase"),
+                whole(given.get("level", 0), "level"),
+                (c_char_p * len(stages))(*stages),
+                len(stages),
+            )
         self._attach(handle, hosted)
         if given.get("weights") is not None:
             self.copy_from(given["weights"])
@@ -81,7 +83,9 @@ class Net(Owner):
         self.blobs: "OrderedDict[str, Blob]" = Named(zip(self._blob_names, self._blobs), "blob")
         self.layer_dict: "OrderedDict[str, Layer]" = Named(zip(self._layer_names, self.layers), "layer")
         self.params: "OrderedDict[str, BlobVec]" = Named(
-            ((name, layer.blobs) for name, layer in zip(self._layer_names, self.layers) if layer.blobs), "layer with parameters")
+            ((name, layer.blobs) for name, layer in zip(self._layer_names, self.layers) if layer.blobs),
+            "layer with parameters",
+        )
         self.inputs = [self._blob_names[i] for i in self._inputs]
         self.outputs = [self._blob_names[i] for i in self._outputs]
         self.bottom_names = OrderedDict((n, self._texts(BOTTOMS, i)) for i, n in enumerate(self._layer_names))
@@ -92,12 +96,17 @@ class Net(Owner):
             free(self._handle)
 
     def _texts(self, which: int, layer: int = 0) -> List[str]:
-        return [lib.net_text(self._handle, which, layer, i).decode() for i in range(lib.net_count(self._handle, which, layer))]
+        return [
+            lib.net_text(self._handle, which, layer, i).decode()
+            for i in range(lib.net_count(self._handle, which, layer))
+        ]
 
     def _layer(self, i: int, kind: str) -> Layer:
         number = lib.net_instance(self._handle, i)
         layer = instance(number) if number >= 0 else Layer(LayerParam(self._layer_names[i], kind))
-        layer.blobs = BlobVec(Blob(made(lib.net_param, self._handle, i, k)) for k in range(lib.net_params(self._handle, i)))
+        layer.blobs = BlobVec(
+            Blob(made(lib.net_param, self._handle, i, k)) for k in range(lib.net_params(self._handle, i))
+        )
         return layer
 
     @property
@@ -107,7 +116,7 @@ class Net(Owner):
     # --- passes
 
     def _forward(self, start: int, end: int) -> float:
-        """Layers start to end, both included, by number; the loss that they add up."""
+        """Runs layers start to end, by number, both included; returns the sum of their losses."""
         loss = c_double()
         if self._layer_names:
             check(lib.net_forward(self._handle, start, end, ctypes.byref(loss)))
@@ -126,18 +135,30 @@ class Net(Owner):
         if not given:
             return
         if set(given) != set(names):
-            raise Exception(f"{what} blob arguments do not match net {what.lower()}s: {sorted(given)} are given, "
-                            f"the net has {sorted(names)}")
+            raise Exception(
+                f"{what} blob arguments do not match net {what.lower()}s: {sorted(given)} are given, "
+                f"the net has {sorted(names)}"
+            )
         for name, values in given.items():
             blob, values = self.blobs[name], np.asarray(values)
             want = blob.shape
             if want and (values.shape[:1] != want[:1]):
-                raise Exception(f"{what} is not batch sized: '{name}' takes {want[0]} at once, here are {values.shape}; reshape the blob")
+                raise Exception(
+                    f"{what} is not batch sized: '{name}' takes {want[0]} at once, here are {values.shape}; reshape "
+                    "the blob"
+                )
             (blob.diff if diff else blob.data)[...] = values
 
-    def forward(self, blobs: Optional[Sequence[str]] = None, start: Optional[str] = None, end: Optional[str] = None,
-                **inputs: np.ndarray) -> Arrays:
-        """Computes the net, or its layers from `start` to `end`. Inputs by name; the outputs and `blobs` come back (as views)."""
+    def forward(
+        self,
+        blobs: Optional[Sequence[str]] = None,
+        start: Optional[str] = None,
+        end: Optional[str] = None,
+        **inputs: np.ndarray,
+    ) -> Arrays:
+        """Computes the net, or its layers from `start` to `end`. Takes inputs by name; returns the outputs and
+        `blobs` as views.
+        """
         first = self._at(start) if start is not None else 0
         last = self._at(end) if end is not None else len(self.layers) - 1
         wanted = (self.top_names[end] if end is not None else self.outputs) + list(blobs or [])
@@ -145,9 +166,16 @@ class Net(Owner):
         self._forward(first, last)
         return {name: self.blobs[name].data for name in dict.fromkeys(wanted)}
 
-    def backward(self, diffs: Optional[Sequence[str]] = None, start: Optional[str] = None, end: Optional[str] = None,
-                 **top_diffs: np.ndarray) -> Arrays:
-        """Gradients from layer `start` down to `end`. Those of the outputs by name; those of the inputs and `diffs` come back."""
+    def backward(
+        self,
+        diffs: Optional[Sequence[str]] = None,
+        start: Optional[str] = None,
+        end: Optional[str] = None,
+        **top_diffs: np.ndarray,
+    ) -> Arrays:
+        """Computes gradients from layer `start` down to `end`. Takes gradients of outputs by name; returns those of
+        the inputs and `diffs`.
+        """
         first = self._at(start) if start is not None else len(self.layers) - 1
         last = self._at(end) if end is not None else 0
         wanted = (self.bottom_names[end] if end is not None else self.inputs) + list(diffs or [])
@@ -160,23 +188,32 @@ class Net(Owner):
         size = self.blobs[next(iter(blobs))].shape[0]
         count = len(next(iter(blobs.values())))
         for at in range(0, count, size):
-            part = {name: np.asarray(values[at:at + size]) for name, values in blobs.items()}
+            part = {name: np.asarray(values[at : at + size]) for name, values in blobs.items()}
             missing = size - min(size, count - at)
-            yield {name: np.concatenate([v, np.zeros((missing,) + v.shape[1:], v.dtype)]) if missing else v for name, v in part.items()}
+            yield {
+                name: np.concatenate([v, np.zeros((missing,) + v.shape[1:], v.dtype)]) if missing else v
+                for name, v in part.items()
+            }
 
     def _joined(self, parts: List[Arrays], count: int) -> Arrays:
         return {name: np.concatenate([p[name] for p in parts])[:count] for name in (parts[0] if parts else {})}
 
     def forward_all(self, blobs: Optional[Sequence[str]] = None, **inputs: np.ndarray) -> Arrays:
-        """forward() for any number of samples, batch after batch; copies come back."""
-        parts = [{n: np.atleast_1d(v).copy() for n, v in self.forward(blobs, **batch).items()} for batch in self._batch(inputs)]
+        """forward() for any number of samples, batch after batch; returns copies."""
+        parts = [
+            {n: np.atleast_1d(v).copy() for n, v in self.forward(blobs, **batch).items()}
+            for batch in self._batch(inputs)
+        ]
         return self._joined(parts, len(next(iter(inputs.values()))))
 
-    def forward_backward_all(self, blobs: Optional[Sequence[str]] = None, diffs: Optional[Sequence[str]] = None,
-                             **arrays: np.ndarray) -> Tuple[Arrays, Arrays]:
+    def forward_backward_all(
+        self, blobs: Optional[Sequence[str]] = None, diffs: Optional[Sequence[str]] = None, **arrays: np.ndarray
+    ) -> Tuple[Arrays, Arrays]:
         """forward() and backward() for any number of samples: inputs and gradients of outputs by name."""
+
         def of(names: Sequence[str]) -> Arrays:
             return {n: v for n, v in arrays.items() if n in names}
+
         outs, grads = [], []
         tops = list(self._batch(of(self.outputs))) if of(self.outputs) else None
         for i, batch in enumerate(self._batch(of(self.inputs))):
@@ -188,7 +225,7 @@ class Net(Owner):
     # --- weights and shapes
 
     def reshape(self) -> None:
-        """Gives all blobs the shapes that follow from the inputs'."""
+        """Gives all blobs the shapes that follow from the shapes of the inputs."""
         check(lib.net_reshape(self._handle))
 
     def clear_param_diffs(self) -> None:
@@ -201,7 +238,7 @@ class Net(Owner):
     load_hdf5 = copy_from
 
     def share_with(self, other: "Net") -> None:
-        """Uses the weights of `other`, from now on and for both."""
+        """Uses the weights of `other` from now on; both nets then share them."""
         check(lib.net_share_with(self._handle, other._handle))
 
     def save(self, filename: Any) -> None:
@@ -211,15 +248,25 @@ class Net(Owner):
         check(lib.net_save(self._handle, encoded(filename), 1))
 
     def set_input_arrays(self, data: np.ndarray, labels: np.ndarray) -> None:
-        """What a net that begins with MemoryData reads, batch after batch and round again: N x C x H x W and N x 1 x 1 x 1."""
+        """What a net that begins with MemoryData reads, batch after batch and round again: N x C x H x W and N x 1 x 1
+        x 1.
+        """
         for name, array in (("data", data), ("labels", labels)):
             if not (isinstance(array, np.ndarray) and array.dtype == np.float32 and array.flags["C_CONTIGUOUS"]):
-                raise RuntimeError(f"{name} array must be float32 and C contiguous; np.ascontiguousarray(a, np.float32) makes it so")
+                raise RuntimeError(
+                    f"{name} array must be float32 and C contiguous; np.ascontiguousarray(a, np.float32) makes it so"
+                )
         if labels.ndim == 1:
             labels = labels.reshape(-1, 1, 1, 1)
         if data.ndim != 4 or labels.shape != (len(data), 1, 1, 1):
-            raise RuntimeError(f"data must be N x C x H x W and labels N or N x 1 x 1 x 1, not {data.shape} and {labels.shape}")
-        check(lib.net_set_input_arrays(self._handle, data.ctypes.data, labels.ctypes.data, len(data), _engine.dims_of(data.shape[1:])))
+            raise RuntimeError(
+                f"data must be N x C x H x W and labels N or N x 1 x 1 x 1, not {data.shape} and {labels.shape}"
+            )
+        check(
+            lib.net_set_input_arrays(
+                self._handle, data.ctypes.data, labels.ctypes.data, len(data), _engine.dims_of(data.shape[1:])
+            )
+        )
         self._arrays = data, labels
 
     # --- hooks: callables that are given the number of the layer

@@ -1,4 +1,5 @@
 """Solvers, one class per type; get_solver() makes the one that a prototxt asks for."""
+
 from __future__ import annotations
 
 import ctypes
@@ -6,19 +7,36 @@ import time
 import weakref
 from typing import Any, Callable, Dict, List, NoReturn, Optional, Tuple, Type
 
-from ._engine import BASE_LR, DISPLAY, ITER, LR, MAX_ITER, ON_STEP, Owner, check, encoded, guarded_steps, lib, made, whole
+from ._engine import (
+    BASE_LR,
+    DISPLAY,
+    ITER,
+    LR,
+    MAX_ITER,
+    ON_STEP,
+    Owner,
+    check,
+    encoded,
+    guarded_steps,
+    lib,
+    made,
+    whole,
+)
 from ._hosted import collected
 from .pycaffe import Net, net_of_solver
 
-NO_NCCL = "this build has no NCCL: everything computes on the CPU; for several workers train with Spark or `crema train --ranks`"
+NO_NCCL = (
+    "this build has no NCCL: everything computes on the CPU; for several workers train with Spark or `crema "
+    "train --ranks`"
+)
 
 
 class SolverParam:
-    """solver.param: what of the description may change while a solver runs."""
+    """solver.param: those fields of the solver's description that may change while it runs."""
 
     def __init__(self, solver: "Solver") -> None:
         self._solver = weakref.proxy(solver)
-        self.layer_wise_reduce = True  # how GPUs exchange gradients; nothing here reads it
+        self.layer_wise_reduce = True  # how GPUs exchange gradients; not used here
 
     base_lr = property(lambda self: self._solver._get(BASE_LR), lambda self, v: self._solver._set(BASE_LR, v))
     max_iter = property(lambda self: int(self._solver._get(MAX_ITER)), lambda self, v: self._solver._set(MAX_ITER, v))
@@ -35,12 +53,14 @@ class Solver(Owner):
         with collected() as hosted:
             self._handle = made(lib.solver_create, encoded(solver_file), self._type.encode() if self._type else None)
         self.net = net_of_solver(made(lib.solver_net, self._handle, -1), hosted)
-        self.test_nets = [net_of_solver(made(lib.solver_net, self._handle, i), hosted)
-                          for i in range(lib.solver_test_nets(self._handle))]
+        self.test_nets = [
+            net_of_solver(made(lib.solver_net, self._handle, i), hosted)
+            for i in range(lib.solver_test_nets(self._handle))
+        ]
         self.param = SolverParam(self)
         self._callbacks: List[Tuple[Callable[[], Any], Callable[[], Any]]] = []
         callbacks = self._callbacks
-        # Also where Python notices signals: Ctrl-C ends a run behind the present iteration.
+        # This is also where Python handles signals, so that Ctrl-C ends a run after the current iteration.
         self._start = ON_STEP(guarded_steps(lambda: [start() for start, _ in callbacks]))
         self._ready = ON_STEP(guarded_steps(lambda: [ready() for _, ready in callbacks]))
         check(lib.solver_set_callbacks(self._handle, self._start, self._ready))
@@ -96,7 +116,10 @@ class Solver(Owner):
     def add_callback(self, on_start: Any, on_gradients_ready: Optional[Callable[[], Any]] = None) -> None:
         """Calls on_start() in every iteration before its passes, on_gradients_ready() before its update."""
         if on_gradients_ready is None:
-            raise RuntimeError(f"add_callback(on_start, on_gradients_ready) takes two callables; with one argument it takes an NCCL, and {NO_NCCL}")
+            raise RuntimeError(
+                "add_callback(on_start, on_gradients_ready) takes two callables; with one argument it takes an NCCL, "
+                f"and {NO_NCCL}"
+            )
         self._callbacks.append((on_start, on_gradients_ready))
 
 
@@ -135,7 +158,7 @@ def get_solver(solver_file: Any) -> Solver:
 
 
 class NCCL:
-    """Gradients of several GPUs. There are none here: every use says so."""
+    """For gradients of several GPUs, of which there are none here: every use raises an error that says so."""
 
     def __init__(self, solver: Optional[Solver] = None, uid: Any = None) -> None:
         raise RuntimeError(NO_NCCL)
@@ -149,7 +172,7 @@ class NCCL:
 
 
 class Timer:
-    """start(), stop(), then ms: milliseconds between them; while it runs, so far."""
+    """Measures time: start(), stop(), then ms, the milliseconds between them, or so far while it runs."""
 
     def __init__(self) -> None:
         self._started: Optional[float] = None

@@ -1,10 +1,12 @@
-"""Caffe nets in Spark ML pipelines: the Python side of com.crema.ml.CaffeEstimator and CaffeModel (params and their meaning: CaffeParams.scala).
+"""Caffe nets in Spark ML pipelines: the Python side of com.crema.ml.CaffeEstimator and CaffeModel (params and their
+meaning: CaffeParams.scala).
 
     model = CaffeEstimator(solver="solver.prototxt", inputCol="image", outputBlobs=["ip2"]).fit(frame)
     model.transform(frame)          # one array<float> column for each blob
 
 What goes wrong is a CaffeError, one sentence; its java_exception has the stack.
 """
+
 from pyspark import keyword_only
 from pyspark.ml.param import Param, Params, TypeConverters
 from pyspark.ml.param.shared import HasLabelCol, HasSeed, HasValidationIndicatorCol
@@ -44,7 +46,10 @@ class _Stage(JavaMLReadable, JavaMLWritable):
 
     def __getattr__(self, name):
         """setX and getX of every param."""
-        param, known = name[3:4].lower() + name[4:], [n for n in dir(type(self)) if isinstance(getattr(type(self), n, None), Param)]
+        param, known = (
+            name[3:4].lower() + name[4:],
+            [n for n in dir(type(self)) if isinstance(getattr(type(self), n, None), Param)],
+        )
         if name[:3] == "get" and param in known:
             return lambda: self.getOrDefault(param)
         if name[:3] == "set" and param in known:
@@ -58,11 +63,14 @@ class _CaffeParams(HasLabelCol):
     resize = _param("resize", "images take the data layer's height and width", TypeConverters.toBoolean)
     outputBlobs = _param("outputBlobs", "blobs that become columns", TypeConverters.toListString)
     outputCols = _param("outputCols", "columns of the blobs, in their order", TypeConverters.toListString)
-    outputVectors = _param("outputVectors", "blobs become vectors of doubles instead of array<float>", TypeConverters.toBoolean)
+    outputVectors = _param(
+        "outputVectors", "blobs become vectors of doubles instead of array<float>", TypeConverters.toBoolean
+    )
 
 
 class CaffeModel(_Stage, JavaModel, _CaffeParams):
     """A trained net; made by CaffeEstimator.fit or CaffeModel.load."""
+
     _java_class = "com.crema.ml.CaffeModel"
 
     def __init__(self, java_model=None):
@@ -90,6 +98,7 @@ class CaffeModel(_Stage, JavaModel, _CaffeParams):
 
 class CaffeEstimator(_Stage, JavaEstimator, _CaffeParams, HasSeed, HasValidationIndicatorCol):
     """Trains a Caffe net on a frame's columns; see com.crema.ml.CaffeEstimator."""
+
     _java_class = "com.crema.ml.CaffeEstimator"
     solver = _param("solver", "solver prototxt", TypeConverters.toString)
     ranks = _param("ranks", "logical ranks", TypeConverters.toInt)
@@ -98,12 +107,28 @@ class CaffeEstimator(_Stage, JavaEstimator, _CaffeParams, HasSeed, HasValidation
     snapshots = _param("snapshots", "folder of snapshots", TypeConverters.toString)
 
     @keyword_only
-    def __init__(self, *, solver=None, inputCol=None, labelCol=None, encoded=None, resize=None, outputBlobs=None, outputCols=None, outputVectors=None,
-                 validationIndicatorCol=None, ranks=None, maxIter=None, seed=None, weights=None, snapshots=None):
+    def __init__(
+        self,
+        *,
+        solver=None,
+        inputCol=None,
+        labelCol=None,
+        encoded=None,
+        resize=None,
+        outputBlobs=None,
+        outputCols=None,
+        outputVectors=None,
+        validationIndicatorCol=None,
+        ranks=None,
+        maxIter=None,
+        seed=None,
+        weights=None,
+        snapshots=None,
+    ):
         super().__init__()
         self._java_obj = self._new_java_obj(self._java_class, self.uid)
         self._setDefault(inputCol="features", encoded=False, resize=False, outputVectors=False, ranks=1)
-        self._defaultParamMap.pop(self.seed, None)  # pyspark's own default would replace the solver's random_seed
+        self._defaultParamMap.pop(self.seed, None)  # pyspark's own default would override the solver's random_seed
         self._set(**{k: v for k, v in self._input_kwargs.items() if v is not None})
 
     def _fit(self, dataset):
@@ -112,4 +137,3 @@ class CaffeEstimator(_Stage, JavaEstimator, _CaffeParams, HasSeed, HasValidation
 
     def _create_model(self, java_model):
         return CaffeModel(java_model)
-

@@ -1,4 +1,5 @@
-"""Runs that do not end by themselves, and clusters of single processes."""
+"""Training runs that do not end by themselves, and clusters made of single processes."""
+
 import os
 import re
 import subprocess
@@ -33,10 +34,21 @@ def begun(folder, name="run"):
 
 
 def cluster(folder, workers, max_iter, timeout=3):
-    """A coordinator as a process of its own; gives it and its address, and the workers' flags."""
+    """Starts a coordinator as a process of its own. Returns it, its address, and the workers' flags."""
     (folder / "token").write_bytes(os.urandom(32))
-    (folder / "solver.prototxt").write_text(re.sub(r"max_iter: \d+", f"max_iter: {max_iter}", (folder / "solver.prototxt").read_text()))
-    flags = ["-solver", "solver.prototxt", "-token_file", "token", "-ranks", workers, "-workers", workers, "-join_timeout", timeout, "-step_timeout", timeout]
+    (folder / "solver.prototxt").write_text(
+        re.sub(r"max_iter: \d+", f"max_iter: {max_iter}", (folder / "solver.prototxt").read_text())
+    )
+    flags = [
+        *"-solver solver.prototxt -token_file token -ranks".split(),
+        workers,
+        "-workers",
+        workers,
+        "-join_timeout",
+        timeout,
+        "-step_timeout",
+        timeout,
+    ]
     coordinator = start(folder, "coordinator", *flags, name="coordinator")
     log = folder / "coordinator.log"
     wait_until(lambda: re.search(r"Listening on (\S+:\d+)", log.read_text()), 10, "the coordinator's address")

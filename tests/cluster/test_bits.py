@@ -1,4 +1,7 @@
-"""Same data, same solver, same seed: the same model, whatever computes it."""
+"""The same data, solver and seed give the same model for any number of workers and threads and on any instruction
+set.
+"""
+
 import pytest
 
 from conftest import lenet, make_lmdb, solver
@@ -15,7 +18,7 @@ def test_one_hash_for_any_workers_threads_and_instruction_set(job):
     one_outcome(job, 8, [(w, t, isa) for w in (1, 2, 4, 8, 3) for t in (1, 2) for isa in instruction_sets(job)])
 
 
-# Random numbers in training and testing, padding, strides, groups, odd sizes: what LeNet has not.
+# What LeNet lacks: random numbers in training and testing, padding, strides, groups, odd sizes.
 EVERYTHING = """
 name: "everything"
 layer { name: "data" type: "Data" top: "data" top: "label" include { phase: TRAIN }
@@ -24,32 +27,42 @@ layer { name: "data" type: "Data" top: "data" top: "label" include { phase: TRAI
 layer { name: "data" type: "Data" top: "data" top: "label" include { phase: TEST }
   transform_param { scale: 0.00390625 crop_size: 25 mirror: true mean_value: 60 }
   data_param { source: "%(records)s/test_lmdb" batch_size: 11 backend: LMDB } }
-layer { name: "noise" type: "DummyData" top: "noise" dummy_data_param { shape { dim: 7 dim: 10 } data_filler { type: "gaussian" std: 0.1 } }
+layer { name: "noise" type: "DummyData" top: "noise"
+  dummy_data_param { shape { dim: 7 dim: 10 } data_filler { type: "gaussian" std: 0.1 } }
   include { phase: TRAIN } }
-layer { name: "conv1" type: "Convolution" bottom: "data" top: "conv1" convolution_param { num_output: 18 kernel_size: 5 stride: 2 pad: 2
+layer { name: "conv1" type: "Convolution" bottom: "data" top: "conv1"
+  convolution_param { num_output: 18 kernel_size: 5 stride: 2 pad: 2
   weight_filler { type: "msra" } } }
 layer { name: "relu1" type: "ReLU" bottom: "conv1" top: "conv1" relu_param { negative_slope: 0.1 } }
 layer { name: "norm1" type: "LRN" bottom: "conv1" top: "norm1" lrn_param { local_size: 5 alpha: 0.01 beta: 0.75 } }
-layer { name: "conv2" type: "Convolution" bottom: "norm1" top: "conv2" convolution_param { num_output: 21 kernel_size: 3 pad: 1 group: 3
+layer { name: "conv2" type: "Convolution" bottom: "norm1" top: "conv2"
+  convolution_param { num_output: 21 kernel_size: 3 pad: 1 group: 3
   weight_filler { type: "xavier" } } }
-layer { name: "pool2" type: "Pooling" bottom: "conv2" top: "pool2" pooling_param { pool: AVE kernel_size: 3 stride: 2 pad: 1 } }
-layer { name: "conv3" type: "Convolution" bottom: "pool2" top: "conv3" convolution_param { num_output: 10 kernel_size: 1 weight_filler { type: "xavier" } } }
-layer { name: "pool3" type: "Pooling" bottom: "pool2" top: "pool3" pooling_param { pool: MAX kernel_size: 2 stride: 2 } }
+layer { name: "pool2" type: "Pooling" bottom: "conv2" top: "pool2"
+  pooling_param { pool: AVE kernel_size: 3 stride: 2 pad: 1 } }
+layer { name: "conv3" type: "Convolution" bottom: "pool2" top: "conv3"
+  convolution_param { num_output: 10 kernel_size: 1 weight_filler { type: "xavier" } } }
+layer { name: "pool3" type: "Pooling" bottom: "pool2" top: "pool3"
+  pooling_param { pool: MAX kernel_size: 2 stride: 2 } }
 layer { name: "flat3" type: "Flatten" bottom: "conv3" top: "flat3" }
 layer { name: "flatp" type: "Flatten" bottom: "pool3" top: "flatp" }
 layer { name: "both" type: "Concat" bottom: "flat3" bottom: "flatp" top: "both" }
 layer { name: "drop" type: "Dropout" bottom: "both" top: "both" dropout_param { dropout_ratio: 0.4 } }
-layer { name: "ip" type: "InnerProduct" bottom: "both" top: "ip" inner_product_param { num_output: 10 weight_filler { type: "xavier" } } }
+layer { name: "ip" type: "InnerProduct" bottom: "both" top: "ip"
+  inner_product_param { num_output: 10 weight_filler { type: "xavier" } } }
 layer { name: "noisy" type: "InnerProduct" bottom: "noise" top: "noisy" include { phase: TRAIN }
   inner_product_param { num_output: 10 weight_filler { type: "xavier" } } }
-layer { name: "second" type: "SoftmaxWithLoss" bottom: "noisy" bottom: "label" top: "second" loss_weight: 0.1 include { phase: TRAIN } }
+layer { name: "second" type: "SoftmaxWithLoss" bottom: "noisy" bottom: "label" top: "second" loss_weight: 0.1
+  include { phase: TRAIN } }
 layer { name: "accuracy" type: "Accuracy" bottom: "ip" bottom: "label" top: "accuracy" include { phase: TEST } }
 layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: "loss" }
 """
 
 
 def test_random_layers_and_test_results_do_not_depend_on_workers(records, tmp_path):
-    solver(tmp_path, EVERYTHING % {"records": records}, extra="test_iter: 9; test_interval: 5; regularization_type: \"L1\"")
+    solver(
+        tmp_path, EVERYTHING % {"records": records}, extra='test_iter: 9; test_interval: 5; regularization_type: "L1"'
+    )
     outcome = one_outcome(tmp_path, 5, ((1, 1, "avx2"), (1, 2, ""), (2, 1, ""), (3, 1, ""), (5, 1, "avx2")))
     assert len(outcome.tests) == 10, outcome
 
@@ -65,8 +78,16 @@ def test_resuming_on_another_number_of_workers_gives_the_same_bits(job):
     assert resumed(job, 4, (7, 1), 4).files == train(job, "-ranks", 4, "-workers", 2).files
 
 
-@pytest.mark.parametrize("rule", ["type: 'Nesterov'; momentum: 0.9", "type: 'AdaGrad'; momentum: 0", "type: 'RMSProp'; momentum: 0; rms_decay: 0.98", "type: 'AdaDelta'; momentum: 0.95; delta: 1e-6",
-                                  "type: 'Adam'; momentum: 0.9; momentum2: 0.99"])
+@pytest.mark.parametrize(
+    "rule",
+    [
+        "type: 'Nesterov'; momentum: 0.9",
+        "type: 'AdaGrad'; momentum: 0",
+        "type: 'RMSProp'; momentum: 0; rms_decay: 0.98",
+        "type: 'AdaDelta'; momentum: 0.95; delta: 1e-6",
+        "type: 'Adam'; momentum: 0.9; momentum2: 0.99",
+    ],
+)
 def test_every_solver_type_gives_one_hash(records, tmp_path, rule):
     solver(tmp_path, lenet(records), extra=rule.replace("'", '"'))
     wanted = one_outcome(tmp_path, 4, ((1, 1, "avx2"), (3, 2, "")))
@@ -89,8 +110,10 @@ layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: "
 
 @pytest.mark.parametrize("extra", ["", "clip_gradients: 0.5", "iter_size: 2", "clip_gradients: 0.5; iter_size: 2"])
 def test_two_ranks_of_32_are_one_rank_of_64(tmp_path, extra):
-    """100 iterations in the first epoch, where both see the same records step by step. The net has no kinks: in one with ReLU or max
-    pooling a difference of one rounding now and then sends a gradient another way, and float tolerance says nothing any more."""
+    """100 iterations within the first epoch, where both programs see the same records in each step. The net has no
+    kinks: with ReLU or max pooling a single rounding sometimes sends a gradient another way, and then no float
+    tolerance holds.
+    """
     make_lmdb(tmp_path, "train", 12800 if "iter_size" in extra else 6400, seed=3)
     models = []
     for ranks, batch in ((1, 64), (2, 32)):

@@ -1,21 +1,28 @@
-"""The same records from LMDB, LevelDB and HDF5: the same model, whatever trains it."""
+"""The same records in LMDB, LevelDB and HDF5 give the same model, for any number of workers."""
+
 import re
 import shutil
 
 import pytest
 
 from conftest import crema, lenet, solver, write_idx
-from training import one_outcome, resumed, train, weights
+from training import one_outcome, resumed, weights
 
 WAYS = ((1, 1, ""), (2, 1, ""), (3, 2, ""))
 
 
 @pytest.fixture(scope="module")
 def leveldbs(tmp_path_factory):
-    """The records of conftest's LMDBs, from the same idx files."""
+    """The records of conftest's LMDBs as a LevelDB, made from the same idx files."""
     folder = tmp_path_factory.mktemp("leveldbs")
     for name, count, seed in (("train", 1003, 1), ("test", 200, 2)):
-        done = crema("convert_mnist_data", *write_idx(folder, name, count, 28, seed), folder / f"{name}_lmdb", "-backend", "leveldb")
+        done = crema(
+            "convert_mnist_data",
+            *write_idx(folder, name, count, 28, seed),
+            folder / f"{name}_lmdb",
+            "-backend",
+            "leveldb",
+        )
         assert done.code == 0, done.err
     return folder
 
@@ -37,23 +44,34 @@ def test_a_leveldb_gives_the_model_of_an_lmdb(records, leveldbs, tmp_path):
 
 
 def test_a_wrong_backend_names_the_remedy(records, leveldbs, tmp_path):
-    for where, wrong, remedy in ((records, "", "say `backend: LMDB`"), (leveldbs, "backend: LMDB", "`backend: LEVELDB`")):
+    for where, wrong, remedy in (
+        (records, "", "say `backend: LMDB`"),
+        (leveldbs, "backend: LMDB", "`backend: LEVELDB`"),
+    ):
         solver(tmp_path, lenet(where).replace("backend: LMDB", wrong))
         done = crema("train", "-solver", "solver.prototxt", cwd=tmp_path)
-        assert done.code != 0 and remedy in done.story and "layer 'data' (Data)" in done.story, done.err
+        assert done.code != 0 and remedy in done.message and "layer 'data' (Data)" in done.message, done.err
 
 
 OUTPUT = """
-layer { name: "store" type: "HDF5Output" bottom: "data" bottom: "label" include { phase: TRAIN } hdf5_output_param { file_name: "%s" } }
+layer { name: "store" type: "HDF5Output" bottom: "data" bottom: "label" include { phase: TRAIN }
+  hdf5_output_param { file_name: "%s" } }
 """
 
 
 @pytest.fixture(scope="module")
 def hdf5(records, tmp_path_factory):
-    """The training records as train.h5 and its three parts' list, as HDF5Output writes them; 1,003 is 17 times 59."""
+    """The training records as train.h5, and in three files with their list, in the form that HDF5Output writes;
+    1,003 is 17 times 59.
+    """
     folder = tmp_path_factory.mktemp("hdf5")
     for name, batch, passes in (("whole", 17, 59),):
-        solver(folder, lenet(records, batch=batch) + OUTPUT % f"{name}.h5", max_iter=passes, extra="display: 0; test_iter: 1; test_interval: 1000; base_lr: 0")
+        solver(
+            folder,
+            lenet(records, batch=batch) + OUTPUT % f"{name}.h5",
+            max_iter=passes,
+            extra="display: 0; test_iter: 1; test_interval: 1000; base_lr: 0",
+        )
         done = crema("train", "-solver", "solver.prototxt", cwd=folder)
         assert done.code == 0, done.err
     (folder / "list.txt").write_text("whole.h5\n")
@@ -61,11 +79,14 @@ def hdf5(records, tmp_path_factory):
 
 
 def from_hdf5(net, folder, more=""):
-    """The TRAIN layer's records from the list; TEST stays as it is."""
+    """Changes the net so that its TRAIN layer reads the list; TEST is unchanged."""
     first = re.search(r"layer \{(?:[^{}]|\{[^{}]*\})*\}", net)[0]
     assert "TRAIN" in first
-    return net.replace(first, f"""layer {{ name: "data" type: "HDF5Data" top: "data" top: "label" include {{ phase: TRAIN }}
-  hdf5_data_param {{ source: "{folder}/list.txt" batch_size: 8 {more} }} }}""")
+    return net.replace(
+        first,
+        f"""layer {{ name: "data" type: "HDF5Data" top: "data" top: "label" include {{ phase: TRAIN }}
+  hdf5_data_param {{ source: "{folder}/list.txt" batch_size: 8 {more} }} }}""",
+    )
 
 
 def test_hdf5_rows_give_the_model_of_their_lmdb(records, hdf5, tmp_path):
@@ -87,7 +108,9 @@ def test_shuffled_hdf5_rows_do_not_depend_on_workers_or_resuming(records, hdf5, 
 
 
 def test_output_of_several_ranks_is_rank_0s(records, hdf5, tmp_path):
-    solver(tmp_path, lenet(records) + OUTPUT % "out.h5", max_iter=5, extra="display: 0; test_iter: 1; test_interval: 1000")
+    solver(
+        tmp_path, lenet(records) + OUTPUT % "out.h5", max_iter=5, extra="display: 0; test_iter: 1; test_interval: 1000"
+    )
     outcomes = set()
     for workers in (1, 2, 4):
         done = crema("train", "-solver", "solver.prototxt", "-ranks", 4, "-workers", workers, cwd=tmp_path)
@@ -98,9 +121,13 @@ def test_output_of_several_ranks_is_rank_0s(records, hdf5, tmp_path):
 
 def test_a_damaged_file_ends_a_run_with_its_name(records, hdf5, tmp_path):
     whole = (hdf5 / "whole.h5").read_bytes()
-    (tmp_path / "cut.h5").write_bytes(whole[:len(whole) // 2])
+    (tmp_path / "cut.h5").write_bytes(whole[: len(whole) // 2])
     (tmp_path / "list.txt").write_text("cut.h5")
     solver(tmp_path, from_hdf5(lenet(records), tmp_path))
     for workers in (1, 2):
         done = crema("train", "-solver", "solver.prototxt", "-workers", workers, "-ranks", 2, cwd=tmp_path)
-        assert done.code != 0 and "cut.h5 cannot be read as HDF5 data" in done.err and "layer 'data' (HDF5Data)" in done.err, done.err
+        assert (
+            done.code != 0
+            and "cut.h5 cannot be read as HDF5 data" in done.err
+            and "layer 'data' (HDF5Data)" in done.err
+        ), done.err

@@ -1,4 +1,7 @@
-"""Workers that die, stop or never come, and strangers at the door: everyone ends in time with a story, or nothing changes."""
+"""Workers that die, stop or never come, and unauthenticated clients: every process ends in time with a message, or
+nothing changes.
+"""
+
 import os
 import pathlib
 import re
@@ -10,20 +13,23 @@ import time
 import pytest
 
 from conftest import CREMA, children, crema, lenet, running, sha256, solver, wait_until
-from runs import begun, cluster, endless, ended, start  # noqa: F401 (a fixture)
+from runs import begun, cluster, ended, endless, start  # noqa: F401 (a fixture)
 
 
 @pytest.mark.parametrize("sign,words", [(signal.SIGKILL, "was lost"), (signal.SIGSTOP, "has been silent for 3 s")])
 def test_a_worker_that_dies_or_stops_ends_the_run_for_all(endless, sign, words):
-    run = start(endless, "train", "-solver", "solver.prototxt", "-ranks", 8, "-workers", 4, "-threads", 1, "-step_timeout", 3)
+    run = start(
+        endless, "train", "-solver", "solver.prototxt", "-ranks", 8, "-workers", 4, "-threads", 1, "-step_timeout", 3
+    )
     wait_until(lambda: begun(endless), 30, "the first step")
     workers = children(run.pid)
     assert len(workers) == 4
     os.kill(workers[2], sign)
     assert ended(run, 15) == 1
-    story = (endless / "run.log").read_text().strip().splitlines()[-1]
-    assert re.search(rf"worker 2 \(ranks 4 to 5, host \S+ 127\.0\.0\.1, pid {workers[2]}\) {words}", story), story
-    assert re.search(r"in step \d+", story) and "run it again, from the last snapshot if there is one (-snapshot X.solverstate; on Spark with -weights X.caffemodel beside it)" in story, story
+    message = (endless / "run.log").read_text().strip().splitlines()[-1]
+    assert re.search(rf"worker 2 \(ranks 4 to 5, host \S+ 127\.0\.0\.1, pid {workers[2]}\) {words}", message), message
+    remedy = "run it again, from the last snapshot if there is one (-snapshot X.solverstate; on Spark with -weights "
+    assert re.search(r"in step \d+", message) and remedy + "X.caffemodel beside it)" in message, message
     assert not [p for p in workers if running(p)]
 
 
@@ -41,8 +47,8 @@ def test_a_worker_that_never_comes_is_named(endless):
     workers = [start(endless, "worker", *flags, "-coordinator", address, "-worker", w, name=f"w{w}") for w in (0, 2)]
     for process, name in [(coordinator, "coordinator")] + [(p, f"w{w}") for p, w in zip(workers, (0, 2))]:
         assert ended(process, 15) == 1
-        story = (endless / f"{name}.log").read_text().strip().splitlines()[-1]
-        assert "3 workers wanted, 2 here" in story and "worker 1" in story, story
+        message = (endless / f"{name}.log").read_text().strip().splitlines()[-1]
+        assert "3 workers wanted, 2 here" in message and "worker 1" in message, message
 
 
 def test_a_worker_without_a_coordinator_ends(endless):
@@ -50,12 +56,24 @@ def test_a_worker_without_a_coordinator_ends(endless):
     with socket.socket() as s:
         s.bind(("127.0.0.1", 0))
         nobody = f"127.0.0.1:{s.getsockname()[1]}"
-    done = crema("worker", "-solver", "solver.prototxt", "-token_file", "token", "-ranks", 2, "-workers", 2, "-coordinator", nobody,
-                 "-worker", 1, "-join_timeout", 2, cwd=endless, timeout=15)
-    assert done.code != 0 and nobody in done.story, done.err[-500:]
+    done = crema(
+        *"worker -solver solver.prototxt -token_file token -ranks".split(),
+        2,
+        "-workers",
+        2,
+        "-coordinator",
+        nobody,
+        "-worker",
+        1,
+        "-join_timeout",
+        2,
+        cwd=endless,
+        timeout=15,
+    )
+    assert done.code != 0 and nobody in done.message, done.err[-500:]
 
 
-def test_strangers_and_garbage_change_nothing(endless):
+def test_unauthenticated_clients_and_garbage_change_nothing(endless):
     finished = []
     for disturbed in (False, True):
         coordinator, address, flags = cluster(endless, 2, 60)
@@ -68,9 +86,21 @@ def test_strangers_and_garbage_change_nothing(endless):
                 visitors.append(s)
             other = endless / "other"
             other.write_bytes(os.urandom(32))
-            stranger = crema("worker", *[(other if f == "token" else f) for f in flags], "-coordinator", address, "-worker", 0, cwd=endless, timeout=20)
-            assert stranger.code != 0 and "token" in stranger.story, stranger.err[-500:]
-        workers = [start(endless, "worker", *flags, "-threads", 1, "-coordinator", address, "-worker", w, name=f"w{w}") for w in (0, 1)]
+            client = crema(
+                "worker",
+                *[(other if f == "token" else f) for f in flags],
+                "-coordinator",
+                address,
+                "-worker",
+                0,
+                cwd=endless,
+                timeout=20,
+            )
+            assert client.code != 0 and "token" in client.message, client.err[-500:]
+        workers = [
+            start(endless, "worker", *flags, "-threads", 1, "-coordinator", address, "-worker", w, name=f"w{w}")
+            for w in (0, 1)
+        ]
         for process in workers + [coordinator]:
             assert ended(process, 60) == 0, (endless / "coordinator.log").read_text()[-2000:]
         for s in visitors:
@@ -84,13 +114,22 @@ def test_workers_of_different_jobs_are_refused(endless):
     other = (endless / "solver.prototxt").read_text().replace("base_lr: 0.01", "base_lr: 0.02")
     (endless / "other.prototxt").write_text(other)
     first = start(endless, "worker", *flags, "-coordinator", address, "-worker", 0, name="w0")
-    second = crema("worker", *[("other.prototxt" if f == "solver.prototxt" else f) for f in flags], "-coordinator", address, "-worker", 1, cwd=endless, timeout=20)
-    assert second.code != 0 and "different" in second.story, second.err[-500:]
+    second = crema(
+        "worker",
+        *[("other.prototxt" if f == "solver.prototxt" else f) for f in flags],
+        "-coordinator",
+        address,
+        "-worker",
+        1,
+        cwd=endless,
+        timeout=20,
+    )
+    assert second.code != 0 and "different" in second.message, second.err[-500:]
     assert ended(first, 15) == 1 and ended(coordinator, 15) == 1
 
 
 def test_workers_with_other_records_or_weights_are_found_before_training(endless, records):
-    """A stale copy of the database on one machine: the path is the same, the records are not."""
+    """One machine has a stale copy of the database: at the same path, but with other records."""
     for w, part in ((0, "train"), (1, "test")):
         (endless / f"machine{w}").mkdir()
         (endless / f"machine{w}/db").symlink_to(records / f"{part}_lmdb")
@@ -101,20 +140,36 @@ def test_workers_with_other_records_or_weights_are_found_before_training(endless
     workers = []
     for w in (0, 1):
         log = open(endless / f"w{w}.log", "w")
-        workers.append(subprocess.Popen([CREMA, "worker", *map(str, flags), "-coordinator", address, "-worker", str(w)], cwd=endless / f"machine{w}", stderr=log))
+        workers.append(
+            subprocess.Popen(
+                [CREMA, "worker", *map(str, flags), "-coordinator", address, "-worker", str(w)],
+                cwd=endless / f"machine{w}",
+                stderr=log,
+            )
+        )
     for process in [coordinator, *workers]:
         assert ended(process, 20) == 1
-    story = (endless / "coordinator.log").read_text()
-    assert "worker 1 (rank 1," in story and "reads other records than worker 0" in story and "200 records" in story and "1003 records" in story, story
+    message = (endless / "coordinator.log").read_text()
+    assert (
+        "worker 1 (rank 1," in message
+        and "reads other records than worker 0" in message
+        and "200 records" in message
+        and "1003 records" in message
+    ), message
 
 
-def test_a_crowd_of_strangers_costs_nothing(endless):
+def test_a_crowd_of_unauthenticated_clients_costs_nothing(endless):
     coordinator, address, flags = cluster(endless, 2, 20, timeout=30)
     host, port = address.rsplit(":", 1)
-    silent = [socket.create_connection((host, int(port)), 5) for _ in range(80)]  # more than may knock at once
+    silent = [
+        socket.create_connection((host, int(port)), 5) for _ in range(80)
+    ]  # more than may prove their token at the same time
     for _ in range(500):
         socket.create_connection((host, int(port)), 5).close()
-    workers = [start(endless, "worker", *flags, "-threads", 1, "-coordinator", address, "-worker", w, name=f"w{w}") for w in (0, 1)]
+    workers = [
+        start(endless, "worker", *flags, "-threads", 1, "-coordinator", address, "-worker", w, name=f"w{w}")
+        for w in (0, 1)
+    ]
     for process in [*workers, coordinator]:
         assert ended(process, 60) == 0, (endless / "coordinator.log").read_text()[-1500:]
     for s in silent:
@@ -122,8 +177,12 @@ def test_a_crowd_of_strangers_costs_nothing(endless):
 
 
 def ports(pid):
-    """The TCP ports at which a process listens, as the kernel tells."""
-    sockets = {os.readlink(f"/proc/{pid}/fd/{fd}")[8:-1] for fd in os.listdir(f"/proc/{pid}/fd") if os.readlink(f"/proc/{pid}/fd/{fd}").startswith("socket:")}
+    """The TCP ports at which a process listens, as the kernel reports them."""
+    sockets = {
+        os.readlink(f"/proc/{pid}/fd/{fd}")[8:-1]
+        for fd in os.listdir(f"/proc/{pid}/fd")
+        if os.readlink(f"/proc/{pid}/fd/{fd}").startswith("socket:")
+    }
     lines = [line.split() for line in pathlib.Path("/proc/net/tcp").read_text().splitlines()[1:]]
     return [int(words[1].split(":")[1], 16) for words in lines if words[3] == "0A" and words[9] in sockets]
 
@@ -132,21 +191,29 @@ def test_knocking_at_every_port_before_the_first_step_changes_nothing(endless):
     finished = []
     for disturbed in (False, True):
         coordinator, address, flags = cluster(endless, 3, 20, timeout=20)
-        workers = [start(endless, "worker", *flags, "-threads", 1, "-coordinator", address, "-worker", w, name=f"w{w}") for w in (0, 1)]
+        workers = [
+            start(endless, "worker", *flags, "-threads", 1, "-coordinator", address, "-worker", w, name=f"w{w}")
+            for w in (0, 1)
+        ]
         for process in workers:
-            wait_until(lambda: ports(process.pid), 10, "its port")
+            wait_until(lambda pid=process.pid: ports(pid), 10, "its port")
         doors = [port for process in [coordinator, *workers] for port in ports(process.pid)]
         assert len(doors) == 3
-        silent = [socket.create_connection(("127.0.0.1", port), 5) for port in doors for _ in range(100)] if disturbed else []
+        crowd = range(100 if disturbed else 0)
+        silent = [socket.create_connection(("127.0.0.1", port), 5) for port in doors for _ in crowd]
         before = time.monotonic()
-        workers.append(start(endless, "worker", *flags, "-threads", 1, "-coordinator", address, "-worker", 2, name="w2"))
+        workers.append(
+            start(endless, "worker", *flags, "-threads", 1, "-coordinator", address, "-worker", 2, name="w2")
+        )
         for process in [*workers, coordinator]:
             assert ended(process, 60) == 0, (endless / "coordinator.log").read_text()[-1500:]
         if disturbed:
-            assert time.monotonic() - before < 15  # a visitor served after the other, two seconds each, would be 200
+            assert (
+                time.monotonic() - before < 15
+            )  # if clients were served one after the other, two seconds each, this would take 200
             for name in ("coordinator", "w0", "w1"):
-                told = [line for line in (endless / f"{name}.log").read_text().splitlines() if "stranger" in line]
-                assert len(told) <= 2 and "in all; none was let in" in told[-1], told
+                reported = [line for line in (endless / f"{name}.log").read_text().splitlines() if "stranger" in line]
+                assert len(reported) <= 2 and "in all; none was let in" in reported[-1], reported
         for s in silent:
             s.close()
         finished.append(sha256(endless / "snap_iter_20.caffemodel"))
@@ -155,10 +222,22 @@ def test_knocking_at_every_port_before_the_first_step_changes_nothing(endless):
 
 @pytest.mark.parametrize("workers", [1, 3])
 def test_sigint_snapshots_and_stops_sighup_snapshots_and_goes_on(endless, workers):
-    run = start(endless, "train", "-solver", "solver.prototxt", "-ranks", 3, "-workers", workers, "-threads", 1, "-sigint_effect", "stop", "-sighup_effect", "snapshot")
+    run = start(
+        endless,
+        *"train -solver solver.prototxt -ranks".split(),
+        3,
+        "-workers",
+        workers,
+        "-threads",
+        1,
+        *"-sigint_effect stop -sighup_effect snapshot".split(),
+    )
     wait_until(lambda: begun(endless), 30, "the first step")
     os.kill(run.pid, signal.SIGHUP)
-    states = lambda: sorted(endless.glob("snap_iter_*.solverstate"))
+
+    def states():
+        return sorted(endless.glob("snap_iter_*.solverstate"))
+
     wait_until(lambda: len(states()) == 1, 15, "the snapshot of SIGHUP")
     time.sleep(0.2)
     assert run.poll() is None
@@ -168,24 +247,42 @@ def test_sigint_snapshots_and_stops_sighup_snapshots_and_goes_on(endless, worker
     assert len(states()) == 2 and "Optimization stopped early." in log
     last = max(int(s.name.split("_")[2].split(".")[0]) for s in states())
     assert (endless / f"snap_iter_{last}.caffemodel").exists()
-    resumed = start(endless, "train", "-solver", "solver.prototxt", "-ranks", 3, "-snapshot", f"snap_iter_{last}.solverstate", name="again")
-    wait_until(lambda: "Iteration " in (endless / "again.log").read_text().split("Starting Optimization")[-1], 20, "the resumed run")
+    resumed = start(
+        endless,
+        *"train -solver solver.prototxt -ranks".split(),
+        3,
+        "-snapshot",
+        f"snap_iter_{last}.solverstate",
+        name="again",
+    )
+    wait_until(
+        lambda: "Iteration " in (endless / "again.log").read_text().split("Starting Optimization")[-1],
+        20,
+        "the resumed run",
+    )
     os.kill(resumed.pid, signal.SIGINT)
     assert ended(resumed, 15) == 0
 
 
 def test_waiting_costs_no_processor_time(records, tmp_path):
-    """One of two workers waits for the other: it may not spin."""
+    """While one of two workers waits for the other, it uses no processor time."""
     solver(tmp_path, lenet(records))
     (tmp_path / "token").write_bytes(b"0123456789abcdef")
-    common = ["-solver", "solver.prototxt", "-token_file", "token", "-ranks", "2", "-workers", "2", "-join_timeout", "30"]
-    coordinator = subprocess.Popen([CREMA, "coordinator", *common], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    common = "-solver solver.prototxt -token_file token -ranks 2 -workers 2 -join_timeout 30".split()
+    coordinator = subprocess.Popen(
+        [CREMA, "coordinator", *common], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    )
     processes = [coordinator]
     try:
         address = coordinator.stdout.readline().split()[-1]
-        worker = subprocess.Popen([CREMA, "worker", *common, "-worker", "0", "-coordinator", address], cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        worker = subprocess.Popen(
+            [CREMA, "worker", *common, "-worker", "0", "-coordinator", address],
+            cwd=tmp_path,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
         processes.append(worker)
-        time.sleep(2)  # starting up is over
+        time.sleep(2)  # so that starting up is over
 
         def used(pid):
             fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()

@@ -1,9 +1,9 @@
-"""SIGINT and SIGTERM at any moment: a clean end, a snapshot, no process and no wish lost."""
+"""SIGINT and SIGTERM at any moment: a clean end, a snapshot, no process left, no request lost."""
+
 import os
 import pathlib
 import random
 import re
-import shutil
 import signal
 import subprocess
 import time
@@ -11,13 +11,13 @@ import time
 import pytest
 
 from conftest import CREMA, children, crema, lenet, running, solver, wait_until
-from runs import begun, cluster, endless, ended, start  # noqa: F401 (a fixture)
+from runs import begun, cluster, ended, endless, start  # noqa: F401 (a fixture)
 
 RUNS = int(os.environ.get("CREMA_SIGNAL_RUNS", "15"))  # of each kind; hundreds were made when this was written
 
 
 def of_session(session):
-    """Who is still there of those that a run started, whatever process group they are in."""
+    """Processes that the run started and that still exist, whatever their process group."""
     found = []
     for stat in pathlib.Path("/proc").glob("[0-9]*/stat"):
         try:
@@ -32,8 +32,14 @@ def of_session(session):
 def interrupted_after(folder, seconds, workers):
     log = folder / "run.log"
     with open(log, "w") as out:
-        run = subprocess.Popen([CREMA, "train", "-solver", "solver.prototxt", "-ranks", "4", "-workers", str(workers), "-threads", "1"], cwd=folder,
-                               stderr=out, stdout=out, stdin=subprocess.DEVNULL, start_new_session=True)
+        run = subprocess.Popen(
+            [CREMA, "train", "-solver", "solver.prototxt", "-ranks", "4", "-workers", str(workers), "-threads", "1"],
+            cwd=folder,
+            stderr=out,
+            stdout=out,
+            stdin=subprocess.DEVNULL,
+            start_new_session=True,
+        )
     time.sleep(seconds)
     os.killpg(run.pid, signal.SIGINT)  # as a terminal does
     code = ended(run, 20)
@@ -43,8 +49,10 @@ def interrupted_after(folder, seconds, workers):
 
 @pytest.mark.parametrize("workers,longest", [(1, 0.05), (2, 0.05), (2, 0.6)])
 def test_ctrl_c_at_any_moment_is_a_clean_end(endless, workers, longest):
-    """Before the handlers are there, a millisecond or two, the process ends by the signal itself: nothing has begun."""
-    rng, wished = random.Random(7), 0
+    """A signal within the first milliseconds, before handlers are installed, ends the process as by default: nothing
+    has begun.
+    """
+    rng, requested = random.Random(7), 0
     for _ in range(RUNS):
         for old in endless.glob("snap_iter_*"):
             old.unlink()
@@ -53,8 +61,8 @@ def test_ctrl_c_at_any_moment_is_a_clean_end(endless, workers, longest):
             continue
         assert code == 0 and "Optimization stopped early." in log, (code, log[-1500:])
         assert sorted(f.suffix for f in endless.glob("snap_iter_*")) == [".caffemodel", ".solverstate"], log[-1500:]
-        wished += 1
-    assert wished > RUNS * 2 // 3
+        requested += 1
+    assert requested > RUNS * 2 // 3
 
 
 @pytest.mark.parametrize("workers", [1, 2])
@@ -67,17 +75,28 @@ def test_ctrl_c_in_the_initial_test_makes_no_iteration(records, tmp_path, worker
     os.kill(run.pid, signal.SIGINT)
     assert ended(run, 10) == 0
     text = log.read_text()
-    assert "Test interrupted." in text and "Optimization stopped early." in text and "Train net output" not in text, text[-1500:]
+    assert "Test interrupted." in text and "Optimization stopped early." in text and "Train net output" not in text, (
+        text[-1500:]
+    )
     assert (tmp_path / "snap_iter_0.solverstate").exists() and (tmp_path / "snap_iter_0.caffemodel").exists()
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-@pytest.mark.parametrize("prefix,flags,snapshot", [('"snap"', [], True), ('""', [], False), ('"snap"', ["-sigterm_effect", "stop"], False),
-                                                   ('""', ["-sigterm_effect", "snapshot"], True)])
+@pytest.mark.parametrize(
+    "prefix,flags,snapshot",
+    [
+        ('"snap"', [], True),
+        ('""', [], False),
+        ('"snap"', ["-sigterm_effect", "stop"], False),
+        ('""', ["-sigterm_effect", "snapshot"], True),
+    ],
+)
 def test_sigterm_snapshots_and_stops(records, tmp_path, workers, prefix, flags, snapshot):
-    """To every process of the run, as Slurm does it."""
+    """The signal goes to every process of the run, as with Slurm."""
     solver(tmp_path, lenet(records), max_iter=1000000, extra=f"snapshot_after_train: false; snapshot_prefix: {prefix}")
-    run = start(tmp_path, "train", "-solver", "solver.prototxt", "-ranks", 2, "-workers", workers, "-threads", 1, *flags)
+    run = start(
+        tmp_path, "train", "-solver", "solver.prototxt", "-ranks", 2, "-workers", workers, "-threads", 1, *flags
+    )
     wait_until(lambda: begun(tmp_path), 30, "the first step")
     for process in [*children(run.pid), run.pid]:
         os.kill(process, signal.SIGTERM)
@@ -87,14 +106,19 @@ def test_sigterm_snapshots_and_stops(records, tmp_path, workers, prefix, flags, 
     assert len(states) == snapshot, states
     if snapshot:
         assert int(re.search(r"_iter_(\d+)", states[0].name).group(1)) > 0
-        resumed = start(tmp_path, "train", "-solver", "solver.prototxt", "-ranks", 2, "-snapshot", states[0].name, name="again")
+        resumed = start(
+            tmp_path, "train", "-solver", "solver.prototxt", "-ranks", 2, "-snapshot", states[0].name, name="again"
+        )
         wait_until(lambda: "Iteration " in (tmp_path / "again.log").read_text(), 20, "the resumed run")
         os.kill(resumed.pid, signal.SIGINT)
         assert ended(resumed, 15) == 0
 
 
 def test_sigterm_may_be_ignored_and_its_effect_is_judged(endless):
-    assert "-sigterm_effect must be stop, snapshot or none, not 'sometimes'" in crema("train", "-solver", "solver.prototxt", "-sigterm_effect", "sometimes", cwd=endless).story
+    assert (
+        "-sigterm_effect must be stop, snapshot or none, not 'sometimes'"
+        in crema("train", "-solver", "solver.prototxt", "-sigterm_effect", "sometimes", cwd=endless).message
+    )
     run = start(endless, "train", "-solver", "solver.prototxt", "-sigterm_effect", "none")
     wait_until(lambda: begun(endless), 30, "the first step")
     os.kill(run.pid, signal.SIGTERM)
@@ -106,16 +130,25 @@ def test_sigterm_may_be_ignored_and_its_effect_is_judged(endless):
 
 @pytest.mark.parametrize("which", [0, 1])
 def test_a_worker_that_gets_sigterm_leaves_a_snapshot_of_all(endless, which):
-    """As YARN, which sends it to a container's whole process group: the run ends with a story that names what to go on from."""
+    """The signal goes to the container's whole process group, as with YARN: the run ends with a message that names
+    the snapshot to resume from.
+    """
     coordinator, address, flags = cluster(endless, 2, 1000000, timeout=20)
-    workers = [start(endless, "worker", *flags, "-threads", 1, "-coordinator", address, "-worker", w, name=f"w{w}") for w in (0, 1)]
+    workers = [
+        start(endless, "worker", *flags, "-threads", 1, "-coordinator", address, "-worker", w, name=f"w{w}")
+        for w in (0, 1)
+    ]
     wait_until(lambda: "Iteration " in (endless / "coordinator.log").read_text(), 30, "the first step")
     os.kill(workers[which].pid, signal.SIGTERM)
     codes = [ended(p, 15) for p in (coordinator, *workers)]
     assert 0 not in codes, codes
-    story = (endless / "coordinator.log").read_text()
-    said = re.search(r"a worker was told to end \(SIGTERM\), so training has stopped at iteration (\d+) of 1000000; go on from there with -snapshot (\S+)", story)
-    assert said and said.group(2) == f"snap_iter_{said.group(1)}.solverstate", story[-1500:]
+    message = (endless / "coordinator.log").read_text()
+    said = re.search(
+        r"a worker was told to end \(SIGTERM\), so training has stopped at iteration (\d+) of 1000000; go on from "
+        r"there with -snapshot (\S+)",
+        message,
+    )
+    assert said and said.group(2) == f"snap_iter_{said.group(1)}.solverstate", message[-1500:]
     assert (endless / said.group(2)).exists() and len(list(endless.glob("snap_iter_*"))) == 2
     assert not [w for w in workers if running(w.pid)]
 
@@ -134,12 +167,30 @@ def test_sigterm_from_before_the_training_leaves_iteration_0(endless):
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_run_whose_log_nobody_reads_ends_when_it_is_told_twice(records, tmp_path, workers):
-    """It hangs in a write, and hears no wish; what comes ten seconds later ends it."""
+    """The process is blocked in a write and cannot act on the first request; a second one ten seconds later ends it."""
     solver(tmp_path, lenet(records), max_iter=1000000, extra="display: 1")
     read, write = os.pipe()
-    run = subprocess.Popen([CREMA, "train", "-solver", "solver.prototxt", "-ranks", str(workers), "-workers", str(workers), "-threads", "1"], cwd=tmp_path, stdout=write, stderr=write, stdin=subprocess.DEVNULL)
+    run = subprocess.Popen(
+        [
+            CREMA,
+            *"train -solver solver.prototxt -ranks".split(),
+            str(workers),
+            "-workers",
+            str(workers),
+            "-threads",
+            "1",
+        ],
+        cwd=tmp_path,
+        stdout=write,
+        stderr=write,
+        stdin=subprocess.DEVNULL,
+    )
     os.close(write)
-    hung = lambda: "pipe_write" in pathlib.Path(f"/proc/{run.pid}/wchan").read_text() or any("pipe_write" in t.read_text() for t in pathlib.Path(f"/proc/{run.pid}/task").glob("*/wchan"))
+
+    def hung():
+        threads = pathlib.Path(f"/proc/{run.pid}/task").glob("*/wchan")
+        return any("pipe_write" in t.read_text() for t in [pathlib.Path(f"/proc/{run.pid}/wchan"), *threads])
+
     wait_until(hung, 60, "a full pipe")
     os.kill(run.pid, signal.SIGTERM)
     time.sleep(11)

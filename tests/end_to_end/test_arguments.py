@@ -1,4 +1,5 @@
-"""Command lines as scripts for Caffe have them: gflags' forms, glog's flags, empty values."""
+"""Command lines as in scripts for Caffe: gflags' forms, glog's flags, empty values."""
+
 import os
 import subprocess
 
@@ -7,8 +8,10 @@ import pytest
 import conftest
 from conftest import CREMA, crema
 
-SMALL = """layer { name: 'in' type: 'DummyData' top: 'x' top: 't' dummy_data_param { shape { dim: 2 dim: 3 } shape { dim: 2 dim: 1 } } include { stage: 'here' } }
-layer { name: 'in' type: 'DummyData' top: 'x' top: 't' dummy_data_param { shape { dim: 2 dim: 5 } shape { dim: 2 dim: 1 } } exclude { stage: 'here' } }
+SMALL = """layer { name: 'in' type: 'DummyData' top: 'x' top: 't'
+  dummy_data_param { shape { dim: 2 dim: 3 } shape { dim: 2 dim: 1 } } include { stage: 'here' } }
+layer { name: 'in' type: 'DummyData' top: 'x' top: 't'
+  dummy_data_param { shape { dim: 2 dim: 5 } shape { dim: 2 dim: 1 } } exclude { stage: 'here' } }
 layer { name: 'ip' type: 'InnerProduct' bottom: 'x' top: 'y' inner_product_param { num_output: 1 } }
 layer { name: 'loss' type: 'EuclideanLoss' bottom: 'y' bottom: 't' top: 'loss' }"""
 
@@ -20,7 +23,12 @@ def net(tmp_path):
 
 
 def test_an_empty_value_is_empty(net):
-    for words in (["-stage=", "-iterations=3"], ["-stage=", "-iterations", "3"], ["-iterations=3", "-stage="], ["--stage=", "--iterations=3"]):
+    for words in (
+        ["-stage=", "-iterations=3"],
+        ["-stage=", "-iterations", "3"],
+        ["-iterations=3", "-stage="],
+        ["--stage=", "--iterations=3"],
+    ):
         r = crema("time", "-model", net, *words)
         assert r.code == 0, r.err
         assert "Testing for 3 iterations." in r.err, r.err
@@ -31,11 +39,25 @@ def test_a_value_with_the_flag(net):
     assert "2 3 (6)" in crema("time", f"-model={net}", "-stage=here", "-iterations=1").err
 
 
-@pytest.mark.parametrize("words", [["-logtostderr=1"], ["-logtostderr"], ["--alsologtostderr"], ["-log_dir=/tmp"], ["-log_dir", "/tmp"], ["-v=1"],
-                                   ["-nologtostderr"], ["-stderrthreshold", "0"]])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["-logtostderr=1"],
+        ["-logtostderr"],
+        ["--alsologtostderr"],
+        ["-log_dir=/tmp"],
+        ["-log_dir", "/tmp"],
+        ["-v=1"],
+        ["-nologtostderr"],
+        ["-stderrthreshold", "0"],
+    ],
+)
 def test_glogs_flags_do_no_harm(net, words):
-    for line in (["time", *words, "-model", net, "-iterations", "1"], ["time", "-model", net, "-iterations", "1", *words],
-                 [*words, "time", "-model", net, "-iterations", "1"]):
+    for line in (
+        ["time", *words, "-model", net, "-iterations", "1"],
+        ["time", "-model", net, "-iterations", "1", *words],
+        [*words, "time", "-model", net, "-iterations", "1"],
+    ):
         r = crema(*line)
         assert r.code == 0 and "Average Forward pass" in r.err, (line, r.err)
 
@@ -60,18 +82,33 @@ def test_what_cannot_be_printed_is_an_error(net):
     if not os.path.exists("/dev/full"):
         pytest.skip("SKIPPED: no /dev/full")
     with open("/dev/full", "w") as full:
-        r = subprocess.run([conftest.CREMA, "summary", "-model", net], stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
+        r = subprocess.run(
+            [conftest.CREMA, "summary", "-model", net], stdout=full, stderr=subprocess.PIPE, text=True, timeout=60
+        )
     assert r.returncode == 1 and "cannot write to stdout: No space left on device" in r.stderr
 
 
 def test_an_output_goes_where_its_link_leads(tmp_path):
-    """Links stay links: to nothing yet, to a folder's file, and to what the process has open, as /dev/stdout is one."""
-    (tmp_path / "net.prototxt").write_text("name: 'n' layer { name: 'in' type: 'Input' top: 'x' input_param { shape { dim: 2 } } }")
+    """Output to a symbolic link goes to its target: to a file that does not exist yet, to a file elsewhere, to what
+    the process has open, such as /dev/stdout.
+    """
+    (tmp_path / "net.prototxt").write_text(
+        "name: 'n' layer { name: 'in' type: 'Input' top: 'x' input_param { shape { dim: 2 } } }"
+    )
     (tmp_path / "far").mkdir()
-    links = {"dangling.svg": "far/real.svg", "open.svg": "/proc/self/fd/1", "twice.svg": "open.svg", "round.svg": "round.svg"}
+    links = {
+        "dangling.svg": "far/real.svg",
+        "open.svg": "/proc/self/fd/1",
+        "twice.svg": "open.svg",
+        "round.svg": "round.svg",
+    }
     for name, target in links.items():
         (tmp_path / name).symlink_to(target)
-    draw = lambda name, out: subprocess.run([CREMA, "draw", "-model", "net.prototxt", "-output", name], cwd=tmp_path, stdout=out, stderr=subprocess.PIPE, timeout=60)
+
+    def draw(name, out):
+        command = [CREMA, "draw", "-model", "net.prototxt", "-output", name]
+        return subprocess.run(command, cwd=tmp_path, stdout=out, stderr=subprocess.PIPE, timeout=60)
+
     assert draw("dangling.svg", subprocess.PIPE).returncode == 0 and "<svg" in (tmp_path / "far/real.svg").read_text()
     for name in ("open.svg", "twice.svg"):
         done = draw(name, subprocess.PIPE)

@@ -1,4 +1,7 @@
-"""debug_info: the lines that BVLC Caffe logs for the same solver (tests/goldens/debug_info, recipe: make), word for word."""
+"""debug_info: the lines that BVLC Caffe logs for the same solver (tests/goldens/debug_info, recipe: make), word for
+word.
+"""
+
 import re
 import shutil
 
@@ -10,7 +13,7 @@ NUMBER = re.compile(r"\d+\.\d+")
 
 
 def run(folder, **fields):
-    """A run of the golden's solver with other fields; the lines that count."""
+    """Runs the golden's solver with changed fields; returns the lines to compare."""
     text = (GOLDEN / "solver.prototxt").read_text()
     for name, value in fields.items():
         text = re.sub(rf"^{name}: .*\n", "", text, flags=re.M) + f"{name}: {value}\n"
@@ -22,7 +25,9 @@ def run(folder, **fields):
 
 
 def test_caffes_lines(tmp_path):
-    """Before the first update to the letter; later the sixth digit may differ by one: Caffe adds up in float, this engine in double."""
+    """Before the first update lines are equal to the letter; later the sixth digit may differ by one, as Caffe sums
+    in float and this engine in double.
+    """
     lines, want = run(tmp_path), (GOLDEN / "caffe.txt").read_text().splitlines()
     assert len(lines) == len(want) == 284
     others = [i for i, (a, b) in enumerate(zip(lines, want)) if a != b]
@@ -30,11 +35,13 @@ def test_caffes_lines(tmp_path):
     assert len(others) <= 14 and min(others, default=284) > 100, [(lines[i], want[i]) for i in others]
     for i in others:
         assert NUMBER.sub("#", lines[i]) == NUMBER.sub("#", want[i])
-        assert all(abs(float(x) / float(y) - 1) < 1e-5 for x, y in zip(NUMBER.findall(lines[i]), NUMBER.findall(want[i]))), (lines[i], want[i])
+        assert all(
+            abs(float(x) / float(y) - 1) < 1e-5 for x, y in zip(NUMBER.findall(lines[i]), NUMBER.findall(want[i]))
+        ), (lines[i], want[i])
 
 
 def test_off_unless_asked_for(tmp_path):
-    """The solver's word counts for its nets, not the net's."""
+    """The solver's debug_info applies to its nets, not the net's own."""
     assert run(tmp_path, debug_info="false") == ["I Iteration 0, Testing net (#0)", "I Iteration 3, Testing net (#0)"]
 
 
@@ -44,7 +51,7 @@ def test_iterations_that_are_not_displayed_say_nothing(tmp_path):
 
 
 def test_a_net_by_itself_says_its_own(tmp_path):
-    """crema test has no solver: the net's debug_info counts."""
+    """`crema test` has no solver, so the net's debug_info applies."""
     run(tmp_path, snapshot_prefix='"a"', snapshot_after_train="true")
     done = crema("test", "-model", "net.prototxt", "-weights", "a_iter_5.caffemodel", "-iterations", "1", cwd=tmp_path)
     assert done.code == 0, done.err
@@ -55,9 +62,11 @@ def test_a_net_by_itself_says_its_own(tmp_path):
     assert done.code == 0 and not LINE.findall(done.err)
 
 
-STATISTICS = """layer { name: "d" type: "DummyData" top: "x" top: "t" dummy_data_param { shape { dim: 6 dim: 2 } shape { dim: 6 dim: 1 } data_filler { type: "gaussian" } } }
+STATISTICS = """layer { name: "d" type: "DummyData" top: "x" top: "t"
+  dummy_data_param { shape { dim: 6 dim: 2 } shape { dim: 6 dim: 1 } data_filler { type: "gaussian" } } }
 layer { name: "bn" type: "BatchNorm" bottom: "x" top: "n" batch_norm_param { moving_average_fraction: 0.5 } }
-layer { name: "ip" type: "InnerProduct" bottom: "n" top: "p" param { lr_mult: 0 } inner_product_param { num_output: 1 weight_filler { value: 3 } } }
+layer { name: "ip" type: "InnerProduct" bottom: "n" top: "p" param { lr_mult: 0 }
+  inner_product_param { num_output: 1 weight_filler { value: 3 } } }
 layer { name: "loss" type: "EuclideanLoss" bottom: "p" bottom: "t" top: "loss" }
 """
 
@@ -65,8 +74,10 @@ layer { name: "loss" type: "EuclideanLoss" bottom: "p" bottom: "t" top: "loss" }
 def test_running_statistics_are_shown_as_the_pass_leaves_them(tmp_path):
     """As in Caffe, which moves them in the pass itself; here the update does, at the end of the iteration."""
     (tmp_path / "net.prototxt").write_text(STATISTICS)
-    (tmp_path / "solver.prototxt").write_text('net: "net.prototxt" base_lr: 1 lr_policy: "fixed" max_iter: 3 iter_size: 2 display: 1 debug_info: true '
-                                              'random_seed: 1 snapshot_after_train: false')
+    (tmp_path / "solver.prototxt").write_text(
+        'net: "net.prototxt" base_lr: 1 lr_policy: "fixed" max_iter: 3 iter_size: 2 display: 1 debug_info: true '
+        "random_seed: 1 snapshot_after_train: false"
+    )
     done = crema("train", "-solver", "solver.prototxt", cwd=tmp_path)
     assert done.code == 0, done.err
     weight = re.findall(r"\[Forward\] Layer bn, param blob 2 data: (\S+)", done.err)

@@ -1,4 +1,5 @@
-"""HDF5 models and snapshots as users meet them: names, log lines, the same bits as the binary ones, damaged files."""
+"""HDF5 models and snapshots: file names, log lines, the same bits as the binary format, damaged files."""
+
 import os
 import re
 import subprocess
@@ -30,11 +31,19 @@ def run(records, tmp_path):
 
 def test_names_lines_and_final_model(run):
     log = train(run, "-model", "final.caffemodel")
-    for line in (r"Snapshotting to HDF5 file snap_iter_10\.caffemodel\.h5", r"Snapshotting solver state to HDF5 file snap_iter_20\.solverstate\.h5",
-                 r"Final model: final\.caffemodel\.h5"):
+    for line in (
+        r"Snapshotting to HDF5 file snap_iter_10\.caffemodel\.h5",
+        r"Snapshotting solver state to HDF5 file snap_iter_20\.solverstate\.h5",
+        r"Final model: final\.caffemodel\.h5",
+    ):
         assert re.search(line, log), line
     assert sorted(p.name for p in run.iterdir() if p.suffix != ".prototxt") == [
-        "final.caffemodel.h5", "snap_iter_10.caffemodel.h5", "snap_iter_10.solverstate.h5", "snap_iter_20.caffemodel.h5", "snap_iter_20.solverstate.h5"]
+        "final.caffemodel.h5",
+        "snap_iter_10.caffemodel.h5",
+        "snap_iter_10.solverstate.h5",
+        "snap_iter_20.caffemodel.h5",
+        "snap_iter_20.solverstate.h5",
+    ]
     assert sha256(run / "final.caffemodel.h5") == sha256(run / "snap_iter_20.caffemodel.h5")
     solver(run, (run / "net.prototxt").read_text())
     train(run, "-model", "final2.caffemodel.h5", "-workers", 2, "-ranks", 2)
@@ -44,14 +53,20 @@ def test_names_lines_and_final_model(run):
 def test_one_hash_for_workers_resuming_and_formats(run):
     files = ["snap_iter_20.caffemodel.h5", "snap_iter_20.solverstate.h5"]
     hashes = []
-    for flags in (("-workers", 1), ("-workers", 2), ("-snapshot", "snap_iter_10.solverstate.h5"),
-                  ("-workers", 2, "-snapshot", "snap_iter_10.solverstate.h5")):
+    for flags in (
+        ("-workers", 1),
+        ("-workers", 2),
+        ("-snapshot", "snap_iter_10.solverstate.h5"),
+        ("-workers", 2, "-snapshot", "snap_iter_10.solverstate.h5"),
+    ):
         train(run, "-ranks", 2, *flags)
         hashes.append([sha256(run / f) for f in files])
         for f in files:
             (run / f).unlink()
     assert all(h == hashes[0] for h in hashes), hashes
-    solver(run, (run / "net.prototxt").read_text())  # a binary run takes up the HDF5 snapshot, and the other way round
+    solver(
+        run, (run / "net.prototxt").read_text()
+    )  # a binary run resumes from the HDF5 snapshot, and the other way round
     train(run, "-ranks", 2, "-snapshot", "snap_iter_10.solverstate.h5")
     (run / "snap_iter_10.solverstate.h5").unlink()
     solver(run, (run / "net.prototxt").read_text(), max_iter=10, extra="")
@@ -67,11 +82,16 @@ def varint(n):
 
 
 def field(number, value):
-    return varint(number << 3) + varint(value) if isinstance(value, int) else varint(number << 3 | 2) + varint(len(value)) + value
+    return (
+        varint(number << 3) + varint(value)
+        if isinstance(value, int)
+        else varint(number << 3 | 2) + varint(len(value)) + value
+    )
 
 
 def first_field(message):
     """Field 1 of a length-delimited message whose first field it is: Plan.solver."""
+
     def number(at):
         value = shift = 0
         while True:
@@ -79,28 +99,37 @@ def first_field(message):
             at, shift = at + 1, shift + 7
             if message[at - 1] < 128:
                 return value, at
+
     _, at = number(0)
     assert message[at] == 1 << 3 | 2
     size, at = number(at + 1)
-    return message[at:at + size]
+    return message[at : at + size]
 
 
 def test_rows_scored_with_either_format_are_the_same(run):
     train(run)
     solver(run, (run / "net.prototxt").read_text(), extra="test_iter: 10; test_interval: 10")
-    train(run, "-snapshot", "snap_iter_20.solverstate.h5")  # nothing left to do but to write the binary model
+    train(run, "-snapshot", "snap_iter_20.solverstate.h5")  # nothing is left to do but to write the binary model
     assert (run / "snap_iter_20.caffemodel").exists()
-    plan = subprocess.run([CREMA, "plan", "-wire", "-solver", "solver.prototxt"], cwd=run, capture_output=True, timeout=60)
+    plan = subprocess.run(
+        [CREMA, "plan", "-wire", "-solver", "solver.prototxt"], cwd=run, capture_output=True, timeout=60
+    )
     assert plan.returncode == 0, plan.stderr
     rows = []
-    for weights in ("snap_iter_20.caffemodel", " snap_iter_20.caffemodel.h5 ", "snap_iter_10.caffemodel.h5,snap_iter_20.caffemodel.h5"):
+    for weights in (
+        "snap_iter_20.caffemodel",
+        " snap_iter_20.caffemodel.h5 ",
+        "snap_iter_10.caffemodel.h5,snap_iter_20.caffemodel.h5",
+    ):
         job = field(1, first_field(plan.stdout)) + field(11, weights.encode())
-        child = subprocess.Popen([CREMA, "score"], cwd=run, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        child = subprocess.Popen(
+            [CREMA, "score"], cwd=run, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        )
         child.stdin.write(varint(len(job)) + job)
-        child.stdin.flush()  # left open: its end would end the child
+        child.stdin.flush()  # left open, as its end would end the child
         out = child.stdout.read()
         assert child.wait(60) == 0, child.stderr.read()
-        rows.append(out[:-30])  # the last event carries the time
+        rows.append(out[:-30])  # the last event contains the time
         child.stdin.close()
     assert len(rows[0]) > 1000 and rows[0] == rows[1] == rows[2]
 
@@ -111,10 +140,19 @@ def test_lists_in_flag_and_solver(run):
     assert re.findall(r"Finetuning from (\S+)", log) == ["snap_iter_20.caffemodel.h5", "snap_iter_10.caffemodel.h5"]
     elsewhere = run / "elsewhere"
     elsewhere.mkdir()
-    solver(run, (run / "net.prototxt").read_text(), extra='weights: "snap_iter_20.caffemodel.h5 , snap_iter_10.caffemodel.h5"')
+    solver(
+        run,
+        (run / "net.prototxt").read_text(),
+        extra='weights: "snap_iter_20.caffemodel.h5 , snap_iter_10.caffemodel.h5"',
+    )
     done = crema("train", "-solver", "../solver.prototxt", cwd=elsewhere)  # relative to the solver
     assert done.code == 0 and len(re.findall("Finetuning from", done.err)) == 2, done.err[-2000:]
-    assert crema("time", "-model", "net.prototxt", "-iterations", 1, "-weights", "snap_iter_20.caffemodel.h5", cwd=run).code == 0
+    assert (
+        crema(
+            "time", "-model", "net.prototxt", "-iterations", 1, "-weights", "snap_iter_20.caffemodel.h5", cwd=run
+        ).code
+        == 0
+    )
 
 
 def test_damaged_and_mistaken_files_are_sentences(run):
@@ -122,25 +160,44 @@ def test_damaged_and_mistaken_files_are_sentences(run):
     model, state = (run / f"snap_iter_20.{kind}.h5" for kind in ("caffemodel", "solverstate"))
     cut = run / "cut.h5"
     cut.write_bytes(model.read_bytes()[:-5000])
-    cases = ((("train", "-snapshot", cut), "truncated file"), (("train", "-weights", cut), "truncated file"),
-             (("train", "-weights", state), "pass it with -snapshot"), (("train", "-snapshot", model), "pass it with -weights"))
+    cases = (
+        (("train", "-snapshot", cut), "truncated file"),
+        (("train", "-weights", cut), "truncated file"),
+        (("train", "-weights", state), "pass it with -snapshot"),
+        (("train", "-snapshot", model), "pass it with -weights"),
+    )
     for (command, *flags), cause in cases:
         done = crema(command, "-solver", "solver.prototxt", *flags, cwd=run)
-        assert done.code not in (0, 70) and cause in done.story and str(flags[1]) in done.story, done.err[-1500:]
+        assert done.code not in (0, 70) and cause in done.message and str(flags[1]) in done.message, done.err[-1500:]
 
 
 def test_the_host_is_told_the_name_that_was_written(run):
     """Event.Done.model of a worker, as the JVM reads it; coordinator and worker each get a Job on stdin."""
-    plan = subprocess.run([CREMA, "plan", "-wire", "-solver", "solver.prototxt"], cwd=run, capture_output=True, timeout=60)
-    job = field(1, first_field(plan.stdout)) + field(2, 1) + field(3, 1) + field(8, b"0123456789abcdef") + field(7, b"127.0.0.1")
+    plan = subprocess.run(
+        [CREMA, "plan", "-wire", "-solver", "solver.prototxt"], cwd=run, capture_output=True, timeout=60
+    )
+    job = (
+        field(1, first_field(plan.stdout))
+        + field(2, 1)
+        + field(3, 1)
+        + field(8, b"0123456789abcdef")
+        + field(7, b"127.0.0.1")
+    )
     started = []
 
     def start(command, message):
-        child = subprocess.Popen([CREMA, command, "-job", "-"], cwd=run, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        child = subprocess.Popen(
+            [CREMA, command, "-job", "-"],
+            cwd=run,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
         started.append(child)
         child.stdin.write(varint(len(message)) + message)
         child.stdin.flush()
         return child
+
     try:
         address = re.search(rb"127\.0\.0\.1:\d+", os.read(start("coordinator", job).stdout.fileno(), 1000)).group(0)
         worker = start("worker", job + field(4, 0) + field(6, address) + field(13, b"told.caffemodel"))

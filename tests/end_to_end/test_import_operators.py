@@ -1,4 +1,7 @@
-"""crema import, operator by operator: every variant of tests/support/onnx_variants.py computes what onnxruntime computes, or is refused by name."""
+"""crema import, operator by operator: every variant of tests/support/onnx_variants.py computes what onnxruntime
+computes, or is refused by name.
+"""
+
 import collections
 import pathlib
 import re
@@ -9,16 +12,21 @@ import pytest
 from conftest import ROOT, crema
 
 onnx = pytest.importorskip("onnx", reason="SKIPPED: onnx is not installed (scripts/lib.sh, ensure_onnxruntime)")
-ort = pytest.importorskip("onnxruntime", reason="SKIPPED: onnxruntime is not installed (scripts/lib.sh, ensure_onnxruntime)")
+ort = pytest.importorskip(
+    "onnxruntime", reason="SKIPPED: onnxruntime is not installed (scripts/lib.sh, ensure_onnxruntime)"
+)
 import test_onnx  # noqa: E402, F401 (the folder of pycaffe_module)
 from pycaffe_module import caffe  # noqa: E402
+
 from support import onnx_variants  # noqa: E402
 
 EQUAL = 1772  # with onnxruntime 1.31
 LIMIT = 1e-5
 ROUNDED = 2e-3  # where the model rounds to float16
-OPERATORS = {op for f in (ROOT / "engine/exchange").glob("import_*.cc") for op in re.findall(r'\{"([A-Z]\w+)", \w+', f.read_text())}
-# Attributes of which nothing is computed in the opsets from 7 on, or that belong to a mode that is refused as a whole.
+OPERATORS = {
+    op for f in (ROOT / "engine/exchange").glob("import_*.cc") for op in re.findall(r'\{"([A-Z]\w+)", \w+', f.read_text())
+}
+# Attributes that have no effect in the opsets from 7 on, or that belong to a mode that is refused altogether.
 NOTHING = {("Constant", "sparse_value")}
 
 
@@ -29,19 +37,19 @@ def session(model):
 
 
 def expected(case, feed):
-    """The outputs, or None where onnxruntime does not run the model, either."""
+    """The outputs by onnxruntime, or None where it does not run the model either."""
     try:
         if case.folded():
             case.joined = session(case.model(alone=True)).run(None, {})[0].shape or (1,)
         feed.update({n: b.values(np.random.default_rng(5)) for n, b in case.blobs().items()})
         return session(case.model()).run(None, feed)
-    except Exception:  # its own kinds, by what went wrong
+    except Exception:  # exceptions of its own, one kind for each error
         case.joined = case.joined or (2, 3)
         return None
 
 
 def difference(prefix, case, feed, outputs):
-    """To the imported net: relative to the largest value, or of 1."""
+    """The difference to the imported net, relative to the largest value, or to 1."""
     net = caffe.Net(str(prefix) + ".prototxt", caffe.TEST, weights=str(prefix) + ".caffemodel")
     for name, array in feed.items():
         if name in net.blobs:
@@ -59,14 +67,14 @@ def difference(prefix, case, feed, outputs):
 
 
 def judged(case, prefix):
-    """"equal", "refused", "unknown" (to onnxruntime, too), or what is wrong."""
+    """ "equal", "refused", "unknown" (onnxruntime does not run it either), or a description of the error."""
     feed = {}
     outputs = expected(case, feed)
     pathlib.Path(f"{prefix}.onnx").write_bytes(case.model().SerializeToString())
     done = crema("import", f"{prefix}.onnx", "-force")
     if done.code:
-        told = done.code in (1, 2) and re.search(r"(node|input|output) '\w+'", done.story)
-        return ("refused" if outputs else "unknown") if told else f"ends with {done.code}: {done.err}"
+        reported = done.code in (1, 2) and re.search(r"(node|input|output) '\w+'", done.message)
+        return ("refused" if outputs else "unknown") if reported else f"ends with {done.code}: {done.err}"
     if outputs is None:
         return "unknown"
     try:
@@ -88,19 +96,24 @@ def test_every_variant_is_refused_or_equal(tmp_path):
             wrong.append(f"{number} {case}: {result}")
     for op, found in sorted(byOperator.items()):
         print(f"  {op}: {found['equal']} equal, {found['refused']} refused")
-    print(f"import against onnxruntime: {counts['equal']} variants of {len(byOperator)} operators equal, {counts['refused']} refused by name, "
-          f"{counts['unknown']} that it does not run; {counts['wrong']} wrong")
+    print(
+        f"import against onnxruntime: {counts['equal']} variants of {len(byOperator)} operators equal, "
+        f"{counts['refused']} refused by name, "
+        f"{counts['unknown']} that it does not run; {counts['wrong']} wrong"
+    )
     assert not wrong, "\n".join(wrong)
     assert counts["equal"] >= EQUAL
 
 
 def test_the_variants_are_all_there():
-    """Of every operator that is read every attribute, in all opsets from 7 on."""
+    """Every attribute of every operator that is read, in all opsets from 7 on."""
     used = collections.defaultdict(set)
     for case in onnx_variants.cases():
         used[case.op] |= set(case.attributes)
     assert set(used) == OPERATORS, set(used) ^ OPERATORS
     for op in OPERATORS:
-        said = {a for opset in range(7, 25) if onnx.defs.has(op, opset) for a in onnx.defs.get_schema(op, opset).attributes}
+        said = {
+            a for opset in range(7, 25) if onnx.defs.has(op, opset) for a in onnx.defs.get_schema(op, opset).attributes
+        }
         missing = {a for a in said - used[op] if (op, a) not in NOTHING}
         assert not missing, (op, missing)

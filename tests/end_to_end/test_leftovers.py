@@ -1,4 +1,5 @@
-"""What is killed while it writes leaves nothing, or what the next run clears; what a living neighbour writes stays."""
+"""A killed process leaves nothing half-written, or what the next run removes; files of a running process stay."""
+
 import fcntl
 import os
 import random
@@ -11,8 +12,9 @@ import pytest
 
 from conftest import CREMA, crema, solver, wait_until
 
-# 12.5 million weights, 50 MB, that cost next to nothing to train.
-LARGE = """layer { name: 'in' type: 'DummyData' top: 'x' top: 't' dummy_data_param { shape { dim: 1 dim: 2500 } shape { dim: 1 dim: 5000 } } }
+# 12.5 million weights, 50 MB, that are quick to train.
+LARGE = """layer { name: 'in' type: 'DummyData' top: 'x' top: 't'
+  dummy_data_param { shape { dim: 1 dim: 2500 } shape { dim: 1 dim: 5000 } } }
 layer { name: 'ip' type: 'InnerProduct' bottom: 'x' top: 'y' inner_product_param { num_output: 5000 } }
 layer { name: 'loss' type: 'EuclideanLoss' bottom: 'y' bottom: 't' top: 'loss' }"""
 
@@ -26,7 +28,13 @@ def unnamed_files(folder):
 
 
 def begin(folder, *arguments):
-    return subprocess.Popen([CREMA, *map(str, arguments)], cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    return subprocess.Popen(
+        [CREMA, *map(str, arguments)],
+        cwd=folder,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
 
 
 def test_kill_while_snapshotting_leaves_whole_snapshots_alone(tmp_path):
@@ -48,21 +56,30 @@ def test_kill_while_snapshotting_leaves_whole_snapshots_alone(tmp_path):
 
 def test_the_next_run_clears_what_nobody_holds(tmp_path):
     solver(tmp_path, LARGE.replace("5000", "5").replace("2500", "3"), max_iter=2)
-    dead, held, theirs = (tmp_path / name for name in (f"snap_iter_7.caffemodel.crema-tmp-{socket.gethostname()}-0123456789abcdef",
-                                                        f"snap_iter_8.caffemodel.crema-tmp-{socket.gethostname()}-0123456789abcdee", "snap_iter_9.caffemodel.tmp-old-20240101"))
+    dead, held, theirs = (
+        tmp_path / name
+        for name in (
+            f"snap_iter_7.caffemodel.crema-tmp-{socket.gethostname()}-0123456789abcdef",
+            f"snap_iter_8.caffemodel.crema-tmp-{socket.gethostname()}-0123456789abcdee",
+            "snap_iter_9.caffemodel.tmp-old-20240101",
+        )
+    )
     for name in (dead, held, theirs):
         name.write_bytes(b"half")
     with open(held, "r+b") as writer:
         fcntl.flock(writer, fcntl.LOCK_EX)
         done = crema("train", "-solver", "solver.prototxt", cwd=tmp_path)
-    assert done.code == 0 and f"removed ./{dead.name}, which a process that was killed left behind" in done.err, done.err
+    assert done.code == 0 and f"removed ./{dead.name}, which a process that was killed left behind" in done.err, (
+        done.err
+    )
     assert not dead.exists() and held.exists() and theirs.exists()
 
 
 @pytest.fixture(scope="module")
 def list_of_pictures(tmp_path_factory):
-    """A conversion of several seconds: one small picture, many times."""
+    """A conversion that takes several seconds: one small picture, many times."""
     from PIL import Image
+
     folder = tmp_path_factory.mktemp("pictures")
     Image.new("RGB", (64, 64), (10, 200, 30)).save(folder / "a.png")
     (folder / "list.txt").write_text("a.png 1\n" * 200000)
@@ -71,14 +88,19 @@ def list_of_pictures(tmp_path_factory):
 
 @pytest.mark.parametrize("backend", ["lmdb", "leveldb"])
 def test_a_conversion_that_writes_nothing_is_ended_too(list_of_pictures, tmp_path, backend):
-    """Pictures that are not there are passed over; only the reading goes on."""
+    """Missing pictures are skipped, so that only reading goes on."""
     flags = ["convert_imageset", "-backend", backend, f"{tmp_path}/", list_of_pictures / "list.txt", "db"]
     for sign in (signal.SIGINT, signal.SIGTERM):
         run = begin(tmp_path, *flags)
         wait_until(lambda: list(tmp_path.iterdir()), 20, "the database's folder")
         run.send_signal(sign)
         assert run.wait(20) == -sign and not list(tmp_path.iterdir())
-    ignoring = subprocess.Popen(["sh", "-c", "trap '' INT; exec \"$@\"", "sh", CREMA, *map(str, flags)], cwd=tmp_path, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    ignoring = subprocess.Popen(
+        ["sh", "-c", "trap '' INT; exec \"$@\"", "sh", CREMA, *map(str, flags)],
+        cwd=tmp_path,
+        stdin=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
     wait_until(lambda: list(tmp_path.iterdir()), 20, "the database's folder")
     ignoring.send_signal(signal.SIGINT)
     time.sleep(0.3)

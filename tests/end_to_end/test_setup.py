@@ -1,4 +1,5 @@
-"""The set-up scripts: what is interrupted ends, and nothing half made is taken for whole."""
+"""The set-up scripts: an interrupted one ends, and half-made files are not taken for complete."""
+
 import os
 import pathlib
 import shutil
@@ -24,10 +25,24 @@ def everything_below(pid):
 
 
 def test_an_interrupted_step_ends_with_all_that_it_started():
-    shell = subprocess.Popen(["bash", "-c", "source scripts/lib.sh; step test-interrupt 'sleeping' timeout 300 bash -c 'sleep 200 & sleep 200'; echo went on"],
-                             cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    shell = subprocess.Popen(
+        [
+            "bash",
+            "-c",
+            "source scripts/lib.sh; step test-interrupt 'sleeping' timeout 300 bash -c 'sleep 200 & sleep 200'; echo "
+            "went on",
+        ],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     deadline = time.time() + 20
-    while time.time() < deadline and sum("sleep" in pathlib.Path(f"/proc/{p}/comm").read_text() for p in everything_below(shell.pid) if alive(p)) < 2:
+    while (
+        time.time() < deadline
+        and sum("sleep" in pathlib.Path(f"/proc/{p}/comm").read_text() for p in everything_below(shell.pid) if alive(p))
+        < 2
+    ):
         time.sleep(0.1)
     below = everything_below(shell.pid)
     assert len(below) >= 4, below
@@ -41,7 +56,7 @@ def test_an_interrupted_step_ends_with_all_that_it_started():
 
 
 def test_a_jar_that_was_being_written_is_made_anew(tmp_path):
-    """Against a maven of our own that writes half a jar and dies, and then a whole one."""
+    """With a stand-in for maven that writes half a jar and dies, and then a whole one."""
     (tmp_path / "scripts").mkdir()
     shutil.copy(ROOT / "scripts/lib.sh", tmp_path / "scripts")
     for path in ("spark/src/main/x.scala", "spark/pom.xml", "proto/x.proto", "build/release/cli/crema", ".venv/x"):
@@ -54,13 +69,20 @@ def test_a_jar_that_was_being_written_is_made_anew(tmp_path):
     def build(script):
         maven.write_text(f"#!/bin/bash\nmkdir -p {jar.parent}\n{script}\n")
         maven.chmod(0o755)
-        return subprocess.run(["bash", "-c", "source scripts/lib.sh; build_jar; echo made $JAR"], cwd=tmp_path, capture_output=True, text=True, timeout=60,
-                              env={**os.environ, "PATH": f"{maven.parent}:{os.environ['PATH']}"})
+        return subprocess.run(
+            ["bash", "-c", "source scripts/lib.sh; build_jar; echo made $JAR"],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            env={**os.environ, "PATH": f"{maven.parent}:{os.environ['PATH']}"},
+        )
 
     assert build(f"printf half > {jar}; kill -9 $$").returncode == 1
     assert jar.read_text() == "half"
     done = build(f"printf whole > {jar}")
     assert done.returncode == 0 and jar.read_text() == "whole", done.stderr
-    assert build(f"printf again > {jar}").returncode == 0 and jar.read_text() == "whole"  # nothing has changed: not made
+    # Nothing has changed, so it is not made again.
+    assert build(f"printf again > {jar}").returncode == 0 and jar.read_text() == "whole"
     os.utime(tmp_path / "spark/pom.xml", (time.time() + 5, time.time() + 5))
     assert build(f"printf again > {jar}").returncode == 0 and jar.read_text() == "again"

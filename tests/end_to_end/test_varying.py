@@ -1,4 +1,7 @@
-"""Records of any size, one in each batch: a Data layer over a database of images in four sizes. Witness: BVLC Caffe (tests/goldens/varying)."""
+"""A Data layer with batches of one record over a database of images in four sizes. The expected losses are BVLC
+Caffe's (tests/goldens/varying).
+"""
+
 import re
 import shutil
 
@@ -14,7 +17,15 @@ def folder(request, tmp_path):
     shutil.copy(GOLDEN / "solver.prototxt", tmp_path)
     net = (GOLDEN / "net.prototxt").read_text()
     (tmp_path / "net.prototxt").write_text(net.replace("backend: LMDB", f"backend: {request.param}"))
-    done = crema("convert_imageset", "-encoded", "-backend", request.param.lower(), f"{IMAGES}/", GOLDEN / "images.list", tmp_path / "db")
+    done = crema(
+        "convert_imageset",
+        "-encoded",
+        "-backend",
+        request.param.lower(),
+        f"{IMAGES}/",
+        GOLDEN / "images.list",
+        tmp_path / "db",
+    )
     assert done.code == 0, done.err
     return tmp_path
 
@@ -40,7 +51,9 @@ def test_each_batch_has_its_images_size(folder):
 def test_ranks_and_workers_give_one_model(folder):
     models = set()
     for workers in (1, 2):
-        done = crema("train", "-solver", "solver.prototxt", "-ranks", 2, "-workers", workers, "-model", f"m{workers}", cwd=folder)
+        done = crema(
+            "train", "-solver", "solver.prototxt", "-ranks", 2, "-workers", workers, "-model", f"m{workers}", cwd=folder
+        )
         assert done.code == 0, done.err[-2000:]
         models.add((sha256(folder / f"m{workers}"), *[v for name, v in losses(done.err) if name.startswith("Test")]))
     assert len(models) == 1 and len(models.pop()) == 4
@@ -49,13 +62,17 @@ def test_ranks_and_workers_give_one_model(folder):
 def test_a_crop_makes_sizes_equal_and_larger_batches_do_not(folder):
     change(folder, "batch_size: 1", "batch_size: 2")
     done = crema("train", "-solver", "solver.prototxt", cwd=folder)
-    assert done.code != 0 and "3x37x53" in done.story and "batch_size 1" in done.story, done.err[-2000:]
+    assert done.code != 0 and "3x37x53" in done.message and "batch_size 1" in done.message, done.err[-2000:]
     change(folder, "mean_value: 100", "mean_value: 100 crop_size: 1")
     assert crema("train", "-solver", "solver.prototxt", cwd=folder).code == 0
 
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_an_output_that_varies_has_no_mean(folder, workers):
-    change(folder, 'layer { name: "mean"', 'layer { name: "all" type: "Power" bottom: "conv" top: "all" }\nlayer { name: "mean"')
+    change(
+        folder,
+        'layer { name: "mean"',
+        'layer { name: "all" type: "Power" bottom: "conv" top: "all" }\nlayer { name: "mean"',
+    )
     done = crema("train", "-solver", "solver.prototxt", "-ranks", 2, "-workers", workers, cwd=folder)
     assert done.code != 0 and "Silence" in done.err and "have no mean" in done.err, done.err[-2000:]

@@ -1,5 +1,8 @@
-"""Every line that BVLC Caffe logs while it trains, goes on and scores (tests/goldens/whole_log), against ours. Numbers are compared, not masked; but
-seconds. What differs on purpose is listed below with its reason; nothing else may."""
+"""Every line that BVLC Caffe logs while it trains, resumes and scores (tests/goldens/whole_log), compared with ours.
+Numbers are compared, except seconds. Intended differences are listed below with their reasons; there may be no
+others.
+"""
+
 import re
 import shutil
 
@@ -11,18 +14,26 @@ GOLDEN = ROOT / "tests/goldens/whole_log"
 NUMBER = re.compile(r"(?<![\w.#])-?\d+(?:\.\d+)?(?:e[+-]?\d+)?(?![\w])")
 SPEED = re.compile(r"\([^()]* iter/s, [^()]*s/(\d+) iters\)")
 
-# Lines that only Caffe has: the command line's empty -stage, which it writes into every state, and the inner Softmax that a loss layer makes
-# through the registry.
+# Lines that only Caffe has: the command line's empty -stage, which it writes into every state, and the Softmax that a
+# loss layer creates through the registry.
 EMPTY_STAGE, INNER_LAYER = '  stage: ""', "I Creating layer loss"
-UPGRADE = re.compile(r"[IW] (Attempting to upgrade|Successfully upgraded) batch norm layers using deprecated params.*")  # its own snapshots are never "latest"
-LEVEL = "  level: 0"  # the command line's -level: in other states than ours
+# It does not find its own snapshots as "latest".
+UPGRADE = re.compile(r"[IW] (Attempting to upgrade|Successfully upgraded) batch norm layers using deprecated params.*")
+LEVEL = "  level: 0"  # the command line's -level, which ours has in other states
 
-# A BatchNorm's parameters have lr_mult 0, which Caffe's layer notes too late for its net: gradients go down to what nobody learns. Ours stop above.
-NO_NEED = {f"I {layer} does not need backward computation.": f"I {layer} needs backward computation." for layer in ("norm", "sum")}
+# A BatchNorm's parameters have lr_mult 0, which Caffe's layer sets too late for its net: it computes gradients down to
+# layers without parameters to train. Ours does not.
+NO_NEED = {
+    f"I {layer} does not need backward computation.": f"I {layer} needs backward computation."
+    for layer in ("norm", "sum")
+}
 
-# Lines that only we have: what computes, what a net really takes, what is seldom meant.
-ONLY_OURS = re.compile(r"I Computing with \S+ on \d+ thread\(s\)|I \d+ bytes for all blobs, gradients and parameters|W stepvalue 3 follows 3; .*|"
-                       r"W layer 'state' \(LSTM\): batch 4 goes on with sentences of the batch before, .*")
+# Lines that only we have: the processor's features, the memory that a net needs, and warnings about unusual settings.
+ONLY_OURS = re.compile(
+    r"I Computing with \S+ on \d+ thread\(s\)|I \d+ bytes for all blobs, gradients and parameters|W stepvalue 3 "
+    r"follows 3; .*|"
+    r"W layer 'state' \(LSTM\): batch 4 goes on with sentences of the batch before, .*"
+)
 
 
 def caffes(name):
@@ -35,8 +46,12 @@ def caffes(name):
 
 
 def without_empty(lines, opening):
-    """A message whose fields were all left out."""
-    return [line for i, line in enumerate(lines) if not (line == opening and lines[i + 1] == "}" or line == "}" and lines[i - 1] == opening)]
+    """A message with all its fields removed."""
+    return [
+        line
+        for i, line in enumerate(lines)
+        if not (line == opening and lines[i + 1] == "}" or line == "}" and lines[i - 1] == opening)
+    ]
 
 
 def ours(*args, cwd):
@@ -55,9 +70,11 @@ def parts(line):
 def compare(want, got):
     for i, (w, g) in enumerate(zip(want, got)):
         (text, numbers), (our_text, our_numbers) = parts(w), parts(g)
-        assert our_text == text, f"line {i + 1}: Caffe\n  {w}\nours\n  {g}\nafter\n  " + "\n  ".join(got[max(0, i - 4):i])
+        assert our_text == text, f"line {i + 1}: Caffe\n  {w}\nours\n  {g}\nafter\n  " + "\n  ".join(
+            got[max(0, i - 4) : i]
+        )
         assert our_numbers == pytest.approx(numbers, rel=2e-5, abs=2e-6), f"line {i + 1}: {w} and {g}"
-    assert len(got) == len(want), (want[len(got):], got[len(want):])
+    assert len(got) == len(want), (want[len(got) :], got[len(want) :])
 
 
 def test_whole_log_is_caffes(tmp_path):
@@ -66,14 +83,28 @@ def test_whole_log_is_caffes(tmp_path):
     train = caffes("train.log")
     assert len(train) > 200 and sum("loss = " in line for line in train) > 10, "the golden says something"
     compare(train, ours("train", "-solver", "solver.prototxt", cwd=tmp_path))
-    compare(caffes("resume.log"), ours("train", "-solver", "solver.prototxt", "-snapshot", "run_iter_4.solverstate", cwd=tmp_path))
-    compare(caffes("test.log"), ours("test", "-model", "net.prototxt", "-weights", "run_iter_8.caffemodel", "-iterations", 2, cwd=tmp_path))
+    compare(
+        caffes("resume.log"),
+        ours("train", "-solver", "solver.prototxt", "-snapshot", "run_iter_4.solverstate", cwd=tmp_path),
+    )
+    compare(
+        caffes("test.log"),
+        ours("test", "-model", "net.prototxt", "-weights", "run_iter_8.caffemodel", "-iterations", 2, cwd=tmp_path),
+    )
 
 
 def test_several_ranks_test_alike_for_any_number_of_workers(tmp_path):
-    """With one rank a test's LSTM goes on from batch to batch, as in Caffe; with several ranks batches may be anywhere, and each starts from zero."""
+    """With one rank a test's LSTM continues from batch to batch, as in Caffe; with several ranks any worker may
+    compute a batch, and each batch starts from zero.
+    """
     for name in ("net.prototxt", "solver.prototxt"):
         shutil.copy(GOLDEN / name, tmp_path)
-    tests = [[line for line in ours("train", "-solver", "solver.prototxt", "-ranks", 2, "-workers", workers, cwd=tmp_path) if "Test" in line]
-             for workers in (1, 2)]
+    tests = [
+        [
+            line
+            for line in ours("train", "-solver", "solver.prototxt", "-ranks", 2, "-workers", workers, cwd=tmp_path)
+            if "Test" in line
+        ]
+        for workers in (1, 2)
+    ]
     assert tests[0] == tests[1] and len(tests[0]) == 25

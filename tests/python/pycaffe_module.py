@@ -1,4 +1,5 @@
 """The caffe package that the build made (build/release/python, or $CREMA_CAFFE), for the tests of it."""
+
 import os
 import pathlib
 import subprocess
@@ -14,7 +15,8 @@ if not (PACKAGE / "caffe/libcrema.so").is_file():
     pytest.skip(f"SKIPPED: no caffe package in {PACKAGE} (cmake -DCREMA_PYTHON=ON builds it)", allow_module_level=True)
 sys.path.insert(0, str(PACKAGE))
 import caffe  # noqa: E402
-caffe.init_log(2)  # here alone: the executable looks at GLOG_minloglevel too
+
+caffe.init_log(2)  # set here and not by GLOG_minloglevel, which the executable reads too
 
 
 def write(folder, name, text):
@@ -31,5 +33,11 @@ def net(text, phase=caffe.TEST, **more):
 
 def python(program, cwd, timeout=60, **env):
     """Runs a Python program that may import caffe; the finished process."""
-    return subprocess.run([sys.executable, "-c", program], cwd=cwd, timeout=timeout, capture_output=True, text=True,
-                          env={**os.environ, "GLOG_minloglevel": "2", "PYTHONPATH": str(PACKAGE), **env})
+    return subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=cwd,
+        timeout=timeout,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "GLOG_minloglevel": "2", "PYTHONPATH": str(PACKAGE), **env},
+    )

@@ -1,4 +1,7 @@
-"""What the tests of the Python package import: python/ on the path, and one Spark, local[2], with the real jar."""
+"""Imported by the tests of the Python package: puts python/ on the path, and has one Spark, local[2], with the real
+jar.
+"""
+
 import os
 import re
 import sys
@@ -16,9 +19,18 @@ def session():
     from pyspark.sql import SparkSession
 
     import crema
-    made = (SparkSession.builder.master("local[2]").appName("python-tests").config("spark.jars", crema.jar()).config("spark.ui.enabled", "false")
-            .config("spark.driver.extraJavaOptions", f"-Dlog4j2.configurationFile=file:{ROOT}/scripts/log4j2-quiet.properties")
-            .config("spark.sql.shuffle.partitions", "2").getOrCreate())
+
+    made = (
+        SparkSession.builder.master("local[2]")
+        .appName("python-tests")
+        .config("spark.jars", crema.jar())
+        .config("spark.ui.enabled", "false")
+        .config(
+            "spark.driver.extraJavaOptions", f"-Dlog4j2.configurationFile=file:{ROOT}/scripts/log4j2-quiet.properties"
+        )
+        .config("spark.sql.shuffle.partitions", "2")
+        .getOrCreate()
+    )
     yield made
     made.stop()
 
@@ -30,9 +42,17 @@ def solver_file(records, tmp_path_factory):
     net = (ROOT / "examples/lenet_memory_train_test.prototxt").read_text()
     for part in ("train", "test"):
         net = re.sub(rf'source: "\S*mnist_{part}_lmdb/?"', f'source: "{records}/{part}_lmdb"', net)
-    (folder / "lenet_memory_train_test.prototxt").write_text(net.replace("batch_size: 64", "batch_size: 16").replace("batch_size: 100", "batch_size: 20"))
+    (folder / "lenet_memory_train_test.prototxt").write_text(
+        net.replace("batch_size: 64", "batch_size: 16").replace("batch_size: 100", "batch_size: 20")
+    )
     text = (ROOT / "examples/lenet_memory_solver.prototxt").read_text()
-    for field, value in (("max_iter", 150), ("test_iter", 10), ("test_interval", 25), ("snapshot", 500), ("display", 50)):
+    for field, value in (
+        ("max_iter", 150),
+        ("test_iter", 10),
+        ("test_interval", 25),
+        ("snapshot", 500),
+        ("display", 50),
+    ):
         text = re.sub(rf"^{field}: .*", f"{field}: {value}", text, flags=re.M)
     (folder / "lenet_memory_solver.prototxt").write_text(text)
     return folder / "lenet_memory_solver.prototxt"
@@ -43,6 +63,7 @@ def frames(session, records, tmp_path_factory):
     """The records as the data frames of LMDB2DataFrame: {'train': path, 'test': path}."""
     from com.yahoo.ml.caffe._jvm import frame, java_class, singleton
     from com.yahoo.ml.caffe.Config import Config
+
     folder, sc, paths = tmp_path_factory.mktemp("frames"), session.sparkContext, {}
     for part in ("train", "test"):
         cfg = Config(session, {"imageRoot": records / f"{part}_lmdb"})

@@ -1,10 +1,13 @@
-"""The package com.yahoo.ml.caffe on a real Spark: CaffeOnSpark's two Python tests, every member once, and what users see when it goes wrong."""
+"""The package com.yahoo.ml.caffe on a real Spark: CaffeOnSpark's two Python tests, every member once, and error
+messages.
+"""
+
 import os
 import pathlib
 
 import pytest
 
-from spark_session import session, solver_file
+from spark_session import session, solver_file  # noqa: F401  fixtures
 
 from com.yahoo.ml.caffe import CaffeError
 from com.yahoo.ml.caffe.CaffeOnSpark import CaffeOnSpark
@@ -15,8 +18,11 @@ from com.yahoo.ml.caffe.DataSource import DataSource
 @pytest.fixture
 def settings(session, solver_file, tmp_path):
     """The flags as a script finds them in spark.pythonargs."""
-    line = f"-conf {solver_file} -model file://{tmp_path}/lenet.model -features accuracy,ip1,ip2 -label label -output file://{tmp_path}/out " \
-           "-devices 1 -outputFormat json -clusterSize 1 -connection ethernet"
+    line = (
+        f"-conf {solver_file} -model file://{tmp_path}/lenet.model -features accuracy,ip1,ip2 -label label -output "
+        f"file://{tmp_path}/out "
+        "-devices 1 -outputFormat json -clusterSize 1 -connection ethernet"
+    )
     words = line.split()
     return dict(zip(words[::2], words[1::2]))
 
@@ -34,16 +40,20 @@ def test_train_features_test(session, settings, tmp_path):
     assert {len(r.ip1) for r in rows} == {500} and {len(r.ip2) for r in rows} == {10}
     means = cos.test(validation)
     assert set(means) == {"accuracy", "loss"}
-    # The witness: the labels against the largest of ten scores, row by row. (The original compared a list with a float.)
+    # The expected value is counted row by row: labels against the largest of ten scores. (The original test compared a
+    # list with a float.)
     right = sum(max(range(10), key=r.ip2.__getitem__) == r.label[0] for r in rows) / len(rows)
     assert means["accuracy"] == [pytest.approx(right, abs=1e-6)]
     assert means["accuracy"][0] > 0.9
-    assert result.filter("label[0] = 3").count() == sum(r.label[0] == 3 for r in rows) > 0  # a frame of the session like any other
+    # A frame of the session like any other.
+    assert result.filter("label[0] = 3").count() == sum(r.label[0] == 3 for r in rows) > 0
 
 
 def test_train_with_validation(session, settings):
     cos, cfg = CaffeOnSpark(session.sparkContext), Config(session, settings)
-    result = cos.trainWithValidation(DataSource(session).getSource(cfg, True), DataSource(session).getSource(cfg, False))
+    result = cos.trainWithValidation(
+        DataSource(session).getSource(cfg, True), DataSource(session).getSource(cfg, False)
+    )
     assert result.columns == ["accuracy", "loss"]
     assert result.count() == 5  # iterations 25, 50, ..., 125; the one after the last step is only shown
     last = result.collect()[-1]
@@ -52,10 +62,34 @@ def test_train_with_validation(session, settings):
     assert session.sql("select max(accuracy[0]) from rounds").first()[0] >= last.accuracy[0]
 
 
-VALUES = {"protoFile": "x.prototxt", "isTraining": True, "isTest": True, "isFeature": True, "label": "mark", "modelPath": "m", "outputPath": "o", "devices": 2,
-          "isRddPersistent": True, "snapshotStateFile": "s", "snapshotModelFile": "w", "resize": True, "connection": 2, "clusterSize": 3,
-          "transform_thread_per_device": 2, "features": ["a", "b"], "outputFormat": "parquet", "imageRoot": "i", "labelFile": "l", "lmdb_partitions": 7,
-          "captionFile": "c", "captionLength": 21, "vocabSize": 8800, "imageCaptionDFDir": "d1", "vocabDir": "d2", "embeddingDFDir": "d3"}
+VALUES = {
+    "protoFile": "x.prototxt",
+    "isTraining": True,
+    "isTest": True,
+    "isFeature": True,
+    "label": "mark",
+    "modelPath": "m",
+    "outputPath": "o",
+    "devices": 2,
+    "isRddPersistent": True,
+    "snapshotStateFile": "s",
+    "snapshotModelFile": "w",
+    "resize": True,
+    "connection": 2,
+    "clusterSize": 3,
+    "transform_thread_per_device": 2,
+    "features": ["a", "b"],
+    "outputFormat": "parquet",
+    "imageRoot": "i",
+    "labelFile": "l",
+    "lmdb_partitions": 7,
+    "captionFile": "c",
+    "captionLength": 21,
+    "vocabSize": 8800,
+    "imageCaptionDFDir": "d1",
+    "vocabDir": "d2",
+    "embeddingDFDir": "d3",
+}
 
 
 @pytest.mark.parametrize("name", VALUES)
@@ -69,24 +103,51 @@ def test_every_setting_is_set_and_read(session, name):
 def test_what_follows_from_the_solver(session, settings):
     cfg = Config(session, settings)
     assert (cfg.train_data_layer_id, cfg.test_data_layer_id, cfg.ranks) == (0, 1, 1)
-    assert "base_lr: 0.06" in str(cfg.solverParameter) and "name: \"LeNet\"" in str(cfg.netParam)
+    assert "base_lr: 0.06" in str(cfg.solverParameter) and 'name: "LeNet"' in str(cfg.netParam)
     assert "lenet_memory_solver" in repr(cfg)
     with pytest.raises(AttributeError, match="follows from the solver's file"):
         cfg.netParam = 1
 
 
 def test_flags_as_dict_line_and_words(session):
-    for args in ({"conf": "s", "train": True, "resize": None, "-persistent": "", "test": False, "features": ["a", "b"], "devices": 2},
-                 {"-conf": "s", "-train": "", "resize": "True", "persistent": "true", "test": "False", "features": "a,b", "devices": "2"},
-                 "-conf s -train -resize -persistent -features a,b -devices 2", ["-conf", "s", "-train", "-resize", "-persistent", "-features", "a,b", "-devices", 2]):
+    for args in (
+        {
+            "conf": "s",
+            "train": True,
+            "resize": None,
+            "-persistent": "",
+            "test": False,
+            "features": ["a", "b"],
+            "devices": 2,
+        },
+        {
+            "-conf": "s",
+            "-train": "",
+            "resize": "True",
+            "persistent": "true",
+            "test": "False",
+            "features": "a,b",
+            "devices": "2",
+        },
+        "-conf s -train -resize -persistent -features a,b -devices 2",
+        ["-conf", "s", "-train", "-resize", "-persistent", "-features", "a,b", "-devices", 2],
+    ):
         cfg = Config(session, args)
-        assert (cfg.protoFile, cfg.isTraining, cfg.resize, cfg.isRddPersistent, cfg.isTest, cfg.features, cfg.devices) == ("s", True, True, True, False, ["a", "b"], 2)
+        assert (
+            cfg.protoFile,
+            cfg.isTraining,
+            cfg.resize,
+            cfg.isRddPersistent,
+            cfg.isTest,
+            cfg.features,
+            cfg.devices,
+        ) == ("s", True, True, True, False, ["a", "b"], 2)
 
 
 def test_wrong_settings_are_said_in_words(session):
     cfg = Config(session)
     with pytest.raises(AttributeError, match="Config has no attribute 'modelpath'; did you mean 'modelPath'"):
-        cfg.modelpath
+        _ = cfg.modelpath
     with pytest.raises(AttributeError, match="did you mean 'clusterSize'"):
         cfg.clustersize = 3
     with pytest.raises(TypeError, match="Config's devices cannot be 'two': it is a int"):
@@ -95,7 +156,11 @@ def test_wrong_settings_are_said_in_words(session):
         Config(session, {"-train": "-conf"})
     with pytest.raises(ValueError, match="-conf needs a value"):
         Config(session, {"conf": None})
-    for args, says in (({"modle": "x"}, "there is no flag -modle; did you mean -model?"), ({"devices": "many"}, "-devices needs a whole number, not 'many'"), ("-conf", "conf")):
+    for args, says in (
+        ({"modle": "x"}, "there is no flag -modle; did you mean -model?"),
+        ({"devices": "many"}, "-devices needs a whole number, not 'many'"),
+        ("-conf", "conf"),
+    ):
         with pytest.raises(CaffeError) as e:
             Config(session, args)
         assert says in str(e.value) and "\tat " not in str(e.value)
@@ -119,6 +184,7 @@ def test_conversions(session):
     from com.yahoo.ml.caffe import RegisterContext
     from com.yahoo.ml.caffe.ConversionUtil import toPython, wrapClass
     from com.yahoo.ml.caffe.ReflectionUtil import getScalaSingleton
+
     assert RegisterContext.registerContext(session) is session.sparkContext
     RegisterContext.registerSQLContext(session)
     assert RegisterContext.sqlContext is session
@@ -137,6 +203,7 @@ def test_conversions(session):
 
 def test_the_jar_is_found_or_looked_for(monkeypatch, tmp_path):
     import crema
+
     assert pathlib.Path(crema.jar()).is_file()
     monkeypatch.setenv("CREMA_JAR", "/some.jar")
     assert crema.jar() == "/some.jar"

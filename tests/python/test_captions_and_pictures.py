@@ -1,4 +1,5 @@
 """tools.DFConversions, tools.Vocab and DisplayUtils."""
+
 import base64
 import json
 import re
@@ -6,9 +7,9 @@ import struct
 import zlib
 
 import pytest
-
-from spark_session import frames, session
 from pyspark.sql import Row
+
+from spark_session import frames, session  # noqa: F401  fixtures
 
 from com.yahoo.ml.caffe import CaffeError, DisplayUtils
 from com.yahoo.ml.caffe.tools.DFConversions import DFConversions, get_image, show_captions
@@ -41,7 +42,11 @@ def test_captions_to_ids_and_back(session, captions, tmp_path):
     assert again.index2wordMap() == {1: "UNK", 2: "a", 3: "cat", 4: "dog"}
     made = conv.ImageCaption2Embedding(str(tmp_path), rows, again, 6)
     first = made.first()
-    assert (first.input_sentence, first.cont_sentence, first.target_sentence) == ([0, 2, 3, 1, 2, 4], [0, 1, 1, 1, 1, 1], [2, 3, 1, 2, 4, 0])
+    assert (first.input_sentence, first.cont_sentence, first.target_sentence) == (
+        [0, 2, 3, 1, 2, 4],
+        [0, 1, 1, 1, 1, 1],
+        [2, 3, 1, 2, 4, 0],
+    )
     assert bytes(b & 255 for b in first.data.image) == JPEG
     back = conv.Embedding2Caption(made, again, "target_sentence", "prediction")
     assert [r.prediction for r in back.collect()] == ["a cat UNK a dog", "a UNK UNK a cat", "UNK dog"]
@@ -66,41 +71,59 @@ def test_errors_of_lazy_frames_and_of_files(session, captions, tmp_path):
 
 
 def test_a_file_as_coco_publishes_it(session, tmp_path):
-    """All the fields of COCO's captions of 2014, in one line; annotations in another order than images. And two of its own pictures."""
-    image = {"license": 5, "coco_url": "c", "height": 480, "width": 640, "date_captured": "2013-11-14 16:28:13", "flickr_url": "f"}
-    published = {"info": {"description": "captions", "url": "u", "version": "1.0", "year": 2014, "contributor": "c", "date_created": "2015-01-27 09:11:52.357475"},
-                 "images": [{**image, "file_name": "train_000000000007.jpg", "id": 126}, {**image, "file_name": "train_000000000040.jpg", "height": 429, "id": 67}],
-                 "annotations": [{"image_id": 67, "id": 2, "caption": "A wide view of a kitchen, and all of its drawers."},
-                                 {"image_id": 126, "id": 3, "caption": "A green bathroom with fish on its tiles."}]}
+    """A file with all the fields of COCO's captions of 2014, in one line, with annotations in another order than
+    images; and two pictures of COCO's, where available.
+    """
+    image = {"license": 5, "coco_url": "c", "height": 480, "width": 640, "flickr_url": "f"}
+    image["date_captured"] = "2013-11-14 16:28:13"
+    info = {"description": "captions", "url": "u", "version": "1.0", "year": 2014, "contributor": "c"}
+    published = {
+        "info": {**info, "date_created": "2015-01-27 09:11:52.357475"},
+        "images": [
+            {**image, "file_name": "train_000000000007.jpg", "id": 126},
+            {**image, "file_name": "train_000000000040.jpg", "height": 429, "id": 67},
+        ],
+        "annotations": [
+            {"image_id": 67, "id": 2, "caption": "A wide view of a kitchen, and all of its drawers."},
+            {"image_id": 126, "id": 3, "caption": "A green bathroom with fish on its tiles."},
+        ],
+    }
     (tmp_path / "captions.json").write_text(json.dumps(published))
     for number in (7, 40):
         (tmp_path / f"train_{number:012d}.jpg").write_bytes(JPEG + bytes(number))
-    collections = [(tmp_path, "captions.json", 16, "drawers", {"2": "train_000000000040.jpg", "3": "train_000000000007.jpg"})]
-    if files := others("coco/coco.json", "coco/COCO_train2014_000000384029.jpg", "coco/COCO_train2014_000000057870.jpg"):
+    collections = [
+        (tmp_path, "captions.json", 16, "drawers", {"2": "train_000000000040.jpg", "3": "train_000000000007.jpg"})
+    ]
+    if files := others(
+        "coco/coco.json", "coco/COCO_train2014_000000384029.jpg", "coco/COCO_train2014_000000057870.jpg"
+    ):
         collections.append((files[0].parent, "coco.json", 17, "butterfly", {"2": files[1].name, "3": files[2].name}))
     for folder, captions, words, rare, pictures in collections:
         rows = DFConversions(session).Coco2ImageCaptionFile(str(folder / captions), 2)
         vocab = Vocab(session)
         vocab.genFromData(rows, "caption")
-        assert vocab.size() == words + 2 and vocab.word2indexMap()[rare] > 1  # and UNK and the end; a comma leaves an empty word behind it, as in CaffeOnSpark
+        # And UNK and the end; a comma leaves an empty word behind it, as in CaffeOnSpark.
+        assert vocab.size() == words + 2 and vocab.word2indexMap()[rare] > 1
         made = DFConversions(session).ImageCaption2Embedding(str(folder), rows, vocab, 20)
-        assert {r.id: len(r.data.image) for r in made.collect()} == {i: (folder / name).stat().st_size for i, name in pictures.items()}
+        assert {r.id: len(r.data.image) for r in made.collect()} == {
+            i: (folder / name).stat().st_size for i, name in pictures.items()
+        }
 
 
 def decode_png(data):
-    """Chunks by hand: (width, height, colour type, lines without their filter byte)."""
+    """A PNG written by hand from its chunks: (width, height, colour type, lines without their filter byte)."""
     at, pixels = 8, b""
     while at < len(data):
-        size, kind = struct.unpack(">I4s", data[at:at + 8])
-        body = data[at + 8:at + 8 + size]
-        assert struct.unpack(">I", data[at + 8 + size:at + 12 + size])[0] == zlib.crc32(kind + body)
+        size, kind = struct.unpack(">I4s", data[at : at + 8])
+        body = data[at + 8 : at + 8 + size]
+        assert struct.unpack(">I", data[at + 8 + size : at + 12 + size])[0] == zlib.crc32(kind + body)
         if kind == b"IHDR":
             width, height, depth, colour = struct.unpack(">IIBB", body[:10])
         pixels += body if kind == b"IDAT" else b""
         at += 12 + size
     raw, line = zlib.decompress(pixels), width * (3 if colour == 2 else 1) + 1
     assert depth == 8 and len(raw) == line * height and all(raw[y * line] == 0 for y in range(height))
-    return width, height, colour, b"".join(raw[y * line + 1:(y + 1) * line] for y in range(height))
+    return width, height, colour, b"".join(raw[y * line + 1 : (y + 1) * line] for y in range(height))
 
 
 def test_raw_pictures_become_png():

@@ -1,18 +1,23 @@
 """Layers written in Python."""
+
 import subprocess
 import threading
 
 import numpy as np
 import pytest
 
-import conftest
 from pycaffe_module import caffe, net, write
+
+import conftest
 
 INPUT = "force_backward: true layer { name: 'in' type: 'Input' top: 'x' input_param { shape { dim: 4 dim: 3 } } }"
 
 
 def layer(name, more="bottom: 'x'", module=__name__, param_str="", top="top: 'y'"):
-    return f"layer {{ type: 'Python' name: 'p' {more} {top} python_param {{ module: '{module}' layer: '{name}' param_str: '{param_str}' }} }}"
+    return (
+        f"layer {{ type: 'Python' name: 'p' {more} {top} python_param {{ module: '{module}' layer: '{name}' "
+        f"param_str: '{param_str}' }} }}"
+    )
 
 
 class Distance(caffe.Layer):
@@ -27,7 +32,7 @@ class Distance(caffe.Layer):
 
     def forward(self, bottom, top):
         self.difference = bottom[0].data - bottom[1].data
-        top[0].data[...] = (self.difference ** 2).sum() / bottom[0].num / 2
+        top[0].data[...] = (self.difference**2).sum() / bottom[0].num / 2
 
     def backward(self, top, propagate_down, bottom):
         self.asked = propagate_down
@@ -37,7 +42,7 @@ class Distance(caffe.Layer):
 
 
 class Slope(caffe.Layer):
-    """y = w x with one learnt w, first what param_str says."""
+    """y = w x with one trained w, which param_str initialises."""
 
     def setup(self, bottom, top):
         self.blobs.add_blob(1)
@@ -80,17 +85,27 @@ class NoLayer:
 
 
 def test_a_loss_in_python_trains_as_the_built_in_one(tmp_path):
-    body = """layer { name: 'd' type: 'DummyData' top: 'x' top: 't' dummy_data_param { shape { dim: 6 dim: 4 } shape { dim: 6 dim: 2 }
+    body = """layer { name: 'd' type: 'DummyData' top: 'x' top: 't'
+      dummy_data_param { shape { dim: 6 dim: 4 } shape { dim: 6 dim: 2 }
       data_filler { type: 'gaussian' std: 1 } } }
-    layer { name: 'ip' type: 'InnerProduct' bottom: 'x' top: 'y' inner_product_param { num_output: 2 weight_filler { type: 'xavier' } } }"""
+    layer { name: 'ip' type: 'InnerProduct' bottom: 'x' top: 'y'
+      inner_product_param { num_output: 2 weight_filler { type: 'xavier' } } }"""
     ours = "layer { name: 'l' type: 'EuclideanLoss' bottom: 'y' bottom: 't' top: 'l' }"
-    theirs = ("layer { name: 'l' type: 'Python' bottom: 'y' bottom: 't' top: 'l' loss_weight: 1 "
-              f"python_param {{ module: '{__name__}' layer: 'Distance' }} }}")
+    theirs = (
+        "layer { name: 'l' type: 'Python' bottom: 'y' bottom: 't' top: 'l' loss_weight: 1 "
+        f"python_param {{ module: '{__name__}' layer: 'Distance' }} }}"
+    )
     models = []
     for i, loss in enumerate((ours, theirs)):
         net_file = write(tmp_path, f"{i}.prototxt", body + loss)
-        solver = caffe.get_solver(write(tmp_path, f"solver{i}.prototxt", f"net: '{net_file}' base_lr: 0.1 lr_policy: 'fixed' momentum: 0.9 "
-                                        "max_iter: 20 random_seed: 5 snapshot_after_train: false"))
+        solver = caffe.get_solver(
+            write(
+                tmp_path,
+                f"solver{i}.prototxt",
+                f"net: '{net_file}' base_lr: 0.1 lr_policy: 'fixed' momentum: 0.9 "
+                "max_iter: 20 random_seed: 5 snapshot_after_train: false",
+            )
+        )
         solver.solve()
         models.append(solver.net.params["ip"][0].data.copy())
         if i == 1:
@@ -129,13 +144,16 @@ def test_the_phase_is_known(phase):
     assert (net(layer("Phase", more=""), phase).forward()["y"] == phase).all()
 
 
-@pytest.mark.parametrize("name, module, error, why", [
-    ("Distance", __name__, ValueError, "two bottoms are needed"),
-    ("Slope", __name__, ValueError, "could not convert string to float"),
-    ("None", __name__, TypeError, "which is not there"),
-    ("NoLayer", __name__, TypeError, "no subclass of caffe.Layer"),
-    ("Slope", "no_such_module", ModuleNotFoundError, "no_such_module"),
-])
+@pytest.mark.parametrize(
+    "name, module, error, why",
+    [
+        ("Distance", __name__, ValueError, "two bottoms are needed"),
+        ("Slope", __name__, ValueError, "could not convert string to float"),
+        ("None", __name__, TypeError, "which is not there"),
+        ("NoLayer", __name__, TypeError, "no subclass of caffe.Layer"),
+        ("Slope", "no_such_module", ModuleNotFoundError, "no_such_module"),
+    ],
+)
 def test_what_goes_wrong_in_setup_comes_out_as_it_is(name, module, error, why):
     with pytest.raises(error, match=why):
         net(INPUT + layer(name, module=module))
@@ -161,6 +179,7 @@ def test_layers_in_two_threads_do_not_wait_for_each_other_for_ever():
         for _ in range(300):
             if not (made.forward(x=x)["y"] == factor * factor).all():
                 wrong.append(factor)
+
     threads = [threading.Thread(target=run, args=(made, k)) for made, k in zip(nets, (2, 3))]
     for t in threads:
         t.start()
@@ -174,34 +193,54 @@ def test_the_executable_says_who_can_run_them(tmp_path):
     write(tmp_path, "solver.prototxt", "net: 'net.prototxt' base_lr: 1 lr_policy: 'fixed' max_iter: 1 solver_mode: CPU")
     ended = conftest.crema("train", "--solver", "solver.prototxt", cwd=tmp_path)
     assert ended.code not in (0, 70)
-    assert "Python layers need Python" in ended.story and "import caffe" in ended.story and "in layer 'p'" in ended.story
+    assert (
+        "Python layers need Python" in ended.message
+        and "import caffe" in ended.message
+        and "in layer 'p'" in ended.message
+    )
 
 
-def test_the_header_is_c_and_c_programs_can_use_it(tmp_path):
-    """A C99 program, compiled against api/crema.h: a net, a blob, a refused layer."""
-    from pycaffe_module import PACKAGE
-    write(tmp_path, "net.prototxt", INPUT + "layer { name: 'ip' type: 'InnerProduct' bottom: 'x' top: 'y' inner_product_param { num_output: 2 "
-          "weight_filler { type: 'constant' value: 0.5 } } }")
-    write(tmp_path, "python.prototxt", layer("Slope", more=""))
-    write(tmp_path, "main.c", r"""
+PROGRAM = r"""
 #include <stdio.h>
 #include "crema.h"
 int main(void) {
   crema_net* net; crema_blob *x, *y; crema_memory *mx, *my; float *vx, *vy; double loss; int i;
   crema_set_log_level(2);
-  if (crema_net_create("net.prototxt", 1, 0, NULL, 0, &net) || crema_net_blob(net, "x", &x) || crema_net_blob(net, "y", &y)) return 1;
+  if (crema_net_create("net.prototxt", 1, 0, NULL, 0, &net)) return 1;
+  if (crema_net_blob(net, "x", &x) || crema_net_blob(net, "y", &y)) return 1;
   if (crema_blob_values(x, 0, &vx, &mx)) return 2;
   for (i = 0; i < 12; ++i) vx[i] = (float)i;
-  if (crema_net_forward(net, 0, crema_net_count(net, CREMA_LAYERS, 0) - 1, &loss) || crema_blob_values(y, 0, &vy, &my)) return 3;
+  if (crema_net_forward(net, 0, crema_net_count(net, CREMA_LAYERS, 0) - 1, &loss)) return 3;
+  if (crema_blob_values(y, 0, &vy, &my)) return 3;
   crema_net_free(net), crema_blob_free(x), crema_blob_free(y);
   printf("%g %g\n", vy[0], vy[7]);
   crema_memory_free(mx), crema_memory_free(my);
   printf("%d ", crema_net_create("python.prototxt", 1, 0, NULL, 0, &net));
   puts(crema_last_error());
   return 0;
-}""")
-    build = ["cc", "-std=c99", "-Wall", "-Wextra", "-pedantic", "-Werror", "main.c", f"-I{conftest.ROOT}/api", f"{PACKAGE}/caffe/libcrema.so",
-             f"-Wl,-rpath,{PACKAGE}/caffe", "-o", "main"]
+}"""
+
+
+def test_the_header_is_c_and_c_programs_can_use_it(tmp_path):
+    """A C99 program, compiled against api/crema.h: a net, a blob, a refused layer."""
+    from pycaffe_module import PACKAGE
+
+    write(
+        tmp_path,
+        "net.prototxt",
+        INPUT + "layer { name: 'ip' type: 'InnerProduct' bottom: 'x' top: 'y' inner_product_param { num_output: 2 "
+        "weight_filler { type: 'constant' value: 0.5 } } }",
+    )
+    write(tmp_path, "python.prototxt", layer("Slope", more=""))
+    write(tmp_path, "main.c", PROGRAM)
+    build = [
+        *"cc -std=c99 -Wall -Wextra -pedantic -Werror main.c".split(),
+        f"-I{conftest.ROOT}/api",
+        f"{PACKAGE}/caffe/libcrema.so",
+        f"-Wl,-rpath,{PACKAGE}/caffe",
+        "-o",
+        "main",
+    ]
     subprocess.run(build, cwd=tmp_path, check=True, timeout=60)
     out = subprocess.run(["./main"], cwd=tmp_path, check=True, timeout=60, capture_output=True, text=True).stdout
     assert out.startswith(f"{0.5 * (0 + 1 + 2):g} {0.5 * (9 + 10 + 11):g}\n1 Python layers need Python"), out

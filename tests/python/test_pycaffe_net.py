@@ -1,16 +1,19 @@
 """caffe.Net: passes, blobs, weights, errors."""
+
 import copy
 
 import numpy as np
 import pytest
 
-from conftest import lenet, records  # noqa: F401 (fixture)
 from pycaffe_module import caffe, net, write
+
+from conftest import lenet, records  # noqa: F401 (fixture)
 
 PAIR = """name: 'pair' force_backward: true
 layer { name: 'in' type: 'Input' top: 'x' input_param { shape { dim: 4 dim: 5 } } }
 layer { name: 'ip' type: 'InnerProduct' bottom: 'x' top: 'y'
-  inner_product_param { num_output: 3 weight_filler { type: 'gaussian' std: 1 } bias_filler { type: 'constant' value: 0.25 } } }
+  inner_product_param { num_output: 3 weight_filler { type: 'gaussian' std: 1 } bias_filler { type: 'constant'
+    value: 0.25 } } }
 layer { name: 'act' type: 'TanH' bottom: 'y' top: 'z' }"""
 
 
@@ -32,7 +35,9 @@ def test_forward_and_backward_are_the_formulas():
     np.testing.assert_allclose(back["x"], dy @ made.params["ip"][0].data, atol=5e-6)
     np.testing.assert_allclose(made.params["ip"][0].diff, dy.T @ x, atol=5e-6)
     made.backward(z=d)
-    np.testing.assert_allclose(made.params["ip"][1].diff, 2 * dy.sum(0), atol=1e-5, err_msg="gradients of parameters add up")
+    np.testing.assert_allclose(
+        made.params["ip"][1].diff, 2 * dy.sum(0), atol=1e-5, err_msg="gradients of parameters add up"
+    )
     made.clear_param_diffs()
     assert not made.params["ip"][0].diff.any()
 
@@ -51,7 +56,9 @@ def test_parts_of_a_net():
 def test_what_a_net_consists_of():
     made = net(PAIR, caffe.TRAIN)
     assert (made.inputs, made.outputs) == (["x"], ["z"])
-    assert list(made.blobs) == ["x", "y", "z"] and list(made._layer_names) == ["in", "ip", "act"] == list(made.layer_dict)
+    assert list(made.blobs) == ["x", "y", "z"] and list(made._layer_names) == ["in", "ip", "act"] == list(
+        made.layer_dict
+    )
     assert [layer.type for layer in made.layers] == ["Input", "InnerProduct", "TanH"]
     assert dict(made.bottom_names) == {"in": [], "ip": ["x"], "act": ["y"]} and made.top_names["act"] == ["z"]
     assert [b.shape for b in made.params["ip"]] == [(3, 5), (3,)] and list(made.params) == ["ip"]
@@ -59,9 +66,11 @@ def test_what_a_net_consists_of():
     assert (blob.num, blob.channels, blob.height, blob.width, blob.count) == (4, 5, 1, 1, 20)
     blob.reshape(1, 2, 3, 4, 5)
     with pytest.raises(RuntimeError, match="at most 4 axes"):
-        blob.num
-    loss = net("layer { name: 'd' type: 'DummyData' top: 'a' top: 'b' dummy_data_param { shape { dim: 2 } } }"
-               "layer { name: 'l' type: 'EuclideanLoss' bottom: 'a' bottom: 'b' top: 'l' loss_weight: 3 }")
+        _ = blob.num
+    loss = net(
+        "layer { name: 'd' type: 'DummyData' top: 'a' top: 'b' dummy_data_param { shape { dim: 2 } } }"
+        "layer { name: 'l' type: 'EuclideanLoss' bottom: 'a' bottom: 'b' top: 'l' loss_weight: 3 }"
+    )
     assert dict(loss.blob_loss_weights) == {"a": 0, "b": 0, "l": 3}
 
 
@@ -71,7 +80,7 @@ def test_views_are_no_copies_and_outlive_what_they_are_of():
     view[...] = 7
     assert (made.blobs["x"].data == 7).all() and np.shares_memory(view, made.blobs["x"].data)
     before = weights.copy()
-    made.blobs["x"].reshape(4000, 5)  # grows: other memory; the view keeps the old one
+    made.blobs["x"].reshape(4000, 5)  # it grows into other memory; the view keeps the old one
     made.blobs["x"].data[...] = 1
     del made
     assert (view == 7).all() and (weights == before).all()
@@ -97,7 +106,9 @@ def test_any_number_of_samples():
 
 def test_wrong_inputs_are_named():
     made = net(PAIR)
-    with pytest.raises(Exception, match=r"Input blob arguments do not match net inputs: \['wrong'\] are given, the net has \['x'\]"):
+    with pytest.raises(
+        Exception, match=r"Input blob arguments do not match net inputs: \['wrong'\] are given, the net has \['x'\]"
+    ):
         made.forward(wrong=rows(4, 5))
     with pytest.raises(Exception, match="not batch sized: 'x' takes 4 at once"):
         made.forward(x=rows(3, 5))
@@ -108,8 +119,10 @@ def test_weights_go_through_files_of_both_formats(tmp_path):
     made.save(tmp_path / "w.caffemodel")
     made.save_hdf5(str(tmp_path / "w.h5"))
     text = write(tmp_path, "net.prototxt", PAIR)
-    for other in (caffe.Net(text, caffe.TEST, weights=str(tmp_path / "w.caffemodel")),
-                  caffe.Net(text, str(tmp_path / "w.h5"), caffe.TEST)):  # the old form
+    for other in (
+        caffe.Net(text, caffe.TEST, weights=str(tmp_path / "w.caffemodel")),
+        caffe.Net(text, str(tmp_path / "w.h5"), caffe.TEST),
+    ):  # the old form of the constructor
         for mine, theirs in zip(made.params["ip"], other.params["ip"]):
             assert (mine.data == theirs.data).all()
     third = caffe.Net(text, caffe.TEST)
@@ -148,8 +161,11 @@ def test_mistakes_are_runtime_errors_that_name_their_place(tmp_path):
     with pytest.raises(RuntimeError, match=r"net.prototxt:3:"):
         net("name: 'a'\n\nlayer { nonsense: 1 }")
     with pytest.raises(RuntimeError, match="(?s)kernel.*in layer 'c'"):
-        net("layer { name: 'i' type: 'Input' top: 'x' input_param { shape { dim: 1 dim: 1 dim: 3 dim: 3 } } }"
-            "layer { name: 'c' type: 'Convolution' bottom: 'x' top: 'c' convolution_param { num_output: 1 kernel_size: 9 } }")
+        net(
+            "layer { name: 'i' type: 'Input' top: 'x' input_param { shape { dim: 1 dim: 1 dim: 3 dim: 3 } } }"
+            "layer { name: 'c' type: 'Convolution' bottom: 'x' top: 'c' convolution_param { num_output: 1 "
+            "kernel_size: 9 } }"
+        )
     made = net(PAIR)
     with pytest.raises(RuntimeError, match="none.caffemodel"):
         made.copy_from(str(tmp_path / "none.caffemodel"))
@@ -163,7 +179,7 @@ def test_mistakes_are_runtime_errors_that_name_their_place(tmp_path):
         with pytest.raises(TypeError, match="Net takes"):
             caffe.Net("x", **wrong)
     made.blobs["x"].reshape(4, 5)
-    assert made.forward()["z"].shape == (4, 3)  # as good as before
+    assert made.forward()["z"].shape == (4, 3)  # still usable
 
 
 def test_hooks_see_every_layer_and_may_end_a_pass():
@@ -178,6 +194,7 @@ def test_hooks_see_every_layer_and_may_end_a_pass():
     def stop(i):
         if i == 1:
             raise KeyError("enough")
+
     made.before_forward(stop)
     del seen[:]
     with pytest.raises(KeyError, match="enough"):
@@ -185,7 +202,8 @@ def test_hooks_see_every_layer_and_may_end_a_pass():
     assert seen == [("f", 0), ("F", 0), ("f", 1)]
 
 
-MEMORY = """layer { name: 'm' type: 'MemoryData' top: 'data' top: 'label' memory_data_param { batch_size: 2 channels: 3 height: 1 width: 2 } }
+MEMORY = """layer { name: 'm' type: 'MemoryData' top: 'data' top: 'label'
+  memory_data_param { batch_size: 2 channels: 3 height: 1 width: 2 } }
 layer { name: 'p' type: 'Power' bottom: 'data' top: 'p' power_param { scale: 2 } }"""
 
 
@@ -194,17 +212,23 @@ def test_arrays_for_memory_data_go_round():
     with pytest.raises(RuntimeError, match="call set_input_arrays"):
         made.forward()
     data, labels = rows(6, 3, 1, 2), np.arange(6, dtype=np.float32)
-    assert made.blobs["label"].shape == (2,)  # Caffe's layer makes it so, and N x 1 x 1 x 1 when it first computes
+    assert made.blobs["label"].shape == (
+        2,
+    )  # Caffe's layer makes it so at first, and N x 1 x 1 x 1 when it first computes
     made.set_input_arrays(data, labels)
     for k in (0, 2, 4, 0):
-        assert (made.forward()["p"] == 2 * data[k:k + 2]).all()
-        assert (made.blobs["label"].data == labels[k:k + 2].reshape(2, 1, 1, 1)).all()
+        assert (made.forward()["p"] == 2 * data[k : k + 2]).all()
+        assert (made.blobs["label"].data == labels[k : k + 2].reshape(2, 1, 1, 1)).all()
     data[2:4] = 1  # the arrays are read when batches are
     assert (made.forward()["p"] == 2).all()
-    for bad, why in ((data[:5], "multiple of batch size"), (data[:, :2].copy(), "takes 3x1x2"), (data.astype(float), "float32"),
-                     (data[:, ::-1], "C contiguous")):
+    for bad, why in (
+        (data[:5], "multiple of batch size"),
+        (data[:, :2].copy(), "takes 3x1x2"),
+        (data.astype(float), "float32"),
+        (data[:, ::-1], "C contiguous"),
+    ):
         with pytest.raises(RuntimeError, match=why):
-            made.set_input_arrays(bad, labels[:len(bad)].copy())
+            made.set_input_arrays(bad, labels[: len(bad)].copy())
     with pytest.raises(RuntimeError, match="MemoryData"):
         net(PAIR).set_input_arrays(data, labels)
 
@@ -225,8 +249,8 @@ def test_data_layers_read_batch_after_batch(tmp_path, records):
     made = caffe.Net(write(tmp_path, "net.prototxt", lenet(records, batch=8)), caffe.TRAIN)
     for k in range(0, 24, 8):
         loss = made.forward()["loss"]
-        assert made.blobs["label"].data.tolist() == labels[k:k + 8] and loss > 0
-        assert (made.blobs["data"].data == pixels[k:k + 8] * np.float32(0.00390625)).all()
+        assert made.blobs["label"].data.tolist() == labels[k : k + 8] and loss > 0
+        assert (made.blobs["data"].data == pixels[k : k + 8] * np.float32(0.00390625)).all()
     made.forward(start="conv1")  # the same batch again
     assert made.blobs["label"].data.tolist() == labels[16:24]
     made.forward(end="data")

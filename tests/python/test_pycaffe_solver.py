@@ -1,4 +1,5 @@
-"""Solvers in Python: the update, callbacks, snapshots, and that they are the solvers of the executable."""
+"""Solvers in Python: the update, callbacks, snapshots, and results equal to the executable's."""
+
 import os
 import signal
 import threading
@@ -7,15 +8,21 @@ import time
 import numpy as np
 import pytest
 
-import conftest
-from conftest import lenet, records  # noqa: F401 (fixture)
 from pycaffe_module import caffe, net, write
 
-NET = """name: 'line' layer { name: 'd' type: 'DummyData' top: 'x' top: 't' dummy_data_param { shape { dim: 6 dim: 4 } shape { dim: 6 dim: 2 }
+import conftest
+from conftest import lenet, records  # noqa: F401 (fixture)
+
+NET = """name: 'line' layer { name: 'd' type: 'DummyData' top: 'x' top: 't'
+  dummy_data_param { shape { dim: 6 dim: 4 } shape { dim: 6 dim: 2 }
   data_filler { type: 'gaussian' std: 1 } } }
-layer { name: 'ip' type: 'InnerProduct' bottom: 'x' top: 'y' inner_product_param { num_output: 2 weight_filler { type: 'xavier' } } }
+layer { name: 'ip' type: 'InnerProduct' bottom: 'x' top: 'y'
+  inner_product_param { num_output: 2 weight_filler { type: 'xavier' } } }
 layer { name: 'loss' type: 'EuclideanLoss' bottom: 'y' bottom: 't' top: 'loss' }"""
-BASE = "base_lr: 0.05 lr_policy: 'step' gamma: 0.5 stepsize: 4 momentum: 0.9 weight_decay: 0.01 max_iter: 10 random_seed: 3 snapshot_after_train: false "
+BASE = (
+    "base_lr: 0.05 lr_policy: 'step' gamma: 0.5 stepsize: 4 momentum: 0.9 weight_decay: 0.01 max_iter: 10 "
+    "random_seed: 3 snapshot_after_train: false "
+)
 
 
 def solver_file(folder, more=BASE, text=NET, name="solver.prototxt"):
@@ -123,6 +130,7 @@ def test_callbacks_come_in_order_and_may_end_a_run(tmp_path):
     def enough():
         if solver.iter == 5:
             raise StopIteration("five are enough")
+
     solver.add_callback(lambda: None, enough)
     with pytest.raises(StopIteration, match="five are enough"):
         solver.solve()
@@ -135,6 +143,7 @@ def test_gradients_may_be_changed_before_the_update(tmp_path):
 
     def freeze():
         solver.net.params["ip"][0].diff[...] = 0
+
     solver.add_callback(lambda: None, freeze)
     solver.step(3)
     assert (weights(solver)[0] == before[0]).all() and (weights(solver)[1] != before[1]).all()
@@ -146,8 +155,9 @@ def test_ctrl_c_ends_a_run_behind_the_iteration(tmp_path):
 
     def too_late():
         assert time.monotonic() - start < 20, "nobody noticed the signal"
+
     solver.add_callback(too_late, lambda: None)
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job's is ignored
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # in a background job SIGINT would be ignored
     try:
         threading.Thread(target=lambda: (time.sleep(0.5), os.kill(os.getpid(), signal.SIGINT))).start()
         with pytest.raises(KeyboardInterrupt):
@@ -180,6 +190,7 @@ def test_seeds(tmp_path):
     def fresh():
         caffe.set_random_seed(77)
         return net(NET), net(NET)
+
     (a, b), (c, d) = fresh(), fresh()
     for one, same in ((a, c), (b, d)):
         assert (one.params["ip"][0].data == same.params["ip"][0].data).all()
@@ -192,7 +203,12 @@ def test_mistakes_and_what_this_build_lacks(tmp_path):
     with pytest.raises(RuntimeError, match="none.prototxt"):
         caffe.SGDSolver(str(tmp_path / "none.prototxt"))
     assert caffe.has_nccl() is False
-    for call in (caffe.NCCL, caffe.NCCL.new_uid, lambda: caffe.set_solver_count(2), lambda: caffe.set_multiprocess(True)):
+    for call in (
+        caffe.NCCL,
+        caffe.NCCL.new_uid,
+        lambda: caffe.set_solver_count(2),
+        lambda: caffe.set_multiprocess(True),
+    ):
         with pytest.raises(RuntimeError, match="no NCCL"):
             call()
     for call in (caffe.set_mode_gpu, lambda: caffe.set_device(0)):
@@ -208,8 +224,15 @@ def test_mistakes_and_what_this_build_lacks(tmp_path):
 def test_a_run_in_python_is_the_executables_to_the_bit(tmp_path, records):
     (tmp_path / "net.prototxt").write_text(lenet(records))
     text = (conftest.ROOT / "examples/lenet_solver.prototxt").read_text()
-    text = "\n".join(line for line in text.splitlines() if not line.startswith(("net:", "max_iter:", "snapshot", "test_iter", "test_interval", "random_seed")))
-    text += f"\nnet: '{tmp_path}/net.prototxt' max_iter: 25 test_iter: 2 test_interval: 10 random_seed: 9 snapshot_after_train: true\n"
+    text = "\n".join(
+        line
+        for line in text.splitlines()
+        if not line.startswith(("net:", "max_iter:", "snapshot", "test_iter", "test_interval", "random_seed"))
+    )
+    text += (
+        f"\nnet: '{tmp_path}/net.prototxt' max_iter: 25 test_iter: 2 test_interval: 10 random_seed: 9 "
+        "snapshot_after_train: true\n"
+    )
     for name in ("python", "executable"):
         write(tmp_path, name + ".prototxt", text + f"snapshot_prefix: '{tmp_path}/{name}'")
     caffe.set_threads(1)
@@ -219,4 +242,6 @@ def test_a_run_in_python_is_the_executables_to_the_bit(tmp_path, records):
         caffe.set_threads(0)
     ended = conftest.crema("train", "--solver", tmp_path / "executable.prototxt")
     assert ended.code == 0, ended.err
-    assert (tmp_path / "python_iter_25.caffemodel").read_bytes() == (tmp_path / "executable_iter_25.caffemodel").read_bytes()
+    assert (tmp_path / "python_iter_25.caffemodel").read_bytes() == (
+        tmp_path / "executable_iter_25.caffemodel"
+    ).read_bytes()

@@ -1,4 +1,5 @@
 """A CaffeOnSpark job on small records: its files, its command, what it wrote."""
+
 import json
 import os
 import pathlib
@@ -23,22 +24,46 @@ def job(records, tmp_path):
         for part in ("train", "test"):
             text = re.sub(rf'source: "\S*mnist_{part}_lmdb/?"', f'source: "{records}/{part}_lmdb"', text)
         text = text.replace("batch_size: 64", "batch_size: 8").replace("batch_size: 100", "batch_size: 20")
-        for field, value in (("max_iter", 30), ("test_iter", 10), ("test_interval", 10), ("snapshot", 20), ("display", 10)):
+        for field, value in (
+            ("max_iter", 30),
+            ("test_iter", 10),
+            ("test_interval", 10),
+            ("snapshot", 20),
+            ("display", 10),
+        ):
             text = re.sub(rf"^{field}: .*", f"{field}: {value}", text, flags=re.M)
         (tmp_path / name).write_text(text)
     return tmp_path
 
 
 def command(folder, master, *flags, conf=(), model="model", output="out", files=FILES):
-    return [str(SPARK / "bin/spark-submit"), "--master", master, "--files", ",".join(files), "--conf", "spark.ui.enabled=false",
-            "--conf", "spark.ui.showConsoleProgress=false", *[w for c in conf for w in ("--conf", c)],
-            "--driver-java-options", f"-Dlog4j2.configurationFile=file:{ROOT}/scripts/log4j2-quiet.properties",
-            "--class", "com.yahoo.ml.caffe.CaffeOnSpark", JAR, "-conf", files[0], "-devices", "1", "-connection", "ethernet",
-            "-model", model, "-output", output, *map(str, flags)]
+    return [
+        str(SPARK / "bin/spark-submit"),
+        "--master",
+        master,
+        "--files",
+        ",".join(files),
+        *"--conf spark.ui.enabled=false --conf spark.ui.showConsoleProgress=false".split(),
+        *[w for c in conf for w in ("--conf", c)],
+        "--driver-java-options",
+        f"-Dlog4j2.configurationFile=file:{ROOT}/scripts/log4j2-quiet.properties",
+        "--class",
+        "com.yahoo.ml.caffe.CaffeOnSpark",
+        JAR,
+        "-conf",
+        files[0],
+        *"-devices 1 -connection ethernet -model".split(),
+        model,
+        "-output",
+        output,
+        *map(str, flags),
+    ]
 
 
 def submit(folder, master, *flags, timeout=240, env=ENVIRONMENT, **more):
-    return subprocess.run(command(folder, master, *flags, **more), cwd=folder, env=env, capture_output=True, text=True, timeout=timeout)
+    return subprocess.run(
+        command(folder, master, *flags, **more), cwd=folder, env=env, capture_output=True, text=True, timeout=timeout
+    )
 
 
 def rows(folder):
@@ -50,4 +75,8 @@ TRAIN = ("-train", "-features", "accuracy,loss", "-label", "label")
 
 def trained(folder):
     """Model and published snapshots."""
-    return {name: sha256(folder / name) for name in sorted(p.name for p in folder.glob("*")) if "model" in name or "solverstate" in name}
+    return {
+        name: sha256(folder / name)
+        for name in sorted(p.name for p in folder.glob("*"))
+        if "model" in name or "solverstate" in name
+    }

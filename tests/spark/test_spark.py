@@ -1,4 +1,7 @@
-"""The article's command on real Spark: local, separate executor processes, a standalone master; what a user sees when it goes wrong."""
+"""The article's command on real Spark: local, with separate executor processes, on a standalone master; and error
+messages.
+"""
+
 import json
 import os
 import pathlib
@@ -15,7 +18,9 @@ from spark_jobs import ENVIRONMENT, FILES, SPARK, TRAIN, command, job, rows, sub
 
 
 def test_spark_runs_on_the_java_that_is_meant():
-    said = subprocess.run([str(SPARK / "bin/spark-submit"), "--version"], capture_output=True, text=True, timeout=60, env=ENVIRONMENT)
+    said = subprocess.run(
+        [str(SPARK / "bin/spark-submit"), "--version"], capture_output=True, text=True, timeout=60, env=ENVIRONMENT
+    )
     found = re.search(r"OpenJDK.*?, (\d+)\.", said.stdout + said.stderr)[1]
     assert found == os.environ.get("CREMA_EXPECT_JAVA", "17"), said.stderr
 
@@ -26,13 +31,16 @@ def test_the_articles_line_gives_one_model_and_all_rows_wherever_it_runs(job):
         done = submit(job, master, *TRAIN, "-clusterSize", 2, model=f"file:{job}/model")
         assert done.returncode == 0, done.stderr[-3000:]
         found.append(trained(job))
-        told = re.search(r"^crema: first step done ([\d.]+) s after submit: (.*) s$", done.stderr, re.M)
-        parts = {name: float(seconds) for name, seconds in (p.rsplit(" ", 1) for p in told[2].split(", "))}
-        assert abs(sum(parts.values()) - float(told[1])) < 0.1 and parts["Spark"] > 0.5 and "plan and checks" in parts, told[0]
+        line = re.search(r"^crema: first step done ([\d.]+) s after submit: (.*) s$", done.stderr, re.M)
+        parts = {name: float(seconds) for name, seconds in (p.rsplit(" ", 1) for p in line[2].split(", "))}
+        assert abs(sum(parts.values()) - float(line[1])) < 0.1, line[0]
+        assert parts["Spark"] > 0.5 and "plan and checks" in parts, line[0]
         got = rows(job / "out")
         assert sorted(r["SampleID"] for r in got) == [f"{i:08d}" for i in range(200)]
         line = next((job / "out").glob("part-*")).read_text().splitlines()[0]
-        assert re.fullmatch(r'{"SampleID":"\d{8}","accuracy":\[[01]\.\d+\],"loss":\[\d+\.\d+(E-\d+)?\],"label":\[\d\.0\]}', line), line
+        assert re.fullmatch(
+            r'{"SampleID":"\d{8}","accuracy":\[[01]\.\d+\],"loss":\[\d+\.\d+(E-\d+)?\],"label":\[\d\.0\]}', line
+        ), line
         found[-1]["rows"] = sorted(map(json.dumps, got))
         for name in list(job.glob("*model*")) + list(job.glob("*state")):
             name.unlink() if name.is_file() else None
@@ -44,12 +52,14 @@ def test_the_articles_line_gives_one_model_and_all_rows_wherever_it_runs(job):
 def test_eight_ranks_on_two_executors_are_eight_executors(job):
     found = []
     for executors in (2, 8):
-        done = submit(job, f"local-cluster[{executors},1,512]", "-train", "-clusterSize", 8, conf=["spark.executor.memory=512m"])
+        done = submit(
+            job, f"local-cluster[{executors},1,512]", "-train", "-clusterSize", 8, conf=["spark.executor.memory=512m"]
+        )
         assert done.returncode == 0, done.stderr[-3000:]
         assert f"8 rank(s) of batch 8 on {executors} worker(s)" in done.stdout + done.stderr
         found.append(trained(job))
     assert found[0] == found[1] and "model" in found[0]
-    # and what the executable gives without Spark
+    # and the executable's own, without Spark
     solver = (job / FILES[0]).read_text()
     (job / "plain").mkdir()
     (job / "plain" / FILES[0]).write_text(solver)
@@ -63,25 +73,49 @@ def test_resuming_gives_the_same_model(job):
     whole = submit(job, "local[2]", "-train", "-clusterSize", 2)
     assert whole.returncode == 0, whole.stderr[-3000:]
     states = {p.name.split("_iter_")[1]: p for p in job.glob("*_iter_*")}
-    again = submit(job, "local[1]", "-train", "-clusterSize", 2, "-snapshot", states["20.solverstate"], "-weights", states["20.caffemodel"], model="again")
+    again = submit(
+        job,
+        "local[1]",
+        "-train",
+        "-clusterSize",
+        2,
+        "-snapshot",
+        states["20.solverstate"],
+        "-weights",
+        states["20.caffemodel"],
+        model="again",
+    )
     assert again.returncode == 0, again.stderr[-3000:]
     assert sha256(job / "again") == sha256(job / "model")
 
 
 def test_a_hadoop_file_system_other_than_the_local_one(job, records):
-    """viewfs is Hadoop's own, with real mount points and no daemon: sources, model and output have another scheme."""
+    """viewfs is Hadoop's own file system of mount points and needs no daemon: sources, model and output have another
+    scheme.
+    """
     (job / "store").mkdir()
     for part in ("train", "test"):
         shutil.copytree(records / f"{part}_lmdb", job / f"store/{part}_lmdb")
     net = job / FILES[1]
     net.write_text(net.read_text().replace(str(records), "viewfs://lake/store"))
-    done = submit(job, "local-cluster[2,1,1024]", *TRAIN, "-clusterSize", 2, model="viewfs://lake/store/m/mnist.model", output="viewfs://lake/store/features",
-                  conf=[f"spark.hadoop.fs.viewfs.mounttable.lake.link./store=file://{job}/store"])
+    done = submit(
+        job,
+        "local-cluster[2,1,1024]",
+        *[*TRAIN, "-clusterSize", 2],
+        model="viewfs://lake/store/m/mnist.model",
+        output="viewfs://lake/store/features",
+        conf=[f"spark.hadoop.fs.viewfs.mounttable.lake.link./store=file://{job}/store"],
+    )
     assert done.returncode == 0, done.stderr[-3000:]
     assert len(rows(job / "store/features")) == 200
     written = sorted(p.name for p in (job / "store/m").iterdir() if not p.name.startswith("."))
     assert "mnist.model" in written and len(written) == 5, written
-    assert [n.split("_iter_")[1] for n in written if "_iter_" in n] == ["20.caffemodel", "20.solverstate", "30.caffemodel", "30.solverstate"]
+    assert [n.split("_iter_")[1] for n in written if "_iter_" in n] == [
+        "20.caffemodel",
+        "20.solverstate",
+        "30.caffemodel",
+        "30.solverstate",
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -94,14 +128,27 @@ def standalone(tmp_path_factory):
     url, run, daemons = f"spark://127.0.0.1:{port}", str(SPARK / "bin/spark-class"), []
 
     def daemon(name, *arguments):
-        log = open(folder / f"{name}.log", "w")
-        daemons.append(subprocess.Popen([run, *arguments], env=ENVIRONMENT, stdout=log, stderr=log, cwd=folder, start_new_session=True))
+        log, command = open(folder / f"{name}.log", "w"), [run, *arguments]
+        daemons.append(
+            subprocess.Popen(command, env=ENVIRONMENT, stdout=log, stderr=log, cwd=folder, start_new_session=True)
+        )
 
-    daemon("master", "org.apache.spark.deploy.master.Master", "--host", "127.0.0.1", "--port", str(port), "--webui-port", "0")
+    master = "org.apache.spark.deploy.master.Master"
+    daemon("master", master, *f"--host 127.0.0.1 --port {port} --webui-port 0".split())
     for w in (1, 2):
-        daemon(f"worker{w}", "org.apache.spark.deploy.worker.Worker", "--host", "127.0.0.1", "--webui-port", "0", "-c", "1", "-m", "1g", "-d", str(folder / f"w{w}"), url)
+        daemon(
+            f"worker{w}",
+            *"org.apache.spark.deploy.worker.Worker --host 127.0.0.1 --webui-port 0 -c 1 -m 1g -d".split(),
+            str(folder / f"w{w}"),
+            url,
+        )
     try:
-        wait_until(lambda: all((folder / f"worker{w}.log").exists() and "Successfully registered" in (folder / f"worker{w}.log").read_text() for w in (1, 2)), 60, "two Spark workers")
+        logs = [folder / f"worker{w}.log" for w in (1, 2)]
+        wait_until(
+            lambda: all(log.exists() and "Successfully registered" in log.read_text() for log in logs),
+            60,
+            "two Spark workers",
+        )
         yield url, folder
     finally:
         for d in daemons:
@@ -112,13 +159,16 @@ def standalone(tmp_path_factory):
 
 def test_a_standalone_master_with_two_workers(job, standalone):
     master, folder = standalone
-    done = submit(job, master, "-train", "-test", "-clusterSize", 2, output="means", conf=["spark.executor.memory=700m"])
+    memory = ["spark.executor.memory=700m"]
+    done = submit(job, master, "-train", "-test", "-clusterSize", 2, output="means", conf=memory)
     assert done.returncode == 0, done.stderr[-3000:]
     assert "on 2 worker(s)" in done.stdout + done.stderr
     logs = [f.read_text() for f in folder.glob("w*/app-*/*/stderr")]  # an executor's log carries its rank's lines
     assert len(logs) == 2
     for log in logs:
-        assert re.search(r"\] Iteration 10 \(.* iter/s, .*s/10 iters\), loss = \d", log) and re.search(r"\]     Test net output #0: accuracy = \d", log), log[-2000:]
+        assert re.search(r"\] Iteration 10 \(.* iter/s, .*s/10 iters\), loss = \d", log) and re.search(
+            r"\]     Test net output #0: accuracy = \d", log
+        ), log[-2000:]
     means = dict(line.split(": ") for line in (job / "means").read_text().splitlines())
     assert set(means) == {"accuracy", "loss"} and 0 <= float(means["accuracy"]) <= 1
     plain = submit(job, "local[1]", *TRAIN, "-clusterSize", 2, model="other")
@@ -128,18 +178,32 @@ def test_a_standalone_master_with_two_workers(job, standalone):
 
 
 def killed_child(job, sign, kind="worker"):
-    """A job of two executors whose first worker process, or whose coordinator, gets a signal; its driver's log."""
+    """Runs a job of two executors whose first worker process, or whose coordinator, gets a signal; returns the
+    driver's log.
+    """
     solver = job / FILES[0]
-    solver.write_text(re.sub(r"max_iter: \d+", "max_iter: 1000000", re.sub(r"snapshot: \d+", "snapshot: 0", solver.read_text())))
+    solver.write_text(
+        re.sub(r"max_iter: \d+", "max_iter: 1000000", re.sub(r"snapshot: \d+", "snapshot: 0", solver.read_text()))
+    )
     log = open(job / "driver.log", "w")
-    run = subprocess.Popen(command(job, "local-cluster[2,1,1024]", "-train", "-clusterSize", 2), cwd=job, env=ENVIRONMENT, stdout=log, stderr=log)
+    run = subprocess.Popen(
+        command(job, "local-cluster[2,1,1024]", "-train", "-clusterSize", 2),
+        cwd=job,
+        env=ENVIRONMENT,
+        stdout=log,
+        stderr=log,
+    )
 
     def descendants(pid):
         mine = children(pid)
         return mine + [d for c in mine for d in descendants(c)]
 
     def processes():
-        return [p for p in descendants(run.pid) if f"{kind}\0-job".encode() in pathlib.Path(f"/proc/{p}/cmdline").read_bytes()]
+        return [
+            p
+            for p in descendants(run.pid)
+            if f"{kind}\0-job".encode() in pathlib.Path(f"/proc/{p}/cmdline").read_bytes()
+        ]
 
     try:
         wait_until(lambda: "iteration" in (job / "driver.log").read_text(), 90, "the first step")
@@ -164,26 +228,38 @@ def test_killing_an_executors_child_fails_the_run_with_its_last_lines(job):
 
 def test_a_killed_coordinator_is_named_last(job):
     text = killed_child(job, signal.SIGKILL, "coordinator")
-    last = text[text.rindex("crema: error:"):]
-    assert re.match(r"crema: error: `crema coordinator` \(pid \d+\), which leads the run beside the driver, was killed by signal 9 \(SIGKILL\)", last), text[-3000:]
+    last = text[text.rindex("crema: error:") :]
+    assert re.match(
+        r"crema: error: `crema coordinator` \(pid \d+\), which leads the run beside the driver, was killed by signal "
+        r"9 \(SIGKILL\)",
+        last,
+    ), text[-3000:]
     assert "the run was over before attempt" not in last and "the coordinator is gone" not in last, last
 
 
 def test_an_executors_child_that_gets_sigterm_leaves_a_published_snapshot(job):
     text = killed_child(job, signal.SIGTERM)
-    said = re.search(r"a worker was told to end \(SIGTERM\), so training has stopped at iteration (\d+) of 1000000; go on from there with -snapshot (\S+)", text)
+    said = re.search(
+        r"a worker was told to end \(SIGTERM\), so training has stopped at iteration (\d+) of 1000000; go on from "
+        r"there with -snapshot (\S+)",
+        text,
+    )
     assert said, text[-3000:]
     state = pathlib.Path(said.group(2).removeprefix("file:"))
-    assert state.name.endswith(f"_iter_{said.group(1)}.solverstate") and (job / state).exists() and (job / state.with_suffix(".caffemodel")).exists()
+    assert (
+        state.name.endswith(f"_iter_{said.group(1)}.solverstate")
+        and (job / state).exists()
+        and (job / state.with_suffix(".caffemodel")).exists()
+    )
 
 
 def refused(job, *flags, words, master="local[1]", **more):
     done = submit(job, master, *flags, **more)
     assert done.returncode == 1, done.stderr[-2000:]
-    story = done.stderr[done.stderr.rfind("crema: error:"):]
+    message = done.stderr[done.stderr.rfind("crema: error:") :]
     for w in words:
-        assert w in story, done.stderr[-3000:]
-    return story
+        assert w in message, done.stderr[-3000:]
+    return message
 
 
 def test_what_can_be_seen_to_be_wrong_is_said_before_anything_starts(job, records):
@@ -212,6 +288,12 @@ def test_what_the_workers_find_reaches_the_driver(job, records):
     net.write_text(good.replace("num_output: 10", "num_output: 5"))
     refused(job, "-train", words=["is not a class: there are 5 classes", "in step"])
     net.write_text(good)
-    refused(job, "-train", "-clusterSize", 1004, words=["Insufficient training data. Please adjust hyperparameters or increase dataset.", "clusterSize"])
+    refused(
+        job,
+        "-train",
+        "-clusterSize",
+        1004,
+        words=["Insufficient training data. Please adjust hyperparameters or increase dataset.", "clusterSize"],
+    )
     refused(job, "-features", "accuracy", words=["there is no model at model"])
     assert not (job / "model").exists()

@@ -1,4 +1,7 @@
-"""YARN's cluster mode, where main runs in the ApplicationMaster: what failed is the application's diagnostics, and is tried again only where that helps."""
+"""YARN's cluster mode, where main runs in the ApplicationMaster: errors become the application's diagnostics, and a
+failed application is tried again only where that may help.
+"""
+
 import os
 import re
 import signal
@@ -8,8 +11,24 @@ import time
 import pytest
 
 from conftest import make_lmdb, sha256, wait_until
-from spark_jobs import FILES, TRAIN, command, job, submit  # noqa: F401 (job is a fixture)
-from test_daemons import TWO, cat_rows, expect_all_rows, fetched_hash, local_hash, marked_processes, point, stored, told  # noqa: F401 (stored, local_hash: fixtures)
+from spark_jobs import (
+    FILES,
+    TRAIN,
+    command,
+    job,  # noqa: F401  a fixture
+    submit,
+)
+from test_daemons import (
+    TWO,
+    cat_rows,
+    expect_all_rows,
+    fetched_hash,
+    local_hash,  # noqa: F401  a fixture
+    output_and_logs,
+    point,
+    stored,  # noqa: F401  a fixture
+)
+from test_daemons_executors import marked_processes
 
 CLUSTER = (*TWO, "spark.submit.deployMode=cluster")
 
@@ -23,7 +42,9 @@ def rewrite(file, *changes):
 
 
 def application(bed, text):
-    """What spark-submit shows of it: its diagnostics, as YARN's client was given them; and how many attempts have left containers."""
+    """What spark-submit shows: the diagnostics that YARN gave its client; and how many attempts have left
+    containers.
+    """
     name = re.search(r"application_\d+_\d+", text).group()
     diagnostics = re.search(r"Application diagnostics message: (.*?)\n(?=\d{4}-|Exception)", text, re.S)
     attempts = {re.search(r"container_\d+_\d+_(\d+)_", str(p)).group(1) for p in bed.container_logs(name)}
@@ -31,11 +52,13 @@ def application(bed, text):
 
 
 def refused(bed, done, *sentences):
-    """The sentences are the diagnostics, which the submitting console shows, and nothing else is; there was one attempt. Its containers."""
+    """Asserts that the diagnostics contain the sentences, that the submitting console shows nothing else, and that
+    there was one attempt. Returns its containers.
+    """
     name, diagnostics, attempts = application(bed, done.stderr)
-    assert done.returncode == 1, told(done, bed)
+    assert done.returncode == 1, output_and_logs(done, bed)
     for sentence in (*sentences, f"yarn logs -applicationId {name}", f"/cluster/app/{name}"):
-        assert sentence in diagnostics, (sentence, told(done, bed))
+        assert sentence in diagnostics, (sentence, output_and_logs(done, bed))
     assert diagnostics.startswith("crema: error: ") and len(diagnostics.splitlines()) <= 7, diagnostics
     assert attempts == 1
     return bed.container_logs(name)
@@ -44,27 +67,41 @@ def refused(bed, done, *sentences):
 def test_a_wrong_solver_is_told_before_executors_are_asked_for(job, hadoop):
     rewrite(job / FILES[0], (r"solver_mode: CPU", "solver_mode: GPU"))
     start = time.monotonic()
-    done = submit(job, "yarn", "-train", env=hadoop.environment("hdfs"), conf=CLUSTER, model=f"{hadoop.url('hdfs')}/gpu.model")
+    done = submit(
+        job, "yarn", "-train", env=hadoop.environment("hdfs"), conf=CLUSTER, model=f"{hadoop.url('hdfs')}/gpu.model"
+    )
     print(f"{time.monotonic() - start:.1f} s")
-    assert len(refused(hadoop, done, "solver_mode", "GPU")) == 1  # the master's container
+    assert len(refused(hadoop, done, "solver_mode", "GPU")) == 1  # the ApplicationMaster's container
 
 
 def test_too_little_data_is_told_by_one_attempt(job, hadoop, tmp_path):
     few = tmp_path / "few"
     few.mkdir()
     make_lmdb(few, "train", 1)
-    rewrite(job / FILES[1], (r'source: "\S*/train_lmdb"', f'source: "file:{few}/train_lmdb"'), (r'source: "(/\S*/test_lmdb)"', r'source: "file:\1"'))
-    done = submit(job, "yarn", "-train", env=hadoop.environment("hdfs"), conf=CLUSTER, model=f"{hadoop.url('hdfs')}/few.model")
+    rewrite(
+        job / FILES[1],
+        (r'source: "\S*/train_lmdb"', f'source: "file:{few}/train_lmdb"'),
+        (r'source: "(/\S*/test_lmdb)"', r'source: "file:\1"'),
+    )
+    done = submit(
+        job, "yarn", "-train", env=hadoop.environment("hdfs"), conf=CLUSTER, model=f"{hadoop.url('hdfs')}/few.model"
+    )
     refused(hadoop, done, "Insufficient training data", "every rank, clusterSize x devices, needs one")
 
 
 class Submitted:
-    """A job that goes on while its logs are read."""
+    """Starts a job and yields it while its logs can be read."""
 
     def __init__(self, job, bed, *flags, **places):
         self.job, self.bed = job, bed
         with open(job / "client.log", "w") as log:
-            self.process = subprocess.Popen(command(job, "yarn", *flags, conf=CLUSTER, **places), cwd=job, env=bed.environment("hdfs"), stdout=log, stderr=log)
+            self.process = subprocess.Popen(
+                command(job, "yarn", *flags, conf=CLUSTER, **places),
+                cwd=job,
+                env=bed.environment("hdfs"),
+                stdout=log,
+                stderr=log,
+            )
 
     def __enter__(self):
         return self
@@ -75,7 +112,7 @@ class Submitted:
 
     @property
     def said(self):
-        """What all attempts' containers have said."""
+        """The output of all attempts' containers."""
         found = re.search(r"application_\d+_\d+", (self.job / "client.log").read_text())
         return "".join(self.bed.container_logs(found.group()).values()) if found else ""
 
@@ -91,12 +128,22 @@ class Submitted:
 
 @pytest.fixture(scope="module")
 def undisturbed():
-    """of(job, bed): the model of the solver and net in `job` without any trouble; computed once, as all tests have the same."""
+    """of(job, bed): the model that the solver and net in `job` give without failures; computed once, as it is the
+    same in all tests.
+    """
     known = []
 
     def of(job, bed):
         if not known:
-            done = submit(job, "local[2]", "-train", "-clusterSize", 2, env=bed.environment("hdfs"), model=f"file:{job}/undisturbed")
+            done = submit(
+                job,
+                "local[2]",
+                "-train",
+                "-clusterSize",
+                2,
+                env=bed.environment("hdfs"),
+                model=f"file:{job}/undisturbed",
+            )
             assert done.returncode == 0, done.stderr[-3000:]
             known.append(sha256(job / "undisturbed"))
         return known[0]
@@ -105,28 +152,49 @@ def undisturbed():
 
 
 @pytest.mark.parametrize("killed", ["worker", "master"])
-def test_a_second_attempt_goes_on_from_the_first_ones_snapshot_to_the_same_model(job, hadoop, stored, undisturbed, killed):
+def test_a_second_attempt_goes_on_from_the_first_ones_snapshot_to_the_same_model(
+    job, hadoop, stored, undisturbed, killed
+):
     point(job, stored(hadoop, "hdfs"))
-    rewrite(job / FILES[0], (r"^max_iter: .*", "max_iter: 600"), (r"^snapshot: .*", "snapshot: 200"), (r"^test_interval: .*", "test_interval: 0"), (r"^test_iter: .*", "test_iter: 0"))
+    rewrite(
+        job / FILES[0],
+        (r"^max_iter: .*", "max_iter: 600"),
+        (r"^snapshot: .*", "snapshot: 200"),
+        (r"^test_interval: .*", "test_interval: 0"),
+        (r"^test_iter: .*", "test_iter: 0"),
+    )
     model = f"{hadoop.url('hdfs')}/attempts/after a lost {killed}/m.model"
     expected = undisturbed(job, hadoop)
     with Submitted(job, hadoop, "-train", model=model) as run:
         run.wait_for("iteration 200: snapshot")
-        os.kill(master_processes(hadoop)[0] if killed == "master" else marked_processes(hadoop, "/crema worker")[0], signal.SIGKILL)
+        os.kill(
+            master_processes(hadoop)[0] if killed == "master" else marked_processes(hadoop, "/crema worker")[0],
+            signal.SIGKILL,
+        )
         said = run.ended_well(attempts=2)
     if killed == "worker":
-        assert re.search(r"crema: error: worker \d \(rank \d, host .*pid \d+\) was lost", said) and re.search(r"worker \d was in executor \d on host \S+, container container_\d+_\d+_01_\d+", said)
+        assert re.search(r"crema: error: worker \d \(rank \d, host .*pid \d+\) was lost", said) and re.search(
+            r"worker \d was in executor \d on host \S+, container container_\d+_\d+_01_\d+", said
+        )
         assert re.search(r"the last snapshot is of iteration \d+: hdfs://.*_iter_\d+\.solverstate", said)
-    assert re.search(r"attempt 2 of this application: the one before has failed; training goes on from its snapshot of iteration (200|400), hdfs://", said), said[-4000:]
+    assert re.search(
+        r"attempt 2 of this application: the one before has failed; training goes on from its snapshot of iteration "
+        r"(200|400), hdfs://",
+        said,
+    ), said[-4000:]
     assert fetched_hash(hadoop, "hdfs", model, job) == expected
 
 
 def master_processes(bed):
-    return [p for p in marked_processes(bed, "org.apache.spark.deploy.yarn.ApplicationMaster") if os.path.basename(os.readlink(f"/proc/{p}/exe")) == "java"]
+    return [
+        p
+        for p in marked_processes(bed, "org.apache.spark.deploy.yarn.ApplicationMaster")
+        if os.path.basename(os.readlink(f"/proc/{p}/exe")) == "java"
+    ]
 
 
 def test_a_place_that_cannot_be_written_just_now_is_tried_again(job, hadoop, stored, local_hash):
-    """Nothing may be written into the model's folder when the first attempt looks, and everything when the second one does."""
+    """The model's folder cannot be written when the first attempt tries, and can when the second one does."""
     point(job, stored(hadoop, "hdfs"))
     folder = f"{hadoop.url('hdfs')}/full_for_a_while"
     hadoop.fs("hdfs", "-mkdir", folder)
@@ -135,13 +203,17 @@ def test_a_place_that_cannot_be_written_just_now_is_tried_again(job, hadoop, sto
         run.wait_for("has failed; YARN starts attempt 2")
         hadoop.space_quota("/full_for_a_while", -1)
         said = run.ended_well(attempts=2)
-    assert re.search(r"crema: error: -model hdfs://\S+ cannot be written: .*quota.*mend that or name another place \(nothing was started\)", said), said[-4000:]
+    assert re.search(
+        r"crema: error: -model hdfs://\S+ cannot be written: .*quota.*mend that or name another place \(nothing was "
+        r"started\)",
+        said,
+    ), said[-4000:]
     assert "left no snapshot: training begins again at iteration 0" in said
     assert fetched_hash(hadoop, "hdfs", f"{folder}/m.model", job) == local_hash(job, hadoop, "hdfs")
 
 
 def test_a_second_attempt_takes_the_trained_model_and_writes_the_rows_anew(job, hadoop, stored):
-    """The rows cannot be written at first: the model is there already, and their folder, too."""
+    """The rows cannot be written at first; then the model, and the rows' folder, exist already."""
     point(job, stored(hadoop, "hdfs"))
     out = f"{hadoop.url('hdfs')}/rows_late"
     hadoop.fs("hdfs", "-mkdir", "-p", f"{out}/full")
@@ -150,7 +222,9 @@ def test_a_second_attempt_takes_the_trained_model_and_writes_the_rows_anew(job, 
         run.wait_for("has failed; YARN starts attempt 2")
         hadoop.space_quota("/rows_late/full", -1)
         said = run.ended_well(attempts=2)
-    assert f"attempt 2 of this application: the one before has trained the model at {out}/m.model, which is taken" in said, said[-4000:]
+    assert (
+        f"attempt 2 of this application: the one before has trained the model at {out}/m.model, which is taken" in said
+    ), said[-4000:]
     assert f"the one before had begun to write {out}/full/rows, which is written anew" in said
     assert said.count("crema: the model is at") == 1 and re.search(r"crema: error: .*quota", said), said[-4000:]
     expect_all_rows(cat_rows(hadoop, "hdfs", f"{out}/full/rows"))

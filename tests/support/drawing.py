@@ -1,4 +1,5 @@
-"""What a drawn net shows, from its SVG: texts and boxes as rectangles, edges as lines; and whether anything lies over anything."""
+"""Reads a drawn net from its SVG: texts and boxes as rectangles, edges as lines; and finds overlaps."""
+
 import collections
 import itertools
 import xml.etree.ElementTree as ElementTree
@@ -8,7 +9,7 @@ Box = collections.namedtuple("Box", "x y right bottom words")
 
 
 def _text(e):
-    """The letters' height is the font's size / 1.3, a third of it below the base line; textLength makes the width binding."""
+    """Letters are as high as the font's size / 1.3, a third of it below the base line; textLength fixes the width."""
     size, width = float(e.get("font-size")) / 1.3, float(e.get("textLength"))
     x, y = float(e.get("x")) - width * {"start": 0, "middle": 0.5, "end": 1}[e.get("text-anchor")], float(e.get("y"))
     return Box(x, y - size, x + width, y + size / 3, e.text)
@@ -25,9 +26,12 @@ class Drawing:
         self.size = float(root.get("width")), float(root.get("height"))
         self.texts = [_text(e) for e in root.iter(SVG + "text")]
         self.boxes = [_rectangle(e) for e in root.iter(SVG + "rect")]
-        lines = [[tuple(map(float, p.split(","))) for p in e.get("points").split()] for e in root.iter(SVG + "polyline")]
+        lines = [
+            [tuple(map(float, p.split(","))) for p in e.get("points").split()] for e in root.iter(SVG + "polyline")
+        ]
         self.edges, self.heads = lines[::2], lines[1::2]
-        self.words = [t for t in self.texts[1:] if not any(inside(t, b) for b in self.boxes)]  # of edges; the first is the title
+        # Of edges; the first is the title.
+        self.words = [t for t in self.texts[1:] if not any(inside(t, b) for b in self.boxes)]
 
 
 def inside(a, b):
@@ -39,7 +43,7 @@ def overlap(a, b):
 
 
 def meets(p, q, box):
-    """A stretch of a line with a rectangle's inside (Liang, Barsky 1984)."""
+    """Whether a line segment crosses a rectangle's inside (Liang, Barsky 1984)."""
     low, high = 0.0, 1.0
     for start, step, least, most in ((p[0], q[0] - p[0], box.x, box.right), (p[1], q[1] - p[1], box.y, box.bottom)):
         if step == 0:
@@ -63,7 +67,7 @@ def neighbours(boxes, pairs_with=None):
 
 
 def distance(line, box):
-    """Of an upright or level stretch; far for others."""
+    """The distance of horizontal or vertical segments; a large number for others."""
     best = 1e9
     for (x, y), (u, v) in itertools.pairwise(line):
         if abs(x - u) < 0.2 and min(y, v) < (box.y + box.bottom) / 2 < max(y, v):
@@ -74,7 +78,7 @@ def distance(line, box):
 
 
 def mistakes(d):
-    """Every one as a sentence."""
+    """All overlaps, each described in a sentence."""
     for a, b in neighbours(d.texts):
         if overlap(a, b):
             yield f"'{a.words}' and '{b.words}' overlap"
@@ -84,17 +88,23 @@ def mistakes(d):
     for text, b in neighbours(d.words, d.boxes):
         if overlap(text, b):
             yield f"'{text.words}' lies over a box"
-    stretches = [Box(min(p[0], q[0]), min(p[1], q[1]), max(p[0], q[0]), max(p[1], q[1]), (p, q)) for line in d.edges + d.heads for p, q in itertools.pairwise(line)]
+    stretches = [
+        Box(min(p[0], q[0]), min(p[1], q[1]), max(p[0], q[0]), max(p[1], q[1]), (p, q))
+        for line in d.edges + d.heads
+        for p, q in itertools.pairwise(line)
+    ]
     for s, text in neighbours(stretches, d.texts):
         if meets(*s.words, text):
             yield f"a line runs through '{text.words}'"
-    for s, b in neighbours(stretches, d.boxes):  # an edge ends on its box's side, to a tenth of a pixel
+    for s, b in neighbours(stretches, d.boxes):  # an edge ends at its box's side, to a tenth of a pixel
         if meets(*s.words, Box(b.x + 0.2, b.y + 0.2, b.right - 0.2, b.bottom - 0.2, "")):
             yield f"a line runs through the box at {b.x}, {b.y}"
     for text in d.words:
         if min((distance(line, text) for line in d.edges), default=0) > 16:
             yield f"'{text.words}' stands beside no edge"
-    points = [p for line in d.edges for p in line] + [c for b in d.texts + d.boxes for c in ((b.x, b.y), (b.right, b.bottom))]
+    points = [p for line in d.edges for p in line] + [
+        c for b in d.texts + d.boxes for c in ((b.x, b.y), (b.right, b.bottom))
+    ]
     for axis, size in enumerate(d.size):
         low, high = min(p[axis] for p in points), max(p[axis] for p in points)
         if low < MARGIN - 8 or low > MARGIN + 8 or size - high < MARGIN - 8 or size - high > MARGIN + 8:

@@ -1,4 +1,7 @@
-"""ONNX graphs as PyTorch's exporter writes them, node by node with the helpers of the onnx package; weights He-scaled."""
+"""ONNX graphs as PyTorch's exporter writes them, node by node with the helpers of the onnx package; weights
+He-scaled.
+"""
+
 import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
@@ -15,7 +18,11 @@ class Graph:
         array = np.asarray(array)
         name = f"onnx::{len(self.weights)}"
         if listed:
-            self.weights.append(helper.make_tensor(name, helper.np_dtype_to_tensor_dtype(array.dtype), array.shape, array.ravel().tolist()))
+            self.weights.append(
+                helper.make_tensor(
+                    name, helper.np_dtype_to_tensor_dtype(array.dtype), array.shape, array.ravel().tolist()
+                )
+            )
         else:
             self.weights.append(numpy_helper.from_array(array, name))
         return name
@@ -27,22 +34,39 @@ class Graph:
     def node(self, op, inputs, outputs=1, **attributes):
         name = f"/features.{len(self.nodes)}/{op}"
         made = [f"{name}_output_{k}" for k in range(outputs)]
-        self.nodes.append(helper.make_node(op, [inputs] if isinstance(inputs, str) else inputs, made, name=name, **attributes))
+        self.nodes.append(
+            helper.make_node(op, [inputs] if isinstance(inputs, str) else inputs, made, name=name, **attributes)
+        )
         return made[0] if outputs == 1 else made
 
     def value(self, array):
-        """A Constant node, as between the nodes of a traced program."""
+        """A Constant node, as a traced program has it between its nodes."""
         return self.node("Constant", [], value=numpy_helper.from_array(np.asarray(array)))
 
     def conv(self, x, inputs, outputs, kernel, stride=1, pad=0, group=1, bias=True, dilation=1):
         pads = pad if isinstance(pad, list) else [pad] * 4
-        weights = [self.draw(outputs, inputs // group, kernel, kernel)] + ([self.draw(outputs, std=0.1)] if bias else [])
-        return self.node("Conv", [x, *weights], kernel_shape=[kernel] * 2, strides=[stride] * 2, pads=pads, group=group, dilations=[dilation] * 2)
+        weights = [self.draw(outputs, inputs // group, kernel, kernel)] + (
+            [self.draw(outputs, std=0.1)] if bias else []
+        )
+        return self.node(
+            "Conv",
+            [x, *weights],
+            kernel_shape=[kernel] * 2,
+            strides=[stride] * 2,
+            pads=pads,
+            group=group,
+            dilations=[dilation] * 2,
+        )
 
     def norm(self, x, channels):
         positive = self.constant(self.rng.uniform(0.5, 1.5, channels).astype(np.float32))
         factor = self.constant(self.rng.uniform(0.3, 0.7, channels).astype(np.float32))
-        return self.node("BatchNormalization", [x, factor, self.draw(channels, std=0.1), self.draw(channels, std=0.2), positive], epsilon=1e-5, momentum=0.9)
+        return self.node(
+            "BatchNormalization",
+            [x, factor, self.draw(channels, std=0.1), self.draw(channels, std=0.2), positive],
+            epsilon=1e-5,
+            momentum=0.9,
+        )
 
     def relu6(self, x):
         if self.opset < 11:
@@ -54,7 +78,9 @@ class Graph:
         return self.node(kind + "Pool", x, kernel_shape=[kernel] * 2, strides=[stride] * 2, pads=pads, **attributes)
 
     def linear(self, x, inputs, outputs):
-        return self.node("Gemm", [x, self.draw(outputs, inputs), self.draw(outputs, std=0.1)], alpha=1.0, beta=1.0, transB=1)
+        return self.node(
+            "Gemm", [x, self.draw(outputs, inputs), self.draw(outputs, std=0.1)], alpha=1.0, beta=1.0, transB=1
+        )
 
     def viewed(self, x):
         """x.view(x.size(0), -1), as it is traced."""
@@ -66,13 +92,19 @@ class Graph:
         return self.node("Reshape", [x, self.node("Concat", [rows, self.value(np.int64([-1]))], axis=0)])
 
     def dropout(self, x, ratio):
-        return self.node("Dropout", x, ratio=ratio) if self.opset < 12 else self.node("Dropout", [x, self.value(np.float32(ratio))])
+        return (
+            self.node("Dropout", x, ratio=ratio)
+            if self.opset < 12
+            else self.node("Dropout", [x, self.value(np.float32(ratio))])
+        )
 
     def save(self, path, *outputs):
         infos = [helper.make_tensor_value_info(o, TensorProto.FLOAT, None) for o in outputs]
         graph = helper.make_graph(self.nodes, "main_graph", [self.input], infos, self.weights)
-        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", self.opset)], ir_version=min(8, 3 if self.opset < 9 else 8))
-        if self.opset < 9:  # initializers are inputs, too, then
+        model = helper.make_model(
+            graph, opset_imports=[helper.make_opsetid("", self.opset)], ir_version=min(8, 3 if self.opset < 9 else 8)
+        )
+        if self.opset < 9:  # here initializers are inputs, too
             for w in self.weights:
                 model.graph.input.append(helper.make_tensor_value_info(w.name, w.data_type, list(w.dims)))
         onnx.save(model, str(path))
@@ -80,6 +112,7 @@ class Graph:
 
 def resnet(g):
     """Bottlenecks with a projection in each stage; every convolution with its normalisation."""
+
     def normalised(x, *shape, **more):
         return g.norm(g.conv(x, *shape, bias=False, **more), shape[1])
 
@@ -113,7 +146,11 @@ def squeezenet(g):
     inputs = 16
     for squeeze, width in ((4, 16), (4, 16), (8, 32)):
         s = g.node("Relu", g.conv(x, inputs, squeeze, 1))
-        x = g.node("Concat", [g.node("Relu", g.conv(s, squeeze, width, 1)), g.node("Relu", g.conv(s, squeeze, width, 3, pad=1))], axis=1)
+        x = g.node(
+            "Concat",
+            [g.node("Relu", g.conv(s, squeeze, width, 1)), g.node("Relu", g.conv(s, squeeze, width, 3, pad=1))],
+            axis=1,
+        )
         inputs = 2 * width
     x = g.node("Relu", g.conv(g.dropout(g.pool("Max", x, 3, 2, **up), 0.5), inputs, 10, 1))
     return g.node("Flatten", g.node("GlobalAveragePool", x), axis=1)
@@ -121,6 +158,7 @@ def squeezenet(g):
 
 def mobilenet(g):
     """Depthwise convolutions, linear bottlenecks, the mean over planes as a reduction."""
+
     def block(x, inputs, outputs, stride, times):
         wide = inputs * times
         y = g.relu6(g.norm(g.conv(x, inputs, wide, 1, bias=False), wide))
@@ -131,7 +169,11 @@ def mobilenet(g):
     x = g.relu6(g.norm(g.conv("x", 3, 8, 3, stride=2, pad=1, bias=False), 8))
     for inputs, outputs, stride in ((8, 12, 2), (12, 12, 1), (12, 16, 2)):
         x = block(x, inputs, outputs, stride, 4)
-    x = g.node("ReduceMean", [x, g.value(np.int64([2, 3]))], keepdims=0) if g.opset >= 18 else g.node("ReduceMean", x, axes=[2, 3], keepdims=0)
+    x = (
+        g.node("ReduceMean", [x, g.value(np.int64([2, 3]))], keepdims=0)
+        if g.opset >= 18
+        else g.node("ReduceMean", x, axes=[2, 3], keepdims=0)
+    )
     return g.node("Softmax", g.linear(g.dropout(x, 0.2), 16, 10), axis=-1)
 
 

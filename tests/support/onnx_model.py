@@ -1,15 +1,17 @@
 """A net, its ONNX model and a session of onnxruntime, for tests/end_to_end/test_onnx.py."""
+
 import re
 
 import numpy as np
 import onnxruntime as ort
 
-from conftest import crema
 from pycaffe_module import caffe
+
+from conftest import crema
 
 
 def values(filling, shape, rng):
-    """As in cases.txt; mK: from -1 on."""
+    """Values by the codes of cases.txt; mK: from -1 on."""
     if filling in "spw":
         return rng.uniform(-1, 1, shape) * (8 if filling == "w" else 1) + (1.1 if filling == "p" else 0)
     if filling in "zo":
@@ -22,17 +24,25 @@ def draw_weights(net, rng, filling=""):
         kind = net.layer_dict[name].type
         for i, blob in enumerate(blobs):
             if kind == "BatchNorm":
-                blob.data[...] = [rng.normal(0, 0.2, blob.shape), rng.uniform(0.5, 1.5, blob.shape), np.ones(blob.shape)][i] * 3
+                blob.data[...] = [
+                    rng.normal(0, 0.2, blob.shape),
+                    rng.uniform(0.5, 1.5, blob.shape),
+                    np.ones(blob.shape),
+                ][i] * 3
             elif filling:
                 blob.data[...] = values(filling, blob.shape, rng)
             elif len(blob.shape) > 1:
-                blob.data[...] = rng.standard_normal(blob.shape, dtype=np.float32) * np.sqrt(2 / np.prod(blob.shape[1:]))
+                blob.data[...] = rng.standard_normal(blob.shape, dtype=np.float32) * np.sqrt(
+                    2 / np.prod(blob.shape[1:])
+                )
             else:
-                blob.data[...] = rng.uniform(0.3, 0.7, blob.shape) if kind == "Scale" and i == 0 else rng.normal(0, 0.1, blob.shape)
+                blob.data[...] = (
+                    rng.uniform(0.3, 0.7, blob.shape) if kind == "Scale" and i == 0 else rng.normal(0, 0.1, blob.shape)
+                )
 
 
 class Exported:
-    """A prototxt on disk, its net with weights, and the session of its model."""
+    """An exported net: its prototxt on disk, the net with weights, and onnxruntime's session of the model."""
 
     def __init__(self, folder, text, weights=None, filling="", seed=1):
         self.rng = np.random.default_rng(seed)
@@ -46,7 +56,9 @@ class Exported:
             files = folder / "net.caffemodel"
             self.net.save(str(files))
         model = folder / "net.onnx"
-        self.done = crema("export", "-model", folder / "net.prototxt", *(["-weights", files] if files else []), "-output", model)
+        self.done = crema(
+            "export", "-model", folder / "net.prototxt", *(["-weights", files] if files else []), "-output", model
+        )
         self.model = model
         self.session = None
         if self.done.code == 0:
@@ -70,7 +82,7 @@ class Exported:
             self.net.blobs[name].data[...] = array
         arrays = {i.name: self.net.blobs[i.name].data.copy() for i in self.session.get_inputs()}
         self.net.forward()
-        if not feed:  # a data layer has given the batch
+        if not feed:  # a data layer determines the batch
             arrays = {name: self.net.blobs[name].data.copy() for name in arrays}
         worst = 0.0
         for output, got in zip(self.session.get_outputs(), self.session.run(None, arrays)):
@@ -84,8 +96,11 @@ class Exported:
 
 def case_text(shapes, layer):
     tops = re.findall(r'top: "\w+"', layer)
-    inputs = "".join(f'layer {{ name: "in{i}" type: "Input" top: "b{i}" input_param {{ shape {{ {" ".join(f"dim: {d}" for d in s)} }} }} }}\n'
-                     for i, s in enumerate(shapes))
+    inputs = "".join(
+        f'layer {{ name: "in{i}" type: "Input" top: "b{i}" '
+        f"input_param {{ shape {{ {' '.join(f'dim: {d}' for d in s)} }} }} }}\n"
+        for i, s in enumerate(shapes)
+    )
     bottoms = " ".join(f'bottom: "b{i}"' for i in range(len(shapes)))
     layer = re.sub(r"propagate_down: \w+", "", layer)
     return f'{inputs}layer {{ name: "layer" {bottoms} {layer}{"" if tops else " top: " + chr(34) + "y" + chr(34)} }}\n'

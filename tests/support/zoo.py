@@ -1,10 +1,12 @@
-"""The nets that everybody knows, written from their papers' tables, as train nets on blobs `data` and `label`: AlexNet (Krizhevsky 2012),
-CaffeNet (its pools before its norms), GoogLeNet (Szegedy 2014, with both side losses), ResNet-50 (He 2015, strides in the first 1 x 1).
+"""The nets that everybody knows, written from their papers' tables, as train nets on blobs `data` and `label`: AlexNet
+(Krizhevsky 2012), CaffeNet (its pools before its norms), GoogLeNet (Szegedy 2014, with both side losses), ResNet-50 (He
+2015, strides in the first 1 x 1).
 
     zoo.py FOLDER     writes alexnet.prototxt, caffenet.prototxt, googlenet.prototxt and resnet50.prototxt there
 
 Dropout layers are in phase TEST, so that another program computes the same.
 """
+
 import pathlib
 import sys
 
@@ -14,7 +16,9 @@ class Net:
         self.lines = [f'name: "{name}"', "force_backward: true"]
         for top, dims in (("data", (batch, 3, side, side)), ("label", (batch,))):
             shape = " ".join(f"dim: {d}" for d in dims)
-            self.lines.append(f'layer {{ name: "{top}" type: "Input" top: "{top}" input_param {{ shape {{ {shape} }} }} }}')
+            self.lines.append(
+                f'layer {{ name: "{top}" type: "Input" top: "{top}" input_param {{ shape {{ {shape} }} }} }}'
+            )
 
     def layer(self, kind, name, bottoms, options="", top=None):
         wires = "".join(f' bottom: "{b}"' for b in ([bottoms] if isinstance(bottoms, str) else bottoms))
@@ -25,10 +29,18 @@ class Net:
         return self.layer("ReLU", f"{x}/relu", x, top=x)
 
     def conv(self, name, x, outputs, kernel, stride=1, pad=0, group=1, bias=True):
-        return self.layer("Convolution", name, x, f"convolution_param {{ num_output: {outputs} kernel_size: {kernel} stride: {stride} pad: {pad} group: {group} bias_term: {str(bias).lower()} }}")
+        return self.layer(
+            "Convolution",
+            name,
+            x,
+            f"convolution_param {{ num_output: {outputs} kernel_size: {kernel} stride: {stride} pad: {pad} group: "
+            f"{group} bias_term: {str(bias).lower()} }}",
+        )
 
     def pool(self, name, x, kind, kernel, stride, pad=0):
-        return self.layer("Pooling", name, x, f"pooling_param {{ pool: {kind} kernel_size: {kernel} stride: {stride} pad: {pad} }}")
+        return self.layer(
+            "Pooling", name, x, f"pooling_param {{ pool: {kind} kernel_size: {kernel} stride: {stride} pad: {pad} }}"
+        )
 
     def norm(self, name, x):
         return self.layer("LRN", name, x, "lrn_param { local_size: 5 alpha: 0.0001 beta: 0.75 }")
@@ -68,9 +80,16 @@ def eight_layers(name, pool_first):
 
 
 INCEPTIONS = {  # 1x1, 3x3 reduce, 3x3, 5x5 reduce, 5x5, pool's projection
-    "3a": (64, 96, 128, 16, 32, 32), "3b": (128, 128, 192, 32, 96, 64), "4a": (192, 96, 208, 16, 48, 64), "4b": (160, 112, 224, 24, 64, 64),
-    "4c": (128, 128, 256, 24, 64, 64), "4d": (112, 144, 288, 32, 64, 64), "4e": (256, 160, 320, 32, 128, 128), "5a": (256, 160, 320, 32, 128, 128),
-    "5b": (384, 192, 384, 48, 128, 128)}
+    "3a": (64, 96, 128, 16, 32, 32),
+    "3b": (128, 128, 192, 32, 96, 64),
+    "4a": (192, 96, 208, 16, 48, 64),
+    "4b": (160, 112, 224, 24, 64, 64),
+    "4c": (128, 128, 256, 24, 64, 64),
+    "4d": (112, 144, 288, 32, 64, 64),
+    "4e": (256, 160, 320, 32, 128, 128),
+    "5a": (256, 160, 320, 32, 128, 128),
+    "5b": (384, 192, 384, 48, 128, 128),
+}
 
 
 def googlenet():
@@ -79,13 +98,21 @@ def googlenet():
     x = n.relu(n.conv("reduce2", x, 64, 1))
     x = n.pool("pool2", n.norm("norm2", n.relu(n.conv("conv2", x, 192, 3, pad=1))), "MAX", 3, 2)
     for name, (one, reduce3, three, reduce5, five, projection) in INCEPTIONS.items():
-        branches = [n.relu(n.conv(f"{name}/1x1", x, one, 1)),
-                    n.relu(n.conv(f"{name}/3x3", n.relu(n.conv(f"{name}/reduce3", x, reduce3, 1)), three, 3, pad=1)),
-                    n.relu(n.conv(f"{name}/5x5", n.relu(n.conv(f"{name}/reduce5", x, reduce5, 1)), five, 5, pad=2)),
-                    n.relu(n.conv(f"{name}/projection", n.pool(f"{name}/pool", x, "MAX", 3, 1, pad=1), projection, 1))]
+        branches = [
+            n.relu(n.conv(f"{name}/1x1", x, one, 1)),
+            n.relu(n.conv(f"{name}/3x3", n.relu(n.conv(f"{name}/reduce3", x, reduce3, 1)), three, 3, pad=1)),
+            n.relu(n.conv(f"{name}/5x5", n.relu(n.conv(f"{name}/reduce5", x, reduce5, 1)), five, 5, pad=2)),
+            n.relu(n.conv(f"{name}/projection", n.pool(f"{name}/pool", x, "MAX", 3, 1, pad=1), projection, 1)),
+        ]
         x = n.layer("Concat", name, branches)
         if name in ("4a", "4d"):
-            side = n.relu(n.inner(f"{name}/fc", n.relu(n.conv(f"{name}/side", n.pool(f"{name}/average", x, "AVE", 5, 3), 128, 1)), 1024))
+            side = n.relu(
+                n.inner(
+                    f"{name}/fc",
+                    n.relu(n.conv(f"{name}/side", n.pool(f"{name}/average", x, "AVE", 5, 3), 128, 1)),
+                    1024,
+                )
+            )
             n.drop(side, 0.7)
             n.loss(f"{name}/loss", n.inner(f"{name}/classes", side, 1000), 0.3)
         if name in ("3b", "4e"):
@@ -108,7 +135,10 @@ def resnet(blocks_of_stages):
     for stage, blocks in enumerate(blocks_of_stages):
         width = 64 << stage
         for block in range(blocks):
-            name, stride = f"{stage + 2}{'abcdef'[block] if blocks <= 6 else f'b{block}'}", 2 if stage and not block else 1
+            name, stride = (
+                f"{stage + 2}{'abcdef'[block] if blocks <= 6 else f'b{block}'}",
+                2 if stage and not block else 1,
+            )
             through = x if block else normalised(f"{name}/1", x, 4 * width, 1, stride=stride, bias=False)
             y = n.relu(normalised(f"{name}/2a", x, width, 1, stride=stride, bias=False))
             y = n.relu(normalised(f"{name}/2b", y, width, 3, pad=1, bias=False))
@@ -118,7 +148,12 @@ def resnet(blocks_of_stages):
     return n.text()
 
 
-NETS = {"alexnet": lambda: eight_layers("AlexNet", False), "caffenet": lambda: eight_layers("CaffeNet", True), "googlenet": googlenet, "resnet50": lambda: resnet((3, 4, 6, 3))}
+NETS = {
+    "alexnet": lambda: eight_layers("AlexNet", False),
+    "caffenet": lambda: eight_layers("CaffeNet", True),
+    "googlenet": googlenet,
+    "resnet50": lambda: resnet((3, 4, 6, 3)),
+}
 
 if __name__ == "__main__":
     folder = pathlib.Path(sys.argv[1])

@@ -1,4 +1,5 @@
 """up | down | status | guard: see scripts/testbed."""
+
 import argparse
 import os
 import pathlib
@@ -36,7 +37,9 @@ def main():
 
 
 def act(bed, o):
-    if o.action == "guard":  # fixtures hold the other end of stdin: when they are gone, by whatever signal, so are the daemons
+    if (
+        o.action == "guard"
+    ):  # The fixtures hold the other end of stdin: when their process ends, however that is, daemons are stopped.
         sys.stdin.read()
         bed.down()
         return
@@ -51,7 +54,10 @@ def act(bed, o):
         print(f"{name:16} {'pid ' + str(pid) if pid else 'gone'}")
     if o.action == "up":
         print(f"hdfs  {bed.url('hdfs')}\nwasb  {bed.url('wasb')}\ns3a   {bed.url('s3a')}")
-        print(f"export HADOOP_CONF_DIR={bed.folder}/conf/hdfs SPARK_CONF_DIR={bed.folder}/conf/hdfs   # or conf/wasb, conf/s3a")
+        print(
+            f"export HADOOP_CONF_DIR={bed.folder}/conf/hdfs SPARK_CONF_DIR={bed.folder}/conf/hdfs   # or conf/wasb, "
+            "conf/s3a"
+        )
 
 
 main()

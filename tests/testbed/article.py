@@ -1,4 +1,7 @@
-"""The article's line on a test bed: records into the blob store, examples/article.sh, rows back by `hadoop fs -cat`. See scripts/article."""
+"""The article's command on a test bed: uploads records to the blob store, runs examples/article.sh, reads the rows
+back by `hadoop fs -cat`. See scripts/article.
+"""
+
 import argparse
 import json
 import os
@@ -17,16 +20,20 @@ SOLVER, NET = "lenet_memory_solver.prototxt", "lenet_memory_train_test.prototxt"
 
 
 def lay_out(to, jar, files=()):
-    """CAFFE_ON_SPARK in `to`, its net reading from the blob store; `files` replace those of the same names in data/."""
+    """Lays out CAFFE_ON_SPARK in `to`, with its net reading from the blob store; `files` replace files of the same
+    names in data/.
+    """
     subprocess.run([str(ROOT / "scripts/dist"), str(to), str(jar)], check=True, timeout=60)
     for file in files:
         shutil.copy(file, pathlib.Path(to) / "data")
     net = pathlib.Path(to) / "data" / NET
-    net.write_text(re.sub(r'source: "\S*/((?:mnist_)?(train|test)_lmdb)"', rf'source: "{DATA}/mnist_\2_lmdb"', net.read_text()))
+    net.write_text(
+        re.sub(r'source: "\S*/((?:mnist_)?(train|test)_lmdb)"', rf'source: "{DATA}/mnist_\2_lmdb"', net.read_text())
+    )
 
 
 def upload(bed, train, test):
-    """Under the article's names."""
+    """Uploads the records under the article's names."""
     bed.fs("wasb", "-mkdir", "-p", DATA)
     for name, folder in (("train", train), ("test", test)):
         bed.fs("wasb", "-mkdir", f"{DATA}/mnist_{name}_lmdb")
@@ -34,12 +41,19 @@ def upload(bed, train, test):
 
 
 def run(bed, caffe_on_spark, timeout):
-    """The line itself: (process, seconds)."""
+    """Runs the command; returns (process, seconds)."""
     environment = bed.environment("wasb")
     environment |= {"CAFFE_ON_SPARK": str(caffe_on_spark), "PATH": f"{bed.spark_home}/bin:{environment['PATH']}"}
     start = time.monotonic()
-    done = subprocess.run(["bash", str(ROOT / "examples/article.sh")], cwd=caffe_on_spark, env=environment, stdin=subprocess.DEVNULL, capture_output=True,
-                          text=True, timeout=timeout)
+    done = subprocess.run(
+        ["bash", str(ROOT / "examples/article.sh")],
+        cwd=caffe_on_spark,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+    )
     return done, time.monotonic() - start
 
 
@@ -61,9 +75,14 @@ def main():
         upload(bed, f"{o.data}/train_lmdb", f"{o.data}/test_lmdb")
         done, seconds = run(bed, home / "caffe_on_spark", 3600)
         if done.returncode != 0:
-            sys.exit(f"error: the job failed; containers' logs are in {home}/run/logs/containers\n{done.stderr[-3000:]}")
+            sys.exit(
+                f"error: the job failed; containers' logs are in {home}/run/logs/containers\n{done.stderr[-3000:]}"
+            )
         rows = read_rows(bed)
-        print(f"{len(rows)} rows, accuracy {sum(r['accuracy'][0] for r in rows) / len(rows):.4f}, the line took {seconds:.0f} s")
+        print(
+            f"{len(rows)} rows, accuracy {sum(r['accuracy'][0] for r in rows) / len(rows):.4f}, the line took "
+            f"{seconds:.0f} s"
+        )
     finally:
         bed.down()
 

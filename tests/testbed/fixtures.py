@@ -1,7 +1,8 @@
-"""Session fixtures: daemons start when the first test asks for them and end with the session, however it ends.
-
-Each gives the bed: `.environment(share)` and `.url(share)` for spark-submit, `.fs(share, ...)` for Hadoop's own shell.
+"""Session fixtures: daemons start when the first test asks for them and end with the session, however that ends.
+Each gives the bed: `.environment(share)` and `.url(share)` for spark-submit, `.fs(share, ...)` for Hadoop's own
+shell.
 """
+
 import os
 import pathlib
 import shutil
@@ -20,8 +21,13 @@ TOOLS = {"hadoop": "mvn", "azure": "npm", "s3": "mvn"}
 
 
 def fetched(*parts):
-    """Brings what is missing; a skip only where the tool that would bring it does not exist."""
-    done = subprocess.run([str(ROOT / "scripts/testbed"), "fetch", *parts, "--hadoop", VERSION], capture_output=True, text=True, timeout=1500)
+    """Fetches what is missing; skips only where the tool that would fetch it is not installed."""
+    done = subprocess.run(
+        [str(ROOT / "scripts/testbed"), "fetch", *parts, "--hadoop", VERSION],
+        capture_output=True,
+        text=True,
+        timeout=1500,
+    )
     if done.returncode != 0:
         missing = [TOOLS[p] for p in parts if shutil.which(TOOLS[p]) is None]
         if missing:
@@ -31,10 +37,24 @@ def fetched(*parts):
 
 @pytest.fixture(scope="session")
 def bed(tmp_path_factory):
-    """No daemon yet. The guard holds a pipe of this process: a session that is killed takes its daemons along."""
+    """The bed without daemons. The guard process reads a pipe from this process, so that a session that is killed
+    leaves no daemons.
+    """
     bed = Bed(tmp_path_factory.mktemp("testbed"), CACHE, SPARK_HOME, VERSION, daemons_home=ROOT / ".venv/spark-home")
-    guard = subprocess.Popen([sys.executable, "-m", "testbed", "guard", "--dir", str(bed.folder), "--cache", str(CACHE), "--spark-home", str(SPARK_HOME)],
-                             cwd=ROOT / "tests", stdin=subprocess.PIPE, start_new_session=True)
+    guard = subprocess.Popen(
+        [
+            sys.executable,
+            *"-m testbed guard --dir".split(),
+            str(bed.folder),
+            "--cache",
+            str(CACHE),
+            "--spark-home",
+            str(SPARK_HOME),
+        ],
+        cwd=ROOT / "tests",
+        stdin=subprocess.PIPE,
+        start_new_session=True,
+    )
     try:
         yield bed
     finally:
@@ -63,5 +83,5 @@ def azure(bed, hadoop):
 
 @pytest.fixture(scope="session")
 def s3(bed, hadoop):
-    """YARN and HDFS with s3a:// at hand."""
+    """YARN and HDFS, with s3a:// configured too."""
     return share(bed, "s3")

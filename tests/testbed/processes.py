@@ -1,8 +1,9 @@
-"""Daemons that can be found and ended again: pid and start time in a file, a process group each, and a mark in the environment.
-
-The mark (CREMA_TESTBED=FOLDER) is inherited by all that a daemon starts, so a YARN container, which has a session of its own, is found
-even when its NodeManager is gone.
+"""Daemons that are found again and stopped: each has a file with pid and start time, a process group, and a mark in
+the environment. The mark (CREMA_TESTBED=FOLDER) is inherited by everything a daemon starts, so that a YARN
+container, which has a session of its own, is found even after its NodeManager has ended.
 """
+
+import contextlib
 import os
 import pathlib
 import random
@@ -15,11 +16,13 @@ MARK = "CREMA_TESTBED"
 
 
 class DaemonFailed(Exception):
-    """What did not come up, why, and the end of its log."""
+    """A daemon did not start: which, why, and the end of its log."""
 
 
 def start_time(pid):
-    """Clock ticks since boot, field 22 of /proc/PID/stat; None when there is no such process or it is a zombie."""
+    """The start time of a process in clock ticks since boot (field 22 of /proc/PID/stat); None when there is no such
+    process or it is a zombie.
+    """
     try:
         fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
     except (FileNotFoundError, ProcessLookupError):
@@ -28,7 +31,7 @@ def start_time(pid):
 
 
 def free_ports(count):
-    """Ports below the range from which the kernel takes those of outgoing connections, so that none is taken before its daemon binds it."""
+    """Free ports below the range of the kernel's ephemeral ports, so that none is taken before its daemon binds it."""
     found = set()
     while len(found) < count:
         port = random.randrange(20000, 32000)
@@ -51,18 +54,26 @@ class Processes:
         for folder in (self.pids, self.logs):
             folder.mkdir(parents=True, exist_ok=True)
         with open(self.logs / f"{name}.log", "ab") as log:
-            process = subprocess.Popen([str(w) for w in command], cwd=self.folder, env={**environment, MARK: str(self.folder)}, stdin=subprocess.DEVNULL,
-                                       stdout=log, stderr=subprocess.STDOUT, start_new_session=True)
+            process = subprocess.Popen(
+                [str(w) for w in command],
+                cwd=self.folder,
+                env={**environment, MARK: str(self.folder)},
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
         (self.pids / name).write_text(f"{process.pid} {start_time(process.pid)}\n")
 
     def pid(self, name):
-        """Of the daemon of this name, when it is the very process that was started; else None."""
+        """The pid of the daemon of this name, if that is still the process that was started; else None."""
         try:
             pid, born = (self.pids / name).read_text().split()
         except FileNotFoundError:
             return None
         now = start_time(pid)
-        return int(pid) if now is not None and str(now) == born else None  # born is None when it ended before it could be looked at
+        # Born is None when it ended before its start time could be read.
+        return int(pid) if now is not None and str(now) == born else None
 
     def names(self):
         return sorted(p.name for p in self.pids.glob("*"))
@@ -71,12 +82,14 @@ class Processes:
         return "\n".join((self.logs / f"{name}.log").read_text(errors="replace").splitlines()[-lines:])
 
     def wait(self, names, ready, seconds, what):
-        """Until ready() is true; ends early when one of the daemons is gone."""
+        """Waits until ready() is true; raises early when one of the daemons has ended."""
         deadline = time.monotonic() + seconds
         while not ready():
             for name in names:
                 if self.pid(name) is None:
-                    raise DaemonFailed(f"{name} ended before {what}; the end of {self.logs}/{name}.log:\n{self.log_end(name)}")
+                    raise DaemonFailed(
+                        f"{name} ended before {what}; the end of {self.logs}/{name}.log:\n{self.log_end(name)}"
+                    )
             if time.monotonic() > deadline:
                 ends = "\n".join(f"--- the end of {self.logs}/{name}.log\n{self.log_end(name, 8)}" for name in names)
                 raise DaemonFailed(f"waited {seconds} s for {what}\n{ends}")
@@ -94,7 +107,9 @@ class Processes:
         return found
 
     def stop(self, grace=5):
-        """Asks all daemons to end, then ends all that carry the mark: a second round for what was just being started."""
+        """Asks all daemons to end, then kills all processes with the mark, in several rounds, as some may just be
+        starting others.
+        """
         for name in self.names():
             pid = self.pid(name)
             if pid is not None:
@@ -102,10 +117,8 @@ class Processes:
         wait_gone(self.marked, grace)
         for _ in range(5):
             for pid in self.marked():
-                try:
+                with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
-                except ProcessLookupError:
-                    pass
             if wait_gone(self.marked, 2):
                 break
         for name in self.names():
@@ -113,7 +126,7 @@ class Processes:
         return not self.marked()
 
     def stop_only(self, names):
-        """Ends these daemons and their groups, and no others."""
+        """Kills these daemons with their process groups, and no others."""
         for name in names:
             pid = self.pid(name)
             if pid is not None:
@@ -123,14 +136,12 @@ class Processes:
 
 
 def signal_group(pid, number):
-    try:
+    with contextlib.suppress(ProcessLookupError):
         os.killpg(pid, number)
-    except ProcessLookupError:
-        pass
 
 
 def wait_gone(find, seconds):
-    """True when nothing is left. A zombie counts as gone."""
+    """Waits until no process is left; true when that is so. Zombies count as gone."""
     deadline = time.monotonic() + seconds
     while True:
         if not find():

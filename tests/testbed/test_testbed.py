@@ -1,9 +1,11 @@
-"""The harness itself, on real processes: nothing survives, nobody else's process is touched, a failure tells the end of a log."""
+"""The test bed itself, on real processes: no process survives, no other process is touched, an error shows the end
+of a log.
+"""
+
 import os
 import signal
 import subprocess
 import sys
-import time
 
 import pytest
 
@@ -14,7 +16,9 @@ from testbed.processes import DaemonFailed, Processes, start_time
 
 def test_what_a_daemon_leaves_in_a_session_of_its_own_is_found_and_ended(tmp_path):
     all_of_them = Processes(tmp_path)
-    all_of_them.start("parent", ["bash", "-c", "setsid sleep 300 & trap '' TERM; while :; do sleep 1; done"], os.environ)
+    all_of_them.start(
+        "parent", ["bash", "-c", "setsid sleep 300 & trap '' TERM; while :; do sleep 1; done"], os.environ
+    )
     wait_until(lambda: len(all_of_them.marked()) >= 3, 10, "the parent, its sleep and the one of a session of its own")
     before = all_of_them.marked()
     assert all_of_them.stop(grace=0.3)
@@ -67,14 +71,22 @@ def test_a_failing_start_ends_what_it_started_and_nothing_else(tmp_path):
 
 
 def test_the_guard_ends_the_daemons_of_a_session_that_was_killed(tmp_path):
-    session = subprocess.Popen([sys.executable, "-c", f"""
+    session = subprocess.Popen(
+        [
+            sys.executable,
+            "-c",
+            f"""
 import subprocess, sys, time, os
 from testbed.bed import Bed
 from testbed.processes import Processes
-guard = subprocess.Popen([sys.executable, "-m", "testbed", "guard", "--dir", {str(tmp_path)!r}], stdin=subprocess.PIPE, start_new_session=True)
+command = [sys.executable, "-m", "testbed", "guard", "--dir", {str(tmp_path)!r}]
+guard = subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True)
 Processes({str(tmp_path)!r}).start("idle", ["sleep", "300"], os.environ)
 time.sleep(300)
-"""], cwd=os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+""",
+        ],
+        cwd=os.path.dirname(os.path.dirname(os.path.abspath(__file__))),
+    )
     mine = Processes(tmp_path)
     try:
         wait_until(lambda: mine.pid("idle"), 10, "the daemon")

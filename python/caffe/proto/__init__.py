@@ -1,4 +1,7 @@
-"""Caffe's messages. protobuf reads the default values of their fields with the process's locale, whose decimal point may be a comma."""
+"""Caffe's messages. protobuf reads the default values of their fields with the process's locale, whose decimal point
+may be a comma.
+"""
+
 import locale
 
 _numeric = locale.setlocale(locale.LC_NUMERIC)

@@ -1,10 +1,11 @@
 """Training, testing and feature extraction of Caffe networks in a Spark job."""
+
 from com.yahoo.ml.caffe._jvm import frame, in_words, items, java_class
 from com.yahoo.ml.caffe.RegisterContext import registerContext
 
 
 class CaffeOnSpark:
-    """Every method takes what `DataSource(sc).getSource(cfg, isTraining)` gives; what goes wrong is a CaffeError.
+    """Each method takes what `DataSource(sc).getSource(cfg, isTraining)` returns; errors are CaffeErrors.
 
     :param sc: SparkContext, or SparkSession
     """
@@ -19,7 +20,9 @@ class CaffeOnSpark:
             self.cos.train(train_source)
 
     def trainWithValidation(self, train_source, validation_source):
-        """The same with tests on the way: a data frame of a row for each test, a column (array of floats) for each output."""
+        """The same with tests during training: returns a data frame with a row for each test and a column (array of
+        floats) for each output.
+        """
         with in_words():
             return frame(self.cos.trainWithValidation(train_source, validation_source))
 

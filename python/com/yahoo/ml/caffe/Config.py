@@ -1,4 +1,5 @@
 """The settings of a run."""
+
 from py4j.protocol import Py4JError, Py4JJavaError
 
 from com.yahoo.ml.caffe._jvm import in_words, java_class, nearest, strings
@@ -9,11 +10,16 @@ _READ_ONLY = {"train_data_layer_id", "test_data_layer_id", "solverParameter", "n
 
 
 def _words(flag, value):
-    """The words of one entry of a dict. Switches are on with True, None or any text but 'false', so the dummy values of old scripts do no harm."""
+    """The command line words for one entry of a dict. A switch is on for True, None or any text but 'false', as old
+    scripts give dummy values.
+    """
     name = flag.lstrip("-")
     if name in _SWITCHES:
         if isinstance(value, str) and value.startswith("-"):
-            raise ValueError(f"-{name} takes no value, and '{value}' looks like the next flag; give Config the whole line instead of a dict")
+            raise ValueError(
+                f"-{name} takes no value, and '{value}' looks like the next flag; give Config the whole line instead "
+                "of a dict"
+            )
         return [] if value is False or str(value).lower() == "false" else ["-" + name]
     if value is None:
         raise ValueError(f"-{name} needs a value")
@@ -32,7 +38,8 @@ class Config:
     """CaffeOnSpark's flags, and settings one by one: `cfg.devices = 2`, `cfg.modelPath`.
 
     :param sc: SparkContext, or SparkSession
-    :param args: flags: a dict ({'conf': 'solver.prototxt', 'train': True}), a line as in spark.pythonargs, or a list of words
+    :param args: flags: a dict ({'conf': 'solver.prototxt', 'train': True}), a line as in spark.pythonargs, or a list
+        of words
     """
 
     def __init__(self, sc, args=None):
@@ -67,7 +74,9 @@ class Config:
             except Py4JJavaError:
                 raise
             except Py4JError:
-                raise TypeError(f"Config's {name} cannot be {value!r}: it is a {type(getattr(self, name)).__name__}") from None
+                raise TypeError(
+                    f"Config's {name} cannot be {value!r}: it is a {type(getattr(self, name)).__name__}"
+                ) from None
 
     def __dir__(self):
         return sorted(self._setters | _READ_ONLY)

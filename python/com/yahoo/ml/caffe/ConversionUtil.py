@@ -1,4 +1,7 @@
-"""What is left of CaffeOnSpark's conversions: classes by name, and results of Scala as Python's values."""
+"""Those of CaffeOnSpark's conversions that are still needed: classes by name, and Scala's results as Python's
+values.
+"""
+
 from py4j.java_collections import JavaArray
 from py4j.java_gateway import JavaObject, is_instance_of
 
@@ -12,7 +15,9 @@ def wrapClass(className):
 
 
 def toPython(obj):
-    """Scala's maps, sets, sequences, options and tuples, arrays and data frames, with what is in them; anything else as it is."""
+    """Converts Scala's maps, sets, sequences, options and tuples, arrays and data frames, and their elements;
+    returns anything else as it is.
+    """
     if isinstance(obj, JavaArray):
         return [toPython(x) for x in obj]
     if not isinstance(obj, JavaObject):

@@ -1,4 +1,5 @@
 """Where a net's data layers get their records."""
+
 from com.yahoo.ml.caffe._jvm import in_words, java_class
 from com.yahoo.ml.caffe.RegisterContext import registerContext
 

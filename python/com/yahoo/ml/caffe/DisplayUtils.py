@@ -1,4 +1,5 @@
-"""Rows with images as a table in a notebook. (show_network waits for our pycaffe, whose drawing it used.)"""
+"""Rows with images as a table in a notebook. (CaffeOnSpark's show_network is not offered; caffe.draw draws nets.)"""
+
 import html
 import struct
 import zlib
@@ -10,7 +11,7 @@ _KINDS = ((b"\x89PNG", "png"), (b"\xff\xd8", "jpeg"))
 
 
 class _Page(str):
-    """HTML where IPython is absent."""
+    """Used as HTML where IPython is not installed."""
 
     def _repr_html_(self):
         return str(self)
@@ -57,12 +58,16 @@ def image_tag(np_array):
 
 
 def table(heads, rows):
-    lines = ["<tr>" + "".join(f"<th>{h}</th>" for h in heads)] + ["<tr>" + "".join(f"<td>{c}</td>" for c in row) for row in rows]
+    lines = ["<tr>" + "".join(f"<th>{h}</th>" for h in heads)] + [
+        "<tr>" + "".join(f"<td>{c}</td>" for c in row) for row in rows
+    ]
     return page("<table>" + "</tr>".join(lines) + "</tr></table>")
 
 
 def show_df(df, nrows=10):
-    """A table of the first rows of a frame as ImageDataFrame reads it: id, label and data, raw with height and width or else encoded."""
+    """A table of the first rows of a frame as ImageDataFrame reads it: id, label and data, raw with height and width or
+    else encoded.
+    """
 
     def cells(row):
         raw = "height" in row and row.height and not ("encoded" in row and row.encoded)

@@ -1,4 +1,5 @@
 """Scala's objects by name."""
+
 from com.yahoo.ml.caffe import RegisterContext
 from com.yahoo.ml.caffe._jvm import singleton
 

@@ -1,4 +1,7 @@
-"""The contexts that were used last. (CaffeOnSpark put them among Python's built-in names; here they are this module's.)"""
+"""The contexts that were used last. (CaffeOnSpark stored them among Python's builtins; here they belong to this
+module.)
+"""
+
 from com.yahoo.ml.caffe._jvm import context
 
 sc = jvm = gateway = sqlContext = None

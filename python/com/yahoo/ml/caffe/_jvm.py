@@ -1,4 +1,7 @@
-"""What the classes of this package share: the way to a Scala class, errors in words, values and frames of the JVM as Python's."""
+"""Shared by the classes of this package: access to Scala's classes, error messages, conversion of the JVM's values
+and frames.
+"""
+
 import contextlib
 import difflib
 import re
@@ -12,7 +15,7 @@ _OURS = re.compile(r"com\.crema\.\w+|java\.lang\.Illegal(Argument|State)Exceptio
 
 
 class CaffeError(RuntimeError):
-    """What went wrong in the JVM, in its words; `java_exception` is the throwable, with its stack."""
+    """An error of the JVM, with its message; `java_exception` is the throwable, with its stack trace."""
 
     def __init__(self, message, java_exception=None):
         super().__init__(message)
@@ -20,7 +23,7 @@ class CaffeError(RuntimeError):
 
 
 def _sentence(throwable):
-    """The first cause that is meant for people, else the last one."""
+    """The first cause whose message is meant for users, else the last cause."""
     cause, last = throwable, throwable
     while cause is not None:
         if _OURS.fullmatch(cause.getClass().getName()) and cause.getMessage():
@@ -31,11 +34,12 @@ def _sentence(throwable):
 
 @contextlib.contextmanager
 def in_words():
-    """Errors of the JVM inside become a CaffeError."""
+    """Errors of the JVM in the body are raised as CaffeErrors."""
     try:
         yield
     except (Py4JError, PySparkException) as e:
-        # Py4J brings the throwable as java_exception; PySpark turns some into exceptions of its own and keeps it as _origin.
+        # Py4J gives the throwable as java_exception; PySpark converts some into exceptions of its own, which keep it as
+        # _origin.
         throwable = getattr(e, "java_exception", None) or getattr(e, "_origin", None)
         if throwable is None:
             raise
@@ -52,7 +56,10 @@ def java_class(sc, name):
     for part in name.split("."):
         found = getattr(found, part)
     if isinstance(found, JavaPackage):
-        raise CaffeError(f"Spark's driver does not know {name}; start it with --jars <crema jar>, or with spark.jars set before the session is made")
+        raise CaffeError(
+            f"Spark's driver does not know {name}; start it with --jars <crema jar>, or with spark.jars set before "
+            "the session is made"
+        )
     return found
 
 

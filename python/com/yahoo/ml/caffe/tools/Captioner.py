@@ -1,4 +1,5 @@
 """Captions for pictures, by a model that lrcn_solver trained."""
+
 from com.yahoo.ml.caffe._jvm import frame, in_words, java_class
 from com.yahoo.ml.caffe.RegisterContext import registerContext
 
@@ -18,7 +19,8 @@ class Captioner:
             self._captioner = made(sc._jsc.sc(), str(model), str(imagenet), str(lstmnet))
 
     def captions(self, images, vocab, maxLength=50):
-        """Columns id and prediction for a frame of pictures: id, and data (height, width, image) or these three as columns. A picture that
-        cannot be decoded has no prediction; a caption that is cut ends in `...`."""
+        """Columns id and prediction for a frame of pictures: id, and data (height, width, image) or these three as
+        columns. A picture that cannot be decoded has no prediction; a caption that is cut ends in `...`.
+        """
         with in_words():
             return frame(self._captioner.captions(images._jdf, vocab.vocabObject, maxLength))

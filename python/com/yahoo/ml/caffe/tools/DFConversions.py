@@ -1,8 +1,9 @@
 """From COCO's caption files to the frames that a captioning net trains on, and back to captions."""
+
 import html
 
-from com.yahoo.ml.caffe.DisplayUtils import encoded_tag, table
 from com.yahoo.ml.caffe._jvm import frame, in_words, singleton, sql_context
+from com.yahoo.ml.caffe.DisplayUtils import encoded_tag, table
 from com.yahoo.ml.caffe.RegisterContext import registerContext
 
 
@@ -17,7 +18,9 @@ class DFConversions:
         self._sql = sql_context(sc)
 
     def Coco2ImageCaptionFile(self, src, clusterSize):
-        """A row for each caption of the file: id, height, width, file, url, caption; without annotations one for each image."""
+        """A row for each caption of the file: id, height, width, file, url, caption; without annotations one for each
+        image.
+        """
         with in_words():
             return frame(self._conversions.Coco2ImageCaptionFile(self._sql, src, clusterSize))
 
@@ -29,12 +32,18 @@ class DFConversions:
     def ImageCaption2Embedding(self, imageRootFolder, imageCaptionDF, vocab, captionLength):
         """The same with input_sentence, cont_sentence and target_sentence of captionLength ids."""
         with in_words():
-            return frame(self._conversions.ImageCaption2Embedding(imageRootFolder, imageCaptionDF._jdf, vocab.vocabObject, captionLength))
+            return frame(
+                self._conversions.ImageCaption2Embedding(
+                    imageRootFolder, imageCaptionDF._jdf, vocab.vocabObject, captionLength
+                )
+            )
 
     def Embedding2Caption(self, embeddingDF, vocab, embeddingColumn, captionColumn):
         """Ids back to words: id, and the captions in captionColumn."""
         with in_words():
-            return frame(self._conversions.Embedding2Caption(embeddingDF._jdf, vocab.vocabObject, embeddingColumn, captionColumn))
+            return frame(
+                self._conversions.Embedding2Caption(embeddingDF._jdf, vocab.vocabObject, embeddingColumn, captionColumn)
+            )
 
 
 def get_image(image):

@@ -1,4 +1,5 @@
 """Words of captions and their ids."""
+
 from com.yahoo.ml.caffe._jvm import in_words, java_class, sql_context
 from com.yahoo.ml.caffe.RegisterContext import registerContext
 
@@ -14,7 +15,7 @@ class Vocab:
         self.vocabObject = java_class(sc, "com.yahoo.ml.caffe.tools.Vocab")(sql_context(sc))
 
     def genFromData(self, dataset, columnName, vocabSize=-1):
-        """Takes the words of a frame's column of sentences; vocabSize counts UNK, -1 keeps all words."""
+        """Builds the vocabulary from a column of sentences; vocabSize includes UNK, -1 keeps all words."""
         with in_words():
             self.vocabObject.genFromData(dataset._jdf, columnName, vocabSize)
 
@@ -24,7 +25,7 @@ class Vocab:
             self.vocabObject.save(vocabFilePath)
 
     def load(self, vocabFilePath):
-        """Takes the words of a saved vocabulary."""
+        """Loads the words of a saved vocabulary."""
         with in_words():
             self.vocabObject.load(vocabFilePath)
 
@@ -33,7 +34,7 @@ class Vocab:
         return self.vocabObject.size()
 
     def word2indexMap(self):
-        lines = self.vocabObject.word2indexMap().mkString("\n")  # one call; no word has a line break
+        lines = self.vocabObject.word2indexMap().mkString("\n")  # one call for all words, as no word has a line break
         return {word: int(i) for word, i in (line.rsplit(" -> ", 1) for line in lines.splitlines())}
 
     def index2wordMap(self):

@@ -4,17 +4,23 @@ import java.io.IOException;
 import java.io.InputStream;
 import java.util.Properties;
 
-/** Whether this jar is of the line of Spark that runs it. In Java, for it must run before any class of another Scala is asked for. */
+/**
+ * Checks that this jar is for the Spark that runs it. Written in Java, as it must run before any class of another
+ * Scala version is loaded.
+ */
 public final class JarCheck {
   private JarCheck() {}
 
-  /** What is wrong, or null. */
+  /** The error message, or null. */
   public static String complaint() {
-    return complaint(read("/crema-build.properties", "spark.line"), read("/crema-build.properties", "scala.binary"), read("/spark-version-info.properties", "version"),
-        read("/library.properties", "version.number"));
+    return complaint(read("/crema-build.properties", "spark.line"), read("/crema-build.properties", "scala.binary"),
+        read("/spark-version-info.properties", "version"), read("/library.properties", "version.number"));
   }
 
-  /** For a main: ends the JVM with the sentence. In YARN's cluster mode it is thrown, as what leaves main is what YARN tells. */
+  /**
+   * For a main program: ends the JVM with the message. In YARN's cluster mode it is thrown instead, as YARN reports
+   * the exception that leaves main.
+   */
   public static void orEnd() {
     final String text = complaint();
     if (text == null) return;
@@ -25,12 +31,16 @@ public final class JarCheck {
 
   static String complaint(String line, String scala, String spark, String runningScala) {
     if (line == null || spark == null) return null; // nothing is known: what does not fit will say so itself
-    if (spark.equals("4.0.0")) return "Spark 4.0.0 is not supported: its first release has faults that later ones mend; use Spark 4.0.1 or later, or 3.5";
+    if (spark.equals("4.0.0"))
+      return "Spark 4.0.0 is not supported: its first release has faults that later ones mend; "
+          + "use Spark 4.0.1 or later, or 3.5";
     final boolean four = spark.startsWith("4."), known = four || spark.startsWith("3.5.");
     final String running = runningScala == null ? scala : runningScala.replaceFirst("^(\\d+\\.\\d+).*", "$1");
     if ((line.equals("4") ? four : spark.startsWith(line + ".")) && running.equals(scala)) return null;
-    return "this jar is for Spark " + line + " with Scala " + scala + ", and this is Spark " + spark + " with Scala " + running
-        + "; take the jar crema-spark-" + (four ? "4_2.13" : "3.5_" + (running.equals("2.13") ? "2.13" : "2.12")) + (known ? "" : " and Spark 3.5 or 4");
+    return "this jar is for Spark " + line + " with Scala " + scala + ", and this is Spark " + spark + " with Scala "
+        + running + "; take the jar crema-spark-"
+        + (four ? "4_2.13" : "3.5_" + (running.equals("2.13") ? "2.13" : "2.12"))
+        + (known ? "" : " and Spark 3.5 or 4");
   }
 
   private static String read(String resource, String key) {

@@ -12,10 +12,12 @@ import com.google.protobuf.{MessageLite, Parser}
 import org.apache.spark.TaskContext
 import org.slf4j.LoggerFactory
 
-/** A process of the executable beside a task or the driver.
+/** A process of the executable, started by a task or by the driver.
   *
-  * It gets one message, a Job or a Request, on stdin, which then stays open: the child ends when it closes. Events or Replies come on stdout. stderr is
-  * relayed to the log, and its last lines are kept for the story of a failure. The starting thread lives as long as the child, as its parent-death signal wants.
+  * It gets one message, a Job or a Request, on stdin, which then stays open: the child ends when it closes. Events or
+  * Replies come on stdout. stderr is relayed to the log, and its last lines are kept for error messages. The thread
+  * that starts the child lives as long as it does, because the child's parent-death signal is sent when that thread
+  * ends.
   */
 class Child(subcommand: String, first: MessageLite) extends AutoCloseable {
   private val log = LoggerFactory.getLogger("crema." + subcommand)
@@ -35,20 +37,23 @@ class Child(subcommand: String, first: MessageLite) extends AutoCloseable {
   if (failure != null) throw new CremaException(s"cannot start `crema $subcommand`: ${failure.getMessage}", failure)
   private val events = new BufferedInputStream(process.getInputStream, 1 << 16)
   private val out = process.getOutputStream
-  try { first.writeDelimitedTo(out); out.flush() } catch {
+  try { first.writeDelimitedTo(out); out.flush() }
+  catch {
     case e: IOException => throw new CremaException(s"`crema $subcommand` took no word: ${e.getMessage}${tail()}", e)
   }
 
   def alive: Boolean = process.isAlive
 
-  /** What follows the Job: whole delimited Inputs. false: the child takes no more, as it has ended. */
+  /** Sends more delimited Inputs behind the Job. False: the child has ended and takes no more. */
   def send(inputs: Array[Byte]): Boolean = sending { out.write(inputs) }
   def send(message: MessageLite): Boolean = sending { message.writeDelimitedTo(out) }
 
   private val writing = new ReentrantLock
   private def sending(write: => Unit): Boolean = {
     writing.lock()
-    try { write; out.flush(); true } catch { case _: IOException => false } finally writing.unlock()
+    try { write; out.flush(); true }
+    catch { case _: IOException => false }
+    finally writing.unlock()
   }
 
   private def relay(): Unit = {
@@ -61,7 +66,9 @@ class Child(subcommand: String, first: MessageLite) extends AutoCloseable {
     }
   }
 
-  /** Ends the child with the task, also while the task's thread waits for it: that wait cannot be interrupted, so another thread looks. */
+  /** Ends the child when the task ends or is cancelled, also while the task's thread is blocked reading from it: that
+    * read cannot be interrupted, so another thread polls the task's state.
+    */
   def endWith(context: TaskContext): Unit = {
     context.addTaskCompletionListener[Unit](_ => close())
     daemon(s"crema-$subcommand-task-watch") {
@@ -77,9 +84,11 @@ class Child(subcommand: String, first: MessageLite) extends AutoCloseable {
     if (train.isDefined || test.isDefined) ranges.set(Some(new RangeServer(this, train, test, hadoop)))
 
   /** The next message of a child that speaks another protocol; None at the end of the stream. */
-  def next[M](parser: Parser[M]): Option[M] = try Option(parser.parseDelimitedFrom(events)) catch { case _: IOException => None }
+  def next[M](parser: Parser[M]): Option[M] =
+    try Option(parser.parseDelimitedFrom(events))
+    catch { case _: IOException => None }
 
-  /** The next event; None at the end of the stream. Wishes for ranges of files are answered on the way. */
+  /** The next event; None at the end of the stream. Requests for ranges of files are answered here and not returned. */
   @annotation.tailrec
   final def next(): Option[Event] = {
     val event = next(Event.parser)
@@ -92,28 +101,38 @@ class Child(subcommand: String, first: MessageLite) extends AutoCloseable {
   def pid: Long = process.pid()
 
   /** How the process ended, waiting for that up to `seconds`. */
-  def ending(seconds: Long): String = if (process.waitFor(seconds, TimeUnit.SECONDS)) Child.ending(process.exitValue) else "has closed its channel and not ended"
+  def ending(seconds: Long): String =
+    if (process.waitFor(seconds, TimeUnit.SECONDS)) Child.ending(process.exitValue)
+    else "has closed its channel and not ended"
 
   /** What the process said last, for messages. */
   def tail(): String = lastLines.synchronized {
-    if (lastLines.isEmpty) "" else lastLines.mkString(s"\nlast lines of `crema $subcommand` (pid ${process.pid()}):\n  ", "\n  ", "")
+    if (lastLines.isEmpty) ""
+    else lastLines.mkString(s"\nlast lines of `crema $subcommand` (pid ${process.pid()}):\n  ", "\n  ", "")
   }
 
-  /** Waits for the end; throws with the story unless the exit code is 0. */
+  /** Waits for the end. @throws CremaException with the child's failure and last log lines unless the exit code is 0 */
   def finish(failed: Option[Event.Failed], seconds: Long = 30): Unit = {
-    if (!process.waitFor(seconds, TimeUnit.SECONDS)) throw new CremaException(s"`crema $subcommand` did not end within $seconds s${tail()}")
+    if (!process.waitFor(seconds, TimeUnit.SECONDS))
+      throw new CremaException(s"`crema $subcommand` did not end within $seconds s${tail()}")
     keeper.join(2000) // the rest of its log
     val code = process.exitValue
     if (code != 0 || failed.isDefined) {
       val how = Child.ending(code)
-      throw CremaException.of(failed.fold("")(_.getKind), s"${failed.fold(s"a process of this run $how without a word")(_.getStory)}\n`crema $subcommand` (pid ${process.pid()}) $how${tail()}")
+      val why = failed.fold(s"a process of this run $how without a word")(_.getStory)
+      throw CremaException.of(failed.fold("")(_.getKind), s"$why\n`crema $subcommand` (pid $pid) $how${tail()}")
     }
   }
 
-  /** A child that is not being written to may end by itself; one whose pipe is full would keep its writer, and us, waiting. */
+  /** Closes stdin, at which the child ends by itself, and kills it when it has not within 0.2 s. While another thread
+    * writes to stdin it is not closed: that thread may be blocked on a full pipe, and closing would wait for it.
+    */
   override def close(): Unit = if (process != null) {
     ranges.getAndSet(None).foreach(_.close())
-    if (writing.tryLock()) try out.close() catch { case _: IOException => } finally writing.unlock()
+    if (writing.tryLock())
+      try out.close()
+      catch { case _: IOException => }
+      finally writing.unlock()
     if (!process.waitFor(200, TimeUnit.MILLISECONDS)) process.destroyForcibly()
   }
 
@@ -127,14 +146,17 @@ class Child(subcommand: String, first: MessageLite) extends AutoCloseable {
 
 private[crema] object Child {
   /** How a process ended, by its exit code as Java gives it. */
-  def ending(code: Int): String = if (code > 128) s"was killed by ${signal(code - 128)}" else s"ended with exit code $code"
+  def ending(code: Int): String =
+    if (code > 128) s"was killed by ${signal(code - 128)}" else s"ended with exit code $code"
 
   /** What people call it, and what most often sends it. */
   private def signal(number: Int): String = number match {
     case 4 => "signal 4 (SIGILL): it met an instruction that this CPU lacks; please report it with the CPU's name"
     case 6 => "signal 6 (SIGABRT); please report it with its log"
     case 7 => "signal 7 (SIGBUS): a file that it maps was cut short, or its disk failed"
-    case 9 => "signal 9 (SIGKILL): somebody killed it, most often the kernel or the container's guard for want of memory (see spark.executor.memoryOverhead and the machine's own log)"
+    case 9 =>
+      "signal 9 (SIGKILL): somebody killed it, most often the kernel or the container's guard for want of memory " +
+        "(see spark.executor.memoryOverhead and the machine's own log)"
     case 11 => "signal 11 (SIGSEGV); please report it with its log"
     case 15 => "signal 15 (SIGTERM): somebody asked it to end"
     case other => s"signal $other"

@@ -4,7 +4,7 @@ import java.net.{InetAddress, UnknownHostException}
 
 import org.apache.spark.{SparkConf, SparkContext, SparkEnv}
 
-/** What Spark gives: how many workers can run at once, and numeric addresses. */
+/** What Spark knows of the cluster: how many workers can run at once, and numeric addresses. */
 object Cluster {
   private val log = org.slf4j.LoggerFactory.getLogger(getClass)
 
@@ -18,12 +18,13 @@ object Cluster {
 
   private def executors(sc: SparkContext): Int = sc.getExecutorMemoryStatus.size - 1 // the driver is in the list
 
-  /** Executors that these settings ask for, where they say how many. */
+  /** The number of executors that these settings ask for, where they give one. */
   private def asked(c: SparkConf): Option[Int] =
     c.getOption(if (isDynamic(c)) "spark.dynamicAllocation.minExecutors" else "spark.executor.instances").map(_.toInt)
   private def isDynamic(c: SparkConf) = c.getBoolean("spark.dynamicAllocation.enabled", false)
 
-  /** Executors that this application gets, where that is known: YARN and Kubernetes give two when nobody says how many. */
+  /** The number of executors this application gets, where it is known: YARN and Kubernetes start two when none is set.
+    */
   private def requested(sc: SparkContext): Option[Int] = {
     val LocalCluster = """local-cluster\[\s*(\d+)\s*,.*""".r
     if (isDynamic(sc.getConf)) asked(sc.getConf)
@@ -34,16 +35,19 @@ object Cluster {
     }
   }
 
-  /** CaffeOnSpark's clusterSize, which is part of the mathematics: executors asked for on YARN, one when nobody says how many, though Spark gives two; with
-    * dynamic allocation the fewest; else the flag.
+  /** CaffeOnSpark's clusterSize, which the model depends on: on YARN the number of executors asked for, or 1 where none
+    * is set (though Spark then starts two); with dynamic allocation the minimum; else the flag.
     */
   def clusterSize(c: SparkConf, flag: Int): Int =
-    if (isDynamic(c)) asked(c).getOrElse(flag) else if (c.get("spark.master", "").startsWith("yarn")) asked(c).getOrElse(1) else flag
+    if (isDynamic(c)) asked(c).getOrElse(flag)
+    else if (c.get("spark.master", "").startsWith("yarn")) asked(c).getOrElse(1)
+    else flag
 
-  /** Workers for `ranks` ranks: one per executor, at most as many as ranks. Executors register one by one: waits until all wanted are there,
-    * at most the time Spark itself would wait; where nobody knows how many will come, until no new one has come for three seconds.
+  /** Workers for `ranks` ranks: one per executor, at most as many as ranks. Executors register one by one, so this
+    * waits: for the number asked for, at most as long as Spark itself would; where no number is known, until none has
+    * registered for three seconds.
     *
-    * @throws IllegalStateException when fewer come than were asked for
+    * @throws IllegalStateException when fewer register than were asked for
     */
   def workers(sc: SparkContext, ranks: Int): Int =
     if (local(sc)) math.min(ranks, math.max(1, sc.defaultParallelism / threadsPerTask(sc)))
@@ -59,11 +63,16 @@ object Cluster {
         if (have > seen) { seen = have; since = now }
       }
       if (seen == 0)
-        throw new IllegalStateException(s"no executor has registered within ${patience / 1000} s; are there free cores and memory in the cluster?")
+        throw new IllegalStateException(
+          s"no executor has registered within ${patience / 1000} s; are there free cores and memory in the cluster?")
       if (requested(sc).isDefined && seen < wanted) {
-        log.error(s"Requested # of executors: $wanted actual # of executors:$seen. Please try to set --conf spark.scheduler.maxRegisteredResourcesWaitingTime with a large value (default 30s)")
-        throw new IllegalStateException(s"actual number of executors is not as expected ($seen of $wanted after ${patience / 1000} s): free resources in the cluster, ask for fewer, or set " +
-          "--conf spark.scheduler.maxRegisteredResourcesWaitingTime to a larger value")
+        log.error(
+          s"Requested # of executors: $wanted actual # of executors:$seen. Please try to set --conf " +
+            "spark.scheduler.maxRegisteredResourcesWaitingTime with a large value (default 30s)")
+        throw new IllegalStateException(
+          s"actual number of executors is not as expected ($seen of $wanted after ${patience / 1000} s): free " +
+            "resources in the cluster, ask for fewer, or set " +
+            "--conf spark.scheduler.maxRegisteredResourcesWaitingTime to a larger value")
       }
       math.min(ranks, seen)
     }
@@ -76,10 +85,17 @@ object Cluster {
   def executorAddress(localMode: Boolean): String =
     if (localMode) "127.0.0.1" else InetAddress.getByName(SparkEnv.get.blockManager.blockManagerId.host).getHostAddress
 
-  /** This machine's address as others see it, for a JVM that may know of no Spark: -Dcrema.host, else Spark's, else the machine's own. */
-  def ownAddress: String = sys.props.getOrElse("crema.host",
+  /** This machine's address as others see it, also in a JVM without Spark: -Dcrema.host, else Spark's, else the
+    * machine's own.
+    */
+  def ownAddress: String = sys.props.getOrElse("crema.host", addressOfSparkOrMachine)
+
+  private def addressOfSparkOrMachine: String =
     if (SparkEnv.get != null) executorAddress(localMode = false)
-    else try InetAddress.getLocalHost.getHostAddress catch { case _: UnknownHostException => "127.0.0.1" })
+    else {
+      try InetAddress.getLocalHost.getHostAddress
+      catch { case _: UnknownHostException => "127.0.0.1" }
+    }
 
   def isLocal(sc: SparkContext): Boolean = local(sc)
 }

@@ -25,7 +25,8 @@ class Console(interval: Double = 2.0) {
       val p = event.getPreparing
       say(s"preparing rows: ${p.getReady} of ${p.getWant} workers have theirs, Spark still sorts for the others")
     } else if (event.hasTest) {
-      val outputs = event.getTest.getOutputList.asScala.map(o => s"${o.getName} ${o.getValueList.asScala.map(v => "%.4f".formatLocal(Locale.ROOT, v)).mkString(" ")}")
+      val outputs = event.getTest.getOutputList.asScala
+        .map(o => s"${o.getName} ${o.getValueList.asScala.map(v => "%.4f".formatLocal(Locale.ROOT, v)).mkString(" ")}")
       say(s"iteration ${event.getTest.getIteration}: test ${outputs.mkString("  ")}")
     } else if (event.hasSnapshot) {
       say(s"iteration ${event.getSnapshot.getIteration}: snapshot")
@@ -39,8 +40,12 @@ class Console(interval: Double = 2.0) {
       val left = math.round(p.getSecondsLeft)
       val slow = if (p.getSlowestWorker >= 0) s"  slowest: worker ${p.getSlowestWorker}" else ""
       val line = "training  iteration %d/%d  loss %.4f  lr %.5f  %.0f records/s  %d:%02d left%s"
-        .formatLocal(Locale.ROOT, p.getIteration + 1, p.getMaxIter, p.getLoss, p.getLr, p.getRecordsPerSecond, left / 60, left % 60, slow)
-      if (terminal) { System.err.print(s"\r\u001b[Kcrema: $line"); live = true } else say(line)
+        .formatLocal(Locale.ROOT, p.getIteration + 1, p.getMaxIter, p.getLoss, p.getLr, p.getRecordsPerSecond,
+          left / 60, left % 60, slow)
+      if (terminal) {
+        System.err.print(s"\r\u001b[Kcrema: $line")
+        live = true
+      } else say(line)
     }
   }
 }

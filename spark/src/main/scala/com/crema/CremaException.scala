@@ -1,18 +1,20 @@
 package com.crema
 
-/** What was given is wrong: trying again changes nothing. An exception that does not say so may be of a moment: a NameNode that is being restarted,
-  * a process that was killed. Java's own IllegalArgumentException says nothing: Hadoop throws it for a host that is not known just now.
+/** Marks errors in what was given, which another attempt would meet again. Errors without the mark may be temporary,
+  * such as a NameNode that is restarting or a killed process. IllegalArgumentException does not imply the mark: Hadoop
+  * throws it for a host name that cannot be resolved at the moment.
   */
 sealed trait Lasting extends Throwable
 
-/** What went wrong, as a story for people: cause, place and remedy, then the last lines of the process that failed. */
+/** A failure with a message for users: cause, place and remedy, then the last log lines of the process that failed. */
 class CremaException(message: String, cause: Throwable = null) extends RuntimeException(message, cause)
 
 class WrongInput(message: String, cause: Throwable = null) extends CremaException(message, cause) with Lasting
 
-/** The same, of the classes that users of CaffeOnSpark and of Spark ML know. */
+/** The same with the exception type that users of CaffeOnSpark and of Spark ML know. */
 class Refusal(message: String) extends IllegalStateException(message) with Lasting
-class WrongArgument(message: String, cause: Throwable = null) extends IllegalArgumentException(message, cause) with Lasting
+class WrongArgument(message: String, cause: Throwable = null)
+    extends IllegalArgumentException(message, cause) with Lasting
 
 object CremaException {
   /** @param kind the executable's, as Event.Failed says (engine/base/error.h) */

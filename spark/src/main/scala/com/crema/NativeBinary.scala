@@ -10,12 +10,13 @@ import java.util.zip.CRC32
 
 import scala.util.control.NonFatal
 
-/** The executable that this jar carries, unpacked once per content and user.
+/** The executable that this jar carries, unpacked once for each content and user.
   *
-  * It lies at `<folder>/crema-<uid>-<CRC-32>-<bytes>/crema`: written to a temporary name and renamed into place, so two JVMs may unpack at
-  * once. CRC-32 and size come from the jar's own directory, so that a JVM that finds the file reads neither jar nor 10 MB through a slow, cold
-  * digest; a file with other bytes, as a crash may leave, is replaced. Against other users of a shared /tmp: folder and file must be ours, and
-  * nobody else's to write. Folders are tried in turn and the file is really started in each: a noexec mount is passed over.
+  * It is placed at `<folder>/crema-<uid>-<CRC-32>-<bytes>/crema` by writing to a temporary name and renaming, so two
+  * JVMs may unpack at once. CRC-32 and size are read from the jar's directory, so that a JVM that finds the file in
+  * place need not hash 10 MB; a file with other contents, as a crash may leave, is replaced. As /tmp may be shared with
+  * other users, folder and file must belong to this user and be writable by no other. Folders are tried in turn by
+  * starting the file in each, so that one mounted noexec is skipped.
   */
 object NativeBinary {
   private val Resource = "/native/linux-x86_64/crema"
@@ -29,32 +30,38 @@ object NativeBinary {
   /** The path of a file that runs, unpacked on first use in this JVM. */
   lazy val path: String = {
     val start = System.nanoTime()
-    try unpack(packedAt(getClass.getResource(Resource)), candidates) finally unpacking.set(System.nanoTime() - start)
+    try unpack(packedAt(getClass.getResource(Resource)), candidates)
+    finally unpacking.set(System.nanoTime() - start)
   }
   private val unpacking = new AtomicLong
 
-  /** Seconds that unpacking took, told once: to the first that asks after it. */
+  /** Seconds that unpacking took; 0 after the first call, so that it is counted once. */
   def unpackSeconds(): Double = unpacking.getAndSet(0) / 1e9
 
   private def candidates: Seq[File] =
-    Seq(sys.env.get("CREMA_UNPACK_DIR"), sys.props.get("java.io.tmpdir"), sys.props.get("user.dir"), sys.props.get("user.home"))
-      .flatten.distinct.map(new File(_))
+    Seq(sys.env.get("CREMA_UNPACK_DIR"), sys.props.get("java.io.tmpdir"), sys.props.get("user.dir"),
+      sys.props.get("user.home")).flatten.distinct.map(new File(_))
 
   /** @param resource in a jar or a folder; null when there is none */
   private[crema] def packedAt(resource: URL): Packed = resource match {
-    case null => throw new CremaException(s"this jar carries no executable ($Resource); build the engine first (cmake --preset release && cmake --build build/release), then the jar")
+    case null =>
+      throw new CremaException(s"this jar carries no executable ($Resource); build the engine first " +
+        "(cmake --preset release && cmake --build build/release), then the jar")
     case url => url.openConnection() match {
-      case jar: JarURLConnection =>
-        jar.setUseCaches(false)
-        val file = jar.getJarFile
-        try Packed(jar.getJarEntry.getSize, jar.getJarEntry.getCrc, () => url.openStream()) finally file.close()
-      case _ => packed(() => url.openStream()) // compiled classes in a folder, as tests have them
-    }
+        case jar: JarURLConnection =>
+          jar.setUseCaches(false)
+          val file = jar.getJarFile
+          try Packed(jar.getJarEntry.getSize, jar.getJarEntry.getCrc, () => url.openStream())
+          finally file.close()
+        case _ => packed(() => url.openStream()) // compiled classes in a folder, as tests have them
+      }
   }
 
   private def packed(open: () => InputStream): Packed = {
     val in = open()
-    val bytes = try in.readAllBytes() finally in.close()
+    val bytes =
+      try in.readAllBytes()
+      finally in.close()
     Packed(bytes.length.toLong, crcOf(bytes), open)
   }
 
@@ -70,7 +77,8 @@ object NativeBinary {
       }
     }
     throw new CremaException(
-      s"the executable in the jar can be started from none of these folders; name one that allows it with CREMA_UNPACK_DIR:$refused")
+      "the executable in the jar can be started from none of these folders; " +
+        s"name one that allows it with CREMA_UNPACK_DIR:$refused")
   }
 
   private lazy val uid: Int = Files.getAttribute(Paths.get("/proc/self"), "unix:uid").asInstanceOf[Int]
@@ -79,24 +87,31 @@ object NativeBinary {
   private def mustBeOurs(path: Path): Unit = {
     val owner = Files.getAttribute(path, "unix:uid", LinkOption.NOFOLLOW_LINKS).asInstanceOf[Int]
     val mode = Files.getAttribute(path, "unix:mode", LinkOption.NOFOLLOW_LINKS).asInstanceOf[Int]
-    if (owner != uid || (mode & 0x12) != 0) throw new IOException(f"$path belongs to user $owner with mode ${mode & 0xfff}%o, not to user $uid alone; remove it")
+    if (owner != uid || (mode & 0x12) != 0) throw new IOException(
+      f"$path belongs to user $owner with mode ${mode & 0xfff}%o, not to user $uid alone; remove it")
   }
 
   private def whole(file: Path, packed: Packed): Boolean =
-    Files.isRegularFile(file, LinkOption.NOFOLLOW_LINKS) && { mustBeOurs(file); Files.size(file) == packed.bytes && crcOf(Files.readAllBytes(file)) == packed.crc }
+    Files.isRegularFile(file, LinkOption.NOFOLLOW_LINKS) && {
+      mustBeOurs(file)
+      Files.size(file) == packed.bytes && crcOf(Files.readAllBytes(file)) == packed.crc
+    }
 
   private def place(packed: Packed, folder: Path): Path = {
     val home = folder.resolve(packed.name)
     val file = home.resolve("crema")
     Files.createDirectories(folder)
-    try Files.createDirectory(home, onlyOurs) catch { case _: FileAlreadyExistsException => }
+    try Files.createDirectory(home, onlyOurs)
+    catch { case _: FileAlreadyExistsException => }
     mustBeOurs(home)
-    // It was started when it was unpacked. A folder mounted noexec since then shows in its rights: the kernel counts that in.
+    // It was started when it was unpacked; if the folder was mounted noexec since then, the kernel reports it as not
+    // executable.
     if (whole(file, packed) && Files.isExecutable(file)) return file
     val temporary = Files.createTempFile(home, "crema", ".part", onlyOurs)
     try {
       val in = packed.open()
-      try Files.copy(in, temporary, StandardCopyOption.REPLACE_EXISTING) finally in.close()
+      try Files.copy(in, temporary, StandardCopyOption.REPLACE_EXISTING)
+      finally in.close()
       Files.setPosixFilePermissions(temporary, mode)
       Files.move(temporary, file, StandardCopyOption.ATOMIC_MOVE, StandardCopyOption.REPLACE_EXISTING)
     } finally Files.deleteIfExists(temporary)
@@ -107,8 +122,9 @@ object NativeBinary {
   private def mode = PosixFilePermissions.fromString("rwx------")
   private def onlyOurs = PosixFilePermissions.asFileAttribute(mode)
 
-  /** A process that another thread forks meanwhile holds our just written file open for a moment, and the kernel refuses to start it
-    * (ETXTBSY): that passes, so it is tried again.
+  /** A process that another thread is just forking inherits the descriptor through which the file was written, and the
+    * kernel refuses to start a file that is open for writing (ETXTBSY). That ends with the fork, so starting is tried
+    * again.
     */
   @annotation.tailrec
   private def begin(file: Path, attemptsLeft: Int): Process =

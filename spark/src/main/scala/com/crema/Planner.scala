@@ -2,29 +2,40 @@ package com.crema
 
 import com.crema.wire.Wire.Plan
 
-/** A local file of weights, and what its user calls it. */
+/** Weights: a local copy, and the name under which the user gave them. */
 case class Weights(path: String, name: String)
 
-/** Asks the executable about a solver: one parser decides, on the driver, before anything starts. */
+/** Asks the executable on the driver (`crema plan`) what a solver and its nets mean, and whether weights and blobs fit
+  * them, so that one parser judges them everywhere: before a job starts, and whenever a stage of Spark ML is used.
+  */
 object Planner {
   private val Seconds = 60L
 
-  /** What the driver says, once, when layers of a net that scores have no values in the model. */
-  def toldOfUntrained(plan: Plan, model: String): Option[String] = if (plan.getUntrainedCount == 0) None else
-    Some(s"$model has no values for ${String.join(", ", plan.getUntrainedList)}: the random values of their fillers enter the results")
+  /** The warning, printed once, that layers of a net that is to score have no weights in the model. */
+  def untrainedWarning(plan: Plan, model: String): Option[String] =
+    if (plan.getUntrainedCount == 0) None
+    else {
+      val layers = String.join(", ", plan.getUntrainedList)
+      Some(s"$model has no values for $layers: the random values of their fillers enter the results")
+    }
 
-  /** @param weights are to fit the TEST net, unless that cannot be built without its data
+  /** @param weights are checked against the TEST net, unless that cannot be built without its data
     * @param seed for a solver that sets no random_seed
-    * @throws IllegalArgumentException with the executable's own story: a WrongArgument when solver, net, weights or features
-    *   are wrong or not there: all of them are files of this machine, and the next attempt would find them as they are
-    * @throws CremaException when it told nothing
+    * @throws WrongArgument with the executable's own sentence, when it ended with one: solver, net and weights are
+    *   files of this machine, so another attempt would find them as they are
+    * @throws CremaException when it ended without a sentence, as a killed one does, or not within a minute
     */
-  def plan(solver: String, ranks: Int, seed: Int, features: Seq[String], train: Boolean, test: Boolean, weights: Option[Weights] = None, label: String = ""): Plan = {
+  def plan(solver: String, ranks: Int, seed: Int, features: Seq[String], train: Boolean, test: Boolean,
+      weights: Option[Weights] = None, label: String = ""): Plan = {
     val arguments = Seq("plan", "-solver", solver, "-ranks", ranks.toString, "-random_seed", seed.toString, "-wire") ++
-      (if (features.nonEmpty) Seq("-features", features.mkString(",")) else Nil) ++ (if (train) Seq("-train") else Nil) ++ (if (test) Seq("-test") else Nil) ++
-      (if (label.nonEmpty) Seq("-label", label) else Nil) ++ weights.toSeq.flatMap(w => Seq("-weights", w.path, "-weights_name", w.name))
+      (if (features.nonEmpty) Seq("-features", features.mkString(",")) else Nil) ++
+      (if (train) Seq("-train") else Nil) ++
+      (if (test) Seq("-test") else Nil) ++
+      (if (label.nonEmpty) Seq("-label", label) else Nil) ++
+      weights.toSeq.flatMap(w => Seq("-weights", w.path, "-weights_name", w.name))
     val done = Command.run(Seconds, arguments: _*)
-    if (done.code != 0) throw (if (done.isTold) new WrongArgument(done.story) else new CremaException(done.story))
+    if (done.code != 0)
+      throw (if (done.hasReason) new WrongArgument(done.explanation) else new CremaException(done.explanation))
     Plan.parseDelimitedFrom(new java.io.ByteArrayInputStream(done.out))
   }
 }

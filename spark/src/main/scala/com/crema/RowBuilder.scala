@@ -6,8 +6,8 @@ import java.util.zip.CRC32C
 import com.crema.wire.Wire.{Input, RowBatch}
 import com.google.protobuf.{CodedOutputStream, UnsafeByteOperations}
 
-/** Rows on their way to the executable, column by column: the id first, then the fields in order. What the bytes of a field mean:
-  * engine/data/row.h. A row is one call of `begin` and one call for each field.
+/** Rows for the executable, stored column by column: the id first, then the fields in order, with bytes as
+  * engine/data/row.h defines them. A row is one call of `begin` and one call for each field.
   *
   * Cost: every byte is copied once into its column; nothing is boxed.
   */
@@ -26,8 +26,16 @@ class RowBuilder(fields: Int) {
     put(id, 0, id.length)
   }
 
-  def put(value: Array[Byte], from: Int, length: Int): Unit = { column().append(value, from, length); columns(next).endRow(); advance() }
-  def float(value: Float): Unit = { column().appendInt(java.lang.Float.floatToRawIntBits(value)); columns(next).endRow(); advance() }
+  def put(value: Array[Byte], from: Int, length: Int): Unit = {
+    column().append(value, from, length)
+    columns(next).endRow()
+    advance()
+  }
+  def float(value: Float): Unit = {
+    column().appendInt(java.lang.Float.floatToRawIntBits(value))
+    columns(next).endRow()
+    advance()
+  }
   def floats(values: Array[Float]): Unit = {
     val c = column()
     var i = 0
@@ -51,12 +59,15 @@ class RowBuilder(fields: Int) {
   }
   private def advance(): Unit = next = if (next == fields) 0 else next + 1
 
-  /** Takes the rows back as one delimited wire.Input; the builder is empty then. `first`: number of the first row in the whole source. */
+  /** Removes all rows and returns them as one delimited wire.Input. @param first number of the first row in the whole
+    * source
+    */
   def take(test: Boolean, first: Long): Array[Byte] = {
     val batch = RowBatch.newBuilder.setRows(count).setFirst(first)
     columns.foreach(c => batch.addColumn(c.message(count)))
     val input = Input.newBuilder.setRows(Input.Rows.newBuilder.setTest(test).setBatch(batch)).build()
-    val out = new Array[Byte](CodedOutputStream.computeUInt32SizeNoTag(input.getSerializedSize) + input.getSerializedSize)
+    val out =
+      new Array[Byte](CodedOutputStream.computeUInt32SizeNoTag(input.getSerializedSize) + input.getSerializedSize)
     val stream = CodedOutputStream.newInstance(out)
     stream.writeUInt32NoTag(input.getSerializedSize)
     input.writeTo(stream)
@@ -82,13 +93,19 @@ object RowBuilder {
     var size = 0
 
     private def reserve(more: Int): Unit = if (size.toLong + more > bytes.length) {
-      if (size.toLong + more > RowBuilder.Most) throw new CremaException(s"a batch of rows has ${size.toLong + more} bytes; a single row may have ${RowBuilder.Most >> 20} MiB")
-      bytes = java.util.Arrays.copyOf(bytes, math.min(RowBuilder.Most.toLong, math.max(bytes.length.toLong * 2, size.toLong + more)).toInt)
+      if (size.toLong + more > RowBuilder.Most) throw new CremaException(
+        s"a batch of rows has ${size.toLong + more} bytes; a single row may have ${RowBuilder.Most >> 20} MiB")
+      val room = math.min(RowBuilder.Most.toLong, math.max(bytes.length.toLong * 2, size.toLong + more))
+      bytes = java.util.Arrays.copyOf(bytes, room.toInt)
     }
-    def append(from: Array[Byte], offset: Int, length: Int): Unit = { reserve(length); System.arraycopy(from, offset, bytes, size, length); size += length }
+    def append(from: Array[Byte], offset: Int, length: Int): Unit = {
+      reserve(length)
+      System.arraycopy(from, offset, bytes, size, length)
+      size += length
+    }
     def appendInt(v: Int): Unit = {
       reserve(4)
-      bytes(size) = v.toByte; bytes(size + 1) = (v >> 8).toByte; bytes(size + 2) = (v >> 16).toByte; bytes(size + 3) = (v >> 24).toByte
+      for (i <- 0 until 4) bytes(size + i) = (v >> (8 * i)).toByte
       size += 4
     }
     def endRow(): Unit = {
@@ -107,15 +124,17 @@ object RowBuilder {
     def addLastTo(sum: CRC32C): Unit = {
       val from = if (rows < 2) 0 else ends(rows - 2)
       sum.update(bytes, from, size - from)
-      sum.update(1) // where a value ends matters too
+      sum.update(1) // the checksum includes where values end
     }
     def clear(): Unit = { size = 0; rows = 0 }
   }
 
-  /** A column's most bytes; a batch is sent long before, unless one row is that large. */
+  /** The most bytes of a column. Batches are sent long before that, unless a single row is that large. */
   private val Most = 1 << 30
 
-  /** When a batch is worth sending: large enough that its frame costs nothing, small enough to be shuffled and held in memory. */
+  /** A batch is sent at this size: large enough that its header costs nothing, small enough to be shuffled and kept in
+    * memory.
+    */
   val SendBytes: Int = 1 << 20
   val SendRows = 4096
 }

@@ -6,11 +6,13 @@ import org.apache.spark.SparkContext
 import org.apache.spark.scheduler.{SparkListener, SparkListenerExecutorMetricsUpdate, SparkListenerTaskEnd}
 import org.apache.spark.util.LongAccumulator
 
-/** Says now and then how many rows are scored. Executors report their tasks' counts with their heartbeats (10 s), and at the end of a task.
+/** Prints now and then how many rows are scored. Executors report their tasks' counts with their heartbeats (every 10
+  * s) and at the end of a task.
   *
   * @param total of all tasks, where it is known
   */
-class ScoreProgress(sc: SparkContext, console: Console, val total: Option[Long], interval: Double = 5) extends SparkListener with AutoCloseable {
+class ScoreProgress(sc: SparkContext, console: Console, val total: Option[Long], interval: Double = 5)
+    extends SparkListener with AutoCloseable {
   val scored: LongAccumulator = sc.longAccumulator("rows scored")
   private val ofTask = mutable.Map[Long, Long]()
   private val start = System.nanoTime() / 1e9
@@ -21,7 +23,8 @@ class ScoreProgress(sc: SparkContext, console: Console, val total: Option[Long],
     for ((task, _, _, values) <- e.accumUpdates; a <- values if a.id == scored.id; n <- a.update) at(task, n)
 
   override def onTaskEnd(e: SparkListenerTaskEnd): Unit =
-    if (e.taskInfo != null) for (a <- e.taskInfo.accumulables if a.id == scored.id; n <- a.update) at(e.taskInfo.taskId, n)
+    if (e.taskInfo != null)
+      for (a <- e.taskInfo.accumulables if a.id == scored.id; n <- a.update) at(e.taskInfo.taskId, n)
 
   private def at(task: Long, count: Any): Unit = synchronized {
     count match { case n: Number => ofTask(task) = n.longValue; case _ => }
@@ -39,7 +42,10 @@ class ScoreProgress(sc: SparkContext, console: Console, val total: Option[Long],
 private[crema] object ScoreProgress {
   def line(done: Long, total: Option[Long], seconds: Double): String = {
     val rate = done / math.max(seconds, 1e-3)
-    val left = total.fold("") { n => val s = math.round((n - done) / rate); " of %d, %d:%02d left".formatLocal(java.util.Locale.ROOT, n, s / 60, s % 60) }
+    val left = total.fold("") { n =>
+      val s = math.round((n - done) / rate)
+      " of %d, %d:%02d left".formatLocal(java.util.Locale.ROOT, n, s / 60, s % 60)
+    }
     "scoring: %d rows%s  %.0f rows/s".formatLocal(java.util.Locale.ROOT, done, left, rate)
   }
 }

@@ -9,29 +9,42 @@ import scala.collection.mutable
 import org.apache.spark.{SparkContext, TaskContext}
 import org.apache.spark.broadcast.Broadcast
 
-/** A file of the driver that tasks read as a file of their own machine, as it was when it was shared. It travels as many small broadcasts, which
-  * Spark passes on from executor to executor and keeps on disk where memory is short: no heap ever holds the whole. One broadcast of a model of 500 MB
-  * took three times that of every heap. Spark frees them when nobody can use them any more: a frame that was scored may be computed again.
+/** A file of the driver that tasks read as a local file, with the contents it had when it was shared. It travels as
+  * many small broadcasts, which Spark passes on between executors and keeps on disk where memory is short, so that no
+  * heap ever holds the whole: one broadcast of a model of 500 MB took three times that of every heap. Spark frees the
+  * broadcasts when nothing refers to them any more; not earlier, as lost partitions of a scored frame may be computed
+  * again.
   *
-  * @param key says the content and the name
+  * @param key identifies content and name
   */
-class SharedFile private (val key: String, name: String, size: Long, pieces: Array[Broadcast[Array[Byte]]]) extends Serializable {
-  /** In a task: its path here, until the task ends. One copy in each JVM serves all tasks. @throws CremaException when it cannot be written */
+class SharedFile private (val key: String, name: String, size: Long, pieces: Array[Broadcast[Array[Byte]]])
+    extends Serializable {
+  /** In a task: the path of the local copy, which stays until the task ends. All tasks of a JVM share one copy. @throws
+    * CremaException when it cannot be written
+    */
   def fetch(context: TaskContext): String = SharedFile.copies.of(key, context) { file =>
     try WholeFile.local(file) { part =>
-      val out = new BufferedOutputStream(new FileOutputStream(part))
-      try pieces.foreach(p => out.write(p.value)) finally out.close()
-    } catch { case e: IOException => throw new CremaException(s"$name ($size bytes) cannot be copied to ${Storage.workFolder}: ${Storage.cause(e)}; make room there, or set java.io.tmpdir", e) }
+        val out = new BufferedOutputStream(new FileOutputStream(part))
+        try pieces.foreach(p => out.write(p.value))
+        finally out.close()
+      }
+    catch {
+      case e: IOException =>
+        throw new CremaException(s"$name ($size bytes) cannot be copied to ${Storage.workFolder}: " +
+            s"${Storage.cause(e)}; make room there, or set java.io.tmpdir", e)
+    }
   }
 }
 
 object SharedFile {
   private val PieceBytes = 4 << 20
 
-  /** Those of this driver that somebody still holds, by application and key. */
+  /** The shared files of this driver that something still refers to, by application and key. */
   private val known = mutable.Map[(String, String), WeakReference[SharedFile]]()
 
-  /** The same content under the same name is shared once. @param name what the file ends in for those who read it: `.h5` has a meaning */
+  /** Shares a file; the same content under the same name is shared once. @param name its ending is kept, as `.h5` has a
+    * meaning
+    */
   def of(sc: SparkContext, file: File, name: String): SharedFile = synchronized {
     val key = s"${digest(file)}-$name"
     for (gone <- known.collect { case (k, held) if held.get == null => k }.toSeq) known.remove(gone)
@@ -44,7 +57,8 @@ object SharedFile {
 
   private def pieces[A](file: File)(body: Iterator[Array[Byte]] => A): A = {
     val in = new FileInputStream(file)
-    try body(Iterator.continually(in.readNBytes(PieceBytes)).takeWhile(_.nonEmpty)) finally in.close()
+    try body(Iterator.continually(in.readNBytes(PieceBytes)).takeWhile(_.nonEmpty))
+    finally in.close()
   }
 
   private def digest(file: File): String = {
@@ -62,8 +76,9 @@ object SharedFile {
   private lazy val copies = new Copies(Storage.workFolder)
 }
 
-/** This machine's copies of shared files. Those that tasks use stay, and of the others the `Kept` used last: a session that scores with one model after
-  * another does not fill the disk, and one that goes to and fro between a few does not copy them again.
+/** This machine's copies of shared files. Copies in use stay, and of the others the `Kept` used last: a session that
+  * scores with one model after another does not fill the disk, and one that alternates between a few does not copy them
+  * again.
   */
 private[crema] class Copies(folder: => File) {
   private val users = mutable.LinkedHashMap[String, Int]() // the one used last is last
@@ -81,7 +96,10 @@ private[crema] class Copies(folder: => File) {
 
   private def release(key: String): Unit = synchronized {
     use(key, -1)
-    for (unused <- users.toSeq.collect { case (k, 0) => k }.dropRight(Copies.Kept)) { users.remove(unused); new File(folder, unused).delete() }
+    for (unused <- users.toSeq.collect { case (k, 0) => k }.dropRight(Copies.Kept)) {
+      users.remove(unused)
+      new File(folder, unused).delete()
+    }
   }
 }
 

@@ -26,31 +26,41 @@ object HadoopSettings {
   }
 }
 
-/** Files between Hadoop's FileSystems and local paths: a child process sees local paths only. */
+/** Copies files between Hadoop's FileSystems and local paths, as the executable reads local paths only. */
 object Storage {
   private val Scheme = "^([A-Za-z][A-Za-z0-9+.-]*):.*".r
-  private def scheme(uri: String): Option[String] = uri match { case Scheme(name) => Some(name.toLowerCase(java.util.Locale.ROOT)); case _ => None }
+  private def scheme(uri: String): Option[String] = uri match {
+    case Scheme(name) => Some(name.toLowerCase(java.util.Locale.ROOT))
+    case _ => None
+  }
 
-  /** What a user's URI means, decided here alone. Without a scheme it is a path of Hadoop's default file system (fs.defaultFS), in the user's folder there
-    * when it is relative; `file:` and, where that default is the local one, plain paths start at the working folder. All other code takes what comes from
-    * here, in which only local files may lack a scheme.
+  /** What a user's URI means; no other code decides that. Without a scheme it is a path of Hadoop's default file system
+    * (fs.defaultFS), relative to the user's folder there. `file:`, and plain paths where the default file system is the
+    * local one, are relative to the working folder. In what this returns only local files may lack a scheme.
     */
   def resolve(written: String, conf: Configuration): String =
     if (scheme(written).exists(_ != "file")) written
     else if (scheme(written).isDefined || defaultIsLocal(conf)) "file:" + new File(localPath(written)).getAbsolutePath
-    else reaching(written) { val fs = FileSystem.get(conf); new Path(written).makeQualified(fs.getUri, fs.getWorkingDirectory).toString }
+    else reaching(written) {
+      val fs = FileSystem.get(conf)
+      new Path(written).makeQualified(fs.getUri, fs.getWorkingDirectory).toString
+    }
 
   private def defaultIsLocal(conf: Configuration): Boolean = FileSystem.getDefaultUri(conf).getScheme == "file"
 
-  /** Of something that is to be there. @throws IllegalArgumentException when it is not, and a local file of that name is */
+  /** The same for something that must exist. @throws IllegalArgumentException when it does not, and a local file of
+    * that name does
+    */
   def resolveInput(written: String, what: => String, conf: Configuration): String = {
     val uri = resolve(written, conf)
     if (!isLocal(uri) && scheme(written).isEmpty && new File(written).exists() && !exists(uri, conf))
-      throw new WrongArgument(s"there is nothing at $uri, which $what $written means, as fs.defaultFS is ${FileSystem.getDefaultUri(conf)}; on the local disk there is: write file:$written if that is meant")
+      throw new WrongArgument(
+        s"there is nothing at $uri, which $what $written means, as fs.defaultFS is " +
+          s"${FileSystem.getDefaultUri(conf)}; on the local disk there is: write file:$written if that is meant")
     uri
   }
 
-  /** Plain paths and file: URIs are local: the same path on the machine that uses them. */
+  /** Plain paths and file: URIs are local: they mean the same path on whichever machine uses them. */
   def isLocal(uri: String): Boolean = scheme(uri).forall(_ == "file")
 
   /** file:relative, file:/absolute, file:///absolute, as they are: nothing is escaped. */
@@ -60,27 +70,46 @@ object Storage {
       val path = uri.substring("file:".length)
       val slashes = path.takeWhile(_ == '/').length
       if (slashes == 2) path.drop(2).dropWhile(_ != '/') // file://host/path
-      else if (slashes > 1) path.drop(slashes - 1) else path
+      else if (slashes > 1) path.drop(slashes - 1)
+      else path
     }
 
   /** A file in a folder; the folder may be the root of a store. */
-  def inFolder(folder: String, name: String): String = if (isLocal(folder)) new File(localPath(folder), name).getPath else new Path(new Path(folder), name).toString
+  def inFolder(folder: String, name: String): String =
+    if (isLocal(folder)) new File(localPath(folder), name).getPath else new Path(new Path(folder), name).toString
 
   def exists(uri: String, conf: Configuration): Boolean =
-    if (isLocal(uri)) new File(localPath(uri)).exists() else reaching(uri) { val p = new Path(uri); p.getFileSystem(conf).exists(p) }
+    if (isLocal(uri)) new File(localPath(uri)).exists()
+    else reaching(uri) {
+      val p = new Path(uri)
+      p.getFileSystem(conf).exists(p)
+    }
 
-  private def reaching[A](uri: String)(body: => A): A = try body catch {
-    case e: CremaException => throw e
-    case NonFatal(e) => throw CremaException.of(if (isLasting(e)) "invalid" else "", s"$uri cannot be reached: ${cause(e)}; correct it, or see to its file system", e)
-  }
+  private def reaching[A](uri: String)(body: => A): A =
+    try body
+    catch {
+      case e: CremaException => throw e
+      case NonFatal(e) =>
+        val message = s"$uri cannot be reached: ${cause(e)}; correct it, or see to its file system"
+        throw CremaException.of(if (isLasting(e)) "invalid" else "", message, e)
+    }
 
   def isFolder(uri: String, conf: Configuration): Boolean =
     if (isLocal(uri)) new File(localPath(uri)).isDirectory
-    else reaching(uri) { val p = new Path(uri); val fs = p.getFileSystem(conf); fs.exists(p) && fs.getFileStatus(p).isDirectory }
+    else reaching(uri) {
+      val p = new Path(uri)
+      val fs = p.getFileSystem(conf)
+      fs.exists(p) && fs.getFileStatus(p).isDirectory
+    }
 
-  /** What fetch() would copy: 0 for local paths and for what is not there. */
+  /** The bytes that fetch() would copy: 0 for local paths and for what does not exist. */
   def remoteBytes(uri: String, conf: Configuration): Long =
-    if (isLocal(uri)) 0 else { val p = new Path(uri); val fs = p.getFileSystem(conf); if (fs.exists(p)) fs.getContentSummary(p).getLength else 0 }
+    if (isLocal(uri)) 0
+    else {
+      val p = new Path(uri)
+      val fs = p.getFileSystem(conf)
+      if (fs.exists(p)) fs.getContentSummary(p).getLength else 0
+    }
 
   /** A local path with the contents of `uri`: itself when local, else a copy made once per JVM. */
   def fetch(uri: String, conf: Configuration): String = synchronized {
@@ -92,24 +121,29 @@ object Storage {
     val key = Integer.toHexString((uri + status.getModificationTime).hashCode)
     val target = new File(workFolder, s"$key-${source.getName}")
     if (!target.exists()) WholeFile.local(target) { part =>
-      try FileUtil.copy(fs, source, part, false, conf) catch { case NonFatal(e) => throw new CremaException(s"$uri cannot be copied to $workFolder: ${cause(e)}", e) }
+      try FileUtil.copy(fs, source, part, false, conf)
+      catch { case NonFatal(e) => throw new CremaException(s"$uri cannot be copied to $workFolder: ${cause(e)}", e) }
       new File(part.getParentFile, s".${part.getName}.crc").delete()
       val (have, want) = (sizeOf(part), fs.getContentSummary(source).getLength)
-      if (have < want) throw new CremaException(s"the copy of $uri has $have bytes of $want; is the disk of ${workFolder} full?")
+      if (have < want)
+        throw new CremaException(s"the copy of $uri has $have bytes of $want; is the disk of ${workFolder} full?")
     }
     target.getPath
   }
 
-  /** A local file that is not here may have come with --files: those lie in the working folder of an executor under their own names. */
+  /** A local file that does not exist here may have been shipped with --files, which puts it into the executor's
+    * working folder under its own name.
+    */
   private def shipped(path: String): String = {
     val here = new File(new File(path).getName)
     if (new File(path).exists() || !here.exists()) path else here.getAbsolutePath
   }
 
-  /** Why a file system refused, as people say it: no classes, no stacks. */
+  /** The reason a file system gave, without exception classes and stack traces. */
   def cause(e: Throwable): String = {
     val chain = Iterator.iterate(e)(_.getCause).takeWhile(_ != null).take(20).toList
-    def text(t: Throwable) = Option(t.getMessage).getOrElse(t.toString).split("\n").head.split("; For more details").head.trim
+    def text(t: Throwable) =
+      Option(t.getMessage).getOrElse(t.toString).split("\n").head.split("; For more details").head.trim
     chain.collectFirst {
       case t: java.net.UnknownHostException => s"the host ${text(t)} is not known"
       case t: java.net.ConnectException => text(t)
@@ -119,22 +153,32 @@ object Storage {
     }.getOrElse(text(chain.last))
   }
 
-  /** Whether a file system's refusal stays as long as nobody changes what was asked of it, or who asks; all others may be of a moment. */
+  /** Whether a file system's error stays until the user changes the request or permissions; all other errors may be
+    * temporary.
+    */
   private def isLasting(e: Throwable): Boolean = Iterator.iterate(e)(_.getCause).takeWhile(_ != null).take(20).exists {
-    case _: Lasting | _: UnsupportedFileSystemException | _: AccessControlException | _: java.nio.file.AccessDeniedException => true
+    case _: Lasting | _: UnsupportedFileSystemException => true
+    case _: AccessControlException | _: java.nio.file.AccessDeniedException => true
     case _ => false
   }
 
   /** Why a file cannot be written at a place. */
   case class Unwritable(why: String, lasting: Boolean)
 
-  /** Whether a file can be written at `uri`, seen by writing a small one beside it: nothing, or why not. */
+  /** Whether a file can be written at `uri`, found by writing a small one beside it: None, or the reason. */
   def refusal(uri: String, conf: Configuration, seconds: Long = 60): Option[Unwritable] = {
-    val answer = new FutureTask[Option[Unwritable]](() => try { writeBeside(uri, conf); None } catch { case NonFatal(e) => Some(Unwritable(cause(e), isLasting(e))) })
+    val answer = new FutureTask[Option[Unwritable]](() =>
+      try { writeBeside(uri, conf); None }
+      catch { case NonFatal(e) => Some(Unwritable(cause(e), isLasting(e))) })
     val thread = new Thread(answer, "crema-probe")
     thread.setDaemon(true)
     thread.start()
-    try answer.get(seconds, TimeUnit.SECONDS) catch { case _: TimeoutException => thread.interrupt(); Some(Unwritable(s"no answer within $seconds s", lasting = false)) }
+    try answer.get(seconds, TimeUnit.SECONDS)
+    catch {
+      case _: TimeoutException =>
+        thread.interrupt()
+        Some(Unwritable(s"no answer within $seconds s", lasting = false))
+    }
   }
 
   private def writeBeside(uri: String, conf: Configuration): Unit = {
@@ -144,20 +188,26 @@ object Storage {
     val probe = new Path(to.getParent, s"_${to.getName}.${java.util.UUID.randomUUID()}.probe")
     try {
       val out = fs.create(probe, false)
-      try out.write(new Array[Byte](4096)) finally out.close()
+      try out.write(new Array[Byte](4096))
+      finally out.close()
     } finally fs.delete(probe, false)
   }
 
   /** Copies a local file to exactly `uri`. @throws CremaException that names the place and the cause */
-  def publish(local: String, uri: String, conf: Configuration): Unit = try {
-    val to = if (isLocal(uri)) new Path(new File(localPath(uri)).toURI) else new Path(uri)
-    WholeFile.at(to, conf) { (fs, part) => fs.copyFromLocalFile(false, true, new Path(new File(local).toURI), part) }
-  } catch {
-    case e: CremaException => throw e
-    case NonFatal(e) => throw new CremaException(s"$uri cannot be written: ${cause(e)}; mend that or name another place, and run again", e)
-  }
+  def publish(local: String, uri: String, conf: Configuration): Unit =
+    try {
+      val to = if (isLocal(uri)) new Path(new File(localPath(uri)).toURI) else new Path(uri)
+      WholeFile.at(to, conf) { (fs, part) => fs.copyFromLocalFile(false, true, new Path(new File(local).toURI), part) }
+    } catch {
+      case e: CremaException => throw e
+      case NonFatal(e) =>
+        val message = s"$uri cannot be written: ${cause(e)}; mend that or name another place, and run again"
+        throw new CremaException(message, e)
+    }
 
-  /** Removed with the JVM, and what killed ones left when the next begins. On YARN this is the container's own folder, which goes with it. */
+  /** This JVM's temporary folder. It is removed with the JVM, and what killed JVMs left is removed by the next one. On
+    * YARN it is inside the container's own folder, which YARN removes.
+    */
   lazy val workFolder: File = WorkFolder.make(new File(System.getProperty("java.io.tmpdir")))
 
   private def sizeOf(file: File): Long = if (file.isDirectory) file.listFiles.map(sizeOf).sum else file.length

@@ -7,6 +7,7 @@ import java.security.SecureRandom
 import scala.util.control.NonFatal
 
 import com.crema.wire.Wire.{Event, Input, Job, RowFeed}
+import com.google.protobuf.ByteString
 import org.apache.hadoop.fs.FileUtil
 import org.apache.spark.{SparkContext, TaskContext}
 import org.apache.spark.crema.Placement
@@ -14,32 +15,38 @@ import org.apache.spark.rdd.RDD
 
 /** What a training run needs; everything in it travels to the tasks. */
 case class TrainSpec(
-    job: Array[Byte],       // wire.Job without worker, host, coordinator and paths
+    job: Array[Byte], // wire.Job without worker, host, coordinator and paths
     train: Records, test: Option[Records], trainBatch: Int, testBatch: Int, ranks: Int, persistent: Boolean,
     weights: String, snapshot: String,
-    model: String,          // where the final model goes, any URI
+    model: String, // where the final model goes, any URI
     snapshotFolder: String, snapshotName: String,
     hadoop: HadoopSettings, localMode: Boolean)
 
 /** Training: a coordinator beside the driver, one ordinary Spark task with a worker process per executor. */
 object TrainRun {
-  /** What a worker's task returns. `failure`: why the model could not be published; an exception would make Spark try the task again, without its
-    * cluster. The model itself never comes this way: a local one is sent to the coordinator, which has the driver's disk.
+  /** What a worker's task returns.
+    *
+    * @param failure why the model could not be published; it is no exception, as Spark would then run the task again,
+    *   without the other workers. The model itself is not returned: one for a local path is sent to the coordinator,
+    *   which has the driver's disk.
     */
   private case class TaskResult(skipped: Long, failure: String = "")
 
-  /** Rows of the sources that are no paths, on their way to the workers. */
+  /** Rows of those sources that are not databases, on their way to the workers. */
   private case class Fed(frames: RDD[(FrameKey, Array[Byte])], train: Option[RowFeed], test: Option[RowFeed])
 
   /** Databases on a Hadoop FileSystem. */
   private case class Databases(train: Option[StoredFile], test: Option[StoredFile])
 
-  /** Runs to the end and returns the test events in time order; throws with the whole story otherwise, and leaves no process behind.
+  /** Runs to the end and returns the test events in time order. On failure it throws with the whole error chain and
+    * leaves no process behind.
     *
-    * @param kept is told, before any row is shuffled, how many rows a worker will keep at most; it may refuse
-    * @param published is told of each snapshot whose files are in their places
+    * @param kept called before rows are shuffled, with the largest number of rows that one worker will keep; may refuse
+    *   by throwing
+    * @param published called for each snapshot whose files are published
     */
-  def run(sc: SparkContext, spec: TrainSpec, workers: Int, console: Console, budget: Budget, kept: Long => Unit = _ => (), published: Event.Snapshot => Unit = _ => ()): Seq[Event.Test] = {
+  def run(sc: SparkContext, spec: TrainSpec, workers: Int, console: Console, budget: Budget,
+      kept: Long => Unit = _ => (), published: Event.Snapshot => Unit = _ => ()): Seq[Event.Test] = {
     val (fed, release) = feed(sc, spec, workers, console, kept)
     try {
       val databases = Databases(fileOf(sc, spec.train), fileOf(sc, spec.test.getOrElse(spec.train)))
@@ -49,22 +56,29 @@ object TrainRun {
     } finally release()
   }
 
-  private def runFed(sc: SparkContext, spec: TrainSpec, workers: Int, console: Console, fed: Fed, databases: Databases, budget: Budget, published: Event.Snapshot => Unit): Seq[Event.Test] = {
+  private def runFed(sc: SparkContext, spec: TrainSpec, workers: Int, console: Console, fed: Fed, databases: Databases,
+      budget: Budget, published: Event.Snapshot => Unit): Seq[Event.Test] = {
     val token = new Array[Byte](32)
     new SecureRandom().nextBytes(token)
-    val base = announce(fed, Job.parseFrom(spec.job).toBuilder).setJoinTimeout(joinTimeout(sc, spec)).setStepTimeout(seconds(sc, "spark.crema.stepTimeout", 60)).setWorkers(workers).setToken(com.google.protobuf.ByteString.copyFrom(token))
-      .setModelHome(if (Storage.isLocal(spec.model)) new File(Storage.localPath(spec.model)).getAbsolutePath else "").setCoordinatorListens(true).build()
+    val home = if (Storage.isLocal(spec.model)) new File(Storage.localPath(spec.model)).getAbsolutePath else ""
+    val base = announce(fed, Job.parseFrom(spec.job).toBuilder)
+      .setJoinTimeout(joinTimeout(sc, spec)).setStepTimeout(seconds(sc, "spark.crema.stepTimeout", 60))
+      .setWorkers(workers).setToken(ByteString.copyFrom(token)).setModelHome(home).setCoordinatorListens(true).build()
     val coordinator = new Child("coordinator", base.toBuilder.setHost(Cluster.driverAddress(sc)).build())
     try {
       val address = coordinator.next().filter(_.hasListening).map(_.getListening.getAddress)
         .getOrElse(throw new CremaException(s"the coordinator did not start${coordinator.tail()}"))
-      val watch = new Watch(sc, coordinator, console, budget, s => Storage.inFolder(spec.snapshotFolder, new File(s.getState).getName), published)
+      val watch = new Watch(sc, coordinator, console, budget,
+        s => Storage.inFolder(spec.snapshotFolder, new File(s.getState).getName), published)
       budget.lap("rendezvous")
       val job = base.toBuilder.setCoordinator(address).build().toByteArray
       val results = watch.during(runTasks(sc, spec, job, workers, watch.group, fed.frames, databases))
-      if (results(0).failure.nonEmpty) throw new CremaException(s"the model is trained and not saved: ${results(0).failure}")
+      if (results(0).failure.nonEmpty)
+        throw new CremaException(s"the model is trained and not saved: ${results(0).failure}")
       val skipped = results.map(_.skipped).sum
-      if (skipped > 0) console.say(s"$skipped record(s) could not be decoded and were passed over; the workers' logs name the first ones")
+      if (skipped > 0)
+        console.say(s"$skipped record(s) could not be decoded and were passed over; " +
+          "the workers' logs name the first ones")
       watch.tests
     } finally coordinator.close()
   }
@@ -72,20 +86,29 @@ object TrainRun {
   private def seconds(sc: SparkContext, key: String, default: Double): Double =
     if (sc.getConf.contains(key)) sc.getConf.getTimeAsSeconds(key).toDouble else default
 
-  /** A minute, and what copying remote files to the executors takes at 5 MB/s; or spark.crema.joinTimeout. */
+  /** spark.crema.joinTimeout, or a minute and the time that copying remote files to the executors takes at 5 MB/s. */
   private def joinTimeout(sc: SparkContext, spec: TrainSpec): Double = {
     val remote = Seq(spec.weights, spec.snapshot).filter(_.nonEmpty).distinct
     seconds(sc, "spark.crema.joinTimeout", 60 + remote.map(Storage.remoteBytes(_, sc.hadoopConfiguration)).sum / 5e6)
   }
 
-  private def checkEnough(records: Long, what: String, ranks: Int): Unit = if (records < ranks)
-    throw new Refusal(s"Insufficient training data. Please adjust hyperparameters or increase dataset. ($records records in $what for $ranks ranks; every rank, clusterSize x devices, needs one)")
+  private def checkEnough(records: Long, what: String, ranks: Int): Unit =
+    if (records < ranks)
+      throw new Refusal("Insufficient training data. Please adjust hyperparameters or increase dataset. " +
+        s"($records records in $what for $ranks ranks; every rank, clusterSize x devices, needs one)")
 
-  private def localPathOf(records: Records): String = records match { case AtPath(location) if Storage.isLocal(location) => Storage.localPath(location); case _ => "" }
-  private def fileOf(sc: SparkContext, records: Records): Option[StoredFile] = records match { case AtPath(location) => ScoreRun.stored(sc, location); case _ => None }
+  private def localPathOf(records: Records): String = records match {
+    case AtPath(location) if Storage.isLocal(location) => Storage.localPath(location)
+    case _ => ""
+  }
+  private def fileOf(sc: SparkContext, records: Records): Option[StoredFile] = records match {
+    case AtPath(location) => ScoreRun.stored(sc, location)
+    case _ => None
+  }
 
-  /** Counts the rows of the sources that are no paths and brings them to their workers. */
-  private def feed(sc: SparkContext, spec: TrainSpec, workers: Int, console: Console, kept: Long => Unit): (Fed, () => Unit) = {
+  /** Counts the rows of those sources that are not databases, and shuffles them to their workers. */
+  private def feed(sc: SparkContext, spec: TrainSpec, workers: Int, console: Console,
+      kept: Long => Unit): (Fed, () => Unit) = {
     def prepared(records: Records) = records match {
       case rows: RowSource[_] => Some(rows.read(spec.persistent) -> rows.description)
       case _: AtPath => None
@@ -98,16 +121,26 @@ object TrainRun {
         console.say(s"${rows.count} training records in $what")
       }
       for ((rows, what) <- test if rows.count == 0)
-        throw new Refusal(s"Insufficient validation data. Please adjust hyperparameters or increase dataset. ($what is empty)")
-      val testDealing = test.flatMap { case (rows, _) => Dealing.ofTests(rows.count, spec.testBatch, workers) }
+        throw new Refusal(
+          s"Insufficient validation data. Please adjust hyperparameters or increase dataset. ($what is empty)")
+      val testSharding = test.flatMap { case (rows, _) => Sharding.ofTests(rows.count, spec.testBatch, workers) }
       val mostRanks = (spec.ranks + workers - 1) / workers
-      kept(train.fold(0L)(_._1.count * mostRanks / spec.ranks) + test.fold(0L)(_._1.count / testDealing.fold(1)(_.workers)))
-      val frames = test.map(_._1.frames(testDealing, workers, test = true)).toSeq ++
-        train.map { case (rows, _) => rows.frames(Some(Dealing(rows.count, spec.trainBatch, spec.ranks, workers)), workers, test = false) }
+      val keptTests = test.fold(0L)(_._1.count / testSharding.fold(1)(_.workers))
+      kept(train.fold(0L)(_._1.count * mostRanks / spec.ranks) + keptTests)
+      val frames = test.map(_._1.frames(testSharding, workers, test = true)).toSeq ++
+        train.map { case (rows, _) =>
+          rows.frames(Some(Sharding(rows.count, spec.trainBatch, spec.ranks, workers)), workers, test = false)
+        }
       def announced(rows: PreparedRows, what: String) = RowFeed.newBuilder.setRecords(rows.count).setDescription(what)
-      val shuffled = if (frames.isEmpty) sc.parallelize(Seq.empty[(FrameKey, Array[Byte])], workers) else FrameShuffle(sc, frames, workers)
-      (Fed(shuffled, train.map { case (r, what) => announced(r, what).setSharded(true).setBatch(spec.trainBatch).build() },
-        test.map { case (r, what) => announced(r, what).setSharded(testDealing.isDefined).setBatch(spec.testBatch).build() }), release)
+      val trainFeed =
+        train.map { case (r, what) => announced(r, what).setSharded(true).setBatch(spec.trainBatch).build() }
+      val testFeed = test.map { case (r, what) =>
+        announced(r, what).setSharded(testSharding.isDefined).setBatch(spec.testBatch).build()
+      }
+      val shuffled =
+        if (frames.isEmpty) sc.parallelize(Seq.empty[(FrameKey, Array[Byte])], workers)
+        else FrameShuffle(sc, frames, workers)
+      (Fed(shuffled, trainFeed, testFeed), release)
     } catch { case NonFatal(e) => release(); throw e }
   }
 
@@ -117,14 +150,20 @@ object TrainRun {
     job
   }
 
-  private def runTasks(sc: SparkContext, spec: TrainSpec, job: Array[Byte], workers: Int, group: String, frames: RDD[(FrameKey, Array[Byte])], databases: Databases): Array[TaskResult] = {
+  private def runTasks(sc: SparkContext, spec: TrainSpec, job: Array[Byte], workers: Int, group: String,
+      frames: RDD[(FrameKey, Array[Byte])], databases: Databases): Array[TaskResult] = {
     sc.setJobGroup(group, s"Crema: training on $workers worker(s)", interruptOnCancel = true)
-    try Placement.spread(sc, frames).mapPartitionsWithIndex((w, rows) => Iterator(trainTask(spec, job, w, rows.map(_._2), databases))).collect()
-    finally sc.clearJobGroup()
+    try {
+      val results = Placement.spread(sc, frames).mapPartitionsWithIndex { (worker, rows) =>
+        Iterator(trainTask(spec, job, worker, rows.map(_._2), databases))
+      }
+      results.collect()
+    } finally sc.clearJobGroup()
   }
 
   /** In a task: stages files, runs one worker, publishes what worker 0 writes. */
-  private def trainTask(spec: TrainSpec, jobBytes: Array[Byte], worker: Int, rows: Iterator[Array[Byte]], databases: Databases): TaskResult = {
+  private def trainTask(spec: TrainSpec, jobBytes: Array[Byte], worker: Int, rows: Iterator[Array[Byte]],
+      databases: Databases): TaskResult = {
     val (context, began) = (TaskContext.get(), System.nanoTime())
     NativeBinary.path
     lazy val conf = spec.hadoop.configuration // costs a third of a second in a fresh JVM, and local files need none
@@ -133,8 +172,10 @@ object TrainRun {
     val fetched = (uri: String) => if (uri.isEmpty) "" else Storage.fetch(uri, conf)
     val job = Job.parseFrom(jobBytes).toBuilder
       .setWorker(worker).setAttempt(context.attemptNumber()).setHost(Cluster.executorAddress(spec.localMode))
-      .setTrainSource(localPathOf(spec.train)).setTestSource(localPathOf(spec.test.getOrElse(spec.train))).setWorkFolder(folder.getPath)
-      .setWeights(fetched(spec.weights)).setSnapshot(fetched(spec.snapshot)).setWeightsName(spec.weights).setSnapshotName(spec.snapshot).setPublishes(true)
+      .setTrainSource(localPathOf(spec.train)).setTestSource(localPathOf(spec.test.getOrElse(spec.train)))
+      .setWeights(fetched(spec.weights)).setWeightsName(spec.weights)
+      .setSnapshot(fetched(spec.snapshot)).setSnapshotName(spec.snapshot)
+      .setWorkFolder(folder.getPath).setPublishes(true)
       .setModel(model).setSnapshotPrefix(new File(folder, spec.snapshotName).getPath)
       .setPublishedPrefix(Storage.inFolder(spec.snapshotFolder, spec.snapshotName))
     databases.train.foreach(f => job.setTrainFile(f.message(spec.trainBatch)))
@@ -159,24 +200,32 @@ object TrainRun {
       val result = TaskResult(done.getSkipped)
       if (worker != 0) result
       else if (Storage.isLocal(spec.model)) result
-      else try { Storage.publish(done.getModel, spec.model, conf); result } catch { case e: CremaException => result.copy(failure = e.getMessage) }
+      else {
+        try { Storage.publish(done.getModel, spec.model, conf); result }
+        catch { case e: CremaException => result.copy(failure = e.getMessage) }
+      }
     } finally {
       feeder.close()
       FileUtil.fullyDelete(folder)
     }
   }
 
-  /** What ends the rows that a job announces. */
+  /** The Inputs that mark the end of the rows that a job announces. */
   private def ends(job: Job): Seq[Input] = {
     def end(test: Boolean) = Input.newBuilder.setEnd(Input.End.newBuilder.setTest(test)).build()
     (if (job.hasTestRows) Seq(end(true)) else Nil) ++ (if (job.hasTrainRows) Seq(end(false)) else Nil)
   }
 
-  /** What the worker is to hear: both files are in their places, or why not. */
+  /** The answer to the worker about its snapshot: both files are published, or why not. */
   private def publishSnapshot(spec: TrainSpec, s: Event.Snapshot, conf: org.apache.hadoop.conf.Configuration): Input = {
     val said = Input.Published.newBuilder.setIteration(s.getIteration)
-    try for (file <- Seq(s.getModel, s.getState)) Storage.publish(file, Storage.inFolder(spec.snapshotFolder, new File(file).getName), conf)
-    catch { case e: CremaException => said.setFailed(s"the snapshot of iteration ${s.getIteration} cannot be published: ${e.getMessage}") }
+    try {
+      for (file <- Seq(s.getModel, s.getState))
+        Storage.publish(file, Storage.inFolder(spec.snapshotFolder, new File(file).getName), conf)
+    } catch {
+      case e: CremaException =>
+        said.setFailed(s"the snapshot of iteration ${s.getIteration} cannot be published: ${e.getMessage}")
+    }
     Input.newBuilder.setPublished(said).build()
   }
 }

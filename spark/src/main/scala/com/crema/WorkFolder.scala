@@ -6,9 +6,10 @@ import java.nio.file.{Files, LinkOption, Path, StandardCopyOption, StandardOpenO
 
 import org.apache.hadoop.fs.FileUtil
 
-/** A JVM's folder for temporary files: `crema-work-<pid>-<random>`, with a file `.lock` that is locked as long as the process lives, which no
-  * kill can prevent from ending. A later JVM removes the folders of its user whose lock is free. (A pid alone would not do: containers with
-  * pids of their own share /tmp. The pid is looked at first all the same, as closing a second descriptor of one's own lock file would free it.)
+/** A JVM's folder for temporary files, `crema-work-<pid>-<random>`. A file `.lock` in it is locked as long as the
+  * process lives, however it ends. A later JVM of the same user removes the folders whose lock is free. (The pid alone
+  * does not tell: containers with pid namespaces of their own share /tmp. It is compared first nevertheless, because
+  * closing a second descriptor of one's own lock file would release the lock.)
   */
 private[crema] object WorkFolder {
   private val Name = "crema-work-(\\d+)-.*".r
@@ -17,7 +18,7 @@ private[crema] object WorkFolder {
   def make(root: File): File = {
     clear(root)
     val folder = Files.createTempDirectory(root.toPath, s"crema-work-$pid-")
-    val unnamed = folder.resolve(".lock.new") // gets its name when it is locked: nobody meets it free
+    val unnamed = folder.resolve(".lock.new") // renamed once it is locked, so that no other JVM finds it unlocked
     val channel = FileChannel.open(unnamed, StandardOpenOption.CREATE_NEW, StandardOpenOption.WRITE)
     channel.lock()
     Files.move(unnamed, folder.resolve(".lock"), StandardCopyOption.ATOMIC_MOVE)
@@ -27,7 +28,9 @@ private[crema] object WorkFolder {
 
   /** Removes what processes that are gone left in `root`. */
   def clear(root: File): Unit = for (folder <- Option(root.listFiles).toSeq.flatten) folder.getName match {
-    case Name(owner) if owner != pid.toString => try remove(folder.toPath) catch { case _: IOException | _: OverlappingFileLockException => /* another does it, or it is not ours */ }
+    case Name(owner) if owner != pid.toString =>
+      try remove(folder.toPath)
+      catch { case _: IOException | _: OverlappingFileLockException => /* another does it, or it is not ours */ }
     case _ =>
   }
 
@@ -35,7 +38,8 @@ private[crema] object WorkFolder {
     val lock = folder.resolve(".lock")
     if (Files.isDirectory(folder, LinkOption.NOFOLLOW_LINKS) && Files.isRegularFile(lock, LinkOption.NOFOLLOW_LINKS)) {
       val channel = FileChannel.open(lock, StandardOpenOption.WRITE)
-      try if (channel.tryLock() != null) FileUtil.fullyDelete(folder.toFile) finally channel.close()
+      try if (channel.tryLock() != null) FileUtil.fullyDelete(folder.toFile)
+      finally channel.close()
     }
   }
 }

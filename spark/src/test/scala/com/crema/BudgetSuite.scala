@@ -4,14 +4,16 @@ import com.crema.wire.Wire.Event
 import org.scalatest.funsuite.AnyFunSuite
 
 class BudgetSuite extends AnyFunSuite {
-  private def joined(task: Double, unpack: Double) = Event.newBuilder.setJoined(Event.Joined.newBuilder.setTaskSeconds(task).setUnpackSeconds(unpack)).build()
+  private def joined(task: Double, unpack: Double) =
+    Event.newBuilder.setJoined(Event.Joined.newBuilder.setTaskSeconds(task).setUnpackSeconds(unpack)).build()
   private val started = Event.newBuilder.setStarted(Event.Started.getDefaultInstance).build()
   private val progress = Event.newBuilder.setProgress(Event.Progress.getDefaultInstance).build()
 
   private def parsed(line: String): (Double, Map[String, Double]) = {
     val Whole = """first step done ([\d.]+) s after (?:submit|the call): (.*) s""".r
     val Whole(all, parts) = line
-    (all.toDouble, parts.split(", ").map { p => p.substring(0, p.lastIndexOf(' ')) -> p.substring(p.lastIndexOf(' ') + 1).toDouble }.toMap)
+    def parsed(p: String) = p.substring(0, p.lastIndexOf(' ')) -> p.substring(p.lastIndexOf(' ') + 1).toDouble
+    (all.toDouble, parts.split(", ").map(parsed).toMap)
   }
 
   test("the parts add up to the whole, and each has what passed in it") {
@@ -24,13 +26,15 @@ class BudgetSuite extends AnyFunSuite {
     assert(budget.follow(joined(0.3, 0.2)).isEmpty)
     assert(budget.follow(joined(0.4, 0.2)).isEmpty) // at the same time as the first: takes nothing more
     now += 100
-    assert(budget.follow(joined(0.4, 0.1)).isEmpty) // began when the first was there: these 0.1 s are a quarter of its own
+    // Began when the first was there: these 0.1 s are a quarter of its own.
+    assert(budget.follow(joined(0.4, 0.1)).isEmpty)
     now += 60
     assert(budget.follow(started).isEmpty)
     now += 40
     val (all, parts) = parsed(budget.follow(progress).get)
     assert(all === 4.0)
-    assert(parts === Map("Spark" -> 3.2, "unpacking" -> 0.33, "plan and checks" -> 0.2, "staging" -> 0.18, "nets and data" -> 0.06, "first step" -> 0.04))
+    assert(parts === Map("Spark" -> 3.2, "unpacking" -> 0.33, "plan and checks" -> 0.2, "staging" -> 0.18,
+      "nets and data" -> 0.06, "first step" -> 0.04))
     assert(budget.follow(progress).isEmpty, "once")
   }
 

@@ -9,11 +9,15 @@ import org.scalatest.funsuite.AnyFunSuite
 
 /** A real coordinator as the child: it listens and waits for workers that never come. */
 class ChildSuite extends AnyFunSuite {
-  private def job(timeout: Double) = Job.newBuilder.setRanks(2).setWorkers(2).setToken(ByteString.copyFrom(new Array[Byte](32))).setHost("127.0.0.1")
-    .setJoinTimeout(timeout).setStepTimeout(timeout).build()
+  private def job(timeout: Double) = Job.newBuilder.setRanks(2).setWorkers(2).setHost("127.0.0.1")
+    .setToken(ByteString.copyFrom(new Array[Byte](32))).setJoinTimeout(timeout).setStepTimeout(timeout).build()
 
   private def ended(pid: Long, seconds: Int): Boolean =
-    (0 until seconds * 20).exists { _ => val gone = !ProcessHandle.of(pid).filter(_.isAlive).isPresent; if (!gone) Thread.sleep(50); gone }
+    (0 until seconds * 20).exists { _ =>
+      val gone = !ProcessHandle.of(pid).filter(_.isAlive).isPresent
+      if (!gone) Thread.sleep(50)
+      gone
+    }
 
   test("events come, and the story of a failure with the last log lines") {
     val child = new Child("coordinator", job(1))
@@ -22,7 +26,8 @@ class ChildSuite extends AnyFunSuite {
       val failed = Iterator.continually(child.next()).find(e => e.forall(_.hasFailed)).flatten.get.getFailed
       assert(failed.getStory.contains("2 workers wanted, 0 here"))
       val e = intercept[CremaException](child.finish(Some(failed)))
-      assert(e.getMessage.contains("2 workers wanted") && e.getMessage.contains("exit code 1") && e.getMessage.contains(s"pid ${child.pid}"), e.getMessage)
+      for (part <- Seq("2 workers wanted", "exit code 1", s"pid ${child.pid}"))
+        assert(e.getMessage.contains(part), e.getMessage)
     } finally child.close()
   }
 
@@ -49,21 +54,23 @@ class ChildSuite extends AnyFunSuite {
   }
 
   test("cancelling a task ends its child, though the task's thread waits for it") {
-    val sc = new SparkContext(new SparkConf().setMaster("local[1]").setAppName("cancel").set("spark.ui.enabled", "false"))
+    val settings = new SparkConf().setMaster("local[1]").setAppName("cancel").set("spark.ui.enabled", "false")
+    val sc = new SparkContext(settings)
     val place = java.nio.file.Files.createTempFile("pid", "").toFile
     try {
       val bytes = job(60).toByteArray
       val path = place.getPath
-      val run = new Thread(() => try {
-        sc.setJobGroup("g", "", interruptOnCancel = false)
-        sc.parallelize(Seq(1), 1).foreach { _ =>
-          val child = new Child("coordinator", Job.parseFrom(bytes))
-          child.endWith(TaskContext.get())
-          child.next()
-          java.nio.file.Files.write(java.nio.file.Paths.get(path), child.pid.toString.getBytes)
-          child.next() // waits for workers that never come
-        }
-      } catch { case _: org.apache.spark.SparkException => })
+      val run = new Thread(() =>
+        try {
+          sc.setJobGroup("g", "", interruptOnCancel = false)
+          sc.parallelize(Seq(1), 1).foreach { _ =>
+            val child = new Child("coordinator", Job.parseFrom(bytes))
+            child.endWith(TaskContext.get())
+            child.next()
+            java.nio.file.Files.write(java.nio.file.Paths.get(path), child.pid.toString.getBytes)
+            child.next() // waits for workers that never come
+          }
+        } catch { case _: org.apache.spark.SparkException => })
       run.start()
       assert((0 until 400).exists { _ => Thread.sleep(50); place.length > 0 })
       val pid = new String(java.nio.file.Files.readAllBytes(place.toPath)).toLong
@@ -74,19 +81,25 @@ class ChildSuite extends AnyFunSuite {
   }
 
   test("a task that is tried again after the run is told so at once") {
-    val closed = { val s = new java.net.ServerSocket(0, 1, java.net.InetAddress.getLoopbackAddress); try s.getLocalPort finally s.close() }
-    val child = new Child("worker", job(60).toBuilder.setCoordinator(s"127.0.0.1:$closed").setCoordinatorListens(true).setAttempt(2).setWorker(1).build())
+    val socket = new java.net.ServerSocket(0, 1, java.net.InetAddress.getLoopbackAddress)
+    val closed = socket.getLocalPort
+    socket.close()
+    val late = job(60).toBuilder.setCoordinator(s"127.0.0.1:$closed").setCoordinatorListens(true)
+    val child = new Child("worker", late.setAttempt(2).setWorker(1).build())
     try {
       val began = System.nanoTime()
       val failed = Iterator.continually(child.next()).find(e => e.forall(_.hasFailed)).flatten.get.getFailed
-      assert(failed.getStory.contains(s"the coordinator at 127.0.0.1:$closed has ended: the run was over before attempt 2 of worker 1 could join it"), failed.getStory)
-      assert((System.nanoTime() - began) / 1e9 < 20, "a fraction of the 60 s that a worker waits for others") // 1 s; the rest is for a busy machine
+      val words = s"the coordinator at 127.0.0.1:$closed has ended: " +
+        "the run was over before attempt 2 of worker 1 could join it"
+      assert(failed.getStory.contains(words), failed.getStory)
+      // 1 s; the rest is for a busy machine.
+      assert((System.nanoTime() - began) / 1e9 < 20, "a fraction of the 60 s that a worker waits for others")
     } finally child.close()
   }
 
   test("a job that is no job is refused in words") {
-    val child = new Child("worker", Job.newBuilder.setToken(ByteString.copyFrom(new Array[Byte](32))).setCoordinator("127.0.0.1:1").setSolver(ByteString.copyFromUtf8("x"))
-      .setJoinTimeout(2).build())
+    val alone = Job.newBuilder.setToken(ByteString.copyFrom(new Array[Byte](32))).setCoordinator("127.0.0.1:1")
+    val child = new Child("worker", alone.setSolver(ByteString.copyFromUtf8("x")).setJoinTimeout(2).build())
     try {
       val e = intercept[CremaException] { while (child.next().isDefined) {}; child.finish(None) }
       assert(e.getMessage.contains("crema: error:"), e.getMessage)

@@ -5,30 +5,39 @@ import org.scalatest.funsuite.AnyFunSuite
 class ClusterSuite extends AnyFunSuite {
   test("a Spark that this jar is not for is refused with the jar to take") {
     Cluster.checkVersion()
-    def said(line: String, scala: String, spark: String, running: String) = JarCheck.complaint(line, scala, spark, running)
-    assert(said("3.5", "2.12", "3.5.9", "2.12.18") == null && said("3.5", "2.13", "3.5.9", "2.13.8") == null && said("4", "2.13", "4.1.4", "2.13.17") == null)
+    def said(line: String, scala: String, spark: String, running: String) =
+      JarCheck.complaint(line, scala, spark, running)
+    assert(said("3.5", "2.12", "3.5.9", "2.12.18") == null)
+    assert(said("3.5", "2.13", "3.5.9", "2.13.8") == null)
+    assert(said("4", "2.13", "4.1.4", "2.13.17") == null)
     assert(said("4", "2.13", "4.0.0", "2.13.16").contains("Spark 4.0.0 is not supported"))
     assert(said("3.5", "2.12", "3.4.2", "2.12.17").endsWith("take the jar crema-spark-3.5_2.12 and Spark 3.5 or 4"))
-    assert(said("3.5", "2.12", "4.1.4", "2.13.17") == "this jar is for Spark 3.5 with Scala 2.12, and this is Spark 4.1.4 with Scala 2.13; take the jar crema-spark-4_2.13")
-    assert(said("4", "2.13", "3.5.9", "2.12.18").endsWith("take the jar crema-spark-3.5_2.12") && said("3.5", "2.13", "3.5.9", "2.12.18").endsWith("take the jar crema-spark-3.5_2.12"))
+    val wrong = "this jar is for Spark 3.5 with Scala 2.12, and this is Spark 4.1.4 with Scala 2.13; "
+    assert(said("3.5", "2.12", "4.1.4", "2.13.17") == wrong + "take the jar crema-spark-4_2.13")
+    for ((line, scala) <- Seq("4" -> "2.13", "3.5" -> "2.13"))
+      assert(said(line, scala, "3.5.9", "2.12.18").endsWith("take the jar crema-spark-3.5_2.12"))
     assert(said("3.5", "2.12", "3.5.9", "2.13.8").endsWith("take the jar crema-spark-3.5_2.13"))
   }
 
   test("ranks are dealt to workers as the executable deals them") {
-    for (ranks <- 1 to 9; workers <- 1 to ranks; records <- Seq(ranks.toLong, 100L, 1003L); dealing = Dealing(records, 7, ranks, workers)) {
-      val owners = (0L until records).map(r => dealing.workerOf(r))
+    for (ranks <- 1 to 9; workers <- 1 to ranks; records <- Seq(ranks.toLong, 100L, 1003L);
+      sharding = Sharding(records, 7, ranks, workers)) {
+      val owners = (0L until records).map(r => sharding.workerOf(r))
       assert(owners.toSet == (0 until workers).toSet || records < 7L * ranks, (ranks, workers, records))
       // engine/collective/tree.cc: worker w has the ranks from ceil(w R / W) on
-      for (w <- 0 until workers; rank <- (w * ranks + workers - 1) / workers until ((w + 1) * ranks + workers - 1) / workers; record = rank.toLong * dealing.block; if record < records)
-        assert(dealing.workerOf(record) == w)
+      for (w <- 0 until workers;
+        rank <- (w * ranks + workers - 1) / workers until ((w + 1) * ranks + workers - 1) / workers;
+        record = rank.toLong * sharding.block; if record < records)
+        assert(sharding.workerOf(record) == w)
     }
   }
 
   test("TEST rows are dealt by batches, each row to one worker, unless batches wrap") {
     for (batch <- Seq(1, 4, 10); batches <- Seq(1, 2, 3, 7, 20); workers <- Seq(1, 2, 3, 5, 12)) {
-      val dealing = Dealing.ofTests(batch.toLong * batches, batch, workers).get
-      for (row <- 0 until batch * batches) assert(dealing.workerOf(row.toLong) == row / batch % workers, (batch, batches, workers, row))
+      val sharding = Sharding.ofTests(batch.toLong * batches, batch, workers).get
+      for (row <- 0 until batch * batches)
+        assert(sharding.workerOf(row.toLong) == row / batch % workers, (batch, batches, workers, row))
     }
-    assert(Dealing.ofTests(101, 10, 3).isEmpty)
+    assert(Sharding.ofTests(101, 10, 3).isEmpty)
   }
 }

@@ -8,15 +8,16 @@ import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{Path, RawLocalFileSystem}
 import org.scalatest.funsuite.AnyFunSuite
 
-/** A folder of this machine under another scheme, as a shared file system is to those who use it. */
+/** A folder of this machine under another scheme: to its users it looks like a shared file system. */
 class SharedFolder extends RawLocalFileSystem {
   override def getUri: URI = URI.create("shared:///")
   override def getScheme: String = "shared"
 }
 
-/** Where the process ends instead of renaming; nothing is cleaned up. */
+/** Stands for a process that ends just before it renames a file, so that nothing is cleaned up. */
 class EndsAtRename extends SharedFolder {
-  override def rename(from: Path, to: Path): Boolean = if (EndsAtRename.now) throw EndsAtRename.Killed else super.rename(from, to)
+  override def rename(from: Path, to: Path): Boolean =
+    if (EndsAtRename.now) throw EndsAtRename.Killed else super.rename(from, to)
 }
 object EndsAtRename {
   object Killed extends scala.util.control.ControlThrowable
@@ -29,8 +30,10 @@ class JournalSuite extends AnyFunSuite {
   private val folder = Files.createTempDirectory("journal")
   private val at = s"shared:$folder"
   private def journal = new Journal(new Path(s"$at/staging/journal"), conf)
-  private def snapshot(n: Int) = Event.Snapshot.newBuilder.setIteration(n).setModel(s"/written/m_iter_$n.caffemodel").setState(s"/written/m_iter_$n.solverstate").build()
-  private def write(n: Int, text: String = "x"): Unit = for (kind <- Seq("caffemodel", "solverstate")) Files.writeString(Paths.get(s"$folder/m_iter_$n.$kind"), s"$text$n")
+  private def snapshot(n: Int) = Event.Snapshot.newBuilder.setIteration(n)
+    .setModel(s"/written/m_iter_$n.caffemodel").setState(s"/written/m_iter_$n.solverstate").build()
+  private def write(n: Int, text: String = "x"): Unit =
+    for (kind <- Seq("caffemodel", "solverstate")) Files.writeString(Paths.get(s"$folder/m_iter_$n.$kind"), s"$text$n")
   Files.createDirectory(folder.resolve("staging"))
 
   test("the newest snapshot that is as it was written, of this application's own; refused when all are gone") {
@@ -46,7 +49,8 @@ class JournalSuite extends AnyFunSuite {
     assert(second.snapshot.map(_._1) === Some(10L))
     Files.delete(folder.resolve("m_iter_10.solverstate"))
     val e = intercept[Refusal](journal.read().snapshot).getMessage
-    assert(e.contains("had trained 20 iterations") && e.contains("are gone or changed since") && e.contains("-snapshot and -weights"), e)
+    assert(e.contains("had trained 20 iterations") && e.contains("are gone or changed since") &&
+        e.contains("-snapshot and -weights"), e)
   }
 
   test("snapshots on a local disk cannot be found by another machine") {
@@ -66,7 +70,8 @@ class JournalSuite extends AnyFunSuite {
     assert(next.model === Some(s"$at/m.model") && next.output === Some(s"$at/rows"))
     Files.writeString(folder.resolve("m.model"), "other")
     val e = intercept[Refusal](next.model).getMessage
-    assert(e.contains(s"had trained the model, and $at/m.model is gone or changed since") && e.contains("score what is there without -train"), e)
+    assert(e.contains(s"had trained the model, and $at/m.model is gone or changed since") &&
+        e.contains("score what is there without -train"), e)
     Files.delete(folder.resolve("m.model"))
     intercept[Refusal](next.model)
   }
@@ -78,7 +83,8 @@ class JournalSuite extends AnyFunSuite {
     j.noteSnapshot(snapshot(10), s"shared:$home")
     j.noteModel(s"shared:$home/m")
     val next = new Journal(to, conf).read()
-    assert(next.model === Some(s"shared:$home/m") && next.snapshot === Some((10L, s"shared:$home/m_iter_10.caffemodel", s"shared:$home/m_iter_10.solverstate")))
+    assert(next.model === Some(s"shared:$home/m") && next.snapshot === Some((10L, s"shared:$home/m_iter_10.caffemodel",
+        s"shared:$home/m_iter_10.solverstate")))
     j.noteModel(s"file:$home/m")
     assert(new Journal(to, conf).read().model === Some(s"file:$home/m"))
   }
@@ -94,7 +100,8 @@ class JournalSuite extends AnyFunSuite {
     j.noteSeed(7)
     j.noteSnapshot(snapshot(10), at)
     EndsAtRename.now = true
-    try intercept[scala.util.control.ControlThrowable](j.noteSnapshot(snapshot(20), at)) finally EndsAtRename.now = false
+    try intercept[scala.util.control.ControlThrowable](j.noteSnapshot(snapshot(20), at))
+    finally EndsAtRename.now = false
     val next = new Journal(to, killed).read()
     assert(next.seed === Some(7) && next.snapshot.map(_._1) === Some(10L))
   }

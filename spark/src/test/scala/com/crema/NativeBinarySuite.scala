@@ -44,7 +44,8 @@ class NativeBinarySuite extends AnyFunSuite with BeforeAndAfterEach {
 
   test("many at once end with one whole file") {
     val one = good
-    val paths = java.util.stream.IntStream.range(0, 8).parallel().mapToObj[String](_ => NativeBinary.unpack(one, Seq(folder))).toArray.toSeq
+    val paths = java.util.stream.IntStream.range(0, 8).parallel()
+      .mapToObj[String](_ => NativeBinary.unpack(one, Seq(folder))).toArray.toSeq
     assert(paths.toSet.size === 1)
   }
 
@@ -54,13 +55,15 @@ class NativeBinarySuite extends AnyFunSuite with BeforeAndAfterEach {
     val second = new File(folder, "second")
     assert(NativeBinary.unpack(good, Seq(readOnly, second)).startsWith(second.getPath))
     val e = intercept[CremaException](NativeBinary.unpack(script("exit 3"), Seq(readOnly, second)))
-    assert(e.getMessage.contains(readOnly.getPath) && e.getMessage.contains("ends with 3") && e.getMessage.contains("CREMA_UNPACK_DIR"), e.getMessage)
+    assert(e.getMessage.contains(readOnly.getPath) && e.getMessage.contains("ends with 3") &&
+        e.getMessage.contains("CREMA_UNPACK_DIR"), e.getMessage)
   }
 
   test("a noexec mount is passed over") {
     val mount = new File(folder, "noexec")
     mount.mkdirs()
-    val mounted = new ProcessBuilder("mount", "-t", "tmpfs", "-o", "noexec,size=1m", "tmpfs", mount.getPath).start().waitFor() == 0
+    val mounted =
+      new ProcessBuilder("mount", "-t", "tmpfs", "-o", "noexec,size=1m", "tmpfs", mount.getPath).start().waitFor() == 0
     if (!mounted) cancel("CANCELED: no right to mount here")
     try {
       val second = new File(folder, "second")

@@ -1,15 +1,20 @@
 package com.crema
 
-import java.io.{ByteArrayInputStream, ByteArrayOutputStream, EOFException, File, IOException, ObjectInputStream, ObjectOutputStream}
+import java.io.{
+  ByteArrayInputStream, ByteArrayOutputStream, EOFException, File, IOException, ObjectInputStream, ObjectOutputStream
+}
 import java.nio.file.{Files, Path}
 
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{Path => HadoopPath}
 import org.scalatest.funsuite.AnyFunSuite
 
-/** A store that renames over nothing, as blob stores do, and where `denied` is set nothing at all, as HDFS under a quota. */
+/** A file system that renames over no existing file, as blob stores do, and, while `denied` is set, renames nothing, as
+  * HDFS does when a quota is used up.
+  */
 class NeverOver extends SharedFolder {
-  override def rename(from: HadoopPath, to: HadoopPath): Boolean = !NeverOver.denied && !exists(to) && super.rename(from, to)
+  override def rename(from: HadoopPath, to: HadoopPath): Boolean =
+    !NeverOver.denied && !exists(to) && super.rename(from, to)
 }
 object NeverOver { @volatile var denied = false }
 
@@ -19,8 +24,14 @@ class WholeFileSuite extends AnyFunSuite {
   conf.setClass("fs.shared.impl", classOf[NeverOver], classOf[org.apache.hadoop.fs.FileSystem])
   conf.setBoolean("fs.shared.impl.disable.cache", true)
   private val (source, place) = (folder.resolve("source"), folder.resolve("model"))
-  private def publish(text: String, uri: String): Unit = { Files.writeString(source, text); Storage.publish(source.toString, uri, conf) }
-  private def parts: Seq[Path] = folder.toFile.listFiles.toSeq.filter(f => f.getName.contains("part") && !f.getName.endsWith(".crc")).map(_.toPath)
+  private def publish(text: String, uri: String): Unit = {
+    Files.writeString(source, text)
+    Storage.publish(source.toString, uri, conf)
+  }
+  private def parts: Seq[Path] = {
+    val there = folder.toFile.listFiles.toSeq
+    there.filter(f => f.getName.contains("part") && !f.getName.endsWith(".crc")).map(_.toPath)
+  }
 
   for (uri <- Seq(s"shared:$place", s"file:$place")) test(s"an old file is replaced at ${uri.takeWhile(_ != ':')}:") {
     for (text <- Seq("old", "new")) { publish(text, uri); assert(Files.readString(place) == text && parts.isEmpty) }
@@ -29,15 +40,24 @@ class WholeFileSuite extends AnyFunSuite {
   test("where a rename is refused the whole new file stays, and the story names it") {
     publish("old", s"shared:$place")
     NeverOver.denied = true
-    val e = try intercept[CremaException](publish("new", s"shared:$place")).getMessage finally NeverOver.denied = false
-    assert(parts.map(Files.readString(_)) == Seq("new") && e.contains(s"the whole new file is shared:${parts.head}: mend that and rename it"), e)
+    val e =
+      try intercept[CremaException](publish("new", s"shared:$place")).getMessage
+      finally NeverOver.denied = false
+    assert(parts.map(Files.readString(_)) == Seq("new") &&
+        e.contains(s"the whole new file is shared:${parts.head}: mend that and rename it"), e)
     parts.foreach(Files.delete)
   }
 
   test("what cannot be written leaves the old file, and no piece of the new one") {
     publish("old", s"shared:$place")
-    intercept[IOException](WholeFile.at(new HadoopPath(s"shared:$place"), conf) { (fs, part) => fs.create(part).close(); throw new IOException("No space left on device") })
-    intercept[IOException](WholeFile.local(place.toFile) { part => Files.writeString(part.toPath, "n"); throw new IOException("No space left on device") })
+    intercept[IOException](WholeFile.at(new HadoopPath(s"shared:$place"), conf) { (fs, part) =>
+      fs.create(part).close()
+      throw new IOException("No space left on device")
+    })
+    intercept[IOException](WholeFile.local(place.toFile) { part =>
+      Files.writeString(part.toPath, "n")
+      throw new IOException("No space left on device")
+    })
     assert(Files.readString(place) == "old" && parts.isEmpty)
   }
 
@@ -47,11 +67,16 @@ class WholeFileSuite extends AnyFunSuite {
     val objects = new ObjectOutputStream(out)
     objects.writeObject(ModelFile.of(source.toFile))
     objects.close()
-    def read(bytes: Array[Byte]) = new ObjectInputStream(new ByteArrayInputStream(bytes)).readObject().asInstanceOf[ModelFile]
+    def read(bytes: Array[Byte]) =
+      new ObjectInputStream(new ByteArrayInputStream(bytes)).readObject().asInstanceOf[ModelFile]
     assert(read(out.toByteArray).bytes.length == 5000)
     def kept: Set[File] = Storage.workFolder.listFiles.toSet
     val before = kept
-    val refused = (2000 until 4500).map(cut => intercept[IOException](read(out.toByteArray.take(cut)))) // between its blocks Java's stream only ends
-    assert(refused.exists(e => e.isInstanceOf[EOFException] && String.valueOf(e.getMessage).startsWith("a trained model of 5000 bytes ended after ")) && kept.diff(before).isEmpty)
+    // Between its blocks Java's stream only ends.
+    val refused = (2000 until 4500).map(cut => intercept[IOException](read(out.toByteArray.take(cut))))
+    def said(e: IOException) = String.valueOf(e.getMessage)
+    val words = "a trained model of 5000 bytes ended after "
+    assert(refused.exists(e => e.isInstanceOf[EOFException] && said(e).startsWith(words)))
+    assert(kept.diff(before).isEmpty)
   }
 }

@@ -19,8 +19,15 @@ class WorkFolderSuite extends AnyFunSuite {
       folder.toFile
     }
     gone.waitFor(10, TimeUnit.SECONDS)
-    val (dead, unlocked, held, other) = (left(s"crema-work-${gone.pid}-1", lock = true), left("crema-work-123", lock = false), left("crema-work-77-2", lock = true), left("elsewhere", lock = true))
-    val holder = new ProcessBuilder("python3", "-c", "import fcntl, sys; f = open(sys.argv[1], 'w'); fcntl.lockf(f, fcntl.LOCK_EX); print('held', flush=True); sys.stdin.read()", s"$held/.lock").start()
+    val (dead, unlocked, held, other) = (left(s"crema-work-${gone.pid}-1", lock = true),
+      left("crema-work-123", lock = false), left("crema-work-77-2", lock = true), left("elsewhere", lock = true))
+    val holder = new ProcessBuilder(
+      "python3",
+      "-c",
+      "import fcntl, sys; f = open(sys.argv[1], 'w'); fcntl.lockf(f, fcntl.LOCK_EX); " +
+        "print('held', flush=True); sys.stdin.read()",
+      s"$held/.lock"
+    ).start()
     try {
       assert(holder.getInputStream.read() == 'h')
       val mine = WorkFolder.make(root.toFile)

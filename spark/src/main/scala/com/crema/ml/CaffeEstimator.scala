@@ -17,15 +17,17 @@ import org.apache.spark.storage.StorageLevel
 import org.apache.spark.sql.types._
 import org.apache.spark.sql.{DataFrame, Dataset}
 
-/** Trains a Caffe net on a data frame's columns.
+/** Trains a Caffe net on columns of a data frame.
   *
-  * A frame that only reads files, with columns and rows chosen, gives its rows in the order of the files; any other in the order of its
-  * partitions, which a shuffle or a cache makes anew: sort it into files first when the same model must come out again. Rows in the same order,
-  * with the same solver, ranks and seed, give the same model on any number of executors. Rows whose `validationIndicatorCol` is null train.
-  * With `validationIndicatorCol` the rows where it is true test the net every
-  * test_interval steps; what they gave is in `CaffeModel.validation`.
+  * A frame that only reads files, and selects columns and rows, gives its rows in the order of the files. Any other
+  * frame gives them in the order of its partitions, which a shuffle or a cache may change from run to run: write such a
+  * frame to files first where the same model must come out again. The same rows in the same order, with the same
+  * solver, ranks and seed, give the same model on any number of executors. Rows where `validationIndicatorCol` is true
+  * do not train but test the net every test_interval steps, with the results in `CaffeModel.validation`; rows where it
+  * is null train.
   */
-class CaffeEstimator(override val uid: String) extends Estimator[CaffeModel] with CaffeTrainParams with DefaultParamsWritable {
+class CaffeEstimator(override val uid: String) extends Estimator[CaffeModel] with CaffeTrainParams
+    with DefaultParamsWritable {
   def this() = this(Identifiable.randomUID("caffe"))
 
   def setSolver(path: String): this.type = set(solver, path)
@@ -36,12 +38,13 @@ class CaffeEstimator(override val uid: String) extends Estimator[CaffeModel] wit
   def setWeights(uri: String): this.type = set(weights, uri)
   def setSnapshots(uri: String): this.type = set(snapshots, uri)
 
-  /** @throws IllegalArgumentException with what is wrong with columns, solver or net; nothing was started */
+  /** @throws IllegalArgumentException before anything is started, when columns, solver or net are wrong */
   override def fit(dataset: Dataset[_]): CaffeModel = {
     val frame = dataset.toDF()
     transformSchema(frame.schema)
     val folder = Files.createTempDirectory("crema-fit-").toFile
-    try CaffeParams.inItsWords(train(frame, folder)) finally FileUtil.fullyDelete(folder)
+    try CaffeParams.inItsWords(train(frame, folder))
+    finally FileUtil.fullyDelete(folder)
   }
 
   private def train(frame: DataFrame, folder: File): CaffeModel = {
@@ -54,23 +57,33 @@ class CaffeEstimator(override val uid: String) extends Estimator[CaffeModel] wit
     conf.setRanks($(ranks))
     conf.resize = $(resize)
     conf.modelPath = "file:" + new File(folder, "model").getPath
-    conf.isRddPersistent = frame.storageLevel == StorageLevel.NONE // one reading is kept: a shuffle gives its rows in another order each time
+    // The rows are read twice, and a shuffle may give them in another order the second time; so a frame that is not
+    // cached is kept on disk after the first reading.
+    conf.isRddPersistent = frame.storageLevel == StorageLevel.NONE
     if (isSet(snapshots)) conf.snapshotFolder = $(snapshots)
     if (isSet(weights)) conf.snapshotModelFile = $(weights)
-    if (isSet(outputBlobs)) Planner.plan(description, $(ranks), 1, $(outputBlobs).toSeq, train = true, test = false) // what transform would refuse is refused now
+    // What `transform` would refuse is refused now.
+    if (isSet(outputBlobs)) Planner.plan(description, $(ranks), 1, $(outputBlobs).toSeq, train = true, test = false)
     FrameNet.checkSize(frame.schema, $(inputCol), conf.netParam, Some(frame))
     val classes = FrameNet.hasClasses(conf.netParam)
-    val columns = Seq(FrameNet.inputOf(frame, $(inputCol)).as(FrameNet.InputColumn), FrameNet.learntLabelOf(frame, $(labelCol)).as(FrameNet.LabelColumn))
+    val columns = Seq(FrameNet.inputOf(frame, $(inputCol)).as(FrameNet.InputColumn),
+      FrameNet.learntLabelOf(frame, $(labelCol)).as(FrameNet.LabelColumn))
     def source(rows: DataFrame, isTrain: Boolean) = {
-      val s = new FrameSource(conf, if (isTrain) conf.train_data_layer_id else conf.test_data_layer_id, isTrain, rows, $(inputCol), $(labelCol), classes)
+      val layer = if (isTrain) conf.train_data_layer_id else conf.test_data_layer_id
+      val s = new FrameSource(conf, layer, isTrain, rows, $(inputCol), $(labelCol), classes)
       s.init()
       s
     }
     val caffe = new CaffeOnSpark(sc)
     val validation = if (isDefined(validationIndicatorCol) && $(validationIndicatorCol).nonEmpty) {
       val held = coalesce(col($(validationIndicatorCol)), lit(false))
-      Some(caffe.trainWithValidation(source(DataFrames.inFileOrder(frame.where(!held), columns), isTrain = true), source(DataFrames.inFileOrder(frame.where(held), columns), isTrain = false)))
-    } else { caffe.train(source(DataFrames.inFileOrder(frame, columns), isTrain = true)); None }
+      Some(caffe.trainWithValidation(
+          source(DataFrames.inFileOrder(frame.where(!held), columns), isTrain = true),
+          source(DataFrames.inFileOrder(frame.where(held), columns), isTrain = false)))
+    } else {
+      caffe.train(source(DataFrames.inFileOrder(frame, columns), isTrain = true))
+      None
+    }
     val model = new CaffeModel(uid, netText, ModelFile.of(new File(Storage.localPath(conf.modelPath)))).setParent(this)
     model.validation = validation
     copyValues(model)
@@ -79,11 +92,15 @@ class CaffeEstimator(override val uid: String) extends Estimator[CaffeModel] wit
   /** Solver and net for this frame as files, and the net's text. */
   private def described(schema: StructType, folder: File): (String, String) = {
     if (!isSet(solver)) throw new WrongArgument("no solver is given; name its prototxt with setSolver")
-    val seedIfUnset = if (isSet(seed)) ($(seed) & Int.MaxValue).toInt else new java.security.SecureRandom().nextInt(Int.MaxValue)
+    val seedIfUnset =
+      if (isSet(seed)) ($(seed) & Int.MaxValue).toInt else new java.security.SecureRandom().nextInt(Int.MaxValue)
     val plan = Planner.plan($(solver), $(ranks), seedIfUnset, Nil, train = true, test = false)
-    if (plan.hasDrawnSeed) System.err.println(s"crema: random_seed is not set in ${$(solver)}: $seedIfUnset was drawn; setSeed(${seedIfUnset}L) repeats this run")
+    if (plan.hasDrawnSeed) System.err.println(
+      s"crema: random_seed is not set in ${$(solver)}: $seedIfUnset was drawn; " +
+        s"setSeed(${seedIfUnset}L) repeats this run")
     val solved = SolverParameter.parseFrom(plan.getSolver).toBuilder
-    if (!solved.hasNetParam) throw new WrongArgument(s"solver ${$(solver)} names train_net or test_net; give one `net` with both phases")
+    if (!solved.hasNetParam)
+      throw new WrongArgument(s"solver ${$(solver)} names train_net or test_net; give one `net` with both phases")
     val net = FrameNet.rewrite(solved.getNetParam, FrameNet.inputType(schema, $(inputCol), $(encoded)))
     solved.clearSnapshotFormat().clearNetParam().clearNet().setNet(new File(folder, "net.prototxt").getPath)
     if (isSet(maxIter)) solved.setMaxIter($(maxIter))
@@ -94,15 +111,18 @@ class CaffeEstimator(override val uid: String) extends Estimator[CaffeModel] wit
     (new File(folder, "solver.prototxt").getPath, TextFormat.printer().printToString(net))
   }
 
-  private def write(folder: File, name: String, text: String): Unit = Files.write(new File(folder, name).toPath, text.getBytes(UTF_8))
+  private def write(folder: File, name: String, text: String): Unit =
+    Files.write(new File(folder, name).toPath, text.getBytes(UTF_8))
 
   override def transformSchema(schema: StructType): StructType = {
     FrameNet.inputType(schema, $(inputCol), $(encoded))
     FrameNet.checkLabel(schema, $(labelCol))
     if (isDefined(validationIndicatorCol) && $(validationIndicatorCol).nonEmpty)
       if (!schema.exists(f => f.name == $(validationIndicatorCol) && f.dataType == BooleanType))
-        throw new WrongArgument(s"validationIndicatorCol '${$(validationIndicatorCol)}' must be a boolean column of the frame, which has ${schema.fieldNames.mkString(", ")}")
-    CaffeModel.withColumns(schema, if (isSet(outputBlobs)) $(outputBlobs).toSeq else Nil, if (isSet(outputCols)) $(outputCols).toSeq else Nil, $(outputVectors))
+        throw new WrongArgument(s"validationIndicatorCol '${$(validationIndicatorCol)}' must be a boolean column " +
+          s"of the frame, which has ${schema.fieldNames.mkString(", ")}")
+    CaffeModel.withColumns(schema, if (isSet(outputBlobs)) $(outputBlobs).toSeq else Nil,
+      if (isSet(outputCols)) $(outputCols).toSeq else Nil, $(outputVectors))
   }
 
   override def copy(extra: ParamMap): CaffeEstimator = defaultCopy(extra)

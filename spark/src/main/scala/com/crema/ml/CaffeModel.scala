@@ -10,6 +10,7 @@ import caffe.Caffe.NetParameter
 import com.crema._
 import com.crema.wire.Wire.Job
 import com.google.protobuf.TextFormat
+import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
 import org.apache.spark.ml.Model
 import org.apache.spark.ml.linalg.SQLDataTypes
@@ -24,11 +25,14 @@ import org.apache.spark.sql.{DataFrame, Dataset, Encoders, Row}
   * @param netText the net, with CoSData layers, as prototxt
   * @param trained the weights as a .caffemodel
   */
-class CaffeModel private[ml] (override val uid: String, private[ml] var netText: String, private[ml] var trained: ModelFile)
+class CaffeModel private[ml] (override val uid: String, private[ml] var netText: String,
+    private[ml] var trained: ModelFile)
     extends Model[CaffeModel] with CaffeParams with DefaultParamsWritable {
   def this(uid: String) = this(uid, "", null) // for reading
 
-  /** One row for each test while it was trained, one array<float> column for each output of the TEST net; not saved with the model. */
+  /** The tests during training: one row for each, one array<float> column for each output of the TEST net. Not saved
+    * with the model.
+    */
   @transient var validation: Option[DataFrame] = None
 
   /** The weights, a .caffemodel that any Caffe reads. */
@@ -46,19 +50,24 @@ class CaffeModel private[ml] (override val uid: String, private[ml] var netText:
     val schema = CaffeModel.withColumns(frame.schema, blobs, columnNames(blobs), $(outputVectors))
     val sc = frame.sparkSession.sparkContext
     val spec = ScoreRun.Spec(job.toByteArray, trained.shared(sc), 1, 1, HadoopSettings.of(sc.hadoopConfiguration))
-    val (inputs, width) = (Seq(FrameNet.inputOf(frame, $(inputCol)).as(FrameNet.InputColumn), FrameNet.labelOf(frame, $(labelCol)).as(FrameNet.LabelColumn)), frame.columns.length)
+    val inputs = Seq(FrameNet.inputOf(frame, $(inputCol)).as(FrameNet.InputColumn),
+      FrameNet.labelOf(frame, $(labelCol)).as(FrameNet.LabelColumn))
+    val width = frame.columns.length
     val (isEncoded, vectors, input) = ($(encoded), $(outputVectors), $(inputCol))
     val top = net.getLayerList.asScala.find(FrameNet.isData).get.getCosDataParam.getTop(0)
     val tops = net.getLayerList.asScala.find(FrameNet.isData).get.getTopCount
     val shape = (top.getChannels, top.getHeight, top.getWidth)
     val nulls = NullRows.counter(sc)
     val all = frame.select(frame.columns.toSeq.map(c => col(s"`$c`")) ++ inputs: _*)
-    all.mapPartitions(rows => if (rows.isEmpty) Iterator.empty else new ScoredFrame(spec, rows, width, input, isEncoded, shape, tops, blobs.size, vectors, nulls))(Encoders.row(schema))
+    all.mapPartitions { rows =>
+      if (rows.isEmpty) Iterator.empty
+      else new ScoredFrame(spec, rows, width, input, isEncoded, shape, tops, blobs.size, vectors, nulls)
+    }(Encoders.row(schema))
   }
 
-  /** What messages call the weights. */
+  /** What error messages call the weights. */
   @transient private var origin = "the model"
-  /** Whether the weights were seen to fit the net; that is done once. */
+  /** Whether it was checked that the weights fit the net, which is done once. */
   @transient private var checked = false
   private def unchecked: Option[Weights] = if (checked) None else Some(Weights(trained.path.getPath, origin))
 
@@ -66,10 +75,11 @@ class CaffeModel private[ml] (override val uid: String, private[ml] var netText:
   private[ml] def checkRead(place: String): Unit = {
     val folder = Files.createTempDirectory("crema-load-").toFile
     origin = place
-    try Planner.plan(CaffeModel.solverOf(net, folder), 1, 1, Nil, train = false, test = true, unchecked) finally org.apache.hadoop.fs.FileUtil.fullyDelete(folder)
+    try Planner.plan(CaffeModel.solverOf(net, folder), 1, 1, Nil, train = false, test = true, unchecked)
+    finally org.apache.hadoop.fs.FileUtil.fullyDelete(folder)
   }
 
-  /** The job of a scoring process, and the blobs it gives. */
+  /** The job for a scoring process, and the names of the blobs that it returns. */
   private def planned(frame: DataFrame): (Job, Seq[String]) = {
     val input = FrameNet.inputType(frame.schema, $(inputCol), $(encoded))
     FrameNet.checkSize(frame.schema, $(inputCol), net)
@@ -79,24 +89,30 @@ class CaffeModel private[ml] (override val uid: String, private[ml] var netText:
       val solver = CaffeModel.solverOf(fitted, folder)
       val asked = if (isSet(outputBlobs)) $(outputBlobs).toSeq else Nil
       val plan = Planner.plan(solver, 1, 1, asked, train = false, test = true, unchecked)
-      if (!checked) Planner.toldOfUntrained(plan, origin).foreach(text => System.err.println(s"crema: $text"))
+      if (!checked) Planner.untrainedWarning(plan, origin).foreach(text => System.err.println(s"crema: $text"))
       checked = true
       val unlabelled = FrameNet.needLabel(fitted)
       val hasLabel = frame.columns.contains($(labelCol))
       val blobs = if (asked.nonEmpty) asked else defaults(fitted, unlabelled)
       for (b <- blobs if unlabelled(b) && !hasLabel)
-        throw new WrongArgument(s"blob '$b' depends on the label, and the frame has no column '${$(labelCol)}'; add it (setLabelCol), or leave the blob out of outputBlobs")
-      val job = Job.newBuilder.setSolver(plan.getSolver).setNetOrigin("CaffeModel").setWeightsName(origin).setThreads(Cluster.threadsPerTask(frame.sparkSession.sparkContext)).setResize($(resize)).addAllBlobs(blobs.asJava)
+        throw new WrongArgument(s"blob '$b' depends on the label, and the frame has no column '${$(labelCol)}'; " +
+          "add it (setLabelCol), or leave the blob out of outputBlobs")
+      val job = Job.newBuilder.setSolver(plan.getSolver).setNetOrigin("CaffeModel").setWeightsName(origin)
+        .setThreads(Cluster.threadsPerTask(frame.sparkSession.sparkContext))
+        .setResize($(resize)).addAllBlobs(blobs.asJava)
       (job.build(), blobs)
     } finally org.apache.hadoop.fs.FileUtil.fullyDelete(folder)
   }
 
-  /** Tops that no other layer takes but those that need the label: what the net says about its input. */
+  /** The default blobs: tops that no other layer takes, apart from layers that need the label. */
   private def defaults(n: NetParameter, needLabel: Set[String]): Seq[String] = {
     val layers = n.getLayerList.asScala.filter(l => !FrameNet.isData(l))
-    val consumed = layers.flatMap(l => l.getBottomList.asScala.filterNot(b => l.getTopList.contains(b) || l.getTopList.asScala.exists(needLabel))).toSet
+    val consumed = layers.flatMap { l =>
+      l.getBottomList.asScala.filterNot(b => l.getTopList.contains(b) || l.getTopList.asScala.exists(needLabel))
+    }.toSet
     val last = layers.flatMap(_.getTopList.asScala).distinct.filterNot(t => needLabel(t) || consumed(t))
-    if (last.isEmpty) throw new WrongArgument(s"net '${n.getName}' has no output that needs no label; name blobs with setOutputBlobs")
+    if (last.isEmpty)
+      throw new WrongArgument(s"net '${n.getName}' has no output that needs no label; name blobs with setOutputBlobs")
     last.toSeq
   }
 
@@ -120,7 +136,8 @@ class CaffeModel private[ml] (override val uid: String, private[ml] var netText:
     new MLWriter {
       override protected def saveImpl(path: String): Unit = {
         params.save(path)
-        CaffeModel.store(path, "net.prototxt", new ByteArrayInputStream(netText.getBytes(UTF_8)), sc.hadoopConfiguration)
+        val text = new ByteArrayInputStream(netText.getBytes(UTF_8))
+        CaffeModel.store(path, "net.prototxt", text, sc.hadoopConfiguration)
         CaffeModel.store(path, "weights.caffemodel", Files.newInputStream(trained.path.toPath), sc.hadoopConfiguration)
       }
     }
@@ -145,33 +162,43 @@ object CaffeModel extends MLReadable[CaffeModel] {
 
   /** A solver that only scores the net; both are files in `folder`. */
   private[ml] def solverOf(net: NetParameter, folder: File): String = {
-    Files.write(new File(folder, "net.prototxt").toPath, TextFormat.printer().printToString(net).getBytes(UTF_8))
-    val solver = s"""net: "${new File(folder, "net.prototxt").getPath}" base_lr: 0 lr_policy: "fixed" max_iter: 1 random_seed: 1 solver_mode: CPU\n"""
+    val netFile = new File(folder, "net.prototxt")
+    Files.write(netFile.toPath, TextFormat.printer().printToString(net).getBytes(UTF_8))
+    val solver = s"""net: "$netFile" base_lr: 0 lr_policy: "fixed" max_iter: 1 random_seed: 1 solver_mode: CPU\n"""
     Files.write(new File(folder, "solver.prototxt").toPath, solver.getBytes(UTF_8)).toString
   }
 
   private def file(path: String, name: String) = new Path(new Path(path, "data"), name)
 
-  private def store(path: String, name: String, in: InputStream, conf: org.apache.hadoop.conf.Configuration): Unit =
-    try WholeFile.at(file(path, name), conf) { (fs, part) =>
-      val out = fs.create(part, false)
-      try in.transferTo(out) finally out.close()
+  private def store(path: String, name: String, in: InputStream, conf: Configuration): Unit =
+    try {
+      WholeFile.at(file(path, name), conf) { (fs, part) =>
+        val out = fs.create(part, false)
+        try in.transferTo(out)
+        finally out.close()
+      }
     } finally in.close()
 
-  private def fetch[A](path: String, name: String, conf: org.apache.hadoop.conf.Configuration)(read: InputStream => A): A = {
+  private def fetch[A](path: String, name: String, conf: Configuration)(read: InputStream => A): A = {
     val from = file(path, name)
-    val in = try from.getFileSystem(conf).open(from) catch {
-      case e: java.io.FileNotFoundException => throw new WrongArgument(s"$path is no CaffeModel: it has no data/$name", e)
-    }
-    try read(in) finally in.close()
+    val in =
+      try from.getFileSystem(conf).open(from)
+      catch {
+        case e: java.io.FileNotFoundException =>
+          throw new WrongArgument(s"$path is no CaffeModel: it has no data/$name", e)
+      }
+    try read(in)
+    finally in.close()
   }
 
   /** @throws IllegalArgumentException when a column is there already, or names and blobs differ in number */
-  private[ml] def withColumns(schema: StructType, blobs: Seq[String], names: Seq[String], vectors: Boolean): StructType = {
+  private[ml] def withColumns(schema: StructType, blobs: Seq[String], names: Seq[String],
+      vectors: Boolean): StructType = {
     if (names.nonEmpty && blobs.nonEmpty && names.size != blobs.size)
       throw new WrongArgument(s"${names.size} outputCols for ${blobs.size} outputBlobs; give as many")
     for (n <- names if schema.fieldNames.contains(n))
       throw new WrongArgument(s"the frame has a column '$n' already; choose other names with setOutputCols")
-    StructType(schema ++ names.map(n => StructField(n, if (vectors) SQLDataTypes.VectorType else ArrayType(FloatType, containsNull = false), nullable = true)))
+    val kind = if (vectors) SQLDataTypes.VectorType else ArrayType(FloatType, containsNull = false)
+    StructType(schema ++ names.map(StructField(_, kind, nullable = true)))
   }
 }

@@ -12,7 +12,9 @@ import org.apache.spark.sql.types._
 
 import scala.collection.JavaConverters._
 
-/** A net whose data layers take columns of a frame: each becomes a CoSData layer with one column for each top. */
+/** Rewrites a net so that its data layers take columns of a frame: each becomes a CoSData layer with one column for
+  * each top.
+  */
 private[ml] object FrameNet {
   val InputColumn = "__crema_input"
   val LabelColumn = "__crema_label"
@@ -25,10 +27,13 @@ private[ml] object FrameNet {
 
   private def describe(l: LayerParameter): Described = l.getType match {
     case "Data" => Described(l.getDataParam.getBatchSize, 0, 0, 0, l.getTransformParam)
-    case "MemoryData" => val m = l.getMemoryDataParam; Described(m.getBatchSize, m.getChannels, m.getHeight, m.getWidth, l.getTransformParam)
+    case "MemoryData" =>
+      val m = l.getMemoryDataParam
+      Described(m.getBatchSize, m.getChannels, m.getHeight, m.getWidth, l.getTransformParam)
     case _ =>
       val (c, top) = (l.getCosDataParam, l.getCosDataParam.getTop(0))
-      Described(c.getBatchSize, top.getChannels, top.getHeight, top.getWidth, if (top.hasTransformParam) top.getTransformParam else l.getTransformParam)
+      Described(c.getBatchSize, top.getChannels, top.getHeight, top.getWidth,
+        if (top.hasTransformParam) top.getTransformParam else l.getTransformParam)
   }
 
   /** @param input type of the input column as `inputOf` makes it */
@@ -41,42 +46,62 @@ private[ml] object FrameNet {
   private def fed(l: LayerParameter, input: DataType): LayerParameter = {
     val d = describe(l)
     if (d.channels < 1 || d.height < 1 || d.width < 1)
-      throw new WrongArgument(s"data layer '${l.getName}' (${l.getType}) does not say its input's shape; use MemoryData with memory_data_param { channels height width }")
+      throw new WrongArgument(s"data layer '${l.getName}' (${l.getType}) does not say its input's shape; " +
+        "use MemoryData with memory_data_param { channels height width }")
     val picture = input == DataType.RAW_IMAGE || input == DataType.ENCODED_IMAGE
     if (!picture && l.hasTransformParam && l.getTransformParam.getSerializedSize > 0)
-      throw new WrongArgument(s"data layer '${l.getName}' has a transform_param, which is for binary columns of images; the input column holds numbers: transform them in the frame, and remove it")
-    val first = CoSDataParameter.TopBlob.newBuilder.setName(InputColumn).setType(input).setChannels(d.channels).setHeight(d.height).setWidth(d.width)
+      throw new WrongArgument(s"data layer '${l.getName}' has a transform_param, which is for binary columns of " +
+        "images; the input column holds numbers: transform them in the frame, and remove it")
+    val first = CoSDataParameter.TopBlob.newBuilder.setName(InputColumn).setType(input)
+      .setChannels(d.channels).setHeight(d.height).setWidth(d.width)
     if (picture) first.setTransformParam(d.transform)
     val cos = CoSDataParameter.newBuilder.setSource("frame").setBatchSize(d.batch).addTop(first)
-    if (l.getTopCount > 1) cos.addTop(CoSDataParameter.TopBlob.newBuilder.setName(LabelColumn).setType(DataType.FLOAT).setSampleNumAxes(0))
-    if (l.getTopCount > 2) throw new WrongArgument(s"data layer '${l.getName}' has ${l.getTopCount} tops; one for the input and one for the label can be fed")
-    l.toBuilder.setType("CoSData").clearDataParam().clearMemoryDataParam().clearTransformParam().clearSourceClass().setCosDataParam(cos).build()
+    if (l.getTopCount > 1)
+      cos.addTop(CoSDataParameter.TopBlob.newBuilder.setName(LabelColumn).setType(DataType.FLOAT).setSampleNumAxes(0))
+    if (l.getTopCount > 2) throw new WrongArgument(
+      s"data layer '${l.getName}' has ${l.getTopCount} tops; one for the input and one for the label can be fed")
+    l.toBuilder.clearDataParam().clearMemoryDataParam().clearTransformParam().clearSourceClass()
+      .setType("CoSData").setCosDataParam(cos).build()
   }
 
   /** Type of the top that a column's type makes. @throws IllegalArgumentException for a type that is none */
   def inputType(schema: StructType, name: String, encoded: Boolean): DataType = field(schema, name).dataType match {
     case BinaryType => if (encoded) DataType.ENCODED_IMAGE else DataType.RAW_IMAGE
-    case t if encoded => throw new WrongArgument(s"encoded is set and input column '$name' is ${t.simpleString}; JPEG and PNG come in a binary column")
+    case t if encoded =>
+      throw new WrongArgument(
+        s"encoded is set and input column '$name' is ${t.simpleString}; JPEG and PNG come in a binary column")
     case ArrayType(_: NumericType, _) | SQLDataTypes.VectorType => DataType.FLOAT_ARRAY
     case _: NumericType => DataType.FLOAT_ARRAY
-    case t => throw new WrongArgument(s"input column '$name' is ${t.simpleString}; binary, array of numbers, vector or a number is needed")
+    case t =>
+      throw new WrongArgument(
+        s"input column '$name' is ${t.simpleString}; binary, array of numbers, vector or a number is needed")
   }
 
   private def field(schema: StructType, name: String): StructField =
-    schema.find(_.name == name).getOrElse(throw new WrongArgument(s"there is no column '$name'; the frame has ${schema.fieldNames.mkString(", ")}"))
+    schema.find(_.name == name).getOrElse(
+      throw new WrongArgument(s"there is no column '$name'; the frame has ${schema.fieldNames.mkString(", ")}"))
 
   def numbers(shape: (Int, Int, Int)): Int = shape._1 * shape._2 * shape._3
   def misfit(name: String, size: Int, s: (Int, Int, Int)): String =
-    s"input column '$name' holds $size number(s), and the net's input takes ${numbers(s)} (${s._1} x ${s._2} x ${s._3}); name another column with setInputCol, or correct channels, height and width of the data layer"
+    s"input column '$name' holds $size number(s), and the net's input takes ${numbers(s)} (${s._1} x ${s._2} x " +
+      s"${s._3}); name another column with setInputCol, or correct channels, height and width of the data layer"
 
-  /** Numbers as many as the net takes, where that can be known: from a vector column's metadata, as VectorAssembler writes them, and with `frame` from its first row. */
+  /** Checks that a row has as many numbers as the net takes, where the size is known: from a vector column's metadata,
+    * as VectorAssembler writes it, or with `frame` from its first row.
+    */
   def checkSize(schema: StructType, name: String, net: NetParameter, frame: Option[DataFrame] = None): Unit = {
-    val shape = net.getLayerList.asScala.find(isData).map(describe).fold((0, 0, 0))(d => (d.channels, d.height, d.width))
+    val described = net.getLayerList.asScala.find(isData).map(describe)
+    val shape = described.fold((0, 0, 0))(d => (d.channels, d.height, d.width))
+    def sizeInFirstRow(f: DataFrame) = {
+      val sizes = f.where(col(name).isNotNull).select(org.apache.spark.sql.functions.size(inputOf(f, name)))
+      sizes.head(1).headOption.map(_.getInt(0))
+    }
     val size = field(schema, name) match {
-      case f if f.dataType == SQLDataTypes.VectorType && AttributeGroup.fromStructField(f).size >= 0 => Some(AttributeGroup.fromStructField(f).size)
+      case f if f.dataType == SQLDataTypes.VectorType && AttributeGroup.fromStructField(f).size >= 0 =>
+        Some(AttributeGroup.fromStructField(f).size)
       case f if f.dataType.isInstanceOf[NumericType] => Some(1)
       case f if f.dataType == BinaryType => None
-      case _ => frame.flatMap(f => f.where(col(name).isNotNull).select(org.apache.spark.sql.functions.size(inputOf(f, name))).head(1).headOption.map(_.getInt(0)))
+      case _ => frame.flatMap(sizeInFirstRow)
     }
     for (n <- size if numbers(shape) > 0 && n != numbers(shape)) throw new WrongArgument(misfit(name, n, shape))
   }
@@ -95,9 +120,12 @@ private[ml] object FrameNet {
   }
 
   /** The label as float; 0 when the frame has none. */
-  def labelOf(frame: DataFrame, name: String): Column = if (frame.columns.contains(name)) col(name).cast(FloatType) else lit(0f)
+  def labelOf(frame: DataFrame, name: String): Column =
+    if (frame.columns.contains(name)) col(name).cast(FloatType) else lit(0f)
 
-  /** The label as it is learnt: text stays text, whose reading is then told of row by row. */
+  /** The label as it is used for training. Text stays text, so that a row whose text is no number is reported by its
+    * place.
+    */
   def learntLabelOf(frame: DataFrame, name: String): Column = field(frame.schema, name).dataType match {
     case StringType => col(name)
     case _ => labelOf(frame, name)
@@ -112,8 +140,13 @@ private[ml] object FrameNet {
   }
 
   /** Blobs of the TEST net that depend on its data layer's label. */
-  def needLabel(net: NetParameter): Set[String] = net.getLayerList.asScala.filter(included(_, Phase.TEST)).foldLeft(Set[String]()) { (tainted, l) =>
-    if (isData(l)) tainted ++ l.getTopList.asScala.drop(1) else if (l.getBottomList.asScala.exists(tainted)) tainted ++ l.getTopList.asScala else tainted
+  def needLabel(net: NetParameter): Set[String] = {
+    val layers = net.getLayerList.asScala.filter(included(_, Phase.TEST))
+    layers.foldLeft(Set[String]()) { (tainted, l) =>
+      if (isData(l)) tainted ++ l.getTopList.asScala.drop(1)
+      else if (l.getBottomList.asScala.exists(tainted)) tainted ++ l.getTopList.asScala
+      else tainted
+    }
   }
 
   private def included(l: LayerParameter, phase: Phase): Boolean = {

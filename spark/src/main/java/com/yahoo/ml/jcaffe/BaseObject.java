@@ -1,8 +1,8 @@
 package com.yahoo.ml.jcaffe;
 
-/** What can be given up before the garbage collector comes. */
+/** An object that can be released before the garbage collector collects it. */
 public abstract class BaseObject {
-  /** Once of a native object; there is none in this JVM, and it stays 0. */
+  /** In CaffeOnSpark the address of a native object; there is none in this JVM, and it stays 0. */
   protected long address = 0;
 
   /** Releases what this object holds; harmless when called again. */

@@ -14,12 +14,14 @@ import java.util.Arrays;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
-/** A solver with its nets, which is given every batch by its user: a process of the executable for each object.
-  *
-  * With cluster_size > 1 and SOCKET each node is one rank. The addresses are all that keeps strangers out: use it on networks you trust. A solver index is
-  * 0, the only device; a negative one is answered by false, -1 or null, another by an exception. System properties: crema.host (numeric address to listen
-  * on), crema.threads (0: all cores), crema.engine.seconds (deadline of one call, 3600).
-  */
+/**
+ * A solver with its nets, to which the caller passes every batch. Each object has a process of the executable.
+ *
+ * With cluster_size > 1 and SOCKET each node is one rank. Connections are not authenticated: whoever knows the
+ * addresses can connect, so use it on networks that you trust. The only solver index is 0, for the only device; a
+ * negative one gives false, -1 or null, another one an exception. System properties: crema.host (numeric address to
+ * listen on), crema.threads (0: all cores), crema.engine.seconds (deadline of one call, 3600).
+ */
 public class CaffeNet extends BaseObject {
   public static final int NONE = 0;
   public static final int RDMA = 1;
@@ -35,23 +37,28 @@ public class CaffeNet extends BaseObject {
   private final int clusterSize, rank, device;
   private Engine.Blobs validated = Engine.Blobs.getDefaultInstance();
 
-  /** @param input_model_file .caffemodel to start from, or with a state to resume with; "" for none
-    * @param start_device_id the device before the first one taken; -1 for the first
-    * @throws IOException the solver cannot be read
-    * @throws RuntimeException with the engine's sentence when the net cannot be made
-    */
-  public CaffeNet(String solver_conf_file, String input_model_file, String input_state_file, int num_local_devices, int cluster_size, int node_rank,
-      boolean isTraining, int connection_type, int start_device_id, int validation_net_id) throws IOException {
+  /**
+   * @param input_model_file .caffemodel to start from, or with a state to resume with; "" for none
+   * @param start_device_id the device before the first one taken; -1 for the first
+   * @throws IOException the solver cannot be read
+   * @throws RuntimeException with the engine's sentence when the net cannot be made
+   */
+  public CaffeNet(String solver_conf_file, String input_model_file, String input_state_file, int num_local_devices,
+      int cluster_size, int node_rank, boolean isTraining, int connection_type, int start_device_id,
+      int validation_net_id) throws IOException {
     SolverParameter solver = Utils.GetSolverParam(solver_conf_file);
-    if (solver.getSolverMode() == SolverParameter.SolverMode.GPU && solver.hasSolverMode()) throw failed("Cannot use GPU in CPU-only Caffe: check mode.");
+    if (solver.getSolverMode() == SolverParameter.SolverMode.GPU && solver.hasSolverMode())
+      throw failed("Cannot use GPU in CPU-only Caffe: check mode.");
     if (num_local_devices < 1) throw failed("number of local Devices must be greater than or equal to 1");
     if (num_local_devices > 1) throw failed("CPU mode only allow single device");
     checkConnection(cluster_size, connection_type);
     clusterSize = cluster_size;
     rank = node_rank;
     device = start_device_id + 1;
-    Engine.Open.Builder open = Engine.Open.newBuilder().setSolver(solver_conf_file).setModel(orEmpty(input_model_file)).setState(orEmpty(input_state_file))
-        .setTraining(isTraining).setClusterSize(cluster_size).setRank(node_rank).setValidationNet(validation_net_id).setThreads(Integer.getInteger("crema.threads", 0));
+    Engine.Open.Builder open = Engine.Open.newBuilder();
+    open.setSolver(solver_conf_file).setModel(orEmpty(input_model_file)).setState(orEmpty(input_state_file));
+    open.setTraining(isTraining).setClusterSize(cluster_size).setRank(node_rank);
+    open.setValidationNet(validation_net_id).setThreads(Integer.getInteger("crema.threads", 0));
     if (cluster_size > 1) open.setHost(Cluster.ownAddress());
     engine = new EngineChild();
     try {
@@ -67,7 +74,8 @@ public class CaffeNet extends BaseObject {
     if (clusterSize < 1) throw failed("cluster size must be positive");
     if (clusterSize == 1 || connection == SOCKET) return;
     throw failed(connection == RDMA ? "RDMA is not offered; use SOCKET (-connection ethernet)"
-        : connection == NONE ? "a cluster of " + clusterSize + " nodes needs a connection: SOCKET" : "connection type " + connection + " is unknown; use SOCKET");
+            : connection == NONE    ? "a cluster of " + clusterSize + " nodes needs a connection: SOCKET"
+                                    : "connection type " + connection + " is unknown; use SOCKET");
   }
 
   private static RuntimeException failed(String why) {
@@ -80,7 +88,8 @@ public class CaffeNet extends BaseObject {
 
   /** False for a negative index. @throws IllegalArgumentException for one beyond the only device */
   private static boolean checked(int solver_index) {
-    if (solver_index > 0) throw new IllegalArgumentException("solver_index must be 0 for local CaffeNet in CPU mode, not " + solver_index);
+    if (solver_index > 0)
+      throw new IllegalArgumentException("solver_index must be 0 for local CaffeNet in CPU mode, not " + solver_index);
     return solver_index == 0;
   }
 
@@ -93,10 +102,13 @@ public class CaffeNet extends BaseObject {
     cleanable.clean();
   }
 
-  /** Joins the others; all then have rank 0's weights. False, with the reason in the log, when that fails, within ten seconds.
-    *
-    * @param addresses by rank, of each what its localAddresses() says at this node's place; a node alone takes null
-    */
+  /**
+   * Connects to the other nodes; all then have rank 0's weights. False, with the reason in the log, when that fails,
+   * within ten seconds.
+   *
+   * @param addresses for each rank what that node's localAddresses() gives at this node's index; null for a single
+   *   node
+   */
   public boolean connect(String[] addresses) {
     if (clusterSize == 1) return true;
     if (addresses == null) return false;
@@ -111,7 +123,10 @@ public class CaffeNet extends BaseObject {
     }
   }
 
-  /** The executable resolves no names. What has no port is left for it to refuse. */
+  /**
+   * Resolves host names, as the executable does not. An address without a port is passed on for the executable to
+   * refuse.
+   */
   private static String numeric(String address) throws UnknownHostException {
     int colon = address.lastIndexOf(':');
     if (colon < 1 || address.startsWith("[") || address.substring(0, colon).matches("[0-9.]+")) return address;
@@ -134,10 +149,12 @@ public class CaffeNet extends BaseObject {
     return checked(solver_index);
   }
 
-  /** One forward pass of the train net, or when this is not for training of the test net, on the first batch_size samples of `data`.
-    *
-    * @return the named blobs as they are then; null without names
-    */
+  /**
+   * One forward pass of the train net, or when this is not for training of the test net, on the first batch_size
+   * samples of `data`.
+   *
+   * @return the named blobs as they are then; null without names
+   */
   public FloatBlob[] predict(int solver_index, FloatBlob[] data, String[] output_blobnames) {
     checkData(data);
     if (!checked(solver_index) || output_blobnames.length == 0) return null;
@@ -156,7 +173,8 @@ public class CaffeNet extends BaseObject {
 
   private static void checkData(FloatBlob[] data) {
     if (data == null) throw new IllegalArgumentException("data is NULL");
-    for (int i = 0; i < data.length; i++) if (data[i] == null) throw new IllegalArgumentException("data is NULL: blob " + i);
+    for (int i = 0; i < data.length; i++)
+      if (data[i] == null) throw new IllegalArgumentException("data is NULL: blob " + i);
   }
 
   private static Engine.Blobs toMessage(FloatBlob[] data) {
@@ -171,7 +189,10 @@ public class CaffeNet extends BaseObject {
     return blobs;
   }
 
-  /** Where the others reach this node: one address for each of them by rank, "" at its own place; none when it is alone. */
+  /**
+   * The addresses at which the other nodes reach this one: one for each of them by rank, "" at its own index; none for
+   * a single node.
+   */
   public String[] localAddresses() {
     if (clusterSize == 1) return new String[0];
     String[] all = new String[clusterSize];
@@ -218,7 +239,8 @@ public class CaffeNet extends BaseObject {
   /** The file that snapshot() writes at an iteration; null for a negative one. */
   public String snapshotFilename(int iter, boolean isState) {
     if (iter < 0) return null;
-    return facts.getSnapshotPrefix() + "_iter_" + iter + (isState ? ".solverstate" : ".caffemodel") + facts.getSnapshotSuffix();
+    return facts.getSnapshotPrefix() + "_iter_" + iter + (isState ? ".solverstate" : ".caffemodel")
+        + facts.getSnapshotSuffix();
   }
 
   /** One forward pass of the validation net; its outputs are added up for aggregateValidationOutputs(). */

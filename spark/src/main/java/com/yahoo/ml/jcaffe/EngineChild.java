@@ -16,15 +16,18 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
 import scala.Option;
 
-/** A process `crema engine` and the questions to it, one after the other; any thread may ask. It ends with close(), or with this JVM. */
+/**
+ * A process `crema engine` and the requests to it, one after the other; any thread may call. It ends with close(), or
+ * with this JVM.
+ */
 final class EngineChild implements AutoCloseable {
-  /** A reply that says no, with the engine's sentence; the process is well. */
+  /** The engine refused a request, with its own message; the process goes on. */
   static final class Refused extends RuntimeException {
     private static final long serialVersionUID = 1L;
     final String kind;
 
-    Refused(String kind, String story) {
-      super(story);
+    Refused(String kind, String message) {
+      super(message);
       this.kind = kind;
     }
   }
@@ -44,7 +47,12 @@ final class EngineChild implements AutoCloseable {
     answer("hello", IMAGE_SECONDS);
   }
 
-  /** @throws Refused when the engine says no @throws CremaException when the process is gone or late; it is gone then */
+  /**
+   * Sends a request and waits for its reply.
+   *
+   * @throws Refused when the engine refuses it
+   * @throws CremaException when the process has ended or does not answer in time, when it is killed
+   */
   synchronized Reply ask(Request request, long seconds) {
     String what = request.getWhatCase().toString().toLowerCase();
     if (!child.alive() || !child.send(request)) throw gone(what);
@@ -63,17 +71,21 @@ final class EngineChild implements AutoCloseable {
     } finally {
       deadline.cancel(false);
     }
-    if (late.get()) throw new CremaException("`crema engine` did not answer '" + what + "' within " + seconds + " s and was ended", null);
+    if (late.get())
+      throw new CremaException(
+          "`crema engine` did not answer '" + what + "' within " + seconds + " s and was ended", null);
     if (reply.isEmpty()) {
       child.close();
       throw gone(what);
     }
-    if (reply.get().hasFailed()) throw new Refused(reply.get().getFailed().getKind(), reply.get().getFailed().getStory());
+    if (reply.get().hasFailed())
+      throw new Refused(reply.get().getFailed().getKind(), reply.get().getFailed().getStory());
     return reply.get();
   }
 
   private CremaException gone(String what) {
-    return new CremaException("`crema engine` (pid " + child.pid() + ") is gone; it had been asked for '" + what + "'" + child.tail(), null);
+    return new CremaException(
+        "`crema engine` (pid " + child.pid() + ") is gone; it had been asked for '" + what + "'" + child.tail(), null);
   }
 
   long pid() {
@@ -85,18 +97,21 @@ final class EngineChild implements AutoCloseable {
     child.close();
   }
 
-  /** The process for pictures, one per JVM: started by the first question, and again when it has died. Its answers depend on the question alone. */
+  /**
+   * The process that works on pictures, one per JVM: started by the first request, and again when it has died. A reply
+   * depends on the request alone.
+   */
   static Reply askImages(Request request) {
     EngineChild asked = images();
     try {
       return asked.ask(request, IMAGE_SECONDS);
-    } catch (CremaException e) { // it died meanwhile; a question that kills it twice is told
+    } catch (CremaException e) { // it died meanwhile; a request that kills the new one too is reported
       forget(asked);
       return images().ask(request, IMAGE_SECONDS);
     }
   }
 
-  /** A process counts as alive for a moment after it was killed: who found it gone says so. */
+  /** A process counts as alive for a moment after it was killed; so the caller that found it dead clears the field. */
   private static synchronized void forget(EngineChild gone) {
     if (images == gone) images = null;
   }
@@ -110,7 +125,8 @@ final class EngineChild implements AutoCloseable {
     float[] values = blob.values();
     ByteBuffer bytes = ByteBuffer.allocate(Math.multiplyExact(4, values.length)).order(ByteOrder.LITTLE_ENDIAN);
     bytes.asFloatBuffer().put(values);
-    com.crema.wire.Engine.Blob.Builder out = com.crema.wire.Engine.Blob.newBuilder().setData(ByteString.copyFrom(bytes));
+    com.crema.wire.Engine.Blob.Builder out =
+        com.crema.wire.Engine.Blob.newBuilder().setData(ByteString.copyFrom(bytes));
     for (int size : blob.shape()) out.addDim(size);
     return out.build();
   }

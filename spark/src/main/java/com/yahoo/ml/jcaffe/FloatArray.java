@@ -8,7 +8,11 @@ public class FloatArray {
     this.values = values;
   }
 
-  /** The value at {@code index}; 0 for a negative one, as it always was. @throws ArrayIndexOutOfBoundsException beyond the end */
+  /**
+   * The value at {@code index}; 0 for a negative one, as in CaffeOnSpark.
+   *
+   * @throws ArrayIndexOutOfBoundsException beyond the end
+   */
   public float get(int index) {
     return index < 0 ? 0f : values[index];
   }

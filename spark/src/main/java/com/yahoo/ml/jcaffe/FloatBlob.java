@@ -7,7 +7,7 @@ public class FloatBlob extends BaseObject {
 
   public FloatBlob() {}
 
-  /** Once a view of native memory; there is none, so the arguments mean nothing. */
+  /** In CaffeOnSpark a view of native memory; there is none, so the arguments have no meaning. */
   public FloatBlob(long address, boolean shouldDeallocate) {}
 
   public boolean reshape(int num, int channels, int height, int width) {
@@ -56,7 +56,7 @@ public class FloatBlob extends BaseObject {
     return true;
   }
 
-  /** The values themselves, for those who move them in bulk. */
+  /** The values themselves, for bulk copies. */
   public float[] values() {
     return data;
   }

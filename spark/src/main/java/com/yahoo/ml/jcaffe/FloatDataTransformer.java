@@ -12,7 +12,10 @@ import java.util.Arrays;
 import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.atomic.AtomicLong;
 
-/** From images to the input of a net: crop, mirror, (pixel - mean) * scale. Crop and mirror are drawn anew for each batch and image. */
+/**
+ * Converts images to the input of a net: crop, mirror, (pixel - mean) * scale. Crop and mirror are drawn anew for each
+ * batch and image.
+ */
 public class FloatDataTransformer extends BaseObject {
   private final TransformationParameter parameter;
   private final boolean isTrain;
@@ -26,7 +29,10 @@ public class FloatDataTransformer extends BaseObject {
     this.isTrain = isTrain;
   }
 
-  /** Writes image i to place i of the blob, whose sizes must be those of the result; it may have more places than there are images. */
+  /**
+   * Writes image i to place i of the blob, whose sizes must be those of the result; it may have more places than there
+   * are images.
+   */
   public void transform(MatVector images, FloatBlob blob) {
     if (images == null || blob == null) throw new NullPointerException("NULL object");
     Engine.Transform.Builder transform = Engine.Transform.newBuilder();
@@ -37,7 +43,7 @@ public class FloatDataTransformer extends BaseObject {
     transform(transform, blob);
   }
 
-  /** Writes what becomes of item i of a blob N x C x H x W to place i of the other. */
+  /** Transforms item i of a blob N x C x H x W into item i of the other. */
   public void transform(FloatBlob input, FloatBlob output) throws Exception {
     if (input == null || output == null) throw new NullPointerException("NULL object");
     ByteBuffer bytes = ByteBuffer.allocate(4 * input.count()).order(ByteOrder.LITTLE_ENDIAN);
@@ -48,11 +54,18 @@ public class FloatDataTransformer extends BaseObject {
   }
 
   private void transform(Engine.Transform.Builder transform, FloatBlob blob) {
-    transform.setParameter(parameter.toByteString()).setTrain(isTrain).setSeed(seed).setSequence(batches.getAndIncrement());
-    Engine.Blob result = EngineChild.askImages(Request.newBuilder().setTransform(transform).build()).getBlobs().getBlob(0);
+    transform.setParameter(parameter.toByteString())
+        .setTrain(isTrain)
+        .setSeed(seed)
+        .setSequence(batches.getAndIncrement());
+    Engine.Blob result =
+        EngineChild.askImages(Request.newBuilder().setTransform(transform).build()).getBlobs().getBlob(0);
     int[] have = blob.shape(), made = result.getDimList().stream().mapToInt(Integer::intValue).toArray();
-    boolean fits = have.length == made.length && have[0] >= made[0] && Arrays.equals(have, 1, have.length, made, 1, made.length);
-    if (!fits) throw new IllegalArgumentException("the images become " + Arrays.toString(made) + ", the blob is " + Arrays.toString(have) + "; reshape it, resize the images or set crop_size");
+    boolean fits =
+        have.length == made.length && have[0] >= made[0] && Arrays.equals(have, 1, have.length, made, 1, made.length);
+    if (!fits)
+      throw new IllegalArgumentException("the images become " + Arrays.toString(made) + ", the blob is "
+          + Arrays.toString(have) + "; reshape it, resize the images or set crop_size");
     FloatBuffer values = EngineChild.floats(result);
     values.get(blob.values(), 0, values.remaining());
   }

@@ -4,9 +4,13 @@ import com.crema.wire.Engine;
 import com.crema.wire.Engine.Request;
 import com.google.protobuf.ByteString;
 
-/** An image of 8-bit values: pixels row by row with their channels side by side, or bytes that are not decoded yet (1 x 1 x n). */
+/**
+ * An image of 8-bit values: pixels row by row with their channels side by side, or bytes that are not decoded yet (1 x
+ * 1 x n).
+ */
 public class Mat extends BaseObject {
-  public static final int CV_LOAD_IMAGE_UNCHANGED = -1, CV_LOAD_IMAGE_GRAYSCALE = 0, CV_LOAD_IMAGE_COLOR = 1, CV_LOAD_IMAGE_ANYDEPTH = 2, CV_LOAD_IMAGE_ANYCOLOR = 4;
+  public static final int CV_LOAD_IMAGE_UNCHANGED = -1, CV_LOAD_IMAGE_GRAYSCALE = 0, CV_LOAD_IMAGE_COLOR = 1,
+                          CV_LOAD_IMAGE_ANYDEPTH = 2, CV_LOAD_IMAGE_ANYCOLOR = 4;
 
   private int channels, height, width;
   private byte[] data;
@@ -24,7 +28,10 @@ public class Mat extends BaseObject {
     this.data = data;
   }
 
-  /** Decodes JPEG or PNG bytes in place, as OpenCV's imdecode does with these flags at 8 bits. What cannot be decoded leaves an empty image: width() is 0. */
+  /**
+   * Decodes JPEG or PNG bytes in place, as OpenCV's imdecode does with these flags at 8 bits. What cannot be decoded
+   * leaves an empty image: width() is 0.
+   */
   public synchronized void decode(int flags) {
     Engine.Decode.Builder decode = Engine.Decode.newBuilder().setFile(ByteString.copyFrom(data)).setFlags(flags);
     try {
@@ -39,13 +46,19 @@ public class Mat extends BaseObject {
 
   /** Bilinear, OpenCV's bits. @throws RuntimeException for sizes below 1, or an empty image */
   public synchronized void resize(int height, int width) {
-    if (height < 1 || width < 1) throw new IllegalArgumentException("invalid dimensions to resize: " + height + "x" + width);
+    if (height < 1 || width < 1)
+      throw new IllegalArgumentException("invalid dimensions to resize: " + height + "x" + width);
     Engine.Resize.Builder resize = Engine.Resize.newBuilder().setImage(toMessage()).setHeight(height).setWidth(width);
     take(EngineChild.askImages(Request.newBuilder().setResize(resize).build()).getImage());
   }
 
   synchronized Engine.Image toMessage() {
-    return Engine.Image.newBuilder().setChannels(channels).setHeight(height).setWidth(width).setPixels(ByteString.copyFrom(data)).build();
+    return Engine.Image.newBuilder()
+        .setChannels(channels)
+        .setHeight(height)
+        .setWidth(width)
+        .setPixels(ByteString.copyFrom(data))
+        .build();
   }
 
   private void take(Engine.Image image) {

@@ -9,7 +9,13 @@ public class MatVector extends BaseObject {
     mats = new Mat[size];
   }
 
-  /** Returns the image that was there, or null. @throws NullPointerException for no image @throws ArrayIndexOutOfBoundsException for no such place */
+  /**
+   * Puts an image into a place.
+   *
+   * @return the image that was there before, or null
+   * @throws NullPointerException for no image
+   * @throws ArrayIndexOutOfBoundsException for no such place
+   */
   public Mat put(int position, Mat mat) {
     if (mat == null) throw new NullPointerException("no image is given for place " + position);
     Mat old = mats[position];

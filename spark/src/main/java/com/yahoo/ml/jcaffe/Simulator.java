@@ -8,11 +8,12 @@ import java.nio.file.Path;
 import java.nio.file.Paths;
 import java.util.List;
 
-/** Decoding, resizing and transforming as a loop, to see how many images a second that gives.
-  *
-  * Arguments: the root of a source tree laid out as CaffeOnSpark's (caffe-distri/src/test/resources/caffenet_solver.prototxt, data/images), and
-  * the number of batches.
-  */
+/**
+ * Decoding, resizing and transforming as a loop, to see how many images a second that gives.
+ *
+ * Arguments: the root of a source tree laid out as CaffeOnSpark's
+ * (caffe-distri/src/test/resources/caffenet_solver.prototxt, data/images), and the number of batches.
+ */
 public class Simulator {
   private static final int BATCH = 4, SIZE = 227;
 
@@ -22,7 +23,8 @@ public class Simulator {
     long start = System.nanoTime();
     new Simulator(args[0]).run(batches);
     double seconds = (System.nanoTime() - start) / 1e9;
-    System.out.printf("%d images of %dx%d in %.2f s: %.1f images/s%n", batches * BATCH, SIZE, SIZE, seconds, batches * BATCH / seconds);
+    System.out.printf("%d images of %dx%d in %.2f s: %.1f images/s%n", batches * BATCH, SIZE, SIZE, seconds,
+        batches * BATCH / seconds);
   }
 
   private final Path root;
@@ -36,8 +38,10 @@ public class Simulator {
 
   private void run(int batches) throws Exception {
     Path project = root.resolve("caffe-distri");
-    String net = Utils.GetSolverParam(project.resolve("src/test/resources/caffenet_solver.prototxt").toString()).getNet();
-    LayerParameter layer = Utils.GetNetParam(new File(net).isAbsolute() ? net : project.resolve(net).toString()).getLayer(0);
+    String net =
+        Utils.GetSolverParam(project.resolve("src/test/resources/caffenet_solver.prototxt").toString()).getNet();
+    LayerParameter layer =
+        Utils.GetNetParam(new File(net).isAbsolute() ? net : project.resolve(net).toString()).getLayer(0);
     FloatDataTransformer transformer = new FloatDataTransformer(layer.getTransformParam(), true);
     FloatBlob blob = new FloatBlob();
     blob.reshape(BATCH, 3, SIZE, SIZE);

@@ -11,16 +11,16 @@ import org.slf4j.LoggerFactory
 
 /** The settings of a run, from CaffeOnSpark's flags or set one by one.
   *
-  * Setters check nothing but what one setting can know; `plan` asks the executable about solver and net.
+  * Setters check only what can be checked for one setting alone; `plan` asks the executable about solver and net.
   */
 class Config(@transient sc: SparkContext) extends Serializable {
   @transient private lazy val logger = LoggerFactory.getLogger(classOf[Config])
 
-  /** The application's; null on executors. */
+  /** The application's settings; null on executors. */
   @transient private[caffe] var settings: SparkConf = if (sc == null) null else sc.getConf
   @transient private[caffe] var hadoop: Configuration = if (sc == null) null else sc.hadoopConfiguration
 
-  /** One draw per Config: all that is asked of a plan must mean the same run. */
+  /** Drawn once for each Config, as every call of `plan` must describe the same run. */
   private[caffe] var seedIfUnset: Int = new java.security.SecureRandom().nextInt(Int.MaxValue)
   private var seedTold = false
   private var known: Array[Byte] = _ // the solver, for executors
@@ -89,7 +89,7 @@ class Config(@transient sc: SparkContext) extends Serializable {
     if (size < 1) throw new WrongArgument(s"-clusterSize must be at least 1, not $size")
   }
 
-  /** InfiniBand when nothing is said, as it always was; the workers talk over Ethernet either way. */
+  /** InfiniBand by default, as in CaffeOnSpark; the workers use Ethernet either way. */
   def connection: Int = link
   def connection_=(kind: Int): Unit = { link = kind; isConnectionAsked = true }
 
@@ -108,52 +108,65 @@ class Config(@transient sc: SparkContext) extends Serializable {
   def isFeature: Boolean = featureMode
   def isFeature_=(on: Boolean): Unit = {
     if (on && testMode) {
-      logger.warn("both -test and -features are found, we will do features only (as it is latest), disabling test mode.")
+      logger.warn("both -test and -features are found, we will do features only (as it is latest), " +
+        "disabling test mode.")
       testMode = false
     }
     featureMode = on
   }
 
   /** The blobs to extract, the label last unless it is among them. */
-  def features: Array[String] = if (label.isEmpty || featureBlobs.contains(label)) featureBlobs else featureBlobs :+ label
+  def features: Array[String] =
+    if (label.isEmpty || featureBlobs.contains(label)) featureBlobs else featureBlobs :+ label
   def features_=(blobs: Array[String]): Unit = { featureBlobs = blobs; isFeature = blobs.nonEmpty }
 
-  /** What is set here, where Spark's settings do not decide: Cluster.clusterSize. */
+  /** The value that is set here; Spark's settings may override it (Cluster.clusterSize). */
   def clusterSize: Int = size
   def clusterSize_=(n: Int): Unit = size = Config.resolveClusterSize(settings, n)
-  /** So many logical ranks, whatever the cluster has: for callers whose ranks are no executors. */
+  /** Sets the number of logical ranks directly, for callers whose ranks are not tied to executors. */
   def setRanks(n: Int): Unit = { size = n; devices = 1 }
 
   def lmdb_partitions: Int = partitions.getOrElse(clusterSize)
   def lmdb_partitions_=(n: Int): Unit = partitions = Some(n)
 
-  /** Logical ranks: each computes its own batches; the model depends on their number and not on that of executors. */
+  /** Logical ranks: each computes its own batches. The model depends on their number, not on the number of executors.
+    */
   def ranks: Int = clusterSize * devices
 
-  /** What a URI that the user wrote means: Storage.resolve. On executors what the driver said must do. */
-  private[caffe] def at(written: String): String = if (written.isEmpty || hadoop == null) written else Storage.resolve(written, hadoop)
+  /** What a URI that the user wrote means (Storage.resolve). On executors it is returned as it is, already resolved by
+    * the driver.
+    */
+  private[caffe] def at(written: String): String =
+    if (written.isEmpty || hadoop == null) written else Storage.resolve(written, hadoop)
 
-  /** The same of something that is to be there. @throws IllegalArgumentException when it is not, and a local file of that name is */
-  private[caffe] def input(written: String, what: => String): String = if (written.isEmpty || hadoop == null) written else Storage.resolveInput(written, what, hadoop)
+  /** The same for something that must exist. @throws IllegalArgumentException when it does not, and a local file of
+    * that name does
+    */
+  private[caffe] def input(written: String, what: => String): String =
+    if (written.isEmpty || hadoop == null) written else Storage.resolveInput(written, what, hadoop)
 
-  /** What the executable says about solver and nets; asked anew at each call. */
+  /** Asks the executable about solver and nets, at each call. */
   def plan(): Plan = planned(None)
-  /** The same, and whether a model fits the TEST net. */
+  /** The same, and checks that a model fits the TEST net. */
   private[caffe] def planned(weights: Option[Weights]): Plan = {
     if (protoFile.isEmpty) throw new WrongArgument("no solver prototxt is given; name it with -conf")
-    Planner.plan(protoFile, ranks, seedIfUnset, if (isFeature) featureBlobs.toSeq else Nil, isTraining, isTest, weights, if (isFeature) label else "")
+    val (blobs, labels) = if (isFeature) (featureBlobs.toSeq, label) else (Nil, "")
+    Planner.plan(protoFile, ranks, seedIfUnset, blobs, isTraining, isTest, weights, labels)
   }
 
-  /** Said once, of a run that trains. */
-  private[caffe] def seedDrawn(plan: Plan): Option[String] = if (!plan.hasDrawnSeed || seedTold) None else {
-    seedTold = true
-    Some(s"random_seed is not set in $protoFile: ${plan.getDrawnSeed} was drawn; write it there to repeat this run")
-  }
+  /** The message about a drawn seed, once for each run that trains. */
+  private[caffe] def seedDrawn(plan: Plan): Option[String] =
+    if (!plan.hasDrawnSeed || seedTold) None
+    else {
+      seedTold = true
+      Some(s"random_seed is not set in $protoFile: ${plan.getDrawnSeed} was drawn; write it there to repeat this run")
+    }
 
   /** The solver as the executable reads it: nets inlined, in the newest format, random_seed set. */
   def solverParameter: SolverParameter = {
     if (settings != null) known = plan().getSolver.toByteArray
-    if (known == null) throw new IllegalStateException("the solver was not read on the driver before this Config was sent to an executor")
+    if (known == null) throw new IllegalStateException(
+      "the solver was not read on the driver before this Config was sent to an executor")
     SolverParameter.parseFrom(known)
   }
 
@@ -173,8 +186,9 @@ class Config(@transient sc: SparkContext) extends Serializable {
     if (has) index else throw new WrongArgument(s"the net of $protoFile has no data layer in phase $phase")
 
   override def toString: String =
-    s"conf $protoFile, train $isTraining, test $isTest, features ${features.mkString(",")}, model $modelPath, output $outputPath ($outputFormat), " +
-      s"clusterSize $clusterSize, devices $devices, weights $snapshotModelFile, snapshot $snapshotStateFile"
+    s"conf $protoFile, train $isTraining, test $isTest, features ${features.mkString(",")}, model $modelPath, " +
+      s"output $outputPath ($outputFormat), clusterSize $clusterSize, devices $devices, " +
+      s"weights $snapshotModelFile, snapshot $snapshotStateFile"
 }
 
 object Config {
@@ -188,7 +202,7 @@ object Config {
     case _ => throw new WrongArgument(s"-connection must be ethernet or infiniband, not '$connection'")
   }
 
-  /** Before there is a SparkContext, of settings that it will have. */
+  /** The same before there is a SparkContext, from the settings that it will have. */
   private[caffe] def ahead(settings: SparkConf, args: Array[String]): Config = {
     val conf = new Config(null)
     conf.settings = settings

@@ -35,11 +35,15 @@ class Top(topParam: CoSDataParameter.TopBlob) extends Serializable {
 
   def isImage: Boolean = dataType_ == ENCODED_IMAGE || dataType_ == RAW_IMAGE || dataType_ == ENCODED_IMAGE_WITH_DIM
 
-  override def toString: String = s"Top(type=$dataType_, name=$name_, channels=$channels_, height=$height_, width=$width_, " +
-    s"outChannels=$outChannels_, outHeight=$outHeight_, outWidth=$outWidth_, sampleNumAxes=$sampleNumAxes_, size=$size_, outSize=$outSize_)"
+  override def toString: String =
+    s"Top(type=$dataType_, name=$name_, channels=$channels_, height=$height_, width=$width_, " +
+      s"outChannels=$outChannels_, outHeight=$outHeight_, outWidth=$outWidth_, sampleNumAxes=$sampleNumAxes_, " +
+      s"size=$size_, outSize=$outSize_)"
 }
 
-/** A data frame in any format that Spark reads, for a CoSData layer: one column for each top, by name; optionally `id` (text). */
+/** A data frame in any format that Spark reads, for a CoSData layer: one column for each top, by name; optionally `id`
+  * (text).
+  */
 class DataFrameSource(conf: Config, layerId: Int, isTrain: Boolean)
     extends DataSource[(String, Array[Any]), Array[Any]](conf, layerId, isTrain, ("", Array[Any]())) {
   @transient protected var log: Logger = LoggerFactory.getLogger(getClass)
@@ -49,7 +53,8 @@ class DataFrameSource(conf: Config, layerId: Int, isTrain: Boolean)
   override def init(): Boolean = {
     log = LoggerFactory.getLogger(getClass)
     if (!super.init()) return false
-    if (!layerParameter.hasCosDataParam) throw new WrongArgument(s"Layer $layerId failed to specify cos_data_param ($where)")
+    if (!layerParameter.hasCosDataParam)
+      throw new WrongArgument(s"Layer $layerId failed to specify cos_data_param ($where)")
     cosDataParam = layerParameter.getCosDataParam
     tops = cosDataParam.getTopList.asScala.map(new Top(_)).toArray
     batchSize_ = cosDataParam.getBatchSize
@@ -58,8 +63,9 @@ class DataFrameSource(conf: Config, layerId: Int, isTrain: Boolean)
     true
   }
 
-  /** The frame, with the columns that say where a row is from when it is read from files. */
-  protected def loaded(): DataFrame = DataFrames.withPieces(DataFrames.load(cosDataParam.getDataframeFormat, sourceFilePath), Seq("*"))
+  /** The frame, with columns that say which file a row is from, when it is read from files. */
+  protected def loaded(): DataFrame =
+    DataFrames.withPieces(DataFrames.load(cosDataParam.getDataframeFormat, sourceFilePath), Seq("*"))
   protected def describe: String = s"DataFrame $sourceFilePath"
 
   private[caffe] def frame(): DataFrame = {
@@ -68,11 +74,11 @@ class DataFrameSource(conf: Config, layerId: Int, isTrain: Boolean)
     f
   }
 
-  /** False: the frame was made for these tops. */
+  /** False when the frame was made for exactly these tops. */
   protected def areColumnsGiven: Boolean = true
-  /** For messages: what the user calls a top's column. */
+  /** What messages call a top's column: the user's name for it. */
   protected def nameOf(top: String): String = top
-  /** Tops that must be whole numbers. */
+  /** The tops whose values must be whole numbers. */
   protected def wholeTops: Set[String] = Set.empty
 
   override def makeRDD(sc: SparkContext): RDD[(String, Array[Any])] = {
@@ -81,9 +87,11 @@ class DataFrameSource(conf: Config, layerId: Int, isTrain: Boolean)
     f.rdd.map(row => (if (hasId) String.valueOf(row.getAs[Any]("id")) else "", names.map(n => row.getAs[Any](n))))
   }
 
-  override private[caffe] def records(sc: SparkContext): Records =
-    if (getClass.getMethod("nextBatch", classOf[Array[String]], classOf[Array[Any]]).getDeclaringClass != classOf[DataFrameSource]) super.records(sc)
+  override private[caffe] def records(sc: SparkContext): Records = {
+    val nextBatch = getClass.getMethod("nextBatch", classOf[Array[String]], classOf[Array[Any]])
+    if (nextBatch.getDeclaringClass != classOf[DataFrameSource]) super.records(sc)
     else new CosColumns(describe, batchSize(), frame(), tops, tops.map(t => nameOf(t.name_)), wholeTops)
+  }
 
   override def useCoSDataLayer(): Boolean = true
   override def getNumTops(): Int = tops.length
@@ -96,7 +104,8 @@ class DataFrameSource(conf: Config, layerId: Int, isTrain: Boolean)
     made
   }
 
-  override def dummyDataHolder(): Array[Any] = tops.map(t => if (t.isImage) new MatVector(batchSize_) else blob(t.sampleShape_, t.transpose_))
+  override def dummyDataHolder(): Array[Any] =
+    tops.map(t => if (t.isImage) new MatVector(batchSize_) else blob(t.sampleShape_, t.transpose_))
   override def dummyDataBlobs(): Array[FloatBlob] = tops.map(t => blob(t.outSampleShape_, t.transpose_))
 
   override def nextBatch(sampleIds: Array[String], data: Array[Any]): Boolean = {
@@ -112,13 +121,19 @@ class DataFrameSource(conf: Config, layerId: Int, isTrain: Boolean)
     true
   }
 
-  /** False: an image that cannot be decoded. */
+  /** False when an image cannot be decoded. */
   private def place(t: Int, i: Int, value: Any, holder: Any): Boolean = holder match {
-    case mats: MatVector => picture(tops(t), value).map(mats.put(i, _)).isDefined || { log.warn(s"Skip image at top#$t, index#$i"); false }
+    case mats: MatVector =>
+      val image = picture(tops(t), value)
+      image.foreach(mats.put(i, _))
+      if (image.isEmpty) log.warn(s"Skip image at top#$t, index#$i")
+      image.isDefined
     case blob: FloatBlob =>
       val values = CosColumns.floats(value, tops(t))
       val (step, from) = if (tops(t).transpose_) (batchSize_, i) else (1, i * tops(t).size_)
-      for (k <- 0 until tops(t).size_) blob.cpu_data().set(from + k * step, if (k < values.length) values(k) else 0f) // the blob is used again
+      for (k <- 0 until tops(t).size_)
+        // Zeros too, as the blob is reused
+        blob.cpu_data().set(from + k * step, if (k < values.length) values(k) else 0f)
       true
   }
 
@@ -130,7 +145,10 @@ class DataFrameSource(conf: Config, layerId: Int, isTrain: Boolean)
     val mat = if (top.dataType_ == RAW_IMAGE) new Mat(top.channels_, top.height_, top.width_, bytes) else new Mat(bytes)
     if (top.dataType_ != RAW_IMAGE) mat.decode(ImageDataSource.colour(top.channels_))
     if (mat.width == 0 || (h > 0 && w > 0 && (mat.height != h || mat.width != w))) None
-    else { if (conf.resize && (mat.height != top.height_ || mat.width != top.width_)) mat.resize(top.height_, top.width_); Some(mat) }
+    else {
+      if (conf.resize && (mat.height != top.height_ || mat.width != top.width_)) mat.resize(top.height_, top.width_)
+      Some(mat)
+    }
   }
 }
 
@@ -145,21 +163,31 @@ private[caffe] object CosColumns {
     case ENCODED_IMAGE_WITH_DIM => "struct<height:int,width:int,image:array<tinyint> or binary>"
   }
 
-  private def bytesLike(t: DataType): Boolean = t match { case BinaryType => true; case ArrayType(ByteType, _) => true; case _ => false }
-
-  private def fits(top: Top, is: DataType): Boolean = (top.dataType_, is) match {
-    case (STRING, StringType) | (INT, IntegerType | LongType | ShortType | ByteType) | (FLOAT, FloatType | DoubleType | IntegerType) => true
-    case (INT_ARRAY, ArrayType(IntegerType | LongType, _)) | (FLOAT_ARRAY, ArrayType(FloatType | DoubleType, _)) => true
-    case (ENCODED_IMAGE | RAW_IMAGE, t) => bytesLike(t)
-    case (ENCODED_IMAGE_WITH_DIM, s: StructType) =>
-      Seq("height", "width").forall(n => s.exists(f => f.name == n && f.dataType == IntegerType)) && s.exists(f => f.name == "image" && bytesLike(f.dataType))
+  private def bytesLike(t: DataType): Boolean = t match {
+    case BinaryType | ArrayType(ByteType, _) => true
     case _ => false
   }
 
-  def check(frame: DataFrame, tops: Array[Top], where: String): Unit = for (top <- tops) frame.schema.find(_.name == top.name_) match {
-    case None => throw new WrongArgument(s"requirement failed: ${top.name_} does not exist in dataframe ($where, which has ${frame.columns.mkString(", ")})")
-    case Some(f) => if (!fits(top, f.dataType)) DataFrames.typeError(top.name_, f.dataType, s"${wanted(top)} for a top of type ${top.dataType_}", where)
+  private def fits(top: Top, is: DataType): Boolean = (top.dataType_, is) match {
+    case (STRING, StringType) | (INT, IntegerType | LongType | ShortType | ByteType) => true
+    case (FLOAT, FloatType | DoubleType | IntegerType) => true
+    case (INT_ARRAY, ArrayType(IntegerType | LongType, _)) | (FLOAT_ARRAY, ArrayType(FloatType | DoubleType, _)) => true
+    case (ENCODED_IMAGE | RAW_IMAGE, t) => bytesLike(t)
+    case (ENCODED_IMAGE_WITH_DIM, s: StructType) =>
+      Seq("height", "width").forall(n => s.exists(f => f.name == n && f.dataType == IntegerType)) &&
+      s.exists(f => f.name == "image" && bytesLike(f.dataType))
+    case _ => false
   }
+
+  def check(frame: DataFrame, tops: Array[Top], where: String): Unit =
+    for (top <- tops) frame.schema.find(_.name == top.name_) match {
+      case None =>
+        throw new WrongArgument(s"requirement failed: ${top.name_} does not exist in dataframe ($where, which has " +
+          s"${frame.columns.mkString(", ")})")
+      case Some(f) =>
+        if (!fits(top, f.dataType))
+          DataFrames.typeError(top.name_, f.dataType, s"${wanted(top)} for a top of type ${top.dataType_}", where)
+    }
 
   /** A number or an array as floats. @throws IllegalArgumentException when there are more than the top holds */
   def floats(value: Any, top: Top): Array[Float] = {
@@ -168,7 +196,8 @@ private[caffe] object CosColumns {
       case n: Number => Array(n.floatValue)
       case all: scala.collection.Seq[_] => all.map { case n: Number => n.floatValue }.toArray
     }
-    if (values.length > top.size_) throw new WrongArgument(s"blob size is ${top.size_}, but total data length is ${values.length}.")
+    if (values.length > top.size_)
+      throw new WrongArgument(s"blob size is ${top.size_}, but total data length is ${values.length}.")
     values
   }
 
@@ -178,16 +207,21 @@ private[caffe] object CosColumns {
   }
 }
 
-/** The frame's internal rows as rows for the executable: a field for each top. */
-private[caffe] class CosColumns(val description: String, val batch: Int, @transient frame: DataFrame, tops: Array[Top], names: Array[String], whole: Set[String]) extends DataFrames.FrameRows(frame) {
-  def this(description: String, batch: Int, frame: DataFrame, tops: Array[Top]) = this(description, batch, frame, tops, tops.map(_.name_), Set.empty)
+/** Converts the frame's internal rows into rows for the executable: a field for each top. */
+private[caffe] class CosColumns(val description: String, val batch: Int, @transient frame: DataFrame, tops: Array[Top],
+    names: Array[String], whole: Set[String]) extends DataFrames.FrameRows(frame) {
+  def this(description: String, batch: Int, frame: DataFrame, tops: Array[Top]) =
+    this(description, batch, frame, tops, tops.map(_.name_), Set.empty)
 
   private val places = tops.map(t => frame.columns.indexOf(t.name_))
   private val id = frame.columns.indexOf("id")
 
   override val fields: Int = tops.length
 
-  private def idOf(r: InternalRow): String = if (id < 0 || r.isNullAt(id)) "" else if (types(id) == StringType) r.getUTF8String(id).toString else r.get(id, types(id)).toString
+  private def idOf(r: InternalRow): String =
+    if (id < 0 || r.isNullAt(id)) ""
+    else if (types(id) == StringType) r.getUTF8String(id).toString
+    else r.get(id, types(id)).toString
 
   override def put(r: InternalRow, row: RowBuilder): Unit = {
     seen += 1
@@ -195,31 +229,42 @@ private[caffe] class CosColumns(val description: String, val batch: Int, @transi
     var t = 0
     while (t < tops.length) {
       val c = places(t)
-      if (r.isNullAt(c)) throw new CremaException(s"${here(r)} has no ${names(t)}: it is null; fill it in, or leave the row out")
+      if (r.isNullAt(c))
+        throw new CremaException(s"${here(r)} has no ${names(t)}: it is null; fill it in, or leave the row out")
       put(r, c, tops(t), names(t), row)
       t += 1
     }
   }
 
-  @transient private var seen = 0L // a task has its own copy
+  @transient private var seen = 0L // each task has its own copy
 
   private def here(r: InternalRow): String =
-    if (id >= 0) s"row '${idOf(r)}' of $description" else s"row $seen of partition ${TaskContext.getPartitionId()} of $description"
+    if (id >= 0) s"row '${idOf(r)}' of $description"
+    else s"row $seen of partition ${TaskContext.getPartitionId()} of $description"
 
   private def number(value: Float, r: InternalRow, top: Top, name: String): Float =
-    if (whole(top.name_) && value != math.rint(value)) throw new CremaException(s"'$value' in column '$name' of ${here(r)} is no whole number; labels of classes are 0, 1, 2, ...") else value
+    if (whole(top.name_) && value != math.rint(value)) throw new CremaException(
+      s"'$value' in column '$name' of ${here(r)} is no whole number; labels of classes are 0, 1, 2, ...")
+    else value
 
   private def put(r: InternalRow, c: Int, top: Top, name: String, row: RowBuilder): Unit = types(c) match {
     case StringType =>
       val text = r.getUTF8String(c).toString
-      row.float(number(try text.trim.toFloat catch { case _: NumberFormatException => throw new CremaException(s"'$text' in column '$name' of ${here(r)} is no number") }, r, top, name))
+      val value =
+        try text.trim.toFloat
+        catch {
+          case _: NumberFormatException =>
+            throw new CremaException(s"'$text' in column '$name' of ${here(r)} is no number")
+        }
+      row.float(number(value, r, top, name))
     case IntegerType => row.float(r.getInt(c).toFloat)
     case LongType => row.float(r.getLong(c).toFloat)
     case ShortType => row.float(r.getShort(c).toFloat)
     case ByteType => row.float(r.getByte(c).toFloat)
     case FloatType => row.float(number(r.getFloat(c), r, top, name))
     case DoubleType => row.float(number(r.getDouble(c).toFloat, r, top, name))
-    case ArrayType(_: NumericType, true) if nulls(r.getArray(c)) => throw new CremaException(s"column '$name' of ${here(r)} holds a null")
+    case ArrayType(_: NumericType, true) if nulls(r.getArray(c)) =>
+      throw new CremaException(s"column '$name' of ${here(r)} holds a null")
     case ArrayType(IntegerType, _) => row.floats(r.getArray(c).toIntArray().map(_.toFloat))
     case ArrayType(LongType, _) => row.floats(r.getArray(c).toLongArray().map(_.toFloat))
     case ArrayType(FloatType, _) => row.floats(r.getArray(c).toFloatArray())
@@ -231,10 +276,12 @@ private[caffe] class CosColumns(val description: String, val batch: Int, @transi
       val image = s.fieldIndex("image")
       val bytes = if (s(image).dataType == BinaryType) inner.getBinary(image) else inner.getArray(image).toByteArray()
       picture(top, inner.getInt(s.fieldIndex("height")), inner.getInt(s.fieldIndex("width")), bytes, row)
-    case other => throw new CremaException(s"column '$name' of $description is ${other.simpleString}") // check() has refused it
+    case other => // cannot happen after check()
+      throw new CremaException(s"column '$name' of $description is ${other.simpleString}")
   }
 
-  private def nulls(values: org.apache.spark.sql.catalyst.util.ArrayData): Boolean = (0 until values.numElements()).exists(values.isNullAt)
+  private def nulls(values: org.apache.spark.sql.catalyst.util.ArrayData): Boolean =
+    (0 until values.numElements()).exists(values.isNullAt)
 
   private def picture(top: Top, height: Int, width: Int, bytes: Array[Byte], row: RowBuilder): Unit =
     if (top.dataType_ == RAW_IMAGE) row.image(top.channels_, top.height_, top.width_, encoded = false, bytes)

@@ -7,16 +7,18 @@ import com.yahoo.ml.jcaffe.CaffeNet
 import org.apache.hadoop.conf.Configuration
 
 private[caffe] object FSUtils {
-  /** How a local path begins, and one of HDFS; for classes of users in this package. */
+  /** Prefixes of local paths and of HDFS's, for users' classes in this package. */
   private[caffe] val localfsPrefix: String = "file:"
   private[caffe] val hdfsPrefix: String = "hdfs:"
 
-  /** Takes a snapshot and publishes it: the model at exactly `modelFilename`, or with `genState` model and state under the snapshot's own names in the
-    * folder of `modelFilename`. `.h5` is added or removed by snapshot_format. The snapshot's files are then gone from where the solver wrote them.
+  /** Takes a snapshot and publishes it: the model at exactly `modelFilename`, or, with `genState`, model and state
+    * under the snapshot's own names in the folder of `modelFilename`. The ending `.h5` is added or removed as
+    * snapshot_format says. The snapshot's local files are moved away.
     */
   def GenModelOrState(caffeNet: CaffeNet, modelFilename: String, genState: Boolean): Unit = {
     val iteration = caffeNet.snapshot()
-    val (model, state) = (new File(caffeNet.snapshotFilename(iteration, false)), new File(caffeNet.snapshotFilename(iteration, true)))
+    val model = new File(caffeNet.snapshotFilename(iteration, false))
+    val state = new File(caffeNet.snapshotFilename(iteration, true))
     val folder = modelFilename.take(modelFilename.lastIndexOf('/') + 1)
     try {
       publish(model, if (genState) folder + model.getName else likeSnapshot(model.getName, modelFilename))

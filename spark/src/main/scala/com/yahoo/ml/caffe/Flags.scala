@@ -3,7 +3,9 @@ package com.yahoo.ml.caffe
 import java.io.{PrintWriter, StringWriter}
 
 import com.crema.WrongArgument
-import org.apache.commons.cli.{CommandLine, DefaultParser, HelpFormatter, Option => Flag, Options, ParseException, UnrecognizedOptionException}
+import org.apache.commons.cli.{
+  CommandLine, DefaultParser, HelpFormatter, Option => Flag, Options, ParseException, UnrecognizedOptionException
+}
 
 /** The command line of CaffeOnSpark: names, arity and defaults of its 24 flags. */
 private[caffe] object Flags {
@@ -19,7 +21,7 @@ private[caffe] object Flags {
     Spec("model", "URI", "training: the final model; else: the model to score with"),
     Spec("output", "URI", "where features or test results go; default output"),
     Spec("devices", "n", "ranks per executor; default 1"),
-    Spec("persistent", null, "accepted: records are staged on the workers' disks anyway"),
+    Spec("persistent", null, "read a source of rows once and keep it on disk, instead of reading it twice"),
     Spec("snapshot", "URI", ".solverstate to resume from (with -weights)"),
     Spec("weights", "URI", ".caffemodel to start from"),
     Spec("connection", "kind", "ethernet or infiniband; the workers talk over Ethernet either way"),
@@ -33,13 +35,17 @@ private[caffe] object Flags {
     Spec("vocabSize", "n", "COCO tool: words to keep; default -1, all"),
     Spec("imageCaptionDFDir", "name", "COCO tool: suffix on -output"),
     Spec("vocabDir", "name", "COCO tool: suffix on -output"),
-    Spec("embeddingDFDir", "name", "COCO tool: suffix on -output"))
+    Spec("embeddingDFDir", "name", "COCO tool: suffix on -output")
+  )
 
   def names: Seq[String] = all.map(_.name)
 
+  private def described(s: Spec): Flag.Builder =
+    Flag.builder(s.name).hasArg(s.argument != null).argName(s.argument).desc(s.text)
+
   private def options: Options = {
     val o = new Options
-    all.foreach(s => o.addOption(Flag.builder(s.name).longOpt(s.name).hasArg(s.argument != null).argName(s.argument).desc(s.text).build()))
+    all.foreach(s => o.addOption(described(s).longOpt(s.name).build()))
     o
   }
 
@@ -48,8 +54,9 @@ private[caffe] object Flags {
     val formatter = new HelpFormatter
     formatter.setLongOptPrefix("-")
     val plain = new Options
-    all.foreach(s => plain.addOption(Flag.builder(s.name).hasArg(s.argument != null).argName(s.argument).desc(s.text).build()))
-    formatter.printHelp(new PrintWriter(text, true), 110, "spark-submit --class com.yahoo.ml.caffe.CaffeOnSpark <crema jar> <flags>", null, plain, 2, 2, null)
+    all.foreach(s => plain.addOption(described(s).build()))
+    val command = "spark-submit --class com.yahoo.ml.caffe.CaffeOnSpark <crema jar> <flags>"
+    formatter.printHelp(new PrintWriter(text, true), 110, command, null, plain, 2, 2, null)
     text.toString
   }
 
@@ -57,28 +64,38 @@ private[caffe] object Flags {
 
   /** "; did you mean -x?" when a flag is a few letters away: two, or a third of them. */
   private[caffe] def meant(flag: String): String = {
+    def small(text: String) = text.toLowerCase(java.util.Locale.ROOT)
     val word = flag.dropWhile(_ == '-')
-    val (near, edits) = names.map(n => n -> distance(word.toLowerCase(java.util.Locale.ROOT), n.toLowerCase(java.util.Locale.ROOT))).minBy(_._2)
+    val (near, edits) = names.map(n => n -> distance(small(word), small(n))).minBy(_._2)
     if (edits <= (if (word.length < 4) 1 else math.max(2, near.length / 3))) s"; did you mean -$near?" else ""
   }
 
   /** Letters to insert, remove or replace. */
   private def distance(a: String, b: String): Int = b.foldLeft((0 to a.length).toList) { (row, c) =>
-    row.zip(row.tail).zip(a).scanLeft(row.head + 1) { case (left, ((corner, above), d)) => math.min(math.min(left, above) + 1, corner + (if (c == d) 0 else 1)) }
+    row.zip(row.tail).zip(a).scanLeft(row.head + 1) { case (left, ((corner, above), d)) =>
+      math.min(math.min(left, above) + 1, corner + (if (c == d) 0 else 1))
+    }
   }.last
 
   /** @throws IllegalArgumentException that says which flag is wrong, with the usage text */
   def parse(args: Array[String]): CommandLine = {
-    val line = try new DefaultParser(false).parse(options, args) catch {
-      case e: UnrecognizedOptionException => throw new WrongArgument(s"there is no flag ${e.getOption}${meant(e.getOption)}\n$usage", e)
-      case e: ParseException => throw new WrongArgument(s"${e.getMessage}\n$usage", e)
-    }
-    if (!line.getArgList.isEmpty) throw new WrongArgument(s"'${line.getArgList.get(0)}' is no flag and belongs to none\n$usage")
+    val line =
+      try new DefaultParser(false).parse(options, args)
+      catch {
+        case e: UnrecognizedOptionException =>
+          throw new WrongArgument(s"there is no flag ${e.getOption}${meant(e.getOption)}\n$usage", e)
+        case e: ParseException => throw new WrongArgument(s"${e.getMessage}\n$usage", e)
+      }
+    if (!line.getArgList.isEmpty)
+      throw new WrongArgument(s"'${line.getArgList.get(0)}' is no flag and belongs to none\n$usage")
     line
   }
 
   def int(line: CommandLine, name: String, default: Int): Int = {
     val text = line.getOptionValue(name, default.toString)
-    try text.toInt catch { case e: NumberFormatException => throw new WrongArgument(s"-$name needs a whole number, not '$text'\n$usage", e) }
+    try text.toInt
+    catch {
+      case e: NumberFormatException => throw new WrongArgument(s"-$name needs a whole number, not '$text'\n$usage", e)
+    }
   }
 }

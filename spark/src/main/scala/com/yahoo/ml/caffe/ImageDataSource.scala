@@ -9,11 +9,12 @@ import org.slf4j.{Logger, LoggerFactory}
 
 /** Images with labels for a MemoryData layer. A subclass says where they come from: `makeRDD`.
   *
-  * A record is (id, label, channels, height, width, encoded, bytes): the label a whole number as text; the sizes 0 when unknown; the bytes JPEG
-  * or PNG when encoded, else pixels row by row with their channels side by side.
+  * A record is (id, label, channels, height, width, encoded, bytes): the label a whole number as text; the sizes 0 when
+  * unknown; the bytes JPEG or PNG when encoded, else pixels row by row with their channels side by side.
   */
 abstract class ImageDataSource(conf: Config, layerId: Int, isTrain: Boolean)
-    extends DataSource[ImageDataSource.Record, (MatVector, FloatBlob)](conf, layerId, isTrain, (null, null, 0, 0, 0, false, null)) {
+    extends DataSource[ImageDataSource.Record, (MatVector, FloatBlob)](conf, layerId, isTrain,
+      (null, null, 0, 0, 0, false, null)) {
   @transient protected var log: Logger = LoggerFactory.getLogger(getClass)
   @transient protected var memdatalayer_param: MemoryDataParameter = _
   private var numChannels, height, width = 0
@@ -21,7 +22,8 @@ abstract class ImageDataSource(conf: Config, layerId: Int, isTrain: Boolean)
   override def init(): Boolean = {
     log = LoggerFactory.getLogger(getClass)
     if (!super.init()) return false
-    if (!layerParameter.hasMemoryDataParam) throw new WrongArgument(s"Layer $layerId failed to specify memory_data_param ($where)")
+    if (!layerParameter.hasMemoryDataParam)
+      throw new WrongArgument(s"Layer $layerId failed to specify memory_data_param ($where)")
     memdatalayer_param = layerParameter.getMemoryDataParam
     numChannels = memdatalayer_param.getChannels
     height = memdatalayer_param.getHeight
@@ -45,7 +47,9 @@ abstract class ImageDataSource(conf: Config, layerId: Int, isTrain: Boolean)
     (new MatVector(batchSize_), label)
   }
 
-  /** Decodes (and with conf.resize resizes) images until the batch is full; what cannot be decoded is passed over with a warning. */
+  /** Decodes images, and resizes them with conf.resize, until the batch is full; images that cannot be decoded are
+    * skipped with a warning.
+    */
   override def nextBatch(sampleIds: Array[String], data: (MatVector, FloatBlob)): Boolean = {
     var count = 0
     while (count < batchSize_) {
@@ -70,7 +74,9 @@ abstract class ImageDataSource(conf: Config, layerId: Int, isTrain: Boolean)
     else { if (conf.resize && (mat.height != height || mat.width != width)) mat.resize(height, width); Some(mat) }
   }
 
-  /** The records go to the workers as they are, and are decoded there; a subclass with its own nextBatch is asked batch by batch. */
+  /** Records go to the workers as they are and are decoded there; but a subclass with its own nextBatch is called for
+    * each batch.
+    */
   override private[caffe] def records(sc: SparkContext): Records = {
     val own = getClass.getMethod("nextBatch", classOf[Array[String]], classOf[(_, _)]).getDeclaringClass
     if (own == classOf[ImageDataSource]) new ImageRows(describe, batchSize(), makeRDD(sc)) else super.records(sc)
@@ -83,9 +89,11 @@ object ImageDataSource {
   type Record = (String, String, Int, Int, Int, Boolean, Array[Byte])
 
   private[caffe] def label(record: Record): Int =
-    try record._2.trim.toInt catch {
+    try record._2.trim.toInt
+    catch {
       case _: NumberFormatException | _: NullPointerException =>
-        throw new CremaException(s"the label '${record._2}' of image '${record._1}' is no whole number; MemoryData's labels are classes 0, 1, 2, ...")
+        throw new CremaException(s"the label '${record._2}' of image '${record._1}' is no whole number; " +
+          "MemoryData's labels are classes 0, 1, 2, ...")
     }
 
   private[caffe] def colour(channels: Int): Int = channels match {
@@ -96,7 +104,8 @@ object ImageDataSource {
 }
 
 /** ImageDataSource's records as rows: the label, then the image. */
-private[caffe] class ImageRows(val description: String, val batch: Int, val records: RDD[ImageDataSource.Record]) extends RowSource[ImageDataSource.Record] {
+private[caffe] class ImageRows(val description: String, val batch: Int, val records: RDD[ImageDataSource.Record])
+    extends RowSource[ImageDataSource.Record] {
   override val fields = 2
   override def put(r: ImageDataSource.Record, row: RowBuilder): Unit = {
     if (r._7 == null) throw new CremaException(s"image '${r._1}' of $description has no bytes")

@@ -5,8 +5,8 @@ import com.yahoo.ml.jcaffe.{FloatBlob, MatVector}
 import org.apache.spark.SparkContext
 import org.apache.spark.rdd.RDD
 
-/** An LMDB of Datum records at a local path (the same on every worker) or on any Hadoop FileSystem. The executable reads it; no native library
-  * of the JVM is involved. It also serves a stock `Data` layer with `backend: LMDB`.
+/** An LMDB of Datum records at a local path (the same on every worker) or on any Hadoop FileSystem. The executable
+  * reads it; no native library of the JVM is involved. It also serves a stock `Data` layer with `backend: LMDB`.
   */
 class LMDB(conf: Config, layerId: Int, isTrain: Boolean) extends ImageDataSource(conf, layerId, isTrain) {
   override def init(): Boolean =
@@ -21,7 +21,8 @@ class LMDB(conf: Config, layerId: Int, isTrain: Boolean) extends ImageDataSource
     }
 
   /** The records as rows of the JVM, in conf.lmdb_partitions parts of equal size, each record exactly once. */
-  override def makeRDD(sc: SparkContext): RDD[ImageDataSource.Record] = LmdbRDD(sc, sourceFilePath, conf.lmdb_partitions)
+  override def makeRDD(sc: SparkContext): RDD[ImageDataSource.Record] =
+    LmdbRDD(sc, sourceFilePath, conf.lmdb_partitions)
 
   override private[caffe] def records(sc: SparkContext): Records =
     AtPath(if (Storage.isLocal(sourceFilePath)) Storage.localPath(sourceFilePath) else sourceFilePath)

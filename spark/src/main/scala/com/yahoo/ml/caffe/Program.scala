@@ -7,22 +7,24 @@ import com.crema._
 import com.crema.wire.Wire.Job
 import org.apache.spark.{SparkConf, SparkContext}
 
-/** The command line of CaffeOnSpark, from its first word to its end. */
+/** The main program of CaffeOnSpark's command line. */
 private[caffe] object Program {
-  def main(args: Array[String]): Unit = if (Flags.asksForHelp(args)) println(Flags.usage) else {
-    val settings = new SparkConf().setIfMissing("spark.app.name", "CaffeOnSpark").set("spark.scheduler.minRegisteredResourcesRatio", "1.0")
-    val attempt = YarnAttempt.of(settings)
-    try go(args, settings, attempt) catch {
-      case NonFatal(e) => attempt match {
-        case Some(a) => throw a.ended(e)
-        case None =>
+  def main(args: Array[String]): Unit =
+    if (Flags.asksForHelp(args)) println(Flags.usage)
+    else {
+      val settings = new SparkConf().setIfMissing("spark.app.name", "CaffeOnSpark")
+        .set("spark.scheduler.minRegisteredResourcesRatio", "1.0")
+      val attempt = YarnAttempt.of(settings)
+      try go(args, settings, attempt)
+      catch {
+        case NonFatal(e) if attempt.isDefined => throw attempt.get.ended(e)
+        case NonFatal(e) =>
           System.err.println(s"crema: error: ${e.getMessage}")
           sys.exit(1)
       }
     }
-  }
 
-  /** What can be judged without executors is, before Spark asks for them. */
+  /** Everything that can be checked without executors is checked before Spark asks for them. */
   private def go(args: Array[String], settings: SparkConf, attempt: Option[YarnAttempt]): Unit = {
     val began = System.nanoTime()
     val conf = Config.ahead(settings, args)
@@ -41,12 +43,16 @@ private[caffe] object Program {
     val runs = new Runs(sc)
     runs.budget = Some(budget)
     runs.journal = journal
-    try runs.run(conf, left) finally sc.stop()
+    try runs.run(conf, left)
+    finally sc.stop()
   }
 
-  /** While Spark starts, which leaves cores idle: the executable is unpacked, the large generated classes are loaded. */
+  /** Unpacks the executable and loads the large generated classes while Spark starts, which leaves cores idle. */
   private def ahead(): Unit = {
-    val thread = new Thread(() => try { NativeBinary.path; SolverParameter.getDefaultInstance; Job.getDefaultInstance } catch { case NonFatal(_) => /* whoever needs it says so */ }, "crema-ahead")
+    def load(): Unit =
+      try { NativeBinary.path; SolverParameter.getDefaultInstance; Job.getDefaultInstance }
+      catch { case NonFatal(_) => /* whoever needs it says so */ }
+    val thread = new Thread(() => load(), "crema-ahead")
     thread.setDaemon(true)
     thread.start()
   }

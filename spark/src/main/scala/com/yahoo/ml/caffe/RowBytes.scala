@@ -23,16 +23,21 @@ private[caffe] object RowBytes {
     else floats(java.util.Arrays.copyOfRange(values, i * width, (i + 1) * width))
   }
 
-  /** A Mat that was decoded has its sizes; one of 1 x 1 x n holds encoded bytes. */
-  private def encoded(mat: Mat): Boolean = mat.channels == 1 && mat.height == 1 && mat.width == mat.data.length &&
-    mat.data.length > 3 && ((mat.data()(0) == 0xff.toByte && mat.data()(1) == 0xd8.toByte) || (mat.data()(0) == 0x89.toByte && mat.data()(1) == 'P'.toByte))
+  /** Whether it holds encoded bytes: such a Mat is 1 x 1 x n, while a decoded one has the image's sizes. */
+  private def encoded(mat: Mat): Boolean = {
+    def begins(first: Int, second: Int) = mat.data()(0) == first.toByte && mat.data()(1) == second.toByte
+    mat.channels == 1 && mat.height == 1 && mat.width == mat.data.length && mat.data.length > 3 &&
+    (begins(0xff, 0xd8) || begins(0x89, 'P'))
+  }
 
-  private def there(mat: Mat): Mat = if (mat == null) throw new CremaException("nextBatch gave an id and left the image's place empty") else mat
+  private def there(mat: Mat): Mat =
+    if (mat == null) throw new CremaException("nextBatch gave an id and left the image's place empty") else mat
 
   def image(mat: Mat): Array[Byte] = {
     val m = there(mat)
     val b = buffer(16 + m.data.length)
-    if (encoded(m)) b.putInt(0).putInt(0).putInt(0).putInt(1) else b.putInt(m.channels).putInt(m.height).putInt(m.width).putInt(0)
+    if (encoded(m)) b.putInt(0).putInt(0).putInt(0).putInt(1)
+    else b.putInt(m.channels).putInt(m.height).putInt(m.width).putInt(0)
     b.put(m.data).array
   }
 }

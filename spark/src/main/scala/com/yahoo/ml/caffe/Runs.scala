@@ -22,11 +22,11 @@ import org.apache.spark.sql.types._
 import org.apache.spark.storage.StorageLevel
 import org.apache.spark.util.LongAccumulator
 
-/** What CaffeOnSpark does. */
+/** Implements CaffeOnSpark's methods. */
 private[caffe] class Runs(@transient val sc: SparkContext) extends Serializable {
   @transient private lazy val spark = SparkSession.builder().config(sc.getConf).getOrCreate()
   @transient private lazy val console = new Console
-  /** Of the run that spark-submit was for; every other begins with its call. */
+  /** The budget of the run that spark-submit was called for; any other run gets one of its own. */
   @transient private[caffe] var budget: Option[Budget] = None
   @transient private[caffe] var journal: Option[Journal] = None
 
@@ -34,7 +34,8 @@ private[caffe] class Runs(@transient val sc: SparkContext) extends Serializable 
 
   def trainWithValidation[T1, T2](source: DataSource[T1, T2], validation: DataSource[T1, T2]): DataFrame = {
     if (validation == null) throw new Refusal("No validation data is given")
-    val tests = trainWith(source, Some(validation)).filter(t => t.getNet == 0 && t.getIteration > 0 && t.getIteration < source.conf.plan().getMaxIter)
+    val tests = trainWith(source, Some(validation))
+      .filter(t => t.getNet == 0 && t.getIteration > 0 && t.getIteration < source.conf.plan().getMaxIter)
     val names = source.conf.plan().getOutputsList.asScala.toSeq
     val rows = tests.map { t =>
       val values = t.getOutputList.asScala.map(o => o.getName -> o.getValueList.asScala.map(_.floatValue).toSeq).toMap
@@ -54,31 +55,55 @@ private[caffe] class Runs(@transient val sc: SparkContext) extends Serializable 
     conf.seedDrawn(plan).foreach(console.say)
     nameAsFormat(conf)
     val spec = specOf(conf, plan, source, validation)
-    sc.parallelize(Seq.empty[Int], 1) // the first RDD of an application makes Spark load its JSON mapper, 0.4 s: while executors start
+    // The first RDD of an application makes Spark load its JSON mapper, 0.4 s; here that overlaps with the start of
+    // executors.
+    sc.parallelize(Seq.empty[Int], 1)
     time.lap("plan and checks", "unpacking" -> NativeBinary.unpackSeconds())
     val workers = Cluster.workers(sc, conf.ranks)
     time.executorsSince(Placement.lastExecutor(sc))
-    console.say(s"net ${plan.getNetName}: ${plan.getParameters} parameters; ${conf.ranks} rank(s) of batch ${source.batchSize()} on $workers worker(s)")
-    TrainRun.run(sc, spec, workers, console, time, Checks.memory(plan, sc.getConf, _), s => journal.foreach(_.noteSnapshot(s, spec.snapshotFolder)))
+    console.say(s"net ${plan.getNetName}: ${plan.getParameters} parameters; ${conf.ranks} rank(s) of batch " +
+      s"${source.batchSize()} on $workers worker(s)")
+    TrainRun.run(sc, spec, workers, console, time, kept = Checks.memory(plan, sc.getConf, _),
+      published = s => journal.foreach(_.noteSnapshot(s, spec.snapshotFolder)))
   }
 
-  /** A model's name ends in .h5 when the solver says `snapshot_format: HDF5`, and only then; scoring then finds it under that name. */
+  /** A model's name ends in .h5 exactly when the solver says `snapshot_format: HDF5`, so that scoring finds it. */
   private def nameAsFormat(conf: Config): Unit = {
     val hdf5 = conf.solverParameter.getSnapshotFormat == SnapshotFormat.HDF5
-    val name = if (hdf5 && !conf.modelPath.endsWith(".h5")) conf.modelPath + ".h5" else if (!hdf5) conf.modelPath.stripSuffix(".h5") else conf.modelPath
-    if (name != conf.modelPath) console.say(s"the model will be $name, as snapshot_format is ${if (hdf5) "HDF5" else "BINARYPROTO"}")
+    val name =
+      if (hdf5 && !conf.modelPath.endsWith(".h5")) conf.modelPath + ".h5"
+      else if (!hdf5) conf.modelPath.stripSuffix(".h5")
+      else conf.modelPath
+    if (name != conf.modelPath)
+      console.say(s"the model will be $name, as snapshot_format is ${if (hdf5) "HDF5" else "BINARYPROTO"}")
     conf.modelPath = name
   }
 
-  private def specOf(conf: Config, plan: Plan, source: DataSource[_, _], validation: Option[DataSource[_, _]]): TrainSpec = {
+  private def specOf(conf: Config, plan: Plan, source: DataSource[_, _],
+      validation: Option[DataSource[_, _]]): TrainSpec = {
     val model = conf.at(conf.modelPath)
     val (local, folder) = (Storage.isLocal(model), conf.at(conf.snapshotFolder))
     val file = if (local) Storage.localPath(model) else model
-    val parent = if (folder.nonEmpty) folder else if (local) new File(file).getParent else new Path(model).getParent.toString
-    val job = Job.newBuilder.setSolver(Checks.solverFor(plan, validation.isDefined)).setNetOrigin(plan.getNetOrigin).setRanks(conf.ranks).setThreads(Cluster.threadsPerTask(sc)).setResize(conf.resize).setLog(true)
-    TrainSpec(job.build().toByteArray, source.records(sc), validation.map(_.records(sc)), source.batchSize(), validation.fold(1)(_.batchSize()), conf.ranks, conf.isRddPersistent,
-      conf.at(conf.snapshotModelFile), conf.at(conf.snapshotStateFile), file, parent,
-      new File(plan.getSnapshotPrefix).getName, HadoopSettings.of(sc.hadoopConfiguration), Cluster.isLocal(sc))
+    val parent =
+      if (folder.nonEmpty) folder else if (local) new File(file).getParent else new Path(model).getParent.toString
+    val job = Job.newBuilder.setSolver(Checks.solverFor(plan, validation.isDefined)).setNetOrigin(plan.getNetOrigin)
+      .setRanks(conf.ranks).setThreads(Cluster.threadsPerTask(sc)).setResize(conf.resize).setLog(true)
+    TrainSpec(
+      job = job.build().toByteArray,
+      train = source.records(sc),
+      test = validation.map(_.records(sc)),
+      trainBatch = source.batchSize(),
+      testBatch = validation.fold(1)(_.batchSize()),
+      ranks = conf.ranks,
+      persistent = conf.isRddPersistent,
+      weights = conf.at(conf.snapshotModelFile),
+      snapshot = conf.at(conf.snapshotStateFile),
+      model = file,
+      snapshotFolder = parent,
+      snapshotName = new File(plan.getSnapshotPrefix).getName,
+      hadoop = HadoopSettings.of(sc.hadoopConfiguration),
+      localMode = Cluster.isLocal(sc)
+    )
   }
 
   def features[T1, T2](source: DataSource[T1, T2]): DataFrame = {
@@ -88,8 +113,8 @@ private[caffe] class Runs(@transient val sc: SparkContext) extends Serializable 
     scoring(source) { progress =>
       val rows = score(source, blobs, skipped, progress).map(r => Row(r.id +: r.values.map(_.toSeq): _*))
       val frame = spark.createDataFrame(rows, schema).persist(StorageLevel.DISK_ONLY)
-      Story.telling(frame.count()) // a failure belongs here, not into a later action of the user's
-      tell(skipped)
+      JobError.explained(frame.count()) // so that a failure is thrown here and not by a later action of the user's
+      reportSkipped(skipped)
       frame
     }
   }
@@ -97,49 +122,63 @@ private[caffe] class Runs(@transient val sc: SparkContext) extends Serializable 
   def test[T1, T2](source: DataSource[T1, T2]): Map[String, Seq[Double]] = {
     val blobs = source.conf.plan().getOutputsList.asScala.toSeq
     val batch = source.batchSize()
-    // Sums per batch, added in the order of the records: the last digit does not depend on who finished first, or on the number of tasks.
+    // Sums are taken per batch and added in the order of the records, so that the last digit does not depend on which
+    // task finished first or on the number of tasks.
     val skipped = sc.longAccumulator("records that could not be decoded")
-    val parts = scoring(source)(progress => Story.telling {
-      score(source, blobs, skipped, progress).mapPartitions(_.grouped(batch).map(rows => (rows.map(_.values.map(_.map(_.toDouble).toSeq)).reduce(added), rows.size.toLong))).collect()
-    })
-    tell(skipped)
+    val parts = scoring(source) { progress =>
+      val sums = score(source, blobs, skipped, progress).mapPartitions(_.grouped(batch).map { rows =>
+        (rows.map(_.values.map(_.map(_.toDouble).toSeq)).reduce(added), rows.size.toLong)
+      })
+      JobError.explained(sums.collect())
+    }
+    reportSkipped(skipped)
     if (parts.isEmpty) throw new WrongArgument("the TEST source holds no records to test with")
     val (sums, count) = (parts.map(_._1).reduceLeft(added), parts.map(_._2).sum)
     blobs.zip(sums.map(_.map(_ / count))).toMap
   }
 
-  private def added(a: Seq[Seq[Double]], b: Seq[Seq[Double]]): Seq[Seq[Double]] = a.zip(b).map { case (x, y) => x.zip(y).map { case (u, v) => u + v } }
+  private def added(a: Seq[Seq[Double]], b: Seq[Seq[Double]]): Seq[Seq[Double]] = a.zip(b).map { case (x, y) =>
+    x.zip(y).map { case (u, v) => u + v }
+  }
 
-  private def tell(skipped: LongAccumulator): Unit =
-    if (skipped.value > 0) console.say(s"${skipped.value} record(s) could not be decoded and were passed over; the executors' logs name the first ones")
+  private def reportSkipped(skipped: LongAccumulator): Unit =
+    if (skipped.value > 0)
+      console.say(s"${skipped.value} record(s) could not be decoded and were passed over; " +
+        "the executors' logs name the first ones")
 
-  /** While rows are scored, the console hears how many. */
+  /** Shows on the console how many rows are scored, while `body` runs. */
   private def scoring[A](source: DataSource[_, _])(body: ScoreProgress => A): A = {
     if (source == null) throw new Refusal("No data is given")
     Checks.modelIsThere(source.conf)
     val progress = new ScoreProgress(sc, console, ScoreRun.known(sc, source.records(sc)))
-    try body(progress) finally progress.close()
+    try body(progress)
+    finally progress.close()
   }
 
   private def score(source: DataSource[_, _], blobs: Seq[String], skipped: LongAccumulator, progress: ScoreProgress) = {
     val conf = source.conf
     val local = Storage.fetch(conf.at(conf.modelPath), sc.hadoopConfiguration)
     val plan = conf.planned(Some(Weights(local, conf.modelPath)))
-    Planner.toldOfUntrained(plan, conf.modelPath).foreach(console.say)
+    Planner.untrainedWarning(plan, conf.modelPath).foreach(console.say)
     val records = source.records(sc)
     console.say(s"scoring ${records.description} with ${conf.modelPath}: ${blobs.mkString(", ")}")
     val model = SharedFile.of(sc, new File(local), new Path(conf.at(conf.modelPath)).getName)
-    val job = Job.newBuilder.setSolver(plan.getSolver).setNetOrigin(plan.getNetOrigin).setWeightsName(conf.modelPath).setThreads(Cluster.threadsPerTask(sc)).setResize(conf.resize).addAllBlobs(blobs.asJava).build().toByteArray
+    val job = Job.newBuilder.setSolver(plan.getSolver).setNetOrigin(plan.getNetOrigin).setWeightsName(conf.modelPath)
+      .setThreads(Cluster.threadsPerTask(sc)).setResize(conf.resize).addAllBlobs(blobs.asJava).build().toByteArray
     val tasks = math.max(conf.lmdb_partitions, Cluster.workers(sc, conf.ranks))
-    ScoreRun.rows(sc, ScoreRun.Spec(job, model, source.batchSize(), tasks, HadoopSettings.of(sc.hadoopConfiguration), Some(progress.scored)), records, skipped, progress.total)
+    val hadoop = HadoopSettings.of(sc.hadoopConfiguration)
+    val spec = ScoreRun.Spec(job, model, source.batchSize(), tasks, hadoop, Some(progress.scored))
+    ScoreRun.rows(sc, spec, records, skipped, progress.total)
   }
 
-  /** All that a command line asks for. */
+  /** Runs all that a command line asks for. */
   def run(conf: Config, left: Earlier): Unit = {
     if (conf.isTraining && !left.isTrained) {
       val plan = conf.plan()
       val source = DataSource.getSource(conf, isTraining = true)
-      if (plan.getTestInterval != 0 && plan.getTestIter != 0) trainWithValidation(source.asInstanceOf[DataSource[Any, Any]], DataSource.getSource(conf, isTraining = false).asInstanceOf[DataSource[Any, Any]])
+      if (plan.getTestInterval != 0 && plan.getTestIter != 0)
+        trainWithValidation(source.asInstanceOf[DataSource[Any, Any]],
+          DataSource.getSource(conf, isTraining = false).asInstanceOf[DataSource[Any, Any]])
       else train(source)
       System.err.println(s"crema: the model is at ${conf.modelPath}")
       journal.foreach(_.noteModel(conf.at(conf.modelPath)))
@@ -148,8 +187,10 @@ private[caffe] class Runs(@transient val sc: SparkContext) extends Serializable 
     if (conf.isFeature) {
       val frame = features(DataSource.getSource(conf, isTraining = false))
       journal.foreach(_.noteOutput(output))
-      Story.telling(frame.write.mode(if (left.output.contains(output)) SaveMode.Overwrite else SaveMode.ErrorIfExists).format(conf.outputFormat).save(output))
-      System.err.println(s"crema: ${frame.count()} rows of ${conf.features.mkString(", ")} are at ${conf.outputPath} (${conf.outputFormat})")
+      val mode = if (left.output.contains(output)) SaveMode.Overwrite else SaveMode.ErrorIfExists
+      JobError.explained(frame.write.mode(mode).format(conf.outputFormat).save(output))
+      System.err.println(s"crema: ${frame.count()} rows of ${conf.features.mkString(", ")} are at " +
+        s"${conf.outputPath} (${conf.outputFormat})")
     } else if (conf.isTest) {
       val means = test(DataSource.getSource(conf, isTraining = false))
       val lines = means.map { case (name, values) => s"$name: ${values.mkString(",")}" }.mkString("", "\n", "\n")
@@ -167,5 +208,6 @@ private[caffe] class Runs(@transient val sc: SparkContext) extends Serializable 
 
 private[caffe] object Runs {
   val floatarray2double: UserDefinedFunction = udf((values: Seq[Float]) => values.head.toDouble)
-  val floatarray2doublevector: UserDefinedFunction = udf((values: Seq[Float]) => Vectors.dense(values.map(_.toDouble).toArray))
+  val floatarray2doublevector: UserDefinedFunction =
+    udf((values: Seq[Float]) => Vectors.dense(values.map(_.toDouble).toArray))
 }

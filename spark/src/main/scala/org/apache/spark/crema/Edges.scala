@@ -5,11 +5,13 @@ import org.apache.spark.SparkConf
 import org.apache.spark.deploy.SparkHadoopUtil
 import org.apache.spark.util.ShutdownHookManager
 
-/** An application before it has a SparkContext, and when it is about to end. */
+/** The phases of an application in which there is no SparkContext: before it is made, and when the JVM is about to end.
+  */
 object Edges {
   /** Hadoop's settings as the SparkContext will have them. */
   def hadoop(settings: SparkConf): Configuration = SparkHadoopUtil.get.newConfiguration(settings)
 
-  /** The JVM is being ended, by a signal or by Spark: failures that come now are no stories of their own. */
+  /** Whether the JVM is being ended, by a signal or by Spark: failures that occur then are only consequences of that.
+    */
   def ending: Boolean = ShutdownHookManager.inShutdown()
 }

@@ -6,19 +6,23 @@ import org.apache.spark.rdd.RDD
 import org.apache.spark.scheduler.ExecutorCacheTaskLocation
 import org.apache.spark.{Partition, SparkContext, TaskContext}
 
-/** Spark likes to run a task where its shuffled rows are, and may so put all workers of a run on one executor. */
+/** Spreads the workers of a run over the executors. Spark prefers to run a task where its shuffled rows are, which may
+  * put all of them on one executor.
+  */
 object Placement {
-  /** The same RDD; partition p prefers the p-th executor. The parent's partition is computed when its first row is asked for: what runs on it may
-    * start before a shuffle is fetched and sorted, and may ask from a thread of its own (which must end before the task does).
+  /** The same RDD, with partition p preferring the p-th executor. The parent's partition is computed when its first row
+    * is asked for, so that code on top of it can start before a shuffle is fetched and sorted, and may ask from a
+    * thread of its own, which must end before the task does.
     */
   def spread[T: ClassTag](sc: SparkContext, rdd: RDD[T]): RDD[T] = {
     val executors = sc.env.blockManager.master.getMemoryStatus.keys.filterNot(_.isDriver).toSeq.sortBy(_.executorId)
     new Spread(rdd, executors.map(e => ExecutorCacheTaskLocation(e.host, e.executorId).toString))
   }
 
-  /** When the newest of the executors came, in ms of the wall clock. */
+  /** The time at which the newest executor registered, in ms of the wall clock. */
   def lastExecutor(sc: SparkContext): Long = {
-    val times = sc.statusStore.executorList(activeOnly = true).filterNot(e => e.id == SparkContext.DRIVER_IDENTIFIER).map(_.addTime.getTime)
+    val executors = sc.statusStore.executorList(activeOnly = true).filterNot(_.id == SparkContext.DRIVER_IDENTIFIER)
+    val times = executors.map(_.addTime.getTime)
     if (times.isEmpty) sc.startTime else times.max
   }
 
@@ -29,6 +33,7 @@ object Placement {
       override def hasNext: Boolean = rows.hasNext
       override def next(): T = rows.next()
     }
-    override protected def getPreferredLocations(split: Partition): Seq[String] = if (places.isEmpty) Nil else Seq(places(split.index % places.size))
+    override protected def getPreferredLocations(split: Partition): Seq[String] =
+      if (places.isEmpty) Nil else Seq(places(split.index % places.size))
   }
 }

@@ -2,12 +2,13 @@ package org.apache.spark.crema
 
 import org.apache.spark.TaskContext
 
-/** The one thing that Spark keeps to itself and a second thread of a task needs: operators ask the thread for its TaskContext. Spark's own
-  * Python and R runners do the same.
+/** Sets the TaskContext, which is private to Spark, in a second thread of a task: operators that compute rows there ask
+  * for it. Spark's own Python and R runners do the same.
   */
 object TaskThread {
   def as[A](context: TaskContext)(body: => A): A = {
     TaskContext.setTaskContext(context)
-    try body finally TaskContext.unset()
+    try body
+    finally TaskContext.unset()
   }
 }

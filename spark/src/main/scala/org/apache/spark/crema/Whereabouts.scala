@@ -5,7 +5,7 @@ import java.util.concurrent.ConcurrentHashMap
 import org.apache.spark.SparkContext
 import org.apache.spark.scheduler.{SparkListener, SparkListenerJobStart, SparkListenerTaskStart}
 
-/** In which executor each worker of a run is: worker w is task w of the last stage of the job of this group. */
+/** In which executor each worker of a run is. Worker w is task w of the last stage of the jobs of this group. */
 class Whereabouts(sc: SparkContext, group: String) extends SparkListener with AutoCloseable {
   @volatile private var stage = -1
   private val executors = new ConcurrentHashMap[Int, (String, String)]() // id, host
@@ -19,13 +19,19 @@ class Whereabouts(sc: SparkContext, group: String) extends SparkListener with Au
 
   private val Worker = "worker (\\d+) \\(".r
 
-  /** Where the worker ran that a story begins with, as Spark and YARN call the place. */
-  def of(story: String): Option[String] = for (found <- Worker.findPrefixMatchOf(story); w = found.group(1).toInt; (id, host) <- Option(executors.get(w))) yield {
-    val summary = sc.statusStore.executorList(activeOnly = false).find(_.id == id)
-    val container = summary.flatMap(s => s.attributes.get("CONTAINER_ID").orElse(s.executorLogs.values.flatMap("container_[0-9a-z_]+".r.findFirstIn(_)).headOption))
-    val log = summary.flatMap(_.executorLogs.get("stderr")).fold("")(url => s"; its log: $url")
-    s"worker $w was in executor $id on host $host${container.fold("")(c => s", container $c")}$log"
-  }
+  /** For an error message that begins with a worker: where it ran, in the terms of Spark and YARN. */
+  def of(reason: String): Option[String] =
+    for {
+      found <- Worker.findPrefixMatchOf(reason)
+      w = found.group(1).toInt
+      (id, host) <- Option(executors.get(w))
+    } yield {
+      val summary = sc.statusStore.executorList(activeOnly = false).find(_.id == id)
+      def inLogs = summary.flatMap(_.executorLogs.values.flatMap("container_[0-9a-z_]+".r.findFirstIn(_)).headOption)
+      val container = summary.flatMap(_.attributes.get("CONTAINER_ID")).orElse(inLogs)
+      val log = summary.flatMap(_.executorLogs.get("stderr")).fold("")(url => s"; its log: $url")
+      s"worker $w was in executor $id on host $host${container.fold("")(c => s", container $c")}$log"
+    }
 
   override def close(): Unit = sc.removeSparkListener(this)
 }

@@ -21,8 +21,11 @@ class TransposedSuite extends AnyFunSuite with BeforeAndAfterAll {
   /** Weights 2 x 8 of 1, both biases 0.5. */
   private def ones = {
     def blob(value: Float, dims: Int*) =
-      caffe.Caffe.BlobProto.newBuilder.setShape(caffe.Caffe.BlobShape.newBuilder.addAllDim(dims.map(d => Long.box(d.toLong)).asJava)).addAllData(Seq.fill(dims.product)(Float.box(value)).asJava)
-    caffe.Caffe.LayerParameter.newBuilder.setName("ones").setType("InnerProduct").addBlobs(blob(1f, 2, 8)).addBlobs(blob(0.5f, 2))
+      caffe.Caffe.BlobProto.newBuilder
+        .setShape(caffe.Caffe.BlobShape.newBuilder.addAllDim(dims.map(d => Long.box(d.toLong)).asJava))
+        .addAllData(Seq.fill(dims.product)(Float.box(value)).asJava)
+    val layer = caffe.Caffe.LayerParameter.newBuilder.setName("ones").setType("InnerProduct")
+    layer.addBlobs(blob(1f, 2, 8)).addBlobs(blob(0.5f, 2))
   }
 
   /** Row i of 8 holds (10 i, 10 i + 1, 10 i + 2). */
@@ -30,24 +33,32 @@ class TransposedSuite extends AnyFunSuite with BeforeAndAfterAll {
     val (sc, path) = (spark.sparkContext, folder.resolve("rows").toString)
     if (!Files.exists(folder.resolve("rows"))) {
       val rows = (0 until 8).map(i => Row(s"r$i", Seq(10 * i, 10 * i + 1, 10 * i + 2), i))
-      val schema = StructType(Seq(StructField("id", StringType), StructField("across", ArrayType(IntegerType)), StructField("label", IntegerType)))
+      val schema = StructType(Seq(StructField("id", StringType), StructField("across", ArrayType(IntegerType)),
+        StructField("label", IntegerType)))
       spark.createDataFrame(sc.parallelize(rows, 1), schema).write.parquet(path)
     }
-    def data(phase: String) = s"""layer { name: "data" type: "CoSData" top: "across" top: "label" include { phase: $phase } source_class: "com.yahoo.ml.caffe.DataFrameSource"
-      cos_data_param { source: "$path" batch_size: $batch top { name: "across" type: INT_ARRAY channels: 3 sample_num_axes: 1 transpose: true }
+    def data(phase: String) =
+      s"""layer { name: "data" type: "CoSData" top: "across" top: "label" include { phase: $phase }
+      source_class: "com.yahoo.ml.caffe.DataFrameSource" cos_data_param { source: "$path" batch_size: $batch
+      top { name: "across" type: INT_ARRAY channels: 3 sample_num_axes: 1 transpose: true }
       top { name: "label" type: INT sample_num_axes: 0 } } }"""
     // Weights over axis 1 are as many as a full batch has rows: only where all batches are full.
-    val above = if (8 % batch != 0) """layer { name: "quiet rows" type: "Silence" bottom: "across" }""" else
-      """layer { name: "ones" type: "InnerProduct" bottom: "across" top: "sums" param { lr_mult: 0 } param { lr_mult: 0 }
-           inner_product_param { num_output: 2 } }
-         layer { name: "quiet sums" type: "Silence" bottom: "sums" include { phase: TRAIN } }"""
-    val net = s"""name: "transposed" ${data("TRAIN")} ${data("TEST")} $above layer { name: "quiet" type: "Silence" bottom: "label" }"""
+    val above =
+      if (8 % batch != 0) """layer { name: "quiet rows" type: "Silence" bottom: "across" }"""
+      else
+        """layer { name: "ones" type: "InnerProduct" bottom: "across" top: "sums"
+             param { lr_mult: 0 } param { lr_mult: 0 } inner_product_param { num_output: 2 } }
+           layer { name: "quiet sums" type: "Silence" bottom: "sums" include { phase: TRAIN } }"""
+    val quiet = """layer { name: "quiet" type: "Silence" bottom: "label" }"""
+    val net = s"""name: "transposed" ${data("TRAIN")} ${data("TEST")} $above $quiet"""
     val home = folder.resolve(s"home-$batch")
     Files.createDirectories(home)
-    val conf = TestRecords.config(sc, TestRecords.solver(home, net), home.resolve("model"), "-clusterSize", "1", "-features", features, "-label", "label")
+    val conf = TestRecords.config(sc, TestRecords.solver(home, net), home.resolve("model"), "-clusterSize", "1",
+      "-features", features, "-label", "label")
     Files.write(home.resolve("model"), caffe.Caffe.NetParameter.newBuilder.addLayer(ones).build().toByteArray)
-    new CaffeOnSpark(sc).features(DataSource.getSource(conf, isTraining = false).asInstanceOf[DataSource[Any, Any]]).collect()
-      .map(r => r.getString(0) -> (1 until r.length).map(r.getSeq[Float](_).toSeq)).toMap
+    val source = DataSource.getSource(conf, isTraining = false).asInstanceOf[DataSource[Any, Any]]
+    val rows = new CaffeOnSpark(sc).features(source).collect()
+    rows.map(r => r.getString(0) -> (1 until r.length).map(r.getSeq[Float](_).toSeq)).toMap
   }
 
   // Batches of 3 are as wide as a row's values: nothing in the blob's shape then says which axis counts rows.

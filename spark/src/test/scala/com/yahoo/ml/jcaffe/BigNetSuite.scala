@@ -11,7 +11,9 @@ class BigNetSuite extends AnyFunSuite {
       using(net(solver(folder, caffenet(big = true, side = 227, train = 5)))) { n =>
         val (mats, data) = (new MatVector(5), blob(5, 3, 227, 227)(_ => 0f))
         for (k <- 0 until 5) mats.put(k, image(k, 227))
-        new FloatDataTransformer(Utils.GetNetParam(folder.resolve("net.prototxt").toString).getLayer(0).getTransformParam, true).transform(mats, data)
+        new FloatDataTransformer(
+          Utils.GetNetParam(folder.resolve("net.prototxt").toString).getLayer(0).getTransformParam, true)
+          .transform(mats, data)
         val batch = Array(data, blob(5, 1, 1, 1)(k => (k % 2).toFloat))
         val before = n.weightsDigest()
         for (_ <- 0 until 3) assert(n.train(0, batch))

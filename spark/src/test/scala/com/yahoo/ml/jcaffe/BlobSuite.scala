@@ -33,6 +33,7 @@ class BlobSuite extends AnyFunSuite {
     assert(a.set_cpu_data(input) && b.copyFrom(a) && b.count === 4)
     a.cpu_data().set(0, 9f)
     assert(input.indices.map(b.cpu_data().get(_)) === input.toSeq)
-    assert(intercept[UnsupportedOperationException](a.gpu_data()).getMessage.startsWith("Cannot use GPU in CPU-only Caffe"))
+    assert(
+      intercept[UnsupportedOperationException](a.gpu_data()).getMessage.startsWith("Cannot use GPU in CPU-only Caffe"))
   }
 }

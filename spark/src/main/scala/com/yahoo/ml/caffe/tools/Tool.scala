@@ -14,27 +14,38 @@ import org.apache.spark.{SparkConf, SparkContext}
 import scala.reflect.ClassTag
 import scala.util.control.NonFatal
 
-/** What the tools' mains share: one Spark job from a command line, its error one sentence, its exit code 1. */
+/** What the tools' main programs share: one Spark job from a command line, a one-line error message, exit code 1. */
 private[tools] object Tool {
-  /** @param usage says what must be given, or nothing; asked before Spark starts */
-  def main(name: String, args: Array[String], usage: Config => Option[String])(work: (SparkContext, Config) => Unit): Unit = {
-    val code = if (Flags.asksForHelp(args)) { println(Flags.usage); 0 } else try {
-      Flags.parse(args)
-      usage(new Config(null, args)).foreach(text => throw new WrongArgument(text))
-      val sc = SparkContext.getOrCreate(new SparkConf().setIfMissing("spark.app.name", name))
-      try work(sc, placed(new Config(sc, args))) finally sc.stop()
-      0
-    } catch {
-      case NonFatal(e) =>
-        System.err.println(s"crema: error: ${e.getMessage}")
-        1
+  /** @param usage returns what must be given if that is missing; called before Spark starts */
+  def main(name: String, args: Array[String], usage: Config => Option[String])(
+      work: (SparkContext, Config) => Unit): Unit = {
+    val done = if (Flags.asksForHelp(args)) {
+      println(Flags.usage)
+      true
+    } else {
+      try {
+        Flags.parse(args)
+        usage(new Config(null, args)).foreach(text => throw new WrongArgument(text))
+        val sc = SparkContext.getOrCreate(new SparkConf().setIfMissing("spark.app.name", name))
+        try work(sc, placed(new Config(sc, args)))
+        finally sc.stop()
+        true
+      } catch {
+        case NonFatal(e) =>
+          System.err.println(s"crema: error: ${e.getMessage}")
+          false
+      }
     }
-    if (code != 0) sys.exit(code)
+    if (!done) sys.exit(1)
   }
 
-  /** Spark and Hadoop take paths without a scheme as CaffeOnSpark did, and refuse file:relative. The end of -output may be a prefix. */
+  /** Resolves file: paths, as Spark and Hadoop refuse file:relative; paths without a scheme are left to them, as in
+    * CaffeOnSpark. -output may be a prefix that ends in `/`.
+    */
   private def placed(conf: Config): Config = {
-    def at(written: String) = if (written == null || !written.startsWith("file:")) written else conf.at(written) + (if (written.endsWith("/")) "/" else "")
+    def at(written: String) =
+      if (written == null || !written.startsWith("file:")) written
+      else conf.at(written) + (if (written.endsWith("/")) "/" else "")
     conf.imageRoot = at(conf.imageRoot)
     conf.labelFile = at(conf.labelFile)
     conf.captionFile = at(conf.captionFile)
@@ -52,12 +63,24 @@ private[tools] object Tool {
       throw new WrongArgument(s"-output $uri exists already; remove it or name another place (nothing was started)")
   }
 
-  def frameIsFree(conf: Config, sc: SparkContext): Unit = { Checks.format(conf.outputFormat); outputIsFree(conf.outputPath, sc) }
+  def frameIsFree(conf: Config, sc: SparkContext): Unit = {
+    Checks.format(conf.outputFormat)
+    outputIsFree(conf.outputPath, sc)
+  }
 
-  /** Writes, tells how many rows are where, and what `lines` passed over. A place where nothing but empty files would be is left as it was. */
-  def written(sc: SparkContext, uri: String, what: String, count: LongAccumulator, lines: Option[LabelFile])(write: => Unit): Unit = {
+  /** Runs `write`, then prints how many rows were written and what `lines` skipped. When nothing could be used, the
+    * output is removed.
+    */
+  def written(sc: SparkContext, uri: String, what: String, count: LongAccumulator, lines: Option[LabelFile])(
+      write: => Unit): Unit = {
     write
-    try lines.foreach(_.report()) catch { case e: CremaException => val p = new Path(uri); p.getFileSystem(sc.hadoopConfiguration).delete(p, true); throw e }
+    try lines.foreach(_.report())
+    catch {
+      case e: CremaException =>
+        val p = new Path(uri)
+        p.getFileSystem(sc.hadoopConfiguration).delete(p, true)
+        throw e
+    }
     say(s"${count.value} $what are at $uri")
   }
 
@@ -68,7 +91,8 @@ private[tools] object Tool {
   def bytes(path: Path, conf: Configuration): Array[Byte] = {
     val in = path.getFileSystem(conf).open(path)
     val out = new ByteArrayOutputStream
-    try IOUtils.copyBytes(in, out, 1 << 16, false) finally in.close()
+    try IOUtils.copyBytes(in, out, 1 << 16, false)
+    finally in.close()
     out.toByteArray
   }
 
@@ -80,13 +104,14 @@ private[tools] object Tool {
     bytes.toByteArray
   }
 
-  /** Why a file could not be read, without what the exception's class is called. */
+  /** Why a file could not be read, without the exception's class name. */
   def cause(e: Throwable): String = Option(e.getMessage).getOrElse(e.toString)
 
   /** The database of -imageRoot. */
   def lmdb(conf: Config, sc: SparkContext): String = {
     val uri = conf.input(conf.imageRoot, "-imageRoot")
-    if (!Storage.exists(uri, sc.hadoopConfiguration)) throw new CremaException(s"there is no LMDB at -imageRoot ${conf.imageRoot}; name the folder that holds data.mdb")
+    if (!Storage.exists(uri, sc.hadoopConfiguration))
+      throw new CremaException(s"there is no LMDB at -imageRoot ${conf.imageRoot}; name the folder that holds data.mdb")
     uri
   }
 }
