@@ -91,6 +91,17 @@ def check_includes(path):
             yield f"{where}: only kernels may include vector code"
 
 
+def check_namespace(path):
+    """Code is in the namespace of its folder; base and tensor are `crema` itself. Tests may have one of their own."""
+    wanted = "crema" if folder_of(path) in ("base", "tensor") else f"crema::{folder_of(path)}"
+    lines = path.read_text().splitlines()
+    for number, line in enumerate(lines, 1):
+        space = re.match(r"namespace (crema[\w:]*) \{$", line)
+        declares = re.match(r"(class|struct) \w+;$", lines[number]) if space else None  # of another folder, and no more
+        if space and not declares and space[1] != wanted and not space[1].startswith(wanted + "::"):
+            yield f"{path.relative_to(ROOT)}:{number}: namespace {space[1]}; code of this folder is in {wanted}"
+
+
 def long_python_functions(path):
     lines = path.read_text().splitlines()
     for node in ast.walk(ast.parse("\n".join(lines))):
@@ -156,6 +167,7 @@ def main():
     ours = files(("engine", "cluster", "host", "api", "cli"), ".h", ".cc", ".cpp")
     tests, python = files(("tests",), ".h", ".cc", ".cpp"), files(("tests", "python"), ".py")
     mistakes = [m for f in ours for m in check_includes(f)]
+    mistakes += [m for f in ours if not f.name.endswith("_test.cc") for m in check_namespace(f)]
     mistakes += [m for f in ours + tests + python for m in check_length(f)]
     mistakes += [m for f in ours + tests if not f.name.endswith("_test.cc") for m in long_functions(f)]
     mistakes += [m for f in python for m in long_python_functions(f)]
