@@ -91,8 +91,8 @@ CREMA_API int crema_net_save(const crema_net* net, const char* file, int hdf5);
 CREMA_API int crema_net_set_input_arrays(crema_net* net, const float* data, const float* labels, int records,
                                          const int dims[3]);
 typedef enum { CREMA_BEFORE_FORWARD, CREMA_AFTER_FORWARD, CREMA_BEFORE_BACKWARD, CREMA_AFTER_BACKWARD } crema_moment;
-/* Called with the layer's number. NULL removes it. */
-CREMA_API int crema_net_set_hook(crema_net* net, crema_moment moment, int (*hook)(int layer));
+/* Called with `user` and the layer's number. NULL removes it. */
+CREMA_API int crema_net_set_hook(crema_net* net, crema_moment moment, int (*hook)(void* user, int layer), void* user);
 
 /* --- solvers; `type` ("SGD", ...) replaces the file's, NULL does not */
 CREMA_API int crema_solver_create(const char* prototxt, const char* type, crema_solver** made);
@@ -108,17 +108,21 @@ CREMA_API int crema_solver_apply_update(crema_solver* solver);
 typedef enum { CREMA_ITER, CREMA_LR, CREMA_BASE_LR, CREMA_MAX_ITER, CREMA_DISPLAY } crema_setting;
 CREMA_API int crema_solver_get(const crema_solver* solver, crema_setting setting, double* value);
 CREMA_API int crema_solver_set(crema_solver* solver, crema_setting setting, double value); /* the last three */
-/* Called in every iteration: behind its tests, and when the gradients are there. */
-CREMA_API int crema_solver_set_callbacks(crema_solver* solver, int (*start)(void), int (*gradients_ready)(void));
+/* Called with `user` in every iteration: behind its tests, and when the gradients are there. */
+CREMA_API int crema_solver_set_callbacks(crema_solver* solver, int (*start)(void* user),
+                                         int (*gradients_ready)(void* user), void* user);
 
 /* --- layers that the host computes: type Python */
 typedef enum { CREMA_RESHAPE, CREMA_FORWARD, CREMA_BACKWARD } crema_pass;
 typedef struct {
+  size_t size; /* sizeof(crema_layer_host): later versions may have more fields */
+  void* user;  /* what both are called with */
   /* While a net is built. *instance: the host's number for it, not negative. `layer` is good for this call only. */
-  int (*make)(crema_layer* layer, int64_t* instance);
-  int (*run)(int64_t instance, crema_pass pass, const int* propagate_down); /* one number per bottom, for backward */
+  int (*make)(void* user, crema_layer* layer, int64_t* instance);
+  /* propagate_down: one number per bottom, for backward */
+  int (*run)(void* user, int64_t instance, crema_pass pass, const int* propagate_down);
 } crema_layer_host;
-CREMA_API void crema_set_layer_host(const crema_layer_host* host); /* copied; NULL removes it */
+CREMA_API int crema_set_layer_host(const crema_layer_host* host); /* copied; NULL removes it */
 typedef enum { CREMA_LAYER_NAME, CREMA_LAYER_MODULE, CREMA_LAYER_CLASS, CREMA_LAYER_PARAM_STR } crema_layer_string;
 CREMA_API const char* crema_layer_text(const crema_layer* layer, crema_layer_string which);
 CREMA_API int crema_layer_phase(const crema_layer* layer);
@@ -133,7 +137,8 @@ CREMA_API int crema_decode_image(const void* bytes, size_t size, int colour, int
                                  crema_memory** owner);
 
 /* --- a graph as a picture. Boxes: lines with \n between them, 0xRRGGBB; edges: an edge comes behind all that lead to
- * its `from`; rankdir TB, BT, LR or RL; format "svg" or "png". The bytes are good until the thread's next call. */
+ * its `from`; rankdir TB, BT, LR or RL; format "svg" or "png". The bytes are good until the thread's next call. The
+ * sizes are sizeof(crema_graph), sizeof(crema_box) and sizeof(crema_edge): later versions may have more fields. */
 typedef struct {
   const char* text;
   unsigned colour;
@@ -142,8 +147,14 @@ typedef struct {
   int from, to;
   const char* text;
 } crema_edge;
-CREMA_API int crema_draw(const char* title, const crema_box* boxes, int box_count, const crema_edge* edges,
-                         int edge_count, const char* rankdir, const char* format, const char** bytes, size_t* size);
+typedef struct {
+  size_t size, box_size, edge_size;
+  const char *title, *rankdir;
+  const crema_box* boxes;
+  const crema_edge* edges;
+  int box_count, edge_count;
+} crema_graph;
+CREMA_API int crema_draw(const crema_graph* graph, const char* format, const char** bytes, size_t* size);
 
 #ifdef __cplusplus
 }

@@ -95,6 +95,9 @@ struct NetBox {
   std::vector<std::string> names_, types_;
 };
 
+// invalid() unless a struct of the host's has at least the fields that this library reads.
+void checkSize(const char* name, size_t given, size_t needed);
+
 crema_blob* newBlob(Blob& blob, bool parameter = false);
 crema_net* newNet(std::unique_ptr<NetBox> box);
 

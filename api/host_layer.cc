@@ -41,17 +41,17 @@ class HostLayer : public layers::Layer {
  protected:
   void configure(const layers::Blobs& bottom, const layers::Blobs& top) override {
     crema_layer handle{*this, bottom, top};
-    ask(host().make(&handle, &instance_));
+    ask(host().make(host().user, &handle, &instance_));
   }
   void reshape(const layers::Blobs&, const layers::Blobs&) override {
-    ask(host().run(instance_, CREMA_RESHAPE, nullptr));
+    ask(host().run(host().user, instance_, CREMA_RESHAPE, nullptr));
   }
   void compute(const layers::Blobs&, const layers::Blobs&) override {
-    ask(host().run(instance_, CREMA_FORWARD, nullptr));
+    ask(host().run(host().user, instance_, CREMA_FORWARD, nullptr));
   }
   void gradient(const layers::Blobs&, const std::vector<bool>& propagateDown, const layers::Blobs&) override {
     const std::vector<int> down(propagateDown.begin(), propagateDown.end());
-    ask(host().run(instance_, CREMA_BACKWARD, down.data()));
+    ask(host().run(host().user, instance_, CREMA_BACKWARD, down.data()));
   }
 
  private:
@@ -89,10 +89,15 @@ int64_t instanceOf(const layers::Layer& layer) {
 using namespace crema;
 using namespace crema::api;
 
-void crema_set_layer_host(const crema_layer_host* host) {
-  static crema_layer_host kept;
-  if (host) kept = *host;
-  installed = host ? &kept : nullptr;
+int crema_set_layer_host(const crema_layer_host* host) {
+  return guard([&] {
+    static crema_layer_host kept;
+    if (host) {
+      checkSize("crema_layer_host", host->size, sizeof kept);
+      kept = *host;
+    }
+    installed = host ? &kept : nullptr;
+  });
 }
 
 const char* crema_layer_text(const crema_layer* layer, crema_layer_string which) {

@@ -254,10 +254,11 @@ int crema_net_set_input_arrays(crema_net* net, const float* data, const float* l
   });
 }
 
-int crema_net_set_hook(crema_net* net, crema_moment moment, int (*hook)(int)) {
+int crema_net_set_hook(crema_net* net, crema_moment moment, int (*hook)(void*, int), void* user) {
   return guard([&] {
     net::Net::Hooks& hooks = net->box->net->hooks();
-    const std::function<void(int)> hooked = hook ? [hook](int layer) { ask(hook(layer)); } : std::function<void(int)>();
+    const std::function<void(int)> hooked =
+        hook ? [=](int layer) { ask(hook(user, layer)); } : std::function<void(int)>();
     if (moment == CREMA_AFTER_FORWARD) hooks.afterForward = hooked;
     if (moment == CREMA_BEFORE_BACKWARD) hooks.beforeBackward = hooked;
     if (moment == CREMA_AFTER_BACKWARD) hooks.afterBackward = hooked;

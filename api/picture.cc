@@ -12,6 +12,12 @@ namespace {
 
 thread_local std::string drawn;
 
+// An element of an array whose elements may be larger than those of this library.
+template <class T>
+const T& at(const T* first, size_t size, int i) {
+  return *reinterpret_cast<const T*>(reinterpret_cast<const char*>(first) + size * static_cast<size_t>(i));
+}
+
 picture::GraphBox boxOf(const crema_box& from) {
   picture::GraphBox box;
   std::istringstream lines(from.text);
@@ -23,13 +29,18 @@ picture::GraphBox boxOf(const crema_box& from) {
 
 }  // namespace
 
-int crema_draw(const char* title, const crema_box* boxes, int box_count, const crema_edge* edges, int edge_count,
-               const char* rankdir, const char* format, const char** bytes, size_t* size) {
+int crema_draw(const crema_graph* given, const char* format, const char** bytes, size_t* size) {
   return guard([&] {
+    checkSize("crema_graph", given->size, sizeof *given);
+    checkSize("crema_box", given->box_size, sizeof(crema_box)),
+        checkSize("crema_edge", given->edge_size, sizeof(crema_edge));
     picture::Graph graph;
-    graph.title = title, graph.direction = rankdir;
-    for (int i = 0; i < box_count; ++i) graph.boxes.push_back(boxOf(boxes[i]));
-    for (int i = 0; i < edge_count; ++i) graph.edges.push_back({edges[i].from, edges[i].to, edges[i].text});
+    graph.title = given->title, graph.direction = given->rankdir;
+    for (int i = 0; i < given->box_count; ++i) graph.boxes.push_back(boxOf(at(given->boxes, given->box_size, i)));
+    for (int i = 0; i < given->edge_count; ++i) {
+      const crema_edge& edge = at(given->edges, given->edge_size, i);
+      graph.edges.push_back({edge.from, edge.to, edge.text});
+    }
     drawn = picture::drawGraph(graph, "." + std::string(format));
     *bytes = drawn.data(), *size = drawn.size();
   });

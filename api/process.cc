@@ -31,6 +31,12 @@ bool logsInfo() { return logLevel == 0; }
 Compute::Compute()
     : kernels(kernels::bestIsa(), threads > 0 ? threads.load() : availableCores()), generation_(forks()) {}
 
+void checkSize(const char* name, size_t given, size_t needed) {
+  if (given < needed)
+    invalid("{} is of {} bytes, this library reads {}; set its size fields, or compile against this library's crema.h",
+            name, given, needed);
+}
+
 bool Compute::inherited() const { return generation_ != forks(); }
 
 Compute::Hold Compute::hold() {

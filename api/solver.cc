@@ -16,8 +16,9 @@ struct SolverBox {
   std::shared_ptr<InputArrays> trainArrays;
   std::vector<std::shared_ptr<InputArrays>> testArrays;
   std::unique_ptr<solver::Solver> solver;  // after what its nets use: it goes first
-  int (*start)(void) = nullptr;
-  int (*gradientsReady)(void) = nullptr;
+  int (*start)(void* user) = nullptr;
+  int (*gradientsReady)(void* user) = nullptr;
+  void* user = nullptr;  // of both
 };
 
 caffe::SolverParameter read(const std::string& file, const char* type) {
@@ -70,10 +71,10 @@ void run(SolverBox& box, const std::function<void(train::Trainer&)>& body) {
   const auto hold = box.compute->hold();
   train::TrainHooks hooks;
   hooks.start = [&] {
-    if (box.start) ask(box.start());
+    if (box.start) ask(box.start(box.user));
   };
   hooks.gradientsReady = [&] {
-    if (box.gradientsReady) ask(box.gradientsReady());
+    if (box.gradientsReady) ask(box.gradientsReady(box.user));
   };
   train::TrainOptions o;
   o.snapshotPrefix = box.solver->param().snapshot_prefix();
@@ -193,6 +194,7 @@ int crema_solver_set(crema_solver* solver, crema_setting setting, double value) 
   });
 }
 
-int crema_solver_set_callbacks(crema_solver* solver, int (*start)(void), int (*gradients_ready)(void)) {
-  return guard([&] { solver->box->start = start, solver->box->gradientsReady = gradients_ready; });
+int crema_solver_set_callbacks(crema_solver* solver, int (*start)(void*), int (*gradients_ready)(void*), void* user) {
+  return guard(
+      [&] { solver->box->start = start, solver->box->gradientsReady = gradients_ready, solver->box->user = user; });
 }

@@ -34,7 +34,11 @@ def instruction_sets(folder):
     """The instruction sets of the executable that this CPU has, by trying each; says which it lacks."""
     wrong = crema("train", "-solver", "solver.prototxt", "-isa", "none", cwd=folder).err
     names = re.split(", | or ", re.search("-isa must be (.+), not 'none'", wrong)[1])
-    lacking = [name for name in names if "this CPU does not have it" in crema("train", "-solver", "solver.prototxt", "-isa", name, cwd=folder).err]
+
+    def tried(name):
+        return crema("train", "-solver", "solver.prototxt", "-isa", name, cwd=folder).err
+
+    lacking = [name for name in names if "this CPU does not have it" in tried(name)]
     for name in lacking:
         print(f"SKIPPED PART: this CPU has no {name}")
     return [name for name in names if name not in lacking]

@@ -1,8 +1,7 @@
 // Rows that a host program sends, one value per field:
 //   a number or an array    float32 values, little-endian
 //   an image                four int32 (channels, height, width, encoded 0/1; sizes 0 when unknown), then the bytes:
-//   JPEG
-//                           or PNG, or pixels row by row with their channels side by side (HWC)
+//                           JPEG or PNG, or pixels row by row with their channels side by side (HWC)
 // In memory and in the staging file a row is: for the id and then each field a uint32 count of bytes, the bytes, and
 // padding to a multiple of 4. Host and executable run on one machine, so the byte order is that machine's, which must
 // be little-endian.

@@ -1,7 +1,8 @@
 // Convolution (cross-correlation), one or more bottoms that share the weights:
 //   y[n][o][p] = b[o] + sum_{i,k} w[o][i][k] x[n][i][p * stride - pad + k * dilation]
-//   dx = transposed convolution of dy with w;  dw[o][i][k] = sum_{n,p} dy[n][o][p] x[n][i][...];  db[o] = sum_{n,p}
-//   dy[n][o][p]
+//   dx = transposed convolution of dy with w
+//   dw[o][i][k] = sum_{n,p} dy[n][o][p] x[n][i][p * stride - pad + k * dilation]
+//   db[o] = sum_{n,p} dy[n][o][p]
 // Output size = floor((in + 2 pad - (dilation (kernel - 1) + 1)) / stride) + 1. Zero padding.
 // Options (convolution_param): num_output, kernel_size | kernel_h/w, stride, pad, dilation, group, bias_term, fillers,
 // axis. Parameters: weights num_output x channels/group x kernel..., bias num_output. Any number of axes behind `axis`

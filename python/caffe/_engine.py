@@ -22,14 +22,15 @@ LAYERS, LAYER_TYPES, BLOBS, INPUTS, OUTPUTS, BOTTOMS, TOPS = range(7)  # crema_l
 ITER, LR, BASE_LR, MAX_ITER, DISPLAY = range(5)  # crema_setting
 NAME, MODULE, CLASS, PARAM_STR = range(4)  # crema_layer_string
 
-ON_LAYER = CFUNCTYPE(c_int, c_int)
-ON_STEP = CFUNCTYPE(c_int)
-ON_MAKE = CFUNCTYPE(c_int, c_void_p, POINTER(c_int64))
-ON_RUN = CFUNCTYPE(c_int, c_int64, c_int, POINTER(c_int))
+# The first argument is the interface's `user`, which Python does not need: a bound function knows its objects.
+ON_LAYER = CFUNCTYPE(c_int, c_void_p, c_int)
+ON_STEP = CFUNCTYPE(c_int, c_void_p)
+ON_MAKE = CFUNCTYPE(c_int, c_void_p, c_void_p, POINTER(c_int64))
+ON_RUN = CFUNCTYPE(c_int, c_void_p, c_int64, c_int, POINTER(c_int))
 
 
 class LayerHost(ctypes.Structure):
-    _fields_ = [("make", ON_MAKE), ("run", ON_RUN)]
+    _fields_ = [("size", c_size_t), ("user", c_void_p), ("make", ON_MAKE), ("run", ON_RUN)]
 
 
 def _load() -> ctypes.CDLL:
@@ -77,7 +78,7 @@ _FUNCTIONS = {
     "net_share_with": (c_int, [_handle, _handle]),
     "net_save": (c_int, [_handle, c_char_p, c_int]),
     "net_set_input_arrays": (c_int, [_handle, c_void_p, c_void_p, c_int, _ints]),
-    "net_set_hook": (c_int, [_handle, c_int, ON_LAYER]),
+    "net_set_hook": (c_int, [_handle, c_int, ON_LAYER, c_void_p]),
     "solver_create": (c_int, [c_char_p, c_char_p, _out]),
     "solver_free": (None, [_handle]),
     "solver_type": (c_char_p, [_handle]),
@@ -90,8 +91,8 @@ _FUNCTIONS = {
     "solver_apply_update": (c_int, [_handle]),
     "solver_get": (c_int, [_handle, c_int, POINTER(c_double)]),
     "solver_set": (c_int, [_handle, c_int, c_double]),
-    "solver_set_callbacks": (c_int, [_handle, ON_STEP, ON_STEP]),
-    "set_layer_host": (None, [POINTER(LayerHost)]),
+    "solver_set_callbacks": (c_int, [_handle, ON_STEP, ON_STEP, c_void_p]),
+    "set_layer_host": (c_int, [POINTER(LayerHost)]),
     "layer_text": (c_char_p, [_handle, c_int]),
     "layer_phase": (c_int, [_handle]),
     "layer_bottoms": (c_int, [_handle]),
@@ -99,10 +100,7 @@ _FUNCTIONS = {
     "layer_bottom": (c_int, [_handle, c_int, _out]),
     "layer_top": (c_int, [_handle, c_int, _out]),
     "layer_add_blob": (c_int, [_handle, c_int, _ints, _out]),
-    "draw": (
-        c_int,
-        [c_char_p, c_void_p, c_int, c_void_p, c_int, c_char_p, c_char_p, POINTER(c_char_p), POINTER(c_size_t)],
-    ),
+    "draw": (c_int, [c_void_p, c_char_p, POINTER(c_char_p), POINTER(c_size_t)]),
     "decode_image": (c_int, [c_char_p, c_size_t, c_int, _ints, _out, _out]),
 }
 

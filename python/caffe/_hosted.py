@@ -23,6 +23,7 @@ from ._engine import (
     Blob,
     BlobVec,
     LayerHost,
+    check,
     guarded,
     lib,
     made,
@@ -97,7 +98,7 @@ def _class_of(module: str, name: str) -> type:
 
 
 @guarded
-def _make(handle: int, number: Any) -> None:
+def _make(_user: Any, handle: int, number: Any) -> None:
     def text(which: int) -> str:
         return lib.layer_text(handle, which).decode()
 
@@ -117,7 +118,7 @@ def _make(handle: int, number: Any) -> None:
 
 
 @guarded
-def _run(number: int, which: int, propagate_down: Any) -> None:
+def _run(_user: Any, number: int, which: int, propagate_down: Any) -> None:
     hosted = _known[number]
     layer: Any = hosted.layer
     if which == RESHAPE:
@@ -128,5 +129,5 @@ def _run(number: int, which: int, propagate_down: Any) -> None:
         layer.backward(hosted.top, [bool(propagate_down[i]) for i in range(len(hosted.bottom))], hosted.bottom)
 
 
-_host = LayerHost(ON_MAKE(_make), ON_RUN(_run))
-lib.set_layer_host(ctypes.byref(_host))
+_host = LayerHost(ctypes.sizeof(LayerHost), None, ON_MAKE(_make), ON_RUN(_run))
+check(lib.set_layer_host(ctypes.byref(_host)))

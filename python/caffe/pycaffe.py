@@ -274,9 +274,9 @@ class Net(Owner):
     def _hook(self, moment: str, body: Callable[[int], Any]) -> None:
         if moment not in self._hooks:
             bodies: List[Callable[[int], Any]] = []
-            hook = ON_LAYER(guarded(lambda layer: [b(layer) for b in bodies]))
+            hook = ON_LAYER(guarded(lambda _user, layer: [b(layer) for b in bodies]))
             self._hooks[moment] = hook, bodies
-            check(lib.net_set_hook(self._handle, _MOMENTS[moment], hook))
+            check(lib.net_set_hook(self._handle, _MOMENTS[moment], hook, None))
         self._hooks[moment][1].append(body)
 
     def before_forward(self, body: Callable[[int], Any]) -> None:

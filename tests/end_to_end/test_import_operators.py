@@ -24,7 +24,9 @@ EQUAL = 1772  # with onnxruntime 1.31
 LIMIT = 1e-5
 ROUNDED = 2e-3  # where the model rounds to float16
 OPERATORS = {
-    op for f in (ROOT / "engine/exchange").glob("import_*.cc") for op in re.findall(r'\{"([A-Z]\w+)", \w+', f.read_text())
+    op
+    for f in (ROOT / "engine/exchange").glob("import_*.cc")
+    for op in re.findall(r'\{"([A-Z]\w+)", \w+', f.read_text())
 }
 # Attributes that have no effect in the opsets from 7 on, or that belong to a mode that is refused altogether.
 NOTHING = {("Constant", "sparse_value")}

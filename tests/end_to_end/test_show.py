@@ -67,6 +67,14 @@ def test_summary_counts_what_can_be_counted_by_hand(records, zoo, tmp_path):
     assert 3.8e9 < adds < 3.9e9, adds
 
 
+def test_layers_lists_every_type_with_its_line():
+    sources = "".join(f.read_text() for f in sorted((ROOT / "engine/layers").glob("*.cc")) if "_test" not in f.name)
+    registered = dict(re.findall(r'r\.add<[\w:<>]+>\(\s*"(\w+)",\s*"([^"]+)"', sources))
+    listed = dict(line.split(None, 1) for line in shown("layers").splitlines())
+    assert listed == {**listed, **registered} and len(registered) > 50
+    assert list(listed) == sorted(listed) and all(listed.values())
+
+
 def test_summary_says_what_is_wrong(tmp_path):
     assert (
         "-phase must be TRAIN or TEST, not 'test'"

@@ -203,19 +203,45 @@ def test_the_executable_says_who_can_run_them(tmp_path):
 PROGRAM = r"""
 #include <stdio.h>
 #include "crema.h"
+static int count(void* user, int layer) { *(int*)user += 10 + layer; return 1; }
+static int make(void* user, crema_layer* layer, int64_t* instance) {
+  (void)layer, *(int*)user += 1000, *instance = 0;
+  return 1;
+}
+static int run(void* user, int64_t instance, crema_pass pass, const int* down) {
+  (void)user, (void)instance, (void)pass, (void)down;
+  return 1;
+}
+static int draw(size_t edge_size) {
+  const crema_box boxes[2] = {{"one", 0xffffff}, {"two", 0xffffff}};
+  const crema_edge edge = {0, 1, "on"};
+  crema_graph graph = {sizeof graph, sizeof *boxes, edge_size, "title", "TB", boxes, &edge, 2, 1};
+  const char* bytes; size_t size;
+  return crema_draw(&graph, "svg", &bytes, &size);
+}
 int main(void) {
+  int seen = 0, made = 0;
+  crema_layer_host host = {sizeof host, &made, make, run};
   crema_net* net; crema_blob *x, *y; crema_memory *mx, *my; float *vx, *vy; double loss; int i;
   crema_set_log_level(2);
   if (crema_net_create("net.prototxt", 1, 0, NULL, 0, &net)) return 1;
   if (crema_net_blob(net, "x", &x) || crema_net_blob(net, "y", &y)) return 1;
   if (crema_blob_values(x, 0, &vx, &mx)) return 2;
   for (i = 0; i < 12; ++i) vx[i] = (float)i;
+  if (crema_net_set_hook(net, CREMA_BEFORE_FORWARD, count, &seen)) return 3;
   if (crema_net_forward(net, 0, crema_net_count(net, CREMA_LAYERS, 0) - 1, &loss)) return 3;
   if (crema_blob_values(y, 0, &vy, &my)) return 3;
   crema_net_free(net), crema_blob_free(x), crema_blob_free(y);
   printf("%g %g\n", vy[0], vy[7]);
   crema_memory_free(mx), crema_memory_free(my);
   printf("%d ", crema_net_create("python.prototxt", 1, 0, NULL, 0, &net));
+  puts(crema_last_error());
+  if (crema_set_layer_host(&host) || crema_net_create("python.prototxt", 1, 0, NULL, 0, &net)) return 4;
+  host.size = sizeof(void*);
+  printf("hook %d, made %d\n%d ", seen, made, crema_set_layer_host(&host));
+  puts(crema_last_error());
+  printf("%d ", draw(sizeof(crema_edge)));
+  printf("%d ", draw(4));
   puts(crema_last_error());
   return 0;
 }"""
@@ -243,4 +269,8 @@ def test_the_header_is_c_and_c_programs_can_use_it(tmp_path):
     ]
     subprocess.run(build, cwd=tmp_path, check=True, timeout=60)
     out = subprocess.run(["./main"], cwd=tmp_path, check=True, timeout=60, capture_output=True, text=True).stdout
-    assert out.startswith(f"{0.5 * (0 + 1 + 2):g} {0.5 * (9 + 10 + 11):g}\n1 Python layers need Python"), out
+    numbers, refused, called, small_host, drawn = out.splitlines()
+    assert numbers == f"{0.5 * (0 + 1 + 2):g} {0.5 * (9 + 10 + 11):g}" and refused.startswith("1 Python layers need")
+    assert called == "hook 21, made 1000", out  # `user` arrives: 10 + the number of each of two layers; one layer made
+    assert small_host.startswith("1 crema_layer_host is of 8 bytes, this library reads 32; set its size"), out
+    assert drawn.startswith("0 1 crema_edge is of 4 bytes, this library reads 16; set its size"), out

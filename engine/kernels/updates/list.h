@@ -2,13 +2,12 @@
 // names, numbers of histories, checks, kernels and tests follow from the list.
 //
 // A rule is a struct with
-//   kType, kHistories     Caffe's name, and how many numbers it keeps for each weight (in snapshots: all first ones,
-//   then
-//                         all second ones)
-//   check(s)              invalid() where a field of the solver rules out another or lies outside its range
-//   Rule(s, iteration)    what it reads of the solver's fields, for the iteration (from 0) whose update this is
-//   reference(rate, gradient, h...)   what is subtracted from a weight, in double; histories are rounded as they are
-//   kept step(rate, gradient, h...)        the same in float, fused where it says fma: the bits of every model
+//   kType, kHistories                 Caffe's name, and how many numbers it keeps for each weight (in snapshots: all
+//                                     first ones, then all second ones)
+//   check(s)                          invalid() where a field of the solver rules out another, or is out of range
+//   Rule(s, iteration)                what it reads of the solver's fields, for the iteration (from 0) of this update
+//   reference(rate, gradient, h...)   what is subtracted from a weight, in double; histories are rounded as kept
+//   step(rate, gradient, h...)        the same in float, fused where it says fma: the bits of every model
 // s is a caffe::SolverParameter, as a parameter of the template, since kernels know no messages. Rules stand here and
 // not in engine/solver because vector code is compiled here only. reference and step are written twice on purpose: one
 // is the other's witness.

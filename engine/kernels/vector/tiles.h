@@ -85,9 +85,8 @@ void packRows(float* to, int M, int K, At at) {
 }
 
 // 2. tapTile<GB, J>: C[GB * J][kPanel] (+)= sum_p line_g[p + j * step] * B[p][kPanel]: GB pointers with J neighbours
-// each, broadcast
-//    straight from unpacked memory. p runs over images x rows x columns; B over the same positions without gaps inside
-//    an image.
+//    each, broadcast straight from unpacked memory. p runs over images x rows x columns; B over the same positions
+//    without gaps inside an image.
 struct TapRun {
   ptrdiff_t step;  // between neighbours; 1 is compiled in
   int images;
