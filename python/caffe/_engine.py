@@ -11,7 +11,7 @@ import os
 import pathlib
 import threading
 from ctypes import CFUNCTYPE, POINTER, c_char_p, c_double, c_int, c_int64, c_size_t, c_uint64, c_void_p
-from typing import Any, Callable, Iterator, List, Sequence, Tuple
+from typing import Any, Callable, Generator, List, Sequence, Tuple
 
 import numpy as np
 
@@ -155,12 +155,12 @@ def guarded(body: Callable[..., Any]) -> Callable[..., int]:
     return call
 
 
-def guarded_steps(body: Callable[[], Any]) -> Callable[[], int]:
+def guarded_steps(body: Callable[[], Any]) -> Callable[[Any], int]:
     """The same as guarded(), for callbacks that do not call themselves. The body is a generator: Python raises the
     exception of a pending signal where a function begins, and here that is inside the `try`.
     """
 
-    def steps() -> Iterator[int]:
+    def steps() -> Generator[int, Any, None]:
         answer = 1
         while True:
             try:
@@ -175,7 +175,7 @@ def guarded_steps(body: Callable[[], Any]) -> Callable[[], int]:
 
     generator = steps()
     next(generator)
-    return generator.__next__
+    return generator.send  # of `user`, which nobody reads
 
 
 def made(function: Any, *arguments: Any) -> int:

@@ -61,8 +61,8 @@ class Solver(Owner):
         self._callbacks: List[Tuple[Callable[[], Any], Callable[[], Any]]] = []
         callbacks = self._callbacks
         # This is also where Python handles signals, so that Ctrl-C ends a run after the current iteration.
-        self._start = ON_STEP(guarded_steps(lambda _user: [start() for start, _ in callbacks]))
-        self._ready = ON_STEP(guarded_steps(lambda _user: [ready() for _, ready in callbacks]))
+        self._start = ON_STEP(guarded_steps(lambda: [start() for start, _ in callbacks]))
+        self._ready = ON_STEP(guarded_steps(lambda: [ready() for _, ready in callbacks]))
         check(lib.solver_set_callbacks(self._handle, self._start, self._ready, None))
 
     def __del__(self, free: Any = lib.solver_free) -> None:
