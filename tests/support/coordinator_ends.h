@@ -2,6 +2,7 @@
 // coordinator whose end and events are kept. Real sockets on loopback, in one process.
 #pragma once
 #include <gtest/gtest.h>
+#include <poll.h>
 
 #include <algorithm>
 #include <atomic>
@@ -29,7 +30,10 @@ inline Socket knock(const std::string& address, const std::string& token = kToke
 
 class SpokenWorker {
  public:
-  SpokenWorker(const std::string& address, int worker) : channel_(std::make_unique<Channel>(knock(address))) {
+  SpokenWorker(const std::string& address, int worker) {
+    Socket socket = knock(address);
+    descriptor_ = socket.descriptor();
+    channel_ = std::make_unique<Channel>(std::move(socket));
     hello.set_version(CREMA_VERSION), hello.set_worker(worker), hello.set_job_digest(kJobDigest);
     hello.set_host(std::string("h") + std::to_string(worker)), hello.set_pid(100 + worker);
     hello.set_data_address("127.0.0.1:" + std::to_string(7000 + worker));
@@ -68,12 +72,20 @@ class SpokenWorker {
     m.mutable_finished()->set_iteration(10), m.mutable_finished()->set_state_digest(digest);
     say(m);
   }
-  // The next word that is no sign of life.
-  control::ToWorker hear() {
+  bool spokenTo() const {  // there is a word to hear, or the end
+    pollfd p{descriptor_, POLLIN, 0};
+    return ::poll(&p, 1, 0) > 0;
+  }
+  // The next word; kTimeout when none comes soon, whatever the clock says.
+  control::ToWorker hearAnything() {
+    if (!crema::test::soon([this] { return spokenTo(); })) throw Error(ErrorKind::kTimeout, "nothing was said");
     control::ToWorker m;
-    do channel_->receive(&m, Deadline::after(1e6), nullptr);
-    while (m.has_alive());
+    channel_->receive(&m, Deadline::after(1e6), nullptr);
     return m;
+  }
+  control::ToWorker hear() {  // that is no sign of life
+    for (;;)
+      if (const auto m = hearAnything(); !m.has_alive()) return m;
   }
   std::string hearAbort() {
     const control::ToWorker m = hear();
@@ -84,6 +96,7 @@ class SpokenWorker {
   control::ToCoordinator::Hello hello;
 
  private:
+  int descriptor_ = -1;
   std::unique_ptr<Channel> channel_;
 };
 
@@ -91,8 +104,10 @@ class RunningCoordinator {
  public:
   explicit RunningCoordinator(const CoordinatorOptions& options, const Interrupt* stop = nullptr)
       : coordinator_(options, [this](const wire::Event& e) { keep(e); }), thread_([this, stop] { run(stop); }) {}
+  // A run that a failing test has left to itself ends by its timeouts.
   ~RunningCoordinator() {
-    if (thread_.joinable()) thread_.join();
+    crema::test::soon([this] { return over(); }, [] { Clock::hold(Clock::now() + std::chrono::seconds(5)); });
+    thread_.join();
   }
   std::string address() const { return coordinator_.address(); }
   bool over() const { return over_; }
