@@ -60,6 +60,7 @@ TEST_F(CoordinatorTest, WhatOneMachineCannotDoMayBeTriedAgain) {
 TEST_F(CoordinatorTest, TheLostWorkerIsNamedAndNotTheOneThatMissesIt) {
   train();
   workers_[0].sayFailed("recv from worker 1: connection closed", "peer", 8);
+  EXPECT_FALSE(overWithin(0.5)) << "it waits for a better story";
   workers_[1].hangUp();
   EXPECT_EQ(clock_.advanceUntil([&] { return c_->over(); }), true);
   const std::string story = c_->error()->what();
@@ -75,6 +76,7 @@ TEST_F(CoordinatorTest, TheOthersSayInWhichStepOneWasLost) {
   workers_[0].sayBeat(40, 40);
   heardOf(0, 40);
   workers_[1].hangUp();
+  EXPECT_FALSE(overWithin(0.2)) << "it waits for the others' words";
   workers_[0].sayFailed("recv from worker 1: connection closed", "peer", 42);
   EXPECT_EQ(clock_.advanceUntil([&] { return c_->over(); }, 0.01), true);
   const std::string story = c_->error()->what();

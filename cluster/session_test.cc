@@ -234,8 +234,10 @@ TEST_F(SessionTest, WhoComesAfterTheRunIsToldSo) {
     address = listener.address();
   }
   job_.set_coordinator(address), job_.set_coordinator_listens(true);
+  const double before = monotonicSeconds();
   auto ended = later([&] { Session(job_, {}, interrupt_); });
-  ASSERT_TRUE(clock_.advanceUntil([&] { return over(ended); }));
+  ASSERT_TRUE(clock_.advanceUntil([&] { return over(ended); }, 0.02));
+  EXPECT_LT(monotonicSeconds() - before, 10) << "a second, not the join timeout";
   EXPECT_EQ(ended.get(), "the coordinator at " + address +
                              " has ended: the run was over before attempt 3 of worker 2 could join it. How it ended "
                              "stands in the driver's log (cannot connect to " +

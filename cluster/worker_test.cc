@@ -3,12 +3,14 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <mutex>
 #include <set>
 #include <thread>
 
 #include "base/file.h"
 #include "cluster/coordinator.h"
+#include "support/hand_clock.h"
 #include "support/message_of.h"
 #include "support/solver_fixture.h"
 
@@ -43,12 +45,18 @@ class WorkerTest : public crema::test::SolverFixture {
     o.joinTimeout = job.join_timeout(), o.stepTimeout = job.step_timeout(), o.jobDigest = jobDigest(job);
     Outcome outcome;
     outcome.workers.resize(static_cast<size_t>(job.workers()));
-    Coordinator coordinator(o, [&](const wire::Event& e) { outcome.told.push_back(e); });
+    std::atomic<int> joined{0};
+    auto coordinator = std::make_unique<Coordinator>(o, [&](const wire::Event& e) {
+      outcome.told.push_back(e);
+      joined += e.has_joined();
+    });
+    const std::string address = coordinator->address();
     std::mutex mutex;
     std::vector<std::thread> threads;
     for (int w = 0; w < job.workers(); ++w)
       threads.emplace_back([&, w, mine = job]() mutable {
-        mine.set_worker(w), mine.set_coordinator(coordinator.address());
+        EXPECT_TRUE(crema::test::soon([&] { return joined >= w; })) << "one that fails early would keep out the next";
+        mine.set_worker(w), mine.set_coordinator(address);
         if (change) change(mine);
         const auto emit = [&](const wire::Event& e) {
           const std::lock_guard lock(mutex);
@@ -60,7 +68,8 @@ class WorkerTest : public crema::test::SolverFixture {
         outcome.workers[static_cast<size_t>(w)] =
             crema::test::messageOf([&] { runWorker(mine, rows, emit, asks, interrupt); });
       });
-    outcome.error = crema::test::messageOf([&] { coordinator.run(nullptr); });
+    outcome.error = crema::test::messageOf([&] { coordinator->run(nullptr); });
+    coordinator.reset();  // as its process ends
     for (auto& t : threads) t.join();
     return outcome;
   }
