@@ -2,6 +2,7 @@
 
 #include "base/door.h"
 #include "base/mapped_file.h"
+#include "base/waiting.h"
 
 namespace crema::cluster {
 
@@ -106,7 +107,7 @@ void Session::beat() {
 
 bool Session::waitFor(const std::function<bool()>& condition, double seconds) {
   std::unique_lock<std::mutex> lock(mutex_);
-  return changed_.wait_for(lock, std::chrono::duration<double>(seconds), condition);
+  return waitUntil(changed_, lock, Deadline::after(seconds), nullptr, condition);
 }
 
 void Session::ready(const std::string& stateDigest, const std::string& records) {

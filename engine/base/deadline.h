@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <chrono>
 
+#include "base/clock.h"
+
 namespace crema {
 
 class Deadline {
@@ -10,23 +12,20 @@ class Deadline {
   // Whatever the number, a point in time: NaN is now, and nothing waits longer than thirty years.
   static Deadline after(double seconds) {
     seconds = seconds > 0 ? std::min(seconds, 1e9) : 0;
-    return Deadline(Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds)));
+    return Deadline(Clock::now() +
+                    std::chrono::duration_cast<Clock::Steady::duration>(std::chrono::duration<double>(seconds)));
   }
   static Deadline earlier(Deadline a, Deadline b) { return a.end_ < b.end_ ? a : b; }
   double left() const {
     return std::chrono::duration<double>(end_ - Clock::now()).count();
   }  // seconds, negative when over
   bool passed() const { return left() <= 0; }
-  int pollMillis() const { return static_cast<int>(std::clamp(left() * 1000 + 1, 0.0, 1e6)); }
+  // For poll(), which may return before the deadline: whoever calls it looks again.
+  int pollMillis() const { return static_cast<int>(std::clamp(left() * 1000 + 1, 0.0, Clock::longestSleep() * 1000)); }
 
  private:
-  using Clock = std::chrono::steady_clock;
-  explicit Deadline(Clock::time_point end) : end_(end) {}
-  Clock::time_point end_;
+  explicit Deadline(Clock::Steady::time_point end) : end_(end) {}
+  Clock::Steady::time_point end_;
 };
-
-inline double monotonicSeconds() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 }  // namespace crema

@@ -139,9 +139,12 @@ std::string Socket::address() const {
 }
 
 void pauseFor(double seconds, const Interrupt* interrupt) {
-  pollfd p{interrupt ? interrupt->descriptor() : -1, POLLIN, 0};
-  ::poll(&p, 1, static_cast<int>(seconds * 1000));
-  if (interrupt) interrupt->check();
+  const Deadline end = Deadline::after(seconds);
+  do {
+    pollfd p{interrupt ? interrupt->descriptor() : -1, POLLIN, 0};
+    ::poll(&p, 1, end.pollMillis());
+    if (interrupt) interrupt->check();
+  } while (!end.passed());
 }
 
 Socket Socket::connectTo(const std::string& address, Deadline deadline, const Interrupt* interrupt,

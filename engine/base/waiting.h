@@ -16,7 +16,8 @@ bool waitUntil(std::condition_variable& changed, std::unique_lock<std::mutex>& l
   while (!ready()) {
     if (interrupt) interrupt->check();
     if (deadline.passed()) return false;
-    changed.wait_for(lock, std::chrono::duration<double>(std::clamp(deadline.left(), 0.001, 0.2)));
+    changed.wait_for(
+        lock, std::chrono::duration<double>(std::clamp(deadline.left(), 0.001, std::min(0.2, Clock::longestSleep()))));
   }
   return true;
 }

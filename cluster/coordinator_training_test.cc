@@ -1,0 +1,198 @@
+// How a run ends once it has started: silence, failures, lost workers, an interrupt, other states, the model.
+#include <gtest/gtest.h>
+
+#include "base/file.h"
+#include "support/coordinator_fixture.h"
+#include "support/shared_data.h"
+
+namespace crema::cluster {
+namespace {
+
+using crema::test::soon;
+using test::CoordinatorTest;
+using test::SpokenWorker;
+
+const std::string kAgain =
+    "run it again, from the last snapshot if there is one (-snapshot X.solverstate; on Spark with -weights "
+    "X.caffemodel beside it)";
+
+TEST_F(CoordinatorTest, ASilentWorkerIsGivenUpAfterTheStepTimeout) {
+  train();
+  clock_.advance(9.5);
+  workers_[0].sayBeat(7, 7);
+  heardOf(0, 7);
+  EXPECT_FALSE(overWithin(0.4));
+  clock_.advance(0.2);
+  endsWith(ErrorKind::kTimeout,
+           "worker 1 (rank 1, host h1, pid 101) has been silent for 10 s in step 7: stopped, "
+           "overloaded or cut off. See its log; " +
+               kAgain);
+}
+
+TEST_F(CoordinatorTest, AWorkerWhoseTrainingThreadHangsIsGivenUpLater) {
+  train();
+  for (int i = 0; i < 19; ++i) {  // 95 s: the other one waits for it, both say so
+    clock_.advance(5);
+    workers_[0].sayBeat(7, 7, true), workers_[1].sayBeat(6, 3);
+    heardOf(0, 100 + i), heardOf(1, 200 + i);
+  }
+  clock_.advance(4.5);
+  heardOf(0, 300), heardOf(1, 301);
+  EXPECT_FALSE(overWithin(5.2)) << "it moved with its first beat, 5 s after the start";
+  clock_.advance(0.5);
+  endsWith(ErrorKind::kTimeout,
+           "worker 1 (rank 1, host h1, pid 101) has not finished a batch for 100 s in step 6; see its log");
+}
+
+TEST_F(CoordinatorTest, AFailingWorkersStoryReachesAll) {
+  train();
+  workers_[1].sayFailed("record 7 is damaged\n  in layer 'data'", "data", 12);
+  endsWith(ErrorKind::kData,
+           "worker 1 (rank 1, host h1, pid 101) failed in step 12: record 7 is damaged\n  in layer 'data'");
+}
+
+TEST_F(CoordinatorTest, WhatOneMachineCannotDoMayBeTriedAgain) {
+  train();
+  workers_[0].sayFailed("the disk is full", "io", 3);
+  endsWith(ErrorKind::kPeer, "worker 0 (rank 0, host h0, pid 100) failed in step 3: the disk is full");
+}
+
+TEST_F(CoordinatorTest, TheLostWorkerIsNamedAndNotTheOneThatMissesIt) {
+  train();
+  workers_[0].sayFailed("recv from worker 1: connection closed", "peer", 8);
+  EXPECT_FALSE(overWithin(0.5)) << "it waits for a better story";
+  workers_[1].hangUp();
+  EXPECT_EQ(clock_.advanceUntil([&] { return c_->over(); }), true);
+  const std::string story = c_->error()->what();
+  EXPECT_EQ(story.find("worker 1 (rank 1, host h1, pid 101) was lost in step 0: recv from 127.0.0.1:"), 0u) << story;
+  EXPECT_NE(story.find(": connection closed (the process ended or was killed). See the end of its log; " + kAgain),
+            std::string::npos)
+      << story;
+  EXPECT_EQ(workers_[0].hearAbort(), "peer: " + story);
+}
+
+TEST_F(CoordinatorTest, TheOthersSayInWhichStepOneWasLost) {
+  train();
+  workers_[0].sayBeat(40, 40);
+  heardOf(0, 40);
+  workers_[1].hangUp();
+  EXPECT_FALSE(overWithin(0.2)) << "it waits for the others' words";
+  workers_[0].sayFailed("recv from worker 1: connection closed", "peer", 42);
+  EXPECT_EQ(clock_.advanceUntil([&] { return c_->over(); }, 0.01), true);
+  const std::string story = c_->error()->what();
+  EXPECT_EQ(story.find("worker 1 (rank 1, host h1, pid 101) was lost in step 42: "), 0u) << story;
+}
+
+TEST_F(CoordinatorTest, APeerThatNobodyElseMissesIsReportedAsItIs) {
+  train();
+  workers_[0].sayFailed("recv from worker 1: reset", "peer", 8);
+  EXPECT_FALSE(overWithin(0.9)) << "the other one may still say more";
+  EXPECT_TRUE(clock_.advanceUntil([&] { return c_->over(); }));
+  endsWith(ErrorKind::kPeer, "worker 0 (rank 0, host h0, pid 100) failed in step 8: recv from worker 1: reset");
+}
+
+TEST_F(CoordinatorTest, OtherFinalStatesMakeTheModelUntrustworthy) {
+  train();
+  workers_[0].sayFinished("one"), workers_[1].sayFinished("another");
+  endsWith(ErrorKind::kInternal,
+           "worker 1 (rank 1, host h1, pid 101) ended with another state than worker 0 (rank 0, host h0, pid 100); "
+           "the model must not be trusted. Please report this with the logs");
+}
+
+TEST_F(CoordinatorTest, OnceItHasFinishedAWorkerMayGo) {
+  train();
+  workers_[1].sayFinished("same");
+  workers_[1].sayFailed("the host has ended", "stopped", 10);
+  heardOf(1, 99);
+  workers_[1].hangUp();
+  clock_.advance(9);
+  heardOf(0, 100);
+  EXPECT_FALSE(overWithin(9)) << "nor may it be silent";
+  heardOf(0, 101);
+  workers_[0].sayFinished("same");
+  EXPECT_TRUE(workers_[0].hear().has_bye());
+  workers_[0].hangUp();
+  EXPECT_TRUE(clock_.advanceUntil([&] { return c_->over(); }));
+  EXPECT_FALSE(c_->error());
+}
+
+TEST_F(CoordinatorTest, AnInterruptEndsTheRunForAll) {
+  train();
+  stop_.raise(Error(ErrorKind::kStopped, "stopped by SIGINT"));
+  endsWith(ErrorKind::kStopped, "stopped by SIGINT");
+}
+
+TEST_F(CoordinatorTest, WorkersThatHearNothingMoreAreWaitedForBriefly) {
+  train();
+  stop_.raise(Error(ErrorKind::kStopped, "enough"));
+  for (auto& w : workers_) EXPECT_EQ(w.hearAbort(), "stopped: enough");
+  EXPECT_FALSE(overWithin(1.9));
+  clock_.advance(0.2);
+  EXPECT_TRUE(soon([&] { return c_->over(); }));
+}
+
+TEST_F(CoordinatorTest, SignsOfLifeGoOutEverySecond) {
+  options_.workers = options_.ranks = 1;
+  run();
+  SpokenWorker worker = joined(0);
+  for (int second = 0; second < 5; ++second) {  // the first comes with the admission
+    EXPECT_TRUE(worker.hearAnything().has_alive());
+    EXPECT_FALSE(overWithin(0.9));
+    EXPECT_FALSE(worker.spokenTo());
+    clock_.advance(0.6);  // a turn of the coordinator's loop waits for half a second
+  }
+  EXPECT_TRUE(worker.hearAnything().has_alive());
+  worker.hangUp();
+  EXPECT_TRUE(clock_.advanceUntil([&] { return c_->over(); }));
+}
+
+TEST_F(CoordinatorTest, TheModelComesHomeInPieces) {
+  const crema::test::TemporaryFolder folder;
+  options_.modelHome = folder.file("lenet.caffemodel");
+  train();
+  control::ToCoordinator piece;
+  piece.mutable_piece()->set_data("one ");
+  workers_[0].say(piece);
+  piece.mutable_piece()->set_data("two"), piece.mutable_piece()->set_size(7);
+  workers_[0].say(piece);
+  EXPECT_TRUE(workers_[0].hear().has_kept());
+  EXPECT_EQ(readFile(options_.modelHome), "one two");
+  for (auto& w : workers_) w.sayFinished("same");
+  for (auto& w : workers_) w.hangUp();
+  EXPECT_TRUE(clock_.advanceUntil([&] { return c_->over(); }));
+  EXPECT_FALSE(c_->error());
+}
+
+TEST_F(CoordinatorTest, AModelThatWasNotAskedForEndsTheRun) {
+  train();
+  control::ToCoordinator piece;
+  piece.mutable_piece()->set_data("one"), piece.mutable_piece()->set_size(3);
+  workers_[1].say(piece);
+  endsWith(ErrorKind::kPeer,
+           "the model is trained and not saved: worker 1 (rank 1, host h1, pid 101) sent a model that was not asked "
+           "for. Mend that or name another place with -model, and run again");
+}
+
+TEST_F(CoordinatorTest, TheSlowestWorkerIsNamedWhenItComputesAFifthLonger) {
+  train();
+  workers_[0].sayBeat(5, 5, false, 10);
+  heardOf(0, 4);
+  workers_[1].sayBeat(5, 5, false, 11.9);
+  heardOf(1, 5), heardOf(0, 6);
+  workers_[1].sayBeat(6, 6, false, 12.1);
+  heardOf(1, 7), heardOf(0, 8);
+  const auto all = c_->events();
+  const auto slowest = [&](int64_t iteration) {
+    return std::find_if(all.begin(), all.end(), [&](const auto& e) { return e.progress().iteration() == iteration; })
+        ->progress()
+        .slowest_worker();
+  };
+  EXPECT_EQ(slowest(4), 0) << "the other one has not computed yet";
+  EXPECT_EQ(slowest(6), -1);
+  EXPECT_EQ(slowest(8), 1);
+  stop_.raise(Error(ErrorKind::kStopped, "enough"));
+  endsWith(ErrorKind::kStopped, "enough");
+}
+
+}  // namespace
+}  // namespace crema::cluster

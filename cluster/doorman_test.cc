@@ -1,0 +1,181 @@
+// The coordinator's port: who proves the token is heard, strangers are not, and the queue holds back who talks too
+// much.
+#include "cluster/doorman.h"
+
+#include <gtest/gtest.h>
+
+#include "support/coordinator_ends.h"
+#include "support/message_of.h"
+
+namespace crema::cluster {
+namespace {
+
+using crema::test::HandClock;
+using crema::test::messageOf;
+using crema::test::soon;
+using test::kToken;
+using test::SpokenWorker;
+
+class DoormanTest : public testing::Test {
+ protected:
+  std::optional<Doorman::Incoming> next(double seconds = 20) {
+    return doorman_.next(Deadline::after(seconds), nullptr);
+  }
+  Socket stranger() const { return Socket::connectTo(doorman_.address(), Deadline::after(5), nullptr); }
+
+  Doorman doorman_{"127.0.0.1", 0, kToken};
+};
+
+TEST_F(DoormanTest, WhoHoldsTheTokenIsHeardAndItsEndToo) {
+  SpokenWorker worker(doorman_.address(), 3);
+  worker.sayHello();
+  const auto hello = next();
+  ASSERT_TRUE(hello);
+  EXPECT_EQ(hello->message.hello().worker(), 3);
+  EXPECT_EQ(hello->lost, "");
+  worker.sayBeat(5, 6);
+  worker.hangUp();
+  const auto beat = next(), end = next();
+  ASSERT_TRUE(beat && end);
+  EXPECT_EQ(beat->from, hello->from);
+  EXPECT_EQ(beat->message.beat().iteration(), 5);
+  EXPECT_EQ(end->from, hello->from);
+  EXPECT_EQ(end->lost.find("recv from 127.0.0.1:"), 0u) << end->lost;
+  EXPECT_NE(end->lost.find(": connection closed"), std::string::npos) << end->lost;
+}
+
+TEST_F(DoormanTest, AnAnswerGoesToWhoAsked) {
+  SpokenWorker a(doorman_.address(), 0), b(doorman_.address(), 1);
+  a.sayHello();
+  const auto first = next();
+  b.sayHello();
+  const auto second = next();
+  ASSERT_TRUE(first && second);
+  control::ToWorker kept, bye;
+  kept.mutable_kept(), bye.mutable_bye();
+  first->from->send(kept, Deadline::after(5));
+  second->from->send(bye, Deadline::after(5));
+  EXPECT_TRUE(a.hear().has_kept());
+  EXPECT_TRUE(b.hear().has_bye());
+}
+
+TEST_F(DoormanTest, AWrongTokenGetsNoAnswerAndIsNotHeard) {
+  const Socket s = stranger();
+  EXPECT_EQ(messageOf([&] { proveAsClient(s, "another token", "control", Deadline::after(20), nullptr); }),
+            "recv from " + doorman_.address() +
+                ": connection closed\n  while proving the token; a wrong token looks like this");
+  const Socket t = stranger();
+  EXPECT_THROW(proveAsClient(t, kToken, "data", Deadline::after(20), nullptr), Error);  // of another port
+  EXPECT_FALSE(next(0.05));
+}
+
+TEST_F(DoormanTest, GarbageInsteadOfAProofEndsTheVisit) {
+  const Socket s = stranger();
+  const std::string garbage(200, 'G');
+  s.writeAll(garbage.data(), garbage.size(), Deadline::after(5), nullptr);
+  char bytes[41];
+  EXPECT_THROW(s.readAll(bytes, sizeof bytes, Deadline::after(20), nullptr), Error);  // 40 are the greeting
+  EXPECT_FALSE(next(0.05));
+}
+
+TEST_F(DoormanTest, GarbageAfterTheProofEndsTheConnectionWithAReason) {
+  const Socket s = test::knock(doorman_.address());
+  s.writeAll("\xff\xff\xff\xff", 4, Deadline::after(5), nullptr);
+  const auto in = next();
+  ASSERT_TRUE(in);
+  EXPECT_NE(in->lost.find(" announced a message of 4294967295 bytes; refused"), std::string::npos) << in->lost;
+  EXPECT_TRUE(soon([&] { return s.peerGone() || !next(0); }));
+}
+
+TEST(Doorman, WaitsForTheDeadlineAndNotLonger) {
+  HandClock clock;
+  Doorman doorman("127.0.0.1", 0, kToken);
+  std::atomic<bool> over{false};
+  std::thread waiting([&, deadline = Deadline::after(30)] {
+    EXPECT_FALSE(doorman.next(deadline, nullptr));
+    over = true;
+  });
+  clock.advance(29);
+  std::this_thread::sleep_for(std::chrono::milliseconds(30));
+  EXPECT_FALSE(over);
+  clock.advance(2);
+  EXPECT_TRUE(soon([&] { return over.load(); }));
+  waiting.join();
+}
+
+TEST(Doorman, AProvedWorkerMayBeSilentForDays) {
+  HandClock clock;
+  Doorman doorman("127.0.0.1", 0, kToken);
+  SpokenWorker worker(doorman.address(), 0);
+  clock.advance(3 * 86400);
+  std::this_thread::sleep_for(std::chrono::milliseconds(30));
+  worker.sayHello();
+  const auto in = doorman.next(Deadline::after(20), nullptr);
+  ASSERT_TRUE(in);
+  EXPECT_TRUE(in->message.has_hello()) << in->lost;
+}
+
+TEST(Doorman, SilentStrangersGoAfterAWhile) {
+  HandClock clock;
+  Doorman doorman("127.0.0.1", 0, kToken);
+  const Socket s = Socket::connectTo(doorman.address(), Deadline::after(5), nullptr);
+  char greeting[40];
+  s.readAll(greeting, sizeof greeting, Deadline::after(5), nullptr);
+  clock.advance(4.9);
+  std::this_thread::sleep_for(std::chrono::milliseconds(30));
+  EXPECT_FALSE(s.peerGone());
+  clock.advance(0.2);
+  EXPECT_TRUE(soon([&] { return s.peerGone(); }));
+}
+
+TEST_F(DoormanTest, ACrowdOfStrangersKeepsNoWorkerOut) {
+  std::vector<Socket> crowd;
+  for (int i = 0; i < 3 * Door::kMostPending; ++i) crowd.push_back(stranger());
+  SpokenWorker worker(doorman_.address(), 1);
+  worker.sayHello();
+  const auto in = next();
+  ASSERT_TRUE(in);
+  EXPECT_EQ(in->message.hello().worker(), 1);
+  EXPECT_FALSE(next(0.05));
+}
+
+TEST_F(DoormanTest, ManyMessagesWaitWithTheirSender) {
+  SpokenWorker worker(doorman_.address(), 0);
+  control::ToCoordinator piece;
+  piece.mutable_piece()->set_data(std::string(1 << 20, 'x'));
+  std::atomic<int> sent{0};
+  std::thread sender([&] {
+    for (; sent < 120; ++sent) worker.say(piece);
+  });
+  // 64 in the queue, one in hand and what the sockets hold (two times four MiB are asked for).
+  int before = -1;
+  while (sent != before) {
+    before = sent;
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  }
+  EXPECT_GE(before, static_cast<int>(Doorman::kMostWaiting));
+  EXPECT_LT(before, 110);
+  for (int i = 0; i < 120; ++i) {
+    const auto in = next();
+    ASSERT_TRUE(in);
+    EXPECT_EQ(in->message.piece().data().size(), size_t{1} << 20);
+  }
+  sender.join();
+}
+
+TEST_F(DoormanTest, AnInterruptEndsTheWait) {
+  Interrupt stop;
+  stop.raise(Error(ErrorKind::kStopped, "enough"));
+  EXPECT_EQ(messageOf([&] { doorman_.next(Deadline::after(1000), &stop); }), "enough");
+}
+
+TEST(Doorman, ClosingEndsVisitsEvenWithAFullQueue) {
+  auto doorman = std::make_unique<Doorman>("127.0.0.1", 0, kToken);
+  SpokenWorker idle(doorman->address(), 0), talkative(doorman->address(), 1);
+  for (size_t i = 0; i < Doorman::kMostWaiting + 10; ++i) talkative.sayBeat(1, 1);
+  doorman.reset();  // returns
+  EXPECT_THROW(idle.hear(), Error);
+}
+
+}  // namespace
+}  // namespace crema::cluster

@@ -1,0 +1,68 @@
+// A model that comes in pieces is whole in its place, or not there at all.
+#include "cluster/model_home.h"
+
+#include <gtest/gtest.h>
+
+#include "base/file.h"
+#include "support/message_of.h"
+#include "support/shared_data.h"
+
+namespace crema::cluster {
+namespace {
+
+using crema::test::messageOf;
+using crema::test::TemporaryFolder;
+
+control::ToCoordinator::Piece piece(const std::string& data, int64_t size = -1) {
+  control::ToCoordinator::Piece p;
+  p.set_data(data);
+  if (size >= 0) p.set_size(static_cast<uint64_t>(size));
+  return p;
+}
+
+TEST(ModelHome, IsThereWithTheLastPiece) {
+  const TemporaryFolder folder;
+  const std::string path = folder.file("lenet.caffemodel");
+  ModelHome home(path);
+  EXPECT_FALSE(home.take(piece("one "), "worker 0"));
+  EXPECT_FALSE(home.take(piece("two "), "worker 0"));
+  EXPECT_FALSE(fileExists(path)) << "half a model";
+  EXPECT_TRUE(home.take(piece("three", 13), "worker 0"));
+  EXPECT_EQ(readFile(path), "one two three");
+}
+
+TEST(ModelHome, AnotherSizeThanAnnouncedLeavesNothing) {
+  const TemporaryFolder folder;
+  const std::string path = folder.file("lenet.caffemodel");
+  ModelHome home(path);
+  home.take(piece("one "), "worker 0");
+  EXPECT_EQ(messageOf([&] { home.take(piece("two", 9), "worker 0"); }),
+            "the model is trained and not saved: worker 0 sent 7 bytes of a model of 9. Mend that or name another "
+            "place with -model, and run again");
+  EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
+}
+
+TEST(ModelHome, WhereItCannotBeWrittenIsNamed) {
+  const TemporaryFolder folder;
+  ModelHome home(folder.file("no/such/lenet.caffemodel"));
+  try {
+    home.take(piece("one", 3), "worker 0");
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_EQ(e.kind(), ErrorKind::kIo);
+    const std::string story = e.what();
+    EXPECT_EQ(story.find("the model is trained and not saved: "), 0u) << story;
+    EXPECT_NE(story.find(folder.file("no/such/lenet.caffemodel")), std::string::npos) << story;
+    EXPECT_NE(story.find("No such file or directory"), std::string::npos) << story;
+  }
+}
+
+TEST(ModelHome, ModelsThatNobodyAskedForAreRefused) {
+  ModelHome home("");
+  EXPECT_EQ(messageOf([&] { home.take(piece("one", 3), "worker 1"); }),
+            "the model is trained and not saved: worker 1 sent a model that was not asked for. Mend that or name "
+            "another place with -model, and run again");
+}
+
+}  // namespace
+}  // namespace crema::cluster

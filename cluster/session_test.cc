@@ -1,0 +1,275 @@
+// A worker's line to the coordinator, whose part the test speaks over a Doorman.
+#include "cluster/session.h"
+
+#include <gtest/gtest.h>
+
+#include <future>
+
+#include "base/file.h"
+#include "cluster/doorman.h"
+#include "support/coordinator_ends.h"
+#include "support/message_of.h"
+#include "support/shared_data.h"
+
+namespace crema::cluster {
+namespace {
+
+using crema::test::HandClock;
+using crema::test::messageOf;
+using crema::test::soon;
+
+class SessionTest : public testing::Test {
+ protected:
+  SessionTest() {
+    job_.set_coordinator(doorman_.address()), job_.set_token(test::kToken);
+    job_.set_worker(2), job_.set_attempt(3), job_.set_join_timeout(60), job_.set_step_timeout(10);
+  }
+  // Joins; its hello has come.
+  void join() {
+    control::ToCoordinator::Hello hello;
+    hello.set_worker(2);
+    session_ = std::make_unique<Session>(job_, hello, interrupt_, &host_);
+    const auto in = next();
+    EXPECT_EQ(in.message.hello().worker(), 2);
+    worker_ = in.from;
+  }
+  // What it says next, apart from beats; the clock stands still meanwhile.
+  Doorman::Incoming next() {
+    for (;;) {
+      std::optional<Doorman::Incoming> in;
+      EXPECT_TRUE(soon([&] { return (in = doorman_.next(Deadline::after(0), nullptr)).has_value(); }));
+      if (!in) return {};
+      if (!in->message.has_beat()) return *in;
+      beats_.push_back(in->message.beat());
+    }
+  }
+  void say(const std::function<void(control::ToWorker&)>& what) {
+    control::ToWorker m;
+    what(m);
+    worker_->send(m, Deadline::after(5));
+  }
+  void sayAbort(const std::string& story, const std::string& kind) {
+    say([&](auto& m) { m.mutable_abort()->set_story(story), m.mutable_abort()->set_kind(kind); });
+  }
+  static bool over(const std::future<std::string>& f) {
+    return f.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
+  }
+  // `call` in a thread of its own: how it ends.
+  static std::future<std::string> later(const std::function<void()>& call) {
+    return std::async(std::launch::async, [call] { return messageOf(call); });
+  }
+
+  HandClock clock_;
+  Doorman doorman_{"127.0.0.1", 0, test::kToken};
+  wire::Job job_;
+  HostSigns host_;
+  Interrupt interrupt_;
+  std::shared_ptr<Channel> worker_;  // the coordinator's end
+  std::vector<control::ToCoordinator::Beat> beats_;
+  std::unique_ptr<Session> session_;
+};
+
+TEST_F(SessionTest, SaysHelloReadyReportFinishedAndHearsBye) {
+  join();
+  session_->ready("weights", "100 records");
+  const auto ready = next().message.ready();
+  EXPECT_EQ(ready.state_digest(), "weights");
+  EXPECT_EQ(ready.records(), "100 records");
+  say([](auto& m) { m.mutable_start()->set_generation(4), m.mutable_start()->add_peers("1.2.3.4:5"); });
+  const auto start = session_->waitForStart();
+  EXPECT_EQ(start.generation(), 4u);
+  EXPECT_EQ(start.peers(0), "1.2.3.4:5");
+  wire::Event event;
+  event.mutable_progress()->set_iteration(8);
+  session_->report(event);
+  EXPECT_EQ(next().message.report().progress().iteration(), 8);
+  session_->finished(10, "state");
+  const auto finished = next().message.finished();
+  EXPECT_EQ(finished.iteration(), 10);
+  EXPECT_EQ(finished.state_digest(), "state");
+  const auto bye = later([&] { session_->waitForBye(); });
+  std::this_thread::sleep_for(std::chrono::milliseconds(30));
+  EXPECT_FALSE(over(bye));
+  say([](auto& m) { m.mutable_bye(); });
+  EXPECT_TRUE(soon([&] { return over(bye); }));
+  session_.reset();
+  EXPECT_NE(next().lost, "");
+  EXPECT_FALSE(interrupt_.raised());
+}
+
+TEST_F(SessionTest, AStartMayComeLateAsLongAsTheCoordinatorLives) {
+  join();
+  const auto start = later([&] { session_->waitForStart(); });
+  for (int i = 0; i < 12; ++i) {  // 108 s
+    say([](auto& m) { m.mutable_alive(); });
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    clock_.advance(9);
+    EXPECT_FALSE(over(start));
+  }
+  say([](auto& m) { m.mutable_start(); });
+  ASSERT_TRUE(soon([&] { return over(start); }));
+  EXPECT_FALSE(interrupt_.raised());
+}
+
+TEST_F(SessionTest, BeatsEverySecondWithWhatTheTrainingThreadWrites) {
+  join();
+  session_->iteration = 7, session_->passes = 20, session_->waiting = true, session_->computeSeconds = 1.5;
+  host_.arrived = 3, host_.preparing = 2;
+  const auto beats = [&] {
+    for (;;) {
+      const auto in = doorman_.next(Deadline::after(0), nullptr);
+      if (!in) return beats_.size();
+      if (in->message.has_beat()) beats_.push_back(in->message.beat());
+    }
+  };
+  std::this_thread::sleep_for(std::chrono::milliseconds(40));
+  clock_.advance(0.9);
+  std::this_thread::sleep_for(std::chrono::milliseconds(40));
+  EXPECT_EQ(beats(), 0u);
+  for (size_t second = 1; second <= 4; ++second) {
+    clock_.advance(1);
+    EXPECT_TRUE(soon([&] { return beats() == second; })) << second;
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+  const auto& b = beats_.back();
+  EXPECT_EQ(b.iteration(), 7);
+  EXPECT_EQ(b.passes(), 23) << "what comes from the host is progress";
+  EXPECT_EQ(b.preparing(), 2);
+  EXPECT_TRUE(b.waiting());
+  EXPECT_EQ(b.compute_seconds(), 1.5);
+}
+
+TEST_F(SessionTest, AnAbortInterruptsEverythingWithTheCoordinatorsStory) {
+  join();
+  const auto start = later([&] { session_->waitForStart(); });
+  sayAbort("worker 1 is lost\n  somewhere", "data");
+  ASSERT_TRUE(soon([&] { return over(start); }));
+  EXPECT_EQ(messageOf([&] { interrupt_.check(); }), "worker 1 is lost\n  somewhere");
+  const auto story = session_->coordinatorsStory(0);
+  ASSERT_TRUE(story);
+  EXPECT_EQ(story->kind(), ErrorKind::kData);
+  EXPECT_EQ(messageOf([&] { session_->waitForBye(); }), "worker 1 is lost\n  somewhere");
+}
+
+TEST_F(SessionTest, ASilentCoordinatorIsGoneAfterTheStepTimeout) {
+  join();
+  std::this_thread::sleep_for(std::chrono::milliseconds(40));
+  clock_.advance(9.9);
+  std::this_thread::sleep_for(std::chrono::milliseconds(40));
+  EXPECT_FALSE(interrupt_.raised());
+  clock_.advance(0.2);
+  ASSERT_TRUE(soon([&] { return interrupt_.raised(); }));
+  EXPECT_EQ(messageOf([&] { interrupt_.check(); }),
+            "the coordinator is gone: recv from the coordinator at " + doorman_.address() +
+                ": nothing happened before the deadline; the driver ended, was killed or is cut off. See its log");
+  EXPECT_EQ(session_->coordinatorsStory(0)->kind(), ErrorKind::kPeer);
+}
+
+TEST(Session, ALostCoordinatorIsToldAtOnce) {
+  auto doorman = std::make_unique<Doorman>("127.0.0.1", 0, test::kToken);
+  wire::Job job;
+  job.set_coordinator(doorman->address()), job.set_token(test::kToken);
+  Interrupt interrupt;
+  Session session(job, {}, interrupt);
+  doorman.reset();
+  ASSERT_TRUE(soon([&] { return interrupt.raised(); }));
+  const std::string story = messageOf([&] { interrupt.check(); });
+  EXPECT_EQ(story.find("the coordinator is gone: recv from the coordinator at " + job.coordinator() + ": "), 0u)
+      << story;
+  session.failed(Error(ErrorKind::kIo, "the disk is full"));  // nobody hears it, and nothing is thrown
+}
+
+TEST_F(SessionTest, AStoryIsWaitedForAsLongAsIsSaid) {
+  join();
+  const auto none = later([&] { EXPECT_FALSE(session_->coordinatorsStory(5)); });
+  std::this_thread::sleep_for(std::chrono::milliseconds(40));
+  clock_.advance(4.9);
+  std::this_thread::sleep_for(std::chrono::milliseconds(40));
+  EXPECT_FALSE(over(none));
+  clock_.advance(0.2);
+  EXPECT_TRUE(soon([&] { return over(none); }));
+  const auto one = later([&] { EXPECT_TRUE(session_->coordinatorsStory(5)); });
+  sayAbort("worker 1 is lost", "peer");
+  EXPECT_TRUE(soon([&] { return over(one); })) << "before its time, as the story has come";
+}
+
+TEST_F(SessionTest, TellsWhatFailedAndWhere) {
+  join();
+  session_->iteration = 12;
+  Error error(ErrorKind::kData, "record 7 is damaged");
+  error.addFrame("in layer 'data'");
+  session_->failed(error);
+  const auto failed = next().message.failed();
+  EXPECT_EQ(failed.story(), "record 7 is damaged\n  in layer 'data'");
+  EXPECT_EQ(failed.kind(), "data");
+  EXPECT_EQ(failed.iteration(), 12);
+}
+
+TEST_F(SessionTest, AModelIsSentInPiecesAndKept) {
+  const crema::test::TemporaryFolder folder;
+  std::string model((2u << 20) + 5, 'm');
+  model[0] = 'a', model.back() = 'z';
+  writeFileAtomically(folder.file("m"), model);
+  join();
+  const auto sent = later([&] { session_->sendModel(folder.file("m")); });
+  std::string came;
+  for (int piece = 0; piece < 3; ++piece) {
+    const auto in = next();
+    ASSERT_TRUE(in.message.has_piece());
+    came += in.message.piece().data();
+    EXPECT_EQ(in.message.piece().size(), piece == 2 ? model.size() : 0);
+  }
+  EXPECT_TRUE(came == model);
+  EXPECT_TRUE(soon([&] { return session_->waiting.load(); })) << "its silence is the coordinator's";
+  EXPECT_FALSE(over(sent));
+  say([](auto& m) { m.mutable_kept(); });
+  EXPECT_TRUE(soon([&] { return over(sent); }));
+  EXPECT_FALSE(session_->waiting);
+}
+
+TEST_F(SessionTest, WhoComesAfterTheRunIsToldSo) {
+  std::string address;
+  {
+    const Socket listener = Socket::listenOn("127.0.0.1", 0);
+    address = listener.address();
+  }
+  job_.set_coordinator(address), job_.set_coordinator_listens(true);
+  const double before = monotonicSeconds();
+  auto ended = later([&] { Session(job_, {}, interrupt_); });
+  ASSERT_TRUE(clock_.advanceUntil([&] { return over(ended); }, 0.02));
+  EXPECT_LT(monotonicSeconds() - before, 10) << "a second, not the join timeout";
+  EXPECT_EQ(ended.get(), "the coordinator at " + address +
+                             " has ended: the run was over before attempt 3 of worker 2 could join it. How it ended "
+                             "stands in the driver's log (cannot connect to " +
+                             address + ": Connection refused (111))");
+  job_.set_coordinator_listens(false);
+  const double from = monotonicSeconds();
+  auto late = later([&] { Session(job_, {}, interrupt_); });
+  ASSERT_TRUE(clock_.advanceUntil([&] { return over(late); }, 0.2));
+  EXPECT_GE(monotonicSeconds() - from, 59) << "it is waited for until the join timeout";
+  EXPECT_EQ(late.get(), "cannot connect to " + address +
+                            ": Connection refused (111)\n  while joining the coordinator at " + address);
+}
+
+TEST_F(SessionTest, AWrongTokenIsToldAfterAFewAttempts) {
+  job_.set_token("another token");
+  auto ended = later([&] { Session(job_, {}, interrupt_); });
+  ASSERT_TRUE(clock_.advanceUntil([&] { return over(ended); }));
+  EXPECT_EQ(ended.get(), "recv from " + doorman_.address() +
+                             ": connection closed\n  while proving the token; a wrong token looks like this\n  while "
+                             "joining the coordinator at " +
+                             doorman_.address());
+}
+
+TEST(ErrorKinds, OfAnotherProcessAreTakenOverWhereTheyAreSoForAll) {
+  for (const auto k : {ErrorKind::kInvalid, ErrorKind::kData, ErrorKind::kIo, ErrorKind::kPeer, ErrorKind::kTimeout,
+                       ErrorKind::kStopped})
+    EXPECT_EQ(kindOf(name(k)), k);
+  EXPECT_EQ(kindOf("something new"), ErrorKind::kPeer);
+  EXPECT_EQ(kindForAll("data"), ErrorKind::kData);
+  EXPECT_EQ(kindForAll("invalid"), ErrorKind::kInvalid);
+  for (const char* ofOne : {"io", "timeout", "stopped", "internal"}) EXPECT_EQ(kindForAll(ofOne), ErrorKind::kPeer);
+}
+
+}  // namespace
+}  // namespace crema::cluster

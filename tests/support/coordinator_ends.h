@@ -1,0 +1,151 @@
+// The two ends of the control connection, spoken by a test: a worker of which the test says every word, and a
+// coordinator whose end and events are kept. Real sockets on loopback, in one process.
+#pragma once
+#include <gtest/gtest.h>
+#include <poll.h>
+
+#include <algorithm>
+#include <atomic>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <vector>
+
+#include "base/door.h"
+#include "cluster/channel.h"
+#include "cluster/coordinator.h"
+#include "control.pb.h"
+#include "support/hand_clock.h"
+
+namespace crema::cluster::test {
+
+constexpr char kToken[] = "the token of this cluster";
+constexpr char kJobDigest[] = "digest of the job";
+
+inline Socket knock(const std::string& address, const std::string& token = kToken) {
+  const Deadline deadline = Deadline::after(1e6);
+  return connectThroughDoor(address, token, "control", deadline, nullptr, deadline);
+}
+
+class SpokenWorker {
+ public:
+  SpokenWorker(const std::string& address, int worker) {
+    Socket socket = knock(address);
+    descriptor_ = socket.descriptor();
+    channel_ = std::make_unique<Channel>(std::move(socket));
+    hello.set_version(CREMA_VERSION), hello.set_worker(worker), hello.set_job_digest(kJobDigest);
+    hello.set_host(std::string("h") + std::to_string(worker)), hello.set_pid(100 + worker);
+    hello.set_data_address("127.0.0.1:" + std::to_string(7000 + worker));
+  }
+  void say(const control::ToCoordinator& m) { channel_->send(m, Deadline::after(1e6)); }
+  void sayHello() {
+    control::ToCoordinator m;
+    *m.mutable_hello() = hello;
+    say(m);
+  }
+  void sayReady(const std::string& digest = "weights", const std::string& records = "100 records") {
+    control::ToCoordinator m;
+    m.mutable_ready()->set_state_digest(digest), m.mutable_ready()->set_records(records);
+    say(m);
+  }
+  void sayBeat(int64_t iteration, int64_t passes, bool waiting = false, double seconds = 0, int64_t preparing = 0) {
+    control::ToCoordinator m;
+    auto* b = m.mutable_beat();
+    b->set_iteration(iteration), b->set_passes(passes), b->set_waiting(waiting);
+    b->set_compute_seconds(seconds), b->set_preparing(preparing);
+    say(m);
+  }
+  void sayProgress(int64_t iteration) {
+    control::ToCoordinator m;
+    m.mutable_report()->mutable_progress()->set_iteration(iteration);
+    say(m);
+  }
+  void sayFailed(const std::string& story, const std::string& kind, int64_t iteration) {
+    control::ToCoordinator m;
+    m.mutable_failed()->set_story(story), m.mutable_failed()->set_kind(kind),
+        m.mutable_failed()->set_iteration(iteration);
+    say(m);
+  }
+  void sayFinished(const std::string& digest) {
+    control::ToCoordinator m;
+    m.mutable_finished()->set_iteration(10), m.mutable_finished()->set_state_digest(digest);
+    say(m);
+  }
+  bool spokenTo() const {  // there is a word to hear, or the end
+    pollfd p{descriptor_, POLLIN, 0};
+    return ::poll(&p, 1, 0) > 0;
+  }
+  // The next word; kTimeout when none comes soon, whatever the clock says.
+  control::ToWorker hearAnything() {
+    if (!crema::test::soon([this] { return spokenTo(); })) throw Error(ErrorKind::kTimeout, "nothing was said");
+    control::ToWorker m;
+    channel_->receive(&m, Deadline::after(1e6), nullptr);
+    return m;
+  }
+  control::ToWorker hear() {  // that is no sign of life
+    for (;;)
+      if (const auto m = hearAnything(); !m.has_alive()) return m;
+  }
+  std::string hearAbort() {
+    const control::ToWorker m = hear();
+    return m.has_abort() ? m.abort().kind() + ": " + m.abort().story() : "no abort";
+  }
+  void hangUp() { channel_.reset(); }
+
+  control::ToCoordinator::Hello hello;
+
+ private:
+  int descriptor_ = -1;
+  std::unique_ptr<Channel> channel_;
+};
+
+class RunningCoordinator {
+ public:
+  explicit RunningCoordinator(const CoordinatorOptions& options, const Interrupt* stop = nullptr)
+      : coordinator_(options, [this](const wire::Event& e) { keep(e); }), thread_([this, stop] { run(stop); }) {}
+  // A run that a failing test has left to itself ends by its timeouts.
+  ~RunningCoordinator() {
+    crema::test::soon([this] { return over(); }, [] { Clock::hold(Clock::now() + std::chrono::seconds(5)); });
+    thread_.join();
+  }
+  std::string address() const { return coordinator_.address(); }
+  bool over() const { return over_; }
+  const std::optional<Error>& error() const { return error_; }  // once it is over
+  std::vector<wire::Event> events() {
+    const std::lock_guard lock(mutex_);
+    return events_;
+  }
+  // How many events satisfy `wanted`.
+  template <class Wanted>
+  size_t count(Wanted wanted) {
+    const auto all = events();
+    return static_cast<size_t>(std::count_if(all.begin(), all.end(), wanted));
+  }
+  bool saw(const std::function<bool(const wire::Event&)>& wanted) {
+    return crema::test::soon([&] { return count(wanted) > 0; });
+  }
+
+ private:
+  void keep(const wire::Event& e) {
+    const std::lock_guard lock(mutex_);
+    events_.push_back(e);
+  }
+  void run(const Interrupt* stop) {
+    try {
+      coordinator_.run(stop);
+    } catch (const Error& e) {
+      error_ = e;
+    }
+    over_ = true;
+  }
+
+  std::mutex mutex_;
+  std::vector<wire::Event> events_;
+  std::optional<Error> error_;
+  std::atomic<bool> over_{false};
+  Coordinator coordinator_;
+  std::thread thread_;
+};
+
+}  // namespace crema::cluster::test

@@ -1,0 +1,63 @@
+// A coordinator with two workers of which a test says every word, and a clock that it moves.
+#pragma once
+#include "support/coordinator_ends.h"
+
+namespace crema::cluster::test {
+
+// Two workers, join timeout 60 s, step timeout 10 s.
+class CoordinatorTest : public testing::Test {
+ protected:
+  CoordinatorTest() {
+    options_.token = kToken, options_.jobDigest = kJobDigest;
+    options_.ranks = options_.workers = 2, options_.joinTimeout = 60, options_.stepTimeout = 10;
+  }
+  void run() { c_ = std::make_unique<RunningCoordinator>(options_, &stop_); }
+  // Connects worker w; it has been admitted when this returns.
+  SpokenWorker joined(int w) {
+    SpokenWorker worker(c_->address(), w);
+    worker.sayHello();
+    EXPECT_TRUE(c_->saw([w](const wire::Event& e) { return e.has_joined() && e.joined().worker() == w; }));
+    return worker;
+  }
+  // Both workers, started.
+  void train() {
+    run();
+    for (int w = 0; w < 2; ++w) workers_.push_back(joined(w));
+    for (auto& w : workers_) w.sayReady();
+    EXPECT_TRUE(c_->saw([](const wire::Event& e) { return e.has_started(); }));
+    for (auto& w : workers_) EXPECT_TRUE(w.hear().has_start());
+  }
+  // All that worker w has said is known to the coordinator.
+  void heardOf(int w, int64_t iteration) {
+    workers_[static_cast<size_t>(w)].sayProgress(iteration);
+    EXPECT_TRUE(c_->saw([&](const wire::Event& e) { return e.progress().iteration() == iteration; }));
+  }
+  // Every worker hears of the abort, with the story that run() ends with, and hangs up.
+  void endsWith(ErrorKind kind, const std::string& story) {
+    for (auto& w : workers_) {
+      EXPECT_EQ(w.hearAbort(), name(kind) + (": " + story));
+      w.hangUp();
+    }
+    endsItself(kind, story);
+  }
+  void endsItself(ErrorKind kind, const std::string& story) {
+    ASSERT_TRUE(clock_.advanceUntil([&] { return c_->over(); }));
+    ASSERT_TRUE(c_->error());
+    EXPECT_EQ(c_->error()->what(), story);
+    EXPECT_EQ(c_->error()->kind(), kind);
+  }
+  bool overWithin(double seconds) {                              // seconds of the clock
+    std::this_thread::sleep_for(std::chrono::milliseconds(40));  // so that what was said has been heard
+    clock_.advance(seconds);
+    std::this_thread::sleep_for(std::chrono::milliseconds(40));
+    return c_->over();
+  }
+
+  crema::test::HandClock clock_;
+  Interrupt stop_;
+  CoordinatorOptions options_;
+  std::vector<SpokenWorker> workers_;
+  std::unique_ptr<RunningCoordinator> c_;
+};
+
+}  // namespace crema::cluster::test

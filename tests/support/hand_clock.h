@@ -1,0 +1,40 @@
+// The process's clock in the hand of a test: it stands still until the test moves it on, so that timeouts of minutes
+// are seen in milliseconds, at the very moment where they begin, on a machine of any speed.
+#pragma once
+#include <chrono>
+#include <functional>
+#include <thread>
+
+#include "base/clock.h"
+
+namespace crema::test {
+
+// Waits in real time for what other threads do at once; false when it has not happened within 20 s.
+inline bool soon(const std::function<bool()>& happened, const std::function<void()>& meanwhile = nullptr) {
+  const auto end = Clock::Steady::now() + std::chrono::seconds(20);
+  while (!happened()) {
+    if (Clock::Steady::now() > end) return false;
+    if (meanwhile) meanwhile();
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+  return true;
+}
+
+// Threads that wait by the clock must have ended before it is let go.
+class HandClock {
+ public:
+  HandClock() { Clock::hold(Clock::Steady::now()); }
+  ~HandClock() { Clock::release(); }
+  HandClock(const HandClock&) = delete;
+
+  void advance(double seconds) {
+    Clock::hold(Clock::now() +
+                std::chrono::duration_cast<Clock::Steady::duration>(std::chrono::duration<double>(seconds)));
+  }
+  // In small steps until it has happened, for waits whose length is not the point.
+  bool advanceUntil(const std::function<bool()>& happened, double step = 0.05) {
+    return soon(happened, [&] { advance(step); });
+  }
+};
+
+}  // namespace crema::test
