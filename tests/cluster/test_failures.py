@@ -16,6 +16,12 @@ from conftest import CREMA, children, crema, lenet, running, sha256, solver, wai
 from runs import begun, cluster, ended, endless, start  # noqa: F401 (a fixture)
 
 
+def refused(folder, flags, address, number, word):
+    """A worker that ends with a message that has the word."""
+    done = crema("worker", *flags, "-coordinator", address, "-worker", number, cwd=folder, timeout=20)
+    assert done.code != 0 and word in done.message, done.err[-500:]
+
+
 @pytest.mark.parametrize("sign,words", [(signal.SIGKILL, "was lost"), (signal.SIGSTOP, "has been silent for 3 s")])
 def test_a_worker_that_dies_or_stops_ends_the_run_for_all(endless, sign, words):
     run = start(
@@ -56,21 +62,8 @@ def test_a_worker_without_a_coordinator_ends(endless):
     with socket.socket() as s:
         s.bind(("127.0.0.1", 0))
         nobody = f"127.0.0.1:{s.getsockname()[1]}"
-    done = crema(
-        *"worker -solver solver.prototxt -token_file token -ranks".split(),
-        2,
-        "-workers",
-        2,
-        "-coordinator",
-        nobody,
-        "-worker",
-        1,
-        "-join_timeout",
-        2,
-        cwd=endless,
-        timeout=15,
-    )
-    assert done.code != 0 and nobody in done.message, done.err[-500:]
+    flags = "-solver solver.prototxt -token_file token -ranks 2 -workers 2 -join_timeout 2".split()
+    refused(endless, flags, nobody, 1, nobody)
 
 
 def test_unauthenticated_clients_and_garbage_change_nothing(endless):
@@ -86,17 +79,7 @@ def test_unauthenticated_clients_and_garbage_change_nothing(endless):
                 visitors.append(s)
             other = endless / "other"
             other.write_bytes(os.urandom(32))
-            client = crema(
-                "worker",
-                *[(other if f == "token" else f) for f in flags],
-                "-coordinator",
-                address,
-                "-worker",
-                0,
-                cwd=endless,
-                timeout=20,
-            )
-            assert client.code != 0 and "token" in client.message, client.err[-500:]
+            refused(endless, [other if f == "token" else f for f in flags], address, 0, "token")
         workers = [
             start(endless, "worker", *flags, "-threads", 1, "-coordinator", address, "-worker", w, name=f"w{w}")
             for w in (0, 1)
@@ -114,17 +97,8 @@ def test_workers_of_different_jobs_are_refused(endless):
     other = (endless / "solver.prototxt").read_text().replace("base_lr: 0.01", "base_lr: 0.02")
     (endless / "other.prototxt").write_text(other)
     first = start(endless, "worker", *flags, "-coordinator", address, "-worker", 0, name="w0")
-    second = crema(
-        "worker",
-        *[("other.prototxt" if f == "solver.prototxt" else f) for f in flags],
-        "-coordinator",
-        address,
-        "-worker",
-        1,
-        cwd=endless,
-        timeout=20,
-    )
-    assert second.code != 0 and "different" in second.message, second.err[-500:]
+    others = ["other.prototxt" if f == "solver.prototxt" else f for f in flags]
+    refused(endless, others, address, 1, "different")
     assert ended(first, 15) == 1 and ended(coordinator, 15) == 1
 
 

@@ -225,6 +225,19 @@ def test_a_png_shows_what_the_svg_shows(log, tmp_path):
     assert "must end in .svg or .png" in crema("plot", log, "-output", tmp_path / "curves.gif").message
 
 
+def test_a_png_shows_all_of_a_long_log(tmp_path):
+    """More pixels than one rasterizer of Anti-Grain Geometry takes: a loss that jumps 60,000 times."""
+    lines = ["I0101 00:00:00.000000 77 solver.cpp:280] Solving long"]
+    for i in range(60000):
+        lines.append(f"I0101 00:00:01.000000 77 solver.cpp:228] Iteration {i}, loss = {i % 2}")
+        lines.append(f"I0101 00:00:01.000000 77 solver.cpp:244]     Train net output #0: loss = {i % 2}")
+    (tmp_path / "long.log").write_text("\n".join(lines) + "\n")
+    shown("plot", "long.log", "-output", "long.png", cwd=tmp_path)
+    rows = png_rows(tmp_path / "long.png")
+    for x in (90, 400, 670):
+        assert sum(row[x] == (31, 119, 180) for row in rows) > 250, x
+
+
 @pytest.mark.parametrize("net", ["alexnet", "googlenet", "resnet50"])
 def test_draw_shows_every_layer_and_no_box_covers_another(zoo, tmp_path, net):
     text = (zoo / f"{net}.prototxt").read_text()

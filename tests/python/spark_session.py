@@ -3,15 +3,35 @@ jar.
 """
 
 import os
+import pathlib
 import re
+import subprocess
 import sys
 
 import pytest
 
 from conftest import ROOT
 
+SPARK = pathlib.Path(os.environ.get("SPARK_HOME", ROOT / ".venv/spark-home"))
 sys.path.insert(0, str(ROOT / "python"))
 os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+
+
+def submitted(script, line, folder, *options, **environment):
+    """What a script of Python wrote to stdout, through spark-submit on local[2]; `line`: its spark.pythonargs."""
+    import crema
+
+    done = subprocess.run(
+        [SPARK / "bin/spark-submit", "--master", "local[2]", "--jars", crema.jar(), *options]
+        + ["--conf", "spark.ui.enabled=false", "--conf", f"spark.pythonargs={line}", script],
+        cwd=folder,
+        env={**os.environ, "SPARK_HOME": str(SPARK), "SPARK_LOCAL_IP": "127.0.0.1", **environment},
+        capture_output=True,
+        text=True,
+        timeout=240,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    return done.stdout
 
 
 @pytest.fixture(scope="session")

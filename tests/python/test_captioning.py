@@ -4,15 +4,12 @@ nets.
 
 import ast
 import json
-import os
 import re
-import subprocess
 
 import pytest
 
-from spark_session import session  # noqa: F401  fixtures
+from spark_session import session, submitted  # noqa: F401  fixtures
 
-import crema
 from caption_nets import CROP, small
 from com.yahoo.ml.caffe import CaffeError
 from com.yahoo.ml.caffe.CaffeOnSpark import CaffeOnSpark
@@ -21,7 +18,7 @@ from com.yahoo.ml.caffe.DataSource import DataSource
 from com.yahoo.ml.caffe.tools.Captioner import Captioner
 from com.yahoo.ml.caffe.tools.Vocab import Vocab
 from conftest import ROOT
-from test_examples import EXAMPLES, SPARK, execute
+from test_examples import EXAMPLES, execute
 
 COLOURS = {"red": (190, 90, 80), "green": (80, 180, 90), "blue": (80, 90, 200)}
 SHAPES = ("disc", "square")
@@ -179,26 +176,7 @@ def test_the_script_and_a_picture_that_is_none(session, coco, trained, tmp_path)
         f"-lstmnet {coco['prototxts']}/lrcn_word_to_preds.deploy.prototxt -vocab {coco['output']}/vocab -output "
         f"{tmp_path}/out"
     )
-    done = subprocess.run(
-        [
-            str(SPARK / "bin/spark-submit"),
-            "--master",
-            "local[2]",
-            "--jars",
-            crema.jar(),
-            "--conf",
-            "spark.ui.enabled=false",
-            "--conf",
-            f"spark.pythonargs={line}",
-            str(EXAMPLES / "ImageCaption.py"),
-        ],
-        cwd=tmp_path,
-        env={**os.environ, "SPARK_HOME": str(SPARK), "SPARK_LOCAL_IP": "127.0.0.1", "PYTHONPATH": str(ROOT / "python")},
-        capture_output=True,
-        text=True,
-        timeout=200,
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
+    submitted(EXAMPLES / "ImageCaption.py", line, tmp_path, PYTHONPATH=str(ROOT / "python"))
     rows = [json.loads(line) for part in (tmp_path / "out").glob("part-*") for line in part.read_text().splitlines()]
     assert {row["id"]: row.get("prediction") for row in rows} == {**expected(), "none": None} and len(rows) == 7
 

@@ -1,7 +1,6 @@
 """The notebooks and scripts of python/examples, run as a user runs them; and the zip for --py-files."""
 
 import json
-import os
 import pathlib
 import subprocess
 import sys
@@ -9,13 +8,12 @@ import zipfile
 
 import pytest
 
-from spark_session import frames, session, solver_file  # noqa: F401  fixtures
+from spark_session import frames, session, solver_file, submitted  # noqa: F401  fixtures
 
 import crema
 from conftest import ROOT
 
 EXAMPLES = ROOT / "python/examples"
-SPARK = pathlib.Path(os.environ.get("SPARK_HOME", ROOT / ".venv/spark-home"))
 
 
 def execute(name, frames, monkeypatch, **settings):
@@ -90,27 +88,6 @@ def test_logistic_regression_through_spark_submit_and_the_zip(solver_file, tmp_p
         f"-conf {solver_file} -model file:{tmp_path}/lenet.model -features ip1 -label label -clusterSize 1 "
         "-connection ethernet"
     )
-    done = subprocess.run(
-        [
-            str(SPARK / "bin/spark-submit"),
-            "--master",
-            "local[2]",
-            "--jars",
-            crema.jar(),
-            "--py-files",
-            str(archive),
-            "--conf",
-            "spark.ui.enabled=false",
-            "--conf",
-            f"spark.pythonargs={line}",
-            str(EXAMPLES / "MultiClassLogisticRegression.py"),
-        ],
-        cwd=tmp_path,
-        env={**os.environ, "SPARK_HOME": str(SPARK), "SPARK_LOCAL_IP": "127.0.0.1"},
-        capture_output=True,
-        text=True,
-        timeout=240,
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
-    words = done.stdout.split()
-    assert words[2] == "200" and int(words[0]) > 180, done.stdout
+    out = submitted(EXAMPLES / "MultiClassLogisticRegression.py", line, tmp_path, "--py-files", archive)
+    words = out.split()
+    assert words[2] == "200" and int(words[0]) > 180, out

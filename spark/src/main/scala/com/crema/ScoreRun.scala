@@ -59,9 +59,9 @@ object ScoreRun {
     val feed = RowFeed.newBuilder.setDescription(s"partition ${context.partitionId()} of $what")
     val child = start(spec, _.setTestRows(feed))
     val batches = new ScoredBatches(records, put, fields)
-    val feeder =
-      new Feeder(child, batches, Seq(Input.newBuilder.setEnd(Input.End.newBuilder.setTest(true)).build()), context)
-    new EventRows(child, () => { feeder.check(); batches.sent }, skipped, spec.scored)
+    val sender =
+      new RowSender(child, batches, Seq(Input.newBuilder.setEnd(Input.End.newBuilder.setTest(true)).build()), context)
+    new EventRows(child, () => { sender.check(); batches.sent }, skipped, spec.scored)
   }
 
   /** A partition's rows as delimited Inputs. */

@@ -184,7 +184,7 @@ object TrainRun {
     val child = new Child("worker", job.build())
     child.endWith(context)
     child.serve(databases.train, databases.test, spec.hadoop)
-    val feeder = new Feeder(child, rows, ends(job.build()), context)
+    val sender = new RowSender(child, rows, ends(job.build()), context)
     try {
       var failed: Option[Event.Failed] = None
       var done = Event.Done.getDefaultInstance
@@ -195,7 +195,7 @@ object TrainRun {
         if (event.get.hasDone) done = event.get.getDone
         event = child.next()
       }
-      feeder.check()
+      sender.check()
       child.finish(failed)
       val result = TaskResult(done.getSkipped)
       if (worker != 0) result
@@ -205,7 +205,7 @@ object TrainRun {
         catch { case e: CremaException => result.copy(failure = e.getMessage) }
       }
     } finally {
-      feeder.close()
+      sender.close()
       FileUtil.fullyDelete(folder)
     }
   }

@@ -2,6 +2,7 @@ package com.yahoo.ml.caffe
 
 import java.nio.file.Files
 
+import com.yahoo.ml.caffe.tools.Tool.serialised
 import com.yahoo.ml.jcaffe.{CaffeNet, FloatDataTransformer, Fixtures}
 import org.apache.hadoop.io.BytesWritable
 import org.scalatest.funsuite.AnyFunSuite
@@ -17,7 +18,7 @@ class SourceNetSuite extends AnyFunSuite {
         val files = folder.resolve("images").toString
         val records = spark.sparkContext.parallelize((0 until 4).map(i => (i, jpegs(i % 2))), 2)
         records.map { case (i, bytes) =>
-          (new BytesWritable(SourceRuns.serialised(new com.yahoo.ml.dl.caffe.Pair(s"$i", s"${i % 2}"))),
+          (new BytesWritable(serialised(new com.yahoo.ml.dl.caffe.Pair(s"$i", s"${i % 2}"))),
             new BytesWritable(bytes))
         }.saveAsSequenceFile(files)
         val path = solver(folder, caffenet(big = false, 27).replace("file:target/images", s"file:$files"))

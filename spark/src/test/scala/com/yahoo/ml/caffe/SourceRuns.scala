@@ -1,7 +1,7 @@
 package com.yahoo.ml.caffe
 
 import java.awt.image.BufferedImage
-import java.io.{ByteArrayOutputStream, ObjectOutputStream}
+import java.io.ByteArrayOutputStream
 import java.nio.file.{Files, Path}
 import javax.imageio.ImageIO
 
@@ -57,14 +57,6 @@ object SourceRuns {
   }
   lazy val train = new TestRecords(folder, 401, 1)
   lazy val test = new TestRecords(folder, 115, 2)
-
-  def serialised(key: AnyRef): Array[Byte] = {
-    val bytes = new ByteArrayOutputStream
-    val out = new ObjectOutputStream(bytes)
-    out.writeObject(key)
-    out.close()
-    bytes.toByteArray
-  }
 
   def png(pixels: Array[Byte], side: Int): Array[Byte] = {
     val image = new BufferedImage(side, side, BufferedImage.TYPE_BYTE_GRAY)

@@ -3,6 +3,7 @@ package com.yahoo.ml.caffe
 import java.io.ByteArrayOutputStream
 import java.nio.file.Files
 
+import com.yahoo.ml.caffe.tools.Tool.serialised
 import com.yahoo.ml.dl.caffe.Pair
 import org.apache.hadoop.io.BytesWritable
 import org.apache.spark.sql.Row
@@ -10,7 +11,7 @@ import org.apache.spark.sql.types._
 
 /** Trains on the same records through every kind of source: the model must have the same bytes. */
 class SourcesSuite extends SourceRuns {
-  import SourceRuns.{folder, png, serialised, test => testRecords, train => trainRecords}
+  import SourceRuns.{folder, png, test => testRecords, train => trainRecords}
 
   private val image = "com.yahoo.ml.caffe.ImageDataFrame"
 

@@ -15,7 +15,7 @@ import scala.reflect.ClassTag
 import scala.util.control.NonFatal
 
 /** What the tools' main programs share: one Spark job from a command line, a one-line error message, exit code 1. */
-private[tools] object Tool {
+private[caffe] object Tool {
   /** @param usage returns what must be given if that is missing; called before Spark starts */
   def main(name: String, args: Array[String], usage: Config => Option[String])(
       work: (SparkContext, Config) => Unit): Unit = {

@@ -4,46 +4,46 @@ import com.crema.wire.Wire.Input
 import org.apache.spark.TaskContext
 import org.apache.spark.crema.TaskThread
 
-private object Feeder {
+private object RowSender {
   val Patience = 10000L // ms
   val SignEvery = 2000L // ms
   private val preparing = Input.newBuilder.setPreparing(Input.Preparing.getDefaultInstance).build()
 }
 
 /** Sends a task's rows to its child in a thread of its own, while the task's thread reads what comes back. While the
-  * next rows are still being computed, fetched or sorted, it sends the child a sign of life, as there is no limit to
+  * next rows are still being computed, fetched or sorted, it sends the child a message, as there is no limit to
   * how long Spark may take for that.
   *
   * @param rows delimited Inputs, computed as they are sent
   * @param ends what is sent behind them
   */
-class Feeder(child: Child, rows: Iterator[Array[Byte]], ends: Seq[Input], context: TaskContext) {
+class RowSender(child: Child, rows: Iterator[Array[Byte]], ends: Seq[Input], context: TaskContext) {
   @volatile private var failure: Throwable = _
   @volatile private var waiting = false // for the next row
 
-  private val thread = new Thread(() => TaskThread.as(context) { send() }, "crema-feeder")
+  private val thread = new Thread(() => TaskThread.as(context) { send() }, "crema-row-sender")
   thread.setDaemon(true)
   // A task may end early, as with a limit. Completion listeners run in reverse order: this one stops the reading before
   // Spark's own listeners release what the rows are read from.
   context.addTaskCompletionListener[Unit] { _ => close() }
   thread.start()
 
-  private val signs = new Thread(() => signWhileWaiting(), "crema-feeder-signs")
+  private val signs = new Thread(() => signWhileWaiting(), "crema-row-sender-signs")
   signs.setDaemon(true)
   signs.start()
 
-  /** Ends the child and the feeding. Who returns a lazy iterator must call this itself at its end: listeners registered
+  /** Ends the child and the sending. Who returns a lazy iterator must call this itself at its end: listeners registered
     * while the rows are computed would run before the one above.
     */
-  def close(): Unit = { child.close(); thread.interrupt(); thread.join(Feeder.Patience) }
+  def close(): Unit = { child.close(); thread.interrupt(); thread.join(RowSender.Patience) }
 
-  /** A sign of life for the child, as long as the next row is still being computed. */
+  /** Sends the child a message now and then, as long as the next row is still being computed. */
   private def signWhileWaiting(): Unit =
     try {
-      thread.join(Feeder.SignEvery)
+      thread.join(RowSender.SignEvery)
       while (thread.isAlive && child.alive) {
-        if (waiting) child.send(Feeder.preparing)
-        thread.join(Feeder.SignEvery)
+        if (waiting) child.send(RowSender.preparing)
+        thread.join(RowSender.SignEvery)
       }
     } catch { case _: InterruptedException => }
 
