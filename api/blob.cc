@@ -1,4 +1,4 @@
-// Blobs and their memory; pictures, which are memory too.
+// Blobs, their memory, and decoded pictures, which are handed out as memory too.
 #include <algorithm>
 
 #include "api/handles.h"

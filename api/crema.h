@@ -20,12 +20,12 @@ typedef enum {
   CREMA_OK = 0,
   CREMA_INVALID, /* the description is wrong, or what was asked for */
   CREMA_DATA,    /* a file holds something else */
-  CREMA_IO,      /* the system refused */
+  CREMA_IO,      /* the operating system refused */
   CREMA_PEER,
   CREMA_TIMEOUT,
   CREMA_STOPPED,
   CREMA_INTERNAL, /* our mistake */
-  CREMA_HOST      /* a callback of the host said no: it knows why */
+  CREMA_HOST      /* a callback of the host failed; the host knows why */
 } crema_status;
 
 typedef struct crema_blob crema_blob;
@@ -41,7 +41,7 @@ CREMA_API const char* crema_version(void);
 CREMA_API const char* crema_last_error(void);
 CREMA_API void crema_set_log_level(int lowest);        /* 0 all lines, 1 warnings, 2 errors */
 CREMA_API void crema_log(int level, const char* text); /* a line of the host */
-CREMA_API int crema_set_random_seed(uint64_t seed);    /* the n-th net or solver from now on gets the n-th seed of it */
+CREMA_API int crema_set_random_seed(uint64_t seed);    /* each net or solver from now on takes its own seed from it */
 CREMA_API int crema_set_threads(int threads);          /* of nets and solvers made from now on; 0: all cores */
 CREMA_API int crema_layer_types(void);                 /* how many */
 CREMA_API const char* crema_layer_type(int i);         /* NULL behind the last */
@@ -75,7 +75,7 @@ CREMA_API int crema_net_blob(const crema_net* net, const char* name, crema_blob*
 CREMA_API double crema_net_loss_weight(const crema_net* net, const char* blob);
 CREMA_API int crema_net_params(const crema_net* net, int layer);
 CREMA_API int crema_net_param(const crema_net* net, int layer, int i, crema_blob** made);
-CREMA_API int64_t crema_net_instance(const crema_net* net, int layer); /* of a hosted layer; -1: the layer is ours */
+CREMA_API int64_t crema_net_instance(const crema_net* net, int layer); /* host's number of a hosted layer; else -1 */
 
 /* Layers `first` to `last`, both included. Every call takes new random numbers; data layers, when they run, the next
  * batch. */
@@ -83,7 +83,7 @@ CREMA_API int crema_net_forward(crema_net* net, int first, int last, double* los
 CREMA_API int crema_net_backward(crema_net* net, int from, int down_to); /* adds to gradients of parameters */
 CREMA_API int crema_net_reshape(crema_net* net);                         /* after a reshape of inputs */
 CREMA_API int crema_net_clear_param_diffs(crema_net* net);
-CREMA_API int crema_net_copy_from(crema_net* net, const char* weights);     /* either format; "a.caffemodel,b.h5" too */
+CREMA_API int crema_net_copy_from(crema_net* net, const char* weights); /* of either format; or "a.caffemodel,b.h5" */
 CREMA_API int crema_net_share_with(crema_net* net, const crema_net* other); /* net uses other's weights */
 CREMA_API int crema_net_save(const crema_net* net, const char* file, int hdf5);
 /* For MemoryData: `records` samples of dims (channels, height, width) and their labels, batch after batch and round
@@ -101,7 +101,7 @@ CREMA_API const char* crema_solver_type(const crema_solver* solver);
 CREMA_API int crema_solver_test_nets(const crema_solver* solver);
 CREMA_API int crema_solver_net(const crema_solver* solver, int test_net, crema_net** made); /* -1: the train net */
 CREMA_API int crema_solver_step(crema_solver* solver, int iterations);
-CREMA_API int crema_solver_solve(crema_solver* solver, const char* resume); /* NULL: from where it stands */
+CREMA_API int crema_solver_solve(crema_solver* solver, const char* resume); /* NULL: from the present iteration */
 CREMA_API int crema_solver_restore(crema_solver* solver, const char* state);
 CREMA_API int crema_solver_snapshot(crema_solver* solver);
 CREMA_API int crema_solver_apply_update(crema_solver* solver);
@@ -116,8 +116,8 @@ CREMA_API int crema_solver_set_callbacks(crema_solver* solver, int (*start)(void
 typedef enum { CREMA_RESHAPE, CREMA_FORWARD, CREMA_BACKWARD } crema_pass;
 typedef struct {
   size_t size; /* sizeof(crema_layer_host): later versions may have more fields */
-  void* user;  /* what both are called with */
-  /* While a net is built. *instance: the host's number for it, not negative. `layer` is good for this call only. */
+  void* user;  /* passed to both callbacks */
+  /* While a net is built. *instance: the host's number for it, not negative. `layer` is valid during this call only. */
   int (*make)(void* user, crema_layer* layer, int64_t* instance);
   /* propagate_down: one number per bottom, for backward */
   int (*run)(void* user, int64_t instance, crema_pass pass, const int* propagate_down);
@@ -137,7 +137,7 @@ CREMA_API int crema_decode_image(const void* bytes, size_t size, int colour, int
                                  crema_memory** owner);
 
 /* --- a graph as a picture. Boxes: lines with \n between them, 0xRRGGBB; edges: an edge comes behind all that lead to
- * its `from`; rankdir TB, BT, LR or RL; format "svg" or "png". The bytes are good until the thread's next call. The
+ * its `from`; rankdir TB, BT, LR or RL; format "svg" or "png". The bytes are valid until the thread's next call. The
  * sizes are sizeof(crema_graph), sizeof(crema_box) and sizeof(crema_edge): later versions may have more fields. */
 typedef struct {
   const char* text;

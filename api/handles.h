@@ -1,4 +1,4 @@
-// What stands behind the handles of crema.h.
+// The objects behind the handles of crema.h.
 #pragma once
 #include <atomic>
 #include <exception>
@@ -15,8 +15,9 @@
 
 namespace crema::api {
 
-// A callback of the host failed and knows why. No Error: nothing is to be added to its story. It answers 0 then: what
-// ctypes answers for a callback that a signal's exception ended before its first line.
+// Thrown when a callback of the host returns 0: it failed, and the host has its own exception. Not an Error, as no text
+// is added. 0 means failure because ctypes returns 0 for a callback that a signal's exception ended before its first
+// line.
 struct HostFailure {};
 inline void ask(int answer) {
   if (answer == 0) throw HostFailure();
@@ -24,7 +25,7 @@ inline void ask(int answer) {
 
 void remember(const std::string& sentence);  // crema_last_error() of this thread
 
-// Runs body; what leaves it becomes a status and a sentence.
+// Runs body; an exception becomes a status and the text of crema_last_error().
 template <class Body>
 int guard(Body&& body) noexcept {
   try {
@@ -45,17 +46,17 @@ int guard(Body&& body) noexcept {
 }
 static_assert(CREMA_INVALID + static_cast<int>(ErrorKind::kInternal) == CREMA_INTERNAL);
 
-// Threads and scratch memory of one net, or of a solver and its nets. Whoever computes holds it.
+// Threads and scratch memory of one net, or of a solver and its nets; locked while one of them computes.
 class Compute {
  public:
   Compute();
   kernels::Context kernels;
-  using Hold = std::unique_lock<std::recursive_mutex>;
-  Hold hold();             // invalid() in a process that fork() made since: the threads are not there
-  bool inherited() const;  // in such a process: what has threads must not be destroyed, which would wait for them
+  using Hold = std::unique_lock<std::recursive_mutex>;  // not annotated: functions return it
+  Hold hold();                                          // throws kInvalid in a forked child, which has no threads
+  bool inherited() const;  // in a forked child: what has threads must not be destroyed there, as that joins them
 
  private:
-  std::recursive_mutex busy_;  // recursive: a hosted layer may look at the net that it is part of
+  std::recursive_mutex busy_;  // recursive: a hosted layer may call functions on its own net
   int generation_;
 };
 
@@ -65,18 +66,19 @@ int64_t givenSeed();  // -1: none was set
 const layers::LayerRegistry& hostRegistry();
 int64_t instanceOf(const layers::Layer& layer);  // -1: not a hosted one
 
-// The host's arrays for MemoryData: a window of one batch moves over them, round and round.
+// The host's arrays for MemoryData: each pass takes the next batch of them, starting anew at the end.
 struct InputArrays {
   const float *data = nullptr, *labels = nullptr;
   int records = 0, next = 0;
   std::vector<int> dims;
   std::unique_ptr<Blob> windows[2];
-  // What the layer is shown; test nets of a solver share it, each fills it before its pass.
+  // The blobs that the layer reads. Test nets of a solver share them; each fills them before its pass.
   std::shared_ptr<std::vector<const Blob*>> view = std::make_shared<std::vector<const Blob*>>();
   void set(const float* newData, const float* newLabels, int count, const int shape[3]);
   void advance(int batch);
 };
-// Before its first layer, a MemoryData without source, the arrays move on; then `hook` is called, which may be empty.
+// Sets the net's forward hook: where the first layer is a MemoryData without source, the arrays move to the next batch;
+// then `hook` is called, unless it is empty.
 void advanceBeforeForward(net::Net& net, InputArrays* arrays, const std::function<void(int)>& hook);
 bool readsMemorySource(const caffe::NetParameter& net);  // a MemoryData layer that names a database
 
@@ -86,8 +88,8 @@ struct NetBox {
   std::shared_ptr<net::Net> net;
   std::shared_ptr<InputArrays> arrays;
   std::vector<std::string> blobNames, inputs;
-  int64_t passes = 0, batches = 0;  // forwards so far, and those of them that ran layers without bottoms
-  bool ownsWeights = false;         // a solver updates them where they are
+  int64_t passes = 0, batches = 0;  // forward passes so far; those among them that ran layers without bottoms
+  bool ownsWeights = false;         // a solver updates them in place, so they cannot be replaced by another net's
   const std::vector<std::string>* list(crema_list which, int layer) const;
   int layers() const { return static_cast<int>(net->layers().size()); }
 
@@ -95,7 +97,7 @@ struct NetBox {
   std::vector<std::string> names_, types_;
 };
 
-// invalid() unless a struct of the host's has at least the fields that this library reads.
+// Throws kInvalid unless the host's struct has at least the fields that this library reads.
 void checkSize(const char* name, size_t given, size_t needed);
 
 crema_blob* newBlob(Blob& blob, bool parameter = false);
@@ -105,7 +107,7 @@ crema_net* newNet(std::unique_ptr<NetBox> box);
 
 struct crema_blob {
   std::shared_ptr<crema::Blob> blob;
-  bool parameter;  // it keeps its count: the layer reads so many values, and they lie in the net's flat buffers
+  bool parameter;  // its count must not change: its values lie in the net's flat buffers
 };
 struct crema_memory {
   std::shared_ptr<const void> memory;

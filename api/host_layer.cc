@@ -1,4 +1,5 @@
-// Layers of type Python: the host makes an object for each while the net is built, and is asked for every pass.
+// Layers of type Python: the host makes an object for each while the net is built, and computes every pass by a
+// callback.
 #include "api/handles.h"
 
 namespace crema::api {
@@ -34,7 +35,7 @@ class HostLayer : public layers::Layer {
   int64_t instance() const { return instance_; }
   bool training() const { return layers::Layer::training(); }
   Blob& addBlob(const Shape& shape) {
-    addParam(shape, caffe::FillerParameter());  // zeros, or what the description carries
+    addParam(shape, caffe::FillerParameter());  // zeros, or the blobs that the description carries
     return *params().back();
   }
 

@@ -1,4 +1,4 @@
-// Nets in the hands of a program that runs them itself.
+// The functions of crema.h on nets.
 #include "net/net.h"
 
 #include <algorithm>
@@ -18,7 +18,7 @@ void checkLayer(const NetBox& box, int layer) {
   if (layer < 0 || layer >= box.layers()) invalid("there is no layer {}: the net has {}", layer, box.layers());
 }
 
-// One of these layers has no bottoms: data comes from it.
+// Whether one of the layers first..last has no bottoms, so that data comes from it.
 bool makesBlobs(const net::Net& net, int first, int last) {
   for (int i = first; i <= last; ++i)
     if (net.bottoms(i).empty()) return true;
@@ -130,7 +130,7 @@ int crema_net_create(const char* prototxt, int phase, int level, const char* con
     o.log = logsInfo();
     if (!readsMemorySource(description)) o.data.source = layers::FromBlobs{arrays->view.get()};
     o.data.folder = parentDirectory(prototxt);
-    struct Whole {  // what computes, and the arrays, go after the net that uses them
+    struct Whole {  // order of members: the net is destroyed before what it uses
       std::shared_ptr<Compute> compute;
       std::shared_ptr<InputArrays> arrays;
       std::unique_ptr<net::Net> net;

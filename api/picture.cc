@@ -1,4 +1,4 @@
-// A graph of the host's as a picture.
+// crema_draw(): a graph of the host as a picture.
 #include "picture/graph_picture.h"
 
 #include <sstream>
@@ -12,7 +12,7 @@ namespace {
 
 thread_local std::string drawn;
 
-// An element of an array whose elements may be larger than those of this library.
+// Element i of the host's array, whose elements may be larger than this library's struct.
 template <class T>
 const T& at(const T* first, size_t size, int i) {
   return *reinterpret_cast<const T*>(reinterpret_cast<const char*>(first) + size * static_cast<size_t>(i));

@@ -1,20 +1,21 @@
-// What belongs to the process: errors, log, seeds, threads, the list of layers.
+// The functions of crema.h for the whole process: errors, log, seeds, threads, layer types.
 #include <pthread.h>
 
 #include <cstring>
 
 #include "api/handles.h"
 #include "base/log.h"
-#include "base/socket.h"
+#include "base/random_bytes.h"
 
+#include "base/mutex.h"
 namespace crema::api {
 namespace {
 
 thread_local std::string lastError;
 std::atomic<int> logLevel{0}, threads{0};
-std::mutex seedMutex;
-uint64_t seed = 0, seedsGiven = 0;
-bool seedSet = false;
+Mutex seedMutex;
+uint64_t seed CREMA_GUARDED_BY(seedMutex) = 0, seedsGiven CREMA_GUARDED_BY(seedMutex) = 0;
+bool seedSet CREMA_GUARDED_BY(seedMutex) = false;
 
 std::atomic<int>& forks() {
   static std::atomic<int> count{0};
@@ -28,8 +29,7 @@ std::atomic<int>& forks() {
 void remember(const std::string& sentence) { lastError = sentence; }
 bool logsInfo() { return logLevel == 0; }
 
-Compute::Compute()
-    : kernels(kernels::bestIsa(), threads > 0 ? threads.load() : availableCores()), generation_(forks()) {}
+Compute::Compute() : kernels(kernels::bestIsa(), threads.load()), generation_(forks()) {}
 
 void checkSize(const char* name, size_t given, size_t needed) {
   if (given < needed)
@@ -48,7 +48,7 @@ Compute::Hold Compute::hold() {
 }
 
 int64_t givenSeed() {
-  std::lock_guard<std::mutex> lock(seedMutex);
+  const MutexLock lock(seedMutex);
   if (!seedSet) return -1;
   return static_cast<int64_t>((seed + 0x9e3779b97f4a7c15u * seedsGiven++) & 0x7fffffff);
 }
@@ -78,7 +78,7 @@ void crema_log(int level, const char* text) {
 }
 
 int crema_set_random_seed(uint64_t value) {
-  std::lock_guard<std::mutex> lock(seedMutex);
+  const MutexLock lock(seedMutex);
   seed = value, seedsGiven = 0, seedSet = true;
   return CREMA_OK;
 }

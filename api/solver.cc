@@ -1,4 +1,4 @@
-// Solvers whose iterations the host counts.
+// The functions of crema.h on solvers.
 #include "solver/solver.h"
 
 #include "api/handles.h"
@@ -15,10 +15,10 @@ struct SolverBox {
   std::shared_ptr<Compute> compute;
   std::shared_ptr<InputArrays> trainArrays;
   std::vector<std::shared_ptr<InputArrays>> testArrays;
-  std::unique_ptr<solver::Solver> solver;  // after what its nets use: it goes first
+  std::unique_ptr<solver::Solver> solver;  // order of members: the solver is destroyed before what its nets use
   int (*start)(void* user) = nullptr;
   int (*gradientsReady)(void* user) = nullptr;
-  void* user = nullptr;  // of both
+  void* user = nullptr;  // passed to both callbacks
 };
 
 caffe::SolverParameter read(const std::string& file, const char* type) {
@@ -31,7 +31,7 @@ caffe::SolverParameter read(const std::string& file, const char* type) {
   return solver::prepareSolver(std::move(p), file, givenSeed());
 }
 
-// All nets of a solver share what testData says, so all or none of their MemoryData layers read databases.
+// All nets of a solver share one DataOptions, so all of their MemoryData layers read databases, or none.
 bool memorySources(const caffe::SolverParameter& p) {
   bool any = readsMemorySource(p.net_param()) || readsMemorySource(p.train_net_param());
   for (const auto& net : p.test_net_param()) any = any || readsMemorySource(net);
@@ -45,9 +45,8 @@ void start(SolverBox& box, const std::string& file, const caffe::SolverParameter
   o.seed = static_cast<uint64_t>(p.random_seed());
   o.folder = parentDirectory(file);
   o.log = logsInfo();
-  o.testsGoBack = true;
-  const caffe::SolverParameter written = model::readSolver(file);
-  o.origin = written.has_net() ? written.net() : written.train_net();
+  o.testsNeedBackward = true;
+  o.origin = solver::netOrigin(model::readSolver(file));
   box.trainArrays = std::make_shared<InputArrays>();
   const auto shown = std::make_shared<std::vector<const Blob*>>();
   if (!memorySources(p)) {

@@ -1,13 +1,13 @@
-// Debian's archives of libhdf5, libpng and others are compiled for executables: they reach for stdin, stdout and stderr
-// as if these stood in the same file, which a shared library cannot grant. The linker's --wrap gives them these copies
-// of the three pointers instead; everything else in those archives is fine where it is.
+// Debian's archives of libhdf5, libpng and others are compiled for executables: they address stdin, stdout and stderr
+// by relocations that a shared library cannot have. The linker's --wrap replaces the three names by these copies of the
+// pointers; everything else in those archives links as it is.
 #include <cstdio>
 
 extern "C" {
 extern FILE *__real_stdin, *__real_stdout, *__real_stderr;
 FILE *__wrap_stdin, *__wrap_stdout, *__wrap_stderr;
 
-// Before any other initialisation of this library: 101 is the first that is free.
+// Runs before all other initialisation of this library: priorities up to 100 are reserved.
 __attribute__((constructor(101))) static void takeStandardStreams() {
   __wrap_stdin = __real_stdin, __wrap_stdout = __real_stdout, __wrap_stderr = __real_stderr;
 }

@@ -64,7 +64,7 @@ class Bench {
     ConvShape one = s;  // images do not meet in these two passes: the last one tells
     one.n = 1;
     const int64_t last = s.n - 1;
-    const double flops = 2.0 * s.n * out * s.ic * s.kh * s.kw;
+    const double flops = 2.0 * s.n * static_cast<double>(out) * s.ic * s.kh * s.kw;
     time(name, "forward", flops, [&] { convForward(context_, s, x.data(), w.data(), b.data(), y.data()); });
     Floats want(static_cast<size_t>(out));
     ref::convForward(one, x.data() + last * in, w.data(), b.data(), want.data());

@@ -15,13 +15,13 @@
 namespace crema::cli {
 namespace {
 
-// Those that take a value, behind a blank too; the rest are switches.
+// Flags that take a value, as -flag=VALUE or -flag VALUE; the rest are switches.
 constexpr std::array kValued = {"log_dir",      "minloglevel",      "stderrthreshold", "v",           "vmodule",
                                 "max_log_size", "log_backtrace_at", "log_link",        "logbuflevel", "logbufsecs"};
 constexpr std::array kSwitches = {"logtostderr", "alsologtostderr", "colorlogtostderr", "log_prefix",
                                   "stop_logging_if_full_disk"};
-// Those that change nothing here, where glog would. Others change nothing there either: no line is verbose, and every
-// line is written at once.
+// Flags of glog that have no effect here; stderr says so. (Other ignored ones would change nothing with glog either, as
+// no line here is verbose and every line is written at once.)
 constexpr std::array kNotDone = {"max_log_size", "log_backtrace_at", "log_link", "colorlogtostderr"};
 
 template <class Names>
@@ -37,7 +37,7 @@ int number(const std::string& flag, const std::string& value) {
   return parsed;
 }
 
-// gflags' words; a switch alone is on.
+// A switch's value in gflags' spelling; a switch without value is on.
 bool truth(const std::string& flag, const std::string& value) {
   constexpr std::array kOn = {"", "1", "t", "true", "y", "yes"};
   constexpr std::array kOff = {"0", "f", "false", "n", "no"};
@@ -63,7 +63,7 @@ void take(const std::string& name, const std::string& value, LogSettings& s) {
                  name.c_str());
 }
 
-// The words of one of glog's flags from i on: how many there are, 0 when it is none of them.
+// Parses one of glog's flags at argv[i]; returns how many words it takes, 0 when it is not one of glog's.
 int glogWords(int argc, const char* const* argv, int i, LogSettings& s) {
   std::string word = argv[i];
   if (word.size() < 2 || word[0] != '-') return 0;
@@ -79,7 +79,7 @@ int glogWords(int argc, const char* const* argv, int i, LogSettings& s) {
   return apart ? 2 : 1;
 }
 
-// GLOG_alsologtostderr is not asked: Caffe's programs set that flag themselves.
+// GLOG_alsologtostderr is not read, as Caffe's programs set that flag themselves.
 LogSettings fromEnvironment(const std::string& program) {
   LogSettings s;
   s.program = program;

@@ -1,6 +1,6 @@
 // crema classify: pictures from the command line, as BVLC's examples/cpp_classification: each is resized to the net's
 // input (OpenCV's bilinear, no crop), less the mean of each channel, and the best of the net's answers are printed.
-// Grey nets get grey pictures as Caffe's own layers read them.
+// Nets of one channel get grey images, converted as in Caffe's own layers.
 #include <unistd.h>
 
 #include <algorithm>
@@ -14,7 +14,6 @@
 #include "base/fd_io.h"
 #include "base/file.h"
 #include "base/log.h"
-#include "base/thread_pool.h"
 #include "cli/command.h"
 #include "cli/json.h"
 #include "cli/picture_mean.h"
@@ -45,7 +44,7 @@ std::vector<std::string> linesOf(const std::string& path) {
   return lines;
 }
 
-// A folder stands for the pictures in it, by name.
+// A folder is replaced by the files in it, sorted by name.
 std::vector<std::string> expanded(const std::vector<std::string>& given) {
   std::vector<std::string> all;
   for (const std::string& path : given) {
@@ -74,8 +73,7 @@ std::string standardInput() {
 class Classifier {
  public:
   explicit Classifier(const Flags& f, size_t pictures)
-      : kernels_(kernels::bestIsa(), f.threads > 0 ? f.threads : availableCores()),
-        scale_(static_cast<float>(f.scale)) {
+      : kernels_(kernels::bestIsa(), f.threads), scale_(static_cast<float>(f.scale)) {
     net::NetOptions o;
     o.kernels = &kernels_;
     o.data.source = layers::FromNowhere{};
@@ -97,7 +95,7 @@ class Classifier {
   const std::string& name() const { return net_->name(); }
   int classes() const { return net_->blob(output_).count() / std::max(1, net_->blob(output_).shape()[0]); }
 
-  // kIo or kData when it cannot be read; nothing has changed then.
+  // Reads a picture into an item of the input; throws kIo or kData and then leaves the input as it was.
   void load(const std::string& picture, int item) {
     const data::ImageReading how{channels_ == 1 ? data::ColourMode::kGrey : data::ColourMode::kColour, height_, width_};
     const data::Image image =
@@ -157,7 +155,7 @@ class Classifier {
       invalid("blob '{}' is {}, which has no row of scores for each picture", output_, shape.brief());
   }
 
-  // Not more than there are pictures, where the net lets its batch be changed.
+  // Makes the batch no larger than the number of pictures, where the net allows it.
   void setBatch(int wanted) {
     const int declared = input_->shape()[0];
     const auto reshape = [&](int n) {
@@ -168,7 +166,7 @@ class Classifier {
     };
     try {
       if (reshape(wanted)) return;
-    } catch (const Error&) {  // a Reshape with a number for the batch
+    } catch (const Error&) {  // a net that fixes its batch, such as by a Reshape
     }
     reshape(declared);
   }
@@ -210,7 +208,7 @@ void write(const Answer& a, const std::vector<std::string>& labels, Json& json) 
   json.end(), json.end();
 }
 
-// One batch: those that can be read go through the net together.
+// Classifies one batch; pictures that cannot be read are left out of it.
 std::vector<Answer> answers(Classifier& classifier, const std::string* pictures, size_t count, int top) {
   std::vector<Answer> all(count);
   int loaded = 0;

@@ -15,7 +15,7 @@ void addCommand(CLI::App& program, const std::string& name, const std::string& s
 void addJobCommand(CLI::App& program, Run& chosen, const char* name, const char* summary, int (*serve)());
 
 // The subcommands, in the order of `crema --help`. A new one is a word here and a file that defines add<Word>.
-// clang-format off: one a line
+// clang-format off: one name a line
 #define CREMA_COMMANDS(X) \
   X(Train)                \
   X(Test)                 \
@@ -51,7 +51,8 @@ CREMA_COMMANDS(CREMA_DECLARE_COMMAND)
 
 void refuseGpu(const std::string& flag);  // invalid() when -gpu was given, in Caffe's words and with the remedy
 
-// Parses, runs, prints errors as stories. Never throws. Caffe's flags have one dash; one and two are the same here.
+// Parses the command line, runs the command, prints errors. Never throws. Caffe's flags have one dash; one and two are
+// the same here.
 int runProgram(int argc, char** argv);
 
 }  // namespace crema::cli

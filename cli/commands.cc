@@ -55,7 +55,7 @@ int exitCode(ErrorKind kind) {
   }
 }
 
-// What was printed must have arrived: the end of a table in a full disk is no success.
+// Flushes stdout; an error there (a full disk) turns success into failure.
 int flushed(int code) {
   if (std::fflush(stdout) == 0 && !std::ferror(stdout)) return code;
   ioError("cannot write to stdout: {}; is the disk full, or the reader gone?", systemError(errno));
@@ -84,15 +84,15 @@ int refused(const std::string& why) {
   return 2;
 }
 
-// As a worker lives with what others do to its files and pipes.
+// Signals that a broken pipe or a file size limit raises become errors of the write.
 void mindSignals() {
   std::signal(SIGPIPE, SIG_IGN);
-  std::signal(SIGXFSZ, SIG_IGN);  // the write fails instead, and is told
+  std::signal(SIGXFSZ, SIG_IGN);  // the write fails instead, and is reported
   std::signal(SIGBUS, [](int) {
-    static const char story[] =
+    static const char message[] =
         "crema: error: a file that is being read became shorter (a database under copying?); leave it alone while it "
         "is in use, then run this again\n";
-    [[maybe_unused]] const auto written = ::write(STDERR_FILENO, story, sizeof story - 1);
+    [[maybe_unused]] const auto written = ::write(STDERR_FILENO, message, sizeof message - 1);
     ::_exit(1);
   });
 }

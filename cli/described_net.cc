@@ -43,8 +43,8 @@ int channelsOf(const caffe::TransformationParameter& t, const std::string& folde
   return shape.axes() >= 3 ? shape[shape.axes() - 3] : 1;
 }
 
-// For shapes alone: a Data layer whose database is not there becomes one of the shapes that its crop_size gives; the
-// channels are those of mean_value or mean_file, 1 with force_gray, else 3. Says so on stderr for each.
+// For shapes alone: gives a Data layer without its database the shape that its crop_size says; the channels are those
+// of mean_value or mean_file, 1 with force_gray, else 3. Reports each on stderr.
 void withoutMissingDatabases(caffe::NetParameter* net, const std::string& folder) {
   for (caffe::LayerParameter& layer : *net->mutable_layer()) {
     const auto& t = layer.transform_param();
@@ -68,7 +68,7 @@ void withoutMissingDatabases(caffe::NetParameter* net, const std::string& folder
 }  // namespace
 
 std::unique_ptr<net::Net> readFlaggedNet(const NetFlags& f, const net::NetOptions& options) {
-  stateOf(f);  // flags are judged first
+  stateOf(f);  // throws for wrong flags
   caffe::NetParameter net = model::readNet(f.model);
   const caffe::NetState state = stateOf(f, net);
   if (!options.data.opensSources()) {

@@ -46,7 +46,7 @@ std::string rates(const layers::Layer& layer) {
   return all;
 }
 
-// What a picture looks like: a graph that runs sideways has narrow boxes of more lines.
+// How text is set: a graph that runs sideways has narrower boxes with more lines.
 struct Style {
   bool narrow = false, rates = false;
 
@@ -97,7 +97,7 @@ picture::Graph graphOf(const DescribedNet& d, Style style) {
   return graph;
 }
 
-// Of the text alone.
+// The graph without shapes, from the prototxt alone.
 picture::Graph sketchOf(const caffe::NetParameter& net, Style style) {
   picture::Graph graph;
   std::map<std::string, int> maker;
@@ -132,8 +132,8 @@ picture::Graph shapedOrSketched(const NetFlags& f, Style style) {
     const caffe::NetParameter net = model::readNet(f.model);
     picture::Graph graph = sketchOf(model::filterNet(net, stateOf(f, net)), style);
     if (graph.boxes.empty()) throw;
-    const std::string story = e.what();
-    std::printf("Drawn without shapes: %s\n", story.substr(0, story.find('\n')).c_str());
+    const std::string message = e.what();
+    std::printf("Drawn without shapes: %s\n", message.substr(0, message.find('\n')).c_str());
     return graph;
   }
 }

@@ -1,4 +1,4 @@
-// crema engine: a net, or pictures, for a host program that gives every batch itself.
+// crema engine: serves nets and images to a host program that sends every batch itself.
 #include "base/error.h"
 #include "cli/command.h"
 #include "host/net_server.h"

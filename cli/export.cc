@@ -1,10 +1,9 @@
 // crema export -model NET -weights W -output net.onnx: the net of phase TEST with its weights as an ONNX model, IR
-// version 8, opset 17. Sizes behind the batch are the net's: another height or width is another export.
+// version 8, opset 17. Only the batch size is variable in the model; another height or width needs another export.
 #include <cstdio>
 
 #include "base/error.h"
 #include "base/file.h"
-#include "base/thread_pool.h"
 #include "cli/described_net.h"
 #include "exchange/convert.h"
 #include "exchange/description.h"
@@ -37,7 +36,7 @@ std::string text(const Ports& ports) {
 
 int exportNet(const Flags& f) {
   if (f.output.empty()) invalid("-output is missing: name the .onnx file to write");
-  kernels::Context kernels(kernels::bestIsa(), availableCores());
+  kernels::Context kernels(kernels::bestIsa(), 0);
   net::NetOptions o;
   o.kernels = &kernels;
   o.data.source = layers::FromNowhere{};

@@ -8,7 +8,6 @@
 #include "base/log.h"
 #include "base/temporary.h"
 #include "base/text.h"
-#include "base/thread_pool.h"
 #include "cli/command.h"
 #include "data/record_writer.h"
 #include "model/upgrade.h"
@@ -70,7 +69,7 @@ int extract(const std::vector<std::string>& a) {
   if (a.size() > 6 && a[6] == "GPU") refuseGpu(a.size() > 7 ? a[7] : "0");
   LOG_INFO("Using CPU");
   const int batches = batchCount(a[4]);
-  kernels::Context kernels(kernels::bestIsa(), availableCores());
+  kernels::Context kernels(kernels::bestIsa(), 0);
   net::NetOptions o;
   o.kernels = &kernels;
   o.log = true;

@@ -20,7 +20,7 @@ bool isInner(const std::string& command) {
   return all.count(command) > 0;
 }
 
-// A positional that is also a flag is listed as the flag; flags have one dash, as gflags' users write them.
+// Lists a positional argument that is also a flag as the flag only; flags have one dash, as in gflags.
 class Formatter : public CLI::Formatter {
  public:
   std::string make_positionals(const CLI::App* app) const override {
@@ -45,7 +45,7 @@ class Formatter : public CLI::Formatter {
   }
 };
 
-// Insertions, deletions, changes and swaps of neighbours that lead from one word to the other.
+// The edit distance of two words: insertions, deletions, substitutions and swaps of adjacent letters.
 size_t distance(const std::string& a, const std::string& b) {
   std::vector<std::vector<size_t>> d(a.size() + 1, std::vector<size_t>(b.size() + 1));
   for (size_t i = 0; i <= a.size(); ++i)
@@ -114,7 +114,7 @@ std::vector<std::string> helpAsFlags(std::vector<std::string> args) {
 std::string helpText(const CLI::App& program, const std::string& name, const std::vector<std::string>& args) {
   const CLI::App* command = commandOf(program, args);
   if (!command) return program.help();
-  return command->help(commandOfName(name).empty() ? name : "");  // a tool by its own name
+  return command->help(commandOfName(name).empty() ? name : "");  // `name` is set for a tool called by its own name
 }
 
 std::string misspelt(const CLI::App& program, const std::vector<std::string>& args) {

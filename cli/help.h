@@ -1,4 +1,4 @@
-// What a command line is answered with when it asks for help, or is not understood.
+// Help texts, and messages for unknown commands and flags.
 #pragma once
 #include <string>
 #include <vector>
@@ -12,7 +12,7 @@ void setUpHelp(CLI::App& program, const std::string& name);  // groups, usage li
 // `help`, `help COMMAND` and `version` as flags; `args` begin with the command.
 std::vector<std::string> helpAsFlags(std::vector<std::string> args);
 
-// The help of the command, or of the program. `name`: what it was called by.
+// The help of the command, or of the program. `name`: argv[0] without folders.
 std::string helpText(const CLI::App& program, const std::string& name, const std::vector<std::string>& args);
 
 // The sentence for a first word that is no command or a flag that the command has not, with the nearest one; "" when

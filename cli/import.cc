@@ -1,6 +1,6 @@
 // crema import MODEL.onnx [-model NET.prototxt -weights NET.caffemodel]: an ONNX model as a Caffe net and its weights.
-// Without the two names they are the model's, in its folder; -output says another beginning. Files that are there
-// stay: of our own export they would be the net that was exported, with its comments.
+// By default the two files are named after the model, in its folder; -output changes that prefix. Existing files are
+// not overwritten: for a model exported by Crema they would be the original net.
 #include <algorithm>
 #include <cstdio>
 

@@ -44,7 +44,7 @@ void Json::key(std::string_view name) {
   out_ += ": ";
 }
 
-// File names may hold any bytes: what is no UTF-8 becomes U+FFFD.
+// File names may hold any bytes: invalid UTF-8 becomes U+FFFD.
 void Json::quote(std::string_view text) {
   out_ += '"';
   while (!text.empty()) {

@@ -12,13 +12,14 @@ class Json {
   // `name` is a field's in an object, "" in an array.
   void object(std::string_view name = "") { key(name), open('{'); }
   void array(std::string_view name = "") { key(name), open('['); }
-  void end();  // of what was opened last
+  void end();  // closes the innermost object or array
   void text(std::string_view name, std::string_view value);
-  void number(std::string_view name, double value);  // as short as gives it back; null when it is not finite
+  // The shortest text that reads back as the same value; null for NaN and infinity.
+  void number(std::string_view name, double value);
   void number(std::string_view name, float value);
   void integer(std::string_view name, int64_t value);
   void null(std::string_view name);
-  void print();  // ends all that is open, and writes it with a line's end to stdout
+  void print();  // closes all that is open and writes the document and a newline to stdout
 
  private:
   void open(char bracket);

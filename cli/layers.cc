@@ -1,4 +1,4 @@
-// crema layers: the layer types that a net can name, each with its line of the registry.
+// crema layers: the layer types that a net can name, each with its summary from the registry.
 #include "layers/registry.h"
 
 #include <algorithm>

@@ -27,7 +27,7 @@ const std::vector<std::string>& tools() {
   return all;
 }
 
-// A link that is there already is made anew; anything else is left alone. Inside the executable's own folder links are
+// Replaces an existing link; any other existing file is left alone. Inside the executable's own folder links are
 // relative, so that the folder can be moved.
 void link(const std::string& executable, const std::string& folder, const std::string& name) {
   namespace fs = std::filesystem;

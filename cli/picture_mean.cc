@@ -24,7 +24,7 @@ std::vector<float> meansOf(const T* values, size_t count, int channels) {
     double sum = 0;
     for (size_t i = 0; i < each; ++i) {
       T value;
-      std::memcpy(&value, values + static_cast<size_t>(c) * each + i, sizeof value);  // a file's bytes lie anywhere
+      std::memcpy(&value, values + static_cast<size_t>(c) * each + i, sizeof value);  // the bytes may be unaligned
       sum += static_cast<double>(value);
     }
     means.push_back(static_cast<float>(sum / static_cast<double>(each)));
@@ -54,7 +54,7 @@ std::vector<float> ofNpy(const std::string& path, int channels) {
   size_t length = 0;
   for (size_t i = lengthBytes; i-- > 0;) length = length << 8 | static_cast<unsigned char>(bytes[8 + i]);
   const size_t begin = 8 + lengthBytes + length;
-  constexpr size_t kMostHeader = 4096;  // regular expressions go as deep as their text is long
+  constexpr size_t kMostHeader = 4096;  // std::regex recurses as deep as its text is long
   if (begin > bytes.size() || length > kMostHeader) badData("{} is cut short, or no .npy file", path);
   const std::string header = bytes.substr(8 + lengthBytes, length);
   std::smatch m;

@@ -1,5 +1,5 @@
 // crema plot LOG... -output FILE: loss and accuracy curves of training logs. Outputs with "loss" in their names share
-// the upper panel, all others the lower one; a name in front of several logs' curves says whose they are.
+// the upper panel, all others the lower one; with several logs each curve's name begins with its log's.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -47,7 +47,7 @@ void collect(const std::vector<LogRow>& rows, const std::string& prefix, bool se
       (name.find("loss") != std::string::npos ? losses : others).push_back(curves[name]);
 }
 
-// Steps of 1, 2 or 5 times a power of ten, about five of them.
+// The values of an axis's ticks: about five steps of 1, 2 or 5 times a power of ten.
 std::vector<double> ticks(const Range& r) {
   const double span = std::max(r.high - r.low, 1e-12), power = std::pow(10, std::floor(std::log10(span / 5)));
   double step = power;

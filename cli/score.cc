@@ -1,4 +1,4 @@
-// crema score: rows of blobs, for a host program. crema records: how many records a database has.
+// crema score: scores records for a host program. crema records: how many records a database has.
 #include "host/score.h"
 
 #include <cstdio>

@@ -5,7 +5,6 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/log.h"
-#include "base/thread_pool.h"
 #include "cli/described_net.h"
 #include "cli/json.h"
 #include "kernels/context.h"
@@ -53,7 +52,7 @@ void printJson(const net::Net& net, const Flags& f, const solver::OutputSums& sc
 
 int test(const Flags& f) {
   checkMode(f);
-  kernels::Context kernels(kernels::chooseIsa(f.isa), f.threads > 0 ? f.threads : availableCores());
+  kernels::Context kernels(kernels::chooseIsa(f.isa), f.threads);
   auto net = build(f, kernels);
   net::copyTrainedFiles(*net, f.weights);
   net::warnOfUntrained(*net, f.weights);
@@ -114,11 +113,12 @@ void printJson(const net::Net& net, const std::vector<Clock>& clocks, int iterat
   json.print();
 }
 
-// One forward and backward to warm up, then every layer on its own clock, both ways, whether or not a loss needs it: a
-// deploy net's layers compute the gradients of their parameters, as in Caffe. What has no gradient computes nothing.
+// One forward and backward to warm up, then the time of every layer, forward and backward, whether or not a loss needs
+// it: a deploy net's layers compute the gradients of their parameters, as in Caffe. What has no gradient computes
+// nothing.
 int time(const Flags& f) {
   checkMode(f);
-  kernels::Context kernels(kernels::chooseIsa(f.isa), f.threads > 0 ? f.threads : availableCores());
+  kernels::Context kernels(kernels::chooseIsa(f.isa), f.threads);
   auto net = build(f, kernels);
   if (!f.weights.empty()) net::copyTrainedFiles(*net, f.weights);
   LOG_INFO("Performing Forward");

@@ -44,16 +44,16 @@ int train(const Flags& flags) {
                                     host::parseEffect("sighup_effect", flags.sighup)};
   host::parseTermEffect("sigterm_effect", flags.sigterm, true);
   if (!flags.model.empty()) checkWritable(flags.model), clearLeftovers(flags.model);
-  caffe::SolverParameter solver = model::readSolver(flags.solver);
+  const caffe::SolverParameter written = model::readSolver(flags.solver);
   host::setEffects({effects.interrupt, effects.hangup,
-                    host::parseTermEffect("sigterm_effect", flags.sigterm, !solver.snapshot_prefix().empty())});
-  solver = solver::prepareSolver(solver, flags.solver);
+                    host::parseTermEffect("sigterm_effect", flags.sigterm, !written.snapshot_prefix().empty())});
+  caffe::SolverParameter solver = solver::prepareSolver(written, flags.solver);
   if (flags.level != 0) solver.mutable_train_state()->set_level(flags.level);
   for (const std::string& stage : splitList(flags.stage)) solver.mutable_train_state()->add_stage(stage);
   train::RunOptions o;
   o.snapshotPrefix = solver.snapshot_prefix();
   o.solver = std::move(solver);
-  o.netOrigin = host::netOrigin(flags.solver), o.folder = parentDirectory(flags.solver);
+  o.netOrigin = solver::netOrigin(written), o.folder = parentDirectory(flags.solver);
   o.ranks = flags.ranks, o.workers = flags.workers;
   o.threads = flags.threads, o.isa = flags.isa;
   o.snapshot = flags.snapshot, o.weights = flags.weights;

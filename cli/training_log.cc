@@ -15,7 +15,8 @@ namespace {
 
 using Match = std::cmatch;
 
-// Microseconds since some day; the year counts only where a log goes from December to January.
+// Parses glog's times to microseconds since a fixed day. Glog's prefix has no year: one is added where a log goes from
+// December to January.
 class Clock {
  public:
   std::optional<double> seconds(const std::string& line) {
@@ -33,7 +34,7 @@ class Clock {
   }
 
  private:
-  int month_ = 0, year_ = 2024;  // a leap year: 29 February is a day
+  int month_ = 0, year_ = 2024;  // a leap year, so that 29 February is valid
 };
 
 class Table {
@@ -68,7 +69,7 @@ std::string number(double v) {
   return text.find_first_of(".en") == std::string::npos ? text + ".0" : text;
 }
 
-// A cell that holds the delimiter is quoted.
+// A cell of CSV, quoted when it holds the delimiter.
 std::string cell(const std::string& text, const std::string& delimiter) {
   return text.find(delimiter) == std::string::npos ? text : "\"" + text + "\"";
 }

@@ -1,9 +1,9 @@
-// The log of `caffe train`, Caffe's or ours, as tables: what every log parser reads.
+// Reads the log of `caffe train`, written by Caffe or Crema, as tables.
 //
 // A line counts from the first that names an iteration on, and only with glog's prefix (Immdd hh:mm:ss.uuuuuu, or
 // Iyyyymmdd as newer glogs write). Seconds begin at the first line with "Solving". A row is an iteration's outputs, in
-// their order in the log; with several test nets each gets a row of its own. The first rows come before the first
-// "lr = ": they take the rate of the second.
+// their order in the log; with several test nets each gets a row of its own. The first row comes before the first "lr =
+// " line and takes the rate of the second.
 #pragma once
 #include <string>
 #include <utility>

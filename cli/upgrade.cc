@@ -11,7 +11,7 @@
 namespace crema::cli {
 namespace {
 
-// The input as a message of this kind, or false, with the reason in the log.
+// Reads the input as a message of this kind; false, with the reason in the log, when it is none.
 bool read(const std::string& path, bool text, const char* kind, google::protobuf::Message* to) {
   try {
     text ? model::readTextInto(path, to) : model::readBinaryInto(path, to);
@@ -28,7 +28,7 @@ void write(const std::string& path, bool text, const char* kind, const google::p
 }
 
 // whole: whether everything was carried over.
-void tell(bool changed, bool whole, const std::string& path) {
+void report(bool changed, bool whole, const std::string& path) {
   if (!whole)
     LOG_ERROR("Encountered error(s) while upgrading prototxt; see details above.");
   else if (!changed)
@@ -40,7 +40,7 @@ int upgradeNetFile(const std::string& from, const std::string& to, bool text) {
   if (!read(from, text, "NetParameter", &net)) return 2;
   const std::string before = net.SerializeAsString();
   const bool whole = model::upgradeNet(&net, from);
-  tell(net.SerializeAsString() != before, whole, from);
+  report(net.SerializeAsString() != before, whole, from);
   write(to, text, "NetParameter", net);
   return whole ? 0 : 1;
 }
@@ -55,7 +55,7 @@ int upgradeSolverFile(const std::string& from, const std::string& to) {
         "solver proto text.");
   else
     model::upgradeSolver(&solver, from);
-  tell(old, !both, from);
+  report(old, !both, from);
   write(to, true, "SolverParameter", solver);
   return both ? 1 : 0;
 }

@@ -5,10 +5,12 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "cli/command.h"
+#include "cluster/job.h"
 #include "host/job_io.h"
 #include "host/processes.h"
 #include "kernels/context.h"
 #include "model/upgrade.h"
+#include "solver/descriptions.h"
 
 namespace crema::cli {
 namespace {
@@ -37,18 +39,18 @@ wire::Job jobOf(const Flags& f) {
   if (f.job == "-") return host::readJob(STDIN_FILENO);
   if (!f.job.empty()) invalid("-job must be - (stdin), not '{}'", f.job);
   if (f.solver.empty() || f.tokenFile.empty()) invalid("give -solver and -token_file, or -job - with a Job on stdin");
-  wire::Job job;
-  const caffe::SolverParameter solver = host::loadSolver(f.solver);
-  if (model::readSolver(f.solver).random_seed() < 0)
-    invalid("random_seed must be set in {}: every process reads its own copy", f.solver);
-  job.set_solver(solver.SerializeAsString());
-  job.set_net_origin(host::netOrigin(f.solver));
+  const caffe::SolverParameter written = model::readSolver(f.solver);
+  train::RunOptions o;
+  o.solver = solver::prepareSolver(written, f.solver);
+  if (written.random_seed() < 0) invalid("random_seed must be set in {}: every process reads its own copy", f.solver);
+  o.netOrigin = solver::netOrigin(written);
+  o.ranks = f.ranks, o.workers = f.workers, o.worker = f.worker;
+  o.threads = f.threads, o.isa = f.isa;
+  o.snapshot = f.snapshot, o.weights = f.weights, o.snapshotPrefix = o.solver.snapshot_prefix();
+  wire::Job job = cluster::jobOf(o);
   job.set_token(readFile(f.tokenFile));
-  job.set_host(f.host), job.set_ranks(f.ranks), job.set_workers(f.workers), job.set_worker(f.worker);
+  job.set_host(f.host), job.set_coordinator(f.coordinator), job.set_model(f.model);
   job.set_join_timeout(f.joinTimeout), job.set_step_timeout(f.stepTimeout);
-  job.set_threads(f.threads), job.set_isa(f.isa);
-  job.set_coordinator(f.coordinator), job.set_model(f.model), job.set_snapshot(f.snapshot), job.set_weights(f.weights);
-  job.set_snapshot_prefix(solver.snapshot_prefix());
   return job;
 }
 

@@ -13,14 +13,15 @@ void Channel::send(const google::protobuf::MessageLite& message, Deadline deadli
   message.AppendToString(&bytes);
   const auto size = static_cast<uint32_t>(bytes.size() - 4);
   for (size_t i = 0; i < 4; ++i) bytes[i] = static_cast<char>(size >> (8 * i) & 255);
-  std::lock_guard<std::mutex> lock(sending_);
+  const MutexLock lock(sending_);
   socket_.writeAll(bytes.data(), bytes.size(), deadline, nullptr);
 }
 
 void Channel::receive(google::protobuf::MessageLite* message, Deadline deadline, const Interrupt* interrupt) {
   unsigned char head[4];
   socket_.readAll(head, sizeof head, deadline, interrupt);
-  const uint32_t size = head[0] | head[1] << 8 | head[2] << 16 | static_cast<uint32_t>(head[3]) << 24;
+  uint32_t size = 0;
+  for (size_t i = 0; i < 4; ++i) size |= static_cast<uint32_t>(head[i]) << (8 * i);
   if (size > kLargest)
     throw Error(ErrorKind::kPeer, fmt::format("{} announced a message of {} bytes; refused", socket_.peer(), size));
   std::string bytes(size, '\0');

@@ -2,8 +2,7 @@
 #pragma once
 #include <google/protobuf/message_lite.h>
 
-#include <mutex>
-
+#include "base/mutex.h"
 #include "base/socket.h"
 
 namespace crema::cluster {
@@ -12,12 +11,12 @@ class Channel {
  public:
   explicit Channel(Socket socket) : socket_(std::move(socket)) {}
   void send(const google::protobuf::MessageLite& message, Deadline deadline);
-  // kPeer when the other end closed or sent what is no message; kTimeout at the deadline.
+  // Throws kPeer when the other end closed the connection or sent bytes that are no message; kTimeout at the deadline.
   void receive(google::protobuf::MessageLite* message, Deadline deadline, const Interrupt* interrupt);
 
  private:
   Socket socket_;
-  std::mutex sending_;
+  Mutex sending_;
 };
 
 }  // namespace crema::cluster

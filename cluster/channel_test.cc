@@ -1,4 +1,4 @@
-// Frames on a real connection, as bytes: whole, in pieces, too large, cut off, and what is no message.
+// Frames on a real connection, byte by byte: whole, in pieces, too large, cut off, and not a message.
 #include "cluster/channel.h"
 
 #include <gtest/gtest.h>
@@ -107,7 +107,7 @@ TEST(Channel, WhatIsNoMessageIsRefused) {
 }
 
 TEST(Channel, AFrameThatIsCutOffEndsWithThePeer) {
-  for (const std::string part : {std::string(), std::string("\x09\x00", 2), std::string("\x09\x00\x00\x00half", 8)}) {
+  for (const std::string& part : {std::string(), std::string("\x09\x00", 2), std::string("\x09\x00\x00\x00half", 8)}) {
     Ends ends;
     Channel channel(std::move(ends.served));
     ends.write(part);
@@ -151,8 +151,8 @@ TEST(Channel, SeveralSendersDoNotTearFrames) {
   for (; came < 200; ++came) {
     control::ToWorker m;
     reader.receive(&m, Deadline::after(10), nullptr);
-    const std::string& story = m.abort().story();
-    ASSERT_EQ(story, std::string(50000, story.at(0)));
+    const std::string& message = m.abort().story();
+    ASSERT_EQ(message, std::string(50000, message.at(0)));
   }
   for (auto& t : senders) t.join();
   EXPECT_EQ(came, 200);

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <vector>
 
-#include "base/file.h"
 #include "base/log.h"
+#include "base/sha256.h"
 #include "cluster/doorman.h"
 #include "cluster/model_home.h"
 #include "cluster/roster.h"
@@ -48,7 +48,7 @@ class Coordinator::State {
   }
 
  private:
-  int64_t presentStep() {  // the others lose the same worker a moment later and say exactly where they were
+  int64_t presentStep() {  // waits 0.3 s: other workers lose the same peer and report their step
     int64_t step = roster_.latestBeat();
     const Deadline moment = Deadline::after(0.3);
     while (auto in = doorman_.next(moment, nullptr)) {
@@ -77,18 +77,18 @@ class Coordinator::State {
     control::ToWorker message;
     message.mutable_start()->set_generation(1);
     for (const auto& m : roster_.members) message.mutable_start()->add_peers(m.hello.data_address());
-    for (Member& m : roster_.members) tell(*m.channel, message), m.moved = monotonicSeconds();
+    for (Member& m : roster_.members) sendTo(*m.channel, message), m.moved = monotonicSeconds();
     training_ = true;
     wire::Event started;
     started.mutable_started();
     emit_(started);
   }
 
-  // One turn of the loop: everything that has come, then signs of life in both directions.
+  // One turn of the loop: handles all messages that have come, sends heartbeats, then checks those of the workers.
   void turn(Deadline deadline, const Interrupt* stop) {
     if (auto in = doorman_.next(deadline, stop)) {
       handle(*in);
-      const Deadline moment = Deadline::after(0.5);  // a model's many pieces must not keep signs of life from going out
+      const Deadline moment = Deadline::after(0.5);  // a model comes in many messages; heartbeats go out between
       while (!moment.passed() && (in = doorman_.next(Deadline::after(0), stop))) handle(*in);
     }
     const double now = monotonicSeconds();
@@ -97,7 +97,7 @@ class Coordinator::State {
       control::ToWorker alive;
       alive.mutable_alive();
       for (const Member& m : roster_.members)
-        if (m.channel) tell(*m.channel, alive);
+        if (m.channel) sendTo(*m.channel, alive);
     }
     for (size_t w = 0; w < roster_.members.size(); ++w) checkLife(static_cast<int>(w), now);
   }
@@ -109,17 +109,17 @@ class Coordinator::State {
       throw Error(ErrorKind::kTimeout, fmt::format("{} has been silent for {:.0f} s in step {}: stopped, overloaded or "
                                                    "cut off. See its log; {}",
                                                    roster_.describe(w), now - m.heard, roster_.latestBeat(), kAgain));
-    // A thread that computes shows it with every batch; ten times the timeout for one batch is more than slow.
+    // A training thread reports progress with every batch; ten times the timeout without any means that it hangs.
     if (training_ && now - m.moved > 10 * options_.stepTimeout)
       throw Error(ErrorKind::kTimeout, fmt::format("{} has not finished a batch for {:.0f} s in step {}; see its log",
                                                    roster_.describe(w), now - m.moved, m.beat.iteration()));
   }
 
-  void tell(Channel& channel, const control::ToWorker& message) {
+  void sendTo(Channel& channel, const control::ToWorker& message) {
     try {
       channel.send(message, Deadline::after(5));
     } catch (const Error&) {
-      // its own connection's end, or its silence, will be reported with more words
+      // the end of its connection, or its silence, is reported with a better message
     }
   }
 
@@ -156,14 +156,14 @@ class Coordinator::State {
         forward(message.report());
         break;
       case control::ToCoordinator::kFailed:
-        if (!m.finished) failed(w, message.failed());  // else its host ends it early; the others may still publish
+        if (!m.finished) failed(w, message.failed());  // else its host has ended it; others may still publish
         break;
       case control::ToCoordinator::kPiece:
         m.moved = m.heard;
         if (model_.take(message.piece(), roster_.describe(w))) {
           control::ToWorker kept;
           kept.mutable_kept();
-          tell(*m.channel, kept);
+          sendTo(*m.channel, kept);
         }
         break;
       case control::ToCoordinator::kFinished:
@@ -176,7 +176,7 @@ class Coordinator::State {
     }
   }
 
-  // A worker that lost a peer knows less than the peer's own connection: give that a moment to speak.
+  // When a worker reports a lost peer, that peer's own message or connection says more: waits a second for it.
   [[noreturn]] void failed(int w, const control::ToCoordinator::Failed& f) {
     if (f.kind() == name(ErrorKind::kPeer)) {
       const Deadline moment = Deadline::after(1);
@@ -207,7 +207,7 @@ class Coordinator::State {
       control::ToWorker message;
       message.mutable_abort()->set_story(refuse);
       message.mutable_abort()->set_kind(name(ErrorKind::kInvalid));
-      tell(*in.from, message);
+      sendTo(*in.from, message);
       LOG_WARNING("refused a worker from {}: {}", hello.host(), refuse);
       return;
     }
@@ -223,7 +223,7 @@ class Coordinator::State {
     emit_(joined);
   }
 
-  // Before the start the host is told now and then how many wait for their rows.
+  // Before the start the host is informed, every 5 s at most, how many workers have their rows.
   void preparing(Member& m) {
     m.prepared = m.heard;
     if (training_ || m.heard - lastPreparing_ < 5) return;
@@ -236,7 +236,7 @@ class Coordinator::State {
 
   void forward(wire::Event event) {
     if (event.has_progress() && options_.workers > 1) {
-      // Named when it computes a fifth longer than the fastest: what the others then wait for.
+      // The slowest worker is named when it computes a fifth longer than the fastest, as the others wait for it.
       const auto byTime = [](const Member& a, const Member& b) {
         return a.beat.compute_seconds() < b.beat.compute_seconds();
       };
@@ -257,8 +257,8 @@ class Coordinator::State {
                 roster_.describe(static_cast<int>(w)), roster_.describe(0)));
     control::ToWorker bye;
     bye.mutable_bye();
-    for (const Member& m : roster_.members) tell(*m.channel, bye);
-    // Workers hang up after Bye; leaving earlier could cut the message off.
+    for (const Member& m : roster_.members) sendTo(*m.channel, bye);
+    // Workers close their connections after Bye; closing from here could discard the message before it is read.
     const Deadline deadline = Deadline::after(5);
     for (size_t gone = 0; gone < roster_.members.size();) {
       const auto in = doorman_.next(deadline, nullptr);
@@ -271,14 +271,14 @@ class Coordinator::State {
     control::ToWorker message;
     message.mutable_abort()->set_story(why.what());
     message.mutable_abort()->set_kind(name(why.kind()));
-    size_t told = 0;
+    size_t awaited = 0;
     for (const Member& m : roster_.members)
-      if (m.channel) tell(*m.channel, message), ++told;
+      if (m.channel) sendTo(*m.channel, message), ++awaited;
     const Deadline deadline = Deadline::after(2);
-    while (told > 0) {
+    while (awaited > 0) {
       const auto in = doorman_.next(deadline, nullptr);
       if (!in) break;
-      told -= !in->lost.empty() && roster_.find(in->from) >= 0;
+      awaited -= !in->lost.empty() && roster_.find(in->from) >= 0;
     }
   }
 

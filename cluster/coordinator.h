@@ -2,9 +2,9 @@
 //
 // Phases: gather (all workers connect, prove the token, agree on the job) -> ready (all have built their nets) -> train
 // -> finish (all report the same state). A worker that fails, closes its connection or is silent for step_timeout ends
-// the run for everybody, with one story that names worker, ranks, host, step, cause and remedy. Strangers get no answer
-// and change nothing. Generations: Start carries a number that every data frame repeats, so that later a newcomer can
-// join in a new generation.
+// the run for everybody, with one error that names worker, ranks, host, step, cause and remedy. Unauthenticated clients
+// get no answer and change nothing. Start carries a generation number that every data frame repeats, so that a later
+// version can replace workers.
 #pragma once
 #include <functional>
 #include <memory>
@@ -32,8 +32,8 @@ class Coordinator {
   Coordinator(const CoordinatorOptions& options, Emit emit);
   ~Coordinator();
   std::string address() const;
-  // Until all workers have finished (returns) or the run has failed (throws; every worker has been told). `stop` ends
-  // it early.
+  // Until all workers have finished (returns) or the run has failed (throws; the error has been sent to every worker).
+  // `stop` ends it early.
   void run(const Interrupt* stop);
 
  private:
@@ -41,7 +41,7 @@ class Coordinator {
   std::unique_ptr<State> state_;
 };
 
-// What all workers of a run must agree on; anything else (paths, threads, instruction set) is each worker's own affair.
+// What all workers of a run must agree on; anything else (paths, threads, instruction set) may differ.
 std::string jobDigest(const wire::Job& job);
 
 }  // namespace crema::cluster

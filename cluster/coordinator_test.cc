@@ -10,7 +10,7 @@ namespace {
 
 using crema::test::soon;
 using test::CoordinatorTest;
-using test::SpokenWorker;
+using test::ScriptedWorker;
 
 TEST_F(CoordinatorTest, AWholeRun) {
   options_.ranks = 4;
@@ -30,7 +30,7 @@ TEST_F(CoordinatorTest, AWholeRun) {
 
 TEST_F(CoordinatorTest, StartNamesTheDataAddressesOfAll) {
   run();
-  SpokenWorker second = joined(1), first = joined(0);
+  ScriptedWorker second = joined(1), first = joined(0);
   const auto joins = c_->events();
   EXPECT_EQ(joins[1].joined().have(), 1);
   EXPECT_EQ(joins[2].joined().have(), 2);
@@ -72,7 +72,7 @@ TEST_F(CoordinatorTest, AHostThatPreparesRowsMayTakeLonger) {
     EXPECT_FALSE(c_->over());
   }
   clock_.advance(1);
-  workers_[0].sayBeat(0, 0, false, 0, 6);  // a second later: heard, and not told again
+  workers_[0].sayBeat(0, 0, false, 0, 6);  // within 5 s of the last one: not reported again
   EXPECT_FALSE(overWithin(59.5));
   EXPECT_EQ(c_->count(tells), 5u);
   clock_.advance(1);
@@ -81,12 +81,12 @@ TEST_F(CoordinatorTest, AHostThatPreparesRowsMayTakeLonger) {
            "slots, or run fewer workers (the model is the same), or wait longer with a larger join timeout");
 }
 
-// Whoever is refused hears why; the run does not care.
-TEST_F(CoordinatorTest, WhoIsNotOfThisRunIsTold) {
+// A refused worker learns why, and the run goes on.
+TEST_F(CoordinatorTest, AWorkerOfAnotherRunIsRefused) {
   run();
-  const SpokenWorker here = joined(1);
+  const ScriptedWorker here = joined(1);
   const auto refusal = [&](int w, const std::function<void(control::ToCoordinator::Hello&)>& change) {
-    SpokenWorker other(c_->address(), w);
+    ScriptedWorker other(c_->address(), w);
     other.hello.set_pid(55);
     change(other.hello);
     other.sayHello();
@@ -102,7 +102,7 @@ TEST_F(CoordinatorTest, WhoIsNotOfThisRunIsTold) {
     EXPECT_EQ(refusal(w, [](auto&) {}),
               "invalid: there is no worker " + std::to_string(w) + "; this run has workers 0 to 1");
   EXPECT_FALSE(c_->over());
-  const SpokenWorker rightful = joined(0);  // the place is still free
+  const ScriptedWorker rightful = joined(0);  // the place is still free
   stop_.raise(Error(ErrorKind::kStopped, "enough"));
   endsItself(ErrorKind::kStopped, "enough");
 }

@@ -1,4 +1,4 @@
-// How a run ends once it has started: silence, failures, lost workers, an interrupt, other states, the model.
+// How a run ends once it has started: silence, failures, lost workers, an interrupt, states that differ, the model.
 #include <gtest/gtest.h>
 
 #include "base/file.h"
@@ -10,7 +10,7 @@ namespace {
 
 using crema::test::soon;
 using test::CoordinatorTest;
-using test::SpokenWorker;
+using test::ScriptedWorker;
 
 const std::string kAgain =
     "run it again, from the last snapshot if there is one (-snapshot X.solverstate; on Spark with -weights "
@@ -31,7 +31,7 @@ TEST_F(CoordinatorTest, ASilentWorkerIsGivenUpAfterTheStepTimeout) {
 
 TEST_F(CoordinatorTest, AWorkerWhoseTrainingThreadHangsIsGivenUpLater) {
   train();
-  for (int i = 0; i < 19; ++i) {  // 95 s: the other one waits for it, both say so
+  for (int i = 0; i < 19; ++i) {  // 95 s: both workers report that they wait
     clock_.advance(5);
     workers_[0].sayBeat(7, 7, true), workers_[1].sayBeat(6, 3);
     heardOf(0, 100 + i), heardOf(1, 200 + i);
@@ -44,7 +44,7 @@ TEST_F(CoordinatorTest, AWorkerWhoseTrainingThreadHangsIsGivenUpLater) {
            "worker 1 (rank 1, host h1, pid 101) has not finished a batch for 100 s in step 6; see its log");
 }
 
-TEST_F(CoordinatorTest, AFailingWorkersStoryReachesAll) {
+TEST_F(CoordinatorTest, AFailingWorkersErrorReachesAll) {
   train();
   workers_[1].sayFailed("record 7 is damaged\n  in layer 'data'", "data", 12);
   endsWith(ErrorKind::kData,
@@ -60,15 +60,16 @@ TEST_F(CoordinatorTest, WhatOneMachineCannotDoMayBeTriedAgain) {
 TEST_F(CoordinatorTest, TheLostWorkerIsNamedAndNotTheOneThatMissesIt) {
   train();
   workers_[0].sayFailed("recv from worker 1: connection closed", "peer", 8);
-  EXPECT_FALSE(overWithin(0.5)) << "it waits for a better story";
+  EXPECT_FALSE(overWithin(0.5)) << "it waits for a better error";
   workers_[1].hangUp();
   EXPECT_EQ(clock_.advanceUntil([&] { return c_->over(); }), true);
-  const std::string story = c_->error()->what();
-  EXPECT_EQ(story.find("worker 1 (rank 1, host h1, pid 101) was lost in step 0: recv from 127.0.0.1:"), 0u) << story;
-  EXPECT_NE(story.find(": connection closed (the process ended or was killed). See the end of its log; " + kAgain),
+  const std::string message = c_->error()->what();
+  EXPECT_EQ(message.find("worker 1 (rank 1, host h1, pid 101) was lost in step 0: recv from 127.0.0.1:"), 0u)
+      << message;
+  EXPECT_NE(message.find(": connection closed (the process ended or was killed). See the end of its log; " + kAgain),
             std::string::npos)
-      << story;
-  EXPECT_EQ(workers_[0].hearAbort(), "peer: " + story);
+      << message;
+  EXPECT_EQ(workers_[0].hearAbort(), "peer: " + message);
 }
 
 TEST_F(CoordinatorTest, TheOthersSayInWhichStepOneWasLost) {
@@ -79,8 +80,8 @@ TEST_F(CoordinatorTest, TheOthersSayInWhichStepOneWasLost) {
   EXPECT_FALSE(overWithin(0.2)) << "it waits for the others' words";
   workers_[0].sayFailed("recv from worker 1: connection closed", "peer", 42);
   EXPECT_EQ(clock_.advanceUntil([&] { return c_->over(); }, 0.01), true);
-  const std::string story = c_->error()->what();
-  EXPECT_EQ(story.find("worker 1 (rank 1, host h1, pid 101) was lost in step 42: "), 0u) << story;
+  const std::string message = c_->error()->what();
+  EXPECT_EQ(message.find("worker 1 (rank 1, host h1, pid 101) was lost in step 42: "), 0u) << message;
 }
 
 TEST_F(CoordinatorTest, APeerThatNobodyElseMissesIsReportedAsItIs) {
@@ -134,7 +135,7 @@ TEST_F(CoordinatorTest, WorkersThatHearNothingMoreAreWaitedForBriefly) {
 TEST_F(CoordinatorTest, SignsOfLifeGoOutEverySecond) {
   options_.workers = options_.ranks = 1;
   run();
-  SpokenWorker worker = joined(0);
+  ScriptedWorker worker = joined(0);
   for (int second = 0; second < 5; ++second) {  // the first comes with the admission
     EXPECT_TRUE(worker.hearAnything().has_alive());
     EXPECT_FALSE(overWithin(0.9));

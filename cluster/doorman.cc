@@ -12,8 +12,9 @@ Doorman::Doorman(const std::string& host, int port, std::string token)
             [this](Socket socket, const Interrupt& closing) { listenTo(std::move(socket), closing); }) {}
 
 void Doorman::push(Incoming in, const Interrupt& closing) {
-  std::unique_lock<std::mutex> lock(mutex_);
-  while (queue_.size() >= kMostWaiting && !closing.raised()) room_.wait_for(lock, std::chrono::milliseconds(200));
+  MutexLock lock(mutex_);
+  while (queue_.size() >= kMostWaiting && !closing.raised())
+    room_.wait_for(lock.standard(), std::chrono::milliseconds(200));
   queue_.push(std::move(in));
   arrived_.notify_one();
 }
@@ -33,8 +34,9 @@ void Doorman::listenTo(Socket socket, const Interrupt& closing) {
 }
 
 std::optional<Doorman::Incoming> Doorman::next(Deadline deadline, const Interrupt* stop) {
-  std::unique_lock<std::mutex> lock(mutex_);
-  if (!waitUntil(arrived_, lock, deadline, stop, [this] { return !queue_.empty(); })) return std::nullopt;
+  MutexLock lock(mutex_);
+  if (!waitUntil(arrived_, lock, deadline, stop, [this]() CREMA_REQUIRES(mutex_) { return !queue_.empty(); }))
+    return std::nullopt;
   Incoming in = std::move(queue_.front());
   queue_.pop();
   room_.notify_one();

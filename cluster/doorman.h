@@ -1,13 +1,13 @@
-// Turns what authenticated workers say into one queue; the door (base/door.h) keeps strangers out.
+// Collects the messages of all authenticated workers in one queue; base/door.h does the authentication.
 #pragma once
 #include <condition_variable>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <queue>
 #include <string>
 
 #include "base/door.h"
+#include "base/mutex.h"
 #include "cluster/channel.h"
 #include "control.pb.h"
 
@@ -21,20 +21,21 @@ class Doorman {
     std::string lost;                // why the connection ended
   };
 
-  static constexpr size_t kMostWaiting = 64;  // messages; a worker that sends more waits: a model comes in many pieces
+  // messages; while the queue is full, senders wait: a model comes in many pieces.
+  static constexpr size_t kMostWaiting = 64;
 
   Doorman(const std::string& host, int port, std::string token);
   std::string address() const { return door_.address(); }
-  std::optional<Incoming> next(Deadline deadline, const Interrupt* stop);  // nothing came before the deadline: nullopt
+  std::optional<Incoming> next(Deadline deadline, const Interrupt* stop);  // nullopt at the deadline
 
  private:
   void listenTo(Socket socket, const Interrupt& closing);
   void push(Incoming in, const Interrupt& closing);
 
-  std::mutex mutex_;
+  Mutex mutex_;
   std::condition_variable arrived_, room_;
-  std::queue<Incoming> queue_;
-  Door door_;  // the last member: its visitors use the others
+  std::queue<Incoming> queue_ CREMA_GUARDED_BY(mutex_);
+  Door door_;  // the last member: its threads use the others
 };
 
 }  // namespace crema::cluster

@@ -1,9 +1,10 @@
-// The coordinator's port: who proves the token is heard, strangers are not, and the queue holds back who talks too
-// much.
+// The coordinator's port: messages of authenticated clients arrive, those of others do not, and a full queue makes
+// senders wait.
 #include "cluster/doorman.h"
 
 #include <gtest/gtest.h>
 
+#include "base/handshake.h"
 #include "support/coordinator_ends.h"
 #include "support/message_of.h"
 
@@ -14,20 +15,20 @@ using crema::test::HandClock;
 using crema::test::messageOf;
 using crema::test::soon;
 using test::kToken;
-using test::SpokenWorker;
+using test::ScriptedWorker;
 
 class DoormanTest : public testing::Test {
  protected:
   std::optional<Doorman::Incoming> next(double seconds = 20) {
     return doorman_.next(Deadline::after(seconds), nullptr);
   }
-  Socket stranger() const { return Socket::connectTo(doorman_.address(), Deadline::after(5), nullptr); }
+  Socket unauthenticated() const { return Socket::connectTo(doorman_.address(), Deadline::after(5), nullptr); }
 
   Doorman doorman_{"127.0.0.1", 0, kToken};
 };
 
 TEST_F(DoormanTest, WhoHoldsTheTokenIsHeardAndItsEndToo) {
-  SpokenWorker worker(doorman_.address(), 3);
+  ScriptedWorker worker(doorman_.address(), 3);
   worker.sayHello();
   const auto hello = next();
   ASSERT_TRUE(hello);
@@ -45,7 +46,7 @@ TEST_F(DoormanTest, WhoHoldsTheTokenIsHeardAndItsEndToo) {
 }
 
 TEST_F(DoormanTest, AnAnswerGoesToWhoAsked) {
-  SpokenWorker a(doorman_.address(), 0), b(doorman_.address(), 1);
+  ScriptedWorker a(doorman_.address(), 0), b(doorman_.address(), 1);
   a.sayHello();
   const auto first = next();
   b.sayHello();
@@ -60,26 +61,26 @@ TEST_F(DoormanTest, AnAnswerGoesToWhoAsked) {
 }
 
 TEST_F(DoormanTest, AWrongTokenGetsNoAnswerAndIsNotHeard) {
-  const Socket s = stranger();
+  const Socket s = unauthenticated();
   EXPECT_EQ(messageOf([&] { proveAsClient(s, "another token", "control", Deadline::after(20), nullptr); }),
             "recv from " + doorman_.address() +
                 ": connection closed\n  while proving the token; a wrong token looks like this");
-  const Socket t = stranger();
-  EXPECT_THROW(proveAsClient(t, kToken, "data", Deadline::after(20), nullptr), Error);  // of another port
+  const Socket t = unauthenticated();
+  EXPECT_THROW(proveAsClient(t, kToken, "data", Deadline::after(20), nullptr), Error);  // the purpose of the data port
   EXPECT_FALSE(next(0.05));
 }
 
-TEST_F(DoormanTest, GarbageInsteadOfAProofEndsTheVisit) {
-  const Socket s = stranger();
+TEST_F(DoormanTest, GarbageInsteadOfAProofEndsTheConnection) {
+  const Socket s = unauthenticated();
   const std::string garbage(200, 'G');
   s.writeAll(garbage.data(), garbage.size(), Deadline::after(5), nullptr);
   char bytes[41];
-  EXPECT_THROW(s.readAll(bytes, sizeof bytes, Deadline::after(20), nullptr), Error);  // 40 are the greeting
+  EXPECT_THROW(s.readAll(bytes, sizeof bytes, Deadline::after(20), nullptr), Error);  // the greeting has 40 bytes
   EXPECT_FALSE(next(0.05));
 }
 
 TEST_F(DoormanTest, GarbageAfterTheProofEndsTheConnectionWithAReason) {
-  const Socket s = test::knock(doorman_.address());
+  const Socket s = test::connectWithToken(doorman_.address());
   s.writeAll("\xff\xff\xff\xff", 4, Deadline::after(5), nullptr);
   const auto in = next();
   ASSERT_TRUE(in);
@@ -106,7 +107,7 @@ TEST(Doorman, WaitsForTheDeadlineAndNotLonger) {
 TEST(Doorman, AProvedWorkerMayBeSilentForDays) {
   HandClock clock;
   Doorman doorman("127.0.0.1", 0, kToken);
-  SpokenWorker worker(doorman.address(), 0);
+  ScriptedWorker worker(doorman.address(), 0);
   clock.advance(3 * 86400);
   std::this_thread::sleep_for(std::chrono::milliseconds(30));
   worker.sayHello();
@@ -115,7 +116,7 @@ TEST(Doorman, AProvedWorkerMayBeSilentForDays) {
   EXPECT_TRUE(in->message.has_hello()) << in->lost;
 }
 
-TEST(Doorman, SilentStrangersGoAfterAWhile) {
+TEST(Doorman, SilentClientsGoAfterAWhile) {
   HandClock clock;
   Doorman doorman("127.0.0.1", 0, kToken);
   const Socket s = Socket::connectTo(doorman.address(), Deadline::after(5), nullptr);
@@ -128,10 +129,10 @@ TEST(Doorman, SilentStrangersGoAfterAWhile) {
   EXPECT_TRUE(soon([&] { return s.peerGone(); }));
 }
 
-TEST_F(DoormanTest, ACrowdOfStrangersKeepsNoWorkerOut) {
+TEST_F(DoormanTest, ACrowdOfUnauthenticatedClientsKeepsNoWorkerOut) {
   std::vector<Socket> crowd;
-  for (int i = 0; i < 3 * Door::kMostPending; ++i) crowd.push_back(stranger());
-  SpokenWorker worker(doorman_.address(), 1);
+  for (int i = 0; i < 3 * Door::kMostPending; ++i) crowd.push_back(unauthenticated());
+  ScriptedWorker worker(doorman_.address(), 1);
   worker.sayHello();
   const auto in = next();
   ASSERT_TRUE(in);
@@ -140,14 +141,14 @@ TEST_F(DoormanTest, ACrowdOfStrangersKeepsNoWorkerOut) {
 }
 
 TEST_F(DoormanTest, ManyMessagesWaitWithTheirSender) {
-  SpokenWorker worker(doorman_.address(), 0);
+  ScriptedWorker worker(doorman_.address(), 0);
   control::ToCoordinator piece;
   piece.mutable_piece()->set_data(std::string(1 << 20, 'x'));
   std::atomic<int> sent{0};
   std::thread sender([&] {
     for (; sent < 120; ++sent) worker.say(piece);
   });
-  // 64 in the queue, one in hand and what the sockets hold (two times four MiB are asked for).
+  // 64 in the queue, one with the thread that reads, and what the sockets hold (two buffers of 4 MiB are asked for).
   int before = -1;
   while (sent != before) {
     before = sent;
@@ -169,9 +170,9 @@ TEST_F(DoormanTest, AnInterruptEndsTheWait) {
   EXPECT_EQ(messageOf([&] { doorman_.next(Deadline::after(1000), &stop); }), "enough");
 }
 
-TEST(Doorman, ClosingEndsVisitsEvenWithAFullQueue) {
+TEST(Doorman, ClosingEndsConnectionsEvenWithAFullQueue) {
   auto doorman = std::make_unique<Doorman>("127.0.0.1", 0, kToken);
-  SpokenWorker idle(doorman->address(), 0), talkative(doorman->address(), 1);
+  ScriptedWorker idle(doorman->address(), 0), talkative(doorman->address(), 1);
   for (size_t i = 0; i < Doorman::kMostWaiting + 10; ++i) talkative.sayBeat(1, 1);
   doorman.reset();  // returns
   EXPECT_THROW(idle.hear(), Error);

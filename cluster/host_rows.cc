@@ -38,10 +38,11 @@ class ColumnReader {
   size_t at_ = 0, row_ = 0;
 };
 
-// TEST: batches instead of blocks, workers instead of ranks (TestDealing), or with fewer batches than workers as many.
+// TRAIN rows are sharded over ranks by blocks; TEST rows over workers by batches (TestSharding), or over as many
+// workers as there are batches where those are fewer.
 data::StagePlan planOf(const wire::Job& job, const wire::RowFeed& feed, bool test) {
   if (test && feed.sharded()) {
-    const int64_t cycle = data::TestDealing::cycleOf(feed.records(), feed.batch());
+    const int64_t cycle = data::TestSharding::cycleOf(feed.records(), feed.batch());
     if (!cycle)
       internal("{} rows of {} are shared out in batches of {}", feed.records(), feed.description(), feed.batch());
     const int owners = static_cast<int>(std::min<int64_t>(job.workers(), cycle)), me = std::min(job.worker(), owners);
@@ -66,11 +67,11 @@ data::LmdbIndex indexOf(const wire::LmdbIndex& m, const std::string& what) {
 
 HostRows::HostRows(const wire::Job& job, bool scoring, const std::function<void(const wire::Event&)>& emit,
                    const Interrupt* interrupt) {
-  const auto remote = [&](bool test, const wire::RemoteFile& file) {
-    const auto ask = [emit, test](uint64_t offset, uint64_t length) {
+  const auto remote = [&](bool ofTest, const wire::RemoteFile& file) {
+    const auto ask = [emit, ofTest](uint64_t offset, uint64_t length) {
       wire::Event event;
       auto* need = event.mutable_need();
-      need->set_test(test), need->set_offset(offset), need->set_length(length);
+      need->set_test(ofTest), need->set_offset(offset), need->set_length(length);
       emit(event);
     };
     return std::make_shared<data::RemoteFile>(job.work_folder(), file.description(), file.size(), file.read_ahead(),
@@ -85,7 +86,7 @@ HostRows::HostRows(const wire::Job& job, bool scoring, const std::function<void(
   if (testFile && job.test_file().has_index()) testRecords = database(testFile, job.test_file());
   const auto staged = [&](const wire::RowFeed& feed, bool forTest) {
     const data::StagePlan plan = planOf(job, feed, forTest);
-    if (plan.sharded) data::checkDealing({plan.records, plan.batch, plan.ranks});
+    if (plan.sharded) data::checkSharding({plan.records, plan.batch, plan.ranks});
     return std::make_shared<data::StagedSource>(job.work_folder(), feed.description(), plan, interrupt);
   };
   if (scoring && job.has_test_rows())
@@ -110,7 +111,7 @@ void HostRows::append(bool forTest, const wire::RowBatch& batch) {
       window->append(parts);
     else
       staged->append(staged->plan().globalOf(local + r), parts);
-    ++signs.arrived;
+    ++activity.arrived;
   }
 }
 
@@ -120,16 +121,16 @@ void HostRows::accept(const wire::Input& input) {
     hostFailed = true;
     throw Error(ErrorKind::kIo, failure);
   }
-  if (input.has_published()) ++published, ++signs.arrived;
+  if (input.has_published()) ++published, ++activity.arrived;
   if (input.has_bytes()) {
     const auto& file = input.bytes().test() ? testFile : trainFile;
     if (!file) internal("the host sends bytes of a file that its Job does not announce");
     file->arrived(input.bytes().offset(), input.bytes().data());
-    ++signs.arrived;
+    ++activity.arrived;
   }
-  if (input.wish().snapshot()) snapshotWished = true;
-  if (input.wish().stop()) stopWished = true;
-  if (input.has_preparing()) ++signs.arrived, ++signs.preparing;
+  if (input.wish().snapshot()) snapshotRequested = true;
+  if (input.wish().stop()) stopRequested = true;
+  if (input.has_preparing()) ++activity.arrived, ++activity.preparing;
   if (input.has_rows()) append(input.rows().test(), input.rows().batch());
   if (input.has_rows() || input.has_end()) rowsCame_ = true;
   if (!input.has_end()) return;

@@ -15,36 +15,37 @@
 
 namespace crema::cluster {
 
-// Signs of life of the host, counted.
-struct HostSigns {
-  std::atomic<int64_t> arrived{0};    // rows, ranges and words that they are being prepared
-  std::atomic<int64_t> preparing{0};  // these words alone
+// Messages of the host, counted: they show that it lives.
+struct HostActivity {
+  std::atomic<int64_t> arrived{0};    // rows, ranges of files, Published and Preparing messages
+  std::atomic<int64_t> preparing{0};  // Preparing messages alone
 };
 
-// Where the records of one phase are: rows of the host, a database that it reads, or a path; "": as the prototxt says.
+// Where the records of one phase come from: rows of the host, a database that it reads for us, or a path; with path ""
+// the prototxt's source.
 layers::DataSource sourceOf(const std::shared_ptr<const data::RecordSource>& rows,
                             const std::shared_ptr<const data::RecordSource>& records, const std::string& path);
 
 class HostRows {
  public:
-  // Training: both phases are kept on disk. Scoring: the TEST rows are a window. Absent feeds stay null. emit: asks the
-  // host for ranges.
+  // Training: rows of both phases are staged on disk. Scoring: TEST rows wait in memory (data/row_window.h). What the
+  // Job does not announce stays null. emit: sends the host a request for a range of a file.
   HostRows(const wire::Job& job, bool scoring, const std::function<void(const wire::Event&)>& emit,
            const Interrupt* interrupt);
 
   std::shared_ptr<data::StagedSource> train, test;
   std::shared_ptr<data::RowWindow> window;
   std::shared_ptr<data::RemoteFile> trainFile, testFile;
-  // The databases in these files, by the index that the Job carries; null when there is none.
+  // The LMDBs in these files, read by the index in the Job; null without an index.
   std::shared_ptr<const data::RecordSource> trainRecords, testRecords;
-  HostSigns signs;
-  std::atomic<int64_t> published{0};                           // snapshots that the host has put into their places
-  std::atomic<bool> snapshotWished{false}, stopWished{false};  // whoever takes one sets it back
-  std::atomic<bool> hostFailed{false};  // the interrupt was raised by what the host said of itself
+  HostActivity activity;
+  std::atomic<int64_t> published{0};                                 // snapshots that the host has published
+  std::atomic<bool> snapshotRequested{false}, stopRequested{false};  // the reader resets them
+  std::atomic<bool> hostFailed{false};                               // the host reported an error of its own
 
-  void accept(const wire::Input& input);  // kData when it contradicts itself or the Job
+  void accept(const wire::Input& input);  // throws kData when it contradicts itself or the Job
   void fail(const Error& error);
-  // Until a row has come, or the word that there is none: the host may sort for hours. The interrupt's error ends it.
+  // Waits until the first rows, or End, have come: a host may sort for hours. Throws the interrupt's error.
   void waitForRows(const Interrupt& interrupt) const;
 
  private:

@@ -1,4 +1,4 @@
-// What a host program sends after its Job, as it reaches the sources of the data layers; and what contradicts the Job.
+// What a host program sends after its Job reaches the sources of the data layers; what contradicts the Job is refused.
 #include "cluster/host_rows.h"
 
 #include <gtest/gtest.h>
@@ -64,9 +64,9 @@ class HostRowsTest : public testing::Test {
 TEST_F(HostRowsTest, RowsComeInPiecesAndAreReadByTheirNumbers) {
   const auto h = make();
   h->accept(rows(false, 2, {"a"}));
-  h->accept(rows(false, 3, {"bb", "ccc"}));  // 3, and 6 as this worker's next
+  h->accept(rows(false, 3, {"bb", "ccc"}));  // rows 3 and 6: 6 is the next that this worker owns
   std::string late;
-  std::thread reader([&] { late = std::string(h->train->read(7).key); });  // waits until it comes
+  std::thread reader([&] { late = std::string(h->train->read(7).key); });  // waits until row 7 comes
   h->accept(rows(false, 7, {"d"}));
   reader.join();
   EXPECT_EQ(late, "d");
@@ -74,8 +74,8 @@ TEST_F(HostRowsTest, RowsComeInPiecesAndAreReadByTheirNumbers) {
   EXPECT_EQ(field(h->train->read(3)), "b=");
   EXPECT_EQ(h->train->read(6).key, "ccc");
   EXPECT_EQ(refusal(*h, end(false)), "no error");
-  EXPECT_EQ(h->signs.arrived, 4);
-  EXPECT_EQ(h->signs.preparing, 0);
+  EXPECT_EQ(h->activity.arrived, 4);
+  EXPECT_EQ(h->activity.preparing, 0);
 }
 
 TEST_F(HostRowsTest, TestRowsAreSharedOutByBatchesAmongWorkers) {
@@ -85,7 +85,7 @@ TEST_F(HostRowsTest, TestRowsAreSharedOutByBatchesAmongWorkers) {
   EXPECT_EQ(refusal(*h, end(true)), "no error");
   EXPECT_EQ(h->test->read(6).key, "c");
 
-  job_.mutable_test_rows()->set_records(2);  // one batch: worker 0's
+  job_.mutable_test_rows()->set_records(2);  // one batch, which worker 0 owns
   const auto none = make();
   EXPECT_EQ(refusal(*none, rows(true, 0, {"a", "b"})), "the host sends row 0 of DataFrame test to the wrong worker");
   EXPECT_EQ(refusal(*none, end(true)), "no error") << "it owns nothing";
@@ -106,7 +106,7 @@ TEST_F(HostRowsTest, ColumnsOfAnotherWidthAreRefused) {
   wire::Input in = rows(false, 2, {"a", "b"});
   auto* id = in.mutable_rows()->mutable_batch()->mutable_column(0);
   const std::string versions = "; host and executable are of different versions";
-  id->add_length(0);  // three lengths for two rows, whose sum is right
+  id->add_length(0);  // three lengths for two rows; their sum fits
   EXPECT_EQ(refusal(*h, in),
             "a batch of 2 rows from the host has a column of 2 bytes where 2 are announced" + versions);
   id->mutable_length()->Truncate(2);
@@ -117,7 +117,7 @@ TEST_F(HostRowsTest, ColumnsOfAnotherWidthAreRefused) {
   in.mutable_rows()->mutable_batch()->mutable_column(1)->set_width(3);
   EXPECT_EQ(refusal(*h, in),
             "a batch of 2 rows from the host has a column of 4 bytes where 6 are announced" + versions);
-  EXPECT_EQ(h->signs.arrived, 0) << "nothing of a bad batch is kept";
+  EXPECT_EQ(h->activity.arrived, 0) << "nothing of a bad batch is kept";
 }
 
 TEST_F(HostRowsTest, AnEndThatComesTooEarlyIsNamed) {
@@ -156,7 +156,7 @@ TEST_F(HostRowsTest, RemoteRangesAreAskedForAndAnswered) {
   EXPECT_EQ(refusal(*h, in), "no error");
   reader.join();
   EXPECT_EQ(bytes, "zzzzz");
-  EXPECT_EQ(h->signs.arrived, 1);
+  EXPECT_EQ(h->activity.arrived, 1);
   in.mutable_bytes()->set_offset(7);
   EXPECT_EQ(refusal(*h, in), "the host sent bytes [7, 34471) of hdfs://n/db, which nobody asked for");
   in.mutable_bytes()->set_test(true);
@@ -182,18 +182,19 @@ TEST_F(HostRowsTest, ARangeIsAskedForOnceWithItsReadAhead) {
 
 TEST_F(HostRowsTest, WordsOfTheHostAreCountedAndKept) {
   const auto h = make();
-  wire::Input published, preparing, wish;
-  published.mutable_published()->set_iteration(10), preparing.mutable_preparing(), wish.mutable_wish()->set_stop(true);
-  h->accept(published), h->accept(preparing), h->accept(preparing), h->accept(wish);
+  wire::Input published, preparing, request;
+  published.mutable_published()->set_iteration(10), preparing.mutable_preparing(),
+      request.mutable_wish()->set_stop(true);
+  h->accept(published), h->accept(preparing), h->accept(preparing), h->accept(request);
   EXPECT_EQ(h->published, 1);
-  EXPECT_EQ(h->signs.preparing, 2);
-  EXPECT_EQ(h->signs.arrived, 3);
-  EXPECT_TRUE(h->stopWished);
-  EXPECT_FALSE(h->snapshotWished);
-  wish.mutable_wish()->set_stop(false), wish.mutable_wish()->set_snapshot(true);
-  h->accept(wish);
-  EXPECT_TRUE(h->stopWished) << "whoever takes a wish sets it back";
-  EXPECT_TRUE(h->snapshotWished);
+  EXPECT_EQ(h->activity.preparing, 2);
+  EXPECT_EQ(h->activity.arrived, 3);
+  EXPECT_TRUE(h->stopRequested);
+  EXPECT_FALSE(h->snapshotRequested);
+  request.mutable_wish()->set_stop(false), request.mutable_wish()->set_snapshot(true);
+  h->accept(request);
+  EXPECT_TRUE(h->stopRequested) << "whoever takes a request sets it back";
+  EXPECT_TRUE(h->snapshotRequested);
 }
 
 TEST_F(HostRowsTest, WhatTheHostCouldNotDoIsItsError) {
@@ -226,7 +227,7 @@ TEST_F(HostRowsTest, AFailureReachesEveryReader) {
 
 TEST_F(HostRowsTest, TrainingWaitsForTheFirstRowOrTheWordThatThereIsNone) {
   for (const auto& word : {rows(false, 2, {"a"}), end(true)}) {
-    job_.mutable_test_rows()->set_records(2);  // none of them is ours
+    job_.mutable_test_rows()->set_records(2);  // this worker owns none of them
     const auto h = make();
     std::atomic<bool> over{false};
     std::thread waiting([&] {

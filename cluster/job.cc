@@ -2,6 +2,19 @@
 
 namespace crema::cluster {
 
+wire::Job jobOf(const train::RunOptions& o) {
+  wire::Job job;
+  job.set_solver(o.solver.SerializeAsString());
+  job.set_net_origin(o.netOrigin);
+  job.set_ranks(o.ranks), job.set_worker(o.worker), job.set_workers(o.workers);
+  job.set_threads(o.threads), job.set_isa(o.isa);
+  job.set_snapshot(o.snapshot), job.set_snapshot_name(o.snapshotName);
+  job.set_weights(o.weights), job.set_weights_name(o.weightsName);
+  job.set_snapshot_prefix(o.snapshotPrefix), job.set_published_prefix(o.publishedPrefix);
+  job.set_resize(o.resize);
+  return job;
+}
+
 train::RunOptions runOf(const wire::Job& job, const HostRows& rows) {
   train::RunOptions o;
   if (!o.solver.ParseFromString(job.solver()))

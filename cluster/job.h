@@ -1,4 +1,4 @@
-// What a Job asks for and what Events report, as the engine's values.
+// Conversions: a Job into the engine's options, and the engine's results into Events.
 #pragma once
 #include <vector>
 
@@ -8,7 +8,10 @@
 
 namespace crema::cluster {
 
-train::RunOptions runOf(const wire::Job& job, const HostRows& rows);  // kData: the solver of another version
+// The Job of one process without what RunOptions lack: records, token, addresses, timeouts.
+wire::Job jobOf(const train::RunOptions& options);
+// Throws kData when the solver is of another version.
+train::RunOptions runOf(const wire::Job& job, const HostRows& rows);
 
 wire::Event toEvent(const train::Progress& p);
 wire::Event toEvent(int64_t iteration, int net, const std::vector<train::TestOutput>& outputs);

@@ -1,4 +1,4 @@
-// The final model on its way from worker 0 to the coordinator's disk, piece by piece (wire.Job's model_home).
+// Writes the final model that worker 0 sends in pieces to the coordinator's disk (model_home in wire.Job).
 #pragma once
 #include <memory>
 #include <string>
@@ -11,13 +11,13 @@ namespace crema::cluster {
 class ModelHome {
  public:
   explicit ModelHome(std::string path) : path_(std::move(path)) {}
-  // The next piece; true when the file is whole and in its place. Throws, saying that the model is not saved: kIo
-  // with the path and why, kPeer when what came is not what was announced.
+  // Writes the next piece; true when the file is complete at its path. Throws, with the remark that the model is not
+  // saved: kIo with path and cause, kPeer when size or sender is not what was announced.
   bool take(const control::ToCoordinator::Piece& piece, const std::string& sender);
 
  private:
   std::string path_;
-  std::unique_ptr<NewFile> file_;  // while it comes
+  std::unique_ptr<NewFile> file_;  // null until the first piece and after the last
 };
 
 }  // namespace crema::cluster

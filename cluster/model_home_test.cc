@@ -1,4 +1,4 @@
-// A model that comes in pieces is whole in its place, or not there at all.
+// A model that comes in pieces is complete at its path, or not there at all.
 #include "cluster/model_home.h"
 
 #include <gtest/gtest.h>
@@ -50,10 +50,10 @@ TEST(ModelHome, WhereItCannotBeWrittenIsNamed) {
     FAIL();
   } catch (const Error& e) {
     EXPECT_EQ(e.kind(), ErrorKind::kIo);
-    const std::string story = e.what();
-    EXPECT_EQ(story.find("the model is trained and not saved: "), 0u) << story;
-    EXPECT_NE(story.find(folder.file("no/such/lenet.caffemodel")), std::string::npos) << story;
-    EXPECT_NE(story.find("No such file or directory"), std::string::npos) << story;
+    const std::string message = e.what();
+    EXPECT_EQ(message.find("the model is trained and not saved: "), 0u) << message;
+    EXPECT_NE(message.find(folder.file("no/such/lenet.caffemodel")), std::string::npos) << message;
+    EXPECT_NE(message.find("No such file or directory"), std::string::npos) << message;
   }
 }
 

@@ -8,7 +8,7 @@
 namespace crema::cluster {
 
 Roster::Roster(int ranks, int workers) : ranks_(ranks) {
-  collective::ranksOfWorker(0, workers, ranks);  // checks both numbers
+  collective::ranksOfWorker(0, workers, ranks);  // throws kInvalid for wrong numbers
   members.resize(static_cast<size_t>(workers));
 }
 

@@ -1,4 +1,4 @@
-// The workers of a run as the coordinator knows them: who is here, how far, with which records and weights.
+// The workers of a run as the coordinator knows them: who has joined, at which step, with which records and weights.
 #pragma once
 #include <memory>
 #include <string>
@@ -14,10 +14,10 @@ struct Member {
   control::ToCoordinator::Hello hello;
   control::ToCoordinator::Beat beat;
   bool ready = false, finished = false;
-  double heard = 0,
-         moved = 0;        // when it last said anything; when its training thread last moved (or waited for others)
-  double prepared = -1e9;  // when its host last said that it still prepares rows
-  std::string digest, records;  // of the state; of the data
+  // Times in seconds: its last message; the last progress of its training thread, waiting for others included; the last
+  // Preparing of its host.
+  double heard = 0, moved = 0, prepared = -1e9;
+  std::string digest, records;  // digest: SHA-256 of its state; records: counts and fingerprints of its data
 };
 
 class Roster {
@@ -25,13 +25,13 @@ class Roster {
   Roster(int ranks, int workers);  // kInvalid unless 1 <= workers <= ranks
   int count(bool Member::*flag) const;
   std::string describe(int w) const;  // "worker 2 (ranks 4 to 5, host a 10.0.0.3, pid 77)"
-  std::string missing() const;        // those that are not ready, by name
-  bool late(double since) const;      // one is not ready, nor were rows prepared for it since then
+  std::string missing() const;        // the workers that are not ready, as a list
+  bool late(double since) const;      // a worker is not ready, and no rows were prepared for it since that time
   int find(const std::shared_ptr<Channel>& channel) const;  // -1: none
-  // All workers are in one step or two neighbouring ones; beats come every second only.
+  // The largest step of any heartbeat. Workers are never more than one step apart, but a heartbeat may be a second old.
   int64_t latestBeat() const;
-  // Throws unless all read the same records and start from the same weights: nothing later would show it, the model
-  // would just be another.
+  // Throws unless all read the same records and start from the same weights: nothing later would reveal it; the model
+  // would be wrong without an error.
   void compare() const;
 
   std::vector<Member> members;

@@ -1,4 +1,4 @@
-// What the coordinator knows of its workers, and how it names them.
+// What the coordinator knows about its workers, and how messages name them.
 #include "cluster/roster.h"
 
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@ namespace {
 using crema::test::messageOf;
 
 Roster three() {
-  Roster roster(5, 3);  // rank r is worker floor(3 r / 5)'s
+  Roster roster(5, 3);  // worker floor(3 r / 5) owns rank r
   for (int w = 0; w < 3; ++w) {
     Member& m = roster.members[static_cast<size_t>(w)];
     m.hello.set_host("a 10.0.0.3"), m.hello.set_pid(70 + w);
@@ -64,7 +64,7 @@ TEST(Roster, ItsStepIsTheLatestOne) {
   EXPECT_EQ(roster.latestBeat(), 8);
 }
 
-TEST(Roster, OtherRecordsOrWeightsAreToldWithBothWorkers) {
+TEST(Roster, OtherRecordsOrWeightsAreReportedWithBothWorkers) {
   Roster roster = three();
   EXPECT_EQ(messageOf([&] { roster.compare(); }), "no error");
   roster.members[2].digest = "others";

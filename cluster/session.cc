@@ -23,7 +23,8 @@ namespace {
 constexpr double kGoneSeconds = 1;
 constexpr size_t kPieceBytes = 1u << 20;
 
-// A run that is over has no coordinator any more: what Spark tries again then must not wait for one.
+// When a run is over its coordinator has ended: a task that Spark repeats then must fail at once instead of waiting for
+// it.
 Socket connectToCoordinator(const wire::Job& job, const Interrupt& interrupt) {
   const Deadline deadline = Deadline::after(job.join_timeout());
   const bool listens = job.coordinator_listens();
@@ -47,7 +48,7 @@ Socket connectToCoordinator(const wire::Job& job, const Interrupt& interrupt) {
 }  // namespace
 
 Session::Session(const wire::Job& job, const control::ToCoordinator::Hello& hello, Interrupt& interrupt,
-                 const HostSigns* host)
+                 const HostActivity* host)
     : channel_(connectToCoordinator(job, interrupt)), timeout_(job.step_timeout()), interrupt_(interrupt), host_(host) {
   control::ToCoordinator message;
   *message.mutable_hello() = hello;
@@ -63,29 +64,29 @@ Session::~Session() {
   beater_.join();
 }
 
-// The coordinator says something every second; a timeout without a word means that it is gone.
+// The coordinator sends a heartbeat every second; a timeout without any message means that it is gone.
 void Session::listen() {
   try {
     for (;;) {
       control::ToWorker message;
       channel_.receive(&message, Deadline::after(timeout_), &closing_);
-      std::lock_guard<std::mutex> lock(mutex_);
+      const MutexLock lock(mutex_);
       if (message.has_start()) start_ = message.start();
       if (message.has_kept()) kept_ = true;
       if (message.has_bye()) bye_ = true;
       if (message.has_abort()) {
-        story_ = Error(kindOf(message.abort().kind()), message.abort().story());
-        interrupt_.raise(*story_);
+        error_ = Error(kindOf(message.abort().kind()), message.abort().story());
+        interrupt_.raise(*error_);
       }
       changed_.notify_all();
     }
   } catch (const std::exception& e) {
-    std::lock_guard<std::mutex> lock(mutex_);
-    if (!closing_.raised() && !bye_ && !story_) {
-      story_ = Error(ErrorKind::kPeer,
+    const MutexLock lock(mutex_);
+    if (!closing_.raised() && !bye_ && !error_) {
+      error_ = Error(ErrorKind::kPeer,
                      fmt::format("the coordinator is gone: {}; the driver ended, was killed or is cut off. See its log",
                                  e.what()));
-      interrupt_.raise(*story_);
+      interrupt_.raise(*error_);
     }
     changed_.notify_all();
   }
@@ -100,13 +101,13 @@ void Session::beat() {
     try {
       channel_.send(message, Deadline::after(timeout_));
     } catch (const std::exception&) {
-      return;  // listen() finds out why
+      return;  // listen() reports the cause
     }
   }
 }
 
 bool Session::waitFor(const std::function<bool()>& condition, double seconds) {
-  std::unique_lock<std::mutex> lock(mutex_);
+  MutexLock lock(mutex_);
   return waitUntil(changed_, lock, Deadline::after(seconds), nullptr, condition);
 }
 
@@ -117,15 +118,16 @@ void Session::ready(const std::string& stateDigest, const std::string& records) 
   channel_.send(message, Deadline::after(timeout_));
 }
 
-// Until the coordinator has said what `said` looks for, or the run is over.
-void Session::waitForWord(const std::function<bool()>& said) {
+// Waits until `said` holds after a message of the coordinator, or the run is over.
+void Session::waitForMessage(const std::function<bool()>& said) {
   while (!waitFor([&] { return said() || interrupt_.raised(); }, 0.2)) {
   }
 }
 
 control::ToWorker::Start Session::waitForStart() {
-  waitForWord([this] { return static_cast<bool>(start_); });
+  waitForMessage([this]() CREMA_REQUIRES(mutex_) { return start_.has_value(); });
   interrupt_.check();
+  const MutexLock lock(mutex_);
   return *start_;
 }
 
@@ -147,7 +149,7 @@ void Session::failed(const Error& error) {
   }
 }
 
-// The coordinator's disk sets the pace: its queue is short, and a full one holds this connection back.
+// Sends no faster than the coordinator writes: its queue is short, and while it is full this connection is not read.
 void Session::sendModel(const std::string& path) {
   const MappedFile file(path);
   const std::string_view all = file.bytes();
@@ -164,7 +166,7 @@ void Session::sendModel(const std::string& path) {
     ++passes;
   } while (at < all.size());
   waiting = true;
-  waitForWord([this] { return static_cast<bool>(kept_); });
+  waitForMessage([this]() CREMA_REQUIRES(mutex_) { return kept_; });
   waiting = false;
   interrupt_.check();
 }
@@ -177,14 +179,15 @@ void Session::finished(int64_t last, const std::string& digest) {
 }
 
 void Session::waitForBye() {
-  waitForWord([this] { return static_cast<bool>(bye_); });
+  waitForMessage([this]() CREMA_REQUIRES(mutex_) { return bye_; });
+  const MutexLock lock(mutex_);
   if (!bye_) interrupt_.check();
 }
 
-std::optional<Error> Session::coordinatorsStory(double seconds) {
-  waitFor([this] { return story_.has_value(); }, seconds);
-  std::lock_guard<std::mutex> lock(mutex_);
-  return story_;
+std::optional<Error> Session::coordinatorsError(double seconds) {
+  waitFor([this]() CREMA_REQUIRES(mutex_) { return error_.has_value(); }, seconds);
+  const MutexLock lock(mutex_);
+  return error_;
 }
 
 }  // namespace crema::cluster

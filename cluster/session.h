@@ -1,45 +1,44 @@
-// A worker's line to the coordinator: hello, signs of life every second, reports, and the coordinator's word when the
-// run is over. The reading and beating thread is never busy with anything else.
+// A worker's connection to the coordinator: Hello, a heartbeat every second, reports, and the coordinator's message
+// when the run is over. The two threads for reading and for heartbeats do nothing else.
 #pragma once
 #include <atomic>
 #include <condition_variable>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "base/mutex.h"
 #include "cluster/channel.h"
 #include "cluster/host_rows.h"
 #include "control.pb.h"
 
 namespace crema::cluster {
 
-ErrorKind kindOf(const std::string& text);      // of another process's error; kPeer when it is none that we know
-ErrorKind kindForAll(const std::string& text);  // what is wrong with the input stays so for all, else kPeer
+ErrorKind kindOf(const std::string& text);      // from the name of a kind; kPeer for an unknown one
+ErrorKind kindForAll(const std::string& text);  // kInvalid and kData stay, as the input is wrong for all; else kPeer
 
 class Session {
  public:
-  // Connects, proves the token, says hello. `interrupt` is raised with the coordinator's story when it aborts the run
-  // or is gone. host: what comes from the host counts as progress while a worker waits for it.
+  // Connects, proves the token, sends Hello. `interrupt` is raised with the coordinator's error when it aborts the run,
+  // or when the connection is lost. host: messages of the host count as progress while a worker waits for it.
   Session(const wire::Job& job, const control::ToCoordinator::Hello& hello, Interrupt& interrupt,
-          const HostSigns* host = nullptr);
+          const HostActivity* host = nullptr);
   ~Session();
 
   void ready(const std::string& stateDigest, const std::string& records);
-  control::ToWorker::Start waitForStart();  // throws what interrupts it
+  control::ToWorker::Start waitForStart();  // throws the interrupt's error
   void report(const wire::Event& event);
   void failed(const Error& error);          // never throws
-  void sendModel(const std::string& path);  // returns when the coordinator has it on its disk
+  void sendModel(const std::string& path);  // returns when the coordinator has written it
   void finished(int64_t iteration, const std::string& digest);
   void waitForBye();
-  // After an error of the data plane: gives the coordinator a moment to tell the better story, and returns that one if
-  // it comes.
-  std::optional<Error> coordinatorsStory(double seconds);
+  // After an error between workers: waits that long for the coordinator's own error, which names the cause better.
+  std::optional<Error> coordinatorsError(double seconds);
 
-  // Written by the training thread, sent with every beat.
+  // Written by the training thread, sent with every heartbeat.
   std::atomic<int64_t> iteration{0}, passes{0};
   std::atomic<bool> waiting{false};
   std::atomic<double> computeSeconds{0};
@@ -48,18 +47,18 @@ class Session {
   void listen();
   void beat();
   bool waitFor(const std::function<bool()>& condition, double seconds);
-  void waitForWord(const std::function<bool()>& said);
+  void waitForMessage(const std::function<bool()>& said);
 
   Channel channel_;
   double timeout_;
   Interrupt& interrupt_;
-  const HostSigns* host_;
+  const HostActivity* host_;
   Interrupt closing_;
-  std::mutex mutex_;
+  Mutex mutex_;
   std::condition_variable changed_;
-  std::optional<control::ToWorker::Start> start_;
-  std::optional<Error> story_;
-  bool kept_ = false, bye_ = false;
+  std::optional<control::ToWorker::Start> start_ CREMA_GUARDED_BY(mutex_);
+  std::optional<Error> error_ CREMA_GUARDED_BY(mutex_);
+  bool kept_ CREMA_GUARDED_BY(mutex_) = false, bye_ CREMA_GUARDED_BY(mutex_) = false;
   std::thread listener_, beater_;
 };
 

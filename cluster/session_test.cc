@@ -1,4 +1,4 @@
-// A worker's line to the coordinator, whose part the test speaks over a Doorman.
+// A worker's connection to the coordinator; the test plays the coordinator with a Doorman.
 #include "cluster/session.h"
 
 #include <gtest/gtest.h>
@@ -24,7 +24,7 @@ class SessionTest : public testing::Test {
     job_.set_coordinator(doorman_.address()), job_.set_token(test::kToken);
     job_.set_worker(2), job_.set_attempt(3), job_.set_join_timeout(60), job_.set_step_timeout(10);
   }
-  // Joins; its hello has come.
+  // Joins, and returns when Hello has come.
   void join() {
     control::ToCoordinator::Hello hello;
     hello.set_worker(2);
@@ -33,7 +33,7 @@ class SessionTest : public testing::Test {
     EXPECT_EQ(in.message.hello().worker(), 2);
     worker_ = in.from;
   }
-  // What it says next, apart from beats; the clock stands still meanwhile.
+  // The next message that is no heartbeat; the clock stands still meanwhile.
   Doorman::Incoming next() {
     for (;;) {
       std::optional<Doorman::Incoming> in;
@@ -48,13 +48,13 @@ class SessionTest : public testing::Test {
     what(m);
     worker_->send(m, Deadline::after(5));
   }
-  void sayAbort(const std::string& story, const std::string& kind) {
-    say([&](auto& m) { m.mutable_abort()->set_story(story), m.mutable_abort()->set_kind(kind); });
+  void sayAbort(const std::string& message, const std::string& kind) {
+    say([&](auto& m) { m.mutable_abort()->set_story(message), m.mutable_abort()->set_kind(kind); });
   }
   static bool over(const std::future<std::string>& f) {
     return f.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
   }
-  // `call` in a thread of its own: how it ends.
+  // Runs `call` in a thread of its own and gives what messageOf() says about it.
   static std::future<std::string> later(const std::function<void()>& call) {
     return std::async(std::launch::async, [call] { return messageOf(call); });
   }
@@ -62,7 +62,7 @@ class SessionTest : public testing::Test {
   HandClock clock_;
   Doorman doorman_{"127.0.0.1", 0, test::kToken};
   wire::Job job_;
-  HostSigns host_;
+  HostActivity host_;
   Interrupt interrupt_;
   std::shared_ptr<Channel> worker_;  // the coordinator's end
   std::vector<control::ToCoordinator::Beat> beats_;
@@ -139,15 +139,15 @@ TEST_F(SessionTest, BeatsEverySecondWithWhatTheTrainingThreadWrites) {
   EXPECT_EQ(b.compute_seconds(), 1.5);
 }
 
-TEST_F(SessionTest, AnAbortInterruptsEverythingWithTheCoordinatorsStory) {
+TEST_F(SessionTest, AnAbortInterruptsEverythingWithTheCoordinatorsError) {
   join();
   const auto start = later([&] { session_->waitForStart(); });
   sayAbort("worker 1 is lost\n  somewhere", "data");
   ASSERT_TRUE(soon([&] { return over(start); }));
   EXPECT_EQ(messageOf([&] { interrupt_.check(); }), "worker 1 is lost\n  somewhere");
-  const auto story = session_->coordinatorsStory(0);
-  ASSERT_TRUE(story);
-  EXPECT_EQ(story->kind(), ErrorKind::kData);
+  const auto message = session_->coordinatorsError(0);
+  ASSERT_TRUE(message);
+  EXPECT_EQ(message->kind(), ErrorKind::kData);
   EXPECT_EQ(messageOf([&] { session_->waitForBye(); }), "worker 1 is lost\n  somewhere");
 }
 
@@ -162,10 +162,10 @@ TEST_F(SessionTest, ASilentCoordinatorIsGoneAfterTheStepTimeout) {
   EXPECT_EQ(messageOf([&] { interrupt_.check(); }),
             "the coordinator is gone: recv from the coordinator at " + doorman_.address() +
                 ": nothing happened before the deadline; the driver ended, was killed or is cut off. See its log");
-  EXPECT_EQ(session_->coordinatorsStory(0)->kind(), ErrorKind::kPeer);
+  EXPECT_EQ(session_->coordinatorsError(0)->kind(), ErrorKind::kPeer);
 }
 
-TEST(Session, ALostCoordinatorIsToldAtOnce) {
+TEST(Session, ALostCoordinatorIsReportedAtOnce) {
   auto doorman = std::make_unique<Doorman>("127.0.0.1", 0, test::kToken);
   wire::Job job;
   job.set_coordinator(doorman->address()), job.set_token(test::kToken);
@@ -173,24 +173,24 @@ TEST(Session, ALostCoordinatorIsToldAtOnce) {
   Session session(job, {}, interrupt);
   doorman.reset();
   ASSERT_TRUE(soon([&] { return interrupt.raised(); }));
-  const std::string story = messageOf([&] { interrupt.check(); });
-  EXPECT_EQ(story.find("the coordinator is gone: recv from the coordinator at " + job.coordinator() + ": "), 0u)
-      << story;
-  session.failed(Error(ErrorKind::kIo, "the disk is full"));  // nobody hears it, and nothing is thrown
+  const std::string message = messageOf([&] { interrupt.check(); });
+  EXPECT_EQ(message.find("the coordinator is gone: recv from the coordinator at " + job.coordinator() + ": "), 0u)
+      << message;
+  session.failed(Error(ErrorKind::kIo, "the disk is full"));  // nobody receives it, and nothing is thrown
 }
 
-TEST_F(SessionTest, AStoryIsWaitedForAsLongAsIsSaid) {
+TEST_F(SessionTest, AnErrorIsWaitedForAsLongAsIsSaid) {
   join();
-  const auto none = later([&] { EXPECT_FALSE(session_->coordinatorsStory(5)); });
+  const auto none = later([&] { EXPECT_FALSE(session_->coordinatorsError(5)); });
   std::this_thread::sleep_for(std::chrono::milliseconds(40));
   clock_.advance(4.9);
   std::this_thread::sleep_for(std::chrono::milliseconds(40));
   EXPECT_FALSE(over(none));
   clock_.advance(0.2);
   EXPECT_TRUE(soon([&] { return over(none); }));
-  const auto one = later([&] { EXPECT_TRUE(session_->coordinatorsStory(5)); });
+  const auto one = later([&] { EXPECT_TRUE(session_->coordinatorsError(5)); });
   sayAbort("worker 1 is lost", "peer");
-  EXPECT_TRUE(soon([&] { return over(one); })) << "before its time, as the story has come";
+  EXPECT_TRUE(soon([&] { return over(one); })) << "before its time, as the error has come";
 }
 
 TEST_F(SessionTest, TellsWhatFailedAndWhere) {
@@ -227,7 +227,7 @@ TEST_F(SessionTest, AModelIsSentInPiecesAndKept) {
   EXPECT_FALSE(session_->waiting);
 }
 
-TEST_F(SessionTest, WhoComesAfterTheRunIsToldSo) {
+TEST_F(SessionTest, AWorkerThatComesAfterTheRunLearnsSo) {
   std::string address;
   {
     const Socket listener = Socket::listenOn("127.0.0.1", 0);
@@ -251,7 +251,7 @@ TEST_F(SessionTest, WhoComesAfterTheRunIsToldSo) {
                             ": Connection refused (111)\n  while joining the coordinator at " + address);
 }
 
-TEST_F(SessionTest, AWrongTokenIsToldAfterAFewAttempts) {
+TEST_F(SessionTest, AWrongTokenIsReportedAfterAFewAttempts) {
   job_.set_token("another token");
   auto ended = later([&] { Session(job_, {}, interrupt_); });
   ASSERT_TRUE(clock_.advanceUntil([&] { return over(ended); }));

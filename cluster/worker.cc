@@ -6,8 +6,8 @@
 #include <deque>
 #include <thread>
 
-#include "base/file.h"
 #include "base/log.h"
+#include "base/sha256.h"
 #include "cluster/coordinator.h"
 #include "cluster/job.h"
 #include "cluster/session.h"
@@ -15,7 +15,7 @@
 namespace crema::cluster {
 namespace {
 
-// Tells the session while the training thread waits for others, so that its silence is not taken for its own fault.
+// Sets session.waiting while the training thread waits for others, so that the coordinator does not blame this worker.
 class WatchedExchange : public collective::Exchange {
  public:
   WatchedExchange(collective::Exchange& inner, Session& session) : inner_(inner), session_(session) {}
@@ -62,7 +62,7 @@ std::string stateDigest(solver::Solver& solver) {
                    sha256Hex(bytes(solver.history(), solver.history().count())));
 }
 
-// Snapshots that the host publishes are reported when it says that they are in their places.
+// Where the host publishes snapshots, each is reported once the host has confirmed it.
 class Publications {
  public:
   Publications(const wire::Job& job, const HostRows& rows, Session& session, const Interrupt& interrupt)
@@ -78,7 +78,7 @@ class Publications {
       session_.report(event);
   }
   void reportPublished() {
-    for (; told_ < rows_.published && !waiting_.empty(); ++told_) {
+    for (; reported_ < rows_.published && !waiting_.empty(); ++reported_) {
       session_.report(waiting_.front());
       waiting_.pop_front();
     }
@@ -92,7 +92,7 @@ class Publications {
                     fmt::format("the snapshot of iteration {} was not published within {:.0f} s; is the file system of "
                                 "-model slow or gone? spark.crema.stepTimeout (a tenth of that) changes the limit",
                                 waiting_.front().snapshot().iteration(), patience_));
-      ++session_.passes;  // the silence is not this worker's
+      ++session_.passes;  // counts as progress: this worker waits for its host
       std::this_thread::sleep_for(std::chrono::milliseconds(20));
     }
   }
@@ -104,7 +104,7 @@ class Publications {
   Session& session_;
   const Interrupt& interrupt_;
   std::deque<wire::Event> waiting_;
-  int64_t told_ = 0;
+  int64_t reported_ = 0;
 };
 
 train::TrainHooks hooksFor(Session& session, bool lead, Publications& publications, const Interrupt& interrupt,
@@ -136,7 +136,7 @@ train::TrainHooks hooksFor(Session& session, bool lead, Publications& publicatio
   return hooks;
 }
 
-// A worker got SIGTERM: its machine or container is wanted back. The snapshot is in its place; the run has not
+// A worker got SIGTERM: a scheduler wants its machine or container back. The snapshot is written; the run has not
 // succeeded.
 [[noreturn]] void endedEarly(const solver::Solver& solver, const train::TrainOptions& o) {
   const solver::SnapshotFiles files =
@@ -186,13 +186,13 @@ void train(const wire::Job& job, const HostRows& rows, Session& session, collect
   emit(done);
 }
 
-// What our own host could not do is news to the coordinator, and the story of the run.
-void tellOfHost(Session& session, const Interrupt& interrupt) {
+// Reports a failure of this worker's own host, of which the coordinator knows nothing yet.
+void reportHostFailure(Session& session, const Interrupt& interrupt) {
   try {
     interrupt.check();
   } catch (const Error& e) {
     session.failed(e);
-    session.coordinatorsStory(1);
+    session.coordinatorsError(1);
   }
 }
 
@@ -202,18 +202,18 @@ void runWorker(const wire::Job& job, HostRows& rows, const std::function<void(co
                const std::function<train::Request()>& request, Interrupt& interrupt) {
   collective::PeerDoor data(job.host().empty() ? "127.0.0.1" : job.host(), job.token(),
                             fmt::format("worker {}'s port", job.worker()));
-  Session session(job, helloOf(job, data), interrupt, &rows.signs);
+  Session session(job, helloOf(job, data), interrupt, &rows.activity);
   try {
     train(job, rows, session, data, emit, request, interrupt);
   } catch (Error& e) {
-    if (interrupt.raised()) {  // the coordinator, or whoever started us, ended the run
-      if (rows.hostFailed) tellOfHost(session, interrupt);
+    if (interrupt.raised()) {  // by the coordinator or by the process that started this one
+      if (rows.hostFailed) reportHostFailure(session, interrupt);
       interrupt.check();
     }
     session.failed(e);
-    // A lost peer is reported; what the coordinator makes of it is the better story.
-    if (auto story = session.coordinatorsStory(e.kind() == ErrorKind::kPeer || e.kind() == ErrorKind::kTimeout ? 5 : 1))
-      throw *story;
+    // After a lost peer the coordinator's error, which names the cause, replaces this one.
+    if (auto cause = session.coordinatorsError(e.kind() == ErrorKind::kPeer || e.kind() == ErrorKind::kTimeout ? 5 : 1))
+      throw *cause;
     throw;
   }
 }

@@ -9,9 +9,9 @@
 
 namespace crema::cluster {
 
-// Runs `job` to its end; throws an Error that the coordinator has been told of (or told us). `emit` gets Snapshot (of
-// worker 0) and Done for whoever started this process; `request` is polled for stop and snapshot wishes; `interrupt`
-// ends everything early. `rows`: what the host feeds.
+// Runs `job` to its end; throws an Error that has been reported to the coordinator, or came from it. `emit` gets
+// Snapshot (of worker 0) and Done for the process that started this one; `request` is polled for requests to stop and
+// to snapshot; `interrupt` ends everything early. `rows`: what the host sends.
 void runWorker(const wire::Job& job, HostRows& rows, const std::function<void(const wire::Event&)>& emit,
                const std::function<train::Request()>& request, Interrupt& interrupt);
 

@@ -4,9 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <mutex>
 #include <set>
 #include <thread>
+#include "base/mutex.h"
 
 #include "base/file.h"
 #include "cluster/coordinator.h"
@@ -22,7 +22,7 @@ constexpr int kRanks = 4;
 struct Outcome {
   std::string error = "no error";  // of the coordinator
   std::vector<std::string> workers;
-  std::vector<wire::Event> told, done;  // by the coordinator; by the workers to whoever started them
+  std::vector<wire::Event> events, done;  // events of the coordinator; of the workers
 };
 
 class WorkerTest : public crema::test::SolverFixture {
@@ -37,7 +37,7 @@ class WorkerTest : public crema::test::SolverFixture {
     job.set_model(folder_.file("model"));
     return job;
   }
-  using Change = std::function<void(wire::Job&)>;  // of one worker's job
+  using Change = std::function<void(wire::Job&)>;  // applied to one worker's job
   static Outcome run(const wire::Job& job, const std::string& modelHome = "", const Change& change = nullptr,
                      train::Request request = train::Request::kNone) {
     CoordinatorOptions o;
@@ -47,11 +47,11 @@ class WorkerTest : public crema::test::SolverFixture {
     outcome.workers.resize(static_cast<size_t>(job.workers()));
     std::atomic<int> joined{0};
     auto coordinator = std::make_unique<Coordinator>(o, [&](const wire::Event& e) {
-      outcome.told.push_back(e);
+      outcome.events.push_back(e);
       joined += e.has_joined();
     });
     const std::string address = coordinator->address();
-    std::mutex mutex;
+    Mutex mutex;
     std::vector<std::thread> threads;
     for (int w = 0; w < job.workers(); ++w)
       threads.emplace_back([&, w, mine = job]() mutable {
@@ -59,7 +59,7 @@ class WorkerTest : public crema::test::SolverFixture {
         mine.set_worker(w), mine.set_coordinator(address);
         if (change) change(mine);
         const auto emit = [&](const wire::Event& e) {
-          const std::lock_guard lock(mutex);
+          const MutexLock lock(mutex);
           outcome.done.push_back(e);
         };
         Interrupt interrupt;
@@ -118,7 +118,7 @@ TEST_F(WorkerTest, OneThatCannotReadItsRecordsEndsTheRunForAll) {
   EXPECT_EQ(o.error.find("worker 1 (ranks 2 to 3, host "), 0u) << o.error;
   EXPECT_NE(o.error.find("failed in step 0: "), std::string::npos) << o.error;
   EXPECT_NE(o.error.find(nowhere), std::string::npos) << o.error;
-  EXPECT_EQ(o.workers[0], o.error) << "the other one hears the story";
+  EXPECT_EQ(o.workers[0], o.error) << "the other one gets the same error";
   EXPECT_TRUE(o.done.empty());
 }
 

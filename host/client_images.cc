@@ -10,7 +10,7 @@
 namespace crema::host {
 namespace {
 
-// OpenCV's IMREAD flags, at 8 bits: depth is never more here.
+// OpenCV's IMREAD flags, as far as they concern images of 8 bits per channel.
 constexpr int kAsIsFlags = -1, kColourBit = 1, kAnyColourBit = 4;
 
 data::Image read(const std::string& file, data::ColourMode colour) {
@@ -60,7 +60,7 @@ void decode(const engine::Decode& request, engine::Image* out) {
   if (!(flags & kAnyColourBit)) return put(read(request.file(), data::ColourMode::kGrey), out);
   data::Image image = read(request.file(), data::ColourMode::kAsIs);
   put(image.channels == 4 ? read(request.file(), data::ColourMode::kColour) : std::move(image),
-      out);  // any colour, never alpha
+      out);  // any number of colours, without alpha
 }
 
 void resize(const engine::Resize& request, engine::Image* out) {

@@ -1,4 +1,4 @@
-// What `crema engine` does with pictures: data/decode.h, data/resize.h and data/transformer.h as requests.
+// Requests of `crema engine` on images: decode, resize, transform.
 #pragma once
 #include "engine.pb.h"
 

@@ -5,6 +5,7 @@
 
 #include "base/file.h"
 #include "base/log.h"
+#include "base/sha256.h"
 #include "base/thread_pool.h"
 #include "host/job_io.h"
 #include "model/upgrade.h"
@@ -14,11 +15,10 @@ namespace crema::host {
 namespace {
 
 constexpr double kConnectSeconds = 9;
-constexpr double kStepSeconds = 600;  // the others may compute, test or read for so long
+constexpr double kStepSeconds = 600;  // how long a node waits for others, which may compute, test or read
 
-// Where the engine cannot write snapshot_format, the default is written instead, under names that say so.
-caffe::SolverParameter readSolverOf(const engine::Open& open) {
-  caffe::SolverParameter p = model::readSolver(open.solver());
+// A snapshot_format that this engine cannot write is replaced by the default; the files' names show it.
+caffe::SolverParameter prepared(caffe::SolverParameter p, const engine::Open& open) {
   if (p.snapshot_format() == caffe::SolverParameter::HDF5) {
     try {
       solver::checkSolver(p);
@@ -44,7 +44,7 @@ void checkOpen(const engine::Open& o) {
     invalid("threads must be 0 (all cores) to {} on this machine, not {}", 4 * availableCores(), o.threads());
 }
 
-// "host:port" with a number behind the last colon; that the host is numeric is for the socket to say.
+// Checks for "host:port" with a number behind the last colon; the socket checks that the host is numeric.
 void checkAddress(const std::string& address, int rank) {
   const size_t colon = address.rfind(':');
   const std::string port = colon == std::string::npos ? "" : address.substr(colon + 1);
@@ -70,14 +70,14 @@ void ClientNet::RequestBlobs::take(const google::protobuf::RepeatedPtrField<engi
 
 ClientNet::ClientNet(const engine::Open& open, const Interrupt& interrupt) : open_(open), interrupt_(interrupt) {
   checkOpen(open);
-  const caffe::SolverParameter param = readSolverOf(open);
+  const caffe::SolverParameter written = model::readSolver(open.solver()), param = prepared(written, open);
   prefix_ = param.snapshot_prefix();
-  kernels_ = std::make_unique<kernels::Context>(kernels::bestIsa(), open.threads() ? open.threads() : availableCores());
+  kernels_ = std::make_unique<kernels::Context>(kernels::bestIsa(), open.threads());
   solver::SolverOptions o;
   o.kernels = kernels_.get();
   o.seed = static_cast<uint64_t>(param.random_seed());
   o.folder = parentDirectory(open.solver());
-  o.origin = netOrigin(open.solver());
+  o.origin = solver::netOrigin(written);
   o.log = open.rank() == 0;
   o.trainData.ranks = open.cluster_size();
   o.trainData.myRanks = {open.rank()};
@@ -150,7 +150,8 @@ void ClientNet::makeStep() {
       std::make_unique<train::Step>(*solver_, mesh_.get(), collective::RankRange{rank, rank + 1}, open_.cluster_size());
 }
 
-// All take rank 0's weights and history: the others add zeros to them. Iterations must agree, being part of the step.
+// All nodes take rank 0's weights and history: in an all-reduce the others contribute zeros. Iterations must agree, as
+// frames carry the step.
 void ClientNet::beginTogether() {
   for (Blob* b : {&solver_->net().flatData(), &solver_->history()}) {
     float* values = b->mutableData<float>();
@@ -186,7 +187,7 @@ void ClientNet::logStep(double loss) {
 
 void ClientNet::predict(const engine::Predict& request, engine::Blobs* out) {
   net::Net& net = open_.training() ? solver_->net() : validationNet();
-  for (const auto& name : request.name()) net.blob(name);  // before the work
+  for (const auto& name : request.name()) net.blob(name);  // unknown names fail before anything is computed
   (open_.training() ? trainBlobs_ : testBlobs_).take(request.data());
   net.setStep(open_.training() ? static_cast<int64_t>(solver_->iteration()) * solver_->param().iter_size() : passes_++,
               open_.rank());
@@ -202,7 +203,7 @@ void ClientNet::validate(const engine::Blobs& data, engine::Blobs* out) {
   for (const auto& name : net.outputs()) put(net.blob(name), out->add_blob());
 }
 
-// Means over the batches that came; Caffe divides by test_iter, which is the same when all of them came.
+// Means over the batches received; Caffe divides by test_iter, which is equal when all of them were received.
 void ClientNet::aggregate(engine::Blobs* out) {
   net::Net& net = validationNet();
   if (scores_.passes() == 0) invalid("no validation batch has come since the last aggregate");

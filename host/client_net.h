@@ -1,9 +1,9 @@
-// A solver and its nets in the hands of a client that gives every batch itself: `crema engine`, behind jcaffe.CaffeNet.
+// A solver and its nets for a client that sends every batch itself: `crema engine`, used by jcaffe.CaffeNet.
 //
 // A node of a cluster is one rank: train() on W nodes is one process with W ranks, bit for bit. Nodes find each other
 // by the addresses alone, as CaffeOnSpark's do: there is no secret in that API. The token of the handshake is a digest
-// of cluster size and parameter shapes, so that nodes of another run or net refuse each other; it keeps nobody out who
-// means harm. Use it on networks you trust; `crema worker` has real tokens.
+// of cluster size and parameter shapes, so that nodes of another run or net refuse each other; it is no protection
+// against attackers. Use it on networks you trust; `crema worker` has real tokens.
 #pragma once
 #include <memory>
 #include <string>
@@ -34,7 +34,7 @@ class ClientNet {
 
  private:
   using Batch = std::vector<const Blob*>;
-  struct RequestBlobs {  // the blobs of a request, and what a net's data layers see of them
+  struct RequestBlobs {  // the blobs of a request, as the net's data layers read them
     std::vector<std::unique_ptr<Blob>> blobs;
     Batch view;
     void take(const google::protobuf::RepeatedPtrField<engine::Blob>& from);
@@ -52,9 +52,9 @@ class ClientNet {
   RequestBlobs trainBlobs_, testBlobs_;
   std::unique_ptr<solver::Solver> solver_;
   std::unique_ptr<collective::PeerDoor> door_;
-  std::unique_ptr<collective::Mesh> mesh_;  // of several nodes, once connected
+  std::unique_ptr<collective::Mesh> mesh_;  // null for a single node and before connect()
   std::unique_ptr<train::Step> step_;       // over the mesh
-  int64_t passes_ = 0, syncs_ = 0;          // predictions and validations so far; barriers so far
+  int64_t passes_ = 0, syncs_ = 0;          // counts: predictions and validations; barriers
   solver::OutputSums scores_;               // of the validation batches since the last aggregate
 };
 

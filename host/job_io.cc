@@ -8,14 +8,12 @@
 
 #include <cerrno>
 #include <cstring>
-#include <mutex>
 #include <thread>
+#include "base/mutex.h"
 
 #include "base/fd_io.h"
 #include "base/file.h"
 #include "base/log.h"
-#include "model/upgrade.h"
-#include "solver/descriptions.h"
 #include "train/run.h"
 
 namespace crema::host {
@@ -68,8 +66,8 @@ void writeDelimited(int fd, const google::protobuf::MessageLite& message) {
 }
 
 void toHost(const google::protobuf::MessageLite& message) {
-  static std::mutex mutex;
-  const std::lock_guard lock(mutex);
+  static Mutex mutex;
+  const MutexLock lock(mutex);
   writeDelimited(STDOUT_FILENO, message);
 }
 
@@ -89,7 +87,7 @@ void reportingFailure(const std::function<void(const wire::Event&)>& emit, const
 }
 
 void exitWhenStdinEnds(Interrupt& interrupt, cluster::HostRows* rows) {
-  // The second net: the kernel ends us with the thread that started us, which lives as long as we are wanted.
+  // The second safeguard: the kernel kills this process when the thread that started it ends.
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   std::thread([&interrupt, rows] {
     try {
@@ -101,7 +99,8 @@ void exitWhenStdinEnds(Interrupt& interrupt, cluster::HostRows* rows) {
       interrupt.raise(e);
       if (rows) rows->fail(e);
       char rest[4096];
-      while (::read(STDIN_FILENO, rest, sizeof rest) > 0) {  // the story is on its way; the host may still be writing
+      // Another thread sends Failed; a host that is still writing must not get a broken pipe before it reads that.
+      while (::read(STDIN_FILENO, rest, sizeof rest) > 0) {
       }
     }
     const Error gone(ErrorKind::kStopped, "stdin was closed: the task that started this process is gone");
@@ -120,15 +119,6 @@ void checkJob(const wire::Job& job) {
 void checkTimeouts(double join, double step) {
   for (const auto& [flag, seconds] : {std::pair{"-join_timeout", join}, {"-step_timeout", step}})
     if (!(seconds > 0 && seconds < 1e9)) invalid("{} must be a positive number of seconds, not {}", flag, seconds);
-}
-
-std::string netOrigin(const std::string& solverPath) {
-  const caffe::SolverParameter s = model::readSolver(solverPath);
-  return s.has_net() ? s.net() : s.has_train_net() ? s.train_net() : "";
-}
-
-caffe::SolverParameter loadSolver(const std::string& path, int64_t seedIfUnset) {
-  return solver::prepareSolver(model::readSolver(path), path, seedIfUnset);
 }
 
 std::string localHost() { return "127.0.0.1"; }

@@ -13,8 +13,10 @@
 #include <vector>
 
 #include "base/log_files.h"
+#include "base/random_bytes.h"
 #include "base/thread_pool.h"
 #include "cluster/coordinator.h"
+#include "cluster/job.h"
 #include "host/job_io.h"
 #include "host/progress_line.h"
 #include "host/signals.h"
@@ -22,7 +24,7 @@
 namespace crema::host {
 namespace {
 
-// A child worker: its stdin stays open as long as we live, its stderr is relayed line by line.
+// A child worker: its stdin stays open while this process lives, its stderr is relayed line by line.
 class Child {
  public:
   explicit Child(const wire::Job& job) {
@@ -46,8 +48,8 @@ class Child {
   }
   Child(const Child&) = delete;
 
-  // As a message, not as a signal: a child that has only just started cannot miss it.
-  void wish(train::Request request) {
+  // A message and not a signal, as a child that has just started does not handle signals yet.
+  void send(train::Request request) {
     wire::Input input;
     input.mutable_wish()->set_snapshot(train::wantsSnapshot(request)),
         input.mutable_wish()->set_stop(train::wantsStop(request));
@@ -57,7 +59,7 @@ class Child {
     }
   }
 
-  // How it ended, when it has ended by itself with an error; empty while it runs.
+  // The way it ended, if by itself and with an error; else empty.
   std::string ended() {
     int status = 0;
     if (pid_ < 0 || ::waitpid(pid_, &status, WNOHANG) != pid_) return "";
@@ -85,19 +87,21 @@ class Child {
   }
 
  private:
-  // In the child: own process group, so that Ctrl-C reaches only the parent, which passes it on as one wish.
+  // In the child: own process group, so that Ctrl-C reaches only the parent, which passes it on as one request.
   [[noreturn]] static void become(int in, int err) {
     ::setpgid(0, 0);
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-    ::signal(SIGTERM, SIG_IGN);  // the same for what a scheduler sends to all processes; a worker leaves it so
+    // The same for a SIGTERM that a scheduler sends to all processes; workers keep it ignored.
+    ::signal(SIGTERM, SIG_IGN);
     ::dup2(in, STDIN_FILENO);
     ::dup2(err, STDERR_FILENO);
     int null = ::open("/dev/null", O_WRONLY);
-    if (null < 0) null = ::memfd_create("unread", 0);  // an empty root has no /dev
+    if (null < 0) null = ::memfd_create("unread", 0);  // a chroot may have no /dev
     ::dup2(null, STDOUT_FILENO);
-    // An empty root has no /proc; there the kernel's note of how we were started must do.
+    // Without /proc (in a chroot): the path with which the kernel started this program.
     const auto* started = reinterpret_cast<const char*>(::getauxval(AT_EXECFN));
-    const std::string lowest = std::to_string(logging().lowest);  // their lines come back here, and to our log files
+    // Their log lines are relayed by this process, to its log files too.
+    const std::string lowest = std::to_string(logging().lowest);
     const char* prefix = logging().prefix ? "-log_prefix" : "-nolog_prefix";
     for (const char* self : {"/proc/self/exe", started})
       if (self)
@@ -149,41 +153,31 @@ void show(const wire::Event& event) {
     LOG_INFO("worker {} has joined ({} of {})", event.joined().worker(), event.joined().have(), event.joined().want());
 }
 
-// A signal to this process becomes a message to worker 0, whose gradient carries it to all; a stop is told to all, so
-// that each ends its share of a long test. A child that ends before it has joined would be waited for: after a moment
-// for better words, that ends the run.
+// A signal to this process becomes a message to worker 0, whose spare floats carry it to all; a stop is sent to all
+// workers, so that each ends its share of a long test. A child that ends before it has joined ends the run, after three
+// seconds for a better error message.
 void watch(const std::vector<std::unique_ptr<Child>>& children, const std::atomic<bool>& over, Interrupt& lost) {
-  std::string story;
+  std::string cause;
   Deadline moment = Deadline::after(0);
   while (!over) {
     const train::Request r = polledRequest();
     if (r != train::Request::kNone)
-      for (size_t w = 0; w < (train::wantsStop(r) ? children.size() : 1); ++w) children[w]->wish(r);
-    for (size_t w = 0; w < children.size() && story.empty(); ++w)
+      for (size_t w = 0; w < (train::wantsStop(r) ? children.size() : 1); ++w) children[w]->send(r);
+    for (size_t w = 0; w < children.size() && cause.empty(); ++w)
       if (const std::string how = children[w]->ended(); !how.empty())
-        story = fmt::format("worker {} is gone: {}; its last lines are above", w, how), moment = Deadline::after(3);
-    if (!story.empty() && moment.passed()) lost.raise(Error(ErrorKind::kPeer, story));
+        cause = fmt::format("worker {} is gone: {}; its last lines are above", w, how), moment = Deadline::after(3);
+    if (!cause.empty() && moment.passed()) lost.raise(Error(ErrorKind::kPeer, cause));
     ::usleep(20000);
   }
-}
-
-wire::Job jobOf(const train::RunOptions& o, const std::string& model, double joinTimeout, double stepTimeout) {
-  wire::Job job;
-  job.set_solver(o.solver.SerializeAsString());
-  job.set_net_origin(o.netOrigin);
-  job.set_ranks(o.ranks), job.set_workers(o.workers), job.set_worker(0);
-  job.set_threads(o.threads), job.set_isa(o.isa);
-  job.set_snapshot(o.snapshot), job.set_weights(o.weights), job.set_model(model);
-  job.set_snapshot_prefix(o.snapshotPrefix);
-  job.set_join_timeout(joinTimeout), job.set_step_timeout(stepTimeout);
-  return job;
 }
 
 }  // namespace
 
 void runLocalCluster(const train::RunOptions& options, const std::string& model, double joinTimeout,
                      double stepTimeout) {
-  const wire::Job job = jobOf(options, model, joinTimeout, stepTimeout);
+  wire::Job job = cluster::jobOf(options);
+  job.set_model(model);
+  job.set_join_timeout(joinTimeout), job.set_step_timeout(stepTimeout);
   const std::string token = randomBytes(32);
   cluster::Coordinator coordinator(optionsFor(job, token), show);
   std::vector<std::unique_ptr<Child>> children;

@@ -1,5 +1,5 @@
-// `crema train -workers W`: the coordinator in this process, W child processes on loopback. Also the harness for every
-// failure test.
+// `crema train -workers W`: the coordinator in this process, W child processes on loopback. Tests of failures use it
+// too.
 #pragma once
 #include <string>
 
@@ -7,8 +7,9 @@
 
 namespace crema::host {
 
-// Runs to the end, or throws with the story of whoever failed first; no child outlives the call. Worker 0 writes the
-// final model to `model`, where one is named. Seconds: to wait for all workers, and without a sign of life of one.
+// Runs to the end, or throws the error of the worker that failed first; no child outlives the call. Worker 0 writes the
+// final model to `model`, unless that is empty. Timeouts in seconds: until all workers have joined; without a heartbeat
+// of one.
 void runLocalCluster(const train::RunOptions& options, const std::string& model, double joinTimeout,
                      double stepTimeout);
 

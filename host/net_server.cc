@@ -6,9 +6,9 @@
 
 #include <condition_variable>
 #include <deque>
-#include <mutex>
 #include <optional>
 #include <thread>
+#include "base/mutex.h"
 
 #include "base/error.h"
 #include "base/log.h"
@@ -19,8 +19,8 @@
 namespace crema::host {
 namespace {
 
-// Requests as a thread reads them that is never busy with anything else, so that the end of stdin is seen at once: what
-// runs is interrupted, and a process that is still there three seconds later exits.
+// Requests, read by a thread of its own, so that the end of stdin is noticed at once: the running request is
+// interrupted, and if the process is still there three seconds later it exits.
 class Inbox {
  public:
   void read() {
@@ -36,9 +36,9 @@ class Inbox {
     ::_exit(3);
   }
   std::optional<engine::Request> next() {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return closed_ || !waiting_.empty(); });
-    if (closed_) return std::nullopt;  // nobody would read the answer
+    MutexLock lock(mutex_);
+    changed_.wait(lock.standard(), [&]() CREMA_REQUIRES(mutex_) { return closed_ || !waiting_.empty(); });
+    if (closed_) return std::nullopt;  // the client is gone
     engine::Request r = std::move(waiting_.front());
     waiting_.pop_front();
     return r;
@@ -47,20 +47,20 @@ class Inbox {
 
  private:
   void add(engine::Request&& r) {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     waiting_.push_back(std::move(r));
     changed_.notify_one();
   }
   void close() {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     closed_ = true;
     changed_.notify_one();
   }
 
-  std::mutex mutex_;
+  Mutex mutex_;
   std::condition_variable changed_;
-  std::deque<engine::Request> waiting_;
-  bool closed_ = false;
+  std::deque<engine::Request> waiting_ CREMA_GUARDED_BY(mutex_);
+  bool closed_ CREMA_GUARDED_BY(mutex_) = false;
   Interrupt interrupt_;
 };
 
@@ -84,9 +84,9 @@ class NetServer {
   }
 
  private:
-  static void fail(const char* kind, const std::string& story, engine::Reply* reply) {
+  static void fail(const char* kind, const std::string& message, engine::Reply* reply) {
     reply->mutable_failed()->set_kind(kind);
-    reply->mutable_failed()->set_story(story);
+    reply->mutable_failed()->set_story(message);
   }
 
   void dispatch(const engine::Request& r, engine::Reply* reply) {
@@ -145,7 +145,7 @@ int serveNet() {
   NetServer server(inbox.interrupt());
   while (const auto request = inbox.next()) toHost(server.answer(*request));
   std::fflush(stdout);
-  ::_exit(0);  // the reader still sleeps
+  ::_exit(0);  // without destructors: the reading thread still waits
 }
 
 }  // namespace crema::host

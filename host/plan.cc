@@ -19,14 +19,14 @@
 namespace crema::host {
 namespace {
 
-// Whether the state keeps one layer of an unfiltered net.
+// Whether a net filtered by this state keeps the layer.
 bool keeps(const caffe::NetState& state, const caffe::LayerParameter& layer) {
   caffe::NetParameter one;
   *one.add_layer() = layer;
   return model::filterNet(one, state).layer_size() == 1;
 }
 
-// The host serves one source per phase; more would silently get the same records.
+// The host serves one source per phase; further data layers would silently read the same records.
 bool sourceOf(const solver::NetDescription& d, wire::Source* out) {
   bool found = false;
   for (int i = 0; i < d.param.layer_size(); ++i) {
@@ -52,7 +52,7 @@ bool sourceOf(const solver::NetDescription& d, wire::Source* out) {
   return found;
 }
 
-// A database on this machine can be asked now whether every rank gets records; another one is asked by the workers.
+// For a database on this machine: checks that every rank gets records. The workers check others.
 void checkRecords(const wire::Source& source, int ranks) {
   const bool database = source.source_class().empty() || source.source_class() == "com.yahoo.ml.caffe.LMDB";
   if (!database || source.type() == "CoSData" || !fileExists(source.source())) return;
@@ -61,11 +61,11 @@ void checkRecords(const wire::Source& source, int ranks) {
       data::openSource(leveldb ? caffe::DataParameter::LEVELDB : caffe::DataParameter::LMDB, source.source());
   inside([&] { return "in " + records->describe(); },
          [&] {
-           data::checkDealing({records->size(), source.batch_size(), ranks});
+           data::checkSharding({records->size(), source.batch_size(), ranks});
          });
 }
 
-// Shapes can be known without data when the data layers say them, or when the database is on this machine.
+// Whether shapes are known now: from the data layer itself, or from a database on this machine.
 bool buildable(const wire::Source& s) { return s.type() != "Data" || fileExists(s.source()); }
 
 std::unique_ptr<net::Net> build(const solver::NetDescription& d, kernels::Context& kernels, const std::string& folder) {
@@ -86,8 +86,8 @@ void checkBlobs(const PlanRequest& f, const net::Net& net) {
 
 // Bytes of a worker at its peak, to which the TEST net's blobs are added: the executable, its threads' scratch and the
 // pages of mapped files it holds (measured: 90 to 130 MiB); the net; batches made ahead; and per parameter histories,
-// the copy that is exchanged, what waits while ranks are added in a tree, the weights packed for the kernels, and the
-// two copies that writing a snapshot makes. Against measurements: tests/cluster/test_memory.py.
+// the copy that is exchanged, partial sums of the tree over ranks, the weights packed for the kernels, and the two
+// copies that writing a snapshot makes. tests/cluster/test_memory.py compares it with measurements.
 int64_t workerBytes(const net::Net& net, int64_t parameters, int histories, int ranks) {
   constexpr int64_t kBase = int64_t{130} << 20, kAhead = 5;
   int64_t batch = 0, copies = 3 + 2 * histories;
@@ -142,12 +142,13 @@ void planScoring(const solver::NetDescription& test, const PlanRequest& f, kerne
 }  // namespace
 
 wire::Plan makePlan(const PlanRequest& f) {
-  const caffe::SolverParameter solver = loadSolver(f.solver, f.seed);
+  const caffe::SolverParameter written = model::readSolver(f.solver),
+                               solver = solver::prepareSolver(written, f.solver, f.seed);
   const std::string folder = parentDirectory(f.solver);
   wire::Plan plan;
-  if (model::readSolver(f.solver).random_seed() < 0) plan.set_drawn_seed(solver.random_seed());
+  if (written.random_seed() < 0) plan.set_drawn_seed(solver.random_seed());
   plan.set_solver(solver.SerializeAsString());
-  plan.set_net_origin(netOrigin(f.solver));
+  plan.set_net_origin(solver::netOrigin(written));
   plan.set_max_iter(solver.max_iter());
   plan.set_test_interval(solver.test_interval());
   plan.set_test_iter(solver.test_iter_size() ? solver.test_iter(0) : 0);

@@ -19,7 +19,7 @@ void checkToken(const wire::Job& job) {
   if (job.token().size() < 16) invalid("the cluster's token has {} bytes; at least 16 are needed", job.token().size());
 }
 
-// For people: the address, which a script needs, on stdout; the rest as log lines.
+// Without a host program: the address goes to stdout, for scripts, everything else to the log.
 void showEvent(const wire::Event& e) {
   if (e.has_listening()) {
     std::printf("Listening on %s\n", e.listening().address().c_str());
@@ -43,22 +43,22 @@ int serveWorker(const std::function<wire::Job()>& readJob, bool byHost) {
   const wire::Job job = readJob();
   checkToken(job);
   if (job.worker() != 0 && !job.log())
-    setLogLevel(LogLevel::kWarning);             // one process of a terminal writes Caffe's lines
+    setLogLevel(LogLevel::kWarning);             // of the processes on a terminal only worker 0 writes Caffe's lines
   static Interrupt& interrupt = *new Interrupt;  // never freed: the stdin watcher may outlive this call
   static cluster::HostRows& rows = *new cluster::HostRows(job, false, toHost, &interrupt);  // nor this
   if (byHost) exitWhenStdinEnds(interrupt, &rows);
   const auto request = [] {
-    const train::Request wished =
-        (rows.snapshotWished.exchange(false) ? train::Request::kSnapshot : train::Request::kNone) |
-        (rows.stopWished.exchange(false) ? train::Request::kStop : train::Request::kNone);
-    return wished | polledRequest();
+    const train::Request requested =
+        (rows.snapshotRequested.exchange(false) ? train::Request::kSnapshot : train::Request::kNone) |
+        (rows.stopRequested.exchange(false) ? train::Request::kStop : train::Request::kNone);
+    return requested | polledRequest();
   };
   const auto emit = [&](const wire::Event& event) {
     if (byHost) toHost(event);
   };
   reportingFailure(emit, [&] { cluster::runWorker(job, rows, emit, request, interrupt); });
   std::fflush(stdout);
-  ::_exit(0);  // the stdin watcher may still hold a read; everything is written
+  ::_exit(0);  // without destructors: the stdin watcher may still be reading; all output is written
 }
 
 int serveCoordinator(const std::function<wire::Job()>& readJob, bool byHost, int port) {

@@ -7,7 +7,8 @@
 namespace crema::host {
 
 // byHost: a host program reads the events on stdout and ends the process by closing stdin; else people read log lines.
-// `readJob` is called when signals are being caught. Each ends the process, or throws what Failed said.
+// `readJob` is called after signal handlers are installed. Each ends the process, or throws the error that it sent as
+// Failed.
 int serveWorker(const std::function<wire::Job()>& readJob, bool byHost);
 int serveCoordinator(const std::function<wire::Job()>& readJob, bool byHost, int port);
 

@@ -4,7 +4,7 @@
 
 namespace crema::host {
 
-// Nothing happens where stderr is a file: the log lines are there. slowestWorker: -1 where there is none to name.
+// Does nothing where stderr is a file, which gets log lines. slowestWorker: -1 for none.
 void showProgress(const train::Progress& p, int slowestWorker = -1);
 void endProgress();
 

@@ -15,7 +15,7 @@ namespace {
 
 constexpr size_t kSendBytes = size_t{1} << 20;
 
-// Pixels side by side, as hosts have them.
+// Pixels from channel, height, width (Datum) to height, width, channel.
 std::string interleaved(const caffe::Datum& d) {
   const auto channels = static_cast<size_t>(d.channels());
   if (channels <= 1 || d.data().size() % channels) return d.data();
@@ -57,7 +57,7 @@ void sendRows(const wire::Job& job, const cluster::HostRows& host, const Interru
   }
 }
 
-// The index of the Job's file, for the Jobs of those who read parts of it.
+// Sends the index of the Job's file, which the host puts into the Jobs of the processes that read parts of it.
 void sendIndex(const wire::Job& job, const cluster::HostRows& host, const Interrupt&) {
   if (!host.testFile) invalid("the Job names no file to index");
   const data::LmdbIndex index = data::lmdbIndex(*host.testFile, job.test_file().description());

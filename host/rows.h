@@ -4,8 +4,8 @@
 
 namespace crema::host {
 
-// One Job on stdin, Records or one LmdbIndex on stdout (proto/wire.proto). Each ends the process, or throws what Failed
-// said.
+// One Job on stdin, Records or one LmdbIndex on stdout (proto/wire.proto). Each ends the process, or throws the error
+// that it sent as Failed.
 int serveRows();
 int serveIndex();
 

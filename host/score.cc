@@ -8,7 +8,6 @@
 #include "base/deadline.h"
 #include "base/error.h"
 #include "base/log.h"
-#include "base/thread_pool.h"
 #include "host/job_io.h"
 #include "layers/record_layer.h"
 #include "model/filter.h"
@@ -29,8 +28,7 @@ solver::NetDescription testNetOf(const caffe::SolverParameter& solver, const std
 
 constexpr int kNoRows = -1;
 
-// The axis of a blob that counts records, or kNoRows: the first, or the one behind time steps where the data layer
-// transposes.
+// The axis of a blob that counts records: 0, or 1 behind time steps where the data layer transposes; kNoRows for none.
 int rowAxis(const Blob& blob, const std::string& name, int batch, const caffe::LayerParameter& data) {
   const Shape& s = blob.shape();
   const auto& tops = data.cos_data_param().top();
@@ -59,12 +57,11 @@ void fillColumn(const Blob& blob, const std::string& name, int axis, int rows, w
     }
 }
 
-// One batch after another through the TEST net of a job.
+// Runs the TEST net of a job batch by batch.
 class Scorer {
  public:
   Scorer(const wire::Job& job, const caffe::SolverParameter& solver, const cluster::HostRows& rows)
-      : description_(testNetOf(solver, job.net_origin())),
-        kernels_(kernels::chooseIsa(job.isa()), job.threads() > 0 ? job.threads() : availableCores()) {
+      : description_(testNetOf(solver, job.net_origin())), kernels_(kernels::chooseIsa(job.isa()), job.threads()) {
     net::NetOptions o;
     o.kernels = &kernels_;
     o.seed = static_cast<uint64_t>(solver.random_seed());
@@ -82,14 +79,15 @@ class Scorer {
       invalid("net '{}' has no data layer in phase TEST; rows are read from it", net_->name());
     data_ = net_->recordLayers().back();
     batch_ = data_->batchSize();
-    for (const auto& name : blobs_)  // decided on a full batch: a short one could look like something else
+    for (const auto& name : blobs_)  // the axis is found with a full batch, as the size of a short one may be ambiguous
       axes_.push_back(rowAxis(net_->blob(name), name, batch_, data_->param()));
     if (job.first() % batch_) internal("a range starts at record {}, batches have {}", job.first(), batch_);
   }
   int batch() const { return batch_; }
   int64_t skipped() const { return data_->skippedRecords(); }
 
-  // Batch `step` of the whole source: random numbers do not depend on how it was cut.
+  // step: number of the batch in the whole source, so that random numbers do not depend on how records are split over
+  // processes.
   int64_t run(int64_t step) {
     net_->setStep(step, 0);
     net_->forward();

@@ -4,8 +4,8 @@
 
 namespace crema::host {
 
-// One Job on stdin, Rows and at last Done or Failed on stdout (proto/wire.proto). Ends the process, or throws what
-// Failed said.
+// One Job on stdin, Rows and at last Done or Failed on stdout (proto/wire.proto). Ends the process, or throws the error
+// that it sent as Failed.
 int serveScores();
 
 }  // namespace crema::host

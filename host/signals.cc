@@ -15,7 +15,8 @@ std::atomic<bool> interrupted{false}, hungUp{false}, terminated{false}, ended{fa
 SignalEffects effects;
 
 constexpr int64_t kPatienceSeconds = 10;
-std::atomic<int64_t> wishedSince{0};  // the first wish that was not polled yet, or to stop; 0: none
+// S of the monotonic clock: the first signal not polled yet, or that asked to stop; 0: none.
+std::atomic<int64_t> requestedSince{0};
 
 int64_t nowSeconds() {
   timespec now{};
@@ -23,10 +24,11 @@ int64_t nowSeconds() {
   return now.tv_sec + 1;
 }
 
-// A process whose log nobody reads hangs in a write, or its workers do: whoever asks again after a while is obeyed.
+// A second SIGINT or SIGTERM after kPatienceSeconds ends the process at once: it may hang in a write to a log that
+// nobody reads.
 void onSignal(int number) {
   int64_t none = 0;
-  if (!wishedSince.compare_exchange_strong(none, nowSeconds()) && number != SIGHUP &&
+  if (!requestedSince.compare_exchange_strong(none, nowSeconds()) && number != SIGHUP &&
       nowSeconds() - none >= kPatienceSeconds) {
     ::signal(number, SIG_DFL);
     ::raise(number);
@@ -57,7 +59,8 @@ void catchSignals() {
   sigaction(SIGHUP, &action, nullptr);
   struct sigaction before {};
   sigaction(SIGTERM, nullptr, &before);
-  if (before.sa_handler != SIG_IGN) sigaction(SIGTERM, &action, nullptr);  // else whoever started us passes it on
+  // ignored: the parent process passes it on as a message.
+  if (before.sa_handler != SIG_IGN) sigaction(SIGTERM, &action, nullptr);
 }
 
 void setEffects(const SignalEffects& wanted) { effects = wanted; }
@@ -69,7 +72,7 @@ train::Request polledRequest() {
                              (hungUp.exchange(false) ? effects.hangup : train::Request::kNone) | term;
   static bool stopping = false;  // polled by one thread
   stopping |= train::wantsStop(all);
-  if (!stopping) wishedSince = 0;
+  if (!stopping) requestedSince = 0;
   return all;
 }
 

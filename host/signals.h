@@ -1,5 +1,5 @@
-// SIGINT, SIGHUP and SIGTERM as wishes that the training loop polls: stop, snapshot, none as in Caffe. The handlers
-// come first of all: a wish from before the training waits until it is polled.
+// SIGINT, SIGHUP and SIGTERM as requests that the training loop polls: stop, snapshot, none as in Caffe. Handlers are
+// installed first of all, so that a signal from before the training is kept until it is polled.
 #pragma once
 #include <string>
 
@@ -10,18 +10,18 @@ namespace crema::host {
 train::Request parseEffect(const std::string& flag,
                            const std::string& text);  // "stop", "snapshot", "none"; invalid() names the flag
 
-// SIGTERM comes before SIGKILL: after a snapshot there is nothing to go on to, so "snapshot" is one more than
-// snapshot_after_train may give, and then the stop. "": snapshot where the solver says where to, else stop.
+// SIGTERM announces SIGKILL, so "snapshot" also stops after the snapshot (whatever snapshot_after_train says). "":
+// snapshot and stop where the solver has a snapshot_prefix, else stop.
 train::Request parseTermEffect(const std::string& flag, const std::string& text, bool prefixIsSet);
 
 struct SignalEffects {
   train::Request interrupt = train::Request::kStop, hangup = train::Request::kSnapshot,
                  terminate = train::Request::kSnapshotAndStop;
 };
-void catchSignals();                            // from here on they are kept
-void setEffects(const SignalEffects& effects);  // of those kept as well
+void catchSignals();                            // installs the handlers
+void setEffects(const SignalEffects& effects);  // also of signals that came before
 train::Request polledRequest();                 // the effects of all signals since the last call
-bool endedByTerm();                             // a stop was polled that SIGTERM wished
-constexpr int kEndedByTerm = 128 + 15;          // the exit code then: whoever starts programs must not read success
+bool endedByTerm();                             // the stop that was polled came from SIGTERM
+constexpr int kEndedByTerm = 128 + 15;          // the exit code after SIGTERM, which must not look like success
 
 }  // namespace crema::host

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Whether a test run shows what docs/compatibility.md promises: tests/compatibility.tsv beside the reports of the run.
+"""Whether a test run shows what docs/compatibility.md states: tests/compatibility.tsv beside the reports of the run.
 
   scripts/compatibility.py [--reports build/logs] [--write | --check]
 
-The page is compared, and differs when promises, tests, remarks or states do; what this machine had to skip cannot be
+The page is compared, and differs when rows, tests, remarks or states do; what this machine had to skip cannot be
 known here: it is printed, and is no difference. --write makes it anew. The run's own result is
 build/compatibility.json. Reports are JUnit files: python*.xml of pytest, scala*/ of ScalaTest, cpp/ of GoogleTest. A
 row is shown when each of its tests was run and passed, shown in part when some of them were skipped, skipped when all

@@ -35,7 +35,8 @@ bool writeAll(int fd, const void* from, size_t bytes) {
   return moveAll(bytes, part);
 }
 
-// This process's other files would stay open where a child has them, and peers would wait for their end.
+// A forked child inherits all open descriptors; a peer would wait for the end of a connection that the child still
+// holds open.
 void closeOthers(int kept) {
   if (kept > 0) ::close_range(0, static_cast<unsigned>(kept) - 1, 0);
   ::close_range(static_cast<unsigned>(kept) + 1, ~0u, 0);
@@ -114,7 +115,7 @@ bool AnsweringChild::receive(void* to, size_t bytes, double seconds) const {
 }
 
 ChildResult AnsweringChild::ask(std::string_view request) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (!died_.empty()) return {"", died_};
   std::string message(sizeof(uint64_t), '\0');
   const uint64_t size = request.size();

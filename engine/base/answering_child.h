@@ -1,13 +1,14 @@
 // A forked child that answers one request after another, for code that may crash or hang on what it reads and is needed
 // for as long as a run lasts. It has one thread, none of this process's open files, leaves no core file, and ends when
-// this object or this process does (its end of their sockets closes), or when an answer takes longer than it may.
+// this object is destroyed, when this process ends (the parent's end of their socket pair closes), or when an answer
+// takes longer than `limits` allows.
 #pragma once
 #include <functional>
-#include <mutex>
 #include <string>
 #include <string_view>
 
 #include "base/child.h"
+#include "base/mutex.h"
 
 namespace crema {
 
@@ -23,13 +24,13 @@ class AnsweringChild {
   ChildResult ask(std::string_view request);
 
  private:
-  void end();
+  void end() CREMA_REQUIRES(mutex_);
   bool receive(void* to, size_t bytes, double seconds) const;
 
-  std::mutex mutex_;
+  Mutex mutex_;
   ChildLimits limits_;
   int pid_ = -1, fd_ = -1;
-  std::string died_;
+  std::string died_ CREMA_GUARDED_BY(mutex_);
 };
 
 }  // namespace crema

@@ -89,7 +89,7 @@ TEST(AnsweringChild, NothingOfItIsLeft) {
   EXPECT_EQ(errno, ESRCH);
 }
 
-// A process that dies without a word takes its children along: their sockets close.
+// Children of a process that was killed end with it, as their sockets close.
 TEST(AnsweringChild, EndsWithItsProcess) {
   int ends[2];
   ASSERT_EQ(::pipe(ends), 0);
@@ -105,7 +105,7 @@ TEST(AnsweringChild, EndsWithItsProcess) {
   ASSERT_GT(::read(ends[0], text, sizeof text - 1), 0);
   ::close(ends[0]), ::close(ends[1]);
   const Deadline deadline = Deadline::after(10);
-  const auto lives = [&] {  // a zombie, which whoever inherited it has to bury, does not
+  const auto lives = [&] {  // a zombie that its new parent has not reaped yet does not count
     std::ifstream stat(fmt::format("/proc/{}/stat", text));
     const std::string all{std::istreambuf_iterator<char>(stat), {}};
     return !all.empty() && all.substr(all.rfind(')') + 2, 1) != "Z";

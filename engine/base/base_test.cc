@@ -8,7 +8,9 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/handshake.h"
 #include "base/random.h"
+#include "base/sha256.h"
 #include "base/socket.h"
 #include "base/thread_pool.h"
 #include "support/shared_data.h"
@@ -16,7 +18,7 @@
 namespace crema {
 namespace {
 
-TEST(Error, TellsTheStoryFromTheInside) {
+TEST(Error, GivesTheMessageAndItsFramesFromTheInside) {
   try {
     inside([] { return std::string("in net 'A'"); },
            [] { inside([] { return std::string("in layer 'b'"); }, [] { invalid("kernel {} is too large", 11); }); });
@@ -87,7 +89,7 @@ TEST(File, FullDiskLeavesNothingBehind) {
   }
 }
 
-TEST(File, Sha256KnownAnswer) {
+TEST(Sha256, KnownAnswer) {
   EXPECT_EQ(sha256Hex("abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
 }
 
@@ -211,7 +213,7 @@ TEST(Socket, APeerThatHasGoneIsSeen) {
   EXPECT_TRUE(p.server.peerGone());
 }
 
-// A door that has no room any more says so before the client believes that it is in.
+// A door without room refuses a client before the client takes its proof for accepted.
 TEST(Handshake, WhoIsSentAwayAfterItsProofDoesNotBelieveThatItIsIn) {
   Pair p;
   std::string client = "ok";

@@ -17,9 +17,10 @@ struct ChildResult {
 // An Error that leaves body is thrown here, kind, message and frames as one text. The child has one thread, leaves no
 // core file and dies with this process. body must not log and must not need locks that other threads may hold.
 ChildResult inChild(const ChildLimits& limits, const std::function<std::string()>& body);
-// What may be done when the system starts no process or thread: by the error's number, and by whether memory is
-// limited, as a thread for whose stack there is no memory fails with the same number as one too many.
+// What a user can do when the system starts no process or thread. It depends on errno and on whether the address space
+// is limited: EAGAIN stands for too many threads and for no memory for a thread's stack alike.
 std::string startRemedy(int code);
-void prepareChild(int64_t bytes);  // in one: signals as a process starts with them, no core file, so much more memory
+// Called in the child: default signal handling, no core file, `bytes` more address space at most.
+void prepareChild(int64_t bytes);
 
 }  // namespace crema

@@ -1,6 +1,6 @@
 // The clock that every deadline and every measure of silence reads: the machine's steady one or, in a test, one that
-// stands still until the test moves it (tests/support/hand_clock.h). One for the whole process, as a wait that followed
-// another clock than the deadline it waits for would be an error that no signature shows.
+// stands still until the test moves it (tests/support/hand_clock.h). There is one for the whole process: a wait on one
+// clock for a deadline of another would be a mistake that no type reveals.
 #pragma once
 #include <atomic>
 #include <chrono>
@@ -16,8 +16,8 @@ class Clock {
     const int64_t held = held_.load(std::memory_order_acquire);
     return held == kRuns ? Steady::now() : Steady::time_point(Steady::duration(held));
   }
-  // A wait sleeps no longer than this before it looks at the clock again. A clock that a test moves wakes nobody, so
-  // sleepers are short there.
+  // A wait sleeps no longer than this before it looks at the clock again. Moving a test's clock wakes no thread, so
+  // sleeps are short there.
   static double longestSleep() { return held_.load(std::memory_order_acquire) == kRuns ? 1000 : 0.005; }
 
   // For tests alone.

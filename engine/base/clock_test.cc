@@ -5,8 +5,10 @@
 
 #include <cmath>
 #include <future>
+#include "base/mutex.h"
 
 #include "base/door.h"
+#include "base/handshake.h"
 #include "base/waiting.h"
 #include "support/hand_clock.h"
 #include "support/message_of.h"
@@ -62,13 +64,13 @@ void endsAfter(double seconds, const std::function<void()>& wait) {
 
 TEST(Clock, AWaitOnASocketFollowsIt) {
   const Socket listener = Socket::listenOn("127.0.0.1", 0);
-  std::string story;
+  std::string message;
   std::atomic<bool> begun{false};
   test::HandClock clock;
   const auto waiting = std::async(std::launch::async, [&] {
     const Deadline d = Deadline::after(3000);
     begun = true;
-    story = messageOf([&] { listener.accept(d, nullptr); });
+    message = messageOf([&] { listener.accept(d, nullptr); });
   });
   ASSERT_TRUE(test::soon([&] { return begun.load(); }));
   clock.advance(2999);
@@ -76,7 +78,7 @@ TEST(Clock, AWaitOnASocketFollowsIt) {
   EXPECT_FALSE(over(waiting));
   clock.advance(2);
   EXPECT_TRUE(test::soon([&] { return over(waiting); }));
-  EXPECT_EQ(story, "waiting for a connection on " + listener.address() + ": nothing happened before the deadline");
+  EXPECT_EQ(message, "waiting for a connection on " + listener.address() + ": nothing happened before the deadline");
 }
 
 TEST(Clock, APauseFollowsIt) {
@@ -87,25 +89,25 @@ TEST(Clock, APauseFollowsIt) {
 }
 
 TEST(Clock, AWaitForAConditionFollowsIt) {
-  std::mutex mutex;
+  Mutex mutex;
   std::condition_variable changed;
   endsAfter(500, [&] {
-    std::unique_lock<std::mutex> lock(mutex);
+    MutexLock lock(mutex);
     EXPECT_FALSE(waitUntil(changed, lock, Deadline::after(500), nullptr, [] { return false; }));
   });
 }
 
-TEST(Clock, ASilentVisitorOfADoorIsCutOffByIt) {
+TEST(Clock, ASilentClientOfADoorIsCutOffByIt) {
   test::HandClock clock;
   Door door(Socket::listenOn("127.0.0.1", 0), "token", "control", "a port", [](Socket, const Interrupt&) {});
-  const Socket stranger = Socket::connectTo(door.address(), Deadline::after(1), nullptr);
+  const Socket client = Socket::connectTo(door.address(), Deadline::after(1), nullptr);
   char hello[40];
-  stranger.readAll(hello, sizeof hello, Deadline::after(1), nullptr);
+  client.readAll(hello, sizeof hello, Deadline::after(1), nullptr);
   clock.advance(Door::kProofSeconds - 0.1);
   std::this_thread::sleep_for(std::chrono::milliseconds(30));
-  EXPECT_FALSE(stranger.peerGone());
+  EXPECT_FALSE(client.peerGone());
   clock.advance(0.2);
-  EXPECT_TRUE(test::soon([&] { return stranger.peerGone(); }));
+  EXPECT_TRUE(test::soon([&] { return client.peerGone(); }));
   EXPECT_EQ(door.refused(), 1);
   clock.advance(10000);  // the hours for which the door itself waits have an end, and it begins anew
   const Socket later = Socket::connectTo(door.address(), Deadline::after(1), nullptr);

@@ -9,7 +9,7 @@ namespace crema {
 
 class Deadline {
  public:
-  // Whatever the number, a point in time: NaN is now, and nothing waits longer than thirty years.
+  // Any number gives a valid point in time: NaN means now, and values are cut off at thirty years.
   static Deadline after(double seconds) {
     seconds = seconds > 0 ? std::min(seconds, 1e9) : 0;
     return Deadline(Clock::now() +
@@ -20,7 +20,7 @@ class Deadline {
     return std::chrono::duration<double>(end_ - Clock::now()).count();
   }  // seconds, negative when over
   bool passed() const { return left() <= 0; }
-  // For poll(), which may return before the deadline: whoever calls it looks again.
+  // The timeout for poll() in milliseconds. poll() may return before the deadline; callers loop.
   int pollMillis() const { return static_cast<int>(std::clamp(left() * 1000 + 1, 0.0, Clock::longestSleep() * 1000)); }
 
  private:

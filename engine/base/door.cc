@@ -1,5 +1,6 @@
 #include "base/door.h"
 
+#include "base/handshake.h"
 #include "base/log.h"
 
 namespace crema {
@@ -15,12 +16,12 @@ Door::Door(Socket listener, std::string token, std::string purpose, std::string 
 Door::~Door() {
   closing_.raise(Error(ErrorKind::kStopped, "the door is closed"));
   acceptor_.join();
-  for (auto& v : visitors_) v->thread.join();
+  for (auto& c : clients_) c->thread.join();
   if (refused_ > 1) LOG_WARNING("{} strangers knocked at {} in all; none was let in", refused_.load(), whose_);
 }
 
 void Door::acceptAll() {
-  bool told = false;
+  bool logged = false;
   while (!closing_.raised()) {
     try {
       admit(listener_.accept(Deadline::after(3600), &closing_));
@@ -28,8 +29,8 @@ void Door::acceptAll() {
       if (closing_.raised()) return;
       const auto* error = dynamic_cast<const Error*>(&e);
       if (error && error->kind() == ErrorKind::kTimeout) continue;
-      // No descriptors, memory or threads left: strangers pay first, so wait until some have gone.
-      if (!std::exchange(told, true)) LOG_WARNING("cannot let anybody in at {} just now: {}", whose_, e.what());
+      // No descriptors, memory or threads are left: new clients wait until others have gone.
+      if (!std::exchange(logged, true)) LOG_WARNING("cannot let anybody in at {} just now: {}", whose_, e.what());
       reap();
       std::this_thread::sleep_for(std::chrono::milliseconds(200));
     }
@@ -39,70 +40,70 @@ void Door::acceptAll() {
 void Door::admit(Socket s) {
   reap();
   if (pending_.load() >= kMostPending) evictOldest();
-  auto visitor = std::make_unique<Visitor>(std::move(s));
+  auto client = std::make_unique<Client>(std::move(s));
   ++pending_;
   try {
-    visitor->thread = std::thread([this, v = visitor.get()] {
-      serve(*v);
-      v->gone = true;
+    client->thread = std::thread([this, c = client.get()] {
+      serve(*c);
+      c->gone = true;
     });
   } catch (...) {
     --pending_;
     throw;
   }
-  visitors_.push_back(std::move(visitor));
+  clients_.push_back(std::move(client));
 }
 
-// Whoever has said nothing for longest makes room: silent strangers cannot keep a worker out.
+// Disconnects the client that has been unauthenticated for longest, so that silent ones cannot keep a worker out.
 void Door::evictOldest() {
-  for (auto& v : visitors_) {
-    std::lock_guard<std::mutex> lock(v->mutex);
-    if (v->proved || v->gone || v->evicted) continue;
-    v->evicted = true;
-    v->socket.shutdownBoth();
+  for (auto& c : clients_) {
+    const MutexLock lock(c->mutex);
+    if (c->proved || c->gone || c->evicted) continue;
+    c->evicted = true;
+    c->socket.shutdownBoth();
     return;
   }
 }
 
-// Gives back what visitors held who have gone, so that strangers cost nothing in the long run.
+// Joins the threads of clients that have gone and frees their sockets.
 void Door::reap() {
-  for (auto v = visitors_.begin(); v != visitors_.end();) {
-    if ((*v)->gone) {
-      (*v)->thread.join();
-      v = visitors_.erase(v);
+  for (auto c = clients_.begin(); c != clients_.end();) {
+    if ((*c)->gone) {
+      (*c)->thread.join();
+      c = clients_.erase(c);
     } else {
-      ++v;
+      ++c;
     }
   }
 }
 
-void Door::serve(Visitor& visitor) {
+void Door::serve(Client& client) {
   Socket proved;
-  // Whoever learns that it is in stays: from here on it is not sent away to make room.
+  // A client that learns that its proof was accepted is not evicted afterwards.
   const auto accept = [&] {
-    std::lock_guard<std::mutex> lock(visitor.mutex);
-    if (visitor.evicted) throw Error(ErrorKind::kPeer, "it was sent away to make room");
-    visitor.proved = true;
+    const MutexLock lock(client.mutex);
+    if (client.evicted) throw Error(ErrorKind::kPeer, "it was sent away to make room");
+    client.proved = true;
   };
   try {
-    proveAsServer(visitor.socket, token_, purpose_, Deadline::after(kProofSeconds), &closing_, accept);
-    std::lock_guard<std::mutex> lock(visitor.mutex);
-    proved = std::move(visitor.socket);
+    proveAsServer(client.socket, token_, purpose_, Deadline::after(kProofSeconds), &closing_, accept);
+    const MutexLock lock(client.mutex);
+    proved = std::move(client.socket);
   } catch (const std::exception& e) {
-    refuse(visitor, e.what());
+    refuse(client, e.what());
   }
   --pending_;
   if (!proved.open()) return;
   try {
     welcome_(std::move(proved), closing_);
-  } catch (const std::exception&) {  // the welcome's own affair
+  } catch (const std::exception&) {  // an error of an authenticated client is not the door's to report
   }
 }
 
-void Door::refuse(Visitor& visitor, const std::string& why) {
-  std::lock_guard<std::mutex> lock(visitor.mutex);
-  visitor.evicted = true;
-  visitor.socket.close();
+void Door::refuse(Client& client, const std::string& why) {
+  const MutexLock lock(client.mutex);
+  client.evicted = true;
+  client.socket.close();
   if (closing_.raised() || refused_++ > 0) return;
   LOG_WARNING("a stranger knocked at {}: {}; further ones are counted, not told", whose_, why);
 }

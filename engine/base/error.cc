@@ -24,10 +24,10 @@ const char* name(ErrorKind kind) {
   return "unknown";
 }
 
-Error::Error(ErrorKind kind, std::string message) : kind_(kind), message_(std::move(message)), story_(message_) {}
+Error::Error(ErrorKind kind, std::string message) : kind_(kind), message_(std::move(message)), text_(message_) {}
 
 Error& Error::addFrame(std::string frame) {
-  story_ += "\n  " + frame;
+  text_ += "\n  " + frame;
   frames_.push_back(std::move(frame));
   return *this;
 }
@@ -39,10 +39,10 @@ Error& Error::rename(const std::string& from, const std::string& to) {
   };
   if (from.empty()) return *this;
   replaceAll(message_);
-  story_ = message_;
+  text_ = message_;
   for (std::string& frame : frames_) {
     replaceAll(frame);
-    story_ += "\n  " + frame;
+    text_ += "\n  " + frame;
   }
   return *this;
 }

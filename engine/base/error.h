@@ -1,4 +1,5 @@
-// Errors as stories: what went wrong and what to do, then, outermost last, inside what it happened.
+// Errors: a message (what went wrong, and the remedy), then a frame for each thing inside which it happened, outermost
+// last.
 //
 //   invalid model: kernel_size 11 exceeds the padded input 7x7 (bottom 'data' is 64x3x7x7, pad 0)
 //     in layer 'conv2' (Convolution)
@@ -15,7 +16,7 @@
 
 namespace crema {
 
-// Whose move it is: Spark may retry kPeer, kTimeout and kIo; retrying kInvalid or kData changes nothing.
+// Who can help: Spark may retry kPeer, kTimeout and kIo; retrying kInvalid or kData changes nothing.
 enum class ErrorKind {
   kInvalid,   // the user's description is wrong: prototxt, flags, shapes
   kData,      // a record, model or snapshot file is damaged or of another shape
@@ -32,15 +33,15 @@ class Error : public std::exception {
  public:
   Error(ErrorKind kind, std::string message);
   Error& addFrame(std::string frame);                             // "in layer 'conv2' (Convolution)"; returns *this
-  Error& rename(const std::string& from, const std::string& to);  // in all of the story; "" is never renamed
+  Error& rename(const std::string& from, const std::string& to);  // in message and frames; from == "" does nothing
   ErrorKind kind() const { return kind_; }
   const std::string& message() const { return message_; }
   const std::vector<std::string>& frames() const { return frames_; }
-  const char* what() const noexcept override { return story_.c_str(); }  // message and frames, a line each
+  const char* what() const noexcept override { return text_.c_str(); }  // message and frames, a line each
 
  private:
   ErrorKind kind_;
-  std::string message_, story_;
+  std::string message_, text_;
   std::vector<std::string> frames_;
 };
 
@@ -72,7 +73,7 @@ decltype(auto) inside(Describe&& describe, Body&& body) {
   }
 }
 
-// Runs body; in the story of an Error leaving it the file at `path` goes by `name`, as its user knows it.
+// Runs body; an Error leaving it names the file at `path` by `name`, which is how the user knows it.
 template <class Body>
 decltype(auto) named(const std::string& path, const std::string& name, Body&& body) {
   try {

@@ -7,8 +7,8 @@
 
 namespace crema {
 
-// Calls part(done), which moves bytes from place `done` on as ::read and ::write do, until `bytes` are moved. false
-// with errno for an error; errno is 0 where nothing more came.
+// Calls part(done), which moves bytes from offset `done` on as ::read and ::write do, until `bytes` are moved. false
+// with errno for an error; errno is 0 at the end of the file.
 template <class Part>
 bool moveAll(size_t bytes, Part part) {
   for (size_t done = 0; done < bytes;) {

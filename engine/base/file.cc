@@ -1,7 +1,6 @@
 #include "base/file.h"
 
 #include <fcntl.h>
-#include <sodium.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -79,8 +78,8 @@ std::string readFile(const std::string& path) {
 
 namespace {
 
-// What a name stands for, whether that is there or not: links stay links. Those in /proc are not followed, as they name
-// what may have no name.
+// The path behind symbolic links, whether a file exists there or not: links are not replaced. Links in /proc are not
+// followed, as their targets may be unnamed files.
 std::string followLinks(const std::string& name) {
   std::filesystem::path path = name;
   std::error_code none;
@@ -93,8 +92,8 @@ std::string followLinks(const std::string& name) {
   ioError("cannot write {}: its links lead to each other; remove one", name);
 }
 
-// What this process has open (/dev/stdout) is written where it stands: opened anew, a file would be written from its
-// beginning.
+// A descriptor that this process has open (/dev/stdout) is written at its present offset: opened by name, a file would
+// be overwritten from its beginning.
 int openThrough(const std::string& path) {
   const std::string own = fmt::format("/proc/{}/fd/", ::getpid());
   if (path.starts_with(own)) return ::fcntl(std::atoi(path.c_str() + own.size()), F_DUPFD_CLOEXEC, 3);
@@ -159,14 +158,6 @@ void checkWritable(const std::string& path) {
             code == ENOENT ? "make the folder first" : remedyFor(code));
   }
   ::unlink(probe.c_str());
-}
-
-std::string sha256Hex(std::string_view bytes) {
-  unsigned char hash[crypto_hash_sha256_BYTES];
-  crypto_hash_sha256(hash, reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size());
-  std::string text;
-  for (unsigned char c : hash) text += fmt::format("{:02x}", c);
-  return text;
 }
 
 }  // namespace crema

@@ -9,9 +9,9 @@ namespace crema {
 
 std::string readFile(const std::string& path);  // ioError names the path and why
 
-// Through base/new_file.h: whole at `path` or not at all, whatever is killed. On any error nothing is left and ioError
-// names the path, the cause (a full disk included) and the remedy; `path` is then untouched. A link is followed,
-// to where nothing is yet as well; a device, a pipe or what is open already (/dev/stdout) is written to as it is.
+// Through base/new_file.h: whole at `path` or not at all, even if this process is killed. On any error nothing is left,
+// `path` is untouched, and ioError names the path, the cause (a full disk included) and the remedy. Symbolic links are
+// followed, dangling ones too; devices, pipes and open descriptors (/dev/stdout) are written directly.
 void writeFileAtomically(const std::string& path, std::string_view bytes, bool unnamed = true);
 
 bool fileExists(const std::string& path);
@@ -25,7 +25,6 @@ std::string resolvePath(const std::string& path, const std::string& folder);
 // Throws ioError unless a file could be created in the folder of `path` (creates and removes one, as Caffe does at
 // start).
 void checkWritable(const std::string& path);
-std::string sha256Hex(std::string_view bytes);
 std::string remedyFor(int code);  // what to do about an errno of a file: "check the permissions"
 
 }  // namespace crema

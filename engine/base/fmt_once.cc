@@ -1,5 +1,6 @@
-// The definitions that fmt's headers only declare, compiled once: Debian has fmt as a shared library only, and with
-// FMT_HEADER_ONLY every file made its own copy of them (3.3 s of processor time for a small layer instead of 1.1).
+// The definitions that fmt's headers only declare, compiled once, as fmt does for its own library: Debian has that as a
+// shared one only. docs/decisions/0086 says what FMT_HEADER_ONLY would cost. A template that another fmt needs as well
+// is missing at the link.
 #include <fmt/format-inl.h>
 
 FMT_BEGIN_NAMESPACE

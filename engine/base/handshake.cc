@@ -1,11 +1,10 @@
-// Bytes: server -> "CREMA001" nonceS[32]; client -> nonceC[32] mac[32]; server -> mac[32].
-// mac = HMAC-SHA-256(SHA-256(token), role "\0" purpose "\0" nonceS nonceC), role "client" or "server": a proof cannot
-// be sent back.
+#include "base/handshake.h"
+
 #include <sodium.h>
 
 #include <string>
 
-#include "base/socket.h"
+#include "base/random_bytes.h"
 
 namespace crema {
 namespace {
@@ -27,12 +26,6 @@ bool same(std::string_view a, std::string_view b) {
 }
 
 }  // namespace
-
-std::string randomBytes(size_t count) {
-  std::string bytes(count, '\0');
-  randombytes_buf(bytes.data(), count);
-  return bytes;
-}
 
 void proveAsServer(const Socket& s, std::string_view token, std::string_view purpose, Deadline deadline,
                    const Interrupt* interrupt, const std::function<void()>& accept) {

@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "base/log_files.h"
+#include "base/mutex.h"
 
 #include <spdlog/sinks/ansicolor_sink.h>
 #include <spdlog/sinks/base_sink.h>
@@ -17,7 +18,6 @@
 #include <cstring>
 #include <ctime>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
@@ -38,7 +38,7 @@ spdlog::level::level_enum toSpdlog(int severity) {
   return severity > 2 ? spdlog::level::off : kLevels[std::max(severity, 0)];
 }
 
-// A file that is made with its first line. One that cannot be written is told of once.
+// A file that is made with its first line. An error of writing is reported once.
 class GlogFile : public spdlog::sinks::base_sink<std::mutex> {
  public:
   GlogFile(const LogSettings& s, int severity) : severity_(severity), stem_(s.program), folder_(folderOf(s)) {
@@ -112,7 +112,7 @@ struct Sinks {
 
 Sinks& sinks() {
   static Sinks& all = *[] {
-    auto* made = new Sinks;  // never freed: lines may come until the last
+    auto* made = new Sinks;  // never freed: destructors of other statics may log
     made->console = std::make_shared<spdlog::sinks::ansicolor_stderr_sink_mt>(spdlog::color_mode::never);
     made->logger = std::make_shared<spdlog::logger>("crema", made->console);
     made->toFiles = std::make_shared<spdlog::logger>("files", spdlog::sinks_init_list{});
@@ -123,8 +123,8 @@ Sinks& sinks() {
   return all;
 }
 
-std::mutex& terminal() {
-  static std::mutex mutex;
+Mutex& terminal() {
+  static Mutex mutex;
   return mutex;
 }
 std::string& statusLine() {
@@ -135,7 +135,7 @@ std::string& statusLine() {
 // Runs write() with the status line out of the way. The lock keeps lines of several threads whole.
 template <class Write>
 void aboveStatus(Write write) {
-  std::lock_guard<std::mutex> lock(terminal());
+  const MutexLock lock(terminal());
   if (!statusLine().empty()) std::fputs("\r\033[K", stderr);
   write();
   if (!statusLine().empty()) std::fputs(statusLine().c_str(), stderr);
@@ -198,7 +198,7 @@ void relayLine(std::string_view line) {
 
 void setStatusLine(std::string_view text) {
   if (!stderrIsTerminal()) return;
-  std::lock_guard<std::mutex> lock(terminal());
+  const MutexLock lock(terminal());
   statusLine() = text;
   std::fprintf(stderr, "\r\033[K%s", statusLine().c_str());
   std::fflush(stderr);

@@ -21,6 +21,7 @@ struct LogSettings {
 };
 void setLogging(const LogSettings& settings);
 const LogSettings& logging();
-void logToFiles(LogLevel level, const char* file, int line, std::string_view text);  // what stderr has in other words
+// For lines that go to stderr in another form.
+void logToFiles(LogLevel level, const char* file, int line, std::string_view text);
 
 }  // namespace crema

@@ -34,7 +34,7 @@ MappedFile::~MappedFile() {
 
 void PageClaim::add(size_t bytes, void* at, size_t size) {
   constexpr size_t kMost = size_t{64} << 20, kPage = 4096;
-  if (bytes_.fetch_add(bytes + kPage) < kMost) return;  // a read touches whole pages
+  if (bytes_.fetch_add(bytes + kPage) < kMost) return;  // pages are counted whole
   bytes_ = 0;
   ::madvise(at, size, MADV_DONTNEED);
 }

@@ -59,12 +59,14 @@ void NewFile::write(std::string_view bytes) {
 
 // Gives the unnamed file a name; false, with errno, when there is something of that name or it cannot be done.
 bool NewFile::giveName(const std::string& name) const {
-  const std::string self = fmt::format("/proc/self/fd/{}", fd_);  // an empty root has none; there root may do without
+  // A chroot may have no /proc; root can link by descriptor there.
+  const std::string self = fmt::format("/proc/self/fd/{}", fd_);
   if (::linkat(AT_FDCWD, self.c_str(), AT_FDCWD, name.c_str(), AT_SYMLINK_FOLLOW) == 0) return true;
   return errno != EEXIST && ::linkat(fd_, "", AT_FDCWD, name.c_str(), AT_EMPTY_PATH) == 0;
 }
 
-// A system that has unnamed files and gives them no names (no /proc, and not root): once more, with a name.
+// For systems that create unnamed files but cannot link them (no /proc, and not root): copies the bytes to a named
+// temporary file.
 void NewFile::copyToNamed() {
   const int from = fd_;
   fd_ = -1;

@@ -1,9 +1,9 @@
 // A file that is written piece by piece and appears whole at its path, or not at all.
 //
-// It is unnamed (O_TMPFILE) until it is whole; where `path` exists, it then gets a temporary name for an instant, as no
-// call puts a name in another file's place. What is killed while it writes leaves nothing. Where the file system has no
-// unnamed files it has a temporary name from the start (temporary.h), which a later run clears. What is written goes to
-// the disk every 64 MiB, so that the last flush does not take long whatever the size.
+// It is unnamed (O_TMPFILE) until it is whole; where `path` exists, it then gets a temporary name and is renamed, as no
+// call links over an existing file. A writer that is killed leaves nothing. Where the file system has no unnamed files
+// it has a temporary name from the start (temporary.h), which a later run clears. What is written goes to the disk
+// every 64 MiB, so that the last flush does not take long whatever the size.
 #pragma once
 #include <cstdint>
 #include <string>

@@ -12,7 +12,7 @@ using Philox = r123::Philox4x32;
 
 uint64_t hashName(std::string_view text) {
   uint64_t hash = 14695981039346656037ull;
-  for (unsigned char c : text) hash = (hash ^ c) * 1099511628211ull;
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211ull;
   return hash;
 }
 

@@ -1,6 +1,6 @@
 // Counter-based random numbers: Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011).
-// A stream is named, never advanced by anybody else: the numbers depend on the key alone, not on who ran before, on
-// threads or on the number of workers.
+// Streams have no state: a number depends on the stream's key and the index alone, not on earlier calls, threads or the
+// number of workers.
 #pragma once
 #include <array>
 #include <cstdint>

@@ -19,7 +19,7 @@ Interrupt::Interrupt() : fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
 Interrupt::~Interrupt() { ::close(fd_); }
 
 void Interrupt::raise(Error why) {
-  std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   if (why_) return;
   why_ = std::make_unique<Error>(std::move(why));
   raised_.store(true, std::memory_order_release);
@@ -29,7 +29,7 @@ void Interrupt::raise(Error why) {
 
 void Interrupt::check() const {
   if (!raised()) return;
-  std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   throw *why_;
 }
 
@@ -95,7 +95,7 @@ void prepare(int fd) {
   ::fcntl(fd, F_SETFL, ::fcntl(fd, F_GETFL) | O_NONBLOCK);
   const int one = 1;
   ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
-  const int buffer = 4 << 20;  // a gradient chunk of LeNet in flight without a context switch
+  const int buffer = 4 << 20;  // bytes: holds one worker's part of LeNet's gradient
   ::setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &buffer, sizeof buffer);
   ::setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &buffer, sizeof buffer);
 }

@@ -4,24 +4,23 @@
 #pragma once
 #include <atomic>
 #include <cstddef>
-#include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <string_view>
 
 #include "base/deadline.h"
 #include "base/error.h"
+#include "base/mutex.h"
 
 namespace crema {
 
-// Wakes every wait that watches it, once and for all, with a reason. Thread-safe.
+// Once raised, ends every wait that watches it, now and later, with one reason. Thread-safe.
 class Interrupt {
  public:
   Interrupt();
   ~Interrupt();
   Interrupt(const Interrupt&) = delete;
-  void raise(Error why);  // the first reason stays
+  void raise(Error why);  // later reasons are ignored
   bool raised() const { return raised_.load(std::memory_order_acquire); }
   void check() const;                     // throws the reason when raised
   int descriptor() const { return fd_; }  // readable when raised
@@ -29,13 +28,14 @@ class Interrupt {
  private:
   int fd_;
   std::atomic<bool> raised_{false};
-  mutable std::mutex mutex_;
-  std::unique_ptr<Error> why_;
+  mutable Mutex mutex_;
+  std::unique_ptr<Error> why_ CREMA_GUARDED_BY(mutex_);
 };
 
-void pauseFor(double seconds, const Interrupt* interrupt);  // sleeps; throws at once what the interrupt says
+// sleeps; throws the interrupt's reason as soon as it is raised.
+void pauseFor(double seconds, const Interrupt* interrupt);
 
-// Nobody listens at the address, or no way leads there.
+// Nobody listens at the address, or there is no route to it.
 class Unreachable : public Error {
  public:
   explicit Unreachable(std::string message) : Error(ErrorKind::kPeer, std::move(message)) {}
@@ -49,7 +49,7 @@ class Socket {
   Socket& operator=(Socket&& other) noexcept;
   ~Socket() { close(); }
 
-  // port 0: the kernel chooses; address() tells. ioError when the host is not numeric or the port is taken.
+  // port 0: the kernel chooses; address() has it. ioError when the host is not numeric or the port is taken.
   static Socket listenOn(const std::string& host, int port);
   // A listener may be a moment late: a refused connection is tried again until `refusedUntil`.
   static Socket connectTo(const std::string& address, Deadline deadline, const Interrupt* interrupt) {
@@ -79,14 +79,5 @@ class Socket {
   int fd_ = -1;
   std::string peer_;
 };
-
-// Mutual proof that both ends hold `token` (HMAC-SHA-256 over fresh nonces from both); `purpose` keeps control and data
-// apart. The token itself never travels. A wrong proof throws kPeer and tells the other end nothing. accept is called
-// when the client has proved it, before it learns so.
-void proveAsServer(const Socket& s, std::string_view token, std::string_view purpose, Deadline deadline,
-                   const Interrupt* interrupt, const std::function<void()>& accept = nullptr);
-void proveAsClient(const Socket& s, std::string_view token, std::string_view purpose, Deadline deadline,
-                   const Interrupt* interrupt);
-std::string randomBytes(size_t count);
 
 }  // namespace crema

@@ -11,10 +11,10 @@
 #include <cstdio>
 #include <ctime>
 #include <filesystem>
-#include <mutex>
 #include <set>
 #include <thread>
 #include <utility>
+#include "base/mutex.h"
 
 #include "base/error.h"
 #include "base/file.h"
@@ -45,10 +45,11 @@ Temporary parse(const std::string& name) {
   return name[dash] == '-' && random ? Temporary{name.substr(0, mark), name.substr(at, dash - at)} : Temporary{};
 }
 
-// Nobody holds it: the lock is taken, and kept until the caller closes what it gets. -1: it is in use, or cannot be
-// known.
+// Takes the lock of a leftover; the lock lasts until the caller closes the descriptor. -1: a writer holds it, or this
+// cannot be found out.
 int openAbandoned(const std::string& path, const std::string& host) {
-  int fd = ::open(path.c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);  // some locks want to write
+  // File systems such as NFS lock only what is open for writing.
+  int fd = ::open(path.c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0) fd = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
   if (fd < 0) return -1;
   struct stat about {};
@@ -60,10 +61,10 @@ int openAbandoned(const std::string& path, const std::string& host) {
   return fd;
 }
 
-// The folders of this process; locked for ever once a signal has come.
+// The unfinished folders of this process; the mutex stays locked once a signal has come.
 struct Parts {
-  std::mutex mutex;
-  std::set<std::string> names;
+  Mutex mutex;
+  std::set<std::string> names CREMA_GUARDED_BY(mutex);
 };
 
 Parts& parts() {
@@ -71,7 +72,7 @@ Parts& parts() {
   return *all;
 }
 
-// Whoever fills the folder does not know yet: what is made anew meanwhile goes as well.
+// Other threads may still be writing into the folder: files that they add meanwhile are removed too.
 void removeFilling(const std::string& folder) {
   std::error_code failed;
   for (int tries = 0; tries < 100 && fileExists(folder); ++tries) std::filesystem::remove_all(folder, failed);
@@ -143,7 +144,7 @@ PartFolder::PartFolder(const std::string& path) : path_(path) {
   if (fileExists(path_) && !(isDirectory(path_) && std::filesystem::is_empty(path_, none)))
     ioError("there is something at {} already; remove it or choose another path", path_);
   clearLeftovers(path_);
-  const std::lock_guard lock(parts().mutex);
+  const MutexLock lock(parts().mutex);
   do {
     if (fd_ >= 0) ::close(fd_);
     name_ = temporaryName(path_);
@@ -158,7 +159,7 @@ PartFolder::PartFolder(const std::string& path) : path_(path) {
 PartFolder::~PartFolder() {
   std::error_code ignored;
   if (!name_.empty()) {
-    const std::lock_guard lock(parts().mutex);
+    const MutexLock lock(parts().mutex);
     std::filesystem::remove_all(name_, ignored);
     parts().names.erase(name_);
   }
@@ -166,7 +167,7 @@ PartFolder::~PartFolder() {
 }
 
 void PartFolder::finish(const char* what) {
-  const std::lock_guard lock(parts().mutex);
+  const MutexLock lock(parts().mutex);
   const std::string made = std::exchange(name_, "");
   parts().names.erase(made);
   if (std::rename(made.c_str(), path_.c_str()) == 0) return;

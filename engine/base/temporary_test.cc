@@ -1,5 +1,5 @@
-// What writers that are killed leave behind, and who may clear it. Writers are processes, as locks and kill -9 are
-// about those.
+// What killed writers leave behind, and which of it is removed. Writers are real processes, as locks and SIGKILL
+// concern processes.
 #include "base/temporary.h"
 
 #include <fcntl.h>
@@ -62,7 +62,7 @@ TEST(Temporary, KilledWritersLeaveOneWholeFileAndWhatTheNextClears) {
   EXPECT_GT(left, 0) << "no writer was killed while it wrote";
 }
 
-// Where the file system has unnamed files nothing is left at all; elsewhere nothing that the next run does not clear.
+// With unnamed files nothing is left at all; on other file systems the next run removes what is left.
 TEST(Temporary, UnnamedFilesLeaveNothing) {
   test::TemporaryFolder folder;
   const int probe = ::open(folder.path().c_str(), O_TMPFILE | O_WRONLY, 0644);
@@ -120,7 +120,7 @@ TEST(Temporary, WhatSomebodyHoldsOrAnotherHostMayHoldStays) {
   EXPECT_FALSE(fileExists(held));
 }
 
-// Names that people give: dates have eight digits, as random numbers had once.
+// Names that people choose, such as dates of eight digits, are not taken for temporary ones.
 TEST(Temporary, WhatUsersNamedStays) {
   test::TemporaryFolder folder;
   const std::string path = folder.file("db");
@@ -174,11 +174,11 @@ TEST(Temporary, AFolderThatHasSomethingIsRefusedAtTheStartAndWhatIsFinishedIsNev
     PartFolder part(path + "//");  // an empty folder gives way
     writeFileAtomically(part.name() + "/data", "x");
     writeFileAtomically(path + "/late", "somebody's");
-    const std::string story = test::messageOf([&] { part.finish("database"); });
-    const size_t at = story.find("it is kept at ") + 14, end = story.find(": move it there");
-    ASSERT_LT(at, end) << story;
+    const std::string message = test::messageOf([&] { part.finish("database"); });
+    const size_t at = message.find("it is kept at ") + 14, end = message.find(": move it there");
+    ASSERT_LT(at, end) << message;
     clearLeftovers(path);
-    EXPECT_EQ(readFile(story.substr(at, end - at) + "/data"), "x") << story;
+    EXPECT_EQ(readFile(message.substr(at, end - at) + "/data"), "x") << message;
   }
   EXPECT_EQ(readFile(path + "/late"), "somebody's");
   EXPECT_NE(test::messageOf([&] { PartFolder again(path); }).find("there is something at " + path + " already"),

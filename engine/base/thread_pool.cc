@@ -6,32 +6,32 @@
 #include <atomic>
 #include <condition_variable>
 #include <exception>
-#include <mutex>
 #include <system_error>
 #include <thread>
 #include <vector>
+#include "base/mutex.h"
 
 #include "base/child.h"
 #include "base/error.h"
 
 namespace crema {
 
-// A run is published as a ticket. Lanes look at it for a few microseconds before they sleep: layers follow each other
-// closely while a net computes, and waking a thread costs more than a small layer. A run ends when its tasks are done,
-// whether all lanes have noticed it or not: on a busy machine one that holds no core would be waited for a time slice.
-// Decided against: waiting until every lane has answered, which made ReLU ten times slower beside a busy neighbour.
+// A run is published as a ticket. Idle lanes poll it for some microseconds before they sleep: layers follow each other
+// closely, and waking a thread costs more than a small layer. A run ends when its tasks are done, whether all lanes
+// have noticed it or not. Decided against: waiting for every lane, which made ReLU ten times slower beside another busy
+// process, as a lane without a core answers a time slice later.
 struct ThreadPool::State {
   static constexpr int kSpins = 4000;  // some 10 us of pause instructions
 
   std::vector<std::thread> lanes;
-  // High half: the number of the run. Low half: its tasks that nobody has taken. Whoever lowers it has taken one; then
-  // `tasks` and `body` are that run's until he says that he is done, as the run cannot end before.
+  // High half: the number of the run. Low half: its tasks that nobody has taken. A lane takes a task by decrementing
+  // it; `tasks` and `body` then stay that run's until the lane calls done(), as the run cannot end before.
   std::atomic<uint64_t> ticket{0};
   std::atomic<int> unfinished{0}, sleeping{0};
   std::atomic<bool> ending{false};
   int tasks = 0;
   const std::function<void(int, int)>* body = nullptr;
-  std::mutex mutex;
+  Mutex mutex;
   std::condition_variable wake, finished;
   std::exception_ptr failed;
 
@@ -39,7 +39,7 @@ struct ThreadPool::State {
   static uint64_t runOf(uint64_t t) { return t >> 32; }
   static int leftOf(uint64_t t) { return static_cast<int>(t & 0xffffffffu); }
 
-  // Takes one task, or all that are left: how many there were, this one included.
+  // Takes one task, or all that are left; returns how many were left, this one included.
   int take(bool all) {
     uint64_t t = ticket.load(std::memory_order_acquire);
     while (leftOf(t) > 0) {
@@ -52,7 +52,7 @@ struct ThreadPool::State {
 
   void done(int count) {
     if (unfinished.fetch_sub(count, std::memory_order_acq_rel) != count) return;
-    std::lock_guard<std::mutex> lock(mutex);
+    const MutexLock lock(mutex);
     finished.notify_one();
   }
 
@@ -63,10 +63,10 @@ struct ThreadPool::State {
         done(1);
       } catch (...) {
         {
-          std::lock_guard<std::mutex> lock(mutex);
+          const MutexLock lock(mutex);
           if (!failed) failed = std::current_exception();
         }
-        done(1 + take(true));  // the others stop after the task in hand
+        done(1 + take(true));  // other lanes finish the task they are at and get no more
       }
     }
   }
@@ -77,9 +77,9 @@ struct ThreadPool::State {
       if (there()) return !ending;
       pause();
     }
-    std::unique_lock<std::mutex> lock(mutex);
+    MutexLock lock(mutex);
     ++sleeping;
-    wake.wait(lock, there);
+    wake.wait(lock.standard(), there);
     --sleeping;
     return !ending;
   }
@@ -96,7 +96,7 @@ struct ThreadPool::State {
     tasks = count, body = &what, failed = nullptr;
     unfinished.store(count, std::memory_order_relaxed);
     {
-      std::lock_guard<std::mutex> lock(mutex);
+      const MutexLock lock(mutex);
       const uint64_t run = runOf(ticket.load(std::memory_order_relaxed)) + 1;
       ticket.store(run << 32 | static_cast<uint64_t>(count), std::memory_order_release);
     }
@@ -109,8 +109,8 @@ struct ThreadPool::State {
       if (ended()) return;
       pause();
     }
-    std::unique_lock<std::mutex> lock(mutex);
-    finished.wait(lock, ended);
+    MutexLock lock(mutex);
+    finished.wait(lock.standard(), ended);
   }
 };
 
@@ -129,7 +129,7 @@ ThreadPool::~ThreadPool() { end(); }
 
 void ThreadPool::end() {
   {
-    std::lock_guard<std::mutex> lock(state_->mutex);
+    const MutexLock lock(state_->mutex);
     state_->ending = true;
   }
   state_->wake.notify_all();

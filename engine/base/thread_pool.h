@@ -16,7 +16,7 @@ class ThreadPool {
   int size() const;
   // Calls body(task, lane) for every task in [0, tasks), lane in [0, size()). One run at a time per pool, from one
   // thread; the first exception thrown by body is rethrown here when no task is in hand any more. tasks <= 1 or size 1:
-  // no hand-over.
+  // all in the calling thread.
   void run(int tasks, const std::function<void(int task, int lane)>& body);
 
  private:

@@ -4,6 +4,7 @@
 #include <future>
 #include <thread>
 
+#include "base/handshake.h"
 #include "base/random.h"
 #include "collective/mesh.h"
 #include "collective/tree.h"
@@ -117,7 +118,7 @@ std::string outcome(const std::function<void()>& body) {
   return "ok";
 }
 
-TEST(Mesh, StrangersAndGarbageChangeNothing) {
+TEST(Mesh, UnauthenticatedClientsAndGarbageChangeNothing) {
   World world(2);
   auto first = std::async(std::launch::async, [&] { return std::make_unique<Mesh>(world.options(0, 2)); });
   {
@@ -134,7 +135,7 @@ TEST(Mesh, StrangersAndGarbageChangeNothing) {
 }
 
 // Idle connections stand before the port when the others come, and more come while the mesh is being made.
-TEST(Mesh, AHundredIdleStrangersCostNothing) {
+TEST(Mesh, AHundredIdleClientsCostNothing) {
   World world(3);
   std::vector<Socket> idle;
   for (int i = 0; i < 300; ++i)
@@ -150,15 +151,15 @@ TEST(Mesh, AHundredIdleStrangersCostNothing) {
       if (w > 0) std::this_thread::sleep_for(std::chrono::milliseconds(300 * w));
       return std::make_unique<Mesh>(world.options(w, 3));
     }));
-  std::vector<std::unique_ptr<Mesh>> meshes;  // none goes before all are there
+  std::vector<std::unique_ptr<Mesh>> meshes;  // kept until all are connected
   for (auto& w : workers) EXPECT_NO_THROW(meshes.push_back(w.get()));
   over = true;
   scanner.join();
   EXPECT_LT(monotonicSeconds() - before, 3 * Door::kProofSeconds);  // a hundred stand at each port
-  EXPECT_GT(world.doors[0]->strangers(), 0);
+  EXPECT_GT(world.doors[0]->refused(), 0);
 }
 
-// Whoever was told that it is in can talk, however many strangers push at the door.
+// A client that was accepted stays connected, however many unauthenticated ones connect.
 TEST(Mesh, WhoeverWasLetInStays) {
   const std::string token = "a token of the test";
   Door door(Socket::listenOn("127.0.0.1", 0), token, "data", "the port", [](Socket s, const Interrupt& closing) {
@@ -181,7 +182,7 @@ TEST(Mesh, WhoeverWasLetInStays) {
     std::optional<Socket> s;
     const Deadline soon = Deadline::after(20);
     outcome([&] { s = connectThroughDoor(door.address(), token, "data", soon, nullptr, soon); });
-    if (!s) continue;  // pushed away each time: it knows
+    if (!s) continue;  // evicted each time, with an error
     ++in;
     char c = 'x';
     EXPECT_EQ(outcome([&] {
@@ -195,21 +196,21 @@ TEST(Mesh, WhoeverWasLetInStays) {
   EXPECT_GT(in, 0);
 }
 
-// What came from an attempt that was given up is not taken for the next one's.
+// A connection of an abandoned attempt is not taken for one of the next.
 TEST(Mesh, DeadConnectionsArePassedOver) {
   const std::string token = "a token of the test";
   PeerDoor door("127.0.0.1", token, "the port");
-  const auto knock = [&] {
+  const auto connect = [&] {
     const Deadline soon = Deadline::after(5);
     Socket s = connectThroughDoor(door.address(), token, "data", soon, nullptr, soon);
     const FrameHeader hello{FrameHeader::kMagic, 1, FrameHeader::kHello, 2, 0, 0};
     s.writeAll(&hello, sizeof hello, soon, nullptr);
     return s;
   };
-  knock();  // and goes
+  connect();  // closed at once
   EXPECT_FALSE(door.take(2, 1, Deadline::after(0.5), nullptr));
   std::thread later([&] {
-    const Socket s = knock();
+    const Socket s = connect();
     std::this_thread::sleep_for(std::chrono::milliseconds(500));
   });
   EXPECT_TRUE(door.take(2, 1, Deadline::after(5), nullptr));

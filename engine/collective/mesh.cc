@@ -15,8 +15,7 @@ std::string describe(const FrameHeader& h) {
 
 }  // namespace
 
-// One direction-pair with one worker in one round: what goes out (header, then parts) and what comes in (header, then
-// into).
+// The exchange with one worker in one round: it sends a header and `parts`, and receives a header and `into`.
 struct Mesh::Transfer {
   int peer = 0;
   FrameHeader out{}, in{};
@@ -82,7 +81,7 @@ void Mesh::allReduce(const std::vector<const float*>& pieces, float* total, int6
   const int me = options_.worker, all = options_.workers;
   const int64_t first = cut(me, count), mine = cut(me + 1, count) - first;
   std::vector<Transfer> scatter, gather;
-  for (int d = 1; d < all; ++d) {  // peers in the order me+1, me+2, ...: nobody is everybody's first
+  for (int d = 1; d < all; ++d) {  // peers in the order me+1, me+2, ..., so that not all begin with the same one
     const int w = (me + d) % all;
     const int64_t theirs = cut(w, count), size = cut(w + 1, count) - theirs;
     Transfer t;
@@ -120,7 +119,7 @@ void Mesh::addTree(const std::vector<const float*>& pieces, int64_t first, int64
   }
 }
 
-// As much as the socket takes now.
+// Writes as much as the socket takes without waiting.
 void Mesh::send(Transfer& t) {
   const Socket& s = sockets_[static_cast<size_t>(t.peer)];
   while (t.sending()) {
@@ -131,7 +130,7 @@ void Mesh::send(Transfer& t) {
   }
 }
 
-// As much as the socket holds now; the header is judged before a byte of the body is taken.
+// Reads as much as the socket holds; the header is checked before any byte of the payload is read.
 void Mesh::receive(Transfer& t, uint32_t round, const Tag& tag) {
   const Socket& s = sockets_[static_cast<size_t>(t.peer)];
   for (;;) {

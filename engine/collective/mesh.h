@@ -1,9 +1,9 @@
 // All-reduce over W workers: direct reduce-scatter, then all-gather, over one TCP connection per pair.
 //
-// Worker w owns piece w of the vector (1/W of it, cut at multiples of 16 floats). Everybody sends the owner that part
-// of each of its whole subtrees (collective/tree.h); the owner adds them in tree order and sends the sum to all. Cost
-// per worker: 2 (W-1)/W of the vector out and in (more when its ranks form several subtrees), 2 rounds. A ring moves
-// the same bytes in 2 (W-1) rounds and adds in an order that depends on W: decided against.
+// Worker w owns piece w of the vector (1/W of it, cut at multiples of 16 floats). Every worker sends the owner that
+// piece of the sum of each of its whole subtrees (collective/tree.h); the owner adds them in tree order and sends the
+// sum to all. Cost per worker: 2 (W-1)/W of the vector out and in (more when its ranks form several subtrees), 2
+// rounds. A ring moves the same bytes in 2 (W-1) rounds and adds in an order that depends on W: decided against.
 //
 // Bytes: a frame header (collective/peer_door.h), then the payload (float32, little endian). A frame of another
 // generation, step, round or size ends the connection with an error.
@@ -25,8 +25,8 @@ class Exchange {
   virtual int worker() const = 0;
   virtual int workers() const = 0;
   // pieces[i]: `count` floats, the sum of mySubtrees()[i]. On return total[0, count) is the tree sum over all ranks,
-  // the same bits on every worker; `total` may be one of the pieces. Throws kPeer when a worker is gone, and what the
-  // interrupt says.
+  // the same bits on every worker; `total` may be one of the pieces. Throws kPeer when a worker is gone, and the
+  // interrupt's error.
   virtual void allReduce(const std::vector<const float*>& pieces, float* total, int64_t count, const Tag& tag) = 0;
 };
 

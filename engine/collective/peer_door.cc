@@ -8,12 +8,12 @@ PeerDoor::PeerDoor(const std::string& host, const std::string& token, const std:
     : door_(Socket::listenOn(host, 0), token, "data", whose,
             [this](Socket socket, const Interrupt& closing) { welcome(std::move(socket), closing); }) {}
 
-// Whoever proved the token says at once who it is.
+// The first frame of an authenticated client is a hello, which names its worker and generation.
 void PeerDoor::welcome(Socket socket, const Interrupt& closing) {
   FrameHeader hello{};
   socket.readAll(&hello, sizeof hello, Deadline::after(Door::kProofSeconds), &closing);
   if (hello.magic != FrameHeader::kMagic || hello.round != FrameHeader::kHello || hello.bytes != 0) return;
-  std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   if (socket.peerGone()) return;
   waiting_[{hello.generation, hello.worker}] = std::move(socket);
   arrived_.notify_all();
@@ -21,13 +21,13 @@ void PeerDoor::welcome(Socket socket, const Interrupt& closing) {
 
 std::optional<Socket> PeerDoor::take(uint32_t worker, uint32_t generation, Deadline deadline,
                                      const Interrupt* interrupt) {
-  std::unique_lock<std::mutex> lock(mutex_);
+  MutexLock lock(mutex_);
   const std::pair<uint32_t, uint32_t> whose{generation, worker};
-  const auto there = [&] {
+  const auto there = [&]() CREMA_REQUIRES(mutex_) {
     const auto found = waiting_.find(whose);
     if (found == waiting_.end()) return false;
     if (!found->second.peerGone()) return true;
-    waiting_.erase(found);  // of an attempt that was given up before
+    waiting_.erase(found);  // a connection of an earlier, abandoned attempt
     return false;
   };
   if (!waitUntil(arrived_, lock, deadline, interrupt, there)) return std::nullopt;

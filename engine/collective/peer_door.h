@@ -7,11 +7,11 @@
 #include <condition_variable>
 #include <cstdint>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <string>
 
 #include "base/door.h"
+#include "base/mutex.h"
 
 namespace crema::collective {
 
@@ -28,18 +28,17 @@ class PeerDoor {
   // Numeric host, any free port; `whose` names the port in log lines.
   PeerDoor(const std::string& host, const std::string& token, const std::string& whose);
   std::string address() const { return door_.address(); }
-  // The connection of worker `w` in this generation, once it is there and lives; nullopt at the deadline. Of several
-  // the last.
+  // Waits for an open connection of `worker` in this generation, the latest of several; nullopt at the deadline.
   std::optional<Socket> take(uint32_t worker, uint32_t generation, Deadline deadline, const Interrupt* interrupt);
-  int strangers() const { return door_.refused(); }
+  int refused() const { return door_.refused(); }
 
  private:
   void welcome(Socket socket, const Interrupt& closing);
 
-  std::mutex mutex_;
+  Mutex mutex_;
   std::condition_variable arrived_;
-  std::map<std::pair<uint32_t, uint32_t>, Socket> waiting_;  // by generation and worker
-  Door door_;                                                // the last member: its visitors use the others
+  std::map<std::pair<uint32_t, uint32_t>, Socket> waiting_ CREMA_GUARDED_BY(mutex_);  // by generation and worker
+  Door door_;  // the last member: its threads use the others
 };
 
 }  // namespace crema::collective

@@ -1,9 +1,9 @@
-// The fixed order in which gradients of ranks are added, whoever adds them.
+// The fixed order in which gradients of ranks are added, whichever worker adds them.
 //
 // The tree over ranks [lo, hi) splits at mid = lo + the largest power of two below hi - lo; sum(lo, hi) = sum(lo, mid)
-// + sum(mid, hi). Worker w of W holds ranks r with floor(r W / R) = w: a run of neighbours, which it adds itself as far
-// as they form whole subtrees (at most 2 log2 R pieces, one when W divides R and both are powers of two). Float
-// addition is not associative: this order is what makes the bits independent of W.
+// + sum(mid, hi). Worker w of W holds ranks r with floor(r W / R) = w: consecutive ones, which it adds itself as far as
+// they form whole subtrees (at most 2 log2 R pieces, one when W divides R and both are powers of two). Float addition
+// is not associative: this order is what makes the bits independent of W.
 #pragma once
 #include <vector>
 

@@ -31,6 +31,7 @@ class Planner {
 
 TreePlan planTree(const std::vector<RankRange>& roots, const std::function<bool(RankRange)>& isLeaf) {
   Planner planner(isLeaf);
+  planner.made.roots = roots.size();
   for (size_t i = 0; i < roots.size(); ++i) planner.plan(roots[i], static_cast<int>(i), i + 1 < roots.size());
   return planner.made;
 }
@@ -58,7 +59,7 @@ void TreeSum::run(int64_t count, const std::function<const float*(int leaf)>& lo
       value = kept;
     } else {
       const float *left = value, *right = slots_[static_cast<size_t>(slot) + 1];
-      float* sum = buffer(slot, count);  // which may be where `left` is
+      float* sum = buffer(slot, count);  // may be the memory of `left`
 #pragma GCC ivdep
       for (int64_t i = 0; i < count; ++i) sum[i] = left[i] + right[i];
       value = sum;

@@ -1,6 +1,5 @@
 // Sums over ranks in the order of the tree (collective/tree.h): planned once as a list of instructions over numbered
-// slots, and executed wherever leaves are, in a trainer whose leaves are its ranks and in a mesh whose leaves are the
-// sums that workers send.
+// slots. A trainer runs it with its ranks as leaves, a mesh with the sums that workers send.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -15,10 +14,11 @@ struct TreePlan {
   struct Instruction {
     Action action;
     int slot;               // kLoad: slot <- leaf. kAdd: slot <- slot + (slot + 1)
-    int leaf = -1;          // of a kLoad
-    bool outlives = false;  // of a kLoad: another leaf is loaded before this one is used
+    int leaf = -1;          // for kLoad
+    bool outlives = false;  // for kLoad: another leaf is loaded before this one is used
   };
   std::vector<Instruction> instructions;
+  size_t roots = 0;
   int slots = 0;  // in use at once: at most roots + log2 of the leaves of a root
 };
 
@@ -28,13 +28,15 @@ TreePlan planTree(const std::vector<RankRange>& roots, const std::function<bool(
 
 class TreeSum {
  public:
-  // kStay: a leaf is valid until the run ends. kUntilNext: until the next one is loaded; what outlives it is copied.
+  // kStay: a leaf is valid until the run ends. kUntilNext: until the next one is loaded, so leaves that are used later
+  // are copied.
   enum class Leaves { kStay, kUntilNext };
   TreeSum() = default;
   TreeSum(TreePlan plan, Leaves leaves);
 
   // load(leaf) gives `count` floats. Memory: `count` floats for each slot that is added into or copied to.
   void run(int64_t count, const std::function<const float*(int leaf)>& load);
+  size_t roots() const { return plan_.roots; }
   const float* root(size_t i) const { return slots_[i]; }  // after run(): a leaf itself, or a buffer of this object
 
  private:

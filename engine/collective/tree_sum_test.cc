@@ -1,4 +1,5 @@
-// Planned tree sums against the recursion that collective/tree.h describes, in whatever pieces workers hold the ranks.
+// Planned tree sums against the recursion that collective/tree.h describes, for every way in which workers divide the
+// ranks.
 #include "collective/tree_sum.h"
 
 #include <gtest/gtest.h>
@@ -24,7 +25,7 @@ float recursion(RankRange node, int64_t i) {
 
 constexpr int64_t kCount = 37;
 
-// One buffer for all leaves, as a trainer has one gradient: whatever is not copied in time is lost.
+// One buffer for all leaves, as a trainer has one gradient: loading a leaf overwrites the one before.
 class OneGradient {
  public:
   explicit OneGradient(RankRange mine) : first_(mine.lo), values_(kCount) {}
@@ -77,7 +78,7 @@ TEST(TreeSum, OfWorkersSubtreesIsTheSameForAnyNumberOfWorkers) {
     }
 }
 
-// The numbers are on the wire.
+// Tags travel between workers, so their numbers must stay different.
 TEST(Tag, EveryPurposeHasNumbersOfItsOwn) {
   EXPECT_EQ(Tag::gradient(17).value(), 17u);
   EXPECT_EQ(Tag::beginning(17).value(), (uint64_t{1} << 47) + 17);

@@ -10,20 +10,20 @@ namespace crema::data {
 
 void SkippedRecords::add(int64_t record, const Error& why) {
   constexpr size_t kNamed = 10;
-  std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   if (!records_.insert(record).second || records_.size() > kNamed) return;
-  std::string story = why.what();
-  std::replace(story.begin(), story.end(), '\n', ',');
-  LOG_WARNING("Skip image: {}{}", story, records_.size() == kNamed ? " (further ones are only counted)" : "");
+  std::string message = why.what();
+  std::replace(message.begin(), message.end(), '\n', ',');
+  LOG_WARNING("Skip image: {}{}", message, records_.size() == kNamed ? " (further ones are only counted)" : "");
 }
 
 bool SkippedRecords::has(int64_t record) const {
-  std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   return records_.count(record) > 0;
 }
 
 int64_t SkippedRecords::count() const {
-  std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   return static_cast<int64_t>(records_.size());
 }
 
@@ -42,8 +42,8 @@ SampleRandom BatchMaker::randomOf(const Batch& batch) const {
   return {options.seed, static_cast<uint64_t>(batch.step), static_cast<uint32_t>(batch.rank), options.layer};
 }
 
-bool BatchMaker::put(int64_t index, int item, Batch* batch) const {
-  if (options.skipping && skipped->has(index)) return false;
+std::optional<Record> BatchMaker::put(int64_t index, int item, Batch* batch) const {
+  if (options.skipping && skipped->has(index)) return std::nullopt;
   const Record record = source->read(index);
   const SampleRandom random = randomOf(*batch);
   std::vector<float*> out;
@@ -60,34 +60,34 @@ bool BatchMaker::put(int64_t index, int item, Batch* batch) const {
   } catch (const Undecodable& e) {
     if (!options.skipping) throw;
     skipped->add(index, e);
-    return false;
+    return std::nullopt;
   }
   batch->records[static_cast<size_t>(item)] = index;
-  return true;
+  return record;
 }
 
-int64_t BatchMaker::recordAt(const Dealing& dealing, int rank, int64_t position) const {
-  if (!options.shuffle) return recordIndex(dealing, rank, position);
-  const int64_t own = ownedRecords(dealing, rank), epoch = position / own;
+int64_t BatchMaker::recordAt(const Sharding& sharding, int rank, int64_t position) const {
+  if (!options.shuffle) return recordIndex(sharding, rank, position);
+  const int64_t own = ownedRecords(sharding, rank), epoch = position / own;
   if (options.files) {
     const SampleRandom all{options.seed, static_cast<uint64_t>(epoch), 0, options.layer};
-    return options.files->at(epoch, recordIndex(dealing, rank, position), [&](int64_t file) {
+    return options.files->at(epoch, recordIndex(sharding, rank, position), [&](int64_t file) {
       return all.stream(RandomPurpose::kShuffle, file < 0 ? "files" : fmt::format("file {}", file));
     });
   }
   const SampleRandom random{options.seed, static_cast<uint64_t>(epoch), static_cast<uint32_t>(rank), options.layer};
-  return recordIndex(dealing, rank, permuted(random.stream(RandomPurpose::kShuffle, ""), own, position % own));
+  return recordIndex(sharding, rank, permuted(random.stream(RandomPurpose::kShuffle, ""), own, position % own));
 }
 
 void BatchMaker::train(int rank, int64_t step, Batch* batch) const {
-  const Dealing dealing{source->size(), options.batch, options.ranks};
+  const Sharding sharding{source->size(), options.batch, options.ranks};
   const bool within = testCycle() > 0;
-  const int64_t own = within ? options.batch : ownedRecords(dealing, rank), first = step * options.batch;
+  const int64_t own = within ? options.batch : ownedRecords(sharding, rank), first = step * options.batch;
   begin(options.batch, step, rank, batch);
   for (int i = 0; options.choose && i < options.batch; ++i) put(options.choose(randomOf(*batch), i), i, batch);
   for (int i = 0; !options.choose && i < options.batch; ++i) {
     int64_t tried = 0;
-    while (!put(recordAt(dealing, rank, first + (within ? (i + tried) % own : i + tried)), i, batch))
+    while (!put(recordAt(sharding, rank, first + (within ? (i + tried) % own : i + tried)), i, batch))
       if (++tried == own && within)
         throw EmptyBatch(fmt::format("none of the {} records of batch {} in {} can be decoded; the log names the first",
                                      own, step, source->describe()));
@@ -102,7 +102,7 @@ void BatchMaker::score(int64_t from, int64_t to, int64_t step, Batch* batch) con
   int n = 0;
   batch->ids.clear();
   for (int64_t i = from; i < to; ++i)
-    if (put(i, n, batch)) batch->ids.emplace_back(source->read(i).key), ++n;
+    if (const auto record = put(i, n, batch)) batch->ids.emplace_back(record->key), ++n;
   batch->n = n;
   for (size_t t = 0; t < samples->tops(); ++t)
     batch->tops[t].resize(static_cast<size_t>(n) * static_cast<size_t>(batch->shapes[t].count()));
@@ -113,7 +113,7 @@ BatchFeed::BatchFeed(BatchMaker maker) : maker_(std::move(maker)) {
   if (maker_.options.choose) return;
   inside([&] { return "in " + maker_.source->describe(); },
          [&] {
-           checkDealing({maker_.source->size(), maker_.options.batch, maker_.options.ranks});
+           checkSharding({maker_.source->size(), maker_.options.batch, maker_.options.ranks});
          });
 }
 
@@ -123,7 +123,7 @@ BatchFeed::~BatchFeed() {
 }
 
 BatchFeed::Place BatchFeed::after(Place p) const {
-  if (maker_.options.test) return {TestDealing{maker_.testCycle(), maker_.options.workers}.after(p.step), 0};
+  if (maker_.options.test) return {TestSharding{maker_.testCycle(), maker_.options.workers}.after(p.step), 0};
   const int64_t per = maker_.options.stepsPerRank;
   if ((p.step + 1) % per != 0) return {p.step + 1, p.rank};
   if (p.rank + 1 < maker_.options.myRanks.size()) return {p.step + 1 - per, p.rank + 1};
@@ -132,18 +132,22 @@ BatchFeed::Place BatchFeed::after(Place p) const {
 
 void BatchFeed::stop() {
   {
-    std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     stopping_ = true;
   }
   changed_.notify_all();
   if (thread_.joinable()) thread_.join();
+  const MutexLock lock(mutex_);
   stopping_ = false;
 }
 
 void BatchFeed::restart(int rank, int64_t step) {
   stop();
-  ready_.clear();
-  failed_ = nullptr;
+  {
+    const MutexLock lock(mutex_);
+    ready_.clear();
+    failed_ = nullptr;
+  }
   const auto found = std::find(maker_.options.myRanks.begin(), maker_.options.myRanks.end(), rank);
   if (found == maker_.options.myRanks.end()) internal("rank {} is not fed here", rank);
   expected_ = {step, static_cast<size_t>(found - maker_.options.myRanks.begin())};
@@ -153,8 +157,8 @@ void BatchFeed::restart(int rank, int64_t step) {
 const Batch& BatchFeed::next(int rank, int64_t step) {
   const bool inOrder = thread_.joinable() && expected_.step == step && maker_.options.myRanks[expected_.rank] == rank;
   if (!inOrder) restart(rank, step);
-  std::unique_lock<std::mutex> lock(mutex_);
-  changed_.wait(lock, [&] { return !ready_.empty() || failed_; });
+  MutexLock lock(mutex_);
+  changed_.wait(lock.standard(), [&]() CREMA_REQUIRES(mutex_) { return !ready_.empty() || failed_; });
   if (ready_.empty()) std::rethrow_exception(failed_);
   spare_.push_back(std::move(current_));
   current_ = std::move(ready_.front());
@@ -169,20 +173,20 @@ void BatchFeed::produce(Place place) {
     for (;; place = after(place)) {
       Batch batch;
       {
-        std::unique_lock<std::mutex> lock(mutex_);
-        changed_.wait(lock, [&] {
+        MutexLock lock(mutex_);
+        changed_.wait(lock.standard(), [&]() CREMA_REQUIRES(mutex_) {
           return stopping_ || ready_.size() < static_cast<size_t>(std::max(1, maker_.options.prefetch));
         });
         if (stopping_) return;
         if (!spare_.empty()) batch = std::move(spare_.back()), spare_.pop_back();
       }
       maker_.train(maker_.options.myRanks[place.rank], place.step, &batch);
-      std::lock_guard<std::mutex> lock(mutex_);
+      const MutexLock lock(mutex_);
       ready_.push_back(std::move(batch));
       changed_.notify_all();
     }
   } catch (...) {
-    std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     failed_ = std::current_exception();
     changed_.notify_all();
   }

@@ -1,6 +1,6 @@
 // Batches made ahead of time by one background thread, in the order in which a worker asks for them: for every
-// iteration, for each of its ranks in ascending order, for each sub-step. A request out of that order starts the thread
-// anew from there.
+// iteration, for each of its ranks in ascending order, for each sub-step. A request out of that order restarts the
+// thread there.
 #pragma once
 #include <condition_variable>
 #include <cstdint>
@@ -8,12 +8,13 @@
 #include <exception>
 #include <functional>
 #include <memory>
-#include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "base/mutex.h"
 #include "data/samples.h"
 #include "data/shard.h"
 #include "data/shuffle.h"
@@ -37,15 +38,16 @@ struct FeedOptions {
   uint64_t seed = 1;
   std::string layer;     // names the random numbers
   bool shuffle = false;  // every epoch of a rank in an order of its own, drawn by seed, layer, epoch and rank
-  std::shared_ptr<const FileOrder> files;  // with shuffle: one order of all records, file by file, dealt to the ranks
-  bool skipping = false;                   // pass over records that cannot be decoded; else they are errors
-  bool test = false;  // batches of the TEST phase: one sequence, shared out to so many workers by TestDealing
+  // With shuffle: one shuffled order of all records, file by file, sharded over ranks.
+  std::shared_ptr<const FileOrder> files;
+  bool skipping = false;  // skip records that cannot be decoded; else they are errors
+  bool test = false;      // batches of the TEST phase: one sequence, sharded over workers by TestSharding
   int workers = 1;
-  // Which record item i of a batch is, where batches are drawn; unset: they are dealt (data/shard.h).
+  // Chooses the record of an item where batches are drawn at random; unset: records are sharded (data/shard.h).
   std::function<int64_t(const SampleRandom& batch, int item)> choose;
 };
 
-// Records that were passed over, each counted once. The first few are named in the log.
+// Records that were skipped, each counted once. The first few are named in the log.
 class SkippedRecords {
  public:
   void add(int64_t record, const Error& why);
@@ -53,17 +55,17 @@ class SkippedRecords {
   int64_t count() const;
 
  private:
-  mutable std::mutex mutex_;
-  std::set<int64_t> records_;
+  mutable Mutex mutex_;
+  std::set<int64_t> records_ CREMA_GUARDED_BY(mutex_);
 };
 
-// A test batch without a record that can be decoded: a run's means leave it out.
+// A test batch without a decodable record, which the means of a test leave out.
 class EmptyBatch : public Error {
  public:
   explicit EmptyBatch(std::string why) : Error(ErrorKind::kData, std::move(why)) {}
 };
 
-// What both ways of making batches share.
+// Makes one batch, for training and for scoring.
 struct BatchMaker {
   std::shared_ptr<const RecordSource> source;
   std::shared_ptr<const SampleMaker> samples;
@@ -72,24 +74,25 @@ struct BatchMaker {
 
   // Training: batch `step` of a rank. A record that cannot be decoded is replaced by the next good one of the rank, so
   // every batch is full and no batch depends on what ran before. kData when a rank has no good record at all. Test
-  // batches that do not wrap: by the next good one of the batch, as others may not be here; EmptyBatch without one.
+  // batches that do not wrap: by the next good one of the batch, as this worker may have no others; EmptyBatch if there
+  // is none.
   void train(int rank, int64_t step, Batch* batch) const;
   // Scoring: the records [from, to) of the source in order, without those that cannot be decoded.
   void score(int64_t from, int64_t to, int64_t step, Batch* batch) const;
 
-  int64_t testCycle() const { return options.test ? TestDealing::cycleOf(source->size(), options.batch) : 0; }
+  int64_t testCycle() const { return options.test ? TestSharding::cycleOf(source->size(), options.batch) : 0; }
 
  private:
   void begin(int n, int64_t step, int rank, Batch* batch) const;
   SampleRandom randomOf(const Batch& batch) const;
-  int64_t recordAt(const Dealing& dealing, int rank, int64_t position) const;
-  bool put(int64_t record, int item, Batch* batch) const;  // false: passed over
+  int64_t recordAt(const Sharding& sharding, int rank, int64_t position) const;
+  std::optional<Record> put(int64_t record, int item, Batch* batch) const;  // nothing: skipped
 };
 
 class BatchFeed {
  public:
   explicit BatchFeed(BatchMaker maker);
-  ~BatchFeed();  // stops the thread; does not wait for more than the batch in hand
+  ~BatchFeed();  // stops the thread after the batch that it is making
   // Valid until the next call. Errors of the background thread are thrown here.
   const Batch& next(int rank, int64_t step);
 
@@ -105,13 +108,13 @@ class BatchFeed {
 
   BatchMaker maker_;
   Batch current_;
-  Place expected_{0, 0};  // what the front of ready_ is, or will be
-  std::mutex mutex_;
+  Place expected_{0, 0};  // the place of the front of ready_, or of the next batch
+  Mutex mutex_;
   std::condition_variable changed_;
-  std::deque<Batch> ready_;
-  std::vector<Batch> spare_;  // their memory is used again
-  std::exception_ptr failed_;
-  bool stopping_ = false;
+  std::deque<Batch> ready_ CREMA_GUARDED_BY(mutex_);
+  std::vector<Batch> spare_ CREMA_GUARDED_BY(mutex_);  // batches whose memory is reused
+  std::exception_ptr failed_ CREMA_GUARDED_BY(mutex_);
+  bool stopping_ CREMA_GUARDED_BY(mutex_) = false;
   std::thread thread_;
 };
 

@@ -6,13 +6,12 @@
 // JPEGs become (K - (255 - C) * K / 256) and so on, as there.
 // Against newer OpenCV, with Caffe's: EXIF orientation is not applied; nets were trained on such pixels.
 //
-// What is no image: one with any pixel missing or made of damaged data (a JPEG cut short, a bad Huffman code, a PNG
-// chunk with a wrong checksum). OpenCV fills such a JPEG up with grey and Caffe trains on it; here it has an error that
-// names it. A file whose pixels are all there is read, whatever follows or misses behind them (the end marker, extra
-// bytes).
+// An image with any pixel missing or damaged (a truncated JPEG, a bad Huffman code, a PNG chunk with a wrong checksum)
+// is an error. OpenCV fills such a JPEG with grey and Caffe trains on it. What comes after the last pixel does not
+// matter (a missing end marker, extra bytes).
 //
 // Limits: 2^28 pixels, and no more than the data can hold: a Huffman JPEG needs one bit per block of 8x8 (arithmetic
-// coding is given 64 times the room), deflate makes 1,032 bytes of one. So n bytes of JPEG cost at most about 3 KB * n,
+// coding is given 64 times the room), deflate expands by at most 1,032. So n bytes of JPEG cost at most about 3 KB * n,
 // of PNG 33 KB * n (one bit a pixel, palette with alpha). A JPEG has at most 100 scans.
 #pragma once
 #include <string>
@@ -24,8 +23,8 @@ namespace crema::data {
 
 enum class ColourMode { kAsIs, kGrey, kColour };
 
-// False: *why ends the sentence "the image ..." ("is neither JPEG nor PNG"), *out is of no use. Never throws; any bytes
-// will do. The memory of *out is used again. Any thread may call it.
+// False: *why completes "the image ..." ("is neither JPEG nor PNG") and *out is undefined. Never throws, whatever the
+// bytes. Reuses the memory of *out. Any thread may call it.
 bool decodeImage(std::string_view bytes, ColourMode colour, Image* out, std::string* why) noexcept;
 
 }  // namespace crema::data

@@ -20,7 +20,7 @@ struct Reader {
   jpeg_error_mgr errors{};
   jpeg_progress_mgr progress{};
   std::jmp_buf out;
-  bool endMatters = true;  // the data's end before the last pixel shows otherwise when false
+  bool endMatters = true;  // false where missing data at the end is found by other means
   char why[JMSG_LENGTH_MAX + 64] = "";
   ~Reader() { jpeg_destroy_decompress(&info); }
 };
@@ -37,8 +37,8 @@ struct Reader {
   std::longjmp(r->out, 1);
 }
 
-// Warnings that cost no pixel: bytes between the data and the next marker, odd Adobe and JFIF headers, a sequential
-// scan with strange parameters, more data than pixels.
+// libjpeg's warnings that affect no pixel: bytes between the data and the next marker, odd Adobe and JFIF headers, a
+// sequential scan with strange parameters, more data than pixels.
 void warned(j_common_ptr info, int level) {
   if (level >= 0) return;
   switch (info->err->msg_code) {
@@ -87,7 +87,7 @@ bool readPixels(Reader* r, unsigned char* out, size_t row) {
   return true;
 }
 
-// Arithmetic coding can spend less than a bit on a block: 64 times the room.
+// Arithmetic coding can use less than a bit per block, so its limit is 64 times larger.
 bool fits(const jpeg_decompress_struct& info, size_t size, std::string* why) {
   const int64_t pixels = static_cast<int64_t>(info.image_width) * info.image_height;
   if (pixels > kMostPixels)

@@ -1,7 +1,7 @@
 // Inside decode: one function a format, with decodeImage's contract except that std::bad_alloc may leave them.
 //
-// Both libraries report errors by a call that must not return, so it jumps. Each phase that may jump is a function of
-// its own without C++ objects, and what the jump leaves behind belongs to an object of its caller.
+// Both libraries report errors by a callback that must not return, so it uses longjmp(). Each phase that may jump is a
+// function of its own without C++ objects, and what the jump leaves behind belongs to an object of its caller.
 #pragma once
 #include <string>
 #include <string_view>

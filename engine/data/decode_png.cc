@@ -43,7 +43,7 @@ bool readHeader(Reader* r) {
   if (!r->info) return false;
   png_set_read_fn(r->png, r, feed);
   png_set_user_limits(r->png, kMostPixels, kMostPixels);
-  // Colour profiles and texts change no pixel here: not unpacked, and no reason to refuse.
+  // Colour profiles and texts do not affect pixels: they are not unpacked, and damage in them is ignored.
   static const png_byte kSkipped[] = "iCCP\0tEXt\0zTXt\0iTXt\0eXIf\0sPLT";
   png_set_keep_unknown_chunks(r->png, PNG_HANDLE_CHUNK_NEVER, kSkipped, 6);
   png_read_info(r->png, r->info);
@@ -83,7 +83,7 @@ bool readPixels(Reader* r, unsigned char* out, size_t row, unsigned height, bool
   return true;
 }
 
-// To be called before the transformations change what rowbytes means.
+// To be called before transformations change rowbytes.
 bool fits(const Reader& r, size_t size, std::string* why) {
   const uint64_t width = png_get_image_width(r.png, r.info), height = png_get_image_height(r.png, r.info);
   if (width * height > static_cast<uint64_t>(kMostPixels))

@@ -136,10 +136,11 @@ TEST(Decode, JpegsOfTheBestQualityAreClose) {
       ASSERT_EQ(out.size(), i.bytes.size());
       int64_t apart = 0;
       for (size_t p = 0; p < out.size(); ++p) apart += std::abs(out[p] - i.bytes[p]);
-      // Whole picture, as it wraps at 256 in places: where chroma is shared by 2 x 2 pixels, edges bleed.
+      // The mean error of the whole picture, as its values wrap at 256 and chroma shared by 2 x 2 pixels blurs such
+      // edges.
       EXPECT_LT(static_cast<double>(apart) / static_cast<double>(out.size()), o.chroma == 1 ? 0.7 : 6) << channels;
     }
-    // Coding changes no coefficient.
+    // The kinds of entropy coding hold the same coefficients.
     for (size_t k : {1, 2, 3, 6}) EXPECT_EQ(pixels(jpeg(i, jpegKinds()[k])), pixels(jpeg(i, {})));
     EXPECT_EQ(pixels(jpeg(i, jpegKinds()[5])), pixels(jpeg(i, jpegKinds()[4])));
   }
@@ -191,7 +192,7 @@ void setSize(std::string* jpegFile, unsigned height, unsigned width) {
     (*jpegFile)[at + 2 + k] = static_cast<char>(width >> (8 - 8 * k));
   }
 }
-// Right checksums after a change, so that a damaged chunk is looked at.
+// Corrects checksums after a change, so that the damaged chunk is decoded.
 void repairChecksums(std::string* pngFile) {
   for (size_t at = 8; at + 12 <= pngFile->size();) {
     const auto byte = [&](size_t k) { return static_cast<size_t>(static_cast<unsigned char>((*pngFile)[at + k])); };
@@ -217,7 +218,7 @@ TEST(Decode, RefusesSizesBeyondReason) {
   flat[19] = 1;
   repairChecksums(&flat);
   EXPECT_NE(whyNot(flat).find("of 16385x16384 pixels; at most 2^28"), std::string::npos) << whyNot(flat);
-  // The densest honest picture stays readable: one grey, deflated 1:900.
+  // The limit does not refuse a valid picture of one grey, deflated 1:900.
   const Image even{1, 3000, 3000, std::vector<unsigned char>(9000000, 128)};
   EXPECT_EQ(pixels(png(even, false)), even.bytes);
   EXPECT_EQ(pixels(jpeg(even, {true, false, true})), even.bytes);
@@ -280,7 +281,7 @@ TEST(Decode, DamagedFilesDoNoHarm) {
   std::printf("%d damaged files, %d readable, %ld KB more at the peak\n", done, readable,
               after.ru_maxrss - before.ru_maxrss);
   EXPECT_EQ(done, kFiles);
-  EXPECT_GT(readable, 1000);  // damage in places that do not matter
+  EXPECT_GT(readable, 1000);  // some damage is where no pixel depends on it
   EXPECT_LT(readable, kFiles * 3 / 4);
   EXPECT_LT(after.ru_maxrss - before.ru_maxrss, 600 * 1024);  // AddressSanitizer keeps 256 MB of freed memory
 }

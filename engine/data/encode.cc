@@ -14,7 +14,8 @@
 namespace crema::data {
 namespace {
 
-// The libraries report errors by calls that must not return. What jumps has no C++ objects; see decode_parts.h.
+// The libraries report errors by calls that must not return. Functions that longjmp() leaves have no C++ objects; see
+// decode_parts.h.
 struct JpegWriter {
   jpeg_compress_struct info{};
   jpeg_error_mgr errors{};

@@ -1,6 +1,5 @@
-// 8-bit pixels to JPEG and PNG, with the settings and so the bytes of OpenCV's imencode: JPEG at quality 95, its
-// colours halved in both directions, no progression; PNG with the left-neighbour filter, run lengths only, fastest
-// level.
+// 8-bit pixels to JPEG and PNG, with the settings and so the bytes of OpenCV's imencode: JPEG at quality 95, chroma
+// subsampled 2 x 2, not progressive; PNG with the left-neighbour filter, run lengths only, fastest level.
 #pragma once
 #include <string>
 

@@ -1,4 +1,4 @@
-// What the encoders write: read back, and the settings that a JPEG's own tables show.
+// Encoded images, read back; and a JPEG's quality and subsampling, from its own tables.
 #include "data/encode.h"
 
 #include <gtest/gtest.h>

@@ -2,7 +2,6 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
-#include <mutex>
 #include <set>
 #include <thread>
 
@@ -19,6 +18,7 @@
 #include "support/records.h"
 #include "support/shared_data.h"
 
+#include "base/mutex.h"
 namespace crema::data {
 namespace {
 
@@ -116,7 +116,7 @@ caffe::Datum undecodable(int label) {
   return d;
 }
 
-// Records 3, 4 and 7 are damaged: the batches stay full, the next good record of the rank takes the place.
+// Records 3, 4 and 7 are damaged: batches stay full, with the next good record of the rank in each place.
 TEST(BatchFeed, UndecodableRecordsArePassedOverAndCounted) {
   test::TemporaryFolder folder;
   const auto bad = [](int i) { return i == 3 || i == 4 || i == 7; };
@@ -178,7 +178,7 @@ TEST(Shuffle, EveryPlaceOnceAndAnotherOrderForAnotherStream) {
       EXPECT_NE(first, second);
     }
   }
-  // Where the first place goes is spread over all: 20 classes of 1,000 draws, chi-squared with 19 degrees of freedom.
+  // The first place of a permutation is uniform: 20 classes of 1,000 draws, chi-squared with 19 degrees of freedom.
   std::vector<int> hits(20);
   for (uint64_t s = 0; s < 1000; ++s) {
     RandomKey key;
@@ -216,14 +216,14 @@ TEST(RemoteFile, RangesAreFetchedOnceAndOnlyWhereTheyAreRead) {
   test::TemporaryFolder folder;
   std::string bytes(3 << 20, '\0');
   for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<char>(i * 2654435761u >> 13);
-  std::mutex mutex;
+  Mutex mutex;
   std::vector<std::pair<uint64_t, uint64_t>> asked;
   std::vector<std::thread> answers;
   RemoteFile* self = nullptr;
   RemoteFile file(
       folder.file(""), "the file", bytes.size(), 128 << 10,
       [&](uint64_t offset, uint64_t length) {
-        std::lock_guard<std::mutex> lock(mutex);
+        const MutexLock lock(mutex);
         asked.emplace_back(offset, length);
         answers.emplace_back(
             [&, offset, length] { self->arrived(offset, std::string_view(bytes).substr(offset, length)); });
@@ -263,7 +263,7 @@ TEST(RemoteFile, WhatTheHostCannotGiveEndsTheWait) {
             std::string::npos);
 }
 
-// Which records come to a worker, and in which order, follows from the dealing alone.
+// Which records come to a worker, and in which order, follows from the sharding alone.
 TEST(StagedSource, GetsTheRecordsOfItsRanksInOrder) {
   for (int64_t records : {1, 5, 12, 100, 101})
     for (int batch : {1, 4, 10})
@@ -346,7 +346,7 @@ TEST(RowWindow, HoldsBackTheSenderAndForgetsWhatWasRead) {
     window.finish();
   });
   std::this_thread::sleep_for(std::chrono::milliseconds(300));
-  EXPECT_LT(sent, 8);                       // 32 MiB and the one in hand
+  EXPECT_LT(sent, 8);                       // 32 MiB, and the one being sent
   for (int64_t at = 0; at < 40; at += 7) {  // 56 MiB are wanted at once: more than the bound
     const int64_t have = window.waitFor(at + 7);
     EXPECT_EQ(have, std::min<int64_t>(40, at + 7));
@@ -408,26 +408,26 @@ TEST(Samples, RowsOfCoSData) {
             }).find("blob size is 3, but total data length is 4."),
             std::string::npos);
   EXPECT_NE(messageOf([&] { make(floats({1, 2, 3, 4})); }).find("-captionLength 3"), std::string::npos);
-  make(floats({5, 6}));  // filled up, whatever stood there
+  make(floats({5, 6}));  // zeros, whatever the memory held
   EXPECT_EQ(a, (std::vector<float>{5, 6, 0}));
 }
 
 TEST(Samples, CosDataThatContradictsItself) {
-  const auto story = [](const char* top) {
+  const auto messageFor = [](const char* top) {
     return messageOf(
         [&] { cosRowSamples(model::parseText<caffe::CoSDataParameter>(top, "param"), caffe::TRAIN, "", false); });
   };
-  EXPECT_NE(
-      story("top { name: 'i' type: RAW_IMAGE channels: 1 height: 2 width: 2 }").find("Images require a transformer"),
-      std::string::npos);
-  EXPECT_NE(story("top { name: 'a' type: INT_ARRAY channels: 3 height: 1 width: 1 transpose: true }")
+  EXPECT_NE(messageFor("top { name: 'i' type: RAW_IMAGE channels: 1 height: 2 width: 2 }")
+                .find("Images require a transformer"),
+            std::string::npos);
+  EXPECT_NE(messageFor("top { name: 'a' type: INT_ARRAY channels: 3 height: 1 width: 1 transpose: true }")
                 .find("transpose needs sample_num_axes: 1"),
             std::string::npos);
-  EXPECT_NE(story("top { name: 'a' type: FLOAT sample_num_axes: 4 }").find("at most 3"), std::string::npos);
-  EXPECT_NE(story("top { name: 'a' type: FLOAT_ARRAY sample_num_axes: 1 }").find("must be given and positive"),
+  EXPECT_NE(messageFor("top { name: 'a' type: FLOAT sample_num_axes: 4 }").find("at most 3"), std::string::npos);
+  EXPECT_NE(messageFor("top { name: 'a' type: FLOAT_ARRAY sample_num_axes: 1 }").find("must be given and positive"),
             std::string::npos);
-  EXPECT_NE(story("top { name: 'i' type: RAW_IMAGE channels: 1 height: 4 width: 4 out_height: 3 out_width: 3 "
-                  "transform_param { crop_size: 2 } }")
+  EXPECT_NE(messageFor("top { name: 'i' type: RAW_IMAGE channels: 1 height: 4 width: 4 out_height: 3 out_width: 3 "
+                       "transform_param { crop_size: 2 } }")
                 .find("the transform makes 1x2x2"),
             std::string::npos);
 }

@@ -1,4 +1,4 @@
-// Ranges of a file's bytes, wherever the file is.
+// Interface for ranges of a file's bytes: in memory, or fetched from the host.
 #pragma once
 #include <cstdint>
 #include <string_view>
@@ -11,8 +11,8 @@ class FileBytes {
  public:
   virtual ~FileBytes() = default;
   virtual uint64_t size() const = 0;
-  // Bytes [offset, offset + length), which the caller knows to lie inside; valid while this object lives. Any thread.
-  // May wait for them; throws when they cannot be had.
+  // Bytes [offset, offset + length), which must lie inside the file; valid while this object lives. Any thread. May
+  // wait for them; throws when they cannot be read.
   virtual std::string_view range(uint64_t offset, uint64_t length) const = 0;
 };
 

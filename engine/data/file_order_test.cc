@@ -26,12 +26,12 @@ TEST(FileOrder, RanksShareOutEveryEpoch) {
   constexpr int64_t kRecords = 161;
   for (const int ranks : {1, 2, 3, 7}) {
     const FileOrder order(first, kRecords);
-    const Dealing dealing{kRecords, 8, ranks};
+    const Sharding sharding{kRecords, 8, ranks};
     for (int64_t epoch = 0; epoch < 6; ++epoch) {
       std::set<int64_t> seen;
       for (int rank = 0; rank < ranks; ++rank)
-        for (int64_t p = 0; p < ownedRecords(dealing, rank); ++p)
-          EXPECT_TRUE(seen.insert(at(order, epoch, recordIndex(dealing, rank, p))).second);
+        for (int64_t p = 0; p < ownedRecords(sharding, rank); ++p)
+          EXPECT_TRUE(seen.insert(at(order, epoch, recordIndex(sharding, rank, p))).second);
       EXPECT_EQ(seen.size(), static_cast<size_t>(kRecords));
       EXPECT_EQ(*seen.begin(), 0);
       EXPECT_EQ(*seen.rbegin(), kRecords - 1);
@@ -39,7 +39,7 @@ TEST(FileOrder, RanksShareOutEveryEpoch) {
   }
 }
 
-// The place of an epoch can be asked for at any time: what is kept of other epochs does not show.
+// Places can be asked for in any order; the cache of other epochs has no influence.
 TEST(FileOrder, DependsOnNothingAskedBefore) {
   const std::vector<int64_t> first = {0, 10, 30};
   const FileOrder asked(first, 60);

@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <cstring>
 #include <list>
-#include <mutex>
 #include <sstream>
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/mutex.h"
 #include "model/hdf5_file.h"
 #include "model/hdf5_rows.h"
 
@@ -56,10 +56,10 @@ class Hdf5Source : public RecordSource {
 
  private:
   using Bytes = std::shared_ptr<const std::string>;
-  // The last few are kept: each rank goes through one after the other.
+  // Keeps the blocks used last, as each rank reads one block after the other.
   Bytes block(size_t file, int64_t from) const {
     const auto most = static_cast<size_t>(std::clamp<int64_t>((int64_t{1} << 24) / (block_ * floats_), 2, 32));
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     const auto at =
         std::find_if(kept_.begin(), kept_.end(), [&](const auto& k) { return k.file == file && k.from == from; });
     if (at != kept_.end()) {
@@ -84,8 +84,8 @@ class Hdf5Source : public RecordSource {
   std::vector<int64_t> first_;
   std::vector<std::vector<int>> shapes_;
   int64_t size_ = 0, floats_ = 0, block_ = 1;
-  mutable std::mutex mutex_;
-  mutable std::list<Kept> kept_;
+  mutable Mutex mutex_;
+  mutable std::list<Kept> kept_ CREMA_GUARDED_BY(mutex_);
 };
 
 class RowSamples : public SampleMaker {

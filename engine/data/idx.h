@@ -11,7 +11,7 @@ struct IdxImages {
   std::string pixels;  // count * rows * columns
 };
 
-IdxImages readIdxImages(const std::string& path);  // kData when the magic, the sizes or the length do not fit
+IdxImages readIdxImages(const std::string& path);  // throws kData for a wrong magic number, sizes or length
 std::string readIdxLabels(const std::string& path);
 
 // As Caffe's convert_mnist_data: records of 1 x rows x columns, keys %08d. Returns the number of records.

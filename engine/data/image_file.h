@@ -8,7 +8,7 @@
 
 namespace crema::data {
 
-// 0 x 0: the file's own size. kIo: it cannot be read; kData: it is no whole JPEG or PNG.
+// 0 x 0: the file's own size. kIo: it cannot be read; kData: it is no complete JPEG or PNG.
 struct ImageReading {
   ColourMode colour = ColourMode::kColour;
   int height = 0, width = 0;

@@ -46,7 +46,7 @@ ImageList::Line ImageList::parseLine(size_t at, std::string_view line, int64_t n
   if (!wholeNumber(line.substr(last), &label))
     badData("line {} of {}: '{}' is no label; the class behind the last blank must be a whole number below 2^31",
             number, path_, line.substr(last));
-  const std::string_view name = line.substr(0, last - 1);  // as Caffe: of several blanks one separates
+  const std::string_view name = line.substr(0, last - 1);  // as in Caffe, of several blanks only the last separates
   if (trimmed(name).empty()) badData("line {} of {} has a label and no path", number, path_);
   return {at, static_cast<uint32_t>(trimmed(name).size()), static_cast<uint32_t>(line.size()), number};
 }

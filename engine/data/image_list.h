@@ -16,11 +16,11 @@ struct ListedImage {
   int label = 0;
 };
 
-// Record i is line i of those that are not empty, from line `skip` of them on, and around: key the path, value the
-// line. 24 bytes a line beside the text.
+// Record i is line (i + skip) mod n of the n lines that are not empty: key the path, value the line. Memory: the text,
+// and 24 bytes per line.
 class ImageList : public RecordSource {
  public:
-  explicit ImageList(const std::string& path);  // kIo, or kData that names the line that is none
+  explicit ImageList(const std::string& path);  // throws kIo, or kData with the number of a malformed line
   int64_t size() const override { return static_cast<int64_t>(lines_.size()); }
   Record read(int64_t i) const override;
   std::string describe() const override { return "image list " + path_; }
@@ -46,9 +46,9 @@ struct ListedImages {
   caffe::TransformationParameter transform;
   caffe::Phase phase = caffe::TEST;
   std::string folder;  // where relative paths may also start
-  std::string root;    // written before every path, as it is
+  std::string root;    // prefix of every path
   ImageReading reading;
-  bool varies = false;  // every image its own shape, where nothing makes them equal
+  bool varies = false;  // images may differ in shape: neither a size nor a crop is set
 };
 // The path of a listed image on this machine.
 std::string fileOf(const ListedImages& options, const Record& record);

@@ -85,8 +85,8 @@ TEST(ImageList, WhatIsNoLineGetsASentence) {
   EXPECT_NE(messageOf([] { ImageList("/absent/list"); }).find("/absent/list"), std::string::npos);
 }
 
-// From 3 of 5 on, and around: as Caffe's rand_skip.
-TEST(ImageList, StartsWhereItIsTold) {
+// From line 3 of 5 on, wrapping: Caffe's rand_skip.
+TEST(ImageList, StartsAtTheGivenPosition) {
   Lists l;
   const auto list = l.levels(5);
   list->rotate(3);
@@ -146,7 +146,7 @@ TEST(ImageList, ABadFileIsNamedWithLineAndList) {
   for (const std::string& part :
        {l.folder.file("2.png"), std::string("line 3 of image list"), std::string("No such file")})
     EXPECT_NE(gone.find(part), std::string::npos) << gone;
-  BatchFeed feed(m);  // through the thread that decodes ahead: the error arrives, nobody hangs
+  BatchFeed feed(m);  // the error passes from the background thread to the caller
   feed.next(0, 0);
   EXPECT_NE(messageOf([&] { feed.next(0, 1); }).find("1.png"), std::string::npos);
 }

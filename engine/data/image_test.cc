@@ -73,7 +73,7 @@ TEST(Resize, EqualsOpenCv) {
   EXPECT_EQ(count, 27);
 }
 
-// Sums over blocks of 64 x 64, channel by channel: where two pictures differ, they say where.
+// Sums over blocks of 64 x 64, channel by channel: to show where two pictures differ.
 std::string blockSums(const Image& i) {
   std::string text;
   for (int c = 0; c < i.channels; ++c)
@@ -102,7 +102,8 @@ TEST(Decode, PhotographsEqualOpenCv) {
     EXPECT_EQ(crc(image), sum) << name << " " << what << " " << height;
     ++count;
   }
-  EXPECT_TRUE(count == 20 || count == 45) << count;  // our own four drawings; five photographs of others where they are
+  // Four drawings of our own; with the shared data five photographs as well.
+  EXPECT_TRUE(count == 20 || count == 45) << count;
 }
 
 Image noise(int channels, int height, int width, uint64_t seed) {
@@ -122,7 +123,7 @@ std::vector<unsigned char> planar(const Image& i) {
   return out;
 }
 
-// The formula without its roundings: the result may be one level away, as 11 bits of weight allow.
+// The formula without roundings, from which the result may differ by one level, as weights have 11 bits.
 double exactly(const Image& i, int c, double y, double x) {
   const auto at = [&](double v, double u) {
     const auto row = static_cast<int64_t>(std::clamp(v, 0.0, i.height - 1.0)),
@@ -207,7 +208,7 @@ TEST(Transformer, EveryLayoutGivesCaffesBits) {
     for (int crop : {0, 7})
       for (bool mirror : {false, true})
         for (int mean = 0; mean < 4; ++mean) {
-          // Once wider than what is gathered at a time.
+          // One width exceeds the buffer of a row.
           const int width = crop ? 37 : 1030;
           const Image i = noise(channels, 11, width, static_cast<uint64_t>(channels));
           caffe::TransformationParameter param;
@@ -215,7 +216,8 @@ TEST(Transformer, EveryLayoutGivesCaffesBits) {
           if (crop) param.set_crop_size(static_cast<unsigned>(crop));
           std::vector<float> values, file;
           if (mean == 1 || mean == 2)
-            for (int c = 0; c < (mean == 1 ? 1 : channels); ++c) values.push_back(104.00699f + 7.1f * c);
+            for (int c = 0; c < (mean == 1 ? 1 : channels); ++c)
+              values.push_back(104.00699f + 7.1f * static_cast<float>(c));
           for (float v : values) param.add_mean_value(v);
           if (mean == 3) {
             caffe::BlobProto blob;
@@ -274,9 +276,9 @@ TEST(BatchFeed, EncodedRecordsBecomeThePixelsOfOpenCv) {
   check("colour", {grey, two}, "force_color: true", "colour");
   BatchFeed feed(makerOf(write("bad", {one, two, one, two.substr(0, 900)}), ""));
   feed.next(0, 0);
-  const std::string story = messageOf([&] { feed.next(0, 1); });
-  EXPECT_NE(story.find("is a JPEG whose data end early"), std::string::npos) << story;
-  EXPECT_NE(story.find("record '00000003' (number 3)"), std::string::npos) << story;
+  const std::string message = messageOf([&] { feed.next(0, 1); });
+  EXPECT_NE(message.find("is a JPEG whose data end early"), std::string::npos) << message;
+  EXPECT_NE(message.find("record '00000003' (number 3)"), std::string::npos) << message;
   BatchFeed mixed(makerOf(write("mixed", {one, grey}), ""));
   EXPECT_NE(messageOf([&] { mixed.next(0, 0); }).find("where 3x"), std::string::npos);
 }

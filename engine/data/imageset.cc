@@ -38,7 +38,7 @@ std::string encodingOf(const ImagesetOptions& o, const std::string& name) {
   return !o.encodeType.empty() ? o.encodeType : o.encoded ? ending(name) : "";
 }
 
-// The record of one file, its pixels' count in *values. kIo and kData: it is no image.
+// The record of one file; *values: the number of its pixel values. Throws kIo or kData when it is no image.
 caffe::Datum datumOf(const ImagesetOptions& o, const std::string& name, int label, size_t* values) {
   const std::string path = o.root + name, bytes = readFile(path), encoding = encodingOf(o, name);
   const Image image = imageOfFile(bytes, path, {o.grey ? ColourMode::kGrey : ColourMode::kColour, o.height, o.width});

@@ -40,7 +40,7 @@ uint32_t TableFiles::add(const std::string& folder, uint64_t number, uint64_t by
 }
 
 std::shared_ptr<TableFiles::Open> TableFiles::open(uint32_t file) const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto at = std::find_if(open_.begin(), open_.end(), [&](const auto& o) { return o.first == file; });
   if (at != open_.end()) {
     open_.splice(open_.begin(), open_, at);

@@ -3,17 +3,17 @@
 #include <cstdint>
 #include <list>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
+#include "base/mutex.h"
 #include "data/leveldb_format.h"
 
 namespace crema::data::ldb {
 
 class TableFiles {
  public:
-  // The table's place in here. kData when it is not there or shorter than the manifest says.
+  // Adds a table; returns its index. kData when it is missing or shorter than the manifest says.
   uint32_t add(const std::string& folder, uint64_t number, uint64_t bytes);
   std::string read(uint32_t file, uint64_t offset, uint64_t bytes) const;  // any thread
   Block block(uint32_t file, Handle handle) const {
@@ -32,8 +32,8 @@ class TableFiles {
   };
   std::vector<File> files_;
   static constexpr size_t kMostOpen = 32;
-  mutable std::mutex mutex_;
-  mutable std::list<std::pair<uint32_t, std::shared_ptr<Open>>> open_;  // the last used first
+  mutable Mutex mutex_;
+  mutable std::list<std::pair<uint32_t, std::shared_ptr<Open>>> open_ CREMA_GUARDED_BY(mutex_);  // the last used first
 };
 
 }  // namespace crema::data::ldb

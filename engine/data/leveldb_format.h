@@ -32,14 +32,14 @@ template <class... A>
 uint32_t crc32c(std::string_view bytes);  // Castagnoli's polynomial, by the processor's own instruction
 inline uint32_t masked(uint32_t crc) { return (crc >> 15 | crc << 17) + 0xa282ead8u; }
 
-// Numbers and texts one after another; an end that comes too soon is kData and names the file.
+// Reads numbers and texts in sequence; throws kData, naming the file, when the bytes end too soon.
 class Fields {
  public:
   Fields(std::string_view bytes, const std::string& file) : bytes_(bytes), file_(file) {}
   bool done() const { return bytes_.empty(); }
   std::string_view take(uint64_t n);
   uint64_t varint();
-  std::string_view text() { return take(varint()); }  // its size, its bytes
+  std::string_view text() { return take(varint()); }  // a varint size, then the bytes
   uint64_t fixed(size_t n);
 
  private:

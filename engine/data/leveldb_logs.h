@@ -1,4 +1,4 @@
-// What a LevelDB's logs hold that no table has yet: all of a small database, as Caffe's tools leave it. Values stay in
+// Records in a LevelDB's logs that no table has yet: all of a small database, as Caffe's tools leave it. Values stay in
 // the mapped files.
 #pragma once
 #include <cstdint>

@@ -6,7 +6,6 @@
 #include <filesystem>
 #include <list>
 #include <memory>
-#include <mutex>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -14,6 +13,7 @@
 #include "data/leveldb_logs.h"
 #include "data/leveldb_source.h"
 
+#include "base/mutex.h"
 namespace crema::data {
 namespace {
 
@@ -68,7 +68,7 @@ class TableRun : public Run {
       handles_ = files_.blocks(tables_[table_]), handle_ = 0;
     }
     kept_.assign(key);
-    key = kept_;  // of the block that goes away now
+    key = kept_;  // the block is freed now, so its key is copied
     number_ = static_cast<uint32_t>(all_->size());
     all_->push_back({tables_[table_], handles_[handle_]});
     block_ = files_.block(tables_[table_], handles_[handle_++]);
@@ -190,7 +190,7 @@ class LevelDbSource : public RecordSource {
   std::shared_ptr<const Block> decoded(uint32_t number) const {
     constexpr size_t kMostKept = 32;  // a rank reads one block after the other
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       const auto at = std::find_if(kept_.begin(), kept_.end(), [&](const auto& k) { return k.first == number; });
       if (at != kept_.end()) {
         kept_.splice(kept_.begin(), kept_, at);
@@ -199,7 +199,7 @@ class LevelDbSource : public RecordSource {
     }
     const BlockPlace& place = blocks_[number];
     auto block = std::make_shared<const Block>(files_.block(place.file, place.handle));
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     kept_.emplace_front(number, block);
     if (kept_.size() > kMostKept) kept_.pop_back();
     return block;
@@ -210,8 +210,9 @@ class LevelDbSource : public RecordSource {
   Logs logs_;
   std::vector<BlockPlace> blocks_;
   std::vector<Place> places_;
-  mutable std::mutex mutex_;
-  mutable std::list<std::pair<uint32_t, std::shared_ptr<const Block>>> kept_;  // the last used first
+  mutable Mutex mutex_;
+  mutable std::list<std::pair<uint32_t, std::shared_ptr<const Block>>> kept_
+      CREMA_GUARDED_BY(mutex_);  // the last used first
 };
 
 }  // namespace

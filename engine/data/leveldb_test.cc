@@ -1,4 +1,4 @@
-// The witness is libleveldb itself: what its iterator shows, our reading must show, whatever state the files are in.
+// Compared with libleveldb's own iterator: both must give the same records, whatever state the files are in.
 #include <gtest/gtest.h>
 #include <leveldb/db.h>
 #include <leveldb/filter_policy.h>
@@ -236,8 +236,7 @@ std::string mutated(std::string bytes, const RandomStream& r, uint64_t* draw) {
   return bytes;
 }
 
-// Of 3,000 databases with changed or missing bytes each gives a sentence or its own records, or, where a log is cut,
-// fewer.
+// Each of 3,000 databases with changed or missing bytes gives an error, its own records, or, where a log is cut, fewer.
 TEST(LevelDb, DamageIsFoundBeforeItIsUsed) {
   test::TemporaryFolder folder;
   const std::string path = folder.file("db");
@@ -267,7 +266,7 @@ TEST(LevelDb, DamageIsFoundBeforeItIsUsed) {
       const auto source = ours(path);
       const Contents found = all(*source);
       for (const auto& [recordKey, value] : found) ASSERT_EQ(want.at(recordKey), value) << name;
-      if (found.size() != want.size()) {  // cut between two records: an older state, to libleveldb too
+      if (found.size() != want.size()) {  // cut between two records: an older state, as for libleveldb
         fs::copy(path, folder.file("copy"), fs::copy_options::recursive);
         EXPECT_EQ(Db(folder.file("copy"), {}).contents(), found) << name;
         fs::remove_all(folder.file("copy"));

@@ -24,7 +24,7 @@ struct Meta {
   uint16_t flags = 0;
 };
 
-// Damage in words.
+// Reads pages, and throws kData with a description of any damage.
 class Checked {
  public:
   Checked(const FileBytes& bytes, const std::string& path) : b_(bytes), path_(path) {}
@@ -41,7 +41,7 @@ class Checked {
     uint16_t flags;
   };
 
-  // An index page: its header is right and its nodes lie inside it.
+  // A branch or leaf page, after checking its header and that all nodes lie inside it.
   std::string_view page(uint64_t number) const {
     if (number < 2 || number >= pages_) damaged("a page {} is named, there are {}", number, pages_);
     const std::string_view page = b_.range(number * page_, page_);
@@ -66,7 +66,7 @@ class Checked {
     return n;
   }
 
-  // Where a leaf's value is said to lie: in the page, or in overflow pages inside the file.
+  // Checks that a leaf's value lies in the page, or in overflow pages inside the file.
   void checkValue(const Node& n, uint64_t number, std::string_view page) const {
     if (n.flags & ~kBigData) badData("{} holds named databases; Caffe's records are in the unnamed one", path_);
     const bool big = n.flags & kBigData;
@@ -119,7 +119,7 @@ class Walk : Checked {
     Meta m;
     m.page = at<uint32_t>(o, 24);
     if (m.page < 512 || m.page > 65536 || m.page & (m.page - 1)) damaged("it claims pages of {} bytes", m.page);
-    constexpr uint64_t kRecords = 72;  // the second of two trees
+    constexpr uint64_t kRecords = 72;  // offset of the tree of records, the second of two
     m.flags = at<uint16_t>(o, kRecords + 4);
     m.entries = at<uint64_t>(o, kRecords + 32);
     m.root = at<uint64_t>(o, kRecords + 40);
@@ -128,7 +128,7 @@ class Walk : Checked {
     return m;
   }
 
-  // A page is visited once (a tree with a loop would not end), at most 64 deep.
+  // Visits every page once, so that a loop in a damaged tree ends, and at most 64 levels deep.
   void visit(uint64_t number, int depth) {
     if (++visited_ > pages_ || depth > 64) damaged("its pages form a circle");
     const std::string_view p = page(number);

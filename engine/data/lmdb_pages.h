@@ -1,6 +1,6 @@
-// The records of an LMDB file, found by walking its tree with every offset checked. liblmdb trusts its file: a damaged
-// page ends the process (4 of 14 files with a few changed bytes did). Reading needs little of it, so reading is ours;
-// writing is liblmdb's.
+// The records of an LMDB file, found by walking its tree with every offset checked. liblmdb does not check its file: a
+// damaged page crashes the process (4 of 14 files with a few changed bytes did). Reading needs only a small part of the
+// format, so it is done here; liblmdb does the writing.
 //
 // Layout (format version 1, 64 bits, little endian). Page: number u64, pad u16, flags u16 (1 branch, 2 leaf, 4
 // overflow), then lower u16, upper u16 (branch, leaf) or pages u32 (overflow); 16 bytes. Branch and leaf pages go on
@@ -22,8 +22,8 @@
 
 namespace crema::data {
 
-// Where the records are: for each leaf page, in key order, its number and the number of its first record. 16 bytes a
-// leaf page, of which one holds some hundred records whose values lie in overflow pages, or a few small ones.
+// For each leaf page, in key order: its page number and the number of its first record. 16 bytes per leaf page, which
+// holds a few small records, or some hundred whose values lie in overflow pages.
 struct LmdbIndex {
   uint64_t pageSize = 0, pages = 0;
   std::vector<uint64_t> leaf;
@@ -34,8 +34,8 @@ struct LmdbIndex {
 // Reads every page of the index once, and checks all of it. kData, naming `path`, what is wrong and the remedy.
 LmdbIndex lmdbIndex(const FileBytes& bytes, const std::string& path);
 
-// Record `number` (0 <= number < records()). Reads its leaf page and what the record lies in; checked as well, since
-// an index may come from elsewhere.
+// Record `number` (0 <= number < records()). Reads and checks its leaf page and overflow pages, since the index may
+// have been made by another process.
 Record lmdbRecord(const FileBytes& bytes, const LmdbIndex& index, int64_t number, const std::string& path);
 
 // Both as a source; `path` is for messages.

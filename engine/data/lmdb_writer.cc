@@ -28,7 +28,7 @@ struct LmdbWriter::State {
             code == ENOSPC || code == EIO ? "; is the disk full? Free some space or choose another one" : "");
   }
 
-  // One transaction for all that waits; a full map is doubled and the transaction tried again.
+  // Writes all pending records in one transaction; when the map is full, doubles it and repeats the transaction.
   void commit() {
     if (waiting.empty()) return;
     for (;;) {

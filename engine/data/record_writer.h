@@ -1,6 +1,5 @@
-// Databases of records as Caffe's tools write them. Until finish() one lies under a temporary
-// name (base/temporary.h): an interrupted conversion never looks like a whole database. A writer that goes without
-// finish() removes it.
+// Databases of records as Caffe's tools write them. Until finish() it has a temporary name (base/temporary.h), so that
+// an interrupted conversion never looks like a complete database. A writer destroyed before finish() removes it.
 #pragma once
 #include <cstdint>
 #include <memory>

@@ -45,7 +45,7 @@ bool RemoteFile::here(uint64_t first, uint64_t last) const {
                      [](State s) { return s == kHere; });
 }
 
-// Each absent run of [first, last], and so much behind it that readAhead_ is reached, as one request.
+// Requests each missing range of pages [first, last], extended to at least readAhead_ bytes.
 void RemoteFile::askFor(uint64_t first, uint64_t last) const {
   for (uint64_t c = first; c <= last; ++c) {
     if (chunks_[c] != kAbsent) continue;
@@ -61,13 +61,13 @@ std::string_view RemoteFile::range(uint64_t offset, uint64_t length) const {
   if (length == 0) return {};
   claim_.add(length, at_, size_);
   const uint64_t first = offset / kChunk, last = (offset + length - 1) / kChunk;
-  std::unique_lock<std::mutex> lock(mutex_);
+  MutexLock lock(mutex_);
   if (!here(first, last)) {
     askFor(first, last);
     Deadline deadline = Deadline::after(kPatience);
     for (uint64_t before = fetched_; !here(first, last);) {
       if (failed_) throw *failed_;
-      changed_.wait_for(lock, std::chrono::milliseconds(100));
+      changed_.wait_for(lock.standard(), std::chrono::milliseconds(100));
       if (interrupt_) interrupt_->check();
       if (fetched_ != before) before = fetched_, deadline = Deadline::after(kPatience);
       if (deadline.passed())
@@ -89,20 +89,20 @@ void RemoteFile::arrived(uint64_t offset, std::string_view bytes) {
   if (!moveAll(bytes.size(), part))
     ioError("ranges of {} are kept in {}, and writing there fails: {}; give the workers' temporary folders more room",
             description_, folder_, systemError(errno));
-  std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   for (uint64_t c = offset / kChunk; c * kChunk < offset + bytes.size(); ++c) chunks_[c] = kHere;
   fetched_ += bytes.size();
   changed_.notify_all();
 }
 
 void RemoteFile::fail(const Error& error) {
-  std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   if (!failed_) failed_ = error;
   changed_.notify_all();
 }
 
 uint64_t RemoteFile::fetched() const {
-  std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   return fetched_;
 }
 

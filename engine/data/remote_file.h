@@ -1,14 +1,14 @@
-// A file that only the host program can read, such as one on HDFS: ranges are asked for as they are needed and kept in
-// a sparse local file, so a range is fetched once and a worker never copies more than it reads.
+// A file that only the host program can read, such as one on HDFS: ranges are requested as they are needed and kept in
+// a sparse local file, so a range is fetched once, and a worker fetches only what it reads.
 #pragma once
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "base/mutex.h"
 #include "base/socket.h"
 #include "data/file_bytes.h"
 
@@ -16,18 +16,20 @@ namespace crema::data {
 
 class RemoteFile : public FileBytes {
  public:
-  // ask(offset, length) sends a request; the bytes come through arrived(). readAhead: how much is asked for at least.
+  // ask(offset, length) sends a request; the bytes come through arrived(). readAhead: the least number of bytes of a
+  // request.
   using Ask = std::function<void(uint64_t offset, uint64_t length)>;
   RemoteFile(const std::string& folder, std::string description, uint64_t size, uint64_t readAhead, Ask ask,
              const Interrupt* interrupt);
   ~RemoteFile() override;
 
   uint64_t size() const override { return size_; }
-  // Waits for what is not here yet; kTimeout after kPatience without any byte of it, what fail() said, or the
+  // Waits for missing bytes. Throws kTimeout after kPatience without any of them, the error of fail(), or the
   // interrupt's reason.
   std::string_view range(uint64_t offset, uint64_t length) const override;
 
-  void arrived(uint64_t offset, std::string_view bytes);  // kData unless it is what was asked for; ioError: the disk
+  // Throws kData for bytes that were not requested, kIo for the disk.
+  void arrived(uint64_t offset, std::string_view bytes);
   void fail(const Error& error);
   uint64_t fetched() const;  // bytes so far
 
@@ -35,8 +37,8 @@ class RemoteFile : public FileBytes {
   static constexpr uint64_t kChunk = 64 << 10;
   static constexpr double kPatience = 300;  // seconds
   enum State : uint8_t { kAbsent, kAsked, kHere };
-  void askFor(uint64_t firstChunk, uint64_t lastChunk) const;
-  bool here(uint64_t firstChunk, uint64_t lastChunk) const;
+  void askFor(uint64_t firstChunk, uint64_t lastChunk) const CREMA_REQUIRES(mutex_);
+  bool here(uint64_t firstChunk, uint64_t lastChunk) const CREMA_REQUIRES(mutex_);
 
   std::string folder_, description_;
   uint64_t size_, readAhead_;
@@ -45,11 +47,11 @@ class RemoteFile : public FileBytes {
   int file_ = -1;
   char* at_ = nullptr;
   mutable PageClaim claim_;
-  mutable std::mutex mutex_;
+  mutable Mutex mutex_;
   mutable std::condition_variable changed_;
-  mutable std::vector<State> chunks_;
-  std::optional<Error> failed_;
-  uint64_t fetched_ = 0;
+  mutable std::vector<State> chunks_ CREMA_GUARDED_BY(mutex_);
+  std::optional<Error> failed_ CREMA_GUARDED_BY(mutex_);
+  uint64_t fetched_ CREMA_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace crema::data

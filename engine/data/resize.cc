@@ -13,14 +13,14 @@ constexpr int kOne = 2048;
 
 struct Tap {
   int64_t first, second;  // offsets of the two samples
-  int a0, a1;             // their weights, together 2048 up to rounding
+  int a0, a1;             // their weights, whose sum is 2048 up to rounding
 };
 
-// Outside the picture OpenCV moves to the edge sample with all the weight along a row, and keeps both weights, each for
-// the edge row, down a column: the roundings of the two products may take one grey level there.
+// At the borders OpenCV gives the edge sample the full weight along a row, but down a column keeps both weights,
+// applied to the edge row twice: rounding the two products can cost one grey level.
 std::vector<Tap> taps(int from, int to, int64_t stride, bool keepWeights) {
   std::vector<Tap> all(static_cast<size_t>(to));
-  const double scale = 1.0 / (static_cast<double>(to) / from);  // the two roundings decide ties as OpenCV does
+  const double scale = 1.0 / (static_cast<double>(to) / from);  // rounded twice, as in OpenCV, which decides ties
   for (int i = 0; i < to; ++i) {
     auto f = static_cast<float>((i + 0.5) * scale - 0.5);
     int s = static_cast<int>(std::floor(f));
@@ -44,7 +44,7 @@ Image resizeBilinear(const ImageView& v, int height, int width) {
   const auto down = taps(v.height, height, v.interleaved ? c * v.width : v.width, true);
   const size_t row = static_cast<size_t>(width) * static_cast<size_t>(c);
   Image out{v.channels, height, width, std::vector<unsigned char>(row * static_cast<size_t>(height))};
-  // Two rows after the horizontal step; growing uses each of them many times.
+  // Two rows after the horizontal step; when enlarging, each is used several times.
   std::vector<int> above(row), below(row);
   int64_t haveAbove = -1, haveBelow = -1;
   const auto fill = [&](std::vector<int>& to, int64_t& have, int64_t from) {

@@ -13,8 +13,8 @@ void RowWindow::append(const std::vector<std::string_view>& parts) {
   std::string row(bytes, '\0');
   char* to = row.data();
   for (const auto part : parts) to = putRowField(to, part);
-  std::unique_lock<std::mutex> lock(mutex_);
-  waitUntil(changed_, lock, interrupt_, [&] {
+  MutexLock lock(mutex_);
+  waitUntil(changed_, lock, interrupt_, [&]() CREMA_REQUIRES(mutex_) {
     return (bytes_ < kMostBytes && rows_.size() < kMostRows) || first_ + static_cast<int64_t>(rows_.size()) < wanted_ ||
            failed_;
   });
@@ -25,29 +25,29 @@ void RowWindow::append(const std::vector<std::string_view>& parts) {
 }
 
 void RowWindow::finish() {
-  std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   ended_ = true;
   changed_.notify_all();
 }
 
 void RowWindow::fail(const Error& error) {
-  std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   if (!failed_) failed_ = error;
   changed_.notify_all();
 }
 
 int64_t RowWindow::waitFor(int64_t n) {
-  std::unique_lock<std::mutex> lock(mutex_);
+  MutexLock lock(mutex_);
   wanted_ = n;
   changed_.notify_all();
-  const auto have = [&] { return first_ + static_cast<int64_t>(rows_.size()); };
-  waitUntil(changed_, lock, interrupt_, [&] { return have() >= n || ended_ || failed_; });
+  const auto have = [&]() CREMA_REQUIRES(mutex_) { return first_ + static_cast<int64_t>(rows_.size()); };
+  waitUntil(changed_, lock, interrupt_, [&]() CREMA_REQUIRES(mutex_) { return have() >= n || ended_ || failed_; });
   if (have() < n && failed_) throw *failed_;
   return std::min(n, have());
 }
 
 void RowWindow::release(int64_t before) {
-  std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   for (; first_ < before && !rows_.empty(); ++first_) {
     bytes_ -= rows_.front().size();
     rows_.pop_front();
@@ -56,12 +56,12 @@ void RowWindow::release(int64_t before) {
 }
 
 int64_t RowWindow::size() const {
-  std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   return first_ + static_cast<int64_t>(rows_.size());
 }
 
 Record RowWindow::read(int64_t index) const {
-  std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   if (index < first_ || index >= first_ + static_cast<int64_t>(rows_.size()))
     internal("row {} of {} is not here", index, description_);
   const std::string_view row = rows_[static_cast<size_t>(index - first_)];

@@ -1,15 +1,15 @@
-// Rows that a host program sends to be scored: each is read once, then forgotten. The sender is held back while plenty
-// wait, so memory stays bounded whatever the size of the set.
+// Rows that a host program sends to be scored; each is read once, then dropped. append() waits while many rows are
+// unread, so memory stays bounded.
 #pragma once
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/mutex.h"
 #include "base/socket.h"
 #include "data/source.h"
 
@@ -20,8 +20,8 @@ class RowWindow : public RecordSource {
   RowWindow(std::string description, const Interrupt* interrupt)
       : description_(std::move(description)), interrupt_(interrupt) {}
 
-  // For the thread that receives. append() waits while more than kMostBytes or kMostRows are here that nobody waits
-  // for.
+  // For the receiving thread: append() waits while more than kMostBytes or kMostRows are unread and the reader does not
+  // need more.
   void append(const std::vector<std::string_view>& parts);  // id, then the fields
   void finish();
   void fail(const Error& error);
@@ -39,13 +39,14 @@ class RowWindow : public RecordSource {
 
   std::string description_;
   const Interrupt* interrupt_;
-  mutable std::mutex mutex_;
+  mutable Mutex mutex_;
   mutable std::condition_variable changed_;
-  std::deque<std::string> rows_;
-  int64_t first_ = 0, wanted_ = 0;  // number of rows_[0]; rows the reader waits for
-  size_t bytes_ = 0;
-  bool ended_ = false;
-  std::optional<Error> failed_;
+  std::deque<std::string> rows_ CREMA_GUARDED_BY(mutex_);
+  int64_t first_ CREMA_GUARDED_BY(mutex_) = 0, wanted_ CREMA_GUARDED_BY(mutex_) =
+                                                   0;  // number of rows_[0]; rows the reader waits for
+  size_t bytes_ CREMA_GUARDED_BY(mutex_) = 0;
+  bool ended_ CREMA_GUARDED_BY(mutex_) = false;
+  std::optional<Error> failed_ CREMA_GUARDED_BY(mutex_);
 };
 
 }  // namespace crema::data

@@ -31,7 +31,7 @@ int32_t int32At(std::string_view bytes, size_t i) {
   return value;
 }
 
-// One image top: decoded bytes or pixels in, transformed planes out.
+// One image top: takes encoded images or pixels, gives transformed planes.
 class ImageTop {
  public:
   // top: names its random numbers; "" for the first top of a layer.
@@ -46,7 +46,7 @@ class ImageTop {
            : options_.channels == 3 ? ColourMode::kColour
                                     : ColourMode::kAsIs;
   }
-  // Of a sample, when the options say the image's shape.
+  // The shape of a sample, where the options give the image's.
   Shape describedShape() const {
     const int crop = static_cast<int>(options_.transform.crop_size());
     if (crop > options_.height || crop > options_.width)
@@ -91,8 +91,8 @@ ImageView pixels(std::string_view bytes, int channels, int height, int width) {
   return view;
 }
 
-// The image field of a row (data/row.h): a view into it, or into *decoded. sized: how an encoded image is decoded when
-// its row says height and width; otherwise by the top's channels.
+// The image field of a row (data/row.h), as a view of it or of *decoded. sized: the colour mode for an encoded image
+// whose row gives height and width; without these the top's channels decide.
 ImageView imageOf(std::string_view field, const ImageTop& top, ColourMode sized, Image* decoded) {
   constexpr size_t kHead = 4 * sizeof(int32_t);
   if (field.size() < kHead) internal("an image of a row has no head");
@@ -246,8 +246,8 @@ class CosRowSamples : public SampleMaker {
     top.image->make(imageOf(field, *top.image, top.image->colour(), &decoded), shapes_[t], random, item, out);
   }
 
-  // What is shorter than its top is filled up with zeros, as CaffeOnSpark's blobs began: its own recipe for captions
-  // makes sentences of 20 places for a net of 21.
+  // A value shorter than its top is padded with zeros, as in CaffeOnSpark, whose recipe for captions makes sentences of
+  // 20 words for a net of 21.
   void numbers(const caffe::CoSDataParameter::TopBlob& top, std::string_view field, const Shape& shape,
                float* out) const {
     const auto have = static_cast<int64_t>(field.size() / sizeof(float)), want = static_cast<int64_t>(shape.count());
@@ -257,7 +257,7 @@ class CosRowSamples : public SampleMaker {
               sentence ? fmt::format(" Make frames of captions with -captionLength {}", want) : "");
     std::memcpy(out, field.data(), field.size());
     std::fill(out + have, out + want, 0.f);
-    if (have < want && !told_.exchange(true))
+    if (have < want && !logged_.exchange(true))
       LOG_WARNING("column '{}' has {} values where the top holds {}: the others are 0, as in CaffeOnSpark.{}",
                   top.name(), have, want,
                   sentence ? fmt::format(" -captionLength {} makes captions of that length", want)
@@ -265,7 +265,7 @@ class CosRowSamples : public SampleMaker {
   }
 
   std::vector<CosTop> tops_;
-  mutable std::atomic<bool> told_{false};
+  mutable std::atomic<bool> logged_{false};
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// What a record becomes: one sample for each top of a data layer.
+// Conversion of a record into one sample for each top of a data layer.
 #pragma once
 #include <memory>
 #include <string>
@@ -21,7 +21,7 @@ struct SampleRandom {
   RandomStream stream(RandomPurpose purpose, const std::string& top) const;
 };
 
-// A sample that cannot be decoded: the caller passes over it and counts it, or lets it be an error.
+// A sample that cannot be decoded; callers skip and count it, or fail.
 class Undecodable : public Error {
  public:
   explicit Undecodable(const std::string& why) : Error(ErrorKind::kData, "the image " + why) {}
@@ -32,8 +32,8 @@ class SampleMaker {
   virtual ~SampleMaker() = default;
   size_t tops() const { return shapes_.size(); }
   const Shape& shape(size_t top) const { return shapes_[top]; }  // of one sample, without the batch axis
-  // Writes sample `item` of each top. kData when the record is of another kind or shape; Undecodable for a damaged
-  // image. Any thread.
+  // Writes sample `item` of each top. Throws kData when the record is of another kind or shape, Undecodable for a
+  // damaged image. Any thread.
   virtual void make(const Record& record, const SampleRandom& random, int item,
                     const std::vector<float*>& out) const = 0;
   // Whether every record has a shape of its own; batches are of one record then, and makeOne() makes them.

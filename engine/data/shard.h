@@ -1,14 +1,14 @@
-// Which records a rank trains on: blocks of batch_size consecutive records are dealt to ranks in turn. Rank r owns
-// block b when b mod R = r, and goes through its own blocks for ever, wrapping inside a batch as Caffe's Data layer
-// does. One rank is Caffe. In the first epoch R ranks of batch B see, step by step, the records that one rank of batch
-// R B sees. A set too small for that (not every rank would get a block) is dealt in smaller blocks.
+// Which records a rank trains on: blocks of batch_size consecutive records are assigned to ranks in turn. Rank r owns
+// block b when b mod R = r, and repeats its own blocks endlessly, wrapping inside a batch as Caffe's Data layer does.
+// With one rank this is Caffe's order. In the first epoch R ranks with batch B read, step by step, the records of one
+// rank with batch R B. Where records are too few to give every rank a block, blocks are smaller.
 #pragma once
 #include <algorithm>
 #include <cstdint>
 
 namespace crema::data {
 
-struct Dealing {
+struct Sharding {
   int64_t records;  // in the source
   int batch, ranks;
   int64_t block() const {
@@ -16,10 +16,10 @@ struct Dealing {
   }
 };
 
-// Test batches are one endless sequence over all tests of a run: batch g is worker (g mod cycle) mod workers's, cycle
-// being records / batch where that divides, so that a worker needs its own records only; else cycle is 0 and the batch
-// worker (g mod workers)'s, who needs them all. The rule says who computes, never what.
-struct TestDealing {
+// Test batches are one endless sequence over all tests of a run: worker (g mod cycle) mod workers owns batch g, cycle
+// being records / batch where that is a whole number, so that a worker needs its own records only. Else cycle is 0 and
+// worker g mod workers owns it, and each needs all records. The owner affects who computes a batch, never its result.
+struct TestSharding {
   int64_t cycle = 0;
   int workers = 1;
   static int64_t cycleOf(int64_t records, int batch) { return batch > 0 && records % batch == 0 ? records / batch : 0; }
@@ -27,9 +27,9 @@ struct TestDealing {
   int64_t after(int64_t g) const;  // the owner's next batch
 };
 
-int64_t ownedRecords(const Dealing& d, int rank);
-int64_t recordIndex(const Dealing& d, int rank,
+int64_t ownedRecords(const Sharding& d, int rank);
+int64_t recordIndex(const Sharding& d, int rank,
                     int64_t position);  // position: any number >= 0, taken modulo the rank's records
-void checkDealing(const Dealing& d);    // kInvalid when there is less than a record per rank
+void checkSharding(const Sharding& d);  // throws kInvalid for fewer records than ranks
 
 }  // namespace crema::data

@@ -1,4 +1,4 @@
-// Who computes which test batch, and what of a source a worker needs for it.
+// Which worker computes a test batch, and which records it needs.
 #include "data/shard.h"
 
 #include <gtest/gtest.h>
@@ -11,11 +11,11 @@
 namespace crema::data {
 namespace {
 
-// Walked one by one: the next batch after g of g's owner, by the rule written out.
-TEST(TestDealing, TheOwnersNextBatchIsTheNextThatIsHis) {
+// TestSharding::after() against stepping one by one to the owner's next batch.
+TEST(TestSharding, TheOwnersNextBatchIsTheNextThatIsHis) {
   for (const int64_t cycle : {0, 1, 2, 3, 7, 10})
     for (const int workers : {1, 2, 3, 5, 12}) {
-      const TestDealing d{cycle, workers};
+      const TestSharding d{cycle, workers};
       for (int64_t g = 0; g < 60; ++g) {
         const int64_t number = cycle ? g % cycle : g;
         ASSERT_EQ(d.owner(g), number % workers) << g << " " << cycle << " " << workers;
@@ -26,14 +26,14 @@ TEST(TestDealing, TheOwnersNextBatchIsTheNextThatIsHis) {
     }
 }
 
-// The rows of the batches that a worker owns, counted batch by batch, are those of its StagePlan: each row at exactly
-// one worker, also where there are more workers than batches.
-TEST(TestDealing, AWorkersBatchesAreTheRowsOfItsPlan) {
+// The rows of the batches that a worker owns, counted batch by batch, are those of its StagePlan: each row belongs to
+// exactly one worker, also where there are more workers than batches.
+TEST(TestSharding, AWorkersBatchesAreTheRowsOfItsPlan) {
   for (const int batch : {1, 4, 10})
     for (const int64_t batches : {1, 2, 3, 7, 20})
       for (const int workers : {1, 2, 3, 5, 12}) {
         const int64_t records = batch * batches;
-        const TestDealing d{TestDealing::cycleOf(records, batch), workers};
+        const TestSharding d{TestSharding::cycleOf(records, batch), workers};
         ASSERT_EQ(d.cycle, batches);
         const int owners = static_cast<int>(std::min<int64_t>(workers, batches));
         for (int w = 0; w < workers; ++w) {
@@ -48,10 +48,10 @@ TEST(TestDealing, AWorkersBatchesAreTheRowsOfItsPlan) {
           for (const int64_t r : mine) ASSERT_EQ(plan.globalOf(local++), r);
         }
       }
-  EXPECT_EQ(TestDealing::cycleOf(101, 10), 0);
+  EXPECT_EQ(TestSharding::cycleOf(101, 10), 0);
 }
 
-// Record i has the key "i"; those of `absent` are another worker's.
+// Record i has the key "i"; another worker owns those in `absent`.
 class Numbers : public RecordSource {
  public:
   explicit Numbers(int64_t size, std::set<int64_t> absent = {}) : absent_(std::move(absent)) {
@@ -91,11 +91,11 @@ BatchMaker testMaker(int batch, int workers, std::shared_ptr<const RecordSource>
   return maker;
 }
 
-// What is made ahead are the worker's own batches only: the others' records are not here, and reading one would fail.
-TEST(TestDealing, AFeedReadsNoOtherWorkersRecords) {
+// Only the worker's own batches are made ahead: reading a record of another worker fails here.
+TEST(TestSharding, AFeedReadsNoOtherWorkersRecords) {
   const int batch = 4, batches = 7, workers = 3;
   for (int w = 0; w < workers; ++w) {
-    const TestDealing d{batches, workers};
+    const TestSharding d{batches, workers};
     std::set<int64_t> absent;
     for (int64_t r = 0; r < batch * batches; ++r)
       if (d.owner(r / batch) != w) absent.insert(r);
@@ -109,14 +109,15 @@ TEST(TestDealing, AFeedReadsNoOtherWorkersRecords) {
 }
 
 // 12 records in batches of 4, of which 3, 4 and 8 to 11 are damaged.
-TEST(TestDealing, ADamagedRecordIsReplacedInItsOwnBatch) {
+TEST(TestSharding, ADamagedRecordIsReplacedInItsOwnBatch) {
   BatchFeed feed(testMaker(4, 1, std::make_shared<Numbers>(12), {3, 4, 8, 9, 10, 11}));
   for (int64_t round = 0; round < 3; ++round) {
     EXPECT_EQ(feed.next(0, 3 * round).records, (std::vector<int64_t>{0, 1, 2, 0}));
     EXPECT_EQ(feed.next(0, 3 * round + 1).records, (std::vector<int64_t>{5, 5, 6, 7}));
     EXPECT_THROW(feed.next(0, 3 * round + 2), EmptyBatch);
   }
-  BatchFeed wrapping(testMaker(5, 1, std::make_shared<Numbers>(12), {3, 4, 8, 9, 10, 11}));  // all records are here
+  // This worker has all records.
+  BatchFeed wrapping(testMaker(5, 1, std::make_shared<Numbers>(12), {3, 4, 8, 9, 10, 11}));
   EXPECT_EQ(wrapping.next(0, 1).records, (std::vector<int64_t>{5, 6, 7, 0, 0}));
 }
 

@@ -28,7 +28,7 @@ int64_t FileOrder::recordsOf(int64_t file) const {
 std::shared_ptr<const FileOrder::Files> FileOrder::filesOf(int64_t epoch,
                                                            const std::function<RandomStream(int64_t)>& stream) const {
   constexpr size_t kMostKept = 4;
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   auto& files = epochs_[epoch];
   if (files) return files;
   const auto made = std::make_shared<Files>();

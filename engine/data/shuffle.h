@@ -6,9 +6,9 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <vector>
 
+#include "base/mutex.h"
 #include "base/random.h"
 
 namespace crema::data {
@@ -16,8 +16,8 @@ namespace crema::data {
 // 0 <= place < n; the same stream gives the same permutation.
 int64_t permuted(const RandomStream& stream, int64_t n, int64_t place);
 
-// Caffe's order of several files: the files in an order of their own, and in each its records likewise, so that what is
-// read at one time lies together. Any thread.
+// Shuffling several files as Caffe does: the order of files is shuffled, then the records inside each, so that reads
+// stay local. Any thread.
 class FileOrder {
  public:
   FileOrder(std::vector<int64_t> firstOfFile, int64_t records) : first_(std::move(firstOfFile)), records_(records) {}
@@ -33,8 +33,8 @@ class FileOrder {
 
   std::vector<int64_t> first_;
   int64_t records_;
-  mutable std::mutex mutex_;
-  mutable std::map<int64_t, std::shared_ptr<const Files>> epochs_;  // the last few
+  mutable Mutex mutex_;
+  mutable std::map<int64_t, std::shared_ptr<const Files>> epochs_ CREMA_GUARDED_BY(mutex_);  // the last few
 };
 
 }  // namespace crema::data

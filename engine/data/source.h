@@ -12,7 +12,7 @@ namespace crema::data {
 
 struct Record {
   std::string_view key, value;             // valid while the source and this Record live
-  std::shared_ptr<const void> keeps = {};  // memory of its own, where the record does not lie in the source's
+  std::shared_ptr<const void> keeps = {};  // keeps memory alive where the record does not lie in the source's
 };
 
 class RecordSource {
@@ -21,10 +21,10 @@ class RecordSource {
   virtual int64_t size() const = 0;
   virtual Record read(int64_t index) const = 0;  // 0 <= index < size(); any thread
   virtual std::string describe() const = 0;      // "LMDB data/mnist_train_lmdb"
-  virtual void close() const {}                  // wakes a reader that waits for records to come
+  virtual void close() const {}                  // wakes a reader that waits for records
 };
 
-// kIo when it is not there, kData when it is damaged, of another kind or empty; the message says which and what to do.
+// Throws kIo when it is missing, kData when it is damaged, of another kind or empty.
 std::shared_ptr<const RecordSource> openSource(caffe::DataParameter::DB backend, const std::string& path);
 
 }  // namespace crema::data

@@ -58,7 +58,7 @@ StagedSource::~StagedSource() {
   if (file_ >= 0) ::close(file_);
 }
 
-// Disk blocks are reserved before they are mapped: a full disk is an error here, not a SIGBUS later.
+// Disk blocks are reserved before they are mapped, so that a full disk is an error here and not a SIGBUS later.
 char* StagedSource::room(size_t bytes) {
   if (segments_.empty() || segments_.back().bytes - used_ < bytes) {
     const size_t wanted = segments_.empty() ? kFirstSegment : std::min(kLargestSegment, segments_.back().bytes * 2);
@@ -72,7 +72,7 @@ char* StagedSource::room(size_t bytes) {
           fileBytes_ >> 20, description_, folder_, size >> 20, systemError(code));
     void* at = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, file_, fileBytes_);
     if (at == MAP_FAILED) ioError("the rows kept in {} cannot be mapped: {}", folder_, systemError(errno));
-    std::lock_guard<std::mutex> lock(mutex_);  // readers look at it
+    const MutexLock lock(mutex_);  // readers use it too
     segments_.push_back(
         {static_cast<char*>(at), size, static_cast<uint64_t>(fileBytes_), std::make_unique<PageClaim>()});
     fileBytes_ += static_cast<int64_t>(size);
@@ -95,7 +95,7 @@ void StagedSource::append(int64_t global, const std::vector<std::string_view>& p
   std::memcpy(begin, &bytes, sizeof bytes);
   char* to = begin + sizeof bytes;
   for (const auto part : parts) to = putRowField(to, part);
-  std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   const Segment& segment = segments_.back();
   rows_.push_back(segment.begin + static_cast<uint64_t>(begin - segment.at));
   changed_.notify_all();
@@ -111,13 +111,13 @@ void StagedSource::finish() {
 }
 
 void StagedSource::fail(const Error& error) {
-  std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   if (!failed_) failed_ = error;
   changed_.notify_all();
 }
 
 void StagedSource::close() const {
-  std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   if (!failed_) failed_ = Error(ErrorKind::kStopped, "the rows of " + description_ + " are not wanted any more");
   changed_.notify_all();
 }
@@ -125,8 +125,9 @@ void StagedSource::close() const {
 Record StagedSource::read(int64_t global) const {
   const int64_t local = plan_.localOf(global);
   if (local < 0) internal("row {} of {} belongs to another worker", global, description_);
-  std::unique_lock<std::mutex> lock(mutex_);
-  waitUntil(changed_, lock, interrupt_, [&] { return local < static_cast<int64_t>(rows_.size()) || failed_; });
+  MutexLock lock(mutex_);
+  waitUntil(changed_, lock, interrupt_,
+            [&]() CREMA_REQUIRES(mutex_) { return local < static_cast<int64_t>(rows_.size()) || failed_; });
   if (local >= static_cast<int64_t>(rows_.size())) throw *failed_;
   const uint64_t place = rows_[static_cast<size_t>(local)];
   const Segment& segment = *std::prev(std::upper_bound(segments_.begin(), segments_.end(), place,

@@ -1,34 +1,34 @@
 // Records that a host program sends while the run already goes on. They are kept in one unlinked file, mapped piece by
-// piece, so that later epochs need no host, memory stays the kernel's to give, and nothing is left behind. A reader
-// waits for a record that has not come yet.
+// piece: later epochs need no host, the kernel can reclaim the memory, and nothing is left on disk. A reader waits for
+// a record that has not come yet.
 #pragma once
 #include <condition_variable>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/mapped_file.h"
+#include "base/mutex.h"
 #include "base/socket.h"
 #include "data/shard.h"
 #include "data/source.h"
 
 namespace crema::data {
 
-// Which records of the whole source come to this process, in ascending order.
+// Which records of the source this process gets, in ascending order.
 struct StagePlan {
   int64_t records = 0;  // of the whole source
   bool sharded = false;
   int batch = 1, ranks = 1;  // for sharded: the blocks of the ranks [lo, hi)
   int lo = 0, hi = 1;
 
-  int64_t block() const { return Dealing{records, batch, ranks}.block(); }
+  int64_t block() const { return Sharding{records, batch, ranks}.block(); }
   int64_t expected() const;               // how many come
-  int64_t globalOf(int64_t local) const;  // number in the whole source of the local-th that comes
-  int64_t localOf(int64_t global) const;  // -1: not ours
+  int64_t globalOf(int64_t local) const;  // the source's number of this process's local-th record
+  int64_t localOf(int64_t global) const;  // -1: not of this process
 };
 
 class StagedSource : public RecordSource {
@@ -42,10 +42,10 @@ class StagedSource : public RecordSource {
   // The next row: id and the fields of RowReader's layout are `parts`. Called by one thread. ioError: the disk is full.
   void append(int64_t global, const std::vector<std::string_view>& parts);
   void finish();                  // kData unless all expected records have come
-  void fail(const Error& error);  // every present and later reader gets it
+  void fail(const Error& error);  // read() throws it from now on, waiting readers too
 
   int64_t size() const override { return plan_.records; }
-  // value: the fields behind the id. Waits until it is there; throws what fail() said, or kStopped after close().
+  // value: the fields behind the id. Waits for it; throws the error of fail(), or kStopped after close().
   Record read(int64_t global) const override;
   void close() const override;
   std::string describe() const override { return description_; }
@@ -67,12 +67,12 @@ class StagedSource : public RecordSource {
   int64_t fileBytes_ = 0;
   std::vector<Segment> segments_;
   size_t used_ = 0;  // of the last segment
-  mutable std::mutex mutex_;
+  mutable Mutex mutex_;
   mutable std::condition_variable changed_;
-  // By local number: where a row begins in the file, its length (u64) and then its fields. Room for all is taken at
-  // once, so that it never moves; the kernel gives its pages as they are written.
+  // By local number: where a row begins in the file, its length (u64) and then its fields. Reserved for all rows at
+  // once, so that it never moves; memory is used as rows come.
   std::vector<uint64_t> rows_;
-  mutable std::optional<Error> failed_;
+  mutable std::optional<Error> failed_ CREMA_GUARDED_BY(mutex_);
 };
 
 }  // namespace crema::data

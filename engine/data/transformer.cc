@@ -95,14 +95,14 @@ void line(const Pixel* from, int n, Mean mean, T scale, T* out) {
   for (int x = 0; x < n; ++x) out[x] = (static_cast<T>(from[x]) - mean(x)) * scale;
 }
 
-// Every step-th value, side by side.
+// Copies every step-th value to consecutive places.
 template <class Pixel>
 void gather(const Pixel* from, int64_t step, int n, Pixel* to) {
   for (int x = 0; x < n; ++x) to[x] = from[x * step];
 }
 
-// The same for colour pictures: eight bytes of one channel out of three words; a third of the time that single bytes
-// take. The last pixel is left to the loop, as the words reach two bytes beyond their last sample.
+// The same for colour pictures: eight bytes of one channel from three words, in a third of the time of single bytes.
+// The last pixel goes through the plain loop, as the words reach two bytes past their last sample.
 void gather(const unsigned char* from, int64_t step, int n, unsigned char* to) {
   int x = 0;
   for (; step == 3 && x + 9 <= n; x += 8) {
@@ -115,7 +115,7 @@ void gather(const unsigned char* from, int64_t step, int n, unsigned char* to) {
   gather<unsigned char>(from + x * step, step, n - x, to + x);
 }
 
-// One row of one channel; interleaved pixels pass through a buffer in the first cache.
+// One row of one channel; interleaved pixels go through a buffer that fits the L1 cache.
 template <class T, class Pixel, class Mean>
 void line(const Pixel* from, int64_t step, int n, Mean mean, T scale, T* out) {
   if (step == 1) return line(from, n, mean, scale, out);

@@ -3,8 +3,8 @@
 // out[c][y][x] = (pixel[c][y + oy][x + ox] - mean) * scale, mirrored left-right when the draw says so. Crop offsets:
 // random in TRAIN, floor((size - crop) / 2) in TEST. mean_file is sampled at the pixel's place in the whole image;
 // mean_value: one, or one per channel. Draws are numbers of a stream named by (seed, layer, step, rank); record i of
-// the batch takes block i. Any thread may call apply(). T's arithmetic throughout, one rounding for the difference and
-// one for the product: Caffe's bits.
+// the batch takes block i. Any thread may call apply(). Computed in T, rounded after the difference and after the
+// product, which gives Caffe's bits.
 #pragma once
 #include <string>
 #include <vector>
@@ -19,8 +19,7 @@ namespace crema::data {
 
 class Transformer {
  public:
-  // meanFolder: where a relative mean_file may also lie. Reads the mean file; checks what can be checked without a
-  // record.
+  // meanFolder: where a relative mean_file may also lie. Reads the mean file, and checks what needs no record.
   Transformer(const caffe::TransformationParameter& param, caffe::Phase phase, const std::string& meanFolder);
   // {channels, height, width} after the crop; checks mean and crop against it.
   Shape outputShape(const ImageView& first) const;
@@ -29,7 +28,7 @@ class Transformer {
   template <class T>
   void apply(const ImageView& image, const RandomStream& mirror, const RandomStream& crop, int item, T* out) const;
 
-  // What force_color and force_gray make of encoded images; raw pixels stay as they are.
+  // The colour mode of encoded images by force_color and force_gray; raw pixels stay as they are.
   ColourMode colour() const;
 
  private:
@@ -46,10 +45,10 @@ class Transformer {
   caffe::BlobProto mean_;
 };
 
-// A raw record as it lies; an encoded one decoded into *decoded, which the view then borrows. kData: sizes that are not
-// positive or not those of the values; an image that cannot be decoded.
+// A view of a raw record's own bytes, or of *decoded, into which an encoded one is decoded. Throws kData for sizes that
+// are not positive or do not fit the values, and for an image that cannot be decoded.
 ImageView viewOf(const caffe::Datum& d, Image* decoded, ColourMode colour);
-void checkDatum(const caffe::Datum& d);  // the sizes of a raw record
+void checkDatum(const caffe::Datum& d);  // checks the sizes of a raw record
 std::string shapeText(const ImageView& v);
 
 }  // namespace crema::data

@@ -6,10 +6,10 @@
 //   count
 //   class overlap x1 y1 x2 y2        `count` times, bounds included, from 0
 //
-// in this order, blanks and line ends alike but for the path, which has a line of its own and may hold blanks. A window
-// with overlap >= fg_threshold is foreground (class above 0), of the others one with overlap < bg_threshold is
-// background (class 0), the rest is not used. Windows belong to the image they stand under; number, channels, height
-// and width are read and not used, as in Caffe, whose images are colour whatever the file says.
+// in this order, separated by blanks or line ends; the path has a line of its own and may hold blanks. A window with
+// overlap >= fg_threshold is foreground (class above 0), others with overlap < bg_threshold are background (class 0),
+// the rest is not used. Number, channels, height and width are read and ignored, as in Caffe, where images are always
+// colour.
 #pragma once
 #include <memory>
 #include <string>
@@ -26,18 +26,18 @@ struct ImageWindow {
 };
 
 struct WindowOptions {
-  caffe::WindowDataParameter param;          // source as it can be opened
+  caffe::WindowDataParameter param;          // with source as a path that can be opened
   caffe::TransformationParameter transform;  // crop_size, mirror, mean_file or mean_value
   std::string folder;                        // where relative paths may also start
   float scale = 1;
-  bool cache = false;  // the files in memory, read at once
+  bool cache = false;  // keep all image files in memory, read at the start
 };
 
 // Records 0 .. foreground() - 1 are foreground windows, the others background: key the image's path, value an
 // ImageWindow.
 class WindowFile : public RecordSource {
  public:
-  explicit WindowFile(const WindowOptions& options);  // kIo, kData: names image and field
+  explicit WindowFile(const WindowOptions& options);  // throws kIo or kData, naming image and field
   int64_t size() const override { return static_cast<int64_t>(windows_.size()); }
   Record read(int64_t i) const override;
   std::string describe() const override { return "window file " + path_; }
@@ -52,8 +52,8 @@ class WindowFile : public RecordSource {
   int64_t foreground_ = 0;
 };
 
-// Where a window goes: these pixels of the image, resized to height x width, at (top, left) of the crop; mirrored, the
-// left margin is the right one's.
+// How a window becomes a crop: these pixels of the image, resized to height x width, at (top, left) of the crop. For a
+// mirrored crop left and right margins are swapped.
 struct WindowPlace {
   int x1, y1, x2, y2, height, width, top, left;
 };
@@ -62,7 +62,8 @@ struct WindowPlace {
 WindowPlace placeWindow(const ImageWindow& window, int imageHeight, int imageWidth, int crop, int contextPad,
                         bool square, bool mirror);
 
-// Which record item i of a batch is: background first, then int(batch * fg_fraction) of the foreground, each drawn.
+// The record of item i of a batch: background first, then int(batch * fg_fraction) foreground windows, all drawn at
+// random.
 int64_t chooseWindow(const WindowFile& file, int batch, float fgFraction, const SampleRandom& random, int item);
 
 // Tops data (3 x crop x crop, 0 where a window leaves its image) and label. The checks of what `options` says are here.

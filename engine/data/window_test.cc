@@ -1,4 +1,4 @@
-// Window files, draws, geometry and pixels, each against a computation of its own.
+// Window files, random draws, geometry and pixels, each against an independent computation.
 #include "data/window_file.h"
 
 #include <gtest/gtest.h>
@@ -85,8 +85,8 @@ TEST(WindowFile, DamageGetsASentence) {
       << "cached images are read at once";
 }
 
-// int(7 * 0.4) = 2 of 7 are foreground, at the end; over many batches every window comes as often as the others; named
-// by step and rank, not by what was drawn before.
+// int(7 * 0.4) = 2 of 7 are foreground, at the end; over many batches all windows are equally frequent; draws depend on
+// step and rank, not on earlier ones.
 TEST(WindowFile, DrawsBackgroundFirstAndEveryWindow) {
   Windows w;
   std::string text = "# 0\na.png\n3\n30\n40\n9\n";
@@ -221,7 +221,8 @@ TEST(Windows, PixelsAgainstDouble) {
           }
           const double sy = std::clamp((iy + 0.5) * (p.y2 - p.y1 + 1) / p.height - 0.5, 0., double(p.y2 - p.y1));
           const double sx = std::clamp((ix + 0.5) * (p.x2 - p.x1 + 1) / p.width - 0.5, 0., double(p.x2 - p.x1));
-          const double pixel = 20 + 2 * (p.x1 + sx) + 2 * (p.y1 + sy) + 20 * c;  // linear: so is what lies between
+          // Linear, so that interpolation is exact.
+          const double pixel = 20 + 2 * (p.x1 + sx) + 2 * (p.y1 + sy) + 20 * c;
           const int off = (kMean + 2 - kCrop) / 2, at = (c * kMean + y + off) * (kMean + 2) + x + off;
           ASSERT_NEAR(got, (pixel - at % 97) * 0.25, 0.25 + 1e-6) << item << ": " << c << " " << y << " " << x;
         }

@@ -12,8 +12,8 @@
 namespace crema::data {
 
 // With half sizes h and centre m, in x and likewise in y, and s = crop / (crop - 2 context_pad): the region m - h s to
-// m + h s, rounded; square: with the larger h of the two. What of it lies outside the image becomes margin, in the
-// scale that takes the whole region to the crop.
+// m + h s, rounded; square: with the larger h of the two. The part outside the image becomes margin, at the scale that
+// maps the whole region to the crop.
 WindowPlace placeWindow(const ImageWindow& w, int imageHeight, int imageWidth, int crop, int contextPad, bool square,
                         bool mirror) {
   WindowPlace p{w.x1, w.y1, w.x2, w.y2, crop, crop, 0, 0};
@@ -58,7 +58,7 @@ int64_t chooseWindow(const WindowFile& file, int batch, float fgFraction, const 
 
 namespace {
 
-// The pixels that a place names, side by side.
+// Copies the pixels of a place.
 Image cut(const Image& image, const WindowPlace& p) {
   Image out{image.channels, p.y2 - p.y1 + 1, p.x2 - p.x1 + 1, {}};
   const auto pixel = static_cast<size_t>(image.channels), row = static_cast<size_t>(out.width) * pixel;
@@ -120,7 +120,7 @@ class WindowSamples : public SampleMaker {
               height_, width_, crop_, crop_);
   }
 
-  // (pixel - mean) * scale; the mean at the place in the crop, not mirrored.
+  // (pixel - mean) * scale; the mean is not mirrored.
   void write(const Image& warped, const WindowPlace& p, bool mirror, float* out) const {
     const auto& t = options_.transform;
     const unsigned char* pixel = warped.bytes.data();

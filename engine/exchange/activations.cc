@@ -1,4 +1,4 @@
-// Layers that make one number of one number, and Eltwise.
+// Export of layers that compute element by element, and Eltwise.
 #include <cmath>
 
 #include "exchange/graph.h"
@@ -29,7 +29,7 @@ Value linear(OnnxLayer& l, double scale, double shift) {
   return shift != 0 ? l.node("Add", {v, l.number(shift)}) : v;
 }
 
-// With power or scale 0 the layer is a constant whatever its bottom holds, NaN included: the bottom gives its shape.
+// With power or scale 0 the top is a constant even where the bottom is NaN; only the bottom's shape is used.
 void power(OnnxLayer& l) {
   const auto& p = l.param().power_param();
   if (p.power() * p.scale() == 0) {

@@ -9,7 +9,7 @@
 namespace crema::exchange {
 namespace {
 
-constexpr int64_t kMostBytes = 2147483647;  // of a protobuf message
+constexpr int64_t kMostBytes = 2147483647;  // protobuf's limit for a message
 
 const OnnxConversions& conversions() {
   static const OnnxConversions all = [] {
@@ -51,7 +51,7 @@ class Exporter {
   }
 
  private:
-  using Shapes = std::vector<Shape>;  // of inputs, then outputs
+  using Shapes = std::vector<Shape>;  // of the inputs, then of the outputs
 
   template <class Use>
   void eachNeeded(Use use) const {
@@ -99,7 +99,7 @@ class Exporter {
     return all;
   }
 
-  // The shapes with one item more in every given blob that has as many as the first, where the graph stays the same.
+  // Reshapes the inputs to one item more in their batch; the new shapes, or nullopt where the graph then differs.
   std::optional<Shapes> oneItemMore(const OnnxGraph& graph) {
     if (selection_.inputs.empty() || selection_.inputs[0].blob->shape().axes() == 0) return std::nullopt;
     const int batch = selection_.inputs[0].blob->shape()[0];
@@ -117,7 +117,7 @@ class Exporter {
         if (asked && !isOnnxSource(layer)) layer.shapeTops(net_.bottoms(i), net_.tops(i));
       }
       if (nodes().proto.SerializeAsString() == graph.proto.SerializeAsString()) return portShapes();
-    } catch (const Error&) {  // a layer that takes this batch alone
+    } catch (const Error&) {  // a layer that accepts no other batch size
     }
     return std::nullopt;
   }

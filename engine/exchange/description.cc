@@ -14,7 +14,8 @@ namespace crema::exchange {
 namespace {
 
 constexpr char kNet[] = "crema.net", kWeights[] = "crema.weights";
-constexpr size_t kMost = 1 << 24;  // bytes of weights that the graph does not hold; with more nothing is carried
+// Bytes of weights stored beside the graph; with more, none and no prototxt are stored.
+constexpr size_t kMost = 1 << 24;
 constexpr int kVariant = sodium_base64_VARIANT_ORIGINAL;
 
 std::string nameOf(const layers::Layer& layer, size_t param) { return fmt::format("{}/param{}", layer.name(), param); }
@@ -62,7 +63,7 @@ bool fill(const net::Net& net, const ::onnx::ModelProto& model, const caffe::Net
   return true;
 }
 
-// As the flags say, where the net has these inputs.
+// Gives inputs the shapes from the flags; false where the net lacks one of them.
 bool reshapeInputs(caffe::NetParameter& net, const InputShapes& shapes) {
   size_t found = 0;
   for (auto& layer : *net.mutable_layer())
@@ -86,7 +87,7 @@ void addDescription(::onnx::ModelProto& model, caffe::NetParameter description, 
   caffe::NetParameter beside;
   std::set<const void*> known;
   for (const auto& layer : net.layers()) {
-    if (!names.insert(layer->name()).second) return;  // weights go by names
+    if (!names.insert(layer->name()).second) return;  // weights are matched by layer names
     bool all = true;
     for (size_t i = 0; i < layer->params().size(); ++i)
       all &= stored.count(nameOf(*layer, i)) || known.count(layer->params()[i]->data<float>());
@@ -104,7 +105,7 @@ void addDescription(::onnx::ModelProto& model, caffe::NetParameter description, 
   std::string text(sodium_base64_encoded_len(bytes.size(), kVariant), 0);
   sodium_bin2base64(text.data(), text.size(), reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size(),
                     kVariant);
-  text.pop_back();  // the 0 behind it
+  text.pop_back();  // the terminating 0
   if (beside.layer_size()) set(model, kWeights, text);
 }
 
@@ -140,7 +141,7 @@ std::optional<OnnxImport> importDescribed(const ::onnx::ModelProto& model, const
         for (const auto& blob : b->second->params()) addBlob(&layer, *blob);
     made.notes.push_back("written by crema export: the net that was exported, bit for bit");
     return made;
-  } catch (const Error& e) {  // as where its data layers' sources are not here; the graph is there
+  } catch (const Error& e) {  // such as missing sources of data layers; the graph is imported instead
     *why = e.message();
     return std::nullopt;
   }

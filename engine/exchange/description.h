@@ -1,6 +1,6 @@
-// What an export of ours carries beside its graph, as metadata: the net's prototxt, and the parameters that the graph
-// holds in other numbers (BatchNorm's sums, of which it has rounded factors). An import believes it only where
-// exporting it again gives the same graph: of a model that another program has changed the graph counts.
+// Metadata in our exports beside the graph: the net's prototxt, and parameters that the graph holds only in derived
+// form (BatchNorm's sums, for which it has rounded factors). An import uses it only where exporting it again gives the
+// same graph, so that changes by other programs are not lost.
 #pragma once
 #include <optional>
 
@@ -9,9 +9,9 @@
 
 namespace crema::exchange {
 
-// `description`: as `net` was built of it, filtered.
+// `description`: the filtered one from which `net` was built.
 void addDescription(::onnx::ModelProto& model, caffe::NetParameter description, const net::Net& net);
-// *why: of a description that is there, why it is not taken.
+// *why: the reason why an existing description was not used.
 std::optional<OnnxImport> importDescribed(const ::onnx::ModelProto& model, const InputShapes& shapes, std::string* why);
 
 }  // namespace crema::exchange

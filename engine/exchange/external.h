@@ -1,4 +1,4 @@
-// Values that a model keeps in files of its own, beside it.
+// Tensors that a model stores in separate files beside it.
 #pragma once
 #include <string>
 
@@ -6,7 +6,7 @@
 
 namespace crema::exchange {
 
-// They become part of the model. Of a file outside of `folder`, and of what is no file, nothing is read.
+// Reads them into the model. Refuses paths outside of `folder` and anything but regular files.
 void readExternal(::onnx::GraphProto* graph, const std::string& folder);
 
 }  // namespace crema::exchange

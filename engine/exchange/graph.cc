@@ -2,39 +2,39 @@
 
 namespace crema::exchange {
 
-std::string OnnxGraph::unique(const std::string& wish) {
-  std::string name = wish;
-  for (int n = 2; !names_.insert(name).second; ++n) name = fmt::format("{}/{}", wish, n);
+std::string OnnxGraph::unique(const std::string& base) {
+  std::string name = base;
+  for (int n = 2; !names_.insert(name).second; ++n) name = fmt::format("{}/{}", base, n);
   return name;
 }
 
-::onnx::TensorProto* OnnxGraph::tensor(const std::vector<int64_t>& dims, const std::string& wish) {
+::onnx::TensorProto* OnnxGraph::tensor(const std::vector<int64_t>& dims, const std::string& base) {
   auto* t = proto.add_initializer();
   for (int64_t d : dims) t->add_dims(d);
   t->set_data_type(::onnx::TensorProto::FLOAT);
-  t->set_name(unique(wish));
+  t->set_name(unique(base));
   return t;
 }
 
-Value OnnxGraph::weights(const Blob& blob, const std::vector<int64_t>& dims, const std::string& wish) {
+Value OnnxGraph::weights(const Blob& blob, const std::vector<int64_t>& dims, const std::string& base) {
   const auto [known, fresh] = known_.try_emplace({blob.data<float>(), dims});
   if (fresh) {
     pending_[proto.initializer_size()] = &blob;
-    known->second = tensor(dims, wish)->name();
+    known->second = tensor(dims, base)->name();
   }
   return known->second;
 }
 
-Value OnnxGraph::floats(const std::vector<int64_t>& dims, const std::vector<float>& values, const std::string& wish) {
-  auto* t = tensor(dims, wish);
-  t->set_raw_data(values.data(), values.size() * sizeof(float));
+Value OnnxGraph::floats(const std::vector<int64_t>& dims, const std::vector<float>& numbers, const std::string& base) {
+  auto* t = tensor(dims, base);
+  t->set_raw_data(numbers.data(), numbers.size() * sizeof(float));
   return t->name();
 }
 
-Value OnnxGraph::ints(const std::vector<int64_t>& values, const std::string& wish) {
-  auto* t = tensor({static_cast<int64_t>(values.size())}, wish);
+Value OnnxGraph::ints(const std::vector<int64_t>& numbers, const std::string& base) {
+  auto* t = tensor({static_cast<int64_t>(numbers.size())}, base);
   t->set_data_type(::onnx::TensorProto::INT64);
-  t->set_raw_data(values.data(), values.size() * sizeof(int64_t));
+  t->set_raw_data(numbers.data(), numbers.size() * sizeof(int64_t));
   return t->name();
 }
 
@@ -92,8 +92,8 @@ Value OnnxLayer::reshaped(const Value& value, std::vector<int64_t> dims) {
   return node("Reshape", {value, ints(dims)});
 }
 
-// A value of this layer's own is renamed to what the blob is called; any other keeps its name (a layer that changes
-// nothing).
+// A value that this layer made is renamed to the blob's name; another one (of a layer that changes nothing) keeps its
+// name.
 void OnnxLayer::top(size_t i, const Value& value) {
   const Blob* blob = tops_[i];
   const std::string& name = param().top(static_cast<int>(i));

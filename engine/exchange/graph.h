@@ -1,7 +1,7 @@
-// An ONNX graph in the making, and one layer's view of it.
+// Builder of an ONNX graph, and one layer's view of it.
 //
-// ONNX knows no work in place: every value is made once and has a name of its own. The last layer that writes a blob
-// gives its value the blob's name, an earlier one "blob/layer"; values inside a layer are "layer/Operator".
+// ONNX has no layers in place: every value is assigned once and has a name of its own. The last layer that writes a
+// blob gives its value the blob's name, an earlier one "blob/layer"; values inside a layer are "layer/Operator".
 #pragma once
 #include <map>
 #include <set>
@@ -22,28 +22,30 @@ struct OnnxAttribute {
 };
 using OnnxAttributes = std::vector<OnnxAttribute>;
 
-// Weights are kept as the blobs that hold them until fillWeights(): two graphs of one net cost no copy of them.
+// Until fillWeights() the graph refers to blobs for weights, so that building two graphs of one net copies none.
 class OnnxGraph {
  public:
-  std::string unique(const std::string& wish);  // the wish, or with a number behind it
-  Value weights(const Blob& blob, const std::vector<int64_t>& dims, const std::string& wish);
-  Value floats(const std::vector<int64_t>& dims, const std::vector<float>& values, const std::string& wish);
-  Value ints(const std::vector<int64_t>& values, const std::string& wish);
+  std::string unique(const std::string& base);  // `base`, with a number appended if it is taken
+  Value weights(const Blob& blob, const std::vector<int64_t>& dims, const std::string& base);
+  Value floats(const std::vector<int64_t>& dims, const std::vector<float>& numbers, const std::string& base);
+  Value ints(const std::vector<int64_t>& numbers, const std::string& base);
   int64_t weightBytes() const;
   void fillWeights();
 
   ::onnx::GraphProto proto;
-  std::map<const Blob*, Value> values;                     // what a blob holds after the layers so far
-  std::map<const Blob*, const layers::Layer*> lastWriter;  // of those that make a node
+  std::map<const Blob*, Value> values;                     // blob -> its current value
+  std::map<const Blob*, const layers::Layer*> lastWriter;  // blob -> the last layer that makes a node and writes it
 
  private:
-  ::onnx::TensorProto* tensor(const std::vector<int64_t>& dims, const std::string& wish);
+  ::onnx::TensorProto* tensor(const std::vector<int64_t>& dims, const std::string& base);
   std::set<std::string> names_;
-  std::map<std::pair<const void*, std::vector<int64_t>>, Value> known_;  // by memory: shared parameters are stored once
-  std::map<int, const Blob*> pending_;                                   // number of an initializer -> its values
+  // By address: shared parameters are stored once.
+  std::map<std::pair<const void*, std::vector<int64_t>>, Value> known_;
+  // Index of an initializer -> the blob with its values.
+  std::map<int, const Blob*> pending_;
 };
 
-// What a layer's conversion works with. It makes nodes, then says for every top which value it is.
+// The interface of a layer's conversion, which adds nodes and then sets the value of every top.
 class OnnxLayer {
  public:
   OnnxLayer(OnnxGraph& graph, const layers::Layer& layer, const layers::Blobs& bottoms, const layers::Blobs& tops)
@@ -61,15 +63,15 @@ class OnnxLayer {
   Value weight(size_t param) {
     return weight(param, {blob(param).shape().dims().begin(), blob(param).shape().dims().end()});
   }
-  Value weight(size_t param, const std::vector<int64_t>& dims);  // the same values in another shape
+  Value weight(size_t param, const std::vector<int64_t>& dims);  // a parameter with another shape
   Value number(double value) { return floats({}, {static_cast<float>(value)}); }
-  Value floats(const std::vector<int64_t>& dims, const std::vector<float>& values);
-  Value ints(const std::vector<int64_t>& values);
+  Value floats(const std::vector<int64_t>& dims, const std::vector<float>& numbers);
+  Value ints(const std::vector<int64_t>& numbers);
 
   Value node(const char* op, const std::vector<Value>& inputs, const OnnxAttributes& attributes = {});
   std::vector<Value> nodes(const char* op, size_t outputs, const std::vector<Value>& inputs,
                            const OnnxAttributes& attributes = {});
-  Value reshaped(const Value& value, std::vector<int64_t> dims);  // the first axis takes what is left: any batch
+  Value reshaped(const Value& value, std::vector<int64_t> dims);  // the first axis is -1, so that any batch fits
   Value shapedAs(const Shape& to, const Value& value) { return reshaped(value, {to.dims().begin(), to.dims().end()}); }
   void top(size_t i, const Value& value);
   void top(const Value& value) { top(0, value); }

@@ -8,8 +8,8 @@
 namespace crema::exchange {
 namespace {
 
-constexpr int64_t kOldest = 5, kNewest = 24;  // opsets whose operators are the ones that are read here
-constexpr int64_t kOpen = 10;  // items in an open batch while shapes are followed: of 1 it is not seen what is spread
+constexpr int64_t kOldest = 5, kNewest = 24;  // the opsets that are understood
+constexpr int64_t kOpen = 10;  // a variable batch during import: with 1 it would be ambiguous what is broadcast
 
 const ImportConversions& conversions() {
   static const ImportConversions all = [] {
@@ -32,7 +32,7 @@ const ImportConversions& foldings() {
 
 class Importer {
  public:
-  // `items`: how long an open batch is while shapes are followed.
+  // `items`: the size of a variable batch during import.
   Importer(const ::onnx::ModelProto& model, const InputShapes& given, int64_t items)
       : model_(model), given_(given), items_(items) {}
 
@@ -53,7 +53,7 @@ class Importer {
     if (!open_.empty()) closeBatch();
     return {std::move(g_.net), std::move(g_.notes)};
   }
-  // Whether its numbers may be others for another batch.
+  // Whether constants may depend on the size of the batch.
   bool countsBatch() const { return !open_.empty() && shapeIsRead_; }
 
  private:
@@ -165,7 +165,7 @@ class Importer {
     }
   }
 
-  // One item in every open batch, where the net takes it and nothing but batches becomes another.
+  // Sets variable batches to one item, where the net accepts that and nothing else changes.
   void closeBatch() {
     caffe::NetParameter one = g_.net;
     ImportGraph again;
@@ -183,7 +183,7 @@ class Importer {
         const Dims &all = g_.shapes.at(output), &now = again.shapes.at(output);
         taken &= all.size() == now.size() && countOf(now) * items_ == countOf(all);
       }
-    } catch (const Error&) {  // a layer that takes this batch alone
+    } catch (const Error&) {  // a layer that accepts no other batch size
       taken = false;
     }
     if (taken) g_.net.Swap(&one);
@@ -199,12 +199,12 @@ class Importer {
   std::set<std::string> needed_, open_;
 };
 
-// Whether a batch of so many items makes this very net.
+// Whether importing with this batch size gives the same net.
 bool isNetFor(const ::onnx::ModelProto& model, const InputShapes& shapes, int64_t items,
               const caffe::NetParameter& net) {
   try {
     return Importer(model, shapes, items).run().net.SerializeAsString() == net.SerializeAsString();
-  } catch (const Error&) {  // what it computes with another size does not fit
+  } catch (const Error&) {  // constants that do not fit another batch size
     return false;
   }
 }

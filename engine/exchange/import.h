@@ -11,10 +11,10 @@
 namespace crema::exchange {
 
 struct OnnxImport {
-  caffe::NetParameter net;         // with the values of its parameters
-  std::vector<std::string> notes;  // a sentence for whatever differs
+  caffe::NetParameter net;         // includes the values of parameters
+  std::vector<std::string> notes;  // a sentence for each thing that differs
 };
-using InputShapes = std::map<std::string, std::vector<int64_t>>;  // what replaces the model's own, by input
+using InputShapes = std::map<std::string, std::vector<int64_t>>;  // by input: shapes that replace the model's
 
 OnnxImport importOnnx(const ::onnx::ModelProto& model, const InputShapes& shapes);
 

@@ -1,5 +1,5 @@
-// Add, Sub, Mul, Div, Sum, Max of blobs and constants. A number is a Power, constants along some axes are a Scale or a
-// Bias, blobs of one shape an Eltwise; a blob that is spread over another's axes is the second bottom of a Scale or
+// Add, Sub, Mul, Div, Sum, Max of blobs and constants. A single constant becomes a Power, constants along some axes a
+// Scale or a Bias, blobs of equal shape an Eltwise; a blob that is broadcast becomes the second bottom of a Scale or
 // Bias.
 #include <algorithm>
 
@@ -8,7 +8,7 @@
 namespace crema::exchange {
 namespace {
 
-// The axes [from, to) of `in` for which there are numbers, which are 1 elsewhere.
+// The axes [from, to) of `in` along which a constant varies; outside of them its dims are 1.
 struct Span {
   size_t from = 0, to = 0;
 };
@@ -23,7 +23,7 @@ Span spanOf(const Dims& small) {
 
 constexpr int64_t kMost = 1 << 26;
 
-// The numbers of a span, repeated along the axes inside of it where they are 1.
+// The values of a span, repeated along axes inside of it whose dim is 1.
 std::vector<float> spread(const std::vector<float>& values, const Dims& small, const Dims& in, Span s) {
   if (countOf(Dims(in.begin() + static_cast<ptrdiff_t>(s.from), in.begin() + static_cast<ptrdiff_t>(s.to))) > kMost)
     invalid("constants of {} would be spread to {}", textOf(small), textOf(in));

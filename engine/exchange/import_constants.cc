@@ -1,5 +1,5 @@
-// Nodes that compute with known values: shapes, as PyTorch writes `x.view(x.size(0), -1)`, and weights turned before
-// use.
+// Constant folding: nodes whose inputs are known, such as shapes (PyTorch's `x.view(x.size(0), -1)`) and transposed
+// weights.
 #include <algorithm>
 
 #include "exchange/import_dims.h"
@@ -38,7 +38,7 @@ void shape(ImportNode& n) {
 
 void identity(ImportNode& n) { n.constantResult(n.tensor(0)); }
 
-// Along an axis the places that the second input names.
+// Picks elements along an axis by the indices in the second input.
 void gather(ImportNode& n) {
   const Tensor& t = n.tensor(0);
   const Dims in = dimsOf(t), places = dimsOf(n.tensor(1));

@@ -5,7 +5,7 @@
 namespace crema::exchange {
 namespace {
 
-// Counted from 0, in rising order.
+// Axes counted from 0, in ascending order.
 Dims axesOf(const ImportNode& n, Dims axes, size_t of) {
   for (int64_t& a : axes) a = n.axis(a, of);
   std::sort(axes.begin(), axes.end());
@@ -19,7 +19,7 @@ Dims axesOnce(const ImportNode& n, const Dims& given, size_t of) {
 
 }  // namespace
 
-// 0 is the old length, or none where allowzero says so; one -1 takes what is left.
+// 0 keeps the old length, or means 0 with allowzero; one -1 is inferred.
 Dims reshapedDims(const ImportNode& n, const Dims& in) {
   Dims dims = n.listOrInput("shape", 1);
   const Dims wanted = dims;

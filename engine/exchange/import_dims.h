@@ -1,5 +1,5 @@
-// What nodes that move or combine values make of shapes: the one place for constants and for blobs. Attributes and
-// constant inputs are the node's own; badData() names it where they do not fit `in`.
+// Shape inference of nodes that move or combine values, for constants and blobs alike. Attributes and constant inputs
+// are the node's own; badData() names it where they do not fit `in`.
 #pragma once
 #include "exchange/import_graph.h"
 
@@ -8,7 +8,7 @@ namespace crema::exchange {
 Dims reshapedDims(const ImportNode& n, const Dims& in);
 Dims squeezedDims(const ImportNode& n, const Dims& in);
 Dims unsqueezedDims(const ImportNode& n, const Dims& in);
-std::vector<size_t> transposedAxes(const ImportNode& n, size_t axes);  // new axis a is the old one's [a]
+std::vector<size_t> transposedAxes(const ImportNode& n, size_t axes);  // new axis a is old axis result[a]
 Dims joinedDims(const ImportNode& n, const std::vector<Dims>& parts, size_t axis);
 
 struct ImportRange {
@@ -16,7 +16,7 @@ struct ImportRange {
 };
 std::vector<ImportRange> slicedRanges(const ImportNode& n, const Dims& in);  // one for each axis
 
-// numpy's: aligned at the last axis, an axis of 1 is as long as the other's.
+// numpy's broadcasting: aligned at the last axis, a dim of 1 takes the other's.
 Dims broadcastDims(const ImportNode& n, const Dims& a, const Dims& b);
 // `small` with axes of 1 in front; refuses what would make `in` larger.
 Dims alignedDims(const ImportNode& n, Dims small, const Dims& in);

@@ -1,4 +1,4 @@
-// Nodes that make one number of one number.
+// Import of nodes that compute element by element.
 #include <algorithm>
 #include <cmath>
 
@@ -26,7 +26,7 @@ void elu(ImportNode& n) {
   n.result(std::move(l));
 }
 
-// One slope, or one for each channel: before opset 7 a list of them, then what is spread along axis 1 alone.
+// One slope, or one for each channel: a list before opset 7, later a tensor that broadcasts along axis 1 only.
 void prelu(ImportNode& n) {
   const auto slopes = n.floats(1);
   const Dims in = n.in();
@@ -67,7 +67,7 @@ void neg(ImportNode& n) { n.result(power(n, n.blob(), 1, -1, 0)); }
 void sqrt(ImportNode& n) { n.result(power(n, n.blob(), 0.5f, 1, 0)); }
 void reciprocal(ImportNode& n) { n.result(power(n, n.blob(), -1, 1, 0)); }
 
-// A constant that is spread over all of the blob.
+// The value of a constant with a single element.
 float only(ImportNode& n, const char* layer) {
   const auto values = n.floats(1);
   alignedDims(n, dimsOf(n.tensor(1)), n.in());
@@ -92,15 +92,15 @@ void hardSwish(ImportNode& n) {
   n.result(std::move(l));
 }
 
-// Whether every value that the first type may have stays what it is. Blobs are floats: there INT32 is INT64, and what
-// Threshold made is 0 and 1 already.
+// Whether a cast changes no value. Blobs are floats, so INT32 and INT64 are alike, and BOOL is 0 and 1 already, as
+// Threshold makes it.
 bool keepsValues(int from, int to) {
   using T = ::onnx::TensorProto;
   if (to == T::FLOAT || to == T::DOUBLE || to == T::FLOAT16 || from == to || from == T::BOOL) return true;
   return isInteger(from) && (to == T::INT64 || to == T::INT32);
 }
 
-// Rounding to FLOAT16 is no mathematics of the model: float16 is computed in float32 here, as everywhere in an import.
+// A cast to FLOAT16 is dropped: imports compute float16 in float32 everywhere.
 void cast(ImportNode& n) {
   const auto to = static_cast<int>(n.i("to", 0));
   if (!keepsValues(n.type(), to))

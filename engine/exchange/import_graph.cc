@@ -10,17 +10,17 @@ namespace crema::exchange {
 
 ImportGraph::ImportGraph() : kernels_(kernels::bestIsa(), 1) {}
 
-std::string ImportGraph::uniqueLayer(const std::string& wish) {
-  std::string name = wish;
-  for (int n = 2; !layers_.insert(name).second; ++n) name = fmt::format("{}/{}", wish, n);
+std::string ImportGraph::uniqueLayer(const std::string& base) {
+  std::string name = base;
+  for (int n = 2; !layers_.insert(name).second; ++n) name = fmt::format("{}/{}", base, n);
   return name;
 }
 
-std::string ImportGraph::uniqueBlob(const std::string& wish) {
-  std::string name = wish;
+std::string ImportGraph::uniqueBlob(const std::string& base) {
+  std::string name = base;
   for (int n = 2; values.count(name) || readersOf.count(name) || outputs.count(name) || !blobs_.insert(name).second;
        ++n)
-    name = fmt::format("{}/{}", wish, n);
+    name = fmt::format("{}/{}", base, n);
   return name;
 }
 
@@ -34,13 +34,13 @@ size_t ImportGraph::readers(const std::string& value) const {
   return (found == readersOf.end() ? 0 : found->second.size()) + outputs.count(value);
 }
 
-// The layer is built on blobs of the shapes, without values, and so judged.
+// Sets the layer up on blobs with these shapes, without values, which checks it and gives its tops' shapes.
 void ImportGraph::add(caffe::LayerParameter layer) {
   layers::RunState run;
   layers::DataOptions data;
   layers::LayerContext context;
   context.kernels = &kernels_, context.run = &run, context.data = &data;
-  context.fills = context.goesBack = false;
+  context.fills = context.needsBackward = false;
   caffe::LayerParameter described = layer;
   described.clear_blobs();
   const auto made = layers::builtinLayers().make(described, context);
@@ -66,7 +66,8 @@ void ImportGraph::add(caffe::LayerParameter layer) {
   net.add_layer()->Swap(&layer);
 }
 
-// "conv1/Conv" is layer conv1: of one node or the first of several. Of "/" in front of a name no folder should be made.
+// Node "conv1/Conv" becomes layer conv1, or its first layer does. A leading "/", as PyTorch writes, is dropped, since
+// names with it would look like absolute paths.
 ImportNode::ImportNode(ImportGraph& graph, const ::onnx::NodeProto& node) : graph_(graph), node_(node) {
   name_ = !node.name().empty() ? node.name() : node.output_size() ? node.output(0) : node.op_type();
   if (const std::string ending = "/" + node.op_type(); name_.size() > ending.size() && name_.ends_with(ending))
@@ -182,7 +183,7 @@ void ImportNode::result(caffe::LayerParameter l, size_t outputs) {
 
 void ImportNode::alias(const std::string& blob) {
   const std::string& name = node_.output(0);
-  if (graph_.outputs.count(name))  // which has to be a blob of this name
+  if (graph_.outputs.count(name))  // an output of the graph must be a blob of this name
     return result(layer("Split", {blob}));
   graph_.values[name] = {nullptr, blob};
 }
@@ -192,7 +193,7 @@ void ImportNode::constantResult(::onnx::TensorProto tensor) {
   graph_.values[node_.output(0)] = {graph_.keep(std::move(tensor)), ""};
 }
 
-// The first axis stays what it is, or takes what is left: the batch is free.
+// The first axis is kept (0) or inferred (-1), so that any batch fits.
 std::string ImportNode::reshaped(const std::string& from, const Dims& dims, bool last) {
   const Dims& have = shape(from);
   caffe::LayerParameter l = layer("Reshape", {from});

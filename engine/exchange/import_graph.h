@@ -1,6 +1,6 @@
-// A net in the making of an ONNX graph, and one node's view of it.
+// Builder of a net from an ONNX graph, and one node's view of it.
 //
-// A value of the graph is a constant (initializers, and what is computed of them and of shapes: constants.cc) or a
+// A value of the graph is a constant (an initializer, or computed from those and from shapes: import_constants.cc) or a
 // blob, whose shape is known, as each layer is set up on the shapes below it when it is added. A blob has its value's
 // name.
 #pragma once
@@ -20,14 +20,14 @@ class ImportGraph {
  public:
   struct Known {
     const ::onnx::TensorProto* constant = nullptr;
-    std::string blob;  // else this one
+    std::string blob;  // used where there is no constant
   };
   ImportGraph();
 
   // Adds a layer; the names of its tops are taken as they are. Shapes of the tops follow.
   void add(caffe::LayerParameter layer);
-  std::string uniqueLayer(const std::string& wish);
-  std::string uniqueBlob(const std::string& wish);
+  std::string uniqueLayer(const std::string& base);
+  std::string uniqueBlob(const std::string& base);
   const ::onnx::TensorProto* keep(::onnx::TensorProto constant);
   size_t readers(const std::string& value) const;  // nodes and outputs of the graph
 
@@ -40,7 +40,7 @@ class ImportGraph {
   std::map<std::string, std::vector<const ::onnx::NodeProto*>> readersOf;  // nodes, by value
   std::set<std::string> flattened;  // values that a Gemm alone reads: all axes behind the first are one
   std::set<std::string> outputs;
-  std::set<const ::onnx::NodeProto*> done;  // by a node before them
+  std::set<const ::onnx::NodeProto*> done;  // nodes that an earlier one has converted along with itself
 
  private:
   kernels::Context kernels_;
@@ -57,34 +57,36 @@ class ImportNode {
   const std::string& op() const { return node_.op_type(); }
   int inputs() const { return node_.input_size(); }
   bool has(int i) const { return i < node_.input_size() && !node_.input(i).empty(); }
-  void note(const std::string& text);  // said once for all nodes
+  void note(const std::string& text);  // added once, however many nodes it is true of
   bool constant(int i) const;
-  const ::onnx::TensorProto& tensor(int i) const;  // refuses what is no constant
+  const ::onnx::TensorProto& tensor(int i) const;  // kInvalid for a blob
   std::vector<float> floats(int i) const { return floatsOf(tensor(i)); }
-  float number(int i) const;  // the one that a constant holds
+  float number(int i) const;  // the value of a constant with one element
   std::vector<int64_t> ints(int i) const { return intsOf(tensor(i)); }
-  std::string blob(int i = 0) const;  // refuses a constant
+  std::string blob(int i = 0) const;  // kInvalid for a constant
   const Dims& shape(const std::string& blob) const { return graph_.shapes.at(blob); }
   const Dims& in(int i = 0) const { return shape(blob(i)); }
-  int type(int i = 0) const;  // in ONNX: a blob holds whole numbers as floats
-  void refuseWhole() const;   // what ONNX rounds and a layer does not
+  int type(int i = 0) const;  // ONNX's type; a blob holds integers as floats
+  void refuseWhole() const;   // kInvalid for integers, where ONNX rounds and a layer does not
 
   const ::onnx::AttributeProto* attribute(const char* name) const;
   int64_t i(const char* name, int64_t otherwise) const;
   float f(const char* name, float otherwise) const;
   std::string s(const char* name, const char* otherwise) const;
   std::vector<int64_t> list(const char* name, std::vector<int64_t> otherwise = {}) const;
-  std::vector<int64_t> listOrInput(const char* name, int input) const;  // opsets moved them from one to the other
-  int64_t axis(int64_t given, size_t axes) const;                       // counted from 0; refuses others
+  // An attribute in older opsets, an input in newer ones.
+  std::vector<int64_t> listOrInput(const char* name, int input) const;
+  int64_t axis(int64_t given, size_t axes) const;  // counted from 0; throws when out of range
 
   caffe::LayerParameter layer(const char* type, const std::vector<std::string>& bottoms) const;
-  std::string make(caffe::LayerParameter layer);                 // a blob on the way
-  void result(caffe::LayerParameter layer, size_t outputs = 1);  // the node's own outputs
-  void alias(const std::string& blob);                           // the output is this blob
+  std::string make(caffe::LayerParameter layer);                 // adds a layer with an intermediate blob as top
+  void result(caffe::LayerParameter layer, size_t outputs = 1);  // adds a layer whose tops are the node's outputs
+  void alias(const std::string& blob);                           // the node's output is this blob
   void constantResult(::onnx::TensorProto tensor);
   std::string reshaped(const std::string& blob, const Dims& dims, bool last = false);  // make(), or result()
   void weights(caffe::LayerParameter& layer, const Dims& dims, std::vector<float> values) const;
-  const ::onnx::NodeProto* onlyReader(const char* op) const;  // of the output, if it is of this type
+  // The only reader of the output if it has this type, else nullptr.
+  const ::onnx::NodeProto* onlyReader(const char* op) const;
 
   std::string label() const;
   template <class... A>

@@ -6,7 +6,7 @@
 namespace crema::exchange {
 namespace {
 
-// (x - mean) / sqrt(variance + eps) by BatchNorm, whose sums are of one batch, then Scale with a bias.
+// (x - mean) / sqrt(variance + eps) by BatchNorm with a count of 1, then Scale with a bias.
 void batchNormalization(ImportNode& n) {
   const auto& outputs = n.proto().output();
   const bool trains = std::any_of(outputs.begin() + 1, outputs.end(), [](const auto& o) { return !o.empty(); });
@@ -39,7 +39,7 @@ void lrn(ImportNode& n) {
   n.result(std::move(l));
 }
 
-// Before opset 13 over all axes from `axis` on (1 where it is not said), then over one (the last).
+// Before opset 13 over all axes from `axis` (default 1) on; later over one axis (default: the last).
 caffe::LayerParameter softmaxOf(ImportNode& n) {
   const Dims in = n.in();
   const bool one = n.graph().opset >= 13;

@@ -1,5 +1,5 @@
-// Arithmetic and Cast of known values, in the values' own type: whole numbers are exact or refused, others are computed
-// in double and rounded once, which is what each operation gives in FLOAT and FLOAT16.
+// Arithmetic and Cast of known values, in the values' own type: integers are exact or refused; others are computed in
+// double and rounded once, which equals one operation in FLOAT or FLOAT16.
 #include <cmath>
 
 #include "exchange/import_dims.h"
@@ -15,7 +15,7 @@ double computed(const ImportNode& n, double a, double b) {
   return op == "Add" ? a + b : op == "Sub" ? a - b : op == "Mul" ? a * b : a / b;
 }
 
-// A quotient is cut towards 0, as C's.
+// Division truncates towards 0, as in C.
 int64_t computed(const ImportNode& n, int64_t a, int64_t b) {
   const std::string& op = n.op();
   if (op == "Div" && b == 0) badData("{}: {} divided by 0", n.label(), a);

@@ -1,10 +1,10 @@
 // MaxPool, AveragePool and the global ones.
 //
-// Caffe pads both sides alike and cuts windows at input + pad, so only where windows begin and how many there are has
-// to agree: MAX is then the same, and padding never wins in either. AVE divides by the window cut at input + pad; ONNX
-// by what of it is input (count_include_pad 0), or by the window cut at input + its own pad behind. Where these differ
-// a Scale with the ratios, a constant of the plane, follows; one that the model brings itself (crema export) cancels
-// it.
+// Caffe pads both sides alike and clips windows at input + pad, so only the begin of windows and their number have to
+// agree: MAX is then the same, as padding is never the maximum in either. AVE divides by the window clipped at input +
+// pad; ONNX by the part inside the input (count_include_pad 0), or by the window clipped at input + its own end pad.
+// Where these differ a Scale with the ratios, a constant of the plane, follows; one that the model brings itself (crema
+// export) cancels it.
 #include <algorithm>
 #include <cmath>
 

@@ -1,6 +1,6 @@
-// Resize and Upsample of planes to their nearest neighbours, by whole factors: a Deconvolution of every channel by
-// itself with a kernel of ones as large as its stride f. Place i of its result is place i / f, cut, of its input; a
-// node whose coordinates and rounding take any other place for any i is refused.
+// Resize and Upsample of planes to their nearest neighbours, by integer factors: a Deconvolution per channel with a
+// kernel of ones as large as its stride f. Element i of its result is element floor(i / f) of its input; a node whose
+// coordinates and rounding select another element for any i is refused.
 #include <algorithm>
 #include <cmath>
 
@@ -10,7 +10,7 @@ namespace crema::exchange {
 namespace {
 
 constexpr float kMostFactor = 64;
-constexpr int64_t kMostPlaces = 1 << 24;  // which floats count exactly
+constexpr int64_t kMostPlaces = 1 << 24;  // floats are exact up to here
 
 struct Nearest {
   std::string coordinates, rounding;
@@ -39,7 +39,7 @@ struct Nearest {
   }
 };
 
-// Upsample, and Resize of opset 10, have no words for it: i / f, cut.
+// Upsample, and Resize of opset 10, have no attributes for it: floor(i / f).
 Nearest nearestOf(ImportNode& n) {
   if (n.op() == "Upsample" || n.graph().opset < 11) return {"asymmetric", "floor"};
   const Nearest said{n.s("coordinate_transformation_mode", "half_pixel"), n.s("nearest_mode", "round_prefer_floor")};

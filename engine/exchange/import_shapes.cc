@@ -6,7 +6,7 @@
 namespace crema::exchange {
 namespace {
 
-// Two axes in front of a Gemm are its InnerProduct's own doing.
+// Flattening to two axes before a Gemm is dropped, as InnerProduct does that itself.
 void reshapeTo(ImportNode& n, const Dims& dims) {
   const Dims in = n.in();
   if (const auto* gemm = n.onlyReader("Gemm"); gemm && dims.size() == 2 && gemm->input(0) == n.proto().output(0))
@@ -32,7 +32,7 @@ void flatten(ImportNode& n) {
   reshapeTo(n, {countOf(Dims(in.begin(), in.begin() + axis)), countOf(Dims(in.begin() + axis, in.end()))});
 }
 
-// Only axes of 1 may change places: then nothing moves.
+// Only axes of length 1 may move, so that values keep their order.
 void transpose(ImportNode& n) {
   const Dims in = n.in();
   Dims dims;
@@ -60,7 +60,7 @@ void concat(ImportNode& n) {
   n.result(std::move(l));
 }
 
-// Sizes that are not said are alike; the last is what is left.
+// Without sizes all parts are equal, the last being the rest.
 Dims partsOf(ImportNode& n, int64_t length) {
   Dims sizes = n.listOrInput("split", 1);
   const int64_t parts = n.proto().output_size(), part = (length + parts - 1) / parts;
@@ -91,7 +91,7 @@ void split(ImportNode& n) {
   n.result(std::move(l), sizes.size());
 }
 
-// [from, to) of an axis; what is cut off goes to a Silence.
+// [from, to) of an axis; the rest goes to a Silence layer.
 std::string cut(ImportNode& n, const std::string& x, int64_t axis, int64_t from, int64_t to) {
   const int64_t length = n.shape(x)[static_cast<size_t>(axis)];
   auto l = n.layer("Slice", {x});

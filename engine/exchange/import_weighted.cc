@@ -1,5 +1,5 @@
 // Conv, ConvTranspose, Pad, Gemm, MatMul and Gather of a table. Caffe pads both sides alike. Where ONNX does not, the
-// kernel grows by zeros on the side of the smaller pad, and both pads are the larger one: the same sums.
+// kernel gets zeros on the side of the smaller pad, and both pads become the larger one, which gives the same sums.
 #include <algorithm>
 
 #include "exchange/import_dims.h"
@@ -38,7 +38,7 @@ namespace {
 
 constexpr int64_t kMostGrown = 64;
 
-// `front`: for each spatial axis by how many taps it grows in front, negative: behind.
+// `front`: by spatial axis: taps to add in front, or behind when negative.
 std::vector<float> grown(const std::vector<float>& values, Dims& dims, const Dims& front) {
   std::vector<float> now = values;
   for (size_t a = 0; a < front.size(); ++a) {
@@ -117,7 +117,7 @@ void convolution(ImportNode& n) {
   n.result(std::move(l));
 }
 
-// Zeros around planes: a convolution of every channel by itself whose kernel is one 1.
+// Pads planes with zeros: a convolution per channel with the 1x1 kernel 1.
 void pad(ImportNode& n) {
   const Dims in = n.in();
   const auto pads = n.listOrInput("pads", 1);
@@ -181,7 +181,7 @@ void gemm(ImportNode& n) {
   n.result(n.layer("Eltwise", {y, c}));
 }
 
-// x W, and the bias that an Add behind brings.
+// x W, and the bias of an Add that follows.
 void matMul(ImportNode& n) {
   const Dims in = n.in(), dims = dimsOf(n.tensor(1));
   if (dims.size() != 2 || in.size() < 2)

@@ -26,7 +26,7 @@ Value byBatch(OnnxLayer& l, float eps) {
   return l.node("Div", {z, l.node("Sqrt", {variance})});
 }
 
-// The running ones, which Caffe stores as sums: y = factor x + offset.
+// With the running statistics, which Caffe stores as sums: y = factor x + offset.
 void batchNorm(OnnxLayer& l) {
   const auto& p = l.param().batch_norm_param();
   const bool global = p.has_use_global_stats() ? p.use_global_stats() : l.param().phase() == caffe::TEST;
@@ -72,13 +72,13 @@ void softmax(OnnxLayer& l) {
   l.top(l.node("Softmax", {l.bottom()}, {{"axis", axis}}));
 }
 
-// A loss with a second top shows its probabilities there; of a loss nothing else is exported.
+// Exports the probabilities in the second top of a loss, and nothing else of it.
 void softmaxWithLoss(OnnxLayer& l) {
   const int64_t axis = l.in().canonicalAxis(l.param().softmax_param().axis());
   l.top(1, l.node("Softmax", {l.bottom()}, {{"axis", axis}}));
 }
 
-// Numbers that stand for a stretch of the bottom's axes from `axis` on, with ones behind them.
+// A parameter whose axes match the bottom's from `axis` on, reshaped with trailing ones for broadcasting.
 Value along(OnnxLayer& l, int axis, int param, const Shape& numbers) {
   std::vector<int64_t> dims(numbers.dims().begin(), numbers.dims().end());
   if (numbers.axes()) dims.resize(static_cast<size_t>(l.in().axes() - l.in().canonicalAxis(axis)), 1);

@@ -1,8 +1,8 @@
-// Pooling and SPP. Caffe counts windows with ceil and drops one that begins behind input + pad; ONNX gets the same
-// number of windows with pads that end where the last window ends:
+// Pooling and SPP. Caffe counts windows with ceil and drops a window that begins after input + pad; ONNX gets the same
+// number of windows by end pads up to the end of the last window:
 //   end = (outputs - 1) stride + kernel - input - pad, never below 0 here
-// MAX: padding never wins in either. AVE: ONNX divides by the whole kernel (count_include_pad), Caffe by the window cut
-// at input + pad, so windows that reach behind that are multiplied by kernel / cut, a constant of the plane.
+// MAX: padding is never the maximum in either. AVE: ONNX divides by the whole kernel (count_include_pad), Caffe by the
+// window clipped at input + pad, so clipped windows are multiplied by kernel / clipped, a constant plane.
 #include <algorithm>
 
 #include "exchange/graph.h"
@@ -36,14 +36,14 @@ Value average(OnnxLayer& l, const Value& x, const Side& h, const Side& w) {
   return l.node("Mul", {y, l.floats({1, 1, h.outputs, w.outputs}, ratios)});
 }
 
-// sum x^2 / sum x, 0 where all are 0: the mean of what training draws.
+// sum x^2 / sum x, 0 where all are 0: the expectation of stochastic pooling.
 Value expectation(OnnxLayer& l, const Value& x, const Side& h, const Side& w) {
   const Value sum = average(l, x, h, w), squares = average(l, l.node("Mul", {x, x}), h, w);
   const Value empty = l.node("Equal", {sum, l.number(0)});
   return l.node("Div", {squares, l.node("Where", {empty, l.number(1), sum})});
 }
 
-// The winner's place in its plane; ONNX counts through all planes.
+// The index of the maximum in its plane; ONNX counts through all planes.
 Value mask(OnnxLayer& l, const Value& indices) {
   const Value place = l.node("Mod", {indices, l.ints({int64_t{l.in()[2]} * l.in()[3]})});
   return l.node("Cast", {place}, {{"to", int64_t{::onnx::TensorProto::FLOAT}}});

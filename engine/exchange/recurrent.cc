@@ -1,6 +1,6 @@
-// LSTM, RNN and LSTMUnit (formulas: engine/layers/lstm.cc, rnn.cc), a few nodes for every time step: ONNX's own LSTM
-// cannot begin a sequence in the middle of a batch, as `cont` can. Without expose_hidden every pass starts from state
-// 0, as scoring does here.
+// LSTM, RNN and LSTMUnit (formulas: engine/layers/lstm.cc, rnn.cc), a few nodes for every time step: ONNX's LSTM cannot
+// start a new sequence in the middle of a batch, as `cont` can. Without expose_hidden every pass starts from state 0,
+// as scoring does here.
 #include "exchange/graph.h"
 
 namespace crema::exchange {
@@ -53,7 +53,7 @@ struct Unrolled {
 struct Cell {
   Value cell, hidden;
 };
-// One step from the sums of its gates, H of each along `axis`, and what goes on of the cell before.
+// One step from the sums of its gates, H of each along `axis`, and the part of the previous cell state that is kept.
 Cell step(OnnxLayer& l, int64_t axis, int64_t H, const Value& sums, const Value& before) {
   const auto gates = l.nodes("Split", 4, {sums, l.ints(std::vector<int64_t>(4, H))}, {{"axis", axis}});
   const Value in = l.node("Mul", {l.node("Sigmoid", {gates[0]}), l.node("Tanh", {gates[3]})});

@@ -10,7 +10,7 @@ namespace {
 class Selection {
  public:
   explicit Selection(const net::Net& net) : net_(net) {
-    for (int i = 0; i < layers(); ++i) look(i);
+    for (int i = 0; i < layers(); ++i) classify(i);
   }
 
   OnnxSelection select() {
@@ -32,8 +32,8 @@ class Selection {
     return blob;
   }
 
-  // Layer i is left out, or its tops can be asked for and its bottoms are read.
-  void look(int i) {
+  // Marks layer i as left out, or its tops as possible outputs and its bottoms as read.
+  void classify(int i) {
     const layers::Blobs &bottoms = net_.bottoms(i), &tops = net_.tops(i);
     const std::string& type = layer(i).type();
     const bool probabilities = type == "SoftmaxWithLoss" && tops.size() > 1;
@@ -54,7 +54,8 @@ class Selection {
       if (std::find(tops.begin(), tops.end(), bottoms[b]) == tops.end()) read_.insert(original(bottoms[b]));
   }
 
-  // The first bottom of what judges; ContrastiveLoss compares two, EuclideanLoss may have the given one first.
+  // The bottoms of a loss or accuracy that are scores: the first; both of ContrastiveLoss; of EuclideanLoss the one
+  // that is no input.
   layers::Blobs scoresOf(const std::string& type, const layers::Blobs& bottoms) const {
     if (type == "ContrastiveLoss") return {bottoms[0], bottoms[1]};
     return {bottoms[type == "EuclideanLoss" && given_.count(original(bottoms[0])) ? 1 : 0]};
@@ -78,7 +79,8 @@ class Selection {
         continue;
       s.needed[static_cast<size_t>(i)] = true;
       const size_t reads =
-          type == "Crop" || type == "SoftmaxWithLoss" ? 1 : bottoms.size();  // of others the shape alone
+          // Of the other bottoms only the shape matters.
+          type == "Crop" || type == "SoftmaxWithLoss" ? 1 : bottoms.size();
       wanted.insert(bottoms.begin(), bottoms.begin() + static_cast<std::ptrdiff_t>(std::min(reads, bottoms.size())));
     }
     for (int i = 0; i < layers(); ++i) {
@@ -90,8 +92,8 @@ class Selection {
 
   const net::Net& net_;
   std::map<const Blob*, Blob*> copyOf_;       // a Split's top -> its bottom
-  std::map<const Blob*, std::string> names_;  // of originals
-  std::map<int, layers::Blobs> scores_;       // what a loss or accuracy judges
+  std::map<const Blob*, std::string> names_;  // names of blobs that are no copies
+  std::map<int, layers::Blobs> scores_;       // by layer: the scores that a loss or accuracy reads
   std::set<const Blob*> lost_, given_, read_;
 };
 

@@ -1,4 +1,4 @@
-// Which layers of a net a model needs, and what its inputs and outputs are.
+// Selects the layers of a net that an exported model needs, its inputs and its outputs.
 #pragma once
 #include <string>
 #include <vector>
@@ -18,7 +18,7 @@ struct OnnxSelection {
   std::vector<std::string> leftOut;  // labels of layers
 };
 
-OnnxSelection selectForOnnx(const net::Net& net);  // invalid() where no output is left
+OnnxSelection selectForOnnx(const net::Net& net);  // throws kInvalid where no output is left
 bool isOnnxSource(const layers::Layer& layer);     // its tops are inputs of a model
 
 }  // namespace crema::exchange

@@ -1,4 +1,4 @@
-// Layers that move, choose or count values.
+// Export of layers that move, select or count values.
 #include "exchange/graph.h"
 
 namespace crema::exchange {
@@ -60,7 +60,7 @@ void reduction(OnnxLayer& l) {
   l.top(p.coeff() == 1 ? y : l.node("Mul", {y, l.number(p.coeff())}));
 }
 
-// Among equal values Caffe takes the larger index first, TopK the smaller: it sees the axis backwards.
+// Among equal values Caffe takes the larger index first, TopK the smaller; so the axis is reversed before TopK.
 void argMax(OnnxLayer& l) {
   const auto& p = l.param().argmax_param();
   const bool byAxis = p.has_axis();

@@ -18,7 +18,7 @@ float half(uint16_t bits) {
   return bits & 0x8000 ? -size : size;
 }
 
-// To the nearest, to even in the middle.
+// Rounds to nearest, ties to even.
 uint16_t halfOf(double v) {
   const auto sign = static_cast<uint16_t>(std::signbit(v) ? 0x8000 : 0);
   if (std::isnan(v)) return 0x7e00;
@@ -44,7 +44,7 @@ std::string listed(const T& t, const List& list) {
   return bytesOfAll(all);
 }
 
-// The tensor's own raw data, or `packed`, made of the list of its type.
+// The tensor's raw_data, or `packed`, filled from the field of its type.
 const std::string& bytesOf(const T& t, std::string& packed) {
   if (t.data_location() == 1 || t.external_data_size())
     invalid(
@@ -95,7 +95,7 @@ std::vector<To> valuesOf(const T& t) {
       return unpacked<int32_t, To>(bytes, plain);
     case T::INT8:
       return unpacked<int8_t, To>(bytes, plain);
-    default:  // UINT8, BOOL: widthOf() knows no others
+    default:  // UINT8 and BOOL; widthOf() refuses other types
       return unpacked<uint8_t, To>(bytes, plain);
   }
 }
@@ -126,7 +126,7 @@ std::string textOf(const Dims& dims) {
 }
 
 int64_t countOf(const Dims& dims) {
-  int64_t count = 1;  // of all axes that are not 0: what follows them is computed with
+  int64_t count = 1;  // product of all dims but zeros, as strides are computed from it
   for (const int64_t d : dims) {
     if (d < 0 || (d > 0 && count > INT32_MAX / d)) badData("a tensor of {} cannot be", textOf(dims));
     count *= std::max<int64_t>(d, 1);

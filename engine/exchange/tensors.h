@@ -1,4 +1,4 @@
-// Values of ONNX tensors. badData() where there are more or fewer than its dims say, or where they are elsewhere.
+// Values of ONNX tensors. badData() where there are more or fewer than its dims say, or in an external file.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -27,7 +27,7 @@ inline bool isInteger(const ::onnx::TensorProto& tensor) { return isInteger(tens
 
 ::onnx::TensorProto tensorOf(const Dims& dims, std::string bytes, int type);
 ::onnx::TensorProto tensorOf(const Dims& dims, const std::vector<float>& values);
-// Rounded to what FLOAT, FLOAT16 or DOUBLE can hold; badData() for a whole number that its type cannot.
+// Rounded to FLOAT, FLOAT16 or DOUBLE; badData() for integers out of their type's range.
 ::onnx::TensorProto tensorOf(const Dims& dims, const std::vector<double>& values, int type);
 ::onnx::TensorProto tensorOf(const Dims& dims, const std::vector<int64_t>& values,
                              int type = ::onnx::TensorProto::INT64);

@@ -7,7 +7,7 @@ namespace {
 
 std::vector<int64_t> wide(const std::vector<int>& v) { return {v.begin(), v.end()}; }
 
-// Bottom i under a window. ONNX's channels are axis 1: with another `axis` all axes before it are one.
+// Bottom i for a node with a window. ONNX's channels are axis 1: with another `axis` all axes before it are merged.
 Value windowed(OnnxLayer& l, const char* op, size_t i, int64_t group, const std::vector<Value>& weights) {
   const auto& p = l.param().convolution_param();
   const int axis = l.in().canonicalAxis(p.axis());
@@ -39,7 +39,7 @@ void convolution(OnnxLayer& l) {
   for (size_t i = 0; i < l.bottoms(); ++i) l.top(i, windowed(l, op, i, p.group(), weights));
 }
 
-// A convolution of every channel by itself, whose kernels are 1 at one tap.
+// A convolution per channel; each kernel is 1 at one tap and 0 elsewhere.
 void im2col(OnnxLayer& l) {
   const auto& p = l.param().convolution_param();
   const int axis = l.in().canonicalAxis(p.axis());
@@ -62,7 +62,7 @@ void innerProduct(OnnxLayer& l) {
   l.top(l.out().axes() == 2 ? y : l.shapedAs(l.out(), y));
 }
 
-// Index -1 is no word: a row of zeros behind the table, which is where ONNX looks for it.
+// Index -1 means no word: it selects a row of zeros appended to the table, as ONNX counts -1 from the end.
 void embed(OnnxLayer& l) {
   const Shape& table = l.blob(0).shape();
   const Value zeros = l.floats({1, table[1]}, std::vector<float>(static_cast<size_t>(table[1]), 0.f));

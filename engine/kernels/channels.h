@@ -1,6 +1,6 @@
 // Kernels on a blob seen as outer x channels x inner, with one number of each kind for each channel. They compute in
 // double and round once; a sum runs over rows of `inner` numbers on 8 chains and a binary tree, then over the rows, so
-// its bits are a matter of the shape alone. T is float (vector code) or double (reference loops). Sizes may be zero.
+// its bits follow from the shape alone. T is float (vector code) or double (reference loops). Sizes may be zero.
 #pragma once
 #include <cstdint>
 
@@ -18,7 +18,7 @@ void channelSums(Context& c, const ChannelShape& s, const T* x, double* sums) {
   tableOf<T>(c).channelSums(c, s, x, sums);
 }
 
-// sums[c] = sum of (a - shiftA[c]) (b - shiftB[c]); a shift that is null is 0; a and b may be one.
+// sums[c] = sum of (a - shiftA[c]) (b - shiftB[c]); a null shift is 0; a and b may be the same.
 template <class T>
 void channelDots(Context& c, const ChannelShape& s, const T* a, const double* shiftA, const T* b, const double* shiftB,
                  double* sums) {
@@ -41,4 +41,4 @@ void channelMix(Context& c, const ChannelShape& s, const T* x, const T* y, const
 
 }  // namespace crema::kernels
 
-#include "kernels/table.h"  // behind the declarations whose types it takes over
+#include "kernels/table.h"  // after the declarations, whose types it uses

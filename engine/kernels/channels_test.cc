@@ -44,7 +44,7 @@ std::vector<Out> sameBits(size_t count, const std::function<void(Context&, Out*)
   for (const Isa* isa : isasHere())
     for (const int threads : {1, 2, 3}) {
       Context context(*isa, threads);
-      std::vector<Out> got(count + 1, Out(77));  // one more than may be written
+      std::vector<Out> got(count + 1, Out(77));  // one element more, which must not be written
       run(context, got.data());
       EXPECT_EQ(got.back(), Out(77));
       if (first.empty()) first = got;

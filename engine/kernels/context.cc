@@ -29,7 +29,7 @@ float* Buffer::get(size_t count) {
 }
 
 Context::Context(const Isa& isa, int threads)
-    : isa_(isa), pool_(threads), scratch_(std::make_unique<Scratch>(pool_.size())) {}
+    : isa_(isa), pool_(threads > 0 ? threads : availableCores()), scratch_(std::make_unique<Scratch>(pool_.size())) {}
 Context::~Context() = default;
 
 }  // namespace crema::kernels

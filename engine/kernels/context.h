@@ -15,17 +15,17 @@ namespace crema::kernels {
 struct Isa;                             // an instruction set for which there is vector code: kernels/table.h
 const char* name(const Isa& isa);       // "avx2", "avx512"
 bool runsHere(const Isa& isa);          // whether this CPU has it
-const std::vector<const Isa*>& isas();  // all, from the plainest to the best
+const std::vector<const Isa*>& isas();  // all of them; later ones are preferred
 std::string isaNames();                 // "avx2 or avx512"
-const Isa& bestIsa();                   // by cpuid; invalid() when this CPU has none
-const Isa& chooseIsa(
-    std::string_view wanted);  // "" = bestIsa(); invalid() for unknown names and for what this CPU lacks
+const Isa& bestIsa();                   // the last one that this CPU has; invalid() when it has none
+// "" = bestIsa(); invalid() for names that are unknown or that this CPU lacks
+const Isa& chooseIsa(std::string_view wanted);
 
 // One per process or per test; used from one thread at a time. Holds grow-only scratch buffers (huge pages where
 // possible).
 class Context {
  public:
-  Context(const Isa& isa, int threads);
+  Context(const Isa& isa, int threads);  // 0 threads: one per core that this process may use
   ~Context();
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;

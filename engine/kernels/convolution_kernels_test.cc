@@ -87,7 +87,7 @@ TEST(Convolution, OddShapes) {
     checkConv(c);
 }
 
-// Unstrided, and so little padding that the gradient of the input adds taps.
+// Stride 1 and little padding, for which the gradient of the input is computed by taps (conv_backward_taps.h).
 TEST(Convolution, OutputsMuchSmallerThanInputs) {
   for (const ConvCase& c :
        {ConvCase{"groups, dilated, padded along one axis", {5, 6, 9, 11, 4, 3, 3, 1, 1, 0, 1, 2, 1, 2}},
@@ -109,9 +109,8 @@ TEST(Convolution, EarlierUseLeavesNoTrace) {
   EXPECT_EQ(fresh, used);
 }
 
-// Impulse response, worked out from the definition the other way round: one input pixel of value 1 puts, into each
-// output it reaches, the one weight that lies between them. Groups, strides, padding, dilation and unequal sides all
-// differ.
+// Impulse response: one input pixel of value 1 gives each output that it reaches the one weight between them. Groups,
+// strides, padding, dilation and unequal sides all differ.
 TEST(Convolution, AnImpulseAnswersWithTheWeights) {
   const ConvShape s{1, 4, 9, 7, 6, 3, 2, 2, 1, 1, 2, 2, 3, 2};
   const auto w = numbers(6 * 2 * 3 * 2, 5);

@@ -2,7 +2,7 @@
 #pragma once
 #include "kernels/table.h"
 
-// From the plainest to the best: the last one that a CPU has is taken. Names of -isa, messages and tests follow.
+// In order of preference: the last one that a CPU has is taken. Names of -isa, messages and tests come from this list.
 // A set of another architecture belongs behind #if, here and around its file.
 // clang-format off
 #define CREMA_INSTRUCTION_SETS(X) \

@@ -1,4 +1,4 @@
-// What needs no vector code of its own: softmax, whose time is exp(), and reductions in double.
+// Kernels without vector code: softmax, whose time goes into exp(), and reductions in double.
 #include "kernels/kernels.h"
 
 #include <algorithm>
@@ -47,8 +47,8 @@ void softmax(Context& c, int outer, int axis, int inner, const T* x, T* y) {
 
 namespace {
 
-// Chunks of 4096 values, each on 8 chains in double; the chunks' sums are added in a binary tree. The order is a matter
-// of count alone.
+// Chunks of 4096 values, each on 8 chains in double; the chunks' sums are added in a binary tree. The order depends on
+// count alone.
 template <class Term>
 double reduce(Context& c, int64_t count, Term term) {
   constexpr int64_t kChunk = 4096;

@@ -144,4 +144,4 @@ void update(Context& c, int64_t count, const Update& u, const T* diff, T* histor
 
 }  // namespace crema::kernels
 
-#include "kernels/table.h"  // behind the declarations whose types it takes over
+#include "kernels/table.h"  // after the declarations, whose types it uses

@@ -25,7 +25,7 @@ TEST(Rows, EveryLengthAroundTheVectorWidth) {
   }
 }
 
-// What rules read of a solver.
+// The solver's fields that update rules read.
 struct SolverFields {
   float momentum() const { return 0.9f; }
   float momentum2() const { return 0.99f; }
@@ -34,13 +34,13 @@ struct SolverFields {
 };
 
 struct Weights {
-  explicit Weights(size_t n, int histories)
-      : count(static_cast<int64_t>(n)), w(numbers(n, 3)), histories(n * static_cast<size_t>(histories)) {}
+  explicit Weights(size_t n, int perWeight)
+      : count(static_cast<int64_t>(n)), w(numbers(n, 3)), histories(n * static_cast<size_t>(perWeight)) {}
   int64_t count;
   std::vector<float> w, histories;
 };
 
-// From the histories that three steps of the reference leave, a step against the reference in double.
+// After three steps of the reference loops, one step of the kernel against the reference in double.
 template <class Rule>
 void checkUpdate(size_t n, bool l1) {
   SCOPED_TRACE(testing::Message() << Rule::kType << (l1 ? ", L1, " : ", L2, ") << n);
@@ -108,13 +108,13 @@ TEST(Softmax, SumsToOneAndSurvivesLargeInputs) {
   EXPECT_FLOAT_EQ(y[5], 0.25f);
 }
 
-// The tiles' loops are others than the reference's, their sums are not: not a bit may differ, in place either.
+// Loops over tiles compute the reference's sums in the same order, so all bits agree, in place too.
 TEST(Softmax, HasTheReferencesBits) {
   const int shapes[][3] = {{1, 1, 1}, {3, 1000, 1}, {700, 10, 1}, {2, 21, 127}, {2, 5, 128}, {3, 4, 129}, {1, 3, 5000}};
   for (const auto& [outer, axis, inner] : shapes) {
     SCOPED_TRACE(testing::Message() << outer << " x " << axis << " x " << inner);
     auto x = numbers(static_cast<size_t>(outer) * axis * inner, 1);
-    for (size_t i = 0; i < x.size(); ++i) x[i] *= i % 5 ? 3 : 80;
+    for (size_t i = 0; i < x.size(); ++i) x[i] *= i % 5 ? 3.f : 80.f;
     std::vector<float> want(x.size());
     ref::softmax(outer, axis, inner, x.data(), want.data());
     EXPECT_EQ(

@@ -14,7 +14,7 @@ class Buffer {
   ~Buffer();
   Buffer(const Buffer&) = delete;
   Buffer(Buffer&& o) noexcept : memory_(o.memory_), capacity_(o.capacity_) { o.memory_ = nullptr, o.capacity_ = 0; }
-  // `count` floats, 64-byte aligned, 16 readable floats in front and behind; what they hold is unknown.
+  // `count` floats, 64-byte aligned, 16 readable floats in front and behind; contents are undefined.
   float* get(size_t count);
 
  private:
@@ -26,7 +26,7 @@ struct LaneScratch {
   Buffer planes, panel, tile, transposed;
 };
 
-// Named uses, so that no two of one call meet.
+// One buffer for each use, so that two uses in one call do not collide.
 enum SharedUse { kPackedWeights, kPartialSums, kSharedPlanes, kSharedTransposed, kSharedInput, kSharedUses };
 
 struct Context::Scratch {

@@ -6,8 +6,8 @@
 
 // A kernel is one word here. It must have a declaration in kernels.h or channels.h, whose type the table takes over;
 // loops in ref/; vector code in vector/. A word that lacks one of them, or finds another type, does not compile.
-// Why a list of words and not of signatures: contracts stand beside declarations that people and tools can read, and
-// the compiler copies their types without a mistake.
+// A list of names and not of signatures, so that contracts stand beside ordinary declarations, from which the compiler
+// copies the types.
 // clang-format off: one a line
 #define CREMA_KERNELS(X) \
   X(convForward)         \

@@ -25,7 +25,7 @@ LAYER_CASES(Accuracy) {
   Case& each =
       s.add("type: 'Accuracy' accuracy_param { axis: -1 ignore_label: 3 } top: 'all' top: 'each'", {{2, 9, 5}, {2, 9}});
   each.smooth = false;
-  each.input = [](size_t bottom, int, double u) { return bottom ? std::floor(u * 4) : u; };  // class 4 never
+  each.input = [](size_t bottom, int, double u) { return bottom ? std::floor(u * 4) : u; };  // class 4 does not occur
   each.formula = [](const auto& x, const auto&) {
     Values seen(5, 0.0), right(5, 0.0);
     double all = 0, hits = 0;

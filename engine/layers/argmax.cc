@@ -1,7 +1,7 @@
-// ArgMax: where the top_k (1) largest values stand. Without `axis` all values of an item compete; top N x 1 x k (x 1
-// ... to the bottom's number of axes), or N x 2 x k with out_max_val: row 0 the indices, row 1 the values. With `axis`
-// that axis becomes k: indices, or the values instead with out_max_val. Among equal values the larger index comes
-// first, as in Caffe; NaN comes last. No gradient. Indices are numbers: exact below 2^24 in float.
+// ArgMax: the indices of the top_k (1) largest values. Without `axis` they are taken over all values of an item; top N
+// x 1 x k (x 1 ... to the bottom's number of axes), or N x 2 x k with out_max_val: row 0 the indices, row 1 the values.
+// With `axis` that axis becomes k: indices, or the values instead with out_max_val. Among equal values the larger index
+// comes first, as in Caffe; NaN comes last. No gradient. Indices are stored as floats, which are exact below 2^24.
 #include <algorithm>
 #include <cmath>
 

@@ -1,5 +1,5 @@
-// A backward pass at a time of the host's choosing: before any forward pass, or after bottoms took other sizes. Each
-// type stays within its memory (the preset dev looks on), and nothing of it is left in the passes that follow.
+// A backward pass that a host calls before any forward pass, or after bottoms changed their sizes. Each type must stay
+// inside its memory (checked by the preset dev), and later passes must not be affected.
 #include <gtest/gtest.h>
 
 #include "support/conformance.h"
@@ -32,7 +32,7 @@ Values passes(Bench& b) {
   return everyGradient(b);
 }
 
-// What is there has no meaning; a sentence is an answer too (STOCHASTIC pooling of negative numbers).
+// The values are meaningless, and an error is allowed (STOCHASTIC pooling of negative numbers).
 void backwardOnly(Bench& b) {
   b.seedTopDiffs();
   try {
@@ -79,7 +79,7 @@ void resize(Bench& b, const Case& to) {
   b.fillBottoms(to);
 }
 
-// To 50 times the items, then back; between the two as Net::reshape() does it.
+// Grows to 50 times the items and shrinks again, with a backward pass after each reshape, as after Net::reshape().
 TEST(Backward, MayFollowAnotherSize) {
   eachCase([](const Case& c, bool inPlace) {
     if (!c.otherBatch || c.bottoms.empty()) return;
@@ -97,7 +97,7 @@ TEST(Backward, MayFollowAnotherSize) {
   });
 }
 
-// Winners of large planes are no places in small ones: every gradient stays inside the plane that it belongs to.
+// Indices of maxima of large planes lie outside of small ones: every gradient must stay inside its own plane.
 TEST(Backward, PoolingStaysInSmallerPlanes) {
   for (const char* description :
        {"type: 'Pooling' pooling_param { kernel_size: 2 stride: 1 }", "type: 'SPP' spp_param { pyramid_height: 1 }",
@@ -119,7 +119,7 @@ TEST(Backward, PoolingStaysInSmallerPlanes) {
   }
 }
 
-// A reshape that changes no shape costs the way back nothing.
+// After a reshape that changes no shape the backward pass still gives the same gradients.
 TEST(Backward, MayFollowAReshape) {
   eachCase([](const Case& c, bool inPlace) {
     Bench b(c, DType::kFloat64, caffe::TRAIN, 2, inPlace), wanted(c, DType::kFloat64, caffe::TRAIN, 2, inPlace);

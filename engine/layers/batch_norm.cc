@@ -2,15 +2,16 @@
 //   y = (x - mu) r,  r = 1 / sqrt(var + eps),  mu = mean(x), var = mean((x - mu)^2)
 //   dx = r (dy - mean(dy) - y mean(dy y))
 // With use_global_stats mu and var are the running ones and dx = r dy. There is no factor and no offset: a Scale layer
-// with bias_term follows. A bottom with one axis is one channel (Caffe dies there). In place allowed.
+// with bias_term follows. A bottom with one axis is one channel (Caffe aborts there). In place allowed.
 // Options (batch_norm_param): use_global_stats (true in TEST, false in TRAIN), moving_average_fraction f (0.999), eps
-// (1e-5). Parameters: mean C, variance C, scale factor 1, which are learnt by no gradient, so lr_mult must be 0.
+// (1e-5). Parameters: mean C, variance C, scale factor 1, which have no gradient, so lr_mult must be 0.
 //
 // Running statistics are sums: a pass makes p <- f p + (mu, var m / (m - 1), 1), and global ones are the first two
-// divided by the third. How they move over several ranks and passes: net/running_statistics.h. Decided against: rank
-// 0's alone, as Caffe with several GPUs; the mean costs nothing more and has seen every record. Test nets of a solver
-// and scoring never move them. (Caffe's also move in a test net that says use_global_stats: false, and so train on it.)
-// Cost: three passes over x forward; nothing kept beside 2 C numbers, and x where the layer works in place.
+// divided by the third. How several ranks and passes update them: net/running_statistics.h. Decided against: rank 0's
+// statistics alone, as in Caffe with several GPUs; the mean over ranks costs no more and covers every record. Test nets
+// of a solver and scoring never update them. (In Caffe a test net with use_global_stats: false does, and so trains on
+// test records.) Cost: three passes over x forward; memory: 2 C numbers, and a copy of x where the layer works in
+// place.
 #include <cmath>
 #include <vector>
 
@@ -34,7 +35,7 @@ class BatchNorm : public SameShapeLayer {
     const Shape perChannel{channelsOf(bottom[0]->shape()).channels};
     for (const Shape& s : {perChannel, perChannel, Shape{1}})
       addStatistic(s, global() ? 1.0 : double{p.moving_average_fraction()});
-    for (int i = 0; i < 3; ++i) {  // saved models carry them, as Caffe's do
+    for (int i = 0; i < 3; ++i) {  // saved models have them, as Caffe's do
       if (i == param_.param_size()) param_.add_param()->set_lr_mult(0);
       if (param_.param(i).lr_mult() != 0)
         invalid(
@@ -75,7 +76,7 @@ class BatchNorm : public SameShapeLayer {
       if (global())
         return kernels::channelAffine<T>(kernels(), channels_.shape(), dy, nullptr, factor_.data(), nullptr, dx);
       const size_t c = mean_.size();
-      std::vector<double> ofDy(c), ofBoth(c);  // become the constants of dx = r dy + ofBoth (x - mu) + ofDy
+      std::vector<double> ofDy(c), ofBoth(c);  // turned into the constants of dx = r dy + ofBoth (x - mu) + ofDy
       kernels::channelSums(kernels(), channels_.shape(), dy, ofDy.data());
       kernels::channelDots<T>(kernels(), channels_.shape(), dy, nullptr, x, mean_.data(), ofBoth.data());
       const double m = perChannel();

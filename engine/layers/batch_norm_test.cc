@@ -25,7 +25,7 @@ std::string running(const std::string& means, const std::string& variances, cons
          " } blobs { shape { dim: 1 } data: " + total + " }";
 }
 
-// In TEST a layer that has seen nothing takes mean and variance for 0.
+// In TEST a layer without any training pass uses mean 0 and variance 0.
 std::function<Values(const std::vector<Values>&)> unseen(double eps) {
   return elementwise([eps](double x) { return x / std::sqrt(eps); });
 }
@@ -37,7 +37,7 @@ LAYER_CASES(BatchNorm) {
   rows.naive = normalised(19, 1, 0.25), rows.inTest = unseen(0.25);
   Case& one = s.add("type: 'BatchNorm' param { lr_mult: 0 } param { lr_mult: 0 } param { lr_mult: 0 }", {{7}});
   one.naive = normalised(1, 7, 1e-5), one.inTest = unseen(1e-5f);  // one channel
-  Case& far = s.add("type: 'BatchNorm'", {{3, 2, 8}});             // the mean is 300 deviations away
+  Case& far = s.add("type: 'BatchNorm'", {{3, 2, 8}});             // the mean is 300 standard deviations from 0
   far.input = [](size_t, int, double u) { return 100 + u; }, far.smooth = false, far.inTest = unseen(1e-5f);
   // Running statistics of two passes' weight: mean (0.5, -1), variance (4, 0.25).
   s.add("type: 'BatchNorm' batch_norm_param { use_global_stats: true eps: 0 } " +
@@ -48,7 +48,7 @@ LAYER_CASES(BatchNorm) {
     for (size_t i = 0; i < x[0].size(); ++i) y.push_back(i / 4 % 2 ? (x[0][i] + 1) / 0.5 : (x[0][i] - 0.5) / 2);
     return y;
   };
-  // Nothing seen yet: mean and variance count as 0.
+  // No training pass yet: mean and variance are 0.
   s.add("type: 'BatchNorm' batch_norm_param { use_global_stats: true eps: 0.25 }", {{3, 2, 4}}).naive =
       elementwise([](double x) { return x / 0.5; });
   s.bad("type: 'BatchNorm' param { lr_mult: 1 }", {{2, 3}},
@@ -62,7 +62,7 @@ LAYER_CASES(BatchNorm) {
         {{2, 2}}, "the running variance of channel 1 is -4");
 }
 
-TEST(BatchNorm, TakesGlobalStatisticsInTestsUnlessToldOtherwise) {
+TEST(BatchNorm, TakesGlobalStatisticsInTestsUnlessTheDescriptionSaysOtherwise) {
   Case c;
   const std::string weights = running("1 data: -2", "8 data: 0.5", "2");
   c.description = "type: 'BatchNorm' batch_norm_param { eps: 0 } " + weights, c.bottoms = {{3, 2}};
@@ -76,7 +76,7 @@ TEST(BatchNorm, TakesGlobalStatisticsInTestsUnlessToldOtherwise) {
   EXPECT_NEAR(batch.topData(0)[0] + batch.topData(0)[2] + batch.topData(0)[4], 0, 1e-14);
 }
 
-// What passes leave for the running statistics, against Caffe's rule on numbers worked out here.
+// What passes add to the running statistics, against Caffe's rule computed here.
 TEST(BatchNorm, PassesLeaveMeanVarianceAndWeight) {
   Case c;
   c.description = "type: 'BatchNorm' batch_norm_param { moving_average_fraction: 0.75 }", c.bottoms = {{2, 2, 2}};

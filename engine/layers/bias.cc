@@ -1,7 +1,7 @@
 // Bias: y = x + b, b repeated over the axes that it lacks;  dx = dy, db = sum of dy over these axes. In place allowed.
 // b is learnt (one bottom): its shape is num_axes axes of the bottom from `axis` on (-1: all to the end, 0: a single
-// number). Or it is bottom 1, whose shape must be found in bottom 0 from `axis` on; num_axes and filler mean nothing.
-// Options (bias_param): axis (1), num_axes (1), filler (constant 0). Parameters: b, or none with two bottoms.
+// number). Or it is bottom 1, whose shape must match bottom 0's axes from `axis` on; num_axes and filler are then
+// ignored. Options (bias_param): axis (1), num_axes (1), filler (constant 0). Parameters: b, or none with two bottoms.
 #include "layers/builtin.h"
 #include "layers/per_channel.h"
 

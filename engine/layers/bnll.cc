@@ -1,6 +1,6 @@
 // BNLL (binomial normal log likelihood, also softplus): y = log(1 + exp(x)) = max(x, 0) + log(1 + exp(-|x|));
-// dx = dy / (1 + exp(-x)). In place allowed (Caffe's way back is wrong there). No clamp at 50 as in Caffe: nothing here
-// overflows.
+// dx = dy / (1 + exp(-x)). In place allowed (Caffe's gradient is wrong there). Caffe's clamp at 50 is not needed:
+// nothing here overflows.
 #include <algorithm>
 #include <cmath>
 

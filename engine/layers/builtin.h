@@ -2,7 +2,7 @@
 #pragma once
 #include "layers/registry.h"
 
-// clang-format off: one a line, in the alphabet's order
+// clang-format off: one per line, in alphabetical order
 #define CREMA_LAYERS(X)      \
   X(AbsVal)                  \
   X(Accuracy)                \

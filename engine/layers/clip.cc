@@ -1,6 +1,6 @@
 // Clip: y = max(min, min(x, max));  dx = dy where min <= x <= max, 0 elsewhere. NaN stays NaN. In place allowed.
 // Options (clip_param): min and max, both needed, min <= max. (Caffe without a clip_param makes everything 0, and does
-// not look whether min is below max.)
+// not check that min <= max.)
 #include <algorithm>
 
 #include "layers/builtin.h"
@@ -16,7 +16,7 @@ struct Clip {
   }
   template <class T>
   T value(T x) const {
-    return std::max(std::min(x, T(max)), T(min));  // in this order NaN stays
+    return std::max(std::min(x, T(max)), T(min));  // this order keeps NaN
   }
   template <class T>
   T slope(T x) const {

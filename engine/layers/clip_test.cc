@@ -10,7 +10,7 @@ namespace {
 LAYER_CASES(Clip) {
   s.add("type: 'Clip' clip_param { min: -0.25 max: 0.5 }", {{5, 11}}).naive =
       elementwise([](double x) { return std::max(-0.25, std::min(x, 0.5)); });
-  // Both ends let the gradient through (its one-sided differences are not told from each other there).
+  // Both ends let the gradient through (a central difference cannot check a point where the one-sided ones differ).
   Case& ends = s.add("type: 'Clip' clip_param { min: -0.5 max: 0.5 }", {{3, 3}});
   ends.input = [](size_t, int k, double) { return (k % 5 - 2) * 0.5; };
   ends.naive = elementwise([](double x) { return x < -0.5 ? -0.5 : x > 0.5 ? 0.5 : x; }), ends.smooth = false;

@@ -1,7 +1,7 @@
 // One conformance suite for all layer types; their cases stand in <layer>_test.cc. Forward against a naive function in
 // double, gradients against central differences, float against double, both phases, accumulation, propagate_down, in
-// place, reshaping, bad descriptions, with guards around every blob. registry_walk_test.cc sees to it that no type is
-// left out.
+// place, reshaping, bad descriptions, with guards around every blob. registry_walk_test.cc checks that no type is left
+// out.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -36,7 +36,7 @@ TEST(Layers, ForwardIsTheFormula) {
   }
 }
 
-// The other phase gives the same tops, but where a case says what it gives instead.
+// Phase TEST gives the same tops as TRAIN, unless the case has a function of its own for it.
 TEST(Layers, TestsGiveWhatTrainingGivesOrSayWhat) {
   for (const Case& c : suite().cases) {
     SCOPED_TRACE(c.description);
@@ -89,7 +89,8 @@ TEST(Layers, ParameterGradientsAccumulateAndBottomGradientsDoNot) {
     b.backward();
     size_t k = 0;
     for (size_t p = 0; p < b.layer().params().size(); ++p) {
-      const double times = b.layer().keptPerPass(static_cast<int>(p)) ? 1 : 2;  // not of a backward pass
+      // Gradients of two passes add up; running statistics have none.
+      const double times = b.layer().keptPerPass(static_cast<int>(p)) ? 1 : 2;
       for (int i = 0; i < b.layer().params()[p]->count(); ++i, ++k)
         EXPECT_NEAR(b.layer().params()[p]->diffAt(i), times * params[k], 1e-9 * std::max(1.0, std::fabs(params[k])));
     }
@@ -131,7 +132,7 @@ bool sharesDiff(Bench& b, size_t bottom) {
   return false;
 }
 
-// A pass that is told to leave a bottom alone leaves its gradient alone, and gives the others what they had.
+// Without propagate_down for a bottom its gradient is not written, and the others stay the same.
 TEST(Layers, PropagateDownIsHonoured) {
   eachSmoothCase([](Bench& b) {
     const auto downs = b.downs();
@@ -148,7 +149,7 @@ TEST(Layers, PropagateDownIsHonoured) {
         if (some[i]) {
           EXPECT_EQ(diffs(*b.bottoms()[i]), wanted[i]) << "bottom " << i;
         }
-      if (sharesDiff(b, off)) {  // the gradient is the top's own: nothing may have been written to either
+      if (sharesDiff(b, off)) {  // bottom and top share one gradient, which must not have been written to
         EXPECT_TRUE(b.layer().type() == "Flatten" || b.layer().type() == "Reshape") << b.layer().label();
         EXPECT_EQ(diffs(*b.bottoms()[off]), wanted[off]);
         continue;
@@ -166,7 +167,7 @@ TEST(Layers, PropagateDownIsHonoured) {
   });
 }
 
-// Layers that say so may overwrite their bottom: same tops, same gradients.
+// Layers that allow it give the same tops and gradients when they work in place.
 TEST(Layers, InPlaceChangesNothing) {
   for (const Case& c : suite().cases) {
     Bench apart(c, DType::kFloat64);
@@ -197,7 +198,7 @@ Case withOneMore(const Case& c) {
   return more;
 }
 
-// A layer whose bottoms grew by an item gives what a layer made for them gives, and then, without it, what it gave.
+// A layer whose bottoms grow by an item computes what a new layer would; shrunk again, what it did before.
 TEST(Layers, BottomsMayGrowAndShrink) {
   for (const Case& c : suite().cases) {
     if (c.bottoms.empty() || !c.otherBatch) continue;

@@ -1,8 +1,8 @@
-// ContrastiveLoss (Hadsell, Chopra & LeCun 2006) of pairs a, b of N x ... values, y = 1 for pairs that belong together:
+// ContrastiveLoss (Hadsell, Chopra & LeCun 2006) of pairs a, b of N x ... values, y = 1 for similar pairs:
 //   d = |a - b|;  loss = sum (y d^2 + (1 - y) max(margin - d, 0)^2) / (2 N)
 //   da = (a - b) weight / N where y;  -(margin - d) / (d + 1e-4) (a - b) weight / N where not and d < margin;  db = -da
 // The 1e-4 is Caffe's: it keeps the gradient defined where a = b. legacy_version: max(margin - d^2, 0), not squared,
-// with da = -(a - b) weight / N. Bottom 2: N numbers, 0 (cut to an integer) means apart. Options
+// with da = -(a - b) weight / N. Bottom 2: y, N numbers, truncated to integers; 0 means dissimilar. Options
 // (contrastive_loss_param): margin (1), legacy_version.
 #include <cmath>
 

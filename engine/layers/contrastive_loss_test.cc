@@ -21,7 +21,7 @@ LAYER_CASES(ContrastiveLoss) {
                         (legacy ? "legacy_version: true }" : "}"),
                     {{12, 3, 1, 1}, {12, 3, 1, 1}, {12}});
     c.input = pairs;
-    c.smooth = legacy;  // Caffe's 1e-4 is no derivative: checked below
+    c.smooth = legacy;  // not checked by differences because of Caffe's 1e-4; see below
     c.naive = [legacy](const auto& x) {
       double loss = 0;
       for (size_t n = 0; n < 12; ++n) {
@@ -37,8 +37,7 @@ LAYER_CASES(ContrastiveLoss) {
   s.bad("type: 'ContrastiveLoss'", {{4, 3}, {4, 3}, {3}}, "4 pairs need 4 numbers");
 }
 
-// For a pair apart the gradient is the difference quotient times d / (d + 1e-4); none where d is the margin or more, or
-// 0.
+// For dissimilar pairs the gradient is the derivative times d / (d + 1e-4), and 0 where d = 0 or d >= margin.
 TEST(ContrastiveLoss, GradientOfPairsApartIsCaffes) {
   Case c;
   c.description = "type: 'ContrastiveLoss'", c.bottoms = {{6, 2}, {6, 2}, {6}};

@@ -5,8 +5,8 @@
 //   db[o] = sum_{n,p} dy[n][o][p]
 // Output size = floor((in + 2 pad - (dilation (kernel - 1) + 1)) / stride) + 1. Zero padding.
 // Options (convolution_param): num_output, kernel_size | kernel_h/w, stride, pad, dilation, group, bias_term, fillers,
-// axis. Parameters: weights num_output x channels/group x kernel..., bias num_output. Any number of axes behind `axis`
-// is spatial; `engine` and `force_nd_im2col` are accepted and change nothing.
+// axis. Parameters: weights num_output x channels/group x kernel..., bias num_output. All axes behind `axis` are
+// spatial, any number of them; `engine` and `force_nd_im2col` are accepted and change nothing.
 #include "layers/builtin.h"
 #include "layers/convolution_base.h"
 

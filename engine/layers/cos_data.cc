@@ -3,8 +3,8 @@
 //
 // Options: cos_data_param{batch_size, shuffle, top{name, type, channels, height, width, sample_num_axes, transpose,
 // transform_param}}; each image top has a transform_param of its own (data/transformer.h). shuffle: in phase TRAIN
-// every epoch of a rank in an order of its own. Images that cannot be decoded are passed over, named in the log and
-// counted. Which rows: data/shard.h; while scoring every row comes once, in order, and the last batch is short.
+// every epoch of a rank has another order. Images that cannot be decoded are skipped, logged and counted. Which rows:
+// data/shard.h; while scoring every row comes once, in order, and the last batch is short.
 #include "layers/builtin.h"
 #include "layers/record_layer.h"
 

@@ -1,5 +1,5 @@
 // Crop: bottom 0 cut to bottom 1's sizes on `axis` (2) and all axes behind it, from the offsets on; dx = dy inside the
-// cut, 0 outside. Bottom 1 gives its sizes alone: its gradient is 0.
+// cut, 0 outside. Of bottom 1 only the shape is used: its gradient is 0.
 // Options (crop_param): axis; offset: none (0), one for all, or one for each cropped axis.
 #include <algorithm>
 
@@ -57,7 +57,7 @@ class Crop : public Layer {
   }
 
  private:
-  // use(where a row of the last axis begins in the bottom, where in the top, its length)
+  // use(begin of a row of the last axis in the bottom, begin in the top, its length)
   template <class Use>
   void eachRow(const Shape& in, const Shape& out, Use use) const {
     const int last = out.axes() - 1, row = out[last];

@@ -1,11 +1,11 @@
-// Deconvolution, the transpose of Convolution (Zeiler et al. 2010): a convolution's way back as a way forward, for
-// learnt upsampling; one or more bottoms that share the weights:
+// Deconvolution, the transpose of Convolution (Zeiler et al. 2010): the backward pass of a convolution used as a
+// forward pass, for learnt upsampling; one or more bottoms that share the weights:
 //   y[n][o][q] = b[o] + sum over i, p, k with q = p * stride - pad + k * dilation of w[i][o][k] x[n][i][p]
 //   dx = convolution of dy with w;  dw[i][o][k] = sum_{n,p} x[n][i][p] dy[n][o][q];  db[o] = sum_{n,q} dy[n][o][q]
 // Output size = stride (in - 1) + dilation (kernel - 1) + 1 - 2 pad.
 // Options (convolution_param): as Convolution's. Parameters: weights channels x num_output/group x kernel..., bias
-// num_output; `weight_filler { type: "bilinear" }` with group = num_output = channels makes an interpolation of it.
-// Cost: as the convolution's gradient; a stride and a dilation over 1 on one axis go through slow loops.
+// num_output; `weight_filler { type: "bilinear" }` with group = num_output = channels makes it an interpolation. Cost:
+// as the convolution's gradient; stride > 1 with dilation > 1 on the same axis uses the slow reference loops.
 #include "layers/builtin.h"
 #include "layers/convolution_base.h"
 
@@ -19,13 +19,14 @@ class Deconvolution : public ConvolutionBase {
  protected:
   std::vector<int> outputs(const ConvolutionWindow& w, const Shape& in, int axis) const override {
     std::vector<int> out;
-    for (int i = 0; i < w.axes(); ++i) {
-      const int64_t size = w.stride[i] * (int64_t{in[axis + 1 + i]} - 1) + w.reach(i) - 2 * int64_t{w.pad[i]};
+    for (size_t i = 0; i < w.kernel.size(); ++i) {
+      const int at = axis + 1 + static_cast<int>(i);
+      const int64_t size = w.stride[i] * (int64_t{in[at]} - 1) + w.reach(i) - 2 * int64_t{w.pad[i]};
       if (size <= 0 || size > INT32_MAX)
         invalid(
             "the top would be {} wide on axis {} (bottom is {}, kernel {}, stride {}, pad {}); correct kernel_size, "
             "stride or pad",
-            size, axis + 1 + i, in.brief(), w.kernel[i], w.stride[i], w.pad[i]);
+            size, at, in.brief(), w.kernel[i], w.stride[i], w.pad[i]);
       out.push_back(static_cast<int>(size));
     }
     return out;

@@ -46,12 +46,12 @@ class Dropout : public Layer {
   }
 
  private:
-  // Draws the mask and lays it on x, which may be y.
+  // Draws the mask and applies it to x, which may be y.
   template <class T>
   void mask(const T* x, T* y) {
     const double ratio = param_.dropout_param().dropout_ratio();
     const auto dropBelow = static_cast<uint64_t>(ratio * 4294967296.0);
-    // Looked up, not chosen: a branch on random words costs three times the words.
+    // A table instead of a branch: branching on random words would take three times as long as drawing them.
     const std::array<T, 2> factors = {T(0), static_cast<T>(1 / (1 - ratio))};
     const RandomStream stream = random(RandomPurpose::kDropout);
     T* mask = mask_.mutableData<T>();

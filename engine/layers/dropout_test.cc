@@ -8,7 +8,7 @@ namespace crema::conformance {
 namespace {
 
 LAYER_CASES(Dropout) {
-  // Number i of the stream of (seed, layer, step, rank) decides on element i: word i mod 4 of block i / 4.
+  // Element i is kept or dropped by number i of the stream of (seed, layer, step, rank): word i mod 4 of block i / 4.
   Case& some = s.add("type: 'Dropout' dropout_param { dropout_ratio: 0.3 }", {{4, 25}});
   some.naive = [](const auto& x) {
     const RandomStream stream({1, RandomPurpose::kDropout, hashName("layer"), 0, 0});

@@ -1,6 +1,6 @@
 // DummyData: blobs made by fillers. Options (dummy_data_param): data_filler none (zeros), one, or one per top; shape
-// one or one per top, or the old num, channels, height, width likewise. Constant tops are filled once, others anew in
-// every pass (new numbers each).
+// one or one per top, or the old num, channels, height, width likewise. Constant tops are filled once, others in every
+// pass with new random numbers.
 #include "layers/builtin.h"
 
 namespace crema::layers {
@@ -51,7 +51,7 @@ class DummyData : public Layer {
     return p.data_filler_size() == 0 ? caffe::FillerParameter::default_instance()
                                      : p.data_filler(p.data_filler_size() == 1 ? 0 : top);
   }
-  // The numbers are named by step and rank, as everything is: how often this process ran before does not matter.
+  // Random numbers are keyed by step and rank, so earlier passes of this process do not matter.
   void refill(int top, Blob& blob) {
     const RunState& run = *context().run;
     fill(filler(top), run.seed, fmt::format("{}/{}/{}/{}", this->name(), top, run.step, run.rank), blob);

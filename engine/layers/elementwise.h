@@ -1,4 +1,4 @@
-// Layers whose top has the shape of bottom 0 and may be it, and the shortest of them: y = f(x) for each element.
+// Layers whose top has the shape of bottom 0 and may work in place; and a template for y = f(x), element by element.
 #pragma once
 #include <optional>
 #include <string>
@@ -9,8 +9,8 @@
 
 namespace crema::layers {
 
-// A layer in place keeps a copy of its bottom: layers behind it may overwrite its top in place too, so the way back may
-// count on neither. A layer with a top of its own finds its bottom as it was, and keeps nothing.
+// A layer in place keeps a copy of its bottom: later layers may overwrite its top in place too, so its backward pass
+// can rely on neither. A layer with a top of its own still has its bottom, and keeps nothing.
 class SameShapeLayer : public Layer {
  public:
   SameShapeLayer(const caffe::LayerParameter& p, const LayerContext& c) : Layer(p, c), kept_(c.dtype) {}
@@ -23,12 +23,12 @@ class SameShapeLayer : public Layer {
     else
       kept_.reshape(bottom[0]->shape());
   }
-  // Before the top is written to.
+  // To be called before the top is written to.
   void keepBottom(const Blobs& bottom, const Blobs& top) {
-    if (top[0] != bottom[0] || !context().goesBack) return;
+    if (top[0] != bottom[0] || !context().needsBackward) return;
     kept_.copyDataFrom(*bottom[0]);
   }
-  // Bottom 0 as the forward pass found it.
+  // The values of bottom 0 before the forward pass.
   template <class T>
   const T* bottomBefore(const Blobs& bottom, const Blobs& top) const {
     return top[0] == bottom[0] ? kept_.data<T>() : bottom[0]->data<T>();

@@ -3,7 +3,7 @@
 //   PROD  y = product of x_i;     dx_i = dy times the product of the other x_j
 //   MAX   y = the largest x_i;    dx_i = dy for the bottom that won, 0 for the others. Ties as in Caffe: bottom 1 wins
 //                                 over bottom 0, the earlier one among the rest. The first NaN there is wins.
-// In place allowed for each, the top being bottom 0 (Caffe's SUM loses bottom 0 then, PROD's way back is wrong).
+// In place allowed for each, the top being bottom 0 (Caffe's SUM loses bottom 0 then, PROD's gradient is wrong).
 // Options (eltwise_param): operation (SUM), coeff (none, or one for each bottom; SUM only), stable_prod_grad without
 // effect: dy y / x_i, which is what false asks for, is NaN at x_i = 0 and no faster for two bottoms.
 #include "base/log.h"
@@ -92,7 +92,7 @@ class Eltwise : public SameShapeLayer {
       larger<false>(static_cast<int>(k), before, x, y, from, to);
   }
 
-  // No branches, and the winners by a pointer of their own: vectors.
+  // Without branches and with a separate pointer to winners, so that the compiler can vectorise it.
   template <bool kFirst, class T>
   void larger(int k, const T* before, const T* x, T* y, int64_t from, int64_t to) {
     int* const winner = winner_.data();

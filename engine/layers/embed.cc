@@ -4,8 +4,8 @@
 // Options (embed_param): input_dim (rows), num_output, bias_term, fillers. Parameters: table input_dim x num_output,
 // bias num_output. Top: the bottom's shape x num_output.
 //
-// Indices are cut to whole numbers, as in Caffe. -1, which the COCO tools write behind a sentence, is no word: its row
-// is zeros and learns nothing (a release build of Caffe reads the memory before the table). Any other index outside the
+// Indices are truncated to integers, as in Caffe. -1, which the COCO tools write after a sentence, means no word: it
+// gives zeros and no gradient (a release build of Caffe reads memory before the table). Any other index outside the
 // table is an error.
 #include "layers/builtin.h"
 

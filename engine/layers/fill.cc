@@ -2,8 +2,8 @@
 //   constant v · uniform [min, max) · gaussian(mean, std), sparse: kept with probability sparse / shape(0)
 //   positive_unitball: uniform [0,1), every item scaled to sum 1 · xavier U(-sqrt(3/n), sqrt(3/n)) (Glorot & Bengio
 //   2010) msra N(0, sqrt(2/n)) (He et al. 2015) · bilinear: f = ceil(w/2), c = (w-1)/(2f), (1-|x/f-c|)(1-|y/f-c|)
-// Element i takes number i of the stream named by the parameter: the same weights on every machine, rank and thread
-// count.
+// Element i takes number i of the stream keyed by the parameter's name: the same weights on every machine and rank and
+// for any number of threads.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,6 +1,6 @@
-// Filter: the items that the last bottom, the selector (N numbers), does not mark with 0; as many tops as there are
-// other bottoms, each with its kept items in their order; dx = dy where an item was kept, 0 elsewhere. The tops' batch
-// changes from pass to pass and may be empty; before the first pass it is N, so that a net can be built on it.
+// Filter: keeps the items for which the last bottom, the selector (N numbers), is not 0; one top for each other bottom,
+// with its kept items in order; dx = dy where an item was kept, 0 elsewhere. The tops' batch changes from pass to pass
+// and may be empty; before the first pass it is N, so that a net can be built on it.
 #include <algorithm>
 #include <cmath>
 

@@ -64,7 +64,7 @@ class LayerRun {
         if (down_[i]) check(*bottoms_[i], true, "gradient of a bottom");
       for (size_t i = 0; i < layer_->params().size(); ++i)
         if (kept(i))
-          ++outcome_.arrays;  // Caffe's gradient of statistics is nothing
+          ++outcome_.arrays;  // Caffe has no gradient of statistics
         else
           check(*layer_->params()[i], true, "gradient of a parameter");
     }
@@ -78,7 +78,7 @@ class LayerRun {
 
  private:
   std::optional<double> kept(size_t param) const { return layer_->keptPerPass(static_cast<int>(param)); }
-  // What the solver does after a pass of one rank, and Caffe's layer in the pass.
+  // Updates running statistics as the solver does after a pass of one rank, and Caffe's layer during it.
   static void moveStatistics(Blob& p, double kept) {
     for (int k = 0; k < p.count(); ++k)
       p.mutableData<float>()[k] = static_cast<float>(kept * p.dataAt(k) + p.diffAt(k));
@@ -118,7 +118,7 @@ class LayerRun {
   Outcome outcome_;
 };
 
-// Of every type that Caffe has more than one configuration is compared.
+// Every type of Caffe's must be compared in more than one configuration.
 std::map<std::string, int> compareAll(const std::string& folder) {
   const test::TemporaryFolder own;
   writeFileAtomically(own.file("out.txt"), own.file("out.h5") + "\n");
@@ -143,7 +143,7 @@ std::map<std::string, int> compareAll(const std::string& folder) {
 TEST(Differential, LayersComputeWhatCaffeComputes) {
   auto configurations = compareAll(kFolder);
   configurations.merge(compareAll(kFolder + "../image_layers/"));
-  // Not in BVLC Caffe, or nothing without Python.
+  // Not in BVLC Caffe, or not possible without Python.
   for (const char* type : {"CoSData", "Python"}) configurations[type] = 2;
   for (const auto& [type, entry] : builtinLayers().entries())
     EXPECT_GE(configurations[type], 2) << "configurations of " << type << " that are compared with Caffe";

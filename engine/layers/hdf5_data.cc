@@ -1,11 +1,11 @@
 // HDF5Data: rows of HDF5 files; each top is the dataset of its name, N x the dataset's other axes.
 //
 // Options (hdf5_data_param): source, a text file of paths between white space; batch_size; shuffle: in phase TRAIN each
-// epoch takes the files in an order of its own and the rows of each likewise, drawn by random_seed, layer and epoch
-// (Caffe draws outside of random_seed, and shuffles tests too: here a test takes the same rows each time). Integers and
-// floating point numbers of any width are converted to float. Rows come in order and wrap inside a batch; blocks of
-// batch_size are dealt to ranks in turn (data/shard.h). No more than a few MB of a file are in memory
-// (model/hdf5_rows.h). transform_param is refused, as in Caffe: the values are taken as they are.
+// epoch shuffles the order of files and of the rows in each, by random_seed, layer and epoch (Caffe ignores random_seed
+// here and shuffles tests too; here a test always reads the same rows). Integers and floating point numbers of any
+// width are converted to float. Rows come in order and wrap inside a batch; blocks of batch_size are assigned to ranks
+// in turn (data/shard.h). No more than a few MB of a file are in memory (model/hdf5_rows.h). transform_param is
+// refused, as in Caffe: the values are taken as they are.
 #include "data/hdf5_source.h"
 #include "layers/builtin.h"
 #include "layers/record_layer.h"

@@ -16,6 +16,7 @@
 #include "support/message_of.h"
 #include "support/shared_data.h"
 
+#include "base/mutex.h"
 namespace crema::conformance {
 namespace {
 
@@ -43,7 +44,7 @@ struct Set {
 
 void writeFile(const std::string& path, const std::vector<Set>& sets, int64_t firstRow = 0, hsize_t userBlock = 0,
                bool newest = false) {
-  const std::lock_guard lock(model::hdf5Mutex());
+  const MutexLock lock(model::hdf5Mutex());
   const hid_t creation = H5Pcreate(H5P_FILE_CREATE);
   H5Pset_userblock(creation, userBlock);
   const hid_t access = H5Pcreate(H5P_FILE_ACCESS);
@@ -85,7 +86,7 @@ class Hdf5 : public testing::Test {
     for (std::string top; names >> top;) text += fmt::format(" top: '{}'", top);
     return text + fmt::format(" hdf5_data_param {{ source: '{}' batch_size: {} {} }}", file(list), batch, more);
   }
-  // Writes a list of these files; says what set-up answers.
+  // Writes a list of these files; returns the error of setting up a layer on it.
   std::string said(const std::vector<std::string>& files, const std::string& tops = "data label") {
     std::ofstream list(file("list.txt"));
     for (const auto& f : files) list << f << "\n";
@@ -126,7 +127,7 @@ TEST_F(Hdf5, RowsOfEveryTypeAndLayoutInOrder) {
     writeFile(file(fmt::format("{}.h5", t)),
               {{"data", types[t], {n, 2, 2, 3}, how}, {"label", types[types.size() - 1 - t], {n}}}, rows,
               t == 3 ? 512 : 0);
-    list += fmt::format("{}{}.h5", t % 2 ? " " : "\n", t);  // any white space; the list's folder is looked in
+    list += fmt::format("{}{}.h5", t % 2 ? " " : "\n", t);  // any white space; paths relative to the list's folder
     rows += static_cast<int64_t>(n);
   }
   writeFileAtomically(file("list.txt"), list);
@@ -134,7 +135,7 @@ TEST_F(Hdf5, RowsOfEveryTypeAndLayoutInOrder) {
     Bench b(described(layer("list.txt", 7)), dtype);
     EXPECT_EQ(b.tops()[0]->shape().brief(), "7x2x2x3");
     EXPECT_EQ(b.tops()[1]->shape().brief(), "7");
-    for (const int64_t step : {0, 1, 2, 5, 60, 3, 59}) {  // any step at once: resuming; wraps inside the batch
+    for (const int64_t step : {0, 1, 2, 5, 60, 3, 59}) {  // steps in any order, as after resuming; batches wrap
       b.run().step = step;
       b.forward();
       EXPECT_EQ(b.topData(0), expected(step, 7, rows, 12)) << step;
@@ -175,7 +176,7 @@ TEST_F(Hdf5, FilesOfCaffesOwnTest) {
   writeFileAtomically(file("list.txt"), "0.h5\n1.h5\n");
   expectCaffesRows(Bench(described(layer("list.txt", 5, "", tops)), DType::kFloat32));
   const auto one = test::sharedData("hdf5/sample_data.h5"), two = test::sharedData("hdf5/sample_data_2_gzip.h5");
-  if (!one || !two) return;  // said to be missing
+  if (!one || !two) return;  // reported as missing by the helper
   writeFileAtomically(file("caffes.txt"), *one + "\n" + *two + "\n");
   expectCaffesRows(Bench(described(layer("caffes.txt", 5, "", tops)), DType::kFloat32));
 }
@@ -242,7 +243,7 @@ TEST_F(Hdf5, EveryBadFileHasItsSentence) {
   writeFile(b, {{"data", H5T_C_S1, {4, 3}}, {"label", f, {4}}});
   expectSaid(said({b}), {"b.h5", "'data' holds neither integers nor"});
   {
-    const std::lock_guard lock(model::hdf5Mutex());
+    const MutexLock lock(model::hdf5Mutex());
     const hid_t open = H5Fopen(b.c_str(), H5F_ACC_RDWR, H5P_DEFAULT);
     H5Gclose(H5Gcreate2(open, "group", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT));
     H5Fclose(open);
@@ -250,8 +251,7 @@ TEST_F(Hdf5, EveryBadFileHasItsSentence) {
   expectSaid(said({b}, "group label"), {"b.h5", "'group' is no dataset"});
 }
 
-// Of 600 damaged files each gives a sentence that names it, or values; whatever happens to the child, this process goes
-// on.
+// Each of 600 damaged files gives an error that names it, or values; a crash of the child does not end this process.
 TEST_F(Hdf5, DamageEndsInASentence) {
   const std::string path = file("d.h5");
   writeFileAtomically(file("list.txt"), "d.h5");

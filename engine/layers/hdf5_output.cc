@@ -1,9 +1,8 @@
 // HDF5Output: appends every batch of its bottoms to the datasets `data` and `label` of an HDF5 file.
 //
-// Options (hdf5_output_param): file_name, from the working folder on. The file is made anew by the first pass, grows by
-// a batch in each (Caffe ends at the second) and is whole after each. A pass is a batch: the one for the loss of the
-// last log line, and each of every test. Where several ranks train, rank 0 alone writes; where several workers share
-// out the batches of a test, it is refused. dx = 0.
+// Options (hdf5_output_param): file_name, relative to the working folder. The first pass creates the file, and every
+// pass appends a batch (Caffe aborts at the second), after which the file is complete. Passes of display and of tests
+// append too. With several ranks only rank 0 writes; with several workers it is refused in test nets. dx = 0.
 #include "layers/builtin.h"
 #include "model/hdf5_appender.h"
 

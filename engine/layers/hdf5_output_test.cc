@@ -1,4 +1,4 @@
-// HDF5Output writes what libhdf5 itself reads here.
+// Files written by HDF5Output, read by libhdf5.
 #include <gtest/gtest.h>
 #include <hdf5.h>
 
@@ -10,14 +10,15 @@
 #include "support/message_of.h"
 #include "support/shared_data.h"
 
+#include "base/mutex.h"
 namespace crema::conformance {
 namespace {
 
 LAYER_CASES(HDF5Output) {
-  s.bad("type: 'HDF5Output'", {{2, 3}, {2}}, "top");  // the bench makes a top, this layer has none
+  s.bad("type: 'HDF5Output'", {{2, 3}, {2}}, "top");  // the test bench adds a top, and this layer takes none
 }
 
-// HDF5Output: a layer of its own bottoms.
+// An HDF5Output layer with bottoms of its own.
 class Output {
  public:
   Output(const std::string& path, DType dtype) : data_(Shape{2, 3}, dtype), label_(Shape{2}, dtype) {
@@ -49,8 +50,8 @@ struct Contents {
   size_t width = 0;
 };
 Contents contents(const std::string& path, const char* name) {
-  const std::lock_guard lock(model::hdf5Mutex());
-  const std::string bytes = readFile(path);  // as another process would see it
+  const MutexLock lock(model::hdf5Mutex());
+  const std::string bytes = readFile(path);  // the file as another process would read it
   const hid_t access = H5Pcreate(H5P_FILE_ACCESS);
   H5Pset_fapl_core(access, 1 << 16, 0);
   H5Pset_file_image(access, const_cast<char*>(bytes.data()), bytes.size());
@@ -95,7 +96,8 @@ TEST(HDF5Output, AppendsEveryBatchAndTheFileIsWholeAfterEach) {
 
 TEST(HDF5Output, Refuses) {
   const test::TemporaryFolder folder;
-  Output nowhere(folder.file("no/folder/out.h5"), DType::kFloat32);  // set up, as a plan does, touches no file
+  // Setting up alone, as `crema plan` does, creates no file.
+  Output nowhere(folder.file("no/folder/out.h5"), DType::kFloat32);
   EXPECT_NE(test::messageOf([&] { nowhere.pass(2, 0); }).find("cannot create"), std::string::npos);
   Output one(folder.file("same.h5"), DType::kFloat32), two(folder.file("same.h5"), DType::kFloat32);
   one.pass(2, 0);

@@ -1,4 +1,4 @@
-// Im2col: the values under each tap of a kernel as channels, what a convolution multiplies its weights with:
+// Im2col: the values under each tap of a kernel as channels, as a convolution multiplies them with weights:
 //   y[n][c K + k][p] = x[n][c][p * stride - pad + k * dilation], 0 in the padding;  dx = the sum of dy over all copies
 // Options (convolution_param): kernel_size | kernel_h/w, stride, pad, dilation, axis; any number of spatial axes. top =
 // the axes before `axis`, channels K, and the convolution's output sizes.
@@ -62,7 +62,7 @@ class Im2col : public Layer {
   }
   int axis_ = 1, planes_ = 0, plane_ = 0;
   ConvolutionWindow window_;
-  Shape shape_;  // that taps_ were made for
+  Shape shape_;  // the shape for which taps_ was computed
   std::vector<int32_t> taps_;
 };
 

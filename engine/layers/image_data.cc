@@ -1,13 +1,14 @@
-// ImageData: images in files of their own, which a list names with their labels. Tops data and label, N.
+// ImageData: image files and labels from a list. Tops data and label, N.
 //
 // image_data_param{source, batch_size, shuffle, rand_skip, new_height, new_width, is_color, root_folder};
-// transform_param: data/transformer.h; data_param{prefetch}. A line of the list: data/image_list.h. root_folder is
-// written before the paths as it is. new_height x new_width: bilinear, both or none. With batch_size 1, and neither
-// they nor crop_size, each batch has its image's shape. Which images: dealt to ranks in blocks as records are
-// (data/shard.h); shuffle: an order of its own for every epoch, that of the first included, in both phases. rand_skip:
-// the list starts at a line drawn below it. Both draw by the seed, so a run resumes exactly and the number of workers
-// changes nothing. A file that is missing or damaged ends the run with its name and line, as Caffe's CHECK does.
+// transform_param: data/transformer.h; data_param{prefetch}. A line of the list: data/image_list.h. root_folder is a
+// prefix of every path. new_height x new_width: bilinear, both or none. With batch_size 1, without these and without
+// crop_size, each batch has its image's shape. Images are sharded over ranks in blocks as records are (data/shard.h);
+// shuffle: another order in every epoch, the first included, in both phases. rand_skip: the list starts at a random
+// line below it. Both depend on the seed only, so a run resumes exactly and the number of workers changes nothing. A
+// missing or damaged file ends the run with its name and line, as Caffe's CHECK does.
 #include "base/file.h"
+#include "base/sha256.h"
 #include "data/image_list.h"
 #include "layers/builtin.h"
 #include "layers/record_layer.h"
@@ -46,7 +47,7 @@ class ImageData : public RecordLayer {
     begin(top);
   }
 
-  // The file too: of a picture that was changed in place the list says nothing.
+  // Includes the file's bytes, as the list does not show that a picture was replaced.
   std::string identity(const data::Record& record) const override {
     const std::string path = data::fileOf(images_, record);
     return RecordLayer::identity(record) + (fileExists(path) ? sha256Hex(readFile(path)) : "absent");

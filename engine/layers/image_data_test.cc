@@ -1,5 +1,5 @@
-// Sentences and the simplest pictures; what lists, orders and sizes do is in data/image_list_test.cc, BVLC Caffe's
-// numbers in golden_test.cc, training in tests/end_to_end.
+// Error messages and the simplest pictures. Lists, orders and sizes: data/image_list_test.cc; BVLC Caffe's numbers:
+// golden_test.cc; training: tests/end_to_end.
 #include "support/conformance.h"
 
 namespace crema::conformance {

@@ -1,4 +1,4 @@
-// InfogainLoss: cross entropy with a matrix H of what each prediction is worth for each label; p = softmax of bottom 0:
+// InfogainLoss: cross entropy with a matrix H that weights each prediction for each label; p = softmax of bottom 0:
 //   loss = -sum_n sum_c H[label_n][c] log(max(p_nc, 1e-20)) / N
 //   dx_c = (p_c sum_k H[label][k] - H[label][c]) weight / N, 0 where the label is ignored
 // H: bottom 2 (classes x classes values), or a BlobProto in the file infogain_loss_param.source (a relative path may

@@ -6,7 +6,7 @@ namespace {
 LAYER_CASES(Input) {
   Case& c = s.add("type: 'Input' top: 'x' input_param { shape { dim: 2 dim: 3 } }", {});
   c.smooth = false;
-  c.naive = [](const auto&) { return Values(6, 0.0); };  // nobody has filled it
+  c.naive = [](const auto&) { return Values(6, 0.0); };  // not filled: zeros
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Class numbers beside scores, and what a loss is divided by: what the layers with labels have in common.
+// What layers with labels share: class numbers beside scores, and the divisor of a loss.
 #pragma once
 #include <algorithm>
 #include <vector>
@@ -39,7 +39,7 @@ struct LabelGrid {
         if (const int label = classOf(values[o * inner + i], options, o); label >= 0)
           use(static_cast<int64_t>(o) * classes * inner + i, label);
   }
-  // The same as a list: the class of every position, -1 where the label is ignored.
+  // The same as a vector: the class of every position, -1 where the label is ignored.
   template <class T, class Options>
   std::vector<int> list(const Blob& labels, const Options& options) const {
     const T* values = labels.data<T>();
@@ -77,7 +77,7 @@ inline double lossDivisor(const caffe::LossParameter& p, caffe::LossParameter::N
   return std::max(1.0, n);
 }
 
-// A loss layer's further top, the probabilities, is no loss unless loss_weight says so.
+// The second top of a loss layer, the probabilities, has loss weight 0 unless loss_weight is set.
 inline void firstTopIsTheLoss(caffe::LayerParameter& p, size_t tops) {
   if (tops > 1 && p.loss_weight_size() == 0) p.add_loss_weight(1);
   if (tops > 1 && p.loss_weight_size() == 1) p.add_loss_weight(0);

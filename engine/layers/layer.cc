@@ -15,7 +15,7 @@ void Layer::setUp(const Blobs& bottom, const Blobs& top) {
            reshape(bottom, top);
            rememberShapes(bottom, top);
          });
-  if (param_.loss_weight_size() == 0 && isLoss()) param_.add_loss_weight(1);  // saved models carry it, as Caffe's do
+  if (param_.loss_weight_size() == 0 && isLoss()) param_.add_loss_weight(1);  // saved models have it, as Caffe's do
   if (param_.loss_weight_size() && param_.loss_weight_size() != static_cast<int>(top.size()))
     invalid("loss_weight needs one entry per top: {} entries, {} tops\n  in {}", param_.loss_weight_size(), top.size(),
             label());
@@ -26,7 +26,7 @@ void Layer::setUp(const Blobs& bottom, const Blobs& top) {
 
 namespace {
 
-// Nothing goes in and nothing comes out; 2^31 items of no values would still take their time.
+// Whether all blobs are empty: a loop over 2^31 items without values would still take time.
 bool nothingToDo(const Blobs& bottom, const Blobs& top) {
   const auto empty = [](const Blob* b) { return b->count() == 0; };
   return !bottom.empty() && std::all_of(bottom.begin(), bottom.end(), empty) &&
@@ -85,7 +85,7 @@ void Layer::backward(const Blobs& top, const std::vector<bool>& propagateDown, c
          });
 }
 
-// The weight of a loss stands in its top's diff: the loss is dot(data, diff), and backward finds it as the incoming
+// The weight of a loss is stored in its top's diff: the loss is dot(data, diff), and backward finds it as the incoming
 // gradient.
 void Layer::placeLossWeights(const Blobs& top) {
   for (size_t i = 0; i < lossWeights_.size() && i < top.size(); ++i)

@@ -1,6 +1,6 @@
 // A layer: from bottom blobs to top blobs and, backwards, from top gradients to bottom and parameter gradients.
 //
-// The base class owns the order; authors fill in steps:
+// The base class calls these steps in order; layers implement configure, reshape, compute and gradient:
 //   setUp     check blob counts -> configure (once: options, parameters) -> reshape -> loss weights
 //   forward   reshape -> compute -> loss = sum of dot(top.data, top.diff) over tops with a loss weight
 //   backward  gradient; parameter diffs are added to, bottom diffs are overwritten
@@ -26,59 +26,59 @@ class RecordSource;
 
 namespace crema::layers {
 
-// What a pass of training does with running statistics (Layer::addStatistic).
+// What a training pass does with running statistics (Layer::addStatistic).
 enum class StatisticsMode {
-  kCollect,  // leaves what it adds to them in the diffs: diff <- kept diff + addend
-  kMove,     // moves them at once
-  kFixed,    // nothing: tests of a solver, scoring
+  kCollect,  // collects their changes in the diffs: diff <- kept diff + addend
+  kMove,     // updates them at once
+  kFixed,    // leaves them alone: tests of a solver, scoring
 };
 
-// Where in the run a pass is. Every random number is named by it, and data layers find their batch by it.
+// The position of a pass in the run, which keys every random number and selects batches.
 struct RunState {
   uint64_t seed = 1;
   int64_t step = 0;  // iteration * iter_size + sub-step
   int rank = 0;
-  int64_t draw = -1;  // names the random numbers instead of step, where a host program runs parts of a net
+  int64_t draw = -1;  // replaces step as key of random numbers, where a host program runs parts of a net
   StatisticsMode statistics = StatisticsMode::kCollect;
 };
 
 // What the passes of a net are for.
 enum class PassUse {
-  kTraining,    // one after the other; also those that a program asks for
-  kTest,        // of a solver, and all its batches are computed here, one after the other
-  kSharedTest,  // of a solver, and its batches are shared out: each stands for itself
+  kTraining,    // in sequence; also passes that a host program calls
+  kTest,        // of a solver: all its batches are computed here in sequence
+  kSharedTest,  // of a solver: batches are sharded over workers, so each is independent
   kScoring,     // every record once, in order, the last batch short: pass k is batch k
 };
 
 // Where the records of data layers come from.
-struct FromPrototxt {};  // as the layer says
-struct FromPath {        // instead of what the layer says
+struct FromPrototxt {};  // the layer's own source
+struct FromPath {        // replaces the layer's source
   std::string path;
 };
 struct FromHost {
   std::shared_ptr<const data::RecordSource> records;
-  bool rows = false;  // of a host program (data/row.h); else a database that was opened elsewhere
+  bool rows = false;  // true: rows of a host program (data/row.h); false: an open database
 };
 struct FromBlobs {  // blobs of the next pass, set by the owner; the first batch_size samples are taken
   const std::vector<const Blob*>* blobs;
 };
-struct FromNowhere {};  // planning: shapes as the layer says, and no file is opened that they can do without
+struct FromNowhere {};  // planning: shapes from the layer's options; opens only files that shapes depend on
 using DataSource = std::variant<FromPrototxt, FromPath, FromHost, FromBlobs, FromNowhere>;
 
-// What data layers need to know about the run; the same for the life of a net.
+// The run's settings for data layers; constant for the life of a net.
 struct DataOptions {
   PassUse use = PassUse::kTraining;
   DataSource source;
   int ranks = 1;                   // R: blocks of batch_size records are assigned to ranks in turn
   std::vector<int> myRanks = {0};  // the ranks this process computes, ascending
   int stepsPerRank = 1;            // iter_size: consecutive batches of one rank
-  int testWorkers = 1;             // processes that share out the test batches (data/shard.h)
+  int testWorkers = 1;             // processes over which test batches are sharded (data/shard.h)
   int64_t last = -1;               // scoring ends before this record; -1: at the end
-  bool resize = false;             // images take the height and width that MemoryData or CoSData names
+  bool resize = false;             // resize images to the height and width of MemoryData or CoSData
   std::string folder;              // relative paths of the prototxt start here; empty: the working folder
 
   bool tests() const { return use == PassUse::kTest || use == PassUse::kSharedTest; }
-  // Whether files that shapes can do without are opened.
+  // Whether to open files that shapes do not depend on.
   bool opensSources() const {
     return !std::holds_alternative<FromBlobs>(source) && !std::holds_alternative<FromNowhere>(source);
   }
@@ -88,10 +88,11 @@ struct DataOptions {
   }
 };
 
-// Who else uses the memory of a layer's tops (net/memory_use.h).
+// Which other layers use the memory of a layer's tops (net/memory_use.h).
 struct MemoryUse {
-  std::set<std::string> overwriters;  // types of layers that work in place there later
-  std::set<int> ownTops;              // of a Split: tops that take a copy, since the memory of the others changes
+  std::set<std::string> overwriters;  // types of later layers that overwrite it in place
+  // Of a Split: tops that need a copy, as a layer in place overwrites the shared memory.
+  std::set<int> ownTops;
 };
 
 struct LayerContext {
@@ -100,15 +101,15 @@ struct LayerContext {
   caffe::Phase phase = caffe::TEST;
   const RunState* run = nullptr;
   const DataOptions* data = nullptr;
-  bool fills = true;     // false: parameters stay zero; their fillers are judged all the same
-  bool goesBack = true;  // false: nobody will ask for gradients
+  bool fills = true;          // false: parameters stay zero; fillers are checked but not run
+  bool needsBackward = true;  // false: backward() will not be called
   MemoryUse memory;
-  int twin = 0;  // layers before it that have its name: their random numbers are others
+  int sameNameBefore = 0;  // number of earlier layers of the same name; part of the key of random numbers
 };
 
 using Blobs = std::vector<Blob*>;
 
-// An item of the batch holds what no layer can use; the net adds which record it was.
+// An item of the batch has unusable values; the net adds which record it was.
 class BadItem : public Error {
  public:
   BadItem(int item, std::string what) : Error(ErrorKind::kData, std::move(what)), item_(item) {}
@@ -130,7 +131,7 @@ class Layer {
 
   void setUp(const Blobs& bottom, const Blobs& top);
   double forward(const Blobs& bottom, const Blobs& top);
-  void shapeTops(const Blobs& bottom, const Blobs& top);  // forward's first step alone
+  void shapeTops(const Blobs& bottom, const Blobs& top);  // only the reshape step of forward()
   void backward(const Blobs& top, const std::vector<bool>& propagateDown, const Blobs& bottom);
 
   const caffe::LayerParameter& param() const { return param_; }
@@ -144,41 +145,42 @@ class Layer {
   void setParamPropagate(int i, bool on);
   bool paramPropagates(int i) const;
 
-  // What Net has to know before it wires the layer.
+  // What Net needs to know before it connects the layer.
   struct Arity {
     int minBottoms = 1, maxBottoms = 1, minTops = 1, maxTops = 1;  // max -1: any number
     bool sameCount = false;                                        // as many tops as bottoms
-    bool makesTop = false;                                         // an absent top is made (loss layers)
+    bool makesTop = false;                                         // a missing top is added (loss layers)
   };
   virtual Arity arity() const { return {}; }
   virtual bool isLoss() const { return false; }
-  // What a bottom holds that takes no gradient ("labels"); backward() refuses to be asked for one. nullptr: it takes
-  // one.
+  // Names the contents of a bottom that has no gradient ("labels"), for which backward() throws; nullptr: it has one.
   virtual const char* withoutGradient(int /*bottom*/) const { return nullptr; }
   virtual bool allowsForceBackward(int bottom) const { return !withoutGradient(bottom); }
   virtual bool allowsInPlace() const { return false; }
-  // Of a parameter that holds running statistics: what a pass keeps of it. Nothing: a parameter that gradients reach.
+  // For running statistics: the factor that a pass keeps of them. nullopt: a parameter with a gradient.
   std::optional<double> keptPerPass(int param) const;
-  // Products of a forward pass that are added up with weights; what a layer does besides is not counted.
+  // The multiply-adds with weights in one forward pass; other work is not counted.
   virtual int64_t multiplyAdds(const Blobs& /*bottom*/, const Blobs& /*top*/) const { return 0; }
 
  protected:
   virtual void configure(const Blobs& /*bottom*/, const Blobs& /*top*/) {}
   virtual void reshape(const Blobs& bottom, const Blobs& top) = 0;
   virtual void compute(const Blobs& bottom, const Blobs& top) = 0;
-  // Also before any compute(), or after a reshape() that followed it: what both use gets its size in reshape().
+  // May be called before any compute(), or after another reshape(): so reshape() must size all memory that both use.
   virtual void gradient(const Blobs& top, const std::vector<bool>& propagateDown, const Blobs& bottom) = 0;
 
   kernels::Context& kernels() const { return *context_.kernels; }
   const LayerContext& context() const { return context_; }
   bool training() const { return context_.phase == caffe::TRAIN; }
-  std::string randomName() const { return context_.twin ? fmt::format("{}#{}", name(), context_.twin) : name(); }
-  // The stream of this layer for the present step and rank; counters are the author's.
+  std::string randomName() const {
+    return context_.sameNameBefore ? fmt::format("{}#{}", name(), context_.sameNameBefore) : name();
+  }
+  // This layer's random numbers for the present step and rank; the layer chooses the counters.
   RandomStream random(RandomPurpose purpose) const;
-  // Adds a parameter: filled from `filler`, or taken from layer_param.blobs when the description carries weights.
+  // Adds a parameter: filled from `filler`, or copied from layer_param.blobs when the description contains weights.
   void addParam(const Shape& shape, const caffe::FillerParameter& filler);
-  // Adds a parameter, zero at first, that no gradient reaches but passes of training change: running statistics. A pass
-  // of one rank makes p <- kept p + addend; net/running_statistics.h. Its lr_mult must be 0.
+  // Adds running statistics: a parameter that starts at zero and is changed by training passes, not by gradients. A
+  // pass of one rank makes p <- kept p + addend; net/running_statistics.h. Its lr_mult must be 0.
   void addStatistic(const Shape& shape, double kept);
   template <class T>
   void addToStatistic(int param, const double* addends);
@@ -192,17 +194,17 @@ class Layer {
   void checkShapes(const Blobs& bottom, const Blobs& top) const;
 
   LayerContext context_;
-  std::vector<Shape> shapes_;  // of bottoms and tops after the last forward or reshape: gradient() may rely on them
+  // Of bottoms and tops at the last forward or reshape; backward() checks that they still hold.
+  std::vector<Shape> shapes_;
   std::vector<std::shared_ptr<Blob>> params_;
-  std::map<int, double> kept_;  // of parameters that hold running statistics
+  std::map<int, double> kept_;  // by index of a parameter with running statistics
   std::vector<bool> paramPropagate_;
   std::vector<double> lossWeights_;
 };
 
-// Fills a blob by its FillerParameter; keyed by seed and name, so that no stream depends on what ran before. Formulas:
-// fill.cc.
+// Fills a blob by its FillerParameter; random numbers are keyed by seed and name. Formulas: fill.cc.
 void fill(const caffe::FillerParameter& filler, uint64_t seed, std::string_view name, Blob& blob);
-void checkFiller(const caffe::FillerParameter& filler, const Shape& shape);  // what fill() would refuse
+void checkFiller(const caffe::FillerParameter& filler, const Shape& shape);  // throws what fill() would
 // A trained blob of a .caffemodel as a shape (legacy num/channels/height/width included) and its values copied into
 // blob.
 Shape shapeOf(const caffe::BlobProto& proto);

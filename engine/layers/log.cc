@@ -1,6 +1,6 @@
-// Log: y = ln(shift + scale x) / ln(base);  dx = dy scale / (ln(base) (shift + scale x)). In place allowed (Caffe's way
-// back is wrong there). What is not positive under the logarithm gives NaN or -inf, as in Caffe; the solver then names
-// this layer.
+// Log: y = ln(shift + scale x) / ln(base);  dx = dy scale / (ln(base) (shift + scale x)). In place allowed (Caffe's
+// gradient is wrong there). Arguments that are not positive give NaN or -inf, as in Caffe; the solver's error then
+// names this layer.
 // Options (log_param): base (-1 means e, else positive and not 1), scale (1), shift (0).
 #include <cmath>
 

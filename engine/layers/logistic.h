@@ -1,4 +1,4 @@
-// The logistic function. exp(-x) overflows to inf for x below -88 (float), and the quotient is 0 then, as it should be.
+// The logistic function. exp(-x) overflows to inf for x below -88 (float), and the result is then 0, the correct limit.
 #pragma once
 #include <cmath>
 

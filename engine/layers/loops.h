@@ -10,10 +10,10 @@
 
 namespace crema::layers {
 
-constexpr int64_t kPiece = 8192;  // elements a lane takes at a time
+constexpr int64_t kPiece = 8192;  // elements per task
 
-// body(from, to) for pieces of [0, count). Blobs must have their memory before: it comes with the first use, which
-// several lanes must not make.
+// body(from, to) for pieces of [0, count). Blobs must have been accessed before: their memory is allocated on first
+// use, which is not thread-safe.
 template <class Body>
 void inPieces(ThreadPool& pool, int64_t count, const Body& body) {
   pool.run(static_cast<int>((count + kPiece - 1) / kPiece),
@@ -43,8 +43,8 @@ void eachRow(ThreadPool& pool, const Channels& c, const Body& body) {
   });
 }
 
-// body(o, from, to) for tiles of up to 256 neighbours [from, to) of `inner`, in each of `outer`: for work on all
-// channels of a tile, whose innermost loop runs over neighbours.
+// body(o, from, to) for tiles of up to 256 consecutive elements [from, to) of `inner`, in each of `outer`: for work
+// over all channels whose innermost loop runs over the tile.
 template <class Body>
 void eachTile(ThreadPool& pool, const Channels& c, const Body& body) {
   constexpr int kTile = 256;

@@ -1,11 +1,11 @@
-// What losses have in common: predictions and labels to one number, which layer.h weighs.
+// Base classes of losses: from predictions and labels to one number, which layer.h weights.
 #pragma once
 #include "layers/labels.h"
 #include "layers/layer.h"
 
 namespace crema::layers {
 
-// Bottom 0 takes a gradient, bottom 1 holds what is wanted; a top that nobody names is made.
+// Bottom 0 are predictions and get a gradient, bottom 1 are targets; a missing top is added.
 class LossLayer : public Layer {
  public:
   using Layer::Layer;
@@ -53,7 +53,7 @@ class SoftmaxLossLayer : public LossLayer {
                         prob_.mutableData<T>());
     if (top.size() > 1) top[1]->copyDataFrom(prob_);
   }
-  // By loss_param.normalization, VALID when it says nothing; valid: positions whose label is not ignored.
+  // By loss_param.normalization, default VALID: the positions whose label is not ignored.
   double divisor() const {
     return lossDivisor(param_.loss_param(), caffe::LossParameter::VALID, static_cast<double>(grid_.outer) * grid_.inner,
                        static_cast<double>(valid_), grid_.outer);

@@ -87,7 +87,7 @@ class LRN : public Layer {
     for (int i = 0; i < bottom.count(); ++i) dx[i] = dy[i] * std::pow(s[i], -beta) + 2 * x[i] * dx[i];
   }
 
-  bool keeps() const { return across() && context().goesBack && !context().memory.overwriters.empty(); }
+  bool keeps() const { return across() && context().needsBackward && !context().memory.overwriters.empty(); }
 
   Blob scale_, work_, kept_;
 };

@@ -10,7 +10,7 @@ struct Lrn {
   double alpha, beta, k;
 };
 
-// Over neighbouring channels, or (Caffe's rule: the divisor counts the padding) over a square in the plane.
+// Across channels, or within a square of the plane (where Caffe's divisor counts the padding).
 std::function<Values(const std::vector<Values>&)> normalised(const Lrn& l, bool across) {
   return [=](const std::vector<Values>& x) {
     Values y;

@@ -9,8 +9,8 @@
 //   tops        h T x N x H [, h_T, c_T 1 x N x H]; the last two of each with expose_hidden
 //   options     recurrent_param: num_output (H), weight_filler, bias_filler, expose_hidden; debug_info prints nothing
 //   parameters  in Caffe's order, gates in the order i, f, o, g: W_xc 4H x I, b_c 4H, [W_s 4H x S,] W_hc 4H x H
-// What is carried from batch to batch: recurrent.h.
-// Cost: one product for all x, one N x H x 4H per step; 10 T N H values kept for the way back.
+// State between batches: recurrent.h.
+// Cost: one product for all x, one N x H x 4H per step; 10 T N H values kept for the backward pass.
 #include <cmath>
 
 #include "layers/builtin.h"
@@ -40,7 +40,7 @@ class Lstm : public Recurrent {
     withType(context().dtype, [&]<class T>() {
       inputSums<T>(bottom);
       T* h = top[0]->mutableData<T>();
-      cell_.mutableData<T>();  // memory comes with the first use, which several lanes must not make
+      cell_.mutableData<T>();  // allocates memory, which lanes must not do
       for (int t = 0; t < steps_; ++t) {
         const T* cont = bottom[1]->data<T>() + row(t);
         recurrentSums<T>(t, t ? h + at(t - 1) : start_[0].data<T>(), cont);
@@ -90,7 +90,7 @@ class Lstm : public Recurrent {
     }
   }
 
-  // dc: in the gradient that later steps have for c_t, out what this one has for c_{t-1}.
+  // dc: in the gradient of later steps for c_t, out this step's for c_{t-1}.
   template <class T>
   void stepBack(int t, int n, T cont, const T* dtop, const T* later, T* dc) {
     const int H = hidden_;

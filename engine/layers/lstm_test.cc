@@ -35,7 +35,7 @@ std::vector<Values> lstm(size_t T, size_t N, size_t I, size_t H, size_t S, const
 }
 
 LAYER_CASES(LSTM) {
-  // cont: 0 in the first row, or the state of one pass would go to the next.
+  // cont: 0 in the first row, so that no state passes from one pass to the next.
   const auto cont = [](size_t bottom, int k, double u) {
     return bottom != 1 ? 2 * u - 1 : static_cast<double>(k >= 3 && u > 0.3);
   };

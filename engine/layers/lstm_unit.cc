@@ -52,7 +52,7 @@ class LstmUnit : public Layer {
     withType(context().dtype, [&]<class T>() {
       T *dBefore = down[0] ? bottom[0]->mutableDiff<T>() : nullptr,
         *dGates = down[1] ? bottom[1]->mutableDiff<T>() : nullptr;
-      // memory comes with the first use, which several lanes must not make
+      // allocates memory, which lanes must not do
       top[0]->diff<T>(), top[1]->diff<T>(), gates_.data<T>(), bottom[0]->data<T>(), bottom[2]->data<T>();
       kernels().pool().run(streams_, [&](int n, int) { stepBack<T>(n, bottom, top, dBefore, dGates); });
     });

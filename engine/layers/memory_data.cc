@@ -2,8 +2,8 @@
 // when the net is made and N x 1 x 1 x 1 from its first forward, as in Caffe.
 //
 // Options: memory_data_param{source, batch_size, channels, height, width}; transform_param: data/transformer.h.
-// `source` is CaffeOnSpark's, a database. Images that cannot be decoded are passed over, named in the log and counted.
-// Which records: data/shard.h; while scoring every record comes once, in order, and the last batch is short.
+// `source` is CaffeOnSpark's, a database. Images that cannot be decoded are skipped, logged and counted. Which records:
+// data/shard.h; while scoring every record comes once, in order, and the last batch is short.
 #include "layers/builtin.h"
 #include "layers/record_layer.h"
 

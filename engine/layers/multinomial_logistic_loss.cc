@@ -1,6 +1,7 @@
 // MultinomialLogisticLoss: cross entropy of probabilities, such as a Softmax gives, and class numbers:
 //   loss = -sum log(max(p[label], 1e-20)) / N;  dp[label] = -weight / (N max(p[label], 1e-20)), 0 for other classes
-// Bottoms: N x ..., all values of an item are classes; N class numbers. SoftmaxWithLoss in one is steadier.
+// Bottoms: N x ..., all values of an item are classes; N class numbers. SoftmaxWithLoss combines both and is
+// numerically more stable.
 #include <cmath>
 
 #include "layers/builtin.h"

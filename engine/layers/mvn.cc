@@ -1,10 +1,11 @@
 // MVN (mean and variance normalisation): each plane of each item (axes 2 on), or with across_channels each item (axes 1
-// on), gets mean 0 and, with normalize_variance, deviation 1. With n elements, z = x - mean(x), s = sqrt(mean(z^2)):
+// on), gets mean 0 and, with normalize_variance, standard deviation 1. With n elements, z = x - mean(x), s =
+// sqrt(mean(z^2)):
 //   y = z / (s + eps);  dx = (dy - mean(dy)) / (s + eps) - z mean(dy z) / (s (s + eps)^2), last term 0 where s = 0
 //   without variance: y = z, dx = dy - mean(dy)
-// eps stands outside the root, as in Caffe. (Caffe's gradient takes s + eps for s in the last term, which is not the
-// derivative; the same for small eps.) Any
-// number of axes; missing ones count as 1. In place allowed (Caffe's way back is wrong there).
+// eps stands outside the root, as in Caffe. (Caffe's gradient has s + eps for s in the last term, which is not the
+// derivative, but nearly equal for small eps.) Any number of axes; missing ones count as 1. In place allowed (Caffe's
+// gradient is wrong there).
 // Options (mvn_param): normalize_variance (true), across_channels (false), eps (1e-9).
 #include <algorithm>
 #include <cmath>

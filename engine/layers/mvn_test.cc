@@ -6,11 +6,11 @@ namespace crema::conformance {
 namespace {
 
 LAYER_CASES(MVN) {
-  const auto rows = [](int rows, bool scaled, double eps) {
+  const auto rows = [](int parts, bool scaled, double eps) {
     return [=](const auto& x) {
-      const size_t n = x[0].size() / static_cast<size_t>(rows);
+      const size_t n = x[0].size() / static_cast<size_t>(parts);
       Values y;
-      for (size_t r = 0; r < static_cast<size_t>(rows); ++r) {
+      for (size_t r = 0; r < static_cast<size_t>(parts); ++r) {
         double sum = 0, squares = 0;
         for (size_t i = 0; i < n; ++i) sum += x[0][r * n + i];
         for (size_t i = 0; i < n; ++i) squares += std::pow(x[0][r * n + i] - sum / static_cast<double>(n), 2);

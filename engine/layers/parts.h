@@ -7,7 +7,7 @@
 
 namespace crema::layers {
 
-// use(i, in the part, in the whole, count): `count` neighbours of part i and where they stand, for all of the whole.
+// Calls use(i, offset in the part, offset in the whole, count) for every run of `count` consecutive elements of part i.
 template <class Use>
 void eachPart(const Blobs& parts, const Shape& whole, int axis, Use use) {
   const int outer = whole.count(0, axis);

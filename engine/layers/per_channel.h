@@ -1,4 +1,4 @@
-// What Scale and Bias share: numbers of the shape of a stretch of bottom 0's axes, learnt (one bottom) or bottom 1.
+// What Scale and Bias share: coefficients whose shape is a range of bottom 0's axes, learnt (one bottom) or bottom 1.
 #pragma once
 #include <vector>
 
@@ -12,7 +12,7 @@ class PerChannelLayer : public SameShapeLayer {
   Arity arity() const override { return {1, 2, 1, 1}; }
 
  protected:
-  // The shape of what is learnt: num_axes axes from `axis` on; -1: all to the end; 0: one number.
+  // The shape of learnt coefficients: num_axes axes from `axis` on; -1: all to the end; 0: one number.
   Shape learntShape(const Shape& x, int axis, int numAxes) const {
     if (numAxes < -1) invalid("num_axes must be -1 (to the last axis) or more, not {}", numAxes);
     if (numAxes == 0) return Shape{};
@@ -24,7 +24,7 @@ class PerChannelLayer : public SameShapeLayer {
     return Shape(std::vector<int>(x.dims().begin() + from, x.dims().begin() + to));
   }
 
-  // Where `numbers`, of a parameter or of bottom 1, lie in bottom 0.
+  // The axes of bottom 0 that coefficients of shape `numbers` cover, as outer x channels x inner.
   Channels place(const Shape& x, const Shape& numbers, int axis) const {
     const int from = numbers.axes() == 0 ? 0 : x.canonicalAxis(axis), to = from + numbers.axes();
     bool fits = to <= x.axes();
@@ -35,7 +35,7 @@ class PerChannelLayer : public SameShapeLayer {
     return Channels::of(x, from, to);
   }
 
-  // to[d] (+)= what sum(sums) leaves in sums[d].
+  // Calls sum(sums), then to[d] = sums[d], or += for parameters.
   template <class T, class Sum>
   static void sumInto(const Channels& c, T* to, bool accumulate, const Sum& sum) {
     std::vector<double> sums(static_cast<size_t>(c.channels));

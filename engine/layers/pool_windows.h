@@ -1,8 +1,8 @@
-// Pooling over windows that are listed: SPP's bins and stochastic pooling. (Pooling's MAX and AVE have kernels.)
+// Pooling over explicit lists of windows: SPP's bins and stochastic pooling. (Pooling's MAX and AVE have kernels.)
 //   kMax     the first maximum in scan order; dx[winner] += dy
 //   kAve     sum / size of the window, padding counted; dx[all] += dy / size
 //   kDraw    Zeiler & Fergus 2013: one value, drawn in proportion to the values; dx[drawn] += dy
-//   kExpect  what kDraw gives on average, sum x^2 / sum x; dx += dy (2 x sum x - sum x^2) / (sum x)^2
+//   kExpect  the expectation of kDraw, sum x^2 / sum x; dx += dy (2 x sum x - sum x^2) / (sum x)^2
 // kDraw and kExpect take no values below 0; where all are 0 the first is drawn, the expectation and its gradient are 0.
 #pragma once
 #include <cstdint>
@@ -15,14 +15,14 @@ namespace crema::layers {
 
 enum class PoolRule { kMax, kAve, kDraw, kExpect };
 
-// [from, to) on one axis; may begin before 0 and end behind the input: padding, which holds no value.
+// [from, to) on one axis; may begin before 0 and end after the input; padding holds no value.
 struct PoolSpan {
   int from, to;
 };
 
 struct PoolWindows {
   int images, channels, h, w;
-  std::vector<PoolSpan> rows, columns;  // each row with each column is a window; all reach into the input
+  std::vector<PoolSpan> rows, columns;  // each row with each column is a window; all overlap the input
   int area() const { return static_cast<int>(rows.size() * columns.size()); }
 };
 

@@ -1,4 +1,4 @@
-// Pooling over planes of a 4-axis blob: MAX (first maximum in scan order, strict >; padding never wins) or AVE
+// Pooling over planes of a 4-axis blob: MAX (first maximum in scan order, strict >; padding is never chosen) or AVE
 // (divisor: the window clipped to the padded image). Output size ceil((in + 2 pad - kernel) / stride) + 1, or floor
 // with round_mode FLOOR; with any padding a last window that would start beyond input + pad is dropped.
 //   MAX: dx[winner] += dy;  AVE: dx[every x of the window] += dy / divisor
@@ -6,8 +6,8 @@
 //   the values, output i by number i of the stream of (seed, layer, step, rank); TEST sum x^2 / sum x (pool_windows.h)
 // Options (pooling_param): pool, kernel_size | kernel_h/w, stride, pad, global_pooling, round_mode. A second top (MAX):
 // the winner's index h*W + w in its plane, as a number. A last window outside the input (kernel < stride, CEIL, no pad)
-// keeps its place in the top, as in Caffe, and holds nothing: value 0, index -1, no gradient. (Caffe: -FLT_MAX or NaN,
-// and a write out of range on the way back.)
+// has an element in the top, as in Caffe, with value 0, index -1 and no gradient. (Caffe: -FLT_MAX or NaN, and a write
+// out of range in the backward pass.)
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -65,8 +65,8 @@ class Pooling : public Layer {
               shape_.padH, shape_.padW);
     for (Blob* t : top) t->reshape(Shape{shape_.n, shape_.c, rows, columns});
     if (emptyWindows(*top[0])) inside_.reshape(Shape{shape_.n, shape_.c, shape_.oh, shape_.ow});
-    const size_t outputs = static_cast<size_t>(shape_.n) * shape_.c * shape_.oh * shape_.ow;
-    if (!average() && (sizes() != before || mask_.size() != outputs)) mask_.assign(outputs, 0);  // places in the plane
+    const size_t outputs = static_cast<size_t>(int64_t{shape_.n} * shape_.c * shape_.oh * shape_.ow);
+    if (!average() && (sizes() != before || mask_.size() != outputs)) mask_.assign(outputs, 0);  // indices in the plane
   }
 
   void compute(const Blobs& bottom, const Blobs& top) override {
@@ -119,9 +119,9 @@ class Pooling : public Layer {
             spans(shape_.oh, shape_.kh, shape_.strideH),
             spans(shape_.ow, shape_.kw, shape_.strideW)};
   }
-  // Whether the top has a last row or column of windows that shape_, and so every kernel, leaves out.
+  // Whether the top has a last row or column of windows outside the input, which shape_ leaves out.
   bool emptyWindows(const Blob& top) const { return top.shape().count(1) != int64_t{shape_.c} * shape_.oh * shape_.ow; }
-  // Planes of shape_ into those of `top`, `nothing` in windows that hold nothing; and back.
+  // Copies planes of shape_ into those of `top`, with `nothing` in windows outside the input; and back.
   template <class From, class T>
   void spread(const From* from, T nothing, const Blob& top, T* to) const {
     const int rows = top.shape()[2], columns = top.shape()[3];
@@ -176,8 +176,8 @@ class Pooling : public Layer {
     return static_cast<int>(out);
   }
 
-  kernels::PoolShape shape_{};  // of the windows that reach into the input
-  Blob inside_;                 // what they give, where the top has others too
+  kernels::PoolShape shape_{};  // for the windows that overlap the input
+  Blob inside_;                 // their outputs, where the top also has windows outside
   std::vector<int32_t> mask_;
 };
 

@@ -16,7 +16,7 @@ LAYER_CASES(Pooling) {
     for (size_t i = 0; i < x[0].size(); ++i) y[i / 20] += x[0][i] / 20;
     return y;
   };
-  // A maximum and its index; the last row and column of windows are cut (CEIL) or left out (FLOOR).
+  // A maximum and its index; the last row and column of windows are clipped (CEIL) or left out (FLOOR).
   for (const bool floor : {false, true})
     s.add(std::string("type: 'Pooling' pooling_param { kernel_h: 2 kernel_w: 3 stride_h: 2 stride_w: 3 round_mode: ") +
               (floor ? "FLOOR" : "CEIL") + " } top: 'y' top: 'index'",
@@ -39,7 +39,7 @@ LAYER_CASES(Pooling) {
     if (c.description.find("top: 'index'") != std::string::npos) c.gradientTops = 1;
   Case& drawn = s.add("type: 'Pooling' pooling_param { pool: STOCHASTIC kernel_size: 3 stride: 2 }", {{2, 3, 6, 7}});
   drawn.input = [](size_t, int, double u) { return 0.01 + u; };
-  drawn.inTest = [](const auto& x) {  // the mean of what would be drawn
+  drawn.inTest = [](const auto& x) {  // the expectation of the drawn value
     Values y;
     for (size_t o = 0; o < 6 * 9; ++o) {
       double sum = 0, squares = 0;
@@ -66,7 +66,7 @@ LAYER_CASES(Pooling) {
       return Values{at(0), at(2), at(6), at(8), 0, 0, at(12), at(14), at(18), at(20), 0, 0};
     };
     thin.input = [](size_t, int, double u) { return 0.01 + std::abs(u); };
-    if (pool == std::string("STOCHASTIC")) thin.inTest = thin.naive;  // x x / x: the last bit may be another
+    if (pool == std::string("STOCHASTIC")) thin.inTest = thin.naive;  // x x / x: the last bit may differ
   }
   Case& winners =
       s.add("type: 'Pooling' pooling_param { kernel_size: 1 stride: 2 } top: 'y' top: 'index'", {{1, 1, 3, 4}});
@@ -82,7 +82,8 @@ LAYER_CASES(Pooling) {
   s.bad("type: 'Pooling' pooling_param { kernel_size: 2 }", {{3, 7}}, "needs 4 axes");
 }
 
-// Corners 4/9, edges 2/6, last corner 1/4: padding counts, what hangs over it does not (observed in Caffe, 4 x 4 ones).
+// Corners 4/9, edges 2/6, last corner 1/4: padding counts, what lies beyond it does not (observed in Caffe, 4 x 4
+// ones).
 TEST(Pooling, AveragesDivideByThePaddedWindow) {
   Case c;
   c.description = "type: 'Pooling' pooling_param { pool: AVE kernel_size: 3 stride: 2 pad: 1 }",

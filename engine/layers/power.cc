@@ -1,7 +1,7 @@
 // Power: y = (shift + scale x)^power;  dx = dy power scale (shift + scale x)^(power - 1). With power scale = 0 the
 // output is the constant shift^power (1 for power 0), whatever x is, and dx = 0. In place allowed for every power (in
-// Caffe the way back is right for power 1 only). At shift + scale x = 0 the slope is the power's own: Caffe divides by
-// zero there. Options (power_param): power (1), scale (1), shift (0).
+// Caffe the gradient is right for power 1 only). At shift + scale x = 0 the derivative is exact, where Caffe divides by
+// zero. Options (power_param): power (1), scale (1), shift (0).
 #include <cmath>
 
 #include "layers/builtin.h"

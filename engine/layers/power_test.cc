@@ -16,7 +16,7 @@ LAYER_CASES(Power) {
   s.add("type: 'Power' power_param { power: 0 scale: 3 }", {{4}}).naive = elementwise([](double) { return 1; });
   s.add("type: 'Power' power_param { power: 3 scale: 0 shift: 2 }", {{4}}).naive =
       elementwise([](double) { return 8; });
-  Case& zero = s.add("type: 'Power' power_param { power: 3 }", {{3}});  // Caffe divides by zero on the way back
+  Case& zero = s.add("type: 'Power' power_param { power: 3 }", {{3}});  // Caffe divides by zero in the backward pass
   zero.input = [](size_t, int, double) { return 0.0; }, zero.naive = elementwise([](double) { return 0; });
 }
 

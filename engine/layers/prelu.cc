@@ -8,7 +8,7 @@
 namespace crema::layers {
 namespace {
 
-constexpr double kBelow[2] = {1, 0};  // by x > 0; no branch: signs are as good as random
+constexpr double kBelow[2] = {1, 0};  // indexed by x > 0: no branch, as signs are unpredictable
 
 class PReLU : public PerChannelLayer {
  public:

@@ -1,5 +1,5 @@
-// Python: a layer that a Python program computes (python_param: module, layer, param_str). Only the caffe module has
-// such programs; it puts a maker of its own into its registry (api/host_layer.cc).
+// Python: a layer that Python code computes (python_param: module, layer, param_str). Only the caffe module can run it;
+// it replaces this type in its registry (api/host_layer.cc).
 #include "layers/builtin.h"
 
 namespace crema::layers {

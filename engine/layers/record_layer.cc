@@ -4,6 +4,7 @@
 #include <climits>
 
 #include "base/file.h"
+#include "base/sha256.h"
 
 namespace crema::layers {
 namespace {
@@ -84,7 +85,7 @@ void RecordLayer::begin(const Blobs& top) {
 void RecordLayer::compute(const Blobs&, const Blobs& top) {
   const data::Batch& batch = scoring() ? scored() : feed_->next(context().run->rank, context().run->step);
   current_ = &batch;
-  if (batch.n == 0) return;  // all were passed over: what the net computes now belongs to no record
+  if (batch.n == 0) return;  // all were skipped: the outputs of this pass belong to no record
   setShapes(batch.n, batch.shapes, top);
   withType(context().dtype, [&]<class T>() {
     for (size_t t = 0; t < top.size(); ++t) copy(batch.tops[t], batch.n, transposed(t), top[t]->mutableData<T>());

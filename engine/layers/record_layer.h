@@ -15,14 +15,17 @@ class RecordLayer : public Layer {
   using Layer::Layer;
   int batchSize() const { return batch_; }  // records of a full batch
   int64_t records() const { return maker_.source ? maker_.source->size() : 0; }
-  // Of the records, in words: count, first and last record, and 62 between, enough to tell another set, or another
-  // state of it; "" without a source. What comes from a host is here in part only, and the host compares it.
+  // Text that identifies the records: their count, and a checksum of the first, the last and 62 between, enough to
+  // notice another set or version; "" without a source. Rows of a host are only partly here, so the host compares
+  // those.
   std::string fingerprint() const;
-  int64_t testCycle() const { return maker_.source ? maker_.testCycle() : 0; }  // data::TestDealing's, in phase TEST
-  int64_t skippedRecords() const { return maker_.skipped->count(); }  // not decodable, since the net was built
+  // As data::TestSharding defines it, in phase TEST.
+  int64_t testCycle() const { return maker_.source ? maker_.testCycle() : 0; }
+  // Those that could not be decoded since the net was built.
+  int64_t skippedRecords() const { return maker_.skipped->count(); }
 
-  // Of the last pass: its records' ids while scoring (fewer than batch_size at the end, or where some could not be
-  // decoded), and an item of it for messages, "" where there is none.
+  // The ids of the last pass's records while scoring (fewer than batch_size at the end, or where some could not be
+  // decoded); and an item's name for messages, "" for none.
   const std::vector<std::string>& ids() const { return scored_.ids; }
   std::string recordOf(int item) const;
 
@@ -32,17 +35,17 @@ class RecordLayer : public Layer {
   void gradient(const Blobs&, const std::vector<bool>&, const Blobs&) override {}
 
   void setBatch(int64_t size);  // invalid() unless it is positive and an int
-  // Where the records are: what the run says, or what is `written`; relative paths start in the run's folder.
+  // The path of the records: the run's, or else `written` in the layer; relative paths start in the run's folder.
   std::string sourcePath(const std::string& written, const char* missing) const;  // invalid(`missing`) without either
   std::string databasePath(const std::string& written) const;                     // may be a file: URI
-  // The tops get the shapes of maker_.samples; where there is a source, its options get what the run says (the rest is
-  // the caller's) and the feed is ready.
+  // Gives the tops the shapes of maker_.samples. With a source, also copies the run's settings to maker_.options (the
+  // caller sets the rest) and creates the feed.
   void begin(const Blobs& top);
-  // Where the host gives blobs instead of records: batch_size samples of each, or more, which are left alone.
+  // For blobs of the host in place of records: takes the first batch_size samples of each.
   void takeBlobs(const Blobs& top);
   virtual bool transposed(size_t /*top*/) const { return false; }
   virtual std::vector<int> dims(size_t top, const Shape& sample, int n) const;
-  virtual std::string identity(const data::Record& record) const;  // what makes it another record when it changes
+  virtual std::string identity(const data::Record& record) const;  // bytes that change whenever the record does
 
   int batch_ = 0;
   data::BatchMaker maker_;

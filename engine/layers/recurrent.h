@@ -1,6 +1,6 @@
-// What LSTM and RNN have in common: T time steps of N streams, and the state that goes from step to step.
+// What LSTM and RNN share: T time steps of N streams, and the state passed from step to step.
 //   sums a_t = W_x x_t + b + W_h (k_t h_{t-1}) [+ W_s x_static], k_t is cont: 0 where a sequence begins, 1 where it
-//   goes on; the layer makes h_t of a_t. With G sums for each of H hidden values:
+//   goes on; the layer computes h_t from a_t. With G sums for each of H hidden values:
 //   bottoms     x T x N x ..., cont T x N [, x_static N x ...] [, the states at the start, 1 x N x H or N x H each]
 //   tops        T x N x H [, the states at the end, 1 x N x H]; the states with expose_hidden: as in Caffe no gradient
 //               passes through them, it ends with the batch
@@ -8,13 +8,13 @@
 //   parameters  in Caffe's order: W_x GH x I, b GH, [W_s GH x S,] W_h GH x H
 //
 // Without expose_hidden a batch starts with the state in which the batch before left its streams, zero in the first, as
-// in Caffe. "Before" means the last pass where there is one rank; where there are several, the same rank's step before,
-// whoever computes it: each rank that shares this object has its own state, so that the model does not depend on the
-// number of workers. State is not carried
-//   - where batches are dealt out: scoring, and tests during training, start each at zero, or the figures would depend
-//     on who computed what (Caffe carries on over test batches, and from one test to the next);
-//   - over a snapshot, which as in Caffe holds none: a resumed run is exact where sentences do not cross batches, and
-//     says so otherwise. Storing it would need every rank's state in worker 0's file;
+// in Caffe. "Before" means the last pass with one rank, and the same rank's previous step with several: each rank
+// computed by this object has its own state, so that the model does not depend on the number of workers. State is not
+// carried
+//   - where batches are sharded: in scoring, and in tests of a run with several ranks, each starts at zero, as results
+//     would depend on who computes it (Caffe carries state over test batches and from one test to the next);
+//   - over a snapshot, which as in Caffe has none: a resumed run is exact where sentences do not cross batches, and
+//     warns otherwise. Storing it would need every rank's state in worker 0's file;
 //   - to a batch with another N.
 #pragma once
 #include <map>
@@ -40,16 +40,16 @@ class Recurrent : public Layer {
   // State i of every step, T x N x H.
   virtual const Blob& stateOfSteps(size_t i, const Blobs& top) const = 0;
 
-  // A forward pass: takeState, inputSums, recurrentSums for each t in turn, keepState.
+  // A forward pass calls takeState, inputSums, recurrentSums for each t in turn, keepState.
   void takeState(const Blobs& bottom);
   void keepState(const Blobs& top);
   template <class T>
   void inputSums(const Blobs& bottom);  // sums_ = W_x x + b, fixed_ = W_s x_static
   template <class T>
-  void recurrentSums(int t, const T* before, const T* cont);  // entering_ at t, recurrent_
-  // And back, once sums_.diff holds the gradient of step t and of those behind it.
+  void recurrentSums(int t, const T* before, const T* cont);  // sets entering_ at t, and recurrent_
+  // For the backward pass, once sums_.diff holds the gradients of step t and of later ones.
   template <class T>
-  void gradientOfBefore(int t, const T* cont, T* before);  // 0 < t; before: of h_{t-1}, through step t
+  void gradientOfBefore(int t, const T* cont, T* before);  // t > 0; before: the gradient of h_{t-1} through step t
   template <class T>
   void gradientOfInputs(const std::vector<bool>& down, const Blobs& bottom);
 
@@ -71,13 +71,13 @@ class Recurrent : public Layer {
 
   bool hasStatic_ = false;
   int hidden_ = 0, steps_ = 0, streams_ = 0;
-  Blob sums_;                // T x N x GH; diff: the sums' gradients. Layers may put what they make of the sums here
+  Blob sums_;                // T x N x GH; diff: the sums' gradients. layers may overwrite the sums with gates
   Blob recurrent_;           // N x GH: W_h (k h) of one step
   std::vector<Blob> start_;  // 1 x N x H: the states before step 0
 
  private:
   struct Kept {
-    int64_t step;  // the one that left it
+    int64_t step;  // the step that produced it
     std::vector<Blob> states;
   };
   std::vector<Blob> blankStates() const { return std::vector<Blob>(start_.size(), Blob(context().dtype)); }

@@ -6,9 +6,9 @@ namespace crema::conformance {
 namespace {
 
 LAYER_CASES(Reduction) {
-  const auto rows = [](int rows, double (*term)(double), double factor) {
+  const auto rows = [](int parts, double (*term)(double), double factor) {
     return [=](const auto& x) {
-      Values y(static_cast<size_t>(rows), 0.0);
+      Values y(static_cast<size_t>(parts), 0.0);
       for (size_t i = 0; i < x[0].size(); ++i) y[i * y.size() / x[0].size()] += factor * term(x[0][i]);
       return y;
     };

@@ -1,4 +1,4 @@
-// Layer types by name. A registry is a value: pass another one to add a type without touching ours.
+// Layer types by name. A registry is a value: copy it to add a type without changing the built-in one.
 #pragma once
 #include <functional>
 #include <map>
@@ -19,7 +19,7 @@ class LayerRegistry {
   };
 
   void add(const std::string& type, std::string summary, Maker make);  // internal error when the name is taken
-  void replace(const std::string& type, Maker make);                   // of a type that is there
+  void replace(const std::string& type, Maker make);                   // of an existing type
   template <class L>
   void add(const std::string& type, std::string summary) {
     add(type, std::move(summary),

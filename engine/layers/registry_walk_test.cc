@@ -1,5 +1,5 @@
-// The registry is walked: a type without a summary, a head comment with a formula, a case with an outcome or a gradient
-// check fails. And these watchmen are watched: layers made wrong here have to be found.
+// Every type of the registry needs a summary, a head comment with a formula, a case with an expected result and a
+// gradient check. These checks are tested too: they must find the faulty layers defined here.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -17,7 +17,7 @@ TEST(Layers, EveryTypeHasDocCaseAndGradientCheck) {
     ADD_FAILURE() << complaint;
 }
 
-// y = sin(x), whose author took the derivative for 7, wrote no manual page and no outcome.
+// y = sin(x) with a derivative of 7, no manual page and no expected result.
 struct WrongSine {
   explicit WrongSine(const caffe::LayerParameter&) {}
   template <class T>
@@ -56,7 +56,7 @@ TEST(Layers, TheWalkFindsABadLayer) {
   EXPECT_NE(gradientMistake(b).value_or("").find("the layer says 3.5"), std::string::npos) << "7 times 0.5";
 }
 
-// Writes one element on either side of what it was given, as a vector store without a mask would.
+// Writes one element beyond each end of its top, as a vector store without a mask would.
 class Careless : public layers::SameShapeLayer {
  public:
   using layers::SameShapeLayer::SameShapeLayer;

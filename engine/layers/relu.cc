@@ -1,6 +1,7 @@
 // ReLU: y = max(x, 0) + negative_slope * min(x, 0);  dx = dy * (x > 0 ? 1 : negative_slope), so the gradient at 0 is
 // the slope. In place with negative_slope >= 0 the sign of y is the sign of x, and x is kept only where a later layer
-// in place changes signs (under a Dropout dy is 0 where its zeros are); with a slope below 0 a copy of x is kept.
+// in place changes signs (a Dropout does not matter: dy is 0 where it writes zeros); with a slope below 0 a copy of x
+// is kept.
 #include "layers/builtin.h"
 #include "layers/elementwise.h"
 

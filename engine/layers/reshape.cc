@@ -1,6 +1,6 @@
 // Reshape: other sizes for axes [axis, axis + num_axes) (0, -1: to the end); data and gradient are shared with the
 // bottom, nothing is copied. Options (reshape_param): shape: dim 0 copies the bottom's axis at the same place, one dim
-// may be -1: what the count leaves; a negative axis counts from one past the end, so that axis -1 appends.
+// may be -1, inferred from the count; a negative axis counts from one past the end, so that axis -1 appends.
 #include "layers/builtin.h"
 
 namespace crema::layers {

@@ -6,7 +6,7 @@
 //   tops        o T x N x H [, h_T 1 x N x H]; the last of each with expose_hidden
 //   options     recurrent_param: num_output (H), weight_filler, bias_filler, expose_hidden; debug_info prints nothing
 //   parameters  in Caffe's order: W_xh H x I, b_h H, [W_s H x S,] W_hh H x H, W_ho H x H, b_o H
-// What is carried from batch to batch: recurrent.h.
+// State between batches: recurrent.h.
 #include <cmath>
 
 #include "layers/builtin.h"

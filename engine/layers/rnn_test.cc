@@ -38,7 +38,7 @@ const std::string kRnn =
     "'uniform' min: -1 max: 1 } ";
 
 LAYER_CASES(RNN) {
-  // cont: 0 in the first row, or the state of one pass would go to the next.
+  // cont: 0 in the first row, so that no state passes from one pass to the next.
   const auto cont = [](size_t bottom, int k, double u) {
     return bottom != 1 ? 2 * u - 1 : static_cast<double>(k >= 3 && u > 0.3);
   };
@@ -62,8 +62,8 @@ LAYER_CASES(RNN) {
   s.bad(kRnn + "expose_hidden: true } top: 'o' top: 'h'", {{2, 3, 4}, {2, 3}, {1, 2, 3}}, "must be 1x3x3, not 1x2x3");
 }
 
-// Two batches of a sentence are one batch of twice the steps; another rank's state is its own, and a step left out
-// loses it.
+// Two batches of a sentence equal one batch of twice the steps; each rank has its own state, and skipping a step resets
+// it.
 TEST(RNN, GoesOnFromTheSameRanksStepBefore) {
   Case c;
   c.description = kRnn + "}", c.bottoms = {{6, 2, 5}, {6, 2}};

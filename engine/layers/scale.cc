@@ -1,9 +1,9 @@
 // Scale: y = g x [+ b], g and b repeated over the axes that they lack;  dx = g dy, dg = sum of dy x and db = sum of dy
 // over these axes. In place allowed (a copy of x is kept).
 // g is learnt (one bottom): its shape is num_axes axes of the bottom from `axis` on (-1: all to the end, 0: a single
-// number). Or it is bottom 1, whose shape must be found in bottom 0 from `axis` on; num_axes and filler mean nothing.
-// Options (scale_param): axis (1), num_axes (1), filler (constant 1), bias_term (false), bias_filler (constant 0).
-// Parameters: g (with one bottom), then b of the same shape (with bias_term).
+// number). Or it is bottom 1, whose shape must match bottom 0's axes from `axis` on; num_axes and filler are then
+// ignored. Options (scale_param): axis (1), num_axes (1), filler (constant 1), bias_term (false), bias_filler (constant
+// 0). Parameters: g (with one bottom), then b of the same shape (with bias_term).
 #include "layers/builtin.h"
 #include "layers/per_channel.h"
 

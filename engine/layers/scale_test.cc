@@ -3,7 +3,7 @@
 namespace crema::conformance {
 namespace {
 
-// Element i of a blob of outer x channels x inner has the number at(i, channels, inner).
+// The channel of element i in a blob of outer x channels x inner.
 size_t at(size_t i, int channels, int inner) { return i / static_cast<size_t>(inner) % static_cast<size_t>(channels); }
 
 LAYER_CASES(Scale) {

@@ -1,4 +1,4 @@
-// SigmoidCrossEntropyLoss: cross entropy of s = 1 / (1 + exp(-x)) and targets t in [0, 1], each value for itself:
+// SigmoidCrossEntropyLoss: cross entropy of s = 1 / (1 + exp(-x)) and targets t in [0, 1], each value separately:
 //   loss = sum (max(x, 0) - x t + log(1 + exp(-|x|))) / N;  dx = (s - t) weight / N, 0 where the target is ignored
 // N (loss_param.normalization): BATCH_SIZE (the default here) the first axis, VALID the values not ignored, FULL all
 // values, NONE 1; at least 1; the old `normalize`: labels.h. A target whose integer part is loss_param.ignore_label
@@ -68,8 +68,8 @@ class SigmoidCrossEntropyLoss : public LossLayer {
     return p.has_ignore_label() && std::trunc(target) == static_cast<T>(p.ignore_label());
   }
   double divisor() const {
-    return lossDivisor(param_.loss_param(), caffe::LossParameter::BATCH_SIZE, static_cast<double>(items_) * row_,
-                       static_cast<double>(valid_), items_);
+    return lossDivisor(param_.loss_param(), caffe::LossParameter::BATCH_SIZE,
+                       static_cast<double>(items_) * static_cast<double>(row_), static_cast<double>(valid_), items_);
   }
   int items_ = 0;
   int64_t row_ = 0, valid_ = 0;

@@ -1,4 +1,4 @@
-// Silence: takes any blobs and makes nothing, so that they are not outputs of the net. dx = 0.
+// Silence: reads any blobs and has no tops, so that they are not outputs of the net. dx = 0.
 #include "layers/builtin.h"
 
 namespace crema::layers {

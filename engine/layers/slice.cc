@@ -31,7 +31,9 @@ class Slice : public Layer {
       invalid("axis {} of the bottom {} cannot be cut into {} equal parts; give slice_point", axis_, in.brief(), parts);
     int64_t from = 0;
     for (int i = 0; i < parts; ++i) {
-      const int64_t to = points.empty() ? int64_t{in[axis_]} / parts * (i + 1) : i < parts - 1 ? points[i] : in[axis_];
+      const int64_t to = points.empty()  ? int64_t{in[axis_]} / parts * (i + 1)
+                         : i < parts - 1 ? int64_t{points[i]}
+                                         : in[axis_];
       if (!points.empty() && (to <= from || to > in[axis_]))
         invalid("slice_point must rise strictly and stay inside axis {} of the bottom {}: {} follows {}", axis_,
                 in.brief(), to, from);

@@ -45,7 +45,7 @@ class Softmax : public Layer {
   }
 
  private:
-  bool keeps() const { return context().goesBack && !context().memory.overwriters.empty(); }
+  bool keeps() const { return context().needsBackward && !context().memory.overwriters.empty(); }
   Blob kept_;  // y
   int axis_ = 1, outer_ = 0, classes_ = 0, inner_ = 0;
 };

@@ -22,7 +22,7 @@ LAYER_CASES(SoftmaxWithLoss) {
   };
   s.add("type: 'SoftmaxWithLoss' loss_param { ignore_label: 1 normalization: FULL }", {{3, 4, 2}, {3, 1, 2}}).classes =
       4;
-  // Positions [3][4][2]: the loss under every normalisation, with and without a label that does not count, and p.
+  // Scores [3][4][2]: loss and probabilities for every normalisation, with and without an ignored label.
   const struct {
     const char* options;
     int ignored;
@@ -59,7 +59,8 @@ LAYER_CASES(SoftmaxWithLoss) {
   s.bad("type: 'SoftmaxWithLoss'", {{5, 4}, {4}}, "4 labels for 5 predictions");
 }
 
-// Three tiles to an item, the last one short: loss and gradient of double loops, to the bit for any number of threads.
+// Three tiles per item, the last one short: loss and gradient agree with double loops, with the same bits for any
+// number of threads.
 TEST(SoftmaxWithLoss, TilesAndThreadsChangeNothing) {
   constexpr size_t kItems = 3, kClasses = 4, kInner = 25 * 31;
   Case c;
@@ -69,7 +70,8 @@ TEST(SoftmaxWithLoss, TilesAndThreadsChangeNothing) {
   for (Bench* b : {&one, &three}) b->forward(), b->seedTopDiffs(), b->backward({true, false});
   EXPECT_EQ(one.topData(0), three.topData(0));
   const Values x = Bench::values(*one.bottoms()[0]), labels = Bench::values(*one.bottoms()[1]);
-  const auto counted = static_cast<double>(labels.size()) - std::count(labels.begin(), labels.end(), 2.0);
+  const auto counted =
+      static_cast<double>(std::count_if(labels.begin(), labels.end(), [](double l) { return l != 2; }));
   double loss = 0;
   for (size_t n = 0; n < kItems; ++n)
     for (size_t p = 0; p < kInner; ++p) {

@@ -27,7 +27,8 @@ void SpatialConv::reshape(const ConvolutionWindow& w, int n, int ic, int oc, int
   taps_ = tapTable(front, frontIn, frontOut);
   shape_ = {n, ic, 1, 1, oc, 1, 1};
   shape_.groups = groups;
-  // A stride beyond the input means one position: the kernels multiply strides, and need not know larger ones.
+  // A stride larger than the input gives one position; it is clamped so that products of strides in kernels do not
+  // overflow.
   const auto stride = [&](size_t i) {
     const int room = in[i] + 2 * w.pad[i] - (w.dilation[i] * (w.kernel[i] - 1) + 1);
     return room < 0 ? w.stride[i] : std::min(w.stride[i], room + 1);

@@ -1,6 +1,6 @@
 // Split: every top is the bottom (shared memory); dx = sum of the tops' gradients, first to last. Net inserts it where
-// one blob has several readers. A top whose reader goes back over it is a copy where a layer in place changes the
-// shared memory (net/memory_use.h).
+// one blob has several readers. A top that its reader needs again in the backward pass is a copy where a layer in place
+// overwrites the shared memory (net/memory_use.h).
 #include "layers/builtin.h"
 
 namespace crema::layers {

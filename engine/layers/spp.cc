@@ -1,8 +1,9 @@
-// SPP, spatial pyramid pooling (He et al. 2014): as many outputs for an image of any size. Level l = 0 .. height - 1
-// pools each plane into 2^l x 2^l bins; top = for each item all bins of level 0 by channel, then of level 1, ...
+// SPP, spatial pyramid pooling (He et al. 2014): the same number of outputs for images of any size. Level l = 0 ..
+// height - 1 pools each plane into 2^l x 2^l bins; top = for each item all bins of level 0 by channel, then of level 1,
+// ...
 //   bin i of b on an axis of n: k = ceil(n / b), p = floor((k b - n + 1) / 2); [i k - p, i k - p + k), cut at n + p
-// Where p reaches k (n small against b: Caffe stops there) the bin is [floor(i n / b), ceil((i + 1) n / b)), as in the
-// paper.
+// Where p >= k (n small compared with b: Caffe aborts there) the bin is [floor(i n / b), ceil((i + 1) n / b)), as in
+// the paper.
 // Options (spp_param): pyramid_height; pool MAX (default), AVE (padding counts, as in Pooling), STOCHASTIC (pooling.cc;
 // Caffe has it on GPUs alone, and without padding). With height 1 the top is N x C x 1 x 1, else N x values.
 #include "layers/builtin.h"
@@ -52,7 +53,7 @@ class Spp : public Layer {
     top[0]->reshape(levels_.size() == 1 ? Shape{in[0], in[1], 1, 1} : Shape{in[0], static_cast<int>(values)});
     if (in == shape_) return;
     shape_ = in;
-    winners_.assign(static_cast<size_t>(top[0]->count()), 0);  // places in the plane
+    winners_.assign(static_cast<size_t>(top[0]->count()), 0);  // indices in the plane
   }
   void compute(const Blobs& bottom, const Blobs& top) override {
     const RandomStream draws = random(RandomPurpose::kPooling);
@@ -78,7 +79,7 @@ class Spp : public Layer {
   }
 
  private:
-  // use(level, where it begins in an item's row of the top, where among all winners)
+  // use(level, its offset in an item's row of the top, its offset among all winners)
   template <class Use>
   void eachLevel(Use use) const {
     int64_t inRow = 0;

@@ -45,7 +45,7 @@ LAYER_CASES(SPP) {
   s.add("type: 'SPP' spp_param { pyramid_height: 1 pool: AVE }", {{2, 3, 4, 5}}).naive = pyramid(6, 4, 5, 1, false, 2);
   Case& drawn = s.add("type: 'SPP' spp_param { pyramid_height: 2 pool: STOCHASTIC }", {{2, 2, 5, 6}});
   drawn.input = [](size_t, int, double u) { return 0.01 + u; };
-  drawn.inTest = [](const auto& x) {  // the mean of what would be drawn; averages' divisors cancel
+  drawn.inTest = [](const auto& x) {  // the expectation of the drawn value; divisors cancel
     auto squared = x;
     for (double& v : squared[0]) v *= v;
     const Values sums = pyramid(4, 5, 6, 2, false, 2)(x);
@@ -53,7 +53,7 @@ LAYER_CASES(SPP) {
     for (size_t i = 0; i < y.size(); ++i) y[i] /= sums[i];
     return y;
   };
-  // Caffe stops here: bins of the paper, 5 values on 4 bins as [0,2) [1,3) [2,4) [3,5).
+  // Caffe aborts here: bins of the paper, 5 values on 4 bins as [0,2) [1,3) [2,4) [3,5).
   s.add("type: 'SPP' spp_param { pyramid_height: 3 pool: AVE }", {{1, 1, 5, 5}}).naive = [](const auto& x) {
     Values y = pyramid(1, 5, 5, 2, false, 1)(x);
     for (size_t i = 0; i < 4; ++i)
@@ -67,7 +67,7 @@ LAYER_CASES(SPP) {
   s.bad("type: 'SPP' spp_param { pyramid_height: 2 }", {{1, 1, 0, 4}}, "Input dimensions cannot be zero");
 }
 
-// The point of a pyramid: as many outputs for any size.
+// The same number of outputs for any image size.
 TEST(SPP, OneLengthForAllSizes) {
   for (int n = 1; n < 40; ++n) {
     Case c;

@@ -1,5 +1,5 @@
 // TanH: y = tanh(x);  dx = dy (1 - y^2). In place allowed. Options (tanh_param): engine, without effect.
-// A float's is 1 - 2 / (exp(2 x) + 1) in double, or x where x^3 / 3 is no part of it: a third of tanhf's time.
+// For float it is 1 - 2 / (exp(2 x) + 1) in double, or x where x^3 / 3 is below the precision: a third of tanhf's time.
 #include <cmath>
 #include <type_traits>
 

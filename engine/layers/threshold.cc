@@ -1,4 +1,4 @@
-// Threshold: y = 1 where x > threshold, else 0. It has no gradient: a loss above it cannot reach what is below it.
+// Threshold: y = 1 where x > threshold, else 0. It has no gradient, so a loss above it cannot train layers below it.
 // In place allowed. Options (threshold_param): threshold (0).
 #include "layers/builtin.h"
 #include "layers/elementwise.h"

@@ -33,7 +33,7 @@ std::vector<int> read(const char* name, const Field& values, bool hasH, uint32_t
 
 std::string joined(const std::vector<int>& v) { return fmt::format("{}", fmt::join(v, "x")); }
 
-// Counts up over the axes, the last one fastest.
+// Advances a multi-index, the last axis fastest.
 void next(std::vector<int>& at, const std::vector<int>& sizes) {
   for (size_t i = at.size(); i-- > 0;) {
     if (++at[i] < sizes[i]) return;
@@ -56,9 +56,10 @@ ConvolutionWindow readConvolutionWindow(const caffe::ConvolutionParameter& p, in
 std::vector<int> windowOutputs(const ConvolutionWindow& w, const Shape& in, int axis) {
   std::vector<int> out, padded;
   bool fits = true;
-  for (int i = 0; i < w.axes(); ++i) {
-    const int64_t size = int64_t{in[axis + 1 + i]} + 2 * w.pad[i];
-    if (size > INT32_MAX) invalid("the padded input is {} wide on axis {}: too large", size, axis + 1 + i);
+  for (size_t i = 0; i < w.kernel.size(); ++i) {
+    const int at = axis + 1 + static_cast<int>(i);
+    const int64_t size = int64_t{in[at]} + 2 * w.pad[i];
+    if (size > INT32_MAX) invalid("the padded input is {} wide on axis {}: too large", size, at);
     padded.push_back(static_cast<int>(size));
     fits = fits && w.reach(i) <= size;
     out.push_back(static_cast<int>((size - w.reach(i)) / w.stride[i] + 1));

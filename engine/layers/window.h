@@ -8,12 +8,12 @@
 
 namespace crema::layers {
 
-constexpr int kLongestWindow = 1 << 24;  // kernel, stride, pad: products of two stay far from overflow
+constexpr int kLongestWindow = 1 << 24;  // kernel, stride, pad: so that products of two do not overflow
 
 struct ConvolutionWindow {
   std::vector<int> kernel, stride, pad, dilation;  // one entry per spatial axis
   int axes() const { return static_cast<int>(kernel.size()); }
-  int64_t reach(int i) const { return int64_t{dilation[i]} * (kernel[i] - 1) + 1; }  // input under one kernel
+  int64_t reach(size_t i) const { return int64_t{dilation[i]} * (kernel[i] - 1) + 1; }  // input under one kernel
 };
 
 ConvolutionWindow readConvolutionWindow(const caffe::ConvolutionParameter& p,

@@ -1,13 +1,13 @@
-// WindowData: R-CNN's samples, windows of images drawn anew for every batch. Tops data, N x 3 x crop_size x crop_size,
-// and label, N.
+// WindowData: R-CNN's samples: windows of images, drawn at random for every batch. Tops data, N x 3 x crop_size x
+// crop_size, and label, N.
 //
 // window_data_param{source, batch_size, fg_threshold, bg_threshold, fg_fraction, context_pad, crop_mode, cache_images,
 // root_folder, scale}; transform_param{crop_size, mirror, mean_file or mean_value, scale}. The file:
 // data/window_file.h. Of a batch of N the last int(N fg_fraction) are foreground windows, those before background.
 // crop_mode warp: the window, with context_pad pixels of context on each side in the crop, at any ratio of its sides;
-// square: the square around it. The mean is that of the centre of mean_file. cache_images: files are read once, and
-// stay in memory as they are. scale: Caffe reads that of window_data_param only, and its upgrade of old nets moves it
-// away; here either is honoured. Draws are named by seed, step and rank: every rank draws from all windows.
+// square: the square around it. The mean is the centre crop of mean_file. cache_images: files are read once and stay in
+// memory, still encoded. scale: Caffe reads only window_data_param's, which its upgrade of old nets moves away; here
+// either is used. Draws are keyed by seed, step and rank; every rank draws from all windows.
 #include "data/window_file.h"
 #include "layers/builtin.h"
 #include "layers/record_layer.h"

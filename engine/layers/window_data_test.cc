@@ -1,4 +1,4 @@
-// Sentences; geometry and draws are in data/window_test.cc, BVLC Caffe's numbers in golden_test.cc.
+// Error messages. Geometry and draws: data/window_test.cc; BVLC Caffe's numbers: golden_test.cc.
 #include "support/conformance.h"
 
 namespace crema::conformance {

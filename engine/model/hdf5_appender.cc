@@ -4,6 +4,7 @@
 #include <map>
 
 #include "base/error.h"
+#include "base/mutex.h"
 #include "model/hdf5_library.h"
 
 namespace crema::model {
@@ -61,7 +62,7 @@ struct Hdf5Appender::State {
 };
 
 Hdf5Appender::Hdf5Appender(const std::string& path) {
-  const std::lock_guard lock(hdf5Mutex());
+  const MutexLock lock(hdf5Mutex());
   startHdf5();
   const auto access = handle<H5Pclose>(H5Pcreate(H5P_FILE_ACCESS));
   H5Pset_file_locking(access.get(), false, true);
@@ -71,12 +72,12 @@ Hdf5Appender::Hdf5Appender(const std::string& path) {
 }
 
 Hdf5Appender::~Hdf5Appender() {
-  const std::lock_guard lock(hdf5Mutex());
+  const MutexLock lock(hdf5Mutex());
   state_.reset();
 }
 
 void Hdf5Appender::append(const std::vector<Rows>& all) {
-  const std::lock_guard lock(hdf5Mutex());
+  const MutexLock lock(hdf5Mutex());
   for (const Rows& rows : all) state_->append(rows);
   if (H5Fflush(state_->file.get(), H5F_SCOPE_GLOBAL) < 0) state_->failed("flush");
 }

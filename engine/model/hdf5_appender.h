@@ -1,5 +1,5 @@
-// An HDF5 file of datasets that grow by rows, whole after every append: what is there is flushed to it, and a reader
-// may open it. libhdf5 is held by hdf5Mutex() meanwhile.
+// An HDF5 file of datasets that grow by rows, complete after every append: rows are flushed, and a reader may open it.
+// Holds hdf5Mutex() during calls.
 #pragma once
 #include <memory>
 #include <string>
@@ -15,10 +15,10 @@ class Hdf5Appender {
     bool wide;              // double, else float
     const void* values;
   };
-  explicit Hdf5Appender(const std::string& path);  // what was there is gone. kIo
+  explicit Hdf5Appender(const std::string& path);  // replaces an existing file; throws kIo
   ~Hdf5Appender();
   Hdf5Appender(const Hdf5Appender&) = delete;
-  // The first call makes the datasets; others must have the same rows. kInvalid, kIo
+  // The first call creates the datasets; later rows must have the same names and shapes. Throws kInvalid, kIo.
   void append(const std::vector<Rows>& all);
 
  private:

@@ -77,8 +77,8 @@ Hdf5Handle Hdf5Reader::dataset(const std::string& path) const {
   return id;
 }
 
-// Values must lie in this file, and be no more than it can hold: deflate, the best of HDF5's filters, makes 1032 bytes
-// of one.
+// Values must lie in this file, and be no more than it can hold: deflate, HDF5's strongest filter, expands by at most
+// 1032.
 void Hdf5Reader::checkStorage(const std::string& path, int64_t dataset, uint64_t bytes) const {
   const auto created = handle<H5Pclose>(H5Dget_create_plist(dataset));
   const H5D_layout_t layout = created.ok() ? H5Pget_layout(created.get()) : H5D_LAYOUT_ERROR;

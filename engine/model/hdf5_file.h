@@ -1,21 +1,21 @@
-// HDF5 files in memory: what Caffe's models and snapshots need of them, and no more.
+// HDF5 files in memory, as far as Caffe's models and snapshots need them.
 //
-// Files are read from and written to bytes, so that reading needs no file lock and writing appears whole (base/file.h).
+// Files are read from and written to bytes, so that reading needs no file lock and files appear whole (base/file.h).
 // libhdf5 is not thread-safe: callers hold hdf5Mutex() while a reader or writer lives. Only hard links and values
 // inside the file are followed: a model from elsewhere must not make us open other files.
 #pragma once
 #include <cstdint>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "base/mutex.h"
 #include "caffe.pb.h"
 
 namespace crema::model {
 
-std::mutex& hdf5Mutex();
+Mutex& hdf5Mutex();
 bool isHdf5(const std::string& path);  // by signature; false when the file cannot be read
 
 // Closes what an HDF5 function opened.
@@ -36,7 +36,7 @@ class Hdf5Handle {
   Closer close_;
 };
 
-// Throws badData with file, path inside it, cause and remedy for whatever is not as it should be.
+// Throws kData with file, path inside it, cause and remedy for anything unexpected.
 class Hdf5Reader {
  public:
   struct Entry {
@@ -46,7 +46,7 @@ class Hdf5Reader {
   Hdf5Reader(std::string_view bytes, std::string file);
 
   std::vector<Entry> list(const std::string& group) const;  // in alphabetical order
-  bool has(const std::string& path) const;                  // every group on the way included
+  bool has(const std::string& path) const;                  // false also where a group of the path is missing
   // float values as `data`, double as `double_data`, and the shape. Integers, which Caffe converts, are refused: no
   // Caffe writes them.
   void readBlob(const std::string& path, caffe::BlobProto* blob) const;
@@ -65,7 +65,7 @@ class Hdf5Reader {
 class Hdf5Writer {
  public:
   explicit Hdf5Writer(std::string file);  // the name is for messages
-  void group(const std::string& path);    // and those above it; nothing happens when it exists
+  void group(const std::string& path);    // creates a group and those above it, unless it exists
   void blob(const std::string& path, const caffe::BlobProto& blob, bool diff = false);
   void integer(const std::string& path, int value);
   void string(const std::string& path, const std::string& value);

@@ -1,14 +1,15 @@
 #include "model/hdf5_library.h"
 
 #include "base/error.h"
+#include "base/mutex.h"
 
-// A static executable cannot load libraries; libhdf5 would for filter plug-ins, which are switched off as well.
+// libhdf5 calls dlopen() for filter plug-ins, which a static executable cannot load; they are also switched off.
 extern "C" void* __wrap_dlopen(const char*, int) { return nullptr; }
 
 namespace crema::model {
 
-std::mutex& hdf5Mutex() {
-  static std::mutex mutex;
+Mutex& hdf5Mutex() {
+  static Mutex mutex;
   return mutex;
 }
 

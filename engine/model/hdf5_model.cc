@@ -13,7 +13,7 @@ namespace {
 
 constexpr int kMostBlobs = 1000, kDeepest = 32;
 
-// The number that a dataset's name is in Caffe's writing; -1 for any other name.
+// The number of a dataset's name, "0", "1"...; -1 for other names.
 int numberOf(const std::string& name) {
   int n = -1;
   const auto [end, failed] = std::from_chars(name.data(), name.data() + name.size(), n);

@@ -1,7 +1,7 @@
 // Caffe's HDF5 layouts as messages.
 //
 // Model: group `data`, in it a group per layer, in it datasets "0", "1"... with the blobs' values and shapes; a blob
-// that its layer borrows from another is left out. `diff` likewise when gradients are kept. State: integers `iter` and
+// that its layer shares with an owner is left out. `diff` likewise when gradients are kept. State: integers `iter` and
 // `current_step`, text `learned_net`, group `history` with datasets "0", "1"...
 // A '/' in a layer's name nests groups. Callers hold hdf5Mutex().
 #pragma once
@@ -14,14 +14,14 @@
 
 namespace crema::model {
 
-// Blobs that are not there are BlobProtos without shape and values, in both directions.
+// A missing blob is a BlobProto without shape and values, in reading and writing.
 bool isAbsent(const caffe::BlobProto& blob);
 std::string hdf5FromModel(const caffe::NetParameter& net, const std::string& file);
 caffe::NetParameter modelFromHdf5(std::string_view bytes, const std::string& file);
 std::string hdf5FromState(const caffe::SolverState& state, const std::string& file);
 caffe::SolverState stateFromHdf5(std::string_view bytes, const std::string& file);
 
-// invalid() when layers (name, number of blobs) cannot stand beside each other as groups.
+// invalid() when names of layers (name, number of blobs) collide as groups.
 void checkHdf5Layers(const std::vector<std::pair<std::string, int>>& layers);
 
 }  // namespace crema::model

@@ -8,6 +8,7 @@
 #include "base/answering_child.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/mutex.h"
 #include "model/hdf5_library.h"
 
 namespace crema::model {
@@ -27,7 +28,7 @@ struct Dataset {
   std::vector<hsize_t> dims;
 };
 
-// In the child. Files stay open, the last few.
+// Runs in the child. Keeps the files used last open.
 class Reader {
  public:
   Reader(std::vector<std::string> files, std::vector<std::string> datasets)
@@ -100,7 +101,8 @@ class Reader {
     return set;
   }
 
-  // As much as it claims must be able to be there: deflate, the best of HDF5's filters, makes 1032 bytes of one.
+  // A dataset cannot hold more than 1032 times its stored bytes, which is the most that deflate, HDF5's strongest
+  // filter, expands.
   static void checkStorage(const Open& open, const std::string& path, const std::string& name, const Dataset& set,
                            uint64_t rowBytes) {
     hsize_t size = 0;
@@ -121,7 +123,7 @@ class Reader {
     const auto add = [](hid_t, const char* name, const H5L_info_t*, void* to) -> herr_t {
       auto& names = *static_cast<std::string*>(to);
       names += (names.empty() ? "" : ", ") + std::string(name);
-      return names.size() > 300;  // enough
+      return names.size() > 300;  // stops the listing
     };
     H5Literate(open.file.get(), H5_INDEX_NAME, H5_ITER_INC, nullptr, add, &all);
     hdf5Cause();
@@ -170,11 +172,12 @@ class Reader {
   }
 
   std::vector<std::string> files_, names_;
-  std::list<Open> open_;  // the last used first
+  std::list<Open> open_;  // most recently used first
 };
 
 AnsweringChild startChild(const std::vector<std::string>& files, const std::vector<std::string>& datasets) {
-  const std::lock_guard lock(hdf5Mutex());  // before the fork: the child finds libhdf5 at rest
+  // Locked during the fork, so that the child's libhdf5 is not in the middle of a call.
+  const MutexLock lock(hdf5Mutex());
   return {ChildLimits{120, int64_t{8} << 30}, [reader = std::make_shared<Reader>(files, datasets)](
                                                   std::string_view request) { return reader->answer(request); }};
 }

@@ -1,4 +1,4 @@
-// HDF5 files that are not what they should be. Good ones: engine/solver/hdf5_run_test.cc.
+// Wrong and damaged HDF5 files. Good ones: engine/solver/hdf5_run_test.cc.
 #include <gtest/gtest.h>
 #include <hdf5.h>
 #include <sys/wait.h>
@@ -18,6 +18,7 @@
 #include "support/message_of.h"
 #include "support/shared_data.h"
 
+#include "base/mutex.h"
 namespace crema::model {
 namespace {
 
@@ -30,7 +31,7 @@ class Files : public testing::Test {
   // The file that `fill` makes with libhdf5 itself.
   std::string make(const std::function<void(hid_t file)>& fill) {
     const std::string path = folder_.file("made.h5");
-    const std::lock_guard lock(hdf5Mutex());
+    const MutexLock lock(hdf5Mutex());
     const hid_t file = H5Fcreate(path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
     fill(file);
     H5Fclose(file);
@@ -127,13 +128,13 @@ TEST_F(Files, EveryTruncationIsAnError) {
   }
 }
 
-// Also as it was measured: CREMA_MUTATIONS=10000 for the figures in trained.h.
+// CREMA_MUTATIONS=10000 repeats the measurement whose figures are in trained.h.
 class Damaged : public Files {
  protected:
   static std::string mutate(std::string bytes, const RandomStream& r, uint64_t* drawn) {
     static const unsigned char interesting[] = {0, 1, 2, 0x7f, 0x80, 0xfe, 0xff};
     for (uint64_t changes = 1 + r.below((*drawn)++, 6); changes > 0; --changes) {
-      // Where something stands: most of such a file is zeros that nobody reads.
+      // A byte that is not zero: most of such a file is zeros that are never read.
       size_t at = r.below((*drawn)++, bytes.size());
       for (size_t tries = 0; bytes[at] == 0 && tries < 200; ++tries) at = r.below((*drawn)++, bytes.size());
       for (uint64_t length = 1 + r.below((*drawn)++, 3); length > 0 && at < bytes.size(); --length, ++at)
@@ -145,7 +146,7 @@ class Damaged : public Files {
   // The newest layout and filters, as h5py can write them.
   std::string modern() {
     const std::string path = folder_.file("modern.h5");
-    const std::lock_guard lock(hdf5Mutex());
+    const MutexLock lock(hdf5Mutex());
     const hid_t access = H5Pcreate(H5P_FILE_ACCESS), created = H5Pcreate(H5P_DATASET_CREATE);
     H5Pset_libver_bounds(access, H5F_LIBVER_LATEST, H5F_LIBVER_LATEST);
     const hsize_t chunk = 16, count = 64;

@@ -168,7 +168,8 @@ std::vector<std::vector<std::string>> index(const std::string& folder) {
   return rows;
 }
 
-// Folders of this name: tests/goldens/prototxt, of our own writing, and the shared data's where they are.
+// Folders of prototxts: tests/goldens/prototxt, written for this project, and the shared data's where the machine has
+// them.
 struct Collection {
   std::string folder, messages;  // of the prototxts, and of the .pb files beside them
   bool own;

@@ -33,7 +33,7 @@ class FirstError : public google::protobuf::io::ErrorCollector {
   int count_ = 0;
 };
 
-// What a user can do about the commonest messages of the parser.
+// The remedy for the parser's most frequent messages.
 std::string remedyFor(const std::string& error) {
   if (error.find("has no field named") != std::string::npos)
     return "; check the spelling, or whether the field belongs to another message or to a fork of Caffe";
@@ -50,7 +50,7 @@ bool looksLikeText(std::string_view bytes) {
   });
 }
 
-// What a file is that was given where text is wanted, and where it belongs; "" when it is text, or not known.
+// What a file is that was given in place of a prototxt, and where it belongs; "" when it is text or unknown.
 std::string whatElse(std::string_view bytes, const std::string& path) {
   if (bytes.starts_with("\x89HDF")) return "an HDF5 file; weights go with -weights, a solver's state with -snapshot";
   if (bytes.starts_with("\x89PNG") || bytes.starts_with("\xff\xd8\xff")) return "a picture";
@@ -68,13 +68,13 @@ std::string whatElse(std::string_view bytes, const std::string& path) {
   caffe::BlobProto blob;
   if (blob.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())) && blob.data_size() > 0)
     return "a blob (.binaryproto), such as a mean; it is named in mean_file, or with -mean";
-  return "";  // the parser says where it stops
+  return "";  // the parser's own message has the position
 }
 
 }  // namespace
 
 void parseTextInto(std::string_view text, const std::string& name, google::protobuf::Message* message) {
-  if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);  // what some editors put before UTF-8
+  if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);  // the byte order mark of UTF-8
   if (text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff"))
     invalid("{} is text in UTF-16; save it as UTF-8", name);
   if (const std::string other = whatElse(text, name); !other.empty()) invalid("{} is no prototxt but {}", name, other);

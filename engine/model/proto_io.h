@@ -1,4 +1,4 @@
-// Messages in files: prototxt (text) and binaryproto, with errors that say where.
+// Messages in files: prototxt (text) and binaryproto, with errors that name the position.
 //
 // Text: the first mistake as `FILE:line:column: what`, counted from 1, and how many more there are; an unknown field is
 // a mistake. Binary: unknown fields are skipped; up to 2147483647 bytes. Writing is whole or not at all (base/file.h).

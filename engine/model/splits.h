@@ -1,5 +1,4 @@
-// One reader per blob: where a top has several, a Split layer follows its last writer. A pure function: twice is the
-// same as once.
+// One reader per blob: where a top has several, a Split layer follows its last writer. A pure function; idempotent.
 #pragma once
 #include "caffe.pb.h"
 

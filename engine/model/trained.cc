@@ -5,6 +5,7 @@
 #include "base/child.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/mutex.h"
 #include "model/hdf5_file.h"
 #include "model/hdf5_model.h"
 #include "model/proto_io.h"
@@ -18,7 +19,8 @@ bool endsInH5(const std::string& path) { return path.size() > 3 && path.compare(
 template <class Message, class Read>
 Message readApart(const std::string& path, Read&& read) {
   const std::string bytes = readFile(path);
-  const std::lock_guard lock(hdf5Mutex());  // before the fork: the child finds libhdf5 at rest
+  // Locked during the fork, so that the child's libhdf5 is not in the middle of a call.
+  const MutexLock lock(hdf5Mutex());
   const ChildLimits limits{60 + 1e-6 * static_cast<double>(bytes.size()),
                            (int64_t{4} << 30) + 4 * static_cast<int64_t>(bytes.size())};
   const ChildResult result = inChild(limits, [&] {
@@ -66,7 +68,7 @@ std::string nameFor(const std::string& path, SnapshotFormat format) {
 
 void writeModel(const std::string& path, const caffe::NetParameter& net, SnapshotFormat format) {
   if (format != caffe::SolverParameter::HDF5) return writeBinary(path, net);
-  std::unique_lock lock(hdf5Mutex());
+  MutexLock lock(hdf5Mutex());
   const std::string bytes = hdf5FromModel(net, path);
   lock.unlock();
   writeFileAtomically(path, bytes);
@@ -74,7 +76,7 @@ void writeModel(const std::string& path, const caffe::NetParameter& net, Snapsho
 
 void writeState(const std::string& path, const caffe::SolverState& state, SnapshotFormat format) {
   if (format != caffe::SolverParameter::HDF5) return writeBinary(path, state);
-  std::unique_lock lock(hdf5Mutex());
+  MutexLock lock(hdf5Mutex());
   const std::string bytes = hdf5FromState(state, path);
   lock.unlock();
   writeFileAtomically(path, bytes);

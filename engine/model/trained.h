@@ -1,9 +1,9 @@
 // Models and snapshots as files of either format: binaryproto, or HDF5 as Caffe lays it out (model/hdf5_model.h). A
 // file's first bytes say which it is, never its name.
 //
-// libhdf5 1.10.8 trusts its file: of 20,000 damaged ones in Caffe's layout none ended the process, of 10,000 in HDF5's
-// newest layout 1,237 did (hdf5_test.cc). So it reads in a child, whose death or silence becomes an error that names
-// the file. Cost: one fork, and the values go through a pipe.
+// libhdf5 1.10.8 does not check its input: of 20,000 damaged files in Caffe's layout none crashed the process, of
+// 10,000 in HDF5's newest layout 1,237 did (hdf5_test.cc). So it reads in a child, whose crash or timeout becomes an
+// error that names the file. Cost: one fork, and the values go through a pipe.
 #pragma once
 #include <string>
 
@@ -13,7 +13,7 @@ namespace crema::model {
 
 struct Trained {
   caffe::NetParameter net;
-  bool ownersOnly = false;  // blobs borrowed from another layer are absent, as HDF5 models have it
+  bool ownersOnly = false;  // blobs that a layer shares with an owner are absent, as in HDF5 models
   Trained(caffe::NetParameter n, bool owners = false) : net(std::move(n)), ownersOnly(owners) {}
 };
 Trained readTrained(const std::string& path);

@@ -6,7 +6,8 @@
 namespace crema::model {
 namespace {
 
-// solver_type came before type and is finished: new types have no number in it. The compiler warns of one left out.
+// solver_type is the older form of type, and complete: newer types have no number in it. The compiler warns of one left
+// out.
 const char* typeOf(caffe::SolverParameter::SolverType old) {
   switch (old) {
     case caffe::SolverParameter::SGD:

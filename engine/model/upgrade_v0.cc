@@ -41,7 +41,7 @@ const std::map<std::string, V1::LayerType>& types() {
   return map;
 }
 
-// Carries the options of one layer over; an option that its type does not own is named and left behind.
+// Carries the options of one layer over; an option that does not belong to the layer's type is logged and dropped.
 class Carrier {
  public:
   Carrier(const V0& from, V1* to) : from_(from), to_(to), type_(from.type()) {}
@@ -224,7 +224,7 @@ class Carrier {
   bool whole_ = true;
 };
 
-// A `padding` layer gives its pad to the convolution or pooling that reads it, and goes.
+// Removes `padding` layers; the convolution or pooling behind gets their pad.
 caffe::NetParameter withoutPadding(const caffe::NetParameter& net) {
   caffe::NetParameter out = net;
   out.clear_layers();

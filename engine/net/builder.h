@@ -1,4 +1,4 @@
-// How a net comes to be; private to net/.
+// Builds a net from its description; private to net/.
 #pragma once
 #include <map>
 #include <set>
@@ -15,7 +15,7 @@ class Net::Builder {
   void build();
 
  private:
-  layers::LayerContext contextOf(const caffe::LayerParameter& param);  // of the next layer
+  layers::LayerContext contextOf(const caffe::LayerParameter& param);  // for the next layer
   void addLayer(const caffe::LayerParameter& param);
   bool connectBottoms(const caffe::LayerParameter& param, Wire& wire);  // true when a bottom needs backward
   void connectTops(const caffe::LayerParameter& param, const layers::Layer& layer, Wire& wire);
@@ -35,15 +35,15 @@ class Net::Builder {
   caffe::NetParameter param_;
   caffe::NetState state_;
   std::vector<layers::MemoryUse> memory_;  // of each layer
-  std::set<std::string> available_;        // blobs nobody has read yet
+  std::set<std::string> available_;        // blobs that no layer has read yet
   std::map<std::string, bool> blobBackward_;
   std::map<std::string, size_t> paramByName_;  // index in learnables_
   std::map<size_t, caffe::ParamSpec> ownerSpec_;
   std::vector<Share> shares_;
   std::vector<bool> mayBackward_;
-  std::set<std::string> named_;       // layers with parameters
-  std::map<std::string, int> twins_;  // layers so far of each name
-  int64_t topBytes_ = 0;              // so far, as Caffe counts: in-place tops too
+  std::set<std::string> named_;              // layers with parameters
+  std::map<std::string, int> layersOfName_;  // layers so far of each name
+  int64_t topBytes_ = 0;                     // so far, as Caffe counts: in-place tops too
 };
 
 }  // namespace crema::net

@@ -24,7 +24,7 @@ Norms norms(const Blob& blob, bool diff) {
 
 double meanOf(const Blob& blob, bool diff) { return norms(blob, diff).sum / blob.count(); }
 
-// Running statistics as Caffe has moved them by now: `kept` of them and what passes left in the diff.
+// Running statistics with the values that Caffe would have now: kept * value + addends in the diff.
 Norms moved(const Blob& blob, double kept) {
   return withType(blob.dtype(), [&]<class T>() {
     Norms n;
@@ -39,7 +39,7 @@ Norms moved(const Blob& blob, double kept) {
 
 }  // namespace
 
-// Of p passes of this iteration, f^p of the statistics is kept: 1 where passes leave nothing in the diffs.
+// f^p after p passes of this iteration, each keeping f of the statistics; 1 where passes leave nothing in the diffs.
 double Net::keptSoFar(double perPass) const {
   if (!statistics_.collecting()) return 1;
   return std::pow(perPass, run_.step % options_.data.stepsPerRank + 1);

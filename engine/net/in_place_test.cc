@@ -1,6 +1,6 @@
-// Layers in place, after one another and where blobs share memory: a layer's way back does not depend on what later
-// layers wrote there. The witness is the same net with a blob for every layer, whose layers the conformance suite
-// checks one by one. The registry is walked: a type is either tried or named below as one that cannot be.
+// Layers in place, after one another and where blobs share memory: a layer's backward pass does not depend on what
+// later layers wrote there. The witness is the same net with a blob for every layer, whose layers the conformance suite
+// checks one by one. Every type of the registry is tested, or named below as one that cannot be.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -16,7 +16,7 @@ namespace {
 const std::string kOver = "type: 'Power' power_param { scale: -3 shift: 0.5 }", kDrop = "type: 'Dropout'",
                   kEnd = "type: 'Flatten' flatten_param { axis: 0 }";
 
-// What types need beside their name; the bottom is 6 x 4 x 4 x 4.
+// Options that types need; the bottom is 6 x 4 x 4 x 4.
 const std::map<std::string, std::string> kOptions = {
     {"Clip", "clip_param { min: 0.2 max: 1.7 }"},
     {"Convolution", "convolution_param { num_output: 3 kernel_size: 2 weight_filler { type: 'xavier' } }"},
@@ -197,7 +197,7 @@ TEST_F(InPlace, ALayerMayReadWhatItOverwrites) {
   }
 }
 
-// As Caffe computes it: who reads the shared memory behind the layer in place reads what that layer wrote.
+// As in Caffe: a layer that reads the shared memory after the layer in place reads what that one wrote.
 TEST_F(InPlace, WhoReadsLaterReadsWhatIsThere) {
   const auto net = make(
       "layer { name: 'early' type: 'TanH' bottom: 'y' top: 'early' }"
@@ -213,7 +213,7 @@ TEST_F(InPlace, WhoReadsLaterReadsWhatIsThere) {
   }
 }
 
-// Only where it must: a Split whose readers leave its memory alone copies nothing.
+// A Split copies nothing where none of its readers overwrites its memory.
 TEST_F(InPlace, SplitsShareMemoryWhereNothingIsOverwritten) {
   const auto shared = [](Net& net, const std::string& layer) {
     for (size_t i = 0; i < net.layers().size(); ++i)

@@ -20,7 +20,7 @@ class Analysis {
  private:
   struct Made {  // a blob that a layer made, apart from its bottoms' names
     int layer, top, memory;
-    const Made* below;  // whose memory it is
+    const Made* below;  // the blob whose memory it shares
   };
   struct Access {
     int layer;
@@ -32,7 +32,7 @@ class Analysis {
     const Made* first = nullptr;
     for (int j = 0; j < layer.bottom_size(); ++j) {
       const auto found = present_.find(layer.bottom(j));
-      if (found == present_.end()) continue;  // the builder says so
+      if (found == present_.end()) continue;  // the builder reports an unknown bottom
       if (j == 0) first = found->second;
       const bool inPlace = j < layer.top_size() && layer.top(j) == layer.bottom(j);
       if (!shares(layer.type())) (inPlace ? writes_ : reads_).push_back({i, found->second});
@@ -64,7 +64,7 @@ class Analysis {
 
   const caffe::NetParameter& net_;
   std::vector<layers::MemoryUse> uses_;
-  std::list<Made> all_;  // pointers into it stay
+  std::list<Made> all_;  // a list, so that pointers to elements stay valid
   std::map<std::string, const Made*> present_;
   std::vector<Access> reads_, writes_;
 };

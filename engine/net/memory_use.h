@@ -9,9 +9,9 @@
 namespace crema::net {
 
 // For each layer of a description that has its Splits. Where a layer in place overwrites what an earlier layer, or
-// that layer itself, reads through another top of a Split, and reads again on its way back, that top takes a copy. All
-// values of the forward pass are Caffe's even so: whoever reads the overwritten memory later still reads what is there
-// by then.
+// that layer itself, reads through another top of a Split, and needs again in its backward pass, that top gets a copy.
+// The forward pass still computes Caffe's values: a layer that reads the overwritten memory later reads what was
+// written.
 std::vector<layers::MemoryUse> memoryUse(const caffe::NetParameter& withSplits);
 
 }  // namespace crema::net

@@ -46,7 +46,8 @@ void fill(Blob& blob, bool diff, const golden::Filling& how) {
 class Comparison {
  public:
   explicit Comparison(const std::string& file) : golden_(readFile(file)), wanted_(golden_.next()) {}
-  // Gradients that nothing reaches (a bias under BatchNorm) are rounding alone: 1e-3 is the least they are held to.
+  // Differences are relative to the array's largest value, but at least to 1e-3: gradients whose true value is 0 (a
+  // bias under BatchNorm) are rounding errors.
   void check(const Blob& got, bool diff, const std::string& what, double bound) {
     ASSERT_LT(arrays_, wanted_.size()) << what;
     std::vector<double> values;
@@ -82,8 +83,8 @@ layers::Blobs inputsOf(const Net& net) {
 }
 
 // tests/goldens/nets/make.cc does the same with BVLC Caffe in double. In double all must agree. In float, outputs must
-// within 1e-5; of gradients only the size is held, as one rounding sends one another way through max pooling or ReLU
-// (measured from the golden: ours 7e-3 in GoogLeNet and 4e-3 in ResNet-50, BVLC's own float 3e-3 and
+// agree within 1e-5; of gradients only the norm is compared, as one rounding can change which element max pooling or
+// ReLU lets through (measured from the golden: ours 7e-3 in GoogLeNet and 4e-3 in ResNet-50, BVLC's own float 3e-3 and
 // 9e-3).
 void compareWithCaffe(const std::string& name, const std::string& folder, DType dtype) {
   const std::string path = folder + name + ".prototxt";
@@ -98,7 +99,7 @@ void compareWithCaffe(const std::string& name, const std::string& folder, DType 
     if (!p.keptPerPass)
       fill(*p.blob, false, golden::ofParameter(number++, p.blob->shape().dims()));
     else
-      ++number;  // statistics begin with nothing
+      ++number;  // running statistics begin at zero
   number = 0;
   for (Blob* b : inputsOf(net)) fill(*b, false, golden::ofInput(number++, b->shape().axes()));
   net.clearParamDiffs();
@@ -161,7 +162,7 @@ TEST(Models, GiveWhatOthersComputed) {
 }
 
 // BVLC Caffe (tests/goldens/recorded/make); and, where its weights are, what OpenCV's module dnn computed of MTCNN and
-// of a net for sharper pictures: a second computation in double is within 2e-6 of it (README of the shared data).
+// of a net for sharper pictures: another computation in double agrees with it within 2e-6 (README of the shared data).
 TEST(Models, TrainedNetsGiveWhatOthersComputed) {
   const std::string own = CREMA_SOURCE_DIR "/tests/goldens/recorded/detector";
   compareWithBlobs("detector", own + "/net.prototxt", own, {"pool1", "box", "prob"});

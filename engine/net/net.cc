@@ -84,7 +84,7 @@ Blob& Net::blob(const std::string& name) const {
   const auto found = blobs_.find(name);
   if (found != blobs_.end()) return *found->second;
   std::string known;
-  for (const auto& [n, b] : blobs_)  // but those of our own that copy one for several readers
+  for (const auto& [n, b] : blobs_)  // without the tops of inserted splits
     if (n.find("_split_") == std::string::npos) known += (known.empty() ? "" : ", ") + n;
   invalid("net '{}' has no blob '{}' (its blobs: {})", name_, name, known);
 }
@@ -116,7 +116,7 @@ void Net::copyTrainedFrom(const model::Trained& trained, const std::string& orig
     for (const auto& layer : layers_)
       if (layer->name() == source.name()) {
         target = layer.get();
-        if (!trained.ownersOnly) break;  // of equal names Caffe takes the first, and the last from HDF5
+        if (!trained.ownersOnly) break;  // of equal names Caffe takes the first, from HDF5 the last
       }
     if (target)
       copyLayer(*target, source, trained.ownersOnly, origin);

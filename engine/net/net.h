@@ -1,8 +1,7 @@
 // A net: layers in file order, wired by blob names, built once from a description.
 //
-// Description -> filter by state -> splits -> build. The description stays apart from the object: nothing here edits
-// text. Parameters lie in two flat buffers, so that what a solver updates, a collective sums and a survivor hands over
-// is one stretch of memory; each begins at a multiple of 16 elements:
+// Description -> filter by state -> splits -> build. Parameters lie in two flat buffers, so that a solver updates and a
+// collective sums one stretch of memory; each parameter begins at a multiple of 16 elements:
 //   flatData()  | learnt parameters, in layer order | running statistics |
 //   flatDiff()  | their gradients                   | what passes add    | kSpare elements |
 // One thread uses a net at a time.
@@ -32,20 +31,21 @@ struct NetOptions {
   DType dtype = DType::kFloat32;
   layers::DataOptions data;
   uint64_t seed = 1;
-  bool log = false;      // Caffe's lines while building
-  bool fills = true;     // false: nobody will compute with it; its memory is promised, not used
-  bool goesBack = true;  // false: backward() is not called, and layers keep no copies for it
+  bool log = false;           // Caffe's lines while building
+  bool fills = true;          // false: only shapes are asked for; fillers do not run and memory stays untouched
+  bool needsBackward = true;  // false: backward() is not called, and layers keep no copies for it
 };
 
 class Net {
  public:
-  // A parameter that is learnt: the owner when several layers share it.
+  // A parameter, listed once: by its owner where several layers share it.
   struct Learnable {
     std::shared_ptr<Blob> blob;
     double lrMult = 1, decayMult = 1;
-    std::optional<double> keptPerPass;  // of running statistics, by all layers that share them; else learnt
-    int64_t offset = 0;                 // in flatData() and flatDiff()
-    std::string label;                  // "conv1/0"
+    // Set for running statistics: the factor f of a pass, over all layers that share them.
+    std::optional<double> keptPerPass;
+    int64_t offset = 0;  // in flatData() and flatDiff()
+    std::string label;   // "conv1/0"
   };
 
   // `description` in any mix of phases; `state` picks the layers. `origin` (a file name) is for messages.
@@ -98,17 +98,17 @@ class Net {
 
   const std::vector<Learnable>& learnables() const { return learnables_; }
   Blob& flatData() { return flatData_; }
-  // kSpare elements more than flatData(): they belong to nobody here and travel with the gradient (loss, requests).
+  // kSpare elements more than flatData(): the net does not use them; they travel with the gradient (loss, requests).
   static constexpr int kSpare = 16;
   Blob& flatDiff() { return flatDiff_; }
 
   // Weights by layer name: layers the net lacks are skipped, layers the file lacks keep their values; counts and shapes
-  // must fit. A file that stores owners only may lack what this net's layer borrows from another.
+  // must fit. A file with owners only may lack parameters that a layer of this net shares with another.
   void copyTrainedFrom(const model::Trained& trained, const std::string& origin);
-  // Layers with parameters, and those of them that have had no values from a file, nor borrow them from one that has.
+  // Layers with parameters; and those of them that got no values from a file and share none with a layer that did.
   std::vector<std::string> trainable() const, untrained() const;
   void shareTrainedWith(const Net& other);  // uses the other's memory; the other must live as long
-  // ownersOnly: a blob borrowed from another layer has no values (its gradient is kept).
+  // ownersOnly: a blob shared with another layer, its owner, is stored without values (its gradient is kept).
   caffe::NetParameter toProto(bool withDiff, bool ownersOnly = false) const;
   // Where the first value that is not finite stands: "layer 'ip1' (InnerProduct), top 'ip1'"; empty when all are
   // finite.
@@ -141,7 +141,7 @@ class Net {
   std::vector<layers::RecordLayer*> recordLayers_;
   std::vector<Wire> wires_;
   std::map<std::string, std::shared_ptr<Blob>> blobs_;
-  std::vector<std::shared_ptr<Blob>> unnamed_;  // tops that loss layers made for themselves
+  std::vector<std::shared_ptr<Blob>> unnamed_;  // tops without a name, added by loss layers
   std::vector<std::string> outputs_;
   std::vector<Learnable> learnables_;
   std::set<const Blob*> borrowed_;          // parameters that share an owner's memory

@@ -1,4 +1,4 @@
-// Nets: what Caffe computed for single layers, wiring, sharing, backward need, and the sentences for wrong wiring.
+// Nets: Caffe's results for single layers, wiring, sharing, which layers need backward, and messages for wrong wiring.
 #include "net/net.h"
 
 #include <gtest/gtest.h>
@@ -52,9 +52,8 @@ class NetTest : public testing::Test {
   kernels::Context kernels_{kernels::bestIsa(), 2};
 };
 
-// Outputs that Caffe itself wrote: of tests/goldens/recorded/layers, and of others where they are. Two float32 results
-// may each be off by their own roundings: ours must be as near to the same net in double as Caffe's is, and both near
-// to each other.
+// Outputs that Caffe wrote: tests/goldens/recorded/layers, and published ones where the machine has them. Both float32
+// results have rounding errors: ours must be as close to the net in double as Caffe's, and both close to each other.
 TEST_F(NetTest, LayersGiveWhatCaffeGave) {
   const struct {
     const char* name;
@@ -106,7 +105,7 @@ layer { name: "first" type: "SoftmaxWithLoss" bottom: "a" bottom: "label" top: "
 layer { name: "second" type: "SoftmaxWithLoss" bottom: "b" bottom: "label" top: "second" }
 )";
 
-// A blob read twice, a parameter used twice, two weighted losses: the gradient of everything against differences.
+// A blob read twice, a parameter used twice, two weighted losses: all gradients against central differences.
 TEST_F(NetTest, SharedBlobsAndParametersAddTheirGradients) {
   auto net = make(kTwoLosses, caffe::TRAIN, DType::kFloat64);
   ASSERT_EQ(net->learnables().size(), 2u);  // the shared weights, a's bias
@@ -220,11 +219,11 @@ TEST_F(WeightFilesTest, ANetThatGetsNothingIsRefusedWithTheNamesOfBothSides) {
   const std::string own = saved(two("a", "b")), other = saved(two("c", "d"));
   auto net = make(two("a", "b"));
   EXPECT_EQ(net->untrained(), (Names{"a", "b"}));
-  const std::string story = said(*net, other);
-  EXPECT_NE(
-      story.find(fmt::format("the weights {} fit no layer of net 'n': they are for c, d, and the net has a, b", other)),
-      std::string::npos)
-      << story;
+  const std::string message = said(*net, other);
+  EXPECT_NE(message.find(
+                fmt::format("the weights {} fit no layer of net 'n': they are for c, d, and the net has a, b", other)),
+            std::string::npos)
+      << message;
   EXPECT_EQ(said(*net, other + "," + own), "");  // all together
   EXPECT_EQ(net->untrained(), Names{});
   auto half = make(two("a", "renamed"));  // fine-tuning

@@ -1,5 +1,5 @@
 // What a program that runs a net itself uses: ranges of layers, hooks, reshape, blobs and memory that outlive the net;
-// and the sentence of a layer that only such a program can have.
+// and the message for a layer type that only such a program can add.
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
@@ -39,7 +39,7 @@ TEST(Ranges, PartsAreTheWhole) {
   EXPECT_EQ(whole->forward(), parts->forwardRange(0, 1) + parts->forwardRange(2, 3));
   whole->backward();
   parts->backwardRange(3, 2);
-  EXPECT_EQ(parts->layers()[1]->params()[0]->diffAt(0), 0);  // not there yet
+  EXPECT_EQ(parts->layers()[1]->params()[0]->diffAt(0), 0);  // not computed yet
   parts->backwardRange(1, 0);
   double sum = 0;
   for (int i = 0; i < 12; ++i) {
@@ -61,7 +61,7 @@ TEST(Ranges, HooksStandAroundEachLayerThatRuns) {
   net->hooks().beforeBackward = [&](int i) { seen += fmt::format("b{} ", i); };
   net->hooks().afterBackward = [&](int i) { seen += fmt::format("B{} ", i); };
   net->forwardRange(1, 2);
-  net->backward();  // Input has nothing to give back
+  net->backward();  // an Input layer has no backward pass
   EXPECT_EQ(seen, "f1 F1 f2 F2 b3 B3 b2 B2 b1 B1 ");
   net->hooks() = {};
   seen.clear();
@@ -102,12 +102,12 @@ TEST(Ranges, BlobsAndTheirMemoryOutliveTheNet) {
   net.reset();
   EXPECT_EQ(weights->dataAt(0), first);
   y->reshape({100, 100});
-  fill(*y, 7);  // elsewhere: it grew
+  fill(*y, 7);  // in other memory, as it grew
   EXPECT_NE(y->data<double>(), before);
   EXPECT_EQ(before[0], std::sin(3));
 }
 
-// What `crema summary` and the plan of a job build: gigabytes are promised, not used.
+// A net as `crema summary` and `crema plan` build it reserves gigabytes and touches none of them.
 TEST(Description, OfALargeNetTouchesNoMemory) {
   const auto peak = [] {
     rusage used{};

@@ -1,5 +1,5 @@
-// Nets over sequences: what BVLC Caffe computes forward and backward over three batches that go on with each other, the
-// formulas in plain loops, and whose state a batch starts with.
+// Nets over sequences: BVLC Caffe's values, forward and backward, over three batches that continue each other; the
+// formulas in plain loops; and with which state a batch starts.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -129,7 +129,8 @@ TEST_F(RecurrentTest, ModelsAreStoredAsCaffeStoresThem) {
   EXPECT_EQ(compared, 11);  // 2 of embed, 4 and 3 of the LSTMs, 2 of predict
 }
 
-// Two ranks in one object, steps in turn, are two objects; and neither a jump nor a batch that is shared out goes on.
+// Two ranks that take turns in one net get what two nets would compute. State is reset after a jump in steps, and for
+// batches that are sharded over workers.
 TEST_F(RecurrentTest, EveryRankGoesOnWithItsOwnState) {
   auto shared = golden("sentences"), first = golden("sentences"), second = golden("sentences");
   for (int step = 0; step < 3; ++step) {
@@ -140,16 +141,15 @@ TEST_F(RecurrentTest, EveryRankGoesOnWithItsOwnState) {
   const auto zero = pass(*fresh, 2, 7, 0);
   EXPECT_NE(pass(*first, 2, 3, 0), zero);  // goes on
   EXPECT_EQ(pass(*first, 2, 9, 0), zero);  // 3 to 9
-  EXPECT_NE(pass(*first, 2, 9, 0), zero);  // a host that counts no steps
+  EXPECT_NE(pass(*first, 2, 9, 0), zero);  // the same step again, as a host that does not count steps
   EXPECT_EQ(pass(*first, 2, 9, 1), zero);  // another rank
   EXPECT_EQ(pass(*alone, 2, 7, 0), zero);
-  EXPECT_NE(pass(*alone, 2, 12, 0), zero);  // one rank: its pass before, whatever the host did between
+  EXPECT_NE(pass(*alone, 2, 12, 0), zero);  // one rank: continues its own last pass
   EXPECT_EQ(pass(*apart, 2, 0, 0), zero);
   EXPECT_EQ(pass(*apart, 2, 1, 0), zero);
 }
 
-// Backward belongs to the forward pass before it, whatever other ranks did: gradients of a rank do not depend on who
-// shares the object.
+// Backward uses the state of its own forward pass: a rank's gradients do not depend on other ranks in the same net.
 TEST_F(RecurrentTest, GradientsOfARankAreItsOwn) {
   auto shared = golden("sentences"), alone = golden("sentences");
   const auto gradient = [&](Net& net, int step, int rank) {

@@ -1,4 +1,4 @@
-// Running statistics as a value, against the recurrence p <- f^n p + (sum over ranks of what n passes add) / R.
+// Running statistics against the recurrence p <- f^n p + (sum over ranks of what n passes add) / R.
 #include "net/running_statistics.h"
 
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@ namespace {
 
 using layers::StatisticsMode;
 
-// Behind 16 learnt values two statistics, 3 values of which a pass keeps 0.5 and 2 of which it keeps 0.75.
+// After 16 learnt values two statistics: 3 values with f = 0.5 and 2 values with f = 0.75.
 class RunningStatisticsTest : public testing::Test {
  protected:
   void SetUp() override {

@@ -1,4 +1,4 @@
-// Files of weights for a net, and which of its layers they reach.
+// Loads files of weights into a net, and finds the layers that got none.
 #include <algorithm>
 
 #include "base/log.h"

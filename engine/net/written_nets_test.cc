@@ -1,5 +1,5 @@
-// Nets as people write them: every one whose input shape its text gives can be built, in each phase it is for. Ours
-// (the examples, the large nets, the forms of text that people use), and those of others where they are.
+// Real prototxts: every net whose text gives its input shape can be built, in each of its phases. Ours (the examples,
+// the large nets, unusual forms of text), and published ones where the machine has them.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -36,8 +36,8 @@ bool withoutFiles(caffe::LayerParameter& layer) {
   return true;
 }
 
-// What Caffe refuses as well, and Python layers, whose modules are not there.
-const std::map<std::string, std::string> kRefused = {
+// Nets that Caffe refuses too, and nets with Python layers whose modules are missing here.
+const std::map<std::string, std::string> kNamesRefused = {
     {"BVLC__examples__pycaffe__linreg", "Python"},
     {"BVLC__models__intel_optimized_models__VNet__train_noPooling_ResNet_cinque", "Python"},
     {"BVLC__examples__triplet__lfw_triplet", "blob size exceeds INT_MAX: shape 10000x20x146x126"},
@@ -45,7 +45,7 @@ const std::map<std::string, std::string> kRefused = {
 
 enum class Outcome { kBuilt, kUnknownShape, kNoNet, kRefused };
 
-Outcome build(caffe::NetParameter p, caffe::Phase phase, std::string* story) {
+Outcome build(caffe::NetParameter p, caffe::Phase phase, std::string* message) {
   caffe::NetState state;
   state.set_phase(phase);
   const auto kept = model::filterNet(p, state);
@@ -61,7 +61,7 @@ Outcome build(caffe::NetParameter p, caffe::Phase phase, std::string* story) {
     Net net(p, state, o, "");
     return net.layers().empty() ? Outcome::kNoNet : Outcome::kBuilt;
   } catch (const Error& e) {
-    *story = e.what();
+    *message = e.what();
     return Outcome::kRefused;
   }
 }
@@ -77,14 +77,14 @@ Built buildAll(const std::string& folder) {
     if (file.path().extension() != ".prototxt" || name.find("solver") != std::string::npos) continue;
     if (name == "lrcn_cos.prototxt") continue;  // its solver asks for stages
     for (const auto phase : {caffe::TRAIN, caffe::TEST}) {
-      std::string story;
-      const Outcome o = build(model::readNet(file.path()), phase, &story);
+      std::string message;
+      const Outcome o = build(model::readNet(file.path()), phase, &message);
       all.built += o == Outcome::kBuilt, all.unknown += o == Outcome::kUnknownShape;
-      const auto expected = kRefused.find(name.substr(0, name.find('.')));
-      if (expected != kRefused.end())
-        EXPECT_NE(story.find(expected->second), std::string::npos) << name << ": " << story;
+      const auto expected = kNamesRefused.find(name.substr(0, name.find('.')));
+      if (expected != kNamesRefused.end())
+        EXPECT_NE(message.find(expected->second), std::string::npos) << name << ": " << message;
       else
-        EXPECT_NE(o, Outcome::kRefused) << name << ", phase " << caffe::Phase_Name(phase) << ": " << story;
+        EXPECT_NE(o, Outcome::kRefused) << name << ", phase " << caffe::Phase_Name(phase) << ": " << message;
     }
   }
   std::printf("%s: %d nets built, %d whose shapes only their data know\n", folder.c_str(), all.built, all.unknown);

@@ -1,5 +1,13 @@
 #include "picture/canvas.h"
 
+#include <agg_conv_stroke.h>
+#include <agg_gsv_text.h>
+#include <agg_path_storage.h>
+#include <agg_pixfmt_rgb.h>
+#include <agg_rasterizer_scanline_aa.h>
+#include <agg_renderer_scanline.h>
+#include <agg_rounded_rect.h>
+#include <agg_scanline_u.h>
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -7,7 +15,6 @@
 
 #include "base/error.h"
 #include "data/encode.h"
-#include "picture/stroke_font.h"
 
 namespace crema::picture {
 namespace {
@@ -51,6 +58,7 @@ class SvgCanvas : public Canvas {
   std::string text_;
 };
 
+// Anti-Grain Geometry covers the pixels; its own font of strokes stands for SVG's sans-serif.
 class PngCanvas : public Canvas {
  public:
   PngCanvas(double width, double height) {
@@ -58,54 +66,62 @@ class PngCanvas : public Canvas {
     if (int64_t{image_.width} * image_.height > (int64_t{1} << 27))
       invalid("a picture of {} x {} is too large for a PNG; name an .svg", image_.width, image_.height);
     image_.bytes.assign(static_cast<size_t>(image_.width) * static_cast<size_t>(image_.height) * 3, 255);
+    rows_.attach(image_.bytes.data(), static_cast<unsigned>(image_.width), static_cast<unsigned>(image_.height),
+                 image_.width * 3);
   }
+  // In pieces: a rasterizer holds four million cells of pixels, and leaves out what is more without a word.
   void line(const std::vector<Point>& points, Colour colour, double width) override {
-    for (size_t i = 1; i < points.size(); ++i) segment(points[i - 1], points[i], colour, width);
+    constexpr size_t kPiece = 256;
+    for (size_t first = 0; first + 1 < points.size(); first += kPiece) {
+      agg::path_storage path;
+      path.move_to(points[first].x, points[first].y);
+      for (size_t i = first + 1; i <= std::min(first + kPiece, points.size() - 1); ++i)
+        path.line_to(points[i].x, points[i].y);
+      stroke(path, colour, width);
+    }
   }
   void box(Point corner, Point size, Colour fill, Colour edge) override {
-    const auto at = [](double v) { return static_cast<int>(std::lround(v)); };
-    for (int y = at(corner.y); y < at(corner.y + size.y); ++y)
-      for (int x = at(corner.x); x < at(corner.x + size.x); ++x) mix(x, y, fill, 1);
-    const Point a = corner, b{corner.x + size.x, corner.y}, c{corner.x + size.x, corner.y + size.y},
-                d{corner.x, corner.y + size.y};
-    line({a, b, c, d, a}, edge, 1);
+    agg::rounded_rect shape(corner.x, corner.y, corner.x + size.x, corner.y + size.y, 4);
+    shape.normalize_radius();
+    cover(shape, fill);
+    stroke(shape, edge, 1);
   }
   void text(Point at, const std::string& words, Anchor anchor, double size, Colour colour) override {
-    const double unit = size / kStrokeHeight, across = textWidth(" ", size) / kStrokeAdvance,
-                 width = textWidth(words, size);
-    double x = at.x - (anchor == Anchor::kMiddle ? width / 2 : anchor == Anchor::kEnd ? width : 0);
-    for (const char c : words) {
-      for (const auto& stroke : strokesOf(c)) {
-        std::vector<Point> points;
-        for (const auto& [px, py] : stroke) points.push_back({x + px * across, at.y + (py - kStrokeHeight) * unit});
-        line(points, colour, std::max(1.0, size / 9));
-      }
-      x += kStrokeAdvance * across;
-    }
+    const double width = textWidth(words, size);
+    std::string known = words;  // the font has ASCII
+    std::replace_if(
+        known.begin(), known.end(), [](unsigned char c) { return c < 32 || c > 126; }, '?');
+    agg::gsv_text letters;
+    letters.flip(true);
+    letters.size(size);
+    letters.text(known.c_str());
+    if (const double wide = letters.text_width(); wide > 0) letters.size(size, size * width / wide);
+    letters.start_point(at.x - (anchor == Anchor::kMiddle ? width / 2 : anchor == Anchor::kEnd ? width : 0), at.y);
+    stroke(letters, colour, std::max(1.0, size / 9));
   }
   std::string finish() override { return data::encodePng(image_); }
 
  private:
-  // Every pixel takes the colour by how much of it the line covers: by the distance of its centre.
-  void segment(Point a, Point b, Colour colour, double width) {
-    const double reach = width / 2 + 1, dx = b.x - a.x, dy = b.y - a.y, square = dx * dx + dy * dy;
-    for (int y = low(std::min(a.y, b.y) - reach); y <= low(std::max(a.y, b.y) + reach); ++y)
-      for (int x = low(std::min(a.x, b.x) - reach); x <= low(std::max(a.x, b.x) + reach); ++x) {
-        const double px = x + 0.5 - a.x, py = y + 0.5 - a.y;
-        const double t = square > 0 ? std::clamp((px * dx + py * dy) / square, 0.0, 1.0) : 0;
-        mix(x, y, colour, std::clamp(width / 2 + 0.5 - std::hypot(px - t * dx, py - t * dy), 0.0, 1.0));
-      }
+  template <class Shape>
+  void stroke(Shape& shape, Colour colour, double width) {
+    agg::conv_stroke<Shape> outline(shape);
+    outline.width(width);
+    outline.line_join(agg::round_join);
+    outline.line_cap(agg::round_cap);
+    cover(outline, colour);
   }
-  static int low(double v) { return static_cast<int>(std::floor(v)); }
-  void mix(int x, int y, Colour c, double share) {
-    if (x < 0 || y < 0 || x >= image_.width || y >= image_.height) return;
-    unsigned char* p =
-        &image_.bytes[(static_cast<size_t>(y) * static_cast<size_t>(image_.width) + static_cast<size_t>(x)) * 3];
-    const unsigned char bgr[3] = {c.b, c.g, c.r};
-    for (int i = 0; i < 3; ++i) p[i] = static_cast<unsigned char>(std::lround(p[i] + share * (bgr[i] - p[i])));
+  template <class Shape>
+  void cover(Shape& shape, Colour c) {
+    agg::pixfmt_bgr24 pixels(rows_);
+    agg::renderer_base<agg::pixfmt_bgr24> canvas(pixels);
+    agg::rasterizer_scanline_aa<> rasterizer;
+    agg::scanline_u8 scanline;
+    rasterizer.add_path(shape);
+    agg::render_scanlines_aa_solid(rasterizer, scanline, canvas, agg::rgba8(c.r, c.g, c.b));
   }
 
   data::Image image_;
+  agg::rendering_buffer rows_;
 };
 
 }  // namespace

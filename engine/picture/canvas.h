@@ -19,7 +19,7 @@ class Canvas {
   virtual ~Canvas() = default;
   virtual void line(const std::vector<Point>& points, Colour colour, double width) = 0;
   virtual void box(Point corner, Point size, Colour fill, Colour edge) = 0;
-  // `at`: on the base line. The letters are `size` high, and textWidth() says how wide about.
+  // `at`: on the base line. The letters are `size` high; textWidth() estimates their width.
   virtual void text(Point at, const std::string& words, Anchor anchor, double size, Colour colour) = 0;
   virtual std::string finish() = 0;  // the file's bytes
   static double textWidth(const std::string& words, double size) {

@@ -22,7 +22,7 @@ class Across {
   }
 
  private:
-  // An edge that crosses the inside of a long one may not be made straight at its expense.
+  // Marks edges that cross a vertical segment of a long edge: the long one stays straight, they may not.
   void findConflicts() {
     for (size_t r = 0; r + 1 < p_.ranks.size(); ++r) {
       std::vector<std::pair<size_t, size_t>> inner;  // positions above and below
@@ -62,7 +62,7 @@ class Across {
     return root;
   }
 
-  // As far left as the neighbours allow, then as far right as those to the right allow.
+  // Moves chains as far left as their left neighbours allow, then right as far as those on the right allow.
   std::vector<double> compacted(const Ranks& ranks, const std::vector<size_t>& root, bool mirrored) const {
     struct Step {
       size_t to;
@@ -106,7 +106,7 @@ class Across {
     return x;
   }
 
-  // The four are put side by side at the narrowest; a place's x is the mean of the middle two.
+  // Aligns the four layouts with the narrowest one; a place's x is the mean of the two middle values.
   void balance(std::array<std::vector<double>, 4>& found) {
     std::array<double, 4> low, high;
     size_t narrowest = 0;
@@ -127,8 +127,9 @@ class Across {
     }
   }
 
-  // Straight pieces move as a whole to the median of what they are joined to, as far as their neighbours let them: the
-  // four ways agree on straight lines, not on short ones. In turn the first pieces and those that have become straight.
+  // The four layouts give straight lines, not short ones: so straight pieces move as a whole to the median of what they
+  // are joined to, as far as their neighbours allow. This alternates between the first pieces and those that have
+  // become straight.
   void tighten() {
     const auto first = pieces();
     for (int round = 0; round < 16; ++round) {
@@ -174,9 +175,9 @@ class Across {
     if (joined.empty()) return;
     std::sort(joined.begin(), joined.end());
     const double now = p_.all[members[0]].x;
-    double wish = std::clamp(now, joined[(joined.size() - 1) / 2], joined[joined.size() / 2]);
-    wish = wish > now ? std::max(now, std::min(wish, high)) : std::min(now, std::max(wish, low));
-    for (const size_t i : members) p_.all[i].x = wish;
+    double wanted = std::clamp(now, joined[(joined.size() - 1) / 2], joined[joined.size() / 2]);
+    wanted = wanted > now ? std::max(now, std::min(wanted, high)) : std::min(now, std::max(wanted, low));
+    for (const size_t i : members) p_.all[i].x = wanted;
   }
 
   Places& p_;

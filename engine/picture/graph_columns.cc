@@ -10,8 +10,8 @@ constexpr double kLongest = 2400, kShape = 1.8, kBetweenColumns = 60;
 
 }  // namespace
 
-// The sum over columns of (length / mean - 1)^2, and a little for each edge that leads on, at its least: for every
-// end, the best begin.
+// Dynamic programming over column ends: minimises the sum over columns of (length / mean - 1)^2 plus a small cost for
+// each edge that leads to another column.
 std::vector<size_t> columnEnds(const Places& places, const std::vector<double>& heights, double breadth) {
   std::vector<double> until = {0};
   for (const double h : heights) until.push_back(until.back() + h);
@@ -23,7 +23,7 @@ std::vector<size_t> columnEnds(const Places& places, const std::vector<double>& 
   std::vector<double> cost(ranks + 1, 1e300);
   std::vector<size_t> begin(ranks + 1);
   cost[0] = 0;
-  // A column is ranks [i, j): it ends behind an odd one, where every place is an edge.
+  // A column is ranks [i, j): it ends after an odd rank, where every place belongs to an edge.
   for (size_t j = 2; j <= ranks + 1; j += 2) {
     const size_t end = std::min(j, ranks);
     const double leads = end == ranks ? 0 : 0.04 * std::pow(static_cast<double>(places.ranks[end - 1].size()), 2);

@@ -14,11 +14,11 @@ constexpr double kSlantLeast = 8, kSlantMost = 40;  // between ranks
 constexpr double kBetweenPorts = 12, kFromCorner = 8;
 constexpr double kBetweenLanes = 8, kAtLanes = 12;  // of edges that lead on to the next column
 
-// Where a rank stands: along the drawing, and how far its column is moved.
+// A rank's extent along the drawing, and the shift of its column.
 struct Band {
   double begin = 0, end = 0, shift = 0;
-  bool last = false;     // of its column,
-  double columnEnd = 0;  // which goes so far to the right
+  bool last = false;     // the last rank of its column,
+  double columnEnd = 0;  // whose right border is here
 };
 
 class Layout {
@@ -40,7 +40,7 @@ class Layout {
  private:
   const Band& bandOf(size_t place) const { return bands_[p_.all[place].rank]; }
 
-  // Where edges touch boxes: straight over their own places where those are over the box, else at its corner.
+  // Where edges touch boxes: in line with their own places where those are over the box, else near its corner.
   void portsOfAll() {
     leaves_.resize(g_.edges.size()), enters_.resize(g_.edges.size());
     std::vector<std::vector<size_t>> out(g_.boxes.size()), in(g_.boxes.size());
@@ -55,21 +55,20 @@ class Layout {
   }
   template <class Next>
   void portsOf(size_t box, std::vector<size_t>& edges, std::vector<double>& ports, Next next) {
-    const auto wish = [&](size_t e) -> const Place& { return p_.all[next(p_.routes[e])]; };
-    std::stable_sort(edges.begin(), edges.end(),
-                     [&](size_t a, size_t b) { return wish(a).position < wish(b).position; });
+    const auto end = [&](size_t e) -> const Place& { return p_.all[next(p_.routes[e])]; };
+    std::stable_sort(edges.begin(), edges.end(), [&](size_t a, size_t b) { return end(a).position < end(b).position; });
     const double half = g_.boxes[box].width / 2 - kFromCorner, x = p_.all[box].x;
     size_t lines = 0, line = 0;
-    for (size_t k = 0; k < edges.size(); ++k) lines += !k || &wish(edges[k]) != &wish(edges[k - 1]);
+    for (size_t k = 0; k < edges.size(); ++k) lines += !k || &end(edges[k]) != &end(edges[k - 1]);
     const double apart = lines > 1 ? std::min(kBetweenPorts, 2 * half / static_cast<double>(lines - 1)) : 0;
     for (size_t k = 0; k < edges.size(); ++k) {
-      if (k && &wish(edges[k]) == &wish(edges[k - 1])) {
+      if (k && &end(edges[k]) == &end(edges[k - 1])) {
         ports[edges[k]] = ports[edges[k - 1]];
         continue;
       }
       const double low = k ? ports[edges[k - 1]] + apart : x - half;
       const double high = x + half - apart * static_cast<double>(lines - 1 - line++);
-      ports[edges[k]] = std::min(high, std::max(low, wish(edges[k]).x));
+      ports[edges[k]] = std::min(high, std::max(low, end(edges[k]).x));
     }
   }
 

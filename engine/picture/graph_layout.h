@@ -15,16 +15,16 @@ struct LaidBox {
   Point centre;  // the result
 };
 struct LaidEdge {
-  int from = 0, to = 0;                    // an edge comes behind all that lead to its `from`
-  size_t trunk = 0;                        // a number that edges which are one line share
-  double before = 0, after = 0, tall = 0;  // room for its words: left and right of the line, and along it
-  std::vector<Point> path;                 // the result, and where the line passes the middle of its words
+  int from = 0, to = 0;                    // edges into a box come before those out of it
+  size_t trunk = 0;                        // edges with the same number are drawn as one line
+  double before = 0, after = 0, tall = 0;  // space for its words: left and right of the line, and along it
+  std::vector<Point> path;                 // the result; then where the line passes the middle of its words
   Point words;
 };
 struct GraphLayout {
   std::vector<LaidBox> boxes;
   std::vector<LaidEdge> edges;
-  bool columns = false;  // what is much longer than broad goes on in a further column, beside the one before
+  bool columns = false;  // a long graph is broken into columns side by side
   Point size;            // the result: from (0, 0), without margins
 };
 

@@ -26,7 +26,7 @@ class Order {
   }
 
  private:
-  // Along paths, in the order of the text: what belongs together begins side by side.
+  // The initial order: depth first, in the order of the text, so that connected boxes start side by side.
   void depthFirst() {
     std::vector<bool> seen(p_.all.size());
     std::vector<std::vector<size_t>> ranks(p_.ranks.size());
@@ -49,17 +49,17 @@ class Order {
     for (size_t k = 0; k < rank.size(); ++k) p_.all[rank[k]].position = k;
   }
   void settle(std::vector<size_t>& rank, Near near, bool turned) {
-    std::vector<std::pair<double, size_t>> wishes;
+    std::vector<std::pair<double, size_t>> centres;
     for (const size_t i : rank) {
       const auto& around = p_.all[i].*near;
       double sum = 0;
       for (const size_t n : around) sum += static_cast<double>(p_.all[n].position);
-      wishes.emplace_back(
+      centres.emplace_back(
           around.empty() ? static_cast<double>(p_.all[i].position) : sum / static_cast<double>(around.size()), i);
     }
-    if (turned) std::reverse(wishes.begin(), wishes.end());
-    std::stable_sort(wishes.begin(), wishes.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
-    for (size_t k = 0; k < rank.size(); ++k) rank[k] = wishes[k].second;
+    if (turned) std::reverse(centres.begin(), centres.end());
+    std::stable_sort(centres.begin(), centres.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+    for (size_t k = 0; k < rank.size(); ++k) rank[k] = centres[k].second;
     number(rank);
   }
   // How many pairs of edges cross when a stands left of b.

@@ -32,7 +32,7 @@ Point sizeOf(const std::vector<std::string>& lines, double letter, double line) 
   return {wide, line * static_cast<double>(lines.size())};
 }
 
-// Edges from one box with the same words are one line that branches; lines are numbered as they first come.
+// Edges from one box with the same words are one line that branches; lines are numbered in order of appearance.
 std::vector<size_t> trunksOf(const Graph& g) {
   std::map<std::pair<int, std::string>, size_t> numbers;
   std::vector<size_t> all;
@@ -41,7 +41,7 @@ std::vector<size_t> trunksOf(const Graph& g) {
   return all;
 }
 
-// A box is broad enough for its arrows side by side, or for many of them.
+// The width of each box that its arrows need side by side, up to a limit.
 std::vector<double> arrowsAcross(const Graph& g, const std::vector<size_t>& trunks) {
   std::vector<int> in(g.boxes.size()), out(g.boxes.size());
   size_t next = 0;
@@ -55,8 +55,8 @@ std::vector<double> arrowsAcross(const Graph& g, const std::vector<size_t>& trun
   return across;
 }
 
-// Laid out downwards, words to the right of their line; other directions are that, turned or mirrored: words stand
-// above a line that runs sideways.
+// Layouts run downwards, with words to the right of lines; other directions are turned or mirrored, with words above
+// lines that run sideways.
 GraphLayout laid(const Graph& g) {
   GraphLayout out;
   out.columns = sideways(g);

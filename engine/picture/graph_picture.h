@@ -12,7 +12,7 @@ struct GraphBox {
   Colour fill;
 };
 struct GraphEdge {
-  int from = 0, to = 0;  // an edge comes behind all that lead to its `from`
+  int from = 0, to = 0;  // edges into a box come before those out of it
   std::string words;     // lines, with \n between them
 };
 struct Graph {

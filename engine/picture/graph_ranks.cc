@@ -17,7 +17,7 @@ std::vector<size_t> ranksOf(const GraphLayout& g) {
     rank[to] = std::max(rank[to], rank[from] + 2);
     source[to] = false;
   }
-  // What hangs on nothing stands just above the first box that hangs on it.
+  // A box without incoming edges stands just above the first box that it leads to.
   for (const LaidEdge& e : g.edges) {
     const auto from = static_cast<size_t>(e.from), to = static_cast<size_t>(e.to);
     if (source[from]) first[from] = std::min(first[from], rank[to] - 2);
@@ -32,7 +32,7 @@ void join(Places& p, size_t above, size_t below) {
   p.all[below].above.push_back(above);
 }
 
-// `trunk`: the places so far of the edges that are one line.
+// `trunk`: places of earlier edges that are drawn as the same line.
 void addRoute(Places& p, std::vector<size_t>& trunk, size_t from, size_t to) {
   const size_t places = p.all[to].rank - p.all[from].rank - 1;
   while (trunk.size() < places) {
@@ -49,7 +49,8 @@ void addRoute(Places& p, std::vector<size_t>& trunk, size_t from, size_t to) {
   p.routes.push_back(std::move(route));
 }
 
-// Words of a line over several ranks stand where the fewest others do, else in its middle, and before it branches.
+// Words of a line over several ranks stand in the rank with the fewest other words, else in the middle, always before
+// it branches.
 size_t placeForWords(const std::vector<size_t>& route, const std::vector<double>& taken, size_t firstRank) {
   const auto middle = static_cast<double>(route.size() - 1) / 2;
   size_t best = 1;

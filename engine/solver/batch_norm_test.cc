@@ -1,4 +1,4 @@
-// Running statistics under the solver: Caffe's recurrence on the batches that a net saw, worked out here in double.
+// Running statistics under the solver, against Caffe's recurrence in double on the same batches.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -30,7 +30,7 @@ struct Running {
   }
 };
 
-// Of one batch, the variance unbiased.
+// The statistics of one batch, with the unbiased variance.
 Running of(const Blob& x) {
   const auto channels = static_cast<size_t>(x.shape()[1]), inner = static_cast<size_t>(x.shape().count(2)),
              all = static_cast<size_t>(x.count());
@@ -87,7 +87,7 @@ class BatchNormTest : public testing::Test {
   kernels::Context kernels_{kernels::bestIsa(), 1};
 };
 
-// Clipping and decay are for what is learnt.
+// Clipping and decay do not apply to running statistics.
 TEST_F(BatchNormTest, OneRankMovesThemAsCaffeDoes) {
   for (const char* extra : {"", "clip_gradients: 0.001 weight_decay: 0.5", "type: 'Adam' momentum2: 0.99 delta: 0.1"}) {
     auto s = make(extra);
@@ -146,7 +146,7 @@ TEST_F(BatchNormTest, RanksCountAlike) {
   }
 }
 
-// Two layers that share them take their turns, as in Caffe.
+// Two layers that share statistics update them one after the other, as in Caffe.
 TEST_F(BatchNormTest, SharedStatisticsMoveWithEachLayer) {
   auto s = make("",
                 "layer { name: 'bn2' type: 'BatchNorm' bottom: 'conv' top: 'bn2' param { name: 'm' lr_mult: 0 } param "

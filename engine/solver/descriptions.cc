@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/log.h"
-#include "base/socket.h"
+#include "base/random_bytes.h"
 #include "model/filter.h"
 #include "model/upgrade.h"
 #include "solver/lr_policy.h"
@@ -16,8 +16,8 @@ namespace crema::solver {
 
 namespace {
 
-// The solver's phase, then what the net says, then train_state or test_state: each wins in what it gives, stages
-// append.
+// The solver's phase, then the net's state, then train_state or test_state: a later one overrides fields, stages add
+// up.
 caffe::NetState stateOf(caffe::Phase phase, const caffe::NetParameter& net, const caffe::NetState* given) {
   caffe::NetState state;
   state.set_phase(phase);
@@ -46,7 +46,7 @@ NetDescription trainDescription(const caffe::SolverParameter& s, const std::stri
   const caffe::SolverParameter written = withoutInlined(s, inlined);
   const std::string field = written.has_net() || written.has_net_param() ? "net" : "train_net";
   const bool file = written.has_net() || written.has_train_net();
-  d.origin = !file ? field + "_param" : written.has_net() ? written.net() : written.train_net();
+  d.origin = !file ? field + "_param" : netOrigin(written);
   d.said = file ? fmt::format("from {} file: {}", field, d.origin) : fmt::format("specified in {}.", d.origin);
   d.state = stateOf(caffe::TRAIN, d.param, s.has_train_state() ? &s.train_state() : nullptr);
   return d;
@@ -87,6 +87,10 @@ caffe::SolverParameter inlineNets(const caffe::SolverParameter& solver, const st
   for (const auto& path : solver.test_net()) *s.add_test_net_param() = fromFile(path, folder);
   s.clear_test_net();
   return s;
+}
+
+std::string netOrigin(const caffe::SolverParameter& written) {
+  return written.has_net() ? written.net() : written.train_net();
 }
 
 caffe::SolverParameter withoutInlined(const caffe::SolverParameter& solver, const std::string& inlined) {

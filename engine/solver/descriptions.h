@@ -15,20 +15,21 @@ struct NetDescription {
   std::string said;       // the same in the words of Caffe's log: "net file: a.prototxt", "test_net_param"
 };
 
-// `inlined`: what messages call a net that inlineNets() put into the solver; empty: by its field.
+// `inlined`: the name in messages of a net that inlineNets() put into the solver; empty: the field's.
 NetDescription trainDescription(const caffe::SolverParameter& solver, const std::string& folder,
                                 const std::string& inlined = "");
 std::vector<NetDescription> testDescriptions(const caffe::SolverParameter& solver, const std::string& folder,
                                              const std::string& inlined = "");
-// The same solver with every net inlined, so that it can travel without files. Means the same as before.
+// The same solver with every net inlined, so that it needs no files.
 caffe::SolverParameter inlineNets(const caffe::SolverParameter& solver, const std::string& folder);
-// The same, read from `path`, ready to run: judged, nets inlined, snapshot_prefix filled in (the file's name without
-// extension; in a folder that it names), random_seed fixed: `seedIfUnset`, or one that is drawn and logged.
+// The same, read from `path`, ready to run: checked, nets inlined, snapshot_prefix completed (an empty one becomes the
+// file's name without extension, a folder gets that name appended), random_seed fixed: `seedIfUnset`, or a random one
+// that is logged.
 caffe::SolverParameter prepareSolver(caffe::SolverParameter solver, const std::string& path, int64_t seedIfUnset = -1);
-// As somebody wrote it: what inlineNets() put in is a file's name again, where that is known.
+std::string netOrigin(const caffe::SolverParameter& written);  // the file of its net, for messages; may be empty
+// The reverse of inlineNets(), for people: nets are file names again where those are known.
 caffe::SolverParameter withoutInlined(const caffe::SolverParameter& solver, const std::string& inlined);
-void checkSolver(
-    const caffe::SolverParameter& solver);  // fields that can be judged without nets; invalid() names the field
-void warnOfUnusual(const caffe::SolverParameter& solver);  // of what is allowed and seldom meant
+void checkSolver(const caffe::SolverParameter& solver);    // checks that need no nets; invalid() names the field
+void warnOfUnusual(const caffe::SolverParameter& solver);  // logs settings that are allowed but rarely intended
 
 }  // namespace crema::solver

@@ -1,6 +1,5 @@
-// Every solver type with every policy, clipping, iter_size, L1, shared weights and
-// running statistics against BVLC Caffe: 20 iterations,
-// whose losses and weights tests/goldens/solvers/caffe.golden holds (recipe beside it).
+// Every solver type with every policy, clipping, iter_size, L1, shared weights and running statistics against BVLC
+// Caffe: 20 iterations, whose losses and weights tests/goldens/solvers/caffe.golden holds (recipe beside it).
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -1,4 +1,4 @@
-// HDF5 snapshots of Caffe, and our own beside binary ones (real runs: real_runs_test.cc).
+// HDF5 snapshots: those of Caffe, and ours compared with binary ones (real runs: real_runs_test.cc).
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/sha256.h"
 #include "model/hdf5_file.h"
 #include "model/proto_io.h"
 #include "model/upgrade.h"
@@ -15,6 +16,7 @@
 #include "support/records.h"
 #include "support/shared_data.h"
 
+#include "base/mutex.h"
 namespace crema::solver {
 namespace {
 
@@ -83,9 +85,10 @@ TEST_F(Goldens, ResumesAsCaffeWentOn) {
     for (const auto& layer : theirs.layer())
       for (const auto& mine : s->net().learnables())
         for (int b = 0; b < layer.blobs_size(); ++b)
-          if (mine.label == fmt::format("{}/{}", layer.name(), b))
+          if (mine.label == fmt::format("{}/{}", layer.name(), b)) {
             for (int k = 0; k < mine.blob->count(); ++k, ++compared)
               EXPECT_NEAR(mine.blob->dataAt(k), layer.blobs(b).data(k), 2e-6) << mine.label;
+          }
     EXPECT_EQ(compared, 54 + 3 + 450 + 6 + 36 + 6);
   }
 }
@@ -105,9 +108,9 @@ TEST_F(Goldens, FormatsConvertBackAndForthWithoutAChangedBit) {
   h5->restore(third.state, "");
   const auto fourth = h5->snapshot(folder_.file("d"));
   EXPECT_EQ(readFile(second.model), readFile(fourth.model)) << "no times are stored";
-  // What we write is laid out as what Caffe writes: the same groups, datasets, shapes, values.
+  // Our files have Caffe's layout: the same groups, datasets, shapes, values.
   const std::string ours = readFile(second.model), caffes = readFile(dir_ + "/tiny_iter_2.caffemodel.h5");
-  const std::lock_guard lock(model::hdf5Mutex());
+  const MutexLock lock(model::hdf5Mutex());
   const model::Hdf5Reader a(ours, "ours"), b(caffes, "Caffe's");
   int datasets = 0;
   const auto compare = [&](const auto& self, const std::string& path) -> void {
@@ -189,7 +192,7 @@ TEST_F(Goldens, DoubleNetsAndGradientsAreKept) {
   t->restore(files.state, "");
   EXPECT_EQ(values(s->net().flatData()), values(t->net().flatData()));
   const std::string bytes = readFile(files.model);
-  const std::lock_guard lock(model::hdf5Mutex());
+  const MutexLock lock(model::hdf5Mutex());
   const model::Hdf5Reader in(bytes, "d");
   EXPECT_FALSE(in.has("data/two/0"));
   caffe::BlobProto diff;

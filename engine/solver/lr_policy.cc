@@ -53,7 +53,7 @@ struct Policy {
   double (*rate)(const Parameter&, int iteration, int stage);
 };
 
-// A policy is a line here: names in messages and the choice follow.
+// All policies, one line each; the choice by name and the names in messages come from this table.
 constexpr Policy kPolicies[] = {
     {.name = "exp", .check = checkGamma, .stage = sameStage, .rate = exponential},
     {.name = "fixed", .check = checkNothing, .stage = sameStage, .rate = fixed},

@@ -22,7 +22,7 @@ TEST(LearningRate, EveryPolicyIsItsFormula) {
   EXPECT_DOUBLE_EQ(rate("lr_policy: 'inv'", 4), 0.125);
   EXPECT_DOUBLE_EQ(rate("lr_policy: 'poly'", 50), 0.125);
   EXPECT_DOUBLE_EQ(rate("lr_policy: 'sigmoid'", 10), 0.25);
-  EXPECT_EQ(stage, 2);  // of step, which the others have left as it was
+  EXPECT_EQ(stage, 2);  // of policy step; the other policies have not changed it
   stage = 0;
   const std::string multi = "lr_policy: 'multistep' stepvalue: 5 stepvalue: 7";
   EXPECT_DOUBLE_EQ(rate(multi, 4), 0.5);
@@ -51,7 +51,7 @@ TEST(LearningRate, SettingsAreJudgedWithTheirNames) {
   checkPolicy(solver("lr_policy: 'sigmoid' gamma: -1 stepsize: 1"));
 }
 
-// Asking for the rate moves nothing and logs nothing: only the update passes a stepvalue, once, and says so.
+// rate() changes nothing and logs nothing: only an update passes a stepvalue, once, and logs it.
 TEST_F(LearningRateOfSolver, IsAskedForWithoutConsequences) {
   setLogLevel(LogLevel::kInfo);
   auto s = make(parameter("lr_policy: 'multistep' gamma: 0.5 stepvalue: 0 stepvalue: 0 stepvalue: 9"));

@@ -1,4 +1,4 @@
-// What a net puts out, value by value, and the lines in which Caffe shows it.
+// The values of a net's outputs, and Caffe's log lines for them.
 #pragma once
 #include <string>
 #include <vector>
@@ -14,7 +14,7 @@ std::vector<double> outputValues(const net::Net& net);
 // `what`, as `caffe test` ends: "loss = 2.3 (* 1 = 2.3 loss)".
 void logOutputs(const net::Net& net, const std::vector<double>& values, const std::string& what);
 
-// invalid() unless a pass gave as many values as the one before it: means over passes need that.
+// Throws kInvalid unless a pass gave as many values as the one before it, which a mean over passes needs.
 void checkOutputs(const net::Net& net, size_t have, size_t want);
 
 // Means over passes.

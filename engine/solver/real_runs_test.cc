@@ -1,6 +1,6 @@
-// Training runs of BVLC Caffe: their snapshots score as they scored there, and training goes on from them as their logs
-// say. Two were recorded for this test, on MNIST (tests/goldens/recorded/make); two of others, LeNet's 10,000
-// iterations and 4,000 on CIFAR-10, are read where they are on the machine.
+// Training runs of BVLC Caffe: their snapshots give the scores that Caffe gave, and training resumed from them follows
+// their logs. Two were recorded for this test, on MNIST (tests/goldens/recorded/make); two published ones, LeNet's
+// 10,000 iterations and 4,000 on CIFAR-10, are read where the machine has them.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -17,24 +17,26 @@
 #include "support/records.h"
 #include "support/shared_data.h"
 
+#include "base/mutex.h"
 namespace crema::solver {
 namespace {
 
 struct Score {
   std::string model;
-  bool training;  // on the training records
+  bool training;  // true: scored on the training records
   int batches;    // of 100
   double correct, loss;
 };
 
 struct RealRun {
   std::string name, folder, solver, net, mean;
-  std::string train, test;            // LMDBs
-  std::string state, model, end;      // of an iteration in the middle; the last model, "" where it was not kept
-  int last = 0;                       // the last model's iteration
-  double apart = 0;                   // how far, at most, our weights are from the last model's
-  double close = 0, far = 0;          // and our losses, relative: over the first 20 iterations, and after them
-  std::map<int, double> losses = {};  // of training, from the state on, to six digits
+  std::string train, test;        // LMDBs
+  std::string state, model, end;  // a snapshot in the middle; the last model, "" where it was not kept
+  int last = 0;                   // the last model's iteration
+  double apart = 0;               // largest allowed difference between our weights and the last model's
+  // Largest allowed relative difference of losses: in the first 20 iterations; later.
+  double close = 0, far = 0;
+  std::map<int, double> losses = {};  // training losses after the snapshot, with six digits
   std::vector<Score> scores = {};
 };
 
@@ -71,7 +73,7 @@ class RealRuns : public testing::Test {
     setLogLevel(LogLevel::kWarning);
     const auto mnist = test::mnist();
     ASSERT_TRUE(mnist) << "there is no MNIST in data/mnist: ./runtests fetches it, or CREMA_DATA names its folder";
-    // Caffe itself, with other kernels of OpenBLAS, is 0.020 and 0.0036 apart (the recipe has the figures).
+    // Two runs of Caffe with different OpenBLAS kernels differ by 0.020 and 0.0036 (figures in the recipe).
     runs_.push_back(recorded("lenet", *mnist, 500, 1000, 0.03, ""));
     runs_.push_back(recorded("quick", *mnist, 400, 800, 0.006, ".h5"));
     addLeNet(*mnist), addCifar();
@@ -98,7 +100,7 @@ class RealRuns : public testing::Test {
     r.scores = {{r.model, false, 100, 9903, 0.0300311}, {r.end, false, 100, 9918, 0.0273357}};
     runs_.push_back(r);
   }
-  // Its log was not kept; what it scores on these records comes from BVLC Caffe.
+  // This run's log was not kept; its scores on these records were computed by BVLC Caffe.
   void addCifar() {
     const auto net = test::sharedData("caffe_runs/cifar10/cifar10_quick_train_test.prototxt");
     const auto mean = test::sharedData("cifar10/mean.binaryproto");
@@ -189,7 +191,7 @@ void storeRows(const RealRun& r, const std::string& source, const std::string& f
   for (const int64_t dim : {rows, int64_t{mean.channels()}, int64_t{mean.height()}, int64_t{mean.width()}})
     data.mutable_shape()->add_dim(dim);
   label.mutable_shape()->add_dim(rows);
-  const std::lock_guard lock(model::hdf5Mutex());
+  const MutexLock lock(model::hdf5Mutex());
   model::Hdf5Writer out(file);
   out.blob("data", data), out.blob("label", label);
   writeFileAtomically(file, out.finish());
@@ -253,8 +255,8 @@ TEST_F(RealRuns, TrainingGoesOnAsCaffeLogged) {
   EXPECT_GE(compared, 46);
 }
 
-// A real state, written again in both formats, is there to the bit; learned_net's folder is not here, so the model
-// beside the state is taken.
+// A state of Caffe, read and written in both formats, keeps its bits; learned_net's folder does not exist here, so the
+// model beside the state is taken.
 TEST_F(RealRuns, StatesAreWrittenAgainToTheBit) {
   for (const RealRun& r : runs_) {
     SCOPED_TRACE(r.name);

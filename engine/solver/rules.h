@@ -15,7 +15,7 @@ struct SolverRule {
 
 const SolverRule& ruleOf(const caffe::SolverParameter& s);  // kInvalid: an unknown type
 void checkRule(const caffe::SolverParameter& s);            // kInvalid: type and its fields
-// All but lr_mult, the decay and the scale: those differ from parameter to parameter. rate: of lr_policy.
+// All fields but those that differ between parameters: lr_mult, decay and scale. rate: from lr_policy.
 kernels::Update updateOf(const caffe::SolverParameter& s, double rate, int iteration);
 
 }  // namespace crema::solver

@@ -73,7 +73,7 @@ SnapshotFiles Solver::snapshot(const std::string& prefix, const std::string& pub
            try {
              model::writeState(files.state, now, format);
            } catch (const Error&) {
-             std::remove(files.model.c_str());  // half a snapshot is none
+             std::remove(files.model.c_str());  // a model without its state is no snapshot
              throw;
            }
          });
@@ -82,7 +82,8 @@ SnapshotFiles Solver::snapshot(const std::string& prefix, const std::string& pub
 
 namespace {
 
-// learned_net was written relative to the working folder of then; beside the state is where people move it to.
+// learned_net is relative to the working folder of the run that wrote it; if it is not there, the model is looked for
+// beside the state.
 std::string modelOf(const std::string& path, const std::string& learnedNet) {
   const std::string named = resolvePath(learnedNet, parentDirectory(path));
   const std::string stem = path.substr(0, path.rfind(".solverstate"));
@@ -111,7 +112,8 @@ void Solver::restore(const std::string& path, const std::string& model) {
         "net "
         "and solver type (not its .caffemodel)?",
         path, state.history_size(), param_.type(), learnables.size(), wanted);
-  if (options_.log && !model::isHdf5(path)) LOG_INFO("SGDSolver: restoring history");  // of every type, in Caffe
+  // Caffe says SGDSolver for every type.
+  if (options_.log && !model::isHdf5(path)) LOG_INFO("SGDSolver: restoring history");
   for (size_t i = 0; i < wanted; ++i) {
     const auto& proto = state.history(static_cast<int>(i));
     const auto& parameter = learnables[i % learnables.size()];

@@ -23,7 +23,7 @@ Solver::Solver(const caffe::SolverParameter& param, const SolverOptions& options
   if (param_.snapshot_format() != caffe::SolverParameter::HDF5) return;
   std::vector<std::pair<std::string, int>> layers;
   for (const auto& layer : net_->layers()) layers.emplace_back(layer->name(), layer->params().size());
-  model::checkHdf5Layers(layers);  // now, not at the first snapshot
+  model::checkHdf5Layers(layers);  // fails before training, not at the first snapshot
 }
 
 void Solver::buildNets() {
@@ -45,8 +45,9 @@ void Solver::buildNets() {
   net_ = std::make_unique<net::Net>(train.param, train.state, o, train.origin);
   o.data = options_.testData;
   o.data.ranks = 1, o.data.myRanks = {0}, o.data.stepsPerRank = 1;
-  o.goesBack = options_.testsGoBack;
-  // Of one rank batch follows batch; of several each stands for itself, so that the number of workers changes nothing.
+  o.needsBackward = options_.testsNeedBackward;
+  // Recurrent state: with one rank test batches continue each other; with several each begins at zero, so that the
+  // number of workers changes nothing.
   o.data.use = options_.trainData.ranks == 1 ? layers::PassUse::kTest : layers::PassUse::kSharedTest;
   o.data.folder = options_.folder;
   const auto tests = testDescriptions(param_, options_.folder, options_.origin);
@@ -122,7 +123,7 @@ double Solver::rate() const { return learningRate(param_, iteration_, stageAt(pa
 
 void Solver::moveStage() {
   const int stage = stageAt(param_, iteration_, currentStep_);
-  if (stage != currentStep_ && param_.lr_policy() == "multistep")  // of step Caffe says nothing
+  if (stage != currentStep_ && param_.lr_policy() == "multistep")  // Caffe logs nothing for step
     LOG_INFO("MultiStep Status: Iteration {}, step = {}", iteration_, stage);
   currentStep_ = stage;
 }

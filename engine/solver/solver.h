@@ -1,5 +1,5 @@
-// The solver: one net, its test nets, the update rule and the iteration. It knows ranks only as names of batches;
-// summing over ranks is somebody else's work between computeGradient() and applyUpdate().
+// The solver: one net, its test nets, the update rule and the iteration. A rank only selects batches here; the caller
+// sums over ranks between computeGradient() and applyUpdate().
 //
 // Update, g the gradient averaged over ranks and iter_size: clip -> g += decay w (L2) or decay sign(w) (L1) -> the rule
 // of the solver's type (kernels/updates), with rate lr_mult for its rate. Clipping happens before the division by
@@ -21,17 +21,17 @@ struct SolverOptions {
   DType dtype = DType::kFloat32;
   layers::DataOptions trainData, testData;  // testData's ranks are ignored: test batches are one sequence
   uint64_t seed = 1;
-  bool testsGoBack = false;  // a host program may call backward() on the test nets
-  std::string origin;        // what messages call nets that were inlined
-  std::string folder;        // relative paths of the prototxt may start here
-  bool log = true;           // Caffe's lines; one process of a cluster logs
+  bool testsNeedBackward = false;  // a host program may call backward() on the test nets
+  std::string origin;              // what messages call nets that were inlined
+  std::string folder;              // relative paths of the prototxt may start here
+  bool log = true;                 // write Caffe's log lines; one process of a cluster does
 };
 
 struct SnapshotFiles {
   std::string model, state;
 };
 
-// What killed runs left of snapshots of this prefix (base/temporary.h).
+// Removes what killed runs left of snapshots with this prefix (base/temporary.h).
 void clearSnapshotLeftovers(const std::string& prefix);
 
 class Solver {
@@ -50,10 +50,10 @@ class Solver {
   // Gradient of this rank's iter_size batches of the present iteration, summed into net().flatDiff(); the mean loss is
   // returned. An Error names iteration and layer when the loss is not finite.
   double computeGradient(int rank);
-  // The loss of one more batch of this rank, without gradients; running statistics collect what it adds to them.
+  // The loss of one more batch of this rank, without gradients; running statistics collect its contribution.
   double evaluate(int rank);
-  // gradient: flat, in the net's layout, summed over `ranks` ranks; not changed, but that the net's own is cleared
-  // where running statistics have taken it up. Ends the iteration.
+  // gradient: flat, in the net's layout, summed over `ranks` ranks; not changed, except that the net's own diffs of
+  // running statistics are cleared. Ends the iteration.
   void applyUpdate(const float* gradient, int ranks) { update<float>(gradient, ranks); }
   void applyUpdate(const double* gradient, int ranks) { update<double>(gradient, ranks); }
   double lastRate() const { return lastRate_; }  // of the last update
@@ -62,11 +62,12 @@ class Solver {
 
   // Every element of every output of test net i, for batch `batch` of its endless sequence; then its loss.
   std::vector<float> testBatch(size_t i, int64_t batch);
-  int testValues(size_t i);           // length of testBatch's result
-  int64_t testCycle(size_t i) const;  // batches after which they repeat; 0: they wrap at the end
+  int testValues(size_t i);  // length of testBatch's result
+  // Test batches after which the sequence repeats; 0: batches wrap over the end of the records.
+  int64_t testCycle(size_t i) const;
   bool testDue() const;
   int64_t recordsSkipped() const;   // by the data layers of all nets, because they could not be decoded
-  std::string recordsRead() const;  // what the data layers of all nets read, in words; equal on all workers of a run
+  std::string recordsRead() const;  // what the data layers of all nets read, as text; equal on all workers of a run
   int64_t firstTestBatch(size_t i) const;  // the sequence number of this iteration's first test batch
 
   // "a.caffemodel, b.caffemodel.h5": into the train and all test nets; a file may be beside the solver's.
@@ -75,14 +76,14 @@ class Solver {
   // <prefix>_iter_<n>.caffemodel and .solverstate, with .h5 by snapshot_format, each whole or not at all. The state
   // names its model by publishedPrefix when the files will be moved there.
   SnapshotFiles snapshot(const std::string& prefix, const std::string& publishedPrefix = "");
-  std::string saveModel(const std::string& path) const;  // in snapshot_format; the name that it got, .h5 or not by that
+  std::string saveModel(const std::string& path) const;  // in snapshot_format; returns the name, with .h5 for HDF5
   // Iteration, history and weights; weights from `model` (a list) when given, else from the state's learned_net.
   void restore(const std::string& state, const std::string& model);
 
  private:
   template <class T>
   void update(const T* gradient, int ranks);
-  void moveStage();  // of lr_policy, to that of this iteration: the one place where it changes, but for restore()
+  void moveStage();  // sets the lr_policy's stage for this iteration; only restore() changes it besides
   template <class T>
   double clipScale(const T* gradient, int ranks) const;
   void buildNets();

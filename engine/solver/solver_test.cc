@@ -94,7 +94,7 @@ TEST_F(SolverTest, RestoreRefusesWhatDoesNotFit) {
       std::string::npos);
 }
 
-TEST_F(SolverTest, SnapshotToAFullDiskIsAStory) {
+TEST_F(SolverTest, SnapshotToAFullDiskIsAnError) {
   auto s = make(parameter(""));
   rlimit was{};
   ::getrlimit(RLIMIT_FSIZE, &was);

@@ -1,4 +1,4 @@
-// States choose the layers that BVLC Caffe chooses: the captioning net's stages (tests/goldens/stages), and a state in
+// States select the layers that BVLC Caffe selects: the captioning net's stages (tests/goldens/stages), and a state in
 // the net, in train_state and in test_state, phases too (tests/goldens/states).
 #include <gtest/gtest.h>
 
@@ -32,7 +32,7 @@ std::string line(const caffe::NetParameter& net, const caffe::NetState& state) {
   return out.str();
 }
 
-// The state that a line of the golden is about.
+// Parses the state in a line of the golden.
 caffe::NetState stateOf(const std::string& golden) {
   std::istringstream words(golden.substr(0, golden.find(':')));
   std::string word;

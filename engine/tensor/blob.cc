@@ -17,7 +17,7 @@ class Storage {
     constexpr size_t kHuge = size_t{2} << 20;
     const size_t align = bytes >= kHuge ? kHuge : 64;
     size_t room = (bytes + 2 * 64 + align - 1) / align * align + align;
-    // calloc: pages come as zeros when they are first touched; a net that is only judged costs no memory
+    // calloc: the system gives zeroed pages on first touch, so a net that only describes shapes costs no memory
     base_ = std::calloc(room, 1);
     if (!base_)
       throw Error(ErrorKind::kIo, fmt::format("out of memory: {} bytes for a blob; use a smaller batch_size", bytes));

@@ -18,7 +18,7 @@ constexpr DType dtypeOf() {
 }
 inline size_t sizeOf(DType t) { return t == DType::kFloat64 ? 8 : 4; }
 
-// Turns a run-time type into a type once, at the door: withType(blob.dtype(), [&]<class T>() { ... }).
+// Calls a template with the C++ type of a run-time type: withType(blob.dtype(), [&]<class T>() { ... }).
 template <class Body>
 decltype(auto) withType(DType t, Body&& body) {
   if (t == DType::kFloat64) return body.template operator()<double>();
@@ -27,7 +27,7 @@ decltype(auto) withType(DType t, Body&& body) {
 
 class Storage;  // reference-counted aligned memory
 
-// One that make_shared made can be held on to (shared_from_this) by whoever outlives its net.
+// Made by make_shared, it can be kept alive (shared_from_this) beyond its net.
 class Blob : public std::enable_shared_from_this<Blob> {
  public:
   explicit Blob(DType dtype = DType::kFloat32) : dtype_(dtype) {}
@@ -64,7 +64,7 @@ class Blob : public std::enable_shared_from_this<Blob> {
   void placeDataIn(const Blob& whole, int64_t offset);
   void placeDiffIn(const Blob& whole, int64_t offset);
 
-  // What owns the present memory: held, the pointers above stay good whatever becomes of the blob.
+  // The owner of the present memory: while it is held, pointers above stay valid even if the blob goes or moves.
   std::shared_ptr<const void> dataMemory() const { return raw(data_, dtype_), data_; }
   std::shared_ptr<const void> diffMemory() const { return raw(diff_, dtype_), diff_; }
 
@@ -80,7 +80,7 @@ class Blob : public std::enable_shared_from_this<Blob> {
   void place(std::shared_ptr<Storage>& mine, std::shared_ptr<Storage>& whole, const Blob& other, int64_t offset);
   DType dtype_;
   Shape shape_;
-  // mutable: memory comes on first use, reading included (zeros).
+  // mutable: memory is allocated, as zeros, on first use, reading included.
   mutable std::shared_ptr<Storage> data_, diff_;
 };
 

@@ -1,5 +1,5 @@
-// How long a step takes now: over the steps of the last half minute, or the last one where that took longer. The first
-// steps of a run wait for disks and caches; what is left is not to be told from them.
+// How long a step takes now: over the steps of the last half minute, or over the last step where that took longer. A
+// mean since the start would count the first steps, which wait for disks and caches.
 #pragma once
 #include <cstdint>
 #include <deque>

@@ -18,7 +18,7 @@ TEST(Pace, TellsOfRecentStepsNotOfTheFirst) {
   EXPECT_GT(pace.secondsPerStep(), 0.1);  // a second later the slow ones still count
   for (int i = 0; i < 3200; ++i) pace.mark(now += 0.01, ++step);
   EXPECT_NEAR(pace.secondsPerStep(), 0.01, 0.001);
-  for (int i = 0; i < 3; ++i) pace.mark(now += 100, ++step);  // and when they get slow again
+  for (int i = 0; i < 3; ++i) pace.mark(now += 100, ++step);  // slow again later
   EXPECT_NEAR(pace.secondsPerStep(), 100, 1);
 }
 

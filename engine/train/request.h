@@ -4,7 +4,7 @@
 
 namespace crema::train {
 
-// Bits. kEnd: this process is being taken away; a snapshot and a stop for all, and the run has not succeeded.
+// Bits. kEnd: this process is being terminated: a snapshot and a stop for all, and the run counts as failed.
 enum class Request : unsigned { kNone = 0, kSnapshot = 1, kStop = 2, kSnapshotAndStop = 3, kEnd = 7 };
 constexpr int kRequestBits = 3;
 
@@ -15,7 +15,8 @@ constexpr bool wantsSnapshot(Request r) { return static_cast<unsigned>(r) & 1; }
 constexpr bool wantsStop(Request r) { return static_cast<unsigned>(r) & 2; }
 constexpr bool wantsEnd(Request r) { return static_cast<unsigned>(r) & 4; }
 
-// As kRequestBits numbers that can be summed over ranks: a bit of the sum's request is set where any rank has set it.
+// Writes a request as kRequestBits numbers, 0 or 1, to be summed over ranks: a bit of the sum is set when any rank has
+// set it.
 inline void writeRequest(Request r, float* to) {
   for (unsigned bit = 0; bit < kRequestBits; ++bit) to[bit] = static_cast<unsigned>(r) >> bit & 1 ? 1.f : 0.f;
 }

@@ -17,7 +17,7 @@ int recordsPerPass(const net::Net& net) {
 }
 
 void takeUp(const RunOptions& o, solver::Solver& solver) {
-  std::string weights;  // of the solver: all together must give at least one layer its values
+  std::string weights;  // the solver's `weights`: together these files must give at least one layer its values
   for (const auto& w : o.solver.weights()) weights += (weights.empty() ? "" : ",") + w;
   if (!o.snapshot.empty() && o.log) LOG_INFO("Resuming from {}", o.snapshot);
   if (!o.snapshot.empty())
@@ -56,8 +56,7 @@ void checkRun(int ranks, int workers, int worker, int threads) {
 
 Run setUp(const RunOptions& o) {
   Run run;
-  run.kernels =
-      std::make_unique<kernels::Context>(kernels::chooseIsa(o.isa), o.threads > 0 ? o.threads : availableCores());
+  run.kernels = std::make_unique<kernels::Context>(kernels::chooseIsa(o.isa), o.threads);
   run.train.ranks = o.ranks;
   run.train.myRanks = collective::ranksOfWorker(o.worker, o.workers, o.ranks);
   run.train.snapshotPrefix = o.snapshotPrefix, run.train.publishedPrefix = o.publishedPrefix;

@@ -1,4 +1,4 @@
-// One process's part of a run: from what was asked to a solver that is ready to train.
+// One process's part of a run: from options to a solver that is ready to train.
 #pragma once
 #include <memory>
 #include <string>
@@ -12,17 +12,18 @@ struct RunOptions {
   std::string netOrigin;          // the file the nets came from, for messages
   std::string folder;             // relative paths of the nets may start here
   int ranks = 1, worker = 0, workers = 1;
-  int threads = 0;                // 0: all the cores this process may use
-  std::string isa;                // "", or the name of an instruction set
-  std::string snapshot, weights;  // resume from, finetune from; at most one, but that weights replace the state's
-  std::string snapshotName, weightsName;        // what messages call them; empty: as they are
+  int threads = 0;  // 0: all the cores this process may use
+  std::string isa;  // "", or the name of an instruction set
+  // To resume from; to finetune from. With both, weights replace the model that the state names.
+  std::string snapshot, weights;
+  std::string snapshotName, weightsName;        // their names in messages; empty: the paths
   std::string snapshotPrefix, publishedPrefix;  // as TrainOptions has them
   layers::DataSource trainSource, testSource;
   bool resize = false;  // as DataOptions has it
   bool log = true;      // Caffe's lines
 };
 
-// invalid() names the flag: ranks, workers and threads that make sense on this machine.
+// Throws kInvalid, naming the flag, for impossible ranks, workers or threads.
 void checkRun(int ranks, int workers, int worker, int threads);
 
 struct Run {
@@ -30,8 +31,8 @@ struct Run {
   std::unique_ptr<solver::Solver> solver;
   TrainOptions train;
 };
-// Builds the nets, and takes up the snapshot or the weights. Throws what is wrong with any of it, and kIo where a
-// snapshot could not be written.
+// Builds the nets and reads the snapshot or the weights. Throws their errors, and kIo where no snapshot could be
+// written.
 Run setUp(const RunOptions& options);
 
 }  // namespace crema::train

@@ -9,7 +9,7 @@ using collective::RankRange;
 using collective::Tag;
 using collective::TreeSum;
 
-// What travels behind the gradient, in the spare elements of the net's flat diff, and is summed with it.
+// The layout of the spare floats behind the gradient in the net's flat diff, which are summed with it.
 struct Spare {
   double loss;
   Request requests;
@@ -30,7 +30,6 @@ Step::Step(solver::Solver& solver, collective::Exchange* exchange, RankRange min
       exchange_(exchange),
       ranks_(ranks),
       firstRank_(mine.lo),
-      pieces_(wholeSubtrees(mine, ranks).size()),
       mine_(planTree(wholeSubtrees(mine, ranks), [](RankRange r) { return r.hi - r.lo == 1; }),
             TreeSum::Leaves::kUntilNext) {
   if (solver_.net().flatData().dtype() != DType::kFloat32) internal("training runs in float; double is for checking");
@@ -48,7 +47,7 @@ Step::Sum Step::run(const std::function<double(int rank)>& pass, const std::func
   const float* total = mine_.root(0);
   if (exchange_) {
     std::vector<const float*> pieces;
-    for (size_t i = 0; i < pieces_; ++i) pieces.push_back(mine_.root(i));
+    for (size_t i = 0; i < mine_.roots(); ++i) pieces.push_back(mine_.root(i));
     float* all = net.flatDiff().mutableDiff<float>();
     exchange_->allReduce(pieces, all, count, Tag::gradient(solver_.iteration()));
     total = all;
@@ -60,7 +59,7 @@ Step::Sum Step::run(const std::function<double(int rank)>& pass, const std::func
 void Step::gather(std::vector<float>& values, const Tag& tag) {
   if (!exchange_) return;
   const std::vector<float> zeros(values.size(), 0.f), mine = values;
-  std::vector<const float*> pieces(pieces_, zeros.data());
+  std::vector<const float*> pieces(mine_.roots(), zeros.data());
   pieces[0] = mine.data();
   exchange_->allReduce(pieces, values.data(), static_cast<int64_t>(values.size()), tag);
 }

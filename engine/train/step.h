@@ -1,5 +1,5 @@
-// The heart of a step, for whoever trains: one pass of each rank of this process, summed over all ranks in the order of
-// the tree, with each rank's loss and requests.
+// One step, for the trainer and for jcaffe's net: a pass of each rank of this process, then the sum over all ranks, in
+// the order of the tree, of gradients, losses and requests.
 #pragma once
 #include <functional>
 #include <vector>
@@ -23,20 +23,19 @@ class Step {
   Step(solver::Solver& solver, collective::Exchange* exchange, collective::RankRange mine, int ranks);
 
   // pass(rank) leaves the rank's gradient in the net's flat diff and gives its loss; it is called for my ranks in
-  // ascending order. request() is asked behind each. Memory: a gradient for each rank that waits to be added, log2 of
-  // my ranks at most.
+  // ascending order. request() is polled after each. Memory: one gradient for each sum that waits in the tree, at most
+  // log2 of my ranks.
   Sum run(const std::function<double(int rank)>& pass, const std::function<Request()>& request);
 
-  // Values of which one worker has each and the others have zeros: all get all, the same bits for any number of
-  // workers.
+  // All-gather: each value is set by one worker and zero on all others; afterwards all workers have all of them, with
+  // the same bits for any number of workers.
   void gather(std::vector<float>& values, const collective::Tag& tag);
 
  private:
   solver::Solver& solver_;
   collective::Exchange* exchange_;
   int ranks_, firstRank_;
-  size_t pieces_;  // whole subtrees of my ranks
-  collective::TreeSum mine_;
+  collective::TreeSum mine_;  // its roots: the whole subtrees of my ranks
 };
 
 }  // namespace crema::train

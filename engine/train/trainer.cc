@@ -87,7 +87,7 @@ Step::Sum Trainer::sum(double (solver::Solver::*pass)(int rank)) {
 
 bool Trainer::ended() const { return wantsEnd(agreed_) && solver_.iteration() < solver_.param().max_iter(); }
 
-// A stop that was requested while nets were built or others awaited: not one step, not one test batch.
+// Applies a stop that was requested before the first step: then no step and no test batch is computed.
 void Trainer::agreeToBegin() {
   std::vector<float> votes(static_cast<size_t>(net::Net::kSpare), 0.f);
   writeRequest(requested(), votes.data());
@@ -100,18 +100,18 @@ void Trainer::testAll() {
   for (size_t i = 0; i < solver_.testNets() && !stopped_; ++i) testNet(static_cast<int>(i));
 }
 
-// Rows of `width` values and a one, of every batch of a test; of a batch without a record that can be decoded, zeros.
-// Every worker computes its share, the rest is gathered by adding zeros: the same bits for any W. Votes behind them.
+// A row of `width` values and a 1 for every batch of a test; zeros for a batch without decodable records. Each worker
+// computes its own batches, and Step::gather() brings them together; requests travel behind the rows.
 std::vector<float> Trainer::testValues(int net, int batches, int width) {
   const auto index = static_cast<size_t>(net);
   const int me = exchange_ ? exchange_->worker() : 0, all = exchange_ ? exchange_->workers() : 1;
   const size_t count = static_cast<size_t>(batches) * static_cast<size_t>(width + 1);
   std::vector<float> values(count + kRequestBits, 0.f);
-  const data::TestDealing dealing{solver_.testCycle(index), all};
+  const data::TestSharding sharding{solver_.testCycle(index), all};
   for (int64_t b = 0; b < batches; ++b) {
     const int64_t batch = solver_.firstTestBatch(index) + b;
     if (wantsStop(requested())) break;
-    if (dealing.owner(batch) != me) continue;
+    if (sharding.owner(batch) != me) continue;
     if (hooks_.beat) hooks_.beat(solver_.iteration());
     try {
       const auto row = solver_.testBatch(index, batch);
@@ -198,8 +198,8 @@ void Trainer::takeSnapshot() {
   if (hooks_.snapshot) hooks_.snapshot(solver_.iteration(), files);
 }
 
-// One more forward pass, as in Caffe. Running statistics move by it, of every rank, and the tests behind it see them
-// so; then they are what they were: display must not change the model.
+// One more forward pass of every rank, as in Caffe. It moves running statistics, and the last test sees them moved;
+// then they are set back, as display must not change the model.
 void Trainer::displayAtEnd() {
   net::RunningStatistics& statistics = solver_.net().statistics();
   if (statistics.empty() && !logs()) return;

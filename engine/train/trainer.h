@@ -1,10 +1,10 @@
 // The training loop of one worker: its ranks one after the other, the sum over all ranks, one identical update
 // everywhere.
 //
-// Every step: test when due -> train/step.h: the gradients of all ranks -> update -> requests (stop, snapshot: agreed
-// by all, because they travel with the gradient) -> snapshot when due. After every step all workers hold the same bits:
-// weights, history, iteration. A stop is agreed on before the first step and with the values of a test as well: then no
-// further step begins.
+// Every step: test when due -> train/step.h: the gradients of all ranks -> update -> requests (stop, snapshot; all
+// workers see the same ones, as they travel with the gradient) -> snapshot when due. After every step all workers hold
+// the same bits: weights, history, iteration. A stop is agreed on before the first step and with the values of a test
+// as well: then no further step begins.
 #pragma once
 #include <functional>
 #include <string>
@@ -30,22 +30,23 @@ struct TestOutput {
 
 // Called from the training thread. Any may be empty.
 struct TrainHooks {
-  std::function<void()> start;           // of an iteration, behind its tests
+  std::function<void()> start;           // of an iteration, after its tests
   std::function<void()> gradientsReady;  // the sum over ranks is in the net's diffs, where this process has one rank
   std::function<void(const Progress&)> progress;                                         // every iteration
   std::function<void(int64_t iteration, int net, const std::vector<TestOutput>&)> test;  // lead worker only
   std::function<void(int64_t iteration, const solver::SnapshotFiles&)> snapshot;         // lead worker only
   std::function<void(int64_t iteration)> beat;  // before every rank's pass and every test batch
-  std::function<Request()> request;  // polled before the first step, behind every rank's pass and before test batches
+  std::function<Request()> request;  // polled before the first step, after every rank's pass and before test batches
 };
 
 struct TrainOptions {
   int ranks = 1;
   collective::RankRange myRanks{0, 1};
   std::string snapshotPrefix;   // snapshots: <prefix>_iter_<n>...
-  std::string publishedPrefix;  // where a host moves them; what a .solverstate then calls its model. Empty: as above
+  std::string publishedPrefix;  // where a host moves them, for learned_net in a .solverstate. Empty: as above
   int64_t recordsPerStep = 0;   // over all ranks, for records/s
-  bool log = false;             // Caffe's lines also when this is not the lead worker: its log is read by itself
+  // Also log Caffe's lines when this is not the lead worker, as each worker has its own log.
+  bool log = false;
 };
 
 class Trainer {
@@ -53,16 +54,16 @@ class Trainer {
   // exchange: nullptr when this process holds all ranks. Float nets only.
   Trainer(solver::Solver& solver, collective::Exchange* exchange, const TrainOptions& options, TrainHooks hooks);
   void run();                        // to max_iter, or until a stop is agreed on
-  void iterate(int64_t iterations);  // run() without what comes at its end
+  void iterate(int64_t iterations);  // run() without the last snapshot, display and tests
   bool stopped() const { return stopped_; }
-  bool ended() const;  // before max_iter, by a kEnd of whichever worker
+  bool ended() const;  // stopped before max_iter by a kEnd of any worker
   double seconds() const { return seconds_; }
 
  private:
   bool lead() const { return options_.myRanks.lo == 0; }
   bool logs() const { return lead() || options_.log; }
   void step();
-  Request requested();  // here, and carried by no sum yet
+  Request requested();  // polled here, not yet sent with a sum
   Step::Sum sum(double (solver::Solver::*pass)(int rank));
   void agreeToBegin();
   void testAll();
@@ -80,8 +81,8 @@ class Trainer {
   TrainOptions options_;
   TrainHooks hooks_;
   Step step_;
-  Request requested_ = Request::kNone;  // here, and carried by no sum yet
-  Request agreed_ = Request::kNone;     // of all, with the last sum
+  Request requested_ = Request::kNone;  // polled here, not yet sent with a sum
+  Request agreed_ = Request::kNone;     // of all workers, from the last sum
   bool stopped_ = false, snapshotTaken_ = false;
   double lastDisplay_ = 0, seconds_ = 0;
   int64_t lastDisplayIteration_ = 0;

@@ -19,7 +19,7 @@ namespace {
 
 const std::string kImages = CREMA_SOURCE_DIR "/tests/goldens/images/";
 
-// The exit code; what was said is in folder/log.
+// Returns the exit code; the output is in folder/log.
 int run(const std::string& folder, const std::string& command) {
   const int status =
       std::system(fmt::format("cd {} && timeout 60 {} {} > log 2>&1", folder, CREMA_BINARY, command).c_str());

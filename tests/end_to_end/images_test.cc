@@ -50,7 +50,7 @@ void writeRecords(const std::string& path, bool encoded, int spoilt) {
   writer.finish();
 }
 
-// The exit status; the model is folder/model, what was said folder/log.
+// Returns the exit status; writes folder/model and folder/log.
 int train(const std::string& folder, bool memory) {
   const std::string source = memory
                                  ? "memory_data_param { source: 'db' batch_size: 8 channels: 3 height: 10 width: 12 }"

@@ -68,7 +68,7 @@ struct Small {  // what the readers of weights and states read into
   solver::SolverOptions options;
 };
 
-// Blobs of gigabytes that were asked for, or tables for them, are no finding; sanitizers limit what may be allocated.
+// A description that asks for gigabytes is no error of ours; such inputs are left out, as sanitizers limit allocations.
 bool huge(const caffe::NetParameter& net) {
   for (const auto& layer : net.layer())
     for (const auto& shape : layer.input_param().shape()) {
@@ -88,7 +88,7 @@ void readNetText(const std::string& text, kernels::Context& kernels) {
   caffe::NetState state;
   state.set_phase(caffe::TRAIN);
   net::Net built(net, state, o, "fuzzed");
-  if (built.memoryBytes() > (int64_t{1} << 20)) return;  // what it computes is another's test, and slow
+  if (built.memoryBytes() > (int64_t{1} << 20)) return;  // large nets are tested elsewhere, and slow
   built.forward();
   built.backward();
 }

@@ -1,4 +1,4 @@
-// What is read from files that somebody else wrote, each with good examples and a way of reading them to the end.
+// The formats of files from elsewhere, each with valid examples and a function that reads a whole file.
 #pragma once
 #include <functional>
 #include <memory>
@@ -11,7 +11,7 @@ struct Format {
   std::string name;
   std::vector<std::string> seeds, words;
   std::function<void(const std::string& bytes)> read;  // may throw Error, and nothing else
-  int cost = 1;  // of so many ordinary inputs: the number of inputs is divided by it
+  int cost = 1;  // relative to ordinary inputs; the number of inputs is divided by it
 };
 
 // `folder`: an empty one for files that have to lie somewhere.

@@ -1,4 +1,4 @@
-// ONNX models of many operators, as others write them; some of their values are in a file beside them.
+// ONNX models of many operators, as other programs write them; some have values in a file beside them.
 #pragma once
 #include <fstream>
 #include <numeric>
@@ -110,7 +110,7 @@ inline void readOnnxText(const std::string& text, const std::string& folder) {
   readOnnx(model::parseText<::onnx::ModelProto>(text, "fuzzed").SerializeAsString(), folder);
 }
 
-// Each of them whole, as a seed that is refused reaches nothing.
+// Each of them valid, as a seed that is refused reaches little code.
 inline std::vector<std::string> onnxModels(const std::string& folder) {
   std::vector<int64_t> values(8);
   std::iota(values.begin(), values.end(), 1);

@@ -1,4 +1,4 @@
-// What stores records, images and rows: sound inputs, and what reads the damaged ones.
+// Formats of records, images and rows: valid inputs, and functions that read damaged ones.
 #pragma once
 #include <algorithm>
 #include <cstring>

@@ -156,7 +156,7 @@ def jpegs(tmp):
     inks.save(tmp / "cmyk.jpg", quality=90)
     yield "cmyk.jpg", (tmp / "cmyk.jpg").read_bytes()
     turned = Image.Exif()
-    turned[0x0112] = 6  # orientation: to be turned by 90 degrees, which imdecode is told to leave alone
+    turned[0x0112] = 6  # orientation: to be turned by 90 degrees, which imdecode is asked to ignore
     Image.fromarray(colour).save(tmp / "turned.jpg", exif=turned)
     yield "turned.jpg", (tmp / "turned.jpg").read_bytes()
 

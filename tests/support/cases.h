@@ -73,7 +73,7 @@ inline const Suite& suite() {
   static const crema::conformance::Registration registrationOf##NAME(casesOf##NAME); \
   static void casesOf##NAME([[maybe_unused]] crema::conformance::Suite& s)
 
-// A naive function that goes over bottom 0 element by element.
+// A naive function that maps bottom 0 element by element.
 template <class F>
 std::function<Values(const std::vector<Values>&)> elementwise(F f) {
   return [f](const std::vector<Values>& x) {

@@ -1,4 +1,4 @@
-// What the conformance suite of layers (engine/layers/conformance_test.cc) walks its cases (cases.h) with.
+// Helpers of the conformance suite of layers (engine/layers/conformance_test.cc) for its cases (cases.h).
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -17,8 +17,8 @@
 
 namespace crema::conformance {
 
-// A layer with its blobs in one dtype. Around every blob's data and diff stand guards (guards.h), looked at after each
-// pass.
+// A layer with its blobs in one dtype. Guards (guards.h) on both sides of every blob's data and diff are checked after
+// each pass.
 class Bench {
  public:
   // inPlace: top 0 is bottom 0.
@@ -137,7 +137,7 @@ class Bench {
   std::vector<std::unique_ptr<Blob>> bottoms_, tops_;
 };
 
-// Where a gradient of the last backward pass is not that of central differences, or nothing.
+// A description of the first gradient of the last backward pass that central differences do not confirm, or nullopt.
 inline std::optional<std::string> gradientMistake(Bench& b) {
   constexpr double kStep = 1e-5;
   std::optional<std::string> mistake;
@@ -164,7 +164,7 @@ inline std::optional<std::string> gradientMistake(Bench& b) {
   return mistake;
 }
 
-// The sentence with which set-up or the first pass fails.
+// The error message of set-up or the first pass.
 inline std::string refusal(const std::string& description, std::vector<Shape> bottoms) {
   try {
     Case c;

@@ -1,5 +1,5 @@
-// The two ends of the control connection, spoken by a test: a worker of which the test says every word, and a
-// coordinator whose end and events are kept. Real sockets on loopback, in one process.
+// The two ends of the control connection for tests: a worker whose every message the test sends itself, and a
+// coordinator whose result and events are kept. Real sockets on loopback, in one process.
 #pragma once
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -7,12 +7,12 @@
 #include <algorithm>
 #include <atomic>
 #include <functional>
-#include <mutex>
 #include <optional>
 #include <thread>
 #include <vector>
 
 #include "base/door.h"
+#include "base/mutex.h"
 #include "cluster/channel.h"
 #include "cluster/coordinator.h"
 #include "control.pb.h"
@@ -23,15 +23,15 @@ namespace crema::cluster::test {
 constexpr char kToken[] = "the token of this cluster";
 constexpr char kJobDigest[] = "digest of the job";
 
-inline Socket knock(const std::string& address, const std::string& token = kToken) {
+inline Socket connectWithToken(const std::string& address, const std::string& token = kToken) {
   const Deadline deadline = Deadline::after(1e6);
   return connectThroughDoor(address, token, "control", deadline, nullptr, deadline);
 }
 
-class SpokenWorker {
+class ScriptedWorker {
  public:
-  SpokenWorker(const std::string& address, int worker) {
-    Socket socket = knock(address);
+  ScriptedWorker(const std::string& address, int worker) {
+    Socket socket = connectWithToken(address);
     descriptor_ = socket.descriptor();
     channel_ = std::make_unique<Channel>(std::move(socket));
     hello.set_version(CREMA_VERSION), hello.set_worker(worker), hello.set_job_digest(kJobDigest);
@@ -61,9 +61,9 @@ class SpokenWorker {
     m.mutable_report()->mutable_progress()->set_iteration(iteration);
     say(m);
   }
-  void sayFailed(const std::string& story, const std::string& kind, int64_t iteration) {
+  void sayFailed(const std::string& message, const std::string& kind, int64_t iteration) {
     control::ToCoordinator m;
-    m.mutable_failed()->set_story(story), m.mutable_failed()->set_kind(kind),
+    m.mutable_failed()->set_story(message), m.mutable_failed()->set_kind(kind),
         m.mutable_failed()->set_iteration(iteration);
     say(m);
   }
@@ -72,18 +72,18 @@ class SpokenWorker {
     m.mutable_finished()->set_iteration(10), m.mutable_finished()->set_state_digest(digest);
     say(m);
   }
-  bool spokenTo() const {  // there is a word to hear, or the end
+  bool spokenTo() const {  // there is a message to read, or the end of the connection
     pollfd p{descriptor_, POLLIN, 0};
     return ::poll(&p, 1, 0) > 0;
   }
-  // The next word; kTimeout when none comes soon, whatever the clock says.
+  // The next message; kTimeout when none comes soon in real time.
   control::ToWorker hearAnything() {
     if (!crema::test::soon([this] { return spokenTo(); })) throw Error(ErrorKind::kTimeout, "nothing was said");
     control::ToWorker m;
     channel_->receive(&m, Deadline::after(1e6), nullptr);
     return m;
   }
-  control::ToWorker hear() {  // that is no sign of life
+  control::ToWorker hear() {  // the next message that is no heartbeat
     for (;;)
       if (const auto m = hearAnything(); !m.has_alive()) return m;
   }
@@ -104,7 +104,7 @@ class RunningCoordinator {
  public:
   explicit RunningCoordinator(const CoordinatorOptions& options, const Interrupt* stop = nullptr)
       : coordinator_(options, [this](const wire::Event& e) { keep(e); }), thread_([this, stop] { run(stop); }) {}
-  // A run that a failing test has left to itself ends by its timeouts.
+  // A run that a failing test has abandoned ends by its timeouts.
   ~RunningCoordinator() {
     crema::test::soon([this] { return over(); }, [] { Clock::hold(Clock::now() + std::chrono::seconds(5)); });
     thread_.join();
@@ -113,7 +113,7 @@ class RunningCoordinator {
   bool over() const { return over_; }
   const std::optional<Error>& error() const { return error_; }  // once it is over
   std::vector<wire::Event> events() {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     return events_;
   }
   // How many events satisfy `wanted`.
@@ -128,7 +128,7 @@ class RunningCoordinator {
 
  private:
   void keep(const wire::Event& e) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     events_.push_back(e);
   }
   void run(const Interrupt* stop) {
@@ -140,8 +140,8 @@ class RunningCoordinator {
     over_ = true;
   }
 
-  std::mutex mutex_;
-  std::vector<wire::Event> events_;
+  Mutex mutex_;
+  std::vector<wire::Event> events_ CREMA_GUARDED_BY(mutex_);
   std::optional<Error> error_;
   std::atomic<bool> over_{false};
   Coordinator coordinator_;

@@ -1,4 +1,4 @@
-// A coordinator with two workers of which a test says every word, and a clock that it moves.
+// A coordinator with two scripted workers, and a clock that the test moves.
 #pragma once
 #include "support/coordinator_ends.h"
 
@@ -13,8 +13,8 @@ class CoordinatorTest : public testing::Test {
   }
   void run() { c_ = std::make_unique<RunningCoordinator>(options_, &stop_); }
   // Connects worker w; it has been admitted when this returns.
-  SpokenWorker joined(int w) {
-    SpokenWorker worker(c_->address(), w);
+  ScriptedWorker joined(int w) {
+    ScriptedWorker worker(c_->address(), w);
     worker.sayHello();
     EXPECT_TRUE(c_->saw([w](const wire::Event& e) { return e.has_joined() && e.joined().worker() == w; }));
     return worker;
@@ -27,27 +27,27 @@ class CoordinatorTest : public testing::Test {
     EXPECT_TRUE(c_->saw([](const wire::Event& e) { return e.has_started(); }));
     for (auto& w : workers_) EXPECT_TRUE(w.hear().has_start());
   }
-  // All that worker w has said is known to the coordinator.
+  // Returns when the coordinator has handled all messages of worker w.
   void heardOf(int w, int64_t iteration) {
     workers_[static_cast<size_t>(w)].sayProgress(iteration);
     EXPECT_TRUE(c_->saw([&](const wire::Event& e) { return e.progress().iteration() == iteration; }));
   }
-  // Every worker hears of the abort, with the story that run() ends with, and hangs up.
-  void endsWith(ErrorKind kind, const std::string& story) {
+  // Every worker receives Abort with the error that run() throws, and closes its connection.
+  void endsWith(ErrorKind kind, const std::string& message) {
     for (auto& w : workers_) {
-      EXPECT_EQ(w.hearAbort(), name(kind) + (": " + story));
+      EXPECT_EQ(w.hearAbort(), name(kind) + (": " + message));
       w.hangUp();
     }
-    endsItself(kind, story);
+    endsItself(kind, message);
   }
-  void endsItself(ErrorKind kind, const std::string& story) {
+  void endsItself(ErrorKind kind, const std::string& message) {
     ASSERT_TRUE(clock_.advanceUntil([&] { return c_->over(); }));
     ASSERT_TRUE(c_->error());
-    EXPECT_EQ(c_->error()->what(), story);
+    EXPECT_EQ(c_->error()->what(), message);
     EXPECT_EQ(c_->error()->kind(), kind);
   }
   bool overWithin(double seconds) {                              // seconds of the clock
-    std::this_thread::sleep_for(std::chrono::milliseconds(40));  // so that what was said has been heard
+    std::this_thread::sleep_for(std::chrono::milliseconds(40));  // real time, so that messages have arrived
     clock_.advance(seconds);
     std::this_thread::sleep_for(std::chrono::milliseconds(40));
     return c_->over();
@@ -56,7 +56,7 @@ class CoordinatorTest : public testing::Test {
   crema::test::HandClock clock_;
   Interrupt stop_;
   CoordinatorOptions options_;
-  std::vector<SpokenWorker> workers_;
+  std::vector<ScriptedWorker> workers_;
   std::unique_ptr<RunningCoordinator> c_;
 };
 

@@ -1,5 +1,5 @@
-// What a make.cc (against BVLC Caffe) and the test that reads its golden (against Crema) must agree on: the cases, the
-// values that fill them, and the file.
+// Shared by each make.cc (which runs BVLC Caffe) and the test that reads its golden (which runs Crema): the cases, the
+// values that fill them, and the file's format.
 #pragma once
 #include <algorithm>
 #include <cmath>

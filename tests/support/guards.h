@@ -1,5 +1,5 @@
 // Guards on both sides of blobs: the 64 bytes that vector kernels may read (tensor/blob.cc) and nobody may write. They
-// hold NaN in either type, so that whoever lets what he read there into a result gives himself away too.
+// hold NaN in either type, so that a result computed from them shows as well.
 #pragma once
 #include <cstring>
 #include <memory>

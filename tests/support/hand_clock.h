@@ -1,5 +1,5 @@
-// The process's clock in the hand of a test: it stands still until the test moves it on, so that timeouts of minutes
-// are seen in milliseconds, at the very moment where they begin, on a machine of any speed.
+// The process's clock under a test's control: it stands still until the test moves it on, so that timeouts of minutes
+// take milliseconds and occur at an exact time, on a machine of any speed.
 #pragma once
 #include <chrono>
 #include <functional>
@@ -9,7 +9,7 @@
 
 namespace crema::test {
 
-// Waits in real time for what other threads do at once; false when it has not happened within 20 s.
+// Waits in real time for other threads; false when it has not happened within 20 s.
 inline bool soon(const std::function<bool()>& happened, const std::function<void()>& meanwhile = nullptr) {
   const auto end = Clock::Steady::now() + std::chrono::seconds(20);
   while (!happened()) {
@@ -20,7 +20,7 @@ inline bool soon(const std::function<bool()>& happened, const std::function<void
   return true;
 }
 
-// Threads that wait by the clock must have ended before it is let go.
+// Threads that wait by the clock must have ended before this is destroyed.
 class HandClock {
  public:
   HandClock() { Clock::hold(Clock::Steady::now()); }
@@ -31,7 +31,7 @@ class HandClock {
     Clock::hold(Clock::now() +
                 std::chrono::duration_cast<Clock::Steady::duration>(std::chrono::duration<double>(seconds)));
   }
-  // In small steps until it has happened, for waits whose length is not the point.
+  // Advances in small steps until it has happened, for waits whose length does not matter.
   bool advanceUntil(const std::function<bool()>& happened, double step = 0.05) {
     return soon(happened, [&] { advance(step); });
   }

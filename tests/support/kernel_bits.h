@@ -1,5 +1,5 @@
 // Kernels in every way of computing them: instruction set, threads, alignment. Their bits must agree, their values stay
-// within a few units in the last place of double loops', and what lies beside their outputs must survive.
+// within a few units in the last place of double loops', and memory next to their outputs must not change.
 #pragma once
 #include <gtest/gtest.h>
 

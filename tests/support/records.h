@@ -1,5 +1,4 @@
-// Small data sets made on the spot, so that tests need no download: two-dimensional blobs of pixels that a net can
-// learn.
+// Small generated data sets, so that tests need no download: two-dimensional blobs of pixels that a net can learn.
 #pragma once
 #include <string>
 #include <vector>

@@ -1,5 +1,5 @@
-// What a registry owes its readers: for each type a summary, a head comment with a formula, a case whose outcome is
-// worked out beside it, a case whose gradients differences check, and goldens of Caffe's. Exceptions have reasons here.
+// Checks of a registry: each type needs a summary, a head comment with a formula, a case with an expected result, a
+// case whose gradients are checked by differences, and goldens of Caffe's. Exceptions have reasons here.
 #pragma once
 #include <algorithm>
 #include <filesystem>
@@ -25,7 +25,7 @@ inline const std::map<std::string, std::string>& casesElsewhere() {
       {"Python", "tests/python/test_pycaffe_layers.py"}};   // computes in a host program
   return all;
 }
-// Tops that come from nowhere, or in steps: there is no gradient to check.
+// Layers without bottoms, or with constant pieces, which have no gradient to check.
 inline const std::map<std::string, std::string>& withoutGradient() {
   static const std::map<std::string, std::string> all = {{"Accuracy", "a count"},    {"ArgMax", "places, no values"},
                                                          {"Threshold", "a step"},    {"DummyData", "no bottom"},
@@ -33,7 +33,7 @@ inline const std::map<std::string, std::string>& withoutGradient() {
                                                          {"WindowData", "no bottom"}};
   return all;
 }
-// Layers that deliver or move values as they are: their heads say in words which.
+// Layers that deliver or move values unchanged, whose head comments describe them without a formula.
 inline const std::set<std::string>& withoutFormula() {
   static const std::set<std::string> all = {"Data",     "MemoryData", "CoSData",    "HDF5Data", "ImageData",
                                             "Input",    "DummyData",  "WindowData", "Flatten",  "Reshape",
@@ -46,7 +46,7 @@ inline std::string textOf(const std::filesystem::path& file) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-// A head comment: the lines from the top on that begin with //.
+// The head comment: the leading lines that begin with //.
 inline std::string headOf(const std::string& source) {
   size_t end = 0;
   while (source.compare(end, 2, "//") == 0) end = std::min(source.size(), source.find('\n', end)) + 1;
@@ -98,7 +98,7 @@ inline std::vector<std::string> complaintsAboutCases(const std::string& type, co
   return all;
 }
 
-// Sentences, none where all is well. root: the source tree; where it is gone, what needs it is left out.
+// The mistakes found, as messages. root: the source tree; checks of sources are left out where it does not exist.
 inline std::vector<std::string> complaints(const layers::LayerRegistry& registry, const Suite& suite,
                                            const std::filesystem::path& root) {
   std::vector<std::string> all;

@@ -1,5 +1,6 @@
-// The oracle: plain loops, sums in double, never optimised. They serve double nets, what the vector code declines, and
-// every test. Signatures are those of kernels.h and channels.h without the context; reference.cc puts them into tables.
+// Reference loops: plain, with sums in double, never optimised. Used for double nets, for shapes that the vector code
+// declines, and in every test. Signatures are those of kernels.h and channels.h without the context; reference.cc puts
+// them into tables.
 #pragma once
 #include "kernels/ref/channels.h"
 #include "kernels/ref/conv.h"

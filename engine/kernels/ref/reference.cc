@@ -5,7 +5,7 @@
 namespace crema::kernels {
 namespace {
 
-// A reference loop as an entry of a table. The types must agree to the letter: no argument is converted on its way.
+// A reference loop as an entry of a table. The types must agree exactly, so that no argument is converted.
 template <auto LOOPS>
 struct Entry;
 template <class... A, void (*LOOPS)(A...)>

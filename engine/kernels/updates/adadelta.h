@@ -1,6 +1,6 @@
 // AdaDelta (Zeiler, "ADADELTA: an adaptive learning rate method", 2012):
 //   h = m h + (1 - m) g^2;   v = g sqrt((h2 + delta) / (h + delta));   h2 = m h2 + (1 - m) v^2;   w -= rate v
-// h, h2: two histories; m: momentum, 0 <= m <= 1 (1 keeps the histories as they are, and Caffe takes it); delta: not
+// h, h2: two histories; m: momentum, 0 <= m <= 1 (1 keeps the histories as they are; Caffe allows it); delta: not
 // negative; g: the gradient with its decay.
 #pragma once
 #include "kernels/updates/rule.h"

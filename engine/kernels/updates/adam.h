@@ -25,7 +25,7 @@ struct Adam {
   }
   double momentum, momentum2, delta, correction;
 
-  // Factors in this order: their product's last bit is part of the weights.
+  // The order of the factors is fixed: another one would change the last bit of the weights.
   double corrected(const Rate& rate) const { return rate.policy * correction * rate.multiplier; }
 
   template <class T>

@@ -16,7 +16,7 @@
 #include "kernels/vector/packing.h"
 #include "kernels/vector/planes.h"
 #include "kernels/vector/positions.h"
-#include "kernels/vector/conv_back_taps.h"
+#include "kernels/vector/conv_backward_taps.h"
 #include "kernels/vector/conv.h"
 #include "kernels/vector/conv_weights.h"
 #include "kernels/vector/inner_product.h"

@@ -1,5 +1,5 @@
-// AVX-512 as servers have it since Skylake: its words for the vocabulary of vector/all.h, and the table of kernels
-// written in them.
+// AVX-512 (F, BW, DQ, VL: servers since Skylake): its words for the vocabulary of vector/all.h, and the table of
+// kernels written in them.
 #include <immintrin.h>
 
 #include "kernels/vector/outside.h"

@@ -1,7 +1,7 @@
 // Kernels of channels.h. Eight doubles at a time: one vector of AVX-512, two of AVX2, the same sums.
 namespace crema::kernels::KNS {
 
-// The last numbers of a row, filled up with zeros.
+// The last `count` numbers of a row, padded with zeros.
 INL D8 loadSome(const float* p, int count) {
   alignas(32) float some[8] = {};
   for (int i = 0; i < count; ++i) some[i] = p[i];
@@ -44,7 +44,7 @@ struct SomeChannels {
   }
 };
 
-constexpr int64_t kChannelPiece = 1 << 15;  // numbers a task takes
+constexpr int64_t kChannelPiece = 1 << 15;  // numbers per task
 
 // Rows of one number: eight channels side by side, a chain for each over the rows.
 template <class Term>

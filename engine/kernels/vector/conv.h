@@ -1,7 +1,7 @@
 // Convolution forward and the gradient of its input, on positions().
 namespace crema::kernels::KNS {
 
-// body(group, part, parts): part `part` of `parts` has groups of its own where there are enough, else a part of each.
+// Calls body(group, part, parts): with enough groups each part gets whole groups, else a part of each group.
 template <class Body>
 void eachGroup(int groups, int part, int parts, const Body& body) {
   const bool whole = groups >= parts;
@@ -87,7 +87,7 @@ struct BackPhase {
 };
 
 struct BackPlan {
-  int stepH, stepW;  // distance of neighbouring taps in dy: the dilation
+  int stepH, stepW;  // distance of adjacent taps in dy: the dilation
   int frontH, frontW, rows, columns, lastY, lastX;
   size_t channel, weights = 0;
   std::vector<BackPhase> phases;
@@ -164,7 +164,7 @@ inline void packBackWeights(Context& context, const ConvShape& s, const BackPlan
 
 // length: the plan of panels, then what a thread does with a unit of images; they share every size above them.
 inline void convBackwardData(Context& context, const ConvShape& s, const float* dy, const float* w, float* dx) {
-  // Strided and dilated along one axis at once: no net was seen to use it.
+  // Stride and dilation along the same axis, which no known net uses.
   const bool declined = (s.strideH > 1 && s.dilH > 1) || (s.strideW > 1 && s.dilW > 1);
   if (declined) return kFloatReference.convBackwardData(context, s, dy, w, dx);
   const int oh = s.oh(), ow = s.ow(), icg = s.ic / s.groups, ocg = s.oc / s.groups;

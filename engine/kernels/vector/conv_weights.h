@@ -1,16 +1,16 @@
 // Gradient of a convolution's weights: columns = a panel of output channels of dy transposed, rows = taps broadcast
-// from the planes, no im2col. Sums run over pieces, some images or a strip of one, then over pieces: side by side and a
-// binary tree where there are several and the weights are few, one after the other elsewhere, where threads share the
-// weights. Pieces and the choice follow from the shape alone.
+// from the planes, no im2col. Sums run inside a piece (some images, or a strip of one), then over pieces: with several
+// pieces and few weights threads take pieces, which are added in a binary tree; else threads take weights and pieces
+// are added in turn. Pieces and this choice follow from the shape alone.
 namespace crema::kernels::KNS {
 
-// Lines of J neighbouring taps. Kernels wider than one tap: J taps of a kernel row in one stride phase, one float
-// apart. 1x1 kernels: three channels, one plane apart, the remaining channels alone.
+// Lines of J adjacent taps. Kernels wider than one tap: J taps of a kernel row in one stride phase, one float apart.
+// 1x1 kernels: three channels, one plane apart, the remaining channels alone.
 struct TapSet {
   int J;
   bool one;
   std::vector<int> line;    // offset of tap 0
-  std::vector<int> weight;  // [line][J]: index in a filter, -1: a neighbour too many
+  std::vector<int> weight;  // [line][J]: index in a filter, -1: padding of the line
   size_t base = 0;          // first row of this set in a panel's part
 };
 
@@ -98,7 +98,7 @@ class WeightGradient {
   void run(const float* x, const float* dy, float* dw, bool accumulate) {
     x_ = x, dy_ = dy;
     const bool few = static_cast<size_t>(s_.oc) * icg_ * s_.kh * s_.kw * pieces_ <= (size_t{1} << 21);
-    const bool sideBySide = few && pieces_ > 2;  // one or two: the same sum either way
+    const bool sideBySide = few && pieces_ > 2;  // for one or two pieces both ways give the same sum
     acc_ = scratch_.shared[kPartialSums].get(sideBySide ? part_ * pieces_ : part_);
     if (pieces_ == 0) std::memset(acc_, 0, part_ * 4);
     sideBySide ? piecesSideBySide() : piecesInTurn();
@@ -212,7 +212,8 @@ class WeightGradient {
           const int lines = std::min(linesPerTile(set.J), static_cast<int>(set.line.size()) - t * linesPerTile(set.J));
           float* to = rowsOf(acc_, set, gp, t);
           if (i == 0) return tile(set, gp, t, source, gradient, p, to);
-          alignas(64) float sum[kRows * kPanel];  // from zero, then added: the same whatever the threads
+          // Starts at zero and is then added, so that bits do not depend on threads.
+          alignas(64) float sum[kRows * kPanel];
           tile(set, gp, t, source, gradient, p, sum);
           for (int k = 0; k < lines * set.J * kPanel; k += VL) store(to + k, add(load(to + k), load(sum + k)));
         });

@@ -2,7 +2,7 @@
 // (gradient of the input), items (gradient of the weights).
 namespace crema::kernels::KNS {
 
-// Transposed weights are turned around first: the three kernels below see [out][in] only.
+// Transposed weights are transposed back first: the three kernels below take [out][in] only.
 inline const float* plainWeights(Context& context, const IpShape& s, const float* w) {
   if (!s.transposed) return w;
   float* turned = context.scratch().shared[kSharedInput].get(static_cast<size_t>(s.in) * s.out);
@@ -133,7 +133,7 @@ inline void ipBackwardWeights(Context& context, const IpShape& s, const float* x
   });
 }
 
-// As many sums as outputs, in double: a fraction of a percent of a step, and memory is what they wait for.
+// One sum in double per output; limited by memory, and a fraction of a percent of a step.
 inline void ipBackwardBias(Context& context, const IpShape& s, const float* dy, float* dbias, bool accumulate) {
   kFloatReference.ipBackwardBias(context, s, dy, dbias, accumulate);
 }

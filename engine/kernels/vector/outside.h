@@ -1,6 +1,6 @@
-// What the vector code includes from outside: before a *_isa.cc file opens its target region, so that inline functions
-// of these headers stay baseline code. The linker keeps one copy of each, and it must run on every CPU. That is also
-// why the region is opened by a pragma and not by -m flags.
+// Headers that vector code needs, included before a *_isa.cc file opens its target region: their inline functions must
+// be baseline code, as the linker keeps one copy of each, which has to run on every CPU. For the same reason the region
+// is opened by a pragma and not by -m flags.
 #pragma once
 #include <algorithm>
 #include <array>

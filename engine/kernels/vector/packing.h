@@ -1,8 +1,8 @@
-// Weights packed into the rows of tiles, and their gradient unpacked from them: transposes in blocks, shared out
-// among the threads. A batch of one image spends as long here as in its products.
+// Weights packed into the rows of tiles, and their gradient unpacked from them: transposes in blocks, split over
+// threads, as a batch of one image spends as much time here as in its products.
 namespace crema::kernels::KNS {
 
-// Waking a thread costs more than a small loop saves.
+// Runs small loops in the calling thread, as waking another costs more than it saves.
 template <class Body>
 void runUnless(bool small, Context& context, int tasks, const Body& body) {
   if (!small) return context.pool().run(tasks, body);
@@ -54,7 +54,7 @@ inline void packForwardWeights(Context& context, const ConvShape& s, const float
 }
 
 // Unpacks [group][panel][row][kPanel] into filters: weight[row] is its index in a filter, -1 one to leave out.
-// A block of rows stays in the L1 cache while the filters are gone through.
+// A block of rows stays in the L1 cache while all filters are visited.
 inline void scatterRows(const float* from, const std::vector<int>& weight, int count, size_t filter, bool accumulate,
                         float* to) {
   constexpr size_t kBlock = 64;

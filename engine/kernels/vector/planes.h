@@ -1,4 +1,4 @@
-// What convolutions read: the input, padded and split into stride phases, or as it is.
+// The input of convolutions: padded and split into stride phases, or unchanged where neither is needed.
 namespace crema::kernels::KNS {
 
 // Planes: one copy that pads, splits strides into phases and so makes every convolution a stride-1 one.
@@ -6,7 +6,7 @@ namespace crema::kernels::KNS {
 struct Planes {
   int h, w, strideH, strideW, padH, padW, dilH, dilW, phasesH, phasesW, rows, columns;
   size_t channel;
-  bool plain;  // the input itself serves: nothing to pad, nothing to split
+  bool plain;  // the input is used itself: no padding, stride 1
   explicit Planes(const ConvShape& s, bool exact)
       : h(s.h),
         w(s.w),

@@ -85,8 +85,8 @@ void poolForward(Context& context, const PoolShape& s, const float* x, std::arra
   });
 }
 
-// The winner's place in the input plane travels as an integer in a float's clothes: it is only moved and chosen, never
-// computed with.
+// The index of the maximum in the input plane is kept as an integer's bits in a float vector, which only moves and
+// selects it.
 inline void maxPoolForward(Context& context, const PoolShape& s, const float* x, float* y, int32_t* mask) {
   poolForward<2>(context, s, x, {y, reinterpret_cast<float*>(mask)},
                  [&](const float* in, const Window& w, float* const* out) {
@@ -111,7 +111,8 @@ inline void maxPoolForward(Context& context, const PoolShape& s, const float* x,
 inline void maxPoolBackward(Context& context, const PoolShape& s, const float* dy, const int32_t* mask, float* dx) {
   const int P = s.oh * s.ow, hw = s.h * s.w;
   eachBlock(context, s, [&](int b, int planes, int) {
-    for (int p = b * kPlanes; p < b * kPlanes + planes; ++p) {  // a scalar scatter in scan order beats vectors here
+    // A scalar scatter in scan order is faster than vectors here.
+    for (int p = b * kPlanes; p < b * kPlanes + planes; ++p) {
       float* d = dx + static_cast<size_t>(p) * hw;
       std::memset(d, 0, static_cast<size_t>(hw) * 4);
       const float* g = dy + static_cast<size_t>(p) * P;

@@ -1,21 +1,21 @@
 // One driver for convolution forward, the gradient of its input, and that of the inner product's input:
 //   out[m][q] = sum_k A[m][k] * source[off[k] + pos(q)],  q = (image, row, column)
-// Blocks: 8 panels of positions, rows in blocks of the tile: none of these touches the bits. 128 of k: that does, it is
-// the length of the chains that are then added, and part of the mathematics.
+// Blocks: 8 panels of positions, rows in blocks of the tile: these do not affect the bits. Pieces of 128 k do: they are
+// the chains whose sums are added, and part of the mathematics.
 namespace crema::kernels::KNS {
 
 // Where position q reads and where it writes. With `range`, positions go (row, image, column) and a panel leaves out
-// the kernel rows that meet padding only: part of the mathematics (sums over aligned groups of 32 positions), the same
-// on every instruction set.
+// kernel rows that lie in padding entirely: part of the mathematics (sums over aligned groups of 32 positions), the
+// same on every instruction set.
 struct PositionMap {
   int rows, columns, images;
   ptrdiff_t sourceImage = 0, sourceRow = 0, outImage = 0, outRow = 0, outColumn = 1;
-  const int* range = nullptr;  // per output row: first and last + 1 kernel row that meets the image
+  const int* range = nullptr;  // per output row: first and last + 1 kernel row that overlaps the image
   int kPerRow = 0;             // k per kernel row
   int total() const { return images * rows * columns; }
 };
 
-// Walks through the positions in their order.
+// Iterates over the positions in order.
 struct Cursor {
   const PositionMap& map;
   int n, r, c;
@@ -38,11 +38,11 @@ struct Cursor {
   ptrdiff_t out() const { return n * map.outImage + r * map.outRow + c * map.outColumn; }
 };
 
-struct Segment {  // lanes [from, to) of a vector read memory without a gap; source: of lane 0
+struct Segment {  // lanes [from, to) of a vector read contiguous memory; source: offset of lane 0
   int vector, from, to;
   ptrdiff_t source;
 };
-struct Run {  // positions [from, from + length) of the panel go to memory from `to`, without a gap
+struct Run {  // positions [from, from + length) of the panel go to contiguous memory from `to` on
   int from, length;
   ptrdiff_t to;
 };
@@ -50,9 +50,9 @@ struct PanelPlan {
   int segments = 0, runs = 0;
   Segment segment[kPanel];
   Run run[kPanel];
-  ptrdiff_t half[2 * kWidth];  // where each half vector reads, if it reads without a gap
+  ptrdiff_t half[2 * kWidth];  // offset of each half vector, where it reads contiguous memory
   int length, kFrom, kTo;
-  bool rowsFit, halvesFit;  // vectors, half vectors read without a gap
+  bool rowsFit, halvesFit;  // whether all vectors, or half vectors, read contiguous memory
   bool direct() const { return length == kPanel && runs == 1; }
 };
 
@@ -99,8 +99,7 @@ inline std::vector<PanelPlan> planPanels(const PositionMap& map, int K) {
   return plans;
 }
 
-// The panel's values for k in [k0, k1) as [k][kPanel]: each vector is put together from one to several runs of the
-// planes.
+// The panel's values for k in [k0, k1) as [k][kPanel]: each vector is assembled from one or more runs of the planes.
 inline void packPanel(const PanelPlan& p, const float* source, const int* off, int k0, int k1, float* to) {
   for (int s = 0, e = 0; s < p.segments; s = e) {
     const int v = p.segment[s].vector;
@@ -135,21 +134,21 @@ struct PositionsCall {
   int M, K;
   const float* A;  // packRows(M, K)
   const int* off;  // [K]
-  ptrdiff_t outM;  // distance of two m in the output
+  ptrdiff_t outM;  // distance of adjacent m in the output
   const std::vector<PanelPlan>& plan;
   const float* source;
   float* out;
-  const float* bias;    // [M] or null: where the chains start
+  const float* bias;    // [M] or null: the initial value of the chains
   bool mayReadInPlace;  // few rows: reading B straight from the planes beats packing it
 };
 
-// What a task computes of a call: panels [panel, lastPanel), row blocks [block, lastBlock).
+// The part of a call that one task computes: panels [panel, lastPanel), row blocks [block, lastBlock).
 struct Share {
   size_t panel, lastPanel;
   int block, lastBlock;
 };
 
-// Part `part` of `parts`: of the panels where there are enough, else of the rows. Neither touches the bits.
+// Part `part` of `parts`: of the panels where there are enough, else of the rows. Neither affects the bits.
 inline Share shareOf(const PositionsCall& c, const RowBlocks& blocks, int part, int parts) {
   const size_t groups = (c.plan.size() + kPanels - 1) / kPanels, k = static_cast<size_t>(parts);
   if (groups < k) return {0, c.plan.size(), blocks.count * part / parts, blocks.count * (part + 1) / parts};
@@ -188,7 +187,7 @@ inline void computePanel(const PositionsCall& c, const RowBlocks& blocks, const 
   }
 }
 
-// From the tile [M][kPanel] to the places of a panel that is no single run of the output.
+// Writes the tile [M][kPanel] to the output where the panel's positions are not contiguous.
 inline void scatterPanel(const PositionsCall& c, const PanelPlan& p, int from, int to, const float* tile) {
   const bool singles = p.runs == p.length;
   tile += from * kPanel;
@@ -246,7 +245,7 @@ inline int imagesPerUnit(int positionsPerImage, int images) {
   return std::max(1, std::min(16, images));
 }
 
-// The same where kernel rows are left out: long enough rows of one output row for a panel to lie in.
+// The same where kernel rows are left out: enough images that one output row over all of them fills panels.
 inline int imagesPerTrimmedUnit(int positionsPerImage, int columns, int images) {
   return std::max(1, std::min(images, std::max(imagesPerUnit(positionsPerImage, images),
                                                (columns % 8 ? 96 : 32) / std::max(1, columns))));

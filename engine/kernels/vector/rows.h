@@ -1,7 +1,7 @@
 // Element-wise kernels and LRN. Tails are masked vectors, so a last element takes the same operations as any other.
 namespace crema::kernels::KNS {
 
-// body(from, to) over pieces of [0, count), shared out among the threads.
+// body(from, to) over pieces of [0, count), split over threads.
 template <class Body>
 void eachPiece(Context& context, int64_t count, const Body& body) {
   constexpr int64_t kPiece = 1 << 15;

@@ -1,14 +1,14 @@
 // The two micro kernels. Every output element is one chain of fused multiply-adds in the order of k (or p): tile sizes
-// decide when an element is computed, never the order inside it.
+// affect when an element is computed, never its order of additions.
 namespace crema::kernels::KNS {
 
 constexpr int kWidth = 2;            // vectors per row of a tile
 constexpr int kPanel = kWidth * VL;  // positions per panel
 
 // 1. gemmTile<MR, mode>: C[MR][kPanel] = start + sum_k A[k][MR] * B(k), one chain from zero or bias[MR]; `accumulate`
-//    adds it to C at its end. Long sums come in pieces, and pieces added whole are nearer to the true sum than one
-//    chain. B: packed [k][kPanel], or read in place from planes through two row pointers (rows) or four half-row
-//    pointers (halves) plus off[k].
+//    adds it to C at its end. Long sums are split into pieces; adding finished pieces rounds less than one long chain.
+//    B: packed [k][kPanel], or read in place from planes through two row pointers (rows) or four half-row pointers
+//    (halves) plus off[k].
 enum TileMode { kPacked, kFromRows, kFromHalves };
 using GemmTile = void (*)(int K, const float* A, const float* const* source, const int* off, float* C, ptrdiff_t ldc,
                           bool accumulate, const float* bias);
@@ -84,11 +84,11 @@ void packRows(float* to, int M, int K, At at) {
   }
 }
 
-// 2. tapTile<GB, J>: C[GB * J][kPanel] (+)= sum_p line_g[p + j * step] * B[p][kPanel]: GB pointers with J neighbours
-//    each, broadcast straight from unpacked memory. p runs over images x rows x columns; B over the same positions
-//    without gaps inside an image.
+// 2. tapTile<GB, J>: C[GB * J][kPanel] (+)= sum_p line_g[p + j * step] * B[p][kPanel]: GB pointers with J adjacent
+//    elements each, broadcast straight from unpacked memory. p runs over images x rows x columns; B over the same
+//    positions without gaps inside an image.
 struct TapRun {
-  ptrdiff_t step;  // between neighbours; 1 is compiled in
+  ptrdiff_t step;  // between adjacent elements; 1 is a compile-time constant
   int images;
   ptrdiff_t imageStep;
   int rows;

@@ -14,7 +14,7 @@ int main(int, char** argv) {
     auto& p = *net.learnable_params()[i];
     fill(p, false, golden::ofParameter(static_cast<int>(i), p.shape()));
   }
-  for (size_t l = 0; l < net.layers().size(); ++l)  // statistics begin with nothing
+  for (size_t l = 0; l < net.layers().size(); ++l)  // running statistics begin at zero
     if (std::string(net.layers()[l]->type()) == "BatchNorm")
       for (auto& b : net.layers()[l]->blobs()) caffe::caffe_set(b->count(), 0., b->mutable_cpu_data());
   for (size_t i = 0; i < net.input_blobs().size(); ++i)

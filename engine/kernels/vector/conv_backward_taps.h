@@ -1,7 +1,7 @@
 // The gradient of the input of an unstrided convolution whose output is much smaller (no padding, large kernel): one
-// product per tap and output position, then every input sums the taps that met it. Exactly the needed products, where
-// positions() also computes the positions that see padding only: 2.25 times as many for LeNet's conv2. The price is a
-// buffer of taps, kept in the L2 cache by working on a few channels at a time.
+// product per tap and output position, then every input element sums its taps. Only needed products are computed;
+// positions() would also compute those of padding, 2.25 times as many for LeNet's conv2. Cost: a buffer of taps, kept
+// in the L2 cache by working on a few channels at a time.
 //   tap[(i, a, b)][n, r, c] = sum_o w[o][i][a][b] dy[n][o][r][c]            one chain over o
 //   dx[n][i][y][x] = sum_(a, b) tap[(i, a, b)][n, y + pad - a dil, x + pad - b dil]     in the order of (a, b)
 namespace crema::kernels::KNS {
@@ -15,7 +15,7 @@ inline bool addingTapsIsLess(const ConvShape& s) {
 // dx [channels][h][w] of one image from tap [channels * kh * kw][ld].
 inline void sumTaps(const ConvShape& s, int channels, const float* tap, ptrdiff_t ld, float* dx) {
   const int oh = s.oh(), ow = s.ow();
-  Mask meets[kWidestTaps];  // lanes of a vector that tap b meets
+  Mask meets[kWidestTaps];  // lanes of a vector that tap b contributes to
   for (int x = 0; x < s.w; x += VL) {
     const Mask here = lanes(0, std::min(VL, s.w - x));
     for (int b = 0; b < s.kw; ++b) {
@@ -62,7 +62,7 @@ inline void convBackwardDataByTaps(Context& context, const ConvShape& s, const f
   const auto plan = planFor(unit), lastPlan = planFor(s.n % unit);
   const ptrdiff_t ld = static_cast<ptrdiff_t>(unit) * P;
   const size_t plane = static_cast<size_t>(s.h) * s.w;
-  const int units = (s.n + unit - 1) / unit, tasks = s.groups * parts.count;  // of a unit
+  const int units = (s.n + unit - 1) / unit, tasks = s.groups * parts.count;  // per unit
   context.pool().run(units * tasks, [&](int t, int lane) {
     LaneScratch& mine = scratch.lane[static_cast<size_t>(lane)];
     const int n0 = t / tasks * unit, n = std::min(unit, s.n - n0), g = t % tasks / parts.count, part = t % parts.count;

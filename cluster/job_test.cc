@@ -1,0 +1,60 @@
+#include "cluster/job.h"
+
+#include <gtest/gtest.h>
+
+#include "support/message_of.h"
+
+namespace crema::cluster {
+namespace {
+
+using crema::test::messageOf;
+
+train::RunOptions everyField() {
+  train::RunOptions o;
+  o.solver.set_base_lr(0.25f), o.solver.set_snapshot_prefix("the/solver's");
+  o.netOrigin = "nets/a.prototxt";
+  o.ranks = 7, o.worker = 2, o.workers = 3;
+  o.threads = 5, o.isa = "avx2";
+  o.snapshot = "s.solverstate", o.snapshotName = "hdfs:/s";
+  o.weights = "w.caffemodel", o.weightsName = "hdfs:/w";
+  o.snapshotPrefix = "out/p", o.publishedPrefix = "hdfs:/p";
+  o.resize = true;
+  return o;
+}
+
+train::RunOptions readBack(const wire::Job& job) {
+  return runOf(job, HostRows(
+                        job, false, [](const wire::Event&) {}, nullptr));
+}
+
+TEST(Job, CarriesEveryOptionOfARun) {
+  const train::RunOptions o = everyField(), back = readBack(jobOf(o));
+  EXPECT_EQ(back.solver.SerializeAsString(), o.solver.SerializeAsString());
+  EXPECT_EQ(back.netOrigin, o.netOrigin);
+  EXPECT_EQ(std::vector({back.ranks, back.worker, back.workers, back.threads}), std::vector({7, 2, 3, 5}));
+  EXPECT_EQ(back.isa, o.isa);
+  EXPECT_EQ(back.snapshot, o.snapshot);
+  EXPECT_EQ(back.snapshotName, o.snapshotName);
+  EXPECT_EQ(back.weights, o.weights);
+  EXPECT_EQ(back.weightsName, o.weightsName);
+  EXPECT_EQ(back.snapshotPrefix, o.snapshotPrefix);
+  EXPECT_EQ(back.publishedPrefix, o.publishedPrefix);
+  EXPECT_TRUE(back.resize);
+  EXPECT_FALSE(back.log) << "only worker 0 writes Caffe's lines";
+}
+
+TEST(Job, OfAnOlderHostHasNoPrefixAndTheSolversCounts) {
+  wire::Job job = jobOf(everyField());
+  job.clear_snapshot_prefix();
+  EXPECT_EQ(readBack(job).snapshotPrefix, "the/solver's");
+}
+
+TEST(Job, WhoseSolverIsGarbageSaysThatVersionsDiffer) {
+  wire::Job job = jobOf(everyField());
+  job.set_solver("\xff\xff\xff");
+  EXPECT_EQ(messageOf([&] { readBack(job); }),
+            "the job's solver cannot be read; host and executable are of different versions");
+}
+
+}  // namespace
+}  // namespace crema::cluster
