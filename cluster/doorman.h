@@ -26,7 +26,7 @@ class Doorman {
 
   Doorman(const std::string& host, int port, std::string token);
   std::string address() const { return door_.address(); }
-  std::optional<Incoming> next(Deadline deadline, const Interrupt* stop);  // nullopt at the deadline
+  [[nodiscard]] std::optional<Incoming> next(Deadline deadline, const Interrupt* stop);  // nullopt at the deadline
 
  private:
   void listenTo(Socket socket, const Interrupt& closing);

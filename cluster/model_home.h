@@ -13,7 +13,7 @@ class ModelHome {
   explicit ModelHome(std::string path) : path_(std::move(path)) {}
   // Writes the next piece; true when the file is complete at its path. Throws, with the remark that the model is not
   // saved: kIo with path and cause, kPeer when size or sender is not what was announced.
-  bool take(const control::ToCoordinator::Piece& piece, const std::string& sender);
+  [[nodiscard]] bool take(const control::ToCoordinator::Piece& piece, const std::string& sender);
 
  private:
   std::string path_;

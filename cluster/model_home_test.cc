@@ -35,8 +35,8 @@ TEST(ModelHome, AnotherSizeThanAnnouncedLeavesNothing) {
   const TemporaryFolder folder;
   const std::string path = folder.file("lenet.caffemodel");
   ModelHome home(path);
-  home.take(piece("one "), "worker 0");
-  EXPECT_EQ(messageOf([&] { home.take(piece("two", 9), "worker 0"); }),
+  EXPECT_FALSE(home.take(piece("one "), "worker 0"));
+  EXPECT_EQ(messageOf([&] { (void)home.take(piece("two", 9), "worker 0"); }),
             "the model is trained and not saved: worker 0 sent 7 bytes of a model of 9. Mend that or name another "
             "place with -model, and run again");
   EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
@@ -46,7 +46,7 @@ TEST(ModelHome, WhereItCannotBeWrittenIsNamed) {
   const TemporaryFolder folder;
   ModelHome home(folder.file("no/such/lenet.caffemodel"));
   try {
-    home.take(piece("one", 3), "worker 0");
+    (void)home.take(piece("one", 3), "worker 0");
     FAIL();
   } catch (const Error& e) {
     EXPECT_EQ(e.kind(), ErrorKind::kIo);
@@ -59,7 +59,7 @@ TEST(ModelHome, WhereItCannotBeWrittenIsNamed) {
 
 TEST(ModelHome, ModelsThatNobodyAskedForAreRefused) {
   ModelHome home("");
-  EXPECT_EQ(messageOf([&] { home.take(piece("one", 3), "worker 1"); }),
+  EXPECT_EQ(messageOf([&] { (void)home.take(piece("one", 3), "worker 1"); }),
             "the model is trained and not saved: worker 1 sent a model that was not asked for. Mend that or name "
             "another place with -model, and run again");
 }

@@ -29,7 +29,7 @@ class Session {
   ~Session();
 
   void ready(const std::string& stateDigest, const std::string& records);
-  control::ToWorker::Start waitForStart();  // throws the interrupt's error
+  [[nodiscard]] control::ToWorker::Start waitForStart();  // throws the interrupt's error
   void report(const wire::Event& event);
   void failed(const Error& error);          // never throws
   void sendModel(const std::string& path);  // returns when the coordinator has written it

@@ -99,7 +99,7 @@ TEST_F(SessionTest, SaysHelloReadyReportFinishedAndHearsBye) {
 
 TEST_F(SessionTest, AStartMayComeLateAsLongAsTheCoordinatorLives) {
   join();
-  const auto start = later([&] { session_->waitForStart(); });
+  const auto start = later([&] { (void)session_->waitForStart(); });
   for (int i = 0; i < 12; ++i) {  // 108 s
     say([](auto& m) { m.mutable_alive(); });
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
@@ -141,7 +141,7 @@ TEST_F(SessionTest, BeatsEverySecondWithWhatTheTrainingThreadWrites) {
 
 TEST_F(SessionTest, AnAbortInterruptsEverythingWithTheCoordinatorsError) {
   join();
-  const auto start = later([&] { session_->waitForStart(); });
+  const auto start = later([&] { (void)session_->waitForStart(); });
   sayAbort("worker 1 is lost\n  somewhere", "data");
   ASSERT_TRUE(soon([&] { return over(start); }));
   EXPECT_EQ(messageOf([&] { interrupt_.check(); }), "worker 1 is lost\n  somewhere");

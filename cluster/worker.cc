@@ -2,14 +2,11 @@
 
 #include <unistd.h>
 
-#include <chrono>
-#include <deque>
-#include <thread>
-
 #include "base/log.h"
 #include "base/sha256.h"
 #include "cluster/coordinator.h"
 #include "cluster/job.h"
+#include "cluster/publications.h"
 #include "cluster/session.h"
 
 namespace crema::cluster {
@@ -61,51 +58,6 @@ std::string stateDigest(solver::Solver& solver) {
   return sha256Hex(sha256Hex(bytes(solver.net().flatData(), count)) +
                    sha256Hex(bytes(solver.history(), solver.history().count())));
 }
-
-// Where the host publishes snapshots, each is reported once the host has confirmed it.
-class Publications {
- public:
-  Publications(const wire::Job& job, const HostRows& rows, Session& session, const Interrupt& interrupt)
-      : byHost_(job.publishes()),
-        patience_(10 * job.step_timeout()),
-        rows_(rows),
-        session_(session),
-        interrupt_(interrupt) {}
-  void taken(const wire::Event& event) {
-    if (byHost_)
-      waiting_.push_back(event);
-    else
-      session_.report(event);
-  }
-  void reportPublished() {
-    for (; reported_ < rows_.published && !waiting_.empty(); ++reported_) {
-      session_.report(waiting_.front());
-      waiting_.pop_front();
-    }
-  }
-  void waitForAll() {
-    const double since = monotonicSeconds();
-    for (reportPublished(); !waiting_.empty(); reportPublished()) {
-      interrupt_.check();
-      if (monotonicSeconds() - since > patience_)
-        throw Error(ErrorKind::kTimeout,
-                    fmt::format("the snapshot of iteration {} was not published within {:.0f} s; is the file system of "
-                                "-model slow or gone? spark.crema.stepTimeout (a tenth of that) changes the limit",
-                                waiting_.front().snapshot().iteration(), patience_));
-      ++session_.passes;  // counts as progress: this worker waits for its host
-      std::this_thread::sleep_for(std::chrono::milliseconds(20));
-    }
-  }
-
- private:
-  bool byHost_;
-  double patience_;
-  const HostRows& rows_;
-  Session& session_;
-  const Interrupt& interrupt_;
-  std::deque<wire::Event> waiting_;
-  int64_t reported_ = 0;
-};
 
 train::TrainHooks hooksFor(Session& session, bool lead, Publications& publications, const Interrupt& interrupt,
                            const std::function<void(const wire::Event&)>& emit,
@@ -167,7 +119,9 @@ void train(const wire::Job& job, const HostRows& rows, Session& session, collect
   o.interrupt = &interrupt;
   collective::Mesh mesh(o);
   WatchedExchange exchange(mesh, session);
-  Publications publications(job, rows, session, interrupt);
+  Publications publications(
+      job.publishes(), 10 * job.step_timeout(), rows.published,
+      [&](const wire::Event& event) { session.report(event); }, [&] { ++session.passes; }, interrupt);
   train::Trainer trainer(*run.solver, job.workers() > 1 ? &exchange : nullptr, run.train,
                          hooksFor(session, lead, publications, interrupt, emit, request));
   trainer.run();

@@ -9,11 +9,11 @@
 #include <cerrno>
 #include <cstring>
 #include <thread>
-#include "base/mutex.h"
 
 #include "base/fd_io.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/mutex.h"
 #include "train/run.h"
 
 namespace crema::host {

@@ -10,7 +10,7 @@
 
 namespace crema::host {
 
-wire::Job readJob(int fd);  // the one delimited Job; kData when the stream holds none
+[[nodiscard]] wire::Job readJob(int fd);  // the one delimited Job; kData when the stream holds none
 void writeDelimited(int fd, const google::protobuf::MessageLite& message);  // whole; kIo when the reader is gone
 void toHost(const google::protobuf::MessageLite& message);                  // delimited, on stdout; from any thread
 
@@ -19,7 +19,7 @@ void reportingFailure(const std::function<void(const wire::Event&)>& emit, const
 
 // One message, its length read byte by byte, so that nothing behind it is consumed. `what` names it in errors. false:
 // the stream ended before it.
-bool readDelimited(int fd, const char* what, std::string& buffer, google::protobuf::MessageLite* message);
+[[nodiscard]] bool readDelimited(int fd, const char* what, std::string& buffer, google::protobuf::MessageLite* message);
 
 // Reads stdin in a thread of its own, and gives the host's Inputs to `rows`. While `rows` makes it wait (scoring, when
 // enough rows are queued) the end of stdin is not noticed, but writing to the host then fails. At the end of stdin (the

@@ -8,10 +8,10 @@
 #include <deque>
 #include <optional>
 #include <thread>
-#include "base/mutex.h"
 
 #include "base/error.h"
 #include "base/log.h"
+#include "base/mutex.h"
 #include "host/client_images.h"
 #include "host/client_net.h"
 #include "host/job_io.h"

@@ -20,7 +20,7 @@ struct SignalEffects {
 };
 void catchSignals();                            // installs the handlers
 void setEffects(const SignalEffects& effects);  // also of signals that came before
-train::Request polledRequest();                 // the effects of all signals since the last call
+[[nodiscard]] train::Request polledRequest();   // the effects of all signals since the last call
 bool endedByTerm();                             // the stop that was polled came from SIGTERM
 constexpr int kEndedByTerm = 128 + 15;          // the exit code after SIGTERM, which must not look like success
 

@@ -25,7 +25,7 @@ class AnsweringChild {
 
  private:
   void end() CREMA_REQUIRES(mutex_);
-  bool receive(void* to, size_t bytes, double seconds) const;
+  [[nodiscard]] bool receive(void* to, size_t bytes, double seconds) const;
 
   Mutex mutex_;
   ChildLimits limits_;

@@ -10,7 +10,7 @@ struct ChildLimits {
   double seconds;  // then the child is killed
   int64_t bytes;   // of address space beyond what this process has now
 };
-struct ChildResult {
+struct [[nodiscard]] ChildResult {
   std::string bytes;  // what body returned
   std::string died;   // "ended with signal 11 (Segmentation fault)"; empty when it did not
 };

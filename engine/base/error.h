@@ -29,7 +29,7 @@ enum class ErrorKind {
 
 const char* name(ErrorKind kind);  // "invalid", "data", ...
 
-class Error : public std::exception {
+class [[nodiscard]] Error : public std::exception {
  public:
   Error(ErrorKind kind, std::string message);
   Error& addFrame(std::string frame);                             // "in layer 'conv2' (Convolution)"; returns *this

@@ -10,7 +10,7 @@ namespace crema {
 // Calls part(done), which moves bytes from offset `done` on as ::read and ::write do, until `bytes` are moved. false
 // with errno for an error; errno is 0 at the end of the file.
 template <class Part>
-bool moveAll(size_t bytes, Part part) {
+[[nodiscard]] bool moveAll(size_t bytes, Part part) {
   for (size_t done = 0; done < bytes;) {
     const ssize_t n = part(done);
     if (n < 0 && errno == EINTR) continue;
@@ -22,7 +22,7 @@ bool moveAll(size_t bytes, Part part) {
 }
 
 // Appends all that comes until the end; false with errno for an error.
-inline bool readToEnd(int fd, std::string* to) {
+[[nodiscard]] inline bool readToEnd(int fd, std::string* to) {
   char buffer[1 << 16];
   for (ssize_t n; (n = ::read(fd, buffer, sizeof buffer)) != 0;) {
     if (n < 0 && errno == EINTR) continue;

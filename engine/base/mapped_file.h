@@ -17,7 +17,7 @@ class PageClaim {
   std::atomic<size_t> bytes_{0};
 };
 
-class MappedFile {
+class [[nodiscard]] MappedFile {
  public:
   explicit MappedFile(const std::string& path);  // ioError names the path and why
   ~MappedFile();

@@ -26,7 +26,7 @@ class CREMA_THREADS(capability("mutex")) Mutex {
 };
 
 // Holds the mutex until its end; unlock() gives it back before.
-class CREMA_THREADS(scoped_lockable) MutexLock {
+class [[nodiscard]] CREMA_THREADS(scoped_lockable) MutexLock {
  public:
   explicit MutexLock(Mutex& mutex) CREMA_THREADS(acquire_capability(mutex)) : lock_(mutex.mutex_) {}
   ~MutexLock() CREMA_THREADS(release_capability()) {}

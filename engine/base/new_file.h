@@ -11,7 +11,7 @@
 
 namespace crema {
 
-class NewFile {
+class [[nodiscard]] NewFile {
  public:
   // ioError when nothing can be written beside `path`. expected: bytes, for messages; unnamed: false takes a temporary
   // name from the start.
@@ -25,7 +25,7 @@ class NewFile {
  private:
   void openNamed();
   void copyToNamed();
-  bool giveName(const std::string& name) const;
+  [[nodiscard]] bool giveName(const std::string& name) const;
   [[noreturn]] void refused() const;
 
   std::string path_, temporary_;  // temporary_: the name that it has; empty while it is unnamed

@@ -41,7 +41,7 @@ class Unreachable : public Error {
   explicit Unreachable(std::string message) : Error(ErrorKind::kPeer, std::move(message)) {}
 };
 
-class Socket {
+class [[nodiscard]] Socket {
  public:
   Socket() = default;
   explicit Socket(int fd, std::string peer) : fd_(fd), peer_(std::move(peer)) {}
@@ -71,9 +71,9 @@ class Socket {
   void writeAll(const void* from, size_t bytes, Deadline deadline, const Interrupt* interrupt) const;
   // Non-blocking parts for loops over many sockets: bytes moved, 0 when it would block; throws kPeer when the peer is
   // gone.
-  size_t readSome(void* to, size_t bytes) const;
-  size_t writeSome(const void* from, size_t bytes) const;
-  bool peerGone() const;  // the other end has closed it, and all that it sent was read
+  [[nodiscard]] size_t readSome(void* to, size_t bytes) const;
+  [[nodiscard]] size_t writeSome(const void* from, size_t bytes) const;
+  [[nodiscard]] bool peerGone() const;  // the other end has closed it, and all that it sent was read
 
  private:
   int fd_ = -1;

@@ -14,11 +14,11 @@
 #include <set>
 #include <thread>
 #include <utility>
-#include "base/mutex.h"
 
 #include "base/error.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/mutex.h"
 
 namespace crema {
 namespace {

@@ -9,11 +9,11 @@
 
 namespace crema {
 
-std::string temporaryName(const std::string& path);  // another one every time
+[[nodiscard]] std::string temporaryName(const std::string& path);  // another one every time
 
 // Locks what fd has open under that name. false: another process removed it before it was locked; make another. A file
 // system without locks gives true, and nothing there is ever removed.
-bool holdTemporary(int fd, const std::string& name);
+[[nodiscard]] bool holdTemporary(int fd, const std::string& name);
 
 // Removes and logs what killed writers of `path` left behind: of this host what is not locked; of another host (whose
 // locks a network file system may not show) files that have not changed for an hour, and no folders, as their last
@@ -27,7 +27,7 @@ void clearLeftovers(const std::string& path, const std::function<bool(std::strin
 void clearOnSignals();
 
 // A folder that is made to be filled, and then renamed.
-class PartFolder {
+class [[nodiscard]] PartFolder {
  public:
   // Clears leftovers first. kIo when there is something at `path` other than an empty folder, or it cannot be made.
   explicit PartFolder(const std::string& path);

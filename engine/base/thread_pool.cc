@@ -9,10 +9,10 @@
 #include <system_error>
 #include <thread>
 #include <vector>
-#include "base/mutex.h"
 
 #include "base/child.h"
 #include "base/error.h"
+#include "base/mutex.h"
 
 namespace crema {
 

@@ -29,7 +29,8 @@ class PeerDoor {
   PeerDoor(const std::string& host, const std::string& token, const std::string& whose);
   std::string address() const { return door_.address(); }
   // Waits for an open connection of `worker` in this generation, the latest of several; nullopt at the deadline.
-  std::optional<Socket> take(uint32_t worker, uint32_t generation, Deadline deadline, const Interrupt* interrupt);
+  [[nodiscard]] std::optional<Socket> take(uint32_t worker, uint32_t generation, Deadline deadline,
+                                           const Interrupt* interrupt);
   int refused() const { return door_.refused(); }
 
  private:

@@ -25,6 +25,6 @@ enum class ColourMode { kAsIs, kGrey, kColour };
 
 // False: *why completes "the image ..." ("is neither JPEG nor PNG") and *out is undefined. Never throws, whatever the
 // bytes. Reuses the memory of *out. Any thread may call it.
-bool decodeImage(std::string_view bytes, ColourMode colour, Image* out, std::string* why) noexcept;
+[[nodiscard]] bool decodeImage(std::string_view bytes, ColourMode colour, Image* out, std::string* why) noexcept;
 
 }  // namespace crema::data

@@ -12,7 +12,7 @@ namespace crema::data {
 
 constexpr int64_t kMostPixels = int64_t{1} << 28;
 
-bool decodeJpeg(std::string_view bytes, ColourMode colour, Image* out, std::string* why);
-bool decodePng(std::string_view bytes, ColourMode colour, Image* out, std::string* why);
+[[nodiscard]] bool decodeJpeg(std::string_view bytes, ColourMode colour, Image* out, std::string* why);
+[[nodiscard]] bool decodePng(std::string_view bytes, ColourMode colour, Image* out, std::string* why);
 
 }  // namespace crema::data

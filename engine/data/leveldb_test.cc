@@ -141,7 +141,7 @@ TEST(LevelDb, WritesWhatLibleveldbReads) {
   }
   EXPECT_EQ(all(*ours(path)), want);
   EXPECT_EQ(Db(path, {}).contents(), want);
-  EXPECT_NE(messageOf([&] { makeRecordWriter(caffe::DataParameter::LEVELDB, path); }).find("already"),
+  EXPECT_NE(messageOf([&] { (void)makeRecordWriter(caffe::DataParameter::LEVELDB, path); }).find("already"),
             std::string::npos);
   { makeRecordWriter(caffe::DataParameter::LEVELDB, folder.file("half"))->put("a", "b"); }
   EXPECT_EQ(std::distance(fs::directory_iterator(folder.path()), fs::directory_iterator()), 1);

@@ -23,6 +23,6 @@ class RecordWriter {
 // "lmdb" or "leveldb", as the tools' -backend has it; invalid() for another.
 caffe::DataParameter::DB parseBackend(const std::string& name);
 // kIo when there is something at `path` already, other than an empty folder.
-std::unique_ptr<RecordWriter> makeRecordWriter(caffe::DataParameter::DB backend, const std::string& path);
+[[nodiscard]] std::unique_ptr<RecordWriter> makeRecordWriter(caffe::DataParameter::DB backend, const std::string& path);
 
 }  // namespace crema::data

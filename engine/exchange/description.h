@@ -12,6 +12,7 @@ namespace crema::exchange {
 // `description`: the filtered one from which `net` was built.
 void addDescription(::onnx::ModelProto& model, caffe::NetParameter description, const net::Net& net);
 // *why: the reason why an existing description was not used.
-std::optional<OnnxImport> importDescribed(const ::onnx::ModelProto& model, const InputShapes& shapes, std::string* why);
+[[nodiscard]] std::optional<OnnxImport> importDescribed(const ::onnx::ModelProto& model, const InputShapes& shapes,
+                                                        std::string* why);
 
 }  // namespace crema::exchange

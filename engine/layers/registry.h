@@ -25,7 +25,7 @@ class LayerRegistry {
     add(type, std::move(summary),
         [](const caffe::LayerParameter& p, const LayerContext& c) { return std::make_unique<L>(p, c); });
   }
-  std::unique_ptr<Layer> make(const caffe::LayerParameter& param, const LayerContext& context) const;
+  [[nodiscard]] std::unique_ptr<Layer> make(const caffe::LayerParameter& param, const LayerContext& context) const;
   bool knows(const std::string& type) const { return entries_.count(type) > 0; }
   const std::map<std::string, Entry>& entries() const { return entries_; }
 

@@ -199,7 +199,7 @@ TEST(Child, ReturnsWhatItReturnsAndReportsHowItDied) {
   const std::string large(10 << 20, 'x');
   EXPECT_EQ(inChild(limits, [&] { return large; }).bytes, large);
   EXPECT_EQ(inChild(limits, [] { return std::string(); }).died, "");
-  EXPECT_NE(messageOf([&] { inChild(limits, []() -> std::string { badData("no {}", 7); }); }).find("no 7"),
+  EXPECT_NE(messageOf([&] { (void)inChild(limits, []() -> std::string { badData("no {}", 7); }); }).find("no 7"),
             std::string::npos);
   const auto killed = inChild(limits, []() -> std::string { return kill(getpid(), SIGKILL), ""; });
   EXPECT_EQ(killed.died, "ended with signal 9 (Killed)");

@@ -28,6 +28,6 @@ class Canvas {
 };
 
 // By the ending of `path`: .svg or .png; invalid() for others, and for more pixels than a PNG should have.
-std::unique_ptr<Canvas> canvasFor(const std::string& path, double width, double height);
+[[nodiscard]] std::unique_ptr<Canvas> canvasFor(const std::string& path, double width, double height);
 
 }  // namespace crema::picture

@@ -1,0 +1,50 @@
+#include "cluster/publications.h"
+
+#include <chrono>
+#include <thread>
+#include <utility>
+
+#include "base/clock.h"
+#include "base/error.h"
+
+namespace crema::cluster {
+
+Publications::Publications(bool byHost, double patience, const std::atomic<int64_t>& published,
+                           std::function<void(const wire::Event&)> report, std::function<void()> waiting,
+                           const Interrupt& interrupt)
+    : byHost_(byHost),
+      patience_(patience),
+      published_(published),
+      report_(std::move(report)),
+      wait_(std::move(waiting)),
+      interrupt_(interrupt) {}
+
+void Publications::taken(const wire::Event& snapshot) {
+  if (byHost_)
+    waiting_.push_back(snapshot);
+  else
+    report_(snapshot);
+}
+
+void Publications::reportPublished() {
+  for (; reported_ < published_ && !waiting_.empty(); ++reported_) {
+    report_(waiting_.front());
+    waiting_.pop_front();
+  }
+}
+
+void Publications::waitForAll() {
+  const double since = monotonicSeconds();
+  for (reportPublished(); !waiting_.empty(); reportPublished()) {
+    interrupt_.check();
+    if (monotonicSeconds() - since > patience_)
+      throw Error(ErrorKind::kTimeout,
+                  fmt::format("the snapshot of iteration {} was not published within {:.0f} s; is the file system of "
+                              "-model slow or gone? spark.crema.stepTimeout (a tenth of that) changes the limit",
+                              waiting_.front().snapshot().iteration(), patience_));
+    wait_();
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+}
+
+}  // namespace crema::cluster

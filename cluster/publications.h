@@ -1,0 +1,37 @@
+// Snapshots on their way through the host: each is reported once it is where users will look for it.
+#pragma once
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <functional>
+
+#include "base/socket.h"
+#include "wire.pb.h"
+
+namespace crema::cluster {
+
+// Used by the training thread alone.
+class Publications {
+ public:
+  // byHost: the host publishes the snapshots, in the order in which they were taken, and counts them in `published`;
+  // else each is reported at once. patience: seconds to wait for all of them. waiting: called while it waits, so that
+  // the coordinator sees a worker that waits for its host and does not take it for one that hangs.
+  Publications(bool byHost, double patience, const std::atomic<int64_t>& published,
+               std::function<void(const wire::Event&)> report, std::function<void()> waiting,
+               const Interrupt& interrupt);
+  void taken(const wire::Event& snapshot);
+  void reportPublished();  // those that the host has confirmed since
+  void waitForAll();       // kTimeout after `patience`, naming the snapshot; the interrupt's error
+
+ private:
+  const bool byHost_;
+  const double patience_;
+  const std::atomic<int64_t>& published_;
+  const std::function<void(const wire::Event&)> report_;
+  const std::function<void()> wait_;
+  const Interrupt& interrupt_;
+  std::deque<wire::Event> waiting_;
+  int64_t reported_ = 0;
+};
+
+}  // namespace crema::cluster

@@ -1,0 +1,145 @@
+// Whole runs whose host sends rows, ranges of a database and the confirmation of snapshots.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "base/sha256.h"
+#include "cluster/worker.h"
+#include "data/lmdb_pages.h"
+#include "support/worker_runs.h"
+
+namespace crema::cluster {
+namespace {
+
+using Outcome = crema::test::RunOutcome;
+
+class WorkerHostTest : public crema::test::WorkerRuns {
+ protected:
+  // The trained layers; the data layer's own description is left out.
+  std::string modelOf(const wire::Job& job, const Host& host) {
+    endsWell(run(job, "", nullptr, train::Request::kNone, host));
+    caffe::NetParameter net;
+    EXPECT_TRUE(net.ParseFromString(model()));
+    EXPECT_EQ(net.layer(0).name(), "data");
+    net.mutable_layer()->DeleteSubrange(0, 1);
+    return sha256Hex(net.SerializeAsString());
+  }
+  std::string database() const { return folder_.file("db") + "/data.mdb"; }
+  // The database as a file that only the host can read.
+  wire::RemoteFile remoteDatabase() const {
+    const std::string bytes = readFile(database());
+    const data::LmdbIndex index = data::lmdbIndex(data::LocalFileBytes(database()), database());
+    wire::RemoteFile file;
+    file.set_size(bytes.size()), file.set_description("hdfs://n/db"), file.set_read_ahead(4096);
+    auto* to = file.mutable_index();
+    to->set_page_size(index.pageSize), to->set_pages(index.pages);
+    for (size_t i = 0; i < index.leaf.size(); ++i) {
+      to->add_leaf(index.leaf[i]);
+      to->add_count(static_cast<uint32_t>(index.first[i + 1] - index.first[i]));
+    }
+    return file;
+  }
+  // Sends the rows [first, first + count) as one batch: label and image.
+  static void sendRows(HostRows& rows, const std::vector<caffe::Datum>& all, int64_t first, int64_t count) {
+    wire::Input in;
+    auto* batch = in.mutable_rows()->mutable_batch();
+    batch->set_first(first), batch->set_rows(static_cast<int>(count));
+    auto *id = batch->add_column(), *label = batch->add_column(), *image = batch->add_column();
+    id->set_width(1), label->set_width(4), image->set_width(16 + 64);
+    for (int64_t i = first; i < first + count; ++i) {
+      const caffe::Datum& d = all[static_cast<size_t>(i)];
+      const auto number = static_cast<float>(d.label());
+      const int32_t head[] = {d.channels(), d.height(), d.width(), 0};
+      id->mutable_values()->append("i");
+      label->mutable_values()->append(reinterpret_cast<const char*>(&number), sizeof number);
+      image->mutable_values()->append(reinterpret_cast<const char*>(head), sizeof head).append(d.data());
+    }
+    rows.accept(in);
+  }
+};
+
+TEST_F(WorkerHostTest, RangesOfARemoteDatabaseTrainItsModel) {
+  const std::string expected = modelOf(job(2), nullptr), bytes = readFile(database());
+  wire::Job remote = job(2);
+  *remote.mutable_train_file() = remoteDatabase();
+  remote.set_work_folder(folder_.path());
+  std::atomic<uint64_t> sent{0};
+  const auto host = [&](const wire::Event& e, HostRows& rows) {
+    if (!e.has_need()) return;
+    wire::Input in;
+    in.mutable_bytes()->set_offset(e.need().offset());
+    in.mutable_bytes()->set_data(bytes.substr(e.need().offset(), e.need().length()));
+    sent += e.need().length();
+    rows.accept(in);
+  };
+  std::filesystem::rename(database(), folder_.file("elsewhere"));  // a worker that opened it itself would fail
+  *remote.mutable_test_file() = remote.train_file();
+  EXPECT_EQ(modelOf(remote, host), expected);
+  EXPECT_GT(sent, 0u);
+}
+
+TEST_F(WorkerHostTest, RowsTrainTheModelOfTheDatabaseThatTheyCameFrom) {
+  const std::string expected = modelOf(job(2), nullptr);
+  const auto all = crema::test::datums(folder_.file("db"));
+  wire::Job j = job(2);
+  caffe::SolverParameter solver;
+  ASSERT_TRUE(solver.ParseFromString(j.solver()));
+  auto* layer = solver.mutable_net_param()->mutable_layer(0);
+  layer->set_type("MemoryData"), layer->clear_data_param();
+  auto* memory = layer->mutable_memory_data_param();
+  memory->set_batch_size(5), memory->set_channels(1), memory->set_height(8), memory->set_width(8);
+  j.set_solver(solver.SerializeAsString());
+  auto* feed = j.mutable_train_rows();
+  feed->set_records(200), feed->set_sharded(true), feed->set_batch(5), feed->set_description("DataFrame rows");
+  j.set_work_folder(folder_.path());
+  const auto host = [&](const wire::Event& e, HostRows& rows) {
+    if (e.ByteSizeLong()) return;  // all is sent at the start: blocks of five that this worker's two ranks own
+    const auto& plan = rows.train->plan();
+    for (int64_t local = 0; local < plan.expected(); local += 5) sendRows(rows, all, plan.globalOf(local), 5);
+    wire::Input end;
+    end.mutable_end();
+    rows.accept(end);
+  };
+  EXPECT_EQ(modelOf(j, host), expected);
+}
+
+TEST_F(WorkerHostTest, ASnapshotIsReportedOnceTheHostHasPublishedIt) {
+  wire::Job j = job(2, "snapshot: 4");
+  j.set_publishes(true), j.set_snapshot_prefix(folder_.file("snap"));
+  j.set_published_prefix("hdfs://n/snap");
+  std::vector<int64_t> published;
+  const auto host = [&](const wire::Event& e, HostRows& rows) {
+    if (!e.has_snapshot()) return;
+    EXPECT_TRUE(fileExists(e.snapshot().state())) << "it is whole when the host gets it";
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));  // the training goes on meanwhile
+    published.push_back(e.snapshot().iteration());
+    wire::Input in;
+    in.mutable_published()->set_iteration(e.snapshot().iteration());
+    rows.accept(in);
+  };
+  const Outcome o = run(j, "", nullptr, train::Request::kNone, host);
+  endsWell(o);
+  EXPECT_EQ(published, (std::vector<int64_t>{4, 8, 12}));
+  std::vector<int64_t> reported;
+  for (const auto& e : o.events)
+    if (e.has_snapshot()) reported.push_back(e.snapshot().iteration());
+  EXPECT_EQ(reported, published) << "the last one too, which came after the last step";
+}
+
+TEST_F(WorkerHostTest, ASnapshotThatTheHostCannotPublishEndsTheRunWithItsReason) {
+  wire::Job j = job(2, "snapshot: 4");
+  j.set_publishes(true), j.set_snapshot_prefix(folder_.file("snap"));
+  const auto host = [&](const wire::Event& e, HostRows& rows) {
+    if (!e.has_snapshot()) return;
+    wire::Input in;
+    in.mutable_published()->set_failed("hdfs://n/snap_iter_4.caffemodel: no space left");
+    rows.accept(in);
+  };
+  const Outcome o = run(j, "", nullptr, train::Request::kNone, host);
+  EXPECT_NE(o.error.find("hdfs://n/snap_iter_4.caffemodel: no space left"), std::string::npos) << o.error;
+  EXPECT_TRUE(o.done.empty());
+  for (const auto& e : o.events) EXPECT_FALSE(e.has_snapshot());
+}
+
+}  // namespace
+}  // namespace crema::cluster

@@ -1,0 +1,150 @@
+// Whole runs in one process: real workers in threads, a real coordinator, a small net, the machine's clock.
+#pragma once
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "base/file.h"
+#include "base/mutex.h"
+#include "cluster/coordinator.h"
+#include "cluster/host_rows.h"
+#include "cluster/job.h"
+#include "cluster/worker.h"
+#include "support/hand_clock.h"
+#include "support/message_of.h"
+#include "support/solver_fixture.h"
+
+namespace crema::test {
+
+// Runs tasks one after the other in a thread of its own, as a host program answers its child.
+class HostThread {
+ public:
+  ~HostThread() { finish(); }
+  void add(std::function<void()> task) {
+    const MutexLock lock(mutex_);
+    tasks_.push_back(std::move(task));
+    changed_.notify_one();
+  }
+  void finish() {  // after all tasks
+    if (!thread_.joinable()) return;
+    add(nullptr);
+    thread_.join();
+  }
+
+ private:
+  void work() {
+    while (const auto task = next()) task();
+  }
+  std::function<void()> next() {
+    MutexLock lock(mutex_);
+    while (tasks_.empty()) changed_.wait(lock.standard());
+    auto task = std::move(tasks_.front());
+    tasks_.pop_front();
+    return task;
+  }
+
+  Mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<std::function<void()>> tasks_ CREMA_GUARDED_BY(mutex_);
+  std::thread thread_{[this] { work(); }};
+};
+
+struct RunOutcome {
+  std::string error = "no error";  // of the coordinator
+  std::vector<std::string> workers;
+  std::vector<wire::Event> events, done;  // events of the coordinator; of the workers
+};
+
+class WorkerRuns : public SolverFixture {
+ protected:
+  static constexpr int kRanks = 4;
+
+  wire::Job job(int workers, const std::string& more = "") {
+    wire::Job job;
+    auto p = parameter("max_iter: 12 momentum: 0.9 display: 4 snapshot_after_train: false " + more, 5);
+    job.set_solver(p.SerializeAsString());
+    job.set_ranks(kRanks), job.set_workers(workers), job.set_threads(1);
+    job.set_token("the token of this cluster"), job.set_host("127.0.0.1"), job.set_coordinator_listens(true);
+    job.set_join_timeout(30), job.set_step_timeout(30);
+    job.set_model(folder_.file("model"));
+    return job;
+  }
+  using Change = std::function<void(wire::Job&)>;  // applied to one worker's job
+  // A worker's host, in a thread of its own: gets an empty event at the start, then each that the worker emits.
+  using Host = std::function<void(const wire::Event&, cluster::HostRows&)>;
+  static RunOutcome run(const wire::Job& job, const std::string& modelHome = "", const Change& change = nullptr,
+                        train::Request request = train::Request::kNone, const Host& host = nullptr) {
+    cluster::CoordinatorOptions o;
+    o.token = job.token(), o.ranks = job.ranks(), o.workers = job.workers(), o.modelHome = modelHome;
+    o.joinTimeout = job.join_timeout(), o.stepTimeout = job.step_timeout(), o.jobDigest = cluster::jobDigest(job);
+    RunOutcome outcome;
+    outcome.workers.resize(static_cast<size_t>(job.workers()));
+    std::atomic<int> joined{0};
+    auto coordinator = std::make_unique<cluster::Coordinator>(o, [&](const wire::Event& e) {
+      outcome.events.push_back(e);
+      joined += e.has_joined();
+    });
+    const std::string address = coordinator->address();
+    Mutex mutex;
+    std::vector<std::thread> threads;
+    for (int w = 0; w < job.workers(); ++w)
+      threads.emplace_back([&, w, mine = job]() mutable {
+        EXPECT_TRUE(soon([&] { return joined >= w; })) << "one that fails early would keep out the next";
+        mine.set_worker(w), mine.set_coordinator(address);
+        if (change) change(mine);
+        const auto done = [&](const wire::Event& e) {
+          const MutexLock lock(mutex);
+          outcome.done.push_back(e);
+        };
+        outcome.workers[static_cast<size_t>(w)] =
+            runOne(mine, host, w == job.workers() - 1 ? request : train::Request::kNone, done);
+      });
+    outcome.error = messageOf([&] { coordinator->run(nullptr); });
+    coordinator.reset();  // as its process ends
+    for (auto& t : threads) t.join();
+    return outcome;
+  }
+  // Returns the error that this worker ends with.
+  static std::string runOne(const wire::Job& job, const Host& host, train::Request request,
+                            const std::function<void(const wire::Event&)>& done) {
+    Interrupt interrupt;
+    std::unique_ptr<cluster::HostRows> rows;
+    HostThread answers;
+    const auto emit = [&](const wire::Event& e) {
+      if (host) answers.add([&, e] { answer(host, e, *rows, interrupt); });
+      if (e.has_done()) done(e);
+    };
+    rows = std::make_unique<cluster::HostRows>(job, false, emit, &interrupt);
+    if (host) emit(wire::Event());
+    const std::string error = messageOf([&] {
+      cluster::runWorker(
+          job, *rows, emit, [&] { return request; }, interrupt);
+    });
+    answers.finish();
+    return error;
+  }
+  std::string model() const { return readFile(folder_.file("model")); }
+  // What is wrong ends the worker, as host/job_io.cc has it.
+  static void answer(const Host& host, const wire::Event& event, cluster::HostRows& rows, Interrupt& interrupt) {
+    try {
+      host(event, rows);
+    } catch (const Error& e) {
+      interrupt.raise(e);
+      rows.fail(e);
+    }
+  }
+  static void endsWell(const RunOutcome& o) {
+    EXPECT_EQ(o.error, "no error");
+    for (const auto& w : o.workers) EXPECT_EQ(w, "no error");
+  }
+};
+
+}  // namespace crema::test
