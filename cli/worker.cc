@@ -43,7 +43,7 @@ wire::Job jobOf(const Flags& f) {
   train::RunOptions o;
   o.solver = solver::prepareSolver(written, f.solver);
   if (written.random_seed() < 0) invalid("random_seed must be set in {}: every process reads its own copy", f.solver);
-  o.netOrigin = solver::netOrigin(written);
+  o.netOrigin = solver::netOrigin(written), o.folder = parentDirectory(f.solver);
   o.ranks = f.ranks, o.workers = f.workers, o.worker = f.worker;
   o.threads = f.threads, o.isa = f.isa;
   o.snapshot = f.snapshot, o.weights = f.weights, o.snapshotPrefix = o.solver.snapshot_prefix();

@@ -5,7 +5,7 @@ namespace crema::cluster {
 wire::Job jobOf(const train::RunOptions& o) {
   wire::Job job;
   job.set_solver(o.solver.SerializeAsString());
-  job.set_net_origin(o.netOrigin);
+  job.set_net_origin(o.netOrigin), job.set_solver_folder(o.folder);
   job.set_ranks(o.ranks), job.set_worker(o.worker), job.set_workers(o.workers);
   job.set_threads(o.threads), job.set_isa(o.isa);
   job.set_snapshot(o.snapshot), job.set_snapshot_name(o.snapshotName);
@@ -19,7 +19,7 @@ train::RunOptions runOf(const wire::Job& job, const HostRows& rows) {
   train::RunOptions o;
   if (!o.solver.ParseFromString(job.solver()))
     badData("the job's solver cannot be read; host and executable are of different versions");
-  o.netOrigin = job.net_origin();
+  o.netOrigin = job.net_origin(), o.folder = job.solver_folder();
   o.ranks = job.ranks(), o.worker = job.worker(), o.workers = job.workers();
   o.threads = job.threads(), o.isa = job.isa();
   o.snapshot = job.snapshot(), o.snapshotName = job.snapshot_name();

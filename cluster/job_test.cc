@@ -12,7 +12,7 @@ using crema::test::messageOf;
 train::RunOptions everyField() {
   train::RunOptions o;
   o.solver.set_base_lr(0.25f), o.solver.set_snapshot_prefix("the/solver's");
-  o.netOrigin = "nets/a.prototxt";
+  o.netOrigin = "nets/a.prototxt", o.folder = "nets";
   o.ranks = 7, o.worker = 2, o.workers = 3;
   o.threads = 5, o.isa = "avx2";
   o.snapshot = "s.solverstate", o.snapshotName = "hdfs:/s";
@@ -31,6 +31,7 @@ TEST(Job, CarriesEveryOptionOfARun) {
   const train::RunOptions o = everyField(), back = readBack(jobOf(o));
   EXPECT_EQ(back.solver.SerializeAsString(), o.solver.SerializeAsString());
   EXPECT_EQ(back.netOrigin, o.netOrigin);
+  EXPECT_EQ(back.folder, o.folder);
   EXPECT_EQ(std::vector({back.ranks, back.worker, back.workers, back.threads}), std::vector({7, 2, 3, 5}));
   EXPECT_EQ(back.isa, o.isa);
   EXPECT_EQ(back.snapshot, o.snapshot);

@@ -43,6 +43,33 @@ def test_a_leveldb_gives_the_model_of_an_lmdb(records, leveldbs, tmp_path):
     assert {f: f.read_bytes() for f in leveldbs.rglob("*") if f.is_file()} == before
 
 
+def test_paths_beside_the_solver_are_found_by_any_number_of_workers(records, tmp_path):
+    """With the command typed in another folder than the solver's, as Caffe's own examples are."""
+    beside = tmp_path / "nets"
+    beside.mkdir()
+    done = crema("compute_image_mean", records / "train_lmdb", beside / "mean.binaryproto")
+    assert done.code == 0, done.err
+    for name in ("train_lmdb", "test_lmdb"):
+        (beside / name).symlink_to(records / name)
+    net = (
+        lenet(beside)
+        .replace(f"{beside}/", "")
+        .replace("scale: 0.00390625", 'scale: 0.00390625 mean_file: "mean.binaryproto"')
+    )
+    assert 'source: "train_lmdb"' in net and net.count("mean_file") == 2, net
+    solver(beside, net, max_iter=3, extra="test_iter: 2; test_interval: 3; display: 0")
+    models = set()
+    for workers in (1, 2):
+        model = tmp_path / f"{workers}.caffemodel"
+        done = crema(
+            *("train", "-solver", "nets/solver.prototxt", "-ranks", 2, "-workers", workers, "-model", model),
+            cwd=tmp_path,
+        )
+        assert done.code == 0, done.err
+        models.add(model.read_bytes())
+    assert len(models) == 1
+
+
 def test_a_wrong_backend_names_the_remedy(records, leveldbs, tmp_path):
     for where, wrong, remedy in (
         (records, "", "say `backend: LMDB`"),
