@@ -6,6 +6,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "api/crema.h"
@@ -53,10 +54,16 @@ class Compute {
   kernels::Context kernels;
   using Hold = std::unique_lock<std::recursive_mutex>;  // not annotated: functions return it
   Hold hold();                                          // throws kInvalid in a forked child, which has no threads
+  // For what only reads. In a forked child nothing is locked: a thread of the parent may have held the mutex at the
+  // fork, and functions that change a net are refused there.
+  Hold holdToRead();
+  // Both at once, `other` to be read: two threads that each name the other's net do not wait for each other.
+  std::pair<Hold, Hold> holdWith(Compute& other);
   bool inherited() const;  // in a forked child: what has threads must not be destroyed there, as that joins them
 
  private:
-  std::recursive_mutex busy_;  // recursive: a hosted layer may call functions on its own net
+  void checkNotInherited() const;
+  std::recursive_mutex busy_;  // recursive: hosted layers, hooks and callbacks may call functions on their own net
   int generation_;
 };
 

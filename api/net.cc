@@ -208,7 +208,10 @@ int crema_net_reshape(crema_net* net) {
 }
 
 int crema_net_clear_param_diffs(crema_net* net) {
-  return guard([&] { net->box->net->clearParamDiffs(); });
+  return guard([&] {
+    const auto hold = net->box->compute->hold();
+    net->box->net->clearParamDiffs();
+  });
 }
 
 int crema_net_copy_from(crema_net* net, const char* weights) {
@@ -223,12 +226,14 @@ int crema_net_share_with(crema_net* net, const crema_net* other) {
   return guard([&] {
     if (net->box->ownsWeights)
       invalid("a solver updates the weights of its train net in their place; share the other way: other.share_with()");
+    const auto holds = net->box->compute->holdWith(*other->box->compute);
     net->box->net->shareTrainedWith(*other->box->net);
   });
 }
 
 int crema_net_save(const crema_net* net, const char* file, int hdf5) {
   return guard([&] {
+    const auto hold = net->box->compute->holdToRead();
     model::writeModel(file, net->box->net->toProto(false, hdf5 != 0),
                       hdf5 ? caffe::SolverParameter::HDF5 : caffe::SolverParameter::BINARYPROTO);
   });
@@ -236,6 +241,7 @@ int crema_net_save(const crema_net* net, const char* file, int hdf5) {
 
 int crema_net_set_input_arrays(crema_net* net, const float* data, const float* labels, int records, const int dims[3]) {
   return guard([&] {
+    const auto hold = net->box->compute->hold();
     if (net->box->layers() == 0) invalid("the net has no layers");
     const layers::RecordLayer* takes = leadingMemoryData(*net->box->net);
     if (!takes)
@@ -256,6 +262,7 @@ int crema_net_set_input_arrays(crema_net* net, const float* data, const float* l
 
 int crema_net_set_hook(crema_net* net, crema_moment moment, int (*hook)(void*, int), void* user) {
   return guard([&] {
+    const auto hold = net->box->compute->hold();
     net::Net::Hooks& hooks = net->box->net->hooks();
     const std::function<void(int)> hooked =
         hook ? [=](int layer) { ask(hook(user, layer)); } : std::function<void(int)>();

@@ -5,9 +5,9 @@
 
 #include "api/handles.h"
 #include "base/log.h"
+#include "base/mutex.h"
 #include "base/random_bytes.h"
 
-#include "base/mutex.h"
 namespace crema::api {
 namespace {
 
@@ -39,12 +39,26 @@ void checkSize(const char* name, size_t given, size_t needed) {
 
 bool Compute::inherited() const { return generation_ != forks(); }
 
-Compute::Hold Compute::hold() {
+void Compute::checkNotInherited() const {
   if (inherited())
     invalid(
         "this net was made before the process fork()ed, and its threads stayed in the parent; make nets in the child, "
         "or start children with multiprocessing's 'spawn'");
+}
+
+Compute::Hold Compute::hold() {
+  checkNotInherited();
   return Hold(busy_);
+}
+
+Compute::Hold Compute::holdToRead() { return inherited() ? Hold() : Hold(busy_); }
+
+std::pair<Compute::Hold, Compute::Hold> Compute::holdWith(Compute& other) {
+  checkNotInherited();
+  if (other.inherited()) return {Hold(busy_), Hold()};
+  Hold mine(busy_, std::defer_lock), others(other.busy_, std::defer_lock);
+  std::lock(mine, others);
+  return {std::move(mine), std::move(others)};
 }
 
 int64_t givenSeed() {

@@ -157,6 +157,7 @@ int crema_solver_apply_update(crema_solver* solver) {
 
 int crema_solver_get(const crema_solver* solver, crema_setting setting, double* value) {
   return guard([&] {
+    const auto hold = solver->box->compute->holdToRead();
     const solver::Solver& s = *solver->box->solver;
     switch (setting) {
       case CREMA_ITER:
@@ -181,6 +182,7 @@ int crema_solver_get(const crema_solver* solver, crema_setting setting, double* 
 
 int crema_solver_set(crema_solver* solver, crema_setting setting, double value) {
   return guard([&] {
+    const auto hold = solver->box->compute->hold();
     caffe::SolverParameter& p = solver->box->solver->settings();
     if (setting == CREMA_BASE_LR)
       p.set_base_lr(static_cast<float>(value));
@@ -194,6 +196,8 @@ int crema_solver_set(crema_solver* solver, crema_setting setting, double value) 
 }
 
 int crema_solver_set_callbacks(crema_solver* solver, int (*start)(void*), int (*gradients_ready)(void*), void* user) {
-  return guard(
-      [&] { solver->box->start = start, solver->box->gradientsReady = gradients_ready, solver->box->user = user; });
+  return guard([&] {
+    const auto hold = solver->box->compute->hold();
+    solver->box->start = start, solver->box->gradientsReady = gradients_ready, solver->box->user = user;
+  });
 }

@@ -64,19 +64,15 @@ int flushed(int code) {
 int guarded(const Run& run) {
   try {
     return flushed(run());
-  } catch (const Error& e) {
+  } catch (...) {
+    const Error e = asError(std::current_exception());
     setStatusLine("");
     std::fprintf(stderr, "crema: error: %s\n", e.what());
     logToFiles(LogLevel::kError, __FILE__, __LINE__, e.what());
     if (e.kind() == ErrorKind::kInternal)
       std::fputs("This is a mistake of ours; please report it with the command and the log.\n", stderr);
     return exitCode(e.kind());
-  } catch (const std::bad_alloc&) {
-    std::fputs("crema: error: out of memory; use a smaller batch_size or a machine with more memory\n", stderr);
-  } catch (const std::exception& e) {
-    std::fprintf(stderr, "crema: error: %s\n", e.what());
   }
-  return 1;
 }
 
 int refused(const std::string& why) {

@@ -13,8 +13,8 @@ Doorman::Doorman(const std::string& host, int port, std::string token)
 
 void Doorman::push(Incoming in, const Interrupt& closing) {
   MutexLock lock(mutex_);
-  while (queue_.size() >= kMostWaiting && !closing.raised())
-    room_.wait_for(lock.standard(), std::chrono::milliseconds(200));
+  waitUntil(room_, lock, nullptr,
+            [&]() CREMA_REQUIRES(mutex_) { return queue_.size() < kMostWaiting || closing.raised(); });
   queue_.push(std::move(in));
   arrived_.notify_one();
 }

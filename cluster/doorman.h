@@ -21,7 +21,7 @@ class Doorman {
     std::string lost;                // why the connection ended
   };
 
-  // messages; while the queue is full, senders wait: a model comes in many pieces.
+  // How many messages the queue holds. While it is full, senders wait: a model comes in many pieces.
   static constexpr size_t kMostWaiting = 64;
 
   Doorman(const std::string& host, int port, std::string token);

@@ -1,5 +1,8 @@
 #include "cluster/session.h"
 
+#include <system_error>
+
+#include "base/child.h"
 #include "base/door.h"
 #include "base/mapped_file.h"
 #include "base/waiting.h"
@@ -53,15 +56,23 @@ Session::Session(const wire::Job& job, const control::ToCoordinator::Hello& hell
   control::ToCoordinator message;
   *message.mutable_hello() = hello;
   channel_.send(message, Deadline::after(timeout_));
-  listener_ = std::thread([this] { listen(); });
-  beater_ = std::thread([this] { beat(); });
+  try {
+    listener_ = std::thread([this] { listen(); });
+    beater_ = std::thread([this] { beat(); });
+  } catch (const std::system_error& e) {
+    end();
+    ioError("cannot start a thread for messages of the coordinator: {}; {}", e.code().message(),
+            startRemedy(e.code().value()));
+  }
 }
 
-Session::~Session() {
+Session::~Session() { end(); }
+
+void Session::end() {
   closing_.raise(Error(ErrorKind::kStopped, "the session has ended"));
   changed_.notify_all();
-  listener_.join();
-  beater_.join();
+  if (listener_.joinable()) listener_.join();
+  if (beater_.joinable()) beater_.join();
 }
 
 // The coordinator sends a heartbeat every second; a timeout without any message means that it is gone.
@@ -144,7 +155,7 @@ void Session::failed(const Error& error) {
   message.mutable_failed()->set_iteration(iteration);
   try {
     channel_.send(message, Deadline::after(5));
-  } catch (const Error&) {
+  } catch (const std::exception&) {
     // the coordinator is gone as well; the caller still has the error
   }
 }

@@ -44,6 +44,7 @@ class Session {
   std::atomic<double> computeSeconds{0};
 
  private:
+  void end();  // stops and joins the threads that have started
   void listen();
   void beat();
   bool waitFor(const std::function<bool()>& condition, double seconds);

@@ -159,7 +159,8 @@ void runWorker(const wire::Job& job, HostRows& rows, const std::function<void(co
   Session session(job, helloOf(job, data), interrupt, &rows.activity);
   try {
     train(job, rows, session, data, emit, request, interrupt);
-  } catch (Error& e) {
+  } catch (...) {
+    const Error e = asError(std::current_exception());
     if (interrupt.raised()) {  // by the coordinator or by the process that started this one
       if (rows.hostFailed) reportHostFailure(session, interrupt);
       interrupt.check();

@@ -74,13 +74,14 @@ void toHost(const google::protobuf::MessageLite& message) {
 void reportingFailure(const std::function<void(const wire::Event&)>& emit, const std::function<void()>& body) {
   try {
     body();
-  } catch (const Error& e) {
+  } catch (...) {
+    const Error e = asError(std::current_exception());
     wire::Event failed;
     failed.mutable_failed()->set_story(e.what());
     failed.mutable_failed()->set_kind(name(e.kind()));
     try {
       emit(failed);
-    } catch (const Error&) {
+    } catch (const std::exception&) {  // the host is gone; what body threw says more
     }
     throw;
   }
@@ -95,7 +96,8 @@ void exitWhenStdinEnds(Interrupt& interrupt, cluster::HostRows* rows) {
       wire::Input input;
       while (readDelimited(STDIN_FILENO, "Input", buffer, &input))
         if (rows) rows->accept(input);
-    } catch (const Error& e) {
+    } catch (...) {
+      const Error e = asError(std::current_exception());
       interrupt.raise(e);
       if (rows) rows->fail(e);
       char rest[4096];

@@ -27,8 +27,8 @@ class Inbox {
     std::string buffer;
     try {
       for (engine::Request r; readDelimited(STDIN_FILENO, "Request", buffer, &r);) add(std::move(r));
-    } catch (const Error& e) {
-      LOG_ERROR("{}", e.what());
+    } catch (...) {
+      LOG_ERROR("{}", asError(std::current_exception()).what());
     }
     close();
     interrupt_.raise(Error(ErrorKind::kStopped, "stdin was closed: the client of this process is gone"));
@@ -73,22 +73,15 @@ class NetServer {
     try {
       dispatch(r, &reply);
       if (reply.what_case() == engine::Reply::WHAT_NOT_SET) reply.mutable_done();
-    } catch (const Error& e) {
-      fail(name(e.kind()), e.what(), &reply);
-    } catch (const std::bad_alloc&) {
-      fail("io", "out of memory; use a smaller batch_size or a machine with more memory", &reply);
-    } catch (const std::exception& e) {
-      fail("internal", e.what(), &reply);
+    } catch (...) {
+      const Error e = asError(std::current_exception());
+      reply.mutable_failed()->set_kind(name(e.kind()));
+      reply.mutable_failed()->set_story(e.what());
     }
     return reply;
   }
 
  private:
-  static void fail(const char* kind, const std::string& message, engine::Reply* reply) {
-    reply->mutable_failed()->set_kind(kind);
-    reply->mutable_failed()->set_story(message);
-  }
-
   void dispatch(const engine::Request& r, engine::Reply* reply) {
     switch (r.what_case()) {
       case engine::Request::kHello:

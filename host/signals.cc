@@ -15,9 +15,10 @@ std::atomic<bool> interrupted{false}, hungUp{false}, terminated{false}, ended{fa
 SignalEffects effects;
 
 constexpr int64_t kPatienceSeconds = 10;
-// S of the monotonic clock: the first signal not polled yet, or that asked to stop; 0: none.
+// When the first signal came that has not been polled yet, or that asked to stop, as nowSeconds() gives it; 0: none.
 std::atomic<int64_t> requestedSince{0};
 
+// Seconds of the monotonic clock plus one: never 0, which stands for no signal.
 int64_t nowSeconds() {
   timespec now{};
   ::clock_gettime(CLOCK_MONOTONIC, &now);
@@ -59,7 +60,7 @@ void catchSignals() {
   sigaction(SIGHUP, &action, nullptr);
   struct sigaction before {};
   sigaction(SIGTERM, nullptr, &before);
-  // ignored: the parent process passes it on as a message.
+  // Where it is ignored, the parent process passes it on as a message.
   if (before.sa_handler != SIG_IGN) sigaction(SIGTERM, &action, nullptr);
 }
 

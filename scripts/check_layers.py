@@ -46,7 +46,7 @@ MESSAGES = {
 }
 LONGEST = 300  # lines; a file may say "length:" and why in its first 30 lines
 # Too long still: whoever changes one of these next splits it. No name may be added.
-TO_SPLIT = {"engine/data/feed_test.cc", "engine/data/leveldb_test.cc"}
+TO_SPLIT = {"engine/data/leveldb_test.cc"}
 LONGEST_FUNCTION = 40  # lines; a "length:" comment in the five lines above it gives the reason
 HEAD = re.compile(
     r"^( {0,4})(?!namespace|struct|class|enum|\}|extern|if|for|while|switch|do|else|const struct).*\)( const)?( "

@@ -2,8 +2,12 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <cerrno>
 #include <cmath>
+#include <new>
 #include <set>
+#include <stdexcept>
+#include <system_error>
 #include <thread>
 
 #include "base/error.h"
@@ -27,6 +31,23 @@ TEST(Error, GivesTheMessageAndItsFramesFromTheInside) {
     EXPECT_STREQ(e.what(), "kernel 11 is too large\n  in layer 'b'\n  in net 'A'");
     EXPECT_EQ(e.kind(), ErrorKind::kInvalid);
   }
+}
+
+TEST(Error, IsMadeOfAnyException) {
+  const auto made = [](const auto& thrown) { return asError(std::make_exception_ptr(thrown)); };
+  Error framed(ErrorKind::kData, "damaged");
+  framed.addFrame("in net 'A'");
+  const Error same = made(framed);
+  EXPECT_EQ(same.kind(), ErrorKind::kData);
+  EXPECT_STREQ(same.what(), "damaged\n  in net 'A'");
+  EXPECT_EQ(same.frames(), framed.frames());
+  EXPECT_EQ(made(Unreachable("nobody")).kind(), ErrorKind::kPeer);
+  EXPECT_EQ(made(std::bad_alloc()).kind(), ErrorKind::kIo);
+  EXPECT_NE(made(std::bad_alloc()).message().find("out of memory; use a smaller batch_size"), std::string::npos);
+  EXPECT_EQ(made(std::system_error(EAGAIN, std::generic_category())).kind(), ErrorKind::kIo);
+  EXPECT_EQ(made(std::out_of_range("index 7")).kind(), ErrorKind::kInternal);
+  EXPECT_STREQ(made(std::out_of_range("index 7")).what(), "index 7");
+  EXPECT_EQ(made(7).kind(), ErrorKind::kInternal);
 }
 
 TEST(Random, PhiloxKnownAnswer) {  // the published vector of Philox4x32-10 for counter 0 and key 0

@@ -1,5 +1,6 @@
 #include "base/error.h"
 
+#include <new>
 #include <system_error>
 
 namespace crema {
@@ -48,5 +49,21 @@ Error& Error::rename(const std::string& from, const std::string& to) {
 }
 
 std::string systemError(int code) { return fmt::format("{} ({})", std::generic_category().message(code), code); }
+
+Error asError(const std::exception_ptr& thrown) {
+  try {
+    std::rethrow_exception(thrown);
+  } catch (const Error& e) {
+    return e;
+  } catch (const std::bad_alloc&) {
+    return {ErrorKind::kIo, "out of memory; use a smaller batch_size or a machine with more memory"};
+  } catch (const std::system_error& e) {
+    return {ErrorKind::kIo, e.what()};
+  } catch (const std::exception& e) {
+    return {ErrorKind::kInternal, e.what()};
+  } catch (...) {
+    return {ErrorKind::kInternal, "an exception of a type that the library does not throw"};
+  }
+}
 
 }  // namespace crema

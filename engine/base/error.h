@@ -86,4 +86,8 @@ decltype(auto) named(const std::string& path, const std::string& name, Body&& bo
 
 std::string systemError(int code);  // "No space left on device (28)"
 
+// Any exception as an Error, for what ends or reports all of them: main, a thread's first function, an answer to a
+// host. An Error as it is; kIo for memory or threads that the system refuses; else kInternal.
+Error asError(const std::exception_ptr& thrown);
+
 }  // namespace crema

@@ -32,7 +32,7 @@ class Interrupt {
   std::unique_ptr<Error> why_ CREMA_GUARDED_BY(mutex_);
 };
 
-// sleeps; throws the interrupt's reason as soon as it is raised.
+// Sleeps; throws the interrupt's reason as soon as it is raised.
 void pauseFor(double seconds, const Interrupt* interrupt);
 
 // Nobody listens at the address, or there is no route to it.

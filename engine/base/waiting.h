@@ -23,7 +23,7 @@ CREMA_UNCHECKED bool waitUntil(std::condition_variable& changed, MutexLock& lock
   return true;
 }
 
-// The same without a deadline, for input of the host program, which has its own timeouts.
+// The same without a deadline, for what has timeouts elsewhere: input of the host program, or of authenticated peers.
 template <class Ready>
 void waitUntil(std::condition_variable& changed, MutexLock& lock, const Interrupt* interrupt, Ready ready) {
   while (!waitUntil(changed, lock, Deadline::after(3600), interrupt, ready)) {

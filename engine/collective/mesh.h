@@ -24,9 +24,9 @@ class Exchange {
   virtual ~Exchange() = default;
   virtual int worker() const = 0;
   virtual int workers() const = 0;
-  // pieces[i]: `count` floats, the sum of mySubtrees()[i]. On return total[0, count) is the tree sum over all ranks,
-  // the same bits on every worker; `total` may be one of the pieces. Throws kPeer when a worker is gone, and the
-  // interrupt's error.
+  // pieces[i]: `count` floats, the sum over the i-th of this worker's wholeSubtrees() (collective/tree.h). On return
+  // total[0, count) is the tree sum over all ranks, the same bits on every worker; `total` may be one of the pieces.
+  // Throws kPeer when a worker is gone, and the interrupt's error.
   virtual void allReduce(const std::vector<const float*>& pieces, float* total, int64_t count, const Tag& tag) = 0;
 };
 

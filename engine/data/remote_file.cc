@@ -11,6 +11,7 @@
 #include "base/deadline.h"
 #include "base/fd_io.h"
 #include "base/file.h"
+#include "base/waiting.h"
 
 namespace crema::data {
 
@@ -45,15 +46,30 @@ bool RemoteFile::here(uint64_t first, uint64_t last) const {
                      [](State s) { return s == kHere; });
 }
 
-// Requests each missing range of pages [first, last], extended to at least readAhead_ bytes.
-void RemoteFile::askFor(uint64_t first, uint64_t last) const {
+// What is missing of chunks [first, last] and nobody has asked for, extended to at least readAhead_ bytes. It counts as
+// asked for from now on: the caller asks, without the mutex, which arrived() needs while a request is being written.
+std::vector<RemoteFile::Missing> RemoteFile::claimMissing(uint64_t first, uint64_t last) const {
+  std::vector<Missing> missing;
   for (uint64_t c = first; c <= last; ++c) {
     if (chunks_[c] != kAbsent) continue;
     uint64_t end = c;
     const uint64_t most = std::max(last + 1, std::min<uint64_t>(chunks_.size(), c + readAhead_ / kChunk));
     while (end < most && chunks_[end] == kAbsent) chunks_[end++] = kAsked;
-    ask_(c * kChunk, std::min(size_, end * kChunk) - c * kChunk);
+    missing.push_back({c * kChunk, std::min(size_, end * kChunk) - c * kChunk});
     c = end - 1;
+  }
+  return missing;
+}
+
+void RemoteFile::waitFor(uint64_t first, uint64_t last) const {
+  MutexLock lock(mutex_);
+  while (!here(first, last)) {
+    if (failed_) throw *failed_;
+    const auto changed = [this, before = fetched_]() CREMA_REQUIRES(mutex_) { return failed_ || fetched_ != before; };
+    if (!waitUntil(changed_, lock, Deadline::after(kPatience), interrupt_, changed))
+      throw Error(ErrorKind::kTimeout, fmt::format("no bytes of {} have come for {} s; is the file system of the "
+                                                   "source overloaded or gone? The executor's log may say more",
+                                                   description_, kPatience));
   }
 }
 
@@ -61,21 +77,14 @@ std::string_view RemoteFile::range(uint64_t offset, uint64_t length) const {
   if (length == 0) return {};
   claim_.add(length, at_, size_);
   const uint64_t first = offset / kChunk, last = (offset + length - 1) / kChunk;
-  MutexLock lock(mutex_);
-  if (!here(first, last)) {
-    askFor(first, last);
-    Deadline deadline = Deadline::after(kPatience);
-    for (uint64_t before = fetched_; !here(first, last);) {
-      if (failed_) throw *failed_;
-      changed_.wait_for(lock.standard(), std::chrono::milliseconds(100));
-      if (interrupt_) interrupt_->check();
-      if (fetched_ != before) before = fetched_, deadline = Deadline::after(kPatience);
-      if (deadline.passed())
-        throw Error(ErrorKind::kTimeout, fmt::format("no bytes of {} have come for {} s; is the file system of the "
-                                                     "source overloaded or gone? The executor's log may say more",
-                                                     description_, kPatience));
-    }
+  std::vector<Missing> missing;
+  {
+    const MutexLock lock(mutex_);
+    if (here(first, last)) return {at_ + offset, length};
+    missing = claimMissing(first, last);
   }
+  for (const Missing& m : missing) ask_(m.offset, m.length);
+  waitFor(first, last);
   return {at_ + offset, length};
 }
 
@@ -99,11 +108,6 @@ void RemoteFile::fail(const Error& error) {
   const MutexLock lock(mutex_);
   if (!failed_) failed_ = error;
   changed_.notify_all();
-}
-
-uint64_t RemoteFile::fetched() const {
-  const MutexLock lock(mutex_);
-  return fetched_;
 }
 
 }  // namespace crema::data

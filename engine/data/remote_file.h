@@ -31,13 +31,16 @@ class RemoteFile : public FileBytes {
   // Throws kData for bytes that were not requested, kIo for the disk.
   void arrived(uint64_t offset, std::string_view bytes);
   void fail(const Error& error);
-  uint64_t fetched() const;  // bytes so far
 
  private:
   static constexpr uint64_t kChunk = 64 << 10;
   static constexpr double kPatience = 300;  // seconds
   enum State : uint8_t { kAbsent, kAsked, kHere };
-  void askFor(uint64_t firstChunk, uint64_t lastChunk) const CREMA_REQUIRES(mutex_);
+  struct Missing {
+    uint64_t offset, length;
+  };
+  std::vector<Missing> claimMissing(uint64_t firstChunk, uint64_t lastChunk) const CREMA_REQUIRES(mutex_);
+  void waitFor(uint64_t firstChunk, uint64_t lastChunk) const;
   bool here(uint64_t firstChunk, uint64_t lastChunk) const CREMA_REQUIRES(mutex_);
 
   std::string folder_, description_;

@@ -42,8 +42,8 @@ class RowWindow : public RecordSource {
   mutable Mutex mutex_;
   mutable std::condition_variable changed_;
   std::deque<std::string> rows_ CREMA_GUARDED_BY(mutex_);
-  int64_t first_ CREMA_GUARDED_BY(mutex_) = 0, wanted_ CREMA_GUARDED_BY(mutex_) =
-                                                   0;  // number of rows_[0]; rows the reader waits for
+  int64_t first_ CREMA_GUARDED_BY(mutex_) = 0;   // number of rows_[0]
+  int64_t wanted_ CREMA_GUARDED_BY(mutex_) = 0;  // how many rows the reader waits for
   size_t bytes_ CREMA_GUARDED_BY(mutex_) = 0;
   bool ended_ CREMA_GUARDED_BY(mutex_) = false;
   std::optional<Error> failed_ CREMA_GUARDED_BY(mutex_);

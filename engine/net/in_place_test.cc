@@ -220,7 +220,7 @@ TEST_F(InPlace, SplitsShareMemoryWhereNothingIsOverwritten) {
       if (net.layers()[i]->name() == layer) {
         std::vector<bool> tops;
         for (const Blob* t : net.tops(static_cast<int>(i)))
-          tops.push_back(t->sharesDataWith(*net.bottoms(static_cast<int>(i))[0]));
+          tops.push_back(t->dataMemory() == net.bottoms(static_cast<int>(i))[0]->dataMemory());
         return tops;
       }
     return std::vector<bool>();

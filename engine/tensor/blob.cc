@@ -69,8 +69,6 @@ void Blob::shareDiff(const Blob& other) {
   diff_ = other.diff_;
 }
 
-bool Blob::sharesDataWith(const Blob& other) const { return data_ && data_ == other.data_; }
-
 void Blob::place(std::shared_ptr<Storage>& mine, std::shared_ptr<Storage>& whole, const Blob& other, int64_t offset) {
   if (other.dtype_ != dtype_ || offset % 16 || offset + count() > other.count())
     internal("placing {} at {}", shape_.brief(), offset);

@@ -58,7 +58,6 @@ class Blob : public std::enable_shared_from_this<Blob> {
   // From now on both blobs use the other's memory; counts must agree (internal error otherwise).
   void shareData(const Blob& other);
   void shareDiff(const Blob& other);
-  bool sharesDataWith(const Blob& other) const;
   // From now on this blob's memory is elements [offset, offset + count()) of `whole`'s: many parameters, one flat
   // buffer. What was here is copied there first. offset is a multiple of 16 elements so that rows stay aligned.
   void placeDataIn(const Blob& whole, int64_t offset);

@@ -198,8 +198,9 @@ void Trainer::takeSnapshot() {
   if (hooks_.snapshot) hooks_.snapshot(solver_.iteration(), files);
 }
 
-// One more forward pass of every rank, as in Caffe. It moves running statistics, and the last test sees them moved;
-// then they are set back, as display must not change the model.
+// One more forward pass, as in Caffe, for the loss that is logged. A net with running statistics makes it for every
+// rank on all workers: it moves the statistics, and the last test sees them moved; finish() then sets them back, as
+// display must not change the model. Any other net makes it for the first rank of each worker that logs.
 void Trainer::displayAtEnd() {
   net::RunningStatistics& statistics = solver_.net().statistics();
   if (statistics.empty() && !logs()) return;
