@@ -11,6 +11,7 @@
 #include "data/staged_source.h"
 #include "host/job_io.h"
 #include "model/filter.h"
+#include "model/label_blobs.h"
 #include "model/upgrade.h"
 #include "solver/descriptions.h"
 #include "solver/rules.h"
@@ -31,8 +32,8 @@ bool sourceOf(const solver::NetDescription& d, wire::Source* out) {
   bool found = false;
   for (int i = 0; i < d.param.layer_size(); ++i) {
     const auto& layer = d.param.layer(i);
-    const bool data = layer.type() == "Data", memory = layer.type() == "MemoryData", cos = layer.type() == "CoSData";
-    if ((!data && !memory && !cos) || !keeps(d.state, layer)) continue;
+    if (!model::takesRecords(layer) || !keeps(d.state, layer)) continue;
+    const bool data = layer.type() == "Data", memory = layer.type() == "MemoryData";
     if (found)
       invalid("net '{}' has two data layers in one phase, '{}' and '{}'; a Spark job serves one: join their records",
               d.param.name(), out->layer(), layer.name());
@@ -127,6 +128,9 @@ void planScoring(const solver::NetDescription& test, const PlanRequest& f, kerne
               test.param.name());
     return;
   }
+  const auto labels = model::labelBlobs(model::filterNet(test.param, test.state));
+  plan->mutable_need_label()->Assign(labels.dependent.begin(), labels.dependent.end());
+  plan->mutable_outputs_without_label()->Assign(labels.outputsWithout.begin(), labels.outputsWithout.end());
   if (!buildable(plan->test())) return;
   const auto net = build(test, kernels, parentDirectory(f.solver));
   checkBlobs(f, *net);
@@ -158,14 +162,10 @@ wire::Plan makePlan(const PlanRequest& f) {
   kernels::Context kernels(kernels::bestIsa(), 1);
   const solver::NetDescription train = solver::trainDescription(solver, folder, plan.net_origin());
   planTraining(train, solver::ruleOf(solver).histories, f, kernels, &plan);
-  solver::NetDescription test = train;
-  test.state.set_phase(caffe::TEST);
-  const auto tests = solver::testDescriptions(solver, folder, plan.net_origin());
-  if (tests.size() > 1)
+  if (solver.test_iter_size() > 1)  // one for each test net, as prepareSolver() checked
     invalid("the solver names {} test nets; a Spark job tests with one: keep one test_iter and one test net",
-            tests.size());
-  if (!tests.empty()) test = tests[0];
-  planScoring(test, f, kernels, &plan);
+            solver.test_iter_size());
+  planScoring(solver::scoringDescription(solver, folder, plan.net_origin()), f, kernels, &plan);
   return plan;
 }
 

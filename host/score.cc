@@ -18,14 +18,6 @@
 namespace crema::host {
 namespace {
 
-solver::NetDescription testNetOf(const caffe::SolverParameter& solver, const std::string& origin) {
-  const auto tests = solver::testDescriptions(solver, "", origin);
-  if (!tests.empty()) return tests[0];
-  solver::NetDescription d = solver::trainDescription(solver, "", origin);
-  d.state.set_phase(caffe::TEST);
-  return d;
-}
-
 constexpr int kNoRows = -1;
 
 // The axis of a blob that counts records: 0, or 1 behind time steps where the data layer transposes; kNoRows for none.
@@ -61,7 +53,8 @@ void fillColumn(const Blob& blob, const std::string& name, int axis, int rows, w
 class Scorer {
  public:
   Scorer(const wire::Job& job, const caffe::SolverParameter& solver, const cluster::HostRows& rows)
-      : description_(testNetOf(solver, job.net_origin())), kernels_(kernels::chooseIsa(job.isa()), job.threads()) {
+      : description_(solver::scoringDescription(solver, "", job.net_origin())),
+        kernels_(kernels::chooseIsa(job.isa()), job.threads()) {
     net::NetOptions o;
     o.kernels = &kernels_;
     o.seed = static_cast<uint64_t>(solver.random_seed());

@@ -80,6 +80,15 @@ std::vector<NetDescription> testDescriptions(const caffe::SolverParameter& s, co
   return all;
 }
 
+NetDescription scoringDescription(const caffe::SolverParameter& s, const std::string& folder,
+                                  const std::string& inlined) {
+  const auto tests = testDescriptions(s, folder, inlined);
+  if (!tests.empty()) return tests[0];
+  NetDescription d = trainDescription(s, folder, inlined);
+  d.state.set_phase(caffe::TEST);
+  return d;
+}
+
 caffe::SolverParameter inlineNets(const caffe::SolverParameter& solver, const std::string& folder) {
   caffe::SolverParameter s = solver;
   if (s.has_net()) *s.mutable_net_param() = fromFile(s.net(), folder), s.clear_net();

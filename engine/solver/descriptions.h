@@ -20,6 +20,9 @@ NetDescription trainDescription(const caffe::SolverParameter& solver, const std:
                                 const std::string& inlined = "");
 std::vector<NetDescription> testDescriptions(const caffe::SolverParameter& solver, const std::string& folder,
                                              const std::string& inlined = "");
+// The net that scores records: the first test net; without any, the train net in phase TEST.
+NetDescription scoringDescription(const caffe::SolverParameter& solver, const std::string& folder,
+                                  const std::string& inlined = "");
 // The same solver with every net inlined, so that it needs no files.
 caffe::SolverParameter inlineNets(const caffe::SolverParameter& solver, const std::string& folder);
 // The same, read from `path`, ready to run: checked, nets inlined, snapshot_prefix completed (an empty one becomes the

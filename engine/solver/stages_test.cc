@@ -54,6 +54,14 @@ TEST(Stages, OfTheCaptioningNetSelectCaffesLayers) {
   const auto tests = testDescriptions(solver, kExamples);
   ASSERT_EQ(tests.size(), 1u);
   EXPECT_EQ(line(tests[0].param, tests[0].state), golden[1]);
+  NetDescription scoring = scoringDescription(solver, kExamples);
+  EXPECT_EQ(line(scoring.param, scoring.state), golden[1]);
+  caffe::SolverParameter untested = solver;  // without a test net the net of training scores, in phase TEST
+  untested.clear_test_iter(), untested.clear_test_state();
+  scoring = scoringDescription(untested, kExamples);
+  EXPECT_EQ(scoring.state.phase(), caffe::TEST);
+  EXPECT_EQ(scoring.state.stage_size(), train.state.stage_size());
+  EXPECT_EQ(scoring.origin, train.origin);
   const auto net = model::readNet(kExamples + "/lrcn_cos.prototxt");
   for (const auto& want : golden) EXPECT_EQ(line(net, stateOf(want)), want);
 }

@@ -8,7 +8,7 @@ import scala.collection.JavaConverters._
 
 import caffe.Caffe.NetParameter
 import com.crema._
-import com.crema.wire.Wire.Job
+import com.crema.wire.Wire.{Job, Plan}
 import com.google.protobuf.TextFormat
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
@@ -73,9 +73,16 @@ class CaffeModel private[ml] (override val uid: String, private[ml] var netText:
 
   /** @throws IllegalArgumentException when the weights, which were read from `place`, are damaged or of another net */
   private[ml] def checkRead(place: String): Unit = {
-    val folder = Files.createTempDirectory("crema-load-").toFile
     origin = place
-    try Planner.plan(CaffeModel.solverOf(net, folder), 1, 1, Nil, train = false, test = true, unchecked)
+    lastPlan = planOf(net, Nil, unchecked)
+  }
+
+  /** What the executable said of the net: its blobs are the same for every type of input column. */
+  @transient private var lastPlan: Plan = _
+
+  private def planOf(fitted: NetParameter, asked: Seq[String], weights: Option[Weights]): Plan = {
+    val folder = Files.createTempDirectory("crema-model-").toFile
+    try Planner.plan(CaffeModel.solverOf(fitted, folder), 1, 1, asked, train = false, test = true, weights)
     finally org.apache.hadoop.fs.FileUtil.fullyDelete(folder)
   }
 
@@ -83,37 +90,27 @@ class CaffeModel private[ml] (override val uid: String, private[ml] var netText:
   private def planned(frame: DataFrame): (Job, Seq[String]) = {
     val input = FrameNet.inputType(frame.schema, $(inputCol), $(encoded))
     FrameNet.checkSize(frame.schema, $(inputCol), net)
-    val folder = Files.createTempDirectory("crema-transform-").toFile
-    try {
-      val fitted = FrameNet.rewrite(net, input)
-      val solver = CaffeModel.solverOf(fitted, folder)
-      val asked = if (isSet(outputBlobs)) $(outputBlobs).toSeq else Nil
-      val plan = Planner.plan(solver, 1, 1, asked, train = false, test = true, unchecked)
-      if (!checked) Planner.untrainedWarning(plan, origin).foreach(text => System.err.println(s"crema: $text"))
-      checked = true
-      val unlabelled = FrameNet.needLabel(fitted)
-      val hasLabel = frame.columns.contains($(labelCol))
-      val blobs = if (asked.nonEmpty) asked else defaults(fitted, unlabelled)
-      for (b <- blobs if unlabelled(b) && !hasLabel)
-        throw new WrongArgument(s"blob '$b' depends on the label, and the frame has no column '${$(labelCol)}'; " +
-          "add it (setLabelCol), or leave the blob out of outputBlobs")
-      val job = Job.newBuilder.setSolver(plan.getSolver).setNetOrigin("CaffeModel").setWeightsName(origin)
-        .setThreads(Cluster.threadsPerTask(frame.sparkSession.sparkContext))
-        .setResize($(resize)).addAllBlobs(blobs.asJava)
-      (job.build(), blobs)
-    } finally org.apache.hadoop.fs.FileUtil.fullyDelete(folder)
+    val asked = if (isSet(outputBlobs)) $(outputBlobs).toSeq else Nil
+    val plan = planOf(FrameNet.rewrite(net, input), asked, unchecked)
+    if (!checked) Planner.untrainedWarning(plan, origin).foreach(text => System.err.println(s"crema: $text"))
+    checked = true
+    lastPlan = plan
+    val hasLabel = frame.columns.contains($(labelCol))
+    val blobs = if (asked.nonEmpty) asked else defaults(plan)
+    for (b <- blobs if plan.getNeedLabelList.contains(b) && !hasLabel)
+      throw new WrongArgument(s"blob '$b' depends on the label, and the frame has no column '${$(labelCol)}'; " +
+        "add it (setLabelCol), or leave the blob out of outputBlobs")
+    val job = Job.newBuilder.setSolver(plan.getSolver).setNetOrigin("CaffeModel").setWeightsName(origin)
+      .setThreads(Cluster.threadsPerTask(frame.sparkSession.sparkContext))
+      .setResize($(resize)).addAllBlobs(blobs.asJava)
+    (job.build(), blobs)
   }
 
-  /** The default blobs: tops that no other layer takes, apart from layers that need the label. */
-  private def defaults(n: NetParameter, needLabel: Set[String]): Seq[String] = {
-    val layers = n.getLayerList.asScala.filter(l => !FrameNet.isData(l))
-    val consumed = layers.flatMap { l =>
-      l.getBottomList.asScala.filterNot(b => l.getTopList.contains(b) || l.getTopList.asScala.exists(needLabel))
-    }.toSet
-    val last = layers.flatMap(_.getTopList.asScala).distinct.filterNot(t => needLabel(t) || consumed(t))
-    if (last.isEmpty)
-      throw new WrongArgument(s"net '${n.getName}' has no output that needs no label; name blobs with setOutputBlobs")
-    last.toSeq
+  /** The blobs when none are named. */
+  private def defaults(plan: Plan): Seq[String] = {
+    if (plan.getOutputsWithoutLabelCount == 0) throw new WrongArgument(
+      s"net '${net.getName}' has no output that needs no label; name blobs with setOutputBlobs")
+    plan.getOutputsWithoutLabelList.asScala.toList // tasks take it along, which a view of the message cannot be
   }
 
   private def columnNames(blobs: Seq[String]): Seq[String] = if (isSet(outputCols)) $(outputCols).toSeq else blobs
@@ -121,7 +118,8 @@ class CaffeModel private[ml] (override val uid: String, private[ml] var netText:
   override def transformSchema(schema: StructType): StructType = {
     FrameNet.inputType(schema, $(inputCol), $(encoded))
     FrameNet.checkSize(schema, $(inputCol), net)
-    val blobs = if (isSet(outputBlobs)) $(outputBlobs).toSeq else defaults(net, FrameNet.needLabel(net))
+    def known = { if (lastPlan == null) lastPlan = CaffeParams.inItsWords(planOf(net, Nil, None)); lastPlan }
+    val blobs = if (isSet(outputBlobs)) $(outputBlobs).toSeq else defaults(known)
     CaffeModel.withColumns(schema, blobs, columnNames(blobs), $(outputVectors))
   }
 

@@ -1,7 +1,7 @@
 package com.crema.ml
 
 import caffe.Caffe.CoSDataParameter.DataType
-import caffe.Caffe.{CoSDataParameter, LayerParameter, NetParameter, Phase, TransformationParameter}
+import caffe.Caffe.{CoSDataParameter, LayerParameter, NetParameter, TransformationParameter}
 import com.crema.WrongArgument
 import org.apache.spark.ml.attribute.AttributeGroup
 import org.apache.spark.ml.functions.vector_to_array
@@ -137,20 +137,5 @@ private[ml] object FrameNet {
   def hasClasses(net: NetParameter): Boolean = {
     val labels = net.getLayerList.asScala.filter(isData).flatMap(_.getTopList.asScala.drop(1)).toSet
     net.getLayerList.asScala.exists(l => classTakers(l.getType) && l.getBottomList.asScala.exists(labels))
-  }
-
-  /** Blobs of the TEST net that depend on its data layer's label. */
-  def needLabel(net: NetParameter): Set[String] = {
-    val layers = net.getLayerList.asScala.filter(included(_, Phase.TEST))
-    layers.foldLeft(Set[String]()) { (tainted, l) =>
-      if (isData(l)) tainted ++ l.getTopList.asScala.drop(1)
-      else if (l.getBottomList.asScala.exists(tainted)) tainted ++ l.getTopList.asScala
-      else tainted
-    }
-  }
-
-  private def included(l: LayerParameter, phase: Phase): Boolean = {
-    def meets(r: caffe.Caffe.NetStateRule) = !r.hasPhase || r.getPhase == phase
-    if (l.getIncludeCount > 0) l.getIncludeList.asScala.exists(meets) else !l.getExcludeList.asScala.exists(meets)
   }
 }

@@ -270,6 +270,6 @@ class CaffeEstimatorSuite extends AnyFunSuite with BeforeAndAfterAll {
     Files.write(folder.resolve("cut/data/weights.caffemodel"), model.modelBytes.take(model.modelBytes.length / 2))
     Files.delete(folder.resolve("cut/data/.weights.caffemodel.crc"))
     val cut = intercept[Exception](CaffeModel.load(place)).getMessage
-    assert(cut.contains("cut/data/weights.caffemodel") && !cut.contains("crema-load-"), cut)
+    assert(cut.contains("cut/data/weights.caffemodel") && !cut.contains("crema-model-"), cut)
   }
 }
