@@ -21,7 +21,7 @@ inline const std::map<std::string, std::string>& casesElsewhere() {
       {"MemoryData", "tests/goldens/layers/cases.txt"},     // likewise
       {"HDF5Data", "engine/layers/hdf5_data_test.cc"},      // needs files
       {"HDF5Output", "engine/layers/hdf5_output_test.cc"},  // makes one
-      {"CoSData", "engine/data/host_sources_test.cc"},              // rows of a host program
+      {"CoSData", "engine/data/host_sources_test.cc"},      // rows of a host program
       {"Python", "tests/python/test_pycaffe_layers.py"}};   // computes in a host program
   return all;
 }
