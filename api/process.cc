@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/mutex.h"
 #include "base/random_bytes.h"
+#include "base/thread_pool.h"
 
 namespace crema::api {
 namespace {
@@ -99,8 +100,7 @@ int crema_set_random_seed(uint64_t value) {
 
 int crema_set_threads(int count) {
   return guard([&] {
-    if (count < 0 || count > 4 * availableCores())
-      invalid("threads must be 0 (all cores) to {} on this machine, not {}", 4 * availableCores(), count);
+    checkThreads(count, "threads");
     threads = count;
   });
 }

@@ -4,6 +4,7 @@
 #include "api/handles.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "model/upgrade.h"
 #include "solver/descriptions.h"
 #include "train/trainer.h"
@@ -61,8 +62,7 @@ void start(SolverBox& box, const std::string& file, const caffe::SolverParameter
     box.testArrays.back()->view = shown;
     advanceBeforeForward(box.solver->testNet(i), box.testArrays.back().get(), {});
   }
-  std::string weights;
-  for (const auto& w : p.weights()) weights += (weights.empty() ? "" : ",") + w;
+  const std::string weights = joined(p.weights(), ",");
   if (!weights.empty()) box.solver->copyTrainedFrom(weights);
 }
 

@@ -14,6 +14,7 @@
 #include "base/fd_io.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "cli/command.h"
 #include "cli/json.h"
 #include "cli/picture_mean.h"
@@ -145,11 +146,8 @@ class Classifier {
     output_ = f.blob;
     const auto& outputs = net_->outputs();
     if (output_.empty() && outputs.size() == 1) output_ = outputs[0];
-    if (output_.empty()) {
-      std::string names;
-      for (const auto& name : outputs) names += (names.empty() ? "" : ", ") + name;
-      invalid("{} has {} outputs ({}); say which has the scores: -blob NAME", f.model, outputs.size(), names);
-    }
+    if (output_.empty())
+      invalid("{} has {} outputs ({}); say which has the scores: -blob NAME", f.model, outputs.size(), joined(outputs));
     const Shape& shape = net_->blob(output_).shape();
     if (shape.axes() < 2 || shape[0] != input_->shape()[0])
       invalid("blob '{}' is {}, which has no row of scores for each picture", output_, shape.brief());

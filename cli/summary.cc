@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "cli/described_net.h"
 #include "cli/json.h"
 
@@ -11,12 +12,6 @@ namespace crema::cli {
 namespace {
 
 using Row = std::vector<std::string>;
-
-std::string join(const std::vector<std::string>& parts) {
-  std::string all;
-  for (const auto& p : parts) all += (all.empty() ? "" : ", ") + p;
-  return all;
-}
 
 void print(const std::vector<Row>& rows) {
   std::vector<size_t> width(rows[0].size(), 0);
@@ -71,7 +66,7 @@ void printTable(const net::Net& net, const Summary& s) {
   for (const LayerSummary& l : s.layers) {
     std::vector<std::string> tops = l.tops;
     for (size_t t = 0; t < tops.size(); ++t) tops[t] += " " + (l.shapes[t].axes() ? l.shapes[t].brief() : "scalar");
-    rows.push_back({l.layer->name(), l.type, join(l.bottoms), join(tops), l.parameters ? grouped(l.parameters) : "",
+    rows.push_back({l.layer->name(), l.type, joined(l.bottoms), joined(tops), l.parameters ? grouped(l.parameters) : "",
                     l.adds ? grouped(l.adds) : ""});
   }
   print(rows);

@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "base/log.h"
-#include "base/sha256.h"
 #include "cluster/doorman.h"
 #include "cluster/model_home.h"
 #include "cluster/roster.h"
@@ -16,11 +15,6 @@ constexpr char kAgain[] =
     "run it again, from the last snapshot if there is one (-snapshot X.solverstate; on Spark with -weights "
     "X.caffemodel beside it)";
 }  // namespace
-
-std::string jobDigest(const wire::Job& job) {
-  return sha256Hex(fmt::format("{}|{}|{}|{}|", CREMA_VERSION, job.ranks(), job.workers(), job.solver().size()) +
-                   job.solver());
-}
 
 class Coordinator::State {
  public:

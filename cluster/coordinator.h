@@ -21,7 +21,7 @@ struct CoordinatorOptions {
   std::string token;
   int ranks = 1, workers = 1;
   double joinTimeout = 60, stepTimeout = 60;
-  std::string jobDigest;
+  std::string jobDigest;  // cluster/job.h
   std::string modelHome;  // where worker 0's final model is written, as wire.Job's model_home
 };
 
@@ -40,8 +40,5 @@ class Coordinator {
   class State;
   std::unique_ptr<State> state_;
 };
-
-// What all workers of a run must agree on; anything else (paths, threads, instruction set) may differ.
-std::string jobDigest(const wire::Job& job);
 
 }  // namespace crema::cluster

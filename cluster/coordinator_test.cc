@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "cluster/job.h"
 #include "support/coordinator_fixture.h"
 
 namespace crema::cluster {

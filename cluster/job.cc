@@ -1,5 +1,7 @@
 #include "cluster/job.h"
 
+#include "base/sha256.h"
+
 namespace crema::cluster {
 
 wire::Job jobOf(const train::RunOptions& o) {
@@ -31,6 +33,22 @@ train::RunOptions runOf(const wire::Job& job, const HostRows& rows) {
   o.resize = job.resize();
   o.log = job.worker() == 0 || job.log();
   return o;
+}
+
+CoordinatorOptions coordinatorOf(const wire::Job& job) {
+  CoordinatorOptions o;
+  if (!job.host().empty()) o.host = job.host();
+  o.token = job.token();
+  o.ranks = job.ranks(), o.workers = job.workers();
+  o.joinTimeout = job.join_timeout(), o.stepTimeout = job.step_timeout();
+  o.jobDigest = jobDigest(job);
+  o.modelHome = job.model_home();
+  return o;
+}
+
+std::string jobDigest(const wire::Job& job) {
+  return sha256Hex(fmt::format("{}|{}|{}|{}|", CREMA_VERSION, job.ranks(), job.workers(), job.solver().size()) +
+                   job.solver());
 }
 
 wire::Event toEvent(const train::Progress& p) {

@@ -1,7 +1,9 @@
 // Conversions: a Job into the engine's options, and the engine's results into Events.
 #pragma once
+#include <string>
 #include <vector>
 
+#include "cluster/coordinator.h"
 #include "cluster/host_rows.h"
 #include "train/run.h"
 #include "wire.pb.h"
@@ -12,6 +14,10 @@ namespace crema::cluster {
 wire::Job jobOf(const train::RunOptions& options);
 // Throws kData when the solver is of another version.
 train::RunOptions runOf(const wire::Job& job, const HostRows& rows);
+// The coordinator of the Job's run, at any port of its host.
+CoordinatorOptions coordinatorOf(const wire::Job& job);
+// What all workers of a run must agree on; anything else (paths, threads, instruction set) may differ.
+std::string jobDigest(const wire::Job& job);
 
 wire::Event toEvent(const train::Progress& p);
 wire::Event toEvent(int64_t iteration, int net, const std::vector<train::TestOutput>& outputs);

@@ -50,6 +50,18 @@ TEST(Job, OfAnOlderHostHasNoPrefixAndTheSolversCounts) {
   EXPECT_EQ(readBack(job).snapshotPrefix, "the/solver's");
 }
 
+TEST(Job, SaysWhatItsCoordinatorIs) {
+  wire::Job job = jobOf(everyField());
+  EXPECT_EQ(coordinatorOf(job).host, "127.0.0.1") << "where none is named";
+  job.set_host("10.0.0.4"), job.set_token("secret"), job.set_model_home("out/m");
+  job.set_join_timeout(7), job.set_step_timeout(9);
+  const CoordinatorOptions o = coordinatorOf(job);
+  EXPECT_EQ(std::vector({o.host, o.token, o.modelHome, o.jobDigest}),
+            std::vector({job.host(), job.token(), job.model_home(), jobDigest(job)}));
+  EXPECT_EQ(std::vector({o.ranks, o.workers, o.port}), std::vector({7, 3, 0}));
+  EXPECT_EQ(std::vector({o.joinTimeout, o.stepTimeout}), std::vector({7.0, 9.0}));
+}
+
 TEST(Job, WhoseSolverIsGarbageSaysThatVersionsDiffer) {
   wire::Job job = jobOf(everyField());
   job.set_solver("\xff\xff\xff");

@@ -4,7 +4,6 @@
 
 #include "base/log.h"
 #include "base/sha256.h"
-#include "cluster/coordinator.h"
 #include "cluster/job.h"
 #include "cluster/publications.h"
 #include "cluster/session.h"

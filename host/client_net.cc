@@ -40,8 +40,7 @@ void checkOpen(const engine::Open& o) {
     invalid("cluster size must be positive, not {}", o.cluster_size());
   if (o.rank() < 0 || o.rank() >= o.cluster_size())
     invalid("node rank {}: a cluster of {} has ranks 0 to {}", o.rank(), o.cluster_size(), o.cluster_size() - 1);
-  if (o.threads() < 0 || o.threads() > 4 * availableCores())
-    invalid("threads must be 0 (all cores) to {} on this machine, not {}", 4 * availableCores(), o.threads());
+  checkThreads(o.threads(), "threads");
 }
 
 // Checks for "host:port" with a number behind the last colon; the socket checks that the host is numeric.

@@ -133,16 +133,6 @@ class Child {
   std::thread relay_;
 };
 
-cluster::CoordinatorOptions optionsFor(const wire::Job& job, const std::string& token) {
-  cluster::CoordinatorOptions o;
-  o.host = localHost();
-  o.token = token;
-  o.ranks = job.ranks(), o.workers = job.workers();
-  o.joinTimeout = job.join_timeout(), o.stepTimeout = job.step_timeout();
-  o.jobDigest = cluster::jobDigest(job);
-  return o;
-}
-
 void show(const wire::Event& event) {
   if (event.has_progress()) {
     const auto& p = event.progress();
@@ -178,15 +168,13 @@ void runLocalCluster(const train::RunOptions& options, const std::string& model,
   wire::Job job = cluster::jobOf(options);
   job.set_model(model);
   job.set_join_timeout(joinTimeout), job.set_step_timeout(stepTimeout);
-  const std::string token = randomBytes(32);
-  cluster::Coordinator coordinator(optionsFor(job, token), show);
+  job.set_host(localHost()), job.set_token(randomBytes(32));
+  cluster::Coordinator coordinator(cluster::coordinatorOf(job), show);
   std::vector<std::unique_ptr<Child>> children;
   for (int w = 0; w < job.workers(); ++w) {
     wire::Job mine = job;
     mine.set_worker(w);
     mine.set_coordinator(coordinator.address());
-    mine.set_host(localHost());
-    mine.set_token(token);
     mine.set_coordinator_listens(true);
     if (mine.threads() <= 0) mine.set_threads(std::max(1, availableCores() / job.workers()));
     children.push_back(std::make_unique<Child>(mine));

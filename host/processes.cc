@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "cluster/coordinator.h"
+#include "cluster/job.h"
 #include "cluster/worker.h"
 #include "host/job_io.h"
 #include "host/signals.h"
@@ -66,14 +67,8 @@ int serveCoordinator(const std::function<wire::Job()>& readJob, bool byHost, int
   checkToken(job);
   static Interrupt& interrupt = *new Interrupt;  // never freed: the stdin watcher may outlive this call
   if (byHost) exitWhenStdinEnds(interrupt);
-  cluster::CoordinatorOptions o;
-  o.host = job.host().empty() ? localHost() : job.host();
+  cluster::CoordinatorOptions o = cluster::coordinatorOf(job);
   o.port = port;
-  o.token = job.token();
-  o.ranks = job.ranks(), o.workers = job.workers();
-  o.joinTimeout = job.join_timeout(), o.stepTimeout = job.step_timeout();
-  o.jobDigest = cluster::jobDigest(job);
-  o.modelHome = job.model_home();
   const auto emit = [&](const wire::Event& event) { byHost ? toHost(event) : showEvent(event); };
   reportingFailure(emit, [&] {
     cluster::Coordinator(o, emit).run(&interrupt);

@@ -21,6 +21,14 @@ inline std::vector<std::string> splitList(std::string_view text) {
   return all;
 }
 
+// "a, b"; names: strings or views of them
+template <class Names>
+std::string joined(const Names& names, std::string_view separator = ", ") {
+  std::string text;
+  for (const auto& name : names) (text.empty() ? text : text += separator) += name;
+  return text;
+}
+
 // "a", "a or b", "a, b or c"
 inline std::string alternatives(const std::vector<std::string>& names) {
   std::string text;

@@ -157,4 +157,10 @@ int availableCores() {
   return CPU_COUNT(&set) > 0 ? CPU_COUNT(&set) : 1;
 }
 
+void checkThreads(int threads, const char* name) {
+  const int most = 4 * availableCores();
+  if (threads < 0 || threads > most)
+    invalid("{} must be 0 (all cores) to {} on this machine, not {}", name, most, threads);
+}
+
 }  // namespace crema

@@ -26,5 +26,7 @@ class ThreadPool {
 };
 
 int availableCores();  // the cores this process may use (affinity mask), at least 1
+// kInvalid unless 0 <= threads <= 4 times that, beyond which they only get in each other's way. name: "-threads".
+void checkThreads(int threads, const char* name);
 
 }  // namespace crema

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "base/text.h"
 #include "exchange/graph.h"
 #include "exchange/selection.h"
 
@@ -146,9 +147,7 @@ class Exporter {
   }
 
   void note(std::vector<std::string>& notes, const Shape& first, bool anyBatch) const {
-    std::string left;
-    for (const std::string& label : selection_.leftOut) left += (left.empty() ? "" : ", ") + label;
-    if (!left.empty()) notes.push_back("left out, as no score needs it: " + left);
+    if (!selection_.leftOut.empty()) notes.push_back("left out, as no score needs it: " + joined(selection_.leftOut));
     eachNeeded([&](int, const layers::Layer& layer) {
       if (isOnnxSource(layer) && layer.param().has_transform_param())
         notes.push_back(fmt::format("the input takes images as transform_param of {} leaves them ({})", layer.label(),

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/log.h"
+#include "base/text.h"
 #include "layers/record_layer.h"
 #include "model/filter.h"
 #include "model/proto_io.h"
@@ -88,8 +89,7 @@ bool Net::Builder::connectBottoms(const caffe::LayerParameter& param, Wire& wire
   for (int i = 0; i < param.bottom_size(); ++i) {
     const std::string& name = param.bottom(i);
     if (!available_.count(name)) {
-      std::string known;
-      for (const auto& blob : available_) known += (known.empty() ? "" : ", ") + blob;
+      const std::string known = joined(available_);
       invalid("Unknown bottom blob '{}' (layer '{}', bottom index {}); blobs made before it and free: {}", name,
               param.name(), i, known.empty() ? "none" : known);
     }

@@ -2,6 +2,7 @@
 
 #include "base/file.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "base/thread_pool.h"
 
 namespace crema::train {
@@ -17,8 +18,8 @@ int recordsPerPass(const net::Net& net) {
 }
 
 void takeUp(const RunOptions& o, solver::Solver& solver) {
-  std::string weights;  // the solver's `weights`: together these files must give at least one layer its values
-  for (const auto& w : o.solver.weights()) weights += (weights.empty() ? "" : ",") + w;
+  // The solver's `weights`: together these files must give at least one layer its values.
+  const std::string weights = joined(o.solver.weights(), ",");
   if (!o.snapshot.empty() && o.log) LOG_INFO("Resuming from {}", o.snapshot);
   if (!o.snapshot.empty())
     solver.restore(o.snapshot, o.weights);
@@ -49,9 +50,7 @@ void checkRun(int ranks, int workers, int worker, int threads) {
   if (workers < 1 || workers > ranks)
     invalid("-ranks {} -workers {}: there must be at least 1 worker and at most as many as ranks", ranks, workers);
   if (worker < 0 || worker >= workers) invalid("-worker {}: this run has workers 0 to {}", worker, workers - 1);
-  const int most = 4 * availableCores();
-  if (threads < 0 || threads > most)
-    invalid("-threads must be 0 (all cores) to {} on this machine, not {}", most, threads);
+  checkThreads(threads, "-threads");
 }
 
 Run setUp(const RunOptions& o) {

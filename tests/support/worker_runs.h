@@ -82,9 +82,8 @@ class WorkerRuns : public SolverFixture {
   using Host = std::function<void(const wire::Event&, cluster::HostRows&)>;
   static RunOutcome run(const wire::Job& job, const std::string& modelHome = "", const Change& change = nullptr,
                         train::Request request = train::Request::kNone, const Host& host = nullptr) {
-    cluster::CoordinatorOptions o;
-    o.token = job.token(), o.ranks = job.ranks(), o.workers = job.workers(), o.modelHome = modelHome;
-    o.joinTimeout = job.join_timeout(), o.stepTimeout = job.step_timeout(), o.jobDigest = cluster::jobDigest(job);
+    cluster::CoordinatorOptions o = cluster::coordinatorOf(job);
+    o.modelHome = modelHome;
     RunOutcome outcome;
     outcome.workers.resize(static_cast<size_t>(job.workers()));
     std::atomic<int> joined{0};
