@@ -107,6 +107,7 @@ CREMA_API int crema_solver_restore(crema_solver* solver, const char* state);
 CREMA_API int crema_solver_snapshot(crema_solver* solver);
 CREMA_API int crema_solver_apply_update(crema_solver* solver);
 typedef enum { CREMA_ITER, CREMA_LR, CREMA_BASE_LR, CREMA_MAX_ITER, CREMA_DISPLAY } crema_setting;
+/* CREMA_ITER can be read while another thread solves; the others wait. */
 CREMA_API int crema_solver_get(const crema_solver* solver, crema_setting setting, double* value);
 CREMA_API int crema_solver_set(crema_solver* solver, crema_setting setting, double value); /* the last three */
 /* Called with `user` in every iteration: behind its tests, and when the gradients are there. */

@@ -157,7 +157,7 @@ int crema_solver_apply_update(crema_solver* solver) {
 
 int crema_solver_get(const crema_solver* solver, crema_setting setting, double* value) {
   return guard([&] {
-    const auto hold = solver->box->compute->holdToRead();
+    const auto hold = setting == CREMA_ITER ? Compute::Hold() : solver->box->compute->holdToRead();
     const solver::Solver& s = *solver->box->solver;
     switch (setting) {
       case CREMA_ITER:

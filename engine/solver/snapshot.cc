@@ -30,7 +30,7 @@ void Solver::copyTrainedFrom(const std::string& weights) {
 }
 
 SnapshotFiles Solver::snapshotNames(const std::string& prefix) const {
-  const std::string stem = fmt::format("{}_iter_{}", prefix, iteration_);
+  const std::string stem = fmt::format("{}_iter_{}", prefix, iteration());
   const model::SnapshotFormat format = param_.snapshot_format();
   return {model::nameFor(stem + ".caffemodel", format), model::nameFor(stem + ".solverstate", format)};
 }
@@ -39,14 +39,14 @@ std::string Solver::saveModel(const std::string& path) const {
   const model::SnapshotFormat format = param_.snapshot_format();
   const std::string name = model::nameFor(path, format);
   const bool ownersOnly = format == caffe::SolverParameter::HDF5;
-  inside([&] { return fmt::format("while saving the model of iteration {}", iteration_); },
+  inside([&] { return fmt::format("while saving the model of iteration {}", iteration()); },
          [&] { model::writeModel(name, net_->toProto(param_.snapshot_diff(), ownersOnly), format); });
   return name;
 }
 
 caffe::SolverState Solver::state(const std::string& model) const {
   caffe::SolverState state;
-  state.set_iter(iteration_);
+  state.set_iter(iteration());
   state.set_learned_net(model);
   state.set_current_step(currentStep_);
   for (int h = 0; h < history_.shape()[0]; ++h)
@@ -68,7 +68,7 @@ SnapshotFiles Solver::snapshot(const std::string& prefix, const std::string& pub
   saveModel(files.model);
   const caffe::SolverState now = state(publishedPrefix.empty() ? files.model : snapshotNames(publishedPrefix).model);
   if (options_.log) LOG_INFO("Snapshotting solver state to {} file {}", kind, files.state);
-  inside([&] { return fmt::format("while saving the solver state of iteration {}", iteration_); },
+  inside([&] { return fmt::format("while saving the solver state of iteration {}", iteration()); },
          [&] {
            try {
              model::writeState(files.state, now, format);

@@ -63,11 +63,11 @@ void Solver::buildNets() {
 double Solver::computeGradient(int rank) {
   net_->clearParamDiffs();
   net_->statistics().collect();
-  const bool display = param_.display() && iteration_ % param_.display() == 0;
+  const bool display = param_.display() && iteration() % param_.display() == 0;
   net_->setDebugInfo(param_.debug_info() && display && options_.log && rank == options_.trainData.myRanks.front());
   double loss = 0;
   for (int sub = 0; sub < param_.iter_size(); ++sub) {
-    net_->setStep(static_cast<int64_t>(iteration_) * param_.iter_size() + sub, rank);
+    net_->setStep(static_cast<int64_t>(iteration()) * param_.iter_size() + sub, rank);
     const double part = net_->forward();
     if (!std::isfinite(part)) {
       const std::string where = net_->firstNotFinite();
@@ -75,7 +75,7 @@ double Solver::computeGradient(int rank) {
           "the loss is {} in iteration {} (rank {}); the first value that is not finite stands in {}. Lower base_lr "
           "(now {}), set "
           "clip_gradients, or check the data for NaN",
-          part, iteration_, rank, where.empty() ? "the loss itself" : where, param_.base_lr());
+          part, iteration(), rank, where.empty() ? "the loss itself" : where, param_.base_lr());
     }
     loss += part;
     net_->backward();
@@ -85,7 +85,7 @@ double Solver::computeGradient(int rank) {
 
 double Solver::evaluate(int rank) {
   net_->statistics().collect();
-  net_->setStep(static_cast<int64_t>(iteration_) * param_.iter_size(), rank);
+  net_->setStep(static_cast<int64_t>(iteration()) * param_.iter_size(), rank);
   return net_->forward();
 }
 
@@ -119,22 +119,22 @@ double Solver::clipScale(const T* gradient, int ranks) const {
   return limit / norm;
 }
 
-double Solver::rate() const { return learningRate(param_, iteration_, stageAt(param_, iteration_, currentStep_)); }
+double Solver::rate() const { return learningRate(param_, iteration(), stageAt(param_, iteration(), currentStep_)); }
 
 void Solver::moveStage() {
-  const int stage = stageAt(param_, iteration_, currentStep_);
+  const int stage = stageAt(param_, iteration(), currentStep_);
   if (stage != currentStep_ && param_.lr_policy() == "multistep")  // Caffe logs nothing for step
-    LOG_INFO("MultiStep Status: Iteration {}, step = {}", iteration_, stage);
+    LOG_INFO("MultiStep Status: Iteration {}, step = {}", iteration(), stage);
   currentStep_ = stage;
 }
 
 template <class T>
 void Solver::update(const T* gradient, int ranks) {
   moveStage();
-  lastRate_ = learningRate(param_, iteration_, currentStep_);
-  if (options_.log && param_.display() && iteration_ % param_.display() == 0)
-    LOG_INFO("Iteration {}, lr = {:.6g}", iteration_, lastRate_);
-  kernels::Update u = updateOf(param_, lastRate_, iteration_);
+  lastRate_ = learningRate(param_, iteration(), currentStep_);
+  if (options_.log && param_.display() && iteration() % param_.display() == 0)
+    LOG_INFO("Iteration {}, lr = {:.6g}", iteration(), lastRate_);
+  kernels::Update u = updateOf(param_, lastRate_, iteration());
   u.scale = clipScale(gradient, ranks) / (static_cast<double>(param_.iter_size()) * ranks);
   for (const auto& p : net_->learnables()) {
     if (p.lrMult == 0) continue;
@@ -172,12 +172,12 @@ std::string Solver::recordsRead() const {
 }
 
 bool Solver::testDue() const {
-  return param_.test_interval() > 0 && !testNets_.empty() && iteration_ % param_.test_interval() == 0 &&
-         (iteration_ > 0 || param_.test_initialization());
+  return param_.test_interval() > 0 && !testNets_.empty() && iteration() % param_.test_interval() == 0 &&
+         (iteration() > 0 || param_.test_initialization());
 }
 
 int64_t Solver::firstTestBatch(size_t i) const {
-  const int before = iteration_ / param_.test_interval() - (param_.test_initialization() ? 0 : 1);
+  const int before = iteration() / param_.test_interval() - (param_.test_initialization() ? 0 : 1);
   return static_cast<int64_t>(before) * param_.test_iter(static_cast<int>(i));
 }
 

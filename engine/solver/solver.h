@@ -6,6 +6,7 @@
 // iter_size and before decay, as in Caffe: if ||g|| > c then g *= c / ||g||. Running statistics take no part in that:
 // the net moves them (net/running_statistics.h).
 #pragma once
+#include <atomic>
 #include <deque>
 #include <memory>
 #include <string>
@@ -97,7 +98,8 @@ class Solver {
   std::unique_ptr<net::Net> net_;
   std::vector<std::unique_ptr<net::Net>> testNets_;
   Blob history_;
-  int iteration_ = 0, currentStep_ = 0;
+  std::atomic<int> iteration_{0};  // other threads may read it while a step is computed
+  int currentStep_ = 0;
   std::deque<double> losses_;
   double smoothed_ = 0, lastRate_ = 0;
 };
