@@ -20,8 +20,8 @@ bool seedSet CREMA_GUARDED_BY(seedMutex) = false;
 
 std::atomic<int>& forks() {
   static std::atomic<int> count{0};
-  static const int installed = pthread_atfork(nullptr, nullptr, [] { ++count; });
-  (void)installed;
+  static const int counted = pthread_atfork(nullptr, nullptr, [] { ++count; });
+  (void)counted;
   return count;
 }
 

@@ -25,7 +25,7 @@
 namespace crema::cli {
 namespace {
 
-struct Flags {
+struct ClassifyFlags {
   std::string model, weights, mean, labels, blob;
   std::vector<std::string> pictures;
   double scale = 1;
@@ -73,7 +73,7 @@ std::string standardInput() {
 
 class Classifier {
  public:
-  explicit Classifier(const Flags& f, size_t pictures)
+  explicit Classifier(const ClassifyFlags& f, size_t pictures)
       : kernels_(kernels::bestIsa(), f.threads), scale_(static_cast<float>(f.scale)) {
     net::NetOptions o;
     o.kernels = &kernels_;
@@ -142,7 +142,7 @@ class Classifier {
     return &net_->blob(inputs[0]);
   }
 
-  void chooseOutput(const Flags& f) {
+  void chooseOutput(const ClassifyFlags& f) {
     output_ = f.blob;
     const auto& outputs = net_->outputs();
     if (output_.empty() && outputs.size() == 1) output_ = outputs[0];
@@ -227,7 +227,7 @@ std::vector<Answer> answers(Classifier& classifier, const std::string* pictures,
   return all;
 }
 
-int classify(const Flags& f) {
+int classify(const ClassifyFlags& f) {
   setLogLevel(LogLevel::kWarning);
   if (f.pictures.empty()) invalid("which pictures? Name files or folders, or - for standard input");
   if (f.top < 1) invalid("-top must be at least 1, not {}", f.top);
@@ -257,7 +257,7 @@ void addClassify(CLI::App& program, Run& chosen) {
   addCommand(
       program, "classify", "what a model sees in pictures",
       [](CLI::App& app) -> Run {
-        auto f = std::make_shared<Flags>();
+        auto f = std::make_shared<ClassifyFlags>();
         app.add_option("--model", f->model, "the deploy prototxt, which begins with Input")->required();
         app.add_option("--weights", f->weights, "the .caffemodel[.h5] files, separated by commas")->required();
         app.add_option("--mean", f->mean,

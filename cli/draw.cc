@@ -138,13 +138,13 @@ picture::Graph shapedOrSketched(const NetFlags& f, Style style) {
   }
 }
 
-struct Flags {
+struct DrawFlags {
   NetFlags net;
   std::string output = "net.svg", direction = "TB";
   bool rates = false;
 };
 
-int draw(Flags f) {
+int draw(DrawFlags f) {
   if (f.net.model.empty()) invalid("which net? Give -model and -output, or the net prototxt and the picture");
   if (f.net.phase == "ALL") {
     f.net.phase = NetFlags().phase;
@@ -165,7 +165,7 @@ void addDraw(CLI::App& program, Run& chosen) {
   addCommand(
       program, "draw", "a net as a picture, SVG or PNG",
       [](CLI::App& app) -> Run {
-        auto f = std::make_shared<Flags>();
+        auto f = std::make_shared<DrawFlags>();
         addNetFlags(app, f->net);
         app.get_option("--model")->required(false);
         app.add_option("--output", f->output, "the picture, .svg or .png")->capture_default_str();

@@ -13,7 +13,7 @@
 namespace crema::cli {
 namespace {
 
-struct Flags {
+struct ExportFlags {
   NetFlags net;
   std::string weights, output;
 };
@@ -34,7 +34,7 @@ std::string text(const Ports& ports) {
   return all.empty() ? "none" : all;
 }
 
-int exportNet(const Flags& f) {
+int exportNet(const ExportFlags& f) {
   if (f.output.empty()) invalid("-output is missing: name the .onnx file to write");
   kernels::Context kernels(kernels::bestIsa(), 0);
   net::NetOptions o;
@@ -67,7 +67,7 @@ void addExport(CLI::App& program, Run& chosen) {
   addCommand(
       program, "export", "a net and its weights as an ONNX model",
       [](CLI::App& app) -> Run {
-        auto f = std::make_shared<Flags>();
+        auto f = std::make_shared<ExportFlags>();
         addNetFlags(app, f->net, false);
         app.add_option("--weights", f->weights, "the .caffemodel[.h5] files, separated by commas");
         app.add_option("--output,--onnx", f->output, "the .onnx file to write");

@@ -14,7 +14,7 @@
 namespace crema::cli {
 namespace {
 
-struct Flags {
+struct ImportFlags {
   std::string onnx, output, model, weights;
   std::vector<std::string> shapes;
   bool force = false;
@@ -44,7 +44,7 @@ exchange::InputShapes shapesOf(const std::vector<std::string>& texts) {
   return all;
 }
 
-int importNet(Flags f) {
+int importNet(ImportFlags f) {
   if (f.onnx.empty()) invalid("which model? Name the .onnx file");
   if (f.output.empty()) f.output = f.onnx.ends_with(".onnx") ? f.onnx.substr(0, f.onnx.size() - 5) : f.onnx;
   if (f.model.empty()) f.model = f.output + ".prototxt";
@@ -75,7 +75,7 @@ void addImport(CLI::App& program, Run& chosen) {
   addCommand(
       program, "import", "an ONNX model as a net prototxt and a .caffemodel",
       [](CLI::App& app) -> Run {
-        auto f = std::make_shared<Flags>();
+        auto f = std::make_shared<ImportFlags>();
         app.add_option("onnx,--onnx", f->onnx, "the .onnx file");
         app.add_option("--output", f->output, "how both files begin; .prototxt and .caffemodel are added");
         app.add_option("--model", f->model, "the prototxt to write");

@@ -10,17 +10,17 @@
 namespace crema::cli {
 namespace {
 
-struct Flags {
+struct ParseLogFlags {
   std::string log, folder, delimiter = ",";
   bool verbose = false;
 };
 
-void write(const std::string& path, const std::vector<LogRow>& rows, const Flags& f) {
+void write(const std::string& path, const std::vector<LogRow>& rows, const ParseLogFlags& f) {
   if (!rows.empty()) writeFileAtomically(path, toCsv(rows, f.delimiter));
   if (f.verbose) std::printf(rows.empty() ? "Not writing %s; no lines to write\n" : "Wrote %s\n", path.c_str());
 }
 
-int parseLog(const Flags& f) {
+int parseLog(const ParseLogFlags& f) {
   const TrainingLog log = readTrainingLog(f.log);
   std::error_code error;
   std::filesystem::create_directories(f.folder, error);
@@ -37,7 +37,7 @@ void addParseLog(CLI::App& program, Run& chosen) {
   addCommand(
       program, "parse_log", "a training log as two CSV files",
       [](CLI::App& app) -> Run {
-        auto f = std::make_shared<Flags>();
+        auto f = std::make_shared<ParseLogFlags>();
         app.add_option("logfile_path", f->log, "the log of `train`")->required();
         app.add_option("output_dir", f->folder, "the folder of the CSV files, made if need be")->required();
         app.add_flag("--verbose", f->verbose, "names the files");

@@ -12,11 +12,11 @@
 namespace crema::cli {
 namespace {
 
-struct Flags : host::PlanRequest {
+struct PlanFlags : host::PlanRequest {
   bool wire = false;
 };
 
-int plan(const Flags& f) {
+int plan(const PlanFlags& f) {
   setLogLevel(LogLevel::kWarning);
   const wire::Plan p = host::makePlan(f);
   if (f.wire) {
@@ -41,7 +41,7 @@ void addPlan(CLI::App& program, Run& chosen) {
   addCommand(
       program, "plan", "check a solver and its nets before anything starts",
       [](CLI::App& app) -> Run {
-        auto f = std::make_shared<Flags>();
+        auto f = std::make_shared<PlanFlags>();
         app.add_option("--solver", f->solver, "the solver prototxt")->required();
         app.add_option("--ranks", f->ranks, "logical ranks");
         app.add_option("--random_seed", f->seed, "the seed when the solver sets none; negative: one is drawn");

@@ -14,7 +14,7 @@
 namespace crema::cli {
 namespace {
 
-struct Flags {
+struct PlotFlags {
   std::vector<std::string> logs;
   std::string output = "training.svg", x = "iterations";
 };
@@ -101,7 +101,7 @@ class Panel {
   Range x_, y_;
 };
 
-int plot(const Flags& f) {
+int plot(const PlotFlags& f) {
   if (f.x != "iterations" && f.x != "seconds") invalid("-x must be iterations or seconds, not '{}'", f.x);
   std::vector<Curve> losses, others;
   for (const auto& path : f.logs) {
@@ -132,7 +132,7 @@ void addPlot(CLI::App& program, Run& chosen) {
   addCommand(
       program, "plot", "loss and accuracy curves of training logs, as SVG or PNG",
       [](CLI::App& app) -> Run {
-        auto f = std::make_shared<Flags>();
+        auto f = std::make_shared<PlotFlags>();
         app.add_option("logs", f->logs, "logs of `train`")->required();
         app.add_option("--output", f->output, "the picture, .svg or .png")->capture_default_str();
         app.add_option("-x,--x", f->x, "iterations or seconds")->capture_default_str();

@@ -14,20 +14,20 @@
 namespace crema::cli {
 namespace {
 
-struct Flags {
+struct TestFlags {
   NetFlags net;
   std::string weights, isa, gpu;
   int iterations = 50, threads = 0;
   bool json = false;
 };
 
-void checkMode(const Flags& f) {
+void checkMode(const TestFlags& f) {
   refuseGpu(f.gpu);
   if (f.iterations < 1) invalid("-iterations must be at least 1, not {}", f.iterations);
   LOG_INFO("Use CPU.");
 }
 
-std::unique_ptr<net::Net> build(const Flags& f, kernels::Context& kernels) {
+std::unique_ptr<net::Net> build(const TestFlags& f, kernels::Context& kernels) {
   net::NetOptions o;
   o.kernels = &kernels;
   o.log = true;
@@ -35,7 +35,7 @@ std::unique_ptr<net::Net> build(const Flags& f, kernels::Context& kernels) {
   return readFlaggedNet(f.net, o);
 }
 
-void printJson(const net::Net& net, const Flags& f, const solver::OutputSums& scores) {
+void printJson(const net::Net& net, const TestFlags& f, const solver::OutputSums& scores) {
   Json json;
   json.text("net", net.name()), json.integer("iterations", f.iterations), json.number("loss", scores.loss());
   json.array("outputs");
@@ -50,7 +50,7 @@ void printJson(const net::Net& net, const Flags& f, const solver::OutputSums& sc
   json.print();
 }
 
-int test(const Flags& f) {
+int test(const TestFlags& f) {
   checkMode(f);
   kernels::Context kernels(kernels::chooseIsa(f.isa), f.threads);
   auto net = build(f, kernels);
@@ -116,7 +116,7 @@ void printJson(const net::Net& net, const std::vector<Clock>& clocks, int iterat
 // One forward and backward to warm up, then the time of every layer, forward and backward, whether or not a loss needs
 // it: a deploy net's layers compute the gradients of their parameters, as in Caffe. What has no gradient computes
 // nothing.
-int time(const Flags& f) {
+int time(const TestFlags& f) {
   checkMode(f);
   kernels::Context kernels(kernels::chooseIsa(f.isa), f.threads);
   auto net = build(f, kernels);
@@ -147,7 +147,7 @@ int time(const Flags& f) {
   return 0;
 }
 
-void common(CLI::App& app, Flags& f, bool phase) {
+void common(CLI::App& app, TestFlags& f, bool phase) {
   addNetFlags(app, f.net, phase);
   app.add_option("--iterations", f.iterations, "batches to run")->capture_default_str();
   app.add_option("--threads", f.threads, "threads; 0: all cores")->capture_default_str();
@@ -161,7 +161,7 @@ void addTest(CLI::App& program, Run& chosen) {
   addCommand(
       program, "test", "score a model",
       [](CLI::App& app) -> Run {
-        auto f = std::make_shared<Flags>();
+        auto f = std::make_shared<TestFlags>();
         common(app, *f, false);
         app.add_option("--weights", f->weights, "the .caffemodel[.h5] files, separated by commas")->required();
         app.add_flag("--json", f->json, "on stdout {net, iterations, loss, outputs: [{name, loss_weight, values}]}");
@@ -174,7 +174,7 @@ void addTime(CLI::App& program, Run& chosen) {
   addCommand(
       program, "time", "benchmark a net layer by layer",
       [](CLI::App& app) -> Run {
-        auto f = std::make_shared<Flags>();
+        auto f = std::make_shared<TestFlags>();
         f->net.phase = "TRAIN";
         common(app, *f, true);
         app.add_option("--weights", f->weights, "time it with these .caffemodel[.h5] files, separated by commas");

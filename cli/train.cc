@@ -17,7 +17,7 @@
 namespace crema::cli {
 namespace {
 
-struct Flags {
+struct TrainFlags {
   std::string solver, snapshot, weights, model, gpu, stage, sigint = "stop", sighup = "snapshot", sigterm, isa;
   int ranks = 1, workers = 1, threads = 0, level = 0;
   double joinTimeout = 60, stepTimeout = 60;
@@ -35,7 +35,7 @@ void trainHere(const train::RunOptions& options, const std::string& model) {
   LOG_INFO("Optimization Done.");
 }
 
-int train(const Flags& flags) {
+int train(const TrainFlags& flags) {
   host::catchSignals();
   refuseGpu(flags.gpu);
   if (!flags.snapshot.empty() && !flags.weights.empty())
@@ -72,7 +72,7 @@ void addTrain(CLI::App& program, Run& chosen) {
   addCommand(
       program, "train", "train or finetune a model",
       [](CLI::App& app) -> Run {
-        auto f = std::make_shared<Flags>();
+        auto f = std::make_shared<TrainFlags>();
         app.add_option("--solver", f->solver, "the solver prototxt")->required();
         app.add_option("--snapshot", f->snapshot, "resume from this .solverstate[.h5]");
         app.add_option("--weights", f->weights, "finetune from these .caffemodel[.h5] files, separated by commas");

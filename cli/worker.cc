@@ -15,13 +15,13 @@
 namespace crema::cli {
 namespace {
 
-struct Flags {
+struct WorkerFlags {
   std::string job, solver, coordinator, tokenFile, host = "127.0.0.1", model, snapshot, weights, isa;
   int worker = 0, workers = 1, ranks = 1, threads = 0, port = 0;
   double joinTimeout = 60, stepTimeout = 60;
 };
 
-void declare(CLI::App& app, Flags& f) {
+void declare(CLI::App& app, WorkerFlags& f) {
   app.add_option("--job", f.job,
                  "- : read one delimited Job (proto/wire.proto) from stdin; the end of stdin ends the process");
   app.add_option("--solver", f.solver, "the solver prototxt");
@@ -35,7 +35,7 @@ void declare(CLI::App& app, Flags& f) {
       ->capture_default_str();
 }
 
-wire::Job jobOf(const Flags& f) {
+wire::Job jobOf(const WorkerFlags& f) {
   if (f.job == "-") return host::readJob(STDIN_FILENO);
   if (!f.job.empty()) invalid("-job must be - (stdin), not '{}'", f.job);
   if (f.solver.empty() || f.tokenFile.empty()) invalid("give -solver and -token_file, or -job - with a Job on stdin");
@@ -60,7 +60,7 @@ void addWorker(CLI::App& program, Run& chosen) {
   addCommand(
       program, "worker", "one worker process of a cluster",
       [](CLI::App& app) -> Run {
-        auto f = std::make_shared<Flags>();
+        auto f = std::make_shared<WorkerFlags>();
         declare(app, *f);
         app.add_option("--coordinator", f->coordinator, "numeric host:port of the coordinator");
         app.add_option("--worker", f->worker, "which worker this is, from 0");
@@ -78,7 +78,7 @@ void addCoordinator(CLI::App& program, Run& chosen) {
   addCommand(
       program, "coordinator", "gathers the workers of a cluster and watches over them",
       [](CLI::App& app) -> Run {
-        auto f = std::make_shared<Flags>();
+        auto f = std::make_shared<WorkerFlags>();
         declare(app, *f);
         app.add_option("--port", f->port, "port to listen on; 0: any")->capture_default_str();
         return [f] { return host::serveCoordinator([f] { return jobOf(*f); }, f->job == "-", f->port); };

@@ -164,6 +164,23 @@ TEST_F(CoordinatorTest, TheModelComesHomeInPieces) {
   EXPECT_FALSE(c_->error());
 }
 
+TEST_F(CoordinatorTest, APieceOfTheModelIsProgress) {
+  const crema::test::TemporaryFolder folder;
+  options_.modelHome = folder.file("lenet.caffemodel");
+  train();
+  control::ToCoordinator piece;
+  piece.mutable_piece()->set_data("one ");
+  for (int i = 0; i < 24; ++i) {  // 120 s, in which the training thread finishes no batch
+    clock_.advance(5);
+    workers_[0].sayBeat(7, 3), workers_[1].sayBeat(7, 7, true);
+    if (i == 12) workers_[0].say(piece);
+    heardOf(0, 100 + i), heardOf(1, 200 + i);
+  }
+  EXPECT_FALSE(overWithin(0.1));
+  stop_.raise(Error(ErrorKind::kStopped, "enough"));
+  endsWith(ErrorKind::kStopped, "enough");
+}
+
 TEST_F(CoordinatorTest, AModelThatWasNotAskedForEndsTheRun) {
   train();
   control::ToCoordinator piece;
@@ -172,6 +189,15 @@ TEST_F(CoordinatorTest, AModelThatWasNotAskedForEndsTheRun) {
   endsWith(ErrorKind::kPeer,
            "the model is trained and not saved: worker 1 (rank 1, host h1, pid 101) sent a model that was not asked "
            "for. Mend that or name another place with -model, and run again");
+}
+
+TEST_F(CoordinatorTest, OnceItTrainsNoPreparationIsReported) {
+  train();
+  workers_[0].sayBeat(5, 5, false, 0, 3);
+  heardOf(0, 5);
+  EXPECT_EQ(c_->count([](const wire::Event& e) { return e.has_preparing(); }), 0u);
+  stop_.raise(Error(ErrorKind::kStopped, "enough"));
+  endsWith(ErrorKind::kStopped, "enough");
 }
 
 TEST_F(CoordinatorTest, TheSlowestWorkerIsNamedWhenItComputesAFifthLonger) {

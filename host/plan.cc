@@ -1,6 +1,7 @@
 #include "host/plan.h"
 
 #include <algorithm>
+#include <set>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -10,8 +11,10 @@
 #include "data/source.h"
 #include "data/staged_source.h"
 #include "host/job_io.h"
+#include "model/blob_names.h"
 #include "model/filter.h"
 #include "model/label_blobs.h"
+#include "model/splits.h"
 #include "model/upgrade.h"
 #include "solver/descriptions.h"
 #include "solver/rules.h"
@@ -53,13 +56,22 @@ bool sourceOf(const solver::NetDescription& d, wire::Source* out) {
   return found;
 }
 
+// What Hadoop's `file:` URI of a source names here, as Storage.localPath in Scala; anything else as it is.
+std::string localPath(const std::string& source) {
+  if (source.rfind("file:", 0) != 0) return source;
+  const std::string path = source.substr(5);
+  const size_t slashes = std::min(path.find_first_not_of('/'), path.size());
+  if (slashes == 2) return path.substr(std::min(path.find('/', 2), path.size()));  // file://host/path
+  return path.substr(slashes > 1 ? slashes - 1 : 0);
+}
+
 // For a database on this machine: checks that every rank gets records. The workers check others.
 void checkRecords(const wire::Source& source, int ranks) {
   const bool database = source.source_class().empty() || source.source_class() == "com.yahoo.ml.caffe.LMDB";
-  if (!database || source.type() == "CoSData" || !fileExists(source.source())) return;
+  const std::string path = localPath(source.source());
+  if (!database || source.type() == "CoSData" || !fileExists(path)) return;
   const bool leveldb = source.backend() == "LEVELDB" && source.source_class().empty();
-  const auto records =
-      data::openSource(leveldb ? caffe::DataParameter::LEVELDB : caffe::DataParameter::LMDB, source.source());
+  const auto records = data::openSource(leveldb ? caffe::DataParameter::LEVELDB : caffe::DataParameter::LMDB, path);
   inside([&] { return "in " + records->describe(); },
          [&] {
            data::checkSharding({records->size(), source.batch_size(), ranks});
@@ -67,9 +79,11 @@ void checkRecords(const wire::Source& source, int ranks) {
 }
 
 // Whether shapes are known now: from the data layer itself, or from a database on this machine.
-bool buildable(const wire::Source& s) { return s.type() != "Data" || fileExists(s.source()); }
+bool buildable(const wire::Source& s) { return s.type() != "Data" || fileExists(localPath(s.source())); }
 
-std::unique_ptr<net::Net> build(const solver::NetDescription& d, kernels::Context& kernels, const std::string& folder) {
+std::unique_ptr<net::Net> build(solver::NetDescription d, kernels::Context& kernels, const std::string& folder) {
+  for (auto& layer : *d.param.mutable_layer())
+    if (layer.type() == "Data") layer.mutable_data_param()->set_source(localPath(layer.data_param().source()));
   net::NetOptions o;
   o.kernels = &kernels;
   o.data.source = layers::FromNowhere{};
@@ -78,11 +92,16 @@ std::unique_ptr<net::Net> build(const solver::NetDescription& d, kernels::Contex
   return std::make_unique<net::Net>(d.param, d.state, o, d.origin);
 }
 
-void checkBlobs(const PlanRequest& f, const net::Net& net) {
-  for (const std::string& name : splitList(f.features)) inside([] { return "in -features"; }, [&] { net.blob(name); });
+void checkBlobs(const PlanRequest& f, const caffe::NetParameter& filtered, const std::set<std::string>& made) {
+  const auto check = [&](const std::string& name) {
+    if (!made.count(name))
+      invalid("net '{}' has no blob '{}' (its blobs: {})", filtered.name(), name,
+              joined(model::blobNames(filtered).made));
+  };
+  for (const std::string& name : splitList(f.features)) inside([] { return "in -features"; }, [&] { check(name); });
   if (!f.label.empty())
     inside([&] { return fmt::format("in -label {}, which names one more blob for -features", f.label); },
-           [&] { net.blob(f.label); });
+           [&] { check(f.label); });
 }
 
 // Bytes of a worker at its peak, to which the TEST net's blobs are added: the executable, its threads' scratch and the
@@ -128,19 +147,21 @@ void planScoring(const solver::NetDescription& test, const PlanRequest& f, kerne
               test.param.name());
     return;
   }
-  const auto labels = model::labelBlobs(model::filterNet(test.param, test.state));
+  const caffe::NetParameter filtered = model::filterNet(test.param, test.state);
+  const auto labels = model::labelBlobs(filtered);
   plan->mutable_need_label()->Assign(labels.dependent.begin(), labels.dependent.end());
   plan->mutable_outputs_without_label()->Assign(labels.outputsWithout.begin(), labels.outputsWithout.end());
+  const model::BlobNames blobs = model::blobNames(model::insertSplits(filtered));
+  checkBlobs(f, filtered, blobs.made);
+  plan->mutable_outputs()->Assign(blobs.outputs.begin(), blobs.outputs.end());
   if (!buildable(plan->test())) return;
   const auto net = build(test, kernels, parentDirectory(f.solver));
-  checkBlobs(f, *net);
   if (!f.weights.empty()) {
     named(f.weights, f.weightsName, [&] { net::copyTrainedFiles(*net, f.weights); });
     for (const auto& name : net->untrained()) plan->add_untrained(name);
   }
   if (plan->has_memory_bytes())
     plan->set_memory_bytes(plan->memory_bytes() + net->memoryBytes() - 8 * plan->parameters());
-  for (const auto& name : net->outputs()) plan->add_outputs(name);
 }
 
 }  // namespace

@@ -9,10 +9,10 @@
 #include <cerrno>
 #include <cmath>
 #include <cstring>
-#include <new>
 #include <utility>
 
 #include "base/child.h"
+#include "base/child_answer.h"
 #include "base/deadline.h"
 #include "base/error.h"
 #include "base/fd_io.h"
@@ -20,9 +20,7 @@
 namespace crema {
 namespace {
 
-// Both ways: size u64, bytes. An answer's first byte is kOk, kNoMemory or '0' + an error's kind.
-constexpr char kOk = 'k', kNoMemory = 'm';
-
+// Both ways: size u64, bytes.
 bool readAll(int fd, void* to, size_t bytes) {
   const auto part = [&](size_t at) { return ::read(fd, static_cast<char*>(to) + at, bytes - at); };
   return moveAll(bytes, part);
@@ -47,18 +45,15 @@ void closeOthers(int kept) {
   prepareChild(limits.bytes);
   ::signal(SIGALRM, SIG_DFL);
   for (uint64_t size = 0; readAll(fd, &size, sizeof size);) {
-    std::string said(1, kNoMemory);
     ::alarm(static_cast<unsigned>(std::ceil(limits.seconds)) + 1);
-    try {
+    bool read = true;
+    const std::string said = answerOf([&] {
       std::string request(size, '\0');
-      if (!readAll(fd, request.data(), size)) break;
-      said = kOk + answer(request);
-    } catch (const Error& e) {
-      said = static_cast<char>('0' + static_cast<int>(e.kind())) + std::string(e.what());
-    } catch (const std::bad_alloc&) {
-    }
+      read = readAll(fd, request.data(), size);
+      return read ? answer(request) : std::string();
+    });
     const uint64_t bytes = said.size();
-    if (!writeAll(fd, &bytes, sizeof bytes) || !writeAll(fd, said.data(), bytes)) break;
+    if (!read || !writeAll(fd, &bytes, sizeof bytes) || !writeAll(fd, said.data(), bytes)) break;
     ::alarm(0);
   }
   ::_exit(0);
@@ -136,11 +131,7 @@ ChildResult AnsweringChild::ask(std::string_view request) {
     end();
     return {"", died_};
   }
-  const char kind = answer.empty() ? kNoMemory : answer[0];
-  if (!answer.empty()) answer.erase(0, 1);
-  if (kind == kNoMemory) return {"", fmt::format("asked for more than {} MiB of memory", limits_.bytes >> 20)};
-  if (kind != kOk) throw Error(static_cast<ErrorKind>(kind - '0'), answer);
-  return {std::move(answer), ""};
+  return resultOf(std::move(answer), limits_);
 }
 
 }  // namespace crema

@@ -11,8 +11,8 @@
 #include <cerrno>
 #include <cstring>
 #include <fstream>
-#include <new>
 
+#include "base/child_answer.h"
 #include "base/deadline.h"
 #include "base/error.h"
 #include "base/fd_io.h"
@@ -24,7 +24,7 @@
 namespace crema {
 namespace {
 
-constexpr char kOk = 'k', kNoMemory = 'm', kEnd = '.';  // the first byte: kOk, kNoMemory or '0' + kind; the last: kEnd
+constexpr char kEnd = '.';  // behind an answer
 
 void limitMemory([[maybe_unused]] int64_t bytes) {
   const rlimit none{0, 0};
@@ -47,15 +47,7 @@ void writeAll(int fd, const std::string& bytes) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != parent) ::_exit(3);
   prepareChild(limits.bytes);
-  std::string answer;
-  try {
-    answer = kOk + body();
-  } catch (const Error& e) {
-    answer = static_cast<char>('0' + static_cast<int>(e.kind())) + std::string(e.what());
-  } catch (const std::bad_alloc&) {
-    answer = kNoMemory;
-  }
-  writeAll(out, answer);
+  writeAll(out, answerOf(body));
   writeAll(out, {kEnd});
   ::_exit(0);
 }
@@ -112,11 +104,7 @@ ChildResult inChild(const ChildLimits& limits, const std::function<std::string()
     return {"", fmt::format("ended with signal {} ({})", WTERMSIG(status), ::strsignal(WTERMSIG(status)))};
   if (bytes.size() < 2 || bytes.back() != kEnd) return {"", fmt::format("ended with code {}", WEXITSTATUS(status))};
   bytes.pop_back();
-  const char kind = bytes[0];
-  bytes.erase(0, 1);
-  if (kind == kNoMemory) return {"", fmt::format("asked for more than {} MiB of memory", limits.bytes >> 20)};
-  if (kind != kOk) throw Error(static_cast<ErrorKind>(kind - '0'), bytes);
-  return {std::move(bytes), ""};
+  return resultOf(std::move(bytes), limits);
 }
 
 }  // namespace crema

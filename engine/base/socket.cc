@@ -41,7 +41,7 @@ struct Address {
   const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&storage); }
 };
 
-Address parse(std::string host, int port) {
+Address parseAddress(std::string host, int port) {
   if (host.size() > 2 && host.front() == '[' && host.back() == ']') host = host.substr(1, host.size() - 2);
   Address a;
   auto* v4 = reinterpret_cast<sockaddr_in*>(&a.storage);
@@ -56,13 +56,13 @@ Address parse(std::string host, int port) {
   return a;
 }
 
-Address parse(const std::string& address) {
+Address parseAddress(const std::string& address) {
   const size_t colon = address.rfind(':');
   int port = 0;
   if (colon != std::string::npos) port = std::atoi(address.c_str() + colon + 1);
   if (colon == std::string::npos || port <= 0 || port > 65535)
     invalid("'{}' is not an address; expected host:port", address);
-  return parse(address.substr(0, colon), port);
+  return parseAddress(address.substr(0, colon), port);
 }
 
 std::string text(const sockaddr_storage& s) {
@@ -121,7 +121,7 @@ void Socket::shutdownBoth() {
 }
 
 Socket Socket::listenOn(const std::string& host, int port) {
-  const Address a = parse(host, port);
+  const Address a = parseAddress(host, port);
   Socket s(::socket(a.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), "listener");
   const int one = 1;
   ::setsockopt(s.fd_, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
@@ -149,7 +149,7 @@ void pauseFor(double seconds, const Interrupt* interrupt) {
 
 Socket Socket::connectTo(const std::string& address, Deadline deadline, const Interrupt* interrupt,
                          Deadline refusedUntil) {
-  const Address a = parse(address);
+  const Address a = parseAddress(address);
   for (double pause = 0.02;; pause = std::min(pause * 2, 0.5)) {
     Socket s(::socket(a.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), address);
     int failed = 0;

@@ -37,7 +37,7 @@ struct Temporary {
   std::string stem, host;  // empty when the name is none of a temporary file or folder
 };
 
-Temporary parse(const std::string& name) {
+Temporary parseName(const std::string& name) {
   const size_t mark = name.rfind(kMark), at = mark + kMark.size();
   if (mark == std::string::npos || name.size() < at + kRandomDigits + 2) return {};
   const size_t dash = name.size() - kRandomDigits - 1;
@@ -124,7 +124,7 @@ void clearLeftovers(const std::string& path, const std::function<bool(std::strin
   std::error_code error;
   for (std::filesystem::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
     const std::string name = it->path().filename().string();
-    const Temporary t = parse(name);
+    const Temporary t = parseName(name);
     if (t.host.empty() || !t.stem.starts_with(stem)) continue;
     const std::string_view rest = std::string_view(t.stem).substr(stem.size());
     if (ours ? !ours(rest) : !rest.empty()) continue;

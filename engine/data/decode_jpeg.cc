@@ -15,18 +15,18 @@ namespace {
 
 constexpr int kMostScans = 100;
 
-struct Reader {
+struct JpegReader {
   jpeg_decompress_struct info{};
   jpeg_error_mgr errors{};
   jpeg_progress_mgr progress{};
   std::jmp_buf out;
   bool endMatters = true;  // false where missing data at the end is found by other means
   char why[JMSG_LENGTH_MAX + 64] = "";
-  ~Reader() { jpeg_destroy_decompress(&info); }
+  ~JpegReader() { jpeg_destroy_decompress(&info); }
 };
 
 [[noreturn]] void leave(j_common_ptr info) {
-  auto* r = static_cast<Reader*>(info->client_data);
+  auto* r = static_cast<JpegReader*>(info->client_data);
   char text[JMSG_LENGTH_MAX];
   info->err->format_message(info, text);
   const bool end = info->err->msg_code == JWRN_JPEG_EOF || info->err->msg_code == JWRN_HIT_MARKER;
@@ -49,19 +49,19 @@ void warned(j_common_ptr info, int level) {
     case JWRN_TOO_MUCH_DATA:
       return;
     case JWRN_JPEG_EOF:  // libjpeg goes on with an end marker; missing pixels are JWRN_HIT_MARKER then
-      if (!static_cast<Reader*>(info->client_data)->endMatters) return;
+      if (!static_cast<JpegReader*>(info->client_data)->endMatters) return;
   }
   leave(info);
 }
 
 void limitScans(j_common_ptr info) {
-  auto* r = static_cast<Reader*>(info->client_data);
+  auto* r = static_cast<JpegReader*>(info->client_data);
   if (r->info.input_scan_number <= kMostScans) return;
   std::snprintf(r->why, sizeof r->why, "is a JPEG of more than %d scans", kMostScans);
   std::longjmp(r->out, 1);
 }
 
-bool readHeader(Reader* r, const unsigned char* bytes, size_t size) {
+bool readHeader(JpegReader* r, const unsigned char* bytes, size_t size) {
   if (setjmp(r->out)) return false;
   r->info.err = jpeg_std_error(&r->errors);
   r->info.client_data = r;
@@ -77,7 +77,7 @@ bool readHeader(Reader* r, const unsigned char* bytes, size_t size) {
   return true;
 }
 
-bool readPixels(Reader* r, unsigned char* out, size_t row) {
+bool readPixels(JpegReader* r, unsigned char* out, size_t row) {
   if (setjmp(r->out)) return false;
   jpeg_start_decompress(&r->info);
   while (r->info.output_scanline < r->info.output_height) {
@@ -119,7 +119,7 @@ void fromCmyk(const std::vector<unsigned char>& cmyk, bool grey, unsigned char* 
 }  // namespace
 
 bool decodeJpeg(std::string_view bytes, ColourMode colour, Image* out, std::string* why) {
-  Reader r;
+  JpegReader r;
   why->clear();
   if (!readHeader(&r, reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size())) return *why = r.why, false;
   if (!fits(r.info, bytes.size(), why)) return false;

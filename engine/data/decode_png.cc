@@ -10,24 +10,24 @@
 namespace crema::data {
 namespace {
 
-struct Reader {
+struct PngReader {
   png_structp png = nullptr;
   png_infop info = nullptr;
   const char* at = nullptr;
   size_t left = 0;
   std::jmp_buf out;
   char why[256] = "";
-  ~Reader() { png_destroy_read_struct(&png, &info, nullptr); }
+  ~PngReader() { png_destroy_read_struct(&png, &info, nullptr); }
 };
 
 [[noreturn]] void leave(png_structp png, png_const_charp text) {
-  auto* r = static_cast<Reader*>(png_get_error_ptr(png));
+  auto* r = static_cast<PngReader*>(png_get_error_ptr(png));
   if (!*r->why) std::snprintf(r->why, sizeof r->why, "is a PNG that cannot be read: %s", text);
   std::longjmp(r->out, 1);
 }
 
 void feed(png_structp png, png_bytep to, size_t n) {
-  auto* r = static_cast<Reader*>(png_get_io_ptr(png));
+  auto* r = static_cast<PngReader*>(png_get_io_ptr(png));
   if (n > r->left) {
     std::snprintf(r->why, sizeof r->why, "is a PNG whose data end early");
     leave(png, "");
@@ -36,7 +36,7 @@ void feed(png_structp png, png_bytep to, size_t n) {
   r->at += n, r->left -= n;
 }
 
-bool readHeader(Reader* r) {
+bool readHeader(PngReader* r) {
   if (setjmp(r->out)) return false;
   r->png = png_create_read_struct(PNG_LIBPNG_VER_STRING, r, leave, [](png_structp, png_const_charp) {});
   if (r->png) r->info = png_create_info_struct(r->png);
@@ -55,7 +55,7 @@ struct Target {
   size_t row;
 };
 
-bool prepare(Reader* r, ColourMode colour, Target* t) {
+bool prepare(PngReader* r, ColourMode colour, Target* t) {
   if (setjmp(r->out)) return false;
   const int type = png_get_color_type(r->png, r->info);
   const bool colours = (type & PNG_COLOR_MASK_COLOR) != 0;
@@ -76,7 +76,7 @@ bool prepare(Reader* r, ColourMode colour, Target* t) {
   return true;
 }
 
-bool readPixels(Reader* r, unsigned char* out, size_t row, unsigned height, bool interlaced) {
+bool readPixels(PngReader* r, unsigned char* out, size_t row, unsigned height, bool interlaced) {
   if (setjmp(r->out)) return false;
   for (int pass = interlaced ? 7 : 1; pass > 0; --pass)
     for (unsigned y = 0; y < height; ++y) png_read_row(r->png, out + y * row, nullptr);
@@ -84,7 +84,7 @@ bool readPixels(Reader* r, unsigned char* out, size_t row, unsigned height, bool
 }
 
 // To be called before transformations change rowbytes.
-bool fits(const Reader& r, size_t size, std::string* why) {
+bool fits(const PngReader& r, size_t size, std::string* why) {
   const uint64_t width = png_get_image_width(r.png, r.info), height = png_get_image_height(r.png, r.info);
   if (width * height > static_cast<uint64_t>(kMostPixels))
     *why = fmt::format("is a PNG of {}x{} pixels; at most 2^28 are read", width, height);
@@ -96,7 +96,7 @@ bool fits(const Reader& r, size_t size, std::string* why) {
 }  // namespace
 
 bool decodePng(std::string_view bytes, ColourMode colour, Image* out, std::string* why) {
-  Reader r;
+  PngReader r;
   Target t{};
   why->clear();
   r.at = bytes.data(), r.left = bytes.size();

@@ -13,7 +13,7 @@
 namespace crema::data {
 namespace {
 
-Image smooth(int channels, int height, int width) {
+Image waves(int channels, int height, int width) {
   Image image{channels, height, width, {}};
   for (int y = 0; y < height; ++y)
     for (int x = 0; x < width; ++x)
@@ -25,7 +25,7 @@ Image smooth(int channels, int height, int width) {
 TEST(Encode, PngKeepsEveryPixel) {
   const RandomStream r{RandomKey{}};
   for (int channels : {1, 3, 4}) {
-    Image image = smooth(channels, 19, 31), back;
+    Image image = waves(channels, 19, 31), back;
     for (size_t i = 0; i < image.bytes.size(); i += 3) image.bytes[i] = static_cast<unsigned char>(r.below(i, 256));
     std::string why;
     ASSERT_TRUE(decodeImage(encodePng(image), ColourMode::kAsIs, &back, &why)) << why;
@@ -37,7 +37,7 @@ TEST(Encode, PngKeepsEveryPixel) {
 
 TEST(Encode, JpegStaysCloseOnSmoothPictures) {
   for (int channels : {1, 3}) {
-    const Image image = smooth(channels, 40, 51);
+    const Image image = waves(channels, 40, 51);
     Image back;
     std::string why;
     ASSERT_TRUE(decodeImage(encodeJpeg(image), ColourMode::kAsIs, &back, &why)) << why;
@@ -55,7 +55,7 @@ TEST(Encode, JpegStaysCloseOnSmoothPictures) {
 // Quality 95 divides Annex K's table by 10: (10 k + 50) / 100 of 16 11 12 14 12 10 16 14, in zigzag order. Colours are
 // sampled 2 x 2.
 TEST(Encode, JpegHasOpenCvsSettings) {
-  const std::string bytes = encodeJpeg(smooth(3, 16, 16));
+  const std::string bytes = encodeJpeg(waves(3, 16, 16));
   const size_t table = bytes.find(std::string("\xff\xdb\0\x43\0", 5)), frame = bytes.find("\xff\xc0");
   ASSERT_NE(table, std::string::npos);
   ASSERT_NE(frame, std::string::npos) << "baseline, not progressive";

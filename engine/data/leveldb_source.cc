@@ -9,11 +9,11 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/mutex.h"
 #include "data/leveldb_files.h"
 #include "data/leveldb_logs.h"
 #include "data/leveldb_source.h"
 
-#include "base/mutex.h"
 namespace crema::data {
 namespace {
 

@@ -12,7 +12,7 @@ namespace {
 
 constexpr int64_t kMostBytes = 2147483647;  // protobuf's limit for a message
 
-const OnnxConversions& conversions() {
+const OnnxConversions& exportConversions() {
   static const OnnxConversions all = [] {
     OnnxConversions c;
     for (auto add :
@@ -62,7 +62,7 @@ class Exporter {
 
   void checkTypes() const {
     eachNeeded([&](int, const layers::Layer& layer) {
-      if (!isOnnxSource(layer) && !conversions().count(layer.type()))
+      if (!isOnnxSource(layer) && !exportConversions().count(layer.type()))
         invalid("{} cannot be exported to ONNX: there is no conversion for type {}; cut the net below it",
                 layer.label(), layer.type());
     });
@@ -78,7 +78,7 @@ class Exporter {
     eachNeeded([&](int i, const layers::Layer& layer) {
       if (isOnnxSource(layer)) return;
       OnnxLayer view(graph, layer, net_.bottoms(i), net_.tops(i));
-      conversions().at(layer.type())(view);
+      exportConversions().at(layer.type())(view);
     });
     for (const OnnxPort& port : selection_.outputs) {
       const Value& value = graph.values.at(port.blob);

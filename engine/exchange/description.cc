@@ -15,7 +15,7 @@ namespace {
 
 constexpr char kNet[] = "crema.net", kWeights[] = "crema.weights";
 // Bytes of weights stored beside the graph; with more, none and no prototxt are stored.
-constexpr size_t kMost = 1 << 24;
+constexpr size_t kMostBeside = 1 << 24;
 constexpr int kVariant = sodium_base64_VARIANT_ORIGINAL;
 
 std::string nameOf(const layers::Layer& layer, size_t param) { return fmt::format("{}/param{}", layer.name(), param); }
@@ -98,7 +98,7 @@ void addDescription(::onnx::ModelProto& model, caffe::NetParameter description, 
     for (const auto& blob : layer->params()) addBlob(l, *blob);
   }
   const std::string bytes = beside.SerializeAsString();
-  if (bytes.size() > kMost) return;
+  if (bytes.size() > kMostBeside) return;
   description.clear_state();
   for (auto& l : *description.mutable_layer()) l.clear_include(), l.clear_exclude(), l.clear_blobs();
   set(model, kNet, model::toText(description));

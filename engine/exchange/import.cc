@@ -11,7 +11,7 @@ namespace {
 constexpr int64_t kOldest = 5, kNewest = 24;  // the opsets that are understood
 constexpr int64_t kOpen = 10;  // a variable batch during import: with 1 it would be ambiguous what is broadcast
 
-const ImportConversions& conversions() {
+const ImportConversions& importConversions() {
   static const ImportConversions all = [] {
     ImportConversions c;
     for (auto add : {addImportArithmetic, addImportElementwise, addImportNormalisations, addImportPooling,
@@ -131,7 +131,7 @@ class Importer {
       known = true;
       for (int i = 0; i < node.input_size(); ++i) known &= !view.has(i) || view.constant(i);
     }
-    const auto& all = known ? foldings() : conversions();
+    const auto& all = known ? foldings() : importConversions();
     const auto found = all.find(node.op_type());
     if (found == all.end() && known)
       view.refuse("it computes with constants alone, in a way that is not done here; simplify the model first");

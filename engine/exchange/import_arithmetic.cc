@@ -21,11 +21,12 @@ Span spanOf(const Dims& small) {
   return s;
 }
 
-constexpr int64_t kMost = 1 << 26;
+constexpr int64_t kMostMultiplied = 1 << 26;
 
 // The values of a span, repeated along axes inside of it whose dim is 1.
 std::vector<float> spread(const std::vector<float>& values, const Dims& small, const Dims& in, Span s) {
-  if (countOf(Dims(in.begin() + static_cast<ptrdiff_t>(s.from), in.begin() + static_cast<ptrdiff_t>(s.to))) > kMost)
+  if (countOf(Dims(in.begin() + static_cast<ptrdiff_t>(s.from), in.begin() + static_cast<ptrdiff_t>(s.to))) >
+      kMostMultiplied)
     invalid("constants of {} would be spread to {}", textOf(small), textOf(in));
   std::vector<float> all = values;
   size_t behind = 1;

@@ -12,7 +12,7 @@ using Tensor = ::onnx::TensorProto;
 
 Tensor withDims(const Tensor& t, const Dims& dims) { return tensorOf(dims, bytesOf(t), t.data_type()); }
 
-void constant(ImportNode& n) {
+void foldConstant(ImportNode& n) {
   if (const auto* t = n.attribute("value"))
     n.constantResult(t->t());
   else if (const auto* f = n.attribute("value_float"))
@@ -27,7 +27,7 @@ void constant(ImportNode& n) {
     n.refuse("its value is of a kind that is not read; export the model with values of numbers");
 }
 
-void shape(ImportNode& n) {
+void foldShape(ImportNode& n) {
   const Dims dims = n.constant(0) ? dimsOf(n.tensor(0)) : n.in();
   const auto count = static_cast<int64_t>(dims.size());
   const auto at = [&](int64_t v) { return std::clamp<int64_t>(v < 0 ? v + count : v, 0, count); };
@@ -36,10 +36,10 @@ void shape(ImportNode& n) {
   n.constantResult(tensorOf({to - from}, part));
 }
 
-void identity(ImportNode& n) { n.constantResult(n.tensor(0)); }
+void foldIdentity(ImportNode& n) { n.constantResult(n.tensor(0)); }
 
 // Picks elements along an axis by the indices in the second input.
-void gather(ImportNode& n) {
+void foldGather(ImportNode& n) {
   const Tensor& t = n.tensor(0);
   const Dims in = dimsOf(t), places = dimsOf(n.tensor(1));
   const auto axis = static_cast<ptrdiff_t>(n.axis(n.i("axis", 0), in.size()));
@@ -58,7 +58,7 @@ void gather(ImportNode& n) {
   n.constantResult(tensorOf(dims, std::move(made), t.data_type()));
 }
 
-void concat(ImportNode& n) {
+void foldConcat(ImportNode& n) {
   std::vector<Dims> parts;
   std::vector<std::string> values;
   for (int i = 0; i < n.inputs(); ++i) {
@@ -76,7 +76,7 @@ void concat(ImportNode& n) {
   n.constantResult(tensorOf(dims, std::move(made), n.tensor(0).data_type()));
 }
 
-void slice(ImportNode& n) {
+void foldSlice(ImportNode& n) {
   const Tensor& t = n.tensor(0);
   Dims dims, steps = stepsOf(dimsOf(t));
   int64_t first = 0;
@@ -87,11 +87,11 @@ void slice(ImportNode& n) {
   n.constantResult(picked(n, t, dims, steps, first));
 }
 
-void reshape(ImportNode& n) { n.constantResult(withDims(n.tensor(0), reshapedDims(n, dimsOf(n.tensor(0))))); }
-void squeeze(ImportNode& n) { n.constantResult(withDims(n.tensor(0), squeezedDims(n, dimsOf(n.tensor(0))))); }
-void unsqueeze(ImportNode& n) { n.constantResult(withDims(n.tensor(0), unsqueezedDims(n, dimsOf(n.tensor(0))))); }
+void foldReshape(ImportNode& n) { n.constantResult(withDims(n.tensor(0), reshapedDims(n, dimsOf(n.tensor(0))))); }
+void foldSqueeze(ImportNode& n) { n.constantResult(withDims(n.tensor(0), squeezedDims(n, dimsOf(n.tensor(0))))); }
+void foldUnsqueeze(ImportNode& n) { n.constantResult(withDims(n.tensor(0), unsqueezedDims(n, dimsOf(n.tensor(0))))); }
 
-void transpose(ImportNode& n) {
+void foldTranspose(ImportNode& n) {
   const Tensor& t = n.tensor(0);
   const Dims have = dimsOf(t), had = stepsOf(have);
   Dims dims, steps;
@@ -99,12 +99,12 @@ void transpose(ImportNode& n) {
   n.constantResult(picked(n, t, dims, steps, 0));
 }
 
-void expand(ImportNode& n) {
+void foldExpand(ImportNode& n) {
   const Dims dims = broadcastDims(n, dimsOf(n.tensor(0)), n.ints(1));
   n.constantResult(spread(n, n.tensor(0), dims));
 }
 
-void constantOfShape(ImportNode& n) {
+void foldConstantOfShape(ImportNode& n) {
   const Dims dims = n.ints(0);
   checkSize(n, dims);
   const auto* value = n.attribute("value");
@@ -116,18 +116,18 @@ void constantOfShape(ImportNode& n) {
 }  // namespace
 
 void addImportConstants(ImportConversions& all) {
-  all.insert({{"Concat", concat},
-              {"Constant", constant},
-              {"ConstantOfShape", constantOfShape},
-              {"Expand", expand},
-              {"Gather", gather},
-              {"Identity", identity},
-              {"Reshape", reshape},
-              {"Shape", shape},
-              {"Slice", slice},
-              {"Squeeze", squeeze},
-              {"Transpose", transpose},
-              {"Unsqueeze", unsqueeze}});
+  all.insert({{"Concat", foldConcat},
+              {"Constant", foldConstant},
+              {"ConstantOfShape", foldConstantOfShape},
+              {"Expand", foldExpand},
+              {"Gather", foldGather},
+              {"Identity", foldIdentity},
+              {"Reshape", foldReshape},
+              {"Shape", foldShape},
+              {"Slice", foldSlice},
+              {"Squeeze", foldSqueeze},
+              {"Transpose", foldTranspose},
+              {"Unsqueeze", foldUnsqueeze}});
 }
 
 }  // namespace crema::exchange

@@ -95,9 +95,9 @@ void hardSwish(ImportNode& n) {
 // Whether a cast changes no value. Blobs are floats, so INT32 and INT64 are alike, and BOOL is 0 and 1 already, as
 // Threshold makes it.
 bool keepsValues(int from, int to) {
-  using T = ::onnx::TensorProto;
-  if (to == T::FLOAT || to == T::DOUBLE || to == T::FLOAT16 || from == to || from == T::BOOL) return true;
-  return isInteger(from) && (to == T::INT64 || to == T::INT32);
+  using Type = ::onnx::TensorProto;
+  if (to == Type::FLOAT || to == Type::DOUBLE || to == Type::FLOAT16 || from == to || from == Type::BOOL) return true;
+  return isInteger(from) && (to == Type::INT64 || to == Type::INT32);
 }
 
 // A cast to FLOAT16 is dropped: imports compute float16 in float32 everywhere.

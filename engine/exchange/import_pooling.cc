@@ -13,7 +13,7 @@
 namespace crema::exchange {
 namespace {
 
-struct Side {
+struct OnnxSide {
   int64_t in, kernel, stride, begin, end, outputs;
   bool ceil = false;
 
@@ -31,8 +31,8 @@ struct Side {
   }
 };
 
-Side sideOf(const ImportNode& n, const ImportWindow& w, const Dims& in, size_t a) {
-  Side s{in[a + 2], w.kernel[a], w.stride[a], w.begin[a], w.end[a], 0};
+OnnxSide sideOf(const ImportNode& n, const ImportWindow& w, const Dims& in, size_t a) {
+  OnnxSide s{in[a + 2], w.kernel[a], w.stride[a], w.begin[a], w.end[a], 0};
   s.ceil = n.i("ceil_mode", 0);
   const int64_t room = s.in + s.begin + s.end - s.kernel;
   if (room < 0) badData("{}: a window of {} on {} + pads", n.label(), s.kernel, s.in);
@@ -41,7 +41,7 @@ Side sideOf(const ImportNode& n, const ImportWindow& w, const Dims& in, size_t a
   return s;
 }
 
-void setSides(caffe::PoolingParameter* p, const Side& h, const Side& w) {
+void setSides(caffe::PoolingParameter* p, const OnnxSide& h, const OnnxSide& w) {
   const auto number = [](int64_t v) { return static_cast<uint32_t>(v); };
   if (h.kernel == w.kernel)
     p->set_kernel_size(number(h.kernel));
@@ -57,7 +57,7 @@ void setSides(caffe::PoolingParameter* p, const Side& h, const Side& w) {
     p->set_pad_h(number(h.begin)), p->set_pad_w(number(w.begin));
 }
 
-void average(ImportNode& n, caffe::LayerParameter l, const Side& h, const Side& w) {
+void average(ImportNode& n, caffe::LayerParameter l, const OnnxSide& h, const OnnxSide& w) {
   const bool counted = n.i("count_include_pad", 0);
   std::vector<float> plane;
   if (h.outputs * w.outputs > (1 << 24)) n.refuse("{} x {} windows", h.outputs, w.outputs);
@@ -91,7 +91,7 @@ void pool(ImportNode& n) {
     n.refuse("its indices are read, which count through all planes; cut the model before them");
   const ImportWindow window = windowOf(n, kernel, {in[2], in[3]});
   if (window.dilation != Dims{1, 1}) n.refuse("its dilations are not 1; Pooling has none");
-  const Side h = sideOf(n, window, in, 0), w = sideOf(n, window, in, 1);
+  const OnnxSide h = sideOf(n, window, in, 0), w = sideOf(n, window, in, 1);
   auto l = n.layer("Pooling", {n.blob()});
   auto* p = l.mutable_pooling_param();
   p->set_pool(n.op() == "MaxPool" ? caffe::PoolingParameter::MAX : caffe::PoolingParameter::AVE);

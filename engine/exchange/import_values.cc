@@ -5,7 +5,7 @@
 namespace crema::exchange {
 namespace {
 
-constexpr int64_t kMost = 1 << 24;
+constexpr int64_t kMostValues = 1 << 24;
 
 }  // namespace
 
@@ -13,8 +13,9 @@ void checkSize(const ImportNode& n, const Dims& dims) {
   int64_t given = 0;
   for (int i = 0; i < n.inputs(); ++i)
     if (n.constant(i)) given += countOf(dimsOf(n.tensor(i)));
-  if (countOf(dims) > std::max(kMost, given))
-    n.refuse("it makes a constant of {}, and {} values are the most; simplify the model first", textOf(dims), kMost);
+  if (countOf(dims) > std::max(kMostValues, given))
+    n.refuse("it makes a constant of {}, and {} values are the most; simplify the model first", textOf(dims),
+             kMostValues);
 }
 
 Dims stepsOf(const Dims& dims) {

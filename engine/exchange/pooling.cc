@@ -10,7 +10,7 @@
 namespace crema::exchange {
 namespace {
 
-struct Side {
+struct CaffeSide {
   int in, kernel, stride, pad, outputs;
   int64_t end() const { return std::max<int64_t>(0, int64_t{outputs - 1} * stride + kernel - in - pad); }
   float ratio(int i) const {
@@ -19,13 +19,13 @@ struct Side {
   }
 };
 
-OnnxAttributes window(const Side& h, const Side& w) {
+OnnxAttributes window(const CaffeSide& h, const CaffeSide& w) {
   return {{"kernel_shape", std::vector<int64_t>{h.kernel, w.kernel}},
           {"strides", std::vector<int64_t>{h.stride, w.stride}},
           {"pads", std::vector<int64_t>{h.pad, w.pad, h.end(), w.end()}}};
 }
 
-Value average(OnnxLayer& l, const Value& x, const Side& h, const Side& w) {
+Value average(OnnxLayer& l, const Value& x, const CaffeSide& h, const CaffeSide& w) {
   OnnxAttributes attributes = window(h, w);
   attributes.push_back({"count_include_pad", int64_t{1}});
   const Value y = l.node("AveragePool", {x}, attributes);
@@ -37,7 +37,7 @@ Value average(OnnxLayer& l, const Value& x, const Side& h, const Side& w) {
 }
 
 // sum x^2 / sum x, 0 where all are 0: the expectation of stochastic pooling.
-Value expectation(OnnxLayer& l, const Value& x, const Side& h, const Side& w) {
+Value expectation(OnnxLayer& l, const Value& x, const CaffeSide& h, const CaffeSide& w) {
   const Value sum = average(l, x, h, w), squares = average(l, l.node("Mul", {x, x}), h, w);
   const Value empty = l.node("Equal", {sum, l.number(0)});
   return l.node("Div", {squares, l.node("Where", {empty, l.number(1), sum})});
@@ -55,12 +55,12 @@ void pooling(OnnxLayer& l) {
   const auto side = [&](int axis, bool has, uint32_t kernel, bool hasStride, uint32_t stride, bool hasPad,
                         uint32_t pad) {
     const uint32_t k = p.global_pooling() ? static_cast<uint32_t>(in[axis]) : has ? kernel : p.kernel_size();
-    return Side{in[axis], static_cast<int>(k), static_cast<int>(hasStride ? stride : p.stride()),
-                static_cast<int>(hasPad ? pad : p.pad()), out[axis]};
+    return CaffeSide{in[axis], static_cast<int>(k), static_cast<int>(hasStride ? stride : p.stride()),
+                     static_cast<int>(hasPad ? pad : p.pad()), out[axis]};
   };
-  const Side h = side(2, p.has_kernel_h(), p.kernel_h(), p.has_stride_h(), p.stride_h(), p.has_pad_h(), p.pad_h());
-  const Side w = side(3, p.has_kernel_w(), p.kernel_w(), p.has_stride_w(), p.stride_w(), p.has_pad_w(), p.pad_w());
-  for (const Side& s : {h, w})
+  const CaffeSide h = side(2, p.has_kernel_h(), p.kernel_h(), p.has_stride_h(), p.stride_h(), p.has_pad_h(), p.pad_h());
+  const CaffeSide w = side(3, p.has_kernel_w(), p.kernel_w(), p.has_stride_w(), p.stride_w(), p.has_pad_w(), p.pad_w());
+  for (const CaffeSide& s : {h, w})
     if ((s.outputs - 1) * s.stride >= s.in + s.pad)
       l.refuse("its last window begins at {}, outside the input of {}; use round_mode: FLOOR",
                (s.outputs - 1) * s.stride, s.in);
@@ -83,9 +83,9 @@ void pyramid(OnnxLayer& l) {
       const int k = (n + bins - 1) / bins, pad = (k * bins - n + 1) / 2;
       if (pad >= k)
         l.refuse("{} bins on an axis of {} leave some of them empty; use a smaller pyramid_height", bins, n);
-      return Side{n, k, k, pad, bins};
+      return CaffeSide{n, k, k, pad, bins};
     };
-    const Side h = side(l.in()[2]), w = side(l.in()[3]);
+    const CaffeSide h = side(l.in()[2]), w = side(l.in()[3]);
     const Value y = p.pool() == caffe::SPPParameter::MAX   ? l.node("MaxPool", {l.bottom()}, window(h, w))
                     : p.pool() == caffe::SPPParameter::AVE ? average(l, l.bottom(), h, w)
                                                            : expectation(l, l.bottom(), h, w);

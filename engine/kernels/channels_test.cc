@@ -8,24 +8,13 @@
 #include <functional>
 #include <vector>
 
-#include "base/random.h"
-#include "support/isas_here.h"
+#include "support/kernel_bits.h"
 
 namespace crema::kernels {
 namespace {
 
 constexpr ChannelShape kShapes[] = {{1, 1, 1},   {3, 5, 1},    {2, 3, 7},     {2, 3, 8},     {4, 17, 9},
                                     {1, 64, 49}, {2, 40, 196}, {1, 3, 50000}, {33, 100, 31}, {0, 4, 4}};
-
-template <class T>
-std::vector<T> numbers(size_t count, uint64_t seed, double offset = 0) {
-  RandomKey key;
-  key.seed = seed;
-  const RandomStream stream(key);
-  std::vector<T> v(count);
-  for (size_t i = 0; i < count; ++i) v[i] = static_cast<T>(offset + 2 * stream.uniform(i) - 1);
-  return v;
-}
 
 struct Blobs {
   explicit Blobs(const ChannelShape& s)
@@ -38,30 +27,16 @@ struct Blobs {
   std::vector<double> of(uint64_t seed) const { return numbers<double>(static_cast<size_t>(shape.channels), seed); }
 };
 
-template <class Out>
-std::vector<Out> sameBits(size_t count, const std::function<void(Context&, Out*)>& run) {
-  std::vector<Out> first;
-  for (const Isa* isa : isasHere())
-    for (const int threads : {1, 2, 3}) {
-      Context context(*isa, threads);
-      std::vector<Out> got(count + 1, Out(77));  // one element more, which must not be written
-      run(context, got.data());
-      EXPECT_EQ(got.back(), Out(77));
-      if (first.empty()) first = got;
-      EXPECT_TRUE(std::equal(first.begin(), first.end(), got.begin())) << name(*isa) << ", " << threads;
-    }
-  first.pop_back();
-  return first;
-}
-
 TEST(Channels, SumsAreThoseOfLongDoubleLoops) {
   for (const ChannelShape& s : kShapes) {
     const Blobs v(s);
     const auto channels = static_cast<size_t>(s.channels);
-    const auto sums = sameBits<double>(channels, [&](Context& c, double* to) { channelSums(c, s, v.x.data(), to); });
-    const auto dots = sameBits<double>(
-        channels, [&](Context& c, double* to) { channelDots(c, s, v.x.data(), v.a.data(), v.y.data(), nullptr, to); });
-    const auto squares = sameBits<double>(channels, [&](Context& c, double* to) {
+    const auto sums =
+        sameBits<double>("sums", channels, NAN, [&](Context& c, double* to) { channelSums(c, s, v.x.data(), to); });
+    const auto dots = sameBits<double>("dots", channels, NAN, [&](Context& c, double* to) {
+      channelDots(c, s, v.x.data(), v.a.data(), v.y.data(), nullptr, to);
+    });
+    const auto squares = sameBits<double>("squares", channels, NAN, [&](Context& c, double* to) {
       channelDots(c, s, v.x.data(), v.b.data(), v.x.data(), v.b.data(), to);
     });
     std::vector<long double> sum(channels), dot(channels), square(channels);
@@ -81,14 +56,14 @@ TEST(Channels, SumsAreThoseOfLongDoubleLoops) {
 TEST(Channels, ElementsAreRoundedOnce) {
   for (const ChannelShape& s : kShapes) {
     const Blobs v(s);
-    const auto affine = sameBits<float>(v.count, [&](Context& c, float* to) {
+    const auto affine = sameBits<float>("affine", v.count, NAN, [&](Context& c, float* to) {
       channelAffine(c, s, v.x.data(), v.a.data(), v.b.data(), v.c.data(), to);
     });
-    const auto factor = sameBits<float>(v.count, [&](Context& c, float* to) {
+    const auto factor = sameBits<float>("factor", v.count, NAN, [&](Context& c, float* to) {
       std::copy(v.x.begin(), v.x.end(), to);
       channelAffine(c, s, to, nullptr, v.b.data(), nullptr, to);  // in place
     });
-    const auto mix = sameBits<float>(v.count, [&](Context& c, float* to) {
+    const auto mix = sameBits<float>("mix", v.count, NAN, [&](Context& c, float* to) {
       channelMix(c, s, v.x.data(), v.y.data(), v.a.data(), v.b.data(), v.c.data(), v.d.data(), to);
     });
     for (size_t i = 0; i < v.count; ++i) {

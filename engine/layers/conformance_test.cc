@@ -27,8 +27,8 @@ TEST(Layers, ForwardIsTheFormula) {
     SCOPED_TRACE(c.description);
     Bench b(c, DType::kFloat64);
     std::vector<Values> in, params;
-    for (auto& bottom : b.bottoms()) in.push_back(Bench::values(*bottom));
-    for (auto& param : b.layer().params()) params.push_back(Bench::values(*param));
+    for (auto& bottom : b.bottoms()) in.push_back(test::valuesOf(*bottom));
+    for (auto& param : b.layer().params()) params.push_back(test::valuesOf(*param));
     b.forward();
     const std::vector<Values> want = c.formula ? c.formula(in, params) : std::vector<Values>{c.naive(in)};
     EXPECT_EQ(want.size(), c.formula ? b.tops().size() : 1);
@@ -42,7 +42,7 @@ TEST(Layers, TestsGiveWhatTrainingGivesOrSayWhat) {
     SCOPED_TRACE(c.description);
     Bench train(c, DType::kFloat64), test(c, DType::kFloat64, caffe::TEST, 2);
     std::vector<Values> in;
-    for (auto& bottom : test.bottoms()) in.push_back(Bench::values(*bottom));
+    for (auto& bottom : test.bottoms()) in.push_back(test::valuesOf(*bottom));
     train.forward(), test.forward();
     if (c.inTest) {
       expectOutcome({c.inTest(in)}, test);
@@ -208,7 +208,7 @@ TEST(Layers, BottomsMayGrowAndShrink) {
     grown.forward();
     std::vector<Values> before, weights;
     for (size_t k = 0; k < grown.tops().size(); ++k) before.push_back(grown.topData(static_cast<int>(k)));
-    for (auto& p : grown.layer().params()) weights.push_back(Bench::values(*p));
+    for (auto& p : grown.layer().params()) weights.push_back(test::valuesOf(*p));
     for (size_t i = 0; i < more.bottoms.size(); ++i) grown.bottoms()[i]->reshape(more.bottoms[i]);
     grown.fillBottoms(more);
     for (size_t p = 0; p < made.layer().params().size(); ++p)

@@ -46,7 +46,7 @@ TEST(ContrastiveLoss, GradientOfPairsApartIsCaffes) {
   };
   Bench b(c, DType::kFloat64);
   b.forward(), b.seedTopDiffs(), b.backward();
-  const std::vector<Values> x = {Bench::values(*b.bottoms()[0]), Bench::values(*b.bottoms()[1])};
+  const std::vector<Values> x = {test::valuesOf(*b.bottoms()[0]), test::valuesOf(*b.bottoms()[1])};
   for (size_t side = 0; side < 2; ++side)
     for (int i = 0; i < 12; ++i) {
       const double got = b.bottoms()[side]->diffAt(i), d = std::sqrt(square(x, static_cast<size_t>(i) / 2, 2)),

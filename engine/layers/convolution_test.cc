@@ -3,9 +3,6 @@
 namespace crema::conformance {
 namespace {
 
-const std::string kFiller =
-    "weight_filler { type: 'gaussian' std: 0.5 } bias_filler { type: 'uniform' min: -1 max: 1 }";
-
 // Three spatial axes, every tap looked up.
 struct Volume {
   int items, in, out, groups;

@@ -3,9 +3,6 @@
 namespace crema::conformance {
 namespace {
 
-const std::string kFiller =
-    "weight_filler { type: 'gaussian' std: 0.5 } bias_filler { type: 'uniform' min: -1 max: 1 }";
-
 // y[n][o][q] over three axes, any of them of size 1; kernel K, stride S, pad P on every axis, dilation D.
 struct Up {
   int items, in, out, groups;

@@ -38,7 +38,7 @@ TEST(Dropout, DependsOnStepRankAndNothingElse) {
   a.forward();
   EXPECT_NE(a.topData(0), before);
   test.forward();
-  EXPECT_EQ(test.topData(0), Bench::values(*test.bottoms()[0]));
+  EXPECT_EQ(test.topData(0), test::valuesOf(*test.bottoms()[0]));
 }
 
 }  // namespace

@@ -12,7 +12,7 @@ TEST(Fillers, MomentsOfTheFormulas) {
   const auto filled = [](const std::string& text, const Shape& shape) {
     Blob b(shape, DType::kFloat64);
     layers::fill(model::parseText<caffe::FillerParameter>(text, "filler"), 1, "p", b);
-    return Bench::values(b);
+    return test::valuesOf(b);
   };
   const auto moments = [](const std::vector<double>& v) {
     double mean = 0, square = 0;

@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "base/file.h"
+#include "base/mutex.h"
 #include "base/random.h"
 #include "layers/record_layer.h"
 #include "model/hdf5_file.h"
@@ -16,7 +17,6 @@
 #include "support/message_of.h"
 #include "support/shared_data.h"
 
-#include "base/mutex.h"
 namespace crema::conformance {
 namespace {
 

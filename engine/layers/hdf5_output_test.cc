@@ -5,12 +5,12 @@
 #include <filesystem>
 
 #include "base/file.h"
+#include "base/mutex.h"
 #include "model/hdf5_file.h"
 #include "support/conformance.h"
 #include "support/message_of.h"
 #include "support/shared_data.h"
 
-#include "base/mutex.h"
 namespace crema::conformance {
 namespace {
 

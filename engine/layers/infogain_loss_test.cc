@@ -65,7 +65,7 @@ TEST(InfogainLoss, ReadsItsMatrixFromAFile) {
   c.bottoms = {{5, 3}, {5}}, c.classes = 3;
   Bench b(c, DType::kFloat64);
   b.forward();
-  const auto want = infogain({Bench::values(*b.bottoms()[0]), Bench::values(*b.bottoms()[1])}, values, 5, 1, -1, 5);
+  const auto want = infogain({test::valuesOf(*b.bottoms()[0]), test::valuesOf(*b.bottoms()[1])}, values, 5, 1, -1, 5);
   EXPECT_NEAR(b.topData(0)[0], want[0][0], 1e-12);
   c.bottoms = {{5, 2}, {5}}, c.classes = 2;
   EXPECT_NE(test::messageOf([&] { Bench(c, DType::kFloat64); }).find("is 1x1x3x3; 2 classes need 2x2"),

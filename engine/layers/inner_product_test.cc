@@ -3,9 +3,6 @@
 namespace crema::conformance {
 namespace {
 
-const std::string kFiller =
-    "weight_filler { type: 'gaussian' std: 0.5 } bias_filler { type: 'uniform' min: -1 max: 1 }";
-
 LAYER_CASES(InnerProduct) {
   s.add("type: 'InnerProduct' inner_product_param { num_output: 5 " + kFiller + " }", {{3, 2, 4}}).formula =
       [](const auto& x, const auto& p) {

@@ -125,7 +125,7 @@ TEST(Pooling, StochasticTestsWithTheExpectation) {
   c.input = [](size_t, int k, double u) { return k >= 20 ? 0 : u; };  // the second plane is all 0
   Bench b(c, DType::kFloat64, caffe::TEST);
   b.forward();
-  const auto x = Bench::values(*b.bottoms()[0]);
+  const auto x = test::valuesOf(*b.bottoms()[0]);
   for (size_t o = 0; o < 12; ++o) {
     double sum = 0, squares = 0;
     for (size_t i = 0; i < 4; ++i) {

@@ -69,7 +69,7 @@ TEST(SoftmaxWithLoss, TilesAndThreadsChangeNothing) {
   Bench one(c, DType::kFloat64), three(c, DType::kFloat64, caffe::TRAIN, 3);
   for (Bench* b : {&one, &three}) b->forward(), b->seedTopDiffs(), b->backward({true, false});
   EXPECT_EQ(one.topData(0), three.topData(0));
-  const Values x = Bench::values(*one.bottoms()[0]), labels = Bench::values(*one.bottoms()[1]);
+  const Values x = test::valuesOf(*one.bottoms()[0]), labels = test::valuesOf(*one.bottoms()[1]);
   const auto counted =
       static_cast<double>(std::count_if(labels.begin(), labels.end(), [](double l) { return l != 2; }));
   double loss = 0;

@@ -11,6 +11,7 @@
 #include "base/child.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/mutex.h"
 #include "base/random.h"
 #include "model/hdf5_file.h"
 #include "model/hdf5_model.h"
@@ -18,7 +19,6 @@
 #include "support/message_of.h"
 #include "support/shared_data.h"
 
-#include "base/mutex.h"
 namespace crema::model {
 namespace {
 

@@ -2,39 +2,18 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <cstring>
-#include <regex>
 
 #include "base/file.h"
 #include "model/proto_io.h"
 #include "model/upgrade.h"
 #include "net/net.h"
 #include "support/golden_values.h"
+#include "support/npy.h"
 #include "support/shared_data.h"
+#include "support/values_of.h"
 
 namespace crema::net {
 namespace {
-
-struct Array {
-  std::vector<int> shape;
-  std::vector<float> values;
-};
-
-// A float32 .npy in C order.
-Array readNpy(const std::string& path) {
-  const std::string bytes = readFile(path);
-  const size_t start = 10 + static_cast<unsigned char>(bytes[8]) + 256 * static_cast<unsigned char>(bytes[9]);
-  const std::string header = bytes.substr(10, start - 10);
-  Array a;
-  const std::string shape = header.substr(header.find('(') + 1);
-  const std::regex number("[0-9]+");
-  const std::string dims = shape.substr(0, shape.find(')'));
-  for (std::sregex_iterator i(dims.begin(), dims.end(), number), end; i != end; ++i)
-    a.shape.push_back(std::stoi(i->str()));
-  a.values.resize((bytes.size() - start) / 4);
-  std::memcpy(a.values.data(), bytes.data() + start, a.values.size() * 4);
-  return a;
-}
 
 void fill(Blob& blob, bool diff, const golden::Filling& how) {
   withType(blob.dtype(), [&]<class T>() {
@@ -50,8 +29,7 @@ class Comparison {
   // bias under BatchNorm) are rounding errors.
   void check(const Blob& got, bool diff, const std::string& what, double bound) {
     ASSERT_LT(arrays_, wanted_.size()) << what;
-    std::vector<double> values;
-    for (int k = 0; k < got.count(); ++k) values.push_back(diff ? got.diffAt(k) : got.dataAt(k));
+    const std::vector<double> values = test::valuesOf(got, diff);
     const std::vector<float> mine = golden::summary(values.data(), got.count()), &want = wanted_[arrays_++];
     ASSERT_EQ(mine.size(), want.size()) << what;
     const double apart = golden::distance(mine, want, 1e-3);
@@ -128,7 +106,7 @@ void compareWithBlobs(const std::string& name, const std::string& description, c
                       const std::vector<const char*>& blobs) {
   kernels::Context kernels(kernels::bestIsa(), 2);
   caffe::NetParameter p = model::readNet(description);
-  const Array input = readNpy(outputs + "/input.npy");
+  const test::NpyArray input = test::readNpy(outputs + "/input.npy");
   auto* shape = p.mutable_layer(0)->mutable_input_param()->mutable_shape(0);  // det1 takes pictures of any size
   shape->clear_dim();
   for (const int d : input.shape) shape->add_dim(d);
@@ -141,7 +119,7 @@ void compareWithBlobs(const std::string& name, const std::string& description, c
   std::copy(input.values.begin(), input.values.end(), net.blob("data").mutableData<float>());
   net.forward();
   for (const char* blob : blobs) {
-    const Array want = readNpy(outputs + "/" + blob + ".npy");
+    const test::NpyArray want = test::readNpy(outputs + "/" + blob + ".npy");
     const Blob& got = net.blob(blob);
     ASSERT_EQ(static_cast<size_t>(got.count()), want.values.size()) << blob;
     double apart = 0;

@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <cmath>
-#include <cstring>
 #include <functional>
 #include <vector>
 
@@ -13,19 +12,12 @@
 #include "base/file.h"
 #include "model/proto_io.h"
 #include "model/upgrade.h"
+#include "support/npy.h"
 #include "support/shared_data.h"
+#include "support/values_of.h"
 
 namespace crema::net {
 namespace {
-
-// A float32 .npy in C order: the values after its header.
-std::vector<float> readNpy(const std::string& path) {
-  const std::string bytes = readFile(path);
-  const size_t start = 10 + static_cast<unsigned char>(bytes[8]) + 256 * static_cast<unsigned char>(bytes[9]);
-  std::vector<float> v((bytes.size() - start) / 4);
-  std::memcpy(v.data(), bytes.data() + start, v.size() * 4);
-  return v;
-}
 
 class NetTest : public testing::Test {
  protected:
@@ -65,7 +57,7 @@ TEST_F(NetTest, LayersGiveWhatCaffeGave) {
   for (const auto& folder : folders)
     for (const auto& g : goldens) {
       SCOPED_TRACE(folder + ", " + g.name);
-      const auto x = readNpy(folder + "/blob.npy");
+      const auto x = test::readNpy(folder + "/blob.npy").values;
       const std::string stem = folder + "/layer_" + g.name;
       const auto run = [&](DType dtype) {
         auto net = make(model::readNet(stem + ".prototxt"), caffe::TEST, dtype);
@@ -74,11 +66,9 @@ TEST_F(NetTest, LayersGiveWhatCaffeGave) {
         EXPECT_EQ(static_cast<size_t>(in.count()), x.size());
         withType(dtype, [&]<class T>() { std::copy(x.begin(), x.end(), in.mutableData<T>()); });
         net->forward();
-        std::vector<double> y;
-        for (int i = 0; i < net->blob("output").count(); ++i) y.push_back(net->blob("output").dataAt(i));
-        return y;
+        return test::valuesOf(net->blob("output"));
       };
-      const auto caffes = readNpy(stem + ".npy");
+      const auto caffes = test::readNpy(stem + ".npy").values;
       const auto ours = run(DType::kFloat32), exact = run(DType::kFloat64);
       ASSERT_EQ(ours.size(), caffes.size());
       double apart = 0, ourError = 0, caffesError = 0;

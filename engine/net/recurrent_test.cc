@@ -12,17 +12,12 @@
 #include "model/upgrade.h"
 #include "net/net.h"
 #include "support/isas_here.h"
+#include "support/values_of.h"
 
 namespace crema::net {
 namespace {
 
 const std::string kGoldens = CREMA_SOURCE_DIR "/tests/goldens/lstm/";
-
-std::vector<double> valuesOf(const Blob& b, bool diff = false) {
-  std::vector<double> v;
-  for (int i = 0; i < b.count(); ++i) v.push_back(diff ? b.diffAt(i) : b.dataAt(i));
-  return v;
-}
 
 void set(Blob& b, const std::function<double(int)>& value, bool diff = false) {
   withType(b.dtype(), [&]<class T>() {
@@ -63,7 +58,7 @@ class RecurrentTest : public testing::Test {
     feed(net, batch);
     net.setStep(step, rank);
     net.forward();
-    return valuesOf(net.blob("predict"));
+    return test::valuesOf(net.blob("predict"));
   }
   kernels::Context kernels_{kernels::bestIsa(), 2};
 };
@@ -106,7 +101,7 @@ TEST_F(RecurrentTest, ThreeBatchesAsCaffeComputedThem) {
         for (const auto& layer : net->layers())
           if (!b && layer->name() == blob.substr(0, slash))
             b = layer->params()[static_cast<size_t>(std::stoi(blob.substr(slash + 1)))].get();
-        const auto got = valuesOf(*b, line.find(" diff") != std::string::npos);
+        const auto got = test::valuesOf(*b, line.find(" diff") != std::string::npos);
         ASSERT_EQ(got.size(), want.size()) << line;
         for (size_t i = 0; i < got.size(); ++i)
           EXPECT_NEAR(got[i], want[i], 1e-6 * std::max(1.0, std::fabs(want[i]))) << "batch " << batch << ", " << line;
@@ -156,7 +151,7 @@ TEST_F(RecurrentTest, GradientsOfARankAreItsOwn) {
     net.clearParamDiffs();
     pass(net, step, step, rank);
     net.backward();
-    return valuesOf(net.flatDiff(), true);
+    return test::valuesOf(net.flatDiff(), true);
   };
   for (int step = 0; step < 3; ++step) {
     const auto want = gradient(*alone, step, 0);
@@ -174,9 +169,10 @@ layer { name: "lstm" type: "LSTM" bottom: "x" bottom: "cont" bottom: "fixed" top
 
 // h of kWide, element by element, by the formulas of the layer's manual.
 std::vector<double> byHand(Net& net, int T, int N, int I, int S, int H) {
-  const auto x = valuesOf(net.blob("x")), cont = valuesOf(net.blob("cont")), fixed = valuesOf(net.blob("fixed"));
+  const auto x = test::valuesOf(net.blob("x")), cont = test::valuesOf(net.blob("cont")),
+             fixed = test::valuesOf(net.blob("fixed"));
   std::vector<std::vector<double>> w;
-  for (const auto& p : net.layers()[1]->params()) w.push_back(valuesOf(*p));
+  for (const auto& p : net.layers()[1]->params()) w.push_back(test::valuesOf(*p));
   std::vector<double> all, h(static_cast<size_t>(N * H), 0.0), c = h;
   const auto at = [](int row, int width, int k) { return static_cast<size_t>(row * width + k); };
   const auto squash = [](double a) { return 1 / (1 + std::exp(-a)); };
@@ -208,8 +204,8 @@ TEST_F(RecurrentTest, TheFormulasOnOddSizes) {
     feed(*net, 0);
     net->forward();
   }
-  const auto want = byHand(*exact, 5, 3, 18, 4, 37), got = valuesOf(exact->blob("h"));
-  const auto inFloat = valuesOf(fast->blob("h"));
+  const auto want = byHand(*exact, 5, 3, 18, 4, 37), got = test::valuesOf(exact->blob("h"));
+  const auto inFloat = test::valuesOf(fast->blob("h"));
   ASSERT_EQ(got.size(), want.size());
   for (size_t i = 0; i < want.size(); ++i) {
     EXPECT_NEAR(got[i], want[i], 1e-12);
@@ -234,8 +230,8 @@ TEST_F(RecurrentTest, BitsDoNotDependOnTheMachine) {
         net.forward();
         net.backward();
       }
-      all.push_back(valuesOf(net.blob("h")));
-      const auto gradient = valuesOf(net.flatDiff(), true);
+      all.push_back(test::valuesOf(net.blob("h")));
+      const auto gradient = test::valuesOf(net.flatDiff(), true);
       all.back().insert(all.back().end(), gradient.begin(), gradient.end());
     }
   for (const auto& one : all) EXPECT_EQ(one, all[0]);

@@ -6,7 +6,9 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "model/blob_names.h"
 #include "model/filter.h"
+#include "model/splits.h"
 #include "model/upgrade.h"
 #include "net/net.h"
 #include "support/shared_data.h"
@@ -59,6 +61,8 @@ Outcome build(caffe::NetParameter p, caffe::Phase phase, std::string* message) {
   o.kernels = &kernels, o.fills = false, o.data.source = layers::FromNowhere{};
   try {
     Net net(p, state, o, "");
+    const auto outputs = model::blobNames(model::insertSplits(kept)).outputs;
+    EXPECT_EQ(net.outputs(), std::vector<std::string>(outputs.begin(), outputs.end()));
     return net.layers().empty() ? Outcome::kNoNet : Outcome::kBuilt;
   } catch (const Error& e) {
     *message = e.what();

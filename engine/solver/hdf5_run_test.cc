@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/mutex.h"
 #include "base/sha256.h"
 #include "model/hdf5_file.h"
 #include "model/proto_io.h"
@@ -15,8 +16,8 @@
 #include "support/message_of.h"
 #include "support/records.h"
 #include "support/shared_data.h"
+#include "support/values_of.h"
 
-#include "base/mutex.h"
 namespace crema::solver {
 namespace {
 
@@ -41,12 +42,6 @@ double step(Solver& s) {
   return loss;
 }
 
-std::vector<double> values(const Blob& blob) {
-  std::vector<double> v;
-  for (int i = 0; i < blob.count(); ++i) v.push_back(blob.dataAt(i));
-  return v;
-}
-
 // tests/goldens/caffe_snapshots/make: a net with shared weights, trained by BVLC Caffe.
 class Goldens : public testing::Test {
  protected:
@@ -67,8 +62,8 @@ TEST_F(Goldens, BothFormatsOfCaffeHoldTheSame) {
   a->restore(dir_ + "/tiny_iter_2.solverstate", "");
   b->restore(dir_ + "/tiny_iter_2.solverstate.h5", "");
   EXPECT_EQ(a->iteration(), 2);
-  EXPECT_EQ(values(a->net().flatData()), values(b->net().flatData()));
-  EXPECT_EQ(values(a->history()), values(b->history()));
+  EXPECT_EQ(test::valuesOf(a->net().flatData()), test::valuesOf(b->net().flatData()));
+  EXPECT_EQ(test::valuesOf(a->history()), test::valuesOf(b->history()));
 }
 
 TEST_F(Goldens, ResumesAsCaffeWentOn) {
@@ -162,7 +157,8 @@ TEST_F(Goldens, FormatIsSeenInTheFileNotInItsName) {
   auto a = fresh(), b = fresh();
   a->copyTrainedFrom(folder_.file("a.caffemodel"));
   b->copyTrainedFrom(" " + dir_ + "/tiny_iter_6.caffemodel , " + folder_.file("b.h5"));
-  EXPECT_EQ(values(a->net().flatData()), values(b->net().flatData())) << "the last file of the list wins";
+  EXPECT_EQ(test::valuesOf(a->net().flatData()), test::valuesOf(b->net().flatData()))
+      << "the last file of the list wins";
 }
 
 TEST_F(Goldens, FinalModelIsNamedByItsFormat) {
@@ -190,7 +186,7 @@ TEST_F(Goldens, DoubleNetsAndGradientsAreKept) {
   const auto files = s->snapshot(folder_.file("d"));
   auto t = make(kernels_, param_, dir_, DType::kFloat64);
   t->restore(files.state, "");
-  EXPECT_EQ(values(s->net().flatData()), values(t->net().flatData()));
+  EXPECT_EQ(test::valuesOf(s->net().flatData()), test::valuesOf(t->net().flatData()));
   const std::string bytes = readFile(files.model);
   const MutexLock lock(model::hdf5Mutex());
   const model::Hdf5Reader in(bytes, "d");

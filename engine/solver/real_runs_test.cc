@@ -10,14 +10,15 @@
 
 #include "base/file.h"
 #include "base/log.h"
+#include "base/mutex.h"
 #include "model/hdf5_file.h"
 #include "model/proto_io.h"
 #include "model/upgrade.h"
 #include "solver/solver.h"
 #include "support/records.h"
 #include "support/shared_data.h"
+#include "support/values_of.h"
 
-#include "base/mutex.h"
 namespace crema::solver {
 namespace {
 
@@ -222,12 +223,6 @@ TEST_F(RealRuns, RowsOfHdf5ScoreAsRecords) {
   EXPECT_GE(compared, 1);
 }
 
-std::vector<double> values(const Blob& blob) {
-  std::vector<double> v;
-  for (int i = 0; i < blob.count(); ++i) v.push_back(blob.dataAt(i));
-  return v;
-}
-
 TEST_F(RealRuns, TrainingGoesOnAsCaffeLogged) {
   int compared = 0;
   for (const RealRun& r : runs_) {
@@ -247,7 +242,7 @@ TEST_F(RealRuns, TrainingGoesOnAsCaffeLogged) {
     auto theirs = solver(r, caffe::SolverParameter::BINARYPROTO);
     net::copyTrainedFiles(theirs->net(), r.end);
     double worst = 0;
-    const auto ours = values(s->net().flatData()), caffes = values(theirs->net().flatData());
+    const auto ours = test::valuesOf(s->net().flatData()), caffes = test::valuesOf(theirs->net().flatData());
     for (size_t k = 0; k < ours.size(); ++k) worst = std::max(worst, std::fabs(ours[k] - caffes[k]));
     EXPECT_LT(worst, r.apart);
     std::cout << r.name << ": the largest difference from Caffe's last weights is " << worst << "\n";
@@ -267,8 +262,8 @@ TEST_F(RealRuns, StatesAreWrittenAgainToTheBit) {
       first->restore(r.state, "");
       second->restore(first->snapshot(folder_.file(fmt::format("{}-{}", r.name, static_cast<int>(format)))).state, "");
       EXPECT_EQ(second->iteration(), s->iteration());
-      EXPECT_EQ(values(s->net().flatData()), values(second->net().flatData()));
-      EXPECT_EQ(values(s->history()), values(second->history()));
+      EXPECT_EQ(test::valuesOf(s->net().flatData()), test::valuesOf(second->net().flatData()));
+      EXPECT_EQ(test::valuesOf(s->history()), test::valuesOf(second->history()));
     }
     double loss = 0;
     for (int i = 0; i < 5; ++i) loss += step(*s) / 5;

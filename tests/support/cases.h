@@ -17,6 +17,10 @@ namespace crema::conformance {
 
 using Values = std::vector<double>;
 
+// Of layers with weights.
+inline const std::string kFiller =
+    "weight_filler { type: 'gaussian' std: 0.5 } bias_filler { type: 'uniform' min: -1 max: 1 }";
+
 struct Case {
   std::string description;  // LayerParameter
   std::vector<Shape> bottoms;

@@ -14,6 +14,7 @@
 #include "model/proto_io.h"
 #include "support/cases.h"
 #include "support/guards.h"
+#include "support/values_of.h"
 
 namespace crema::conformance {
 
@@ -87,12 +88,7 @@ class Bench {
     each([&](Blob& b, int i, double w) { setDiff(b, i, w); });
   }
 
-  std::vector<double> topData(int i) const { return values(*above()[static_cast<size_t>(i)]); }
-  static std::vector<double> values(const Blob& b) {
-    std::vector<double> v;
-    for (int i = 0; i < b.count(); ++i) v.push_back(b.dataAt(i));
-    return v;
-  }
+  std::vector<double> topData(int i) const { return test::valuesOf(*above()[static_cast<size_t>(i)]); }
   std::vector<std::unique_ptr<Blob>>& bottoms() { return bottoms_; }
   std::vector<std::unique_ptr<Blob>>& tops() { return tops_; }
   layers::Layer& layer() { return *layer_; }

@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <type_traits>
 #include <vector>
 
 #include "base/random.h"
@@ -14,26 +15,29 @@
 
 namespace crema::kernels {
 
-inline std::vector<float> numbers(size_t count, uint64_t seed) {
+// Uniform in [offset - 1, offset + 1).
+template <class T = float>
+std::vector<T> numbers(size_t count, uint64_t seed, double offset = 0) {
   RandomKey key;
   key.seed = seed;
   const RandomStream stream(key);
-  std::vector<float> v(count);
-  for (size_t i = 0; i < count; ++i) v[i] = static_cast<float>(2 * stream.uniform(i) - 1);
+  std::vector<T> v(count);
+  for (size_t i = 0; i < count; ++i) v[i] = static_cast<T>(offset + 2 * stream.uniform(i) - 1);
   return v;
 }
 
 inline std::vector<double> wide(const std::vector<float>& v) { return {v.begin(), v.end()}; }
 
-// A float buffer at a chosen offset from 64-byte alignment, with sentinels on both sides that must survive.
+// A buffer at a chosen offset from 64-byte alignment, with sentinels on both sides that must survive.
+template <class T>
 class Guarded {
  public:
-  Guarded(size_t count, int offset, float fill = NAN)
+  Guarded(size_t count, int offset, T fill)
       : storage_(count + 96, kSentinel), begin_(32 + static_cast<size_t>(offset)), count_(count) {
     std::fill_n(data(), count, fill);
   }
-  float* data() { return storage_.data() + begin_; }
-  std::vector<float> take(const char* what) {
+  T* data() { return storage_.data() + begin_; }
+  std::vector<T> take(const char* what) {
     for (size_t i = 0; i < storage_.size(); ++i)
       if (i < begin_ || i >= begin_ + count_) {
         EXPECT_EQ(storage_[i], kSentinel)
@@ -43,25 +47,25 @@ class Guarded {
   }
 
  private:
-  static constexpr float kSentinel = 12345.f;
-  std::vector<float> storage_;
+  static constexpr T kSentinel = 12345;
+  std::vector<T> storage_;
   size_t begin_, count_;
 };
 
 // Runs kernel(context, out) for every instruction set, 1 to 3 threads and two alignments; all bits must agree. Returns
 // the result.
-template <class Kernel>
-inline std::vector<float> sameBits(const char* what, size_t count, float fill, Kernel kernel) {
-  std::vector<float> first;
+template <class T = float, class Kernel>
+std::vector<T> sameBits(const char* what, size_t count, std::type_identity_t<T> fill, Kernel kernel) {
+  std::vector<T> first;
   for (const Isa* isa : isasHere())
     for (int threads : {1, 2, 3})
       for (int offset : {0, 5}) {
         Context context(*isa, threads);
-        Guarded out(count, offset, fill);
+        Guarded<T> out(count, offset, fill);
         kernel(context, out.data());
         const auto got = out.take(what);
         if (first.empty()) first = got;
-        EXPECT_TRUE(count == 0 || std::memcmp(first.data(), got.data(), count * sizeof(float)) == 0)
+        EXPECT_TRUE(count == 0 || std::memcmp(first.data(), got.data(), count * sizeof(T)) == 0)
             << what << ": bits differ with " << name(*isa) << ", " << threads << " threads, offset " << offset;
       }
   return first;

@@ -11,6 +11,7 @@
 #include "solver/solver.h"
 #include "support/records.h"
 #include "support/shared_data.h"
+#include "support/values_of.h"
 
 namespace crema::test {
 
@@ -46,11 +47,7 @@ class SolverFixture : public testing::Test {
       s.applyUpdate(s.net().flatDiff().diff<T>(), 1);
     }
   }
-  static std::vector<double> weights(crema::solver::Solver& s) {
-    std::vector<double> v;
-    for (int i = 0; i < s.net().flatData().count(); ++i) v.push_back(s.net().flatData().dataAt(i));
-    return v;
-  }
+  static std::vector<double> weights(crema::solver::Solver& s) { return valuesOf(s.net().flatData()); }
 
   TemporaryFolder folder_;
   kernels::Context kernels_{kernels::bestIsa(), 1};

@@ -61,7 +61,8 @@ private[caffe] class Runs(@transient val sc: SparkContext) extends Serializable 
     time.lap("plan and checks", "unpacking" -> NativeBinary.unpackSeconds())
     val workers = Cluster.workers(sc, conf.ranks)
     time.executorsSince(Placement.lastExecutor(sc))
-    console.say(s"net ${plan.getNetName}: ${plan.getParameters} parameters; ${conf.ranks} rank(s) of batch " +
+    val size = if (plan.hasParameters) s" ${plan.getParameters} parameters;" else "" // the records give the shapes
+    console.say(s"net ${plan.getNetName}:$size ${conf.ranks} rank(s) of batch " +
       s"${source.batchSize()} on $workers worker(s)")
     TrainRun.run(sc, spec, workers, console, time, kept = Checks.memory(plan, sc.getConf, _),
       published = s => journal.foreach(_.noteSnapshot(s, spec.snapshotFolder)))
