@@ -6,6 +6,7 @@
 #include <memory>
 #include <set>
 
+#include "base/nearest.h"
 #include "cli/arguments.h"
 #include "cli/links.h"
 
@@ -45,29 +46,10 @@ class Formatter : public CLI::Formatter {
   }
 };
 
-// The edit distance of two words: insertions, deletions, substitutions and swaps of adjacent letters.
-size_t distance(const std::string& a, const std::string& b) {
-  std::vector<std::vector<size_t>> d(a.size() + 1, std::vector<size_t>(b.size() + 1));
-  for (size_t i = 0; i <= a.size(); ++i)
-    for (size_t j = 0; j <= b.size(); ++j) {
-      if (i == 0 || j == 0) {
-        d[i][j] = i + j;
-        continue;
-      }
-      d[i][j] = std::min({d[i - 1][j] + 1, d[i][j - 1] + 1, d[i - 1][j - 1] + (a[i - 1] != b[j - 1])});
-      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
-        d[i][j] = std::min(d[i][j], d[i - 2][j - 2] + 1);
-    }
-  return d[a.size()][b.size()];
-}
-
 // "; did you mean X?", or "." when none is near.
 std::string suggestion(const std::string& word, const std::vector<std::string>& known, const std::string& before) {
-  size_t least = std::max<size_t>(1, (word.size() + 1) / 3) + 1;
-  std::string nearest;
-  for (const std::string& k : known)
-    if (const size_t d = distance(word, k); d < least) least = d, nearest = k;
-  return nearest.empty() ? "." : fmt::format("; did you mean {}{}?", before, nearest);
+  const std::string meant = nearest(word, known);
+  return meant.empty() ? "." : fmt::format("; did you mean {}{}?", before, meant);
 }
 
 std::vector<std::string> names(const CLI::App& program) {

@@ -8,20 +8,24 @@
 #include "control.pb.h"
 #include "support/hand_clock.h"
 #include "support/message_of.h"
+#include "support/settle.h"
 
 namespace crema::cluster {
 namespace {
 
+using crema::test::kPatience;
 using crema::test::messageOf;
 
 struct Ends {
   Socket listener = Socket::listenOn("127.0.0.1", 0), bytes, served;
   Ends() {
-    bytes = Socket::connectTo(listener.address(), Deadline::after(5), nullptr);
-    served = listener.accept(Deadline::after(5), nullptr);
+    bytes = Socket::connectTo(listener.address(), Deadline::after(kPatience), nullptr);
+    served = listener.accept(Deadline::after(kPatience), nullptr);
     served.setPeer("the other end");
   }
-  void write(const std::string& text) const { bytes.writeAll(text.data(), text.size(), Deadline::after(5), nullptr); }
+  void write(const std::string& text) const {
+    bytes.writeAll(text.data(), text.size(), Deadline::after(kPatience), nullptr);
+  }
 };
 
 control::ToWorker kept() {
@@ -48,9 +52,9 @@ TEST(Channel, AFrameIsItsSizeInLittleEndianAndTheMessage) {
   m.mutable_abort()->set_story(std::string(300, 'x'));
   const std::string body = m.SerializeAsString();
   ASSERT_GT(body.size(), 256u);
-  channel.send(m, Deadline::after(5));
+  channel.send(m, Deadline::after(kPatience));
   std::string frame(4 + body.size(), '\0');
-  ends.bytes.readAll(frame.data(), frame.size(), Deadline::after(5), nullptr);
+  ends.bytes.readAll(frame.data(), frame.size(), Deadline::after(kPatience), nullptr);
   EXPECT_EQ(frame[0], static_cast<char>(body.size() & 255));
   EXPECT_EQ(frame[1], static_cast<char>(body.size() >> 8));
   EXPECT_EQ(frame.substr(2, 2), std::string(2, '\0'));
@@ -71,7 +75,7 @@ TEST(Channel, PiecesBecomeOneMessageAndTwoInOneWriteStayTwo) {
   });
   control::ToWorker m;
   for (const bool said : {true, true, false}) {
-    channel.receive(&m, Deadline::after(5), nullptr);
+    channel.receive(&m, Deadline::after(kPatience), nullptr);
     EXPECT_EQ(m.has_kept(), said);
   }
   writer.join();
@@ -82,7 +86,7 @@ TEST(Channel, AFrameOf16MiBIsTheLargest) {
   Channel channel(std::move(ends.served));
   ends.write(std::string("\x01\x00\x00\x01", 4));
   control::ToWorker m;
-  EXPECT_EQ(messageOf([&] { channel.receive(&m, Deadline::after(5), nullptr); }),
+  EXPECT_EQ(messageOf([&] { channel.receive(&m, Deadline::after(kPatience), nullptr); }),
             "the other end announced a message of 16777217 bytes; refused");
 
   Ends largest;
@@ -90,9 +94,9 @@ TEST(Channel, AFrameOf16MiBIsTheLargest) {
   control::ToCoordinator big;
   big.mutable_piece()->set_data(std::string((16u << 20) - 10, 'x'));
   ASSERT_EQ(big.ByteSizeLong(), 16u << 20);
-  std::thread writer([&] { Channel(std::move(largest.bytes)).send(big, Deadline::after(10)); });
+  std::thread writer([&] { Channel(std::move(largest.bytes)).send(big, Deadline::after(kPatience)); });
   control::ToCoordinator came;
-  EXPECT_EQ(messageOf([&] { takes.receive(&came, Deadline::after(10), nullptr); }), "no error");
+  EXPECT_EQ(messageOf([&] { takes.receive(&came, Deadline::after(kPatience), nullptr); }), "no error");
   writer.join();
   EXPECT_EQ(came.piece().data().size(), big.piece().data().size());
 }
@@ -102,7 +106,7 @@ TEST(Channel, WhatIsNoMessageIsRefused) {
   Channel channel(std::move(ends.served));
   ends.write(std::string("\x03\x00\x00\x00", 4) + "\x0f\xff\xff");
   control::ToWorker m;
-  EXPECT_EQ(messageOf([&] { channel.receive(&m, Deadline::after(5), nullptr); }),
+  EXPECT_EQ(messageOf([&] { channel.receive(&m, Deadline::after(kPatience), nullptr); }),
             "the other end sent a message that cannot be read; refused");
 }
 
@@ -113,7 +117,7 @@ TEST(Channel, AFrameThatIsCutOffEndsWithThePeer) {
     ends.write(part);
     ends.bytes.close();
     control::ToWorker m;
-    EXPECT_EQ(messageOf([&] { channel.receive(&m, Deadline::after(5), nullptr); }),
+    EXPECT_EQ(messageOf([&] { channel.receive(&m, Deadline::after(kPatience), nullptr); }),
               "recv from the other end: connection closed")
         << part.size();
   }
@@ -130,7 +134,7 @@ TEST(Channel, HalfAFrameDoesNotOutliveTheDeadline) {
     over = true;
   });
   clock.advance(29);
-  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  crema::test::settle();
   EXPECT_FALSE(over);
   clock.advance(2);
   EXPECT_TRUE(crema::test::soon([&] { return over.load(); }));
@@ -145,12 +149,12 @@ TEST(Channel, SeveralSendersDoNotTearFrames) {
     senders.emplace_back([&, t] {
       control::ToWorker m;
       m.mutable_abort()->set_story(std::string(50000, static_cast<char>('a' + t)));
-      for (int i = 0; i < 50; ++i) channel.send(m, Deadline::after(10));
+      for (int i = 0; i < 50; ++i) channel.send(m, Deadline::after(kPatience));
     });
   int came = 0;
   for (; came < 200; ++came) {
     control::ToWorker m;
-    reader.receive(&m, Deadline::after(10), nullptr);
+    reader.receive(&m, Deadline::after(kPatience), nullptr);
     const std::string& message = m.abort().story();
     ASSERT_EQ(message, std::string(50000, message.at(0)));
   }

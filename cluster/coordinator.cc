@@ -56,7 +56,8 @@ class Coordinator::State {
   void gather(const Interrupt* stop) {
     const Deadline deadline = Deadline::after(options_.joinTimeout);
     while (roster_.count(&Member::ready) < options_.workers) {
-      turn(Deadline::earlier(deadline, Deadline::after(0.5)), stop);
+      const Deadline soon = Deadline::after(0.5);
+      turn(deadline.passed() ? soon : Deadline::earlier(deadline, soon), stop);
       if (deadline.passed() && roster_.late(monotonicSeconds() - options_.joinTimeout))
         throw Error(
             ErrorKind::kTimeout,

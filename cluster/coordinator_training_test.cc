@@ -62,6 +62,7 @@ TEST_F(CoordinatorTest, TheLostWorkerIsNamedAndNotTheOneThatMissesIt) {
   workers_[0].sayFailed("recv from worker 1: connection closed", "peer", 8);
   EXPECT_FALSE(overWithin(0.5)) << "it waits for a better error";
   workers_[1].hangUp();
+  crema::test::settle();
   EXPECT_EQ(clock_.advanceUntil([&] { return c_->over(); }), true);
   const std::string message = c_->error()->what();
   EXPECT_EQ(message.find("worker 1 (rank 1, host h1, pid 101) was lost in step 0: recv from 127.0.0.1:"), 0u)
@@ -79,6 +80,7 @@ TEST_F(CoordinatorTest, TheOthersSayInWhichStepOneWasLost) {
   workers_[1].hangUp();
   EXPECT_FALSE(overWithin(0.2)) << "it waits for the others' words";
   workers_[0].sayFailed("recv from worker 1: connection closed", "peer", 42);
+  crema::test::settle();
   EXPECT_EQ(clock_.advanceUntil([&] { return c_->over(); }, 0.01), true);
   const std::string message = c_->error()->what();
   EXPECT_EQ(message.find("worker 1 (rank 1, host h1, pid 101) was lost in step 42: "), 0u) << message;
@@ -151,11 +153,8 @@ TEST_F(CoordinatorTest, TheModelComesHomeInPieces) {
   const crema::test::TemporaryFolder folder;
   options_.modelHome = folder.file("lenet.caffemodel");
   train();
-  control::ToCoordinator piece;
-  piece.mutable_piece()->set_data("one ");
-  workers_[0].say(piece);
-  piece.mutable_piece()->set_data("two"), piece.mutable_piece()->set_size(7);
-  workers_[0].say(piece);
+  workers_[0].sayPiece("one ");
+  workers_[0].sayPiece("two", 7);
   EXPECT_TRUE(workers_[0].hear().has_kept());
   EXPECT_EQ(readFile(options_.modelHome), "one two");
   for (auto& w : workers_) w.sayFinished("same");
@@ -168,12 +167,10 @@ TEST_F(CoordinatorTest, APieceOfTheModelIsProgress) {
   const crema::test::TemporaryFolder folder;
   options_.modelHome = folder.file("lenet.caffemodel");
   train();
-  control::ToCoordinator piece;
-  piece.mutable_piece()->set_data("one ");
   for (int i = 0; i < 24; ++i) {  // 120 s, in which the training thread finishes no batch
     clock_.advance(5);
     workers_[0].sayBeat(7, 3), workers_[1].sayBeat(7, 7, true);
-    if (i == 12) workers_[0].say(piece);
+    if (i == 12) workers_[0].sayPiece("one ");
     heardOf(0, 100 + i), heardOf(1, 200 + i);
   }
   EXPECT_FALSE(overWithin(0.1));
@@ -183,9 +180,7 @@ TEST_F(CoordinatorTest, APieceOfTheModelIsProgress) {
 
 TEST_F(CoordinatorTest, AModelThatWasNotAskedForEndsTheRun) {
   train();
-  control::ToCoordinator piece;
-  piece.mutable_piece()->set_data("one"), piece.mutable_piece()->set_size(3);
-  workers_[1].say(piece);
+  workers_[1].sayPiece("one", 3);
   endsWith(ErrorKind::kPeer,
            "the model is trained and not saved: worker 1 (rank 1, host h1, pid 101) sent a model that was not asked "
            "for. Mend that or name another place with -model, and run again");

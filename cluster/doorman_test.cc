@@ -7,22 +7,25 @@
 #include "base/handshake.h"
 #include "support/coordinator_ends.h"
 #include "support/message_of.h"
+#include "support/settle.h"
 
 namespace crema::cluster {
 namespace {
 
 using crema::test::HandClock;
+using crema::test::kPatience;
 using crema::test::messageOf;
+using crema::test::settle;
 using crema::test::soon;
 using test::kToken;
 using test::ScriptedWorker;
 
 class DoormanTest : public testing::Test {
  protected:
-  std::optional<Doorman::Incoming> next(double seconds = 20) {
+  std::optional<Doorman::Incoming> next(double seconds = kPatience) {
     return doorman_.next(Deadline::after(seconds), nullptr);
   }
-  Socket unauthenticated() const { return Socket::connectTo(doorman_.address(), Deadline::after(5), nullptr); }
+  Socket unauthenticated() const { return Socket::connectTo(doorman_.address(), Deadline::after(kPatience), nullptr); }
 
   Doorman doorman_{"127.0.0.1", 0, kToken};
 };
@@ -54,34 +57,36 @@ TEST_F(DoormanTest, AnAnswerGoesToWhoAsked) {
   ASSERT_TRUE(first && second);
   control::ToWorker kept, bye;
   kept.mutable_kept(), bye.mutable_bye();
-  first->from->send(kept, Deadline::after(5));
-  second->from->send(bye, Deadline::after(5));
+  first->from->send(kept, Deadline::after(kPatience));
+  second->from->send(bye, Deadline::after(kPatience));
   EXPECT_TRUE(a.hear().has_kept());
   EXPECT_TRUE(b.hear().has_bye());
 }
 
 TEST_F(DoormanTest, AWrongTokenGetsNoAnswerAndIsNotHeard) {
   const Socket s = unauthenticated();
-  EXPECT_EQ(messageOf([&] { proveAsClient(s, "another token", "control", Deadline::after(20), nullptr); }),
+  EXPECT_EQ(messageOf([&] { proveAsClient(s, "another token", "control", Deadline::after(kPatience), nullptr); }),
             "recv from " + doorman_.address() +
                 ": connection closed\n  while proving the token; a wrong token looks like this");
   const Socket t = unauthenticated();
-  EXPECT_THROW(proveAsClient(t, kToken, "data", Deadline::after(20), nullptr), Error);  // the purpose of the data port
+  EXPECT_THROW(proveAsClient(t, kToken, "data", Deadline::after(kPatience), nullptr),
+               Error);  // the purpose of the data port
   EXPECT_FALSE(next(0.05));
 }
 
 TEST_F(DoormanTest, GarbageInsteadOfAProofEndsTheConnection) {
   const Socket s = unauthenticated();
   const std::string garbage(200, 'G');
-  s.writeAll(garbage.data(), garbage.size(), Deadline::after(5), nullptr);
+  s.writeAll(garbage.data(), garbage.size(), Deadline::after(kPatience), nullptr);
   char bytes[41];
-  EXPECT_THROW(s.readAll(bytes, sizeof bytes, Deadline::after(20), nullptr), Error);  // the greeting has 40 bytes
+  EXPECT_THROW(s.readAll(bytes, sizeof bytes, Deadline::after(kPatience), nullptr),
+               Error);  // the greeting has 40 bytes
   EXPECT_FALSE(next(0.05));
 }
 
 TEST_F(DoormanTest, GarbageAfterTheProofEndsTheConnectionWithAReason) {
   const Socket s = test::connectWithToken(doorman_.address());
-  s.writeAll("\xff\xff\xff\xff", 4, Deadline::after(5), nullptr);
+  s.writeAll("\xff\xff\xff\xff", 4, Deadline::after(kPatience), nullptr);
   const auto in = next();
   ASSERT_TRUE(in);
   EXPECT_NE(in->lost.find(" announced a message of 4294967295 bytes; refused"), std::string::npos) << in->lost;
@@ -97,7 +102,7 @@ TEST(Doorman, WaitsForTheDeadlineAndNotLonger) {
     over = true;
   });
   clock.advance(29);
-  std::this_thread::sleep_for(std::chrono::milliseconds(30));
+  settle();
   EXPECT_FALSE(over);
   clock.advance(2);
   EXPECT_TRUE(soon([&] { return over.load(); }));
@@ -109,9 +114,9 @@ TEST(Doorman, AProvedWorkerMayBeSilentForDays) {
   Doorman doorman("127.0.0.1", 0, kToken);
   ScriptedWorker worker(doorman.address(), 0);
   clock.advance(3 * 86400);
-  std::this_thread::sleep_for(std::chrono::milliseconds(30));
+  settle();
   worker.sayHello();
-  const auto in = doorman.next(Deadline::after(20), nullptr);
+  const auto in = doorman.next(Deadline::after(kPatience), nullptr);
   ASSERT_TRUE(in);
   EXPECT_TRUE(in->message.has_hello()) << in->lost;
 }
@@ -119,11 +124,11 @@ TEST(Doorman, AProvedWorkerMayBeSilentForDays) {
 TEST(Doorman, SilentClientsGoAfterAWhile) {
   HandClock clock;
   Doorman doorman("127.0.0.1", 0, kToken);
-  const Socket s = Socket::connectTo(doorman.address(), Deadline::after(5), nullptr);
+  const Socket s = Socket::connectTo(doorman.address(), Deadline::after(kPatience), nullptr);
   char greeting[40];
-  s.readAll(greeting, sizeof greeting, Deadline::after(5), nullptr);
+  s.readAll(greeting, sizeof greeting, Deadline::after(kPatience), nullptr);
   clock.advance(4.9);
-  std::this_thread::sleep_for(std::chrono::milliseconds(30));
+  settle();
   EXPECT_FALSE(s.peerGone());
   clock.advance(0.2);
   EXPECT_TRUE(soon([&] { return s.peerGone(); }));
@@ -149,13 +154,9 @@ TEST_F(DoormanTest, ManyMessagesWaitWithTheirSender) {
     for (; sent < 120; ++sent) worker.say(piece);
   });
   // 64 in the queue, one with the thread that reads, and what the sockets hold (two buffers of 4 MiB are asked for).
-  int before = -1;
-  while (sent != before) {
-    before = sent;
-    std::this_thread::sleep_for(std::chrono::milliseconds(100));
-  }
-  EXPECT_GE(before, static_cast<int>(Doorman::kMostWaiting));
-  EXPECT_LT(before, 110);
+  EXPECT_TRUE(soon([&] { return sent >= static_cast<int>(Doorman::kMostWaiting); }));
+  settle();
+  EXPECT_LT(sent, 110);
   for (int i = 0; i < 120; ++i) {
     const auto in = next();
     ASSERT_TRUE(in);

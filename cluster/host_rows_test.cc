@@ -8,6 +8,7 @@
 #include "data/row.h"
 #include "support/hand_clock.h"
 #include "support/message_of.h"
+#include "support/settle.h"
 #include "support/shared_data.h"
 
 namespace crema::cluster {
@@ -237,7 +238,7 @@ TEST_F(HostRowsTest, TrainingWaitsForTheFirstRowOrTheWordThatThereIsNone) {
     wire::Input preparing;
     preparing.mutable_preparing();
     h->accept(preparing);
-    std::this_thread::sleep_for(std::chrono::milliseconds(60));
+    crema::test::settle();
     EXPECT_FALSE(over);
     h->accept(word);
     EXPECT_TRUE(soon([&] { return over.load(); }));

@@ -3,11 +3,13 @@
 
 #include <gtest/gtest.h>
 
+#include "support/hand_clock.h"
 #include "support/message_of.h"
 
 namespace crema::cluster {
 namespace {
 
+using crema::test::kPatience;
 using crema::test::messageOf;
 
 Roster three() {
@@ -38,7 +40,7 @@ TEST(Roster, NamesWhoIsMissingAndHowFarItCame) {
   roster.members[0].ready = true;
   const Socket listener = Socket::listenOn("127.0.0.1", 0);
   roster.members[2].channel =
-      std::make_shared<Channel>(Socket::connectTo(listener.address(), Deadline::after(5), nullptr));
+      std::make_shared<Channel>(Socket::connectTo(listener.address(), Deadline::after(kPatience), nullptr));
   EXPECT_EQ(roster.missing(), "worker 1, worker 2 (joined, not ready)");
   EXPECT_EQ(roster.count(&Member::ready), 1);
   EXPECT_EQ(roster.count(&Member::finished), 0);

@@ -9,13 +9,16 @@
 #include "cluster/doorman.h"
 #include "support/coordinator_ends.h"
 #include "support/message_of.h"
+#include "support/settle.h"
 #include "support/shared_data.h"
 
 namespace crema::cluster {
 namespace {
 
 using crema::test::HandClock;
+using crema::test::kPatience;
 using crema::test::messageOf;
+using crema::test::settle;
 using crema::test::soon;
 
 class SessionTest : public testing::Test {
@@ -46,7 +49,7 @@ class SessionTest : public testing::Test {
   void say(const std::function<void(control::ToWorker&)>& what) {
     control::ToWorker m;
     what(m);
-    worker_->send(m, Deadline::after(5));
+    worker_->send(m, Deadline::after(kPatience));
   }
   void sayAbort(const std::string& message, const std::string& kind) {
     say([&](auto& m) { m.mutable_abort()->set_story(message), m.mutable_abort()->set_kind(kind); });
@@ -88,7 +91,7 @@ TEST_F(SessionTest, SaysHelloReadyReportFinishedAndHearsBye) {
   EXPECT_EQ(finished.iteration(), 10);
   EXPECT_EQ(finished.state_digest(), "state");
   const auto bye = later([&] { session_->waitForBye(); });
-  std::this_thread::sleep_for(std::chrono::milliseconds(30));
+  settle();
   EXPECT_FALSE(over(bye));
   say([](auto& m) { m.mutable_bye(); });
   EXPECT_TRUE(soon([&] { return over(bye); }));
@@ -102,7 +105,7 @@ TEST_F(SessionTest, AStartMayComeLateAsLongAsTheCoordinatorLives) {
   const auto start = later([&] { (void)session_->waitForStart(); });
   for (int i = 0; i < 12; ++i) {  // 108 s
     say([](auto& m) { m.mutable_alive(); });
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    settle();
     clock_.advance(9);
     EXPECT_FALSE(over(start));
   }
@@ -122,14 +125,14 @@ TEST_F(SessionTest, BeatsEverySecondWithWhatTheTrainingThreadWrites) {
       if (in->message.has_beat()) beats_.push_back(in->message.beat());
     }
   };
-  std::this_thread::sleep_for(std::chrono::milliseconds(40));
+  settle();
   clock_.advance(0.9);
-  std::this_thread::sleep_for(std::chrono::milliseconds(40));
+  settle();
   EXPECT_EQ(beats(), 0u);
   for (size_t second = 1; second <= 4; ++second) {
     clock_.advance(1);
     EXPECT_TRUE(soon([&] { return beats() == second; })) << second;
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    settle();
   }
   const auto& b = beats_.back();
   EXPECT_EQ(b.iteration(), 7);
@@ -153,9 +156,9 @@ TEST_F(SessionTest, AnAbortInterruptsEverythingWithTheCoordinatorsError) {
 
 TEST_F(SessionTest, ASilentCoordinatorIsGoneAfterTheStepTimeout) {
   join();
-  std::this_thread::sleep_for(std::chrono::milliseconds(40));
+  settle();
   clock_.advance(9.9);
-  std::this_thread::sleep_for(std::chrono::milliseconds(40));
+  settle();
   EXPECT_FALSE(interrupt_.raised());
   clock_.advance(0.2);
   ASSERT_TRUE(soon([&] { return interrupt_.raised(); }));
@@ -182,9 +185,9 @@ TEST(Session, ALostCoordinatorIsReportedAtOnce) {
 TEST_F(SessionTest, AnErrorIsWaitedForAsLongAsIsSaid) {
   join();
   const auto none = later([&] { EXPECT_FALSE(session_->coordinatorsError(5)); });
-  std::this_thread::sleep_for(std::chrono::milliseconds(40));
+  settle();
   clock_.advance(4.9);
-  std::this_thread::sleep_for(std::chrono::milliseconds(40));
+  settle();
   EXPECT_FALSE(over(none));
   clock_.advance(0.2);
   EXPECT_TRUE(soon([&] { return over(none); }));

@@ -91,13 +91,12 @@ TEST(Lmdb, DamagedPagesAreFoundBeforeTheyAreUsed) {
   }
   const std::string whole = readFile(folder.file("db/data.mdb"));
   int refused = 0, read = 0;
-  size_t bytes = 0;
+  std::string value;  // of a copy, sanitizers check the whole range at once
   const auto judge = [&](const std::string& damaged) {
     try {
       const MemoryBytes file(damaged);
       const LmdbIndex index = lmdbIndex(file, "db");
-      for (int64_t i = 0; i < index.records(); ++i)
-        for (char c : lmdbRecord(file, index, i, "db").value) bytes += c == 'v';
+      for (int64_t i = 0; i < index.records(); ++i) value = lmdbRecord(file, index, i, "db").value;
       ++read;
     } catch (const Error& e) {
       EXPECT_EQ(e.kind(), ErrorKind::kData);
@@ -106,7 +105,7 @@ TEST(Lmdb, DamagedPagesAreFoundBeforeTheyAreUsed) {
   };
   judge(whole);
   EXPECT_EQ(read, 1);
-  EXPECT_EQ(bytes, 43u * 9000 + 257u * 200);
+  EXPECT_EQ(value, std::string(200, 'v'));
   const RandomStream random{RandomKey{}};
   uint64_t draw = 0;
   for (size_t page = 0; page < whole.size() / 4096; ++page)

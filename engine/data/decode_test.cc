@@ -4,7 +4,6 @@
 #include <sys/resource.h>
 #include <zlib.h>
 
-#include <chrono>
 #include <cstdio>
 #include <cstring>
 
@@ -251,7 +250,6 @@ void damage(std::string* s, const RandomStream& r, uint64_t* next) {
 
 TEST(Decode, DamagedFilesDoNoHarm) {
   constexpr int kFiles = 20000;
-  const auto start = std::chrono::steady_clock::now();
   const auto seeds = samplesOfAllKinds();
   RandomKey key;
   key.name = hashName("damage");
@@ -259,8 +257,8 @@ TEST(Decode, DamagedFilesDoNoHarm) {
   uint64_t next = 0;
   rusage before{}, after{};
   getrusage(RUSAGE_SELF, &before);
-  int done = 0, readable = 0;
-  for (; done < kFiles && std::chrono::steady_clock::now() - start < std::chrono::seconds(60); ++done) {
+  int readable = 0;
+  for (int done = 0; done < kFiles; ++done) {
     std::string file = seeds[static_cast<size_t>(done) % seeds.size()];
     damage(&file, r, &next);
     if (file.find("PNG") == 1 && done % 4) repairChecksums(&file);
@@ -278,9 +276,8 @@ TEST(Decode, DamagedFilesDoNoHarm) {
     }
   }
   getrusage(RUSAGE_SELF, &after);
-  std::printf("%d damaged files, %d readable, %ld KB more at the peak\n", done, readable,
+  std::printf("%d damaged files, %d readable, %ld KB more at the peak\n", kFiles, readable,
               after.ru_maxrss - before.ru_maxrss);
-  EXPECT_EQ(done, kFiles);
   EXPECT_GT(readable, 1000);  // some damage is where no pixel depends on it
   EXPECT_LT(readable, kFiles * 3 / 4);
   EXPECT_LT(after.ru_maxrss - before.ru_maxrss, 600 * 1024);  // AddressSanitizer keeps 256 MB of freed memory

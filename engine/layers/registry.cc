@@ -1,5 +1,8 @@
 #include "layers/registry.h"
 
+#include "base/nearest.h"
+#include "base/text.h"
+
 namespace crema::layers {
 
 void LayerRegistry::add(const std::string& type, std::string summary, Maker make) {
@@ -16,9 +19,11 @@ void LayerRegistry::replace(const std::string& type, Maker make) {
 std::unique_ptr<Layer> LayerRegistry::make(const caffe::LayerParameter& param, const LayerContext& context) const {
   const auto found = entries_.find(param.type());
   if (found != entries_.end()) return found->second.make(param, context);
-  std::string known;
-  for (const auto& [type, entry] : entries_) known += (known.empty() ? "" : ", ") + type;
-  invalid("Unknown layer type: {} (known types: {})", param.type().empty() ? "(none given)" : param.type(), known);
+  std::vector<std::string> known;
+  for (const auto& [type, entry] : entries_) known.push_back(type);
+  const std::string meant = nearest(param.type(), known);
+  invalid("Unknown layer type: {} (known types: {}){}", param.type().empty() ? "(none given)" : param.type(),
+          joined(known), meant.empty() ? "" : "; did you mean " + meant + "?");
 }
 
 }  // namespace crema::layers

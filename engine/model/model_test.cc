@@ -9,7 +9,6 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "model/filter.h"
-#include "model/label_blobs.h"
 #include "model/proto_io.h"
 #include "model/splits.h"
 #include "model/upgrade.h"
@@ -34,7 +33,15 @@ TEST(Text, MistakesHaveLineAndColumn) {
       [] { parseText<caffe::NetParameter>("name: \"x\"\nlayer { nmae: \"y\" }\nlayer { tpye: 1 }\n", "a.prototxt"); });
   EXPECT_EQ(m.rfind("a.prototxt:2:", 0), 0u) << m;
   EXPECT_NE(m.find("nmae"), std::string::npos) << m;
-  EXPECT_NE(m.find("spelling"), std::string::npos) << m;
+  const auto end = [](const std::string& text) {
+    const std::string said = messageOf([&] { parseText<caffe::NetParameter>(text, "a"); });
+    return said.substr(said.find("; ") == std::string::npos ? 0 : said.find("; "));
+  };
+  EXPECT_EQ(end("layer { nmae: 'y' }"), "; did you mean name?");
+  EXPECT_EQ(end("layer { spatial_pyramid: 1 }"),
+            "; check the spelling, or whether the field belongs to another message or to a fork of Caffe");
+  EXPECT_EQ(end("layer { pooling_param { pool: MAXIMUM } }"), "; use one of MAX, AVE, STOCHASTIC");
+  EXPECT_EQ(end("layer { pooling_param { kernel_size: -2 } }"), "; this field takes no negative number");
 }
 
 TEST(Text, EncodingsOfEditors) {
@@ -86,27 +93,6 @@ TEST(Filter, RulesOfPhaseLevelAndStage) {
   EXPECT_EQ(names("phase: TEST level: 2"), "a deep ");
   EXPECT_EQ(names("phase: TEST stage: 's' stage: 't'"), "a flat staged unstaged ");
   EXPECT_THROW(filterNet(net("layer { name: 'x' include { } exclude { } }"), {}), Error);
-}
-
-TEST(LabelBlobs, DependOnFurtherTopsOfTheDataLayerInTheFilteredNet) {
-  const auto all = net(R"(layer { name: "d" type: "MemoryData" top: "data" top: "label" }
-    layer { name: "scaled" type: "Power" bottom: "data" top: "data" }
-    layer { name: "ip" type: "InnerProduct" bottom: "data" top: "ip" }
-    layer { name: "relu" type: "ReLU" bottom: "ip" top: "ip" }
-    layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: "loss" exclude { stage: "deploy" } }
-    layer { name: "half" type: "Power" bottom: "loss" top: "half" exclude { stage: "deploy" } }
-    layer { name: "one" type: "Power" bottom: "label" top: "label" exclude { stage: "deploy" } }
-    layer { name: "eaten" type: "Silence" bottom: "ip" bottom: "label" }
-    layer { name: "prob" type: "Softmax" bottom: "ip" top: "prob" include { stage: "deploy" } }
-    layer { name: "side" type: "TanH" bottom: "data" top: "side" })");
-  const auto blobs = [&](const std::string& state) {
-    return labelBlobs(filterNet(all, parseText<caffe::NetState>(state, "state")));
-  };
-  using Names = std::vector<std::string>;
-  EXPECT_EQ(blobs("phase: TEST").dependent, Names({"label", "loss", "half"}));
-  EXPECT_EQ(blobs("phase: TEST").outputsWithout, Names({"ip", "side"}));
-  EXPECT_EQ(blobs("phase: TEST stage: 'deploy'").dependent, Names({"label"}));
-  EXPECT_EQ(blobs("phase: TEST stage: 'deploy'").outputsWithout, Names({"prob", "side"}));
 }
 
 TEST(Splits, NamesAndLossWeightsAsCaffe) {

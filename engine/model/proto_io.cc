@@ -8,9 +8,12 @@
 #include <algorithm>
 #include <climits>
 #include <cstring>
+#include <regex>
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/nearest.h"
+#include "base/text.h"
 #include "caffe.pb.h"
 
 namespace crema::model {
@@ -33,11 +36,42 @@ class FirstError : public google::protobuf::io::ErrorCollector {
   int count_ = 0;
 };
 
+// For `Message type "M" has no field named "F"`: the field of M that F was meant to be, or where it may belong.
+std::string fieldMeant(const google::protobuf::DescriptorPool& pool, const std::string& error) {
+  static const std::regex kNames("Message type \"([^\"]+)\" has no field named \"([^\"]+)\"");
+  std::smatch names;
+  std::vector<std::string> fields;
+  if (std::regex_search(error, names, kNames))
+    if (const auto* type = pool.FindMessageTypeByName(names[1]))
+      for (int i = 0; i < type->field_count(); ++i) fields.push_back(type->field(i)->name());
+  const std::string meant = fields.empty() ? "" : nearest(names[2], fields);
+  if (!meant.empty()) return "; did you mean " + meant + "?";
+  return "; check the spelling, or whether the field belongs to another message or to a fork of Caffe";
+}
+
+// For `Unknown enumeration value of "V" for field "F"`: the values of the fields F, as the message does not say whose.
+std::string valuesOf(const google::protobuf::FileDescriptor& file, const std::string& error) {
+  static const std::regex kField("for field \"([^\"]+)\"");
+  std::smatch name;
+  std::vector<std::string> values;
+  const auto note = [&](const google::protobuf::FieldDescriptor* field) {
+    if (!field || field->cpp_type() != field->CPPTYPE_ENUM) return;
+    for (int i = 0; i < field->enum_type()->value_count(); ++i) {
+      const std::string& value = field->enum_type()->value(i)->name();
+      if (std::find(values.begin(), values.end(), value) == values.end()) values.push_back(value);
+    }
+  };
+  if (std::regex_search(error, name, kField))
+    for (int i = 0; i < file.message_type_count(); ++i)
+      if (file.message_type(i)->name().rfind("V1", 0) != 0) note(file.message_type(i)->FindFieldByName(name[1]));
+  return values.empty() ? "; use one of the field's named values" : "; use one of " + joined(values);
+}
+
 // The remedy for the parser's most frequent messages.
-std::string remedyFor(const std::string& error) {
-  if (error.find("has no field named") != std::string::npos)
-    return "; check the spelling, or whether the field belongs to another message or to a fork of Caffe";
-  if (error.find("Unknown enumeration value") != std::string::npos) return "; use one of the field's named values";
+std::string remedyFor(const std::string& error, const google::protobuf::FileDescriptor& file) {
+  if (error.find("has no field named") != std::string::npos) return fieldMeant(*file.pool(), error);
+  if (error.find("Unknown enumeration value") != std::string::npos) return valuesOf(file, error);
+  if (error.find("Expected integer, got: -") != std::string::npos) return "; this field takes no negative number";
   if (error.find("Expected") != std::string::npos || error.find("expected") != std::string::npos)
     return "; look for a missing brace, colon or quote at or before it";
   if (error.find("missing required fields") != std::string::npos) return "; add them";
@@ -85,7 +119,7 @@ void parseTextInto(std::string_view text, const std::string& name, google::proto
   if (parser.Parse(&stream, message)) return;
   std::string first = errors.count() ? errors.first() : name + ": cannot be read as text";
   while (first.ends_with('.')) first.pop_back();
-  invalid("{}{}{}", first, remedyFor(first),
+  invalid("{}{}{}", first, remedyFor(first, *message->GetDescriptor()->file()),
           errors.count() > 1 ? fmt::format(" ({} more mistakes follow)", errors.count() - 1) : "");
 }
 

@@ -68,12 +68,15 @@ SnapshotFiles Solver::snapshot(const std::string& prefix, const std::string& pub
   saveModel(files.model);
   const caffe::SolverState now = state(publishedPrefix.empty() ? files.model : snapshotNames(publishedPrefix).model);
   if (options_.log) LOG_INFO("Snapshotting solver state to {} file {}", kind, files.state);
-  inside([&] { return fmt::format("while saving the solver state of iteration {}", iteration()); },
+  // The weights of hours are kept where only their state cannot be; a staged one nobody would find.
+  const bool staged = !publishedPrefix.empty();
+  const auto kept = staged ? "" : fmt::format("; its model is saved: {}", files.model);
+  inside([&] { return fmt::format("while saving the solver state of iteration {}{}", iteration(), kept); },
          [&] {
            try {
              model::writeState(files.state, now, format);
            } catch (const Error&) {
-             std::remove(files.model.c_str());  // a model without its state is no snapshot
+             if (staged) std::remove(files.model.c_str());
              throw;
            }
          });

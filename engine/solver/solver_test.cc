@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <csignal>
+#include <functional>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -94,18 +95,39 @@ TEST_F(SolverTest, RestoreRefusesWhatDoesNotFit) {
       std::string::npos);
 }
 
-TEST_F(SolverTest, SnapshotToAFullDiskIsAnError) {
-  auto s = make(parameter(""));
+// What messageOf() says of a call that can write no file of more than `bytes`.
+std::string messageWithin(uint64_t bytes, const std::function<void()>& call) {
   rlimit was{};
   ::getrlimit(RLIMIT_FSIZE, &was);
-  const rlimit little{100, was.rlim_max};
+  const rlimit little{bytes, was.rlim_max};
   ::signal(SIGXFSZ, SIG_IGN);
   ::setrlimit(RLIMIT_FSIZE, &little);
-  const std::string m = messageOf([&] { s->snapshot(folder_.file("snap")); });
+  const std::string m = messageOf(call);
   ::setrlimit(RLIMIT_FSIZE, &was);
+  return m;
+}
+
+TEST_F(SolverTest, SnapshotToAFullDiskIsAnError) {
+  auto s = make(parameter(""));
+  const std::string m = messageWithin(100, [&] { s->snapshot(folder_.file("snap")); });
   EXPECT_NE(m.find("File too large (27); raise the limit of file sizes"), std::string::npos) << m;
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_.path()), {}), 1) << "the database alone";
   EXPECT_FALSE(fileExists(folder_.file("snap_iter_0.solverstate")));
+}
+
+TEST_F(SolverTest, AModelWhoseStateHasNoRoomIsKept) {
+  auto s = make(parameter("type: 'Adam'"));  // its state is twice the model
+  const std::string model = s->saveModel(folder_.file("model"));
+  const uint64_t size = std::filesystem::file_size(model);
+  const std::string m = messageWithin(size, [&] { s->snapshot(folder_.file("snap")); });
+  EXPECT_NE(m.find("while saving the solver state of iteration 0; its model is saved: " +
+                   folder_.file("snap_iter_0.caffemodel")),
+            std::string::npos)
+      << m;
+  EXPECT_EQ(readFile(folder_.file("snap_iter_0.caffemodel")), readFile(model));
+  EXPECT_FALSE(fileExists(folder_.file("snap_iter_0.solverstate")));
+  EXPECT_NE(messageWithin(size, [&] { s->snapshot(folder_.file("snap"), "hdfs:/published"); }), "no error");
+  EXPECT_FALSE(fileExists(folder_.file("snap_iter_0.caffemodel"))) << "of what is published, nothing is left";
 }
 
 TEST_F(SolverTest, LossThatIsNotFiniteNamesIterationAndLayer) {

@@ -185,7 +185,7 @@ def test_a_net_is_no_solver(records, tmp_path):
     message = crema("train", "-solver", "net.prototxt", cwd=tmp_path).message
     assert "net.prototxt is a net, and a solver is needed; name the file whose `net` names this one" in message, message
     solver(tmp_path, lenet(records).replace("num_output: 20", "num_outptu: 20"))
-    assert 'has no field named "num_outptu"; check the spelling' in refused(tmp_path)
+    assert 'has no field named "num_outptu"; did you mean num_output?' in refused(tmp_path)
 
 
 def test_flags(records, tmp_path):

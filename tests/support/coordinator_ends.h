@@ -61,6 +61,12 @@ class ScriptedWorker {
     m.mutable_report()->mutable_progress()->set_iteration(iteration);
     say(m);
   }
+  void sayPiece(const std::string& data, int64_t size = 0) {  // size: of the whole, with the last piece
+    control::ToCoordinator m;
+    m.mutable_piece()->set_data(data);
+    if (size) m.mutable_piece()->set_size(static_cast<uint64_t>(size));
+    say(m);
+  }
   void sayFailed(const std::string& message, const std::string& kind, int64_t iteration) {
     control::ToCoordinator m;
     m.mutable_failed()->set_story(message), m.mutable_failed()->set_kind(kind),

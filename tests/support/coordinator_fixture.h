@@ -1,6 +1,7 @@
 // A coordinator with two scripted workers, and a clock that the test moves.
 #pragma once
 #include "support/coordinator_ends.h"
+#include "support/settle.h"
 
 namespace crema::cluster::test {
 
@@ -46,10 +47,10 @@ class CoordinatorTest : public testing::Test {
     EXPECT_EQ(c_->error()->what(), message);
     EXPECT_EQ(c_->error()->kind(), kind);
   }
-  bool overWithin(double seconds) {                              // seconds of the clock
-    std::this_thread::sleep_for(std::chrono::milliseconds(40));  // real time, so that messages have arrived
+  bool overWithin(double seconds) {  // seconds of the clock, after all that has been said
+    crema::test::settle();
     clock_.advance(seconds);
-    std::this_thread::sleep_for(std::chrono::milliseconds(40));
+    crema::test::settle();
     return c_->over();
   }
 

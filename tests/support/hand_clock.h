@@ -1,6 +1,8 @@
 // The process's clock under a test's control: it stands still until the test moves it on, so that timeouts of minutes
 // take milliseconds and occur at an exact time, on a machine of any speed.
 #pragma once
+#include <gtest/gtest.h>
+
 #include <chrono>
 #include <functional>
 #include <thread>
@@ -9,9 +11,14 @@
 
 namespace crema::test {
 
-// Waits in real time for other threads; false when it has not happened within 20 s.
+// Seconds of real time after which what a test waits for is taken not to come: beside other work, and with a sanitizer,
+// a thread may get its turn late.
+constexpr double kPatience = 120;
+
+// Waits in real time for other threads; false when it has not happened within kPatience, or, in a test that has failed
+// already, within a second.
 inline bool soon(const std::function<bool()>& happened, const std::function<void()>& meanwhile = nullptr) {
-  const auto end = Clock::Steady::now() + std::chrono::seconds(20);
+  const auto end = Clock::Steady::now() + std::chrono::duration<double>(testing::Test::HasFailure() ? 1 : kPatience);
   while (!happened()) {
     if (Clock::Steady::now() > end) return false;
     if (meanwhile) meanwhile();

@@ -30,6 +30,8 @@ private[crema] class Watch(sc: SparkContext, coordinator: Child, console: Consol
     val reader = new Thread(() => follow(), "crema-coordinator-events")
     reader.setDaemon(true)
     val places = new Whereabouts(sc, group)
+    val interrupted = new Thread(() => System.err.println(s"crema: error: $endedFromOutside"), "crema-interrupted")
+    Runtime.getRuntime.addShutdownHook(interrupted)
     reader.start()
     try {
       val result = body
@@ -44,8 +46,19 @@ private[crema] class Watch(sc: SparkContext, coordinator: Child, console: Consol
         coordinator.close()
         reader.join(5000)
         throw explained(e, places)
-    } finally places.close()
+    } finally {
+      places.close()
+      try Runtime.getRuntime.removeShutdownHook(interrupted)
+      catch { case _: IllegalStateException => /* it runs */ }
+    }
   }
+
+  /** The error at Ctrl-C or SIGTERM, printed at once: the JVM does not wait for the thread that runs the job. */
+  private def endedFromOutside: String =
+    "the driver was asked to end (Ctrl-C, SIGTERM or its cluster), and the run ended with it; " + last.fold(
+      "there is no snapshot to go on from: `snapshot: N` in the solver writes one every N iterations")(lastSnapshot)
+  private def lastSnapshot(s: Event.Snapshot): String =
+    s"the last snapshot is of iteration ${s.getIteration}: ${stateOf(s)}"
 
   /** The error: the coordinator's message, where its worker ran, Spark's message unless it only says that the job was
     * cancelled from here, and the snapshot to resume from.
@@ -57,8 +70,7 @@ private[crema] class Watch(sc: SparkContext, coordinator: Child, console: Consol
       def consequence = cancelled && !JobError.isOurs(e) || text.contains("the run was over before attempt")
       died.isDefined || failed.isDefined && consequence
     }
-    val snapshot =
-      if (wrong) None else last.map(s => s"the last snapshot is of iteration ${s.getIteration}: ${stateOf(s)}")
+    val snapshot = if (wrong) None else last.map(lastSnapshot)
     val text = (reasons ++ reasons.flatMap(places.of) ++ sparks ++ snapshot).distinct.mkString("\n")
     if (wrong) new WrongInput(text, e) else new CremaException(text, e)
   }

@@ -6,6 +6,7 @@ import caffe.Caffe.SolverParameter
 import com.crema._
 import com.crema.wire.Wire.Job
 import org.apache.spark.{SparkConf, SparkContext}
+import org.apache.spark.crema.Edges
 
 /** The main program of CaffeOnSpark's command line. */
 private[caffe] object Program {
@@ -18,6 +19,7 @@ private[caffe] object Program {
       try go(args, settings, attempt)
       catch {
         case NonFatal(e) if attempt.isDefined => throw attempt.get.ended(e)
+        case NonFatal(_) if Edges.endingSoon => // by a signal; what fails then is a consequence of it
         case NonFatal(e) =>
           System.err.println(s"crema: error: ${e.getMessage}")
           sys.exit(1)

@@ -14,4 +14,7 @@ object Edges {
   /** Whether the JVM is being ended, by a signal or by Spark: failures that occur then are only consequences of that.
     */
   def ending: Boolean = ShutdownHookManager.inShutdown()
+
+  /** As `ending`; a Ctrl-C ends the children of this JVM as well, and may reach them first. */
+  def endingSoon: Boolean = ending || { Thread.sleep(300); ending }
 }
