@@ -1,6 +1,7 @@
 #include "net/builder.h"
 
 #include <algorithm>
+#include <set>
 
 #include "base/log.h"
 #include "base/text.h"
@@ -12,6 +13,20 @@
 
 namespace crema::net {
 
+namespace {
+
+// "in phase TEST", and which layers have no place in it: of a blob that nobody makes, one of them is often the maker.
+std::string phaseOf(const caffe::NetState& state, const caffe::NetParameter& written, const caffe::NetParameter& kept) {
+  std::set<std::string> here, elsewhere;
+  for (const auto& layer : kept.layer()) here.insert(layer.name());
+  for (const auto& layer : written.layer())
+    if (!here.count(layer.name())) elsewhere.insert(layer.name());
+  return fmt::format("in phase {}{}", caffe::Phase_Name(state.phase()),
+                     elsewhere.empty() ? "" : ", in which rules leave out layers " + joined(elsewhere));
+}
+
+}  // namespace
+
 Net::Builder::Builder(Net& net, const caffe::NetParameter& description, const caffe::NetState& state)
     : net_(net),
       param_(model::filterNet(description, state,
@@ -21,7 +36,7 @@ Net::Builder::Builder(Net& net, const caffe::NetParameter& description, const ca
       state_(state) {
   *param_.mutable_state() = state;
   if (net.options_.log) LOG_INFO("Initializing net from parameters: \n{}", model::toText(param_));
-  param_ = model::insertSplits(param_);
+  inside([&] { return phaseOf(state, description, param_); }, [&] { param_ = model::insertSplits(param_); });
   memory_ = memoryUse(param_);
 }
 

@@ -169,8 +169,10 @@ void Net::shareTrainedWith(const Net& other) {
       }
     if (!target) continue;
     if (target->params().size() != source->params().size())
-      invalid("layer '{}' has {} parameters in one net and {} in the other", source->name(), target->params().size(),
-              source->params().size());
+      invalid(
+          "layer '{}' has {} parameters in one net and {} in the other; write it alike in both, and give layers of "
+          "one net names of their own",
+          source->name(), target->params().size(), source->params().size());
     for (size_t j = 0; j < source->params().size(); ++j) {
       if (!(target->params()[j]->shape() == source->params()[j]->shape()))
         invalid(

@@ -149,6 +149,13 @@ TEST_F(NetTest, WrongWiringGetsASentence) {
        "inner_product_param { num_output: 5 } }",
        "Cannot share param 'w' owned by a/0 with layer 'b' (InnerProduct): shapes 2x3 and 5x3"},
   };
+  const std::string elsewhere = refusal(
+      "layer { name: 'd' type: 'DummyData' top: 'x' include { phase: TEST } dummy_data_param { shape { dim: 2 } } } "
+      "layer { name: 'r' type: 'ReLU' bottom: 'x' top: 'y' }");
+  EXPECT_NE(elsewhere.find("Unknown bottom blob 'x' (layer 'r', bottom index 0); blobs made before it: none\n"
+                           "  in phase TRAIN, in which rules leave out layers d\n"),
+            std::string::npos)
+      << elsewhere;
   for (const auto& b : bad) {
     const std::string said = refusal("name: 'n' " + in + b.layer);
     EXPECT_NE(said.find(b.words), std::string::npos) << said;

@@ -1,6 +1,7 @@
 #include "solver/descriptions.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include "base/error.h"
@@ -155,6 +156,13 @@ void checkSolver(const caffe::SolverParameter& s) {
     invalid(
         "Cannot use GPU in CPU-only Caffe: check mode. Set `solver_mode: CPU` in the solver prototxt; this executable "
         "computes on the CPU");
+  const auto* fields = s.GetDescriptor();
+  for (int i = 0; i < fields->field_count(); ++i) {
+    const auto* field = fields->field(i);
+    if (field->cpp_type() == field->CPPTYPE_FLOAT && !field->is_repeated() &&
+        std::isnan(s.GetReflection()->GetFloat(s, field)))
+      invalid("{} should be a number, not nan", field->name());
+  }
   checkRule(s);
   if (s.iter_size() < 1) invalid("iter_size must be at least 1, not {}", s.iter_size());
   if (s.average_loss() < 1) invalid("average_loss must be at least 1, not {}", s.average_loss());

@@ -72,10 +72,12 @@ double Solver::computeGradient(int rank) {
     if (!std::isfinite(part)) {
       const std::string where = net_->firstNotFinite();
       invalid(
-          "the loss is {} in iteration {} (rank {}); the first value that is not finite stands in {}. Lower base_lr "
-          "(now {}), set "
-          "clip_gradients, or check the data for NaN",
-          part, iteration(), rank, where.empty() ? "the loss itself" : where, param_.base_lr());
+          "the loss is {} in iteration {} (rank {}); the first value that is not finite stands in {}. {}", part,
+          iteration(), rank, where.empty() ? "the loss itself" : where,
+          iteration() == 0
+              ? "Nothing was learned yet: check the data, the fillers and loaded weights for NaN and for "
+                "large values"
+              : fmt::format("Lower base_lr (now {}), set clip_gradients, or check the data for NaN", param_.base_lr()));
     }
     loss += part;
     net_->backward();

@@ -157,7 +157,9 @@ TEST_F(SolverTest, FieldsAreJudgedBeforeAnythingStarts) {
              {"regularization_type: 'L3'", "Unknown regularization type: L3"},
              {"type: 'Adam' momentum: 1", "0 <= momentum < 1, not 1"},
              {"type: 'AdaDelta' momentum: 1.5", "0 <= momentum < 1, not 1.5"},
-             {"momentum: nan", "momentum should be a number"}};
+             {"momentum: nan", "momentum should be a number, not nan"},
+             {"base_lr: nan", "base_lr should be a number, not nan"},
+             {"clip_gradients: -nan", "clip_gradients should be a number, not nan"}};
   for (const auto& b : bad) {
     const std::string m = messageOf([&] { make(parameter(b.text)); });
     EXPECT_NE(m.find(b.expected), std::string::npos) << m;

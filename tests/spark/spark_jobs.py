@@ -16,10 +16,13 @@ ENVIRONMENT = {**os.environ, "SPARK_HOME": str(SPARK), "SPARK_LOCAL_IP": "127.0.
 FILES = ("lenet_memory_solver.prototxt", "lenet_memory_train_test.prototxt")
 
 
+DATA_FILES = ("lenet_solver.prototxt", "lenet_train_test.prototxt")  # the same, with stock Caffe's Data layers
+
+
 @pytest.fixture
 def job(records, tmp_path):
-    """The example's two files on small records, as a user has them in the working folder."""
-    for name in FILES:
+    """The examples' files on small records, as a user has them in the working folder."""
+    for name in FILES + DATA_FILES:
         text = (ROOT / "examples" / name).read_text()
         for part in ("train", "test"):
             text = re.sub(rf'source: "\S*mnist_{part}_lmdb/?"', f'source: "{records}/{part}_lmdb"', text)

@@ -14,7 +14,7 @@ import subprocess
 import pytest
 
 from conftest import children, crema, running, sha256, wait_until
-from spark_jobs import ENVIRONMENT, FILES, SPARK, TRAIN, command, job, rows, submit, trained  # noqa: F401 (job is a fixture)
+from spark_jobs import DATA_FILES, ENVIRONMENT, FILES, SPARK, TRAIN, command, job, rows, submit, trained  # noqa: F401 (job is a fixture)
 
 
 def test_spark_runs_on_the_java_that_is_meant():
@@ -177,6 +177,66 @@ def test_a_standalone_master_with_two_workers(job, standalone):
     assert abs(sum(scored) / len(scored) - float(means["accuracy"])) < 1e-6
 
 
+def test_data_layers_take_plain_paths_and_uris_alike(job, records):
+    """A source that only Hadoop can open: the plan knows the net's blobs from the description alone."""
+    net = job / DATA_FILES[1]
+    plain = net.read_text()
+    mount = [f"spark.hadoop.fs.viewfs.mounttable.lake.link./store=file://{records}"]
+    tests = []
+    for place in (str(records), f"file:{records}", f"file://{records}", "viewfs://lake/store"):
+        net.write_text(plain.replace(f'"{records}', f'"{place}'))
+        does = ("-test",) if place.startswith("file:") else ("-train", "-test")
+        done = submit(job, "local[1]", *does, model="model0", output="tested", files=DATA_FILES, conf=mount)
+        assert done.returncode == 0, done.stderr[-3000:]
+        assert ("431080 parameters" in done.stderr) == (place == str(records)), done.stderr[-3000:]
+        tests.append((job / "tested").read_text())
+        (job / "tested").unlink()
+    assert len(set(tests)) == 1 and tests[0].startswith("accuracy: 0."), tests
+    refused(
+        job,
+        *("-features", "accuracy,nothere"),
+        words=["in -features", "has no blob 'nothere'", "(its blobs: accuracy, conv1,"],
+        files=DATA_FILES,
+        model="model0",
+        conf=mount,
+    )
+
+
+def test_an_interrupted_driver_says_where_to_go_on(job):
+    solver = job / FILES[0]
+    text = solver.read_text()
+    for sign, snapshot in ((signal.SIGINT, 20), (signal.SIGTERM, 0)):
+        limits = re.sub(r"max_iter: \d+", "max_iter: 1000000", re.sub(r"snapshot: \d+", f"snapshot: {snapshot}", text))
+        solver.write_text(limits)
+        with open(job / "driver.log", "w") as log:
+            run = subprocess.Popen(
+                command(job, "local[1]", "-train"),
+                cwd=job,
+                env=ENVIRONMENT,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+        try:
+            mark = "crema: iteration 20: snapshot" if snapshot else "crema: iteration 30: test"
+            wait_until(lambda m=mark: m in (job / "driver.log").read_text(), 90, mark)
+            os.killpg(run.pid, sign) if sign == signal.SIGINT else os.kill(run.pid, sign)  # as a terminal, as `kill`
+            code = run.wait(60)
+        finally:
+            run.kill()
+        said = (job / "driver.log").read_text()
+        assert code == 128 + sign, said[-3000:]
+        last = re.findall("^crema: error: .*", said, re.M)
+        assert len(last) == 1 and "Exception" not in said and "was asked to end (Ctrl-C, SIGTERM" in last[0], said[
+            -3000:
+        ]
+        if snapshot:
+            state = re.search(r"the last snapshot is of iteration \d+: (?:file:)?(\S+)$", last[0])[1]
+            assert pathlib.Path(state).exists() and pathlib.Path(state).with_suffix(".caffemodel").exists(), last[0]
+        else:
+            assert last[0].endswith("`snapshot: N` in the solver writes one every N iterations"), last[0]
+
+
 def killed_child(job, sign, kind="worker"):
     """Runs a job of two executors whose first worker process, or whose coordinator, gets a signal; returns the
     driver's log.
@@ -265,7 +325,7 @@ def refused(job, *flags, words, master="local[1]", **more):
 def test_what_can_be_seen_to_be_wrong_is_said_before_anything_starts(job, records):
     solver, net = job / FILES[0], job / FILES[1]
     good_solver, good_net = solver.read_text(), net.read_text()
-    refused(job, "-train", "-frobnicate", words=["frobnicate", "usage: spark-submit"])
+    refused(job, "-train", "-frobnicate", words=["there is no flag -frobnicate", "(-help lists the flags)"])
     refused(job, words=["nothing to do: give -train, -test or -features"])
     solver.write_text(good_solver.replace("solver_mode: CPU", "solver_mode: GPU"))
     refused(job, *TRAIN, words=["Cannot use GPU in CPU-only Caffe: check mode.", "solver_mode: CPU"])
@@ -277,6 +337,16 @@ def test_what_can_be_seen_to_be_wrong_is_said_before_anything_starts(job, record
     refused(job, *TRAIN, words=["Unknown layer type: Rectify", "layer 'relu1'", FILES[1]])
     net.write_text(good_net)
     refused(job, "-train", "-features", "accuracy,nothere", words=["nothere", "in -features"])
+    data = job / DATA_FILES[1]
+    data.write_text(data.read_text().replace(f"{records}/train_lmdb", "no/where"))
+    refused(job, "-train", words=["there is no LMDB at no/where, the source of layer 'data'"], files=DATA_FILES)
+    data.write_text(data.read_text().replace('"no/where"', '"hdfs://nohost:9000/train"'))
+    refused(
+        job,
+        "-train",
+        words=["hdfs://nohost:9000/train cannot be reached: the host nohost is not known"],
+        files=DATA_FILES,
+    )
     assert not (job / "model").exists() and not (job / "out").exists()
 
 

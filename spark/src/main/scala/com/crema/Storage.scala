@@ -85,7 +85,8 @@ object Storage {
       p.getFileSystem(conf).exists(p)
     }
 
-  private def reaching[A](uri: String)(body: => A): A =
+  /** @throws CremaException that names the place and the cause, unless it is one already */
+  private[crema] def reaching[A](uri: String)(body: => A): A =
     try body
     catch {
       case e: CremaException => throw e

@@ -49,14 +49,7 @@ object StoredFile {
 
   /** The database at `uri`. Its index is read once, in a task, so that the reading happens near the data. */
   def lmdb(sc: SparkContext, uri: String): StoredFile = {
-    val folder = new Path(uri)
-    val fs = folder.getFileSystem(sc.hadoopConfiguration)
-    if (!fs.exists(folder)) throw new WrongInput(s"there is no LMDB at $uri; check `source`")
-    val inside = new Path(folder, "data.mdb")
-    val path = if (fs.exists(inside)) inside else folder
-    val status = fs.getFileStatus(path)
-    if (status.isDirectory) throw new WrongInput(s"$uri holds no data.mdb, so it is no LMDB; check `source`")
-    val file = StoredFile(uri, path.toString, status.getLen, status.getModificationTime, Array.emptyByteArray)
+    val file = Storage.reaching(uri)(found(uri, sc.hadoopConfiguration))
     val key = s"${file.path} ${file.length} ${file.modified}"
     Option(known.get(key)).getOrElse {
       val hadoop = HadoopSettings.of(sc.hadoopConfiguration)
@@ -65,6 +58,17 @@ object StoredFile {
       known.put(key, made)
       made
     }
+  }
+
+  private def found(uri: String, conf: Configuration): StoredFile = {
+    val folder = new Path(uri)
+    val fs = folder.getFileSystem(conf)
+    if (!fs.exists(folder)) throw new WrongInput(s"there is no LMDB at $uri; check `source`")
+    val inside = new Path(folder, "data.mdb")
+    val path = if (fs.exists(inside)) inside else folder
+    val status = fs.getFileStatus(path)
+    if (status.isDirectory) throw new WrongInput(s"$uri holds no data.mdb, so it is no LMDB; check `source`")
+    StoredFile(uri, path.toString, status.getLen, status.getModificationTime, Array.emptyByteArray)
   }
 
   private def readIndex(file: StoredFile, hadoop: HadoopSettings): Array[Byte] = {

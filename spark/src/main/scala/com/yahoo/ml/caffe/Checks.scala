@@ -1,6 +1,7 @@
 package com.yahoo.ml.caffe
 
-import java.io.File
+import java.io.{File, IOException}
+import java.nio.file.Files
 
 import caffe.Caffe.SolverParameter
 import com.crema.{Cluster, Refusal, Storage, WrongArgument}
@@ -19,8 +20,9 @@ private[caffe] object Checks {
     */
   def ahead(conf: Config): Unit = {
     if (!(conf.isTraining || conf.isTest || conf.isFeature))
-      throw new WrongArgument(s"nothing to do: give -train, -test or -features\n${Flags.usage}")
+      throw new WrongArgument(s"nothing to do: give -train, -test or -features (-help lists the flags)")
     val plan = conf.plan()
+    sourcesAreThere(plan, conf)
     if (conf.isFeature) format(conf.outputFormat)
     if (conf.isTraining) {
       beforeTraining(conf)
@@ -103,12 +105,24 @@ private[caffe] object Checks {
 
   private def folderOf(model: String, place: String): Unit = if (Storage.isLocal(place)) {
     val file = new File(Storage.localPath(place)).getAbsoluteFile
-    if (!file.getParentFile.isDirectory && !file.getParentFile.mkdirs())
-      throw new IllegalArgumentException(s"the folder of -model $model cannot be made")
+    try Files.createDirectories(file.getParentFile.toPath)
+    catch {
+      case e: IOException => throw new IllegalArgumentException(
+          s"the folder of -model $model cannot be made: ${Storage.cause(e)}; mend that or name another place", e)
+    }
     if (file.isDirectory) throw new WrongArgument(s"-model $model is a folder; name a file in it")
-    if (!file.getParentFile.canWrite)
-      throw new IllegalArgumentException(s"the folder of -model $model cannot be written")
   }
+
+  /** Local databases, where the tasks have this machine's disk; elsewhere the workers look. */
+  private def sourcesAreThere(plan: Plan, conf: Config): Unit =
+    if (conf.settings.get("spark.master", "").startsWith("local"))
+      for {
+        source <- (if (conf.isTraining) Seq(plan.getTrain) else Nil) ++
+          (if (conf.isTest || conf.isFeature) Seq(plan.getTest) else Nil)
+        if source.getType == "Data" && Storage.isLocal(conf.at(source.getSource)) &&
+          !Storage.exists(conf.at(source.getSource), conf.hadoop)
+      } throw new WrongArgument(s"there is no ${source.getBackend} at ${source.getSource}, the source of layer " +
+        s"'${source.getLayer}'; correct it in the net (nothing was started)")
 
   /** Checks that the model fits on the disk of -model, if that is local. */
   def room(conf: Config, plan: Plan): Unit = if (Storage.isLocal(conf.at(conf.modelPath))) {

@@ -77,17 +77,23 @@ private[caffe] object Flags {
     }
   }.last
 
-  /** @throws IllegalArgumentException that says which flag is wrong, with the usage text */
+  private val Help = "(-help lists the flags)"
+
+  /** @throws IllegalArgumentException that says which flag is wrong */
   def parse(args: Array[String]): CommandLine = {
     val line =
       try new DefaultParser(false).parse(options, args)
       catch {
         case e: UnrecognizedOptionException =>
-          throw new WrongArgument(s"there is no flag ${e.getOption}${meant(e.getOption)}\n$usage", e)
-        case e: ParseException => throw new WrongArgument(s"${e.getMessage}\n$usage", e)
+          throw new WrongArgument(s"there is no flag ${e.getOption}${meant(e.getOption)} $Help", e)
+        case e: ParseException => throw new WrongArgument(s"${e.getMessage} $Help", e)
       }
     if (!line.getArgList.isEmpty)
-      throw new WrongArgument(s"'${line.getArgList.get(0)}' is no flag and belongs to none\n$usage")
+      throw new WrongArgument(s"'${line.getArgList.get(0)}' is no flag and belongs to none $Help")
+    for ((name, given) <- line.getOptions.groupBy(_.getOpt); values = given.map(_.getValue).distinct;
+      if values.length > 1)
+      throw new WrongArgument(s"-$name is given as ${values.mkString(" and as ")}; keep one. Flags of spark-submit, " +
+        s"such as --conf, stand before the jar $Help")
     line
   }
 
@@ -95,7 +101,7 @@ private[caffe] object Flags {
     val text = line.getOptionValue(name, default.toString)
     try text.toInt
     catch {
-      case e: NumberFormatException => throw new WrongArgument(s"-$name needs a whole number, not '$text'\n$usage", e)
+      case e: NumberFormatException => throw new WrongArgument(s"-$name needs a whole number, not '$text' $Help", e)
     }
   }
 }

@@ -114,17 +114,20 @@ class ConfigSuite extends AnyFunSuite {
     assert((c.isTest, c.isFeature) === ((true, false)))
   }
 
-  test("wrong command lines get a sentence and the usage") {
+  test("wrong command lines get a sentence") {
     val wrong = Seq(
       Seq("-frobnicate") -> "frobnicate",
       Seq("-conf") -> "conf",
       Seq("-devices", "two") -> "-devices needs a whole number, not 'two'",
-      Seq("-train", "stray") -> "'stray' is no flag"
+      Seq("-train", "stray") -> "'stray' is no flag",
+      Seq("-conf", "s.prototxt", "--conf", "spark.x=y") ->
+        "-conf is given as s.prototxt and as spark.x=y; keep one. Flags of spark-submit, such as --conf, stand before"
     )
     for ((args, words) <- wrong) {
       val e = intercept[IllegalArgumentException](config(args: _*))
-      assert(e.getMessage.contains(words) && e.getMessage.contains("-outputFormat <format>"), e.getMessage)
+      assert(e.getMessage.contains(words) && e.getMessage.endsWith("(-help lists the flags)"), e.getMessage)
     }
+    assert(config("-devices", "2", "-devices", "2").devices == 2 && Flags.usage.contains("-outputFormat <format>"))
     assert(intercept[IllegalArgumentException](config("-devices", "0")).getMessage.contains("at least 1"))
     assert(intercept[IllegalArgumentException](config("-clusterSize", "0")).getMessage.contains("at least 1"))
     assert(intercept[IllegalArgumentException](config("-train").plan()).getMessage.contains("-conf"))

@@ -213,7 +213,7 @@ class RefusalsSuite extends AnyFunSuite with BeforeAndAfterAll {
       "-lmdb-partitions" -> "-lmdb_partitions")
     for ((wrong, right) <- misspelt)
       assert(refused(wrong, "x").startsWith(s"there is no flag $wrong; did you mean $right?"))
-    assert(refused("-frobnicate").startsWith("there is no flag -frobnicate\n"))
+    assert(refused("-frobnicate").startsWith("there is no flag -frobnicate (-help lists the flags)"))
     val shown = new ByteArrayOutputStream
     scala.Console.withOut(shown)(CaffeOnSpark.main(Array("-train", "-help")))
     assert(shown.toString.contains("-outputFormat <format>"), shown)
