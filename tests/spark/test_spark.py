@@ -4,7 +4,6 @@ messages.
 
 import json
 import os
-import pathlib
 import re
 import shutil
 import signal
@@ -13,7 +12,7 @@ import subprocess
 
 import pytest
 
-from conftest import children, crema, running, sha256, wait_until
+from conftest import crema, sha256, wait_until
 from spark_jobs import DATA_FILES, ENVIRONMENT, FILES, SPARK, TRAIN, command, job, rows, submit, trained  # noqa: F401 (job is a fixture)
 
 
@@ -199,117 +198,6 @@ def test_data_layers_take_plain_paths_and_uris_alike(job, records):
         files=DATA_FILES,
         model="model0",
         conf=mount,
-    )
-
-
-def test_an_interrupted_driver_says_where_to_go_on(job):
-    solver = job / FILES[0]
-    text = solver.read_text()
-    for sign, snapshot in ((signal.SIGINT, 20), (signal.SIGTERM, 0)):
-        limits = re.sub(r"max_iter: \d+", "max_iter: 1000000", re.sub(r"snapshot: \d+", f"snapshot: {snapshot}", text))
-        solver.write_text(limits)
-        with open(job / "driver.log", "w") as log:
-            run = subprocess.Popen(
-                command(job, "local[1]", "-train"),
-                cwd=job,
-                env=ENVIRONMENT,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-            )
-        try:
-            mark = "crema: iteration 20: snapshot" if snapshot else "crema: iteration 30: test"
-            wait_until(lambda m=mark: m in (job / "driver.log").read_text(), 90, mark)
-            os.killpg(run.pid, sign) if sign == signal.SIGINT else os.kill(run.pid, sign)  # as a terminal, as `kill`
-            code = run.wait(60)
-        finally:
-            run.kill()
-        said = (job / "driver.log").read_text()
-        assert code == 128 + sign, said[-3000:]
-        last = re.findall("^crema: error: .*", said, re.M)
-        assert len(last) == 1 and "Exception" not in said and "was asked to end (Ctrl-C, SIGTERM" in last[0], said[
-            -3000:
-        ]
-        if snapshot:
-            state = re.search(r"the last snapshot is of iteration \d+: (?:file:)?(\S+)$", last[0])[1]
-            assert pathlib.Path(state).exists() and pathlib.Path(state).with_suffix(".caffemodel").exists(), last[0]
-        else:
-            assert last[0].endswith("`snapshot: N` in the solver writes one every N iterations"), last[0]
-
-
-def killed_child(job, sign, kind="worker"):
-    """Runs a job of two executors whose first worker process, or whose coordinator, gets a signal; returns the
-    driver's log.
-    """
-    solver = job / FILES[0]
-    solver.write_text(
-        re.sub(r"max_iter: \d+", "max_iter: 1000000", re.sub(r"snapshot: \d+", "snapshot: 0", solver.read_text()))
-    )
-    log = open(job / "driver.log", "w")
-    run = subprocess.Popen(
-        command(job, "local-cluster[2,1,1024]", "-train", "-clusterSize", 2),
-        cwd=job,
-        env=ENVIRONMENT,
-        stdout=log,
-        stderr=log,
-    )
-
-    def descendants(pid):
-        mine = children(pid)
-        return mine + [d for c in mine for d in descendants(c)]
-
-    def processes():
-        return [
-            p
-            for p in descendants(run.pid)
-            if f"{kind}\0-job".encode() in pathlib.Path(f"/proc/{p}/cmdline").read_bytes()
-        ]
-
-    try:
-        wait_until(lambda: "iteration" in (job / "driver.log").read_text(), 90, "the first step")
-        everything = descendants(run.pid)
-        assert len(processes()) == (2 if kind == "worker" else 1)
-        os.kill(processes()[0], sign)
-        code = run.wait(60)
-    finally:
-        run.kill()
-    text = (job / "driver.log").read_text()
-    assert code == 1, text[-3000:]
-    wait_until(lambda: not [p for p in everything if running(p)], 20, "the end of all processes")
-    assert not (job / "model").exists()
-    return text
-
-
-def test_killing_an_executors_child_fails_the_run_with_its_last_lines(job):
-    text = killed_child(job, signal.SIGKILL)
-    assert re.search(r"crema: error: worker \d \(rank \d, host .*pid \d+\) was lost in step \d+", text), text[-3000:]
-    assert "last lines of `crema worker`" in text, text[-3000:]
-
-
-def test_a_killed_coordinator_is_named_last(job):
-    text = killed_child(job, signal.SIGKILL, "coordinator")
-    last = text[text.rindex("crema: error:") :]
-    assert re.match(
-        r"crema: error: `crema coordinator` \(pid \d+\), which leads the run beside the driver, was killed by signal "
-        r"9 \(SIGKILL\)",
-        last,
-    ), text[-3000:]
-    assert "the run was over before attempt" not in last and "the coordinator is gone" not in last, last
-
-
-def test_an_executors_child_that_gets_sigterm_leaves_a_published_snapshot(job):
-    text = killed_child(job, signal.SIGTERM)
-    said = re.search(
-        r"a worker was told to end \(SIGTERM\), so training has stopped at iteration (\d+) of 1000000; go on from "
-        r"there with -snapshot (\S+)",
-        text,
-    )
-    assert said, text[-3000:]
-    state = pathlib.Path(said.group(2).removeprefix("file:"))
-    assert (
-        state.name.endswith(f"_iter_{said.group(1)}.solverstate")
-        and (job / state).exists()
-        and (job / state.with_suffix(".caffemodel")).exists()
     )
 
 
