@@ -120,6 +120,7 @@ TEST(LevelDb, ShowsWhatLibleveldbShows) {
     for (auto& reader : readers) reader.join();
     EXPECT_TRUE(snapshot(path) == before);
     Db again(path, options);  // turns its log into a table; ours reads that too, and while libleveldb holds the lock
+    again->CompactRange(nullptr, nullptr);  // what it compacts of itself is done then: files vanish meanwhile
     EXPECT_EQ(all(*ours(path)), want);
     EXPECT_EQ(again.contents(), want);
   }
