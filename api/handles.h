@@ -34,15 +34,10 @@ int guard(Body&& body) noexcept {
     return CREMA_OK;
   } catch (const HostFailure&) {
     return CREMA_HOST;
-  } catch (const Error& e) {
+  } catch (...) {
+    const Error e = asError(std::current_exception());
     remember(e.what());
     return CREMA_INVALID + static_cast<int>(e.kind());
-  } catch (const std::bad_alloc&) {
-    remember("out of memory; use smaller batches or fewer nets");
-    return CREMA_IO;
-  } catch (const std::exception& e) {
-    remember(e.what());
-    return CREMA_INTERNAL;
   }
 }
 static_assert(CREMA_INVALID + static_cast<int>(ErrorKind::kInternal) == CREMA_INTERNAL);

@@ -11,6 +11,9 @@ constexpr uint32_t kLargest = 16u << 20;
 void Channel::send(const google::protobuf::MessageLite& message, Deadline deadline) {
   std::string bytes(4, '\0');
   message.AppendToString(&bytes);
+  if (bytes.size() - 4 > kLargest)  // the other end would refuse it and take this process for lost
+    invalid("a message to {} has {} bytes, and at most {} are taken; are the outputs of the TEST net that large?",
+            socket_.peer(), bytes.size() - 4, kLargest);
   const auto size = static_cast<uint32_t>(bytes.size() - 4);
   for (size_t i = 0; i < 4; ++i) bytes[i] = static_cast<char>(size >> (8 * i) & 255);
   const MutexLock lock(sending_);

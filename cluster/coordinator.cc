@@ -46,7 +46,9 @@ class Coordinator::State {
     int64_t step = roster_.latestBeat();
     const Deadline moment = Deadline::after(0.3);
     while (auto in = doorman_.next(moment, nullptr)) {
-      if (!in->message.has_failed() || roster_.find(in->from) < 0) continue;
+      if (roster_.find(in->from) < 0) continue;
+      if (in->message.has_report()) forward(in->message.report());
+      if (!in->message.has_failed()) continue;
       step = std::max(step, in->message.failed().iteration());
       break;
     }
@@ -127,6 +129,7 @@ class Coordinator::State {
     Member& m = roster_.members[static_cast<size_t>(w)];
     m.heard = monotonicSeconds();
     if (!in.lost.empty()) {
+      m.channel.reset();
       if (m.finished) return;
       const int64_t step = presentStep();
       throw Error(ErrorKind::kPeer, fmt::format("{} was lost in step {}: {} (the process ended or was killed). See the "
@@ -185,19 +188,7 @@ class Coordinator::State {
   void admit(const Doorman::Incoming& in) {
     const auto& hello = in.message.hello();
     const auto w = static_cast<size_t>(hello.worker());
-    std::string refuse;
-    if (hello.version() != CREMA_VERSION)
-      refuse = fmt::format("version {} cannot join version {}; use one executable everywhere", hello.version(),
-                           CREMA_VERSION);
-    else if (hello.worker() < 0 || w >= roster_.members.size())
-      refuse = fmt::format("there is no worker {}; this run has workers 0 to {}", hello.worker(), options_.workers - 1);
-    else if (roster_.members[w].channel)
-      refuse = fmt::format("worker {} is already here (host {}, pid {})", w, roster_.members[w].hello.host(),
-                           roster_.members[w].hello.pid());
-    else if (hello.job_digest() != options_.jobDigest)
-      refuse = fmt::format(
-          "worker {} has a different job than the coordinator: start all with the same solver, net, ranks and workers",
-          w);
+    const std::string refuse = roster_.refusal(hello, options_.jobDigest);
     if (!refuse.empty()) {
       control::ToWorker message;
       message.mutable_abort()->set_story(refuse);
@@ -252,10 +243,11 @@ class Coordinator::State {
                 roster_.describe(static_cast<int>(w)), roster_.describe(0)));
     control::ToWorker bye;
     bye.mutable_bye();
-    for (const Member& m : roster_.members) sendTo(*m.channel, bye);
+    size_t gone = 0;
+    for (const Member& m : roster_.members) m.channel ? sendTo(*m.channel, bye) : static_cast<void>(++gone);
     // Workers close their connections after Bye; closing from here could discard the message before it is read.
     const Deadline deadline = Deadline::after(5);
-    for (size_t gone = 0; gone < roster_.members.size();) {
+    while (gone < roster_.members.size()) {
       const auto in = doorman_.next(deadline, nullptr);
       if (!in) break;
       gone += !in->lost.empty() && roster_.find(in->from) >= 0;
@@ -273,7 +265,18 @@ class Coordinator::State {
     while (awaited > 0) {
       const auto in = doorman_.next(deadline, nullptr);
       if (!in) break;
-      awaited -= !in->lost.empty() && roster_.find(in->from) >= 0;
+      if (roster_.find(in->from) < 0) continue;
+      if (in->message.has_report()) forwardAtLast(in->message.report());
+      awaited -= !in->lost.empty();
+    }
+  }
+
+  // What a worker reported before it heard of the end, such as a snapshot that is published. The host may be gone.
+  void forwardAtLast(const wire::Event& event) {
+    try {
+      forward(event);
+    } catch (const Error&) {
+      // the error that ends the run is the better one
     }
   }
 

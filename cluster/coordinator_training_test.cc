@@ -86,6 +86,25 @@ TEST_F(CoordinatorTest, TheOthersSayInWhichStepOneWasLost) {
   EXPECT_EQ(message.find("worker 1 (rank 1, host h1, pid 101) was lost in step 42: "), 0u) << message;
 }
 
+// A snapshot that is published is one to go on from, also where its report comes behind the loss that ends the run.
+TEST_F(CoordinatorTest, ReportsBehindALossStillReachTheHost) {
+  train();
+  workers_[1].hangUp();
+  EXPECT_FALSE(overWithin(0.1)) << "it waits for the others' words";
+  control::ToCoordinator m;
+  m.mutable_report()->mutable_snapshot()->set_iteration(20);
+  workers_[0].say(m);
+  EXPECT_TRUE(c_->saw([](const wire::Event& e) { return e.snapshot().iteration() == 20; }));
+  EXPECT_FALSE(c_->over());
+  clock_.advance(0.5);
+  EXPECT_EQ(workers_[0].hearAbort().find("peer: worker 1 (rank 1, host h1, pid 101) was lost in step 0: "), 0u);
+  m.mutable_report()->mutable_snapshot()->set_iteration(40);
+  workers_[0].say(m);
+  EXPECT_TRUE(c_->saw([](const wire::Event& e) { return e.snapshot().iteration() == 40; }));
+  workers_[0].hangUp();
+  EXPECT_TRUE(soon([&] { return c_->over(); })) << "the lost one is not waited for: the clock stands still";
+}
+
 TEST_F(CoordinatorTest, APeerThatNobodyElseMissesIsReportedAsItIs) {
   train();
   workers_[0].sayFailed("recv from worker 1: reset", "peer", 8);

@@ -12,6 +12,23 @@ Roster::Roster(int ranks, int workers) : ranks_(ranks) {
   members.resize(static_cast<size_t>(workers));
 }
 
+std::string Roster::refusal(const control::ToCoordinator::Hello& hello, const std::string& jobDigest) const {
+  const auto w = static_cast<size_t>(hello.worker());
+  if (hello.version() != CREMA_VERSION)
+    return fmt::format("version {} cannot join version {}; use one executable everywhere", hello.version(),
+                       CREMA_VERSION);
+  if (hello.worker() < 0 || w >= members.size())
+    return fmt::format("there is no worker {}; this run has workers 0 to {}", hello.worker(), members.size() - 1);
+  if (members[w].channel || members[w].finished)
+    return fmt::format("worker {} is already here (host {}, pid {})", w, members[w].hello.host(),
+                       members[w].hello.pid());
+  if (hello.job_digest() != jobDigest)
+    return fmt::format(
+        "worker {} has a different job than the coordinator: start all with the same solver, net, ranks and workers",
+        w);
+  return "";
+}
+
 int Roster::count(bool Member::*flag) const {
   int n = 0;
   for (const auto& m : members) n += m.*flag;

@@ -23,6 +23,8 @@ struct Member {
 class Roster {
  public:
   Roster(int ranks, int workers);  // kInvalid unless 1 <= workers <= ranks
+  // Why who says hello cannot join; "" when it can.
+  std::string refusal(const control::ToCoordinator::Hello& hello, const std::string& jobDigest) const;
   int count(bool Member::*flag) const;
   std::string describe(int w) const;  // "worker 2 (ranks 4 to 5, host a 10.0.0.3, pid 77)"
   std::string missing() const;        // the workers that are not ready, as a list

@@ -9,16 +9,10 @@
 
 namespace crema::cluster {
 
-ErrorKind kindOf(const std::string& text) {
-  for (auto k : {ErrorKind::kInvalid, ErrorKind::kData, ErrorKind::kIo, ErrorKind::kPeer, ErrorKind::kTimeout,
-                 ErrorKind::kStopped})
-    if (text == name(k)) return k;
-  return ErrorKind::kPeer;
-}
-
 ErrorKind kindForAll(const std::string& text) {
-  const ErrorKind kind = kindOf(text);
-  return kind == ErrorKind::kInvalid || kind == ErrorKind::kData ? kind : ErrorKind::kPeer;
+  const ErrorKind kind = kindNamed(text);
+  const bool everywhere = kind == ErrorKind::kInvalid || kind == ErrorKind::kData || kind == ErrorKind::kInternal;
+  return everywhere ? kind : ErrorKind::kPeer;
 }
 
 namespace {
@@ -86,7 +80,7 @@ void Session::listen() {
       if (message.has_kept()) kept_ = true;
       if (message.has_bye()) bye_ = true;
       if (message.has_abort()) {
-        error_ = Error(kindOf(message.abort().kind()), message.abort().story());
+        error_ = Error(kindNamed(message.abort().kind()), message.abort().story());
         interrupt_.raise(*error_);
       }
       changed_.notify_all();

@@ -17,8 +17,8 @@
 
 namespace crema::cluster {
 
-ErrorKind kindOf(const std::string& text);      // from the name of a kind; kPeer for an unknown one
-ErrorKind kindForAll(const std::string& text);  // kInvalid and kData stay, as the input is wrong for all; else kPeer
+// From the name of a worker's kind: kInvalid, kData and kInternal stay, as they are so for all; else kPeer.
+ErrorKind kindForAll(const std::string& text);
 
 class Session {
  public:

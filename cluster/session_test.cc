@@ -265,13 +265,11 @@ TEST_F(SessionTest, AWrongTokenIsReportedAfterAFewAttempts) {
 }
 
 TEST(ErrorKinds, OfAnotherProcessAreTakenOverWhereTheyAreSoForAll) {
-  for (const auto k : {ErrorKind::kInvalid, ErrorKind::kData, ErrorKind::kIo, ErrorKind::kPeer, ErrorKind::kTimeout,
-                       ErrorKind::kStopped})
-    EXPECT_EQ(kindOf(name(k)), k);
-  EXPECT_EQ(kindOf("something new"), ErrorKind::kPeer);
   EXPECT_EQ(kindForAll("data"), ErrorKind::kData);
   EXPECT_EQ(kindForAll("invalid"), ErrorKind::kInvalid);
-  for (const char* ofOne : {"io", "timeout", "stopped", "internal"}) EXPECT_EQ(kindForAll(ofOne), ErrorKind::kPeer);
+  EXPECT_EQ(kindForAll("internal"), ErrorKind::kInternal);
+  for (const char* ofOne : {"io", "timeout", "stopped", "something new"})
+    EXPECT_EQ(kindForAll(ofOne), ErrorKind::kPeer);
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <climits>
 #include <cstring>
 #include <thread>
 
@@ -54,12 +55,17 @@ wire::Job readJob(int fd) {
 }
 
 void writeDelimited(int fd, const google::protobuf::MessageLite& message) {
+  if (message.ByteSizeLong() > INT_MAX)
+    invalid(
+        "a message to the host program has {} bytes, and protobuf takes at most {}: a batch of these blobs is too "
+        "large; use a smaller batch_size or fewer blobs",
+        message.ByteSizeLong(), INT_MAX);
   std::string bytes;
   {
     google::protobuf::io::StringOutputStream stream(&bytes);
     google::protobuf::io::CodedOutputStream out(&stream);
     out.WriteVarint32(static_cast<uint32_t>(message.ByteSizeLong()));
-    message.SerializeToCodedStream(&out);
+    if (!message.SerializeToCodedStream(&out)) internal("a message to the host program lacks required fields");
   }
   const auto part = [&](size_t at) { return ::write(fd, bytes.data() + at, bytes.size() - at); };
   if (!moveAll(bytes.size(), part)) ioError("cannot write to the host program: {}", systemError(errno));

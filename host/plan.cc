@@ -56,15 +56,6 @@ bool sourceOf(const solver::NetDescription& d, wire::Source* out) {
   return found;
 }
 
-// What Hadoop's `file:` URI of a source names here, as Storage.localPath in Scala; anything else as it is.
-std::string localPath(const std::string& source) {
-  if (source.rfind("file:", 0) != 0) return source;
-  const std::string path = source.substr(5);
-  const size_t slashes = std::min(path.find_first_not_of('/'), path.size());
-  if (slashes == 2) return path.substr(std::min(path.find('/', 2), path.size()));  // file://host/path
-  return path.substr(slashes > 1 ? slashes - 1 : 0);
-}
-
 // For a database on this machine: checks that every rank gets records. The workers check others.
 void checkRecords(const wire::Source& source, int ranks) {
   const bool database = source.source_class().empty() || source.source_class() == "com.yahoo.ml.caffe.LMDB";
@@ -81,9 +72,7 @@ void checkRecords(const wire::Source& source, int ranks) {
 // Whether shapes are known now: from the data layer itself, or from a database on this machine.
 bool buildable(const wire::Source& s) { return s.type() != "Data" || fileExists(localPath(s.source())); }
 
-std::unique_ptr<net::Net> build(solver::NetDescription d, kernels::Context& kernels, const std::string& folder) {
-  for (auto& layer : *d.param.mutable_layer())
-    if (layer.type() == "Data") layer.mutable_data_param()->set_source(localPath(layer.data_param().source()));
+std::unique_ptr<net::Net> build(const solver::NetDescription& d, kernels::Context& kernels, const std::string& folder) {
   net::NetOptions o;
   o.kernels = &kernels;
   o.data.source = layers::FromNowhere{};

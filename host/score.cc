@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <climits>
 #include <cstdio>
 
 #include "base/deadline.h"
@@ -40,7 +41,11 @@ void fillColumn(const Blob& blob, const std::string& name, int axis, int rows, w
   column->set_name(name);
   column->set_width(width);
   const auto* data = blob.data<float>();
-  column->mutable_value()->Reserve(rows * width);
+  const int64_t values = int64_t{rows} * width;
+  if (values > INT_MAX / static_cast<int64_t>(sizeof(float)))
+    invalid("blob '{}' has {} values in a batch of {} rows, more than one message holds; use a smaller batch_size",
+            name, values, rows);
+  column->mutable_value()->Reserve(static_cast<int>(values));
   const int inner = width / steps;
   for (int r = 0; r < rows; ++r)
     for (int t = 0; t < steps; ++t) {

@@ -159,6 +159,14 @@ def same_names(paths):
                 )
 
 
+def tests_of_no_program(paths):
+    text = (ROOT / "CMakeLists.txt").read_text()
+    folders = [ROOT / m for m in re.findall(r"^  crema_tests\(\w+ (\S+) ", text, re.M)]
+    for path in paths:
+        if path.name.endswith("_test.cc") and not any(f in path.parents for f in folders):
+            yield f"{path.relative_to(ROOT)}: no crema_tests() of CMakeLists.txt compiles it; add one for its folder"
+
+
 def files(tops, *suffixes):
     return [f for top in tops for f in sorted((ROOT / top).rglob("*")) if f.suffix in suffixes]
 
@@ -171,6 +179,7 @@ def main():
     mistakes += [m for f in ours + tests + python for m in check_length(f)]
     mistakes += [m for f in ours + tests if not f.name.endswith("_test.cc") for m in long_functions(f)]
     mistakes += [m for f in python for m in long_python_functions(f)]
+    mistakes += tests_of_no_program(ours + tests)
     mistakes += same_names([f for f in ours if not f.name.endswith("_test.cc")])
     print(
         "\n".join(mistakes)

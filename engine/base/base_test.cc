@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cerrno>
 #include <cmath>
+#include <map>
 #include <new>
 #include <set>
 #include <stdexcept>
@@ -31,6 +32,25 @@ TEST(Error, GivesTheMessageAndItsFramesFromTheInside) {
     EXPECT_STREQ(e.what(), "kernel 11 is too large\n  in layer 'b'\n  in net 'A'");
     EXPECT_EQ(e.kind(), ErrorKind::kInvalid);
   }
+}
+
+TEST(Error, KindsHaveNames) {
+  for (const auto k : {ErrorKind::kInvalid, ErrorKind::kData, ErrorKind::kIo, ErrorKind::kPeer, ErrorKind::kTimeout,
+                       ErrorKind::kStopped, ErrorKind::kInternal})
+    EXPECT_EQ(kindNamed(name(k)), k) << name(k);
+  EXPECT_EQ(kindNamed("something new"), ErrorKind::kPeer);
+}
+
+TEST(File, HadoopsNamesOfLocalFiles) {  // the cases of StorageSuite.scala
+  for (const auto& [uri, path] : std::map<std::string, std::string>{{"file:a/b", "a/b"},
+                                                                    {"file:/a/b", "/a/b"},
+                                                                    {"file:///a/b", "/a/b"},
+                                                                    {"file://host/a/b", "/a/b"},
+                                                                    {"file://host", ""},
+                                                                    {"/a/b", "/a/b"},
+                                                                    {"a/file:b", "a/file:b"},
+                                                                    {"hdfs://n/a", "hdfs://n/a"}})
+    EXPECT_EQ(localPath(uri), path) << uri;
 }
 
 TEST(Error, IsMadeOfAnyException) {

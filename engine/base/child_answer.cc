@@ -9,13 +9,14 @@ namespace {
 constexpr char kReturned = 'k', kNoMemory = 'm';
 }
 
-std::string answerOf(const std::function<std::string()>& body) {
+std::string answerOf(const std::function<std::string()>& body) noexcept {
   try {
     return kReturned + body();
-  } catch (const Error& e) {
-    return static_cast<char>('0' + static_cast<int>(e.kind())) + std::string(e.what());
   } catch (const std::bad_alloc&) {
     return {kNoMemory};
+  } catch (...) {
+    const Error e = asError(std::current_exception());
+    return static_cast<char>('0' + static_cast<int>(e.kind())) + std::string(e.what());
   }
 }
 

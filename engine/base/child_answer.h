@@ -8,7 +8,8 @@
 
 namespace crema {
 
-std::string answerOf(const std::function<std::string()>& body);       // in the child
+// In the child. Nothing may leave it: the child would go on as a second parent.
+std::string answerOf(const std::function<std::string()>& body) noexcept;
 ChildResult resultOf(std::string answer, const ChildLimits& limits);  // in its parent; throws the child's Error
 
 }  // namespace crema

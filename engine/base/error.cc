@@ -25,6 +25,12 @@ const char* name(ErrorKind kind) {
   return "unknown";
 }
 
+ErrorKind kindNamed(const std::string& text) {
+  for (int k = 0; k <= static_cast<int>(ErrorKind::kInternal); ++k)
+    if (text == name(static_cast<ErrorKind>(k))) return static_cast<ErrorKind>(k);
+  return ErrorKind::kPeer;
+}
+
 Error::Error(ErrorKind kind, std::string message) : kind_(kind), message_(std::move(message)), text_(message_) {}
 
 Error& Error::addFrame(std::string frame) {

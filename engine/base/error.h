@@ -27,7 +27,8 @@ enum class ErrorKind {
   kInternal,  // our bug
 };
 
-const char* name(ErrorKind kind);  // "invalid", "data", ...
+const char* name(ErrorKind kind);              // "invalid", "data", ...
+ErrorKind kindNamed(const std::string& name);  // the kind of that name; kPeer for a name that another version sent
 
 class [[nodiscard]] Error : public std::exception {
  public:

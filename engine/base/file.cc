@@ -149,6 +149,14 @@ std::string resolvePath(const std::string& path, const std::string& folder) {
   return fileExists(beside) ? beside : path;
 }
 
+std::string localPath(const std::string& uri) {
+  if (uri.rfind("file:", 0) != 0) return uri;
+  const std::string path = uri.substr(5);
+  const size_t slashes = std::min(path.find_first_not_of('/'), path.size());
+  if (slashes == 2) return path.substr(std::min(path.find('/', 2), path.size()));  // file://host/path
+  return path.substr(slashes > 1 ? slashes - 1 : 0);
+}
+
 void checkWritable(const std::string& path) {
   const std::string probe = fmt::format("{}.probe-{}", path, ::getpid());
   Descriptor out(probe, O_WRONLY | O_CREAT | O_TRUNC);

@@ -22,6 +22,9 @@ std::string joinPath(const std::string& folder,
 // A path of a prototxt: as written when it exists, else in `folder` (the prototxt's) when it exists there, else as
 // written.
 std::string resolvePath(const std::string& path, const std::string& folder);
+// What Hadoop's `file:` URI names on this machine (file:x, file:/x, file:///x, file://host/x), as Storage.localPath in
+// Scala; anything else as it is.
+std::string localPath(const std::string& uri);
 // Throws ioError unless a file could be created in the folder of `path` (creates and removes one, as Caffe does at
 // start).
 void checkWritable(const std::string& path);

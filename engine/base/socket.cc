@@ -15,7 +15,9 @@
 
 namespace crema {
 
-Interrupt::Interrupt() : fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
+Interrupt::Interrupt() : fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+  if (fd_ < 0) ioError("cannot make an eventfd: {}; raise the limit of open files (ulimit -n)", systemError(errno));
+}
 Interrupt::~Interrupt() { ::close(fd_); }
 
 void Interrupt::raise(Error why) {
@@ -63,6 +65,12 @@ Address parseAddress(const std::string& address) {
   if (colon == std::string::npos || port <= 0 || port > 65535)
     invalid("'{}' is not an address; expected host:port", address);
   return parseAddress(address.substr(0, colon), port);
+}
+
+int streamSocket(const Address& a) {
+  const int fd = ::socket(a.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (fd < 0) ioError("cannot make a socket: {}; raise the limit of open files (ulimit -n)", systemError(errno));
+  return fd;
 }
 
 std::string text(const sockaddr_storage& s) {
@@ -122,7 +130,7 @@ void Socket::shutdownBoth() {
 
 Socket Socket::listenOn(const std::string& host, int port) {
   const Address a = parseAddress(host, port);
-  Socket s(::socket(a.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), "listener");
+  Socket s(streamSocket(a), "listener");
   const int one = 1;
   ::setsockopt(s.fd_, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
   if (::bind(s.fd_, a.get(), a.length) != 0 || ::listen(s.fd_, 1024) != 0)
@@ -151,7 +159,7 @@ Socket Socket::connectTo(const std::string& address, Deadline deadline, const In
                          Deadline refusedUntil) {
   const Address a = parseAddress(address);
   for (double pause = 0.02;; pause = std::min(pause * 2, 0.5)) {
-    Socket s(::socket(a.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), address);
+    Socket s(streamSocket(a), address);
     int failed = 0;
     if (::connect(s.fd_, a.get(), a.length) != 0) failed = errno;
     if (failed == EINPROGRESS) {

@@ -148,9 +148,11 @@ PartFolder::PartFolder(const std::string& path) : path_(path) {
   do {
     if (fd_ >= 0) ::close(fd_);
     name_ = temporaryName(path_);
-    if (::mkdir(name_.c_str(), 0755) != 0)
-      ioError("cannot make the folder {}: {}; make its parent folder first, or choose another path", name_,
-              systemError(errno));
+    if (::mkdir(name_.c_str(), 0755) != 0) {
+      const int code = errno;
+      ioError("cannot make the folder {}: {}; {}, or choose another path", path_, systemError(code),
+              code == ENOENT ? "make its parent folder first" : remedyFor(code));
+    }
     fd_ = ::open(name_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   } while (fd_ >= 0 && !holdTemporary(fd_, name_));
   parts().names.insert(name_);

@@ -112,6 +112,7 @@ class Walk : Checked {
     if (b_.size() < start + kHeader + kMeta)
       badData("{} has only {} bytes and is no LMDB; copy or convert it again", path_, b_.size());
     const std::string_view o = b_.range(start + kHeader, kMeta);
+    if (start > 0 && at<uint32_t>(o, 0) != kMagic) damaged("the second of its two headers begins with other bytes");
     if (at<uint32_t>(o, 0) != kMagic)
       badData("{} is no LMDB (its first bytes are something else); is it a LevelDB, or another kind of file?", path_);
     if (at<uint32_t>(o, 4) != 1)

@@ -60,9 +60,7 @@ std::string RecordLayer::sourcePath(const std::string& written, const char* miss
 }
 
 std::string RecordLayer::databasePath(const std::string& written) const {
-  std::string path = context().data->pathOr(written);
-  if (path.starts_with("file:")) path.erase(0, path.starts_with("file://") ? 7 : 5);
-  return resolvePath(path, context().data->folder);
+  return resolvePath(localPath(context().data->pathOr(written)), context().data->folder);
 }
 
 void RecordLayer::begin(const Blobs& top) {

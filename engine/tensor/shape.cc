@@ -17,7 +17,7 @@ Shape::Shape(std::vector<int> dims) : dims_(std::move(dims)) {
   for (int d : dims_) {
     if (d < 0) invalid("negative dimension in blob shape {}", brief());
     count *= d;
-    if (count > INT_MAX) invalid("blob size exceeds INT_MAX: shape {}", brief());
+    if (count > INT_MAX) invalid("blob size exceeds INT_MAX: shape {}; use a smaller batch or smaller inputs", brief());
   }
   count_ = static_cast<int>(count);
 }

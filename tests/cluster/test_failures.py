@@ -266,6 +266,7 @@ def test_waiting_costs_no_processor_time(records, tmp_path):
         time.sleep(4)
         spent = [used(p.pid) - b for p, b in zip(processes, before)]
         assert all(s <= 0.05 * 4 for s in spent), spent
+        assert [p.poll() for p in processes] == [None, None], "they wait no longer"
     finally:
         for p in processes:
             p.kill()

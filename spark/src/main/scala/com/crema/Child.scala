@@ -25,15 +25,23 @@ class Child(subcommand: String, first: MessageLite) extends AutoCloseable {
   private val started = new CountDownLatch(1)
   @volatile private var process: Process = _
   @volatile private var failure: Throwable = _
+  @volatile private var abandoned = false // whoever started it was interrupted before it had it
 
   private val keeper = daemon(s"crema-$subcommand-keeper") {
     try {
       process = new ProcessBuilder(NativeBinary.path, subcommand, "-job", "-").start()
     } catch { case e: Throwable => failure = e }
     started.countDown()
+    if (abandoned && process != null) process.destroyForcibly()
     if (process != null) { relay(); process.waitFor() }
   }
-  started.await()
+  try started.await()
+  catch {
+    case e: InterruptedException =>
+      abandoned = true
+      if (process != null) process.destroyForcibly()
+      throw e
+  }
   if (failure != null) throw new CremaException(s"cannot start `crema $subcommand`: ${failure.getMessage}", failure)
   private val events = new BufferedInputStream(process.getInputStream, 1 << 16)
   private val out = process.getOutputStream
@@ -133,7 +141,10 @@ class Child(subcommand: String, first: MessageLite) extends AutoCloseable {
       try out.close()
       catch { case _: IOException => }
       finally writing.unlock()
-    if (!process.waitFor(200, TimeUnit.MILLISECONDS)) process.destroyForcibly()
+    val ended =
+      try process.waitFor(200, TimeUnit.MILLISECONDS)
+      catch { case _: InterruptedException => Thread.currentThread.interrupt(); false }
+    if (!ended) process.destroyForcibly()
   }
 
   private def daemon(name: String)(body: => Unit): Thread = {

@@ -3,6 +3,7 @@ package com.crema
 import java.io.File
 import java.nio.file.Files
 import java.security.SecureRandom
+import java.util.concurrent.{Executors, TimeUnit}
 
 import scala.util.control.NonFatal
 
@@ -185,12 +186,15 @@ object TrainRun {
     child.endWith(context)
     child.serve(databases.train, databases.test, spec.hadoop)
     val sender = new RowSender(child, rows, ends(job.build()), context)
+    // Not in this thread, which answers the child's requests for ranges meanwhile.
+    val publisher = Executors.newSingleThreadExecutor()
     try {
       var failed: Option[Event.Failed] = None
       var done = Event.Done.getDefaultInstance
       var event = child.next()
       while (event.isDefined) {
-        if (event.get.hasSnapshot) child.send(publishSnapshot(spec, event.get.getSnapshot, conf))
+        for (e <- event if e.hasSnapshot)
+          publisher.execute(() => child.send(publishSnapshot(spec, e.getSnapshot, conf)))
         if (event.get.hasFailed) failed = Some(event.get.getFailed)
         if (event.get.hasDone) done = event.get.getDone
         event = child.next()
@@ -206,6 +210,9 @@ object TrainRun {
       }
     } finally {
       sender.close()
+      publisher.shutdown()
+      try publisher.awaitTermination(60, TimeUnit.SECONDS) // a snapshot of a run that has failed is worth as much
+      finally publisher.shutdownNow()
       FileUtil.fullyDelete(folder)
     }
   }
@@ -223,7 +230,7 @@ object TrainRun {
       for (file <- Seq(s.getModel, s.getState))
         Storage.publish(file, Storage.inFolder(spec.snapshotFolder, new File(file).getName), conf)
     } catch {
-      case e: CremaException =>
+      case NonFatal(e) =>
         said.setFailed(s"the snapshot of iteration ${s.getIteration} cannot be published: ${e.getMessage}")
     }
     Input.newBuilder.setPublished(said).build()
