@@ -23,7 +23,7 @@ NETS = {
     "malformed": (("num_output: 20", "num_output: twenty"), ["net.prototxt:38:17: Expected integer, got: twenty"]),
     "unknown field": (
         ("num_output: 20", "num_outputs: 20"),
-        ["net.prototxt:38:16", 'no field named "num_outputs"', "check the spelling"],
+        ["net.prototxt:38:16", 'no field named "num_outputs"', "did you mean num_output?"],
     ),
     "unknown layer type": (
         ('type: "ReLU"', 'type: "Rectify"'),
