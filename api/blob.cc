@@ -6,7 +6,9 @@
 
 namespace crema::api {
 
-crema_blob* newBlob(Blob& blob, bool parameter) { return new crema_blob{blob.shared_from_this(), parameter}; }
+crema_blob* newBlob(Blob& blob, std::shared_ptr<Compute> compute, bool parameter) {
+  return new crema_blob{blob.shared_from_this(), std::move(compute), parameter};
+}
 
 namespace {
 
@@ -15,6 +17,8 @@ Shape shapeOf(int axes, const int* dims) {
   return Shape(std::vector<int>(dims, dims + axes));
 }
 
+Compute::Hold holdOf(const crema_blob* blob) { return blob->compute ? blob->compute->holdBriefly() : Compute::Hold(); }
+
 }  // namespace
 }  // namespace crema::api
 
@@ -22,15 +26,18 @@ using namespace crema;
 using namespace crema::api;
 
 int crema_blob_shape(const crema_blob* blob, int* axes, int dims[32]) {
-  const std::vector<int>& shape = blob->blob->shape().dims();
-  *axes = static_cast<int>(shape.size());
-  std::copy(shape.begin(), shape.end(), dims);
-  return CREMA_OK;
+  return guard([&] {
+    const auto hold = api::holdOf(blob);
+    const std::vector<int>& shape = blob->blob->shape().dims();
+    *axes = static_cast<int>(shape.size());
+    std::copy(shape.begin(), shape.end(), dims);
+  });
 }
 
 int crema_blob_reshape(crema_blob* blob, int axes, const int* dims) {
   return guard([&] {
     const Shape shape = api::shapeOf(axes, dims);
+    const auto hold = api::holdOf(blob);
     if (blob->parameter && shape.count() != blob->blob->count())
       invalid(
           "a parameter of {} values cannot become {}: its layer needs as many as it has; make a net of other layers",
@@ -41,13 +48,17 @@ int crema_blob_reshape(crema_blob* blob, int axes, const int* dims) {
 
 int crema_blob_values(crema_blob* blob, int diff, float** values, crema_memory** owner) {
   return guard([&] {
+    const auto hold = api::holdOf(blob);
     Blob& b = *blob->blob;
     *values = diff ? b.mutableDiff<float>() : b.mutableData<float>();
     *owner = new crema_memory{diff ? b.diffMemory() : b.dataMemory()};
   });
 }
 
-void crema_blob_free(crema_blob* blob) { delete blob; }
+void crema_blob_free(crema_blob* blob) {
+  if (blob && blob->compute && blob->compute->inherited()) return;  // not freed: its net's threads are the parent's
+  delete blob;
+}
 void crema_memory_free(crema_memory* memory) { delete memory; }
 
 int crema_decode_image(const void* bytes, size_t size, int colour, int dims[3], const uint8_t** pixels,

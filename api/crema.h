@@ -4,7 +4,8 @@
  * thread until the thread's next failure. Handles are made by functions with a `**made` argument and given back with
  * the _free of their type; a handle keeps what it names alive, whatever else is freed (a blob outlives its net).
  * Text is UTF-8; text that is returned lives as long as its handle. A net or a solver with its nets is used by one
- * thread at a time, others wait; different nets may compute at once. All values are float.
+ * thread at a time, others wait: for the end of the call, functions on blobs for the next callback or the end of a
+ * solver's iteration. The memory that crema_blob_values gives is not locked. Different nets may compute at once. All values are float.
  * A process that fork()ed may read and save the nets it inherited, and share their weights with nets of its own. It can
  * neither compute with them nor change them: their threads stayed behind. */
 #ifndef CREMA_H

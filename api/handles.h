@@ -11,6 +11,7 @@
 
 #include "api/crema.h"
 #include "base/error.h"
+#include "base/pausable_mutex.h"
 #include "net/net.h"
 #include "solver/solver.h"
 
@@ -47,18 +48,27 @@ class Compute {
  public:
   Compute();
   kernels::Context kernels;
-  using Hold = std::unique_lock<std::recursive_mutex>;  // not annotated: functions return it
-  Hold hold();                                          // throws kInvalid in a forked child, which has no threads
+  using Hold = std::unique_lock<PausableMutex>;  // not annotated: functions return it
+  Hold hold();                                   // throws kInvalid in a forked child, which has no threads
   // For what only reads. In a forked child nothing is locked: a thread of the parent may have held the mutex at the
   // fork, and functions that change a net are refused there.
   Hold holdToRead();
+  // For a moment: within a computation of another thread while that pauses. kTimeout after ten minutes, reached where
+  // two threads each want the other's net from within hosted layers. In a forked child as holdToRead().
+  Hold holdBriefly();
+  // Calls the host in the middle of a computation, which pauses meanwhile: its nets and blobs are whole.
+  template <class Call>
+  void askPaused(Call&& call) {
+    const PausableMutex::Pause pause(busy_);
+    ask(call());
+  }
   // Both at once, `other` to be read: two threads that each name the other's net do not wait for each other.
   std::pair<Hold, Hold> holdWith(Compute& other);
   bool inherited() const;  // in a forked child: what has threads must not be destroyed there, as that joins them
 
  private:
   void checkNotInherited() const;
-  std::recursive_mutex busy_;  // recursive: hosted layers, hooks and callbacks may call functions on their own net
+  PausableMutex busy_;  // recursive: hosted layers, hooks and callbacks may call functions on their own net
   int generation_;
 };
 
@@ -102,13 +112,15 @@ struct NetBox {
 // Throws kInvalid unless the host's struct has at least the fields that this library reads.
 void checkSize(const char* name, size_t given, size_t needed);
 
-crema_blob* newBlob(Blob& blob, bool parameter = false);
+// compute: of the net; nullptr for blobs of a layer that is being made or run, whose thread holds it.
+crema_blob* newBlob(Blob& blob, std::shared_ptr<Compute> compute, bool parameter = false);
 crema_net* newNet(std::unique_ptr<NetBox> box);
 
 }  // namespace crema::api
 
 struct crema_blob {
   std::shared_ptr<crema::Blob> blob;
+  std::shared_ptr<crema::api::Compute> compute;
   bool parameter;  // its count must not change: its values lie in the net's flat buffers
 };
 struct crema_memory {

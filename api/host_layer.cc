@@ -62,7 +62,7 @@ class HostLayer : public layers::Layer {
 int giveBlob(const layers::Blobs& from, int i, crema_blob** made) {
   return guard([&] {
     if (i < 0 || static_cast<size_t>(i) >= from.size()) invalid("the layer has no such blob: {} of {}", i, from.size());
-    *made = newBlob(*from[static_cast<size_t>(i)]);
+    *made = newBlob(*from[static_cast<size_t>(i)], nullptr);
   });
 }
 
@@ -126,6 +126,6 @@ int crema_layer_top(const crema_layer* layer, int i, crema_blob** made) { return
 int crema_layer_add_blob(crema_layer* layer, int axes, const int* dims, crema_blob** made) {
   return guard([&] {
     if (axes < 0 || axes > 32) invalid("a blob has 0 to 32 axes, not {}", axes);
-    *made = newBlob(layer->layer.addBlob(Shape(std::vector<int>(dims, dims + axes))), true);
+    *made = newBlob(layer->layer.addBlob(Shape(std::vector<int>(dims, dims + axes))), nullptr, true);
   });
 }

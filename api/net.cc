@@ -158,7 +158,7 @@ const char* crema_net_text(const crema_net* net, crema_list list, int layer, int
 }
 
 int crema_net_blob(const crema_net* net, const char* name, crema_blob** made) {
-  return guard([&] { *made = newBlob(net->box->net->blob(name)); });
+  return guard([&] { *made = newBlob(net->box->net->blob(name), net->box->compute); });
 }
 
 double crema_net_loss_weight(const crema_net* net, const char* blob) { return net->box->net->outputLossWeight(blob); }
@@ -171,7 +171,8 @@ int crema_net_params(const crema_net* net, int layer) {
 int crema_net_param(const crema_net* net, int layer, int i, crema_blob** made) {
   return guard([&] {
     if (i < 0 || i >= crema_net_params(net, layer)) invalid("layer {} has no parameter {}", layer, i);
-    *made = newBlob(*net->box->net->layers()[static_cast<size_t>(layer)]->params()[static_cast<size_t>(i)], true);
+    const auto& params = net->box->net->layers()[static_cast<size_t>(layer)]->params();
+    *made = newBlob(*params[static_cast<size_t>(i)], net->box->compute, true);
   });
 }
 
@@ -264,8 +265,10 @@ int crema_net_set_hook(crema_net* net, crema_moment moment, int (*hook)(void*, i
   return guard([&] {
     const auto hold = net->box->compute->hold();
     net::Net::Hooks& hooks = net->box->net->hooks();
+    Compute& compute = *net->box->compute;  // the net does not outlive it
     const std::function<void(int)> hooked =
-        hook ? [=](int layer) { ask(hook(user, layer)); } : std::function<void(int)>();
+        hook ? [=, &compute](int layer) { compute.askPaused([&] { return hook(user, layer); }); }
+             : std::function<void(int)>();
     if (moment == CREMA_AFTER_FORWARD) hooks.afterForward = hooked;
     if (moment == CREMA_BEFORE_BACKWARD) hooks.beforeBackward = hooked;
     if (moment == CREMA_AFTER_BACKWARD) hooks.afterBackward = hooked;

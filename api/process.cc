@@ -54,6 +54,17 @@ Compute::Hold Compute::hold() {
 
 Compute::Hold Compute::holdToRead() { return inherited() ? Hold() : Hold(busy_); }
 
+Compute::Hold Compute::holdBriefly() {
+  constexpr double kLongest = 600;
+  if (inherited()) return {};
+  if (!busy_.lockBriefly(Deadline::after(kLongest)))
+    throw Error(ErrorKind::kTimeout,
+                fmt::format("another thread has computed with this net for {:.0f} s; read its blobs from a callback of "
+                            "the solver, or when it is done",
+                            kLongest));
+  return Hold(busy_, std::adopt_lock);
+}
+
 std::pair<Compute::Hold, Compute::Hold> Compute::holdWith(Compute& other) {
   checkNotInherited();
   if (other.inherited()) return {Hold(busy_), Hold()};

@@ -69,11 +69,9 @@ void start(SolverBox& box, const std::string& file, const caffe::SolverParameter
 void run(SolverBox& box, const std::function<void(train::Trainer&)>& body) {
   const auto hold = box.compute->hold();
   train::TrainHooks hooks;
-  hooks.start = [&] {
-    if (box.start) ask(box.start(box.user));
-  };
+  hooks.start = [&] { box.compute->askPaused([&] { return box.start ? box.start(box.user) : 1; }); };
   hooks.gradientsReady = [&] {
-    if (box.gradientsReady) ask(box.gradientsReady(box.user));
+    if (box.gradientsReady) box.compute->askPaused([&] { return box.gradientsReady(box.user); });
   };
   train::TrainOptions o;
   o.snapshotPrefix = box.solver->param().snapshot_prefix();

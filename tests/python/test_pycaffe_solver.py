@@ -60,33 +60,6 @@ def test_solve_is_step_and_steps_add_up(tmp_path):
     assert all((a == b).all() for a, b in zip(weights(solved), weights(stepped)))
 
 
-def test_another_thread_reads_the_iteration_at_once_and_saves_when_the_steps_are_done(tmp_path):
-    solver = caffe.SGDSolver(solver_file(tmp_path))
-    reached, go_on = threading.Event(), threading.Event()
-
-    def hold_the_fourth():
-        if solver.iter == 3:
-            reached.set()
-            assert go_on.wait(30)
-
-    solver.add_callback(hold_the_fourth, lambda: None)
-    steps = threading.Thread(target=solver.step, args=(6,))
-    saves = threading.Thread(target=solver.net.save, args=(tmp_path / "w.caffemodel",))
-    steps.start()
-    assert reached.wait(30)
-    assert solver.iter == 3
-    saves.start()
-    saves.join(0.3)
-    assert saves.is_alive(), "weights were saved in the middle of a step"
-    go_on.set()
-    for thread in (steps, saves):
-        thread.join(30)
-        assert not thread.is_alive()
-    again = net(NET, weights=str(tmp_path / "w.caffemodel"))
-    assert solver.iter == 6
-    assert all((p.data == w).all() for p, w in zip(again.params["ip"], weights(solver)))
-
-
 def test_apply_update_and_settings(tmp_path):
     solver = caffe.SGDSolver(solver_file(tmp_path, BASE.replace("weight_decay: 0.01", "")))
     before = weights(solver)
