@@ -28,6 +28,6 @@ class Flatten : public Layer {
 
 }  // namespace
 
-void addFlatten(LayerRegistry& r) { r.add<Flatten>("Flatten", "several axes as one"); }
+void addFlatten(LayerRegistry& r) { r.add<Flatten>("Flatten", "several axes as one", TopMemory::kOfBottom); }
 
 }  // namespace crema::layers

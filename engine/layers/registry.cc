@@ -5,8 +5,8 @@
 
 namespace crema::layers {
 
-void LayerRegistry::add(const std::string& type, std::string summary, Maker make) {
-  if (!entries_.emplace(type, Entry{std::move(make), std::move(summary)}).second)
+void LayerRegistry::add(const std::string& type, std::string summary, Maker make, TopMemory memory) {
+  if (!entries_.emplace(type, Entry{std::move(make), std::move(summary), memory}).second)
     internal("layer type {} is registered twice", type);
 }
 
@@ -14,6 +14,11 @@ void LayerRegistry::replace(const std::string& type, Maker make) {
   const auto found = entries_.find(type);
   if (found == entries_.end()) internal("layer type {} is not registered", type);
   found->second.make = std::move(make);
+}
+
+bool LayerRegistry::sharesMemory(const std::string& type) const {
+  const auto found = entries_.find(type);
+  return found != entries_.end() && found->second.memory == TopMemory::kOfBottom;
 }
 
 std::unique_ptr<Layer> LayerRegistry::make(const caffe::LayerParameter& param, const LayerContext& context) const {

@@ -57,6 +57,6 @@ class Reshape : public Layer {
 
 }  // namespace
 
-void addReshape(LayerRegistry& r) { r.add<Reshape>("Reshape", "the same values in another shape"); }
+void addReshape(LayerRegistry& r) { r.add<Reshape>("Reshape", "the same values in another shape", TopMemory::kOfBottom); }
 
 }  // namespace crema::layers

@@ -39,6 +39,6 @@ class Split : public Layer {
 
 }  // namespace
 
-void addSplit(LayerRegistry& r) { r.add<Split>("Split", "one blob for several readers"); }
+void addSplit(LayerRegistry& r) { r.add<Split>("Split", "one blob for several readers", TopMemory::kOfBottom); }
 
 }  // namespace crema::layers

@@ -37,7 +37,7 @@ Net::Builder::Builder(Net& net, const caffe::NetParameter& description, const ca
   *param_.mutable_state() = state;
   if (net.options_.log) LOG_INFO("Initializing net from parameters: \n{}", model::toText(param_));
   inside([&] { return phaseOf(state, description, param_); }, [&] { param_ = model::insertSplits(param_); });
-  memory_ = memoryUse(param_);
+  memory_ = memoryUse(param_, registry());
 }
 
 void Net::Builder::build() {
@@ -48,6 +48,10 @@ void Net::Builder::build() {
   pruneBackward();
   findOutputs();
   placeParams();
+}
+
+const layers::LayerRegistry& Net::Builder::registry() const {
+  return net_.options_.registry ? *net_.options_.registry : layers::builtinLayers();
 }
 
 layers::LayerContext Net::Builder::contextOf(const caffe::LayerParameter& param) {
@@ -67,11 +71,10 @@ void Net::Builder::addLayer(const caffe::LayerParameter& given) {
     invalid("propagate_down needs no entry or one per bottom: {} entries, {} bottoms\n  in layer '{}' ({})",
             param.propagate_down_size(), param.bottom_size(), param.name(), param.type());
   const NetOptions& o = net_.options_;
-  const layers::LayerRegistry& registry = o.registry ? *o.registry : layers::builtinLayers();
   if (o.log) LOG_INFO("Creating layer {}", param.name());  // Caffe's factory
   if (o.log) LOG_INFO("Creating Layer {}", param.name());  // Caffe's net
   auto layer = inside([&] { return fmt::format("in layer '{}'", param.name()); },
-                      [&] { return registry.make(param, contextOf(param)); });
+                      [&] { return registry().make(param, contextOf(param)); });
   Wire wire;
   bool backward = connectBottoms(param, wire);
   connectTops(param, *layer, wire);

@@ -15,6 +15,7 @@ class Net::Builder {
   void build();
 
  private:
+  const layers::LayerRegistry& registry() const;
   layers::LayerContext contextOf(const caffe::LayerParameter& param);  // for the next layer
   void addLayer(const caffe::LayerParameter& param);
   bool connectBottoms(const caffe::LayerParameter& param, Wire& wire);  // true when a bottom needs backward

@@ -138,6 +138,14 @@ bool worksInPlace(const std::string& type) {
       ->allowsInPlace();
 }
 
+TEST_F(InPlace, TheRegistryKnowsWhichLayersShareTheirBottomsMemory) {
+  for (const std::string& type : triedTypes()) {
+    const auto net = make(fmt::format("layer {{ name: 'l' {} bottom: 'y' top: 'z' }}", described(type)));
+    const bool same = net->blob("z").data<double>() == net->blob("y").data<double>();
+    EXPECT_EQ(same, layers::builtinLayers().sharesMemory(type)) << type;
+  }
+}
+
 TEST_F(InPlace, ChainsHaveTheGradientsOfSeparateBlobs) {
   const Link over{kOver, true}, drop{kDrop, true};
   int inPlace = 0;

@@ -7,11 +7,10 @@
 namespace crema::net {
 namespace {
 
-bool shares(const std::string& type) { return type == "Split" || type == "Flatten" || type == "Reshape"; }
-
 class Analysis {
  public:
-  explicit Analysis(const caffe::NetParameter& net) : net_(net), uses_(static_cast<size_t>(net.layer_size())) {
+  Analysis(const caffe::NetParameter& net, const layers::LayerRegistry& registry)
+      : net_(net), registry_(registry), uses_(static_cast<size_t>(net.layer_size())) {
     for (int i = 0; i < net.layer_size(); ++i) walk(i);
     for (const Access& write : writes_) follow(write);
   }
@@ -35,11 +34,11 @@ class Analysis {
       if (found == present_.end()) continue;  // the builder reports an unknown bottom
       if (j == 0) first = found->second;
       const bool inPlace = j < layer.top_size() && layer.top(j) == layer.bottom(j);
-      if (!shares(layer.type())) (inPlace ? writes_ : reads_).push_back({i, found->second});
+      if (!registry_.sharesMemory(layer.type())) (inPlace ? writes_ : reads_).push_back({i, found->second});
     }
     for (int j = 0; j < layer.top_size(); ++j) {
       if (j < layer.bottom_size() && layer.top(j) == layer.bottom(j)) continue;
-      const Made* below = shares(layer.type()) ? first : nullptr;
+      const Made* below = registry_.sharesMemory(layer.type()) ? first : nullptr;
       const auto made = all_.insert(all_.end(), {i, j, below ? below->memory : static_cast<int>(all_.size()), below});
       present_[layer.top(j)] = &*made;
     }
@@ -63,6 +62,7 @@ class Analysis {
   }
 
   const caffe::NetParameter& net_;
+  const layers::LayerRegistry& registry_;
   std::vector<layers::MemoryUse> uses_;
   std::list<Made> all_;  // a list, so that pointers to elements stay valid
   std::map<std::string, const Made*> present_;
@@ -71,6 +71,8 @@ class Analysis {
 
 }  // namespace
 
-std::vector<layers::MemoryUse> memoryUse(const caffe::NetParameter& withSplits) { return Analysis(withSplits).take(); }
+std::vector<layers::MemoryUse> memoryUse(const caffe::NetParameter& withSplits, const layers::LayerRegistry& registry) {
+  return Analysis(withSplits, registry).take();
+}
 
 }  // namespace crema::net
