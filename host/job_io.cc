@@ -2,19 +2,17 @@
 
 #include <google/protobuf/io/coded_stream.h>
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>
-#include <signal.h>
-#include <sys/prctl.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <climits>
 #include <cstring>
-#include <thread>
 
 #include "base/fd_io.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/mutex.h"
+#include "host/stdin_reader.h"
 #include "train/run.h"
 
 namespace crema::host {
@@ -54,7 +52,7 @@ wire::Job readJob(int fd) {
   return job;
 }
 
-void writeDelimited(int fd, const google::protobuf::MessageLite& message) {
+std::string delimited(const google::protobuf::MessageLite& message) {
   if (message.ByteSizeLong() > INT_MAX)
     invalid(
         "a message to the host program has {} bytes, and protobuf takes at most {}: a batch of these blobs is too "
@@ -67,6 +65,11 @@ void writeDelimited(int fd, const google::protobuf::MessageLite& message) {
     out.WriteVarint32(static_cast<uint32_t>(message.ByteSizeLong()));
     if (!message.SerializeToCodedStream(&out)) internal("a message to the host program lacks required fields");
   }
+  return bytes;
+}
+
+void writeDelimited(int fd, const google::protobuf::MessageLite& message) {
+  const std::string bytes = delimited(message);
   const auto part = [&](size_t at) { return ::write(fd, bytes.data() + at, bytes.size() - at); };
   if (!moveAll(bytes.size(), part)) ioError("cannot write to the host program: {}", systemError(errno));
 }
@@ -94,29 +97,12 @@ void reportingFailure(const std::function<void(const wire::Event&)>& emit, const
 }
 
 void exitWhenStdinEnds(Interrupt& interrupt, cluster::HostRows* rows) {
-  // The second safeguard: the kernel kills this process when the thread that started it ends.
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  std::thread([&interrupt, rows] {
-    try {
-      std::string buffer;
-      wire::Input input;
-      while (readDelimited(STDIN_FILENO, "Input", buffer, &input))
-        if (rows) rows->accept(input);
-    } catch (...) {
-      const Error e = asError(std::current_exception());
-      interrupt.raise(e);
-      if (rows) rows->fail(e);
-      char rest[4096];
-      // Another thread sends Failed; a host that is still writing must not get a broken pipe before it reads that.
-      while (::read(STDIN_FILENO, rest, sizeof rest) > 0) {
-      }
-    }
-    const Error gone(ErrorKind::kStopped, "stdin was closed: the task that started this process is gone");
-    interrupt.raise(gone);
-    if (rows) rows->fail(gone);
-    ::sleep(3);
-    ::_exit(3);
-  }).detach();
+  const StdinEnd end{"the task that started this process", interrupt, [rows](const Error& why) {
+                       if (rows) rows->fail(why);
+                     }};
+  readStdin<wire::Input>("Input", end, [rows](const wire::Input& input) {
+    if (rows) rows->accept(input);
+  });
 }
 
 void checkJob(const wire::Job& job) {

@@ -11,8 +11,12 @@
 namespace crema::host {
 
 [[nodiscard]] wire::Job readJob(int fd);  // the one delimited Job; kData when the stream holds none
+std::string delimited(const google::protobuf::MessageLite& message);        // its length as a varint, then it
 void writeDelimited(int fd, const google::protobuf::MessageLite& message);  // whole; kIo when the reader is gone
-void toHost(const google::protobuf::MessageLite& message);                  // delimited, on stdout; from any thread
+// Delimited, on stdout; from any thread. Waits without a deadline while the host does not read: so a host that is busy
+// slows its child down. A host that is gone has closed the pipe, which is an error here, and the end of a task closes
+// stdin as well, after which the process exits within seconds (stdin_reader.h).
+void toHost(const google::protobuf::MessageLite& message);
 
 // Runs body; an error goes to `emit` as Failed before it goes on. When stdout is closed, the error is logged on stderr.
 void reportingFailure(const std::function<void(const wire::Event&)>& emit, const std::function<void()>& body);
@@ -21,10 +25,9 @@ void reportingFailure(const std::function<void(const wire::Event&)>& emit, const
 // the stream ended before it.
 [[nodiscard]] bool readDelimited(int fd, const char* what, std::string& buffer, google::protobuf::MessageLite* message);
 
-// Reads stdin in a thread of its own, and gives the host's Inputs to `rows`. While `rows` makes it wait (scoring, when
-// enough rows are queued) the end of stdin is not noticed, but writing to the host then fails. At the end of stdin (the
-// task is gone) the interrupt is raised, and if the process is still there three seconds later it exits. The second
-// safeguard is PR_SET_PDEATHSIG. rows: must live as long as the process; null when none are announced.
+// readStdin() of stdin_reader.h for the host's Inputs, which `rows` takes. While `rows` makes it wait (scoring, when
+// enough rows are queued) the end of stdin is not noticed, but writing to the host then fails. rows: must live as long
+// as the process; null when none are announced.
 void exitWhenStdinEnds(Interrupt& interrupt, cluster::HostRows* rows = nullptr);
 
 void checkTimeouts(double join, double step);  // seconds, of flags

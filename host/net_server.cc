@@ -1,13 +1,8 @@
 #include "host/net_server.h"
 
-#include <signal.h>
-#include <sys/prctl.h>
-#include <unistd.h>
-
 #include <condition_variable>
 #include <deque>
 #include <optional>
-#include <thread>
 
 #include "base/error.h"
 #include "base/log.h"
@@ -15,30 +10,24 @@
 #include "host/client_images.h"
 #include "host/client_net.h"
 #include "host/job_io.h"
+#include "host/stdin_reader.h"
 
 namespace crema::host {
 namespace {
 
-// Requests, read by a thread of its own, so that the end of stdin is noticed at once: the running request is
-// interrupted, and if the process is still there three seconds later it exits.
+// Requests, read beside the work, so that the end of stdin is noticed at once and interrupts the running request.
 class Inbox {
  public:
   void read() {
-    std::string buffer;
-    try {
-      for (engine::Request r; readDelimited(STDIN_FILENO, "Request", buffer, &r);) add(std::move(r));
-    } catch (...) {
-      LOG_ERROR("{}", asError(std::current_exception()).what());
-    }
-    close();
-    interrupt_.raise(Error(ErrorKind::kStopped, "stdin was closed: the client of this process is gone"));
-    ::sleep(3);
-    ::_exit(3);
+    readStdin<engine::Request>("Request",
+                               {"the client of this process", interrupt_, [this](const Error& why) { close(why); }},
+                               [this](engine::Request& r) { add(std::move(r)); });
   }
+  // Nothing: the client is gone. Waits without a deadline, as a client may think for hours; the end of stdin closes.
   std::optional<engine::Request> next() {
     MutexLock lock(mutex_);
     changed_.wait(lock.standard(), [&]() CREMA_REQUIRES(mutex_) { return closed_ || !waiting_.empty(); });
-    if (closed_) return std::nullopt;  // the client is gone
+    if (closed_) return std::nullopt;
     engine::Request r = std::move(waiting_.front());
     waiting_.pop_front();
     return r;
@@ -51,7 +40,8 @@ class Inbox {
     waiting_.push_back(std::move(r));
     changed_.notify_one();
   }
-  void close() {
+  void close(const Error& why) {
+    if (why.kind() != ErrorKind::kStopped) LOG_ERROR("{}", why.what());
     const MutexLock lock(mutex_);
     closed_ = true;
     changed_.notify_one();
@@ -133,12 +123,10 @@ class NetServer {
 
 int serveNet() {
   static Inbox& inbox = *new Inbox;  // never freed: its thread may outlive this call
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  std::thread([] { inbox.read(); }).detach();
+  inbox.read();
   NetServer server(inbox.interrupt());
   while (const auto request = inbox.next()) toHost(server.answer(*request));
-  std::fflush(stdout);
-  ::_exit(0);  // without destructors: the reading thread still waits
+  exitBesideStdin();
 }
 
 }  // namespace crema::host

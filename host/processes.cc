@@ -1,7 +1,5 @@
 #include "host/processes.h"
 
-#include <unistd.h>
-
 #include <cstdio>
 
 #include "base/file.h"
@@ -11,6 +9,7 @@
 #include "cluster/worker.h"
 #include "host/job_io.h"
 #include "host/signals.h"
+#include "host/stdin_reader.h"
 
 namespace crema::host {
 namespace {
@@ -58,8 +57,7 @@ int serveWorker(const std::function<wire::Job()>& readJob, bool byHost) {
     if (byHost) toHost(event);
   };
   reportingFailure(emit, [&] { cluster::runWorker(job, rows, emit, request, interrupt); });
-  std::fflush(stdout);
-  ::_exit(0);  // without destructors: the stdin watcher may still be reading; all output is written
+  exitBesideStdin();
 }
 
 int serveCoordinator(const std::function<wire::Job()>& readJob, bool byHost, int port) {
@@ -76,8 +74,7 @@ int serveCoordinator(const std::function<wire::Job()>& readJob, bool byHost, int
     done.mutable_done();
     emit(done);
   });
-  std::fflush(stdout);
-  ::_exit(0);
+  exitBesideStdin();
 }
 
 }  // namespace crema::host

@@ -9,6 +9,7 @@
 #include "data/lmdb_pages.h"
 #include "data/source.h"
 #include "host/job_io.h"
+#include "host/stdin_reader.h"
 
 namespace crema::host {
 namespace {
@@ -77,7 +78,7 @@ int serve(void (*send)(const wire::Job&, const cluster::HostRows&, const Interru
   static cluster::HostRows& host = *new cluster::HostRows(job, true, toHost, &interrupt);  // nor this
   exitWhenStdinEnds(interrupt, &host);
   reportingFailure(toHost, [&] { send(job, host, interrupt); });
-  ::_exit(0);
+  exitBesideStdin();
 }
 
 }  // namespace

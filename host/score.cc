@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "host/job_io.h"
+#include "host/stdin_reader.h"
 #include "layers/record_layer.h"
 #include "model/filter.h"
 #include "model/upgrade.h"
@@ -155,7 +156,7 @@ int serveScores() {
   static cluster::HostRows& rows = *new cluster::HostRows(job, true, toHost, &interrupt);  // nor this
   exitWhenStdinEnds(interrupt, &rows);
   reportingFailure(toHost, [&] { toHost(scoreAll(job, rows, interrupt)); });
-  ::_exit(0);
+  exitBesideStdin();
 }
 
 }  // namespace crema::host

@@ -154,6 +154,9 @@ void BatchFeed::restart(int rank, int64_t step) {
   thread_ = std::thread([this, from = expected_] { produce(from); });
 }
 
+// Waits without a deadline: the thread ends every batch with one in ready_ or with failed_, whatever was thrown, and is
+// stopped by the caller's thread alone. How long a batch may take is its source's to say: one that gets rows from a host
+// watches that host's interrupt.
 const Batch& BatchFeed::next(int rank, int64_t step) {
   const bool inOrder = thread_.joinable() && expected_.step == step && maker_.options.myRanks[expected_.rank] == rank;
   if (!inOrder) restart(rank, step);
