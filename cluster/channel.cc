@@ -8,7 +8,7 @@ namespace {
 constexpr uint32_t kLargest = 16u << 20;
 }
 
-void Channel::send(const google::protobuf::MessageLite& message, Deadline deadline) {
+void Channel::send(const google::protobuf::MessageLite& message, Deadline deadline, const Interrupt* interrupt) {
   std::string bytes(4, '\0');
   message.AppendToString(&bytes);
   if (bytes.size() - 4 > kLargest)  // the other end would refuse it and take this process for lost
@@ -17,7 +17,22 @@ void Channel::send(const google::protobuf::MessageLite& message, Deadline deadli
   const auto size = static_cast<uint32_t>(bytes.size() - 4);
   for (size_t i = 0; i < 4; ++i) bytes[i] = static_cast<char>(size >> (8 * i) & 255);
   const MutexLock lock(sending_);
-  socket_.writeAll(bytes.data(), bytes.size(), deadline, nullptr);
+  sendRest(deadline, interrupt);
+  frame_ = std::move(bytes), sent_ = 0;
+  try {
+    sendRest(deadline, interrupt);
+  } catch (...) {
+    if (sent_ == 0) frame_.clear();
+    throw;
+  }
+}
+
+void Channel::sendRest(Deadline deadline, const Interrupt* interrupt) {
+  while (sent_ < frame_.size()) {
+    const size_t n = socket_.writeSome(frame_.data() + sent_, frame_.size() - sent_);
+    sent_ += n;
+    if (n == 0) socket_.waitToWrite(deadline, interrupt);
+  }
 }
 
 void Channel::receive(google::protobuf::MessageLite* message, Deadline deadline, const Interrupt* interrupt) {

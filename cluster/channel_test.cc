@@ -141,6 +141,41 @@ TEST(Channel, HalfAFrameDoesNotOutliveTheDeadline) {
   reader.join();
 }
 
+TEST(Channel, AnInterruptEndsASendToAPeerThatDoesNotReadAndTheNextSendEndsItsFrame) {
+  Ends ends;
+  Channel channel(std::move(ends.served)), reader(std::move(ends.bytes));
+  control::ToCoordinator big;
+  big.mutable_piece()->set_data(std::string(10u << 20, 'x'));
+  Interrupt interrupt;
+  std::atomic<int> whole{0};
+  std::atomic<bool> over{false};
+  std::string why;
+  std::thread writer([&] {
+    why = messageOf([&] {
+      for (;; ++whole) channel.send(big, Deadline::after(kPatience), &interrupt);
+    });
+    over = true;
+  });
+  crema::test::settle();
+  EXPECT_FALSE(over);
+  interrupt.raise(Error(ErrorKind::kStopped, "the run is over"));
+  EXPECT_TRUE(crema::test::soon([&] { return over.load(); }));
+  writer.join();
+  EXPECT_EQ(why, "the run is over");
+  std::thread last([&] { channel.send(kept(), Deadline::after(kPatience)); });
+  for (int i = 0; i <= whole; ++i) {
+    control::ToCoordinator came;
+    reader.receive(&came, Deadline::after(kPatience), nullptr);
+    EXPECT_EQ(came.piece().data().size(), big.piece().data().size());
+  }
+  control::ToWorker m;
+  reader.receive(&m, Deadline::after(kPatience), nullptr);
+  EXPECT_TRUE(m.has_kept());
+  last.join();
+  channel.send(kept(), Deadline::after(kPatience), &interrupt);  // there is room, so nothing waits
+  reader.receive(&m, Deadline::after(kPatience), nullptr);
+}
+
 TEST(Channel, SeveralSendersDoNotTearFrames) {
   Ends ends;
   Channel channel(std::move(ends.served)), reader(std::move(ends.bytes));

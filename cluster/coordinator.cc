@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "cluster/doorman.h"
 #include "cluster/model_home.h"
+#include "cluster/patience.h"
 #include "cluster/roster.h"
 #include "cluster/session.h"
 
@@ -33,7 +34,7 @@ class Coordinator::State {
     try {
       gather(stop);
       start();
-      while (roster_.count(&Member::finished) < options_.workers) turn(Deadline::after(0.5), stop);
+      while (roster_.count(&Member::finished) < options_.workers) turn(Deadline::after(patience::kTurn), stop);
       finish();
     } catch (Error& e) {
       abortAll(e);
@@ -42,9 +43,9 @@ class Coordinator::State {
   }
 
  private:
-  int64_t presentStep() {  // waits 0.3 s: other workers lose the same peer and report their step
+  int64_t presentStep() {
     int64_t step = roster_.latestBeat();
-    const Deadline moment = Deadline::after(0.3);
+    const Deadline moment = Deadline::after(patience::kLostStep);
     while (auto in = doorman_.next(moment, nullptr)) {
       if (roster_.find(in->from) < 0) continue;
       if (in->message.has_report()) forward(in->message.report());
@@ -58,7 +59,7 @@ class Coordinator::State {
   void gather(const Interrupt* stop) {
     const Deadline deadline = Deadline::after(options_.joinTimeout);
     while (roster_.count(&Member::ready) < options_.workers) {
-      const Deadline soon = Deadline::after(0.5);
+      const Deadline soon = Deadline::after(patience::kTurn);
       turn(deadline.passed() ? soon : Deadline::earlier(deadline, soon), stop);
       if (deadline.passed() && roster_.late(monotonicSeconds() - options_.joinTimeout))
         throw Error(
@@ -85,11 +86,11 @@ class Coordinator::State {
   void turn(Deadline deadline, const Interrupt* stop) {
     if (auto in = doorman_.next(deadline, stop)) {
       handle(*in);
-      const Deadline moment = Deadline::after(0.5);  // a model comes in many messages; heartbeats go out between
+      const Deadline moment = Deadline::after(patience::kMessages);
       while (!moment.passed() && (in = doorman_.next(Deadline::after(0), stop))) handle(*in);
     }
     const double now = monotonicSeconds();
-    if (now - lastAlive_ >= 1) {
+    if (now - lastAlive_ >= patience::kBeat) {
       lastAlive_ = now;
       control::ToWorker alive;
       alive.mutable_alive();
@@ -106,15 +107,15 @@ class Coordinator::State {
       throw Error(ErrorKind::kTimeout, fmt::format("{} has been silent for {:.0f} s in step {}: stopped, overloaded or "
                                                    "cut off. See its log; {}",
                                                    roster_.describe(w), now - m.heard, roster_.latestBeat(), kAgain));
-    // A training thread reports progress with every batch; ten times the timeout without any means that it hangs.
-    if (training_ && now - m.moved > 10 * options_.stepTimeout)
+    // A training thread reports progress with every batch.
+    if (training_ && now - m.moved > patience::kHangTimeouts * options_.stepTimeout)
       throw Error(ErrorKind::kTimeout, fmt::format("{} has not finished a batch for {:.0f} s in step {}; see its log",
                                                    roster_.describe(w), now - m.moved, m.beat.iteration()));
   }
 
   void sendTo(Channel& channel, const control::ToWorker& message) {
     try {
-      channel.send(message, Deadline::after(5));
+      channel.send(message, Deadline::after(patience::kSend));
     } catch (const Error&) {
       // the end of its connection, or its silence, is reported with a better message
     }
@@ -174,10 +175,10 @@ class Coordinator::State {
     }
   }
 
-  // When a worker reports a lost peer, that peer's own message or connection says more: waits a second for it.
+  // When a worker reports a lost peer, that peer's own message or connection says more: waits for it.
   [[noreturn]] void failed(int w, const control::ToCoordinator::Failed& f) {
     if (f.kind() == name(ErrorKind::kPeer)) {
-      const Deadline moment = Deadline::after(1);
+      const Deadline moment = Deadline::after(patience::kCause);
       while (auto in = doorman_.next(moment, nullptr))
         if (in->from != roster_.members[static_cast<size_t>(w)].channel) handle(*in);
     }
@@ -209,10 +210,10 @@ class Coordinator::State {
     emit_(joined);
   }
 
-  // Before the start the host is informed, every 5 s at most, how many workers have their rows.
+  // Before the start the host is informed, not too often, how many workers have their rows.
   void preparing(Member& m) {
     m.prepared = m.heard;
-    if (training_ || m.heard - lastPreparing_ < 5) return;
+    if (training_ || m.heard - lastPreparing_ < patience::kPreparing) return;
     lastPreparing_ = m.heard;
     wire::Event event;
     event.mutable_preparing()->set_ready(roster_.count(&Member::ready));
@@ -246,7 +247,7 @@ class Coordinator::State {
     size_t gone = 0;
     for (const Member& m : roster_.members) m.channel ? sendTo(*m.channel, bye) : static_cast<void>(++gone);
     // Workers close their connections after Bye; closing from here could discard the message before it is read.
-    const Deadline deadline = Deadline::after(5);
+    const Deadline deadline = Deadline::after(patience::kGoodbye);
     while (gone < roster_.members.size()) {
       const auto in = doorman_.next(deadline, nullptr);
       if (!in) break;
@@ -261,7 +262,7 @@ class Coordinator::State {
     size_t awaited = 0;
     for (const Member& m : roster_.members)
       if (m.channel) sendTo(*m.channel, message), ++awaited;
-    const Deadline deadline = Deadline::after(2);
+    const Deadline deadline = Deadline::after(patience::kAbort);
     while (awaited > 0) {
       const auto in = doorman_.next(deadline, nullptr);
       if (!in) break;

@@ -6,6 +6,7 @@
 #include "base/door.h"
 #include "base/mapped_file.h"
 #include "base/waiting.h"
+#include "cluster/patience.h"
 
 namespace crema::cluster {
 
@@ -17,7 +18,6 @@ ErrorKind kindForAll(const std::string& text) {
 
 namespace {
 
-constexpr double kGoneSeconds = 1;
 constexpr size_t kPieceBytes = 1u << 20;
 
 // When a run is over its coordinator has ended: a task that Spark repeats then must fail at once instead of waiting for
@@ -27,7 +27,7 @@ Socket connectToCoordinator(const wire::Job& job, const Interrupt& interrupt) {
   const bool listens = job.coordinator_listens();
   const auto join = [&] {
     Socket s = connectThroughDoor(job.coordinator(), job.token(), "control", deadline, &interrupt,
-                                  listens ? Deadline::after(kGoneSeconds) : deadline);
+                                  listens ? Deadline::after(patience::kGone) : deadline);
     s.setPeer("the coordinator at " + job.coordinator());
     return s;
   };
@@ -49,7 +49,7 @@ Session::Session(const wire::Job& job, const control::ToCoordinator::Hello& hell
     : channel_(connectToCoordinator(job, interrupt)), timeout_(job.step_timeout()), interrupt_(interrupt), host_(host) {
   control::ToCoordinator message;
   *message.mutable_hello() = hello;
-  channel_.send(message, Deadline::after(timeout_));
+  channel_.send(message, Deadline::after(timeout_), &interrupt_);
   try {
     listener_ = std::thread([this] { listen(); });
     beater_ = std::thread([this] { beat(); });
@@ -63,7 +63,7 @@ Session::Session(const wire::Job& job, const control::ToCoordinator::Hello& hell
 Session::~Session() { end(); }
 
 void Session::end() {
-  closing_.raise(Error(ErrorKind::kStopped, "the session has ended"));
+  for (Interrupt* i : {&closing_, &lastWords_}) i->raise(Error(ErrorKind::kStopped, "the session has ended"));
   changed_.notify_all();
   if (listener_.joinable()) listener_.join();
   if (beater_.joinable()) beater_.join();
@@ -98,13 +98,13 @@ void Session::listen() {
 }
 
 void Session::beat() {
-  while (!waitFor([this] { return closing_.raised(); }, 1.0)) {
+  while (!waitFor([this] { return closing_.raised(); }, patience::kBeat)) {
     control::ToCoordinator message;
     auto* b = message.mutable_beat();
     b->set_iteration(iteration), b->set_passes(passes + (host_ ? host_->arrived.load() : 0)), b->set_waiting(waiting),
         b->set_compute_seconds(computeSeconds), b->set_preparing(host_ ? host_->preparing.load() : 0);
     try {
-      channel_.send(message, Deadline::after(timeout_));
+      channel_.send(message, Deadline::after(timeout_), &lastWords_);
     } catch (const std::exception&) {
       return;  // listen() reports the cause
     }
@@ -120,12 +120,12 @@ void Session::ready(const std::string& stateDigest, const std::string& records) 
   control::ToCoordinator message;
   message.mutable_ready()->set_state_digest(stateDigest);
   message.mutable_ready()->set_records(records);
-  channel_.send(message, Deadline::after(timeout_));
+  channel_.send(message, Deadline::after(timeout_), &interrupt_);
 }
 
 // Waits until `said` holds after a message of the coordinator, or the run is over.
 void Session::waitForMessage(const std::function<bool()>& said) {
-  while (!waitFor([&] { return said() || interrupt_.raised(); }, 0.2)) {
+  while (!waitFor([&] { return said() || interrupt_.raised(); }, patience::kLook)) {
   }
 }
 
@@ -139,7 +139,7 @@ control::ToWorker::Start Session::waitForStart() {
 void Session::report(const wire::Event& event) {
   control::ToCoordinator message;
   *message.mutable_report() = event;
-  channel_.send(message, Deadline::after(timeout_));
+  channel_.send(message, Deadline::after(timeout_), &interrupt_);
 }
 
 void Session::failed(const Error& error) {
@@ -147,8 +147,10 @@ void Session::failed(const Error& error) {
   message.mutable_failed()->set_story(error.what());
   message.mutable_failed()->set_kind(name(error.kind()));
   message.mutable_failed()->set_iteration(iteration);
+  // Without the interrupt, which may be what this reports. A heartbeat that waits for room must not hold it up.
+  lastWords_.raise(Error(ErrorKind::kStopped, "the worker has failed"));
   try {
-    channel_.send(message, Deadline::after(5));
+    channel_.send(message, Deadline::after(patience::kFailed));
   } catch (const std::exception&) {
     // the coordinator is gone as well; the caller still has the error
   }
@@ -166,7 +168,7 @@ void Session::sendModel(const std::string& path) {
     at += piece.size();
     if (at == all.size()) message.mutable_piece()->set_size(all.size());
     interrupt_.check();
-    channel_.send(message, Deadline::after(timeout_));
+    channel_.send(message, Deadline::after(timeout_), &interrupt_);
     file.touched(piece.size());
     ++passes;
   } while (at < all.size());
@@ -180,7 +182,7 @@ void Session::finished(int64_t last, const std::string& digest) {
   control::ToCoordinator message;
   message.mutable_finished()->set_iteration(last);
   message.mutable_finished()->set_state_digest(digest);
-  channel_.send(message, Deadline::after(timeout_));
+  channel_.send(message, Deadline::after(timeout_), &interrupt_);
 }
 
 void Session::waitForBye() {

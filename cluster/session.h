@@ -30,6 +30,7 @@ class Session {
 
   void ready(const std::string& stateDigest, const std::string& records);
   [[nodiscard]] control::ToWorker::Start waitForStart();  // throws the interrupt's error
+  // Sending ends with the interrupt's error while the coordinator does not read, but for failed().
   void report(const wire::Event& event);
   void failed(const Error& error);          // never throws
   void sendModel(const std::string& path);  // returns when the coordinator has written it
@@ -55,6 +56,7 @@ class Session {
   Interrupt& interrupt_;
   const HostActivity* host_;
   Interrupt closing_;
+  Interrupt lastWords_;  // raised when no heartbeat is worth a wait: at the failure, and at the end
   Mutex mutex_;
   std::condition_variable changed_;
   std::optional<control::ToWorker::Start> start_ CREMA_GUARDED_BY(mutex_);

@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "base/sha256.h"
 #include "cluster/job.h"
+#include "cluster/patience.h"
 #include "cluster/publications.h"
 #include "cluster/session.h"
 
@@ -72,7 +73,7 @@ train::TrainHooks hooksFor(Session& session, bool lead, Publications& publicatio
   if (!lead) return hooks;
   hooks.progress = [&session, last = 0.0](const train::Progress& p) mutable {
     const double now = monotonicSeconds();
-    if (now - last < 0.25 && p.iteration + 1 < p.maxIter) return;
+    if (now - last < patience::kProgress && p.iteration + 1 < p.maxIter) return;
     last = now;
     session.report(toEvent(p));
   };
@@ -113,13 +114,12 @@ void train(const wire::Job& job, const HostRows& rows, Session& session, collect
   o.token = job.token();
   o.peers.assign(start.peers().begin(), start.peers().end());
   o.door = &data;
-  // The coordinator judges who is late; the mesh's own deadline only ends a wait that nobody else would end.
-  o.stepTimeout = 12 * job.step_timeout();
+  o.stepTimeout = patience::kMeshTimeouts * job.step_timeout();
   o.interrupt = &interrupt;
   collective::Mesh mesh(o);
   WatchedExchange exchange(mesh, session);
   Publications publications(
-      job.publishes(), 10 * job.step_timeout(), rows.published,
+      job.publishes(), patience::kPublicationTimeouts * job.step_timeout(), rows.published,
       [&](const wire::Event& event) { session.report(event); }, [&] { ++session.passes; }, interrupt);
   train::Trainer trainer(*run.solver, job.workers() > 1 ? &exchange : nullptr, run.train,
                          hooksFor(session, lead, publications, interrupt, emit, request));
@@ -145,7 +145,7 @@ void reportHostFailure(Session& session, const Interrupt& interrupt) {
     interrupt.check();
   } catch (const Error& e) {
     session.failed(e);
-    session.coordinatorsError(1);
+    session.coordinatorsError(patience::kItsError);
   }
 }
 
@@ -166,8 +166,8 @@ void runWorker(const wire::Job& job, HostRows& rows, const std::function<void(co
     }
     session.failed(e);
     // After a lost peer the coordinator's error, which names the cause, replaces this one.
-    if (auto cause = session.coordinatorsError(e.kind() == ErrorKind::kPeer || e.kind() == ErrorKind::kTimeout ? 5 : 1))
-      throw *cause;
+    const bool peer = e.kind() == ErrorKind::kPeer || e.kind() == ErrorKind::kTimeout;
+    if (auto cause = session.coordinatorsError(peer ? patience::kPeersError : patience::kItsError)) throw *cause;
     throw;
   }
 }

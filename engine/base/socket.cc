@@ -225,10 +225,14 @@ void Socket::readAll(void* to, size_t bytes, Deadline deadline, const Interrupt*
 void Socket::writeAll(const void* from, size_t bytes, Deadline deadline, const Interrupt* interrupt) const {
   const auto* at = static_cast<const char*>(from);
   while (bytes > 0) {
-    await(fd_, POLLOUT, deadline, interrupt, "send to", peer_);
+    waitToWrite(deadline, interrupt);
     const size_t n = writeSome(at, bytes);
     at += n, bytes -= n;
   }
+}
+
+void Socket::waitToWrite(Deadline deadline, const Interrupt* interrupt) const {
+  await(fd_, POLLOUT, deadline, interrupt, "send to", peer_);
 }
 
 }  // namespace crema

@@ -69,7 +69,8 @@ class [[nodiscard]] Socket {
 
   void readAll(void* to, size_t bytes, Deadline deadline, const Interrupt* interrupt) const;
   void writeAll(const void* from, size_t bytes, Deadline deadline, const Interrupt* interrupt) const;
-  // Non-blocking parts for loops over many sockets: bytes moved, 0 when it would block; throws kPeer when the peer is
+  void waitToWrite(Deadline deadline, const Interrupt* interrupt) const;
+  // Non-blocking parts for loops of others: bytes moved, 0 when it would block; throws kPeer when the peer is
   // gone.
   [[nodiscard]] size_t readSome(void* to, size_t bytes) const;
   [[nodiscard]] size_t writeSome(const void* from, size_t bytes) const;
