@@ -1,0 +1,48 @@
+// A child process that is this process's own: it gets messages on its stdin, which stays open while it is wanted, and
+// its stderr is relayed to the log line by line.
+#pragma once
+#include <google/protobuf/message_lite.h>
+#include <sys/types.h>
+
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/socket.h"
+
+namespace crema::host {
+
+// One thread at a time may use it.
+class ChildProcess {
+ public:
+  // The first of these paths that can be executed; arguments[0] is the program's name for itself. The child has a
+  // process group of its own, no stdout, and dies with the thread that started it. kIo when no process can be started.
+  ChildProcess(std::vector<std::string> paths, std::vector<std::string> arguments);
+  ~ChildProcess();  // kills it if it is still there
+  ChildProcess(const ChildProcess&) = delete;
+
+  // Delimited, on its stdin. Nothing happens when it has ended, as ended() says how. If it has not read the message
+  // within ten seconds its stdin is closed, so that half a message is its last.
+  void send(const google::protobuf::MessageLite& message);
+
+  // The way it ended, if by itself and with an error; else empty.
+  std::string ended();
+
+  // Waits up to `grace` seconds for the child, then kills it. Without grace its stdin is closed before.
+  void end(double grace);
+
+ private:
+  ChildProcess() = default;
+  void closeStdin();
+  bool reap(int options, int* status);
+
+  pid_t pid_ = -1;
+  int stdin_ = -1;
+  Interrupt gone_;  // raised when the child has ended: all of its lines are in the pipe then
+  std::thread relay_;
+};
+
+// The executable of this process, for a child that runs it as well.
+std::vector<std::string> ownExecutable();
+
+}  // namespace crema::host
