@@ -61,8 +61,7 @@ class Pipe {
   if (null < 0) null = ::memfd_create("unread", 0);  // a chroot may have no /dev
   ::dup2(null, STDOUT_FILENO);
   for (const auto& path : paths) ::execv(path.c_str(), arguments);
-  ::dprintf(STDERR_FILENO, "crema: error: cannot start %s\n",
-            paths.empty() ? "this executable" : paths.back().c_str());
+  ::dprintf(STDERR_FILENO, "crema: error: cannot start %s\n", paths.empty() ? "this executable" : paths.back().c_str());
   ::_exit(127);
 }
 
