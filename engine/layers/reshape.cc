@@ -57,6 +57,8 @@ class Reshape : public Layer {
 
 }  // namespace
 
-void addReshape(LayerRegistry& r) { r.add<Reshape>("Reshape", "the same values in another shape", TopMemory::kOfBottom); }
+void addReshape(LayerRegistry& r) {
+  r.add<Reshape>("Reshape", "the same values in another shape", TopMemory::kOfBottom);
+}
 
 }  // namespace crema::layers
