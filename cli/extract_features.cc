@@ -34,7 +34,7 @@ std::vector<Feature> open(const net::Net& net, const std::string& blobs, const s
                           const std::string& kind) {
   const auto names = splitList(blobs), paths = splitList(datasets);
   if (names.size() != paths.size() || names.empty())
-    invalid(" the number of blob names and dataset names must be equal ({} and {})", names.size(), paths.size());
+    invalid("the number of blob names and dataset names must be equal ({} and {})", names.size(), paths.size());
   if (std::set<std::string>(paths.begin(), paths.end()).size() != paths.size())
     invalid("{} names a dataset twice", datasets);
   const auto backend = data::parseBackend(kind);

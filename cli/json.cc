@@ -5,25 +5,9 @@
 #include <cmath>
 #include <cstdio>
 
+#include "base/text.h"
+
 namespace crema::cli {
-namespace {
-
-// Bytes of the UTF-8 character at the front; 0 when there is none.
-size_t utf8Length(std::string_view s) {
-  const auto byte = [&](size_t i) { return static_cast<unsigned char>(s[i]); };
-  const size_t n = byte(0) < 0x80                      ? 1
-                   : byte(0) >= 0xc2 && byte(0) < 0xe0 ? 2
-                   : byte(0) >= 0xe0 && byte(0) < 0xf0 ? 3
-                   : byte(0) >= 0xf0 && byte(0) < 0xf5 ? 4
-                                                       : 0;
-  if (n == 0 || s.size() < n) return 0;
-  for (size_t i = 1; i < n; ++i)
-    if ((byte(i) & 0xc0) != 0x80) return 0;
-  return n;
-}
-
-}  // namespace
-
 void Json::open(char bracket) {
   out_ += bracket;
   closing_ += bracket == '{' ? '}' : ']';

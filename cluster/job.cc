@@ -56,7 +56,8 @@ wire::Event toEvent(const train::Progress& p) {
   auto* out = event.mutable_progress();
   out->set_iteration(p.iteration), out->set_max_iter(p.maxIter);
   out->set_loss(p.loss), out->set_lr(p.rate);
-  out->set_records_per_second(p.recordsPerSecond), out->set_seconds_left(p.secondsLeft);
+  out->set_records_per_second(p.recordsPerSecond);
+  if (p.secondsLeft >= 0) out->set_seconds_left(p.secondsLeft);
   return event;
 }
 

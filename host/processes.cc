@@ -4,6 +4,7 @@
 
 #include "base/file.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "cluster/coordinator.h"
 #include "cluster/job.h"
 #include "cluster/worker.h"
@@ -30,7 +31,7 @@ void showEvent(const wire::Event& e) {
              e.joined().want());
   if (e.has_progress())
     LOG_INFO("Iteration {} of {}, loss = {:.6g}, {:.0f} records/s", e.progress().iteration(), e.progress().max_iter(),
-             e.progress().loss(), e.progress().records_per_second());
+             shown(e.progress().loss()), e.progress().records_per_second());
   if (e.has_snapshot()) LOG_INFO("Snapshot {}", e.snapshot().state());
   if (e.has_done()) LOG_INFO("Optimization Done.");
 }

@@ -4,6 +4,7 @@
 
 #include "base/deadline.h"
 #include "base/log.h"
+#include "base/text.h"
 
 namespace crema::host {
 
@@ -11,9 +12,10 @@ void showProgress(const train::Progress& p, int slowestWorker) {
   static double last = 0;
   if (!stderrIsTerminal() || (monotonicSeconds() - last < 0.1 && p.iteration + 1 < p.maxIter)) return;
   last = monotonicSeconds();
+  std::string line = fmt::format("iteration {}/{}  loss {:.4f}  lr {:.4g}  {:.0f} records/s", p.iteration + 1,
+                                 p.maxIter, shown(p.loss), p.rate, p.recordsPerSecond);
   const auto left = static_cast<int64_t>(p.secondsLeft + 0.5);
-  std::string line = fmt::format("iteration {}/{}  loss {:.4f}  lr {:.4g}  {:.0f} records/s  {}:{:02} left",
-                                 p.iteration + 1, p.maxIter, p.loss, p.rate, p.recordsPerSecond, left / 60, left % 60);
+  if (p.secondsLeft >= 0) line += fmt::format("  {}:{:02} left", left / 60, left % 60);
   if (slowestWorker >= 0) line += fmt::format("  slowest: worker {}", slowestWorker);
   setStatusLine(line);
 }

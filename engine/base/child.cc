@@ -69,10 +69,8 @@ bool readAll(int in, Deadline deadline, std::string* bytes) {
 }  // namespace
 
 std::string startRemedy(int code) {
-  rlimit memory{};
-  const bool limited = ::getrlimit(RLIMIT_AS, &memory) == 0 && memory.rlim_cur != RLIM_INFINITY;
-  const std::string more =
-      limited ? fmt::format("raise the memory limit of {} MiB (ulimit -v)", memory.rlim_cur >> 20) : "";
+  const std::string more = memoryLimit();
+  const bool limited = !more.empty();
   if (code == ENOMEM) return limited ? more : "there is not enough memory; free some, or raise the container's limit";
   return limited ? more + ", or the limit of processes (ulimit -u)" : "raise the limit of processes (ulimit -u)";
 }

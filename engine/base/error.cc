@@ -1,5 +1,7 @@
 #include "base/error.h"
 
+#include <sys/resource.h>
+
 #include <new>
 #include <system_error>
 
@@ -56,13 +58,25 @@ Error& Error::rename(const std::string& from, const std::string& to) {
 
 std::string systemError(int code) { return fmt::format("{} ({})", std::generic_category().message(code), code); }
 
+std::string memoryLimit() {
+  rlimit memory{};
+  if (::getrlimit(RLIMIT_AS, &memory) != 0 || memory.rlim_cur == RLIM_INFINITY) return "";
+  return fmt::format("raise the memory limit of {} MiB (ulimit -v)", memory.rlim_cur >> 20);
+}
+
+std::string memoryRemedy() {
+  const std::string raise = memoryLimit();
+  return "use a smaller batch_size (a deploy net's is the first dim of its input)" +
+         (raise.empty() ? ", or a machine with more memory" : ", or " + raise);
+}
+
 Error asError(const std::exception_ptr& thrown) {
   try {
     std::rethrow_exception(thrown);
   } catch (const Error& e) {
     return e;
   } catch (const std::bad_alloc&) {
-    return {ErrorKind::kIo, "out of memory; use a smaller batch_size or a machine with more memory"};
+    return {ErrorKind::kIo, "out of memory; " + memoryRemedy()};
   } catch (const std::system_error& e) {
     return {ErrorKind::kIo, e.what()};
   } catch (const std::exception& e) {

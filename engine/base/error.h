@@ -86,6 +86,8 @@ decltype(auto) named(const std::string& path, const std::string& name, Body&& bo
 }
 
 std::string systemError(int code);  // "No space left on device (28)"
+std::string memoryLimit();          // "raise the memory limit of 512 MiB (ulimit -v)"; "" where there is none
+std::string memoryRemedy();         // what a user can do when a net does not fit into memory
 
 // Any exception as an Error, for what ends or reports all of them: main, a thread's first function, an answer to a
 // host. An Error as it is; kIo for memory or threads that the system refuses; else kInternal.

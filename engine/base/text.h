@@ -1,6 +1,7 @@
-// Lists in flags, "a, b", and in messages, "a, b or c".
+// Lists in flags, "a, b", and in messages, "a, b or c"; bytes and numbers as people read them.
 #pragma once
 #include <algorithm>
+#include <cmath>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -35,5 +36,14 @@ inline std::string alternatives(const std::vector<std::string>& names) {
   for (size_t i = 0; i < names.size(); ++i) text += (i == 0 ? "" : i + 1 < names.size() ? ", " : " or ") + names[i];
   return text;
 }
+
+size_t utf8Length(std::string_view s);  // bytes of the UTF-8 character at the front; 0 when there is none
+
+// Bytes of any origin, such as a record's key, for a terminal or a log: control characters and what is not UTF-8 are
+// written \x1b.
+std::string printable(std::string_view bytes);
+
+// A number as it is printed. The NaN that an x86 CPU makes has a sign, which means nothing and would read "-nan".
+inline double shown(double value) { return std::isnan(value) ? std::abs(value) : value; }
 
 }  // namespace crema

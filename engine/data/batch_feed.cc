@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "data/shuffle.h"
 
 namespace crema::data {
@@ -50,7 +51,7 @@ std::optional<Record> BatchMaker::put(int64_t index, int item, Batch* batch) con
   for (size_t t = 0; t < samples->tops(); ++t)
     out.push_back(batch->tops[t].data() + static_cast<size_t>(item) * static_cast<size_t>(samples->shape(t).count()));
   try {
-    inside([&] { return fmt::format("in record '{}' (number {}) of {}", record.key, index, source->describe()); },
+    inside([&] { return fmt::format("in record '{}' (number {}) of {}", printable(record.key), index, source->describe()); },
            [&] {
              if (samples->varies())
                samples->makeOne(record, random, &batch->shapes, &batch->tops);

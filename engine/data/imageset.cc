@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "data/encode.h"
 #include "data/record_writer.h"
 #include "data/shuffle.h"
@@ -161,7 +162,7 @@ caffe::BlobProto meanOf(const RecordSource& source) {
   Mean mean;
   for (int64_t i = 0; i < source.size(); ++i) {
     const Record record = source.read(i);
-    inside([&] { return fmt::format("in record '{}' of {}", record.key, source.describe()); },
+    inside([&] { return fmt::format("in record '{}' of {}", printable(record.key), source.describe()); },
            [&] {
              caffe::Datum d;
              if (!d.ParseFromArray(record.value.data(), static_cast<int>(record.value.size())))

@@ -71,10 +71,10 @@ LAYER_CASES(Convolution) {
   s.bad("type: 'Convolution' convolution_param { num_output: 4 kernel_size: 11 }", {x},
         "exceeds the padded input 7x7 (bottom is 1x3x7x7");
   s.bad("type: 'Convolution' convolution_param { num_output: 4 kernel_size: 3 kernel_size: 2 }", {{1, 2, 5, 5, 5}},
-        "kernel is given 2 times");
+        "kernel_size is given 2 times");
   s.bad("type: 'Convolution' convolution_param { num_output: 4 kernel_size: 4 }", {{1, 2, 5, 3, 5}},
         "exceeds the padded input 5x3x5");
-  s.bad("type: 'Convolution' convolution_param { num_output: 4 }", {x}, "kernel must be given");
+  s.bad("type: 'Convolution' convolution_param { num_output: 4 }", {x}, "kernel_size must be given");
   s.bad("type: 'Convolution' convolution_param { kernel_size: 3 }", {x}, "num_output must be given");
   s.bad("type: 'Convolution' convolution_param { num_output: 4 kernel_size: 3 group: 2 }", {x}, "group 2 must divide");
   s.bad("type: 'Convolution' convolution_param { num_output: 4 kernel_size: 3 kernel_h: 2 kernel_w: 2 }", {x},

@@ -5,6 +5,7 @@
 
 #include "base/file.h"
 #include "base/sha256.h"
+#include "base/text.h"
 
 namespace crema::layers {
 namespace {
@@ -20,20 +21,13 @@ void copy(const std::vector<float>& from, int n, bool transpose, T* to) {
     for (size_t k = 0; k < width; ++k) to[k * rows + i] = static_cast<T>(from[i * width + k]);
 }
 
-std::string printable(std::string_view key) {
-  std::string text(key.substr(0, 60));
-  for (char& c : text)
-    if (c < ' ' || c > '~') c = '?';
-  return text;
-}
-
 }  // namespace
 
 std::string RecordLayer::recordOf(int item) const {
   if (!current_ || static_cast<size_t>(item) >= current_->records.size()) return "";
   const int64_t number = current_->records[static_cast<size_t>(item)];
   const data::Record record = maker_.source->read(number);
-  const std::string key = printable(record.key);
+  const std::string key = printable(record.key.substr(0, 60));
   return fmt::format("record {}{} of {}", number, key.empty() ? "" : " (" + key + ")", maker_.source->describe());
 }
 

@@ -11,12 +11,14 @@ namespace {
 
 using Field = google::protobuf::RepeatedField<uint32_t>;
 
-std::vector<int> read(const char* name, const Field& values, bool hasH, uint32_t h, bool hasW, uint32_t w, int axes,
-                      int fallback, int least) {
+// name: the field for all axes; stem: what _h and _w follow in the fields for one.
+std::vector<int> read(const char* name, const char* stem, const Field& values, bool hasH, uint32_t h, bool hasW,
+                      uint32_t w, int axes, int fallback, int least) {
   std::vector<int> out;
-  if (hasH || hasW) {
-    if (axes != 2) invalid("{}_h and {}_w need two spatial axes, here are {}", name, name, axes);
-    if (!values.empty()) invalid("give either {} or {}_h and {}_w, not both", name, name, name);
+  const bool sides = hasH || hasW;
+  if (sides) {
+    if (axes != 2) invalid("{}_h and {}_w need two spatial axes, here are {}", stem, stem, axes);
+    if (!values.empty()) invalid("give either {} or {}_h and {}_w, not both", name, stem, stem);
     out = {static_cast<int>(h), static_cast<int>(w)};
   } else {
     if (values.size() > 1 && values.size() != axes)
@@ -25,9 +27,10 @@ std::vector<int> read(const char* name, const Field& values, bool hasH, uint32_t
     for (int i = 0; i < axes; ++i)
       out.push_back(values.empty() ? fallback : static_cast<int>(values.Get(values.size() == 1 ? 0 : i)));
   }
-  for (int v : out)
-    if (v < least || v > kLongestWindow)
-      invalid("{} must be {} to {}, not {}", name, least, kLongestWindow, static_cast<uint32_t>(v));
+  for (size_t i = 0; i < out.size(); ++i)
+    if (out[i] < least || out[i] > kLongestWindow)
+      invalid("{} must be {} to {}, not {}", sides ? std::string(stem) + (i == 0 ? "_h" : "_w") : name, least,
+              kLongestWindow, static_cast<uint32_t>(out[i]));
   return out;
 }
 
@@ -45,11 +48,12 @@ void next(std::vector<int>& at, const std::vector<int>& sizes) {
 
 ConvolutionWindow readConvolutionWindow(const caffe::ConvolutionParameter& p, int axes) {
   ConvolutionWindow w;
-  w.kernel =
-      read("kernel", p.kernel_size(), p.has_kernel_h(), p.kernel_h(), p.has_kernel_w(), p.kernel_w(), axes, -1, 1);
-  w.stride = read("stride", p.stride(), p.has_stride_h(), p.stride_h(), p.has_stride_w(), p.stride_w(), axes, 1, 1);
-  w.pad = read("pad", p.pad(), p.has_pad_h(), p.pad_h(), p.has_pad_w(), p.pad_w(), axes, 0, 0);
-  w.dilation = read("dilation", p.dilation(), false, 0, false, 0, axes, 1, 1);
+  w.kernel = read("kernel_size", "kernel", p.kernel_size(), p.has_kernel_h(), p.kernel_h(), p.has_kernel_w(),
+                  p.kernel_w(), axes, -1, 1);
+  w.stride =
+      read("stride", "stride", p.stride(), p.has_stride_h(), p.stride_h(), p.has_stride_w(), p.stride_w(), axes, 1, 1);
+  w.pad = read("pad", "pad", p.pad(), p.has_pad_h(), p.pad_h(), p.has_pad_w(), p.pad_w(), axes, 0, 0);
+  w.dilation = read("dilation", "dilation", p.dilation(), false, 0, false, 0, axes, 1, 1);
   return w;
 }
 

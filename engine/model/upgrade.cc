@@ -239,7 +239,13 @@ bool upgradeNet(caffe::NetParameter* net, const std::string& name) {
 }
 
 caffe::NetParameter readNet(const std::string& path) {
-  auto net = readText<caffe::NetParameter>(path);
+  caffe::NetParameter net;
+  try {
+    net = readText<caffe::NetParameter>(path);
+  } catch (const Error&) {
+    refuseSolver(path);
+    throw;
+  }
   upgradeNet(&net, path);
   if (net.layer_size() == 0 && net.input_size() == 0)
     invalid("{} describes no layers; is it the file of the net?", path);

@@ -17,6 +17,7 @@ void upgradeSolver(caffe::SolverParameter* solver, const std::string& name);  //
 caffe::NetParameter readNet(const std::string& path);        // a prototxt; kInvalid
 caffe::NetParameter readNetBinary(const std::string& path);  // a binary .caffemodel; kData
 caffe::SolverParameter readSolver(const std::string& path);  // a prototxt; kInvalid
+void refuseSolver(const std::string& path);  // invalid() with the nets that it names, where the file is a solver
 
 // The steps, for tests and tools.
 bool upgradeV0(caffe::NetParameter* net, const std::string& name);

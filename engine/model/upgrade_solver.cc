@@ -1,5 +1,6 @@
 // Solvers as files: solver_type becomes type, and nets inside are brought to the newest form.
 #include "base/error.h"
+#include "base/text.h"
 #include "model/proto_io.h"
 #include "model/upgrade.h"
 
@@ -26,7 +27,27 @@ const char* typeOf(caffe::SolverParameter::SolverType old) {
   internal("solver_type {} has no name", static_cast<int>(old));
 }
 
+std::string netsOf(const caffe::SolverParameter& s) {
+  std::vector<std::string> names;
+  for (const std::string& name : {s.net(), s.train_net()})
+    if (!name.empty()) names.push_back(name);
+  names.insert(names.end(), s.test_net().begin(), s.test_net().end());
+  return alternatives(names);
+}
+
 }  // namespace
+
+void refuseSolver(const std::string& path) {
+  caffe::SolverParameter solver;
+  try {
+    solver = readText<caffe::SolverParameter>(path);
+  } catch (const Error&) {
+    return;
+  }
+  const std::string names = netsOf(solver);
+  invalid("{} is a solver, and a net is needed; {}", path,
+          names.empty() ? "give the file of its net" : "give the net that it names: " + names);
+}
 
 void upgradeSolver(caffe::SolverParameter* solver, const std::string& name) {
   if (!solver->has_solver_type()) return;

@@ -20,7 +20,7 @@ class Storage {
     // calloc: the system gives zeroed pages on first touch, so a net that only describes shapes costs no memory
     base_ = std::calloc(room, 1);
     if (!base_)
-      throw Error(ErrorKind::kIo, fmt::format("out of memory: {} bytes for a blob; use a smaller batch_size", bytes));
+      throw Error(ErrorKind::kIo, fmt::format("out of memory: {} bytes for a blob; {}", bytes, memoryRemedy()));
     void* start = base_;
     std::align(align, bytes + 2 * 64, start, room);
     if (align == kHuge) madvise(start, room / kHuge * kHuge, MADV_HUGEPAGE);

@@ -7,6 +7,7 @@
 
 #include "base/deadline.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "data/batch_feed.h"
 #include "solver/outputs.h"
 
@@ -153,7 +154,7 @@ void Trainer::testNet(int i) {
 }
 
 void Trainer::logTest(int i, std::vector<double> mean) {
-  if (solver_.param().test_compute_loss()) LOG_INFO("Test loss: {:.6g}", mean.back());
+  if (solver_.param().test_compute_loss()) LOG_INFO("Test loss: {:.6g}", shown(mean.back()));
   mean.pop_back();
   const net::Net& net = solver_.testNet(static_cast<size_t>(i));
   solver::logOutputs(net, mean, "Test net output");
@@ -173,7 +174,7 @@ void Trainer::logDisplay(double loss) {
   const double now = monotonicSeconds(), elapsed = now - lastDisplay_;
   const int64_t done = solver_.iteration() - lastDisplayIteration_;
   LOG_INFO("Iteration {} ({:.6g} iter/s, {:.6g}s/{} iters), loss = {:.6g}", solver_.iteration(),
-           elapsed > 0 ? static_cast<double>(done) / elapsed : 0.0, elapsed, solver_.param().display(), loss);
+           elapsed > 0 ? static_cast<double>(done) / elapsed : 0.0, elapsed, solver_.param().display(), shown(loss));
   lastDisplay_ = now;
   lastDisplayIteration_ = solver_.iteration();
   solver::logOutputs(solver_.net(), solver::outputValues(solver_.net()), "Train net output");
@@ -188,7 +189,8 @@ void Trainer::report(double loss) {
   pace_.mark(monotonicSeconds(), p.iteration + 1);
   const double step = pace_.secondsPerStep();
   if (step > 0) p.recordsPerSecond = static_cast<double>(options_.recordsPerStep) / step;
-  p.secondsLeft = step * static_cast<double>(p.maxIter - p.iteration - 1);
+  const int64_t left = p.maxIter - p.iteration - 1;
+  if (pace_.settled() || left == 0) p.secondsLeft = step * static_cast<double>(left);
   hooks_.progress(p);
 }
 
@@ -213,7 +215,7 @@ void Trainer::displayAtEnd() {
     loss = solver_.evaluate(options_.myRanks.lo);
   }
   const double smooth = solver_.smoothLoss(loss);
-  if (logs()) LOG_INFO("Iteration {}, loss = {:.6g}", solver_.iteration(), smooth);
+  if (logs()) LOG_INFO("Iteration {}, loss = {:.6g}", solver_.iteration(), shown(smooth));
 }
 
 void Trainer::finish() {

@@ -19,7 +19,8 @@ namespace crema::train {
 
 struct Progress {
   int64_t iteration = 0, maxIter = 0;
-  double loss = 0, rate = 0, recordsPerSecond = 0, secondsLeft = 0;
+  double loss = 0, rate = 0, recordsPerSecond = 0;
+  double secondsLeft = -1;  // below 0 as long as it cannot be known
 };
 
 struct TestOutput {

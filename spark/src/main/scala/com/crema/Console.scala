@@ -37,11 +37,13 @@ class Console(interval: Double = 2.0) {
     val now = System.nanoTime() / 1e9
     if (now - lastLine >= (if (terminal) 0.1 else interval)) {
       lastLine = now
-      val left = math.round(p.getSecondsLeft)
+      val seconds = math.round(p.getSecondsLeft)
+      val left =
+        if (p.hasSecondsLeft) "  %d:%02d left".formatLocal(Locale.ROOT, seconds / 60, seconds % 60) else ""
       val slow = if (p.getSlowestWorker >= 0) s"  slowest: worker ${p.getSlowestWorker}" else ""
-      val line = "training  iteration %d/%d  loss %.4f  lr %.5f  %.0f records/s  %d:%02d left%s"
+      val line = "training  iteration %d/%d  loss %.4f  lr %.5f  %.0f records/s%s%s"
         .formatLocal(Locale.ROOT, p.getIteration + 1, p.getMaxIter, p.getLoss, p.getLr, p.getRecordsPerSecond,
-          left / 60, left % 60, slow)
+          left, slow)
       if (terminal) {
         System.err.print(s"\r\u001b[Kcrema: $line")
         live = true
