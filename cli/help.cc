@@ -123,12 +123,12 @@ std::string misspelt(const CLI::App& program, const std::vector<std::string>& ar
 
 std::string flagMeant(const CLI::App& program, const std::vector<std::string>& args) {
   const CLI::App* command = commandOf(program, args);
-  if (!command) return ";";
+  if (!command || !command->get_options([](const auto* o) { return o->get_positional(); }).empty()) return ";";
   for (const CLI::Option* option : command->get_options()) {
     const bool given = std::any_of(args.begin(), args.end(), [&](const std::string& arg) {
       return option->check_name(arg.substr(0, arg.find('=')));
     });
-    if (!option->get_required() || option->get_positional() || given) continue;
+    if (!option->get_required() || given) continue;
     for (size_t i = 1; i < args.size(); ++i)
       if (args[i][0] != '-' && (!args[i - 1].starts_with("--") || args[i - 1].find('=') != std::string::npos))
         return fmt::format("; did you mean -{} {}?", option->get_lnames()[0], args[i]);

@@ -279,6 +279,16 @@ TEST(BatchFeed, EncodedRecordsBecomeThePixelsOfOpenCv) {
   const std::string message = messageOf([&] { feed.next(0, 1); });
   EXPECT_NE(message.find("is a JPEG whose data end early"), std::string::npos) << message;
   EXPECT_NE(message.find("record '00000003' (number 3)"), std::string::npos) << message;
+  LmdbWriter writer(folder.file("raw"));  // keys are bytes of any kind
+  for (const auto& [key, bytes] : {std::pair{"0", one}, std::pair{"1\x1b[2J\xff", two.substr(0, 900)}}) {
+    caffe::Datum d;
+    d.set_encoded(true), d.set_data(bytes);
+    writer.put(key, d.SerializeAsString());
+  }
+  writer.finish();
+  BatchFeed raw(makerOf(openSource(caffe::DataParameter::LMDB, folder.file("raw")), ""));
+  const std::string escaped = messageOf([&] { raw.next(0, 0); });
+  EXPECT_NE(escaped.find("record '1\\x1b[2J\\xff' (number 1)"), std::string::npos) << escaped;
   BatchFeed mixed(makerOf(write("mixed", {one, grey}), ""));
   EXPECT_NE(messageOf([&] { mixed.next(0, 0); }).find("where 3x"), std::string::npos);
 }

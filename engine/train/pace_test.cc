@@ -22,5 +22,29 @@ TEST(Pace, TellsOfRecentStepsNotOfTheFirst) {
   EXPECT_NEAR(pace.secondsPerStep(), 100, 1);
 }
 
+TEST(Pace, SettlesOnceSecondsBehindTheFirstStepAreMeasured) {
+  Pace pace;
+  double now = 0;
+  int64_t step = 0;
+  pace.mark(now, step);
+  pace.mark(now += 40, ++step);  // the first step, behind a long test
+  EXPECT_FALSE(pace.settled());
+  for (int i = 0; i < 29; ++i) pace.mark(now += 0.1, ++step);
+  EXPECT_FALSE(pace.settled());
+  for (int i = 0; i < 2; ++i) pace.mark(now += 0.1, ++step);
+  EXPECT_TRUE(pace.settled());
+  EXPECT_NEAR(pace.secondsPerStep(), 0.1, 1e-6);  // the first step counts no longer
+}
+
+TEST(Pace, LongStepsSettleWithTheSecond) {
+  Pace pace;
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_FALSE(pace.settled());
+    pace.mark(60.0 * i, i);
+  }
+  EXPECT_TRUE(pace.settled());
+  EXPECT_NEAR(pace.secondsPerStep(), 60, 1e-9);
+}
+
 }  // namespace
 }  // namespace crema::train

@@ -51,6 +51,11 @@ NETS = {
         ("kernel_size: 5", "kernel_size: 3 dilation: 1073741825"),
         ["dilation must be 1 to 16777216, not 1073741825", "conv1"],
     ),
+    "no kernel": (("kernel_size: 5", "kernel_size: 0"), ["kernel_size must be 1 to 16777216, not 0", "'conv1'"]),
+    "no kernel on one side": (
+        ("kernel_size: 5", "kernel_h: 5 kernel_w: 0"),
+        ["kernel_w must be 1 to 16777216, not 0", "'conv1'"],
+    ),
     "outputs beyond an int": (("num_output: 20", "num_output: 4000000000"), ["num_output", "4000000000", "conv1"]),
     "no database": (
         ("train_lmdb", "nope_lmdb"),

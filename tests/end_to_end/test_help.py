@@ -58,6 +58,9 @@ def test_every_flag_is_listed_once(command):
         (["time", "-logtostder"], "did you mean -logtostderr?"),
         (["train", "-quite_other", "x"], "`train` has no flag -quite_other. `crema train --help`"),
         (["train"], "-solver is required; `crema train --help`"),
+        (["train", "my.prototxt"], "-solver is required; did you mean -solver my.prototxt? `crema train --help` lists"),
+        (["train", "-ranks", "2"], "-solver is required; `crema train --help`"),
+        (["test", "net.prototxt"], "-weights is required; `crema test --help`"),
     ],
 )
 def test_what_is_misspelt_is_named_with_the_nearest(line, words):
@@ -129,6 +132,74 @@ def test_a_memory_limit_is_named(model):
         ),
     )
     assert done.returncode == 1 and "raise the memory limit of 512 MiB (ulimit -v)" in done.stderr, done.stderr
+
+
+DEPLOY = """layer { name: 'in' type: 'Input' top: 'x' input_param { shape { dim: 200 dim: 3 dim: 227 dim: 227 } } }
+layer { name: 'conv' type: 'Convolution' bottom: 'x' top: 'y' convolution_param { num_output: 20 kernel_size: 3 } }"""
+
+
+def test_out_of_memory_has_a_remedy_for_deploy_nets_and_the_limit(tmp_path):
+    (tmp_path / "deploy.prototxt").write_text(DEPLOY)
+    limit = 400 << 20
+    done = subprocess.run(
+        [CREMA, "time", "deploy.prototxt", "-threads", "1"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (limit,) * 2),
+    )
+    assert done.returncode == 1 and (
+        "bytes for a blob; use a smaller batch_size (a deploy net's is the first dim of its input), or raise the "
+        "memory limit of 400 MiB (ulimit -v)\n  in forward of layer 'conv' (Convolution)" in done.stderr
+    ), done.stderr[-500:]
+
+
+def test_a_solver_is_no_net(model):
+    """The other way round: test_a_net_is_no_solver."""
+    words = "solver.prototxt is a solver, and a net is needed; give the net that it names: net.prototxt"
+    for line in (["test", "-weights", "w", "-model"], ["summary"], ["time"], ["export", "-output", "x.onnx", "-model"]):
+        done = crema(*line, "solver.prototxt", cwd=model)
+        assert done.code == 2 and words in done.message, done.err
+
+
+def test_every_blob_needs_a_dataset(model):
+    done = crema("extract_features", "snap_iter_1.caffemodel", "net.prototxt", "ip1,ip2", "x", 1, "lmdb", cwd=model)
+    words = "crema: error: the number of blob names and dataset names must be equal (2 and 1)"
+    assert done.code == 2 and words in done.message, done.err
+
+
+def test_records_counts_databases_and_names_what_is_none(records, tmp_path):
+    assert crema("records", records / "test_lmdb").out == "200\n"
+    assert crema("records", records / "test_lmdb/data.mdb").out == "200\n"
+    images, labels = records / "test-images", records / "test-labels"
+    assert crema("convert_mnist_data", "-backend", "leveldb", images, labels, tmp_path / "level").code == 0
+    for flags in ([], ["-backend", "leveldb"]):
+        assert crema("records", *flags, tmp_path / "level").out == "200\n"
+    (tmp_path / "list.txt").write_text("a.jpg 0\nb.jpg 1\n")
+    (tmp_path / "rows.h5").write_bytes(b"\x89HDF\r\n\x1a\n" + bytes(100))
+    for flags, words in (
+        (["list.txt"], "list.txt is text; `crema records` counts those of an LMDB or a LevelDB. A list of images or of"),
+        (["rows.h5"], "rows.h5 is an HDF5 file; `crema records` counts those of an LMDB or a LevelDB. Its records are"),
+        (["-backend", "lmdb", "level"], "level is a LevelDB, and an LMDB is wanted"),
+        (["-backend", "rocks", "level"], "there is no backend 'rocks'; it is lmdb or leveldb"),
+        (["none"], "there is no LMDB at none"),
+    ):
+        done = crema("records", *flags, cwd=tmp_path)
+        assert done.code in (1, 2) and words in done.message and not done.out, done.err
+
+
+def test_a_nan_has_no_sign(tmp_path):
+    """Log(-1), whose NaN has one on x86."""
+    net = """layer { name: 'in' type: 'DummyData' top: 'x' top: 't'
+      dummy_data_param { shape { dim: 2 dim: 3 } data_filler { value: -1 } } }
+    layer { name: 'log' type: 'Log' bottom: 'x' top: 'y' }
+    layer { name: 'ip' type: 'InnerProduct' bottom: 'y' top: 'z' inner_product_param { num_output: 3 } }
+    layer { name: 'loss' type: 'EuclideanLoss' bottom: 'z' bottom: 't' top: 'loss' }"""
+    solver(tmp_path, net)
+    done = crema("time", "net.prototxt", "-iterations", 1, cwd=tmp_path)
+    assert "Initial loss: nan\n" in done.err, done.err
+    assert "the loss is nan in iteration 0" in crema("train", "-solver", "solver.prototxt", cwd=tmp_path).message
 
 
 TRAIN_VAL = """layer { name: 'data' type: 'Data' top: 'data' top: 'label' include { phase: TRAIN }
