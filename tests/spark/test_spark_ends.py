@@ -7,7 +7,7 @@ import signal
 import subprocess
 
 from conftest import children, running, wait_until
-from spark_jobs import ENVIRONMENT, FILES, command, job  # noqa: F401 (job is a fixture)
+from spark_jobs import ENVIRONMENT, FILES, command, job, submit  # noqa: F401 (job is a fixture)
 
 
 def test_an_interrupted_driver_says_where_to_go_on(job):
@@ -43,6 +43,32 @@ def test_an_interrupted_driver_says_where_to_go_on(job):
             assert pathlib.Path(state).exists() and pathlib.Path(state).with_suffix(".caffemodel").exists(), last[0]
         else:
             assert last[0].endswith("`snapshot: N` in the solver writes one every N iterations"), last[0]
+
+
+def test_interrupted_scoring_leaves_no_output(job):
+    """Ctrl-C while rows are written, by a record at a time so that it takes long: a folder that is left would be
+    refused by the next run.
+    """
+    net = job / FILES[1]
+    net.write_text(re.sub(r"batch_size: \d+", "batch_size: 1", net.read_text()))
+    assert submit(job, "local[1]", "-train", model=f"file:{job}/model").returncode == 0
+    flags = ("-features", "accuracy,loss", "-label", "label")
+    with open(job / "driver.log", "w") as log:
+        run = subprocess.Popen(
+            command(job, "local[1]", *flags, model=f"file:{job}/model"),
+            cwd=job,
+            env=ENVIRONMENT,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+        )
+    try:
+        wait_until(lambda: (job / "out").exists(), 90, "the output's folder")
+        os.killpg(run.pid, signal.SIGINT)
+        assert run.wait(60) == 128 + signal.SIGINT, (job / "driver.log").read_text()[-3000:]
+    finally:
+        run.kill()
+    assert not (job / "out").exists()
 
 
 def killed_child(job, sign, kind="worker"):

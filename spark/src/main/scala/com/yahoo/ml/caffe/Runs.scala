@@ -189,7 +189,9 @@ private[caffe] class Runs(@transient val sc: SparkContext) extends Serializable 
       val frame = features(DataSource.getSource(conf, isTraining = false))
       journal.foreach(_.noteOutput(output))
       val mode = if (left.output.contains(output)) SaveMode.Overwrite else SaveMode.ErrorIfExists
-      JobError.explained(frame.write.mode(mode).format(conf.outputFormat).save(output))
+      Unfinished.removed(output, sc.hadoopConfiguration) {
+        JobError.explained(frame.write.mode(mode).format(conf.outputFormat).save(output))
+      }
       System.err.println(s"crema: ${frame.count()} rows of ${conf.features.mkString(", ")} are at " +
         s"${conf.outputPath} (${conf.outputFormat})")
     } else if (conf.isTest) {
