@@ -31,10 +31,11 @@ std::string interleaved(const caffe::Datum& d) {
 void put(const data::Record& record, const data::RecordSource& source, wire::Event::Record* out) {
   caffe::Datum d;
   if (!d.ParseFromArray(record.value.data(), static_cast<int>(record.value.size())))
-    badData("record '{}' of {} is no Caffe Datum ({} bytes)", printable(record.key), source.describe(), record.value.size());
+    badData("record '{}' of {} is no Caffe Datum ({} bytes)", printable(record.key), source.describe(),
+            record.value.size());
   if (d.float_data_size())
-    badData("record '{}' of {} holds floats; rows of images hold bytes: train on the database itself", printable(record.key),
-            source.describe());
+    badData("record '{}' of {} holds floats; rows of images hold bytes: train on the database itself",
+            printable(record.key), source.describe());
   out->set_id(std::string(record.key));
   out->set_label(d.label());
   out->set_channels(d.channels()), out->set_height(d.height()), out->set_width(d.width());

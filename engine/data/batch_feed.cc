@@ -51,13 +51,16 @@ std::optional<Record> BatchMaker::put(int64_t index, int item, Batch* batch) con
   for (size_t t = 0; t < samples->tops(); ++t)
     out.push_back(batch->tops[t].data() + static_cast<size_t>(item) * static_cast<size_t>(samples->shape(t).count()));
   try {
-    inside([&] { return fmt::format("in record '{}' (number {}) of {}", printable(record.key), index, source->describe()); },
-           [&] {
-             if (samples->varies())
-               samples->makeOne(record, random, &batch->shapes, &batch->tops);
-             else
-               samples->make(record, random, item, out);
-           });
+    inside(
+        [&] {
+          return fmt::format("in record '{}' (number {}) of {}", printable(record.key), index, source->describe());
+        },
+        [&] {
+          if (samples->varies())
+            samples->makeOne(record, random, &batch->shapes, &batch->tops);
+          else
+            samples->make(record, random, item, out);
+        });
   } catch (const Undecodable& e) {
     if (!options.skipping) throw;
     skipped->add(index, e);

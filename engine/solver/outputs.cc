@@ -21,7 +21,8 @@ void logOutputs(const net::Net& net, const std::vector<double>& values, const st
     const double weight = net.outputLossWeight(name);
     for (int k = 0; k < net.blob(name).count() && at < values.size(); ++k, ++at) {
       const std::string head = what.empty() ? "" : fmt::format("    {} #{}: ", what, at);
-      const std::string weighted = weight ? fmt::format(" (* {:.6g} = {:.6g} loss)", weight, shown(weight * values[at])) : "";
+      const std::string weighted =
+          weight ? fmt::format(" (* {:.6g} = {:.6g} loss)", weight, shown(weight * values[at])) : "";
       LOG_INFO("{}{} = {:.6g}{}", head, name, shown(values[at]), weighted);
     }
   }

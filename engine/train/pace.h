@@ -30,7 +30,7 @@ class Pace {
 
  private:
   static constexpr double kWindow = 30, kGrain = 0.5, kSettled = 3;  // seconds; a mark each half second is kept
-  std::optional<std::pair<double, int64_t>> first_;  // the end of the first step
+  std::optional<std::pair<double, int64_t>> first_;                  // the end of the first step
   bool settled_ = false;
   std::deque<std::pair<double, int64_t>> marks_;
 };
