@@ -283,7 +283,7 @@ def test_eight_workers_are_connected_within_two_seconds(records, tmp_path):
         log = tmp_path / f"run{len(took)}.log"
         begin = time.monotonic()
         run = start(tmp_path, *"train -solver solver.prototxt -ranks 8 -workers 8 -threads 1".split(), name=log.stem)
-        wait_until(lambda: "Solving LeNet" in log.read_text(), 60, "the training of eight workers")
+        wait_until(lambda log=log: "Solving LeNet" in log.read_text(), 60, "the training of eight workers")
         took.append(time.monotonic() - begin)
         assert ended(run, 60) == 0
         said = log.read_text()

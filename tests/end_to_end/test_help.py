@@ -179,7 +179,7 @@ def test_records_counts_databases_and_names_what_is_none(records, tmp_path):
     (tmp_path / "list.txt").write_text("a.jpg 0\nb.jpg 1\n")
     (tmp_path / "rows.h5").write_bytes(b"\x89HDF\r\n\x1a\n" + bytes(100))
     for flags, words in (
-        (["list.txt"], "list.txt is text; `crema records` counts those of an LMDB or a LevelDB. A list of images or of"),
+        (["list.txt"], "list.txt is text; `crema records` counts those of an LMDB or a LevelDB. A list of images"),
         (["rows.h5"], "rows.h5 is an HDF5 file; `crema records` counts those of an LMDB or a LevelDB. Its records are"),
         (["-backend", "lmdb", "level"], "level is a LevelDB, and an LMDB is wanted"),
         (["-backend", "rocks", "level"], "there is no backend 'rocks'; it is lmdb or leveldb"),

@@ -31,9 +31,9 @@ object Unfinished {
         write
         ended.set(true)
       } finally if (!hooks.isShutdownInProgress) {
-        hooks.removeShutdownHook(remove)
-        remove.run()
-      }
+          hooks.removeShutdownHook(remove)
+          remove.run()
+        }
     }
   }
 }
