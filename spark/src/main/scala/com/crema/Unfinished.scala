@@ -11,8 +11,8 @@ import org.apache.hadoop.util.ShutdownHookManager
 /** Folders that a job of Spark writes are there whole or not at all. */
 object Unfinished {
 
-  /** Runs `write`, which makes the folder at `uri`. When it fails, or the driver is asked to end (Ctrl-C), what is there
-    * by then is removed, as the next run would refuse a folder that exists. What was there before is left as it is.
+  /** Runs `write`, which makes the folder at `uri`. When it fails, or the driver is asked to end (Ctrl-C), what is
+    * there by then is removed, as the next run would refuse a folder that exists. What was there before is left.
     */
   def removed(uri: String, conf: Configuration)(write: => Unit): Unit = {
     val path = new Path(uri)
