@@ -5,12 +5,12 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "cli/command.h"
-#include "cluster/job.h"
 #include "host/job_io.h"
 #include "host/processes.h"
 #include "kernels/context.h"
 #include "model/upgrade.h"
 #include "solver/descriptions.h"
+#include "worker/job.h"
 
 namespace crema::cli {
 namespace {
@@ -47,7 +47,7 @@ wire::Job jobOf(const WorkerFlags& f) {
   o.ranks = f.ranks, o.workers = f.workers, o.worker = f.worker;
   o.threads = f.threads, o.isa = f.isa;
   o.snapshot = f.snapshot, o.weights = f.weights, o.snapshotPrefix = o.solver.snapshot_prefix();
-  wire::Job job = cluster::jobOf(o);
+  wire::Job job = worker::jobOf(o);
   job.set_token(readFile(f.tokenFile));
   job.set_host(f.host), job.set_coordinator(f.coordinator), job.set_model(f.model);
   job.set_join_timeout(f.joinTimeout), job.set_step_timeout(f.stepTimeout);

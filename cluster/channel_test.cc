@@ -28,14 +28,14 @@ struct Ends {
   }
 };
 
-control::ToWorker kept() {
-  control::ToWorker m;
+control::ToMember kept() {
+  control::ToMember m;
   m.mutable_kept();
   return m;
 }
 
 ErrorKind kindOfEnd(Channel& c, Deadline deadline) {
-  control::ToWorker m;
+  control::ToMember m;
   try {
     c.receive(&m, deadline, nullptr);
   } catch (const Error& e) {
@@ -48,7 +48,7 @@ ErrorKind kindOfEnd(Channel& c, Deadline deadline) {
 TEST(Channel, AFrameIsItsSizeInLittleEndianAndTheMessage) {
   Ends ends;
   Channel channel(std::move(ends.served));
-  control::ToWorker m;
+  control::ToMember m;
   m.mutable_abort()->set_story(std::string(300, 'x'));
   const std::string body = m.SerializeAsString();
   ASSERT_GT(body.size(), 256u);
@@ -73,7 +73,7 @@ TEST(Channel, PiecesBecomeOneMessageAndTwoInOneWriteStayTwo) {
     }
     ends.write(frame + std::string(4, '\0'));  // and an empty message
   });
-  control::ToWorker m;
+  control::ToMember m;
   for (const bool said : {true, true, false}) {
     channel.receive(&m, Deadline::after(kPatience), nullptr);
     EXPECT_EQ(m.has_kept(), said);
@@ -85,7 +85,7 @@ TEST(Channel, AFrameOf16MiBIsTheLargest) {
   Ends ends;
   Channel channel(std::move(ends.served));
   ends.write(std::string("\x01\x00\x00\x01", 4));
-  control::ToWorker m;
+  control::ToMember m;
   EXPECT_EQ(messageOf([&] { channel.receive(&m, Deadline::after(kPatience), nullptr); }),
             "the other end announced a message of 16777217 bytes; refused");
 
@@ -105,7 +105,7 @@ TEST(Channel, WhatIsNoMessageIsRefused) {
   Ends ends;
   Channel channel(std::move(ends.served));
   ends.write(std::string("\x03\x00\x00\x00", 4) + "\x0f\xff\xff");
-  control::ToWorker m;
+  control::ToMember m;
   EXPECT_EQ(messageOf([&] { channel.receive(&m, Deadline::after(kPatience), nullptr); }),
             "the other end sent a message that cannot be read; refused");
 }
@@ -116,7 +116,7 @@ TEST(Channel, AFrameThatIsCutOffEndsWithThePeer) {
     Channel channel(std::move(ends.served));
     ends.write(part);
     ends.bytes.close();
-    control::ToWorker m;
+    control::ToMember m;
     EXPECT_EQ(messageOf([&] { channel.receive(&m, Deadline::after(kPatience), nullptr); }),
               "recv from the other end: connection closed")
         << part.size();
@@ -168,7 +168,7 @@ TEST(Channel, AnInterruptEndsASendToAPeerThatDoesNotReadAndTheNextSendEndsItsFra
     reader.receive(&came, Deadline::after(kPatience), nullptr);
     EXPECT_EQ(came.piece().data().size(), big.piece().data().size());
   }
-  control::ToWorker m;
+  control::ToMember m;
   reader.receive(&m, Deadline::after(kPatience), nullptr);
   EXPECT_TRUE(m.has_kept());
   last.join();
@@ -182,13 +182,13 @@ TEST(Channel, SeveralSendersDoNotTearFrames) {
   std::vector<std::thread> senders;
   for (int t = 0; t < 4; ++t)
     senders.emplace_back([&, t] {
-      control::ToWorker m;
+      control::ToMember m;
       m.mutable_abort()->set_story(std::string(50000, static_cast<char>('a' + t)));
       for (int i = 0; i < 50; ++i) channel.send(m, Deadline::after(kPatience));
     });
   int came = 0;
   for (; came < 200; ++came) {
-    control::ToWorker m;
+    control::ToMember m;
     reader.receive(&m, Deadline::after(kPatience), nullptr);
     const std::string& message = m.abort().story();
     ASSERT_EQ(message, std::string(50000, message.at(0)));

@@ -5,25 +5,19 @@
 
 #include "base/log.h"
 #include "cluster/doorman.h"
-#include "cluster/model_home.h"
 #include "cluster/patience.h"
 #include "cluster/roster.h"
 #include "cluster/session.h"
 
 namespace crema::cluster {
-namespace {
-constexpr char kAgain[] =
-    "run it again, from the last snapshot if there is one (-snapshot X.solverstate; on Spark with -weights "
-    "X.caffemodel beside it)";
-}  // namespace
 
 class Coordinator::State {
  public:
-  State(const CoordinatorOptions& options, Emit emit)
+  State(const CoordinatorOptions& options, std::unique_ptr<Work> work, Emit emit)
       : options_(options),
+        work_(std::move(work)),
         emit_(std::move(emit)),
-        roster_(options.ranks, options.workers),
-        model_(options.modelHome),
+        roster_(options.members, work_->naming()),
         doorman_(options.host, options.port, options.token) {}
   std::string address() const { return doorman_.address(); }
 
@@ -34,7 +28,7 @@ class Coordinator::State {
     try {
       gather(stop);
       start();
-      while (roster_.count(&Member::finished) < options_.workers) turn(Deadline::after(patience::kTurn), stop);
+      while (roster_.count(&Member::finished) < options_.members) turn(Deadline::after(patience::kTurn), stop);
       finish();
     } catch (Error& e) {
       abortAll(e);
@@ -58,21 +52,22 @@ class Coordinator::State {
 
   void gather(const Interrupt* stop) {
     const Deadline deadline = Deadline::after(options_.joinTimeout);
-    while (roster_.count(&Member::ready) < options_.workers) {
+    while (roster_.count(&Member::ready) < options_.members) {
       const Deadline soon = Deadline::after(patience::kTurn);
       turn(deadline.passed() ? soon : Deadline::earlier(deadline, soon), stop);
       if (deadline.passed() && roster_.late(monotonicSeconds() - options_.joinTimeout))
         throw Error(
             ErrorKind::kTimeout,
-            fmt::format("{} workers wanted, {} here; waited {:.0f} s; missing: {}. Free that many executor slots, or "
-                        "run fewer workers (the model is the same), or wait longer with a larger join timeout",
-                        options_.workers, roster_.count(&Member::ready), options_.joinTimeout, roster_.missing()));
+            fmt::format("{} {}s wanted, {} here; waited {:.0f} s; missing: {}. Free that many executor slots, or {}, "
+                        "or wait longer with a larger join timeout",
+                        options_.members, work_->naming().member, roster_.count(&Member::ready), options_.joinTimeout,
+                        roster_.missing(), work_->remedyForMissing()));
     }
   }
 
   void start() {
-    roster_.compare();
-    control::ToWorker message;
+    work_->checkStart(roster_);
+    control::ToMember message;
     message.mutable_start()->set_generation(1);
     for (const auto& m : roster_.members) message.mutable_start()->add_peers(m.hello.data_address());
     for (Member& m : roster_.members) sendTo(*m.channel, message), m.moved = monotonicSeconds();
@@ -82,7 +77,7 @@ class Coordinator::State {
     emit_(started);
   }
 
-  // One turn of the loop: handles all messages that have come, sends heartbeats, then checks those of the workers.
+  // One turn of the loop: handles all messages that have come, sends heartbeats, then checks those of the members.
   void turn(Deadline deadline, const Interrupt* stop) {
     if (auto in = doorman_.next(deadline, stop)) {
       handle(*in);
@@ -92,7 +87,7 @@ class Coordinator::State {
     const double now = monotonicSeconds();
     if (now - lastAlive_ >= patience::kBeat) {
       lastAlive_ = now;
-      control::ToWorker alive;
+      control::ToMember alive;
       alive.mutable_alive();
       for (const Member& m : roster_.members)
         if (m.channel) sendTo(*m.channel, alive);
@@ -104,16 +99,17 @@ class Coordinator::State {
     const Member& m = roster_.members[static_cast<size_t>(w)];
     if (!m.channel || m.finished) return;
     if (now - m.heard > options_.stepTimeout)
-      throw Error(ErrorKind::kTimeout, fmt::format("{} has been silent for {:.0f} s in step {}: stopped, overloaded or "
-                                                   "cut off. See its log; {}",
-                                                   roster_.describe(w), now - m.heard, roster_.latestBeat(), kAgain));
+      throw Error(ErrorKind::kTimeout,
+                  fmt::format("{} has been silent for {:.0f} s in step {}: stopped, overloaded or "
+                              "cut off. See its log; {}",
+                              roster_.describe(w), now - m.heard, roster_.latestBeat(), work_->remedyForLoss()));
     // A training thread reports progress with every batch.
     if (training_ && now - m.moved > patience::kHangTimeouts * options_.stepTimeout)
       throw Error(ErrorKind::kTimeout, fmt::format("{} has not finished a batch for {:.0f} s in step {}; see its log",
                                                    roster_.describe(w), now - m.moved, m.beat.iteration()));
   }
 
-  void sendTo(Channel& channel, const control::ToWorker& message) {
+  void sendTo(Channel& channel, const control::ToMember& message) {
     try {
       channel.send(message, Deadline::after(patience::kSend));
     } catch (const Error&) {
@@ -135,7 +131,7 @@ class Coordinator::State {
       const int64_t step = presentStep();
       throw Error(ErrorKind::kPeer, fmt::format("{} was lost in step {}: {} (the process ended or was killed). See the "
                                                 "end of its log; {}",
-                                                roster_.describe(w), step, in.lost, kAgain));
+                                                roster_.describe(w), step, in.lost, work_->remedyForLoss()));
     }
     take(m, w, in.message);
   }
@@ -159,8 +155,8 @@ class Coordinator::State {
         break;
       case control::ToCoordinator::kPiece:
         m.moved = m.heard;
-        if (model_.take(message.piece(), roster_.describe(w))) {
-          control::ToWorker kept;
+        if (work_->take(message.piece(), roster_.describe(w))) {
+          control::ToMember kept;
           kept.mutable_kept();
           sendTo(*m.channel, kept);
         }
@@ -175,7 +171,7 @@ class Coordinator::State {
     }
   }
 
-  // When a worker reports a lost peer, that peer's own message or connection says more: waits for it.
+  // When a member reports a lost peer, that peer's own message or connection says more: waits for it.
   [[noreturn]] void failed(int w, const control::ToCoordinator::Failed& f) {
     if (f.kind() == name(ErrorKind::kPeer)) {
       const Deadline moment = Deadline::after(patience::kCause);
@@ -188,14 +184,14 @@ class Coordinator::State {
 
   void admit(const Doorman::Incoming& in) {
     const auto& hello = in.message.hello();
-    const auto w = static_cast<size_t>(hello.worker());
+    const auto w = static_cast<size_t>(hello.member());
     const std::string refuse = roster_.refusal(hello, options_.jobDigest);
     if (!refuse.empty()) {
-      control::ToWorker message;
+      control::ToMember message;
       message.mutable_abort()->set_story(refuse);
       message.mutable_abort()->set_kind(name(ErrorKind::kInvalid));
       sendTo(*in.from, message);
-      LOG_WARNING("refused a worker from {}: {}", hello.host(), refuse);
+      LOG_WARNING("refused a {} from {}: {}", work_->naming().member, hello.host(), refuse);
       return;
     }
     roster_.members[w].channel = in.from;
@@ -205,44 +201,30 @@ class Coordinator::State {
     for (const auto& m : roster_.members) have += m.channel != nullptr;
     wire::Event joined;
     auto* j = joined.mutable_joined();
-    j->set_worker(hello.worker()), j->set_host(hello.host()), j->set_have(have), j->set_want(options_.workers);
+    j->set_worker(hello.member()), j->set_host(hello.host()), j->set_have(have), j->set_want(options_.members);
     j->set_task_seconds(hello.task_seconds()), j->set_unpack_seconds(hello.unpack_seconds());
     emit_(joined);
   }
 
-  // Before the start the host is informed, not too often, how many workers have their rows.
+  // Before the start the host is informed, not too often, how many members have their rows.
   void preparing(Member& m) {
     m.prepared = m.heard;
     if (training_ || m.heard - lastPreparing_ < patience::kPreparing) return;
     lastPreparing_ = m.heard;
     wire::Event event;
     event.mutable_preparing()->set_ready(roster_.count(&Member::ready));
-    event.mutable_preparing()->set_want(options_.workers);
+    event.mutable_preparing()->set_want(options_.members);
     emit_(event);
   }
 
   void forward(wire::Event event) {
-    if (event.has_progress() && options_.workers > 1) {
-      // The slowest worker is named when it computes a fifth longer than the fastest, as the others wait for it.
-      const auto byTime = [](const Member& a, const Member& b) {
-        return a.beat.compute_seconds() < b.beat.compute_seconds();
-      };
-      const auto [least, most] = std::minmax_element(roster_.members.begin(), roster_.members.end(), byTime);
-      if (most->beat.compute_seconds() > 1.2 * least->beat.compute_seconds())
-        event.mutable_progress()->set_slowest_worker(static_cast<int>(most - roster_.members.begin()));
-    }
+    work_->complete(roster_, event);
     emit_(event);
   }
 
   void finish() {
-    for (size_t w = 1; w < roster_.members.size(); ++w)
-      if (roster_.members[w].digest != roster_.members[0].digest)
-        throw Error(
-            ErrorKind::kInternal,
-            fmt::format(
-                "{} ended with another state than {}; the model must not be trusted. Please report this with the logs",
-                roster_.describe(static_cast<int>(w)), roster_.describe(0)));
-    control::ToWorker bye;
+    work_->checkEnd(roster_);
+    control::ToMember bye;
     bye.mutable_bye();
     size_t gone = 0;
     for (const Member& m : roster_.members) m.channel ? sendTo(*m.channel, bye) : static_cast<void>(++gone);
@@ -256,7 +238,7 @@ class Coordinator::State {
   }
 
   void abortAll(const Error& why) {
-    control::ToWorker message;
+    control::ToMember message;
     message.mutable_abort()->set_story(why.what());
     message.mutable_abort()->set_kind(name(why.kind()));
     size_t awaited = 0;
@@ -272,7 +254,7 @@ class Coordinator::State {
     }
   }
 
-  // What a worker reported before it heard of the end, such as a snapshot that is published. The host may be gone.
+  // What a member reported before it heard of the end, such as a snapshot that is published. The host may be gone.
   void forwardAtLast(const wire::Event& event) {
     try {
       forward(event);
@@ -282,16 +264,16 @@ class Coordinator::State {
   }
 
   CoordinatorOptions options_;
+  std::unique_ptr<Work> work_;
   Emit emit_;
   Roster roster_;
-  ModelHome model_;
   double lastAlive_ = 0, lastPreparing_ = -1e9;
   bool training_ = false;
   Doorman doorman_;
 };
 
-Coordinator::Coordinator(const CoordinatorOptions& options, Emit emit)
-    : state_(std::make_unique<State>(options, std::move(emit))) {}
+Coordinator::Coordinator(const CoordinatorOptions& options, std::unique_ptr<Work> work, Emit emit)
+    : state_(std::make_unique<State>(options, std::move(work), std::move(emit))) {}
 Coordinator::~Coordinator() = default;
 std::string Coordinator::address() const { return state_->address(); }
 void Coordinator::run(const Interrupt* stop) { state_->run(stop); }

@@ -1,16 +1,16 @@
-// The coordinator: who is there, who is missing, who has stopped answering; it carries no gradients.
+// The coordinator: who is there, who is missing, who has stopped answering; it carries no gradients and no rows.
 //
-// Phases: gather (all workers connect, prove the token, agree on the job) -> ready (all have built their nets) -> train
-// -> finish (all report the same state). A worker that fails, closes its connection or is silent for step_timeout ends
-// the run for everybody, with one error that names worker, ranks, host, step, cause and remedy. Unauthenticated clients
-// get no answer and change nothing. Start carries a generation number that every data frame repeats, so that a later
-// version can replace workers.
+// Phases: gather (all members connect, prove the token, agree on the job) -> ready (all can begin) -> run -> finish (all
+// have ended). A member that fails, closes its connection or is silent for step_timeout ends the run for everybody, with
+// one error that names member, host, step, cause and remedy. Unauthenticated clients get no answer and change nothing.
+// Start carries a generation number that every data frame repeats, so that a later version can replace members.
 #pragma once
 #include <functional>
 #include <memory>
 #include <string>
 
 #include "base/socket.h"
+#include "cluster/work.h"
 #include "wire.pb.h"
 
 namespace crema::cluster {
@@ -19,20 +19,19 @@ struct CoordinatorOptions {
   std::string host = "127.0.0.1";
   int port = 0;
   std::string token;
-  int ranks = 1, workers = 1;
+  int members = 1;
   double joinTimeout = 60, stepTimeout = 60;
-  std::string jobDigest;  // cluster/job.h
-  std::string modelHome;  // where worker 0's final model is written, as wire.Job's model_home
+  std::string jobDigest;  // of what all members must agree on
 };
 
 // Emit is called from the thread of run() only.
 class Coordinator {
  public:
   using Emit = std::function<void(const wire::Event&)>;
-  Coordinator(const CoordinatorOptions& options, Emit emit);
+  Coordinator(const CoordinatorOptions& options, std::unique_ptr<Work> work, Emit emit);
   ~Coordinator();
   std::string address() const;
-  // Until all workers have finished (returns) or the run has failed (throws; the error has been sent to every worker).
+  // Until all members have finished (returns) or the run has failed (throws; the error has been sent to every member).
   // `stop` ends it early.
   void run(const Interrupt* stop);
 

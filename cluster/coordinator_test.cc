@@ -1,136 +1,138 @@
-// A run as the coordinator sees it until it starts, and a whole one: who joins, who is refused, who is missing.
+// What the coordinator does for any work: its members join, start, report, fail and end. What training adds is tested in
+// worker/.
 #include "cluster/coordinator.h"
 
 #include <gtest/gtest.h>
 
-#include "cluster/job.h"
-#include "support/coordinator_fixture.h"
+#include "support/coordinator_ends.h"
+#include "support/settle.h"
 
 namespace crema::cluster {
 namespace {
 
+using crema::test::HandClock;
+using crema::test::settle;
 using crema::test::soon;
-using test::CoordinatorTest;
-using test::ScriptedWorker;
+using test::ScriptedMember;
 
-TEST_F(CoordinatorTest, AWholeRun) {
-  options_.ranks = 4;
-  train();
-  EXPECT_TRUE(c_->events().front().has_listening());
-  EXPECT_EQ(c_->events().front().listening().address(), c_->address());
-  heardOf(0, 5);
-  for (auto& w : workers_) w.sayFinished("same");
-  for (auto& w : workers_) {
-    EXPECT_TRUE(w.hear().has_bye());
-    EXPECT_FALSE(c_->over()) << "it stays until all have hung up";
-    w.hangUp();
+class PlainWork : public Work {
+ public:
+  Naming naming() const override {
+    return {"node", "program",
+            [](int, const control::ToCoordinator::Hello& hello) { return "at " + hello.data_address(); }};
+  }
+  std::string remedyForMissing() const override { return "ask for fewer nodes"; }
+  std::string remedyForLoss() const override { return "run it again"; }
+  void checkStart(const Roster& roster) const override {
+    if (roster.members[0].records == "too few") badData("there is too little to do");
+  }
+  void checkEnd(const Roster& roster) const override {
+    if (roster.members[1].digest == "wrong") badData("{} is wrong", roster.describe(1));
+  }
+  void complete(const Roster& roster, wire::Event& report) const override {
+    if (report.has_progress()) report.mutable_progress()->set_max_iter(roster.count(&Member::finished));
+  }
+  bool take(const control::ToCoordinator::Piece& piece, const std::string& sender) override {
+    if (piece.data() == "refused") badData("{} sent what nobody wants", sender);
+    return piece.has_size();
+  }
+};
+
+class AnyWork : public testing::Test {
+ protected:
+  AnyWork() {
+    options_.token = test::kToken, options_.jobDigest = test::kJobDigest;
+    options_.members = 2, options_.joinTimeout = 5, options_.stepTimeout = 10;
+    c_ = std::make_unique<test::RunningCoordinator>(options_, std::make_unique<PlainWork>());
+  }
+  void join(int member) {
+    nodes_.emplace_back(c_->address(), member);
+    nodes_.back().sayHello();
+    EXPECT_TRUE(c_->saw([&](const wire::Event& e) { return e.has_joined() && e.joined().worker() == member; }));
+  }
+  void start() {
+    for (const int member : {0, 1}) join(member);
+    for (auto& n : nodes_) n.sayReady();
+    for (auto& n : nodes_) EXPECT_TRUE(n.hear().has_start());
+  }
+  void endsWith(ErrorKind kind, const std::string& message) {
+    for (auto& n : nodes_) {
+      EXPECT_EQ(n.hearAbort(), name(kind) + (": " + message));
+      n.hangUp();
+    }
+    ASSERT_TRUE(clock_.advanceUntil([&] { return c_->over(); }));
+    ASSERT_TRUE(c_->error());
+    EXPECT_EQ(c_->error()->what(), message);
+  }
+
+  HandClock clock_;
+  CoordinatorOptions options_;
+  std::vector<ScriptedMember> nodes_;
+  std::unique_ptr<test::RunningCoordinator> c_;
+};
+
+TEST_F(AnyWork, RunsToItsEnd) {
+  start();
+  nodes_[0].sayFinished("one");
+  nodes_[1].sayProgress(7);
+  EXPECT_TRUE(c_->saw([](const wire::Event& e) { return e.progress().iteration() == 7; }));
+  nodes_[1].sayPiece("half"), nodes_[1].sayPiece("whole", 9);
+  EXPECT_TRUE(nodes_[1].hear().has_kept()) << "for the last piece alone";
+  nodes_[1].sayFinished("another state, which this work allows");
+  for (auto& n : nodes_) {
+    EXPECT_TRUE(n.hear().has_bye());
+    n.hangUp();
   }
   EXPECT_TRUE(soon([&] { return c_->over(); }));
   EXPECT_FALSE(c_->error());
 }
 
-TEST_F(CoordinatorTest, StartNamesTheDataAddressesOfAll) {
-  run();
-  ScriptedWorker second = joined(1), first = joined(0);
-  const auto joins = c_->events();
-  EXPECT_EQ(joins[1].joined().have(), 1);
-  EXPECT_EQ(joins[2].joined().have(), 2);
-  EXPECT_EQ(joins[2].joined().want(), 2);
-  EXPECT_EQ(joins[2].joined().host(), "h0");
-  first.sayReady(), second.sayReady();
-  for (auto* w : {&first, &second}) {
-    const auto start = w->hear().start();
-    EXPECT_EQ(start.generation(), 1u);
-    ASSERT_EQ(start.peers_size(), 2);
-    EXPECT_EQ(start.peers(0), "127.0.0.1:7000");
-    EXPECT_EQ(start.peers(1), "127.0.0.1:7001");
-    w->hangUp();
-  }
+TEST_F(AnyWork, CompletesReports) {
+  start();
+  nodes_[0].sayFinished("one");
+  settle();
+  nodes_[1].sayProgress(7);
+  EXPECT_TRUE(c_->saw([](const wire::Event& e) { return e.progress().max_iter() == 1; }));
+  for (auto& n : nodes_) n.hangUp();
   EXPECT_TRUE(clock_.advanceUntil([&] { return c_->over(); }));
 }
 
-TEST_F(CoordinatorTest, WhoIsMissingWhenTheJoinTimeoutPasses) {
-  options_.workers = options_.ranks = 3, options_.stepTimeout = 1000;
-  run();
-  workers_.push_back(joined(0)), workers_.push_back(joined(2));
-  workers_[0].sayReady();
-  EXPECT_FALSE(overWithin(59.5));
-  clock_.advance(1);
+TEST_F(AnyWork, NamesWhoIsMissingInItsOwnWords) {
+  join(1);
+  nodes_[0].sayReady();
+  settle();
+  clock_.advance(5.5);
   endsWith(ErrorKind::kTimeout,
-           "3 workers wanted, 1 here; waited 60 s; missing: worker 1, worker 2 (joined, not ready). Free that many "
-           "executor slots, or run fewer workers (the model is the same), or wait longer with a larger join timeout");
+           "2 nodes wanted, 1 here; waited 5 s; missing: node 0. Free that many executor slots, or ask for fewer "
+           "nodes, or wait longer with a larger join timeout");
 }
 
-TEST_F(CoordinatorTest, AHostThatPreparesRowsMayTakeLonger) {
-  options_.workers = options_.ranks = 1, options_.stepTimeout = 1000;
-  run();
-  workers_.push_back(joined(0));
-  const auto tells = [](const wire::Event& e) { return e.has_preparing(); };
-  for (int minute = 1; minute <= 5; ++minute) {
-    clock_.advance(50);
-    workers_[0].sayBeat(0, 0, false, 0, minute);
-    EXPECT_TRUE(soon([&] { return c_->count(tells) == static_cast<size_t>(minute); }));
-    EXPECT_FALSE(c_->over());
-  }
-  clock_.advance(1);
-  workers_[0].sayBeat(0, 0, false, 0, 6);  // within 5 s of the last one: not reported again
-  EXPECT_FALSE(overWithin(59.5));
-  EXPECT_EQ(c_->count(tells), 5u);
-  clock_.advance(1);
-  endsWith(ErrorKind::kTimeout,
-           "1 workers wanted, 0 here; waited 60 s; missing: worker 0 (joined, not ready). Free that many executor "
-           "slots, or run fewer workers (the model is the same), or wait longer with a larger join timeout");
+TEST_F(AnyWork, ItsChecksEndTheRun) {
+  for (const int member : {0, 1}) join(member);
+  for (auto& n : nodes_) n.sayReady("state", "too few");
+  endsWith(ErrorKind::kData, "there is too little to do");
 }
 
-// A refused worker learns why, and the run goes on.
-TEST_F(CoordinatorTest, AWorkerOfAnotherRunIsRefused) {
-  run();
-  const ScriptedWorker here = joined(1);
-  const auto refusal = [&](int w, const std::function<void(control::ToCoordinator::Hello&)>& change) {
-    ScriptedWorker other(c_->address(), w);
-    other.hello.set_pid(55);
-    change(other.hello);
-    other.sayHello();
-    return other.hearAbort();
-  };
-  EXPECT_EQ(refusal(1, [](auto&) {}), "invalid: worker 1 is already here (host h1, pid 101)");
-  EXPECT_EQ(refusal(0, [](auto& h) { h.set_job_digest("of another job"); }),
-            "invalid: worker 0 has a different job than the coordinator: start all with the same solver, net, ranks "
-            "and workers");
-  EXPECT_EQ(refusal(0, [](auto& h) { h.set_version("0.0.9"); }),
-            "invalid: version 0.0.9 cannot join version " CREMA_VERSION "; use one executable everywhere");
-  for (const int w : {2, -1})
-    EXPECT_EQ(refusal(w, [](auto&) {}),
-              "invalid: there is no worker " + std::to_string(w) + "; this run has workers 0 to 1");
-  EXPECT_FALSE(c_->over());
-  const ScriptedWorker rightful = joined(0);  // the place is still free
-  stop_.raise(Error(ErrorKind::kStopped, "enough"));
-  endsItself(ErrorKind::kStopped, "enough");
+TEST_F(AnyWork, TheLastStatesAreItsToJudge) {
+  start();
+  for (auto& n : nodes_) n.sayFinished("wrong");
+  endsWith(ErrorKind::kData, "node 1 (at 127.0.0.1:7001, host h1, pid 101) is wrong");
 }
 
-TEST_F(CoordinatorTest, OtherRecordsEndTheRunBeforeItStarts) {
-  run();
-  for (int w = 0; w < 2; ++w) workers_.push_back(joined(w));
-  workers_[0].sayReady("weights", "100 records"), workers_[1].sayReady("weights", "99 records");
-  endsWith(ErrorKind::kData,
-           "worker 1 (rank 1, host h1, pid 101) reads other records than worker 0 (rank 0, host h0, pid 100): 99 "
-           "records against 100 records; copy the same database to all machines");
+TEST_F(AnyWork, ALossHasItsRemedy) {
+  start();
+  nodes_[1].hangUp();
+  ASSERT_TRUE(clock_.advanceUntil([&] { return c_->over(); }));
+  ASSERT_TRUE(c_->error());
+  const std::string message = c_->error()->what();
+  EXPECT_EQ(message.find("node 1 (at 127.0.0.1:7001, host h1, pid 101) was lost in step 0: "), 0u) << message;
+  EXPECT_EQ(message.find("; run it again") + std::string("; run it again").size(), message.size()) << message;
 }
 
-TEST(JobDigest, IsOfWhatAllMustAgreeOnAndOfNothingElse) {
-  wire::Job job;
-  job.set_solver("solver"), job.set_ranks(4), job.set_workers(2);
-  const std::string digest = jobDigest(job);
-  wire::Job mine = job;
-  mine.set_worker(1), mine.set_threads(7), mine.set_isa("avx2"), mine.set_train_source("/elsewhere");
-  EXPECT_EQ(jobDigest(mine), digest);
-  for (const auto& change : std::vector<std::function<void(wire::Job&)>>{[](auto& j) { j.set_solver("solve"); },
-                                                                         [](auto& j) { j.set_ranks(5); },
-                                                                         [](auto& j) { j.set_workers(3); }}) {
-    wire::Job other = job;
-    change(other);
-    EXPECT_NE(jobDigest(other), digest);
-  }
+TEST_F(AnyWork, APieceThatIsRefusedEndsTheRun) {
+  start();
+  nodes_[1].sayPiece("refused");
+  endsWith(ErrorKind::kData, "node 1 (at 127.0.0.1:7001, host h1, pid 101) sent what nobody wants");
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Collects the messages of all authenticated workers in one queue; base/door.h does the authentication.
+// Collects the messages of all authenticated members in one queue; base/door.h does the authentication.
 #pragma once
 #include <condition_variable>
 #include <memory>

@@ -18,7 +18,7 @@ using crema::test::messageOf;
 using crema::test::settle;
 using crema::test::soon;
 using test::kToken;
-using test::ScriptedWorker;
+using test::ScriptedMember;
 
 class DoormanTest : public testing::Test {
  protected:
@@ -31,11 +31,11 @@ class DoormanTest : public testing::Test {
 };
 
 TEST_F(DoormanTest, WhoHoldsTheTokenIsHeardAndItsEndToo) {
-  ScriptedWorker worker(doorman_.address(), 3);
+  ScriptedMember worker(doorman_.address(), 3);
   worker.sayHello();
   const auto hello = next();
   ASSERT_TRUE(hello);
-  EXPECT_EQ(hello->message.hello().worker(), 3);
+  EXPECT_EQ(hello->message.hello().member(), 3);
   EXPECT_EQ(hello->lost, "");
   worker.sayBeat(5, 6);
   worker.hangUp();
@@ -49,13 +49,13 @@ TEST_F(DoormanTest, WhoHoldsTheTokenIsHeardAndItsEndToo) {
 }
 
 TEST_F(DoormanTest, AnAnswerGoesToWhoAsked) {
-  ScriptedWorker a(doorman_.address(), 0), b(doorman_.address(), 1);
+  ScriptedMember a(doorman_.address(), 0), b(doorman_.address(), 1);
   a.sayHello();
   const auto first = next();
   b.sayHello();
   const auto second = next();
   ASSERT_TRUE(first && second);
-  control::ToWorker kept, bye;
+  control::ToMember kept, bye;
   kept.mutable_kept(), bye.mutable_bye();
   first->from->send(kept, Deadline::after(kPatience));
   second->from->send(bye, Deadline::after(kPatience));
@@ -112,7 +112,7 @@ TEST(Doorman, WaitsForTheDeadlineAndNotLonger) {
 TEST(Doorman, AProvedWorkerMayBeSilentForDays) {
   HandClock clock;
   Doorman doorman("127.0.0.1", 0, kToken);
-  ScriptedWorker worker(doorman.address(), 0);
+  ScriptedMember worker(doorman.address(), 0);
   clock.advance(3 * 86400);
   settle();
   worker.sayHello();
@@ -137,16 +137,16 @@ TEST(Doorman, SilentClientsGoAfterAWhile) {
 TEST_F(DoormanTest, ACrowdOfUnauthenticatedClientsKeepsNoWorkerOut) {
   std::vector<Socket> crowd;
   for (int i = 0; i < 3 * Door::kMostPending; ++i) crowd.push_back(unauthenticated());
-  ScriptedWorker worker(doorman_.address(), 1);
+  ScriptedMember worker(doorman_.address(), 1);
   worker.sayHello();
   const auto in = next();
   ASSERT_TRUE(in);
-  EXPECT_EQ(in->message.hello().worker(), 1);
+  EXPECT_EQ(in->message.hello().member(), 1);
   EXPECT_FALSE(next(0.05));
 }
 
 TEST_F(DoormanTest, ManyMessagesWaitWithTheirSender) {
-  ScriptedWorker worker(doorman_.address(), 0);
+  ScriptedMember worker(doorman_.address(), 0);
   control::ToCoordinator piece;
   piece.mutable_piece()->set_data(std::string(1 << 20, 'x'));
   std::atomic<int> sent{0};
@@ -173,7 +173,7 @@ TEST_F(DoormanTest, AnInterruptEndsTheWait) {
 
 TEST(Doorman, ClosingEndsConnectionsEvenWithAFullQueue) {
   auto doorman = std::make_unique<Doorman>("127.0.0.1", 0, kToken);
-  ScriptedWorker idle(doorman->address(), 0), talkative(doorman->address(), 1);
+  ScriptedMember idle(doorman->address(), 0), talkative(doorman->address(), 1);
   for (size_t i = 0; i < Doorman::kMostWaiting + 10; ++i) talkative.sayBeat(1, 1);
   doorman.reset();  // returns
   EXPECT_THROW(idle.hear(), Error);

@@ -1,4 +1,4 @@
-// How long coordinator and workers wait for what: seconds, all in one place. What the user sets (-join_timeout,
+// How long coordinator and members wait for what: seconds, all in one place. What the user sets (-join_timeout,
 // -step_timeout) is in the Job; multiples of it are here.
 #pragma once
 
@@ -8,19 +8,19 @@ namespace crema::cluster::patience {
 constexpr double kBeat = 1;
 
 // Coordinator, while the run goes on.
-constexpr double kTurn = 0.5;         // for messages, before workers are checked and heartbeats go out
+constexpr double kTurn = 0.5;         // for messages, before members are checked and heartbeats go out
 constexpr double kMessages = 0.5;     // for handling what has come, as a model comes in many messages
-constexpr double kSend = 5;           // until a worker has room for a message
-constexpr double kPreparing = 5;      // between two reports to the host of how many workers have their rows
-constexpr double kHangTimeouts = 10;  // step timeouts without a finished batch: the worker hangs
+constexpr double kSend = 5;           // until a member has room for a message
+constexpr double kPreparing = 5;      // between two reports to the host of how many members have their rows
+constexpr double kHangTimeouts = 10;  // step timeouts without a finished batch: the member hangs
 
 // Coordinator, at the end of a run.
-constexpr double kLostStep = 0.3;  // for other workers, which lose the same peer and report their step
-constexpr double kCause = 1;       // for the message or lost connection of a peer that a worker reports as lost
-constexpr double kGoodbye = 5;     // for workers to close their connections after Bye
+constexpr double kLostStep = 0.3;  // for other members, which lose the same peer and report their step
+constexpr double kCause = 1;       // for the message or lost connection of a peer that a member reports as lost
+constexpr double kGoodbye = 5;     // for members to close their connections after Bye
 constexpr double kAbort = 2;       // the same after Abort
 
-// Worker, of its coordinator.
+// Member, of its coordinator.
 constexpr double kGone = 1;         // a refused connection means so soon that the coordinator has ended
 constexpr double kLook = 0.2;       // between two looks at the interrupt while it waits for a message
 constexpr double kFailed = 5;       // until there is room for the message that it has failed
@@ -28,8 +28,8 @@ constexpr double kItsError = 1;     // for the coordinator's error after an own 
 constexpr double kPeersError = 5;   // the same after a lost or late peer, whose own error takes longer
 constexpr double kProgress = 0.25;  // between two reports of progress
 
-// Worker, in step timeouts: the coordinator judges who is late; these end what nobody else would end.
-constexpr double kMeshTimeouts = 12;         // an exchange with other workers
+// Member, in step timeouts: the coordinator judges who is late; these end what nobody else would end.
+constexpr double kMeshTimeouts = 12;         // an exchange with other members
 constexpr double kPublicationTimeouts = 10;  // a snapshot that the host publishes
 
 }  // namespace crema::cluster::patience

@@ -3,29 +3,25 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "collective/tree.h"
+#include "base/text.h"
 
 namespace crema::cluster {
 
-Roster::Roster(int ranks, int workers) : ranks_(ranks) {
-  collective::ranksOfWorker(0, workers, ranks);  // throws kInvalid for wrong numbers
-  members.resize(static_cast<size_t>(workers));
-}
-
 std::string Roster::refusal(const control::ToCoordinator::Hello& hello, const std::string& jobDigest) const {
-  const auto w = static_cast<size_t>(hello.worker());
+  const auto i = static_cast<size_t>(hello.member());
+  const std::string& member = naming_.member;
   if (hello.version() != CREMA_VERSION)
     return fmt::format("version {} cannot join version {}; use one executable everywhere", hello.version(),
                        CREMA_VERSION);
-  if (hello.worker() < 0 || w >= members.size())
-    return fmt::format("there is no worker {}; this run has workers 0 to {}", hello.worker(), members.size() - 1);
-  if (members[w].channel || members[w].finished)
-    return fmt::format("worker {} is already here (host {}, pid {})", w, members[w].hello.host(),
-                       members[w].hello.pid());
+  if (hello.member() < 0 || i >= members.size())
+    return fmt::format("there is no {} {}; this run has {}s 0 to {}", member, hello.member(), member,
+                       members.size() - 1);
+  if (members[i].channel || members[i].finished)
+    return fmt::format("{} {} is already here (host {}, pid {})", member, i, members[i].hello.host(),
+                       members[i].hello.pid());
   if (hello.job_digest() != jobDigest)
-    return fmt::format(
-        "worker {} has a different job than the coordinator: start all with the same solver, net, ranks and workers",
-        w);
+    return fmt::format("{} {} has a different job than the coordinator: start all with the same {}", member, i,
+                       naming_.job);
   return "";
 }
 
@@ -35,21 +31,18 @@ int Roster::count(bool Member::*flag) const {
   return n;
 }
 
-std::string Roster::describe(int w) const {
-  const collective::RankRange r = collective::ranksOfWorker(w, static_cast<int>(members.size()), ranks_);
-  const Member& m = members[static_cast<size_t>(w)];
-  const std::string ranks =
-      r.hi - r.lo == 1 ? fmt::format("rank {}", r.lo) : fmt::format("ranks {} to {}", r.lo, r.hi - 1);
-  return fmt::format("worker {} ({}, host {}, pid {})", w, ranks, m.hello.host(), m.hello.pid());
+std::string Roster::describe(int member) const {
+  const auto& hello = members[static_cast<size_t>(member)].hello;
+  return fmt::format("{} {} ({}, host {}, pid {})", naming_.member, member, naming_.part(member, hello), hello.host(),
+                     hello.pid());
 }
 
 std::string Roster::missing() const {
-  std::string list;
-  for (size_t w = 0; w < members.size(); ++w)
-    if (!members[w].ready)
-      list +=
-          fmt::format("{}worker {}{}", list.empty() ? "" : ", ", w, members[w].channel ? " (joined, not ready)" : "");
-  return list;
+  std::vector<std::string> list;
+  for (size_t i = 0; i < members.size(); ++i)
+    if (!members[i].ready)
+      list.push_back(fmt::format("{} {}{}", naming_.member, i, members[i].channel ? " (joined, not ready)" : ""));
+  return joined(list);
 }
 
 bool Roster::late(double since) const {
@@ -57,8 +50,8 @@ bool Roster::late(double since) const {
 }
 
 int Roster::find(const std::shared_ptr<Channel>& channel) const {
-  for (size_t w = 0; w < members.size(); ++w)
-    if (members[w].channel == channel) return static_cast<int>(w);
+  for (size_t i = 0; i < members.size(); ++i)
+    if (members[i].channel == channel) return static_cast<int>(i);
   return -1;
 }
 
@@ -66,19 +59,6 @@ int64_t Roster::latestBeat() const {
   int64_t step = 0;
   for (const auto& m : members) step = std::max(step, m.beat.iteration());
   return step;
-}
-
-void Roster::compare() const {
-  for (size_t w = 1; w < members.size(); ++w) {
-    if (members[w].records != members[0].records)
-      throw Error(ErrorKind::kData,
-                  fmt::format("{} reads other records than {}: {} against {}; copy the same database to all machines",
-                              describe(static_cast<int>(w)), describe(0), members[w].records, members[0].records));
-    if (members[w].digest != members[0].digest)
-      throw Error(ErrorKind::kData,
-                  fmt::format("{} starts from other weights than {}; give all workers the same -weights or -snapshot",
-                              describe(static_cast<int>(w)), describe(0)));
-  }
 }
 
 }  // namespace crema::cluster

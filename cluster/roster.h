@@ -1,5 +1,6 @@
-// The workers of a run as the coordinator knows them: who has joined, at which step, with which records and weights.
+// The members of a run as the coordinator knows them: who has joined, at which step, with which data and state.
 #pragma once
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -14,32 +15,37 @@ struct Member {
   control::ToCoordinator::Hello hello;
   control::ToCoordinator::Beat beat;
   bool ready = false, finished = false;
-  // Times in seconds: its last message; the last progress of its training thread, waiting for others included; the last
+  // Times in seconds: its last message; the last progress of its computing thread, waiting for others included; the last
   // Preparing of its host.
   double heard = 0, moved = 0, prepared = -1e9;
   std::string digest, records;  // digest: SHA-256 of its state; records: counts and fingerprints of its data
 };
 
+// How messages name members ("worker"), what they must agree on ("solver and net") and, for one of them, its part
+// ("ranks 4 to 5").
+struct Naming {
+  std::string member, job;
+  std::function<std::string(int member, const control::ToCoordinator::Hello& hello)> part;
+};
+
 class Roster {
  public:
-  Roster(int ranks, int workers);  // kInvalid unless 1 <= workers <= ranks
+  Roster(int count, Naming naming) : members(static_cast<size_t>(count)), naming_(std::move(naming)) {}
   // Why who says hello cannot join; "" when it can.
   std::string refusal(const control::ToCoordinator::Hello& hello, const std::string& jobDigest) const;
   int count(bool Member::*flag) const;
-  std::string describe(int w) const;  // "worker 2 (ranks 4 to 5, host a 10.0.0.3, pid 77)"
-  std::string missing() const;        // the workers that are not ready, as a list
-  bool late(double since) const;      // a worker is not ready, and no rows were prepared for it since that time
+  std::string describe(int member) const;  // "worker 2 (ranks 4 to 5, host a 10.0.0.3, pid 77)"
+  std::string missing() const;             // the members that are not ready, as a list
+  bool late(double since) const;           // one is not ready, and no rows were prepared for it since that time
   int find(const std::shared_ptr<Channel>& channel) const;  // -1: none
-  // The largest step of any heartbeat. Workers are never more than one step apart, but a heartbeat may be a second old.
+  // The largest step of any heartbeat. Members that exchange gradients are never more than one step apart, but a
+  // heartbeat may be a second old.
   int64_t latestBeat() const;
-  // Throws unless all read the same records and start from the same weights: nothing later would reveal it; the model
-  // would be wrong without an error.
-  void compare() const;
 
   std::vector<Member> members;
 
  private:
-  int ranks_;
+  Naming naming_;
 };
 
 }  // namespace crema::cluster

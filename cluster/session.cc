@@ -22,31 +22,33 @@ constexpr size_t kPieceBytes = 1u << 20;
 
 // When a run is over its coordinator has ended: a task that Spark repeats then must fail at once instead of waiting for
 // it.
-Socket connectToCoordinator(const wire::Job& job, const Interrupt& interrupt) {
-  const Deadline deadline = Deadline::after(job.join_timeout());
-  const bool listens = job.coordinator_listens();
+Socket connectToCoordinator(const SessionOptions& o, int attempt, const Interrupt& interrupt) {
+  const Deadline deadline = Deadline::after(o.joinTimeout);
   const auto join = [&] {
-    Socket s = connectThroughDoor(job.coordinator(), job.token(), "control", deadline, &interrupt,
-                                  listens ? Deadline::after(patience::kGone) : deadline);
-    s.setPeer("the coordinator at " + job.coordinator());
+    Socket s = connectThroughDoor(o.coordinator, o.token, "control", deadline, &interrupt,
+                                  o.coordinatorListens ? Deadline::after(patience::kGone) : deadline);
+    s.setPeer("the coordinator at " + o.coordinator);
     return s;
   };
   try {
-    return inside([&] { return fmt::format("while joining the coordinator at {}", job.coordinator()); }, join);
+    return inside([&] { return fmt::format("while joining the coordinator at {}", o.coordinator); }, join);
   } catch (const Unreachable& e) {
-    if (!listens) throw;
+    if (!o.coordinatorListens) throw;
     throw Error(ErrorKind::kPeer,
-                fmt::format("the coordinator at {} has ended: the run was over before attempt {} of worker {} could "
+                fmt::format("the coordinator at {} has ended: the run was over before attempt {} of {} could "
                             "join it. How it ended stands in the driver's log ({})",
-                            job.coordinator(), job.attempt(), job.worker(), e.message()));
+                            o.coordinator, attempt, o.member, e.message()));
   }
 }
 
 }  // namespace
 
-Session::Session(const wire::Job& job, const control::ToCoordinator::Hello& hello, Interrupt& interrupt,
+Session::Session(const SessionOptions& options, const control::ToCoordinator::Hello& hello, Interrupt& interrupt,
                  const HostActivity* host)
-    : channel_(connectToCoordinator(job, interrupt)), timeout_(job.step_timeout()), interrupt_(interrupt), host_(host) {
+    : channel_(connectToCoordinator(options, hello.attempt(), interrupt)),
+      timeout_(options.stepTimeout),
+      interrupt_(interrupt),
+      host_(host) {
   control::ToCoordinator message;
   *message.mutable_hello() = hello;
   channel_.send(message, Deadline::after(timeout_), &interrupt_);
@@ -73,7 +75,7 @@ void Session::end() {
 void Session::listen() {
   try {
     for (;;) {
-      control::ToWorker message;
+      control::ToMember message;
       channel_.receive(&message, Deadline::after(timeout_), &closing_);
       const MutexLock lock(mutex_);
       if (message.has_start()) start_ = message.start();
@@ -129,7 +131,7 @@ void Session::waitForMessage(const std::function<bool()>& said) {
   }
 }
 
-control::ToWorker::Start Session::waitForStart() {
+control::ToMember::Start Session::waitForStart() {
   waitForMessage([this]() CREMA_REQUIRES(mutex_) { return start_.has_value(); });
   interrupt_.check();
   const MutexLock lock(mutex_);
@@ -148,7 +150,7 @@ void Session::failed(const Error& error) {
   message.mutable_failed()->set_kind(name(error.kind()));
   message.mutable_failed()->set_iteration(iteration);
   // Without the interrupt, which may be what this reports. A heartbeat that waits for room must not hold it up.
-  lastWords_.raise(Error(ErrorKind::kStopped, "the worker has failed"));
+  lastWords_.raise(Error(ErrorKind::kStopped, "this member has failed"));
   try {
     channel_.send(message, Deadline::after(patience::kFailed));
   } catch (const std::exception&) {

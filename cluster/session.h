@@ -1,4 +1,4 @@
-// A worker's connection to the coordinator: Hello, a heartbeat every second, reports, and the coordinator's message
+// A member's connection to the coordinator: Hello, a heartbeat every second, reports, and the coordinator's message
 // when the run is over. The two threads for reading and for heartbeats do nothing else.
 #pragma once
 #include <atomic>
@@ -12,31 +12,40 @@
 
 #include "base/mutex.h"
 #include "cluster/channel.h"
-#include "cluster/host_rows.h"
+#include "cluster/host_activity.h"
 #include "control.pb.h"
 
 namespace crema::cluster {
 
-// From the name of a worker's kind: kInvalid, kData and kInternal stay, as they are so for all; else kPeer.
+// From the name of a member's kind: kInvalid, kData and kInternal stay, as they are so for all; else kPeer.
 ErrorKind kindForAll(const std::string& text);
+
+struct SessionOptions {
+  std::string coordinator, token;             // its address, and the run's secret
+  std::string member;                         // "worker 2", for messages
+  double joinTimeout = 60, stepTimeout = 60;  // seconds to join; without a message, or room for one, it is lost
+  // It listened before this process was started: a refused connection means that the run is over.
+  bool coordinatorListens = false;
+};
 
 class Session {
  public:
   // Connects, proves the token, sends Hello. `interrupt` is raised with the coordinator's error when it aborts the run,
-  // or when the connection is lost. host: messages of the host count as progress while a worker waits for it.
-  Session(const wire::Job& job, const control::ToCoordinator::Hello& hello, Interrupt& interrupt,
+  // or when the connection is lost. host: messages of the host count as progress while a member waits for it.
+  // Sending ends with the interrupt's error while the coordinator does not read, but for failed().
+  Session(const SessionOptions& options, const control::ToCoordinator::Hello& hello, Interrupt& interrupt,
           const HostActivity* host = nullptr);
   ~Session();
 
   void ready(const std::string& stateDigest, const std::string& records);
-  [[nodiscard]] control::ToWorker::Start waitForStart();  // throws the interrupt's error
+  [[nodiscard]] control::ToMember::Start waitForStart();  // throws the interrupt's error
   // Sending ends with the interrupt's error while the coordinator does not read, but for failed().
   void report(const wire::Event& event);
   void failed(const Error& error);          // never throws
   void sendModel(const std::string& path);  // returns when the coordinator has written it
   void finished(int64_t iteration, const std::string& digest);
   void waitForBye();
-  // After an error between workers: waits that long for the coordinator's own error, which names the cause better.
+  // After an error between members: waits that long for the coordinator's own error, which names the cause better.
   std::optional<Error> coordinatorsError(double seconds);
 
   // Written by the training thread, sent with every heartbeat.
@@ -59,7 +68,7 @@ class Session {
   Interrupt lastWords_;  // raised when no heartbeat is worth a wait: at the failure, and at the end
   Mutex mutex_;
   std::condition_variable changed_;
-  std::optional<control::ToWorker::Start> start_ CREMA_GUARDED_BY(mutex_);
+  std::optional<control::ToMember::Start> start_ CREMA_GUARDED_BY(mutex_);
   std::optional<Error> error_ CREMA_GUARDED_BY(mutex_);
   bool kept_ CREMA_GUARDED_BY(mutex_) = false, bye_ CREMA_GUARDED_BY(mutex_) = false;
   std::thread listener_, beater_;

@@ -1,4 +1,4 @@
-// A worker's connection to the coordinator; the test plays the coordinator with a Doorman.
+// A member's connection to the coordinator; the test plays the coordinator with a Doorman.
 #include "cluster/session.h"
 
 #include <gtest/gtest.h>
@@ -24,16 +24,16 @@ using crema::test::soon;
 class SessionTest : public testing::Test {
  protected:
   SessionTest() {
-    job_.set_coordinator(doorman_.address()), job_.set_token(test::kToken);
-    job_.set_worker(2), job_.set_attempt(3), job_.set_join_timeout(60), job_.set_step_timeout(10);
+    options_.coordinator = doorman_.address(), options_.token = test::kToken, options_.member = "worker 2";
+    options_.joinTimeout = 60, options_.stepTimeout = 10;
   }
   // Joins, and returns when Hello has come.
   void join() {
     control::ToCoordinator::Hello hello;
-    hello.set_worker(2);
-    session_ = std::make_unique<Session>(job_, hello, interrupt_, &host_);
+    hello.set_member(2), hello.set_attempt(3);
+    session_ = std::make_unique<Session>(options_, hello, interrupt_, &host_);
     const auto in = next();
-    EXPECT_EQ(in.message.hello().worker(), 2);
+    EXPECT_EQ(in.message.hello().member(), 2);
     worker_ = in.from;
   }
   // The next message that is no heartbeat; the clock stands still meanwhile.
@@ -46,8 +46,8 @@ class SessionTest : public testing::Test {
       beats_.push_back(in->message.beat());
     }
   }
-  void say(const std::function<void(control::ToWorker&)>& what) {
-    control::ToWorker m;
+  void say(const std::function<void(control::ToMember&)>& what) {
+    control::ToMember m;
     what(m);
     worker_->send(m, Deadline::after(kPatience));
   }
@@ -64,7 +64,7 @@ class SessionTest : public testing::Test {
 
   HandClock clock_;
   Doorman doorman_{"127.0.0.1", 0, test::kToken};
-  wire::Job job_;
+  SessionOptions options_;
   HostActivity host_;
   Interrupt interrupt_;
   std::shared_ptr<Channel> worker_;  // the coordinator's end
@@ -170,14 +170,14 @@ TEST_F(SessionTest, ASilentCoordinatorIsGoneAfterTheStepTimeout) {
 
 TEST(Session, ALostCoordinatorIsReportedAtOnce) {
   auto doorman = std::make_unique<Doorman>("127.0.0.1", 0, test::kToken);
-  wire::Job job;
-  job.set_coordinator(doorman->address()), job.set_token(test::kToken);
+  SessionOptions options;
+  options.coordinator = doorman->address(), options.token = test::kToken;
   Interrupt interrupt;
-  Session session(job, {}, interrupt);
+  Session session(options, {}, interrupt);
   doorman.reset();
   ASSERT_TRUE(soon([&] { return interrupt.raised(); }));
   const std::string message = messageOf([&] { interrupt.check(); });
-  EXPECT_EQ(message.find("the coordinator is gone: recv from the coordinator at " + job.coordinator() + ": "), 0u)
+  EXPECT_EQ(message.find("the coordinator is gone: recv from the coordinator at " + options.coordinator + ": "), 0u)
       << message;
   session.failed(Error(ErrorKind::kIo, "the disk is full"));  // nobody receives it, and nothing is thrown
 }
@@ -230,24 +230,26 @@ TEST_F(SessionTest, AModelIsSentInPiecesAndKept) {
   EXPECT_FALSE(session_->waiting);
 }
 
-TEST_F(SessionTest, AWorkerThatComesAfterTheRunLearnsSo) {
+TEST_F(SessionTest, AMemberThatComesAfterTheRunLearnsSo) {
   std::string address;
   {
     const Socket listener = Socket::listenOn("127.0.0.1", 0);
     address = listener.address();
   }
-  job_.set_coordinator(address), job_.set_coordinator_listens(true);
+  options_.coordinator = address, options_.coordinatorListens = true;
+  control::ToCoordinator::Hello hello;
+  hello.set_attempt(3);
   const double before = monotonicSeconds();
-  auto ended = later([&] { Session(job_, {}, interrupt_); });
+  auto ended = later([&] { Session(options_, hello, interrupt_); });
   ASSERT_TRUE(clock_.advanceUntil([&] { return over(ended); }, 0.02));
   EXPECT_LT(monotonicSeconds() - before, 10) << "a second, not the join timeout";
   EXPECT_EQ(ended.get(), "the coordinator at " + address +
                              " has ended: the run was over before attempt 3 of worker 2 could join it. How it ended "
                              "stands in the driver's log (cannot connect to " +
                              address + ": Connection refused (111))");
-  job_.set_coordinator_listens(false);
+  options_.coordinatorListens = false;
   const double from = monotonicSeconds();
-  auto late = later([&] { Session(job_, {}, interrupt_); });
+  auto late = later([&] { Session(options_, hello, interrupt_); });
   ASSERT_TRUE(clock_.advanceUntil([&] { return over(late); }, 0.2));
   EXPECT_GE(monotonicSeconds() - from, 59) << "it is waited for until the join timeout";
   EXPECT_EQ(late.get(), "cannot connect to " + address +
@@ -255,8 +257,8 @@ TEST_F(SessionTest, AWorkerThatComesAfterTheRunLearnsSo) {
 }
 
 TEST_F(SessionTest, AWrongTokenIsReportedAfterAFewAttempts) {
-  job_.set_token("another token");
-  auto ended = later([&] { Session(job_, {}, interrupt_); });
+  options_.token = "another token";
+  auto ended = later([&] { Session(options_, {}, interrupt_); });
   ASSERT_TRUE(clock_.advanceUntil([&] { return over(ended); }));
   EXPECT_EQ(ended.get(), "recv from " + doorman_.address() +
                              ": connection closed\n  while proving the token; a wrong token looks like this\n  while "

@@ -96,7 +96,7 @@ void reportingFailure(const std::function<void(const wire::Event&)>& emit, const
   }
 }
 
-void exitWhenStdinEnds(Interrupt& interrupt, cluster::HostRows* rows) {
+void exitWhenStdinEnds(Interrupt& interrupt, worker::HostRows* rows) {
   const StdinEnd end{"the task that started this process", interrupt, [rows](const Error& why) {
                        if (rows) rows->fail(why);
                      }};

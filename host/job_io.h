@@ -5,8 +5,8 @@
 #include <string>
 
 #include "base/socket.h"
-#include "cluster/host_rows.h"
 #include "wire.pb.h"
+#include "worker/host_rows.h"
 
 namespace crema::host {
 
@@ -28,7 +28,7 @@ void reportingFailure(const std::function<void(const wire::Event&)>& emit, const
 // readStdin() of stdin_reader.h for the host's Inputs, which `rows` takes. While `rows` makes it wait (scoring, when
 // enough rows are queued) the end of stdin is not noticed, but writing to the host then fails. rows: must live as long
 // as the process; null when none are announced.
-void exitWhenStdinEnds(Interrupt& interrupt, cluster::HostRows* rows = nullptr);
+void exitWhenStdinEnds(Interrupt& interrupt, worker::HostRows* rows = nullptr);
 
 void checkTimeouts(double join, double step);  // seconds, of flags
 void checkJob(const wire::Job& job);           // throws kInvalid for impossible ranks, workers, threads or timeouts

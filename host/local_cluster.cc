@@ -11,11 +11,11 @@
 #include "base/random_bytes.h"
 #include "base/thread_pool.h"
 #include "cluster/coordinator.h"
-#include "cluster/job.h"
 #include "host/child_process.h"
 #include "host/job_io.h"
 #include "host/progress_line.h"
 #include "host/signals.h"
+#include "worker/job.h"
 
 namespace crema::host {
 namespace {
@@ -71,11 +71,11 @@ void watch(const std::vector<std::unique_ptr<ChildProcess>>& children, const std
 
 void runLocalCluster(const train::RunOptions& options, const std::string& model, double joinTimeout,
                      double stepTimeout) {
-  wire::Job job = cluster::jobOf(options);
+  wire::Job job = worker::jobOf(options);
   job.set_model(model);
   job.set_join_timeout(joinTimeout), job.set_step_timeout(stepTimeout);
   job.set_host(localHost()), job.set_token(randomBytes(32));
-  cluster::Coordinator coordinator(cluster::coordinatorOf(job), show);
+  cluster::Coordinator coordinator(worker::coordinatorOf(job), worker::workOf(job), show);
   std::vector<std::unique_ptr<ChildProcess>> children;
   for (int w = 0; w < job.workers(); ++w) {
     wire::Job mine = job;

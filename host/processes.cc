@@ -6,11 +6,11 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "cluster/coordinator.h"
-#include "cluster/job.h"
-#include "cluster/worker.h"
 #include "host/job_io.h"
 #include "host/signals.h"
 #include "host/stdin_reader.h"
+#include "worker/job.h"
+#include "worker/worker.h"
 
 namespace crema::host {
 namespace {
@@ -46,7 +46,7 @@ int serveWorker(const std::function<wire::Job()>& readJob, bool byHost) {
   if (job.worker() != 0 && !job.log())
     setLogLevel(LogLevel::kWarning);             // of the processes on a terminal only worker 0 writes Caffe's lines
   static Interrupt& interrupt = *new Interrupt;  // never freed: the stdin watcher may outlive this call
-  static cluster::HostRows& rows = *new cluster::HostRows(job, false, toHost, &interrupt);  // nor this
+  static worker::HostRows& rows = *new worker::HostRows(job, false, toHost, &interrupt);  // nor this
   if (byHost) exitWhenStdinEnds(interrupt, &rows);
   const auto request = [] {
     const train::Request requested =
@@ -57,7 +57,7 @@ int serveWorker(const std::function<wire::Job()>& readJob, bool byHost) {
   const auto emit = [&](const wire::Event& event) {
     if (byHost) toHost(event);
   };
-  reportingFailure(emit, [&] { cluster::runWorker(job, rows, emit, request, interrupt); });
+  reportingFailure(emit, [&] { worker::runWorker(job, rows, emit, request, interrupt); });
   exitBesideStdin();
 }
 
@@ -66,11 +66,11 @@ int serveCoordinator(const std::function<wire::Job()>& readJob, bool byHost, int
   checkToken(job);
   static Interrupt& interrupt = *new Interrupt;  // never freed: the stdin watcher may outlive this call
   if (byHost) exitWhenStdinEnds(interrupt);
-  cluster::CoordinatorOptions o = cluster::coordinatorOf(job);
+  cluster::CoordinatorOptions o = worker::coordinatorOf(job);
   o.port = port;
   const auto emit = [&](const wire::Event& event) { byHost ? toHost(event) : showEvent(event); };
   reportingFailure(emit, [&] {
-    cluster::Coordinator(o, emit).run(&interrupt);
+    cluster::Coordinator(o, worker::workOf(job), emit).run(&interrupt);
     wire::Event done;
     done.mutable_done();
     emit(done);

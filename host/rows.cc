@@ -43,7 +43,7 @@ void put(const data::Record& record, const data::RecordSource& source, wire::Eve
   out->set_data(d.encoded() ? d.data() : interleaved(d));
 }
 
-void sendRows(const wire::Job& job, const cluster::HostRows& host, const Interrupt& interrupt) {
+void sendRows(const wire::Job& job, const worker::HostRows& host, const Interrupt& interrupt) {
   const auto source =
       host.testRecords ? host.testRecords : data::openSource(caffe::DataParameter::LMDB, job.test_source());
   const int64_t last = job.last() < 0 ? source->size() : std::min(job.last(), source->size());
@@ -61,7 +61,7 @@ void sendRows(const wire::Job& job, const cluster::HostRows& host, const Interru
 }
 
 // Sends the index of the Job's file, which the host puts into the Jobs of the processes that read parts of it.
-void sendIndex(const wire::Job& job, const cluster::HostRows& host, const Interrupt&) {
+void sendIndex(const wire::Job& job, const worker::HostRows& host, const Interrupt&) {
   if (!host.testFile) invalid("the Job names no file to index");
   const data::LmdbIndex index = data::lmdbIndex(*host.testFile, job.test_file().description());
   wire::Event event;
@@ -73,11 +73,11 @@ void sendIndex(const wire::Job& job, const cluster::HostRows& host, const Interr
   toHost(event);
 }
 
-int serve(void (*send)(const wire::Job&, const cluster::HostRows&, const Interrupt&)) {
+int serve(void (*send)(const wire::Job&, const worker::HostRows&, const Interrupt&)) {
   setLogLevel(LogLevel::kWarning);
   const wire::Job job = readJob(STDIN_FILENO);
   static Interrupt& interrupt = *new Interrupt;  // never freed: the stdin watcher may outlive this call
-  static cluster::HostRows& host = *new cluster::HostRows(job, true, toHost, &interrupt);  // nor this
+  static worker::HostRows& host = *new worker::HostRows(job, true, toHost, &interrupt);  // nor this
   exitWhenStdinEnds(interrupt, &host);
   reportingFailure(toHost, [&] { send(job, host, interrupt); });
   exitBesideStdin();

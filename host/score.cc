@@ -58,13 +58,13 @@ void fillColumn(const Blob& blob, const std::string& name, int axis, int rows, w
 // Runs the TEST net of a job batch by batch.
 class Scorer {
  public:
-  Scorer(const wire::Job& job, const caffe::SolverParameter& solver, const cluster::HostRows& rows)
+  Scorer(const wire::Job& job, const caffe::SolverParameter& solver, const worker::HostRows& rows)
       : description_(solver::scoringDescription(solver, "", job.net_origin())),
         kernels_(kernels::chooseIsa(job.isa()), job.threads()) {
     net::NetOptions o;
     o.kernels = &kernels_;
     o.seed = static_cast<uint64_t>(solver.random_seed());
-    o.data.source = cluster::sourceOf(rows.window, rows.testRecords, job.test_source());
+    o.data.source = worker::sourceOf(rows.window, rows.testRecords, job.test_source());
     o.data.resize = job.resize();
     o.data.use = layers::PassUse::kScoring;
     o.data.last = job.last();
@@ -133,7 +133,7 @@ int64_t scoreRows(Scorer& scorer, data::RowWindow& window, const Interrupt& inte
   }
 }
 
-wire::Event scoreAll(const wire::Job& job, cluster::HostRows& rows, const Interrupt& interrupt) {
+wire::Event scoreAll(const wire::Job& job, worker::HostRows& rows, const Interrupt& interrupt) {
   const double started = monotonicSeconds();
   caffe::SolverParameter solver;
   if (!solver.ParseFromString(job.solver()))
@@ -153,7 +153,7 @@ int serveScores() {
   setLogLevel(LogLevel::kWarning);
   const wire::Job job = readJob(STDIN_FILENO);
   static Interrupt& interrupt = *new Interrupt;  // never freed: the stdin watcher may outlive this call
-  static cluster::HostRows& rows = *new cluster::HostRows(job, true, toHost, &interrupt);  // nor this
+  static worker::HostRows& rows = *new worker::HostRows(job, true, toHost, &interrupt);  // nor this
   exitWhenStdinEnds(interrupt, &rows);
   reportingFailure(toHost, [&] { toHost(scoreAll(job, rows, interrupt)); });
   exitBesideStdin();

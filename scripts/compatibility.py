@@ -31,6 +31,7 @@ def results(folder):
     found = {}
     for kind, pattern in (
         ("py", "python.xml"),
+        ("py", "python-spark.xml"),
         ("py4", "python-spark4.xml"),
         ("py11", "python-java11.xml"),
         ("scala", "scala/*.xml"),

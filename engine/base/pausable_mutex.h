@@ -9,7 +9,7 @@
 
 namespace crema {
 
-// lock(), try_lock() and unlock() are those of std::recursive_mutex, so that std::unique_lock and std::lock take it.
+// lock(), try_lock() and unlock() are those of a standard recursive mutex, so that standard locks take it.
 class PausableMutex {
  public:
   void lock();

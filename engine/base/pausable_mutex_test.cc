@@ -12,7 +12,7 @@
 namespace crema {
 namespace {
 
-using Hold = std::unique_lock<PausableMutex>;
+using Hold = std::unique_lock<PausableMutex>;  // not annotated: it is recursive, which the analysis does not know
 
 Deadline patience() { return Deadline::after(120); }
 

@@ -1,4 +1,4 @@
-// The two ends of the control connection for tests: a worker whose every message the test sends itself, and a
+// The two ends of the control connection for tests: a member whose every message the test sends itself, and a
 // coordinator whose result and events are kept. Real sockets on loopback, in one process.
 #pragma once
 #include <gtest/gtest.h>
@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <atomic>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <thread>
 #include <vector>
@@ -28,15 +29,15 @@ inline Socket connectWithToken(const std::string& address, const std::string& to
   return connectThroughDoor(address, token, "control", deadline, nullptr, deadline);
 }
 
-class ScriptedWorker {
+class ScriptedMember {
  public:
-  ScriptedWorker(const std::string& address, int worker) {
+  ScriptedMember(const std::string& address, int member) {
     Socket socket = connectWithToken(address);
     descriptor_ = socket.descriptor();
     channel_ = std::make_unique<Channel>(std::move(socket));
-    hello.set_version(CREMA_VERSION), hello.set_worker(worker), hello.set_job_digest(kJobDigest);
-    hello.set_host(std::string("h") + std::to_string(worker)), hello.set_pid(100 + worker);
-    hello.set_data_address("127.0.0.1:" + std::to_string(7000 + worker));
+    hello.set_version(CREMA_VERSION), hello.set_member(member), hello.set_job_digest(kJobDigest);
+    hello.set_host(std::string("h") + std::to_string(member)), hello.set_pid(100 + member);
+    hello.set_data_address("127.0.0.1:" + std::to_string(7000 + member));
   }
   void say(const control::ToCoordinator& m) { channel_->send(m, Deadline::after(1e6)); }
   void sayHello() {
@@ -83,18 +84,18 @@ class ScriptedWorker {
     return ::poll(&p, 1, 0) > 0;
   }
   // The next message; kTimeout when none comes soon in real time.
-  control::ToWorker hearAnything() {
+  control::ToMember hearAnything() {
     if (!crema::test::soon([this] { return spokenTo(); })) throw Error(ErrorKind::kTimeout, "nothing was said");
-    control::ToWorker m;
+    control::ToMember m;
     channel_->receive(&m, Deadline::after(1e6), nullptr);
     return m;
   }
-  control::ToWorker hear() {  // the next message that is no heartbeat
+  control::ToMember hear() {  // the next message that is no heartbeat
     for (;;)
       if (const auto m = hearAnything(); !m.has_alive()) return m;
   }
   std::string hearAbort() {
-    const control::ToWorker m = hear();
+    const control::ToMember m = hear();
     return m.has_abort() ? m.abort().kind() + ": " + m.abort().story() : "no abort";
   }
   void hangUp() { channel_.reset(); }
@@ -108,8 +109,9 @@ class ScriptedWorker {
 
 class RunningCoordinator {
  public:
-  explicit RunningCoordinator(const CoordinatorOptions& options, const Interrupt* stop = nullptr)
-      : coordinator_(options, [this](const wire::Event& e) { keep(e); }), thread_([this, stop] { run(stop); }) {}
+  RunningCoordinator(const CoordinatorOptions& options, std::unique_ptr<Work> work, const Interrupt* stop = nullptr)
+      : coordinator_(options, std::move(work), [this](const wire::Event& e) { keep(e); }),
+        thread_([this, stop] { run(stop); }) {}
   // A run that a failing test has abandoned ends by its timeouts.
   ~RunningCoordinator() {
     crema::test::soon([this] { return over(); }, [] { Clock::hold(Clock::now() + std::chrono::seconds(5)); });

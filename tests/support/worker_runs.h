@@ -15,12 +15,12 @@
 #include "base/file.h"
 #include "base/mutex.h"
 #include "cluster/coordinator.h"
-#include "cluster/host_rows.h"
-#include "cluster/job.h"
-#include "cluster/worker.h"
 #include "support/hand_clock.h"
 #include "support/message_of.h"
 #include "support/solver_fixture.h"
+#include "worker/host_rows.h"
+#include "worker/job.h"
+#include "worker/worker.h"
 
 namespace crema::test {
 
@@ -87,18 +87,19 @@ class WorkerRuns : public SolverFixture {
   }
   using Change = std::function<void(wire::Job&)>;  // applied to one worker's job
   // A worker's host, in a thread of its own: gets an empty event at the start, then each that the worker emits.
-  using Host = std::function<void(const wire::Event&, cluster::HostRows&)>;
+  using Host = std::function<void(const wire::Event&, worker::HostRows&)>;
   static RunOutcome run(const wire::Job& job, const std::string& modelHome = "", const Change& change = nullptr,
                         train::Request request = train::Request::kNone, const Host& host = nullptr) {
-    cluster::CoordinatorOptions o = cluster::coordinatorOf(job);
-    o.modelHome = modelHome;
+    wire::Job home = job;
+    if (!modelHome.empty()) home.set_model_home(modelHome);
     RunOutcome outcome;
     outcome.workers.resize(static_cast<size_t>(job.workers()));
     std::atomic<int> joined{0};
-    auto coordinator = std::make_unique<cluster::Coordinator>(o, [&](const wire::Event& e) {
-      outcome.events.push_back(e);
-      joined += e.has_joined();
-    });
+    auto coordinator = std::make_unique<cluster::Coordinator>(worker::coordinatorOf(job), worker::workOf(home),
+                                                              [&](const wire::Event& e) {
+                                                                outcome.events.push_back(e);
+                                                                joined += e.has_joined();
+                                                              });
     const std::string address = coordinator->address();
     Mutex mutex;
     std::vector<std::thread> threads;
@@ -123,16 +124,16 @@ class WorkerRuns : public SolverFixture {
   static std::string runOne(const wire::Job& job, const Host& host, train::Request request,
                             const std::function<void(const wire::Event&)>& done) {
     Interrupt interrupt;
-    std::unique_ptr<cluster::HostRows> rows;
+    std::unique_ptr<worker::HostRows> rows;
     HostThread answers;
     const auto emit = [&](const wire::Event& e) {
       if (host) answers.add([&, e] { answer(host, e, *rows, interrupt); });
       if (e.has_done()) done(e);
     };
-    rows = std::make_unique<cluster::HostRows>(job, false, emit, &interrupt);
+    rows = std::make_unique<worker::HostRows>(job, false, emit, &interrupt);
     if (host) emit(wire::Event());
     const std::string error = messageOf([&] {
-      cluster::runWorker(
+      worker::runWorker(
           job, *rows, emit, [&] { return request; }, interrupt);
     });
     answers.finish();
@@ -140,7 +141,7 @@ class WorkerRuns : public SolverFixture {
   }
   std::string model() const { return readFile(folder_.file("model")); }
   // What is wrong ends the worker, as host/job_io.cc has it.
-  static void answer(const Host& host, const wire::Event& event, cluster::HostRows& rows, Interrupt& interrupt) {
+  static void answer(const Host& host, const wire::Event& event, worker::HostRows& rows, Interrupt& interrupt) {
     try {
       host(event, rows);
     } catch (const Error& e) {

@@ -1,10 +1,10 @@
-#include "cluster/job.h"
+#include "worker/job.h"
 
 #include <gtest/gtest.h>
 
 #include "support/message_of.h"
 
-namespace crema::cluster {
+namespace crema::worker {
 namespace {
 
 using crema::test::messageOf;
@@ -55,11 +55,11 @@ TEST(Job, SaysWhatItsCoordinatorIs) {
   EXPECT_EQ(coordinatorOf(job).host, "127.0.0.1") << "where none is named";
   job.set_host("10.0.0.4"), job.set_token("secret"), job.set_model_home("out/m");
   job.set_join_timeout(7), job.set_step_timeout(9);
-  const CoordinatorOptions o = coordinatorOf(job);
-  EXPECT_EQ(std::vector({o.host, o.token, o.modelHome, o.jobDigest}),
-            std::vector({job.host(), job.token(), job.model_home(), jobDigest(job)}));
-  EXPECT_EQ(std::vector({o.ranks, o.workers, o.port}), std::vector({7, 3, 0}));
+  const cluster::CoordinatorOptions o = coordinatorOf(job);
+  EXPECT_EQ(std::vector({o.host, o.token, o.jobDigest}), std::vector({job.host(), job.token(), jobDigest(job)}));
+  EXPECT_EQ(std::vector({o.members, o.port}), std::vector({3, 0}));
   EXPECT_EQ(std::vector({o.joinTimeout, o.stepTimeout}), std::vector({7.0, 9.0}));
+  EXPECT_EQ(workOf(job)->naming().part(2, {}), "ranks 5 to 6") << "of seven in three workers";
 }
 
 TEST(Job, WhoseSolverIsGarbageSaysThatVersionsDiffer) {
@@ -70,4 +70,4 @@ TEST(Job, WhoseSolverIsGarbageSaysThatVersionsDiffer) {
 }
 
 }  // namespace
-}  // namespace crema::cluster
+}  // namespace crema::worker

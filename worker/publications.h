@@ -8,7 +8,7 @@
 #include "base/socket.h"
 #include "wire.pb.h"
 
-namespace crema::cluster {
+namespace crema::worker {
 
 // Used by the training thread alone.
 class Publications {
@@ -34,4 +34,4 @@ class Publications {
   int64_t reported_ = 0;
 };
 
-}  // namespace crema::cluster
+}  // namespace crema::worker

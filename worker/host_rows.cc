@@ -1,4 +1,4 @@
-#include "cluster/host_rows.h"
+#include "worker/host_rows.h"
 
 #include <algorithm>
 #include <chrono>
@@ -7,7 +7,7 @@
 #include "collective/mesh.h"
 #include "data/lmdb_pages.h"
 
-namespace crema::cluster {
+namespace crema::worker {
 namespace {
 
 // The rows of one column, one after the other.
@@ -162,4 +162,4 @@ layers::DataSource sourceOf(const std::shared_ptr<const data::RecordSource>& row
   return layers::FromPrototxt{};
 }
 
-}  // namespace crema::cluster
+}  // namespace crema::worker

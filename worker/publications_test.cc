@@ -1,4 +1,4 @@
-#include "cluster/publications.h"
+#include "worker/publications.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include "support/hand_clock.h"
 #include "support/message_of.h"
 
-namespace crema::cluster {
+namespace crema::worker {
 namespace {
 
 using crema::test::messageOf;
@@ -82,4 +82,4 @@ TEST_F(PublicationsTest, AnInterruptEndsTheWait) {
 }
 
 }  // namespace
-}  // namespace crema::cluster
+}  // namespace crema::worker

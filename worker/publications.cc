@@ -1,4 +1,4 @@
-#include "cluster/publications.h"
+#include "worker/publications.h"
 
 #include <chrono>
 #include <thread>
@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 
-namespace crema::cluster {
+namespace crema::worker {
 
 Publications::Publications(bool byHost, double patience, const std::atomic<int64_t>& published,
                            std::function<void(const wire::Event&)> report, std::function<void()> waiting,
@@ -47,4 +47,4 @@ void Publications::waitForAll() {
   }
 }
 
-}  // namespace crema::cluster
+}  // namespace crema::worker

@@ -7,19 +7,14 @@
 #include <memory>
 
 #include "base/socket.h"
+#include "cluster/host_activity.h"
 #include "data/remote_file.h"
 #include "data/row_window.h"
 #include "data/staged_source.h"
 #include "layers/layer.h"
 #include "wire.pb.h"
 
-namespace crema::cluster {
-
-// Messages of the host, counted: they show that it lives.
-struct HostActivity {
-  std::atomic<int64_t> arrived{0};    // rows, ranges of files, Published and Preparing messages
-  std::atomic<int64_t> preparing{0};  // Preparing messages alone
-};
+namespace crema::worker {
 
 // Where the records of one phase come from: rows of the host, a database that it reads for us, or a path; with path ""
 // the prototxt's source.
@@ -38,7 +33,7 @@ class HostRows {
   std::shared_ptr<data::RemoteFile> trainFile, testFile;
   // The LMDBs in these files, read by the index in the Job; null without an index.
   std::shared_ptr<const data::RecordSource> trainRecords, testRecords;
-  HostActivity activity;
+  cluster::HostActivity activity;
   std::atomic<int64_t> published{0};                                 // snapshots that the host has published
   std::atomic<bool> snapshotRequested{false}, stopRequested{false};  // the reader resets them
   std::atomic<bool> hostFailed{false};                               // the host reported an error of its own
@@ -54,4 +49,4 @@ class HostRows {
   std::atomic<bool> rowsCame_{false};
 };
 
-}  // namespace crema::cluster
+}  // namespace crema::worker

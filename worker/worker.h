@@ -3,11 +3,11 @@
 #include <functional>
 
 #include "base/socket.h"
-#include "cluster/host_rows.h"
 #include "train/trainer.h"
 #include "wire.pb.h"
+#include "worker/host_rows.h"
 
-namespace crema::cluster {
+namespace crema::worker {
 
 // Runs `job` to its end; throws an Error that has been reported to the coordinator, or came from it. `emit` gets
 // Snapshot (of worker 0) and Done for the process that started this one; `request` is polled for requests to stop and
@@ -15,4 +15,4 @@ namespace crema::cluster {
 void runWorker(const wire::Job& job, HostRows& rows, const std::function<void(const wire::Event&)>& emit,
                const std::function<train::Request()>& request, Interrupt& interrupt);
 
-}  // namespace crema::cluster
+}  // namespace crema::worker

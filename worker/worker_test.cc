@@ -1,5 +1,5 @@
 // Whole runs: one model for any number of workers, and one error for all of them.
-#include "cluster/worker.h"
+#include "worker/worker.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 
 #include "support/worker_runs.h"
 
-namespace crema::cluster {
+namespace crema::worker {
 namespace {
 
 using Outcome = crema::test::RunOutcome;
@@ -67,4 +67,4 @@ TEST_F(WorkerTest, OtherRecordsAreFoundBeforeTheStart) {
 }
 
 }  // namespace
-}  // namespace crema::cluster
+}  // namespace crema::worker

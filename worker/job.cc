@@ -1,8 +1,9 @@
-#include "cluster/job.h"
+#include "worker/job.h"
 
 #include "base/sha256.h"
+#include "worker/training.h"
 
-namespace crema::cluster {
+namespace crema::worker {
 
 wire::Job jobOf(const train::RunOptions& o) {
   wire::Job job;
@@ -35,15 +36,18 @@ train::RunOptions runOf(const wire::Job& job, const HostRows& rows) {
   return o;
 }
 
-CoordinatorOptions coordinatorOf(const wire::Job& job) {
-  CoordinatorOptions o;
+cluster::CoordinatorOptions coordinatorOf(const wire::Job& job) {
+  cluster::CoordinatorOptions o;
   if (!job.host().empty()) o.host = job.host();
   o.token = job.token();
-  o.ranks = job.ranks(), o.workers = job.workers();
+  o.members = job.workers();
   o.joinTimeout = job.join_timeout(), o.stepTimeout = job.step_timeout();
   o.jobDigest = jobDigest(job);
-  o.modelHome = job.model_home();
   return o;
+}
+
+std::unique_ptr<cluster::Work> workOf(const wire::Job& job) {
+  return std::make_unique<Training>(job.ranks(), job.workers(), job.model_home());
 }
 
 std::string jobDigest(const wire::Job& job) {
@@ -81,4 +85,4 @@ wire::Event toEvent(int64_t iteration, const solver::SnapshotFiles& files) {
   return event;
 }
 
-}  // namespace crema::cluster
+}  // namespace crema::worker

@@ -1,21 +1,23 @@
 // Conversions: a Job into the engine's options, and the engine's results into Events.
 #pragma once
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "cluster/coordinator.h"
-#include "cluster/host_rows.h"
 #include "train/run.h"
 #include "wire.pb.h"
+#include "worker/host_rows.h"
 
-namespace crema::cluster {
+namespace crema::worker {
 
 // The Job of one process without what RunOptions lack: records, token, addresses, timeouts.
 wire::Job jobOf(const train::RunOptions& options);
 // Throws kData when the solver is of another version.
 train::RunOptions runOf(const wire::Job& job, const HostRows& rows);
-// The coordinator of the Job's run, at any port of its host.
-CoordinatorOptions coordinatorOf(const wire::Job& job);
+// The coordinator of the Job's run, at any port of its host, and what it must know of the work.
+cluster::CoordinatorOptions coordinatorOf(const wire::Job& job);
+std::unique_ptr<cluster::Work> workOf(const wire::Job& job);
 // What all workers of a run must agree on; anything else (paths, threads, instruction set) may differ.
 std::string jobDigest(const wire::Job& job);
 
@@ -23,4 +25,4 @@ wire::Event toEvent(const train::Progress& p);
 wire::Event toEvent(int64_t iteration, int net, const std::vector<train::TestOutput>& outputs);
 wire::Event toEvent(int64_t iteration, const solver::SnapshotFiles& files);
 
-}  // namespace crema::cluster
+}  // namespace crema::worker

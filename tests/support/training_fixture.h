@@ -2,20 +2,28 @@
 #pragma once
 #include "support/coordinator_ends.h"
 #include "support/settle.h"
+#include "worker/training.h"
 
-namespace crema::cluster::test {
+namespace crema::worker::test {
+
+using cluster::test::RunningCoordinator;
+using cluster::test::ScriptedMember;
 
 // Two workers, join timeout 60 s, step timeout 10 s.
-class CoordinatorTest : public testing::Test {
+class TrainingTest : public testing::Test {
  protected:
-  CoordinatorTest() {
-    options_.token = kToken, options_.jobDigest = kJobDigest;
-    options_.ranks = options_.workers = 2, options_.joinTimeout = 60, options_.stepTimeout = 10;
+  TrainingTest() {
+    options_.token = cluster::test::kToken, options_.jobDigest = cluster::test::kJobDigest;
+    options_.joinTimeout = 60, options_.stepTimeout = 10;
   }
-  void run() { c_ = std::make_unique<RunningCoordinator>(options_, &stop_); }
+  void run() {
+    options_.members = workers;
+    auto work = std::make_unique<Training>(ranks, workers, modelHome);
+    c_ = std::make_unique<RunningCoordinator>(options_, std::move(work), &stop_);
+  }
   // Connects worker w; it has been admitted when this returns.
-  ScriptedWorker joined(int w) {
-    ScriptedWorker worker(c_->address(), w);
+  ScriptedMember joined(int w) {
+    ScriptedMember worker(c_->address(), w);
     worker.sayHello();
     EXPECT_TRUE(c_->saw([w](const wire::Event& e) { return e.has_joined() && e.joined().worker() == w; }));
     return worker;
@@ -56,9 +64,11 @@ class CoordinatorTest : public testing::Test {
 
   crema::test::HandClock clock_;
   Interrupt stop_;
-  CoordinatorOptions options_;
-  std::vector<ScriptedWorker> workers_;
+  cluster::CoordinatorOptions options_;
+  int ranks = 2, workers = 2;
+  std::string modelHome;
+  std::vector<ScriptedMember> workers_;
   std::unique_ptr<RunningCoordinator> c_;
 };
 
-}  // namespace crema::cluster::test
+}  // namespace crema::worker::test

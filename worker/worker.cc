@@ -1,16 +1,19 @@
-#include "cluster/worker.h"
+#include "worker/worker.h"
 
 #include <unistd.h>
 
 #include "base/log.h"
 #include "base/sha256.h"
-#include "cluster/job.h"
 #include "cluster/patience.h"
-#include "cluster/publications.h"
 #include "cluster/session.h"
+#include "worker/job.h"
+#include "worker/publications.h"
 
-namespace crema::cluster {
+namespace crema::worker {
 namespace {
+
+using cluster::Session;
+namespace patience = cluster::patience;
 
 // Sets session.waiting while the training thread waits for others, so that the coordinator does not blame this worker.
 class WatchedExchange : public collective::Exchange {
@@ -39,7 +42,7 @@ control::ToCoordinator::Hello helloOf(const wire::Job& job, const collective::Pe
   ::gethostname(host, sizeof host - 1);
   control::ToCoordinator::Hello hello;
   hello.set_version(CREMA_VERSION);
-  hello.set_worker(job.worker());
+  hello.set_member(job.worker());
   hello.set_attempt(job.attempt());
   hello.set_host(fmt::format("{} {}", host, job.host()));
   hello.set_pid(::getpid());
@@ -48,6 +51,11 @@ control::ToCoordinator::Hello helloOf(const wire::Job& job, const collective::Pe
   hello.set_task_seconds(job.task_seconds());
   hello.set_unpack_seconds(job.unpack_seconds());
   return hello;
+}
+
+cluster::SessionOptions sessionOf(const wire::Job& job) {
+  return {job.coordinator(),  job.token(),        fmt::format("worker {}", job.worker()),
+          job.join_timeout(), job.step_timeout(), job.coordinator_listens()};
 }
 
 std::string stateDigest(solver::Solver& solver) {
@@ -155,7 +163,7 @@ void runWorker(const wire::Job& job, HostRows& rows, const std::function<void(co
                const std::function<train::Request()>& request, Interrupt& interrupt) {
   collective::PeerDoor data(job.host().empty() ? "127.0.0.1" : job.host(), job.token(),
                             fmt::format("worker {}'s port", job.worker()));
-  Session session(job, helloOf(job, data), interrupt, &rows.activity);
+  Session session(sessionOf(job), helloOf(job, data), interrupt, &rows.activity);
   try {
     train(job, rows, session, data, emit, request, interrupt);
   } catch (...) {
@@ -172,4 +180,4 @@ void runWorker(const wire::Job& job, HostRows& rows, const std::function<void(co
   }
 }
 
-}  // namespace crema::cluster
+}  // namespace crema::worker

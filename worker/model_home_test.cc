@@ -1,5 +1,5 @@
 // A model that comes in pieces is complete at its path, or not there at all.
-#include "cluster/model_home.h"
+#include "worker/model_home.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include "support/message_of.h"
 #include "support/shared_data.h"
 
-namespace crema::cluster {
+namespace crema::worker {
 namespace {
 
 using crema::test::messageOf;
@@ -65,4 +65,4 @@ TEST(ModelHome, ModelsThatNobodyAskedForAreRefused) {
 }
 
 }  // namespace
-}  // namespace crema::cluster
+}  // namespace crema::worker

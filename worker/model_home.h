@@ -6,7 +6,7 @@
 #include "base/new_file.h"
 #include "control.pb.h"
 
-namespace crema::cluster {
+namespace crema::worker {
 
 class ModelHome {
  public:
@@ -20,4 +20,4 @@ class ModelHome {
   std::unique_ptr<NewFile> file_;  // null until the first piece and after the last
 };
 
-}  // namespace crema::cluster
+}  // namespace crema::worker

@@ -2,21 +2,21 @@
 #include <gtest/gtest.h>
 
 #include "base/file.h"
-#include "support/coordinator_fixture.h"
 #include "support/shared_data.h"
+#include "support/training_fixture.h"
 
-namespace crema::cluster {
+namespace crema::worker {
 namespace {
 
 using crema::test::soon;
-using test::CoordinatorTest;
-using test::ScriptedWorker;
+using test::ScriptedMember;
+using test::TrainingTest;
 
 const std::string kAgain =
     "run it again, from the last snapshot if there is one (-snapshot X.solverstate; on Spark with -weights "
     "X.caffemodel beside it)";
 
-TEST_F(CoordinatorTest, ASilentWorkerIsGivenUpAfterTheStepTimeout) {
+TEST_F(TrainingTest, ASilentWorkerIsGivenUpAfterTheStepTimeout) {
   train();
   clock_.advance(9.5);
   workers_[0].sayBeat(7, 7);
@@ -29,7 +29,7 @@ TEST_F(CoordinatorTest, ASilentWorkerIsGivenUpAfterTheStepTimeout) {
                kAgain);
 }
 
-TEST_F(CoordinatorTest, AWorkerWhoseTrainingThreadHangsIsGivenUpLater) {
+TEST_F(TrainingTest, AWorkerWhoseTrainingThreadHangsIsGivenUpLater) {
   train();
   for (int i = 0; i < 19; ++i) {  // 95 s: both workers report that they wait
     clock_.advance(5);
@@ -44,20 +44,20 @@ TEST_F(CoordinatorTest, AWorkerWhoseTrainingThreadHangsIsGivenUpLater) {
            "worker 1 (rank 1, host h1, pid 101) has not finished a batch for 100 s in step 6; see its log");
 }
 
-TEST_F(CoordinatorTest, AFailingWorkersErrorReachesAll) {
+TEST_F(TrainingTest, AFailingWorkersErrorReachesAll) {
   train();
   workers_[1].sayFailed("record 7 is damaged\n  in layer 'data'", "data", 12);
   endsWith(ErrorKind::kData,
            "worker 1 (rank 1, host h1, pid 101) failed in step 12: record 7 is damaged\n  in layer 'data'");
 }
 
-TEST_F(CoordinatorTest, WhatOneMachineCannotDoMayBeTriedAgain) {
+TEST_F(TrainingTest, WhatOneMachineCannotDoMayBeTriedAgain) {
   train();
   workers_[0].sayFailed("the disk is full", "io", 3);
   endsWith(ErrorKind::kPeer, "worker 0 (rank 0, host h0, pid 100) failed in step 3: the disk is full");
 }
 
-TEST_F(CoordinatorTest, TheLostWorkerIsNamedAndNotTheOneThatMissesIt) {
+TEST_F(TrainingTest, TheLostWorkerIsNamedAndNotTheOneThatMissesIt) {
   train();
   workers_[0].sayFailed("recv from worker 1: connection closed", "peer", 8);
   EXPECT_FALSE(overWithin(0.5)) << "it waits for a better error";
@@ -73,7 +73,7 @@ TEST_F(CoordinatorTest, TheLostWorkerIsNamedAndNotTheOneThatMissesIt) {
   EXPECT_EQ(workers_[0].hearAbort(), "peer: " + message);
 }
 
-TEST_F(CoordinatorTest, TheOthersSayInWhichStepOneWasLost) {
+TEST_F(TrainingTest, TheOthersSayInWhichStepOneWasLost) {
   train();
   workers_[0].sayBeat(40, 40);
   heardOf(0, 40);
@@ -87,7 +87,7 @@ TEST_F(CoordinatorTest, TheOthersSayInWhichStepOneWasLost) {
 }
 
 // A snapshot that is published is one to go on from, also where its report comes behind the loss that ends the run.
-TEST_F(CoordinatorTest, ReportsBehindALossStillReachTheHost) {
+TEST_F(TrainingTest, ReportsBehindALossStillReachTheHost) {
   train();
   workers_[1].hangUp();
   EXPECT_FALSE(overWithin(0.1)) << "it waits for the others' words";
@@ -105,7 +105,7 @@ TEST_F(CoordinatorTest, ReportsBehindALossStillReachTheHost) {
   EXPECT_TRUE(soon([&] { return c_->over(); })) << "the lost one is not waited for: the clock stands still";
 }
 
-TEST_F(CoordinatorTest, APeerThatNobodyElseMissesIsReportedAsItIs) {
+TEST_F(TrainingTest, APeerThatNobodyElseMissesIsReportedAsItIs) {
   train();
   workers_[0].sayFailed("recv from worker 1: reset", "peer", 8);
   EXPECT_FALSE(overWithin(0.9)) << "the other one may still say more";
@@ -113,7 +113,7 @@ TEST_F(CoordinatorTest, APeerThatNobodyElseMissesIsReportedAsItIs) {
   endsWith(ErrorKind::kPeer, "worker 0 (rank 0, host h0, pid 100) failed in step 8: recv from worker 1: reset");
 }
 
-TEST_F(CoordinatorTest, OtherFinalStatesMakeTheModelUntrustworthy) {
+TEST_F(TrainingTest, OtherFinalStatesMakeTheModelUntrustworthy) {
   train();
   workers_[0].sayFinished("one"), workers_[1].sayFinished("another");
   endsWith(ErrorKind::kInternal,
@@ -121,7 +121,7 @@ TEST_F(CoordinatorTest, OtherFinalStatesMakeTheModelUntrustworthy) {
            "the model must not be trusted. Please report this with the logs");
 }
 
-TEST_F(CoordinatorTest, OnceItHasFinishedAWorkerMayGo) {
+TEST_F(TrainingTest, OnceItHasFinishedAWorkerMayGo) {
   train();
   workers_[1].sayFinished("same");
   workers_[1].sayFailed("the host has ended", "stopped", 10);
@@ -138,13 +138,13 @@ TEST_F(CoordinatorTest, OnceItHasFinishedAWorkerMayGo) {
   EXPECT_FALSE(c_->error());
 }
 
-TEST_F(CoordinatorTest, AnInterruptEndsTheRunForAll) {
+TEST_F(TrainingTest, AnInterruptEndsTheRunForAll) {
   train();
   stop_.raise(Error(ErrorKind::kStopped, "stopped by SIGINT"));
   endsWith(ErrorKind::kStopped, "stopped by SIGINT");
 }
 
-TEST_F(CoordinatorTest, WorkersThatHearNothingMoreAreWaitedForBriefly) {
+TEST_F(TrainingTest, WorkersThatHearNothingMoreAreWaitedForBriefly) {
   train();
   stop_.raise(Error(ErrorKind::kStopped, "enough"));
   for (auto& w : workers_) EXPECT_EQ(w.hearAbort(), "stopped: enough");
@@ -153,10 +153,10 @@ TEST_F(CoordinatorTest, WorkersThatHearNothingMoreAreWaitedForBriefly) {
   EXPECT_TRUE(soon([&] { return c_->over(); }));
 }
 
-TEST_F(CoordinatorTest, SignsOfLifeGoOutEverySecond) {
-  options_.workers = options_.ranks = 1;
+TEST_F(TrainingTest, SignsOfLifeGoOutEverySecond) {
+  workers = ranks = 1;
   run();
-  ScriptedWorker worker = joined(0);
+  ScriptedMember worker = joined(0);
   for (int second = 0; second < 5; ++second) {  // the first comes with the admission
     EXPECT_TRUE(worker.hearAnything().has_alive());
     EXPECT_FALSE(overWithin(0.9));
@@ -168,23 +168,23 @@ TEST_F(CoordinatorTest, SignsOfLifeGoOutEverySecond) {
   EXPECT_TRUE(clock_.advanceUntil([&] { return c_->over(); }));
 }
 
-TEST_F(CoordinatorTest, TheModelComesHomeInPieces) {
+TEST_F(TrainingTest, TheModelComesHomeInPieces) {
   const crema::test::TemporaryFolder folder;
-  options_.modelHome = folder.file("lenet.caffemodel");
+  modelHome = folder.file("lenet.caffemodel");
   train();
   workers_[0].sayPiece("one ");
   workers_[0].sayPiece("two", 7);
   EXPECT_TRUE(workers_[0].hear().has_kept());
-  EXPECT_EQ(readFile(options_.modelHome), "one two");
+  EXPECT_EQ(readFile(modelHome), "one two");
   for (auto& w : workers_) w.sayFinished("same");
   for (auto& w : workers_) w.hangUp();
   EXPECT_TRUE(clock_.advanceUntil([&] { return c_->over(); }));
   EXPECT_FALSE(c_->error());
 }
 
-TEST_F(CoordinatorTest, APieceOfTheModelIsProgress) {
+TEST_F(TrainingTest, APieceOfTheModelIsProgress) {
   const crema::test::TemporaryFolder folder;
-  options_.modelHome = folder.file("lenet.caffemodel");
+  modelHome = folder.file("lenet.caffemodel");
   train();
   for (int i = 0; i < 24; ++i) {  // 120 s, in which the training thread finishes no batch
     clock_.advance(5);
@@ -197,7 +197,7 @@ TEST_F(CoordinatorTest, APieceOfTheModelIsProgress) {
   endsWith(ErrorKind::kStopped, "enough");
 }
 
-TEST_F(CoordinatorTest, AModelThatWasNotAskedForEndsTheRun) {
+TEST_F(TrainingTest, AModelThatWasNotAskedForEndsTheRun) {
   train();
   workers_[1].sayPiece("one", 3);
   endsWith(ErrorKind::kPeer,
@@ -205,7 +205,7 @@ TEST_F(CoordinatorTest, AModelThatWasNotAskedForEndsTheRun) {
            "for. Mend that or name another place with -model, and run again");
 }
 
-TEST_F(CoordinatorTest, OnceItTrainsNoPreparationIsReported) {
+TEST_F(TrainingTest, OnceItTrainsNoPreparationIsReported) {
   train();
   workers_[0].sayBeat(5, 5, false, 0, 3);
   heardOf(0, 5);
@@ -214,7 +214,7 @@ TEST_F(CoordinatorTest, OnceItTrainsNoPreparationIsReported) {
   endsWith(ErrorKind::kStopped, "enough");
 }
 
-TEST_F(CoordinatorTest, TheSlowestWorkerIsNamedWhenItComputesAFifthLonger) {
+TEST_F(TrainingTest, TheSlowestWorkerIsNamedWhenItComputesAFifthLonger) {
   train();
   workers_[0].sayBeat(5, 5, false, 10);
   heardOf(0, 4);
@@ -236,4 +236,4 @@ TEST_F(CoordinatorTest, TheSlowestWorkerIsNamedWhenItComputesAFifthLonger) {
 }
 
 }  // namespace
-}  // namespace crema::cluster
+}  // namespace crema::worker

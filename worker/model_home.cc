@@ -1,8 +1,8 @@
-#include "cluster/model_home.h"
+#include "worker/model_home.h"
 
 #include "base/error.h"
 
-namespace crema::cluster {
+namespace crema::worker {
 
 bool ModelHome::take(const control::ToCoordinator::Piece& piece, const std::string& sender) {
   try {
@@ -24,4 +24,4 @@ bool ModelHome::take(const control::ToCoordinator::Piece& piece, const std::stri
   }
 }
 
-}  // namespace crema::cluster
+}  // namespace crema::worker

@@ -4,11 +4,11 @@
 #include <filesystem>
 
 #include "base/sha256.h"
-#include "cluster/worker.h"
 #include "data/lmdb_pages.h"
 #include "support/worker_runs.h"
+#include "worker/worker.h"
 
-namespace crema::cluster {
+namespace crema::worker {
 namespace {
 
 using Outcome = crema::test::RunOutcome;
@@ -142,4 +142,4 @@ TEST_F(WorkerHostTest, ASnapshotThatTheHostCannotPublishEndsTheRunWithItsReason)
 }
 
 }  // namespace
-}  // namespace crema::cluster
+}  // namespace crema::worker

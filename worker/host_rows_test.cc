@@ -1,5 +1,5 @@
 // What a host program sends after its Job reaches the sources of the data layers; what contradicts the Job is refused.
-#include "cluster/host_rows.h"
+#include "worker/host_rows.h"
 
 #include <gtest/gtest.h>
 
@@ -11,7 +11,7 @@
 #include "support/settle.h"
 #include "support/shared_data.h"
 
-namespace crema::cluster {
+namespace crema::worker {
 namespace {
 
 using crema::test::messageOf;
@@ -250,4 +250,4 @@ TEST_F(HostRowsTest, TrainingWaitsForTheFirstRowOrTheWordThatThereIsNone) {
 }
 
 }  // namespace
-}  // namespace crema::cluster
+}  // namespace crema::worker

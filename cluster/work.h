@@ -1,0 +1,28 @@
+// What the members of a run do together, as far as the coordinator must know it: how messages name them, what must be
+// equal, and the messages that only this work has. Joining, heartbeats, failures and the end are the coordinator's own.
+// Caffe's training is worker/training.h.
+#pragma once
+#include <string>
+
+#include "cluster/roster.h"
+#include "control.pb.h"
+
+namespace crema::cluster {
+
+class Work {
+ public:
+  virtual ~Work() = default;
+  virtual Naming naming() const = 0;
+  // What to do about members that are missing, beside more executors and more patience: "run fewer workers (...)".
+  virtual std::string remedyForMissing() const = 0;
+  virtual std::string remedyForLoss() const = 0;  // where to go on after a member is lost
+  // Throw unless the members, which are all ready, may start together, or have ended in one state.
+  virtual void checkStart(const Roster& roster) const = 0;
+  virtual void checkEnd(const Roster& roster) const = 0;
+  // Adds to a member's report what only the coordinator knows.
+  virtual void complete(const Roster& roster, wire::Event& report) const = 0;
+  // The next piece of a file for the coordinator's disk; true when it is there. Throws what ends the run.
+  [[nodiscard]] virtual bool take(const control::ToCoordinator::Piece& piece, const std::string& sender) = 0;
+};
+
+}  // namespace crema::cluster
