@@ -74,7 +74,7 @@ typedef enum {
 CREMA_API int crema_net_count(const crema_net* net, crema_list list, int layer); /* 0 for a layer that is not there */
 CREMA_API const char* crema_net_text(const crema_net* net, crema_list list, int layer, int i); /* NULL: not there */
 CREMA_API int crema_net_blob(const crema_net* net, const char* name, crema_blob** made);
-CREMA_API double crema_net_loss_weight(const crema_net* net, const char* blob);
+CREMA_API double crema_net_loss_weight(const crema_net* net, const char* blob); /* 0: it is no loss */
 CREMA_API int crema_net_params(const crema_net* net, int layer);
 CREMA_API int crema_net_param(const crema_net* net, int layer, int i, crema_blob** made);
 CREMA_API int64_t crema_net_instance(const crema_net* net, int layer); /* host's number of a hosted layer; else -1 */

@@ -161,7 +161,11 @@ int crema_net_blob(const crema_net* net, const char* name, crema_blob** made) {
   return guard([&] { *made = newBlob(net->box->net->blob(name), net->box->compute); });
 }
 
-double crema_net_loss_weight(const crema_net* net, const char* blob) { return net->box->net->outputLossWeight(blob); }
+double crema_net_loss_weight(const crema_net* net, const char* blob) {
+  double weight = 0;
+  guard([&] { weight = net->box->net->outputLossWeight(blob); });  // out of memory: as for a blob without one
+  return weight;
+}
 
 int crema_net_params(const crema_net* net, int layer) {
   if (layer < 0 || layer >= net->box->layers()) return 0;

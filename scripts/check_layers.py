@@ -46,8 +46,6 @@ MESSAGES = {
     "onnx.pb.h": {"exchange", "cli"},
 }
 LONGEST = 300  # lines; a file may say "length:" and why in its first 30 lines
-# Too long still: whoever changes one of these next splits it. No name may be added.
-TO_SPLIT = {"engine/data/leveldb_test.cc"}
 LONGEST_FUNCTION = 40  # lines; a "length:" comment in the five lines above it gives the reason
 HEAD = re.compile(
     r"^( {0,4})(?!namespace|struct|class|enum|\}|extern|if|for|while|switch|do|else|const struct).*\)( const)?( "
@@ -62,10 +60,7 @@ def folder_of(path):
 
 def check_length(path):
     name, lines = str(path.relative_to(ROOT)), path.read_text().splitlines()
-    if name in TO_SPLIT:
-        if len(lines) <= LONGEST:
-            yield f"{name}: {len(lines)} lines; take it off the list TO_SPLIT of scripts/check_layers.py"
-    elif len(lines) > LONGEST and "length:" not in "\n".join(lines[:30]):
+    if len(lines) > LONGEST and "length:" not in "\n".join(lines[:30]):
         yield f"{name}: {len(lines)} lines; split it, or say why in a `length:` comment at its top"
 
 

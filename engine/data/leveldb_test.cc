@@ -1,22 +1,15 @@
 // Compared with libleveldb's own iterator: both must give the same records, whatever state the files are in.
 #include <gtest/gtest.h>
-#include <leveldb/db.h>
 #include <leveldb/filter_policy.h>
 #include <leveldb/write_batch.h>
 
-#include <filesystem>
-#include <fstream>
-#include <map>
 #include <thread>
 
 #include "base/error.h"
-#include "base/file.h"
-#include "base/random.h"
-#include "data/cifar.h"
 #include "data/idx.h"
 #include "data/leveldb_format.h"
 #include "data/lmdb_writer.h"
-#include "data/source.h"
+#include "support/leveldb.h"
 #include "support/message_of.h"
 #include "support/records.h"
 #include "support/shared_data.h"
@@ -24,58 +17,15 @@
 namespace crema::data {
 namespace {
 
-using test::messageOf;
-using Contents = std::vector<std::pair<std::string, std::string>>;
 namespace fs = std::filesystem;
-
-std::shared_ptr<const RecordSource> ours(const std::string& path) {
-  return openSource(caffe::DataParameter::LEVELDB, path);
-}
-
-Contents all(const RecordSource& source) {
-  Contents found;
-  for (int64_t i = 0; i < source.size(); ++i) {
-    const Record r = source.read(i);
-    found.emplace_back(r.key, r.value);
-  }
-  return found;
-}
-
-class Db {
- public:
-  Db(const std::string& path, leveldb::Options options) {
-    options.create_if_missing = true;
-    leveldb::DB* db = nullptr;
-    const auto status = leveldb::DB::Open(options, path, &db);
-    if (!status.ok()) throw std::runtime_error(status.ToString());
-    db_.reset(db);
-  }
-  leveldb::DB* operator->() { return db_.get(); }
-  Contents contents() {
-    Contents found;
-    const std::unique_ptr<leveldb::Iterator> at(db_->NewIterator({}));
-    for (at->SeekToFirst(); at->Valid(); at->Next()) found.emplace_back(at->key().ToString(), at->value().ToString());
-    return found;
-  }
-
- private:
-  std::unique_ptr<leveldb::DB> db_;
-};
-
-int filesEndingIn(const std::string& folder, const std::string& end) {
-  int n = 0;
-  for (const auto& entry : fs::directory_iterator(folder))
-    n += entry.path().extension() == end && fs::file_size(entry.path()) > 0;
-  return n;
-}
-
-std::map<std::string, std::string> snapshot(const std::string& folder) {
-  std::map<std::string, std::string> files;
-  for (const auto& entry : fs::directory_iterator(folder)) files[entry.path().filename()] = readFile(entry.path());
-  return files;
-}
-
-std::string key(uint64_t i) { return fmt::format("{:08d}_{}", i, std::string(i % 5, 'k')); }
+using crema::test::level_db::all;
+using crema::test::level_db::Contents;
+using crema::test::level_db::Db;
+using crema::test::level_db::filesEndingIn;
+using crema::test::level_db::key;
+using crema::test::level_db::ours;
+using crema::test::level_db::snapshot;
+using test::messageOf;
 
 // Values of a few bytes to several blocks of a log, half of them compressible; written over, removed, compacted in
 // part, the rest in the log: all levels and shadowing of keys.
@@ -206,121 +156,6 @@ TEST(LevelDb, EveryBadDatabaseHasItsSentence) {
   says(path, "does not name a manifest");
 }
 
-// The log of a writer that was cut off: what was whole is there, as libleveldb has it.
-TEST(LevelDb, ATornLogGivesWhatWasWhole) {
-  test::TemporaryFolder folder;
-  const std::string path = folder.file("db");
-  {
-    Db db(path, {});
-    for (int i = 0; i < 100; ++i) db->Put({}, fmt::format("{:03d}", i), std::string(1000, static_cast<char>(i)));
-  }
-  std::string log;
-  for (const auto& entry : fs::directory_iterator(path))
-    if (entry.path().extension() == ".log") log = entry.path();
-  const std::string whole = readFile(log);
-  for (const size_t cut : {whole.size() - 1, size_t{40000}, size_t{32768 + 3}, size_t{1040}}) {
-    fs::resize_file(log, cut);
-    const fs::path copy = folder.file("copy");
-    fs::copy(path, copy, fs::copy_options::recursive);
-    EXPECT_EQ(all(*ours(path)), Db(copy, {}).contents()) << cut;
-    fs::remove_all(copy);
-    writeFileAtomically(log, whole);
-  }
-}
-
-std::string mutated(std::string bytes, const RandomStream& r, uint64_t* draw) {
-  for (uint64_t n = r.below((*draw)++, 4) + 1; n && !bytes.empty(); --n) {
-    const uint64_t at = r.below((*draw)++, bytes.size());
-    bytes[at] = static_cast<char>(r.below((*draw)++, 256));
-  }
-  if (r.below((*draw)++, 10) == 0) bytes.resize(r.below((*draw)++, bytes.size() + 1));
-  return bytes;
-}
-
-// Each of 3,000 databases with changed or missing bytes gives an error, its own records, or, where a log is cut, fewer.
-TEST(LevelDb, DamageIsFoundBeforeItIsUsed) {
-  test::TemporaryFolder folder;
-  const std::string path = folder.file("db");
-  std::map<std::string, std::string> want;
-  {
-    leveldb::Options options;
-    options.write_buffer_size = 64 << 10, options.block_size = 1024;
-    Db db(path, options);
-    for (int i = 0; i < 400; ++i)
-      db->Put({}, key(static_cast<uint64_t>(i)), std::string(static_cast<size_t>(i % 300), 'v'));
-    db->CompactRange(nullptr, nullptr);
-    for (int i = 0; i < 50; ++i) db->Put({}, key(static_cast<uint64_t>(400 + i)), std::string(1100, 'w'));
-    for (auto& [k, v] : db.contents()) want[k] = v;
-  }
-  const auto whole = snapshot(path);
-  std::vector<std::string> names;
-  for (const auto& [name, bytes] : whole)
-    if (name != "LOG" && name != "LOG.old" && !bytes.empty()) names.push_back(name);
-  ASSERT_GE(names.size(), 4u);  // CURRENT, manifest, log, tables
-  const RandomStream r{RandomKey{}};
-  uint64_t draw = 0;
-  int refused = 0, read = 0;
-  for (int k = 0; k < 3000; ++k) {
-    const std::string& name = names[static_cast<size_t>(k) % names.size()];
-    std::ofstream(path + "/" + name, std::ios::binary) << mutated(whole.at(name), r, &draw);
-    try {
-      const auto source = ours(path);
-      const Contents found = all(*source);
-      for (const auto& [recordKey, value] : found) ASSERT_EQ(want.at(recordKey), value) << name;
-      if (found.size() != want.size()) {  // cut between two records: an older state, as for libleveldb
-        fs::copy(path, folder.file("copy"), fs::copy_options::recursive);
-        EXPECT_EQ(Db(folder.file("copy"), {}).contents(), found) << name;
-        fs::remove_all(folder.file("copy"));
-      }
-      ++read;
-    } catch (const Error& e) {
-      EXPECT_TRUE(e.kind() == ErrorKind::kData || e.kind() == ErrorKind::kIo) << e.what();
-      ++refused;
-    }
-    std::ofstream(path + "/" + name, std::ios::binary) << whole.at(name);
-  }
-  EXPECT_GT(refused, 2000);
-  EXPECT_GT(read, 10);
-  EXPECT_EQ(ours(path)->size(), static_cast<int64_t>(want.size()));
-}
-
-// Blocks and logs whose checksums are right all the same, as someone could make them: every length and offset in them
-// is checked too.
-TEST(LevelDb, ARightChecksumIsNotTrusted) {
-  const RandomStream r{RandomKey{}};
-  uint64_t draw = 0;
-  std::string plain;
-  for (int i = 0; i < 40; ++i) {
-    const std::string own = fmt::format("{:04d}", i) + std::string(8, '\1');
-    plain += std::string{'\0', static_cast<char>(own.size()), '\5'} + own + "value";
-  }
-  plain += std::string(4, '\0') + std::string("\1\0\0\0", 4);
-  const auto sealed = [](std::string bytes, char compression) {
-    bytes += compression;
-    const uint32_t crc = ldb::masked(ldb::crc32c(bytes));
-    return bytes.append(reinterpret_cast<const char*>(&crc), sizeof crc);
-  };
-  EXPECT_EQ(ldb::decodeBlock(sealed(plain, 0), "t").entries.size(), 40u);
-  int refused = 0;
-  for (int k = 0; k < 20000; ++k) {
-    const bool snappy = k % 4 == 0;
-    const std::string bytes = snappy ? mutated(
-                                           "\xc8\x01\x04"
-                                           "ab\xfe\x02\x00\xfe\x02\x00\xfe\x02\x00\xc2\x02\x00",
-                                           r, &draw)
-                                     : mutated(plain, r, &draw);
-    try {
-      const auto block = ldb::decodeBlock(sealed(bytes, snappy), "t");
-      for (const auto& e : block.entries)
-        ASSERT_LE(block.value(e).size() + block.key(e).size(), block.bytes.size() + block.keys.size());
-    } catch (const Error& e) {
-      EXPECT_EQ(e.kind(), ErrorKind::kData);
-      ++refused;
-    }
-  }
-  EXPECT_GT(refused, 2000);
-}
-
 TEST(LevelDb, ChecksumsAreCastagnolis) {  // RFC 3720, B.4
   EXPECT_EQ(ldb::crc32c(std::string(32, '\0')), 0x8a9136aau);
   EXPECT_EQ(ldb::crc32c(std::string(32, '\xff')), 0x62a8ab43u);
@@ -351,39 +186,6 @@ TEST(LevelDb, HoldsWhatTheLmdbHolds) {
   const auto caffes = test::sharedData("mnist/leveldb/mnist-test-leveldb");
   const auto first1000 = test::sharedData("mnist/mnist_test_first1000_lmdb");
   if (caffes && first1000) expectSameRecords(*caffes, *first1000, 10000);
-}
-
-TEST(CifarTool, ConvertsToBothDatabases) {
-  test::TemporaryFolder folder;
-  std::string batches[6];
-  for (int b = 0; b < 6; ++b) {
-    for (int i = 0; i < 3 + b; ++i) {
-      batches[b] += static_cast<char>((b + i) % 10);
-      for (int p = 0; p < 3072; ++p) batches[b] += static_cast<char>(b * 31 + i * 7 + p);
-    }
-    writeFileAtomically(folder.file(b < 5 ? fmt::format("data_batch_{}.bin", b + 1) : "test_batch.bin"), batches[b]);
-  }
-  for (const std::string backend : {"lmdb", "leveldb"}) {
-    const CifarCounts n = convertCifar(folder.path(), folder.path(), backend);
-    EXPECT_EQ(n.train, 25);
-    EXPECT_EQ(n.test, 8);
-    const auto db = backend == "lmdb" ? caffe::DataParameter::LMDB : caffe::DataParameter::LEVELDB;
-    const auto train = openSource(db, folder.file("cifar10_train_" + backend));
-    const Record r = train->read(3 + 4 + 2);  // record 2 of batch 3
-    EXPECT_EQ(r.key, "00009");
-    caffe::Datum d;
-    ASSERT_TRUE(d.ParseFromArray(r.value.data(), static_cast<int>(r.value.size())));
-    EXPECT_EQ(d.data(), batches[2].substr(2 * 3073 + 1, 3072));
-    EXPECT_EQ(d.label(), 4);
-    EXPECT_EQ(d.channels() * 10000 + d.height() * 100 + d.width(), 33232);
-    EXPECT_EQ(openSource(db, folder.file("cifar10_test_" + backend))->read(7).key, "00007");
-  }
-  writeFileAtomically(folder.file("data_batch_4.bin"), "no multiple");
-  const auto said = [&] { return messageOf([&] { convertCifar(folder.path(), folder.file(""), "lmdb"); }); };
-  fs::remove_all(folder.file("cifar10_train_lmdb"));
-  EXPECT_NE(said().find("no multiple of a record's 3073"), std::string::npos) << said();
-  fs::remove(folder.file("data_batch_2.bin"));
-  EXPECT_NE(said().find("there is no"), std::string::npos) << said();
 }
 
 }  // namespace
