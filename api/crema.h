@@ -5,7 +5,8 @@
  * the _free of their type; a handle keeps what it names alive, whatever else is freed (a blob outlives its net).
  * Text is UTF-8; text that is returned lives as long as its handle. A net or a solver with its nets is used by one
  * thread at a time, others wait: for the end of the call, functions on blobs for the next callback or the end of a
- * solver's iteration. The memory that crema_blob_values gives is not locked. Different nets may compute at once. All values are float.
+ * solver's iteration. The memory that crema_blob_values gives is not locked. Different nets may compute at once. All
+ * values are float.
  * A process that fork()ed may read and save the nets it inherited, and share their weights with nets of its own. It can
  * neither compute with them nor change them: their threads stayed behind. */
 #ifndef CREMA_H

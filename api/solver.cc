@@ -69,6 +69,7 @@ void start(SolverBox& box, const std::string& file, const caffe::SolverParameter
 void run(SolverBox& box, const std::function<void(train::Trainer&)>& body) {
   const auto hold = box.compute->hold();
   train::TrainHooks hooks;
+  // Each iteration begins with a pause, though nobody may ask for a callback.
   hooks.start = [&] { box.compute->askPaused([&] { return box.start ? box.start(box.user) : 1; }); };
   hooks.gradientsReady = [&] {
     if (box.gradientsReady) box.compute->askPaused([&] { return box.gradientsReady(box.user); });

@@ -129,7 +129,7 @@ int runProgram(int argc, char** argv) {
     const bool known = !args.empty() && args[0][0] != '-';
     std::string what = e.what();
     if (what.starts_with("--")) what.erase(0, 1);
-    return refused(fmt::format("{}{} `crema {}--help` lists what there is", what, flagMeant(program, args),
+    return refused(fmt::format("{};{} `crema {}--help` lists what there is", what, flagMeant(program, args),
                                known ? args[0] + " " : ""));
   } catch (const Error& e) {
     return refused(e.what());

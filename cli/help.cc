@@ -48,8 +48,8 @@ class Formatter : public CLI::Formatter {
 
 // "; did you mean X?", or "." when none is near.
 std::string suggestion(const std::string& word, const std::vector<std::string>& known, const std::string& before) {
-  const std::string meant = nearest(word, known);
-  return meant.empty() ? "." : fmt::format("; did you mean {}{}?", before, meant);
+  const std::string meant = didYouMean(word, known, before);
+  return meant.empty() ? "." : meant;
 }
 
 std::vector<std::string> names(const CLI::App& program) {
@@ -123,7 +123,7 @@ std::string misspelt(const CLI::App& program, const std::vector<std::string>& ar
 
 std::string flagMeant(const CLI::App& program, const std::vector<std::string>& args) {
   const CLI::App* command = commandOf(program, args);
-  if (!command || !command->get_options([](const auto* o) { return o->get_positional(); }).empty()) return ";";
+  if (!command || !command->get_options([](const auto* o) { return o->get_positional(); }).empty()) return "";
   for (const CLI::Option* option : command->get_options()) {
     const bool given = std::any_of(args.begin(), args.end(), [&](const std::string& arg) {
       return option->check_name(arg.substr(0, arg.find('=')));
@@ -131,9 +131,9 @@ std::string flagMeant(const CLI::App& program, const std::vector<std::string>& a
     if (!option->get_required() || given) continue;
     for (size_t i = 1; i < args.size(); ++i)
       if (args[i][0] != '-' && (!args[i - 1].starts_with("--") || args[i - 1].find('=') != std::string::npos))
-        return fmt::format("; did you mean -{} {}?", option->get_lnames()[0], args[i]);
+        return fmt::format(" did you mean -{} {}?", option->get_lnames()[0], args[i]);
   }
-  return ";";
+  return "";
 }
 
 }  // namespace crema::cli

@@ -19,8 +19,8 @@ std::string helpText(const CLI::App& program, const std::string& name, const std
 // all are known. `args` begin with the command.
 std::string misspelt(const CLI::App& program, const std::vector<std::string>& args);
 
-// "; did you mean -solver FILE?" where a required flag is missing and FILE, which the command has no place for, stands
-// without any; else ";".
+// " did you mean -solver FILE?" where a required flag is missing and FILE, which the command has no place for, stands
+// without any; else "".
 std::string flagMeant(const CLI::App& program, const std::vector<std::string>& args);
 
 }  // namespace crema::cli

@@ -8,6 +8,7 @@
 #include "base/text.h"
 
 namespace crema::cli {
+
 void Json::open(char bracket) {
   out_ += bracket;
   closing_ += bracket == '{' ? '}' : ']';

@@ -5,7 +5,6 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/log.h"
-#include "base/text.h"
 #include "cli/described_net.h"
 #include "cli/json.h"
 #include "kernels/context.h"
@@ -64,9 +63,9 @@ int test(const TestFlags& f) {
     scores.add(*net, net->forward());
     for (const auto& name : net->outputs())
       for (int k = 0; k < net->blob(name).count(); ++k)
-        LOG_INFO("Batch {}, {} = {:.6g}", i, name, shown(net->blob(name).dataAt(k)));
+        LOG_INFO("Batch {}, {} = {:.6g}", i, name, net->blob(name).dataAt(k));
   }
-  LOG_INFO("Loss: {:.6g}", shown(scores.loss()));
+  LOG_INFO("Loss: {:.6g}", scores.loss());
   solver::logOutputs(*net, scores.means(), "");
   if (f.json) printJson(*net, f, scores);
   return 0;
@@ -123,7 +122,7 @@ int time(const TestFlags& f) {
   auto net = build(f, kernels);
   if (!f.weights.empty()) net::copyTrainedFiles(*net, f.weights);
   LOG_INFO("Performing Forward");
-  LOG_INFO("Initial loss: {:.6g}", shown(net->forward()));
+  LOG_INFO("Initial loss: {:.6g}", net->forward());
   LOG_INFO("Performing Backward");
   for (int i = static_cast<int>(net->layers().size()); i-- > 0;) net->backwardLayer(i);
   LOG_INFO("*** Benchmark begins ***");

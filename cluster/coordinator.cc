@@ -60,7 +60,7 @@ class Coordinator::State {
             ErrorKind::kTimeout,
             fmt::format("{} {}s wanted, {} here; waited {:.0f} s; missing: {}. Free that many executor slots, or {}, "
                         "or wait longer with a larger join timeout",
-                        options_.members, work_->naming().member, roster_.count(&Member::ready), options_.joinTimeout,
+                        options_.members, roster_.member(), roster_.count(&Member::ready), options_.joinTimeout,
                         roster_.missing(), work_->remedyForMissing()));
     }
   }
@@ -191,7 +191,7 @@ class Coordinator::State {
       message.mutable_abort()->set_story(refuse);
       message.mutable_abort()->set_kind(name(ErrorKind::kInvalid));
       sendTo(*in.from, message);
-      LOG_WARNING("refused a {} from {}: {}", work_->naming().member, hello.host(), refuse);
+      LOG_WARNING("refused a {} from {}: {}", roster_.member(), hello.host(), refuse);
       return;
     }
     roster_.members[w].channel = in.from;
@@ -228,7 +228,7 @@ class Coordinator::State {
     bye.mutable_bye();
     size_t gone = 0;
     for (const Member& m : roster_.members) m.channel ? sendTo(*m.channel, bye) : static_cast<void>(++gone);
-    // Workers close their connections after Bye; closing from here could discard the message before it is read.
+    // Members close their connections after Bye; closing from here could discard the message before it is read.
     const Deadline deadline = Deadline::after(patience::kGoodbye);
     while (gone < roster_.members.size()) {
       const auto in = doorman_.next(deadline, nullptr);

@@ -31,6 +31,7 @@ struct Naming {
 class Roster {
  public:
   Roster(int count, Naming naming) : members(static_cast<size_t>(count)), naming_(std::move(naming)) {}
+  const std::string& member() const { return naming_.member; }
   // Why who says hello cannot join; "" when it can.
   std::string refusal(const control::ToCoordinator::Hello& hello, const std::string& jobDigest) const;
   int count(bool Member::*flag) const;

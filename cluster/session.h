@@ -39,7 +39,6 @@ class Session {
 
   void ready(const std::string& stateDigest, const std::string& records);
   [[nodiscard]] control::ToMember::Start waitForStart();  // throws the interrupt's error
-  // Sending ends with the interrupt's error while the coordinator does not read, but for failed().
   void report(const wire::Event& event);
   void failed(const Error& error);          // never throws
   void sendModel(const std::string& path);  // returns when the coordinator has written it

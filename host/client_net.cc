@@ -6,7 +6,6 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/sha256.h"
-#include "base/text.h"
 #include "base/thread_pool.h"
 #include "host/job_io.h"
 #include "model/upgrade.h"
@@ -182,7 +181,7 @@ void ClientNet::logStep(double loss) {
   const double smooth = solver_->smoothLoss(loss);
   const int every = solver_->param().display();
   if (open_.rank() == 0 && every > 0 && solver_->iteration() % every == 0)
-    LOG_INFO("Iteration {}, loss = {:.6g}", solver_->iteration(), shown(smooth));
+    LOG_INFO("Iteration {}, loss = {:.6g}", solver_->iteration(), smooth);
 }
 
 void ClientNet::predict(const engine::Predict& request, engine::Blobs* out) {
@@ -208,7 +207,7 @@ void ClientNet::aggregate(engine::Blobs* out) {
   net::Net& net = validationNet();
   if (scores_.passes() == 0) invalid("no validation batch has come since the last aggregate");
   LOG_INFO("Iteration {}, Testing net (#{})", solver_->iteration(), open_.validation_net());
-  if (solver_->param().test_compute_loss()) LOG_INFO("Test loss: {:.6g}", shown(scores_.loss()));
+  if (solver_->param().test_compute_loss()) LOG_INFO("Test loss: {:.6g}", scores_.loss());
   const std::vector<double> means = scores_.means();
   solver::logOutputs(net, means, "Test net output");
   size_t at = 0;

@@ -4,7 +4,6 @@
 
 #include "base/file.h"
 #include "base/log.h"
-#include "base/text.h"
 #include "cluster/coordinator.h"
 #include "host/job_io.h"
 #include "host/signals.h"
@@ -31,7 +30,7 @@ void showEvent(const wire::Event& e) {
              e.joined().want());
   if (e.has_progress())
     LOG_INFO("Iteration {} of {}, loss = {:.6g}, {:.0f} records/s", e.progress().iteration(), e.progress().max_iter(),
-             shown(e.progress().loss()), e.progress().records_per_second());
+             e.progress().loss(), e.progress().records_per_second());
   if (e.has_snapshot()) LOG_INFO("Snapshot {}", e.snapshot().state());
   if (e.has_done()) LOG_INFO("Optimization Done.");
 }

@@ -4,7 +4,6 @@
 
 #include "base/deadline.h"
 #include "base/log.h"
-#include "base/text.h"
 
 namespace crema::host {
 
@@ -13,7 +12,7 @@ void showProgress(const train::Progress& p, int slowestWorker) {
   if (!stderrIsTerminal() || (monotonicSeconds() - last < 0.1 && p.iteration + 1 < p.maxIter)) return;
   last = monotonicSeconds();
   std::string line = fmt::format("iteration {}/{}  loss {:.4f}  lr {:.4g}  {:.0f} records/s", p.iteration + 1,
-                                 p.maxIter, shown(p.loss), p.rate, p.recordsPerSecond);
+                                 p.maxIter, p.loss, p.rate, p.recordsPerSecond);
   const auto left = static_cast<int64_t>(p.secondsLeft + 0.5);
   if (p.secondsLeft >= 0) line += fmt::format("  {}:{:02} left", left / 60, left % 60);
   if (slowestWorker >= 0) line += fmt::format("  slowest: worker {}", slowestWorker);

@@ -21,14 +21,20 @@ size_t distance(const std::string& a, const std::string& b) {
   return d[a.size()][b.size()];
 }
 
-}  // namespace
-
+// The one of `known` with the least edit distance to `word`; "" when every one is further than a third of its letters.
 std::string nearest(const std::string& word, const std::vector<std::string>& known) {
   size_t least = std::max<size_t>(1, (word.size() + 1) / 3) + 1;
   std::string best;
   for (const std::string& k : known)
     if (const size_t d = distance(word, k); d < least) least = d, best = k;
   return best;
+}
+
+}  // namespace
+
+std::string didYouMean(const std::string& word, const std::vector<std::string>& known, const std::string& before) {
+  const std::string meant = nearest(word, known);
+  return meant.empty() ? "" : "; did you mean " + before + meant + "?";
 }
 
 }  // namespace crema

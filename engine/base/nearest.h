@@ -5,7 +5,8 @@
 
 namespace crema {
 
-// The one of `known` with the least edit distance to `word`; "" when every one is further than a third of its letters.
-std::string nearest(const std::string& word, const std::vector<std::string>& known);
+// The end of a message about `word`: "; did you mean X?", with `before` in front of X; "" when each of `known` is
+// further from it than a third of its letters.
+std::string didYouMean(const std::string& word, const std::vector<std::string>& known, const std::string& before = "");
 
 }  // namespace crema

@@ -1,7 +1,6 @@
-// Lists in flags, "a, b", and in messages, "a, b or c"; bytes and numbers as people read them.
+// Lists in flags, "a, b", and in messages, "a, b or c"; bytes as people read them.
 #pragma once
 #include <algorithm>
-#include <cmath>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -42,8 +41,5 @@ size_t utf8Length(std::string_view s);  // bytes of the UTF-8 character at the f
 // Bytes of any origin, such as a record's key, for a terminal or a log: control characters and what is not UTF-8 are
 // written \x1b.
 std::string printable(std::string_view bytes);
-
-// A number as it is printed. The NaN that an x86 CPU makes has a sign, which means nothing and would read "-nan".
-inline double shown(double value) { return std::isnan(value) ? std::abs(value) : value; }
 
 }  // namespace crema

@@ -18,10 +18,5 @@ TEST(Text, PrintableEscapesControlsAndWhatIsNotUtf8) {
             "\\xc2\\x9b2J");  // a control character of two bytes
 }
 
-TEST(Text, ANanIsShownWithoutItsSign) {
-  EXPECT_EQ(fmt::format("{}", shown(-std::numeric_limits<double>::quiet_NaN())), "nan");
-  EXPECT_EQ(shown(-1.5), -1.5);
-}
-
 }  // namespace
 }  // namespace crema

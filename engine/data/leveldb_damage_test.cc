@@ -13,12 +13,7 @@ namespace crema::data {
 namespace {
 
 namespace fs = std::filesystem;
-using crema::test::level_db::all;
-using crema::test::level_db::Contents;
-using crema::test::level_db::Db;
-using crema::test::level_db::key;
-using crema::test::level_db::ours;
-using crema::test::level_db::snapshot;
+using namespace crema::test::level_db;
 
 // The log of a writer that was cut off: what was whole is there, as libleveldb has it.
 TEST(LevelDb, ATornLogGivesWhatWasWhole) {

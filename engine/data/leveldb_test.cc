@@ -18,13 +18,7 @@ namespace crema::data {
 namespace {
 
 namespace fs = std::filesystem;
-using crema::test::level_db::all;
-using crema::test::level_db::Contents;
-using crema::test::level_db::Db;
-using crema::test::level_db::filesEndingIn;
-using crema::test::level_db::key;
-using crema::test::level_db::ours;
-using crema::test::level_db::snapshot;
+using namespace crema::test::level_db;
 using test::messageOf;
 
 // Values of a few bytes to several blocks of a log, half of them compressible; written over, removed, compacted in

@@ -26,9 +26,8 @@ std::unique_ptr<Layer> LayerRegistry::make(const caffe::LayerParameter& param, c
   if (found != entries_.end()) return found->second.make(param, context);
   std::vector<std::string> known;
   for (const auto& [type, entry] : entries_) known.push_back(type);
-  const std::string meant = nearest(param.type(), known);
   invalid("Unknown layer type: {} (known types: {}){}", param.type().empty() ? "(none given)" : param.type(),
-          joined(known), meant.empty() ? "" : "; did you mean " + meant + "?");
+          joined(known), didYouMean(param.type(), known));
 }
 
 }  // namespace crema::layers

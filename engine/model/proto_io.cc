@@ -44,8 +44,8 @@ std::string fieldMeant(const google::protobuf::DescriptorPool& pool, const std::
   if (std::regex_search(error, names, kNames))
     if (const auto* type = pool.FindMessageTypeByName(names[1]))
       for (int i = 0; i < type->field_count(); ++i) fields.push_back(type->field(i)->name());
-  const std::string meant = fields.empty() ? "" : nearest(names[2], fields);
-  if (!meant.empty()) return "; did you mean " + meant + "?";
+  const std::string meant = fields.empty() ? "" : didYouMean(names[2], fields);
+  if (!meant.empty()) return meant;
   return "; check the spelling, or whether the field belongs to another message or to a fork of Caffe";
 }
 

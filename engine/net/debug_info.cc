@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include "base/log.h"
-#include "base/text.h"
 #include "net/net.h"
 
 namespace crema::net {
@@ -51,11 +50,11 @@ void Net::logForward(int i) const {
   const layers::Layer& layer = *layers_[static_cast<size_t>(i)];
   for (size_t t = 0; t < w.tops.size(); ++t)
     LOG_INFO("    [Forward] Layer {}, top blob {} data: {:.6g}", layer.name(), w.topNames[t],
-             shown(meanOf(*w.tops[t], false)));
+             meanOf(*w.tops[t], false));
   for (int p = 0; p < static_cast<int>(layer.params().size()); ++p) {
     const bool named = p < layer.param().param_size() && !layer.param().param(p).name().empty();
     LOG_INFO("    [Forward] Layer {}, param blob {} data: {:.6g}", layer.name(),
-             named ? layer.param().param(p).name() : std::to_string(p), shown(paramMean(layer, p)));
+             named ? layer.param().param(p).name() : std::to_string(p), paramMean(layer, p));
   }
 }
 
@@ -71,11 +70,11 @@ void Net::logBackward(int i) const {
   for (size_t b = 0; b < w.bottoms.size(); ++b)
     if (w.propagateDown[b])
       LOG_INFO("    [Backward] Layer {}, bottom blob {} diff: {:.6g}", layer.name(), w.bottomNames[b],
-               shown(meanOf(*w.bottoms[b], true)));
+               meanOf(*w.bottoms[b], true));
   for (int p = 0; p < static_cast<int>(layer.params().size()); ++p)
     if (layer.paramPropagates(p))
       LOG_INFO("    [Backward] Layer {}, param blob {} diff: {:.6g}", layer.name(), p,
-               layer.keptPerPass(p) ? 0.0 : shown(meanOf(*layer.params()[static_cast<size_t>(p)], true)));
+               layer.keptPerPass(p) ? 0.0 : meanOf(*layer.params()[static_cast<size_t>(p)], true));
 }
 
 // Running statistics have no gradient.
@@ -87,7 +86,7 @@ void Net::logBackwardSums() const {
     data.sum += d.sum, data.squares += d.squares, diff.sum += g.sum, diff.squares += g.squares;
   }
   LOG_ERROR("    [Backward] All net params (data, diff): L1 norm = ({:.6g}, {:.6g}); L2 norm = ({:.6g}, {:.6g})",
-            shown(data.sum), shown(diff.sum), shown(std::sqrt(data.squares)), shown(std::sqrt(diff.squares)));
+            data.sum, diff.sum, std::sqrt(data.squares), std::sqrt(diff.squares));
 }
 
 }  // namespace crema::net

@@ -2,7 +2,6 @@
 
 #include "base/error.h"
 #include "base/log.h"
-#include "base/text.h"
 
 namespace crema::solver {
 
@@ -21,9 +20,8 @@ void logOutputs(const net::Net& net, const std::vector<double>& values, const st
     const double weight = net.outputLossWeight(name);
     for (int k = 0; k < net.blob(name).count() && at < values.size(); ++k, ++at) {
       const std::string head = what.empty() ? "" : fmt::format("    {} #{}: ", what, at);
-      const std::string weighted =
-          weight ? fmt::format(" (* {:.6g} = {:.6g} loss)", weight, shown(weight * values[at])) : "";
-      LOG_INFO("{}{} = {:.6g}{}", head, name, shown(values[at]), weighted);
+      const std::string weighted = weight ? fmt::format(" (* {:.6g} = {:.6g} loss)", weight, weight * values[at]) : "";
+      LOG_INFO("{}{} = {:.6g}{}", head, name, values[at], weighted);
     }
   }
 }

@@ -3,7 +3,6 @@
 #include <cmath>
 
 #include "base/log.h"
-#include "base/text.h"
 #include "layers/record_layer.h"
 #include "model/hdf5_model.h"
 #include "model/proto_io.h"
@@ -73,7 +72,9 @@ double Solver::computeGradient(int rank) {
     if (!std::isfinite(part)) {
       const std::string where = net_->firstNotFinite();
       invalid(
-          "the loss is {} in iteration {} (rank {}); the first value that is not finite stands in {}. {}", shown(part),
+          "the loss is {} in iteration {} (rank {}); the first value that is not finite stands in {}. {}",
+          std::isnan(part) ? std::abs(part) : part,  // without the sign that x86 gives NaN
+
           iteration(), rank, where.empty() ? "the loss itself" : where,
           iteration() == 0
               ? "Nothing was learned yet: check the data, the fillers and loaded weights for NaN and for "

@@ -7,7 +7,6 @@
 
 #include "base/deadline.h"
 #include "base/log.h"
-#include "base/text.h"
 #include "data/batch_feed.h"
 #include "solver/outputs.h"
 
@@ -154,7 +153,7 @@ void Trainer::testNet(int i) {
 }
 
 void Trainer::logTest(int i, std::vector<double> mean) {
-  if (solver_.param().test_compute_loss()) LOG_INFO("Test loss: {:.6g}", shown(mean.back()));
+  if (solver_.param().test_compute_loss()) LOG_INFO("Test loss: {:.6g}", mean.back());
   mean.pop_back();
   const net::Net& net = solver_.testNet(static_cast<size_t>(i));
   solver::logOutputs(net, mean, "Test net output");
@@ -174,7 +173,7 @@ void Trainer::logDisplay(double loss) {
   const double now = monotonicSeconds(), elapsed = now - lastDisplay_;
   const int64_t done = solver_.iteration() - lastDisplayIteration_;
   LOG_INFO("Iteration {} ({:.6g} iter/s, {:.6g}s/{} iters), loss = {:.6g}", solver_.iteration(),
-           elapsed > 0 ? static_cast<double>(done) / elapsed : 0.0, elapsed, solver_.param().display(), shown(loss));
+           elapsed > 0 ? static_cast<double>(done) / elapsed : 0.0, elapsed, solver_.param().display(), loss);
   lastDisplay_ = now;
   lastDisplayIteration_ = solver_.iteration();
   solver::logOutputs(solver_.net(), solver::outputValues(solver_.net()), "Train net output");
@@ -215,7 +214,7 @@ void Trainer::displayAtEnd() {
     loss = solver_.evaluate(options_.myRanks.lo);
   }
   const double smooth = solver_.smoothLoss(loss);
-  if (logs()) LOG_INFO("Iteration {}, loss = {:.6g}", solver_.iteration(), shown(smooth));
+  if (logs()) LOG_INFO("Iteration {}, loss = {:.6g}", solver_.iteration(), smooth);
 }
 
 void Trainer::finish() {

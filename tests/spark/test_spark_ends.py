@@ -1,5 +1,6 @@
 """Jobs that end before their time: by a signal to the driver, a killed worker, a killed coordinator."""
 
+import contextlib
 import os
 import pathlib
 import re
@@ -10,28 +11,35 @@ from conftest import children, running, wait_until
 from spark_jobs import ENVIRONMENT, FILES, command, job, submit  # noqa: F401 (job is a fixture)
 
 
+@contextlib.contextmanager
+def started(job, master, *flags, model="model"):
+    """A job that writes job/driver.log, in a session of its own; killed at the end if it is still there."""
+    with open(job / "driver.log", "w") as log:
+        run = subprocess.Popen(
+            command(job, master, *flags, model=model),
+            cwd=job,
+            env=ENVIRONMENT,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+        )
+    try:
+        yield run
+    finally:
+        run.kill()
+
+
 def test_an_interrupted_driver_says_where_to_go_on(job):
     solver = job / FILES[0]
     text = solver.read_text()
     for sign, snapshot in ((signal.SIGINT, 20), (signal.SIGTERM, 0)):
         limits = re.sub(r"max_iter: \d+", "max_iter: 1000000", re.sub(r"snapshot: \d+", f"snapshot: {snapshot}", text))
         solver.write_text(limits)
-        with open(job / "driver.log", "w") as log:
-            run = subprocess.Popen(
-                command(job, "local[1]", "-train"),
-                cwd=job,
-                env=ENVIRONMENT,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-            )
-        try:
+        with started(job, "local[1]", "-train") as run:
             mark = "crema: iteration 20: snapshot" if snapshot else "crema: iteration 30: test"
             wait_until(lambda m=mark: m in (job / "driver.log").read_text(), 90, mark)
             os.killpg(run.pid, sign) if sign == signal.SIGINT else os.kill(run.pid, sign)  # as a terminal, as `kill`
             code = run.wait(60)
-        finally:
-            run.kill()
         said = (job / "driver.log").read_text()
         assert code == 128 + sign, said[-3000:]
         last = re.findall("^crema: error: .*", said, re.M)
@@ -53,21 +61,10 @@ def test_interrupted_scoring_leaves_no_output(job):
     net.write_text(re.sub(r"batch_size: \d+", "batch_size: 1", net.read_text()))
     assert submit(job, "local[1]", "-train", model=f"file:{job}/model").returncode == 0
     flags = ("-features", "accuracy,loss", "-label", "label")
-    with open(job / "driver.log", "w") as log:
-        run = subprocess.Popen(
-            command(job, "local[1]", *flags, model=f"file:{job}/model"),
-            cwd=job,
-            env=ENVIRONMENT,
-            stdout=log,
-            stderr=log,
-            start_new_session=True,
-        )
-    try:
+    with started(job, "local[1]", *flags, model=f"file:{job}/model") as run:
         wait_until(lambda: (job / "out").exists(), 90, "the output's folder")
         os.killpg(run.pid, signal.SIGINT)
         assert run.wait(60) == 128 + signal.SIGINT, (job / "driver.log").read_text()[-3000:]
-    finally:
-        run.kill()
     assert not (job / "out").exists()
 
 
@@ -79,34 +76,24 @@ def killed_child(job, sign, kind="worker"):
     solver.write_text(
         re.sub(r"max_iter: \d+", "max_iter: 1000000", re.sub(r"snapshot: \d+", "snapshot: 0", solver.read_text()))
     )
-    log = open(job / "driver.log", "w")
-    run = subprocess.Popen(
-        command(job, "local-cluster[2,1,1024]", "-train", "-clusterSize", 2),
-        cwd=job,
-        env=ENVIRONMENT,
-        stdout=log,
-        stderr=log,
-    )
 
     def descendants(pid):
         mine = children(pid)
         return mine + [d for c in mine for d in descendants(c)]
 
-    def processes():
+    def processes(run):
         return [
             p
             for p in descendants(run.pid)
             if f"{kind}\0-job".encode() in pathlib.Path(f"/proc/{p}/cmdline").read_bytes()
         ]
 
-    try:
+    with started(job, "local-cluster[2,1,1024]", "-train", "-clusterSize", 2) as run:
         wait_until(lambda: "iteration" in (job / "driver.log").read_text(), 90, "the first step")
         everything = descendants(run.pid)
-        assert len(processes()) == (2 if kind == "worker" else 1)
-        os.kill(processes()[0], sign)
+        assert len(processes(run)) == (2 if kind == "worker" else 1)
+        os.kill(processes(run)[0], sign)
         code = run.wait(60)
-    finally:
-        run.kill()
     text = (job / "driver.log").read_text()
     assert code == 1, text[-3000:]
     wait_until(lambda: not [p for p in everything if running(p)], 20, "the end of all processes")
