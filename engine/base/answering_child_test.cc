@@ -38,7 +38,7 @@ std::string answer(std::string_view request) {
   return std::to_string(asked) + std::string(request);
 }
 
-const ChildLimits kLimits{5, int64_t{1} << 30};
+const ChildLimits kLimits{120, int64_t{1} << 30};
 
 TEST(AnsweringChild, AnswersManyAndKeepsItsState) {
   AnsweringChild child(kLimits, answer);
