@@ -24,6 +24,7 @@ void addJobCommand(CLI::App& program, Run& chosen, const char* name, const char*
   X(Plan)                 \
   X(Coordinator)          \
   X(Worker)               \
+  X(Node)                 \
   X(Engine)               \
   X(Score)                \
   X(Records)              \

@@ -1,4 +1,4 @@
-// crema worker and crema coordinator: the processes of a cluster. A host program sends the Job on stdin; people can
+// crema worker, crema node and crema coordinator: the processes of a cluster. A host program sends the Job on stdin; people can
 // give flags.
 #include <unistd.h>
 
@@ -84,6 +84,11 @@ void addCoordinator(CLI::App& program, Run& chosen) {
         return [f] { return host::serveCoordinator([f] { return jobOf(*f); }, f->job == "-", f->port); };
       },
       chosen);
+}
+
+void addNode(CLI::App& program, Run& chosen) {
+  addJobCommand(program, chosen, "node", "one node of a TensorFlow program: its queues, its port, its process",
+                [] { return host::serveNode([] { return host::readJob(STDIN_FILENO); }); });
 }
 
 }  // namespace crema::cli

@@ -18,8 +18,18 @@ class Coordinator::State {
         work_(std::move(work)),
         emit_(std::move(emit)),
         roster_(options.members, work_->naming()),
-        doorman_(options.host, options.port, options.token) {}
+        doorman_(options.host, options.port, options.token, options.listener) {}
   std::string address() const { return doorman_.address(); }
+  void send(const wire::Note& note) {
+    doorman_.post([this, note] {
+      control::ToMember message;
+      *message.mutable_note() = note;
+      roster_.tellAll(message);
+    });
+  }
+  void askForEnd() {
+    doorman_.post([this] { asked_ = true; });
+  }
 
   void run(const Interrupt* stop) {
     wire::Event listening;
@@ -27,8 +37,8 @@ class Coordinator::State {
     emit_(listening);
     try {
       gather(stop);
-      start();
-      while (roster_.count(&Member::finished) < options_.members) turn(Deadline::after(patience::kTurn), stop);
+      if (!over()) start();
+      while (!over()) turn(Deadline::after(patience::kTurn), stop);
       finish();
     } catch (Error& e) {
       abortAll(e);
@@ -37,11 +47,14 @@ class Coordinator::State {
   }
 
  private:
+  bool over() const { return work_->over(roster_, asked_); }
+
   int64_t presentStep() {
     int64_t step = roster_.latestBeat();
     const Deadline moment = Deadline::after(patience::kLostStep);
     while (auto in = doorman_.next(moment, nullptr)) {
-      if (roster_.find(in->from) < 0) continue;
+      if (in->call) in->call();
+      if (!roster_.watches(in->from)) continue;
       if (in->message.has_report()) forward(in->message.report());
       if (!in->message.has_failed()) continue;
       step = std::max(step, in->message.failed().iteration());
@@ -52,7 +65,7 @@ class Coordinator::State {
 
   void gather(const Interrupt* stop) {
     const Deadline deadline = Deadline::after(options_.joinTimeout);
-    while (roster_.count(&Member::ready) < options_.members) {
+    while (roster_.count(&Member::ready) < options_.members && !over()) {
       const Deadline soon = Deadline::after(patience::kTurn);
       turn(deadline.passed() ? soon : Deadline::earlier(deadline, soon), stop);
       if (deadline.passed() && roster_.late(monotonicSeconds() - options_.joinTimeout))
@@ -69,9 +82,18 @@ class Coordinator::State {
     work_->checkStart(roster_);
     control::ToMember message;
     message.mutable_start()->set_generation(1);
-    for (const auto& m : roster_.members) message.mutable_start()->add_peers(m.hello.data_address());
-    for (Member& m : roster_.members) sendTo(*m.channel, message), m.moved = monotonicSeconds();
+    for (const auto& m : roster_.members) {
+      message.mutable_start()->add_peers(m.hello.data_address());
+      message.mutable_start()->add_about(m.hello.about());
+    }
+    for (size_t i = 0; i < roster_.members.size(); ++i) {
+      Member& m = roster_.members[i];
+      message.mutable_start()->set_member(static_cast<int>(i));
+      if (m.channel && !m.hello.brief()) sendTo(*m.channel, message);
+      m.moved = monotonicSeconds();
+    }
     training_ = true;
+    for (const auto& channel : std::exchange(waiting_, {})) sendTo(*channel, roster_.here(true));
     wire::Event started;
     started.mutable_started();
     emit_(started);
@@ -89,49 +111,52 @@ class Coordinator::State {
       lastAlive_ = now;
       control::ToMember alive;
       alive.mutable_alive();
-      for (const Member& m : roster_.members)
-        if (m.channel) sendTo(*m.channel, alive);
+      roster_.tellAll(alive);
     }
     for (size_t w = 0; w < roster_.members.size(); ++w) checkLife(static_cast<int>(w), now);
   }
 
   void checkLife(int w, double now) const {
     const Member& m = roster_.members[static_cast<size_t>(w)];
-    if (!m.channel || m.finished) return;
+    if (!m.watched() || m.finished) return;
     if (now - m.heard > options_.stepTimeout)
       throw Error(ErrorKind::kTimeout,
-                  fmt::format("{} has been silent for {:.0f} s in step {}: stopped, overloaded or "
-                              "cut off. See its log; {}",
-                              roster_.describe(w), now - m.heard, roster_.latestBeat(), work_->remedyForLoss()));
+                  fmt::format("{} has been silent for {:.0f} s{}: stopped, overloaded or cut off. See its log; {}",
+                              roster_.describe(w), now - m.heard, roster_.during(roster_.latestBeat()),
+                              work_->remedyForLoss()));
     // A training thread reports progress with every batch.
     if (training_ && now - m.moved > patience::kHangTimeouts * options_.stepTimeout)
-      throw Error(ErrorKind::kTimeout, fmt::format("{} has not finished a batch for {:.0f} s in step {}; see its log",
-                                                   roster_.describe(w), now - m.moved, m.beat.iteration()));
+      throw Error(ErrorKind::kTimeout,
+                  fmt::format("{} has not finished a batch for {:.0f} s{}; see its log", roster_.describe(w),
+                              now - m.moved, roster_.during(m.beat.iteration())));
   }
 
-  void sendTo(Channel& channel, const control::ToMember& message) {
-    try {
-      channel.send(message, Deadline::after(patience::kSend));
-    } catch (const Error&) {
-      // the end of its connection, or its silence, is reported with a better message
-    }
+  void query(const Doorman::Incoming& in) {
+    if (in.message.query().wait() && !training_)
+      waiting_.push_back(in.from);
+    else
+      sendTo(*in.from, roster_.here(training_));
   }
 
   void handle(const Doorman::Incoming& in) {
+    if (in.call) return in.call();
+    if (in.message.has_query()) return query(in);
     const int w = roster_.find(in.from);
     if (w < 0) {
       if (in.message.has_hello()) admit(in);
+      if (in.message.report().has_note()) forward(in.message.report());
       return;
     }
     Member& m = roster_.members[static_cast<size_t>(w)];
     m.heard = monotonicSeconds();
     if (!in.lost.empty()) {
       m.channel.reset();
+      if (m.hello.brief()) m.finished = true;
       if (m.finished) return;
       const int64_t step = presentStep();
-      throw Error(ErrorKind::kPeer, fmt::format("{} was lost in step {}: {} (the process ended or was killed). See the "
-                                                "end of its log; {}",
-                                                roster_.describe(w), step, in.lost, work_->remedyForLoss()));
+      throw Error(ErrorKind::kPeer,
+                  fmt::format("{} was lost{}: {} (the process ended or was killed). See the end of its log; {}",
+                              roster_.describe(w), roster_.during(step), in.lost, work_->remedyForLoss()));
     }
     take(m, w, in.message);
   }
@@ -179,12 +204,12 @@ class Coordinator::State {
         if (in->from != roster_.members[static_cast<size_t>(w)].channel) handle(*in);
     }
     throw Error(kindForAll(f.kind()),
-                fmt::format("{} failed in step {}: {}", roster_.describe(w), f.iteration(), f.story()));
+                fmt::format("{} failed{}: {}", roster_.describe(w), roster_.during(f.iteration()), f.story()));
   }
 
   void admit(const Doorman::Incoming& in) {
     const auto& hello = in.message.hello();
-    const auto w = static_cast<size_t>(hello.member());
+    const size_t w = roster_.place(hello);
     const std::string refuse = roster_.refusal(hello, options_.jobDigest);
     if (!refuse.empty()) {
       control::ToMember message;
@@ -197,11 +222,13 @@ class Coordinator::State {
     roster_.members[w].channel = in.from;
     roster_.members[w].hello = hello;
     roster_.members[w].heard = monotonicSeconds();
+    roster_.members[w].ready = hello.brief();
     int have = 0;
-    for (const auto& m : roster_.members) have += m.channel != nullptr;
+    for (const auto& m : roster_.members) have += m.hello.has_version();
     wire::Event joined;
     auto* j = joined.mutable_joined();
-    j->set_worker(hello.member()), j->set_host(hello.host()), j->set_have(have), j->set_want(options_.members);
+    j->set_worker(static_cast<int>(w)), j->set_about(hello.about()), j->set_host(hello.host()), j->set_have(have),
+        j->set_want(options_.members);
     j->set_task_seconds(hello.task_seconds()), j->set_unpack_seconds(hello.unpack_seconds());
     emit_(joined);
   }
@@ -226,14 +253,14 @@ class Coordinator::State {
     work_->checkEnd(roster_);
     control::ToMember bye;
     bye.mutable_bye();
-    size_t gone = 0;
-    for (const Member& m : roster_.members) m.channel ? sendTo(*m.channel, bye) : static_cast<void>(++gone);
+    roster_.tellAll(bye);
+    size_t here = roster_.watched();
     // Members close their connections after Bye; closing from here could discard the message before it is read.
     const Deadline deadline = Deadline::after(patience::kGoodbye);
-    while (gone < roster_.members.size()) {
+    while (here > 0) {
       const auto in = doorman_.next(deadline, nullptr);
       if (!in) break;
-      gone += !in->lost.empty() && roster_.find(in->from) >= 0;
+      here -= !in->lost.empty() && roster_.watches(in->from);
     }
   }
 
@@ -241,14 +268,13 @@ class Coordinator::State {
     control::ToMember message;
     message.mutable_abort()->set_story(why.what());
     message.mutable_abort()->set_kind(name(why.kind()));
-    size_t awaited = 0;
-    for (const Member& m : roster_.members)
-      if (m.channel) sendTo(*m.channel, message), ++awaited;
+    roster_.tellAll(message);
+    size_t awaited = roster_.watched();
     const Deadline deadline = Deadline::after(patience::kAbort);
     while (awaited > 0) {
       const auto in = doorman_.next(deadline, nullptr);
       if (!in) break;
-      if (roster_.find(in->from) < 0) continue;
+      if (!roster_.watches(in->from)) continue;
       if (in->message.has_report()) forwardAtLast(in->message.report());
       awaited -= !in->lost.empty();
     }
@@ -268,7 +294,8 @@ class Coordinator::State {
   Emit emit_;
   Roster roster_;
   double lastAlive_ = 0, lastPreparing_ = -1e9;
-  bool training_ = false;
+  bool training_ = false, asked_ = false;
+  std::vector<std::shared_ptr<Channel>> waiting_;  // for all to be here
   Doorman doorman_;
 };
 
@@ -277,5 +304,7 @@ Coordinator::Coordinator(const CoordinatorOptions& options, std::unique_ptr<Work
 Coordinator::~Coordinator() = default;
 std::string Coordinator::address() const { return state_->address(); }
 void Coordinator::run(const Interrupt* stop) { state_->run(stop); }
+void Coordinator::send(const wire::Note& note) { state_->send(note); }
+void Coordinator::askForEnd() { state_->askForEnd(); }
 
 }  // namespace crema::cluster

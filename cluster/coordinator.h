@@ -18,6 +18,7 @@ namespace crema::cluster {
 struct CoordinatorOptions {
   std::string host = "127.0.0.1";
   int port = 0;
+  int listener = -1;  // a listening socket, which becomes the coordinator's, instead of host and port
   std::string token;
   int members = 1;
   double joinTimeout = 60, stepTimeout = 60;
@@ -34,6 +35,9 @@ class Coordinator {
   // Until all members have finished (returns) or the run has failed (throws; the error has been sent to every member).
   // `stop` ends it early.
   void run(const Interrupt* stop);
+  // From any thread, while run() goes on. Of the host: to all members; then, that the run may end (Work::over).
+  void send(const wire::Note& note);
+  void askForEnd();
 
  private:
   class State;

@@ -7,8 +7,9 @@ namespace {
 constexpr double kForever = 1e8;
 }
 
-Doorman::Doorman(const std::string& host, int port, std::string token)
-    : door_(Socket::listenOn(host, port), std::move(token), "control", "the coordinator's port",
+Doorman::Doorman(const std::string& host, int port, std::string token, int listener)
+    : door_(listener >= 0 ? Socket::adoptListener(listener) : Socket::listenOn(host, port), std::move(token), "control",
+            "the coordinator's port",
             [this](Socket socket, const Interrupt& closing) { listenTo(std::move(socket), closing); }) {}
 
 void Doorman::push(Incoming in, const Interrupt& closing) {
@@ -31,6 +32,12 @@ void Doorman::listenTo(Socket socket, const Interrupt& closing) {
   } catch (const std::exception& e) {
     if (!closing.raised()) push({channel, {}, e.what()}, closing);
   }
+}
+
+void Doorman::post(std::function<void()> call) {
+  const MutexLock lock(mutex_);
+  queue_.push({nullptr, {}, "", std::move(call)});
+  arrived_.notify_one();
 }
 
 std::optional<Doorman::Incoming> Doorman::next(Deadline deadline, const Interrupt* stop) {

@@ -1,6 +1,7 @@
 // Collects the messages of all authenticated members in one queue; base/door.h does the authentication.
 #pragma once
 #include <condition_variable>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <queue>
@@ -17,16 +18,19 @@ class Doorman {
  public:
   struct Incoming {
     std::shared_ptr<Channel> from;
-    control::ToCoordinator message;  // empty when `lost` is set
-    std::string lost;                // why the connection ended
+    control::ToCoordinator message;   // empty when `lost` is set
+    std::string lost;                 // why the connection ended
+    std::function<void()> call = {};  // what post() brought; `from` is empty
   };
 
   // How many messages the queue holds. While it is full, senders wait: a model comes in many pieces.
   static constexpr size_t kMostWaiting = 64;
 
-  Doorman(const std::string& host, int port, std::string token);
+  // listener: a listening socket that becomes the door's; -1: host and port have a new one.
+  Doorman(const std::string& host, int port, std::string token, int listener = -1);
   std::string address() const { return door_.address(); }
   [[nodiscard]] std::optional<Incoming> next(Deadline deadline, const Interrupt* stop);  // nullopt at the deadline
+  void post(std::function<void()> call);  // to be called by who takes it from the queue; from any thread, never waits
 
  private:
   void listenTo(Socket socket, const Interrupt& closing);

@@ -4,16 +4,33 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "cluster/patience.h"
 
 namespace crema::cluster {
 
+void sendTo(Channel& channel, const control::ToMember& message) {
+  try {
+    channel.send(message, Deadline::after(patience::kSend));
+  } catch (const Error&) {  // see above
+  }
+}
+
+size_t Roster::place(const control::ToCoordinator::Hello& hello) const {
+  if (hello.member() != -1) return static_cast<size_t>(hello.member());
+  const auto unused = [](const Member& m) { return !m.hello.has_version(); };
+  return static_cast<size_t>(std::find_if(members.begin(), members.end(), unused) - members.begin());
+}
+
 std::string Roster::refusal(const control::ToCoordinator::Hello& hello, const std::string& jobDigest) const {
-  const auto i = static_cast<size_t>(hello.member());
+  const size_t i = place(hello);
   const std::string& member = naming_.member;
   if (hello.version() != CREMA_VERSION)
     return fmt::format("version {} cannot join version {}; use one executable everywhere", hello.version(),
                        CREMA_VERSION);
-  if (hello.member() < 0 || i >= members.size())
+  if (hello.member() == -1 && i >= members.size())
+    return fmt::format("all {} {}s are here already: more have been started than the run has places", members.size(),
+                       member);
+  if (i >= members.size())
     return fmt::format("there is no {} {}; this run has {}s 0 to {}", member, hello.member(), member,
                        members.size() - 1);
   if (members[i].channel || members[i].finished)
@@ -37,6 +54,8 @@ std::string Roster::describe(int member) const {
                      hello.pid());
 }
 
+std::string Roster::during(int64_t step) const { return naming_.steps ? fmt::format(" in step {}", step) : ""; }
+
 std::string Roster::missing() const {
   std::vector<std::string> list;
   for (size_t i = 0; i < members.size(); ++i)
@@ -53,6 +72,28 @@ int Roster::find(const std::shared_ptr<Channel>& channel) const {
   for (size_t i = 0; i < members.size(); ++i)
     if (members[i].channel == channel) return static_cast<int>(i);
   return -1;
+}
+
+bool Roster::watches(const std::shared_ptr<Channel>& channel) const {
+  return std::any_of(members.begin(), members.end(),
+                     [&](const Member& m) { return m.watched() && m.channel == channel; });
+}
+
+size_t Roster::watched() const {
+  return static_cast<size_t>(std::count_if(members.begin(), members.end(), [](auto& m) { return m.watched(); }));
+}
+
+void Roster::tellAll(const control::ToMember& message) const {
+  for (const Member& m : members)
+    if (m.watched()) sendTo(*m.channel, message);
+}
+
+control::ToMember Roster::here(bool complete) const {
+  control::ToMember message;
+  for (const auto& m : members)
+    if (m.hello.has_version()) message.mutable_members()->add_about(m.hello.about());
+  message.mutable_members()->set_complete(complete);
+  return message;
 }
 
 int64_t Roster::latestBeat() const {

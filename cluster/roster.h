@@ -11,6 +11,9 @@
 namespace crema::cluster {
 
 struct Member {
+  // One that stays hears all that is said, and its connection must not end; others only reserve a place.
+  bool watched() const { return channel && !hello.brief(); }
+
   std::shared_ptr<Channel> channel;
   control::ToCoordinator::Hello hello;
   control::ToCoordinator::Beat beat;
@@ -26,19 +29,31 @@ struct Member {
 struct Naming {
   std::string member, job;
   std::function<std::string(int member, const control::ToCoordinator::Hello& hello)> part;
+  bool steps = true;  // they all do the same steps, so that messages say in which one something happened
 };
+
+// What cannot be sent within patience::kSend is dropped: the end of that connection, or its silence, is reported with a
+// better message.
+void sendTo(Channel& channel, const control::ToMember& message);
 
 class Roster {
  public:
   Roster(int count, Naming naming) : members(static_cast<size_t>(count)), naming_(std::move(naming)) {}
   const std::string& member() const { return naming_.member; }
+  // The number of who says hello: its own, or the first that nobody has; past the end when there is none.
+  size_t place(const control::ToCoordinator::Hello& hello) const;
   // Why who says hello cannot join; "" when it can.
   std::string refusal(const control::ToCoordinator::Hello& hello, const std::string& jobDigest) const;
   int count(bool Member::*flag) const;
   std::string describe(int member) const;  // "worker 2 (ranks 4 to 5, host a 10.0.0.3, pid 77)"
+  std::string during(int64_t step) const;  // " in step 7"
   std::string missing() const;             // the members that are not ready, as a list
   bool late(double since) const;           // one is not ready, and no rows were prepared for it since that time
   int find(const std::shared_ptr<Channel>& channel) const;  // -1: none
+  bool watches(const std::shared_ptr<Channel>& channel) const;
+  size_t watched() const;
+  void tellAll(const control::ToMember& message) const;
+  control::ToMember here(bool complete) const;  // what those that are here say about themselves
   // The largest step of any heartbeat. Members that exchange gradients are never more than one step apart, but a
   // heartbeat may be a second old.
   int64_t latestBeat() const;

@@ -35,10 +35,16 @@ TEST(Roster, SaysWhyOneCannotJoin) {
             "node 1 has a different job than the coordinator: start all with the same program");
   roster.members[1].finished = true;
   EXPECT_EQ(roster.refusal(hello, "job"), "node 1 is already here (host a 10.0.0.3, pid 71)");
-  for (const int wrong : {-1, 3}) {
+  for (const int wrong : {-2, 3}) {
     hello.set_member(wrong);
     EXPECT_EQ(roster.refusal(hello, "job"), fmt::format("there is no node {}; this run has nodes 0 to 2", wrong));
   }
+  hello.set_member(-1);
+  EXPECT_EQ(roster.place(hello), 0u) << "nobody has said hello as that one";
+  EXPECT_EQ(roster.refusal(hello, "job"), "");
+  for (Member& m : roster.members) m.hello.set_version(CREMA_VERSION);
+  EXPECT_EQ(roster.refusal(hello, "job"),
+            "all 3 nodes are here already: more have been started than the run has places");
   hello.set_version("0.0.1");
   EXPECT_EQ(roster.refusal(hello, "job"),
             "version 0.0.1 cannot join version " CREMA_VERSION "; use one executable everywhere");

@@ -47,6 +47,7 @@ Session::Session(const SessionOptions& options, const control::ToCoordinator::He
                  const HostActivity* host)
     : channel_(connectToCoordinator(options, hello.attempt(), interrupt)),
       timeout_(options.stepTimeout),
+      noted_(options.noted),
       interrupt_(interrupt),
       host_(host) {
   control::ToCoordinator message;
@@ -77,6 +78,7 @@ void Session::listen() {
     for (;;) {
       control::ToMember message;
       channel_.receive(&message, Deadline::after(timeout_), &closing_);
+      if (message.has_note() && noted_) noted_(message.note());
       const MutexLock lock(mutex_);
       if (message.has_start()) start_ = message.start();
       if (message.has_kept()) kept_ = true;

@@ -26,6 +26,7 @@ struct SessionOptions {
   double joinTimeout = 60, stepTimeout = 60;  // seconds to join; without a message, or room for one, it is lost
   // It listened before this process was started: a refused connection means that the run is over.
   bool coordinatorListens = false;
+  std::function<void(const wire::Note&)> noted = {};  // what the coordinator's host says; from the listening thread
 };
 
 class Session {
@@ -61,6 +62,7 @@ class Session {
 
   Channel channel_;
   double timeout_;
+  const std::function<void(const wire::Note&)> noted_;
   Interrupt& interrupt_;
   const HostActivity* host_;
   Interrupt closing_;

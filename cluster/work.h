@@ -23,6 +23,10 @@ class Work {
   virtual void complete(const Roster& roster, wire::Event& report) const = 0;
   // The next piece of a file for the coordinator's disk; true when it is there. Throws what ends the run.
   [[nodiscard]] virtual bool take(const control::ToCoordinator::Piece& piece, const std::string& sender) = 0;
+  // Whether the run is over; by itself when all have finished. asked: the host has asked for the end.
+  virtual bool over(const Roster& roster, [[maybe_unused]] bool asked) const {
+    return roster.count(&Member::finished) == static_cast<int>(roster.members.size());
+  }
 };
 
 }  // namespace crema::cluster

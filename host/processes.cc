@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "cluster/coordinator.h"
 #include "host/job_io.h"
+#include "host/nodes.h"
 #include "host/signals.h"
 #include "host/stdin_reader.h"
 #include "worker/job.h"
@@ -15,7 +16,10 @@ namespace crema::host {
 namespace {
 
 void checkToken(const wire::Job& job) {
-  checkJob(job);
+  if (job.has_node())
+    checkTimeouts(job.join_timeout(), job.step_timeout());
+  else
+    checkJob(job);
   if (job.token().size() < 16) invalid("the cluster's token has {} bytes; at least 16 are needed", job.token().size());
 }
 
@@ -60,10 +64,17 @@ int serveWorker(const std::function<wire::Job()>& readJob, bool byHost) {
   exitBesideStdin();
 }
 
+int serveNode(const std::function<wire::Job()>& readJob) {
+  const wire::Job job = readJob();
+  checkToken(job);
+  runNode(job);
+}
+
 int serveCoordinator(const std::function<wire::Job()>& readJob, bool byHost, int port) {
   const wire::Job job = readJob();
   checkToken(job);
   static Interrupt& interrupt = *new Interrupt;  // never freed: the stdin watcher may outlive this call
+  if (job.has_node()) coordinateNodes(job, interrupt);
   if (byHost) exitWhenStdinEnds(interrupt);
   cluster::CoordinatorOptions o = worker::coordinatorOf(job);
   o.port = port;

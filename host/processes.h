@@ -10,6 +10,8 @@ namespace crema::host {
 // `readJob` is called after signal handlers are installed. Each ends the process, or throws the error that it sent as
 // Failed.
 int serveWorker(const std::function<wire::Job()>& readJob, bool byHost);
+// The same for `crema node`, whose host says NodeInputs and hears NodeEvents (proto/node.proto).
+int serveNode(const std::function<wire::Job()>& readJob);
 int serveCoordinator(const std::function<wire::Job()>& readJob, bool byHost, int port);
 
 }  // namespace crema::host

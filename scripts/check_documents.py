@@ -17,7 +17,7 @@ STATUS = re.compile(r"- Status: (accepted|proposed|replaced by (\d{4}))$", re.M)
 GENERATED = {"docs/compatibility.md"}
 # Whose words are checked against the glossary's list: every *.md, and the comments of code below these folders. A
 # folder joins when its comments are free of those words; the list of words is the same for all.
-FOLDERS_OF_CODE = tuple("api bench cli cluster engine host proto python scripts spark tests worker".split())
+FOLDERS_OF_CODE = tuple("api bench cli cluster engine host node proto python scripts spark tests worker".split())
 C_LIKE = {".h", ".cc", ".cpp", ".proto", ".scala", ".java"}
 
 

@@ -24,10 +24,11 @@ MAY = {
     "train": "base tensor kernels model data layers net solver collective",
     "exchange": "base tensor kernels model layers net",
     "cluster": "base",
+    "node": "base cluster",
     "worker": "base tensor kernels model data layers net solver collective train cluster",
     "api": "base tensor kernels model data picture layers net solver train",
-    "host": "base tensor kernels model data layers net solver collective train cluster worker",
-    "cli": "base tensor kernels model data picture layers net solver collective train exchange cluster worker host",
+    "host": "base tensor kernels model data layers net solver collective train cluster worker node",
+    "cli": "base tensor kernels model data picture layers net solver collective train exchange cluster worker node host",
 }
 MAY = {folder: set(others.split()) for folder, others in MAY.items()}
 # Single files that a folder may include from one it may not include as a whole.
@@ -39,9 +40,10 @@ FILES = {
 }
 # Generated messages, and who may know them.
 MESSAGES = {
-    "caffe.pb.h": set(MAY) - {"base", "tensor", "kernels", "collective", "cluster"},
-    "wire.pb.h": {"cluster", "worker", "host", "cli"},
-    "control.pb.h": {"cluster", "worker"},
+    "caffe.pb.h": set(MAY) - {"base", "tensor", "kernels", "collective", "cluster", "node"},
+    "wire.pb.h": {"cluster", "worker", "node", "host", "cli"},
+    "control.pb.h": {"cluster", "worker", "node"},
+    "node.pb.h": {"node", "host"},
     "engine.pb.h": {"host"},
     "onnx.pb.h": {"exchange", "cli"},
 }
@@ -168,7 +170,7 @@ def files(tops, *suffixes):
 
 
 def main():
-    ours = files(("engine", "cluster", "worker", "host", "api", "cli"), ".h", ".cc", ".cpp")
+    ours = files(("engine", "cluster", "worker", "node", "host", "api", "cli"), ".h", ".cc", ".cpp")
     tests, python = files(("tests",), ".h", ".cc", ".cpp"), files(("tests", "python"), ".py")
     mistakes = [m for f in ours for m in check_includes(f)]
     mistakes += [m for f in ours if not f.name.endswith("_test.cc") for m in check_namespace(f)]

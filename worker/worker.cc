@@ -54,8 +54,13 @@ control::ToCoordinator::Hello helloOf(const wire::Job& job, const collective::Pe
 }
 
 cluster::SessionOptions sessionOf(const wire::Job& job) {
-  return {job.coordinator(),  job.token(),        fmt::format("worker {}", job.worker()),
-          job.join_timeout(), job.step_timeout(), job.coordinator_listens()};
+  return {job.coordinator(),
+          job.token(),
+          fmt::format("worker {}", job.worker()),
+          job.join_timeout(),
+          job.step_timeout(),
+          job.coordinator_listens(),
+          {}};
 }
 
 std::string stateDigest(solver::Solver& solver) {

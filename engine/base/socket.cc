@@ -7,9 +7,11 @@
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 
@@ -74,6 +76,7 @@ int streamSocket(const Address& a) {
 }
 
 std::string text(const sockaddr_storage& s) {
+  if (s.ss_family == AF_UNIX) return "a process of this machine";
   char host[INET6_ADDRSTRLEN] = "?";
   if (s.ss_family == AF_INET6) {
     const auto* v6 = reinterpret_cast<const sockaddr_in6*>(&s);
@@ -136,6 +139,30 @@ Socket Socket::listenOn(const std::string& host, int port) {
   if (::bind(s.fd_, a.get(), a.length) != 0 || ::listen(s.fd_, 1024) != 0)
     ioError("cannot listen on {}:{}: {}; choose another port or an address of this machine", host, port,
             systemError(errno));
+  return s;
+}
+
+Socket Socket::listenUnseen(const std::string& name) {
+  sockaddr_un a{};
+  a.sun_family = AF_UNIX;
+  if (name.empty() || name.size() >= sizeof a.sun_path)
+    invalid("'{}' cannot be the name of a socket: 1 to {} bytes are", name, sizeof a.sun_path - 1);
+  name.copy(a.sun_path + 1, name.size());
+  Socket s(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), "listener");
+  const auto length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+  if (s.fd_ < 0 || ::bind(s.fd_, reinterpret_cast<sockaddr*>(&a), length) != 0 || ::listen(s.fd_, 1024) != 0)
+    ioError("cannot make the socket @{} for processes of this machine: {}", name, systemError(errno));
+  return s;
+}
+
+Socket Socket::adoptListener(int descriptor) {
+  Socket s(descriptor, "listener");
+  sockaddr_storage own{};
+  socklen_t length = sizeof own;
+  if (::getsockname(descriptor, reinterpret_cast<sockaddr*>(&own), &length) != 0)
+    invalid("descriptor {} is no listening socket: {}", descriptor, systemError(errno));
+  ::fcntl(descriptor, F_SETFL, ::fcntl(descriptor, F_GETFL) | O_NONBLOCK);
+  ::fcntl(descriptor, F_SETFD, FD_CLOEXEC);
   return s;
 }
 

@@ -51,6 +51,9 @@ class [[nodiscard]] Socket {
 
   // port 0: the kernel chooses; address() has it. ioError when the host is not numeric or the port is taken.
   static Socket listenOn(const std::string& host, int port);
+  // For processes of this machine: a Unix socket in the abstract namespace, of which no file is left behind.
+  static Socket listenUnseen(const std::string& name);
+  static Socket adoptListener(int descriptor);  // inherited; it is this object's from now on
   // A listener may be a moment late: a refused connection is tried again until `refusedUntil`.
   static Socket connectTo(const std::string& address, Deadline deadline, const Interrupt* interrupt) {
     return connectTo(address, deadline, interrupt, deadline);

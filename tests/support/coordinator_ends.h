@@ -118,6 +118,7 @@ class RunningCoordinator {
     thread_.join();
   }
   std::string address() const { return coordinator_.address(); }
+  Coordinator& coordinator() { return coordinator_; }
   bool over() const { return over_; }
   const std::optional<Error>& error() const { return error_; }  // once it is over
   std::vector<wire::Event> events() {

@@ -1,0 +1,203 @@
+#include "node/broker.h"
+
+#include <algorithm>
+
+#include "base/text.h"
+#include "base/waiting.h"
+
+namespace crema::node {
+namespace {
+
+constexpr char kResults[] = "output";
+constexpr double kLook = 0.2;  // seconds between two looks at whether who waits is still there
+
+bool isFed(const std::string& queue) { return queue != kResults && queue != "error"; }
+
+}  // namespace
+
+Broker::Broker(const std::vector<std::string>& queues, uint64_t budget) : budget_(budget) {
+  for (const auto& name : queues) queues_[name];
+  state_["state"] = "\"running\"";
+}
+
+Broker::Queue& Broker::queueNamed(const std::string& name) {
+  const auto found = queues_.find(name);
+  if (found != queues_.end()) return found->second;
+  std::vector<std::string> names;
+  for (const auto& [known, queue] : queues_) names.push_back(known);
+  invalid("Queue '{}' not found on this node: it has {}; name it in `queues` of TFCluster.run", name,
+          alternatives(names));
+}
+
+// Waits for ready(), for an error of the broker, which it throws, or for the end of who waits.
+template <class Ready>
+bool Broker::waitFor(MutexLock& lock, const Wait& wait, Ready ready) {
+  const auto over = [&]() CREMA_REQUIRES(mutex_) { return failed_ || ready(); };
+  for (;;) {
+    const bool met = waitUntil(changed_, lock, Deadline::earlier(wait.deadline, Deadline::after(kLook)), nullptr, over);
+    if (failed_) throw *failed_;
+    if (met) return true;
+    if (wait.deadline.passed()) return false;
+    if (wait.gone && wait.gone()) throw Error(ErrorKind::kPeer, "the client has gone");
+  }
+}
+
+bool Broker::unwanted() const {
+  const auto& state = state_.at("state");
+  return ended_ || state == "\"terminating\"" || state == "\"stopped\"";
+}
+
+bool Broker::put(const std::string& name, Item item, const Wait& wait) {
+  MutexLock lock(mutex_);
+  Queue& queue = queueNamed(name);
+  const bool fed = isFed(name);
+  if (fed && item.block) {
+    const double from = monotonicSeconds();
+    const auto room = [&]()
+                          CREMA_REQUIRES(mutex_) { return unwanted() || held_ == 0 || held_ + item.bytes <= budget_; };
+    if (!waitFor(lock, wait, room))
+      throw Error(ErrorKind::kTimeout,
+                  fmt::format("Timeout while feeding partition: the program has taken too few rows from queue '{}' to "
+                              "make room; {} of {} MiB are full. Is it still training? A longer feed_timeout waits "
+                              "longer",
+                              name, held_ >> 20, budget_ >> 20));
+    totals_.full += monotonicSeconds() - from;
+  } else if (failed_) {
+    throw *failed_;
+  }
+  if (fed && unwanted()) return false;
+  if (fed) {
+    totals_.put += item.count, totals_.bytes += item.bytes;
+    held_ += item.bytes;
+  }
+  if (name == kResults && item.block)
+    putResults(std::move(item));
+  else
+    queue.items.push_back(std::move(item));
+  changed_.notify_all();
+  return true;
+}
+
+// Results of a feed that has gone are dropped, and what nobody is owed stays in the queue.
+void Broker::putResults(Item item) {
+  while (item.count > 0 && !owed_.empty()) {
+    Owed& next = owed_.front();
+    Item part = item;
+    part.count = std::min(item.count, next.rows);
+    item.first += part.count, item.count -= part.count, next.rows -= part.count;
+    if (const auto feed = feeds_.find(next.feed); feed != feeds_.end()) feed->second.results.push_back(std::move(part));
+    if (next.rows == 0) owed_.pop_front();
+  }
+  if (item.count > 0) queues_.at(kResults).items.push_back(std::move(item));
+}
+
+std::optional<Item> Broker::get(const std::string& name, uint64_t feed, const Wait& wait) {
+  MutexLock lock(mutex_);
+  Queue& queue = queueNamed(name);
+  const auto found = feeds_.find(feed);
+  if (feed != 0 && found == feeds_.end()) invalid("there is no feed {}; it has been closed", feed);
+  auto& items = feed != 0 ? found->second.results : queue.items;
+  const double from = monotonicSeconds();
+  const auto some = [&]() CREMA_REQUIRES(mutex_) { return !items.empty() || (feed != 0 && ended_); };
+  const bool met = waitFor(lock, wait, some);
+  if (isFed(name)) totals_.idle += monotonicSeconds() - from;
+  if (!met) return std::nullopt;
+  if (items.empty()) badData("the program has ended before it returned a result for each row");
+  Item item = std::move(items.front());
+  items.pop_front();
+  if (feed == 0) ++queue.inUse;
+  if (feed == 0 && isFed(name)) {
+    totals_.taken += item.count;
+    if (item.feed != 0 && item.count > 0) owed_.push_back({item.feed, item.count});
+  }
+  return item;
+}
+
+void Broker::done(const std::string& name, uint64_t bytes, int64_t count) {
+  const MutexLock lock(mutex_);
+  Queue& queue = queueNamed(name);
+  if (isFed(name)) held_ -= std::min(held_, bytes);
+  queue.inUse -= std::min(queue.inUse, count);
+  changed_.notify_all();
+}
+
+bool Broker::join(const std::string& name, const Wait& wait) {
+  MutexLock lock(mutex_);
+  Queue& queue = queueNamed(name);
+  return waitFor(lock, wait, [&]() CREMA_REQUIRES(mutex_) { return queue.items.empty() && queue.inUse == 0; });
+}
+
+int64_t Broker::drop(const std::string& name) {
+  const MutexLock lock(mutex_);
+  int64_t rows = 0;
+  for (const Item& item : queueNamed(name).items) {
+    rows += item.count;
+    if (isFed(name)) held_ -= std::min(held_, item.bytes);
+  }
+  queueNamed(name).items.clear();
+  changed_.notify_all();
+  return rows;
+}
+
+int64_t Broker::count(const std::string& name) {
+  const MutexLock lock(mutex_);
+  return static_cast<int64_t>(queueNamed(name).items.size());
+}
+
+uint64_t Broker::open() {
+  const MutexLock lock(mutex_);
+  feeds_[++lastFeed_];
+  return lastFeed_;
+}
+
+void Broker::close(uint64_t feed) {
+  const MutexLock lock(mutex_);
+  feeds_.erase(feed);
+}
+
+std::optional<std::string> Broker::look(const std::string& key) {
+  const MutexLock lock(mutex_);
+  const auto found = state_.find(key);
+  return found == state_.end() ? std::nullopt : std::optional(found->second);
+}
+
+void Broker::set(const std::string& key, const std::string& value) {
+  const MutexLock lock(mutex_);
+  state_[key] = value;
+  changed_.notify_all();
+}
+
+void Broker::endFeeds() {
+  const MutexLock lock(mutex_);
+  for (auto& [name, queue] : queues_) {
+    if (!isFed(name)) continue;
+    Item end;
+    end.mark = wire::END_OF_FEED;
+    queue.items.push_back(std::move(end));
+  }
+  changed_.notify_all();
+}
+
+void Broker::programEnded() {
+  const MutexLock lock(mutex_);
+  ended_ = true;
+  held_ = 0;
+  for (auto& [name, queue] : queues_) {
+    queue.inUse = 0;
+    if (isFed(name)) queue.items.clear();
+  }
+  changed_.notify_all();
+}
+
+void Broker::fail(const Error& why) {
+  const MutexLock lock(mutex_);
+  if (!failed_) failed_ = why;
+  changed_.notify_all();
+}
+
+Totals Broker::totals() {
+  const MutexLock lock(mutex_);
+  return totals_;
+}
+
+}  // namespace crema::node

@@ -1,0 +1,111 @@
+// The queues and the state of a program that is fed: what the original's manager process held. A queue holds blocks of
+// rows, as descriptors of memory that nobody else has a name for, and marks. The broker reads no block.
+//
+// Bounded: a block waits for room until all that wait or are in use have `budget` bytes at most; one that is larger than
+// the budget is taken when there is nothing else. Results are not counted: they are of rows that were, and whoever feeds
+// takes them between two blocks.
+//
+// Order: a queue is first in, first out. Results go to the feed whose rows they answer: result i of all belongs to row i
+// of all that the program has taken from feeds that want results.
+//
+// Thread-safe. Waits end with their Wait, and with fail(), whose error they throw.
+#pragma once
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/deadline.h"
+#include "base/error.h"
+#include "base/mutex.h"
+#include "node.pb.h"
+#include "node/descriptor.h"
+
+namespace crema::node {
+
+struct Item {
+  std::shared_ptr<const Descriptor> block;  // null: a mark
+  wire::Mark mark = wire::NONE;
+  int64_t rows = 0;              // of the block
+  int64_t first = 0, count = 0;  // those of them that are meant
+  uint64_t bytes = 0;
+  uint64_t feed = 0;  // that wants results; 0: none
+};
+
+struct Wait {
+  Deadline deadline;
+  std::function<bool()> gone = nullptr;  // asked a few times a second: who waits is no longer there
+};
+
+// So far, over all queues that are fed.
+struct Totals {
+  int64_t put = 0, taken = 0;  // rows
+  uint64_t bytes = 0;          // put
+  double idle = 0, full = 0;   // seconds in which the program waited for rows, and feeds for room
+};
+
+class Broker {
+ public:
+  Broker(const std::vector<std::string>& queues, uint64_t budget);
+
+  // A block or a mark behind what is there. false: the program wants no more rows (its state is "terminating" or
+  // "stopped", or it has ended), and the item is dropped. kTimeout when there was no room for it. A block for "output"
+  // goes to the feeds that it belongs to.
+  [[nodiscard]] bool put(const std::string& queue, Item item, const Wait& wait);
+  // The next item; nothing at the deadline. feed: of the results of that feed.
+  [[nodiscard]] std::optional<Item> get(const std::string& queue, uint64_t feed, const Wait& wait);
+  // `count` items of get() with that many bytes are no longer in use.
+  void done(const std::string& queue, uint64_t bytes, int64_t count);
+  [[nodiscard]] bool join(const std::string& queue,
+                          const Wait& wait);  // nothing waits or is in use; false at the deadline
+  int64_t drop(const std::string& queue);     // what waits; returns how many rows that were
+  int64_t count(const std::string& queue);
+
+  uint64_t open();            // a feed that wants results
+  void close(uint64_t feed);  // who opened it has gone: its results are dropped
+
+  std::optional<std::string> look(const std::string& key);
+  void set(const std::string& key, const std::string& value);
+
+  void endFeeds();      // END_OF_FEED behind all that waits, in every queue that is fed
+  void programEnded();  // nobody takes rows any more: what waits is dropped
+  void fail(const Error& why);
+  Totals totals();
+
+ private:
+  struct Queue {
+    std::deque<Item> items;
+    int64_t inUse = 0;  // items that get() has given and done() has not taken back
+  };
+  struct Feed {
+    std::deque<Item> results;
+  };
+  struct Owed {  // rows that the program has taken and not answered yet
+    uint64_t feed;
+    int64_t rows;
+  };
+  Queue& queueNamed(const std::string& name) CREMA_REQUIRES(mutex_);
+  bool unwanted() const CREMA_REQUIRES(mutex_);
+  void putResults(Item item) CREMA_REQUIRES(mutex_);
+  template <class Ready>
+  bool waitFor(MutexLock& lock, const Wait& wait, Ready ready) CREMA_REQUIRES(mutex_);
+
+  Mutex mutex_;
+  std::condition_variable changed_;
+  const uint64_t budget_;
+  uint64_t held_ CREMA_GUARDED_BY(mutex_) = 0;  // bytes
+  uint64_t lastFeed_ CREMA_GUARDED_BY(mutex_) = 0;
+  bool ended_ CREMA_GUARDED_BY(mutex_) = false;
+  std::map<std::string, Queue> queues_ CREMA_GUARDED_BY(mutex_);
+  std::map<uint64_t, Feed> feeds_ CREMA_GUARDED_BY(mutex_);
+  std::deque<Owed> owed_ CREMA_GUARDED_BY(mutex_);
+  std::map<std::string, std::string> state_ CREMA_GUARDED_BY(mutex_);
+  std::optional<Error> failed_ CREMA_GUARDED_BY(mutex_);
+  Totals totals_ CREMA_GUARDED_BY(mutex_);
+};
+
+}  // namespace crema::node

@@ -1,0 +1,164 @@
+#include "node/clients.h"
+
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <vector>
+
+#include "base/fd_io.h"
+#include "base/random_bytes.h"
+
+namespace crema::node {
+namespace {
+
+std::string unguessableName() {
+  std::string name = "crema-node-";
+  for (const char byte : randomBytes(16)) name += fmt::format("{:02x}", static_cast<unsigned char>(byte));
+  return name;
+}
+
+// The bytes of a block in the answer instead of its descriptor beside it; returns that there is none.
+int inlined(int descriptor, wire::NodeAnswer* to) {
+  std::string& bytes = *to->mutable_block();
+  bytes.resize(to->bytes());
+  const auto part = [&](size_t at) {
+    return ::pread(descriptor, bytes.data() + at, bytes.size() - at, static_cast<off_t>(at));
+  };
+  if (!moveAll(bytes.size(), part)) ioError("cannot read a block of {} bytes: {}", bytes.size(), systemError(errno));
+  return -1;
+}
+
+void checkUser(const Socket& socket) {
+  ucred who{};
+  socklen_t length = sizeof who;
+  if (::getsockopt(socket.descriptor(), SOL_SOCKET, SO_PEERCRED, &who, &length) != 0 ||
+      (who.uid != ::geteuid() && who.uid != 0))
+    throw Error(ErrorKind::kPeer, "another user's process");
+}
+
+}  // namespace
+
+// A connection, with what it has opened.
+struct Clients::Client {
+  Frames frames;
+  bool local;  // memory travels as descriptors
+  std::vector<uint64_t> feeds = {};
+  std::shared_ptr<const Descriptor> given = nullptr;  // the block of the last Get, until it is sent
+
+  Wait waitOf(double seconds) {
+    return {Deadline::after(seconds), [this] { return frames.peerGone(); }};
+  }
+};
+
+Clients::Clients(const std::string& token, const std::string& host, Node node)
+    : name_(unguessableName()),
+      node_(std::move(node)),
+      door_(Socket::listenUnseen(name_), token, "node", "the node's socket",
+            [this](Socket socket, const Interrupt& closing) { serve(std::move(socket), true, closing); }),
+      port_(host.empty() ? nullptr
+                         : std::make_unique<Door>(Socket::listenOn(host, 0), token, "node", "the node's port",
+                                                  [this](Socket socket, const Interrupt& closing) {
+                                                    serve(std::move(socket), false, closing);
+                                                  })) {}
+
+void Clients::serve(Socket socket, bool local, const Interrupt& closing) {
+  if (local) checkUser(socket);
+  Client client{Frames(std::move(socket)), local};
+  try {
+    for (;;) {
+      wire::NodeRequest request;
+      Descriptor beside = client.frames.receive(&request, &closing);
+      wire::NodeAnswer to;
+      int descriptor = -1;
+      try {
+        descriptor = answer(request, std::move(beside), client, &to);
+        if (!client.local && descriptor >= 0) descriptor = inlined(descriptor, &to);
+      } catch (const std::exception&) {
+        const Error e = asError(std::current_exception());
+        to.Clear();
+        to.set_failed(e.what()), to.set_kind(name(e.kind()));
+      }
+      client.frames.send(to, descriptor, &closing);
+      client.given.reset();
+    }
+  } catch (const std::exception&) {  // it has gone, or the node ends
+  }
+  for (const uint64_t feed : client.feeds) node_.broker.close(feed);
+}
+
+// Returns the descriptor to send beside the answer, or -1.
+int Clients::answer(const wire::NodeRequest& r, Descriptor beside, Client& client, wire::NodeAnswer* to) {
+  Broker& broker = node_.broker;
+  to->set_taken(true);
+  switch (r.what_case()) {
+    case wire::NodeRequest::kPut:
+      put(r.put(), std::move(beside), client, to);
+      break;
+    case wire::NodeRequest::kGet:
+      return get(r.get(), client, to);
+    case wire::NodeRequest::kDone:
+      broker.done(r.done().queue(), r.done().bytes(), r.done().count());
+      break;
+    case wire::NodeRequest::kJoin:
+      to->set_taken(broker.join(r.join().queue(), client.waitOf(r.join().timeout())));
+      break;
+    case wire::NodeRequest::kDrop:
+      to->set_count(broker.drop(r.drop().queue()));
+      break;
+    case wire::NodeRequest::kOpen:
+      client.feeds.push_back(broker.open());
+      to->set_feed(client.feeds.back());
+      break;
+    case wire::NodeRequest::kLook: {
+      const auto value = broker.look(r.look().key());
+      to->set_taken(value.has_value());
+      if (value) to->set_value(*value);
+      break;
+    }
+    case wire::NodeRequest::kSet:
+      broker.set(r.set().key(), r.set().value());
+      if (r.set().key() == "state") node_.stateSet(r.set().value());
+      break;
+    case wire::NodeRequest::kFail:
+      node_.programFailed(r.fail().story());
+      break;
+    case wire::NodeRequest::kPort:
+      if (node_.port.descriptor() < 0)
+        invalid("this node holds no port: it has been released, or TENSORFLOW_PORT is set");
+      return node_.port.descriptor();
+    case wire::NodeRequest::kCount:
+      to->set_count(broker.count(r.count().queue()));
+      break;
+    default:
+      invalid("a request came that this node does not know; use one version of the package everywhere");
+  }
+  return -1;
+}
+
+void Clients::put(const wire::NodeRequest::Put& r, Descriptor beside, Client& client, wire::NodeAnswer* to) {
+  Item item;
+  item.mark = r.mark(), item.feed = r.feed();
+  if (r.mark() == wire::NONE) {
+    if (!client.local) beside = memoryHolding(r.block(), "a block of rows");
+    if (!beside.open()) badData("a block of {} rows came without its memory", r.rows());
+    item.block = std::make_shared<Descriptor>(std::move(beside));
+    item.rows = item.count = r.rows(), item.bytes = r.bytes();
+  }
+  const Item copy = item;
+  to->set_taken(node_.broker.put(r.queue(), std::move(item), client.waitOf(r.timeout())));
+  if (to->taken() && r.keep() && copy.block) node_.kept.add(r.queue(), copy);
+}
+
+int Clients::get(const wire::NodeRequest::Get& r, Client& client, wire::NodeAnswer* to) {
+  auto item = node_.broker.get(r.queue(), r.feed(), client.waitOf(r.timeout()));
+  to->set_taken(item.has_value());
+  if (!item) return -1;
+  to->set_mark(item->mark);
+  if (!item->block) return -1;
+  to->set_rows(item->rows), to->set_first(item->first), to->set_count(item->count), to->set_bytes(item->bytes);
+  client.given = item->block;
+  return client.given->get();
+}
+
+}  // namespace crema::node

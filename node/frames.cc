@@ -1,0 +1,87 @@
+#include "node/frames.h"
+
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <string>
+
+namespace crema::node {
+namespace {
+
+constexpr uint32_t kLargest = 64u << 20;  // bytes: values of the state, stories
+constexpr double kSendSeconds = 30;       // for a client that does not read
+constexpr double kForever = 1e8;
+
+}  // namespace
+
+// The descriptor comes with the first byte of the frame that it was sent with, and the kernel does not read on into a
+// frame with another one.
+size_t Frames::receiveSome(void* to, size_t bytes, Descriptor* beside) const {
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(4 * sizeof(int))> control{};
+  iovec part{to, bytes};
+  msghdr header{};
+  header.msg_iov = &part, header.msg_iovlen = 1;
+  header.msg_control = control.data(), header.msg_controllen = control.size();
+  const ssize_t n = ::recvmsg(socket_.descriptor(), &header, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+  if (n < 0 && (errno == EAGAIN || errno == EINTR)) return 0;
+  if (n <= 0) throw Error(ErrorKind::kPeer, n == 0 ? "connection closed" : systemError(errno));
+  for (cmsghdr* c = CMSG_FIRSTHDR(&header); c; c = CMSG_NXTHDR(&header, c)) {
+    if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS) continue;
+    for (size_t at = CMSG_LEN(0); at + sizeof(int) <= c->cmsg_len; at += sizeof(int)) {
+      int fd = -1;
+      std::memcpy(&fd, reinterpret_cast<const char*>(c) + at, sizeof fd);
+      *beside = Descriptor(fd);  // a further one replaces, and closes, the one before
+    }
+  }
+  return static_cast<size_t>(n);
+}
+
+Descriptor Frames::receive(google::protobuf::MessageLite* message, const Interrupt* interrupt) {
+  Descriptor beside;
+  const auto all = [&](void* to, size_t bytes) {
+    for (size_t at = 0; at < bytes;) {
+      pollfd p[2] = {{socket_.descriptor(), POLLIN, 0}, {interrupt ? interrupt->descriptor() : -1, POLLIN, 0}};
+      ::poll(p, 2, Deadline::after(kForever).pollMillis());
+      if (interrupt) interrupt->check();
+      if (p[0].revents) at += receiveSome(static_cast<char*>(to) + at, bytes - at, &beside);
+    }
+  };
+  unsigned char head[4];
+  all(head, sizeof head);
+  uint32_t size = 0;
+  for (size_t i = 0; i < 4; ++i) size |= static_cast<uint32_t>(head[i]) << (8 * i);
+  if (size > kLargest) throw Error(ErrorKind::kPeer, fmt::format("a message of {} bytes was announced; refused", size));
+  std::string bytes(size, '\0');
+  all(bytes.data(), size);
+  if (!message->ParseFromString(bytes)) throw Error(ErrorKind::kPeer, "a message came that cannot be read");
+  return beside;
+}
+
+void Frames::send(const google::protobuf::MessageLite& message, int descriptor, const Interrupt* interrupt) {
+  std::string bytes(4, '\0');
+  message.AppendToString(&bytes);
+  const auto size = static_cast<uint32_t>(bytes.size() - 4);
+  for (size_t i = 0; i < 4; ++i) bytes[i] = static_cast<char>(size >> (8 * i) & 255);
+  const Deadline deadline = Deadline::after(kSendSeconds);
+  size_t at = 0;
+  while (descriptor >= 0 && at == 0) {
+    alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
+    iovec part{bytes.data(), bytes.size()};
+    msghdr header{};
+    header.msg_iov = &part, header.msg_iovlen = 1;
+    header.msg_control = control.data(), header.msg_controllen = control.size();
+    cmsghdr* c = CMSG_FIRSTHDR(&header);
+    c->cmsg_level = SOL_SOCKET, c->cmsg_type = SCM_RIGHTS, c->cmsg_len = CMSG_LEN(sizeof(int));
+    std::memcpy(CMSG_DATA(c), &descriptor, sizeof descriptor);
+    socket_.waitToWrite(deadline, interrupt);
+    const ssize_t n = ::sendmsg(socket_.descriptor(), &header, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (n > 0) at = static_cast<size_t>(n);
+    if (n < 0 && errno != EAGAIN && errno != EINTR) throw Error(ErrorKind::kPeer, systemError(errno));
+  }
+  if (at < bytes.size()) socket_.writeAll(bytes.data() + at, bytes.size() - at, deadline, interrupt);
+}
+
+}  // namespace crema::node

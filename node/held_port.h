@@ -1,0 +1,25 @@
+// The program's port, from its choice to the end of the program without a gap in which another process could take it: a
+// socket that is bound and does not listen. Linux lets a second socket bind the same port when both ask for
+// SO_REUSEADDR and neither listens yet, as gRPC's servers (TensorFlow's) do, and never gives the port to who asks for any.
+#pragma once
+#include <string>
+
+#include "node/descriptor.h"
+
+namespace crema::node {
+
+class HeldPort {
+ public:
+  HeldPort() = default;  // none
+  // port 0: the kernel chooses. kIo when it is taken.
+  explicit HeldPort(int port);
+  int number() const { return number_; }  // 0: none
+  int descriptor() const { return socket_.get(); }
+  void release() { socket_ = Descriptor(); }  // for a program that binds without SO_REUSEADDR
+
+ private:
+  Descriptor socket_;
+  int number_ = 0;
+};
+
+}  // namespace crema::node

@@ -1,0 +1,342 @@
+#include "node/node.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include <list>
+#include <optional>
+#include <thread>
+
+#include "base/log.h"
+#include "base/waiting.h"
+#include "cluster/patience.h"
+#include "cluster/session.h"
+#include "node/broker.h"
+#include "node/clients.h"
+#include "node/program.h"
+
+namespace crema::node {
+namespace {
+
+constexpr double kTurn = 0.02, kReport = 1;  // seconds: between two looks at what was asked, and between two reports
+constexpr double kProgramGrace = 3;          // for a program that is asked to end
+constexpr double kUntilItEnds = 1e8;
+
+// Its end has no other sign: this process is nobody's child any more when its host has left. Looks once a second, as
+// kernels before 5.3 have no descriptors of processes. false: the interrupt came first.
+bool endOfExecutor(pid_t pid, const Interrupt& interrupt) {
+  while (!interrupt.raised()) {
+    if (::kill(pid, 0) != 0 && errno == ESRCH) return true;
+    pollfd p{interrupt.descriptor(), POLLIN, 0};
+    ::poll(&p, 1, 1000);
+  }
+  return false;
+}
+
+}  // namespace
+
+class Node::State {
+ public:
+  State(const wire::Job& job, std::function<void(const wire::NodeEvent&)> emit)
+      : job_(job),
+        emit_(std::move(emit)),
+        broker_({job.node().queue().begin(), job.node().queue().end()}, job.node().budget()),
+        kept_(job.node().work_folder().empty() ? "." : job.node().work_folder()),
+        port_(job.node().port() >= 0 ? HeldPort(job.node().port()) : HeldPort()),
+        clients_(job.token(), job.node().alone() ? "" : job.host(),
+                 {broker_, kept_, port_, [this](const std::string& story) { programFailed(story); },
+                  [this](const std::string& value) { stateSet(value); }}) {
+    if (job.node().executor() > 0)
+      executor_ = std::thread([this] {
+        if (endOfExecutor(static_cast<pid_t>(job_.node().executor()), interrupt_))
+          stop(Error(ErrorKind::kStopped, fmt::format("the executor (pid {}) has ended", job_.node().executor())));
+      });
+  }
+  ~State() {
+    end();
+    if (replayer_.joinable()) replayer_.join();
+    program_.reset();
+    if (executor_.joinable()) executor_.join();
+  }
+
+  void take(const wire::NodeInput& input) {
+    try {
+      handle(input);
+    } catch (...) {
+      programFailed(asError(std::current_exception()).what());
+    }
+  }
+
+  void hostGone() {
+    const MutexLock lock(mutex_);
+    if (left_) return;
+    if (here_)
+      setFailed("the process in which the program ran is gone: it was killed, or its task was cancelled");
+    else
+      stop(Error(ErrorKind::kStopped, "stdin was closed: the task that started this node is gone"));
+  }
+
+  void run() {
+    wire::NodeEvent ready;
+    ready.mutable_ready()->set_address(clients_.address());
+    ready.mutable_ready()->set_port(port_.number());
+    ready.mutable_ready()->set_feed(clients_.port());
+    emit_(ready);
+    if (job_.node().alone()) return alone();
+    cluster::SessionOptions o{job_.coordinator(),
+                              job_.token(),
+                              "a node",
+                              job_.join_timeout(),
+                              job_.step_timeout(),
+                              true,
+                              [this](const wire::Note& note) { noted(note); }};
+    const auto hello = helloOf(waitForJoin());
+    cluster::Session session(o, hello, interrupt_);
+    session.waiting = true;  // what the program does, and for how long, is its own matter
+    try {
+      serve(session);
+    } catch (const Error& e) {
+      broker_.fail(e);
+      if (!interrupt_.raised()) {
+        session.failed(e);
+        session.coordinatorsError(cluster::patience::kItsError);
+      }
+      stop(e);
+      throw;
+    }
+  }
+
+  void end() {
+    stop(Error(ErrorKind::kStopped, "the node ends"));
+    for (auto* program : {&program_, &beside_})
+      if (*program) (*program)->end(kProgramGrace);
+  }
+
+ private:
+  void alone() {
+    try {
+      pauseFor(kUntilItEnds, &interrupt_);
+    } catch (const Error& e) {
+      if (e.kind() != ErrorKind::kStopped) throw;
+    }
+  }
+
+  std::string waitForJoin() {
+    MutexLock lock(mutex_);
+    waitUntil(changed_, lock, &interrupt_, [this]() CREMA_REQUIRES(mutex_) { return about_.has_value(); });
+    return *about_;
+  }
+
+  control::ToCoordinator::Hello helloOf(const std::string& about) const {
+    char host[256] = "?";
+    ::gethostname(host, sizeof host - 1);
+    control::ToCoordinator::Hello hello;
+    hello.set_version(CREMA_VERSION), hello.set_member(-1), hello.set_attempt(job_.attempt());
+    hello.set_host(fmt::format("{} {}", host, job_.host())), hello.set_pid(::getpid());
+    hello.set_task_seconds(job_.task_seconds()), hello.set_unpack_seconds(job_.unpack_seconds());
+    hello.set_about(about);
+    return hello;
+  }
+
+  void serve(cluster::Session& session) {
+    session.ready("", "");
+    const control::ToMember::Start start = session.waitForStart();
+    member_ = start.member();
+    wire::NodeEvent started;
+    *started.mutable_started()->mutable_about() = start.about();
+    started.mutable_started()->set_member(start.member());
+    emit_(started);
+    double reported = monotonicSeconds();
+    while (!ended()) {
+      interrupt_.check();
+      sendNotes(session);
+      if (monotonicSeconds() - reported < kReport) continue;
+      reported = monotonicSeconds();
+      reportFed(session);
+    }
+    reportFed(session);
+    session.finished(0, "");
+    session.waitForBye();
+    wire::NodeEvent over;
+    over.mutable_over();
+    emit_(over);
+  }
+
+  // Waits a moment; true when there is nothing left to do here. Throws the program's failure.
+  bool ended() {
+    bool end = false;
+    {
+      MutexLock lock(mutex_);
+      waitUntil(changed_, lock, Deadline::after(kTurn), nullptr, [this]() CREMA_REQUIRES(mutex_) {
+        return failed_ || !notes_.empty() || (programOver_ && (endAsked_ || here_));
+      });
+      if (failed_) throw Error(ErrorKind::kData, *failed_);
+      if (programOver_ && (endAsked_ || here_)) return true;
+      end = endAsked_ && stays_;
+    }
+    if (end) program_->end(kProgramGrace);
+    return false;
+  }
+
+  void handle(const wire::NodeInput& input) {
+    if (input.has_join()) {
+      const MutexLock lock(mutex_);
+      about_ = input.join().about();
+    }
+    if (input.has_compute()) compute(input.compute());
+    if (input.has_release()) port_.release();
+    const MutexLock lock(mutex_);
+    if (input.has_here()) here_ = true;
+    if (input.has_leave()) left_ = true;
+    if (input.has_ended() && !input.ended().failed().empty()) setFailed(input.ended().failed());
+    if (input.has_ended()) programOver_ = left_ = true;
+    changed_.notify_all();
+  }
+
+  void compute(const wire::NodeInput::Compute& what) {
+    if (what.beside()) {
+      beside_ = std::make_unique<Program>(what, [](const std::string& story) {
+        if (!story.empty()) LOG_WARNING("a process beside the program {}", story);
+      });
+      return;
+    }
+    {
+      const MutexLock lock(mutex_);
+      stays_ = what.stays();
+    }
+    program_ = std::make_unique<Program>(what, [this](const std::string& story) { programEnded(story); });
+    wire::NodeEvent computing;
+    computing.mutable_computing()->set_pid(program_->pid());
+    emit_(computing);
+  }
+
+  void programEnded(const std::string& story) {
+    const MutexLock lock(mutex_);
+    if (!story.empty() && !(stays_ && endAsked_)) setFailed("the program " + story);
+    broker_.programEnded();
+    programOver_ = true;
+    changed_.notify_all();
+  }
+
+  void programFailed(const std::string& story) {
+    const MutexLock lock(mutex_);
+    setFailed(story);
+  }
+
+  // The first story counts: an exception's is better than that of the process which ends after it.
+  void setFailed(const std::string& story) CREMA_REQUIRES(mutex_) {
+    if (!failed_) failed_ = story;
+    broker_.fail(Error(ErrorKind::kData, *failed_));
+    changed_.notify_all();
+  }
+
+  void stateSet(const std::string& value) {
+    wire::NodeNote note;
+    note.mutable_state()->set_state(value);
+    const MutexLock lock(mutex_);
+    notes_.push_back(note);
+    changed_.notify_all();
+  }
+
+  // From the session's listening thread.
+  void noted(const wire::Note& note) {
+    wire::NodeNote said;
+    if (!said.ParseFromString(note.text())) return;
+    if (said.has_end()) broker_.endFeeds();
+    if (said.has_replay()) replay(said.replay());
+    const MutexLock lock(mutex_);
+    if (said.has_end()) endAsked_ = true;
+    if (said.has_drained()) drains_.push_back(said.drained());
+    changed_.notify_all();
+  }
+
+  void replay(const wire::NodeNote::Replay& what) {
+    if (replayer_.joinable()) replayer_.join();  // the host asks for one after the other
+    replayer_ = std::thread([this, what] {
+      wire::NodeNote done;
+      done.mutable_replayed()->set_serial(what.serial());
+      try {
+        if (what.epochs() > 0) kept_.replay(what.queue(), what.epochs(), broker_, interrupt_);
+        kept_.forget(what.queue());
+      } catch (...) {
+        done.mutable_replayed()->set_failed(asError(std::current_exception()).what());
+      }
+      const MutexLock lock(mutex_);
+      notes_.push_back(done);
+      changed_.notify_all();
+    });
+  }
+
+  // What this node has to say to the coordinator's host.
+  void sendNotes(cluster::Session& session) {
+    std::list<wire::NodeNote> notes;
+    {
+      const MutexLock lock(mutex_);
+      notes.swap(notes_);
+      drains_.remove_if([&](const wire::NodeNote::Drained& drain) {
+        if (!programOver_ && !broker_.join(drain.queue(), {Deadline::after(0)})) return false;
+        notes.emplace_back();
+        *notes.back().mutable_drained() = drain;
+        return true;
+      });
+    }
+    for (const auto& note : notes) report(session, note);
+  }
+
+  void reportFed(cluster::Session& session) {
+    const Totals t = broker_.totals();
+    if (t.put == last_.put && t.taken == last_.taken) return;
+    last_ = t;
+    wire::NodeNote note;
+    note.mutable_fed()->set_rows(t.put), note.mutable_fed()->set_taken(t.taken), note.mutable_fed()->set_bytes(t.bytes);
+    note.mutable_fed()->set_idle(t.idle), note.mutable_fed()->set_full(t.full);
+    report(session, note);
+  }
+
+  void report(cluster::Session& session, const wire::NodeNote& note) const {
+    wire::Event event;
+    event.mutable_note()->set_member(member_);
+    event.mutable_note()->set_text(note.SerializeAsString());
+    session.report(event);
+  }
+
+  void stop(const Error& why) {
+    broker_.fail(why);
+    interrupt_.raise(why);
+    changed_.notify_all();
+  }
+
+  const wire::Job job_;
+  const std::function<void(const wire::NodeEvent&)> emit_;
+  Interrupt interrupt_;
+  Mutex mutex_;
+  std::condition_variable changed_;
+  std::optional<std::string> about_ CREMA_GUARDED_BY(mutex_);
+  std::optional<std::string> failed_ CREMA_GUARDED_BY(mutex_);
+  bool here_ CREMA_GUARDED_BY(mutex_) = false, left_ CREMA_GUARDED_BY(mutex_) = false;
+  bool stays_ CREMA_GUARDED_BY(mutex_) = false, programOver_ CREMA_GUARDED_BY(mutex_) = false;
+  bool endAsked_ CREMA_GUARDED_BY(mutex_) = false;
+  std::list<wire::NodeNote> notes_ CREMA_GUARDED_BY(mutex_);
+  std::list<wire::NodeNote::Drained> drains_ CREMA_GUARDED_BY(mutex_);
+  int member_ = -1;
+  Totals last_;
+  Broker broker_;
+  Kept kept_;
+  HeldPort port_;
+  std::unique_ptr<Program> program_, beside_;
+  std::thread executor_, replayer_;
+  Clients clients_;  // the last member: its threads use the others
+};
+
+Node::Node(const wire::Job& job, std::function<void(const wire::NodeEvent&)> emit)
+    : state_(std::make_unique<State>(job, std::move(emit))) {}
+Node::~Node() = default;
+void Node::take(const wire::NodeInput& input) { state_->take(input); }
+void Node::hostGone() { state_->hostGone(); }
+void Node::run() { state_->run(); }
+void Node::end() { state_->end(); }
+
+}  // namespace crema::node

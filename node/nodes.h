@@ -1,0 +1,22 @@
+// A run of nodes, as its coordinator sees it: they tell each other about themselves, and go on until the host asks for
+// the end and all have come to it. What they compute is their programs' own.
+#pragma once
+#include <string>
+
+#include "cluster/work.h"
+
+namespace crema::node {
+
+class Nodes : public cluster::Work {
+ public:
+  cluster::Naming naming() const override;
+  std::string remedyForMissing() const override;
+  std::string remedyForLoss() const override;
+  void checkStart(const cluster::Roster&) const override {}
+  void checkEnd(const cluster::Roster&) const override {}
+  void complete(const cluster::Roster&, wire::Event&) const override {}
+  [[nodiscard]] bool take(const control::ToCoordinator::Piece& piece, const std::string& sender) override;
+  bool over(const cluster::Roster& roster, bool asked) const override;
+};
+
+}  // namespace crema::node

@@ -1,0 +1,233 @@
+// The parts of a node that touch the system: its port, the memory of blocks on their way, the program's process.
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+
+#include <condition_variable>
+#include <fstream>
+#include <thread>
+
+#include "base/fd_io.h"
+#include "base/waiting.h"
+#include "node/frames.h"
+#include "node/held_port.h"
+#include "node/kept.h"
+#include "node/program.h"
+#include "support/message_of.h"
+
+namespace crema::node {
+namespace {
+
+using crema::test::messageOf;
+
+Descriptor memoryWith(const std::string& bytes) {
+  Descriptor memory(::memfd_create("test", MFD_CLOEXEC));
+  EXPECT_TRUE(
+      moveAll(bytes.size(), [&](size_t at) { return ::write(memory.get(), bytes.data() + at, bytes.size() - at); }));
+  return memory;
+}
+
+std::string contentOf(int fd) {
+  std::string bytes;
+  ::lseek(fd, 0, SEEK_SET);
+  EXPECT_TRUE(readToEnd(fd, &bytes));
+  return bytes;
+}
+
+// Whether a server can have the port: with SO_REUSEADDR as gRPC's, or without.
+bool canServe(int port, bool reuse) {
+  const Descriptor s(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const int on = reuse;
+  ::setsockopt(s.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  sockaddr_in a{};
+  a.sin_family = AF_INET, a.sin_port = htons(static_cast<uint16_t>(port));
+  return ::bind(s.get(), reinterpret_cast<sockaddr*>(&a), sizeof a) == 0 && ::listen(s.get(), 1) == 0;
+}
+
+TEST(HeldPort, IsTheProgramsAndNobodyElses) {
+  HeldPort held(0);
+  ASSERT_GT(held.number(), 0);
+  EXPECT_TRUE(canServe(held.number(), true)) << "the program's server, while the port is held";
+  EXPECT_FALSE(canServe(held.number(), false)) << "who does not ask for it gets no port that is in use";
+  EXPECT_TRUE(canServe(held.number(), true)) << "and again";
+  held.release();
+  EXPECT_TRUE(canServe(held.number(), false));
+}
+
+// The kernel gives no held port to who asks for any: of 2,000 sockets none gets it.
+TEST(HeldPort, IsNotGivenToWhoAsksForAny) {
+  const HeldPort held(0);
+  for (int i = 0; i < 2000; ++i) {
+    const HeldPort other(0);
+    ASSERT_NE(other.number(), held.number());
+  }
+}
+
+TEST(HeldPort, ATakenOneIsNamed) {
+  const Socket listener = Socket::listenOn("127.0.0.1", 0);
+  const int port = std::stoi(listener.address().substr(listener.address().rfind(':') + 1));
+  const std::string m = messageOf([&] { const HeldPort held(port); });
+  EXPECT_NE(m.find(fmt::format("cannot hold port {} for the program", port)), std::string::npos) << m;
+  EXPECT_NE(m.find("TENSORFLOW_PORT"), std::string::npos) << m;
+}
+
+class FramesTest : public testing::Test {
+ protected:
+  FramesTest() {
+    int ends[2];
+    EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends), 0);
+    a_ = std::make_unique<Frames>(Socket(ends[0], "b")), raw_ = ends[1];
+    b_ = std::make_unique<Frames>(Socket(ends[1], "a"));
+  }
+  std::unique_ptr<Frames> a_, b_;
+  int raw_;
+};
+
+TEST_F(FramesTest, CarryMessagesAndMemory) {
+  wire::NodeRequest said, heard;
+  said.mutable_put()->set_queue("input");
+  const Descriptor memory = memoryWith("rows");
+  a_->send(said, memory.get(), nullptr);
+  said.mutable_put()->set_queue(std::string(1 << 20, 'x'));  // more than a socket holds at once
+  std::thread sending([&] { a_->send(said, -1, nullptr); });
+  Descriptor beside = b_->receive(&heard, nullptr);
+  EXPECT_EQ(heard.put().queue(), "input");
+  ASSERT_TRUE(beside.open());
+  EXPECT_EQ(contentOf(beside.get()), "rows");
+  beside = b_->receive(&heard, nullptr);
+  EXPECT_EQ(heard.put().queue().size(), 1u << 20);
+  EXPECT_FALSE(beside.open());
+  sending.join();
+}
+
+TEST_F(FramesTest, WhatIsNoMessageEndsTheConnection) {
+  wire::NodeRequest heard;
+  const unsigned char large[] = {0xff, 0xff, 0xff, 0xff};
+  ASSERT_EQ(::write(raw_, large, sizeof large), 4);
+  EXPECT_EQ(messageOf([&] { (void)a_->receive(&heard, nullptr); }),
+            "a message of 4294967295 bytes was announced; refused");
+  const unsigned char wrong[] = {2, 0, 0, 0, 0x0a, 0x7f};
+  ASSERT_EQ(::write(raw_, wrong, sizeof wrong), 6);
+  EXPECT_EQ(messageOf([&] { (void)a_->receive(&heard, nullptr); }), "a message came that cannot be read");
+  b_.reset();
+  EXPECT_EQ(messageOf([&] { (void)a_->receive(&heard, nullptr); }), "connection closed");
+}
+
+TEST(Kept, EpochsAreFedAgainInTheirOrder) {
+  Broker broker({"input"}, 1 << 20);
+  Kept kept(testing::TempDir());
+  const Interrupt interrupt;
+  for (const char* bytes : {"first", "second"}) {
+    Item item;
+    item.block = std::make_shared<Descriptor>(memoryWith(bytes));
+    item.rows = item.count = 3, item.bytes = std::strlen(bytes);
+    kept.add("input", item);
+  }
+  kept.replay("input", 2, broker, interrupt);
+  for (const char* bytes : {"first", "second", "first", "second"}) {
+    const auto item = broker.get("input", 0, {Deadline::after(0)});
+    ASSERT_TRUE(item);
+    EXPECT_EQ(contentOf(item->block->get()), bytes);
+    EXPECT_EQ(item->rows, 3);
+    EXPECT_EQ(item->bytes, std::strlen(bytes));
+  }
+  kept.forget("input");
+  kept.replay("input", 1, broker, interrupt);
+  EXPECT_EQ(broker.count("input"), 0);
+}
+
+TEST(Kept, AFolderThatTakesNothingIsNamed) {
+  Kept kept("/proc");
+  Item item;
+  item.block = std::make_shared<Descriptor>(memoryWith("rows"));
+  item.bytes = 4;
+  const std::string m = messageOf([&] { kept.add("input", item); });
+  EXPECT_NE(m.find("cannot keep rows for later epochs in /proc"), std::string::npos) << m;
+}
+
+class ProgramTest : public testing::Test {
+ protected:
+  // Runs a shell's line; how it ended, or "" .
+  std::unique_ptr<Program> start(const std::string& line, const std::string& payload = "") {
+    wire::NodeInput::Compute what;
+    for (const std::string& word : {std::string("/bin/sh"), std::string("-c"), line}) what.add_argument(word);
+    what.add_environment("GREETING=hello");
+    what.set_folder(testing::TempDir());
+    what.set_payload(payload);
+    return std::make_unique<Program>(what, [this](const std::string& story) {
+      const MutexLock lock(mutex_);
+      story_ = story;
+      changed_.notify_all();
+    });
+  }
+  std::string story() {
+    MutexLock lock(mutex_);
+    EXPECT_TRUE(waitUntil(changed_, lock, Deadline::after(60), nullptr, [this] { return story_ != "still running"; }));
+    return story_;
+  }
+  Mutex mutex_;
+  std::condition_variable changed_;
+  std::string story_ = "still running";
+};
+
+TEST_F(ProgramTest, FindsItsPayloadItsEnvironmentAndItsFolder) {
+  const auto program =
+      start("test \"$(cat <&3)\" = \"the function\" && test $GREETING = hello && test \"$(pwd -P)/\" = \"$(cd " +
+                testing::TempDir() + " && pwd -P)/\"",
+            "the function");
+  EXPECT_EQ(story(), "");
+}
+
+TEST_F(ProgramTest, ItsEndIsToldWithItsLastLines) {
+  const auto program = start("for i in $(seq 30); do echo line $i; done; echo oops >&2; exit 7");
+  const std::string s = story();
+  EXPECT_EQ(s.rfind("ended with code 7; its last lines:\n  line 12\n", 0), 0u) << s;
+  EXPECT_EQ(s.substr(s.size() - 17), "\n  line 30\n  oops") << s;
+}
+
+TEST_F(ProgramTest, ASignalIsNamed) {
+  const auto program = start("kill -9 $$");
+  EXPECT_EQ(story(), "was killed by signal 9 (Killed), as the kernel does when memory is short");
+}
+
+TEST_F(ProgramTest, WhatCannotBeStartedIsNamed) {
+  wire::NodeInput::Compute what;
+  what.add_argument("/no/such/program");
+  std::string said;
+  Program program(what, [&](const std::string& s) {
+    const MutexLock lock(mutex_);
+    story_ = s;
+    changed_.notify_all();
+  });
+  EXPECT_EQ(
+      story(),
+      "ended with code 127; its last lines:\n  crema: error: cannot start /no/such/program: No such file or directory");
+}
+
+// What it has started ends with it: a data loader, or a shell's child that ignores SIGTERM.
+TEST_F(ProgramTest, NothingOfItIsLeft) {
+  const std::string file = testing::TempDir() + "/crema-program-child";
+  ::unlink(file.c_str());
+  pid_t child = 0;
+  {
+    const auto program = start("trap '' TERM; sleep 1000 & echo $! >" + file + "; wait");
+    const Deadline deadline = Deadline::after(60);
+    while (child == 0 && !deadline.passed()) std::ifstream(file) >> child, ::usleep(5000);
+    ASSERT_GT(child, 0);
+    program->end(0.2);
+  }
+  const Deadline deadline = Deadline::after(60);
+  const auto lives = [&] {
+    std::ifstream stat(fmt::format("/proc/{}/stat", child));
+    const std::string all{std::istreambuf_iterator<char>(stat), {}};
+    return !all.empty() && all.substr(all.rfind(')') + 2, 1) != "Z";
+  };
+  while (lives() && !deadline.passed()) ::usleep(5000);
+  EXPECT_FALSE(lives());
+  EXPECT_EQ(story().rfind("was killed by signal 9", 0), 0u);
+}
+
+}  // namespace
+}  // namespace crema::node

@@ -1,0 +1,43 @@
+// The process in which the program runs: its own interpreter, started by the node, which passes its lines on, keeps the
+// last of them, learns how it ended, and takes it and all that it started down.
+#pragma once
+#include <sys/types.h>
+
+#include <atomic>
+#include <deque>
+#include <functional>
+#include <string>
+#include <thread>
+
+#include "base/mutex.h"
+#include "node.pb.h"
+#include "node/descriptor.h"
+
+namespace crema::node {
+
+class Program {
+ public:
+  // ended: called once, from a thread of this object, with what is wrong ("was killed by signal 9 (Killed); ..." and
+  // the last lines), or "" when it ended by itself with code 0. kIo when it cannot be started.
+  Program(const wire::NodeInput::Compute& what, std::function<void(const std::string&)> ended);
+  ~Program();  // kills it
+  Program(const Program&) = delete;
+  pid_t pid() const { return pid_; }
+  // SIGTERM to its process group, and SIGKILL after that many seconds. Returns when it has ended.
+  void end(double grace);
+
+ private:
+  void relay();
+  void wait();
+  std::string story(int status);
+
+  pid_t pid_ = -1;
+  Descriptor lines_;
+  std::function<void(const std::string&)> ended_;
+  std::atomic<bool> over_{false};
+  Mutex mutex_;
+  std::deque<std::string> last_ CREMA_GUARDED_BY(mutex_);
+  std::thread relay_, waiter_;
+};
+
+}  // namespace crema::node

@@ -1,0 +1,328 @@
+"""A cluster of TensorFlow nodes on a Spark cluster: start, feed, shut down. Called on the driver.
+
+Each node is a Spark task that starts `crema node`; the coordinator, a child of the driver, knows them all, and ends the
+run for everybody with one error when one of them fails.
+"""
+
+import logging
+import os
+import random
+import sys
+import threading
+import time
+
+from tensorflowonspark import TFSparkNode, _executable, _program, _progress, reservation
+
+logger = logging.getLogger(__name__)
+
+tf_status = {}  # of the last cluster: "error", when its start has failed
+
+
+class InputMode:
+    """Who reads the data."""
+
+    TENSORFLOW = 0  #: the program, by itself
+    SPARK = 1  #: Spark, which feeds it
+
+
+class TFCluster:
+    """A running cluster; run() makes it.
+
+    Attributes: sc, defaultFS, working_dir, num_executors, nodeRDD, cluster_id, cluster_info (what each node says about
+    itself: executor_id, host, job_name, task_index, port, tb_pid, tb_port, addr), cluster_meta, input_mode, queues,
+    server.
+    """
+
+    sc = None
+    defaultFS = None
+    working_dir = None
+    num_executors = None
+    nodeRDD = None
+    cluster_id = None
+    cluster_info = None
+    cluster_meta = None
+    input_mode = None
+    queues = None
+    server = None
+
+    def _check(self, what, qname):
+        assert self.input_mode == InputMode.SPARK, f"TFCluster.{what}() requires InputMode.SPARK"
+        assert qname in self.queues, f"Unknown queue: {qname}"
+
+    def train(self, dataRDD, num_epochs=0, feed_timeout=600, qname="input"):
+        """Feeds an RDD, a DataFrame or a DStream, and returns when the program has taken all of it, or wants no more.
+
+        Each node gets the partitions that Spark gives to tasks on its executor, in their order. Epochs after the first
+        come from copies that the nodes have kept in their work folders, in the same order; the source is read once.
+
+        Args:
+          num_epochs: how often; 0 stands for 10. Without meaning for a DStream, which is fed until it is stopped.
+          feed_timeout: seconds that a task waits for room in its node before it fails.
+
+        Raises: Exception with a node's error, such as the traceback of its program.
+        """
+        self._check("train", qname)
+        assert num_epochs >= 0, "num_epochs cannot be negative"
+        feeder = TFSparkNode.train(self.cluster_info, self.cluster_meta, feed_timeout, qname)
+        if hasattr(dataRDD, "foreachRDD"):
+            dataRDD.foreachRDD(lambda rdd: rdd.foreachPartition(feeder))
+            return
+        epochs = num_epochs or 10
+        feeder.keep = epochs > 1 or None
+        with self._explained():
+            if hasattr(dataRDD, "mapInArrow"):
+                dataRDD.mapInArrow(feeder.arrow, "terminating boolean").collect()
+            else:
+                dataRDD.foreachPartition(feeder)
+        if epochs > 1:
+            self._ask_nodes(
+                "replayed", lambda serial: {"replay": {"queue": qname, "epochs": epochs - 1, "serial": serial}}
+            )
+        self._ask_nodes("drained", lambda serial: {"drained": {"queue": qname, "serial": serial}})
+
+    def inference(self, dataRDD, feed_timeout=600, qname="input"):
+        """An RDD of results, one for each row of an RDD or DataFrame and in its order, partition by partition. Lazy."""
+        self._check("inference", qname)
+        return self._rows(dataRDD).mapPartitions(
+            TFSparkNode.inference(self.cluster_info, feed_timeout, qname, self.cluster_meta)
+        )
+
+    @staticmethod
+    def _rows(data):
+        return data.rdd if hasattr(data, "rdd") and hasattr(data, "schema") else data
+
+    def _explained(self):
+        return _Explained(self.server)
+
+    def _fed_nodes(self):
+        return [n for n in self.cluster_info if n["job_name"] not in ("ps", "evaluator")]
+
+    def _ask_nodes(self, answer, question):
+        """Asks all nodes, and waits until those that are fed have answered. Exception with what one of them says."""
+        serial, answers = random.getrandbits(62), []
+        self.progress.expect(answer, serial, answers)
+        self.server.note(**question(serial))
+        self.server.wait(lambda: len(answers) >= len(self._fed_nodes()))
+        failed = [a["failed"] for a in answers if a.get("failed")]
+        if failed:
+            raise Exception(failed[0])
+
+    def shutdown(self, ssc=None, grace_secs=0, timeout=259200):
+        """Ends the feed, waits for the programs to end, and ends the nodes.
+
+        Args:
+          ssc: a StreamingContext, which is stopped when the program wants no more rows (or stop_streaming asks for it).
+          grace_secs: of the original; programs are waited for anyhow, and their errors are never missed.
+          timeout: seconds to wait for that, 3 days; 0 or less: without an end. Then the nodes are ended.
+
+        Raises: Exception with the error of a node.
+        """
+        try:
+            if ssc is not None:
+                self._end_stream(ssc)
+            if not self.server.finish(timeout if timeout > 0 else None):
+                raise Exception(
+                    f"the cluster did not end within {timeout:g} s after the end of its feed: a program goes on. Its "
+                    "nodes have been ended"
+                )
+            self.starter.join(60)
+            if "error" in tf_status:
+                raise Exception(tf_status["error"])
+        finally:
+            self.progress.end()
+            self.server.stop()
+
+    def _end_stream(self, ssc):
+        while not ssc.awaitTerminationOrTimeout(1):
+            if self.server.error:
+                break
+            if self.server.done:
+                break
+        ssc.stop(stopSparkContext=False, stopGraceFully=True)
+
+    def tensorboard_url(self):
+        """Where TensorBoard of this cluster is; None when there is none."""
+        for node in self.cluster_info:
+            if node["tb_port"]:
+                return f"http://{node['host']}:{node['tb_port']}"
+        return None
+
+
+class _Explained:
+    """In a `with`: the error of a node instead of that of the Spark tasks which it has ended."""
+
+    def __init__(self, server):
+        self.server = server
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, error, traceback):
+        if error is None or not isinstance(error, Exception):
+            return False
+        deadline = time.monotonic() + 2  # the coordinator's event may be a moment behind Spark's
+        while self.server.error is None and time.monotonic() < deadline:
+            time.sleep(0.02)
+        if self.server.error is not None:
+            raise Exception(self.server.error) from error
+        return False
+
+
+def _template(num_executors, num_ps, master_node, eval_node):
+    """{job: executor ids}: ps first, then the chief, the evaluator and the workers."""
+    wanted = num_ps + (1 if master_node else 0) + (1 if eval_node else 0)
+    assert num_executors >= wanted, (
+        f"TensorFlow cluster requires {wanted} nodes, but only {num_executors} executors available"
+    )
+    workers = max(num_executors - wanted, 0)
+    assert workers > 0 or master_node, "TensorFlow cluster requires at least one worker or master/chief node"
+    ids = iter(range(num_executors))
+    template = {}
+    for job, count in (
+        ("ps", num_ps),
+        (master_node, 1 if master_node else 0),
+        ("evaluator", 1 if eval_node else 0),
+        ("worker", workers),
+    ):
+        if count:
+            template[job] = [next(ids) for _ in range(count)]
+    return template
+
+
+def _default_fs(sc):
+    fs = sc._jsc.hadoopConfiguration().get("fs.defaultFS") or "file:///"
+    return fs[:-1] if fs.startswith("file://") and len(fs) > 7 and fs.endswith("/") else fs
+
+
+def _start_nodes(sc, nodes, node_fn, driver_ps, error):
+    """Runs the tasks of nodes, in a thread; an error of theirs goes to tf_status."""
+
+    def start():
+        try:
+            nodes.foreachPartition(node_fn)
+        except Exception as e:
+            error(str(e))
+
+    def start_ps(number):
+        try:
+            node_fn(iter([number]))
+        except Exception as e:
+            error(str(e))
+
+    for number in driver_ps:
+        threading.Thread(target=start_ps, args=(number,), name=f"ps {number}", daemon=True).start()
+    thread = threading.Thread(target=start, name="nodes", daemon=True)
+    thread.start()
+    return thread
+
+
+def run(
+    sc,
+    map_fun,
+    tf_args,
+    num_executors,
+    num_ps,
+    tensorboard=False,
+    input_mode=InputMode.TENSORFLOW,
+    log_dir=None,
+    driver_ps_nodes=False,
+    master_node=None,
+    reservation_timeout=600,
+    queues=["input", "output", "error"],  # noqa: B006  as the original's signature; it is not changed
+    eval_node=False,
+    release_port=True,
+):
+    """Starts a cluster and returns when all of its nodes are there.
+
+    Args:
+      sc: SparkContext.
+      map_fun: map_fun(args, ctx), the program; runs on each node.
+      tf_args: its `args`; a list becomes sys.argv as well.
+      num_executors: nodes; each takes a task slot until it is there (InputMode.SPARK) or has ended.
+      num_ps: how many of them are parameter servers.
+      tensorboard, log_dir: TensorBoard on one node, of that folder.
+      input_mode: InputMode.
+      driver_ps_nodes: parameter servers run on the driver.
+      master_node: name of the job of the one chief, 'chief' or 'master'; None: no chief.
+      reservation_timeout: seconds for all nodes to come.
+      queues: names of the queues of each node.
+      eval_node: one node is an evaluator.
+      release_port: False: ctx.tmp_socket is bound to the node's port until ctx.release_port().
+
+    Returns: TFCluster.
+    Raises: AssertionError for numbers that are no cluster; Exception when the nodes do not come.
+    """
+    if driver_ps_nodes and input_mode != InputMode.TENSORFLOW:
+        raise Exception("running PS nodes on driver locally is only supported in InputMode.TENSORFLOW")
+    if eval_node and input_mode != InputMode.TENSORFLOW:
+        raise Exception("running evaluator nodes is only supported in InputMode.TENSORFLOW")
+    template = _template(num_executors, num_ps, master_node, eval_node)
+    _program.pickled(map_fun, tf_args)
+    _executable.ship(sc)
+    tf_status.clear()
+
+    cluster = TFCluster()
+    cluster.sc, cluster.input_mode, cluster.queues = sc, input_mode, queues
+    cluster.num_executors, cluster.cluster_id = num_executors, random.getrandbits(64)
+    cluster.defaultFS, cluster.working_dir = _default_fs(sc), os.getcwd()
+    cluster.progress = _progress.Progress(num_executors)
+    cluster.server = reservation.Server(num_executors, reservation_timeout, cluster.progress.take)
+    address = cluster.server.start()
+    cluster.cluster_meta = {
+        "id": cluster.cluster_id,
+        "cluster_template": template,
+        "num_executors": num_executors,
+        "default_fs": cluster.defaultFS,
+        "working_dir": cluster.working_dir,
+        "server_addr": address,
+        "release_port": release_port,
+        "reservation_timeout": reservation_timeout,
+        "token": _Secret(cluster.server.token),
+    }
+    background = input_mode == InputMode.SPARK
+    node_fn = TFSparkNode.run(map_fun, tf_args, cluster.cluster_meta, tensorboard, log_dir, queues, background)
+    on_driver = template["ps"] if driver_ps_nodes and num_ps else []
+    ids = [i for i in range(num_executors) if i not in on_driver]
+    cluster.nodeRDD = sc.parallelize(ids, len(ids))
+
+    def failed(text):
+        tf_status.setdefault("error", cluster.server.error or text)
+
+    cluster.starter = _start_nodes(sc, cluster.nodeRDD, node_fn, on_driver, failed)
+    try:
+        cluster.cluster_info = sorted(
+            cluster.server.await_reservations(sc, tf_status, reservation_timeout), key=lambda n: n["executor_id"]
+        )
+    except BaseException:
+        cluster.progress.end()
+        cluster.server.stop()
+        raise
+    _check_unique(cluster.cluster_info)
+    url = cluster.tensorboard_url()
+    if url:
+        print(f"crema: TensorBoard is at {url}", file=sys.stderr)
+    return cluster
+
+
+class _Secret(bytes):
+    """Does not show itself in logs."""
+
+    def __repr__(self):
+        return "<secret>"
+
+    __str__ = __repr__
+
+    def __reduce__(self):
+        return _Secret, (bytes(self),)
+
+
+def _check_unique(nodes):
+    seen = set()
+    for node in nodes:
+        key = (node["host"], node["executor_id"])
+        if key in seen:
+            raise Exception(
+                f"Duplicate cluster node id detected (host={key[0]}, executor_id={key[1]}): please ensure that the number "
+                "of executors is at least the number of TensorFlow nodes, and that failed tasks are not repeated"
+            )
+        seen.add(key)

@@ -1,0 +1,92 @@
+"""Where the executable `crema` is: in this process's environment, or shipped by the driver with the job."""
+
+import hashlib
+import os
+import pathlib
+import shutil
+import sys
+import sysconfig
+import tempfile
+import zipfile
+
+VARIABLE = "CREMA_EXECUTABLE"  # its path; comes before all else
+
+
+def _beside():
+    """Candidates, without the network: of this installation, of a checkout, of the search path."""
+    here = pathlib.Path(__file__).resolve()
+    yield pathlib.Path(sysconfig.get_path("scripts")) / "crema"
+    yield pathlib.Path(sys.executable).parent / "crema"
+    if len(here.parents) > 2:
+        yield here.parents[2] / "build/release/cli/crema"
+    found = shutil.which("crema")
+    if found:
+        yield pathlib.Path(found)
+
+
+def _of_jar(jar, folder):
+    """The executable of a jar, unpacked into a folder; None when it has none."""
+    try:
+        with zipfile.ZipFile(jar) as archive:
+            names = [n for n in archive.namelist() if n.endswith("/crema") and "linux" in n]
+            if not names:
+                return None
+            to = pathlib.Path(folder) / "crema"
+            to.write_bytes(archive.read(names[0]))
+    except (OSError, zipfile.BadZipFile):
+        return None
+    to.chmod(0o755)
+    return to
+
+
+def local(jars=()):
+    """The path of an executable on this machine. FileNotFoundError, with what to do, when there is none.
+
+    Args:
+      jars: paths of jars that may hold it.
+    """
+    given = os.environ.get(VARIABLE)
+    if given:
+        if not os.access(given, os.X_OK):
+            raise FileNotFoundError(f"{VARIABLE} is {given}, which cannot be executed; name the executable crema")
+        return given
+    shipped = _shipped()
+    for path in filter(None, [shipped, *_beside()]):
+        if path.is_file() and os.access(path, os.X_OK):
+            return str(path)
+    for jar in jars:
+        unpacked = _of_jar(jar, tempfile.mkdtemp(prefix="crema-"))
+        if unpacked:
+            return str(unpacked)
+    raise FileNotFoundError(
+        f"there is no executable crema here: install the wheel, give Spark crema's jar with --jars, or set {VARIABLE}"
+    )
+
+
+_PREFIX = "crema-executable-"
+
+
+def _shipped():
+    """What the driver has sent with SparkContext.addFile."""
+    try:
+        from pyspark import SparkFiles
+
+        root = pathlib.Path(SparkFiles.getRootDirectory())
+    except Exception:  # no Spark here, or not in a task
+        return None
+    return next(iter(sorted(root.glob(_PREFIX + "*"))), None)
+
+
+def ship(sc):
+    """Sends the executable to all executors of a SparkContext, once."""
+    jars = [j for j in sc.getConf().get("spark.jars", "").split(",") if j]
+    path = local([j.split(":", 1)[-1] if j.startswith("file:") else j for j in jars])
+    with open(path, "rb") as f:
+        digest = hashlib.sha256(f.read()).hexdigest()[:16]
+    if getattr(sc, "_crema_shipped", None) == digest:
+        return
+    to = pathlib.Path(tempfile.mkdtemp(prefix="crema-")) / (_PREFIX + digest)
+    shutil.copyfile(path, to)
+    to.chmod(0o755)
+    sc.addFile(str(to))
+    sc._crema_shipped = digest

@@ -1,0 +1,98 @@
+"""The process in which a map function runs when it does not run in the task: started by the node, an interpreter of its
+own, so that no fork of Spark's Python worker is needed.
+
+It finds in descriptor 3 two pickles, which came from the driver by way of Spark and the node's pipe: what it needs to
+import anything, then the function and its arguments.
+"""
+
+import os
+import pickle
+import sys
+import traceback
+
+COMMAND = [sys.executable, "-u", "-c", "from tensorflowonspark._program import main; main()"]
+_DESCRIPTOR = 3
+
+
+def pickled(fn, tf_args):
+    """A map function and its arguments. TypeError names what cannot be pickled, and says what to do."""
+    from pyspark import cloudpickle
+
+    try:
+        return cloudpickle.dumps((fn, tf_args))
+    except Exception as e:
+        name = getattr(fn, "__name__", fn)
+        raise TypeError(
+            f"map function {name!r} cannot be sent to the executors: {e}. It may not use the SparkContext, open files, "
+            "locks or other things that belong to the driver; make them inside the function"
+        ) from e
+
+
+def environment():
+    """This process's environment, with its module path, as "NAME=value"."""
+    paths = os.pathsep.join(p for p in sys.path if p)
+    return [f"{k}={v}" for k, v in {**os.environ, "PYTHONPATH": paths}.items()]
+
+
+def payload(program, ctx, address, token, keeps_port):
+    """What main() finds."""
+    files = None
+    try:
+        from pyspark import SparkFiles
+
+        files = SparkFiles._root_directory
+    except ImportError:
+        pass
+    first = {
+        "path": list(sys.path),
+        "files": files,
+        "context": {k: v for k, v in vars(ctx).items() if k not in ("mgr", "tmp_socket")},
+        "address": address,
+        "token": token,
+        "keeps_port": keeps_port,
+    }
+    return pickle.dumps(first) + program
+
+
+def held_port(manager):
+    """A socket that is bound to the port which the node holds; None when it holds none."""
+    import socket
+
+    from tensorflowonspark import TFManager
+
+    try:
+        _, descriptor = manager._ask({"port": {}})
+    except TFManager.NodeError:
+        return None
+    return socket.socket(fileno=descriptor)
+
+
+def main():
+    """Runs the map function; its exception goes to the node, and the process ends with 1."""
+    with os.fdopen(_DESCRIPTOR, "rb") as stream:
+        first = pickle.load(stream)
+        sys.path[:] = first["path"]
+        from tensorflowonspark import TFManager, TFSparkNode
+
+        manager = TFManager.TFManager(first["address"], first["token"])
+        role = first["context"]["job_name"]
+        try:
+            if first["files"]:
+                from pyspark import SparkFiles
+
+                SparkFiles._root_directory, SparkFiles._is_running_on_worker = first["files"], True
+            fn, tf_args = pickle.load(stream)
+            ctx = TFSparkNode.TFNodeContext()
+            vars(ctx).update(first["context"], mgr=manager)
+            if first["keeps_port"]:
+                ctx.tmp_socket = held_port(manager)
+            if isinstance(tf_args, list):
+                sys.argv = tf_args
+            fn(tf_args, ctx)
+        except BaseException as e:
+            if isinstance(e, SystemExit) and not e.code:
+                return
+            story = traceback.format_exc()
+            print(story, file=sys.stderr, flush=True)
+            manager._ask({"fail": {"story": f"Exception in {role}:\n{story}"}})
+            sys.exit(1)

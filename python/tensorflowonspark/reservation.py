@@ -1,0 +1,327 @@
+"""Who is here: the driver's Server, which is a process `crema coordinator`, and its clients.
+
+The nodes of a cluster are members that stay: the coordinator watches over them (cluster/coordinator.h). A Client only
+reserves a place and asks. All of them prove the token of the run first; nothing is pickled.
+"""
+
+import base64
+import json
+import os
+import socket
+import subprocess
+import threading
+import time
+
+from tensorflowonspark import _door, _executable, _wire, util
+
+TFOS_SERVER_PORT = "TFOS_SERVER_PORT"
+TFOS_SERVER_HOST = "TFOS_SERVER_HOST"
+BUFSIZE = 1024
+MAX_RETRIES = 3
+TOKEN = "CREMA_TOKEN"  # environment: the run's secret in hexadecimal, for a Client in another process than the Server's
+
+_FOREVER = 1e8
+_tokens = {}  # address of a Server of this process: its token
+
+
+def _json_of(meta):
+    def other(value):
+        if isinstance(value, (bytes, bytearray)):
+            return {"__bytes__": base64.b64encode(value).decode()}
+        if hasattr(value, "item"):
+            return value.item()
+        raise TypeError(
+            f"a reservation cannot hold {type(value).__name__}: numbers, str, bytes, lists and dicts it can"
+        )
+
+    return json.dumps(meta, default=other).encode()
+
+
+def _of_json(data):
+    return json.loads(data, object_hook=lambda d: base64.b64decode(d["__bytes__"]) if set(d) == {"__bytes__"} else d)
+
+
+def about(meta):
+    """The bytes with which a member says `meta`, a dict, about itself."""
+    role = f"{meta['job_name']}:{meta['task_index']}" if isinstance(meta, dict) and "job_name" in meta else "a client"
+    return _wire.encode("NodeAbout", {"role": role, "meta": _json_of(meta)})
+
+
+def meta_of(data):
+    """What about() was given."""
+    return _of_json(_wire.decode("NodeAbout", data).get("meta", b"{}"))
+
+
+class Reservations:
+    """What was reserved of a number of places. Thread-safe.
+
+    Args:
+      required: how many there are.
+    """
+
+    def __init__(self, required):
+        self.required = required
+        self._lock = threading.Condition()
+        self._all = []
+
+    def add(self, meta):
+        with self._lock:
+            self._all.append(meta)
+            self._lock.notify_all()
+
+    def done(self):
+        with self._lock:
+            return len(self._all) >= self.required
+
+    def get(self):
+        with self._lock:
+            return list(self._all)
+
+    def remaining(self):
+        with self._lock:
+            return self.required - len(self._all)
+
+
+class Server:
+    """The driver's end.
+
+    Args:
+      count: how many nodes there will be.
+      timeout: seconds for all of them to come; then the run fails, at both ends.
+      say: called with each Event (a dict, proto/wire.proto) from a thread of the server's.
+    """
+
+    def __init__(self, count, timeout=_FOREVER, say=None):
+        assert count > 0, "Expected number of reservations should be greater than zero"
+        self.reservations = Reservations(count)
+        self.done = False
+        self.error = None  # why the run has failed
+        self.token = os.urandom(32)
+        self._count, self._timeout, self._say = count, timeout, say
+        self._changed = threading.Condition()
+        self._started = self._over = False
+        self._process = self._socket = None
+
+    def get_server_ip(self):
+        """TFOS_SERVER_HOST, or this machine's address."""
+        return os.environ.get(TFOS_SERVER_HOST) or util.get_ip_address()
+
+    def get_server_ports(self):
+        """The ports that TFOS_SERVER_PORT allows, `N` or `A-B`; [0] when it is not set."""
+        text = os.environ.get(TFOS_SERVER_PORT, "0")
+        try:
+            ends = [int(p) for p in text.split("-")]
+            if len(ends) > 2 or not 0 <= ends[0] <= ends[-1] <= 65535:
+                raise ValueError
+        except ValueError:
+            raise Exception(f"Invalid TFOS_SERVER_PORT: {text}") from None
+        return list(range(ends[0], ends[-1] + 1))
+
+    def start_listening_socket(self):
+        """A socket that listens on the first of the ports that is free."""
+        ports = self.get_server_ports()
+        for port in ports:
+            sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                sock.bind(("", port))
+                sock.listen(1024)
+            except OSError:
+                sock.close()
+                continue
+            self._socket = sock
+            return sock
+        raise Exception(f"Reservation server unable to bind to any ports, port_list = {ports}")
+
+    def start(self):
+        """Starts the coordinator; returns its (host, port)."""
+        sock = self.start_listening_socket()
+        job = {
+            "workers": self._count,
+            "host": "0.0.0.0",
+            "token": self.token,
+            "join_timeout": self._timeout,
+            "step_timeout": 60,
+            "node": {"listener": sock.fileno()},
+        }
+        self._process = subprocess.Popen(
+            [_executable.local(), "coordinator", "-job", "-"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            pass_fds=[sock.fileno()],
+        )
+        address = (self.get_server_ip(), sock.getsockname()[1])
+        sock.close()
+        self._socket = None
+        _tokens[address] = self.token
+        self._write(_wire.delimited("Job", job))
+        threading.Thread(target=self._listen, name="reservation server", daemon=True).start()
+        return address
+
+    def _write(self, data):
+        try:
+            self._process.stdin.write(data)
+            self._process.stdin.flush()
+        except (OSError, ValueError):
+            pass  # its last event says how it ended
+
+    def _listen(self):
+        stream = self._process.stdout
+        while True:
+            try:
+                event = _wire.read_delimited("Event", stream)
+            except (OSError, ValueError):
+                event = None
+            if event is None:
+                break
+            self._take(event)
+        code = self._process.wait()
+        with self._changed:
+            if not self._over and self.error is None:
+                self.error = f"`crema coordinator` has ended with code {code}; its lines stand in this driver's stderr"
+            self._over = True
+            self._changed.notify_all()
+
+    def _take(self, event):
+        with self._changed:
+            if "joined" in event:
+                self.reservations.add(meta_of(event["joined"].get("about", b"")))
+            if "started" in event:
+                self._started = True
+            if "failed" in event:
+                self.error = event["failed"].get("story", "the run has failed")
+            if "done" in event:
+                self._over = True
+            if "note" in event:
+                note = _wire.decode("NodeNote", event["note"].get("text", b""))
+                if "stop" in note or note.get("state", {}).get("state") == '"terminating"':
+                    self.done = True
+            self._changed.notify_all()
+        if self._say:
+            self._say(event)
+
+    def wait(self, condition, timeout=None, status=None):
+        """Until condition() holds, the run has failed, or `timeout` seconds are over; false in that last case. Exception
+        with the run's error, or status["error"].
+        """
+        deadline = None if timeout is None else time.monotonic() + timeout
+        with self._changed:
+            while not condition():
+                error = self.error or (status or {}).get("error")
+                if error:
+                    raise Exception(error)
+                if self._over:
+                    raise Exception("the run is over")
+                left = 1 if deadline is None else min(1, deadline - time.monotonic())
+                if left <= 0:
+                    return False
+                self._changed.wait(left)
+        return True
+
+    def await_reservations(self, sc=None, status=None, timeout=600):
+        """What all nodes say about themselves, when all are there. Exception when they are not after `timeout` seconds,
+        or when status["error"] is set, or when the run fails.
+        """
+        if not self.wait(lambda: self._started, timeout, status):
+            here = self._count - self.reservations.remaining()
+            raise Exception(
+                f"timed out waiting for reservations to complete: {here} of {self._count} nodes are here after "
+                f"{timeout:g} s; free that many executor slots, ask for fewer, or raise reservation_timeout"
+            )
+        return self.reservations.get()
+
+    def note(self, **fields):
+        """Says a NodeNote to all nodes."""
+        text = _wire.encode("NodeNote", fields)
+        self._write(_wire.delimited("Input", {"note": {"text": text}}))
+
+    def finish(self, timeout):
+        """Asks all nodes to end, and waits for it. Exception with the run's error; false after `timeout` seconds."""
+        self.note(end={})
+        self._write(_wire.delimited("Input", {"wish": {"stop": True}}))
+        return self.wait(lambda: self._over and self.error is None, timeout)
+
+    def stop(self):
+        """Ends the coordinator; nodes that are still there end with it."""
+        self.done = True
+        for sock in filter(None, [self._socket]):
+            sock.close()
+        if self._process is None:
+            return
+        with self._changed:
+            self._over = True
+        try:
+            self._process.stdin.close()
+        except OSError:
+            pass
+        try:
+            self._process.wait(5)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+
+
+class Client:
+    """Reserves and asks at a Server.
+
+    Args:
+      server_addr: its (host, port).
+      token: the run's secret; by default that of a Server of this process, or of the environment (CREMA_TOKEN).
+    """
+
+    def __init__(self, server_addr, token=None):
+        server_addr = tuple(server_addr)
+        token = token or _tokens.get(server_addr)
+        if token is None and TOKEN in os.environ:
+            token = bytes.fromhex(os.environ[TOKEN])
+        if token is None:
+            raise Exception(
+                f"there is no token for the server at {server_addr}: pass cluster_meta['token'] as `token`, or set {TOKEN}"
+            )
+        self.server_addr = server_addr
+        self._door = _door.Connection(server_addr, token, "control")
+
+    def _members(self, wait=False):
+        self._door.send("ToCoordinator", {"query": {"wait": wait}})
+        while True:
+            message, _ = self._door.receive("ToMember", _FOREVER if wait else None)
+            if "abort" in message:
+                raise Exception(message["abort"].get("story", "the run has failed"))
+            if "members" in message:
+                return [meta_of(a) for a in message["members"].get("about", [])]
+
+    def register(self, reservation):
+        """Reserves a place for a dict of numbers, str, bytes, lists and dicts; returns 'OK'."""
+        hello = {
+            "version": _version(),
+            "member": -1,
+            "host": socket.gethostname(),
+            "pid": os.getpid(),
+            "about": about(reservation),
+            "brief": True,
+        }
+        self._door.send("ToCoordinator", {"hello": hello})
+        self._members()
+        return "OK"
+
+    def get_reservations(self):
+        """What has been reserved so far."""
+        return self._members()
+
+    def await_reservations(self):
+        """What has been reserved, when all places are."""
+        return self._members(wait=True)
+
+    def request_stop(self):
+        """Asks for the end of a stream (Server.done)."""
+        note = {"text": _wire.encode("NodeNote", {"stop": {}})}
+        self._door.send("ToCoordinator", {"report": {"note": note}})
+        self._members()
+
+    def close(self):
+        self._door.close()
+
+
+def _version():
+    from tensorflowonspark import __version__
+
+    return __version__

@@ -1,0 +1,202 @@
+"""The node's queues, state and process from Python, without a cluster: the real `crema node`."""
+
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+np = pytest.importorskip("numpy")
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "python"))
+from tensorflowonspark import TFManager, TFNode, _block, _door, marker  # noqa: E402
+
+TOKEN = b"a token of these tests"
+
+
+@pytest.fixture
+def mgr():
+    manager = TFManager.start(TOKEN, ["input", "output", "error"])
+    yield manager
+    manager.shutdown()
+
+
+def feed(mgr, rows, size=4, end=True):
+    queue = mgr.get_queue("input")
+    for i in range(0, len(rows), size):
+        assert queue.put_rows(rows[i : i + size])
+    if end:
+        queue.put(None)
+
+
+def test_batches_cross_blocks_and_end_with_the_feed(mgr):
+    feed(mgr, list(range(10)))
+    data = TFNode.DataFeed(mgr)
+    assert data.next_batch(3) == [0, 1, 2] and data.next_batch(6) == [3, 4, 5, 6, 7, 8] and not data.should_stop()
+    assert data.next_batch(100) == [9] and data.should_stop()
+    assert data.next_batch(1) == []
+
+
+def test_partitions_end_batches_when_results_are_wanted(mgr):
+    queue = mgr.get_queue("input")
+    for part in ([1, 2, 3], [4]):
+        queue.put_rows(part)
+        queue.put(marker.EndPartition())
+    queue.put(None)
+    data = TFNode.DataFeed(mgr, train_mode=False)
+    assert [data.next_batch(2) for _ in range(4)] == [[1, 2], [3], [4], []]
+    assert data.should_stop()
+    assert [TFNode.DataFeed(mgr).should_stop()] == [False]
+
+
+def test_a_mapping_gives_tensors_by_name(mgr):
+    feed(mgr, [([1.0, 2.0], [0.5]), ([3.0, 4.0], [1.5])])
+    data = TFNode.DataFeed(mgr, input_mapping={"col1": "x", "col2": "y_"})
+    assert data.next_batch(5) == {"x": [[1.0, 2.0], [3.0, 4.0]], "y_": [[0.5], [1.5]]}
+
+
+def test_a_mapping_of_another_number_of_fields_is_named(mgr):
+    feed(mgr, [(1.0, b"")])
+    with pytest.raises(TypeError, match=r"input_mapping names 3 column\(s\), and rows have 2 fields"):
+        TFNode.DataFeed(mgr, input_mapping={"a": "x", "b": "y", "c": "z"}).next_batch(1)
+
+
+def test_arrays_are_views_and_their_memory_comes_back(mgr):
+    pictures = [(np.full(784, i, np.float32), i) for i in range(8)]
+    feed(mgr, pictures, size=8)
+    data = TFNode.DataFeed(mgr)
+    batches = data.arrays(4)
+    first = next(batches)
+    assert first[0].shape == (4, 784) and first[0].dtype == np.float32 and first[1].tolist() == [0, 1, 2, 3]
+    second = next(batches)
+    assert np.shares_memory(second[0], second[0].base) and second[1].tolist() == [4, 5, 6, 7]
+    assert second[0].__array_interface__["data"][0] % 64 == 0, "784 floats a row: every row is aligned"
+    with pytest.raises(TimeoutError):
+        mgr.get_queue("input").join(0.1)
+    del first, second
+    assert list(batches) == [] and data.should_stop()
+    mgr.get_queue("input").join(5)
+
+
+def test_terminate_ends_the_feed(mgr):
+    feed(mgr, list(range(100)), end=False)
+    data = TFNode.DataFeed(mgr)
+    assert data.next_batch(2) == [0, 1]
+    started = time.monotonic()
+    data.terminate()
+    assert str(mgr.get("state")) == "'terminating'"
+    assert mgr.get_queue("input").put_rows([1]) is False, "the node takes no more"
+    assert time.monotonic() - started < 5
+
+
+def test_queues_have_the_methods_of_multiprocessings(mgr):
+    queue = mgr.get_queue("input")
+    assert queue.empty() and queue.qsize() == 0
+    with pytest.raises(TFManager.Empty):
+        queue.get(block=False)
+    queue.put("a row")
+    queue.put_nowait("another")
+    assert queue.qsize() == 2 and queue.get() == "a row"
+    queue.task_done()
+    with pytest.raises(ValueError, match="too many"):
+        queue.task_done()
+    assert queue.get(timeout=5) == "another"
+    done = threading.Event()
+    waiting = threading.Thread(target=lambda: (mgr.get_queue("input").join(), done.set()))
+    waiting.start()
+    assert not done.wait(0.2)
+    queue.task_done()
+    assert done.wait(20)
+    waiting.join()
+
+
+def test_an_unknown_queue_is_named(mgr):
+    with pytest.raises(
+        TFManager.NodeError, match="Queue 'inputs' not found on this node: it has error, input or output"
+    ):
+        mgr.get_queue("inputs").put(1)
+
+
+def test_state(mgr):
+    mgr.set("answer", [1, "two", None])
+    assert mgr.get("answer") == [1, "two", None] and str(mgr.get("state")) == "'running'"
+    with pytest.raises(KeyError):
+        mgr.get("nothing")
+
+
+def test_who_lacks_the_token_gets_no_answer(mgr):
+    with pytest.raises(ConnectionError, match="cannot prove the token"):
+        _door.Connection(mgr.address, b"another token of 16+", "node", timeout=2)
+    assert TFManager.connect(mgr.address, TOKEN).get("state") == "running"
+
+
+def test_garbage_ends_a_connection_and_not_the_node(mgr):
+    rng = np.random.default_rng(1)
+    for size in rng.integers(1, 200, 300):
+        door = _door.Connection(mgr.address, TOKEN, "node")
+        door.socket.sendall(rng.bytes(int(size)))
+        door.close()
+    assert mgr.get("state") == "running"
+
+
+def test_a_block_that_is_none_is_refused_by_who_reads_it(mgr):
+    fd = os.memfd_create("no block")
+    os.write(fd, b"\xff\xff\xff\x7f")
+    queue = mgr.get_queue("input")
+    assert queue.put_block(fd, 4, 1)
+    with pytest.raises(Exception, match="block"):
+        queue.get(timeout=5)
+
+
+def children_of(pid):
+    out = subprocess.run(["pgrep", "-P", str(pid)], capture_output=True, text=True).stdout
+    return [int(p) for p in out.split()]
+
+
+def test_nothing_is_left_of_a_process_that_was_killed():
+    """The node ends with who started it, and no name of its memory or socket is left."""
+    code = (
+        "import sys; sys.path.insert(0, sys.argv[1])\n"
+        "from tensorflowonspark import TFManager\n"
+        "m = TFManager.start(b'a token of these tests', ['input'])\n"
+        "m.get_queue('input').put_rows([b'x' * 1000] * 1000)\n"
+        "print(m.address, flush=True); import time; time.sleep(1000)"
+    )
+    before = set(os.listdir("/dev/shm"))
+    run = subprocess.Popen([sys.executable, "-c", code, str(ROOT / "python")], stdout=subprocess.PIPE, text=True)
+    address = run.stdout.readline().strip()
+    nodes = children_of(run.pid)
+    assert len(nodes) == 1
+    run.send_signal(signal.SIGKILL)
+    run.wait()
+    deadline = time.monotonic() + 20
+    while os.path.exists(f"/proc/{nodes[0]}") and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not os.path.exists(f"/proc/{nodes[0]}")
+    with pytest.raises(OSError):
+        TFManager.connect(address, TOKEN)
+    assert set(os.listdir("/dev/shm")) == before
+
+
+def test_what_waits_is_bounded(mgr):
+    """A feeding side that is faster than the program waits: of a gigabyte that is fed a quarter is in memory."""
+    queue, block = mgr.get_queue("input"), [b"x" * (1 << 20)] * 8
+    fed = 0
+    with pytest.raises(TFManager.NodeError, match="Timeout while feeding partition.*make room; 24[0-9] of 256 MiB"):
+        for fed in range(200):  # noqa: B007
+            queue.put_rows(block, seconds=1)
+    assert 28 <= fed <= 32
+    data = TFNode.DataFeed(mgr)
+    assert len(data.next_batch(16)) == 16
+    assert queue.put_rows(block, seconds=5)
+
+
+def test_blocks_are_checked_before_they_are_used():
+    fd, _ = _block.of_rows([1, 2, 3])
+    os.ftruncate(fd, 70)
+    with pytest.raises(ValueError, match="block"):
+        _block.Block(fd)
