@@ -3,7 +3,8 @@ set -euo pipefail
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 LOGS=$ROOT/build/logs
 VENV=$ROOT/.venv
-PYSPARK=3.5.9 PYSPARK4=4.3.0 RUFF=0.17.6
+PYSPARK=3.5.9 PYSPARK4=4.3.0 RUFF=0.17.6 TENSORFLOW_CPU=2.21.0
+TENSORFLOW=$ROOT/build/tensorflow
 export SPARK_HOME=$VENV/spark-home SPARK_LOCAL_IP=127.0.0.1
 mkdir -p "$LOGS"
 
@@ -127,6 +128,22 @@ ensure_pycaffe() {
 ensure_onnxruntime() {
   "$VENV/bin/python" -c 'import onnx, onnxruntime, pydot' 2>/dev/null ||
     step onnxruntime-install "fetching onnx, onnxruntime and pydot" timeout 900 "$VENV/bin/pip" install -q --disable-pip-version-check onnx==1.23.2 onnxruntime==1.31.1 'pydot>=3,<5'
+}
+
+# ensure_tensorflow: a Python of its own with TensorFlow, for tests: $TENSORFLOW/bin/python. Spark is the one of .venv, by links; another one (ensure_spark) goes
+# before it in PYTHONPATH. tf_keras would bring the name `tensorflow`, 546 MB more, beside tensorflow-cpu: so without what it asks for.
+ensure_tensorflow() {
+  local mark=$TENSORFLOW/ready-$TENSORFLOW_CPU pip=("$TENSORFLOW/bin/python" -m pip install -q --disable-pip-version-check) from to
+  if [ ! -e "$mark" ]; then
+    [ -x "$TENSORFLOW/bin/pip" ] || step tensorflow-venv "making a Python environment for TensorFlow" python3 -m venv --clear "$TENSORFLOW"
+    step tensorflow "fetching TensorFlow $TENSORFLOW_CPU (350 MB, 1.7 GB on disk)" timeout 3000 "${pip[@]}" \
+      "tensorflow-cpu==$TENSORFLOW_CPU" 'pandas>=2.2,<4' 'pyarrow>=18,<27' grpcio-status googleapis-common-protos zstandard pytest==8.3.4
+    step tf-keras "fetching tf_keras" timeout 600 "${pip[@]}" --no-deps "tf_keras==$TENSORFLOW_CPU"
+    touch "$mark"
+  fi
+  from=$("$VENV/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
+  to=$("$TENSORFLOW/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
+  ln -sfn "$from/pyspark" "$from/py4j" "$to/"
 }
 
 # build_engine ON|OFF: with or without tests. The release build is the one that goes into the jar.

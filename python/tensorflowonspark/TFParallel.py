@@ -1,0 +1,37 @@
+"""Independent TensorFlow programs side by side on Spark's executors: no cluster, nothing exchanged."""
+
+import functools
+import logging
+
+from . import tasks, util
+
+logger = logging.getLogger(__name__)
+
+
+def run(sc, map_fn, tf_args, num_executors, use_barrier=True):
+    """Calls map_fn(tf_args, ctx) in `num_executors` Spark tasks and returns when all have ended.
+
+    sc: SparkContext or session, also one of Spark Connect. ctx has worker_num and executor_id (0 to
+    num_executors - 1), num_workers and defaultFS; there is no cluster: ctx.mgr is None and ctx.cluster_spec {}.
+    use_barrier: all instances start together, and those on one host choose different GPUs; too few slots for that are
+    a RuntimeError. Without it instances may also run one after the other. An error in one instance fails the call.
+    """
+    each = functools.partial(_instance, map_fn, tf_args, num_executors, util.default_fs(sc), use_barrier)
+    tasks.run_tasks(sc, each, num_executors, barrier=use_barrier)
+
+
+def _instance(map_fn, tf_args, num_executors, default_fs, use_barrier, worker_num):
+    from . import TFSparkNode
+
+    nodes = []
+    if use_barrier:
+        from pyspark import BarrierTaskContext
+
+        nodes = [task.address for task in BarrierTaskContext.get().getTaskInfos()]
+    util.single_node_env(num_gpus=util.num_gpus_of(tf_args), worker_index=worker_num, nodes=nodes)
+    ctx = TFSparkNode.TFNodeContext()
+    ctx.defaultFS = default_fs
+    ctx.worker_num = ctx.executor_id = worker_num
+    ctx.num_workers = num_executors
+    map_fn(tf_args, ctx)
+    return ""

@@ -1,0 +1,142 @@
+"""What nodes need of the host that they run on: its address, GPUs, Hadoop's classes, files in search paths."""
+
+import contextlib
+import errno
+import logging
+import os
+import socket
+import subprocess
+
+from . import gpu_info
+
+logger = logging.getLogger(__name__)
+
+_HADOOP_TIME = 60  # seconds that `hadoop classpath` has
+
+
+def single_node_env(num_gpus=1, worker_index=-1, nodes=[]):  # noqa: B006  the signature is TensorFlowOnSpark's
+    """Prepares this process for a TensorFlow that runs alone: CLASSPATH for Hadoop, CUDA_VISIBLE_DEVICES for GPUs.
+
+    worker_index, nodes: this process is nodes[worker_index], as "host:port"; those on the same host get different
+    GPUs. Without nodes the GPUs follow from worker_index, and -1 takes any that are free.
+    """
+    expand_hadoop_classpath()
+    if num_gpus > 0 and gpu_info.is_gpu_available():
+        place = worker_index
+        if worker_index >= 0 and nodes:
+            peers = [i for i, node in enumerate(nodes) if _host(node) == _host(nodes[worker_index])]
+            place = peers.index(worker_index)
+        # CUDA numbers GPUs by speed unless it is asked to number them as nvidia-smi does.
+        os.environ.setdefault("CUDA_DEVICE_ORDER", "PCI_BUS_ID")
+        os.environ["CUDA_VISIBLE_DEVICES"] = gpu_info.get_gpus(num_gpus, place)
+        logger.info("Using gpu(s): %s", os.environ["CUDA_VISIBLE_DEVICES"])
+    else:
+        os.environ["CUDA_VISIBLE_DEVICES"] = ""
+        logger.info("Using CPU")
+
+
+def _host(address):
+    """'h' of 'h:1234' and of 'h'; '[::1]' of '[::1]:80'."""
+    host, colon, port = address.rpartition(":")
+    return host if colon and port.isdigit() else address
+
+
+def expand_hadoop_classpath():
+    """Adds Hadoop's jars to CLASSPATH, once in a process and its children: libhdfs, through which TensorFlow reads
+    HDFS, takes no wildcards. Does nothing without HADOOP_HOME (or HADOOP_PREFIX, as Hadoop 2 called it).
+    """
+    home = os.environ.get("HADOOP_PREFIX") or os.environ.get("HADOOP_HOME")
+    if not home or "TFOS_CLASSPATH_UPDATED" in os.environ:
+        return
+    command = [os.path.join(home, "bin", "hadoop"), "classpath", "--glob"]
+    try:
+        jars = subprocess.run(command, check=True, capture_output=True, text=True, timeout=_HADOOP_TIME).stdout.strip()
+    except (OSError, subprocess.SubprocessError) as e:
+        logger.warning("CLASSPATH has no jars of Hadoop, so TensorFlow cannot open hdfs:// paths: %s", e)
+        return
+    os.environ["CLASSPATH"] = os.pathsep.join(filter(None, (os.environ.get("CLASSPATH"), jars)))
+    os.environ["TFOS_CLASSPATH_UPDATED"] = "1"
+
+
+def get_ip_address():
+    """The IPv4 address of the interface that leads out of this host; of its name where none does; else 127.0.0.1."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:  # UDP: connect() sends nothing, it only picks a route
+        try:
+            s.connect(("8.8.8.8", 80))
+            return s.getsockname()[0]
+        except OSError as e:
+            if e.errno != errno.ENETUNREACH:
+                raise
+    with contextlib.suppress(OSError), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
+        address = socket.gethostbyname(socket.getfqdn())
+        s.bind((address, 0))  # a name may stand for an address that no interface of this host has
+        return address
+    return "127.0.0.1"
+
+
+def find_in_path(path, file):
+    """The first `folder/file` that is a file, for the folders of a search path such as $PATH; False if there is
+    none.
+    """
+    for folder in path.split(os.pathsep):
+        candidate = os.path.join(folder, file)
+        if os.path.isfile(candidate):
+            return candidate
+    return False
+
+
+def write_executor_id(num):
+    """Notes the number of the node in file `executor_id` of the working folder."""
+    with open("executor_id", "w") as f:
+        f.write(str(num))
+
+
+def read_executor_id():
+    """The number that write_executor_id noted."""
+    try:
+        with open("executor_id") as f:
+            return int(f.read())
+    except FileNotFoundError:
+        raise Exception(
+            "No executor_id file found on this node, please ensure that:\n"
+            "1. Spark num_executors matches TensorFlow cluster_size\n"
+            "2. Spark tasks per executor is 1\n"
+            "3. Spark dynamic allocation is disabled\n"
+            "4. There are no other root-cause exceptions on other nodes\n"
+        ) from None
+
+
+def num_gpus_of(tf_args):
+    """`num_gpus` of a program's arguments, whether these are a dict or a namespace; 1 where it is not among them."""
+    wanted = (tf_args if isinstance(tf_args, dict) else getattr(tf_args, "__dict__", {})).get("num_gpus")
+    return 1 if wanted is None else wanted
+
+
+def is_connect(session):
+    """Whether this is a session of Spark Connect, which has no SparkContext and no RDDs."""
+    return type(session).__module__.startswith("pyspark.sql.connect.")
+
+
+def context_of(sc):
+    """The SparkContext of a session, or the context itself; a session of Spark Connect as it is."""
+    return sc if is_connect(sc) else getattr(sc, "sparkContext", sc)
+
+
+def default_fs(sc):
+    """Hadoop's fs.defaultFS of a SparkContext or session, such as 'hdfs://host:8020', without a slash at its end."""
+    sc = context_of(sc)
+    if is_connect(sc):
+        found = sc.conf.get("spark.hadoop.fs.defaultFS", "file://")
+    else:
+        found = sc._jsc.hadoopConfiguration().get("fs.defaultFS")
+    return found[:-1] if found.startswith("file://") and len(found) > 7 and found.endswith("/") else found
+
+
+def tf_version():
+    """The version of TensorFlow that is installed, without importing it; None if there is none."""
+    from importlib import metadata
+
+    for name in ("tensorflow", "tensorflow-cpu"):
+        with contextlib.suppress(metadata.PackageNotFoundError):
+            return metadata.version(name)
+    return None

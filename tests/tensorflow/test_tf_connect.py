@@ -1,0 +1,59 @@
+"""Sessions of Spark Connect, which have no SparkContext: TFModel and TFParallel in a process that has nothing else."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+from tensorflow_session import PACKAGE, pyspark, various  # noqa: F401  fixture
+
+pytest.importorskip("grpc_status", reason="Spark Connect needs grpcio-status")
+if pyspark.__version__.startswith("3."):
+    pytest.skip("Spark 3.5's package has no server of Spark Connect", allow_module_level=True)
+
+PROGRAM = """
+import sys
+from pyspark.sql import SparkSession
+from tensorflowonspark import TFParallel, dfutil, tasks, util
+from tensorflowonspark.pipeline import TFModel
+
+spark = SparkSession.builder.remote("local[2]").config("spark.ui.enabled", "false").getOrCreate()
+assert util.is_connect(spark) and util.default_fs(spark) == "file://"
+frame = spark.createDataFrame([(i, [i / 2, 1.0]) for i in range(20)], "n bigint, point array<float>")
+model = TFModel({}).setExportDir(sys.argv[1]).setSignatureDefKey("typed").setInputMapping({"n": "id", "point": "x"})
+model.setOutputMapping({"score": "s"}).setPassThrough(["n"])
+assert [(r.n, r.s) for r in model.transform(frame).collect()] == [(i, i - 1.0) for i in range(20)]
+model.save(sys.argv[2])
+again = TFModel.load(sys.argv[2])
+assert again.transform(frame).collect() == model.transform(frame).collect()
+
+def number(i):
+    from pyspark import BarrierTaskContext
+    return f"{i} of {len(BarrierTaskContext.get().getTaskInfos())}"
+
+assert tasks.run_tasks(spark, number, 2, barrier=True) == ["0 of 2", "1 of 2"]
+try:
+    from tensorflowonspark import TFSparkNode
+except ImportError:
+    print("no runtime")
+else:
+    def main(args, ctx):
+        open(f"{args['folder']}/{ctx.worker_num}", "w").write(ctx.defaultFS)
+    TFParallel.run(spark, main, {"folder": sys.argv[3]}, 2)
+print("done")
+"""
+
+
+def test_connect(various, tmp_path):
+    (tmp_path / "notes").mkdir()
+    environment = {**os.environ, "PYTHONPATH": f"{PACKAGE}:{os.environ.get('PYTHONPATH', '')}"}
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, various, str(tmp_path / "saved"), str(tmp_path / "notes")],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=240,
+    )
+    assert done.returncode == 0 and done.stdout.endswith("done\n"), done.stdout + done.stderr[-5000:]
+    if "no runtime" not in done.stdout:
+        assert {p.name: p.read_text() for p in (tmp_path / "notes").iterdir()} == {"0": "file://", "1": "file://"}

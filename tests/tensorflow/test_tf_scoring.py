@@ -1,0 +1,129 @@
+"""scoring.py in this process: models are loaded once, memory stays flat; the codec of Examples against TensorFlow's."""
+
+import functools
+import pathlib
+import random
+
+import numpy as np
+import pytest
+from tensorflow_session import tf, various  # noqa: F401  fixture
+
+from tensorflowonspark import batches, dfutil, example, scoring
+
+pa = pytest.importorskip("pyarrow")
+
+
+def plan(folder, signature="typed", **more):
+    given = dict(
+        export_dir=folder,
+        tags=(),
+        signature=signature,
+        inputs=(("n", "id", False), ("point", "x", False)),
+        outputs=(("score", "s"), ("text", "t")),
+        batch_size=4,
+    )
+    return scoring.Plan(**{**given, **more})
+
+
+def batch(start, stop):
+    n = np.arange(start, stop)
+    point = pa.array([[float(i), 1.0] for i in n], pa.list_(pa.float32()))
+    return pa.RecordBatch.from_arrays([pa.array(n), point], ["c0", "c1"])
+
+
+@pytest.fixture
+def loads(monkeypatch):
+    """What was loaded, one entry for each time; no model is in memory at the start."""
+    found, load = [], tf.saved_model.load
+    monkeypatch.setattr(tf.saved_model, "load", lambda folder, **more: found.append(folder) or load(folder, **more))
+    scoring._scorers.clear()
+    return found
+
+
+def test_a_model_is_loaded_once(various, loads):
+    prepared = []
+    first = plan(various, prepare=functools.partial(prepared.append, "once"))
+    for _ in range(3):
+        list(scoring.score_arrow(first, [batch(0, 9)]))
+    scoring.describe(
+        plan(various, outputs=(("row", "r"),), batch_size=2)
+    )  # neither outputs nor batches are its business
+    assert loads == [various] and prepared == ["once"]
+    scoring.describe(plan(various, "binary"))
+    assert len(loads) == 2
+    list(scoring.score_arrow(first, [batch(0, 9)]))
+    assert len(loads) == 2 and len(scoring._scorers) == scoring.LOADED == 2
+
+
+def test_a_model_that_was_written_anew_is_loaded_anew(tmp_path, loads):
+    class Constant(tf.Module):
+        def __init__(self, value):
+            super().__init__()
+            self.value = tf.Variable(value)
+
+        @tf.function(input_signature=[tf.TensorSpec([None, 2], tf.float32, "x"), tf.TensorSpec([None], tf.int64, "id")])
+        def serve(self, x, id):
+            return {"score": tf.cast(id, tf.float32) + self.value}
+
+    for value in (1.0, 5.0):
+        model = Constant(value)
+        tf.saved_model.save(model, str(tmp_path), signatures=model.serve)
+        out = list(scoring.score_arrow(plan(str(tmp_path), None, outputs=(("score", "s"),)), [batch(0, 2)]))
+        assert out[0].column(0).to_pylist() == [value, 1 + value]
+    assert len(loads) == 2
+
+
+def test_batches_of_one_size_from_batches_of_any():
+    sizes = [0, 1, 5, 0, 11, 3, 40, 1]
+    starts = np.cumsum([0, *sizes])
+    parts = [batch(a, b) for a, b in zip(starts, starts[1:])]
+    found = list(batches.exact_batches(parts, 8))
+    assert [b.num_rows for b in found] == [8] * 7 + [5]
+    assert pa.Table.from_batches(found).column(0).to_pylist() == list(range(61))
+    assert list(batches.exact_batches([batch(0, 0)], 8)) == []
+
+
+def resident():
+    fields = pathlib.Path("/proc/self/statm").read_text().split()
+    return int(fields[1]) * 4096
+
+
+def test_memory_is_flat_over_100000_batches(various):
+    """Two per cent of RSS, some 10 MB, are 100 bytes in each batch."""
+    outputs = tuple((name, name) for name in ("score", "cube", "text", "texts", "u8", "flag"))
+    each = plan(various, outputs=outputs, batch_size=2)
+
+    def score(count):
+        one = batch(0, 2)
+        for out in scoring.score_arrow(each, (one for _ in range(count))):
+            assert out.num_rows == 2
+
+    score(5000)
+    before = resident()
+    score(100_000)
+    assert abs(resident() / before - 1) < 0.02, f"{before} bytes at first, {resident()} then"
+
+
+def test_examples_are_tensorflows():
+    """Random features: our bytes are those of TensorFlow's protobuf, and each reads the other's."""
+    rng = random.Random(11)
+    for _ in range(400):
+        features, theirs = {}, {}
+        for i in range(rng.randrange(7)):
+            name = rng.choice(["a", "Z", "ü", "long name " * 20]) + str(i)
+            kind, count = rng.choice([example.BYTES, example.FLOAT, example.INT64]), rng.choice([0, 1, 3, 200])
+            if kind == example.BYTES:
+                values = [rng.randbytes(rng.choice([0, 3, 300])) for _ in range(count)]
+                theirs[name] = tf.train.Feature(bytes_list=tf.train.BytesList(value=values))
+            elif kind == example.FLOAT:
+                values = [float(np.float32(rng.uniform(-1e30, 1e30))) for _ in range(count)]
+                theirs[name] = tf.train.Feature(float_list=tf.train.FloatList(value=values))
+            else:
+                values = [rng.randint(-(1 << 63), (1 << 63) - 1) >> rng.randrange(64) for _ in range(count)]
+                theirs[name] = tf.train.Feature(int64_list=tf.train.Int64List(value=values))
+            features[name] = (kind, values)
+        message = tf.train.Example(features=tf.train.Features(feature=theirs))
+        assert example.encode(features) == message.SerializeToString(deterministic=True)
+        assert example.decode(message.SerializeToString()) == features
+        assert tf.train.Example.FromString(example.encode(features)) == message
+        dfutil.infer_schema(message)
