@@ -81,7 +81,12 @@ void coordinateNodes(const wire::Job& job, Interrupt& interrupt) {
       if (input.has_note()) coordinator.send(input.note());
       if (input.wish().stop()) coordinator.askForEnd();
     });
-    coordinator.run(&interrupt);
+    try {
+      coordinator.run(&interrupt);
+    } catch (const Error& e) {
+      if (e.kind() == ErrorKind::kStopped) exitBesideStdin();  // the driver wanted it so, and nobody reads on
+      throw;
+    }
     wire::Event done;
     done.mutable_done();
     emit(done);

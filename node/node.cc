@@ -63,11 +63,15 @@ class Node::State {
   }
 
   void take(const wire::NodeInput& input) {
-    try {
-      handle(input);
-    } catch (...) {
-      programFailed(asError(std::current_exception()).what());
-    }
+    if (input.has_release()) port_.release();
+    const MutexLock lock(mutex_);
+    if (input.has_join()) about_ = input.join().about();
+    if (input.has_compute()) starts_.push_back(input.compute());
+    if (input.has_here()) here_ = true;
+    if (input.has_leave()) left_ = true;
+    if (input.has_ended() && !input.ended().failed().empty()) setFailed(input.ended().failed());
+    if (input.has_ended()) programOver_ = left_ = true;
+    changed_.notify_all();
   }
 
   void hostGone() {
@@ -152,6 +156,7 @@ class Node::State {
     double reported = monotonicSeconds();
     while (!ended()) {
       interrupt_.check();
+      startPrograms();
       sendNotes(session);
       if (monotonicSeconds() - reported < kReport) continue;
       reported = monotonicSeconds();
@@ -171,7 +176,7 @@ class Node::State {
     {
       MutexLock lock(mutex_);
       waitUntil(changed_, lock, Deadline::after(kTurn), nullptr, [this]() CREMA_REQUIRES(mutex_) {
-        return failed_ || !notes_.empty() || (programOver_ && (endAsked_ || here_));
+        return failed_ || !notes_.empty() || !starts_.empty() || (programOver_ && (endAsked_ || here_));
       });
       if (failed_) throw Error(ErrorKind::kData, *failed_);
       if (programOver_ && (endAsked_ || here_)) return true;
@@ -181,22 +186,17 @@ class Node::State {
     return false;
   }
 
-  void handle(const wire::NodeInput& input) {
-    if (input.has_join()) {
+  // In the thread of run(): the kernel ends a program with the thread that has started it.
+  void startPrograms() {
+    std::list<wire::NodeInput::Compute> starts;
+    {
       const MutexLock lock(mutex_);
-      about_ = input.join().about();
+      starts.swap(starts_);
     }
-    if (input.has_compute()) compute(input.compute());
-    if (input.has_release()) port_.release();
-    const MutexLock lock(mutex_);
-    if (input.has_here()) here_ = true;
-    if (input.has_leave()) left_ = true;
-    if (input.has_ended() && !input.ended().failed().empty()) setFailed(input.ended().failed());
-    if (input.has_ended()) programOver_ = left_ = true;
-    changed_.notify_all();
+    for (const auto& what : starts) start(what);
   }
 
-  void compute(const wire::NodeInput::Compute& what) {
+  void start(const wire::NodeInput::Compute& what) {
     if (what.beside()) {
       beside_ = std::make_unique<Program>(what, [](const std::string& story) {
         if (!story.empty()) LOG_WARNING("a process beside the program {}", story);
@@ -319,6 +319,7 @@ class Node::State {
   bool here_ CREMA_GUARDED_BY(mutex_) = false, left_ CREMA_GUARDED_BY(mutex_) = false;
   bool stays_ CREMA_GUARDED_BY(mutex_) = false, programOver_ CREMA_GUARDED_BY(mutex_) = false;
   bool endAsked_ CREMA_GUARDED_BY(mutex_) = false;
+  std::list<wire::NodeInput::Compute> starts_ CREMA_GUARDED_BY(mutex_);
   std::list<wire::NodeNote> notes_ CREMA_GUARDED_BY(mutex_);
   std::list<wire::NodeNote::Drained> drains_ CREMA_GUARDED_BY(mutex_);
   int member_ = -1;

@@ -7,7 +7,7 @@ import weakref
 
 import numpy as np
 
-from tensorflowonspark import _wire
+from tensorflowonspark import _columns, _wire
 
 logger = logging.getLogger(__name__)
 
@@ -112,9 +112,10 @@ class DataFeed:
         self._block, self._at, self._end, self._bytes = block, first, first + count, size
         return True
 
-    def _parts(self, batch_size):
-        """(block, first, last) of the next rows, `batch_size` of them at most, in order. A block is given back when the
-        next is asked for.
+    def _parts(self, batch_size, convert):
+        """convert(column, first, last) of the next rows, `batch_size` of them at most, in order. A block is left before
+        the next one is waited for: who waits for the end of the feed (TFCluster.train) must not wait for this program,
+        nor this program for more rows.
         """
         count = 0
         while count < batch_size and not self.done_feeding:
@@ -122,17 +123,19 @@ class DataFeed:
                 if self.done_feeding or (not self.train_mode and count > 0):
                     return
                 continue
-            first, last = self._at, min(self._end, self._at + batch_size - count)
-            count += last - first
-            yield self._block, first, last
+            last = min(self._end, self._at + batch_size - count)
+            count += last - self._at
+            part = convert(self._block.column, self._at, last)
             self._at = last
             if self._at == self._end:
                 self._leave_block()
+            yield part
 
     def _leave_block(self):
-        """It is given back when the last array that stands in it is gone."""
+        """It is given back when the last array that stands in it is gone; now, when there is none."""
         weakref.finalize(self._block.memory, self._gone, self._bytes)
         self._block = None
+        self._give_back()
 
     def _gone(self, size):
         with self._finishing:
@@ -152,18 +155,15 @@ class DataFeed:
         """
         tensors = self.input_tensors
         if tensors is None:
-            rows = []
-            for block, first, last in self._parts(batch_size):
-                rows.extend(block.column.rows(first, last))
-            block = None
-            self._give_back()
-            return rows
+            return [row for part in self._parts(batch_size, _columns.Column.rows) for row in part]
+
+        def fields(column, first, last):
+            return [self._field(column, i).rows(first, last) for i in range(len(tensors))]
+
         out = {t: [] for t in tensors}
-        for block, first, last in self._parts(batch_size):
-            for i, tensor in enumerate(tensors):
-                out[tensor].extend(self._field(block.column, i).rows(first, last))
-        block = None
-        self._give_back()
+        for part in self._parts(batch_size, fields):
+            for tensor, values in zip(tensors, part):
+                out[tensor].extend(values)
         return out
 
     def _field(self, column, i):
@@ -179,17 +179,23 @@ class DataFeed:
         (rows, ...): views of the memory that the rows came in where a batch lies in one block, else copies. The memory is
         given back when the last view is gone. Batches are as next_batch()'s. TypeError for fields that are no tensor.
         """
+
+
+        def fields(column, first, last):
+            names = column.names()
+            columns = [column] if names is None else column.columns
+            what = ["a row"] if names is None else [f"field {n!r} of a row" for n in names]
+            arrays = [c.array(first, last, w) for c, w in zip(columns, what)]
+            # A part of a batch is copied, so that its block is not in use while the rest is waited for.
+            return arrays if last - first == batch_size else [a.copy() for a in arrays]
+
         while not self.done_feeding:
-            batch = []
-            for block, first, last in self._parts(batch_size):
-                names = block.column.names()
-                columns = [block.column] if names is None else block.column.columns
-                what = ["a row"] if names is None else [f"field {n!r} of a row" for n in names]
-                batch.append([c.array(first, last, w) for c, w in zip(columns, what)])
-            block = columns = None
+            batch = list(self._parts(batch_size, fields))
             if batch:
-                yield batch[0] if len(batch) == 1 else [np.concatenate(parts) for parts in zip(*batch)]
-            self._give_back()
+                whole = batch[0] if len(batch) == 1 else [np.concatenate(parts) for parts in zip(*batch)]
+                del batch
+                yield whole
+                del whole
 
     def dataset(self, batch_size):
         """The feed as a tf.data.Dataset of whole batches: of a tensor, of a tuple of tensors, one for each field of a

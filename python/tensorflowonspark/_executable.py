@@ -71,7 +71,7 @@ def _shipped():
     try:
         from pyspark import SparkFiles
 
-        root = pathlib.Path(SparkFiles.getRootDirectory())
+        root = pathlib.Path(SparkFiles.getRootDirectory()).resolve()
     except Exception:  # no Spark here, or not in a task
         return None
     return next(iter(sorted(root.glob(_PREFIX + "*"))), None)

@@ -40,7 +40,7 @@ def payload(program, ctx, address, token, keeps_port):
     try:
         from pyspark import SparkFiles
 
-        files = SparkFiles._root_directory
+        files = SparkFiles._root_directory and os.path.abspath(SparkFiles._root_directory)
     except ImportError:
         pass
     first = {

@@ -51,8 +51,6 @@ class Progress:
                 f"node {meta.get('executor_id', '?')} ({role}) is there ({joined['have']} of {joined['want']}, "
                 f"host {joined.get('host', '?')})"
             )
-        if "failed" in event:
-            _say(f"error: {event['failed'].get('story', 'the run has failed')}")
         if "note" in event:
             self._note(event["note"].get("member", -1), _wire.decode("NodeNote", event["note"].get("text", b"")))
 

@@ -19,13 +19,14 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "python"))
 from tensorflowonspark import TFCluster, TFParallel, reservation  # noqa: E402
 
+os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
 SPARK, FILES = TFCluster.InputMode.SPARK, TFCluster.InputMode.TENSORFLOW
 
 
 @pytest.fixture(scope="module")
 def sc():
     conf = pyspark.SparkConf().setMaster("local-cluster[2,1,1024]").setAppName("nodes")
-    conf.setExecutorEnv("PYTHONPATH", str(ROOT / "python")).set("spark.ui.enabled", "false")
+    conf.setExecutorEnv("PYTHONPATH", f"{ROOT / 'python'}:{pathlib.Path(__file__).parent}").set("spark.ui.enabled", "false")
     conf.set("spark.task.maxFailures", "2").set("spark.sql.execution.arrow.maxRecordsPerBatch", "10000")
     context = pyspark.SparkContext(conf=conf)
     context.setLogLevel("OFF")
