@@ -70,10 +70,10 @@ class TFCluster:
         epochs = num_epochs or 10
         feeder.keep = epochs > 1 or None
         with self._explained():
-            if hasattr(dataRDD, "mapInArrow"):
+            if hasattr(dataRDD, "mapInArrow") and _has_arrow():
                 dataRDD.mapInArrow(feeder.arrow, "terminating boolean").collect()
             else:
-                dataRDD.foreachPartition(feeder)
+                self._rows(dataRDD).foreachPartition(feeder)
         if epochs > 1:
             self._ask_nodes(
                 "replayed", lambda serial: {"replay": {"queue": qname, "epochs": epochs - 1, "serial": serial}}
@@ -126,11 +126,16 @@ class TFCluster:
                     "nodes have been ended"
                 )
             self.starter.join(60)
-            if "error" in tf_status:
-                raise Exception(tf_status["error"])
+            if "error" in self.status:
+                raise Exception(self.status["error"])
         finally:
-            self.progress.end()
-            self.server.stop()
+            self._stop()
+
+    def _stop(self):
+        self.progress.end()
+        self.server.stop()
+        if self.starter.is_alive():
+            self.sc.cancelJobGroup(self.group)
 
     def _end_stream(self, ssc):
         while not ssc.awaitTerminationOrTimeout(1):
@@ -146,6 +151,16 @@ class TFCluster:
             if node["tb_port"]:
                 return f"http://{node['host']}:{node['tb_port']}"
         return None
+
+
+def _has_arrow():
+    """Whether this Python has what pyspark needs to pass columns: without it a DataFrame is fed as rows."""
+    try:
+        import pandas  # noqa: F401
+        import pyarrow  # noqa: F401
+    except ImportError:
+        return False
+    return True
 
 
 class _Explained:
@@ -194,11 +209,12 @@ def _default_fs(sc):
     return fs[:-1] if fs.startswith("file://") and len(fs) > 7 and fs.endswith("/") else fs
 
 
-def _start_nodes(sc, nodes, node_fn, driver_ps, error):
-    """Runs the tasks of nodes, in a thread; an error of theirs goes to tf_status."""
+def _start_nodes(sc, group, nodes, node_fn, driver_ps, error):
+    """Runs the tasks of nodes, in a thread; an error of theirs goes to error()."""
 
     def start():
         try:
+            sc.setJobGroup(group, "nodes of a TensorFlow cluster", interruptOnCancel=True)
             nodes.foreachPartition(node_fn)
         except Exception as e:
             error(str(e))
@@ -259,9 +275,11 @@ def run(
     template = _template(num_executors, num_ps, master_node, eval_node)
     _program.pickled(map_fun, tf_args)
     _executable.ship(sc)
-    tf_status.clear()
+    global tf_status
+    status = tf_status = {}  # of this cluster: tasks of one before may still report
 
     cluster = TFCluster()
+    cluster.status = status
     cluster.sc, cluster.input_mode, cluster.queues = sc, input_mode, queues
     cluster.num_executors, cluster.cluster_id = num_executors, random.getrandbits(64)
     cluster.defaultFS, cluster.working_dir = _default_fs(sc), os.getcwd()
@@ -286,16 +304,16 @@ def run(
     cluster.nodeRDD = sc.parallelize(ids, len(ids))
 
     def failed(text):
-        tf_status.setdefault("error", cluster.server.error or text)
+        status.setdefault("error", cluster.server.error or text)
 
-    cluster.starter = _start_nodes(sc, cluster.nodeRDD, node_fn, on_driver, failed)
+    cluster.group = f"crema-nodes-{cluster.cluster_id:x}"
+    cluster.starter = _start_nodes(sc, cluster.group, cluster.nodeRDD, node_fn, on_driver, failed)
     try:
         cluster.cluster_info = sorted(
-            cluster.server.await_reservations(sc, tf_status, reservation_timeout), key=lambda n: n["executor_id"]
+            cluster.server.await_reservations(sc, status, reservation_timeout), key=lambda n: n["executor_id"]
         )
     except BaseException:
-        cluster.progress.end()
-        cluster.server.stop()
+        cluster._stop()
         raise
     _check_unique(cluster.cluster_info)
     url = cluster.tensorboard_url()

@@ -286,6 +286,8 @@ def test_servers_and_evaluators_stay_until_shutdown(sc, told):
 
 def test_servers_on_the_driver(sc, told):
     cluster = TFCluster.run(sc, say_who, {"to": told.folder}, 3, 1, driver_ps_nodes=True)
+    while len(told()) < 3:
+        time.sleep(0.1)  # the end ends a server that has not begun yet
     cluster.shutdown()
     assert sorted(told()) == ["0.json", "1.json", "2.json"] and told()["0.json"]["job"] == "ps"
 
