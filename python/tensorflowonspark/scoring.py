@@ -51,12 +51,16 @@ def meta_graphs(export_dir):
 
 
 def _state(export_dir):
-    """Changes when another model is written to the same folder."""
+    """Changes when another model is written to the same folder. TensorFlow gives times in whole seconds; the
+    fingerprint that it writes since 2.11 has a number of its own for every export.
+    """
     import tensorflow as tf
 
-    files = [f"{export_dir.rstrip('/')}/{name}" for name in ("saved_model.pb", "variables/variables.index")]
+    folder = export_dir.rstrip("/")
+    files = [f"{folder}/{name}" for name in ("saved_model.pb", "variables/variables.index", "fingerprint.pb")]
     stats = [tf.io.gfile.stat(file) for file in files if tf.io.gfile.exists(file)]
-    return tuple((s.mtime_nsec, s.length) for s in stats)
+    mark = tf.io.gfile.GFile(files[-1], "rb").read() if tf.io.gfile.exists(files[-1]) else b""
+    return tuple((s.mtime_nsec, s.length) for s in stats), mark
 
 
 _scorers = collections.OrderedDict()  # (export_dir, tags, signature, state of its files) -> Scorer

@@ -8,22 +8,24 @@ from . import util
 SLOT_WAIT = 30  #: seconds without a new executor after which a cluster counts as complete
 
 
-def run_tasks(sc, function, count, barrier=False):
+def run_tasks(sc, function, count, barrier=False, arrow=False):
     """[function(0), ..., function(count - 1)], each called in a task of its own; the results are texts.
 
     sc: a SparkContext, a session, or a session of Spark Connect. barrier: the tasks start together or not at all.
+    arrow (for sessions): in the Python workers that mapInArrow uses, which Spark keeps apart from those of RDDs.
     A cluster with too few slots is a RuntimeError after SLOT_WAIT seconds at the latest; Spark Connect does not say
     how many it has, so there Spark's own check applies (spark.scheduler.barrier.maxConcurrentTasksCheck, ten minutes).
     """
-    sc = util.context_of(sc)
-    if util.is_connect(sc):
-        each = functools.partial(_in_batches, function)
-        schema = "number long, result string"
-        frame = sc.range(0, count, 1, count).mapInArrow(each, schema, barrier=barrier)
-        return [row.result for row in sorted(frame.collect(), key=lambda row: row.number)]
-    _await_slots(sc, count if barrier else 1)
-    numbers = sc.parallelize(range(count), count)
-    return (numbers.barrier() if barrier else numbers).mapPartitions(functools.partial(_in_rows, function)).collect()
+    context = util.context_of(sc)
+    if not util.is_connect(context):
+        _await_slots(context, count if barrier else 1)
+        if not arrow:
+            numbers = context.parallelize(range(count), count)
+            tasks = numbers.barrier() if barrier else numbers
+            return tasks.mapPartitions(functools.partial(_in_rows, function)).collect()
+    each = functools.partial(_in_batches, function)
+    frame = sc.range(0, count, 1, count).mapInArrow(each, "number long, result string", barrier=barrier)
+    return [row.result for row in sorted(frame.collect(), key=lambda row: row.number)]
 
 
 def _in_rows(function, numbers):

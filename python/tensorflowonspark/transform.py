@@ -95,7 +95,8 @@ def _output_types(plan, frame):
     """Types of the output columns in words: from the signature, by one task; where that leaves a tensor's rank open,
     from the first row.
     """
-    found = json.loads(tasks.run_tasks(frame.sparkSession, functools.partial(_describe, plan), 1)[0])
+    each = functools.partial(_describe, plan)
+    found = json.loads(tasks.run_tasks(frame.sparkSession, each, 1, arrow=_uses_arrow(frame))[0])
     if "rank" in found:
         rows = _mapped(frame.limit(1), plan, scoring.sample_arrow, scoring.sample_rows, "found string").collect()
         if not rows:
@@ -114,9 +115,13 @@ def _describe(plan, number):
 
 def _mapped(frame, plan, of_batches, of_rows, schema):
     """The frame through of_batches(plan, RecordBatches), or of_rows(plan, Rows) where the driver has no Arrow."""
-    if util.is_connect(frame.sparkSession) or _has_arrow():
+    if _uses_arrow(frame):
         return frame.mapInArrow(functools.partial(of_batches, plan), schema)
     return frame.sparkSession.createDataFrame(frame.rdd.mapPartitions(functools.partial(of_rows, plan)), schema)
+
+
+def _uses_arrow(frame):
+    return util.is_connect(frame.sparkSession) or _has_arrow()
 
 
 def _has_arrow():
