@@ -131,7 +131,7 @@ class TFEstimator(
         return self._copyValues(TFModel(self.args))
 
     def _train(self, sc, frame, tf_args, args):
-        from . import TFCluster
+        from . import TFCluster, transform
 
         cluster = TFCluster.run(
             sc,
@@ -148,9 +148,10 @@ class TFEstimator(
             eval_node=self.getEvalNode(),
             release_port=self.getReleasePort(),
         )
-        rows = frame if util.is_connect(frame.sparkSession) else frame.rdd
         try:
-            cluster.train(rows, args.epochs, feed_timeout=self.getFeedTimeout())
+            cluster.train(
+                frame if transform.uses_arrow(frame) else frame.rdd, args.epochs, feed_timeout=self.getFeedTimeout()
+            )
         except BaseException:
             try:  # nobody else has this cluster; what went wrong first is what is raised
                 cluster.shutdown(timeout=self.getShutdownTimeout())

@@ -96,7 +96,7 @@ def _output_types(plan, frame):
     from the first row.
     """
     each = functools.partial(_describe, plan)
-    found = json.loads(tasks.run_tasks(frame.sparkSession, each, 1, arrow=_uses_arrow(frame))[0])
+    found = json.loads(tasks.run_tasks(frame.sparkSession, each, 1, arrow=uses_arrow(frame))[0])
     if "rank" in found:
         rows = _mapped(frame.limit(1), plan, scoring.sample_arrow, scoring.sample_rows, "found string").collect()
         if not rows:
@@ -115,12 +115,13 @@ def _describe(plan, number):
 
 def _mapped(frame, plan, of_batches, of_rows, schema):
     """The frame through of_batches(plan, RecordBatches), or of_rows(plan, Rows) where the driver has no Arrow."""
-    if _uses_arrow(frame):
+    if uses_arrow(frame):
         return frame.mapInArrow(functools.partial(of_batches, plan), schema)
     return frame.sparkSession.createDataFrame(frame.rdd.mapPartitions(functools.partial(of_rows, plan)), schema)
 
 
-def _uses_arrow(frame):
+def uses_arrow(frame):
+    """Whether the rows of this frame can come to Python in Arrow's batches: pandas and pyarrow are on the driver."""
     return util.is_connect(frame.sparkSession) or _has_arrow()
 
 
