@@ -10,47 +10,52 @@ pytest.importorskip("tensorflowonspark.TFCluster", reason="the runtime (TFCluste
 WEIGHTS = [3.0, -1.5]
 
 
-def learn(args, ctx):
-    """Sums of the normal equations of what this node was fed, kept in model_dir."""
-    import os
+def programs():
+    """The program and its export, as functions that are pickled by value: executors do not have this file."""
 
-    import numpy as np
+    def learn(args, ctx):
+        """Sums of the normal equations of what this node was fed, kept in model_dir."""
+        import os
 
-    from tensorflowonspark import TFNode
+        import numpy as np
 
-    feed, rows = TFNode.DataFeed(ctx.mgr, input_mapping=args.input_mapping), []
-    while not feed.should_stop():
-        batch = feed.next_batch(args.batch_size)
-        rows += [[*x, *y] for x, y in zip(batch["x"], batch["y"])]
-    assert ctx.num_workers == args.cluster_size == 2
-    os.makedirs(args.model_dir, exist_ok=True)
-    table = np.array(rows, np.float64).reshape(-1, 3)
-    np.save(f"{args.model_dir}/{ctx.executor_id}.npy", np.vstack([table.T @ table, np.full(3, len(rows))]))
+        from tensorflowonspark import TFNode
 
+        feed, rows = TFNode.DataFeed(ctx.mgr, input_mapping=args.input_mapping), []
+        while not feed.should_stop():
+            batch = feed.next_batch(args.batch_size)
+            rows += [[*x, *y] for x, y in zip(batch["x"], batch["y"])]
+        assert ctx.num_workers == args.cluster_size == 2
+        os.makedirs(args.model_dir, exist_ok=True)
+        table = np.array(rows, np.float64).reshape(-1, 3)
+        np.save(f"{args.model_dir}/{ctx.executor_id}.npy", np.vstack([table.T @ table, np.full(3, len(rows))]))
 
-def export(args):
-    import glob
+    def export(args):
+        import glob
 
-    import numpy as np
+        import numpy as np
 
-    import tensorflow as tf
+        import tensorflow as tf
 
-    sums = sum(np.load(path) for path in glob.glob(f"{args.model_dir}/*.npy"))
-    assert sums[3, 0] == args.rows * args.epochs
+        sums = sum(np.load(path) for path in glob.glob(f"{args.model_dir}/*.npy"))
+        assert sums[3, 0] == args.rows * args.epochs
 
-    class Linear(tf.Module):
-        @tf.function(input_signature=[tf.TensorSpec([None, 2], tf.float32, "x")])
-        def serve(self, x):
-            return {"y": tf.linalg.matvec(x, tf.constant(np.linalg.solve(sums[:2, :2], sums[:2, 2]), tf.float32))}
+        class Linear(tf.Module):
+            @tf.function(input_signature=[tf.TensorSpec([None, 2], tf.float32, "x")])
+            def serve(self, x):
+                return {"y": tf.linalg.matvec(x, tf.constant(np.linalg.solve(sums[:2, :2], sums[:2, 2]), tf.float32))}
 
-    model = Linear()
-    tf.saved_model.save(model, args.export_dir, signatures=model.serve)
+        model = Linear()
+        tf.saved_model.save(model, args.export_dir, signatures=model.serve)
+
+    return learn, export
 
 
 def test_fit_export_and_transform(spark, tmp_path):
     x = np.random.default_rng(1).random((200, 2))
     rows = [(row.tolist(), [float(row @ WEIGHTS)]) for row in x]
     frame = spark.createDataFrame(spark.sparkContext.parallelize(rows, 4), "a array<double>, b array<double>")
+    learn, export = programs()
     estimator = (
         TFEstimator(learn, {"rows": len(rows)}, export_fn=export)
         .setInputMapping({"a": "x", "b": "y"})
