@@ -50,7 +50,7 @@ private[tfrecord] object RowEncoder {
       (kind,
         (from, i, to) => {
           val values = from.getArray(i)
-          var k = values.numElements
+          var k = values.numElements()
           while (k > 0) {
             k -= 1
             if (values.isNullAt(k))

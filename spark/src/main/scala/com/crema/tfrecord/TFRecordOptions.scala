@@ -12,11 +12,11 @@ import scala.util.control.NonFatal
 
 /** The options of the data source `tfrecord`, checked when they are asked for. docs/tfrecords.md lists them.
   *
-  * @param given as Spark hands them over; names in any case
+  * @param written as Spark hands them over; names in any case
   */
-private[tfrecord] case class TFRecordOptions(given: Map[String, String]) {
+private[tfrecord] case class TFRecordOptions(written: Map[String, String]) {
   import TFRecordOptions._
-  private val options = given.map { case (name, value) => (name.toLowerCase(Locale.ROOT), value) }
+  private val options = written.map { case (name, value) => (name.toLowerCase(Locale.ROOT), value) }
   private def option(name: String): Option[String] = options.get(name.toLowerCase(Locale.ROOT)).map(_.trim)
 
   private def wrong(name: String, value: String, remedy: String) =

@@ -1,5 +1,6 @@
 package com.yahoo.tensorflowonspark
 
+import com.crema.tfrecord.BadRecord
 import org.apache.hadoop.mapreduce.Job
 import org.apache.hadoop.mapreduce.lib.input.FileInputFormat
 import org.apache.spark.SparkContext
@@ -23,12 +24,19 @@ object DFUtil {
     FileInputFormat.setInputPaths(job, inputDir)
     val paths = FileInputFormat.getInputPaths(job).map(_.toString)
     val frame = spark.read.format(Source).option("schemaHint", schemaHint.json).load(paths: _*)
-    val always = schemaHint.filterNot(_.nullable).map(_.name).toSet
+    val always = schemaHint.filterNot(_.nullable).map(_.name)
     if (always.isEmpty) frame
     else {
-      // A file format's columns can always be null for Spark; rows that are made anew are checked against the schema.
-      val schema = StructType(frame.schema.map(f => f.copy(nullable = !always(f.name))))
-      spark.createDataFrame(frame.rdd, schema)
+      // A file format's columns can always be null for Spark.
+      val columns = always.map(name => name -> frame.schema.fieldIndex(name))
+      val rows = frame.rdd.map { row =>
+        for ((name, i) <- columns if row.isNullAt(i))
+          throw new BadRecord(
+            s"a record of $inputDir has no feature '$name', and the hint says that it is never null; " +
+              "make its field nullable")
+        row
+      }
+      spark.createDataFrame(rows, StructType(frame.schema.map(f => f.copy(nullable = !always.contains(f.name)))))
     }
   }
 
