@@ -21,11 +21,9 @@ class Coordinator::State {
         doorman_(options.host, options.port, options.token, options.listener) {}
   std::string address() const { return doorman_.address(); }
   void send(const wire::Note& note) {
-    doorman_.post([this, note] {
-      control::ToMember message;
-      *message.mutable_note() = note;
-      roster_.tellAll(message);
-    });
+    control::ToMember message;
+    *message.mutable_note() = note;
+    doorman_.post([this, message] { roster_.tellAll(message); });
   }
   void askForEnd() {
     doorman_.post([this] { asked_ = true; });
@@ -69,12 +67,7 @@ class Coordinator::State {
       const Deadline soon = Deadline::after(patience::kTurn);
       turn(deadline.passed() ? soon : Deadline::earlier(deadline, soon), stop);
       if (deadline.passed() && roster_.late(monotonicSeconds() - options_.joinTimeout))
-        throw Error(
-            ErrorKind::kTimeout,
-            fmt::format("{} {}s wanted, {} here; waited {:.0f} s; missing: {}. Free that many executor slots, or {}, "
-                        "or wait longer with a larger join timeout",
-                        options_.members, roster_.member(), roster_.count(&Member::ready), options_.joinTimeout,
-                        roster_.missing(), work_->remedyForMissing()));
+        throw roster_.tooFew(options_.joinTimeout, work_->remedyForMissing());
     }
   }
 
@@ -124,7 +117,6 @@ class Coordinator::State {
                   fmt::format("{} has been silent for {:.0f} s{}: stopped, overloaded or cut off. See its log; {}",
                               roster_.describe(w), now - m.heard, roster_.during(roster_.latestBeat()),
                               work_->remedyForLoss()));
-    // A training thread reports progress with every batch.
     if (training_ && now - m.moved > patience::kHangTimeouts * options_.stepTimeout)
       throw Error(ErrorKind::kTimeout,
                   fmt::format("{} has not finished a batch for {:.0f} s{}; see its log", roster_.describe(w),
@@ -239,8 +231,8 @@ class Coordinator::State {
     if (training_ || m.heard - lastPreparing_ < patience::kPreparing) return;
     lastPreparing_ = m.heard;
     wire::Event event;
-    event.mutable_preparing()->set_ready(roster_.count(&Member::ready));
-    event.mutable_preparing()->set_want(options_.members);
+    event.mutable_preparing()->set_ready(roster_.count(&Member::ready)),
+        event.mutable_preparing()->set_want(options_.members);
     emit_(event);
   }
 
@@ -253,24 +245,22 @@ class Coordinator::State {
     work_->checkEnd(roster_);
     control::ToMember bye;
     bye.mutable_bye();
-    roster_.tellAll(bye);
-    size_t here = roster_.watched();
-    // Members close their connections after Bye; closing from here could discard the message before it is read.
-    const Deadline deadline = Deadline::after(patience::kGoodbye);
-    while (here > 0) {
-      const auto in = doorman_.next(deadline, nullptr);
-      if (!in) break;
-      here -= !in->lost.empty() && roster_.watches(in->from);
-    }
+    part(bye, patience::kGoodbye);
   }
 
   void abortAll(const Error& why) {
     control::ToMember message;
     message.mutable_abort()->set_story(why.what());
     message.mutable_abort()->set_kind(name(why.kind()));
-    roster_.tellAll(message);
+    part(message, patience::kAbort);
+  }
+
+  // Says the last message, and waits for members to close their connections: closing from here could discard it before
+  // it is read.
+  void part(const control::ToMember& last, double seconds) {
+    roster_.tellAll(last);
     size_t awaited = roster_.watched();
-    const Deadline deadline = Deadline::after(patience::kAbort);
+    const Deadline deadline = Deadline::after(seconds);
     while (awaited > 0) {
       const auto in = doorman_.next(deadline, nullptr);
       if (!in) break;

@@ -64,6 +64,14 @@ std::string Roster::missing() const {
   return joined(list);
 }
 
+Error Roster::tooFew(double waited, const std::string& remedy) const {
+  return {
+      ErrorKind::kTimeout,
+      fmt::format("{} {}s wanted, {} here; waited {:.0f} s; missing: {}. Free that many executor slots, or {}, or wait "
+                  "longer with a larger join timeout",
+                  members.size(), member(), count(&Member::ready), waited, missing(), remedy)};
+}
+
 bool Roster::late(double since) const {
   return std::any_of(members.begin(), members.end(), [&](const Member& m) { return !m.ready && m.prepared < since; });
 }

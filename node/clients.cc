@@ -89,7 +89,6 @@ void Clients::serve(Socket socket, bool local, const Interrupt& closing) {
 
 // Returns the descriptor to send beside the answer, or -1.
 int Clients::answer(const wire::NodeRequest& r, Descriptor beside, Client& client, wire::NodeAnswer* to) {
-  Broker& broker = node_.broker;
   to->set_taken(true);
   switch (r.what_case()) {
     case wire::NodeRequest::kPut:
@@ -97,27 +96,14 @@ int Clients::answer(const wire::NodeRequest& r, Descriptor beside, Client& clien
       break;
     case wire::NodeRequest::kGet:
       return get(r.get(), client, to);
-    case wire::NodeRequest::kDone:
-      broker.done(r.done().queue(), r.done().bytes(), r.done().count());
-      break;
-    case wire::NodeRequest::kJoin:
-      to->set_taken(broker.join(r.join().queue(), client.waitOf(r.join().timeout())));
-      break;
-    case wire::NodeRequest::kDrop:
-      to->set_count(broker.drop(r.drop().queue()));
-      break;
-    case wire::NodeRequest::kOpen:
-      client.feeds.push_back(broker.open());
-      to->set_feed(client.feeds.back());
-      break;
     case wire::NodeRequest::kLook: {
-      const auto value = broker.look(r.look().key());
+      const auto value = node_.broker.look(r.look().key());
       to->set_taken(value.has_value());
       if (value) to->set_value(*value);
       break;
     }
     case wire::NodeRequest::kSet:
-      broker.set(r.set().key(), r.set().value());
+      node_.broker.set(r.set().key(), r.set().value());
       if (r.set().key() == "state") node_.stateSet(r.set().value());
       break;
     case wire::NodeRequest::kFail:
@@ -127,13 +113,29 @@ int Clients::answer(const wire::NodeRequest& r, Descriptor beside, Client& clien
       if (node_.port.descriptor() < 0)
         invalid("this node holds no port: it has been released, or TENSORFLOW_PORT is set");
       return node_.port.descriptor();
+    default:
+      answerOfQueue(r, client, to);
+  }
+  return -1;
+}
+
+void Clients::answerOfQueue(const wire::NodeRequest& r, Client& client, wire::NodeAnswer* to) {
+  Broker& broker = node_.broker;
+  switch (r.what_case()) {
+    case wire::NodeRequest::kDone:
+      return broker.done(r.done().queue(), r.done().bytes(), r.done().count());
+    case wire::NodeRequest::kJoin:
+      return to->set_taken(broker.join(r.join().queue(), client.waitOf(r.join().timeout())));
+    case wire::NodeRequest::kDrop:
+      return to->set_count(broker.drop(r.drop().queue()));
+    case wire::NodeRequest::kOpen:
+      client.feeds.push_back(broker.open());
+      return to->set_feed(client.feeds.back());
     case wire::NodeRequest::kCount:
-      to->set_count(broker.count(r.count().queue()));
-      break;
+      return to->set_count(broker.count(r.count().queue()));
     default:
       invalid("a request came that this node does not know; use one version of the package everywhere");
   }
-  return -1;
 }
 
 void Clients::put(const wire::NodeRequest::Put& r, Descriptor beside, Client& client, wire::NodeAnswer* to) {

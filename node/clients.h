@@ -32,6 +32,7 @@ class Clients {
   struct Client;
   void serve(Socket socket, bool local, const Interrupt& closing);
   int answer(const wire::NodeRequest& request, Descriptor beside, Client& client, wire::NodeAnswer* to);
+  void answerOfQueue(const wire::NodeRequest& request, Client& client, wire::NodeAnswer* to);
   void put(const wire::NodeRequest::Put& request, Descriptor beside, Client& client, wire::NodeAnswer* to);
   int get(const wire::NodeRequest::Get& request, Client& client, wire::NodeAnswer* to);
 

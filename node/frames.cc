@@ -11,7 +11,7 @@
 namespace crema::node {
 namespace {
 
-constexpr uint32_t kLargest = 64u << 20;  // bytes: values of the state, stories
+constexpr uint32_t kLargest = 64u << 20;  // bytes: values of the state, error messages
 constexpr double kSendSeconds = 30;       // for a client that does not read
 constexpr double kForever = 1e8;
 

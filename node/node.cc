@@ -17,6 +17,7 @@
 #include "node/broker.h"
 #include "node/clients.h"
 #include "node/program.h"
+#include "node/reports.h"
 
 namespace crema::node {
 namespace {
@@ -57,7 +58,6 @@ class Node::State {
   }
   ~State() {
     end();
-    if (replayer_.joinable()) replayer_.join();
     program_.reset();
     if (executor_.joinable()) executor_.join();
   }
@@ -148,7 +148,6 @@ class Node::State {
   void serve(cluster::Session& session) {
     session.ready("", "");
     const control::ToMember::Start start = session.waitForStart();
-    member_ = start.member();
     wire::NodeEvent started;
     *started.mutable_started()->mutable_about() = start.about();
     started.mutable_started()->set_member(start.member());
@@ -157,12 +156,12 @@ class Node::State {
     while (!ended()) {
       interrupt_.check();
       startPrograms();
-      sendNotes(session);
+      reports_.send(session, start.member(), programOver());
       if (monotonicSeconds() - reported < kReport) continue;
       reported = monotonicSeconds();
-      reportFed(session);
+      reports_.sendFed(session, start.member());
     }
-    reportFed(session);
+    reports_.sendFed(session, start.member());
     session.finished(0, "");
     session.waitForBye();
     wire::NodeEvent over;
@@ -176,7 +175,7 @@ class Node::State {
     {
       MutexLock lock(mutex_);
       waitUntil(changed_, lock, Deadline::after(kTurn), nullptr, [this]() CREMA_REQUIRES(mutex_) {
-        return failed_ || !notes_.empty() || !starts_.empty() || (programOver_ && (endAsked_ || here_));
+        return failed_ || reports_.waiting() || !starts_.empty() || (programOver_ && (endAsked_ || here_));
       });
       if (failed_) throw Error(ErrorKind::kData, *failed_);
       if (programOver_ && (endAsked_ || here_)) return true;
@@ -226,7 +225,7 @@ class Node::State {
     setFailed(story);
   }
 
-  // The first story counts: an exception's is better than that of the process which ends after it.
+  // The first error counts: an exception's is better than that of the process which ends after it.
   void setFailed(const std::string& story) CREMA_REQUIRES(mutex_) {
     if (!failed_) failed_ = story;
     broker_.fail(Error(ErrorKind::kData, *failed_));
@@ -236,8 +235,7 @@ class Node::State {
   void stateSet(const std::string& value) {
     wire::NodeNote note;
     note.mutable_state()->set_state(value);
-    const MutexLock lock(mutex_);
-    notes_.push_back(note);
+    reports_.say(note);
     changed_.notify_all();
   }
 
@@ -246,61 +244,15 @@ class Node::State {
     wire::NodeNote said;
     if (!said.ParseFromString(note.text())) return;
     if (said.has_end()) broker_.endFeeds();
-    if (said.has_replay()) replay(said.replay());
+    reports_.asked(said);
     const MutexLock lock(mutex_);
     if (said.has_end()) endAsked_ = true;
-    if (said.has_drained()) drains_.push_back(said.drained());
     changed_.notify_all();
   }
 
-  void replay(const wire::NodeNote::Replay& what) {
-    if (replayer_.joinable()) replayer_.join();  // the host asks for one after the other
-    replayer_ = std::thread([this, what] {
-      wire::NodeNote done;
-      done.mutable_replayed()->set_serial(what.serial());
-      try {
-        if (what.epochs() > 0) kept_.replay(what.queue(), what.epochs(), broker_, interrupt_);
-        kept_.forget(what.queue());
-      } catch (...) {
-        done.mutable_replayed()->set_failed(asError(std::current_exception()).what());
-      }
-      const MutexLock lock(mutex_);
-      notes_.push_back(done);
-      changed_.notify_all();
-    });
-  }
-
-  // What this node has to say to the coordinator's host.
-  void sendNotes(cluster::Session& session) {
-    std::list<wire::NodeNote> notes;
-    {
-      const MutexLock lock(mutex_);
-      notes.swap(notes_);
-      drains_.remove_if([&](const wire::NodeNote::Drained& drain) {
-        if (!programOver_ && !broker_.join(drain.queue(), {Deadline::after(0)})) return false;
-        notes.emplace_back();
-        *notes.back().mutable_drained() = drain;
-        return true;
-      });
-    }
-    for (const auto& note : notes) report(session, note);
-  }
-
-  void reportFed(cluster::Session& session) {
-    const Totals t = broker_.totals();
-    if (t.put == last_.put && t.taken == last_.taken) return;
-    last_ = t;
-    wire::NodeNote note;
-    note.mutable_fed()->set_rows(t.put), note.mutable_fed()->set_taken(t.taken), note.mutable_fed()->set_bytes(t.bytes);
-    note.mutable_fed()->set_idle(t.idle), note.mutable_fed()->set_full(t.full);
-    report(session, note);
-  }
-
-  void report(cluster::Session& session, const wire::NodeNote& note) const {
-    wire::Event event;
-    event.mutable_note()->set_member(member_);
-    event.mutable_note()->set_text(note.SerializeAsString());
-    session.report(event);
+  bool programOver() {
+    const MutexLock lock(mutex_);
+    return programOver_;
   }
 
   void stop(const Error& why) {
@@ -320,15 +272,12 @@ class Node::State {
   bool stays_ CREMA_GUARDED_BY(mutex_) = false, programOver_ CREMA_GUARDED_BY(mutex_) = false;
   bool endAsked_ CREMA_GUARDED_BY(mutex_) = false;
   std::list<wire::NodeInput::Compute> starts_ CREMA_GUARDED_BY(mutex_);
-  std::list<wire::NodeNote> notes_ CREMA_GUARDED_BY(mutex_);
-  std::list<wire::NodeNote::Drained> drains_ CREMA_GUARDED_BY(mutex_);
-  int member_ = -1;
-  Totals last_;
   Broker broker_;
   Kept kept_;
   HeldPort port_;
+  Reports reports_{broker_, kept_, interrupt_};
   std::unique_ptr<Program> program_, beside_;
-  std::thread executor_, replayer_;
+  std::thread executor_;
   Clients clients_;  // the last member: its threads use the others
 };
 

@@ -18,8 +18,7 @@ class Node {
   // From the thread that reads the host's messages.
   void take(const wire::NodeInput& input);
   void hostGone();
-  // Returns when the run is over, or, alone, when the host has gone; throws what ended it before, which all members of
-  // the run have been told.
+  // Returns when the run is over, or, alone, when the host has gone; throws what ended it before, of which all members of the run hear.
   void run();
   // Ends the program and all that it started, when it still runs. Before the end of the process.
   void end();

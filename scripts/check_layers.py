@@ -28,7 +28,8 @@ MAY = {
     "worker": "base tensor kernels model data layers net solver collective train cluster",
     "api": "base tensor kernels model data picture layers net solver train",
     "host": "base tensor kernels model data layers net solver collective train cluster worker node",
-    "cli": "base tensor kernels model data picture layers net solver collective train exchange cluster worker node host",
+    "cli": "base tensor kernels model data picture layers net solver collective train exchange cluster worker node "
+    "host",
 }
 MAY = {folder: set(others.split()) for folder, others in MAY.items()}
 # Single files that a folder may include from one it may not include as a whole.

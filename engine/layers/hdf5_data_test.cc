@@ -257,11 +257,16 @@ TEST_F(Hdf5, DamageEndsInASentence) {
   writeFileAtomically(file("list.txt"), "d.h5");
   const RandomStream r{RandomKey{}};
   uint64_t draw = 0;
+#ifdef __SANITIZE_ADDRESS__
+  const int rounds = 60;  // each starts a process, which takes a fifth of a second there
+#else
+  const int rounds = 300;
+#endif
   int refused = 0, read = 0, died = 0;
   for (const bool newest : {false, true}) {
     writeFile(path, {{"data", H5T_IEEE_F32LE, {40, 5}, chunks({4, 5})}, {"label", H5T_STD_I32LE, {40}}}, 0, 0, newest);
     const std::string whole = readFile(path);
-    for (int k = 0; k < 300; ++k) {
+    for (int k = 0; k < rounds; ++k) {
       std::string bytes = whole;
       for (uint64_t n = 1 + r.below(draw++, 12); n; --n) {
         const uint64_t at = r.below(draw++, k % 2 ? bytes.size() : std::min<size_t>(2000, bytes.size()));
@@ -276,8 +281,8 @@ TEST_F(Hdf5, DamageEndsInASentence) {
           << m;
     }
   }
-  EXPECT_GT(refused, 100);
-  EXPECT_GT(read, 20);
+  EXPECT_GT(refused, rounds / 3);
+  EXPECT_GT(read, rounds / 15);
   std::cout << refused << " refused, of which " << died << " ended the child; " << read << " read\n";
 }
 

@@ -4,16 +4,13 @@ Each node is a Spark task that starts `crema node`; the coordinator, a child of 
 run for everybody with one error when one of them fails.
 """
 
-import logging
 import os
 import random
 import sys
 import threading
 import time
 
-from tensorflowonspark import TFSparkNode, _executable, _program, _progress, reservation
-
-logger = logging.getLogger(__name__)
+from tensorflowonspark import TFSparkNode, _executable, _layout, _program, _progress, reservation
 
 tf_status = {}  # of the last cluster: "error", when its start has failed
 
@@ -44,6 +41,7 @@ class TFCluster:
     input_mode = None
     queues = None
     server = None
+    starter = None
 
     def _check(self, what, qname):
         assert self.input_mode == InputMode.SPARK, f"TFCluster.{what}() requires InputMode.SPARK"
@@ -131,10 +129,32 @@ class TFCluster:
         finally:
             self._stop()
 
+    def _start_nodes(self, node_fn, ids, on_driver):
+        """Runs the tasks of nodes, and those of the driver, in threads; an error of theirs goes to self.status."""
+
+        def started(work):
+            try:
+                work()
+            except Exception as e:
+                self.status.setdefault("error", self.server.error or str(e))
+
+        def tasks():
+            self.sc.setJobGroup(self.group, "nodes of a TensorFlow cluster", interruptOnCancel=True)
+            self.nodeRDD.foreachPartition(node_fn)
+
+        self.group = f"crema-nodes-{self.cluster_id:x}"
+        self.nodeRDD = self.sc.parallelize(ids, len(ids))
+        for i in on_driver:
+            threading.Thread(
+                target=started, args=(lambda i=i: node_fn(iter([i])),), name=f"ps {i}", daemon=True
+            ).start()
+        self.starter = threading.Thread(target=started, args=(tasks,), name="nodes", daemon=True)
+        self.starter.start()
+
     def _stop(self):
         self.progress.end()
         self.server.stop()
-        if self.starter.is_alive():
+        if self.starter is not None and self.starter.is_alive():
             self.sc.cancelJobGroup(self.group)
 
     def _end_stream(self, ssc):
@@ -183,55 +203,7 @@ class _Explained:
         return False
 
 
-def _template(num_executors, num_ps, master_node, eval_node):
-    """{job: executor ids}: ps first, then the chief, the evaluator and the workers."""
-    wanted = num_ps + (1 if master_node else 0) + (1 if eval_node else 0)
-    assert num_executors >= wanted, (
-        f"TensorFlow cluster requires {wanted} nodes, but only {num_executors} executors available"
-    )
-    workers = max(num_executors - wanted, 0)
-    assert workers > 0 or master_node, "TensorFlow cluster requires at least one worker or master/chief node"
-    ids = iter(range(num_executors))
-    template = {}
-    for job, count in (
-        ("ps", num_ps),
-        (master_node, 1 if master_node else 0),
-        ("evaluator", 1 if eval_node else 0),
-        ("worker", workers),
-    ):
-        if count:
-            template[job] = [next(ids) for _ in range(count)]
-    return template
-
-
-def _default_fs(sc):
-    fs = sc._jsc.hadoopConfiguration().get("fs.defaultFS") or "file:///"
-    return fs[:-1] if fs.startswith("file://") and len(fs) > 7 and fs.endswith("/") else fs
-
-
-def _start_nodes(sc, group, nodes, node_fn, driver_ps, error):
-    """Runs the tasks of nodes, in a thread; an error of theirs goes to error()."""
-
-    def start():
-        try:
-            sc.setJobGroup(group, "nodes of a TensorFlow cluster", interruptOnCancel=True)
-            nodes.foreachPartition(node_fn)
-        except Exception as e:
-            error(str(e))
-
-    def start_ps(number):
-        try:
-            node_fn(iter([number]))
-        except Exception as e:
-            error(str(e))
-
-    for number in driver_ps:
-        threading.Thread(target=start_ps, args=(number,), name=f"ps {number}", daemon=True).start()
-    thread = threading.Thread(target=start, name="nodes", daemon=True)
-    thread.start()
-    return thread
-
-
+# length: the parameters are the original's, each with its line of explanation
 def run(
     sc,
     map_fun,
@@ -272,75 +244,44 @@ def run(
         raise Exception("running PS nodes on driver locally is only supported in InputMode.TENSORFLOW")
     if eval_node and input_mode != InputMode.TENSORFLOW:
         raise Exception("running evaluator nodes is only supported in InputMode.TENSORFLOW")
-    template = _template(num_executors, num_ps, master_node, eval_node)
+    template = _layout.template(num_executors, num_ps, master_node, eval_node)
     _program.pickled(map_fun, tf_args)
     _executable.ship(sc)
-    global tf_status
-    status = tf_status = {}  # of this cluster: tasks of one before may still report
-
-    cluster = TFCluster()
-    cluster.status = status
-    cluster.sc, cluster.input_mode, cluster.queues = sc, input_mode, queues
-    cluster.num_executors, cluster.cluster_id = num_executors, random.getrandbits(64)
-    cluster.defaultFS, cluster.working_dir = _default_fs(sc), os.getcwd()
-    cluster.progress = _progress.Progress(num_executors)
-    cluster.server = reservation.Server(num_executors, reservation_timeout, cluster.progress.take)
-    address = cluster.server.start()
-    cluster.cluster_meta = {
-        "id": cluster.cluster_id,
-        "cluster_template": template,
-        "num_executors": num_executors,
-        "default_fs": cluster.defaultFS,
-        "working_dir": cluster.working_dir,
-        "server_addr": address,
-        "release_port": release_port,
-        "reservation_timeout": reservation_timeout,
-        "token": _Secret(cluster.server.token),
-    }
+    cluster = _new_cluster(sc, num_executors, input_mode, queues, reservation_timeout)
+    meta = cluster.cluster_meta
+    meta.update(cluster_template=template, release_port=release_port, reservation_timeout=reservation_timeout)
     background = input_mode == InputMode.SPARK
-    node_fn = TFSparkNode.run(map_fun, tf_args, cluster.cluster_meta, tensorboard, log_dir, queues, background)
+    node_fn = TFSparkNode.run(map_fun, tf_args, meta, tensorboard, log_dir, queues, background)
     on_driver = template["ps"] if driver_ps_nodes and num_ps else []
-    ids = [i for i in range(num_executors) if i not in on_driver]
-    cluster.nodeRDD = sc.parallelize(ids, len(ids))
-
-    def failed(text):
-        status.setdefault("error", cluster.server.error or text)
-
-    cluster.group = f"crema-nodes-{cluster.cluster_id:x}"
-    cluster.starter = _start_nodes(sc, cluster.group, cluster.nodeRDD, node_fn, on_driver, failed)
     try:
-        cluster.cluster_info = sorted(
-            cluster.server.await_reservations(sc, status, reservation_timeout), key=lambda n: n["executor_id"]
-        )
+        cluster._start_nodes(node_fn, [i for i in range(num_executors) if i not in on_driver], on_driver)
+        nodes = cluster.server.await_reservations(sc, cluster.status, reservation_timeout)
+        cluster.cluster_info = sorted(nodes, key=lambda n: n["executor_id"])
+        _layout.check_unique(cluster.cluster_info)
     except BaseException:
         cluster._stop()
         raise
-    _check_unique(cluster.cluster_info)
-    url = cluster.tensorboard_url()
-    if url:
-        print(f"crema: TensorBoard is at {url}", file=sys.stderr)
+    if cluster.tensorboard_url():
+        print(f"crema: TensorBoard is at {cluster.tensorboard_url()}", file=sys.stderr)
     return cluster
 
 
-class _Secret(bytes):
-    """Does not show itself in logs."""
-
-    def __repr__(self):
-        return "<secret>"
-
-    __str__ = __repr__
-
-    def __reduce__(self):
-        return _Secret, (bytes(self),)
-
-
-def _check_unique(nodes):
-    seen = set()
-    for node in nodes:
-        key = (node["host"], node["executor_id"])
-        if key in seen:
-            raise Exception(
-                f"Duplicate cluster node id detected (host={key[0]}, executor_id={key[1]}): please ensure that the number "
-                "of executors is at least the number of TensorFlow nodes, and that failed tasks are not repeated"
-            )
-        seen.add(key)
+def _new_cluster(sc, num_executors, input_mode, queues, reservation_timeout):
+    """A TFCluster whose coordinator runs."""
+    global tf_status
+    cluster = TFCluster()
+    cluster.status = tf_status = {}  # its own: tasks of a cluster before may still report
+    cluster.sc, cluster.input_mode, cluster.queues = sc, input_mode, queues
+    cluster.num_executors, cluster.cluster_id = num_executors, random.getrandbits(64)
+    cluster.defaultFS, cluster.working_dir = _layout.default_fs(sc), os.getcwd()
+    cluster.progress = _progress.Progress(num_executors)
+    cluster.server = reservation.Server(num_executors, reservation_timeout, cluster.progress.take)
+    cluster.cluster_meta = {
+        "id": cluster.cluster_id,
+        "num_executors": num_executors,
+        "default_fs": cluster.defaultFS,
+        "working_dir": cluster.working_dir,
+        "server_addr": cluster.server.start(),
+        "token": _layout.Secret(cluster.server.token),
+    }
+    return cluster

@@ -1,7 +1,7 @@
 """The queues and the state of a node, which its feeding tasks, its program and its shutdown share.
 
-They live in a process of `crema node`; a TFManager is a client of it. (The original kept them in a Python process, which
-every row passed three times.)
+They live in a process of `crema node`; a TFManager is a client of it. (The original kept them in a Python process,
+which every row passed three times.)
 """
 
 import json
@@ -154,8 +154,8 @@ class Queue:
         return bool(_answer(self._door, seconds)[0].get("taken"))
 
     def take(self, seconds=_FOREVER, feed=None):
-        """The next (mark, block, first, count, bytes): a mark or a _block.Block, of which rows [first, first + count) are
-        this client's. None at the timeout. done() gives a block's bytes back.
+        """The next (mark, block, first, count, bytes): a mark or a _block.Block, of which rows [first, first + count)
+        are this client's. None at the timeout. done() gives a block's bytes back.
         """
         request = {"get": {"queue": self.name, "feed": feed, "timeout": seconds}}
         answer, descriptor = self.ask(request, seconds)

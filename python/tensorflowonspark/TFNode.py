@@ -176,10 +176,10 @@ class DataFeed:
 
     def arrays(self, batch_size):
         """Yields batches as lists of arrays, one for each field of a row (one alone when rows have no fields), of shape
-        (rows, ...): views of the memory that the rows came in where a batch lies in one block, else copies. The memory is
-        given back when the last view is gone. Batches are as next_batch()'s. TypeError for fields that are no tensor.
+        (rows, ...): views of the memory that the rows came in where a batch lies in one block, else copies. The memory
+        is given back when the last view is gone. Batches are as next_batch()'s. TypeError for fields that are no
+        tensor.
         """
-
 
         def fields(column, first, last):
             names = column.names()

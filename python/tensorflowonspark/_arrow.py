@@ -68,8 +68,8 @@ def column(array, at):
     if pa.types.is_struct(kind):
         return record(array.flatten(), [f.name for f in kind], at)
     raise _columns.RowError(
-        f"{at} is of type {kind}, which cannot be fed; cast it before: numbers, strings, binary, and arrays and structs of "
-        "them can"
+        f"{at} is of type {kind}, which cannot be fed; cast it before: numbers, strings, binary, and arrays and "
+        "structs of them can"
     )
 
 

@@ -1,7 +1,8 @@
 """Blocks: columns in memory that has no name (memfd), passed between processes as a descriptor.
 
 Bytes: u32 little endian, the size of a header; the header, JSON: {"rows", "column" (_columns.py), "buffers": [[dtype,
-offset, elements], ...]}; then the buffers, each at a multiple of 64 bytes, so that TensorFlow takes them without a copy.
+offset, elements], ...]}; then the buffers, each at a multiple of 64 bytes, so that TensorFlow takes them without a
+copy.
 """
 
 import json

@@ -2,14 +2,16 @@
 
 A column is (description, buffers): a dict that JSON can hold, and a list of one-dimensional numpy arrays. Kinds:
 
-- "number": values of one dtype; `shape` of a row, () for scalars; `box` says what a row was: "scalar" (bool, int, float),
+- "number": values of one dtype; `shape` of a row, () for scalars; `box` says what a row was: "scalar" (bool, int,
+float),
   "numpy" (array, or numpy scalar). Buffer: the values, row after row.
 - "bytes", "str": buffers: n + 1 offsets, then the bytes; str in UTF-8. `box`: "bytes" or "bytearray".
 - "list": rows that are lists or tuples (`box`) of one kind: `length` of all of them, or n + 1 offsets as the first
   buffer; `child` is the column of their elements.
 - "record": rows that have fields: `box` "tuple", "list", "row" or "dict", `names` for the last two, `columns`.
 - "ragged": numpy arrays of one dtype and different shapes: `dims`; buffers: shapes (n x dims), then the values.
-- "null": None alone. Any other column with None among its rows has `nulls`, and a buffer in front: 1 where there is a row.
+- "null": None alone. Any other column with None among its rows has `nulls`, and a buffer in front: 1 where there is a
+row.
 
 Python's int is 64 bits wide here, and int beside float in a column becomes float where that is exact.
 """
@@ -141,7 +143,9 @@ def _sequence(values, kind, at):
 
 
 def encode(values, at="a row"):
-    """The column of a list of Python values. RowError names the row, the cause and the remedy; `at` names the column."""
+    """The column of a list of Python values. RowError names the row, the cause and the remedy; `at` names the
+    column.
+    """
     types = set(map(type, values))
     if type(None) in types:
         types.discard(type(None))
@@ -253,8 +257,8 @@ class Column:
         return [make(*f) for f in fields]
 
     def array(self, first, last, what="a column"):
-        """Rows [first, last) as one array of the shape (last - first, ...), a view where the block has it so: numbers, and
-        lists of them of one length. Strings become an array of objects. TypeError for what is ragged or has None.
+        """Rows [first, last) as one array of the shape (last - first, ...), a view where the block has it so: numbers,
+        and lists of them of one length. Strings become an array of objects. TypeError for what is ragged or has None.
         """
         if self.present is not None and not self.present[first:last].all():
             raise TypeError(f"{what} has None in it, and a tensor cannot; fill or drop those rows before they are fed")

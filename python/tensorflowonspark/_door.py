@@ -1,5 +1,5 @@
-"""Connections to the ports of `crema`: both ends prove that they hold the token (engine/base/handshake.h), and nothing is
-said before. Then frames of messages, with descriptors on a Unix socket.
+"""Connections to the ports of `crema`: both ends prove that they hold the token (engine/base/handshake.h), and nothing
+is said before. Then frames of messages, with descriptors on a Unix socket.
 """
 
 import hashlib

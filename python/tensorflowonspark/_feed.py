@@ -5,7 +5,7 @@ import os
 import socket
 import time
 
-from tensorflowonspark import TFManager, _block, _wire, reservation, util
+from tensorflowonspark import TFManager, _block, _machine, _wire, reservation, util
 
 _BLOCK_BYTES = 1 << 20  # about: a block's rows are few enough to wait for and large enough to cost little each
 _MOST_ROWS = 8192
@@ -31,13 +31,12 @@ def token_of(cluster_meta):
 
 
 def manager_here(cluster_info, cluster_meta, number=0):
-    """A TFManager of a node of this executor, else of this machine, else of another; of several the one for that number.
+    """A TFManager of a node of this executor, else of this machine, else of another; of several the one for that
+    number.
 
     Exception, with what to look at, when there is none. Parameter servers and evaluators are not fed.
     """
-    from tensorflowonspark import TFSparkNode
-
-    here, hosts = TFSparkNode._here(), {util.get_ip_address(), socket.gethostname()}
+    here, hosts = _machine.here(), {util.get_ip_address(), socket.gethostname()}
     fed = [n for n in cluster_info if n["job_name"] not in ("ps", "evaluator")]
     own = [n for n in fed if n.get("executor") == here]
     near = [n for n in fed if n["host"] in hosts and n not in own]

@@ -4,7 +4,7 @@ import sys
 import threading
 import time
 
-from tensorflowonspark import _wire, reservation
+from tensorflowonspark import _about, _wire
 
 _EVERY = 5  # seconds between two lines about the feed
 
@@ -45,7 +45,7 @@ class Progress:
     def take(self, event):
         if "joined" in event:
             joined = event["joined"]
-            meta = reservation.meta_of(joined.get("about", b""))
+            meta = _about.meta_of(joined.get("about", b""))
             role = f"{meta['job_name']}:{meta['task_index']}" if "job_name" in meta else "a client"
             _say(
                 f"node {meta.get('executor_id', '?')} ({role}) is there ({joined['have']} of {joined['want']}, "

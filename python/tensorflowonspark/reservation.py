@@ -4,8 +4,7 @@ The nodes of a cluster are members that stay: the coordinator watches over them 
 reserves a place and asks. All of them prove the token of the run first; nothing is pickled.
 """
 
-import base64
-import json
+import contextlib
 import os
 import socket
 import subprocess
@@ -13,6 +12,7 @@ import threading
 import time
 
 from tensorflowonspark import _door, _executable, _wire, util
+from tensorflowonspark._about import about, meta_of
 
 TFOS_SERVER_PORT = "TFOS_SERVER_PORT"
 TFOS_SERVER_HOST = "TFOS_SERVER_HOST"
@@ -22,34 +22,6 @@ TOKEN = "CREMA_TOKEN"  # environment: the run's secret in hexadecimal, for a Cli
 
 _FOREVER = 1e8
 _tokens = {}  # address of a Server of this process: its token
-
-
-def _json_of(meta):
-    def other(value):
-        if isinstance(value, (bytes, bytearray)):
-            return {"__bytes__": base64.b64encode(value).decode()}
-        if hasattr(value, "item"):
-            return value.item()
-        raise TypeError(
-            f"a reservation cannot hold {type(value).__name__}: numbers, str, bytes, lists and dicts it can"
-        )
-
-    return json.dumps(meta, default=other).encode()
-
-
-def _of_json(data):
-    return json.loads(data, object_hook=lambda d: base64.b64decode(d["__bytes__"]) if set(d) == {"__bytes__"} else d)
-
-
-def about(meta):
-    """The bytes with which a member says `meta`, a dict, about itself."""
-    role = f"{meta['job_name']}:{meta['task_index']}" if isinstance(meta, dict) and "job_name" in meta else "a client"
-    return _wire.encode("NodeAbout", {"role": role, "meta": _json_of(meta)})
-
-
-def meta_of(data):
-    """What about() was given."""
-    return _of_json(_wire.decode("NodeAbout", data).get("meta", b"{}"))
 
 
 class Reservations:
@@ -201,8 +173,8 @@ class Server:
             self._say(event)
 
     def wait(self, condition, timeout=None, status=None):
-        """Until condition() holds, the run has failed, or `timeout` seconds are over; false in that last case. Exception
-        with the run's error, or status["error"].
+        """Until condition() holds, the run has failed, or `timeout` seconds are over; false in that last case.
+        Exception with the run's error, or status["error"].
         """
         deadline = None if timeout is None else time.monotonic() + timeout
         with self._changed:
@@ -250,10 +222,8 @@ class Server:
             return
         with self._changed:
             self._over = True
-        try:
+        with contextlib.suppress(OSError):
             self._process.stdin.close()
-        except OSError:
-            pass
         try:
             self._process.wait(5)
         except subprocess.TimeoutExpired:
@@ -275,7 +245,7 @@ class Client:
             token = bytes.fromhex(os.environ[TOKEN])
         if token is None:
             raise Exception(
-                f"there is no token for the server at {server_addr}: pass cluster_meta['token'] as `token`, or set {TOKEN}"
+                f"there is no token for the server at {server_addr}: pass cluster_meta['token'], or set {TOKEN}"
             )
         self.server_addr = server_addr
         self._door = _door.Connection(server_addr, token, "control")

@@ -1,5 +1,5 @@
-"""Rows that become columns and rows again: every kind that can be fed comes back equal, with its types; what cannot be fed
-is refused with a sentence.
+"""Rows that become columns and rows again: every kind that can be fed comes back equal, with its types; what cannot be
+fed is refused with a sentence.
 """
 
 import datetime

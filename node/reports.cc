@@ -1,0 +1,72 @@
+#include "node/reports.h"
+
+namespace crema::node {
+
+Reports::~Reports() {
+  if (replayer_.joinable()) replayer_.join();
+}
+
+void Reports::say(const wire::NodeNote& note) {
+  const MutexLock lock(mutex_);
+  notes_.push_back(note);
+}
+
+void Reports::asked(const wire::NodeNote& note) {
+  if (note.has_replay()) replay(note.replay());
+  const MutexLock lock(mutex_);
+  if (note.has_drained()) drains_.push_back(note.drained());
+}
+
+bool Reports::waiting() {
+  const MutexLock lock(mutex_);
+  return !notes_.empty();
+}
+
+void Reports::replay(const wire::NodeNote::Replay& what) {
+  if (replayer_.joinable()) replayer_.join();  // the host asks for one after the other
+  replayer_ = std::thread([this, what] {
+    wire::NodeNote done;
+    done.mutable_replayed()->set_serial(what.serial());
+    try {
+      if (what.epochs() > 0) kept_.replay(what.queue(), what.epochs(), broker_, interrupt_);
+      kept_.forget(what.queue());
+    } catch (...) {
+      done.mutable_replayed()->set_failed(asError(std::current_exception()).what());
+    }
+    say(done);
+  });
+}
+
+void Reports::send(cluster::Session& session, int member, bool programOver) {
+  std::list<wire::NodeNote> notes;
+  {
+    const MutexLock lock(mutex_);
+    notes.swap(notes_);
+    drains_.remove_if([&](const wire::NodeNote::Drained& drain) {
+      if (!programOver && !broker_.join(drain.queue(), {Deadline::after(0)})) return false;
+      notes.emplace_back();
+      *notes.back().mutable_drained() = drain;
+      return true;
+    });
+  }
+  for (const auto& note : notes) report(session, member, note);
+}
+
+void Reports::sendFed(cluster::Session& session, int member) {
+  const Totals t = broker_.totals();
+  if (t.put == last_.put && t.taken == last_.taken) return;
+  last_ = t;
+  wire::NodeNote note;
+  note.mutable_fed()->set_rows(t.put), note.mutable_fed()->set_taken(t.taken), note.mutable_fed()->set_bytes(t.bytes);
+  note.mutable_fed()->set_idle(t.idle), note.mutable_fed()->set_full(t.full);
+  report(session, member, note);
+}
+
+void Reports::report(cluster::Session& session, int member, const wire::NodeNote& note) {
+  wire::Event event;
+  event.mutable_note()->set_member(member);
+  event.mutable_note()->set_text(note.SerializeAsString());
+  session.report(event);
+}
+
+}  // namespace crema::node

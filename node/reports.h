@@ -1,0 +1,42 @@
+// What a node says to the coordinator's host, and what that asks of it, while the program runs: rows fed and taken,
+// that a queue is empty, and that earlier epochs have been fed again.
+#pragma once
+#include <list>
+#include <thread>
+
+#include "base/mutex.h"
+#include "cluster/session.h"
+#include "node.pb.h"
+#include "node/broker.h"
+#include "node/kept.h"
+
+namespace crema::node {
+
+class Reports {
+ public:
+  // All must outlive it.
+  Reports(Broker& broker, Kept& kept, const Interrupt& interrupt)
+      : broker_(broker), kept_(kept), interrupt_(interrupt) {}
+  ~Reports();
+
+  void say(const wire::NodeNote& note);    // from any thread; send() sends it
+  void asked(const wire::NodeNote& note);  // from the session's listening thread
+  [[nodiscard]] bool waiting();            // there is something to send at once
+  void send(cluster::Session& session, int member, bool programOver);
+  void sendFed(cluster::Session& session, int member);  // when it has changed
+
+ private:
+  void replay(const wire::NodeNote::Replay& what);
+  static void report(cluster::Session& session, int member, const wire::NodeNote& note);
+
+  Broker& broker_;
+  Kept& kept_;
+  const Interrupt& interrupt_;
+  Mutex mutex_;
+  std::list<wire::NodeNote> notes_ CREMA_GUARDED_BY(mutex_);
+  std::list<wire::NodeNote::Drained> drains_ CREMA_GUARDED_BY(mutex_);
+  Totals last_;
+  std::thread replayer_;
+};
+
+}  // namespace crema::node

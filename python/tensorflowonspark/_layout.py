@@ -1,0 +1,51 @@
+"""Who is what in a cluster, and what its nodes must agree on."""
+
+
+def template(num_executors, num_ps, master_node, eval_node):
+    """{job: executor ids}: ps first, then the chief, the evaluator and the workers."""
+    wanted = num_ps + (1 if master_node else 0) + (1 if eval_node else 0)
+    assert num_executors >= wanted, (
+        f"TensorFlow cluster requires {wanted} nodes, but only {num_executors} executors available"
+    )
+    workers = max(num_executors - wanted, 0)
+    assert workers > 0 or master_node, "TensorFlow cluster requires at least one worker or master/chief node"
+    ids = iter(range(num_executors))
+    template = {}
+    for job, count in (
+        ("ps", num_ps),
+        (master_node, 1 if master_node else 0),
+        ("evaluator", 1 if eval_node else 0),
+        ("worker", workers),
+    ):
+        if count:
+            template[job] = [next(ids) for _ in range(count)]
+    return template
+
+
+def default_fs(sc):
+    fs = sc._jsc.hadoopConfiguration().get("fs.defaultFS") or "file:///"
+    return fs[:-1] if fs.startswith("file://") and len(fs) > 7 and fs.endswith("/") else fs
+
+
+class Secret(bytes):
+    """Does not show itself in logs."""
+
+    def __repr__(self):
+        return "<secret>"
+
+    __str__ = __repr__
+
+    def __reduce__(self):
+        return Secret, (bytes(self),)
+
+
+def check_unique(nodes):
+    seen = set()
+    for node in nodes:
+        key = (node["host"], node["executor_id"])
+        if key in seen:
+            raise Exception(
+                f"Duplicate cluster node id detected (host={key[0]}, executor_id={key[1]}): please ensure that the "
+                "number of executors is at least the number of TensorFlow nodes, and that failed tasks are not repeated"
+            )
+        seen.add(key)

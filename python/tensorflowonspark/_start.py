@@ -1,0 +1,112 @@
+"""The start of a node, from its process to its program."""
+
+import json
+import os
+import socket
+import sys
+import time
+import traceback
+
+from tensorflowonspark import TFManager, _about, _machine, _node, _program, reservation, util
+
+
+def _attempt():
+    try:
+        from pyspark import TaskContext
+
+        return int(TaskContext.get().attemptNumber())
+    except Exception:  # not in a task
+        return 0
+
+
+class Start:
+    """A node, from its process to its program."""
+
+    def __init__(self, cluster_meta, executor_id, job_name, task_index, queues, start):
+        self.meta, self.executor_id, self.job_name, self.task_index = cluster_meta, executor_id, job_name, task_index
+        self.host = util.get_ip_address()
+        self.token = cluster_meta.get("token") or reservation._tokens[tuple(cluster_meta["server_addr"])]
+        fixed = os.environ.get("TENSORFLOW_PORT")
+        self.fixed_port = int(fixed) if fixed else None
+        host, port = cluster_meta["server_addr"]
+        job = {
+            "coordinator": f"{socket.gethostbyname(host)}:{port}",
+            "host": self.host,
+            "token": self.token,
+            "attempt": _attempt(),
+            "join_timeout": cluster_meta.get("reservation_timeout", 600),
+            "step_timeout": 60,
+            "task_seconds": time.monotonic() - start,
+            "node": {
+                "queue": sorted({*queues, "error", *(("control",) if job_name in ("ps", "evaluator") else ())}),
+                "port": -1 if self.fixed_port else 0,
+                "executor": _node.executor_pid(),
+                "work_folder": os.path.abspath(cluster_meta.get("work_folder") or os.getcwd()),
+            },
+        }
+        self.process = _node.NodeProcess(job)
+        self.address, self.port, self.feed = self.process.ready(time.monotonic() + 60)
+        self.manager = TFManager.TFManager(self.address, self.token)
+
+    def join(self, board_port):
+        """Says what is to be said about this node, and returns the same of all."""
+        mine = {
+            "executor_id": self.executor_id,
+            "host": self.host,
+            "job_name": self.job_name,
+            "task_index": self.task_index,
+            "port": self.fixed_port or self.port,
+            "tb_pid": 0,
+            "tb_port": board_port,
+            "addr": self.address,
+            "feed": self.feed,
+            "executor": _machine.here(),
+        }
+        self.process.say(join={"about": _about.about(mine)})
+        return [json.loads(a["meta"]) for a in self.process.started()]
+
+    def export(self, spec):
+        """TF_CONFIG, when the cluster has a chief."""
+        if "master" in spec or "chief" in spec:
+            task = {"type": self.job_name, "index": self.task_index}
+            os.environ["TF_CONFIG"] = json.dumps({"cluster": spec, "task": task, "environment": "cloud"})
+        else:
+            os.environ.pop("TF_CONFIG", None)
+
+    def beside(self, argument):
+        compute = {"argument": argument, "environment": _program.environment(), "folder": os.getcwd(), "beside": True}
+        self.process.say(compute=compute)
+
+    def compute(self, payload, ctx, stays, keeps_port):
+        """Starts the program in a process of its own; waits for the end of one that stays, as its slot is not for
+        feeding.
+        """
+        self.process.say(
+            compute={
+                "argument": _program.COMMAND,
+                "environment": _program.environment(),
+                "folder": os.getcwd(),
+                "payload": _program.payload(payload, ctx, self.address, self.token, keeps_port),
+                "stays": stays,
+            }
+        )
+        self.process.computing()
+        if stays:
+            self.process.over()
+        else:
+            self.process.leave()
+
+    def here(self, fn, tf_args, ctx, keeps_port):
+        """Runs the program in this task."""
+        self.process.say(here={})
+        ctx.mgr = self.manager
+        if keeps_port:
+            ctx.tmp_socket = _program.held_port(ctx.mgr)
+        if isinstance(tf_args, list):
+            sys.argv = tf_args
+        try:
+            fn(tf_args, ctx)
+        except BaseException:
+            self.process.say(ended={"failed": f"Exception in {ctx.job_name}:\n{traceback.format_exc()}"})
+            raise
+        self.process.say(ended={})

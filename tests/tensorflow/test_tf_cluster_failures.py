@@ -1,0 +1,115 @@
+"""Clusters of nodes that fail, on a real Spark cluster: what a user reads, how soon, and what is left."""
+
+import json
+import os
+import pathlib
+import re
+import signal
+import sys
+import time
+
+import pyspark
+import pytest
+from cluster_programs import all_gone, count_rows, nodes_running, say_who, sc, seen  # noqa: F401  fixtures
+from tensorflow_session import spark  # noqa: F401
+
+from tensorflowonspark import TFCluster  # isort: skip
+
+pyspark.cloudpickle.register_pickle_by_value(sys.modules[__name__])  # executors do not have this file
+SPARK = TFCluster.InputMode.SPARK
+
+
+def test_an_exception_of_the_program_reaches_who_feeds(sc):
+    def fails(args, ctx):
+        ctx.get_data_feed().next_batch(10)
+        raise ValueError("the model exploded")
+
+    cluster = TFCluster.run(sc, fails, {}, 2, 0, input_mode=SPARK)
+    started = time.monotonic()
+    with pytest.raises(
+        Exception, match=r"node \d \(worker:\d, host .*Exception in worker:\nTraceback(.*\n)*.*the model exploded"
+    ):
+        cluster.train(sc.parallelize(range(100000), 10))
+    assert time.monotonic() - started < 30
+    with pytest.raises(Exception, match="the model exploded"):
+        cluster.shutdown()
+
+
+def test_an_exception_after_the_feed_is_not_missed(sc):
+    def fails_late(args, ctx):
+        feed = ctx.get_data_feed()
+        while not feed.should_stop():
+            feed.next_batch(10)
+        time.sleep(1)
+        raise ValueError("cannot export")
+
+    cluster = TFCluster.run(sc, fails_late, {}, 2, 0, input_mode=SPARK)
+    cluster.train(sc.parallelize(range(100), 2), num_epochs=1)
+    with pytest.raises(Exception, match="cannot export"):
+        cluster.shutdown(grace_secs=0)
+
+
+def test_a_killed_program_is_named_with_its_last_lines(sc, seen):
+    def waits(args, ctx):
+        print("half of the epoch is over", flush=True)
+        pathlib.Path(args["to"], f"{ctx.executor_id}.json").write_text(json.dumps(os.getpid()))
+        ctx.get_data_feed().next_batch(10**9)
+
+    cluster = TFCluster.run(sc, waits, {"to": seen.folder}, 2, 0, input_mode=SPARK)
+    while len(seen()) < 2:
+        time.sleep(0.1)
+    os.kill(seen()["1.json"], signal.SIGKILL)
+    started = time.monotonic()
+    with pytest.raises(Exception) as failed:
+        cluster.shutdown()
+    assert time.monotonic() - started < 10
+    said = str(failed.value)
+    assert re.search(
+        r"node \d \(worker:1, host \S+ [\d.]+, pid \d+\) failed: the program was killed by signal 9", said
+    ), said
+    assert said.endswith("; its last lines:\n  half of the epoch is over"), said
+    assert all_gone(15), nodes_running()
+
+
+def test_a_failed_cluster_does_not_poison_the_next(sc, seen):
+    def fails(args, ctx):
+        raise ValueError("wrong")
+
+    with pytest.raises(Exception, match="wrong"):
+        TFCluster.run(sc, fails, {}, 2, 0).shutdown()
+    cluster = TFCluster.run(sc, say_who, {"to": seen.folder}, 2, 0)
+    cluster.shutdown()
+    assert len(seen()) == 2
+
+
+def test_too_few_executors_end_the_wait(sc):
+    started = time.monotonic()
+    with pytest.raises(
+        Exception, match=r"3 nodes wanted, 2 here; waited 5 s; missing: node 2|2 of 3 nodes are here after 5 s"
+    ):
+        TFCluster.run(sc, say_who, {"to": "/tmp"}, 3, 0, reservation_timeout=5)
+    assert time.monotonic() - started < 20
+    assert all_gone(15), nodes_running()
+
+
+def test_a_program_that_wants_no_more_rows(sc):
+    def takes_some(args, ctx):
+        feed = ctx.get_data_feed()
+        feed.next_batch(10)
+        feed.terminate()
+
+    cluster = TFCluster.run(sc, takes_some, {}, 2, 0, input_mode=SPARK)
+    started = time.monotonic()
+    cluster.train(sc.parallelize(range(100000), 10), num_epochs=5, feed_timeout=60)
+    assert time.monotonic() - started < 30
+    cluster.shutdown()
+
+
+def test_rows_of_mixed_types_are_named(sc):
+    cluster = TFCluster.run(sc, count_rows, {"to": "/tmp"}, 2, 0, input_mode=SPARK)
+    with pytest.raises(Exception, match="a row is int in one row and str in another.*convert them before they are fed"):
+        cluster.train(sc.parallelize([1, "a"], 1), num_epochs=1)
+    cluster.train(sc.parallelize([1, 2], 1), num_epochs=1)
+    with pytest.raises(AssertionError, match="Unknown queue: rows"):
+        cluster.train(sc.parallelize([1]), qname="rows")
+    cluster.shutdown()
