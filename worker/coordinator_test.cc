@@ -99,7 +99,7 @@ TEST_F(TrainingTest, AWorkerOfAnotherRunIsRefused) {
             "and workers");
   EXPECT_EQ(refusal(0, [](auto& h) { h.set_version("0.0.9"); }),
             "invalid: version 0.0.9 cannot join version " CREMA_VERSION "; use one executable everywhere");
-  for (const int w : {2, -1})
+  for (const int w : {2, -2})
     EXPECT_EQ(refusal(w, [](auto&) {}),
               "invalid: there is no worker " + std::to_string(w) + "; this run has workers 0 to 1");
   EXPECT_FALSE(c_->over());

@@ -80,6 +80,8 @@ def _shipped():
 def ship(sc):
     """Sends the executable to all executors of a SparkContext, once."""
     jars = [j for j in sc.getConf().get("spark.jars", "").split(",") if j]
+    # In YARN's cluster mode the jars of a job lie in the working folder.
+    jars += map(str, pathlib.Path().glob("crema-spark-*.jar"))
     path = local([j.split(":", 1)[-1] if j.startswith("file:") else j for j in jars])
     with open(path, "rb") as f:
         digest = hashlib.sha256(f.read()).hexdigest()[:16]

@@ -13,7 +13,7 @@ import pytest
 from cluster_programs import all_gone, count_rows, nodes_running, say_who, sc, seen  # noqa: F401  fixtures
 from tensorflow_session import spark  # noqa: F401
 
-from tensorflowonspark import TFCluster, TFParallel, reservation  # isort: skip
+from tensorflowonspark import TFCluster, TFParallel, _layout, reservation  # isort: skip
 
 pyspark.cloudpickle.register_pickle_by_value(sys.modules[__name__])  # executors do not have this file
 SPARK = TFCluster.InputMode.SPARK
@@ -54,7 +54,7 @@ def test_nodes_know_their_roles_and_each_other(sc, seen):
     ],
 )
 def test_the_template_of_roles(shape, expected):
-    assert TFCluster._template(*shape) == expected
+    assert _layout.template(*shape) == expected
 
 
 def test_impossible_clusters_are_refused(sc):
