@@ -37,6 +37,7 @@ class BadModel(ValueError):
 
 def meta_graphs(export_dir):
     """The MetaGraphDefs of a SavedModel, read from its file without loading them."""
+    from google.protobuf.message import DecodeError
     from tensorflow.core.protobuf import saved_model_pb2
 
     import tensorflow as tf
@@ -46,7 +47,10 @@ def meta_graphs(export_dir):
         raise BadModel(f"there is no SavedModel in {export_dir}: {path} is missing; every executor must reach it")
     with tf.io.gfile.GFile(path, "rb") as file:
         model = saved_model_pb2.SavedModel()
-        model.ParseFromString(file.read())
+        try:
+            model.ParseFromString(file.read())
+        except DecodeError:
+            raise BadModel(f"{path} is damaged, or no SavedModel: write the model again") from None
     return model.meta_graphs
 
 
@@ -108,8 +112,8 @@ class Scorer:
         if missing:
             raise BadModel(f"no column is mapped to input '{missing[0]}' of the model; {_listed('inputs', self.takes)}")
 
-    def _known(self, tensors_, there, mapping, kind, plan):
-        for tensor in tensors_:
+    def _known(self, names, there, mapping, kind, plan):
+        for tensor in names:
             if _bare(tensor) not in there:
                 raise BadModel(
                     f"{mapping} names tensor '{tensor}', which the signature in {plan.export_dir} does not have; "
