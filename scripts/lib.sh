@@ -136,8 +136,8 @@ ensure_tensorflow() {
   local mark=$TENSORFLOW/ready-$TENSORFLOW_CPU pip=("$TENSORFLOW/bin/python" -m pip install -q --disable-pip-version-check) from to
   if [ ! -e "$mark" ]; then
     [ -x "$TENSORFLOW/bin/pip" ] || step tensorflow-venv "making a Python environment for TensorFlow" python3 -m venv --clear "$TENSORFLOW"
-    step tensorflow "fetching TensorFlow $TENSORFLOW_CPU (350 MB, 1.7 GB on disk)" timeout 3000 "${pip[@]}" \
-      "tensorflow-cpu==$TENSORFLOW_CPU" 'pandas>=2.2,<4' 'pyarrow>=18,<27' grpcio-status googleapis-common-protos zstandard pytest==8.3.4
+    step tensorflow "fetching TensorFlow $TENSORFLOW_CPU (350 MB, 1.9 GB on disk)" timeout 3000 "${pip[@]}" \
+      "tensorflow-cpu==$TENSORFLOW_CPU" 'pandas>=2.2,<3' 'pyarrow>=18,<27' grpcio-status googleapis-common-protos zstandard pytest==8.3.4
     step tf-keras "fetching tf_keras" timeout 600 "${pip[@]}" --no-deps "tf_keras==$TENSORFLOW_CPU"
     touch "$mark"
   fi
