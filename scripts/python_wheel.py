@@ -1,5 +1,7 @@
 """The build backend of pyproject.toml: one wheel with the executable (bin/crema), `import caffe`, CaffeOnSpark's Python
-API (com.yahoo.ml.caffe) and crema.ml. It needs no package: a wheel is a zip file and three texts.
+API (com.yahoo.ml.caffe), crema.ml and tensorflowonspark. It needs no package: a wheel is a zip file and three texts. The
+distribution is called crema-spark, as crema is another's on the public index. Its tag names the oldest glibc that has all
+that libcrema.so asks for; `make wheel` lets auditwheel say the same.
 
 CREMA_BUILD names a build folder, configured with -DCREMA_PYTHON=ON, to use instead of build/wheel. Jars that maven has
 made already go along, under crema/jars/.
@@ -19,12 +21,12 @@ import zipfile
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PYTHON = ROOT / "python"
 VERSION = re.search(r'__version__ = "(.+)"', (PYTHON / "crema/__init__.py").read_text()).group(1)
-TAG = f"py3-none-linux_{platform.machine()}"
-INFO = f"crema-{VERSION}.dist-info"
+NAME = f"crema_spark-{VERSION}"
+INFO = f"{NAME}.dist-info"
 METADATA = f"""Metadata-Version: 2.1
-Name: crema
+Name: crema-spark
 Version: {VERSION}
-Summary: Caffe networks trained and scored inside a Spark job, and in Python
+Summary: Caffe networks and TensorFlow programs inside a Spark job
 License: Apache-2.0
 Requires-Python: >=3.10
 Requires-Dist: numpy>=1.22
@@ -37,8 +39,7 @@ Requires-Dist: pillow; extra == "pictures"
 WHEEL = f"""Wheel-Version: 1.0
 Generator: crema {VERSION}
 Root-Is-Purelib: false
-Tag: {TAG}
-"""
+Tag: """
 
 
 def build():
@@ -68,6 +69,13 @@ def protobuf_beside(library):
     raise RuntimeError(f"{library} is linked with no libprotobuf.so")
 
 
+def tag(library):
+    """The platforms that have what a library asks of glibc."""
+    symbols = subprocess.run(["objdump", "-T", library], check=True, capture_output=True, text=True).stdout
+    newest = max(tuple(map(int, v)) for v in re.findall(r"GLIBC_(\d+)\.(\d+)", symbols))
+    return f"py3-none-manylinux_{newest[0]}_{newest[1]}_{platform.machine()}"
+
+
 def contents(folder):
     """(name in the wheel, bytes, mode)"""
     library = folder / "python/caffe/libcrema.so"
@@ -76,20 +84,21 @@ def contents(folder):
             yield str(source.relative_to(folder / "python")), source.read_bytes(), 0o644
     protobuf = protobuf_beside(library)
     yield f"caffe/{protobuf.name}", protobuf.read_bytes(), 0o644
-    for package in ("com", "crema"):
+    for package in ("com", "crema", "tensorflowonspark"):
         for source in sorted((PYTHON / package).rglob("*.py")):
             yield str(source.relative_to(PYTHON)), source.read_bytes(), 0o644
     for jar in sorted((ROOT / "spark/target").glob(f"*/crema-spark-*-{VERSION}.jar")):
         if jar.with_name(jar.name + ".complete").exists():
             yield f"crema/jars/{jar.name}", jar.read_bytes(), 0o644
-    yield f"crema-{VERSION}.data/scripts/crema", (folder / "cli/crema").read_bytes(), 0o755
+    yield f"{NAME}.data/scripts/crema", (folder / "cli/crema").read_bytes(), 0o755
     yield f"{INFO}/LICENSE", (ROOT / "LICENSE").read_bytes(), 0o644
     yield f"{INFO}/METADATA", METADATA.encode(), 0o644
-    yield f"{INFO}/WHEEL", WHEEL.encode(), 0o644
+    yield f"{INFO}/WHEEL", f"{WHEEL}{tag(library)}\n".encode(), 0o644
 
 
 def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
-    name = f"crema-{VERSION}-{TAG}.whl"
+    folder = build()
+    name = f"{NAME}-{tag(folder / 'python/caffe/libcrema.so')}.whl"
     record = []
     with zipfile.ZipFile(pathlib.Path(wheel_directory) / name, "w", zipfile.ZIP_DEFLATED) as wheel:
 
@@ -98,7 +107,7 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
             entry.external_attr, entry.compress_type = (0o100000 | mode) << 16, zipfile.ZIP_DEFLATED
             wheel.writestr(entry, content)
 
-        for path, content, mode in contents(build()):
+        for path, content, mode in contents(folder):
             digest = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=").decode()
             record.append(f"{path},sha256={digest},{len(content)}\n")
             add(path, content, mode)

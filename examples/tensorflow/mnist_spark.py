@@ -37,6 +37,7 @@ def train(args, ctx):
 def infer(args, ctx):
     """A node that answers each row with a line."""
     import numpy as np
+
     import tensorflow as tf
 
     model = tf.saved_model.load(ctx.absolute_path(args.export_dir).removeprefix("file://"))
@@ -57,7 +58,9 @@ if __name__ == "__main__":
     parser.add_argument("--images_labels", required=True, help="folder of CSV")
     parser.add_argument("--export_dir", required=True, help="folder of the SavedModel")
     parser.add_argument("--mode", choices=["train", "inference"], default="train")
-    parser.add_argument("--cluster_size", type=int, default=1, help="nodes; to train, each one trains a model of its own")
+    parser.add_argument(
+        "--cluster_size", type=int, default=1, help="nodes; to train, each one trains a model of its own"
+    )
     parser.add_argument("--batch_size", type=int, default=100)
     parser.add_argument("--epochs", type=int, default=3)
     parser.add_argument("--output", default="predictions")

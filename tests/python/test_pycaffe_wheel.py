@@ -38,7 +38,7 @@ def environment(tmp_path_factory):
         *"-m pip --disable-pip-version-check --python".split(),
         python,
         *"install -q --no-deps --no-index".split(),
-        next(folder.glob("crema-*.whl")),
+        next(folder.glob("crema_spark-*.whl")),
     ]
     done = subprocess.run(install, capture_output=True, text=True, timeout=200, cwd=folder)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -60,7 +60,7 @@ def run(environment, *command):
 
 
 def test_the_wheel_has_everything_and_its_record_is_right(environment):
-    with zipfile.ZipFile(next(environment[0].glob("crema-*.whl"))) as wheel:
+    with zipfile.ZipFile(next(environment[0].glob("crema_spark-*.whl"))) as wheel:
         names = set(wheel.namelist())
         info = next(n for n in names if n.endswith("METADATA")).split("/")[0]
         recorded = {line.split(",")[0] for line in wheel.read(f"{info}/RECORD").decode().splitlines()}
@@ -73,6 +73,7 @@ def test_the_wheel_has_everything_and_its_record_is_right(environment):
         "caffe/proto/caffe_pb2.pyi",
         "com/yahoo/ml/caffe/CaffeOnSpark.py",
         "crema/ml.py",
+        "tensorflowonspark/TFCluster.py",
     ):
         assert name in names
     assert not [n for n in names if "__pycache__" in n or n.startswith(("examples", "tests"))]
@@ -95,3 +96,25 @@ def test_what_is_installed_works_away_from_the_source_tree(environment):
     libraries = run(environment, "ldd", next((environment[0] / "env/lib").rglob("libcrema.so")))
     assert str(environment[0]) in next(line for line in libraries.splitlines() if "libprotobuf" in line)
     assert "train" in run(environment, environment[0] / "env/bin/crema", "--help")
+
+
+def test_a_node_starts_from_what_is_installed(environment):
+    """The executable of the wheel is the one that tensorflowonspark finds."""
+    said = run(
+        environment,
+        environment[1],
+        "-c",
+        "from tensorflowonspark import TFManager, TFNode, _executable; m = TFManager.start(b'key', ['input', 'output'])\n"
+        "m.get_queue('input').put([1, 2]); print(TFNode.DataFeed(m).next_batch(1), _executable.local())",
+    )
+    assert said.strip() == f"[[1, 2]] {environment[0] / 'env/bin/crema'}"
+
+
+def test_auditwheel_names_the_same_platform(environment):
+    auditwheel = conftest.ROOT / "build/auditwheel/bin/auditwheel"
+    if not auditwheel.exists():
+        pytest.skip("SKIPPED: auditwheel is not here: make wheel fetches it")
+    wheel = next(environment[0].glob("crema_spark-*.whl"))
+    said = run(environment, auditwheel, "show", wheel)
+    assert wheel.name.split("-")[-1].removesuffix(".whl") in " ".join(said.split())
+    assert wheel.stat().st_size < 60 << 20
