@@ -52,5 +52,8 @@ object Frames {
   def inSplits(path: Path, split: Long): Seq[Array[Byte]] =
     (0L until Files.size(path) by split).flatMap(start => part(path, start, split))
 
-  def text(records: Seq[Array[Byte]]): Seq[String] = records.map(_.map(b => f"$b%02x").mkString)
+  /** In hex, which compares and prints. */
+  def text(records: Seq[Array[Byte]]): Seq[String] =
+    records.map(r => new String(r.flatMap(b => Array(Digits((b >> 4) & 15), Digits(b & 15)))))
+  private val Digits = "0123456789abcdef".toCharArray
 }
