@@ -1,7 +1,7 @@
-"""The build backend of pyproject.toml: one wheel with the executable (bin/crema), `import caffe`, CaffeOnSpark's Python
-API (com.yahoo.ml.caffe), crema.ml and tensorflowonspark. It needs no package: a wheel is a zip file and three texts. The
-distribution is called crema-spark, as crema is another's on the public index. Its tag names the oldest glibc that has all
-that libcrema.so asks for; `make wheel` lets auditwheel say the same.
+"""The build backend of pyproject.toml: one wheel with the executable (bin/crema), `import caffe`, CaffeOnSpark's
+Python API (com.yahoo.ml.caffe), crema.ml and tensorflowonspark. It needs no package: a wheel is a zip file and three
+texts. The distribution is called crema-spark, as crema is another's on the public index. Its tag names the oldest glibc
+that has all that libcrema.so asks for; `make wheel` lets auditwheel say the same.
 
 CREMA_BUILD names a build folder, configured with -DCREMA_PYTHON=ON, to use instead of build/wheel. Jars that maven has
 made already go along, under crema/jars/.

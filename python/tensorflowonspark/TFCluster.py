@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 
-from tensorflowonspark import TFSparkNode, _executable, _layout, _program, _progress, reservation
+from tensorflowonspark import TFSparkNode, _executable, _layout, _program, _progress, reservation, util
 
 tf_status = {}  # of the last cluster: "error", when its start has failed
 
@@ -273,7 +273,7 @@ def _new_cluster(sc, num_executors, input_mode, queues, reservation_timeout):
     cluster.status = tf_status = {}  # its own: tasks of a cluster before may still report
     cluster.sc, cluster.input_mode, cluster.queues = sc, input_mode, queues
     cluster.num_executors, cluster.cluster_id = num_executors, random.getrandbits(64)
-    cluster.defaultFS, cluster.working_dir = _layout.default_fs(sc), os.getcwd()
+    cluster.defaultFS, cluster.working_dir = util.default_fs(sc), os.getcwd()
     cluster.progress = _progress.Progress(num_executors)
     cluster.server = reservation.Server(num_executors, reservation_timeout, cluster.progress.take)
     cluster.cluster_meta = {

@@ -122,7 +122,7 @@ def run(fn, tf_args, cluster_meta, tensorboard, log_dir, queues, background):
         job_name, task_index = _role(template, executor_id)
         gpus = _machine.Gpus(tf_args, _has_spark_resource_api())
         util.write_executor_id(executor_id)
-        _machine.add_hadoop_classpath()
+        util.expand_hadoop_classpath()
         node = _start.Start(cluster_meta, executor_id, job_name, task_index, queues, start)
         board = _machine.tensorboard(job_name, task_index, template, log_dir, executor_id) if tensorboard else None
         info = node.join(board[0] if board else 0)

@@ -22,11 +22,6 @@ def template(num_executors, num_ps, master_node, eval_node):
     return template
 
 
-def default_fs(sc):
-    fs = sc._jsc.hadoopConfiguration().get("fs.defaultFS") or "file:///"
-    return fs[:-1] if fs.startswith("file://") and len(fs) > 7 and fs.endswith("/") else fs
-
-
 class Secret(bytes):
     """Does not show itself in logs."""
 

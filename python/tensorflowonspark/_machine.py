@@ -1,4 +1,4 @@
-"""What a node finds on its machine: GPUs, Hadoop's jars, TensorBoard, and which executor it is in."""
+"""What a node finds on its machine: GPUs, TensorBoard, and which executor it is in."""
 
 import os
 import shutil
@@ -53,6 +53,7 @@ class Gpus:
         chosen = self.given
         if not chosen and self.own_choice and job_name != "ps" and self.wanted:
             chosen = gpu_info.get_gpus(self.wanted, index, format=gpu_info.AS_LIST)
+        os.environ["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"  # as nvidia-smi numbers them
         os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(chosen)
 
 
@@ -65,17 +66,6 @@ def here():
     except (OSError, IndexError):
         started = "?"
     return f"{socket.gethostname()}/{pid}.{started}"
-
-
-def add_hadoop_classpath():
-    """Hadoop's jars in CLASSPATH, for TensorFlow's own hdfs:// on libhdfs; once per process, if Hadoop is here."""
-    home = os.environ.get("HADOOP_PREFIX") or os.environ.get("HADOOP_HOME") or os.environ.get("HADOOP_COMMON_HOME")
-    if not home or "TFOS_CLASSPATH_UPDATED" in os.environ:
-        return
-    paths = util.hadoop_classpath(home)
-    if paths:
-        os.environ["CLASSPATH"] = os.pathsep.join(filter(None, [os.environ.get("CLASSPATH"), paths]))
-        os.environ["TFOS_CLASSPATH_UPDATED"] = "1"
 
 
 def tensorboard(job_name, task_index, template, log_dir, executor_id):

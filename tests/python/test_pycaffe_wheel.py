@@ -104,7 +104,8 @@ def test_a_node_starts_from_what_is_installed(environment):
         environment,
         environment[1],
         "-c",
-        "from tensorflowonspark import TFManager, TFNode, _executable; m = TFManager.start(b'key', ['input', 'output'])\n"
+        "from tensorflowonspark import TFManager, TFNode, _executable\n"
+        "m = TFManager.start(b'key', ['input', 'output'])\n"
         "m.get_queue('input').put([1, 2]); print(TFNode.DataFeed(m).next_batch(1), _executable.local())",
     )
     assert said.strip() == f"[[1, 2]] {environment[0] / 'env/bin/crema'}"
