@@ -1,5 +1,7 @@
 package com.crema.tfrecord;
 
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
 import java.util.Arrays;
 
 /**
@@ -107,8 +109,7 @@ public final class FeatureValues {
     if (n % 4 != 0) throw WireCursor.broken("packed floats have " + n + " bytes, no multiple of 4");
     int values = n / 4;
     if (floats.length - count < values) floats = Arrays.copyOf(floats, Math.max(2 * count, count + values));
-    for (int i = 0; i < values; i++)
-      floats[count + i] = Float.intBitsToFloat((int) FrameReader.INT.get(bytes, list.at + 4 * i));
+    ByteBuffer.wrap(bytes, list.at, n).order(ByteOrder.LITTLE_ENDIAN).asFloatBuffer().get(floats, count, values);
     count += values;
     list.at += n;
   }
