@@ -1,6 +1,6 @@
 """Converts MNIST's four idx files to rows that Spark reads: CSV ("label,784 numbers") or TFRecords (image, label).
 
-    spark-submit --jars crema-spark-3.5_2.12-0.1.0.jar mnist_data_setup.py --raw data/mnist/raw --output mnist --format csv
+    spark-submit --jars JAR mnist_data_setup.py --raw data/mnist/raw --output mnist --format csv
 
 Writes OUTPUT/{train,test}.
 """

@@ -1,8 +1,9 @@
 """Trains on MNIST that Spark feeds, and predicts the same way (InputMode.SPARK), with the CSV of mnist_data_setup.py.
 
-    spark-submit --jars JAR --py-files tensorflowonspark.zip mnist_spark.py --images_labels mnist/train --export_dir model
-    spark-submit --jars JAR --py-files tensorflowonspark.zip mnist_spark.py --images_labels mnist/test --export_dir model \
-        --mode inference --output predictions
+    spark-submit --jars JAR --py-files tensorflowonspark.zip mnist_spark.py \
+        --images_labels mnist/train --export_dir model
+    spark-submit --jars JAR --py-files tensorflowonspark.zip mnist_spark.py \
+        --images_labels mnist/test --export_dir model --mode inference --output predictions
 
 Writes lines such as "2026-11-23T12:00:00 Label: 7, Prediction: 7" to OUTPUT.
 """

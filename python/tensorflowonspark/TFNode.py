@@ -7,7 +7,7 @@ import weakref
 
 import numpy as np
 
-from tensorflowonspark import _columns, _wire
+from tensorflowonspark import _column, _wire
 
 logger = logging.getLogger(__name__)
 
@@ -155,7 +155,7 @@ class DataFeed:
         """
         tensors = self.input_tensors
         if tensors is None:
-            return [row for part in self._parts(batch_size, _columns.Column.rows) for row in part]
+            return [row for part in self._parts(batch_size, _column.Column.rows) for row in part]
 
         def fields(column, first, last):
             return [self._field(column, i).rows(first, last) for i in range(len(tensors))]

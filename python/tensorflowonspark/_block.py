@@ -12,7 +12,7 @@ import struct
 
 import numpy as np
 
-from tensorflowonspark import _columns
+from tensorflowonspark import _column, _columns
 
 _ALIGNED = 64
 
@@ -84,6 +84,6 @@ class Block:
                     raise ValueError("it is cut off")
                 buffers.append(part.view(dtype))
             self.rows, self.bytes = header["rows"], size
-            self.column = _columns.Column(header["column"], buffers, self.rows)
+            self.column = _column.Column(header["column"], buffers, self.rows)
         except (struct.error, KeyError, IndexError, TypeError, ValueError) as e:
             raise ValueError(f"this is no block of rows: {e}; are all parts of one version?") from e
