@@ -147,9 +147,14 @@ void Clients::put(const wire::NodeRequest::Put& r, Descriptor beside, Client& cl
     item.block = std::make_shared<Descriptor>(std::move(beside));
     item.rows = item.count = r.rows(), item.bytes = r.bytes();
   }
+  if (!r.keep() || !item.block) {
+    to->set_taken(node_.broker.put(r.queue(), std::move(item), client.waitOf(r.timeout())));
+    return;
+  }
+  const MutexLock one(keeping_);
   const Item copy = item;
   to->set_taken(node_.broker.put(r.queue(), std::move(item), client.waitOf(r.timeout())));
-  if (to->taken() && r.keep() && copy.block) node_.kept.add(r.queue(), copy);
+  if (to->taken()) node_.kept.add(r.queue(), copy);
 }
 
 int Clients::get(const wire::NodeRequest::Get& r, Client& client, wire::NodeAnswer* to) {

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "base/door.h"
+#include "base/mutex.h"
 #include "node/broker.h"
 #include "node/frames.h"
 #include "node/held_port.h"
@@ -38,7 +39,8 @@ class Clients {
 
   const std::string name_;
   Node node_;
-  Door door_;  // the last members: their threads use the others
+  Mutex keeping_;  // blocks that are kept are put one at a time: later epochs have the order of the first
+  Door door_;      // the last members: their threads use the others
   std::unique_ptr<Door> port_;
 };
 

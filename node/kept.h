@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/mutex.h"
+#include "base/socket.h"
 #include "node/broker.h"
 #include "node/descriptor.h"
 

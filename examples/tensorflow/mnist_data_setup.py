@@ -38,3 +38,4 @@ if __name__ == "__main__":
         else:
             frame = spark.createDataFrame(rows.map(lambda d: Row(image=list(d[0]), label=d[1])))
             frame.write.format("tfrecord").save(f"{args.output}/{name}")
+    spark.stop()

@@ -66,7 +66,8 @@ if __name__ == "__main__":
     parser.add_argument("--epochs", type=int, default=3)
     parser.add_argument("--output", default="predictions")
     args = parser.parse_args()
-    sc = SparkSession.builder.getOrCreate().sparkContext
+    spark = SparkSession.builder.getOrCreate()
+    sc = spark.sparkContext
     rows = sc.textFile(args.images_labels).map(parse)
     program = train if args.mode == "train" else infer
     cluster = TFCluster.run(sc, program, args, args.cluster_size, 0, input_mode=TFCluster.InputMode.SPARK)
@@ -75,3 +76,4 @@ if __name__ == "__main__":
     else:
         cluster.inference(rows).saveAsTextFile(args.output)
     cluster.shutdown()
+    spark.stop()

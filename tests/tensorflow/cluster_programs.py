@@ -10,7 +10,7 @@ import time
 
 import pyspark
 import pytest
-from tensorflow_session import spark  # noqa: F401  before what needs its path
+from tensorflow_session import MARK, spark  # noqa: F401  before what needs its path
 
 pyspark.cloudpickle.register_pickle_by_value(sys.modules[__name__])  # executors do not have this file
 
@@ -32,9 +32,20 @@ def seen(tmp_path):
 
 
 def nodes_running():
-    """pids of node processes and of programs."""
+    """Node processes and programs of these tests, as ps shows them."""
     out = subprocess.run(["ps", "-eo", "pid,args"], capture_output=True, text=True, check=True).stdout
-    return [line for line in out.splitlines() if re.search(r"crema\S* node$|tensorflowonspark\._program", line)]
+    return [
+        line
+        for line in out.splitlines()
+        if re.search(r"crema\S* node$|tensorflowonspark\._program", line) and _ours(line)
+    ]
+
+
+def _ours(line):
+    try:
+        return f"{MARK}={os.environ[MARK]}".encode() in pathlib.Path(f"/proc/{line.split()[0]}/environ").read_bytes()
+    except OSError:
+        return False  # it has ended
 
 
 def all_gone(seconds):

@@ -16,6 +16,8 @@ PACKAGE = pathlib.Path(os.environ.get("PACKAGE", ROOT / "python"))
 sys.path.insert(0, str(PACKAGE))
 os.environ.update(TF_CPP_MIN_LOG_LEVEL="2", CUDA_VISIBLE_DEVICES="", PYSPARK_PYTHON=sys.executable)
 os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+MARK = "CREMA_TEST_RUN"  # in the environment of all processes of these tests, which others on the machine do not have
+os.environ[MARK] = f"tensorflow-{os.getpid()}"
 
 try:
     import tensorflow as tf
@@ -46,6 +48,7 @@ def spark():
         .config("spark.ui.enabled", "false")
         .config("spark.executorEnv.PYTHONPATH", f"{PACKAGE}:{os.environ.get('PYTHONPATH', '')}")
         .config("spark.executorEnv.TF_CPP_MIN_LOG_LEVEL", "2")
+        .config(f"spark.executorEnv.{MARK}", os.environ[MARK])
         .config(
             "spark.driver.extraJavaOptions", f"-Dlog4j2.configurationFile=file:{ROOT}/scripts/log4j2-quiet.properties"
         )
