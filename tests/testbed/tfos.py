@@ -1,4 +1,4 @@
-"""TensorFlowOnSpark's own Python tests against a package; see scripts/run_tfos_tests."""
+"""TensorFlowOnSpark's own Python tests against a package; see tests/compat/run_tfos_tests."""
 
 import argparse
 import os
@@ -71,7 +71,7 @@ def run_file(name, tests, work, environment, limit):
 
 
 def main():
-    parser = argparse.ArgumentParser(prog="scripts/run_tfos_tests")
+    parser = argparse.ArgumentParser(prog="tests/compat/run_tfos_tests")
     parser.add_argument("checkout", type=pathlib.Path)
     for name in ("package", "jar", "spark-home", "python-path"):
         parser.add_argument(f"--{name}", default="")
