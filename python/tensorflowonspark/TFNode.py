@@ -7,7 +7,7 @@ import weakref
 
 import numpy as np
 
-from tensorflowonspark import _column, _wire
+from tensorflowonspark import _column, _wire, util
 
 logger = logging.getLogger(__name__)
 
@@ -16,6 +16,12 @@ _SCHEMES = tuple(
     s + "://"
     for s in ("abfs abfss adl cos cosn file gs hdfs o3 obs ofs oss s3 s3a s3n swift viewfs wasb wasbs webhdfs".split())
 )
+
+
+def __getattr__(name):
+    if name == "TF_VERSION":  # of the TensorFlow that is installed, which is not imported for it
+        return util.tf_version()
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def hdfs_path(ctx, path):

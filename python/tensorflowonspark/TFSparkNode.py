@@ -66,6 +66,12 @@ class TFSparkNode:
     cluster_id = None
 
 
+def __getattr__(name):
+    if name == "TF_VERSION":  # of the TensorFlow that is installed, which is not imported for it
+        return util.tf_version()
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
 def _has_spark_resource_api():
     """Whether Spark can give GPUs to tasks (3.0 and later)."""
     from pyspark import TaskContext
