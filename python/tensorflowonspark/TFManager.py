@@ -112,12 +112,21 @@ class Queue:
         self._door = None
         self._rows, self._at, self._open = [], 0, []  # of the block that get() is in; blocks that are not done
         self._connecting = threading.Lock()
+        self._unread = 0  # answers of done()
 
     def ask(self, fields, timeout=None):
         if self._door is None:
             with self._connecting:
                 self._door = self._door or self._manager._opened()
-        return _ask(self._door, fields, timeout)
+        self._door.send("NodeRequest", fields)
+        return self._answer(timeout)
+
+    def _answer(self, timeout=None):
+        """The answer to the last request, behind those of done() before it."""
+        while self._unread:
+            self._unread -= 1
+            _answer(self._door)
+        return _answer(self._door, timeout)
 
     def put(self, item, block=True, timeout=None):
         seconds = _FOREVER if block and timeout is None else (timeout or 0)
@@ -151,7 +160,7 @@ class Queue:
             os.close(descriptor)
 
     def sent(self, seconds=_FOREVER):
-        return bool(_answer(self._door, seconds)[0].get("taken"))
+        return bool(self._answer(seconds)[0].get("taken"))
 
     def take(self, seconds=_FOREVER, feed=None):
         """The next (mark, block, first, count, bytes): a mark or a _block.Block, of which rows [first, first + count)
@@ -168,7 +177,11 @@ class Queue:
         return answer.get("mark", 0), block, answer.get("first", 0), answer.get("count", 0), answer.get("bytes", 0)
 
     def done(self, size, count=1):
-        self.ask({"done": {"queue": self.name, "bytes": size, "count": count}})
+        """Gives blocks of take() back. The answer is read before that of the next request: a program that takes block
+        after block waits once for each.
+        """
+        self._door.send("NodeRequest", {"done": {"queue": self.name, "bytes": size, "count": count}})
+        self._unread += 1
 
     def get(self, block=True, timeout=None):
         if self._at < len(self._rows):
