@@ -3,19 +3,18 @@
 #include <cstdint>
 #include <string>
 
+#include "cluster/frame.h"
+
 namespace crema::cluster {
 namespace {
 constexpr uint32_t kLargest = 16u << 20;
 }
 
 void Channel::send(const google::protobuf::MessageLite& message, Deadline deadline, const Interrupt* interrupt) {
-  std::string bytes(4, '\0');
-  message.AppendToString(&bytes);
-  if (bytes.size() - 4 > kLargest)  // the other end would refuse it and take this process for lost
+  std::string bytes = framed(message);
+  if (bytes.size() - kFrameHead > kLargest)  // the other end would refuse it and take this process for lost
     invalid("a message to {} has {} bytes, and at most {} are taken; are the outputs of the TEST net that large?",
-            socket_.peer(), bytes.size() - 4, kLargest);
-  const auto size = static_cast<uint32_t>(bytes.size() - 4);
-  for (size_t i = 0; i < 4; ++i) bytes[i] = static_cast<char>(size >> (8 * i) & 255);
+            socket_.peer(), bytes.size() - kFrameHead, kLargest);
   const MutexLock lock(sending_);
   sendRest(deadline, interrupt);
   frame_ = std::move(bytes), sent_ = 0;
@@ -36,10 +35,9 @@ void Channel::sendRest(Deadline deadline, const Interrupt* interrupt) {
 }
 
 void Channel::receive(google::protobuf::MessageLite* message, Deadline deadline, const Interrupt* interrupt) {
-  unsigned char head[4];
-  socket_.readAll(head, sizeof head, deadline, interrupt);
-  uint32_t size = 0;
-  for (size_t i = 0; i < 4; ++i) size |= static_cast<uint32_t>(head[i]) << (8 * i);
+  std::array<unsigned char, kFrameHead> head{};
+  socket_.readAll(head.data(), head.size(), deadline, interrupt);
+  const uint32_t size = payloadOf(head);
   if (size > kLargest)
     throw Error(ErrorKind::kPeer, fmt::format("{} announced a message of {} bytes; refused", socket_.peer(), size));
   std::string bytes(size, '\0');

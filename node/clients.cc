@@ -44,7 +44,7 @@ struct Clients::Client {
   Frames frames;
   bool local;  // memory travels as descriptors
   std::vector<uint64_t> feeds = {};
-  std::shared_ptr<const Descriptor> given = nullptr;  // the block of the last Get, until it is sent
+  std::shared_ptr<const Descriptor> given = nullptr;  // beside the last answer, until that is sent
 
   Wait waitOf(double seconds) {
     return {Deadline::after(seconds), [this] { return frames.peerGone(); }};
@@ -110,9 +110,12 @@ int Clients::answer(const wire::NodeRequest& r, Descriptor beside, Client& clien
       node_.programFailed(r.fail().story());
       break;
     case wire::NodeRequest::kPort:
-      if (node_.port.descriptor() < 0)
-        invalid("this node holds no port: it has been released, or TENSORFLOW_PORT is set");
-      return node_.port.descriptor();
+      client.given = std::make_shared<Descriptor>(node_.port.copy());
+      if (!client.given->open()) invalid("this node holds no port: it has been released, or TENSORFLOW_PORT is set");
+      return client.given->get();
+    case wire::NodeRequest::kRelease:
+      node_.port.release();
+      break;
     default:
       answerOfQueue(r, client, to);
   }

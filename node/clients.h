@@ -20,7 +20,7 @@ class Clients {
   struct Node {  // what requests are about; all of it outlives the clients
     Broker& broker;
     Kept& kept;
-    const HeldPort& port;
+    HeldPort& port;
     std::function<void(const std::string& story)> programFailed;
     std::function<void(const std::string& value)> stateSet;
   };

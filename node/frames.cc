@@ -1,12 +1,13 @@
 #include "node/frames.h"
 
-#include <poll.h>
 #include <sys/socket.h>
 
 #include <array>
 #include <cerrno>
 #include <cstring>
 #include <string>
+
+#include "cluster/frame.h"
 
 namespace crema::node {
 namespace {
@@ -17,8 +18,7 @@ constexpr double kForever = 1e8;
 
 }  // namespace
 
-// The descriptor comes with the first byte of the frame that it was sent with, and the kernel does not read on into a
-// frame with another one.
+// The descriptor comes with the first byte of the frame that it was sent with, so with its head.
 size_t Frames::receiveSome(void* to, size_t bytes, Descriptor* beside) const {
   alignas(cmsghdr) std::array<char, CMSG_SPACE(4 * sizeof(int))> control{};
   iovec part{to, bytes};
@@ -41,30 +41,21 @@ size_t Frames::receiveSome(void* to, size_t bytes, Descriptor* beside) const {
 
 Descriptor Frames::receive(google::protobuf::MessageLite* message, const Interrupt* interrupt) {
   Descriptor beside;
-  const auto all = [&](void* to, size_t bytes) {
-    for (size_t at = 0; at < bytes;) {
-      pollfd p[2] = {{socket_.descriptor(), POLLIN, 0}, {interrupt ? interrupt->descriptor() : -1, POLLIN, 0}};
-      ::poll(p, 2, Deadline::after(kForever).pollMillis());
-      if (interrupt) interrupt->check();
-      if (p[0].revents) at += receiveSome(static_cast<char*>(to) + at, bytes - at, &beside);
-    }
-  };
-  unsigned char head[4];
-  all(head, sizeof head);
-  uint32_t size = 0;
-  for (size_t i = 0; i < 4; ++i) size |= static_cast<uint32_t>(head[i]) << (8 * i);
+  std::array<unsigned char, cluster::kFrameHead> head{};
+  for (size_t at = 0; at < head.size();) {
+    socket_.waitToRead(Deadline::after(kForever), interrupt);
+    at += receiveSome(head.data() + at, head.size() - at, &beside);
+  }
+  const uint32_t size = cluster::payloadOf(head);
   if (size > kLargest) throw Error(ErrorKind::kPeer, fmt::format("a message of {} bytes was announced; refused", size));
   std::string bytes(size, '\0');
-  all(bytes.data(), size);
+  socket_.readAll(bytes.data(), size, Deadline::after(kForever), interrupt);
   if (!message->ParseFromString(bytes)) throw Error(ErrorKind::kPeer, "a message came that cannot be read");
   return beside;
 }
 
 void Frames::send(const google::protobuf::MessageLite& message, int descriptor, const Interrupt* interrupt) {
-  std::string bytes(4, '\0');
-  message.AppendToString(&bytes);
-  const auto size = static_cast<uint32_t>(bytes.size() - 4);
-  for (size_t i = 0; i < 4; ++i) bytes[i] = static_cast<char>(size >> (8 * i) & 255);
+  std::string bytes = cluster::framed(message);
   const Deadline deadline = Deadline::after(kSendSeconds);
   size_t at = 0;
   while (descriptor >= 0 && at == 0) {

@@ -1,5 +1,6 @@
 #include "node/held_port.h"
 
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 
@@ -9,7 +10,10 @@
 
 namespace crema::node {
 
-HeldPort::HeldPort(int port) : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+HeldPort::HeldPort(int port) {
+  if (port < 0) return;
+  const MutexLock lock(mutex_);
+  socket_ = Descriptor(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_in a{};
   a.sin_family = AF_INET, a.sin_port = htons(static_cast<uint16_t>(port)), a.sin_addr.s_addr = htonl(INADDR_ANY);
   const int one = 1;
@@ -23,6 +27,16 @@ HeldPort::HeldPort(int port) : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOE
                  : "free some ports, or widen net.ipv4.ip_local_port_range");
   }
   number_ = ntohs(a.sin_port);
+}
+
+Descriptor HeldPort::copy() const {
+  const MutexLock lock(mutex_);
+  return Descriptor(socket_.open() ? ::fcntl(socket_.get(), F_DUPFD_CLOEXEC, 0) : -1);
+}
+
+void HeldPort::release() {
+  const MutexLock lock(mutex_);
+  socket_ = Descriptor();
 }
 
 }  // namespace crema::node

@@ -4,21 +4,23 @@
 #pragma once
 #include <string>
 
+#include "base/mutex.h"
 #include "node/descriptor.h"
 
 namespace crema::node {
 
 class HeldPort {
  public:
-  HeldPort() = default;  // none
-  // port 0: the kernel chooses. kIo when it is taken.
+  // port 0: the kernel chooses; -1: none is held. kIo when it is taken.
   explicit HeldPort(int port);
   int number() const { return number_; }  // 0: none
-  int descriptor() const { return socket_.get(); }
-  void release() { socket_ = Descriptor(); }  // for a program that binds without SO_REUSEADDR
+  // Another descriptor of the socket, for a client; none when it has been released. From any thread, as release().
+  Descriptor copy() const;
+  void release();  // for a program that binds without SO_REUSEADDR
 
  private:
-  Descriptor socket_;
+  mutable Mutex mutex_;
+  Descriptor socket_ CREMA_GUARDED_BY(mutex_);
   int number_ = 0;
 };
 

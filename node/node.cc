@@ -46,7 +46,7 @@ class Node::State {
         emit_(std::move(emit)),
         broker_({job.node().queue().begin(), job.node().queue().end()}, job.node().budget()),
         kept_(job.node().work_folder().empty() ? "." : job.node().work_folder()),
-        port_(job.node().port() >= 0 ? HeldPort(job.node().port()) : HeldPort()),
+        port_(job.node().port()),
         clients_(job.token(), job.node().alone() ? "" : job.host(),
                  {broker_, kept_, port_, [this](const std::string& story) { programFailed(story); },
                   [this](const std::string& value) { stateSet(value); }}) {
@@ -63,7 +63,6 @@ class Node::State {
   }
 
   void take(const wire::NodeInput& input) {
-    if (input.has_release()) port_.release();
     const MutexLock lock(mutex_);
     if (input.has_join()) about_ = input.join().about();
     if (input.has_compute()) starts_.push_back(input.compute());

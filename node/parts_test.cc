@@ -189,7 +189,7 @@ TEST_F(ProgramTest, ItsEndIsToldWithItsLastLines) {
 
 TEST_F(ProgramTest, ASignalIsNamed) {
   const auto program = start("kill -9 $$");
-  EXPECT_EQ(story(), "was killed by signal 9 (Killed), as the kernel does when memory is short");
+  EXPECT_EQ(story(), "ended with signal 9 (Killed), which the kernel sends when memory is short");
 }
 
 TEST_F(ProgramTest, WhatCannotBeStartedIsNamed) {
@@ -226,7 +226,7 @@ TEST_F(ProgramTest, NothingOfItIsLeft) {
   };
   while (lives() && !deadline.passed()) ::usleep(5000);
   EXPECT_FALSE(lives());
-  EXPECT_EQ(story().rfind("was killed by signal 9", 0), 0u);
+  EXPECT_EQ(story().rfind("ended with signal 9", 0), 0u);
 }
 
 }  // namespace

@@ -118,13 +118,9 @@ void Program::wait() {
 }
 
 std::string Program::story(int status) {
-  std::string text;
-  if (WIFSIGNALED(status))
-    text = fmt::format("was killed by signal {} ({}){}", WTERMSIG(status), ::strsignal(WTERMSIG(status)),
-                       WTERMSIG(status) == SIGKILL ? ", as the kernel does when memory is short" : "");
-  else if (WEXITSTATUS(status) != 0)
-    text = fmt::format("ended with code {}", WEXITSTATUS(status));
-  if (text.empty()) return text;
+  if (status == 0) return "";
+  std::string text = howItEnded(status);
+  if (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) text += ", which the kernel sends when memory is short";
   const MutexLock lock(mutex_);
   if (!last_.empty()) text += "; its last lines:";
   for (const auto& line : last_) text += "\n  " + line;

@@ -17,7 +17,7 @@ namespace crema::node {
 
 class Program {
  public:
-  // ended: called once, from a thread of this object, with what is wrong ("was killed by signal 9 (Killed); ..." and
+  // ended: called once, from a thread of this object, with what is wrong ("ended with signal 9 (Killed), ..." and
   // the last lines), or "" when it ended by itself with code 0. kIo when it cannot be started.
   Program(const wire::NodeInput::Compute& what, std::function<void(const std::string&)> ended);
   ~Program();  // kills it

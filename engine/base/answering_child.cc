@@ -8,7 +8,6 @@
 
 #include <cerrno>
 #include <cmath>
-#include <cstring>
 #include <utility>
 
 #include "base/child.h"
@@ -88,11 +87,7 @@ void AnsweringChild::end() {
   while (::waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
   }
   pid_ = -1;
-  if (!died_.empty()) return;
-  if (WIFSIGNALED(status))
-    died_ = fmt::format("ended with signal {} ({})", WTERMSIG(status), ::strsignal(WTERMSIG(status)));
-  else
-    died_ = fmt::format("ended with code {}", WEXITSTATUS(status));
+  if (died_.empty()) died_ = howItEnded(status);
 }
 
 bool AnsweringChild::receive(void* to, size_t bytes, double seconds) const {

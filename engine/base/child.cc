@@ -68,6 +68,11 @@ bool readAll(int in, Deadline deadline, std::string* bytes) {
 
 }  // namespace
 
+std::string howItEnded(int status) {
+  return WIFSIGNALED(status) ? fmt::format("ended with signal {} ({})", WTERMSIG(status), ::strsignal(WTERMSIG(status)))
+                             : fmt::format("ended with code {}", WEXITSTATUS(status));
+}
+
 std::string startRemedy(int code) {
   const std::string more = memoryLimit();
   const bool limited = !more.empty();
@@ -98,9 +103,7 @@ ChildResult inChild(const ChildLimits& limits, const std::function<std::string()
   while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
   }
   if (!ended) return {"", fmt::format("did not end within {:.3g} seconds", limits.seconds)};
-  if (WIFSIGNALED(status))
-    return {"", fmt::format("ended with signal {} ({})", WTERMSIG(status), ::strsignal(WTERMSIG(status)))};
-  if (bytes.size() < 2 || bytes.back() != kEnd) return {"", fmt::format("ended with code {}", WEXITSTATUS(status))};
+  if (WIFSIGNALED(status) || bytes.size() < 2 || bytes.back() != kEnd) return {"", howItEnded(status)};
   bytes.pop_back();
   return resultOf(std::move(bytes), limits);
 }

@@ -17,6 +17,8 @@ struct [[nodiscard]] ChildResult {
 // An Error that leaves body is thrown here, kind, message and frames as one text. The child has one thread, leaves no
 // core file and dies with this process. body must not log and must not need locks that other threads may hold.
 ChildResult inChild(const ChildLimits& limits, const std::function<std::string()>& body);
+// Of a status of waitpid(): "ended with signal 11 (Segmentation fault)", "ended with code 4"; of code 0 too.
+std::string howItEnded(int status);
 // What a user can do when the system starts no process or thread. It depends on errno and on whether the address space
 // is limited: EAGAIN stands for too many threads and for no memory for a thread's stack alike.
 std::string startRemedy(int code);

@@ -243,7 +243,7 @@ size_t Socket::writeSome(const void* from, size_t bytes) const {
 void Socket::readAll(void* to, size_t bytes, Deadline deadline, const Interrupt* interrupt) const {
   auto* at = static_cast<char*>(to);
   while (bytes > 0) {
-    await(fd_, POLLIN, deadline, interrupt, "recv from", peer_);
+    waitToRead(deadline, interrupt);
     const size_t n = readSome(at, bytes);
     at += n, bytes -= n;
   }
@@ -256,6 +256,10 @@ void Socket::writeAll(const void* from, size_t bytes, Deadline deadline, const I
     const size_t n = writeSome(at, bytes);
     at += n, bytes -= n;
   }
+}
+
+void Socket::waitToRead(Deadline deadline, const Interrupt* interrupt) const {
+  await(fd_, POLLIN, deadline, interrupt, "recv from", peer_);
 }
 
 void Socket::waitToWrite(Deadline deadline, const Interrupt* interrupt) const {

@@ -72,6 +72,7 @@ class [[nodiscard]] Socket {
 
   void readAll(void* to, size_t bytes, Deadline deadline, const Interrupt* interrupt) const;
   void writeAll(const void* from, size_t bytes, Deadline deadline, const Interrupt* interrupt) const;
+  void waitToRead(Deadline deadline, const Interrupt* interrupt) const;
   void waitToWrite(Deadline deadline, const Interrupt* interrupt) const;
   // Non-blocking parts for loops of others: bytes moved, 0 when it would block; throws kPeer when the peer is
   // gone.

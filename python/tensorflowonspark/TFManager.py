@@ -6,7 +6,7 @@ which every row passed three times.)
 
 import json
 import os
-import secrets
+import socket
 import threading
 import time
 from queue import Empty
@@ -75,6 +75,22 @@ class TFManager:
     def set(self, key, value):
         """Sets a value, of what JSON can hold, for all clients of the node."""
         self._ask({"set": {"key": str(key), "value": json.dumps(value).encode()}})
+
+    def port(self):
+        """A socket that is bound to the port which the node holds for the program; None when it holds none."""
+        try:
+            _, descriptor = self._ask({"port": {}})
+        except NodeError:
+            return None
+        return socket.socket(fileno=descriptor)
+
+    def release_port(self):
+        """The node holds the port no longer."""
+        self._ask({"release": {}})
+
+    def fail(self, message):
+        """Says that the program has failed, before its process ends: all waits of the node end with that."""
+        self._ask({"fail": {"story": message}})
 
     def shutdown(self):
         """Ends the process of start(); of connect(), closes the connection."""
@@ -253,8 +269,3 @@ def connect(address, authkey):
     manager = TFManager(address, authkey)
     manager._ask({"look": {"key": "state"}})
     return manager
-
-
-def new_token():
-    """A secret for one run."""
-    return secrets.token_bytes(32)

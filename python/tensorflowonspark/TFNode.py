@@ -72,14 +72,14 @@ def terminate(mgr, qname="input"):
 
 
 def release_port(ctx):
-    """Gives the port up that is held for the program (`release_port=False`), for a server that binds it without
-    SO_REUSEADDR; gRPC's, and so TensorFlow's, need not.
+    """Gives the port up that the node holds for the program, for a server that binds it without SO_REUSEADDR; gRPC's,
+    and so TensorFlow's, need not.
     """
-    if ctx.tmp_socket is None:
-        logger.warning("release_port() invoked with no bound socket.")
-        return
-    ctx.tmp_socket.close()
-    ctx.tmp_socket = None
+    if ctx.tmp_socket is not None:
+        ctx.tmp_socket.close()
+        ctx.tmp_socket = None
+    if ctx.mgr is not None:
+        ctx.mgr.release_port()
 
 
 class DataFeed:

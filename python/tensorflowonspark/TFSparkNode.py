@@ -152,9 +152,9 @@ def run(fn, tf_args, cluster_meta, tensorboard, log_dir, queues, background):
 
 def _place_on_machine(spec, job_name, task_index):
     """Which one a node is of those with the same host in a cluster_spec."""
-    all_of_them = [address for addresses in spec.values() for address in addresses]
-    mine = spec[job_name][task_index] if task_index < len(spec.get(job_name, [])) else all_of_them[0]
-    return [a for a in all_of_them if a.rpartition(":")[0] == mine.rpartition(":")[0]].index(mine)
+    addresses = [address for some in spec.values() for address in some]
+    mine = spec[job_name][task_index] if task_index < len(spec.get(job_name, [])) else addresses[0]
+    return util.place_on_host(addresses, addresses.index(mine))
 
 
 def train(cluster_info, cluster_meta, feed_timeout=600, qname="input"):

@@ -12,6 +12,14 @@ import zipfile
 VARIABLE = "CREMA_EXECUTABLE"  # its path; comes before all else
 
 
+_folders = []  # each is removed when this process ends
+
+
+def _folder():
+    _folders.append(tempfile.TemporaryDirectory(prefix="crema-", ignore_cleanup_errors=True))
+    return _folders[-1].name
+
+
 def _beside():
     """Candidates, without the network: of this installation, of a checkout, of the search path."""
     here = pathlib.Path(__file__).resolve()
@@ -55,7 +63,7 @@ def local(jars=()):
         if path.is_file() and os.access(path, os.X_OK):
             return str(path)
     for jar in jars:
-        unpacked = _of_jar(jar, tempfile.mkdtemp(prefix="crema-"))
+        unpacked = _of_jar(jar, _folder())
         if unpacked:
             return str(unpacked)
     raise FileNotFoundError(
@@ -87,7 +95,7 @@ def ship(sc):
         digest = hashlib.sha256(f.read()).hexdigest()[:16]
     if getattr(sc, "_crema_shipped", None) == digest:
         return
-    to = pathlib.Path(tempfile.mkdtemp(prefix="crema-")) / (_PREFIX + digest)
+    to = pathlib.Path(_folder()) / (_PREFIX + digest)
     shutil.copyfile(path, to)
     to.chmod(0o755)
     sc.addFile(str(to))

@@ -21,21 +21,13 @@ _HINTS = (
 )
 
 
-def token_of(cluster_meta):
-    """The run's secret: of cluster_meta, or of the Server of this process."""
-    if cluster_meta and cluster_meta.get("token"):
-        return cluster_meta["token"]
-    if reservation._tokens:
-        return next(reversed(reservation._tokens.values()))
-    raise Exception("there is no token of the cluster: pass cluster_meta")
-
-
 def manager_here(cluster_info, cluster_meta, number=0):
     """A TFManager of a node of this executor, else of this machine, else of another; of several the one for that
     number.
 
     Exception, with what to look at, when there is none. Parameter servers and evaluators are not fed.
     """
+    token = reservation.token_of(cluster_meta)
     here, hosts = _machine.here(), {util.get_ip_address(), socket.gethostname()}
     fed = [n for n in cluster_info if n["job_name"] not in ("ps", "evaluator")]
     own = [n for n in fed if n.get("executor") == here]
@@ -46,21 +38,10 @@ def manager_here(cluster_info, cluster_meta, number=0):
             node = nodes[(number + i) % len(nodes)]
             host, _, port = node.get("feed", "").rpartition(":")
             try:
-                return TFManager.connect(
-                    (host.strip("[]"), int(port)) if nodes is far else node["addr"], token_of(cluster_meta)
-                )
+                return TFManager.connect((host.strip("[]"), int(port)) if nodes is far else node["addr"], token)
             except OSError:
                 continue
     raise Exception(_HINTS)
-
-
-def _partition():
-    try:
-        from pyspark import TaskContext
-
-        return TaskContext.get().partitionId()
-    except Exception:  # not in a task
-        return 0
 
 
 def _size(value):
@@ -91,7 +72,8 @@ class _Feeder:
         self.info, self.meta, self.timeout, self.qname = cluster_info, cluster_meta, feed_timeout, qname
 
     def manager(self):
-        return manager_here(self.info, self.meta, _partition())
+        context = util.task_context()
+        return manager_here(self.info, self.meta, context.partitionId() if context else 0)
 
 
 class Trainer(_Feeder):

@@ -8,13 +8,6 @@ import sys
 from tensorflowonspark import _node, gpu_info, util
 
 
-def _asked_gpus(tf_args):
-    """args.num_gpus; None when it is not given."""
-    if isinstance(tf_args, dict):
-        return tf_args.get("num_gpus")
-    return getattr(tf_args, "num_gpus", None)
-
-
 class Gpus:
     """The GPUs of a node: what Spark gave to its task, else free ones of the machine.
 
@@ -24,7 +17,7 @@ class Gpus:
 
     def __init__(self, tf_args, spark_has_them):
         self.spark_has_them = spark_has_them
-        self.asked = _asked_gpus(tf_args)
+        self.asked = util.num_gpus_of(tf_args, None)
         self.wanted = 1 if self.asked is None else self.asked
         self.given = self._of_spark()
         self.own_choice = not self.given and "SPARK_EXECUTOR_POD_IP" not in os.environ and gpu_info.is_gpu_available()
@@ -37,9 +30,7 @@ class Gpus:
     def _of_spark(self):
         if not self.spark_has_them:
             return []
-        from pyspark import TaskContext
-
-        context = TaskContext.get()
+        context = util.task_context()
         resources = context.resources() if context is not None else {}
         if "gpu" not in resources:
             return []
@@ -49,12 +40,11 @@ class Gpus:
         return addresses if self.asked is None else addresses[: self.asked]
 
     def choose(self, job_name, index):
-        """Sets CUDA_VISIBLE_DEVICES. index: of this node among those of its machine."""
+        """index: of this node among those of its machine."""
         chosen = self.given
         if not chosen and self.own_choice and job_name != "ps" and self.wanted:
             chosen = gpu_info.get_gpus(self.wanted, index, format=gpu_info.AS_LIST)
-        os.environ["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"  # as nvidia-smi numbers them
-        os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(chosen)
+        util.use_gpus(",".join(chosen))
 
 
 def here():

@@ -72,7 +72,6 @@ MESSAGES = {
         "here": (3, "NodeInput.Here"),
         "ended": (4, "NodeInput.Ended"),
         "leave": (5, "NodeInput.Leave"),
-        "release": (6, "NodeInput.Release"),
     },
     "NodeInput.Join": {"about": (1, "bytes")},
     "NodeInput.Compute": {
@@ -86,7 +85,6 @@ MESSAGES = {
     "NodeInput.Here": {},
     "NodeInput.Ended": {"failed": (1, "str")},
     "NodeInput.Leave": {},
-    "NodeInput.Release": {},
     "NodeEvent": {
         "ready": (1, "NodeEvent.Ready"),
         "started": (2, "NodeEvent.Started"),
@@ -111,6 +109,7 @@ MESSAGES = {
         "fail": (9, "NodeRequest.Fail"),
         "port": (10, "NodeRequest.Port"),
         "count": (11, "NodeRequest.Count"),
+        "release": (12, "NodeRequest.Release"),
     },
     "NodeRequest.Put": {
         "queue": (1, "str"),
@@ -132,6 +131,7 @@ MESSAGES = {
     "NodeRequest.Fail": {"story": (1, "str")},
     "NodeRequest.Port": {},
     "NodeRequest.Count": {"queue": (1, "str")},
+    "NodeRequest.Release": {},
     "NodeAnswer": {
         "failed": (1, "str"),
         "kind": (2, "str"),

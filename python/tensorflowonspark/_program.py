@@ -54,19 +54,6 @@ def payload(program, ctx, address, token, keeps_port):
     return pickle.dumps(first) + program
 
 
-def held_port(manager):
-    """A socket that is bound to the port which the node holds; None when it holds none."""
-    import socket
-
-    from tensorflowonspark import TFManager
-
-    try:
-        _, descriptor = manager._ask({"port": {}})
-    except TFManager.NodeError:
-        return None
-    return socket.socket(fileno=descriptor)
-
-
 def main():
     """Runs the map function; its exception goes to the node, and the process ends with 1."""
     with os.fdopen(_DESCRIPTOR, "rb") as stream:
@@ -85,7 +72,7 @@ def main():
             ctx = TFSparkNode.TFNodeContext()
             vars(ctx).update(first["context"], mgr=manager)
             if first["keeps_port"]:
-                ctx.tmp_socket = held_port(manager)
+                ctx.tmp_socket = manager.port()
             if isinstance(tf_args, list):
                 sys.argv = tf_args
             fn(tf_args, ctx)
@@ -94,5 +81,5 @@ def main():
                 return
             story = traceback.format_exc()
             print(story, file=sys.stderr, flush=True)
-            manager._ask({"fail": {"story": f"Exception in {role}:\n{story}"}})
+            manager.fail(f"Exception in {role}:\n{story}")
             sys.exit(1)

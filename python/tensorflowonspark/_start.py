@@ -10,30 +10,22 @@ import traceback
 from tensorflowonspark import TFManager, _about, _machine, _node, _program, reservation, util
 
 
-def _attempt():
-    try:
-        from pyspark import TaskContext
-
-        return int(TaskContext.get().attemptNumber())
-    except Exception:  # not in a task
-        return 0
-
-
 class Start:
     """A node, from its process to its program."""
 
     def __init__(self, cluster_meta, executor_id, job_name, task_index, queues, start):
         self.meta, self.executor_id, self.job_name, self.task_index = cluster_meta, executor_id, job_name, task_index
         self.host = util.get_ip_address()
-        self.token = cluster_meta.get("token") or reservation._tokens[tuple(cluster_meta["server_addr"])]
+        self.token = reservation.token_of(cluster_meta)
         fixed = os.environ.get("TENSORFLOW_PORT")
         self.fixed_port = int(fixed) if fixed else None
         host, port = cluster_meta["server_addr"]
+        context = util.task_context()
         job = {
             "coordinator": f"{socket.gethostbyname(host)}:{port}",
             "host": self.host,
             "token": self.token,
-            "attempt": _attempt(),
+            "attempt": context.attemptNumber() if context else 0,
             "join_timeout": cluster_meta.get("reservation_timeout", 600),
             "step_timeout": 60,
             "task_seconds": time.monotonic() - start,
@@ -73,23 +65,20 @@ class Start:
         else:
             os.environ.pop("TF_CONFIG", None)
 
+    def _run(self, argument, **fields):
+        here = {"environment": _program.environment(), "folder": os.getcwd()}
+        self.process.say(compute={"argument": argument, **here, **fields})
+
     def beside(self, argument):
-        compute = {"argument": argument, "environment": _program.environment(), "folder": os.getcwd(), "beside": True}
-        self.process.say(compute=compute)
+        """Starts what serves the program, and ends with it."""
+        self._run(argument, beside=True)
 
     def compute(self, payload, ctx, stays, keeps_port):
         """Starts the program in a process of its own; waits for the end of one that stays, as its slot is not for
         feeding.
         """
-        self.process.say(
-            compute={
-                "argument": _program.COMMAND,
-                "environment": _program.environment(),
-                "folder": os.getcwd(),
-                "payload": _program.payload(payload, ctx, self.address, self.token, keeps_port),
-                "stays": stays,
-            }
-        )
+        found = _program.payload(payload, ctx, self.address, self.token, keeps_port)
+        self._run(_program.COMMAND, payload=found, stays=stays)
         self.process.computing()
         if stays:
             self.process.over()
@@ -101,7 +90,7 @@ class Start:
         self.process.say(here={})
         ctx.mgr = self.manager
         if keeps_port:
-            ctx.tmp_socket = _program.held_port(ctx.mgr)
+            ctx.tmp_socket = ctx.mgr.port()
         if isinstance(tf_args, list):
             sys.argv = tf_args
         try:

@@ -6,37 +6,27 @@ A message is a dict of its fields that are set, which _messages.py lists.
 
 import struct
 
+from tensorflowonspark import _encoding
 from tensorflowonspark._messages import MESSAGES
 
 # The marks of NodeRequest.Put and NodeAnswer.
 NONE, END_OF_FEED, END_OF_PARTITION = range(3)
 
-_VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 _NAMES = {
     message: {number: (name, kind) for name, (number, kind) in fields.items()} for message, fields in MESSAGES.items()
 }
 
 
-def _varint(value):
-    value &= (1 << 64) - 1
-    out = bytearray()
-    while value > 127:
-        out.append(value & 127 | 128)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
-
-
 def _field(number, kind, value):
     if kind in ("int", "bool"):
-        return _varint(number << 3 | _VARINT) + _varint(int(value))
+        return _encoding.varint(number << 3 | _encoding.VARINT) + _encoding.varint(int(value))
     if kind == "double":
-        return _varint(number << 3 | _FIXED64) + struct.pack("<d", value)
+        return _encoding.varint(number << 3 | _encoding.FIXED64) + struct.pack("<d", value)
     if kind == "str":
         value = value.encode()
     elif kind != "bytes":
         value = encode(kind, value)
-    return _varint(number << 3 | _BYTES) + _varint(len(value)) + bytes(value)
+    return _encoding.field(number, bytes(value))
 
 
 def encode(message, fields):
@@ -53,73 +43,42 @@ def encode(message, fields):
     return b"".join(out)
 
 
-def _read_varint(data, at):
-    value = shift = 0
-    while True:
-        byte = data[at]
-        at += 1
-        value |= (byte & 127) << shift
-        if byte < 128:
-            return value, at
-        shift += 7
-        if shift > 63:
-            raise ValueError("a number of more than 64 bits in a message")
-
-
-def _signed(value):
-    return value - (1 << 64) if value >> 63 else value
-
-
-def _value(kind, wire, data, at):
-    """One value, as `kind` has it, or None for a field that is not known, and where the next field begins."""
-    if wire == _VARINT:
-        raw, at = _read_varint(data, at)
-        return {"int": _signed(raw), "bool": bool(raw)}.get(kind), at
-    if wire in (_FIXED64, _FIXED32):
-        size = 8 if wire == _FIXED64 else 4
-        if at + size > len(data):
-            raise ValueError("a message is cut off")
-        return (struct.unpack_from("<d", data, at)[0] if kind == "double" else None), at + size
-    if wire != _BYTES:
-        raise ValueError(f"a field of wire type {wire} in a message")
-    size, at = _read_varint(data, at)
-    raw = bytes(data[at : at + size])
-    if len(raw) < size:
-        raise ValueError("a message is cut off")
-    at += size
+def _value(kind, wire, value, data):
+    """A value as `kind` has it; None for a field that is not known."""
+    if wire == _encoding.VARINT:
+        return {"int": _encoding.signed(value), "bool": bool(value)}.get(kind)
+    raw = data[slice(*value)]
+    if wire == _encoding.FIXED64 and kind == "double":
+        return struct.unpack("<d", raw)[0]
+    if wire != _encoding.BYTES:
+        return None
     if kind == "bytes":
-        return raw, at
+        return raw
     if kind == "str":
-        return raw.decode(errors="replace"), at
-    return (decode(kind, raw) if kind in MESSAGES else None), at
+        return raw.decode(errors="replace")
+    return decode(kind, raw) if kind in MESSAGES else None
 
 
 def decode(message, data):
     """The fields of a message that are set; fields that are not known are left out. ValueError for what is no
     message.
     """
-    known, fields, at = _NAMES[message], {}, 0
-    try:
-        while at < len(data):
-            tag, at = _read_varint(data, at)
-            name, kind = known.get(tag >> 3, (None, None))
-            repeated = isinstance(kind, list)
-            value, at = _value(kind[0] if repeated else kind, tag & 7, data, at)
-            if name is None:
-                continue
-            if repeated:
-                fields.setdefault(name, []).append(value)
-            else:
-                fields[name] = value
-    except (IndexError, struct.error):
-        raise ValueError("a message is cut off") from None
-    return fields
+    known, found = _NAMES[message], {}
+    for number, wire, raw in _encoding.fields(data, 0, len(data)):
+        name, kind = known.get(number, (None, None))
+        if name is None:
+            continue
+        if isinstance(kind, list):
+            found.setdefault(name, []).append(_value(kind[0], wire, raw, data))
+        else:
+            found[name] = _value(kind, wire, raw, data)
+    return found
 
 
 def delimited(message, fields):
     """As on stdin and stdout of a child: the length as a varint, then the message."""
     data = encode(message, fields)
-    return _varint(len(data)) + data
+    return _encoding.varint(len(data)) + data
 
 
 def read_delimited(message, stream):

@@ -5,8 +5,7 @@
     Feature    one of 1: bytes_list, 2: float_list, 3: int64_list; each list has its values in field 1:
                bytes one by one, floats (32 bits, little endian) and int64 (varints) packed into one field
 
-A field is a varint (number << 3 | wire type) and its value: wire type 0 a varint, 1 eight bytes, 2 a length and as
-many bytes, 5 four bytes. Features are written in the order of their names' bytes, as the jar writes them:
+Features are written in the order of their names' bytes, as the jar writes them:
 the same features give the same bytes.
 """
 
@@ -14,6 +13,8 @@ import array
 import operator
 import struct
 import sys
+
+from tensorflowonspark import _encoding
 
 BYTES, FLOAT, INT64 = "bytes_list", "float_list", "int64_list"
 _NUMBERS = {BYTES: 1, FLOAT: 2, INT64: 3}
@@ -25,21 +26,27 @@ def encode(features):
     entries = bytearray()
     for name in sorted(features, key=lambda name: name.encode()):
         kind, values = features[name]
-        feature = _field(_NUMBERS[kind], _PACK[kind](values))
-        entries += _field(1, _field(1, name.encode()) + _field(2, feature))
-    return _field(1, bytes(entries))
+        feature = _encoding.field(_NUMBERS[kind], _PACK[kind](values))
+        entries += _encoding.field(1, _encoding.field(1, name.encode()) + _encoding.field(2, feature))
+    return _encoding.field(1, bytes(entries))
 
 
 def decode(data):
     """{name: (kind, values)} of a serialized Example; kind is None where a feature has none. Fields that an Example
     does not have are skipped; damaged bytes are a ValueError with the offset.
     """
-    data = bytes(data)
+    try:
+        return _features(bytes(data))
+    except ValueError as e:
+        raise ValueError(f"damaged Example: {e}") from None
+
+
+def _features(data):
     features = {}
     for start, end in _messages(data, 0, len(data), 1):
         for entry in _messages(data, start, end, 1):
             name, feature = "", (None, [])
-            for number, wire, value in _fields(data, *entry):
+            for number, wire, value in _encoding.fields(data, *entry):
                 if number == 1 and wire == 2:
                     name = data[slice(*value)].decode()
                 elif number == 2 and wire == 2:
@@ -48,28 +55,15 @@ def decode(data):
     return features
 
 
-def _varint(value):
-    out = bytearray()
-    while value > 127:
-        out.append(value & 127 | 128)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
-
-
-def _field(number, content):
-    return bytes((number << 3 | 2,)) + _varint(len(content)) + content
-
-
 def _pack_bytes(values):
-    return b"".join(_field(1, bytes(value)) for value in values)
+    return b"".join(_encoding.field(1, bytes(value)) for value in values)
 
 
 def _pack_floats(values):
     packed = array.array("f", values)  # beyond the range of 32 bits: infinite, as protobuf has it
     if sys.byteorder == "big":
         packed.byteswap()
-    return _field(1, packed.tobytes()) if packed else b""
+    return _encoding.field(1, packed.tobytes()) if packed else b""
 
 
 def _pack_int64(values):
@@ -78,48 +72,20 @@ def _pack_int64(values):
         value = operator.index(value)
         if not -(1 << 63) <= value < 1 << 63:
             raise ValueError(f"{value} has more than 64 bits")
-        packed += _varint(value & (1 << 64) - 1)  # negative: two's complement, ten bytes
-    return _field(1, bytes(packed)) if packed else b""
+        packed += _encoding.varint(value)
+    return _encoding.field(1, bytes(packed)) if packed else b""
 
 
 _PACK = {BYTES: _pack_bytes, FLOAT: _pack_floats, INT64: _pack_int64}
 
 
-def _read_varint(data, at, end):
-    value = 0
-    for place in range(min(end - at, 10)):
-        byte = data[at + place]
-        value |= (byte & 127) << 7 * place
-        if byte < 128:
-            return value & (1 << 64) - 1, at + place + 1
-    raise ValueError(f"damaged Example: the number at byte {at} does not end")
-
-
-def _fields(data, at, end):
-    """(field number, wire type, value) of the message in data[at:end]: an int, or (start, end) of the bytes."""
-    while at < end:
-        key, begin = _read_varint(data, at, end)
-        wire = key & 7
-        if wire == 0:
-            value, at = _read_varint(data, begin, end)
-        elif wire in (1, 2, 5):
-            length, start = _read_varint(data, begin, end) if wire == 2 else (8 if wire == 1 else 4, begin)
-            at = start + length
-            if at > end:
-                raise ValueError(f"damaged Example: {length} bytes from byte {start} reach beyond {end}, where it ends")
-            value = (start, at)
-        else:
-            raise ValueError(f"damaged Example: byte {at} begins a field of wire type {wire}")
-        yield key >> 3, wire, value
-
-
 def _messages(data, at, end, wanted):
-    return [value for number, wire, value in _fields(data, at, end) if number == wanted and wire == 2]
+    return [value for number, wire, value in _encoding.fields(data, at, end) if number == wanted and wire == 2]
 
 
 def _feature(data, at, end):
     kind, values = None, []
-    for number, wire, value in _fields(data, at, end):
+    for number, wire, value in _encoding.fields(data, at, end):
         if number in _KINDS and wire == 2:
             if _KINDS[number] != kind:  # a later kind replaces an earlier one; the same one goes on
                 kind, values = _KINDS[number], []
@@ -133,30 +99,26 @@ def _unpack_bytes(data, at, end):
 
 def _unpack_floats(data, at, end):
     values = []
-    for number, wire, value in _fields(data, at, end):
+    for number, wire, value in _encoding.fields(data, at, end):
         if number == 1 and wire in (2, 5):  # packed, or each with a key of its own
             count, rest = divmod(value[1] - value[0], 4)
             if rest:
-                raise ValueError(f"damaged Example: the floats at byte {value[0]} end in the middle of one")
+                raise ValueError(f"the floats at byte {value[0]} end in the middle of one")
             values += struct.unpack_from(f"<{count}f", data, value[0])
     return values
 
 
 def _unpack_int64(data, at, end):
     values = []
-    for number, wire, value in _fields(data, at, end):
+    for number, wire, value in _encoding.fields(data, at, end):
         if number == 1 and wire == 0:
-            values.append(_signed(value))
+            values.append(_encoding.signed(value))
         elif number == 1 and wire == 2:
             at, stop = value
             while at < stop:
-                one, at = _read_varint(data, at, stop)
-                values.append(_signed(one))
+                one, at = _encoding.read_varint(data, at, stop)
+                values.append(_encoding.signed(one))
     return values
-
-
-def _signed(value):
-    return value - (1 << 64) if value >> 63 else value
 
 
 _UNPACK = {BYTES: _unpack_bytes, FLOAT: _unpack_floats, INT64: _unpack_int64}

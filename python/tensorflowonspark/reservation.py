@@ -24,6 +24,20 @@ _FOREVER = 1e8
 _tokens = {}  # address of a Server of this process: its token
 
 
+def token_of(cluster_meta=None, server_addr=None):
+    """The secret of a run: of its cluster_meta, else of a Server of this process (at server_addr, or the last one),
+    else of the environment (CREMA_TOKEN). Exception, with what to pass, when there is none.
+    """
+    meta = cluster_meta or {}
+    address = server_addr or meta.get("server_addr")
+    token = meta.get("token") or _tokens.get(tuple(address) if address else next(reversed(_tokens), None))
+    if token is None and TOKEN in os.environ:
+        token = bytes.fromhex(os.environ[TOKEN])
+    if token is None:
+        raise Exception(f"there is no token for the cluster at {address}: pass cluster_meta['token'], or set {TOKEN}")
+    return token
+
+
 class Reservations:
     """What was reserved of a number of places. Thread-safe.
 
@@ -216,8 +230,8 @@ class Server:
     def stop(self):
         """Ends the coordinator; nodes that are still there end with it."""
         self.done = True
-        for sock in filter(None, [self._socket]):
-            sock.close()
+        if self._socket:
+            self._socket.close()
         if self._process is None:
             return
         with self._changed:
@@ -240,15 +254,8 @@ class Client:
 
     def __init__(self, server_addr, token=None):
         server_addr = tuple(server_addr)
-        token = token or _tokens.get(server_addr)
-        if token is None and TOKEN in os.environ:
-            token = bytes.fromhex(os.environ[TOKEN])
-        if token is None:
-            raise Exception(
-                f"there is no token for the server at {server_addr}: pass cluster_meta['token'], or set {TOKEN}"
-            )
         self.server_addr = server_addr
-        self._door = _door.Connection(server_addr, token, "control")
+        self._door = _door.Connection(server_addr, token or token_of(server_addr=server_addr), "control")
 
     def _members(self, wait=False):
         self._door.send("ToCoordinator", {"query": {"wait": wait}})
@@ -261,14 +268,10 @@ class Client:
 
     def register(self, reservation):
         """Reserves a place for a dict of numbers, str, bytes, lists and dicts; returns 'OK'."""
-        hello = {
-            "version": _version(),
-            "member": -1,
-            "host": socket.gethostname(),
-            "pid": os.getpid(),
-            "about": about(reservation),
-            "brief": True,
-        }
+        from tensorflowonspark import __version__
+
+        who = {"version": __version__, "host": socket.gethostname(), "pid": os.getpid()}
+        hello = {**who, "member": -1, "about": about(reservation), "brief": True}
         self._door.send("ToCoordinator", {"hello": hello})
         self._members()
         return "OK"
@@ -289,9 +292,3 @@ class Client:
 
     def close(self):
         self._door.close()
-
-
-def _version():
-    from tensorflowonspark import __version__
-
-    return __version__

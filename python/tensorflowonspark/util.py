@@ -22,13 +22,8 @@ def single_node_env(num_gpus=1, worker_index=-1, nodes=[]):  # noqa: B006  the s
     """
     expand_hadoop_classpath()
     if num_gpus > 0 and gpu_info.is_gpu_available():
-        place = worker_index
-        if worker_index >= 0 and nodes:
-            peers = [i for i, node in enumerate(nodes) if _host(node) == _host(nodes[worker_index])]
-            place = peers.index(worker_index)
-        # CUDA numbers GPUs by speed unless it is asked to number them as nvidia-smi does.
-        os.environ.setdefault("CUDA_DEVICE_ORDER", "PCI_BUS_ID")
-        os.environ["CUDA_VISIBLE_DEVICES"] = gpu_info.get_gpus(num_gpus, place)
+        place = place_on_host(nodes, worker_index) if worker_index >= 0 and nodes else worker_index
+        use_gpus(gpu_info.get_gpus(num_gpus, place))
         logger.info("Using gpu(s): %s", os.environ["CUDA_VISIBLE_DEVICES"])
     else:
         os.environ["CUDA_VISIBLE_DEVICES"] = ""
@@ -106,10 +101,34 @@ def read_executor_id():
         ) from None
 
 
-def num_gpus_of(tf_args):
-    """`num_gpus` of a program's arguments, whether these are a dict or a namespace; 1 where it is not among them."""
+def num_gpus_of(tf_args, default=1):
+    """`num_gpus` of a program's arguments, whether these are a dict or a namespace; `default` where it is not among
+    them.
+    """
     wanted = (tf_args if isinstance(tf_args, dict) else getattr(tf_args, "__dict__", {})).get("num_gpus")
-    return 1 if wanted is None else wanted
+    return default if wanted is None else wanted
+
+
+def place_on_host(addresses, index):
+    """Which one addresses[index], "host:port", is of those with the same host."""
+    peers = [i for i, address in enumerate(addresses) if _host(address) == _host(addresses[index])]
+    return peers.index(index)
+
+
+def use_gpus(gpus):
+    """Lets this process and its children see these GPUs alone: a text of nvidia-smi's numbers with commas between."""
+    # CUDA numbers GPUs by speed unless it is asked to number them as nvidia-smi does.
+    os.environ.setdefault("CUDA_DEVICE_ORDER", "PCI_BUS_ID")
+    os.environ["CUDA_VISIBLE_DEVICES"] = gpus
+
+
+def task_context():
+    """pyspark's TaskContext; None outside a task."""
+    try:
+        from pyspark import TaskContext
+    except ImportError:
+        return None
+    return TaskContext.get()
 
 
 def is_connect(session):

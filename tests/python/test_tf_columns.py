@@ -3,14 +3,13 @@ fed is refused with a sentence.
 """
 
 import datetime
-import pathlib
 import random
-import sys
 
 import pytest
 
 np = pytest.importorskip("numpy")
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "python"))
+import spark_session  # noqa: E402,F401  puts python/ on the path
+
 from tensorflowonspark import _block, _columns  # noqa: E402
 
 

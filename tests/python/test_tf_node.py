@@ -1,7 +1,6 @@
 """The node's queues, state and process from Python, without a cluster: the real `crema node`."""
 
 import os
-import pathlib
 import signal
 import subprocess
 import sys
@@ -11,8 +10,9 @@ import time
 import pytest
 
 np = pytest.importorskip("numpy")
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "python"))
+import spark_session  # noqa: E402,F401  puts python/ on the path
+
+from conftest import ROOT  # noqa: E402
 from tensorflowonspark import TFManager, TFNode, _block, _door, marker  # noqa: E402
 
 TOKEN = b"a token of these tests"

@@ -1,14 +1,13 @@
 """The Python that speaks to `crema node` and `crema coordinator` knows their messages as the .proto files have them."""
 
-import pathlib
 import struct
 import subprocess
-import sys
 
 import pytest
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "python"))
+import spark_session  # noqa: E402,F401  puts python/ on the path
+
+from conftest import ROOT  # noqa: E402
 from tensorflowonspark import _wire  # noqa: E402
 
 TYPES = {1: "double", 3: "int", 4: "int", 5: "int", 8: "bool", 9: "str", 12: "bytes", 13: "int", 14: "int"}

@@ -6,14 +6,13 @@ import json
 import os
 import re
 import shutil
-import signal
-import socket
 import subprocess
 
 import pytest
 
-from conftest import crema, sha256, wait_until
+from conftest import crema, sha256
 from spark_jobs import DATA_FILES, ENVIRONMENT, FILES, SPARK, TRAIN, command, job, rows, submit, trained  # noqa: F401 (job is a fixture)
+from testbed.standalone import Standalone
 
 
 def test_spark_runs_on_the_java_that_is_meant():
@@ -120,49 +119,19 @@ def test_a_hadoop_file_system_other_than_the_local_one(job, records):
 @pytest.fixture(scope="module")
 def standalone(tmp_path_factory):
     """A master and two workers, each a daemon of its own."""
-    folder = tmp_path_factory.mktemp("standalone")
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        port = s.getsockname()[1]
-    url, run, daemons = f"spark://127.0.0.1:{port}", str(SPARK / "bin/spark-class"), []
-
-    def daemon(name, *arguments):
-        log, command = open(folder / f"{name}.log", "w"), [run, *arguments]
-        daemons.append(
-            subprocess.Popen(command, env=ENVIRONMENT, stdout=log, stderr=log, cwd=folder, start_new_session=True)
-        )
-
-    master = "org.apache.spark.deploy.master.Master"
-    daemon("master", master, *f"--host 127.0.0.1 --port {port} --webui-port 0".split())
-    for w in (1, 2):
-        daemon(
-            f"worker{w}",
-            *"org.apache.spark.deploy.worker.Worker --host 127.0.0.1 --webui-port 0 -c 1 -m 1g -d".split(),
-            str(folder / f"w{w}"),
-            url,
-        )
-    try:
-        logs = [folder / f"worker{w}.log" for w in (1, 2)]
-        wait_until(
-            lambda: all(log.exists() and "Successfully registered" in log.read_text() for log in logs),
-            60,
-            "two Spark workers",
-        )
-        yield url, folder
-    finally:
-        for d in daemons:
-            os.killpg(d.pid, signal.SIGTERM)
-        for d in daemons:
-            d.wait(20)
+    cluster = Standalone(tmp_path_factory.mktemp("standalone"), SPARK, ENVIRONMENT)
+    yield cluster.up(workers=2, memory="1g")
+    assert cluster.down()
 
 
 def test_a_standalone_master_with_two_workers(job, standalone):
-    master, folder = standalone
     memory = ["spark.executor.memory=700m"]
-    done = submit(job, master, "-train", "-test", "-clusterSize", 2, output="means", conf=memory)
+    done = submit(job, standalone.url, "-train", "-test", "-clusterSize", 2, output="means", conf=memory)
     assert done.returncode == 0, done.stderr[-3000:]
     assert "on 2 worker(s)" in done.stdout + done.stderr
-    logs = [f.read_text() for f in folder.glob("w*/app-*/*/stderr")]  # an executor's log carries its rank's lines
+    logs = [
+        f.read_text() for f in (standalone.folder / "work").glob("worker*/app-*/*/stderr")
+    ]  # an executor's log carries its rank's lines
     assert len(logs) == 2
     for log in logs:
         assert re.search(r"\] Iteration 10 \(.* iter/s, .*s/10 iters\), loss = \d", log) and re.search(
