@@ -4,6 +4,7 @@ They live in a process of `crema node`; a TFManager is a client of it. (The orig
 which every row passed three times.)
 """
 
+import contextlib
 import json
 import os
 import socket
@@ -154,26 +155,19 @@ class Queue:
 
     def put_rows(self, rows, seconds=_FOREVER, feed=None, keep=None):
         """One block of rows. False: the program wants no more."""
-        fd, size = _block.of_rows(rows)
-        return self.put_block(fd, size, len(rows), seconds, feed, keep)
+        with contextlib.closing(_block.of_rows(rows)) as block:
+            self.send_block(block, len(rows), seconds, feed, keep)
+            return self.sent(seconds)
 
-    def put_block(self, descriptor, size, rows, seconds=_FOREVER, feed=None, keep=None):
-        """The descriptor is closed here. False: the program wants no more."""
-        self.send_block(descriptor, size, rows, seconds, feed, keep)
-        return self.sent(seconds)
-
-    def send_block(self, descriptor, size, rows, seconds=_FOREVER, feed=None, keep=None):
-        """put_block() without the answer, which sent() takes: the next block can be made meanwhile."""
+    def send_block(self, block, rows, seconds=_FOREVER, feed=None, keep=None):
+        """A block of _block.write(), without the answer, which sent() takes: the next one can be made meanwhile."""
         if self._door is None:
             self._door = self._manager._opened()
-        put = {"queue": self.name, "rows": rows, "bytes": size, "feed": feed, "keep": keep, "timeout": seconds}
-        try:
-            if self._door.local:
-                self._door.send("NodeRequest", {"put": put}, descriptor)
-            else:
-                self._door.send("NodeRequest", {"put": dict(put, block=os.pread(descriptor, size, 0))})
-        finally:
-            os.close(descriptor)
+        put = {"queue": self.name, "rows": rows, "bytes": block.size, "feed": feed, "keep": keep, "timeout": seconds}
+        if self._door.local:
+            self._door.send("NodeRequest", {"put": put}, block.fd)
+        else:
+            self._door.send("NodeRequest", {"put": dict(put, block=os.pread(block.fd, block.size, 0))})
 
     def sent(self, seconds=_FOREVER):
         return bool(self._answer(seconds)[0].get("taken"))

@@ -3,7 +3,6 @@
 import getpass
 import logging
 import threading
-import weakref
 
 import numpy as np
 
@@ -139,7 +138,7 @@ class DataFeed:
 
     def _leave_block(self):
         """It is given back when the last array that stands in it is gone; now, when there is none."""
-        weakref.finalize(self._block.memory, self._gone, self._bytes)
+        self._block.when_free(self._gone, self._bytes)
         self._block = None
         self._give_back()
 

@@ -1,48 +1,58 @@
 """Blocks: columns in memory that has no name (memfd), passed between processes as a descriptor.
 
-Bytes: u32 little endian, the size of a header; the header, JSON: {"rows", "column" (_columns.py), "buffers": [[dtype,
-offset, elements], ...]}; then the buffers, each at a multiple of 64 bytes, so that TensorFlow takes them without a
-copy.
+Bytes: u32 little endian, the size of a header; u32, 1 when the program is done with it; the header, JSON: {"rows",
+"column" (_columns.py), "buffers": [[dtype, offset, elements], ...]}; then the buffers, each at a multiple of 64 bytes,
+so that TensorFlow takes them without a copy.
 """
 
+import collections
 import json
 import mmap
 import os
 import struct
+import weakref
 
 import numpy as np
 
 from tensorflowonspark import _column, _columns
 
 _ALIGNED = 64
+_DONE = struct.pack("<I", 1)
 
 
 def _up(size):
     return -(-size // _ALIGNED) * _ALIGNED
 
 
-def write(column, buffers, rows):
-    """(descriptor, bytes) of a new block; the descriptor is the caller's to close."""
-    places, at = [], 0
-    for b in buffers:
-        places.append([b.dtype.str, at, b.size])
-        at = _up(at + b.nbytes)
-    header = json.dumps({"rows": rows, "column": column, "buffers": places}).encode()
-    front = _up(4 + len(header))
-    parts = [struct.pack("<I", len(header)) + header + bytes(front - 4 - len(header))]
-    for b in buffers:
-        parts.append(memoryview(np.ascontiguousarray(b)).cast("B") if b.nbytes else b"")
-        if _up(b.nbytes) != b.nbytes:
-            parts.append(bytes(_up(b.nbytes) - b.nbytes))
-    size = front + at
-    fd = os.memfd_create("crema-rows", os.MFD_CLOEXEC)
-    try:
-        for i in range(0, len(parts), 512):
-            _write_all(fd, parts[i : i + 512])
-    except BaseException:
-        os.close(fd)
-        raise
-    return fd, size
+class Memory:
+    """A memfd that a block is written to: `fd`, `size`. Written anew its pages are there already, and a mapping costs a
+    third of write().
+    """
+
+    def __init__(self):
+        self.fd, self.size, self._map = os.memfd_create("crema-rows", os.MFD_CLOEXEC), 0, None
+
+    def write(self, parts):
+        if not self.size:
+            for i in range(0, len(parts), 512):
+                _write_all(self.fd, parts[i : i + 512])
+            self.size = sum(map(len, parts))
+            return
+        if self._map is None:
+            self._map = mmap.mmap(self.fd, self.size)
+        at = 0
+        for part in parts:
+            self._map[at : at + len(part)] = part
+            at += len(part)
+
+    def done(self):
+        """Whether the program is done with it."""
+        return (self._map[4:8] if self._map else os.pread(self.fd, 4, 4)) == _DONE
+
+    def close(self):
+        os.close(self.fd)
+        if self._map is not None:
+            self._map.close()
 
 
 def _write_all(fd, parts):
@@ -55,10 +65,66 @@ def _write_all(fd, parts):
             parts[0] = memoryview(parts[0])[done:]
 
 
-def of_rows(rows):
+class Pool:
+    """Memory of blocks that the program is done with, for the next ones of one feeding task: new pages cost the kernel
+    five times as much as the bytes that are written to them. What is done is said in the block itself, so whoever is
+    killed leaves nothing behind: its blocks are not used again, that is all.
+    """
+
+    _SENT, _FREE = 320, 16  # blocks that are remembered, and that wait to be used again; others' memory is given up
+
+    def __init__(self):
+        self._sent, self._free = collections.deque(), []
+
+    def take(self, size):
+        """A Memory for a block of that size."""
+        while self._sent and self._sent[0].done():
+            self._free.append(self._sent.popleft())
+        while len(self._free) > self._FREE:
+            self._free.pop(0).close()
+        for memory in reversed(self._free):
+            if size <= memory.size <= 2 * size:
+                self._free.remove(memory)
+                return memory
+        return Memory()
+
+    def sent(self, memory):
+        """Of a block that the node has taken, and copied if it keeps a copy."""
+        self._sent.append(memory)
+        if len(self._sent) > self._SENT:
+            self._sent.popleft().close()
+
+    def close(self):
+        for memory in (*self._sent, *self._free):
+            memory.close()
+
+
+def write(column, buffers, rows, memory=None):
+    """A block in memory(its size), by default new memory: the Memory, which is the caller's to close."""
+    places, at = [], 0
+    for b in buffers:
+        places.append([b.dtype.str, at, b.size])
+        at = _up(at + b.nbytes)
+    header = json.dumps({"rows": rows, "column": column, "buffers": places}).encode()
+    front = _up(8 + len(header))
+    parts = [struct.pack("<II", len(header), 0) + header + bytes(front - 8 - len(header))]
+    for b in buffers:
+        parts.extend(_columns.pieces_of(b))
+        if _up(b.nbytes) != b.nbytes:
+            parts.append(bytes(_up(b.nbytes) - b.nbytes))
+    block = memory(front + at) if memory else Memory()
+    try:
+        block.write(parts)
+    except BaseException:
+        block.close()
+        raise
+    return block
+
+
+def of_rows(rows, memory=None):
     """write() of a list of Python rows."""
     column, buffers = _columns.encode(rows)
-    return write(column, buffers, len(rows))
+    return write(column, buffers, len(rows), memory)
 
 
 class Block:
@@ -67,15 +133,14 @@ class Block:
     def __init__(self, descriptor):
         try:
             size = os.fstat(descriptor).st_size
-            self.memory = memory = np.frombuffer(
-                mmap.mmap(descriptor, size, mmap.MAP_SHARED, mmap.PROT_READ | mmap.PROT_WRITE), np.uint8
-            )
+            self._map = mmap.mmap(descriptor, size, mmap.MAP_SHARED, mmap.PROT_READ | mmap.PROT_WRITE)
+            self.memory = memory = np.frombuffer(self._map, np.uint8)
         finally:
             os.close(descriptor)
         try:
             (length,) = struct.unpack("<I", memory[:4].tobytes())
-            header = json.loads(memory[4 : 4 + length].tobytes())
-            front = _up(4 + length)
+            header = json.loads(memory[8 : 8 + length].tobytes())
+            front = _up(8 + length)
             buffers = []
             for dtype, at, elements in header["buffers"]:
                 dtype = np.dtype(dtype)
@@ -87,3 +152,14 @@ class Block:
             self.column = _column.Column(header["column"], buffers, self.rows)
         except (struct.error, KeyError, IndexError, TypeError, ValueError) as e:
             raise ValueError(f"this is no block of rows: {e}; are all parts of one version?") from e
+
+    def when_free(self, call, *arguments):
+        """Says in the block that the program is done with it, and calls call(*arguments), when the last array that
+        stands in it is gone.
+        """
+        weakref.finalize(self.memory, _free, self._map, call, arguments)
+
+
+def _free(memory, call, arguments):
+    memory[4:8] = _DONE
+    call(*arguments)

@@ -22,6 +22,7 @@ import itertools
 import numpy as np
 
 _EXACT = 1 << 53  # integers up to here are floats without loss
+_LARGE = 8192  # bytes of a row, from which on one more copy costs more than a piece of its own
 
 
 class RowError(TypeError):
@@ -64,9 +65,26 @@ def _offsets(lengths, count):
     return offsets
 
 
+class Pieces:
+    """A buffer in pieces, which stay where they are until a block takes them: large rows are copied once."""
+
+    def __init__(self, pieces, dtype):
+        self.pieces, self.dtype = [memoryview(p).cast("B") for p in pieces], np.dtype(dtype)
+        self.nbytes = sum(p.nbytes for p in self.pieces)
+        self.size = self.nbytes // self.dtype.itemsize
+
+
+def pieces_of(buffer):
+    """The bytes of a buffer of encode(), in pieces."""
+    if isinstance(buffer, Pieces):
+        return buffer.pieces
+    return [memoryview(np.ascontiguousarray(buffer)).cast("B")] if buffer.nbytes else []
+
+
 def _strings(values, kind):
     encoded = [v.encode() for v in values] if kind is str else values
-    data = np.frombuffer(b"".join(encoded), np.uint8)
+    large = sum(map(len, encoded)) > _LARGE * len(encoded)
+    data = Pieces(filter(len, encoded), np.uint8) if large else np.frombuffer(b"".join(encoded), np.uint8)
     about = {"kind": "str"} if kind is str else {"kind": "bytes", "box": kind.__name__}
     return about, [_offsets(map(len, encoded), len(values)), data]
 
@@ -82,7 +100,10 @@ def _arrays(values, at):
         )
     box = "scalar_array" if isinstance(first, np.generic) else "numpy"
     if len({v.shape for v in values}) == 1:
-        data = np.array(values).reshape(-1) if len(values) > 1 else np.asarray(first).reshape(-1)
+        if first.nbytes > _LARGE:
+            data = Pieces(map(np.ascontiguousarray, values), first.dtype)
+        else:
+            data = np.array(values).reshape(-1)
         return {"kind": "number", "dtype": data.dtype.str, "shape": list(first.shape), "box": box}, [data]
     shapes = np.array([v.shape for v in values], np.int64).reshape(-1)
     data = np.concatenate([v.reshape(-1) for v in values])

@@ -1,11 +1,11 @@
 """Feeding tasks: rows of a partition become blocks, which the node of this executor takes."""
 
+import contextlib
 import itertools
-import os
 import socket
 import time
 
-from tensorflowonspark import TFManager, _block, _machine, _wire, reservation, util
+from tensorflowonspark import TFManager, _block, _column, _machine, _wire, reservation, util
 
 _BLOCK_BYTES = 1 << 20  # about: a block's rows are few enough to wait for and large enough to cost little each
 _MOST_ROWS = 8192
@@ -57,7 +57,10 @@ def blocks(rows):
     """Lists of rows, each for one block."""
     iterator = iter(rows)
     for first in iterator:
-        some = min(_MOST_ROWS, max(1, _BLOCK_BYTES // max(1, _size(first))))
+        size = _size(first)
+        if size > _column.LARGE:
+            _column.keep_freed_memory()
+        some = min(_MOST_ROWS, max(1, _BLOCK_BYTES // max(1, size)))
         chunk, started = [first], time.monotonic()
         while len(chunk) < some:
             more = list(itertools.islice(iterator, min(64, some - len(chunk))))
@@ -82,7 +85,7 @@ class Trainer(_Feeder):
     keep = None
 
     def __call__(self, iterator):
-        return [not self._feed((*_block.of_rows(chunk), len(chunk)) for chunk in blocks(iterator))]
+        return [not self._feed(lambda memory: ((_block.of_rows(c, memory), len(c)) for c in blocks(iterator)))]
 
     def arrow(self, batches):
         """The same for pyspark's mapInArrow: yields a batch whose one column is the result."""
@@ -90,30 +93,35 @@ class Trainer(_Feeder):
 
         from tensorflowonspark import _arrow
 
-        def made():
+        def made(memory):
             for batch in batches:
                 # Copying costs more than the start of a block: a batch is one, but for very large ones.
                 rows = max(1, min(len(batch), _MOST_BYTES * len(batch) // max(1, batch.nbytes)))
                 for part in (batch.slice(i, rows) for i in range(0, len(batch), rows)):
-                    yield (*_block.write(*_arrow.of_batch(part), len(part)), len(part))
+                    yield _block.write(*_arrow.of_batch(part), len(part), memory), len(part)
 
-        wanted = self._feed(made())
+        wanted = self._feed(made)
         yield pa.RecordBatch.from_arrays([pa.array([not wanted])], ["terminating"])
 
     def _feed(self, made):
-        """Feeds (descriptor, bytes, rows), each while the node takes the one before. False: no more are wanted."""
-        manager = self.manager()
-        queue = manager.get_queue(self.qname)
-        pending, wanted = False, True
-        for fd, size, rows in made:
-            if pending:
-                wanted = queue.sent(self.timeout)
-            if not wanted:
-                os.close(fd)
-                return False
-            queue.send_block(fd, size, rows, self.timeout, keep=self.keep)
-            pending = True
-        return queue.sent(self.timeout) if pending else True
+        """Feeds the (block, rows) of made(memory), each while the node takes the one before. False: the program wants
+        no more.
+        """
+        queue = self.manager().get_queue(self.qname)
+        before, wanted = None, True
+        with contextlib.closing(_block.Pool()) as pool:
+            for block, rows in made(pool.take):
+                if before is not None:
+                    wanted = queue.sent(self.timeout)
+                    pool.sent(before)
+                before = block
+                if not wanted:
+                    break
+                queue.send_block(block, rows, self.timeout, keep=self.keep)
+            if before is not None:
+                before.close()
+                wanted = wanted and queue.sent(self.timeout)
+        return wanted
 
 
 class Scorer(_Feeder):

@@ -15,9 +15,9 @@ from tensorflowonspark import _block, _columns  # noqa: E402
 
 def through(rows):
     """The rows of a block that was written and read."""
-    fd, size = _block.of_rows(rows)
-    block = _block.Block(fd)
-    assert block.rows == len(rows) and block.bytes == size
+    written = _block.of_rows(rows)
+    block = _block.Block(written.fd)
+    assert block.rows == len(rows) and block.bytes == written.size
     return block
 
 

@@ -144,10 +144,12 @@ def test_garbage_ends_a_connection_and_not_the_node(mgr):
 
 
 def test_a_block_that_is_none_is_refused_by_who_reads_it(mgr):
-    fd = os.memfd_create("no block")
-    os.write(fd, b"\xff\xff\xff\x7f")
+    none = _block.Memory()
+    none.write([b"\xff\xff\xff\x7f"])
     queue = mgr.get_queue("input")
-    assert queue.put_block(fd, 4, 1)
+    queue.send_block(none, 1)
+    assert queue.sent()
+    none.close()
     with pytest.raises(Exception, match="block"):
         queue.get(timeout=5)
 
@@ -196,7 +198,7 @@ def test_what_waits_is_bounded(mgr):
 
 
 def test_blocks_are_checked_before_they_are_used():
-    fd, _ = _block.of_rows([1, 2, 3])
-    os.ftruncate(fd, 70)
+    written = _block.of_rows([1, 2, 3])
+    os.ftruncate(written.fd, 70)
     with pytest.raises(ValueError, match="block"):
-        _block.Block(fd)
+        _block.Block(written.fd)
