@@ -12,6 +12,8 @@
 namespace crema::node {
 namespace {
 
+constexpr double kPatience = 1;  // seconds: who waits no longer for room says nothing about the program
+
 std::string unguessableName() {
   std::string name = "crema-node-";
   for (const char byte : randomBytes(16)) name += fmt::format("{:02x}", static_cast<unsigned char>(byte));
@@ -113,6 +115,9 @@ int Clients::answer(const wire::NodeRequest& r, Descriptor beside, Client& clien
       client.given = std::make_shared<Descriptor>(node_.port.copy());
       if (!client.given->open()) invalid("this node holds no port: it has been released, or TENSORFLOW_PORT is set");
       return client.given->get();
+    case wire::NodeRequest::kStuck:
+      node_.programStuck(r.stuck().story());
+      break;
     case wire::NodeRequest::kRelease:
       node_.port.release();
       break;
@@ -151,13 +156,25 @@ void Clients::put(const wire::NodeRequest::Put& r, Descriptor beside, Client& cl
     item.rows = item.count = r.rows(), item.bytes = r.bytes();
   }
   if (!r.keep() || !item.block) {
-    to->set_taken(node_.broker.put(r.queue(), std::move(item), client.waitOf(r.timeout())));
+    to->set_taken(putWhenThereIsRoom(r, std::move(item), client));
     return;
   }
   const MutexLock one(keeping_);
   const Item copy = item;
-  to->set_taken(node_.broker.put(r.queue(), std::move(item), client.waitOf(r.timeout())));
+  to->set_taken(putWhenThereIsRoom(r, std::move(item), client));
   if (to->taken()) node_.kept.add(r.queue(), copy);
+}
+
+// A program that has taken nothing all the time is stuck.
+bool Clients::putWhenThereIsRoom(const wire::NodeRequest::Put& r, Item item, Client& client) {
+  const int64_t taken = node_.broker.totals().taken;
+  try {
+    return node_.broker.put(r.queue(), std::move(item), client.waitOf(r.timeout()));
+  } catch (const Error& e) {
+    if (e.kind() == ErrorKind::kTimeout && r.timeout() >= kPatience && node_.broker.totals().taken == taken)
+      node_.programStuck(fmt::format("has taken no rows for {:.0f} s, and there is no room for more", r.timeout()));
+    throw;
+  }
 }
 
 int Clients::get(const wire::NodeRequest::Get& r, Client& client, wire::NodeAnswer* to) {

@@ -23,6 +23,7 @@ class Clients {
     HeldPort& port;
     std::function<void(const std::string& story)> programFailed;
     std::function<void(const std::string& value)> stateSet;
+    std::function<void(const std::string& story)> programStuck;
   };
   // host: the address for the port; "": there is none.
   Clients(const std::string& token, const std::string& host, Node node);
@@ -34,6 +35,7 @@ class Clients {
   void serve(Socket socket, bool local, const Interrupt& closing);
   int answer(const wire::NodeRequest& request, Descriptor beside, Client& client, wire::NodeAnswer* to);
   void answerOfQueue(const wire::NodeRequest& request, Client& client, wire::NodeAnswer* to);
+  bool putWhenThereIsRoom(const wire::NodeRequest::Put& request, Item item, Client& client);
   void put(const wire::NodeRequest::Put& request, Descriptor beside, Client& client, wire::NodeAnswer* to);
   int get(const wire::NodeRequest::Get& request, Client& client, wire::NodeAnswer* to);
 

@@ -1,14 +1,7 @@
 #include "node/node.h"
 
-#include <poll.h>
-#include <signal.h>
-#include <unistd.h>
-
-#include <cerrno>
-
 #include <list>
 #include <optional>
-#include <thread>
 
 #include "base/log.h"
 #include "base/waiting.h"
@@ -16,6 +9,8 @@
 #include "cluster/session.h"
 #include "node/broker.h"
 #include "node/clients.h"
+#include "node/executor_watch.h"
+#include "node/nodes.h"
 #include "node/program.h"
 #include "node/reports.h"
 
@@ -25,17 +20,6 @@ namespace {
 constexpr double kTurn = 0.02, kReport = 1;  // seconds: between two looks at what was asked, and between two reports
 constexpr double kProgramGrace = 3;          // for a program that is asked to end
 constexpr double kUntilItEnds = 1e8;
-
-// Its end has no other sign: this process is nobody's child any more when its host has left. Looks once a second, as
-// kernels before 5.3 have no descriptors of processes. false: the interrupt came first.
-bool endOfExecutor(pid_t pid, const Interrupt& interrupt) {
-  while (!interrupt.raised()) {
-    if (::kill(pid, 0) != 0 && errno == ESRCH) return true;
-    pollfd p{interrupt.descriptor(), POLLIN, 0};
-    ::poll(&p, 1, 1000);
-  }
-  return false;
-}
 
 }  // namespace
 
@@ -49,17 +33,14 @@ class Node::State {
         port_(job.node().port()),
         clients_(job.token(), job.node().alone() ? "" : job.host(),
                  {broker_, kept_, port_, [this](const std::string& story) { programFailed(story); },
-                  [this](const std::string& value) { stateSet(value); }}) {
-    if (job.node().executor() > 0)
-      executor_ = std::thread([this] {
-        if (endOfExecutor(static_cast<pid_t>(job_.node().executor()), interrupt_))
+                  [this](const std::string& value) { stateSet(value); },
+                  [this](const std::string& story) { programStuck(story); }}),
+        executor_(static_cast<pid_t>(job.node().executor()), interrupt_, [this] {
           stop(Error(ErrorKind::kStopped, fmt::format("the executor (pid {}) has ended", job_.node().executor())));
-      });
-  }
+        }) {}
   ~State() {
     end();
     program_.reset();
-    if (executor_.joinable()) executor_.join();
   }
 
   void take(const wire::NodeInput& input) {
@@ -68,7 +49,9 @@ class Node::State {
     if (input.has_compute()) starts_.push_back(input.compute());
     if (input.has_here()) here_ = true;
     if (input.has_leave()) left_ = true;
-    if (input.has_ended() && !input.ended().failed().empty()) setFailed(input.ended().failed());
+    if (input.has_ended() && !input.ended().failed().empty())
+      setFailed(stuck_ ? fmt::format("the program {}; it stands here:\n{}", *stuck_, input.ended().failed())
+                       : input.ended().failed());
     if (input.has_ended()) programOver_ = left_ = true;
     changed_.notify_all();
   }
@@ -96,7 +79,7 @@ class Node::State {
                               job_.step_timeout(),
                               true,
                               [this](const wire::Note& note) { noted(note); }};
-    const auto hello = helloOf(waitForJoin());
+    const auto hello = helloOf(job_, waitForJoin());
     cluster::Session session(o, hello, interrupt_);
     session.waiting = true;  // what the program does, and for how long, is its own matter
     try {
@@ -133,17 +116,6 @@ class Node::State {
     return *about_;
   }
 
-  control::ToCoordinator::Hello helloOf(const std::string& about) const {
-    char host[256] = "?";
-    ::gethostname(host, sizeof host - 1);
-    control::ToCoordinator::Hello hello;
-    hello.set_version(CREMA_VERSION), hello.set_member(-1), hello.set_attempt(job_.attempt());
-    hello.set_host(fmt::format("{} {}", host, job_.host())), hello.set_pid(::getpid());
-    hello.set_task_seconds(job_.task_seconds()), hello.set_unpack_seconds(job_.unpack_seconds());
-    hello.set_about(about);
-    return hello;
-  }
-
   void serve(cluster::Session& session) {
     session.ready("", "");
     const control::ToMember::Start start = session.waitForStart();
@@ -155,7 +127,8 @@ class Node::State {
     while (!ended()) {
       interrupt_.check();
       startPrograms();
-      reports_.send(session, start.member(), programOver());
+      reports_.send(session, start.member(), programOver(), [this](const std::string& story) { programStuck(story); });
+      endStuckProgram();
       if (monotonicSeconds() - reported < kReport) continue;
       reported = monotonicSeconds();
       reports_.sendFed(session, start.member());
@@ -174,7 +147,8 @@ class Node::State {
     {
       MutexLock lock(mutex_);
       waitUntil(changed_, lock, Deadline::after(kTurn), nullptr, [this]() CREMA_REQUIRES(mutex_) {
-        return failed_ || reports_.waiting() || !starts_.empty() || (programOver_ && (endAsked_ || here_));
+        return failed_ || (stuck_ && !stuckEnded_) || reports_.waiting() || !starts_.empty() ||
+               (programOver_ && (endAsked_ || here_));
       });
       if (failed_) throw Error(ErrorKind::kData, *failed_);
       if (programOver_ && (endAsked_ || here_)) return true;
@@ -213,10 +187,38 @@ class Node::State {
 
   void programEnded(const std::string& story) {
     const MutexLock lock(mutex_);
-    if (!story.empty() && !(stays_ && endAsked_)) setFailed("the program " + story);
+    if (stuck_)
+      setFailed(fmt::format("the program {}; it has been ended: {}", *stuck_, story.empty() ? "it ended then" : story));
+    else if (!story.empty() && !(stays_ && endAsked_))
+      setFailed("the program " + story);
     broker_.programEnded();
     programOver_ = true;
     changed_.notify_all();
+  }
+
+  // Whoever waits for it says what for; the first counts.
+  void programStuck(const std::string& story) {
+    const MutexLock lock(mutex_);
+    if (stuck_ || programOver_ || (!program_ && !here_)) return;
+    stuck_ = story;
+    changed_.notify_all();
+  }
+
+  // Where it stands comes with its last lines; of a program that runs in the task, from there, in Ended.
+  void endStuckProgram() {
+    {
+      const MutexLock lock(mutex_);
+      if (!stuck_ || stuckEnded_) return;
+      stuckEnded_ = true;
+    }
+    if (program_) return program_->abort(kProgramGrace);
+    wire::NodeEvent event;
+    event.mutable_stuck();
+    emit_(event);
+    MutexLock lock(mutex_);
+    if (!waitUntil(changed_, lock, Deadline::after(kProgramGrace), nullptr,
+                   [this]() CREMA_REQUIRES(mutex_) { return failed_.has_value(); }))
+      setFailed(fmt::format("the program {}, and its task does not answer", *stuck_));
   }
 
   void programFailed(const std::string& story) {
@@ -244,6 +246,7 @@ class Node::State {
     if (!said.ParseFromString(note.text())) return;
     if (said.has_end()) broker_.endFeeds();
     reports_.asked(said);
+    if (said.has_stuck()) programStuck(said.stuck().story());
     const MutexLock lock(mutex_);
     if (said.has_end()) endAsked_ = true;
     changed_.notify_all();
@@ -269,15 +272,16 @@ class Node::State {
   std::optional<std::string> failed_ CREMA_GUARDED_BY(mutex_);
   bool here_ CREMA_GUARDED_BY(mutex_) = false, left_ CREMA_GUARDED_BY(mutex_) = false;
   bool stays_ CREMA_GUARDED_BY(mutex_) = false, programOver_ CREMA_GUARDED_BY(mutex_) = false;
-  bool endAsked_ CREMA_GUARDED_BY(mutex_) = false;
+  bool endAsked_ CREMA_GUARDED_BY(mutex_) = false, stuckEnded_ CREMA_GUARDED_BY(mutex_) = false;
+  std::optional<std::string> stuck_ CREMA_GUARDED_BY(mutex_);  // why the program is to be ended
   std::list<wire::NodeInput::Compute> starts_ CREMA_GUARDED_BY(mutex_);
   Broker broker_;
   Kept kept_;
   HeldPort port_;
   Reports reports_{broker_, kept_, interrupt_};
   std::unique_ptr<Program> program_, beside_;
-  std::thread executor_;
-  Clients clients_;  // the last member: its threads use the others
+  Clients clients_;  // the last members: their threads use the others
+  ExecutorWatch executor_;
 };
 
 Node::Node(const wire::Job& job, std::function<void(const wire::NodeEvent&)> emit)

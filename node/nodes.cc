@@ -1,5 +1,7 @@
 #include "node/nodes.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 
 #include "base/error.h"
@@ -17,6 +19,17 @@ cluster::Naming Nodes::naming() const {
 
 std::string Nodes::remedyForMissing() const { return "ask for fewer nodes (num_executors)"; }
 std::string Nodes::remedyForLoss() const { return "run it again, from the program's last checkpoint"; }
+
+control::ToCoordinator::Hello helloOf(const wire::Job& job, const std::string& about) {
+  char host[256] = "?";
+  ::gethostname(host, sizeof host - 1);
+  control::ToCoordinator::Hello hello;
+  hello.set_version(CREMA_VERSION), hello.set_member(-1), hello.set_attempt(job.attempt());
+  hello.set_host(fmt::format("{} {}", host, job.host())), hello.set_pid(::getpid());
+  hello.set_task_seconds(job.task_seconds()), hello.set_unpack_seconds(job.unpack_seconds());
+  hello.set_about(about);
+  return hello;
+}
 
 bool Nodes::take(const control::ToCoordinator::Piece&, const std::string& sender) {
   badData("{} sent a piece of a file, and nodes have none", sender);

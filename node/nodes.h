@@ -4,6 +4,7 @@
 #include <string>
 
 #include "cluster/work.h"
+#include "wire.pb.h"
 
 namespace crema::node {
 
@@ -18,5 +19,8 @@ class Nodes : public cluster::Work {
   [[nodiscard]] bool take(const control::ToCoordinator::Piece& piece, const std::string& sender) override;
   bool over(const cluster::Roster& roster, bool asked) const override;
 };
+
+// What a node of that Job says when it comes; about: NodeAbout.
+control::ToCoordinator::Hello helloOf(const wire::Job& job, const std::string& about);
 
 }  // namespace crema::node

@@ -5,6 +5,7 @@
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -18,7 +19,7 @@
 namespace crema::node {
 namespace {
 
-constexpr size_t kLastLines = 20, kLongestLine = 2000;
+constexpr size_t kLastLines = 20, kLinesOfStacks = 60, kLongestLine = 2000;
 constexpr int kPayload = 3;  // the descriptor in which the program finds it
 
 std::vector<char*> words(const google::protobuf::RepeatedPtrField<std::string>& all) {
@@ -83,7 +84,7 @@ void Program::relay() {
     relayLine(line);
     const MutexLock lock(mutex_);
     last_.push_back(line.substr(0, kLongestLine));
-    if (last_.size() > kLastLines) last_.pop_front();
+    if (last_.size() > kLinesOfStacks) last_.pop_front();
     line.clear();
   };
   for (;;) {
@@ -123,19 +124,27 @@ std::string Program::story(int status) {
   if (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) text += ", which the kernel sends when memory is short";
   const MutexLock lock(mutex_);
   if (!last_.empty()) text += "; its last lines:";
-  for (const auto& line : last_) text += "\n  " + line;
+  const size_t most = aborted_ ? kLinesOfStacks : kLastLines;
+  for (size_t i = last_.size() - std::min(most, last_.size()); i < last_.size(); ++i) text += "\n  " + last_[i];
   return text;
 }
 
-void Program::end(double grace) {
+void Program::end(double grace) { endBy(SIGTERM, -pid_, grace); }
+
+void Program::abort(double grace) {
+  aborted_ = true;
+  endBy(SIGABRT, pid_, grace);
+}
+
+void Program::endBy(int signal, pid_t whom, double grace) {
   const Deadline deadline = Deadline::after(grace);
-  const auto send = [this](int signal) {
+  const auto send = [this](pid_t to, int number) {
     const MutexLock lock(mutex_);
-    if (!over_) ::kill(-pid_, signal);
+    if (!over_) ::kill(to, number);
   };
-  if (grace > 0) send(SIGTERM);
+  if (grace > 0) send(whom, signal);
   while (!over_) {
-    if (deadline.passed()) send(SIGKILL);
+    if (deadline.passed()) send(-pid_, SIGKILL);
     ::usleep(5000);
   }
 }

@@ -23,18 +23,22 @@ class Program {
   ~Program();  // kills it
   Program(const Program&) = delete;
   pid_t pid() const { return pid_; }
+  // SIGABRT to it, on which Python's faulthandler writes where its threads stand, and SIGKILL to its process group after
+  // that many seconds. Returns when it has ended; its last lines are then more than usual.
+  void abort(double grace);
   // SIGTERM to its process group, and SIGKILL after that many seconds. Returns when it has ended.
   void end(double grace);
 
  private:
   void relay();
   void wait();
+  void endBy(int signal, pid_t whom, double grace);
   std::string story(int status);
 
   pid_t pid_ = -1;
   Descriptor lines_;
   std::function<void(const std::string&)> ended_;
-  std::atomic<bool> over_{false};
+  std::atomic<bool> over_{false}, aborted_{false};
   Mutex mutex_;
   std::deque<std::string> last_ CREMA_GUARDED_BY(mutex_);
   std::thread relay_, waiter_;

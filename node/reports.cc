@@ -1,5 +1,9 @@
 #include "node/reports.h"
 
+#include <algorithm>
+
+#include "base/deadline.h"
+
 namespace crema::node {
 
 Reports::~Reports() {
@@ -24,6 +28,10 @@ bool Reports::waiting() {
 
 void Reports::replay(const wire::NodeNote::Replay& what) {
   if (replayer_.joinable()) replayer_.join();  // the host asks for one after the other
+  {
+    const MutexLock lock(mutex_);
+    replaying_ = what.silence();
+  }
   replayer_ = std::thread([this, what] {
     wire::NodeNote done;
     done.mutable_replayed()->set_serial(what.serial());
@@ -33,11 +41,28 @@ void Reports::replay(const wire::NodeNote::Replay& what) {
     } catch (...) {
       done.mutable_replayed()->set_failed(asError(std::current_exception()).what());
     }
-    say(done);
+    const MutexLock lock(mutex_);
+    replaying_ = 0;
+    notes_.push_back(done);
   });
 }
 
-void Reports::send(cluster::Session& session, int member, bool programOver) {
+// A program that computes takes rows again and again, and one that has what it wants ends or calls terminate().
+void Reports::watch(const std::function<void(const std::string&)>& stuck) {
+  double silence = 0;
+  {
+    const MutexLock lock(mutex_);
+    silence = replaying_;
+    for (const auto& drain : drains_) silence = std::max(silence, drain.silence());
+  }
+  const int64_t taken = silence > 0 ? broker_.totals().taken : -1;
+  if (taken != watched_) watched_ = taken, moved_ = monotonicSeconds();
+  if (silence > 0 && monotonicSeconds() - moved_ > silence)
+    stuck(fmt::format("has taken no rows for {:.0f} s, and is not done with those that it was fed", silence));
+}
+
+void Reports::send(cluster::Session& session, int member, bool programOver,
+                   const std::function<void(const std::string&)>& stuck) {
   std::list<wire::NodeNote> notes;
   {
     const MutexLock lock(mutex_);
@@ -50,6 +75,7 @@ void Reports::send(cluster::Session& session, int member, bool programOver) {
     });
   }
   for (const auto& note : notes) report(session, member, note);
+  if (!programOver) watch(stuck);
 }
 
 void Reports::sendFed(cluster::Session& session, int member) {

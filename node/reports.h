@@ -1,7 +1,9 @@
 // What a node says to the coordinator's host, and what that asks of it, while the program runs: rows fed and taken,
 // that a queue is empty, and that earlier epochs have been fed again.
 #pragma once
+#include <functional>
 #include <list>
+#include <string>
 #include <thread>
 
 #include "base/mutex.h"
@@ -22,11 +24,14 @@ class Reports {
   void say(const wire::NodeNote& note);    // from any thread; send() sends it
   void asked(const wire::NodeNote& note);  // from the session's listening thread
   [[nodiscard]] bool waiting();            // there is something to send at once
-  void send(cluster::Session& session, int member, bool programOver);
+  // stuck: called with a text when the program has taken nothing for as long as a drain or a replay allows.
+  void send(cluster::Session& session, int member, bool programOver,
+            const std::function<void(const std::string&)>& stuck);
   void sendFed(cluster::Session& session, int member);  // when it has changed
 
  private:
   void replay(const wire::NodeNote::Replay& what);
+  void watch(const std::function<void(const std::string&)>& stuck);
   static void report(cluster::Session& session, int member, const wire::NodeNote& note);
 
   Broker& broker_;
@@ -35,7 +40,10 @@ class Reports {
   Mutex mutex_;
   std::list<wire::NodeNote> notes_ CREMA_GUARDED_BY(mutex_);
   std::list<wire::NodeNote::Drained> drains_ CREMA_GUARDED_BY(mutex_);
+  double replaying_ CREMA_GUARDED_BY(mutex_) = 0;  // the silence that a replay allows, while there is one
   Totals last_;
+  int64_t watched_ = -1;  // rows that the program had taken
+  double moved_ = 0;      // when that changed, while the host waits for the end of rows
   std::thread replayer_;
 };
 

@@ -55,7 +55,8 @@ class TFCluster:
 
         Args:
           num_epochs: how often; 0 stands for 10. Without meaning for a DStream, which is fed until it is stopped.
-          feed_timeout: seconds that a task waits for room in its node before it fails.
+          feed_timeout: seconds that a program may take no rows at all while some wait for it. Then it counts as stuck:
+            its node ends it, and the error says where it stood.
 
         Raises: Exception with a node's error, such as the traceback of its program.
         """
@@ -73,10 +74,8 @@ class TFCluster:
             else:
                 self._rows(dataRDD).foreachPartition(feeder)
         if epochs > 1:
-            self._ask_nodes(
-                "replayed", lambda serial: {"replay": {"queue": qname, "epochs": epochs - 1, "serial": serial}}
-            )
-        self._ask_nodes("drained", lambda serial: {"drained": {"queue": qname, "serial": serial}})
+            self._ask_nodes("replayed", {"replay": {"queue": qname, "epochs": epochs - 1, "silence": feed_timeout}})
+        self._ask_nodes("drained", {"drained": {"queue": qname, "silence": feed_timeout}})
 
     def inference(self, dataRDD, feed_timeout=600, qname="input"):
         """An RDD of results, one for each row of an RDD or DataFrame and in its order, partition by partition. Lazy."""
@@ -99,7 +98,7 @@ class TFCluster:
         """Asks all nodes, and waits until those that are fed have answered. Exception with what one of them says."""
         serial, answers = random.getrandbits(62), []
         self.progress.expect(answer, serial, answers)
-        self.server.note(**question(serial))
+        self.server.note(**{kind: {**fields, "serial": serial} for kind, fields in question.items()})
         self.server.wait(lambda: len(answers) >= len(self._fed_nodes()))
         failed = [a["failed"] for a in answers if a.get("failed")]
         if failed:
@@ -119,10 +118,7 @@ class TFCluster:
             if ssc is not None:
                 self._end_stream(ssc)
             if not self.server.finish(timeout if timeout > 0 else None):
-                raise Exception(
-                    f"the cluster did not end within {timeout:g} s after the end of its feed: a program goes on. Its "
-                    "nodes have been ended"
-                )
+                self.server.stuck(f"goes on {timeout:g} s after the end of its feed, the timeout of shutdown()")
             self.starter.join(60)
             if "error" in self.status:
                 raise Exception(self.status["error"])

@@ -93,6 +93,10 @@ class TFManager:
         """Says that the program has failed, before its process ends: all waits of the node end with that."""
         self._ask({"fail": {"story": message}})
 
+    def stuck(self, message):
+        """Says that the program does nothing that a feeding task waits for: the node ends it, and shows its stack."""
+        self._ask({"stuck": {"story": message}})
+
     def shutdown(self):
         """Ends the process of start(); of connect(), closes the connection."""
         if self._door is not None:

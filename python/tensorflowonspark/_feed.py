@@ -151,9 +151,10 @@ class Scorer(_Feeder):
                 had += len(rows)
                 yield from rows
             if had == before:
+                what = f"has returned {had} results for {fed} rows, and none in the last {self.timeout:g} s"
+                manager.stuck(what)
                 raise Exception(
-                    f"Timeout while feeding partition: the program has returned {had} results for {fed} rows, and none "
-                    f"in the last {self.timeout:g} s; batch_results() takes one for each row"
+                    f"Timeout while feeding partition: the program {what}; batch_results() takes one for each row"
                 )
 
     def _results(self, queue, feed, seconds, wanted):

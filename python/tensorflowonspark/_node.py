@@ -94,6 +94,10 @@ class NodeProcess:
         """Returns when the run is over for all."""
         self._next("over")
 
+    def stuck(self):
+        """Returns when the node wants to know where the program stands, which runs in this process."""
+        self._next("stuck")
+
     def leave(self):
         """The node stays, and this process may go."""
         self.say(leave={})

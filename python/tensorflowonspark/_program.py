@@ -5,6 +5,7 @@ It finds in descriptor 3 two pickles, which came from the driver by way of Spark
 import anything, then the function and its arguments.
 """
 
+import faulthandler
 import os
 import pickle
 import sys
@@ -56,18 +57,17 @@ def payload(program, ctx, address, token, keeps_port):
 
 def main():
     """Runs the map function; its exception goes to the node, and the process ends with 1."""
+    faulthandler.enable()  # where its threads stand, when it is killed by SIGSEGV and the like, or stuck (SIGABRT)
     with os.fdopen(_DESCRIPTOR, "rb") as stream:
         first = pickle.load(stream)
         sys.path[:] = first["path"]
         from tensorflowonspark import TFManager, TFSparkNode
+        from tensorflowonspark._lazy_pyspark import LazyPyspark
 
         manager = TFManager.TFManager(first["address"], first["token"])
         role = first["context"]["job_name"]
         try:
-            if first["files"]:
-                from pyspark import SparkFiles
-
-                SparkFiles._root_directory, SparkFiles._is_running_on_worker = first["files"], True
+            LazyPyspark(first["files"]).install()
             fn, tf_args = pickle.load(stream)
             ctx = TFSparkNode.TFNodeContext()
             vars(ctx).update(first["context"], mgr=manager)

@@ -4,6 +4,7 @@ import json
 import os
 import socket
 import sys
+import threading
 import time
 import traceback
 
@@ -93,9 +94,19 @@ class Start:
             ctx.tmp_socket = ctx.mgr.port()
         if isinstance(tf_args, list):
             sys.argv = tf_args
+        threading.Thread(target=self._watch, args=(threading.get_ident(),), name="node", daemon=True).start()
         try:
             fn(tf_args, ctx)
         except BaseException:
             self.process.say(ended={"failed": f"Exception in {ctx.job_name}:\n{traceback.format_exc()}"})
             raise
         self.process.say(ended={})
+
+    def _watch(self, program):
+        """Says where the program stands, a thread of that number, when the node asks for it."""
+        try:
+            self.process.stuck()
+        except (OSError, RuntimeError, ValueError):
+            return  # the node has ended
+        frame = sys._current_frames().get(program)
+        self.process.say(ended={"failed": "".join(traceback.format_stack(frame)) if frame else "its thread has ended"})

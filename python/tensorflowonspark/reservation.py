@@ -227,6 +227,12 @@ class Server:
         self._write(_wire.delimited("Input", {"wish": {"stop": True}}))
         return self.wait(lambda: self._over and self.error is None, timeout)
 
+    def stuck(self, why):
+        """Has programs ended that have not ended by themselves. Exception with where they stood."""
+        self.note(stuck={"story": why})
+        self.wait(lambda: False, 10)
+        raise Exception(f"a program {why}, and its node does not answer; it has been ended")
+
     def stop(self):
         """Ends the coordinator; nodes that are still there end with it."""
         self.done = True

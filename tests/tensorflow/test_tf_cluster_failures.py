@@ -113,3 +113,45 @@ def test_rows_of_mixed_types_are_named(sc):
     with pytest.raises(AssertionError, match="Unknown queue: rows"):
         cluster.train(sc.parallelize([1]), qname="rows")
     cluster.shutdown()
+
+
+def stuck_in_the_middle(args, ctx):
+    if args["rows"]:
+        ctx.get_data_feed().next_batch(args["rows"])
+    pathlib.Path(args["to"], f"{ctx.executor_id}.json").write_text("1")
+    time.sleep(1000)  # the line that the error names
+
+
+@pytest.mark.parametrize("rows, fed", [(10, "has taken no rows for 3 s, and is not done"), (0, "there is no room")])
+def test_a_program_that_is_stuck_is_ended_and_its_stack_shown(sc, seen, rows, fed):
+    """After some rows, while the driver waits for the rest; and before the first, when the feed has filled its room."""
+    data = sc.parallelize(range(20), 2)
+    if rows == 0:
+        data = data.flatMap(lambda i: (bytes(1 << 20) for _ in range(30)))
+    cluster = TFCluster.run(sc, stuck_in_the_middle, {"rows": rows, "to": seen.folder}, 1, 0, input_mode=SPARK)
+    started = time.monotonic()
+    with pytest.raises(Exception) as failed:
+        cluster.train(data, num_epochs=1, feed_timeout=3)
+    assert time.monotonic() - started < 20
+    said = str(failed.value)
+    assert re.search(r"node 0 \(worker:0, host .*failed: the program has taken no rows for 3 s", said), said
+    assert fed in said and "ended with signal 6 (Aborted)" in said, said
+    assert re.search(r"File .*test_tf_cluster_failures.py\", line \d+ in stuck_in_the_middle", said), said
+    with pytest.raises(Exception, match="has taken no rows"):
+        cluster.shutdown()
+    assert all_gone(15), nodes_running()
+
+
+@pytest.mark.parametrize("mode", [SPARK, TFCluster.InputMode.TENSORFLOW])
+def test_a_program_that_does_not_end_is_shown_where_it_stands(sc, seen, mode):
+    cluster = TFCluster.run(sc, stuck_in_the_middle, {"rows": 0, "to": seen.folder}, 2, 0, input_mode=mode)
+    while len(seen()) < 2:
+        time.sleep(0.1)
+    started = time.monotonic()
+    with pytest.raises(Exception) as failed:
+        cluster.shutdown(timeout=2)
+    assert time.monotonic() - started < 15
+    said = str(failed.value)
+    assert "the program goes on 2 s after the end of its feed, the timeout of shutdown()" in said, said
+    assert "in stuck_in_the_middle" in said, said
+    assert all_gone(15), nodes_running()
