@@ -167,6 +167,16 @@ void Broker::set(const std::string& key, const std::string& value) {
   changed_.notify_all();
 }
 
+void Broker::endEpoch(const wire::NodeNote::Epoch& epoch) {
+  const MutexLock lock(mutex_);
+  const auto queue = queues_.find(epoch.queue());
+  if (queue == queues_.end() || unwanted()) return;
+  Item end;
+  end.mark = wire::END_OF_EPOCH, end.epoch = epoch;
+  queue->second.items.push_back(std::move(end));
+  changed_.notify_all();
+}
+
 void Broker::endFeeds() {
   const MutexLock lock(mutex_);
   for (auto& [name, queue] : queues_) {

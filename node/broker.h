@@ -33,7 +33,8 @@ struct Item {
   int64_t rows = 0;              // of the block
   int64_t first = 0, count = 0;  // those of them that are meant
   uint64_t bytes = 0;
-  uint64_t feed = 0;  // that wants results; 0: none
+  uint64_t feed = 0;            // that wants results; 0: none
+  wire::NodeNote::Epoch epoch;  // of END_OF_EPOCH
 };
 
 struct Wait {
@@ -71,8 +72,9 @@ class Broker {
   std::optional<std::string> look(const std::string& key);
   void set(const std::string& key, const std::string& value);
 
-  void endFeeds();      // END_OF_FEED behind all that waits, in every queue that is fed
-  void programEnded();  // nobody takes rows any more: what waits is dropped
+  void endEpoch(const wire::NodeNote::Epoch& epoch);  // its mark behind what waits in its queue
+  void endFeeds();                                    // END_OF_FEED behind all that waits, in every queue that is fed
+  void programEnded();                                // nobody takes rows any more: what waits is dropped
   void fail(const Error& why);
   Totals totals();
 

@@ -168,6 +168,22 @@ TEST_F(BrokerTest, TheEndIsBehindAllRowsOfEachFedQueue) {
   EXPECT_EQ(b_.count("error"), 0);
 }
 
+TEST_F(BrokerTest, AnEpochEndsBehindItsRowsAndSaysWhatNodesHad) {
+  ASSERT_TRUE(b_.put("input", blockOf(1, 1), now()));
+  wire::NodeNote::Epoch epoch;
+  epoch.set_queue("input"), epoch.set_most(7), epoch.set_least(6);
+  b_.endEpoch(epoch);
+  epoch.set_queue("no such queue");
+  b_.endEpoch(epoch);
+  EXPECT_EQ(b_.get("input", 0, now())->rows, 1);
+  const auto mark = b_.get("input", 0, now());
+  ASSERT_TRUE(mark);
+  EXPECT_EQ(mark->mark, wire::END_OF_EPOCH);
+  EXPECT_EQ(mark->epoch.most(), 7);
+  EXPECT_EQ(mark->epoch.least(), 6);
+  EXPECT_EQ(b_.totals().taken, 1);
+}
+
 TEST_F(BrokerTest, State) {
   EXPECT_EQ(b_.look("state"), "\"running\"");
   EXPECT_EQ(b_.look("other"), std::nullopt);

@@ -148,7 +148,7 @@ void Clients::answerOfQueue(const wire::NodeRequest& r, Client& client, wire::No
 
 void Clients::put(const wire::NodeRequest::Put& r, Descriptor beside, Client& client, wire::NodeAnswer* to) {
   Item item;
-  item.mark = r.mark(), item.feed = r.feed();
+  item.mark = r.mark(), item.feed = r.feed(), item.epoch = r.epoch();
   if (r.mark() == wire::NONE) {
     if (!client.local) beside = memoryHolding(r.block(), "a block of rows");
     if (!beside.open()) badData("a block of {} rows came without its memory", r.rows());
@@ -182,6 +182,7 @@ int Clients::get(const wire::NodeRequest::Get& r, Client& client, wire::NodeAnsw
   to->set_taken(item.has_value());
   if (!item) return -1;
   to->set_mark(item->mark);
+  if (item->mark == wire::END_OF_EPOCH) *to->mutable_epoch() = item->epoch;
   if (!item->block) return -1;
   to->set_rows(item->rows), to->set_first(item->first), to->set_count(item->count), to->set_bytes(item->bytes);
   client.given = item->block;

@@ -50,26 +50,25 @@ void Kept::add(const std::string& queue, const Item& item) {
   end_ += static_cast<int64_t>(item.bytes);
 }
 
-void Kept::replay(const std::string& queue, int epochs, Broker& broker, const Interrupt& interrupt) {
+void Kept::replay(const std::string& queue, Broker& broker, const Interrupt& interrupt) {
   std::vector<Block> blocks;
   {
     const MutexLock lock(mutex_);
     std::copy_if(blocks_.begin(), blocks_.end(), std::back_inserter(blocks),
                  [&](const Block& b) { return b.queue == queue; });
   }
-  for (int epoch = 0; epoch < epochs; ++epoch)
-    for (const Block& b : blocks) {
-      Descriptor memory(::memfd_create("crema-rows", MFD_CLOEXEC));
-      {
-        const MutexLock lock(mutex_);
-        if (!memory.open() || !copy(memory.get(), 0, file_.get(), b.at, b.bytes))
-          ioError("cannot feed rows of an earlier epoch again: {}; {}", systemError(errno), memoryRemedy());
-      }
-      Item item;
-      item.block = std::make_shared<Descriptor>(std::move(memory));
-      item.rows = item.count = b.rows, item.bytes = b.bytes;
-      if (!broker.put(queue, std::move(item), {Deadline::after(kAlways), [&] { return interrupt.raised(); }})) return;
+  for (const Block& b : blocks) {
+    Descriptor memory(::memfd_create("crema-rows", MFD_CLOEXEC));
+    {
+      const MutexLock lock(mutex_);
+      if (!memory.open() || !copy(memory.get(), 0, file_.get(), b.at, b.bytes))
+        ioError("cannot feed rows of an earlier epoch again: {}; {}", systemError(errno), memoryRemedy());
     }
+    Item item;
+    item.block = std::make_shared<Descriptor>(std::move(memory));
+    item.rows = item.count = b.rows, item.bytes = b.bytes;
+    if (!broker.put(queue, std::move(item), {Deadline::after(kAlways), [&] { return interrupt.raised(); }})) return;
+  }
 }
 
 void Kept::forget(const std::string& queue) {

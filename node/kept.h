@@ -17,9 +17,8 @@ class Kept {
   explicit Kept(std::string folder) : folder_(std::move(folder)) {}
   // Thread-safe. kIo when there is no room for it: feed fewer epochs at once, or name another folder.
   void add(const std::string& queue, const Item& item);
-  // Puts all of that queue again, `epochs` times; ends early when the program wants no more. What is added meanwhile
-  // takes no part.
-  void replay(const std::string& queue, int epochs, Broker& broker, const Interrupt& interrupt);
+  // Puts all of that queue again; ends early when the program wants no more. What is added meanwhile takes no part.
+  void replay(const std::string& queue, Broker& broker, const Interrupt& interrupt);
   // What was kept of a queue belongs to one call of train(): the next begins anew.
   void forget(const std::string& queue);
 

@@ -245,6 +245,7 @@ class Node::State {
     wire::NodeNote said;
     if (!said.ParseFromString(note.text())) return;
     if (said.has_end()) broker_.endFeeds();
+    if (said.has_epoch()) broker_.endEpoch(said.epoch());
     reports_.asked(said);
     if (said.has_stuck()) programStuck(said.stuck().story());
     const MutexLock lock(mutex_);

@@ -125,7 +125,7 @@ TEST(Kept, EpochsAreFedAgainInTheirOrder) {
     item.rows = item.count = 3, item.bytes = std::strlen(bytes);
     kept.add("input", item);
   }
-  kept.replay("input", 2, broker, interrupt);
+  for (int epoch = 0; epoch < 2; ++epoch) kept.replay("input", broker, interrupt);
   for (const char* bytes : {"first", "second", "first", "second"}) {
     const auto item = broker.get("input", 0, {Deadline::after(0)});
     ASSERT_TRUE(item);
@@ -134,7 +134,7 @@ TEST(Kept, EpochsAreFedAgainInTheirOrder) {
     EXPECT_EQ(item->bytes, std::strlen(bytes));
   }
   kept.forget("input");
-  kept.replay("input", 1, broker, interrupt);
+  kept.replay("input", broker, interrupt);
   EXPECT_EQ(broker.count("input"), 0);
 }
 

@@ -36,8 +36,12 @@ void Reports::replay(const wire::NodeNote::Replay& what) {
     wire::NodeNote done;
     done.mutable_replayed()->set_serial(what.serial());
     try {
-      if (what.epochs() > 0) kept_.replay(what.queue(), what.epochs(), broker_, interrupt_);
-      kept_.forget(what.queue());
+      for (int epoch = 0; epoch < what.epochs(); ++epoch)
+        for (const auto& queue : what.queue()) {
+          kept_.replay(queue.queue(), broker_, interrupt_);
+          broker_.endEpoch(queue);
+        }
+      for (const auto& queue : what.queue()) kept_.forget(queue.queue());
     } catch (...) {
       done.mutable_replayed()->set_failed(asError(std::current_exception()).what());
     }

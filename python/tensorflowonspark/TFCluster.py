@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 
-from tensorflowonspark import TFSparkNode, _executable, _layout, _program, _progress, reservation, util
+from tensorflowonspark import TFSparkNode, _executable, _feed, _layout, _program, _progress, reservation, util
 
 tf_status = {}  # of the last cluster: "error", when its start has failed
 
@@ -47,7 +47,7 @@ class TFCluster:
         assert self.input_mode == InputMode.SPARK, f"TFCluster.{what}() requires InputMode.SPARK"
         assert qname in self.queues, f"Unknown queue: {qname}"
 
-    def train(self, dataRDD, num_epochs=0, feed_timeout=600, qname="input"):
+    def train(self, dataRDD, num_epochs=0, feed_timeout=600, qname="input", validation=None, equal_steps=False):
         """Feeds an RDD, a DataFrame or a DStream, and returns when the program has taken all of it, or wants no more.
 
         Each node gets the partitions that Spark gives to tasks on its executor, in their order. Epochs after the first
@@ -57,36 +57,57 @@ class TFCluster:
           num_epochs: how often; 0 stands for 10. Without meaning for a DStream, which is fed until it is stopped.
           feed_timeout: seconds that a program may take no rows at all while some wait for it. Then it counts as stuck:
             its node ends it, and the error says where it stood.
+          validation: rows that are fed to the queue "validation" behind those of each epoch: an RDD or a DataFrame.
+          equal_steps: rows are sharded over all nodes, as evenly as can be, through the network too, whatever
+            the sizes of partitions; for programs with get_data_feed(equal_steps=True).
 
         Raises: Exception with a node's error, such as the traceback of its program.
         """
         self._check("train", qname)
         assert num_epochs >= 0, "num_epochs cannot be negative"
-        feeder = TFSparkNode.train(self.cluster_info, self.cluster_meta, feed_timeout, qname)
         if hasattr(dataRDD, "foreachRDD"):
+            if validation is not None or equal_steps:
+                raise ValueError("a stream has no epochs: it is fed without validation and without equal_steps")
+            feeder = self._feeder(feed_timeout, qname)
             dataRDD.foreachRDD(lambda rdd: rdd.foreachPartition(feeder))
             return
         epochs = num_epochs or 10
-        feeder.keep = epochs > 1 or None
+        feeds = [(qname, dataRDD)] + ([("validation", validation)] if validation is not None else [])
         with self._explained():
-            if hasattr(dataRDD, "mapInArrow") and _has_arrow():
-                dataRDD.mapInArrow(feeder.arrow, "terminating boolean").collect()
-            else:
-                self._rows(dataRDD).foreachPartition(feeder)
+            fed = []
+            for queue, rows in feeds:
+                feeder = self._feeder(feed_timeout, queue, equal_steps)
+                feeder.keep = epochs > 1 or None
+                assigned = self._assign(feeder, rows)
+                fed.append({"queue": queue, **(assigned if equal_steps else {})})
+                self.server.note(epoch=fed[-1])
         if epochs > 1:
-            self._ask_nodes("replayed", {"replay": {"queue": qname, "epochs": epochs - 1, "silence": feed_timeout}})
-        self._ask_nodes("drained", {"drained": {"queue": qname, "silence": feed_timeout}})
+            self._ask_nodes("replayed", {"replay": {"queue": fed, "epochs": epochs - 1, "silence": feed_timeout}})
+        for queue, _ in feeds:
+            self._ask_nodes("drained", {"drained": {"queue": queue, "silence": feed_timeout}})
+
+    def _feeder(self, feed_timeout, qname, equal_steps=False):
+        feeder = TFSparkNode.train(self.cluster_info, self.cluster_meta, feed_timeout, qname)
+        feeder.equal_steps = equal_steps
+        return feeder
+
+    def _assign(self, feeder, data):
+        """Feeds; the most and the least rows that a node was assigned."""
+        if hasattr(data, "mapInArrow") and _feed.has_arrow():
+            assigned = [
+                r.assigned for r in data.mapInArrow(feeder.arrow, "terminating boolean, assigned array<long>").collect()
+            ]
+        else:
+            assigned = [d for _, d in _feed.rows_of(data).mapPartitions(feeder.assign).collect()]
+        of_nodes = [sum(of_tasks) for of_tasks in zip(*assigned)] or [0]
+        return {"most": max(of_nodes), "least": min(of_nodes)}
 
     def inference(self, dataRDD, feed_timeout=600, qname="input"):
         """An RDD of results, one for each row of an RDD or DataFrame and in its order, partition by partition. Lazy."""
         self._check("inference", qname)
-        return self._rows(dataRDD).mapPartitions(
+        return _feed.rows_of(dataRDD).mapPartitions(
             TFSparkNode.inference(self.cluster_info, feed_timeout, qname, self.cluster_meta)
         )
-
-    @staticmethod
-    def _rows(data):
-        return data.rdd if hasattr(data, "rdd") and hasattr(data, "schema") else data
 
     def _explained(self):
         return _Explained(self.server)
@@ -167,16 +188,6 @@ class TFCluster:
             if node["tb_port"]:
                 return f"http://{node['host']}:{node['tb_port']}"
         return None
-
-
-def _has_arrow():
-    """Whether this Python has what pyspark needs to pass columns: without it a DataFrame is fed as rows."""
-    try:
-        import pandas  # noqa: F401
-        import pyarrow  # noqa: F401
-    except ImportError:
-        return False
-    return True
 
 
 class _Explained:

@@ -178,7 +178,8 @@ class Queue:
 
     def take(self, seconds=_FOREVER, feed=None):
         """The next (mark, block, first, count, bytes): a mark or a _block.Block, of which rows [first, first + count)
-        are this client's. None at the timeout. done() gives a block's bytes back.
+        are this client's; of END_OF_EPOCH `first` and `count` are the most and the least rows that any node had. None
+        at the timeout. done() gives a block's bytes back.
         """
         request = {"get": {"queue": self.name, "feed": feed, "timeout": seconds}}
         answer, descriptor = self.ask(request, seconds)
@@ -187,6 +188,8 @@ class Queue:
         if "block" in answer:
             descriptor = os.memfd_create("crema-rows", os.MFD_CLOEXEC)
             os.write(descriptor, answer["block"])
+        if "epoch" in answer:
+            return answer["mark"], None, answer["epoch"].get("most"), answer["epoch"].get("least"), 0
         block = _block.Block(descriptor) if descriptor is not None else None
         return answer.get("mark", 0), block, answer.get("first", 0), answer.get("count", 0), answer.get("bytes", 0)
 
@@ -202,10 +205,14 @@ class Queue:
             self._at += 1
             return self._rows[self._at - 1]
         seconds = _FOREVER if block and timeout is None else (timeout or 0)
-        taken = self.take(seconds)
-        if taken is None:
-            raise Empty
-        mark, memory, first, count, size = taken
+        mark = _wire.END_OF_EPOCH
+        while mark == _wire.END_OF_EPOCH:
+            taken = self.take(seconds)
+            if taken is None:
+                raise Empty
+            mark, memory, first, count, size = taken
+            if mark == _wire.END_OF_EPOCH:
+                self.done(0)
         if memory is None:
             self._open.append([0, 1])
             return None if mark == _wire.END_OF_FEED else marker.EndPartition()

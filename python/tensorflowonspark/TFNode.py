@@ -2,11 +2,10 @@
 
 import getpass
 import logging
-import threading
 
 import numpy as np
 
-from tensorflowonspark import _column, _wire, util
+from tensorflowonspark import _column, _reader, util
 
 logger = logging.getLogger(__name__)
 
@@ -90,67 +89,38 @@ class DataFeed:
       qname_in, qname_out: queues.
       input_mapping: {column of a DataFrame: tensor}; next_batch() then gives a dict. Fields of a row stand in the order
         of the columns' names.
+      equal_steps: an epoch has the same number of batches on each node, all of one batch_size but for the last ones,
+        which share what is left, so that programs that add up their gradients step by step (synchronous training) end
+        together, with every row used. TFCluster.train() must have equal_steps as well.
     """
 
-    def __init__(self, mgr, train_mode=True, qname_in="input", qname_out="output", input_mapping=None):
+    def __init__(
+        self,
+        mgr,
+        train_mode=True,
+        qname_in="input",
+        qname_out="output",
+        input_mapping=None,
+        equal_steps=False,
+    ):
         self.mgr = mgr
         self.train_mode = train_mode
         self.qname_in, self.qname_out = qname_in, qname_out
-        self.done_feeding = False
         self.input_tensors = [t for _, t in sorted(input_mapping.items())] if input_mapping is not None else None
         self.queue_in, self.queue_out = mgr.get_queue(qname_in), mgr.get_queue(qname_out)
-        self._block = None  # that the next row is in
-        self._at = self._end = self._bytes = 0
-        self._finished, self._finishing = [], threading.Lock()  # bytes of blocks whose last view is gone
+        self._reader = _reader.Reader(self.queue_in, not train_mode, equal_steps)
 
-    def _next_block(self):
-        """False when there is none: at the end of the feed, or of a partition."""
-        taken = None
-        while taken is None:  # in short waits, as room for more rows may depend on blocks that are given back meanwhile
-            self._give_back()
-            taken = self.queue_in.take(1)
-        mark, block, first, count, size = taken
-        if block is None:
-            self.queue_in.done(0)
-            self.done_feeding = mark == _wire.END_OF_FEED
-            return False
-        self._block, self._at, self._end, self._bytes = block, first, first + count, size
-        return True
+    @property
+    def done_feeding(self):
+        """Whether the feed has ended."""
+        return self._reader.ended
 
-    def _parts(self, batch_size, convert):
-        """convert(column, first, last) of the next rows, `batch_size` of them at most, in order. A block is left before
-        the next one is waited for: who waits for the end of the feed (TFCluster.train) must not wait for this program,
-        nor this program for more rows.
+    def epochs(self):
+        """Yields this feed once for each epoch: should_stop() is then true at its end, and next_batch(), arrays() and
+        dataset() end there. An epoch is what one TFCluster.train() feeds, num_epochs times.
         """
-        count = 0
-        while count < batch_size and not self.done_feeding:
-            if self._block is None and not self._next_block():
-                if self.done_feeding or (not self.train_mode and count > 0):
-                    return
-                continue
-            last = min(self._end, self._at + batch_size - count)
-            count += last - self._at
-            part = convert(self._block.column, self._at, last)
-            self._at = last
-            if self._at == self._end:
-                self._leave_block()
-            yield part
-
-    def _leave_block(self):
-        """It is given back when the last array that stands in it is gone; now, when there is none."""
-        self._block.when_free(self._gone, self._bytes)
-        self._block = None
-        self._give_back()
-
-    def _gone(self, size):
-        with self._finishing:
-            self._finished.append(size)
-
-    def _give_back(self):
-        with self._finishing:
-            sizes, self._finished = self._finished, []
-        if sizes:
-            self.queue_in.done(sum(sizes), len(sizes))
+        for _ in self._reader.epochs():
+            yield self
 
     def next_batch(self, batch_size):
         """The next rows, `batch_size` of them; fewer at the end of the feed, and without train_mode at the end of a
@@ -160,13 +130,13 @@ class DataFeed:
         """
         tensors = self.input_tensors
         if tensors is None:
-            return [row for part in self._parts(batch_size, _column.Column.rows) for row in part]
+            return [row for part in self._reader.batch(batch_size, _column.Column.rows) for row in part]
 
         def fields(column, first, last):
             return [self._field(column, i).rows(first, last) for i in range(len(tensors))]
 
         out = {t: [] for t in tensors}
-        for part in self._parts(batch_size, fields):
+        for part in self._reader.batch(batch_size, fields):
             for tensor, values in zip(tensors, part):
                 out[tensor].extend(values)
         return out
@@ -194,8 +164,8 @@ class DataFeed:
             # A part of a batch is copied, so that its block is not in use while the rest is waited for.
             return arrays if last - first == batch_size else [a.copy() for a in arrays]
 
-        while not self.done_feeding:
-            batch = list(self._parts(batch_size, fields))
+        while not self.should_stop():
+            batch = list(self._reader.batch(batch_size, fields))
             if batch:
                 whole = batch[0] if len(batch) == 1 else [np.concatenate(parts) for parts in zip(*batch)]
                 del batch
@@ -212,7 +182,7 @@ class DataFeed:
         batches = self.arrays(batch_size)
         first = next(batches, None)
         if first is None:
-            raise ValueError("the feed has ended before its first row, so its types are not known")
+            raise ValueError("the feed, or the epoch, has ended before its first row, so its types are not known")
 
         def spec(array):
             dtype = tf.string if array.dtype == object else tf.as_dtype(array.dtype)
@@ -234,8 +204,8 @@ class DataFeed:
         return tf.data.Dataset.from_generator(generate, output_signature=signature)
 
     def should_stop(self):
-        """Whether the feed has ended."""
-        return self.done_feeding
+        """Whether the feed has ended; in epochs(), whether the epoch has."""
+        return self._reader.stops()
 
     def batch_results(self, results):
         """One result for each row of next_batch(), in order: a list, or an array of the results."""

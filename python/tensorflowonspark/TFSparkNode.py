@@ -47,9 +47,11 @@ class TFNodeContext:
         """TFNode.export_saved_model()"""
         TFNode.export_saved_model(sess, export_dir, tag_set, signatures)
 
-    def get_data_feed(self, train_mode=True, qname_in="input", qname_out="output", input_mapping=None):
+    def get_data_feed(
+        self, train_mode=True, qname_in="input", qname_out="output", input_mapping=None, equal_steps=False
+    ):
         """TFNode.DataFeed of this node"""
-        return TFNode.DataFeed(self.mgr, train_mode, qname_in, qname_out, input_mapping)
+        return TFNode.DataFeed(self.mgr, train_mode, qname_in, qname_out, input_mapping, equal_steps)
 
     def release_port(self):
         """TFNode.release_port()"""
@@ -127,7 +129,8 @@ def run(fn, tf_args, cluster_meta, tensorboard, log_dir, queues, background):
         template = cluster_meta["cluster_template"]
         job_name, task_index = _role(template, executor_id)
         gpus = _machine.Gpus(tf_args, _has_spark_resource_api())
-        util.write_executor_id(executor_id)
+        if util.task_context():  # not for servers on the driver, whose folder is the user's
+            util.write_executor_id(executor_id)
         util.expand_hadoop_classpath()
         node = _start.Start(cluster_meta, executor_id, job_name, task_index, queues, start)
         board = _machine.tensorboard(job_name, task_index, template, log_dir, executor_id) if tensorboard else None

@@ -1,6 +1,5 @@
 """Feeding tasks: rows of a partition become blocks, which the node of this executor takes."""
 
-import contextlib
 import itertools
 import socket
 import time
@@ -21,27 +20,50 @@ _HINTS = (
 )
 
 
+def _fed(cluster_info):
+    """Nodes that are fed: parameter servers and evaluators are not."""
+    return [n for n in cluster_info if n["job_name"] not in ("ps", "evaluator")]
+
+
+def _connected(node, token, here):
+    """A TFManager of a node; OSError when there is no way. here: the names of this machine."""
+    if node["host"] in here or node.get("executor") == _machine.here():
+        return TFManager.connect(node["addr"], token)
+    host, _, port = node["feed"].rpartition(":")
+    return TFManager.connect((host.strip("[]"), int(port)), token)
+
+
 def manager_here(cluster_info, cluster_meta, number=0):
     """A TFManager of a node of this executor, else of this machine, else of another; of several the one for that
-    number.
-
-    Exception, with what to look at, when there is none. Parameter servers and evaluators are not fed.
+    number. Exception, with what to look at, when there is none.
     """
     token = reservation.token_of(cluster_meta)
     here, hosts = _machine.here(), {util.get_ip_address(), socket.gethostname()}
-    fed = [n for n in cluster_info if n["job_name"] not in ("ps", "evaluator")]
+    fed = _fed(cluster_info)
     own = [n for n in fed if n.get("executor") == here]
     near = [n for n in fed if n["host"] in hosts and n not in own]
     far = [n for n in fed if n not in own and n not in near and n.get("feed")]
     for nodes in (own, near, far):
         for i in range(len(nodes)):
-            node = nodes[(number + i) % len(nodes)]
-            host, _, port = node.get("feed", "").rpartition(":")
             try:
-                return TFManager.connect((host.strip("[]"), int(port)) if nodes is far else node["addr"], token)
+                return _connected(nodes[(number + i) % len(nodes)], token, hosts)
             except OSError:
                 continue
     raise Exception(_HINTS)
+
+
+def managers_of_all(cluster_info, cluster_meta):
+    """A TFManager of each node that is fed, by executor_id. Exception for a node that is not to be reached."""
+    token, hosts, managers = reservation.token_of(cluster_meta), {util.get_ip_address(), socket.gethostname()}, []
+    for node in _fed(cluster_info):
+        try:
+            managers.append(_connected(node, token, hosts))
+        except OSError as e:
+            raise Exception(
+                f"rows cannot be sent to node {node['executor_id']} ({node['job_name']}:{node['task_index']}, "
+                f"host {node['host']}): {e}. Executors must reach each other's ports, and no node may have ended"
+            ) from e
+    return managers
 
 
 def _size(value):
@@ -53,14 +75,14 @@ def _size(value):
     return getattr(value, "nbytes", 8)
 
 
-def blocks(rows):
-    """Lists of rows, each for one block."""
+def blocks(rows, shares=1):
+    """Lists of rows, each for a block, or for `shares` of them."""
     iterator = iter(rows)
     for first in iterator:
         size = _size(first)
         if size > _column.LARGE:
             _column.keep_freed_memory()
-        some = min(_MOST_ROWS, max(1, _BLOCK_BYTES // max(1, size)))
+        some = min(_MOST_ROWS, max(1, _BLOCK_BYTES // max(1, size))) * shares
         chunk, started = [first], time.monotonic()
         while len(chunk) < some:
             more = list(itertools.islice(iterator, min(64, some - len(chunk))))
@@ -70,58 +92,130 @@ def blocks(rows):
         yield chunk
 
 
+def shared_out(count, shares, first):
+    """[(share, begin, end)] of `count` rows; shares differ by one row at most, and those from `first` on have more."""
+    each, more = divmod(count, shares)
+    ends = list(itertools.accumulate(each + (i < more) for i in range(shares)))
+    places = [((first + i) % shares, end - each - (i < more), end) for i, end in enumerate(ends)]
+    return [p for p in places if p[2] > p[1]]
+
+
+def has_arrow():
+    """Whether this Python has what pyspark needs to pass columns: without it a DataFrame is fed as rows."""
+    try:
+        import pandas  # noqa: F401
+        import pyarrow  # noqa: F401
+    except ImportError:
+        return False
+    return True
+
+
+def rows_of(data):
+    """The RDD of a DataFrame, or of an RDD."""
+    return data.rdd if hasattr(data, "rdd") and hasattr(data, "schema") else data
+
+
 class _Feeder:
     def __init__(self, cluster_info, cluster_meta, feed_timeout, qname):
         self.info, self.meta, self.timeout, self.qname = cluster_info, cluster_meta, feed_timeout, qname
 
-    def manager(self):
+    def number(self):
+        """Of this task's partition."""
         context = util.task_context()
-        return manager_here(self.info, self.meta, context.partitionId() if context else 0)
+        return context.partitionId() if context else 0
+
+    def manager(self):
+        return manager_here(self.info, self.meta, self.number())
 
 
 class Trainer(_Feeder):
-    """keep: the node keeps the rows for later epochs."""
+    """Feeds the node of its executor, or all nodes.
+
+    keep: nodes keep the rows for later epochs.
+    equal_steps: all nodes are fed, as evenly as can be.
+    """
 
     keep = None
+    equal_steps = False
 
     def __call__(self, iterator):
-        return [not self._feed(lambda memory: ((_block.of_rows(c, memory), len(c)) for c in blocks(iterator)))]
+        return [self.assign(iterator)[0][0]]
+
+    def assign(self, iterator):
+        """[(whether the program wants no more, how many rows each node was assigned)]"""
+
+        def made(memory, shares):
+            for chunk in blocks(iterator, shares.count):
+                for share, first, last in shares.of(len(chunk)):
+                    part = chunk if last - first == len(chunk) else chunk[first:last]
+                    yield share, _block.of_rows(part, memory), last - first
+
+        return [self._feed(made)]
 
     def arrow(self, batches):
-        """The same for pyspark's mapInArrow: yields a batch whose one column is the result."""
+        """assign() for pyspark's mapInArrow: yields a batch of one row, (terminating, assigned)."""
         import pyarrow as pa
 
         from tensorflowonspark import _arrow
 
-        def made(memory):
+        def made(memory, shares):
             for batch in batches:
                 # Copying costs more than the start of a block: a batch is one, but for very large ones.
-                rows = max(1, min(len(batch), _MOST_BYTES * len(batch) // max(1, batch.nbytes)))
-                for part in (batch.slice(i, rows) for i in range(0, len(batch), rows)):
-                    yield _block.write(*_arrow.of_batch(part), len(part), memory), len(part)
+                rows = max(1, min(len(batch), shares.count * _MOST_BYTES * len(batch) // max(1, batch.nbytes)))
+                for whole in (batch.slice(i, rows) for i in range(0, len(batch), rows)):
+                    for share, first, last in shares.of(len(whole)):
+                        part = whole.slice(first, last - first)
+                        yield share, _block.write(*_arrow.of_batch(part), len(part), memory), len(part)
 
-        wanted = self._feed(made)
-        yield pa.RecordBatch.from_arrays([pa.array([not wanted])], ["terminating"])
+        terminating, assigned = self._feed(made)
+        arrays = [pa.array([terminating]), pa.array([assigned], pa.list_(pa.int64()))]
+        yield pa.RecordBatch.from_arrays(arrays, ["terminating", "assigned"])
+
+    def managers(self):
+        return managers_of_all(self.info, self.meta) if self.equal_steps else [self.manager()]
 
     def _feed(self, made):
-        """Feeds the (block, rows) of made(memory), each while the node takes the one before. False: the program wants
-        no more.
-        """
-        queue = self.manager().get_queue(self.qname)
-        before, wanted = None, True
-        with contextlib.closing(_block.Pool()) as pool:
-            for block, rows in made(pool.take):
-                if before is not None:
-                    wanted = queue.sent(self.timeout)
-                    pool.sent(before)
-                before = block
+        """Feeds the (share, block, rows) of made(memory, shares), each while its node takes the one before."""
+        queues = [m.get_queue(self.qname) for m in self.managers()]
+        shares = _Shares(len(queues), self.number())
+        before, wanted = [None] * len(queues), True
+
+        def taken(share):
+            pool.sent(before[share])
+            before[share] = None
+            return queues[share].sent(self.timeout)
+
+        pool = _block.Pool()
+        try:
+            for share, block, rows in made(pool.take, shares):
+                if before[share] is not None:
+                    wanted = taken(share)
+                before[share] = block
                 if not wanted:
                     break
-                queue.send_block(block, rows, self.timeout, keep=self.keep)
-            if before is not None:
-                before.close()
-                wanted = wanted and queue.sent(self.timeout)
-        return wanted
+                queues[share].send_block(block, rows, self.timeout, keep=self.keep)
+            for share in range(len(queues)):
+                if before[share] is not None and wanted:
+                    wanted = taken(share)
+        finally:
+            for memory in (pool, *filter(None, before)):
+                memory.close()
+        return not wanted, shares.assigned
+
+
+class _Shares:
+    """Of the rows of a task: no share is ever more than a row ahead of another one."""
+
+    def __init__(self, count, first):
+        self.count, self.assigned, self._next = count, [0] * count, first
+
+    def of(self, rows):
+        """[(share, begin, end)] of the next rows; `assigned` counts them."""
+        shares = shared_out(rows, self.count, self._next)
+        self._next += rows % self.count
+        for share, first, last in shares:
+            self.assigned[share] += last - first
+        return shares
 
 
 class Scorer(_Feeder):

@@ -31,7 +31,9 @@ class Start:
             "step_timeout": 60,
             "task_seconds": time.monotonic() - start,
             "node": {
-                "queue": sorted({*queues, "error", *(("control",) if job_name in ("ps", "evaluator") else ())}),
+                "queue": sorted(
+                    {*queues, "error", "validation", *(("control",) if job_name in ("ps", "evaluator") else ())}
+                ),
                 "port": -1 if self.fixed_port else 0,
                 "executor": _node.executor_pid(),
                 "work_folder": os.path.abspath(cluster_meta.get("work_folder") or os.getcwd()),

@@ -10,7 +10,7 @@ from tensorflowonspark import _encoding
 from tensorflowonspark._messages import MESSAGES
 
 # The marks of NodeRequest.Put and NodeAnswer.
-NONE, END_OF_FEED, END_OF_PARTITION = range(3)
+NONE, END_OF_FEED, END_OF_PARTITION, END_OF_EPOCH = range(4)
 
 _NAMES = {
     message: {number: (name, kind) for name, (number, kind) in fields.items()} for message, fields in MESSAGES.items()

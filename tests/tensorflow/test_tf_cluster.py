@@ -181,3 +181,76 @@ def test_many_reservations_at_once():
     for client in clients:
         client.close()
     server.stop()
+
+
+def epoch_by_epoch(args, ctx):
+    """Of each epoch: its rows, and the validation's behind them."""
+    feed, validation, seen = ctx.get_data_feed(), ctx.get_data_feed(qname_in="validation"), []
+
+    def all_of(feed):
+        rows = []
+        while not feed.should_stop():
+            rows.extend(feed.next_batch(64))
+        return rows
+
+    for _ in zip(feed.epochs(), validation.epochs()):
+        seen.append([all_of(feed), all_of(validation)])
+    pathlib.Path(args["to"], f"{ctx.executor_id}.json").write_text(json.dumps(seen))
+
+
+def test_validation_behind_each_epoch(sc, seen):
+    cluster = TFCluster.run(sc, epoch_by_epoch, {"to": seen.folder}, 2, 0, input_mode=SPARK)
+    cluster.train(sc.parallelize(range(1000), 4), num_epochs=3, validation=sc.parallelize(range(5000, 5100), 2))
+    cluster.shutdown()
+    nodes = list(seen().values())
+    assert [len(epochs) for epochs in nodes] == [3, 3]
+    for epoch in range(3):
+        assert sorted(x for node in nodes for x in node[epoch][0]) == list(range(1000))
+        assert sorted(x for node in nodes for x in node[epoch][1]) == list(range(5000, 5100))
+
+
+def synchronous(args, ctx):
+    """Gradients of all nodes are added up in each step: a node with a step more than others would wait for ever."""
+    import numpy as np
+
+    import tensorflow as tf
+
+    strategy = tf.distribute.MultiWorkerMirroredStrategy()
+    with strategy.scope():
+        weight = tf.Variable([0.0, 0.0], aggregation=tf.VariableAggregation.SUM)
+
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.int64)])
+    def step(rows):
+        def one():
+            value = tf.reduce_sum(tf.cast(rows, tf.float32))
+            weight.assign_add(tf.stack([value, tf.cast(tf.size(rows), tf.float32)]))
+
+        strategy.run(one)
+
+    feed, sizes = ctx.get_data_feed(equal_steps=True), []
+    for _ in feed.epochs():
+        sizes.append([])
+        for (rows,) in feed.arrays(50):
+            step(tf.constant(np.array(rows)))
+            sizes[-1].append(len(rows))
+    about = {"sizes": sizes, "weight": weight.numpy().tolist()}
+    pathlib.Path(args["to"], f"{ctx.executor_id}.json").write_text(json.dumps(about))
+
+
+def test_synchronous_training_over_partitions_of_any_size(sc, seen):
+    """Every row is used, nodes take as many steps, and all end: partitions of 1, 10, 100 and 1000 rows."""
+    bounds = [0, 1, 11, 111, 1111]
+
+    def rows(i):
+        return range(bounds[i], bounds[i + 1])
+
+    cluster = TFCluster.run(
+        sc, synchronous, {"to": seen.folder}, 2, 0, input_mode=SPARK, master_node="chief", reservation_timeout=60
+    )
+    cluster.train(sc.parallelize(range(4), 4).flatMap(rows), num_epochs=2, equal_steps=True)
+    cluster.shutdown()
+    one, other = seen()["0.json"], seen()["1.json"]
+    assert [len(sizes) for sizes in one["sizes"]] == [len(sizes) for sizes in other["sizes"]] == [12, 12]
+    assert sum(map(sum, one["sizes"] + other["sizes"])) == 2 * 1111
+    assert min(map(min, one["sizes"] + other["sizes"])) > 20
+    assert one["weight"] == other["weight"] == [2.0 * sum(range(1111)), 2.0 * 1111]

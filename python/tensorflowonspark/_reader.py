@@ -1,0 +1,156 @@
+"""The rows of a queue, batch by batch, as the program takes them: where batches end, what is looked ahead, and when the
+memory of rows is given back.
+"""
+
+import collections
+import threading
+
+from tensorflowonspark import _wire
+
+_AHEAD = 64 << 20  # bytes that equal steps look ahead at most, but for _SPREAD rows
+_SPREAD = 16  # rows by which nodes may differ
+
+
+class _Part:
+    """Rows [at, end) of a block."""
+
+    def __init__(self, block, first, count, size):
+        self.block, self.at, self.end, self.bytes = block, first, first + count, size
+
+
+class Reader:
+    """One thread at a time.
+
+    Args:
+      queue: TFManager.Queue.
+      by_partition: batches end with a partition.
+      equal_steps: an epoch has the same number of batches on each node.
+    """
+
+    def __init__(self, queue, by_partition=False, equal_steps=False):
+        self.ended = False  # no more rows come
+        self.by_epoch = False
+        self._queue, self._by_partition, self._equal_steps = queue, by_partition, equal_steps
+        self._parts = collections.deque()  # that have come
+        self._assigned = (
+            None  # of the epoch whose end has come: the most and the least rows of a node, None if not evenly
+        )
+        self._epoch_over = False
+        self._steps = 0  # batches of this epoch, so far
+        self._finished, self._finishing = [], threading.Lock()  # bytes of blocks whose last view is gone
+
+    def stops(self):
+        """Whether there is no more, of the epoch in epochs()."""
+        return self.ended or (self.by_epoch and self._epoch_over)
+
+    def batch(self, size, convert):
+        """Yields convert(column, first, last) of the next rows, `size` of them at most, in order. A block is left
+        before the next one is waited for: who waits for the end of the feed (TFCluster.train) must not wait for this
+        program, nor this program for more rows.
+        """
+        if self.stops():
+            return
+        if self._equal_steps:
+            size = self._equal_size(size)
+        self._steps += 1
+        count = 0
+        while count < size:
+            if not self._parts and not self._more():
+                if self.ended or (count > 0 and self._by_partition) or self.stops():
+                    return
+                continue
+            part = self._parts[0]
+            last = min(part.end, part.at + size - count)
+            count += last - part.at
+            made = convert(part.block.column, part.at, last)
+            part.at = last
+            if part.at == part.end:
+                self._leave(self._parts.popleft())
+            del part
+            yield made
+        if self._equal_steps and not self._parts and self._assigned is not None:
+            self._end_epoch()
+
+    def _equal_size(self, size):
+        """Rows of the next batch, so that all nodes come to the end of the epoch with as many: full ones until that end
+        is in sight, two batches ahead, then what is left in equal parts. The number of steps is ceil(most / size), or
+        the least rows of a node when those are fewer: batches of one row then end with one of two.
+        """
+        while self._assigned is None and not self.ended:
+            rows, held = sum(p.end - p.at for p in self._parts), sum(p.bytes for p in self._parts)
+            if rows >= size + _SPREAD and (rows >= 2 * size or held > _AHEAD):
+                return size
+            self._more()
+        rows = sum(p.end - p.at for p in self._parts)
+        most, least = self._assigned or (None, None)
+        if most is None:
+            if not self.ended:
+                raise ValueError("equal_steps wants rows sharded evenly: TFCluster.train(..., equal_steps=True)")
+            return size
+        left = min(-(-most // size), least or 0) - self._steps
+        if left < 1 or rows < left:
+            raise ValueError(
+                f"an epoch in which one node has {most} rows and another {least or 0} has no equal number of steps for "
+                "all: feed more rows, or have fewer nodes"
+            )
+        return -(-rows // left)
+
+    def _more(self):
+        """Takes the next block; false for a mark, and for one that was not there within a second: room for more rows
+        may depend on blocks that are given back meanwhile.
+        """
+        self.give_back()
+        taken = self._queue.take(1)
+        if taken is None:
+            return False
+        mark, block, first, count, size = taken
+        if block is not None:
+            self._epoch_over = False
+            self._parts.append(_Part(block, first, count, size))
+            return True
+        self._queue.done(0)
+        self.ended = mark == _wire.END_OF_FEED
+        if mark == _wire.END_OF_EPOCH:
+            self._assigned = (first, count)
+            if not self._equal_steps or (not first and not self._parts):
+                self._end_epoch()
+        return False
+
+    def _end_epoch(self):
+        self._epoch_over, self._assigned, self._steps = True, None, 0
+
+    def epochs(self):
+        """Yields once for each epoch, whose rows batch() then gives. What a program leaves of one is dropped."""
+        self.by_epoch = True
+        while self._begin_epoch():
+            yield
+            while not self._epoch_over and not self.ended:
+                while self._parts:
+                    self._leave(self._parts.popleft())
+                if self._assigned is not None:
+                    self._end_epoch()
+                else:
+                    self._more()
+
+    def _begin_epoch(self):
+        """Waits for the first rows of one, or its end when it has none; false at the end of the feed."""
+        self._epoch_over = False
+        while not (self._parts or self._epoch_over or self.ended or self._assigned):
+            self._more()
+        return not self.ended
+
+    def _leave(self, part):
+        """A block is given back when the last array that stands in it is gone; now, when there is none."""
+        part.block.when_free(self._gone, part.bytes)
+        part.block = None
+        self.give_back()
+
+    def _gone(self, size):
+        with self._finishing:
+            self._finished.append(size)
+
+    def give_back(self):
+        with self._finishing:
+            sizes, self._finished = self._finished, []
+        if sizes:
+            self._queue.done(sum(sizes), len(sizes))
