@@ -172,6 +172,21 @@ build_jar() {
   fi
 }
 
+# build_tensorflow_jar [LINE]: the Scala API for SavedModels, on the main jar of that line, which build_jar made before. Sets TENSORFLOW_JAR, and
+# TENSORFLOW_JAVA, a folder of what a user has to add: TensorFlow Java for linux-x86_64.
+build_tensorflow_jar() {
+  local line=${1:-3.5_2.12} profile=() folder=$ROOT/spark/tensorflow
+  TENSORFLOW_JAR=$folder/target/$line/crema-tensorflow-$line-0.1.0.jar TENSORFLOW_JAVA=$folder/target/$line/tensorflow-java
+  [ "$line" = 3.5_2.12 ] || profile=("-Pspark-$line")
+  local made=$TENSORFLOW_JAR.complete
+  if [ ! -e "$made" ] || [ -n "$(find "$folder/src/main" "$folder/pom.xml" "$ROOT/spark/target/$line/crema-spark-$line-0.1.0.jar" -newer "$made" -type f | head -n 1)" ]; then
+    rm -rf "$made" "$TENSORFLOW_JAR" "$TENSORFLOW_JAVA"
+    step "tensorflow-jar-$line" "building that for SavedModels (TensorFlow Java: 171 MB once)" timeout 1800 \
+      mvn -q -B -ntp -f "$folder/pom.xml" ${profile[@]+"${profile[@]}"} package dependency:copy-dependencies -DskipTests
+    touch "$made"
+  fi
+}
+
 # ensure_spark VERSION: another Spark beside the one in .venv, with its own py4j; prints where.
 ensure_spark() {
   local to=$ROOT/build/spark/$1
