@@ -19,12 +19,11 @@ PROGRAM, JAVA = (os.environ.get(name) for name in ("CREMA_TENSORFLOW_JAR", "TENS
 pytestmark = pytest.mark.skipif(not (PROGRAM and JAVA), reason="CREMA_TENSORFLOW_JAR and TENSORFLOW_JAVA are not set")
 
 
-def submit(*flags, java=True):
-    """spark-submit on two cores; the tasks of local[2] share the driver's JVM."""
+def submit(*flags, java=True, master="local[2]"):
     jars = [jar(), *(map(str, sorted(pathlib.Path(JAVA).glob("*.jar"))) if java else [])]
     quiet = f"-Dlog4j2.configurationFile=file:{ROOT}/scripts/log4j2-quiet.properties"
     home = os.environ.get("SPARK_HOME", ROOT / ".venv/spark-home")
-    command = [f"{home}/bin/spark-submit", "--master", "local[2]", "--conf", "spark.ui.enabled=false"]
+    command = [f"{home}/bin/spark-submit", "--master", master, "--conf", "spark.ui.enabled=false"]
     command += ["--driver-java-options", quiet, "--jars", ",".join(jars)]
     command += ["--class", "com.yahoo.tensorflowonspark.Inference", PROGRAM, *flags]
     done = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
@@ -54,6 +53,7 @@ def test_inference_from_records_to_json(records, various, tmp_path):
         *("--schema_hint", "struct<name:binary,n:bigint>", "--batch_size=20", "--pass_through", "n,name"),
         *("--input_mapping", '{"point": "x", "n": "id"}', "--binary_outputs", "out_texts"),
         *("--output_mapping", json.dumps({name: f"out_{name}" for name in outputs})),
+        master="local-cluster[2,1,1024]",  # executors are processes of their own
     )
     assert code == 0, said[-3000:]
     files = sorted((tmp_path / "out").glob("part-*"))
