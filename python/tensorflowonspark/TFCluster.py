@@ -11,6 +11,7 @@ import threading
 import time
 
 from tensorflowonspark import TFSparkNode, _executable, _feed, _layout, _program, _progress, reservation, util
+from tensorflowonspark.tasks import run_tasks
 
 tf_status = {}  # of the last cluster: "error", when its start has failed
 
@@ -65,7 +66,7 @@ class TFCluster:
         """
         self._check("train", qname)
         assert num_epochs >= 0, "num_epochs cannot be negative"
-        if hasattr(dataRDD, "foreachRDD"):
+        if hasattr(type(dataRDD), "foreachRDD"):  # a data frame of Spark Connect has every attribute
             if validation is not None or equal_steps:
                 raise ValueError("a stream has no epochs: it is fed without validation and without equal_steps")
             feeder = self._feeder(feed_timeout, qname)
@@ -93,7 +94,7 @@ class TFCluster:
 
     def _assign(self, feeder, data):
         """Feeds; the most and the least rows that a node was assigned."""
-        if hasattr(data, "mapInArrow") and _feed.has_arrow():
+        if hasattr(type(data), "mapInArrow") and _feed.has_arrow():
             assigned = [
                 r.assigned for r in data.mapInArrow(feeder.arrow, "terminating boolean, assigned array<long>").collect()
             ]
@@ -105,6 +106,11 @@ class TFCluster:
     def inference(self, dataRDD, feed_timeout=600, qname="input"):
         """An RDD of results, one for each row of an RDD or DataFrame and in its order, partition by partition. Lazy."""
         self._check("inference", qname)
+        if util.is_connect(self.sc):
+            raise TypeError(
+                "TFCluster.inference() gives an RDD, and Spark Connect has none: export the model and transform the "
+                "frame by pipeline.TFModel"
+            )
         return _feed.rows_of(dataRDD).mapPartitions(
             TFSparkNode.inference(self.cluster_info, feed_timeout, qname, self.cluster_meta)
         )
@@ -155,12 +161,19 @@ class TFCluster:
             except Exception as e:
                 self.status.setdefault("error", self.server.error or str(e))
 
+        def tasks_of_connect():
+            self.sc.addTag(self.group)
+            run_tasks(self.sc, lambda i: node_fn(iter([ids[i]])) or "", len(ids))
+
         def tasks():
             self.sc.setJobGroup(self.group, "nodes of a TensorFlow cluster", interruptOnCancel=True)
             self.nodeRDD.foreachPartition(node_fn)
 
         self.group = f"crema-nodes-{self.cluster_id:x}"
-        self.nodeRDD = self.sc.parallelize(ids, len(ids))
+        if util.is_connect(self.sc):
+            tasks = tasks_of_connect
+        else:
+            self.nodeRDD = self.sc.parallelize(ids, len(ids))
         for i in on_driver:
             threading.Thread(
                 target=started, args=(lambda i=i: node_fn(iter([i])),), name=f"ps {i}", daemon=True
@@ -172,7 +185,10 @@ class TFCluster:
         self.progress.end()
         self.server.stop()
         if self.starter is not None and self.starter.is_alive():
-            self.sc.cancelJobGroup(self.group)
+            if util.is_connect(self.sc):
+                self.sc.interruptTag(self.group)
+            else:
+                self.sc.cancelJobGroup(self.group)
 
     def _end_stream(self, ssc):
         while not ssc.awaitTerminationOrTimeout(1):
@@ -230,7 +246,7 @@ def run(
     """Starts a cluster and returns when all of its nodes are there.
 
     Args:
-      sc: SparkContext.
+      sc: SparkContext, or a session; one of Spark Connect must run where executors can reach it.
       map_fun: map_fun(args, ctx), the program; runs on each node.
       tf_args: its `args`; a list becomes sys.argv as well.
       num_executors: nodes; each takes a task slot until it is there (InputMode.SPARK) or has ended.
@@ -251,6 +267,7 @@ def run(
         raise Exception("running PS nodes on driver locally is only supported in InputMode.TENSORFLOW")
     if eval_node and input_mode != InputMode.TENSORFLOW:
         raise Exception("running evaluator nodes is only supported in InputMode.TENSORFLOW")
+    sc = util.context_of(sc)
     template = _layout.template(num_executors, num_ps, master_node, eval_node)
     _program.pickled(map_fun, tf_args)
     _executable.ship(sc)

@@ -9,6 +9,8 @@ import sysconfig
 import tempfile
 import zipfile
 
+from tensorflowonspark import util
+
 VARIABLE = "CREMA_EXECUTABLE"  # its path; comes before all else
 
 
@@ -86,11 +88,17 @@ def _shipped():
 
 
 def ship(sc):
-    """Sends the executable to all executors of a SparkContext, once."""
+    """Sends the executable to all executors of a SparkContext, or of a session of Spark Connect, once."""
+    if util.is_connect(sc):
+        _send(sc, local(), lambda path: sc.addArtifacts(path, file=True))
+        return
     jars = [j for j in sc.getConf().get("spark.jars", "").split(",") if j]
     # In YARN's cluster mode the jars of a job lie in the working folder.
     jars += map(str, pathlib.Path().glob("crema-spark-*.jar"))
-    path = local([j.split(":", 1)[-1] if j.startswith("file:") else j for j in jars])
+    _send(sc, local([j.split(":", 1)[-1] if j.startswith("file:") else j for j in jars]), sc.addFile)
+
+
+def _send(sc, path, send):
     with open(path, "rb") as f:
         digest = hashlib.sha256(f.read()).hexdigest()[:16]
     if getattr(sc, "_crema_shipped", None) == digest:
@@ -98,5 +106,5 @@ def ship(sc):
     to = pathlib.Path(_folder()) / (_PREFIX + digest)
     shutil.copyfile(path, to)
     to.chmod(0o755)
-    sc.addFile(str(to))
+    send(str(to))
     sc._crema_shipped = digest

@@ -1,4 +1,6 @@
-"""Sessions of Spark Connect, which have no SparkContext: TFModel and TFParallel in a process that has nothing else."""
+"""Sessions of Spark Connect, which have no SparkContext: TFModel, TFParallel and TFCluster in a process that has
+nothing else.
+"""
 
 import os
 import subprocess
@@ -14,7 +16,7 @@ if pyspark.__version__.startswith("3."):
 PROGRAM = """
 import sys
 from pyspark.sql import SparkSession
-from tensorflowonspark import TFParallel, dfutil, tasks, util
+from tensorflowonspark import TFCluster, TFParallel, dfutil, tasks, util
 from tensorflowonspark.pipeline import TFModel
 
 spark = SparkSession.builder.remote("local[2]").config("spark.ui.enabled", "false").getOrCreate()
@@ -32,14 +34,37 @@ def number(i):
     return f"{i} of {len(BarrierTaskContext.get().getTaskInfos())}"
 
 assert tasks.run_tasks(spark, number, 2, barrier=True) == ["0 of 2", "1 of 2"]
+def main(args, ctx):
+    open(f"{args['folder']}/{ctx.worker_num}", "w").write(ctx.defaultFS)
+
+TFParallel.run(spark, main, {"folder": sys.argv[3]}, 2)
+
+def train(args, ctx):
+    feed, total = ctx.get_data_feed(), [0, 0]
+    while not feed.should_stop():
+        for row in feed.next_batch(64):
+            total[0] += row.n
+            total[1] += row.point[1]
+    open(f"{args['folder']}/trained", "w").write(str(total))
+
+cluster = TFCluster.run(spark, train, {"folder": sys.argv[3]}, 1, 0, input_mode=TFCluster.InputMode.SPARK)
 try:
-    from tensorflowonspark import TFSparkNode
-except ImportError:
-    print("no runtime")
-else:
-    def main(args, ctx):
-        open(f"{args['folder']}/{ctx.worker_num}", "w").write(ctx.defaultFS)
-    TFParallel.run(spark, main, {"folder": sys.argv[3]}, 2)
+    cluster.inference(frame)
+    raise AssertionError("there are no RDDs")
+except TypeError as e:
+    assert "Spark Connect has none" in str(e)
+cluster.train(frame, num_epochs=3)
+cluster.shutdown()
+
+def fails(args, ctx):
+    raise ValueError("the model exploded")
+
+cluster = TFCluster.run(spark, fails, {}, 1, 0, input_mode=TFCluster.InputMode.TENSORFLOW)
+try:
+    cluster.shutdown()
+    raise AssertionError("it failed")
+except Exception as e:
+    assert "Exception in worker" in str(e) and "the model exploded" in str(e), e
 print("done")
 """
 
@@ -55,5 +80,5 @@ def test_connect(various, tmp_path):
         timeout=240,
     )
     assert done.returncode == 0 and done.stdout.endswith("done\n"), done.stdout + done.stderr[-5000:]
-    if "no runtime" not in done.stdout:
-        assert {p.name: p.read_text() for p in (tmp_path / "notes").iterdir()} == {"0": "file://", "1": "file://"}
+    read = {p.name: p.read_text() for p in (tmp_path / "notes").iterdir()}
+    assert read == {"0": "file://", "1": "file://", "trained": "[570, 60.0]"}
