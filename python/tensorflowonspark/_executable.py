@@ -3,10 +3,12 @@
 import hashlib
 import os
 import pathlib
+import platform
 import shutil
 import sys
 import sysconfig
 import tempfile
+import urllib.parse
 import zipfile
 
 from tensorflowonspark import util
@@ -87,15 +89,26 @@ def _shipped():
     return next(iter(sorted(root.glob(_PREFIX + "*"))), None)
 
 
+def _jars(sc):
+    """Paths of the jars of a SparkContext that may hold it. The driver's class path says it however the jar came there:
+    --jars is spark.jars on some managers and spark.yarn.dist.jars on another, and may name a file on HDFS.
+    """
+    loader = sc._jvm.java.lang.Thread.currentThread().getContextClassLoader()
+    found = loader.getResource(f"native/linux-{platform.machine()}/crema")
+    url = found.toString() if found is not None else ""  # jar:file:/folder/some.jar!/native/...
+    if url.startswith("jar:file:"):
+        yield urllib.parse.unquote(url.removeprefix("jar:file:").rpartition("!")[0])
+    # A session that was made in a JVM that ran already has its jars for executors only.
+    for jar in filter(None, sc.getConf().get("spark.jars", "").split(",")):
+        yield jar.split(":", 1)[-1] if jar.startswith("file:") else jar
+
+
 def ship(sc):
     """Sends the executable to all executors of a SparkContext, or of a session of Spark Connect, once."""
     if util.is_connect(sc):
         _send(sc, local(), lambda path: sc.addArtifacts(path, file=True))
-        return
-    jars = [j for j in sc.getConf().get("spark.jars", "").split(",") if j]
-    # In YARN's cluster mode the jars of a job lie in the working folder.
-    jars += map(str, pathlib.Path().glob("crema-spark-*.jar"))
-    _send(sc, local([j.split(":", 1)[-1] if j.startswith("file:") else j for j in jars]), sc.addFile)
+    else:
+        _send(sc, local(_jars(sc)), sc.addFile)
 
 
 def _send(sc, path, send):
