@@ -5,7 +5,7 @@ import logging
 
 import numpy as np
 
-from tensorflowonspark import _column, _reader, util
+from tensorflowonspark import _column, _hadoop, _reader, util
 
 logger = logging.getLogger(__name__)
 
@@ -40,6 +40,37 @@ def hdfs_path(ctx, path):
         return f"{ctx.defaultFS}/{ctx.working_dir[1:]}/{path}"
     logger.warning("Unknown scheme %s with relative path: %s", ctx.defaultFS, path)
     return f"{ctx.defaultFS}/{path}"
+
+
+def local_files(ctx, path, share=None):
+    """Paths on this machine of files that TensorFlow cannot open where they are, as on HDFS: this node's share of them
+    is copied by Hadoop's client, and removed when the process ends. Takes some seconds, and the time of the copy.
+
+    Args:
+      ctx: of the program.
+      path: as hdfs_path() takes it, with * ? [] {} for several files. Those of file:// are not copied.
+      share: (index, count): the files at index, index + count, ... in the order of their names. By default the nodes
+        that train take a share each, and an evaluator all.
+    """
+    if share is None:
+        training = [job for job in ("chief", "master", "worker") if job in ctx.cluster_spec]
+        if ctx.job_name in training:
+            before = sum(len(ctx.cluster_spec[job]) for job in training[: training.index(ctx.job_name)])
+            share = (before + ctx.task_index, ctx.num_workers)
+        else:
+            share = (0, 1) if ctx.cluster_spec else (ctx.worker_num, max(1, ctx.num_workers))  # TFParallel has no jobs
+    return _hadoop.local_files(hdfs_path(ctx, path), share)
+
+
+def upload(ctx, local, path):
+    """Copies a local file or folder to where TensorFlow cannot write, as on HDFS, by Hadoop's client. Takes some
+    seconds, and the time of the copy.
+
+    Args:
+      path: of the copy, as hdfs_path() takes it; a file that is there is replaced. Into a folder that is there it is
+        copied under its own name. The folder above must be there.
+    """
+    _hadoop.upload(local, hdfs_path(ctx, path))
 
 
 def start_cluster_server(ctx, num_gpus=1, rdma=False):

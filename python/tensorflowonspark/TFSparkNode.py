@@ -39,6 +39,14 @@ class TFNodeContext:
         """TFNode.hdfs_path()"""
         return TFNode.hdfs_path(self, path)
 
+    def local_files(self, path, share=None):
+        """TFNode.local_files()"""
+        return TFNode.local_files(self, path, share)
+
+    def upload(self, local, path):
+        """TFNode.upload()"""
+        TFNode.upload(self, local, path)
+
     def start_cluster_server(self, num_gpus=1, rdma=False):
         """TFNode.start_cluster_server()"""
         return TFNode.start_cluster_server(self, num_gpus, rdma)

@@ -1,29 +1,58 @@
-"""TFCluster on YARN's nodes, where nothing is installed: the jar brings the executable, a zip the Python package."""
+"""TFCluster on YARN's nodes, where nothing is installed: the jar brings the executable, a zip the Python package, and
+data stand on HDFS.
+"""
 
+import re
 import shutil
 import subprocess
 import sys
 
-from conftest import ROOT
+import pytest
+
+from conftest import MNIST, ROOT
 from spark_jobs import JAR, SPARK
 from test_daemons import output_and_logs
 
 ANSWERED = 200
 
 
-def submitted(bed, folder, mode, place):
-    """spark-submit as README says it, running, of files that stand outside the checkout."""
+@pytest.fixture(scope="module")
+def home(tmp_path_factory):
+    """A folder outside the checkout with what a user has: the jar, the zip, programs."""
+    folder = tmp_path_factory.mktemp("home")
+    package = folder / "tensorflowonspark.zip"
+    subprocess.run([sys.executable, ROOT / "scripts/python_zip", package], check=True, timeout=60)
+    shutil.copy(JAR, folder / "crema.jar")
+    shutil.copy(ROOT / "tests/spark/feed_job.py", folder)
+    for program in (ROOT / "examples/tensorflow").glob("*.py"):
+        shutil.copy(program, folder)
+    return folder
+
+
+def submitted(bed, folder, master, *program, conf=()):
+    """spark-submit as README says it, running."""
     environment = {k: v for k, v in bed.environment("hdfs").items() if k not in ("CREMA_EXECUTABLE", "PYTHONPATH")}
+    command = [SPARK / "bin/spark-submit", *master, "--jars", "crema.jar", "--py-files", "tensorflowonspark.zip"]
+    for setting in ("spark.executor.instances=2", *conf):
+        command += ["--conf", setting]
     return subprocess.Popen(
-        [SPARK / "bin/spark-submit", "--master", "yarn", "--deploy-mode", mode, "--jars", "crema.jar"]
-        + ["--py-files", "tensorflowonspark.zip", "--conf", f"spark.pyspark.python={sys.executable}"]
-        + ["--conf", "spark.executor.instances=2", "feed_job.py", f"{place}/numbers", f"{place}/{mode}"],
-        cwd=folder,
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
+        [*command, *program], cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
+
+
+def expect_end(job, bed):
+    """Waits for its end, which must be a good one; what it said."""
+    try:
+        out, err = job.communicate(timeout=240)
+    finally:
+        job.kill()
+    done = subprocess.CompletedProcess(job.args, job.returncode, out, err)
+    assert done.returncode == 0, output_and_logs(done, bed)
+    return output_and_logs(done, bed)
+
+
+def on_yarn(mode):
+    return ["--master", "yarn", "--deploy-mode", mode]
 
 
 def expect_answers(rows, bed):
@@ -37,25 +66,55 @@ def expect_answers(rows, bed):
         assert path == f"{bed.url('hdfs')}/user/{bed.environment('hdfs')['HADOOP_USER_NAME']}/some"
 
 
-def test_nodes_on_yarn_without_installation_in_both_modes(hadoop, tmp_path):
-    subprocess.run(
-        [sys.executable, ROOT / "scripts/python_zip", tmp_path / "tensorflowonspark.zip"], check=True, timeout=60
-    )
-    shutil.copy(JAR, tmp_path / "crema.jar")
-    shutil.copy(ROOT / "tests/spark/feed_job.py", tmp_path)
-    (tmp_path / "numbers").write_text("".join(f"{i}\n" for i in range(ANSWERED)))
+def test_nodes_on_yarn_without_installation_in_both_modes(hadoop, home):
+    (home / "numbers").write_text("".join(f"{i}\n" for i in range(ANSWERED)))
     place = f"{hadoop.url('hdfs')}/tensorflow"
     hadoop.fs("hdfs", "-mkdir", "-p", place)
-    hadoop.fs("hdfs", "-put", tmp_path / "numbers", place)
-    jobs = {mode: submitted(hadoop, tmp_path, mode, place) for mode in ("cluster", "client")}
-    try:
-        for mode, job in jobs.items():
-            out, err = job.communicate(timeout=240)
-            done = subprocess.CompletedProcess(mode, job.returncode, out, err)
-            assert done.returncode == 0, output_and_logs(done, hadoop)
-            rows = hadoop.fs("hdfs", "-cat", f"{place}/{mode}/part-*").splitlines()
-            expect_answers([row.split(" ") for row in rows], hadoop)
-    finally:
-        for job in jobs.values():
-            job.kill()
-            job.wait(20)
+    hadoop.fs("hdfs", "-put", home / "numbers", place)
+    python, modes = [f"spark.pyspark.python={sys.executable}"], ("cluster", "client")
+    jobs = {
+        mode: submitted(hadoop, home, on_yarn(mode), "feed_job.py", f"{place}/numbers", f"{place}/{mode}", conf=python)
+        for mode in modes
+    }
+    for mode, job in jobs.items():
+        expect_end(job, hadoop)
+        rows = hadoop.fs("hdfs", "-cat", f"{place}/{mode}/part-*").splitlines()
+        expect_answers([row.split(" ") for row in rows], hadoop)
+
+
+def some_digits(folder):
+    """A part of MNIST, in its own format."""
+    folder.mkdir()
+    for part, count in (("train", 12000), ("t10k", 1000)):
+        for kind, head, size in (("images-idx3", 16, 784), ("labels-idx1", 8, 1)):
+            with open(MNIST / f"raw/{part}-{kind}-ubyte", "rb") as f:
+                (folder / f"{part}-{kind}-ubyte").write_bytes(f.read(head + count * size))
+    return folder
+
+
+def test_tfrecords_on_hdfs_train_a_model_of_keras_3_on_yarn(hadoop, home):
+    """TensorFlow reads no hdfs://: nodes copy their shares, and one the model, with Hadoop's client."""
+    place, python = f"{hadoop.url('hdfs')}/mnist", ROOT / "build/tensorflow/bin/python"
+    if not python.exists():
+        pytest.skip("there is no Python with TensorFlow: ./runtests makes build/tensorflow")
+    convert = ("mnist_data_setup.py", "--raw", some_digits(home / "raw"), "--output", place, "--format", "tfr")
+    expect_end(submitted(hadoop, home, ["--master", "local[2]"], *convert, "--num_partitions", "5"), hadoop)
+    conf = [f"spark.pyspark.python={python}", "spark.executor.memoryOverhead=2g"]
+    conf += ["spark.executorEnv.CUDA_VISIBLE_DEVICES=", "spark.executorEnv.TF_CPP_MIN_LOG_LEVEL=2"]
+    train = ("keras_tfrecords.py", "--records", f"{place}/train", "--model", f"{place}/model.keras")
+    said = expect_end(submitted(hadoop, home, on_yarn("cluster"), *train, conf=conf), hadoop)
+    hadoop.fs("hdfs", "-get", f"{place}/model.keras", home)
+    check = (
+        "import sys, numpy as np, keras; x, y = (np.fromfile(f'{sys.argv[1]}/t10k-{n}-ubyte', np.uint8, offset=o) "
+        "for n, o in (('images-idx3', 16), ('labels-idx1', 8))); model = keras.models.load_model(sys.argv[2]); "
+        "print(keras.__version__, np.mean(np.argmax(model.predict(x.reshape(-1, 784), verbose=0), 1) == y))"
+    )
+    command = [python, "-c", check, home / "raw", home / "model.keras"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr[-2000:]
+    version, accuracy = done.stdout.split()
+    assert version.startswith("3.") and float(accuracy) >= 0.85, said[-3000:]
+    logs = hadoop.container_logs(re.search(r"application_\d+_\d+", said).group()).values()
+    shares = [found for log in logs for found in re.findall(r"step 0, loss (\S+), (\d) file", log)]
+    assert sorted(files for _, files in shares) == ["2", "3"]
+    assert shares[0][0] == shares[1][0]  # the sum over both

@@ -1,0 +1,67 @@
+"""Which files are a node's, and what is said without an executor; tests/spark/test_tensorflow_yarn.py copies them."""
+
+import pathlib
+import types
+
+import pytest
+
+import spark_session  # noqa: F401  puts python/ on the path
+
+from tensorflowonspark import TFNode, TFSparkNode, _hadoop
+
+
+@pytest.fixture
+def parts(tmp_path):
+    (tmp_path / "part-folder").mkdir()
+    for i in range(5):
+        (tmp_path / f"part-{i}").touch()
+    return tmp_path
+
+
+def context(job, index, spec):
+    nodes = {name: [f"host:{i}" for i in range(count)] for name, count in spec.items()}
+    return TFSparkNode.TFNodeContext(3, job, index, nodes)
+
+
+def names(paths):
+    return [pathlib.Path(path).name for path in paths]
+
+
+@pytest.mark.parametrize(
+    ("job", "index", "spec", "expected"),
+    [
+        ("chief", 0, {"ps": 1, "worker": 2, "chief": 1}, [0, 3]),
+        ("worker", 0, {"ps": 1, "worker": 2, "chief": 1}, [1, 4]),
+        ("worker", 1, {"ps": 1, "worker": 2, "chief": 1}, [2]),
+        ("evaluator", 0, {"chief": 1, "worker": 1, "evaluator": 1}, [0, 1, 2, 3, 4]),
+        ("worker", 1, {"worker": 2}, [1, 3]),
+    ],
+)
+def test_nodes_that_train_take_a_share_each(parts, job, index, spec, expected):
+    found = context(job, index, spec).local_files(f"{parts}/part-?*")
+    assert names(found) == [f"part-{i}" for i in expected]
+
+
+def test_instances_without_a_cluster_take_a_share_each(parts):
+    ctx = TFSparkNode.TFNodeContext()
+    ctx.worker_num, ctx.num_workers = 1, 3  # as TFParallel makes it
+    assert names(ctx.local_files(f"file://{parts}/part-[0-4]")) == ["part-1", "part-4"]
+    assert names(TFNode.local_files(ctx, f"{parts}/part-[0-4]", (2, 4))) == ["part-2"]
+
+
+def test_too_few_files_are_refused(parts):
+    with pytest.raises(FileNotFoundError, match=r"part-\* matches 5 file\(s\) and 6 node\(s\) take a share each"):
+        context("worker", 0, {"worker": 6}).local_files(f"{parts}/part-*")
+    with pytest.raises(FileNotFoundError, match="there is no such file or folder on this machine"):
+        TFNode.upload(types.SimpleNamespace(defaultFS="hdfs://h"), str(parts / "none"), "/there")
+
+
+def test_other_file_systems_need_an_executor():
+    with pytest.raises(OSError, match="there is no executor above process"):
+        context("worker", 0, {"worker": 1}).local_files("hdfs://nowhere:1/part-*")
+
+
+def test_what_is_taken_over_of_an_executors_options():
+    line = "-server -Xmx896m -Djava.io.tmpdir=/t -Dcom.sun.management.port=1 --add-opens=java.base/a=ALL -cp /a/*"
+    options = _hadoop._options([*line.split(), "org.Main", "-Dnot=taken"])
+    assert options == ["-Djava.io.tmpdir=/t", "--add-opens=java.base/a=ALL", "-cp", "/a/*"]
