@@ -191,10 +191,11 @@ class TFCluster:
                 self.sc.cancelJobGroup(self.group)
 
     def _end_stream(self, ssc):
-        while not ssc.awaitTerminationOrTimeout(1):
-            if self.server.error:
-                break
-            if self.server.done:
+        """Waits until the stream has ended or shall end, which takes Spark an interval of it and the batches that are
+        there.
+        """
+        while not ssc.awaitTerminationOrTimeout(0.1):
+            if self.server.error or self.server.done:
                 break
         ssc.stop(stopSparkContext=False, stopGraceFully=True)
 

@@ -4,6 +4,7 @@ with two executors, and SavedModels.
     build/tensorflow/bin/python -m pytest tests/tensorflow        (scripts/lib.sh: ensure_tensorflow)
 """
 
+import importlib
 import os
 import pathlib
 import sys
@@ -36,6 +37,16 @@ def jar():
         return crema.jar()
     except FileNotFoundError:
         return None
+
+
+def example(name):
+    """The module examples/tensorflow/NAME.py, whose functions executors get by value."""
+    folder = str(ROOT / "examples/tensorflow")
+    if folder not in sys.path:
+        sys.path.append(folder)
+    module = importlib.import_module(name)
+    pyspark.cloudpickle.register_pickle_by_value(module)
+    return module
 
 
 @pytest.fixture(scope="session")
