@@ -141,6 +141,8 @@ ensure_tensorflow() {
     step tf-keras "fetching tf_keras" timeout 600 "${pip[@]}" --no-deps "tf_keras==$TENSORFLOW_CPU"
     touch "$mark"
   fi
+  "$TENSORFLOW/bin/python" -c 'import tensorboard' 2>/dev/null ||  # TensorFlow 2.21 does not bring it
+    step tensorboard "fetching TensorBoard" timeout 600 "${pip[@]}" "tensorboard==$TENSORFLOW_CPU"
   from=$("$VENV/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
   to=$("$TENSORFLOW/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
   ln -sfn "$from/pyspark" "$from/py4j" "$to/"
