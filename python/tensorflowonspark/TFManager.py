@@ -194,8 +194,9 @@ class Queue:
         return answer.get("mark", 0), block, answer.get("first", 0), answer.get("count", 0), answer.get("bytes", 0)
 
     def done(self, size, count=1):
-        """Gives blocks of take() back. The answer is read before that of the next request: a program that takes block
-        after block waits once for each.
+        """Of blocks of take(): `count` of them are done with, which join() waits for, and `size` bytes are given back,
+        which make room for more. The answer is read before that of the next request: a program that takes block after
+        block waits once for each.
         """
         self._door.send("NodeRequest", {"done": {"queue": self.name, "bytes": size, "count": count}})
         self._unread += 1

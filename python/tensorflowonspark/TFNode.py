@@ -1,6 +1,7 @@
 """What a program that runs on a node uses: its data, its port, its paths."""
 
 import getpass
+import itertools
 import logging
 
 import numpy as np
@@ -224,11 +225,12 @@ class DataFeed:
                 return dict(zip(self.input_tensors, values))
             return tuple(values) if len(values) > 1 else values[0]
 
-        def generate():
+        def ahead():
             while waiting:
-                yield shaped(waiting.pop())
-            for batch in batches:
-                yield shaped(batch)
+                yield waiting.pop()
+
+        def generate():  # nothing here keeps a batch while the next one is waited for
+            return map(shaped, itertools.chain(ahead(), batches))
 
         signature, waiting = shaped([spec(a) for a in first]), [first]
         del first

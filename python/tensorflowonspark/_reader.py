@@ -37,6 +37,7 @@ class Reader:
         )
         self._epoch_over = False
         self._steps = 0  # batches of this epoch, so far
+        self._left = 0  # blocks whose rows are taken, of which the node has not heard
         self._finished, self._finishing = [], threading.Lock()  # bytes of blocks whose last view is gone
 
     def stops(self):
@@ -140,9 +141,12 @@ class Reader:
         return not self.ended
 
     def _leave(self, part):
-        """A block is given back when the last array that stands in it is gone; now, when there is none."""
+        """Its rows are taken. Its memory is given back when the last array that stands in it is gone, which may be
+        after the end of the feed: a loop's variable or a tf.data buffer keeps batches while it waits for the next.
+        """
         part.block.when_free(self._gone, part.bytes)
         part.block = None
+        self._left += 1
         self.give_back()
 
     def _gone(self, size):
@@ -152,5 +156,6 @@ class Reader:
     def give_back(self):
         with self._finishing:
             sizes, self._finished = self._finished, []
-        if sizes:
-            self._queue.done(sum(sizes), len(sizes))
+        if sizes or self._left:
+            self._queue.done(sum(sizes), self._left)
+            self._left = 0
