@@ -37,7 +37,7 @@ class Reader:
         )
         self._epoch_over = False
         self._steps = 0  # batches of this epoch, so far
-        self._left = 0  # blocks whose rows are taken, of which the node has not heard
+        self._left = 0  # blocks whose rows are taken, not yet reported to the node
         self._finished, self._finishing = [], threading.Lock()  # bytes of blocks whose last view is gone
 
     def stops(self):

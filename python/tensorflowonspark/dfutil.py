@@ -8,7 +8,6 @@ import json
 import weakref
 
 from . import example as examples
-from . import util
 
 #: Folders from which data frames were loaded, by data frame.
 loadedDF = weakref.WeakKeyDictionary()
@@ -52,7 +51,7 @@ def loadTFRecords(sc, input_dir, binary_features=[]):  # noqa: B006  the signatu
 def _session(sc):
     from pyspark.sql import SparkSession
 
-    return SparkSession(sc) if hasattr(sc, "_jsc") and not util.is_connect(sc) else sc
+    return sc if hasattr(sc, "read") else SparkSession(sc)
 
 
 class _jar_needed:

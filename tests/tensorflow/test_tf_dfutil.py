@@ -74,6 +74,7 @@ def test_we_read_what_tensorflow_writes(spark, tmp_path):
 def test_an_empty_folder(spark, tmp_path):
     (tmp_path / "none").mkdir()
     frame = dfutil.loadTFRecords(spark, str(tmp_path / "none"))
+    assert frame.sparkSession is spark  # not a session made of a session
     assert frame.columns == [] and frame.collect() == []
 
 
