@@ -86,7 +86,7 @@ class Coordinator::State {
       m.moved = monotonicSeconds();
     }
     training_ = true;
-    for (const auto& channel : std::exchange(waiting_, {})) sendTo(*channel, roster_.here(true));
+    for (const auto& channel : std::exchange(waiting_, {})) sendTo(*channel, roster_.here(true, false));
     wire::Event started;
     started.mutable_started();
     emit_(started);
@@ -127,7 +127,7 @@ class Coordinator::State {
     if (in.message.query().wait() && !training_)
       waiting_.push_back(in.from);
     else
-      sendTo(*in.from, roster_.here(training_));
+      sendTo(*in.from, roster_.here(training_, in.message.query().brief()));
   }
 
   void handle(const Doorman::Incoming& in) {

@@ -96,10 +96,10 @@ void Roster::tellAll(const control::ToMember& message) const {
     if (m.watched()) sendTo(*m.channel, message);
 }
 
-control::ToMember Roster::here(bool complete) const {
+control::ToMember Roster::here(bool complete, bool brief) const {
   control::ToMember message;
   for (const auto& m : members)
-    if (m.hello.has_version()) message.mutable_members()->add_about(m.hello.about());
+    if (!brief && m.hello.has_version()) message.mutable_members()->add_about(m.hello.about());
   message.mutable_members()->set_complete(complete);
   return message;
 }

@@ -54,7 +54,8 @@ class Roster {
   bool watches(const std::shared_ptr<Channel>& channel) const;
   size_t watched() const;
   void tellAll(const control::ToMember& message) const;
-  control::ToMember here(bool complete) const;  // what those that are here say about themselves
+  control::ToMember here(bool complete,
+                         bool brief) const;  // what those that are here say about themselves; brief: nothing
   // The largest step of any heartbeat. Members that exchange gradients are never more than one step apart, but a
   // heartbeat may be a second old.
   int64_t latestBeat() const;

@@ -13,8 +13,8 @@ DECISIONS = ROOT / "docs/decisions"
 GLOSSARY = ROOT / "docs/glossary.md"
 SECTIONS = ["Context", "Decision", "Consequence"]
 STATUS = re.compile(r"- Status: (accepted|proposed|replaced by (\d{4}))$", re.M)
-# Written by a script from tests/compatibility.tsv; its words are that table's.
-GENERATED = {"docs/compatibility.md"}
+# Written by a script from tests/compatibility*.tsv; their words are those tables'.
+GENERATED = {"docs/compatibility.md", "docs/compatibility-tensorflow.md"}
 # Whose words are checked against the glossary's list: every *.md, and the comments of code below these folders. A
 # folder joins when its comments are free of those words; the list of words is the same for all.
 FOLDERS_OF_CODE = tuple("api bench cli cluster engine host node proto python scripts spark tests worker".split())

@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
-"""Whether a test run shows what docs/compatibility.md states: tests/compatibility.tsv beside the reports of the run.
+"""Whether a test run shows what docs/compatibility.md and docs/compatibility-tensorflow.md state: the tables
+tests/compatibility.tsv and tests/compatibility_tensorflow.tsv beside the reports of the run.
 
   scripts/compatibility.py [--reports build/logs] [--write | --check]
 
-The page is compared, and differs when rows, tests, remarks or states do; what this machine had to skip cannot be
-known here: it is printed, and is no difference. --write makes it anew. The run's own result is
+A page is compared, and differs when rows, tests, remarks or states do; what this machine had to skip cannot be
+known here: it is printed, and is no difference. --write makes them anew. The run's own result is
 build/compatibility.json. Reports are JUnit files: python*.xml of pytest, scala*/ of ScalaTest, cpp/ of GoogleTest. A
 row is shown when each of its tests was run and passed, shown in part when some of them were skipped, skipped when all
-were. --check only judges the table itself: 64 rows, each with tests or with a remark that says why there are none.
+were. --check only judges the tables themselves: so many rows, each with tests or with a remark that says why there are
+none.
 """
 
 import argparse
@@ -19,8 +21,26 @@ import xml.etree.ElementTree as ET
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 
-def rows():
-    for line in (ROOT / "tests/compatibility.tsv").read_text().splitlines():
+TABLES = (
+    ("tests/compatibility.tsv", "docs/compatibility.md", "CaffeOnSpark", 64),
+    ("tests/compatibility_tensorflow.tsv", "docs/compatibility-tensorflow.md", "TensorFlowOnSpark", 60),
+)
+KINDS = (
+    ("py", "python.xml"),
+    ("py", "python-spark.xml"),
+    ("py4", "python-spark4.xml"),
+    ("py11", "python-java11.xml"),
+    ("tf", "python-tensorflow.xml"),
+    ("tf4", "python-tensorflow4.xml"),
+    ("scala", "scala/*.xml"),
+    ("scala4", "scala-spark4/*.xml"),
+    ("scalatf", "scala-tensorflow/*.xml"),
+    ("cpp", "cpp/*.xml"),
+)
+
+
+def rows(table):
+    for line in (ROOT / table).read_text().splitlines():
         if line and not line.startswith("#"):
             number, kind, promise, tests, remark = (line.split("\t") + [""])[:5]
             yield int(number), kind, promise, [] if tests == "-" else tests.split("; "), remark
@@ -29,15 +49,7 @@ def rows():
 def results(folder):
     """{'py': {name: state}, ...}; state is passed, failed or skipped."""
     found = {}
-    for kind, pattern in (
-        ("py", "python.xml"),
-        ("py", "python-spark.xml"),
-        ("py4", "python-spark4.xml"),
-        ("py11", "python-java11.xml"),
-        ("scala", "scala/*.xml"),
-        ("scala4", "scala-spark4/*.xml"),
-        ("cpp", "cpp/*.xml"),
-    ):
+    for kind, pattern in KINDS:
         cases = found.setdefault(kind, {})
         for file in folder.glob(pattern):
             for case in ET.parse(file).iter("testcase"):
@@ -81,21 +93,21 @@ def judge(tests, found):
     return ("shown in part" if len(states) > 1 else states.pop()), shown
 
 
-def check():
-    table = list(rows())
-    wrong = [f"rows are {[r[0] for r in table]}"] if [r[0] for r in table] != list(range(1, 65)) else []
+def check(name, count):
+    table = list(rows(name))
+    wrong = [f"{name}: rows are {[r[0] for r in table]}"] if [r[0] for r in table] != list(range(1, count + 1)) else []
     wrong += [f"row {n} has neither tests nor a remark" for n, _, _, tests, remark in table if not tests and not remark]
     wrong += [
         f"row {n}: '{t}' names no kind of test"
         for n, _, _, tests, _ in table
         for t in tests
-        if t.split(":")[0] not in ("py", "py4", "py11", "scala", "scala4", "cpp")
+        if t.split(":")[0] not in dict(KINDS)
     ]
     return wrong
 
 
 HEAD = (
-    "# What CaffeOnSpark's users were promised\n\nMade by `scripts/compatibility.py --write` after a test run; do not "
+    "# What {}'s users were promised\n\nMade by `scripts/compatibility.py --write` after a test run; do not "
     "edit. K: kept as it was. F: was broken or weak, is mended. "
     "States are of the run that made this page. `shown`: the tests named were run and passed; `shown in part`, "
     "`skipped`: some of them, or all, were skipped "
@@ -124,48 +136,56 @@ def compared(new, old):
     ]
 
 
+def judged(table, name, found):
+    """(page, what a machine reads of it)"""
+    out, machine = [], []
+    for number, kind, promise, tests, remark in rows(table):
+        state, shown = judge(tests, found)
+        out.append(f"| {number} | {kind} | {promise} | {state} | {'; '.join(f'`{t}`' for t in tests)} | {remark} |")
+        machine.append(
+            {"of": name, "row": number, "kind": kind, "promise": promise, "state": state, "tests": shown}
+            | {"remark": remark}
+        )
+    states = [m["state"] for m in machine]
+    counts = {s: states.count(s) for s in ("shown", "no test", *SKIPPED, "no such test", "FAILED")}
+    page = HEAD.format(name) + ", ".join(f"{n} {s}" for s, n in counts.items() if n) + TABLE + "\n".join(out) + "\n"
+    return page, machine
+
+
 def main():
     p = argparse.ArgumentParser()
     p.add_argument("--reports", type=pathlib.Path, default=ROOT / "build/logs")
     p.add_argument("--check", action="store_true")
     p.add_argument("--write", action="store_true")
     o = p.parse_args()
-    if wrong := check():
+    if wrong := [sentence for table, _, _, count in TABLES for sentence in check(table, count)]:
         sys.exit("\n".join(wrong))
     if o.check:
         return
-    found = results(o.reports)
-    out, machine = [], []
-    for number, kind, promise, tests, remark in rows():
-        state, shown = judge(tests, found)
-        out.append(f"| {number} | {kind} | {promise} | {state} | {'; '.join(f'`{t}`' for t in tests)} | {remark} |")
-        machine.append(
-            {"row": number, "kind": kind, "promise": promise, "state": state, "tests": shown, "remark": remark}
-        )
-    counts = {
-        s: sum(m["state"] == s for m in machine) for s in ("shown", "no test", *SKIPPED, "no such test", "FAILED")
-    }
-    page = HEAD + ", ".join(f"{n} {s}" for s, n in counts.items() if n) + TABLE + "\n".join(out) + "\n"
-    place = ROOT / "docs/compatibility.md"
-    if o.write:
-        place.write_text(page)
-    else:
-        equal, unknown = compared(page, place.read_text())
+    found, everything = results(o.reports), []
+    for table, place, name, _ in TABLES:
+        page, machine = judged(table, name, found)
+        everything += machine
+        if o.write:
+            (ROOT / place).write_text(page)
+            continue
+        equal, unknown = compared(page, (ROOT / place).read_text())
         if not equal:
             print(
-                "docs/compatibility.md is not what tests/compatibility.tsv and this run say; scripts/compatibility.py "
-                "--write makes it anew, after a run that skips nothing"
+                f"{place} is not what {table} and this run say; scripts/compatibility.py --write makes it anew, after "
+                "a run that skips nothing"
             )
             sys.exit(1)
         for sentence in unknown:
-            print(sentence)
-    (ROOT / "build/compatibility.json").write_text(json.dumps(machine, indent=1) + "\n")
-    print(f"promises: {counts}")
-    wrong = [m for m in machine if m["state"] in ("FAILED", "no such test")]
-    for m in machine:
+            print(f"{name}, {sentence}")
+    (ROOT / "build/compatibility.json").write_text(json.dumps(everything, indent=1) + "\n")
+    for _, _, name, _ in TABLES:
+        states = [m["state"] for m in everything if m["of"] == name]
+        print(f"promises of {name}: { {s: states.count(s) for s in dict.fromkeys(states)} }")
+    for m in everything:
         if m["state"] not in ("shown", "no test"):
-            print(f"  row {m['row']} ({m['promise']}): {m['state']}")
-    sys.exit(1 if wrong else 0)
+            print(f"  {m['of']}, row {m['row']} ({m['promise']}): {m['state']}")
+    sys.exit(1 if any(m["state"] in ("FAILED", "no such test") for m in everything) else 0)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,6 @@ import os
 import random
 import sys
 import threading
-import time
 
 from tensorflowonspark import TFSparkNode, _executable, _feed, _layout, _program, _progress, reservation, util
 from tensorflowonspark.tasks import run_tasks
@@ -74,18 +73,27 @@ class TFCluster:
             return
         epochs = num_epochs or 10
         feeds = [(qname, dataRDD)] + ([("validation", validation)] if validation is not None else [])
-        with self._explained():
-            fed = []
-            for queue, rows in feeds:
-                feeder = self._feeder(feed_timeout, queue, equal_steps)
-                feeder.keep = epochs > 1 or None
-                assigned = self._assign(feeder, rows)
-                fed.append({"queue": queue, **(assigned if equal_steps else {})})
-                self.server.note(epoch=fed[-1])
+        with _progress.explained(self.server):
+            fed, total = self._first_epoch(feeds, epochs, feed_timeout, equal_steps)
         if epochs > 1:
+            self.progress.feed(lambda taken: taken / max(1, total * (epochs - 1)))
             self._ask_nodes("replayed", {"replay": {"queue": fed, "epochs": epochs - 1, "silence": feed_timeout}})
         for queue, _ in feeds:
             self._ask_nodes("drained", {"drained": {"queue": queue, "silence": feed_timeout}})
+
+    def _first_epoch(self, feeds, epochs, feed_timeout, equal_steps):
+        """Feeds [(queue, rows)]; ([the NodeNote.Epoch of each], rows in all)."""
+        fed, total = [], 0
+        self.progress.feed(lambda taken: _progress.share_of_tasks(self.sc, epochs))
+        for queue, rows in feeds:
+            feeder = self._feeder(feed_timeout, queue, equal_steps)
+            feeder.keep = epochs > 1 or None
+            assigned = self._assign(feeder, rows)
+            total += sum(assigned)
+            even = {"most": max(assigned), "least": min(assigned)} if equal_steps else {}
+            fed.append({"queue": queue, **even})
+            self.server.note(epoch=fed[-1])
+        return fed, total
 
     def _feeder(self, feed_timeout, qname, equal_steps=False):
         feeder = TFSparkNode.train(self.cluster_info, self.cluster_meta, feed_timeout, qname)
@@ -93,15 +101,14 @@ class TFCluster:
         return feeder
 
     def _assign(self, feeder, data):
-        """Feeds; the most and the least rows that a node was assigned."""
+        """Feeds; how many rows each node was assigned, or how many there are where each task feeds its own."""
         if hasattr(type(data), "mapInArrow") and _feed.has_arrow():
             assigned = [
                 r.assigned for r in data.mapInArrow(feeder.arrow, "terminating boolean, assigned array<long>").collect()
             ]
         else:
             assigned = [d for _, d in _feed.rows_of(data).mapPartitions(feeder.assign).collect()]
-        of_nodes = [sum(of_tasks) for of_tasks in zip(*assigned)] or [0]
-        return {"most": max(of_nodes), "least": min(of_nodes)}
+        return [sum(of_tasks) for of_tasks in zip(*assigned)] or [0]
 
     def inference(self, dataRDD, feed_timeout=600, qname="input"):
         """An RDD of results, one for each row of an RDD or DataFrame and in its order, partition by partition. Lazy."""
@@ -114,9 +121,6 @@ class TFCluster:
         return _feed.rows_of(dataRDD).mapPartitions(
             TFSparkNode.inference(self.cluster_info, feed_timeout, qname, self.cluster_meta)
         )
-
-    def _explained(self):
-        return _Explained(self.server)
 
     def _fed_nodes(self):
         return [n for n in self.cluster_info if n["job_name"] not in ("ps", "evaluator")]
@@ -207,26 +211,6 @@ class TFCluster:
         return None
 
 
-class _Explained:
-    """In a `with`: the error of a node instead of that of the Spark tasks which it has ended."""
-
-    def __init__(self, server):
-        self.server = server
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, kind, error, traceback):
-        if error is None or not isinstance(error, Exception):
-            return False
-        deadline = time.monotonic() + 2  # the coordinator's event may be a moment behind Spark's
-        while self.server.error is None and time.monotonic() < deadline:
-            time.sleep(0.02)
-        if self.server.error is not None:
-            raise Exception(self.server.error) from error
-        return False
-
-
 # length: the parameters are the original's, each with its line of explanation
 def run(
     sc,
@@ -272,7 +256,7 @@ def run(
     template = _layout.template(num_executors, num_ps, master_node, eval_node)
     _program.pickled(map_fun, tf_args)
     _executable.ship(sc)
-    cluster = _new_cluster(sc, num_executors, input_mode, queues, reservation_timeout)
+    cluster = _new_cluster(sc, num_executors, template, input_mode, queues, reservation_timeout)
     meta = cluster.cluster_meta
     meta.update(cluster_template=template, release_port=release_port, reservation_timeout=reservation_timeout)
     background = input_mode == InputMode.SPARK
@@ -291,7 +275,7 @@ def run(
     return cluster
 
 
-def _new_cluster(sc, num_executors, input_mode, queues, reservation_timeout):
+def _new_cluster(sc, num_executors, template, input_mode, queues, reservation_timeout):
     """A TFCluster whose coordinator runs."""
     global tf_status
     cluster = TFCluster()
@@ -299,8 +283,9 @@ def _new_cluster(sc, num_executors, input_mode, queues, reservation_timeout):
     cluster.sc, cluster.input_mode, cluster.queues = sc, input_mode, queues
     cluster.num_executors, cluster.cluster_id = num_executors, random.getrandbits(64)
     cluster.defaultFS, cluster.working_dir = util.default_fs(sc), os.getcwd()
-    cluster.progress = _progress.Progress(num_executors)
+    cluster.progress = _progress.Progress(_layout.roles(template))
     cluster.server = reservation.Server(num_executors, reservation_timeout, cluster.progress.take)
+    cluster.server.late = cluster.progress.late
     cluster.cluster_meta = {
         "id": cluster.cluster_id,
         "num_executors": num_executors,

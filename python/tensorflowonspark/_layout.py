@@ -22,6 +22,11 @@ def template(num_executors, num_ps, master_node, eval_node):
     return template
 
 
+def roles(template):
+    """{executor_id: "worker:0"}"""
+    return {i: f"{job}:{place}" for job, ids in template.items() for place, i in enumerate(ids)}
+
+
 class Secret(bytes):
     """Does not show itself in logs."""
 

@@ -61,7 +61,7 @@ MESSAGES = {
         "about": (10, "bytes"),
         "brief": (11, "bool"),
     },
-    "ToCoordinator.Query": {"wait": (1, "bool")},
+    "ToCoordinator.Query": {"wait": (1, "bool"), "brief": (2, "bool")},
     "ToMember": {"abort": (3, "ToMember.Abort"), "members": (6, "ToMember.Members")},
     "ToMember.Abort": {"story": (1, "str"), "kind": (2, "str")},
     "ToMember.Members": {"about": (1, ["bytes"]), "complete": (2, "bool")},

@@ -1,12 +1,14 @@
-"""What the driver shows of a cluster: who is there, how fast rows go in and out, which side waits."""
+"""What the driver shows of a cluster: who is there, how fast rows go in and out, which side waits, and what failed."""
 
+import contextlib
 import sys
 import threading
 import time
 
-from tensorflowonspark import _about, _wire
+from tensorflowonspark import _about, _wire, util
 
 _EVERY = 5  # seconds between two lines about the feed
+_LATE = 10  # seconds between two lines about who is not there
 
 
 def _say(text):
@@ -24,19 +26,58 @@ def _waiting(nodes, before, seconds):
     return f"; {side} {min(share, 1):.0%} of the time"
 
 
+def share_of_tasks(sc, epochs):
+    """How much of a feed of so many epochs is over in its first one: by Spark's tasks that are done."""
+    if util.is_connect(sc):
+        return None
+    stages = filter(None, map(sc.statusTracker().getStageInfo, sc.statusTracker().getActiveStageIds()))
+    parts = [stage.numCompletedTasks / max(1, stage.numTasks) for stage in stages]
+    return max(parts, default=0) / epochs
+
+
 class Progress:
     """Takes the coordinator's events.
 
     Args:
-      count: nodes.
+      roles: {executor_id: "worker:0"} of the nodes.
     """
 
-    def __init__(self, count):
-        self.count = count
+    def __init__(self, roles):
+        self._missing = dict(roles)
+        self._asked = time.monotonic()  # when who is not there was last looked at
         self._lock = threading.Lock()
         self._expected = {}  # (kind, serial): list of answers
         self._nodes, self._before = {}, {}
         self._time = time.monotonic()
+        self._feed = None  # (when it began, rows taken before, share()) of the feed that is on
+
+    def feed(self, share):
+        """A feed begins. share(rows): how much of it has been taken, 0 to 1, when the program has taken so many rows
+        of it; None when that is not known.
+        """
+        with self._lock:
+            taken = sum(n.get("taken", 0) for n in self._nodes.values())
+            self._feed = (time.monotonic(), taken, share)
+
+    def _left(self, taken):
+        """ ", 40 s left", when that can be known."""
+        if self._feed is None:
+            return ""
+        began, before, share = self._feed
+        part = share(taken - before)
+        if not part:
+            return ""
+        seconds = (time.monotonic() - began) * (1 / min(part, 1) - 1)
+        return f", {seconds / 60:.0f} min left" if seconds > 100 else f", {seconds:.0f} s left"
+
+    def late(self):
+        """Says, a few times a minute, which nodes are not there."""
+        with self._lock:
+            if not self._missing or time.monotonic() - self._asked < _LATE:
+                return
+            self._asked = time.monotonic()
+            names = ", ".join(list(self._missing.values())[:8]) + (", ..." if len(self._missing) > 8 else "")
+            _say(f"waiting for {len(self._missing)} node(s): {names}; each takes a free task slot of an executor")
 
     def expect(self, kind, serial, answers):
         with self._lock:
@@ -47,6 +88,8 @@ class Progress:
             joined = event["joined"]
             meta = _about.meta_of(joined.get("about", b""))
             role = f"{meta['job_name']}:{meta['task_index']}" if "job_name" in meta else "a client"
+            with self._lock:
+                self._missing.pop(meta.get("executor_id"), None)
             _say(
                 f"node {meta.get('executor_id', '?')} ({role}) is there ({joined['have']} of {joined['want']}, "
                 f"host {joined.get('host', '?')})"
@@ -71,10 +114,24 @@ class Progress:
         were = sum(n.get("taken", 0) for n in self._before.values())
         seconds = max(now - self._time, 0.001)
         rate = "" if last else f", {(taken - were) / seconds:.0f} rows/s{_waiting(self._nodes, self._before, seconds)}"
-        _say(f"fed {put} rows, {taken} taken{rate}")
+        _say(f"fed {put} rows, {taken} taken{rate}{'' if last else self._left(taken)}")
         self._before, self._time = dict(self._nodes), now
 
     def end(self):
         with self._lock:
             if self._nodes != self._before:
                 self._show(True)
+
+
+@contextlib.contextmanager
+def explained(server):
+    """In a `with`: the error of a node instead of that of the Spark tasks which it has ended."""
+    try:
+        yield
+    except Exception as error:
+        deadline = time.monotonic() + 2  # the coordinator's event may be a moment behind Spark's
+        while server.error is None and time.monotonic() < deadline:
+            time.sleep(0.02)
+        if server.error is None:
+            raise
+        raise Exception(server.error) from error

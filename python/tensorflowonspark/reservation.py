@@ -56,16 +56,14 @@ class Reservations:
             self._lock.notify_all()
 
     def done(self):
-        with self._lock:
-            return len(self._all) >= self.required
+        return self.remaining() <= 0
 
     def get(self):
         with self._lock:
             return list(self._all)
 
     def remaining(self):
-        with self._lock:
-            return self.required - len(self._all)
+        return self.required - len(self.get())
 
 
 class Server:
@@ -79,9 +77,8 @@ class Server:
 
     def __init__(self, count, timeout=_FOREVER, say=None):
         assert count > 0, "Expected number of reservations should be greater than zero"
-        self.reservations = Reservations(count)
-        self.done = False
-        self.error = None  # why the run has failed
+        self.reservations, self.done = Reservations(count), False
+        self.error = self.late = None  # why the run has failed; what is called while nodes are awaited
         self.token = os.urandom(32)
         self._count, self._timeout, self._say = count, timeout, say
         self._changed = threading.Condition()
@@ -186,9 +183,9 @@ class Server:
         if self._say:
             self._say(event)
 
-    def wait(self, condition, timeout=None, status=None):
+    def wait(self, condition, timeout=None, status=None, meanwhile=None):
         """Until condition() holds, the run has failed, or `timeout` seconds are over; false in that last case.
-        Exception with the run's error, or status["error"].
+        Exception with the run's error, or status["error"]. meanwhile: called about once a second.
         """
         deadline = None if timeout is None else time.monotonic() + timeout
         with self._changed:
@@ -202,13 +199,15 @@ class Server:
                 if left <= 0:
                     return False
                 self._changed.wait(left)
+                if meanwhile:
+                    meanwhile()
         return True
 
     def await_reservations(self, sc=None, status=None, timeout=600):
         """What all nodes say about themselves, when all are there. Exception when they are not after `timeout` seconds,
         or when status["error"] is set, or when the run fails.
         """
-        if not self.wait(lambda: self._started, timeout, status):
+        if not self.wait(lambda: self._started, timeout, status, self.late):
             here = self._count - self.reservations.remaining()
             raise Exception(
                 f"timed out waiting for reservations to complete: {here} of {self._count} nodes are here after "
@@ -263,8 +262,9 @@ class Client:
         self.server_addr = server_addr
         self._door = _door.Connection(server_addr, token or token_of(server_addr=server_addr), "control")
 
-    def _members(self, wait=False):
-        self._door.send("ToCoordinator", {"query": {"wait": wait}})
+    def _members(self, wait=False, brief=False):
+        """What the members say; brief: nothing, as this only waits until what was sent is done."""
+        self._door.send("ToCoordinator", {"query": {"wait": wait, "brief": brief}})
         while True:
             message, _ = self._door.receive("ToMember", _FOREVER if wait else None)
             if "abort" in message:
@@ -276,10 +276,10 @@ class Client:
         """Reserves a place for a dict of numbers, str, bytes, lists and dicts; returns 'OK'."""
         from tensorflowonspark import __version__
 
-        who = {"version": __version__, "host": socket.gethostname(), "pid": os.getpid()}
-        hello = {**who, "member": -1, "about": about(reservation), "brief": True}
+        who = {"version": __version__, "host": socket.gethostname(), "pid": os.getpid(), "about": about(reservation)}
+        hello = {**who, "member": -1, "brief": True}
         self._door.send("ToCoordinator", {"hello": hello})
-        self._members()
+        self._members(brief=True)
         return "OK"
 
     def get_reservations(self):
@@ -294,7 +294,7 @@ class Client:
         """Asks for the end of a stream (Server.done)."""
         note = {"text": _wire.encode("NodeNote", {"stop": {}})}
         self._door.send("ToCoordinator", {"report": {"note": note}})
-        self._members()
+        self._members(brief=True)
 
     def close(self):
         self._door.close()

@@ -23,20 +23,24 @@ def test_every_row_has_its_tests():
 
 @pytest.fixture
 def checkout(tmp_path):
-    """A folder with the script, the table, the page, and reports of a run in which every test of the table passed."""
-    for path in ("scripts/compatibility.py", "tests/compatibility.tsv", "docs/compatibility.md"):
+    """A folder with the script, the tables, the pages, and reports of a run in which every test of a table passed."""
+    tables = ("tests/compatibility.tsv", "tests/compatibility_tensorflow.tsv")
+    for path in ("scripts/compatibility.py", "docs/compatibility.md", "docs/compatibility-tensorflow.md", *tables):
         (tmp_path / path).parent.mkdir(exist_ok=True)
         shutil.copy(ROOT / path, tmp_path / path)
     names = {}
-    for line in (ROOT / "tests/compatibility.tsv").read_text().splitlines():
+    for line in [line for table in tables for line in (ROOT / table).read_text().splitlines()]:
         for test in [] if line.startswith("#") or line.split("\t")[3] == "-" else line.split("\t")[3].split("; "):
             names.setdefault(test.split(":", 1)[0], set()).add(test.split(":", 1)[1])
     for kind, file in (
         ("py", "python.xml"),
         ("py4", "python-spark4.xml"),
         ("py11", "python-java11.xml"),
+        ("tf", "python-tensorflow.xml"),
+        ("tf4", "python-tensorflow4.xml"),
         ("scala", "scala/a.xml"),
         ("scala4", "scala-spark4/a.xml"),
+        ("scalatf", "scala-tensorflow/a.xml"),
         ("cpp", "cpp/a.xml"),
     ):
         cases = "".join(

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -13,7 +14,7 @@ np = pytest.importorskip("numpy")
 import spark_session  # noqa: E402,F401  puts python/ on the path
 
 from conftest import ROOT  # noqa: E402
-from tensorflowonspark import TFManager, TFNode, _block, _door, marker  # noqa: E402
+from tensorflowonspark import TFManager, TFNode, _block, _door, _feed, _machine, _start, marker, reservation  # noqa: E402
 
 TOKEN = b"a token of these tests"
 
@@ -108,6 +109,17 @@ def test_memory_of_arrays_comes_back_when_they_are_gone(mgr):
     kept.clear()
     next(batches)
     assert queue.put_rows(block, seconds=5)
+
+
+def test_the_next_partition_does_not_wait_for_the_program(mgr):
+    """Feeding tasks end when the node has their rows, so that these are there when the program wants them."""
+    queue = mgr.get_queue("input")
+    for part in range(200):
+        feeding = _feed.Trainer([], None, 5, "input")
+        feeding.manager = lambda: TFManager.connect(mgr.address, TOKEN)
+        assert feeding(iter([part])) == [False]
+    assert queue.qsize() == 200
+    assert TFNode.DataFeed(mgr).next_batch(200) == list(range(200))
 
 
 def test_terminate_ends_the_feed(mgr):
@@ -230,3 +242,28 @@ def test_blocks_are_checked_before_they_are_used():
     os.ftruncate(written.fd, 70)
     with pytest.raises(ValueError, match="block"):
         _block.Block(written.fd)
+
+
+def test_ports_that_the_environment_names(monkeypatch):
+    """TFOS_SERVER_HOST, TFOS_SERVER_PORT, TENSORBOARD_PORT and TENSORFLOW_PORT, which the node does not hold then."""
+    with socket.socket() as s:
+        s.bind(("", 0))
+        port = s.getsockname()[1]
+    monkeypatch.setenv("TFOS_SERVER_HOST", "127.0.0.1")
+    monkeypatch.setenv("TFOS_SERVER_PORT", f"{port}-{port + 1}")
+    server, second = reservation.Server(1), reservation.Server(1)
+    assert server.start() == ("127.0.0.1", port)
+    monkeypatch.setenv("TENSORFLOW_PORT", "4321")
+    meta = {"server_addr": ("127.0.0.1", port), "token": server.token, "reservation_timeout": 30}
+    node = _start.Start(meta, 0, "worker", 0, ["input"], time.monotonic())
+    joined = node.join(0)
+    assert [n["port"] for n in joined] == [4321] and node.manager.port() is None
+    monkeypatch.setenv("TFOS_SERVER_PORT", f"{port}")
+    with pytest.raises(Exception, match=f"unable to bind to any ports, port_list = \\[{port}\\]"):
+        second.start()
+    node.process.leave()
+    server.stop()
+    monkeypatch.setenv("TENSORBOARD_PORT", "4322")
+    monkeypatch.setattr(_machine.shutil, "which", lambda *a, **k: "/bin/tensorboard")
+    port, command = _machine.tensorboard("worker", 0, {"worker": [0]}, "/logs", 0)
+    assert port == 4322 and {"--port=4322", "--logdir=/logs"} <= set(command)
