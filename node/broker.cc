@@ -117,7 +117,7 @@ void Broker::done(const std::string& name, uint64_t bytes, int64_t count) {
   const MutexLock lock(mutex_);
   Queue& queue = queueNamed(name);
   if (isFed(name)) held_ -= std::min(held_, bytes);
-  queue.inUse -= std::min(queue.inUse, count);
+  queue.inUse -= std::clamp<int64_t>(count, 0, queue.inUse);
   changed_.notify_all();
 }
 

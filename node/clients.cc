@@ -1,6 +1,7 @@
 #include "node/clients.h"
 
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -12,6 +13,7 @@
 namespace crema::node {
 namespace {
 
+constexpr int64_t kMostRows = int64_t{1} << 40;
 constexpr double kPatience = 1;  // seconds: who waits no longer for room says nothing about the program
 
 std::string unguessableName() {
@@ -152,6 +154,10 @@ void Clients::put(const wire::NodeRequest::Put& r, Descriptor beside, Client& cl
   if (r.mark() == wire::NONE) {
     if (!client.local) beside = memoryHolding(r.block(), "a block of rows");
     if (!beside.open()) badData("a block of {} rows came without its memory", r.rows());
+    struct stat memory {};
+    if (::fstat(beside.get(), &memory) != 0 || r.bytes() > static_cast<uint64_t>(memory.st_size) || r.rows() < 0 ||
+        r.rows() > kMostRows)
+      badData("a block of {} rows in {} bytes came with {} bytes of memory", r.rows(), r.bytes(), memory.st_size);
     item.block = std::make_shared<Descriptor>(std::move(beside));
     item.rows = item.count = r.rows(), item.bytes = r.bytes();
   }

@@ -5,7 +5,9 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 
+#include <atomic>
 #include <condition_variable>
+#include <deque>
 #include <fstream>
 #include <thread>
 
@@ -46,6 +48,15 @@ bool canServe(int port, bool reuse) {
   return ::bind(s.get(), reinterpret_cast<sockaddr*>(&a), sizeof a) == 0 && ::listen(s.get(), 1) == 0;
 }
 
+Descriptor listenerOnAny() {
+  Descriptor s(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in a{};
+  a.sin_family = AF_INET;
+  EXPECT_EQ(::bind(s.get(), reinterpret_cast<sockaddr*>(&a), sizeof a), 0);
+  EXPECT_EQ(::listen(s.get(), 1), 0);
+  return s;
+}
+
 TEST(HeldPort, IsTheProgramsAndNobodyElses) {
   HeldPort held(0);
   ASSERT_GT(held.number(), 0);
@@ -63,6 +74,26 @@ TEST(HeldPort, IsNotGivenToWhoAsksForAny) {
     const HeldPort other(0);
     ASSERT_NE(other.number(), held.number());
   }
+}
+
+// 200 starts beside one that takes every port that the kernel has.
+TEST(HeldPort, IsThereForTheProgramWhateverOthersTake) {
+  std::atomic<bool> over{false};
+  std::thread thief([&] {
+    std::deque<Descriptor> taken;
+    while (!over) {
+      taken.push_back(listenerOnAny());
+      if (taken.size() > 500) taken.pop_front();
+    }
+  });
+  for (int start = 0; start < 200; ++start) {
+    const HeldPort held(0);
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    EXPECT_FALSE(canServe(held.number(), false)) << "start " << start;
+    EXPECT_TRUE(canServe(held.number(), true)) << "start " << start;
+  }
+  over = true;
+  thief.join();
 }
 
 TEST(HeldPort, ATakenOneIsNamed) {

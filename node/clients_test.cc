@@ -1,0 +1,144 @@
+// Clients of a node that send anything: whoever has the token, and no sense, gets answers or the end of its connection.
+#include "node/clients.h"
+
+#include <gtest/gtest.h>
+
+#include <optional>
+#include <random>
+
+#include "base/door.h"
+#include "support/message_of.h"
+
+namespace crema::node {
+namespace {
+
+using crema::test::messageOf;
+
+constexpr char kToken[] = "a token of these tests";
+
+class ClientsTest : public testing::Test {
+ protected:
+  std::unique_ptr<Frames> connected() {
+    const Deadline soon = Deadline::after(30);
+    return std::make_unique<Frames>(connectThroughDoor(clients_.port(), kToken, "node", soon, nullptr, soon));
+  }
+  // The answer to a request; nothing when the node has ended the connection.
+  static std::optional<wire::NodeAnswer> asked(Frames& frames, const wire::NodeRequest& request) {
+    wire::NodeAnswer answer;
+    try {
+      frames.send(request, -1, nullptr);
+      (void)frames.receive(&answer, nullptr);
+    } catch (const Error&) {
+      return std::nullopt;
+    }
+    return answer;
+  }
+  size_t number(size_t below) { return std::uniform_int_distribution<size_t>(0, below - 1)(random_); }
+  std::string bytes(size_t most) {
+    std::string some(number(most + 1), ' ');
+    for (char& byte : some) byte = static_cast<char>(number(256));
+    return some;
+  }
+  std::string queue() {
+    const char* names[] = {"input", "output", "error", "nothing", ""};
+    return number(20) == 0 ? bytes(30) : names[number(5)];
+  }
+  int64_t any() {
+    const int64_t values[] = {0, 1, -1, 7, INT64_MAX, INT64_MIN, 1 << 20};
+    return values[number(7)];
+  }
+  wire::NodeRequest request();
+
+  std::mt19937 random_{14};
+  Broker broker_{{"input", "output", "error"}, 1000};
+  Kept kept_{testing::TempDir()};
+  HeldPort port_{0};
+  int failures_ = 0;
+  Clients clients_{kToken,
+                   "127.0.0.1",
+                   {broker_, kept_, port_, [this](const std::string&) { ++failures_; }, [](const std::string&) {},
+                    [](const std::string&) {}}};
+};
+
+// Any request but Fail, which ends the node's work as it is meant to.
+wire::NodeRequest ClientsTest::request() {
+  wire::NodeRequest r;
+  const double seconds = number(8) == 0 ? -1.0 : 0.0;
+  switch (number(12)) {
+    case 0:
+    case 1:
+      r.mutable_put()->set_queue(queue()), r.mutable_put()->set_rows(any()), r.mutable_put()->set_timeout(seconds);
+      r.mutable_put()->set_bytes(static_cast<uint64_t>(any())), r.mutable_put()->set_feed(number(4));
+      if (number(3) == 0) r.mutable_put()->set_mark(static_cast<wire::Mark>(number(4)));
+      if (number(2) == 0) r.mutable_put()->set_block(bytes(60));
+      if (number(9) == 0) r.mutable_put()->set_keep(true);
+      break;
+    case 2:
+    case 3:
+      r.mutable_get()->set_queue(queue()), r.mutable_get()->set_feed(number(4)), r.mutable_get()->set_timeout(seconds);
+      break;
+    case 4:
+      r.mutable_done()->set_queue(queue()), r.mutable_done()->set_bytes(static_cast<uint64_t>(any()));
+      r.mutable_done()->set_count(any());
+      break;
+    case 5:
+      r.mutable_join()->set_queue(queue()), r.mutable_join()->set_timeout(seconds);
+      break;
+    case 6:
+      r.mutable_drop()->set_queue(queue());
+      break;
+    case 7:
+      r.mutable_open();
+      break;
+    case 8:
+      r.mutable_look()->set_key(bytes(20));
+      break;
+    case 9:
+      r.mutable_set()->set_key(bytes(4)), r.mutable_set()->set_value(bytes(40));
+      break;
+    case 10:
+      r.mutable_count()->set_queue(queue());
+      break;
+    default:
+      break;  // nothing that is known
+  }
+  return r;
+}
+
+TEST_F(ClientsTest, AHundredThousandRequestsOfAnyKind) {
+  auto frames = connected();
+  int ended = 0;
+  for (int i = 0; i < 100'000; ++i)
+    if (!asked(*frames, request())) ++ended, frames = connected();
+  EXPECT_EQ(ended, 0) << "what is a message is answered";
+  wire::NodeRequest look;
+  look.mutable_look()->set_key("state");
+  EXPECT_TRUE(asked(*frames, look)->taken());
+  EXPECT_EQ(failures_, 0);
+}
+
+TEST_F(ClientsTest, BytesThatAreNoMessageEndTheirConnection) {
+  for (int i = 0; i < 500; ++i) {
+    const Deadline soon = Deadline::after(30);
+    Socket socket = connectThroughDoor(clients_.port(), kToken, "node", soon, nullptr, soon);
+    const std::string junk = bytes(200);
+    try {
+      socket.writeAll(junk.data(), junk.size(), soon, nullptr);
+    } catch (const Error&) {
+    }
+  }
+  wire::NodeRequest look;
+  look.mutable_look()->set_key("state");
+  EXPECT_TRUE(asked(*connected(), look)->taken());
+}
+
+TEST_F(ClientsTest, WithoutTheTokenNothingIsAnswered) {
+  const Deadline soon = Deadline::after(2);
+  EXPECT_NE(messageOf([&] {
+              (void)connectThroughDoor(clients_.port(), "another token of 16+", "node", soon, nullptr, soon);
+            }).find("token"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace crema::node
