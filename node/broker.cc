@@ -17,6 +17,7 @@ bool isFed(const std::string& queue) { return queue != kResults && queue != "err
 
 Broker::Broker(const std::vector<std::string>& queues, uint64_t budget) : budget_(budget) {
   for (const auto& name : queues) queues_[name];
+  totals_.moved = monotonicSeconds();
   state_["state"] = "\"running\"";
 }
 
@@ -42,7 +43,7 @@ bool Broker::waitFor(MutexLock& lock, const Wait& wait, Ready ready) {
   }
 }
 
-bool Broker::unwanted() const {
+bool Broker::noMoreRows() const {
   const auto& state = state_.at("state");
   return ended_ || state == "\"terminating\"" || state == "\"stopped\"";
 }
@@ -53,8 +54,9 @@ bool Broker::put(const std::string& name, Item item, const Wait& wait) {
   const bool fed = isFed(name);
   if (fed && item.block) {
     const double from = monotonicSeconds();
-    const auto room = [&]()
-                          CREMA_REQUIRES(mutex_) { return unwanted() || held_ == 0 || held_ + item.bytes <= budget_; };
+    const auto room = [&]() CREMA_REQUIRES(mutex_) {
+      return noMoreRows() || held_ == 0 || held_ + item.bytes <= budget_;
+    };
     if (!waitFor(lock, wait, room))
       throw Error(ErrorKind::kTimeout,
                   fmt::format("Timeout while feeding partition: the program has taken too few rows from queue '{}' to "
@@ -65,11 +67,12 @@ bool Broker::put(const std::string& name, Item item, const Wait& wait) {
   } else if (failed_) {
     throw *failed_;
   }
-  if (fed && unwanted()) return false;
+  if (fed && noMoreRows()) return false;
   if (fed) {
     totals_.put += item.count, totals_.bytes += item.bytes;
     held_ += item.bytes;
   }
+  if (name == kResults) totals_.moved = monotonicSeconds();
   if (name == kResults && item.block)
     putResults(std::move(item));
   else
@@ -107,7 +110,7 @@ std::optional<Item> Broker::get(const std::string& name, uint64_t feed, const Wa
   items.pop_front();
   if (feed == 0) ++queue.inUse;
   if (feed == 0 && isFed(name)) {
-    totals_.taken += item.count;
+    totals_.taken += item.count, totals_.moved = monotonicSeconds();
     if (item.feed != 0 && item.count > 0) owed_.push_back({item.feed, item.count});
   }
   return item;
@@ -116,7 +119,7 @@ std::optional<Item> Broker::get(const std::string& name, uint64_t feed, const Wa
 void Broker::done(const std::string& name, uint64_t bytes, int64_t count) {
   const MutexLock lock(mutex_);
   Queue& queue = queueNamed(name);
-  if (isFed(name)) held_ -= std::min(held_, bytes);
+  if (isFed(name)) held_ -= std::min(held_, bytes), totals_.moved = monotonicSeconds();
   queue.inUse -= std::clamp<int64_t>(count, 0, queue.inUse);
   changed_.notify_all();
 }
@@ -170,7 +173,7 @@ void Broker::set(const std::string& key, const std::string& value) {
 void Broker::endEpoch(const wire::NodeNote::Epoch& epoch) {
   const MutexLock lock(mutex_);
   const auto queue = queues_.find(epoch.queue());
-  if (queue == queues_.end() || unwanted()) return;
+  if (queue == queues_.end() || noMoreRows()) return;
   Item end;
   end.mark = wire::END_OF_EPOCH, end.epoch = epoch;
   queue->second.items.push_back(std::move(end));
@@ -203,6 +206,11 @@ void Broker::fail(const Error& why) {
   const MutexLock lock(mutex_);
   if (!failed_) failed_ = why;
   changed_.notify_all();
+}
+
+bool Broker::unwanted() {
+  const MutexLock lock(mutex_);
+  return noMoreRows();
 }
 
 Totals Broker::totals() {

@@ -47,6 +47,7 @@ struct Totals {
   int64_t put = 0, taken = 0;  // rows
   uint64_t bytes = 0;          // put
   double idle = 0, full = 0;   // seconds in which the program waited for rows, and feeds for room
+  double moved = 0;            // monotonicSeconds() when the program last took, gave back or answered rows
 };
 
 class Broker {
@@ -77,6 +78,7 @@ class Broker {
   void programEnded();                                // nobody takes rows any more: what waits is dropped
   void fail(const Error& why);
   Totals totals();
+  bool unwanted();  // the program wants no more rows
 
  private:
   struct Queue {
@@ -91,7 +93,7 @@ class Broker {
     int64_t rows;
   };
   Queue& queueNamed(const std::string& name) CREMA_REQUIRES(mutex_);
-  bool unwanted() const CREMA_REQUIRES(mutex_);
+  bool noMoreRows() const CREMA_REQUIRES(mutex_);
   void putResults(Item item) CREMA_REQUIRES(mutex_);
   template <class Ready>
   bool waitFor(MutexLock& lock, const Wait& wait, Ready ready) CREMA_REQUIRES(mutex_);

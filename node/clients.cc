@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/fd_io.h"
 #include "base/random_bytes.h"
 
@@ -118,7 +119,8 @@ int Clients::answer(const wire::NodeRequest& r, Descriptor beside, Client& clien
       if (!client.given->open()) invalid("this node holds no port: it has been released, or TENSORFLOW_PORT is set");
       return client.given->get();
     case wire::NodeRequest::kStuck:
-      node_.programStuck(r.stuck().story());
+      to->set_taken(idle() >= r.stuck().seconds());
+      if (to->taken()) node_.programStuck(r.stuck().story());
       break;
     case wire::NodeRequest::kRelease:
       node_.port.release();
@@ -162,26 +164,30 @@ void Clients::put(const wire::NodeRequest::Put& r, Descriptor beside, Client& cl
     item.rows = item.count = r.rows(), item.bytes = r.bytes();
   }
   if (!r.keep() || !item.block) {
-    to->set_taken(putWhenThereIsRoom(r, std::move(item), client));
+    to->set_taken(putWhenThereIsRoom(r, item, client));
     return;
   }
   const MutexLock one(keeping_);
-  const Item copy = item;
-  to->set_taken(putWhenThereIsRoom(r, std::move(item), client));
-  if (to->taken()) node_.kept.add(r.queue(), copy);
+  to->set_taken(putWhenThereIsRoom(r, item, client));
+  if (to->taken()) node_.kept.add(r.queue(), item);
 }
 
-// A program that has taken nothing all the time is stuck.
-bool Clients::putWhenThereIsRoom(const wire::NodeRequest::Put& r, Item item, Client& client) {
-  const int64_t taken = node_.broker.totals().taken;
-  try {
-    return node_.broker.put(r.queue(), std::move(item), client.waitOf(r.timeout()));
-  } catch (const Error& e) {
-    if (e.kind() == ErrorKind::kTimeout && r.timeout() >= kPatience && node_.broker.totals().taken == taken)
+// A wait may be longer than the timeout where others' blocks come first; it ends when the program has done nothing for
+// that long, which is then stuck.
+bool Clients::putWhenThereIsRoom(const wire::NodeRequest::Put& r, const Item& item, Client& client) {
+  for (;;) {
+    try {
+      return node_.broker.put(r.queue(), item, client.waitOf(r.timeout()));
+    } catch (const Error& e) {
+      if (e.kind() != ErrorKind::kTimeout || r.timeout() < kPatience) throw;
+      if (idle() < r.timeout()) continue;
       node_.programStuck(fmt::format("has taken no rows for {:.0f} s, and there is no room for more", r.timeout()));
-    throw;
+      throw;
+    }
   }
 }
+
+double Clients::idle() { return monotonicSeconds() - node_.broker.totals().moved; }
 
 int Clients::get(const wire::NodeRequest::Get& r, Client& client, wire::NodeAnswer* to) {
   auto item = node_.broker.get(r.queue(), r.feed(), client.waitOf(r.timeout()));

@@ -187,7 +187,7 @@ class Node::State {
 
   void programEnded(const std::string& story) {
     const MutexLock lock(mutex_);
-    if (stuck_)
+    if (stuckEnded_)
       setFailed(fmt::format("the program {}; it has been ended: {}", *stuck_, story.empty() ? "it ended then" : story));
     else if (!story.empty() && !(stays_ && endAsked_))
       setFailed("the program " + story);
@@ -245,8 +245,10 @@ class Node::State {
     wire::NodeNote said;
     if (!said.ParseFromString(note.text())) return;
     if (said.has_end()) broker_.endFeeds();
-    if (said.has_epoch()) broker_.endEpoch(said.epoch());
-    reports_.asked(said);
+    if (!job_.node().unfed()) {
+      if (said.has_epoch()) broker_.endEpoch(said.epoch());
+      reports_.asked(said);
+    }
     if (said.has_stuck()) programStuck(said.stuck().story());
     const MutexLock lock(mutex_);
     if (said.has_end()) endAsked_ = true;

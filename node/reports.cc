@@ -59,9 +59,13 @@ void Reports::watch(const std::function<void(const std::string&)>& stuck) {
     silence = replaying_;
     for (const auto& drain : drains_) silence = std::max(silence, drain.silence());
   }
-  const int64_t taken = silence > 0 ? broker_.totals().taken : -1;
-  if (taken != watched_) watched_ = taken, moved_ = monotonicSeconds();
-  if (silence > 0 && monotonicSeconds() - moved_ > silence)
+  if (silence <= 0 || broker_.unwanted()) {
+    watched_ = 0;
+    return;
+  }
+  const double now = monotonicSeconds();
+  if (watched_ == 0) watched_ = now;
+  if (now - std::max(watched_, broker_.totals().moved) > silence)
     stuck(fmt::format("has taken no rows for {:.0f} s, and is not done with those that it was fed", silence));
 }
 
@@ -72,7 +76,7 @@ void Reports::send(cluster::Session& session, int member, bool programOver,
     const MutexLock lock(mutex_);
     notes.swap(notes_);
     drains_.remove_if([&](const wire::NodeNote::Drained& drain) {
-      if (!programOver && !broker_.join(drain.queue(), {Deadline::after(0)})) return false;
+      if (!programOver && !broker_.unwanted() && !broker_.join(drain.queue(), {Deadline::after(0)})) return false;
       notes.emplace_back();
       *notes.back().mutable_drained() = drain;
       return true;

@@ -42,8 +42,7 @@ class Reports {
   std::list<wire::NodeNote::Drained> drains_ CREMA_GUARDED_BY(mutex_);
   double replaying_ CREMA_GUARDED_BY(mutex_) = 0;  // the silence that a replay allows, while there is one
   Totals last_;
-  int64_t watched_ = -1;  // rows that the program had taken
-  double moved_ = 0;      // when that changed, while the host waits for the end of rows
+  double watched_ = 0;  // since when the host has waited for the end of rows; 0: it does not
   std::thread replayer_;
 };
 

@@ -73,6 +73,8 @@ class TFCluster:
             return
         epochs = num_epochs or 10
         feeds = [(qname, dataRDD)] + ([("validation", validation)] if validation is not None else [])
+        if epochs > 1:  # what an earlier call that failed has left
+            self._ask_nodes("replayed", {"replay": {"queue": [{"queue": q} for q, _ in feeds], "epochs": 0}})
         with _progress.explained(self.server):
             fed, total = self._first_epoch(feeds, epochs, feed_timeout, equal_steps)
         if epochs > 1:
@@ -80,6 +82,7 @@ class TFCluster:
             self._ask_nodes("replayed", {"replay": {"queue": fed, "epochs": epochs - 1, "silence": feed_timeout}})
         for queue, _ in feeds:
             self._ask_nodes("drained", {"drained": {"queue": queue, "silence": feed_timeout}})
+        self.progress.feed(None)
 
     def _first_epoch(self, feeds, epochs, feed_timeout, equal_steps):
         """Feeds [(queue, rows)]; ([the NodeNote.Epoch of each], rows in all)."""

@@ -60,7 +60,12 @@ class TFManager:
         with self._lock:
             if self._door is None:
                 self._door = self._opened()
-            return _ask(self._door, fields, timeout)
+            try:
+                return _ask(self._door, fields, timeout)
+            except OSError:  # its answer may come later, and would be taken for that of another request
+                self._door.close()
+                self._door = None
+                raise
 
     def get_queue(self, qname):
         """The queue of that name. NodeError, with the names there are, at the first use of one that there is not."""
@@ -93,9 +98,12 @@ class TFManager:
         """Says that the program has failed, before its process ends: all waits of the node end with that."""
         self._ask({"fail": {"story": message}})
 
-    def stuck(self, message):
-        """Says that the program does nothing that a feeding task waits for: the node ends it, and shows its stack."""
-        self._ask({"stuck": {"story": message}})
+    def stuck(self, message, seconds):
+        """Says that the program does nothing that a feeding task waits for: the node ends it, and shows its stack.
+        False, and it does nothing, when the program took or answered rows in the last `seconds`.
+        """
+        answer, _ = self._ask({"stuck": {"story": message, "seconds": seconds}})
+        return bool(answer.get("taken"))
 
     def shutdown(self):
         """Ends the process of start(); of connect(), closes the connection."""
@@ -172,6 +180,11 @@ class Queue:
             self._door.send("NodeRequest", {"put": put}, block.fd)
         else:
             self._door.send("NodeRequest", {"put": dict(put, block=os.pread(block.fd, block.size, 0))})
+
+    @property
+    def local(self):
+        """Whether blocks travel as descriptors, and not as bytes to another machine."""
+        return self._door.local
 
     def sent(self, seconds=_FOREVER):
         return bool(self._answer(seconds)[0].get("taken"))

@@ -21,7 +21,7 @@ def run(sc, map_fn, tf_args, num_executors, use_barrier=True):
 
 
 def _instance(map_fn, tf_args, num_executors, default_fs, use_barrier, worker_num):
-    from . import TFSparkNode
+    from . import TFSparkNode, _hadoop
 
     nodes = []
     if use_barrier:
@@ -33,5 +33,8 @@ def _instance(map_fn, tf_args, num_executors, default_fs, use_barrier, worker_nu
     ctx.defaultFS = default_fs
     ctx.worker_num = ctx.executor_id = worker_num
     ctx.num_workers = num_executors
-    map_fn(tf_args, ctx)
+    try:
+        map_fn(tf_args, ctx)
+    finally:
+        _hadoop.remove_copies()
     return ""

@@ -5,7 +5,6 @@ Bytes: u32 little endian, the size of a header; u32, 1 when the program is done 
 so that TensorFlow takes them without a copy.
 """
 
-import collections
 import json
 import mmap
 import os
@@ -71,15 +70,19 @@ class Pool:
     killed leaves nothing behind: its blocks are not used again, that is all.
     """
 
-    _SENT, _FREE = 320, 16  # blocks that are remembered, and that wait to be used again; others' memory is given up
+    _FREE = 16  # blocks that wait to be used again; the memory of others is given up
+    _BYTES = 320 << 20  # of blocks that are remembered while a program has them: what a node may hold, and some more
+    _LOOK = 16  # of those that are looked at: a program may keep one for long
 
     def __init__(self):
-        self._sent, self._free = collections.deque(), []
+        self._sent, self._bytes, self._free = [], 0, []
 
     def take(self, size):
         """A Memory for a block of that size."""
-        while self._sent and self._sent[0].done():
-            self._free.append(self._sent.popleft())
+        for memory in [m for m in self._sent[: self._LOOK] if m.done()]:
+            self._sent.remove(memory)
+            self._bytes -= memory.size
+            self._free.append(memory)
         while len(self._free) > self._FREE:
             self._free.pop(0).close()
         for memory in reversed(self._free):
@@ -88,11 +91,16 @@ class Pool:
                 return memory
         return Memory()
 
-    def sent(self, memory):
-        """Of a block that the node has taken, and copied if it keeps a copy."""
+    def sent(self, memory, shared=True):
+        """Of a block that the node has taken, and copied if it keeps a copy. shared: others have this memory now."""
+        if not shared:
+            self._free.append(memory)
+            return
         self._sent.append(memory)
-        if len(self._sent) > self._SENT:
-            self._sent.popleft().close()
+        self._bytes += memory.size
+        while self._bytes > self._BYTES:
+            self._bytes -= self._sent[0].size
+            self._sent.pop(0).close()
 
     def close(self):
         for memory in (*self._sent, *self._free):
@@ -134,9 +142,13 @@ class Block:
         try:
             size = os.fstat(descriptor).st_size
             self._map = mmap.mmap(descriptor, size, mmap.MAP_SHARED, mmap.PROT_READ | mmap.PROT_WRITE)
-            self.memory = memory = np.frombuffer(self._map, np.uint8)
+            self.memory = np.frombuffer(self._map, np.uint8)
         finally:
             os.close(descriptor)
+        self._read()
+
+    def _read(self):
+        memory = self.memory
         try:
             (length,) = struct.unpack("<I", memory[:4].tobytes())
             header = json.loads(memory[8 : 8 + length].tobytes())
@@ -148,7 +160,7 @@ class Block:
                 if part.nbytes != elements * dtype.itemsize:
                     raise ValueError("it is cut off")
                 buffers.append(part.view(dtype))
-            self.rows, self.bytes = header["rows"], size
+            self.rows, self.bytes = header["rows"], memory.nbytes
             self.column = _column.Column(header["column"], buffers, self.rows)
         except (struct.error, KeyError, IndexError, TypeError, ValueError) as e:
             raise ValueError(f"this is no block of rows: {e}; are all parts of one version?") from e
@@ -157,9 +169,19 @@ class Block:
         """Says in the block that the program is done with it, and calls call(*arguments), when the last array that
         stands in it is gone.
         """
-        weakref.finalize(self.memory, _free, self._map, call, arguments)
+        weakref.finalize(self.memory, _free, self._map, os.getpid(), call, arguments).atexit = False
+
+    def copied(self):
+        """The same rows in memory of this process."""
+        block = Block.__new__(Block)
+        block._map, block.memory = None, self.memory.copy()
+        block._read()
+        return block
 
 
-def _free(memory, call, arguments):
-    memory[4:8] = _DONE
+def _free(shared, process, call, arguments):
+    if os.getpid() != process:
+        return  # a fork has the views, and its parent may still use them
+    if shared is not None:
+        shared[4:8] = _DONE
     call(*arguments)

@@ -163,7 +163,10 @@ def _packed(values):
             flat.extend(value)
     except (TypeError, OverflowError):
         return None
-    return np.frombuffer(flat, np.int64 if kinds == {int} else np.float64)
+    if kinds == {int}:  # bool is an int to array
+        return None if any(len(v) and type(v[0]) is bool for v in values) else np.frombuffer(flat, np.int64)
+    numbers = np.frombuffer(flat, np.float64)
+    return None if (np.abs(numbers) > _EXACT).any() else numbers  # it may have been an int that no float holds
 
 
 def _sequence(values, kind, at):

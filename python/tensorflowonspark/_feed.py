@@ -72,23 +72,28 @@ def _size(value):
         return len(value)
     if isinstance(value, (list, tuple)):
         return sum(map(_size, value)) if len(value) < 16 else len(value) * max(1, _size(value[0]))
+    if isinstance(value, dict):
+        return sum(map(_size, value.values()))
     return getattr(value, "nbytes", 8)
 
 
 def blocks(rows, shares=1):
-    """Lists of rows, each for a block, or for `shares` of them."""
+    """Lists of rows, each for a block, or for `shares` of them. Their bytes are estimated by a few of their rows; those
+    of a slow source wait for about as long as _FLUSH.
+    """
     iterator = iter(rows)
     for first in iterator:
-        size = _size(first)
+        chunk, started, size, step = [first], time.monotonic(), _size(first), 1
         if size > _column.LARGE:
             _column.keep_freed_memory()
-        some = min(_MOST_ROWS, max(1, _BLOCK_BYTES // max(1, size))) * shares
-        chunk, started = [first], time.monotonic()
-        while len(chunk) < some:
-            more = list(itertools.islice(iterator, min(64, some - len(chunk))))
+        while len(chunk) < _MOST_ROWS * shares and size < _BLOCK_BYTES * shares:
+            # More at once as long as they come fast, and never many that are large.
+            step = min(2 * step, 64, max(1, _BLOCK_BYTES * len(chunk) // (4 * max(1, size))))
+            more = list(itertools.islice(iterator, step))
             chunk.extend(more)
             if not more or time.monotonic() - started > _FLUSH:
                 break
+            size += max(_size(more[0]), _size(more[-1])) * len(more)
         yield chunk
 
 
@@ -181,9 +186,10 @@ class Trainer(_Feeder):
         before, wanted = [None] * len(queues), True
 
         def taken(share):
-            pool.sent(before[share])
+            wanted = queues[share].sent()  # the node has the deadline
+            pool.sent(before[share], queues[share].local)
             before[share] = None
-            return queues[share].sent(self.timeout)
+            return wanted
 
         pool = _block.Pool()
         try:
@@ -246,7 +252,8 @@ class Scorer(_Feeder):
                 yield from rows
             if had == before:
                 what = f"has returned {had} results for {fed} rows, and none in the last {self.timeout:g} s"
-                manager.stuck(what)
+                if not manager.stuck(what, self.timeout):
+                    continue  # it works on rows of other tasks
                 raise Exception(
                     f"Timeout while feeding partition: the program {what}; batch_results() takes one for each row"
                 )

@@ -84,6 +84,13 @@ def _folder(process):
     return folder
 
 
+def remove_copies():
+    """Removes what local_files() has copied: Spark's Python workers end without their exit handlers."""
+    if _folder.cache_info().currsize:
+        shutil.rmtree(_folder(os.getpid()), ignore_errors=True)
+        _folder.cache_clear()
+
+
 def _commands(files):
     """Lists of files: each of one folder, and with names that fit into a command."""
     for _, some in itertools.groupby(files, os.path.dirname):

@@ -23,6 +23,7 @@ MESSAGES = {
         "executor": (5, "int"),
         "work_folder": (6, "str"),
         "listener": (7, "int"),
+        "unfed": (8, "bool"),
     },
     "Note": {"member": (1, "int"), "text": (2, "bytes")},
     "Input": {"wish": (6, "Input.Wish"), "note": (7, "Note")},
@@ -136,7 +137,7 @@ MESSAGES = {
     "NodeRequest.Port": {},
     "NodeRequest.Count": {"queue": (1, "str")},
     "NodeRequest.Release": {},
-    "NodeRequest.Stuck": {"story": (1, "str")},
+    "NodeRequest.Stuck": {"story": (1, "str"), "seconds": (2, "double")},
     "NodeAnswer": {
         "failed": (1, "str"),
         "kind": (2, "str"),

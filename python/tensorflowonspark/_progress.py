@@ -1,11 +1,14 @@
 """What the driver shows of a cluster: who is there, how fast rows go in and out, which side waits, and what failed."""
 
 import contextlib
+import logging
 import sys
 import threading
 import time
 
 from tensorflowonspark import _about, _wire, util
+
+logger = logging.getLogger(__name__)
 
 _EVERY = 5  # seconds between two lines about the feed
 _LATE = 10  # seconds between two lines about who is not there
@@ -52,12 +55,12 @@ class Progress:
         self._feed = None  # (when it began, rows taken before, share()) of the feed that is on
 
     def feed(self, share):
-        """A feed begins. share(rows): how much of it has been taken, 0 to 1, when the program has taken so many rows
-        of it; None when that is not known.
+        """A feed begins, or has ended (None). share(rows): how much of it has been taken, 0 to 1, when the program has
+        taken so many rows of it; None when that is not known.
         """
         with self._lock:
             taken = sum(n.get("taken", 0) for n in self._nodes.values())
-            self._feed = (time.monotonic(), taken, share)
+            self._feed = share and (time.monotonic(), taken, share)
 
     def _left(self, taken):
         """ ", 40 s left", when that can be known."""
@@ -84,6 +87,13 @@ class Progress:
             self._expected[kind, serial] = answers
 
     def take(self, event):
+        """One event. A line that cannot be shown ends nothing: who calls this reads what the nodes say."""
+        try:
+            self._take(event)
+        except Exception as e:
+            logger.warning("a line about the nodes cannot be shown: %s", e)
+
+    def _take(self, event):
         if "joined" in event:
             joined = event["joined"]
             meta = _about.meta_of(joined.get("about", b""))

@@ -3,12 +3,13 @@ memory of rows is given back.
 """
 
 import collections
-import threading
+import time
 
 from tensorflowonspark import _wire
 
-_AHEAD = 64 << 20  # bytes that equal steps look ahead at most, but for _SPREAD rows
+_AHEAD = 64 << 20  # bytes of the node's budget that equal steps look ahead; what is beyond is copied
 _SPREAD = 16  # rows by which nodes may differ
+_ALIVE = 1  # seconds: so often a program that works through a block lets its node know
 
 
 class _Part:
@@ -38,7 +39,8 @@ class Reader:
         self._epoch_over = False
         self._steps = 0  # batches of this epoch, so far
         self._left = 0  # blocks whose rows are taken, not yet reported to the node
-        self._finished, self._finishing = [], threading.Lock()  # bytes of blocks whose last view is gone
+        self._finished = collections.deque()  # bytes of blocks whose last view is gone; finalizers may take no lock
+        self._heard = time.monotonic()  # when the node last heard of this program
 
     def stops(self):
         """Whether there is no more, of the epoch in epochs()."""
@@ -53,11 +55,16 @@ class Reader:
             return
         if self._equal_steps:
             size = self._equal_size(size)
+        elif self._parts:
+            self._show_life()
         self._steps += 1
         count = 0
         while count < size:
-            if not self._parts and not self._more():
-                if self.ended or (count > 0 and self._by_partition) or self.stops():
+            if not self._parts:
+                if self.stops():
+                    return
+                mark = self._more()
+                if mark == _wire.END_OF_PARTITION and count > 0 and self._by_partition:
                     return
                 continue
             part = self._parts[0]
@@ -78,10 +85,12 @@ class Reader:
         the least rows of a node when those are fewer: batches of one row then end with one of two.
         """
         while self._assigned is None and not self.ended:
-            rows, held = sum(p.end - p.at for p in self._parts), sum(p.bytes for p in self._parts)
-            if rows >= size + _SPREAD and (rows >= 2 * size or held > _AHEAD):
+            rows = sum(p.end - p.at for p in self._parts)
+            if rows >= size + max(size, _SPREAD):
+                self._show_life()
                 return size
             self._more()
+            self._copy_what_is_ahead()
         rows = sum(p.end - p.at for p in self._parts)
         most, least = self._assigned or (None, None)
         if most is None:
@@ -96,26 +105,43 @@ class Reader:
             )
         return -(-rows // left)
 
+    def _copy_what_is_ahead(self):
+        """Batches may be larger than what the node holds."""
+        shared = [part for part in self._parts if part.bytes]
+        if sum(part.bytes for part in shared) > _AHEAD:
+            for part in shared:
+                block, size = part.block, part.bytes
+                part.block, part.bytes = block.copied(), 0
+                block.when_free(self._finished.append, size)
+                del block
+
+    def _show_life(self):
+        """A block may hold more rows than the program takes in a feed_timeout: taking batches is progress."""
+        if time.monotonic() - self._heard > _ALIVE:
+            self._queue.ask({"done": {"queue": self._queue.name, "bytes": 0, "count": 0}})
+            self._heard = time.monotonic()
+
     def _more(self):
-        """Takes the next block; false for a mark, and for one that was not there within a second: room for more rows
-        may depend on blocks that are given back meanwhile.
+        """Takes the next block, or mark, which is returned (NONE for a block); None when neither was there within a
+        second: room for more rows may depend on blocks that are given back meanwhile.
         """
         self.give_back()
         taken = self._queue.take(1)
+        self._heard = time.monotonic()
         if taken is None:
-            return False
+            return None
         mark, block, first, count, size = taken
         if block is not None:
             self._epoch_over = False
             self._parts.append(_Part(block, first, count, size))
-            return True
+            return mark
         self._queue.done(0)
         self.ended = mark == _wire.END_OF_FEED
         if mark == _wire.END_OF_EPOCH:
             self._assigned = (first, count)
             if not self._equal_steps or (not first and not self._parts):
                 self._end_epoch()
-        return False
+        return mark
 
     def _end_epoch(self):
         self._epoch_over, self._assigned, self._steps = True, None, 0
@@ -144,18 +170,13 @@ class Reader:
         """Its rows are taken. Its memory is given back when the last array that stands in it is gone, which may be
         after the end of the feed: a loop's variable or a tf.data buffer keeps batches while it waits for the next.
         """
-        part.block.when_free(self._gone, part.bytes)
+        part.block.when_free(self._finished.append, part.bytes)
         part.block = None
         self._left += 1
         self.give_back()
 
-    def _gone(self, size):
-        with self._finishing:
-            self._finished.append(size)
-
     def give_back(self):
-        with self._finishing:
-            sizes, self._finished = self._finished, []
+        sizes = [self._finished.popleft() for _ in range(len(self._finished))]
         if sizes or self._left:
             self._queue.done(sum(sizes), self._left)
             self._left = 0

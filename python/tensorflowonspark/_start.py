@@ -8,7 +8,7 @@ import threading
 import time
 import traceback
 
-from tensorflowonspark import TFManager, _about, _machine, _node, _program, reservation, util
+from tensorflowonspark import TFManager, _about, _hadoop, _machine, _node, _program, reservation, util
 
 
 class Start:
@@ -34,6 +34,7 @@ class Start:
                 "queue": sorted(
                     {*queues, "error", "validation", *(("control",) if job_name in ("ps", "evaluator") else ())}
                 ),
+                "unfed": job_name in ("ps", "evaluator"),
                 "port": -1 if self.fixed_port else 0,
                 "executor": _node.executor_pid(),
                 "work_folder": os.path.abspath(cluster_meta.get("work_folder") or os.getcwd()),
@@ -102,6 +103,8 @@ class Start:
         except BaseException:
             self.process.say(ended={"failed": f"Exception in {ctx.job_name}:\n{traceback.format_exc()}"})
             raise
+        finally:
+            _hadoop.remove_copies()
         self.process.say(ended={})
 
     def _watch(self, program):

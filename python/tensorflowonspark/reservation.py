@@ -72,7 +72,7 @@ class Server:
     Args:
       count: how many nodes there will be.
       timeout: seconds for all of them to come; then the run fails, at both ends.
-      say: called with each Event (a dict, proto/wire.proto) from a thread of the server's.
+      say: called with each Event (a dict, proto/wire.proto) from a thread of the server's; raises nothing.
     """
 
     def __init__(self, count, timeout=_FOREVER, say=None):

@@ -134,6 +134,8 @@ def test_random_nested_rows_come_back():
         ([(b"", 1), (b"", 1, 2)], "a tuple of 2 fields in one row and not in another"),
         ([np.zeros(2), np.zeros(2, np.float32)], "arrays of different dtypes"),
         ([np.array(["a"])], "is an array of <U1, which cannot be fed"),
+        ([[1.5], [2**60 + 1]], "int beside float, and an int that no float holds exactly"),
+        ([[1, 2], [True, False]], "bool in another"),
         ([(b"", object())], r"a row\[1\] is of type object"),
     ],
 )

@@ -2,8 +2,9 @@
 partition takes is bounded.
 """
 
+import gc
 import multiprocessing
-import resource
+import os
 import threading
 import time
 
@@ -12,7 +13,7 @@ import pytest
 np = pytest.importorskip("numpy")
 import spark_session  # noqa: E402,F401  puts python/ on the path
 
-from tensorflowonspark import TFManager, TFNode, _block, _feed  # noqa: E402
+from tensorflowonspark import TFManager, TFNode, _block, _feed, _start, _wire, marker, reservation  # noqa: E402
 
 TOKEN = b"a token of these tests"
 ROW = 100_001  # bytes: blocks do not end where rows of a power of two would
@@ -37,7 +38,7 @@ def row(i):
     return np.random.default_rng(i).integers(0, 256, ROW, np.uint8)
 
 
-def fed(address, rows, keep=None):
+def fed(address, rows, keep=None, end=True):
     """The thread of a feeding task, which ends the feed; its error is the node's."""
 
     def work():
@@ -45,7 +46,8 @@ def fed(address, rows, keep=None):
             trainer(address, keep)(rows)
         except Exception as e:
             TFManager.connect(address, TOKEN).fail(str(e))
-        TFManager.connect(address, TOKEN).get_queue("input").put(None)
+        if end:
+            TFManager.connect(address, TOKEN).get_queue("input").put(None)
 
     thread = threading.Thread(target=work, daemon=True)
     thread.start()
@@ -107,10 +109,126 @@ def test_large_rows_come_as_they_were(mgr, kind):
         assert np.array_equal(got, value(i)) and getattr(got, "dtype", 0) == getattr(value(i), "dtype", 0)
 
 
+@pytest.fixture
+def node():
+    """A node of a cluster of one: (TFManager of its private socket, (host, port) for other machines, token)."""
+    server = reservation.Server(1)
+    meta = {"server_addr": server.start(), "token": server.token, "reservation_timeout": 30}
+    start = _start.Start(meta, 0, "worker", 0, ["input", "output"], time.monotonic())
+    (about,) = start.join(0)
+    host, port = about["feed"].rsplit(":", 1)
+    yield start.manager, (host, int(port)), server.token
+    start.process.leave()
+    server.stop()
+
+
+def test_rows_come_over_the_network_as_well(node, made):
+    """As from an executor of another machine: as bytes, and the memory of blocks is used again at once."""
+    manager, address, token = node
+    feeding = _feed.Trainer([], None, 30, "input")
+    feeding.manager = lambda: TFManager.connect(address, token)
+
+    def work():
+        assert feeding(row(i) for i in range(300)) == [False]
+        manager.get_queue("input").put(None)
+
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    data, at = TFNode.DataFeed(manager), 0
+    while not data.should_stop():
+        for value in data.next_batch(16):
+            assert np.array_equal(value, row(at))
+            at += 1
+    thread.join(10)
+    assert at == 300
+    assert len(made) < 10  # of 30 blocks; those that come are the program's own memory
+
+
+def test_equal_steps_may_be_larger_than_what_a_node_holds(mgr):
+    """A batch of 300 MB, two of which are looked ahead: the node's room is 256 MiB."""
+    rows, size = 330, 1 << 20
+    thread = fed(mgr.address, (bytes([i % 251]) * size for i in range(rows)), end=False)
+    mark = {"queue": "input", "mark": _wire.END_OF_EPOCH, "epoch": {"most": rows, "least": rows}, "timeout": 1}
+    data = TFNode.DataFeed(mgr, equal_steps=True)
+    taken, waiting = [], threading.Thread(target=lambda: taken.append(data.next_batch(300)), daemon=True)
+    waiting.start()
+    thread.join(30)
+    mgr.get_queue("input").ask({"put": mark})
+    waiting.join(30)
+    assert [len(b) for b in taken] == [165], "what is left is shared by the two steps"
+    assert [b[0] for b in taken[0]] == [i % 251 for i in range(165)]
+    assert [b[-1] for b in data.next_batch(300)] == [i % 251 for i in range(165, 330)]
+
+
+def test_a_program_that_takes_rows_slowly_is_not_stuck(mgr):
+    """Of one block, for longer than the timeout of who waits for room; and who wants no more has nothing left."""
+    queue = mgr.get_queue("input")
+    queue.put_rows([bytes(1 << 20)] * 60)
+    for _ in range(3):
+        queue.put_rows([bytes(1 << 20)] * 60)
+    data, asked = TFNode.DataFeed(mgr), TFManager.connect(mgr.address, TOKEN)
+    for _ in range(12):
+        time.sleep(0.25)
+        data.next_batch(2)
+        assert not asked.stuck("does nothing", 2.5)
+    time.sleep(0.3)
+    assert asked.stuck("does nothing", 0.2)
+    data.terminate()
+    assert queue.put_rows([b"more"]) is False
+
+
+def test_a_pause_of_the_feed_is_no_end_of_a_partition(mgr):
+    queue = mgr.get_queue("input")
+
+    def work():
+        for part in ([1, 2, 3], [4, 5, 6]):
+            queue.put_rows(part)
+            time.sleep(1.5)
+        queue.put(marker.EndPartition())
+
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    assert TFNode.DataFeed(mgr, train_mode=False).next_batch(6) == [1, 2, 3, 4, 5, 6]
+    thread.join(10)
+
+
+def test_a_child_of_fork_gives_back_nothing(mgr):
+    """It has the parent's views, and ends: the feed must not use their memory again."""
+    thread = fed(mgr.address, (row(i) for i in range(200)))
+    batches = TFNode.DataFeed(mgr).arrays(5)
+    (kept,) = next(batches)
+    child = os.fork()
+    if child == 0:
+        del kept
+        gc.collect()
+        os._exit(0)
+    os.waitpid(child, 0)
+    rest = sum(len(values) for (values,) in batches)
+    thread.join(10)
+    assert rest == 195 and np.array_equal(kept, [row(i) for i in range(5)])
+
+
+def test_blocks_are_bounded_whatever_their_first_row_is():
+    rows = [{"x": b""}] + [{"x": np.zeros(150_000, np.uint8)}] * 300
+    sizes = [sum(len(r["x"]) for r in chunk) for chunk in _feed.blocks(rows)]
+    assert sum(sizes) == 300 * 150_000 and max(sizes) < 4 << 20
+
+    def slow():
+        for i in range(40):
+            time.sleep(0.02)
+            yield i
+
+    began, times = time.monotonic(), []
+    for _ in _feed.blocks(slow()):
+        times.append(time.monotonic() - began)
+    assert len(times) > 2
+
+
 def _feeds_much(address, rows, peak):
     trainer(address)(bytes([i % 256]) * 1_000_000 for i in range(rows))
     TFManager.connect(address, TOKEN).get_queue("input").put(None)
-    peak.value = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    with open("/proc/self/status") as status:  # not ru_maxrss, which knows the parent's memory
+        peak.value = next(int(line.split()[1]) for line in status if line.startswith("VmHWM")) / 1024
 
 
 def test_four_gigabytes_pass_through_a_quarter(mgr):

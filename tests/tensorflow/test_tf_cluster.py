@@ -189,6 +189,32 @@ def test_many_reservations_at_once():
     resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
+def test_training_beside_a_server(sc, seen):
+    """A server takes no rows, which is no reason to end it; epochs are waited for where they are fed."""
+
+    def trains_and_exports(args, ctx):
+        if ctx.job_name == "ps":
+            time.sleep(1000)
+        count_rows(args, ctx)
+        time.sleep(5)
+
+    cluster = TFCluster.run(sc, trains_and_exports, {"to": seen.folder}, 2, 1, input_mode=SPARK)
+    cluster.train(sc.parallelize(range(500), 3), num_epochs=4, feed_timeout=3)
+    cluster.shutdown()
+    assert [sorted(rows) for rows in seen().values()] == [sorted(list(range(500)) * 4)]
+    assert all_gone(15), nodes_running()
+
+
+def test_rows_of_a_feed_that_failed_do_not_come_again(sc, seen):
+    cluster = TFCluster.run(sc, count_rows, {"to": seen.folder}, 1, 0, input_mode=SPARK)
+    with pytest.raises(Exception, match="all rows of a feed have one type"):
+        cluster.train(sc.parallelize([1, 2, 3, 4, 5, "six"], 2), num_epochs=3)
+    cluster.train(sc.parallelize([7, 8], 1), num_epochs=3)
+    cluster.shutdown()
+    (rows,) = seen().values()
+    assert [x for x in rows if x > 6] == [7, 8] * 3 and len(rows) < 6 + 6
+
+
 def epoch_by_epoch(args, ctx):
     """Of each epoch: its rows, and the validation's behind them."""
     feed, validation, seen = ctx.get_data_feed(), ctx.get_data_feed(qname_in="validation"), []
