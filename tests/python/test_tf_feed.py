@@ -70,7 +70,8 @@ def made(monkeypatch):
 @pytest.mark.parametrize("keep", [None, True])
 def test_memory_is_used_again_when_its_last_view_is_gone(mgr, made, keep):
     """Of 900 rows every 20th stays in use for a while: as a view, which the rows after it must not change."""
-    thread = fed(mgr.address, (row(i) for i in range(900)), keep)
+    ahead = threading.Semaphore(200)  # rows, so that what is new does not depend on how far behind the program is
+    thread = fed(mgr.address, (row(i) for i in range(900) if ahead.acquire()), keep)
     views, wrong, at = [], [], 0
     for (values,) in TFNode.DataFeed(mgr).arrays(5):
         for value in values:
@@ -79,6 +80,7 @@ def test_memory_is_used_again_when_its_last_view_is_gone(mgr, made, keep):
             if at % 20 == 0:
                 views.append((at, value))
             at += 1
+            ahead.release()
         del values, value
         while len(views) > 12:
             number, view = views.pop(0)
@@ -86,7 +88,7 @@ def test_memory_is_used_again_when_its_last_view_is_gone(mgr, made, keep):
                 wrong.append(number)
     thread.join(10)
     assert at == 900 and wrong == []
-    assert len(made) < 60  # of 90 blocks: the program is never that far behind
+    assert len(made) < 60  # of 90 blocks
 
 
 @pytest.mark.parametrize("kind", ["bytes", "str", "arrays", "fields"])
@@ -167,10 +169,10 @@ def test_a_program_that_takes_rows_slowly_is_not_stuck(mgr):
     for _ in range(3):
         queue.put_rows([bytes(1 << 20)] * 60)
     data, asked = TFNode.DataFeed(mgr), TFManager.connect(mgr.address, TOKEN)
-    for _ in range(12):
+    for _ in range(30):
         time.sleep(0.25)
         data.next_batch(2)
-        assert not asked.stuck("does nothing", 2.5)
+        assert not asked.stuck("does nothing", 5)
     time.sleep(0.3)
     assert asked.stuck("does nothing", 0.2)
     data.terminate()

@@ -196,10 +196,10 @@ def test_training_beside_a_server(sc, seen):
         if ctx.job_name == "ps":
             time.sleep(1000)
         count_rows(args, ctx)
-        time.sleep(5)
+        time.sleep(18)
 
     cluster = TFCluster.run(sc, trains_and_exports, {"to": seen.folder}, 2, 1, input_mode=SPARK)
-    cluster.train(sc.parallelize(range(500), 3), num_epochs=4, feed_timeout=3)
+    cluster.train(sc.parallelize(range(500), 3), num_epochs=4, feed_timeout=15)
     cluster.shutdown()
     assert [sorted(rows) for rows in seen().values()] == [sorted(list(range(500)) * 4)]
     assert all_gone(15), nodes_running()

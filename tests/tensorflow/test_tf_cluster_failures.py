@@ -62,7 +62,7 @@ def test_a_killed_program_is_named_with_its_last_lines(sc, seen):
     started = time.monotonic()
     with pytest.raises(Exception) as failed:
         cluster.shutdown()
-    assert time.monotonic() - started < 10
+    assert time.monotonic() - started < 30
     said = str(failed.value)
     assert re.search(r"node \d \(worker:1, host \S+ [\d.]+, pid \d+\) failed: the program ended with signal 9", said), (
         said
@@ -88,7 +88,7 @@ def test_too_few_executors_end_the_wait(sc):
         Exception, match=r"3 nodes wanted, 2 here; waited 5 s; missing: node 2|2 of 3 nodes are here after 5 s"
     ):
         TFCluster.run(sc, say_who, {"to": "/tmp"}, 3, 0, reservation_timeout=5)
-    assert time.monotonic() - started < 20
+    assert time.monotonic() - started < 60
     assert all_gone(15), nodes_running()
 
 
@@ -122,7 +122,7 @@ def stuck_in_the_middle(args, ctx):
     time.sleep(1000)  # the line that the error names
 
 
-@pytest.mark.parametrize("rows, fed", [(10, "has taken no rows for 3 s, and is not done"), (0, "there is no room")])
+@pytest.mark.parametrize("rows, fed", [(10, "has taken no rows for 8 s, and is not done"), (0, "there is no room")])
 def test_a_program_that_is_stuck_is_ended_and_its_stack_shown(sc, seen, rows, fed):
     """After some rows, while the driver waits for the rest; and before the first, when the feed has filled its room."""
     data = sc.parallelize(range(20), 2)
@@ -131,10 +131,10 @@ def test_a_program_that_is_stuck_is_ended_and_its_stack_shown(sc, seen, rows, fe
     cluster = TFCluster.run(sc, stuck_in_the_middle, {"rows": rows, "to": seen.folder}, 1, 0, input_mode=SPARK)
     started = time.monotonic()
     with pytest.raises(Exception) as failed:
-        cluster.train(data, num_epochs=1, feed_timeout=3)
-    assert time.monotonic() - started < 20
+        cluster.train(data, num_epochs=1, feed_timeout=8)
+    assert time.monotonic() - started < 60
     said = str(failed.value)
-    assert re.search(r"node 0 \(worker:0, host .*failed: the program has taken no rows for 3 s", said), said
+    assert re.search(r"node 0 \(worker:0, host .*failed: the program has taken no rows for 8 s", said), said
     assert fed in said and "ended with signal 6 (Aborted)" in said, said
     assert re.search(r"File .*test_tf_cluster_failures.py\", line \d+ in stuck_in_the_middle", said), said
     with pytest.raises(Exception, match="has taken no rows"):
@@ -150,7 +150,7 @@ def test_a_program_that_does_not_end_is_shown_where_it_stands(sc, seen, mode):
     started = time.monotonic()
     with pytest.raises(Exception) as failed:
         cluster.shutdown(timeout=2)
-    assert time.monotonic() - started < 15
+    assert time.monotonic() - started < 40
     said = str(failed.value)
     assert "the program goes on 2 s after the end of its feed, the timeout of shutdown()" in said, said
     assert "in stuck_in_the_middle" in said, said

