@@ -7,6 +7,7 @@
 #include <thread>
 #include <vector>
 
+#include "support/hand_clock.h"
 #include "support/settle.h"
 
 namespace crema {
@@ -14,7 +15,7 @@ namespace {
 
 using Hold = std::unique_lock<PausableMutex>;  // not annotated: it is recursive, which the analysis does not know
 
-Deadline patience() { return Deadline::after(120); }
+using test::patience;
 
 TEST(PausableMutex, IsRecursiveAndForOneThread) {
   PausableMutex mutex;

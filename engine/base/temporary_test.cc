@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/file.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -14,6 +15,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "support/hand_clock.h"
 #include "support/message_of.h"
 #include "support/shared_data.h"
 
@@ -24,9 +26,16 @@ size_t entries(const std::string& folder) {
   return static_cast<size_t>(std::distance(std::filesystem::directory_iterator(folder), {}));
 }
 
+// As fork(); the child ends with this process, whatever ends that.
+pid_t child() {
+  const pid_t pid = ::fork();
+  if (pid == 0) ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  return pid;
+}
+
 // A process that writes the file again and again.
 pid_t writer(const std::string& path, bool unnamed, size_t bytes) {
-  const pid_t pid = ::fork();
+  const pid_t pid = child();
   if (pid != 0) return pid;
   const std::string content(bytes, 'x');
   for (;;) writeFileAtomically(path, content, unnamed);
@@ -49,7 +58,7 @@ TEST(Temporary, KilledWritersLeaveOneWholeFileAndWhatTheNextClears) {
   int left = 0;
   for (int i = 0; i < 20; ++i) {
     const pid_t pid = writer(path, false, 4 << 20);
-    for (int wait = 0; wait < 1000 && !temporaryIsThere(folder.path()); ++wait) ::usleep(1000);
+    ASSERT_TRUE(test::soon([&] { return temporaryIsThere(folder.path()); }));
     ::usleep(static_cast<useconds_t>(300 * i));
     killed(pid);
     left += temporaryIsThere(folder.path());
@@ -70,7 +79,7 @@ TEST(Temporary, UnnamedFilesLeaveNothing) {
   if (unnamed) ::close(probe);
   for (int i = 0; i < 20; ++i) {
     const std::string path = folder.file(std::to_string(i));
-    const pid_t pid = ::fork();
+    const pid_t pid = child();
     if (pid == 0) {
       writeFileAtomically(path, std::string(16 << 20, 'x'));
       ::_exit(0);
@@ -145,7 +154,7 @@ TEST(Temporary, WhatUsersNamedStays) {
 TEST(Temporary, FoldersAreClearedLikewise) {
   test::TemporaryFolder folder;
   const std::string path = folder.file("db");
-  const pid_t pid = ::fork();
+  const pid_t pid = child();
   if (pid == 0) {
     const PartFolder part(path);
     writeFileAtomically(part.name() + "/data", "x");

@@ -8,12 +8,14 @@
 #include <thread>
 
 #include "base/clock.h"
+#include "base/deadline.h"
 
 namespace crema::test {
 
 // Seconds of real time after which what a test waits for is taken not to come: beside other work, and with a sanitizer,
 // a thread may get its turn late.
 constexpr double kPatience = 120;
+inline Deadline patience() { return Deadline::after(kPatience); }
 
 // Waits in real time for other threads; false when it has not happened within kPatience, or, in a test that has failed
 // already, within a second.
