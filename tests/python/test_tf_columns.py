@@ -4,6 +4,7 @@ fed is refused with a sentence.
 
 import datetime
 import random
+import sys
 
 import pytest
 
@@ -157,6 +158,19 @@ def test_numbers_are_aligned_views_of_the_block():
     nested = through([[[1, 2], [3, 4]], [[5, 6], [7, 8]]]).column.array(0, 2)
     assert nested.shape == (2, 2, 2) and nested[1, 0].tolist() == [5, 6]
     assert through(["a", "ü"]).column.array(0, 2).tolist() == [b"a", "ü".encode()]
+
+
+def test_an_array_makes_no_object_for_its_elements():
+    block = through([(list(map(float, range(500))), i) for i in range(2000)])
+    pairs, labels = block.column.columns
+    made = []
+    for rows in (2, 2000):
+        before = sys.getallocatedblocks()
+        kept = pairs.array(0, rows), labels.array(0, rows)
+        made.append(sys.getallocatedblocks() - before)
+        assert kept[0].shape == (rows, 500)
+        del kept
+    assert max(made) < 100, f"objects for arrays of a thousand and of a million numbers: {made}"
 
 
 def test_what_is_no_tensor_is_named():

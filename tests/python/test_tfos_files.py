@@ -1,5 +1,8 @@
-"""Which files are a node's, and what is said without an executor; tests/spark/test_tensorflow_yarn.py copies them."""
+"""Paths as TensorFlow takes them, which files are a node's, and what is said without an executor;
+tests/spark/test_tensorflow_yarn.py copies them.
+"""
 
+import getpass
 import pathlib
 import types
 
@@ -65,3 +68,28 @@ def test_what_is_taken_over_of_an_executors_options():
     line = "-server -Xmx896m -Djava.io.tmpdir=/t -Dcom.sun.management.port=1 --add-opens=java.base/a=ALL -cp /a/*"
     options = _hadoop._options([*line.split(), "org.Main", "-Dnot=taken"])
     assert options == ["-Djava.io.tmpdir=/t", "--add-opens=java.base/a=ALL", "-cp", "/a/*"]
+
+
+@pytest.mark.parametrize(
+    ("path", "on_hdfs", "on_viewfs", "local", "elsewhere"),
+    [
+        ("/data/a", "hdfs://nn:8020/data/a", "viewfs://all/data/a", "file:///data/a", "s3a://bucket/data/a"),
+        (
+            "a/b",
+            "hdfs://nn:8020/user/{me}/a/b",
+            "viewfs://all/user/{me}/a/b",
+            "file:///work/here/a/b",
+            "s3a://bucket/a/b",
+        ),
+        *[
+            (p, p, p, p, p)
+            for p in ("hdfs://other/a", "file:///a", "gs://bucket/a", "abfss://box@account/a", "s3a://b/a")
+        ],
+        *[(p, p, p, p, p) for p in ("wasbs://a/b", "cosn://a/b", "obs://a/b", "viewfs:///a", "webhdfs://h:1/a")],
+    ],
+)
+def test_paths_of_every_file_system(path, on_hdfs, on_viewfs, local, elsewhere):
+    systems = {"hdfs://nn:8020": on_hdfs, "viewfs://all": on_viewfs, "file://": local, "s3a://bucket": elsewhere}
+    for default, expected in systems.items():
+        ctx = types.SimpleNamespace(defaultFS=default, working_dir="/work/here")
+        assert TFNode.hdfs_path(ctx, path) == expected.format(me=getpass.getuser()), default
