@@ -1,11 +1,14 @@
-"""TFCluster on YARN's nodes, where nothing is installed: the jar brings the executable, a zip the Python package, and
-data stand on HDFS.
+"""TFCluster on YARN's nodes, where nothing is installed: the jar brings the executable and a zip the Python package, or
+an archive both; data stand on HDFS.
 """
 
+import pathlib
 import re
 import shutil
 import subprocess
 import sys
+import tarfile
+import venv
 
 import pytest
 
@@ -29,10 +32,29 @@ def home(tmp_path_factory):
     return folder
 
 
-def submitted(bed, folder, master, *program, conf=()):
-    """spark-submit as README says it, running."""
+@pytest.fixture(scope="module")
+def archive(home):
+    """Arguments for an environment that is sent as one file: a Python with the package, the executable and numpy."""
+    numpy = pytest.importorskip("numpy")
+    venv.create(home / "env", symlinks=False)
+    packages = next((home / "env/lib").glob("python*")) / "site-packages"
+    installed = pathlib.Path(numpy.__file__).parents[1]
+    shutil.unpack_archive(home / "tensorflowonspark.zip", packages)
+    for folder in installed.glob("numpy*"):
+        shutil.copytree(folder, packages / folder.name)
+    shutil.copy(ROOT / "build/release/cli/crema", home / "env/bin")
+    with tarfile.open(home / "env.tar.gz", "w:gz", compresslevel=1) as tar:
+        tar.add(home / "env", ".")
+    return ["--archives", "env.tar.gz#env"]
+
+
+ZIP = ("--jars", "crema.jar", "--py-files", "tensorflowonspark.zip")
+
+
+def submitted(bed, folder, master, *program, conf=(), package=ZIP):
+    """spark-submit as docs/tensorflow.md says it, running."""
     environment = {k: v for k, v in bed.environment("hdfs").items() if k not in ("CREMA_EXECUTABLE", "PYTHONPATH")}
-    command = [SPARK / "bin/spark-submit", *master, "--jars", "crema.jar", "--py-files", "tensorflowonspark.zip"]
+    command = [SPARK / "bin/spark-submit", *master, *package]
     for setting in ("spark.executor.instances=2", *conf):
         command += ["--conf", setting]
     return subprocess.Popen(
@@ -55,31 +77,37 @@ def on_yarn(mode):
     return ["--master", "yarn", "--deploy-mode", mode]
 
 
-def expect_answers(rows, bed):
-    """All rows, in their order, from two nodes whose code came with the job."""
+def expect_answers(rows, bed, place):
+    """All rows, in their order, from two nodes whose code came with the job: the package at `place`."""
     assert [int(r[0]) for r in rows] == [i * i for i in range(ANSWERED)]
     nodes = {tuple(r[1:]) for r in rows}
     assert {(n[0], n[1]) for n in nodes} == {("0", "chief"), ("1", "worker")}
     for _, _, package, executable, path in nodes:
-        assert package == "tensorflowonspark.zip/tensorflowonspark/__init__.py"
+        assert re.fullmatch(rf"{place}/tensorflowonspark/__init__.py", package), package
         assert "crema-executable-" in executable and str(ROOT) not in executable
         assert path == f"{bed.url('hdfs')}/user/{bed.environment('hdfs')['HADOOP_USER_NAME']}/some"
 
 
-def test_nodes_on_yarn_without_installation_in_both_modes(hadoop, home):
+def test_nodes_on_yarn_without_installation_in_both_modes(hadoop, home, archive):
     (home / "numbers").write_text("".join(f"{i}\n" for i in range(ANSWERED)))
     place = f"{hadoop.url('hdfs')}/tensorflow"
     hadoop.fs("hdfs", "-mkdir", "-p", place)
     hadoop.fs("hdfs", "-put", home / "numbers", place)
-    python, modes = [f"spark.pyspark.python={sys.executable}"], ("cluster", "client")
+    brought = "tensorflowonspark.zip"
     jobs = {
-        mode: submitted(hadoop, home, on_yarn(mode), "feed_job.py", f"{place}/numbers", f"{place}/{mode}", conf=python)
-        for mode in modes
+        "cluster": ("cluster", sys.executable, ZIP, brought),
+        "client": ("client", sys.executable, ZIP, brought),
+        "archive": ("cluster", "./env/bin/python", archive, "env/lib/python[0-9.]*/site-packages"),
     }
-    for mode, job in jobs.items():
+    running = {}
+    for name, (mode, python, package, _) in jobs.items():
+        program = ("feed_job.py", f"{place}/numbers", f"{place}/{name}")
+        conf = [f"spark.pyspark.python={python}"]
+        running[name] = submitted(hadoop, home, on_yarn(mode), *program, conf=conf, package=package)
+    for name, job in running.items():
         expect_end(job, hadoop)
-        rows = hadoop.fs("hdfs", "-cat", f"{place}/{mode}/part-*").splitlines()
-        expect_answers([row.split(" ") for row in rows], hadoop)
+        rows = hadoop.fs("hdfs", "-cat", f"{place}/{name}/part-*").splitlines()
+        expect_answers([row.split(" ") for row in rows], hadoop, jobs[name][-1])
 
 
 def some_digits(folder):
