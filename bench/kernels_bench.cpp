@@ -211,6 +211,14 @@ void resnetOne(Bench& b) {
   b.total("of ResNet-50");
 }
 
+// AlexNet's inner products for one picture, which read 235 MB of weights.
+void alexnetOne(Bench& b) {
+  b.innerProduct("fc6", {1, 9216, 4096});
+  b.innerProduct("fc7", {1, 4096, 4096});
+  b.innerProduct("fc8", {1, 4096, 1000});
+  b.total("of AlexNet");
+}
+
 // LeNet's weights by every rule.
 void updates(Bench& b) {
   UpdateRules::each([&]<class Rule>() { b.update<Rule>("update", 431080); });
@@ -230,6 +238,7 @@ int main(int argc, char** argv) {
     lenet(bench);
     cifarQuick(bench);
     resnetOne(bench);
+    alexnetOne(bench);
     updates(bench);
   } catch (const std::exception& e) {
     std::fprintf(stderr, "kernels_bench: %s\n", e.what());

@@ -7,23 +7,10 @@
 #include "base/text.h"
 #include "cli/described_net.h"
 #include "cli/json.h"
+#include "cli/table.h"
 
 namespace crema::cli {
 namespace {
-
-using Row = std::vector<std::string>;
-
-void print(const std::vector<Row>& rows) {
-  std::vector<size_t> width(rows[0].size(), 0);
-  for (const Row& r : rows)
-    for (size_t c = 0; c < r.size(); ++c) width[c] = std::max(width[c], r[c].size());
-  for (const Row& r : rows) {
-    std::string line;
-    for (size_t c = 0; c < r.size(); ++c)
-      line += c < 4 ? fmt::format("{:<{}}  ", r[c], width[c]) : fmt::format("{:>{}}  ", r[c], width[c]);
-    std::printf("%s\n", line.substr(0, line.find_last_not_of(' ') + 1).c_str());
-  }
-}
 
 std::string mebibytes(int64_t values) { return fmt::format("{:.1f} MiB", static_cast<double>(values) * 4 / 1048576); }
 
@@ -61,7 +48,7 @@ Summary summarise(const DescribedNet& described) {
   return s;
 }
 
-void printTable(const net::Net& net, const Summary& s) {
+void printText(const net::Net& net, const Summary& s) {
   std::vector<Row> rows = {{"layer", "type", "bottoms", "tops", "parameters", "multiply-adds"}};
   for (const LayerSummary& l : s.layers) {
     std::vector<std::string> tops = l.tops;
@@ -69,7 +56,7 @@ void printTable(const net::Net& net, const Summary& s) {
     rows.push_back({l.layer->name(), l.type, joined(l.bottoms), joined(tops), l.parameters ? grouped(l.parameters) : "",
                     l.adds ? grouped(l.adds) : ""});
   }
-  print(rows);
+  printTable(rows, 4);
   std::printf("\nnet '%s', phase %s: %s parameters, %s multiply-adds forward\n", net.name().c_str(),
               caffe::Phase_Name(net.phase()).c_str(), grouped(s.parameters).c_str(), grouped(s.adds).c_str());
   std::printf("memory: parameters %s, blobs %s; training by SGD with momentum %s\n", mebibytes(s.parameters).c_str(),
@@ -101,7 +88,7 @@ void printJson(const net::Net& net, const Summary& s) {
 
 int summary(const NetFlags& f, bool json) {
   const DescribedNet described(f);
-  (json ? printJson : printTable)(described.net(), summarise(described));
+  (json ? printJson : printText)(described.net(), summarise(described));
   return 0;
 }
 

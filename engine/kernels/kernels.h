@@ -142,6 +142,13 @@ void update(Context& c, int64_t count, const Update& u, const T* diff, T* histor
   tableOf<T>(c).update(c, count, u, diff, histories, stride, w);
 }
 
+// ------------------------------------------------------------------------------------------------ measuring
+// So many multiply-adds, rounded up to a few million, as fast as this machine's threads can: what there is to reach.
+template <class T>
+void fullSpeed(Context& c, int64_t multiplyAdds) {
+  tableOf<T>(c).fullSpeed(c, multiplyAdds);
+}
+
 }  // namespace crema::kernels
 
 #include "kernels/table.h"  // after the declarations, whose types it uses

@@ -29,6 +29,7 @@
   X(multiply)            \
   X(add)                 \
   X(update)              \
+  X(fullSpeed)           \
   X(channelSums)         \
   X(channelDots)         \
   X(channelAffine)       \

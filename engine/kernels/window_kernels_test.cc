@@ -42,11 +42,31 @@ TEST(InnerProduct, Shapes) {
                     {3, 7, 13},
                     {33, 17, 15},
                     {31, 300, 29},
+                    {10, 300, 50},
+                    {1, 300, 50},
                     {5, 257, 100},
                     {100, 64, 64}}) {
     checkIp(s);
     s.transposed = true;
     checkIp(s);
+  }
+}
+
+// Small batches are computed another way.
+TEST(InnerProduct, AnItemHasItsBitsInABatchOfAnySize) {
+  const int in = 301, out = 50, most = 40;
+  const auto x = numbers(size_t{most} * in, 1), w = numbers(size_t{in} * out, 2), b = numbers(out, 3);
+  for (const bool transposed : {false, true}) {
+    const auto of = [&](int n) {
+      const IpShape s{n, in, out, transposed};
+      return sameBits("forward", static_cast<size_t>(n) * out, NAN,
+                      [&](Context& k, float* y) { ipForward(k, s, x.data(), w.data(), b.data(), y); });
+    };
+    const auto all = of(most);
+    for (const int n : {1, 2, 6, 7, 14, 15, 32, 33}) {
+      const auto some = of(n);
+      EXPECT_EQ(std::memcmp(some.data(), all.data(), some.size() * sizeof(float)), 0) << n;
+    }
   }
 }
 

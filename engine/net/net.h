@@ -88,6 +88,8 @@ class Net {
   }
   const std::vector<std::string>& topNames(int layer) const { return wires_[static_cast<size_t>(layer)].topNames; }
   bool needsBackward(int layer) const { return wires_[static_cast<size_t>(layer)].backward; }
+  // For each bottom: whether backwardLayer() computes its gradient.
+  const std::vector<bool>& propagateDown(int layer) const { return wires_[static_cast<size_t>(layer)].propagateDown; }
   bool hasBlob(const std::string& name) const { return blobs_.count(name) > 0; }
   Blob& blob(const std::string& name) const;  // invalid() lists the known names
   std::vector<std::string> blobNames() const;

@@ -4,6 +4,7 @@
 #pragma once
 #include "kernels/ref/channels.h"
 #include "kernels/ref/conv.h"
+#include "kernels/ref/full_speed.h"
 #include "kernels/ref/inner_product.h"
 #include "kernels/ref/lrn.h"
 #include "kernels/ref/pool.h"

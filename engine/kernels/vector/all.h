@@ -20,6 +20,7 @@
 #include "kernels/vector/conv.h"
 #include "kernels/vector/conv_weights.h"
 #include "kernels/vector/inner_product.h"
+#include "kernels/vector/full_speed.h"
 #include "kernels/vector/pool.h"
 #include "kernels/vector/rows.h"
 #include "kernels/vector/channels.h"

@@ -1,5 +1,5 @@
-// Inner product: the weights are streamed once, the batch is the panel. Chains run over inputs (forward), outputs
-// (gradient of the input), items (gradient of the weights).
+// Inner product: the weights are streamed once; the panel is the batch, or outputs where the batch is small. Chains run
+// over inputs (forward), outputs (gradient of the input), items (gradient of the weights).
 namespace crema::kernels::KNS {
 
 // Transposed weights are transposed back first: the three kernels below take [out][in] only.
@@ -32,9 +32,42 @@ inline void streamRows(const float* w, int in, int o, int rows, int i0, int dept
   }
 }
 
+// w[o][i] of `rows` outputs from o0, inputs [i0, i0 + depth) -> [input][output], kPanel outputs.
+inline void outputPanel(const IpShape& s, const float* w, int o0, int rows, int i0, int depth, float* panel) {
+  if (!s.transposed) return toPanel(w + static_cast<size_t>(o0) * s.in + i0, s.in, rows, depth, panel);
+  for (int i = 0; i < depth; ++i) {
+    std::memcpy(panel + i * kPanel, w + static_cast<size_t>(i0 + i) * s.out + o0, static_cast<size_t>(rows) * 4);
+    std::memset(panel + i * kPanel + rows, 0, static_cast<size_t>(kPanel - rows) * 4);
+  }
+}
+
+// Up to kRows items: the panel is outputs, turned as they come from memory. For one item that is at the speed of memory,
+// where a panel of items would compute kPanel times what is wanted. The chains are those of the other way.
+inline void ipForwardFew(Context& context, const IpShape& s, const float* x, const float* w, const float* bias,
+                         float* y) {
+  auto& scratch = context.scratch();
+  float* A = scratch.shared[kPackedWeights].get(static_cast<size_t>(s.n) * s.in + 1);
+  packRows(A, s.n, s.in, [&](int m, int k) { return x[static_cast<size_t>(m) * s.in + k]; });
+  runUnless(small(s), context, (s.out + kPanel - 1) / kPanel, [&](int t, int lane) {
+    const int o0 = t * kPanel, rows = std::min(kPanel, s.out - o0);
+    float* panel = scratch.lane[static_cast<size_t>(lane)].panel.get(static_cast<size_t>(kDepth) * kPanel);
+    alignas(64) float c[kRows * kPanel] = {};
+    for (int i0 = 0; i0 < s.in; i0 += kDepth) {
+      const int depth = std::min(kDepth, s.in - i0);
+      outputPanel(s, w, o0, rows, i0, depth, panel);
+      const float* source[2] = {panel, nullptr};
+      gemmTileFor(kPacked, s.n)(depth, A + static_cast<size_t>(i0) * s.n, source, nullptr, c, kPanel, i0 > 0, nullptr);
+    }
+    for (int n = 0; n < s.n; ++n)
+      for (int m = 0; m < rows; ++m)
+        y[static_cast<size_t>(n) * s.out + o0 + m] = c[n * kPanel + m] + (bias ? bias[o0 + m] : 0.f);
+  });
+}
+
 inline void ipForward(Context& context, const IpShape& s, const float* x, const float* weights, const float* bias,
                       float* y) {
   if (s.n == 0) return;
+  if (s.n <= kRows) return ipForwardFew(context, s, x, weights, bias, y);
   const float* w = plainWeights(context, s, weights);
   auto& scratch = context.scratch();
   const int panels = (s.n + kPanel - 1) / kPanel, pieces = (s.in + kDepth - 1) / kDepth;

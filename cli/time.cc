@@ -1,0 +1,189 @@
+// crema time: Caffe's lines about how long each layer takes, and a table of what it reaches of what the machine can.
+#include <cmath>
+#include <cstdio>
+
+#include "base/deadline.h"
+#include "base/log.h"
+#include "cli/json.h"
+#include "cli/net_run.h"
+#include "cli/roofline.h"
+#include "cli/table.h"
+
+namespace crema::cli {
+namespace {
+
+// Of one layer and one direction; the mean of the iterations.
+struct Pass {
+  double milliseconds = 0;
+  Work work;
+};
+
+struct Times {
+  std::vector<Pass> forward, backward;  // a layer each
+  Peaks peaks;
+};
+
+Pass sum(const std::vector<Pass>& passes) {
+  Pass all;
+  for (const Pass& p : passes) all.milliseconds += p.milliseconds, all.work += p.work;
+  return all;
+}
+
+double milliseconds(const std::function<void()>& work) {
+  const double from = monotonicSeconds();
+  work();
+  return (monotonicSeconds() - from) * 1e3;
+}
+
+void logTimes(const net::Net& net, const Times& times, int iterations) {
+  LOG_INFO("Average time per layer: ");
+  for (size_t i = 0; i < times.forward.size(); ++i) {
+    const auto& name = net.layers()[i]->name();
+    LOG_INFO("{:>10}\tforward: {:.6g} ms.", name, times.forward[i].milliseconds);
+    LOG_INFO("{:>10}\tbackward: {:.6g} ms.", name, times.backward[i].milliseconds);
+  }
+  const double forward = sum(times.forward).milliseconds, backward = sum(times.backward).milliseconds;
+  LOG_INFO("Average Forward pass: {:.6g} ms.", forward);
+  LOG_INFO("Average Backward pass: {:.6g} ms.", backward);
+  LOG_INFO("Average Forward-Backward: {:.6g} ms.", forward + backward);
+  LOG_INFO("Total Time: {:.6g} ms.", (forward + backward) * iterations);
+  LOG_INFO("*** Benchmark ends ***");
+}
+
+// The share of the machine that a pass reaches: 100 where it takes the least time; NaN where that is not known.
+double percentOfPeak(double ms, double leastMs) { return leastMs > 0 && ms > 0 ? 100 * leastMs / ms : NAN; }
+
+double leastOf(const std::vector<Pass>& passes, const Peaks& peaks) {
+  double least = 0;
+  for (const Pass& p : passes) least += 1e3 * leastSeconds(p.work, peaks);
+  return least;
+}
+
+std::string cell(double value) { return value > 0 ? fmt::format("{:.{}f}", value, value < 9.995 ? 2 : 1) : ""; }
+
+void addCells(Row& row, const Pass& p, double leastMs) {
+  row.push_back(fmt::format("{:.3f}", p.milliseconds));
+  row.push_back(p.milliseconds > 0 ? cell(p.work.flops / p.milliseconds / 1e6) : "");
+  row.push_back(p.milliseconds > 0 ? cell(p.work.bytes / p.milliseconds / 1e6) : "");
+  const double percent = percentOfPeak(p.milliseconds, leastMs);
+  row.push_back(std::isnan(percent) ? "" : fmt::format("{:.0f} %", percent));
+}
+
+// Layers that a net inserts (splits) stand there with the others, as they take time too.
+void printTimes(const net::Net& net, const Times& times, int threads) {
+  std::vector<Row> rows = {{"layer", "type", "forward ms", "GFLOP/s", "GB/s", "of peak", "backward ms", "GFLOP/s",
+                            "GB/s", "of peak", "share"}};
+  const Pass forward = sum(times.forward), backward = sum(times.backward);
+  const double all = forward.milliseconds + backward.milliseconds;
+  const auto addRow = [&](Row row, const Pass& f, const Pass& b, double leastF, double leastB) {
+    addCells(row, f, leastF), addCells(row, b, leastB);
+    row.push_back(all > 0 ? fmt::format("{:.1f} %", 100 * (f.milliseconds + b.milliseconds) / all) : "");
+    rows.push_back(std::move(row));
+  };
+  for (size_t i = 0; i < times.forward.size(); ++i) {
+    const Pass &f = times.forward[i], &b = times.backward[i];
+    addRow({net.layers()[i]->name(), net.layers()[i]->type()}, f, b, 1e3 * leastSeconds(f.work, times.peaks),
+           1e3 * leastSeconds(b.work, times.peaks));
+  }
+  addRow({"all layers", ""}, forward, backward, leastOf(times.forward, times.peaks),
+         leastOf(times.backward, times.peaks));
+  printTable(rows, 2);
+  std::printf(
+      "\npeak of %d thread%s: %.0f GFLOP/s in the first cache, %.1f GB/s of memory. Of peak: the least time that a "
+      "pass could take at these, as its arithmetic or its bytes bound it, to the time it took; above 100 %% where "
+      "blobs are in a cache still.\n",
+      threads, threads == 1 ? "" : "s", times.peaks.flops / 1e9, times.peaks.bytes / 1e9);
+}
+
+void addPass(Json& json, const std::string& direction, const Pass& p, const Peaks& peaks) {
+  json.number(direction + "_ms", p.milliseconds);
+  json.number(direction + "_flops", p.work.flops), json.number(direction + "_bytes", p.work.bytes);
+  json.number(direction + "_percent_of_peak", percentOfPeak(p.milliseconds, 1e3 * leastSeconds(p.work, peaks)));
+}
+
+void printJson(const net::Net& net, const Times& times, int iterations, int threads) {
+  Json json;
+  json.text("net", net.name()), json.integer("iterations", iterations), json.integer("threads", threads);
+  const double forward = sum(times.forward).milliseconds, backward = sum(times.backward).milliseconds;
+  json.number("forward_ms", forward), json.number("backward_ms", backward);
+  json.number("forward_backward_ms", forward + backward), json.number("total_ms", (forward + backward) * iterations);
+  json.number("peak_flops", times.peaks.flops), json.number("peak_bytes", times.peaks.bytes);
+  json.array("layers");
+  for (size_t i = 0; i < times.forward.size(); ++i) {
+    json.object(), json.text("name", net.layers()[i]->name()), json.text("type", net.layers()[i]->type());
+    addPass(json, "forward", times.forward[i], times.peaks), addPass(json, "backward", times.backward[i], times.peaks);
+    json.end();
+  }
+  json.print();
+}
+
+// One forward and backward to warm up, then the time of every layer, forward and backward, whether or not a loss needs
+// it: a deploy net's layers compute the gradients of their parameters, as in Caffe. What has no gradient computes
+// nothing.
+Times measure(net::Net& net, int iterations) {
+  const int layers = static_cast<int>(net.layers().size());
+  LOG_INFO("Performing Forward");
+  LOG_INFO("Initial loss: {:.6g}", net.forward());
+  LOG_INFO("Performing Backward");
+  for (int i = layers; i-- > 0;) net.backwardLayer(i);
+  LOG_INFO("*** Benchmark begins ***");
+  LOG_INFO("Testing for {} iterations.", iterations);
+  Times times;
+  times.forward.resize(static_cast<size_t>(layers)), times.backward.resize(static_cast<size_t>(layers));
+  for (int j = 0; j < iterations; ++j) {
+    double here = 0;
+    net.setStep(j + 1, 0);
+    const auto add = [&](Pass& to, const std::function<void()>& pass) {
+      const double t = milliseconds(pass);
+      to.milliseconds += t / iterations, here += t;
+    };
+    for (int i = 0; i < layers; ++i) add(times.forward[static_cast<size_t>(i)], [&] { net.forwardLayer(i); });
+    for (int i = layers; i-- > 0;) add(times.backward[static_cast<size_t>(i)], [&] { net.backwardLayer(i); });
+    LOG_INFO("Iteration: {} forward-backward time: {:.6g} ms.", j + 1, here);
+  }
+  for (int i = 0; i < layers; ++i) {
+    times.forward[static_cast<size_t>(i)].work = forwardWork(net, i);
+    times.backward[static_cast<size_t>(i)].work = backwardWork(net, i);
+  }
+  return times;
+}
+
+int time(const RunFlags& f) {
+  checkRun(f);
+  kernels::Context kernels(kernels::chooseIsa(f.isa), f.threads);
+  auto net = netToRun(f, kernels);
+  if (!f.weights.empty()) net::copyTrainedFiles(*net, f.weights);
+  Times times = measure(*net, f.iterations);
+  logTimes(*net, times, f.iterations);
+  times.peaks = measuredPeaks(kernels);
+  if (f.json)
+    printJson(*net, times, f.iterations, kernels.pool().size());
+  else
+    printTimes(*net, times, kernels.pool().size());
+  return 0;
+}
+
+}  // namespace
+
+void addTime(CLI::App& program, Run& chosen) {
+  addCommand(
+      program, "time", "benchmark a net layer by layer",
+      [](CLI::App& app) -> Run {
+        auto f = std::make_shared<RunFlags>();
+        f->net.phase = "TRAIN";
+        addRunFlags(app, *f, true);
+        app.add_option("--weights", f->weights, "time it with these .caffemodel[.h5] files, separated by commas");
+        app.add_flag("--json", f->json,
+                     "instead of the table, on stdout {net, iterations, threads, forward_ms, backward_ms, "
+                     "forward_backward_ms, total_ms, peak_flops, peak_bytes (a second), layers: [{name, type, and of "
+                     "forward and backward: _ms, _flops, _bytes, _percent_of_peak}]}; means of the iterations, but "
+                     "for total_ms");
+        return [f] {
+          if (f->net.phase.empty()) f->net.phase = "TRAIN";  // Caffe's own default
+          return time(*f);
+        };
+      },
+      chosen);
+}
+
+}  // namespace crema::cli

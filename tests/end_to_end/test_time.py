@@ -1,0 +1,77 @@
+"""The table and the JSON of `crema time`: what a pass does, counted by hand, and what it reaches of the machine."""
+
+import json
+import re
+
+import pytest
+
+from conftest import crema
+
+NET = """
+name: "counted"
+layer { name: "data" type: "DummyData" top: "x" top: "label"
+        dummy_data_param { shape { dim: 2 dim: 3 dim: 8 dim: 8 } shape { dim: 2 }
+                           data_filler { type: "gaussian" } data_filler { type: "constant" } } }
+layer { name: "conv" type: "Convolution" bottom: "x" top: "conv" convolution_param { num_output: 4 kernel_size: 3 } }
+layer { name: "frozen" type: "Convolution" bottom: "conv" top: "frozen" param { lr_mult: 0 } param { lr_mult: 0 }
+        convolution_param { num_output: 5 kernel_size: 1 } }
+layer { name: "relu" type: "ReLU" bottom: "frozen" top: "frozen" }
+layer { name: "flat" type: "Flatten" bottom: "frozen" top: "flat" }
+layer { name: "ip" type: "InnerProduct" bottom: "flat" top: "ip" inner_product_param { num_output: 10 } }
+layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: "loss" }
+"""
+# {layer: (flops, values) forward, backward}. Blobs: x 384, conv 2*4*6*6 = 288, frozen 2*5*36 = 360, ip 20, label 2.
+CONV, FROZEN, IP = 288 * 27, 360 * 4, 20 * 180  # multiply-adds
+WORK = {
+    "data": ((0, 0), (0, 0)),
+    "conv": ((2 * CONV, 384 + 112 + 288), (2 * CONV, 288 + 384 + 2 * 112)),
+    "frozen": ((2 * FROZEN, 288 + 25 + 360), (2 * FROZEN, 360 + 288 + 25 + 288)),
+    "relu": ((0, 360 + 360), (0, 360 + 360 + 360)),
+    "flat": ((0, 0), (0, 0)),
+    "ip": ((2 * IP, 360 + 1810 + 20), (4 * IP, 20 + 360 + 2 * 1810 + 1810 + 360)),
+    "loss": ((0, 20 + 2 + 1), (0, 1 + 20 + 2 + 20)),
+}
+
+
+@pytest.fixture
+def net(tmp_path):
+    (tmp_path / "net.prototxt").write_text(NET)
+    return tmp_path / "net.prototxt"
+
+
+def test_work_is_counted_and_set_against_the_machines_peak(net):
+    done = crema("time", "-model", net, "-iterations", 20, "-threads", 1, "-json")
+    assert done.code == 0, done.err
+    said = json.loads(done.out)
+    assert said["threads"] == 1 and said["peak_flops"] > 1e8 and said["peak_bytes"] > 1e7
+    assert [layer["name"] for layer in said["layers"]] == list(WORK)
+    for layer in said["layers"]:
+        for direction, (flops, values) in zip(("forward", "backward"), WORK[layer["name"]], strict=True):
+            assert layer[f"{direction}_flops"] == flops, (layer["name"], direction)
+            assert layer[f"{direction}_bytes"] == 4 * values, (layer["name"], direction)
+            least = max(flops / said["peak_flops"], 4 * values / said["peak_bytes"]) * 1e3
+            percent = layer[f"{direction}_percent_of_peak"]
+            if least:
+                assert percent == pytest.approx(100 * least / layer[f"{direction}_ms"])
+            else:
+                assert percent is None
+    assert said["forward_ms"] == pytest.approx(sum(layer["forward_ms"] for layer in said["layers"]))
+    assert said["total_ms"] == pytest.approx(20 * said["forward_backward_ms"])
+
+
+def test_the_table_has_a_line_for_each_layer_and_one_for_all(net):
+    done = crema("time", "-model", net, "-iterations", 3)
+    assert done.code == 0, done.err
+    lines = done.out.splitlines()
+    assert re.split(r"\s{2,}", lines[0])[:6] == ["layer", "type", "forward ms", "GFLOP/s", "GB/s", "of peak"]
+    cells = {line.split()[0]: line.split() for line in lines[1 : len(WORK) + 1]}
+    assert list(cells) == list(WORK) and lines[len(WORK) + 1].startswith("all layers")
+    assert cells["ip"][1] == "InnerProduct" and cells["ip"].count("%") == 3
+    assert cells["data"].count("%") == 1 and cells["relu"].count("%") == 3  # no figures where nothing is computed
+    assert sum(float(c[-2]) for c in cells.values()) == pytest.approx(100, abs=1)
+    assert re.match(r"peak of \d+ threads?: \d+ GFLOP/s", lines[-1])
+
+
+def test_two_threads_are_measured_with_two(net):
+    said = json.loads(crema("time", "-model", net, "-iterations", 1, "-threads", 2, "-json").out)
+    assert said["threads"] == 2
