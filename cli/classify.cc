@@ -170,6 +170,7 @@ class Classifier {
   }
 
   kernels::Context kernels_;
+  kernels::FrozenWeights frozen_{kernels_};  // no pass is before they are loaded
   std::unique_ptr<net::Net> net_;
   Blob* input_ = nullptr;
   std::string output_;

@@ -81,6 +81,7 @@ int extract(const std::vector<std::string>& a) {
   net::warnOfUntrained(net, a[0]);
   auto features = open(net, a[2], a[3], a[5]);
   LOG_INFO("Extracting Features");
+  const kernels::FrozenWeights frozen(kernels);
   for (int i = 0; i < batches; ++i) {
     net.setStep(i, 0);
     net.forward();

@@ -29,6 +29,7 @@ int test(const RunFlags& f) {
   net::copyTrainedFiles(*net, f.weights);
   net::warnOfUntrained(*net, f.weights);
   LOG_INFO("Running for {} iterations.", f.iterations);
+  const kernels::FrozenWeights frozen(kernels);
   solver::OutputSums scores;
   for (int i = 0; i < f.iterations; ++i) {
     net->setStep(i, 0);

@@ -105,6 +105,7 @@ class Scorer {
  private:
   solver::NetDescription description_;
   kernels::Context kernels_;
+  kernels::FrozenWeights frozen_{kernels_};  // no pass is before they are loaded
   std::unique_ptr<net::Net> net_;
   layers::RecordLayer* data_ = nullptr;
   int batch_ = 0;

@@ -14,14 +14,15 @@ namespace crema::kernels {
 Buffer::~Buffer() { std::free(memory_); }
 
 float* Buffer::get(size_t count) {
-  constexpr size_t kPage = size_t{2} << 20, kSlack = 128;
+  constexpr size_t kHuge = size_t{2} << 20, kSlack = 128;
   if (count > (size_t{1} << 40)) internal("scratch memory of {} numbers was asked for", count);
   if (count > capacity_ || !memory_) {
     std::free(memory_);
-    const size_t bytes = (count * sizeof(float) + 2 * kSlack + kPage - 1) / kPage * kPage;
-    memory_ = std::aligned_alloc(kPage, bytes);
+    const size_t needed = count * sizeof(float) + 2 * kSlack, page = needed < kHuge / 2 ? 4096 : kHuge;
+    const size_t bytes = (needed + page - 1) / page * page;
+    memory_ = std::aligned_alloc(page, bytes);
     if (!memory_) throw std::bad_alloc();
-    madvise(memory_, bytes, MADV_HUGEPAGE);
+    if (page == kHuge) madvise(memory_, bytes, MADV_HUGEPAGE);
     std::memset(memory_, 0, bytes);
     capacity_ = (bytes - 2 * kSlack) / sizeof(float);
   }
@@ -31,5 +32,11 @@ float* Buffer::get(size_t count) {
 Context::Context(const Isa& isa, int threads)
     : isa_(isa), pool_(threads > 0 ? threads : availableCores()), scratch_(std::make_unique<Scratch>(pool_.size())) {}
 Context::~Context() = default;
+
+FrozenWeights::FrozenWeights(Context& context) : context_(context) { ++context.scratch().freezes; }
+FrozenWeights::~FrozenWeights() {
+  auto& scratch = context_.scratch();
+  if (--scratch.freezes == 0) scratch.packed.clear();
+}
 
 }  // namespace crema::kernels

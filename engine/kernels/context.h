@@ -41,6 +41,18 @@ class Context {
   std::unique_ptr<Scratch> scratch_;
 };
 
+// While one lives, the weights that convolutions of its context get keep their values and their place: what is packed of
+// them is kept, twice their memory for half the time of a pass over one picture. May be nested.
+class FrozenWeights {
+ public:
+  explicit FrozenWeights(Context& context);
+  ~FrozenWeights();
+  FrozenWeights(const FrozenWeights&) = delete;
+
+ private:
+  Context& context_;
+};
+
 // The kernels for numbers of type T: the vector code of the context's instruction set for float, the reference loops
 // for double. kernels/table.h.
 template <class T>

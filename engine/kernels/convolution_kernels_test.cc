@@ -138,6 +138,41 @@ TEST(Convolution, AnImpulseAnswersWithTheWeights) {
       }
 }
 
+// Packed weights are kept while they are frozen, for each use of them apart, and read anew afterwards.
+TEST(Convolution, FrozenWeightsGiveTheSameBits) {
+  const ConvShape whole{2, 4, 9, 9, 8, 3, 3, 1, 1, 1, 1};
+  ConvShape grouped = whole;
+  grouped.ic = 8, grouped.groups = 2;  // as many weights in another order
+  const size_t out = size_t{2} * 8 * 9 * 9;
+  const auto x = numbers(out, 1);
+  auto w = numbers(size_t{8} * 4 * 9, 2);
+  const auto passes = [&](Context& k) {
+    std::vector<float> y(out), yOfGroups(out), dx(out), dxOfGroups(out);
+    convForward<float>(k, whole, x.data(), w.data(), nullptr, y.data());
+    convForward<float>(k, grouped, x.data(), w.data(), nullptr, yOfGroups.data());
+    convBackwardData<float>(k, whole, x.data(), w.data(), dx.data());
+    convBackwardData<float>(k, grouped, x.data(), w.data(), dxOfGroups.data());
+    return std::vector{y, yOfGroups, dx, dxOfGroups};
+  };
+  for (const Isa* isa : isasHere()) {
+    Context plain(*isa, 2), kept(*isa, 2);
+    const auto want = passes(plain);
+    {
+      const FrozenWeights frozen(kept);
+      EXPECT_EQ(passes(kept), want);
+      {
+        const FrozenWeights again(kept);
+        EXPECT_EQ(passes(kept), want);
+      }
+      w[7] += 1;  // against the contract, to see that they are kept, also behind the inner scope
+      EXPECT_EQ(passes(kept), want);
+    }
+    EXPECT_EQ(passes(kept), passes(plain));
+    EXPECT_NE(passes(kept), want);
+    w[7] -= 1;
+  }
+}
+
 TEST(Convolution, ReferenceAgreesWithClosedForm) {  // ones: every output is the number of taps inside the image
   const ConvShape s{1, 2, 4, 4, 1, 3, 3, 1, 1, 1, 1};
   const std::vector<double> x(32, 1.0), w(18, 1.0);

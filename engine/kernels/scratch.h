@@ -1,10 +1,14 @@
-// Grow-only working memory of the kernels, on huge pages where the system gives them. Contents never outlive a call.
+// Grow-only working memory of the kernels, on huge pages where the system gives them. Contents never outlive a call, but
+// for packed weights while these are frozen.
 #pragma once
 #include <array>
 #include <cstddef>
+#include <map>
+#include <tuple>
 #include <vector>
 
 #include "kernels/context.h"
+#include "kernels/kernels.h"
 
 namespace crema::kernels {
 
@@ -29,10 +33,26 @@ struct LaneScratch {
 // One buffer for each use, so that two uses in one call do not collide.
 enum SharedUse { kPackedWeights, kPartialSums, kSharedPlanes, kSharedTransposed, kSharedInput, kSharedUses };
 
+// What packed weights depend on, beside the values of the weights.
+struct Packing {
+  enum Pass { kForward, kToData };
+  Pass pass;
+  const float* weights;
+  ConvShape shape;  // n, h, w and what shifts the kernel are not looked at
+
+  auto words() const {
+    return std::tuple(pass, weights, shape.ic, shape.oc, shape.kh, shape.kw, shape.groups, shape.strideH,
+                      shape.strideW);
+  }
+  bool operator<(const Packing& o) const { return words() < o.words(); }
+};
+
 struct Context::Scratch {
   explicit Scratch(int lanes) : lane(static_cast<size_t>(lanes)) {}
   std::vector<LaneScratch> lane;
   std::array<Buffer, kSharedUses> shared;
+  std::map<Packing, Buffer> packed;  // of frozen weights
+  int freezes = 0;                   // FrozenWeights that live
 };
 
 }  // namespace crema::kernels

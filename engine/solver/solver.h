@@ -43,6 +43,7 @@ class Solver {
   caffe::SolverParameter& settings() { return param_; }  // base_lr, max_iter and display may change between iterations
   double rate() const;                                   // of the next update
   net::Net& net() { return *net_; }
+  kernels::Context& kernels() { return *options_.kernels; }
   size_t testNets() const { return testNets_.size(); }
   net::Net& testNet(size_t i) { return *testNets_[i]; }
   int iteration() const { return iteration_; }

@@ -107,6 +107,7 @@ std::vector<float> Trainer::testValues(int net, int batches, int width) {
   const int me = exchange_ ? exchange_->worker() : 0, all = exchange_ ? exchange_->workers() : 1;
   const size_t count = static_cast<size_t>(batches) * static_cast<size_t>(width + 1);
   std::vector<float> values(count + kRequestBits, 0.f);
+  const kernels::FrozenWeights frozen(solver_.kernels());
   const data::TestSharding sharding{solver_.testCycle(index), all};
   for (int64_t b = 0; b < batches; ++b) {
     const int64_t batch = solver_.firstTestBatch(index) + b;

@@ -27,8 +27,8 @@ inline void convForward(Context& context, const ConvShape& s, const float* x, co
     range.push_back(s.h - first <= 0 ? 0 : std::min(s.kh, (s.h - 1 - first) / s.dilH + 1));
   }
   auto& scratch = context.scratch();
-  float* A = scratch.shared[kPackedWeights].get(static_cast<size_t>(s.oc) * K);
-  packForwardWeights(context, s, w, A);
+  const float* A = packedWeights(context, {Packing::kForward, w, s}, static_cast<size_t>(s.oc) * K,
+                                 [&](float* to) { packForwardWeights(context, s, w, to); });
   const size_t image = planes.channel * s.ic, input = static_cast<size_t>(s.ic) * s.h * s.w;
   const int unit = trim ? imagesPerTrimmedUnit(oh * ow, ow, s.n) : imagesPerUnit(oh * ow, s.n);
   const auto planFor = [&](int images) {
@@ -172,8 +172,8 @@ inline void convBackwardData(Context& context, const ConvShape& s, const float* 
   if (addingTapsIsLess(s)) return convBackwardDataByTaps(context, s, dy, w, dx);
   const BackPlan p = planBack(s);
   auto& scratch = context.scratch();
-  float* A = scratch.shared[kPackedWeights].get(p.weights + 1);
-  packBackWeights(context, s, p, w, A);
+  const float* A = packedWeights(context, {Packing::kToData, w, s}, p.weights + 1,
+                                 [&](float* to) { packBackWeights(context, s, p, w, to); });
   const int perImage = s.h * s.w / (s.strideH * s.strideW), columns = s.w / s.strideW;
   const bool trim = s.kh > 1 && s.h / s.strideH <= 14;
   const int unit =

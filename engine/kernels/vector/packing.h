@@ -40,6 +40,21 @@ void eachRowBlock(Context& context, bool small, int groups, int M, const Body& b
   });
 }
 
+// pack(to) of `count` numbers; of frozen weights it is done once.
+template <class Pack>
+float* packedWeights(Context& context, const Packing& packing, size_t count, const Pack& pack) {
+  auto& scratch = context.scratch();
+  if (scratch.freezes == 0) {
+    float* to = scratch.shared[kPackedWeights].get(count);
+    pack(to);
+    return to;
+  }
+  const auto [place, isNew] = scratch.packed.try_emplace(packing);
+  float* to = place->second.get(count);
+  if (isNew) pack(to);
+  return to;
+}
+
 // packRows of the weights of a convolution; k goes over kernel rows, input channels, kernel columns.
 inline void packForwardWeights(Context& context, const ConvShape& s, const float* w, float* A) {
   const int icg = s.ic / s.groups, ocg = s.oc / s.groups, taps = s.kh * s.kw, K = icg * taps;
