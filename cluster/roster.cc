@@ -1,6 +1,7 @@
 #include "cluster/roster.h"
 
 #include <algorithm>
+#include <set>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -48,19 +49,28 @@ int Roster::count(bool Member::*flag) const {
   return n;
 }
 
+int Roster::number(size_t member) const {
+  const auto& hello = members[member].hello;
+  return naming_.number && hello.has_version() ? naming_.number(static_cast<int>(member), hello)
+                                               : static_cast<int>(member);
+}
+
 std::string Roster::describe(int member) const {
   const auto& hello = members[static_cast<size_t>(member)].hello;
-  return fmt::format("{} {} ({}, host {}, pid {})", naming_.member, member, naming_.part(member, hello), hello.host(),
-                     hello.pid());
+  return fmt::format("{} {} ({}, host {}, pid {})", naming_.member, number(static_cast<size_t>(member)),
+                     naming_.part(member, hello), hello.host(), hello.pid());
 }
 
 std::string Roster::during(int64_t step) const { return naming_.steps ? fmt::format(" in step {}", step) : ""; }
 
 std::string Roster::missing() const {
-  std::vector<std::string> list;
+  std::set<int> ready, joining;
   for (size_t i = 0; i < members.size(); ++i)
-    if (!members[i].ready)
-      list.push_back(fmt::format("{} {}{}", naming_.member, i, members[i].channel ? " (joined, not ready)" : ""));
+    if (members[i].channel || members[i].ready) (members[i].ready ? ready : joining).insert(number(i));
+  std::vector<std::string> list;
+  for (int i = 0; i < static_cast<int>(members.size()); ++i)
+    if (!ready.count(i))
+      list.push_back(fmt::format("{} {}{}", naming_.member, i, joining.count(i) ? " (joined, not ready)" : ""));
   return joined(list);
 }
 

@@ -30,6 +30,8 @@ struct Naming {
   std::string member, job;
   std::function<std::string(int member, const control::ToCoordinator::Hello& hello)> part;
   bool steps = true;  // they all do the same steps, so that messages say in which one something happened
+  // What messages call a member that has said hello; empty: its place, as of members that know their own.
+  std::function<int(int member, const control::ToCoordinator::Hello& hello)> number = {};
 };
 
 // What cannot be sent within patience::kSend is dropped: the end of that connection, or its silence, is reported with a
@@ -63,6 +65,8 @@ class Roster {
   std::vector<Member> members;
 
  private:
+  int number(size_t member) const;
+
   Naming naming_;
 };
 

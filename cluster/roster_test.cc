@@ -26,6 +26,16 @@ TEST(Roster, NamesAMemberByItsPartHostAndProcess) {
   EXPECT_EQ(three().describe(2), "node 2 (part 3 at b:7, host a 10.0.0.3, pid 72)");
 }
 
+TEST(Roster, NamesMembersByTheirOwnNumbersWhereTheyComeInAnyOrder) {
+  Roster roster(3, {"node", "program", [](int, const auto& hello) { return hello.about(); }, false,
+                    [](int, const auto& hello) { return hello.pid() - 70; }});
+  auto& first = roster.members[0];
+  first.hello.set_version(CREMA_VERSION), first.hello.set_pid(72), first.hello.set_about("worker:1");
+  first.ready = true;
+  EXPECT_EQ(roster.describe(0), "node 2 (worker:1, host , pid 72)");
+  EXPECT_EQ(roster.missing(), "node 0, node 1");
+}
+
 TEST(Roster, SaysWhyOneCannotJoin) {
   Roster roster = three();
   control::ToCoordinator::Hello hello;

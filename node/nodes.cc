@@ -10,11 +10,20 @@
 namespace crema::node {
 
 cluster::Naming Nodes::naming() const {
-  const auto role = [](int, const control::ToCoordinator::Hello& hello) {
+  const auto aboutOf = [](const control::ToCoordinator::Hello& hello) {
     wire::NodeAbout about;
-    return about.ParseFromString(hello.about()) && about.has_role() ? about.role() : std::string("no role");
+    if (!about.ParseFromString(hello.about())) about.Clear();
+    return about;
   };
-  return {"node", "executable", role, false};
+  const auto role = [aboutOf](int, const control::ToCoordinator::Hello& hello) {
+    const wire::NodeAbout about = aboutOf(hello);
+    return about.has_role() ? about.role() : std::string("no role");
+  };
+  const auto number = [aboutOf](int member, const control::ToCoordinator::Hello& hello) {
+    const wire::NodeAbout about = aboutOf(hello);
+    return about.has_number() ? about.number() : member;
+  };
+  return {"node", "executable", role, false, number};
 }
 
 std::string Nodes::remedyForMissing() const { return "ask for fewer nodes (num_executors)"; }

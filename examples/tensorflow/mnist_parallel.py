@@ -22,10 +22,11 @@ def infer(args, ctx):
 
     import tensorflow as tf
 
-    model = tf.saved_model.load(args.export_dir)
-    os.makedirs(args.output, exist_ok=True)
+    model_path, output = (ctx.absolute_path(p).removeprefix("file://") for p in (args.export_dir, args.output))
+    model = tf.saved_model.load(model_path)
+    os.makedirs(output, exist_ok=True)
     lines = tf.data.TextLineDataset(ctx.local_files(f"{args.images_labels}/part-*"))
-    with open(f"{args.output}/{ctx.worker_num}.txt", "w") as out:
+    with open(f"{output}/{ctx.worker_num}.txt", "w") as out:
         for batch in lines.batch(args.batch_size).as_numpy_iterator():
             digits = np.array([line.split(b",") for line in batch], np.int64)
             found = np.argmax(model.serve(tf.constant(digits[:, 1:], tf.float32)), axis=1)

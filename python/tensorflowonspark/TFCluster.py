@@ -9,7 +9,7 @@ import random
 import sys
 import threading
 
-from tensorflowonspark import TFSparkNode, _executable, _feed, _layout, _program, _progress, reservation, util
+from tensorflowonspark import TFSparkNode, _checks, _executable, _feed, _layout, _program, _progress, reservation, util
 from tensorflowonspark.tasks import run_tasks
 
 tf_status = {}  # of the last cluster: "error", when its start has failed
@@ -30,22 +30,19 @@ class TFCluster:
     server.
     """
 
-    sc = None
-    defaultFS = None
-    working_dir = None
-    num_executors = None
-    nodeRDD = None
-    cluster_id = None
-    cluster_info = None
-    cluster_meta = None
-    input_mode = None
-    queues = None
-    server = None
-    starter = None
+    sc = defaultFS = working_dir = num_executors = nodeRDD = cluster_id = cluster_info = cluster_meta = None
+    input_mode = queues = server = starter = None
+    ended = False
 
-    def _check(self, what, qname):
+    def _check(self, what, qname, rows):
         assert self.input_mode == InputMode.SPARK, f"TFCluster.{what}() requires InputMode.SPARK"
         assert qname in self.queues, f"Unknown queue: {qname}"
+        _checks.rows(rows, f"TFCluster.{what}()")
+        if self.ended:
+            raise Exception(
+                f"TFCluster.{what}() after the end of this cluster ({self.status.get('error', 'shutdown()')}): "
+                "TFCluster.run() starts another one"
+            )
 
     def train(self, dataRDD, num_epochs=0, feed_timeout=600, qname="input", validation=None, equal_steps=False):
         """Feeds an RDD, a DataFrame or a DStream, and returns when the program has taken all of it, or wants no more.
@@ -63,7 +60,8 @@ class TFCluster:
 
         Raises: Exception with a node's error, such as the traceback of its program.
         """
-        self._check("train", qname)
+        self._check("train", qname, dataRDD)
+        _checks.whole("num_epochs", num_epochs)
         assert num_epochs >= 0, "num_epochs cannot be negative"
         if hasattr(type(dataRDD), "foreachRDD"):  # a data frame of Spark Connect has every attribute
             if validation is not None or equal_steps:
@@ -115,7 +113,7 @@ class TFCluster:
 
     def inference(self, dataRDD, feed_timeout=600, qname="input"):
         """An RDD of results, one for each row of an RDD or DataFrame and in its order, partition by partition. Lazy."""
-        self._check("inference", qname)
+        self._check("inference", qname, dataRDD)
         if util.is_connect(self.sc):
             raise TypeError(
                 "TFCluster.inference() gives an RDD, and Spark Connect has none: export the model and transform the "
@@ -125,15 +123,12 @@ class TFCluster:
             TFSparkNode.inference(self.cluster_info, feed_timeout, qname, self.cluster_meta)
         )
 
-    def _fed_nodes(self):
-        return [n for n in self.cluster_info if n["job_name"] not in ("ps", "evaluator")]
-
     def _ask_nodes(self, answer, question):
         """Asks all nodes, and waits until those that are fed have answered. Exception with what one of them says."""
         serial, answers = random.getrandbits(62), []
         self.progress.expect(answer, serial, answers)
         self.server.note(**{kind: {**fields, "serial": serial} for kind, fields in question.items()})
-        self.server.wait(lambda: len(answers) >= len(self._fed_nodes()))
+        self.server.wait(lambda: len(answers) >= len(_feed.fed_nodes(self.cluster_info)))
         failed = [a["failed"] for a in answers if a.get("failed")]
         if failed:
             raise Exception(failed[0])
@@ -189,6 +184,7 @@ class TFCluster:
         self.starter.start()
 
     def _stop(self):
+        self.ended = True
         self.progress.end()
         self.server.stop()
         if self.starter is not None and self.starter.is_alive():
@@ -255,6 +251,8 @@ def run(
         raise Exception("running PS nodes on driver locally is only supported in InputMode.TENSORFLOW")
     if eval_node and input_mode != InputMode.TENSORFLOW:
         raise Exception("running evaluator nodes is only supported in InputMode.TENSORFLOW")
+    modes = {"TENSORFLOW": InputMode.TENSORFLOW, "SPARK": InputMode.SPARK}
+    _checks.run_arguments(sc, map_fun, num_executors, num_ps, input_mode, modes)
     sc = util.context_of(sc)
     template = _layout.template(num_executors, num_ps, master_node, eval_node)
     _program.pickled(map_fun, tf_args)

@@ -6,7 +6,7 @@ import logging
 
 import numpy as np
 
-from tensorflowonspark import _column, _hadoop, _reader, util
+from tensorflowonspark import _column, _hadoop, _reader, _signature, util
 
 logger = logging.getLogger(__name__)
 
@@ -141,6 +141,7 @@ class DataFeed:
         self.input_tensors = [t for _, t in sorted(input_mapping.items())] if input_mapping is not None else None
         self.queue_in, self.queue_out = mgr.get_queue(qname_in), mgr.get_queue(qname_out)
         self._reader = _reader.Reader(self.queue_in, not train_mode, equal_steps)
+        self._answered = 0  # rows that have their result
 
     @property
     def done_feeding(self):
@@ -185,14 +186,17 @@ class DataFeed:
         """Yields batches as lists of arrays, one for each field of a row (one alone when rows have no fields), of shape
         (rows, ...): views of the memory that the rows came in where a batch lies in one block, else copies. The memory
         is given back when the last view is gone. Batches are as next_batch()'s. TypeError for fields that are no
-        tensor.
+        tensor, and for rows of other fields, types or shapes than the first ones; whole numbers count as floats where
+        the first ones were. Fields have: Rows, dicts, and tuples of up to 16 values or of different types; longer
+        tuples, and lists of numbers, are one array.
         """
+        signature = _signature.Signature()
 
         def fields(column, first, last):
             names = column.names()
             columns = [column] if names is None else column.columns
             what = ["a row"] if names is None else [f"field {n!r} of a row" for n in names]
-            arrays = [c.array(first, last, w) for c, w in zip(columns, what)]
+            arrays = signature.fitted([c.array(first, last, w) for c, w in zip(columns, what)], names, what)
             # A part of a batch is copied, so that its block is not in use while the rest is waited for.
             return arrays if last - first == batch_size else [a.copy() for a in arrays]
 
@@ -241,8 +245,18 @@ class DataFeed:
         return self._reader.stops()
 
     def batch_results(self, results):
-        """One result for each row of next_batch(), in order: a list, or an array of the results."""
+        """One result for each row of next_batch(), in order: a list, or an array of the results. ValueError for more of
+        them than there are rows without one.
+        """
         rows = list(results)
+        waiting = self._reader.rows - self._answered
+        # Who took no rows answers those of another DataFeed of this node.
+        if self._reader.rows and not self.train_mode and len(rows) > waiting:
+            raise ValueError(
+                f"batch_results() got {len(rows)} result(s), and {waiting} row(s) of next_batch() have none yet: there "
+                "is one for each row, in order"
+            )
+        self._answered += len(rows)
         if rows:
             self.queue_out.put_rows(rows)
 

@@ -2,6 +2,7 @@
 
 import functools
 import logging
+import os
 
 from . import tasks, util
 
@@ -12,15 +13,16 @@ def run(sc, map_fn, tf_args, num_executors, use_barrier=True):
     """Calls map_fn(tf_args, ctx) in `num_executors` Spark tasks and returns when all have ended.
 
     sc: SparkContext or session, also one of Spark Connect. ctx has worker_num and executor_id (0 to
-    num_executors - 1), num_workers and defaultFS; there is no cluster: ctx.mgr is None and ctx.cluster_spec {}.
+    num_executors - 1), num_workers, defaultFS and working_dir; there is no cluster: ctx.mgr is None and
+    ctx.cluster_spec {}.
     use_barrier: all instances start together, and those on one host choose different GPUs; too few slots for that are
     a RuntimeError. Without it instances may also run one after the other. An error in one instance fails the call.
     """
-    each = functools.partial(_instance, map_fn, tf_args, num_executors, util.default_fs(sc), use_barrier)
+    each = functools.partial(_instance, map_fn, tf_args, num_executors, util.default_fs(sc), os.getcwd(), use_barrier)
     tasks.run_tasks(sc, each, num_executors, barrier=use_barrier)
 
 
-def _instance(map_fn, tf_args, num_executors, default_fs, use_barrier, worker_num):
+def _instance(map_fn, tf_args, num_executors, default_fs, working_dir, use_barrier, worker_num):
     from . import TFSparkNode, _hadoop
 
     nodes = []
@@ -30,7 +32,7 @@ def _instance(map_fn, tf_args, num_executors, default_fs, use_barrier, worker_nu
         nodes = [task.address for task in BarrierTaskContext.get().getTaskInfos()]
     util.single_node_env(num_gpus=util.num_gpus_of(tf_args), worker_index=worker_num, nodes=nodes)
     ctx = TFSparkNode.TFNodeContext()
-    ctx.defaultFS = default_fs
+    ctx.defaultFS, ctx.working_dir = default_fs, working_dir
     ctx.worker_num = ctx.executor_id = worker_num
     ctx.num_workers = num_executors
     try:

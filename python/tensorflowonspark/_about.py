@@ -25,8 +25,10 @@ def _of_json(data):
 
 def about(meta):
     """The bytes with which a member says `meta`, a dict, about itself."""
-    role = f"{meta['job_name']}:{meta['task_index']}" if isinstance(meta, dict) and "job_name" in meta else "a client"
-    return _wire.encode("NodeAbout", {"role": role, "meta": _json_of(meta)})
+    fields = {"role": "a client", "meta": _json_of(meta)}
+    if isinstance(meta, dict) and "job_name" in meta:
+        fields |= {"role": f"{meta['job_name']}:{meta['task_index']}", "number": meta.get("executor_id")}
+    return _wire.encode("NodeAbout", fields)
 
 
 def meta_of(data):

@@ -22,6 +22,7 @@ import itertools
 import numpy as np
 
 _EXACT = 1 << 53  # integers up to here are floats without loss
+_FIELDS = 16  # a tuple of more numbers of one kind is a list of them: a column for each would cost too much
 _LARGE = 8192  # bytes of a row, from which on one more copy costs more than a piece of its own
 
 
@@ -114,13 +115,14 @@ _SCALARS = frozenset((bool, int, float))
 
 
 def _is_record(values):
-    """Whether tuples or lists have fields, rather than elements. Numbers of one kind are elements; so are, of a list,
-    strings, and lists unless their lengths tell them apart, place by place ([pixels, label]).
+    """Whether tuples or lists have fields, rather than elements. Numbers of one kind are elements in a list, and in
+    tuples of very many or of different lengths; so are, of a list, strings, and lists unless their lengths tell them
+    apart, place by place ([pixels, label]).
     """
     first = values[0]
     kinds = set(map(type, first))
     if kinds <= {int, float} or kinds == {bool}:
-        return False
+        return isinstance(first, tuple) and 0 < len(first) <= _FIELDS and len(set(map(len, values))) == 1
     if not isinstance(first, list) or kinds not in ({str}, {list}):
         return True
     if kinds == {str}:

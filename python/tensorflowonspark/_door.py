@@ -15,8 +15,19 @@ from tensorflowonspark import _wire
 _MAGIC = b"CREMA001"
 
 
+_REFUSALS = 10  # after our proof: of a crowd of clients somebody with the right token is not sent away that often
+
+
 class Refused(ConnectionError):
-    """The other end has closed the connection before it proved the token."""
+    """The other end has closed the connection before it proved the token.
+
+    Args:
+      proved: our proof had been sent.
+    """
+
+    def __init__(self, proved=False):
+        super().__init__("the connection was closed")
+        self.proved = proved
 
 
 def _mac(token, role, purpose, nonces):
@@ -29,7 +40,7 @@ def _exactly(sock, size):
     while size:
         part = sock.recv(size)
         if not part:
-            raise Refused("the connection was closed")
+            raise Refused
         parts.append(part)
         size -= len(part)
     return b"".join(parts)
@@ -41,8 +52,12 @@ def _prove(sock, token, purpose):
         raise ConnectionError("the other end does not speak this protocol; are all parts of one version?")
     mine = os.urandom(32)
     nonces = hello[len(_MAGIC) :] + mine
-    sock.sendall(mine + _mac(token, b"client", purpose, nonces))
-    if not hmac.compare_digest(_exactly(sock, 32), _mac(token, b"server", purpose, nonces)):
+    try:
+        sock.sendall(mine + _mac(token, b"client", purpose, nonces))
+        answer = _exactly(sock, 32)
+    except (Refused, ConnectionResetError, BrokenPipeError):
+        raise Refused(proved=True) from None
+    if not hmac.compare_digest(answer, _mac(token, b"server", purpose, nonces)):
         raise ConnectionError("the other end does not hold the token of this cluster")
 
 
@@ -57,7 +72,7 @@ class Connection:
 
     def __init__(self, address, token, purpose, timeout=60):
         self.timeout, self.local = timeout, isinstance(address, str)
-        deadline, pause = time.monotonic() + timeout, 0.05
+        deadline, pause, refusals = time.monotonic() + timeout, 0.05, 0
         while True:
             try:
                 self.socket = self._connected(address, max(0.1, deadline - time.monotonic()))
@@ -70,7 +85,8 @@ class Connection:
             except (Refused, ConnectionResetError, BrokenPipeError, socket.timeout) as e:
                 # Of very many clients at once some are sent away before they could prove anything.
                 pause = min(pause * 2, 1) * random.uniform(0.5, 1)
-                if time.monotonic() + pause > deadline:
+                refusals += getattr(e, "proved", False)
+                if refusals == _REFUSALS or time.monotonic() + pause > deadline:
                     raise ConnectionError(
                         f"cannot prove the token of this cluster at {address}: {e}; a wrong token looks like this"
                     ) from None

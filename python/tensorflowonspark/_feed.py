@@ -20,7 +20,7 @@ _HINTS = (
 )
 
 
-def _fed(cluster_info):
+def fed_nodes(cluster_info):
     """Nodes that are fed: parameter servers and evaluators are not."""
     return [n for n in cluster_info if n["job_name"] not in ("ps", "evaluator")]
 
@@ -39,7 +39,7 @@ def manager_here(cluster_info, cluster_meta, number=0):
     """
     token = reservation.token_of(cluster_meta)
     here, hosts = _machine.here(), {util.get_ip_address(), socket.gethostname()}
-    fed = _fed(cluster_info)
+    fed = fed_nodes(cluster_info)
     own = [n for n in fed if n.get("executor") == here]
     near = [n for n in fed if n["host"] in hosts and n not in own]
     far = [n for n in fed if n not in own and n not in near and n.get("feed")]
@@ -55,7 +55,7 @@ def manager_here(cluster_info, cluster_meta, number=0):
 def managers_of_all(cluster_info, cluster_meta):
     """A TFManager of each node that is fed, by executor_id. Exception for a node that is not to be reached."""
     token, hosts, managers = reservation.token_of(cluster_meta), {util.get_ip_address(), socket.gethostname()}, []
-    for node in _fed(cluster_info):
+    for node in fed_nodes(cluster_info):
         try:
             managers.append(_connected(node, token, hosts))
         except OSError as e:

@@ -17,6 +17,7 @@ import tempfile
 from tensorflowonspark import _node
 
 _SECONDS = 600  # for each of the two calls
+_CLASS_PATH = ("-cp", "-classpath", "--class-path")
 _LINE = 50_000  # bytes of names in one command; Linux takes 128 KiB in an argument and 2 MiB in all
 
 
@@ -31,11 +32,22 @@ def _options(words):
     for word in words:
         if not word.startswith("-"):
             return options  # the main class
-        if word in ("-cp", "-classpath", "--class-path", "--add-opens", "--add-exports", "--add-modules"):
+        if word in (*_CLASS_PATH, "--add-opens", "--add-exports", "--add-modules"):
             options += [word, next(words)]
         elif word.startswith(("-D", "--add-")) and not word.startswith("-Dcom.sun.management"):  # whose port is taken
             options.append(word)
     return options
+
+
+def _default_configuration():
+    """A folder with a core-site.xml that says nothing: Hadoop's shell does not start without one, and a Spark that was
+    downloaded has none.
+    """
+    folder = os.path.join(_folder(os.getpid()), "configuration")
+    os.makedirs(folder, exist_ok=True)
+    with open(os.path.join(folder, "core-site.xml"), "w") as f:
+        f.write("<configuration/>")
+    return folder
 
 
 def _client(pid):
@@ -45,8 +57,21 @@ def _client(pid):
     brief = ["-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
     options = _options(_words(pid, "cmdline")[1:])
     environment = dict(word.partition("=")[::2] for word in _words(pid, "environ"))
-    java = os.readlink(f"/proc/{pid}/exe")
+    java, last = os.readlink(f"/proc/{pid}/exe"), ":" + _default_configuration()  # what is found before it wins
+    path = next((i + 1 for i, word in enumerate(options) if word in _CLASS_PATH), None)
+    if path is not None:
+        options[path] += last
+    else:
+        environment["CLASSPATH"] = environment.get("CLASSPATH", "") + last
     return [java, *options, *brief, "org.apache.hadoop.fs.FsShell"], environment, os.readlink(f"/proc/{pid}/cwd")
+
+
+def _reason(said, command):
+    """What Hadoop's shell says, without the lines of its log and of Java's stack."""
+    lines = said.splitlines()
+    reasons = [line for line in lines if command + ": " in line]
+    reasons = reasons or [line for line in lines if line.startswith(("Exception in thread", "Caused by: "))]
+    return "; ".join(reasons) or said[-1000:]
 
 
 def _shell(*arguments):
@@ -68,9 +93,8 @@ def _shell(*arguments):
         timeout=_SECONDS,
     )
     if done.returncode != 0:
-        said = [line for line in done.stderr.splitlines() if arguments[0][1:] + ": " in line]
         raise OSError(
-            f"hadoop fs {' '.join(arguments[:2])} failed: {'; '.join(said) or done.stderr[-1000:]}; look at the path, "
+            f"hadoop fs {' '.join(arguments[:2])} failed: {_reason(done.stderr, arguments[0][1:])}; look at the path, "
             "and at the configuration and rights that the executors have"
         )
     return done.stdout

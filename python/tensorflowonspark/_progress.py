@@ -2,13 +2,19 @@
 
 import contextlib
 import logging
+import re
 import sys
 import threading
 import time
 
 from tensorflowonspark import _about, _wire, util
+from tensorflowonspark._columns import RowError
 
 logger = logging.getLogger(__name__)
+
+_ROW_ERROR = re.compile(
+    r"^tensorflowonspark\._columns\.RowError: (.+)$", re.MULTILINE
+)  # in a Python worker's traceback
 
 _EVERY = 5  # seconds between two lines about the feed
 _LATE = 10  # seconds between two lines about who is not there
@@ -142,6 +148,9 @@ def explained(server):
         deadline = time.monotonic() + 2  # the coordinator's event may be a moment behind Spark's
         while server.error is None and time.monotonic() < deadline:
             time.sleep(0.02)
-        if server.error is None:
-            raise
-        raise Exception(server.error) from error
+        if server.error is not None:
+            raise Exception(server.error) from error
+        refused = _ROW_ERROR.search(str(error))
+        if refused:  # the sentence says all; Spark's error around it has hundreds of lines
+            raise RowError(refused.group(1)) from None
+        raise

@@ -30,6 +30,7 @@ class Reader:
 
     def __init__(self, queue, by_partition=False, equal_steps=False):
         self.ended = False  # no more rows come
+        self.rows = 0  # that batch() gave
         self.by_epoch = False
         self._queue, self._by_partition, self._equal_steps = queue, by_partition, equal_steps
         self._parts = collections.deque()  # that have come
@@ -70,6 +71,7 @@ class Reader:
             part = self._parts[0]
             last = min(part.end, part.at + size - count)
             count += last - part.at
+            self.rows += last - part.at
             made = convert(part.block.column, part.at, last)
             part.at = last
             if part.at == part.end:

@@ -14,10 +14,8 @@ import time
 from tensorflowonspark import _door, _executable, _wire, util
 from tensorflowonspark._about import about, meta_of
 
-TFOS_SERVER_PORT = "TFOS_SERVER_PORT"
-TFOS_SERVER_HOST = "TFOS_SERVER_HOST"
-BUFSIZE = 1024
-MAX_RETRIES = 3
+TFOS_SERVER_PORT, TFOS_SERVER_HOST = "TFOS_SERVER_PORT", "TFOS_SERVER_HOST"
+BUFSIZE, MAX_RETRIES = 1024, 3
 TOKEN = "CREMA_TOKEN"  # environment: the run's secret in hexadecimal, for a Client in another process than the Server's
 
 _FOREVER = 1e8
@@ -32,18 +30,17 @@ def token_of(cluster_meta=None, server_addr=None):
     address = server_addr or meta.get("server_addr")
     token = meta.get("token") or _tokens.get(tuple(address) if address else next(reversed(_tokens), None))
     if token is None and TOKEN in os.environ:
-        token = bytes.fromhex(os.environ[TOKEN])
+        try:
+            token = bytes.fromhex(os.environ[TOKEN])
+        except ValueError:
+            raise Exception(f"{TOKEN} is not hexadecimal: set it to cluster_meta['token'].hex() of the run") from None
     if token is None:
         raise Exception(f"there is no token for the cluster at {address}: pass cluster_meta['token'], or set {TOKEN}")
     return token
 
 
 class Reservations:
-    """What was reserved of a number of places. Thread-safe.
-
-    Args:
-      required: how many there are.
-    """
+    """What was reserved of `required` places. Thread-safe."""
 
     def __init__(self, required):
         self.required = required

@@ -70,6 +70,16 @@ def test_impossible_clusters_are_refused(sc):
         run(2, 1, driver_ps_nodes=True, input_mode=SPARK)
     with pytest.raises(Exception, match="running evaluator nodes is only supported in InputMode.TENSORFLOW"):
         run(2, 0, eval_node=True, input_mode=SPARK)
+    with pytest.raises(ValueError, match="num_ps is -1, and cannot be negative"):
+        run(2, -1)
+    with pytest.raises(TypeError, match="num_executors must be a whole number, not '2'"):
+        run("2", 0)
+    with pytest.raises(TypeError, match="sc is None"):
+        TFCluster.run(None, say_who, {}, 2, 0)
+    with pytest.raises(TypeError, match=r"map_fun must be a function map_fun\(args, ctx\), not None"):
+        TFCluster.run(sc, None, {}, 2, 0)
+    with pytest.raises(ValueError, match="input_mode is InputMode.TENSORFLOW or InputMode.SPARK, not 'SPARK'"):
+        run(2, 0, input_mode="SPARK")
     with pytest.raises(TypeError, match="map function 'uses_context' cannot be sent to the executors.*SparkContext"):
 
         def uses_context(args, ctx):

@@ -64,7 +64,7 @@ def test_a_killed_program_is_named_with_its_last_lines(sc, seen):
         cluster.shutdown()
     assert time.monotonic() - started < 30
     said = str(failed.value)
-    assert re.search(r"node \d \(worker:1, host \S+ [\d.]+, pid \d+\) failed: the program ended with signal 9", said), (
+    assert re.search(r"node 1 \(worker:1, host \S+ [\d.]+, pid \d+\) failed: the program ended with signal 9", said), (
         said
     )
     assert said.endswith("; its last lines:\n  half of the epoch is over"), said
@@ -107,12 +107,22 @@ def test_a_program_that_wants_no_more_rows(sc):
 
 def test_rows_of_mixed_types_are_named(sc):
     cluster = TFCluster.run(sc, count_rows, {"to": "/tmp"}, 2, 0, input_mode=SPARK)
-    with pytest.raises(Exception, match="a row is int in one row and str in another.*convert them before they are fed"):
+    with pytest.raises(TypeError, match="^a row is int in one row and str in another.*convert them") as failed:
         cluster.train(sc.parallelize([1, "a"], 1), num_epochs=1)
+    assert len(str(failed.value)) < 300, "a sentence, and nothing of Spark's around it"
     cluster.train(sc.parallelize([1, 2], 1), num_epochs=1)
     with pytest.raises(AssertionError, match="Unknown queue: rows"):
         cluster.train(sc.parallelize([1]), qname="rows")
+    with pytest.raises(TypeError, match="feeds an RDD, a DataFrame or a DStream, not list"):
+        cluster.train([1, 2])
+    with pytest.raises(TypeError, match="num_epochs must be a whole number, not '3'"):
+        cluster.train(sc.parallelize([1]), "3")
     cluster.shutdown()
+    for use in (cluster.train, cluster.inference):
+        with pytest.raises(
+            Exception, match=r"after the end of this cluster \(shutdown\(\)\): TFCluster.run\(\) starts"
+        ):
+            use(sc.parallelize([1]))
 
 
 def stuck_in_the_middle(args, ctx):
