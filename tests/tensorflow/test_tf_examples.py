@@ -3,11 +3,14 @@
 import difflib
 import subprocess
 import sys
+import textwrap
 
 import numpy as np
 import tf_keras
 from tensorflow_session import tf
 from tensorflow_submit import EXAMPLES, raw, submit  # noqa: F401  fixtures
+
+from conftest import ROOT
 
 
 def test_convert_train_and_infer_with_a_feed(submit, raw, tmp_path):
@@ -25,6 +28,20 @@ def test_convert_train_and_infer_with_a_feed(submit, raw, tmp_path):
     labels = (raw / "t10k-labels-idx1-ubyte").read_bytes()[8:]
     assert sorted(int(a) for a, _ in answers) == sorted(labels)  # local folders are listed in no order
     assert sum(a == b for a, b in answers) >= 0.95 * len(answers)
+    readmes_program_trains(submit, raw, tmp_path)
+
+
+def readmes_program_trains(submit, raw, tmp_path):  # noqa: F811
+    """README's own lines, but for the places of data and model: a part of the test above, which has made the data."""
+    text = (ROOT / "README.md").read_text().split("trains, `program.py`:\n\n")[1].split("\n\nIn a checkout")[0]
+    program, model = textwrap.dedent(text), tmp_path / "readme"
+    for there, here in (('"mnist/train"', f'"file:{tmp_path}/csv/train"'), ('"/tmp/model"', f'"{model}"')):
+        assert program.count(there) == 1, there
+        program = program.replace(there, here)
+    (tmp_path / "program.py").write_text(program)
+    submit(tmp_path / "program.py")
+    loaded = tf.saved_model.load(str(model))
+    assert accuracy(lambda pixels: loaded.serve(pixels / 255), raw) >= 0.9
 
 
 def lines_of(script):
