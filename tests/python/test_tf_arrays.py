@@ -1,4 +1,4 @@
-"""What DataFeed.arrays() promises about types and fields, and batch_results() about numbers of results, over the real
+"""What DataFeed.arrays() guarantees about types and fields, and batch_results() about numbers of results, over the real
 `crema node`: nothing is changed in silence where blocks differ.
 """
 
