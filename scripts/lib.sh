@@ -211,6 +211,26 @@ ensure_java11() {
   fi
 }
 
+# ensure_class_archive SPARK_HOME: its classes as a JVM has them in memory, build/cds/spark-core_SCALA-VERSION.jsa, for the JVMs that tests start
+# (tests/testbed/jvm.py). It is worth seconds of each start and nothing else: without it tests run as well.
+ensure_class_archive() {
+  local home=$1 job=$ROOT/tests/testbed/class_archive.py core to of
+  core=$(cd "$home/jars" && ls spark-core_*.jar)
+  to=$ROOT/build/cds/${core%.jar}.jsa
+  # A JVM takes it from the same build of Java alone, and for the same files of jars.
+  of=$("${JAVA_HOME:+$JAVA_HOME/bin/}java" -version 2>&1; stat -c '%n %Y' "$(realpath "$home/jars")"; cksum <"$job")
+  [ ! -e "$to" ] || [ "$(cat "$to.of" 2>/dev/null)" != "$of" ] || return 0
+  rm -rf "$ROOT/build/cds/job"
+  mkdir -p "$ROOT/build/cds/job"
+  step "class-archive-$(basename "$to" .jsa)" "archiving the classes of ${core%.jar}" "$job" "$home" "$ROOT/build/cds/job" "$VENV/bin/python"
+  if mv -f "$ROOT/build/cds/job/classes.jsa" "$to" 2>/dev/null; then
+    printf '%s\n' "$of" >"$to.of"
+  else
+    say "  there is none, and tests start their JVMs without ($LOGS/class-archive-$(basename "$to" .jsa).log)"
+  fi
+  rm -rf "$ROOT/build/cds/job"
+}
+
 # ensure_data: the records as LMDBs under data/<set>/.
 ensure_data() {
   local set=${DATASET:-mnist} crema=$ROOT/build/release/cli/crema

@@ -13,7 +13,12 @@ import time
 
 import pytest
 
-from testbed.fixtures import azure, bed, hadoop, s3  # noqa: F401 (fixtures)
+from testbed import jvm
+from testbed.fixtures import SPARK_HOME, azure, bed, hadoop, s3  # noqa: F401 (fixtures)
+
+# Whoever tries other options sets these variables.
+for name, value in jvm.environment(SPARK_HOME).items():
+    os.environ.setdefault(name, value)
 
 # A background job of a script ignores Ctrl-C (SIGINT), and programs that these tests start would inherit that.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

@@ -11,6 +11,7 @@ import urllib.error
 import urllib.request
 
 from . import settings
+from .jvm import BRIEF
 from .processes import MARK, DaemonFailed, Processes, free_ports
 from .settings import HOST, NODES
 
@@ -154,8 +155,7 @@ class Bed:
         return [
             self.java,
             f"-Xmx{memory}",
-            "-XX:+UseSerialGC",
-            "-XX:TieredStopAtLevel=1",
+            *BRIEF.split(),
             f"-Dyarn.log.dir={self.processes.logs}",
             *OPENS,
             "-cp",
@@ -224,8 +224,7 @@ class Bed:
             [
                 str(self.java),
                 *OPENS,
-                "-XX:+UseSerialGC",
-                "-XX:TieredStopAtLevel=1",
+                *BRIEF.split(),
                 "-cp",
                 path,
                 "org.apache.hadoop.fs.FsShell",

@@ -5,6 +5,8 @@ system.
 import pathlib
 from xml.sax.saxutils import escape
 
+from .jvm import options
+
 HOST = "127.0.0.1"
 AZURE_PORT = 10000  # fixed in hadoop-azure's client for the emulator
 ACCOUNT = "devstoreaccount1"  # the emulator's only account
@@ -24,8 +26,6 @@ PORTS = (
     "s3",
     *(f"{node}_{use}" for node in NODES for use in ("rpc", "localizer", "http", "collector", "amrm")),
 )
-# JVMs that live for seconds: a quick start is worth more than optimised code.
-BRIEF = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 LOG = """status = error
 rootLogger.level = info
@@ -123,6 +123,7 @@ def write(folder, ports, mark, spark_home, jars):
     """Writes conf/hdfs, conf/wasb and conf/s3a, each to be used as HADOOP_CONF_DIR and SPARK_CONF_DIR. `jars` maps a
     group of jars to its folder.
     """
+    java = options(spark_home)
     shares = {
         "hdfs": (hdfs_url(ports), ()),
         "wasb": (f"wasb://{CONTAINER}@{ACCOUNT}", ("azure",)),
@@ -137,12 +138,14 @@ def write(folder, ports, mark, spark_home, jars):
         (conf / "spark-defaults.conf").write_text(
             f"spark.yarn.jars local:{spark_home}/jars/*\nspark.executor.memory 512m\nspark.driver.memory 512m\n"
             "spark.ui.enabled false\nspark.ui.showConsoleProgress false\n"
+            # The archive of classes is for class paths that begin with the jars.
+            f"spark.driver.extraClassPath {spark_home}/jars/*\nspark.executor.extraClassPath {spark_home}/jars/*\n"
             + "".join(
-                f"spark.{who} {BRIEF}\n"
+                f"spark.{who} {java}\n"
                 for who in ("driver.defaultJavaOptions", "executor.defaultJavaOptions", "yarn.am.extraJavaOptions")
             )
         )
         more = ":".join(str(jars[g] / "*") for g in groups)
         dist = f"export SPARK_DIST_CLASSPATH='{more}'\n" if more else ""
-        (conf / "spark-env.sh").write_text(f"{dist}export HADOOP_CONF_DIR='{conf}' SPARK_SUBMIT_OPTS='{BRIEF}'\n")
+        (conf / "spark-env.sh").write_text(f"{dist}export HADOOP_CONF_DIR='{conf}' SPARK_SUBMIT_OPTS='{java}'\n")
         (conf / "log4j2.properties").write_text(LOG)

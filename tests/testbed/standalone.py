@@ -4,11 +4,10 @@ import os
 import pathlib
 import shutil
 
+from . import jvm
 from .bed import READY, get_json
 from .processes import Processes, free_ports
 from .settings import HOST
-
-_BRIEF = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
 
 
 class Standalone:
@@ -26,7 +25,7 @@ class Standalone:
             "SPARK_HOME": str(self.spark_home),
             "SPARK_LOCAL_IP": HOST,
             "SPARK_DAEMON_MEMORY": "512m",
-            "SPARK_DAEMON_JAVA_OPTS": _BRIEF,
+            **jvm.environment(self.spark_home),
             **(environment or {}),
         }
 
