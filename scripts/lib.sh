@@ -6,6 +6,8 @@ VENV=$ROOT/.venv
 PYSPARK=3.5.9 PYSPARK4=4.3.0 RUFF=0.17.6 TENSORFLOW_CPU=2.21.0
 TENSORFLOW=$ROOT/build/tensorflow
 export SPARK_HOME=$VENV/spark-home SPARK_LOCAL_IP=127.0.0.1
+# They run for a minute: what compiles Scala ends sooner, and computes less, with code that is compiled once.
+export MAVEN_OPTS="-XX:TieredStopAtLevel=1 -XX:+UseSerialGC ${MAVEN_OPTS:-}"
 mkdir -p "$LOGS"
 
 # usage ARGUMENT...: settings are variables; anything typed behind the command shows the head of its file instead of running.

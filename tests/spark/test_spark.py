@@ -51,7 +51,12 @@ def test_eight_ranks_on_two_executors_are_eight_executors(job):
     found = []
     for executors in (2, 8):
         done = submit(
-            job, f"local-cluster[{executors},1,512]", "-train", "-clusterSize", 8, conf=["spark.executor.memory=512m"]
+            job,
+            f"local-cluster[{executors},1,512]",
+            "-train",
+            "-clusterSize",
+            8,
+            conf=["spark.executor.memory=512m", "spark.scheduler.maxRegisteredResourcesWaitingTime=120s"],
         )
         assert done.returncode == 0, done.stderr[-3000:]
         assert f"8 rank(s) of batch 8 on {executors} worker(s)" in done.stdout + done.stderr
