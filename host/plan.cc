@@ -94,11 +94,11 @@ void checkBlobs(const PlanRequest& f, const caffe::NetParameter& filtered, const
 }
 
 // Bytes of a worker at its peak, to which the TEST net's blobs are added: the executable, its threads' scratch and the
-// pages of mapped files it holds (measured: 90 to 130 MiB); the net; batches made ahead; and per parameter histories,
+// pages of mapped files it holds (measured: 30 to 90 MiB); the net; batches made ahead; and per parameter histories,
 // the copy that is exchanged, partial sums of the tree over ranks, the weights packed for the kernels, and the two
 // copies that writing a snapshot makes. tests/cluster/test_memory.py compares it with measurements.
 int64_t workerBytes(const net::Net& net, int64_t parameters, int histories, int ranks) {
-  constexpr int64_t kBase = int64_t{130} << 20, kAhead = 5;
+  constexpr int64_t kBase = int64_t{90} << 20, kAhead = 5;
   int64_t batch = 0, copies = 3 + 2 * histories;
   for (const Blob* top : net.tops(0)) batch += top->count();
   for (int r = 1; r < ranks; r *= 2) ++copies;
