@@ -9,6 +9,8 @@
 #include <cstdio>
 #include <filesystem>
 #include <numeric>
+#include <optional>
+#include <set>
 
 #include "base/error.h"
 #include "base/fd_io.h"
@@ -21,6 +23,7 @@
 #include "data/image_file.h"
 #include "model/upgrade.h"
 #include "net/net.h"
+#include "net/scoring_plan.h"
 
 namespace crema::cli {
 namespace {
@@ -91,6 +94,7 @@ class Classifier {
     channels_ = shape[1], height_ = shape[2], width_ = shape[3];
     means_ = channelMeans(f.mean, channels_);
     setBatch(static_cast<int>(std::min<size_t>(static_cast<size_t>(shape[0]), std::max<size_t>(pictures, 1))));
+    plan_.emplace(*net_, std::set<std::string>{output_});
   }
   int batch() const { return batch_; }
   const std::string& name() const { return net_->name(); }
@@ -110,7 +114,7 @@ class Classifier {
             scale_;
   }
 
-  void run() { net_->forward(); }
+  void run() { plan_->forward(); }
 
   // The best `count` classes of an item, best first; equal ones by number.
   std::vector<std::pair<int, float>> best(int item, int count) const {
@@ -172,6 +176,7 @@ class Classifier {
   kernels::Context kernels_;
   kernels::FrozenWeights frozen_{kernels_};  // no pass is before they are loaded
   std::unique_ptr<net::Net> net_;
+  std::optional<net::ScoringPlan> plan_;
   Blob* input_ = nullptr;
   std::string output_;
   std::vector<float> means_;

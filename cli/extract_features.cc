@@ -12,6 +12,7 @@
 #include "data/record_writer.h"
 #include "model/upgrade.h"
 #include "net/net.h"
+#include "net/scoring_plan.h"
 
 namespace crema::cli {
 namespace {
@@ -82,9 +83,12 @@ int extract(const std::vector<std::string>& a) {
   auto features = open(net, a[2], a[3], a[5]);
   LOG_INFO("Extracting Features");
   const kernels::FrozenWeights frozen(kernels);
+  std::set<std::string> blobs;
+  for (const auto& f : features) blobs.insert(f.blob);
+  net::ScoringPlan plan(net, blobs);
   for (int i = 0; i < batches; ++i) {
     net.setStep(i, 0);
-    net.forward();
+    plan.forward();
     for (auto& f : features) put(net.blob(f.blob), &f);
   }
   for (auto& f : features) {

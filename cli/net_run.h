@@ -9,7 +9,7 @@ struct RunFlags {
   NetFlags net;
   std::string weights, isa, gpu;
   int iterations = 50, threads = 0;
-  bool json = false;
+  bool json = false, forwardOnly = false;
 };
 
 void addRunFlags(CLI::App& app, RunFlags& f, bool phase);

@@ -2,6 +2,7 @@
 #include "base/log.h"
 #include "cli/json.h"
 #include "cli/net_run.h"
+#include "net/scoring_plan.h"
 #include "solver/outputs.h"
 
 namespace crema::cli {
@@ -30,10 +31,11 @@ int test(const RunFlags& f) {
   net::warnOfUntrained(*net, f.weights);
   LOG_INFO("Running for {} iterations.", f.iterations);
   const kernels::FrozenWeights frozen(kernels);
+  net::ScoringPlan plan(*net);
   solver::OutputSums scores;
   for (int i = 0; i < f.iterations; ++i) {
     net->setStep(i, 0);
-    scores.add(*net, net->forward());
+    scores.add(*net, plan.forward());
     for (const auto& name : net->outputs())
       for (int k = 0; k < net->blob(name).count(); ++k)
         LOG_INFO("Batch {}, {} = {:.6g}", i, name, net->blob(name).dataAt(k));

@@ -1,6 +1,7 @@
 // crema time: Caffe's lines about how long each layer takes, and a table of what it reaches of what the machine can.
 #include <cmath>
 #include <cstdio>
+#include <optional>
 
 #include "base/deadline.h"
 #include "base/log.h"
@@ -8,6 +9,7 @@
 #include "cli/net_run.h"
 #include "cli/roofline.h"
 #include "cli/table.h"
+#include "net/scoring_plan.h"
 
 namespace crema::cli {
 namespace {
@@ -19,8 +21,9 @@ struct Pass {
 };
 
 struct Times {
-  std::vector<Pass> forward, backward;  // a layer each
+  std::vector<Pass> forward, backward;  // a layer each; without backward passes, none
   Peaks peaks;
+  bool forwardOnly() const { return backward.empty(); }
 };
 
 Pass sum(const std::vector<Pass>& passes) {
@@ -40,12 +43,14 @@ void logTimes(const net::Net& net, const Times& times, int iterations) {
   for (size_t i = 0; i < times.forward.size(); ++i) {
     const auto& name = net.layers()[i]->name();
     LOG_INFO("{:>10}\tforward: {:.6g} ms.", name, times.forward[i].milliseconds);
-    LOG_INFO("{:>10}\tbackward: {:.6g} ms.", name, times.backward[i].milliseconds);
+    if (!times.forwardOnly()) LOG_INFO("{:>10}\tbackward: {:.6g} ms.", name, times.backward[i].milliseconds);
   }
   const double forward = sum(times.forward).milliseconds, backward = sum(times.backward).milliseconds;
   LOG_INFO("Average Forward pass: {:.6g} ms.", forward);
-  LOG_INFO("Average Backward pass: {:.6g} ms.", backward);
-  LOG_INFO("Average Forward-Backward: {:.6g} ms.", forward + backward);
+  if (!times.forwardOnly()) {
+    LOG_INFO("Average Backward pass: {:.6g} ms.", backward);
+    LOG_INFO("Average Forward-Backward: {:.6g} ms.", forward + backward);
+  }
   LOG_INFO("Total Time: {:.6g} ms.", (forward + backward) * iterations);
   LOG_INFO("*** Benchmark ends ***");
 }
@@ -71,17 +76,20 @@ void addCells(Row& row, const Pass& p, double leastMs) {
 
 // Layers that a net inserts (splits) stand there with the others, as they take time too.
 void printTimes(const net::Net& net, const Times& times, int threads) {
-  std::vector<Row> rows = {{"layer", "type", "forward ms", "GFLOP/s", "GB/s", "of peak", "backward ms", "GFLOP/s",
-                            "GB/s", "of peak", "share"}};
+  Row head = {"layer", "type", "forward ms", "GFLOP/s", "GB/s", "of peak"};
+  if (!times.forwardOnly()) head.insert(head.end(), {"backward ms", "GFLOP/s", "GB/s", "of peak"});
+  head.push_back("share");
+  std::vector<Row> rows = {std::move(head)};
   const Pass forward = sum(times.forward), backward = sum(times.backward);
   const double all = forward.milliseconds + backward.milliseconds;
   const auto addRow = [&](Row row, const Pass& f, const Pass& b, double leastF, double leastB) {
-    addCells(row, f, leastF), addCells(row, b, leastB);
+    addCells(row, f, leastF);
+    if (!times.forwardOnly()) addCells(row, b, leastB);
     row.push_back(all > 0 ? fmt::format("{:.1f} %", 100 * (f.milliseconds + b.milliseconds) / all) : "");
     rows.push_back(std::move(row));
   };
   for (size_t i = 0; i < times.forward.size(); ++i) {
-    const Pass &f = times.forward[i], &b = times.backward[i];
+    const Pass f = times.forward[i], b = times.forwardOnly() ? Pass{} : times.backward[i];
     addRow({net.layers()[i]->name(), net.layers()[i]->type()}, f, b, 1e3 * leastSeconds(f.work, times.peaks),
            1e3 * leastSeconds(b.work, times.peaks));
   }
@@ -105,13 +113,16 @@ void printJson(const net::Net& net, const Times& times, int iterations, int thre
   Json json;
   json.text("net", net.name()), json.integer("iterations", iterations), json.integer("threads", threads);
   const double forward = sum(times.forward).milliseconds, backward = sum(times.backward).milliseconds;
-  json.number("forward_ms", forward), json.number("backward_ms", backward);
-  json.number("forward_backward_ms", forward + backward), json.number("total_ms", (forward + backward) * iterations);
+  json.number("forward_ms", forward);
+  if (!times.forwardOnly())
+    json.number("backward_ms", backward), json.number("forward_backward_ms", forward + backward);
+  json.number("total_ms", (forward + backward) * iterations);
   json.number("peak_flops", times.peaks.flops), json.number("peak_bytes", times.peaks.bytes);
   json.array("layers");
   for (size_t i = 0; i < times.forward.size(); ++i) {
     json.object(), json.text("name", net.layers()[i]->name()), json.text("type", net.layers()[i]->type());
-    addPass(json, "forward", times.forward[i], times.peaks), addPass(json, "backward", times.backward[i], times.peaks);
+    addPass(json, "forward", times.forward[i], times.peaks);
+    if (!times.forwardOnly()) addPass(json, "backward", times.backward[i], times.peaks);
     json.end();
   }
   json.print();
@@ -120,16 +131,17 @@ void printJson(const net::Net& net, const Times& times, int iterations, int thre
 // One forward and backward to warm up, then the time of every layer, forward and backward, whether or not a loss needs
 // it: a deploy net's layers compute the gradients of their parameters, as in Caffe. What has no gradient computes
 // nothing.
-Times measure(net::Net& net, int iterations) {
-  const int layers = static_cast<int>(net.layers().size());
+Times measure(net::Net& net, net::ScoringPlan* plan, int iterations) {
+  const bool forwardOnly = plan != nullptr;
+  const int layers = static_cast<int>(net.layers().size()), downTo = forwardOnly ? layers : 0;
   LOG_INFO("Performing Forward");
-  LOG_INFO("Initial loss: {:.6g}", net.forward());
-  LOG_INFO("Performing Backward");
-  for (int i = layers; i-- > 0;) net.backwardLayer(i);
+  LOG_INFO("Initial loss: {:.6g}", plan ? plan->forward() : net.forward());
+  if (!forwardOnly) LOG_INFO("Performing Backward");
+  for (int i = layers; i-- > downTo;) net.backwardLayer(i);
   LOG_INFO("*** Benchmark begins ***");
   LOG_INFO("Testing for {} iterations.", iterations);
   Times times;
-  times.forward.resize(static_cast<size_t>(layers)), times.backward.resize(static_cast<size_t>(layers));
+  times.forward.resize(static_cast<size_t>(layers)), times.backward.resize(static_cast<size_t>(layers - downTo));
   for (int j = 0; j < iterations; ++j) {
     double here = 0;
     net.setStep(j + 1, 0);
@@ -137,13 +149,14 @@ Times measure(net::Net& net, int iterations) {
       const double t = milliseconds(pass);
       to.milliseconds += t / iterations, here += t;
     };
-    for (int i = 0; i < layers; ++i) add(times.forward[static_cast<size_t>(i)], [&] { net.forwardLayer(i); });
-    for (int i = layers; i-- > 0;) add(times.backward[static_cast<size_t>(i)], [&] { net.backwardLayer(i); });
-    LOG_INFO("Iteration: {} forward-backward time: {:.6g} ms.", j + 1, here);
+    for (int i = 0; i < layers; ++i)
+      add(times.forward[static_cast<size_t>(i)], [&] { plan ? plan->forwardLayer(i) : net.forwardLayer(i); });
+    for (int i = layers; i-- > downTo;) add(times.backward[static_cast<size_t>(i)], [&] { net.backwardLayer(i); });
+    LOG_INFO("Iteration: {} forward{} time: {:.6g} ms.", j + 1, forwardOnly ? "" : "-backward", here);
   }
   for (int i = 0; i < layers; ++i) {
     times.forward[static_cast<size_t>(i)].work = forwardWork(net, i);
-    times.backward[static_cast<size_t>(i)].work = backwardWork(net, i);
+    if (!forwardOnly) times.backward[static_cast<size_t>(i)].work = backwardWork(net, i);
   }
   return times;
 }
@@ -153,7 +166,10 @@ int time(const RunFlags& f) {
   kernels::Context kernels(kernels::chooseIsa(f.isa), f.threads);
   auto net = netToRun(f, kernels);
   if (!f.weights.empty()) net::copyTrainedFiles(*net, f.weights);
-  Times times = measure(*net, f.iterations);
+  std::optional<kernels::FrozenWeights> frozen;
+  std::optional<net::ScoringPlan> plan;
+  if (f.forwardOnly) frozen.emplace(kernels), plan.emplace(*net);
+  Times times = measure(*net, plan ? &*plan : nullptr, f.iterations);
   logTimes(*net, times, f.iterations);
   times.peaks = measuredPeaks(kernels);
   if (f.json)
@@ -173,6 +189,10 @@ void addTime(CLI::App& program, Run& chosen) {
         f->net.phase = "TRAIN";
         addRunFlags(app, *f, true);
         app.add_option("--weights", f->weights, "time it with these .caffemodel[.h5] files, separated by commas");
+        app.add_flag("--forward_only", f->forwardOnly,
+                     "time forward passes alone, as scoring computes them: prepared weights are kept, and a layer that "
+                     "is a step "
+                     "of a convolution takes its time there");
         app.add_flag("--json", f->json,
                      "instead of the table, on stdout {net, iterations, threads, forward_ms, backward_ms, "
                      "forward_backward_ms, total_ms, peak_flops, peak_bytes (a second), layers: [{name, type, and of "

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <climits>
 #include <cstdio>
+#include <optional>
+#include <set>
 
 #include "base/deadline.h"
 #include "base/error.h"
@@ -15,6 +17,7 @@
 #include "model/filter.h"
 #include "model/upgrade.h"
 #include "net/net.h"
+#include "net/scoring_plan.h"
 #include "solver/descriptions.h"
 
 namespace crema::host {
@@ -80,6 +83,7 @@ class Scorer {
     batch_ = data_->batchSize();
     for (const auto& name : blobs_)  // the axis is found with a full batch, as the size of a short one may be ambiguous
       axes_.push_back(rowAxis(net_->blob(name), name, batch_, data_->param()));
+    plan_.emplace(*net_, std::set<std::string>(blobs_.begin(), blobs_.end()));
     if (job.first() % batch_) internal("a range starts at record {}, batches have {}", job.first(), batch_);
   }
   int batch() const { return batch_; }
@@ -89,7 +93,7 @@ class Scorer {
   // processes.
   int64_t run(int64_t step) {
     net_->setStep(step, 0);
-    net_->forward();
+    plan_->forward();
     const auto& ids = data_->ids();
     const int rows = static_cast<int>(ids.size());
     if (rows == 0) return 0;
@@ -107,6 +111,7 @@ class Scorer {
   kernels::Context kernels_;
   kernels::FrozenWeights frozen_{kernels_};  // no pass is before they are loaded
   std::unique_ptr<net::Net> net_;
+  std::optional<net::ScoringPlan> plan_;
   layers::RecordLayer* data_ = nullptr;
   int batch_ = 0;
   std::vector<std::string> blobs_;

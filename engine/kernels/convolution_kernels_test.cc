@@ -173,6 +173,42 @@ TEST(Convolution, FrozenWeightsGiveTheSameBits) {
   }
 }
 
+// What layers compute with kernels of their own, a convolution has as steps, with the same bits: for panels that are one
+// row of the output or many, groups, left-out kernel rows, and units that threads share.
+TEST(Convolution, StepsGiveTheBitsOfKernelsOneAfterTheOther) {
+  for (const ConvShape& s :
+       {ConvShape{2, 4, 9, 9, 8, 3, 3, 1, 1, 1, 1}, ConvShape{17, 6, 7, 7, 20, 1, 1},
+        ConvShape{3, 3, 32, 32, 96, 5, 5, 2, 2, 2, 2}, ConvShape{1, 8, 13, 13, 10, 3, 3, 1, 1, 0, 0, 1, 1, 2}}) {
+    const int plane = s.oh() * s.ow();
+    const size_t out = static_cast<size_t>(s.n) * s.oc * plane, channels = static_cast<size_t>(s.oc);
+    const auto x = numbers(static_cast<size_t>(s.n) * s.ic * s.h * s.w, 1), other = numbers(out, 3);
+    const auto w = numbers(channels * s.ic / s.groups * s.kh * s.kw, 2);
+    const auto some = numbers(3 * channels, 4);
+    const std::vector<double> shift(some.begin(), some.begin() + s.oc), factor(some.begin() + s.oc, some.end() - s.oc),
+        offset(some.end() - s.oc, some.end());
+    using S = Step<float>;
+    const Epilogue<float> steps = {{S::kAffine, shift.data(), factor.data()},
+                                   {S::kAffine, nullptr, factor.data(), offset.data()},
+                                   {.kind = S::kAdd, .other = other.data()},
+                                   {.kind = S::kRelu, .slope = 0.25f}};
+    std::vector<float> first;
+    for (const Isa* isa : isasHere())
+      for (int threads : {1, 2, 3}) {
+        Context k(*isa, threads);
+        std::vector<float> want(out), got(out);
+        convForward<float>(k, s, x.data(), w.data(), nullptr, want.data());
+        channelAffine<float>(k, {s.n, s.oc, plane}, want.data(), shift.data(), factor.data(), nullptr, want.data());
+        channelAffine<float>(k, {s.n, s.oc, plane}, want.data(), nullptr, factor.data(), offset.data(), want.data());
+        add<float>(k, static_cast<int64_t>(out), want.data(), other.data(), want.data());
+        reluForward<float>(k, static_cast<int64_t>(out), 0.25f, want.data(), want.data());
+        convForward<float>(k, s, x.data(), w.data(), nullptr, got.data(), steps);
+        ASSERT_EQ(std::memcmp(want.data(), got.data(), out * sizeof(float)), 0) << isa->name << ", " << threads;
+        if (first.empty()) first = got;
+        ASSERT_EQ(got, first);
+      }
+  }
+}
+
 TEST(Convolution, ReferenceAgreesWithClosedForm) {  // ones: every output is the number of taps inside the image
   const ConvShape s{1, 2, 4, 4, 1, 3, 3, 1, 1, 1, 1};
   const std::vector<double> x(32, 1.0), w(18, 1.0);

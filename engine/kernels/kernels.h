@@ -6,12 +6,13 @@
 #include <cstdint>
 
 #include "kernels/context.h"
+#include "kernels/epilogue.h"
 
 namespace crema::kernels {
 
 // ------------------------------------------------------------------------------------------------ convolution
 // Cross-correlation with zero padding; output = (in + 2 pad - (dil (k-1) + 1)) / stride + 1.
-// x [n][ic][h][w], w [oc][ic/groups][kh][kw], bias [oc] or null, y [n][oc][oh][ow].
+// x [n][ic][h][w], w [oc][ic/groups][kh][kw], bias [oc] or null, y [n][oc][oh][ow]. `then` is done on y.
 struct ConvShape {
   int n, ic, h, w, oc;
   int kh, kw, strideH = 1, strideW = 1, padH = 0, padW = 0, dilH = 1, dilW = 1, groups = 1;
@@ -19,8 +20,9 @@ struct ConvShape {
   int ow() const { return (w + 2 * padW - (dilW * (kw - 1) + 1)) / strideW + 1; }
 };
 template <class T>
-void convForward(Context& c, const ConvShape& s, const T* x, const T* w, const T* bias, T* y) {
-  tableOf<T>(c).convForward(c, s, x, w, bias, y);
+void convForward(Context& c, const ConvShape& s, const T* x, const T* w, const T* bias, T* y,
+                 const Epilogue<T>& then = {}) {
+  tableOf<T>(c).convForward(c, s, x, w, bias, y, then);
 }
 template <class T>
 void convBackwardData(Context& c, const ConvShape& s, const T* dy, const T* w, T* dx) {

@@ -24,6 +24,9 @@ namespace {
 class BatchNorm : public SameShapeLayer {
  public:
   using SameShapeLayer::SameShapeLayer;
+  bool isStep(const Blobs& bottom, int) const override {
+    return global() && context().dtype == DType::kFloat32 && bottom[0]->shape().axes() > 1;
+  }
 
  protected:
   void configure(const Blobs& bottom, const Blobs&) override {
@@ -66,6 +69,11 @@ class BatchNorm : public SameShapeLayer {
       kernels::channelAffine<T>(kernels(), channels_.shape(), bottom[0]->data<T>(), mean_.data(), factor_.data(),
                                 nullptr, top[0]->mutableData<T>());
     });
+  }
+
+  void steps(const Blobs&, int, kernels::Epilogue<float>* steps) override {
+    takeRunning<float>();
+    steps->push_back({kernels::Step<float>::kAffine, mean_.data(), factor_.data()});
   }
 
   void gradient(const Blobs& top, const std::vector<bool>& down, const Blobs& bottom) override {

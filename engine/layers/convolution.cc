@@ -16,6 +16,9 @@ namespace {
 class Convolution : public ConvolutionBase {
  public:
   Convolution(const caffe::LayerParameter& p, const LayerContext& c) : ConvolutionBase(p, c, false) {}
+  bool takesSteps(const Blobs& bottom) const override {
+    return bottom.size() == 1 && channelsAreAxis1() && conv_.direct() && context().dtype == DType::kFloat32;
+  }
 
  protected:
   std::vector<int> outputs(const ConvolutionWindow& window, const Shape& in, int axis) const override {
@@ -26,6 +29,10 @@ class Convolution : public ConvolutionBase {
       for (size_t i = 0; i < bottom.size(); ++i)
         conv_.forward<T>(kernels(), bottom[i]->data<T>(), weights<T>(), bias<T>(), top[i]->mutableData<T>());
     });
+  }
+  void computeInto(const Blobs& bottom, const kernels::Epilogue<float>& steps, Blob* to) override {
+    conv_.forward(kernels(), bottom[0]->data<float>(), weights<float>(), bias<float>(), to->mutableData<float>(),
+                  steps);
   }
   void gradient(const Blobs& top, const std::vector<bool>& down, const Blobs& bottom) override {
     withType(context().dtype, [&]<class T>() {

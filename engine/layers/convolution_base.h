@@ -19,6 +19,7 @@ class ConvolutionBase : public Layer {
  protected:
   void configure(const Blobs& bottom, const Blobs& top) override;
   void reshape(const Blobs& bottom, const Blobs& top) override;
+  bool channelsAreAxis1() const { return axis_ == 1; }
   // Sizes of the top's spatial axes; invalid() where none are possible.
   virtual std::vector<int> outputs(const ConvolutionWindow& window, const Shape& in, int axis) const = 0;
 

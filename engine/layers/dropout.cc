@@ -14,6 +14,7 @@ class Dropout : public Layer {
  public:
   Dropout(const caffe::LayerParameter& p, const LayerContext& c) : Layer(p, c), mask_(c.dtype) {}
   bool allowsInPlace() const override { return true; }
+  bool isStep(const Blobs&, int) const override { return !training(); }  // none: y = x
 
  protected:
   void configure(const Blobs&, const Blobs&) override {

@@ -6,6 +6,8 @@
 // In place allowed for each, the top being bottom 0 (Caffe's SUM loses bottom 0 then, PROD's gradient is wrong).
 // Options (eltwise_param): operation (SUM), coeff (none, or one for each bottom; SUM only), stable_prod_grad without
 // effect: dy y / x_i, which is what false asks for, is NaN at x_i = 0 and no faster for two bottoms.
+#include <algorithm>
+
 #include "base/log.h"
 #include "layers/builtin.h"
 #include "layers/elementwise.h"
@@ -19,6 +21,11 @@ class Eltwise : public SameShapeLayer {
  public:
   using SameShapeLayer::SameShapeLayer;
   Arity arity() const override { return {2, -1, 1, 1}; }
+  bool isStep(const Blobs& bottom, int) const override {
+    const auto& c = param_.eltwise_param().coeff();
+    return operation() == Op::SUM && bottom.size() == 2 && bottom[0] != bottom[1] &&
+           context().dtype == DType::kFloat32 && std::all_of(c.begin(), c.end(), [](float f) { return f == 1; });
+  }
 
  protected:
   void configure(const Blobs& bottom, const Blobs&) override {
@@ -48,6 +55,10 @@ class Eltwise : public SameShapeLayer {
         for (size_t k = 1; k < x.size(); ++k) join(k, k == 1 ? x[0] : y, x[k], y, from, to);
       });
     });
+  }
+
+  void steps(const Blobs& bottom, int at, kernels::Epilogue<float>* steps) override {
+    steps->push_back({.kind = kernels::Step<float>::kAdd, .other = bottom[at ? 0 : 1]->data<float>()});
   }
 
   void gradient(const Blobs& top, const std::vector<bool>& down, const Blobs& bottom) override {

@@ -53,6 +53,18 @@ double Layer::forward(const Blobs& bottom, const Blobs& top) {
                 });
 }
 
+void Layer::addSteps(const Blobs& bottom, const Blobs& top, int at, kernels::Epilogue<float>* steps) {
+  inside([&] { return "in forward of " + label(); },
+         [&] { reshape(bottom, top), rememberShapes(bottom, top), this->steps(bottom, at, steps); });
+}
+
+void Layer::forwardInto(const Blobs& bottom, const kernels::Epilogue<float>& steps, Blob* to) {
+  inside([&] { return "in forward of " + label(); },
+         [&] {
+           if (to->count() > 0) computeInto(bottom, steps, to);
+         });
+}
+
 void Layer::shapeTops(const Blobs& bottom, const Blobs& top) {
   inside([&] { return "in reshape of " + label(); }, [&] { reshape(bottom, top), rememberShapes(bottom, top); });
 }

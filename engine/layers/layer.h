@@ -159,6 +159,14 @@ class Layer {
   virtual bool allowsInPlace() const { return false; }
   // For running statistics: the factor that a pass keeps of them. nullopt: a parameter with a gradient.
   std::optional<double> keptPerPass(int param) const;
+  // A step (kernels/epilogue.h) changes this bottom's numbers one by one in a pass that no backward pass follows, so that
+  // a layer below that takes steps can do it on its outputs. Only for 32-bit floats.
+  virtual bool isStep(const Blobs& /*bottom*/, int /*at*/) const { return false; }
+  virtual bool takesSteps(const Blobs& /*bottom*/) const { return false; }
+  // Shapes the top and adds the steps behind those that are there; what they point to lasts until the next call.
+  void addSteps(const Blobs& bottom, const Blobs& top, int at, kernels::Epilogue<float>* steps);
+  // forward() into `to`, which has the shape of the top.
+  void forwardInto(const Blobs& bottom, const kernels::Epilogue<float>& steps, Blob* to);
   // The multiply-adds with weights in one forward pass; other work is not counted.
   virtual int64_t multiplyAdds(const Blobs& /*bottom*/, const Blobs& /*top*/) const { return 0; }
 
@@ -166,6 +174,8 @@ class Layer {
   virtual void configure(const Blobs& /*bottom*/, const Blobs& /*top*/) {}
   virtual void reshape(const Blobs& bottom, const Blobs& top) = 0;
   virtual void compute(const Blobs& bottom, const Blobs& top) = 0;
+  virtual void steps(const Blobs& /*bottom*/, int /*at*/, kernels::Epilogue<float>* /*steps*/) {}
+  virtual void computeInto(const Blobs& /*bottom*/, const kernels::Epilogue<float>& /*steps*/, Blob* /*to*/) {}
   // May be called before any compute(), or after another reshape(): so reshape() must size all memory that both use.
   virtual void gradient(const Blobs& top, const std::vector<bool>& propagateDown, const Blobs& bottom) = 0;
 

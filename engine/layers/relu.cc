@@ -11,6 +11,7 @@ namespace {
 class ReLU : public SameShapeLayer {
  public:
   using SameShapeLayer::SameShapeLayer;
+  bool isStep(const Blobs&, int) const override { return context().dtype == DType::kFloat32; }
 
  protected:
   void configure(const Blobs&, const Blobs&) override {
@@ -23,6 +24,9 @@ class ReLU : public SameShapeLayer {
       kernels::reluForward<T>(kernels(), bottom[0]->count(), slope<T>(), bottom[0]->data<T>(),
                               top[0]->mutableData<T>());
     });
+  }
+  void steps(const Blobs&, int, kernels::Epilogue<float>* steps) override {
+    steps->push_back({.kind = kernels::Step<float>::kRelu, .slope = slope<float>()});
   }
   void gradient(const Blobs& top, const std::vector<bool>& down, const Blobs& bottom) override {
     if (!down[0]) return;

@@ -13,6 +13,11 @@ namespace {
 class Scale : public PerChannelLayer {
  public:
   using PerChannelLayer::PerChannelLayer;
+  bool isStep(const Blobs& bottom, int) const override {
+    const auto& p = param_.scale_param();
+    return bottom.size() == 1 && context().dtype == DType::kFloat32 && bottom[0]->shape().axes() > 1 &&
+           bottom[0]->shape().canonicalAxis(p.axis()) == 1 && params()[0]->shape().axes() == 1;
+  }
 
  protected:
   void configure(const Blobs& bottom, const Blobs&) override {
@@ -43,6 +48,11 @@ class Scale : public PerChannelLayer {
                                 y);
     });
   }
+  void steps(const Blobs& bottom, int, kernels::Epilogue<float>* steps) override {
+    factor_ = wide(factors(bottom).data<float>());
+    if (biased()) offset_ = wide(params().back()->data<float>());
+    steps->push_back({kernels::Step<float>::kAffine, nullptr, factor_.data(), biased() ? offset_.data() : nullptr});
+  }
   void gradient(const Blobs& top, const std::vector<bool>& down, const Blobs& bottom) override {
     const bool given = bottom.size() > 1;
     withType(context().dtype, [&]<class T>() {
@@ -70,6 +80,7 @@ class Scale : public PerChannelLayer {
     return {numbers, numbers + channels_.channels};
   }
   Channels channels_;
+  std::vector<double> factor_, offset_;  // of steps
 };
 
 }  // namespace

@@ -17,8 +17,14 @@ class SpatialConv {
   void reshape(const ConvolutionWindow& window, int n, int ic, int oc, int groups, const std::vector<int>& in,
                const std::vector<int>& out);
 
+  bool direct() const { return direct_; }
   template <class T>
   void forward(kernels::Context&, const T* x, const T* w, const T* bias, T* y);
+  // Where it is direct.
+  void forward(kernels::Context& c, const float* x, const float* w, const float* bias, float* y,
+               const kernels::Epilogue<float>& then) {
+    kernels::convForward<float>(c, shape_, x, w, bias, y, then);
+  }
   template <class T>
   void backwardData(kernels::Context&, const T* dy, const T* w, T* dx);
   template <class T>

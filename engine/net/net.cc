@@ -89,6 +89,11 @@ Blob& Net::blob(const std::string& name) const {
   invalid("net '{}' has no blob '{}' (its blobs: {})", name_, name, known);
 }
 
+bool Net::sharesMemory(int layer) const {
+  const auto& registry = options_.registry ? *options_.registry : layers::builtinLayers();
+  return registry.sharesMemory(layers_[static_cast<size_t>(layer)]->type());
+}
+
 std::vector<std::string> Net::blobNames() const {
   std::vector<std::string> names;
   for (const auto& [name, blob] : blobs_) names.push_back(name);

@@ -68,6 +68,7 @@ class Net {
 
   // Caffe's lines about every pass (debug_info.cc). At first what the description's debug_info says.
   void setDebugInfo(bool on) { debugInfo_ = on; }
+  bool debugInfo() const { return debugInfo_; }
 
   double forward();  // the weighted sum of losses
   void backward();   // adds to parameter gradients
@@ -90,6 +91,8 @@ class Net {
   bool needsBackward(int layer) const { return wires_[static_cast<size_t>(layer)].backward; }
   // For each bottom: whether backwardLayer() computes its gradient.
   const std::vector<bool>& propagateDown(int layer) const { return wires_[static_cast<size_t>(layer)].propagateDown; }
+  bool sharesMemory(int layer) const;  // its tops are in the memory of its first bottom
+  DType dtype() const { return options_.dtype; }
   bool hasBlob(const std::string& name) const { return blobs_.count(name) > 0; }
   Blob& blob(const std::string& name) const;  // invalid() lists the known names
   std::vector<std::string> blobNames() const;

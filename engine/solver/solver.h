@@ -8,11 +8,13 @@
 #pragma once
 #include <atomic>
 #include <deque>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "net/net.h"
+#include "net/scoring_plan.h"
 
 namespace crema::solver {
 
@@ -22,7 +24,7 @@ struct SolverOptions {
   DType dtype = DType::kFloat32;
   layers::DataOptions trainData, testData;  // testData's ranks are ignored: test batches are one sequence
   uint64_t seed = 1;
-  bool testsNeedBackward = false;  // a host program may call backward() on the test nets
+  bool testsNeedBackward = false;  // a host program may call backward() on the test nets, and look at all their blobs
   std::string origin;              // what messages call nets that were inlined
   std::string folder;              // relative paths of the prototxt may start here
   bool log = true;                 // write Caffe's log lines; one process of a cluster does
@@ -62,7 +64,8 @@ class Solver {
   double smoothLoss(double loss);                // mean over the last average_loss iterations, Caffe's rule
   void resetSmoothedLoss() { losses_.clear(); }
 
-  // Every element of every output of test net i, for batch `batch` of its endless sequence; then its loss.
+  // Every element of every output of test net i, for batch `batch` of its endless sequence; then its loss. Unless
+  // testsNeedBackward, its other blobs have no defined values from then on (net/scoring_plan.h).
   std::vector<float> testBatch(size_t i, int64_t batch);
   int testValues(size_t i);  // length of testBatch's result
   // Test batches after which the sequence repeats; 0: batches wrap over the end of the records.
@@ -98,6 +101,7 @@ class Solver {
   SolverOptions options_;
   std::unique_ptr<net::Net> net_;
   std::vector<std::unique_ptr<net::Net>> testNets_;
+  std::map<size_t, net::ScoringPlan> testPlans_;  // of those that have computed
   Blob history_;
   std::atomic<int> iteration_{0};  // other threads may read it while a step is computed
   int currentStep_ = 0;

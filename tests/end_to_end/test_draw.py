@@ -13,19 +13,6 @@ from support import zoo  # noqa: E402
 from support.drawing import Drawing, mistakes  # noqa: E402
 
 
-def vgg16():
-    n, x = zoo.Net("VGG-16", 224), "data"
-    for stage, (count, width) in enumerate(((2, 64), (2, 128), (3, 256), (3, 512), (3, 512)), 1):
-        for k in range(1, count + 1):
-            x = n.relu(n.conv(f"conv{stage}_{k}", x, width, 3, pad=1))
-        x = n.pool(f"pool{stage}", x, "MAX", 2, 2)
-    for name in ("fc6", "fc7"):
-        x = n.relu(n.inner(name, x, 4096))
-        n.drop(x, 0.5)
-    n.loss("loss", n.inner("fc8", x, 1000))
-    return n.text()
-
-
 def squeezenet():
     n = zoo.Net("SqueezeNet", 227)
     x = n.pool("pool1", n.relu(n.conv("conv1", "data", 64, 3, stride=2)), "MAX", 3, 2)
@@ -85,7 +72,6 @@ def siamese():
 
 NETS = {
     **zoo.NETS,
-    "vgg16": vgg16,
     "squeezenet": squeezenet,
     "hourglass": hourglass,
     "siamese": siamese,
@@ -114,7 +100,7 @@ def test_nothing_lies_over_anything(net, direction, tmp_path):
 
 
 def test_the_checks_find_what_they_look_for(tmp_path):
-    (tmp_path / "net.prototxt").write_text(vgg16())
+    (tmp_path / "net.prototxt").write_text(zoo.NETS["vgg16"]())
     assert crema("draw", "net.prototxt", "net.svg", cwd=tmp_path).code == 0
     svg = (tmp_path / "net.svg").read_text()
     line = next(line for line in svg.splitlines() if "conv2_1 1x" in line)

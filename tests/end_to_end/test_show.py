@@ -55,9 +55,14 @@ def test_summary_counts_what_can_be_counted_by_hand(records, zoo, tmp_path):
     )
     blobs = 3 * (784 + 1 + 20 * 576 + 20 * 144 + 50 * 64 + 50 * 16 + 500 + 10) + 1
     assert f"blobs {blobs * 4 / 2**20:.1f} MiB" in out, out
-    # The papers' numbers: 61 million parameters, 7 million without the side branches, 25.6 million; 3.9 G multiply-adds
-    # a picture (He 2015, with their first strides).
-    for name, parameters in (("alexnet", 60_965_224), ("resnet50", 25_557_032 + 2 * 26_560 + 53 + 64)):
+    # The papers' numbers: 61 million parameters, 25.6 million, 138 million, 4.2 million; 3.9 G multiply-adds a picture
+    # (He 2015, with their first strides). A BatchNorm layer of Caffe has three blobs of statistics besides.
+    for name, parameters in (
+        ("alexnet", 60_965_224),
+        ("resnet50", 25_557_032 + 2 * 26_560 + 53 + 64),
+        ("vgg16", 138_357_544),
+        ("mobilenet", 4_231_976 + 2 * 10_944 + 27),
+    ):
         assert f"{parameters:,} parameters" in shown("summary", "-model", zoo / f"{name}.prototxt"), name
     adds = int(
         re.search(r"([\d,]+) multiply-adds", shown("summary", "-model", zoo / "resnet50.prototxt").splitlines()[-2])[

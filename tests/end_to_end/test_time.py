@@ -75,3 +75,15 @@ def test_the_table_has_a_line_for_each_layer_and_one_for_all(net):
 def test_two_threads_are_measured_with_two(net):
     said = json.loads(crema("time", "-model", net, "-iterations", 1, "-threads", 2, "-json").out)
     assert said["threads"] == 2
+
+
+def test_forward_alone_has_no_backward_in_table_json_and_log(net):
+    done = crema("time", "-model", net, "-iterations", 3, "-forward_only")
+    assert done.code == 0, done.err
+    lines = done.out.splitlines()
+    assert "backward" not in done.out and "ackward pass" not in done.err and "\tbackward" not in done.err
+    assert re.split(r"\s{2,}", lines[0]) == ["layer", "type", "forward ms", "GFLOP/s", "GB/s", "of peak", "share"]
+    assert re.search(r"Iteration: 3 forward time: [\d.e-]+ ms\.", done.err)
+    said = json.loads(crema("time", "-model", net, "-iterations", 3, "-forward_only", "-json").out)
+    assert not [key for part in (said, *said["layers"]) for key in part if "backward" in key]
+    assert said["total_ms"] == pytest.approx(3 * said["forward_ms"])

@@ -1,8 +1,8 @@
 """The nets that everybody knows, written from their papers' tables, as train nets on blobs `data` and `label`: AlexNet
 (Krizhevsky 2012), CaffeNet (its pools before its norms), GoogLeNet (Szegedy 2014, with both side losses), ResNet-50 (He
-2015, strides in the first 1 x 1).
+2015, strides in the first 1 x 1), VGG-16 (Simonyan 2014, column D), MobileNet (Howard 2017, width 1).
 
-    zoo.py FOLDER     writes alexnet.prototxt, caffenet.prototxt, googlenet.prototxt and resnet50.prototxt there
+    zoo.py FOLDER     writes a prototxt of each there, alexnet.prototxt and so on
 
 Dropout layers are in phase TEST, so that another program computes the same.
 """
@@ -36,6 +36,10 @@ class Net:
             f"convolution_param {{ num_output: {outputs} kernel_size: {kernel} stride: {stride} pad: {pad} group: "
             f"{group} bias_term: {str(bias).lower()} }}",
         )
+
+    def normalised(self, x):
+        self.layer("BatchNorm", f"{x}/bn", x, top=x)
+        return self.layer("Scale", f"{x}/scale", x, "scale_param { bias_term: true }", top=x)
 
     def pool(self, name, x, kind, kernel, stride, pad=0):
         return self.layer(
@@ -127,9 +131,7 @@ def resnet(blocks_of_stages):
     n = Net(f"ResNet-{2 + 3 * sum(blocks_of_stages)}", 224)
 
     def normalised(name, x, *shape, **options):
-        x = n.conv(name, x, *shape, **options)
-        n.layer("BatchNorm", f"{name}/bn", x, top=x)
-        return n.layer("Scale", f"{name}/scale", x, "scale_param { bias_term: true }", top=x)
+        return n.normalised(n.conv(name, x, *shape, **options))
 
     x = n.pool("pool1", n.relu(normalised("conv1", "data", 64, 7, stride=2, pad=3)), "MAX", 3, 2)
     for stage, blocks in enumerate(blocks_of_stages):
@@ -148,11 +150,44 @@ def resnet(blocks_of_stages):
     return n.text()
 
 
+def vgg(convolutions_of_stages):
+    n = Net(f"VGG-{3 + sum(convolutions_of_stages)}", 224)
+    x = "data"
+    for stage, convolutions in enumerate(convolutions_of_stages, 1):
+        for i in range(1, convolutions + 1):
+            x = n.relu(n.conv(f"conv{stage}_{i}", x, min(512, 32 << stage), 3, pad=1))
+        x = n.pool(f"pool{stage}", x, "MAX", 2, 2)
+    for fc in ("fc6", "fc7"):
+        x = n.relu(n.inner(fc, x, 4096))
+        n.drop(x, 0.5)
+    n.loss("loss", n.inner("fc8", x, 1000))
+    return n.text()
+
+
+def mobilenet():
+    n = Net("MobileNet", 224)
+
+    def normalised(name, x, *shape, **options):
+        return n.relu(n.normalised(n.conv(name, x, *shape, bias=False, **options)))
+
+    x = normalised("conv1", "data", 32, 3, stride=2, pad=1)
+    width = 32
+    for i, (outputs, stride) in enumerate(
+        [(64, 1), (128, 2), (128, 1), (256, 2), (256, 1), (512, 2), *5 * [(512, 1)], (1024, 2), (1024, 1)], 2
+    ):
+        x = normalised(f"conv{i}/depthwise", x, width, 3, stride=stride, pad=1, group=width)
+        x, width = normalised(f"conv{i}/pointwise", x, outputs, 1), outputs
+    n.loss("loss", n.inner("classes", n.pool("average", x, "AVE", 7, 1), 1000))
+    return n.text()
+
+
 NETS = {
     "alexnet": lambda: eight_layers("AlexNet", False),
     "caffenet": lambda: eight_layers("CaffeNet", True),
     "googlenet": googlenet,
     "resnet50": lambda: resnet((3, 4, 6, 3)),
+    "vgg16": lambda: vgg((2, 2, 3, 3, 3)),
+    "mobilenet": mobilenet,
 }
 
 if __name__ == "__main__":

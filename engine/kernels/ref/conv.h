@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "kernels/kernels.h"
+#include "kernels/ref/epilogue.h"
 
 namespace crema::kernels::ref {
 
@@ -33,7 +34,7 @@ void storeSums(const std::vector<double>& sums, T* out, bool accumulate) {
 }
 
 template <class T>
-void convForward(const ConvShape& s, const T* x, const T* w, const T* bias, T* y) {
+void convForward(const ConvShape& s, const T* x, const T* w, const T* bias, T* y, const Epilogue<T>& then = {}) {
   const int64_t plane = int64_t{s.oh()} * s.ow();
   std::vector<double> sums(static_cast<size_t>(s.n * s.oc * plane), 0.0);
   for (int n = 0; n < s.n; ++n)
@@ -43,6 +44,7 @@ void convForward(const ConvShape& s, const T* x, const T* w, const T* bias, T* y
       });
   for (size_t i = 0; i < sums.size(); ++i)
     y[i] = static_cast<T>(sums[i] + (bias ? bias[static_cast<int64_t>(i) / plane % s.oc] : T(0)));
+  applySteps(then, s.n, s.oc, plane, y);
 }
 
 template <class T>

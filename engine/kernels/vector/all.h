@@ -15,6 +15,7 @@
 #include "kernels/vector/tiles.h"
 #include "kernels/vector/packing.h"
 #include "kernels/vector/planes.h"
+#include "kernels/vector/epilogue.h"
 #include "kernels/vector/positions.h"
 #include "kernels/vector/conv_backward_taps.h"
 #include "kernels/vector/conv.h"

@@ -11,7 +11,7 @@ void eachGroup(int groups, int part, int parts, const Body& body) {
 
 // length: the plan of panels, then what a thread does with a unit of images; they share every size above them.
 inline void convForward(Context& context, const ConvShape& s, const float* x, const float* w, const float* bias,
-                        float* y) {
+                        float* y, const Epilogue<float>& then) {
   const int oh = s.oh(), ow = s.ow(), icg = s.ic / s.groups, ocg = s.oc / s.groups, K = icg * s.kh * s.kw;
   if (s.n == 0 || s.oc == 0) return;
   const Planes planes(s, true);
@@ -62,6 +62,7 @@ inline void convForward(Context& context, const ConvShape& s, const float* x, co
       source = copy;
     }
     eachGroup(s.groups, t % parts, parts, [&](int g, int part, int of) {
+      const ptrdiff_t start = (static_cast<ptrdiff_t>(n0) * s.oc + static_cast<ptrdiff_t>(g) * ocg) * oh * ow;
       positions({.M = ocg,
                  .K = K,
                  .A = A + static_cast<size_t>(g) * ocg * K,
@@ -69,9 +70,12 @@ inline void convForward(Context& context, const ConvShape& s, const float* x, co
                  .outM = static_cast<ptrdiff_t>(oh) * ow,
                  .plan = n == unit ? plan : lastPlan,
                  .source = source + static_cast<size_t>(g) * icg * planes.channel,
-                 .out = y + (static_cast<size_t>(n0) * s.oc + static_cast<size_t>(g) * ocg) * oh * ow,
+                 .out = y + start,
                  .bias = bias ? bias + g * ocg : nullptr,
-                 .mayReadInPlace = ocg <= 64},
+                 .mayReadInPlace = ocg <= 64,
+                 .then = then.empty() ? nullptr : &then,
+                 .channel = g * ocg,
+                 .outStart = start},
                 mine, part, of);
     });
   });

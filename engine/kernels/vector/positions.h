@@ -138,8 +138,11 @@ struct PositionsCall {
   const std::vector<PanelPlan>& plan;
   const float* source;
   float* out;
-  const float* bias;    // [M] or null: the initial value of the chains
-  bool mayReadInPlace;  // few rows: reading B straight from the planes beats packing it
+  const float* bias;                      // [M] or null: the initial value of the chains
+  bool mayReadInPlace;                    // few rows: reading B straight from the planes beats packing it
+  const Epilogue<float>* then = nullptr;  // steps on the outputs
+  int channel = 0;                        // of these: the number of row 0,
+  ptrdiff_t outStart = 0;                 // and where `out` lies in the blob
 };
 
 // The part of a call that one task computes: panels [panel, lastPanel), row blocks [block, lastBlock).
@@ -205,6 +208,29 @@ inline void scatterPanel(const PositionsCall& c, const PanelPlan& p, int from, i
   }
 }
 
+// What a step adds to row m of a panel.
+inline const float* othersOf(const PositionsCall& c, const Step<float>& step, const PanelPlan& p, int m,
+                             float* gathered) {
+  if (step.kind != Step<float>::kAdd) return nullptr;
+  const float* from = step.other + c.outStart + m * c.outM;
+  if (p.direct()) return from + p.run[0].to;
+  for (int j = 0; j < p.runs; ++j) {
+    const Run& run = p.run[j];
+    for (int i = 0; i < run.length; i += VL)
+      store(lanes(0, std::min(VL, run.length - i)), gathered + run.from + i,
+            load(lanes(0, std::min(VL, run.length - i)), from + run.to + i));
+  }
+  return gathered;
+}
+
+// The steps on rows [from, to) of a panel in C, of which each holds kPanel numbers.
+inline void finishPanel(const PositionsCall& c, const PanelPlan& p, int from, int to, float* C, ptrdiff_t ldc) {
+  alignas(64) float gathered[kPanel] = {};
+  for (int m = from; m < to; ++m)
+    for (const Step<float>& step : *c.then)
+      stepRow(step, c.channel + m, othersOf(c, step, p, m, gathered), C + m * ldc);
+}
+
 inline void positions(const PositionsCall& c, LaneScratch& scratch, int part = 0, int parts = 1) {
   if (c.M == 0) return;
   const RowBlocks blocks(c.M);
@@ -223,10 +249,13 @@ inline void positions(const PositionsCall& c, LaneScratch& scratch, int part = 0
         else
           computePanel(c, blocks, share, p, k, packed, tiles + i * tileSize, kPanel);
       }
-    for (size_t i = 0; i < panels; ++i)
-      if (!c.plan[first + i].direct())
-        scatterPanel(c, c.plan[first + i], blocks.start(share.block), blocks.start(share.lastBlock),
-                     tiles + i * tileSize);
+    const int from = blocks.start(share.block), to = blocks.start(share.lastBlock);
+    for (size_t i = 0; i < panels; ++i) {
+      const PanelPlan& p = c.plan[first + i];
+      if (c.then && p.direct()) finishPanel(c, p, from, to, c.out + p.run[0].to, c.outM);
+      if (c.then && !p.direct()) finishPanel(c, p, from, to, tiles + i * tileSize, kPanel);
+      if (!p.direct()) scatterPanel(c, p, from, to, tiles + i * tileSize);
+    }
   }
 }
 

@@ -1,0 +1,166 @@
+"""Who takes part: for each a command of one run, and how its figures are read."""
+
+import dataclasses
+import json
+import math
+import os
+import pathlib
+import re
+import statistics
+import subprocess
+import sys
+import time
+
+import nets
+
+HERE = pathlib.Path(__file__).resolve().parent
+WORK = nets.ROOT / "build/bench"
+CAFFE = nets.ROOT / "build/caffe/build/tools/caffe"
+SWITCH = WORK / "mkl_switch.so"
+KEPT = {  # glibc keeps what is freed, as PyTorch makes its tensors anew in each step
+    "MALLOC_MMAP_THRESHOLD_": str(8 << 30),
+    "MALLOC_TRIM_THRESHOLD_": str(16 << 30),
+    "MALLOC_TOP_PAD_": str(256 << 20),
+}
+RATE = re.compile(r"Iteration \d+ \(([\d.e+-]+) iter/s")
+FIRST_LOSS = re.compile(r"Test net output #\d+: (\S+) = ([\d.e+-]+)(?: \(\* ([\d.e+-]+) = )?")
+PASS = re.compile(r"Iteration: \d+ forward time: ([\d.e+-]+) ms")
+
+
+@dataclasses.dataclass
+class Case:
+    """One line of the table."""
+
+    net: str
+    part: str  # train or score
+    batch: int
+    threads: int
+    folder: pathlib.Path
+    step_ms: float = 100  # about what a step takes, for programs that are given a number of steps
+
+    def steps(self, seconds):
+        return max(2, math.ceil(1e3 * seconds / self.step_ms))
+
+    def __str__(self):
+        return f"{self.net} {self.part} b{self.batch}, {self.threads} thread{'s' if self.threads > 1 else ''}"
+
+
+@dataclasses.dataclass
+class Figures:
+    ms: float
+    peak_mib: float
+    loss: float | None = None  # of the first batch in phase TEST
+    apart: float | None = None  # largest distance of a probability from ours
+
+
+class Failed(Exception):
+    """Says which command, and its last words."""
+
+
+def run(command, environment=None, seconds=900):
+    """stdout, stderr and the process's largest resident memory in MiB, asked for while it runs."""
+    clean = {k: v for k, v in os.environ.items() if k not in ("OPENBLAS_CORETYPE", "LD_PRELOAD")}
+    peak, end = 0, time.monotonic() + seconds
+    with subprocess.Popen(
+        [str(c) for c in command],
+        stdout=open(WORK / "run.out", "w"),
+        stderr=open(WORK / "run.err", "w"),
+        env={**clean, **(environment or {})},
+        cwd=WORK,
+    ) as child:
+        while child.poll() is None:
+            peak = max(peak, resident_mib(child.pid))
+            if time.monotonic() > end:
+                child.kill()
+                raise Failed(f"{command[0]} took longer than {seconds} s")
+            time.sleep(0.02)
+    out, err = ((WORK / f"run.{kind}").read_text() for kind in ("out", "err"))
+    if child.returncode:
+        raise Failed(f"{' '.join(map(str, command))} ended with {child.returncode}:\n{(out + err)[-1500:]}")
+    return out, err, peak
+
+
+def resident_mib(pid):
+    try:
+        found = re.search(r"VmHWM:\s+(\d+) kB", pathlib.Path(f"/proc/{pid}/status").read_text())
+    except OSError:
+        return 0
+    return int(found[1]) / 1024 if found else 0
+
+
+def first_loss(log):
+    """The sum of the losses by their weights, as both Caffes print them in test iteration 0."""
+    return sum(float(value) * float(weight or 1) for _, value, weight in FIRST_LOSS.findall(log))
+
+
+def caffe_steps(program, case, arguments, environment):
+    """Rounds of about a second between displays; the first is not counted."""
+    display = case.steps(1.0)
+    solver = nets.write_solver(case.folder, display, 6 * display + 1)
+    weights = case.folder / "weights.caffemodel"
+    command = [program, "train", "-solver", solver, "-weights", weights, *arguments]
+    os.chdir(case.folder)
+    _, log, peak = run(command, {"GLOG_logtostderr": "1", **environment})
+    rates = [float(rate) for rate in RATE.findall(log)][1:]
+    if len(rates) < 2:
+        raise Failed(f"no rates in the log of {program}:\n{log[-1500:]}")
+    return Figures(1e3 / statistics.median(rates[-5:]), peak, loss=first_loss(log))
+
+
+def crema(case):
+    if case.part == "train":
+        return caffe_steps(nets.CREMA, case, ["-threads", case.threads], {})
+    model, weights = case.folder / f"deploy_{case.batch}.prototxt", case.folder / "weights.caffemodel"
+    command = [nets.CREMA, "time", "-model", model, "-weights", weights, "-phase", "TEST", "-forward_only"]
+    _, log, peak = run([*command, "-threads", case.threads, "-iterations", 2 + case.steps(5.0)])
+    return Figures(statistics.median(map(float, PASS.findall(log)[2:])), peak, apart=0.0)
+
+
+def bvlc(case):
+    return caffe_steps(CAFFE, case, [], {"OPENBLAS_NUM_THREADS": str(case.threads)})
+
+
+def python(script, *arguments, environment=None):
+    out, _, _ = run([sys.executable, HERE / script, *arguments], environment)
+    said = json.loads(out.splitlines()[-1])
+    return Figures(said["ms"], said["peak_mib"], said.get("loss"), said.get("apart"))
+
+
+def torch(case):
+    return python("torch_peer.py", case.folder, case.part, case.batch, case.threads)
+
+
+def torch_tuned(case):
+    """channels_last, memory kept, MKL's AVX-512 code on processors that are not Intel's."""
+    arguments = (case.folder, case.part, case.batch, case.threads, "tuned")
+    return python("torch_peer.py", *arguments, environment={**KEPT, "LD_PRELOAD": str(SWITCH)})
+
+
+def onnx(program):
+    return lambda case: python("onnx_peer.py", case.folder, program, case.batch, case.threads)
+
+
+PEERS = {
+    "train": {"caffe": bvlc, "torch": torch, "torch tuned": torch_tuned},
+    "score": {
+        "torch tuned": torch_tuned,
+        "onnxruntime": onnx("onnxruntime"),
+        "openvino": onnx("openvino"),
+    },
+}
+
+
+def sgemm_gflops(threads):
+    """2048 x 2048 x 2048 by MKL: the arithmetic that another program gets out of this machine."""
+    out, _, _ = run(
+        [sys.executable, HERE / "torch_peer.py", ".", "gemm", 0, threads], {**KEPT, "LD_PRELOAD": str(SWITCH)}
+    )
+    return json.loads(out.splitlines()[-1])["gflops"]
+
+
+def make_switch():
+    """MKL asks this function whether the processor is Intel's, and otherwise leaves half of it unused."""
+    WORK.mkdir(parents=True, exist_ok=True)
+    source = WORK / "mkl_switch.c"
+    source.write_text("int mkl_serv_intel_cpu_true(void) { return 1; }\n")
+    subprocess.run(["gcc", "-shared", "-fPIC", "-O2", source, "-o", SWITCH], check=True)

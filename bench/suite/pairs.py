@@ -1,0 +1,83 @@
+"""Runs in turn, and what others did on the machine meanwhile."""
+
+import os
+import resource
+import statistics
+import sys
+import time
+
+import contestants
+
+TICKS = os.sysconf("SC_CLK_TCK")
+QUIET = 0.1  # processors that others may use during a run
+TRIES = 3
+SAME_LOSS, SAME_PROBABILITY = 2e-4, 2e-5  # relative; absolute
+
+
+def busy_seconds():
+    """Of all processors since the machine's start, without idle and waiting for disks."""
+    with open("/proc/stat") as stat:
+        fields = [int(x) for x in stat.readline().split()[1:9]]
+    return (sum(fields) - fields[3] - fields[4]) / TICKS
+
+
+def childrens_seconds():
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    own = resource.getrusage(resource.RUSAGE_SELF)
+    return used.ru_utime + used.ru_stime + own.ru_utime + own.ru_stime
+
+
+def measured(contestant, case):
+    """Figures, and the processors that others used; of several tries the one that was disturbed least."""
+    best = None
+    for _ in range(TRIES):
+        busy, ours, start = busy_seconds(), childrens_seconds(), time.monotonic()
+        figures = contestant(case)
+        others = busy_seconds() - busy - (childrens_seconds() - ours)
+        others = max(0.0, others / (time.monotonic() - start))
+        if best is None or others < best[1]:
+            best = figures, others
+        if others <= QUIET:
+            break
+    return best
+
+
+def wrong(ours, theirs):
+    """What keeps two contestants' figures from being compared, or nothing."""
+    if theirs.loss is not None and abs(theirs.loss - ours.loss) > SAME_LOSS * abs(ours.loss):
+        return f"its first loss is {theirs.loss:.6g}, ours {ours.loss:.6g}"
+    if theirs.apart is not None and theirs.apart > SAME_PROBABILITY:
+        return f"its probabilities are up to {theirs.apart:.2g} from ours"
+    return None
+
+
+def compared(case, names, count):
+    """Rows of the table: for each peer {peer, ours_ms, theirs_ms, ratio: [median, least, largest], ..}. A pair is a
+    run of ours and the run of each peer after it.
+    """
+    first, _ = measured(contestants.crema, case)
+    case.step_ms = first.ms
+    rounds = []
+    for _ in range(count):
+        ours = measured(contestants.crema, case)
+        rounds.append((ours, {name: measured(contestants.PEERS[case.part][name], case) for name in names}))
+    for name in names:
+        pairs = [(ours, theirs[name]) for ours, theirs in rounds]
+        reason = next(filter(None, (wrong(ours[0], theirs[0]) for ours, theirs in pairs)), None)
+        if reason:
+            sys.exit(f"error: {case}: {name} computes something else: {reason}")
+        ratios = [theirs[0].ms / ours[0].ms for ours, theirs in pairs]
+        yield {
+            "net": case.net,
+            "part": case.part,
+            "batch": case.batch,
+            "threads": case.threads,
+            "peer": name,
+            "ours_ms": statistics.median(ours[0].ms for ours, _ in pairs),
+            "theirs_ms": statistics.median(theirs[0].ms for _, theirs in pairs),
+            "ratio": [statistics.median(ratios), min(ratios), max(ratios)],
+            "ours_mib": max(ours[0].peak_mib for ours, _ in pairs),
+            "theirs_mib": max(theirs[0].peak_mib for _, theirs in pairs),
+            "others": max(max(ours[1], theirs[1]) for ours, theirs in pairs),
+            "pairs": count,
+        }

@@ -1,0 +1,139 @@
+#include "net/scoring_plan.h"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+
+namespace crema::net {
+namespace {
+
+bool has(const layers::Blobs& blobs, const Blob* blob) {
+  return std::find(blobs.begin(), blobs.end(), blob) != blobs.end();
+}
+
+}  // namespace
+
+// Of memory: the blob that holds it, and the first and last layer that need it.
+struct ScoringPlan::Lifetime {
+  Blob* blob;
+  int from, to;
+  bool shared = true;  // with other blobs
+
+  int64_t size() const { return (int64_t{blob->count()} + 15) / 16 * 16; }
+  bool meets(const Lifetime& o) const { return from <= o.to && o.from <= to; }
+};
+
+ScoringPlan::ScoringPlan(Net& net, const std::set<std::string>& kept) : net_(net), memory_(net.dtype()) {
+  for (const auto& name : kept) kept_.insert(&net.blob(name));
+  for (const auto& name : net.outputs()) kept_.insert(&net.blob(name));
+  for (size_t i = 0; i < net.layers().size(); ++i) layers_.push_back({static_cast<int>(i), {}});
+  if (!net.debugInfo())  // whose lines are about every layer
+    for (int i = 0; i < static_cast<int>(layers_.size()); ++i) merge(i);
+  placeBlobs();
+}
+
+void ScoringPlan::merge(int convolution) {
+  const auto& layer = *net_.layers()[static_cast<size_t>(convolution)];
+  if (net_.tops(convolution).size() != 1 || !layer.takesSteps(net_.bottoms(convolution)) || layer.lossWeight(0) != 0)
+    return;
+  auto& steps = layers_[static_cast<size_t>(convolution)].steps;
+  const Blob* made = net_.tops(convolution)[0];
+  for (int last = convolution;;) {
+    const int next = nextStep(convolution, last, made);
+    if (next < 0) return;
+    const auto& bottoms = net_.bottoms(next);
+    steps.push_back({next, static_cast<int>(std::find(bottoms.begin(), bottoms.end(), made) - bottoms.begin())});
+    layers_[static_cast<size_t>(next)].by = convolution;
+    made = net_.tops(next)[0], last = next;
+  }
+}
+
+// The layer behind `last` that is the next step on `made`; -1: there is none.
+int ScoringPlan::nextStep(int convolution, int last, const Blob* made) const {
+  const int layers = static_cast<int>(layers_.size());
+  int next = last + 1;
+  while (next < layers && !has(net_.bottoms(next), made)) ++next;
+  if (next == layers) return -1;
+  const auto &bottoms = net_.bottoms(next), &tops = net_.tops(next);
+  const auto& layer = *net_.layers()[static_cast<size_t>(next)];
+  const auto at = static_cast<int>(std::find(bottoms.begin(), bottoms.end(), made) - bottoms.begin());
+  if (tops.size() != 1 || layer.lossWeight(0) != 0 || !layer.isStep(bottoms, at)) return -1;
+  const bool inPlace = tops[0] == made;
+  for (int i = next + 1; i < layers && !inPlace; ++i)
+    if (has(net_.bottoms(i), made)) return -1;
+  if (!inPlace && (isKept(made) || has(bottoms, tops[0]))) return -1;
+  for (const Blob* other : bottoms)
+    for (int i = convolution; i < next && other != made; ++i)
+      if (has(net_.tops(i), other)) return -1;  // not complete when the convolution is computed
+  return next;
+}
+
+double ScoringPlan::forward() {
+  double loss = 0;
+  for (int i = 0; i < static_cast<int>(layers_.size()); ++i) loss += forwardLayer(i);
+  return loss;
+}
+
+double ScoringPlan::forwardLayer(int i) {
+  const Planned& planned = layers_[static_cast<size_t>(i)];
+  if (planned.by != i) return 0;
+  if (planned.steps.empty()) return net_.forwardLayer(i);
+  layers::Layer& layer = *net_.layers()[static_cast<size_t>(i)];
+  layer.shapeTops(net_.bottoms(i), net_.tops(i));
+  kernels::Epilogue<float> steps;
+  for (const Merged& m : planned.steps)
+    net_.layers()[static_cast<size_t>(m.layer)]->addSteps(net_.bottoms(m.layer), net_.tops(m.layer), m.bottom, &steps);
+  layer.forwardInto(net_.bottoms(i), steps, net_.tops(planned.steps.back().layer)[0]);
+  return 0;
+}
+
+std::vector<ScoringPlan::Lifetime> ScoringPlan::lifetimes() const {
+  std::vector<Lifetime> all;
+  std::map<const Blob*, size_t> known;  // indexes in `all`
+  for (int i = 0; i < static_cast<int>(layers_.size()); ++i) {
+    const auto& layer = *net_.layers()[static_cast<size_t>(i)];
+    for (const Blob* b : net_.bottoms(i)) all[known.at(b)].to = i;
+    for (Blob* t : net_.tops(i)) {
+      const auto [at, isNew] = known.try_emplace(t, all.size());
+      if (isNew && net_.sharesMemory(i))
+        at->second = known.at(net_.bottoms(i)[0]);
+      else if (isNew)
+        all.push_back({t, computedBy(i), i, !net_.bottoms(i).empty() && layer.type() != "Python"});
+      all[at->second].to = i;
+      if (isKept(t)) all[at->second].shared = false;
+    }
+  }
+  for (const Planned& p : layers_)  // what is not written: blobs between a convolution and its last step
+    for (size_t k = 0; k < p.steps.size(); ++k) {
+      const int below = k ? p.steps[k - 1].layer : p.by;
+      if (const Blob* b = net_.tops(below)[0]; b != net_.tops(p.steps.back().layer)[0]) all[known.at(b)].shared = false;
+    }
+  return all;
+}
+
+// Largest first, each at the lowest place where it meets none that is needed at the same time.
+void ScoringPlan::placeBlobs() {
+  auto all = lifetimes();
+  all.erase(std::remove_if(all.begin(), all.end(), [](const Lifetime& l) { return !l.shared; }), all.end());
+  std::stable_sort(all.begin(), all.end(), [](const Lifetime& a, const Lifetime& b) { return a.size() > b.size(); });
+  std::vector<int64_t> place;
+  int64_t whole = 0;
+  for (size_t i = 0; i < all.size(); ++i) {
+    std::vector<std::pair<int64_t, int64_t>> taken;
+    for (size_t j = 0; j < i; ++j)
+      if (all[i].meets(all[j])) taken.emplace_back(place[j], place[j] + all[j].size());
+    std::sort(taken.begin(), taken.end());
+    int64_t at = 0;
+    for (const auto& [from, to] : taken) {
+      if (at + all[i].size() <= from) break;
+      at = std::max(at, to);
+    }
+    place.push_back(at);
+    whole = std::max(whole, at + all[i].size());
+  }
+  if (whole == 0 || whole > std::numeric_limits<int>::max()) return;
+  memory_.reshape({static_cast<int>(whole)});
+  for (size_t i = 0; i < all.size(); ++i) all[i].blob->placeDataIn(memory_, place[i]);
+}
+
+}  // namespace crema::net

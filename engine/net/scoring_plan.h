@@ -1,0 +1,53 @@
+// How a net computes where nothing goes backward and few blobs are looked at: the values of these, bit for bit as
+// Net::forward() has them, in less time and memory.
+//   - Layers behind a convolution that change its outputs number by number (BatchNorm, Scale, ReLU, Dropout in phase
+//     TEST, Eltwise's sum) are steps of it, done while a block of outputs is in a cache (kernels/epilogue.h).
+//   - Blobs that nobody looks at share one stretch of memory where no two of them are needed at the same time.
+// Weights are not its business: kernels::FrozenWeights.
+//
+// A step is merged where the blob between has no other reader and nobody asked for it, and where the step's other bottom
+// is complete before the convolution. Blobs of layers without bottoms keep memory of their own, as they may keep values
+// from pass to pass; so do those of Python layers.
+#pragma once
+#include <set>
+#include <string>
+#include <vector>
+
+#include "net/net.h"
+
+namespace crema::net {
+
+class ScoringPlan {
+ public:
+  // kept: blobs whose values are looked at after a pass, beside the net's outputs; others have no defined values then, but
+  // for the inputs. The net must live longer, and is not to go backward.
+  explicit ScoringPlan(Net& net, const std::set<std::string>& kept = {});
+
+  double forward();  // the weighted sum of losses
+  // One layer after the other, as forward() does: nothing happens for a layer that another computes.
+  double forwardLayer(int i);
+  int computedBy(int i) const { return layers_[static_cast<size_t>(i)].by; }  // i, or the convolution whose step it is
+
+ private:
+  struct Merged {
+    int layer, bottom;  // the step is of this bottom
+  };
+  struct Planned {
+    int by;
+    std::vector<Merged> steps;
+  };
+  struct Lifetime;
+
+  void merge(int convolution);
+  int nextStep(int convolution, int last, const Blob* made) const;
+  bool isKept(const Blob* blob) const { return kept_.count(blob) > 0; }
+  void placeBlobs();
+  std::vector<Lifetime> lifetimes() const;
+
+  Net& net_;
+  std::set<const Blob*> kept_;
+  std::vector<Planned> layers_;
+  Blob memory_;
+};
+
+}  // namespace crema::net
