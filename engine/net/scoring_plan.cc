@@ -48,7 +48,8 @@ void ScoringPlan::merge(int convolution) {
   }
 }
 
-// The layer behind `last` that is the next step on `made`; -1: there is none.
+// The layer behind `last` that is the next step on `made`; -1: there is none. A blob has one reader, as a Split stands
+// before several.
 int ScoringPlan::nextStep(int convolution, int last, const Blob* made) const {
   const int layers = static_cast<int>(layers_.size());
   int next = last + 1;
@@ -59,8 +60,6 @@ int ScoringPlan::nextStep(int convolution, int last, const Blob* made) const {
   const auto at = static_cast<int>(std::find(bottoms.begin(), bottoms.end(), made) - bottoms.begin());
   if (tops.size() != 1 || layer.lossWeight(0) != 0 || !layer.isStep(bottoms, at)) return -1;
   const bool inPlace = tops[0] == made;
-  for (int i = next + 1; i < layers && !inPlace; ++i)
-    if (has(net_.bottoms(i), made)) return -1;
   if (!inPlace && (isKept(made) || has(bottoms, tops[0]))) return -1;
   for (const Blob* other : bottoms)
     for (int i = convolution; i < next && other != made; ++i)
