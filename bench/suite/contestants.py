@@ -116,6 +116,13 @@ def crema(case):
     return Figures(statistics.median(map(float, PASS.findall(log)[2:])), peak, apart=0.0)
 
 
+def build_caffe():
+    if subprocess.run([nets.ROOT / "bench/build_caffe"]).returncode:
+        raise Failed(
+            "BVLC Caffe could not be built (above); CAFFE_SOURCE names another repository, --peer leaves it out"
+        )
+
+
 def bvlc(case):
     return caffe_steps(CAFFE, case, [], {"OPENBLAS_NUM_THREADS": str(case.threads)})
 

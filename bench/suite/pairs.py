@@ -3,7 +3,6 @@
 import os
 import resource
 import statistics
-import sys
 import time
 
 import contestants
@@ -65,7 +64,7 @@ def compared(case, names, count):
         pairs = [(ours, theirs[name]) for ours, theirs in rounds]
         reason = next(filter(None, (wrong(ours[0], theirs[0]) for ours, theirs in pairs)), None)
         if reason:
-            sys.exit(f"error: {case}: {name} computes something else: {reason}")
+            raise contestants.Failed(f"{name} computes something else: {reason}")
         ratios = [theirs[0].ms / ours[0].ms for ours, theirs in pairs]
         yield {
             "net": case.net,

@@ -38,10 +38,12 @@ def parsed():
 def main():
     options = parsed()
     contestants.make_switch()
+    if "train" in options.part and "caffe" in (options.peer or ["caffe"]):
+        contestants.build_caffe()
     for threads in options.threads:
         said = f"{contestants.sgemm_gflops(threads):.0f} GFLOP/s by sgemm of MKL"
         print(f"this machine, {threads} thread{'s' if threads > 1 else ''}: {said}", flush=True)
-    rows, results = [], contestants.WORK / "results.json"
+    rows, failed, results = [], [], contestants.WORK / "results.json"
     for case in cases(options):
         names = [n for n in contestants.PEERS[case.part] if not options.peer or n in options.peer]
         try:
@@ -49,11 +51,16 @@ def main():
                 rows.append(row)
                 print(report.table([row]).splitlines()[-1], flush=True)
         except contestants.Failed as e:
-            sys.exit(f"error: {case}: {e}")
+            failed.append(f"{case}: {e}")
+            print(f"error: {failed[-1]}", flush=True)
     known = report.merged(results, rows)
     (contestants.WORK / "results.md").write_text(report.table(known) + "\n")
     for path in (contestants.WORK / "results.md", *report.plots(known, contestants.WORK)):
         print(path.relative_to(nets.ROOT))
+    sys.exit(1 if failed else 0)
 
 
-main()
+try:
+    main()
+except contestants.Failed as e:
+    sys.exit(f"error: {e}")

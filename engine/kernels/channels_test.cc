@@ -69,8 +69,10 @@ TEST(Channels, ElementsAreRoundedOnce) {
     for (size_t i = 0; i < v.count; ++i) {
       const auto c = static_cast<size_t>(v.channel(i));
       const double x = v.x[i], y = v.y[i];
-      ASSERT_EQ(affine[i], static_cast<float>((x - v.a[c]) * v.b[c] + v.c[c]));
-      ASSERT_EQ(factor[i], static_cast<float>(x * v.b[c]));
+      const auto f = [&](const std::vector<double>& numbers) { return static_cast<float>(numbers[c]); };
+      ASSERT_EQ(affine[i], std::fma(v.x[i] - f(v.a), f(v.b), f(v.c)));
+      ASSERT_NEAR(affine[i], (x - v.a[c]) * v.b[c] + v.c[c], 1e-6);
+      ASSERT_EQ(factor[i], v.x[i] * f(v.b));
       ASSERT_EQ(mix[i], static_cast<float>(v.a[c] * x + v.b[c] * (y - v.c[c]) + v.d[c]));
     }
   }

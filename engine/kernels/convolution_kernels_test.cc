@@ -187,8 +187,9 @@ TEST(Convolution, StepsGiveTheBitsOfKernelsOneAfterTheOther) {
     const std::vector<double> shift(some.begin(), some.begin() + s.oc), factor(some.begin() + s.oc, some.end() - s.oc),
         offset(some.end() - s.oc, some.end());
     using S = Step<float>;
-    const Epilogue<float> steps = {{S::kAffine, shift.data(), factor.data()},
-                                   {S::kAffine, nullptr, factor.data(), offset.data()},
+    const float *const shifts = some.data(), *const factors = shifts + s.oc, *const offsets = factors + s.oc;
+    const Epilogue<float> steps = {{S::kAffine, shifts, factors},
+                                   {S::kAffine, nullptr, factors, offsets},
                                    {.kind = S::kAdd, .other = other.data()},
                                    {.kind = S::kRelu, .slope = 0.25f}};
     std::vector<float> first;

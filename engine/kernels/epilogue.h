@@ -13,7 +13,7 @@ struct Step {
     kAdd,     // y <- y + other, which has y's layout
   };
   Kind kind;
-  const double *shift = nullptr, *factor = nullptr, *offset = nullptr;  // a number for each channel c
+  const T *shift = nullptr, *factor = nullptr, *offset = nullptr;  // a number for each channel c
   T slope = 0;
   const T* other = nullptr;
 };

@@ -73,7 +73,8 @@ class BatchNorm : public SameShapeLayer {
 
   void steps(const Blobs&, int, kernels::Epilogue<float>* steps) override {
     takeRunning<float>();
-    steps->push_back({kernels::Step<float>::kAffine, mean_.data(), factor_.data()});
+    stepMean_.assign(mean_.begin(), mean_.end()), stepFactor_.assign(factor_.begin(), factor_.end());
+    steps->push_back({kernels::Step<float>::kAffine, stepMean_.data(), stepFactor_.data()});
   }
 
   void gradient(const Blobs& top, const std::vector<bool>& down, const Blobs& bottom) override {
@@ -141,6 +142,7 @@ class BatchNorm : public SameShapeLayer {
 
   Channels channels_;
   std::vector<double> mean_, variance_, factor_;  // of the last pass; factor: 1 / sqrt(variance + eps)
+  std::vector<float> stepMean_, stepFactor_;
 };
 
 }  // namespace

@@ -49,9 +49,8 @@ class Scale : public PerChannelLayer {
     });
   }
   void steps(const Blobs& bottom, int, kernels::Epilogue<float>* steps) override {
-    factor_ = wide(factors(bottom).data<float>());
-    if (biased()) offset_ = wide(params().back()->data<float>());
-    steps->push_back({kernels::Step<float>::kAffine, nullptr, factor_.data(), biased() ? offset_.data() : nullptr});
+    steps->push_back({kernels::Step<float>::kAffine, nullptr, factors(bottom).data<float>(),
+                      biased() ? params().back()->data<float>() : nullptr});
   }
   void gradient(const Blobs& top, const std::vector<bool>& down, const Blobs& bottom) override {
     const bool given = bottom.size() > 1;
@@ -80,7 +79,6 @@ class Scale : public PerChannelLayer {
     return {numbers, numbers + channels_.channels};
   }
   Channels channels_;
-  std::vector<double> factor_, offset_;  // of steps
 };
 
 }  // namespace

@@ -1,5 +1,7 @@
 // Sums and products for each channel.
 #pragma once
+#include <cmath>
+
 #include "kernels/channels.h"
 
 namespace crema::kernels::ref {
@@ -31,7 +33,8 @@ void channelDots(const ChannelShape& s, const T* a, const double* shiftA, const 
 template <class T>
 void channelAffine(const ChannelShape& s, const T* x, const double* shift, const double* factor, const double* offset,
                    T* y) {
-  eachElement(s, [&](int c, int64_t i) { y[i] = static_cast<T>((x[i] - at(shift, c)) * factor[c] + at(offset, c)); });
+  const auto of = [](const double* numbers, int c) { return static_cast<T>(at(numbers, c)); };
+  eachElement(s, [&](int c, int64_t i) { y[i] = std::fma(x[i] - of(shift, c), of(factor, c), of(offset, c)); });
 }
 
 template <class T>

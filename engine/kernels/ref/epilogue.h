@@ -1,5 +1,6 @@
 // The steps of epilogue.h, one after the other over all outputs.
 #pragma once
+#include <cmath>
 #include <cstdint>
 
 #include "kernels/epilogue.h"
@@ -8,9 +9,8 @@ namespace crema::kernels::ref {
 
 template <class T>
 T stepped(const Step<T>& step, int64_t channel, T y, int64_t at) {
-  const auto of = [channel](const double* numbers) { return numbers ? numbers[channel] : 0.0; };
-  if (step.kind == Step<T>::kAffine)
-    return static_cast<T>((static_cast<double>(y) - of(step.shift)) * of(step.factor) + of(step.offset));
+  const auto of = [channel](const T* numbers) { return numbers ? numbers[channel] : T(0); };
+  if (step.kind == Step<T>::kAffine) return std::fma(y - of(step.shift), of(step.factor), of(step.offset));
   if (step.kind == Step<T>::kRelu) return y > 0 ? y : y * step.slope;
   return y + step.other[at];
 }

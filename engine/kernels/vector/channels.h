@@ -131,10 +131,29 @@ inline void channelDots(Context& context, const ChannelShape& s, const float* a,
 
 inline void channelAffine(Context& context, const ChannelShape& s, const float* x, const double* shift,
                           const double* factor, const double* offset, float* y) {
-  eachEight(
-      context, s, [=](auto at, int64_t i) __attribute__((always_inline)) {
-        at.write(y + i, (at.read(x + i) - at.of(shift)) * at.of(factor) + at.of(offset));
-      });
+  const auto channels = static_cast<size_t>(s.channels);
+  std::vector<float> numbers(3 * channels, 0.f);  // shifts with the other sign, factors, offsets
+  for (size_t c = 0; c < channels; ++c) {
+    numbers[c] = shift ? static_cast<float>(-shift[c]) : 0;
+    numbers[channels + c] = static_cast<float>(factor[c]);
+    numbers[2 * channels + c] = offset ? static_cast<float>(offset[c]) : 0;
+  }
+  const float *minus = numbers.data(), *times = minus + channels, *plus = times + channels;
+  const bool singles = s.inner == 1;  // vectors over channels
+  const int length = singles ? s.channels : s.inner;
+  const int64_t rows = singles ? s.outer : int64_t{s.outer} * s.channels;
+  const int64_t step = std::max<int64_t>(1, kChannelPiece / std::max(1, length));
+  context.pool().run(static_cast<int>((rows + step - 1) / step), [&](int task, int) {
+    for (int64_t r = task * step; r < std::min(rows, (task + 1) * step); ++r) {
+      const int64_t row = r * length, c = singles ? 0 : r % s.channels;
+      V m = set1(minus[c]), t = set1(times[c]), p = set1(plus[c]);
+      for (int i = 0; i < length; i += VL) {
+        const Mask mask = lanes(0, std::min(VL, length - i));
+        if (singles) m = load(mask, minus + i), t = load(mask, times + i), p = load(mask, plus + i);
+        store(mask, y + row + i, fma(add(load(mask, x + row + i), m), t, p));
+      }
+    }
+  });
 }
 
 inline void channelMix(Context& context, const ChannelShape& s, const float* x, const float* y, const double* p,

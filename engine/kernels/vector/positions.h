@@ -226,9 +226,12 @@ inline const float* othersOf(const PositionsCall& c, const Step<float>& step, co
 // The steps on rows [from, to) of a panel in C, of which each holds kPanel numbers.
 inline void finishPanel(const PositionsCall& c, const PanelPlan& p, int from, int to, float* C, ptrdiff_t ldc) {
   alignas(64) float gathered[kPanel] = {};
-  for (int m = from; m < to; ++m)
-    for (const Step<float>& step : *c.then)
-      stepRow(step, c.channel + m, othersOf(c, step, p, m, gathered), C + m * ldc);
+  for (int m = from; m < to; ++m) {
+    V y[kWidth];
+    for (int v = 0; v < kWidth; ++v) y[v] = load(C + m * ldc + v * VL);
+    for (const Step<float>& step : *c.then) stepRow(step, c.channel + m, othersOf(c, step, p, m, gathered), y);
+    for (int v = 0; v < kWidth; ++v) store(C + m * ldc + v * VL, y[v]);
+  }
 }
 
 inline void positions(const PositionsCall& c, LaneScratch& scratch, int part = 0, int parts = 1) {
