@@ -164,12 +164,55 @@ inline void fillRows(int from, int to, const float* bias, float* C, ptrdiff_t ld
     for (int v = 0; v < kWidth; ++v) store(C + m * ldc + v * VL, bias ? set1(bias[m]) : zero());
 }
 
+// What a step adds to row m of a panel.
+inline const float* othersOf(const PositionsCall& c, const Step<float>& step, const PanelPlan& p, int m,
+                             float* gathered) {
+  if (step.kind != Step<float>::kAdd) return nullptr;
+  const float* from = step.other + c.outStart + m * c.outM;
+  if (p.direct()) return from + p.run[0].to;
+  for (int j = 0; j < p.runs; ++j) {
+    const Run& run = p.run[j];
+    for (int i = 0; i < run.length; i += VL)
+      store(lanes(0, std::min(VL, run.length - i)), gathered + run.from + i,
+            load(lanes(0, std::min(VL, run.length - i)), from + run.to + i));
+  }
+  return gathered;
+}
+
+// The steps on rows [from, to) of a panel in C, of which each holds kPanel numbers.
+inline void finishRows(const PositionsCall& c, const PanelPlan& p, int from, int to, float* C, ptrdiff_t ldc) {
+  alignas(64) float gathered[kPanel] = {};
+  for (int m = from; m < to; ++m) {
+    V y[kWidth];
+    for (int v = 0; v < kWidth; ++v) y[v] = load(C + m * ldc + v * VL);
+    for (const Step<float>& step : *c.then) stepRow(step, c.channel + m, othersOf(c, step, p, m, gathered), y);
+    for (int v = 0; v < kWidth; ++v) store(C + m * ldc + v * VL, y[v]);
+  }
+}
+
+// Asks for the lines of rows [from, to) that are written next and of what a step adds to them: they lie as far apart as the
+// planes of the output, which no processor foresees.
+INL void prefetchRows(const PositionsCall& c, const PanelPlan& p, int from, int to, bool outputs, bool others) {
+  const ptrdiff_t at = p.run[0].to;
+  for (int m = from; m < to; ++m) {
+    if (outputs)
+      for (int i = 0; i < kPanel; i += 16) __builtin_prefetch(c.out + at + m * c.outM + i, 1);
+    if (!others) continue;
+    for (const Step<float>& step : *c.then)
+      for (int i = 0; step.kind == Step<float>::kAdd && i < kPanel; i += 16)
+        __builtin_prefetch(step.other + c.outStart + at + m * c.outM + i);
+  }
+}
+
 // The rows of one panel for k in [k, k + kDepth), as far as the panel has them.
 inline void computePanel(const PositionsCall& c, const RowBlocks& blocks, const Share& share, const PanelPlan& p, int k,
                          float* packed, float* C, ptrdiff_t ldc) {
   const int k0 = std::max(k, p.kFrom), depth = std::min(k + kDepth, p.kTo) - k0;
   if (depth <= 0) {
-    if (p.kFrom >= p.kTo && k == 0) fillRows(blocks.start(share.block), blocks.start(share.lastBlock), c.bias, C, ldc);
+    if (p.kFrom < p.kTo || k > 0) return;
+    const int from = blocks.start(share.block), to = blocks.start(share.lastBlock);
+    fillRows(from, to, c.bias, C, ldc);
+    if (c.then) finishRows(c, p, from, to, C, ldc);
     return;
   }
   int mode = kPacked;
@@ -182,11 +225,14 @@ inline void computePanel(const PositionsCall& c, const RowBlocks& blocks, const 
   } else {
     packPanel(p, c.source, c.off, k0, k0 + depth, packed);
   }
+  const bool first = k0 == p.kFrom, last = k0 + depth == p.kTo;
   for (int b = share.block; b < share.lastBlock; ++b) {
     const int m0 = blocks.start(b), rows = blocks.size(b);
+    if (p.direct() && b + 1 < share.lastBlock)
+      prefetchRows(c, p, m0 + rows, m0 + rows + blocks.size(b + 1), first, last && c.then);
     const float* A = c.A + static_cast<size_t>(m0) * c.K + static_cast<size_t>(k0) * rows;
-    gemmTileFor(mode, rows)(depth, A, source, c.off + k0, C + m0 * ldc, ldc, k0 > p.kFrom,
-                            c.bias ? c.bias + m0 : nullptr);
+    gemmTileFor(mode, rows)(depth, A, source, c.off + k0, C + m0 * ldc, ldc, !first, c.bias ? c.bias + m0 : nullptr);
+    if (last && c.then) finishRows(c, p, m0, m0 + rows, C, ldc);
   }
 }
 
@@ -205,32 +251,6 @@ inline void scatterPanel(const PositionsCall& c, const PanelPlan& p, int from, i
       for (int i = 0; i < run.length; i += VL)
         store(lanes(0, std::min(VL, run.length - i)), out + run.to + i, load(tile + run.from + i));
     }
-  }
-}
-
-// What a step adds to row m of a panel.
-inline const float* othersOf(const PositionsCall& c, const Step<float>& step, const PanelPlan& p, int m,
-                             float* gathered) {
-  if (step.kind != Step<float>::kAdd) return nullptr;
-  const float* from = step.other + c.outStart + m * c.outM;
-  if (p.direct()) return from + p.run[0].to;
-  for (int j = 0; j < p.runs; ++j) {
-    const Run& run = p.run[j];
-    for (int i = 0; i < run.length; i += VL)
-      store(lanes(0, std::min(VL, run.length - i)), gathered + run.from + i,
-            load(lanes(0, std::min(VL, run.length - i)), from + run.to + i));
-  }
-  return gathered;
-}
-
-// The steps on rows [from, to) of a panel in C, of which each holds kPanel numbers.
-inline void finishPanel(const PositionsCall& c, const PanelPlan& p, int from, int to, float* C, ptrdiff_t ldc) {
-  alignas(64) float gathered[kPanel] = {};
-  for (int m = from; m < to; ++m) {
-    V y[kWidth];
-    for (int v = 0; v < kWidth; ++v) y[v] = load(C + m * ldc + v * VL);
-    for (const Step<float>& step : *c.then) stepRow(step, c.channel + m, othersOf(c, step, p, m, gathered), y);
-    for (int v = 0; v < kWidth; ++v) store(C + m * ldc + v * VL, y[v]);
   }
 }
 
@@ -255,8 +275,6 @@ inline void positions(const PositionsCall& c, LaneScratch& scratch, int part = 0
     const int from = blocks.start(share.block), to = blocks.start(share.lastBlock);
     for (size_t i = 0; i < panels; ++i) {
       const PanelPlan& p = c.plan[first + i];
-      if (c.then && p.direct()) finishPanel(c, p, from, to, c.out + p.run[0].to, c.outM);
-      if (c.then && !p.direct()) finishPanel(c, p, from, to, tiles + i * tileSize, kPanel);
       if (!p.direct()) scatterPanel(c, p, from, to, tiles + i * tileSize);
     }
   }
