@@ -16,6 +16,7 @@
 #include "kernels/vector/packing.h"
 #include "kernels/vector/planes.h"
 #include "kernels/vector/epilogue.h"
+#include "kernels/vector/panels.h"
 #include "kernels/vector/positions.h"
 #include "kernels/vector/conv_backward_taps.h"
 #include "kernels/vector/conv.h"

@@ -43,6 +43,9 @@ inline void convForward(Context& context, const ConvShape& s, const float* x, co
                        .kPerRow = icg * s.kw},
                       K);
   };
+  const float* others = nullptr;
+  for (const Step<float>& step : then)
+    if (!others) others = step.other;
   const auto plan = planFor(unit), lastPlan = planFor(s.n % unit);
   const int units = (s.n + unit - 1) / unit, parts = partsOfUnit(context, units);
   const bool together = parts > 1 && !planes.plain;
@@ -75,7 +78,8 @@ inline void convForward(Context& context, const ConvShape& s, const float* x, co
                  .mayReadInPlace = ocg <= 64,
                  .then = then.empty() ? nullptr : &then,
                  .channel = g * ocg,
-                 .outStart = start},
+                 .outStart = start,
+                 .others = others},
                 mine, part, of);
     });
   });
