@@ -22,6 +22,7 @@ struct Pass {
 
 struct Times {
   std::vector<Pass> forward, backward;  // a layer each; without backward passes, none
+  std::vector<int> computedBy;          // of a plan for scoring: the layer that computes each
   Peaks peaks;
   bool forwardOnly() const { return backward.empty(); }
 };
@@ -90,7 +91,14 @@ void printTimes(const net::Net& net, const Times& times, int threads) {
   };
   for (size_t i = 0; i < times.forward.size(); ++i) {
     const Pass f = times.forward[i], b = times.forwardOnly() ? Pass{} : times.backward[i];
-    addRow({net.layers()[i]->name(), net.layers()[i]->type()}, f, b, 1e3 * leastSeconds(f.work, times.peaks),
+    const int by = times.computedBy.empty() ? static_cast<int>(i) : times.computedBy[i];
+    const std::string& type = net.layers()[i]->type();
+    if (by != static_cast<int>(i)) {
+      rows.push_back(
+          {net.layers()[i]->name(), fmt::format("{} in {}", type, net.layers()[static_cast<size_t>(by)]->name())});
+      continue;
+    }
+    addRow({net.layers()[i]->name(), type}, f, b, 1e3 * leastSeconds(f.work, times.peaks),
            1e3 * leastSeconds(b.work, times.peaks));
   }
   addRow({"all layers", ""}, forward, backward, leastOf(times.forward, times.peaks),
@@ -121,6 +129,7 @@ void printJson(const net::Net& net, const Times& times, int iterations, int thre
   json.array("layers");
   for (size_t i = 0; i < times.forward.size(); ++i) {
     json.object(), json.text("name", net.layers()[i]->name()), json.text("type", net.layers()[i]->type());
+    if (times.forwardOnly()) json.text("computed_by", net.layers()[static_cast<size_t>(times.computedBy[i])]->name());
     addPass(json, "forward", times.forward[i], times.peaks);
     if (!times.forwardOnly()) addPass(json, "backward", times.backward[i], times.peaks);
     json.end();
@@ -155,7 +164,8 @@ Times measure(net::Net& net, net::ScoringPlan* plan, int iterations) {
     LOG_INFO("Iteration: {} forward{} time: {:.6g} ms.", j + 1, forwardOnly ? "" : "-backward", here);
   }
   for (int i = 0; i < layers; ++i) {
-    times.forward[static_cast<size_t>(i)].work = forwardWork(net, i);
+    if (plan) times.computedBy.push_back(plan->computedBy(i));
+    if (!plan || plan->computedBy(i) == i) times.forward[static_cast<size_t>(i)].work = forwardWork(net, i);
     if (!forwardOnly) times.backward[static_cast<size_t>(i)].work = backwardWork(net, i);
   }
   return times;
@@ -196,8 +206,8 @@ void addTime(CLI::App& program, Run& chosen) {
         app.add_flag("--json", f->json,
                      "instead of the table, on stdout {net, iterations, threads, forward_ms, backward_ms, "
                      "forward_backward_ms, total_ms, peak_flops, peak_bytes (a second), layers: [{name, type, and of "
-                     "forward and backward: _ms, _flops, _bytes, _percent_of_peak}]}; means of the iterations, but "
-                     "for total_ms");
+                     "forward and backward: _ms, _flops, _bytes, _percent_of_peak; with -forward_only computed_by}]}; "
+                     "means of the iterations, but for total_ms");
         return [f] {
           if (f->net.phase.empty()) f->net.phase = "TRAIN";  // Caffe's own default
           return time(*f);

@@ -87,3 +87,7 @@ def test_forward_alone_has_no_backward_in_table_json_and_log(net):
     said = json.loads(crema("time", "-model", net, "-iterations", 3, "-forward_only", "-json").out)
     assert not [key for part in (said, *said["layers"]) for key in part if "backward" in key]
     assert said["total_ms"] == pytest.approx(3 * said["forward_ms"])
+    # The ReLU in place is a step of the convolution before it: its row says so and has no figures.
+    assert re.search(r"^relu +ReLU in frozen$", done.out, re.M), done.out
+    by = {layer["name"]: layer["computed_by"] for layer in said["layers"]}
+    assert by == {**{name: name for name in WORK}, "relu": "frozen"}

@@ -149,7 +149,7 @@ inline void positions(const PositionsCall& c, LaneScratch& scratch, int part = 0
       for (int b = share.block; b < share.lastBlock; ++b)
         for (size_t i = 0; i < panels; ++i) {
           const PanelPlan& p = c.plan[first + i];
-          if (p.direct() && b + 1 < share.lastBlock)
+          if (!c.mayReadInPlace && p.direct() && b + 1 < share.lastBlock)
             prefetchRows(c, p, blocks.start(b + 1), blocks.start(b + 2), piece[i].k0 == p.kFrom,
                          c.others && piece[i].k0 + piece[i].depth == p.kTo);
           float* C = p.direct() ? c.out + p.run[0].to : tiles + i * tileSize;
