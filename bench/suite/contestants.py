@@ -57,7 +57,7 @@ class Failed(Exception):
     """Says which command, and its last words."""
 
 
-def run(command, environment=None, seconds=900):
+def run(command, environment=None, seconds=900, folder=WORK):
     """stdout, stderr and the process's largest resident memory in MiB, asked for while it runs."""
     clean = {k: v for k, v in os.environ.items() if k not in ("OPENBLAS_CORETYPE", "LD_PRELOAD")}
     peak, end = 0, time.monotonic() + seconds
@@ -66,7 +66,7 @@ def run(command, environment=None, seconds=900):
         stdout=open(WORK / "run.out", "w"),
         stderr=open(WORK / "run.err", "w"),
         env={**clean, **(environment or {})},
-        cwd=WORK,
+        cwd=folder,
     ) as child:
         while child.poll() is None:
             peak = max(peak, resident_mib(child.pid))
@@ -99,8 +99,7 @@ def caffe_steps(program, case, arguments, environment):
     solver = nets.write_solver(case.folder, display, 6 * display + 1)
     weights = case.folder / "weights.caffemodel"
     command = [program, "train", "-solver", solver, "-weights", weights, *arguments]
-    os.chdir(case.folder)
-    _, log, peak = run(command, {"GLOG_logtostderr": "1", **environment})
+    _, log, peak = run(command, {"GLOG_logtostderr": "1", **environment}, folder=case.folder)
     rates = [float(rate) for rate in RATE.findall(log)][1:]
     if len(rates) < 2:
         raise Failed(f"no rates in the log of {program}:\n{log[-1500:]}")
