@@ -46,7 +46,7 @@ void start(SolverBox& box, const std::string& file, const caffe::SolverParameter
   o.seed = static_cast<uint64_t>(p.random_seed());
   o.folder = parentDirectory(file);
   o.log = logsInfo();
-  o.testsNeedBackward = true;
+  o.hostLooks = true;
   o.origin = solver::netOrigin(model::readSolver(file));
   box.trainArrays = std::make_shared<InputArrays>();
   const auto shown = std::make_shared<std::vector<const Blob*>>();

@@ -1,7 +1,7 @@
 // crema time: Caffe's lines about how long each layer takes, and a table of what it reaches of what the machine can.
 #include <cmath>
 #include <cstdio>
-#include <optional>
+#include <type_traits>
 
 #include "base/deadline.h"
 #include "base/log.h"
@@ -10,6 +10,7 @@
 #include "cli/roofline.h"
 #include "cli/table.h"
 #include "net/scoring_plan.h"
+#include "net/training_plan.h"
 
 namespace crema::cli {
 namespace {
@@ -22,7 +23,7 @@ struct Pass {
 
 struct Times {
   std::vector<Pass> forward, backward;  // a layer each; without backward passes, none
-  std::vector<int> computedBy;          // of a plan for scoring: the layer that computes each
+  std::vector<int> computedBy;          // the layer that computes each: itself, or the one whose plan it is part of
   Peaks peaks;
   bool forwardOnly() const { return backward.empty(); }
 };
@@ -91,7 +92,7 @@ void printTimes(const net::Net& net, const Times& times, int threads) {
   };
   for (size_t i = 0; i < times.forward.size(); ++i) {
     const Pass f = times.forward[i], b = times.forwardOnly() ? Pass{} : times.backward[i];
-    const int by = times.computedBy.empty() ? static_cast<int>(i) : times.computedBy[i];
+    const int by = times.computedBy[i];
     const std::string& type = net.layers()[i]->type();
     if (by != static_cast<int>(i)) {
       rows.push_back(
@@ -129,7 +130,7 @@ void printJson(const net::Net& net, const Times& times, int iterations, int thre
   json.array("layers");
   for (size_t i = 0; i < times.forward.size(); ++i) {
     json.object(), json.text("name", net.layers()[i]->name()), json.text("type", net.layers()[i]->type());
-    if (times.forwardOnly()) json.text("computed_by", net.layers()[static_cast<size_t>(times.computedBy[i])]->name());
+    json.text("computed_by", net.layers()[static_cast<size_t>(times.computedBy[i])]->name());
     addPass(json, "forward", times.forward[i], times.peaks);
     if (!times.forwardOnly()) addPass(json, "backward", times.backward[i], times.peaks);
     json.end();
@@ -140,13 +141,17 @@ void printJson(const net::Net& net, const Times& times, int iterations, int thre
 // One forward and backward to warm up, then the time of every layer, forward and backward, whether or not a loss needs
 // it: a deploy net's layers compute the gradients of their parameters, as in Caffe. What has no gradient computes
 // nothing.
-Times measure(net::Net& net, net::ScoringPlan* plan, int iterations) {
-  const bool forwardOnly = plan != nullptr;
-  const int layers = static_cast<int>(net.layers().size()), downTo = forwardOnly ? layers : 0;
+template <class Plan>
+Times measure(net::Net& net, Plan& plan, int iterations) {
+  constexpr bool kForwardOnly = std::is_same_v<Plan, net::ScoringPlan>;
+  const int layers = static_cast<int>(net.layers().size()), downTo = kForwardOnly ? layers : 0;
+  const auto backward = [&]([[maybe_unused]] int i) {
+    if constexpr (!kForwardOnly) plan.backwardLayer(i);
+  };
   LOG_INFO("Performing Forward");
-  LOG_INFO("Initial loss: {:.6g}", plan ? plan->forward() : net.forward());
-  if (!forwardOnly) LOG_INFO("Performing Backward");
-  for (int i = layers; i-- > downTo;) net.backwardLayer(i);
+  LOG_INFO("Initial loss: {:.6g}", plan.forward());
+  if (!kForwardOnly) LOG_INFO("Performing Backward");
+  for (int i = layers; i-- > downTo;) backward(i);
   LOG_INFO("*** Benchmark begins ***");
   LOG_INFO("Testing for {} iterations.", iterations);
   Times times;
@@ -158,17 +163,28 @@ Times measure(net::Net& net, net::ScoringPlan* plan, int iterations) {
       const double t = milliseconds(pass);
       to.milliseconds += t / iterations, here += t;
     };
-    for (int i = 0; i < layers; ++i)
-      add(times.forward[static_cast<size_t>(i)], [&] { plan ? plan->forwardLayer(i) : net.forwardLayer(i); });
-    for (int i = layers; i-- > downTo;) add(times.backward[static_cast<size_t>(i)], [&] { net.backwardLayer(i); });
-    LOG_INFO("Iteration: {} forward{} time: {:.6g} ms.", j + 1, forwardOnly ? "" : "-backward", here);
+    for (int i = 0; i < layers; ++i) add(times.forward[static_cast<size_t>(i)], [&] { plan.forwardLayer(i); });
+    for (int i = layers; i-- > downTo;) add(times.backward[static_cast<size_t>(i)], [&] { backward(i); });
+    LOG_INFO("Iteration: {} forward{} time: {:.6g} ms.", j + 1, kForwardOnly ? "" : "-backward", here);
   }
   for (int i = 0; i < layers; ++i) {
-    if (plan) times.computedBy.push_back(plan->computedBy(i));
-    if (!plan || plan->computedBy(i) == i) times.forward[static_cast<size_t>(i)].work = forwardWork(net, i);
-    if (!forwardOnly) times.backward[static_cast<size_t>(i)].work = backwardWork(net, i);
+    times.computedBy.push_back(plan.computedBy(i));
+    if (plan.computedBy(i) != i) continue;
+    times.forward[static_cast<size_t>(i)].work = forwardWork(net, i);
+    if (!kForwardOnly) times.backward[static_cast<size_t>(i)].work = backwardWork(net, i);
   }
   return times;
+}
+
+Times measureScoring(net::Net& net, kernels::Context& kernels, int iterations) {
+  const kernels::FrozenWeights frozen(kernels);
+  net::ScoringPlan plan(net);
+  return measure(net, plan, iterations);
+}
+
+Times measureTraining(net::Net& net, int iterations) {
+  net::TrainingPlan plan(net);
+  return measure(net, plan, iterations);
 }
 
 int time(const RunFlags& f) {
@@ -176,10 +192,7 @@ int time(const RunFlags& f) {
   kernels::Context kernels(kernels::chooseIsa(f.isa), f.threads);
   auto net = netToRun(f, kernels);
   if (!f.weights.empty()) net::copyTrainedFiles(*net, f.weights);
-  std::optional<kernels::FrozenWeights> frozen;
-  std::optional<net::ScoringPlan> plan;
-  if (f.forwardOnly) frozen.emplace(kernels), plan.emplace(*net);
-  Times times = measure(*net, plan ? &*plan : nullptr, f.iterations);
+  Times times = f.forwardOnly ? measureScoring(*net, kernels, f.iterations) : measureTraining(*net, f.iterations);
   logTimes(*net, times, f.iterations);
   times.peaks = measuredPeaks(kernels);
   if (f.json)
@@ -206,7 +219,7 @@ void addTime(CLI::App& program, Run& chosen) {
         app.add_flag("--json", f->json,
                      "instead of the table, on stdout {net, iterations, threads, forward_ms, backward_ms, "
                      "forward_backward_ms, total_ms, peak_flops, peak_bytes (a second), layers: [{name, type, and of "
-                     "forward and backward: _ms, _flops, _bytes, _percent_of_peak; with -forward_only computed_by}]}; "
+                     "forward and backward: _ms, _flops, _bytes, _percent_of_peak; computed_by}]}; "
                      "means of the iterations, but for total_ms");
         return [f] {
           if (f->net.phase.empty()) f->net.phase = "TRAIN";  // Caffe's own default

@@ -41,8 +41,13 @@ wire::Input wishOf(train::Request request) {
 void show(const wire::Event& event) {
   if (event.has_progress()) {
     const auto& p = event.progress();
-    showProgress({p.iteration(), p.max_iter(), p.loss(), p.lr(), p.records_per_second(),
-                  p.has_seconds_left() ? p.seconds_left() : -1},
+    showProgress({p.iteration(),
+                  p.max_iter(),
+                  p.loss(),
+                  p.lr(),
+                  p.records_per_second(),
+                  p.has_seconds_left() ? p.seconds_left() : -1,
+                  {p.feed_share(), p.exchange_share()}},
                  p.slowest_worker());
   }
   if (event.has_joined())

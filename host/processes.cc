@@ -33,8 +33,9 @@ void showEvent(const wire::Event& e) {
     LOG_INFO("worker {} ({}) has joined ({} of {})", e.joined().worker(), e.joined().host(), e.joined().have(),
              e.joined().want());
   if (e.has_progress())
-    LOG_INFO("Iteration {} of {}, loss = {:.6g}, {:.0f} records/s", e.progress().iteration(), e.progress().max_iter(),
-             e.progress().loss(), e.progress().records_per_second());
+    LOG_INFO("Iteration {} of {}, loss = {:.6g}, {:.0f} records/s, feed {:.0f} %, exchange {:.0f} %",
+             e.progress().iteration(), e.progress().max_iter(), e.progress().loss(), e.progress().records_per_second(),
+             100 * e.progress().feed_share(), 100 * e.progress().exchange_share());
   if (e.has_snapshot()) LOG_INFO("Snapshot {}", e.snapshot().state());
   if (e.has_done()) LOG_INFO("Optimization Done.");
 }

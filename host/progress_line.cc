@@ -15,6 +15,10 @@ void showProgress(const train::Progress& p, int slowestWorker) {
                                  p.maxIter, p.loss, p.rate, p.recordsPerSecond);
   const auto left = static_cast<int64_t>(p.secondsLeft + 0.5);
   if (p.secondsLeft >= 0) line += fmt::format("  {}:{:02} left", left / 60, left % 60);
+  const auto addShare = [&](const char* of, double share) {
+    if (share >= 0.01) line += fmt::format("  {} {:.0f} %", of, 100 * share);
+  };
+  addShare("feed", p.shares.records), addShare("exchange", p.shares.exchange);
   if (slowestWorker >= 0) line += fmt::format("  slowest: worker {}", slowestWorker);
   setStatusLine(line);
 }

@@ -1,4 +1,5 @@
-// One live line on a terminal: `iteration 420/2000  loss 0.1234  lr 0.0097  18342 records/s  0:05 left`.
+// One live line on a terminal: `iteration 420/2000  loss 0.1234  lr 0.0097  18342 records/s  0:05 left  feed 12 %  exchange
+// 3 %`: the last two where waiting for batches, or the sum over workers, takes a hundredth of the time or more.
 #pragma once
 #include "train/trainer.h"
 

@@ -48,16 +48,31 @@ bool Broker::noMoreRows() const {
   return ended_ || state == "\"terminating\"" || state == "\"stopped\"";
 }
 
+bool Broker::waitForRoom(MutexLock& lock, Queue& queue, uint64_t bytes, const Wait& wait) {
+  const auto place = queue.line.emplace(queue.line.end());
+  const auto served = [&]() CREMA_REQUIRES(mutex_) {
+    return noMoreRows() || (place == queue.line.begin() && (held_ == 0 || held_ + bytes <= budget_));
+  };
+  bool met = false;
+  std::exception_ptr ended;
+  try {
+    met = waitFor(lock, wait, served);
+  } catch (...) {
+    ended = std::current_exception();
+  }
+  queue.line.erase(place);
+  if (!queue.line.empty()) changed_.notify_all();  // the next may be able to go on, however this one's wait has ended
+  if (ended) std::rethrow_exception(ended);
+  return met;
+}
+
 bool Broker::put(const std::string& name, Item item, const Wait& wait) {
   MutexLock lock(mutex_);
   Queue& queue = queueNamed(name);
   const bool fed = isFed(name);
   if (fed && item.block) {
     const double from = monotonicSeconds();
-    const auto room = [&]() CREMA_REQUIRES(mutex_) {
-      return noMoreRows() || held_ == 0 || held_ + item.bytes <= budget_;
-    };
-    if (!waitFor(lock, wait, room))
+    if (!waitForRoom(lock, queue, item.bytes, wait))
       throw Error(ErrorKind::kTimeout,
                   fmt::format("Timeout while feeding partition: the program has taken too few rows from queue '{}' to "
                               "make room; {} of {} MiB are full. Is it still training? A longer feed_timeout waits "

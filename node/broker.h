@@ -2,7 +2,8 @@
 // rows, as descriptors of memory that nobody else has a name for, and marks. The broker reads no block.
 //
 // Bounded: a block waits for room until all that wait or are in use have `budget` bytes at most; one that is larger than
-// the budget is taken when there is nothing else. Results are not counted: they are of rows that were, and whoever feeds
+// the budget is taken when there is nothing else. Those that wait for room in one queue get it in the order in which they
+// came, so that small blocks do not keep a large one out for ever; a queue that nobody takes from holds up no other. Results are not counted: they are of rows that were, and whoever feeds
 // takes them between two blocks.
 //
 // Order: a queue is first in, first out. Results go to the feed whose rows they answer: result i of all belongs to row i
@@ -13,6 +14,7 @@
 #include <condition_variable>
 #include <deque>
 #include <functional>
+#include <list>
 #include <map>
 #include <memory>
 #include <optional>
@@ -83,7 +85,8 @@ class Broker {
  private:
   struct Queue {
     std::deque<Item> items;
-    int64_t inUse = 0;  // items that get() has given and done() has not taken back
+    std::list<char> line;  // one entry for each put() that waits for room, the first to be served in front
+    int64_t inUse = 0;     // items that get() has given and done() has not taken back
   };
   struct Feed {
     std::deque<Item> results;
@@ -94,6 +97,7 @@ class Broker {
   };
   Queue& queueNamed(const std::string& name) CREMA_REQUIRES(mutex_);
   bool noMoreRows() const CREMA_REQUIRES(mutex_);
+  bool waitForRoom(MutexLock& lock, Queue& queue, uint64_t bytes, const Wait& wait) CREMA_REQUIRES(mutex_);
   void putResults(Item item) CREMA_REQUIRES(mutex_);
   template <class Ready>
   bool waitFor(MutexLock& lock, const Wait& wait, Ready ready) CREMA_REQUIRES(mutex_);

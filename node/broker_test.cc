@@ -3,10 +3,13 @@
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 
+#include <atomic>
 #include <thread>
 
 #include "base/clock.h"
+#include "support/hand_clock.h"
 #include "support/message_of.h"
+#include "support/settle.h"
 
 namespace crema::node {
 namespace {
@@ -72,6 +75,52 @@ TEST_F(BrokerTest, ABlockAboveTheBudgetIsTakenAlone) {
   ASSERT_TRUE(b_.get("input", 0, now()));
   b_.done("input", 5000, 1);
   EXPECT_TRUE(b_.put("input", blockOf(1, 1), now()));
+}
+
+// A large block and then a small one wait behind 600 of 1000 bytes: 300 would fit at once, and may not go first.
+TEST_F(BrokerTest, RoomIsGivenInTheOrderOfThoseWhoWait) {
+  Broker b({"input", "labels"}, 1000);
+  ASSERT_TRUE(b.put("input", blockOf(1, 600), now()));
+  std::atomic<bool> waits = false, smallIsIn = false;
+  std::thread large([&] {
+    EXPECT_TRUE(b.put("input", blockOf(2, 900), {Deadline::after(60), [&] { return waits = true, false; }}));
+    EXPECT_FALSE(smallIsIn);
+  });
+  ASSERT_TRUE(crema::test::soon([&] { return waits.load(); }));
+  std::thread small([&] {
+    EXPECT_TRUE(b.put("input", blockOf(3, 300), soon()));
+    smallIsIn = true;
+  });
+  crema::test::settle();
+  EXPECT_FALSE(smallIsIn);
+  EXPECT_TRUE(b.put("labels", blockOf(4, 300), now())) << "another queue is not held up";
+  const auto take = [&](const char* queue, int64_t rows) {
+    const auto item = b.get(queue, 0, soon());
+    ASSERT_TRUE(item);
+    EXPECT_EQ(item->rows, rows);
+    b.done(queue, item->bytes, 1);
+  };
+  take("labels", 4), take("input", 1), take("input", 2), take("input", 3);
+  large.join(), small.join();
+}
+
+// The first in line gives up: the next has its turn.
+TEST_F(BrokerTest, WhoGivesUpWaitingMakesWayForTheNext) {
+  ASSERT_TRUE(b_.put("input", blockOf(1, 600), now()));
+  std::atomic<bool> waits = false, gone = false;
+  std::thread large([&] {
+    EXPECT_EQ(
+        messageOf([&] {
+          (void)b_.put("input", blockOf(2, 900), {Deadline::after(60), [&] { return waits = true, gone.load(); }});
+        }),
+        "the client has gone");
+  });
+  ASSERT_TRUE(crema::test::soon([&] { return waits.load(); }));
+  std::thread small([&] { EXPECT_TRUE(b_.put("input", blockOf(3, 300), soon())); });
+  crema::test::settle();
+  gone = true;
+  large.join(), small.join();
+  EXPECT_EQ(b_.count("input"), 2);
 }
 
 TEST_F(BrokerTest, JoinWaitsUntilAllIsDone) {

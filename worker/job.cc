@@ -62,6 +62,7 @@ wire::Event toEvent(const train::Progress& p) {
   out->set_loss(p.loss), out->set_lr(p.rate);
   out->set_records_per_second(p.recordsPerSecond);
   if (p.secondsLeft >= 0) out->set_seconds_left(p.secondsLeft);
+  out->set_feed_share(p.shares.records), out->set_exchange_share(p.shares.exchange);
   return event;
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/text.h"
@@ -162,6 +163,7 @@ void BatchFeed::restart(int rank, int64_t step) {
 // stopped by the caller's thread alone. How long a batch may take is its source's to say: one that gets rows from a host
 // watches that host's interrupt.
 const Batch& BatchFeed::next(int rank, int64_t step) {
+  const double from = monotonicSeconds();
   const bool inOrder = thread_.joinable() && expected_.step == step && maker_.options.myRanks[expected_.rank] == rank;
   if (!inOrder) restart(rank, step);
   MutexLock lock(mutex_);
@@ -172,6 +174,7 @@ const Batch& BatchFeed::next(int rank, int64_t step) {
   ready_.pop_front();
   expected_ = after(expected_);
   changed_.notify_all();
+  waited_ += monotonicSeconds() - from;
   return current_;
 }
 

@@ -95,6 +95,7 @@ class BatchFeed {
   ~BatchFeed();  // stops the thread after the batch that it is making
   // Valid until the next call. Errors of the background thread are thrown here.
   const Batch& next(int rank, int64_t step);
+  double waited() const { return waited_; }  // seconds that next() has taken
 
  private:
   struct Place {
@@ -108,6 +109,7 @@ class BatchFeed {
 
   BatchMaker maker_;
   Batch current_;
+  double waited_ = 0;
   Place expected_{0, 0};  // the place of the front of ready_, or of the next batch
   Mutex mutex_;
   std::condition_variable changed_;

@@ -100,6 +100,22 @@ void lrnBackward(Context& c, const LrnShape& s, const T* x, const T* y, const T*
   tableOf<T>(c).lrnBackward(c, s, x, y, scale, dy, dx);
 }
 
+// ---------------------------------------------------------------------------------------- LRN within a channel's plane
+// scale = 1 + alpha/size^2 * sum over the size x size window of x^2, zeros outside; y = x * scale^-beta. size odd.
+// x, y, scale [n][c][h][w]; backward needs no y and allows no dx that is dy.
+struct LrnWithinShape {
+  int n, c, h, w, size;
+  double alpha, beta;
+};
+template <class T>
+void lrnWithinForward(Context& c, const LrnWithinShape& s, const T* x, T* scale, T* y) {
+  tableOf<T>(c).lrnWithinForward(c, s, x, scale, y);
+}
+template <class T>
+void lrnWithinBackward(Context& c, const LrnWithinShape& s, const T* x, const T* scale, const T* dy, T* dx) {
+  tableOf<T>(c).lrnWithinBackward(c, s, x, scale, dy, dx);
+}
+
 // ------------------------------------------------------------------------------------------------ element by element
 // In place (y == x, dx == dy) is allowed here. ReLU's slope at x = 0 is negativeSlope; backward may be given y
 // for x when negativeSlope >= 0 (the sign is the same).

@@ -3,8 +3,9 @@
 #pragma once
 #include "kernels/channels.h"
 #include "kernels/kernels.h"
+#include "kernels/norm.h"
 
-// A kernel is one word here. It must have a declaration in kernels.h or channels.h, whose type the table takes over;
+// A kernel is one word here. It must have a declaration in kernels.h, channels.h or norm.h, whose type the table takes over;
 // loops in ref/; vector code in vector/. A word that lacks one of them, or finds another type, does not compile.
 // A list of names and not of signatures, so that contracts stand beside ordinary declarations, from which the compiler
 // copies the types.
@@ -24,6 +25,8 @@
   X(avePoolBackward)     \
   X(lrnForward)          \
   X(lrnBackward)         \
+  X(lrnWithinForward)    \
+  X(lrnWithinBackward)   \
   X(reluForward)         \
   X(reluBackward)        \
   X(multiply)            \
@@ -33,7 +36,9 @@
   X(channelSums)         \
   X(channelDots)         \
   X(channelAffine)       \
-  X(channelMix)
+  X(channelMix)          \
+  X(normForward)         \
+  X(normBackward)
 // clang-format on
 
 namespace crema::kernels {

@@ -163,5 +163,31 @@ TEST(Lrn, AgainstDoubleLoops) {
   }
 }
 
+TEST(Lrn, WithinAPlaneAgainstDoubleLoops) {
+  for (const LrnWithinShape& s : {LrnWithinShape{2, 3, 16, 16, 3, 0.5, 0.75},
+                                  {1, 2, 7, 19, 5, 2.5, 0.75},
+                                  {1, 3, 1, 33, 3, 0.5, 0.75},
+                                  {3, 1, 5, 2, 9, 1.5, 0.75},
+                                  {1, 2, 6, 5, 3, 0.3, 0.6}}) {
+    const size_t count = static_cast<size_t>(s.n) * s.c * s.h * s.w;
+    const auto x = numbers(count, 1), dy = numbers(count, 2);
+    const auto xd = wide(x), dyd = wide(dy);
+    std::vector<double> scale(count), y(count), dx(count);
+    ref::lrnWithinForward(s, xd.data(), scale.data(), y.data());
+    ref::lrnWithinBackward(s, xd.data(), scale.data(), dyd.data(), dx.data());
+    std::vector<float> scaleF(count);
+    const std::vector<double> four(count, 4.0);
+    near("lrn",
+         sameBits("lrn", count, NAN,
+                  [&](Context& k, float* out) { lrnWithinForward(k, s, x.data(), scaleF.data(), out); }),
+         y, four);
+    near("scale", scaleF, scale, four);
+    near("lrn back",
+         sameBits("lrn back", count, NAN,
+                  [&](Context& k, float* out) { lrnWithinBackward(k, s, x.data(), scaleF.data(), dy.data(), out); }),
+         dx, four);
+  }
+}
+
 }  // namespace
 }  // namespace crema::kernels

@@ -10,22 +10,36 @@
 // divided by the third. How several ranks and passes update them: net/running_statistics.h. Decided against: rank 0's
 // statistics alone, as in Caffe with several GPUs; the mean over ranks costs no more and covers every record. Test nets
 // of a solver and scoring never update them. (In Caffe a test net with use_global_stats: false does, and so trains on
-// test records.) Cost: three passes over x forward; memory: 2 C numbers, and a copy of x where the layer works in
-// place.
+// test records.) Cost: three passes over x forward, of which one reads memory; memory: 2 C numbers, and a copy of x where the
+// layer works in place.
 #include <cmath>
 #include <vector>
 
 #include "layers/builtin.h"
 #include "layers/elementwise.h"
+#include "layers/norm_group.h"
 
 namespace crema::layers {
 namespace {
 
-class BatchNorm : public SameShapeLayer {
+class BatchNorm : public SameShapeLayer, public NormLeader {
  public:
   using SameShapeLayer::SameShapeLayer;
   bool isStep(const Blobs& bottom, int) const override {
     return global() && context().dtype == DType::kFloat32 && bottom[0]->shape().axes() > 1;
+  }
+  bool leads(const Blobs&) const override { return !global() && context().dtype == DType::kFloat32 && inRows(); }
+  Blob& keptBottom() override { return kept(); }
+  void forwardGroup(const Blobs& bottom, const Blobs& top, const kernels::NormSteps<float>& steps, bool kept) override {
+    if (!kept) keepBottom(bottom, top);
+    kernels::normForward<float>(kernels(), channels_.shape(), eps(), bottomBefore<float>(bottom, top), steps,
+                                top[0]->mutableData<float>(), numbers());
+    addToRunning<float>();
+  }
+  void backwardGroup(const Blobs& top, const Blobs& bottom, const kernels::NormSteps<float>& steps,
+                     const kernels::NormSums& sums) override {
+    kernels::normBackward<float>(kernels(), channels_.shape(), bottomBefore<float>(bottom, top), numbers(), steps,
+                                 top[0]->diff<float>(), bottom[0]->mutableDiff<float>(), sums);
   }
 
  protected:
@@ -61,6 +75,11 @@ class BatchNorm : public SameShapeLayer {
   void compute(const Blobs& bottom, const Blobs& top) override {
     keepBottom(bottom, top);
     withType(context().dtype, [&]<class T>() {
+      if (!global() && inRows()) {
+        kernels::normForward<T>(kernels(), channels_.shape(), eps(), bottom[0]->data<T>(), {}, top[0]->mutableData<T>(),
+                                numbers());
+        return addToRunning<T>();
+      }
       if (global())
         takeRunning<T>();
       else
@@ -84,6 +103,7 @@ class BatchNorm : public SameShapeLayer {
       T* dx = bottom[0]->mutableDiff<T>();
       if (global())
         return kernels::channelAffine<T>(kernels(), channels_.shape(), dy, nullptr, factor_.data(), nullptr, dx);
+      if (inRows()) return kernels::normBackward<T>(kernels(), channels_.shape(), x, numbers(), {}, dy, dx, {});
       const size_t c = mean_.size();
       std::vector<double> ofDy(c), ofBoth(c);  // turned into the constants of dx = r dy + ofBoth (x - mu) + ofDy
       kernels::channelSums(kernels(), channels_.shape(), dy, ofDy.data());
@@ -105,6 +125,8 @@ class BatchNorm : public SameShapeLayer {
   }
   static Channels channelsOf(const Shape& x) { return x.axes() == 1 ? Channels{1, 1, x[0]} : Channels::of(x, 1, 2); }
   double perChannel() const { return std::max<double>(1, static_cast<double>(channels_.perChannel())); }
+  bool inRows() const { return channels_.inner > 1; }  // else a channel's numbers lie apart: vectors over channels
+  kernels::NormNumbers numbers() { return {mean_.data(), variance_.data(), factor_.data()}; }
   double eps() const { return param_.batch_norm_param().eps(); }
 
   template <class T>

@@ -28,6 +28,7 @@ class SameShapeLayer : public Layer {
     if (top[0] != bottom[0] || !context().needsBackward) return;
     kept_.copyDataFrom(*bottom[0]);
   }
+  Blob& kept() { return kept_; }
   // The values of bottom 0 before the forward pass.
   template <class T>
   const T* bottomBefore(const Blobs& bottom, const Blobs& top) const {

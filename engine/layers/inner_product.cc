@@ -10,6 +10,7 @@ namespace {
 class InnerProduct : public Layer {
  public:
   using Layer::Layer;
+  bool setsGradients() const override { return true; }
   int64_t multiplyAdds(const Blobs&, const Blobs&) const override { return int64_t{shape_.n} * params()[0]->count(); }
 
  protected:
@@ -47,9 +48,10 @@ class InnerProduct : public Layer {
     withType(context().dtype, [&]<class T>() {
       const T* dy = top[0]->diff<T>();
       if (paramPropagates(0))
-        kernels::ipBackwardWeights<T>(kernels(), shape_, bottom[0]->data<T>(), dy, params()[0]->mutableDiff<T>(), true);
+        kernels::ipBackwardWeights<T>(kernels(), shape_, bottom[0]->data<T>(), dy, params()[0]->mutableDiff<T>(),
+                                      addsGradients());
       if (params().size() > 1 && paramPropagates(1))
-        kernels::ipBackwardBias<T>(kernels(), shape_, dy, params()[1]->mutableDiff<T>(), true);
+        kernels::ipBackwardBias<T>(kernels(), shape_, dy, params()[1]->mutableDiff<T>(), addsGradients());
       if (down[0])
         kernels::ipBackwardData<T>(kernels(), shape_, dy, params()[0]->data<T>(), bottom[0]->mutableDiff<T>());
     });

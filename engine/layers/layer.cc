@@ -93,7 +93,11 @@ void Layer::backward(const Blobs& top, const std::vector<bool>& propagateDown, c
              if (const char* what = withoutGradient(i); what && propagateDown[static_cast<size_t>(i)])
                invalid("{} has no gradient for its {} (bottom {}); set propagate_down to false there", type(), what, i);
            checkShapes(bottom, top);
-           if (!nothingToDo(bottom, top)) gradient(top, propagateDown, bottom);
+           if (!nothingToDo(bottom, top))
+             gradient(top, propagateDown, bottom);
+           else if (noGradients_)
+             for (const auto& param : params_) param->fillDiff(0);
+           noGradients_ = false;
          });
 }
 

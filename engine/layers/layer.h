@@ -145,6 +145,11 @@ class Layer {
   void setParamPropagate(int i, bool on);
   bool paramPropagates(int i) const;
 
+  // The gradients of its parameters hold nothing: the next backward() sets them, with the bits that adding to zeros gives.
+  // Only for layers that set them; it saves large ones a pass that clears and one that reads.
+  virtual bool setsGradients() const { return false; }
+  void expectNoGradients() { noGradients_ = true; }
+
   // What Net needs to know before it connects the layer.
   struct Arity {
     int minBottoms = 1, maxBottoms = 1, minTops = 1, maxTops = 1;  // max -1: any number
@@ -182,6 +187,7 @@ class Layer {
   kernels::Context& kernels() const { return *context_.kernels; }
   const LayerContext& context() const { return context_; }
   bool training() const { return context_.phase == caffe::TRAIN; }
+  bool addsGradients() const { return !noGradients_; }
   std::string randomName() const {
     return context_.sameNameBefore ? fmt::format("{}#{}", name(), context_.sameNameBefore) : name();
   }
@@ -209,6 +215,7 @@ class Layer {
   std::vector<std::shared_ptr<Blob>> params_;
   std::map<int, double> kept_;  // by index of a parameter with running statistics
   std::vector<bool> paramPropagate_;
+  bool noGradients_ = false;
   std::vector<double> lossWeights_;
 };
 

@@ -6,8 +6,6 @@
 //   dx = dy s^-beta + 2 x * AVE_n backward of (-alpha beta x dy s^(-beta-1))
 // y is kept where a later layer overwrites it in place. Options (lrn_param): local_size (odd), alpha, beta, k,
 // norm_region. 4 axes.
-#include <cmath>
-
 #include "layers/builtin.h"
 
 namespace crema::layers {
@@ -15,8 +13,7 @@ namespace {
 
 class LRN : public Layer {
  public:
-  LRN(const caffe::LayerParameter& p, const LayerContext& c)
-      : Layer(p, c), scale_(c.dtype), work_(c.dtype), kept_(c.dtype) {}
+  LRN(const caffe::LayerParameter& p, const LayerContext& c) : Layer(p, c), scale_(c.dtype), kept_(c.dtype) {}
 
  protected:
   void configure(const Blobs&, const Blobs&) override {
@@ -27,7 +24,7 @@ class LRN : public Layer {
     const Shape& in = bottom[0]->shape();
     if (in.axes() != 4) invalid("LRN needs 4 axes (num, channels, height, width), the bottom is {}", in.brief());
     top[0]->reshape(in);
-    for (Blob* b : {&scale_, &work_, &kept_}) b->reshape(in);
+    for (Blob* b : {&scale_, &kept_}) b->reshape(in);
   }
   void compute(const Blobs& bottom, const Blobs& top) override {
     withType(context().dtype, [&]<class T>() {
@@ -35,7 +32,8 @@ class LRN : public Layer {
         kernels::lrnForward<T>(kernels(), lrnShape(bottom[0]->shape()), bottom[0]->data<T>(), scale_.mutableData<T>(),
                                top[0]->mutableData<T>());
       } else {
-        within<T>(*bottom[0], *top[0]);
+        kernels::lrnWithinForward<T>(kernels(), withinShape(bottom[0]->shape()), bottom[0]->data<T>(),
+                                     scale_.mutableData<T>(), top[0]->mutableData<T>());
       }
     });
     if (keeps()) kept_.copyDataFrom(*top[0]);
@@ -48,7 +46,8 @@ class LRN : public Layer {
                                 (keeps() ? kept_ : *top[0]).template data<T>(), scale_.data<T>(), top[0]->diff<T>(),
                                 bottom[0]->mutableDiff<T>());
       } else {
-        withinGradient<T>(*top[0], *bottom[0]);
+        kernels::lrnWithinBackward<T>(kernels(), withinShape(bottom[0]->shape()), bottom[0]->data<T>(),
+                                      scale_.data<T>(), top[0]->diff<T>(), bottom[0]->mutableDiff<T>());
       }
     });
   }
@@ -59,37 +58,14 @@ class LRN : public Layer {
     const auto& p = param_.lrn_param();
     return {in[0], in[1], in[2] * in[3], static_cast<int>(p.local_size()), p.alpha(), p.beta(), p.k()};
   }
-  kernels::PoolShape poolShape(const Shape& in) const {
-    const int size = static_cast<int>(param_.lrn_param().local_size());
-    return {in[0], in[1], in[2], in[3], in[2], in[3], size, size, 1, 1, (size - 1) / 2, (size - 1) / 2};
-  }
-
-  template <class T>
-  void within(const Blob& bottom, Blob& top) {
-    const T alpha = param_.lrn_param().alpha(), beta = param_.lrn_param().beta();
-    const T* x = bottom.data<T>();
-    T *s = scale_.mutableData<T>(), *y = top.mutableData<T>();
-    kernels::multiply<T>(kernels(), bottom.count(), x, x, work_.mutableData<T>());
-    kernels::avePoolForward<T>(kernels(), poolShape(bottom.shape()), work_.data<T>(), s);
-    for (int i = 0; i < bottom.count(); ++i) {
-      s[i] = 1 + alpha * s[i];
-      y[i] = x[i] * std::pow(s[i], -beta);
-    }
-  }
-
-  template <class T>
-  void withinGradient(const Blob& top, Blob& bottom) {
-    const T alpha = param_.lrn_param().alpha(), beta = param_.lrn_param().beta();
-    const T *x = bottom.data<T>(), *dy = top.diff<T>(), *s = scale_.data<T>();
-    T *work = work_.mutableDiff<T>(), *dx = bottom.mutableDiff<T>();
-    for (int i = 0; i < bottom.count(); ++i) work[i] = -alpha * beta * x[i] * dy[i] * std::pow(s[i], -beta - 1);
-    kernels::avePoolBackward<T>(kernels(), poolShape(bottom.shape()), work, dx);
-    for (int i = 0; i < bottom.count(); ++i) dx[i] = dy[i] * std::pow(s[i], -beta) + 2 * x[i] * dx[i];
+  kernels::LrnWithinShape withinShape(const Shape& in) const {
+    const auto& p = param_.lrn_param();
+    return {in[0], in[1], in[2], in[3], static_cast<int>(p.local_size()), p.alpha(), p.beta()};
   }
 
   bool keeps() const { return across() && context().needsBackward && !context().memory.overwriters.empty(); }
 
-  Blob scale_, work_, kept_;
+  Blob scale_, kept_;
 };
 
 }  // namespace

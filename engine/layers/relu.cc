@@ -4,14 +4,19 @@
 // is kept.
 #include "layers/builtin.h"
 #include "layers/elementwise.h"
+#include "layers/norm_group.h"
 
 namespace crema::layers {
 namespace {
 
-class ReLU : public SameShapeLayer {
+class ReLU : public SameShapeLayer, public NormFollower {
  public:
   using SameShapeLayer::SameShapeLayer;
   bool isStep(const Blobs&, int) const override { return context().dtype == DType::kFloat32; }
+  bool follow(const Blobs&, kernels::NormSteps<float>* steps) const override {
+    if (steps->rectified) return false;
+    return steps->rectified = true, steps->slope = slope<float>(), true;
+  }
 
  protected:
   void configure(const Blobs&, const Blobs&) override {

@@ -5,18 +5,34 @@
 // ignored. Options (scale_param): axis (1), num_axes (1), filler (constant 1), bias_term (false), bias_filler (constant
 // 0). Parameters: g (with one bottom), then b of the same shape (with bias_term).
 #include "layers/builtin.h"
+#include "layers/norm_group.h"
 #include "layers/per_channel.h"
 
 namespace crema::layers {
 namespace {
 
-class Scale : public PerChannelLayer {
+class Scale : public PerChannelLayer, public NormFollower {
  public:
   using PerChannelLayer::PerChannelLayer;
   bool isStep(const Blobs& bottom, int) const override {
     const auto& p = param_.scale_param();
     return bottom.size() == 1 && context().dtype == DType::kFloat32 && bottom[0]->shape().axes() > 1 &&
            bottom[0]->shape().canonicalAxis(p.axis()) == 1 && params()[0]->shape().axes() == 1;
+  }
+  bool follow(const Blobs& bottom, kernels::NormSteps<float>* steps) const override {
+    if (steps->scaled || steps->rectified || !isStep(bottom, 0)) return false;
+    steps->scaled = true, steps->scale = params()[0]->data<float>();
+    steps->offset = biased() ? params().back()->data<float>() : nullptr;
+    return true;
+  }
+  void addSums(const kernels::NormSums& sums) override {
+    const auto add = [&](int param, const double* from) {
+      if (!paramPropagates(param)) return;
+      float* to = params()[static_cast<size_t>(param)]->mutableDiff<float>();
+      for (int d = 0; d < channels_.channels; ++d) to[d] = static_cast<float>(to[d] + from[d]);
+    };
+    add(0, sums.scale);
+    if (biased()) add(1, sums.offset);
   }
 
  protected:

@@ -65,6 +65,9 @@ class Net {
     std::function<void(int layer)> beforeForward, afterForward, beforeBackward, afterBackward;
   };
   Hooks& hooks() { return hooks_; }
+  bool isWatched() const {
+    return hooks_.beforeForward || hooks_.afterForward || hooks_.beforeBackward || hooks_.afterBackward;
+  }
 
   // Caffe's lines about every pass (debug_info.cc). At first what the description's debug_info says.
   void setDebugInfo(bool on) { debugInfo_ = on; }

@@ -1,7 +1,6 @@
 #include "net/scoring_plan.h"
 
 #include <algorithm>
-#include <limits>
 #include <map>
 
 namespace crema::net {
@@ -12,16 +11,6 @@ bool has(const layers::Blobs& blobs, const Blob* blob) {
 }
 
 }  // namespace
-
-// Of memory: the blob that holds it, and the first and last layer that need it.
-struct ScoringPlan::Lifetime {
-  Blob* blob;
-  int from, to;
-  bool shared = true;  // with other blobs
-
-  int64_t size() const { return (int64_t{blob->count()} + 15) / 16 * 16; }
-  bool meets(const Lifetime& o) const { return from <= o.to && o.from <= to; }
-};
 
 ScoringPlan::ScoringPlan(Net& net, const std::set<std::string>& kept) : net_(net), memory_(net.dtype()) {
   for (const auto& name : kept) kept_.insert(&net.blob(name));
@@ -91,14 +80,14 @@ std::vector<ScoringPlan::Lifetime> ScoringPlan::lifetimes() const {
   std::map<const Blob*, size_t> known;  // indexes in `all`
   for (int i = 0; i < static_cast<int>(layers_.size()); ++i) {
     const auto& layer = *net_.layers()[static_cast<size_t>(i)];
-    for (const Blob* b : net_.bottoms(i)) all[known.at(b)].to = i;
+    for (const Blob* b : net_.bottoms(i)) all[known.at(b)].need.to = i;
     for (Blob* t : net_.tops(i)) {
       const auto [at, isNew] = known.try_emplace(t, all.size());
       if (isNew && net_.sharesMemory(i))
         at->second = known.at(net_.bottoms(i)[0]);
       else if (isNew)
-        all.push_back({t, computedBy(i), i, !net_.bottoms(i).empty() && layer.type() != "Python"});
-      all[at->second].to = i;
+        all.push_back({{t, computedBy(i), i}, !net_.bottoms(i).empty() && layer.type() != "Python"});
+      all[at->second].need.to = i;
       if (isKept(t)) all[at->second].shared = false;
     }
   }
@@ -110,29 +99,14 @@ std::vector<ScoringPlan::Lifetime> ScoringPlan::lifetimes() const {
   return all;
 }
 
-// Largest first, each at the lowest place where it meets none that is needed at the same time.
 void ScoringPlan::placeBlobs() {
-  auto all = lifetimes();
-  all.erase(std::remove_if(all.begin(), all.end(), [](const Lifetime& l) { return !l.shared; }), all.end());
-  std::stable_sort(all.begin(), all.end(), [](const Lifetime& a, const Lifetime& b) { return a.size() > b.size(); });
-  std::vector<int64_t> place;
-  int64_t whole = 0;
-  for (size_t i = 0; i < all.size(); ++i) {
-    std::vector<std::pair<int64_t, int64_t>> taken;
-    for (size_t j = 0; j < i; ++j)
-      if (all[i].meets(all[j])) taken.emplace_back(place[j], place[j] + all[j].size());
-    std::sort(taken.begin(), taken.end());
-    int64_t at = 0;
-    for (const auto& [from, to] : taken) {
-      if (at + all[i].size() <= from) break;
-      at = std::max(at, to);
-    }
-    place.push_back(at);
-    whole = std::max(whole, at + all[i].size());
-  }
-  if (whole == 0 || whole > std::numeric_limits<int>::max()) return;
-  memory_.reshape({static_cast<int>(whole)});
-  for (size_t i = 0; i < all.size(); ++i) all[i].blob->placeDataIn(memory_, place[i]);
+  std::vector<Need> needs;
+  for (const Lifetime& l : lifetimes())
+    if (l.shared) needs.push_back(l.need);
+  const Placement p = placed(std::move(needs));
+  if (!p.worthIt()) return;
+  memory_.reshape({static_cast<int>(p.whole)});
+  for (size_t i = 0; i < p.needs.size(); ++i) p.needs[i].blob->placeDataIn(memory_, p.places[i]);
 }
 
 }  // namespace crema::net

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "net/net.h"
+#include "net/placement.h"
 
 namespace crema::net {
 
@@ -36,7 +37,10 @@ class ScoringPlan {
     int by;
     std::vector<Merged> steps;
   };
-  struct Lifetime;
+  struct Lifetime {  // of memory
+    Need need;
+    bool shared = true;  // with other blobs
+  };
 
   void merge(int convolution);
   int nextStep(int convolution, int last, const Blob* made) const;

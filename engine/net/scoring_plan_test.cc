@@ -5,88 +5,16 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <array>
 #include <cstring>
 #include <functional>
 #include <random>
 
 #include "model/proto_io.h"
+#include "support/drawn_net.h"
 #include "support/isas_here.h"
 
 namespace crema::net {
 namespace {
-
-class Drawn {
- public:
-  explicit Drawn(unsigned seed) : random_(seed) {
-    const int side = std::array{5, 7, 14, 19}[of(4)];
-    add(fmt::format("name: 'x' type: 'Input' top: 'x' input_param {{ shape {{ dim: {} dim: 4 dim: {} dim: {} }} }}",
-                    std::array{1, 2, 7, 17}[of(4)], side, side));
-    blobs_ = {"x"};
-    const int layers = 4 + static_cast<int>(of(14));
-    for (int i = 0; i < layers; ++i) addLayer("b" + std::to_string(i));
-  }
-  const std::string& text() const { return text_; }
-  std::set<std::string> someBlobs() {
-    std::set<std::string> some;
-    for (const auto& b : blobs_)
-      if (of(6) == 0) some.insert(b);
-    return some;
-  }
-
- private:
-  size_t of(size_t n) { return random_() % n; }
-  const std::string& any() { return blobs_[of(3) ? blobs_.size() - 1 : of(blobs_.size())]; }
-  void add(const std::string& body) { text_ += "layer { " + body + " }\n"; }
-  bool isFree(const std::string& blob) const { return blob != "x" && !read_.count(blob); }  // for a layer in place
-  // A layer of one bottom; in place where it may be and the dice say so.
-  void addSingle(const std::string& type, const std::string& name, const std::string& options, bool mayBeInPlace) {
-    const std::string bottom = any();
-    const std::string top = mayBeInPlace && isFree(bottom) && of(2) ? bottom : name;
-    if (top == name) read_.insert(bottom);
-    add(fmt::format("name: '{}' type: '{}' bottom: '{}' top: '{}' {}", name, type, bottom, top, options));
-    if (top == name) blobs_.push_back(top);
-  }
-  void addLayer(const std::string& name) {
-    static const std::string filler = "{ type: 'gaussian' std: 0.3 }";
-    const size_t kind = of(10);
-    if (kind < 4)
-      addSingle("Convolution", name,
-                fmt::format("convolution_param {{ num_output: 4 kernel_size: {} pad: {} group: {} bias_term: {} "
-                            "weight_filler {} bias_filler {} }}",
-                            kind % 2 ? 3 : 1, kind % 2, 1 + of(2), of(2) ? "true" : "false", filler, filler),
-                false);
-    else if (kind == 4)
-      addSingle("BatchNorm", name, "", true);
-    else if (kind == 5)
-      addSingle("Scale", name,
-                fmt::format("scale_param {{ filler {} bias_term: {} bias_filler {} }}", filler,
-                            of(2) ? "true" : "false", filler),
-                true);
-    else if (kind == 6)
-      addSingle("ReLU", name, of(2) ? "" : "relu_param { negative_slope: 0.1 }", true);
-    else if (kind == 7)
-      addSingle("Dropout", name, "", true);
-    else if (kind == 8)
-      addSingle("Pooling", name, "pooling_param { pool: AVE kernel_size: 3 pad: 1 }", false);
-    else
-      addSum(name);
-  }
-  void addSum(const std::string& name) {
-    const std::string a = any(), b = any();
-    const std::string top = a != b && isFree(a) && of(2) ? a : name;
-    if (top == name) read_.insert(a);
-    read_.insert(b);
-    add(fmt::format("name: '{}' type: 'Eltwise' bottom: '{}' bottom: '{}' top: '{}' {}", name, a, b, top,
-                    of(4) ? "" : "eltwise_param { coeff: 1 coeff: -1 }"));
-    if (top == name) blobs_.push_back(top);
-  }
-
-  std::mt19937 random_;
-  std::string text_;
-  std::vector<std::string> blobs_;
-  std::set<std::string> read_;
-};
 
 void fillStatistics(layers::Layer& layer) {
   std::mt19937 random(7);
@@ -135,7 +63,7 @@ void expectSame(Net& plain, Net& planned, const std::set<std::string>& names) {
 TEST(ScoringPlan, GivesTheBitsOfTheNetLayerByLayer) {
   int merged = 0;
   for (unsigned seed = 0; seed < 400; ++seed) {
-    Drawn drawn(seed);
+    crema::test::DrawnNet drawn(seed);
     SCOPED_TRACE(drawn.text());
     kernels::Context kernels(*kernels::isasHere()[seed % kernels::isasHere().size()], 1 + static_cast<int>(seed % 3));
     const auto plain = netOf(drawn.text(), kernels), planned = netOf(drawn.text(), kernels);

@@ -68,7 +68,7 @@ class BatchNormTest : public testing::Test {
                                                                    "net");
     SolverOptions o;
     o.kernels = &kernels_, o.dtype = DType::kFloat64, o.seed = 3, o.log = false;
-    o.testsNeedBackward = true;  // all blobs of the test net are looked at
+    o.hostLooks = true;  // all blobs of the test net are looked at
     o.trainData.ranks = ranks, o.trainData.myRanks.clear();
     for (int r = 0; r < ranks; ++r) o.trainData.myRanks.push_back(r);
     return std::make_unique<Solver>(p, o);

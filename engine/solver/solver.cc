@@ -43,9 +43,10 @@ void Solver::buildNets() {
     LOG_INFO("Creating training net {}", train.said);
   }
   net_ = std::make_unique<net::Net>(train.param, train.state, o, train.origin);
+  if (!options_.hostLooks) plan_.emplace(*net_);
   o.data = options_.testData;
   o.data.ranks = 1, o.data.myRanks = {0}, o.data.stepsPerRank = 1;
-  o.needsBackward = options_.testsNeedBackward;
+  o.needsBackward = options_.hostLooks;
   // Recurrent state: with one rank test batches continue each other; with several each begins at zero, so that the
   // number of workers changes nothing.
   o.data.use = options_.trainData.ranks == 1 ? layers::PassUse::kTest : layers::PassUse::kSharedTest;
@@ -61,14 +62,14 @@ void Solver::buildNets() {
 }
 
 double Solver::computeGradient(int rank) {
-  net_->clearParamDiffs();
+  plan_ ? plan_->clearParamDiffs() : net_->clearParamDiffs();
   net_->statistics().collect();
   const bool display = param_.display() && iteration() % param_.display() == 0;
   net_->setDebugInfo(param_.debug_info() && display && options_.log && rank == options_.trainData.myRanks.front());
   double loss = 0;
   for (int sub = 0; sub < param_.iter_size(); ++sub) {
     net_->setStep(static_cast<int64_t>(iteration()) * param_.iter_size() + sub, rank);
-    const double part = net_->forward();
+    const double part = plan_ ? plan_->forward() : net_->forward();
     if (!std::isfinite(part)) {
       const std::string where = net_->firstNotFinite();
       invalid(
@@ -82,7 +83,7 @@ double Solver::computeGradient(int rank) {
               : fmt::format("Lower base_lr (now {}), set clip_gradients, or check the data for NaN", param_.base_lr()));
     }
     loss += part;
-    net_->backward();
+    plan_ ? plan_->backward() : net_->backward();
   }
   return loss / param_.iter_size();
 }
@@ -163,6 +164,12 @@ int64_t Solver::recordsSkipped() const {
   return all;
 }
 
+double Solver::waitedForRecords() const {
+  double all = 0;
+  for (const auto* layer : net_->recordLayers()) all += layer->waited();
+  return all;
+}
+
 std::string Solver::recordsRead() const {
   std::string all;
   const auto add = [&](const net::Net& net, const char* phase) {
@@ -200,8 +207,7 @@ int64_t Solver::testCycle(size_t i) const {
 std::vector<float> Solver::testBatch(size_t i, int64_t batch) {
   net::Net& net = *testNets_[i];
   net.setStep(batch, 0);
-  const double loss =
-      options_.testsNeedBackward ? net.forward() : testPlans_.try_emplace(i, net).first->second.forward();
+  const double loss = options_.hostLooks ? net.forward() : testPlans_.try_emplace(i, net).first->second.forward();
   const std::vector<double> outputs = outputValues(net);
   std::vector<float> values(outputs.begin(), outputs.end());
   values.push_back(static_cast<float>(loss));

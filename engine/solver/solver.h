@@ -10,11 +10,13 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "net/net.h"
 #include "net/scoring_plan.h"
+#include "net/training_plan.h"
 
 namespace crema::solver {
 
@@ -24,10 +26,10 @@ struct SolverOptions {
   DType dtype = DType::kFloat32;
   layers::DataOptions trainData, testData;  // testData's ranks are ignored: test batches are one sequence
   uint64_t seed = 1;
-  bool testsNeedBackward = false;  // a host program may call backward() on the test nets, and look at all their blobs
-  std::string origin;              // what messages call nets that were inlined
-  std::string folder;              // relative paths of the prototxt may start here
-  bool log = true;                 // write Caffe's log lines; one process of a cluster does
+  bool hostLooks = false;  // a host program may call forward() and backward() on the nets, and look at all their blobs
+  std::string origin;      // what messages call nets that were inlined
+  std::string folder;      // relative paths of the prototxt may start here
+  bool log = true;         // write Caffe's log lines; one process of a cluster does
 };
 
 struct SnapshotFiles {
@@ -65,13 +67,14 @@ class Solver {
   void resetSmoothedLoss() { losses_.clear(); }
 
   // Every element of every output of test net i, for batch `batch` of its endless sequence; then its loss. Unless
-  // testsNeedBackward, its other blobs have no defined values from then on (net/scoring_plan.h).
+  // hostLooks, its other blobs have no defined values from then on (net/scoring_plan.h).
   std::vector<float> testBatch(size_t i, int64_t batch);
   int testValues(size_t i);  // length of testBatch's result
   // Test batches after which the sequence repeats; 0: batches wrap over the end of the records.
   int64_t testCycle(size_t i) const;
   bool testDue() const;
   int64_t recordsSkipped() const;   // by the data layers of all nets, because they could not be decoded
+  double waitedForRecords() const;  // seconds, by the data layers of the train net
   std::string recordsRead() const;  // what the data layers of all nets read, as text; equal on all workers of a run
   int64_t firstTestBatch(size_t i) const;  // the sequence number of this iteration's first test batch
 
@@ -100,6 +103,7 @@ class Solver {
   caffe::SolverParameter param_;
   SolverOptions options_;
   std::unique_ptr<net::Net> net_;
+  std::optional<net::TrainingPlan> plan_;  // of net_, where no host program looks at it
   std::vector<std::unique_ptr<net::Net>> testNets_;
   std::map<size_t, net::ScoringPlan> testPlans_;  // of those that have computed
   Blob history_;

@@ -66,6 +66,7 @@ class Blob : public std::enable_shared_from_this<Blob> {
   // The owner of the present memory: while it is held, pointers above stay valid even if the blob goes or moves.
   std::shared_ptr<const void> dataMemory() const { return raw(data_, dtype_), data_; }
   std::shared_ptr<const void> diffMemory() const { return raw(diff_, dtype_), diff_; }
+  bool sharesDiff(const Blob& other) const { return diff_ && diff_ == other.diff_; }  // asks for no memory
 
   void copyDataFrom(const Blob& other);  // shapes' counts and dtypes must agree
   void copyDiffFrom(const Blob& other);

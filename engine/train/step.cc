@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/clock.h"
+
 namespace crema::train {
 namespace {
 
@@ -49,7 +51,9 @@ Step::Sum Step::run(const std::function<double(int rank)>& pass, const std::func
     std::vector<const float*> pieces;
     for (size_t i = 0; i < mine_.roots(); ++i) pieces.push_back(mine_.root(i));
     float* all = net.flatDiff().mutableDiff<float>();
+    const double from = monotonicSeconds();
     exchange_->allReduce(pieces, all, count, Tag::gradient(solver_.iteration()));
+    exchanged_ += monotonicSeconds() - from;
     total = all;
   }
   const Spare sum = Spare::read(total + learnt);

@@ -30,11 +30,13 @@ class Step {
   // All-gather: each value is set by one worker and zero on all others; afterwards all workers have all of them, with
   // the same bits for any number of workers.
   void gather(std::vector<float>& values, const collective::Tag& tag);
+  double exchanged() const { return exchanged_; }  // seconds that the sums of run() took, with waits for other workers
 
  private:
   solver::Solver& solver_;
   collective::Exchange* exchange_;
   int ranks_, firstRank_;
+  double exchanged_ = 0;
   collective::TreeSum mine_;  // its roots: the whole subtrees of my ranks
 };
 

@@ -47,7 +47,7 @@ void Trainer::iterate(int64_t iterations) {
   solver_.resetSmoothedLoss();
   const double started = lastDisplay_ = monotonicSeconds();
   lastDisplayIteration_ = solver_.iteration();
-  (pace_ = Pace()).mark(started, solver_.iteration());
+  (pace_ = Pace()).mark(started, solver_.iteration(), waits());
   const int64_t end = lastDisplayIteration_ + iterations;
   if (iterations > 0) agreeToBegin();
   while (solver_.iteration() < end && !stopped_) step();
@@ -186,7 +186,8 @@ void Trainer::report(double loss) {
   p.iteration = solver_.iteration() - 1;  // the one whose loss this is
   p.maxIter = solver_.param().max_iter();
   p.loss = loss, p.rate = solver_.lastRate();
-  pace_.mark(monotonicSeconds(), p.iteration + 1);
+  pace_.mark(monotonicSeconds(), p.iteration + 1, waits());
+  p.shares = pace_.shares();
   const double step = pace_.secondsPerStep();
   if (step > 0) p.recordsPerSecond = static_cast<double>(options_.recordsPerStep) / step;
   const int64_t left = p.maxIter - p.iteration - 1;

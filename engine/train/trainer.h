@@ -21,6 +21,7 @@ struct Progress {
   int64_t iteration = 0, maxIter = 0;
   double loss = 0, rate = 0, recordsPerSecond = 0;
   double secondsLeft = -1;  // below 0 as long as it cannot be known
+  Waits shares;             // of the time
 };
 
 struct TestOutput {
@@ -73,6 +74,7 @@ class Trainer {
   void logTest(int net, std::vector<double> mean);
   void logDisplay(double loss);
   void report(double loss);
+  Waits waits() const { return {solver_.waitedForRecords(), step_.exchanged()}; }  // so far
   void takeSnapshot();
   void displayAtEnd();
   void finish();

@@ -221,6 +221,21 @@ def test_mistakes_and_what_this_build_lacks(tmp_path):
     assert 20 <= timer.ms < 2000 and timer.ms == timer.ms
 
 
+def same_in_both(folder, settings, steps):
+    """Trains in this process, layer by layer as a program may look at blobs, and by the executable, by its plan."""
+    for name in ("python", "executable"):
+        write(folder, name + ".prototxt", settings + f"snapshot_prefix: '{folder}/{name}' max_iter: {steps}")
+    caffe.set_threads(1)
+    try:
+        caffe.get_solver(str(folder / "python.prototxt")).solve()
+    finally:
+        caffe.set_threads(0)
+    ended = conftest.crema("train", "--solver", folder / "executable.prototxt")
+    assert ended.code == 0, ended.err
+    ours, theirs = ((folder / f"{n}_iter_{steps}.caffemodel").read_bytes() for n in ("python", "executable"))
+    assert ours == theirs
+
+
 def test_a_run_in_python_is_the_executables_to_the_bit(tmp_path, records):
     (tmp_path / "net.prototxt").write_text(lenet(records))
     text = (conftest.ROOT / "examples/lenet_solver.prototxt").read_text()
@@ -230,18 +245,47 @@ def test_a_run_in_python_is_the_executables_to_the_bit(tmp_path, records):
         if not line.startswith(("net:", "max_iter:", "snapshot", "test_iter", "test_interval", "random_seed"))
     )
     text += (
-        f"\nnet: '{tmp_path}/net.prototxt' max_iter: 25 test_iter: 2 test_interval: 10 random_seed: 9 "
-        "snapshot_after_train: true\n"
+        f"\nnet: '{tmp_path}/net.prototxt' test_iter: 2 test_interval: 10 random_seed: 9 snapshot_after_train: true\n"
     )
-    for name in ("python", "executable"):
-        write(tmp_path, name + ".prototxt", text + f"snapshot_prefix: '{tmp_path}/{name}'")
-    caffe.set_threads(1)
-    try:
-        caffe.get_solver(str(tmp_path / "python.prototxt")).solve()
-    finally:
-        caffe.set_threads(0)
-    ended = conftest.crema("train", "--solver", tmp_path / "executable.prototxt")
-    assert ended.code == 0, ended.err
-    assert (tmp_path / "python_iter_25.caffemodel").read_bytes() == (
-        tmp_path / "executable_iter_25.caffemodel"
-    ).read_bytes()
+    same_in_both(tmp_path, text, 25)
+
+
+def residual_net():
+    xavier = "weight_filler { type: 'xavier' }"
+    lines = [
+        "name: 'residual' layer { name: 'd' type: 'DummyData' top: 'x' top: 't' dummy_data_param { "
+        "shape { dim: 6 dim: 3 dim: 11 dim: 11 } shape { dim: 6 dim: 5 } data_filler { type: 'gaussian' std: 1 } } }"
+    ]
+
+    def layer(kind, name, bottoms, top, options=""):
+        wires = " ".join(f"bottom: '{b}'" for b in bottoms)
+        lines.append(f"layer {{ name: '{name}' type: '{kind}' {wires} top: '{top}' {options} }}")
+        return top
+
+    def block(name, x, relu):
+        conv = f"convolution_param {{ num_output: 8 kernel_size: 3 pad: 1 bias_term: false {xavier} }}"
+        layer("Convolution", name, [x], name, conv)
+        layer("BatchNorm", name + "/bn", [name], name)
+        layer("Scale", name + "/scale", [name], name, "scale_param { bias_term: true }")
+        return layer("ReLU", name + "/relu", [name], name) if relu else name
+
+    a = block("a", "x", True)
+    s = layer("Eltwise", "s", [a, block("c", block("b", a, True), False)], "s")
+    norm = layer(
+        "LRN", "n", [layer("ReLU", "r", [s], s)], "n", "lrn_param { local_size: 3 norm_region: WITHIN_CHANNEL }"
+    )
+    flat = layer(
+        "Flatten", "f", [layer("Pooling", "p", [norm], "p", "pooling_param { kernel_size: 3 stride: 2 }")], "f"
+    )
+    ip = layer("InnerProduct", "ip", [flat], "ip", f"inner_product_param {{ num_output: 5 {xavier} }}")
+    layer("EuclideanLoss", "loss", [ip, "t"], "loss")
+    return "\n".join(lines)
+
+
+def test_a_residual_net_in_python_is_the_executables_to_the_bit(tmp_path):
+    (tmp_path / "net.prototxt").write_text(residual_net())
+    settings = (
+        f"net: '{tmp_path}/net.prototxt' base_lr: 0.01 lr_policy: 'fixed' momentum: 0.9 weight_decay: 0.001 "
+        "iter_size: 2 random_seed: 5 clip_gradients: 3 "
+    )
+    same_in_both(tmp_path, settings, 7)

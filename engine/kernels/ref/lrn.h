@@ -1,4 +1,4 @@
-// Local response normalization across channels.
+// Local response normalization, across channels and within one.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -40,6 +40,43 @@ void lrnBackward(const LrnShape& s, const T* x, const T* y, const T* scale, cons
         dx[i] = static_cast<T>(dy[i] * std::pow(static_cast<double>(scale[i]), -s.beta) -
                                2 * s.alpha * s.beta / s.size * x[i] * sum);
       }
+}
+
+// body(i, sum of term(j) over the window of i) for each number i of each plane.
+template <class Term, class Body>
+void eachWindow(const LrnWithinShape& s, Term term, Body body) {
+  const int half = s.size / 2;
+  for (int64_t plane = 0; plane < int64_t{s.n} * s.c; ++plane)
+    for (int y = 0; y < s.h; ++y)
+      for (int x = 0; x < s.w; ++x) {
+        double sum = 0;
+        for (int a = std::max(0, y - half); a <= std::min(s.h - 1, y + half); ++a)
+          for (int b = std::max(0, x - half); b <= std::min(s.w - 1, x + half); ++b)
+            sum += term((plane * s.h + a) * s.w + b);
+        body((plane * s.h + y) * s.w + x, sum);
+      }
+}
+
+template <class T>
+void lrnWithinForward(const LrnWithinShape& s, const T* x, T* scale, T* y) {
+  const double each = s.alpha / (double(s.size) * s.size);
+  eachWindow(
+      s, [&](int64_t i) { return static_cast<double>(x[i]) * x[i]; },
+      [&](int64_t i, double sum) {
+        const double at = 1 + each * sum;
+        scale[i] = static_cast<T>(at);
+        y[i] = static_cast<T>(x[i] * std::pow(at, -s.beta));
+      });
+}
+
+// dx = dy scale^-beta - (2 alpha beta / size^2) x * sum over the window of x dy scale^(-beta - 1)
+template <class T>
+void lrnWithinBackward(const LrnWithinShape& s, const T* x, const T* scale, const T* dy, T* dx) {
+  const double each = 2 * s.alpha * s.beta / (double(s.size) * s.size);
+  const auto power = [&](int64_t i, double e) { return std::pow(static_cast<double>(scale[i]), e); };
+  eachWindow(
+      s, [&](int64_t i) { return static_cast<double>(x[i]) * dy[i] * power(i, -s.beta - 1); },
+      [&](int64_t i, double sum) { dx[i] = static_cast<T>(dy[i] * power(i, -s.beta) - each * x[i] * sum); });
 }
 
 }  // namespace crema::kernels::ref

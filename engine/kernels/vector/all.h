@@ -25,7 +25,9 @@
 #include "kernels/vector/full_speed.h"
 #include "kernels/vector/pool.h"
 #include "kernels/vector/rows.h"
+#include "kernels/vector/lrn.h"
 #include "kernels/vector/channels.h"
+#include "kernels/vector/norm.h"
 #include "kernels/vector/updates.h"
 // clang-format on
 

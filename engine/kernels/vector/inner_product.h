@@ -129,7 +129,7 @@ inline void addTile(const float* tile, int rows, int length, float* to, ptrdiff_
     if (accumulate)
       for (int i = 0; i < length; ++i) d[i] += t[i];
     else
-      std::memcpy(d, t, static_cast<size_t>(length) * 4);
+      for (int i = 0; i < length; ++i) d[i] = 0.f + t[i];  // the zero that adding to zeros would give
   }
 }
 

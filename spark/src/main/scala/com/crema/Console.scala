@@ -40,10 +40,13 @@ class Console(interval: Double = 2.0) {
       val seconds = math.round(p.getSecondsLeft)
       val left =
         if (p.hasSecondsLeft) "  %d:%02d left".formatLocal(Locale.ROOT, seconds / 60, seconds % 60) else ""
+      def share(of: String, part: Double): String =
+        if (part >= 0.01) "  %s %.0f %%".formatLocal(Locale.ROOT, of, 100 * part) else ""
+      val shares = share("feed", p.getFeedShare) + share("exchange", p.getExchangeShare)
       val slow = if (p.getSlowestWorker >= 0) s"  slowest: worker ${p.getSlowestWorker}" else ""
-      val line = "training  iteration %d/%d  loss %.4f  lr %.5f  %.0f records/s%s%s"
+      val line = "training  iteration %d/%d  loss %.4f  lr %.5f  %.0f records/s%s%s%s"
         .formatLocal(Locale.ROOT, p.getIteration + 1, p.getMaxIter, p.getLoss, p.getLr, p.getRecordsPerSecond,
-          left, slow)
+          left, shares, slow)
       if (terminal) {
         System.err.print(s"\r\u001b[Kcrema: $line")
         live = true

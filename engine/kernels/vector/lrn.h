@@ -1,0 +1,167 @@
+// LRN, with vectors over space. Tails are masked vectors, so a last element takes the same operations as any other.
+namespace crema::kernels::KNS {
+
+// s^0.75 = sqrt(s) * sqrt(sqrt(s)): correctly rounded operations only, the same everywhere.
+INL V power34(V s) {
+  const V r = sqrt(s);
+  return mul(r, sqrt(r));
+}
+
+// out(c, in(c - h) + ... + in(c + h)) for every channel, oldest first, zeros outside; the window stays in registers.
+template <int SIZE, class In, class Out>
+INL void slide(int channels, In in, Out out) {
+  constexpr int h = SIZE / 2;
+  V window[SIZE];
+#pragma GCC unroll 16
+  for (int k = 0; k < SIZE; ++k) window[k] = zero();
+  const auto push = [&](V t) {
+#pragma GCC unroll 16
+    for (int k = 0; k < SIZE - 1; ++k) window[k] = window[k + 1];
+    window[SIZE - 1] = t;
+  };
+  for (int c = 0; c < h; ++c) push(c < channels ? in(c) : zero());
+  for (int c = 0; c < channels; ++c) {
+    push(c + h < channels ? in(c + h) : zero());
+    V s = window[0];
+#pragma GCC unroll 16
+    for (int k = 1; k < SIZE; ++k) s = add(s, window[k]);
+    out(c, s);
+  }
+}
+
+template <class Body>
+void eachColumn(Context& context, const LrnShape& s, Body body) {  // vectors over space, all channels of one image
+  const int vectors = (s.hw + VL - 1) / VL;
+  context.pool().run(s.n * vectors, [&](int t, int) {
+    const int i = t / vectors, v = t % vectors;
+    body(lanes(0, std::min(VL, s.hw - v * VL)), static_cast<size_t>(i) * s.c * s.hw + static_cast<size_t>(v) * VL);
+  });
+}
+
+template <int SIZE>
+void lrnForwardOf(Context& context, const LrnShape& s, const float* x, float* scale, float* y) {
+  const V an = set1(static_cast<float>(s.alpha / s.size)), k = set1(static_cast<float>(s.k));
+  eachColumn(context, s, [&](Mask m, size_t o) {
+    slide<SIZE>(
+        s.c,
+        [&](int c) {
+          const V t = load(m, x + o + static_cast<size_t>(c) * s.hw);
+          return mul(t, t);
+        },
+        [&](int c, V sum) {
+          const size_t q = o + static_cast<size_t>(c) * s.hw;
+          const V at = fma(sum, an, k);
+          store(m, scale + q, at);
+          store(m, y + q, div(load(m, x + q), power34(at)));
+        });
+  });
+}
+
+template <int SIZE>
+void lrnBackwardOf(Context& context, const LrnShape& s, const float* x, const float* y, const float* scale,
+                   const float* dy, float* dx) {
+  const V k2 = set1(static_cast<float>(-2 * s.alpha * s.beta / s.size)), one = set1(1.f);
+  eachColumn(context, s, [&](Mask m, size_t o) {
+    slide<SIZE>(
+        s.c,
+        [&](int c) {
+          const size_t q = o + static_cast<size_t>(c) * s.hw;
+          return div(mul(load(m, dy + q), load(m, y + q)), load(one, m, scale + q));
+        },
+        [&](int c, V sum) {
+          const size_t q = o + static_cast<size_t>(c) * s.hw;
+          const V d = div(load(m, dy + q), power34(load(one, m, scale + q)));
+          store(m, dx + q, fma(mul(k2, load(m, x + q)), sum, d));
+        });
+  });
+}
+
+// Caffe's usual power and windows of 3 and 5; others go through pow() and are slower.
+inline bool lrnIsFast(const LrnShape& s) { return s.beta == 0.75 && (s.size == 3 || s.size == 5); }
+
+inline void lrnForward(Context& c, const LrnShape& s, const float* x, float* scale, float* y) {
+  if (!lrnIsFast(s)) return kFloatReference.lrnForward(c, s, x, scale, y);
+  s.size == 3 ? lrnForwardOf<3>(c, s, x, scale, y) : lrnForwardOf<5>(c, s, x, scale, y);
+}
+inline void lrnBackward(Context& c, const LrnShape& s, const float* x, const float* y, const float* scale,
+                        const float* dy, float* dx) {
+  if (!lrnIsFast(s)) return kFloatReference.lrnBackward(c, s, x, y, scale, dy, dx);
+  s.size == 3 ? lrnBackwardOf<3>(c, s, x, y, scale, dy, dx) : lrnBackwardOf<5>(c, s, x, y, scale, dy, dx);
+}
+
+// Sums of term(mask, i) over the window of each number i of a plane, for out(mask, i, sum): columns of the window first,
+// top to bottom, then their neighbours from left to right. line: w + size + VL floats.
+template <class Term, class Out>
+void windowSums(const LrnWithinShape& s, float* line, Term term, Out out) {
+  const int down = std::min(s.size / 2, s.h - 1), across = std::min(s.size / 2, s.w - 1);
+  std::memset(line, 0, static_cast<size_t>(s.w + 2 * across) * sizeof(float));
+  for (int y = 0; y < s.h; ++y) {
+    const int top = std::max(0, y - down), bottom = std::min(s.h - 1, y + down);
+    for (int x = 0; x < s.w; x += VL) {
+      const Mask m = lanes(0, std::min(VL, s.w - x));
+      V sum = term(m, top * s.w + x);
+      for (int a = top + 1; a <= bottom; ++a) sum = add(sum, term(m, a * s.w + x));
+      store(m, line + across + x, sum);
+    }
+    for (int x = 0; x < s.w; x += VL) {
+      const Mask m = lanes(0, std::min(VL, s.w - x));
+      V sum = load(m, line + x);
+      for (int b = 1; b <= 2 * across; ++b) sum = add(sum, load(m, line + x + b));
+      out(m, y * s.w + x, sum);
+    }
+  }
+}
+
+// body(offset of the plane, a line for windowSums, a plane of scratch)
+template <class Body>
+void eachPlane(Context& context, const LrnWithinShape& s, Body body) {
+  constexpr int64_t kPiece = 1 << 14;  // numbers a task
+  const int64_t plane = int64_t{s.h} * s.w, planes = int64_t{s.n} * s.c;
+  const int64_t step = std::max<int64_t>(1, kPiece / std::max<int64_t>(1, plane));
+  context.pool().run(static_cast<int>((planes + step - 1) / step), [&](int t, int lane) {
+    LaneScratch& scratch = context.scratch().lane[static_cast<size_t>(lane)];
+    float* line = scratch.panel.get(static_cast<size_t>(3) * s.w + VL);
+    float* work = scratch.planes.get(static_cast<size_t>(plane));
+    for (int64_t p = t * step; p < std::min(planes, (t + 1) * step); ++p) body(p * plane, line, work);
+  });
+}
+
+inline void lrnWithinForward(Context& c, const LrnWithinShape& s, const float* x, float* scale, float* y) {
+  if (s.beta != 0.75) return kFloatReference.lrnWithinForward(c, s, x, scale, y);
+  const V each = set1(static_cast<float>(s.alpha / (double(s.size) * s.size))), one = set1(1.f);
+  eachPlane(c, s, [&](int64_t o, float* line, float*) {
+    windowSums(
+        s, line,
+        [&](Mask m, int i) {
+          const V t = load(m, x + o + i);
+          return mul(t, t);
+        },
+        [&](Mask m, int i, V sum) {
+          const V at = fma(sum, each, one);
+          store(m, scale + o + i, at);
+          store(m, y + o + i, div(load(m, x + o + i), power34(at)));
+        });
+  });
+}
+
+inline void lrnWithinBackward(Context& c, const LrnWithinShape& s, const float* x, const float* scale, const float* dy,
+                              float* dx) {
+  if (s.beta != 0.75) return kFloatReference.lrnWithinBackward(c, s, x, scale, dy, dx);
+  const V each = set1(static_cast<float>(-2 * s.alpha * s.beta / (double(s.size) * s.size))), one = set1(1.f);
+  const int plane = s.h * s.w;
+  eachPlane(c, s, [&](int64_t o, float* line, float* work) {
+    for (int i = 0; i < plane; i += VL) {
+      const Mask m = lanes(0, std::min(VL, plane - i));
+      const V at = load(one, m, scale + o + i), d = div(load(m, dy + o + i), power34(at));
+      store(m, dx + o + i, d);
+      store(m, work + i, div(mul(load(m, x + o + i), d), at));
+    }
+    windowSums(
+        s, line, [&](Mask m, int i) { return load(m, work + i); },
+        [&](Mask m, int i, V sum) {
+          store(m, dx + o + i, fma(mul(each, load(m, x + o + i)), sum, load(m, dx + o + i)));
+        });
+  });
+}
+
+}  // namespace crema::kernels::KNS

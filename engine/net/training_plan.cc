@@ -1,0 +1,202 @@
+#include "net/training_plan.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "layers/norm_group.h"
+
+namespace crema::net {
+namespace {
+
+bool reads(const Net& net, int i, const Blob* blob) {
+  return std::count(net.bottoms(i).begin(), net.bottoms(i).end(), blob) > 0;
+}
+// And does not only work in place on it.
+bool makes(const Net& net, int i, const Blob* blob) {
+  return std::count(net.tops(i).begin(), net.tops(i).end(), blob) > 0 && !reads(net, i, blob);
+}
+layers::NormLeader* leaderOf(const Net& net, int i) {
+  return dynamic_cast<layers::NormLeader*>(net.layers()[static_cast<size_t>(i)].get());
+}
+layers::NormFollower* followerOf(const Net& net, int i) {
+  return dynamic_cast<layers::NormFollower*>(net.layers()[static_cast<size_t>(i)].get());
+}
+// Whether it makes one top without a loss, of which a gradient comes back to its first bottom.
+bool isPlain(const Net& net, int i) {
+  return net.tops(i).size() == 1 && net.layers()[static_cast<size_t>(i)]->lossWeight(0) == 0 && net.needsBackward(i) &&
+         net.propagateDown(i)[0];
+}
+
+}  // namespace
+
+TrainingPlan::TrainingPlan(Net& net) : net_(net), gradients_(net.dtype()) {
+  const int count = static_cast<int>(net.layers().size());
+  for (int i = 0; i < count; ++i) layers_.push_back({i});
+  for (int i = 0; i < count; ++i)
+    if (const auto* leader = leaderOf(net, i); leader && isPlain(net, i) && leader->leads(net.bottoms(i)))
+      findGroup(i), findWriter(i);
+  placeGradients();
+  findSetters();
+}
+
+// Layers that share no parameter with others and learn all of theirs.
+void TrainingPlan::findSetters() {
+  std::map<const void*, int> readers;
+  for (const auto& layer : net_.layers())
+    for (const auto& param : layer->params()) ++readers[param->diffMemory().get()];
+  std::set<const Blob*> set;
+  for (int i = 0; i < static_cast<int>(layers_.size()); ++i) {
+    layers::Layer& layer = *net_.layers()[static_cast<size_t>(i)];
+    bool sets = layer.setsGradients() && net_.needsBackward(i) && !layer.params().empty();
+    for (size_t p = 0; p < layer.params().size(); ++p)
+      sets = sets && layer.paramPropagates(static_cast<int>(p)) && readers[layer.params()[p]->diffMemory().get()] == 1;
+    if (!sets) continue;
+    setters_.push_back(&layer);
+    for (const auto& param : layer.params()) set.insert(param.get());
+  }
+  int64_t from = 0;
+  std::vector<const Net::Learnable*> all;
+  for (const auto& l : net_.learnables()) all.push_back(&l);
+  std::sort(all.begin(), all.end(), [](const auto* a, const auto* b) { return a->offset < b->offset; });
+  for (const auto* l : all)
+    if (set.count(l->blob.get())) toClear_.emplace_back(from, l->offset), from = l->offset + l->blob->count();
+  toClear_.emplace_back(from, net_.flatDiff().count());
+}
+
+void TrainingPlan::clearParamDiffs() {
+  withType(net_.dtype(), [&]<class T>() {
+    T* diffs = net_.flatDiff().mutableDiff<T>();
+    for (const auto& [from, to] : toClear_) std::fill(diffs + from, diffs + to, T(0));
+  });
+  for (auto* layer : setters_) layer->expectNoGradients();
+}
+
+void TrainingPlan::placeGradients() {
+  std::map<const Blob*, int> made;      // by which layer
+  std::map<const Blob*, Need> written;  // by a layer that reads the blob
+  std::set<const Blob*> apart, open;
+  for (int i = 0; i < static_cast<int>(layers_.size()); ++i) {
+    const auto& layer = *net_.layers()[static_cast<size_t>(i)];
+    const auto &bottoms = net_.bottoms(i), &tops = net_.tops(i);
+    for (size_t t = 0; t < tops.size(); ++t) {
+      made.try_emplace(tops[t], i);
+      for (Blob* b : bottoms)
+        if (b != tops[t] && b->sharesDiff(*tops[t])) apart.insert({b, tops[t]});
+      if (layer.lossWeight(static_cast<int>(t)) != 0 || layer.type() == "Python") apart.insert(tops[t]);
+    }
+    for (size_t b = 0; b < bottoms.size(); ++b) {
+      if (layer.type() == "Python") apart.insert(bottoms[b]);
+      if (!net_.needsBackward(i) || !net_.propagateDown(i)[b]) continue;
+      written.try_emplace(bottoms[b], Need{bottoms[b], made.at(bottoms[b]), i}).first->second.to = i;
+      // Behind a last layer in place nobody computes the gradient, which starts as what is there.
+      if (std::count(tops.begin(), tops.end(), bottoms[b]))
+        open.insert(bottoms[b]);
+      else
+        open.erase(bottoms[b]);
+    }
+  }
+  std::vector<Need> needs;
+  for (const auto& [blob, need] : written)
+    if (!apart.count(blob) && !open.count(blob)) needs.push_back(need);
+  std::sort(needs.begin(), needs.end(), [](const Need& a, const Need& b) { return a.from < b.from; });
+  placement_ = placed(std::move(needs));
+  if (!placement_.worthIt()) return;
+  gradients_.reshape({static_cast<int>(placement_.whole)});
+  for (size_t i = 0; i < placement_.needs.size(); ++i)
+    placement_.needs[i].blob->placeDiffIn(gradients_, placement_.places[i]);
+}
+
+int TrainingPlan::next(int layer, const Blob* made) const {
+  for (int i = layer + 1; i < static_cast<int>(layers_.size()); ++i)
+    if (reads(net_, i, made)) return i;
+  return -1;
+}
+
+void TrainingPlan::findGroup(int leader) {
+  Planned& planned = layers_[static_cast<size_t>(leader)];
+  const Blob* made = net_.tops(leader)[0];
+  kernels::NormSteps<float> steps;
+  for (int i = next(leader, made); i >= 0; i = next(i, made)) {
+    const auto* follower = followerOf(net_, i);
+    if (!follower || !isPlain(net_, i) || net_.bottoms(i).size() != 1 || net_.tops(i)[0] != made ||
+        !follower->follow(net_.bottoms(i), &steps))
+      return;
+    planned.behind.push_back(i);
+    layers_[static_cast<size_t>(i)].by = leader;
+  }
+}
+
+void TrainingPlan::findWriter(int leader) {
+  const Blob* bottom = net_.bottoms(leader)[0];
+  if (net_.tops(leader)[0] != bottom) return;
+  for (int i = 0; i < leader; ++i) {
+    const auto& layer = *net_.layers()[static_cast<size_t>(i)];
+    if (!makes(net_, i, bottom)) continue;
+    if (net_.tops(i).size() != 1 || layer.lossWeight(0) != 0 || !layer.takesSteps(net_.bottoms(i)) ||
+        next(i, bottom) != leader)
+      return;
+    layers_[static_cast<size_t>(i)].writesFor = leader;
+    layers_[static_cast<size_t>(leader)].kept = true;
+    return;
+  }
+}
+
+std::optional<kernels::NormSteps<float>> TrainingPlan::stepsOf(int leader) const {
+  kernels::NormSteps<float> steps;
+  for (const int i : layers_[static_cast<size_t>(leader)].behind)
+    if (!followerOf(net_, i)->follow(net_.bottoms(i), &steps)) internal("layer {} follows no longer", i);
+  return steps;
+}
+
+double TrainingPlan::forward() {
+  asPlanned_ = !separately();
+  if (!asPlanned_) return net_.forward();
+  double loss = 0;
+  for (int i = 0; i < static_cast<int>(layers_.size()); ++i) loss += forwardLayer(i);
+  return loss;
+}
+
+void TrainingPlan::backward() {
+  if (!asPlanned_) return net_.backward();
+  for (int i = static_cast<int>(layers_.size()); i-- > 0;)
+    if (net_.needsBackward(i)) backwardLayer(i);
+}
+
+double TrainingPlan::forwardLayer(int i) {
+  const Planned& planned = layers_[static_cast<size_t>(i)];
+  layers::Layer& layer = *net_.layers()[static_cast<size_t>(i)];
+  if (planned.by != i) return 0;
+  if (planned.writesFor >= 0) {
+    Blob& to = leaderOf(net_, planned.writesFor)->keptBottom();
+    layer.shapeTops(net_.bottoms(i), net_.tops(i));
+    to.reshape(net_.tops(i)[0]->shape());
+    return layer.forwardInto(net_.bottoms(i), {}, &to), 0;
+  }
+  layers::NormLeader* leader = planned.kept || !planned.behind.empty() ? leaderOf(net_, i) : nullptr;
+  if (!leader) return net_.forwardLayer(i);
+  layer.shapeTops(net_.bottoms(i), net_.tops(i));
+  for (const int b : planned.behind) net_.layers()[static_cast<size_t>(b)]->shapeTops(net_.bottoms(b), net_.tops(b));
+  if (net_.tops(i)[0]->count() == 0) return 0;
+  inside([&] { return "in forward of " + layer.label(); },
+         [&] { leader->forwardGroup(net_.bottoms(i), net_.tops(i), *stepsOf(i), planned.kept); });
+  return 0;
+}
+
+void TrainingPlan::backwardLayer(int i) {
+  const Planned& planned = layers_[static_cast<size_t>(i)];
+  if (planned.by != i) return;
+  if (planned.behind.empty()) return net_.backwardLayer(i);
+  const layers::Layer& layer = *net_.layers()[static_cast<size_t>(i)];
+  if (net_.tops(i)[0]->count() == 0) return;
+  inside([&] { return "in backward of " + layer.label(); },
+         [&] {
+           const auto channels = static_cast<size_t>(net_.bottoms(i)[0]->shape()[1]);
+           scale_.resize(channels), offset_.resize(channels);
+           const kernels::NormSums sums = {scale_.data(), offset_.data()};
+           leaderOf(net_, i)->backwardGroup(net_.tops(i), net_.bottoms(i), *stepsOf(i), sums);
+           for (const int b : planned.behind) followerOf(net_, b)->addSums(sums);
+         });
+}
+
+}  // namespace crema::net

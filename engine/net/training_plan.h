@@ -1,0 +1,63 @@
+// How a net trains where no one looks at it between two layers: the values, statistics and gradients of Net::forward() and
+// Net::backward(), bit for bit, in less time. A BatchNorm computes the Scale and the ReLU in place behind it
+// (layers/norm_group.h), and a convolution below it that is alone with it writes where it keeps its bottom.
+//
+// Gradients of blobs share one stretch of memory, as each is needed only from the backward pass of the layers that read the
+// blob to that of the layer that made it. Not so those with a loss weight, which stands in the gradient; those that nobody
+// computes, which are zero; those that share memory already (Flatten); and those of Python layers, which may keep anything.
+//
+// Behind its first layer a group is of layers in place alone, so that each blob has the value in the end that it always has,
+// and each parameter its gradient; what stands in blobs' gradients then is not defined. The copies that the layers by
+// themselves would keep are not made: backward() belongs to the plan's own forward().
+#pragma once
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "kernels/norm.h"
+#include "net/net.h"
+#include "net/placement.h"
+
+namespace crema::net {
+
+class TrainingPlan {
+ public:
+  // The net must live longer.
+  explicit TrainingPlan(Net& net);
+
+  // Before a gradient: what Net::clearParamDiffs() does, but for layers that set theirs in the next backward().
+  void clearParamDiffs();
+  double forward();  // the weighted sum of losses
+  void backward();   // adds to parameter gradients
+  // One layer after the other, as these do: nothing happens for a layer that another computes.
+  double forwardLayer(int i);
+  void backwardLayer(int i);
+  const std::vector<Need>& sharingGradients() const { return placement_.needs; }
+  int computedBy(int i) const { return layers_[static_cast<size_t>(i)].by; }  // i, or the leader of its group
+
+ private:
+  struct Planned {
+    int by;
+    std::vector<int> behind = {};  // of a leader
+    int writesFor = -1;            // the leader that keeps this layer's top
+    bool kept = false;             // of a leader: the layer below has written where it keeps its bottom
+  };
+  void findGroup(int leader);
+  void findWriter(int leader);
+  int next(int layer, const Blob* made) const;  // the first layer behind that reads it; -1: none
+  void placeGradients();
+  void findSetters();
+  bool separately() const { return net_.debugInfo() || net_.isWatched(); }
+  std::optional<kernels::NormSteps<float>> stepsOf(int leader) const;
+
+  Net& net_;
+  std::vector<Planned> layers_;
+  bool asPlanned_ = true;  // the last forward()
+  std::vector<double> scale_, offset_;
+  std::vector<layers::Layer*> setters_;               // of the gradients of their parameters
+  std::vector<std::pair<int64_t, int64_t>> toClear_;  // the others', from and to, in the flat diff
+  Placement placement_;                               // of gradients
+  Blob gradients_;
+};
+
+}  // namespace crema::net

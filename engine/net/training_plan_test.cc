@@ -1,0 +1,135 @@
+// The plan for training against the net computed layer by layer: the same bits in every blob, gradient and statistic, for
+// nets drawn at random; and what is a group.
+#include "net/training_plan.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <random>
+#include <set>
+
+#include "model/proto_io.h"
+#include "support/drawn_net.h"
+#include "support/isas_here.h"
+
+namespace crema::net {
+namespace {
+
+std::unique_ptr<Net> trainNetOf(const std::string& text, kernels::Context& kernels) {
+  NetOptions o;
+  o.kernels = &kernels;
+  caffe::NetState state;
+  state.set_phase(caffe::TRAIN);
+  return std::make_unique<Net>(model::parseText<caffe::NetParameter>("force_backward: true " + text, "test"), state, o,
+                               "test");
+}
+
+void fillNormal(unsigned seed, int count, float* to) {
+  std::mt19937 random(seed);
+  std::normal_distribution<float> normal;
+  for (int i = 0; i < count; ++i) to[i] = normal(random);
+}
+
+// What a step leaves: values of all blobs, gradients of those whose memory is their own, of parameters and statistics.
+std::vector<std::pair<std::string, std::vector<float>>> stateOf(Net& net, const std::set<const Blob*>& sharing) {
+  std::vector<std::pair<std::string, std::vector<float>>> all;
+  for (const auto& name : net.blobNames()) {
+    const Blob& b = net.blob(name);
+    all.push_back({name, {b.data<float>(), b.data<float>() + b.count()}});
+    if (!sharing.count(&b)) all.push_back({name + "'s gradient", {b.diff<float>(), b.diff<float>() + b.count()}});
+  }
+  for (const auto& l : net.learnables()) {
+    const float* from = net.flatDiff().diff<float>() + l.offset;
+    all.push_back({l.label, {from, from + l.blob->count()}});
+  }
+  return all;
+}
+
+template <class How>
+void pass(Net& net, unsigned seed, How&& how) {
+  how.clearParamDiffs();
+  net.statistics().collect();
+  net.setStep(seed, 0);
+  fillNormal(seed, net.blob("x").count(), net.blob("x").mutableData<float>());
+  how.forward();
+  for (const auto& name : net.outputs())
+    fillNormal(seed + 1, net.blob(name).count(), net.blob(name).mutableDiff<float>());
+  how.backward();
+}
+
+TEST(TrainingPlan, GivesTheBitsOfTheNetLayerByLayer) {
+  int grouped = 0, shared = 0;
+  for (unsigned seed = 0; seed < 300; ++seed) {
+    const crema::test::DrawnNet drawn(seed, true);
+    SCOPED_TRACE(drawn.text());
+    kernels::Context kernels(*kernels::isasHere()[seed % kernels::isasHere().size()], 1 + static_cast<int>(seed % 3));
+    const auto plain = trainNetOf(drawn.text(), kernels), planned = trainNetOf(drawn.text(), kernels);
+    TrainingPlan plan(*planned);
+    for (int i = 0; i < static_cast<int>(planned->layers().size()); ++i) grouped += plan.computedBy(i) != i;
+    const int batch = plain->blob("x").shape()[0];
+    for (unsigned step = 0; step < 3; ++step) {
+      for (Net* net : {plain.get(), planned.get()}) {
+        const Shape& s = net->blob("x").shape();
+        net->blob("x").reshape({step == 2 ? (batch + 1) / 2 : batch, s[1], s[2], s[3]});
+      }
+      pass(*plain, seed + step, *plain);
+      planned->setDebugInfo(seed % 7 == 0 && step == 1);  // then it is computed layer by layer as well
+      for (const Need& need : plan.sharingGradients())    // what is there from before is not to matter
+        std::fill_n(need.blob->mutableDiff<float>(), need.blob->count(), NAN);
+      pass(*planned, seed + step, plan);
+      std::set<const Blob*> sharing;  // in either net: without a gradient of their own in the end
+      for (const auto& name : plain->blobNames())
+        for (const Need& need : plan.sharingGradients())
+          if (need.blob == &planned->blob(name)) sharing.insert({&plain->blob(name), need.blob}), ++shared;
+      for (int i = 0; i < static_cast<int>(planned->layers().size());
+           ++i)  // a group leaves its top's gradient as it was
+        if (plan.computedBy(i) != i) sharing.insert({plain->tops(i)[0], planned->tops(i)[0]});
+      const auto want = stateOf(*plain, sharing), got = stateOf(*planned, sharing);
+      for (size_t i = 0; i < want.size(); ++i) {
+        const auto &a = want[i].second, &b = got[i].second;
+        ASSERT_EQ(a.size(), b.size());
+        if (std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0) continue;
+        const auto at = std::mismatch(a.begin(), a.end(), b.begin()).first - a.begin();
+        ADD_FAILURE() << want[i].first << " in step " << step << ", element " << at << ": " << a[at] << ", " << b[at];
+      }
+      if (HasFailure()) return;
+    }
+  }
+  EXPECT_GT(grouped, 300);
+  EXPECT_GT(shared, 3000);
+}
+
+std::vector<int> groupsOf(const std::string& layers) {
+  kernels::Context kernels(kernels::bestIsa(), 1);
+  const auto net = trainNetOf(
+      "layer { name: 'x' type: 'Input' top: 'x' input_param { shape { dim: 2 dim: 4 dim: 5 dim: 5 } } }\n" + layers,
+      kernels);
+  const TrainingPlan plan(*net);
+  std::vector<int> by;
+  for (int i = 0; i < static_cast<int>(net->layers().size()); ++i) by.push_back(plan.computedBy(i));
+  return by;
+}
+
+std::string inPlace(const std::string& type, const std::string& options = "") {
+  return fmt::format("layer {{ name: '{0}' type: '{0}' bottom: 'c' top: 'c' {1} }}\n", type, options);
+}
+
+TEST(TrainingPlan, AGroupIsABatchNormWithWhatIsInPlaceBehindIt) {
+  using By = std::vector<int>;
+  const std::string conv =
+      "layer { name: 'c' type: 'Convolution' bottom: 'x' top: 'c' convolution_param { num_output: 4 kernel_size: 1 } "
+      "}\n";
+  const std::string norm = conv + inPlace("BatchNorm");
+  EXPECT_EQ(groupsOf(norm + inPlace("Scale") + inPlace("ReLU")), (By{0, 1, 2, 2, 2}));
+  EXPECT_EQ(groupsOf(norm + inPlace("ReLU") + inPlace("Scale")), (By{0, 1, 2, 2, 4}));  // a Scale comes before a ReLU
+  EXPECT_EQ(groupsOf(norm + inPlace("Scale", "loss_weight: 1")), (By{0, 1, 2, 3}));
+  EXPECT_EQ(groupsOf(norm + inPlace("Scale", "scale_param { num_axes: 3 }")), (By{0, 1, 2, 3}));
+  EXPECT_EQ(groupsOf(conv + inPlace("BatchNorm", "batch_norm_param { use_global_stats: true }") + inPlace("ReLU")),
+            (By{0, 1, 2, 3}));
+  EXPECT_EQ(groupsOf(norm + "layer { name: 'r' type: 'ReLU' bottom: 'c' top: 'r' }"), (By{0, 1, 2, 3}));
+}
+
+}  // namespace
+}  // namespace crema::net
