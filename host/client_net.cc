@@ -171,7 +171,7 @@ void ClientNet::train(const engine::Blobs& data) {
   if (open_.cluster_size() > 1 && !mesh_)
     invalid("this node of {} is not connected; call connect with all addresses first", open_.cluster_size());
   trainBlobs_.take(data.blob());
-  const auto pass = [&](int rank) { return solver_->computeGradient(rank); };
+  const auto pass = [&](int rank, const train::Step::Done& done) { return solver_->computeGradient(rank, done); };
   const train::Step::Sum sum = step_->run(pass, nullptr);
   logStep(sum.loss);
   solver_->applyUpdate(sum.gradient, open_.cluster_size());

@@ -15,7 +15,7 @@ namespace {
 using cluster::Session;
 namespace patience = cluster::patience;
 
-// Sets session.waiting while the training thread waits for others, so that the coordinator does not blame this worker.
+// Says when the thread that trains waits for others, so that the coordinator does not blame this worker.
 class WatchedExchange : public collective::Exchange {
  public:
   WatchedExchange(collective::Exchange& inner, Session& session) : inner_(inner), session_(session) {}
@@ -23,12 +23,14 @@ class WatchedExchange : public collective::Exchange {
   int workers() const override { return inner_.workers(); }
   void allReduce(const std::vector<const float*>& pieces, float* total, int64_t count,
                  const collective::Tag& tag) override {
-    const double now = monotonicSeconds();
-    if (left_ > 0) session_.computeSeconds = session_.computeSeconds + (now - left_);
-    session_.waiting = true;
     inner_.allReduce(pieces, total, count, tag);
-    session_.waiting = false;
-    left_ = monotonicSeconds();
+  }
+  void abandon() override { inner_.abandon(); }
+  void setWaiting(bool waiting) override {
+    const double now = monotonicSeconds();
+    if (waiting && left_ > 0) session_.computeSeconds = session_.computeSeconds + (now - left_);
+    session_.waiting = waiting;
+    left_ = now;
   }
 
  private:

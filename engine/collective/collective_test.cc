@@ -9,6 +9,7 @@
 #include "collective/mesh.h"
 #include "collective/tree.h"
 #include "support/hand_clock.h"
+#include "support/mesh_world.h"
 
 namespace crema::collective {
 namespace {
@@ -36,44 +37,9 @@ TEST(Tree, WorkersHoldRunsOfRanksAndWholeSubtreesCoverThem) {
   EXPECT_THROW(ranksOfWorker(0, 3, 2), Error);
 }
 
-std::vector<float> gradientOf(int rank, size_t count) {
-  RandomKey key;
-  key.rank = static_cast<uint32_t>(rank);
-  const RandomStream r(key);
-  std::vector<float> v(count);
-  for (size_t i = 0; i < count; ++i) v[i] = static_cast<float>(r.gaussian(i));
-  return v;
-}
-
-// The tree in plain recursion: what every exchange must give.
-std::vector<float> treeSum(RankRange node, size_t count) {
-  if (node.hi - node.lo == 1) return gradientOf(node.lo, count);
-  const int mid = treeMiddle(node.lo, node.hi);
-  auto left = treeSum({node.lo, mid}, count);
-  const auto right = treeSum({mid, node.hi}, count);
-  for (size_t i = 0; i < count; ++i) left[i] += right[i];
-  return left;
-}
-
-constexpr char kToken[] = "0123456789abcdef";
-
-// Workers are threads with real sockets.
-struct World {
-  std::vector<std::unique_ptr<PeerDoor>> doors;
-  std::vector<std::string> addresses;
-  explicit World(int workers) {
-    for (int w = 0; w < workers; ++w)
-      doors.push_back(std::make_unique<PeerDoor>("127.0.0.1", kToken, "a test's port")),
-          addresses.push_back(doors.back()->address());
-  }
-  MeshOptions options(int worker, int ranks) {
-    MeshOptions o;
-    o.worker = worker, o.workers = static_cast<int>(doors.size()), o.ranks = ranks;
-    o.token = kToken, o.peers = addresses, o.door = doors[static_cast<size_t>(worker)].get();
-    o.connectTimeout = 10, o.stepTimeout = 10;
-    return o;
-  }
-};
+using crema::test::gradientOf;
+using crema::test::treeSum;
+using World = crema::test::MeshWorld;
 
 void checkWorld(int workers, int ranks, size_t count) {
   SCOPED_TRACE(testing::Message() << workers << " workers, " << ranks << " ranks, " << count << " values");

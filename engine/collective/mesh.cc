@@ -89,9 +89,10 @@ void Mesh::allReduce(const std::vector<const float*>& pieces, float* total, int6
     for (const float* p : pieces)
       t.parts.emplace_back(reinterpret_cast<const char*>(p + theirs), static_cast<size_t>(size) * 4);
     auto& in = incoming_[static_cast<size_t>(w)];
-    in.resize(static_cast<size_t>(mine) * subtrees_[static_cast<size_t>(w)].size());
+    const size_t wanted = static_cast<size_t>(mine) * subtrees_[static_cast<size_t>(w)].size();
+    if (in.size() < wanted) in.resize(wanted);
     t.into = reinterpret_cast<char*>(in.data());
-    t.want = in.size() * 4;
+    t.want = wanted * 4;
     scatter.push_back(t);
     Transfer g;
     g.peer = w;
@@ -170,6 +171,7 @@ void Mesh::exchange(std::vector<Transfer>& transfers, uint32_t round, const Tag&
       if (events) polls.push_back({sockets_[static_cast<size_t>(t.peer)].descriptor(), static_cast<short>(events), 0});
     }
     if (polls.empty()) return;
+    if (abandoned_) throw Error(ErrorKind::kStopped, fmt::format("{} was abandoned", tag.text()));
     if (options_.interrupt) {
       options_.interrupt->check();
       polls.push_back({options_.interrupt->descriptor(), POLLIN, 0});

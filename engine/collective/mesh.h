@@ -8,6 +8,7 @@
 // Bytes: a frame header (collective/peer_door.h), then the payload (float32, little endian). A frame of another
 // generation, step, round or size ends the connection with an error.
 #pragma once
+#include <atomic>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -28,6 +29,10 @@ class Exchange {
   // total[0, count) is the tree sum over all ranks, the same bits on every worker; `total` may be one of the pieces.
   // Throws kPeer when a worker is gone, and the interrupt's error.
   virtual void allReduce(const std::vector<const float*>& pieces, float* total, int64_t count, const Tag& tag) = 0;
+  // From another thread: ends a running allReduce() within a second, with an error; no other may follow.
+  virtual void abandon() = 0;
+  // Whether the thread that trains waits for others from now on: what is then late is not its own computation.
+  virtual void setWaiting(bool) {}
 };
 
 struct MeshOptions {
@@ -47,6 +52,7 @@ class Mesh : public Exchange {
   int worker() const override { return options_.worker; }
   int workers() const override { return options_.workers; }
   void allReduce(const std::vector<const float*>& pieces, float* total, int64_t count, const Tag& tag) override;
+  void abandon() override { abandoned_ = true; }
 
  private:
   struct Transfer;
@@ -58,6 +64,7 @@ class Mesh : public Exchange {
   void addTree(const std::vector<const float*>& pieces, int64_t first, int64_t size, float* total);
 
   MeshOptions options_;
+  std::atomic<bool> abandoned_ = false;
   std::vector<Socket> sockets_;                    // by worker; own is closed
   std::vector<std::vector<RankRange>> subtrees_;   // by worker
   std::vector<std::pair<size_t, size_t>> leaves_;  // of sum_: worker, and which of its subtrees

@@ -1,7 +1,8 @@
 // What an all-reduce is for. All workers must be at the same one: a frame carries the tag, and one with another tag is
 // refused.
 //
-// On the wire 64 bits (FrameHeader::step). A gradient's tag is its iteration; the others have bits above 2^46.
+// On the wire 64 bits (FrameHeader::step). A gradient's tag is its iteration, and from 2^32 on the number of its part; the
+// others have bits above 2^46.
 #pragma once
 #include <fmt/core.h>
 
@@ -12,7 +13,9 @@ namespace crema::collective {
 
 class Tag {
  public:
-  static Tag gradient(int64_t iteration) { return {0, iteration, fmt::format("step {}", iteration)}; }
+  static Tag gradient(int64_t iteration, int part = 0) {
+    return {int64_t{part} << 32, iteration, fmt::format("step {}", iteration)};
+  }
   static Tag beginning(int64_t iteration) {
     return {int64_t{1} << 47, iteration, fmt::format("the agreement to begin with step {}", iteration)};
   }

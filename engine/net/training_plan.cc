@@ -38,6 +38,20 @@ TrainingPlan::TrainingPlan(Net& net) : net_(net), gradients_(net.dtype()) {
       findGroup(i), findWriter(i);
   placeGradients();
   findSetters();
+  orderLearnt();
+}
+
+// The layer whose backward pass is the last that adds to a parameter's gradient: the first of those that share it.
+void TrainingPlan::orderLearnt() {
+  std::map<const void*, int> last;
+  for (int i = static_cast<int>(layers_.size()); i-- > 0;)
+    for (const auto& param : net_.layers()[static_cast<size_t>(i)]->params()) {
+      const auto [at, isNew] = last.try_emplace(param->diffMemory().get(), computedBy(i));
+      if (!isNew) at->second = std::min(at->second, computedBy(i));
+    }
+  for (const auto& l : net_.learnables())
+    if (!l.keptPerPass) learnt_.push_back({l.offset, last.at(l.blob->diffMemory().get())});
+  std::sort(learnt_.begin(), learnt_.end(), [](const Learnt& a, const Learnt& b) { return a.from > b.from; });
 }
 
 // Layers that share no parameter with others and learn all of theirs.
@@ -157,10 +171,15 @@ double TrainingPlan::forward() {
   return loss;
 }
 
-void TrainingPlan::backward() {
+void TrainingPlan::backward(const std::function<void(int64_t from)>& done) {
   if (!asPlanned_) return net_.backward();
-  for (int i = static_cast<int>(layers_.size()); i-- > 0;)
+  auto next = learnt_.begin();
+  for (int i = static_cast<int>(layers_.size()); i-- > 0;) {
     if (net_.needsBackward(i)) backwardLayer(i);
+    const auto before = next;
+    while (next != learnt_.end() && next->lastLayer >= i) ++next;
+    if (done && next != before) done(std::prev(next)->from);
+  }
 }
 
 double TrainingPlan::forwardLayer(int i) {

@@ -10,6 +10,7 @@
 // and each parameter its gradient; what stands in blobs' gradients then is not defined. The copies that the layers by
 // themselves would keep are not made: backward() belongs to the plan's own forward().
 #pragma once
+#include <functional>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -28,7 +29,9 @@ class TrainingPlan {
   // Before a gradient: what Net::clearParamDiffs() does, but for layers that set theirs in the next backward().
   void clearParamDiffs();
   double forward();  // the weighted sum of losses
-  void backward();   // adds to parameter gradients
+  // Adds to parameter gradients. done(from), after each layer: of the learnt parameters those from element `from` of the
+  // flat diff on have their gradients.
+  void backward(const std::function<void(int64_t from)>& done = nullptr);
   // One layer after the other, as these do: nothing happens for a layer that another computes.
   double forwardLayer(int i);
   void backwardLayer(int i);
@@ -47,6 +50,7 @@ class TrainingPlan {
   int next(int layer, const Blob* made) const;  // the first layer behind that reads it; -1: none
   void placeGradients();
   void findSetters();
+  void orderLearnt();
   bool separately() const { return net_.debugInfo() || net_.isWatched(); }
   std::optional<kernels::NormSteps<float>> stepsOf(int leader) const;
 
@@ -54,6 +58,11 @@ class TrainingPlan {
   std::vector<Planned> layers_;
   bool asPlanned_ = true;  // the last forward()
   std::vector<double> scale_, offset_;
+  struct Learnt {
+    int64_t from;   // in the flat diff
+    int lastLayer;  // behind whose backward pass its gradient is complete
+  };
+  std::vector<Learnt> learnt_;                        // from the end of the flat diff to its beginning
   std::vector<layers::Layer*> setters_;               // of the gradients of their parameters
   std::vector<std::pair<int64_t, int64_t>> toClear_;  // the others', from and to, in the flat diff
   Placement placement_;                               // of gradients

@@ -47,6 +47,34 @@ std::vector<std::pair<std::string, std::vector<float>>> stateOf(Net& net, const 
   return all;
 }
 
+// The elements that gradients of learnt parameters have in the flat diff.
+int64_t endOfLearnt(const Net& net) {
+  int64_t end = 0;
+  for (const auto& l : net.learnables())
+    if (!l.keptPerPass) end = std::max(end, l.offset + l.blob->count());
+  return end;
+}
+
+// The plan's backward pass; what it calls complete must not change any more.
+struct Watched {
+  TrainingPlan& plan;
+  Net& net;
+  int said = 0;
+  void clearParamDiffs() { plan.clearParamDiffs(); }
+  void forward() { plan.forward(); }
+  void backward() {
+    const float* diffs = net.flatDiff().diff<float>();
+    const int64_t end = endOfLearnt(net);
+    std::vector<std::pair<int64_t, std::vector<float>>> complete;
+    plan.backward([&](int64_t from) { complete.push_back({from, {diffs + from, diffs + end}}), ++said; });
+    for (const auto& [from, values] : complete)
+      EXPECT_EQ(std::memcmp(values.data(), diffs + from, values.size() * sizeof(float)), 0) << "from " << from;
+    if (!complete.empty()) {
+      EXPECT_EQ(complete.back().first, 0);
+    }
+  }
+};
+
 template <class How>
 void pass(Net& net, unsigned seed, How&& how) {
   how.clearParamDiffs();
@@ -60,7 +88,7 @@ void pass(Net& net, unsigned seed, How&& how) {
 }
 
 TEST(TrainingPlan, GivesTheBitsOfTheNetLayerByLayer) {
-  int grouped = 0, shared = 0;
+  int grouped = 0, shared = 0, said = 0;
   for (unsigned seed = 0; seed < 300; ++seed) {
     const crema::test::DrawnNet drawn(seed, true);
     SCOPED_TRACE(drawn.text());
@@ -78,7 +106,9 @@ TEST(TrainingPlan, GivesTheBitsOfTheNetLayerByLayer) {
       planned->setDebugInfo(seed % 7 == 0 && step == 1);  // then it is computed layer by layer as well
       for (const Need& need : plan.sharingGradients())    // what is there from before is not to matter
         std::fill_n(need.blob->mutableDiff<float>(), need.blob->count(), NAN);
-      pass(*planned, seed + step, plan);
+      Watched watched{plan, *planned};
+      pass(*planned, seed + step, watched);
+      said += watched.said;
       std::set<const Blob*> sharing;  // in either net: without a gradient of their own in the end
       for (const auto& name : plain->blobNames())
         for (const Need& need : plan.sharingGradients())
@@ -99,6 +129,7 @@ TEST(TrainingPlan, GivesTheBitsOfTheNetLayerByLayer) {
   }
   EXPECT_GT(grouped, 300);
   EXPECT_GT(shared, 3000);
+  EXPECT_GT(said, 3000);
 }
 
 std::vector<int> groupsOf(const std::string& layers) {

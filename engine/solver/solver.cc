@@ -61,7 +61,7 @@ void Solver::buildNets() {
   if (options_.log) LOG_INFO("Solver scaffolding done.");
 }
 
-double Solver::computeGradient(int rank) {
+double Solver::computeGradient(int rank, const std::function<void(int64_t from)>& done) {
   plan_ ? plan_->clearParamDiffs() : net_->clearParamDiffs();
   net_->statistics().collect();
   const bool display = param_.display() && iteration() % param_.display() == 0;
@@ -83,7 +83,7 @@ double Solver::computeGradient(int rank) {
               : fmt::format("Lower base_lr (now {}), set clip_gradients, or check the data for NaN", param_.base_lr()));
     }
     loss += part;
-    plan_ ? plan_->backward() : net_->backward();
+    plan_ ? plan_->backward(sub + 1 == param_.iter_size() ? done : nullptr) : net_->backward();
   }
   return loss / param_.iter_size();
 }

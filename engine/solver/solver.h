@@ -8,6 +8,7 @@
 #pragma once
 #include <atomic>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -55,7 +56,9 @@ class Solver {
 
   // Gradient of this rank's iter_size batches of the present iteration, summed into net().flatDiff(); the mean loss is
   // returned. An Error names iteration and layer when the loss is not finite.
-  double computeGradient(int rank);
+  // done(from), where it can be said, while the last batch goes backward: the part of the flat diff that holds gradients of
+  // learnt parameters is complete from element `from` on.
+  double computeGradient(int rank, const std::function<void(int64_t from)>& done = nullptr);
   // The loss of one more batch of this rank, without gradients; running statistics collect its contribution.
   double evaluate(int rank);
   // gradient: flat, in the net's layout, summed over `ranks` ranks; not changed, except that the net's own diffs of

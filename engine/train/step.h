@@ -2,8 +2,10 @@
 // the order of the tree, of gradients, losses and requests.
 #pragma once
 #include <functional>
+#include <optional>
 #include <vector>
 
+#include "collective/background_sum.h"
 #include "collective/mesh.h"
 #include "collective/tree_sum.h"
 #include "solver/solver.h"
@@ -22,21 +24,35 @@ class Step {
   // exchange: nullptr where this process holds all ranks. Both must outlive the step. Float nets only.
   Step(solver::Solver& solver, collective::Exchange* exchange, collective::RankRange mine, int ranks);
 
-  // pass(rank) leaves the rank's gradient in the net's flat diff and gives its loss; it is called for my ranks in
-  // ascending order. request() is polled after each. Memory: one gradient for each sum that waits in the tree, at most
+  // pass(rank, done) leaves the rank's gradient in the net's flat diff and gives its loss; it may call done(from) as soon as
+  // the gradients of learnt parameters are complete from that element on, which are then summed over workers while it goes
+  // on, where this process has one rank. It is called for my ranks in ascending order. request() is polled after each. Memory: one gradient for each sum that waits in the tree, at most
   // log2 of my ranks.
-  Sum run(const std::function<double(int rank)>& pass, const std::function<Request()>& request);
+  using Done = std::function<void(int64_t from)>;
+  Sum run(const std::function<double(int rank, const Done& done)>& pass, const std::function<Request()>& request);
 
   // All-gather: each value is set by one worker and zero on all others; afterwards all workers have all of them, with
   // the same bits for any number of workers.
   void gather(std::vector<float>& values, const collective::Tag& tag);
-  double exchanged() const { return exchanged_; }  // seconds that the sums of run() took, with waits for other workers
+  double exchanged() const { return exchanged_; }  // seconds that run() has waited for sums
 
  private:
+  struct Part {
+    int64_t from, to;
+  };
+  void cutParts();
+  void addParts(int64_t complete, size_t before);  // those from this element on, of the first `before` parts
+
   solver::Solver& solver_;
   collective::Exchange* exchange_;
   int ranks_, firstRank_;
+  bool alone_;  // my only rank: its gradient needs no other one of this process
   double exchanged_ = 0;
+  // Of the flat diff, in the order in which a backward pass completes them; the statistics and spare floats are the last.
+  std::vector<Part> parts_;
+  size_t added_ = 0;                  // in this step
+  std::vector<const float*> pieces_;  // in this step
+  std::optional<collective::BackgroundSum> background_;
   collective::TreeSum mine_;  // its roots: the whole subtrees of my ranks
 };
 

@@ -58,7 +58,8 @@ void Trainer::step() {
   if (solver_.testDue()) testAll();
   if (stopped_) return;
   if (hooks_.start) hooks_.start();
-  const Step::Sum sum = this->sum(&solver::Solver::computeGradient);
+  const Step::Sum sum =
+      this->sum([this](int rank, const Step::Done& done) { return solver_.computeGradient(rank, done); });
   const double loss = solver_.smoothLoss(sum.loss);
   agreed_ = sum.requests;
   requested_ = Request::kNone;
@@ -77,10 +78,10 @@ Request Trainer::requested() {
   return requested_;
 }
 
-Step::Sum Trainer::sum(double (solver::Solver::*pass)(int rank)) {
-  const auto passOf = [&](int rank) {
+Step::Sum Trainer::sum(const std::function<double(int rank, const Step::Done& done)>& pass) {
+  const auto passOf = [&](int rank, const Step::Done& done) {
     if (hooks_.beat) hooks_.beat(solver_.iteration());
-    return (solver_.*pass)(rank);
+    return pass(rank, done);
   };
   return step_.run(passOf, [&] { return requested(); });
 }
@@ -209,7 +210,7 @@ void Trainer::displayAtEnd() {
   if (statistics.empty() && !logs()) return;
   double loss = 0;
   if (!statistics.empty()) {
-    const Step::Sum sum = this->sum(&solver::Solver::evaluate);
+    const Step::Sum sum = this->sum([this](int rank, const Step::Done&) { return solver_.evaluate(rank); });
     loss = sum.loss;
     statistics.move(sum.gradient, options_.ranks, 1);
   } else {

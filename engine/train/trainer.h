@@ -66,7 +66,7 @@ class Trainer {
   bool logs() const { return lead() || options_.log; }
   void step();
   Request requested();  // polled here, not yet sent with a sum
-  Step::Sum sum(double (solver::Solver::*pass)(int rank));
+  Step::Sum sum(const std::function<double(int rank, const Step::Done& done)>& pass);
   void agreeToBegin();
   void testAll();
   void testNet(int net);

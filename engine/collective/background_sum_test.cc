@@ -1,0 +1,78 @@
+// Sums in parts, beside the caller: the tree's bits, errors, and an end that does not wait for others.
+#include "collective/background_sum.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <future>
+
+#include "support/hand_clock.h"
+#include "support/mesh_world.h"
+#include "support/message_of.h"
+
+namespace crema::collective {
+namespace {
+
+using crema::test::gradientOf;
+using crema::test::MeshWorld;
+using crema::test::treeSum;
+
+// Three workers of a rank each, four parts from the end to the beginning, in place.
+TEST(BackgroundSum, PartsHaveTheBitsOfTheWhole) {
+  constexpr int kWorkers = 3;
+  constexpr int64_t kCount = 10007;
+  const std::vector<float> want = treeSum({0, kWorkers}, kCount);
+  MeshWorld world(kWorkers);
+  std::vector<std::future<std::vector<float>>> got;
+  for (int w = 0; w < kWorkers; ++w)
+    got.push_back(std::async(std::launch::async, [&, w] {
+      Mesh mesh(world.options(w, kWorkers));
+      BackgroundSum sum(mesh);
+      std::vector<float> values(kCount);
+      for (int step = 0; step < 3; ++step) {
+        values = gradientOf(w, kCount);
+        int part = 0;
+        for (int64_t to = kCount; const int64_t from : {9000, 8990, 17, 0}) {
+          sum.add({{values.data() + from}, values.data() + from, to - from, Tag::gradient(step, part++)});
+          to = from;
+        }
+        sum.finish();
+      }
+      return values;
+    }));
+  for (auto& g : got) {
+    const auto values = g.get();
+    EXPECT_EQ(std::memcmp(values.data(), want.data(), kCount * sizeof(float)), 0);
+  }
+}
+
+TEST(BackgroundSum, FinishThrowsWhatTheExchangeDid) {
+  MeshWorld world(2);
+  auto partner = std::async(std::launch::async, [&] { return std::make_unique<Mesh>(world.options(1, 2)); });
+  Mesh mesh(world.options(0, 2));
+  partner.get().reset();  // closes its sockets
+  BackgroundSum sum(mesh);
+  std::vector<float> v(1000);
+  for (int part = 0; part < 3; ++part) sum.add({{v.data()}, v.data(), 1000, Tag::gradient(0, part)});
+  EXPECT_NE(crema::test::messageOf([&] { sum.finish(); }).find("worker 1"), std::string::npos);
+}
+
+// A pass that throws while its first part waits for others must not wait for them.
+TEST(BackgroundSum, ItsEndAbandonsWhatWaits) {
+  MeshWorld world(2);
+  auto partner = std::async(std::launch::async, [&] { return std::make_unique<Mesh>(world.options(1, 2)); });
+  auto o = world.options(0, 2);
+  o.stepTimeout = 1000;
+  Mesh mesh(o);
+  const auto silent = partner.get();
+  std::vector<float> v(1000);
+  const double before = monotonicSeconds();
+  {
+    BackgroundSum sum(mesh);
+    sum.add({{v.data()}, v.data(), 1000, Tag::gradient(0)});
+  }
+  EXPECT_LT(monotonicSeconds() - before, crema::test::kPatience);
+}
+
+}  // namespace
+}  // namespace crema::collective
