@@ -211,6 +211,20 @@ void resnetOne(Bench& b) {
   b.total("of ResNet-50");
 }
 
+// What minimal filtering computes, for eight images; GFLOP/s of the direct products.
+void filtered(Bench& b) {
+  b.conv("alex conv3", {8, 256, 13, 13, 384, 3, 3, 1, 1, 1, 1}, true);
+  b.conv("goog 3b/3x3", {8, 128, 28, 28, 192, 3, 3, 1, 1, 1, 1}, true);
+  b.conv("goog 3b/5x5", {8, 32, 28, 28, 96, 5, 5, 1, 1, 2, 2}, true);
+  b.conv("goog 4e/5x5", {8, 32, 14, 14, 128, 5, 5, 1, 1, 2, 2}, true);
+  b.conv("goog 5b/3x3", {8, 192, 7, 7, 384, 3, 3, 1, 1, 1, 1}, true);
+  b.conv("res 2b/2b", {8, 64, 56, 56, 64, 3, 3, 1, 1, 1, 1}, true);
+  b.conv("res 3b/2b", {8, 128, 28, 28, 128, 3, 3, 1, 1, 1, 1}, true);
+  b.conv("res 4b/2b", {8, 256, 14, 14, 256, 3, 3, 1, 1, 1, 1}, true);
+  b.conv("res 5b/2b", {8, 512, 7, 7, 512, 3, 3, 1, 1, 1, 1}, true);
+  b.total("filtered");
+}
+
 // AlexNet's inner products for one picture, which read 235 MB of weights.
 void alexnetOne(Bench& b) {
   b.innerProduct("fc6", {1, 9216, 4096});
@@ -238,6 +252,7 @@ int main(int argc, char** argv) {
     lenet(bench);
     cifarQuick(bench);
     resnetOne(bench);
+    filtered(bench);
     alexnetOne(bench);
     updates(bench);
   } catch (const std::exception& e) {

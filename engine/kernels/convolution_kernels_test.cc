@@ -98,6 +98,21 @@ TEST(Convolution, OutputsMuchSmallerThanInputs) {
     checkConv(c);
 }
 
+// Square kernels of three or five taps and enough channels, which are computed by minimal filtering (vector/winograd.h).
+TEST(Convolution, TilesOfMinimalFiltering) {
+  for (const ConvCase& c : {ConvCase{"groups, unequal padding", {3, 34, 9, 12, 38, 3, 3, 1, 1, 2, 0, 1, 1, 2}},
+                            {"channels in several pieces", {2, 150, 6, 7, 20, 3, 3, 1, 1, 1, 1}},
+                            {"several images a unit, one left", {13, 16, 7, 7, 33, 3, 3, 1, 1, 1, 1}},
+                            {"strips of an image", {1, 16, 80, 75, 17, 3, 3, 1, 1, 1, 1}},
+                            {"smallest", {2, 16, 2, 2, 16, 3, 3, 1, 1, 1, 1}},
+                            {"one row of tiles", {5, 20, 4, 23, 16, 3, 3}},
+                            {"5x5 in groups", {3, 32, 13, 15, 40, 5, 5, 1, 1, 2, 2, 1, 1, 2}},
+                            {"5x5, unequal padding", {4, 17, 9, 10, 19, 5, 5, 1, 1, 4, 1}},
+                            {"5x5 in strips", {1, 16, 80, 75, 16, 5, 5, 1, 1, 2, 2}},
+                            {"5x5 without padding", {5, 18, 11, 9, 20, 5, 5}}})
+    checkConv(c);
+}
+
 TEST(Convolution, EarlierUseLeavesNoTrace) {
   const ConvShape big{8, 16, 20, 20, 24, 5, 5, 1, 1, 2, 2}, small{3, 2, 7, 7, 5, 3, 3, 1, 1, 1, 1};
   const auto x = numbers(8 * 16 * 400, 1), w = numbers(24 * 16 * 25, 2);
@@ -138,21 +153,26 @@ TEST(Convolution, AnImpulseAnswersWithTheWeights) {
       }
 }
 
-// Packed weights are kept while they are frozen, for each use of them apart, and read anew afterwards.
-TEST(Convolution, FrozenWeightsGiveTheSameBits) {
-  const ConvShape whole{2, 4, 9, 9, 8, 3, 3, 1, 1, 1, 1};
+// Packed weights are kept while they are frozen, for each use of them apart, and read anew afterwards. `ic` channels in a
+// group, twice as many filters.
+void checkFrozen(int ic) {
+  const ConvShape whole{2, ic, 9, 9, 2 * ic, 3, 3, 1, 1, 1, 1}, pixel{2, ic, 3, 3, 2 * ic, 3, 3};
   ConvShape grouped = whole;
-  grouped.ic = 8, grouped.groups = 2;  // as many weights in another order
-  const size_t out = size_t{2} * 8 * 9 * 9;
+  grouped.ic = 2 * ic, grouped.groups = 2;  // as many weights in another order
+  const size_t out = static_cast<size_t>(4 * ic * 81);
   const auto x = numbers(out, 1);
-  auto w = numbers(size_t{8} * 4 * 9, 2);
+  auto w = numbers(static_cast<size_t>(2 * ic * ic * 9), 2);
   const auto passes = [&](Context& k) {
-    std::vector<float> y(out), yOfGroups(out), dx(out), dxOfGroups(out);
-    convForward<float>(k, whole, x.data(), w.data(), nullptr, y.data());
-    convForward<float>(k, grouped, x.data(), w.data(), nullptr, yOfGroups.data());
-    convBackwardData<float>(k, whole, x.data(), w.data(), dx.data());
-    convBackwardData<float>(k, grouped, x.data(), w.data(), dxOfGroups.data());
-    return std::vector{y, yOfGroups, dx, dxOfGroups};
+    std::vector<std::vector<float>> all;
+    for (const ConvShape& s : {whole, grouped, pixel}) {
+      all.emplace_back(out);
+      convForward<float>(k, s, x.data(), w.data(), nullptr, all.back().data());
+    }
+    for (const ConvShape& s : {whole, grouped}) {
+      all.emplace_back(out);
+      convBackwardData<float>(k, s, x.data(), w.data(), all.back().data());
+    }
+    return all;
   };
   for (const Isa* isa : isasHere()) {
     Context plain(*isa, 2), kept(*isa, 2);
@@ -172,13 +192,16 @@ TEST(Convolution, FrozenWeightsGiveTheSameBits) {
     w[7] -= 1;
   }
 }
+TEST(Convolution, FrozenWeightsGiveTheSameBits) { checkFrozen(4); }
+TEST(Convolution, FrozenProductsGiveTheSameBits) { checkFrozen(20); }
 
 // What layers compute with kernels of their own, a convolution has as steps, with the same bits: for panels that are one
 // row of the output or many, groups, left-out kernel rows, and units that threads share.
 TEST(Convolution, StepsGiveTheBitsOfKernelsOneAfterTheOther) {
   for (const ConvShape& s :
        {ConvShape{2, 4, 9, 9, 8, 3, 3, 1, 1, 1, 1}, ConvShape{17, 6, 7, 7, 20, 1, 1},
-        ConvShape{3, 3, 32, 32, 96, 5, 5, 2, 2, 2, 2}, ConvShape{1, 8, 13, 13, 10, 3, 3, 1, 1, 0, 0, 1, 1, 2}}) {
+        ConvShape{3, 3, 32, 32, 96, 5, 5, 2, 2, 2, 2}, ConvShape{1, 8, 13, 13, 10, 3, 3, 1, 1, 0, 0, 1, 1, 2},
+        ConvShape{3, 32, 9, 13, 34, 3, 3, 1, 1, 1, 1, 1, 1, 2}, ConvShape{5, 16, 7, 7, 16, 5, 5, 1, 1, 2, 2}}) {
     const int plane = s.oh() * s.ow();
     const size_t out = static_cast<size_t>(s.n) * s.oc * plane, channels = static_cast<size_t>(s.oc);
     const auto x = numbers(static_cast<size_t>(s.n) * s.ic * s.h * s.w, 1), other = numbers(out, 3);

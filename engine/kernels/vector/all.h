@@ -4,11 +4,11 @@
 //
 //   V, VL, Mask      a vector of floats, their number (a multiple of 4 that divides 16), which of them
 //   kRows            rows of a tile: as many accumulators of two vectors as fit into the registers beside three others
-//   zero set1 set1Bits load store fma add mul div sqrt   each rounded once, as IEEE 754 says; fma is fused
+//   zero set1 set1Bits load store fma add sub mul div sqrt   each rounded once, as IEEE 754 says; fma is fused
 //   greater select lanes(from, to), load and store with a Mask: what it leaves out is neither read nor written
 //   load(other, mask, p)   `other` where the mask leaves out;   loadHalves(a, b)   VL/2 floats from a, VL/2 from b
 //   D8               eight doubles: set8 load8 store8 (from and to float or double) + - *
-//   copy8 zero8 First8 transpose8   eight floats at a time, eight_x86.h
+//   copy8 zero8 zip8 even8 First8 transpose8   eight floats at a time, eight_x86.h
 //
 // Each header uses those before it.
 // clang-format off
@@ -19,7 +19,10 @@
 #include "kernels/vector/panels.h"
 #include "kernels/vector/positions.h"
 #include "kernels/vector/conv_backward_taps.h"
+#include "kernels/vector/winograd.h"
+#include "kernels/vector/conv_winograd.h"
 #include "kernels/vector/conv.h"
+#include "kernels/vector/conv_winograd_weights.h"
 #include "kernels/vector/conv_weights.h"
 #include "kernels/vector/inner_product.h"
 #include "kernels/vector/full_speed.h"

@@ -19,6 +19,7 @@ INL V load(const float* p) { return _mm256_loadu_ps(p); }
 INL void store(float* p, V v) { _mm256_storeu_ps(p, v); }
 INL V fma(V a, V b, V c) { return _mm256_fmadd_ps(a, b, c); }
 INL V add(V a, V b) { return _mm256_add_ps(a, b); }
+INL V sub(V a, V b) { return _mm256_sub_ps(a, b); }
 INL V mul(V a, V b) { return _mm256_mul_ps(a, b); }
 INL V div(V a, V b) { return _mm256_div_ps(a, b); }
 INL V sqrt(V a) { return _mm256_sqrt_ps(a); }

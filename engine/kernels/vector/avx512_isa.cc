@@ -20,6 +20,7 @@ INL V load(const float* p) { return _mm512_loadu_ps(p); }
 INL void store(float* p, V v) { _mm512_storeu_ps(p, v); }
 INL V fma(V a, V b, V c) { return _mm512_fmadd_ps(a, b, c); }
 INL V add(V a, V b) { return _mm512_add_ps(a, b); }
+INL V sub(V a, V b) { return _mm512_sub_ps(a, b); }
 INL V mul(V a, V b) { return _mm512_mul_ps(a, b); }
 INL V div(V a, V b) { return _mm512_div_ps(a, b); }
 INL V sqrt(V a) { return _mm512_maskz_sqrt_ps(0xffff, a); }  // the plain form makes GCC 12 warn of its own header

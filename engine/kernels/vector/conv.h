@@ -1,19 +1,14 @@
 // Convolution forward and the gradient of its input, on positions().
 namespace crema::kernels::KNS {
 
-// Calls body(group, part, parts): with enough groups each part gets whole groups, else a part of each group.
-template <class Body>
-void eachGroup(int groups, int part, int parts, const Body& body) {
-  const bool whole = groups >= parts;
-  for (int g = whole ? groups * part / parts : 0; g < (whole ? groups * (part + 1) / parts : groups); ++g)
-    body(g, whole ? 0 : part, whole ? 1 : parts);
-}
-
 // length: the plan of panels, then what a thread does with a unit of images; they share every size above them.
 inline void convForward(Context& context, const ConvShape& s, const float* x, const float* w, const float* bias,
                         float* y, const Epilogue<float>& then) {
   const int oh = s.oh(), ow = s.ow(), icg = s.ic / s.groups, ocg = s.oc / s.groups, K = icg * s.kh * s.kw;
   if (s.n == 0 || s.oc == 0) return;
+  const int filtered = winogradTaps(s);
+  if (filtered == 3) return winogradForward<ThreeTaps>(context, s, x, w, bias, y, then);
+  if (filtered == 5) return winogradForward<FiveTaps>(context, s, x, w, bias, y, then);
   const Planes planes(s, true);
   std::vector<int> off(static_cast<size_t>(K));  // order of k: (kernel row, channel, kernel column)
   for (int a = 0, k = 0; a < s.kh; ++a)
@@ -178,6 +173,9 @@ inline void convBackwardData(Context& context, const ConvShape& s, const float* 
   const int oh = s.oh(), ow = s.ow(), icg = s.ic / s.groups, ocg = s.oc / s.groups;
   if (s.n == 0 || s.ic == 0) return;
   if (addingTapsIsLess(s)) return convBackwardDataByTaps(context, s, dy, w, dx);
+  const int filtered = winogradTaps(winogradBack(s));
+  if (filtered == 3) return winogradBackwardData<ThreeTaps>(context, s, dy, w, dx);
+  if (filtered == 5) return winogradBackwardData<FiveTaps>(context, s, dy, w, dx);
   const BackPlan p = planBack(s);
   auto& scratch = context.scratch();
   const float* A = packedWeights(context, {Packing::kToData, w, s}, p.weights + 1,

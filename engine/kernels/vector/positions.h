@@ -170,6 +170,14 @@ inline int partsOfUnit(Context& context, int units) {
   return units % threads == 0 || units >= 4 * threads ? 1 : (2 * threads + units - 1) / units;
 }
 
+// Calls body(group, part, parts): with enough groups each part gets whole groups, else a part of each group.
+template <class Body>
+void eachGroup(int groups, int part, int parts, const Body& body) {
+  const bool whole = groups >= parts;
+  for (int g = whole ? groups * part / parts : 0; g < (whole ? groups * (part + 1) / parts : groups); ++g)
+    body(g, whole ? 0 : part, whole ? 1 : parts);
+}
+
 // The smallest group of images that wastes under 5 % of its last group of 32 positions.
 inline int imagesPerUnit(int positionsPerImage, int images) {
   for (int g = 1; g <= 16; ++g) {

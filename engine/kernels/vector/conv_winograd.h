@@ -1,0 +1,197 @@
+// Convolution forward and the gradient of its input by minimal filtering (winograd.h): a panel of tiles is transformed,
+// each product is a small matrix product over channels, and what comes back is finished while it is in the first cache.
+// The gradient of the input is a convolution of dy with the filters turned by half a circle.
+namespace crema::kernels::KNS {
+
+// From [tap][count] to the products of each filter, [product][count]; count goes over channels and the rows of a tile.
+template <class F>
+void transformWeights(const float* from, size_t count, float* to) {
+  for (size_t i = 0; i < count; i += VL) {
+    const Mask here = lanes(0, static_cast<int>(std::min<size_t>(VL, count - i)));
+    alongBoth<F::kTaps, F::kProducts>(
+        from + i, static_cast<ptrdiff_t>(count), [](const V* g, V* u) { F::weights(g, u); },
+        [&](int a, int b, V u) { store(here, to + static_cast<size_t>(a * F::kProducts + b) * count + i, u); });
+  }
+}
+
+// Packed for M rows and C channels in each group: [group][block of rows][product][channel][row]. turn(m0, rows, to) gives
+// the taps of a block as [tap][channel][row].
+template <class F, class Turn>
+float* packedProducts(Context& context, const Packing& packing, int groups, int M, int C, const Turn& turn) {
+  constexpr size_t kProducts = F::kProducts * F::kProducts, kTaps = F::kTaps * F::kTaps;
+  const RowBlocks blocks(M);
+  return packedWeights(context, packing, static_cast<size_t>(groups) * M * C * kProducts, [&](float* A) {
+    context.pool().run(groups * blocks.count, [&](int t, int lane) {
+      const int g = t / blocks.count, rows = blocks.size(t % blocks.count), m0 = blocks.start(t % blocks.count);
+      const size_t count = static_cast<size_t>(C) * rows;
+      float* taps = context.scratch().lane[static_cast<size_t>(lane)].transposed.get(count * kTaps);
+      turn(g, m0, rows, taps);
+      transformWeights<F>(taps, count, A + (static_cast<size_t>(g) * M + m0) * C * kProducts);
+    });
+  });
+}
+
+// One convolution of `s`, of whose output the products are A.
+template <class F>
+struct WinogradCall {
+  static constexpr int kProducts = F::kProducts * F::kProducts;
+  const ConvShape& s;
+  const float *A, *bias;
+  float* y;
+  const Epilogue<float>& then;
+  int icg = s.ic / s.groups, ocg = s.oc / s.groups, oh = s.oh(), ow = s.ow();
+
+  // Two rows of outputs of channel m of a panel, kPanel tiles side by side, from the tile [product][rows][kPanel].
+  void outputs(const float* tile, int rows, float add, float (*line)[2 * kPanel]) const {
+    alignas(64) float half[4][kPanel];
+    const V plus = set1(add);
+    for (int v = 0; v < kPanel; v += VL)
+      alongBoth<F::kProducts, 2>(
+          tile + v, static_cast<ptrdiff_t>(rows) * kPanel, [](const V* m, V* out) { F::outputs(m, out); },
+          [&](int i, int j, V out) { store(half[2 * i + j] + v, KNS::add(out, plus)); });
+    for (int i = 0; i < 2; ++i)
+      for (int q = 0; q < kPanel; q += 8) zip8(half[2 * i] + q, half[2 * i + 1] + q, line[i] + 2 * q);
+  }
+
+  // body(where in line[i], where in the plane, how many): the runs of a panel's outputs, rows of which i = 0, 1 is given.
+  template <class Body>
+  void eachRun(const PanelPlan& p, int i, const Body& body) const {
+    const int tileRows = (oh + 1) / 2;
+    for (int j = 0; j < p.runs; ++j) {
+      const Run& run = p.run[j];
+      const auto row = run.to / kTileRow, image = row / tileRows, r = 2 * (row % tileRows) + i,
+                 c = 2 * (run.to % kTileRow);
+      if (r < oh) body(2 * run.from, image * s.oc * oh * ow + r * ow + c, std::min<ptrdiff_t>(2 * run.length, ow - c));
+    }
+  }
+
+  // to: where channel `channel` of the unit's first image lies in the output.
+  void finish(const PanelPlan& p, int channel, size_t to, float (*line)[2 * kPanel]) const {
+    alignas(64) float others[2 * kPanel] = {};
+    for (int i = 0; i < 2; ++i) {
+      for (const Step<float>& step : then) {
+        if (step.kind == Step<float>::kAdd)
+          eachRun(p, i, [&](int from, ptrdiff_t at, ptrdiff_t n) {
+            std::memcpy(others + from, step.other + to + at, static_cast<size_t>(n) * 4);
+          });
+        for (int half = 0; half < 2 * kPanel; half += kPanel) {
+          V values[kWidth];
+          for (int v = 0; v < kWidth; ++v) values[v] = load(line[i] + half + v * VL);
+          stepRow(step, channel, others + half, values);
+          for (int v = 0; v < kWidth; ++v) store(line[i] + half + v * VL, values[v]);
+        }
+      }
+      eachRun(p, i, [&](int from, ptrdiff_t at, ptrdiff_t n) {
+        std::memcpy(y + to + at, line[i] + from, static_cast<size_t>(n) * 4);
+      });
+    }
+  }
+
+  // Rows [m0, m0 + rows) of group g: the products of a panel, inputs [product][channel][kPanel], and its outputs.
+  void block(const PanelPlan& p, int g, int m0, int rows, const float* inputs, int n0, float* tile) const {
+    const float* weights = A + (static_cast<size_t>(g) * ocg + m0) * icg * kProducts;
+    for (int e = 0; e < kProducts; ++e)
+      for (int k = 0; k < icg; k += kDepth) {
+        const size_t first = static_cast<size_t>(e) * icg + k;
+        const float* source[2] = {inputs + first * kPanel, nullptr};
+        gemmTileFor(kPacked, rows)(std::min(kDepth, icg - k), weights + first * rows, source, nullptr,
+                                   tile + static_cast<ptrdiff_t>(e) * rows * kPanel, kPanel, k > 0, nullptr);
+      }
+    alignas(64) float line[2][2 * kPanel];
+    for (int m = 0; m < rows; ++m) {
+      const int channel = g * ocg + m0 + m;
+      outputs(tile + m * kPanel, rows, bias ? bias[channel] : 0, line);
+      finish(p, channel, (static_cast<size_t>(n0) * s.oc + channel) * oh * ow, line);
+    }
+  }
+
+  // Part `part` of `of` of a unit of images whose first one is n0, in group g: panels where there are enough, else rows.
+  void compute(const std::vector<PanelPlan>& plan, const float* source, const int* off, int n0, int g, int part, int of,
+               LaneScratch& mine) const {
+    const RowBlocks blocks(ocg);
+    const size_t panelSize = static_cast<size_t>(kProducts) * icg * kPanel;
+    // So many panels meet a block of weights together as fit into half of the second cache.
+    const int all = static_cast<int>(plan.size()),
+              together = std::clamp<int>((1 << 17) / static_cast<int>(panelSize), 1, 8);
+    const bool byPanels = all >= 2 * of;
+    const int first = byPanels ? all * part / of : 0, last = byPanels ? all * (part + 1) / of : all;
+    const int block0 = byPanels ? 0 : blocks.count * part / of,
+              block1 = byPanels ? blocks.count : blocks.count * (part + 1) / of;
+    if (block0 == block1) return;
+    float* inputs = mine.panel.get(panelSize * static_cast<size_t>(together));
+    float* tile = mine.tile.get(static_cast<size_t>(kProducts) * kRows * kPanel);
+    for (int p0 = first; p0 < last; p0 += together) {
+      const int panels = std::min(together, last - p0);
+      for (int i = 0; i < panels; ++i)
+        transformInputs<F>(plan[static_cast<size_t>(p0 + i)], source, off, icg, static_cast<ptrdiff_t>(icg) * kPanel,
+                           inputs + panelSize * static_cast<size_t>(i));
+      for (int b = block0; b < block1; ++b)
+        for (int i = 0; i < panels; ++i)
+          block(plan[static_cast<size_t>(p0 + i)], g, blocks.start(b), blocks.size(b),
+                inputs + panelSize * static_cast<size_t>(i), n0, tile);
+    }
+  }
+};
+
+template <class F>
+void convByWinograd(Context& context, const ConvShape& s, const float* x, const float* A, const float* bias, float* y,
+                    const Epilogue<float>& then) {
+  const Planes planes = winogradPlanes(s);
+  const int tileRows = (s.oh() + 1) / 2, tiles = tileRows * ((s.ow() + 1) / 2), icg = s.ic / s.groups;
+  const std::vector<int> off = winogradOffsets<F>(planes, icg);
+  const int unit = imagesPerUnit(tiles, s.n), units = (s.n + unit - 1) / unit, parts = partsOfUnit(context, units);
+  const auto plan = planPanels(winogradMap(s, planes, tileRows, unit), 0),
+             lastPlan = planPanels(winogradMap(s, planes, tileRows, s.n % unit), 0);
+  const size_t image = planes.channel * s.ic, input = static_cast<size_t>(s.ic) * s.h * s.w;
+  auto& scratch = context.scratch();
+  float* all = parts > 1 ? scratch.shared[kSharedPlanes].get(image * static_cast<size_t>(s.n)) : nullptr;
+  if (all)
+    buildTogether(context, s.n, s.ic, [&](int i, int c0, int channels) {
+      planes.build(x + i * input + static_cast<size_t>(c0) * s.h * s.w, channels,
+                   all + i * image + c0 * planes.channel);
+    });
+  const WinogradCall<F> call{s, A, bias, y, then};
+  context.pool().run(units * parts, [&](int t, int lane) {
+    LaneScratch& mine = scratch.lane[static_cast<size_t>(lane)];
+    const int n0 = t / parts * unit, n = std::min(unit, s.n - n0);
+    float* source = all ? all + static_cast<size_t>(n0) * image : mine.planes.get(image * static_cast<size_t>(unit));
+    for (int i = 0; i < n && !all; ++i) planes.build(x + (n0 + i) * input, s.ic, source + i * image);
+    eachGroup(s.groups, t % parts, parts, [&](int g, int part, int of) {
+      call.compute(n == unit ? plan : lastPlan, source + static_cast<size_t>(g) * icg * planes.channel, off.data(), n0,
+                   g, part, of, mine);
+    });
+  });
+}
+
+template <class F>
+void winogradForward(Context& context, const ConvShape& s, const float* x, const float* w, const float* bias, float* y,
+                     const Epilogue<float>& then) {
+  constexpr int kTaps = F::kTaps * F::kTaps;
+  const int icg = s.ic / s.groups, ocg = s.oc / s.groups;
+  std::vector<int> place(static_cast<size_t>(icg) * kTaps);
+  for (int i = 0; i < icg; ++i)
+    for (int t = 0; t < kTaps; ++t) place[static_cast<size_t>(i * kTaps + t)] = t * icg + i;
+  const float* A = packedProducts<F>(
+      context, {Packing::kForwardWinograd, w, s}, s.groups, ocg, icg, [&](int g, int m0, int rows, float* to) {
+        const int K = icg * kTaps;
+        packTransposed(w + (static_cast<size_t>(g) * ocg + m0) * K, K, rows, K, place.data(), to);
+      });
+  convByWinograd<F>(context, s, x, A, bias, y, then);
+}
+
+template <class F>
+void winogradBackwardData(Context& context, const ConvShape& s, const float* dy, const float* w, float* dx) {
+  constexpr int kTaps = F::kTaps * F::kTaps;
+  const int icg = s.ic / s.groups, ocg = s.oc / s.groups;
+  int place[kTaps];
+  for (int t = 0; t < kTaps; ++t) place[t] = (kTaps - 1 - t) * ocg;
+  const float* A = packedProducts<F>(
+      context, {Packing::kToDataWinograd, w, s}, s.groups, icg, ocg, [&](int g, int m0, int rows, float* to) {
+        const float* from = w + (static_cast<size_t>(g) * ocg * icg + m0) * kTaps;
+        for (int o = 0; o < ocg; ++o, from += static_cast<size_t>(icg) * kTaps)
+          packTransposed(from, kTaps, rows, kTaps, place, to + static_cast<ptrdiff_t>(o) * rows);
+      });
+  convByWinograd<F>(context, winogradBack(s), dy, A, nullptr, dx, {});
+}
+
+}  // namespace crema::kernels::KNS

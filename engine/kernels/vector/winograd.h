@@ -1,0 +1,140 @@
+// Minimal filtering (S. Winograd, Arithmetic Complexity of Computations, 1980; A. Lavin and S. Gray, CVPR 2016) with two
+// outputs at a time along each axis:
+//   y = A' [ (G g) * (B' x) ],   1-D: R taps, R + 1 inputs, kProducts products instead of 2 R
+// and the same along the other axis. Three taps take the points 0, 1, -1 and infinity; five are three and two. Of all such
+// filters these round least: B and A have only 0, 1 and -1, G a half as well. The points 2 and 1/2, of which longer
+// outputs have need, lose a digit. Each product is summed over channels in chains of fused multiply-adds, as every sum here.
+namespace crema::kernels::KNS {
+
+// Each function along one axis; `Back` are the transposes, for the gradient of the weights.
+struct ThreeTaps {
+  static constexpr int kTaps = 3, kInputs = 4, kProducts = 4;
+  INL static void inputs(const V* x, V* u) {
+    u[0] = sub(x[0], x[2]), u[1] = add(x[1], x[2]), u[2] = sub(x[2], x[1]), u[3] = sub(x[1], x[3]);
+  }
+  INL static void weights(const V* g, V* u) {
+    const V half = set1(0.5f), outer = add(g[0], g[2]);
+    u[0] = g[0], u[1] = mul(add(outer, g[1]), half), u[2] = mul(sub(outer, g[1]), half), u[3] = g[2];
+  }
+  INL static void outputs(const V* m, V* y) { y[0] = add(add(m[0], m[1]), m[2]), y[1] = sub(sub(m[1], m[2]), m[3]); }
+  INL static void outputsBack(const V* y, V* m) {
+    m[0] = y[0], m[1] = add(y[0], y[1]), m[2] = sub(y[0], y[1]), m[3] = sub(zero(), y[1]);
+  }
+  INL static void weightsBack(const V* u, V* g) {
+    const V half = set1(0.5f), sum = mul(add(u[1], u[2]), half);
+    g[0] = add(u[0], sum), g[1] = mul(sub(u[1], u[2]), half), g[2] = add(sum, u[3]);
+  }
+};
+
+struct FiveTaps {
+  static constexpr int kTaps = 5, kInputs = 6, kProducts = 7;
+  INL static void inputs(const V* x, V* u) {
+    ThreeTaps::inputs(x, u);
+    u[4] = sub(x[3], x[4]), u[5] = x[4], u[6] = sub(x[4], x[5]);
+  }
+  INL static void weights(const V* g, V* u) {
+    ThreeTaps::weights(g, u);
+    u[4] = g[3], u[5] = add(g[3], g[4]), u[6] = g[4];
+  }
+  INL static void outputs(const V* m, V* y) {
+    ThreeTaps::outputs(m, y);
+    y[0] = add(y[0], add(m[4], m[5])), y[1] = add(y[1], sub(m[5], m[6]));
+  }
+  INL static void outputsBack(const V* y, V* m) {
+    ThreeTaps::outputsBack(y, m);
+    m[4] = y[0], m[5] = m[1], m[6] = m[3];
+  }
+  INL static void weightsBack(const V* u, V* g) {
+    ThreeTaps::weightsBack(u, g);
+    g[3] = add(u[4], u[5]), g[4] = add(u[5], u[6]);
+  }
+};
+
+// Both axes: x [From][From], adjacent ones `step` floats apart -> to(i, j, value), i, j < To. Down columns, then along rows.
+template <int From, int To, class Axis, class Write>
+INL void alongBoth(const float* x, ptrdiff_t step, const Axis& axis, const Write& to) {
+  V t[To][From];
+#pragma GCC unroll 8
+  for (int b = 0; b < From; ++b) {
+    V column[From], u[To];
+#pragma GCC unroll 8
+    for (int a = 0; a < From; ++a) column[a] = load(x + (a * From + b) * step);
+    axis(column, u);
+#pragma GCC unroll 8
+    for (int i = 0; i < To; ++i) t[i][b] = u[i];
+  }
+#pragma GCC unroll 8
+  for (int i = 0; i < To; ++i) {
+    V u[To];
+    axis(t[i], u);
+#pragma GCC unroll 8
+    for (int j = 0; j < To; ++j) to(i, j, u[j]);
+  }
+}
+
+// Square kernels of three or five taps without stride, where at least a quarter of the products is saved (the last row and
+// column of tiles may be half empty) and sums over channels are long enough for tiles of products.
+inline int winogradTaps(const ConvShape& s) {
+  const bool known = s.kh == s.kw && (s.kh == 3 || s.kh == 5) && s.strideH == 1 && s.strideW == 1 && s.dilH == 1 &&
+                     s.dilW == 1 && s.padH < s.kh && s.padW < s.kw;
+  if (!known || s.oh() < 2 || s.ow() < 2 || s.ic / s.groups < 16 || s.oc / s.groups < 16) return 0;
+  const int64_t products = s.kh == 3 ? 16 : 49, tiles = int64_t{(s.oh() + 1) / 2} * ((s.ow() + 1) / 2);
+  return 4 * tiles * products <= 3 * int64_t{s.oh()} * s.ow() * s.kh * s.kw ? s.kh : 0;
+}
+
+// The convolution of dy that gives the gradient of the input.
+inline ConvShape winogradBack(const ConvShape& s) {
+  return {s.n, s.oc, s.oh(), s.ow(), s.ic, s.kh, s.kw, 1, 1, s.kh - 1 - s.padH, s.kw - 1 - s.padW, 1, 1, s.groups};
+}
+
+// Input planes split by the parity of rows and columns, so that what tiles side by side need of it lies side by side.
+inline Planes winogradPlanes(const ConvShape& s) {
+  ConvShape even = s;
+  even.strideH = even.strideW = 2;
+  Planes planes(even, false);
+  planes.rows = (s.oh() + 1) / 2 + s.kh / 2, planes.columns = (s.ow() + 1) / 2 + s.kw / 2;
+  planes.channel = static_cast<size_t>(4) * planes.rows * planes.columns;
+  return planes;
+}
+
+// Tiles in the order (image, row, column). `out` counts tiles as if a row had kTileRow of them.
+constexpr int kTileRow = 1 << 16;
+inline PositionMap winogradMap(const ConvShape& s, const Planes& planes, int rows, int images) {
+  return {.rows = rows,
+          .columns = (s.ow() + 1) / 2,
+          .images = images,
+          .sourceImage = static_cast<ptrdiff_t>(planes.channel) * s.ic,
+          .sourceRow = planes.columns,
+          .outImage = static_cast<ptrdiff_t>(rows) * kTileRow,
+          .outRow = kTileRow};
+}
+
+template <class F>
+std::vector<int> winogradOffsets(const Planes& planes, int channels) {
+  std::vector<int> off;
+  for (int c = 0; c < channels; ++c)
+    for (int a = 0; a < F::kInputs; ++a)
+      for (int b = 0; b < F::kInputs; ++b) off.push_back(planes.off(c, a, b));
+  return off;
+}
+
+// A panel of tiles of some channels: to [product][productStep] + [channel][kPanel].
+template <class F>
+void transformInputs(const PanelPlan& p, const float* source, const int* off, int channels, ptrdiff_t productStep,
+                     float* to) {
+  constexpr int kPart = 4, kSquare = F::kInputs * F::kInputs;  // channels that stay in the first cache
+  alignas(64) float raw[kPart * kSquare * kPanel];
+  for (int c0 = 0; c0 < channels; c0 += kPart) {
+    const int part = std::min(kPart, channels - c0);
+    packPanel(p, source, off, c0 * kSquare, (c0 + part) * kSquare, raw);
+    for (int c = 0; c < part; ++c)
+      for (int v = 0; v < kPanel; v += VL) {
+        float* d = to + static_cast<ptrdiff_t>(c0 + c) * kPanel + v;
+        alongBoth<F::kInputs, F::kProducts>(
+            raw + c * kSquare * kPanel + v, kPanel, [](const V* x, V* u) { F::inputs(x, u); },
+            [&](int i, int j, V u) { store(d + (i * F::kProducts + j) * productStep, u); });
+      }
+  }
+}
+
+}  // namespace crema::kernels::KNS
