@@ -1,7 +1,8 @@
 // Gradient of a convolution's weights by minimal filtering (winograd.h), the transpose of conv_winograd.h: products of
 // inputs are those of the forward pass, dy goes back to products, each product is summed over tiles, and the sums go back
-// to taps. A chain runs over the tiles of a piece, some images or a strip of one, pieces are added in turn. Pieces follow
-// from the shape; threads share out the products, which affects no bits.
+// to taps. A chain runs over the tiles of a piece, some images or a strip of one. Where the sums are small, eight runs of
+// pieces are summed side by side, each in its thread's cache, and added in a binary tree; else pieces are added in turn and
+// threads share out each. Pieces and this choice follow from the shape.
 namespace crema::kernels::KNS {
 
 template <class F>
@@ -13,27 +14,42 @@ class WinogradWeights {
     tileRows_ = (s.oh() + 1) / 2, tileColumns_ = (s.ow() + 1) / 2;
     columns_ = s.groups * ((ocg_ + kPanel - 1) / kPanel);
     image_ = planes_.channel * s.ic;
+    sums_ = static_cast<size_t>(columns_) * kProducts * icg_ * kPanel;
     off_ = winogradOffsets<F>(planes_, s.ic);
-    // At most 640 tiles and 8 MiB of transformed inputs a piece: they are read once for each panel of output channels.
-    const int most = std::clamp((1 << 21) / (kProducts * s.ic), 64, 640), tiles = tileRows_ * tileColumns_;
+    // What is transformed of a piece is read once for each panel of channels: half a MiB of it, where the sums are in a cache
+    // beside it, else 8 MiB and at most 640 tiles.
+    const bool small = static_cast<int64_t>(s.groups) * icg_ * ocg_ * kProducts <= (1 << 17);
+    const int tiles = tileRows_ * tileColumns_,
+              most = small ? std::clamp((1 << 17) / (kProducts * (s.ic + s.oc)), 32, 640)
+                           : std::clamp((1 << 21) / (kProducts * s.ic), 64, 640);
     chunk_ = std::clamp(most / tiles, 1, std::max(1, s.n));
     strip_ = tiles <= 2 * most ? tileRows_ : std::max(1, most / tileColumns_);
+    strips_ = (tileRows_ + strip_ - 1) / strip_;
+    pieces_ = (s.n + chunk_ - 1) / chunk_ * strips_;
+    runs_ = small && pieces_ > 1 ? std::min(8, pieces_) : 1;
   }
 
   void run(const float* x, const float* dy, float* dw, bool accumulate) {
-    const size_t sums = static_cast<size_t>(columns_) * kProducts * icg_ * kPanel;
-    acc_ = scratch_.shared[kPartialSums].get(sums);
-    if (s_.n == 0) std::memset(acc_, 0, sums * 4);
-    bool first = true;
-    for (int n0 = 0; n0 < s_.n; n0 += chunk_)
-      for (int r0 = 0; r0 < tileRows_; r0 += strip_, first = false) {
-        const Piece p(*this, n0, r0);
-        if (r0 == 0) buildPlanes(p, x);
-        inputs(p);
-        outputs(p, dy);
-        products(p, first);
-      }
-    weights(dw, accumulate);
+    float* sums = scratch_.shared[kPartialSums].get(sums_ * static_cast<size_t>(runs_));
+    if (pieces_ == 0) std::memset(sums, 0, sums_ * 4);
+    if (runs_ == 1) {
+      Work work{*this,
+                x,
+                dy,
+                sums,
+                scratch_.shared[kSharedPlanes],
+                scratch_.shared[kSharedInput],
+                scratch_.shared[kSharedTransposed]};
+      work.pieces(0, pieces_);
+    } else {
+      context_.pool().run(runs_, [&](int r, int lane) {
+        LaneScratch& mine = scratch_.lane[static_cast<size_t>(lane)];
+        Work work{*this, x, dy, sums + sums_ * static_cast<size_t>(r), mine.planes, mine.panel, mine.tile, lane};
+        work.pieces(pieces_ * r / runs_, pieces_ * (r + 1) / runs_);
+      });
+      addRuns(sums);
+    }
+    weights(sums, dw, accumulate);
   }
 
  private:
@@ -41,107 +57,148 @@ class WinogradWeights {
 
   // Images [n0, n0 + n), rows of tiles [r0, r0 + rows), in panels.
   struct Piece {
-    Piece(const WinogradWeights& w, int image, int row)
-        : n0(image),
-          n(std::min(w.chunk_, w.s_.n - image)),
-          r0(row),
-          rows(std::min(w.strip_, w.tileRows_ - row)),
+    Piece(const WinogradWeights& w, int i)
+        : n0(i / w.strips_ * w.chunk_),
+          n(std::min(w.chunk_, w.s_.n - n0)),
+          r0(i % w.strips_ * w.strip_),
+          rows(std::min(w.strip_, w.tileRows_ - r0)),
           tiles(n * rows * w.tileColumns_),
           plan(planPanels(winogradMap(w.s_, w.planes_, rows, n), 0)) {}
     int n0, n, r0, rows, tiles;
     std::vector<PanelPlan> plan;
+    size_t paddedTiles() const { return plan.size() * kPanel; }
   };
 
-  void buildPlanes(const Piece& p, const float* x) {
-    source_ = scratch_.shared[kSharedPlanes].get(image_ * static_cast<size_t>(chunk_));
-    buildTogether(context_, p.n, s_.ic, [&](int i, int c0, int channels) {
-      planes_.build(x + (static_cast<size_t>(p.n0 + i) * s_.ic + c0) * s_.h * s_.w, channels,
-                    source_ + i * image_ + c0 * planes_.channel);
-    });
-  }
-
-  // [panel][product][channel][kPanel]
-  void inputs(const Piece& p) {
-    constexpr int kSquare = F::kInputs * F::kInputs, kBlock = 32;  // channels a task
-    const size_t product = static_cast<size_t>(s_.ic) * kPanel;
-    inputs_ = scratch_.shared[kSharedInput].get(p.plan.size() * kProducts * product);
-    const int blocks = (s_.ic + kBlock - 1) / kBlock;
-    context_.pool().run(static_cast<int>(p.plan.size()) * blocks, [&](int t, int) {
-      const int panel = t / blocks, c0 = t % blocks * kBlock;
-      transformInputs<F>(p.plan[static_cast<size_t>(panel)], source_ + static_cast<size_t>(p.r0) * planes_.columns,
-                         off_.data() + static_cast<size_t>(c0) * kSquare, std::min(kBlock, s_.ic - c0),
-                         static_cast<ptrdiff_t>(product),
-                         inputs_ + static_cast<size_t>(panel) * kProducts * product + static_cast<size_t>(c0) * kPanel);
-    });
-  }
-
-  size_t paddedTiles(const Piece& p) const { return p.plan.size() * kPanel; }
-
-  // [panel of output channels][product][tile][kPanel]; tiles that fill the last panel are zero.
-  void outputs(const Piece& p, const float* dy) {
-    const size_t product = paddedTiles(p) * kPanel, positions = static_cast<size_t>(s_.oh()) * s_.ow();
-    outputs_ = scratch_.shared[kSharedTransposed].get(static_cast<size_t>(columns_) * kProducts * product);
-    const int first = 2 * p.r0, rows = std::min(2 * p.rows, s_.oh() - first), perGroup = columns_ / s_.groups;
-    context_.pool().run(columns_ * p.n, [&](int t, int lane) {
-      const int column = t / p.n, i = t % p.n, o0 = column % perGroup * kPanel;
-      float* turned =
-          scratch_.lane[static_cast<size_t>(lane)].transposed.get(static_cast<size_t>(rows) * s_.ow() * kPanel);
-      const size_t plane = static_cast<size_t>(p.n0 + i) * s_.oc + static_cast<size_t>(column / perGroup) * ocg_ + o0;
-      toPanel(dy + plane * positions + static_cast<size_t>(first) * s_.ow(), static_cast<ptrdiff_t>(positions),
-              std::min(kPanel, ocg_ - o0), rows * s_.ow(), turned);
-      float* to = outputs_ + static_cast<size_t>(column) * kProducts * product;
-      const int before = i * p.rows * tileColumns_;
-      for (int r = 0; r < p.rows; ++r)
-        for (int c = 0; c < tileColumns_; ++c)
-          tileBack(turned, rows, r, c, product, to + static_cast<size_t>(before + r * tileColumns_ + c) * kPanel);
-      if (i + 1 == p.n)
-        for (int e = 0; e < kProducts; ++e)
-          std::memset(to + e * product + static_cast<size_t>(p.tiles) * kPanel, 0,
-                      (paddedTiles(p) - static_cast<size_t>(p.tiles)) * kPanel * 4);
-    });
-  }
-
-  void tileBack(const float* turned, int rows, int r, int c, size_t product, float* to) const {
-    const bool below = 2 * r + 1 < rows, right = 2 * c + 1 < s_.ow();
-    const float* at = turned + (static_cast<size_t>(2 * r) * s_.ow() + 2 * c) * kPanel;
-    alignas(64) float four[4][VL];
-    for (int v = 0; v < kPanel; v += VL) {
-      store(four[0], load(at + v));
-      store(four[1], right ? load(at + kPanel + v) : zero());
-      store(four[2], below ? load(at + static_cast<ptrdiff_t>(s_.ow()) * kPanel + v) : zero());
-      store(four[3], below && right ? load(at + static_cast<ptrdiff_t>(s_.ow() + 1) * kPanel + v) : zero());
-      alongBoth<2, F::kProducts>(
-          four[0], VL, [](const V* y, V* m) { F::outputsBack(y, m); },
-          [&](int i, int j, V m) { store(to + static_cast<size_t>(i * F::kProducts + j) * product + v, m); });
-    }
-  }
-
-  // Adds to [panel of output channels][product][channel][kPanel] the sums over a piece's tiles.
-  void products(const Piece& p, bool first) {
-    const int most = linesPerTile(3), triples = icg_ / 3, tasks = (triples + most - 1) / most + (icg_ % 3 > 0);
-    const TapRun run{.step = kPanel,
-                     .images = 1,
-                     .imageStep = 0,
-                     .rows = static_cast<int>(p.plan.size()),
-                     .rowStep = static_cast<ptrdiff_t>(kProducts) * s_.ic * kPanel,
-                     .columns = kPanel,
-                     .bImageStep = 0};
-    context_.pool().run(columns_ * kProducts, [&](int t, int) {
-      const int e = t % kProducts, g = t / kProducts / (columns_ / s_.groups);
-      const float* from = inputs_ + (static_cast<size_t>(e) * s_.ic + static_cast<size_t>(g) * icg_) * kPanel;
-      const float* gradient = outputs_ + static_cast<size_t>(t) * paddedTiles(p) * kPanel;
-      float* to = acc_ + static_cast<size_t>(t) * icg_ * kPanel;
-      const float* line[kRows];
-      for (int i = 0; i < tasks; ++i) {
-        const bool rest = i * most >= triples;
-        const int lines = rest ? icg_ % 3 : std::min(most, triples - i * most), c0 = rest ? triples * 3 : i * most * 3;
-        for (int l = 0; l < lines; ++l) line[l] = from + static_cast<ptrdiff_t>(c0 + (rest ? l : 3 * l)) * kPanel;
-        tapTileFor(rest ? 1 : 3, rest, lines)(line, run, gradient, to + static_cast<ptrdiff_t>(c0) * kPanel, !first);
+  void addRuns(float* sums) const {
+    for (int d = 1; d < runs_; d *= 2)
+      for (int r = 0; r + d < runs_; r += 2 * d) {
+        float* a = sums + sums_ * static_cast<size_t>(r);
+        const float* b = a + sums_ * static_cast<size_t>(d);
+        for (size_t k = 0; k < sums_; k += VL) store(a + k, add(load(a + k), load(b + k)));
       }
-    });
   }
 
-  void weights(float* dw, bool accumulate) const {
+  // One run of pieces; by a single thread of number `lane`, or by all of them where it is -1.
+  struct Work {
+    const WinogradWeights& w;
+    const float *x, *dy;
+    float* sums;
+    Buffer &planesBuffer, &inputsBuffer, &outputsBuffer;
+    int lane = -1;
+    float *source = nullptr, *inputs = nullptr, *outputs = nullptr;
+
+    template <class Body>
+    void each(int tasks, const Body& body) const {
+      if (lane < 0) return w.context_.pool().run(tasks, body);
+      for (int t = 0; t < tasks; ++t) body(t, lane);
+    }
+
+    void pieces(int from, int to) {
+      for (int i = from; i < to; ++i) {
+        const Piece p(w, i);
+        if (p.r0 == 0 || i == from) buildPlanes(p);
+        transform(p);
+        transformBack(p);
+        multiply(p, i == from);
+      }
+    }
+
+    void buildPlanes(const Piece& p) {
+      constexpr int kBlock = 8;  // channels a task
+      const ConvShape& s = w.s_;
+      source = planesBuffer.get(w.image_ * static_cast<size_t>(w.chunk_));
+      const int blocks = (s.ic + kBlock - 1) / kBlock;
+      each(p.n * blocks, [&](int t, int) {
+        const int i = t / blocks, c0 = t % blocks * kBlock;
+        w.planes_.build(x + (static_cast<size_t>(p.n0 + i) * s.ic + c0) * s.h * s.w, std::min(kBlock, s.ic - c0),
+                        source + i * w.image_ + c0 * w.planes_.channel);
+      });
+    }
+
+    // [panel][product][channel][kPanel]
+    void transform(const Piece& p) {
+      constexpr int kSquare = F::kInputs * F::kInputs, kBlock = 32;  // channels a task
+      const size_t product = static_cast<size_t>(w.s_.ic) * kPanel;
+      inputs = inputsBuffer.get(p.plan.size() * kProducts * product);
+      const int blocks = (w.s_.ic + kBlock - 1) / kBlock;
+      each(static_cast<int>(p.plan.size()) * blocks, [&](int t, int) {
+        const int panel = t / blocks, c0 = t % blocks * kBlock;
+        transformInputs<F>(
+            p.plan[static_cast<size_t>(panel)], source + static_cast<size_t>(p.r0) * w.planes_.columns,
+            w.off_.data() + static_cast<size_t>(c0) * kSquare, std::min(kBlock, w.s_.ic - c0),
+            static_cast<ptrdiff_t>(product),
+            inputs + static_cast<size_t>(panel) * kProducts * product + static_cast<size_t>(c0) * kPanel);
+      });
+    }
+
+    // [panel of output channels][product][tile][kPanel]; tiles that fill the last panel are zero.
+    void transformBack(const Piece& p) {
+      const size_t product = p.paddedTiles() * kPanel, positions = static_cast<size_t>(w.s_.oh()) * w.s_.ow();
+      outputs = outputsBuffer.get(static_cast<size_t>(w.columns_) * kProducts * product);
+      const int first = 2 * p.r0, rows = std::min(2 * p.rows, w.s_.oh() - first), perGroup = w.columns_ / w.s_.groups;
+      each(w.columns_ * p.n, [&](int t, int on) {
+        const int column = t / p.n, i = t % p.n, o0 = column % perGroup * kPanel;
+        float* turned =
+            w.scratch_.lane[static_cast<size_t>(on)].transposed.get(static_cast<size_t>(rows) * w.s_.ow() * kPanel);
+        const size_t plane =
+            static_cast<size_t>(p.n0 + i) * w.s_.oc + static_cast<size_t>(column / perGroup) * w.ocg_ + o0;
+        toPanel(dy + plane * positions + static_cast<size_t>(first) * w.s_.ow(), static_cast<ptrdiff_t>(positions),
+                std::min(kPanel, w.ocg_ - o0), rows * w.s_.ow(), turned);
+        float* to = outputs + static_cast<size_t>(column) * kProducts * product;
+        const int before = i * p.rows * w.tileColumns_;
+        for (int r = 0; r < p.rows; ++r)
+          for (int c = 0; c < w.tileColumns_; ++c)
+            tileBack(turned, rows, r, c, product, to + static_cast<size_t>(before + r * w.tileColumns_ + c) * kPanel);
+        if (i + 1 == p.n)
+          for (int e = 0; e < kProducts; ++e)
+            std::memset(to + e * product + static_cast<size_t>(p.tiles) * kPanel, 0,
+                        (p.paddedTiles() - static_cast<size_t>(p.tiles)) * kPanel * 4);
+      });
+    }
+
+    void tileBack(const float* turned, int rows, int r, int c, size_t product, float* to) const {
+      const bool below = 2 * r + 1 < rows, right = 2 * c + 1 < w.s_.ow();
+      const float* at = turned + (static_cast<size_t>(2 * r) * w.s_.ow() + 2 * c) * kPanel;
+      alignas(64) float four[4][VL];
+      for (int v = 0; v < kPanel; v += VL) {
+        store(four[0], load(at + v));
+        store(four[1], right ? load(at + kPanel + v) : zero());
+        store(four[2], below ? load(at + static_cast<ptrdiff_t>(w.s_.ow()) * kPanel + v) : zero());
+        store(four[3], below && right ? load(at + static_cast<ptrdiff_t>(w.s_.ow() + 1) * kPanel + v) : zero());
+        alongBoth<2, F::kProducts>(
+            four[0], VL, [](const V* y, V* m) { F::outputsBack(y, m); },
+            [&](int i, int j, V m) { store(to + static_cast<size_t>(i * F::kProducts + j) * product + v, m); });
+      }
+    }
+
+    // Adds to [panel of output channels][product][channel][kPanel] the sums over a piece's tiles.
+    void multiply(const Piece& p, bool first) const {
+      const int most = linesPerTile(3), triples = w.icg_ / 3, tasks = (triples + most - 1) / most + (w.icg_ % 3 > 0);
+      const TapRun run{.step = kPanel,
+                       .images = 1,
+                       .imageStep = 0,
+                       .rows = static_cast<int>(p.plan.size()),
+                       .rowStep = static_cast<ptrdiff_t>(kProducts) * w.s_.ic * kPanel,
+                       .columns = kPanel,
+                       .bImageStep = 0};
+      each(w.columns_ * kProducts, [&](int t, int) {
+        const int e = t % kProducts, g = t / kProducts / (w.columns_ / w.s_.groups);
+        const float* from = inputs + (static_cast<size_t>(e) * w.s_.ic + static_cast<size_t>(g) * w.icg_) * kPanel;
+        const float* gradient = outputs + static_cast<size_t>(t) * p.paddedTiles() * kPanel;
+        float* to = sums + static_cast<size_t>(t) * w.icg_ * kPanel;
+        const float* line[kRows];
+        for (int i = 0; i < tasks; ++i) {
+          const bool rest = i * most >= triples;
+          const int lines = rest ? w.icg_ % 3 : std::min(most, triples - i * most),
+                    c0 = rest ? triples * 3 : i * most * 3;
+          for (int l = 0; l < lines; ++l) line[l] = from + static_cast<ptrdiff_t>(c0 + (rest ? l : 3 * l)) * kPanel;
+          tapTileFor(rest ? 1 : 3, rest, lines)(line, run, gradient, to + static_cast<ptrdiff_t>(c0) * kPanel, !first);
+        }
+      });
+    }
+  };
+
+  void weights(const float* all, float* dw, bool accumulate) const {
     constexpr int kTaps = F::kTaps * F::kTaps;
     const size_t filter = static_cast<size_t>(icg_) * kTaps;
     std::vector<int> weight(filter);
@@ -149,7 +206,7 @@ class WinogradWeights {
     const int perGroup = columns_ / s_.groups;
     context_.pool().run(columns_, [&](int column, int lane) {
       float* taps = scratch_.lane[static_cast<size_t>(lane)].transposed.get(filter * kPanel);
-      const float* sums = acc_ + static_cast<size_t>(column) * kProducts * icg_ * kPanel;
+      const float* sums = all + static_cast<size_t>(column) * kProducts * icg_ * kPanel;
       for (int c = 0; c < icg_; ++c)
         for (int v = 0; v < kPanel; v += VL)
           alongBoth<F::kProducts, F::kTaps>(
@@ -168,11 +225,10 @@ class WinogradWeights {
   Context::Scratch& scratch_;
   const ConvShape& s_;
   Planes planes_;
-  int icg_, ocg_, tileRows_, tileColumns_, columns_, chunk_,
-      strip_;  // columns_: panels of output channels, of all groups
-  size_t image_;
+  int icg_, ocg_, tileRows_, tileColumns_, chunk_, strip_, strips_, pieces_, runs_;
+  int columns_;  // panels of output channels, of all groups
+  size_t image_, sums_;
   std::vector<int> off_;
-  float *acc_ = nullptr, *source_ = nullptr, *inputs_ = nullptr, *outputs_ = nullptr;
 };
 
 }  // namespace crema::kernels::KNS

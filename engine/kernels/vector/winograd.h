@@ -73,13 +73,22 @@ INL void alongBoth(const float* x, ptrdiff_t step, const Axis& axis, const Write
 }
 
 // Square kernels of three or five taps without stride, where at least a quarter of the products is saved (the last row and
-// column of tiles may be half empty) and sums over channels are long enough for tiles of products.
+// column of tiles may be half empty) and what the transforms cost is spread over enough channels, and for five taps over
+// enough outputs. 0: none of these.
 inline int winogradTaps(const ConvShape& s) {
   const bool known = s.kh == s.kw && (s.kh == 3 || s.kh == 5) && s.strideH == 1 && s.strideW == 1 && s.dilH == 1 &&
                      s.dilW == 1 && s.padH < s.kh && s.padW < s.kw;
-  if (!known || s.oh() < 2 || s.ow() < 2 || s.ic / s.groups < 16 || s.oc / s.groups < 16) return 0;
+  const int least = s.kh == 3 ? 16 : 24, outputs = s.oh() * s.ow();
+  if (!known || s.oh() < 2 || s.ow() < 2 || s.ic / s.groups < least || s.oc / s.groups < least) return 0;
+  if (s.kh == 5 && outputs < 100) return 0;
   const int64_t products = s.kh == 3 ? 16 : 49, tiles = int64_t{(s.oh() + 1) / 2} * ((s.ow() + 1) / 2);
-  return 4 * tiles * products <= 3 * int64_t{s.oh()} * s.ow() * s.kh * s.kw ? s.kh : 0;
+  return 4 * tiles * products <= 3 * int64_t{outputs} * s.kh * s.kw ? s.kh : 0;
+}
+
+// The same for the gradient of the weights, whose transforms of five taps cost more.
+inline int winogradWeightTaps(const ConvShape& s) {
+  if (s.kh == 5 && (s.ic / s.groups < 48 || s.oc / s.groups < 96)) return 0;
+  return winogradTaps(s);
 }
 
 // The convolution of dy that gives the gradient of the input.
