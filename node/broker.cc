@@ -112,14 +112,18 @@ void Broker::putResults(Item item) {
 std::optional<Item> Broker::get(const std::string& name, uint64_t feed, const Wait& wait) {
   MutexLock lock(mutex_);
   Queue& queue = queueNamed(name);
-  const auto found = feeds_.find(feed);
-  if (feed != 0 && found == feeds_.end()) invalid("there is no feed {}; it has been closed", feed);
-  auto& items = feed != 0 ? found->second.results : queue.items;
+  // Looked up anew at each turn: the feed may be closed by another thread meanwhile.
+  const auto closed = [&]() CREMA_REQUIRES(mutex_) { return feed != 0 && feeds_.find(feed) == feeds_.end(); };
+  const auto itemsNow = [&]() CREMA_REQUIRES(mutex_) -> std::deque<Item>& {
+    return feed != 0 ? feeds_.at(feed).results : queue.items;
+  };
+  const auto some = [&]() CREMA_REQUIRES(mutex_) { return closed() || !itemsNow().empty() || (feed != 0 && ended_); };
   const double from = monotonicSeconds();
-  const auto some = [&]() CREMA_REQUIRES(mutex_) { return !items.empty() || (feed != 0 && ended_); };
   const bool met = waitFor(lock, wait, some);
   if (isFed(name)) totals_.idle += monotonicSeconds() - from;
   if (!met) return std::nullopt;
+  if (closed()) invalid("there is no feed {}; it has been closed", feed);
+  std::deque<Item>& items = itemsNow();
   if (items.empty()) badData("the program has ended before it returned a result for each row");
   Item item = std::move(items.front());
   items.pop_front();
@@ -171,6 +175,7 @@ uint64_t Broker::open() {
 void Broker::close(uint64_t feed) {
   const MutexLock lock(mutex_);
   feeds_.erase(feed);
+  changed_.notify_all();  // who waits for its results hears of it
 }
 
 std::optional<std::string> Broker::look(const std::string& key) {

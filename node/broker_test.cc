@@ -167,6 +167,19 @@ TEST_F(BrokerTest, ResultsOfAFeedThatHasGoneAreDropped) {
   EXPECT_NE(messageOf([&] { (void)b_.get("output", a, now()); }), "no error");
 }
 
+// A task that is cancelled closes its feed by one connection while the other one still waits for results.
+TEST_F(BrokerTest, AFeedThatIsClosedEndsTheWaitForItsResults) {
+  const uint64_t feed = b_.open();
+  std::string got;
+  std::thread waiting([&] { got = messageOf([&] { (void)b_.get("output", feed, soon()); }); });
+  crema::test::settle();
+  b_.close(feed);
+  const uint64_t next = b_.open();
+  waiting.join();
+  EXPECT_NE(got.find("has been closed"), std::string::npos) << got;
+  b_.close(next);
+}
+
 TEST_F(BrokerTest, ATerminatingProgramWantsNoRows) {
   ASSERT_TRUE(b_.put("input", blockOf(5, 900), now()));
   std::thread later([&] { b_.set("state", "\"terminating\""); });

@@ -260,5 +260,23 @@ TEST_F(ProgramTest, NothingOfItIsLeft) {
   EXPECT_EQ(story().rfind("ended with signal 9", 0), 0u);
 }
 
+// A daemon in a session of its own has the program's standard output: nobody waits for it to close that.
+TEST_F(ProgramTest, WhatOutlivesItKeepsNobodyWaiting) {
+  const std::string file = testing::TempDir() + "/crema-program-daemon";
+  ::unlink(file.c_str());
+  pid_t daemon = 0;
+  {
+    const auto program = start("setsid sh -c 'echo $$ >" + file + "; exec sleep 1000' & while [ ! -s " + file +
+                               " ]; do sleep 0.01; done; echo last words; exit 3");
+    const Deadline deadline = Deadline::after(60);
+    while (story().empty() && !deadline.passed()) ::usleep(5000);
+    std::ifstream(file) >> daemon;
+    EXPECT_NE(story().find("last words"), std::string::npos) << story();
+  }
+  ASSERT_GT(daemon, 0);
+  EXPECT_EQ(::kill(daemon, SIGKILL), 0) << "it was there all the time";
+  ::unlink(file.c_str());
+}
+
 }  // namespace
 }  // namespace crema::node

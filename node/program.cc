@@ -1,6 +1,7 @@
 #include "node/program.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -12,6 +13,7 @@
 #include <vector>
 
 #include "base/child.h"
+#include "base/clock.h"
 #include "base/deadline.h"
 #include "base/error.h"
 #include "base/log.h"
@@ -20,7 +22,9 @@ namespace crema::node {
 namespace {
 
 constexpr size_t kLastLines = 20, kLinesOfStacks = 60, kLongestLine = 2000;
-constexpr int kPayload = 3;  // the descriptor in which the program finds it
+constexpr int kLookMillis = 100;  // between two looks at whether the program has ended
+constexpr double kLastWords = 2;  // seconds for its last lines after its end
+constexpr int kPayload = 3;       // the descriptor in which the program finds it
 
 std::vector<char*> words(const google::protobuf::RepeatedPtrField<std::string>& all) {
   std::vector<char*> list;
@@ -88,6 +92,11 @@ void Program::relay() {
     line.clear();
   };
   for (;;) {
+    const double until = relayUntil_;  // what is in the pipe is still said then, if not all of what follows
+    pollfd lines{lines_.get(), POLLIN, 0};
+    const bool some = ::poll(&lines, 1, kLookMillis) > 0;
+    if (until > 0 && monotonicSeconds() > until) break;
+    if (!some) continue;
     const ssize_t n = ::read(lines_.get(), buffer, sizeof buffer);
     if (n < 0 && errno == EINTR) continue;
     if (n <= 0) break;
@@ -107,6 +116,7 @@ void Program::wait() {
   while (::waitid(P_PID, static_cast<id_t>(pid_), &how, WEXITED | WNOWAIT) != 0 && errno == EINTR) {
   }
   ::kill(-pid_, SIGKILL);
+  relayUntil_ = monotonicSeconds() + kLastWords;  // what it started in another session may keep the pipe open for ever
   relay_.join();
   int status = 0;
   {

@@ -39,6 +39,7 @@ class Program {
   Descriptor lines_;
   std::function<void(const std::string&)> ended_;
   std::atomic<bool> over_{false}, aborted_{false};
+  std::atomic<double> relayUntil_{0};  // by monotonicSeconds(); 0: to the end of what it writes
   Mutex mutex_;
   std::deque<std::string> last_ CREMA_GUARDED_BY(mutex_);
   std::thread relay_, waiter_;

@@ -42,7 +42,8 @@ class Context {
 };
 
 // While one lives, the weights that convolutions of its context get keep their values and their place: what is packed of
-// them is kept, twice their memory for half the time of a pass over one picture. May be nested.
+// them is kept, once more their memory (twice where they are
+// filtered, decision 0101) for half the time of a pass over one picture. May be nested.
 class FrozenWeights {
  public:
   explicit FrozenWeights(Context& context);

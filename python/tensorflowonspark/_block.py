@@ -143,6 +143,8 @@ class Block:
             size = os.fstat(descriptor).st_size
             self._map = mmap.mmap(descriptor, size, mmap.MAP_SHARED, mmap.PROT_READ | mmap.PROT_WRITE)
             self.memory = np.frombuffer(self._map, np.uint8)
+            # The node may still copy it for later epochs: a program that wrote to it would change what it gets then.
+            self.memory.flags.writeable = False
         finally:
             os.close(descriptor)
         self._read()

@@ -81,3 +81,12 @@ def tensorboard(job_name, task_index, template, log_dir, executor_id):
         "--bind_all",
         "--reload_multifile=True",
     ]
+
+
+def work_folder():
+    """Where rows are kept for later epochs: the first of Spark's local folders that can be written to, as Spark keeps
+    its own data there; else the working folder."""
+    found = os.environ.get("SPARK_EXECUTOR_DIRS", "").split(os.pathsep)
+    for name in ("LOCAL_DIRS", "SPARK_LOCAL_DIRS"):
+        found += os.environ.get(name, "").split(",")
+    return os.path.abspath(next((f for f in found if f and os.access(f, os.W_OK | os.X_OK)), os.getcwd()))

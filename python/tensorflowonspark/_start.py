@@ -37,7 +37,7 @@ class Start:
                 "unfed": job_name in ("ps", "evaluator"),
                 "port": -1 if self.fixed_port else 0,
                 "executor": _node.executor_pid(),
-                "work_folder": os.path.abspath(cluster_meta.get("work_folder") or os.getcwd()),
+                "work_folder": _machine.work_folder(),
             },
         }
         self.process = _node.NodeProcess(job)

@@ -83,3 +83,14 @@ def test_more_results_than_rows_are_refused(mgr):  # noqa: F811
     data.batch_results([4, 9, 16, 25])
     with pytest.raises(ValueError, match=r"got 1 result\(s\), and 0 row"):
         data.batch_results(np.zeros(1))
+
+
+def test_what_others_may_still_read_cannot_be_written(mgr):  # noqa: F811
+    """The node copies a block for later epochs while the program has it already."""
+    (batch,) = taken(mgr, [np.arange(3.0), np.arange(3.0)], size=2)
+    (values,) = batch
+    with pytest.raises(ValueError, match="read-only"):
+        values /= 255
+    own = values.copy()
+    own /= 255
+    assert own[1, 2] == 2 / 255
