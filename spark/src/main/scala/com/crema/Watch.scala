@@ -96,6 +96,11 @@ private[crema] class Watch(sc: SparkContext, coordinator: Child, console: Consol
     }
     // The other workers have been notified and end by themselves; after a moment the rest of the stage is cancelled.
     // When the coordinator itself is gone nobody notifies them, so there is nothing to wait for.
-    if (!done) { if (died.isEmpty) Thread.sleep(3000); cancelled = true; sc.cancelJobGroup(group) }
+    if (!done) {
+      if (died.isEmpty) Thread.sleep(3000)
+      cancelled = true
+      try sc.cancelJobGroup(group)
+      catch { case _: IllegalStateException => /* the context is stopped, and the job with it: at Ctrl-C, say */ }
+    }
   }
 }
