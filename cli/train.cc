@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "base/temporary.h"
 #include "base/text.h"
+#include "cli/cluster_flags.h"
 #include "cli/command.h"
 #include "host/job_io.h"
 #include "host/local_cluster.h"
@@ -20,7 +21,7 @@ namespace {
 struct TrainFlags {
   std::string solver, snapshot, weights, model, gpu, stage, sigint = "stop", sighup = "snapshot", sigterm, isa;
   int ranks = 1, workers = 1, threads = 0, level = 0;
-  double joinTimeout = 60, stepTimeout = 60;
+  worker::ClusterSettings cluster;
 };
 
 void trainHere(const train::RunOptions& options, const std::string& model) {
@@ -57,12 +58,13 @@ int train(const TrainFlags& flags) {
   o.ranks = flags.ranks, o.workers = flags.workers;
   o.threads = flags.threads, o.isa = flags.isa;
   o.snapshot = flags.snapshot, o.weights = flags.weights;
-  train::checkRun(o.ranks, o.workers, o.worker, o.threads);
-  host::checkTimeouts(flags.joinTimeout, flags.stepTimeout);
+  wire::Job job = worker::jobOf(o);
+  worker::set(flags.cluster, &job);
+  host::checkJob(job);
   if (o.workers == 1)
     trainHere(o, flags.model);
   else
-    host::runLocalCluster(o, flags.model, flags.joinTimeout, flags.stepTimeout);
+    host::runLocalCluster(o, flags.model, flags.cluster);
   return host::endedByTerm() ? host::kEndedByTerm : 0;
 }
 
@@ -92,9 +94,7 @@ void addTrain(CLI::App& program, Run& chosen) {
         app.add_option("--level", f->level, "level of the train state");
         app.add_option("--stage", f->stage, "stages of the train state, separated by commas");
         app.add_option("--gpu", f->gpu, "refused: this executable computes on the CPU");
-        app.add_option("--join_timeout", f->joinTimeout, "seconds to wait for all workers")->capture_default_str();
-        app.add_option("--step_timeout", f->stepTimeout, "seconds without a sign of life before a worker is given up")
-            ->capture_default_str();
+        addClusterFlags(app, f->cluster);
         return [f] { return train(*f); };
       },
       chosen);

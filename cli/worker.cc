@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "cli/cluster_flags.h"
 #include "cli/command.h"
 #include "host/job_io.h"
 #include "host/processes.h"
@@ -18,7 +19,7 @@ namespace {
 struct WorkerFlags {
   std::string job, solver, coordinator, tokenFile, host = "127.0.0.1", model, snapshot, weights, isa;
   int worker = 0, workers = 1, ranks = 1, threads = 0, port = 0;
-  double joinTimeout = 60, stepTimeout = 60;
+  worker::ClusterSettings cluster;
 };
 
 void declare(CLI::App& app, WorkerFlags& f) {
@@ -30,9 +31,7 @@ void declare(CLI::App& app, WorkerFlags& f) {
   app.add_option("--host", f.host, "numeric address to listen on")->capture_default_str();
   app.add_option("--ranks", f.ranks, "logical ranks")->capture_default_str();
   app.add_option("--workers", f.workers, "worker processes")->capture_default_str();
-  app.add_option("--join_timeout", f.joinTimeout, "seconds to wait for all workers")->capture_default_str();
-  app.add_option("--step_timeout", f.stepTimeout, "seconds without a sign of life before a worker is given up")
-      ->capture_default_str();
+  addClusterFlags(app, f.cluster);
 }
 
 wire::Job jobOf(const WorkerFlags& f) {
@@ -50,7 +49,7 @@ wire::Job jobOf(const WorkerFlags& f) {
   wire::Job job = worker::jobOf(o);
   job.set_token(readFile(f.tokenFile));
   job.set_host(f.host), job.set_coordinator(f.coordinator), job.set_model(f.model);
-  job.set_join_timeout(f.joinTimeout), job.set_step_timeout(f.stepTimeout);
+  worker::set(f.cluster, &job);
   return job;
 }
 

@@ -1,10 +1,13 @@
+// length: one object, the run; what has a name of its own is in membership.h, roster.h, doorman.h and parting.h.
 #include "cluster/coordinator.h"
 
 #include <algorithm>
+#include <map>
 #include <vector>
 
 #include "base/log.h"
 #include "cluster/doorman.h"
+#include "cluster/parting.h"
 #include "cluster/patience.h"
 #include "cluster/roster.h"
 #include "cluster/session.h"
@@ -18,6 +21,7 @@ class Coordinator::State {
         work_(std::move(work)),
         emit_(std::move(emit)),
         roster_(options.members, work_->naming()),
+        membership_({options.members, options.least, options.replacement, work_->sharesMove()}),
         doorman_(options.host, options.port, options.token, options.listener) {}
   std::string address() const { return doorman_.address(); }
   void send(const wire::Note& note) {
@@ -34,67 +38,36 @@ class Coordinator::State {
     listening.mutable_listening()->set_address(address());
     emit_(listening);
     try {
-      gather(stop);
-      if (!over()) start();
-      while (!over()) turn(Deadline::after(patience::kTurn), stop);
-      finish();
+      waitUntil_ = Deadline::after(options_.joinTimeout);
+      while (!over()) {
+        turn(stop);
+        act();
+      }
+      work_->checkEnd(roster_);
+      control::ToMember bye;
+      bye.mutable_bye();
+      part(roster_, doorman_, bye, patience::kGoodbye, [this](auto& e) { forward(e); });
     } catch (Error& e) {
-      abortAll(e);
+      control::ToMember message;
+      message.mutable_abort()->set_story(e.what());
+      message.mutable_abort()->set_kind(name(e.kind()));
+      part(roster_, doorman_, message, patience::kAbort, [this](auto& event) { forward(event); });
       throw;
     }
   }
 
  private:
-  bool over() const { return work_->over(roster_, asked_); }
+  using Phase = Membership::Phase;
 
-  int64_t presentStep() {
-    int64_t step = roster_.latestBeat();
-    const Deadline moment = Deadline::after(patience::kLostStep);
-    while (auto in = doorman_.next(moment, nullptr)) {
-      if (in->call) in->call();
-      if (!roster_.watches(in->from)) continue;
-      if (in->message.has_report()) forward(in->message.report());
-      if (!in->message.has_failed()) continue;
-      step = std::max(step, in->message.failed().iteration());
-      break;
-    }
-    return step;
-  }
-
-  void gather(const Interrupt* stop) {
-    const Deadline deadline = Deadline::after(options_.joinTimeout);
-    while (roster_.count(&Member::ready) < options_.members && !over()) {
-      const Deadline soon = Deadline::after(patience::kTurn);
-      turn(deadline.passed() ? soon : Deadline::earlier(deadline, soon), stop);
-      if (deadline.passed() && roster_.late(monotonicSeconds() - options_.joinTimeout))
-        throw roster_.tooFew(options_.joinTimeout, work_->remedyForMissing());
-    }
-  }
-
-  void start() {
-    work_->checkStart(roster_);
-    control::ToMember message;
-    message.mutable_start()->set_generation(1);
-    for (const auto& m : roster_.members) {
-      message.mutable_start()->add_peers(m.hello.data_address());
-      message.mutable_start()->add_about(m.hello.about());
-    }
-    for (size_t i = 0; i < roster_.members.size(); ++i) {
-      Member& m = roster_.members[i];
-      message.mutable_start()->set_member(static_cast<int>(i));
-      if (m.channel && !m.hello.brief()) sendTo(*m.channel, message);
-      m.moved = monotonicSeconds();
-    }
-    training_ = true;
-    for (const auto& channel : std::exchange(waiting_, {})) sendTo(*channel, roster_.here(true, false));
-    wire::Event started;
-    started.mutable_started();
-    emit_(started);
-  }
+  bool recovers() const { return options_.replacement != Replacement::kFail; }
+  bool gathering() const { return membership_.phase() == Phase::kGathering; }
+  bool over() const { return work_->over(roster_, asked_, done_); }
 
   // One turn of the loop: handles all messages that have come, sends heartbeats, then checks those of the members.
-  void turn(Deadline deadline, const Interrupt* stop) {
-    if (auto in = doorman_.next(deadline, stop)) {
+  void turn(const Interrupt* stop) {
+    const Deadline soon = Deadline::after(patience::kTurn);
+    const bool waits = !waitUntil_.passed() && (gathering() || membership_.awaitsReplacement());
+    if (auto in = doorman_.next(waits ? Deadline::earlier(waitUntil_, soon) : soon, stop)) {
       handle(*in);
       const Deadline moment = Deadline::after(patience::kMessages);
       while (!moment.passed() && (in = doorman_.next(Deadline::after(0), stop))) handle(*in);
@@ -109,25 +82,143 @@ class Coordinator::State {
     for (size_t w = 0; w < roster_.members.size(); ++w) checkLife(static_cast<int>(w), now);
   }
 
-  void checkLife(int w, double now) const {
+  // Says what the state of the members asks for.
+  void act() {
+    for (;;) {
+      const bool waited = waitUntil_.passed();
+      switch (membership_.next(waited)) {
+        case Membership::Say::kNothing:
+          if (gathering() && waited && roster_.late(monotonicSeconds() - options_.joinTimeout))
+            throw roster_.tooFew(options_.joinTimeout, work_->remedyForMissing());
+          return;
+        case Membership::Say::kRegroup:
+          regroup(false);
+          break;
+        case Membership::Say::kBorder:
+          regroup(true);
+          break;
+        case Membership::Say::kStart:
+          start();
+          break;
+        case Membership::Say::kGiveUp:
+          lose(membership_.evicted(), "other members cannot reach it, three times in a row");
+          break;
+        case Membership::Say::kTooFew:
+          throw tooFew();
+        case Membership::Say::kOver:
+          done_ = true;
+          return;
+      }
+    }
+  }
+
+  Error tooFew() const {
+    if (!loss_) return roster_.tooFew(options_.joinTimeout, work_->remedyForMissing());
+    const auto here = membership_.awaitsReplacement() ? roster_.count(&Member::ready) : 0;
+    if (!recovers() || here == 0) return *loss_;
+    return {loss_->kind(), fmt::format("{} {}(s) are left, and {}; none came within {:.0f} s. The last loss: {}", here,
+                                       roster_.member(),
+                                       work_->sharesMove() ? fmt::format("{} are needed", std::max(options_.least, 1))
+                                                           : "each must be replaced, as only it has its rows",
+                                       options_.replacementTimeout, loss_->what())};
+  }
+
+  void regroup(bool atBorder) {
+    if (since_ < 0) since_ = monotonicSeconds();
+    waitUntil_ = Deadline::after(options_.replacementTimeout);
+    control::ToMember message;
+    message.mutable_regroup()->set_generation(membership_.generation());
+    message.mutable_regroup()->set_at_border(atBorder);
+    if (loss_) message.mutable_regroup()->set_why(loss_->message());
+    for (const int w : membership_.members()) roster_.tell(w, message);
+  }
+
+  void start() {
+    if (membership_.generation() == 1) work_->checkStart(roster_);
+    const std::vector<int>& members = membership_.members();
+    control::ToMember message;
+    auto* start = message.mutable_start();
+    start->set_generation(membership_.generation());
+    came_.clear();
+    for (const int w : members) {
+      const Member& m = roster_.members[static_cast<size_t>(w)];
+      start->add_peers(m.hello.data_address());
+      start->add_about(m.hello.about());
+      start->add_number(w);
+      start->add_iteration(membership_.iteration(w));
+      if (membership_.iteration(w) == Membership::kNewcomer) came_.push_back(w);
+    }
+    for (const int end : work_->shares(roster_, members)) start->add_share_end(end);
+    for (size_t i = 0; i < members.size(); ++i) {
+      Member& m = roster_.members[static_cast<size_t>(members[i])];
+      start->set_member(static_cast<int>(i));
+      m.finished = m.hello.brief() && !m.channel;
+      if (m.finished) membership_.finished(members[i]);
+      roster_.tell(members[i], message);
+      m.moved = monotonicSeconds();
+    }
+    started();
+  }
+
+  void started() {
+    if (membership_.generation() > 1) return;
+    for (const auto& channel : std::exchange(waiting_, {})) sendTo(*channel, roster_.here(true, false));
+    wire::Event event;
+    event.mutable_started();
+    emit_(event);
+  }
+
+  // The first step of a generation after the first is done: the pause is over.
+  void wentOn(int64_t iteration) {
+    if (since_ < 0 || membership_.phase() != Phase::kRunning) return;
+    wire::Event event;
+    auto* r = event.mutable_regrouped();
+    r->set_generation(membership_.generation());
+    r->set_workers(static_cast<int>(membership_.members().size()));
+    r->set_iteration(iteration), r->set_pause(monotonicSeconds() - since_);
+    for (const int w : came_) r->add_came(w);
+    since_ = -1;
+    emit_(event);
+  }
+
+  void checkLife(int w, double now) {
     const Member& m = roster_.members[static_cast<size_t>(w)];
     if (!m.watched() || m.finished) return;
     if (now - m.heard > options_.stepTimeout)
-      throw Error(ErrorKind::kTimeout,
-                  fmt::format("{} has been silent for {:.0f} s{}: stopped, overloaded or cut off. See its log; {}",
-                              roster_.describe(w), now - m.heard, roster_.during(roster_.latestBeat()),
-                              work_->remedyForLoss()));
-    if (training_ && now - m.moved > patience::kHangTimeouts * options_.stepTimeout)
-      throw Error(ErrorKind::kTimeout,
-                  fmt::format("{} has not finished a batch for {:.0f} s{}; see its log", roster_.describe(w),
-                              now - m.moved, roster_.during(m.beat.iteration())));
+      lose(w,
+           fmt::format("{} has been silent for {:.0f} s{}: stopped, overloaded or cut off. See its log",
+                       roster_.describe(w), now - m.heard, roster_.during(roster_.latestBeat())),
+           ErrorKind::kTimeout);
+    else if (!gathering() && now - m.moved > patience::kHangTimeouts * options_.stepTimeout)
+      lose(w,
+           fmt::format("{} has not finished a batch for {:.0f} s{}; see its log", roster_.describe(w), now - m.moved,
+                       roster_.during(m.beat.iteration())),
+           ErrorKind::kTimeout, false);
+  }
+
+  // story: what happened to member w, in a sentence without its end. Throws where the run ends with it.
+  void lose(int w, const std::string& story, ErrorKind kind = ErrorKind::kPeer, bool remedy = true) {
+    loss_ = Error(kind, remedy ? fmt::format("{}; {}", story, work_->remedyForLoss()) : story);
+    if (!recovers()) throw *loss_;
+    LOG_WARNING("{}", story);
+    if (since_ < 0 && !gathering()) since_ = monotonicSeconds();
+    control::ToMember goodbye;
+    goodbye.mutable_abort()->set_kind(name(ErrorKind::kPeer));
+    goodbye.mutable_abort()->set_story(
+        fmt::format("this {} was given up, and the run goes on without it: {}", roster_.member(), story));
+    roster_.tell(w, goodbye);
+    roster_.members[static_cast<size_t>(w)] = Member();
+    membership_.left(w);
+    wire::Event event;
+    event.mutable_lost()->set_worker(w), event.mutable_lost()->set_story(story);
+    emit_(event);
   }
 
   void query(const Doorman::Incoming& in) {
-    if (in.message.query().wait() && !training_)
+    if (in.message.query().wait() && gathering())
       waiting_.push_back(in.from);
     else
-      sendTo(*in.from, roster_.here(training_, in.message.query().brief()));
+      sendTo(*in.from, roster_.here(!gathering(), in.message.query().brief()));
   }
 
   void handle(const Doorman::Incoming& in) {
@@ -141,24 +232,32 @@ class Coordinator::State {
     }
     Member& m = roster_.members[static_cast<size_t>(w)];
     m.heard = monotonicSeconds();
-    if (!in.lost.empty()) {
-      m.channel.reset();
-      if (m.hello.brief()) m.finished = true;
-      if (m.finished) return;
-      const int64_t step = presentStep();
-      throw Error(ErrorKind::kPeer,
-                  fmt::format("{} was lost{}: {} (the process ended or was killed). See the end of its log; {}",
-                              roster_.describe(w), roster_.during(step), in.lost, work_->remedyForLoss()));
-    }
+    if (!in.lost.empty()) return disconnected(w, in.lost);
     take(m, w, in.message);
+  }
+
+  void disconnected(int w, const std::string& how) {
+    Member& m = roster_.members[static_cast<size_t>(w)];
+    const std::string who = roster_.describe(w);
+    m.channel.reset();
+    if (m.hello.brief()) {
+      m.finished = true;
+      if (!gathering()) membership_.finished(w);
+    }
+    if (m.finished) {
+      if (!gathering()) membership_.left(w);
+      return;
+    }
+    const int64_t step =
+        recovers() ? roster_.latestBeat() : presentStep(roster_, doorman_, [this](auto& e) { forward(e); });
+    lose(w, fmt::format("{} was lost{}: {} (the process ended or was killed). See the end of its log", who,
+                        roster_.during(step), how));
   }
 
   void take(Member& m, int w, const control::ToCoordinator& message) {
     switch (message.what_case()) {
       case control::ToCoordinator::kReady:
-        m.ready = true, m.moved = m.heard;
-        m.digest = message.ready().state_digest(), m.records = message.ready().records();
-        break;
+        return ready(m, w, message.ready());
       case control::ToCoordinator::kBeat:
         if (message.beat().passes() != m.beat.passes() || message.beat().waiting()) m.moved = m.heard;
         if (message.beat().preparing() > m.beat.preparing()) preparing(m);
@@ -166,6 +265,9 @@ class Coordinator::State {
         break;
       case control::ToCoordinator::kReport:
         forward(message.report());
+        break;
+      case control::ToCoordinator::kPaused:
+        paused(w, message.paused());
         break;
       case control::ToCoordinator::kFailed:
         if (!m.finished) failed(w, message.failed());  // else its host has ended it; others may still publish
@@ -182,41 +284,80 @@ class Coordinator::State {
         m.finished = true;
         m.digest = message.finished().state_digest();
         m.beat.set_iteration(message.finished().iteration());
+        membership_.finished(w);
+        wentOn(message.finished().iteration());
         break;
       default:
         break;
     }
   }
 
+  void ready(Member& m, int w, const control::ToCoordinator::Ready& said) {
+    m.ready = true, m.moved = m.heard;
+    m.digest = said.state_digest(), m.records = said.records();
+    const std::string why = gathering() ? "" : work_->refusal(roster_, w);
+    if (why.empty()) {
+      if (since_ < 0 && !gathering()) since_ = monotonicSeconds();
+      return membership_.ready(w);
+    }
+    refuse(m.channel, m.hello, why);
+    membership_.left(w);
+    m = Member();
+  }
+
+  // A member that cannot reach a peer: that peer's own message or connection says more, so waits for it.
+  void paused(int w, const control::ToCoordinator::Paused& p) {
+    Member& m = roster_.members[static_cast<size_t>(w)];
+    m.moved = m.heard, m.finished = false;
+    if (!p.story().empty() && !recovers()) {
+      control::ToCoordinator::Failed f;
+      f.set_story(p.story()), f.set_kind(name(ErrorKind::kPeer)), f.set_iteration(p.iteration());
+      failed(w, f);
+    }
+    if (!p.story().empty()) LOG_WARNING("{} has stopped: {}", roster_.describe(w), p.story());
+    if (since_ < 0) since_ = monotonicSeconds();
+    membership_.paused(w, p.generation(), p.iteration(), p.blamed());
+  }
+
   // When a member reports a lost peer, that peer's own message or connection says more: waits for it.
-  [[noreturn]] void failed(int w, const control::ToCoordinator::Failed& f) {
-    if (f.kind() == name(ErrorKind::kPeer)) {
+  void failed(int w, const control::ToCoordinator::Failed& f) {
+    if (f.kind() == name(ErrorKind::kPeer) && !recovers()) {
       const Deadline moment = Deadline::after(patience::kCause);
       while (auto in = doorman_.next(moment, nullptr))
         if (in->from != roster_.members[static_cast<size_t>(w)].channel) handle(*in);
     }
-    throw Error(kindForAll(f.kind()),
-                fmt::format("{} failed{}: {}", roster_.describe(w), roster_.during(f.iteration()), f.story()));
+    const std::string story =
+        fmt::format("{} failed{}: {}", roster_.describe(w), roster_.during(f.iteration()), f.story());
+    if (recovers() && f.kind() == name(ErrorKind::kStopped)) return lose(w, story);
+    throw Error(kindForAll(f.kind()), story);
+  }
+
+  void refuse(const std::shared_ptr<Channel>& who, const control::ToCoordinator::Hello& hello, const std::string& why) {
+    control::ToMember message;
+    message.mutable_abort()->set_story(why);
+    message.mutable_abort()->set_kind(name(ErrorKind::kInvalid));
+    sendTo(*who, message);
+    LOG_WARNING("refused a {} from {}: {}", roster_.member(), hello.host(), why);
   }
 
   void admit(const Doorman::Incoming& in) {
     const auto& hello = in.message.hello();
     const size_t w = roster_.place(hello);
-    const std::string refuse = roster_.refusal(hello, options_.jobDigest);
-    if (!refuse.empty()) {
-      control::ToMember message;
-      message.mutable_abort()->set_story(refuse);
-      message.mutable_abort()->set_kind(name(ErrorKind::kInvalid));
-      sendTo(*in.from, message);
-      LOG_WARNING("refused a {} from {}: {}", roster_.member(), hello.host(), refuse);
-      return;
-    }
-    roster_.members[w].channel = in.from;
-    roster_.members[w].hello = hello;
-    roster_.members[w].heard = monotonicSeconds();
-    roster_.members[w].ready = hello.brief();
+    // A later attempt of the same task: the earlier one is gone, although its connection has not ended yet.
+    if (recovers() && w < roster_.members.size() && roster_.members[w].channel && !roster_.members[w].finished &&
+        hello.attempt() > roster_.members[w].hello.attempt())
+      lose(static_cast<int>(w), roster_.describe(static_cast<int>(w)) + " was started again");
+    const std::string refusal = roster_.refusal(hello, options_.jobDigest);
+    if (!refusal.empty()) return refuse(in.from, hello, refusal);
+    Member& m = roster_.members[w];
+    m.channel = in.from;
+    m.hello = hello;
+    m.heard = m.moved = monotonicSeconds();
+    m.ready = hello.brief();
+    membership_.joined(static_cast<int>(w));
+    if (hello.brief()) membership_.ready(static_cast<int>(w));
     int have = 0;
-    for (const auto& m : roster_.members) have += m.hello.has_version();
+    for (const auto& each : roster_.members) have += each.hello.has_version();
     wire::Event joined;
     auto* j = joined.mutable_joined();
     j->set_worker(static_cast<int>(w)), j->set_about(hello.about()), j->set_host(hello.host()), j->set_have(have),
@@ -228,7 +369,7 @@ class Coordinator::State {
   // Before the start the host is informed, not too often, how many members have their rows.
   void preparing(Member& m) {
     m.prepared = m.heard;
-    if (training_ || m.heard - lastPreparing_ < patience::kPreparing) return;
+    if (!gathering() || m.heard - lastPreparing_ < patience::kPreparing) return;
     lastPreparing_ = m.heard;
     wire::Event event;
     event.mutable_preparing()->set_ready(roster_.count(&Member::ready)),
@@ -237,54 +378,25 @@ class Coordinator::State {
   }
 
   void forward(wire::Event event) {
+    if (event.has_progress()) wentOn(event.progress().iteration());
+    // A test is done anew when a worker is lost before all have its result.
+    if (event.has_test() && !tests_.emplace(event.test().iteration(), event.test().net()).second) return;
     work_->complete(roster_, event);
     emit_(event);
-  }
-
-  void finish() {
-    work_->checkEnd(roster_);
-    control::ToMember bye;
-    bye.mutable_bye();
-    part(bye, patience::kGoodbye);
-  }
-
-  void abortAll(const Error& why) {
-    control::ToMember message;
-    message.mutable_abort()->set_story(why.what());
-    message.mutable_abort()->set_kind(name(why.kind()));
-    part(message, patience::kAbort);
-  }
-
-  // Says the last message, and waits for members to close their connections: closing from here could discard it before
-  // it is read.
-  void part(const control::ToMember& last, double seconds) {
-    roster_.tellAll(last);
-    size_t awaited = roster_.watched();
-    const Deadline deadline = Deadline::after(seconds);
-    while (awaited > 0) {
-      const auto in = doorman_.next(deadline, nullptr);
-      if (!in) break;
-      if (!roster_.watches(in->from)) continue;
-      if (in->message.has_report()) forwardAtLast(in->message.report());
-      awaited -= !in->lost.empty();
-    }
-  }
-
-  // What a member reported before it heard of the end, such as a snapshot that is published. The host may be gone.
-  void forwardAtLast(const wire::Event& event) {
-    try {
-      forward(event);
-    } catch (const Error&) {
-      // the error that ends the run is the better one
-    }
   }
 
   CoordinatorOptions options_;
   std::unique_ptr<Work> work_;
   Emit emit_;
   Roster roster_;
+  Membership membership_;
+  std::optional<Error> loss_;                // the last one
+  Deadline waitUntil_ = Deadline::after(0);  // for all members, or for replacements
+  double since_ = -1;                        // the present pause; -1: none
+  std::vector<int> came_;                    // newcomers of the present generation
+  std::set<std::pair<int64_t, int>> tests_;  // that have been reported
   double lastAlive_ = 0, lastPreparing_ = -1e9;
-  bool training_ = false, asked_ = false;
+  bool done_ = false, asked_ = false;
   std::vector<std::shared_ptr<Channel>> waiting_;  // for all to be here
   Doorman doorman_;
 };

@@ -1,15 +1,17 @@
 // The coordinator: who is there, who is missing, who has stopped answering; it carries no gradients and no rows.
 //
 // Phases: gather (all members connect, prove the token, agree on the job) -> ready (all can begin) -> run -> finish (all
-// have ended). A member that fails, closes its connection or is silent for step_timeout ends the run for everybody, with
-// one error that names member, host, step, cause and remedy. Unauthenticated clients get no answer and change nothing.
-// Start carries a generation number that every data frame repeats, so that a later version can replace members.
+// have ended). A member that closes its connection or is silent for step_timeout is lost: then the run ends for everybody,
+// with one error that names member, host, step, cause and remedy, or goes on in another generation (membership.h). A member
+// that fails by itself ends the run, as the others would fail as well. Unauthenticated clients get no answer and change
+// nothing.
 #pragma once
 #include <functional>
 #include <memory>
 #include <string>
 
 #include "base/socket.h"
+#include "cluster/membership.h"
 #include "cluster/work.h"
 #include "wire.pb.h"
 
@@ -23,6 +25,9 @@ struct CoordinatorOptions {
   int members = 1;
   double joinTimeout = 60, stepTimeout = 60;
   std::string jobDigest;  // of what all members must agree on
+  Replacement replacement = Replacement::kFail;
+  double replacementTimeout = 60;
+  int least = 0;  // as Membership::Rules has it
 };
 
 // Emit is called from the thread of run() only.

@@ -92,6 +92,18 @@ int Roster::find(const std::shared_ptr<Channel>& channel) const {
   return -1;
 }
 
+void Roster::tell(int member, const control::ToMember& message) const {
+  const Member& m = members[static_cast<size_t>(member)];
+  if (m.watched()) sendTo(*m.channel, message);
+}
+
+std::string Roster::list(const std::vector<int>& of) const {
+  std::string text = naming_.member + (of.size() == 1 ? " " : "s ");
+  for (size_t i = 0; i < of.size(); ++i)
+    text += (i == 0 ? "" : i + 1 == of.size() ? " and " : ", ") + std::to_string(number(static_cast<size_t>(of[i])));
+  return text;
+}
+
 bool Roster::watches(const std::shared_ptr<Channel>& channel) const {
   return std::any_of(members.begin(), members.end(),
                      [&](const Member& m) { return m.watched() && m.channel == channel; });

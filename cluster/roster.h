@@ -52,7 +52,9 @@ class Roster {
   std::string missing() const;                                   // the members that are not ready, as a list
   Error tooFew(double waited, const std::string& remedy) const;  // kTimeout, after that many seconds
   bool late(double since) const;  // one is not ready, and no rows were prepared for it since that time
-  int find(const std::shared_ptr<Channel>& channel) const;  // -1: none
+  int find(const std::shared_ptr<Channel>& channel) const;        // -1: none
+  void tell(int member, const control::ToMember& message) const;  // if it is there
+  std::string list(const std::vector<int>& members) const;        // "workers 0, 2 and 3"
   bool watches(const std::shared_ptr<Channel>& channel) const;
   size_t watched() const;
   void tellAll(const control::ToMember& message) const;

@@ -1,6 +1,7 @@
 #include "cluster/session.h"
 
 #include <system_error>
+#include <utility>
 
 #include "base/child.h"
 #include "base/door.h"
@@ -80,13 +81,7 @@ void Session::listen() {
       channel_.receive(&message, Deadline::after(timeout_), &closing_);
       if (message.has_note() && noted_) noted_(message.note());
       const MutexLock lock(mutex_);
-      if (message.has_start()) start_ = message.start();
-      if (message.has_kept()) kept_ = true;
-      if (message.has_bye()) bye_ = true;
-      if (message.has_abort()) {
-        error_ = Error(kindNamed(message.abort().kind()), message.abort().story());
-        interrupt_.raise(*error_);
-      }
+      take(message);
       changed_.notify_all();
     }
   } catch (const std::exception& e) {
@@ -98,6 +93,21 @@ void Session::listen() {
       interrupt_.raise(*error_);
     }
     changed_.notify_all();
+  }
+}
+
+void Session::take(const control::ToMember& message) {
+  if (message.has_start()) start_ = message.start();
+  if (message.has_kept()) kept_ = true;
+  if (message.has_bye()) bye_ = true;
+  if (message.has_regroup()) {
+    regroup_ = message.regroup();
+    (regroup_.at_border() ? nextAtBorder_ : next_) = regroup_.generation();
+    if (left_ && leaving()) left_->raise(Error(ErrorKind::kPeer, regroup_.why()));
+  }
+  if (message.has_abort()) {
+    error_ = Error(kindNamed(message.abort().kind()), message.abort().story());
+    interrupt_.raise(*error_);
   }
 }
 
@@ -134,10 +144,31 @@ void Session::waitForMessage(const std::function<bool()>& said) {
 }
 
 control::ToMember::Start Session::waitForStart() {
-  waitForMessage([this]() CREMA_REQUIRES(mutex_) { return start_.has_value(); });
+  const bool before = waiting.exchange(true);
+  waitForMessage([this]() CREMA_REQUIRES(mutex_) { return start_.has_value() || bye_; });
+  waiting = before;
   interrupt_.check();
   const MutexLock lock(mutex_);
-  return *start_;
+  if (!start_) throw Error(ErrorKind::kStopped, "the run was over before this member was needed");
+  const control::ToMember::Start start = *std::exchange(start_, std::nullopt);
+  generation_ = start.generation();
+  return start;
+}
+
+void Session::watch(Interrupt* left) {
+  const MutexLock lock(mutex_);
+  left_ = left;
+  if (left_ && leaving()) left_->raise(Error(ErrorKind::kPeer, regroup_.why()));
+}
+
+bool Session::leaving() const { return next_ > generation_; }
+bool Session::pauseAsked() const { return nextAtBorder_ > generation_; }
+
+void Session::paused(int64_t at, int blamed, const std::string& story) {
+  control::ToCoordinator message;
+  auto* p = message.mutable_paused();
+  p->set_generation(generation_), p->set_iteration(at), p->set_blamed(blamed), p->set_story(story);
+  channel_.send(message, Deadline::after(timeout_), &interrupt_);
 }
 
 void Session::report(const wire::Event& event) {
@@ -165,8 +196,13 @@ void Session::sendModel(const std::string& path) {
   const MappedFile file(path);
   const std::string_view all = file.bytes();
   size_t at = 0;
+  {
+    const MutexLock lock(mutex_);
+    kept_ = false;
+  }
   do {
     control::ToCoordinator message;
+    message.mutable_piece()->set_first(at == 0);
     const std::string_view piece = all.substr(at, kPieceBytes);
     message.mutable_piece()->set_data(piece.data(), piece.size());
     at += piece.size();
@@ -189,10 +225,11 @@ void Session::finished(int64_t last, const std::string& digest) {
   channel_.send(message, Deadline::after(timeout_), &interrupt_);
 }
 
-void Session::waitForBye() {
-  waitForMessage([this]() CREMA_REQUIRES(mutex_) { return bye_; });
+bool Session::waitForBye() {
+  waitForMessage([this]() CREMA_REQUIRES(mutex_) { return bye_ || leaving(); });
   const MutexLock lock(mutex_);
   if (!bye_) interrupt_.check();
+  return bye_;
 }
 
 std::optional<Error> Session::coordinatorsError(double seconds) {

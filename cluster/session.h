@@ -39,12 +39,20 @@ class Session {
   ~Session();
 
   void ready(const std::string& stateDigest, const std::string& records);
-  [[nodiscard]] control::ToMember::Start waitForStart();  // throws the interrupt's error
+  // Of the next generation, of which this member is from now on; throws the interrupt's error.
+  [[nodiscard]] control::ToMember::Start waitForStart();
+  // `left` is raised when the coordinator wants the present generation left at once; null: nothing is.
+  void watch(Interrupt* left);
+  bool leaving() const;     // the coordinator has said so
+  bool pauseAsked() const;  // it wants it left behind the next step that all agree on
+  // This member has left it, with the state before step `iteration`. blamed: who it cannot reach, -1: nobody; story: why.
+  void paused(int64_t iteration, int blamed = -1, const std::string& story = "");
   void report(const wire::Event& event);
   void failed(const Error& error);          // never throws
   void sendModel(const std::string& path);  // returns when the coordinator has written it
   void finished(int64_t iteration, const std::string& digest);
-  void waitForBye();
+  // false: the run is not over, as the present generation is left at once.
+  [[nodiscard]] bool waitForBye();
   // After an error between members: waits that long for the coordinator's own error, which names the cause better.
   std::optional<Error> coordinatorsError(double seconds);
 
@@ -56,6 +64,7 @@ class Session {
  private:
   void end();  // stops and joins the threads that have started
   void listen();
+  void take(const control::ToMember& message) CREMA_REQUIRES(mutex_);
   void beat();
   bool waitFor(const std::function<bool()>& condition, double seconds);
   void waitForMessage(const std::function<bool()>& said);
@@ -70,6 +79,10 @@ class Session {
   Mutex mutex_;
   std::condition_variable changed_;
   std::optional<control::ToMember::Start> start_ CREMA_GUARDED_BY(mutex_);
+  Interrupt* left_ CREMA_GUARDED_BY(mutex_) = nullptr;
+  control::ToMember::Regroup regroup_ CREMA_GUARDED_BY(mutex_);  // the last one
+  std::atomic<uint32_t> generation_{0};                          // the present one, or the last that was left
+  std::atomic<uint32_t> next_{0}, nextAtBorder_{0};              // that regroup_ names
   std::optional<Error> error_ CREMA_GUARDED_BY(mutex_);
   bool kept_ CREMA_GUARDED_BY(mutex_) = false, bye_ CREMA_GUARDED_BY(mutex_) = false;
   std::thread listener_, beater_;

@@ -3,6 +3,7 @@
 // Caffe's training is worker/training.h.
 #pragma once
 #include <string>
+#include <vector>
 
 #include "cluster/roster.h"
 #include "control.pb.h"
@@ -16,6 +17,12 @@ class Work {
   // What to do about members that are missing, beside more executors and more patience: "run fewer workers (...)".
   virtual std::string remedyForMissing() const = 0;
   virtual std::string remedyForLoss() const = 0;  // where to go on after a member is lost
+  // Of a run that goes on without lost members: whether others can take over the share of one, and the ends of the shares
+  // of these members, in order.
+  virtual bool sharesMove() const { return false; }
+  virtual std::vector<int> shares(const Roster& /*roster*/, const std::vector<int>& /*members*/) { return {}; }
+  // Why a member that comes later cannot join those that are there; "" when it can.
+  virtual std::string refusal(const Roster& /*roster*/, int /*newcomer*/) const { return ""; }
   // Throw unless the members, which are all ready, may start together, or have ended in one state.
   virtual void checkStart(const Roster& roster) const = 0;
   virtual void checkEnd(const Roster& roster) const = 0;
@@ -23,10 +30,8 @@ class Work {
   virtual void complete(const Roster& roster, wire::Event& report) const = 0;
   // The next piece of a file for the coordinator's disk; true when it is there. Throws what ends the run.
   [[nodiscard]] virtual bool take(const control::ToCoordinator::Piece& piece, const std::string& sender) = 0;
-  // Whether the run is over; by itself when all have finished. asked: the host has asked for the end.
-  virtual bool over(const Roster& roster, [[maybe_unused]] bool asked) const {
-    return roster.count(&Member::finished) == static_cast<int>(roster.members.size());
-  }
+  // Whether the run is over. asked: the host has asked for the end; done: all members have finished.
+  virtual bool over(const Roster& /*roster*/, bool /*asked*/, bool done) const { return done; }
 };
 
 }  // namespace crema::cluster

@@ -12,6 +12,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/mutex.h"
+#include "cluster/membership.h"
 #include "host/stdin_reader.h"
 #include "train/run.h"
 
@@ -107,11 +108,15 @@ void exitWhenStdinEnds(Interrupt& interrupt, worker::HostRows* rows) {
 
 void checkJob(const wire::Job& job) {
   train::checkRun(job.ranks(), job.workers(), job.worker(), job.threads());
-  checkTimeouts(job.join_timeout(), job.step_timeout());
+  checkTimeouts(job.join_timeout(), job.step_timeout(), job.replacement_timeout());
+  (void)cluster::replacementNamed(job.replacement());
+  if (job.least_workers() < 0 || job.least_workers() > job.workers())
+    invalid("-least_workers must be 0 to {}, the number of workers, not {}", job.workers(), job.least_workers());
 }
 
-void checkTimeouts(double join, double step) {
-  for (const auto& [flag, seconds] : {std::pair{"-join_timeout", join}, {"-step_timeout", step}})
+void checkTimeouts(double join, double step, double replacement) {
+  for (const auto& [flag, seconds] :
+       {std::pair{"-join_timeout", join}, {"-step_timeout", step}, {"-replacement_timeout", replacement}})
     if (!(seconds > 0 && seconds < 1e9)) invalid("{} must be a positive number of seconds, not {}", flag, seconds);
 }
 

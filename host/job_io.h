@@ -30,8 +30,8 @@ void reportingFailure(const std::function<void(const wire::Event&)>& emit, const
 // as the process; null when none are announced.
 void exitWhenStdinEnds(Interrupt& interrupt, worker::HostRows* rows = nullptr);
 
-void checkTimeouts(double join, double step);  // seconds, of flags
-void checkJob(const wire::Job& job);           // throws kInvalid for impossible ranks, workers, threads or timeouts
-std::string localHost();                       // "127.0.0.1"
+void checkTimeouts(double join, double step, double replacement = 1);  // seconds, of flags
+void checkJob(const wire::Job& job);  // throws kInvalid for impossible ranks, workers, threads or timeouts
+std::string localHost();              // "127.0.0.1"
 
 }  // namespace crema::host

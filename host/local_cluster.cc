@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/log_files.h"
+#include "base/mutex.h"
 #include "base/random_bytes.h"
 #include "base/thread_pool.h"
 #include "cluster/coordinator.h"
@@ -38,6 +39,92 @@ wire::Input wishOf(train::Request request) {
   return input;
 }
 
+// The processes of the workers. The coordinator's thread says who is lost; a thread of its own watches and replaces them,
+// and passes on signals.
+class Workers {
+ public:
+  explicit Workers(const wire::Job& job)
+      : job_(job),
+        attempts_(static_cast<size_t>(job.workers())),
+        ended_(attempts_.size()),
+        moment_(attempts_.size(), Deadline::after(0)) {
+    for (int w = 0; w < job_.workers(); ++w) children_.push_back(start(w));
+    thread_ = std::thread([this] { watch(); });
+  }
+  // Ends them; those that have nothing left to do get `grace` seconds.
+  void end(double grace) {
+    grace_ = grace, over_ = true;
+    thread_.join();
+  }
+  Interrupt& gone() { return gone_; }  // raised when a worker has ended before it could join
+  std::atomic<bool> started{false};    // all have joined
+  void replace(int worker) {
+    const MutexLock lock(mutex_);
+    lost_.push_back(worker);
+  }
+
+ private:
+  std::unique_ptr<ChildProcess> start(int w) {
+    wire::Job mine = job_;
+    mine.set_worker(w), mine.set_attempt(attempts_[static_cast<size_t>(w)]);
+    mine.set_coordinator_listens(true);
+    if (mine.threads() <= 0) mine.set_threads(std::max(1, availableCores() / job_.workers()));
+    return startWorker(mine);
+  }
+
+  // A signal to this process becomes a message to all workers, as any of them may lead; the spare floats of the gradient
+  // carry it to all, and a stop ends each worker's share of a long test. Children die with the thread that has started
+  // them, so this one ends last.
+  void watch() {
+    while (!over_) {
+      if (const train::Request r = polledRequest(); r != train::Request::kNone)
+        for (auto& c : children_) c->send(wishOf(r));
+      replaceLost();
+      for (size_t w = 0; w < children_.size(); ++w) look(w);
+      ::usleep(20000);
+    }
+    for (auto& c : children_) c->end(grace_);
+  }
+
+  // A child that ends before it has joined ends the run, after three seconds for a better error message. What ends later
+  // is the coordinator's to notice.
+  void look(size_t w) {
+    if (const std::string how = children_[w]->ended(); !how.empty())
+      ended_[w] = fmt::format("worker {} is gone: {}; its last lines are above", w, how),
+      moment_[w] = Deadline::after(3);
+    if (!ended_[w].empty() && moment_[w].passed() && (!started || job_.replacement() == "fail"))
+      gone_.raise(Error(ErrorKind::kPeer, ended_[w]));
+  }
+
+  void replaceLost() {
+    std::vector<int> lost;
+    {
+      const MutexLock lock(mutex_);
+      lost.swap(lost_);
+    }
+    for (const int worker : lost) {
+      const auto w = static_cast<size_t>(worker);
+      children_[w]->end(0);
+      if (++attempts_[w] > kReplacements) continue;
+      children_[w] = start(worker);
+      ended_[w].clear();
+    }
+  }
+
+  static constexpr int kReplacements = 3;
+  const wire::Job job_;
+  std::vector<int> attempts_;
+  std::vector<std::unique_ptr<ChildProcess>> children_;
+  std::vector<std::string> ended_;  // how a child has ended that was not replaced; "": it has not
+  std::vector<Deadline> moment_;    // until which a better message may come
+  Interrupt gone_;
+  std::atomic<bool> over_{false};
+  std::atomic<double> grace_{0};
+  Mutex mutex_;
+  std::vector<int> lost_ CREMA_GUARDED_BY(mutex_);
+  std::thread thread_;
+};
+
 void show(const wire::Event& event) {
   if (event.has_progress()) {
     const auto& p = event.progress();
@@ -52,60 +139,35 @@ void show(const wire::Event& event) {
   }
   if (event.has_joined())
     LOG_INFO("worker {} has joined ({} of {})", event.joined().worker(), event.joined().have(), event.joined().want());
-}
-
-// A signal to this process becomes a message to worker 0, whose spare floats carry it to all; a stop is sent to all
-// workers, so that each ends its share of a long test. A child that ends before it has joined ends the run, after three
-// seconds for a better error message.
-void watch(const std::vector<std::unique_ptr<ChildProcess>>& children, const std::atomic<bool>& over, Interrupt& lost) {
-  std::string cause;
-  Deadline moment = Deadline::after(0);
-  while (!over) {
-    const train::Request r = polledRequest();
-    if (r != train::Request::kNone)
-      for (size_t w = 0; w < (train::wantsStop(r) ? children.size() : 1); ++w) children[w]->send(wishOf(r));
-    for (size_t w = 0; w < children.size() && cause.empty(); ++w)
-      if (const std::string how = children[w]->ended(); !how.empty())
-        cause = fmt::format("worker {} is gone: {}; its last lines are above", w, how), moment = Deadline::after(3);
-    if (!cause.empty() && moment.passed()) lost.raise(Error(ErrorKind::kPeer, cause));
-    ::usleep(20000);
-  }
+  if (event.has_regrouped()) LOG_INFO("{}", worker::changeOf(event));
 }
 
 }  // namespace
 
-void runLocalCluster(const train::RunOptions& options, const std::string& model, double joinTimeout,
-                     double stepTimeout) {
+void runLocalCluster(const train::RunOptions& options, const std::string& model,
+                     const worker::ClusterSettings& settings) {
   wire::Job job = worker::jobOf(options);
   job.set_model(model);
-  job.set_join_timeout(joinTimeout), job.set_step_timeout(stepTimeout);
+  worker::set(settings, &job);
   job.set_host(localHost()), job.set_token(randomBytes(32));
-  cluster::Coordinator coordinator(worker::coordinatorOf(job), worker::workOf(job), show);
-  std::vector<std::unique_ptr<ChildProcess>> children;
-  for (int w = 0; w < job.workers(); ++w) {
-    wire::Job mine = job;
-    mine.set_worker(w);
-    mine.set_coordinator(coordinator.address());
-    mine.set_coordinator_listens(true);
-    if (mine.threads() <= 0) mine.set_threads(std::max(1, availableCores() / job.workers()));
-    children.push_back(startWorker(mine));
-  }
-  std::atomic<bool> over{false};
-  Interrupt lost;
-  std::thread watcher([&] { watch(children, over, lost); });
-  const auto join = [&] {
-    over = true, watcher.join();
-    endProgress();
+  std::unique_ptr<Workers> workers;
+  const auto heard = [&](const wire::Event& event) {
+    show(event);
+    if (event.has_started()) workers->started = true;
+    if (event.has_lost()) workers->replace(event.lost().worker());
   };
+  cluster::Coordinator coordinator(worker::coordinatorOf(job), worker::workOf(job), heard);
+  job.set_coordinator(coordinator.address());
+  workers = std::make_unique<Workers>(job);
   try {
-    coordinator.run(&lost);
+    coordinator.run(&workers->gone());
   } catch (...) {
-    join();
-    for (auto& c : children) c->end(2);
+    workers->end(2);
+    endProgress();
     throw;
   }
-  join();
-  for (auto& c : children) c->end(5);
+  workers->end(5);
+  endProgress();
 }
 
 }  // namespace crema::host

@@ -1,9 +1,10 @@
 #include "host/processes.h"
 
+#include <algorithm>
 #include <cstdio>
 
 #include "base/file.h"
-#include "base/log.h"
+#include "base/log_files.h"
 #include "cluster/coordinator.h"
 #include "host/job_io.h"
 #include "host/nodes.h"
@@ -36,6 +37,7 @@ void showEvent(const wire::Event& e) {
     LOG_INFO("Iteration {} of {}, loss = {:.6g}, {:.0f} records/s, feed {:.0f} %, exchange {:.0f} %",
              e.progress().iteration(), e.progress().max_iter(), e.progress().loss(), e.progress().records_per_second(),
              100 * e.progress().feed_share(), 100 * e.progress().exchange_share());
+  if (const std::string line = worker::changeOf(e); !line.empty()) LOG_INFO("{}", line);
   if (e.has_snapshot()) LOG_INFO("Snapshot {}", e.snapshot().state());
   if (e.has_done()) LOG_INFO("Optimization Done.");
 }
@@ -47,9 +49,10 @@ int serveWorker(const std::function<wire::Job()>& readJob, bool byHost) {
   setEffects({train::Request::kStop, train::Request::kSnapshot, train::Request::kEnd});
   const wire::Job job = readJob();
   checkToken(job);
+  const LogLevel level = static_cast<LogLevel>(logging().lowest);
   if (job.worker() != 0 && !job.log())
-    setLogLevel(LogLevel::kWarning);             // of the processes on a terminal only worker 0 writes Caffe's lines
-  static Interrupt& interrupt = *new Interrupt;  // never freed: the stdin watcher may outlive this call
+    setLogLevel(std::max(level, LogLevel::kWarning));  // on a terminal only who leads writes Caffe's lines
+  static Interrupt& interrupt = *new Interrupt;        // never freed: the stdin watcher may outlive this call
   static worker::HostRows& rows = *new worker::HostRows(job, false, toHost, &interrupt);  // nor this
   if (byHost) exitWhenStdinEnds(interrupt, &rows);
   const auto request = [] {
@@ -61,7 +64,8 @@ int serveWorker(const std::function<wire::Job()>& readJob, bool byHost) {
   const auto emit = [&](const wire::Event& event) {
     if (byHost) toHost(event);
   };
-  reportingFailure(emit, [&] { worker::runWorker(job, rows, emit, request, interrupt); });
+  const worker::Callbacks callbacks{emit, request, [level] { setLogLevel(level); }};
+  reportingFailure(emit, [&] { worker::runWorker(job, rows, callbacks, interrupt); });
   exitBesideStdin();
 }
 

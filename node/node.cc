@@ -135,7 +135,7 @@ class Node::State {
     }
     reports_.sendFed(session, start.member());
     session.finished(0, "");
-    session.waitForBye();
+    if (!session.waitForBye()) internal("a node was told to go on with others; runs of nodes have one generation");
     wire::NodeEvent over;
     over.mutable_over();
     emit_(over);

@@ -44,7 +44,7 @@ bool Nodes::take(const control::ToCoordinator::Piece&, const std::string& sender
   badData("{} sent a piece of a file, and nodes have none", sender);
 }
 
-bool Nodes::over(const cluster::Roster& roster, bool asked) const {
+bool Nodes::over(const cluster::Roster& roster, bool asked, bool /*done*/) const {
   const auto busy = [](const cluster::Member& m) { return m.watched() && !m.finished; };
   return asked && std::none_of(roster.members.begin(), roster.members.end(), busy);
 }

@@ -17,7 +17,7 @@ class Nodes : public cluster::Work {
   void checkEnd(const cluster::Roster&) const override {}
   void complete(const cluster::Roster&, wire::Event&) const override {}
   [[nodiscard]] bool take(const control::ToCoordinator::Piece& piece, const std::string& sender) override;
-  bool over(const cluster::Roster& roster, bool asked) const override;
+  bool over(const cluster::Roster& roster, bool asked, bool done) const override;
 };
 
 // What a node of that Job says when it comes; about: NodeAbout.

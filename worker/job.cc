@@ -18,6 +18,12 @@ wire::Job jobOf(const train::RunOptions& o) {
   return job;
 }
 
+void set(const ClusterSettings& s, wire::Job* job) {
+  job->set_join_timeout(s.joinTimeout), job->set_step_timeout(s.stepTimeout);
+  job->set_replacement(s.replacement), job->set_replacement_timeout(s.replacementTimeout);
+  job->set_least_workers(s.leastWorkers);
+}
+
 train::RunOptions runOf(const wire::Job& job, const HostRows& rows) {
   train::RunOptions o;
   if (!o.solver.ParseFromString(job.solver()))
@@ -43,16 +49,29 @@ cluster::CoordinatorOptions coordinatorOf(const wire::Job& job) {
   o.members = job.workers();
   o.joinTimeout = job.join_timeout(), o.stepTimeout = job.step_timeout();
   o.jobDigest = jobDigest(job);
+  o.replacement = cluster::replacementNamed(job.replacement());
+  o.replacementTimeout = job.replacement_timeout(), o.least = job.least_workers();
   return o;
 }
 
 std::unique_ptr<cluster::Work> workOf(const wire::Job& job) {
-  return std::make_unique<Training>(job.ranks(), job.workers(), job.model_home());
+  const bool rowsStay = job.train_rows().sharded() || job.test_rows().sharded();
+  return std::make_unique<Training>(job.ranks(), job.workers(), job.model_home(), rowsStay);
 }
 
 std::string jobDigest(const wire::Job& job) {
   return sha256Hex(fmt::format("{}|{}|{}|{}|", CREMA_VERSION, job.ranks(), job.workers(), job.solver().size()) +
                    job.solver());
+}
+
+std::string changeOf(const wire::Event& event) {
+  if (event.has_lost()) return fmt::format("{}; the run goes on", event.lost().story());
+  if (!event.has_regrouped()) return "";
+  const auto& r = event.regrouped();
+  std::string came;
+  for (const int w : r.came()) came += fmt::format("{}{}", came.empty() ? "" : ", ", w);
+  return fmt::format("training goes on with {} worker(s){} from iteration {}, after {:.2f} s", r.workers(),
+                     came.empty() ? "" : fmt::format(" (new: {})", came), r.iteration(), r.pause());
 }
 
 wire::Event toEvent(const train::Progress& p) {

@@ -11,6 +11,14 @@
 
 namespace crema::worker {
 
+// What a user says about the workers of a run, in the words of wire.Job; seconds.
+struct ClusterSettings {
+  double joinTimeout = 60, stepTimeout = 60, replacementTimeout = 60;
+  std::string replacement = "continue";
+  int leastWorkers = 0;
+};
+void set(const ClusterSettings& settings, wire::Job* job);
+
 // The Job of one process without what RunOptions lack: records, token, addresses, timeouts.
 wire::Job jobOf(const train::RunOptions& options);
 // Throws kData when the solver is of another version.
@@ -21,6 +29,8 @@ std::unique_ptr<cluster::Work> workOf(const wire::Job& job);
 // What all workers of a run must agree on; anything else (paths, threads, instruction set) may differ.
 std::string jobDigest(const wire::Job& job);
 
+// A line for people about a lost worker, or about those with which the run goes on; "" for other events.
+std::string changeOf(const wire::Event& event);
 wire::Event toEvent(const train::Progress& p);
 wire::Event toEvent(int64_t iteration, int net, const std::vector<train::TestOutput>& outputs);
 wire::Event toEvent(int64_t iteration, const solver::SnapshotFiles& files);

@@ -7,6 +7,7 @@ namespace crema::worker {
 bool ModelHome::take(const control::ToCoordinator::Piece& piece, const std::string& sender) {
   try {
     if (path_.empty()) throw Error(ErrorKind::kPeer, fmt::format("{} sent a model that was not asked for", sender));
+    if (piece.first()) file_.reset();
     if (!file_) file_ = std::make_unique<NewFile>(path_);
     file_->write(piece.data());
     if (!piece.has_size()) return false;

@@ -1,22 +1,30 @@
 // Training a Caffe net, as the coordinator of its workers sees it.
 #pragma once
+#include <memory>
 #include <string>
+#include <vector>
 
 #include "cluster/work.h"
+#include "collective/tree.h"
 #include "worker/model_home.h"
 
 namespace crema::worker {
 
 class Training : public cluster::Work {
  public:
-  // modelHome: where worker 0's final model is written, as wire.Job's model_home. kInvalid unless 1 <= workers <= ranks.
-  Training(int ranks, int workers, std::string modelHome);
+  // modelHome: where worker 0's final model is written, as wire.Job's model_home. rowsStay: a worker has only the rows of
+  // its own ranks, so nobody else can compute them. kInvalid unless 1 <= workers <= ranks.
+  Training(int ranks, int workers, std::string modelHome, bool rowsStay = false);
   cluster::Naming naming() const override;
   std::string remedyForMissing() const override;
   std::string remedyForLoss() const override;
   // The same records and weights everywhere: nothing later would reveal a difference; the model would be wrong without
   // an error.
   void checkStart(const cluster::Roster& roster) const override;
+  bool sharesMove() const override { return !rowsStay_; }
+  // Ranks in equal parts, or, where a generation has been measured, so that all take about as long for a step.
+  std::vector<int> shares(const cluster::Roster& roster, const std::vector<int>& members) override;
+  std::string refusal(const cluster::Roster& roster, int newcomer) const override;
   void checkEnd(const cluster::Roster& roster) const override;
   // Progress names the slowest worker when it computes a fifth longer than the fastest, as the others wait for it.
   void complete(const cluster::Roster& roster, wire::Event& report) const override;
@@ -24,6 +32,10 @@ class Training : public cluster::Work {
 
  private:
   int ranks_, workers_;
+  bool rowsStay_;
+  // Of each worker, for messages: shared with naming().
+  std::shared_ptr<std::vector<collective::RankRange>> ranges_;
+  std::string records_;  // what all read
   ModelHome model_;
 };
 

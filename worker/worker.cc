@@ -2,6 +2,9 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+#include <memory>
+
 #include "base/log.h"
 #include "base/sha256.h"
 #include "cluster/patience.h"
@@ -16,16 +19,9 @@ using cluster::Session;
 namespace patience = cluster::patience;
 
 // Says when the thread that trains waits for others, so that the coordinator does not blame this worker.
-class WatchedExchange : public collective::Exchange {
+class WatchedExchange : public collective::Mesh {
  public:
-  WatchedExchange(collective::Exchange& inner, Session& session) : inner_(inner), session_(session) {}
-  int worker() const override { return inner_.worker(); }
-  int workers() const override { return inner_.workers(); }
-  void allReduce(const std::vector<const float*>& pieces, float* total, int64_t count,
-                 const collective::Tag& tag) override {
-    inner_.allReduce(pieces, total, count, tag);
-  }
-  void abandon() override { inner_.abandon(); }
+  WatchedExchange(const collective::MeshOptions& options, Session& session) : Mesh(options), session_(session) {}
   void setWaiting(bool waiting) override {
     const double now = monotonicSeconds();
     if (waiting && left_ > 0) session_.computeSeconds = session_.computeSeconds + (now - left_);
@@ -34,7 +30,6 @@ class WatchedExchange : public collective::Exchange {
   }
 
  private:
-  collective::Exchange& inner_;
   Session& session_;
   double left_ = 0;
 };
@@ -74,35 +69,6 @@ std::string stateDigest(solver::Solver& solver) {
                    sha256Hex(bytes(solver.history(), solver.history().count())));
 }
 
-train::TrainHooks hooksFor(Session& session, bool lead, Publications& publications, const Interrupt& interrupt,
-                           const std::function<void(const wire::Event&)>& emit,
-                           const std::function<train::Request()>& request) {
-  train::TrainHooks hooks;
-  hooks.request = request;
-  hooks.beat = [&](int64_t iteration) {
-    interrupt.check();
-    publications.reportPublished();
-    session.iteration = iteration;
-    ++session.passes;
-  };
-  if (!lead) return hooks;
-  hooks.progress = [&session, last = 0.0](const train::Progress& p) mutable {
-    const double now = monotonicSeconds();
-    if (now - last < patience::kProgress && p.iteration + 1 < p.maxIter) return;
-    last = now;
-    session.report(toEvent(p));
-  };
-  hooks.test = [&session](int64_t iteration, int net, const std::vector<train::TestOutput>& outputs) {
-    session.report(toEvent(iteration, net, outputs));
-  };
-  hooks.snapshot = [&publications, emit](int64_t iteration, const solver::SnapshotFiles& files) {
-    const wire::Event event = toEvent(iteration, files);
-    publications.taken(event);
-    emit(event);
-  };
-  return hooks;
-}
-
 // A worker got SIGTERM: a scheduler wants its machine or container back. The snapshot is written; the run has not
 // succeeded.
 [[noreturn]] void endedEarly(const solver::Solver& solver, const train::TrainOptions& o) {
@@ -115,44 +81,166 @@ train::TrainHooks hooksFor(Session& session, bool lead, Publications& publicatio
                   solver.iteration(), solver.param().max_iter(), files.state, files.model));
 }
 
-void train(const wire::Job& job, const HostRows& rows, Session& session, collective::PeerDoor& data,
-           const std::function<void(const wire::Event&)>& emit, const std::function<train::Request()>& request,
-           Interrupt& interrupt) {
-  const bool lead = job.worker() == 0;
-  train::Run run = train::setUp(runOf(job, rows));
-  rows.waitForRows(interrupt);
-  session.ready(stateDigest(*run.solver), run.solver->recordsRead());
-  const auto start = session.waitForStart();
-  collective::MeshOptions o;
-  o.worker = job.worker(), o.workers = job.workers(), o.ranks = job.ranks();
-  o.generation = start.generation();
-  o.token = job.token();
-  o.peers.assign(start.peers().begin(), start.peers().end());
-  o.door = &data;
-  o.stepTimeout = patience::kMeshTimeouts * job.step_timeout();
-  o.interrupt = &interrupt;
-  collective::Mesh mesh(o);
-  WatchedExchange exchange(mesh, session);
-  Publications publications(
-      job.publishes(), patience::kPublicationTimeouts * job.step_timeout(), rows.published,
-      [&](const wire::Event& event) { session.report(event); }, [&] { ++session.passes; }, interrupt);
-  train::Trainer trainer(*run.solver, job.workers() > 1 ? &exchange : nullptr, run.train,
-                         hooksFor(session, lead, publications, interrupt, emit, request));
-  trainer.run();
-  publications.waitForAll();
-  if (lead && trainer.ended()) endedEarly(*run.solver, run.train);
-  const std::string model = lead && !job.model().empty() ? run.solver->saveModel(job.model()) : "";
-  if (!model.empty() && !job.model_home().empty()) session.sendModel(model);
-  session.finished(run.solver->iteration(), stateDigest(*run.solver));
-  session.waitForBye();
-  wire::Event done;
-  done.mutable_done()->set_iteration(run.solver->iteration());
-  done.mutable_done()->set_model(model);
-  done.mutable_done()->set_skipped(run.solver->recordsSkipped());
-  done.mutable_done()->set_seconds(trainer.seconds());
-  done.mutable_done()->set_records(run.train.recordsPerStep * run.solver->iteration());
-  emit(done);
-}
+// One worker's run, over all generations of it.
+class Run {
+ public:
+  Run(const wire::Job& job, const HostRows& rows, Session& session, collective::PeerDoor& data, const Callbacks& host,
+      Interrupt& interrupt)
+      : job_(job),
+        session_(session),
+        data_(data),
+        host_(host),
+        interrupt_(interrupt),
+        run_(train::setUp(runOf(job, rows))),
+        publications_(
+            job.publishes(), patience::kPublicationTimeouts * job.step_timeout(), rows.published,
+            [this](const wire::Event& event) { session_.report(event); }, [this] { waitsForHost(); }, interrupt),
+        trainer_(*run_.solver, nullptr, run_.train, hooks()) {}
+
+  void run(const HostRows& rows) {
+    rows.waitForRows(interrupt_);
+    session_.ready(stateDigest(*run_.solver), run_.solver->recordsRead());
+    while (!generation(session_.waitForStart())) {
+    }
+    wire::Event done;
+    done.mutable_done()->set_iteration(run_.solver->iteration());
+    done.mutable_done()->set_model(model_);
+    done.mutable_done()->set_skipped(run_.solver->recordsSkipped());
+    done.mutable_done()->set_seconds(trainer_.seconds());
+    done.mutable_done()->set_records(run_.train.recordsPerStep * run_.solver->iteration());
+    host_.emit(done);
+  }
+
+ private:
+  using Start = control::ToMember::Start;
+
+  // Takes part in it to its end; true when that is the run's.
+  bool generation(const Start& start) {
+    Interrupt left(interrupt_);
+    left_ = &left;
+    session_.watch(&left);
+    const bool over = tryGeneration(start);
+    session_.watch(nullptr);
+    left_ = nullptr;
+    return over;
+  }
+
+  // An error while the generation is left, or of a peer, is no end: the state is that of the last update.
+  bool tryGeneration(const Start& start) {
+    std::string story;
+    int blamed = -1;
+    try {
+      if (train(start)) return true;
+    } catch (const collective::LostPeer& e) {
+      story = e.what(), blamed = start.number(e.worker());
+    } catch (const Error& e) {
+      const bool peer = e.kind() == ErrorKind::kPeer || e.kind() == ErrorKind::kTimeout;
+      if (interrupt_.raised() || (!session_.leaving() && !peer)) throw;
+      story = e.what();
+    }
+    trainer_.leaveExchange();
+    mesh_.reset();
+    interrupt_.check();
+    if (session_.leaving()) story.clear();  // the coordinator knows more than this worker
+    session_.paused(run_.solver->iteration(), blamed, story);
+    return false;
+  }
+
+  // false: it has been left between two steps.
+  bool train(const Start& start) {
+    meet(start);
+    trainer_.run();
+    if (trainer_.paused()) return false;
+    publications_.waitForAll();
+    if (lead_ && trainer_.ended()) endedEarly(*run_.solver, run_.train);
+    model_ = lead_ && !job_.model().empty() ? run_.solver->saveModel(job_.model()) : "";
+    if (!model_.empty() && !job_.model_home().empty()) session_.sendModel(model_);
+    session_.finished(run_.solver->iteration(), stateDigest(*run_.solver));
+    return session_.waitForBye();
+  }
+
+  // Connects to the members of the generation; those that are behind take the state of one that is ahead.
+  void meet(const Start& start) {
+    const int me = start.member(), all = start.number_size();
+    lead_ = me == 0;
+    alone_ = all == 1;
+    if (lead_ && host_.leads) host_.leads();
+    collective::MeshOptions o;
+    o.worker = me, o.workers = all, o.ranks = job_.ranks();
+    for (int w = 0; w < all; ++w)
+      o.shares.push_back({w == 0 ? 0 : start.share_end(w - 1), start.share_end(w)}),
+          o.numbers.push_back(start.number(w));
+    o.generation = start.generation();
+    o.token = job_.token();
+    o.peers.assign(start.peers().begin(), start.peers().end());
+    o.door = &data_;
+    o.stepTimeout = patience::kMeshTimeouts * job_.step_timeout();
+    o.interrupt = left_;
+    if (!alone_) mesh_ = std::make_unique<WatchedExchange>(o, session_);
+    trainer_.changeWorkers(mesh_.get(), o.shares[static_cast<size_t>(me)], all);
+    const auto& at = start.iteration();
+    const auto furthest = std::max_element(at.begin(), at.end());
+    const auto behind = [&](int w) { return at[w] < *furthest; };
+    if (std::any_of(at.begin(), at.end(), [&](int64_t i) { return i < *furthest; }))
+      trainer_.catchUp(static_cast<int>(furthest - at.begin()), behind);
+  }
+
+  train::TrainHooks hooks() {
+    train::TrainHooks hooks;
+    hooks.request = [this] { return requested(); };
+    hooks.beat = [this](int64_t iteration) {
+      left_->check();
+      publications_.reportPublished();
+      session_.iteration = iteration;
+      ++session_.passes;
+    };
+    hooks.progress = [this](const train::Progress& p) { progress(p); };
+    hooks.test = [this](int64_t iteration, int net, const std::vector<train::TestOutput>& outputs) {
+      if (lead_) session_.report(toEvent(iteration, net, outputs));
+    };
+    hooks.snapshot = [this](int64_t iteration, const solver::SnapshotFiles& files) {
+      const wire::Event event = toEvent(iteration, files);
+      publications_.taken(event);
+      host_.emit(event);
+    };
+    return hooks;
+  }
+
+  train::Request requested() {
+    const train::Request r = host_.request();
+    told_ = told_ || train::wantsEnd(r);
+    if (told_ && !alone_ && job_.replacement() != "fail")
+      throw Error(ErrorKind::kStopped, "it was told to end (SIGTERM)");
+    return session_.pauseAsked() ? r | train::Request::kPause : r;
+  }
+
+  void progress(const train::Progress& p) {
+    if (!lead_) return;
+    const double now = monotonicSeconds();
+    if (now - reported_ < patience::kProgress && p.iteration + 1 < p.maxIter) return;
+    reported_ = now;
+    session_.report(toEvent(p));
+  }
+
+  void waitsForHost() {
+    ++session_.passes;
+    left_->check();
+  }
+
+  const wire::Job& job_;
+  Session& session_;
+  collective::PeerDoor& data_;
+  const Callbacks& host_;
+  Interrupt& interrupt_;
+  Interrupt* left_ = nullptr;  // of the present generation
+  train::Run run_;
+  Publications publications_;
+  std::unique_ptr<WatchedExchange> mesh_;  // of the present generation; null: alone
+  train::Trainer trainer_;
+  std::string model_;
+  bool lead_ = false, alone_ = true, told_ = false;  // told_: by SIGTERM, to end
+  double reported_ = 0;
+};
 
 // Reports a failure of this worker's own host, of which the coordinator knows nothing yet.
 void reportHostFailure(Session& session, const Interrupt& interrupt) {
@@ -166,13 +254,12 @@ void reportHostFailure(Session& session, const Interrupt& interrupt) {
 
 }  // namespace
 
-void runWorker(const wire::Job& job, HostRows& rows, const std::function<void(const wire::Event&)>& emit,
-               const std::function<train::Request()>& request, Interrupt& interrupt) {
+void runWorker(const wire::Job& job, HostRows& rows, const Callbacks& host, Interrupt& interrupt) {
   collective::PeerDoor data(job.host().empty() ? "127.0.0.1" : job.host(), job.token(),
                             fmt::format("worker {}'s port", job.worker()));
   Session session(sessionOf(job), helloOf(job, data), interrupt, &rows.activity);
   try {
-    train(job, rows, session, data, emit, request, interrupt);
+    Run(job, rows, session, data, host, interrupt).run(rows);
   } catch (...) {
     const Error e = asError(std::current_exception());
     if (interrupt.raised()) {  // by the coordinator or by the process that started this one

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstddef>
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 
@@ -18,6 +19,7 @@ namespace crema {
 class Interrupt {
  public:
   Interrupt();
+  explicit Interrupt(Interrupt& parent);  // raised with its parent too, which outlives it
   ~Interrupt();
   Interrupt(const Interrupt&) = delete;
   void raise(Error why);  // later reasons are ignored
@@ -30,6 +32,8 @@ class Interrupt {
   std::atomic<bool> raised_{false};
   mutable Mutex mutex_;
   std::unique_ptr<Error> why_ CREMA_GUARDED_BY(mutex_);
+  Interrupt* parent_ = nullptr;
+  std::set<Interrupt*> children_ CREMA_GUARDED_BY(mutex_);
 };
 
 // Sleeps; throws the interrupt's reason as soon as it is raised.

@@ -30,8 +30,20 @@ struct Mesh::Transfer {
 Mesh::Mesh(const MeshOptions& options) : options_(options) {
   sockets_.resize(static_cast<size_t>(options_.workers));
   incoming_.resize(static_cast<size_t>(options_.workers));
-  for (int w = 0; w < options_.workers; ++w)
-    subtrees_.push_back(wholeSubtrees(ranksOfWorker(w, options_.workers, options_.ranks), options_.ranks));
+  if (options_.shares.empty())
+    for (int w = 0; w < options_.workers; ++w)
+      options_.shares.push_back(ranksOfWorker(w, options_.workers, options_.ranks));
+  planSum();
+  inside(
+      [&] {
+        return fmt::format("while worker {} was connecting to the {} others", numberOf(options_.worker),
+                           options_.workers - 1);
+      },
+      [&] { connectAll(); });
+}
+
+void Mesh::planSum() {
+  for (const RankRange share : options_.shares) subtrees_.push_back(wholeSubtrees(share, options_.ranks));
   const auto isLeaf = [&](RankRange node) {
     return std::any_of(subtrees_.begin(), subtrees_.end(),
                        [&](const auto& of) { return std::find(of.begin(), of.end(), node) != of.end(); });
@@ -39,11 +51,11 @@ Mesh::Mesh(const MeshOptions& options) : options_(options) {
   sum_ = TreeSum(planTree({{0, options_.ranks}}, isLeaf), TreeSum::Leaves::kStay);
   for (size_t w = 0; w < subtrees_.size(); ++w)
     for (size_t i = 0; i < subtrees_[w].size(); ++i) leaves_.emplace_back(w, i);
-  inside(
-      [&] {
-        return fmt::format("while worker {} of {} was connecting to the others", options_.worker, options_.workers);
-      },
-      [&] { connectAll(); });
+}
+
+void Mesh::keep(int worker, Socket socket) {
+  socket.setPeer(fmt::format("worker {} ({})", numberOf(worker), socket.peer()));
+  sockets_[static_cast<size_t>(worker)] = std::move(socket);
 }
 
 void Mesh::connectAll() {
@@ -54,18 +66,15 @@ void Mesh::connectAll() {
     const FrameHeader hello{
         FrameHeader::kMagic, options_.generation, FrameHeader::kHello, static_cast<uint32_t>(options_.worker), 0, 0};
     s.writeAll(&hello, sizeof hello, deadline, options_.interrupt);
-    s.setPeer(fmt::format("worker {} ({})", w, s.peer()));
-    sockets_[static_cast<size_t>(w)] = std::move(s);
+    keep(w, std::move(s));
   }
   std::string missing;
   for (int w = options_.worker + 1; w < options_.workers; ++w) {
     auto s = options_.door->take(static_cast<uint32_t>(w), options_.generation, deadline, options_.interrupt);
-    if (!s) {
-      missing += (missing.empty() ? "" : ", ") + std::to_string(w);
-      continue;
-    }
-    s->setPeer(fmt::format("worker {} ({})", w, s->peer()));
-    sockets_[static_cast<size_t>(w)] = std::move(*s);
+    if (s)
+      keep(w, std::move(*s));
+    else
+      missing += (missing.empty() ? "" : ", ") + std::to_string(numberOf(w));
   }
   if (!missing.empty())
     throw Error(ErrorKind::kTimeout,
@@ -104,6 +113,21 @@ void Mesh::allReduce(const std::vector<const float*>& pieces, float* total, int6
   exchange(scatter, FrameHeader::kScatter, tag);
   addTree(pieces, first, mine, total + first);
   exchange(gather, FrameHeader::kGather, tag);
+}
+
+void Mesh::copy(const std::vector<Bytes>& of, const std::function<bool(int)>& takes, const Tag& tag) {
+  const int me = options_.worker, all = options_.workers;
+  std::vector<Transfer> transfers;
+  for (int d = 1; d < all; ++d) {
+    const int w = (me + d) % all;
+    const Bytes &mine = of[static_cast<size_t>(me)], &theirs = of[static_cast<size_t>(w)];
+    Transfer t;
+    t.peer = w;
+    if (takes(w) && mine.size > 0) t.parts.emplace_back(mine.at, mine.size);
+    if (takes(me)) t.into = theirs.at, t.want = theirs.size;
+    transfers.push_back(t);
+  }
+  exchange(transfers, FrameHeader::kCopy, tag);
 }
 
 // total = the tree over all ranks; its leaves are the workers' subtree sums. Blocks of 4096 stay in L1.
@@ -151,6 +175,16 @@ void Mesh::receive(Transfer& t, uint32_t round, const Tag& tag) {
   }
 }
 
+void Mesh::move(Transfer& t, uint32_t round, const Tag& tag) {
+  try {
+    if (t.sending()) send(t);
+    if (t.receiving()) receive(t, round, tag);
+  } catch (const Error& e) {
+    if (e.kind() != ErrorKind::kPeer) throw;
+    throw LostPeer(t.peer, e.what());
+  }
+}
+
 void Mesh::exchange(std::vector<Transfer>& transfers, uint32_t round, const Tag& tag) {
   const auto me = static_cast<uint32_t>(options_.worker);
   for (Transfer& t : transfers) {
@@ -165,17 +199,13 @@ void Mesh::exchange(std::vector<Transfer>& transfers, uint32_t round, const Tag&
   for (;;) {
     polls.clear();
     for (Transfer& t : transfers) {
-      if (t.sending()) send(t);
-      if (t.receiving()) receive(t, round, tag);
+      move(t, round, tag);
       const int events = (t.sending() ? POLLOUT : 0) | (t.receiving() ? POLLIN : 0);
       if (events) polls.push_back({sockets_[static_cast<size_t>(t.peer)].descriptor(), static_cast<short>(events), 0});
     }
     if (polls.empty()) return;
-    if (abandoned_) throw Error(ErrorKind::kStopped, fmt::format("{} was abandoned", tag.text()));
-    if (options_.interrupt) {
-      options_.interrupt->check();
-      polls.push_back({options_.interrupt->descriptor(), POLLIN, 0});
-    }
+    for (const Interrupt* end : {static_cast<const Interrupt*>(&abandoned_), options_.interrupt})
+      if (end) end->check(), polls.push_back({end->descriptor(), POLLIN, 0});
     if (deadline.passed()) {
       for (const Transfer& t : transfers)
         if (t.sending() || t.receiving())

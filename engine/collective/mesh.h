@@ -7,9 +7,12 @@
 //
 // Bytes: a frame header (collective/peer_door.h), then the payload (float32, little endian). A frame of another
 // generation, step, round or size ends the connection with an error.
+//
+// A mesh is of one generation: after a lost or a new worker its members make another one, in which they are numbered
+// anew.
 #pragma once
-#include <atomic>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -20,16 +23,35 @@
 
 namespace crema::collective {
 
+// A connection to that worker ended, or what came over it cannot be trusted.
+class LostPeer : public Error {
+ public:
+  LostPeer(int worker, std::string message) : Error(ErrorKind::kPeer, std::move(message)), worker_(worker) {}
+  int worker() const { return worker_; }
+
+ private:
+  int worker_;
+};
+
+struct Bytes {
+  char* at = nullptr;
+  size_t size = 0;
+};
+
 class Exchange {
  public:
   virtual ~Exchange() = default;
   virtual int worker() const = 0;
   virtual int workers() const = 0;
+  virtual const std::vector<RankRange>& shares() const = 0;  // the ranks of each worker
   // pieces[i]: `count` floats, the sum over the i-th of this worker's wholeSubtrees() (collective/tree.h). On return
   // total[0, count) is the tree sum over all ranks, the same bits on every worker; `total` may be one of the pieces.
   // Throws kPeer when a worker is gone, and the interrupt's error.
   virtual void allReduce(const std::vector<const float*>& pieces, float* total, int64_t count, const Tag& tag) = 0;
-  // From another thread: ends a running allReduce() within a second, with an error; no other may follow.
+  // of[w]: bytes that worker w has, and that each worker for which takes(w) holds has as well on return. All workers
+  // name the same sizes. Throws as allReduce() does.
+  virtual void copy(const std::vector<Bytes>& of, const std::function<bool(int)>& takes, const Tag& tag) = 0;
+  // From another thread: ends a running allReduce() or copy() at once, with an error; no other may follow.
   virtual void abandon() = 0;
   // Whether the thread that trains waits for others from now on: what is then late is not its own computation.
   virtual void setWaiting(bool) {}
@@ -37,6 +59,8 @@ class Exchange {
 
 struct MeshOptions {
   int worker = 0, workers = 1, ranks = 1;
+  std::vector<RankRange> shares;  // the ranks of each worker, one after the other; empty: ranksOfWorker()
+  std::vector<int> numbers;       // what messages call each worker; empty: its place here
   uint32_t generation = 1;
   std::string token;
   std::vector<std::string> peers;  // data addresses by worker
@@ -51,20 +75,30 @@ class Mesh : public Exchange {
   explicit Mesh(const MeshOptions& options);
   int worker() const override { return options_.worker; }
   int workers() const override { return options_.workers; }
+  const std::vector<RankRange>& shares() const override { return options_.shares; }
   void allReduce(const std::vector<const float*>& pieces, float* total, int64_t count, const Tag& tag) override;
-  void abandon() override { abandoned_ = true; }
+  void copy(const std::vector<Bytes>& of, const std::function<bool(int)>& takes, const Tag& tag) override;
+  void abandon() override {
+    abandoned_.raise(Error(ErrorKind::kStopped, "an exchange with other workers was abandoned"));
+  }
 
  private:
   struct Transfer;
+  void planSum();
   void connectAll();
+  int numberOf(int worker) const {
+    return options_.numbers.empty() ? worker : options_.numbers[static_cast<size_t>(worker)];
+  }
+  void keep(int worker, Socket socket);
   void exchange(std::vector<Transfer>& transfers, uint32_t round, const Tag& tag);
   void send(Transfer& t);
   void receive(Transfer& t, uint32_t round, const Tag& tag);
+  void move(Transfer& t, uint32_t round, const Tag& tag);
   int64_t cut(int w, int64_t count) const;  // first element of piece w
   void addTree(const std::vector<const float*>& pieces, int64_t first, int64_t size, float* total);
 
   MeshOptions options_;
-  std::atomic<bool> abandoned_ = false;
+  Interrupt abandoned_;
   std::vector<Socket> sockets_;                    // by worker; own is closed
   std::vector<std::vector<RankRange>> subtrees_;   // by worker
   std::vector<std::pair<size_t, size_t>> leaves_;  // of sum_: worker, and which of its subtrees

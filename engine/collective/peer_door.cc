@@ -23,6 +23,7 @@ std::optional<Socket> PeerDoor::take(uint32_t worker, uint32_t generation, Deadl
                                      const Interrupt* interrupt) {
   MutexLock lock(mutex_);
   const std::pair<uint32_t, uint32_t> whose{generation, worker};
+  waiting_.erase(waiting_.begin(), waiting_.lower_bound({generation, 0}));
   const auto there = [&]() CREMA_REQUIRES(mutex_) {
     const auto found = waiting_.find(whose);
     if (found == waiting_.end()) return false;

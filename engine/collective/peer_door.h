@@ -1,7 +1,7 @@
 // The data port of a worker: takes connections of other workers from the moment it listens, long before this worker
 // has built its nets, and keeps them until its mesh asks for them (collective/mesh.h).
 //
-// Bytes of a frame: "CRMF" u32 · generation u32 · round u32 (0 hello, 1 scatter, 2 gather) · worker u32 · step u64 ·
+// Bytes of a frame: "CRMF" u32 · generation u32 · round u32 (0 hello, 1 scatter, 2 gather, 3 copy) · worker u32 · step u64 ·
 // payload bytes u64, little endian. A connection begins, after the proof of the token, with a hello without payload.
 #pragma once
 #include <condition_variable>
@@ -17,7 +17,7 @@ namespace crema::collective {
 
 struct FrameHeader {
   static constexpr uint32_t kMagic = 0x464d5243;  // "CRMF"
-  static constexpr uint32_t kHello = 0, kScatter = 1, kGather = 2;
+  static constexpr uint32_t kHello = 0, kScatter = 1, kGather = 2, kCopy = 3;
   uint32_t magic, generation, round, worker;
   uint64_t step, bytes;
 };
@@ -28,7 +28,8 @@ class PeerDoor {
   // Numeric host, any free port; `whose` names the port in log lines.
   PeerDoor(const std::string& host, const std::string& token, const std::string& whose);
   std::string address() const { return door_.address(); }
-  // Waits for an open connection of `worker` in this generation, the latest of several; nullopt at the deadline.
+  // Waits for an open connection of `worker` in this generation, the latest of several; nullopt at the deadline. Those of
+  // earlier generations are closed.
   [[nodiscard]] std::optional<Socket> take(uint32_t worker, uint32_t generation, Deadline deadline,
                                            const Interrupt* interrupt);
   int refused() const { return door_.refused(); }

@@ -25,6 +25,15 @@ class Tag {
   static Tag state(int64_t iteration) {
     return {int64_t{1} << 60, iteration, fmt::format("taking over the state of rank 0 in step {}", iteration)};
   }
+  // What a worker that is behind takes from one that is ahead: part 0, 1, ...
+  static Tag catchingUp(int64_t iteration, int part) {
+    return {(int64_t{1} << 62) + (int64_t{part} << 46), iteration,
+            fmt::format("taking over the state before step {}", iteration)};
+  }
+  static Tag carried(int64_t iteration) {
+    return {(int64_t{1} << 62) + (int64_t{1} << 52), iteration,
+            fmt::format("sharing what ranks carry from step {} to the next", iteration)};
+  }
   static Tag barrier(int64_t number) { return {int64_t{1} << 61, number, fmt::format("barrier {}", number)}; }
 
   uint64_t value() const { return value_; }

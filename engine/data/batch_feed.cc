@@ -159,6 +159,14 @@ void BatchFeed::restart(int rank, int64_t step) {
   thread_ = std::thread([this, from = expected_] { produce(from); });
 }
 
+void BatchFeed::assign(std::vector<int> myRanks, int workers) {
+  stop();
+  maker_.options.myRanks = std::move(myRanks), maker_.options.workers = workers;
+  const MutexLock lock(mutex_);
+  ready_.clear();
+  failed_ = nullptr;
+}
+
 // Waits without a deadline: the thread ends every batch with one in ready_ or with failed_, whatever was thrown, and is
 // stopped by the caller's thread alone. How long a batch may take is its source's to say: one that gets rows from a host
 // watches that host's interrupt.

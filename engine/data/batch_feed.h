@@ -96,6 +96,9 @@ class BatchFeed {
   // Valid until the next call. Errors of the background thread are thrown here.
   const Batch& next(int rank, int64_t step);
   double waited() const { return waited_; }  // seconds that next() has taken
+  // Other ranks, or test batches shared out over other workers, from the next call of next() on. Drops what is ready;
+  // returns when the thread has made the batch that it is making.
+  void assign(std::vector<int> myRanks, int workers);
 
  private:
   struct Place {

@@ -65,7 +65,7 @@ struct FromBlobs {  // blobs of the next pass, set by the owner; the first batch
 struct FromNowhere {};  // planning: shapes from the layer's options; opens only files that shapes depend on
 using DataSource = std::variant<FromPrototxt, FromPath, FromHost, FromBlobs, FromNowhere>;
 
-// The run's settings for data layers; constant for the life of a net.
+// The run's settings for data layers; constant for the life of a net, but for myRanks and testWorkers (Net::assign()).
 struct DataOptions {
   PassUse use = PassUse::kTraining;
   DataSource source;
@@ -172,6 +172,11 @@ class Layer {
   void addSteps(const Blobs& bottom, const Blobs& top, int at, kernels::Epilogue<float>* steps);
   // forward() into `to`, which has the shape of the top.
   void forwardInto(const Blobs& bottom, const kernels::Epilogue<float>& steps, Blob* to);
+  // What a rank's pass leaves for its next one, such as an LSTM's state: as bytes, the same number for each rank. Zero: this
+  // layer has nothing of the kind.
+  virtual size_t carriedBytes() const { return 0; }
+  virtual void saveCarried(int /*rank*/, char* /*to*/) const {}
+  virtual void restoreCarried(int /*rank*/, const char* /*from*/) {}
   // The multiply-adds with weights in one forward pass; other work is not counted.
   virtual int64_t multiplyAdds(const Blobs& /*bottom*/, const Blobs& /*top*/) const { return 0; }
 

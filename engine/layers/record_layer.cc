@@ -74,6 +74,13 @@ void RecordLayer::begin(const Blobs& top) {
   setShapes(batch_, shapes, top);
 }
 
+void RecordLayer::assign() {
+  const DataOptions& o = *context().data;
+  maker_.options.myRanks = o.myRanks, maker_.options.workers = o.testWorkers;
+  current_ = nullptr;
+  if (feed_) feed_->assign(o.myRanks, o.testWorkers);
+}
+
 void RecordLayer::compute(const Blobs&, const Blobs& top) {
   const data::Batch& batch = scoring() ? scored() : feed_->next(context().run->rank, context().run->step);
   current_ = &batch;

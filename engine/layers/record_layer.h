@@ -21,6 +21,8 @@ class RecordLayer : public Layer {
   std::string fingerprint() const;
   // As data::TestSharding defines it, in phase TEST.
   int64_t testCycle() const { return maker_.source ? maker_.testCycle() : 0; }
+  // The run goes on with other ranks here, or other workers: those of context().data, which has them already.
+  void assign();
   double waited() const { return feed_ ? feed_->waited() : 0; }  // seconds, for batches that were not ready
   // Those that could not be decoded since the net was built.
   int64_t skippedRecords() const { return maker_.skipped->count(); }

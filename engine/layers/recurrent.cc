@@ -1,6 +1,7 @@
 #include "layers/recurrent.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "base/log.h"
 
@@ -109,6 +110,44 @@ void Recurrent::keepState(const Blobs& top) {
     kept.states[i].reshape(start_[i].shape());
     copyEnd(top, i, kept.states[i]);
   }
+}
+
+size_t Recurrent::carriedBytes() const {
+  if (exposed_) return 0;
+  return sizeof(int64_t) + start_.size() * static_cast<size_t>(start_[0].count()) * sizeOf(context().dtype);
+}
+
+void Recurrent::saveCarried(int rank, char* to) const {
+  const auto found = kept_.find(rank);
+  const bool there = found != kept_.end() && found->second.states[0].shape() == start_[0].shape();
+  const int64_t step = there ? found->second.step : -1;
+  std::memcpy(to, &step, sizeof step);
+  to += sizeof step;
+  if (!there) return;
+  withType(context().dtype, [&]<class T>() {
+    for (const Blob& s : found->second.states) {
+      const size_t bytes = static_cast<size_t>(s.count()) * sizeof(T);
+      std::memcpy(to, s.data<T>(), bytes);
+      to += bytes;
+    }
+  });
+}
+
+void Recurrent::restoreCarried(int rank, const char* from) {
+  int64_t step = 0;
+  std::memcpy(&step, from, sizeof step);
+  from += sizeof step;
+  kept_.erase(rank);
+  if (step < 0) return;
+  Kept& kept = kept_.try_emplace(rank, Kept{step, blankStates()}).first->second;
+  withType(context().dtype, [&]<class T>() {
+    for (Blob& s : kept.states) {
+      s.reshape(start_[0].shape());
+      const size_t bytes = static_cast<size_t>(s.count()) * sizeof(T);
+      std::memcpy(s.mutableData<T>(), from, bytes);
+      from += bytes;
+    }
+  });
 }
 
 void Recurrent::copyEnd(const Blobs& top, size_t state, Blob& to) const {

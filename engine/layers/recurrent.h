@@ -32,6 +32,10 @@ class Recurrent : public Layer {
     const int64_t eachStep = params()[0]->count() + int64_t{params().back()->count()};
     return streams_ * (steps_ * eachStep + (hasStatic_ ? params()[2]->count() : 0));
   }
+  // The step that produced it (i64, -1: none), then the states.
+  size_t carriedBytes() const override;
+  void saveCarried(int rank, char* to) const override;
+  void restoreCarried(int rank, const char* from) override;
   bool allowsForceBackward(int bottom) const override { return bottom == 0 || (bottom == 2 && hasStatic_); }
 
  protected:

@@ -29,6 +29,25 @@ void Net::setStep(int64_t step, int rank, int64_t draw) {
   run_.draw = draw;
 }
 
+void Net::assign(const std::vector<int>& myRanks, int testWorkers) {
+  options_.data.myRanks = myRanks, options_.data.testWorkers = testWorkers;
+  for (auto* layer : recordLayers_) layer->assign();
+}
+
+size_t Net::carriedBytes() const {
+  size_t all = 0;
+  for (const auto& layer : layers_) all += layer->carriedBytes();
+  return all;
+}
+
+void Net::saveCarried(int rank, char* to) const {
+  for (const auto& layer : layers_) layer->saveCarried(rank, to), to += layer->carriedBytes();
+}
+
+void Net::restoreCarried(int rank, const char* from) {
+  for (const auto& layer : layers_) layer->restoreCarried(rank, from), from += layer->carriedBytes();
+}
+
 double Net::forward() { return forwardTo(static_cast<int>(layers_.size()) - 1); }
 
 double Net::forwardTo(int lastLayer) { return forwardRange(0, lastLayer); }

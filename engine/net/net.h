@@ -73,6 +73,13 @@ class Net {
   void setDebugInfo(bool on) { debugInfo_ = on; }
   bool debugInfo() const { return debugInfo_; }
 
+  // Between steps: other ranks are this process's, and test batches are shared out over other workers.
+  void assign(const std::vector<int>& myRanks, int testWorkers);
+  // What its layers carry from a rank's step to its next one (Layer::carriedBytes()).
+  size_t carriedBytes() const;
+  void saveCarried(int rank, char* to) const;
+  void restoreCarried(int rank, const char* from);
+
   double forward();  // the weighted sum of losses
   void backward();   // adds to parameter gradients
   double forwardTo(int lastLayer);

@@ -109,6 +109,26 @@ double Solver::smoothLoss(double loss) {
   return smoothed_;
 }
 
+void Solver::assign(const std::vector<int>& myRanks, int testWorkers) {
+  options_.trainData.myRanks = myRanks, options_.testData.testWorkers = testWorkers;
+  net_->assign(myRanks, options_.trainData.testWorkers);
+  for (const auto& net : testNets_) net->assign({0}, testWorkers);
+}
+
+std::vector<double> Solver::position() const {
+  std::vector<double> all = {static_cast<double>(iteration()), static_cast<double>(currentStep_), smoothed_,
+                             static_cast<double>(losses_.size())};
+  const size_t fixed = all.size();
+  all.insert(all.end(), losses_.begin(), losses_.end());
+  all.resize(fixed + static_cast<size_t>(param_.average_loss()));
+  return all;
+}
+
+void Solver::setPosition(const std::vector<double>& position) {
+  iteration_ = static_cast<int>(position[0]), currentStep_ = static_cast<int>(position[1]), smoothed_ = position[2];
+  losses_.assign(position.begin() + 4, position.begin() + 4 + static_cast<std::ptrdiff_t>(position[3]));
+}
+
 template <class T>
 double Solver::clipScale(const T* gradient, int ranks) const {
   const double limit = param_.clip_gradients();

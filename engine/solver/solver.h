@@ -69,6 +69,14 @@ class Solver {
   double smoothLoss(double loss);                // mean over the last average_loss iterations, Caffe's rule
   void resetSmoothedLoss() { losses_.clear(); }
 
+  // For a run whose workers change. Other ranks are this process's from the next step on.
+  void assign(const std::vector<int>& myRanks, int testWorkers);
+  void setLog(bool on) { options_.log = on; }
+  // Where it stands, beside weights and history: iteration, stage of the policy, smoothed loss and the losses it is of.
+  // The same length for the same solver.
+  std::vector<double> position() const;
+  void setPosition(const std::vector<double>& position);
+
   // Every element of every output of test net i, for batch `batch` of its endless sequence; then its loss. Unless
   // hostLooks, its other blobs have no defined values from then on (net/scoring_plan.h).
   std::vector<float> testBatch(size_t i, int64_t batch);

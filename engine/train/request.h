@@ -4,9 +4,10 @@
 
 namespace crema::train {
 
-// Bits. kEnd: this process is being terminated: a snapshot and a stop for all, and the run counts as failed.
-enum class Request : unsigned { kNone = 0, kSnapshot = 1, kStop = 2, kSnapshotAndStop = 3, kEnd = 7 };
-constexpr int kRequestBits = 3;
+// Bits. kEnd: this process is being terminated: a snapshot and a stop for all, and the run counts as failed. kPause: run()
+// returns behind this step, so that the run goes on with other workers.
+enum class Request : unsigned { kNone = 0, kSnapshot = 1, kStop = 2, kSnapshotAndStop = 3, kEnd = 7, kPause = 8 };
+constexpr int kRequestBits = 4;
 
 constexpr Request operator|(Request a, Request b) {
   return static_cast<Request>(static_cast<unsigned>(a) | static_cast<unsigned>(b));
@@ -14,6 +15,8 @@ constexpr Request operator|(Request a, Request b) {
 constexpr bool wantsSnapshot(Request r) { return static_cast<unsigned>(r) & 1; }
 constexpr bool wantsStop(Request r) { return static_cast<unsigned>(r) & 2; }
 constexpr bool wantsEnd(Request r) { return static_cast<unsigned>(r) & 4; }
+constexpr bool wantsPause(Request r) { return static_cast<unsigned>(r) & 8; }
+constexpr Request withoutPause(Request r) { return static_cast<Request>(static_cast<unsigned>(r) & 7); }
 
 // Writes a request as kRequestBits numbers, 0 or 1, to be summed over ranks: a bit of the sum is set when any rank has
 // set it.

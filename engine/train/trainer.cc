@@ -24,13 +24,12 @@ void logIgnored(const net::Net& train, const net::Net& test) {
 }  // namespace
 
 Trainer::Trainer(solver::Solver& solver, collective::Exchange* exchange, const TrainOptions& options, TrainHooks hooks)
-    : solver_(solver),
-      exchange_(exchange),
-      options_(options),
-      hooks_(std::move(hooks)),
-      step_(solver, exchange, options.myRanks, options.ranks) {}
+    : solver_(solver), exchange_(exchange), options_(options), hooks_(std::move(hooks)) {
+  step_.emplace(solver, exchange, options.myRanks, options.ranks);
+}
 
-void Trainer::run() {
+void Trainer::begin() {
+  begun_ = true;
   const int maxIter = solver_.param().max_iter();
   if (logs()) {
     LOG_INFO("Solving {}", solver_.net().name());
@@ -39,19 +38,31 @@ void Trainer::run() {
   if (lead() && solver_.iteration() >= maxIter)
     LOG_WARNING("nothing to do: iteration {} is reached, max_iter is {}", solver_.iteration(), maxIter);
   if (lead() && solver_.param().base_lr() == 0) LOG_WARNING("base_lr is 0 or not set: nothing will be learnt");
-  iterate(maxIter - solver_.iteration());
-  finish();
+}
+
+void Trainer::run() {
+  const bool goesOn = begun_;
+  if (!goesOn) begin(), solver_.resetSmoothedLoss();
+  paused_ = false;
+  const int64_t left = solver_.param().max_iter() - solver_.iteration();
+  advance(left, goesOn);
+  if (!paused_) finish();
 }
 
 void Trainer::iterate(int64_t iterations) {
   solver_.resetSmoothedLoss();
+  advance(iterations, false);
+}
+
+void Trainer::advance(int64_t iterations, bool goesOn) {
   const double started = lastDisplay_ = monotonicSeconds();
   lastDisplayIteration_ = solver_.iteration();
   (pace_ = Pace()).mark(started, solver_.iteration(), waits());
   const int64_t end = lastDisplayIteration_ + iterations;
-  if (iterations > 0) agreeToBegin();
-  while (solver_.iteration() < end && !stopped_) step();
-  seconds_ = monotonicSeconds() - started;
+  if (iterations > 0 || exchange_) agreeToBegin();
+  if (goesOn) repeatBorder();
+  while (solver_.iteration() < end && !stopped_ && !paused_) step();
+  seconds_ += monotonicSeconds() - started;
 }
 
 void Trainer::step() {
@@ -65,9 +76,11 @@ void Trainer::step() {
   requested_ = Request::kNone;
   if (solver_.param().display() && solver_.iteration() % solver_.param().display() == 0) logDisplay(loss);
   if (hooks_.gradientsReady) hooks_.gradientsReady();
+  shareCarried();
   solver_.applyUpdate(sum.gradient, options_.ranks);
   report(loss);
   stopped_ = wantsStop(agreed_);
+  paused_ = wantsPause(agreed_) && !stopped_;
   const int every = solver_.param().snapshot();
   snapshotTaken_ = wantsSnapshot(agreed_) || (every > 0 && solver_.iteration() % every == 0);
   if (snapshotTaken_) takeSnapshot();
@@ -83,7 +96,7 @@ Step::Sum Trainer::sum(const std::function<double(int rank, const Step::Done& do
     if (hooks_.beat) hooks_.beat(solver_.iteration());
     return pass(rank, done);
   };
-  return step_.run(passOf, [&] { return requested(); });
+  return step_->run(passOf, [&] { return requested(); });
 }
 
 bool Trainer::ended() const { return wantsEnd(agreed_) && solver_.iteration() < solver_.param().max_iter(); }
@@ -92,7 +105,7 @@ bool Trainer::ended() const { return wantsEnd(agreed_) && solver_.iteration() < 
 void Trainer::agreeToBegin() {
   std::vector<float> votes(static_cast<size_t>(net::Net::kSpare), 0.f);
   writeRequest(requested(), votes.data());
-  step_.gather(votes, collective::Tag::beginning(solver_.iteration()));
+  step_->gather(votes, collective::Tag::beginning(solver_.iteration()));
   agreed_ = requestOf(votes.data());
   stopped_ = wantsStop(agreed_);
 }
@@ -125,7 +138,7 @@ std::vector<float> Trainer::testValues(int net, int batches, int width) {
     }
   }
   writeRequest(requested_, values.data() + count);
-  step_.gather(values, collective::Tag::test(net, solver_.iteration()));
+  step_->gather(values, collective::Tag::test(net, solver_.iteration()));
   agreed_ = requestOf(values.data() + count);
   stopped_ = wantsStop(agreed_);
   values.resize(count);
@@ -199,6 +212,7 @@ void Trainer::report(double loss) {
 void Trainer::takeSnapshot() {
   if (!lead()) return;
   const solver::SnapshotFiles files = solver_.snapshot(options_.snapshotPrefix, options_.publishedPrefix);
+  snapshotAt_ = solver_.iteration();
   if (hooks_.snapshot) hooks_.snapshot(solver_.iteration(), files);
 }
 
@@ -228,11 +242,23 @@ void Trainer::finish() {
     if (logs()) LOG_INFO("Optimization stopped early.");
     return;
   }
-  const Blob before = solver_.net().statistics().save();
-  if (p.display() && solver_.iteration() % p.display() == 0) displayAtEnd();
-  if (solver_.testDue()) testAll();
-  solver_.net().statistics().restore(before);
+  lastTests();
   if (logs()) LOG_INFO("Optimization Done.");
+}
+
+// Leaves the state as it is, also by an error: the run may go on with other workers.
+void Trainer::lastTests() {
+  const Blob before = solver_.net().statistics().save();
+  const std::vector<double> position = solver_.position();
+  try {
+    if (solver_.param().display() && solver_.iteration() % solver_.param().display() == 0) displayAtEnd();
+    if (solver_.testDue()) testAll();
+  } catch (...) {
+    solver_.net().statistics().restore(before);
+    solver_.setPosition(position);
+    throw;
+  }
+  solver_.net().statistics().restore(before);
 }
 
 }  // namespace crema::train

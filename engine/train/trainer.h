@@ -5,8 +5,13 @@
 // workers see the same ones, as they travel with the gradient) -> snapshot when due. After every step all workers hold
 // the same bits: weights, history, iteration. A stop is agreed on before the first step and with the values of a test
 // as well: then no further step begins.
+//
+// The run may go on with other workers: after run() has paused, or has thrown between two updates, changeWorkers() and
+// run() go on from the last update. So that nothing is lost with a worker, all of them hold what ranks carry from step to
+// step as well, and what was agreed and not yet done is asked for anew.
 #pragma once
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -55,9 +60,18 @@ class Trainer {
  public:
   // exchange: nullptr when this process holds all ranks. Float nets only.
   Trainer(solver::Solver& solver, collective::Exchange* exchange, const TrainOptions& options, TrainHooks hooks);
-  void run();                        // to max_iter, or until a stop is agreed on
+  // To max_iter, or until a stop or a pause is agreed on. After what it throws the state is that of the last update.
+  void run();
   void iterate(int64_t iterations);  // run() without the last snapshot, display and tests
   bool stopped() const { return stopped_; }
+  bool paused() const { return paused_; }  // run() has returned before the end, for changeWorkers()
+
+  // From the next run() on: the ranks of this process, `workers` processes in all, and their exchange; nullptr: alone.
+  void changeWorkers(collective::Exchange* exchange, collective::RankRange mine, int workers);
+  void leaveExchange() { step_.reset(); }  // the exchange may end; then changeWorkers() comes before run()
+  // Called by all workers of the exchange: those for which behind(w) holds take the state of worker `from`: weights,
+  // history, iteration, and what ranks carry.
+  void catchUp(int from, const std::function<bool(int)>& behind);
   bool ended() const;  // stopped before max_iter by a kEnd of any worker
   double seconds() const { return seconds_; }
 
@@ -66,6 +80,11 @@ class Trainer {
   bool logs() const { return lead() || options_.log; }
   void step();
   Request requested();  // polled here, not yet sent with a sum
+  void begin();
+  void advance(int64_t iterations, bool goesOn);
+  void repeatBorder();
+  void shareCarried();
+  void restoreCarried();
   Step::Sum sum(const std::function<double(int rank, const Step::Done& done)>& pass);
   void agreeToBegin();
   void testAll();
@@ -74,20 +93,26 @@ class Trainer {
   void logTest(int net, std::vector<double> mean);
   void logDisplay(double loss);
   void report(double loss);
-  Waits waits() const { return {solver_.waitedForRecords(), step_.exchanged()}; }  // so far
+  Waits waits() const {
+    return {solver_.waitedForRecords(), exchangedBefore_ + (step_ ? step_->exchanged() : 0)};
+  }  // so far
   void takeSnapshot();
   void displayAtEnd();
+  void lastTests();
   void finish();
 
   solver::Solver& solver_;
   collective::Exchange* exchange_;
   TrainOptions options_;
   TrainHooks hooks_;
-  Step step_;
+  std::optional<Step> step_;
+  std::vector<char> carried_;           // by rank, as of the last update; empty before the first one
   Request requested_ = Request::kNone;  // polled here, not yet sent with a sum
   Request agreed_ = Request::kNone;     // of all workers, from the last sum
-  bool stopped_ = false, snapshotTaken_ = false;
-  double lastDisplay_ = 0, seconds_ = 0;
+  // begun_: run() has been called, or the state is another worker's. tookState_: the latter.
+  bool stopped_ = false, paused_ = false, begun_ = false, tookState_ = false, snapshotTaken_ = false;
+  int64_t snapshotAt_ = -1;  // of the last snapshot
+  double lastDisplay_ = 0, seconds_ = 0, exchangedBefore_ = 0;
   int64_t lastDisplayIteration_ = 0;
   Pace pace_;
 };

@@ -133,8 +133,7 @@ class WorkerRuns : public SolverFixture {
     rows = std::make_unique<worker::HostRows>(job, false, emit, &interrupt);
     if (host) emit(wire::Event());
     const std::string error = messageOf([&] {
-      worker::runWorker(
-          job, *rows, emit, [&] { return request; }, interrupt);
+      worker::runWorker(job, *rows, {emit, [&] { return request; }}, interrupt);
     });
     answers.finish();
     return error;

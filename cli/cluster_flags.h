@@ -1,0 +1,24 @@
+// The flags of a cluster of workers, for `crema train`, `crema worker` and `crema coordinator`.
+#pragma once
+#include <CLI/CLI.hpp>
+
+#include "worker/job.h"
+
+namespace crema::cli {
+
+inline void addClusterFlags(CLI::App& app, worker::ClusterSettings& s) {
+  app.add_option("--join_timeout", s.joinTimeout, "seconds to wait for all workers")->capture_default_str();
+  app.add_option("--step_timeout", s.stepTimeout, "seconds without a sign of life before a worker is given up")
+      ->capture_default_str();
+  app.add_option(
+         "--replacement", s.replacement,
+         "when a worker is lost: continue (the others go on at once; another may join), wait (for another one, then "
+         "go on without it) or fail; the model does not depend on it")
+      ->capture_default_str();
+  app.add_option("--replacement_timeout", s.replacementTimeout, "seconds to wait for another worker")
+      ->capture_default_str();
+  app.add_option("--least_workers", s.leastWorkers, "how many are enough; 0: all to begin with, and one to go on")
+      ->capture_default_str();
+}
+
+}  // namespace crema::cli

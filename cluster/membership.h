@@ -1,0 +1,107 @@
+// Who belongs to a run, as a state machine without sockets and clocks: what the coordinator hears goes in, what it has to
+// say comes out. membership_explorer_test.cc walks through all orders of messages and losses of small runs.
+//
+// A run has seats, one a member. It goes through generations: in each of them its members compute together; when one is
+// lost or one more is there, all stop (regroup) between two steps and begin the next generation:
+//
+//   gathering ── all seats are ready ──► running ── lost, in trouble, newcomer ──► regrouping
+//                                           ▲                                         │
+//                                           └── all that are left have paused, and the replacement is here or given up
+//
+// A generation begins only when every member of the one before has said that it has left it, or is lost. A lost one that
+// still computes can do nothing in its generation without the others, who have closed their connections; and what it has
+// completed has the bits of everybody's state, so that what it writes is right as well.
+#pragma once
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace crema::cluster {
+
+// What a run does about a lost member.
+enum class Replacement {
+  kGoOn,  // the others go on at once with its share; a replacement joins when it is there
+  kWait,  // they wait for a replacement for some time, and go on without it then
+  kFail,  // the run ends
+};
+const char* name(Replacement r);                        // "continue", "wait", "fail"
+Replacement replacementNamed(const std::string& name);  // throws kInvalid, naming the choices
+
+class Membership {
+ public:
+  struct Rules {
+    int seats = 1;
+    int least =
+        0;  // members with which the run goes on, and begins when the others do not come; 0: it begins with all, goes on with one
+    Replacement replacement = Replacement::kFail;
+    bool sharesMove = true;  // others can take over the share of a lost member; else each seat must be taken
+  };
+  enum class Seat { kEmpty, kJoined, kReady, kRunning, kPaused, kFinished, kGone };  // kGone: it has finished, and left
+  enum class Phase { kGathering, kRunning, kRegrouping };
+  static constexpr int64_t kNewcomer = -1;
+
+  explicit Membership(const Rules& rules);
+
+  // What has been heard of a member.
+  void joined(int seat);
+  void ready(int seat);
+  void left(int seat);  // its connection has ended, or it is given up
+  void finished(int seat);
+  // It has left this generation between two steps, with the state before step `iteration`, because it was told to, or
+  // because of member `blamed` (-1: of nobody).
+  void paused(int seat, uint32_t generation, int64_t iteration, int blamed);
+
+  // What is to be said now; each is said once.
+  enum class Say {
+    kNothing,
+    kRegroup,  // to all of members(): leave generation() - 1 at once
+    kBorder,   // the same, behind the step that they all agree on
+    kStart,    // to all of members(): begin generation()
+    kGiveUp,   // seat evicted() is lost: others cannot reach it, three times in a row
+    kTooFew,   // the run cannot go on
+    kOver,     // all have finished
+  };
+  // waited: the time for replacements is over. While gathering: those that are ready may begin without the others.
+  Say next(bool waited);
+
+  Phase phase() const { return phase_; }
+  uint32_t generation() const { return generation_; }
+  const std::vector<int>& members() const { return members_; }  // seats of this generation, or of the one that ends
+  Seat seat(int i) const { return seats_[static_cast<size_t>(i)].is; }
+  int64_t iteration(int i) const { return seats_[static_cast<size_t>(i)].iteration; }  // kNewcomer: has no state yet
+  int evicted() const { return evicted_; }
+  bool awaitsReplacement() const;  // all that are left have paused, and next(true) would say something
+
+ private:
+  struct Place {
+    Seat is = Seat::kEmpty;
+    int64_t iteration = kNewcomer;
+    int blamed = -1;  // of this regrouping
+  };
+  int count(Seat is) const;
+  bool among(int seat) const;
+  bool shouldRegroup() const;
+  Say whenRunning();
+  Say whenRegrouping(bool waited);
+  Say start(bool waited);
+  bool evict();
+
+  int least() const {
+    return phase_ == Phase::kGathering ? (rules_.least > 0 ? rules_.least : rules_.seats) : std::max(rules_.least, 1);
+  }
+
+  Rules rules_;
+  Phase phase_ = Phase::kGathering;
+  uint32_t generation_ = 0;
+  std::vector<Place> seats_;
+  std::vector<int> members_;
+  bool lost_ = false;       // a member that had not finished has left since the generation began
+  bool atOnce_ = false;     // the members have been told to leave at once; else behind a step
+  bool judged_ = false;     // this regrouping has been counted in troubles_
+  int troubles_ = 0;        // regroupings in a row without a loss or progress
+  int64_t troubleAt_ = -1;  // iteration of the last one
+  int evicted_ = -1;
+};
+
+}  // namespace crema::cluster

@@ -1,0 +1,41 @@
+#include "cluster/parting.h"
+
+#include <algorithm>
+
+#include "cluster/patience.h"
+
+namespace crema::cluster {
+
+void part(const Roster& roster, Doorman& doorman, const control::ToMember& last, double seconds,
+          const std::function<void(const wire::Event&)>& forward) {
+  roster.tellAll(last);
+  size_t awaited = roster.watched();
+  const Deadline deadline = Deadline::after(seconds);
+  while (awaited > 0) {
+    const auto in = doorman.next(deadline, nullptr);
+    if (!in) break;
+    if (!roster.watches(in->from)) continue;
+    try {
+      // What a member reported before it heard of the end, such as a snapshot that is published. The host may be gone.
+      if (in->message.has_report()) forward(in->message.report());
+    } catch (const Error&) {
+      // the error that ends the run is the better one
+    }
+    awaited -= !in->lost.empty();
+  }
+}
+
+int64_t presentStep(const Roster& roster, Doorman& doorman, const std::function<void(const wire::Event&)>& forward) {
+  int64_t step = roster.latestBeat();
+  const Deadline moment = Deadline::after(patience::kLostStep);
+  while (auto in = doorman.next(moment, nullptr)) {
+    if (in->call) in->call();
+    if (!roster.watches(in->from)) continue;
+    if (in->message.has_report()) forward(in->message.report());
+    if (in->message.has_failed()) return std::max(step, in->message.failed().iteration());
+    if (in->message.has_paused()) return std::max(step, in->message.paused().iteration());
+  }
+  return step;
+}
+
+}  // namespace crema::cluster

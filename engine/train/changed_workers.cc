@@ -1,0 +1,87 @@
+// How a run goes on with other workers: what a worker takes over from another, and what all of them hold for each other.
+#include "base/log.h"
+#include "train/trainer.h"
+
+namespace crema::train {
+namespace {
+
+// Of carried_: no pass has left anything (Layer::saveCarried() begins with the step, -1 here).
+constexpr char kNothing = '\xff';
+
+}  // namespace
+
+void Trainer::changeWorkers(collective::Exchange* exchange, collective::RankRange mine, int workers) {
+  if (step_) exchangedBefore_ += step_->exchanged();
+  step_.reset();
+  exchange_ = exchange;
+  options_.myRanks = mine;
+  step_.emplace(solver_, exchange, mine, options_.ranks);
+  solver_.assign(collective::rankList(mine), workers);
+  solver_.setLog(logs());
+  // What was agreed with others, and may not have been done by who is gone.
+  requested_ = withoutPause(requested_ | agreed_);
+  stopped_ = paused_ = false;
+  restoreCarried();
+}
+
+void Trainer::catchUp(int from, const std::function<bool(int)>& behind) {
+  const int64_t carried = static_cast<int64_t>(solver_.net().carriedBytes()) * options_.ranks;
+  const bool mine = behind(exchange_->worker());
+  std::vector<double> position = solver_.position();
+  const auto iteration = static_cast<int64_t>(position[0]);
+  carried_.resize(static_cast<size_t>(carried), kNothing);
+  int part = 0;
+  const auto take = [&](void* at, size_t bytes) {
+    std::vector<collective::Bytes> of(static_cast<size_t>(exchange_->workers()));
+    of[static_cast<size_t>(from)] = {static_cast<char*>(at), bytes};
+    exchange_->copy(of, behind, collective::Tag::catchingUp(0, part++));
+  };
+  for (Blob* b : {&solver_.net().flatData(), &solver_.history()})
+    take(b->mutableData<float>(), static_cast<size_t>(b->count()) * sizeof(float));
+  take(carried_.data(), carried_.size());
+  take(position.data(), position.size() * sizeof(double));
+  if (!mine) return;
+  solver_.setPosition(position);
+  begun_ = tookState_ = true;
+  if (solver_.iteration() != iteration)
+    LOG_INFO("Going on from iteration {}, as other workers do", solver_.iteration());
+  restoreCarried();
+}
+
+// The worker that should have taken a snapshot behind the last step may be gone.
+void Trainer::repeatBorder() {
+  const int every = solver_.param().snapshot();
+  const bool due = every > 0 && solver_.iteration() > 0 && solver_.iteration() % every == 0;
+  snapshotTaken_ = (due || wantsSnapshot(agreed_)) && !stopped_;
+  if (snapshotTaken_ && snapshotAt_ != solver_.iteration()) takeSnapshot();
+}
+
+// Before the update: a step is done everywhere, or its update is taken over with what belongs to it.
+void Trainer::shareCarried() {
+  const size_t each = solver_.net().carriedBytes();
+  if (each == 0) return;
+  std::vector<char> now(each * static_cast<size_t>(options_.ranks), kNothing);
+  for (int r = options_.myRanks.lo; r < options_.myRanks.hi; ++r)
+    solver_.net().saveCarried(r, now.data() + each * static_cast<size_t>(r));
+  if (exchange_) {
+    std::vector<collective::Bytes> of;
+    for (const collective::RankRange share : exchange_->shares())
+      of.push_back(
+          {now.data() + each * static_cast<size_t>(share.lo), each * static_cast<size_t>(share.hi - share.lo)});
+    exchange_->setWaiting(true);
+    exchange_->copy(
+        of, [](int) { return true; }, collective::Tag::carried(solver_.iteration()));
+    exchange_->setWaiting(false);
+  }
+  carried_ = std::move(now);
+}
+
+void Trainer::restoreCarried() {
+  const size_t each = solver_.net().carriedBytes();
+  if (each == 0) return;
+  carried_.resize(each * static_cast<size_t>(options_.ranks), kNothing);
+  for (int r = options_.myRanks.lo; r < options_.myRanks.hi; ++r)
+    solver_.net().restoreCarried(r, carried_.data() + each * static_cast<size_t>(r));
+}
+
+}  // namespace crema::train
