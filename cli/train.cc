@@ -20,6 +20,7 @@ namespace {
 
 struct TrainFlags {
   std::string solver, snapshot, weights, model, gpu, stage, sigint = "stop", sighup = "snapshot", sigterm, isa;
+  std::string resume = "none";
   int ranks = 1, workers = 1, threads = 0, level = 0;
   worker::ClusterSettings cluster;
 };
@@ -34,6 +35,16 @@ void trainHere(const train::RunOptions& options, const std::string& model) {
   host::endProgress();
   if (!model.empty()) LOG_INFO("Final model: {}", run.solver->saveModel(model));
   LOG_INFO("Optimization Done.");
+}
+
+// -resume auto: the newest whole snapshot, as -snapshot names one.
+std::string snapshotOf(const TrainFlags& flags, const std::string& prefix) {
+  if (flags.resume != "auto" && flags.resume != "none") invalid("-resume must be auto or none, not '{}'", flags.resume);
+  if (flags.resume == "none" || !flags.snapshot.empty()) return flags.snapshot;
+  if (prefix.empty()) invalid("-resume auto needs a snapshot_prefix in {}, to find snapshots", flags.solver);
+  const auto newest = solver::newestSnapshot(prefix);
+  if (!newest) LOG_INFO("-resume auto: there is no snapshot {}_iter_N.solverstate yet; training begins at iteration 0", prefix);
+  return newest ? newest->state : "";
 }
 
 int train(const TrainFlags& flags) {
@@ -57,7 +68,7 @@ int train(const TrainFlags& flags) {
   o.netOrigin = solver::netOrigin(written), o.folder = parentDirectory(flags.solver);
   o.ranks = flags.ranks, o.workers = flags.workers;
   o.threads = flags.threads, o.isa = flags.isa;
-  o.snapshot = flags.snapshot, o.weights = flags.weights;
+  o.snapshot = snapshotOf(flags, o.snapshotPrefix), o.weights = o.snapshot.empty() ? flags.weights : "";
   wire::Job job = worker::jobOf(o);
   worker::set(flags.cluster, &job);
   host::checkJob(job);
@@ -77,6 +88,9 @@ void addTrain(CLI::App& program, Run& chosen) {
         auto f = std::make_shared<TrainFlags>();
         app.add_option("--solver", f->solver, "the solver prototxt")->required();
         app.add_option("--snapshot", f->snapshot, "resume from this .solverstate[.h5]");
+        app.add_option("--resume", f->resume,
+                       "auto: resume from the newest snapshot of the solver's snapshot_prefix, if there is one")
+            ->capture_default_str();
         app.add_option("--weights", f->weights, "finetune from these .caffemodel[.h5] files, separated by commas");
         app.add_option("--model", f->model, "write the final model here; .h5 is added or removed by snapshot_format");
         app.add_option("--sigint_effect", f->sigint, "what SIGINT does: stop, snapshot or none")->capture_default_str();

@@ -35,10 +35,10 @@ Socket connectToCoordinator(const SessionOptions& o, int attempt, const Interrup
     return inside([&] { return fmt::format("while joining the coordinator at {}", o.coordinator); }, join);
   } catch (const Unreachable& e) {
     if (!o.coordinatorListens) throw;
-    throw Error(ErrorKind::kPeer,
-                fmt::format("the coordinator at {} has ended: the run was over before attempt {} of {} could "
-                            "join it. How it ended stands in the driver's log ({})",
-                            o.coordinator, attempt, o.member, e.message()));
+    throw RunOver(
+        fmt::format("the coordinator at {} has ended: the run was over before attempt {} of {} could "
+                    "join it. How it ended stands in the driver's log ({})",
+                    o.coordinator, attempt, o.member, e.message()));
   }
 }
 
@@ -149,7 +149,7 @@ control::ToMember::Start Session::waitForStart() {
   waiting = before;
   interrupt_.check();
   const MutexLock lock(mutex_);
-  if (!start_) throw Error(ErrorKind::kStopped, "the run was over before this member was needed");
+  if (!start_) throw RunOver("the run was over before this member was needed");
   const control::ToMember::Start start = *std::exchange(start_, std::nullopt);
   generation_ = start.generation();
   return start;

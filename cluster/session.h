@@ -20,6 +20,12 @@ namespace crema::cluster {
 // From the name of a member's kind: kInvalid, kData and kInternal stay, as they are so for all; else kPeer.
 ErrorKind kindForAll(const std::string& text);
 
+// The run had ended before this member could join, or before it was needed.
+class RunOver : public Error {
+ public:
+  explicit RunOver(std::string message) : Error(ErrorKind::kPeer, std::move(message)) {}
+};
+
 struct SessionOptions {
   std::string coordinator, token;             // its address, and the run's secret
   std::string member;                         // "worker 2", for messages

@@ -170,7 +170,8 @@ std::string ChildProcess::ended() {
   int status = 0;
   const pid_t was = pid_;
   if (was < 0 || !reap(WNOHANG, &status)) return "";
-  if (WIFSIGNALED(status)) return fmt::format("process {} was ended by signal {}", was, WTERMSIG(status));
+  killed_ = WIFSIGNALED(status);
+  if (killed_) return fmt::format("process {} was ended by signal {}", was, WTERMSIG(status));
   return WEXITSTATUS(status) ? fmt::format("process {} ended with exit code {}", was, WEXITSTATUS(status)) : "";
 }
 

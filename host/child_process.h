@@ -25,8 +25,10 @@ class ChildProcess {
   // within ten seconds its stdin is closed, so that half a message is its last.
   void send(const google::protobuf::MessageLite& message);
 
-  // The way it ended, if by itself and with an error; else empty.
+  bool there() const { return pid_ >= 0; }  // false: its end has been seen
+  // The way it ended, if by itself and with an error; else empty. Said once.
   std::string ended();
+  bool killed() const { return killed_; }  // that was a signal
 
   // Waits up to `grace` seconds for the child, then kills it. Without grace its stdin is closed before.
   void end(double grace);
@@ -38,6 +40,7 @@ class ChildProcess {
 
   pid_t pid_ = -1;
   int stdin_ = -1;
+  bool killed_ = false;
   Interrupt gone_;  // raised when the child has ended: all of its lines are in the pipe then
   std::thread relay_;
 };

@@ -44,10 +44,11 @@ wire::Input wishOf(train::Request request) {
 class Workers {
  public:
   explicit Workers(const wire::Job& job)
-      : job_(job),
-        attempts_(static_cast<size_t>(job.workers())),
-        ended_(attempts_.size()),
-        moment_(attempts_.size(), Deadline::after(0)) {
+      : joined(static_cast<size_t>(job.workers())),
+        job_(job),
+        attempts_(joined.size()),
+        ended_(joined.size()),
+        moment_(joined.size(), Deadline::after(0)) {
     for (int w = 0; w < job_.workers(); ++w) children_.push_back(start(w));
     thread_ = std::thread([this] { watch(); });
   }
@@ -58,6 +59,7 @@ class Workers {
   }
   Interrupt& gone() { return gone_; }  // raised when a worker has ended before it could join
   std::atomic<bool> started{false};    // all have joined
+  std::vector<std::atomic<bool>> joined;
   void replace(int worker) {
     const MutexLock lock(mutex_);
     lost_.push_back(worker);
@@ -72,13 +74,10 @@ class Workers {
     return startWorker(mine);
   }
 
-  // A signal to this process becomes a message to all workers, as any of them may lead; the spare floats of the gradient
-  // carry it to all, and a stop ends each worker's share of a long test. Children die with the thread that has started
-  // them, so this one ends last.
+  // Children die with the thread that has started them, so this one ends last.
   void watch() {
     while (!over_) {
-      if (const train::Request r = polledRequest(); r != train::Request::kNone)
-        for (auto& c : children_) c->send(wishOf(r));
+      if (const train::Request r = polledRequest(); r != train::Request::kNone) request(r);
       replaceLost();
       for (size_t w = 0; w < children_.size(); ++w) look(w);
       ::usleep(20000);
@@ -86,12 +85,24 @@ class Workers {
     for (auto& c : children_) c->end(grace_);
   }
 
-  // A child that ends before it has joined ends the run, after three seconds for a better error message. What ends later
-  // is the coordinator's to notice.
+  // A signal to this process becomes a message to one worker, whose spare floats carry it to all; a stop is sent to all
+  // workers, so that each ends its share of a long test.
+  void request(train::Request r) {
+    for (auto& c : children_) {
+      if (!c->there()) continue;
+      c->send(wishOf(r));
+      if (!train::wantsStop(r)) return;
+    }
+  }
+
+  // A child that ends before it has joined is replaced when it was killed; else it ends the run, after three seconds for a
+  // better error message. What ends later is the coordinator's to notice.
   void look(size_t w) {
-    if (const std::string how = children_[w]->ended(); !how.empty())
-      ended_[w] = fmt::format("worker {} is gone: {}; its last lines are above", w, how),
+    if (const std::string how = children_[w]->ended(); !how.empty()) {
+      ended_[w] = fmt::format("worker {} is gone: {}; its last lines are above", w, how);
       moment_[w] = Deadline::after(3);
+      if (children_[w]->killed() && !joined[w] && job_.replacement() != "fail") replace(static_cast<int>(w));
+    }
     if (!ended_[w].empty() && moment_[w].passed() && (!started || job_.replacement() == "fail"))
       gone_.raise(Error(ErrorKind::kPeer, ended_[w]));
   }
@@ -105,6 +116,7 @@ class Workers {
     for (const int worker : lost) {
       const auto w = static_cast<size_t>(worker);
       children_[w]->end(0);
+      joined[w] = false;
       if (++attempts_[w] > kReplacements) continue;
       children_[w] = start(worker);
       ended_[w].clear();
@@ -154,6 +166,7 @@ void runLocalCluster(const train::RunOptions& options, const std::string& model,
   const auto heard = [&](const wire::Event& event) {
     show(event);
     if (event.has_started()) workers->started = true;
+    if (event.has_joined()) workers->joined[static_cast<size_t>(event.joined().worker())] = true;
     if (event.has_lost()) workers->replace(event.lost().worker());
   };
   cluster::Coordinator coordinator(worker::coordinatorOf(job), worker::workOf(job), heard);

@@ -252,14 +252,14 @@ void reportHostFailure(Session& session, const Interrupt& interrupt) {
   }
 }
 
-}  // namespace
-
-void runWorker(const wire::Job& job, HostRows& rows, const Callbacks& host, Interrupt& interrupt) {
+void runToItsEnd(const wire::Job& job, HostRows& rows, const Callbacks& host, Interrupt& interrupt) {
   collective::PeerDoor data(job.host().empty() ? "127.0.0.1" : job.host(), job.token(),
                             fmt::format("worker {}'s port", job.worker()));
   Session session(sessionOf(job), helloOf(job, data), interrupt, &rows.activity);
   try {
     Run(job, rows, session, data, host, interrupt).run(rows);
+  } catch (const cluster::RunOver&) {
+    throw;
   } catch (...) {
     const Error e = asError(std::current_exception());
     if (interrupt.raised()) {  // by the coordinator or by the process that started this one
@@ -271,6 +271,20 @@ void runWorker(const wire::Job& job, HostRows& rows, const Callbacks& host, Inte
     const bool peer = e.kind() == ErrorKind::kPeer || e.kind() == ErrorKind::kTimeout;
     if (auto cause = session.coordinatorsError(peer ? patience::kPeersError : patience::kItsError)) throw *cause;
     throw;
+  }
+}
+
+}  // namespace
+
+void runWorker(const wire::Job& job, HostRows& rows, const Callbacks& host, Interrupt& interrupt) {
+  try {
+    runToItsEnd(job, rows, host, interrupt);
+  } catch (const cluster::RunOver&) {
+    // The others have ended the run without the one that this attempt replaces: there is nothing to do, and no error.
+    if (job.attempt() == 0 || job.replacement() == "fail") throw;
+    wire::Event done;
+    done.mutable_done();
+    host.emit(done);
   }
 }
 

@@ -12,6 +12,9 @@
 #include "solver/descriptions.h"
 #include "solver/solver.h"
 
+#include <filesystem>
+#include <optional>
+
 namespace crema::solver {
 
 void clearSnapshotLeftovers(const std::string& prefix) {
@@ -27,6 +30,27 @@ void Solver::copyTrainedFrom(const std::string& weights) {
   std::vector<net::Net*> tests;
   for (auto& test : testNets_) tests.push_back(test.get());
   net::copyTrainedFiles(*net_, paths, tests, options_.log);
+}
+
+std::optional<SnapshotFiles> newestSnapshot(const std::string& prefix) {
+  const std::filesystem::path all(prefix);
+  const std::string begin = all.filename().string() + "_iter_";
+  std::optional<SnapshotFiles> newest;
+  int64_t last = -1;
+  std::error_code none;
+  for (const auto& entry : std::filesystem::directory_iterator(parentDirectory(prefix), none)) {
+    const std::string name = entry.path().filename().string();
+    for (const std::string ending : {".solverstate", ".solverstate.h5"}) {
+      if (name.rfind(begin, 0) != 0 || name.size() <= begin.size() + ending.size() || !name.ends_with(ending)) continue;
+      const std::string number = name.substr(begin.size(), name.size() - begin.size() - ending.size());
+      if (number.size() > 9 || number.find_first_not_of("0123456789") != std::string::npos) continue;
+      std::string model = entry.path().string();
+      model.replace(model.size() - ending.size(), 12, ".caffemodel");
+      if (std::stoll(number) > last && std::filesystem::exists(model, none))
+        last = std::stoll(number), newest = {model, entry.path().string()};
+    }
+  }
+  return newest;
 }
 
 SnapshotFiles Solver::snapshotNames(const std::string& prefix) const {

@@ -37,6 +37,10 @@ struct SnapshotFiles {
   std::string model, state;
 };
 
+// The snapshot with this prefix that has the largest iteration, with both its files; nullopt: there is none. Files get
+// their names when they are whole.
+std::optional<SnapshotFiles> newestSnapshot(const std::string& prefix);
+
 // Removes what killed runs left of snapshots with this prefix (base/temporary.h).
 void clearSnapshotLeftovers(const std::string& prefix);
 

@@ -23,10 +23,9 @@ def refused(folder, flags, address, number, word):
 
 
 @pytest.mark.parametrize("sign,words", [(signal.SIGKILL, "was lost"), (signal.SIGSTOP, "has been silent for 3 s")])
-def test_a_worker_that_dies_or_stops_ends_the_run_for_all(endless, sign, words):
-    run = start(
-        endless, "train", "-solver", "solver.prototxt", "-ranks", 8, "-workers", 4, "-threads", 1, "-step_timeout", 3
-    )
+def test_a_worker_that_dies_or_stops_ends_the_run_for_all_where_that_is_asked_for(endless, sign, words):
+    flags = "-ranks 8 -workers 4 -threads 1 -step_timeout 3 -replacement fail".split()
+    run = start(endless, "train", "-solver", "solver.prototxt", *flags)
     wait_until(lambda: begun(endless), 30, "the first step")
     workers = children(run.pid)
     assert len(workers) == 4

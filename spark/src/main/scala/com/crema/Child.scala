@@ -113,6 +113,9 @@ class Child(subcommand: String, first: MessageLite) extends AutoCloseable {
     if (process.waitFor(seconds, TimeUnit.SECONDS)) Child.ending(process.exitValue)
     else "has closed its channel and not ended"
 
+  /** Whether a signal has ended it, waiting for its end up to `seconds`. */
+  def killed(seconds: Long): Boolean = process.waitFor(seconds, TimeUnit.SECONDS) && process.exitValue > 128
+
   /** What the process said last, for messages. */
   def tail(): String = lastLines.synchronized {
     if (lastLines.isEmpty) ""

@@ -30,6 +30,13 @@ class Console(interval: Double = 2.0) {
       say(s"iteration ${event.getTest.getIteration}: test ${outputs.mkString("  ")}")
     } else if (event.hasSnapshot) {
       say(s"iteration ${event.getSnapshot.getIteration}: snapshot")
+    } else if (event.hasLost) {
+      say(s"${event.getLost.getStory}; the run goes on")
+    } else if (event.hasRegrouped) {
+      val r = event.getRegrouped
+      val came = if (r.getCameCount > 0) r.getCameList.asScala.mkString(" (new: ", ", ", ")") else ""
+      say("training goes on with %d worker(s)%s from iteration %d, after %.2f s"
+          .formatLocal(Locale.ROOT, r.getWorkers, came, r.getIteration, r.getPause))
     } else if (event.hasProgress) progress(event.getProgress)
   }
 

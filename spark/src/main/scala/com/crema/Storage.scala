@@ -103,6 +103,21 @@ object Storage {
       fs.exists(p) && fs.getFileStatus(p).isDirectory
     }
 
+  /** Iteration, model and state of the snapshot in a folder that has the largest iteration, with both its files, which
+    * get their names when they are whole.
+    */
+  def newestSnapshot(folder: String, name: String, conf: Configuration): Option[(Int, String, String)] =
+    reaching(folder) {
+      val path = if (isLocal(folder)) new Path(new File(localPath(folder)).toURI) else new Path(folder)
+      val fs = path.getFileSystem(conf)
+      val State = s"(\\Q$name\\E_iter_(\\d{1,9}))\\.solverstate((?:\\.h5)?)".r
+      val files = if (fs.exists(path)) fs.listStatus(path).map(_.getPath.getName).toSet else Set.empty[String]
+      files.collect {
+        case state @ State(stem, number, h5) if files(s"$stem.caffemodel$h5") =>
+          (number.toInt, inFolder(folder, s"$stem.caffemodel$h5"), inFolder(folder, state))
+      }.reduceOption(Ordering.by((s: (Int, String, String)) => s._1).max)
+    }
+
   /** The bytes that fetch() would copy: 0 for local paths and for what does not exist. */
   def remoteBytes(uri: String, conf: Configuration): Long =
     if (isLocal(uri)) 0

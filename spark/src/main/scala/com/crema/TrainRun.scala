@@ -9,6 +9,7 @@ import scala.util.control.NonFatal
 
 import com.crema.wire.Wire.{Event, Input, Job, RowFeed}
 import com.google.protobuf.ByteString
+import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.FileUtil
 import org.apache.spark.{SparkContext, TaskContext}
 import org.apache.spark.crema.Placement
@@ -30,8 +31,9 @@ object TrainRun {
     * @param failure why the model could not be published; it is no exception, as Spark would then run the task again,
     *   without the other workers. The model itself is not returned: one for a local path is sent to the coordinator,
     *   which has the driver's disk.
+    * @param saved whether this was the worker that wrote the model, and it is where it belongs
     */
-  private case class TaskResult(skipped: Long, failure: String = "")
+  private case class TaskResult(skipped: Long, failure: String = "", saved: Boolean = false)
 
   /** Rows of those sources that are not databases, on their way to the workers. */
   private case class Fed(frames: RDD[(FrameKey, Array[Byte])], train: Option[RowFeed], test: Option[RowFeed])
@@ -64,7 +66,10 @@ object TrainRun {
     val home = if (Storage.isLocal(spec.model)) new File(Storage.localPath(spec.model)).getAbsolutePath else ""
     val base = announce(fed, Job.parseFrom(spec.job).toBuilder)
       .setJoinTimeout(joinTimeout(sc, spec)).setStepTimeout(seconds(sc, "spark.crema.stepTimeout", 60))
-      .setWorkers(workers).setToken(ByteString.copyFrom(token)).setModelHome(home).setCoordinatorListens(true).build()
+      .setWorkers(workers).setToken(ByteString.copyFrom(token)).setModelHome(home).setCoordinatorListens(true)
+      .setReplacement(sc.getConf.get("spark.crema.replacement", "continue"))
+      .setReplacementTimeout(seconds(sc, "spark.crema.replacementTimeout", 60))
+      .setLeastWorkers(sc.getConf.getInt("spark.crema.leastWorkers", 0)).build()
     val coordinator = new Child("coordinator", base.toBuilder.setHost(Cluster.driverAddress(sc)).build())
     try {
       val address = coordinator.next().filter(_.hasListening).map(_.getListening.getAddress)
@@ -74,8 +79,12 @@ object TrainRun {
       budget.lap("rendezvous")
       val job = base.toBuilder.setCoordinator(address).build().toByteArray
       val results = watch.during(runTasks(sc, spec, job, workers, watch.group, fed.frames, databases))
-      if (results(0).failure.nonEmpty)
-        throw new CremaException(s"the model is trained and not saved: ${results(0).failure}")
+      for (failure <- results.map(_.failure).find(_.nonEmpty))
+        throw new CremaException(s"the model is trained and not saved: $failure")
+      if (!results.exists(_.saved))
+        throw new CremaException(
+          "the model is trained and not saved: the executor that had it was lost before it was " +
+            "where it belongs; run again, from the last snapshot")
       val skipped = results.map(_.skipped).sum
       if (skipped > 0)
         console.say(s"$skipped record(s) could not be decoded and were passed over; " +
@@ -162,7 +171,7 @@ object TrainRun {
     } finally sc.clearJobGroup()
   }
 
-  /** In a task: stages files, runs one worker, publishes what worker 0 writes. */
+  /** In a task: stages files, runs one worker, publishes what the worker that leads writes. */
   private def trainTask(spec: TrainSpec, jobBytes: Array[Byte], worker: Int, rows: Iterator[Array[Byte]],
       databases: Databases): TaskResult = {
     val (context, began) = (TaskContext.get(), System.nanoTime())
@@ -182,10 +191,40 @@ object TrainRun {
     databases.train.foreach(f => job.setTrainFile(f.message(spec.trainBatch)))
     databases.test.foreach(f => job.setTestFile(f.message(spec.testBatch)))
     job.setUnpackSeconds(NativeBinary.unpackSeconds()).setTaskSeconds((System.nanoTime() - began) / 1e9)
-    val child = new Child("worker", job.build())
-    child.endWith(context)
-    child.serve(databases.train, databases.test, spec.hadoop)
-    val sender = new RowSender(child, rows, ends(job.build()), context)
+    try {
+      val done = lives(spec, job, rows, databases, context, conf)
+      val result = TaskResult(done.getSkipped, saved = done.getModel.nonEmpty)
+      if (done.getModel.isEmpty || Storage.isLocal(spec.model)) result
+      else {
+        try { Storage.publish(done.getModel, spec.model, conf); result }
+        catch { case e: CremaException => result.copy(failure = e.getMessage) }
+      }
+    } finally FileUtil.fullyDelete(folder)
+  }
+
+  /** A worker that was killed is started again here, at once, where others go on without it and its rows need not be
+    * sent anew; else the task fails, and Spark runs it again.
+    */
+  private def lives(spec: TrainSpec, job: Job.Builder, rows: Iterator[Array[Byte]], databases: Databases,
+      context: TaskContext, conf: => Configuration): Event.Done = {
+    val first = context.attemptNumber() * Lives
+    val again = job.getReplacement != "fail" && job.getWorkers > 1 && !job.hasTrainRows && !job.hasTestRows
+    def life(number: Int): Event.Done = {
+      val child = new Child("worker", job.setAttempt(first + number).build())
+      child.endWith(context)
+      child.serve(databases.train, databases.test, spec.hadoop)
+      val (done, failed) = follow(spec, child, new RowSender(child, rows, ends(job.build()), context), conf)
+      val killed = failed.isEmpty && child.killed(5)
+      if (killed && again && number + 1 < Lives && !context.isInterrupted()) life(number + 1)
+      else { child.finish(failed); done }
+    }
+    life(0)
+  }
+  private val Lives = 4 // of a worker in one task
+
+  /** Reads what the worker says to its end, and publishes its snapshots. */
+  private def follow(spec: TrainSpec, child: Child, sender: RowSender,
+      conf: => Configuration): (Event.Done, Option[Event.Failed]) = {
     // Not in this thread, which answers the child's requests for ranges meanwhile.
     val publisher = Executors.newSingleThreadExecutor()
     try {
@@ -200,20 +239,11 @@ object TrainRun {
         event = child.next()
       }
       sender.check()
-      child.finish(failed)
-      val result = TaskResult(done.getSkipped)
-      if (worker != 0) result
-      else if (Storage.isLocal(spec.model)) result
-      else {
-        try { Storage.publish(done.getModel, spec.model, conf); result }
-        catch { case e: CremaException => result.copy(failure = e.getMessage) }
-      }
+      (done, failed)
     } finally {
-      sender.close()
       publisher.shutdown()
       try publisher.awaitTermination(60, TimeUnit.SECONDS) // a snapshot of a run that has failed is worth as much
-      finally publisher.shutdownNow()
-      FileUtil.fullyDelete(folder)
+      finally { publisher.shutdownNow(); sender.close() }
     }
   }
 
@@ -224,7 +254,7 @@ object TrainRun {
   }
 
   /** The answer to the worker about its snapshot: both files are published, or why not. */
-  private def publishSnapshot(spec: TrainSpec, s: Event.Snapshot, conf: org.apache.hadoop.conf.Configuration): Input = {
+  private def publishSnapshot(spec: TrainSpec, s: Event.Snapshot, conf: Configuration): Input = {
     val said = Input.Published.newBuilder.setIteration(s.getIteration)
     try {
       for (file <- Seq(s.getModel, s.getState))

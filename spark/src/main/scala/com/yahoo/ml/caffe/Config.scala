@@ -34,6 +34,8 @@ class Config(@transient sc: SparkContext) extends Serializable {
   var isRddPersistent: Boolean = false
   var snapshotStateFile: String = ""
   var snapshotModelFile: String = ""
+  /** "auto": resume from the newest snapshot of this job, if there is one. */
+  var resume: String = ""
   /** Where snapshots go, any URI of a folder; "": beside the model. */
   var snapshotFolder: String = ""
   var resize: Boolean = false
@@ -73,6 +75,7 @@ class Config(@transient sc: SparkContext) extends Serializable {
     isRddPersistent = line.hasOption("persistent")
     snapshotStateFile = text("snapshot", "")
     snapshotModelFile = text("weights", "")
+    resume = text("resume", "")
     resize = line.hasOption("resize")
     if (line.hasOption("connection")) connection = Config.kindOf(text("connection", ""))
     clusterSize = Flags.int(line, "clusterSize", 1)

@@ -23,6 +23,7 @@ private[caffe] object Flags {
     Spec("devices", "n", "ranks per executor; default 1"),
     Spec("persistent", null, "read a source of rows once and keep it on disk, instead of reading it twice"),
     Spec("snapshot", "URI", ".solverstate to resume from (with -weights)"),
+    Spec("resume", "auto", "resume from the newest whole snapshot where this job's snapshots are, if there is one"),
     Spec("weights", "URI", ".caffemodel to start from"),
     Spec("connection", "kind", "ethernet or infiniband; the workers talk over Ethernet either way"),
     Spec("resize", null, "resize images to the layer's height and width"),

@@ -87,6 +87,8 @@ private[caffe] class Runs(@transient val sc: SparkContext) extends Serializable 
     val file = if (local) Storage.localPath(model) else model
     val parent =
       if (folder.nonEmpty) folder else if (local) new File(file).getParent else new Path(model).getParent.toString
+    val name = new File(plan.getSnapshotPrefix).getName
+    resumeFrom(conf, parent, name)
     val job = Job.newBuilder.setSolver(Checks.solverFor(plan, validation.isDefined)).setNetOrigin(plan.getNetOrigin)
       .setRanks(conf.ranks).setThreads(Cluster.threadsPerTask(sc)).setResize(conf.resize).setLog(true)
     TrainSpec(
@@ -101,10 +103,24 @@ private[caffe] class Runs(@transient val sc: SparkContext) extends Serializable 
       snapshot = conf.at(conf.snapshotStateFile),
       model = file,
       snapshotFolder = parent,
-      snapshotName = new File(plan.getSnapshotPrefix).getName,
+      snapshotName = name,
       hadoop = HadoopSettings.of(sc.hadoopConfiguration),
       localMode = Cluster.isLocal(sc)
     )
+  }
+
+  /** -resume auto: the newest snapshot in the folder where this job's snapshots go. */
+  private def resumeFrom(conf: Config, folder: String, name: String): Unit = {
+    if (!Set("", "none", "auto")(conf.resume))
+      throw new WrongArgument(s"-resume must be auto or none, not '${conf.resume}'")
+    if (conf.resume == "auto" && conf.snapshotStateFile.isEmpty)
+      Storage.newestSnapshot(folder, name, sc.hadoopConfiguration) match {
+        case Some((iteration, model, state)) =>
+          console.say(s"training goes on from the snapshot of iteration $iteration, $state")
+          conf.snapshotModelFile = model
+          conf.snapshotStateFile = state
+        case None => console.say(s"there is no snapshot ${Storage.inFolder(folder, name)}_iter_N.solverstate yet")
+      }
   }
 
   def features[T1, T2](source: DataSource[T1, T2]): DataFrame = {

@@ -1,0 +1,145 @@
+#!/usr/bin/env python3
+"""Disturbed runs, each compared with the undisturbed one: chaos.py [-n RUNS] [-s FIRST_SEED] [-k KIND...]
+
+Every run ends with the model, the snapshots and the results of tests that the undisturbed run has, or, where all of its
+workers are lost at once, with an error and whole snapshots, from which `-resume auto` goes on to that model. No process
+and no temporary file is left. A seed repeats its schedule; what the machine makes of it may differ.
+"""
+
+import argparse
+import hashlib
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent)]
+from disturbances import Schedule  # noqa: E402
+from nets import KINDS, RANKS, write  # noqa: E402
+
+from conftest import CREMA, children, make_lmdb, running  # noqa: E402
+
+DEADLINE = 2.0  # seconds of silence
+
+
+class Outcome:
+    def __init__(self, folder, code):
+        self.code, self.log = code, (folder / "run.log").read_text(errors="replace")
+        files = [*folder.glob("snap_iter_*"), folder / "model"]
+        self.files = {f.name: hashlib.sha256(f.read_bytes()).hexdigest() for f in files if f.exists()}
+        self.tests = set(re.findall(r"Iteration (\d+), Testing net", self.log))
+        self.left = [f.name for f in folder.iterdir() if ".crema-tmp-" in f.name or f.name.startswith("crema-rows-")]
+
+
+def run(folder, *flags, disturb=None, limit=90):
+    with open(folder / "run.log", "w") as log:
+        command = [
+            CREMA,
+            "train",
+            "-solver",
+            "solver.prototxt",
+            "-ranks",
+            str(RANKS),
+            "-threads",
+            "1",
+            "-model",
+            "model",
+        ]
+        process = subprocess.Popen([*command, *flags], cwd=folder, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        if disturb:
+            disturb.run(process)
+        workers = children(process.pid)
+        try:
+            code = process.wait(limit)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+            code = f"still running {limit} s after the last disturbance"
+    end = time.monotonic() + 3
+    while any(running(p) for p in workers) and time.monotonic() < end:
+        time.sleep(0.01)
+    outcome = Outcome(folder, code)
+    outcome.left += [f"process {p}" for p in workers if running(p)]
+    return outcome
+
+
+class Kind:
+    """A net with its undisturbed run."""
+
+    def __init__(self, folder, records, name):
+        self.folder, self.records, self.name = folder, records, name
+        begin = time.monotonic()
+        self.calm = run(self.fresh(), "-workers", "3")
+        self.seconds = time.monotonic() - begin
+        assert self.calm.code == 0 and not self.calm.left, self.calm.log[-2000:]
+
+    def fresh(self):
+        shutil.rmtree(self.folder, ignore_errors=True)
+        self.folder.mkdir(parents=True)
+        write(self.folder, self.records, self.name)
+        return self.folder
+
+    def disturbed(self, seed):
+        """Returns what is wrong, "" for nothing, and whether the run lost all its workers."""
+        schedule = Schedule(seed, self.seconds, DEADLINE)
+        flags = (
+            "-workers",
+            str(schedule.workers),
+            "-step_timeout",
+            str(DEADLINE),
+            "-replacement",
+            schedule.replacement,
+        )
+        got = run(self.fresh(), *flags, disturb=schedule)
+        lost = got.code == 1 and re.search(r"crema: error: worker \d+ .*(was lost|silent|told to end)", got.log)
+        wrong = [] if lost else self.differences(got)
+        if lost:
+            wrong = [f"{f} differs" for f in got.files if got.files[f] != self.calm.files.get(f)] + got.left
+            again = run(self.folder, "-workers", "2", "-resume", "auto")
+            same = again.files.get("model") == self.calm.files["model"] or self.name == "sequences"
+            if again.code != 0 or not same:  # of sequences a snapshot holds no state
+                wrong.append(f"-resume auto: exit code {again.code}, another model: {again.log[-500:]}")
+        return (f"{self.name}, {schedule}\n  {wrong}\n{got.log[-3000:]}" if wrong else ""), bool(lost)
+
+    def differences(self, got):
+        if got.code != 0:
+            return [f"exit code {got.code}"]
+        wrong = [f"{f} is missing or differs" for f, h in self.calm.files.items() if got.files.get(f) != h]
+        if got.tests != self.calm.tests:
+            wrong.append(f"tests at {sorted(got.tests, key=int)} and not {sorted(self.calm.tests, key=int)}")
+        return wrong + got.left
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("-n", type=int, default=100, help="runs (100)")
+    parser.add_argument("-s", type=int, default=1, help="the first seed (1)")
+    parser.add_argument("-k", nargs="*", choices=KINDS, default=KINDS, help="nets")
+    options = parser.parse_args()
+    failures = lost = 0
+    with tempfile.TemporaryDirectory() as folder:
+        folder = pathlib.Path(folder)
+        make_lmdb(folder, "train", 1003, seed=1), make_lmdb(folder, "test", 200, seed=2)
+        kinds = [Kind(folder / name, folder, name) for name in options.k]
+        begin = time.monotonic()
+        for seed in range(options.s, options.s + options.n):
+            wrong, all_lost = kinds[seed % len(kinds)].disturbed(seed)
+            lost += all_lost
+            if wrong:
+                failures += 1
+                print(wrong, flush=True)
+            if (seed - options.s + 1) % 50 == 0:
+                print(f"{seed - options.s + 1} runs, {failures} wrong, {lost} lost all", flush=True)
+    print(
+        f"{options.n} disturbed runs in {time.monotonic() - begin:.0f} s: {options.n - failures} with the undisturbed "
+        f"run's files ({lost} of them by -resume auto, after the loss of all workers), {failures} wrong"
+    )
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,84 @@
+"""What can happen to the workers of a run, drawn by a seed: a list of (second, what, which worker, for how long)."""
+
+import contextlib
+import os
+import random
+import signal
+import socket
+import time
+
+from conftest import children
+
+
+class Schedule:
+    """seconds: how long the undisturbed run takes; deadline: after how much silence a worker is given up."""
+
+    def __init__(self, seed, seconds, deadline):
+        draw = random.Random(seed)
+        self.seed, self.workers = seed, draw.randint(2, 8)
+        self.replacement = draw.choice(["continue", "continue", "wait"])
+        self.events = sorted(
+            (
+                draw.uniform(0, 1.2 * seconds),
+                draw.choices(["kill", "stop", "term", "garbage"], [6, 3, 1, 2])[0],
+                draw.randrange(64),
+                draw.choice([0.01, 0.1, 0.5 * deadline, 0.95 * deadline, 1.1 * deadline, 1.5 * deadline]),
+            )
+            for _ in range(draw.choice([1, 1, 2, 2, 3, 5]))
+        )
+
+    def __str__(self):
+        what = ", ".join(f"{at:.2f} s: {name} {who} ({t:.2f} s)" for at, name, who, t in self.events)
+        return f"seed {self.seed}: {self.workers} workers, replacement {self.replacement}; {what}"
+
+    def run(self, process):
+        """Disturbs the workers of this process until it ends or all is done. Stopped ones are woken again."""
+        begin, wake = time.monotonic(), []
+        todo = list(self.events)
+        while process.poll() is None and (todo or wake):
+            now = time.monotonic() - begin
+            for at, pid in [w for w in wake if w[0] <= now]:
+                signalled(pid, signal.SIGCONT)
+                wake.remove((at, pid))
+            if todo and todo[0][0] <= now:
+                _, name, who, lasts = todo.pop(0)
+                workers = children(process.pid)
+                if not workers:
+                    continue
+                pid = workers[who % len(workers)]
+                if name == "kill":
+                    signalled(pid, signal.SIGKILL)
+                elif name == "term":
+                    signalled(pid, signal.SIGTERM)
+                elif name == "stop":
+                    signalled(pid, signal.SIGSTOP)
+                    wake.append((now + lasts, pid))
+                else:
+                    for port in ports(pid) + ports(process.pid):
+                        visit(port, who)
+            time.sleep(0.002)
+        for _, pid in wake:
+            signalled(pid, signal.SIGCONT)
+
+
+def signalled(pid, sign):
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, sign)
+
+
+def ports(pid):
+    """The TCP ports at which a process listens."""
+    try:
+        descriptors = [os.readlink(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd")]
+        lines = [line.split() for line in open("/proc/net/tcp").read().splitlines()[1:]]
+    except (FileNotFoundError, ProcessLookupError):
+        return []
+    sockets = {d[8:-1] for d in descriptors if d.startswith("socket:")}
+    return [int(words[1].split(":")[1], 16) for words in lines if words[3] == "0A" and words[9] in sockets]
+
+
+def visit(port, seed):
+    """A stranger's bytes: nothing, noise, or the beginning of another protocol."""
+    noise = random.Random(seed).randbytes(seed * 97)
+    with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1) as s:
+        s.sendall([b"", noise, b"GET / HTTP/1.1\r\n\r\n"][seed % 3])
