@@ -43,7 +43,8 @@ std::string snapshotOf(const TrainFlags& flags, const std::string& prefix) {
   if (flags.resume == "none" || !flags.snapshot.empty()) return flags.snapshot;
   if (prefix.empty()) invalid("-resume auto needs a snapshot_prefix in {}, to find snapshots", flags.solver);
   const auto newest = solver::newestSnapshot(prefix);
-  if (!newest) LOG_INFO("-resume auto: there is no snapshot {}_iter_N.solverstate yet; training begins at iteration 0", prefix);
+  if (!newest)
+    LOG_INFO("-resume auto: there is no snapshot {}_iter_N.solverstate yet; training begins at iteration 0", prefix);
   return newest ? newest->state : "";
 }
 

@@ -196,7 +196,7 @@ class Coordinator::State {
            ErrorKind::kTimeout, false);
   }
 
-  // story: what happened to member w, in a sentence without its end. Throws where the run ends with it.
+  // What happened to member w, in a sentence without its end. Throws where the run ends with it.
   void lose(int w, const std::string& story, ErrorKind kind = ErrorKind::kPeer, bool remedy = true) {
     loss_ = Error(kind, remedy ? fmt::format("{}; {}", story, work_->remedyForLoss()) : story);
     if (!recovers()) throw *loss_;

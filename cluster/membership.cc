@@ -112,6 +112,14 @@ bool Membership::awaitsReplacement() const {
   return phase_ == Phase::kRegrouping && count(Seat::kRunning) == 0 && count(Seat::kFinished) == 0;
 }
 
+std::string Membership::text() const {
+  std::string all = fmt::format("{} {} {}{}{} {} {}", static_cast<int>(phase_), generation_, lost_, atOnce_, judged_,
+                                troubles_, troubleAt_);
+  for (const Place& p : seats_) all += fmt::format(" {}/{}/{}", static_cast<int>(p.is), p.iteration, p.blamed);
+  for (const int m : members_) all += fmt::format(" {}", m);
+  return all;
+}
+
 Membership::Say Membership::start(bool waited) {
   const bool first = phase_ == Phase::kGathering;
   const int paused = count(Seat::kPaused), there = paused + count(Seat::kReady);

@@ -48,7 +48,7 @@ class Membership {
   void ready(int seat);
   void left(int seat);  // its connection has ended, or it is given up
   void finished(int seat);
-  // It has left this generation between two steps, with the state before step `iteration`, because it was told to, or
+  // It has left this generation between two steps, with the state before step `iteration`, as it was asked to, or
   // because of member `blamed` (-1: of nobody).
   void paused(int seat, uint32_t generation, int64_t iteration, int blamed);
 
@@ -71,6 +71,7 @@ class Membership {
   Seat seat(int i) const { return seats_[static_cast<size_t>(i)].is; }
   int64_t iteration(int i) const { return seats_[static_cast<size_t>(i)].iteration; }  // kNewcomer: has no state yet
   int evicted() const { return evicted_; }
+  std::string text() const;        // all of its state, for tests
   bool awaitsReplacement() const;  // all that are left have paused, and next(true) would say something
 
  private:
@@ -97,7 +98,7 @@ class Membership {
   std::vector<Place> seats_;
   std::vector<int> members_;
   bool lost_ = false;       // a member that had not finished has left since the generation began
-  bool atOnce_ = false;     // the members have been told to leave at once; else behind a step
+  bool atOnce_ = false;     // the members have been asked to leave at once; else behind a step
   bool judged_ = false;     // this regrouping has been counted in troubles_
   int troubles_ = 0;        // regroupings in a row without a loss or progress
   int64_t troubleAt_ = -1;  // iteration of the last one

@@ -51,7 +51,7 @@ class Session {
   void watch(Interrupt* left);
   bool leaving() const;     // the coordinator has said so
   bool pauseAsked() const;  // it wants it left behind the next step that all agree on
-  // This member has left it, with the state before step `iteration`. blamed: who it cannot reach, -1: nobody; story: why.
+  // This member has left it, with the state before step `iteration`. blamed: who it cannot reach, -1: nobody; the text says why.
   void paused(int64_t iteration, int blamed = -1, const std::string& story = "");
   void report(const wire::Event& event);
   void failed(const Error& error);          // never throws

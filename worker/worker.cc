@@ -135,7 +135,8 @@ class Run {
       story = e.what(), blamed = start.number(e.worker());
     } catch (const Error& e) {
       const bool peer = e.kind() == ErrorKind::kPeer || e.kind() == ErrorKind::kTimeout;
-      if (interrupt_.raised() || (!session_.leaving() && !peer)) throw;
+      const bool leaves = told_ && e.kind() == ErrorKind::kStopped;
+      if (interrupt_.raised() || leaves || (!session_.leaving() && !peer)) throw;
       story = e.what();
     }
     trainer_.leaveExchange();
@@ -150,6 +151,7 @@ class Run {
   bool train(const Start& start) {
     meet(start);
     trainer_.run();
+    if (trainer_.paused() && told_) throw Error(ErrorKind::kStopped, "it was told to end (SIGTERM)");
     if (trainer_.paused()) return false;
     publications_.waitForAll();
     if (lead_ && trainer_.ended()) endedEarly(*run_.solver, run_.train);
@@ -163,7 +165,6 @@ class Run {
   void meet(const Start& start) {
     const int me = start.member(), all = start.number_size();
     lead_ = me == 0;
-    alone_ = all == 1;
     if (lead_ && host_.leads) host_.leads();
     collective::MeshOptions o;
     o.worker = me, o.workers = all, o.ranks = job_.ranks();
@@ -176,7 +177,7 @@ class Run {
     o.door = &data_;
     o.stepTimeout = patience::kMeshTimeouts * job_.step_timeout();
     o.interrupt = left_;
-    if (!alone_) mesh_ = std::make_unique<WatchedExchange>(o, session_);
+    if (all > 1) mesh_ = std::make_unique<WatchedExchange>(o, session_);
     trainer_.changeWorkers(mesh_.get(), o.shares[static_cast<size_t>(me)], all);
     const auto& at = start.iteration();
     const auto furthest = std::max_element(at.begin(), at.end());
@@ -209,9 +210,8 @@ class Run {
   train::Request requested() {
     const train::Request r = host_.request();
     told_ = told_ || train::wantsEnd(r);
-    if (told_ && !alone_ && job_.replacement() != "fail")
-      throw Error(ErrorKind::kStopped, "it was told to end (SIGTERM)");
-    return session_.pauseAsked() ? r | train::Request::kPause : r;
+    const train::Request leave = told_ && job_.replacement() != "fail" ? train::Request::kLeave : r;
+    return session_.pauseAsked() ? leave | train::Request::kPause : leave;
   }
 
   void progress(const train::Progress& p) {
@@ -238,7 +238,7 @@ class Run {
   std::unique_ptr<WatchedExchange> mesh_;  // of the present generation; null: alone
   train::Trainer trainer_;
   std::string model_;
-  bool lead_ = false, alone_ = true, told_ = false;  // told_: by SIGTERM, to end
+  bool lead_ = false, told_ = false;  // told_: by SIGTERM, to end
   double reported_ = 0;
 };
 

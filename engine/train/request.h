@@ -5,9 +5,18 @@
 namespace crema::train {
 
 // Bits. kEnd: this process is being terminated: a snapshot and a stop for all, and the run counts as failed. kPause: run()
-// returns behind this step, so that the run goes on with other workers.
-enum class Request : unsigned { kNone = 0, kSnapshot = 1, kStop = 2, kSnapshotAndStop = 3, kEnd = 7, kPause = 8 };
-constexpr int kRequestBits = 4;
+// returns behind this step, so that the run goes on with other workers. kLeave: this process is being terminated, and the
+// others go on without it: a pause; or the end, where all leave.
+enum class Request : unsigned {
+  kNone = 0,
+  kSnapshot = 1,
+  kStop = 2,
+  kSnapshotAndStop = 3,
+  kEnd = 7,
+  kPause = 8,
+  kLeave = 16
+};
+constexpr int kRequestBits = 5;
 
 constexpr Request operator|(Request a, Request b) {
   return static_cast<Request>(static_cast<unsigned>(a) | static_cast<unsigned>(b));
@@ -15,19 +24,19 @@ constexpr Request operator|(Request a, Request b) {
 constexpr bool wantsSnapshot(Request r) { return static_cast<unsigned>(r) & 1; }
 constexpr bool wantsStop(Request r) { return static_cast<unsigned>(r) & 2; }
 constexpr bool wantsEnd(Request r) { return static_cast<unsigned>(r) & 4; }
-constexpr bool wantsPause(Request r) { return static_cast<unsigned>(r) & 8; }
+constexpr bool wantsPause(Request r) { return static_cast<unsigned>(r) & (8 | 16); }
 constexpr Request withoutPause(Request r) { return static_cast<Request>(static_cast<unsigned>(r) & 7); }
 
-// Writes a request as kRequestBits numbers, 0 or 1, to be summed over ranks: a bit of the sum is set when any rank has
-// set it.
+// Writes a request as kRequestBits numbers, 0 or 1, to be summed over `all` ranks, or workers: a bit of the sum is set when
+// any of them has set it. Where all leave, the run ends.
 inline void writeRequest(Request r, float* to) {
   for (unsigned bit = 0; bit < kRequestBits; ++bit) to[bit] = static_cast<unsigned>(r) >> bit & 1 ? 1.f : 0.f;
 }
-inline Request requestOf(const float* sums) {
-  Request all = Request::kNone;
+inline Request requestOf(const float* sums, int all) {
+  Request any = Request::kNone;
   for (unsigned bit = 0; bit < kRequestBits; ++bit)
-    if (sums[bit] > 0) all = all | static_cast<Request>(1u << bit);
-  return all;
+    if (sums[bit] > 0) any = any | static_cast<Request>(1u << bit);
+  return sums[kRequestBits - 1] >= static_cast<float>(all) ? any | Request::kEnd : any;
 }
 
 }  // namespace crema::train

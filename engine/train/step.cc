@@ -21,7 +21,7 @@ struct Spare {
     to[0] = static_cast<float>(loss);
     writeRequest(requests, to + 1);
   }
-  static Spare read(const float* sum) { return {double{sum[0]}, requestOf(sum + 1)}; }
+  static Spare read(const float* sum, int ranks) { return {double{sum[0]}, requestOf(sum + 1, ranks)}; }
 };
 static_assert(1 + kRequestBits <= net::Net::kSpare);
 
@@ -95,7 +95,7 @@ Step::Sum Step::run(const std::function<double(int rank, const Done& done)>& pas
     exchanged_ += monotonicSeconds() - from;
     total = net.flatDiff().diff<float>();
   }
-  const Spare sum = Spare::read(total + learnt);
+  const Spare sum = Spare::read(total + learnt, ranks_);
   return {total, sum.loss / ranks_, sum.requests};
 }
 

@@ -106,7 +106,7 @@ void Trainer::agreeToBegin() {
   std::vector<float> votes(static_cast<size_t>(net::Net::kSpare), 0.f);
   writeRequest(requested(), votes.data());
   step_->gather(votes, collective::Tag::beginning(solver_.iteration()));
-  agreed_ = requestOf(votes.data());
+  agreed_ = requestOf(votes.data(), workers());
   stopped_ = wantsStop(agreed_);
 }
 
@@ -139,7 +139,7 @@ std::vector<float> Trainer::testValues(int net, int batches, int width) {
   }
   writeRequest(requested_, values.data() + count);
   step_->gather(values, collective::Tag::test(net, solver_.iteration()));
-  agreed_ = requestOf(values.data() + count);
+  agreed_ = requestOf(values.data() + count, workers());
   stopped_ = wantsStop(agreed_);
   values.resize(count);
   return values;

@@ -77,6 +77,7 @@ class Trainer {
 
  private:
   bool lead() const { return options_.myRanks.lo == 0; }
+  int workers() const { return exchange_ ? exchange_->workers() : 1; }
   bool logs() const { return lead() || options_.log; }
   void step();
   Request requested();  // polled here, not yet sent with a sum

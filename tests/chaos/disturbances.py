@@ -78,7 +78,7 @@ def ports(pid):
 
 
 def visit(port, seed):
-    """A stranger's bytes: nothing, noise, or the beginning of another protocol."""
+    """An unauthenticated client's bytes: nothing, noise, or the beginning of another protocol."""
     noise = random.Random(seed).randbytes(seed * 97)
     with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1) as s:
         s.sendall([b"", noise, b"GET / HTTP/1.1\r\n\r\n"][seed % 3])

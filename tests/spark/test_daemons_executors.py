@@ -94,7 +94,7 @@ def test_a_killed_executor_on_yarn_ends_the_run_with_its_name_and_leaves_no_chil
     model = f"{hadoop.url('hdfs')}/killed.model"
     with open(job / "driver.log", "w") as log:
         run = subprocess.Popen(
-            command(job, "yarn", "-train", conf=TWO, model=model),
+            command(job, "yarn", "-train", conf=(*TWO, "spark.crema.replacement=fail"), model=model),
             cwd=job,
             env=hadoop.environment("hdfs"),
             stdout=log,

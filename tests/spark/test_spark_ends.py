@@ -12,11 +12,11 @@ from spark_jobs import ENVIRONMENT, FILES, command, job, submit  # noqa: F401 (j
 
 
 @contextlib.contextmanager
-def started(job, master, *flags, model="model"):
+def started(job, master, *flags, model="model", conf=()):
     """A job that writes job/driver.log, in a session of its own; killed at the end if it is still there."""
     with open(job / "driver.log", "w") as log:
         run = subprocess.Popen(
-            command(job, master, *flags, model=model),
+            command(job, master, *flags, model=model, conf=conf),
             cwd=job,
             env=ENVIRONMENT,
             stdout=log,
@@ -70,8 +70,8 @@ def test_interrupted_scoring_leaves_no_output(job):
 
 
 def killed_child(job, sign, kind="worker"):
-    """Runs a job of two executors whose first worker process, or whose coordinator, gets a signal; returns the
-    driver's log.
+    """Runs a job of two executors, which does not go on without a lost one, and whose first worker process, or whose
+    coordinator, gets a signal; returns the driver's log.
     """
     solver = job / FILES[0]
     solver.write_text(
@@ -89,7 +89,8 @@ def killed_child(job, sign, kind="worker"):
             if f"{kind}\0-job".encode() in pathlib.Path(f"/proc/{p}/cmdline").read_bytes()
         ]
 
-    with started(job, "local-cluster[2,1,1024]", "-train", "-clusterSize", 2) as run:
+    alone = ("spark.crema.replacement=fail",)
+    with started(job, "local-cluster[2,1,1024]", "-train", "-clusterSize", 2, conf=alone) as run:
         wait_until(lambda: "iteration" in (job / "driver.log").read_text(), 90, "the first step")
         everything = descendants(run.pid)
         assert len(processes(run)) == (2 if kind == "worker" else 1)

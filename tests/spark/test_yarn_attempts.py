@@ -92,11 +92,11 @@ def test_too_little_data_is_told_by_one_attempt(job, hadoop, tmp_path):
 class Submitted:
     """Starts a job and yields it while its logs can be read."""
 
-    def __init__(self, job, bed, *flags, **places):
+    def __init__(self, job, bed, *flags, conf=(), **places):
         self.job, self.bed = job, bed
         with open(job / "client.log", "w") as log:
             self.process = subprocess.Popen(
-                command(job, "yarn", *flags, conf=CLUSTER, **places),
+                command(job, "yarn", *flags, conf=(*CLUSTER, *conf), **places),
                 cwd=job,
                 env=bed.environment("hdfs"),
                 stdout=log,
@@ -165,7 +165,7 @@ def test_a_second_attempt_goes_on_from_the_first_ones_snapshot_to_the_same_model
     )
     model = f"{hadoop.url('hdfs')}/attempts/after a lost {killed}/m.model"
     expected = undisturbed(job, hadoop)
-    with Submitted(job, hadoop, "-train", model=model) as run:
+    with Submitted(job, hadoop, "-train", model=model, conf=("spark.crema.replacement=fail",)) as run:
         run.wait_for("iteration 200: snapshot")
         os.kill(
             master_processes(hadoop)[0] if killed == "master" else marked_processes(hadoop, "/crema worker")[0],

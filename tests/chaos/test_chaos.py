@@ -1,0 +1,14 @@
+"""The short form of chaos.py: a fixed run of seeds, with each net."""
+
+import pytest
+from nets import KINDS
+
+from chaos import Kind
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_disturbed_runs_have_the_undisturbed_runs_files(records, tmp_path, name):
+    kind = Kind(tmp_path / "run", records, name)
+    for seed in range(100, 106):
+        wrong, _ = kind.disturbed(seed)
+        assert not wrong, wrong
