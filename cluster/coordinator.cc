@@ -114,8 +114,12 @@ class Coordinator::State {
 
   Error tooFew() const {
     if (!loss_) return roster_.tooFew(options_.joinTimeout, work_->remedyForMissing());
-    const auto here = membership_.awaitsReplacement() ? roster_.count(&Member::ready) : 0;
-    if (!recovers() || here == 0) return *loss_;
+    int here = 0, withState = 0;
+    for (int w = 0; w < options_.members; ++w) {
+      withState += membership_.seat(w) == Membership::Seat::kPaused;
+      here += membership_.seat(w) == Membership::Seat::kPaused || membership_.seat(w) == Membership::Seat::kReady;
+    }
+    if (!recovers() || withState == 0) return *loss_;  // newcomers alone have nothing to go on from
     return {loss_->kind(), fmt::format("{} {}(s) are left, and {}; none came within {:.0f} s. The last loss: {}", here,
                                        roster_.member(),
                                        work_->sharesMove() ? fmt::format("{} are needed", std::max(options_.least, 1))
@@ -197,7 +201,9 @@ class Coordinator::State {
   }
 
   // What happened to member w, in a sentence without its end. Throws where the run ends with it.
-  void lose(int w, const std::string& story, ErrorKind kind = ErrorKind::kPeer, bool remedy = true) {
+  // replaced: another process has taken its place already.
+  void lose(int w, const std::string& story, ErrorKind kind = ErrorKind::kPeer, bool remedy = true,
+            bool replaced = false) {
     loss_ = Error(kind, remedy ? fmt::format("{}; {}", story, work_->remedyForLoss()) : story);
     if (!recovers()) throw *loss_;
     LOG_WARNING("{}", story);
@@ -211,6 +217,7 @@ class Coordinator::State {
     membership_.left(w);
     wire::Event event;
     event.mutable_lost()->set_worker(w), event.mutable_lost()->set_story(story);
+    event.mutable_lost()->set_replaced(replaced);
     emit_(event);
   }
 
@@ -346,7 +353,7 @@ class Coordinator::State {
     // A later attempt of the same task: the earlier one is gone, although its connection has not ended yet.
     if (recovers() && w < roster_.members.size() && roster_.members[w].channel && !roster_.members[w].finished &&
         hello.attempt() > roster_.members[w].hello.attempt())
-      lose(static_cast<int>(w), roster_.describe(static_cast<int>(w)) + " was started again");
+      lose(static_cast<int>(w), roster_.describe(static_cast<int>(w)) + " was started again", ErrorKind::kPeer, true, true);
     const std::string refusal = roster_.refusal(hello, options_.jobDigest);
     if (!refusal.empty()) return refuse(in.from, hello, refusal);
     Member& m = roster_.members[w];

@@ -167,7 +167,7 @@ void runLocalCluster(const train::RunOptions& options, const std::string& model,
     show(event);
     if (event.has_started()) workers->started = true;
     if (event.has_joined()) workers->joined[static_cast<size_t>(event.joined().worker())] = true;
-    if (event.has_lost()) workers->replace(event.lost().worker());
+    if (event.has_lost() && !event.lost().replaced()) workers->replace(event.lost().worker());
   };
   cluster::Coordinator coordinator(worker::coordinatorOf(job), worker::workOf(job), heard);
   job.set_coordinator(coordinator.address());

@@ -119,8 +119,10 @@ class Run {
     Interrupt left(interrupt_);
     left_ = &left;
     session_.watch(&left);
+    run_.solver->endPassesBy(&left);
     const bool over = tryGeneration(start);
     session_.watch(nullptr);
+    run_.solver->endPassesBy(nullptr);
     left_ = nullptr;
     return over;
   }

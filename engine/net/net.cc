@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "base/log.h"
+#include "base/socket.h"
 #include "layers/record_layer.h"
 #include "model/hdf5_model.h"
 #include "net/builder.h"
@@ -48,6 +49,10 @@ void Net::restoreCarried(int rank, const char* from) {
   for (const auto& layer : layers_) layer->restoreCarried(rank, from), from += layer->carriedBytes();
 }
 
+void Net::checkInterrupt() const {
+  if (interrupt_) interrupt_->check();
+}
+
 double Net::forward() { return forwardTo(static_cast<int>(layers_.size()) - 1); }
 
 double Net::forwardTo(int lastLayer) { return forwardRange(0, lastLayer); }
@@ -63,6 +68,7 @@ void Net::reshape() {
 }
 
 double Net::forwardLayer(int i) {
+  checkInterrupt();
   const Wire& w = wires_[static_cast<size_t>(i)];
   if (hooks_.beforeForward) hooks_.beforeForward(i);
   double loss = 0;
@@ -90,6 +96,7 @@ void Net::backwardRange(int fromLayer, int downToLayer) {
 }
 
 void Net::backwardLayer(int i) {
+  checkInterrupt();
   const Wire& w = wires_[static_cast<size_t>(i)];
   if (hooks_.beforeBackward) hooks_.beforeBackward(i);
   layers_[static_cast<size_t>(i)]->backward(w.tops, w.propagateDown, w.bottoms);

@@ -19,6 +19,9 @@
 #include "model/trained.h"
 #include "net/running_statistics.h"
 
+namespace crema {
+class Interrupt;
+}
 namespace crema::layers {
 class RecordLayer;
 }
@@ -79,6 +82,10 @@ class Net {
   size_t carriedBytes() const;
   void saveCarried(int rank, char* to) const;
   void restoreCarried(int rank, const char* from);
+
+  // From now on a pass ends between two layers when it is raised; nullptr: none does. What blobs hold is then of no use.
+  void endPassesBy(const Interrupt* interrupt) { interrupt_ = interrupt; }
+  void checkInterrupt() const;
 
   double forward();  // the weighted sum of losses
   void backward();   // adds to parameter gradients
@@ -152,6 +159,7 @@ class Net {
   layers::RunState run_;
   Hooks hooks_;
   bool debugInfo_ = false;
+  const Interrupt* interrupt_ = nullptr;
   std::vector<std::unique_ptr<layers::Layer>> layers_;
   std::vector<layers::RecordLayer*> recordLayers_;
   std::vector<Wire> wires_;

@@ -186,6 +186,7 @@ double TrainingPlan::forwardLayer(int i) {
   const Planned& planned = layers_[static_cast<size_t>(i)];
   layers::Layer& layer = *net_.layers()[static_cast<size_t>(i)];
   if (planned.by != i) return 0;
+  net_.checkInterrupt();
   if (planned.writesFor >= 0) {
     Blob& to = leaderOf(net_, planned.writesFor)->keptBottom();
     layer.shapeTops(net_.bottoms(i), net_.tops(i));

@@ -115,6 +115,11 @@ void Solver::assign(const std::vector<int>& myRanks, int testWorkers) {
   for (const auto& net : testNets_) net->assign({0}, testWorkers);
 }
 
+void Solver::endPassesBy(const Interrupt* interrupt) {
+  net_->endPassesBy(interrupt);
+  for (const auto& net : testNets_) net->endPassesBy(interrupt);
+}
+
 std::vector<double> Solver::position() const {
   std::vector<double> all = {static_cast<double>(iteration()), static_cast<double>(currentStep_), smoothed_,
                              static_cast<double>(losses_.size())};

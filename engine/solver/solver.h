@@ -76,6 +76,7 @@ class Solver {
   // For a run whose workers change. Other ranks are this process's from the next step on.
   void assign(const std::vector<int>& myRanks, int testWorkers);
   void setLog(bool on) { options_.log = on; }
+  void endPassesBy(const Interrupt* interrupt);  // as Net has it, for all nets
   // Where it stands, beside weights and history: iteration, stage of the policy, smoothed loss and the losses it is of.
   // The same length for the same solver.
   std::vector<double> position() const;
