@@ -122,7 +122,11 @@ std::string World::key() const {
 void Explorer::coordinate(World& w) {
   while (w.end == World::kGoesOn) {
     const Membership::Say say = w.membership.next(w.waited);
-    if (say == Membership::Say::kNothing) return;
+    if (say == Membership::Say::kNothing) {
+      // The coordinator's own rule: who has not come within the join timeout ends the run.
+      if (w.waited && w.membership.phase() == Membership::Phase::kGathering) w.end = World::kTooFew;
+      return;
+    }
     if (say == Membership::Say::kOver) w.end = World::kOver;
     if (say == Membership::Say::kTooFew) w.end = World::kTooFew;
     if (say == Membership::Say::kGiveUp) {
