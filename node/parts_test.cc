@@ -153,7 +153,7 @@ TEST(Kept, EpochsAreFedAgainInTheirOrder) {
   for (const char* bytes : {"first", "second"}) {
     Item item;
     item.block = std::make_shared<Descriptor>(memoryWith(bytes));
-    item.rows = item.count = 3, item.bytes = std::strlen(bytes);
+    item.rows = 3, item.first = 1, item.count = 2, item.bytes = std::strlen(bytes);
     kept.add("input", item);
   }
   for (int epoch = 0; epoch < 2; ++epoch) kept.replay("input", broker, interrupt);
@@ -162,6 +162,8 @@ TEST(Kept, EpochsAreFedAgainInTheirOrder) {
     ASSERT_TRUE(item);
     EXPECT_EQ(contentOf(item->block->get()), bytes);
     EXPECT_EQ(item->rows, 3);
+    EXPECT_EQ(item->first, 1);
+    EXPECT_EQ(item->count, 2);
     EXPECT_EQ(item->bytes, std::strlen(bytes));
   }
   kept.forget("input");

@@ -18,6 +18,10 @@ void Reports::say(const wire::NodeNote& note) {
 void Reports::asked(const wire::NodeNote& note) {
   if (note.has_replay()) replay(note.replay());
   const MutexLock lock(mutex_);
+  if (note.has_counted()) {
+    notes_.emplace_back();
+    *notes_.back().mutable_counted() = broker_.counted(note.counted());
+  }
   if (note.has_drained()) drains_.push_back(note.drained());
 }
 

@@ -115,7 +115,7 @@ class Progress:
 
     def _note(self, member, note):
         with self._lock:
-            for kind in ("drained", "replayed"):
+            for kind in ("counted", "drained", "replayed"):
                 if kind in note and (kind, note[kind].get("serial")) in self._expected:
                     self._expected[kind, note[kind]["serial"]].append(note[kind])
             if "fed" in note:
