@@ -43,6 +43,9 @@ bool Broker::waitFor(MutexLock& lock, const Wait& wait, Ready ready) {
   }
 }
 
+// The program has ended, but for an error or because it wanted no more rows.
+bool Broker::unasked() const { return ended_ && !failed_ && state_.at("state") == "\"running\""; }
+
 bool Broker::noMoreRows() const {
   const auto& state = state_.at("state");
   return ended_ || state == "\"terminating\"" || state == "\"stopped\"";
@@ -76,6 +79,7 @@ bool Broker::makeRoom(MutexLock& lock, const std::string& name, uint64_t bytes, 
                             "longer",
                             name, held_ >> 20, budget_ >> 20));
   totals_.full += monotonicSeconds() - from;
+  if (unasked()) totals_.left = true;
   if (noMoreRows()) return false;
   held_ += bytes;
   return true;
@@ -264,7 +268,10 @@ void Broker::programEnded() {
   held_ = 0;
   for (auto& [name, queue] : queues_) {
     queue.inUse = 0;
-    if (isFed(name)) queue.items.clear();
+    if (!isFed(name)) continue;
+    const auto rows = [](const Item& item) { return item.count > 0; };
+    if (unasked() && std::any_of(queue.items.begin(), queue.items.end(), rows)) totals_.left = true;
+    queue.items.clear();
   }
   changed_.notify_all();
 }

@@ -54,6 +54,7 @@ struct Totals {
   int64_t put = 0, taken = 0;  // rows
   uint64_t bytes = 0;          // put
   double idle = 0, full = 0;   // seconds in which the program waited for rows, and feeds for room
+  bool left = false;           // the program has ended by itself, did not say that it wants no more, and left rows
   double moved = 0;            // monotonicSeconds() when the program last took, gave back or answered rows
 };
 
@@ -108,6 +109,7 @@ class Broker {
     int64_t rows;
   };
   Queue& queueNamed(const std::string& name) CREMA_REQUIRES(mutex_);
+  bool unasked() const CREMA_REQUIRES(mutex_);
   bool noMoreRows() const CREMA_REQUIRES(mutex_);
   bool waitForRoom(MutexLock& lock, Queue& queue, uint64_t bytes, const Wait& wait) CREMA_REQUIRES(mutex_);
   bool makeRoom(MutexLock& lock, const std::string& name, uint64_t bytes, const Wait& wait) CREMA_REQUIRES(mutex_);

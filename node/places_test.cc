@@ -90,6 +90,25 @@ TEST_F(PlacesTest, RowsOfACallThatFailedCountForTheEpochAlone) {
   EXPECT_EQ(counted(kCall + 1).rows(), 4);
 }
 
+// Of a program that ends: whether rows waited, came later, or were not wanted.
+TEST_F(PlacesTest, AProgramThatEndsBeforeItsRowsIsNoted) {
+  Broker waited({"input"}, 1000), later({"input"}, 1000), stopped({"input"}, 1000), failed({"input"}, 1000);
+  ASSERT_TRUE(waited.put("input", shardOf(0, 0, 5), now()));
+  waited.programEnded();
+  EXPECT_TRUE(waited.totals().left);
+  later.programEnded();
+  EXPECT_FALSE(later.totals().left);
+  EXPECT_FALSE(later.put("input", shardOf(0, 0, 5), now()));
+  EXPECT_TRUE(later.totals().left);
+  for (Broker* b : {&stopped, &failed}) ASSERT_TRUE(b->put("input", shardOf(0, 0, 5), now()));
+  stopped.set("state", "\"terminating\"");
+  failed.fail(Error(ErrorKind::kData, "the program was killed"));
+  for (Broker* b : {&stopped, &failed}) {
+    b->programEnded();
+    EXPECT_FALSE(b->totals().left);
+  }
+}
+
 TEST_F(PlacesTest, RoomThatWasReservedIsUsedOrGivenBack) {
   ASSERT_TRUE(b_.reserve("input", 900, now()));
   EXPECT_NE(messageOf([&] { (void)b_.reserve("input", 200, now()); }).find("make room"), std::string::npos);

@@ -192,5 +192,6 @@ MESSAGES = {
         "bytes": (3, "int"),
         "idle": (4, "double"),
         "full": (5, "double"),
+        "left": (6, "bool"),
     },
 }

@@ -77,6 +77,18 @@ def test_rows_fed_and_taken_which_side_waits_and_the_time_left(clock, capsys):
     assert lines(capsys) == [], "the last line has said it"
 
 
+def test_a_program_that_leaves_rows_is_named_once(clock, capsys):
+    progress = _progress.Progress({0: "worker:0", 1: "worker:1"})
+    progress.take({"joined": {**joined(0, "worker:0", 1, 2)["joined"], "worker": 1}})
+    progress.take({"joined": {**joined(1, "worker:1", 2, 2)["joined"], "worker": 0}})
+    lines(capsys)
+    for rows in (10, 20):
+        progress.take(fed(0, rows=rows, taken=5, left=True))
+        progress.take(fed(1, rows=rows, taken=rows))
+    (line,) = lines(capsys)
+    assert line.startswith("crema: the program of node 1 (worker:1) has ended and left rows, and did not call DataFeed")
+
+
 def test_long_waits_are_minutes(clock, capsys):
     progress = _progress.Progress({0: "worker:0"})
     progress.feed(lambda taken: taken / 10_000)
