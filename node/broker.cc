@@ -43,6 +43,9 @@ bool Broker::waitFor(MutexLock& lock, const Wait& wait, Ready ready) {
   }
 }
 
+// The program has ended, but for an error or because it wanted no more rows.
+bool Broker::unasked() const { return ended_ && !failed_ && state_.at("state") == "\"running\""; }
+
 bool Broker::noMoreRows() const {
   const auto& state = state_.at("state");
   return ended_ || state == "\"terminating\"" || state == "\"stopped\"";
@@ -66,27 +69,64 @@ bool Broker::waitForRoom(MutexLock& lock, Queue& queue, uint64_t bytes, const Wa
   return met;
 }
 
-bool Broker::put(const std::string& name, Item item, const Wait& wait) {
+// The room is taken when it returns true; false: no more rows are wanted.
+bool Broker::makeRoom(MutexLock& lock, const std::string& name, uint64_t bytes, const Wait& wait) {
+  const double from = monotonicSeconds();
+  if (!waitForRoom(lock, queueNamed(name), bytes, wait))
+    throw Error(ErrorKind::kTimeout,
+                fmt::format("Timeout while feeding partition: the program has taken too few rows from queue '{}' to "
+                            "make room; {} of {} MiB are full. Is it still training? A longer feed_timeout waits "
+                            "longer",
+                            name, held_ >> 20, budget_ >> 20));
+  totals_.full += monotonicSeconds() - from;
+  if (unasked()) totals_.left = true;
+  if (noMoreRows()) return false;
+  held_ += bytes;
+  return true;
+}
+
+void Broker::giveBack(uint64_t bytes) {
+  held_ -= std::min(held_, bytes);
+  changed_.notify_all();
+}
+
+bool Broker::reserve(const std::string& name, uint64_t bytes, const Wait& wait) {
+  MutexLock lock(mutex_);
+  queueNamed(name);  // or an error
+  return !isFed(name) || makeRoom(lock, name, bytes, wait);
+}
+
+void Broker::release(const std::string& name, uint64_t bytes) {
+  const MutexLock lock(mutex_);
+  if (isFed(name)) giveBack(bytes);
+}
+
+// false: nothing of it is left, and its room is given back.
+bool Broker::leaveOutWhatCame(Queue& queue, Item& item) {
+  try {
+    const int64_t came = queue.places.add(*item.place, item.count);
+    item.first += came, item.count -= came;
+  } catch (const Error&) {
+    giveBack(item.bytes);
+    throw;
+  }
+  if (item.count == 0) giveBack(item.bytes);
+  return item.count > 0;
+}
+
+bool Broker::put(const std::string& name, Item item, const Wait& wait, Item* as) {
   MutexLock lock(mutex_);
   Queue& queue = queueNamed(name);
   const bool fed = isFed(name);
-  if (fed && item.block) {
-    const double from = monotonicSeconds();
-    if (!waitForRoom(lock, queue, item.bytes, wait))
-      throw Error(ErrorKind::kTimeout,
-                  fmt::format("Timeout while feeding partition: the program has taken too few rows from queue '{}' to "
-                              "make room; {} of {} MiB are full. Is it still training? A longer feed_timeout waits "
-                              "longer",
-                              name, held_ >> 20, budget_ >> 20));
-    totals_.full += monotonicSeconds() - from;
-  } else if (failed_) {
-    throw *failed_;
-  }
+  if (fed && item.block && !item.reserved && !makeRoom(lock, name, item.bytes, wait)) return false;
+  if (fed && item.block && (failed_ || noMoreRows())) giveBack(item.bytes);
+  if (failed_) throw *failed_;
   if (fed && noMoreRows()) return false;
-  if (fed) {
-    totals_.put += item.count, totals_.bytes += item.bytes;
-    held_ += item.bytes;
-  }
+  const bool some = !fed || !item.block || !item.place || leaveOutWhatCame(queue, item);
+  if (as) *as = item;
+  if (!some) return true;
+  if (fed) totals_.put += item.count, totals_.bytes += item.bytes, queue.places.came(item.count);
+  if (item.mark == wire::END_OF_EPOCH) queue.places.endEpoch();
   if (name == kResults) totals_.moved = monotonicSeconds();
   if (name == kResults && item.block)
     putResults(std::move(item));
@@ -197,7 +237,18 @@ void Broker::endEpoch(const wire::NodeNote::Epoch& epoch) {
   Item end;
   end.mark = wire::END_OF_EPOCH, end.epoch = epoch;
   queue->second.items.push_back(std::move(end));
+  queue->second.places.endEpoch();
   changed_.notify_all();
+}
+
+wire::NodeNote::Counted Broker::counted(const wire::NodeNote::Counted& asked) {
+  const MutexLock lock(mutex_);
+  wire::NodeNote::Counted answer = asked;
+  const auto queue = queues_.find(asked.queue());
+  if (queue == queues_.end()) return answer;
+  answer.set_of_call(queue->second.places.end(asked.call()));
+  answer.set_rows(queue->second.places.rows());
+  return answer;
 }
 
 void Broker::endFeeds() {
@@ -217,7 +268,10 @@ void Broker::programEnded() {
   held_ = 0;
   for (auto& [name, queue] : queues_) {
     queue.inUse = 0;
-    if (isFed(name)) queue.items.clear();
+    if (!isFed(name)) continue;
+    const auto rows = [](const Item& item) { return item.count > 0; };
+    if (unasked() && std::any_of(queue.items.begin(), queue.items.end(), rows)) totals_.left = true;
+    queue.items.clear();
   }
   changed_.notify_all();
 }

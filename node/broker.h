@@ -6,6 +6,8 @@
 // came, so that small blocks do not keep a large one out for ever; a queue that nobody takes from holds up no other. Results are not counted: they are of rows that were, and whoever feeds
 // takes them between two blocks.
 //
+// A feeding task that Spark repeats brings rows again: those of a sharded feed have places, and come once (node/places.h).
+//
 // Order: a queue is first in, first out. Results go to the feed whose rows they answer: result i of all belongs to row i
 // of all that the program has taken from feeds that want results.
 //
@@ -26,6 +28,7 @@
 #include "base/mutex.h"
 #include "node.pb.h"
 #include "node/descriptor.h"
+#include "node/places.h"
 
 namespace crema::node {
 
@@ -35,8 +38,10 @@ struct Item {
   int64_t rows = 0;              // of the block
   int64_t first = 0, count = 0;  // those of them that are meant
   uint64_t bytes = 0;
-  uint64_t feed = 0;            // that wants results; 0: none
-  wire::NodeNote::Epoch epoch;  // of END_OF_EPOCH
+  uint64_t feed = 0;                              // that wants results; 0: none
+  wire::NodeNote::Epoch epoch;                    // of END_OF_EPOCH
+  std::optional<wire::NodeRequest::Place> place;  // of the block's first row, where rows are sharded
+  bool reserved = false;                          // there is room for it already: reserve()
 };
 
 struct Wait {
@@ -49,6 +54,7 @@ struct Totals {
   int64_t put = 0, taken = 0;  // rows
   uint64_t bytes = 0;          // put
   double idle = 0, full = 0;   // seconds in which the program waited for rows, and feeds for room
+  bool left = false;           // the program has ended by itself, did not say that it wants no more, and left rows
   double moved = 0;            // monotonicSeconds() when the program last took, gave back or answered rows
 };
 
@@ -58,8 +64,14 @@ class Broker {
 
   // A block or a mark behind what is there. false: the program wants no more rows (its state is "terminating" or
   // "stopped", or it has ended), and the item is dropped. kTimeout when there was no room for it. A block for "output"
-  // goes to the feeds that it belongs to.
-  [[nodiscard]] bool put(const std::string& queue, Item item, const Wait& wait);
+  // goes to the feeds that it belongs to. as: what of the block was put, as rows that had come before are left out.
+  [[nodiscard]] bool put(const std::string& queue, Item item, const Wait& wait, Item* as = nullptr);
+  // Room for a block that has not come yet; put() takes an item that is `reserved`, and release() gives the room back.
+  // false and kTimeout as of put(). Queues that are not fed have room.
+  [[nodiscard]] bool reserve(const std::string& queue, uint64_t bytes, const Wait& wait);
+  void release(const std::string& queue, uint64_t bytes);
+  // How many rows have come of that call of train(), of which no more are taken from now on.
+  wire::NodeNote::Counted counted(const wire::NodeNote::Counted& asked);
   // The next item; nothing at the deadline. feed: of the results of that feed.
   [[nodiscard]] std::optional<Item> get(const std::string& queue, uint64_t feed, const Wait& wait);
   // `count` items of get() with that many bytes are no longer in use.
@@ -87,6 +99,7 @@ class Broker {
     std::deque<Item> items;
     std::list<char> line;  // one entry for each put() that waits for room, the first to be served in front
     int64_t inUse = 0;     // items that get() has given and done() has not taken back
+    Places places;
   };
   struct Feed {
     std::deque<Item> results;
@@ -96,8 +109,12 @@ class Broker {
     int64_t rows;
   };
   Queue& queueNamed(const std::string& name) CREMA_REQUIRES(mutex_);
+  bool unasked() const CREMA_REQUIRES(mutex_);
   bool noMoreRows() const CREMA_REQUIRES(mutex_);
   bool waitForRoom(MutexLock& lock, Queue& queue, uint64_t bytes, const Wait& wait) CREMA_REQUIRES(mutex_);
+  bool makeRoom(MutexLock& lock, const std::string& name, uint64_t bytes, const Wait& wait) CREMA_REQUIRES(mutex_);
+  bool leaveOutWhatCame(Queue& queue, Item& item) CREMA_REQUIRES(mutex_);
+  void giveBack(uint64_t bytes) CREMA_REQUIRES(mutex_);
   void putResults(Item item) CREMA_REQUIRES(mutex_);
   template <class Ready>
   bool waitFor(MutexLock& lock, const Wait& wait, Ready ready) CREMA_REQUIRES(mutex_);

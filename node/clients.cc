@@ -15,6 +15,7 @@ namespace crema::node {
 namespace {
 
 constexpr int64_t kMostRows = int64_t{1} << 40;
+constexpr uint64_t kLargestBlock = uint64_t{1} << 40;
 constexpr double kPatience = 1;  // seconds: who waits no longer for room says nothing about the program
 
 std::string unguessableName() {
@@ -47,7 +48,8 @@ void checkUser(const Socket& socket) {
 // A connection, with what it has opened.
 struct Clients::Client {
   Frames frames;
-  bool local;  // memory travels as descriptors
+  bool local;                // memory travels as descriptors
+  const Interrupt& closing;  // of the node
   std::vector<uint64_t> feeds = {};
   std::shared_ptr<const Descriptor> given = nullptr;  // beside the last answer, until that is sent
 
@@ -69,11 +71,12 @@ Clients::Clients(const std::string& token, const std::string& host, Node node)
 
 void Clients::serve(Socket socket, bool local, const Interrupt& closing) {
   if (local) checkUser(socket);
-  Client client{Frames(std::move(socket)), local};
+  Client client{Frames(std::move(socket)), local, closing};
   try {
     for (;;) {
       wire::NodeRequest request;
       Descriptor beside = client.frames.receive(&request, &closing);
+      if (request.put().follows()) client.frames.expect(request.put().bytes());
       wire::NodeAnswer to;
       int descriptor = -1;
       try {
@@ -84,6 +87,7 @@ void Clients::serve(Socket socket, bool local, const Interrupt& closing) {
         to.Clear();
         to.set_failed(e.what()), to.set_kind(name(e.kind()));
       }
+      client.frames.skip(&closing);  // of a block that was not taken
       client.frames.send(to, descriptor, &closing);
       client.given.reset();
     }
@@ -151,33 +155,44 @@ void Clients::answerOfQueue(const wire::NodeRequest& r, Client& client, wire::No
 }
 
 void Clients::put(const wire::NodeRequest::Put& r, Descriptor beside, Client& client, wire::NodeAnswer* to) {
+  if (r.mark() == wire::NONE) return to->set_taken(putBlock(r, std::move(beside), client));
   Item item;
   item.mark = r.mark(), item.feed = r.feed(), item.epoch = r.epoch();
-  if (r.mark() == wire::NONE) {
-    if (!client.local) beside = memoryHolding(r.block(), "a block of rows");
-    if (!beside.open()) badData("a block of {} rows came without its memory", r.rows());
-    struct stat memory {};
-    if (::fstat(beside.get(), &memory) != 0 || r.bytes() > static_cast<uint64_t>(memory.st_size) || r.rows() < 0 ||
-        r.rows() > kMostRows)
-      badData("a block of {} rows in {} bytes came with {} bytes of memory", r.rows(), r.bytes(), memory.st_size);
-    item.block = std::make_shared<Descriptor>(std::move(beside));
-    item.rows = item.count = r.rows(), item.bytes = r.bytes();
+  to->set_taken(node_.broker.put(r.queue(), item, client.waitOf(r.timeout())));
+}
+
+// Room first: a block from another machine is read when there is some for it, and nobody waits behind one that is kept.
+bool Clients::putBlock(const wire::NodeRequest::Put& r, Descriptor beside, Client& client) {
+  struct stat memory {};
+  if (!r.follows() && !beside.open()) badData("a block of {} rows came without its memory", r.rows());
+  if (beside.open() && ::fstat(beside.get(), &memory) != 0) ioError("a block of rows: {}", systemError(errno));
+  const uint64_t most = r.follows() ? kLargestBlock : static_cast<uint64_t>(memory.st_size);
+  if (r.bytes() > most || r.rows() < 0 || r.rows() > kMostRows)
+    badData("a block of {} rows in {} bytes came, with {} bytes of memory at most", r.rows(), r.bytes(), most);
+  if (!reserve(r, client)) return false;
+  Item item;
+  item.rows = item.count = r.rows(), item.bytes = r.bytes(), item.feed = r.feed(), item.reserved = true;
+  if (r.has_place()) item.place = r.place();
+  try {
+    if (r.follows()) beside = client.frames.receiveBlock(&client.closing);
+  } catch (const Error&) {
+    node_.broker.release(r.queue(), r.bytes());
+    throw;
   }
-  if (!r.keep() || !item.block) {
-    to->set_taken(putWhenThereIsRoom(r, item, client));
-    return;
-  }
+  item.block = std::make_shared<Descriptor>(std::move(beside));
+  if (!r.keep()) return node_.broker.put(r.queue(), std::move(item), client.waitOf(r.timeout()));
   const MutexLock one(keeping_);
-  to->set_taken(putWhenThereIsRoom(r, item, client));
-  if (to->taken()) node_.kept.add(r.queue(), item);
+  if (!node_.broker.put(r.queue(), item, client.waitOf(r.timeout()), &item)) return false;
+  if (item.count > 0) node_.kept.add(r.queue(), item);
+  return true;
 }
 
 // A wait may be longer than the timeout where others' blocks come first; it ends when the program has done nothing for
 // that long, which is then stuck.
-bool Clients::putWhenThereIsRoom(const wire::NodeRequest::Put& r, const Item& item, Client& client) {
+bool Clients::reserve(const wire::NodeRequest::Put& r, Client& client) {
   for (;;) {
     try {
-      return node_.broker.put(r.queue(), item, client.waitOf(r.timeout()));
+      return node_.broker.reserve(r.queue(), r.bytes(), client.waitOf(r.timeout()));
     } catch (const Error& e) {
       if (e.kind() != ErrorKind::kTimeout || r.timeout() < kPatience) throw;
       if (idle() < r.timeout()) continue;

@@ -35,7 +35,8 @@ class Clients {
   void serve(Socket socket, bool local, const Interrupt& closing);
   int answer(const wire::NodeRequest& request, Descriptor beside, Client& client, wire::NodeAnswer* to);
   void answerOfQueue(const wire::NodeRequest& request, Client& client, wire::NodeAnswer* to);
-  bool putWhenThereIsRoom(const wire::NodeRequest::Put& request, const Item& item, Client& client);
+  bool reserve(const wire::NodeRequest::Put& request, Client& client);
+  bool putBlock(const wire::NodeRequest::Put& request, Descriptor beside, Client& client);
   double idle();  // seconds since the program did something
   void put(const wire::NodeRequest::Put& request, Descriptor beside, Client& client, wire::NodeAnswer* to);
   int get(const wire::NodeRequest::Get& request, Client& client, wire::NodeAnswer* to);

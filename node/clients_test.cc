@@ -1,12 +1,15 @@
 // Clients of a node that send anything: whoever has the token, and no sense, gets answers or the end of its connection.
 #include "node/clients.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <poll.h>
 
 #include <optional>
 #include <random>
 
 #include "base/door.h"
+#include "cluster/frame.h"
 #include "support/message_of.h"
 
 namespace crema::node {
@@ -15,6 +18,12 @@ namespace {
 using crema::test::messageOf;
 
 constexpr char kToken[] = "a token of these tests";
+
+// Whether a socket that took nothing takes something within half a second.
+bool settled(const Socket& socket) {
+  pollfd room{socket.descriptor(), POLLOUT, 0};
+  return ::poll(&room, 1, 500) > 0;
+}
 
 class ClientsTest : public testing::Test {
  protected:
@@ -70,7 +79,10 @@ wire::NodeRequest ClientsTest::request() {
       r.mutable_put()->set_queue(queue()), r.mutable_put()->set_rows(any()), r.mutable_put()->set_timeout(seconds);
       r.mutable_put()->set_bytes(static_cast<uint64_t>(any())), r.mutable_put()->set_feed(number(4));
       if (number(3) == 0) r.mutable_put()->set_mark(static_cast<wire::Mark>(number(4)));
-      if (number(2) == 0) r.mutable_put()->set_block(bytes(60));
+      if (number(2) == 0) {
+        *r.mutable_put()->mutable_place() = wire::NodeRequest::Place();
+        r.mutable_put()->mutable_place()->set_at(any()), r.mutable_put()->mutable_place()->set_call(any());
+      }
       if (number(9) == 0) r.mutable_put()->set_keep(true);
       break;
     case 2:
@@ -115,6 +127,85 @@ TEST_F(ClientsTest, AHundredThousandRequestsOfAnyKind) {
   look.mutable_look()->set_key("state");
   EXPECT_TRUE(asked(*frames, look)->taken());
   EXPECT_EQ(failures_, 0);
+}
+
+// What a feeding task of another machine sends stays with it until there is room: two sockets hold a few megabytes.
+TEST_F(ClientsTest, ABlockIsReadWhenThereIsRoomForIt) {
+  constexpr uint64_t kBlock = 64u << 20;
+  const Deadline soon = Deadline::after(30);
+  Socket socket = connectThroughDoor(clients_.port(), kToken, "node", soon, nullptr, soon);
+  ASSERT_TRUE(broker_.reserve("input", 1000, {Deadline::after(0)}));  // all that there is
+  const auto sent = [&](const std::string& all, size_t from) {
+    for (size_t at = from;;) {
+      const size_t n = socket.writeSome(all.data() + at, std::min<size_t>(all.size() - at, 1 << 20));
+      at += n;
+      if (at == all.size() || (n == 0 && !settled(socket))) return at;
+    }
+  };
+  wire::NodeRequest r;
+  r.mutable_put()->set_queue("input"), r.mutable_put()->set_rows(3), r.mutable_put()->set_timeout(60);
+  r.mutable_put()->set_bytes(kBlock), r.mutable_put()->set_follows(true);
+  const std::string all = cluster::framed(r) + std::string(kBlock, 'x');
+  ASSERT_EQ(::fcntl(socket.descriptor(), F_SETFL, O_NONBLOCK), 0);
+  const size_t before = sent(all, 0);
+  EXPECT_LT(before, kBlock / 2);
+  broker_.release("input", 1000);
+  for (size_t at = before; at < all.size();) {
+    socket.waitToWrite(soon, nullptr);
+    at += socket.writeSome(all.data() + at, all.size() - at);
+  }
+  Frames frames(std::move(socket));
+  wire::NodeAnswer answer;
+  (void)frames.receive(&answer, nullptr);
+  EXPECT_TRUE(answer.taken()) << answer.failed();
+  const auto item = broker_.get("input", 0, {Deadline::after(0)});
+  ASSERT_TRUE(item);
+  std::string back(kBlock, ' ');
+  EXPECT_EQ(::pread(item->block->get(), back.data(), kBlock, 0), static_cast<ssize_t>(kBlock));
+  EXPECT_EQ(back, std::string(kBlock, 'x'));
+}
+
+// The next request is read where it begins, though the block before it was not wanted.
+TEST_F(ClientsTest, ABlockThatIsNotTakenIsSkipped) {
+  const Deadline soon = Deadline::after(30);
+  for (const bool unknown : {true, false}) {
+    Socket socket = connectThroughDoor(clients_.port(), kToken, "node", soon, nullptr, soon);
+    wire::NodeRequest r, look;
+    r.mutable_put()->set_queue(unknown ? "nothing" : "input"), r.mutable_put()->set_rows(3);
+    r.mutable_put()->set_bytes(300'000), r.mutable_put()->set_follows(true);
+    look.mutable_look()->set_key("state");
+    if (!unknown) broker_.set("state", "\"terminating\"");
+    const std::string all = cluster::framed(r) + std::string(300'000, 'x') + cluster::framed(look);
+    socket.writeAll(all.data(), all.size(), soon, nullptr);
+    Frames frames(std::move(socket));
+    wire::NodeAnswer put, state;
+    (void)frames.receive(&put, nullptr);
+    (void)frames.receive(&state, nullptr);
+    EXPECT_EQ(put.failed().find("Queue 'nothing' not found") == 0, unknown) << put.failed();
+    EXPECT_FALSE(put.taken());
+    EXPECT_TRUE(state.taken());
+  }
+}
+
+TEST_F(ClientsTest, AFeedingTaskThatGoesAmidABlockGivesItsRoomBack) {
+  const Deadline soon = Deadline::after(30);
+  {
+    Socket socket = connectThroughDoor(clients_.port(), kToken, "node", soon, nullptr, soon);
+    wire::NodeRequest r;
+    r.mutable_put()->set_queue("input"), r.mutable_put()->set_rows(3), r.mutable_put()->set_timeout(60);
+    r.mutable_put()->set_bytes(900), r.mutable_put()->set_follows(true);
+    const std::string some = cluster::framed(r) + std::string(400, 'x');
+    socket.writeAll(some.data(), some.size(), soon, nullptr);
+    const auto full = [&] {
+      return messageOf([&] { (void)broker_.reserve("input", 1000, {Deadline::after(0)}); }) != "no error";
+    };
+    while (!full()) {
+      broker_.release("input", 1000);
+      ASSERT_FALSE(soon.passed());
+    }
+  }
+  EXPECT_TRUE(broker_.reserve("input", 1000, {soon}));
+  EXPECT_EQ(broker_.count("input"), 0);
 }
 
 TEST_F(ClientsTest, BytesThatAreNoMessageEndTheirConnection) {

@@ -1,12 +1,17 @@
 #include "node/frames.h"
 
+#include <poll.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
 #include <string>
+#include <vector>
 
+#include "base/fd_io.h"
 #include "cluster/frame.h"
 
 namespace crema::node {
@@ -15,6 +20,8 @@ namespace {
 constexpr uint32_t kLargest = 64u << 20;  // bytes: values of the state, error messages
 constexpr double kSendSeconds = 30;       // for a client that does not read
 constexpr double kForever = 1e8;
+constexpr size_t kPart = 256u << 10;  // bytes of a block that are read at once
+constexpr double kSilence = 60;       // seconds for each part
 
 }  // namespace
 
@@ -52,6 +59,42 @@ Descriptor Frames::receive(google::protobuf::MessageLite* message, const Interru
   socket_.readAll(bytes.data(), size, Deadline::after(kForever), interrupt);
   if (!message->ParseFromString(bytes)) throw Error(ErrorKind::kPeer, "a message came that cannot be read");
   return beside;
+}
+
+template <class Take>
+void Frames::receiveFollowing(const Interrupt* interrupt, Take take) {
+  std::vector<char> part(std::min<uint64_t>(following_, kPart));
+  while (following_ > 0) {
+    part.resize(std::min<uint64_t>(following_, kPart));
+    socket_.readAll(part.data(), part.size(), Deadline::after(kSilence), interrupt);
+    following_ -= part.size();
+    take(part);
+  }
+}
+
+// By write(), which says that there is no memory; a page of a mapping that cannot be had ends the process.
+Descriptor Frames::receiveBlock(const Interrupt* interrupt) {
+  Descriptor memory(::memfd_create("crema-rows", MFD_CLOEXEC));
+  const auto refused = [bytes = following_] {
+    ioError("there is no memory of {} bytes for a block of rows: {}; {}", bytes, systemError(errno), memoryRemedy());
+  };
+  if (!memory.open()) refused();
+  receiveFollowing(interrupt, [&](const std::vector<char>& part) {
+    const auto write = [&](size_t at) { return ::write(memory.get(), part.data() + at, part.size() - at); };
+    if (!moveAll(part.size(), write)) refused();
+  });
+  return memory;
+}
+
+void Frames::skip(const Interrupt* interrupt) {
+  receiveFollowing(interrupt, [](const std::vector<char>&) {});
+}
+
+// Where bytes wait that were not read, the end of the connection cannot be read either.
+bool Frames::peerGone() const {
+  if (following_ == 0) return socket_.peerGone();
+  pollfd end{socket_.descriptor(), POLLRDHUP, 0};
+  return ::poll(&end, 1, 0) > 0;
 }
 
 void Frames::send(const google::protobuf::MessageLite& message, int descriptor, const Interrupt* interrupt) {

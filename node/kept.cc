@@ -46,7 +46,7 @@ void Kept::add(const std::string& queue, const Item& item) {
         "cannot keep rows for later epochs in {}: {}; make room there, name another folder as spark.local.dir, or feed "
         "each epoch with a train() of its own",
         folder_, systemError(errno));
-  blocks_.push_back({queue, end_, item.rows, item.bytes});
+  blocks_.push_back({queue, end_, item.rows, item.first, item.count, item.bytes});
   end_ += static_cast<int64_t>(item.bytes);
 }
 
@@ -66,7 +66,7 @@ void Kept::replay(const std::string& queue, Broker& broker, const Interrupt& int
     }
     Item item;
     item.block = std::make_shared<Descriptor>(std::move(memory));
-    item.rows = item.count = b.rows, item.bytes = b.bytes;
+    item.rows = b.rows, item.first = b.first, item.count = b.count, item.bytes = b.bytes;
     if (!broker.put(queue, std::move(item), {Deadline::after(kAlways), [&] { return interrupt.raised(); }})) return;
   }
 }

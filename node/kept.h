@@ -25,7 +25,7 @@ class Kept {
  private:
   struct Block {
     std::string queue;
-    int64_t at, rows;
+    int64_t at, rows, first, count;
     uint64_t bytes;
   };
   const std::string folder_;

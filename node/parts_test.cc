@@ -1,22 +1,16 @@
-// The parts of a node that touch the system: its port, the memory of blocks on their way, the program's process.
+// The parts of a node that touch the system: its port, and the memory of blocks on their way.
 #include <gtest/gtest.h>
 #include <netinet/in.h>
-#include <signal.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 
 #include <atomic>
-#include <condition_variable>
-#include <deque>
-#include <fstream>
 #include <thread>
 
 #include "base/fd_io.h"
-#include "base/waiting.h"
 #include "node/frames.h"
 #include "node/held_port.h"
 #include "node/kept.h"
-#include "node/program.h"
 #include "support/message_of.h"
 
 namespace crema::node {
@@ -153,7 +147,7 @@ TEST(Kept, EpochsAreFedAgainInTheirOrder) {
   for (const char* bytes : {"first", "second"}) {
     Item item;
     item.block = std::make_shared<Descriptor>(memoryWith(bytes));
-    item.rows = item.count = 3, item.bytes = std::strlen(bytes);
+    item.rows = 3, item.first = 1, item.count = 2, item.bytes = std::strlen(bytes);
     kept.add("input", item);
   }
   for (int epoch = 0; epoch < 2; ++epoch) kept.replay("input", broker, interrupt);
@@ -162,6 +156,8 @@ TEST(Kept, EpochsAreFedAgainInTheirOrder) {
     ASSERT_TRUE(item);
     EXPECT_EQ(contentOf(item->block->get()), bytes);
     EXPECT_EQ(item->rows, 3);
+    EXPECT_EQ(item->first, 1);
+    EXPECT_EQ(item->count, 2);
     EXPECT_EQ(item->bytes, std::strlen(bytes));
   }
   kept.forget("input");
@@ -176,106 +172,6 @@ TEST(Kept, AFolderThatTakesNothingIsNamed) {
   item.bytes = 4;
   const std::string m = messageOf([&] { kept.add("input", item); });
   EXPECT_NE(m.find("cannot keep rows for later epochs in /proc"), std::string::npos) << m;
-}
-
-class ProgramTest : public testing::Test {
- protected:
-  // Runs a shell's line; how it ended, or "" .
-  std::unique_ptr<Program> start(const std::string& line, const std::string& payload = "") {
-    wire::NodeInput::Compute what;
-    for (const std::string& word : {std::string("/bin/sh"), std::string("-c"), line}) what.add_argument(word);
-    what.add_environment("GREETING=hello");
-    what.set_folder(testing::TempDir());
-    what.set_payload(payload);
-    return std::make_unique<Program>(what, [this](const std::string& story) {
-      const MutexLock lock(mutex_);
-      story_ = story;
-      changed_.notify_all();
-    });
-  }
-  std::string story() {
-    MutexLock lock(mutex_);
-    EXPECT_TRUE(waitUntil(changed_, lock, Deadline::after(60), nullptr, [this] { return story_ != "still running"; }));
-    return story_;
-  }
-  Mutex mutex_;
-  std::condition_variable changed_;
-  std::string story_ = "still running";
-};
-
-TEST_F(ProgramTest, FindsItsPayloadItsEnvironmentAndItsFolder) {
-  const auto program =
-      start("test \"$(cat <&3)\" = \"the function\" && test $GREETING = hello && test \"$(pwd -P)/\" = \"$(cd " +
-                testing::TempDir() + " && pwd -P)/\"",
-            "the function");
-  EXPECT_EQ(story(), "");
-}
-
-TEST_F(ProgramTest, ItsEndIsToldWithItsLastLines) {
-  const auto program = start("for i in $(seq 30); do echo line $i; done; echo oops >&2; exit 7");
-  const std::string s = story();
-  EXPECT_EQ(s.rfind("ended with code 7; its last lines:\n  line 12\n", 0), 0u) << s;
-  EXPECT_EQ(s.substr(s.size() - 17), "\n  line 30\n  oops") << s;
-}
-
-TEST_F(ProgramTest, ASignalIsNamed) {
-  const auto program = start("kill -9 $$");
-  EXPECT_EQ(story(), "ended with signal 9 (Killed), which the kernel sends when memory is short");
-}
-
-TEST_F(ProgramTest, WhatCannotBeStartedIsNamed) {
-  wire::NodeInput::Compute what;
-  what.add_argument("/no/such/program");
-  std::string said;
-  Program program(what, [&](const std::string& s) {
-    const MutexLock lock(mutex_);
-    story_ = s;
-    changed_.notify_all();
-  });
-  EXPECT_EQ(
-      story(),
-      "ended with code 127; its last lines:\n  crema: error: cannot start /no/such/program: No such file or directory");
-}
-
-// What it has started ends with it: a data loader, or a shell's child that ignores SIGTERM.
-TEST_F(ProgramTest, NothingOfItIsLeft) {
-  const std::string file = testing::TempDir() + "/crema-program-child";
-  ::unlink(file.c_str());
-  pid_t child = 0;
-  {
-    const auto program = start("trap '' TERM; sleep 1000 & echo $! >" + file + "; wait");
-    const Deadline deadline = Deadline::after(60);
-    while (child == 0 && !deadline.passed()) std::ifstream(file) >> child, ::usleep(5000);
-    ASSERT_GT(child, 0);
-    program->end(0.2);
-  }
-  const Deadline deadline = Deadline::after(60);
-  const auto lives = [&] {
-    std::ifstream stat(fmt::format("/proc/{}/stat", child));
-    const std::string all{std::istreambuf_iterator<char>(stat), {}};
-    return !all.empty() && all.substr(all.rfind(')') + 2, 1) != "Z";
-  };
-  while (lives() && !deadline.passed()) ::usleep(5000);
-  EXPECT_FALSE(lives());
-  EXPECT_EQ(story().rfind("ended with signal 9", 0), 0u);
-}
-
-// A daemon in a session of its own has the program's standard output: nobody waits for it to close that.
-TEST_F(ProgramTest, WhatOutlivesItKeepsNobodyWaiting) {
-  const std::string file = testing::TempDir() + "/crema-program-daemon";
-  ::unlink(file.c_str());
-  pid_t daemon = 0;
-  {
-    const auto program = start("setsid sh -c 'echo $$ >" + file + "; exec sleep 1000' & while [ ! -s " + file +
-                               " ]; do sleep 0.01; done; echo last words; exit 3");
-    const Deadline deadline = Deadline::after(60);
-    while (story().empty() && !deadline.passed()) ::usleep(5000);
-    std::ifstream(file) >> daemon;
-    EXPECT_NE(story().find("last words"), std::string::npos) << story();
-  }
-  ASSERT_GT(daemon, 0);
-  EXPECT_EQ(::kill(daemon, SIGKILL), 0) << "it was there all the time";
-  ::unlink(file.c_str());
 }
 
 }  // namespace

@@ -131,7 +131,8 @@ void Program::wait() {
 std::string Program::story(int status) {
   if (status == 0) return "";
   std::string text = howItEnded(status);
-  if (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) text += ", which the kernel sends when memory is short";
+  if (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL)
+    text += killed_ ? ", as it did not end when it was asked to" : ", which the kernel sends when memory is short";
   const MutexLock lock(mutex_);
   if (!last_.empty()) text += "; its last lines:";
   const size_t most = aborted_ ? kLinesOfStacks : kLastLines;
@@ -152,9 +153,15 @@ void Program::endBy(int signal, pid_t whom, double grace) {
     const MutexLock lock(mutex_);
     if (!over_) ::kill(to, number);
   };
-  if (grace > 0) send(whom, signal);
+  if (grace > 0) {
+    send(whom, signal);
+    send(-pid_, SIGCONT);  // one that was stopped can then say where it stands
+  }
   while (!over_) {
-    if (deadline.passed()) send(-pid_, SIGKILL);
+    if (deadline.passed()) {
+      killed_ = true;
+      send(-pid_, SIGKILL);
+    }
     ::usleep(5000);
   }
 }

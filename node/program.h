@@ -38,7 +38,7 @@ class Program {
   pid_t pid_ = -1;
   Descriptor lines_;
   std::function<void(const std::string&)> ended_;
-  std::atomic<bool> over_{false}, aborted_{false};
+  std::atomic<bool> over_{false}, aborted_{false}, killed_{false};
   std::atomic<double> relayUntil_{0};  // by monotonicSeconds(); 0: to the end of what it writes
   Mutex mutex_;
   std::deque<std::string> last_ CREMA_GUARDED_BY(mutex_);

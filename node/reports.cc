@@ -18,6 +18,10 @@ void Reports::say(const wire::NodeNote& note) {
 void Reports::asked(const wire::NodeNote& note) {
   if (note.has_replay()) replay(note.replay());
   const MutexLock lock(mutex_);
+  if (note.has_counted()) {
+    notes_.emplace_back();
+    *notes_.back().mutable_counted() = broker_.counted(note.counted());
+  }
   if (note.has_drained()) drains_.push_back(note.drained());
 }
 
@@ -88,11 +92,12 @@ void Reports::send(cluster::Session& session, int member, bool programOver,
 
 void Reports::sendFed(cluster::Session& session, int member) {
   const Totals t = broker_.totals();
-  if (t.put == last_.put && t.taken == last_.taken) return;
+  if (t.put == last_.put && t.taken == last_.taken && t.left == last_.left) return;
   last_ = t;
   wire::NodeNote note;
   note.mutable_fed()->set_rows(t.put), note.mutable_fed()->set_taken(t.taken), note.mutable_fed()->set_bytes(t.bytes);
   note.mutable_fed()->set_idle(t.idle), note.mutable_fed()->set_full(t.full);
+  if (t.left) note.mutable_fed()->set_left(true);
   report(session, member, note);
 }
 

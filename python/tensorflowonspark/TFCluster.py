@@ -9,7 +9,19 @@ import random
 import sys
 import threading
 
-from tensorflowonspark import TFSparkNode, _checks, _executable, _feed, _layout, _program, _progress, reservation, util
+from tensorflowonspark import (
+    TFSparkNode,
+    _allocation,
+    _checks,
+    _executable,
+    _feed,
+    _layout,
+    _program,
+    _progress,
+    _training,
+    reservation,
+    util,
+)
 from tensorflowonspark.tasks import run_tasks
 
 tf_status = {}  # of the last cluster: "error", when its start has failed
@@ -31,7 +43,7 @@ class TFCluster:
     """
 
     sc = defaultFS = working_dir = num_executors = nodeRDD = cluster_id = cluster_info = cluster_meta = None
-    input_mode = queues = server = starter = None
+    input_mode = queues = server = starter = held = None
     ended = False
 
     def _check(self, what, qname, rows):
@@ -69,47 +81,12 @@ class TFCluster:
             feeder = self._feeder(feed_timeout, qname)
             dataRDD.foreachRDD(lambda rdd: rdd.foreachPartition(feeder))
             return
-        epochs = num_epochs or 10
-        feeds = [(qname, dataRDD)] + ([("validation", validation)] if validation is not None else [])
-        if epochs > 1:  # what an earlier call that failed has left
-            self._ask_nodes("replayed", {"replay": {"queue": [{"queue": q} for q, _ in feeds], "epochs": 0}})
-        with _progress.explained(self.server):
-            fed, total = self._first_epoch(feeds, epochs, feed_timeout, equal_steps)
-        if epochs > 1:
-            self.progress.feed(lambda taken: taken / max(1, total * (epochs - 1)))
-            self._ask_nodes("replayed", {"replay": {"queue": fed, "epochs": epochs - 1, "silence": feed_timeout}})
-        for queue, _ in feeds:
-            self._ask_nodes("drained", {"drained": {"queue": queue, "silence": feed_timeout}})
-        self.progress.feed(None)
+        _training.train(
+            self, [(qname, dataRDD), ("validation", validation)], num_epochs or 10, feed_timeout, equal_steps
+        )
 
-    def _first_epoch(self, feeds, epochs, feed_timeout, equal_steps):
-        """Feeds [(queue, rows)]; ([the NodeNote.Epoch of each], rows in all)."""
-        fed, total = [], 0
-        self.progress.feed(lambda taken: _progress.share_of_tasks(self.sc, epochs))
-        for queue, rows in feeds:
-            feeder = self._feeder(feed_timeout, queue, equal_steps)
-            feeder.keep = epochs > 1 or None
-            assigned = self._assign(feeder, rows)
-            total += sum(assigned)
-            even = {"most": max(assigned), "least": min(assigned)} if equal_steps else {}
-            fed.append({"queue": queue, **even})
-            self.server.note(epoch=fed[-1])
-        return fed, total
-
-    def _feeder(self, feed_timeout, qname, equal_steps=False):
-        feeder = TFSparkNode.train(self.cluster_info, self.cluster_meta, feed_timeout, qname)
-        feeder.equal_steps = equal_steps
-        return feeder
-
-    def _assign(self, feeder, data):
-        """Feeds; how many rows each node was assigned, or how many there are where each task feeds its own."""
-        if hasattr(type(data), "mapInArrow") and _feed.has_arrow():
-            assigned = [
-                r.assigned for r in data.mapInArrow(feeder.arrow, "terminating boolean, assigned array<long>").collect()
-            ]
-        else:
-            assigned = [d for _, d in _feed.rows_of(data).mapPartitions(feeder.assign).collect()]
-        return [sum(of_tasks) for of_tasks in zip(*assigned)] or [0]
+    def _feeder(self, feed_timeout, qname):
+        return TFSparkNode.train(self.cluster_info, self.cluster_meta, feed_timeout, qname)
 
     def inference(self, dataRDD, feed_timeout=600, qname="input"):
         """An RDD of results, one for each row of an RDD or DataFrame and in its order, partition by partition. Lazy."""
@@ -122,16 +99,6 @@ class TFCluster:
         return _feed.rows_of(dataRDD).mapPartitions(
             TFSparkNode.inference(self.cluster_info, feed_timeout, qname, self.cluster_meta)
         )
-
-    def _ask_nodes(self, answer, question):
-        """Asks all nodes, and waits until those that are fed have answered. Exception with what one of them says."""
-        serial, answers = random.getrandbits(62), []
-        self.progress.expect(answer, serial, answers)
-        self.server.note(**{kind: {**fields, "serial": serial} for kind, fields in question.items()})
-        self.server.wait(lambda: len(answers) >= len(_feed.fed_nodes(self.cluster_info)))
-        failed = [a["failed"] for a in answers if a.get("failed")]
-        if failed:
-            raise Exception(failed[0])
 
     def shutdown(self, ssc=None, grace_secs=0, timeout=259200):
         """Ends the feed, waits for the programs to end, and ends the nodes.
@@ -165,12 +132,18 @@ class TFCluster:
 
         def tasks_of_connect():
             self.sc.addTag(self.group)
+            if left_idle:
+                _allocation.warn("set it to false")
             run_tasks(self.sc, lambda i: node_fn(iter([ids[i]])) or "", len(ids))
 
         def tasks():
             self.sc.setJobGroup(self.group, "nodes of a TensorFlow cluster", interruptOnCancel=True)
-            self.nodeRDD.foreachPartition(node_fn)
+            if left_idle:
+                self.held = _allocation.run_kept(self.nodeRDD, node_fn)
+            else:
+                self.nodeRDD.foreachPartition(node_fn)
 
+        left_idle = self.input_mode == InputMode.SPARK and _allocation.is_dynamic(self.sc)
         self.group = f"crema-nodes-{self.cluster_id:x}"
         if util.is_connect(self.sc):
             tasks = tasks_of_connect
@@ -192,6 +165,8 @@ class TFCluster:
                 self.sc.interruptTag(self.group)
             else:
                 self.sc.cancelJobGroup(self.group)
+        if self.held is not None:
+            self.held.unpersist()
 
     def _end_stream(self, ssc):
         """Waits until the stream has ended or shall end, which takes Spark an interval of it and the batches that are

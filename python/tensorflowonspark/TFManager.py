@@ -171,15 +171,20 @@ class Queue:
             self.send_block(block, len(rows), seconds, feed, keep)
             return self.sent(seconds)
 
-    def send_block(self, block, rows, seconds=_FOREVER, feed=None, keep=None):
-        """A block of _block.write(), without the answer, which sent() takes: the next one can be made meanwhile."""
+    def send_block(self, block, rows, seconds=_FOREVER, feed=None, keep=None, place=None):
+        """A block of _block.write(), without the answer, which sent() takes: the next one can be made meanwhile.
+
+        place: of its first row, where rows are sharded (NodeRequest.Place).
+        """
         if self._door is None:
             self._door = self._manager._opened()
         put = {"queue": self.name, "rows": rows, "bytes": block.size, "feed": feed, "keep": keep, "timeout": seconds}
+        put["place"] = place
         if self._door.local:
             self._door.send("NodeRequest", {"put": put}, block.fd)
         else:
-            self._door.send("NodeRequest", {"put": dict(put, block=os.pread(block.fd, block.size, 0))})
+            self._door.send("NodeRequest", {"put": dict(put, follows=True)})
+            self._door.send_file(block.fd, block.size, seconds)
 
     @property
     def local(self):

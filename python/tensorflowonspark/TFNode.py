@@ -43,7 +43,7 @@ def hdfs_path(ctx, path):
     return f"{ctx.defaultFS}/{path}"
 
 
-def local_files(ctx, path, share=None):
+def local_files(ctx, path, share=None, silence=_hadoop.SILENCE):
     """Paths on this machine of files that TensorFlow cannot open where they are, as on HDFS: this node's share of them
     is copied by Hadoop's client, and removed when the process ends. Takes some seconds, and the time of the copy.
 
@@ -52,6 +52,7 @@ def local_files(ctx, path, share=None):
       path: as hdfs_path() takes it, with * ? [] {} for several files. Those of file:// are not copied.
       share: (index, count): the files at index, index + count, ... in the order of their names. By default the nodes
         that train take a share each, and an evaluator all.
+      silence: seconds in which a copy may move nothing; TimeoutError then. As long as it does it may take any time.
     """
     if share is None:
         training = [job for job in ("chief", "master", "worker") if job in ctx.cluster_spec]
@@ -60,18 +61,19 @@ def local_files(ctx, path, share=None):
             share = (before + ctx.task_index, ctx.num_workers)
         else:
             share = (0, 1) if ctx.cluster_spec else (ctx.worker_num, max(1, ctx.num_workers))  # TFParallel has no jobs
-    return _hadoop.local_files(hdfs_path(ctx, path), share)
+    return _hadoop.local_files(hdfs_path(ctx, path), share, silence)
 
 
-def upload(ctx, local, path):
+def upload(ctx, local, path, silence=_hadoop.SILENCE):
     """Copies a local file or folder to where TensorFlow cannot write, as on HDFS, by Hadoop's client. Takes some
     seconds, and the time of the copy.
 
     Args:
       path: of the copy, as hdfs_path() takes it; a file that is there is replaced. Into a folder that is there it is
         copied under its own name. The folder above must be there.
+      silence: as of local_files().
     """
-    _hadoop.upload(local, hdfs_path(ctx, path))
+    _hadoop.upload(local, hdfs_path(ctx, path), silence)
 
 
 def start_cluster_server(ctx, num_gpus=1, rdma=False):

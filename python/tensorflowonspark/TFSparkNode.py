@@ -39,13 +39,13 @@ class TFNodeContext:
         """TFNode.hdfs_path()"""
         return TFNode.hdfs_path(self, path)
 
-    def local_files(self, path, share=None):
+    def local_files(self, path, share=None, **options):
         """TFNode.local_files()"""
-        return TFNode.local_files(self, path, share)
+        return TFNode.local_files(self, path, share, **options)
 
-    def upload(self, local, path):
+    def upload(self, local, path, **options):
         """TFNode.upload()"""
-        TFNode.upload(self, local, path)
+        TFNode.upload(self, local, path, **options)
 
     def start_cluster_server(self, num_gpus=1, rdma=False):
         """TFNode.start_cluster_server()"""

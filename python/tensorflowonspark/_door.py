@@ -13,6 +13,8 @@ import time
 from tensorflowonspark import _wire
 
 _MAGIC = b"CREMA001"
+_PART = 1 << 20  # bytes of a file that are sent at once
+_LONGEST = 1e6  # seconds; Python's sockets take no more than about ten days to wait
 
 
 _REFUSALS = 10  # after our proof: of a crowd of clients somebody with the right token is not sent away that often
@@ -115,6 +117,17 @@ class Connection:
             return
         sent = socket.send_fds(self.socket, [frame], [descriptor])
         self.socket.sendall(frame[sent:])
+
+    def send_file(self, fd, size, timeout):
+        """The first bytes of a file behind a message, whose reader may take them up to `timeout` seconds later."""
+        self.socket.settimeout(min(timeout + self.timeout, _LONGEST))
+        at = 0
+        while at < size:
+            part = os.pread(fd, min(_PART, size - at), at)
+            if not part:
+                raise OSError(f"a block of {size} bytes has {at}")
+            self.socket.sendall(part)
+            at += len(part)
 
     def receive(self, message, timeout=None):
         """(fields, descriptor or None) of the next message. TimeoutError after `timeout` seconds."""

@@ -1,6 +1,7 @@
 """Feeding tasks: rows of a partition become blocks, which the node of this executor takes."""
 
 import itertools
+import random
 import socket
 import time
 
@@ -97,14 +98,6 @@ def blocks(rows, shares=1):
         yield chunk
 
 
-def shared_out(count, shares, first):
-    """[(share, begin, end)] of `count` rows; shares differ by one row at most, and those from `first` on have more."""
-    each, more = divmod(count, shares)
-    ends = list(itertools.accumulate(each + (i < more) for i in range(shares)))
-    places = [((first + i) % shares, end - each - (i < more), end) for i, end in enumerate(ends)]
-    return [p for p in places if p[2] > p[1]]
-
-
 def has_arrow():
     """Whether this Python has what pyspark needs to pass columns: without it a DataFrame is fed as rows."""
     try:
@@ -137,28 +130,31 @@ class Trainer(_Feeder):
     """Feeds the node of its executor, or all nodes.
 
     keep: nodes keep the rows for later epochs.
-    equal_steps: all nodes are fed, as evenly as can be.
+    call: a number of this train(), when all nodes are fed, as evenly as can be: with it, and with the partition, nodes
+      know the rows that a repeated task brings again.
     """
 
-    keep = None
-    equal_steps = False
+    keep = call = None
+
+    def equal_steps(self):
+        self.call = random.getrandbits(62)
 
     def __call__(self, iterator):
-        return [self.assign(iterator)[0][0]]
+        return [self.feed(iterator)[0][0]]
 
-    def assign(self, iterator):
-        """[(whether the program wants no more, how many rows each node was assigned)]"""
+    def feed(self, iterator):
+        """[(whether the program wants no more, how many rows were fed)]"""
 
         def made(memory, shares):
             for chunk in blocks(iterator, shares.count):
-                for share, first, last in shares.of(len(chunk)):
-                    part = chunk if last - first == len(chunk) else chunk[first:last]
-                    yield share, _block.of_rows(part, memory), last - first
+                for share, first in shares.of(len(chunk)):
+                    part = chunk[first :: shares.count] if shares.count > 1 else chunk
+                    yield share, _block.of_rows(part, memory), len(part)
 
         return [self._feed(made)]
 
     def arrow(self, batches):
-        """assign() for pyspark's mapInArrow: yields a batch of one row, (terminating, assigned)."""
+        """feed() for pyspark's mapInArrow: yields a batch of one row, (terminating, fed)."""
         import pyarrow as pa
 
         from tensorflowonspark import _arrow
@@ -168,21 +164,23 @@ class Trainer(_Feeder):
                 # Copying costs more than the start of a block: a batch is one, but for very large ones.
                 rows = max(1, min(len(batch), shares.count * _MOST_BYTES * len(batch) // max(1, batch.nbytes)))
                 for whole in (batch.slice(i, rows) for i in range(0, len(batch), rows)):
-                    for share, first, last in shares.of(len(whole)):
-                        part = whole.slice(first, last - first)
+                    for share, first in shares.of(len(whole)):
+                        part = (
+                            whole.take(pa.array(range(first, len(whole), shares.count))) if shares.count > 1 else whole
+                        )
                         yield share, _block.write(*_arrow.of_batch(part), len(part), memory), len(part)
 
-        terminating, assigned = self._feed(made)
-        arrays = [pa.array([terminating]), pa.array([assigned], pa.list_(pa.int64()))]
-        yield pa.RecordBatch.from_arrays(arrays, ["terminating", "assigned"])
+        terminating, fed = self._feed(made)
+        yield pa.RecordBatch.from_arrays([pa.array([terminating]), pa.array([fed])], ["terminating", "fed"])
 
     def managers(self):
-        return managers_of_all(self.info, self.meta) if self.equal_steps else [self.manager()]
+        return managers_of_all(self.info, self.meta) if self.call else [self.manager()]
 
     def _feed(self, made):
         """Feeds the (share, block, rows) of made(memory, shares), each while its node takes the one before."""
         queues = [m.get_queue(self.qname) for m in self.managers()]
-        shares = _Shares(len(queues), self.number())
+        number = self.number()
+        shares = Shares(len(queues), number)
         before, wanted = [None] * len(queues), True
 
         def taken(share):
@@ -199,28 +197,30 @@ class Trainer(_Feeder):
                 before[share] = block
                 if not wanted:
                     break
-                queues[share].send_block(block, rows, self.timeout, keep=self.keep)
+                place = {"call": self.call, "partition": number, "at": shares.sent[share]} if self.call else None
+                queues[share].send_block(block, rows, self.timeout, keep=self.keep, place=place)
+                shares.sent[share] += rows
             for share in range(len(queues)):
                 if before[share] is not None and wanted:
                     wanted = taken(share)
         finally:
             for memory in (pool, *filter(None, before)):
                 memory.close()
-        return not wanted, shares.assigned
+        return not wanted, sum(shares.sent)
 
 
-class _Shares:
-    """Of the rows of a task: no share is ever more than a row ahead of another one."""
+class Shares:
+    """Of the rows of a partition: row i is in share (first + i) % count, whatever the sizes of chunks, which another
+    attempt may have otherwise. `sent`: rows of each share.
+    """
 
     def __init__(self, count, first):
-        self.count, self.assigned, self._next = count, [0] * count, first
+        self.count, self.sent, self._next = count, [0] * count, first
 
     def of(self, rows):
-        """[(share, begin, end)] of the next rows; `assigned` counts them."""
-        shares = shared_out(rows, self.count, self._next)
-        self._next += rows % self.count
-        for share, first, last in shares:
-            self.assigned[share] += last - first
+        """[(share, i)] of the next rows: those at i, i + count, ... are that share's."""
+        shares = [((self._next + i) % self.count, i) for i in range(min(rows, self.count))]
+        self._next += rows
         return shares
 
 

@@ -6,6 +6,7 @@ installed; WebHDFS, which is HDFS alone, and not with Kerberos; the executor's J
 """
 
 import atexit
+import contextlib
 import functools
 import glob
 import itertools
@@ -13,10 +14,13 @@ import os
 import shutil
 import subprocess
 import tempfile
+import time
 
 from tensorflowonspark import _node
 
-_SECONDS = 600  # for each of the two calls
+SILENCE = 600  #: seconds in which a copy may move nothing
+_LIFE = 4096  # bytes; less is no copy but its client, which says that it still waits
+_LOOK = 0.5  # seconds between two looks at what has been moved
 _CLASS_PATH = ("-cp", "-classpath", "--class-path")
 _LINE = 50_000  # bytes of names in one command; Linux takes 128 KiB in an argument and 2 MiB in all
 
@@ -74,7 +78,42 @@ def _reason(said, command):
     return "; ".join(reasons) or said[-1000:]
 
 
-def _shell(*arguments):
+def _moved(pid):
+    """Bytes that a process has read and written, of files and connections."""
+    try:
+        with open(f"/proc/{pid}/io") as f:
+            counts = dict(line.split(": ") for line in f.read().splitlines())
+    except (OSError, ValueError):
+        return 0
+    return int(counts.get("rchar", 0)) + int(counts.get("wchar", 0))
+
+
+def _run(command, environment, folder, silence):
+    """(exit code, what it wrote to stdout, to stderr). It may take any time while it moves bytes: TimeoutError, and its
+    end, after `silence` seconds without.
+    """
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as said:
+        process = subprocess.Popen(
+            command, env=environment, cwd=folder, stdin=subprocess.DEVNULL, stdout=out, stderr=said
+        )
+        moved, since = 0, time.monotonic()
+        try:
+            while process.poll() is None:
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    process.wait(min(_LOOK, silence / 4))
+                now = _moved(process.pid)
+                if now >= moved + _LIFE:
+                    moved, since = now, time.monotonic()
+                elif time.monotonic() - since > silence and process.poll() is None:
+                    raise TimeoutError(f"it has moved nothing for {silence:g} s, and was ended")
+        finally:
+            if process.poll() is None:
+                process.kill()
+                process.wait()
+        return process.returncode, *(f.seek(0) or f.read().decode(errors="replace") for f in (out, said))
+
+
+def _shell(*arguments, silence=SILENCE):
     """What `hadoop fs` prints. OSError with what it says when it fails."""
     pid = _node.executor_pid()
     if not pid:
@@ -83,21 +122,18 @@ def _shell(*arguments):
             "class path has Hadoop's client; call it in a program that TFCluster or TFParallel runs"
         )
     command, environment, folder = _client(pid)
-    done = subprocess.run(
-        [*command, *arguments],
-        env=environment,
-        cwd=folder,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=_SECONDS,
-    )
-    if done.returncode != 0:
+    try:
+        code, out, said = _run([*command, *arguments], environment, folder, silence)
+    except TimeoutError as e:
+        raise TimeoutError(
+            f"hadoop fs {' '.join(arguments[:2])}: {e}; look at the file system's servers, or say a longer `silence`"
+        ) from None
+    if code != 0:
         raise OSError(
-            f"hadoop fs {' '.join(arguments[:2])} failed: {_reason(done.stderr, arguments[0][1:])}; look at the path, "
-            "and at the configuration and rights that the executors have"
+            f"hadoop fs {' '.join(arguments[:2])} failed: {_reason(said, arguments[0][1:])}; look at the path, and at "
+            "the configuration and rights that the executors have"
         )
-    return done.stdout
+    return out
 
 
 @functools.lru_cache(maxsize=1)
@@ -128,19 +164,20 @@ def _commands(files):
         yield together
 
 
-def local_files(url, share):
+def local_files(url, share, silence=SILENCE):
     """Paths on this machine of files that match a pattern, in the order of their names.
 
     Args:
       url: absolute, with * ? [] {} as Hadoop's globs have them. Files of file:// are not copied.
       share: (index, count): of all n files those at index, index + count, ...
+      silence: seconds in which a copy may move nothing.
     """
     index, count = share
     if url.startswith("file://"):
         path = url.removeprefix("file://")
         found = sorted(p for p in glob.glob(path) if os.path.isfile(p))
     else:
-        listed = _shell("-ls", "-d", url).splitlines()
+        listed = _shell("-ls", "-d", url, silence=silence).splitlines()
         lines = [line.split(None, 7) for line in listed]
         found = sorted(fields[7] for fields in lines if len(fields) == 8 and fields[0].startswith("-"))
     if len(found) < count:
@@ -154,13 +191,13 @@ def local_files(url, share):
     copies = []
     for some in _commands(mine):
         to = tempfile.mkdtemp(dir=_folder(os.getpid()))
-        _shell("-get", *some, to)
+        _shell("-get", *some, to, silence=silence)
         copies += [os.path.join(to, os.path.basename(name)) for name in some]
     return copies
 
 
-def upload(local, url):
+def upload(local, url, silence=SILENCE):
     """Copies a file, or a folder with what is in it, to a path; what is there is replaced, but in a folder."""
     if not os.path.exists(local):
         raise FileNotFoundError(f"{local} cannot be copied to {url}: there is no such file or folder on this machine")
-    _shell("-put", "-f", os.path.abspath(local), url)
+    _shell("-put", "-f", os.path.abspath(local), url, silence=silence)

@@ -40,7 +40,8 @@ class Secret(bytes):
 
 
 def check_unique(nodes):
-    seen = set()
+    """Exception for two nodes that are one, or that want one port of their machine."""
+    seen, ports = set(), {}
     for node in nodes:
         key = (node["host"], node["executor_id"])
         if key in seen:
@@ -49,3 +50,10 @@ def check_unique(nodes):
                 "number of executors is at least the number of TensorFlow nodes, and that failed tasks are not repeated"
             )
         seen.add(key)
+        other = ports.setdefault((node["host"], node["port"]), node)
+        if other is not node:
+            raise Exception(
+                f"nodes {other['executor_id']} and {node['executor_id']} both want port {node['port']} of host "
+                f"{node['host']}: TENSORFLOW_PORT names one port for each machine; leave it unset, so that each node "
+                "finds one of its own, or have one node on each machine"
+            )

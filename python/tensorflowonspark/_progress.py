@@ -52,7 +52,8 @@ class Progress:
     """
 
     def __init__(self, roles):
-        self._missing = dict(roles)
+        self._missing, self._names = dict(roles), {}  # of members
+        self._left = set()  # members whose programs have ended before their rows
         self._asked = time.monotonic()  # when who is not there was last looked at
         self._lock = threading.Lock()
         self._expected = {}  # (kind, serial): list of answers
@@ -68,7 +69,7 @@ class Progress:
             taken = sum(n.get("taken", 0) for n in self._nodes.values())
             self._feed = share and (time.monotonic(), taken, share)
 
-    def _left(self, taken):
+    def _remaining(self, taken):
         """ ", 40 s left", when that can be known."""
         if self._feed is None:
             return ""
@@ -104,22 +105,27 @@ class Progress:
             joined = event["joined"]
             meta = _about.meta_of(joined.get("about", b""))
             role = f"{meta['job_name']}:{meta['task_index']}" if "job_name" in meta else "a client"
+            name = f"node {meta.get('executor_id', '?')} ({role})"
             with self._lock:
                 self._missing.pop(meta.get("executor_id"), None)
-            _say(
-                f"node {meta.get('executor_id', '?')} ({role}) is there ({joined['have']} of {joined['want']}, "
-                f"host {joined.get('host', '?')})"
-            )
+                self._names[joined.get("worker", 0)] = name
+            _say(f"{name} is there ({joined['have']} of {joined['want']}, host {joined.get('host', '?')})")
         if "note" in event:
             self._note(event["note"].get("member", -1), _wire.decode("NodeNote", event["note"].get("text", b"")))
 
     def _note(self, member, note):
         with self._lock:
-            for kind in ("drained", "replayed"):
+            for kind in ("counted", "drained", "replayed"):
                 if kind in note and (kind, note[kind].get("serial")) in self._expected:
                     self._expected[kind, note[kind]["serial"]].append(note[kind])
             if "fed" in note:
                 self._nodes[member] = note["fed"]
+                if note["fed"].get("left") and member not in self._left:
+                    self._left.add(member)
+                    _say(
+                        f"the program of {self._names.get(member, 'a node')} has ended and left rows, and did not call "
+                        "DataFeed.terminate(), which says that no more are wanted: all that it is fed is dropped"
+                    )
                 self._show(False)
 
     def _show(self, last):
@@ -130,7 +136,7 @@ class Progress:
         were = sum(n.get("taken", 0) for n in self._before.values())
         seconds = max(now - self._time, 0.001)
         rate = "" if last else f", {(taken - were) / seconds:.0f} rows/s{_waiting(self._nodes, self._before, seconds)}"
-        _say(f"fed {put} rows, {taken} taken{rate}{'' if last else self._left(taken)}")
+        _say(f"fed {put} rows, {taken} taken{rate}{'' if last else self._remaining(taken)}")
         self._before, self._time = dict(self._nodes), now
 
     def end(self):

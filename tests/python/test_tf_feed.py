@@ -113,20 +113,20 @@ def test_large_rows_come_as_they_were(mgr, kind):
 
 @pytest.fixture
 def node():
-    """A node of a cluster of one: (TFManager of its private socket, (host, port) for other machines, token)."""
+    """A node of a cluster of one: (TFManager of its private socket, (host, port) for other machines, token, pid)."""
     server = reservation.Server(1)
     meta = {"server_addr": server.start(), "token": server.token, "reservation_timeout": 30}
     start = _start.Start(meta, 0, "worker", 0, ["input", "output"], time.monotonic())
     (about,) = start.join(0)
     host, port = about["feed"].rsplit(":", 1)
-    yield start.manager, (host, int(port)), server.token
+    yield start.manager, (host, int(port)), server.token, start.process._process.pid
     start.process.leave()
     server.stop()
 
 
 def test_rows_come_over_the_network_as_well(node, made):
     """As from an executor of another machine: as bytes, and the memory of blocks is used again at once."""
-    manager, address, token = node
+    manager, address, token, _ = node
     feeding = _feed.Trainer([], None, 30, "input")
     feeding.manager = lambda: TFManager.connect(address, token)
 
@@ -144,6 +144,47 @@ def test_rows_come_over_the_network_as_well(node, made):
     thread.join(10)
     assert at == 300
     assert len(made) < 10  # of 30 blocks; those that come are the program's own memory
+
+
+def memory_of(pid):
+    """MiB: the process's own, and the memory without a name that it holds."""
+    with open(f"/proc/{pid}/status") as status:
+        own = next(int(line.split()[1]) for line in status if line.startswith("RssAnon")) / 1024
+    shared = 0
+    for fd in os.listdir(f"/proc/{pid}/fd"):
+        path = f"/proc/{pid}/fd/{fd}"
+        try:
+            if os.readlink(path).startswith("/memfd:"):
+                shared += os.stat(path).st_blocks * 512 / 2**20
+        except FileNotFoundError:
+            continue
+    return own + shared
+
+
+def test_what_comes_over_the_network_is_bounded_too(node):
+    """Sixty tasks of other executors bring 16 MiB at once, 960 in all: what there is no room for stays with them."""
+    manager, address, token, pid = node
+
+    def work(i):
+        feeding = _feed.Trainer([], None, 60, "input")
+        feeding.manager = lambda: TFManager.connect(address, token)
+        feeding(bytes([i]) * (1 << 24) for _ in range(1))
+
+    threads = [threading.Thread(target=work, args=(i,), daemon=True) for i in range(60)]
+    for thread in threads:
+        thread.start()
+    most = at = 0
+    while memory_of(pid) < 230 or at < 20:  # full, and then for two seconds more
+        at += memory_of(pid) >= 230
+        most = max(most, memory_of(pid))
+        time.sleep(0.1)
+    data, seen = TFNode.DataFeed(manager), []
+    while len(seen) < 60:
+        seen += [row[0] for row in data.next_batch(1) if row == bytes([row[0]]) * (1 << 24)]
+        most = max(most, memory_of(pid))
+    for thread in threads:
+        thread.join(30)
+    assert sorted(seen) == list(range(60)) and 230 < most < 256 + 50
 
 
 def test_equal_steps_may_be_larger_than_what_a_node_holds(mgr):

@@ -3,7 +3,10 @@ tests/spark/test_tensorflow_yarn.py copies them.
 """
 
 import getpass
+import os
 import pathlib
+import sys
+import time
 import types
 
 import pytest
@@ -62,6 +65,34 @@ def test_too_few_files_are_refused(parts):
 def test_other_file_systems_need_an_executor():
     with pytest.raises(OSError, match="there is no executor above process"):
         context("worker", 0, {"worker": 1}).local_files("hdfs://nowhere:1/part-*")
+
+
+def run(code, silence):
+    return _hadoop._run([sys.executable, "-c", code], dict(os.environ), None, silence)
+
+
+def test_a_copy_takes_as_long_as_it_moves_bytes(tmp_path):
+    """Four times the silence in all; its client's own lines about waiting are no copy."""
+    code = (
+        "import os, sys, time\n"
+        "f = open(sys.argv[1], 'wb', 0)\n"
+        "for _ in range(16): f.write(bytes(8192)); time.sleep(0.5)\n"
+        "print('done'); print('and said', file=sys.stderr); sys.exit(3)"
+    )
+    started = time.monotonic()
+    command = [sys.executable, "-c", code, str(tmp_path / "copy")]
+    assert _hadoop._run(command, dict(os.environ), str(tmp_path), 2) == (3, "done\n", "and said\n")
+    assert time.monotonic() - started >= 8
+    (tmp_path / "pid").touch()
+    waits = (
+        f"import os, time; open({str(tmp_path / 'pid')!r}, 'w').write(str(os.getpid()))\n"
+        "while True: print('still waiting', flush=True); time.sleep(0.1)"
+    )
+    started = time.monotonic()
+    with pytest.raises(TimeoutError, match="it has moved nothing for 2 s, and was ended"):
+        run(waits, 2)
+    assert time.monotonic() - started < 20
+    assert not os.path.exists(f"/proc/{(tmp_path / 'pid').read_text()}")
 
 
 def test_what_is_taken_over_of_an_executors_options():

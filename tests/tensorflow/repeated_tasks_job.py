@@ -1,17 +1,20 @@
 """A job that test_tf_repeated_tasks.py submits: Spark runs a failed task again, up to four times in all.
 
-repeated_tasks_job.py FOLDER: rows whose source fails once in each partition are fed and scored; then a program fails.
+repeated_tasks_job.py FOLDER: rows whose source fails once in each partition are fed, with equal steps too, and scored;
+then a program fails.
+repeated_tasks_job.py FOLDER lost: rows are fed with equal steps, and an executor without a node is killed meanwhile.
 """
 
 import json
 import os
 import pathlib
+import signal
 import sys
 import uuid
 
 import pyspark
 
-from tensorflowonspark import TFCluster
+from tensorflowonspark import TFCluster, _node
 
 ROWS, PARTITIONS, GOOD = 4000, 4, 700  # rows that a partition gives before its source fails
 
@@ -40,6 +43,29 @@ def count(args, ctx):
     pathlib.Path(args, f"seen-{ctx.executor_id}.json").write_text(json.dumps(seen))
 
 
+def dies_once(folder):
+    """The first executor without a node that reads so far is killed."""
+
+    def read(index, rows):
+        for i, row in enumerate(rows):
+            if i == GOOD and not os.path.exists("executor_id"):
+                try:
+                    os.close(os.open(f"{folder}/died", os.O_CREAT | os.O_EXCL))
+                except FileExistsError:
+                    pass
+                else:
+                    os.kill(_node.executor_pid(), signal.SIGKILL)
+            yield row
+
+    return read
+
+
+def steps(args, ctx):
+    feed = ctx.get_data_feed(equal_steps=True)
+    seen = [list(iter(lambda: feed.next_batch(64), [])) for _ in feed.epochs()]
+    pathlib.Path(args, f"steps-{ctx.executor_id}.json").write_text(json.dumps(seen))
+
+
 def squares(args, ctx):
     feed = ctx.get_data_feed(train_mode=False)
     while not feed.should_stop():
@@ -55,15 +81,27 @@ def explodes(args, ctx):
     time.sleep(600)
 
 
+def lost(folder):
+    sc = pyspark.SparkContext()
+    cluster = TFCluster.run(sc, steps, folder, 2, 0, input_mode=TFCluster.InputMode.SPARK)
+    rows = sc.range(ROWS, numSlices=PARTITIONS).mapPartitionsWithIndex(dies_once(folder))
+    cluster.train(rows, num_epochs=2, equal_steps=True)
+    cluster.shutdown()
+
+
 def main(folder):
     sc = pyspark.SparkContext()
     spark = TFCluster.InputMode.SPARK
     made = {}
-    for kind in ("fed", "scored"):
+    for kind in ("fed", "even", "scored"):
         made[kind] = pathlib.Path(folder, kind)
         made[kind].mkdir()
     cluster = TFCluster.run(sc, count, folder, 2, 0, input_mode=spark)
     cluster.train(sc.range(ROWS, numSlices=PARTITIONS).mapPartitionsWithIndex(fails_once(made["fed"])), num_epochs=1)
+    cluster.shutdown()
+    cluster = TFCluster.run(sc, steps, folder, 2, 0, input_mode=spark)
+    rows = sc.range(ROWS, numSlices=PARTITIONS).mapPartitionsWithIndex(fails_once(made["even"]))
+    cluster.train(rows, num_epochs=2, equal_steps=True)
     cluster.shutdown()
     cluster = TFCluster.run(sc, squares, folder, 2, 0, input_mode=spark)
     rows = sc.range(ROWS, numSlices=PARTITIONS).mapPartitionsWithIndex(fails_once(made["scored"]))
@@ -79,4 +117,4 @@ def main(folder):
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    {"lost": lost, "all": main}[(*sys.argv, "all")[2]](sys.argv[1])

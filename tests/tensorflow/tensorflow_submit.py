@@ -32,13 +32,22 @@ def submit(tmp_path_factory):
     """submit(script, *arguments, conf=()) runs an example to its end and returns what it said; submit.work has a folder
     for each executor.
     """
-    folder = tmp_path_factory.mktemp("standalone")
+    yield from submitting(tmp_path_factory.mktemp("standalone"), 2)
+
+
+@pytest.fixture
+def submit_to_three(tmp_path_factory):
+    """The same with three executors."""
+    yield from submitting(tmp_path_factory.mktemp("standalone3"), 3)
+
+
+def submitting(folder, workers):
     package = folder / "tensorflowonspark.zip"
     subprocess.run(
         [sys.executable, ROOT / "scripts/python_zip", package], check=True, timeout=60, stdout=subprocess.DEVNULL
     )
     environment = {k: v for k, v in os.environ.items() if k not in ("CREMA_EXECUTABLE", "PYTHONPATH")}
-    cluster = Standalone(folder, HOME).up()
+    cluster = Standalone(folder, HOME).up(workers)
     environment |= {"SPARK_HOME": HOME, "PYSPARK_PYTHON": sys.executable}
 
     def run(script, *arguments, conf=()):

@@ -1,0 +1,68 @@
+"""TFCluster.train(): epochs, each of rows for one queue after the other, the end of each, and the wait for it."""
+
+import random
+
+from tensorflowonspark import _feed, _progress
+
+
+def train(cluster, feeds, epochs, feed_timeout, equal_steps):
+    """Feeds [(queue, rows or None)] that often, and returns when the programs have taken all of it."""
+    feeds = [(queue, rows) for queue, rows in feeds if rows is not None]
+    if epochs > 1:  # what an earlier call that failed has left
+        _ask_nodes(cluster, "replayed", {"replay": {"queue": [{"queue": q} for q, _ in feeds], "epochs": 0}})
+    with _progress.explained(cluster.server):
+        ends, total = _first_epoch(cluster, feeds, epochs, feed_timeout, equal_steps)
+    if epochs > 1:
+        cluster.progress.feed(lambda taken: taken / max(1, total * (epochs - 1)))
+        replay = {"queue": ends, "epochs": epochs - 1, "silence": feed_timeout}
+        _ask_nodes(cluster, "replayed", {"replay": replay})
+    for queue, _ in feeds:
+        _ask_nodes(cluster, "drained", {"drained": {"queue": queue, "silence": feed_timeout}})
+    cluster.progress.feed(None)
+
+
+def _first_epoch(cluster, feeds, epochs, feed_timeout, equal_steps):
+    """([the NodeNote.Epoch that ends each later epoch of a queue], rows in all)"""
+    ends, total = [], 0
+    cluster.progress.feed(lambda taken: _progress.share_of_tasks(cluster.sc, epochs))
+    for queue, rows in feeds:
+        feeder = cluster._feeder(feed_timeout, queue)
+        feeder.keep = epochs > 1 or None
+        if equal_steps:
+            feeder.equal_steps()
+        fed = _feed_once(feeder, rows)
+        end = later = {"queue": queue}
+        if equal_steps:
+            counts = _ask_nodes(cluster, "counted", {"counted": {"queue": queue, "call": feeder.call}})
+            end, later = (_end(queue, [c.get(which, 0) for c in counts]) for which in ("rows", "of_call"))
+            fed = sum(c.get("of_call", 0) for c in counts)
+        cluster.server.note(epoch=end)
+        ends.append(later)
+        total += fed
+    return ends, total
+
+
+def _end(queue, rows):
+    """The end of an epoch for which the nodes have got so many rows."""
+    return {"queue": queue, "most": max(rows), "least": min(rows)}
+
+
+def _feed_once(feeder, data):
+    """Runs the tasks that feed an RDD or a DataFrame; how many rows they fed."""
+    if hasattr(type(data), "mapInArrow") and _feed.has_arrow():
+        return sum(r.fed for r in data.mapInArrow(feeder.arrow, "terminating boolean, fed long").collect())
+    return sum(fed for _, fed in _feed.rows_of(data).mapPartitions(feeder.feed).collect())
+
+
+def _ask_nodes(cluster, answer, question):
+    """Asks all nodes, and waits until those that are fed have answered: their answers. Exception with what one of them
+    says.
+    """
+    serial, answers = random.getrandbits(62), []
+    cluster.progress.expect(answer, serial, answers)
+    cluster.server.note(**{kind: {**fields, "serial": serial} for kind, fields in question.items()})
+    cluster.server.wait(lambda: len(answers) >= len(_feed.fed_nodes(cluster.cluster_info)))
+    failed = [a["failed"] for a in answers if a.get("failed")]
+    if failed:
+        raise Exception(failed[0])
+    return answers
