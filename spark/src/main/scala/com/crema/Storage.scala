@@ -115,7 +115,7 @@ object Storage {
       files.collect {
         case state @ State(stem, number, h5) if files(s"$stem.caffemodel$h5") =>
           (number.toInt, inFolder(folder, s"$stem.caffemodel$h5"), inFolder(folder, state))
-      }.reduceOption(Ordering.by((s: (Int, String, String)) => s._1).max)
+      }.toSeq.sortBy(_._1).lastOption
     }
 
   /** The bytes that fetch() would copy: 0 for local paths and for what does not exist. */
