@@ -58,13 +58,14 @@ class Bench {
 
   void conv(const char* name, const ConvShape& s, bool toData) {
     const int64_t in = int64_t{s.ic} * s.h * s.w, out = int64_t{s.oc} * s.oh() * s.ow();
-    const Floats x = numbers(s.n * in, 1), w = numbers(int64_t{s.oc} * s.ic * s.kh * s.kw, 2), b = numbers(s.oc, 3);
+    const Floats x = numbers(s.n * in, 1), w = numbers(int64_t{s.oc} * (s.ic / s.groups) * s.kh * s.kw, 2),
+                 b = numbers(s.oc, 3);
     const Floats dy = numbers(s.n * out, 4);
     Floats y(dy.size()), dx(x.size()), dw(w.size()), db(b.size());
     ConvShape one = s;  // images do not meet in these two passes: the last one tells
     one.n = 1;
     const int64_t last = s.n - 1;
-    const double flops = 2.0 * s.n * static_cast<double>(out) * s.ic * s.kh * s.kw;
+    const double flops = 2.0 * s.n * static_cast<double>(out) * (s.ic / s.groups) * s.kh * s.kw;
     time(name, "forward", flops, [&] { convForward(context_, s, x.data(), w.data(), b.data(), y.data()); });
     Floats want(static_cast<size_t>(out));
     ref::convForward(one, x.data() + last * in, w.data(), b.data(), want.data());
@@ -211,6 +212,16 @@ void resnetOne(Bench& b) {
   b.total("of ResNet-50");
 }
 
+// MobileNet's pairs of a filter for each channel and 1 x 1, for two images.
+void mobilenetTwo(Bench& b) {
+  b.conv("conv2_2/dw", {2, 64, 112, 112, 64, 3, 3, 2, 2, 1, 1, 1, 1, 64}, true);
+  b.conv("conv2_2/sep", {2, 64, 56, 56, 128, 1, 1}, true);
+  b.conv("conv5_1/dw", {2, 512, 14, 14, 512, 3, 3, 1, 1, 1, 1, 1, 1, 512}, true);
+  b.conv("conv5_1/sep", {2, 512, 14, 14, 512, 1, 1}, true);
+  b.conv("conv6/dw", {2, 1024, 7, 7, 1024, 3, 3, 1, 1, 1, 1, 1, 1, 1024}, true);
+  b.total("of MobileNet");
+}
+
 // What minimal filtering computes, for eight images; GFLOP/s of the direct products.
 void filtered(Bench& b) {
   b.conv("alex conv3", {8, 256, 13, 13, 384, 3, 3, 1, 1, 1, 1}, true);
@@ -252,6 +263,7 @@ int main(int argc, char** argv) {
     lenet(bench);
     cifarQuick(bench);
     resnetOne(bench);
+    mobilenetTwo(bench);
     filtered(bench);
     alexnetOne(bench);
     updates(bench);

@@ -87,6 +87,29 @@ TEST(Convolution, OddShapes) {
     checkConv(c);
 }
 
+// As many groups as channels: vector/conv_depthwise.h.
+TEST(Convolution, AFilterForEachChannel) {
+  for (const ConvCase& c : {ConvCase{"stride 2", {2, 5, 13, 12, 5, 3, 3, 2, 2, 1, 1, 1, 1, 5}},
+                            {"rows in strips", {1, 2, 70, 61, 2, 5, 3, 1, 1, 2, 1, 1, 1, 2}},
+                            {"rows in strips, stride 2", {1, 2, 97, 90, 2, 3, 3, 2, 2, 1, 1, 1, 1, 2}},
+                            {"dilated", {2, 3, 15, 17, 3, 3, 3, 1, 1, 2, 2, 2, 2, 3}},
+                            {"dilated and strided", {2, 3, 15, 17, 3, 3, 3, 2, 2, 2, 2, 2, 2, 3}},
+                            {"stride over kernel", {1, 4, 9, 11, 4, 2, 2, 3, 3, 0, 0, 1, 1, 4}},
+                            {"unequal strides", {1, 3, 14, 29, 3, 7, 2, 1, 3, 5, 1, 1, 1, 3}},
+                            {"pad over kernel", {1, 2, 5, 5, 2, 3, 3, 1, 1, 4, 4, 1, 1, 2}},
+                            {"small planes", {5, 37, 7, 7, 37, 3, 3, 1, 1, 1, 1, 1, 1, 37}}})
+    checkConv(c);
+}
+
+// 1 x 1 kernels, whose panels are packed side by side.
+TEST(Convolution, OneTap) {
+  for (const ConvCase& c : {ConvCase{"many panels, pieces and rows", {2, 300, 17, 19, 90, 1, 1}},
+                            {"more rows than meet at once", {1, 140, 12, 12, 131, 1, 1}},
+                            {"panels over several images", {5, 260, 7, 7, 50, 1, 1}},
+                            {"strided, in groups", {2, 40, 15, 14, 72, 1, 1, 2, 2, 0, 0, 1, 1, 2}}})
+    checkConv(c);
+}
+
 // Stride 1 and little padding, for which the gradient of the input is computed by taps (conv_backward_taps.h).
 TEST(Convolution, OutputsMuchSmallerThanInputs) {
   for (const ConvCase& c :
@@ -201,7 +224,9 @@ TEST(Convolution, StepsGiveTheBitsOfKernelsOneAfterTheOther) {
   for (const ConvShape& s :
        {ConvShape{2, 4, 9, 9, 8, 3, 3, 1, 1, 1, 1}, ConvShape{17, 6, 7, 7, 20, 1, 1},
         ConvShape{3, 3, 32, 32, 96, 5, 5, 2, 2, 2, 2}, ConvShape{1, 8, 13, 13, 10, 3, 3, 1, 1, 0, 0, 1, 1, 2},
-        ConvShape{3, 32, 9, 13, 34, 3, 3, 1, 1, 1, 1, 1, 1, 2}, ConvShape{5, 24, 11, 13, 26, 5, 5, 1, 1, 2, 2}}) {
+        ConvShape{2, 19, 9, 21, 19, 3, 3, 1, 1, 1, 1, 1, 1, 19}, ConvShape{1, 3, 15, 80, 3, 3, 3, 2, 2, 1, 1, 1, 1, 3},
+        ConvShape{2, 140, 12, 12, 131, 1, 1}, ConvShape{3, 32, 9, 13, 34, 3, 3, 1, 1, 1, 1, 1, 1, 2},
+        ConvShape{5, 24, 11, 13, 26, 5, 5, 1, 1, 2, 2}}) {
     const int plane = s.oh() * s.ow();
     const size_t out = static_cast<size_t>(s.n) * s.oc * plane, channels = static_cast<size_t>(s.oc);
     const auto x = numbers(static_cast<size_t>(s.n) * s.ic * s.h * s.w, 1), other = numbers(out, 3);

@@ -47,7 +47,7 @@ struct PanelPlan {
   int segments = 0, runs = 0;
   Segment segment[kPanel];
   Run run[kPanel];
-  ptrdiff_t half[2 * kWidth];  // offset of each half vector, where it reads contiguous memory
+  ptrdiff_t half[2 * kWidth] = {};  // offset of each half vector, where it reads contiguous memory
   int length, kFrom, kTo;
   bool rowsFit, halvesFit;  // whether all vectors, or half vectors, read contiguous memory
   bool direct() const { return length == kPanel && runs == 1; }

@@ -1,6 +1,16 @@
 // The input of convolutions: padded and split into stride phases, or unchanged where neither is needed.
 namespace crema::kernels::KNS {
 
+// Rows are short: a call of memcpy would take as long as the copy.
+INL void copyRow(const float* s, int count, float* d) {
+  if (count < 8) {
+    for (int i = 0; i < count; ++i) d[i] = s[i];
+    return;
+  }
+  for (int i = 0; i + 8 <= count; i += 8) copy8(s + i, d + i);
+  copy8(s + count - 8, d + count - 8);
+}
+
 inline void everySecond(const float* s, int count, float* d) {
   int i = 0;
   for (; i + 8 < count; i += 8) even8(s + 2 * i, d + i);  // not the last eight: behind their last number may be nothing
@@ -51,7 +61,7 @@ struct Planes {
     const int x1 = std::max(x0, std::min(columns, w - 1 - q + padW < 0 ? 0 : (w - 1 - q + padW) / strideW + 1));
     const float* s = x + static_cast<size_t>(from) * w + (static_cast<ptrdiff_t>(x0) * strideW + q - padW);
     if (strideW == 1)
-      std::memcpy(d + x0, s, static_cast<size_t>(x1 - x0) * 4);
+      copyRow(s, x1 - x0, d + x0);
     else if (strideW == 2)
       everySecond(s, x1 - x0, d + x0);
     else

@@ -1,26 +1,9 @@
 // One driver for convolution forward, the gradient of its input, and that of the inner product's input:
 //   out[m][q] = sum_k A[m][k] * source[off[k] + pos(q)],  q = (image, row, column)
-// Blocks: 8 panels of positions, rows in blocks of the tile: these do not affect the bits. Pieces of 128 k do: they are
-// the chains whose sums are added, and part of the mathematics.
+// Pieces of 128 k are the chains whose sums are added, and part of the mathematics. Blocks do not affect the bits: 8
+// panels of positions are packed for 2 pieces, which the second cache holds; one piece of a panel meets some blocks of rows
+// at a time, which the first cache holds together, and so are the outputs of these rows for both pieces.
 namespace crema::kernels::KNS {
-
-constexpr int kPanels = 8, kDepth = 128;
-
-struct PositionsCall {
-  int M, K;
-  const float* A;  // packRows(M, K)
-  const int* off;  // [K]
-  ptrdiff_t outM;  // distance of adjacent m in the output
-  const std::vector<PanelPlan>& plan;
-  const float* source;
-  float* out;
-  const float* bias;                      // [M] or null: the initial value of the chains
-  bool mayReadInPlace;                    // few rows: reading B straight from the planes beats packing it
-  const Epilogue<float>* then = nullptr;  // steps on the outputs
-  int channel = 0;                        // of these: the number of row 0,
-  ptrdiff_t outStart = 0;                 // and where `out` lies in the blob
-  const float* others = nullptr;          // what the first step adds that does
-};
 
 // The part of a call that one task computes: panels [panel, lastPanel), row blocks [block, lastBlock).
 struct Share {
@@ -78,28 +61,6 @@ INL void prefetchRows(const PositionsCall& c, const PanelPlan& p, int from, int 
     }
 }
 
-// One panel's part of a piece of k: which k, and where it reads them.
-struct Piece {
-  int k0 = 0, depth = 0, mode = kPacked;
-  const float* source[2 * kWidth];
-};
-
-inline Piece pieceOf(const PositionsCall& c, const PanelPlan& p, int k, float* packed) {
-  Piece piece;
-  piece.k0 = std::max(k, p.kFrom), piece.depth = std::min(k + kDepth, p.kTo) - piece.k0;
-  std::fill_n(piece.source, 2 * kWidth, packed);
-  if (piece.depth <= 0) return piece;
-  if (c.mayReadInPlace && p.rowsFit) {
-    piece.mode = kFromRows, piece.source[0] = c.source + p.half[0], piece.source[1] = c.source + p.half[2];
-  } else if (c.mayReadInPlace && p.halvesFit) {
-    piece.mode = kFromHalves;
-    for (int h = 0; h < 2 * kWidth; ++h) piece.source[h] = c.source + p.half[h];
-  } else {
-    packPanel(p, c.source, c.off, piece.k0, piece.k0 + piece.depth, packed);
-  }
-  return piece;
-}
-
 // Rows [m0, m0 + rows), one block, of a panel for a piece of k.
 inline void computeBlock(const PositionsCall& c, const PanelPlan& p, const Piece& piece, int k, int m0, int rows,
                          float* C, ptrdiff_t ldc) {
@@ -132,6 +93,32 @@ inline void scatterPanel(const PositionsCall& c, const PanelPlan& p, int from, i
   }
 }
 
+// Blocks of rows [first, last), of which the call has those before `end`.
+struct SomeBlocks {
+  int first, last, end;
+};
+
+inline void computeRows(const PositionsCall& c, const PanelPlan* plan, size_t panels, const PackedPanels& packed, int k,
+                        const RowBlocks& blocks, const SomeBlocks& some, float* tiles, Ahead& ahead) {
+  for (size_t i = 0; i < panels; ++i) {
+    const PanelPlan& p = plan[i];
+    float* C = p.direct() ? c.out + p.run[0].to : tiles + i * static_cast<size_t>(c.M) * kPanel;
+    for (int j = 0; j < kPieces && (j == 0 || k + j * kDepth < c.K); ++j)
+      for (int b = some.first; b < some.last; ++b) {
+        if (j == 0) {  // the rows that are written next
+          const PanelPlan& next = i + 1 < panels ? plan[i + 1] : plan[0];
+          const int nextBlock = i + 1 < panels ? b : b + some.last - some.first;
+          if (next.direct() && nextBlock < some.end)
+            prefetchRows(c, next, blocks.start(nextBlock), blocks.start(nextBlock + 1), true,
+                         c.others && k + kPieces * kDepth >= c.K);
+        }
+        ahead.some();
+        computeBlock(c, p, packed.piece[i][j], k + j * kDepth, blocks.start(b), blocks.size(b), C,
+                     p.direct() ? c.outM : kPanel);
+      }
+  }
+}
+
 inline void positions(const PositionsCall& c, LaneScratch& scratch, int part = 0, int parts = 1) {
   if (c.M == 0) return;
   const RowBlocks blocks(c.M);
@@ -139,28 +126,25 @@ inline void positions(const PositionsCall& c, LaneScratch& scratch, int part = 0
   if (share.block == share.lastBlock) return;
   const size_t tileSize = static_cast<size_t>(c.M) * kPanel;
   float* tiles = scratch.tile.get(kPanels * tileSize);
-  const size_t packedSize = static_cast<size_t>(kDepth) * kPanel;
-  float* packed = scratch.panel.get(kPanels * packedSize);
-  Piece piece[kPanels];
+  PackedPanels packed(scratch, c.K);
   for (size_t first = share.panel; first < share.lastPanel; first += kPanels) {
     const size_t panels = std::min<size_t>(kPanels, share.lastPanel - first);
-    for (int k = 0; k < std::max(c.K, 1); k += kDepth) {
-      for (size_t i = 0; i < panels; ++i) piece[i] = pieceOf(c, c.plan[first + i], k, packed + i * packedSize);
-      for (int b = share.block; b < share.lastBlock; ++b)
-        for (size_t i = 0; i < panels; ++i) {
-          const PanelPlan& p = c.plan[first + i];
-          if (!c.mayReadInPlace && p.direct() && b + 1 < share.lastBlock)
-            prefetchRows(c, p, blocks.start(b + 1), blocks.start(b + 2), piece[i].k0 == p.kFrom,
-                         c.others && piece[i].k0 + piece[i].depth == p.kTo);
-          float* C = p.direct() ? c.out + p.run[0].to : tiles + i * tileSize;
-          computeBlock(c, p, piece[i], k, blocks.start(b), blocks.size(b), C, p.direct() ? c.outM : kPanel);
-        }
+    const PanelPlan* plan = &c.plan[first];
+    for (int k = 0; k < std::max(c.K, 1); k += kPieces * kDepth) {
+      packed.fill(c, plan, panels, k);
+      const bool last = k + kPieces * kDepth >= c.K;
+      const size_t next = last ? first + kPanels : first;
+      Ahead ahead;
+      if (next < share.lastPanel)
+        ahead = Ahead(c, &c.plan[next], std::min<size_t>(kPanels, share.lastPanel - next),
+                      last ? 0 : k + kPieces * kDepth, static_cast<int>(panels) * (share.lastBlock - share.block));
+      for (int b0 = share.block; b0 < share.lastBlock; b0 += kRowBlocks)
+        computeRows(c, plan, panels, packed, k, blocks,
+                    {b0, std::min(b0 + kRowBlocks, share.lastBlock), share.lastBlock}, tiles, ahead);
     }
     const int from = blocks.start(share.block), to = blocks.start(share.lastBlock);
-    for (size_t i = 0; i < panels; ++i) {
-      const PanelPlan& p = c.plan[first + i];
-      if (!p.direct()) scatterPanel(c, p, from, to, tiles + i * tileSize);
-    }
+    for (size_t i = 0; i < panels; ++i)
+      if (!plan[i].direct()) scatterPanel(c, plan[i], from, to, tiles + i * tileSize);
   }
 }
 

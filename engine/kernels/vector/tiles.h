@@ -114,13 +114,18 @@ void tapTile(const float* const* line, const TapRun& run, const float* firstB, f
       for (int p = 0; p < run.columns; ++p, B += kPanel) {
         const V b0 = load(B), b1 = load(B + VL);
 #pragma GCC unroll 16
-        for (int g = 0; g < GB; ++g)
+        for (int g = 0; g < GB; ++g) {
+          // Every tap is broadcast from memory, which costs nothing. A compiler that knew these places to be the last round's,
+          // one further, would keep numbers in registers and broadcast them where the products are computed.
+          const float* tap = l[g] + p;
+          asm("" : "+r"(tap));
 #pragma GCC unroll 16
           for (int j = 0; j < J; ++j) {
-            const V a = set1(l[g][p + j * step]);
+            const V a = set1(tap[j * step]);
             acc[g * J + j][0] = fma(a, b0, acc[g * J + j][0]);
             acc[g * J + j][1] = fma(a, b1, acc[g * J + j][1]);
           }
+        }
       }
     }
   }

@@ -1,0 +1,225 @@
+// Convolution with a filter for each channel (as many groups as channels): nothing is summed over channels, so a plane is
+// taken at a time. It is copied with its padding, split by strides; then a tap is a shift of the whole plane, and vectors run
+// over its positions in order, the last few of a row for nothing. Chains are those of the other convolutions.
+namespace crema::kernels::KNS {
+
+constexpr int kMostShifts = 1024;
+inline bool isDepthwise(const ConvShape& s) { return s.groups == s.ic && s.ic == s.oc && s.kh * s.kw <= kMostShifts; }
+
+// to[q] = start + sum_k w[k] source[off[k] + q] for q < count, rounded up to kAtOnce vectors.
+inline void addShifts(const float* source, const int* off, const float* w, int K, float start, int count, float* to) {
+  constexpr int kAtOnce = 8;
+  for (int q = 0; q < count; q += kAtOnce * VL) {
+    V acc[kAtOnce];
+#pragma GCC unroll 8
+    for (int i = 0; i < kAtOnce; ++i) acc[i] = set1(start);
+    for (int k = 0; k < K; ++k) {
+      const V a = set1(w[k]);
+      const float* s = source + off[k] + q;
+#pragma GCC unroll 8
+      for (int i = 0; i < kAtOnce; ++i) acc[i] = fma(a, load(s + i * VL), acc[i]);
+    }
+#pragma GCC unroll 8
+    for (int i = 0; i < kAtOnce; ++i) store(to + q + i * VL, acc[i]);
+  }
+}
+// How far that reads and writes beyond the end of planes with such rows.
+inline size_t beyond(int columns) { return 8 * 16 + 32 + static_cast<size_t>(columns); }
+
+// Runs body(first, last, lane) over so many planes of `positions` numbers, some thousand numbers a task.
+template <class Body>
+void eachPlanes(Context& context, int planes, int positions, const Body& body) {
+  const int some = std::clamp(16384 / std::max(1, positions), 1, std::max(1, planes));
+  context.pool().run((planes + some - 1) / some,
+                     [&](int t, int lane) { body(t * some, std::min(planes, (t + 1) * some), lane); });
+}
+
+// `count` outputs of a channel after the steps; `at` is the place of the first in the blob. The last of a line are computed
+// twice where that makes whole vectors.
+inline void finishLine(const Epilogue<float>& then, int channel, const float* line, int count, size_t at, float* y) {
+  alignas(64) float others[kPanel] = {};
+  for (int next = 0; next < count; next += kPanel) {
+    const int x = std::min(next, std::max(0, count - kPanel)), n = std::min(kPanel, count);
+    V values[kWidth];
+    for (int v = 0; v < kWidth; ++v) values[v] = load(line + x + v * VL);
+    for (const Step<float>& step : then) {
+      const float* other = step.kind == Step<float>::kAdd ? step.other + at + x : nullptr;
+      if (other && n < kPanel) std::memcpy(others, other, static_cast<size_t>(n) * 4), other = others;
+      stepRow(step, channel, other, values);
+    }
+    float* to = y + at + x;
+    for (int v = 0; v < kWidth; ++v, to += VL) {
+      const int here = std::min(VL, n - v * VL);
+      if (here == VL)
+        store(to, values[v]);
+      else if (here > 0)
+        store(lanes(0, here), to, values[v]);
+    }
+  }
+}
+
+inline std::vector<int> depthwiseOffsets(const ConvShape& s, const Planes& planes) {
+  std::vector<int> off;
+  for (int a = 0; a < s.kh; ++a)
+    for (int b = 0; b < s.kw; ++b) off.push_back(planes.off(0, a, b));
+  return off;
+}
+
+// A plane of x with its padding, as planes.build() makes it; without strides quicker, as it is one row after the other.
+inline void fillPlane(const ConvShape& s, const Planes& planes, const float* x, float* to) {
+  if (s.strideH > 1 || s.strideW > 1) return planes.build(x, 1, to);
+  std::memset(to, 0, planes.channel * 4);
+  const int last = std::min(s.h, planes.rows - s.padH), count = std::min(s.w, planes.columns - s.padW);
+  for (int y = 0; y < last; ++y)
+    copyRow(x + static_cast<size_t>(y) * s.w, count, to + static_cast<size_t>(y + s.padH) * planes.columns + s.padW);
+}
+
+// Rows that are computed together: their results stay in the first cache.
+inline int rowsTogether(int rows, int columns) { return std::clamp(2048 / std::max(1, columns), 1, std::max(1, rows)); }
+
+inline void depthwiseForward(Context& context, const ConvShape& s, const float* x, const float* w, const float* bias,
+                             float* y, const Epilogue<float>& then) {
+  const Planes planes(s, false);
+  const std::vector<int> off = depthwiseOffsets(s, planes);
+  const int oh = s.oh(), ow = s.ow(), taps = s.kh * s.kw, some = rowsTogether(oh, planes.columns);
+  eachPlanes(context, s.n * s.ic, oh * ow, [&](int first, int last, int lane) {
+    const size_t more = beyond(planes.columns), tile = static_cast<size_t>(some) * planes.columns + more;
+    float* plane = context.scratch().lane[static_cast<size_t>(lane)].planes.get(planes.channel + more + tile);
+    float* line = plane + planes.channel + more;
+    for (int i = first; i < last; ++i) {
+      const int c = i % s.ic;
+      fillPlane(s, planes, x + static_cast<size_t>(i) * s.h * s.w, plane);
+      for (int r0 = 0; r0 < oh; r0 += some) {
+        const int rows = std::min(some, oh - r0);
+        addShifts(plane + static_cast<size_t>(r0) * planes.columns, off.data(), w + static_cast<size_t>(c) * taps, taps,
+                  bias ? bias[c] : 0.f, rows * planes.columns, line);
+        for (int r = 0; r < rows; ++r)
+          finishLine(then, c, line + static_cast<size_t>(r) * planes.columns, ow,
+                     (static_cast<size_t>(i) * oh + r0 + r) * ow, y);
+      }
+    }
+  });
+}
+
+// The gradient of the input, plane by plane: of each row of dx the numbers of all stride phases along it.
+class DepthwiseBack {
+ public:
+  DepthwiseBack(const ConvShape& s, const BackPlan& plan) : s_(s), plan_(plan) {
+    most_ = rowsTogether(plan.rows, plan.columns);
+    tile_ = static_cast<size_t>(most_) * plan.columns + beyond(plan.columns);
+    for (const BackPhase& f : plan.phases)
+      for (int j = 0; j < f.tapsH; ++j)
+        for (int l = 0; l < f.tapsW; ++l) place_.push_back((f.r + j * s.strideH) * s.kw + f.q + l * s.strideW);
+  }
+  size_t scratch() const { return plan_.channel + beyond(plan_.columns) + tile_; }
+
+  // source: dy of one plane, padded, and the scratch behind it.
+  void plane(const float* w, float* source, float* dx) const {
+    float* tile = source + plan_.channel + beyond(plan_.columns);
+    size_t place = 0;
+    for (const BackPhase& f : plan_.phases) {
+      float weights[kMostShifts];
+      for (int k = 0; k < f.K; ++k) weights[k] = w[place_[place++]];
+      for (int y0 = 0; y0 < f.rows; y0 += most_) {
+        const int rows = std::min(most_, f.rows - y0);
+        addShifts(source + static_cast<size_t>(y0) * plan_.columns, f.off.data(), weights, f.K, 0, rows * plan_.columns,
+                  tile);
+        for (int y = 0; y < rows; ++y)
+          line(f, tile + static_cast<size_t>(y) * plan_.columns,
+               dx + static_cast<size_t>(f.startH + (y0 + y) * s_.strideH) * s_.w + f.startW);
+      }
+    }
+  }
+
+ private:
+  void line(const BackPhase& f, const float* from, float* to) const {
+    if (s_.strideW == 1)
+      copyRow(from, f.columns, to);
+    else
+      for (int x = 0; x < f.columns; ++x) to[static_cast<ptrdiff_t>(x) * s_.strideW] = from[x];
+  }
+
+  const ConvShape& s_;
+  const BackPlan& plan_;
+  int most_;
+  size_t tile_;
+  std::vector<int> place_;  // of the weights, phase by phase
+};
+
+inline void depthwiseBackwardData(Context& context, const ConvShape& s, const float* dy, const float* w, float* dx) {
+  const BackPlan plan = planBack(s);
+  const DepthwiseBack back(s, plan);
+  const size_t in = static_cast<size_t>(s.h) * s.w, out = static_cast<size_t>(s.oh()) * s.ow();
+  eachPlanes(context, s.n * s.ic, s.h * s.w, [&](int first, int last, int lane) {
+    float* source = context.scratch().lane[static_cast<size_t>(lane)].planes.get(back.scratch());
+    for (int i = first; i < last; ++i) {
+      padGradient(s, plan, dy + static_cast<size_t>(i) * out, 1, source);
+      if (!plan.whole) std::memset(dx + static_cast<size_t>(i) * in, 0, in * 4);
+      back.plane(w + static_cast<size_t>(i % s.ic) * s.kh * s.kw, source, dx + static_cast<size_t>(i) * in);
+    }
+  });
+}
+
+constexpr int kChains = 32;  // of a sum over positions, on every instruction set
+
+// sums[t] += sum_q dy[q] x[t][q] for q < count, a multiple of kChains: position q on chain q % kChains, then a binary tree.
+template <int T>
+void dotShifts(const float* dy, const float* const* x, int count, double* sums) {
+  constexpr int kVectors = kChains / VL;
+  V acc[T][kVectors];
+  for (int t = 0; t < T; ++t)
+    for (int v = 0; v < kVectors; ++v) acc[t][v] = zero();
+  for (int q = 0; q < count; q += kChains)
+#pragma GCC unroll 4
+    for (int v = 0; v < kVectors; ++v) {
+      const V d = load(dy + q + v * VL);
+#pragma GCC unroll 3
+      for (int t = 0; t < T; ++t) acc[t][v] = fma(d, load(x[t] + q + v * VL), acc[t][v]);
+    }
+  for (int t = 0; t < T; ++t) {
+    alignas(64) float chain[VL];
+    for (int half = kVectors / 2; half; half /= 2)
+      for (int v = 0; v < half; ++v) acc[t][v] = add(acc[t][v], acc[t][v + half]);
+    store(chain, acc[t][0]);
+    for (int half = VL / 2; half; half /= 2)
+      for (int i = 0; i < half; ++i) chain[i] += chain[i + half];
+    sums[t] += static_cast<double>(chain[0]);
+  }
+}
+
+// A channel is a task; its images are added in turn, in double.
+inline void depthwiseBackwardWeights(Context& context, const ConvShape& s, const float* x, const float* dy, float* dw,
+                                     bool accumulate) {
+  const Planes planes(s, false);
+  const std::vector<int> off = depthwiseOffsets(s, planes);
+  const int oh = s.oh(), ow = s.ow(), taps = s.kh * s.kw, columns = planes.columns,
+            count = (oh * columns + kChains - 1) / kChains * kChains;
+  context.pool().run(s.ic, [&](int c, int lane) {
+    const size_t more = beyond(columns), all = planes.channel + more + static_cast<size_t>(count);
+    float* plane = context.scratch().lane[static_cast<size_t>(lane)].planes.get(all);
+    float* gradient = plane + planes.channel + more;
+    std::memset(plane + planes.channel, 0, (all - planes.channel) * 4);  // what meets these zeros is a number as well
+    std::vector<double> sums(static_cast<size_t>(taps), 0.0);
+    for (int n = 0; n < s.n; ++n) {
+      const size_t i = static_cast<size_t>(n) * s.ic + static_cast<size_t>(c);
+      fillPlane(s, planes, x + i * s.h * s.w, plane);
+      for (int r = 0; r < oh; ++r)
+        copyRow(dy + (i * oh + static_cast<size_t>(r)) * ow, ow, gradient + static_cast<size_t>(r) * columns);
+      for (int k = 0; k < taps; k += 3) {
+        const float* shifted[3];
+        for (int t = 0; t < std::min(3, taps - k); ++t) shifted[t] = plane + off[static_cast<size_t>(k + t)];
+        double* to = sums.data() + k;
+        if (taps - k >= 3)
+          dotShifts<3>(gradient, shifted, count, to);
+        else
+          taps - k == 2 ? dotShifts<2>(gradient, shifted, count, to) : dotShifts<1>(gradient, shifted, count, to);
+      }
+    }
+    for (int k = 0; k < taps; ++k) {
+      float& d = dw[static_cast<size_t>(c) * taps + static_cast<size_t>(k)];
+      d = static_cast<float>(accumulate ? d + sums[static_cast<size_t>(k)] : sums[static_cast<size_t>(k)]);
+    }
+  });
+}
+
+}  // namespace crema::kernels::KNS

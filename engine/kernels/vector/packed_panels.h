@@ -1,0 +1,124 @@
+// What positions() reads: its call, and the panels of positions in packed form.
+namespace crema::kernels::KNS {
+
+constexpr int kPanels = 8, kDepth = 128, kPieces = 2, kRowBlocks = 42 / kRows;
+
+struct PositionsCall {
+  int M, K;
+  const float* A;  // packRows(M, K)
+  const int* off;  // [K]
+  ptrdiff_t outM;  // distance of adjacent m in the output
+  const std::vector<PanelPlan>& plan;
+  const float* source;
+  float* out;
+  const float* bias;                      // [M] or null: the initial value of the chains
+  bool mayReadInPlace;                    // few rows: reading B straight from the planes beats packing it
+  const Epilogue<float>* then = nullptr;  // steps on the outputs
+  int channel = 0;                        // of these: the number of row 0,
+  ptrdiff_t outStart = 0;                 // and where `out` lies in the blob
+  const float* others = nullptr;          // what the first step adds that does
+};
+
+// One panel's part of a piece of k: which k, and where it reads them.
+struct Piece {
+  int k0 = 0, depth = 0, mode = kPacked;
+  const float* source[2 * kWidth];
+};
+
+inline Piece spanOf(const PanelPlan& p, int k, const float* packed) {
+  Piece piece;
+  piece.k0 = std::max(k, p.kFrom), piece.depth = std::min(k + kDepth, p.kTo) - piece.k0;
+  std::fill_n(piece.source, 2 * kWidth, packed);
+  return piece;
+}
+
+inline Piece pieceOf(const PositionsCall& c, const PanelPlan& p, int k, float* packed) {
+  Piece piece = spanOf(p, k, packed);
+  if (piece.depth <= 0) return piece;
+  if (c.mayReadInPlace && p.rowsFit) {
+    piece.mode = kFromRows, piece.source[0] = c.source + p.half[0], piece.source[1] = c.source + p.half[2];
+  } else if (c.mayReadInPlace && p.halvesFit) {
+    piece.mode = kFromHalves;
+    for (int h = 0; h < 2 * kWidth; ++h) piece.source[h] = c.source + p.half[h];
+  } else {
+    packPanel(p, c.source, c.off, piece.k0, piece.k0 + piece.depth, packed);
+  }
+  return piece;
+}
+
+// Asks, a little with every tile, for what is packed next, where each k lies in a plane of its own: so far apart as no
+// processor foresees.
+class Ahead {
+ public:
+  Ahead() = default;
+  Ahead(const PositionsCall& c, const PanelPlan* plan, size_t panels, int k, int tiles)
+      : call_(&c), plan_(plan), panels_(panels), k_(k), end_(std::min(c.K, k + kPieces * kDepth)) {
+    if (c.mayReadInPlace || c.K < 2 || c.off[1] - c.off[0] < kPanel) end_ = k;
+    perTile_ = (end_ - k) / std::max(1, tiles) + 1;
+  }
+  INL void some() {
+    for (int i = 0; i < perTile_ && k_ < end_; ++i, ++k_)
+      for (size_t n = 0; n < panels_; ++n)
+        for (int v = 0; v < kWidth; v += 16 / VL)
+          __builtin_prefetch(call_->source + plan_[n].half[2 * v] + call_->off[k_]);
+  }
+
+ private:
+  const PositionsCall* call_ = nullptr;
+  const PanelPlan* plan_ = nullptr;
+  size_t panels_ = 0;
+  int k_ = 0, end_ = 0, perTile_ = 0;
+};
+
+// Some panels and pieces of a call in packed form.
+struct PackedPanels {
+  float* memory;
+  size_t pieceSize, panelSize;  // panels do not begin at the same place of a cache's ways
+  Piece piece[kPanels][kPieces];
+
+  PackedPanels(LaneScratch& scratch, int K)
+      : pieceSize(static_cast<size_t>(std::min(K, kDepth)) * kPanel),
+        panelSize(pieceSize * static_cast<size_t>(std::clamp((K + kDepth - 1) / kDepth, 1, kPieces)) + 80) {
+    memory = scratch.panel.get(kPanels * panelSize);
+  }
+  float* at(size_t panel, int j) const { return memory + panel * panelSize + static_cast<size_t>(j) * pieceSize; }
+
+  // Panels that lie side by side in the planes are packed together, as a plane's line is then read whole: returns how many,
+  // from `plan` on, do.
+  static size_t sideBySide(const PanelPlan* plan, size_t panels) {
+    size_t n = 0;
+    for (; n < panels; ++n) {
+      const PanelPlan& p = plan[n];
+      if (!p.rowsFit || p.half[2] != p.half[0] + VL ||
+          p.half[0] != plan[0].half[0] + static_cast<ptrdiff_t>(n) * kPanel || p.kFrom != plan[0].kFrom ||
+          p.kTo != plan[0].kTo)
+        break;
+    }
+    return n;
+  }
+  void fill(const PositionsCall& c, const PanelPlan* plan, size_t panels, int k) {
+    for (size_t i = 0; i < panels;) {
+      const size_t together = c.mayReadInPlace ? 0 : sideBySide(plan + i, panels - i);
+      for (int j = 0; j < kPieces && (j == 0 || k + j * kDepth < c.K); ++j) {
+        if (together < 2) {
+          piece[i][j] = pieceOf(c, plan[i], k + j * kDepth, at(i, j));
+          continue;
+        }
+        for (size_t n = 0; n < together; ++n) piece[i + n][j] = spanOf(plan[i], k + j * kDepth, at(i + n, j));
+        packTogether(c, plan[i], piece[i][j], together, i, j);
+      }
+      i += std::max<size_t>(1, together);
+    }
+  }
+  void packTogether(const PositionsCall& c, const PanelPlan& p, const Piece& which, size_t together, size_t i, int j) {
+    const float* source = c.source + p.half[0];
+    for (int k = 0; k < which.depth; ++k) {
+      const float* from = source + c.off[which.k0 + k];
+      float* to = at(i, j) + static_cast<ptrdiff_t>(k) * kPanel;
+      for (size_t n = 0; n < together; ++n, from += kPanel, to += panelSize)
+        for (int v = 0; v < kPanel; v += VL) store(to + v, load(from + v));
+    }
+  }
+};
+
+}  // namespace crema::kernels::KNS
