@@ -353,7 +353,8 @@ class Coordinator::State {
     // A later attempt of the same task: the earlier one is gone, although its connection has not ended yet.
     if (recovers() && w < roster_.members.size() && roster_.members[w].channel && !roster_.members[w].finished &&
         hello.attempt() > roster_.members[w].hello.attempt())
-      lose(static_cast<int>(w), roster_.describe(static_cast<int>(w)) + " was started again", ErrorKind::kPeer, true, true);
+      lose(static_cast<int>(w), roster_.describe(static_cast<int>(w)) + " was started again", ErrorKind::kPeer, true,
+           true);
     const std::string refusal = roster_.refusal(hello, options_.jobDigest);
     if (!refusal.empty()) return refuse(in.from, hello, refusal);
     Member& m = roster_.members[w];
