@@ -57,13 +57,14 @@ def files_of(folder):
     }
 
 
-def trained(job, folder, disturb=None, files=FILES, conf=(), master=MASTER):
+def trained(job, folder, *flags, disturb=None, files=FILES, master=MASTER):
     """Runs the job, with four ranks, into the folder; returns the driver's log and what it wrote."""
-    shutil.rmtree(folder, ignore_errors=True)  # a snapshot names its model by its whole path
-    folder.mkdir()
+    if "-resume" not in flags:
+        shutil.rmtree(folder, ignore_errors=True)  # a snapshot names its model by its whole path
+        folder.mkdir()
     with open(job / "driver.log", "w") as log:
         run = subprocess.Popen(
-            command(job, master, "-train", "-clusterSize", 4, model=f"file:{folder}/model", files=files, conf=conf),
+            command(job, master, "-train", "-clusterSize", 4, *flags, model=f"file:{folder}/model", files=files),
             cwd=job,
             env=ENVIRONMENT,
             stdout=log,
@@ -104,11 +105,18 @@ def test_killed_children_and_executors_change_nothing(job, tmp_path):
         )
         os.kill(executors(run)[0], signal.SIGKILL)
 
-    text, disturbed, its_snapshots = trained(job, tmp_path / "run", disturb)
+    text, disturbed, its_snapshots = trained(job, tmp_path / "run", disturb=disturb)
     assert (disturbed, its_snapshots) == (model, snapshots), text[-4000:]
     assert len(re.findall(r"worker \d \(rank.*\) was lost in step \d+: .*; the run goes on", text)) >= 2, text[-4000:]
     pauses = [float(p) for p in re.findall(r"training goes on with .* after ([\d.]+) s", text)]
     assert pauses and min(pauses) < 5, text[-4000:]
+    for file in (tmp_path / "run").glob("*_iter_1500.*"):
+        file.unlink()
+    text, again, its_snapshots = trained(job, tmp_path / "run", "-resume", "auto", master="local[2]")
+    assert re.search(r"training goes on from the snapshot of iteration 1200, \S+_iter_1200.solverstate", text), text[
+        -2000:
+    ]
+    assert (again, its_snapshots) == (model, snapshots), text[-2000:]
 
 
 def write_pictures(path, count, seed):
@@ -139,6 +147,6 @@ def test_rows_of_a_lost_executor_come_again(job, tmp_path):
         at(job, 50)
         os.kill(executors(run)[1], signal.SIGKILL)
 
-    text, disturbed, _ = trained(job, tmp_path / "run", disturb, files=FRAMES)
+    text, disturbed, _ = trained(job, tmp_path / "run", disturb=disturb, files=FRAMES)
     assert disturbed == model, text[-4000:]
     assert re.search(r"training goes on with 3 worker\(s\) \(new: \d", text), text[-4000:]
