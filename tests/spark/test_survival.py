@@ -107,7 +107,9 @@ def test_killed_children_and_executors_change_nothing(job, tmp_path):
 
     text, disturbed, its_snapshots = trained(job, tmp_path / "run", disturb=disturb)
     assert (disturbed, its_snapshots) == (model, snapshots), text[-4000:]
-    assert len(re.findall(r"worker \d \(rank.*\) was lost in step \d+: .*; the run goes on", text)) >= 2, text[-4000:]
+    # The next process may be there before the end of the one before is seen.
+    lost = re.findall(r"worker \d \(rank.*\) was (?:lost in step \d+: .*|started again); the run goes on", text)
+    assert len(lost) >= 2, text[-4000:]
     pauses = [float(p) for p in re.findall(r"training goes on with .* after ([\d.]+) s", text)]
     assert pauses and min(pauses) < 5, text[-4000:]
     for file in (tmp_path / "run").glob("*_iter_1500.*"):
