@@ -7,7 +7,7 @@ import org.apache.commons.cli.{
   CommandLine, DefaultParser, HelpFormatter, Option => Flag, Options, ParseException, UnrecognizedOptionException
 }
 
-/** The command line of CaffeOnSpark: names, arity and defaults of its 24 flags. */
+/** The command line of CaffeOnSpark: names, arity and defaults of its 24 flags, and -resume. */
 private[caffe] object Flags {
   private case class Spec(name: String, argument: String, text: String)
 

@@ -6,7 +6,7 @@ class ConfigSuite extends AnyFunSuite {
   private def config(args: String*) = new Config(null, args.toArray)
 
   test("the 24 flags of CaffeOnSpark, and their defaults") {
-    assert(Flags.names.toSet === Set(
+    assert(Flags.names.toSet - "resume" === Set( // which is ours
       "conf",
       "train",
       "test",
@@ -47,6 +47,8 @@ class ConfigSuite extends AnyFunSuite {
     val c = config(
       "-conf",
       "s.prototxt",
+      "-resume",
+      "auto",
       "-train",
       "-features",
       "a, b",
@@ -92,7 +94,7 @@ class ConfigSuite extends AnyFunSuite {
     assert((c.protoFile, c.isTraining, c.isFeature, c.outputFormat) === (("s.prototxt", true, true, "parquet")))
     assert(c.features.toSeq === Seq("a", "b", "l"))
     assert((c.modelPath, c.outputPath, c.devices, c.isRddPersistent) === (("m", "o", 2, true)))
-    assert((c.snapshotStateFile, c.snapshotModelFile) === (("s.solverstate", "w")))
+    assert((c.snapshotStateFile, c.snapshotModelFile, c.resume) === (("s.solverstate", "w", "auto")))
     assert((c.connection, c.resize) === ((Config.CONNECTION_SOCKET, true)))
     assert((c.clusterSize, c.ranks, c.lmdb_partitions) === ((4, 8, 7)))
     assert((c.imageRoot, c.labelFile, c.captionFile, c.captionLength, c.vocabSize) === (("i", "f", "c", 3, 9)))
