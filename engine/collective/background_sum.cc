@@ -48,7 +48,7 @@ void BackgroundSum::work() {
     }
     const MutexLock lock(mutex_);
     if (failed)
-      failed_ = failed, parts_.clear();
+      failed_ = std::move(failed), parts_.clear();  // finish() alone holds it from now on
     else
       parts_.pop_front();
     changed_.notify_all();
