@@ -116,7 +116,8 @@ class Coordinator::State {
     if (!loss_) return roster_.tooFew(options_.joinTimeout, work_->remedyForMissing());
     int here = 0, withState = 0;
     for (int w = 0; w < options_.members; ++w) {
-      withState += membership_.seat(w) == Membership::Seat::kPaused;
+      withState +=
+          membership_.seat(w) == Membership::Seat::kPaused && membership_.iteration(w) != Membership::kNewcomer;
       here += membership_.seat(w) == Membership::Seat::kPaused || membership_.seat(w) == Membership::Seat::kReady;
     }
     if (!recovers() || withState == 0) return *loss_;  // newcomers alone have nothing to go on from

@@ -123,7 +123,9 @@ std::string Membership::text() const {
 Membership::Say Membership::start(bool waited) {
   const bool first = phase_ == Phase::kGathering;
   const int paused = count(Seat::kPaused), there = paused + count(Seat::kReady);
-  if (!first && paused == 0) return Say::kTooFew;  // nobody has the state
+  const bool stateIsThere =
+      std::any_of(seats_.begin(), seats_.end(), [](const Place& p) { return p.iteration != kNewcomer; });
+  if (!first && !stateIsThere) return Say::kTooFew;
   int64_t furthest = kNewcomer;
   for (const Place& p : seats_) furthest = std::max(furthest, p.iteration);
   if (!first && !lost_ && !judged_) {

@@ -3,10 +3,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <functional>
 #include <memory>
 
 #include "base/log.h"
 #include "base/sha256.h"
+#include "cluster/membership.h"
 #include "cluster/patience.h"
 #include "cluster/session.h"
 #include "worker/job.h"
@@ -120,11 +122,11 @@ class Run {
     left_ = &left;
     session_.watch(&left);
     run_.solver->endPassesBy(&left);
-    const bool over = tryGeneration(start);
-    session_.watch(nullptr);
-    run_.solver->endPassesBy(nullptr);
-    left_ = nullptr;
-    return over;
+    const std::unique_ptr<Interrupt, std::function<void(Interrupt*)>> watched(&left, [this](Interrupt*) {
+      session_.watch(nullptr);
+      run_.solver->endPassesBy(nullptr);
+    });
+    return tryGeneration(start);
   }
 
   // An error while the generation is left, or of a peer, is no end: the state is that of the last update.
@@ -145,7 +147,8 @@ class Run {
     mesh_.reset();
     interrupt_.check();
     if (session_.leaving()) story.clear();  // the coordinator knows more than this worker
-    session_.paused(run_.solver->iteration(), blamed, story);
+    // A state that was being taken over is none: parts of two.
+    session_.paused(whole_ ? run_.solver->iteration() : cluster::Membership::kNewcomer, blamed, story);
     return false;
   }
 
@@ -184,8 +187,10 @@ class Run {
     const auto& at = start.iteration();
     const auto furthest = std::max_element(at.begin(), at.end());
     const auto behind = [&](int w) { return at[w] < *furthest; };
+    whole_ = whole_ && !behind(me);
     if (std::any_of(at.begin(), at.end(), [&](int64_t i) { return i < *furthest; }))
       trainer_.catchUp(static_cast<int>(furthest - at.begin()), behind);
+    whole_ = true;
   }
 
   train::TrainHooks hooks() {
@@ -241,6 +246,7 @@ class Run {
   train::Trainer trainer_;
   std::string model_;
   bool lead_ = false, told_ = false;  // told_: by SIGTERM, to end
+  bool whole_ = true;                 // false: its state was being replaced by another worker's
   double reported_ = 0;
 };
 

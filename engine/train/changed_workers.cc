@@ -42,7 +42,7 @@ void Trainer::catchUp(int from, const std::function<bool(int)>& behind) {
   take(position.data(), position.size() * sizeof(double));
   if (!mine) return;
   solver_.setPosition(position);
-  begun_ = tookState_ = true;
+  begun_ = true;
   if (solver_.iteration() != iteration)
     LOG_INFO("Going on from iteration {}, as other workers do", solver_.iteration());
   restoreCarried();

@@ -110,8 +110,8 @@ class Trainer {
   std::vector<char> carried_;           // by rank, as of the last update; empty before the first one
   Request requested_ = Request::kNone;  // polled here, not yet sent with a sum
   Request agreed_ = Request::kNone;     // of all workers, from the last sum
-  // begun_: run() has been called, or the state is another worker's. tookState_: the latter.
-  bool stopped_ = false, paused_ = false, begun_ = false, tookState_ = false, snapshotTaken_ = false;
+  // begun_: run() has been called, or the state is another worker's.
+  bool stopped_ = false, paused_ = false, begun_ = false, snapshotTaken_ = false;
   int64_t snapshotAt_ = -1;  // of the last snapshot
   double lastDisplay_ = 0, seconds_ = 0, exchangedBefore_ = 0;
   int64_t lastDisplayIteration_ = 0;
