@@ -84,7 +84,6 @@ TEST_F(BrokerTest, RoomIsGivenInTheOrderOfThoseWhoWait) {
   std::atomic<bool> waits = false, smallIsIn = false;
   std::thread large([&] {
     EXPECT_TRUE(b.put("input", blockOf(2, 900), {Deadline::after(60), [&] { return waits = true, false; }}));
-    EXPECT_FALSE(smallIsIn);
   });
   ASSERT_TRUE(crema::test::soon([&] { return waits.load(); }));
   std::thread small([&] {
