@@ -25,6 +25,7 @@ void addJobCommand(CLI::App& program, Run& chosen, const char* name, const char*
   X(Coordinator)          \
   X(Worker)               \
   X(Node)                 \
+  X(Relay)                \
   X(Engine)               \
   X(Score)                \
   X(Records)              \

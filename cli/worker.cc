@@ -8,6 +8,7 @@
 #include "cli/command.h"
 #include "host/job_io.h"
 #include "host/processes.h"
+#include "host/relay.h"
 #include "kernels/context.h"
 #include "model/upgrade.h"
 #include "solver/descriptions.h"
@@ -88,6 +89,26 @@ void addCoordinator(CLI::App& program, Run& chosen) {
 void addNode(CLI::App& program, Run& chosen) {
   addJobCommand(program, chosen, "node", "one node of a TensorFlow program: its queues, its port, its process",
                 [] { return host::serveNode([] { return host::readJob(STDIN_FILENO); }); });
+}
+
+void addRelay(CLI::App& program, Run& chosen) {
+  struct Flags {
+    std::string to, purpose;
+    double timeout = 60;
+  };
+  addCommand(
+      program, "relay", "carries the bytes of the process that started it to a port of a run",
+      [](CLI::App& app) -> Run {
+        auto f = std::make_shared<Flags>();
+        app.add_option("--to", f->to, "numeric host:port")->required();
+        app.add_option("--purpose", f->purpose, "node or control: what the port is for")->required();
+        app.add_option("--timeout", f->timeout, "seconds until the port must have answered")->capture_default_str();
+        return [f] {
+          host::relay(f->to, f->purpose, f->timeout);
+          return 0;
+        };
+      },
+      chosen);
 }
 
 }  // namespace crema::cli

@@ -21,7 +21,7 @@ void Channel::send(const google::protobuf::MessageLite& message, Deadline deadli
   try {
     sendRest(deadline, interrupt);
   } catch (...) {
-    if (sent_ == 0) frame_.clear();
+    if (sent_ == 0 && !socket_.halfSent()) frame_.clear();
     throw;
   }
 }

@@ -17,6 +17,7 @@ class Channel {
   void send(const google::protobuf::MessageLite& message, Deadline deadline, const Interrupt* interrupt = nullptr);
   // Throws kPeer when the other end closed the connection or sent bytes that are no message; kTimeout at the deadline.
   void receive(google::protobuf::MessageLite* message, Deadline deadline, const Interrupt* interrupt);
+  bool readable() const { return socket_.readable(); }  // receive() begins without waiting
 
  private:
   void sendRest(Deadline deadline, const Interrupt* interrupt) CREMA_REQUIRES(sending_);

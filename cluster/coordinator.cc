@@ -22,7 +22,7 @@ class Coordinator::State {
         emit_(std::move(emit)),
         roster_(options.members, work_->naming()),
         membership_({options.members, options.least, options.replacement, work_->sharesMove()}),
-        doorman_(options.host, options.port, options.token, options.listener) {}
+        doorman_(options.host, options.port, options.secret, options.listener) {}
   std::string address() const { return doorman_.address(); }
   void send(const wire::Note& note) {
     control::ToMember message;
@@ -46,11 +46,13 @@ class Coordinator::State {
       work_->checkEnd(roster_);
       control::ToMember bye;
       bye.mutable_bye();
+      endReserve(bye);
       part(roster_, doorman_, bye, patience::kGoodbye, [this](auto& e) { forward(e); });
     } catch (Error& e) {
       control::ToMember message;
       message.mutable_abort()->set_story(e.what());
       message.mutable_abort()->set_kind(name(e.kind()));
+      endReserve(message);
       part(roster_, doorman_, message, patience::kAbort, [this](auto& event) { forward(event); });
       throw;
     }
@@ -78,7 +80,9 @@ class Coordinator::State {
       control::ToMember alive;
       alive.mutable_alive();
       roster_.tellAll(alive);
+      for (const auto& r : reserve_) sendTo(*r, alive);
     }
+    if (!reserve_.empty()) fillPlaces(now);
     for (size_t w = 0; w < roster_.members.size(); ++w) checkLife(static_cast<int>(w), now);
   }
 
@@ -216,6 +220,7 @@ class Coordinator::State {
     roster_.tell(w, goodbye);
     roster_.members[static_cast<size_t>(w)] = Member();
     membership_.left(w);
+    if (!gathering()) waitUntil_ = Deadline::after(options_.replacementTimeout);
     wire::Event event;
     event.mutable_lost()->set_worker(w), event.mutable_lost()->set_story(story);
     event.mutable_lost()->set_replaced(replaced);
@@ -234,6 +239,7 @@ class Coordinator::State {
     if (in.message.has_query()) return query(in);
     const int w = roster_.find(in.from);
     if (w < 0) {
+      if (!in.lost.empty()) std::erase(reserve_, in.from);
       if (in.message.has_hello()) admit(in);
       if (in.message.report().has_note()) forward(in.message.report());
       return;
@@ -336,8 +342,14 @@ class Coordinator::State {
     }
     const std::string story =
         fmt::format("{} failed{}: {}", roster_.describe(w), roster_.during(f.iteration()), f.story());
-    if (recovers() && f.kind() == name(ErrorKind::kStopped)) return lose(w, story);
+    if (recovers() && (f.kind() == name(ErrorKind::kStopped) || ofItsMachine(w, f))) return lose(w, story);
     throw Error(kindForAll(f.kind()), story);
+  }
+
+  // A full disk, no memory, a file system that is gone for one of them: others may do without it, though not for ever.
+  bool ofItsMachine(int w, const control::ToCoordinator::Failed& f) {
+    return f.kind() == name(ErrorKind::kIo) && !gathering() && membership_.members().size() > 1 &&
+           ++failures_[w] <= patience::kFailures;
   }
 
   void refuse(const std::shared_ptr<Channel>& who, const control::ToCoordinator::Hello& hello, const std::string& why) {
@@ -353,9 +365,12 @@ class Coordinator::State {
     const size_t w = roster_.place(hello);
     // A later attempt of the same task: the earlier one is gone, although its connection has not ended yet.
     if (recovers() && w < roster_.members.size() && roster_.members[w].channel && !roster_.members[w].finished &&
+        hello.stage_attempt() == roster_.members[w].hello.stage_attempt() &&
         hello.attempt() > roster_.members[w].hello.attempt())
       lose(static_cast<int>(w), roster_.describe(static_cast<int>(w)) + " was started again", ErrorKind::kPeer, true,
            true);
+    if (recovers() && w < roster_.members.size() && roster_.members[w].finished) return isOver(*in.from);
+    if (isDuplicate(hello, w)) return reserve_.push_back(in.from);
     const std::string refusal = roster_.refusal(hello, options_.jobDigest);
     if (!refusal.empty()) return refuse(in.from, hello, refusal);
     Member& m = roster_.members[w];
@@ -375,9 +390,45 @@ class Coordinator::State {
     emit_(joined);
   }
 
+  // Of a member that is well: Spark repeats a whole stage when rows are lost that one of its tasks needs, and leaves the
+  // other tasks running. It stays in reserve: taking places from those that are well would end all that have the state,
+  // and refusing it would leave the place that it was repeated for empty, as its slot goes to the next such task.
+  bool isDuplicate(const control::ToCoordinator::Hello& hello, size_t w) const {
+    return recovers() && !gathering() && w < roster_.members.size() && roster_.members[w].channel &&
+           hello.stage_attempt() != roster_.members[w].hello.stage_attempt() &&
+           hello.version() == CREMA_VERSION && hello.job_digest() == options_.jobDigest;
+  }
+
+  // Gives places that are empty to processes in reserve, each to one.
+  void fillPlaces(double now) {
+    for (size_t w = 0; w < roster_.members.size() && !gathering(); ++w) {
+      const Member& m = roster_.members[w];
+      double& promised = promised_[static_cast<int>(w)];
+      if (m.channel || m.finished || reserve_.empty() || now - promised < patience::kPromise) continue;
+      promised = now;
+      control::ToMember message;
+      message.mutable_place()->set_number(static_cast<int>(w));
+      sendTo(*reserve_.back(), message);
+      reserve_.pop_back();
+    }
+  }
+
+  void endReserve(const control::ToMember& last) {
+    for (const auto& r : std::exchange(reserve_, {})) sendTo(*r, last);
+  }
+
+  // Its work is done already: the task that Spark repeats has nothing to do.
+  static void isOver(Channel& who) {
+    control::ToMember bye;
+    bye.mutable_bye();
+    sendTo(who, bye);
+  }
+
   // Before the start the host is informed, not too often, how many members have their rows.
   void preparing(Member& m) {
     m.prepared = m.heard;
+    // A replacement is not late while its rows are on their way.
+    if (membership_.awaitsReplacement()) waitUntil_ = Deadline::after(options_.replacementTimeout);
     if (!gathering() || m.heard - lastPreparing_ < patience::kPreparing) return;
     lastPreparing_ = m.heard;
     wire::Event event;
@@ -402,6 +453,9 @@ class Coordinator::State {
   std::optional<Error> loss_;                // the last one
   Deadline waitUntil_ = Deadline::after(0);  // for all members, or for replacements
   double since_ = -1;                        // the present pause; -1: none
+  std::map<int, int> failures_;              // of members' machines
+  std::vector<std::shared_ptr<Channel>> reserve_;
+  std::map<int, double> promised_;           // when the place was last given to one of them
   std::vector<int> came_;                    // newcomers of the present generation
   std::set<std::pair<int64_t, int>> tests_;  // that have been reported
   double lastAlive_ = 0, lastPreparing_ = -1e9;

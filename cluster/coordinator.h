@@ -10,6 +10,7 @@
 #include <memory>
 #include <string>
 
+#include "base/handshake.h"
 #include "base/socket.h"
 #include "cluster/membership.h"
 #include "cluster/work.h"
@@ -21,7 +22,7 @@ struct CoordinatorOptions {
   std::string host = "127.0.0.1";
   int port = 0;
   int listener = -1;  // a listening socket, which becomes the coordinator's, instead of host and port
-  std::string token;
+  Secret secret{""};
   int members = 1;
   double joinTimeout = 60, stepTimeout = 60;
   std::string jobDigest;  // of what all members must agree on

@@ -41,7 +41,7 @@ class PlainWork : public Work {
 class AnyWork : public testing::Test {
  protected:
   AnyWork() {
-    options_.token = test::kToken, options_.jobDigest = test::kJobDigest;
+    options_.secret = test::kToken, options_.jobDigest = test::kJobDigest;
     options_.members = 2, options_.joinTimeout = 5, options_.stepTimeout = 10;
     c_ = std::make_unique<test::RunningCoordinator>(options_, std::make_unique<PlainWork>());
   }

@@ -27,7 +27,7 @@ class Doorman {
   static constexpr size_t kMostWaiting = 64;
 
   // listener: a listening socket that becomes the door's; -1: host and port have a new one.
-  Doorman(const std::string& host, int port, std::string token, int listener = -1);
+  Doorman(const std::string& host, int port, Secret secret, int listener = -1);
   std::string address() const { return door_.address(); }
   [[nodiscard]] std::optional<Incoming> next(Deadline deadline, const Interrupt* stop);  // nullopt at the deadline
   void post(std::function<void()> call);  // to be called by who takes it from the queue; from any thread, never waits

@@ -64,18 +64,18 @@ TEST_F(DoormanTest, AnAnswerGoesToWhoAsked) {
 }
 
 TEST_F(DoormanTest, AWrongTokenGetsNoAnswerAndIsNotHeard) {
-  const Socket s = unauthenticated();
+  Socket s = unauthenticated();
   EXPECT_EQ(messageOf([&] { proveAsClient(s, "another token", "control", Deadline::after(kPatience), nullptr); }),
             "recv from " + doorman_.address() +
                 ": connection closed\n  while proving the token; a wrong token looks like this");
-  const Socket t = unauthenticated();
+  Socket t = unauthenticated();
   EXPECT_THROW(proveAsClient(t, kToken, "data", Deadline::after(kPatience), nullptr),
                Error);  // the purpose of the data port
   EXPECT_FALSE(next(0.05));
 }
 
 TEST_F(DoormanTest, GarbageInsteadOfAProofEndsTheConnection) {
-  const Socket s = unauthenticated();
+  Socket s = unauthenticated();
   const std::string garbage(200, 'G');
   s.writeAll(garbage.data(), garbage.size(), Deadline::after(kPatience), nullptr);
   char bytes[41];

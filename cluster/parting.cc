@@ -14,6 +14,7 @@ void part(const Roster& roster, Doorman& doorman, const control::ToMember& last,
   while (awaited > 0) {
     const auto in = doorman.next(deadline, nullptr);
     if (!in) break;
+    if (in->message.has_hello()) sendTo(*in->from, last);
     if (!roster.watches(in->from)) continue;
     try {
       // What a member reported before it heard of the end, such as a snapshot that is published. The host may be gone.

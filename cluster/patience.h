@@ -12,6 +12,8 @@ constexpr double kTurn = 0.5;         // for messages, before members are checke
 constexpr double kMessages = 0.5;     // for handling what has come, as a model comes in many messages
 constexpr double kSend = 5;           // until a member has room for a message
 constexpr double kPreparing = 5;      // between two reports to the host of how many members have their rows
+constexpr int kFailures = 2;          // of a member's machine (kIo) that the run survives
+constexpr double kPromise = 30;       // for a process in reserve to take the place that it was given
 constexpr double kHangTimeouts = 10;  // step timeouts without a finished batch: the member hangs
 
 // Coordinator, at the end of a run.

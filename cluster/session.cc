@@ -26,7 +26,7 @@ constexpr size_t kPieceBytes = 1u << 20;
 Socket connectToCoordinator(const SessionOptions& o, int attempt, const Interrupt& interrupt) {
   const Deadline deadline = Deadline::after(o.joinTimeout);
   const auto join = [&] {
-    Socket s = connectThroughDoor(o.coordinator, o.token, "control", deadline, &interrupt,
+    Socket s = connectThroughDoor(o.coordinator, o.secret, "control", deadline, &interrupt,
                                   o.coordinatorListens ? Deadline::after(patience::kGone) : deadline);
     s.setPeer("the coordinator at " + o.coordinator);
     return s;
@@ -104,6 +104,10 @@ void Session::take(const control::ToMember& message) {
     regroup_ = message.regroup();
     (regroup_.at_border() ? nextAtBorder_ : next_) = regroup_.generation();
     if (left_ && leaving()) left_->raise(Error(ErrorKind::kPeer, regroup_.why()));
+  }
+  if (message.has_place()) {
+    place_ = message.place().number();
+    interrupt_.raise(Error(ErrorKind::kStopped, "this process is to be another member"));
   }
   if (message.has_abort()) {
     error_ = Error(kindNamed(message.abort().kind()), message.abort().story());

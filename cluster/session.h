@@ -27,7 +27,8 @@ class RunOver : public Error {
 };
 
 struct SessionOptions {
-  std::string coordinator, token;             // its address, and the run's secret
+  std::string coordinator;                    // its address
+  Secret secret{""};
   std::string member;                         // "worker 2", for messages
   double joinTimeout = 60, stepTimeout = 60;  // seconds to join; without a message, or room for one, it is lost
   // It listened before this process was started: a refused connection means that the run is over.
@@ -45,8 +46,11 @@ class Session {
   ~Session();
 
   void ready(const std::string& stateDigest, const std::string& records);
-  // Of the next generation, of which this member is from now on; throws the interrupt's error.
+  // Of the next generation, of which this member is from now on; throws the interrupt's error, or RunOver.
   [[nodiscard]] control::ToMember::Start waitForStart();
+  // This process is in reserve, and the place of that member is free: the interrupt is raised, and a process is to be
+  // started as that one. -1: none is.
+  int place() const { return place_; }
   // `left` is raised when the coordinator wants the present generation left at once; null: nothing is.
   void watch(Interrupt* left);
   bool leaving() const;     // the coordinator has said so
@@ -91,6 +95,7 @@ class Session {
   std::atomic<uint32_t> next_{0}, nextAtBorder_{0};              // that regroup_ names
   std::optional<Error> error_ CREMA_GUARDED_BY(mutex_);
   bool kept_ CREMA_GUARDED_BY(mutex_) = false, bye_ CREMA_GUARDED_BY(mutex_) = false;
+  std::atomic<int> place_{-1};
   std::thread listener_, beater_;
 };
 

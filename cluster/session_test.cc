@@ -24,7 +24,7 @@ using crema::test::soon;
 class SessionTest : public testing::Test {
  protected:
   SessionTest() {
-    options_.coordinator = doorman_.address(), options_.token = test::kToken, options_.member = "worker 2";
+    options_.coordinator = doorman_.address(), options_.secret = test::kToken, options_.member = "worker 2";
     options_.joinTimeout = 60, options_.stepTimeout = 10;
   }
   // Joins, and returns when Hello has come.
@@ -171,7 +171,7 @@ TEST_F(SessionTest, ASilentCoordinatorIsGoneAfterTheStepTimeout) {
 TEST(Session, ALostCoordinatorIsReportedAtOnce) {
   auto doorman = std::make_unique<Doorman>("127.0.0.1", 0, test::kToken);
   SessionOptions options;
-  options.coordinator = doorman->address(), options.token = test::kToken;
+  options.coordinator = doorman->address(), options.secret = test::kToken;
   Interrupt interrupt;
   Session session(options, {}, interrupt);
   doorman.reset();
@@ -257,7 +257,7 @@ TEST_F(SessionTest, AMemberThatComesAfterTheRunLearnsSo) {
 }
 
 TEST_F(SessionTest, AWrongTokenIsReportedAfterAFewAttempts) {
-  options_.token = "another token";
+  options_.secret = "another token";
   auto ended = later([&] { Session(options_, {}, interrupt_); });
   ASSERT_TRUE(clock_.advanceUntil([&] { return over(ended); }));
   EXPECT_EQ(ended.get(), "recv from " + doorman_.address() +

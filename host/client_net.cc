@@ -129,7 +129,7 @@ void ClientNet::connect(const engine::Addresses& addresses) {
     invalid("{} addresses are given for {} nodes", addresses.address_size(), open_.cluster_size());
   collective::MeshOptions o;
   o.worker = open_.rank(), o.workers = o.ranks = open_.cluster_size();
-  o.token = token();
+  o.secret = token();
   for (int w = 0; w < o.workers; ++w) {
     o.peers.push_back(addresses.address(w));
     if (w != o.worker) checkAddress(o.peers.back(), w);

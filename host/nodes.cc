@@ -8,6 +8,7 @@
 #include <memory>
 #include <thread>
 
+#include "cluster/secret.h"
 #include "cluster/coordinator.h"
 #include "host/job_io.h"
 #include "host/stdin_reader.h"
@@ -70,7 +71,7 @@ void runNode(const wire::Job& job) {
 void coordinateNodes(const wire::Job& job, Interrupt& interrupt) {
   raiseOpenFiles();
   cluster::CoordinatorOptions o;
-  o.host = job.host(), o.listener = job.node().listener(), o.token = job.token();
+  o.host = job.host(), o.listener = job.node().listener(), o.secret = cluster::secretOf(job);
   o.members = job.workers(), o.joinTimeout = job.join_timeout(), o.stepTimeout = job.step_timeout();
   if (o.members < 1) invalid("a run needs at least one node, not {}", o.members);
   const auto emit = [](const wire::Event& event) { toHost(event); };

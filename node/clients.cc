@@ -58,13 +58,13 @@ struct Clients::Client {
   }
 };
 
-Clients::Clients(const std::string& token, const std::string& host, Node node)
+Clients::Clients(const Secret& secret, const std::string& host, Node node)
     : name_(unguessableName()),
       node_(std::move(node)),
-      door_(Socket::listenUnseen(name_), token, "node", "the node's socket",
+      door_(Socket::listenUnseen(name_), secret, "node", "the node's socket",
             [this](Socket socket, const Interrupt& closing) { serve(std::move(socket), true, closing); }),
       port_(host.empty() ? nullptr
-                         : std::make_unique<Door>(Socket::listenOn(host, 0), token, "node", "the node's port",
+                         : std::make_unique<Door>(Socket::listenOn(host, 0), secret, "node", "the node's port",
                                                   [this](Socket socket, const Interrupt& closing) {
                                                     serve(std::move(socket), false, closing);
                                                   })) {}

@@ -26,7 +26,7 @@ class Clients {
     std::function<void(const std::string& story)> programStuck;
   };
   // host: the address for the port; "": there is none.
-  Clients(const std::string& token, const std::string& host, Node node);
+  Clients(const Secret& secret, const std::string& host, Node node);
   const std::string& address() const { return name_; }  // in the abstract namespace, without the zero byte in front
   std::string port() const { return port_ ? port_->address() : ""; }  // "host:port"
 

@@ -27,6 +27,7 @@ constexpr double kSilence = 60;       // seconds for each part
 
 // The descriptor comes with the first byte of the frame that it was sent with, so with its head.
 size_t Frames::receiveSome(void* to, size_t bytes, Descriptor* beside) const {
+  if (!local_) return socket_.readSome(to, bytes);
   alignas(cmsghdr) std::array<char, CMSG_SPACE(4 * sizeof(int))> control{};
   iovec part{to, bytes};
   msghdr header{};

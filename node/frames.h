@@ -1,4 +1,4 @@
-// Messages with descriptors over an authenticated Unix socket. One thread at a time.
+// Messages with descriptors over an authenticated socket; descriptors only from processes of this machine. One thread at a time.
 #pragma once
 #include <google/protobuf/message_lite.h>
 
@@ -11,7 +11,7 @@ namespace crema::node {
 
 class Frames {
  public:
-  explicit Frames(Socket socket) : socket_(std::move(socket)) {}
+  explicit Frames(Socket socket) : local_(socket.local()), socket_(std::move(socket)) {}
   // The next message and the descriptor beside it, if one is. kPeer at the end of the connection, and for what is no
   // message.
   [[nodiscard]] Descriptor receive(google::protobuf::MessageLite* message, const Interrupt* interrupt);
@@ -29,6 +29,7 @@ class Frames {
   void receiveFollowing(const Interrupt* interrupt, Take take);
   [[nodiscard]] size_t receiveSome(void* to, size_t bytes, Descriptor* beside) const;
 
+  const bool local_;  // descriptors can come
   Socket socket_;
   uint64_t following_ = 0;
 };

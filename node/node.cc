@@ -5,6 +5,7 @@
 
 #include "base/log.h"
 #include "base/waiting.h"
+#include "cluster/secret.h"
 #include "cluster/patience.h"
 #include "cluster/session.h"
 #include "node/broker.h"
@@ -31,7 +32,7 @@ class Node::State {
         broker_({job.node().queue().begin(), job.node().queue().end()}, job.node().budget()),
         kept_(job.node().work_folder().empty() ? "." : job.node().work_folder()),
         port_(job.node().port()),
-        clients_(job.token(), job.node().alone() ? "" : job.host(),
+        clients_(cluster::secretOf(job), job.node().alone() ? "" : job.host(),
                  {broker_, kept_, port_, [this](const std::string& story) { programFailed(story); },
                   [this](const std::string& value) { stateSet(value); },
                   [this](const std::string& story) { programStuck(story); }}),
@@ -73,7 +74,7 @@ class Node::State {
     emit_(ready);
     if (job_.node().alone()) return alone();
     cluster::SessionOptions o{job_.coordinator(),
-                              job_.token(),
+                              cluster::secretOf(job_),
                               "a node",
                               job_.join_timeout(),
                               job_.step_timeout(),

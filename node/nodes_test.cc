@@ -24,7 +24,7 @@ class NodesTest : public testing::Test {
  protected:
   explicit NodesTest(int members = 2) {
     cluster::CoordinatorOptions o;
-    o.token = cluster::test::kToken, o.members = members, o.joinTimeout = 60, o.stepTimeout = 10;
+    o.secret = cluster::test::kToken, o.members = members, o.joinTimeout = 60, o.stepTimeout = 10;
     c_ = std::make_unique<RunningCoordinator>(o, std::make_unique<Nodes>());
   }
   // A member that stays, or that only reserves its place.

@@ -1,6 +1,7 @@
 #include "worker/job.h"
 
 #include "base/sha256.h"
+#include "cluster/secret.h"
 #include "worker/training.h"
 
 namespace crema::worker {
@@ -21,7 +22,7 @@ wire::Job jobOf(const train::RunOptions& o) {
 void set(const ClusterSettings& s, wire::Job* job) {
   job->set_join_timeout(s.joinTimeout), job->set_step_timeout(s.stepTimeout);
   job->set_replacement(s.replacement), job->set_replacement_timeout(s.replacementTimeout);
-  job->set_least_workers(s.leastWorkers);
+  job->set_least_workers(s.leastWorkers), job->set_encrypted(s.encrypted);
 }
 
 train::RunOptions runOf(const wire::Job& job, const HostRows& rows) {
@@ -45,7 +46,7 @@ train::RunOptions runOf(const wire::Job& job, const HostRows& rows) {
 cluster::CoordinatorOptions coordinatorOf(const wire::Job& job) {
   cluster::CoordinatorOptions o;
   if (!job.host().empty()) o.host = job.host();
-  o.token = job.token();
+  o.secret = cluster::secretOf(job);
   o.members = job.workers();
   o.joinTimeout = job.join_timeout(), o.stepTimeout = job.step_timeout();
   o.jobDigest = jobDigest(job);

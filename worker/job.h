@@ -16,6 +16,7 @@ struct ClusterSettings {
   double joinTimeout = 60, stepTimeout = 60, replacementTimeout = 60;
   std::string replacement = "continue";
   int leastWorkers = 0;
+  bool encrypted = false;
 };
 void set(const ClusterSettings& settings, wire::Job* job);
 

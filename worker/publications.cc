@@ -8,6 +8,14 @@
 #include "base/error.h"
 
 namespace crema::worker {
+namespace {
+
+std::string nameOf(const wire::Event& event) {
+  return event.has_model() ? "the final model"
+                           : fmt::format("the snapshot of iteration {}", event.snapshot().iteration());
+}
+
+}  // namespace
 
 Publications::Publications(bool byHost, double patience, const std::atomic<int64_t>& published,
                            std::function<void(const wire::Event&)> report, std::function<void()> waiting,
@@ -19,11 +27,11 @@ Publications::Publications(bool byHost, double patience, const std::atomic<int64
       wait_(std::move(waiting)),
       interrupt_(interrupt) {}
 
-void Publications::taken(const wire::Event& snapshot) {
+void Publications::taken(const wire::Event& event) {
   if (byHost_)
-    waiting_.push_back(snapshot);
+    waiting_.push_back(event);
   else
-    report_(snapshot);
+    report_(event);
 }
 
 void Publications::reportPublished() {
@@ -39,9 +47,9 @@ void Publications::waitForAll() {
     interrupt_.check();
     if (monotonicSeconds() - since > patience_)
       throw Error(ErrorKind::kTimeout,
-                  fmt::format("the snapshot of iteration {} was not published within {:.0f} s; is the file system of "
-                              "-model slow or gone? spark.crema.stepTimeout (a tenth of that) changes the limit",
-                              waiting_.front().snapshot().iteration(), patience_));
+                  fmt::format("{} was not published within {:.0f} s; is the file system of -model slow or gone? "
+                              "spark.crema.stepTimeout (a tenth of that) changes the limit",
+                              nameOf(waiting_.front()), patience_));
     wait_();
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
   }

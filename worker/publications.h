@@ -1,4 +1,4 @@
-// Snapshots on their way through the host: each is reported once it is where users will look for it.
+// Snapshots, and the final model, on their way through the host: each is reported once it is where users will look for it.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -13,15 +13,15 @@ namespace crema::worker {
 // Used by the training thread alone.
 class Publications {
  public:
-  // byHost: the host publishes the snapshots, in the order in which they were taken, and counts them in `published`;
+  // byHost: the host publishes them, in the order in which they were taken, and counts them in `published`;
   // else each is reported at once. patience: seconds to wait for all of them. waiting: called while it waits, so that
   // the coordinator sees a worker that waits for its host and does not take it for one that hangs.
   Publications(bool byHost, double patience, const std::atomic<int64_t>& published,
                std::function<void(const wire::Event&)> report, std::function<void()> waiting,
                const Interrupt& interrupt);
-  void taken(const wire::Event& snapshot);
+  void taken(const wire::Event& event);  // of a snapshot or of the model
   void reportPublished();  // those that the host has confirmed since
-  void waitForAll();       // kTimeout after `patience`, naming the snapshot; the interrupt's error
+  void waitForAll();       // kTimeout after `patience`, naming the first; the interrupt's error
 
  private:
   const bool byHost_;

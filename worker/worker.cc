@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "base/sha256.h"
+#include "cluster/secret.h"
 #include "cluster/membership.h"
 #include "cluster/patience.h"
 #include "cluster/session.h"
@@ -42,7 +43,7 @@ control::ToCoordinator::Hello helloOf(const wire::Job& job, const collective::Pe
   control::ToCoordinator::Hello hello;
   hello.set_version(CREMA_VERSION);
   hello.set_member(job.worker());
-  hello.set_attempt(job.attempt());
+  hello.set_attempt(job.attempt()), hello.set_stage_attempt(job.stage_attempt());
   hello.set_host(fmt::format("{} {}", host, job.host()));
   hello.set_pid(::getpid());
   hello.set_data_address(data.address());
@@ -54,7 +55,7 @@ control::ToCoordinator::Hello helloOf(const wire::Job& job, const collective::Pe
 
 cluster::SessionOptions sessionOf(const wire::Job& job) {
   return {job.coordinator(),
-          job.token(),
+          cluster::secretOf(job),
           fmt::format("worker {}", job.worker()),
           job.join_timeout(),
           job.step_timeout(),
@@ -161,9 +162,20 @@ class Run {
     publications_.waitForAll();
     if (lead_ && trainer_.ended()) endedEarly(*run_.solver, run_.train);
     model_ = lead_ && !job_.model().empty() ? run_.solver->saveModel(job_.model()) : "";
-    if (!model_.empty() && !job_.model_home().empty()) session_.sendModel(model_);
+    if (!model_.empty()) handOver(model_);
     session_.finished(run_.solver->iteration(), stateDigest(*run_.solver));
     return session_.waitForBye();
+  }
+
+  // Before this worker says that it has finished: as long as it has not, others can do the same in its place.
+  void handOver(const std::string& model) {
+    if (!job_.model_home().empty()) return session_.sendModel(model);
+    if (!job_.publishes()) return;
+    wire::Event event;
+    event.mutable_model()->set_path(model);
+    publications_.taken(event);
+    host_.emit(event);
+    publications_.waitForAll();
   }
 
   // Connects to the members of the generation; those that are behind take the state of one that is ahead.
@@ -177,7 +189,7 @@ class Run {
       o.shares.push_back({w == 0 ? 0 : start.share_end(w - 1), start.share_end(w)}),
           o.numbers.push_back(start.number(w));
     o.generation = start.generation();
-    o.token = job_.token();
+    o.secret = cluster::secretOf(job_);
     o.peers.assign(start.peers().begin(), start.peers().end());
     o.door = &data_;
     o.stepTimeout = patience::kMeshTimeouts * job_.step_timeout();
@@ -261,7 +273,7 @@ void reportHostFailure(Session& session, const Interrupt& interrupt) {
 }
 
 void runToItsEnd(const wire::Job& job, HostRows& rows, const Callbacks& host, Interrupt& interrupt) {
-  collective::PeerDoor data(job.host().empty() ? "127.0.0.1" : job.host(), job.token(),
+  collective::PeerDoor data(job.host().empty() ? "127.0.0.1" : job.host(), cluster::secretOf(job),
                             fmt::format("worker {}'s port", job.worker()));
   Session session(sessionOf(job), helloOf(job, data), interrupt, &rows.activity);
   try {
@@ -269,6 +281,11 @@ void runToItsEnd(const wire::Job& job, HostRows& rows, const Callbacks& host, In
   } catch (const cluster::RunOver&) {
     throw;
   } catch (...) {
+    if (session.place() >= 0) {  // the host starts another process, as that worker
+      wire::Event event;
+      event.mutable_place()->set_worker(session.place());
+      return host.emit(event);
+    }
     const Error e = asError(std::current_exception());
     if (interrupt.raised()) {  // by the coordinator or by the process that started this one
       if (rows.hostFailed) reportHostFailure(session, interrupt);
@@ -289,7 +306,7 @@ void runWorker(const wire::Job& job, HostRows& rows, const Callbacks& host, Inte
     runToItsEnd(job, rows, host, interrupt);
   } catch (const cluster::RunOver&) {
     // The others have ended the run without the one that this attempt replaces: there is nothing to do, and no error.
-    if (job.attempt() == 0 || job.replacement() == "fail") throw;
+    if (job.attempt() + job.stage_attempt() == 0 || job.replacement() == "fail") throw;
     wire::Event done;
     done.mutable_done();
     host.emit(done);

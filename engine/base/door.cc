@@ -1,13 +1,12 @@
 #include "base/door.h"
 
-#include "base/handshake.h"
 #include "base/log.h"
 
 namespace crema {
 
-Door::Door(Socket listener, std::string token, std::string purpose, std::string whose, Welcome welcome)
+Door::Door(Socket listener, Secret secret, std::string purpose, std::string whose, Welcome welcome)
     : listener_(std::move(listener)),
-      token_(std::move(token)),
+      secret_(std::move(secret)),
       purpose_(std::move(purpose)),
       whose_(std::move(whose)),
       welcome_(std::move(welcome)),
@@ -86,7 +85,7 @@ void Door::serve(Client& client) {
     client.proved = true;
   };
   try {
-    proveAsServer(client.socket, token_, purpose_, Deadline::after(kProofSeconds), &closing_, accept);
+    proveAsServer(client.socket, secret_, purpose_, Deadline::after(kProofSeconds), &closing_, accept);
     const MutexLock lock(client.mutex);
     proved = std::move(client.socket);
   } catch (const std::exception& e) {
@@ -108,12 +107,12 @@ void Door::refuse(Client& client, const std::string& why) {
   LOG_WARNING("a stranger knocked at {}: {}; further ones are counted, not told", whose_, why);
 }
 
-Socket connectThroughDoor(const std::string& address, std::string_view token, std::string_view purpose,
+Socket connectThroughDoor(const std::string& address, const Secret& secret, std::string_view purpose,
                           Deadline deadline, const Interrupt* interrupt, Deadline refusedUntil) {
   for (double pause = 0.1;; pause *= 2) {
     Socket s = Socket::connectTo(address, deadline, interrupt, refusedUntil);
     try {
-      proveAsClient(s, token, purpose, deadline, interrupt);
+      proveAsClient(s, secret, purpose, deadline, interrupt);
       return s;
     } catch (const Error& e) {
       if (e.kind() != ErrorKind::kPeer || pause > 0.8 || deadline.left() < pause) throw;

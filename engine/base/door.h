@@ -10,6 +10,7 @@
 #include <string>
 #include <thread>
 
+#include "base/handshake.h"
 #include "base/mutex.h"
 #include "base/socket.h"
 
@@ -24,7 +25,7 @@ class Door {
   using Welcome = std::function<void(Socket proved, const Interrupt& closing)>;
 
   // `whose` names the port in log lines, such as "worker 1's port". The socket is listening already.
-  Door(Socket listener, std::string token, std::string purpose, std::string whose, Welcome welcome);
+  Door(Socket listener, Secret secret, std::string purpose, std::string whose, Welcome welcome);
   ~Door();  // ends every connection
   std::string address() const { return listener_.address(); }
   int refused() const { return refused_; }
@@ -46,7 +47,8 @@ class Door {
   void reap();
 
   Socket listener_;
-  const std::string token_, purpose_, whose_;
+  const Secret secret_;
+  const std::string purpose_, whose_;
   const Welcome welcome_;
   Interrupt closing_;
   std::list<std::unique_ptr<Client>> clients_;  // used by the acceptor's thread alone until that has ended
@@ -56,7 +58,7 @@ class Door {
 
 // Connects to a door and proves the token. With many clients at once it may be evicted before it could prove anything:
 // it then connects again, up to four times within 1.5 s, which is also how long a wrong token takes to fail.
-Socket connectThroughDoor(const std::string& address, std::string_view token, std::string_view purpose,
+Socket connectThroughDoor(const std::string& address, const Secret& secret, std::string_view purpose,
                           Deadline deadline, const Interrupt* interrupt, Deadline refusedUntil);
 
 }  // namespace crema

@@ -5,7 +5,6 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
-#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -16,39 +15,6 @@
 #include <cstring>
 
 namespace crema {
-
-Interrupt::Interrupt() : fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
-  if (fd_ < 0) ioError("cannot make an eventfd: {}; raise the limit of open files (ulimit -n)", systemError(errno));
-}
-Interrupt::Interrupt(Interrupt& parent) : Interrupt() {
-  parent_ = &parent;
-  const MutexLock lock(parent.mutex_);
-  parent.children_.insert(this);
-  if (parent.why_) raise(*parent.why_);
-}
-Interrupt::~Interrupt() {
-  if (parent_) {
-    const MutexLock lock(parent_->mutex_);
-    parent_->children_.erase(this);
-  }
-  ::close(fd_);
-}
-
-void Interrupt::raise(Error why) {
-  const MutexLock lock(mutex_);
-  if (why_) return;
-  why_ = std::make_unique<Error>(std::move(why));
-  raised_.store(true, std::memory_order_release);
-  const uint64_t one = 1;
-  [[maybe_unused]] const ssize_t n = ::write(fd_, &one, sizeof one);
-  for (Interrupt* child : children_) child->raise(*why_);
-}
-
-void Interrupt::check() const {
-  if (!raised()) return;
-  const MutexLock lock(mutex_);
-  throw *why_;
-}
 
 namespace {
 
@@ -129,7 +95,7 @@ void prepare(int fd) {
 Socket& Socket::operator=(Socket&& other) noexcept {
   if (this != &other) {
     close();
-    fd_ = other.fd_, peer_ = std::move(other.peer_);
+    fd_ = other.fd_, peer_ = std::move(other.peer_), packets_ = std::move(other.packets_);
     other.fd_ = -1;
   }
   return *this;
@@ -186,13 +152,10 @@ std::string Socket::address() const {
   return text(s);
 }
 
-void pauseFor(double seconds, const Interrupt* interrupt) {
-  const Deadline end = Deadline::after(seconds);
-  do {
-    pollfd p{interrupt ? interrupt->descriptor() : -1, POLLIN, 0};
-    ::poll(&p, 1, end.pollMillis());
-    if (interrupt) interrupt->check();
-  } while (!end.passed());
+bool Socket::local() const {
+  sockaddr_storage s{};
+  socklen_t length = sizeof s;
+  return ::getsockname(fd_, reinterpret_cast<sockaddr*>(&s), &length) == 0 && s.ss_family == AF_UNIX;
 }
 
 Socket Socket::connectTo(const std::string& address, Deadline deadline, const Interrupt* interrupt,
@@ -233,6 +196,15 @@ Socket Socket::accept(Deadline deadline, const Interrupt* interrupt) const {
 }
 
 size_t Socket::readSome(void* to, size_t bytes) const {
+  if (!packets_) return receive(to, bytes);
+  try {
+    return packets_->read([this](void* at, size_t most) { return receive(at, most); }, to, bytes);
+  } catch (const DamagedPacket& e) {
+    throw Error(ErrorKind::kPeer, fmt::format("recv from {}: {}", peer_, e.message()));
+  }
+}
+
+size_t Socket::receive(void* to, size_t bytes) const {
   const ssize_t n = ::recv(fd_, to, bytes, 0);
   if (n > 0) return static_cast<size_t>(n);
   if (n < 0 && (errno == EAGAIN || errno == EINTR)) return 0;
@@ -240,14 +212,29 @@ size_t Socket::readSome(void* to, size_t bytes) const {
   throw Error(ErrorKind::kPeer, fmt::format("recv from {}: {}", peer_, why));
 }
 
+bool Socket::readable() const {
+  if (packets_ && packets_->ready()) return true;
+  pollfd p{fd_, POLLIN, 0};
+  return ::poll(&p, 1, 0) > 0;
+}
+
 bool Socket::peerGone() const {
+  if (packets_ && packets_->ready()) return false;
   char next;
   const ssize_t n = ::recv(fd_, &next, 1, MSG_PEEK | MSG_DONTWAIT);
   return n == 0 || (n < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR);
 }
 
 size_t Socket::writeSome(const void* from, size_t bytes) const {
-  const ssize_t n = ::send(fd_, from, bytes, MSG_NOSIGNAL);
+  if (packets_) return packets_->write([this](const iovec* parts, size_t n) { return send(parts, n); }, from, bytes);
+  const iovec all{const_cast<void*>(from), bytes};
+  return send(&all, 1);
+}
+
+size_t Socket::send(const iovec* parts, size_t count) const {
+  msghdr message{};
+  message.msg_iov = const_cast<iovec*>(parts), message.msg_iovlen = count;
+  const ssize_t n = ::sendmsg(fd_, &message, MSG_NOSIGNAL);
   if (n >= 0) return static_cast<size_t>(n);
   if (errno == EAGAIN || errno == EINTR) return 0;
   throw Error(ErrorKind::kPeer, fmt::format("send to {}: {}", peer_, systemError(errno)));
@@ -272,6 +259,10 @@ void Socket::writeAll(const void* from, size_t bytes, Deadline deadline, const I
 }
 
 void Socket::waitToRead(Deadline deadline, const Interrupt* interrupt) const {
+  if (packets_ && packets_->ready()) {
+    if (interrupt) interrupt->check();
+    return;
+  }
   await(fd_, POLLIN, deadline, interrupt, "recv from", peer_);
 }
 

@@ -2,42 +2,17 @@
 // names the peer. Plain poll() and not Asio: synchronous calls with a deadline are what the protocol needs, and they
 // are its smallest form. Addresses are numeric ("10.0.0.4:5012", "[::1]:80"): a static executable has no resolver.
 #pragma once
-#include <atomic>
 #include <cstddef>
 #include <memory>
-#include <set>
 #include <string>
 #include <string_view>
 
 #include "base/deadline.h"
 #include "base/error.h"
-#include "base/mutex.h"
+#include "base/interrupt.h"
+#include "base/packets.h"
 
 namespace crema {
-
-// Once raised, ends every wait that watches it, now and later, with one reason. Thread-safe.
-class Interrupt {
- public:
-  Interrupt();
-  explicit Interrupt(Interrupt& parent);  // raised with its parent too, which outlives it
-  ~Interrupt();
-  Interrupt(const Interrupt&) = delete;
-  void raise(Error why);  // later reasons are ignored
-  bool raised() const { return raised_.load(std::memory_order_acquire); }
-  void check() const;                     // throws the reason when raised
-  int descriptor() const { return fd_; }  // readable when raised
-
- private:
-  int fd_;
-  std::atomic<bool> raised_{false};
-  mutable Mutex mutex_;
-  std::unique_ptr<Error> why_ CREMA_GUARDED_BY(mutex_);
-  Interrupt* parent_ = nullptr;
-  std::set<Interrupt*> children_ CREMA_GUARDED_BY(mutex_);
-};
-
-// Sleeps; throws the interrupt's reason as soon as it is raised.
-void pauseFor(double seconds, const Interrupt* interrupt);
 
 // Nobody listens at the address, or there is no route to it.
 class Unreachable : public Error {
@@ -49,7 +24,10 @@ class [[nodiscard]] Socket {
  public:
   Socket() = default;
   explicit Socket(int fd, std::string peer) : fd_(fd), peer_(std::move(peer)) {}
-  Socket(Socket&& other) noexcept : fd_(other.fd_), peer_(std::move(other.peer_)) { other.fd_ = -1; }
+  Socket(Socket&& other) noexcept
+      : fd_(other.fd_), peer_(std::move(other.peer_)), packets_(std::move(other.packets_)) {
+    other.fd_ = -1;
+  }
   Socket& operator=(Socket&& other) noexcept;
   ~Socket() { close(); }
 
@@ -67,26 +45,35 @@ class [[nodiscard]] Socket {
   Socket accept(Deadline deadline, const Interrupt* interrupt) const;  // kTimeout when nobody came
 
   bool open() const { return fd_ >= 0; }
+  bool local() const;  // to a process of this machine, by a Unix socket
   int descriptor() const { return fd_; }
   const std::string& peer() const { return peer_; }
   void setPeer(std::string name) { peer_ = std::move(name); }
   std::string address() const;  // own "host:port"
   void close();
   void shutdownBoth();  // wakes another thread's wait on this socket
+  // From now on all bytes travel in packets (base/packets.h), as they must on the other end.
+  void protect(std::unique_ptr<Packets> packets) { packets_ = std::move(packets); }
 
   void readAll(void* to, size_t bytes, Deadline deadline, const Interrupt* interrupt) const;
   void writeAll(const void* from, size_t bytes, Deadline deadline, const Interrupt* interrupt) const;
   void waitToRead(Deadline deadline, const Interrupt* interrupt) const;
   void waitToWrite(Deadline deadline, const Interrupt* interrupt) const;
-  // Non-blocking parts for loops of others: bytes moved, 0 when it would block; throws kPeer when the peer is
-  // gone.
+  // Non-blocking parts for loops of others: bytes moved, 0 when it would block; throws kPeer when the peer is gone or
+  // what came was damaged. Where writeSome() has moved less than it was given, the next call must begin with the rest.
   [[nodiscard]] size_t readSome(void* to, size_t bytes) const;
   [[nodiscard]] size_t writeSome(const void* from, size_t bytes) const;
+  [[nodiscard]] bool halfSent() const { return packets_ && packets_->halfSent(); }  // of the bytes not yet counted
+  [[nodiscard]] bool readable() const;  // waitToRead() would not wait
   [[nodiscard]] bool peerGone() const;  // the other end has closed it, and all that it sent was read
 
  private:
+  size_t receive(void* to, size_t bytes) const;
+  size_t send(const iovec* parts, size_t count) const;
+
   int fd_ = -1;
   std::string peer_;
+  std::unique_ptr<Packets> packets_;
 };
 
 }  // namespace crema

@@ -61,7 +61,7 @@ void Mesh::keep(int worker, Socket socket) {
 void Mesh::connectAll() {
   const Deadline deadline = Deadline::after(options_.connectTimeout);
   for (int w = 0; w < options_.worker; ++w) {
-    Socket s = connectThroughDoor(options_.peers[static_cast<size_t>(w)], options_.token, "data", deadline,
+    Socket s = connectThroughDoor(options_.peers[static_cast<size_t>(w)], options_.secret, "data", deadline,
                                   options_.interrupt, deadline);
     const FrameHeader hello{
         FrameHeader::kMagic, options_.generation, FrameHeader::kHello, static_cast<uint32_t>(options_.worker), 0, 0};
@@ -149,9 +149,12 @@ void Mesh::send(Transfer& t) {
   const Socket& s = sockets_[static_cast<size_t>(t.peer)];
   while (t.sending()) {
     const auto& [from, size] = t.parts[t.part];
-    t.sent += s.writeSome(from + t.sent, size - t.sent);
-    if (t.sent < size) return;
-    t.sent = 0, ++t.part;
+    const size_t n = size == 0 ? 0 : s.writeSome(from + t.sent, size - t.sent);
+    t.sent += n;
+    if (t.sent == size)
+      t.sent = 0, ++t.part;
+    else if (n == 0)
+      return;
   }
 }
 

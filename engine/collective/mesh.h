@@ -62,7 +62,7 @@ struct MeshOptions {
   std::vector<RankRange> shares;  // the ranks of each worker, one after the other; empty: ranksOfWorker()
   std::vector<int> numbers;       // what messages call each worker; empty: its place here
   uint32_t generation = 1;
-  std::string token;
+  Secret secret{""};
   std::vector<std::string> peers;  // data addresses by worker
   PeerDoor* door = nullptr;        // own data port; it outlives the mesh
   double connectTimeout = 30, stepTimeout = 60;

@@ -4,8 +4,8 @@
 
 namespace crema::collective {
 
-PeerDoor::PeerDoor(const std::string& host, const std::string& token, const std::string& whose)
-    : door_(Socket::listenOn(host, 0), token, "data", whose,
+PeerDoor::PeerDoor(const std::string& host, const Secret& secret, const std::string& whose)
+    : door_(Socket::listenOn(host, 0), secret, "data", whose,
             [this](Socket socket, const Interrupt& closing) { welcome(std::move(socket), closing); }) {}
 
 // The first frame of an authenticated client is a hello, which names its worker and generation.

@@ -26,7 +26,7 @@ static_assert(sizeof(FrameHeader) == 32);
 class PeerDoor {
  public:
   // Numeric host, any free port; `whose` names the port in log lines.
-  PeerDoor(const std::string& host, const std::string& token, const std::string& whose);
+  PeerDoor(const std::string& host, const Secret& secret, const std::string& whose);
   std::string address() const { return door_.address(); }
   // Waits for an open connection of `worker` in this generation, the latest of several; nullopt at the deadline. Those of
   // earlier generations are closed.

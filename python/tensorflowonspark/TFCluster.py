@@ -260,13 +260,15 @@ def _new_cluster(sc, num_executors, template, input_mode, queues, reservation_ti
     cluster.num_executors, cluster.cluster_id = num_executors, random.getrandbits(64)
     cluster.defaultFS, cluster.working_dir = util.default_fs(sc), os.getcwd()
     cluster.progress = _progress.Progress(_layout.roles(template))
-    cluster.server = reservation.Server(num_executors, reservation_timeout, cluster.progress.take)
+    encrypted = util.encrypts(sc)
+    cluster.server = reservation.Server(num_executors, reservation_timeout, cluster.progress.take, encrypted)
     cluster.server.late = cluster.progress.late
     cluster.cluster_meta = {
         "id": cluster.cluster_id,
         "num_executors": num_executors,
         "default_fs": cluster.defaultFS,
         "working_dir": cluster.working_dir,
+        "encrypted": encrypted,
         "server_addr": cluster.server.start(),
         "token": _layout.Secret(cluster.server.token),
     }

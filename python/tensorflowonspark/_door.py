@@ -1,5 +1,6 @@
 """Connections to the ports of `crema`: both ends prove that they hold the token (engine/base/handshake.h), and nothing
-is said before. Then frames of messages, with descriptors on a Unix socket.
+is said before. Then frames of messages, with descriptors on a Unix socket. To another machine the executable carries them
+(`crema relay`): it sums or seals what travels, and Python's library has no cipher.
 """
 
 import hashlib
@@ -8,12 +9,14 @@ import os
 import random
 import socket
 import struct
+import subprocess
 import time
 
-from tensorflowonspark import _wire
+from tensorflowonspark import _executable, _wire
 
-_MAGIC = b"CREMA001"
+_MAGIC = b"CREMA0020"  # with what protects a connection within a machine: nothing
 _PART = 1 << 20  # bytes of a file that are sent at once
+_GRACE = 5  # seconds more than it was given, for a relay
 _LONGEST = 1e6  # seconds; Python's sockets take no more than about ten days to wait
 
 
@@ -27,8 +30,8 @@ class Refused(ConnectionError):
       proved: our proof had been sent.
     """
 
-    def __init__(self, proved=False):
-        super().__init__("the connection was closed")
+    def __init__(self, proved=False, why="the connection was closed"):
+        super().__init__(why)
         self.proved = proved
 
 
@@ -63,6 +66,47 @@ def _prove(sock, token, purpose):
         raise ConnectionError("the other end does not hold the token of this cluster")
 
 
+def _connected(name, timeout):
+    sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        sock.settimeout(timeout)
+        sock.connect("\0" + name)
+    except BaseException:
+        sock.close()
+        raise
+    return sock
+
+
+class _Relay:
+    """A process that carries what is said on `socket` to an address, and back."""
+
+    def __init__(self, address, purpose, timeout):
+        host, port = address
+        host = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][4][0]
+        to = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        command = [_executable.local(), "relay", "-to", to, "-purpose", purpose, "-timeout", str(timeout)]
+        self.socket, its = socket.socketpair()
+        with its:
+            self._process = subprocess.Popen(command, stdin=its, stdout=subprocess.DEVNULL, start_new_session=True)
+        self.socket.settimeout(timeout + _GRACE)
+
+    def prove(self, token):
+        self.socket.sendall(struct.pack("<I", len(token)) + token)
+        if _exactly(self.socket, 1) == b"+":
+            return
+        why = _exactly(self.socket, struct.unpack("<I", _exactly(self.socket, 4))[0]).decode()
+        if "cannot connect" in why:
+            raise ConnectionRefusedError(why)
+        raise Refused(proved=True, why=why)
+
+    def end(self):
+        try:
+            self._process.wait(_GRACE)  # it ends with the socket
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+
 class Connection:
     """An authenticated connection. One thread at a time.
 
@@ -74,16 +118,12 @@ class Connection:
 
     def __init__(self, address, token, purpose, timeout=60):
         self.timeout, self.local = timeout, isinstance(address, str)
+        self.socket = self._relay = None
         deadline, pause, refusals = time.monotonic() + timeout, 0.05, 0
         while True:
             try:
-                self.socket = self._connected(address, max(0.1, deadline - time.monotonic()))
-                try:
-                    _prove(self.socket, token, purpose.encode())
-                    return
-                except BaseException:
-                    self.socket.close()
-                    raise
+                self._open(address, token, purpose, max(0.1, deadline - time.monotonic()))
+                return
             except (Refused, ConnectionResetError, BrokenPipeError, socket.timeout) as e:
                 # Of very many clients at once some are sent away before they could prove anything.
                 pause = min(pause * 2, 1) * random.uniform(0.5, 1)
@@ -94,20 +134,18 @@ class Connection:
                     ) from None
                 time.sleep(pause)
 
-    @staticmethod
-    def _connected(address, timeout):
-        if not isinstance(address, str):
-            sock = socket.create_connection(tuple(address), timeout=timeout)
-            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            return sock
-        sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    def _open(self, address, token, purpose, timeout):
         try:
-            sock.settimeout(timeout)
-            sock.connect("\0" + address)
+            if self.local:
+                self.socket = _connected(address, timeout)
+                _prove(self.socket, token, purpose.encode())
+            else:
+                self._relay = _Relay(address, purpose, timeout)
+                self.socket = self._relay.socket
+                self._relay.prove(token)
         except BaseException:
-            sock.close()
+            self.close()
             raise
-        return sock
 
     def send(self, message, fields, descriptor=None):
         frame = _wire.framed(message, fields)
@@ -147,4 +185,7 @@ class Connection:
         return _wire.decode(message, _exactly(self.socket, struct.unpack("<I", head)[0])), descriptor
 
     def close(self):
-        self.socket.close()
+        if self.socket is not None:
+            self.socket.close()
+        if self._relay is not None:
+            self._relay.end()

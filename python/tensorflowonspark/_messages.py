@@ -14,6 +14,7 @@ MESSAGES = {
         "task_seconds": (31, "double"),
         "unpack_seconds": (32, "double"),
         "node": (39, "NodeJob"),
+        "encrypted": (43, "bool"),
     },
     "NodeJob": {
         "queue": (1, ["str"]),

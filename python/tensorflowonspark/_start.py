@@ -26,6 +26,7 @@ class Start:
             "coordinator": f"{socket.gethostbyname(host)}:{port}",
             "host": self.host,
             "token": self.token,
+            "encrypted": bool(cluster_meta.get("encrypted")),
             "attempt": context.attemptNumber() if context else 0,
             "join_timeout": cluster_meta.get("reservation_timeout", 600),
             "step_timeout": 60,

@@ -70,14 +70,15 @@ class Server:
       count: how many nodes there will be.
       timeout: seconds for all of them to come; then the run fails, at both ends.
       say: called with each Event (a dict, proto/wire.proto) from a thread of the server's; raises nothing.
+      encrypted: what its clients and it say to each other is sealed.
     """
 
-    def __init__(self, count, timeout=_FOREVER, say=None):
+    def __init__(self, count, timeout=_FOREVER, say=None, encrypted=False):
         assert count > 0, "Expected number of reservations should be greater than zero"
         self.reservations, self.done = Reservations(count), False
         self.error = self.late = None  # why the run has failed; what is called while nodes are awaited
         self.token = os.urandom(32)
-        self._count, self._timeout, self._say = count, timeout, say
+        self._count, self._timeout, self._say, self._encrypted = count, timeout, say, encrypted
         self._changed = threading.Condition()
         self._started = self._over = False
         self._process = self._socket = None
@@ -120,6 +121,7 @@ class Server:
             "workers": self._count,
             "host": "0.0.0.0",
             "token": self.token,
+            "encrypted": self._encrypted,
             "join_timeout": self._timeout,
             "step_timeout": 60,
             "node": {"listener": sock.fileno()},

@@ -151,6 +151,26 @@ def default_fs(sc):
     return found[:-1] if found.startswith("file://") and len(found) > 7 and found.endswith("/") else found
 
 
+_ENCRYPTION_OF_SPARK = (
+    "spark.network.crypto.enabled",
+    "spark.authenticate.enableSaslEncryption",
+    "spark.ssl.enabled",
+    "spark.ssl.rpc.enabled",
+)
+
+
+def encrypts(sc):
+    """Whether nodes seal what they say to each other: spark.crema.encrypt, or else whether Spark encrypts what its own
+    processes say.
+    """
+    sc = context_of(sc)
+    conf = sc.conf if is_connect(sc) else sc.getConf()
+    ours = conf.get("spark.crema.encrypt", "")
+    return (ours or "false") == "true" or not ours and any(
+        conf.get(key, "false") == "true" for key in _ENCRYPTION_OF_SPARK
+    )
+
+
 def tf_version():
     """The version of TensorFlow that is installed, without importing it; None if there is none."""
     from importlib import metadata

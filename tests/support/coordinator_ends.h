@@ -2,7 +2,6 @@
 // coordinator whose result and events are kept. Real sockets on loopback, in one process.
 #pragma once
 #include <gtest/gtest.h>
-#include <poll.h>
 
 #include <algorithm>
 #include <atomic>
@@ -32,9 +31,7 @@ inline Socket connectWithToken(const std::string& address, const std::string& to
 class ScriptedMember {
  public:
   ScriptedMember(const std::string& address, int member) {
-    Socket socket = connectWithToken(address);
-    descriptor_ = socket.descriptor();
-    channel_ = std::make_unique<Channel>(std::move(socket));
+    channel_ = std::make_unique<Channel>(connectWithToken(address));
     hello.set_version(CREMA_VERSION), hello.set_member(member), hello.set_job_digest(kJobDigest);
     hello.set_host(std::string("h") + std::to_string(member)), hello.set_pid(100 + member);
     hello.set_data_address("127.0.0.1:" + std::to_string(7000 + member));
@@ -80,8 +77,7 @@ class ScriptedMember {
     say(m);
   }
   bool spokenTo() const {  // there is a message to read, or the end of the connection
-    pollfd p{descriptor_, POLLIN, 0};
-    return ::poll(&p, 1, 0) > 0;
+    return channel_->readable();
   }
   // The next message; kTimeout when none comes soon in real time.
   control::ToMember hearAnything() {
@@ -103,7 +99,6 @@ class ScriptedMember {
   control::ToCoordinator::Hello hello;
 
  private:
-  int descriptor_ = -1;
   std::unique_ptr<Channel> channel_;
 };
 

@@ -35,15 +35,17 @@ inline constexpr char kMeshToken[] = "0123456789abcdef";
 struct MeshWorld {
   std::vector<std::unique_ptr<collective::PeerDoor>> doors;
   std::vector<std::string> addresses;
-  explicit MeshWorld(int workers) {
+  Secret secret{kMeshToken};
+  explicit MeshWorld(int workers, bool sealed = false) {
+    secret.sealed = sealed;
     for (int w = 0; w < workers; ++w)
-      doors.push_back(std::make_unique<collective::PeerDoor>("127.0.0.1", kMeshToken, "a test's port")),
+      doors.push_back(std::make_unique<collective::PeerDoor>("127.0.0.1", secret, "a test's port")),
           addresses.push_back(doors.back()->address());
   }
   collective::MeshOptions options(int worker, int ranks) {
     collective::MeshOptions o;
     o.worker = worker, o.workers = static_cast<int>(doors.size()), o.ranks = ranks;
-    o.token = kMeshToken, o.peers = addresses, o.door = doors[static_cast<size_t>(worker)].get();
+    o.secret = secret, o.peers = addresses, o.door = doors[static_cast<size_t>(worker)].get();
     o.connectTimeout = 10, o.stepTimeout = 10;
     return o;
   }

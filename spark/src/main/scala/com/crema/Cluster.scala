@@ -18,6 +18,14 @@ object Cluster {
 
   private def executors(sc: SparkContext): Int = sc.getExecutorMemoryStatus.size - 1 // the driver is in the list
 
+  /** Whether the executables seal what they say to each other: spark.crema.encrypt, or else whether Spark encrypts what
+    * its own processes say.
+    */
+  def encrypts(c: SparkConf): Boolean =
+    c.getBoolean("spark.crema.encrypt", encryptionOfSpark.exists(c.getBoolean(_, false)))
+  private val encryptionOfSpark = Seq("spark.network.crypto.enabled", "spark.authenticate.enableSaslEncryption",
+    "spark.ssl.enabled", "spark.ssl.rpc.enabled")
+
   /** The number of executors that these settings ask for, where they give one. */
   private def asked(c: SparkConf): Option[Int] =
     c.getOption(if (isDynamic(c)) "spark.dynamicAllocation.minExecutors" else "spark.executor.instances").map(_.toInt)

@@ -5,6 +5,7 @@ import java.nio.file.Files
 import java.security.SecureRandom
 import java.util.concurrent.{Executors, TimeUnit}
 
+import scala.annotation.tailrec
 import scala.util.control.NonFatal
 
 import com.crema.wire.Wire.{Event, Input, Job, RowFeed}
@@ -26,15 +27,6 @@ case class TrainSpec(
 
 /** Training: a coordinator beside the driver, one ordinary Spark task with a worker process per executor. */
 object TrainRun {
-  /** What a worker's task returns.
-    *
-    * @param failure why the model could not be published; it is no exception, as Spark would then run the task again,
-    *   without the other workers. The model itself is not returned: one for a local path is sent to the coordinator,
-    *   which has the driver's disk.
-    * @param saved whether this was the worker that wrote the model, and it is where it belongs
-    */
-  private case class TaskResult(skipped: Long, failure: String = "", saved: Boolean = false)
-
   /** Rows of those sources that are not databases, on their way to the workers. */
   private case class Fed(frames: RDD[(FrameKey, Array[Byte])], train: Option[RowFeed], test: Option[RowFeed])
 
@@ -67,6 +59,7 @@ object TrainRun {
     val base = announce(fed, Job.parseFrom(spec.job).toBuilder)
       .setJoinTimeout(joinTimeout(sc, spec)).setStepTimeout(seconds(sc, "spark.crema.stepTimeout", 60))
       .setWorkers(workers).setToken(ByteString.copyFrom(token)).setModelHome(home).setCoordinatorListens(true)
+      .setEncrypted(Cluster.encrypts(sc.getConf))
       .setReplacement(sc.getConf.get("spark.crema.replacement", "continue"))
       .setReplacementTimeout(seconds(sc, "spark.crema.replacementTimeout", 60))
       .setLeastWorkers(sc.getConf.getInt("spark.crema.leastWorkers", 0)).build()
@@ -79,13 +72,7 @@ object TrainRun {
       budget.lap("rendezvous")
       val job = base.toBuilder.setCoordinator(address).build().toByteArray
       val results = watch.during(runTasks(sc, spec, job, workers, watch.group, fed.frames, databases))
-      for (failure <- results.map(_.failure).find(_.nonEmpty))
-        throw new CremaException(s"the model is trained and not saved: $failure")
-      if (!results.exists(_.saved))
-        throw new CremaException(
-          "the model is trained and not saved: the executor that had it was lost before it was " +
-            "where it belongs; run again, from the last snapshot")
-      val skipped = results.map(_.skipped).sum
+      val skipped = results.sum
       if (skipped > 0)
         console.say(s"$skipped record(s) could not be decoded and were passed over; " +
           "the workers' logs name the first ones")
@@ -161,19 +148,23 @@ object TrainRun {
   }
 
   private def runTasks(sc: SparkContext, spec: TrainSpec, job: Array[Byte], workers: Int, group: String,
-      frames: RDD[(FrameKey, Array[Byte])], databases: Databases): Array[TaskResult] = {
+      frames: RDD[(FrameKey, Array[Byte])], databases: Databases): Array[Long] = {
     sc.setJobGroup(group, s"Crema: training on $workers worker(s)", interruptOnCancel = true)
     try {
       val results = Placement.spread(sc, frames).mapPartitionsWithIndex { (worker, rows) =>
-        Iterator(trainTask(spec, job, worker, rows.map(_._2), databases))
+        val rowsOf = rows.next()
+        Iterator(trainTask(spec, job, worker, w => rowsOf(w).map(_._2), databases))
       }
       results.collect()
     } finally sc.clearJobGroup()
   }
 
-  /** In a task: stages files, runs one worker, publishes what the worker that leads writes. */
-  private def trainTask(spec: TrainSpec, jobBytes: Array[Byte], worker: Int, rows: Iterator[Array[Byte]],
-      databases: Databases): TaskResult = {
+  /** In a task: stages files, runs one worker, publishes what the worker that leads writes.
+    *
+    * @return how many records could not be decoded
+    */
+  private def trainTask(spec: TrainSpec, jobBytes: Array[Byte], worker: Int, rows: Int => Iterator[Array[Byte]],
+      databases: Databases): Long = {
     val (context, began) = (TaskContext.get(), System.nanoTime())
     NativeBinary.path
     lazy val conf = spec.hadoop.configuration // costs a third of a second in a fresh JVM, and local files need none
@@ -181,7 +172,7 @@ object TrainRun {
     val model = new File(folder, if (spec.model.endsWith(".h5")) "final.caffemodel.h5" else "final.caffemodel").getPath
     val fetched = (uri: String) => if (uri.isEmpty) "" else Storage.fetch(uri, conf)
     val job = Job.parseFrom(jobBytes).toBuilder
-      .setWorker(worker).setAttempt(context.attemptNumber()).setHost(Cluster.executorAddress(spec.localMode))
+      .setWorker(worker).setStageAttempt(context.stageAttemptNumber()).setHost(Cluster.executorAddress(spec.localMode))
       .setTrainSource(localPathOf(spec.train)).setTestSource(localPathOf(spec.test.getOrElse(spec.train)))
       .setWeights(fetched(spec.weights)).setWeightsName(spec.weights)
       .setSnapshot(fetched(spec.snapshot)).setSnapshotName(spec.snapshot)
@@ -192,54 +183,54 @@ object TrainRun {
     databases.test.foreach(f => job.setTestFile(f.message(spec.testBatch)))
     job.setUnpackSeconds(NativeBinary.unpackSeconds()).setTaskSeconds((System.nanoTime() - began) / 1e9)
     try {
-      val done = lives(spec, job, rows, databases, context, conf)
-      val result = TaskResult(done.getSkipped, saved = done.getModel.nonEmpty)
-      if (done.getModel.isEmpty || Storage.isLocal(spec.model)) result
-      else {
-        try { Storage.publish(done.getModel, spec.model, conf); result }
-        catch { case e: CremaException => result.copy(failure = e.getMessage) }
-      }
+      lives(spec, job, rows, databases, context, conf).getSkipped
     } finally FileUtil.fullyDelete(folder)
   }
 
   /** A worker that was killed is started again here, at once, where others go on without it and its rows need not be
-    * sent anew; else the task fails, and Spark runs it again.
+    * sent anew; else the task fails, and Spark runs it again. A process that the coordinator had in reserve ends when
+    * another worker's place is free, and that worker is started here.
     */
-  private def lives(spec: TrainSpec, job: Job.Builder, rows: Iterator[Array[Byte]], databases: Databases,
+  private def lives(spec: TrainSpec, job: Job.Builder, rows: Int => Iterator[Array[Byte]], databases: Databases,
       context: TaskContext, conf: => Configuration): Event.Done = {
     val first = context.attemptNumber() * Lives
     val again = job.getReplacement != "fail" && job.getWorkers > 1 && !job.hasTrainRows && !job.hasTestRows
-    def life(number: Int): Event.Done = {
+    @tailrec def life(number: Int): Event.Done = {
       val child = new Child("worker", job.setAttempt(first + number).build())
       child.endWith(context)
       child.serve(databases.train, databases.test, spec.hadoop)
-      val (done, failed) = follow(spec, child, new RowSender(child, rows, ends(job.build()), context), conf)
-      val killed = failed.isEmpty && child.killed(5)
-      if (killed && again && number + 1 < Lives && !context.isInterrupted()) life(number + 1)
-      else { child.finish(failed); done }
+      val end = follow(spec, child, new RowSender(child, rows(job.getWorker), ends(job.build()), context), conf)
+      val killed = end.failed.isEmpty && child.killed(5)
+      if (end.place.nonEmpty || killed && again && number + 1 < Lives && !context.isInterrupted()) {
+        end.place.foreach(job.setWorker(_))
+        life(if (killed) number + 1 else number)
+      } else { child.finish(end.failed); end.done }
     }
     life(0)
   }
   private val Lives = 4 // of a worker in one task
 
+  /** How a worker's process has ended. place: the worker that is to be started instead. */
+  private case class End(done: Event.Done, failed: Option[Event.Failed], place: Option[Int])
+
   /** Reads what the worker says to its end, and publishes its snapshots. */
-  private def follow(spec: TrainSpec, child: Child, sender: RowSender,
-      conf: => Configuration): (Event.Done, Option[Event.Failed]) = {
+  private def follow(spec: TrainSpec, child: Child, sender: RowSender, conf: => Configuration): End = {
     // Not in this thread, which answers the child's requests for ranges meanwhile.
     val publisher = Executors.newSingleThreadExecutor()
     try {
-      var failed: Option[Event.Failed] = None
-      var done = Event.Done.getDefaultInstance
+      var end = End(Event.Done.getDefaultInstance, None, None)
       var event = child.next()
       while (event.isDefined) {
         for (e <- event if e.hasSnapshot)
           publisher.execute(() => child.send(publishSnapshot(spec, e.getSnapshot, conf)))
-        if (event.get.hasFailed) failed = Some(event.get.getFailed)
-        if (event.get.hasDone) done = event.get.getDone
+        for (e <- event if e.hasModel) publisher.execute(() => child.send(publishModel(spec, e.getModel, conf)))
+        if (event.get.hasFailed) end = end.copy(failed = Some(event.get.getFailed))
+        if (event.get.hasDone) end = end.copy(done = event.get.getDone)
+        if (event.get.hasPlace) end = end.copy(place = Some(event.get.getPlace.getWorker))
         event = child.next()
       }
-      sender.check()
-      (done, failed)
+      if (end.place.isEmpty) sender.check()
+      end
     } finally {
       publisher.shutdown()
       try publisher.awaitTermination(60, TimeUnit.SECONDS) // a snapshot of a run that has failed is worth as much
@@ -251,6 +242,14 @@ object TrainRun {
   private def ends(job: Job): Seq[Input] = {
     def end(test: Boolean) = Input.newBuilder.setEnd(Input.End.newBuilder.setTest(test)).build()
     (if (job.hasTestRows) Seq(end(true)) else Nil) ++ (if (job.hasTrainRows) Seq(end(false)) else Nil)
+  }
+
+  /** The answer to the worker about the final model. */
+  private def publishModel(spec: TrainSpec, model: Event.Model, conf: Configuration): Input = {
+    val said = Input.Published.newBuilder
+    try Storage.publish(model.getPath, spec.model, conf)
+    catch { case NonFatal(e) => said.setFailed(s"the model is trained and not saved: ${e.getMessage}") }
+    Input.newBuilder.setPublished(said).build()
   }
 
   /** The answer to the worker about its snapshot: both files are published, or why not. */

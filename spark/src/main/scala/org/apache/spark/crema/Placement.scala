@@ -10,11 +10,11 @@ import org.apache.spark.{Partition, SparkContext, TaskContext}
   * put all of them on one executor.
   */
 object Placement {
-  /** The same RDD, with partition p preferring the p-th executor. The parent's partition is computed when its first row
-    * is asked for, so that code on top of it can start before a shuffle is fetched and sorted, and may ask from a
-    * thread of its own, which must end before the task does.
+  /** One element for each partition of the RDD, which computes any of them when the first row is asked for: code on top
+    * of it can start before a shuffle is fetched and sorted, may ask from a thread of its own, which must end before the
+    * task does, and may do the work of another partition than its own. Partition p prefers the p-th executor.
     */
-  def spread[T: ClassTag](sc: SparkContext, rdd: RDD[T]): RDD[T] = {
+  def spread[T: ClassTag](sc: SparkContext, rdd: RDD[T]): RDD[Int => Iterator[T]] = {
     val executors = sc.env.blockManager.master.getMemoryStatus.keys.filterNot(_.isDriver).toSeq.sortBy(_.executorId)
     new Spread(rdd, executors.map(e => ExecutorCacheTaskLocation(e.host, e.executorId).toString))
   }
@@ -26,12 +26,19 @@ object Placement {
     if (times.isEmpty) sc.startTime else times.max
   }
 
-  private class Spread[T: ClassTag](parent: RDD[T], places: Seq[String]) extends RDD[T](parent) {
-    override protected def getPartitions: Array[Partition] = parent.partitions
-    override def compute(split: Partition, context: TaskContext): Iterator[T] = new Iterator[T] {
-      private lazy val rows = parent.iterator(split, context)
-      override def hasNext: Boolean = rows.hasNext
-      override def next(): T = rows.next()
+  private class Part(override val index: Int, val all: Array[Partition]) extends Partition
+
+  private class Spread[T: ClassTag](parent: RDD[T], places: Seq[String]) extends RDD[Int => Iterator[T]](parent) {
+    override protected def getPartitions: Array[Partition] =
+      parent.partitions.indices.map(i => new Part(i, parent.partitions): Partition).toArray
+    override def compute(split: Partition, context: TaskContext): Iterator[Int => Iterator[T]] = {
+      val all = split.asInstanceOf[Part].all
+      Iterator(i =>
+        new Iterator[T] {
+          private lazy val rows = firstParent[T].iterator(all(i), context)
+          override def hasNext: Boolean = rows.hasNext
+          override def next(): T = rows.next()
+        })
     }
     override protected def getPreferredLocations(split: Partition): Seq[String] =
       if (places.isEmpty) Nil else Seq(places(split.index % places.size))

@@ -1,0 +1,130 @@
+// Processes that Spark starts although the member whose place they would take is well.
+#include <gtest/gtest.h>
+
+#include "cluster/coordinator.h"
+#include "support/coordinator_ends.h"
+#include "support/settle.h"
+
+namespace crema::cluster {
+namespace {
+
+using crema::test::HandClock;
+using crema::test::settle;
+using crema::test::soon;
+using test::ScriptedMember;
+
+class RowsThatStay : public Work {
+ public:
+  Naming naming() const override {
+    return {"worker", "job", [](int, const control::ToCoordinator::Hello&) { return std::string("a rank"); }};
+  }
+  std::string remedyForMissing() const override { return "ask for fewer"; }
+  std::string remedyForLoss() const override { return "run it again"; }
+  void checkStart(const Roster&) const override {}
+  void checkEnd(const Roster&) const override {}
+  void complete(const Roster&, wire::Event&) const override {}
+  bool take(const control::ToCoordinator::Piece&, const std::string&) override { return false; }
+  bool sharesMove() const override { return false; }
+};
+
+class Reserve : public testing::Test {
+ protected:
+  Reserve() {
+    options_.secret = test::kToken, options_.jobDigest = test::kJobDigest;
+    options_.members = 3, options_.joinTimeout = 5, options_.stepTimeout = 10;
+    options_.replacement = Replacement::kGoOn;
+    c_ = std::make_unique<test::RunningCoordinator>(options_, std::make_unique<RowsThatStay>());
+    for (int w = 0; w < 3; ++w) {
+      members_.emplace_back(c_->address(), w);
+      members_.back().sayHello();
+    }
+    for (auto& m : members_) m.sayReady();
+    for (auto& m : members_) EXPECT_TRUE(m.hear().has_start());
+  }
+  ScriptedMember repeated(int member, int attempt = 0) {
+    ScriptedMember m(c_->address(), member);
+    m.hello.set_stage_attempt(1), m.hello.set_attempt(attempt);
+    m.sayHello(), m.sayReady();
+    settle();
+    return m;
+  }
+  size_t losses() {
+    return c_->count([](const wire::Event& e) { return e.has_lost(); });
+  }
+
+  HandClock clock_;
+  CoordinatorOptions options_;
+  std::vector<ScriptedMember> members_;
+  std::unique_ptr<test::RunningCoordinator> c_;
+};
+
+TEST_F(Reserve, AMemberThatIsWellKeepsItsPlace) {
+  ScriptedMember again = repeated(0);
+  clock_.advance(3);
+  settle();
+  EXPECT_EQ(losses(), 0u);
+  EXPECT_TRUE(again.hearAnything().has_alive()) << "it is kept, and hears that the coordinator is there";
+  for (auto& m : members_) m.sayFinished("one");
+  for (auto& m : members_) {
+    control::ToMember last = m.hear();
+    EXPECT_TRUE(last.has_bye());
+    m.hangUp();
+  }
+  EXPECT_TRUE(again.hear().has_bye());
+  EXPECT_TRUE(soon([&] { return c_->over(); }));
+  EXPECT_FALSE(c_->error());
+}
+
+TEST_F(Reserve, TheFirstTaskOfARepeatedStageGetsThePlaceThatIsEmpty) {
+  members_[2].hangUp();
+  EXPECT_TRUE(c_->saw([](const wire::Event& e) { return e.has_lost() && e.lost().worker() == 2; }));
+  for (int w = 0; w < 2; ++w) {
+    const control::ToMember m = members_[static_cast<size_t>(w)].hear();
+    ASSERT_TRUE(m.has_regroup());
+  }
+  ScriptedMember again = repeated(0);  // Spark begins with partition 0
+  ASSERT_TRUE(clock_.advanceUntil([&] { return again.spokenTo(); }));
+  const control::ToMember place = again.hear();
+  ASSERT_TRUE(place.has_place());
+  EXPECT_EQ(place.place().number(), 2);
+  again.hangUp();
+  ScriptedMember moved = repeated(2);
+  EXPECT_EQ(losses(), 1u) << "members 0 and 1 are as they were";
+  EXPECT_EQ(c_->count([](const wire::Event& e) { return e.has_joined() && e.joined().worker() == 2; }), 2u);
+}
+
+TEST_F(Reserve, WhoWaitsGetsThePlaceOfALaterLoss) {
+  ScriptedMember again = repeated(0);
+  members_[1].hangUp();
+  ASSERT_TRUE(clock_.advanceUntil([&] { return c_->count([](const wire::Event& e) { return e.has_lost(); }) == 1; }));
+  control::ToMember m;
+  while (!m.has_place()) m = again.hear();
+  EXPECT_EQ(m.place().number(), 1);
+}
+
+// In one stage Spark starts an attempt only when it has given the one before up.
+TEST_F(Reserve, ALaterAttemptOfTheSameTaskTakesItsPlace) {
+  ScriptedMember again(c_->address(), 1);
+  again.hello.set_attempt(1);
+  again.sayHello();
+  EXPECT_TRUE(c_->saw([](const wire::Event& e) { return e.has_lost() && e.lost().replaced(); }));
+}
+
+TEST_F(Reserve, WhoComesWhenItsWorkIsDoneMayGo) {
+  members_[1].sayFinished("one");
+  settle();
+  ScriptedMember again(c_->address(), 1);
+  again.hello.set_attempt(1);
+  again.sayHello();
+  EXPECT_TRUE(again.hear().has_bye());
+  EXPECT_EQ(losses(), 0u);
+}
+
+TEST_F(Reserve, AFullDiskOfOneMemberIsALoss) {
+  members_[1].sayFailed("the disk is full", name(ErrorKind::kIo), 7);
+  EXPECT_TRUE(c_->saw([](const wire::Event& e) { return e.has_lost() && e.lost().worker() == 1; }));
+  EXPECT_FALSE(c_->over());
+}
+
+}  // namespace
+}  // namespace crema::cluster

@@ -1,0 +1,141 @@
+#include "base/packets.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+namespace crema {
+namespace {
+
+constexpr size_t kHead = 4, kSum = 8, kSeal = crypto_secretstream_xchacha20poly1305_ABYTES,
+                 kStart = crypto_secretstream_xchacha20poly1305_HEADERBYTES;
+constexpr size_t kSmallest = 4u << 10, kLargest = 256u << 10;  // of the buffer; it grows with what comes
+
+unsigned char* bytes(char* p) { return reinterpret_cast<unsigned char*>(p); }
+const unsigned char* bytes(const char* p) { return reinterpret_cast<const unsigned char*>(p); }
+
+uint64_t sumOf(const char* payload, size_t size, uint64_t number) {
+  return XXH3_64bits_withSeed(payload, size, (number << 32) + size);
+}
+
+template <class T>
+void append(std::string& to, T value) {
+  to.append(reinterpret_cast<const char*>(&value), sizeof value);
+}
+
+}  // namespace
+
+size_t Packets::overhead() const { return kHead + (keys_ ? kSeal : kSum); }
+
+void Packets::pack(const void* from, size_t size) {
+  before_.clear(), behind_.clear();
+  sent_ = 0, payload_ = std::min(size, kMost);
+  const auto* payload = static_cast<const char*>(from);
+  if (keys_ && packed_ == 0) {
+    before_.resize(kStart);
+    crypto_secretstream_xchacha20poly1305_init_push(&outState_, bytes(before_.data()), bytes(keys_->out.data()));
+  }
+  append(before_, static_cast<uint32_t>(payload_));
+  if (keys_) {
+    const size_t head = before_.size() - kHead, at = before_.size();
+    before_.resize(at + payload_ + kSeal);
+    crypto_secretstream_xchacha20poly1305_push(&outState_, bytes(before_.data() + at), nullptr, bytes(payload), payload_,
+                                               bytes(before_.data() + head), kHead, 0);
+    fromSize_ = 0;
+  } else {
+    from_ = payload, fromSize_ = payload_;
+    append(behind_, sumOf(payload, payload_, packed_));
+  }
+  ++packed_;
+}
+
+bool Packets::ready() const {
+  const size_t start = keys_ && !started_ ? kStart : 0, have = filled_ - at_;
+  if (!plain_.empty() || have < start + kHead) return !plain_.empty();
+  uint32_t size = 0;
+  std::memcpy(&size, in_.data() + at_ + start, kHead);
+  return size == 0 || size > kMost || have >= start + size + overhead();
+}
+
+size_t Packets::write(const Send& send, const void* from, size_t size) {
+  if (size == 0) return 0;
+  if (payload_ == 0) pack(from, size);
+  for (;;) {
+    std::array<iovec, 3> parts{};
+    size_t count = 0, skip = sent_, left = 0;
+    for (const std::string_view part : {std::string_view(before_), std::string_view(from_, fromSize_), std::string_view(behind_)}) {
+      const size_t first = std::min(skip, part.size());
+      skip -= first;
+      if (first == part.size()) continue;
+      parts[count++] = {const_cast<char*>(part.data() + first), part.size() - first};
+      left += part.size() - first;
+    }
+    const size_t n = send(parts.data(), count);
+    sent_ += n;
+    if (n == left) return std::exchange(payload_, 0);
+    if (n == 0) return 0;
+  }
+}
+
+// The first packet's stream header is part of `packet` no more: read() has taken it.
+bool Packets::open(std::string_view packet) {
+  if (packet.size() < kHead) return false;
+  uint32_t size = 0;
+  std::memcpy(&size, packet.data(), kHead);
+  if (size == 0 || size > kMost)
+    throw DamagedPacket(fmt::format("packet {} was damaged on the way: it says that it has {} bytes", received_, size));
+  if (packet.size() < size + overhead()) return false;
+  bool whole = false;
+  if (keys_) {
+    opened_.resize(kMost);
+    whole = crypto_secretstream_xchacha20poly1305_pull(&inState_, bytes(opened_.data()), nullptr, nullptr,
+                                                       bytes(packet.data() + kHead), size + kSeal, bytes(packet.data()),
+                                                       kHead) == 0;
+    plain_ = {opened_.data(), size};
+  } else {
+    plain_ = packet.substr(kHead, size);
+    uint64_t sum = 0;
+    std::memcpy(&sum, packet.data() + kHead + size, kSum);
+    whole = sum == sumOf(plain_.data(), size, received_);
+  }
+  if (!whole) {
+    plain_ = {};
+    throw DamagedPacket(fmt::format("packet {} of {} bytes was damaged on the way: its check does not fit", received_, size));
+  }
+  ++received_;
+  at_ += size + overhead();
+  return true;
+}
+
+void Packets::makeRoom() {
+  if (at_ == filled_) at_ = filled_ = 0;
+  if (filled_ < in_.size()) return;
+  std::copy(in_.begin() + static_cast<ptrdiff_t>(at_), in_.begin() + static_cast<ptrdiff_t>(filled_), in_.begin());
+  filled_ -= at_, at_ = 0;
+  if (in_.size() < kLargest && filled_ > in_.size() / 2) in_.resize(std::min(kLargest, in_.size() * 4));
+  if (in_.empty()) in_.resize(kSmallest);
+}
+
+size_t Packets::read(const Receive& receive, void* to, size_t size) {
+  while (plain_.empty()) {
+    if (keys_ && received_ == 0 && !started_ && filled_ - at_ >= kStart) {
+      if (crypto_secretstream_xchacha20poly1305_init_pull(&inState_, bytes(in_.data() + at_), bytes(keys_->in.data())) != 0)
+        throw DamagedPacket("the start of a sealed connection was damaged on the way");
+      at_ += kStart, started_ = true;
+    }
+    if ((!keys_ || started_) && open({in_.data() + at_, filled_ - at_})) break;
+    makeRoom();
+    const size_t n = receive(in_.data() + filled_, in_.size() - filled_);
+    if (n == 0) return 0;
+    filled_ += n;
+  }
+  const size_t n = std::min(size, plain_.size());
+  std::memcpy(to, plain_.data(), n);
+  plain_.remove_prefix(n);
+  return n;
+}
+
+}  // namespace crema

@@ -1,0 +1,63 @@
+"""What travels between the processes of a run, overheard on the loopback device."""
+
+import os
+import socket
+import threading
+
+import pytest
+
+from conftest import crema, lenet, sha256, solver
+
+
+class Overheard:
+    """All that passes the loopback device while it is open."""
+
+    def __enter__(self):
+        try:
+            self.socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.ntohs(3))
+            self.socket.setsockopt(socket.SOL_SOCKET, 33, 256 << 20)  # SO_RCVBUFFORCE
+            self.socket.bind(("lo", 0))
+        except (OSError, AttributeError) as e:
+            pytest.skip(f"only root may listen to what others say: {e}")
+        self.socket.settimeout(0.2)
+        self.parts, self.over = [], False
+        self.thread = threading.Thread(target=self._listen)
+        self.thread.start()
+        return self
+
+    def _listen(self):
+        while not self.over:
+            try:
+                self.parts.append(self.socket.recv(1 << 17))
+            except socket.timeout:
+                pass
+
+    def __exit__(self, *_):
+        self.over = True
+        self.thread.join()
+        self.socket.close()
+
+    def text(self):
+        return b"".join(self.parts)
+
+
+def trained(folder, *flags):
+    with Overheard() as overheard:
+        run = crema(
+            *"train -solver solver.prototxt -ranks 2 -workers 2 -threads 1 -model model".split(), *flags, cwd=folder
+        )
+    assert run.code == 0, run.err[-2000:]
+    return sha256(folder / "model"), overheard.text()
+
+
+def test_an_encrypted_run_says_nothing_in_the_clear(records, tmp_path):
+    solver(tmp_path, lenet(records), max_iter=3)
+    plain_model, plain = trained(tmp_path)
+    sealed_model, sealed = trained(tmp_path, "-encrypt")
+    assert sealed_model == plain_model
+    assert len(sealed) > 3 * 1_700_000 and len(plain) > 3 * 1_700_000, "the gradients of three steps"
+    host = os.uname().nodename.encode() + b" 127.0.0.1"  # as a worker introduces itself
+    for word in (host, b"records of 28x28", b"CRMF"):  # the last begins each frame of a gradient
+        if word in plain:
+            assert word not in sealed, word
+    assert host in plain and b"CRMF" in plain
