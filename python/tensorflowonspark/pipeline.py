@@ -153,10 +153,7 @@ class TFEstimator(
                 frame if transform.uses_arrow(frame) else frame.rdd, args.epochs, feed_timeout=self.getFeedTimeout()
             )
         except BaseException:
-            try:  # nobody else has this cluster; what went wrong first is what is raised
-                cluster.shutdown(timeout=self.getShutdownTimeout())
-            except BaseException as e:
-                logger.warning("the cluster was shut down with: %s", e)
+            cluster._stop()  # nobody else has this cluster, and nobody may export a model of some of the rows
             raise
         cluster.shutdown(grace_secs=self.getGraceSecs(), timeout=self.getShutdownTimeout())
 
