@@ -112,8 +112,8 @@ class TFCluster:
           grace_secs: of the original; programs are waited for anyhow, and their errors are never missed.
           timeout: seconds to wait for that, 3 days; 0 or less: without an end. Then the nodes are ended.
 
-        Raises: Exception with the error of a node. After a train() that failed programs get an error where they wait for
-          rows, as they must not take what has come for all there is.
+        Raises: Exception with the error of a node. After a train() that failed programs get an error where they wait
+          for rows, as they must not take what has come for all there is.
         """
         try:
             if ssc is not None:
@@ -178,10 +178,15 @@ class TFCluster:
         """Waits until the stream has ended or shall end, which takes Spark an interval of it and the batches that are
         there.
         """
-        while not ssc.awaitTerminationOrTimeout(0.1):
-            if self.server.error or self.server.done:
-                break
-        ssc.stop(stopSparkContext=False, stopGraceFully=True)
+        graceful = False  # a stream that has failed, or an impatient user, waits for no more batches
+        with _progress.explained(self.server):
+            try:
+                while not ssc.awaitTerminationOrTimeout(0.1):
+                    if self.server.error or self.server.done:
+                        break
+                graceful = self.server.error is None
+            finally:
+                ssc.stop(stopSparkContext=False, stopGraceFully=graceful)
 
     def tensorboard_url(self):
         """Where TensorBoard of this cluster is; None when there is none."""

@@ -200,11 +200,11 @@ class DataFeed:
 
     def arrays(self, batch_size):
         """Yields batches as lists of arrays, one for each field of a row (one alone when rows have no fields), or for
-        each tensor of input_mapping in the order of its columns' names, of shape (rows, ...): views of the memory that the rows came in where a batch lies in one block, else copies. The memory
-        is given back when the last view is gone. Batches are as next_batch()'s. TypeError for fields that are no
-        tensor, and for rows of other fields, types or shapes than the first ones; whole numbers count as floats where
-        the first ones were. Fields have: Rows, dicts, and tuples of up to 16 values or of different types; longer
-        tuples, and lists of numbers, are one array.
+        each tensor of input_mapping in the order of its columns' names, of shape (rows, ...): views of the memory that
+        the rows came in where a batch lies in one block, else copies. The memory is given back when the last view is
+        gone. Batches are as next_batch()'s. TypeError for fields that are no tensor, and for rows of other fields,
+        types or shapes than the first ones; whole numbers count as floats where the first ones were. Fields have: Rows,
+        dicts, and tuples of up to 16 values or of different types; longer tuples, and lists of numbers, are one array.
         """
         signature = _signature.Signature()
 

@@ -96,7 +96,9 @@ def test_a_mapping_goes_by_the_names_that_rows_have(mgr, kind):
 
 def test_a_mapping_of_a_column_that_rows_do_not_have_is_named(mgr):
     feed(mgr, named_rows("dicts"))
-    with pytest.raises(TypeError, match="input_mapping names column 'picture', which rows do not have; they have label, i"):
+    with pytest.raises(
+        TypeError, match="input_mapping names column 'picture', which rows do not have; they have label, i"
+    ):
         TFNode.DataFeed(mgr, input_mapping={"picture": "x", "label": "y"}).next_batch(1)
 
 
