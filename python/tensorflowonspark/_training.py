@@ -3,7 +3,7 @@
 import random
 import re
 
-from tensorflowonspark import _feed, _progress
+from tensorflowonspark import _feed, _frames, _progress
 
 _RAISED = re.compile(r"Traceback \(most recent call last\):\n(?:[ \t].*\n)*(\S.*)")  # the last line, which says what
 
@@ -15,9 +15,9 @@ def train(cluster, feeds, epochs, feed_timeout, equal_steps):
     feeds = [(queue, rows) for queue, rows in feeds if rows is not None]
     if equal_steps and cluster.apart:
         raise Exception(
-            "an earlier train() ended while nodes fed its later epochs, so that they stand in different ones, and steps "
-            "of synchronous training would not meet: call shutdown(), and go on from the program's checkpoint in another "
-            "TFCluster.run()"
+            "an earlier train() ended while nodes fed its later epochs, so that they stand in different ones, and "
+            "steps of synchronous training would not meet: call shutdown(), and go on from the program's checkpoint in "
+            "another TFCluster.run()"
         )
     nothing = {"replay": {"queue": [{"queue": q} for q, _ in feeds], "epochs": 0}}
     if epochs > 1 or cluster.failed:  # what an earlier call that failed has left
@@ -88,6 +88,7 @@ def _end(queue, rows):
 
 def _feed_once(feeder, data):
     """Runs the tasks that feed an RDD or a DataFrame; how many rows they fed."""
+    data = _frames.plain(data)
     if hasattr(type(data), "mapInArrow") and _feed.has_arrow():
         return sum(r.fed for r in data.mapInArrow(feeder.arrow, "terminating boolean, fed long").collect())
     return sum(fed for _, fed in _feed.rows_of(data).mapPartitions(feeder.feed).collect())

@@ -131,7 +131,7 @@ class TFEstimator(
         return self._copyValues(TFModel(self.args))
 
     def _train(self, sc, frame, tf_args, args):
-        from . import TFCluster, transform
+        from . import TFCluster, _feed, transform
 
         cluster = TFCluster.run(
             sc,
@@ -149,9 +149,8 @@ class TFEstimator(
             release_port=self.getReleasePort(),
         )
         try:
-            cluster.train(
-                frame if transform.uses_arrow(frame) else frame.rdd, args.epochs, feed_timeout=self.getFeedTimeout()
-            )
+            rows = frame if transform.uses_arrow(frame) else _feed.rows_of(frame)
+            cluster.train(rows, args.epochs, feed_timeout=self.getFeedTimeout())
         except BaseException:
             cluster._stop()  # nobody else has this cluster, and nobody may export a model of some of the rows
             raise
