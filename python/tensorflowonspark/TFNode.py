@@ -64,6 +64,17 @@ def local_files(ctx, path, share=None, silence=_hadoop.SILENCE):
     return _hadoop.local_files(hdfs_path(ctx, path), share, silence)
 
 
+def local_folder(ctx, path, silence=_hadoop.SILENCE):
+    """The path on this machine of a folder that TensorFlow cannot open where it is, such as a SavedModel on HDFS: of a
+    copy by Hadoop's client, which is removed when the process ends. A folder of file:// is not copied.
+
+    Args:
+      path: as hdfs_path() takes it.
+      silence: as of local_files().
+    """
+    return _hadoop.local_folder(hdfs_path(ctx, path), silence)
+
+
 def upload(ctx, local, path, silence=_hadoop.SILENCE):
     """Copies a local file or folder to where TensorFlow cannot write, as on HDFS, by Hadoop's client. Takes some
     seconds, and the time of the copy.

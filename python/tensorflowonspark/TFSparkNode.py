@@ -43,6 +43,10 @@ class TFNodeContext:
         """TFNode.local_files()"""
         return TFNode.local_files(self, path, share, **options)
 
+    def local_folder(self, path, **options):
+        """TFNode.local_folder()"""
+        return TFNode.local_folder(self, path, **options)
+
     def upload(self, local, path, **options):
         """TFNode.upload()"""
         TFNode.upload(self, local, path, **options)

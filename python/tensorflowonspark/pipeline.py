@@ -9,6 +9,7 @@ A TFModel scores a SavedModel, one copy in each Python worker of Spark; it need 
 
 import functools
 import logging
+import random
 import sys
 
 from . import tasks, util
@@ -182,7 +183,8 @@ class TFModel(
     signature_def_key: None takes serving_default, or the only signature. The output has the columns of pass_through
     (none by default), then those of output_mapping in the order of the tensors' names; rows keep their order. A tensor
     of n rows becomes a column of its own type, of rank above 1 nested arrays; a string tensor becomes binary.
-    Rows are scored in batches of batch_size, which do not cross partitions.
+    Rows are scored in batches of batch_size, which do not cross partitions. What TensorFlow cannot open, as on HDFS,
+    is copied once for each executor.
     """
 
     def __init__(self, tf_args):
@@ -217,6 +219,7 @@ class TFModel(
             outputs=tuple(outputs),
             batch_size=args.batch_size,
             prepare=functools.partial(single_node_env, self.args.argv or args),
+            number=random.getrandbits(62),
         )
         return transform.scored(plan, frame, kept)
 
