@@ -54,54 +54,6 @@ def test_partitions_end_batches_when_results_are_wanted(mgr):
     assert [TFNode.DataFeed(mgr).should_stop()] == [False]
 
 
-def test_a_mapping_gives_tensors_by_name(mgr):
-    feed(mgr, [([1.0, 2.0], [0.5]), ([3.0, 4.0], [1.5])])
-    data = TFNode.DataFeed(mgr, input_mapping={"col1": "x", "col2": "y_"})
-    assert data.next_batch(5) == {"x": [[1.0, 2.0], [3.0, 4.0]], "y_": [[0.5], [1.5]]}
-
-
-def test_a_mapping_of_another_number_of_fields_is_named(mgr):
-    feed(mgr, [(1.0, b"")], end=False)
-    with pytest.raises(TypeError, match=r"input_mapping names 3 column\(s\), and rows have 2 fields"):
-        TFNode.DataFeed(mgr, input_mapping={"a": "x", "b": "y", "c": "z"}).next_batch(1)
-    feed(mgr, [(1.0, b"", 2)])
-    with pytest.raises(TypeError, match=r"input_mapping names 2 column\(s\), and rows have 3 fields"):
-        next(TFNode.DataFeed(mgr, input_mapping={"a": "x", "b": "y"}).arrays(1))
-
-
-MAPPING = {"image": "x", "label": "y"}
-
-
-def named_rows(kind):
-    rows = [{"label": i, "image": [i + 0.5, i + 0.25], "more": "unused"} for i in range(3)]
-    if kind == "dicts":
-        return rows
-    from pyspark.sql import Row
-
-    return [Row(**row) for row in rows]
-
-
-@pytest.mark.parametrize("kind", ["dicts", "Rows"])
-def test_a_mapping_goes_by_the_names_that_rows_have(mgr, kind):
-    """In whatever order they are, and whatever there is beside them."""
-    if kind == "Rows":
-        pytest.importorskip("pyspark")
-    feed(mgr, named_rows(kind), end=False)
-    feed(mgr, named_rows(kind))
-    data = TFNode.DataFeed(mgr, input_mapping=MAPPING)
-    assert data.next_batch(3) == {"x": [[0.5, 0.25], [1.5, 1.25], [2.5, 2.25]], "y": [0, 1, 2]}
-    ((x, y),) = data.arrays(3)
-    assert x.tolist() == [[0.5, 0.25], [1.5, 1.25], [2.5, 2.25]] and y.tolist() == [0, 1, 2]
-
-
-def test_a_mapping_of_a_column_that_rows_do_not_have_is_named(mgr):
-    feed(mgr, named_rows("dicts"))
-    with pytest.raises(
-        TypeError, match="input_mapping names column 'picture', which rows do not have; they have label, i"
-    ):
-        TFNode.DataFeed(mgr, input_mapping={"picture": "x", "label": "y"}).next_batch(1)
-
-
 def test_arrays_are_views_of_blocks_and_need_not_be_gone_before_the_end(mgr):
     pictures = [(np.full(784, i, np.float32), i) for i in range(8)]
     feed(mgr, pictures, size=8)
