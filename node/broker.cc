@@ -11,8 +11,6 @@ namespace {
 constexpr char kResults[] = "output";
 constexpr double kLook = 0.2;  // seconds between two looks at whether who waits is still there
 
-bool isFed(const std::string& queue) { return queue != kResults && queue != "error"; }
-
 }  // namespace
 
 Broker::Broker(const std::vector<std::string>& queues, uint64_t budget) : budget_(budget) {
@@ -31,8 +29,7 @@ Broker::Queue& Broker::queueNamed(const std::string& name) {
 }
 
 // Waits for ready(), for an error of the broker, which it throws, or for the end of who waits.
-template <class Ready>
-bool Broker::waitFor(MutexLock& lock, const Wait& wait, Ready ready) {
+bool Broker::waitFor(MutexLock& lock, const Wait& wait, const std::function<bool()>& ready) {
   const auto over = [&]() CREMA_REQUIRES(mutex_) { return failed_ || ready(); };
   for (;;) {
     const bool met = waitUntil(changed_, lock, Deadline::earlier(wait.deadline, Deadline::after(kLook)), nullptr, over);
@@ -51,75 +48,12 @@ bool Broker::noMoreRows() const {
   return ended_ || state == "\"terminating\"" || state == "\"stopped\"";
 }
 
-bool Broker::waitForRoom(MutexLock& lock, Queue& queue, uint64_t bytes, const Wait& wait) {
-  const auto place = queue.line.emplace(queue.line.end());
-  const auto served = [&]() CREMA_REQUIRES(mutex_) {
-    return noMoreRows() || (place == queue.line.begin() && (held_ == 0 || held_ + bytes <= budget_));
-  };
-  bool met = false;
-  std::exception_ptr ended;
-  try {
-    met = waitFor(lock, wait, served);
-  } catch (...) {
-    ended = std::current_exception();
-  }
-  queue.line.erase(place);
-  if (!queue.line.empty()) changed_.notify_all();  // the next may be able to go on, however this one's wait has ended
-  if (ended) std::rethrow_exception(ended);
-  return met;
-}
-
-// The room is taken when it returns true; false: no more rows are wanted.
-bool Broker::makeRoom(MutexLock& lock, const std::string& name, uint64_t bytes, const Wait& wait) {
-  const double from = monotonicSeconds();
-  if (!waitForRoom(lock, queueNamed(name), bytes, wait))
-    throw Error(ErrorKind::kTimeout,
-                fmt::format("Timeout while feeding partition: the program has taken too few rows from queue '{}' to "
-                            "make room; {} of {} MiB are full. Is it still training? A longer feed_timeout waits "
-                            "longer",
-                            name, held_ >> 20, budget_ >> 20));
-  totals_.full += monotonicSeconds() - from;
-  if (unasked()) totals_.left = true;
-  if (noMoreRows()) return false;
-  held_ += bytes;
-  return true;
-}
-
-void Broker::giveBack(uint64_t bytes) {
-  held_ -= std::min(held_, bytes);
-  changed_.notify_all();
-}
-
-bool Broker::reserve(const std::string& name, uint64_t bytes, const Wait& wait) {
-  MutexLock lock(mutex_);
-  queueNamed(name);  // or an error
-  return !isFed(name) || makeRoom(lock, name, bytes, wait);
-}
-
-void Broker::release(const std::string& name, uint64_t bytes) {
-  const MutexLock lock(mutex_);
-  if (isFed(name)) giveBack(bytes);
-}
-
-// false: nothing of it is left, and its room is given back.
-bool Broker::leaveOutWhatCame(Queue& queue, Item& item) {
-  try {
-    const int64_t came = queue.places.add(*item.place, item.count);
-    item.first += came, item.count -= came;
-  } catch (const Error&) {
-    giveBack(item.bytes);
-    throw;
-  }
-  if (item.count == 0) giveBack(item.bytes);
-  return item.count > 0;
-}
-
 bool Broker::put(const std::string& name, Item item, const Wait& wait, Item* as) {
   MutexLock lock(mutex_);
   Queue& queue = queueNamed(name);
   const bool fed = isFed(name);
   if (fed && item.block && !item.reserved && !makeRoom(lock, name, item.bytes, wait)) return false;
-  if (fed && item.block && (failed_ || noMoreRows())) giveBack(item.bytes);
+  if (fed && item.block && (failed_ || noMoreRows())) giveBack(queue, item.bytes);
   if (failed_) throw *failed_;
   if (fed && noMoreRows()) return false;
   const bool some = !fed || !item.block || !item.place || leaveOutWhatCame(queue, item);
@@ -149,6 +83,23 @@ void Broker::putResults(Item item) {
   if (item.count > 0) queues_.at(kResults).items.push_back(std::move(item));
 }
 
+// While it waits for items there is more room for them: hasRoom().
+bool Broker::waitForItems(MutexLock& lock, Queue& queue, const Wait& wait, const std::function<bool()>& ready) {
+  if (!ready()) changed_.notify_all();
+  ++queue.waiting;
+  bool met = false;
+  std::exception_ptr ended;
+  try {
+    met = waitFor(lock, wait, ready);
+  } catch (...) {
+    ended = std::current_exception();
+  }
+  --queue.waiting;
+  if (ended) std::rethrow_exception(ended);
+  if (!met) queue.lacked = monotonicSeconds();
+  return met;
+}
+
 std::optional<Item> Broker::get(const std::string& name, uint64_t feed, const Wait& wait) {
   MutexLock lock(mutex_);
   Queue& queue = queueNamed(name);
@@ -157,11 +108,14 @@ std::optional<Item> Broker::get(const std::string& name, uint64_t feed, const Wa
   const auto itemsNow = [&]() CREMA_REQUIRES(mutex_) -> std::deque<Item>& {
     return feed != 0 ? feeds_.at(feed).results : queue.items;
   };
-  const auto some = [&]() CREMA_REQUIRES(mutex_) { return closed() || !itemsNow().empty() || (feed != 0 && ended_); };
+  const auto some = [&]() CREMA_REQUIRES(mutex_) {
+    return closed() || !itemsNow().empty() || (feed != 0 ? ended_ : !queue.failed.empty());
+  };
   const double from = monotonicSeconds();
-  const bool met = waitFor(lock, wait, some);
+  const bool met = feed == 0 ? waitForItems(lock, queue, wait, some) : waitFor(lock, wait, some);
   if (isFed(name)) totals_.idle += monotonicSeconds() - from;
   if (!met) return std::nullopt;
+  if (feed == 0 && !queue.failed.empty()) badData("the feed has failed, and rows are missing: {}", queue.failed);
   if (closed()) invalid("there is no feed {}; it has been closed", feed);
   std::deque<Item>& items = itemsNow();
   if (items.empty()) badData("the program has ended before it returned a result for each row");
@@ -178,7 +132,7 @@ std::optional<Item> Broker::get(const std::string& name, uint64_t feed, const Wa
 void Broker::done(const std::string& name, uint64_t bytes, int64_t count) {
   const MutexLock lock(mutex_);
   Queue& queue = queueNamed(name);
-  if (isFed(name)) held_ -= std::min(held_, bytes), totals_.moved = monotonicSeconds();
+  if (isFed(name)) giveBack(queue, bytes), totals_.moved = monotonicSeconds();
   queue.inUse -= std::clamp<int64_t>(count, 0, queue.inUse);
   changed_.notify_all();
 }
@@ -191,12 +145,13 @@ bool Broker::join(const std::string& name, const Wait& wait) {
 
 int64_t Broker::drop(const std::string& name) {
   const MutexLock lock(mutex_);
+  Queue& queue = queueNamed(name);
   int64_t rows = 0;
-  for (const Item& item : queueNamed(name).items) {
+  for (const Item& item : queue.items) {
     rows += item.count;
-    if (isFed(name)) held_ -= std::min(held_, item.bytes);
+    if (isFed(name)) giveBack(queue, item.bytes);
   }
-  queueNamed(name).items.clear();
+  queue.items.clear();
   changed_.notify_all();
   return rows;
 }
@@ -251,10 +206,11 @@ wire::NodeNote::Counted Broker::counted(const wire::NodeNote::Counted& asked) {
   return answer;
 }
 
-void Broker::endFeeds() {
+void Broker::endFeeds(const std::string& failed) {
   const MutexLock lock(mutex_);
   for (auto& [name, queue] : queues_) {
     if (!isFed(name)) continue;
+    queue.failed = failed;
     Item end;
     end.mark = wire::END_OF_FEED;
     queue.items.push_back(std::move(end));
@@ -267,7 +223,7 @@ void Broker::programEnded() {
   ended_ = true;
   held_ = 0;
   for (auto& [name, queue] : queues_) {
-    queue.inUse = 0;
+    queue.inUse = 0, queue.held = 0;
     if (!isFed(name)) continue;
     const auto rows = [](const Item& item) { return item.count > 0; };
     if (unasked() && std::any_of(queue.items.begin(), queue.items.end(), rows)) totals_.left = true;

@@ -3,8 +3,9 @@
 //
 // Bounded: a block waits for room until all that wait or are in use have `budget` bytes at most; one that is larger than
 // the budget is taken when there is nothing else. Those that wait for room in one queue get it in the order in which they
-// came, so that small blocks do not keep a large one out for ever; a queue that nobody takes from holds up no other. Results are not counted: they are of rows that were, and whoever feeds
-// takes them between two blocks.
+// came, so that small blocks do not keep a large one out for ever. When other queues have filled the room, one that the
+// program waits for, and that has nothing, gets an eighth of it more, so that a queue that nobody takes from holds up no
+// other. Results are not counted: they are of rows that were, and whoever feeds takes them between two blocks.
 //
 // A feeding task that Spark repeats brings rows again: those of a sharded feed have places, and come once (node/places.h).
 //
@@ -88,17 +89,25 @@ class Broker {
   void set(const std::string& key, const std::string& value);
 
   void endEpoch(const wire::NodeNote::Epoch& epoch);  // its mark behind what waits in its queue
-  void endFeeds();                                    // END_OF_FEED behind all that waits, in every queue that is fed
-  void programEnded();                                // nobody takes rows any more: what waits is dropped
+  // END_OF_FEED behind all that waits, in every queue that is fed. failed: what waits is dropped instead, and who takes
+  // rows gets an error with this text, as a program must not take what it has for all there is.
+  void endFeeds(const std::string& failed = "");
+  void programEnded();  // nobody takes rows any more: what waits is dropped
   void fail(const Error& why);
   Totals totals();
   bool unwanted();  // the program wants no more rows
+  // "; queue 'a' holds 250 of 256 MiB", and which queue the program waits for; nothing when they hold nothing.
+  std::string standing();
 
  private:
   struct Queue {
     std::deque<Item> items;
     std::list<char> line;  // one entry for each put() that waits for room, the first to be served in front
     int64_t inUse = 0;     // items that get() has given and done() has not taken back
+    uint64_t held = 0;     // bytes that wait or are in use
+    int waiting = 0;       // get() that wait for items
+    double lacked = -1;    // monotonicSeconds() when a get() last found nothing
+    std::string failed;    // why there is no end of its feed
     Places places;
   };
   struct Feed {
@@ -109,15 +118,19 @@ class Broker {
     int64_t rows;
   };
   Queue& queueNamed(const std::string& name) CREMA_REQUIRES(mutex_);
+  static bool isFed(const std::string& queue) { return queue != "output" && queue != "error"; }
   bool unasked() const CREMA_REQUIRES(mutex_);
   bool noMoreRows() const CREMA_REQUIRES(mutex_);
+  bool hasRoom(const Queue& queue, uint64_t bytes) const CREMA_REQUIRES(mutex_);
   bool waitForRoom(MutexLock& lock, Queue& queue, uint64_t bytes, const Wait& wait) CREMA_REQUIRES(mutex_);
+  bool waitForItems(MutexLock& lock, Queue& queue, const Wait& wait, const std::function<bool()>& ready)
+      CREMA_REQUIRES(mutex_);
   bool makeRoom(MutexLock& lock, const std::string& name, uint64_t bytes, const Wait& wait) CREMA_REQUIRES(mutex_);
   bool leaveOutWhatCame(Queue& queue, Item& item) CREMA_REQUIRES(mutex_);
-  void giveBack(uint64_t bytes) CREMA_REQUIRES(mutex_);
+  void giveBack(Queue& queue, uint64_t bytes) CREMA_REQUIRES(mutex_);
+  std::string standingNow() const CREMA_REQUIRES(mutex_);
   void putResults(Item item) CREMA_REQUIRES(mutex_);
-  template <class Ready>
-  bool waitFor(MutexLock& lock, const Wait& wait, Ready ready) CREMA_REQUIRES(mutex_);
+  bool waitFor(MutexLock& lock, const Wait& wait, const std::function<bool()>& ready) CREMA_REQUIRES(mutex_);
 
   Mutex mutex_;
   std::condition_variable changed_;

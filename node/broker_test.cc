@@ -122,6 +122,42 @@ TEST_F(BrokerTest, WhoGivesUpWaitingMakesWayForTheNext) {
   EXPECT_EQ(b_.count("input"), 2);
 }
 
+// A program that validates seldom: rows of "validation" have filled the room, and it waits for "input".
+TEST_F(BrokerTest, AQueueThatTheProgramWaitsForHasRoomThoughAnotherHasFilledIt) {
+  Broker b({"input", "validation"}, 1000);
+  ASSERT_TRUE(b.put("validation", blockOf(1, 990), now()));
+  std::string why = messageOf([&] { (void)b.put("input", blockOf(2, 100), now()); });
+  EXPECT_NE(why.find("; queue 'validation' holds"), std::string::npos) << why;
+  std::thread feeding([&] {
+    for (int64_t rows = 2; rows < 5; ++rows) EXPECT_TRUE(b.put("input", blockOf(rows, 100), soon()));
+  });
+  for (int64_t rows = 2; rows < 5; ++rows) {
+    const auto item = b.get("input", 0, soon());
+    ASSERT_TRUE(item);
+    EXPECT_EQ(item->rows, rows);
+    b.done("input", 100, 1);
+  }
+  feeding.join();
+  EXPECT_FALSE(b.get("input", 0, now()));
+  EXPECT_NE(b.standing().find(" while the program waits for rows of queue 'input'"), std::string::npos) << b.standing();
+}
+
+// What the program has in use counts: who keeps everything gets an eighth of the room more, and no further.
+TEST_F(BrokerTest, TheRoomBesideAFullQueueIsBounded) {
+  Broker b({"input", "validation"}, 1000);
+  ASSERT_TRUE(b.put("validation", blockOf(1, 1000), now()));
+  std::thread program([&] {
+    EXPECT_TRUE(b.get("input", 0, soon()));
+    EXPECT_TRUE(b.get("input", 0, soon()));
+    EXPECT_EQ(messageOf([&] { (void)b.get("input", 0, soon()); }), "over");
+  });
+  EXPECT_TRUE(b.put("input", blockOf(1, 60), soon()));
+  EXPECT_TRUE(b.put("input", blockOf(1, 60), soon()));
+  EXPECT_NE(messageOf([&] { (void)b.put("input", blockOf(1, 60), {Deadline::after(0.5)}); }), "no error");
+  b.fail(Error(ErrorKind::kData, "over"));
+  program.join();
+}
+
 TEST_F(BrokerTest, JoinWaitsUntilAllIsDone) {
   EXPECT_TRUE(b_.join("input", now()));
   ASSERT_TRUE(b_.put("input", blockOf(1, 1), now()));
@@ -227,6 +263,14 @@ TEST_F(BrokerTest, TheEndIsBehindAllRowsOfEachFedQueue) {
   EXPECT_EQ(b_.get("input", 0, now())->mark, wire::END_OF_FEED);
   EXPECT_EQ(b_.count("output"), 0);
   EXPECT_EQ(b_.count("error"), 0);
+}
+
+// A program that took what has come for all rows would write a model of them.
+TEST_F(BrokerTest, AFeedThatHasFailedHasNoEnd) {
+  ASSERT_TRUE(b_.put("input", blockOf(1, 1), now()));
+  b_.endFeeds("a file is damaged");
+  const std::string why = messageOf([&] { (void)b_.get("input", 0, now()); });
+  EXPECT_EQ(why.rfind("the feed has failed, and rows are missing: a file is damaged", 0), 0u) << why;
 }
 
 TEST_F(BrokerTest, AnEpochEndsBehindItsRowsAndSaysWhatNodesHad) {

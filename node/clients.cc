@@ -196,7 +196,8 @@ bool Clients::reserve(const wire::NodeRequest::Put& r, Client& client) {
     } catch (const Error& e) {
       if (e.kind() != ErrorKind::kTimeout || r.timeout() < kPatience) throw;
       if (idle() < r.timeout()) continue;
-      node_.programStuck(fmt::format("has taken no rows for {:.0f} s, and there is no room for more", r.timeout()));
+      node_.programStuck(fmt::format("has taken no rows for {:.0f} s, and there is no room for more{}", r.timeout(),
+                                     node_.broker.standing()));
       throw;
     }
   }

@@ -50,7 +50,7 @@ void Kept::add(const std::string& queue, const Item& item) {
   end_ += static_cast<int64_t>(item.bytes);
 }
 
-void Kept::replay(const std::string& queue, Broker& broker, const Interrupt& interrupt) {
+void Kept::replay(const std::string& queue, Broker& broker, const std::function<bool()>& withdrawn) {
   std::vector<Block> blocks;
   {
     const MutexLock lock(mutex_);
@@ -58,6 +58,7 @@ void Kept::replay(const std::string& queue, Broker& broker, const Interrupt& int
                  [&](const Block& b) { return b.queue == queue; });
   }
   for (const Block& b : blocks) {
+    if (withdrawn()) return;
     Descriptor memory(::memfd_create("crema-rows", MFD_CLOEXEC));
     {
       const MutexLock lock(mutex_);
@@ -67,7 +68,7 @@ void Kept::replay(const std::string& queue, Broker& broker, const Interrupt& int
     Item item;
     item.block = std::make_shared<Descriptor>(std::move(memory));
     item.rows = b.rows, item.first = b.first, item.count = b.count, item.bytes = b.bytes;
-    if (!broker.put(queue, std::move(item), {Deadline::after(kAlways), [&] { return interrupt.raised(); }})) return;
+    if (!broker.put(queue, std::move(item), {Deadline::after(kAlways), withdrawn})) return;
   }
 }
 

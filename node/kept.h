@@ -2,11 +2,11 @@
 // here, in the same order, and their source is not read again.
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
 #include "base/mutex.h"
-#include "base/socket.h"
 #include "node/broker.h"
 #include "node/descriptor.h"
 
@@ -17,8 +17,9 @@ class Kept {
   explicit Kept(std::string folder) : folder_(std::move(folder)) {}
   // Thread-safe. kIo when there is no room for it: feed fewer epochs at once, or name another folder.
   void add(const std::string& queue, const Item& item);
-  // Puts all of that queue again; ends early when the program wants no more. What is added meanwhile takes no part.
-  void replay(const std::string& queue, Broker& broker, const Interrupt& interrupt);
+  // Puts all of that queue again; ends early when the program wants no more, or when withdrawn() holds, which is asked
+  // before each block and a few times a second. What is added meanwhile takes no part.
+  void replay(const std::string& queue, Broker& broker, const std::function<bool()>& withdrawn);
   // What was kept of a queue belongs to one call of train(): the next begins anew.
   void forget(const std::string& queue);
 

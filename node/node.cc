@@ -245,7 +245,7 @@ class Node::State {
   void noted(const wire::Note& note) {
     wire::NodeNote said;
     if (!said.ParseFromString(note.text())) return;
-    if (said.has_end()) broker_.endFeeds();
+    if (said.has_end()) broker_.endFeeds(job_.node().unfed() ? "" : said.end().failed());
     if (!job_.node().unfed()) {
       if (said.has_epoch()) broker_.endEpoch(said.epoch());
       reports_.asked(said);

@@ -143,14 +143,15 @@ TEST_F(FramesTest, WhatIsNoMessageEndsTheConnection) {
 TEST(Kept, EpochsAreFedAgainInTheirOrder) {
   Broker broker({"input"}, 1 << 20);
   Kept kept(testing::TempDir());
-  const Interrupt interrupt;
+  bool withdrawn = false;
+  const auto over = [&] { return withdrawn; };
   for (const char* bytes : {"first", "second"}) {
     Item item;
     item.block = std::make_shared<Descriptor>(memoryWith(bytes));
     item.rows = 3, item.first = 1, item.count = 2, item.bytes = std::strlen(bytes);
     kept.add("input", item);
   }
-  for (int epoch = 0; epoch < 2; ++epoch) kept.replay("input", broker, interrupt);
+  for (int epoch = 0; epoch < 2; ++epoch) kept.replay("input", broker, over);
   for (const char* bytes : {"first", "second", "first", "second"}) {
     const auto item = broker.get("input", 0, {Deadline::after(0)});
     ASSERT_TRUE(item);
@@ -160,8 +161,11 @@ TEST(Kept, EpochsAreFedAgainInTheirOrder) {
     EXPECT_EQ(item->count, 2);
     EXPECT_EQ(item->bytes, std::strlen(bytes));
   }
+  withdrawn = true;
+  kept.replay("input", broker, over);
+  withdrawn = false;
   kept.forget("input");
-  kept.replay("input", broker, interrupt);
+  kept.replay("input", broker, over);
   EXPECT_EQ(broker.count("input"), 0);
 }
 

@@ -7,6 +7,7 @@
 namespace crema::node {
 
 Reports::~Reports() {
+  if (withdrawn_) *withdrawn_ = true;
   if (replayer_.joinable()) replayer_.join();
 }
 
@@ -31,25 +32,31 @@ bool Reports::waiting() {
 }
 
 void Reports::replay(const wire::NodeNote::Replay& what) {
-  if (replayer_.joinable()) replayer_.join();  // the host asks for one after the other
+  // The host asks for one after the other: nobody waits for the one before, and the session's thread must not either.
+  if (withdrawn_) *withdrawn_ = true;
+  withdrawn_ = std::make_shared<std::atomic<bool>>(false);
   {
     const MutexLock lock(mutex_);
     replaying_ = what.silence();
+    drains_.clear();
   }
-  replayer_ = std::thread([this, what] {
+  replayer_ = std::thread([this, what, withdrawn = withdrawn_, before = std::move(replayer_)]() mutable {
+    if (before.joinable()) before.join();
+    const auto over = [&] { return *withdrawn || interrupt_.raised(); };
     wire::NodeNote done;
     done.mutable_replayed()->set_serial(what.serial());
     try {
-      for (int epoch = 0; epoch < what.epochs(); ++epoch)
+      for (int epoch = 0; epoch < what.epochs() && !over(); ++epoch)
         for (const auto& queue : what.queue()) {
-          kept_.replay(queue.queue(), broker_, interrupt_);
-          broker_.endEpoch(queue);
+          kept_.replay(queue.queue(), broker_, over);
+          if (!over()) broker_.endEpoch(queue);
         }
       for (const auto& queue : what.queue()) kept_.forget(queue.queue());
     } catch (...) {
       done.mutable_replayed()->set_failed(asError(std::current_exception()).what());
     }
     const MutexLock lock(mutex_);
+    if (*withdrawn) return;
     replaying_ = 0;
     notes_.push_back(done);
   });
@@ -70,7 +77,8 @@ void Reports::watch(const std::function<void(const std::string&)>& stuck) {
   const double now = monotonicSeconds();
   if (watched_ == 0) watched_ = now;
   if (now - std::max(watched_, broker_.totals().moved) > silence)
-    stuck(fmt::format("has taken no rows for {:.0f} s, and is not done with those that it was fed", silence));
+    stuck(fmt::format("has taken no rows for {:.0f} s, and is not done with those that it was fed{}", silence,
+                      broker_.standing()));
 }
 
 void Reports::send(cluster::Session& session, int member, bool programOver,

@@ -1,8 +1,10 @@
 // What a node says to the coordinator's host, and what that asks of it, while the program runs: rows fed and taken,
 // that a queue is empty, and that earlier epochs have been fed again.
 #pragma once
+#include <atomic>
 #include <functional>
 #include <list>
+#include <memory>
 #include <string>
 #include <thread>
 
@@ -42,8 +44,9 @@ class Reports {
   std::list<wire::NodeNote::Drained> drains_ CREMA_GUARDED_BY(mutex_);
   double replaying_ CREMA_GUARDED_BY(mutex_) = 0;  // the silence that a replay allows, while there is one
   Totals last_;
-  double watched_ = 0;  // since when the host has waited for the end of rows; 0: it does not
-  std::thread replayer_;
+  double watched_ = 0;                            // since when the host has waited for the end of rows; 0: it does not
+  std::thread replayer_;                          // waits for the one before it, which has been withdrawn
+  std::shared_ptr<std::atomic<bool>> withdrawn_;  // of the last replay
 };
 
 }  // namespace crema::node

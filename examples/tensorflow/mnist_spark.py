@@ -16,6 +16,16 @@ from pyspark.sql import SparkSession
 from tensorflowonspark import TFCluster
 
 
+def export(model, args, ctx):
+    """Where TensorFlow cannot write, as on HDFS, it is written here and copied; the folder must not be there yet."""
+    place = ctx.absolute_path(args.export_dir)
+    if place.startswith("file://"):
+        model.export(place.removeprefix("file://"))
+    else:
+        model.export("exported")
+        ctx.upload("exported", args.export_dir)
+
+
 def train(args, ctx):
     """A node that is fed (784 numbers, label)."""
     import tensorflow as tf
@@ -32,7 +42,7 @@ def train(args, ctx):
     loss = tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True)
     model.compile(optimizer="adam", loss=loss, metrics=["accuracy"])
     model.fit(batches, verbose=2)  # one pass: the feed has all epochs
-    model.export(ctx.absolute_path(args.export_dir).removeprefix("file://"))
+    export(model, args, ctx)
 
 
 def infer(args, ctx):
@@ -41,7 +51,7 @@ def infer(args, ctx):
 
     import tensorflow as tf
 
-    model = tf.saved_model.load(ctx.absolute_path(args.export_dir).removeprefix("file://"))
+    model = tf.saved_model.load(ctx.local_folder(args.export_dir))
     feed = ctx.get_data_feed(train_mode=False)
     for pixels, labels in feed.arrays(args.batch_size):
         digits = np.argmax(model.serve(tf.constant(pixels, tf.float32)), axis=1)

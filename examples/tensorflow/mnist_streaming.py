@@ -15,6 +15,16 @@ from pyspark.streaming import StreamingContext
 from tensorflowonspark import TFCluster
 
 
+def export(model, args, ctx):
+    """Where TensorFlow cannot write, as on HDFS, it is written here and copied; the folder must not be there yet."""
+    place = ctx.absolute_path(args.export_dir)
+    if place.startswith("file://"):
+        model.export(place.removeprefix("file://"))
+    else:
+        model.export("exported")
+        ctx.upload("exported", args.export_dir)
+
+
 def train(args, ctx):
     """A node that is fed (784 numbers, label), for as long as there are any."""
     import tensorflow as tf
@@ -25,7 +35,7 @@ def train(args, ctx):
     model.compile(optimizer="adam", loss=loss, metrics=["accuracy"])
     for pixels, labels in ctx.get_data_feed().arrays(args.batch_size):
         model.train_on_batch(pixels, labels)
-    model.export(ctx.absolute_path(args.export_dir).removeprefix("file://"))
+    export(model, args, ctx)
 
 
 def parse(line):

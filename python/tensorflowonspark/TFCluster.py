@@ -44,7 +44,10 @@ class TFCluster:
 
     sc = defaultFS = working_dir = num_executors = nodeRDD = cluster_id = cluster_info = cluster_meta = None
     input_mode = queues = server = starter = held = None
-    ended = False
+    ended = apart = False  # apart: nodes may stand in different epochs of a train()
+
+    def __init__(self):
+        self.failed = {}  # queue: why the last train() that fed it has failed
 
     def _check(self, what, qname, rows):
         assert self.input_mode == InputMode.SPARK, f"TFCluster.{what}() requires InputMode.SPARK"
@@ -70,7 +73,8 @@ class TFCluster:
           equal_steps: rows are sharded over all nodes, as evenly as can be, through the network too, whatever
             the sizes of partitions; for programs with get_data_feed(equal_steps=True).
 
-        Raises: Exception with a node's error, such as the traceback of its program.
+        Raises: Exception with a node's error, such as the traceback of its program. Another train() may feed more
+          then; with none that succeeds, programs get an error instead of the end of their feed in shutdown().
         """
         self._check("train", qname, dataRDD)
         _checks.whole("num_epochs", num_epochs)
@@ -108,12 +112,13 @@ class TFCluster:
           grace_secs: of the original; programs are waited for anyhow, and their errors are never missed.
           timeout: seconds to wait for that, 3 days; 0 or less: without an end. Then the nodes are ended.
 
-        Raises: Exception with the error of a node.
+        Raises: Exception with the error of a node. After a train() that failed programs get an error where they wait
+          for rows, as they must not take what has come for all there is.
         """
         try:
             if ssc is not None:
                 self._end_stream(ssc)
-            if not self.server.finish(timeout if timeout > 0 else None):
+            if not self.server.finish(timeout if timeout > 0 else None, _training.why_incomplete(self)):
                 self.server.stuck(f"goes on {timeout:g} s after the end of its feed, the timeout of shutdown()")
             self.starter.join(60)
             if "error" in self.status:
@@ -157,6 +162,7 @@ class TFCluster:
         self.starter.start()
 
     def _stop(self):
+        """Ends the nodes at once, and their programs wherever they stand."""
         self.ended = True
         self.progress.end()
         self.server.stop()
@@ -172,10 +178,15 @@ class TFCluster:
         """Waits until the stream has ended or shall end, which takes Spark an interval of it and the batches that are
         there.
         """
-        while not ssc.awaitTerminationOrTimeout(0.1):
-            if self.server.error or self.server.done:
-                break
-        ssc.stop(stopSparkContext=False, stopGraceFully=True)
+        graceful = False  # a stream that has failed, or an impatient user, waits for no more batches
+        with _progress.explained(self.server):
+            try:
+                while not ssc.awaitTerminationOrTimeout(0.1):
+                    if self.server.error or self.server.done:
+                        break
+                graceful = self.server.error is None
+            finally:
+                ssc.stop(stopSparkContext=False, stopGraceFully=graceful)
 
     def tensorboard_url(self):
         """Where TensorBoard of this cluster is; None when there is none."""

@@ -64,6 +64,17 @@ def local_files(ctx, path, share=None, silence=_hadoop.SILENCE):
     return _hadoop.local_files(hdfs_path(ctx, path), share, silence)
 
 
+def local_folder(ctx, path, silence=_hadoop.SILENCE):
+    """The path on this machine of a folder that TensorFlow cannot open where it is, such as a SavedModel on HDFS: of a
+    copy by Hadoop's client, which is removed when the process ends. A folder of file:// is not copied.
+
+    Args:
+      path: as hdfs_path() takes it.
+      silence: as of local_files().
+    """
+    return _hadoop.local_folder(hdfs_path(ctx, path), silence)
+
+
 def upload(ctx, local, path, silence=_hadoop.SILENCE):
     """Copies a local file or folder to where TensorFlow cannot write, as on HDFS, by Hadoop's client. Takes some
     seconds, and the time of the copy.
@@ -121,8 +132,9 @@ class DataFeed:
       mgr: ctx.mgr.
       train_mode: False when results are wanted: batches then end with a partition.
       qname_in, qname_out: queues.
-      input_mapping: {column of a DataFrame: tensor}; next_batch() then gives a dict. Fields of a row stand in the order
-        of the columns' names.
+      input_mapping: {column of a DataFrame: tensor}; next_batch() then gives a dict. Rows that have names, those of a
+        DataFrame and dicts, are looked into by the names of columns; other fields of theirs are left out. Those of
+        tuples and lists stand in the order of the columns' names, as many as there are columns.
       equal_steps: an epoch has the same number of batches on each node, all of one batch_size but for the last ones,
         which share what is left, so that programs that add up their gradients step by step (synchronous training) end
         together, with every row used. TFCluster.train() must have equal_steps as well.
@@ -140,7 +152,9 @@ class DataFeed:
         self.mgr = mgr
         self.train_mode = train_mode
         self.qname_in, self.qname_out = qname_in, qname_out
-        self.input_tensors = [t for _, t in sorted(input_mapping.items())] if input_mapping is not None else None
+        mapped = sorted(input_mapping.items()) if input_mapping is not None else None
+        self.input_columns = mapped and [c for c, _ in mapped]
+        self.input_tensors = mapped and [t for _, t in mapped]
         self.queue_in, self.queue_out = mgr.get_queue(qname_in), mgr.get_queue(qname_out)
         self._reader = _reader.Reader(self.queue_in, not train_mode, equal_steps)
         self._answered = 0  # rows that have their result
@@ -168,7 +182,7 @@ class DataFeed:
             return [row for part in self._reader.batch(batch_size, _column.Column.rows) for row in part]
 
         def fields(column, first, last):
-            return [self._field(column, i).rows(first, last) for i in range(len(tensors))]
+            return [column.columns[i].rows(first, last) for i in self._mapped(column)]
 
         out = {t: [] for t in tensors}
         for part in self._reader.batch(batch_size, fields):
@@ -176,27 +190,41 @@ class DataFeed:
                 out[tensor].extend(values)
         return out
 
-    def _field(self, column, i):
-        if column.kind != "record" or i >= len(column.columns):
+    def _mapped(self, column):
+        """Which fields of rows the columns of input_mapping are, in their order."""
+        wanted, names = self.input_columns, column.names()
+        if column.kind == "record" and column.about.get("names"):
+            missing = [name for name in wanted if name not in names]
+            if missing:
+                raise TypeError(
+                    f"input_mapping names column {missing[0]!r}, which rows do not have; they have "
+                    f"{', '.join(names)}: correct input_mapping, or name the columns so that are fed"
+                )
+            return [names.index(name) for name in wanted]
+        if names is None or len(names) != len(wanted):
             raise TypeError(
-                f"input_mapping names {len(self.input_tensors)} column(s), and rows have "
-                f"{len(column.columns) if column.kind == 'record' else 'no'} fields: feed one field for each column"
+                f"input_mapping names {len(wanted)} column(s), and rows have "
+                f"{'no' if names is None else len(names)} fields: feed one field for each column, in the order of the "
+                "columns' names"
             )
-        return column.columns[i]
+        return range(len(names))
 
     def arrays(self, batch_size):
-        """Yields batches as lists of arrays, one for each field of a row (one alone when rows have no fields), of shape
-        (rows, ...): views of the memory that the rows came in where a batch lies in one block, else copies. The memory
-        is given back when the last view is gone. Batches are as next_batch()'s. TypeError for fields that are no
-        tensor, and for rows of other fields, types or shapes than the first ones; whole numbers count as floats where
-        the first ones were. Fields have: Rows, dicts, and tuples of up to 16 values or of different types; longer
-        tuples, and lists of numbers, are one array.
+        """Yields batches as lists of arrays, one for each field of a row (one alone when rows have no fields), or for
+        each tensor of input_mapping in the order of its columns' names, of shape (rows, ...): views of the memory that
+        the rows came in where a batch lies in one block, else copies. The memory is given back when the last view is
+        gone. Batches are as next_batch()'s. TypeError for fields that are no tensor, and for rows of other fields,
+        types or shapes than the first ones; whole numbers count as floats where the first ones were. Fields have: Rows,
+        dicts, and tuples of up to 16 values or of different types; longer tuples, and lists of numbers, are one array.
         """
         signature = _signature.Signature()
 
         def fields(column, first, last):
             names = column.names()
             columns = [column] if names is None else column.columns
+            if self.input_tensors is not None:
+                chosen = self._mapped(column)
+                names, columns = [names[i] for i in chosen], [columns[i] for i in chosen]
             what = ["a row"] if names is None else [f"field {n!r} of a row" for n in names]
             arrays = signature.fitted([c.array(first, last, w) for c, w in zip(columns, what)], names, what)
             # A part of a batch is copied, so that its block is not in use while the rest is waited for.

@@ -43,6 +43,10 @@ class TFNodeContext:
         """TFNode.local_files()"""
         return TFNode.local_files(self, path, share, **options)
 
+    def local_folder(self, path, **options):
+        """TFNode.local_folder()"""
+        return TFNode.local_folder(self, path, **options)
+
     def upload(self, local, path, **options):
         """TFNode.upload()"""
         TFNode.upload(self, local, path, **options)
@@ -139,13 +143,13 @@ def run(fn, tf_args, cluster_meta, tensorboard, log_dir, queues, background):
         gpus = _machine.Gpus(tf_args, _has_spark_resource_api())
         if util.task_context():  # not for servers on the driver, whose folder is the user's
             util.write_executor_id(executor_id)
-        util.expand_hadoop_classpath()
         node = _start.Start(cluster_meta, executor_id, job_name, task_index, queues, start)
+        util.expand_hadoop_classpath(node.environ)
         board = _machine.tensorboard(job_name, task_index, template, log_dir, executor_id) if tensorboard else None
         info = node.join(board[0] if board else 0)
         spec = _get_cluster_spec(sorted(info, key=lambda n: n["executor_id"]))
         node.export(spec)
-        gpus.choose(job_name, _place_on_machine(spec, job_name, task_index))
+        gpus.choose(job_name, _place_on_machine(spec, job_name, task_index), node.environ)
         ctx = TFNodeContext(
             executor_id, job_name, task_index, spec, cluster_meta["default_fs"], cluster_meta["working_dir"]
         )

@@ -11,6 +11,8 @@ from tensorflowonspark import _columns
 
 def _offsets(array, width):
     """n + 1 offsets of a list, string or binary array, from 0, and where its values begin."""
+    if not len(array):  # whose buffer Arrow for Java leaves out
+        return np.zeros(1, np.int64), 0
     raw = np.frombuffer(array.buffers()[1], width)[array.offset : array.offset + len(array) + 1]
     return raw.astype(np.int64) - int(raw[0]), int(raw[0])
 

@@ -70,31 +70,36 @@ class Pool:
     killed leaves nothing behind: its blocks are not used again, that is all.
     """
 
-    _FREE = 16  # blocks that wait to be used again; the memory of others is given up
+    _FREE = 32 << 20  # bytes of blocks that wait to be used again; the memory of others, but for one, is given up
     _BYTES = 320 << 20  # of blocks that are remembered while a program has them: what a node may hold, and some more
-    _LOOK = 16  # of those that are looked at: a program may keep one for long
 
     def __init__(self):
         self._sent, self._bytes, self._free = [], 0, []
 
     def take(self, size):
         """A Memory for a block of that size."""
-        for memory in [m for m in self._sent[: self._LOOK] if m.done()]:
-            self._sent.remove(memory)
-            self._bytes -= memory.size
-            self._free.append(memory)
-        while len(self._free) > self._FREE:
-            self._free.pop(0).close()
+        done = [m.done() for m in self._sent]  # of all of them: a program may keep some for long
+        free = [m for m, over in zip(self._sent, done) if over]
+        self._sent = [m for m, over in zip(self._sent, done) if not over]
+        self._bytes -= sum(m.size for m in free)
+        self._keep(free)
         for memory in reversed(self._free):
             if size <= memory.size <= 2 * size:
                 self._free.remove(memory)
                 return memory
         return Memory()
 
+    def _keep(self, free):
+        self._free += free
+        size = sum(m.size for m in self._free)
+        while size > self._FREE and len(self._free) > 1:
+            size -= self._free[0].size
+            self._free.pop(0).close()
+
     def sent(self, memory, shared=True):
         """Of a block that the node has taken, and copied if it keeps a copy. shared: others have this memory now."""
         if not shared:
-            self._free.append(memory)
+            self._keep([memory])
             return
         self._sent.append(memory)
         self._bytes += memory.size

@@ -5,7 +5,7 @@ import random
 import socket
 import time
 
-from tensorflowonspark import TFManager, _block, _column, _machine, _wire, reservation, util
+from tensorflowonspark import TFManager, _block, _column, _frames, _machine, _wire, reservation, util
 
 _BLOCK_BYTES = 1 << 20  # about: a block's rows are few enough to wait for and large enough to cost little each
 _MOST_ROWS = 8192
@@ -110,7 +110,7 @@ def has_arrow():
 
 def rows_of(data):
     """The RDD of a DataFrame, or of an RDD."""
-    return data.rdd if hasattr(data, "rdd") and hasattr(data, "schema") else data
+    return _frames.plain(data).rdd if hasattr(data, "rdd") and hasattr(data, "schema") else data
 
 
 class _Feeder:

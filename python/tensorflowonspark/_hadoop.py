@@ -196,6 +196,27 @@ def local_files(url, share, silence=SILENCE):
     return copies
 
 
+def stat_files(pattern, silence=SILENCE):
+    """Of the files that match: "milliseconds of their last change|bytes|name", in the order of their names."""
+    lines = _shell("-stat", "%F|%Y|%b|%n", pattern, silence=silence).splitlines()
+    return [line.partition("|")[2] for line in lines if line.startswith("regular file|")]
+
+
+def get_folder(url, to, silence=SILENCE):
+    """Copies a folder, with what is in it, to a path of this machine; what is there is replaced."""
+    shutil.rmtree(to, ignore_errors=True)
+    _shell("-get", url, to, silence=silence)
+
+
+def local_folder(url, silence=SILENCE):
+    """The path on this machine of a folder, or of its copy."""
+    if url.startswith("file://"):
+        return url.removeprefix("file://")
+    to = os.path.join(tempfile.mkdtemp(dir=_folder(os.getpid())), "copy")
+    get_folder(url, to, silence)
+    return to
+
+
 def upload(local, url, silence=SILENCE):
     """Copies a file, or a folder with what is in it, to a path; what is there is replaced, but in a folder."""
     if not os.path.exists(local):

@@ -39,12 +39,12 @@ class Gpus:
             raise Exception(f"Unable to allocate {self.asked} GPU(s) from available GPUs: {addresses}")
         return addresses if self.asked is None else addresses[: self.asked]
 
-    def choose(self, job_name, index):
-        """index: of this node among those of its machine."""
+    def choose(self, job_name, index, environ):
+        """index: of this node among those of its machine. environ: of its program."""
         chosen = self.given
         if not chosen and self.own_choice and job_name != "ps" and self.wanted:
             chosen = gpu_info.get_gpus(self.wanted, index, format=gpu_info.AS_LIST)
-        util.use_gpus(",".join(chosen))
+        util.use_gpus(",".join(chosen), environ)
 
 
 def here():

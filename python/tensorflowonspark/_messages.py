@@ -167,7 +167,7 @@ MESSAGES = {
         "epoch": (9, "NodeNote.Epoch"),
         "counted": (10, "NodeNote.Counted"),
     },
-    "NodeNote.End": {},
+    "NodeNote.End": {"failed": (1, "str")},
     "NodeNote.Counted": {
         "queue": (1, "str"),
         "serial": (2, "int"),

@@ -13,6 +13,7 @@ import traceback
 
 COMMAND = [sys.executable, "-u", "-c", "from tensorflowonspark._program import main; main()"]
 _DESCRIPTOR = 3
+_PATH = "PYTHONPATH"
 
 
 def pickled(fn, tf_args):
@@ -29,10 +30,10 @@ def pickled(fn, tf_args):
         ) from e
 
 
-def environment():
-    """This process's environment, with its module path, as "NAME=value"."""
+def environment(environ):
+    """An environment with this process's module path, as "NAME=value"."""
     paths = os.pathsep.join(p for p in sys.path if p)
-    return [f"{k}={v}" for k, v in {**os.environ, "PYTHONPATH": paths}.items()]
+    return [f"{k}={v}" for k, v in {**environ, _PATH: paths}.items()]
 
 
 def payload(program, ctx, address, token, keeps_port):
@@ -46,6 +47,7 @@ def payload(program, ctx, address, token, keeps_port):
         pass
     first = {
         "path": list(sys.path),
+        "python_path": os.environ.get(_PATH),
         "files": files,
         "context": {k: v for k, v in vars(ctx).items() if k not in ("mgr", "tmp_socket")},
         "address": address,
@@ -61,6 +63,10 @@ def main():
     with os.fdopen(_DESCRIPTOR, "rb") as stream:
         first = pickle.load(stream)
         sys.path[:] = first["path"]
+        # Of the task, as processes that the program starts may be of another Python, which has modules of its own.
+        os.environ.pop(_PATH, None)
+        if first["python_path"] is not None:
+            os.environ[_PATH] = first["python_path"]
         from tensorflowonspark import TFManager, TFSparkNode
         from tensorflowonspark._lazy_pyspark import LazyPyspark
 

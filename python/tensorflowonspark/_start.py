@@ -18,10 +18,12 @@ class Start:
         self.meta, self.executor_id, self.job_name, self.task_index = cluster_meta, executor_id, job_name, task_index
         self.host = util.get_ip_address()
         self.token = reservation.token_of(cluster_meta)
+        context = util.task_context()
+        # Of the program: a task's own, as it may run there. Servers on the driver must not change the driver's.
+        self.environ = os.environ if context else dict(os.environ)
         fixed = os.environ.get("TENSORFLOW_PORT")
         self.fixed_port = int(fixed) if fixed else None
         host, port = cluster_meta["server_addr"]
-        context = util.task_context()
         job = {
             "coordinator": f"{socket.gethostbyname(host)}:{port}",
             "host": self.host,
@@ -66,12 +68,12 @@ class Start:
         """TF_CONFIG, when the cluster has a chief."""
         if "master" in spec or "chief" in spec:
             task = {"type": self.job_name, "index": self.task_index}
-            os.environ["TF_CONFIG"] = json.dumps({"cluster": spec, "task": task, "environment": "cloud"})
+            self.environ["TF_CONFIG"] = json.dumps({"cluster": spec, "task": task, "environment": "cloud"})
         else:
-            os.environ.pop("TF_CONFIG", None)
+            self.environ.pop("TF_CONFIG", None)
 
     def _run(self, argument, **fields):
-        here = {"environment": _program.environment(), "folder": os.getcwd()}
+        here = {"environment": _program.environment(self.environ), "folder": os.getcwd()}
         self.process.say(compute={"argument": argument, **here, **fields})
 
     def beside(self, argument):

@@ -1,21 +1,60 @@
 """TFCluster.train(): epochs, each of rows for one queue after the other, the end of each, and the wait for it."""
 
 import random
+import re
 
-from tensorflowonspark import _feed, _progress
+from tensorflowonspark import _feed, _frames, _progress
+
+_RAISED = re.compile(r"Traceback \(most recent call last\):\n(?:[ \t].*\n)*(\S.*)")  # the last line, which says what
 
 
 def train(cluster, feeds, epochs, feed_timeout, equal_steps):
-    """Feeds [(queue, rows or None)] that often, and returns when the programs have taken all of it."""
+    """Feeds [(queue, rows or None)] that often, and returns when the programs have taken all of it. A call that fails
+    is withdrawn: nodes feed nothing of it any more.
+    """
     feeds = [(queue, rows) for queue, rows in feeds if rows is not None]
-    if epochs > 1:  # what an earlier call that failed has left
-        _ask_nodes(cluster, "replayed", {"replay": {"queue": [{"queue": q} for q, _ in feeds], "epochs": 0}})
+    if equal_steps and cluster.apart:
+        raise Exception(
+            "an earlier train() ended while nodes fed its later epochs, so that they stand in different ones, and "
+            "steps of synchronous training would not meet: call shutdown(), and go on from the program's checkpoint in "
+            "another TFCluster.run()"
+        )
+    nothing = {"replay": {"queue": [{"queue": q} for q, _ in feeds], "epochs": 0}}
+    if epochs > 1 or cluster.failed:  # what an earlier call that failed has left
+        _ask_nodes(cluster, "replayed", nothing)
+    try:
+        _feed_all(cluster, feeds, epochs, feed_timeout, equal_steps)
+    except BaseException as e:
+        cluster.failed.update((queue, _story(e)) for queue, _ in feeds)
+        cluster.server.note(**nothing)
+        cluster.progress.feed(None)
+        raise
+    for queue, _ in feeds:
+        cluster.failed.pop(queue, None)
+
+
+def _story(error):
+    """What has ended a feed, in a line or two: Spark's errors have hundreds."""
+    if isinstance(error, KeyboardInterrupt):
+        return "it was interrupted (KeyboardInterrupt)"
+    raised = _RAISED.search(str(error))
+    return raised[1] if raised else f"{type(error).__name__}: {' '.join(str(error).split())[:500]}"
+
+
+def why_incomplete(cluster):
+    """Why rows are missing that train() was to feed; None when none are."""
+    return "; ".join(f"train() of queue '{q}' failed: {why}" for q, why in cluster.failed.items()) or None
+
+
+def _feed_all(cluster, feeds, epochs, feed_timeout, equal_steps):
     with _progress.explained(cluster.server):
         ends, total = _first_epoch(cluster, feeds, epochs, feed_timeout, equal_steps)
     if epochs > 1:
+        cluster.apart = True  # until all have fed them
         cluster.progress.feed(lambda taken: taken / max(1, total * (epochs - 1)))
         replay = {"queue": ends, "epochs": epochs - 1, "silence": feed_timeout}
         _ask_nodes(cluster, "replayed", {"replay": replay})
+        cluster.apart = False
     for queue, _ in feeds:
         _ask_nodes(cluster, "drained", {"drained": {"queue": queue, "silence": feed_timeout}})
     cluster.progress.feed(None)
@@ -49,6 +88,7 @@ def _end(queue, rows):
 
 def _feed_once(feeder, data):
     """Runs the tasks that feed an RDD or a DataFrame; how many rows they fed."""
+    data = _frames.plain(data)
     if hasattr(type(data), "mapInArrow") and _feed.has_arrow():
         return sum(r.fed for r in data.mapInArrow(feeder.arrow, "terminating boolean, fed long").collect())
     return sum(fed for _, fed in _feed.rows_of(data).mapPartitions(feeder.feed).collect())

@@ -9,6 +9,7 @@ A TFModel scores a SavedModel, one copy in each Python worker of Spark; it need 
 
 import functools
 import logging
+import random
 import sys
 
 from . import tasks, util
@@ -131,7 +132,7 @@ class TFEstimator(
         return self._copyValues(TFModel(self.args))
 
     def _train(self, sc, frame, tf_args, args):
-        from . import TFCluster, transform
+        from . import TFCluster, _feed, transform
 
         cluster = TFCluster.run(
             sc,
@@ -149,14 +150,10 @@ class TFEstimator(
             release_port=self.getReleasePort(),
         )
         try:
-            cluster.train(
-                frame if transform.uses_arrow(frame) else frame.rdd, args.epochs, feed_timeout=self.getFeedTimeout()
-            )
+            rows = frame if transform.uses_arrow(frame) else _feed.rows_of(frame)
+            cluster.train(rows, args.epochs, feed_timeout=self.getFeedTimeout())
         except BaseException:
-            try:  # nobody else has this cluster; what went wrong first is what is raised
-                cluster.shutdown(timeout=self.getShutdownTimeout())
-            except BaseException as e:
-                logger.warning("the cluster was shut down with: %s", e)
+            cluster._stop()  # nobody else has this cluster, and nobody may export a model of some of the rows
             raise
         cluster.shutdown(grace_secs=self.getGraceSecs(), timeout=self.getShutdownTimeout())
 
@@ -186,7 +183,8 @@ class TFModel(
     signature_def_key: None takes serving_default, or the only signature. The output has the columns of pass_through
     (none by default), then those of output_mapping in the order of the tensors' names; rows keep their order. A tensor
     of n rows becomes a column of its own type, of rank above 1 nested arrays; a string tensor becomes binary.
-    Rows are scored in batches of batch_size, which do not cross partitions.
+    Rows are scored in batches of batch_size, which do not cross partitions. What TensorFlow cannot open, as on HDFS,
+    is copied once for each executor.
     """
 
     def __init__(self, tf_args):
@@ -221,6 +219,7 @@ class TFModel(
             outputs=tuple(outputs),
             batch_size=args.batch_size,
             prepare=functools.partial(single_node_env, self.args.argv or args),
+            number=random.getrandbits(62),
         )
         return transform.scored(plan, frame, kept)
 

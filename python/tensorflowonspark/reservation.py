@@ -219,9 +219,11 @@ class Server:
         text = _wire.encode("NodeNote", fields)
         self._write(_wire.delimited("Input", {"note": {"text": text}}))
 
-    def finish(self, timeout):
-        """Asks all nodes to end, and waits for it. Exception with the run's error; false after `timeout` seconds."""
-        self.note(end={})
+    def finish(self, timeout, failed=None):
+        """Asks all nodes to end, and waits for it. Exception with the run's error; false after `timeout` seconds.
+        failed: why the feed is not complete, which programs that wait for rows get as an error.
+        """
+        self.note(end={"failed": failed})
         self._write(_wire.delimited("Input", {"wish": {"stop": True}}))
         return self.wait(lambda: self._over and self.error is None, timeout)
 

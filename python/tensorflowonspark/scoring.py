@@ -10,7 +10,7 @@ import logging
 
 import numpy as np
 
-from . import tensors
+from . import _models, tensors
 from .batches import exact_batches, yield_batch
 
 logger = logging.getLogger(__name__)
@@ -29,6 +29,7 @@ class Plan:
     outputs: tuple  # (tensor, column) in the order of the columns that are given back
     batch_size: int
     prepare: object = None  # called once in a Python worker, before TensorFlow is imported
+    number: int = 0  # of this transform()
 
 
 class BadModel(ValueError):
@@ -74,11 +75,15 @@ def scorer(plan):
     """The model of a plan, from memory if this process has it."""
     if not _scorers and plan.prepare:
         plan.prepare()
-    key = (plan.export_dir, plan.tags, plan.signature, _state(plan.export_dir))
+    try:
+        folder = _models.local(plan.export_dir, plan.number)
+    except OSError as e:
+        raise BadModel(f"the SavedModel in {plan.export_dir} cannot be copied: {e}") from None
+    key = (folder, plan.tags, plan.signature, _state(folder))
     if key not in _scorers:
         while len(_scorers) >= LOADED:
             _scorers.popitem(last=False)
-        _scorers[key] = Scorer(plan.export_dir, plan.tags, plan.signature)
+        _scorers[key] = Scorer(folder, plan.tags, plan.signature)
     _scorers.move_to_end(key)
     return _scorers[key]
 

@@ -36,12 +36,13 @@ def _host(address):
     return host if colon and port.isdigit() else address
 
 
-def expand_hadoop_classpath():
-    """Adds Hadoop's jars to CLASSPATH, once in a process and its children: libhdfs, through which TensorFlow reads
-    HDFS, takes no wildcards. Does nothing without HADOOP_HOME (or HADOOP_PREFIX, as Hadoop 2 called it).
+def expand_hadoop_classpath(environ=os.environ):
+    """Adds Hadoop's jars to CLASSPATH, once in a process and its children (or in another environment): libhdfs, through
+    which TensorFlow reads HDFS, takes no wildcards. Does nothing without HADOOP_HOME (or HADOOP_PREFIX, as Hadoop 2
+    called it).
     """
-    home = os.environ.get("HADOOP_PREFIX") or os.environ.get("HADOOP_HOME")
-    if not home or "TFOS_CLASSPATH_UPDATED" in os.environ:
+    home = environ.get("HADOOP_PREFIX") or environ.get("HADOOP_HOME")
+    if not home or "TFOS_CLASSPATH_UPDATED" in environ:
         return
     command = [os.path.join(home, "bin", "hadoop"), "classpath", "--glob"]
     try:
@@ -49,8 +50,8 @@ def expand_hadoop_classpath():
     except (OSError, subprocess.SubprocessError) as e:
         logger.warning("CLASSPATH has no jars of Hadoop, so TensorFlow cannot open hdfs:// paths: %s", e)
         return
-    os.environ["CLASSPATH"] = os.pathsep.join(filter(None, (os.environ.get("CLASSPATH"), jars)))
-    os.environ["TFOS_CLASSPATH_UPDATED"] = "1"
+    environ["CLASSPATH"] = os.pathsep.join(filter(None, (environ.get("CLASSPATH"), jars)))
+    environ["TFOS_CLASSPATH_UPDATED"] = "1"
 
 
 def get_ip_address():
@@ -115,11 +116,13 @@ def place_on_host(addresses, index):
     return peers.index(index)
 
 
-def use_gpus(gpus):
-    """Lets this process and its children see these GPUs alone: a text of nvidia-smi's numbers with commas between."""
+def use_gpus(gpus, environ=os.environ):
+    """Lets this process and its children, or who has that environment, see these GPUs alone: a text of nvidia-smi's
+    numbers with commas between.
+    """
     # CUDA numbers GPUs by speed unless it is asked to number them as nvidia-smi does.
-    os.environ.setdefault("CUDA_DEVICE_ORDER", "PCI_BUS_ID")
-    os.environ["CUDA_VISIBLE_DEVICES"] = gpus
+    environ.setdefault("CUDA_DEVICE_ORDER", "PCI_BUS_ID")
+    environ["CUDA_VISIBLE_DEVICES"] = gpus
 
 
 def task_context():

@@ -54,18 +54,6 @@ def test_partitions_end_batches_when_results_are_wanted(mgr):
     assert [TFNode.DataFeed(mgr).should_stop()] == [False]
 
 
-def test_a_mapping_gives_tensors_by_name(mgr):
-    feed(mgr, [([1.0, 2.0], [0.5]), ([3.0, 4.0], [1.5])])
-    data = TFNode.DataFeed(mgr, input_mapping={"col1": "x", "col2": "y_"})
-    assert data.next_batch(5) == {"x": [[1.0, 2.0], [3.0, 4.0]], "y_": [[0.5], [1.5]]}
-
-
-def test_a_mapping_of_another_number_of_fields_is_named(mgr):
-    feed(mgr, [(1.0, b"")])
-    with pytest.raises(TypeError, match=r"input_mapping names 3 column\(s\), and rows have 2 fields"):
-        TFNode.DataFeed(mgr, input_mapping={"a": "x", "b": "y", "c": "z"}).next_batch(1)
-
-
 def test_arrays_are_views_of_blocks_and_need_not_be_gone_before_the_end(mgr):
     pictures = [(np.full(784, i, np.float32), i) for i in range(8)]
     feed(mgr, pictures, size=8)

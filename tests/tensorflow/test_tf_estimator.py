@@ -1,12 +1,19 @@
 """TFEstimator on two executors: fed by Spark, exported by export_fn, scored by the TFModel that fit() returns."""
 
+import pathlib
+import sys
+import time
+
 import numpy as np
+import pyspark
 import pytest
+from cluster_programs import all_gone, nodes_running
 from tensorflow_session import spark, tf  # noqa: F401  fixture
 
+from tensorflowonspark import TFCluster
 from tensorflowonspark.pipeline import TFEstimator, TFModel
 
-pytest.importorskip("tensorflowonspark.TFCluster", reason="the runtime (TFCluster) is not in this package")
+pyspark.cloudpickle.register_pickle_by_value(sys.modules[__name__])  # executors do not have this file
 WEIGHTS = [3.0, -1.5]
 
 
@@ -83,3 +90,30 @@ def test_a_program_that_fails(spark):
     estimator = TFEstimator(fails, {}).setInputMapping({"x": "x"}).setFeedTimeout(20).setGraceSecs(0)
     with pytest.raises(Exception, match="this program fails"):
         estimator.fit(frame)
+
+
+def exports(args, ctx):
+    feed = ctx.get_data_feed()
+    while not feed.should_stop():
+        feed.next_batch(10)
+    pathlib.Path(args["to"], "exported").touch()
+
+
+def test_a_feed_that_fails_exports_nothing(spark, tmp_path):
+    frame = spark.range(0, 1000, 1, 4).selectExpr("if(id = 999, assert_true(false, 'a damaged file'), id) as x")
+    estimator = TFEstimator(exports, {"to": str(tmp_path)}).setInputMapping({"x": "x"}).setGraceSecs(0)
+    with pytest.raises(Exception, match="a damaged file"):
+        estimator.fit(frame)
+    time.sleep(1)
+    assert list(tmp_path.iterdir()) == [] and all_gone(10), nodes_running()
+
+
+def test_an_interrupt_ends_a_fit_at_once(spark, tmp_path, monkeypatch):
+    def interrupted(*args, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(TFCluster.TFCluster, "train", interrupted)
+    frame, started = spark.range(10).selectExpr("id as x"), time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        TFEstimator(lambda args, ctx: time.sleep(1000), {}).setInputMapping({"x": "x"}).fit(frame)
+    assert time.monotonic() - started < 60 and all_gone(10), nodes_running()

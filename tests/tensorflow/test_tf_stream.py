@@ -9,6 +9,7 @@ import threading
 import time
 
 import pyspark
+import pytest
 from cluster_programs import all_gone, nodes_running, sc, seen  # noqa: F401  fixtures
 from pyspark.streaming import StreamingContext
 from tensorflow_session import example, spark, tf  # noqa: F401  fixture
@@ -79,3 +80,40 @@ def test_a_program_that_wants_no_more_rows_ends_the_stream(sc, seen):
     cluster.shutdown(stream)
     assert time.monotonic() - began < 30  # the queue has rows for 100 seconds
     assert len(seen()["0.json"]) == 50 and StreamingContext.getActive() is None
+
+
+def test_a_stream_that_fails_is_ended_with_its_error(sc, seen):
+    def damaged(i):
+        raise ValueError(f"row {i} is damaged")
+
+    def waits(args, ctx):
+        ctx.get_data_feed().next_batch(1)
+        pathlib.Path(args["to"], "0.json").write_text("1")
+
+    stream = StreamingContext(sc, 0.5)
+    rows = stream.queueStream([sc.parallelize(range(10), 2) for _ in range(200)]).map(damaged)
+    cluster = TFCluster.run(sc, waits, {"to": seen.folder}, 1, 0, input_mode=TFCluster.InputMode.SPARK)
+    cluster.train(rows)
+    stream.start()
+    began = time.monotonic()
+    with pytest.raises(Exception, match="row . is damaged"):
+        cluster.shutdown(stream)
+    assert StreamingContext.getActive() is None and time.monotonic() - began < 60
+    assert seen() == {} and all_gone(15), nodes_running()
+
+
+def test_an_error_of_the_program_ends_a_stream_and_is_what_the_user_reads(sc, seen):
+    def fails(args, ctx):
+        ctx.get_data_feed().next_batch(20)
+        raise ValueError("the model exploded")
+
+    stream = StreamingContext(sc, 0.5)
+    rows = stream.queueStream([sc.parallelize(range(10), 2) for _ in range(200)])
+    cluster = TFCluster.run(sc, fails, {}, 1, 0, input_mode=TFCluster.InputMode.SPARK)
+    cluster.train(rows)
+    stream.start()
+    with pytest.raises(Exception) as failed:
+        cluster.shutdown(stream)
+    said = str(failed.value)
+    assert said.startswith("node 0 (worker:0") and "the model exploded" in said and "Py4J" not in said, said
+    assert StreamingContext.getActive() is None and all_gone(15), nodes_running()
