@@ -5,7 +5,7 @@ import select
 import subprocess
 import time
 
-from tensorflowonspark import _executable, _wire
+from tensorflowonspark import _executable, _wire, util
 
 
 def executor_pid():
@@ -35,7 +35,11 @@ class NodeProcess:
 
     def __init__(self, job):
         self._process = subprocess.Popen(
-            [_executable.local(), "node"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, close_fds=True
+            [_executable.local(), "node"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            close_fds=True,
+            start_new_session=util.task_context() is None,  # on the driver, whose Ctrl-C is not for its servers
         )
         self._write(_wire.delimited("Job", job))
 

@@ -6,6 +6,7 @@ reserves a place and asks. All of them prove the token of the run first; nothing
 
 import contextlib
 import os
+import queue
 import socket
 import subprocess
 import threading
@@ -124,19 +125,36 @@ class Server:
             "step_timeout": 60,
             "node": {"listener": sock.fileno()},
         }
-        self._process = subprocess.Popen(
-            [_executable.local(), "coordinator", "-job", "-"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            pass_fds=[sock.fileno()],
-        )
+        begun = queue.SimpleQueue()
+        command = [_executable.local(), "coordinator", "-job", "-"]
+        threading.Thread(target=self._run, args=(command, begun), name="reservation server", daemon=True).start()
+        failed = begun.get(timeout=60)
         address = (self.get_server_ip(), sock.getsockname()[1])
         sock.close()
         self._socket = None
+        if failed is not None:
+            raise failed
         _tokens[address] = self.token
         self._write(_wire.delimited("Job", job))
-        threading.Thread(target=self._listen, name="reservation server", daemon=True).start()
         return address
+
+    def _run(self, command, begun):
+        """Starts the coordinator and listens to it, to its end. In one thread, as the kernel ends it with the thread
+        that has started it. A session of its own: Ctrl-C, and a notebook's interrupt, are the driver's to answer.
+        """
+        try:
+            self._process = subprocess.Popen(
+                command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                pass_fds=[self._socket.fileno()],
+                start_new_session=True,
+            )
+        except Exception as e:
+            begun.put(e)
+            return
+        begun.put(None)
+        self._listen()
 
     def _write(self, data):
         try:
