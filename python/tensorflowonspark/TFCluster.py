@@ -229,6 +229,7 @@ def run(
     modes = {"TENSORFLOW": InputMode.TENSORFLOW, "SPARK": InputMode.SPARK}
     _checks.run_arguments(sc, map_fun, num_executors, num_ps, input_mode, modes)
     sc = util.context_of(sc)
+    _checks.spark_settings(_allocation.settings(sc))
     template = _layout.template(num_executors, num_ps, master_node, eval_node)
     _program.pickled(map_fun, tf_args)
     _executable.ship(sc)
