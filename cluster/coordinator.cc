@@ -61,6 +61,7 @@ class Coordinator::State {
 
   bool recovers() const { return options_.replacement != Replacement::kFail; }
   bool gathering() const { return membership_.phase() == Phase::kGathering; }
+  bool survivesLoss() const { return recovers() || (options_.placesReturn && gathering()); }
   bool over() const { return work_->over(roster_, asked_, done_); }
 
   // One turn of the loop: handles all messages that have come, sends heartbeats, then checks those of the members.
@@ -206,7 +207,7 @@ class Coordinator::State {
   void lose(int w, const std::string& story, ErrorKind kind = ErrorKind::kPeer, bool remedy = true,
             bool replaced = false) {
     loss_ = Error(kind, remedy ? fmt::format("{}; {}", story, work_->remedyForLoss()) : story);
-    if (!recovers()) throw *loss_;
+    if (!survivesLoss()) throw *loss_;
     LOG_WARNING("{}", story);
     if (since_ < 0 && !gathering()) since_ = monotonicSeconds();
     control::ToMember goodbye;
@@ -257,7 +258,7 @@ class Coordinator::State {
       return;
     }
     const int64_t step =
-        recovers() ? roster_.latestBeat() : presentStep(roster_, doorman_, [this](auto& e) { forward(e); });
+        survivesLoss() ? roster_.latestBeat() : presentStep(roster_, doorman_, [this](auto& e) { forward(e); });
     lose(w, fmt::format("{} was lost{}: {} (the process ended or was killed). See the end of its log", who,
                         roster_.during(step), how));
   }
@@ -336,7 +337,7 @@ class Coordinator::State {
     }
     const std::string story =
         fmt::format("{} failed{}: {}", roster_.describe(w), roster_.during(f.iteration()), f.story());
-    if (recovers() && f.kind() == name(ErrorKind::kStopped)) return lose(w, story);
+    if (survivesLoss() && f.kind() == name(ErrorKind::kStopped)) return lose(w, story);
     throw Error(kindForAll(f.kind()), story);
   }
 
@@ -352,7 +353,7 @@ class Coordinator::State {
     const auto& hello = in.message.hello();
     const size_t w = roster_.place(hello);
     // A later attempt of the same task: the earlier one is gone, although its connection has not ended yet.
-    if (recovers() && w < roster_.members.size() && roster_.members[w].channel && !roster_.members[w].finished &&
+    if (survivesLoss() && w < roster_.members.size() && roster_.members[w].channel && !roster_.members[w].finished &&
         hello.attempt() > roster_.members[w].hello.attempt())
       lose(static_cast<int>(w), roster_.describe(static_cast<int>(w)) + " was started again", ErrorKind::kPeer, true,
            true);

@@ -1,3 +1,4 @@
+// length: one object, the node; what has a name of its own is in broker.h, clients.h, lines.h, program.h and reports.h.
 #include "node/node.h"
 
 #include <list>
@@ -10,6 +11,7 @@
 #include "node/broker.h"
 #include "node/clients.h"
 #include "node/executor_watch.h"
+#include "node/lines.h"
 #include "node/nodes.h"
 #include "node/program.h"
 #include "node/reports.h"
@@ -31,6 +33,7 @@ class Node::State {
         broker_({job.node().queue().begin(), job.node().queue().end()}, job.node().budget()),
         kept_(job.node().work_folder().empty() ? "." : job.node().work_folder()),
         port_(job.node().port()),
+        lines_(Descriptor(job.node().lines())),
         clients_(job.token(), job.node().alone() ? "" : job.host(),
                  {broker_, kept_, port_, [this](const std::string& story) { programFailed(story); },
                   [this](const std::string& value) { stateSet(value); },
@@ -57,10 +60,14 @@ class Node::State {
   }
 
   void hostGone() {
+    lines_.end(Lines::kLastWords);
     const MutexLock lock(mutex_);
     if (left_) return;
     if (here_)
-      setFailed("the process in which the program ran is gone: it was killed, or its task was cancelled");
+      setFailed(
+          "the process in which the program ran, Spark's Python worker, is gone: it was killed by a signal (number 9 "
+          "is what the kernel sends when memory is short) or left by os._exit(), or its task was cancelled" +
+          lastLines());
     else
       stop(Error(ErrorKind::kStopped, "stdin was closed: the task that started this node is gone"));
   }
@@ -156,6 +163,12 @@ class Node::State {
     }
     if (end) program_->end(kProgramGrace);
     return false;
+  }
+
+  // Python's faulthandler writes the stacks of all threads.
+  std::string lastLines() {
+    const std::string all = lines_.last(Lines::kKept);
+    return all.find("\n  Fatal Python error: ") == std::string::npos ? lines_.last(Lines::kShown) : all;
   }
 
   // In the thread of run(): the kernel ends a program with the thread that has started it.
@@ -281,6 +294,7 @@ class Node::State {
   Broker broker_;
   Kept kept_;
   HeldPort port_;
+  Lines lines_;  // of a program that runs in the process which has started the node
   Reports reports_{broker_, kept_, interrupt_};
   std::unique_ptr<Program> program_, beside_;
   Clients clients_;  // the last members: their threads use the others

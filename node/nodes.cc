@@ -23,7 +23,11 @@ cluster::Naming Nodes::naming() const {
     const wire::NodeAbout about = aboutOf(hello);
     return about.has_number() ? about.number() : member;
   };
-  return {"node", "executable", role, false, number};
+  const auto same = [aboutOf](const control::ToCoordinator::Hello& a, const control::ToCoordinator::Hello& b) {
+    const wire::NodeAbout one = aboutOf(a), other = aboutOf(b);
+    return one.has_number() && other.has_number() && one.number() == other.number();
+  };
+  return {"node", "executable", role, false, number, same};
 }
 
 std::string Nodes::remedyForMissing() const { return "ask for fewer nodes (num_executors)"; }

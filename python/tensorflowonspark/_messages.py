@@ -24,6 +24,7 @@ MESSAGES = {
         "work_folder": (6, "str"),
         "listener": (7, "int"),
         "unfed": (8, "bool"),
+        "lines": (10, "int"),
     },
     "Note": {"member": (1, "int"), "text": (2, "bytes")},
     "Input": {"wish": (6, "Input.Wish"), "note": (7, "Note")},
@@ -35,6 +36,7 @@ MESSAGES = {
         "done": (8, "Event.Done"),
         "started": (12, "Event.Started"),
         "note": (14, "Note"),
+        "lost": (15, "Event.Lost"),
     },
     "Event.Listening": {"address": (1, "str")},
     "Event.Joined": {
@@ -47,6 +49,7 @@ MESSAGES = {
         "about": (7, "bytes"),
     },
     "Event.Failed": {"story": (1, "str"), "kind": (2, "str")},
+    "Event.Lost": {"worker": (1, "int"), "story": (2, "str")},
     "Event.Done": {},
     "Event.Started": {},
     "ToCoordinator": {

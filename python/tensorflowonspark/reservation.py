@@ -53,6 +53,13 @@ class Reservations:
             self._all.append(meta)
             self._lock.notify_all()
 
+    def remove(self, meta):
+        """One that was added, if it is there."""
+        with self._lock:
+            if meta in self._all:
+                self._all.remove(meta)
+            self._lock.notify_all()
+
     def done(self):
         return self.remaining() <= 0
 
@@ -81,6 +88,7 @@ class Server:
         self._count, self._timeout, self._say = count, timeout, say
         self._changed = threading.Condition()
         self._started = self._over = False
+        self._places = {}  # by the coordinator's number of a place: who has it
         self._process = self._socket = None
 
     def get_server_ip(self):
@@ -183,7 +191,11 @@ class Server:
     def _take(self, event):
         with self._changed:
             if "joined" in event:
-                self.reservations.add(meta_of(event["joined"].get("about", b"")))
+                meta = meta_of(event["joined"].get("about", b""))
+                self.reservations.add(meta)
+                self._places[event["joined"].get("worker", 0)] = meta
+            if "lost" in event:  # while others are awaited: its next attempt will join
+                self.reservations.remove(self._places.pop(event["lost"].get("worker", 0), None))
             if "started" in event:
                 self._started = True
             if "failed" in event:
