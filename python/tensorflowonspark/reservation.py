@@ -4,15 +4,12 @@ The nodes of a cluster are members that stay: the coordinator watches over them 
 reserves a place and asks. All of them prove the token of the run first; nothing is pickled.
 """
 
-import contextlib
 import os
-import queue
 import socket
-import subprocess
 import threading
 import time
 
-from tensorflowonspark import _door, _executable, _wire, util
+from tensorflowonspark import _coordinator, _door, _wire, _yarn, util
 from tensorflowonspark._about import about, meta_of
 
 TFOS_SERVER_PORT, TFOS_SERVER_HOST = "TFOS_SERVER_PORT", "TFOS_SERVER_HOST"
@@ -89,7 +86,7 @@ class Server:
         self._changed = threading.Condition()
         self._started = self._over = False
         self._places = {}  # by the coordinator's number of a place: who has it
-        self._process = self._socket = None
+        self._coordinator = self._socket = None
 
     def get_server_ip(self):
         """TFOS_SERVER_HOST, or this machine's address."""
@@ -133,55 +130,16 @@ class Server:
             "step_timeout": 60,
             "node": {"listener": sock.fileno()},
         }
-        begun = queue.SimpleQueue()
-        command = [_executable.local(), "coordinator", "-job", "-"]
-        threading.Thread(target=self._run, args=(command, begun), name="reservation server", daemon=True).start()
-        failed = begun.get(timeout=60)
         address = (self.get_server_ip(), sock.getsockname()[1])
-        sock.close()
-        self._socket = None
-        if failed is not None:
-            raise failed
+        try:
+            self._coordinator = _coordinator.Coordinator(sock, job, self._take, self._ended)
+        finally:
+            sock.close()
+            self._socket = None
         _tokens[address] = self.token
-        self._write(_wire.delimited("Job", job))
         return address
 
-    def _run(self, command, begun):
-        """Starts the coordinator and listens to it, to its end. In one thread, as the kernel ends it with the thread
-        that has started it. A session of its own: Ctrl-C, and a notebook's interrupt, are the driver's to answer.
-        """
-        try:
-            self._process = subprocess.Popen(
-                command,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                pass_fds=[self._socket.fileno()],
-                start_new_session=True,
-            )
-        except Exception as e:
-            begun.put(e)
-            return
-        begun.put(None)
-        self._listen()
-
-    def _write(self, data):
-        try:
-            self._process.stdin.write(data)
-            self._process.stdin.flush()
-        except (OSError, ValueError):
-            pass  # its last event says how it ended
-
-    def _listen(self):
-        stream = self._process.stdout
-        while True:
-            try:
-                event = _wire.read_delimited("Event", stream)
-            except (OSError, ValueError):
-                event = None
-            if event is None:
-                break
-            self._take(event)
-        code = self._process.wait()
+    def _ended(self, code):
         with self._changed:
             if not self._over and self.error is None:
                 self.error = f"`crema coordinator` has ended with code {code}; its lines stand in this driver's stderr"
@@ -200,6 +158,8 @@ class Server:
                 self._started = True
             if "failed" in event:
                 self.error = event["failed"].get("story", "the run has failed")
+                if event["failed"].get("kind") == "data":
+                    _yarn.failed(self.error)
             if "done" in event:
                 self._over = True
             if "note" in event:
@@ -245,12 +205,12 @@ class Server:
     def note(self, **fields):
         """Says a NodeNote to all nodes."""
         text = _wire.encode("NodeNote", fields)
-        self._write(_wire.delimited("Input", {"note": {"text": text}}))
+        self._coordinator.say(Input={"note": {"text": text}})
 
     def finish(self, timeout):
         """Asks all nodes to end, and waits for it. Exception with the run's error; false after `timeout` seconds."""
         self.note(end={})
-        self._write(_wire.delimited("Input", {"wish": {"stop": True}}))
+        self._coordinator.say(Input={"wish": {"stop": True}})
         return self.wait(lambda: self._over and self.error is None, timeout)
 
     def stuck(self, why):
@@ -264,16 +224,11 @@ class Server:
         self.done = True
         if self._socket:
             self._socket.close()
-        if self._process is None:
+        if self._coordinator is None:
             return
         with self._changed:
             self._over = True
-        with contextlib.suppress(OSError):
-            self._process.stdin.close()
-        try:
-            self._process.wait(5)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
+        self._coordinator.stop()
 
 
 class Client:

@@ -24,7 +24,7 @@ try:
     time.sleep(60)
 except KeyboardInterrupt:
     time.sleep(1)
-    assert server._process.poll() is None, "the coordinator has ended"
+    assert server._coordinator.running(), "the coordinator has ended"
     assert node._process.poll() is None, "the node has ended"
     reservation.Client(address).register({"node": 0})
     assert server.await_reservations(timeout=30) == [{"node": 0}]

@@ -17,7 +17,6 @@ from conftest import ROOT  # noqa: E402
 from tensorflowonspark import (  # noqa: E402
     TFManager,
     TFNode,
-    TFSparkNode,
     _block,
     _door,
     _feed,
@@ -253,28 +252,6 @@ def test_blocks_are_checked_before_they_are_used():
     os.ftruncate(written.fd, 70)
     with pytest.raises(ValueError, match="block"):
         _block.Block(written.fd)
-
-
-def test_lines_of_a_program_in_the_task_pass_through_its_node(capfd):
-    """They reach the log all the same, and the task has its stdout and stderr again afterwards."""
-    server = reservation.Server(1)
-    meta = {"server_addr": server.start(), "token": server.token, "reservation_timeout": 30}
-    node = _start.Start(meta, 0, "worker", 0, ["input"], time.monotonic(), in_task=True)
-    node.join(0)
-
-    def program(args, ctx):
-        assert os.readlink("/proc/self/fd/1") == os.readlink("/proc/self/fd/2")
-        os.write(1, b"one line\n")
-        subprocess.run(["sh", "-c", "echo one of a child >&2"], check=True)
-
-    before = [os.readlink(f"/proc/self/fd/{fd}") for fd in (1, 2)]
-    node.here(program, {}, TFSparkNode.TFNodeContext(), False)
-    assert [os.readlink(f"/proc/self/fd/{fd}") for fd in (1, 2)] == before
-    os.write(1, b"one behind it\n")
-    assert server.finish(30)
-    seen = capfd.readouterr()
-    assert seen.out == "one behind it\n" and "one line\none of a child\n" in seen.err
-    server.stop()
 
 
 def test_ports_that_the_environment_names(monkeypatch):

@@ -88,14 +88,6 @@ def test_impossible_clusters_are_refused(sc):
         TFCluster.run(sc, uses_context, {}, 2, 0)
 
 
-def test_copies_of_tasks_are_refused(sc, monkeypatch):
-    """spark.speculation: a copy of a node's task would find all places taken, fail, and end the run."""
-    settings = sc.getConf().set("spark.speculation", "true")
-    monkeypatch.setattr(sc, "getConf", lambda: settings)
-    with pytest.raises(ValueError, match="spark.speculation is true: .*set --conf spark.speculation=false"):
-        TFCluster.run(sc, say_who, {}, 2, 0)
-
-
 def test_inference_answers_each_row_in_order(sc):
     rows = list(range(1000))
     cluster = TFCluster.run(sc, squares, {}, 2, 0, input_mode=SPARK)
