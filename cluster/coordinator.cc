@@ -25,9 +25,7 @@ class Coordinator::State {
         doorman_(options.host, options.port, options.token, options.listener) {}
   std::string address() const { return doorman_.address(); }
   void send(const wire::Note& note) {
-    control::ToMember message;
-    *message.mutable_note() = note;
-    doorman_.post([this, message] { roster_.tellAll(message); });
+    doorman_.post([this, note] { sendAll(note); });
   }
   void askForEnd() {
     doorman_.post([this] { asked_ = true; });
@@ -42,6 +40,7 @@ class Coordinator::State {
       while (!over()) {
         turn(stop);
         act();
+        callLast();
       }
       work_->checkEnd(roster_);
       control::ToMember bye;
@@ -63,6 +62,18 @@ class Coordinator::State {
   bool gathering() const { return membership_.phase() == Phase::kGathering; }
   bool survivesLoss() const { return recovers() || (options_.placesReturn && gathering()); }
   bool over() const { return work_->over(roster_, asked_, done_); }
+
+  void sendAll(const wire::Note& note) const {
+    control::ToMember message;
+    *message.mutable_note() = note;
+    roster_.tellAll(message);
+  }
+  void callLast() {
+    if (!asked_ || calledLast_) return;
+    const auto note = work_->lastCall(roster_);
+    calledLast_ = note.has_value();
+    if (note) sendAll(*note);
+  }
 
   // One turn of the loop: handles all messages that have come, sends heartbeats, then checks those of the members.
   void turn(const Interrupt* stop) {
@@ -406,7 +417,7 @@ class Coordinator::State {
   std::vector<int> came_;                    // newcomers of the present generation
   std::set<std::pair<int64_t, int>> tests_;  // that have been reported
   double lastAlive_ = 0, lastPreparing_ = -1e9;
-  bool done_ = false, asked_ = false;
+  bool done_ = false, asked_ = false, calledLast_ = false;
   std::vector<std::shared_ptr<Channel>> waiting_;  // for all to be here
   Doorman doorman_;
 };

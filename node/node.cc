@@ -159,7 +159,7 @@ class Node::State {
       });
       if (failed_) throw Error(ErrorKind::kData, *failed_);
       if (programOver_ && (endAsked_ || here_)) return true;
-      end = endAsked_ && stays_;
+      end = endServers_ && stays_;
     }
     if (end) program_->end(kProgramGrace);
     return false;
@@ -202,7 +202,7 @@ class Node::State {
     const MutexLock lock(mutex_);
     if (stuckEnded_)
       setFailed(fmt::format("the program {}; it has been ended: {}", *stuck_, story.empty() ? "it ended then" : story));
-    else if (!story.empty() && !(stays_ && endAsked_))
+    else if (!story.empty() && !(stays_ && endServers_))
       setFailed("the program " + story);
     broker_.programEnded();
     programOver_ = true;
@@ -262,9 +262,10 @@ class Node::State {
       if (said.has_epoch()) broker_.endEpoch(said.epoch());
       reports_.asked(said);
     }
-    if (said.has_stuck()) programStuck(said.stuck().story());
+    if (said.has_stuck() && !job_.node().unfed()) programStuck(said.stuck().story());  // servers wait for others
     const MutexLock lock(mutex_);
     if (said.has_end()) endAsked_ = true;
+    if (said.has_end_servers()) endServers_ = true;
     changed_.notify_all();
   }
 
@@ -288,7 +289,8 @@ class Node::State {
   std::optional<std::string> failed_ CREMA_GUARDED_BY(mutex_);
   bool here_ CREMA_GUARDED_BY(mutex_) = false, left_ CREMA_GUARDED_BY(mutex_) = false;
   bool stays_ CREMA_GUARDED_BY(mutex_) = false, programOver_ CREMA_GUARDED_BY(mutex_) = false;
-  bool endAsked_ CREMA_GUARDED_BY(mutex_) = false, stuckEnded_ CREMA_GUARDED_BY(mutex_) = false;
+  bool endAsked_ CREMA_GUARDED_BY(mutex_) = false, endServers_ CREMA_GUARDED_BY(mutex_) = false;
+  bool stuckEnded_ CREMA_GUARDED_BY(mutex_) = false;
   std::optional<std::string> stuck_ CREMA_GUARDED_BY(mutex_);  // why the program is to be ended
   std::list<wire::NodeInput::Compute> starts_ CREMA_GUARDED_BY(mutex_);
   Broker broker_;

@@ -123,6 +123,32 @@ TEST_F(NodesTest, GoOnUntilTheHostAsksForTheEnd) {
   EXPECT_TRUE(crema::test::soon([&] { return c_->over(); }));
 }
 
+// Programs of others may need a server until they have ended, whenever the host asks for the end.
+TEST_F(NodesTest, ServersEndWhenNobodyElseGoesOn) {
+  wire::NodeAbout serves;
+  serves.set_role("ps:0"), serves.set_serves(true);
+  ScriptedMember &worker = join("worker:0"), server(c_->address(), -1);
+  server.hello.clear_job_digest();
+  server.hello.set_about(serves.SerializeAsString());
+  server.sayHello();
+  for (ScriptedMember* m : {&worker, &server}) m->sayReady("", "");
+  for (ScriptedMember* m : {&worker, &server}) EXPECT_TRUE(m->hear().has_start());
+  c_->coordinator().askForEnd();
+  wire::Note note;
+  note.set_text("behind that");
+  c_->coordinator().send(note);
+  EXPECT_EQ(server.hear().note().text(), "behind that");
+  worker.sayFinished("");
+  wire::NodeNote said;
+  ASSERT_TRUE(said.ParseFromString(server.hear().note().text()));
+  EXPECT_TRUE(said.has_end_servers());
+  server.sayFinished("");
+  EXPECT_TRUE(server.hear().has_bye());
+  for (ScriptedMember* m : {&worker, &server}) m->hangUp();
+  EXPECT_TRUE(clock_.advanceUntil([&] { return c_->over(); }));
+  EXPECT_FALSE(c_->error());
+}
+
 // A reservation stays when who made it goes, and has no heartbeat to miss.
 TEST_F(NodesTest, ReservationsNeedNobodyToStay) {
   join("first", true).hangUp();

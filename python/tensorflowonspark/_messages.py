@@ -69,7 +69,7 @@ MESSAGES = {
     "ToMember": {"abort": (3, "ToMember.Abort"), "members": (6, "ToMember.Members")},
     "ToMember.Abort": {"story": (1, "str"), "kind": (2, "str")},
     "ToMember.Members": {"about": (1, ["bytes"]), "complete": (2, "bool")},
-    "NodeAbout": {"role": (1, "str"), "meta": (2, "bytes"), "number": (3, "int")},
+    "NodeAbout": {"role": (1, "str"), "meta": (2, "bytes"), "number": (3, "int"), "serves": (4, "bool")},
     "NodeInput": {
         "join": (1, "NodeInput.Join"),
         "compute": (2, "NodeInput.Compute"),

@@ -45,11 +45,10 @@ def main(folder):
     sc = pyspark.SparkContext()
     until(lambda: sc._jsc.sc().getExecutorMemoryStatus().size() == 4)
     taken, free = pathlib.Path(folder, "taken"), pathlib.Path(folder, "free")
-    wait = until
 
     def take_a_slot(_):
         taken.touch()
-        wait(free.exists)
+        until(free.exists)
 
     slot = threading.Thread(target=lambda: sc.parallelize([0], 1).foreach(take_a_slot))
     slot.start()
