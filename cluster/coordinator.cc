@@ -25,9 +25,7 @@ class Coordinator::State {
         doorman_(options.host, options.port, options.secret, options.listener) {}
   std::string address() const { return doorman_.address(); }
   void send(const wire::Note& note) {
-    control::ToMember message;
-    *message.mutable_note() = note;
-    doorman_.post([this, message] { roster_.tellAll(message); });
+    doorman_.post([this, note] { sendAll(note); });
   }
   void askForEnd() {
     doorman_.post([this] { asked_ = true; });
@@ -42,6 +40,7 @@ class Coordinator::State {
       while (!over()) {
         turn(stop);
         act();
+        callLast();
       }
       work_->checkEnd(roster_);
       control::ToMember bye;
@@ -63,7 +62,20 @@ class Coordinator::State {
 
   bool recovers() const { return options_.replacement != Replacement::kFail; }
   bool gathering() const { return membership_.phase() == Phase::kGathering; }
+  bool survivesLoss() const { return recovers() || (options_.placesReturn && gathering()); }
   bool over() const { return work_->over(roster_, asked_, done_); }
+
+  void sendAll(const wire::Note& note) const {
+    control::ToMember message;
+    *message.mutable_note() = note;
+    roster_.tellAll(message);
+  }
+  void callLast() {
+    if (!asked_ || calledLast_) return;
+    const auto note = work_->lastCall(roster_);
+    calledLast_ = note.has_value();
+    if (note) sendAll(*note);
+  }
 
   // One turn of the loop: handles all messages that have come, sends heartbeats, then checks those of the members.
   void turn(const Interrupt* stop) {
@@ -210,7 +222,7 @@ class Coordinator::State {
   void lose(int w, const std::string& story, ErrorKind kind = ErrorKind::kPeer, bool remedy = true,
             bool replaced = false) {
     loss_ = Error(kind, remedy ? fmt::format("{}; {}", story, work_->remedyForLoss()) : story);
-    if (!recovers()) throw *loss_;
+    if (!survivesLoss()) throw *loss_;
     LOG_WARNING("{}", story);
     if (since_ < 0 && !gathering()) since_ = monotonicSeconds();
     control::ToMember goodbye;
@@ -263,7 +275,7 @@ class Coordinator::State {
       return;
     }
     const int64_t step =
-        recovers() ? roster_.latestBeat() : presentStep(roster_, doorman_, [this](auto& e) { forward(e); });
+        survivesLoss() ? roster_.latestBeat() : presentStep(roster_, doorman_, [this](auto& e) { forward(e); });
     lose(w, fmt::format("{} was lost{}: {} (the process ended or was killed). See the end of its log", who,
                         roster_.during(step), how));
   }
@@ -342,7 +354,7 @@ class Coordinator::State {
     }
     const std::string story =
         fmt::format("{} failed{}: {}", roster_.describe(w), roster_.during(f.iteration()), f.story());
-    if (recovers() && (f.kind() == name(ErrorKind::kStopped) || ofItsMachine(w, f))) return lose(w, story);
+    if (survivesLoss() && (f.kind() == name(ErrorKind::kStopped) || ofItsMachine(w, f))) return lose(w, story);
     throw Error(kindForAll(f.kind()), story);
   }
 
@@ -364,7 +376,7 @@ class Coordinator::State {
     const auto& hello = in.message.hello();
     const size_t w = roster_.place(hello);
     // A later attempt of the same task: the earlier one is gone, although its connection has not ended yet.
-    if (recovers() && w < roster_.members.size() && roster_.members[w].channel && !roster_.members[w].finished &&
+    if (survivesLoss() && w < roster_.members.size() && roster_.members[w].channel && !roster_.members[w].finished &&
         hello.stage_attempt() == roster_.members[w].hello.stage_attempt() &&
         hello.attempt() > roster_.members[w].hello.attempt())
       lose(static_cast<int>(w), roster_.describe(static_cast<int>(w)) + " was started again", ErrorKind::kPeer, true,
@@ -459,7 +471,7 @@ class Coordinator::State {
   std::vector<int> came_;                    // newcomers of the present generation
   std::set<std::pair<int64_t, int>> tests_;  // that have been reported
   double lastAlive_ = 0, lastPreparing_ = -1e9;
-  bool done_ = false, asked_ = false;
+  bool done_ = false, asked_ = false, calledLast_ = false;
   std::vector<std::shared_ptr<Channel>> waiting_;  // for all to be here
   Doorman doorman_;
 };

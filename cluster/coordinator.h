@@ -28,7 +28,8 @@ struct CoordinatorOptions {
   std::string jobDigest;  // of what all members must agree on
   Replacement replacement = Replacement::kFail;
   double replacementTimeout = 60;
-  int least = 0;  // as Membership::Rules has it
+  bool placesReturn = false;  // a member that is lost before all are there leaves its place to its next attempt
+  int least = 0;              // as Membership::Rules has it
 };
 
 // Emit is called from the thread of run() only.

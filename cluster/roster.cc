@@ -18,6 +18,11 @@ void sendTo(Channel& channel, const control::ToMember& message) {
 
 size_t Roster::place(const control::ToCoordinator::Hello& hello) const {
   if (hello.member() != -1) return static_cast<size_t>(hello.member());
+  const auto earlier = [&](const Member& m) {
+    return naming_.same && m.watched() && m.hello.attempt() != hello.attempt() && naming_.same(m.hello, hello);
+  };
+  if (auto m = std::find_if(members.begin(), members.end(), earlier); m != members.end())
+    return static_cast<size_t>(m - members.begin());
   const auto unused = [](const Member& m) { return !m.hello.has_version(); };
   return static_cast<size_t>(std::find_if(members.begin(), members.end(), unused) - members.begin());
 }
@@ -35,7 +40,7 @@ std::string Roster::refusal(const control::ToCoordinator::Hello& hello, const st
     return fmt::format("there is no {} {}; this run has {}s 0 to {}", member, hello.member(), member,
                        members.size() - 1);
   if (members[i].channel || members[i].finished)
-    return fmt::format("{} {} is already here (host {}, pid {})", member, i, members[i].hello.host(),
+    return fmt::format("{} {} is already here (host {}, pid {})", member, number(i), members[i].hello.host(),
                        members[i].hello.pid());
   if (hello.job_digest() != jobDigest)
     return fmt::format("{} {} has a different job than the coordinator: start all with the same {}", member, i,

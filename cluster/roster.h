@@ -32,6 +32,8 @@ struct Naming {
   bool steps = true;  // they all do the same steps, so that messages say in which one something happened
   // What messages call a member that has said hello; empty: its place, as of members that know their own.
   std::function<int(int member, const control::ToCoordinator::Hello& hello)> number = {};
+  // Whether two that say hello, and know no place of their own, are attempts of one member; empty: never.
+  std::function<bool(const control::ToCoordinator::Hello& a, const control::ToCoordinator::Hello& b)> same = {};
 };
 
 // What cannot be sent within patience::kSend is dropped: the end of that connection, or its silence, is reported with a
@@ -42,7 +44,8 @@ class Roster {
  public:
   Roster(int count, Naming naming) : members(static_cast<size_t>(count)), naming_(std::move(naming)) {}
   const std::string& member() const { return naming_.member; }
-  // The number of who says hello: its own, or the first that nobody has; past the end when there is none.
+  // The number of who says hello: its own, that of another attempt of it which is there, or the first that nobody has;
+  // past the end when there is none.
   size_t place(const control::ToCoordinator::Hello& hello) const;
   // Why who says hello cannot join; "" when it can.
   std::string refusal(const control::ToCoordinator::Hello& hello, const std::string& jobDigest) const;

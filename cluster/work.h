@@ -2,11 +2,13 @@
 // equal, and the messages that only this work has. Joining, heartbeats, failures and the end are the coordinator's own.
 // Caffe's training is worker/training.h.
 #pragma once
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "cluster/roster.h"
 #include "control.pb.h"
+#include "wire.pb.h"
 
 namespace crema::cluster {
 
@@ -32,6 +34,8 @@ class Work {
   [[nodiscard]] virtual bool take(const control::ToCoordinator::Piece& piece, const std::string& sender) = 0;
   // Whether the run is over. asked: the host has asked for the end; done: all members have finished.
   virtual bool over(const Roster& /*roster*/, bool /*asked*/, bool done) const { return done; }
+  // What all members are informed of, once, when the host has asked for the end: as soon as this gives something.
+  virtual std::optional<wire::Note> lastCall(const Roster& /*roster*/) const { return std::nullopt; }
 };
 
 }  // namespace crema::cluster

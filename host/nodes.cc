@@ -73,6 +73,7 @@ void coordinateNodes(const wire::Job& job, Interrupt& interrupt) {
   cluster::CoordinatorOptions o;
   o.host = job.host(), o.listener = job.node().listener(), o.secret = cluster::secretOf(job);
   o.members = job.workers(), o.joinTimeout = job.join_timeout(), o.stepTimeout = job.step_timeout();
+  o.placesReturn = true;
   if (o.members < 1) invalid("a run needs at least one node, not {}", o.members);
   const auto emit = [](const wire::Event& event) { toHost(event); };
   reportingFailure(emit, [&] {

@@ -1,3 +1,4 @@
+// length: one object, the node; what has a name of its own is in broker.h, clients.h, lines.h, program.h and reports.h.
 #include "node/node.h"
 
 #include <list>
@@ -11,6 +12,7 @@
 #include "node/broker.h"
 #include "node/clients.h"
 #include "node/executor_watch.h"
+#include "node/lines.h"
 #include "node/nodes.h"
 #include "node/program.h"
 #include "node/reports.h"
@@ -32,6 +34,7 @@ class Node::State {
         broker_({job.node().queue().begin(), job.node().queue().end()}, job.node().budget()),
         kept_(job.node().work_folder().empty() ? "." : job.node().work_folder()),
         port_(job.node().port()),
+        lines_(Descriptor(job.node().lines())),
         clients_(cluster::secretOf(job), job.node().alone() ? "" : job.host(),
                  {broker_, kept_, port_, [this](const std::string& story) { programFailed(story); },
                   [this](const std::string& value) { stateSet(value); },
@@ -58,10 +61,14 @@ class Node::State {
   }
 
   void hostGone() {
+    lines_.end(Lines::kLastWords);
     const MutexLock lock(mutex_);
     if (left_) return;
     if (here_)
-      setFailed("the process in which the program ran is gone: it was killed, or its task was cancelled");
+      setFailed(
+          "the process in which the program ran, Spark's Python worker, is gone: it was killed by a signal (number 9 "
+          "is what the kernel sends when memory is short) or left by os._exit(), or its task was cancelled" +
+          lastLines());
     else
       stop(Error(ErrorKind::kStopped, "stdin was closed: the task that started this node is gone"));
   }
@@ -153,10 +160,16 @@ class Node::State {
       });
       if (failed_) throw Error(ErrorKind::kData, *failed_);
       if (programOver_ && (endAsked_ || here_)) return true;
-      end = endAsked_ && stays_;
+      end = endServers_ && stays_;
     }
     if (end) program_->end(kProgramGrace);
     return false;
+  }
+
+  // Python's faulthandler writes the stacks of all threads.
+  std::string lastLines() {
+    const std::string all = lines_.last(Lines::kKept);
+    return all.find("\n  Fatal Python error: ") == std::string::npos ? lines_.last(Lines::kShown) : all;
   }
 
   // In the thread of run(): the kernel ends a program with the thread that has started it.
@@ -190,7 +203,7 @@ class Node::State {
     const MutexLock lock(mutex_);
     if (stuckEnded_)
       setFailed(fmt::format("the program {}; it has been ended: {}", *stuck_, story.empty() ? "it ended then" : story));
-    else if (!story.empty() && !(stays_ && endAsked_))
+    else if (!story.empty() && !(stays_ && endServers_))
       setFailed("the program " + story);
     broker_.programEnded();
     programOver_ = true;
@@ -250,9 +263,10 @@ class Node::State {
       if (said.has_epoch()) broker_.endEpoch(said.epoch());
       reports_.asked(said);
     }
-    if (said.has_stuck()) programStuck(said.stuck().story());
+    if (said.has_stuck() && !job_.node().unfed()) programStuck(said.stuck().story());  // servers wait for others
     const MutexLock lock(mutex_);
     if (said.has_end()) endAsked_ = true;
+    if (said.has_end_servers()) endServers_ = true;
     changed_.notify_all();
   }
 
@@ -276,12 +290,14 @@ class Node::State {
   std::optional<std::string> failed_ CREMA_GUARDED_BY(mutex_);
   bool here_ CREMA_GUARDED_BY(mutex_) = false, left_ CREMA_GUARDED_BY(mutex_) = false;
   bool stays_ CREMA_GUARDED_BY(mutex_) = false, programOver_ CREMA_GUARDED_BY(mutex_) = false;
-  bool endAsked_ CREMA_GUARDED_BY(mutex_) = false, stuckEnded_ CREMA_GUARDED_BY(mutex_) = false;
+  bool endAsked_ CREMA_GUARDED_BY(mutex_) = false, endServers_ CREMA_GUARDED_BY(mutex_) = false;
+  bool stuckEnded_ CREMA_GUARDED_BY(mutex_) = false;
   std::optional<std::string> stuck_ CREMA_GUARDED_BY(mutex_);  // why the program is to be ended
   std::list<wire::NodeInput::Compute> starts_ CREMA_GUARDED_BY(mutex_);
   Broker broker_;
   Kept kept_;
   HeldPort port_;
+  Lines lines_;  // of a program that runs in the process which has started the node
   Reports reports_{broker_, kept_, interrupt_};
   std::unique_ptr<Program> program_, beside_;
   Clients clients_;  // the last members: their threads use the others

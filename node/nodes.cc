@@ -8,22 +8,32 @@
 #include "node.pb.h"
 
 namespace crema::node {
+namespace {
+
+wire::NodeAbout aboutOf(const control::ToCoordinator::Hello& hello) {
+  wire::NodeAbout about;
+  if (!about.ParseFromString(hello.about())) about.Clear();
+  return about;
+}
+
+bool isBusy(const cluster::Member& m) { return m.watched() && !m.finished; }
+
+}  // namespace
 
 cluster::Naming Nodes::naming() const {
-  const auto aboutOf = [](const control::ToCoordinator::Hello& hello) {
-    wire::NodeAbout about;
-    if (!about.ParseFromString(hello.about())) about.Clear();
-    return about;
-  };
-  const auto role = [aboutOf](int, const control::ToCoordinator::Hello& hello) {
+  const auto role = [](int, const control::ToCoordinator::Hello& hello) {
     const wire::NodeAbout about = aboutOf(hello);
     return about.has_role() ? about.role() : std::string("no role");
   };
-  const auto number = [aboutOf](int member, const control::ToCoordinator::Hello& hello) {
+  const auto number = [](int member, const control::ToCoordinator::Hello& hello) {
     const wire::NodeAbout about = aboutOf(hello);
     return about.has_number() ? about.number() : member;
   };
-  return {"node", "executable", role, false, number};
+  const auto same = [](const control::ToCoordinator::Hello& a, const control::ToCoordinator::Hello& b) {
+    const wire::NodeAbout one = aboutOf(a), other = aboutOf(b);
+    return one.has_number() && other.has_number() && one.number() == other.number();
+  };
+  return {"node", "executable", role, false, number, same};
 }
 
 std::string Nodes::remedyForMissing() const { return "ask for fewer nodes (num_executors)"; }
@@ -45,8 +55,22 @@ bool Nodes::take(const control::ToCoordinator::Piece&, const std::string& sender
 }
 
 bool Nodes::over(const cluster::Roster& roster, bool asked, bool /*done*/) const {
-  const auto busy = [](const cluster::Member& m) { return m.watched() && !m.finished; };
-  return asked && std::none_of(roster.members.begin(), roster.members.end(), busy);
+  return asked && std::none_of(roster.members.begin(), roster.members.end(), isBusy);
+}
+
+std::optional<wire::Note> Nodes::lastCall(const cluster::Roster& roster) const {
+  bool servers = false;
+  for (const cluster::Member& m : roster.members) {
+    if (!isBusy(m)) continue;
+    if (!aboutOf(m.hello).serves()) return std::nullopt;
+    servers = true;
+  }
+  if (!servers) return std::nullopt;
+  wire::NodeNote end;
+  end.mutable_end_servers();
+  wire::Note note;
+  note.set_text(end.SerializeAsString());
+  return note;
 }
 
 }  // namespace crema::node

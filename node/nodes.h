@@ -1,6 +1,7 @@
 // A run of nodes, as its coordinator sees it: they tell each other about themselves, and go on until the host asks for
 // the end and all have come to it. What they compute is their programs' own.
 #pragma once
+#include <optional>
 #include <string>
 
 #include "cluster/work.h"
@@ -18,6 +19,8 @@ class Nodes : public cluster::Work {
   void complete(const cluster::Roster&, wire::Event&) const override {}
   [[nodiscard]] bool take(const control::ToCoordinator::Piece& piece, const std::string& sender) override;
   bool over(const cluster::Roster& roster, bool asked, bool done) const override;
+  // Servers and evaluators end when nobody else goes on, who may need them.
+  std::optional<wire::Note> lastCall(const cluster::Roster& roster) const override;
 };
 
 // What a node of that Job says when it comes; about: NodeAbout.

@@ -14,9 +14,10 @@ namespace {
 using cluster::test::RunningCoordinator;
 using cluster::test::ScriptedMember;
 
-std::string aboutOf(const std::string& role) {
+std::string aboutOf(const std::string& role, int number = -1) {
   wire::NodeAbout about;
   about.set_role(role);
+  if (number >= 0) about.set_number(number);
   return about.SerializeAsString();
 }
 
@@ -24,7 +25,7 @@ class NodesTest : public testing::Test {
  protected:
   explicit NodesTest(int members = 2) {
     cluster::CoordinatorOptions o;
-    o.secret = cluster::test::kToken, o.members = members, o.joinTimeout = 60, o.stepTimeout = 10;
+    o.secret = cluster::test::kToken, o.members = members, o.joinTimeout = 60, o.stepTimeout = 10, o.placesReturn = true;
     c_ = std::make_unique<RunningCoordinator>(o, std::make_unique<Nodes>());
   }
   // A member that stays, or that only reserves its place.
@@ -36,6 +37,32 @@ class NodesTest : public testing::Test {
     m.sayHello();
     EXPECT_TRUE(c_->saw([&](const wire::Event& e) { return e.joined().about() == aboutOf(role); }));
     return m;
+  }
+  // An attempt of the node of that number, which knows when it has joined.
+  ScriptedMember& attempt(int number, int attempt, bool refused = false) {
+    members_.emplace_back(c_->address(), -1);
+    ScriptedMember& m = members_.back();
+    m.hello.clear_job_digest();
+    m.hello.set_about(aboutOf(fmt::format("worker:{}", number), number)), m.hello.set_attempt(attempt);
+    m.hello.set_host(fmt::format("h{}.{}", number, attempt));
+    m.sayHello();
+    if (!refused) {
+      EXPECT_TRUE(c_->saw([&](const wire::Event& e) { return e.joined().host() == m.hello.host(); }));
+      m.sayReady("", "");
+    }
+    return m;
+  }
+  void expectStart(ScriptedMember& first, ScriptedMember& second) {
+    EXPECT_TRUE(first.hear().has_start());
+    EXPECT_TRUE(second.hear().has_start());
+    for (ScriptedMember* m : {&first, &second}) m->sayFinished("");
+    c_->coordinator().askForEnd();
+    for (ScriptedMember* m : {&first, &second}) {
+      EXPECT_TRUE(m->hear().has_bye());
+      m->hangUp();
+    }
+    EXPECT_TRUE(crema::test::soon([&] { return c_->over(); }));
+    EXPECT_FALSE(c_->error());
   }
   control::ToMember answerTo(ScriptedMember& m, bool wait = false) {
     control::ToCoordinator query;
@@ -96,6 +123,32 @@ TEST_F(NodesTest, GoOnUntilTheHostAsksForTheEnd) {
   EXPECT_TRUE(crema::test::soon([&] { return c_->over(); }));
 }
 
+// Programs of others may need a server until they have ended, whenever the host asks for the end.
+TEST_F(NodesTest, ServersEndWhenNobodyElseGoesOn) {
+  wire::NodeAbout serves;
+  serves.set_role("ps:0"), serves.set_serves(true);
+  ScriptedMember &worker = join("worker:0"), server(c_->address(), -1);
+  server.hello.clear_job_digest();
+  server.hello.set_about(serves.SerializeAsString());
+  server.sayHello();
+  for (ScriptedMember* m : {&worker, &server}) m->sayReady("", "");
+  for (ScriptedMember* m : {&worker, &server}) EXPECT_TRUE(m->hear().has_start());
+  c_->coordinator().askForEnd();
+  wire::Note note;
+  note.set_text("behind that");
+  c_->coordinator().send(note);
+  EXPECT_EQ(server.hear().note().text(), "behind that");
+  worker.sayFinished("");
+  wire::NodeNote said;
+  ASSERT_TRUE(said.ParseFromString(server.hear().note().text()));
+  EXPECT_TRUE(said.has_end_servers());
+  server.sayFinished("");
+  EXPECT_TRUE(server.hear().has_bye());
+  for (ScriptedMember* m : {&worker, &server}) m->hangUp();
+  EXPECT_TRUE(clock_.advanceUntil([&] { return c_->over(); }));
+  EXPECT_FALSE(c_->error());
+}
+
 // A reservation stays when who made it goes, and has no heartbeat to miss.
 TEST_F(NodesTest, ReservationsNeedNobodyToStay) {
   join("first", true).hangUp();
@@ -135,6 +188,23 @@ TEST_F(NodesTest, ALostOneIsNamedByItsRole) {
   EXPECT_NE(abort.find("run it again, from the program's last checkpoint"), std::string::npos) << abort;
   a.hangUp();
   EXPECT_TRUE(clock_.advanceUntil([&] { return c_->over(); }));
+}
+
+// Nothing has been computed then: Spark's next attempt of its task joins in its place.
+TEST_F(NodesTest, BeforeAllAreThereALostOneLeavesItsPlace) {
+  attempt(1, 0).hangUp();
+  EXPECT_TRUE(c_->saw([](const wire::Event& e) { return e.lost().story().find("node 1 (worker:1") == 0; }));
+  ScriptedMember& a = attempt(0, 0);
+  EXPECT_FALSE(c_->over());
+  expectStart(a, attempt(1, 1));
+}
+
+TEST_F(NodesTest, ALaterAttemptTakesThePlaceOfOneThatIsStillThere) {
+  ScriptedMember &cutOff = attempt(1, 1), &late = attempt(1, 0, true);
+  EXPECT_EQ(late.hearAbort(), "invalid: node 1 is already here (host h1.1, pid 99)");
+  ScriptedMember& b = attempt(1, 2);
+  EXPECT_EQ(cutOff.hearAbort().find("peer: this node was given up, and the run goes on without it: node 1"), 0u);
+  expectStart(attempt(0, 0), b);
 }
 
 TEST_F(NodesTest, MissingOnesEndTheRunForAll) {

@@ -1,30 +1,22 @@
 #include "node/program.h"
 
 #include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
-#include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstring>
 #include <vector>
 
 #include "base/child.h"
-#include "base/clock.h"
 #include "base/deadline.h"
 #include "base/error.h"
-#include "base/log.h"
 
 namespace crema::node {
 namespace {
 
-constexpr size_t kLastLines = 20, kLinesOfStacks = 60, kLongestLine = 2000;
-constexpr int kLookMillis = 100;  // between two looks at whether the program has ended
-constexpr double kLastWords = 2;  // seconds for its last lines after its end
-constexpr int kPayload = 3;       // the descriptor in which the program finds it
+constexpr int kPayload = 3;  // the descriptor in which the program finds it
 
 std::vector<char*> words(const google::protobuf::RepeatedPtrField<std::string>& all) {
   std::vector<char*> list;
@@ -65,14 +57,14 @@ Program::Program(const wire::NodeInput::Compute& what, std::function<void(const 
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0)
     ioError("cannot make a pipe for the program: {}; raise the limit of open files (ulimit -n)", systemError(errno));
-  lines_ = Descriptor(ends[0]);
+  Descriptor lines(ends[0]);
   const Descriptor in(ends[1]);
   const pid_t parent = ::getpid();
   const std::string folder = what.folder().empty() ? "." : what.folder();
   pid_ = ::fork();
   if (pid_ == 0) become(memory.get(), in.get(), parent, folder.c_str(), arguments.data(), environment.data());
   if (pid_ < 0) ioError("cannot start the program: {}; {}", systemError(errno), startRemedy(errno));
-  relay_ = std::thread([this] { relay(); });
+  lines_ = std::make_unique<Lines>(std::move(lines));
   waiter_ = std::thread([this] { wait(); });
 }
 
@@ -81,43 +73,13 @@ Program::~Program() {
   waiter_.join();
 }
 
-void Program::relay() {
-  std::string line;
-  char buffer[4096];
-  const auto say = [&] {
-    relayLine(line);
-    const MutexLock lock(mutex_);
-    last_.push_back(line.substr(0, kLongestLine));
-    if (last_.size() > kLinesOfStacks) last_.pop_front();
-    line.clear();
-  };
-  for (;;) {
-    const double until = relayUntil_;  // what is in the pipe is still said then, if not all of what follows
-    pollfd lines{lines_.get(), POLLIN, 0};
-    const bool some = ::poll(&lines, 1, kLookMillis) > 0;
-    if (until > 0 && monotonicSeconds() > until) break;
-    if (!some) continue;
-    const ssize_t n = ::read(lines_.get(), buffer, sizeof buffer);
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) break;
-    for (ssize_t i = 0; i < n; ++i) {
-      if (buffer[i] == '\n')
-        say();
-      else
-        line += buffer[i];
-    }
-  }
-  if (!line.empty()) say();
-}
-
 // What it has started may keep the pipe open: those are ended with it, so that its last lines are all there.
 void Program::wait() {
   siginfo_t how{};
   while (::waitid(P_PID, static_cast<id_t>(pid_), &how, WEXITED | WNOWAIT) != 0 && errno == EINTR) {
   }
   ::kill(-pid_, SIGKILL);
-  relayUntil_ = monotonicSeconds() + kLastWords;  // what it started in another session may keep the pipe open for ever
-  relay_.join();
+  lines_->end(Lines::kLastWords);  // what it started in another session may keep the pipe open for ever
   int status = 0;
   {
     const MutexLock lock(mutex_);  // end() must not signal a number that another process has by then
@@ -133,11 +95,7 @@ std::string Program::story(int status) {
   std::string text = howItEnded(status);
   if (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL)
     text += killed_ ? ", as it did not end when it was asked to" : ", which the kernel sends when memory is short";
-  const MutexLock lock(mutex_);
-  if (!last_.empty()) text += "; its last lines:";
-  const size_t most = aborted_ ? kLinesOfStacks : kLastLines;
-  for (size_t i = last_.size() - std::min(most, last_.size()); i < last_.size(); ++i) text += "\n  " + last_[i];
-  return text;
+  return text + lines_->last(aborted_ ? Lines::kKept : Lines::kShown);
 }
 
 void Program::end(double grace) { endBy(SIGTERM, -pid_, grace); }

@@ -4,14 +4,14 @@
 #include <sys/types.h>
 
 #include <atomic>
-#include <deque>
 #include <functional>
+#include <memory>
 #include <string>
 #include <thread>
 
 #include "base/mutex.h"
 #include "node.pb.h"
-#include "node/descriptor.h"
+#include "node/lines.h"
 
 namespace crema::node {
 
@@ -30,19 +30,16 @@ class Program {
   void end(double grace);
 
  private:
-  void relay();
   void wait();
   void endBy(int signal, pid_t whom, double grace);
   std::string story(int status);
 
   pid_t pid_ = -1;
-  Descriptor lines_;
+  std::unique_ptr<Lines> lines_;
   std::function<void(const std::string&)> ended_;
   std::atomic<bool> over_{false}, aborted_{false}, killed_{false};
-  std::atomic<double> relayUntil_{0};  // by monotonicSeconds(); 0: to the end of what it writes
-  Mutex mutex_;
-  std::deque<std::string> last_ CREMA_GUARDED_BY(mutex_);
-  std::thread relay_, waiter_;
+  Mutex mutex_;  // of what is done to it
+  std::thread waiter_;
 };
 
 }  // namespace crema::node

@@ -19,6 +19,7 @@ from tensorflowonspark import (
     _program,
     _progress,
     _training,
+    _yarn,
     reservation,
     util,
 )
@@ -240,7 +241,10 @@ def run(
     modes = {"TENSORFLOW": InputMode.TENSORFLOW, "SPARK": InputMode.SPARK}
     _checks.run_arguments(sc, map_fun, num_executors, num_ps, input_mode, modes)
     sc = util.context_of(sc)
+    _checks.spark_settings(_allocation.settings(sc))
     template = _layout.template(num_executors, num_ps, master_node, eval_node)
+    if not util.is_connect(sc):
+        _yarn.watch(sc)
     _program.pickled(map_fun, tf_args)
     _executable.ship(sc)
     cluster = _new_cluster(sc, num_executors, template, input_mode, queues, reservation_timeout)

@@ -143,7 +143,8 @@ def run(fn, tf_args, cluster_meta, tensorboard, log_dir, queues, background):
         gpus = _machine.Gpus(tf_args, _has_spark_resource_api())
         if util.task_context():  # not for servers on the driver, whose folder is the user's
             util.write_executor_id(executor_id)
-        node = _start.Start(cluster_meta, executor_id, job_name, task_index, queues, start)
+        in_task = not background and job_name not in stays
+        node = _start.Start(cluster_meta, executor_id, job_name, task_index, queues, start, in_task)
         util.expand_hadoop_classpath(node.environ)
         board = _machine.tensorboard(job_name, task_index, template, log_dir, executor_id) if tensorboard else None
         info = node.join(board[0] if board else 0)
@@ -157,10 +158,10 @@ def run(fn, tf_args, cluster_meta, tensorboard, log_dir, queues, background):
         if board:
             node.beside(board[1])
         keeps_port = not cluster_meta.get("release_port", True)
-        if background or job_name in stays:
-            node.compute(payload, ctx, stays=job_name in stays, keeps_port=keeps_port)
-        else:
+        if in_task:
             node.here(fn, tf_args, ctx, keeps_port)
+        else:
+            node.compute(payload, ctx, stays=job_name in stays, keeps_port=keeps_port)
 
     return _mapfn
 

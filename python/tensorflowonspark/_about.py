@@ -28,6 +28,7 @@ def about(meta):
     fields = {"role": "a client", "meta": _json_of(meta)}
     if isinstance(meta, dict) and "job_name" in meta:
         fields |= {"role": f"{meta['job_name']}:{meta['task_index']}", "number": meta.get("executor_id")}
+        fields["serves"] = meta["job_name"] in ("ps", "evaluator")
     return _wire.encode("NodeAbout", fields)
 
 

@@ -14,7 +14,8 @@ _ENABLED = "spark.dynamicAllocation.enabled"
 _CACHED = "spark.dynamicAllocation.cachedExecutorIdleTimeout"
 
 
-def _settings(sc):
+def settings(sc):
+    """What a SparkContext, or a session of Spark Connect, was given: has get(key, default)."""
     if util.is_connect(sc):
         return sc.conf
     return sc.getConf()
@@ -22,14 +23,14 @@ def _settings(sc):
 
 def is_dynamic(sc):
     """Whether Spark takes executors away that have no task."""
-    return _settings(sc).get(_ENABLED, "false") == "true"
+    return settings(sc).get(_ENABLED, "false") == "true"
 
 
 def run_kept(rdd, node_fn):
     """node_fn over each partition of an RDD, in tasks whose executors Spark then keeps; what unpersist() lets go."""
     from pyspark import StorageLevel
 
-    timeout = _settings(rdd.context).get(_CACHED, "infinity")
+    timeout = settings(rdd.context).get(_CACHED, "infinity")
     if timeout != "infinity":
         warn(f"{_CACHED} is {timeout}: leave it unset")
 

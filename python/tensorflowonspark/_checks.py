@@ -26,6 +26,19 @@ def run_arguments(sc, map_fun, num_executors, num_ps, input_mode, modes):
         raise ValueError(f"input_mode is InputMode.{' or InputMode.'.join(modes)}, not {input_mode!r}")
 
 
+def spark_settings(settings):
+    """ValueError for a setting of Spark's under which no cluster is whole.
+
+    Args:
+      settings: has get(key, default).
+    """
+    if settings.get("spark.speculation", "false").lower() == "true":
+        raise ValueError(
+            "spark.speculation is true: Spark would start a second node while a program goes on that is longer than "
+            "others, and feed rows twice; set --conf spark.speculation=false"
+        )
+
+
 def rows(data, what="TFCluster.train()"):
     """TypeError for what Spark does not feed."""
     kinds = ("mapPartitions", "mapInArrow", "foreachRDD", "rdd")

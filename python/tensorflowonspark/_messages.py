@@ -25,6 +25,7 @@ MESSAGES = {
         "work_folder": (6, "str"),
         "listener": (7, "int"),
         "unfed": (8, "bool"),
+        "lines": (10, "int"),
     },
     "Note": {"member": (1, "int"), "text": (2, "bytes")},
     "Input": {"wish": (6, "Input.Wish"), "note": (7, "Note")},
@@ -36,6 +37,7 @@ MESSAGES = {
         "done": (8, "Event.Done"),
         "started": (12, "Event.Started"),
         "note": (14, "Note"),
+        "lost": (15, "Event.Lost"),
     },
     "Event.Listening": {"address": (1, "str")},
     "Event.Joined": {
@@ -48,6 +50,7 @@ MESSAGES = {
         "about": (7, "bytes"),
     },
     "Event.Failed": {"story": (1, "str"), "kind": (2, "str")},
+    "Event.Lost": {"worker": (1, "int"), "story": (2, "str")},
     "Event.Done": {},
     "Event.Started": {},
     "ToCoordinator": {
@@ -67,7 +70,7 @@ MESSAGES = {
     "ToMember": {"abort": (3, "ToMember.Abort"), "members": (6, "ToMember.Members")},
     "ToMember.Abort": {"story": (1, "str"), "kind": (2, "str")},
     "ToMember.Members": {"about": (1, ["bytes"]), "complete": (2, "bool")},
-    "NodeAbout": {"role": (1, "str"), "meta": (2, "bytes"), "number": (3, "int")},
+    "NodeAbout": {"role": (1, "str"), "meta": (2, "bytes"), "number": (3, "int"), "serves": (4, "bool")},
     "NodeInput": {
         "join": (1, "NodeInput.Join"),
         "compute": (2, "NodeInput.Compute"),

@@ -5,7 +5,7 @@ import select
 import subprocess
 import time
 
-from tensorflowonspark import _executable, _wire
+from tensorflowonspark import _executable, _wire, util
 
 
 def executor_pid():
@@ -31,12 +31,21 @@ class NodeProcess:
 
     Args:
       job: the fields of Job (proto/wire.proto).
+      lines: Lines of a program that runs in this process.
     """
 
-    def __init__(self, job):
+    def __init__(self, job, lines=None):
+        if lines is not None:
+            job = {**job, "node": {**job["node"], "lines": lines.node.fileno()}}
         self._process = subprocess.Popen(
-            [_executable.local(), "node"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, close_fds=True
+            [_executable.local(), "node"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            pass_fds=[] if lines is None else [lines.node.fileno()],
+            start_new_session=util.task_context() is None,  # on the driver, whose Ctrl-C is not for its servers
         )
+        if lines is not None:
+            lines.given()
         self._write(_wire.delimited("Job", job))
 
     def _write(self, data):

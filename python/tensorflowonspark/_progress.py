@@ -53,6 +53,7 @@ class Progress:
 
     def __init__(self, roles):
         self._missing, self._names = dict(roles), {}  # of members
+        self._places = {}  # of members: executor_id and role
         self._left = set()  # members whose programs have ended before their rows
         self._asked = time.monotonic()  # when who is not there was last looked at
         self._lock = threading.Lock()
@@ -109,7 +110,14 @@ class Progress:
             with self._lock:
                 self._missing.pop(meta.get("executor_id"), None)
                 self._names[joined.get("worker", 0)] = name
+                self._places[joined.get("worker", 0)] = meta.get("executor_id"), role
             _say(f"{name} is there ({joined['have']} of {joined['want']}, host {joined.get('host', '?')})")
+        if "lost" in event:
+            with self._lock:
+                number, role = self._places.get(event["lost"].get("worker", 0), (None, ""))
+                if number is not None:
+                    self._missing[number] = role
+            _say(f"{event['lost'].get('story', 'a node was lost')}; the next attempt of its task takes its place")
         if "note" in event:
             self._note(event["note"].get("member", -1), _wire.decode("NodeNote", event["note"].get("text", b"")))
 

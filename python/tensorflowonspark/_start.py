@@ -8,13 +8,17 @@ import threading
 import time
 import traceback
 
-from tensorflowonspark import TFManager, _about, _hadoop, _machine, _node, _program, reservation, util
+from tensorflowonspark import TFManager, _about, _hadoop, _lines, _machine, _node, _program, reservation, util
 
 
 class Start:
-    """A node, from its process to its program."""
+    """A node, from its process to its program.
 
-    def __init__(self, cluster_meta, executor_id, job_name, task_index, queues, start):
+    Args:
+      in_task: the program runs in this process: here(), and not compute().
+    """
+
+    def __init__(self, cluster_meta, executor_id, job_name, task_index, queues, start, in_task=False):
         self.meta, self.executor_id, self.job_name, self.task_index = cluster_meta, executor_id, job_name, task_index
         self.host = util.get_ip_address()
         self.token = reservation.token_of(cluster_meta)
@@ -43,7 +47,8 @@ class Start:
                 "work_folder": _machine.work_folder(),
             },
         }
-        self.process = _node.NodeProcess(job)
+        self.lines = _lines.Lines() if in_task else None
+        self.process = _node.NodeProcess(job, self.lines)
         self.address, self.port, self.feed = self.process.ready(time.monotonic() + 60)
         self.manager = TFManager.TFManager(self.address, self.token)
 
@@ -102,7 +107,8 @@ class Start:
             sys.argv = tf_args
         threading.Thread(target=self._watch, args=(threading.get_ident(),), name="node", daemon=True).start()
         try:
-            fn(tf_args, ctx)
+            with self.lines.taken():
+                fn(tf_args, ctx)
         except BaseException:
             self.process.say(ended={"failed": f"Exception in {ctx.job_name}:\n{traceback.format_exc()}"})
             raise

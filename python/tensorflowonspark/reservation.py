@@ -4,14 +4,12 @@ The nodes of a cluster are members that stay: the coordinator watches over them 
 reserves a place and asks. All of them prove the token of the run first; nothing is pickled.
 """
 
-import contextlib
 import os
 import socket
-import subprocess
 import threading
 import time
 
-from tensorflowonspark import _door, _executable, _wire, util
+from tensorflowonspark import _coordinator, _door, _wire, _yarn, util
 from tensorflowonspark._about import about, meta_of
 
 TFOS_SERVER_PORT, TFOS_SERVER_HOST = "TFOS_SERVER_PORT", "TFOS_SERVER_HOST"
@@ -52,6 +50,13 @@ class Reservations:
             self._all.append(meta)
             self._lock.notify_all()
 
+    def remove(self, meta):
+        """One that was added, if it is there."""
+        with self._lock:
+            if meta in self._all:
+                self._all.remove(meta)
+            self._lock.notify_all()
+
     def done(self):
         return self.remaining() <= 0
 
@@ -81,7 +86,8 @@ class Server:
         self._count, self._timeout, self._say, self._encrypted = count, timeout, say, encrypted
         self._changed = threading.Condition()
         self._started = self._over = False
-        self._process = self._socket = None
+        self._places = {}  # by the coordinator's number of a place: who has it
+        self._coordinator = self._socket = None
 
     def get_server_ip(self):
         """TFOS_SERVER_HOST, or this machine's address."""
@@ -126,38 +132,16 @@ class Server:
             "step_timeout": 60,
             "node": {"listener": sock.fileno()},
         }
-        self._process = subprocess.Popen(
-            [_executable.local(), "coordinator", "-job", "-"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            pass_fds=[sock.fileno()],
-        )
         address = (self.get_server_ip(), sock.getsockname()[1])
-        sock.close()
-        self._socket = None
+        try:
+            self._coordinator = _coordinator.Coordinator(sock, job, self._take, self._ended)
+        finally:
+            sock.close()
+            self._socket = None
         _tokens[address] = self.token
-        self._write(_wire.delimited("Job", job))
-        threading.Thread(target=self._listen, name="reservation server", daemon=True).start()
         return address
 
-    def _write(self, data):
-        try:
-            self._process.stdin.write(data)
-            self._process.stdin.flush()
-        except (OSError, ValueError):
-            pass  # its last event says how it ended
-
-    def _listen(self):
-        stream = self._process.stdout
-        while True:
-            try:
-                event = _wire.read_delimited("Event", stream)
-            except (OSError, ValueError):
-                event = None
-            if event is None:
-                break
-            self._take(event)
-        code = self._process.wait()
+    def _ended(self, code):
         with self._changed:
             if not self._over and self.error is None:
                 self.error = f"`crema coordinator` has ended with code {code}; its lines stand in this driver's stderr"
@@ -167,11 +151,17 @@ class Server:
     def _take(self, event):
         with self._changed:
             if "joined" in event:
-                self.reservations.add(meta_of(event["joined"].get("about", b"")))
+                meta = meta_of(event["joined"].get("about", b""))
+                self.reservations.add(meta)
+                self._places[event["joined"].get("worker", 0)] = meta
+            if "lost" in event:  # while others are awaited: its next attempt will join
+                self.reservations.remove(self._places.pop(event["lost"].get("worker", 0), None))
             if "started" in event:
                 self._started = True
             if "failed" in event:
                 self.error = event["failed"].get("story", "the run has failed")
+                if event["failed"].get("kind") == "data":
+                    _yarn.failed(self.error)
             if "done" in event:
                 self._over = True
             if "note" in event:
@@ -217,14 +207,14 @@ class Server:
     def note(self, **fields):
         """Says a NodeNote to all nodes."""
         text = _wire.encode("NodeNote", fields)
-        self._write(_wire.delimited("Input", {"note": {"text": text}}))
+        self._coordinator.say(Input={"note": {"text": text}})
 
     def finish(self, timeout, failed=None):
         """Asks all nodes to end, and waits for it. Exception with the run's error; false after `timeout` seconds.
         failed: why the feed is not complete, which programs that wait for rows get as an error.
         """
         self.note(end={"failed": failed})
-        self._write(_wire.delimited("Input", {"wish": {"stop": True}}))
+        self._coordinator.say(Input={"wish": {"stop": True}})
         return self.wait(lambda: self._over and self.error is None, timeout)
 
     def stuck(self, why):
@@ -238,16 +228,11 @@ class Server:
         self.done = True
         if self._socket:
             self._socket.close()
-        if self._process is None:
+        if self._coordinator is None:
             return
         with self._changed:
             self._over = True
-        with contextlib.suppress(OSError):
-            self._process.stdin.close()
-        try:
-            self._process.wait(5)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
+        self._coordinator.stop()
 
 
 class Client:

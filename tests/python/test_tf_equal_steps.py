@@ -102,7 +102,7 @@ def test_every_row_in_as_many_batches(nodes, seed, fails):
 
 
 def test_two_attempts_at_once(nodes):
-    """As with spark.speculation: rows of both come in any order, and each once."""
+    """As when the first one's executor was cut off and goes on: rows of both come in any order, and each once."""
     call, rows = _feed.Trainer([], None, 30, "input"), list(range(40000))
     call.equal_steps()
 

@@ -3,7 +3,6 @@ partition takes is bounded.
 """
 
 import gc
-import multiprocessing
 import os
 import threading
 import time
@@ -265,29 +264,3 @@ def test_blocks_are_bounded_whatever_their_first_row_is():
     for _ in _feed.blocks(slow()):
         times.append(time.monotonic() - began)
     assert len(times) > 2
-
-
-def _feeds_much(address, rows, peak):
-    trainer(address)(bytes([i % 256]) * 1_000_000 for i in range(rows))
-    TFManager.connect(address, TOKEN).get_queue("input").put(None)
-    with open("/proc/self/status") as status:  # not ru_maxrss, which knows the parent's memory
-        peak.value = next(int(line.split()[1]) for line in status if line.startswith("VmHWM")) / 1024
-
-
-def test_four_gigabytes_pass_through_a_quarter(mgr):
-    """The feeding side, shared memory included, stays under the budget (256 MiB) + 100 MB, though the program begins
-    late.
-    """
-    peak = multiprocessing.get_context("spawn").Value("d", 0)
-    feeding = multiprocessing.get_context("spawn").Process(
-        target=_feeds_much, args=(mgr.address, 4000, peak), daemon=True
-    )
-    feeding.start()
-    time.sleep(1)
-    data, rows = TFNode.DataFeed(mgr), 0
-    while not data.should_stop():
-        batch = data.next_batch(20)
-        assert all(len(b) == 1_000_000 and b[0] == b[-1] == (rows + i) % 256 for i, b in enumerate(batch))
-        rows += len(batch)
-    feeding.join(20)
-    assert rows == 4000 and 0 < peak.value < 256 + 95

@@ -14,7 +14,17 @@ np = pytest.importorskip("numpy")
 import spark_session  # noqa: E402,F401  puts python/ on the path
 
 from conftest import ROOT  # noqa: E402
-from tensorflowonspark import TFManager, TFNode, _block, _door, _feed, _machine, _start, marker, reservation  # noqa: E402
+from tensorflowonspark import (  # noqa: E402
+    TFManager,
+    TFNode,
+    _block,
+    _door,
+    _feed,
+    _machine,
+    _start,
+    marker,
+    reservation,
+)
 
 TOKEN = b"a token of these tests"
 

@@ -15,6 +15,7 @@ import pytest
 from conftest import MNIST, ROOT
 from spark_jobs import JAR, SPARK
 from test_daemons import output_and_logs
+from test_yarn_attempts import application
 
 ANSWERED = 200
 
@@ -26,7 +27,8 @@ def home(tmp_path_factory):
     package = folder / "tensorflowonspark.zip"
     subprocess.run([sys.executable, ROOT / "scripts/python_zip", package], check=True, timeout=60)
     shutil.copy(JAR, folder / "crema.jar")
-    shutil.copy(ROOT / "tests/spark/feed_job.py", folder)
+    for job in ("feed_job.py", "fail_job.py"):
+        shutil.copy(ROOT / "tests/spark" / job, folder)
     for program in (ROOT / "examples/tensorflow").glob("*.py"):
         shutil.copy(program, folder)
     return folder
@@ -108,6 +110,22 @@ def test_nodes_on_yarn_without_installation_in_both_modes(hadoop, home, archive)
         expect_end(job, hadoop)
         rows = hadoop.fs("hdfs", "-cat", f"{place}/{name}/part-*").splitlines()
         expect_answers([row.split(" ") for row in rows], hadoop, jobs[name][-1])
+
+
+def test_a_program_that_fails_is_not_trained_again(hadoop, home):
+    """YARN would start the whole application once more."""
+    conf = [f"spark.pyspark.python={sys.executable}"]
+    job = submitted(hadoop, home, on_yarn("cluster"), "fail_job.py", conf=conf)
+    try:
+        _, err = job.communicate(timeout=240)
+    finally:
+        job.kill()
+    name, diagnostics, attempts = application(hadoop, err)
+    assert job.returncode == 1 and attempts == 1, (attempts, err[-3000:])
+    assert diagnostics.startswith("crema: error: node ") and "ValueError: the model exploded" in diagnostics, (
+        diagnostics
+    )
+    assert f"yarn logs -applicationId {name}" in diagnostics
 
 
 def some_digits(folder):

@@ -41,13 +41,19 @@ def submit_to_three(tmp_path_factory):
     yield from submitting(tmp_path_factory.mktemp("standalone3"), 3)
 
 
-def submitting(folder, workers):
+@pytest.fixture
+def submit_to_wide(tmp_path_factory):
+    """The same with two executors that have two cores, and so run two tasks, each."""
+    yield from submitting(tmp_path_factory.mktemp("standalone-wide"), 2, cores=2)
+
+
+def submitting(folder, workers, cores=1):
     package = folder / "tensorflowonspark.zip"
     subprocess.run(
         [sys.executable, ROOT / "scripts/python_zip", package], check=True, timeout=60, stdout=subprocess.DEVNULL
     )
     environment = {k: v for k, v in os.environ.items() if k not in ("CREMA_EXECUTABLE", "PYTHONPATH")}
-    cluster = Standalone(folder, HOME).up(workers)
+    cluster = Standalone(folder, HOME).up(workers, cores)
     environment |= {"SPARK_HOME": HOME, "PYSPARK_PYTHON": sys.executable}
 
     def run(script, *arguments, conf=()):

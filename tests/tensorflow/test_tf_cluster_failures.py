@@ -78,6 +78,41 @@ def test_a_killed_program_is_named_with_its_last_lines(sc, seen, while_feeding):
     assert all_gone(15), nodes_running()
 
 
+@pytest.mark.parametrize(
+    "number, said, last",
+    [
+        (signal.SIGKILL, r"was killed by a signal \(number 9 is what the kernel sends when memory is short\)", ""),
+        (
+            signal.SIGSEGV,
+            r"(.*\n)*  Fatal Python error: Segmentation fault",
+            r"(.*\n)+.* in waits_in_its_task\n(.*\n)*.*",
+        ),
+    ],
+)
+def test_a_killed_task_is_named_with_its_programs_last_lines(sc, seen, number, said, last):
+    """InputMode.TENSORFLOW: the program runs in Spark's Python worker, whose parent alone learns the signal."""
+
+    def waits_in_its_task(args, ctx):
+        for step in range(100):
+            print(f"step {step}", end="\r")
+        print("\nhalf of the epoch is over")
+        pathlib.Path(args["to"], f"{ctx.executor_id}.json").write_text(json.dumps(os.getpid()))
+        time.sleep(600)
+
+    cluster = TFCluster.run(sc, waits_in_its_task, {"to": seen.folder}, 2, 0)
+    while len(seen()) < 2:
+        time.sleep(0.1)
+    os.kill(seen()["1.json"], number)
+    started = time.monotonic()
+    with pytest.raises(Exception) as failed:
+        cluster.shutdown()
+    assert time.monotonic() - started < 3
+    lines = r"; its last lines:\n  step 99\n  half of the epoch is over"
+    assert re.search(rf"node 1 \(worker:1, .*(.|\n)*{said}", str(failed.value)), str(failed.value)
+    assert re.search(lines + (rf"\n{last}" if last else "$"), str(failed.value)), str(failed.value)
+    assert all_gone(15), nodes_running()
+
+
 def test_a_killed_executor_is_named(sc, seen):
     def waits(args, ctx):
         pathlib.Path(args["to"], f"{ctx.executor_id}.json").write_text(json.dumps(_node.executor_pid()))
