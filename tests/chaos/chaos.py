@@ -145,7 +145,7 @@ class Kind:
         return (f"{self.name}, {schedule}\n  {wrong}\n{logs}" if wrong else ""), bool(lost)
 
     def after_loss(self, got, schedule):
-        left = judge.survivors(got.log, schedule.workers, schedule.hit)
+        left = judge.survivors(got.log, schedule.workers, schedule.hit, schedule.killed)
         wrong = [f"it ended although workers {left} could go on; hit were {sorted(schedule.hit)}"] if left else []
         wrong += [f"{f} differs" for f in got.files if self.calm.files.get(f, got.files[f]) != got.files[f]] + got.left
         if schedule.ended and "go on from there with -snapshot" not in got.log:

@@ -21,7 +21,7 @@ class Schedule:
         self.apart = draw.random() < 0.25
         if self.apart:
             self.workers, self.replacement = min(self.workers, 4), "continue"
-        self.hit = set()  # processes that may be given up
+        self.hit, self.killed = set(), set()  # processes that may be given up; those that have ended at once
         self.ended = False  # all got SIGTERM
         weights = [6, 3, 2, 4, 3] if self.apart else [6, 3, 2, 0, 0]
         self.events = sorted(
@@ -59,6 +59,7 @@ class Schedule:
                 if name in ("kill", "term") or (name == "stop" and lasts > 0.4 * self.deadline):
                     self.hit.add(pid)
                 if name == "kill":
+                    self.killed.add(pid)
                     signalled(pid, signal.SIGKILL)
                 elif name == "term":
                     signalled(pid, signal.SIGTERM)

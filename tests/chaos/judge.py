@@ -29,14 +29,15 @@ def went_back(log):
     return wrong
 
 
-def survivors(log, workers, hit):
+def survivors(log, workers, hit, killed=()):
     """The workers with a state that the run had at its end. One that was given up counts as lost only if its process
-    was hit, so that a run that throws out healthy workers does not pass.
+    was hit, so that a run that throws out healthy workers does not pass. One that had finished when it was killed is not
+    named as lost.
     """
-    states = set(range(workers))
+    states, named = set(range(workers)), {int(pid) for _, pid in re.findall(GONE, log)}
     for gone, pid, new, _ in re.findall(f"{GONE}|{WENT_ON}", log):
         if gone and int(pid) in hit:
             states.discard(int(gone))
         elif new:
             states |= {int(n) for n in new.split(", ")}
-    return sorted(states)
+    return sorted(states)[len(set(killed) - named) :]

@@ -28,6 +28,12 @@ def test_who_has_taken_over_the_state_must_be_lost_as_well():
     assert survivors(log + LOST.format(0, 75), 2, {70, 71, 75}) == []
 
 
+def test_who_had_finished_when_it_was_killed_is_not_missed():
+    log = LOST.format(0, 70)
+    assert survivors(log, 2, {70, 71}, {70, 71}) == []
+    assert survivors(log, 2, {70, 71}, {70}) == [1]
+
+
 def test_other_outputs_of_a_test_are_seen():
     log = (
         "I1125 Iteration 20, Testing net (#0)\nI1125     Test net output #0: accuracy = 0.5\n"
