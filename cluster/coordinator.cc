@@ -117,7 +117,11 @@ class Coordinator::State {
           start();
           break;
         case Membership::Say::kGiveUp:
-          lose(membership_.evicted(), "other members cannot reach it, three times in a row");
+          lose(membership_.evicted(),
+               fmt::format("{} and others cannot reach each other, three times in a row; is a firewall between the "
+                           "machines, or {} not an address of this one?",
+                           roster_.describe(membership_.evicted()),
+                           roster_.members[static_cast<size_t>(membership_.evicted())].hello.data_address()));
           break;
         case Membership::Say::kTooFew:
           throw tooFew();
@@ -151,7 +155,12 @@ class Coordinator::State {
     message.mutable_regroup()->set_generation(membership_.generation());
     message.mutable_regroup()->set_at_border(atBorder);
     if (loss_) message.mutable_regroup()->set_why(loss_->message());
-    for (const int w : membership_.members()) roster_.tell(w, message);
+    for (const int w : membership_.members()) {
+      roster_.tell(w, message);
+      // It computes again, and is watched as before. Of those that have ended nothing is expected.
+      Member& m = roster_.members[static_cast<size_t>(w)];
+      if (!atBorder && m.watched()) m.finished = false, m.moved = monotonicSeconds();
+    }
   }
 
   void start() {
@@ -169,7 +178,7 @@ class Coordinator::State {
       start->add_iteration(membership_.iteration(w));
       if (membership_.iteration(w) == Membership::kNewcomer) came_.push_back(w);
     }
-    for (const int end : work_->shares(roster_, members)) start->add_share_end(end);
+    for (const int end : work_->begin(roster_, members)) start->add_share_end(end);
     for (size_t i = 0; i < members.size(); ++i) {
       Member& m = roster_.members[static_cast<size_t>(members[i])];
       start->set_member(static_cast<int>(i));
@@ -331,7 +340,7 @@ class Coordinator::State {
     m = Member();
   }
 
-  // A member that cannot reach a peer: that peer's own message or connection says more, so waits for it.
+  // Also of a member that cannot reach others.
   void paused(int w, const control::ToCoordinator::Paused& p) {
     Member& m = roster_.members[static_cast<size_t>(w)];
     m.moved = m.heard, m.finished = false;
@@ -342,7 +351,7 @@ class Coordinator::State {
     }
     if (!p.story().empty()) LOG_WARNING("{} has stopped: {}", roster_.describe(w), p.story());
     if (since_ < 0) since_ = monotonicSeconds();
-    membership_.paused(w, p.generation(), p.iteration(), p.blamed());
+    membership_.paused(w, p.generation(), p.iteration(), {{p.unreached().begin(), p.unreached().end()}, p.ended()});
   }
 
   // When a member reports a lost peer, that peer's own message or connection says more: waits for it.

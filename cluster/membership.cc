@@ -1,7 +1,7 @@
 #include "cluster/membership.h"
 
 #include <algorithm>
-#include <map>
+#include <tuple>
 
 #include "base/error.h"
 
@@ -23,7 +23,8 @@ Replacement replacementNamed(const std::string& text) {
       text);
 }
 
-Membership::Membership(const Rules& rules) : rules_(rules), seats_(static_cast<size_t>(rules.seats)) {}
+Membership::Membership(const Rules& rules)
+    : rules_(rules), seats_(static_cast<size_t>(rules.seats)), links_(seats_.size()) {}
 
 int Membership::count(Seat is) const {
   return static_cast<int>(std::count_if(seats_.begin(), seats_.end(), [&](const Place& p) { return p.is == is; }));
@@ -41,7 +42,10 @@ void Membership::ready(int seat) {
 void Membership::left(int seat) {
   Place& p = seats_[static_cast<size_t>(seat)];
   const bool finished = p.is == Seat::kFinished || p.is == Seat::kGone;
-  if (p.is == Seat::kRunning || p.is == Seat::kPaused) lost_ = true;
+  if (p.is == Seat::kRunning || p.is == Seat::kPaused) {
+    lost_ = true, troubles_ = 0;
+    std::fill(links_.begin(), links_.end(), 0);
+  }
   p = {finished ? Seat::kGone : Seat::kEmpty};
 }
 
@@ -50,12 +54,15 @@ void Membership::finished(int seat) {
   if (p.is == Seat::kRunning) p.is = Seat::kFinished;
 }
 
-void Membership::paused(int seat, uint32_t generation, int64_t iteration, int blamed) {
+void Membership::paused(int seat, uint32_t generation, int64_t iteration, const Unreached& others) {
   Place& p = seats_[static_cast<size_t>(seat)];
   const uint32_t leaving = phase_ == Phase::kRegrouping ? generation_ - 1 : generation_;
   if ((p.is != Seat::kRunning && p.is != Seat::kFinished) || generation != leaving)
     return;  // late: of one that is over
-  p = {Seat::kPaused, iteration, blamed};
+  p = {Seat::kPaused, iteration};
+  if (others.ended && phase_ == Phase::kRegrouping && atOnce_) return;  // the others have left, as they were asked to
+  for (const int o : others.members)
+    if (o != seat && among(o)) p.unreached.push_back(o);
 }
 
 Membership::Say Membership::next(bool waited) {
@@ -69,10 +76,16 @@ Membership::Say Membership::next(bool waited) {
 
 bool Membership::shouldRegroup() const { return lost_ || count(Seat::kPaused) > 0 || count(Seat::kReady) > 0; }
 
+// The first member has finished, so that what it writes is there, and no other one still computes. Whoever was lost before
+// it had finished is not needed any more, nor is a newcomer.
+bool Membership::over() const {
+  const auto computes = [this](int s) { return seat(s) == Seat::kRunning || seat(s) == Seat::kPaused; };
+  return (seat(members_[0]) == Seat::kFinished || seat(members_[0]) == Seat::kGone) &&
+         std::none_of(members_.begin(), members_.end(), computes);
+}
+
 Membership::Say Membership::whenRunning() {
-  // A newcomer, or a loss after which those that are left have finished already, changes nothing at the end.
-  const auto done = [this](int s) { return seat(s) == Seat::kFinished || seat(s) == Seat::kGone; };
-  if (std::all_of(members_.begin(), members_.end(), done)) return Say::kOver;
+  if (over()) return Say::kOver;
   if (!shouldRegroup()) return Say::kNothing;
   if (lost_ && rules_.replacement == Replacement::kFail) return Say::kTooFew;
   phase_ = Phase::kRegrouping;
@@ -81,24 +94,34 @@ Membership::Say Membership::whenRunning() {
   return atOnce_ ? Say::kRegroup : Say::kBorder;
 }
 
-// The seat that most of those who have paused by themselves could not reach; the last one of several.
-bool Membership::evict() {
-  std::map<int, int> blame;
+// Counts this regrouping, in which nobody was lost. Whatever its reason was, a run goes on to the next step or has trouble.
+bool Membership::inTrouble(int64_t furthest) {
+  judged_ = true;
+  bool trouble = furthest == troubleAt_;
+  if (!trouble) troubles_ = 0, std::fill(links_.begin(), links_.end(), 0);
+  troubleAt_ = furthest;
   for (const int s : members_)
-    if (const int b = seats_[static_cast<size_t>(s)].blamed; b >= 0 && among(b)) ++blame[b];
-  if (blame.empty()) return false;
-  evicted_ = std::max_element(blame.begin(), blame.end(), [](auto& a, auto& b) { return a.second <= b.second; })->first;
-  troubles_ = 0;
-  return true;
+    for (const int other : seats_[static_cast<size_t>(s)].unreached)
+      trouble = true, ++links_[static_cast<size_t>(s)], ++links_[static_cast<size_t>(other)];
+  troubles_ += trouble;
+  return troubles_ >= kTroubles && members_.size() > 1;
+}
+
+// The member with most links that do not work; of several a newcomer, which has nothing yet, or the last one.
+void Membership::evict() {
+  const auto order = [this](int s) {
+    const auto i = static_cast<size_t>(s);
+    return std::tuple(links_[i], -seats_[i].iteration, s);
+  };
+  evicted_ = *std::max_element(members_.begin(), members_.end(), [&](int a, int b) { return order(a) < order(b); });
 }
 
 Membership::Say Membership::whenRegrouping(bool waited) {
   const auto stays = [this](int s) { return seat(s) == Seat::kRunning || (atOnce_ && seat(s) == Seat::kFinished); };
   if (!atOnce_) {
-    const auto done = [this](int s) { return seat(s) == Seat::kFinished || seat(s) == Seat::kGone; };
-    if (std::all_of(members_.begin(), members_.end(), done)) return Say::kOver;
-    const auto blames = [this](int s) { return seats_[static_cast<size_t>(s)].blamed >= 0; };
-    if (lost_ || std::any_of(members_.begin(), members_.end(), blames)) {
+    if (over()) return Say::kOver;
+    const auto misses = [this](int s) { return !seats_[static_cast<size_t>(s)].unreached.empty(); };
+    if (lost_ || std::any_of(members_.begin(), members_.end(), misses)) {
       if (lost_ && rules_.replacement == Replacement::kFail) return Say::kTooFew;
       atOnce_ = true;
       return Say::kRegroup;
@@ -115,7 +138,10 @@ bool Membership::awaitsReplacement() const {
 std::string Membership::text() const {
   std::string all = fmt::format("{} {} {}{}{} {} {}", static_cast<int>(phase_), generation_, lost_, atOnce_, judged_,
                                 troubles_, troubleAt_);
-  for (const Place& p : seats_) all += fmt::format(" {}/{}/{}", static_cast<int>(p.is), p.iteration, p.blamed);
+  for (size_t i = 0; i < seats_.size(); ++i) {
+    all += fmt::format(" {}/{}/{}", static_cast<int>(seats_[i].is), seats_[i].iteration, links_[i]);
+    for (const int u : seats_[i].unreached) all += fmt::format(".{}", u);
+  }
   for (const int m : members_) all += fmt::format(" {}", m);
   return all;
 }
@@ -128,12 +154,9 @@ Membership::Say Membership::start(bool waited) {
   if (!first && !stateIsThere) return Say::kTooFew;
   int64_t furthest = kNewcomer;
   for (const Place& p : seats_) furthest = std::max(furthest, p.iteration);
-  if (!first && !lost_ && !judged_) {
-    judged_ = true;
-    const bool trouble = std::any_of(seats_.begin(), seats_.end(), [](const Place& p) { return p.blamed >= 0; });
-    troubles_ = !trouble ? 0 : furthest == troubleAt_ ? troubles_ + 1 : 1;
-    troubleAt_ = furthest;
-    if (troubles_ >= kTroubles && evict()) return Say::kGiveUp;
+  if (!first && !lost_ && !judged_ && inTrouble(furthest)) {
+    evict();
+    return Say::kGiveUp;
   }
   const bool all = there == rules_.seats, fewer = rules_.sharesMove && there >= least();
   const bool waits = first || (lost_ && rules_.replacement == Replacement::kWait);
@@ -144,7 +167,7 @@ Membership::Say Membership::start(bool waited) {
   for (int s = 0; s < rules_.seats; ++s) {
     Place& p = seats_[static_cast<size_t>(s)];
     if (p.is != Seat::kPaused && p.is != Seat::kReady) continue;
-    p.is = Seat::kRunning, p.blamed = -1;
+    p.is = Seat::kRunning, p.unreached.clear();
     members_.push_back(s);
   }
   phase_ = Phase::kRunning;

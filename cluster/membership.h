@@ -28,6 +28,13 @@ enum class Replacement {
 const char* name(Replacement r);                        // "continue", "wait", "fail"
 Replacement replacementNamed(const std::string& name);  // throws kInvalid, naming the choices
 
+// Whom a member cannot reach. ended: all that it knows is that a connection has ended, as it does where the other one has
+// left the generation first.
+struct Unreached {
+  std::vector<int> members = {};
+  bool ended = false;
+};
+
 class Membership {
  public:
   struct Rules {
@@ -49,8 +56,8 @@ class Membership {
   void left(int seat);  // its connection has ended, or it is given up
   void finished(int seat);
   // It has left this generation between two steps, with the state before step `iteration`, as it was asked to, or
-  // because of member `blamed` (-1: of nobody).
-  void paused(int seat, uint32_t generation, int64_t iteration, int blamed);
+  // because it cannot reach others.
+  void paused(int seat, uint32_t generation, int64_t iteration, const Unreached& others = {});
 
   // What is to be said now; each is said once.
   enum class Say {
@@ -58,9 +65,9 @@ class Membership {
     kRegroup,  // to all of members(): leave generation() - 1 at once
     kBorder,   // the same, behind the step that they all agree on
     kStart,    // to all of members(): begin generation()
-    kGiveUp,   // seat evicted() is lost: others cannot reach it, three times in a row
+    kGiveUp,   // seat evicted() is lost: it and others cannot reach each other, three times in a row without a step
     kTooFew,   // the run cannot go on
-    kOver,     // all have finished
+    kOver,     // all that are left have finished, the first one of them too
   };
   // waited: the time for replacements is over. While gathering: those that are ready may begin without the others.
   Say next(bool waited);
@@ -78,15 +85,17 @@ class Membership {
   struct Place {
     Seat is = Seat::kEmpty;
     int64_t iteration = kNewcomer;
-    int blamed = -1;  // of this regrouping
+    std::vector<int> unreached = {};  // of this regrouping
   };
   int count(Seat is) const;
   bool among(int seat) const;
   bool shouldRegroup() const;
+  bool over() const;
   Say whenRunning();
   Say whenRegrouping(bool waited);
   Say start(bool waited);
-  bool evict();
+  bool inTrouble(int64_t furthest);
+  void evict();
 
   int least() const {
     return phase_ == Phase::kGathering ? (rules_.least > 0 ? rules_.least : rules_.seats) : std::max(rules_.least, 1);
@@ -99,9 +108,10 @@ class Membership {
   std::vector<int> members_;
   bool lost_ = false;       // a member that had not finished has left since the generation began
   bool atOnce_ = false;     // the members have been asked to leave at once; else behind a step
-  bool judged_ = false;     // this regrouping has been counted in troubles_
-  int troubles_ = 0;        // regroupings in a row without a loss or progress
+  bool judged_ = false;     // inTrouble() has counted this regrouping
+  int troubles_ = 0;        // regroupings in a row with neither a loss nor a step
   int64_t troubleAt_ = -1;  // iteration of the last one
+  std::vector<int> links_;  // by seat: how often a link to or from it was reported not to work, in these
   int evicted_ = -1;
 };
 

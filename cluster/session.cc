@@ -148,9 +148,9 @@ void Session::waitForMessage(const std::function<bool()>& said) {
 }
 
 control::ToMember::Start Session::waitForStart() {
-  const bool before = waiting.exchange(true);
+  waiting = true;
   waitForMessage([this]() CREMA_REQUIRES(mutex_) { return start_.has_value() || bye_; });
-  waiting = before;
+  waiting = false;
   interrupt_.check();
   const MutexLock lock(mutex_);
   if (!start_) throw RunOver("the run was over before this member was needed");
@@ -168,10 +168,12 @@ void Session::watch(Interrupt* left) {
 bool Session::leaving() const { return next_ > generation_; }
 bool Session::pauseAsked() const { return nextAtBorder_ > generation_; }
 
-void Session::paused(int64_t at, int blamed, const std::string& story) {
+void Session::paused(int64_t at, const Unreached& others, const std::string& story) {
   control::ToCoordinator message;
   auto* p = message.mutable_paused();
-  p->set_generation(generation_), p->set_iteration(at), p->set_blamed(blamed), p->set_story(story);
+  p->set_generation(generation_), p->set_iteration(at), p->set_story(story);
+  for (const int m : others.members) p->add_unreached(m);
+  p->set_ended(others.ended);
   channel_.send(message, Deadline::after(timeout_), &interrupt_);
 }
 

@@ -13,6 +13,7 @@
 #include "base/mutex.h"
 #include "cluster/channel.h"
 #include "cluster/host_activity.h"
+#include "cluster/membership.h"
 #include "control.pb.h"
 
 namespace crema::cluster {
@@ -55,8 +56,8 @@ class Session {
   void watch(Interrupt* left);
   bool leaving() const;     // the coordinator has said so
   bool pauseAsked() const;  // it wants it left behind the next step that all agree on
-  // This member has left it, with the state before step `iteration`. blamed: who it cannot reach, -1: nobody; the text says why.
-  void paused(int64_t iteration, int blamed = -1, const std::string& story = "");
+  // This member has left it, with the state before step `iteration`, and cannot reach those; the text says how that showed.
+  void paused(int64_t iteration, const Unreached& others = {}, const std::string& story = "");
   void report(const wire::Event& event);
   void failed(const Error& error);          // never throws
   void sendModel(const std::string& path);  // returns when the coordinator has written it

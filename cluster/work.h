@@ -19,10 +19,10 @@ class Work {
   // What to do about members that are missing, beside more executors and more patience: "run fewer workers (...)".
   virtual std::string remedyForMissing() const = 0;
   virtual std::string remedyForLoss() const = 0;  // where to go on after a member is lost
-  // Of a run that goes on without lost members: whether others can take over the share of one, and the ends of the shares
-  // of these members, in order.
+  // Of a run that goes on without lost members: whether others can take over the share of one. A generation of these
+  // members begins: the ends of their shares, in order.
   virtual bool sharesMove() const { return false; }
-  virtual std::vector<int> shares(const Roster& /*roster*/, const std::vector<int>& /*members*/) { return {}; }
+  virtual std::vector<int> begin(const Roster& /*roster*/, const std::vector<int>& /*members*/) { return {}; }
   // Why a member that comes later cannot join those that are there; "" when it can.
   virtual std::string refusal(const Roster& /*roster*/, int /*newcomer*/) const { return ""; }
   // Throw unless the members, which are all ready, may start together, or have ended in one state.

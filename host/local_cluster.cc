@@ -118,8 +118,18 @@ class Workers {
       children_[w]->end(0);
       joined[w] = false;
       if (++attempts_[w] > kReplacements) continue;
+      startAgain(worker);
+    }
+  }
+
+  // The others go on without one that cannot be started; what the system refuses ends no run.
+  void startAgain(int worker) {
+    const auto w = static_cast<size_t>(worker);
+    try {
       children_[w] = start(worker);
       ended_[w].clear();
+    } catch (const std::exception&) {
+      LOG_WARNING("worker {} is not started again: {}", worker, asError(std::current_exception()).what());
     }
   }
 

@@ -1,6 +1,7 @@
 #include "worker/training.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/error.h"
 #include "collective/tree.h"
@@ -36,17 +37,18 @@ std::string Training::remedyForLoss() const {
 }
 
 void Training::checkStart(const cluster::Roster& roster) const {
-  const Member& first = roster.members[0];
-  for (size_t w = 1; w < roster.members.size(); ++w) {
+  const Member* first = nullptr;
+  std::string firstName;
+  for (size_t w = 0; w < roster.members.size(); ++w) {
     const Member& other = roster.members[w];
     if (other.records.empty() && other.digest.empty()) continue;  // it is not here: the run begins without it
     const std::string name = roster.describe(static_cast<int>(w));
-    if (other.records != first.records)
-      badData("{} reads other records than {}: {} against {}; copy the same database to all machines", name,
-              roster.describe(0), other.records, first.records);
-    if (other.digest != first.digest)
-      badData("{} starts from other weights than {}; give all workers the same -weights or -snapshot", name,
-              roster.describe(0));
+    if (!first) first = &other, firstName = name;
+    if (other.records != first->records)
+      badData("{} reads other records than {}: {} against {}; copy the same database to all machines", name, firstName,
+              other.records, first->records);
+    if (other.digest != first->digest)
+      badData("{} starts from other weights than {}; give all workers the same -weights or -snapshot", name, firstName);
   }
 }
 
@@ -65,8 +67,10 @@ void Training::checkEnd(const cluster::Roster& roster) const {
   }
 }
 
-std::vector<int> Training::shares(const cluster::Roster& roster, const std::vector<int>& members) {
+std::vector<int> Training::begin(const cluster::Roster& roster, const std::vector<int>& members) {
   if (records_.empty()) records_ = roster.members[static_cast<size_t>(members[0])].records;
+  before_.clear();
+  for (const int m : members) before_[m] = roster.members[static_cast<size_t>(m)].beat.compute_seconds();
   std::vector<int> ends;
   std::fill(ranges_->begin(), ranges_->end(), collective::RankRange{0, 0});
   for (int i = 0; i < static_cast<int>(members.size()); ++i) {
@@ -85,13 +89,12 @@ std::string Training::refusal(const cluster::Roster& roster, int newcomer) const
 }
 
 void Training::complete(const cluster::Roster& roster, wire::Event& report) const {
-  if (!report.has_progress() || workers_ == 1) return;
-  const auto byTime = [](const Member& a, const Member& b) {
-    return a.beat.compute_seconds() < b.beat.compute_seconds();
-  };
-  const auto [least, most] = std::minmax_element(roster.members.begin(), roster.members.end(), byTime);
-  if (most->beat.compute_seconds() > 1.2 * least->beat.compute_seconds())
-    report.mutable_progress()->set_slowest_worker(static_cast<int>(most - roster.members.begin()));
+  if (!report.has_progress() || before_.size() < 2) return;
+  std::vector<std::pair<double, int>> seconds;
+  for (const auto& [m, before] : before_)
+    seconds.emplace_back(roster.members[static_cast<size_t>(m)].beat.compute_seconds() - before, m);
+  const auto [least, most] = std::minmax_element(seconds.begin(), seconds.end());
+  if (most->first > 1.2 * least->first) report.mutable_progress()->set_slowest_worker(most->second);
 }
 
 bool Training::take(const control::ToCoordinator::Piece& piece, const std::string& sender) {

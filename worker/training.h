@@ -1,5 +1,6 @@
 // Training a Caffe net, as the coordinator of its workers sees it.
 #pragma once
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -22,11 +23,12 @@ class Training : public cluster::Work {
   // an error.
   void checkStart(const cluster::Roster& roster) const override;
   bool sharesMove() const override { return !rowsStay_; }
-  // Ranks in equal parts, or, where a generation has been measured, so that all take about as long for a step.
-  std::vector<int> shares(const cluster::Roster& roster, const std::vector<int>& members) override;
+  // Ranks in equal parts.
+  std::vector<int> begin(const cluster::Roster& roster, const std::vector<int>& members) override;
   std::string refusal(const cluster::Roster& roster, int newcomer) const override;
   void checkEnd(const cluster::Roster& roster) const override;
-  // Progress names the slowest worker when it computes a fifth longer than the fastest, as the others wait for it.
+  // Progress names the slowest worker when it has computed a fifth longer than the fastest since the present generation
+  // began, as the others wait for it.
   void complete(const cluster::Roster& roster, wire::Event& report) const override;
   [[nodiscard]] bool take(const control::ToCoordinator::Piece& piece, const std::string& sender) override;
 
@@ -35,7 +37,8 @@ class Training : public cluster::Work {
   bool rowsStay_;
   // Of each worker, for messages: shared with naming().
   std::shared_ptr<std::vector<collective::RankRange>> ranges_;
-  std::string records_;  // what all read
+  std::string records_;           // what all read
+  std::map<int, double> before_;  // the present members, and the seconds that each had computed before
   ModelHome model_;
 };
 

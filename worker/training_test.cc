@@ -44,7 +44,18 @@ TEST_F(TrainingOfThree, OtherRecordsOrWeightsAreReportedWithBothWorkers) {
             "10.0.0.3, pid 70): 99 records against 100 records; copy the same database to all machines");
 }
 
+// The run begins without worker 0, which has not come.
+TEST_F(TrainingOfThree, ThoseThatAreThereAreComparedWithEachOther) {
+  const auto message = [&] { return messageOf([&] { training_.checkStart(roster_); }); };
+  roster_.members[0] = Member();
+  EXPECT_EQ(message(), "no error");
+  roster_.members[2].digest = "others";
+  EXPECT_EQ(message().find("worker 2 (rank 4, host a 10.0.0.3, pid 72) starts from other weights than worker 1 "), 0u)
+      << message();
+}
+
 TEST_F(TrainingOfThree, OnlyProgressNamesTheSlowest) {
+  training_.begin(roster_, {0, 1, 2});
   roster_.members[0].beat.set_compute_seconds(10), roster_.members[1].beat.set_compute_seconds(11.9);
   roster_.members[2].beat.set_compute_seconds(10);
   wire::Event progress, snapshot;
@@ -55,6 +66,22 @@ TEST_F(TrainingOfThree, OnlyProgressNamesTheSlowest) {
   training_.complete(roster_, progress), training_.complete(roster_, snapshot);
   EXPECT_EQ(progress.progress().slowest_worker(), 1);
   EXPECT_FALSE(snapshot.has_progress());
+}
+
+// What was computed before, by other processes and beside others, says nothing of who is slow now.
+TEST_F(TrainingOfThree, TheSlowestIsOneOfTheGenerationAndSinceItBegan) {
+  for (Member& m : roster_.members) m.beat.set_compute_seconds(50);
+  roster_.members[1].beat.set_compute_seconds(0);  // a process that has just come
+  training_.begin(roster_, {1, 2});
+  wire::Event progress;
+  progress.mutable_progress();
+  roster_.members[1].beat.set_compute_seconds(3), roster_.members[2].beat.set_compute_seconds(53);
+  roster_.members[0].beat.set_compute_seconds(90);  // it is not of this generation
+  training_.complete(roster_, progress);
+  EXPECT_EQ(progress.progress().slowest_worker(), -1);
+  roster_.members[1].beat.set_compute_seconds(4);
+  training_.complete(roster_, progress);
+  EXPECT_EQ(progress.progress().slowest_worker(), 1);
 }
 
 TEST(Training, HasAtLeastARankForEachWorker) {

@@ -14,28 +14,13 @@
 #include "cluster/session.h"
 #include "worker/job.h"
 #include "worker/publications.h"
+#include "worker/watched_mesh.h"
 
 namespace crema::worker {
 namespace {
 
 using cluster::Session;
 namespace patience = cluster::patience;
-
-// Says when the thread that trains waits for others, so that the coordinator does not blame this worker.
-class WatchedExchange : public collective::Mesh {
- public:
-  WatchedExchange(const collective::MeshOptions& options, Session& session) : Mesh(options), session_(session) {}
-  void setWaiting(bool waiting) override {
-    const double now = monotonicSeconds();
-    if (waiting && left_ > 0) session_.computeSeconds = session_.computeSeconds + (now - left_);
-    session_.waiting = waiting;
-    left_ = now;
-  }
-
- private:
-  Session& session_;
-  double left_ = 0;
-};
 
 control::ToCoordinator::Hello helloOf(const wire::Job& job, const collective::PeerDoor& data) {
   char host[256] = "?";
@@ -124,33 +109,44 @@ class Run {
     session_.watch(&left);
     run_.solver->endPassesBy(&left);
     const std::unique_ptr<Interrupt, std::function<void(Interrupt*)>> watched(&left, [this](Interrupt*) {
+      endExchange();  // whose threads watch it as well
       session_.watch(nullptr);
       run_.solver->endPassesBy(nullptr);
     });
     return tryGeneration(start);
   }
 
-  // An error while the generation is left, or of a peer, is no end: the state is that of the last update.
-  bool tryGeneration(const Start& start) {
-    std::string story;
-    int blamed = -1;
-    try {
-      if (train(start)) return true;
-    } catch (const collective::LostPeer& e) {
-      story = e.what(), blamed = start.number(e.worker());
-    } catch (const Error& e) {
-      const bool peer = e.kind() == ErrorKind::kPeer || e.kind() == ErrorKind::kTimeout;
-      const bool leaves = told_ && e.kind() == ErrorKind::kStopped;
-      if (interrupt_.raised() || leaves || (!session_.leaving() && !peer)) throw;
-      story = e.what();
-    }
+  void endExchange() {
     trainer_.leaveExchange();
     mesh_.reset();
-    interrupt_.check();
-    if (session_.leaving()) story.clear();  // the coordinator knows more than this worker
-    // A state that was being taken over is none: parts of two.
-    session_.paused(whole_ ? run_.solver->iteration() : cluster::Membership::kNewcomer, blamed, story);
+  }
+
+  // That others cannot be reached is no end, nor is an error while the generation is left: the state is that of the last
+  // update. Any other error is of this worker, and would come again.
+  bool tryGeneration(const Start& start) {
+    cluster::Unreached others;
+    std::string story;
+    try {
+      if (train(start)) return true;
+    } catch (const collective::LostPeers& e) {
+      if (interrupt_.raised()) throw;
+      for (const int w : e.workers()) others.members.push_back(start.number(w));
+      others.ended = e.ended(), story = e.what();
+    } catch (const Error& e) {
+      const bool leaves = told_ && e.kind() == ErrorKind::kStopped;
+      if (interrupt_.raised() || leaves || !session_.leaving()) throw;
+    }
+    leave(others, story);
     return false;
+  }
+
+  // Its connections end behind that message: others would take their end for its cause.
+  void leave(const cluster::Unreached& others, const std::string& story) {
+    trainer_.leaveExchange();
+    interrupt_.check();
+    session_.paused(whole_ ? run_.solver->iteration() : cluster::Membership::kNewcomer, others,
+                    session_.leaving() ? "" : story);  // the coordinator knows more already
+    mesh_.reset();
   }
 
   // false: it has been left between two steps.
@@ -194,12 +190,12 @@ class Run {
     o.door = &data_;
     o.stepTimeout = patience::kMeshTimeouts * job_.step_timeout();
     o.interrupt = left_;
-    if (all > 1) mesh_ = std::make_unique<WatchedExchange>(o, session_);
+    whole_ = whole_ || start.generation() == 1;
+    if (all > 1) mesh_ = std::make_unique<WatchedMesh>(o, session_), mesh_->connect();
     trainer_.changeWorkers(mesh_.get(), o.shares[static_cast<size_t>(me)], all);
     const auto& at = start.iteration();
     const auto furthest = std::max_element(at.begin(), at.end());
     const auto behind = [&](int w) { return at[w] < *furthest; };
-    whole_ = whole_ && !behind(me);
     if (std::any_of(at.begin(), at.end(), [&](int64_t i) { return i < *furthest; }))
       trainer_.catchUp(static_cast<int>(furthest - at.begin()), behind);
     whole_ = true;
@@ -254,11 +250,11 @@ class Run {
   Interrupt* left_ = nullptr;  // of the present generation
   train::Run run_;
   Publications publications_;
-  std::unique_ptr<WatchedExchange> mesh_;  // of the present generation; null: alone
+  std::unique_ptr<WatchedMesh> mesh_;  // of the present generation; null: alone
   train::Trainer trainer_;
   std::string model_;
   bool lead_ = false, told_ = false;  // told_: by SIGTERM, to end
-  bool whole_ = true;                 // false: its state was being replaced by another worker's
+  bool whole_ = false;                // its state is one of the run's: that of the beginning, or taken over
   double reported_ = 0;
 };
 

@@ -198,6 +198,62 @@ TEST(Mesh, MissingWorkerIsNamedInTime) {
   EXPECT_NE(m.find("timeout"), std::string::npos) << m;
 }
 
+// Whom `body` cannot reach, and whether all that it knows is that a connection has ended.
+std::pair<std::vector<int>, bool> lostIn(const std::function<void()>& body) {
+  try {
+    body();
+  } catch (const LostPeers& e) {
+    return {e.workers(), e.ended()};
+  }
+  return {};
+}
+
+// Two closed ports among three: each has the whole time, and the third one is not blamed.
+TEST(Mesh, WorkersWhosePortsAreClosedAreAllNamed) {
+  World world(4);
+  for (const int w : {0, 2}) world.doors[static_cast<size_t>(w)].reset();
+  auto o = world.options(3, 4);
+  o.connectTimeout = 0.5;
+  const double before = monotonicSeconds();
+  const auto lost = lostIn([&] { Mesh mesh(o); });
+  EXPECT_LT(monotonicSeconds() - before, test::kPatience);
+  EXPECT_EQ(lost, std::pair(std::vector({0, 2}), false));
+}
+
+// The interrupt's error stays what it is: it says nothing of another worker.
+TEST(Mesh, AnInterruptIsNoLostPeer) {
+  World world(2);
+  world.doors[0].reset();
+  Interrupt interrupt;
+  auto o = world.options(1, 2);
+  o.interrupt = &interrupt;
+  std::thread later([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    interrupt.raise(Error(ErrorKind::kPeer, "leave"));
+  });
+  EXPECT_EQ(outcome([&] { Mesh mesh(o); }), "peer: leave\n  while worker 1 was connecting to the 1 others");
+  later.join();
+}
+
+TEST(Mesh, AllThatAreLateAreNamed) {
+  World world(3);
+  std::vector<std::future<std::unique_ptr<Mesh>>> others;
+  for (const int w : {1, 2})
+    others.push_back(std::async(std::launch::async, [&, w] { return std::make_unique<Mesh>(world.options(w, 3)); }));
+  auto o = world.options(0, 3);
+  o.stepTimeout = 0.3;
+  Mesh mesh(o);
+  std::vector<std::unique_ptr<Mesh>> silent;
+  for (auto& other : others) silent.push_back(other.get());
+  std::vector<float> v(100), total(100);
+  const auto lost = lostIn([&] { mesh.allReduce({v.data()}, total.data(), 100, Tag::gradient(7)); });
+  EXPECT_EQ(lost, std::pair(std::vector({1, 2}), false));
+  silent[0].reset();
+  o.stepTimeout = 10;
+  EXPECT_EQ(lostIn([&] { mesh.allReduce({v.data()}, total.data(), 100, Tag::gradient(7)); }),
+            std::pair(std::vector({1}), true));
+}
+
 TEST(Mesh, LostWorkerEndsTheWait) {
   World world(2);
   auto partner = std::async(std::launch::async, [&] { return std::make_unique<Mesh>(world.options(1, 2)); });

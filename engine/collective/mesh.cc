@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <future>
 
 namespace crema::collective {
 namespace {
@@ -11,6 +12,11 @@ namespace {
 std::string describe(const FrameHeader& h) {
   return fmt::format("generation {}, round {}, worker {}, step {}, {} bytes", h.generation, h.round, h.worker, h.step,
                      h.bytes);
+}
+
+// Whether an error is of a worker, and not the interrupt's or this machine's.
+bool ofPeer(const Error& e, const Interrupt* interrupt) {
+  return !(interrupt && interrupt->raised()) && (e.kind() == ErrorKind::kPeer || e.kind() == ErrorKind::kTimeout);
 }
 
 }  // namespace
@@ -27,19 +33,26 @@ struct Mesh::Transfer {
   bool receiving() const { return got < want; }
 };
 
-Mesh::Mesh(const MeshOptions& options) : options_(options) {
+Mesh::Mesh(const MeshOptions& options, Unconnected) : options_(options) {
   sockets_.resize(static_cast<size_t>(options_.workers));
   incoming_.resize(static_cast<size_t>(options_.workers));
   if (options_.shares.empty())
     for (int w = 0; w < options_.workers; ++w)
       options_.shares.push_back(ranksOfWorker(w, options_.workers, options_.ranks));
   planSum();
+}
+
+void Mesh::connect() {
   inside(
       [&] {
         return fmt::format("while worker {} was connecting to the {} others", numberOf(options_.worker),
                            options_.workers - 1);
       },
-      [&] { connectAll(); });
+      [&] {
+        const Deadline later = Deadline::after(2 * options_.connectTimeout);
+        connectToEarlier();
+        awaitLater(later);
+      });
 }
 
 void Mesh::planSum() {
@@ -58,27 +71,53 @@ void Mesh::keep(int worker, Socket socket) {
   sockets_[static_cast<size_t>(worker)] = std::move(socket);
 }
 
-void Mesh::connectAll() {
+Socket Mesh::connectTo(int worker, Deadline deadline) const {
+  Socket s = connectThroughDoor(options_.peers[static_cast<size_t>(worker)], options_.secret, "data", deadline,
+                                options_.interrupt, deadline);
+  const FrameHeader hello{
+      FrameHeader::kMagic, options_.generation, FrameHeader::kHello, static_cast<uint32_t>(options_.worker), 0, 0};
+  s.writeAll(&hello, sizeof hello, deadline, options_.interrupt);
+  return s;
+}
+
+// To all at once: one that cannot be reached takes nothing of the time for the others, and each that cannot is named.
+void Mesh::connectToEarlier() {
   const Deadline deadline = Deadline::after(options_.connectTimeout);
+  std::vector<std::future<Socket>> all;
+  for (int w = 0; w < options_.worker; ++w)
+    all.push_back(std::async(std::launch::async, [this, w, deadline] { return connectTo(w, deadline); }));
+  std::vector<int> lost;
+  std::string why;
   for (int w = 0; w < options_.worker; ++w) {
-    Socket s = connectThroughDoor(options_.peers[static_cast<size_t>(w)], options_.secret, "data", deadline,
-                                  options_.interrupt, deadline);
-    const FrameHeader hello{
-        FrameHeader::kMagic, options_.generation, FrameHeader::kHello, static_cast<uint32_t>(options_.worker), 0, 0};
-    s.writeAll(&hello, sizeof hello, deadline, options_.interrupt);
-    keep(w, std::move(s));
+    try {
+      keep(w, all[static_cast<size_t>(w)].get());
+    } catch (const Error& e) {
+      if (!ofPeer(e, options_.interrupt)) throw;
+      lost.push_back(w);
+      why += fmt::format("{}worker {} cannot be reached; is a firewall between the two machines? {}",
+                         why.empty() ? "" : "\n", numberOf(w), e.what());
+    }
   }
+  if (!lost.empty()) throw LostPeers(ErrorKind::kPeer, lost, why);
+}
+
+// They have had longer than connectToEarlier(): one that could not reach a third worker has said so before, and left.
+void Mesh::awaitLater(Deadline deadline) {
+  std::vector<int> lost;
   std::string missing;
   for (int w = options_.worker + 1; w < options_.workers; ++w) {
     auto s = options_.door->take(static_cast<uint32_t>(w), options_.generation, deadline, options_.interrupt);
-    if (s)
+    if (s) {
       keep(w, std::move(*s));
-    else
+    } else {
+      lost.push_back(w);
       missing += (missing.empty() ? "" : ", ") + std::to_string(numberOf(w));
+    }
   }
-  if (!missing.empty())
-    throw Error(ErrorKind::kTimeout,
-                fmt::format("worker(s) {} did not connect within {} s", missing, options_.connectTimeout));
+  if (!lost.empty())
+    throw LostPeers(ErrorKind::kTimeout, lost,
+                    fmt::format("worker(s) {} did not connect within {} s; is a firewall between the machines?",
+                                missing, 2 * options_.connectTimeout));
 }
 
 int64_t Mesh::cut(int w, int64_t count) const {
@@ -173,8 +212,9 @@ void Mesh::receive(Transfer& t, uint32_t round, const Tag& tag) {
     const FrameHeader want{FrameHeader::kMagic,           options_.generation, round,
                            static_cast<uint32_t>(t.peer), tag.value(),         t.want - sizeof t.in};
     if (std::memcmp(&t.in, &want, sizeof want) != 0)
-      throw Error(ErrorKind::kPeer, fmt::format("{} sent a frame that does not fit: {}; expected {}", s.peer(),
-                                                describe(t.in), describe(want)));
+      throw LostPeers(
+          ErrorKind::kPeer, {t.peer},
+          fmt::format("{} sent a frame that does not fit: {}; expected {}", s.peer(), describe(t.in), describe(want)));
   }
 }
 
@@ -182,10 +222,24 @@ void Mesh::move(Transfer& t, uint32_t round, const Tag& tag) {
   try {
     if (t.sending()) send(t);
     if (t.receiving()) receive(t, round, tag);
+  } catch (const LostPeers&) {
+    throw;
   } catch (const Error& e) {
     if (e.kind() != ErrorKind::kPeer) throw;
-    throw LostPeer(t.peer, e.what());
+    throw LostPeers(ErrorKind::kPeer, {t.peer}, e.what(), true);
   }
+}
+
+void Mesh::late(const std::vector<Transfer>& transfers, const Tag& tag) const {
+  std::vector<int> lost;
+  std::string names;
+  for (const Transfer& t : transfers) {
+    if (!t.sending() && !t.receiving()) continue;
+    lost.push_back(t.peer);
+    names += (names.empty() ? "" : ", ") + sockets_[static_cast<size_t>(t.peer)].peer();
+  }
+  throw LostPeers(ErrorKind::kTimeout, lost,
+                  fmt::format("no data from {} for {} s in {}", names, options_.stepTimeout, tag.text()));
 }
 
 void Mesh::exchange(std::vector<Transfer>& transfers, uint32_t round, const Tag& tag) {
@@ -209,13 +263,7 @@ void Mesh::exchange(std::vector<Transfer>& transfers, uint32_t round, const Tag&
     if (polls.empty()) return;
     for (const Interrupt* end : {static_cast<const Interrupt*>(&abandoned_), options_.interrupt})
       if (end) end->check(), polls.push_back({end->descriptor(), POLLIN, 0});
-    if (deadline.passed()) {
-      for (const Transfer& t : transfers)
-        if (t.sending() || t.receiving())
-          throw Error(ErrorKind::kTimeout,
-                      fmt::format("no data from {} for {} s in {}", sockets_[static_cast<size_t>(t.peer)].peer(),
-                                  options_.stepTimeout, tag.text()));
-    }
+    if (deadline.passed()) late(transfers, tag);
     ::poll(polls.data(), polls.size(), std::min(1000, deadline.pollMillis()));
   }
 }

@@ -23,14 +23,18 @@
 
 namespace crema::collective {
 
-// A connection to that worker ended, or what came over it cannot be trusted.
-class LostPeer : public Error {
+// These workers cannot be reached: no connection came about, nothing came over it in time, what came cannot be trusted, or
+// (ended) it is at its end, which says of that worker only that it is gone, or has left first.
+class LostPeers : public Error {
  public:
-  LostPeer(int worker, std::string message) : Error(ErrorKind::kPeer, std::move(message)), worker_(worker) {}
-  int worker() const { return worker_; }
+  LostPeers(ErrorKind kind, std::vector<int> workers, std::string message, bool ended = false)
+      : Error(kind, std::move(message)), workers_(std::move(workers)), ended_(ended) {}
+  const std::vector<int>& workers() const { return workers_; }
+  bool ended() const { return ended_; }
 
  private:
-  int worker_;
+  std::vector<int> workers_;
+  bool ended_;
 };
 
 struct Bytes {
@@ -46,7 +50,7 @@ class Exchange {
   virtual const std::vector<RankRange>& shares() const = 0;  // the ranks of each worker
   // pieces[i]: `count` floats, the sum over the i-th of this worker's wholeSubtrees() (collective/tree.h). On return
   // total[0, count) is the tree sum over all ranks, the same bits on every worker; `total` may be one of the pieces.
-  // Throws kPeer when a worker is gone, and the interrupt's error.
+  // Throws LostPeers, and the interrupt's error.
   virtual void allReduce(const std::vector<const float*>& pieces, float* total, int64_t count, const Tag& tag) = 0;
   // of[w]: bytes that worker w has, and that each worker for which takes(w) holds has as well on return. All workers
   // name the same sizes. Throws as allReduce() does.
@@ -57,22 +61,35 @@ class Exchange {
   virtual void setWaiting(bool) {}
 };
 
+// While there is one, the thread that trains waits for others.
+class WaitingScope {
+ public:
+  explicit WaitingScope(Exchange& exchange) : exchange_(exchange) { exchange_.setWaiting(true); }
+  ~WaitingScope() { exchange_.setWaiting(false); }
+  WaitingScope(const WaitingScope&) = delete;
+
+ private:
+  Exchange& exchange_;
+};
+
 struct MeshOptions {
   int worker = 0, workers = 1, ranks = 1;
   std::vector<RankRange> shares;  // the ranks of each worker, one after the other; empty: ranksOfWorker()
   std::vector<int> numbers;       // what messages call each worker; empty: its place here
   uint32_t generation = 1;
   Secret secret{""};
-  std::vector<std::string> peers;  // data addresses by worker
-  PeerDoor* door = nullptr;        // own data port; it outlives the mesh
-  double connectTimeout = 30, stepTimeout = 60;
+  std::vector<std::string> peers;                // data addresses by worker
+  PeerDoor* door = nullptr;                      // own data port; it outlives the mesh
+  double connectTimeout = 30, stepTimeout = 60;  // those that connect to this one have twice the time
   const Interrupt* interrupt = nullptr;
 };
 
 class Mesh : public Exchange {
  public:
-  // Connects to every worker with a smaller number and waits for those with a larger one.
-  explicit Mesh(const MeshOptions& options);
+  explicit Mesh(const MeshOptions& options) : Mesh(options, Unconnected()) { connect(); }
+  // Connects to every worker with a smaller number and waits for those with a larger one. Throws LostPeers with all that
+  // cannot be reached, and the interrupt's error; the connections that came about stay open until the mesh ends.
+  void connect();
   int worker() const override { return options_.worker; }
   int workers() const override { return options_.workers; }
   const std::vector<RankRange>& shares() const override { return options_.shares; }
@@ -82,10 +99,17 @@ class Mesh : public Exchange {
     abandoned_.raise(Error(ErrorKind::kStopped, "an exchange with other workers was abandoned"));
   }
 
+ protected:
+  struct Unconnected {};
+  Mesh(const MeshOptions& options, Unconnected);  // connect() comes before all others
+
  private:
   struct Transfer;
   void planSum();
-  void connectAll();
+  Socket connectTo(int worker, Deadline deadline) const;
+  void connectToEarlier();
+  void awaitLater(Deadline deadline);
+  [[noreturn]] void late(const std::vector<Transfer>& transfers, const Tag& tag) const;
   int numberOf(int worker) const {
     return options_.numbers.empty() ? worker : options_.numbers[static_cast<size_t>(worker)];
   }

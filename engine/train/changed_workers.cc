@@ -1,4 +1,7 @@
 // How a run goes on with other workers: what a worker takes over from another, and what all of them hold for each other.
+#include <algorithm>
+#include <utility>
+
 #include "base/log.h"
 #include "train/trainer.h"
 
@@ -24,23 +27,31 @@ void Trainer::changeWorkers(collective::Exchange* exchange, collective::RankRang
   restoreCarried();
 }
 
+// A state of mine stays whole until the other one is here: who sends it may be lost on the way, and then mine is perhaps the
+// furthest that is left. A newcomer has none, and needs no second copy.
 void Trainer::catchUp(int from, const std::function<bool(int)>& behind) {
-  const int64_t carried = static_cast<int64_t>(solver_.net().carriedBytes()) * options_.ranks;
-  const bool mine = behind(exchange_->worker());
+  const bool mine = behind(exchange_->worker()), keeps = mine && begun_;
   std::vector<double> position = solver_.position();
   const auto iteration = static_cast<int64_t>(position[0]);
-  carried_.resize(static_cast<size_t>(carried), kNothing);
+  std::vector<char> carried = carried_;
+  carried.resize(solver_.net().carriedBytes() * static_cast<size_t>(options_.ranks), kNothing);
   int part = 0;
   const auto take = [&](void* at, size_t bytes) {
     std::vector<collective::Bytes> of(static_cast<size_t>(exchange_->workers()));
     of[static_cast<size_t>(from)] = {static_cast<char*>(at), bytes};
     exchange_->copy(of, behind, collective::Tag::catchingUp(0, part++));
   };
-  for (Blob* b : {&solver_.net().flatData(), &solver_.history()})
-    take(b->mutableData<float>(), static_cast<size_t>(b->count()) * sizeof(float));
-  take(carried_.data(), carried_.size());
+  const std::vector<Blob*> blobs{&solver_.net().flatData(), &solver_.history()};
+  std::vector<std::vector<float>> taken;
+  for (Blob* b : blobs) {
+    taken.emplace_back(keeps ? static_cast<size_t>(b->count()) : 0);
+    take(keeps ? taken.back().data() : b->mutableData<float>(), static_cast<size_t>(b->count()) * sizeof(float));
+  }
+  take(carried.data(), carried.size());
   take(position.data(), position.size() * sizeof(double));
   if (!mine) return;
+  for (size_t i = 0; i < blobs.size(); ++i) std::copy(taken[i].begin(), taken[i].end(), blobs[i]->mutableData<float>());
+  carried_ = std::move(carried);
   solver_.setPosition(position);
   begun_ = true;
   if (solver_.iteration() != iteration)
@@ -68,10 +79,9 @@ void Trainer::shareCarried() {
     for (const collective::RankRange share : exchange_->shares())
       of.push_back(
           {now.data() + each * static_cast<size_t>(share.lo), each * static_cast<size_t>(share.hi - share.lo)});
-    exchange_->setWaiting(true);
+    const collective::WaitingScope waiting(*exchange_);
     exchange_->copy(
         of, [](int) { return true; }, collective::Tag::carried(solver_.iteration()));
-    exchange_->setWaiting(false);
   }
   carried_ = std::move(now);
 }

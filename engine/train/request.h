@@ -27,7 +27,7 @@ constexpr bool wantsEnd(Request r) { return static_cast<unsigned>(r) & 4; }
 constexpr bool wantsPause(Request r) { return static_cast<unsigned>(r) & (8 | 16); }
 constexpr Request withoutPause(Request r) { return static_cast<Request>(static_cast<unsigned>(r) & 7); }
 
-// Writes a request as kRequestBits numbers, 0 or 1, to be summed over `all` ranks, or workers: a bit of the sum is set when
+// Writes a request as kRequestBits numbers, 0 or 1, to be summed over workers, `all` of them: a bit of the sum is set when
 // any of them has set it. Where all leave, the run ends.
 inline void writeRequest(Request r, float* to) {
   for (unsigned bit = 0; bit < kRequestBits; ++bit) to[bit] = static_cast<unsigned>(r) >> bit & 1 ? 1.f : 0.f;

@@ -21,7 +21,7 @@ struct Spare {
     to[0] = static_cast<float>(loss);
     writeRequest(requests, to + 1);
   }
-  static Spare read(const float* sum, int ranks) { return {double{sum[0]}, requestOf(sum + 1, ranks)}; }
+  static Spare read(const float* sum, int workers) { return {double{sum[0]}, requestOf(sum + 1, workers)}; }
 };
 static_assert(1 + kRequestBits <= net::Net::kSpare);
 
@@ -32,7 +32,7 @@ Step::Step(solver::Solver& solver, collective::Exchange* exchange, RankRange min
       exchange_(exchange),
       ranks_(ranks),
       firstRank_(mine.lo),
-      alone_(mine.hi - mine.lo == 1),
+      count_(mine.hi - mine.lo),
       mine_(planTree(wholeSubtrees(mine, ranks), [](RankRange r) { return r.hi - r.lo == 1; }),
             TreeSum::Leaves::kUntilNext) {
   if (solver_.net().flatData().dtype() != DType::kFloat32) internal("training runs in float; double is for checking");
@@ -73,14 +73,15 @@ Step::Sum Step::run(const std::function<double(int rank, const Done& done)>& pas
   const int64_t learnt = net.flatData().count(), count = net.flatDiff().count();
   Done done;
   added_ = 0;
-  if (background_ && alone_) {
+  if (background_ && count_ == 1) {
     pieces_ = {net.flatDiff().diff<float>()};
     done = [this](int64_t from) { addParts(from, parts_.size() - 1); };
   }
   mine_.run(count, [&](int leaf) {
     const double loss = pass(firstRank_ + leaf, done);
+    const Request asked = request ? request() : Request::kNone;
     float* gradient = net.flatDiff().mutableDiff<float>();
-    Spare{loss, request ? request() : Request::kNone}.write(gradient + learnt);
+    Spare{loss, leaf + 1 == count_ ? asked : Request::kNone}.write(gradient + learnt);
     return gradient;
   });
   const float* total = mine_.root(0);
@@ -88,14 +89,13 @@ Step::Sum Step::run(const std::function<double(int rank, const Done& done)>& pas
     pieces_.clear();
     for (size_t i = 0; i < mine_.roots(); ++i) pieces_.push_back(mine_.root(i));
     const double from = monotonicSeconds();
-    exchange_->setWaiting(true);
+    const collective::WaitingScope waiting(*exchange_);
     addParts(0, parts_.size());
     background_->finish();
-    exchange_->setWaiting(false);
     exchanged_ += monotonicSeconds() - from;
     total = net.flatDiff().diff<float>();
   }
-  const Spare sum = Spare::read(total + learnt, ranks_);
+  const Spare sum = Spare::read(total + learnt, exchange_ ? exchange_->workers() : 1);
   return {total, sum.loss / ranks_, sum.requests};
 }
 
@@ -104,9 +104,8 @@ void Step::gather(std::vector<float>& values, const Tag& tag) {
   const std::vector<float> zeros(values.size(), 0.f), mine = values;
   std::vector<const float*> pieces(mine_.roots(), zeros.data());
   pieces[0] = mine.data();
-  exchange_->setWaiting(true);
+  const collective::WaitingScope waiting(*exchange_);
   exchange_->allReduce(pieces, values.data(), static_cast<int64_t>(values.size()), tag);
-  exchange_->setWaiting(false);
 }
 
 }  // namespace crema::train

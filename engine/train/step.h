@@ -18,7 +18,7 @@ class Step {
   struct Sum {
     const float* gradient;  // over all ranks, in the net's layout; valid until the net's diffs change
     double loss;            // mean over ranks
-    Request requests;       // of any rank
+    Request requests;       // of any worker
   };
 
   // exchange: nullptr where this process holds all ranks. Both must outlive the step. Float nets only.
@@ -26,7 +26,8 @@ class Step {
 
   // pass(rank, done) leaves the rank's gradient in the net's flat diff and gives its loss; it may call done(from) as soon as
   // the gradients of learnt parameters are complete from that element on, which are then summed over workers while it goes
-  // on, where this process has one rank. It is called for my ranks in ascending order. request() is polled after each. Memory: one gradient for each sum that waits in the tree, at most
+  // on, where this process has one rank. It is called for my ranks in ascending order. request() is polled after each; what the last
+  // poll gives is this process's one vote. Memory: one gradient for each sum that waits in the tree, at most
   // log2 of my ranks.
   using Done = std::function<void(int64_t from)>;
   Sum run(const std::function<double(int rank, const Done& done)>& pass, const std::function<Request()>& request);
@@ -45,8 +46,7 @@ class Step {
 
   solver::Solver& solver_;
   collective::Exchange* exchange_;
-  int ranks_, firstRank_;
-  bool alone_;  // my only rank: its gradient needs no other one of this process
+  int ranks_, firstRank_, count_;  // of all workers; of this process: the gradient of an only rank needs no other one
   double exchanged_ = 0;
   // Of the flat diff, in the order in which a backward pass completes them; the statistics and spare floats are the last.
   std::vector<Part> parts_;

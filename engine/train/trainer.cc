@@ -71,12 +71,12 @@ void Trainer::step() {
   if (hooks_.start) hooks_.start();
   const Step::Sum sum =
       this->sum([this](int rank, const Step::Done& done) { return solver_.computeGradient(rank, done); });
-  const double loss = solver_.smoothLoss(sum.loss);
   agreed_ = sum.requests;
   requested_ = Request::kNone;
+  shareCarried();  // may throw, and then the step is done anew: nothing of it counts before
+  const double loss = solver_.smoothLoss(sum.loss);
   if (solver_.param().display() && solver_.iteration() % solver_.param().display() == 0) logDisplay(loss);
   if (hooks_.gradientsReady) hooks_.gradientsReady();
-  shareCarried();
   solver_.applyUpdate(sum.gradient, options_.ranks);
   report(loss);
   stopped_ = wantsStop(agreed_);

@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
 """Disturbed runs, each compared with the undisturbed one: chaos.py [-n RUNS] [-s FIRST_SEED] [-k KIND...]
 
-Every run ends with the model, the snapshots and the results of tests that the undisturbed run has, or, where all of its
-workers are lost at once, with an error and whole snapshots, from which `-resume auto` goes on to that model. No process
-and no temporary file is left. A seed repeats its schedule; what the machine makes of it may differ.
+Every run ends with the model, the snapshots and the outputs of tests that the undisturbed run has, and never goes back
+to an earlier step. Where the schedule hits all of its workers that have a state, it may end with an error and whole
+snapshots instead, from which `-resume auto` goes on to that model. No process and no temporary file is left. A seed
+repeats its schedule; what the machine makes of it may differ. test_judge.py has runs that must not pass.
 """
 
 import argparse
 import hashlib
+import os
 import pathlib
 import re
 import shutil
@@ -18,20 +20,25 @@ import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
+import judge  # noqa: E402
 from disturbances import Schedule  # noqa: E402
 from nets import KINDS, RANKS, write  # noqa: E402
 
-from conftest import CREMA, children, make_lmdb, running  # noqa: E402
+from conftest import CREMA, children, make_lmdb, running, wait_until  # noqa: E402
 
 DEADLINE = 2.0  # seconds of silence
 
 
 class Outcome:
-    def __init__(self, folder, code):
-        self.code, self.log = code, (folder / "run.log").read_text(errors="replace")
+    """logs: the first is of the process whose exit code counts, which says who is lost."""
+
+    def __init__(self, folder, code, logs=("run.log",)):
+        self.code, self.logs = code, [(folder / log).read_text(errors="replace") for log in logs]
+        self.log = self.logs[0]
         files = [*folder.glob("snap_iter_*"), folder / "model"]
         self.files = {f.name: hashlib.sha256(f.read_bytes()).hexdigest() for f in files if f.exists()}
-        self.tests = set(re.findall(r"Iteration (\d+), Testing net", self.log))
+        self.began = set(re.findall(r"Iteration (\d+), Testing net", "".join(self.logs)))
+        self.tests = set().union(*map(judge.outputs, self.logs))
         self.left = [f.name for f in folder.iterdir() if ".crema-tmp-" in f.name or f.name.startswith("crema-rows-")]
 
 
@@ -51,7 +58,7 @@ def run(folder, *flags, disturb=None, limit=90):
         ]
         process = subprocess.Popen([*command, *flags], cwd=folder, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         if disturb:
-            disturb.run(process)
+            disturb.run(process, lambda: children(process.pid))
         workers = children(process.pid)
         try:
             code = process.wait(limit)
@@ -64,6 +71,45 @@ def run(folder, *flags, disturb=None, limit=90):
         time.sleep(0.01)
     outcome = Outcome(folder, code)
     outcome.left += [f"process {p}" for p in workers if running(p)]
+    return outcome
+
+
+def run_apart(folder, schedule, limit=90):
+    """Coordinator and workers as a scheduler starts them; only one that computes is disturbed."""
+    (folder / "token").write_bytes(os.urandom(32))
+    flags = (
+        f"-solver solver.prototxt -token_file token -ranks {RANKS} -workers {schedule.workers} -step_timeout {DEADLINE}"
+    )
+    flags = [*flags.split(), "-replacement", schedule.replacement]
+    logs = ["run.log", *(f"worker{w}.log" for w in range(schedule.workers))]
+
+    def start(log, *more):
+        with open(folder / log, "w") as out:
+            return subprocess.Popen(
+                [CREMA, *map(str, more)], cwd=folder, stdin=subprocess.DEVNULL, stdout=out, stderr=out
+            )
+
+    def said(pattern):
+        return re.search(pattern, (folder / "run.log").read_text(errors="replace"))
+
+    coordinator = start("run.log", "coordinator", *flags)
+    wait_until(lambda: said(r"Listening on (\S+)\n"), 30, "the coordinator's address")
+    own = ["-threads", 1, "-model", "model", "-coordinator", said(r"Listening on (\S+)\n").group(1)]
+    workers = [start(logs[w + 1], "worker", *flags, *own, "-worker", w) for w in range(schedule.workers)]
+    processes = [coordinator, *workers]
+    try:
+        wait_until(lambda: said("Iteration ") or coordinator.poll() is not None, 60, "the first step")
+        schedule.run(coordinator, lambda: [w.pid for w in workers if w.poll() is None])
+        for process in processes:
+            process.wait(limit)
+    except subprocess.TimeoutExpired:
+        pass
+    left = [f"process {p.args[1]} {p.pid}" for p in processes if p.poll() is None]
+    for process in processes:
+        process.kill()
+        process.wait()
+    outcome = Outcome(folder, coordinator.returncode, logs)
+    outcome.left += left
     return outcome
 
 
@@ -86,31 +132,39 @@ class Kind:
     def disturbed(self, seed):
         """Returns what is wrong, "" for nothing, and whether the run lost all its workers."""
         schedule = Schedule(seed, self.seconds, DEADLINE)
-        flags = (
-            "-workers",
-            str(schedule.workers),
-            "-step_timeout",
-            str(DEADLINE),
-            "-replacement",
-            schedule.replacement,
-        )
-        got = run(self.fresh(), *flags, disturb=schedule)
+        flags = f"-workers {schedule.workers} -step_timeout {DEADLINE} -replacement {schedule.replacement}"
+        if schedule.apart:
+            got = run_apart(self.fresh(), schedule)
+        else:
+            got = run(self.fresh(), *flags.split(), disturb=schedule)
         lost = got.code == 1 and re.search(r"crema: error: worker \d+ .*(was lost|silent|told to end)", got.log)
-        wrong = [] if lost else self.differences(got)
-        if lost:
-            wrong = [f"{f} differs" for f in got.files if got.files[f] != self.calm.files.get(f)] + got.left
-            again = run(self.folder, "-workers", "2", "-resume", "auto")
-            same = again.files.get("model") == self.calm.files["model"] or self.name == "sequences"
-            if again.code != 0 or not same:  # of sequences a snapshot holds no state
-                wrong.append(f"-resume auto: exit code {again.code}, another model: {again.log[-500:]}")
-        return (f"{self.name}, {schedule}\n  {wrong}\n{got.log[-3000:]}" if wrong else ""), bool(lost)
+        wrong = self.after_loss(got, schedule) if lost else self.differences(got)
+        wrong += judge.went_back(got.log)
+        wrong += [f"iteration {i}: the output of a test is {o}" for i, o in sorted(got.tests - self.calm.tests)]
+        logs = "".join(log[-3000:] for log in got.logs)
+        return (f"{self.name}, {schedule}\n  {wrong}\n{logs}" if wrong else ""), bool(lost)
+
+    def after_loss(self, got, schedule):
+        left = judge.survivors(got.log, schedule.workers, schedule.hit, schedule.killed)
+        wrong = [f"it ended although workers {left} could go on; hit were {sorted(schedule.hit)}"] if left else []
+        wrong += [f"{f} differs" for f in got.files if self.calm.files.get(f, got.files[f]) != got.files[f]] + got.left
+        if schedule.ended and "go on from there with -snapshot" not in got.log:
+            wrong.append("no snapshot is named, although all workers were told to end")
+        strange = [f for f in got.files if f not in self.calm.files]
+        if strange and not schedule.apart:  # SIGTERM makes snapshots at any step, which resuming checks
+            wrong.append(f"{strange} should not be there")
+        again = run(self.folder, "-workers", "2", "-resume", "auto")
+        same = again.files.get("model") == self.calm.files["model"] or self.name == "sequences"
+        if again.code != 0 or not same:  # of sequences a snapshot holds no state
+            wrong.append(f"-resume auto: exit code {again.code}, another model: {again.log[-500:]}")
+        return wrong
 
     def differences(self, got):
         if got.code != 0:
             return [f"exit code {got.code}"]
         wrong = [f"{f} is missing or differs" for f, h in self.calm.files.items() if got.files.get(f) != h]
-        if got.tests != self.calm.tests:
-            wrong.append(f"tests at {sorted(got.tests, key=int)} and not {sorted(self.calm.tests, key=int)}")
+        if got.began != self.calm.began:
+            wrong.append(f"tests at {sorted(got.began, key=int)} and not {sorted(self.calm.began, key=int)}")
         return wrong + got.left
 
 

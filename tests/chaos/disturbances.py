@@ -7,20 +7,27 @@ import signal
 import socket
 import time
 
-from conftest import children
-
 
 class Schedule:
-    """seconds: how long the undisturbed run takes; deadline: after how much silence a worker is given up."""
+    """seconds: how long the undisturbed run takes; deadline: after how much silence a worker is given up. apart:
+    workers are processes of their own, which nobody starts again and which get SIGTERM;
+    those of `crema train` ignore it.
+    """
 
     def __init__(self, seed, seconds, deadline):
         draw = random.Random(seed)
-        self.seed, self.workers = seed, draw.randint(2, 8)
+        self.seed, self.workers, self.deadline = seed, draw.randint(2, 8), deadline
         self.replacement = draw.choice(["continue", "continue", "wait"])
+        self.apart = draw.random() < 0.25
+        if self.apart:
+            self.workers, self.replacement = min(self.workers, 4), "continue"
+        self.hit, self.killed = set(), set()  # processes that may be given up; those that have ended at once
+        self.ended = False  # all got SIGTERM
+        weights = [6, 3, 2, 4, 3] if self.apart else [6, 3, 2, 0, 0]
         self.events = sorted(
             (
                 draw.uniform(0, 1.2 * seconds),
-                draw.choices(["kill", "stop", "term", "garbage"], [6, 3, 1, 2])[0],
+                draw.choices(["kill", "stop", "garbage", "term", "end"], weights)[0],
                 draw.randrange(64),
                 draw.choice([0.01, 0.1, 0.5 * deadline, 0.95 * deadline, 1.1 * deadline, 1.5 * deadline]),
             )
@@ -29,10 +36,13 @@ class Schedule:
 
     def __str__(self):
         what = ", ".join(f"{at:.2f} s: {name} {who} ({t:.2f} s)" for at, name, who, t in self.events)
-        return f"seed {self.seed}: {self.workers} workers, replacement {self.replacement}; {what}"
+        where = "workers apart" if self.apart else "workers"
+        return f"seed {self.seed}: {self.workers} {where}, replacement {self.replacement}; {what}"
 
-    def run(self, process):
-        """Disturbs the workers of this process until it ends or all is done. Stopped ones are woken again."""
+    def run(self, process, workers_of):
+        """Disturbs the workers of this process, which workers_of() lists, until it ends or all is done. Stopped ones
+        are woken again.
+        """
         begin, wake = time.monotonic(), []
         todo = list(self.events)
         while process.poll() is None and (todo or wake):
@@ -42,14 +52,22 @@ class Schedule:
                 wake.remove((at, pid))
             if todo and todo[0][0] <= now:
                 _, name, who, lasts = todo.pop(0)
-                workers = children(process.pid)
+                workers = workers_of()
                 if not workers:
                     continue
                 pid = workers[who % len(workers)]
+                if name in ("kill", "term") or (name == "stop" and lasts > 0.4 * self.deadline):
+                    self.hit.add(pid)
                 if name == "kill":
+                    self.killed.add(pid)
                     signalled(pid, signal.SIGKILL)
                 elif name == "term":
                     signalled(pid, signal.SIGTERM)
+                elif name == "end":
+                    self.ended = True
+                    self.hit.update(workers)
+                    for each in workers:
+                        signalled(each, signal.SIGTERM)
                 elif name == "stop":
                     signalled(pid, signal.SIGSTOP)
                     wake.append((now + lasts, pid))

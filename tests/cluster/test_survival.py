@@ -4,6 +4,7 @@ that it is about. tests/chaos has them at all moments.
 
 import os
 import re
+import resource
 import signal
 import time
 
@@ -108,6 +109,34 @@ def test_a_worker_that_gets_sigterm_leaves(folder, calm):
     for process in (workers[1], coordinator):
         assert ended(process, 60) == 0, said(folder, "coordinator")[-2000:]
     assert "it was told to end (SIGTERM)" in said(folder, "coordinator")
+
+
+def test_workers_that_all_get_sigterm_leave_a_snapshot(folder, calm):
+    """Each has four ranks, and hears of it in the pass of any of them."""
+    for _ in range(3):
+        for old in folder.glob("snap_iter_*"):
+            old.unlink()
+        coordinator, address, flags = cluster(folder, 2, 1000000, timeout=20, replacement="continue", ranks=8)
+        workers = [
+            start(folder, "worker", *flags, "-threads", 1, "-coordinator", address, "-worker", w, name=f"w{w}")
+            for w in (0, 1)
+        ]
+        wait_until(lambda: "Iteration " in said(folder, "coordinator"), 60, "the first step")
+        for w in workers:
+            os.kill(w.pid, signal.SIGTERM)
+        assert 0 not in [ended(p, 20) for p in (*workers, coordinator)]
+        named = re.search(r"go on from there with -snapshot (snap_iter_\d+.solverstate)", said(folder, "coordinator"))
+        assert named and (folder / named.group(1)).exists(), said(folder, "coordinator")[-2000:]
+
+
+def test_a_worker_that_cannot_be_started_again_ends_no_run(folder, calm):
+    run = launched(folder, 3)
+    open_files = len(os.listdir(f"/proc/{run.pid}/fd"))
+    resource.prlimit(run.pid, resource.RLIMIT_NOFILE, (open_files, open_files))
+    os.kill(children(run.pid)[1], signal.SIGKILL)
+    assert ended(run, 60) == 0, said(folder)[-2000:]
+    same(folder, calm)
+    assert re.search(r"worker \d is not started again: .*ulimit -n", said(folder)), said(folder)[-2000:]
 
 
 def test_too_few_workers_end_the_run_after_the_wait(folder):

@@ -76,6 +76,14 @@ class ScriptedMember {
     m.mutable_finished()->set_iteration(10), m.mutable_finished()->set_state_digest(digest);
     say(m);
   }
+  void sayPaused(uint32_t generation, int64_t iteration, const Unreached& others = {}) {
+    control::ToCoordinator m;
+    m.mutable_paused()->set_generation(generation), m.mutable_paused()->set_iteration(iteration);
+    for (const int o : others.members) m.mutable_paused()->add_unreached(o);
+    m.mutable_paused()->set_ended(others.ended);
+    if (!others.members.empty()) m.mutable_paused()->set_story("the others are out of reach");
+    say(m);
+  }
   bool spokenTo() const {  // there is a message to read, or the end of the connection
     return channel_->readable();
   }

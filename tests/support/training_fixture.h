@@ -13,7 +13,7 @@ using cluster::test::ScriptedMember;
 class TrainingTest : public testing::Test {
  protected:
   TrainingTest() {
-    options_.token = cluster::test::kToken, options_.jobDigest = cluster::test::kJobDigest;
+    options_.secret = cluster::test::kToken, options_.jobDigest = cluster::test::kJobDigest;
     options_.joinTimeout = 60, options_.stepTimeout = 10;
   }
   void run() {

@@ -1,0 +1,206 @@
+// How a trainer goes on with other workers, with an exchange that fails at a chosen moment, and how it leaves.
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <functional>
+#include <map>
+#include <thread>
+
+#include "support/mesh_world.h"
+#include "support/solver_fixture.h"
+#include "train/run.h"
+
+namespace crema::train {
+namespace {
+
+using collective::Bytes;
+using collective::LostPeers;
+using collective::RankRange;
+using collective::Tag;
+
+// Alone it has all ranks; beside another worker it only copies.
+class ScriptedExchange : public collective::Exchange {
+ public:
+  explicit ScriptedExchange(int worker = 0, int workers = 1) : worker_(worker), workers_(workers) {}
+  int worker() const override { return worker_; }
+  int workers() const override { return workers_; }
+  const std::vector<RankRange>& shares() const override { return shares_; }
+  void allReduce(const std::vector<const float*>& pieces, float* total, int64_t count, const Tag&) override {
+    if (failing) throw LostPeers(ErrorKind::kPeer, {1}, "lost");
+    if (pieces[0] != total) std::copy_n(pieces[0], count, total);
+  }
+  void copy(const std::vector<Bytes>& of, const std::function<bool(int)>&, const Tag&) override {
+    if (copied) copied(of);
+  }
+  void abandon() override {}
+  void setWaiting(bool w) override { waiting = w; }
+
+  bool failing = false, waiting = false;
+  std::function<void(const std::vector<Bytes>&)> copied;
+
+ private:
+  int worker_, workers_;
+  std::vector<RankRange> shares_{{0, 1}};
+};
+
+class ChangedWorkers : public crema::test::SolverFixture {
+ protected:
+  train::Run setUp(const std::string& more, int ranks = 1, int worker = 0, int workers = 1) {
+    RunOptions o;
+    o.solver = parameter("max_iter: 6 momentum: 0.9 average_loss: 3 snapshot_after_train: false " + more, 5);
+    if (sequences_) *o.solver.mutable_net_param() = sequenceNet();
+    o.ranks = ranks, o.worker = worker, o.workers = workers, o.threads = 1, o.log = false;
+    return train::setUp(o);
+  }
+  // An LSTM that goes on from batch to batch.
+  caffe::NetParameter sequenceNet() const {
+    return model::parseText<caffe::NetParameter>(
+        "layer { name: 'data' type: 'Data' top: 'data' top: 'label' transform_param { scale: 0.0078125 } "
+        "data_param { source: '" +
+            folder_.file("db") +
+            "' batch_size: 5 backend: LMDB } } layer { name: 'cont' type: 'DummyData' top: 'cont' dummy_data_param { "
+            "shape { dim: 5 dim: 1 } data_filler { value: 1 } } } layer { name: 'lstm' type: 'LSTM' bottom: 'data' "
+            "bottom: 'cont' top: 'h' recurrent_param { num_output: 6 weight_filler { type: 'uniform' min: -0.2 max: "
+            "0.2 } } } layer { name: 'flat' type: 'Flatten' bottom: 'h' top: 'flat' } layer { name: 'ip' type: "
+            "'InnerProduct' bottom: 'flat' top: 'ip' inner_product_param { num_output: 4 weight_filler { type: "
+            "'xavier' } } } layer { name: 'loss' type: 'SoftmaxWithLoss' bottom: 'ip' bottom: 'label' top: 'loss' }",
+        "net");
+  }
+  static std::string bytesOf(Blob& b) {
+    return {reinterpret_cast<const char*>(b.data<float>()), static_cast<size_t>(b.count()) * sizeof(float)};
+  }
+  static std::string stateOf(train::Run& run) {
+    return bytesOf(run.solver->net().flatData()) + bytesOf(run.solver->history());
+  }
+  // What a worker that is ahead sends, part by part; then it is lost, before part `until`.
+  static auto sender(train::Run& ahead, int until) {
+    auto part = std::make_shared<int>(0);
+    return [part, &ahead, until](const std::vector<Bytes>& of) {
+      if (*part == until) throw LostPeers(ErrorKind::kPeer, {0}, "lost");
+      const std::vector<double> position = ahead.solver->position();
+      const std::string all[] = {bytesOf(ahead.solver->net().flatData()),
+                                 bytesOf(ahead.solver->history()),
+                                 "",
+                                 {reinterpret_cast<const char*>(position.data()), position.size() * sizeof(double)}};
+      const std::string& bytes = all[(*part)++];
+      ASSERT_EQ(of[0].size, bytes.size());
+      std::memcpy(of[0].at, bytes.data(), bytes.size());
+    };
+  }
+
+  bool sequences_ = false;
+};
+
+// The last that is left may be the one that was taking over the state of the one that is lost.
+TEST_F(ChangedWorkers, AStateIsWholeUntilTheOtherOneIsThere) {
+  train::Run ahead = setUp(""), mine = setUp("");
+  Trainer(*ahead.solver, nullptr, ahead.train, {}).iterate(4);
+  Trainer trainer(*mine.solver, nullptr, mine.train, {});
+  mine.solver->settings().set_max_iter(3);
+  trainer.run();
+  mine.solver->settings().set_max_iter(6);
+  const std::string before = stateOf(mine);
+  for (int until = 0; until < 4; ++until) {
+    ScriptedExchange exchange(1, 2);
+    exchange.copied = sender(ahead, until);
+    trainer.changeWorkers(&exchange, {0, 1}, 2);
+    EXPECT_THROW(trainer.catchUp(0, [](int w) { return w == 1; }), LostPeers);
+    trainer.leaveExchange();
+    EXPECT_EQ(mine.solver->iteration(), 3) << until;
+    EXPECT_TRUE(stateOf(mine) == before) << until;
+  }
+  ScriptedExchange exchange(1, 2);
+  exchange.copied = sender(ahead, 4);
+  trainer.changeWorkers(&exchange, {0, 1}, 2);
+  trainer.catchUp(0, [](int w) { return w == 1; });
+  EXPECT_EQ(mine.solver->iteration(), 4);
+  EXPECT_TRUE(stateOf(mine) == stateOf(ahead));
+  trainer.leaveExchange();
+}
+
+TEST_F(ChangedWorkers, AStepThatIsDoneAnewHasTheLossOfOneThatIsNot) {
+  sequences_ = true;
+  const auto losses = [this](int lostIn) {
+    train::Run run = setUp("");
+    EXPECT_GT(run.solver->net().carriedBytes(), 0u);
+    std::map<int64_t, double> losses;
+    TrainHooks hooks;
+    hooks.progress = [&](const Progress& p) { losses[p.iteration] = p.loss; };
+    ScriptedExchange exchange;
+    int copies = 0;
+    exchange.copied = [&](const std::vector<Bytes>&) {
+      if (copies++ == lostIn) throw LostPeers(ErrorKind::kPeer, {1}, "lost");
+    };
+    Trainer trainer(*run.solver, &exchange, run.train, hooks);
+    if (lostIn >= 0) {
+      EXPECT_THROW(trainer.run(), LostPeers);
+      EXPECT_EQ(run.solver->iteration(), lostIn);
+      trainer.changeWorkers(&exchange, {0, 1}, 1);
+    }
+    trainer.run();
+    trainer.leaveExchange();
+    return losses;
+  };
+  const auto calm = losses(-1);
+  EXPECT_EQ(calm.size(), 6u);
+  EXPECT_EQ(losses(2), calm);
+}
+
+TEST_F(ChangedWorkers, WhoHasLostOthersWaitsForThemNoMore) {
+  train::Run run = setUp("");
+  ScriptedExchange exchange;
+  Trainer trainer(*run.solver, &exchange, run.train, {});
+  exchange.failing = true;
+  EXPECT_THROW(trainer.run(), LostPeers);
+  EXPECT_FALSE(exchange.waiting) << "in the agreement to begin";
+  exchange.failing = false;
+  TrainHooks hooks;
+  hooks.beat = [&](int64_t) { exchange.failing = true; };
+  Trainer later(*run.solver, &exchange, run.train, hooks);
+  EXPECT_THROW(later.run(), LostPeers);
+  EXPECT_FALSE(exchange.waiting) << "in the sum of a step";
+  trainer.leaveExchange(), later.leaveExchange();
+}
+
+// A scheduler ends all: each worker has two ranks, and hears of it in the pass of its second one.
+TEST_F(ChangedWorkers, WhereAllWorkersLeaveTheRunEndsInsteadWithASnapshot) {
+  crema::test::MeshWorld world(2);
+  const auto work = [&](int w) {
+    train::Run run = setUp("", 4, w, 2);
+    run.train.snapshotPrefix = folder_.file("leave");
+    collective::Mesh mesh(world.options(w, 4));
+    int polls = 0;  // before the first step, and behind each rank
+    TrainHooks hooks;
+    hooks.request = [&] { return ++polls >= 3 ? Request::kLeave : Request::kNone; };
+    Trainer trainer(*run.solver, &mesh, run.train, hooks);
+    trainer.run();
+    EXPECT_TRUE(trainer.stopped() && trainer.ended() && !trainer.paused()) << w;
+    EXPECT_EQ(run.solver->iteration(), 1) << w;
+    trainer.leaveExchange();
+  };
+  std::thread other([&] { work(1); });
+  work(0);
+  other.join();
+  EXPECT_TRUE(fileExists(folder_.file("leave_iter_1.solverstate")));
+}
+
+TEST_F(ChangedWorkers, WhereOneWorkerLeavesTheOthersPauseForIt) {
+  crema::test::MeshWorld world(2);
+  const auto work = [&](int w) {
+    train::Run run = setUp("", 4, w, 2);
+    collective::Mesh mesh(world.options(w, 4));
+    TrainHooks hooks;
+    hooks.request = [&] { return w == 1 ? Request::kLeave : Request::kNone; };
+    Trainer trainer(*run.solver, &mesh, run.train, hooks);
+    trainer.run();
+    EXPECT_TRUE(trainer.paused() && !trainer.stopped()) << w;
+    EXPECT_EQ(run.solver->iteration(), 1) << w;
+    trainer.leaveExchange();
+  };
+  std::thread other([&] { work(1); });
+  work(0);
+  other.join();
+}
+
+}  // namespace
+}  // namespace crema::train

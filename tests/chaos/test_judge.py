@@ -1,0 +1,42 @@
+"""Runs that must not pass: the judge of chaos.py has to see what is wrong with them."""
+
+from judge import outputs, survivors, went_back
+
+LOST = "W1125 worker {} (ranks 0 to 1, host vm 127.0.0.1, pid {}) was lost in step 7: connection closed. See its log\n"
+ON = "I1125 training goes on with 2 worker(s){} from iteration {}, after 0.07 s\n"
+
+
+def test_a_run_that_begins_anew_went_back():
+    log = "Iteration 20 (10 iter/s), loss = 1\n" + LOST.format(0, 70) + ON.format(" (new: 1)", 0)
+    assert went_back(log) == ["it went on from iteration 0 behind iteration 20"]
+    assert not went_back(log.replace("iteration 0,", "iteration 20,"))
+
+
+def test_a_run_that_ends_with_the_loss_of_one_of_three_has_survivors():
+    assert survivors(LOST.format(2, 72), 3, {72}) == [0, 1]
+
+
+def test_a_run_that_gives_up_healthy_workers_has_survivors():
+    log = LOST.format(0, 70) + LOST.format(1, 71)
+    assert survivors(log, 2, {70}) == [1]
+    assert survivors(log, 2, {70, 71}) == []
+
+
+def test_who_has_taken_over_the_state_must_be_lost_as_well():
+    log = LOST.format(0, 70) + ON.format(" (new: 0)", 8) + LOST.format(1, 71)
+    assert survivors(log, 2, {70, 71}) == [0]
+    assert survivors(log + LOST.format(0, 75), 2, {70, 71, 75}) == []
+
+
+def test_who_had_finished_when_it_was_killed_is_not_missed():
+    log = LOST.format(0, 70)
+    assert survivors(log, 2, {70, 71}, {70, 71}) == []
+    assert survivors(log, 2, {70, 71}, {70}) == [1]
+
+
+def test_other_outputs_of_a_test_are_seen():
+    log = (
+        "I1125 Iteration 20, Testing net (#0)\nI1125     Test net output #0: accuracy = 0.5\n"
+        "I1125     Test net output #1: loss = 2.25 (* 1 = 2.25 loss)\n"
+    )
+    assert outputs(log) == {(20, "#0: accuracy = 0.5"), (20, "#1: loss = 2.25 (* 1 = 2.25 loss)")}

@@ -1,0 +1,179 @@
+// A run that goes on without lost workers, as its coordinator leads it: two scripted workers and a clock that the test moves.
+#include <gtest/gtest.h>
+
+#include "support/training_fixture.h"
+
+namespace crema::worker {
+namespace {
+
+using cluster::Replacement;
+using crema::test::soon;
+using test::ScriptedMember;
+
+class SurvivalTest : public test::TrainingTest {
+ protected:
+  SurvivalTest() { options_.replacement = Replacement::kGoOn; }
+  bool lost(int w) {
+    return c_->saw([w](const wire::Event& e) { return e.has_lost() && e.lost().worker() == w; });
+  }
+  // What worker w hears next: the next generation, which is to come at once or behind a step.
+  void hearsRegroup(int w, uint32_t generation, bool atBorder) {
+    const auto m = workers_[static_cast<size_t>(w)].hear();
+    ASSERT_TRUE(m.has_regroup()) << m.ShortDebugString();
+    EXPECT_EQ(m.regroup().generation(), generation);
+    EXPECT_EQ(m.regroup().at_border(), atBorder);
+  }
+  // The next generation begins with these workers and their states.
+  void hearsStart(int w, uint32_t generation, const std::vector<int>& numbers, const std::vector<int64_t>& iterations) {
+    const auto m = workers_[static_cast<size_t>(w)].hear();
+    ASSERT_TRUE(m.has_start()) << m.ShortDebugString();
+    const auto& s = m.start();
+    EXPECT_EQ(s.generation(), generation);
+    EXPECT_EQ(std::vector<int>(s.number().begin(), s.number().end()), numbers);
+    EXPECT_EQ(std::vector<int64_t>(s.iteration().begin(), s.iteration().end()), iterations);
+    EXPECT_EQ(s.share_end(s.share_end_size() - 1), ranks) << "all ranks belong to somebody";
+  }
+  void comesAgain(int w) {
+    ScriptedMember& m = workers_[static_cast<size_t>(w)];
+    m = ScriptedMember(c_->address(), w);
+    m.hello.set_attempt(++attempt_);
+    m.sayHello();
+    m.sayReady();
+  }
+  void endsHere() {
+    stop_.raise(Error(ErrorKind::kStopped, "enough"));
+    for (auto& w : workers_) w.hangUp();
+    EXPECT_TRUE(clock_.advanceUntil([&] { return c_->over(); }));
+  }
+  int attempt_ = 0;
+};
+
+TEST_F(SurvivalTest, TheOthersGoOnAtOnceAndAnotherJoinsBehindAStep) {
+  train();
+  workers_[1].hangUp();
+  EXPECT_TRUE(lost(1));
+  hearsRegroup(0, 2, false);
+  workers_[0].sayPaused(1, 7);
+  hearsStart(0, 2, {0}, {7});
+  heardOf(0, 7);
+  EXPECT_TRUE(c_->saw([](const wire::Event& e) { return e.has_regrouped() && e.regrouped().workers() == 1; }));
+  comesAgain(1);
+  hearsRegroup(0, 3, true);
+  EXPECT_FALSE(workers_[1].spokenTo() && workers_[1].hear().has_start());
+  workers_[0].sayPaused(2, 9);
+  hearsStart(0, 3, {0, 1}, {9, -1});
+  hearsStart(1, 3, {0, 1}, {9, -1});
+  heardOf(0, 9);
+  EXPECT_TRUE(
+      c_->saw([](const wire::Event& e) { return e.regrouped().came_size() == 1 && e.regrouped().came(0) == 1; }));
+  for (auto& w : workers_) w.sayFinished("same");
+  for (auto& w : workers_) EXPECT_TRUE(w.hear().has_bye()), w.hangUp();
+  EXPECT_TRUE(clock_.advanceUntil([&] { return c_->over(); }));
+  EXPECT_FALSE(c_->error());
+}
+
+TEST_F(SurvivalTest, AnotherIsWaitedForAndThenNotAnyMore) {
+  options_.replacement = Replacement::kWait, options_.replacementTimeout = 8;
+  train();
+  workers_[1].hangUp();
+  hearsRegroup(0, 2, false);
+  workers_[0].sayPaused(1, 7);
+  EXPECT_FALSE(overWithin(7.5));
+  while (workers_[0].spokenTo()) EXPECT_TRUE(workers_[0].hearAnything().has_alive());
+  clock_.advance(1);
+  hearsStart(0, 2, {0}, {7});
+  endsHere();
+}
+
+TEST_F(SurvivalTest, AnotherThatComesInTimeEndsTheWait) {
+  options_.replacement = Replacement::kWait, options_.replacementTimeout = 8;
+  train();
+  workers_[1].hangUp();
+  hearsRegroup(0, 2, false);
+  workers_[0].sayPaused(1, 7);
+  comesAgain(1);
+  for (const int w : {0, 1}) hearsStart(w, 2, {0, 1}, {7, -1});
+  endsHere();
+}
+
+TEST_F(SurvivalTest, AStateThatWasLostWithItsWorkerEndsTheRun) {
+  train();
+  workers_[1].hangUp();
+  hearsRegroup(0, 2, false);
+  workers_[0].sayPaused(1, 7);
+  hearsStart(0, 2, {0}, {7});
+  comesAgain(1);
+  hearsRegroup(0, 3, true);
+  workers_[0].sayPaused(2, 8);
+  for (const int w : {0, 1}) hearsStart(w, 3, {0, 1}, {8, -1});
+  workers_[0].hangUp();
+  hearsRegroup(1, 4, false);
+  workers_[1].sayPaused(3, -1);  // nothing had been taken over
+  const std::string abort = workers_[1].hearAbort();
+  EXPECT_EQ(abort.find("peer: worker 0 (rank 0, host h0, pid 100) was lost in step "), 0u) << abort;
+  workers_[1].hangUp();
+  EXPECT_TRUE(clock_.advanceUntil([&] { return c_->over(); }));
+}
+
+// It is asked to compute again, as the lead was lost before the model was there: it is watched again.
+TEST_F(SurvivalTest, AFinishedWorkerThatFallsSilentIsGivenUpLikeAnyOther) {
+  train();
+  workers_[1].sayFinished("same");
+  heardOf(1, 10);
+  workers_[0].hangUp();
+  hearsRegroup(1, 2, false);
+  EXPECT_FALSE(overWithin(9));
+  clock_.advance(1.5);
+  EXPECT_TRUE(lost(1));
+  EXPECT_TRUE(clock_.advanceUntil([&] { return c_->over(); }));
+  ASSERT_TRUE(c_->error());
+  EXPECT_EQ(std::string(c_->error()->what()).find("worker 1 (rank 1, host h1, pid 101) has been silent for "), 0u)
+      << c_->error()->what();
+}
+
+TEST_F(SurvivalTest, ALossBehindTheModelIsTheEndOfTheRun) {
+  train();
+  workers_[0].sayFinished("same");
+  heardOf(0, 10);
+  workers_[1].hangUp();
+  EXPECT_TRUE(workers_[0].hear().has_bye());
+  workers_[0].hangUp();
+  EXPECT_TRUE(clock_.advanceUntil([&] { return c_->over(); }));
+  EXPECT_FALSE(c_->error());
+}
+
+TEST_F(SurvivalTest, WorkersThatCannotReachEachOtherDoNotGoRoundForEver) {
+  train();
+  for (uint32_t generation = 1; generation <= 3; ++generation) {
+    workers_[1].sayPaused(generation, 7, {{0}});
+    hearsRegroup(0, generation + 1, false), hearsRegroup(1, generation + 1, false);
+    workers_[0].sayPaused(generation, 7);
+    if (generation < 3)
+      for (const int w : {0, 1}) hearsStart(w, generation + 1, {0, 1}, {7, 7});
+  }
+  const std::string abort = workers_[1].hearAbort();
+  EXPECT_EQ(abort.find("peer: this worker was given up, and the run goes on without it: worker 1 (rank 1, host h1, pid "
+                       "101) and others cannot reach each other, three times in a row; is a firewall between the "
+                       "machines, or 127.0.0.1:7001 not an address of this one?"),
+            0u)
+      << abort;
+  hearsStart(0, 4, {0}, {7});
+  endsHere();
+}
+
+TEST_F(SurvivalTest, ARunMayBeginWithoutWorkerZero) {
+  options_.least = 1, options_.stepTimeout = 1000;
+  run();
+  workers_.push_back(joined(1));
+  workers_[0].sayReady();
+  EXPECT_FALSE(overWithin(59.5));
+  clock_.advance(1);
+  const auto m = workers_[0].hear();
+  ASSERT_TRUE(m.has_start()) << m.ShortDebugString();
+  EXPECT_EQ(m.start().number(0), 1);
+  EXPECT_EQ(m.start().member(), 0);
+  endsHere();
+}
+
+}  // namespace
+}  // namespace crema::worker

@@ -1,0 +1,161 @@
+// What a real worker says of itself when a generation fails, to a coordinator that the test plays; and a whole run, one of
+// whose members nobody can reach.
+#include <gtest/gtest.h>
+
+#include "base/sha256.h"
+#include "cluster/doorman.h"
+#include "support/coordinator_ends.h"
+#include "support/worker_runs.h"
+
+namespace crema::worker {
+namespace {
+
+using crema::test::HandClock;
+using crema::test::soon;
+
+constexpr char kClosed[] = "127.0.0.1:1";  // a port at which nobody listens
+
+class SurvivingWorker : public crema::test::WorkerRuns {
+ protected:
+  void TearDown() override {
+    if (!thread_.joinable()) return;
+    control::ToMember m;
+    m.mutable_abort()->set_story("enough"), m.mutable_abort()->set_kind("stopped");
+    worker_->send(m, Deadline::after(1e6));
+    thread_.join();
+  }
+  // Worker 1 of two, up to Ready.
+  void begin(const std::function<train::Request()>& request = [] { return train::Request::kNone; }) {
+    job_ = job(2);
+    job_.set_worker(1), job_.set_coordinator(doorman_.address()), job_.set_step_timeout(1000);
+    job_.set_replacement("continue");
+    thread_ = std::thread([this, request] {
+      HostRows rows(
+          job_, false, [](const wire::Event&) {}, &interrupt_);
+      error_ = crema::test::messageOf([&] { runWorker(job_, rows, {[](auto&) {}, request}, interrupt_); });
+    });
+    const auto hello = next();
+    worker_ = hello.from, address_ = hello.message.hello().data_address();
+    EXPECT_TRUE(next().message.has_ready());
+  }
+  // The next message that is no heartbeat and no report.
+  cluster::Doorman::Incoming next() {
+    for (;;) {
+      std::optional<cluster::Doorman::Incoming> in;
+      EXPECT_TRUE(soon([&] { return (in = doorman_.next(Deadline::after(0), nullptr)).has_value(); },
+                       [&] { clock_.advance(0.05); }));
+      if (!in) return {};
+      if (!in->message.has_beat() && !in->message.has_report()) return *in;
+    }
+  }
+  void start(uint32_t generation, const std::vector<int64_t>& iterations) {
+    control::ToMember m;
+    auto* s = m.mutable_start();
+    s->set_generation(generation), s->set_member(1);
+    s->add_peers(kClosed), s->add_peers(address_);
+    s->add_number(0), s->add_number(1);
+    s->add_share_end(2), s->add_share_end(4);
+    for (const int64_t i : iterations) s->add_iteration(i);
+    worker_->send(m, Deadline::after(1e6));
+  }
+  void startAlone(uint32_t generation, int64_t iteration) {
+    control::ToMember m;
+    auto* s = m.mutable_start();
+    s->set_generation(generation), s->set_member(0);
+    s->add_peers(address_), s->add_number(1), s->add_share_end(4), s->add_iteration(iteration);
+    worker_->send(m, Deadline::after(1e6));
+  }
+
+  HandClock clock_;
+  cluster::Doorman doorman_{"127.0.0.1", 0, "the token of this cluster"};
+  wire::Job job_;
+  Interrupt interrupt_;
+  std::shared_ptr<cluster::Channel> worker_;
+  std::string address_, error_;
+  std::thread thread_;
+};
+
+// Else the run would begin anew, at iteration 0, when all others are lost.
+TEST_F(SurvivingWorker, ANewcomerThatMeetsNobodyHasNoState) {
+  begin();
+  for (const uint32_t generation : {2u, 3u}) {
+    start(generation, {5, -1});
+    const auto p = next().message.paused();
+    EXPECT_EQ(p.generation(), generation);
+    EXPECT_EQ(p.iteration(), -1);
+    ASSERT_EQ(p.unreached_size(), 1);
+    EXPECT_EQ(p.unreached(0), 0);
+    EXPECT_FALSE(p.ended());
+    EXPECT_EQ(p.story().find("worker 0 cannot be reached; is a firewall between the two machines? "), 0u) << p.story();
+  }
+}
+
+TEST_F(SurvivingWorker, AtTheBeginningAllHaveAState) {
+  begin();
+  start(1, {-1, -1});
+  EXPECT_EQ(next().message.paused().iteration(), 0);
+  start(2, {1, 0});  // the other one has done a step, in which it was lost
+  EXPECT_EQ(next().message.paused().iteration(), 0) << "its own state is whole as long as no other one is here";
+  startAlone(3, 0);
+  EXPECT_TRUE(next().message.has_finished());
+}
+
+// It would come again in every generation: it ends the run.
+TEST_F(SurvivingWorker, ATimeoutOfItsOwnIsAnError) {
+  begin([]() -> train::Request { throw Error(ErrorKind::kTimeout, "the file system is gone"); });
+  startAlone(1, -1);
+  const auto in = next();
+  ASSERT_TRUE(in.message.has_failed()) << in.message.ShortDebugString();
+  EXPECT_EQ(in.message.failed().story().find("the file system is gone"), 0u) << in.message.failed().story();
+  EXPECT_EQ(in.message.failed().kind(), "timeout");
+}
+
+std::string digestOf(solver::Solver& s) {
+  const auto bytes = [](Blob& b) {
+    return std::string_view(reinterpret_cast<const char*>(b.data<float>()),
+                            static_cast<size_t>(b.count()) * sizeof(float));
+  };
+  return sha256Hex(sha256Hex(bytes(s.net().flatData())) + sha256Hex(bytes(s.history())));
+}
+
+// Member 0 is there, hears all and says what it should, and its port is closed.
+TEST_F(SurvivingWorker, ARunGoesOnWithoutAMemberThatNobodyReaches) {
+  wire::Job all = job(3);
+  all.set_replacement("continue"), all.set_step_timeout(1000);
+  endsWell(run(job(2)));
+  const std::string expected = model();
+  cluster::test::RunningCoordinator coordinator(coordinatorOf(all), workOf(all));
+  all.set_coordinator(coordinator.address());
+  std::vector<std::string> errors(3);
+  std::vector<std::thread> threads;
+  for (const int w : {1, 2})
+    threads.emplace_back([&, w, mine = all]() mutable {
+      mine.set_worker(w);
+      errors[static_cast<size_t>(w)] = runOne(mine, nullptr, train::Request::kNone, [](const wire::Event&) {});
+    });
+  HostRows rows(
+      all, false, [](const wire::Event&) {}, &interrupt_);
+  const train::Run unreachable = train::setUp(runOf(all, rows));
+  cluster::test::ScriptedMember zero(coordinator.address(), 0);
+  zero.hello.set_job_digest(jobDigest(all)), zero.hello.set_data_address(kClosed);
+  zero.sayHello();
+  zero.sayReady(digestOf(*unreachable.solver), unreachable.solver->recordsRead());
+  std::string abort;
+  const auto listen = [&] {
+    clock_.advance(0.05);
+    if (!abort.empty() || !zero.spokenTo()) return;
+    const auto m = zero.hearAnything();
+    if (m.has_regroup()) zero.sayPaused(m.regroup().generation() - 1, 0);
+    if (m.has_abort()) abort = m.abort().story();
+  };
+  EXPECT_TRUE(soon([&] { return coordinator.over(); }, listen));
+  for (auto& t : threads) t.join();
+  EXPECT_FALSE(coordinator.error()) << coordinator.error()->what();
+  EXPECT_NE(abort.find("worker 0 (ranks 0 to 1"), std::string::npos) << abort;
+  EXPECT_NE(abort.find("cannot reach each other, three times in a row"), std::string::npos) << abort;
+  for (const int w : {1, 2}) EXPECT_EQ(errors[static_cast<size_t>(w)], "no error");
+  EXPECT_TRUE(model() == expected);
+}
+
+}  // namespace
+}  // namespace crema::worker

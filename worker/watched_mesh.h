@@ -1,0 +1,26 @@
+// The mesh of a worker: says when the thread that trains waits for others, so that the coordinator does not blame this one.
+#pragma once
+#include "base/clock.h"
+#include "cluster/session.h"
+#include "collective/mesh.h"
+
+namespace crema::worker {
+
+class WatchedMesh : public collective::Mesh {
+ public:
+  // connect() comes before all others.
+  WatchedMesh(const collective::MeshOptions& options, cluster::Session& session)
+      : Mesh(options, Unconnected()), session_(session) {}
+  void setWaiting(bool waiting) override {
+    const double now = monotonicSeconds();
+    if (waiting && left_ > 0) session_.computeSeconds = session_.computeSeconds + (now - left_);
+    session_.waiting = waiting;
+    left_ = now;
+  }
+
+ private:
+  cluster::Session& session_;
+  double left_ = 0;
+};
+
+}  // namespace crema::worker
