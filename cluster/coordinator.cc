@@ -168,7 +168,7 @@ class Coordinator::State {
     const std::vector<int>& members = membership_.members();
     control::ToMember message;
     auto* start = message.mutable_start();
-    start->set_generation(membership_.generation());
+    start->set_generation(membership_.generation()), start->set_snapshot(snapshot_);
     came_.clear();
     for (const int w : members) {
       const Member& m = roster_.members[static_cast<size_t>(w)];
@@ -462,6 +462,7 @@ class Coordinator::State {
     if (event.has_progress()) wentOn(event.progress().iteration());
     // A test is done anew when a worker is lost before all have its result.
     if (event.has_test() && !tests_.emplace(event.test().iteration(), event.test().net()).second) return;
+    if (event.has_snapshot()) snapshot_ = std::max<int64_t>(snapshot_, event.snapshot().iteration());
     work_->complete(roster_, event);
     emit_(event);
   }
@@ -473,6 +474,7 @@ class Coordinator::State {
   Membership membership_;
   std::optional<Error> loss_;                // the last one
   Deadline waitUntil_ = Deadline::after(0);  // for all members, or for replacements
+  int64_t snapshot_ = -1;                    // the last that was reported
   double since_ = -1;                        // the present pause; -1: none
   std::map<int, int> failures_;              // of members' machines
   std::vector<std::shared_ptr<Channel>> reserve_;

@@ -177,7 +177,7 @@ class Run {
   // Connects to the members of the generation; those that are behind take the state of one that is ahead.
   void meet(const Start& start) {
     const int me = start.member(), all = start.number_size();
-    lead_ = me == 0;
+    const bool led = std::exchange(lead_, me == 0);
     if (lead_ && host_.leads) host_.leads();
     collective::MeshOptions o;
     o.worker = me, o.workers = all, o.ranks = job_.ranks();
@@ -199,6 +199,15 @@ class Run {
     if (std::any_of(at.begin(), at.end(), [&](int64_t i) { return i < *furthest; }))
       trainer_.catchUp(static_cast<int>(furthest - at.begin()), behind);
     whole_ = true;
+    owesSnapshot_ = owesSnapshot_ || (lead_ && !led && start.generation() > 1 && owed(start.snapshot()));
+  }
+
+  // Whether the worker that led before owed a snapshot: it was lost before that was published. One that is due now
+  // is taken in any case.
+  bool owed(int64_t last) const {
+    const int every = run_.solver->param().snapshot();
+    const int64_t at = run_.solver->iteration();
+    return every > 0 && at % every != 0 && at / every * every > std::max(last, began_);
   }
 
   train::TrainHooks hooks() {
@@ -223,7 +232,9 @@ class Run {
   }
 
   train::Request requested() {
-    const train::Request r = host_.request();
+    const train::Request owed =
+        std::exchange(owesSnapshot_, false) ? train::Request::kSnapshot : train::Request::kNone;
+    const train::Request r = host_.request() | owed;
     told_ = told_ || train::wantsEnd(r);
     const train::Request leave = told_ && job_.replacement() != "fail" ? train::Request::kLeave : r;
     return session_.pauseAsked() ? leave | train::Request::kPause : leave;
@@ -253,6 +264,8 @@ class Run {
   std::unique_ptr<WatchedMesh> mesh_;  // of the present generation; null: alone
   train::Trainer trainer_;
   std::string model_;
+  int64_t began_ = run_.solver->iteration();
+  bool owesSnapshot_ = false;
   bool lead_ = false, told_ = false;  // told_: by SIGTERM, to end
   bool whole_ = false;                // its state is one of the run's: that of the beginning, or taken over
   double reported_ = 0;

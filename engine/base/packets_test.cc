@@ -60,11 +60,10 @@ void sendAll(Packets& packets, Wire& wire, const std::string& text) {
 std::string received(Packets& packets, Wire& wire, std::string* why = nullptr) {
   std::string text;
   std::vector<char> part(1000);
-  for (int idle = 0; idle < 100;) {
+  for (;;) {
     try {
       const size_t n = packets.read(wire.receiver(), part.data(), part.size());
       text.append(part.data(), n);
-      idle = n ? 0 : idle + 1;
       if (n == 0 && wire.at == wire.bytes.size()) break;
     } catch (const DamagedPacket& e) {
       if (why) *why = e.what();

@@ -8,6 +8,7 @@
 #include "data/image_list.h"
 #include "fuzz/onnx.h"
 #include "fuzz/stored.h"
+#include "fuzz/wire.h"
 #include "model/filter.h"
 #include "model/hdf5_model.h"
 #include "model/proto_io.h"
@@ -162,6 +163,7 @@ std::vector<Format> formats(const std::string& folder) {
   all.push_back({"onnx", onnxModels(folder), {}, [=](const std::string& bytes) { readOnnx(bytes, folder); }});
   all.push_back({"onnxtext", onnxTexts(), onnxWords(), [=](const std::string& text) { readOnnxText(text, folder); }});
   addStored(folder, all);
+  for (auto& format : wireFormats()) all.push_back(std::move(format));
   return all;
 }
 

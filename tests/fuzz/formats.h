@@ -1,4 +1,5 @@
-// The formats of files from elsewhere, each with valid examples and a function that reads a whole file.
+// The formats of files from elsewhere and of what other processes say, each with valid examples and a function that reads
+// all of it.
 #pragma once
 #include <functional>
 #include <memory>

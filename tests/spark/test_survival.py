@@ -151,4 +151,7 @@ def test_rows_of_a_lost_executor_come_again(job, tmp_path):
 
     text, disturbed, _ = trained(job, tmp_path / "run", disturb=disturb, files=FRAMES)
     assert disturbed == model, text[-4000:]
-    assert re.search(r"training goes on with 3 worker\(s\) \(new: \d", text), text[-4000:]
+    came = re.findall(r"training goes on with \d worker\(s\)(?: \(new: ([\d, ]+)\))?", text)
+    lost = set(re.findall(r"worker (\d) \(rank.*?\) was (?:lost|started again)", text))
+    assert len(lost) == 1 and came == [*lost], text[-4000:]  # only the one whose rows went with its executor is new
+    assert "is already here" not in text

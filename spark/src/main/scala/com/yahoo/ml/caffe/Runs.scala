@@ -88,7 +88,7 @@ private[caffe] class Runs(@transient val sc: SparkContext) extends Serializable 
     val parent =
       if (folder.nonEmpty) folder else if (local) new File(file).getParent else new Path(model).getParent.toString
     val name = new File(plan.getSnapshotPrefix).getName
-    resumeFrom(conf, parent, name)
+    resumeFrom(conf, parent, name, plan.getMaxIter)
     val job = Job.newBuilder.setSolver(Checks.solverFor(plan, validation.isDefined)).setNetOrigin(plan.getNetOrigin)
       .setRanks(conf.ranks).setThreads(Cluster.threadsPerTask(sc)).setResize(conf.resize).setLog(true)
     TrainSpec(
@@ -110,13 +110,16 @@ private[caffe] class Runs(@transient val sc: SparkContext) extends Serializable 
   }
 
   /** -resume auto: the newest snapshot in the folder where this job's snapshots go. */
-  private def resumeFrom(conf: Config, folder: String, name: String): Unit = {
+  private def resumeFrom(conf: Config, folder: String, name: String, maxIter: Long): Unit = {
     if (!Set("", "none", "auto")(conf.resume))
       throw new WrongArgument(s"-resume must be auto or none, not '${conf.resume}'")
     if (conf.resume == "auto" && conf.snapshotStateFile.isEmpty)
       Storage.newestSnapshot(folder, name, sc.hadoopConfiguration) match {
         case Some((iteration, model, state)) =>
           console.say(s"training goes on from the snapshot of iteration $iteration, $state")
+          if (iteration >= maxIter)
+            console.say(s"there is nothing left to train: the solver's max_iter is $maxIter, and the model is that of " +
+              "the snapshot. A run that is to begin anew needs another -model, or -resume none")
           conf.snapshotModelFile = model
           conf.snapshotStateFile = state
         case None => console.say(s"there is no snapshot ${Storage.inFolder(folder, name)}_iter_N.solverstate yet")
