@@ -19,7 +19,7 @@ class Lines {
   static constexpr double kLastWords = 2;           // seconds for the last lines of a process that has ended
 
   explicit Lines(Descriptor pipe);  // its reading end; -1: there is none, and no lines
-  ~Lines();                         // what is in the pipe is still read
+  ~Lines();                         // what was not read yet is dropped
   Lines(const Lines&) = delete;
   // Reads to the end of what is written, for so many seconds at most: what a program has started may keep a pipe open.
   void end(double seconds);

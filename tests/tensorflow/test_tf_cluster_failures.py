@@ -167,11 +167,14 @@ def test_a_failed_cluster_does_not_poison_the_next(sc, seen):
 def test_too_few_executors_end_the_wait(sc):
     started = time.monotonic()
     with pytest.raises(
-        Exception, match=r"3 nodes wanted, 2 here; waited 5 s; missing: node 2|2 of 3 nodes are here after 5 s"
+        Exception, match=r"3 nodes wanted, \d here; waited 5 s; missing: node|[0-2] of 3 nodes are here after 5 s"
     ):
         TFCluster.run(sc, say_who, {"to": "/tmp"}, 3, 0, reservation_timeout=5)
-    assert time.monotonic() - started < 60
-    assert all_gone(15), nodes_running()
+    seconds = time.monotonic() - started
+    gone = all_gone(15)
+    print(f"the driver after {seconds:.1f} s, the last node after {time.monotonic() - started:.1f} s")
+    assert seconds < 60
+    assert gone, nodes_running()
 
 
 def test_a_program_that_wants_no_more_rows(sc):

@@ -3,6 +3,7 @@ Spark may not do with a node's task.
 """
 
 import json
+import multiprocessing
 import pathlib
 import sys
 
@@ -86,3 +87,31 @@ def test_nodes_that_share_an_executor_are_all_fed_by_its_tasks(submit_to_wide, t
     for node, rows in seen.items():
         assert rows, "each node has some"
         assert {executor for executor, _ in rows} == {nodes[node]}, "of tasks of its own executor"
+
+
+@pytest.mark.parametrize("method", ["fork", "forkserver", "spawn"])
+def test_every_start_method_is_one_to_a_cluster(sc, seen, method):
+    """On the driver and in Spark's Python workers; the original's managers work with fork alone."""
+
+    def begin_with(method):
+        multiprocessing.set_start_method(method, force=True)
+        return multiprocessing.get_start_method()
+
+    def in_the_program(args, ctx):
+        pathlib.Path(args["to"], f"{ctx.executor_id}.json").write_text(
+            json.dumps(list(ctx.get_data_feed().next_batch(9)))
+        )
+
+    def everywhere(method):
+        begin_with(method)
+        assert set(sc.parallelize(range(4), 4).map(lambda i: begin_with(method)).collect()) == {method}
+
+    before = multiprocessing.get_start_method()
+    everywhere(method)
+    try:
+        cluster = TFCluster.run(sc, in_the_program, {"to": seen.folder}, 1, 0, input_mode=SPARK)
+        cluster.train(sc.parallelize(range(9), 3), num_epochs=1)
+        cluster.shutdown()
+    finally:
+        everywhere(before)
+    assert sorted(seen()["0.json"]) == list(range(9))

@@ -133,8 +133,7 @@ object Storage {
     val source = new Path(uri)
     val fs = source.getFileSystem(conf)
     if (!fs.exists(source)) throw new CremaException(s"there is nothing at $uri; check the path")
-    val status = fs.getFileStatus(source)
-    val key = Integer.toHexString((uri + status.getModificationTime).hashCode)
+    val key = Integer.toHexString((uri, stateOf(fs, source)).hashCode)
     val target = new File(workFolder, s"$key-${source.getName}")
     if (!target.exists()) WholeFile.local(target) { part =>
       try FileUtil.copy(fs, source, part, false, conf)
@@ -146,6 +145,15 @@ object Storage {
     }
     target.getPath
   }
+
+  /** What changes when a file, or one in a folder, is written anew: sizes and times of the files alone. A folder's own
+    * time is that of the question on S3A, and stays where a file in it is replaced on others.
+    */
+  private def stateOf(fs: FileSystem, source: Path): Seq[(String, Long, Long)] = fs.listStatus(source).toSeq.flatMap {
+    s =>
+      if (s.isDirectory) stateOf(fs, s.getPath)
+      else Seq((s.getPath.toString, s.getLen, s.getModificationTime))
+  }.sorted
 
   /** A local file that does not exist here may have been shipped with --files, which puts it into the executor's
     * working folder under its own name.
