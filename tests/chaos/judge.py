@@ -31,8 +31,8 @@ def went_back(log):
 
 def survivors(log, workers, hit, killed=()):
     """The workers with a state that the run had at its end. One that was given up counts as lost only if its process
-    was hit, so that a run that throws out healthy workers does not pass. One that had finished when it was killed is not
-    named as lost.
+    was hit, so that a run that throws out healthy workers does not pass. One that had finished when it was killed is
+    not named as lost.
     """
     states, named = set(range(workers)), {int(pid) for _, pid in re.findall(GONE, log)}
     for gone, pid, new, _ in re.findall(f"{GONE}|{WENT_ON}", log):
