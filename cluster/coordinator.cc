@@ -416,8 +416,8 @@ class Coordinator::State {
   // and refusing it would leave the place that it was repeated for empty, as its slot goes to the next such task.
   bool isDuplicate(const control::ToCoordinator::Hello& hello, size_t w) const {
     return recovers() && !gathering() && w < roster_.members.size() && roster_.members[w].channel &&
-           hello.stage_attempt() != roster_.members[w].hello.stage_attempt() &&
-           hello.version() == CREMA_VERSION && hello.job_digest() == options_.jobDigest;
+           hello.stage_attempt() != roster_.members[w].hello.stage_attempt() && hello.version() == CREMA_VERSION &&
+           hello.job_digest() == options_.jobDigest;
   }
 
   // Gives places that are empty to processes in reserve, each to one.

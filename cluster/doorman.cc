@@ -8,8 +8,8 @@ constexpr double kForever = 1e8;
 }
 
 Doorman::Doorman(const std::string& host, int port, Secret secret, int listener)
-    : door_(listener >= 0 ? Socket::adoptListener(listener) : Socket::listenOn(host, port), std::move(secret), "control",
-            "the coordinator's port",
+    : door_(listener >= 0 ? Socket::adoptListener(listener) : Socket::listenOn(host, port), std::move(secret),
+            "control", "the coordinator's port",
             [this](Socket socket, const Interrupt& closing) { listenTo(std::move(socket), closing); }) {}
 
 void Doorman::push(Incoming in, const Interrupt& closing) {

@@ -28,7 +28,7 @@ class RunOver : public Error {
 };
 
 struct SessionOptions {
-  std::string coordinator;                    // its address
+  std::string coordinator;  // its address
   Secret secret{""};
   std::string member;                         // "worker 2", for messages
   double joinTimeout = 60, stepTimeout = 60;  // seconds to join; without a message, or room for one, it is lost

@@ -8,8 +8,8 @@
 #include <memory>
 #include <thread>
 
-#include "cluster/secret.h"
 #include "cluster/coordinator.h"
+#include "cluster/secret.h"
 #include "host/job_io.h"
 #include "host/stdin_reader.h"
 #include "node/node.h"

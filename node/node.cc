@@ -6,8 +6,8 @@
 
 #include "base/log.h"
 #include "base/waiting.h"
-#include "cluster/secret.h"
 #include "cluster/patience.h"
+#include "cluster/secret.h"
 #include "cluster/session.h"
 #include "node/broker.h"
 #include "node/clients.h"

@@ -25,7 +25,8 @@ class NodesTest : public testing::Test {
  protected:
   explicit NodesTest(int members = 2) {
     cluster::CoordinatorOptions o;
-    o.secret = cluster::test::kToken, o.members = members, o.joinTimeout = 60, o.stepTimeout = 10, o.placesReturn = true;
+    o.secret = cluster::test::kToken, o.members = members, o.joinTimeout = 60, o.stepTimeout = 10,
+    o.placesReturn = true;
     c_ = std::make_unique<RunningCoordinator>(o, std::make_unique<Nodes>());
   }
   // A member that stays, or that only reserves its place.

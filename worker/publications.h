@@ -20,8 +20,8 @@ class Publications {
                std::function<void(const wire::Event&)> report, std::function<void()> waiting,
                const Interrupt& interrupt);
   void taken(const wire::Event& event);  // of a snapshot or of the model
-  void reportPublished();  // those that the host has confirmed since
-  void waitForAll();       // kTimeout after `patience`, naming the first; the interrupt's error
+  void reportPublished();                // those that the host has confirmed since
+  void waitForAll();                     // kTimeout after `patience`, naming the first; the interrupt's error
 
  private:
   const bool byHost_;

@@ -8,11 +8,12 @@
 
 #include "base/log.h"
 #include "base/sha256.h"
-#include "cluster/secret.h"
 #include "cluster/membership.h"
 #include "cluster/patience.h"
+#include "cluster/secret.h"
 #include "cluster/session.h"
 #include "worker/job.h"
+#include "worker/joining.h"
 #include "worker/publications.h"
 #include "worker/watched_mesh.h"
 
@@ -21,32 +22,6 @@ namespace {
 
 using cluster::Session;
 namespace patience = cluster::patience;
-
-control::ToCoordinator::Hello helloOf(const wire::Job& job, const collective::PeerDoor& data) {
-  char host[256] = "?";
-  ::gethostname(host, sizeof host - 1);
-  control::ToCoordinator::Hello hello;
-  hello.set_version(CREMA_VERSION);
-  hello.set_member(job.worker());
-  hello.set_attempt(job.attempt()), hello.set_stage_attempt(job.stage_attempt());
-  hello.set_host(fmt::format("{} {}", host, job.host()));
-  hello.set_pid(::getpid());
-  hello.set_data_address(data.address());
-  hello.set_job_digest(jobDigest(job));
-  hello.set_task_seconds(job.task_seconds());
-  hello.set_unpack_seconds(job.unpack_seconds());
-  return hello;
-}
-
-cluster::SessionOptions sessionOf(const wire::Job& job) {
-  return {job.coordinator(),
-          cluster::secretOf(job),
-          fmt::format("worker {}", job.worker()),
-          job.join_timeout(),
-          job.step_timeout(),
-          job.coordinator_listens(),
-          {}};
-}
 
 std::string stateDigest(solver::Solver& solver) {
   const auto bytes = [](Blob& b, int count) {
@@ -232,8 +207,7 @@ class Run {
   }
 
   train::Request requested() {
-    const train::Request owed =
-        std::exchange(owesSnapshot_, false) ? train::Request::kSnapshot : train::Request::kNone;
+    const train::Request owed = std::exchange(owesSnapshot_, false) ? train::Request::kSnapshot : train::Request::kNone;
     const train::Request r = host_.request() | owed;
     told_ = told_ || train::wantsEnd(r);
     const train::Request leave = told_ && job_.replacement() != "fail" ? train::Request::kLeave : r;

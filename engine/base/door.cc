@@ -107,8 +107,8 @@ void Door::refuse(Client& client, const std::string& why) {
   LOG_WARNING("a stranger knocked at {}: {}; further ones are counted, not told", whose_, why);
 }
 
-Socket connectThroughDoor(const std::string& address, const Secret& secret, std::string_view purpose,
-                          Deadline deadline, const Interrupt* interrupt, Deadline refusedUntil) {
+Socket connectThroughDoor(const std::string& address, const Secret& secret, std::string_view purpose, Deadline deadline,
+                          const Interrupt* interrupt, Deadline refusedUntil) {
   for (double pause = 0.1;; pause *= 2) {
     Socket s = Socket::connectTo(address, deadline, interrupt, refusedUntil);
     try {

@@ -58,7 +58,7 @@ class Door {
 
 // Connects to a door and proves the token. With many clients at once it may be evicted before it could prove anything:
 // it then connects again, up to four times within 1.5 s, which is also how long a wrong token takes to fail.
-Socket connectThroughDoor(const std::string& address, const Secret& secret, std::string_view purpose,
-                          Deadline deadline, const Interrupt* interrupt, Deadline refusedUntil);
+Socket connectThroughDoor(const std::string& address, const Secret& secret, std::string_view purpose, Deadline deadline,
+                          const Interrupt* interrupt, Deadline refusedUntil);
 
 }  // namespace crema

@@ -37,7 +37,11 @@ void protect(Socket& s, char protection, const std::string& outKey, const std::s
 
 void proveAsServer(Socket& s, const Secret& secret, std::string_view purpose, Deadline deadline,
                    const Interrupt* interrupt, const std::function<void()>& accept) {
-  const std::string mine = (s.local() ? kNone : secret.sealed ? kSealed : kSummed) + randomBytes(kNonce), hello = std::string(kMagic, kMagicSize) + mine;
+  const std::string mine = (s.local()       ? kNone
+                            : secret.sealed ? kSealed
+                                            : kSummed) +
+                           randomBytes(kNonce),
+                    hello = std::string(kMagic, kMagicSize) + mine;
   s.writeAll(hello.data(), hello.size(), deadline, interrupt);
   std::string answer(kNonce + kMac, '\0');
   s.readAll(answer.data(), answer.size(), deadline, interrupt);

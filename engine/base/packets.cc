@@ -42,8 +42,8 @@ void Packets::pack(const void* from, size_t size) {
   if (keys_) {
     const size_t head = before_.size() - kHead, at = before_.size();
     before_.resize(at + payload_ + kSeal);
-    crypto_secretstream_xchacha20poly1305_push(&outState_, bytes(before_.data() + at), nullptr, bytes(payload), payload_,
-                                               bytes(before_.data() + head), kHead, 0);
+    crypto_secretstream_xchacha20poly1305_push(&outState_, bytes(before_.data() + at), nullptr, bytes(payload),
+                                               payload_, bytes(before_.data() + head), kHead, 0);
     fromSize_ = 0;
   } else {
     from_ = payload, fromSize_ = payload_;
@@ -66,7 +66,8 @@ size_t Packets::write(const Send& send, const void* from, size_t size) {
   for (;;) {
     std::array<iovec, 3> parts{};
     size_t count = 0, skip = sent_, left = 0;
-    for (const std::string_view part : {std::string_view(before_), std::string_view(from_, fromSize_), std::string_view(behind_)}) {
+    for (const std::string_view part :
+         {std::string_view(before_), std::string_view(from_, fromSize_), std::string_view(behind_)}) {
       const size_t first = std::min(skip, part.size());
       skip -= first;
       if (first == part.size()) continue;
@@ -103,7 +104,8 @@ bool Packets::open(std::string_view packet) {
   }
   if (!whole) {
     plain_ = {};
-    throw DamagedPacket(fmt::format("packet {} of {} bytes was damaged on the way: its check does not fit", received_, size));
+    throw DamagedPacket(
+        fmt::format("packet {} of {} bytes was damaged on the way: its check does not fit", received_, size));
   }
   ++received_;
   at_ += size + overhead();
@@ -122,7 +124,8 @@ void Packets::makeRoom() {
 size_t Packets::read(const Receive& receive, void* to, size_t size) {
   while (plain_.empty()) {
     if (keys_ && received_ == 0 && !started_ && filled_ - at_ >= kStart) {
-      if (crypto_secretstream_xchacha20poly1305_init_pull(&inState_, bytes(in_.data() + at_), bytes(keys_->in.data())) != 0)
+      if (crypto_secretstream_xchacha20poly1305_init_pull(&inState_, bytes(in_.data() + at_),
+                                                          bytes(keys_->in.data())) != 0)
         throw DamagedPacket("the start of a sealed connection was damaged on the way");
       at_ += kStart, started_ = true;
     }

@@ -35,9 +35,9 @@ class DamagedPacket : public Error {
 // A thread may read while another one writes.
 class Packets {
  public:
-  static constexpr size_t kMost = 64u << 10;                                      // bytes of a payload
-  using Receive = std::function<size_t(void* to, size_t bytes)>;                  // as Socket::readSome
-  using Send = std::function<size_t(const iovec* parts, size_t count)>;           // as Socket::writeSome, of several parts
+  static constexpr size_t kMost = 64u << 10;                             // bytes of a payload
+  using Receive = std::function<size_t(void* to, size_t bytes)>;         // as Socket::readSome
+  using Send = std::function<size_t(const iovec* parts, size_t count)>;  // as Socket::writeSome, of several parts
   explicit Packets(std::optional<PacketKeys> keys) : keys_(std::move(keys)) {}  // without keys: summed
 
   // Bytes of the payload that were moved, 0 when receive() would wait for more. Throws DamagedPacket.

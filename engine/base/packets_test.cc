@@ -52,8 +52,7 @@ std::string randomText(size_t size, unsigned seed) {
 }
 
 void sendAll(Packets& packets, Wire& wire, const std::string& text) {
-  for (size_t at = 0; at < text.size();)
-    at += packets.write(wire.sender(), text.data() + at, text.size() - at);
+  for (size_t at = 0; at < text.size();) at += packets.write(wire.sender(), text.data() + at, text.size() - at);
 }
 
 // What comes out of the wire until nothing more does; "damaged" in `why` when that is why it has ended.
@@ -93,7 +92,8 @@ TEST_P(PacketsTest, WhatGoesInComesOutInPartsOfAnySize) {
     Wire wire;
     wire.most = most;
     std::string all;
-    for (const size_t size : {size_t{1}, size_t{2}, size_t{1000}, size_t{3000}, Packets::kMost - 1, Packets::kMost, Packets::kMost + 1, size_t{300000}}) {
+    for (const size_t size : {size_t{1}, size_t{2}, size_t{1000}, size_t{3000}, Packets::kMost - 1, Packets::kMost,
+                              Packets::kMost + 1, size_t{300000}}) {
       if (most == 3 && size > 3000) break;
       const std::string text = randomText(size, static_cast<unsigned>(size));
       sendAll(here, wire, text);
@@ -178,7 +178,9 @@ TEST(Packets, SealedBytesAreASecretstream) {
   std::memcpy(&size, at + 24, 4);
   EXPECT_EQ(size, text.size());
   crypto_secretstream_xchacha20poly1305_state state;
-  ASSERT_EQ(crypto_secretstream_xchacha20poly1305_init_pull(&state, at, reinterpret_cast<const unsigned char*>(key.data())), 0);
+  ASSERT_EQ(
+      crypto_secretstream_xchacha20poly1305_init_pull(&state, at, reinterpret_cast<const unsigned char*>(key.data())),
+      0);
   std::string opened(text.size(), '\0');
   EXPECT_EQ(crypto_secretstream_xchacha20poly1305_pull(&state, reinterpret_cast<unsigned char*>(opened.data()), nullptr,
                                                        nullptr, at + 28, text.size() + 17, at + 24, 4),

@@ -24,8 +24,7 @@ class [[nodiscard]] Socket {
  public:
   Socket() = default;
   explicit Socket(int fd, std::string peer) : fd_(fd), peer_(std::move(peer)) {}
-  Socket(Socket&& other) noexcept
-      : fd_(other.fd_), peer_(std::move(other.peer_)), packets_(std::move(other.packets_)) {
+  Socket(Socket&& other) noexcept : fd_(other.fd_), peer_(std::move(other.peer_)), packets_(std::move(other.packets_)) {
     other.fd_ = -1;
   }
   Socket& operator=(Socket&& other) noexcept;
@@ -64,7 +63,7 @@ class [[nodiscard]] Socket {
   [[nodiscard]] size_t readSome(void* to, size_t bytes) const;
   [[nodiscard]] size_t writeSome(const void* from, size_t bytes) const;
   [[nodiscard]] bool halfSent() const { return packets_ && packets_->halfSent(); }  // of the bytes not yet counted
-  [[nodiscard]] bool readable() const;  // waitToRead() would not wait
+  [[nodiscard]] bool readable() const;                                              // waitToRead() would not wait
   [[nodiscard]] bool peerGone() const;  // the other end has closed it, and all that it sent was read
 
  private:

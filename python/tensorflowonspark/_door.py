@@ -1,6 +1,6 @@
 """Connections to the ports of `crema`: both ends prove that they hold the token (engine/base/handshake.h), and nothing
-is said before. Then frames of messages, with descriptors on a Unix socket. To another machine the executable carries them
-(`crema relay`): it sums or seals what travels, and Python's library has no cipher.
+is said before. Then frames of messages, with descriptors on a Unix socket. To another machine the executable carries
+them (`crema relay`): it sums or seals what travels, and Python's library has no cipher.
 """
 
 import hashlib

@@ -2,8 +2,8 @@
 
 import os
 
-from support.overheard import Overheard
 from spark_jobs import job, submit, trained  # noqa: F401 (job is a fixture)
+from support.overheard import Overheard
 
 ENCRYPTED = (
     "spark.authenticate=true",

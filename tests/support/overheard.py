@@ -1,5 +1,6 @@
 """What processes of this machine say to each other."""
 
+import contextlib
 import socket
 import threading
 
@@ -24,10 +25,8 @@ class Overheard:
 
     def _listen(self):
         while not self.over:
-            try:
+            with contextlib.suppress(socket.timeout):
                 self.parts.append(self.socket.recv(1 << 17))
-            except socket.timeout:
-                pass
 
     def __exit__(self, *_):
         self.over = True

@@ -205,7 +205,8 @@ private[crema] object FrameShuffle {
     val rdd = sc.union(frames).repartitionAndSortWithinPartitions(new ByWorker(workers))
     // Writes the shuffle files and reads none. The training stage can then start at once, and a slow or failing source
     // does not use up the workers' deadlines.
-    JobError.explained(sc.runJob(Placement.spread(sc, rdd), (_: Iterator[Int => Iterator[(FrameKey, Array[Byte])]]) => (), Seq(0)))
+    JobError.explained(sc.runJob(Placement.spread(sc, rdd),
+      (_: Iterator[Int => Iterator[(FrameKey, Array[Byte])]]) => (), Seq(0)))
     rdd
   }
 }

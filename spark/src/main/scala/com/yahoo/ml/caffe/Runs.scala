@@ -118,8 +118,9 @@ private[caffe] class Runs(@transient val sc: SparkContext) extends Serializable 
         case Some((iteration, model, state)) =>
           console.say(s"training goes on from the snapshot of iteration $iteration, $state")
           if (iteration >= maxIter)
-            console.say(s"there is nothing left to train: the solver's max_iter is $maxIter, and the model is that of " +
-              "the snapshot. A run that is to begin anew needs another -model, or -resume none")
+            console.say(
+              s"there is nothing left to train: the solver's max_iter is $maxIter, and the model is that of " +
+                "the snapshot. A run that is to begin anew needs another -model, or -resume none")
           conf.snapshotModelFile = model
           conf.snapshotStateFile = state
         case None => console.say(s"there is no snapshot ${Storage.inFolder(folder, name)}_iter_N.solverstate yet")
