@@ -10,8 +10,8 @@ import org.apache.spark.{Partition, SparkContext, TaskContext}
   * put all of them on one executor.
   */
 object Placement {
-  /** One element for each partition of the RDD, which computes any of them when the first row is asked for: code above it
-    * can start before a shuffle is fetched and sorted, may ask from a thread of its own, which must end before the
+  /** One element for each partition of the RDD, which computes any of them when the first row is asked for. Code above
+    * it can start before a shuffle is fetched and sorted, may ask from a thread of its own, which must end before the
     * task does, and may do the work of another partition than its own. Partition p prefers the p-th executor.
     */
   def spread[T: ClassTag](sc: SparkContext, rdd: RDD[T]): RDD[Int => Iterator[T]] = {
