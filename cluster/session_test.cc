@@ -79,8 +79,10 @@ TEST_F(SessionTest, SaysHelloReadyReportFinishedAndHearsBye) {
   EXPECT_EQ(ready.state_digest(), "weights");
   EXPECT_EQ(ready.records(), "100 records");
   say([](auto& m) { m.mutable_start()->set_generation(4), m.mutable_start()->add_peers("1.2.3.4:5"); });
+  session_->waiting = true;  // as it was when an error ended an exchange
   const auto start = session_->waitForStart();
   EXPECT_EQ(start.generation(), 4u);
+  EXPECT_FALSE(session_->waiting) << "else nobody would notice that it hangs";
   EXPECT_EQ(start.peers(0), "1.2.3.4:5");
   wire::Event event;
   event.mutable_progress()->set_iteration(8);

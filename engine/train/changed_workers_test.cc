@@ -123,9 +123,9 @@ TEST_F(ChangedWorkers, AStepThatIsDoneAnewHasTheLossOfOneThatIsNot) {
   const auto losses = [this](int lostIn) {
     train::Run run = setUp("");
     EXPECT_GT(run.solver->net().carriedBytes(), 0u);
-    std::map<int64_t, double> losses;
+    std::map<int64_t, double> all;
     TrainHooks hooks;
-    hooks.progress = [&](const Progress& p) { losses[p.iteration] = p.loss; };
+    hooks.progress = [&](const Progress& p) { all[p.iteration] = p.loss; };
     ScriptedExchange exchange;
     int copies = 0;
     exchange.copied = [&](const std::vector<Bytes>&) {
@@ -139,7 +139,7 @@ TEST_F(ChangedWorkers, AStepThatIsDoneAnewHasTheLossOfOneThatIsNot) {
     }
     trainer.run();
     trainer.leaveExchange();
-    return losses;
+    return all;
   };
   const auto calm = losses(-1);
   EXPECT_EQ(calm.size(), 6u);

@@ -20,12 +20,16 @@ def outputs(log):
 
 
 def went_back(log):
-    """The iterations from which the run went on although a later one had been begun."""
-    wrong, furthest = [], 0
-    for _, at, shown in re.findall(f"{WENT_ON}|{SHOWN}", log):
-        if at and int(at) < furthest:
-            wrong.append(f"it went on from iteration {at} behind iteration {furthest}")
-        furthest = max(furthest, int(at or shown))
+    """The iterations from which the run went on although a later one had been begun before the loss. That it goes on is
+    said a moment later, when later iterations may have been shown.
+    """
+    wrong, furthest, lost = [], 0, 0
+    for gone, _, _, at, shown in re.findall(f"{GONE}|{WENT_ON}|{SHOWN}", log):
+        if gone:
+            lost = furthest
+        elif at and int(at) < lost:
+            wrong.append(f"it went on from iteration {at} behind iteration {lost}")
+        furthest = max(furthest, int(at or shown or 0))
     return wrong
 
 

@@ -10,6 +10,7 @@ def test_a_run_that_begins_anew_went_back():
     log = "Iteration 20 (10 iter/s), loss = 1\n" + LOST.format(0, 70) + ON.format(" (new: 1)", 0)
     assert went_back(log) == ["it went on from iteration 0 behind iteration 20"]
     assert not went_back(log.replace("iteration 0,", "iteration 20,"))
+    assert not went_back(LOST.format(0, 70) + "Iteration 20 (10 iter/s), loss = 1\n" + ON.format("", 15))
 
 
 def test_a_run_that_ends_with_the_loss_of_one_of_three_has_survivors():
