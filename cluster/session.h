@@ -10,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/handshake.h"
 #include "base/mutex.h"
 #include "cluster/channel.h"
 #include "cluster/host_activity.h"
