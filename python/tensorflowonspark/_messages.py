@@ -168,8 +168,10 @@ MESSAGES = {
         "stuck": (8, "NodeNote.Stuck"),
         "epoch": (9, "NodeNote.Epoch"),
         "counted": (10, "NodeNote.Counted"),
+        "end_servers": (15, "NodeNote.EndServers"),
     },
     "NodeNote.End": {},
+    "NodeNote.EndServers": {},
     "NodeNote.Counted": {
         "queue": (1, "str"),
         "serial": (2, "int"),
