@@ -56,7 +56,7 @@ TEST(Job, SaysWhatItsCoordinatorIs) {
   job.set_host("10.0.0.4"), job.set_token("secret"), job.set_model_home("out/m");
   job.set_join_timeout(7), job.set_step_timeout(9);
   const cluster::CoordinatorOptions o = coordinatorOf(job);
-  EXPECT_EQ(std::vector({o.host, o.token, o.jobDigest}), std::vector({job.host(), job.token(), jobDigest(job)}));
+  EXPECT_EQ(std::vector({o.host, o.secret.token, o.jobDigest}), std::vector({job.host(), job.token(), jobDigest(job)}));
   EXPECT_EQ(std::vector({o.members, o.port}), std::vector({3, 0}));
   EXPECT_EQ(std::vector({o.joinTimeout, o.stepTimeout}), std::vector({7.0, 9.0}));
   EXPECT_EQ(workOf(job)->naming().part(2, {}), "ranks 5 to 6") << "of seven in three workers";

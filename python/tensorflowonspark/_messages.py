@@ -169,8 +169,10 @@ MESSAGES = {
         "stuck": (8, "NodeNote.Stuck"),
         "epoch": (9, "NodeNote.Epoch"),
         "counted": (10, "NodeNote.Counted"),
+        "end_servers": (15, "NodeNote.EndServers"),
     },
     "NodeNote.End": {"failed": (1, "str")},
+    "NodeNote.EndServers": {},
     "NodeNote.Counted": {
         "queue": (1, "str"),
         "serial": (2, "int"),
