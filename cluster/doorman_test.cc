@@ -78,9 +78,9 @@ TEST_F(DoormanTest, GarbageInsteadOfAProofEndsTheConnection) {
   Socket s = unauthenticated();
   const std::string garbage(200, 'G');
   s.writeAll(garbage.data(), garbage.size(), Deadline::after(kPatience), nullptr);
-  char bytes[41];
+  char bytes[42];
   EXPECT_THROW(s.readAll(bytes, sizeof bytes, Deadline::after(kPatience), nullptr),
-               Error);  // the greeting has 40 bytes
+               Error);  // the greeting has 41 bytes
   EXPECT_FALSE(next(0.05));
 }
 
@@ -125,7 +125,7 @@ TEST(Doorman, SilentClientsGoAfterAWhile) {
   HandClock clock;
   Doorman doorman("127.0.0.1", 0, kToken);
   const Socket s = Socket::connectTo(doorman.address(), Deadline::after(kPatience), nullptr);
-  char greeting[40];
+  char greeting[41];
   s.readAll(greeting, sizeof greeting, Deadline::after(kPatience), nullptr);
   clock.advance(4.9);
   settle();

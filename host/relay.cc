@@ -1,5 +1,6 @@
 #include "host/relay.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <unistd.h>
 
@@ -64,6 +65,7 @@ std::string sizeAndText(const std::string& text) {
 
 void relay(const std::string& address, const std::string& purpose, double seconds) {
   const Deadline deadline = Deadline::after(seconds);
+  ::fcntl(STDIN_FILENO, F_SETFL, ::fcntl(STDIN_FILENO, F_GETFL) | O_NONBLOCK);
   const Socket here(STDIN_FILENO, "the process that started this one");
   std::array<unsigned char, cluster::kFrameHead> head{};
   here.readAll(head.data(), head.size(), deadline, nullptr);
