@@ -103,27 +103,42 @@ TEST_F(WorkerHostTest, RowsTrainTheModelOfTheDatabaseThatTheyCameFrom) {
   EXPECT_EQ(modelOf(j, host), expected);
 }
 
-TEST_F(WorkerHostTest, ASnapshotIsReportedOnceTheHostHasPublishedIt) {
+TEST_F(WorkerHostTest, SnapshotsAndTheModelAreReportedOnceTheHostHasPublishedThem) {
   wire::Job j = job(2, "snapshot: 4");
   j.set_publishes(true), j.set_snapshot_prefix(folder_.file("snap"));
   j.set_published_prefix("hdfs://n/snap");
+  constexpr int64_t kModel = -1;
   std::vector<int64_t> published;
   const auto host = [&](const wire::Event& e, HostRows& rows) {
-    if (!e.has_snapshot()) return;
-    EXPECT_TRUE(fileExists(e.snapshot().state())) << "it is whole when the host gets it";
+    if (!e.has_snapshot() && !e.has_model()) return;
+    EXPECT_TRUE(fileExists(e.has_model() ? e.model().path() : e.snapshot().state())) << "it is whole when it comes";
     std::this_thread::sleep_for(std::chrono::milliseconds(50));  // the training goes on meanwhile
-    published.push_back(e.snapshot().iteration());
+    published.push_back(e.has_model() ? kModel : e.snapshot().iteration());
     wire::Input in;
     in.mutable_published()->set_iteration(e.snapshot().iteration());
     rows.accept(in);
   };
   const Outcome o = run(j, "", nullptr, train::Request::kNone, host);
   endsWell(o);
-  EXPECT_EQ(published, (std::vector<int64_t>{4, 8, 12}));
+  EXPECT_EQ(published, (std::vector<int64_t>{4, 8, 12, kModel}));
   std::vector<int64_t> reported;
   for (const auto& e : o.events)
-    if (e.has_snapshot()) reported.push_back(e.snapshot().iteration());
-  EXPECT_EQ(reported, published) << "the last one too, which came after the last step";
+    if (e.has_snapshot() || e.has_model()) reported.push_back(e.has_model() ? kModel : e.snapshot().iteration());
+  EXPECT_EQ(reported, published) << "the last ones too, which came after the last step";
+}
+
+TEST_F(WorkerHostTest, AModelThatTheHostCannotPublishEndsTheRunWithItsReason) {
+  wire::Job j = job(2);
+  j.set_publishes(true), j.set_snapshot_prefix(folder_.file("snap"));
+  const auto host = [&](const wire::Event& e, HostRows& rows) {
+    if (!e.has_model()) return;
+    wire::Input in;
+    in.mutable_published()->set_failed("the model is trained and not saved: no space left");
+    rows.accept(in);
+  };
+  const Outcome o = run(j, "", nullptr, train::Request::kNone, host);
+  EXPECT_NE(o.error.find("the model is trained and not saved: no space left"), std::string::npos) << o.error;
+  EXPECT_TRUE(o.done.empty()) << "no worker has finished without the model";
 }
 
 TEST_F(WorkerHostTest, ASnapshotThatTheHostCannotPublishEndsTheRunWithItsReason) {
