@@ -84,7 +84,7 @@ class ChangedWorkers : public crema::test::SolverFixture {
                                  {reinterpret_cast<const char*>(position.data()), position.size() * sizeof(double)}};
       const std::string& bytes = all[(*part)++];
       ASSERT_EQ(of[0].size, bytes.size());
-      std::memcpy(of[0].at, bytes.data(), bytes.size());
+      std::copy(bytes.begin(), bytes.end(), of[0].at);
     };
   }
 
