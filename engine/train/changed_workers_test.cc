@@ -1,7 +1,6 @@
 // How a trainer goes on with other workers, with an exchange that fails at a chosen moment, and how it leaves.
 #include <gtest/gtest.h>
 
-#include <cstring>
 #include <functional>
 #include <map>
 #include <thread>
