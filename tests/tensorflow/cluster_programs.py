@@ -1,5 +1,6 @@
 """Imported by the tests of clusters: one Spark for all of them, programs, and what is left of nodes."""
 
+import contextlib
 import json
 import os
 import pathlib
@@ -22,10 +23,14 @@ def sc(spark):  # noqa: F811
 
 @pytest.fixture
 def seen(tmp_path):
-    """Where programs write what they saw, a file each."""
+    """Where programs write what they saw, a file each. What is being written is not there yet."""
 
     def read():
-        return {p.name: json.loads(p.read_text()) for p in tmp_path.glob("*.json")}
+        whole = {}
+        for p in tmp_path.glob("*.json"):
+            with contextlib.suppress(json.JSONDecodeError):
+                whole[p.name] = json.loads(p.read_text())
+        return whole
 
     read.folder = str(tmp_path)
     return read
