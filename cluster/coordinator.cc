@@ -140,7 +140,10 @@ class Coordinator::State {
           membership_.seat(w) == Membership::Seat::kPaused && membership_.iteration(w) != Membership::kNewcomer;
       here += membership_.seat(w) == Membership::Seat::kPaused || membership_.seat(w) == Membership::Seat::kReady;
     }
-    if (!recovers() || withState == 0) return *loss_;  // newcomers alone have nothing to go on from
+    // Newcomers alone have nothing to go on from. Whose end is a consequence of what another has said is not the cause:
+    // a host may end them all for that.
+    const bool said = failure_ && monotonicSeconds() - failedAt_ < options_.replacementTimeout;
+    if (!recovers() || withState == 0) return said ? *failure_ : *loss_;
     return {loss_->kind(), fmt::format("{} {}(s) are left, and {}; none came within {:.0f} s. The last loss: {}", here,
                                        roster_.member(),
                                        work_->sharesMove() ? fmt::format("{} are needed", std::max(options_.least, 1))
@@ -363,7 +366,11 @@ class Coordinator::State {
     }
     const std::string story =
         fmt::format("{} failed{}: {}", roster_.describe(w), roster_.during(f.iteration()), f.story());
-    if (survivesLoss() && (f.kind() == name(ErrorKind::kStopped) || ofItsMachine(w, f))) return lose(w, story);
+    if (survivesLoss() && f.kind() == name(ErrorKind::kStopped)) return lose(w, story);
+    if (survivesLoss() && ofItsMachine(w, f)) {
+      failure_ = Error(ErrorKind::kIo, story), failedAt_ = monotonicSeconds();
+      return lose(w, story);
+    }
     throw Error(kindForAll(f.kind()), story);
   }
 
@@ -477,6 +484,8 @@ class Coordinator::State {
   int64_t snapshot_ = -1;                    // the last that was reported
   double since_ = -1;                        // the present pause; -1: none
   std::map<int, int> failures_;              // of members' machines
+  std::optional<Error> failure_;             // the last of them
+  double failedAt_ = 0;
   std::vector<std::shared_ptr<Channel>> reserve_;
   std::map<int, double> promised_;           // when the place was last given to one of them
   std::vector<int> came_;                    // newcomers of the present generation

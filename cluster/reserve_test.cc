@@ -124,6 +124,10 @@ TEST_F(Reserve, AFullDiskOfOneMemberIsALoss) {
   members_[1].sayFailed("the disk is full", name(ErrorKind::kIo), 7);
   EXPECT_TRUE(c_->saw([](const wire::Event& e) { return e.has_lost() && e.lost().worker() == 1; }));
   EXPECT_FALSE(c_->over());
+  for (const size_t w : {0, 2}) members_[w].hangUp();  // its host ends them all for that
+  ASSERT_TRUE(clock_.advanceUntil([&] { return c_->over(); }));
+  ASSERT_TRUE(c_->error());
+  EXPECT_NE(std::string(c_->error()->what()).find("the disk is full"), std::string::npos) << c_->error()->what();
 }
 
 }  // namespace
