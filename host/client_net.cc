@@ -15,7 +15,7 @@ namespace crema::host {
 namespace {
 
 constexpr double kConnectSeconds = 9;  // those that connect have half of it (collective/mesh.h)
-constexpr double kStepSeconds = 600;  // how long a node waits for others, which may compute, test or read
+constexpr double kStepSeconds = 600;   // how long a node waits for others, which may compute, test or read
 
 // A snapshot_format that this engine cannot write is replaced by the default; the files' names show it.
 caffe::SolverParameter prepared(caffe::SolverParameter p, const engine::Open& open) {
