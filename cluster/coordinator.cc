@@ -1,14 +1,16 @@
-// length: one object, the run; what has a name of its own is in membership.h, roster.h, doorman.h and parting.h.
+// length: one object, the run; what has a name of its own is in membership.h, roster.h, reserve.h, losses.h, reports.h, doorman.h and parting.h.
 #include "cluster/coordinator.h"
 
 #include <algorithm>
-#include <map>
 #include <vector>
 
 #include "base/log.h"
 #include "cluster/doorman.h"
+#include "cluster/losses.h"
 #include "cluster/parting.h"
 #include "cluster/patience.h"
+#include "cluster/reports.h"
+#include "cluster/reserve.h"
 #include "cluster/roster.h"
 #include "cluster/session.h"
 
@@ -19,7 +21,7 @@ class Coordinator::State {
   State(const CoordinatorOptions& options, std::unique_ptr<Work> work, Emit emit)
       : options_(options),
         work_(std::move(work)),
-        emit_(std::move(emit)),
+        reports_(std::move(emit)),
         roster_(options.members, work_->naming()),
         membership_({options.members, options.least, options.replacement, work_->sharesMove()}),
         doorman_(options.host, options.port, options.secret, options.listener) {}
@@ -32,9 +34,7 @@ class Coordinator::State {
   }
 
   void run(const Interrupt* stop) {
-    wire::Event listening;
-    listening.mutable_listening()->set_address(address());
-    emit_(listening);
+    reports_.listening(address());
     try {
       waitUntil_ = Deadline::after(options_.joinTimeout);
       while (!over()) {
@@ -45,14 +45,12 @@ class Coordinator::State {
       work_->checkEnd(roster_);
       control::ToMember bye;
       bye.mutable_bye();
-      endReserve(bye);
-      part(roster_, doorman_, bye, patience::kGoodbye, [this](auto& e) { forward(e); });
+      end(bye, patience::kGoodbye);
     } catch (Error& e) {
       control::ToMember message;
       message.mutable_abort()->set_story(e.what());
       message.mutable_abort()->set_kind(name(e.kind()));
-      endReserve(message);
-      part(roster_, doorman_, message, patience::kAbort, [this](auto& event) { forward(event); });
+      end(message, patience::kAbort);
       throw;
     }
   }
@@ -64,6 +62,11 @@ class Coordinator::State {
   bool gathering() const { return membership_.phase() == Phase::kGathering; }
   bool survivesLoss() const { return recovers() || (options_.placesReturn && gathering()); }
   bool over() const { return work_->over(roster_, asked_, done_); }
+
+  void end(const control::ToMember& last, double seconds) {
+    reserve_.tellAll(last);
+    part(roster_, doorman_, last, seconds, [this](auto& event) { forward(event); });
+  }
 
   void sendAll(const wire::Note& note) const {
     control::ToMember message;
@@ -92,9 +95,9 @@ class Coordinator::State {
       control::ToMember alive;
       alive.mutable_alive();
       roster_.tellAll(alive);
-      for (const auto& r : reserve_) sendTo(*r, alive);
+      reserve_.tellAll(alive);
     }
-    if (!reserve_.empty()) fillPlaces(now);
+    if (!gathering()) reserve_.fill(roster_, now);
     for (size_t w = 0; w < roster_.members.size(); ++w) checkLife(static_cast<int>(w), now);
   }
 
@@ -133,31 +136,29 @@ class Coordinator::State {
   }
 
   Error tooFew() const {
-    if (!loss_) return roster_.tooFew(options_.joinTimeout, work_->remedyForMissing());
+    if (!losses_.last()) return roster_.tooFew(options_.joinTimeout, work_->remedyForMissing());
     int here = 0, withState = 0;
     for (int w = 0; w < options_.members; ++w) {
       withState +=
           membership_.seat(w) == Membership::Seat::kPaused && membership_.iteration(w) != Membership::kNewcomer;
       here += membership_.seat(w) == Membership::Seat::kPaused || membership_.seat(w) == Membership::Seat::kReady;
     }
-    // Newcomers alone have nothing to go on from. Whose end is a consequence of what another has said is not the cause:
-    // a host may end them all for that.
-    const bool said = failure_ && monotonicSeconds() - failedAt_ < options_.replacementTimeout;
-    if (!recovers() || withState == 0) return said ? *failure_ : *loss_;
-    return {loss_->kind(), fmt::format("{} {}(s) are left, and {}; none came within {:.0f} s. The last loss: {}", here,
-                                       roster_.member(),
-                                       work_->sharesMove() ? fmt::format("{} are needed", std::max(options_.least, 1))
-                                                           : "each must be replaced, as only it has its rows",
-                                       options_.replacementTimeout, loss_->what())};
+    const Error& cause = losses_.cause(monotonicSeconds());
+    if (!recovers() || withState == 0) return cause;  // newcomers alone have nothing to go on from
+    return {cause.kind(), fmt::format("{} {}(s) are left, and {}; none came within {:.0f} s. The last loss: {}", here,
+                                      roster_.member(),
+                                      work_->sharesMove() ? fmt::format("{} are needed", std::max(options_.least, 1))
+                                                          : "each must be replaced, as only it has its rows",
+                                      options_.replacementTimeout, cause.what())};
   }
 
   void regroup(bool atBorder) {
-    if (since_ < 0) since_ = monotonicSeconds();
+    reports_.paused(monotonicSeconds());
     waitUntil_ = Deadline::after(options_.replacementTimeout);
     control::ToMember message;
     message.mutable_regroup()->set_generation(membership_.generation());
     message.mutable_regroup()->set_at_border(atBorder);
-    if (loss_) message.mutable_regroup()->set_why(loss_->message());
+    if (losses_.last()) message.mutable_regroup()->set_why(losses_.last()->message());
     for (const int w : membership_.members()) {
       roster_.tell(w, message);
       // It computes again, and is watched as before. Of those that have ended nothing is expected.
@@ -171,16 +172,17 @@ class Coordinator::State {
     const std::vector<int>& members = membership_.members();
     control::ToMember message;
     auto* start = message.mutable_start();
-    start->set_generation(membership_.generation()), start->set_snapshot(snapshot_);
-    came_.clear();
+    start->set_generation(membership_.generation()), start->set_snapshot(reports_.lastSnapshot());
+    std::vector<int> came;
     for (const int w : members) {
       const Member& m = roster_.members[static_cast<size_t>(w)];
       start->add_peers(m.hello.data_address());
       start->add_about(m.hello.about());
       start->add_number(w);
       start->add_iteration(membership_.iteration(w));
-      if (membership_.iteration(w) == Membership::kNewcomer) came_.push_back(w);
+      if (membership_.iteration(w) == Membership::kNewcomer) came.push_back(w);
     }
+    reports_.begins(std::move(came));
     for (const int end : work_->begin(roster_, members)) start->add_share_end(end);
     for (size_t i = 0; i < members.size(); ++i) {
       Member& m = roster_.members[static_cast<size_t>(members[i])];
@@ -196,22 +198,12 @@ class Coordinator::State {
   void started() {
     if (membership_.generation() > 1) return;
     for (const auto& channel : std::exchange(waiting_, {})) sendTo(*channel, roster_.here(true, false));
-    wire::Event event;
-    event.mutable_started();
-    emit_(event);
+    reports_.started();
   }
 
-  // The first step of a generation after the first is done: the pause is over.
   void wentOn(int64_t iteration) {
-    if (since_ < 0 || membership_.phase() != Phase::kRunning) return;
-    wire::Event event;
-    auto* r = event.mutable_regrouped();
-    r->set_generation(membership_.generation());
-    r->set_workers(static_cast<int>(membership_.members().size()));
-    r->set_iteration(iteration), r->set_pause(monotonicSeconds() - since_);
-    for (const int w : came_) r->add_came(w);
-    since_ = -1;
-    emit_(event);
+    if (membership_.phase() == Phase::kRunning)
+      reports_.wentOn(membership_.generation(), membership_.members().size(), iteration, monotonicSeconds());
   }
 
   void checkLife(int w, double now) {
@@ -233,10 +225,10 @@ class Coordinator::State {
   // replaced: another process has taken its place already.
   void lose(int w, const std::string& story, ErrorKind kind = ErrorKind::kPeer, bool remedy = true,
             bool replaced = false) {
-    loss_ = Error(kind, remedy ? fmt::format("{}; {}", story, work_->remedyForLoss()) : story);
-    if (!survivesLoss()) throw *loss_;
+    losses_.lost(Error(kind, remedy ? fmt::format("{}; {}", story, work_->remedyForLoss()) : story));
+    if (!survivesLoss()) throw *losses_.last();
     LOG_WARNING("{}", story);
-    if (since_ < 0 && !gathering()) since_ = monotonicSeconds();
+    if (!gathering()) reports_.paused(monotonicSeconds());
     control::ToMember goodbye;
     goodbye.mutable_abort()->set_kind(name(ErrorKind::kPeer));
     goodbye.mutable_abort()->set_story(
@@ -245,10 +237,7 @@ class Coordinator::State {
     roster_.members[static_cast<size_t>(w)] = Member();
     membership_.left(w);
     if (!gathering()) waitUntil_ = Deadline::after(options_.replacementTimeout);
-    wire::Event event;
-    event.mutable_lost()->set_worker(w), event.mutable_lost()->set_story(story);
-    event.mutable_lost()->set_replaced(replaced);
-    emit_(event);
+    reports_.lost(w, story, replaced);
   }
 
   void query(const Doorman::Incoming& in) {
@@ -263,7 +252,7 @@ class Coordinator::State {
     if (in.message.has_query()) return query(in);
     const int w = roster_.find(in.from);
     if (w < 0) {
-      if (!in.lost.empty()) std::erase(reserve_, in.from);
+      if (!in.lost.empty()) reserve_.gone(in.from);
       if (in.message.has_hello()) admit(in);
       if (in.message.report().has_note()) forward(in.message.report());
       return;
@@ -335,7 +324,7 @@ class Coordinator::State {
     m.digest = said.state_digest(), m.records = said.records();
     const std::string why = gathering() ? "" : work_->refusal(roster_, w);
     if (why.empty()) {
-      if (since_ < 0 && !gathering()) since_ = monotonicSeconds();
+      if (!gathering()) reports_.paused(monotonicSeconds());
       return membership_.ready(w);
     }
     refuse(m.channel, m.hello, why);
@@ -353,7 +342,7 @@ class Coordinator::State {
       failed(w, f);
     }
     if (!p.story().empty()) LOG_WARNING("{} has stopped: {}", roster_.describe(w), p.story());
-    if (since_ < 0) since_ = monotonicSeconds();
+    reports_.paused(monotonicSeconds());
     membership_.paused(w, p.generation(), p.iteration(), {{p.unreached().begin(), p.unreached().end()}, p.ended()});
   }
 
@@ -366,18 +355,12 @@ class Coordinator::State {
     }
     const std::string story =
         fmt::format("{} failed{}: {}", roster_.describe(w), roster_.during(f.iteration()), f.story());
-    if (survivesLoss() && f.kind() == name(ErrorKind::kStopped)) return lose(w, story);
-    if (survivesLoss() && ofItsMachine(w, f)) {
-      failure_ = Error(ErrorKind::kIo, story), failedAt_ = monotonicSeconds();
+    const bool others = recovers() && !gathering() && membership_.members().size() > 1;
+    if ((survivesLoss() && f.kind() == name(ErrorKind::kStopped)) ||
+        (others && f.kind() == name(ErrorKind::kIo) &&
+         losses_.ofItsMachine(w, story, monotonicSeconds(), options_.replacementTimeout)))
       return lose(w, story);
-    }
     throw Error(kindForAll(f.kind()), story);
-  }
-
-  // A full disk, no memory, a file system that is gone for one of them: others may do without it, though not for ever.
-  bool ofItsMachine(int w, const control::ToCoordinator::Failed& f) {
-    return f.kind() == name(ErrorKind::kIo) && !gathering() && membership_.members().size() > 1 &&
-           ++failures_[w] <= patience::kFailures;
   }
 
   void refuse(const std::shared_ptr<Channel>& who, const control::ToCoordinator::Hello& hello, const std::string& why) {
@@ -391,15 +374,18 @@ class Coordinator::State {
   void admit(const Doorman::Incoming& in) {
     const auto& hello = in.message.hello();
     const size_t w = roster_.place(hello);
-    // A later attempt of the same task: the earlier one is gone, although its connection has not ended yet.
-    if (survivesLoss() && w < roster_.members.size() && roster_.members[w].channel && !roster_.members[w].finished &&
-        hello.stage_attempt() == roster_.members[w].hello.stage_attempt() &&
-        hello.attempt() > roster_.members[w].hello.attempt())
-      lose(static_cast<int>(w), roster_.describe(static_cast<int>(w)) + " was started again", ErrorKind::kPeer, true,
-           true);
-    if (recovers() && w < roster_.members.size() && roster_.members[w].finished) return isOver(*in.from);
-    if (isDuplicate(hello, w)) return reserve_.push_back(in.from);
-    const std::string refusal = roster_.refusal(hello, options_.jobDigest);
+    std::string refusal = roster_.refusal(hello, options_.jobDigest);
+    if (refusal.empty()) {
+      const Member& there = roster_.members[w];
+      if (recovers() && there.finished) return isOver(*in.from);
+      if (recovers() && !gathering() && Reserve::takes(hello, there)) return reserve_.add(in.from);
+      // A later attempt of the same task: the earlier one is gone, although its connection has not ended yet.
+      if (survivesLoss() && there.channel && !there.finished && !Reserve::takes(hello, there) &&
+          hello.attempt() > there.hello.attempt())
+        lose(static_cast<int>(w), roster_.describe(static_cast<int>(w)) + " was started again", ErrorKind::kPeer, true,
+             true);
+      refusal = roster_.occupied(w);
+    }
     if (!refusal.empty()) return refuse(in.from, hello, refusal);
     Member& m = roster_.members[w];
     m.channel = in.from;
@@ -408,41 +394,7 @@ class Coordinator::State {
     m.ready = hello.brief();
     membership_.joined(static_cast<int>(w));
     if (hello.brief()) membership_.ready(static_cast<int>(w));
-    int have = 0;
-    for (const auto& each : roster_.members) have += each.hello.has_version();
-    wire::Event joined;
-    auto* j = joined.mutable_joined();
-    j->set_worker(static_cast<int>(w)), j->set_about(hello.about()), j->set_host(hello.host()), j->set_have(have),
-        j->set_want(options_.members);
-    j->set_task_seconds(hello.task_seconds()), j->set_unpack_seconds(hello.unpack_seconds());
-    emit_(joined);
-  }
-
-  // Of a member that is well: Spark repeats a whole stage when rows are lost that one of its tasks needs, and leaves the
-  // other tasks running. It stays in reserve: taking places from those that are well would end all that have the state,
-  // and refusing it would leave the place that it was repeated for empty, as its slot goes to the next such task.
-  bool isDuplicate(const control::ToCoordinator::Hello& hello, size_t w) const {
-    return recovers() && !gathering() && w < roster_.members.size() && roster_.members[w].channel &&
-           hello.stage_attempt() != roster_.members[w].hello.stage_attempt() && hello.version() == CREMA_VERSION &&
-           hello.job_digest() == options_.jobDigest;
-  }
-
-  // Gives places that are empty to processes in reserve, each to one.
-  void fillPlaces(double now) {
-    for (size_t w = 0; w < roster_.members.size() && !gathering(); ++w) {
-      const Member& m = roster_.members[w];
-      double& promised = promised_[static_cast<int>(w)];
-      if (m.channel || m.finished || reserve_.empty() || now - promised < patience::kPromise) continue;
-      promised = now;
-      control::ToMember message;
-      message.mutable_place()->set_number(static_cast<int>(w));
-      sendTo(*reserve_.back(), message);
-      reserve_.pop_back();
-    }
-  }
-
-  void endReserve(const control::ToMember& last) {
-    for (const auto& r : std::exchange(reserve_, {})) sendTo(*r, last);
+    reports_.joined(static_cast<int>(w), roster_);
   }
 
   // Its work is done already: the task that Spark repeats has nothing to do.
@@ -452,45 +404,27 @@ class Coordinator::State {
     sendTo(who, bye);
   }
 
-  // Before the start the host is informed, not too often, how many members have their rows.
   void preparing(Member& m) {
     m.prepared = m.heard;
     // A replacement is not late while its rows are on their way.
     if (membership_.awaitsReplacement()) waitUntil_ = Deadline::after(options_.replacementTimeout);
-    if (!gathering() || m.heard - lastPreparing_ < patience::kPreparing) return;
-    lastPreparing_ = m.heard;
-    wire::Event event;
-    event.mutable_preparing()->set_ready(roster_.count(&Member::ready)),
-        event.mutable_preparing()->set_want(options_.members);
-    emit_(event);
+    if (gathering()) reports_.preparing(roster_, m.heard);
   }
 
-  void forward(wire::Event event) {
+  void forward(const wire::Event& event) {
     if (event.has_progress()) wentOn(event.progress().iteration());
-    // A test is done anew when a worker is lost before all have its result.
-    if (event.has_test() && !tests_.emplace(event.test().iteration(), event.test().net()).second) return;
-    if (event.has_snapshot()) snapshot_ = std::max<int64_t>(snapshot_, event.snapshot().iteration());
-    work_->complete(roster_, event);
-    emit_(event);
+    reports_.forward(event, roster_, *work_);
   }
 
   CoordinatorOptions options_;
   std::unique_ptr<Work> work_;
-  Emit emit_;
+  Reports reports_;
   Roster roster_;
   Membership membership_;
-  std::optional<Error> loss_;                // the last one
+  Reserve reserve_;
+  Losses losses_;
   Deadline waitUntil_ = Deadline::after(0);  // for all members, or for replacements
-  int64_t snapshot_ = -1;                    // the last that was reported
-  double since_ = -1;                        // the present pause; -1: none
-  std::map<int, int> failures_;              // of members' machines
-  std::optional<Error> failure_;             // the last of them
-  double failedAt_ = 0;
-  std::vector<std::shared_ptr<Channel>> reserve_;
-  std::map<int, double> promised_;           // when the place was last given to one of them
-  std::vector<int> came_;                    // newcomers of the present generation
-  std::set<std::pair<int64_t, int>> tests_;  // that have been reported
-  double lastAlive_ = 0, lastPreparing_ = -1e9;
+  double lastAlive_ = 0;
   bool done_ = false, asked_ = false, calledLast_ = false;
   std::vector<std::shared_ptr<Channel>> waiting_;  // for all to be here
   Doorman doorman_;

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "support/coordinator_ends.h"
+#include "support/plain_work.h"
 #include "support/settle.h"
 
 namespace crema::cluster {
@@ -15,35 +16,12 @@ using crema::test::settle;
 using crema::test::soon;
 using test::ScriptedMember;
 
-class PlainWork : public Work {
- public:
-  Naming naming() const override {
-    return {"node", "program",
-            [](int, const control::ToCoordinator::Hello& hello) { return "at " + hello.data_address(); }};
-  }
-  std::string remedyForMissing() const override { return "ask for fewer nodes"; }
-  std::string remedyForLoss() const override { return "run it again"; }
-  void checkStart(const Roster& roster) const override {
-    if (roster.members[0].records == "too few") badData("there is too little to do");
-  }
-  void checkEnd(const Roster& roster) const override {
-    if (roster.members[1].digest == "wrong") badData("{} is wrong", roster.describe(1));
-  }
-  void complete(const Roster& roster, wire::Event& report) const override {
-    if (report.has_progress()) report.mutable_progress()->set_max_iter(roster.count(&Member::finished));
-  }
-  bool take(const control::ToCoordinator::Piece& piece, const std::string& sender) override {
-    if (piece.data() == "refused") badData("{} sent what nobody wants", sender);
-    return piece.has_size();
-  }
-};
-
 class AnyWork : public testing::Test {
  protected:
   AnyWork() {
     options_.secret = test::kToken, options_.jobDigest = test::kJobDigest;
     options_.members = 2, options_.joinTimeout = 5, options_.stepTimeout = 10;
-    c_ = std::make_unique<test::RunningCoordinator>(options_, std::make_unique<PlainWork>());
+    c_ = std::make_unique<test::RunningCoordinator>(options_, std::make_unique<test::PlainWork>());
   }
   void join(int member) {
     nodes_.emplace_back(c_->address(), member);

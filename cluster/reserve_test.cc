@@ -3,6 +3,7 @@
 
 #include "cluster/coordinator.h"
 #include "support/coordinator_ends.h"
+#include "support/plain_work.h"
 #include "support/settle.h"
 
 namespace crema::cluster {
@@ -13,27 +14,13 @@ using crema::test::settle;
 using crema::test::soon;
 using test::ScriptedMember;
 
-class RowsThatStay : public Work {
- public:
-  Naming naming() const override {
-    return {"worker", "job", [](int, const control::ToCoordinator::Hello&) { return std::string("a rank"); }};
-  }
-  std::string remedyForMissing() const override { return "ask for fewer"; }
-  std::string remedyForLoss() const override { return "run it again"; }
-  void checkStart(const Roster&) const override {}
-  void checkEnd(const Roster&) const override {}
-  void complete(const Roster&, wire::Event&) const override {}
-  bool take(const control::ToCoordinator::Piece&, const std::string&) override { return false; }
-  bool sharesMove() const override { return false; }
-};
-
-class Reserve : public testing::Test {
+class ReserveTest : public testing::Test {
  protected:
-  Reserve() {
+  ReserveTest() {
     options_.secret = test::kToken, options_.jobDigest = test::kJobDigest;
     options_.members = 3, options_.joinTimeout = 5, options_.stepTimeout = 10;
     options_.replacement = Replacement::kGoOn;
-    c_ = std::make_unique<test::RunningCoordinator>(options_, std::make_unique<RowsThatStay>());
+    c_ = std::make_unique<test::RunningCoordinator>(options_, std::make_unique<test::PlainWork>());
     for (int w = 0; w < 3; ++w) {
       members_.emplace_back(c_->address(), w);
       members_.back().sayHello();
@@ -58,7 +45,7 @@ class Reserve : public testing::Test {
   std::unique_ptr<test::RunningCoordinator> c_;
 };
 
-TEST_F(Reserve, AMemberThatIsWellKeepsItsPlace) {
+TEST_F(ReserveTest, AMemberThatIsWellKeepsItsPlace) {
   ScriptedMember again = repeated(0);
   clock_.advance(3);
   settle();
@@ -75,7 +62,7 @@ TEST_F(Reserve, AMemberThatIsWellKeepsItsPlace) {
   EXPECT_FALSE(c_->error());
 }
 
-TEST_F(Reserve, TheFirstTaskOfARepeatedStageGetsThePlaceThatIsEmpty) {
+TEST_F(ReserveTest, TheFirstTaskOfARepeatedStageGetsThePlaceThatIsEmpty) {
   members_[2].hangUp();
   EXPECT_TRUE(c_->saw([](const wire::Event& e) { return e.has_lost() && e.lost().worker() == 2; }));
   for (int w = 0; w < 2; ++w) {
@@ -93,7 +80,7 @@ TEST_F(Reserve, TheFirstTaskOfARepeatedStageGetsThePlaceThatIsEmpty) {
   EXPECT_EQ(c_->count([](const wire::Event& e) { return e.has_joined() && e.joined().worker() == 2; }), 2u);
 }
 
-TEST_F(Reserve, WhoWaitsGetsThePlaceOfALaterLoss) {
+TEST_F(ReserveTest, WhoWaitsGetsThePlaceOfALaterLoss) {
   ScriptedMember again = repeated(0);
   members_[1].hangUp();
   ASSERT_TRUE(clock_.advanceUntil([&] { return c_->count([](const wire::Event& e) { return e.has_lost(); }) == 1; }));
@@ -103,14 +90,14 @@ TEST_F(Reserve, WhoWaitsGetsThePlaceOfALaterLoss) {
 }
 
 // In one stage Spark starts an attempt only when it has given the one before up.
-TEST_F(Reserve, ALaterAttemptOfTheSameTaskTakesItsPlace) {
+TEST_F(ReserveTest, ALaterAttemptOfTheSameTaskTakesItsPlace) {
   ScriptedMember again(c_->address(), 1);
   again.hello.set_attempt(1);
   again.sayHello();
   EXPECT_TRUE(c_->saw([](const wire::Event& e) { return e.has_lost() && e.lost().replaced(); }));
 }
 
-TEST_F(Reserve, WhoComesWhenItsWorkIsDoneMayGo) {
+TEST_F(ReserveTest, WhoComesWhenItsWorkIsDoneMayGo) {
   members_[1].sayFinished("one");
   settle();
   ScriptedMember again(c_->address(), 1);
@@ -120,7 +107,7 @@ TEST_F(Reserve, WhoComesWhenItsWorkIsDoneMayGo) {
   EXPECT_EQ(losses(), 0u);
 }
 
-TEST_F(Reserve, AFullDiskOfOneMemberIsALoss) {
+TEST_F(ReserveTest, AFullDiskOfOneMemberIsALoss) {
   members_[1].sayFailed("the disk is full", name(ErrorKind::kIo), 7);
   EXPECT_TRUE(c_->saw([](const wire::Event& e) { return e.has_lost() && e.lost().worker() == 1; }));
   EXPECT_FALSE(c_->over());

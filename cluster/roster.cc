@@ -39,13 +39,17 @@ std::string Roster::refusal(const control::ToCoordinator::Hello& hello, const st
   if (i >= members.size())
     return fmt::format("there is no {} {}; this run has {}s 0 to {}", member, hello.member(), member,
                        members.size() - 1);
-  if (members[i].channel || members[i].finished)
-    return fmt::format("{} {} is already here (host {}, pid {})", member, number(i), members[i].hello.host(),
-                       members[i].hello.pid());
   if (hello.job_digest() != jobDigest)
     return fmt::format("{} {} has a different job than the coordinator: start all with the same {}", member, i,
                        naming_.job);
   return "";
+}
+
+std::string Roster::occupied(size_t place) const {
+  const Member& m = members[place];
+  if (!m.channel && !m.finished) return "";
+  return fmt::format("{} {} is already here (host {}, pid {})", naming_.member, number(place), m.hello.host(),
+                     m.hello.pid());
 }
 
 int Roster::count(bool Member::*flag) const {

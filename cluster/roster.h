@@ -47,8 +47,9 @@ class Roster {
   // The number of who says hello: its own, that of another attempt of it which is there, or the first that nobody has;
   // past the end when there is none.
   size_t place(const control::ToCoordinator::Hello& hello) const;
-  // Why who says hello cannot join; "" when it can.
+  // Why who says hello can be none of this run's members; "" when it can, unless its place is taken: see occupied().
   std::string refusal(const control::ToCoordinator::Hello& hello, const std::string& jobDigest) const;
+  std::string occupied(size_t place) const;
   int count(bool Member::*flag) const;
   std::string describe(int member) const;                        // "worker 2 (ranks 4 to 5, host a 10.0.0.3, pid 77)"
   std::string during(int64_t step) const;                        // " in step 7"

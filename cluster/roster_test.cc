@@ -43,8 +43,9 @@ TEST(Roster, SaysWhyOneCannotJoin) {
   EXPECT_EQ(roster.refusal(hello, "job"), "");
   EXPECT_EQ(roster.refusal(hello, "another"),
             "node 1 has a different job than the coordinator: start all with the same program");
+  EXPECT_EQ(roster.occupied(1), "");
   roster.members[1].finished = true;
-  EXPECT_EQ(roster.refusal(hello, "job"), "node 1 is already here (host a 10.0.0.3, pid 71)");
+  EXPECT_EQ(roster.occupied(1), "node 1 is already here (host a 10.0.0.3, pid 71)");
   for (const int wrong : {-2, 3}) {
     hello.set_member(wrong);
     EXPECT_EQ(roster.refusal(hello, "job"), fmt::format("there is no node {}; this run has nodes 0 to 2", wrong));

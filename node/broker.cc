@@ -40,6 +40,18 @@ bool Broker::waitFor(MutexLock& lock, const Wait& wait, const std::function<bool
   }
 }
 
+bool Broker::waitFor(MutexLock& lock, const Wait& wait, const std::function<bool()>& ready,
+                     const std::function<void()>& atEnd) {
+  try {
+    const bool met = waitFor(lock, wait, ready);
+    atEnd();
+    return met;
+  } catch (...) {
+    atEnd();
+    throw;
+  }
+}
+
 // The program has ended, but for an error or because it wanted no more rows.
 bool Broker::unasked() const { return ended_ && !failed_ && state_.at("state") == "\"running\""; }
 
@@ -87,15 +99,7 @@ void Broker::putResults(Item item) {
 bool Broker::waitForItems(MutexLock& lock, Queue& queue, const Wait& wait, const std::function<bool()>& ready) {
   if (!ready()) changed_.notify_all();
   ++queue.waiting;
-  bool met = false;
-  std::exception_ptr ended;
-  try {
-    met = waitFor(lock, wait, ready);
-  } catch (...) {
-    ended = std::current_exception();
-  }
-  --queue.waiting;
-  if (ended) std::rethrow_exception(ended);
+  const bool met = waitFor(lock, wait, ready, [&]() CREMA_REQUIRES(mutex_) { --queue.waiting; });
   if (!met) queue.lacked = monotonicSeconds();
   return met;
 }

@@ -131,6 +131,9 @@ class Broker {
   std::string standingNow() const CREMA_REQUIRES(mutex_);
   void putResults(Item item) CREMA_REQUIRES(mutex_);
   bool waitFor(MutexLock& lock, const Wait& wait, const std::function<bool()>& ready) CREMA_REQUIRES(mutex_);
+  // The same; atEnd() is called however the wait ends.
+  bool waitFor(MutexLock& lock, const Wait& wait, const std::function<bool()>& ready,
+               const std::function<void()>& atEnd) CREMA_REQUIRES(mutex_);
 
   Mutex mutex_;
   std::condition_variable changed_;

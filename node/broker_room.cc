@@ -23,17 +23,10 @@ bool Broker::waitForRoom(MutexLock& lock, Queue& queue, uint64_t bytes, const Wa
   const auto served = [&]() CREMA_REQUIRES(mutex_) {
     return noMoreRows() || (place == queue.line.begin() && hasRoom(queue, bytes));
   };
-  bool met = false;
-  std::exception_ptr ended;
-  try {
-    met = waitFor(lock, wait, served);
-  } catch (...) {
-    ended = std::current_exception();
-  }
-  queue.line.erase(place);
-  if (!queue.line.empty()) changed_.notify_all();  // the next may be able to go on, however this one's wait has ended
-  if (ended) std::rethrow_exception(ended);
-  return met;
+  return waitFor(lock, wait, served, [&]() CREMA_REQUIRES(mutex_) {
+    queue.line.erase(place);
+    if (!queue.line.empty()) changed_.notify_all();  // the next may be able to go on, however this one's wait has ended
+  });
 }
 
 // The room is taken when it returns true; false: no more rows are wanted.

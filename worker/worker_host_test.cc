@@ -127,33 +127,25 @@ TEST_F(WorkerHostTest, SnapshotsAndTheModelAreReportedOnceTheHostHasPublishedThe
   EXPECT_EQ(reported, published) << "the last ones too, which came after the last step";
 }
 
-TEST_F(WorkerHostTest, AModelThatTheHostCannotPublishEndsTheRunWithItsReason) {
-  wire::Job j = job(2);
-  j.set_publishes(true), j.set_snapshot_prefix(folder_.file("snap"));
-  const auto host = [&](const wire::Event& e, HostRows& rows) {
-    if (!e.has_model()) return;
+// A host that cannot publish what `asked` holds for.
+auto refusing(bool (wire::Event::*asked)() const, const std::string& why) {
+  return [=](const wire::Event& e, HostRows& rows) {
+    if (!(e.*asked)()) return;
     wire::Input in;
-    in.mutable_published()->set_failed("the model is trained and not saved: no space left");
+    in.mutable_published()->set_failed(why);
     rows.accept(in);
   };
-  const Outcome o = run(j, "", nullptr, train::Request::kNone, host);
-  EXPECT_NE(o.error.find("the model is trained and not saved: no space left"), std::string::npos) << o.error;
-  EXPECT_TRUE(o.done.empty()) << "no worker has finished without the model";
 }
 
-TEST_F(WorkerHostTest, ASnapshotThatTheHostCannotPublishEndsTheRunWithItsReason) {
-  wire::Job j = job(2, "snapshot: 4");
-  j.set_publishes(true), j.set_snapshot_prefix(folder_.file("snap"));
-  const auto host = [&](const wire::Event& e, HostRows& rows) {
-    if (!e.has_snapshot()) return;
-    wire::Input in;
-    in.mutable_published()->set_failed("hdfs://n/snap_iter_4.caffemodel: no space left");
-    rows.accept(in);
-  };
-  const Outcome o = run(j, "", nullptr, train::Request::kNone, host);
-  EXPECT_NE(o.error.find("hdfs://n/snap_iter_4.caffemodel: no space left"), std::string::npos) << o.error;
-  EXPECT_TRUE(o.done.empty());
-  for (const auto& e : o.events) EXPECT_FALSE(e.has_snapshot());
+TEST_F(WorkerHostTest, WhatTheHostCannotPublishEndsTheRunWithItsReason) {
+  for (const auto asked : {&wire::Event::has_snapshot, &wire::Event::has_model}) {
+    wire::Job j = job(2, asked == &wire::Event::has_snapshot ? "snapshot: 4" : "");
+    j.set_publishes(true), j.set_snapshot_prefix(folder_.file("snap"));
+    const Outcome o = run(j, "", nullptr, train::Request::kNone, refusing(asked, "hdfs://n: no space left"));
+    EXPECT_NE(o.error.find("hdfs://n: no space left"), std::string::npos) << o.error;
+    EXPECT_TRUE(o.done.empty()) << "no worker has finished without it";
+    for (const auto& e : o.events) EXPECT_FALSE((e.*asked)());
+  }
 }
 
 }  // namespace

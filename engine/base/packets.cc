@@ -12,6 +12,7 @@ namespace {
 
 constexpr size_t kHead = 4, kSum = 8, kSeal = crypto_secretstream_xchacha20poly1305_ABYTES,
                  kStart = crypto_secretstream_xchacha20poly1305_HEADERBYTES;
+constexpr size_t kDirect = 4u << 10;  // payloads from here on are worth a system call of their own
 constexpr size_t kSmallest = 4u << 10, kLargest = 256u << 10;  // of the buffer; it grows with what comes
 
 unsigned char* bytes(char* p) { return reinterpret_cast<unsigned char*>(p); }
@@ -19,6 +20,11 @@ const unsigned char* bytes(const char* p) { return reinterpret_cast<const unsign
 
 uint64_t sumOf(const char* payload, size_t size, uint64_t number) {
   return XXH3_64bits_withSeed(payload, size, (number << 32) + size);
+}
+
+DamagedPacket damaged(uint64_t number, size_t size) {
+  return DamagedPacket(
+      fmt::format("packet {} of {} bytes was damaged on the way: its check does not fit", number, size));
 }
 
 template <class T>
@@ -53,6 +59,7 @@ void Packets::pack(const void* from, size_t size) {
 }
 
 bool Packets::ready() const {
+  if (direct_.size > 0) return false;
   const size_t start = keys_ && !started_ ? kStart : 0, have = filled_ - at_;
   if (!plain_.empty() || have < start + kHead) return !plain_.empty();
   uint32_t size = 0;
@@ -104,36 +111,71 @@ bool Packets::open(std::string_view packet) {
   }
   if (!whole) {
     plain_ = {};
-    throw DamagedPacket(
-        fmt::format("packet {} of {} bytes was damaged on the way: its check does not fit", received_, size));
+    throw damaged(received_, size);
   }
   ++received_;
   at_ += size + overhead();
   return true;
 }
 
-void Packets::makeRoom() {
+// Into the buffer, `most` bytes of what has come. False: receive() would wait.
+bool Packets::receiveMore(const Receive& receive, size_t most) {
   if (at_ == filled_) at_ = filled_ = 0;
-  if (filled_ < in_.size()) return;
-  std::copy(in_.begin() + static_cast<ptrdiff_t>(at_), in_.begin() + static_cast<ptrdiff_t>(filled_), in_.begin());
-  filled_ -= at_, at_ = 0;
-  if (in_.size() < kLargest && filled_ > in_.size() / 2) in_.resize(std::min(kLargest, in_.size() * 4));
-  if (in_.empty()) in_.resize(kSmallest);
+  if (filled_ == in_.size()) {
+    std::copy(in_.begin() + static_cast<ptrdiff_t>(at_), in_.begin() + static_cast<ptrdiff_t>(filled_), in_.begin());
+    filled_ -= at_, at_ = 0;
+    if (in_.empty()) in_.resize(kSmallest);
+    if (in_.size() < kLargest && filled_ > in_.size() / 2) in_.resize(std::min(kLargest, in_.size() * 4));
+  }
+  const size_t n = receive(in_.data() + filled_, std::min(most, in_.size() - filled_));
+  filled_ += n;
+  return n > 0;
+}
+
+// Whether the packet that has begun to come goes into the reader's memory; what is in the buffer is moved there.
+bool Packets::beginsDirectly(char* to, size_t room) {
+  if (keys_ || filled_ - at_ < kHead) return false;
+  uint32_t size = 0;
+  std::memcpy(&size, in_.data() + at_, kHead);
+  if (size > room || size < kDirect) return false;
+  const size_t here = std::min<size_t>(size, filled_ - at_ - kHead);
+  std::copy_n(in_.data() + at_ + kHead, here, to);
+  at_ += kHead + here;
+  direct_ = {to, here, size};
+  return true;
+}
+
+// The rest of it. With the sum, no more than the next packet's head is taken into the buffer.
+size_t Packets::readDirectly(const Receive& receive, const char* to) {
+  if (to != direct_.to) internal("a packet is halfway in other memory than what is read into now");
+  while (direct_.got < direct_.size) {
+    const size_t n = receive(direct_.to + direct_.got, direct_.size - direct_.got);
+    if (n == 0) return 0;
+    direct_.got += n;
+  }
+  while (filled_ - at_ < kSum)
+    if (!receiveMore(receive, kSum + kHead - (filled_ - at_))) return 0;
+  uint64_t sum = 0;
+  std::memcpy(&sum, in_.data() + at_, kSum);
+  if (sum != sumOf(to, direct_.size, received_)) throw damaged(received_, direct_.size);
+  ++received_;
+  at_ += kSum;
+  return std::exchange(direct_.size, 0);
 }
 
 size_t Packets::read(const Receive& receive, void* to, size_t size) {
+  if (direct_.size > 0) return readDirectly(receive, static_cast<char*>(to));
   while (plain_.empty()) {
-    if (keys_ && received_ == 0 && !started_ && filled_ - at_ >= kStart) {
+    if (keys_ && !started_ && filled_ - at_ >= kStart) {
       if (crypto_secretstream_xchacha20poly1305_init_pull(&inState_, bytes(in_.data() + at_),
                                                           bytes(keys_->in.data())) != 0)
         throw DamagedPacket("the start of a sealed connection was damaged on the way");
       at_ += kStart, started_ = true;
     }
     if ((!keys_ || started_) && open({in_.data() + at_, filled_ - at_})) break;
-    makeRoom();
-    const size_t n = receive(in_.data() + filled_, in_.size() - filled_);
-    if (n == 0) return 0;
-    filled_ += n;
+    if (beginsDirectly(static_cast<char*>(to), size)) return readDirectly(receive, static_cast<char*>(to));
+    const bool head = !keys_ && at_ == filled_ && size >= kDirect;  // alone: the payload need not pass through here
+    if (!receiveMore(receive, head ? kHead : kLargest)) return 0;
   }
   const size_t n = std::min(size, plain_.size());
   std::memcpy(to, plain_.data(), n);

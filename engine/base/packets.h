@@ -40,7 +40,8 @@ class Packets {
   using Send = std::function<size_t(const iovec* parts, size_t count)>;  // as Socket::writeSome, of several parts
   explicit Packets(std::optional<PacketKeys> keys) : keys_(std::move(keys)) {}  // without keys: summed
 
-  // Bytes of the payload that were moved, 0 when receive() would wait for more. Throws DamagedPacket.
+  // Bytes of the payload that were moved, 0 when receive() would wait; the next call must then be for the same place, as
+  // a large summed packet goes straight there. It counts when its check fits. Throws DamagedPacket.
   [[nodiscard]] size_t read(const Receive& receive, void* to, size_t bytes);
   bool ready() const;  // read() has something without receive()
   // Counts a packet when all of it is out. 0: send() would wait; the next call must begin with the same bytes.
@@ -49,16 +50,23 @@ class Packets {
 
  private:
   bool open(std::string_view packet);  // whether all of it is there
-  void makeRoom();
+  bool receiveMore(const Receive& receive, size_t most);
+  bool beginsDirectly(char* to, size_t room);
+  size_t readDirectly(const Receive& receive, const char* to);
   void pack(const void* from, size_t bytes);
   size_t overhead() const;
 
   const std::optional<PacketKeys> keys_;
+  struct Direct {
+    char* to = nullptr;
+    size_t got = 0, size = 0;  // of the payload; size 0: no packet is halfway into a reader's memory
+  };
   // Receiving: in_[at_, filled_) has come and is not opened.
   std::vector<char> in_;
   size_t at_ = 0, filled_ = 0;
   uint64_t received_ = 0;  // packets
   bool started_ = false;   // the stream header has come
+  Direct direct_;
   std::string opened_;
   std::string_view plain_;  // what is left of the packet that was opened last
   crypto_secretstream_xchacha20poly1305_state inState_{}, outState_{};

@@ -10,19 +10,11 @@ import time
 import pytest
 
 np = pytest.importorskip("numpy")
-import spark_session  # noqa: E402,F401  puts python/ on the path
+from lone_node import TOKEN, mgr  # noqa: E402,F401  mgr is a fixture; puts python/ on the path
 
 from tensorflowonspark import TFManager, TFNode, _block, _feed, _start, _wire, marker, reservation  # noqa: E402
 
-TOKEN = b"a token of these tests"
 ROW = 100_001  # bytes: blocks do not end where rows of a power of two would
-
-
-@pytest.fixture
-def mgr():
-    manager = TFManager.start(TOKEN, ["input", "output", "error"])
-    yield manager
-    manager.shutdown()
 
 
 def trainer(address, keep=None):

@@ -9,18 +9,9 @@ import time
 import pytest
 
 pytest.importorskip("numpy")
-import spark_session  # noqa: E402,F401  puts python/ on the path
+from lone_node import TOKEN, mgr  # noqa: E402,F401  mgr is a fixture; puts python/ on the path
 
 from tensorflowonspark import TFManager, TFNode, _feed  # noqa: E402
-
-TOKEN = b"a token of these tests"
-
-
-@pytest.fixture
-def mgr():
-    manager = TFManager.start(TOKEN, ["input", "output", "error"])
-    yield manager
-    manager.shutdown()
 
 
 def _feeds_much(address, rows):

@@ -11,7 +11,7 @@ import time
 import pytest
 
 np = pytest.importorskip("numpy")
-import spark_session  # noqa: E402,F401  puts python/ on the path
+from lone_node import TOKEN, mgr  # noqa: E402,F401  mgr is a fixture; puts python/ on the path
 
 from conftest import ROOT  # noqa: E402
 from tensorflowonspark import (  # noqa: E402
@@ -25,15 +25,6 @@ from tensorflowonspark import (  # noqa: E402
     marker,
     reservation,
 )
-
-TOKEN = b"a token of these tests"
-
-
-@pytest.fixture
-def mgr():
-    manager = TFManager.start(TOKEN, ["input", "output", "error"])
-    yield manager
-    manager.shutdown()
 
 
 def feed(mgr, rows, size=4, end=True):
