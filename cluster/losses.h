@@ -12,7 +12,7 @@ class Losses {
  public:
   void lost(Error why) { last_ = std::move(why); }
   // A full disk, no memory, a file system that is gone for one member: others may do without it, though not for ever.
-  // Whether they do this time; the story is then the cause of losses that follow within `seconds`.
+  // Whether they do this time; that is then the cause of losses that follow within `seconds`.
   [[nodiscard]] bool ofItsMachine(int member, const std::string& story, double now, double seconds);
   const std::optional<Error>& last() const { return last_; }
   // What ended all. Whose end only follows from what another one has said is not the cause: a host may end them all for
