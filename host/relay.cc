@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
@@ -65,6 +66,9 @@ std::string sizeAndText(const std::string& text) {
 
 void relay(const std::string& address, const std::string& purpose, double seconds) {
   const Deadline deadline = Deadline::after(seconds);
+  struct stat in {};
+  if (::fstat(STDIN_FILENO, &in) != 0 || !S_ISSOCK(in.st_mode))
+    invalid("`crema relay` is for the package tensorflowonspark, which starts it with a socket as its stdin");
   ::fcntl(STDIN_FILENO, F_SETFL, ::fcntl(STDIN_FILENO, F_GETFL) | O_NONBLOCK);
   const Socket here(STDIN_FILENO, "the process that started this one");
   std::array<unsigned char, cluster::kFrameHead> head{};

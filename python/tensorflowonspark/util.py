@@ -168,12 +168,10 @@ def encrypts(sc):
     """
     sc = context_of(sc)
     conf = sc.conf if is_connect(sc) else sc.getConf()
-    ours = conf.get("spark.crema.encrypt", "")
-    return (
-        (ours or "false") == "true"
-        or not ours
-        and any(conf.get(key, "false") == "true" for key in _ENCRYPTION_OF_SPARK)
-    )
+    ours = conf.get("spark.crema.encrypt", None)
+    if ours is not None:
+        return ours == "true"
+    return any(conf.get(key, "false") == "true" for key in _ENCRYPTION_OF_SPARK)
 
 
 def tf_version():

@@ -73,6 +73,27 @@ def test_signatures():
     }
 
 
+class Conf(dict):
+    """Of a SparkContext, as far as settings go."""
+
+    def getConf(self):
+        return self
+
+
+def test_nodes_encrypt_where_spark_does():
+    assert not util.encrypts(Conf())
+    # As spark/src/main/scala/com/crema/Cluster.scala has them.
+    for key in (
+        "spark.network.crypto.enabled",
+        "spark.authenticate.enableSaslEncryption",
+        "spark.ssl.enabled",
+        "spark.ssl.rpc.enabled",
+        "spark.crema.encrypt",
+    ):
+        assert util.encrypts(Conf({key: "true"})) and not util.encrypts(Conf({key: "false"})), key
+    assert not util.encrypts(Conf({"spark.ssl.enabled": "true", "spark.crema.encrypt": "false"}))
+
+
 def test_executor_id(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(Exception, match="No executor_id file found on this node, please ensure that:\n1. (.|\n)*4. "):

@@ -19,6 +19,17 @@ class ClusterSuite extends AnyFunSuite {
     assert(said("3.5", "2.12", "3.5.9", "2.13.8").endsWith("take the jar crema-spark-3.5_2.13"))
   }
 
+  test("what the executables say is encrypted where Spark encrypts what it says, and where it is asked for") {
+    def encrypts(settings: (String, String)*) =
+      Cluster.encrypts(new org.apache.spark.SparkConf(false).setAll(settings))
+    assert(!encrypts())
+    // As python/tensorflowonspark/util.py has them.
+    for (key <- Seq("spark.network.crypto.enabled", "spark.authenticate.enableSaslEncryption", "spark.ssl.enabled",
+        "spark.ssl.rpc.enabled", "spark.crema.encrypt"))
+      assert(encrypts(key -> "true") && !encrypts(key -> "false"), key)
+    assert(!encrypts("spark.ssl.enabled" -> "true", "spark.crema.encrypt" -> "false"))
+  }
+
   test("ranks are dealt to workers as the executable deals them") {
     for (ranks <- 1 to 9; workers <- 1 to ranks; records <- Seq(ranks.toLong, 100L, 1003L);
       sharding = Sharding(records, 7, ranks, workers)) {
