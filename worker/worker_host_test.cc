@@ -148,5 +148,27 @@ TEST_F(WorkerHostTest, WhatTheHostCannotPublishEndsTheRunWithItsReason) {
   }
 }
 
+// The file system of the worker that leads refuses the model: that worker is lost, and the other one has it published.
+TEST_F(WorkerHostTest, AModelThatOneHostCannotPublishIsPublishedByAnother) {
+  wire::Job j = job(2);
+  j.set_publishes(true), j.set_replacement("continue");
+  std::atomic<int> asked{0};
+  const auto host = [&](const wire::Event& e, HostRows& rows) {
+    if (!e.has_model()) return;
+    wire::Input in;
+    in.mutable_published();
+    if (asked++ == 0) in.mutable_published()->set_failed("hdfs://n: no space left");
+    rows.accept(in);
+  };
+  const Outcome o = run(j, "", nullptr, train::Request::kNone, host);
+  EXPECT_EQ(o.error, "no error");
+  EXPECT_EQ(asked, 2);
+  const auto count = [&](bool (wire::Event::*is)() const) {
+    return std::count_if(o.events.begin(), o.events.end(), [=](const wire::Event& e) { return (e.*is)(); });
+  };
+  EXPECT_EQ(count(&wire::Event::has_lost), 1);
+  EXPECT_EQ(count(&wire::Event::has_model), 1);
+}
+
 }  // namespace
 }  // namespace crema::worker
