@@ -8,8 +8,8 @@ A page is compared, and differs when rows, tests, remarks or states do; what thi
 known here: it is printed, and is no difference. --write makes them anew. The run's own result is
 build/compatibility.json. Reports are JUnit files: python*.xml of pytest, scala*/ of ScalaTest, cpp/ of GoogleTest. A
 row is shown when each of its tests was run and passed, shown in part when some of them were skipped, skipped when all
-were. --check only judges the tables themselves: so many rows, each with tests or with a remark that says why there are
-none.
+were. --check needs no run: the tables have so many rows, each with tests or with a remark that says why there are none,
+and the pages have the same rows.
 """
 
 import argparse
@@ -120,14 +120,21 @@ TABLE = "\n\n| row | | promise | state | tests | remark |\n|---|---|---|---|---|
 SKIPPED = ("shown in part", "skipped")
 
 
+def cells_of(page):
+    return [line.split(" | ") for line in page.splitlines() if line.startswith("| ") and line.count(" | ") > 3]
+
+
+def same_rows(new, old):
+    """States apart."""
+    rows_of = [[[*c[:3], *c[4:]] for c in cells_of(page)] for page in (new, old)]
+    return rows_of[0] == rows_of[1]
+
+
 def compared(new, old):
     """Whether the page agrees with this run; and sentences about rows that this run cannot decide."""
-    cells = [
-        [line.split(" | ") for line in page.splitlines() if line.startswith("| ") and line.count(" | ") > 3]
-        for page in (new, old)
-    ]
-    if [[*c[:3], *c[4:]] for c in cells[0]] != [[*c[:3], *c[4:]] for c in cells[1]]:
+    if not same_rows(new, old):
         return False, []
+    cells = [cells_of(page) for page in (new, old)]
     pairs = [(ours[0].strip("| "), ours[3], theirs[3]) for ours, theirs in zip(*cells) if ours[3] != theirs[3]]
     return not any(ours in ("shown", "no test") for _, ours, _ in pairs), [
         f"row {n}: the page says '{theirs}', here it was {'skipped' if ours == 'skipped' else 'skipped in part'}"
@@ -158,7 +165,15 @@ def main():
     p.add_argument("--check", action="store_true")
     p.add_argument("--write", action="store_true")
     o = p.parse_args()
-    if wrong := [sentence for table, _, _, count in TABLES for sentence in check(table, count)]:
+    wrong = [sentence for table, _, _, count in TABLES for sentence in check(table, count)]
+    if o.check:
+        wrong += [
+            f"{place} has not the rows of {table}; scripts/compatibility.py --write makes it anew, after a run that "
+            "skips nothing"
+            for table, place, name, _ in TABLES
+            if not same_rows(judged(table, name, {})[0], (ROOT / place).read_text())
+        ]
+    if wrong:
         sys.exit("\n".join(wrong))
     if o.check:
         return

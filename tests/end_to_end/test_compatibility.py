@@ -56,6 +56,7 @@ def test_the_page_is_compared_and_written_on_request_only(checkout):
     page, reports = checkout / "docs/compatibility.md", checkout / "build/logs/python.xml"
     before = page.read_bytes()
     assert script(checkout).returncode == 0, script(checkout).stdout
+    assert script(checkout, "--check").returncode == 0
     reports.write_text(reports.read_text().replace("/>", "><skipped/></testcase>"))  # another machine lacks the data
     skipped = script(checkout)
     assert skipped.returncode == 0 and page.read_bytes() == before
@@ -76,6 +77,7 @@ def test_the_page_is_compared_and_written_on_request_only(checkout):
     assert failed.returncode == 1 and "FAILED" in failed.stdout and page.read_bytes() == before
     table = checkout / "tests/compatibility.tsv"
     table.write_text(table.read_text().replace("main class and jar entry", "another promise"))
+    assert "docs/compatibility.md has not the rows of tests/compatibility.tsv" in script(checkout, "--check").stderr
     differs = script(checkout)
     assert differs.returncode == 1 and "--write makes it anew" in differs.stdout and page.read_bytes() == before
     script(checkout, "--write")
