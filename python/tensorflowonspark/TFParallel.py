@@ -16,7 +16,8 @@ def run(sc, map_fn, tf_args, num_executors, use_barrier=True):
     num_executors - 1), num_workers, defaultFS and working_dir; there is no cluster: ctx.mgr is None and
     ctx.cluster_spec {}.
     use_barrier: all instances start together, and those on one host choose different GPUs; too few slots for that are
-    a RuntimeError. Without it instances may also run one after the other. An error in one instance fails the call.
+    a RuntimeError. Without it instances may also run one after the other, and with spark.speculation one of them twice,
+    as Spark has such copies of all tasks but those of a barrier. An error in one instance fails the call.
     """
     each = functools.partial(_instance, map_fn, tf_args, num_executors, util.default_fs(sc), os.getcwd(), use_barrier)
     tasks.run_tasks(sc, each, num_executors, barrier=use_barrier)

@@ -134,9 +134,10 @@ def test_a_standalone_master_with_two_workers(job, standalone):
     done = submit(job, standalone.url, "-train", "-test", "-clusterSize", 2, output="means", conf=memory)
     assert done.returncode == 0, done.stderr[-3000:]
     assert "on 2 worker(s)" in done.stdout + done.stderr
-    logs = [
-        f.read_text() for f in (standalone.folder / "work").glob("worker*/app-*/*/stderr")
-    ]  # an executor's log carries its rank's lines
+    # An executor's log carries its rank's lines. A master that hears of the executors' end before that of their
+    # application starts others, which have nothing to do.
+    logs = [f.read_text() for f in (standalone.folder / "work").glob("worker*/app-*/*/stderr")]
+    logs = [log for log in logs if "Iteration" in log]
     assert len(logs) == 2
     for log in logs:
         assert re.search(r"\] Iteration 10 \(.* iter/s, .*s/10 iters\), loss = \d", log) and re.search(
