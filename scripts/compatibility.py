@@ -93,6 +93,9 @@ def judge(tests, found):
     return ("shown in part" if len(states) > 1 else states.pop()), shown
 
 
+ANEW = "scripts/compatibility.py --write makes it anew, after a run that skips nothing"
+
+
 def check(name, count):
     table = list(rows(name))
     wrong = [f"{name}: rows are {[r[0] for r in table]}"] if [r[0] for r in table] != list(range(1, count + 1)) else []
@@ -104,6 +107,11 @@ def check(name, count):
         if t.split(":")[0] not in dict(KINDS)
     ]
     return wrong
+
+
+def check_page(name, place, of):
+    same = same_rows(cells_of(judged(name, of, {})[0]), cells_of((ROOT / place).read_text()))
+    return [] if same else [f"{place} has not the rows of {name}; {ANEW}"]
 
 
 HEAD = (
@@ -125,17 +133,16 @@ def cells_of(page):
 
 
 def same_rows(new, old):
-    """States apart."""
-    rows_of = [[[*c[:3], *c[4:]] for c in cells_of(page)] for page in (new, old)]
-    return rows_of[0] == rows_of[1]
+    """Of two pages' cells, states apart."""
+    return [[*c[:3], *c[4:]] for c in new] == [[*c[:3], *c[4:]] for c in old]
 
 
 def compared(new, old):
     """Whether the page agrees with this run; and sentences about rows that this run cannot decide."""
+    new, old = cells_of(new), cells_of(old)
     if not same_rows(new, old):
         return False, []
-    cells = [cells_of(page) for page in (new, old)]
-    pairs = [(ours[0].strip("| "), ours[3], theirs[3]) for ours, theirs in zip(*cells) if ours[3] != theirs[3]]
+    pairs = [(ours[0].strip("| "), ours[3], theirs[3]) for ours, theirs in zip(new, old) if ours[3] != theirs[3]]
     return not any(ours in ("shown", "no test") for _, ours, _ in pairs), [
         f"row {n}: the page says '{theirs}', here it was {'skipped' if ours == 'skipped' else 'skipped in part'}"
         for n, ours, theirs in pairs
@@ -167,16 +174,9 @@ def main():
     o = p.parse_args()
     wrong = [sentence for table, _, _, count in TABLES for sentence in check(table, count)]
     if o.check:
-        wrong += [
-            f"{place} has not the rows of {table}; scripts/compatibility.py --write makes it anew, after a run that "
-            "skips nothing"
-            for table, place, name, _ in TABLES
-            if not same_rows(judged(table, name, {})[0], (ROOT / place).read_text())
-        ]
-    if wrong:
-        sys.exit("\n".join(wrong))
-    if o.check:
-        return
+        wrong += [sentence for table, place, name, _ in TABLES for sentence in check_page(table, place, name)]
+    if wrong or o.check:
+        sys.exit("\n".join(wrong) or 0)
     found, everything = results(o.reports), []
     for table, place, name, _ in TABLES:
         page, machine = judged(table, name, found)
@@ -186,10 +186,7 @@ def main():
             continue
         equal, unknown = compared(page, (ROOT / place).read_text())
         if not equal:
-            print(
-                f"{place} is not what {table} and this run say; scripts/compatibility.py --write makes it anew, after "
-                "a run that skips nothing"
-            )
+            print(f"{place} is not what {table} and this run say; {ANEW}")
             sys.exit(1)
         for sentence in unknown:
             print(f"{name}, {sentence}")
