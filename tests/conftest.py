@@ -48,6 +48,18 @@ def digits(part="t10k"):
     return [pixels[at : at + 784] for at in range(16, len(pixels), 784)], labels[8:]
 
 
+def write_some_digits(folder, train, tested):
+    """The first records of MNIST's two parts as a set of their own, in its own format; returns the folder."""
+    folder.mkdir()
+    for part, count in (("train", train), ("t10k", tested)):
+        pixels, labels = digits(part)
+        for kind, data, sides in (("images-idx3", pixels, (28, 28)), ("labels-idx1", labels, ())):
+            head = struct.pack(f">{2 + len(sides)}I", 0x0801 + 2 * bool(sides), count, *sides)
+            body = b"".join(data[:count]) if sides else data[:count]
+            (folder / f"{part}-{kind}-ubyte").write_bytes(head + body)
+    return folder
+
+
 class Result:
     def __init__(self, process, out, err, seconds):
         self.code, self.out, self.err, self.seconds = process.returncode, out, err, seconds

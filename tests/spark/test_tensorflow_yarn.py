@@ -12,7 +12,7 @@ import venv
 
 import pytest
 
-from conftest import MNIST, ROOT
+from conftest import ROOT, write_some_digits
 from spark_jobs import JAR, SPARK
 from test_daemons import output_and_logs
 from test_yarn_attempts import application
@@ -128,22 +128,12 @@ def test_a_program_that_fails_is_not_trained_again(hadoop, home):
     assert f"yarn logs -applicationId {name}" in diagnostics
 
 
-def some_digits(folder):
-    """A part of MNIST, in its own format."""
-    folder.mkdir()
-    for part, count in (("train", 12000), ("t10k", 1000)):
-        for kind, head, size in (("images-idx3", 16, 784), ("labels-idx1", 8, 1)):
-            with open(MNIST / f"raw/{part}-{kind}-ubyte", "rb") as f:
-                (folder / f"{part}-{kind}-ubyte").write_bytes(f.read(head + count * size))
-    return folder
-
-
 def test_tfrecords_on_hdfs_train_a_model_of_keras_3_on_yarn(hadoop, home):
     """TensorFlow reads no hdfs://: nodes copy their shares, and one the model, with Hadoop's client."""
     place, python = f"{hadoop.url('hdfs')}/mnist", ROOT / "build/tensorflow/bin/python"
     if not python.exists():
         pytest.skip("there is no Python with TensorFlow: ./runtests makes build/tensorflow")
-    convert = ("mnist_data_setup.py", "--raw", some_digits(home / "raw"), "--output", place, "--format", "tfr")
+    convert = ("mnist_data_setup.py", "--raw", write_some_digits(home / "raw", 12000, 1000), "--output", place, "--format", "tfr")
     expect_end(submitted(hadoop, home, ["--master", "local[2]"], *convert, "--num_partitions", "5"), hadoop)
     conf = [f"spark.pyspark.python={python}", "spark.executor.memoryOverhead=2g"]
     conf += ["spark.executorEnv.CUDA_VISIBLE_DEVICES=", "spark.executorEnv.TF_CPP_MIN_LOG_LEVEL=2"]

@@ -12,7 +12,7 @@ import pytest
 import tensorflow_session  # noqa: F401  skips where there is no TensorFlow
 
 import crema
-from conftest import MNIST, ROOT
+from conftest import MNIST, ROOT, write_some_digits
 from testbed.standalone import Standalone
 
 EXAMPLES = ROOT / "examples/tensorflow"
@@ -25,6 +25,12 @@ def raw():
     if not (MNIST / "raw/complete").exists():
         pytest.fail(f"there is no MNIST in {MNIST}: ./runtests fetches it, or CREMA_DATA names its folder")
     return MNIST / "raw"
+
+
+@pytest.fixture(scope="session")
+def some(tmp_path_factory):
+    """A fifth of them, in the same format: 12,000 records and 2,000."""
+    return write_some_digits(tmp_path_factory.mktemp("digits") / "raw", 12000, 2000)
 
 
 @pytest.fixture(scope="session")

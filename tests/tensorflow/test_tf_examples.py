@@ -8,16 +8,16 @@ import textwrap
 import numpy as np
 import tf_keras
 from tensorflow_session import tf
-from tensorflow_submit import EXAMPLES, raw, submit  # noqa: F401  fixtures
+from tensorflow_submit import EXAMPLES, raw, some, submit  # noqa: F401  fixtures
 
 from conftest import ROOT
 
 
-def test_convert_train_and_infer_with_a_feed(submit, raw, tmp_path):
-    submit("mnist_data_setup.py", "--raw", raw, "--output", f"file:{tmp_path}/csv", "--format", "csv")
+def test_convert_train_and_infer_with_a_feed(submit, some, tmp_path):
+    submit("mnist_data_setup.py", "--some", some, "--output", f"file:{tmp_path}/csv", "--format", "csv")
     model = tmp_path / "model"
     said = submit("mnist_spark.py", "--images_labels", f"file:{tmp_path}/csv/train", "--export_dir", model)
-    assert "crema: node 0 (worker:0) is there (1 of 1" in said and "crema: fed 180000 rows, 180000 taken" in said
+    assert "crema: node 0 (worker:0) is there (1 of 1" in said and "crema: fed 36000 rows, 36000 taken" in said
     submit(
         "mnist_spark.py",
         *("--images_labels", f"file:{tmp_path}/csv/test", "--export_dir", model, "--mode", "inference"),
@@ -25,13 +25,13 @@ def test_convert_train_and_infer_with_a_feed(submit, raw, tmp_path):
     )
     lines = [line for part in (tmp_path / "predictions").glob("part-*") for line in part.read_text().splitlines()]
     answers = [line.split("Label: ")[1].split(", Prediction: ") for line in lines]
-    labels = (raw / "t10k-labels-idx1-ubyte").read_bytes()[8:]
+    labels = (some / "t10k-labels-idx1-ubyte").read_bytes()[8:]
     assert sorted(int(a) for a, _ in answers) == sorted(labels)  # local folders are listed in no order
-    assert sum(a == b for a, b in answers) >= 0.95 * len(answers)
-    readmes_program_trains(submit, raw, tmp_path)
+    assert sum(a == b for a, b in answers) >= 0.93 * len(answers)
+    readmes_program_trains(submit, some, tmp_path)
 
 
-def readmes_program_trains(submit, raw, tmp_path):  # noqa: F811
+def readmes_program_trains(submit, some, tmp_path):  # noqa: F811
     """README's own lines, but for the places of data and model: a part of the test above, which has made the data."""
     text = (ROOT / "README.md").read_text().split("trains, `program.py`:\n\n")[1].split("\n\nIn a checkout")[0]
     program, model = textwrap.dedent(text), tmp_path / "readme"
@@ -41,7 +41,7 @@ def readmes_program_trains(submit, raw, tmp_path):  # noqa: F811
     (tmp_path / "program.py").write_text(program)
     submit(tmp_path / "program.py")
     loaded = tf.saved_model.load(str(model))
-    assert accuracy(lambda pixels: loaded.serve(pixels / 255), raw) >= 0.9
+    assert accuracy(lambda pixels: loaded.serve(pixels / 255), some) >= 0.8  # it is linear
 
 
 def lines_of(script):

@@ -10,6 +10,7 @@ import scala.collection.mutable
 import com.crema.wire.Wire.Event
 import com.google.protobuf.{MessageLite, Parser}
 import org.apache.spark.TaskContext
+import org.apache.spark.crema.Edges
 import org.slf4j.LoggerFactory
 
 /** A process of the executable, started by a task or by the driver.
@@ -129,6 +130,7 @@ class Child(subcommand: String, first: MessageLite) extends AutoCloseable {
     keeper.join(2000) // the rest of its log
     val code = process.exitValue
     if (code != 0 || failed.isDefined) {
+      Edges.endWithJvm() // Ctrl-C reaches the processes of a local master as well, and Spark would log this one's end
       val how = Child.ending(code)
       val why = failed.fold(s"a process of this run $how without a word")(_.getStory)
       throw CremaException.of(failed.fold("")(_.getKind), s"$why\n`crema $subcommand` (pid $pid) $how${tail()}")
