@@ -220,6 +220,21 @@ TEST(Mesh, WorkersWhosePortsAreClosedAreAllNamed) {
   EXPECT_EQ(lost, std::pair(std::vector({0, 2}), false));
 }
 
+// Else whoever's time is over first would be the only one who says it, and it alone might be blamed.
+TEST(Mesh, WhoIsAskedToLeaveNamesThoseThatItHasTriedForLong) {
+  World world(3);
+  world.doors[1].reset();
+  Interrupt interrupt;
+  auto o = world.options(2, 3);
+  o.interrupt = &interrupt, o.connectTimeout = 2;
+  std::thread later([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1200));
+    interrupt.raise(Error(ErrorKind::kPeer, "leave"));
+  });
+  EXPECT_EQ(lostIn([&] { Mesh mesh(o); }), std::pair(std::vector({1}), false));
+  later.join();
+}
+
 // The interrupt's error stays what it is: it says nothing of another worker.
 TEST(Mesh, AnInterruptIsNoLostPeer) {
   World world(2);

@@ -80,9 +80,14 @@ Socket Mesh::connectTo(int worker, Deadline deadline) const {
   return s;
 }
 
-// To all at once: one that cannot be reached takes nothing of the time for the others, and each that cannot is named.
+// To all at once: one that cannot be reached takes nothing of the time for the others, and each that cannot is named. So
+// is one that was tried for more than half of the time when all were asked to leave: another worker, whose time was over
+// a moment before, has named it, and this one's word decides which end of that link is broken.
 void Mesh::connectToEarlier() {
   const Deadline deadline = Deadline::after(options_.connectTimeout);
+  const auto triedInVain = [&] {
+    return options_.interrupt && options_.interrupt->raised() && deadline.left() < options_.connectTimeout / 2;
+  };
   std::vector<std::future<Socket>> all;
   for (int w = 0; w < options_.worker; ++w)
     all.push_back(std::async(std::launch::async, [this, w, deadline] { return connectTo(w, deadline); }));
@@ -92,7 +97,7 @@ void Mesh::connectToEarlier() {
     try {
       keep(w, all[static_cast<size_t>(w)].get());
     } catch (const Error& e) {
-      if (!ofPeer(e, options_.interrupt)) throw;
+      if (!ofPeer(e, options_.interrupt) && !triedInVain()) throw;
       lost.push_back(w);
       why += fmt::format("{}worker {} cannot be reached; is a firewall between the two machines? {}",
                          why.empty() ? "" : "\n", numberOf(w), e.what());

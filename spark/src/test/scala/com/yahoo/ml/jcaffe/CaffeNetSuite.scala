@@ -13,7 +13,9 @@ class CaffeNetSuite extends AnyFunSuite {
   private def batch(i: Int, n: Int = 5): Array[FloatBlob] = {
     val (mats, data) = (new MatVector(n), blob(n, 3, side, side)(_ => 0f))
     for (k <- 0 until n) mats.put(k, image(i * n + k, side))
-    val transform = Utils.GetNetParam(netFile.toString).getLayer(0).getTransformParam
+    // Not mirrored, which is drawn anew in each run: what training gives is judged here.
+    val transform =
+      Utils.GetNetParam(netFile.toString).getLayer(0).getTransformParam.toBuilder.setMirror(false).build()
     new FloatDataTransformer(transform, true).transform(mats, data)
     Array(data, blob(n, 1, 1, 1)(k => ((i * n + k) % 2).toFloat))
   }
