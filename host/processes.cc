@@ -46,6 +46,7 @@ void showEvent(const wire::Event& e) {
 
 int serveWorker(const std::function<wire::Job()>& readJob, bool byHost) {
   catchSignals();
+  if (byHost) leaveInterruptsToHost();
   setEffects({train::Request::kStop, train::Request::kSnapshot, train::Request::kEnd});
   const wire::Job job = readJob();
   checkToken(job);
@@ -76,6 +77,7 @@ int serveNode(const std::function<wire::Job()>& readJob) {
 }
 
 int serveCoordinator(const std::function<wire::Job()>& readJob, bool byHost, int port) {
+  if (byHost) leaveInterruptsToHost();
   const wire::Job job = readJob();
   checkToken(job);
   static Interrupt& interrupt = *new Interrupt;  // never freed: the stdin watcher may outlive this call

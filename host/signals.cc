@@ -64,6 +64,8 @@ void catchSignals() {
   if (before.sa_handler != SIG_IGN) sigaction(SIGTERM, &action, nullptr);
 }
 
+void leaveInterruptsToHost() { ::signal(SIGINT, SIG_IGN); }
+
 void setEffects(const SignalEffects& wanted) { effects = wanted; }
 
 train::Request polledRequest() {

@@ -18,7 +18,8 @@ struct SignalEffects {
   train::Request interrupt = train::Request::kStop, hangup = train::Request::kSnapshot,
                  terminate = train::Request::kSnapshotAndStop;
 };
-void catchSignals();                            // installs the handlers
+void catchSignals();           // installs the handlers
+void leaveInterruptsToHost();  // a terminal's Ctrl-C reaches a host program's children as well, and is the host's to answer
 void setEffects(const SignalEffects& effects);  // also of signals that came before
 [[nodiscard]] train::Request polledRequest();   // the effects of all signals since the last call
 bool endedByTerm();                             // the stop that was polled came from SIGTERM

