@@ -16,6 +16,8 @@ except (
     ImportError
 ) as e:  # without PySpark, or without the numpy that pyspark.ml needs, this still is an importable module
     NO_SPARK = str(e)
+    if "distutils" in NO_SPARK:
+        NO_SPARK += "; PySpark 3.5 takes it from setuptools on Python 3.12 and newer: pip install setuptools"
 
     class Params:
         """Stands for pyspark's; none can be made."""
