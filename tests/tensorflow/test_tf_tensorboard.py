@@ -1,5 +1,6 @@
 """TensorBoard beside a run: its address answers while the run lasts, and the event files are those that it reads."""
 
+import http.client
 import json
 import urllib.error
 import urllib.request
@@ -18,11 +19,11 @@ event_accumulator = pytest.importorskip(
 
 
 def page(url):
-    """What it answers; None when nobody does."""
+    """What it answers; None when nobody does, or not to the end."""
     try:
         with urllib.request.urlopen(url, timeout=10) as answer:
             return answer.read()
-    except (OSError, urllib.error.URLError):
+    except (OSError, urllib.error.URLError, http.client.HTTPException):
         return None
 
 
@@ -42,7 +43,7 @@ def test_the_example_shows_its_loss(sc, raw, tmp_path, monkeypatch):
     (tmp_path / "digits.csv").write_text("".join(lines))
     flags = ["--images_labels", f"file:{tmp_path}/digits.csv", "--log_dir", str(tmp_path / "logs")]
     program.run(sc, program.arguments(flags))
-    assert page(clusters[0].tensorboard_url()) is None
+    wait_until(lambda: page(clusters[0].tensorboard_url()) is None, 10, "TensorBoard's end")
     assert all_gone(5), nodes_running()
     events = event_accumulator.EventAccumulator(str(tmp_path / "logs/worker-0/train")).Reload()
     losses = [tf.make_ndarray(e.tensor_proto) for e in events.Tensors("batch_loss")]
