@@ -1,7 +1,7 @@
 """Trains and predicts as a stage of a Spark ML pipeline, behind one that makes its input (TFEstimator, TFModel).
 
     spark-submit --jars JAR --py-files tensorflowonspark.zip mnist_pipeline.py \
-        --records mnist --export_dir /shared/model --output predictions
+        --records mnist --export_dir model --output predictions
 
 RECORDS/{train,test} are TFRecords of mnist_data_setup.py --format tfr. OUTPUT gets rows of label and prediction.
 """
@@ -32,7 +32,8 @@ def train(args, ctx):
     def digit(x):
         return {"digit": tf.argmax(model(x), axis=1)}
 
-    tf.saved_model.save(model, args.export_dir, signatures=digit)
+    tf.saved_model.save(model, "exported", signatures=digit)
+    ctx.upload("exported", args.export_dir)  # also where TensorFlow cannot write, as on HDFS
 
 
 def run(spark, args):
@@ -48,7 +49,7 @@ def run(spark, args):
 def arguments(words=None):
     parser = argparse.ArgumentParser()
     parser.add_argument("--records", required=True, help="folder with train and test")
-    parser.add_argument("--export_dir", required=True, help="folder of the SavedModel, which all executors see")
+    parser.add_argument("--export_dir", required=True, help="folder of the SavedModel, which is not there yet")
     parser.add_argument("--output", required=True, help="folder of Parquet")
     parser.add_argument("--epochs", type=int, default=3)
     return parser.parse_args(words)

@@ -67,7 +67,7 @@ def main():
         os.environ.pop(_PATH, None)
         if first["python_path"] is not None:
             os.environ[_PATH] = first["python_path"]
-        from tensorflowonspark import TFManager, TFSparkNode
+        from tensorflowonspark import TFManager, TFSparkNode, _story
         from tensorflowonspark._lazy_pyspark import LazyPyspark
 
         manager = TFManager.TFManager(first["address"], first["token"])
@@ -85,7 +85,7 @@ def main():
         except BaseException as e:
             if isinstance(e, SystemExit) and not e.code:
                 return
-            story = traceback.format_exc()
-            print(story, file=sys.stderr, flush=True)
-            manager.fail(f"Exception in {role}:\n{story}")
+            traceback.print_exc()
+            sys.stderr.flush()
+            manager.fail(_story.of_exception(role))
             sys.exit(1)

@@ -8,7 +8,7 @@ import threading
 import time
 import traceback
 
-from tensorflowonspark import TFManager, _about, _hadoop, _lines, _machine, _node, _program, reservation, util
+from tensorflowonspark import TFManager, _about, _hadoop, _lines, _machine, _node, _program, _story, reservation, util
 
 
 class Start:
@@ -110,7 +110,7 @@ class Start:
             with self.lines.taken():
                 fn(tf_args, ctx)
         except BaseException:
-            self.process.say(ended={"failed": f"Exception in {ctx.job_name}:\n{traceback.format_exc()}"})
+            self.process.say(ended={"failed": _story.of_exception(ctx.job_name)})
             raise
         finally:
             _hadoop.remove_copies()
