@@ -1,4 +1,4 @@
-"""What users are told of an exception that ended their program on a node."""
+"""What users read of an exception that ended their program on a node."""
 
 import re
 import traceback

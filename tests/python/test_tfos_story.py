@@ -1,4 +1,4 @@
-"""What is told of an exception of the program: the traceback, and a remedy where TensorFlow cannot say one."""
+"""What users read of an exception of the program: the traceback, and a remedy where TensorFlow cannot say one."""
 
 import pytest
 
@@ -7,7 +7,7 @@ import spark_session  # noqa: F401  puts the package on the path
 from tensorflowonspark import _story
 
 
-def told(message):
+def reported(message):
     try:
         raise ValueError(message)
     except ValueError:
@@ -15,14 +15,14 @@ def told(message):
 
 
 def test_a_traceback():
-    lines = told("the model exploded").splitlines()
+    lines = reported("the model exploded").splitlines()
     assert lines[0] == "Exception in chief:" and lines[1].startswith("Traceback")
     assert lines[-1] == "ValueError: the model exploded"
 
 
 @pytest.mark.parametrize("scheme", ["hdfs", "viewfs"])
 def test_a_path_that_tensorflow_does_not_open(scheme):
-    text = told(f"File system scheme '{scheme}' not implemented (file: '{scheme}://host/model/variables')")
+    text = reported(f"File system scheme '{scheme}' not implemented (file: '{scheme}://host/model/variables')")
     last = text.splitlines()[-1]
     assert last.startswith(f"TensorFlow's wheels open no {scheme}:// paths. Write to a local folder")
     assert "ctx.upload(local, path)" in last and "ctx.local_folder(path)" in last
