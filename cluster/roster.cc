@@ -84,11 +84,9 @@ std::string Roster::missing() const {
 }
 
 Error Roster::tooFew(double waited, const std::string& remedy) const {
-  return {
-      ErrorKind::kTimeout,
-      fmt::format("{} {}s wanted, {} here; waited {:.0f} s; missing: {}. Free that many executor slots, or {}, or wait "
-                  "longer with a larger join timeout",
-                  members.size(), member(), count(&Member::ready), waited, missing(), remedy)};
+  return {ErrorKind::kTimeout,
+          fmt::format("{} {}s wanted, {} here; waited {:.0f} s; missing: {}. Free that many executor slots, or {}",
+                      members.size(), member(), count(&Member::ready), waited, missing(), remedy)};
 }
 
 bool Roster::late(double since) const {

@@ -16,7 +16,7 @@ class Work {
  public:
   virtual ~Work() = default;
   virtual Naming naming() const = 0;
-  // What to do about members that are missing, beside more executors and more patience: "run fewer workers (...)".
+  // What to do about members that are missing, beside more executors: "run fewer workers (...), or ...".
   virtual std::string remedyForMissing() const = 0;
   virtual std::string remedyForLoss() const = 0;  // where to go on after a member is lost
   // Of a run that goes on without lost members: whether others can take over the share of one. A generation of these

@@ -36,7 +36,9 @@ cluster::Naming Nodes::naming() const {
   return {"node", "executable", role, false, number, same};
 }
 
-std::string Nodes::remedyForMissing() const { return "ask for fewer nodes (num_executors)"; }
+std::string Nodes::remedyForMissing() const {
+  return "ask for fewer nodes (num_executors), or wait longer (reservation_timeout)";
+}
 std::string Nodes::remedyForLoss() const { return "run it again, from the program's last checkpoint"; }
 
 control::ToCoordinator::Hello helloOf(const wire::Job& job, const std::string& about) {

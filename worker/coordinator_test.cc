@@ -58,7 +58,8 @@ TEST_F(TrainingTest, WhoIsMissingWhenTheJoinTimeoutPasses) {
   clock_.advance(1);
   endsWith(ErrorKind::kTimeout,
            "3 workers wanted, 1 here; waited 60 s; missing: worker 1, worker 2 (joined, not ready). Free that many "
-           "executor slots, or run fewer workers (the model is the same), or wait longer with a larger join timeout");
+           "executor slots, or run fewer workers (the model is the same), or wait longer (-join_timeout; on Spark "
+           "spark.crema.joinTimeout)");
 }
 
 TEST_F(TrainingTest, AHostThatPreparesRowsMayTakeLonger) {
@@ -79,7 +80,8 @@ TEST_F(TrainingTest, AHostThatPreparesRowsMayTakeLonger) {
   clock_.advance(1);
   endsWith(ErrorKind::kTimeout,
            "1 workers wanted, 0 here; waited 60 s; missing: worker 0 (joined, not ready). Free that many executor "
-           "slots, or run fewer workers (the model is the same), or wait longer with a larger join timeout");
+           "slots, or run fewer workers (the model is the same), or wait longer (-join_timeout; on Spark "
+           "spark.crema.joinTimeout)");
 }
 
 // A refused worker learns why, and the run goes on.

@@ -29,7 +29,9 @@ cluster::Naming Training::naming() const {
           }};
 }
 
-std::string Training::remedyForMissing() const { return "run fewer workers (the model is the same)"; }
+std::string Training::remedyForMissing() const {
+  return "run fewer workers (the model is the same), or wait longer (-join_timeout; on Spark spark.crema.joinTimeout)";
+}
 
 std::string Training::remedyForLoss() const {
   return "run it again, from the last snapshot if there is one (-snapshot X.solverstate; on Spark with -weights "

@@ -4,6 +4,7 @@ Each node is a Spark task that starts `crema node`; the coordinator, a child of 
 run for everybody with one error when one of them fails.
 """
 
+import atexit
 import os
 import random
 import sys
@@ -162,8 +163,14 @@ class TFCluster:
         self.starter = threading.Thread(target=started, args=(tasks,), name="nodes", daemon=True)
         self.starter.start()
 
+    def _at_exit(self):
+        """The driver ends, and with it programs that have not ended."""
+        why = "the driver ended without cluster.shutdown(), which waits for the programs: those of"
+        print(f"crema: error: {why} {self.num_executors} node(s) are ended where they stand", file=sys.stderr)
+
     def _stop(self):
         """Ends the nodes at once, and their programs wherever they stand."""
+        atexit.unregister(self._at_exit)
         self.ended = True
         self.progress.end()
         self.server.stop()
@@ -261,6 +268,7 @@ def run(
     except BaseException:
         cluster._stop()
         raise
+    atexit.register(cluster._at_exit)
     if cluster.tensorboard_url():
         print(f"crema: TensorBoard is at {cluster.tensorboard_url()}", file=sys.stderr)
     return cluster

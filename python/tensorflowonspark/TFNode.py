@@ -198,7 +198,7 @@ class DataFeed:
             if missing:
                 raise TypeError(
                     f"input_mapping names column {missing[0]!r}, which rows do not have; they have "
-                    f"{', '.join(names)}: correct input_mapping, or name the columns so that are fed"
+                    f"{', '.join(names)}: correct input_mapping, or give the columns that are fed those names"
                 )
             return [names.index(name) for name in wanted]
         if names is None or len(names) != len(wanted):

@@ -1,5 +1,7 @@
 """What users read of an exception of the program: the traceback, and a remedy where TensorFlow cannot say one."""
 
+import sys
+
 import pytest
 
 import spark_session  # noqa: F401  puts the package on the path
@@ -26,3 +28,13 @@ def test_a_path_that_tensorflow_does_not_open(scheme):
     last = text.splitlines()[-1]
     assert last.startswith(f"TensorFlow's wheels open no {scheme}:// paths. Write to a local folder")
     assert "ctx.upload(local, path)" in last and "ctx.local_folder(path)" in last
+
+
+def test_a_module_that_is_missing():
+    try:
+        import tensorflow_of_nobody  # noqa: F401
+    except ImportError:
+        text = _story.of_exception("worker")
+    assert "ModuleNotFoundError: No module named 'tensorflow_of_nobody'" in text
+    last = text.splitlines()[-1]
+    assert last.startswith(f"{sys.executable}, the Python of this node, has no module tensorflow_of_nobody: install it")
