@@ -10,7 +10,7 @@ def of_exception(role):
     module is missing, or where it is TensorFlow's about a path.
     """
     text, error = traceback.format_exc(), sys.exc_info()[1]
-    scheme = re.search(r"File system scheme '([^']+)' not implemented", text)
+    scheme = re.search(r"UnimplementedError: File system scheme '([^']+)'", text)
     remedy = ""
     if isinstance(error, ModuleNotFoundError):
         remedy = (

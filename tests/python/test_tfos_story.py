@@ -1,8 +1,6 @@
-"""What users read of an exception of the program: the traceback, and a remedy where TensorFlow cannot say one."""
+"""What users read of an exception of the program: the traceback, and a remedy where a module is missing."""
 
 import sys
-
-import pytest
 
 import spark_session  # noqa: F401  puts the package on the path
 
@@ -20,14 +18,6 @@ def test_a_traceback():
     lines = reported("the model exploded").splitlines()
     assert lines[0] == "Exception in chief:" and lines[1].startswith("Traceback")
     assert lines[-1] == "ValueError: the model exploded"
-
-
-@pytest.mark.parametrize("scheme", ["hdfs", "viewfs"])
-def test_a_path_that_tensorflow_does_not_open(scheme):
-    text = reported(f"File system scheme '{scheme}' not implemented (file: '{scheme}://host/model/variables')")
-    last = text.splitlines()[-1]
-    assert last.startswith(f"TensorFlow's wheels open no {scheme}:// paths. Write to a local folder")
-    assert "ctx.upload(local, path)" in last and "ctx.local_folder(path)" in last
 
 
 def test_a_module_that_is_missing():
