@@ -277,8 +277,9 @@ class Coordinator::State {
     }
     const int64_t step =
         survivesLoss() ? roster_.latestBeat() : presentStep(roster_, doorman_, [this](auto& e) { forward(e); });
-    lose(w, fmt::format("{} was lost{}: {} (the process ended or was killed). See the end of its log", who,
-                        roster_.during(step), how));
+    lose(w, fmt::format("{} was lost{}: {} (the process ended or was killed). See the end of its log, on Spark its "
+                        "executor's stderr",
+                        who, roster_.during(step), how));
   }
 
   void take(Member& m, int w, const control::ToCoordinator& message) {

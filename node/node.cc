@@ -67,7 +67,8 @@ class Node::State {
     if (here_)
       setFailed(
           "the process in which the program ran, Spark's Python worker, is gone: it was killed by a signal (number 9 "
-          "is what the kernel sends when memory is short) or left by os._exit(), or its task was cancelled" +
+          "is what the kernel sends when memory is short: raise spark.executor.memoryOverhead) or left by os._exit(), "
+          "or its task was cancelled" +
           lastLines());
     else
       stop(Error(ErrorKind::kStopped, "stdin was closed: the task that started this node is gone"));

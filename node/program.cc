@@ -94,7 +94,9 @@ std::string Program::story(int status) {
   if (status == 0) return "";
   std::string text = howItEnded(status);
   if (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL)
-    text += killed_ ? ", as it did not end when it was asked to" : ", which the kernel sends when memory is short";
+    text += killed_ ? ", as it did not end when it was asked to"
+                    : ", which the kernel sends when memory is short: raise spark.executor.memoryOverhead, of which "
+                      "programs have theirs on YARN and Kubernetes, or make batches smaller";
   return text + lines_->last(aborted_ ? Lines::kKept : Lines::kShown);
 }
 

@@ -54,7 +54,10 @@ TEST_F(ProgramTest, ItsEndIsToldWithItsLastLines) {
 
 TEST_F(ProgramTest, ASignalIsNamed) {
   const auto program = start("kill -9 $$");
-  EXPECT_EQ(story(), "ended with signal 9 (Killed), which the kernel sends when memory is short");
+  EXPECT_EQ(
+      story(),
+      "ended with signal 9 (Killed), which the kernel sends when memory is short: raise "
+      "spark.executor.memoryOverhead, of which programs have theirs on YARN and Kubernetes, or make batches smaller");
 }
 
 // One that is stopped does what it is asked to all the same; one that does not is killed, and the kernel is not blamed.

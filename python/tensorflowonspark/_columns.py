@@ -37,11 +37,11 @@ def _typename(value):
 
 def _mixed(values, at):
     first = next(v for v in values if v is not None)
-    for row, value in enumerate(values):
+    for value in values:
         if value is not None and type(value) is not type(first):
             raise RowError(
-                f"{at} is {_typename(first)} in one row and {_typename(value)} in another (row {row} of this block): "
-                "all rows of a feed have one type; convert them before they are fed"
+                f"{at} is {_typename(first)} in one row and {_typename(value)} in another: all rows of a feed have one "
+                "type; convert them before they are fed"
             )
     raise RowError(f"{at} has rows of different types; convert them before they are fed")
 
@@ -220,3 +220,16 @@ def encode(values, at="a row"):
         f"{at} is of type {_typename(values[0])}, which cannot be fed; numbers, str, bytes, numpy arrays, and lists, "
         "tuples and dicts of them can"
     )
+
+
+def first_refused(rows):
+    """Which row of a list that encode() refuses cannot stand behind those before it: its index."""
+    taken, refused = 0, len(rows)  # so many rows are encoded, so many are not
+    while refused - taken > 1:
+        middle = (taken + refused) // 2
+        try:
+            encode(rows[:middle])
+            taken = middle
+        except RowError:
+            refused = middle
+    return taken

@@ -1,11 +1,12 @@
 """Feeding tasks: rows of a partition become blocks, which the node of this executor takes."""
 
+import contextlib
 import itertools
 import random
 import socket
 import time
 
-from tensorflowonspark import TFManager, _block, _column, _frames, _machine, _wire, reservation, util
+from tensorflowonspark import TFManager, _block, _column, _columns, _frames, _machine, _wire, reservation, util
 
 _BLOCK_BYTES = 1 << 20  # about: a block's rows are few enough to wait for and large enough to cost little each
 _MOST_ROWS = 8192
@@ -98,6 +99,16 @@ def blocks(rows, shares=1):
         yield chunk
 
 
+@contextlib.contextmanager
+def _rows_named(rows, partition, before):
+    """In a `with`: a RowError about these rows of a partition, which stand behind so many others, names the row."""
+    try:
+        yield
+    except _columns.RowError as e:
+        at = before + _columns.first_refused(rows)
+        raise _columns.RowError(f"row {at} of partition {partition}: {e}") from None
+
+
 def has_arrow():
     """Whether this Python has what pyspark needs to pass columns: without it a DataFrame is fed as rows."""
     try:
@@ -146,10 +157,13 @@ class Trainer(_Feeder):
         """[(whether the program wants no more, how many rows were fed)]"""
 
         def made(memory, shares):
+            before = 0
             for chunk in blocks(iterator, shares.count):
-                for share, first in shares.of(len(chunk)):
-                    part = chunk[first :: shares.count] if shares.count > 1 else chunk
-                    yield share, _block.of_rows(part, memory), len(part)
+                with _rows_named(chunk, self.number(), before):
+                    for share, first in shares.of(len(chunk)):
+                        part = chunk[first :: shares.count] if shares.count > 1 else chunk
+                        yield share, _block.of_rows(part, memory), len(part)
+                before += len(chunk)
 
         return [self._feed(made)]
 
@@ -234,7 +248,9 @@ class Scorer(_Feeder):
         results = manager.get_queue("output")
         fed = had = 0
         for chunk in blocks(iterator):
-            if not queue.put_rows(chunk, self.timeout, feed=feed):
+            with _rows_named(chunk, self.number(), fed):
+                wanted = queue.put_rows(chunk, self.timeout, feed=feed)
+            if not wanted:
                 raise Exception(
                     "the program has ended, or called DataFeed.terminate(), before it had all rows to answer"
                 )

@@ -7,7 +7,7 @@ import sys
 import threading
 import time
 
-from tensorflowonspark import _about, _wire, util
+from tensorflowonspark import _about, _story, _wire, util
 from tensorflowonspark._columns import RowError
 
 logger = logging.getLogger(__name__)
@@ -61,6 +61,7 @@ class Progress:
         self._nodes, self._before = {}, {}
         self._time = time.monotonic()
         self._feed = None  # (when it began, rows taken before, share()) of the feed that is on
+        self._part = 0, 0.0  # how much of it was taken when that last changed, and how long that took for all of it
 
     def feed(self, share):
         """A feed begins, or has ended (None). share(rows): how much of it has been taken, 0 to 1, when the program has
@@ -69,16 +70,21 @@ class Progress:
         with self._lock:
             taken = sum(n.get("taken", 0) for n in self._nodes.values())
             self._feed = share and (time.monotonic(), taken, share)
+            self._part = 0, 0.0
 
     def _remaining(self, taken):
-        """ ", 40 s left", when that can be known."""
+        """ ", 40 s left", when that can be known. A share that changes seldom, as that of tasks which are done, gives
+        an estimate of the whole when it does, from which the time since then is taken away.
+        """
         if self._feed is None:
             return ""
         began, before, share = self._feed
-        part = share(taken - before)
-        if not part:
+        part, passed = min(share(taken - before) or 0, 1), time.monotonic() - began
+        if part != self._part[0]:
+            self._part = part, passed / part if part else 0.0
+        seconds = self._part[1] - passed
+        if seconds <= 0 and part < 1:
             return ""
-        seconds = (time.monotonic() - began) * (1 / min(part, 1) - 1)
         return f", {seconds / 60:.0f} min left" if seconds > 100 else f", {seconds:.0f} s left"
 
     def late(self):
@@ -147,15 +153,18 @@ class Progress:
         _say(f"fed {put} rows, {taken} taken{rate}{'' if last else self._remaining(taken)}")
         self._before, self._time = dict(self._nodes), now
 
-    def end(self):
+    def end(self, failed):
+        """A last line, unless the run has failed: what nodes said before does not count what they did last."""
         with self._lock:
-            if self._nodes != self._before:
+            if not failed and self._nodes != self._before:
                 self._show(True)
 
 
 @contextlib.contextmanager
 def explained(server):
-    """In a `with`: the error of a node instead of that of the Spark tasks which it has ended."""
+    """In a `with`: the error of a node instead of that of the Spark tasks which it has ended, and of Spark's others a
+    sentence behind its hundreds of lines.
+    """
     try:
         yield
     except Exception as error:
@@ -163,8 +172,10 @@ def explained(server):
         while server.error is None and time.monotonic() < deadline:
             time.sleep(0.02)
         if server.error is not None:
-            raise Exception(server.error) from error
+            raise Exception(server.error) from None
         refused = _ROW_ERROR.search(str(error))
-        if refused:  # the sentence says all; Spark's error around it has hundreds of lines
+        if refused:
             raise RowError(refused.group(1)) from None
-        raise
+        if not type(error).__module__.startswith(("py4j.", "pyspark.")):
+            raise
+        raise _story.JobError(_story.of_job(error)) from error

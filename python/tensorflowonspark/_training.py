@@ -1,11 +1,8 @@
 """TFCluster.train(): epochs, each of rows for one queue after the other, the end of each, and the wait for it."""
 
 import random
-import re
 
-from tensorflowonspark import _feed, _frames, _progress
-
-_RAISED = re.compile(r"Traceback \(most recent call last\):\n(?:[ \t].*\n)*(\S.*)")  # the last line, which says what
+from tensorflowonspark import _feed, _frames, _progress, _story
 
 
 def train(cluster, feeds, epochs, feed_timeout, equal_steps):
@@ -25,20 +22,12 @@ def train(cluster, feeds, epochs, feed_timeout, equal_steps):
     try:
         _feed_all(cluster, feeds, epochs, feed_timeout, equal_steps)
     except BaseException as e:
-        cluster.failed.update((queue, _story(e)) for queue, _ in feeds)
+        cluster.failed.update((queue, _story.of_job(e)) for queue, _ in feeds)
         cluster.server.note(**nothing)
         cluster.progress.feed(None)
         raise
     for queue, _ in feeds:
         cluster.failed.pop(queue, None)
-
-
-def _story(error):
-    """What has ended a feed, in a line or two: Spark's errors have hundreds."""
-    if isinstance(error, KeyboardInterrupt):
-        return "it was interrupted (KeyboardInterrupt)"
-    raised = _RAISED.search(str(error))
-    return raised[1] if raised else f"{type(error).__name__}: {' '.join(str(error).split())[:500]}"
 
 
 def why_incomplete(cluster):

@@ -73,8 +73,20 @@ def test_rows_fed_and_taken_which_side_waits_and_the_time_left(clock, capsys):
     clock.seconds += 6
     progress.take(fed(0, rows=5500, taken=5500, bytes=9, idle=0.5, full=1.0))
     assert lines(capsys) == ["crema: fed 10000 rows, 10000 taken, 833 rows/s"], "no side waits, and nothing is left"
-    progress.end()
+    progress.end(None)
     assert lines(capsys) == [], "the last line has said it"
+
+
+def test_a_share_that_changes_seldom(clock, capsys):
+    """Tasks: a quarter is done after 10 s, so that 30 s are left, and 24 s six seconds later."""
+    progress, share = _progress.Progress({0: "worker:0"}), [0]
+    progress.feed(lambda _: share[0])
+    left = []
+    for seconds, part in ((10, 0.25), (6, 0.25), (30, 0.25), (5, 0.5)):
+        clock.seconds, share[0] = clock.seconds + seconds, part
+        progress.take(fed(0, rows=int(clock.seconds), taken=7))
+        left.append(lines(capsys)[0].rpartition(", ")[2])
+    assert left == ["30 s left", "24 s left", "0 rows/s", "51 s left"], "an estimate that has passed says nothing"
 
 
 def test_a_program_that_leaves_rows_is_named_once(clock, capsys):
@@ -96,8 +108,11 @@ def test_long_waits_are_minutes(clock, capsys):
     progress.take(fed(0, rows=100, taken=100))
     assert lines(capsys) == ["crema: fed 100 rows, 100 taken, 10 rows/s, 16 min left"]
     progress.take(fed(0, rows=101, taken=101))
-    progress.end()
+    progress.end(None)
     assert lines(capsys) == ["crema: fed 101 rows, 101 taken"]
+    progress.take(fed(0, rows=102, taken=101))
+    progress.end("a node failed")
+    assert lines(capsys) == [], "what it took last is not known"
 
 
 def test_a_share_of_tasks_says_how_far_the_first_epoch_is():

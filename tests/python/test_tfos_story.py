@@ -28,3 +28,31 @@ def test_a_module_that_is_missing():
     assert "ModuleNotFoundError: No module named 'tensorflow_of_nobody'" in text
     last = text.splitlines()[-1]
     assert last.startswith(f"{sys.executable}, the Python of this node, has no module tensorflow_of_nobody: install it")
+
+
+SPARKS = """An error occurred while calling z:org.apache.spark.api.python.PythonRDD.collectAndServe.
+: org.apache.spark.SparkException: Job aborted due to stage failure: Task 5 in stage 1.0 failed 4 times, most recent \
+failure: Lost task 5.3 in stage 1.0 (TID 12) (127.0.0.1 executor 0): """
+
+
+def test_the_cause_of_a_job():
+    """Spark's texts are of Spark 3.5.9, of the jobs in the names."""
+    python = f"""{SPARKS}org.apache.spark.api.python.PythonException: Traceback (most recent call last):
+  File "pyspark.zip/pyspark/worker.py", line 1247, in main
+    process()
+  File "job.py", line 21, in <lambda>
+    rows = rows.map(lambda x: x // (x - 70000))
+                                ~~^^~~~~~~~~~~~
+ZeroDivisionError: integer division or modulo by zero
+
+\tat org.apache.spark.api.python.BasePythonRunner"""
+    assert _story.of_job(Exception(python)) == (
+        'ZeroDivisionError: integer division or modulo by zero (File "job.py", line 21, in <lambda>)'
+    )
+    lost = "ExecutorLostFailure (executor 0 exited caused by one of the running tasks) Reason: Command exited with 52"
+    assert _story.of_job(Exception(f"{SPARKS}{lost}\nDriver stacktrace:")) == lost
+    path = "org.apache.hadoop.mapred.InvalidInputException: Input path does not exist: file:/nowhere"
+    assert _story.of_job(Exception(f"{SPARKS.splitlines()[0]}\n: {path}\n\tat org.apache")) == path
+    assert _story.of_job(ValueError("anything\nelse")) == "ValueError: anything else"
+    module = "Traceback (most recent call last):\n  File x\nModuleNotFoundError: No module named 'numpy'\n"
+    assert _story.of_job(Exception(module)).startswith("the executors' Python has no module numpy: install it there")
