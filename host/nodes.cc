@@ -26,7 +26,7 @@ void raiseOpenFiles() {
   ::setrlimit(RLIMIT_NOFILE, &files);
 }
 
-// A node that has failed still answers: tasks that Spark repeats learn why, and not only that nobody is there.
+// A node that has failed still answers: feeding tasks that Spark repeats learn why, and not only that nobody is there.
 constexpr auto kLastWords = std::chrono::seconds(10);
 
 // To a host that may have left.
@@ -61,7 +61,7 @@ void runNode(const wire::Job& job) {
     failed.mutable_failed()->set_kind(name(e.kind()));
     tell(failed);
     node.end();
-    std::this_thread::sleep_for(kLastWords);
+    if (node.started()) std::this_thread::sleep_for(kLastWords);
     throw;
   }
   node.end();

@@ -1,6 +1,7 @@
 // length: one object, the node; what has a name of its own is in broker.h, clients.h, lines.h, program.h and reports.h.
 #include "node/node.h"
 
+#include <atomic>
 #include <list>
 #include <optional>
 
@@ -104,6 +105,8 @@ class Node::State {
     }
   }
 
+  bool started() const { return started_; }
+
   void end() {
     stop(Error(ErrorKind::kStopped, "the node ends"));
     for (auto* program : {&program_, &beside_})
@@ -128,6 +131,7 @@ class Node::State {
   void serve(cluster::Session& session) {
     session.ready("", "");
     const control::ToMember::Start start = session.waitForStart();
+    started_ = true;
     wire::NodeEvent started;
     *started.mutable_started()->mutable_about() = start.about();
     started.mutable_started()->set_member(start.member());
@@ -290,6 +294,7 @@ class Node::State {
   std::optional<std::string> about_ CREMA_GUARDED_BY(mutex_);
   std::optional<std::string> failed_ CREMA_GUARDED_BY(mutex_);
   bool here_ CREMA_GUARDED_BY(mutex_) = false, left_ CREMA_GUARDED_BY(mutex_) = false;
+  std::atomic<bool> started_ = false;  // all nodes of the run were there
   bool stays_ CREMA_GUARDED_BY(mutex_) = false, programOver_ CREMA_GUARDED_BY(mutex_) = false;
   bool endAsked_ CREMA_GUARDED_BY(mutex_) = false, endServers_ CREMA_GUARDED_BY(mutex_) = false;
   bool stuckEnded_ CREMA_GUARDED_BY(mutex_) = false;
@@ -311,6 +316,7 @@ Node::~Node() = default;
 void Node::take(const wire::NodeInput& input) { state_->take(input); }
 void Node::hostGone() { state_->hostGone(); }
 void Node::run() { state_->run(); }
+bool Node::started() const { return state_->started(); }
 void Node::end() { state_->end(); }
 
 }  // namespace crema::node

@@ -20,6 +20,8 @@ class Node {
   void hostGone();
   // Returns when the run is over, or, alone, when the host has gone; throws what ended it before, of which all members of the run hear.
   void run();
+  // Whether all nodes of the run were there, so that some may be fed.
+  bool started() const;
   // Ends the program and all that it started, when it still runs. Before the end of the process.
   void end();
 

@@ -23,8 +23,8 @@ class Start:
         self.host = util.get_ip_address()
         self.token = reservation.token_of(cluster_meta)
         context = util.task_context()
-        # Of the program: a task's own, as it may run there. Servers on the driver must not change the driver's.
-        self.environ = os.environ if context else dict(os.environ)
+        # Of the program: of this process where it runs here. Servers on the driver must not change the driver's.
+        self.environ = os.environ if context or in_task else dict(os.environ)
         fixed = os.environ.get("TENSORFLOW_PORT")
         self.fixed_port = int(fixed) if fixed else None
         host, port = cluster_meta["server_addr"]

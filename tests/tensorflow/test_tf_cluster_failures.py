@@ -172,9 +172,10 @@ def test_too_few_executors_end_the_wait(sc):
         TFCluster.run(sc, say_who, {"to": "/tmp"}, 3, 0, reservation_timeout=5)
     seconds = time.monotonic() - started
     gone = all_gone(15)
-    print(f"the driver after {seconds:.1f} s, the last node after {time.monotonic() - started:.1f} s")
-    assert seconds < 60
+    last = time.monotonic() - started
+    print(f"the driver after {seconds:.1f} s, the last node after {last:.1f} s")
     assert gone, nodes_running()
+    assert last < 14, "nodes that were never fed have nobody to answer"
 
 
 def test_a_program_that_wants_no_more_rows(sc):
