@@ -124,24 +124,37 @@ def test_killed_children_and_executors_change_nothing(job, tmp_path):
 def write_pictures(path, count, seed):
     draw = random.Random(seed)
     with open(path, "w") as out:
-        for _ in range(count):
+        for i in range(count):
             label = draw.randrange(10)
-            pixels = bytes(draw.randrange(90) + (150 if (i * 7 + i // 28) % 10 == label else 0) for i in range(784))
+            pixels = bytes(draw.randrange(90) + (150 if (k * 7 + k // 28) % 10 == label else 0) for k in range(784))
             data = base64.b64encode(pixels).decode()
-            row = {"label": label, "channels": 1, "height": 28, "width": 28, "encoded": False, "data": data}
+            row = {
+                "id": str(i),
+                "label": label,
+                "channels": 1,
+                "height": 28,
+                "width": 28,
+                "encoded": False,
+                "data": data,
+            }
             out.write(json.dumps(row) + "\n")
 
 
-def test_rows_of_a_lost_executor_come_again(job, tmp_path):
-    """Rows that only the lost worker had: Spark's next attempt sends them anew, while the others wait."""
+def frames_job(job, tmp_path, train=800, test=100):
+    """The example whose records are data frames, on ones of our own with so many rows."""
     for name in FRAMES:
         text = (ROOT / "examples" / name).read_text()
-        for part, count in (("train", 800), ("test", 100)):
+        for part, count in (("train", train), ("test", test)):
             write_pictures(tmp_path / f"{part}.json", count, len(part))
             text = re.sub(rf'source: "\S*{part}\S*"', f'source: "file:{tmp_path}/{part}.json"', text)
         text = text.replace("batch_size: 64", "batch_size: 8").replace("batch_size: 100", "batch_size: 20")
         text = re.sub(r'dataframe_format: ".*"', 'dataframe_format: "json"', text)
         (job / name).write_text(text)
+
+
+def test_rows_of_a_lost_executor_come_again(job, tmp_path):
+    """Rows that only the lost worker had: Spark's next attempt sends them anew, while the others wait."""
+    frames_job(job, tmp_path)
     longer(job, FRAMES[0], 1200)
     _, model, _ = trained(job, tmp_path / "run", files=FRAMES, master="local[2]")
 

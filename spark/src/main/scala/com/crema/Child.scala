@@ -48,7 +48,8 @@ class Child(subcommand: String, first: MessageLite) extends AutoCloseable {
   private val out = process.getOutputStream
   try { first.writeDelimitedTo(out); out.flush() }
   catch {
-    case e: IOException => throw new CremaException(s"`crema $subcommand` took no word: ${e.getMessage}${tail()}", e)
+    case e: IOException =>
+      throw new CremaException(s"`crema $subcommand` took no job: ${ending(5)}${tail()}", e)
   }
 
   def alive: Boolean = process.isAlive
