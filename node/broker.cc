@@ -127,6 +127,7 @@ std::optional<Item> Broker::get(const std::string& name, uint64_t feed, const Wa
   items.pop_front();
   if (feed == 0) ++queue.inUse;
   if (feed == 0 && isFed(name)) {
+    queue.used += item.bytes;
     totals_.taken += item.count, totals_.moved = monotonicSeconds();
     if (item.feed != 0 && item.count > 0) owed_.push_back({item.feed, item.count});
   }
@@ -136,7 +137,10 @@ std::optional<Item> Broker::get(const std::string& name, uint64_t feed, const Wa
 void Broker::done(const std::string& name, uint64_t bytes, int64_t count) {
   const MutexLock lock(mutex_);
   Queue& queue = queueNamed(name);
-  if (isFed(name)) giveBack(queue, bytes), totals_.moved = monotonicSeconds();
+  if (isFed(name)) {
+    queue.used -= std::min(queue.used, bytes);
+    giveBack(queue, bytes), totals_.moved = monotonicSeconds();
+  }
   queue.inUse -= std::clamp<int64_t>(count, 0, queue.inUse);
   changed_.notify_all();
 }

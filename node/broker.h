@@ -5,7 +5,8 @@
 // the budget is taken when there is nothing else. Those that wait for room in one queue get it in the order in which they
 // came, so that small blocks do not keep a large one out for ever. When other queues have filled the room, one that the
 // program waits for, and that has nothing, gets an eighth of it more, so that a queue that nobody takes from holds up no
-// other. Results are not counted: they are of rows that were, and whoever feeds takes them between two blocks.
+// other. When nothing waits and the program, which keeps all that it was given, waits for more, it gets the next block: what
+// it keeps is its own to bound. Results are not counted: they are of rows that were, and whoever feeds takes them between two blocks.
 //
 // A feeding task that Spark repeats brings rows again: those of a sharded feed have places, and come once (node/places.h).
 //
@@ -105,6 +106,7 @@ class Broker {
     std::list<char> line;  // one entry for each put() that waits for room, the first to be served in front
     int64_t inUse = 0;     // items that get() has given and done() has not taken back
     uint64_t held = 0;     // bytes that wait or are in use
+    uint64_t used = 0;     // those that are in use
     int waiting = 0;       // get() that wait for items
     double lacked = -1;    // monotonicSeconds() when a get() last found nothing
     std::string failed;    // why there is no end of its feed

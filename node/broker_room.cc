@@ -14,7 +14,11 @@ constexpr double kJustNow = 2;    // seconds: who asks a queue again and again w
 
 bool Broker::hasRoom(const Queue& queue, uint64_t bytes) const {
   if (held_ == 0 || held_ + bytes <= budget_) return true;
-  if (queue.waiting == 0 || !queue.items.empty() || held_ == queue.held) return false;
+  if (queue.waiting == 0 || !queue.items.empty()) return false;
+  uint64_t used = 0;
+  for (const auto& [name, one] : queues_) used += one.used;
+  if (held_ <= used) return true;
+  if (held_ == queue.held) return false;
   return queue.held == 0 || queue.held + bytes <= budget_ / kReserve;
 }
 

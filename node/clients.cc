@@ -183,8 +183,18 @@ bool Clients::putBlock(const wire::NodeRequest::Put& r, Descriptor beside, Clien
   if (!r.keep()) return node_.broker.put(r.queue(), std::move(item), client.waitOf(r.timeout()));
   const MutexLock one(keeping_);
   if (!node_.broker.put(r.queue(), item, client.waitOf(r.timeout()), &item)) return false;
-  if (item.count > 0) node_.kept.add(r.queue(), item);
+  if (item.count > 0) keep(r.queue(), item);
   return true;
+}
+
+// The program has the rows, so that a repeated task could not bring them to later epochs: the run has failed.
+void Clients::keep(const std::string& queue, const Item& item) {
+  try {
+    node_.kept.add(queue, item);
+  } catch (const Error& e) {
+    node_.programFailed(e.what());
+    throw;
+  }
 }
 
 // A wait may be longer than the timeout where others' blocks come first; it ends when the program has done nothing for

@@ -37,6 +37,7 @@ class Clients {
   void answerOfQueue(const wire::NodeRequest& request, Client& client, wire::NodeAnswer* to);
   bool reserve(const wire::NodeRequest::Put& request, Client& client);
   bool putBlock(const wire::NodeRequest::Put& request, Descriptor beside, Client& client);
+  void keep(const std::string& queue, const Item& item);
   double idle();  // seconds since the program did something
   void put(const wire::NodeRequest::Put& request, Descriptor beside, Client& client, wire::NodeAnswer* to);
   int get(const wire::NodeRequest::Get& request, Client& client, wire::NodeAnswer* to);

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 
+#include <atomic>
 #include <optional>
 #include <random>
 
@@ -60,9 +61,9 @@ class ClientsTest : public testing::Test {
 
   std::mt19937 random_{14};
   Broker broker_{{"input", "output", "error"}, 1000};
-  Kept kept_{testing::TempDir()};
+  Kept kept_{testing::TempDir()}, nowhere_{"/proc"};
   HeldPort port_{0};
-  int failures_ = 0;
+  std::atomic<int> failures_ = 0;
   Clients clients_{kToken,
                    "127.0.0.1",
                    {broker_, kept_, port_, [this](const std::string&) { ++failures_; }, [](const std::string&) {},
@@ -206,6 +207,25 @@ TEST_F(ClientsTest, AFeedingTaskThatGoesAmidABlockGivesItsRoomBack) {
   }
   EXPECT_TRUE(broker_.reserve("input", 1000, {soon}));
   EXPECT_EQ(broker_.count("input"), 0);
+}
+
+// The program has them, and a repeated task could not bring them to later epochs.
+TEST_F(ClientsTest, RowsThatCannotBeKeptAreAFailureOfTheNode) {
+  Clients clients(kToken, "127.0.0.1",
+                  {broker_, nowhere_, port_, [this](const std::string&) { ++failures_; }, [](const std::string&) {},
+                   [](const std::string&) {}});
+  const Deadline soon = Deadline::after(30);
+  Socket socket = connectThroughDoor(clients.port(), kToken, "node", soon, nullptr, soon);
+  wire::NodeRequest r;
+  r.mutable_put()->set_queue("input"), r.mutable_put()->set_rows(3), r.mutable_put()->set_timeout(60);
+  r.mutable_put()->set_bytes(90), r.mutable_put()->set_follows(true), r.mutable_put()->set_keep(true);
+  const std::string all = cluster::framed(r) + std::string(90, 'x');
+  socket.writeAll(all.data(), all.size(), soon, nullptr);
+  Frames frames(std::move(socket));
+  wire::NodeAnswer answer;
+  (void)frames.receive(&answer, nullptr);
+  EXPECT_EQ(answer.failed().rfind("cannot keep rows for later epochs in /proc: ", 0), 0u) << answer.failed();
+  EXPECT_EQ(failures_, 1);
 }
 
 TEST_F(ClientsTest, BytesThatAreNoMessageEndTheirConnection) {

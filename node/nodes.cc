@@ -39,7 +39,10 @@ cluster::Naming Nodes::naming() const {
 std::string Nodes::remedyForMissing() const {
   return "ask for fewer nodes (num_executors), or wait longer (reservation_timeout)";
 }
-std::string Nodes::remedyForLoss() const { return "run it again, from the program's last checkpoint"; }
+std::string Nodes::remedyForLoss() const {
+  return "run it again, from the program's last checkpoint; with more memory (spark.executor.memory for the JVM, "
+         "spark.executor.memoryOverhead for programs) if that log, or YARN, says that it was short";
+}
 
 control::ToCoordinator::Hello helloOf(const wire::Job& job, const std::string& about) {
   char host[256] = "?";

@@ -7,8 +7,13 @@
 namespace crema::node {
 
 Reports::~Reports() {
-  if (withdrawn_) *withdrawn_ = true;
-  if (replayer_.joinable()) replayer_.join();
+  std::list<std::shared_ptr<Replay>> all;
+  {
+    const MutexLock lock(mutex_);
+    all.swap(replays_);
+  }
+  for (const auto& one : all) one->withdrawn = true;
+  for (const auto& one : all) one->thread.join();
 }
 
 void Reports::say(const wire::NodeNote& note) {
@@ -31,35 +36,52 @@ bool Reports::waiting() {
   return !notes_.empty();
 }
 
+// The thread that hears of the run's end, which asks for this, waits for no program: the new thread waits for the old.
 void Reports::replay(const wire::NodeNote::Replay& what) {
-  // The host asks for one after the other: nobody waits for the one before, and the session's thread must not either.
-  if (withdrawn_) *withdrawn_ = true;
-  withdrawn_ = std::make_shared<std::atomic<bool>>(false);
-  {
-    const MutexLock lock(mutex_);
-    replaying_ = what.silence();
-    drains_.clear();
-  }
-  replayer_ = std::thread([this, what, withdrawn = withdrawn_, before = std::move(replayer_)]() mutable {
-    if (before.joinable()) before.join();
-    const auto over = [&] { return *withdrawn || interrupt_.raised(); };
+  const auto mine = std::make_shared<Replay>();
+  for (const auto& queue : what.queue()) mine->queues.insert(queue.queue());
+  const MutexLock lock(mutex_);
+  withdraw(*mine);
+  mine->silence = what.silence();
+  replays_.push_back(mine);
+  mine->thread = std::thread([this, what, mine = mine.get()] {
+    for (const auto& one : mine->before) one->thread.join();
+    mine->before.clear();
     wire::NodeNote done;
     done.mutable_replayed()->set_serial(what.serial());
-    try {
-      for (int epoch = 0; epoch < what.epochs() && !over(); ++epoch)
-        for (const auto& queue : what.queue()) {
-          kept_.replay(queue.queue(), broker_, over);
-          if (!over()) broker_.endEpoch(queue);
-        }
-      for (const auto& queue : what.queue()) kept_.forget(queue.queue());
-    } catch (...) {
-      done.mutable_replayed()->set_failed(asError(std::current_exception()).what());
-    }
-    const MutexLock lock(mutex_);
-    if (*withdrawn) return;
-    replaying_ = 0;
-    notes_.push_back(done);
+    if (const std::string failed = feedAgain(what, *mine); !failed.empty()) done.mutable_replayed()->set_failed(failed);
+    const MutexLock notes(mutex_);
+    mine->over = true;
+    if (!mine->withdrawn) notes_.push_back(done);
   });
+}
+
+// Calls of train() for other queues go on beside it. Threads that have ended are joined here.
+void Reports::withdraw(Replay& by) {
+  drains_.remove_if([&](const wire::NodeNote::Drained& drain) { return by.queues.count(drain.queue()) > 0; });
+  replays_.remove_if([&](const std::shared_ptr<Replay>& one) {
+    const bool same =
+        std::any_of(one->queues.begin(), one->queues.end(), [&](auto& queue) { return by.queues.count(queue) > 0; });
+    if (same) one->withdrawn = true;
+    if (same || one->over) by.before.push_back(one);
+    return same || one->over;
+  });
+}
+
+// Why it failed, if it did.
+std::string Reports::feedAgain(const wire::NodeNote::Replay& what, const Replay& mine) {
+  const auto over = [&] { return mine.withdrawn || interrupt_.raised(); };
+  try {
+    for (int epoch = 0; epoch < what.epochs() && !over(); ++epoch)
+      for (const auto& queue : what.queue()) {
+        kept_.replay(queue.queue(), broker_, over);
+        if (!over()) broker_.endEpoch(queue);
+      }
+    for (const auto& queue : what.queue()) kept_.forget(queue.queue());
+  } catch (...) {
+    return asError(std::current_exception()).what();
+  }
+  return "";
 }
 
 // A program that computes takes rows again and again, and one that has what it wants ends or calls terminate().
@@ -67,7 +89,8 @@ void Reports::watch(const std::function<void(const std::string&)>& stuck) {
   double silence = 0;
   {
     const MutexLock lock(mutex_);
-    silence = replaying_;
+    for (const auto& one : replays_)
+      if (!one->over) silence = std::max(silence, one->silence);
     for (const auto& drain : drains_) silence = std::max(silence, drain.silence());
   }
   if (silence <= 0 || broker_.unwanted()) {

@@ -5,8 +5,10 @@
 #include <functional>
 #include <list>
 #include <memory>
+#include <set>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "base/mutex.h"
 #include "cluster/session.h"
@@ -32,7 +34,17 @@ class Reports {
   void sendFed(cluster::Session& session, int member);  // when it has changed
 
  private:
+  // Of one or several queues, whose later one withdraws it. Its thread waits for those that it has withdrawn.
+  struct Replay {
+    std::set<std::string> queues;
+    std::vector<std::shared_ptr<Replay>> before;
+    std::atomic<bool> withdrawn = false, over = false;
+    double silence = 0;  // that it allows the program
+    std::thread thread;
+  };
   void replay(const wire::NodeNote::Replay& what);
+  void withdraw(Replay& by) CREMA_REQUIRES(mutex_);
+  std::string feedAgain(const wire::NodeNote::Replay& what, const Replay& mine);
   void watch(const std::function<void(const std::string&)>& stuck);
   static void report(cluster::Session& session, int member, const wire::NodeNote& note);
 
@@ -42,11 +54,9 @@ class Reports {
   Mutex mutex_;
   std::list<wire::NodeNote> notes_ CREMA_GUARDED_BY(mutex_);
   std::list<wire::NodeNote::Drained> drains_ CREMA_GUARDED_BY(mutex_);
-  double replaying_ CREMA_GUARDED_BY(mutex_) = 0;  // the silence that a replay allows, while there is one
+  std::list<std::shared_ptr<Replay>> replays_ CREMA_GUARDED_BY(mutex_);
   Totals last_;
-  double watched_ = 0;                            // since when the host has waited for the end of rows; 0: it does not
-  std::thread replayer_;                          // waits for the one before it, which has been withdrawn
-  std::shared_ptr<std::atomic<bool>> withdrawn_;  // of the last replay
+  double watched_ = 0;  // since when the host has waited for the end of rows; 0: it does not
 };
 
 }  // namespace crema::node

@@ -21,13 +21,13 @@ class ReportsTest : public testing::Test {
     item.rows = item.count = 2, item.bytes = 4;
     kept_.add("input", item);
   }
-  static wire::NodeNote replay(int epochs) {
+  static wire::NodeNote replay(int epochs, const std::string& queue = "input") {
     wire::NodeNote note;
-    note.mutable_replay()->add_queue()->set_queue("input");
+    note.mutable_replay()->add_queue()->set_queue(queue);
     note.mutable_replay()->set_epochs(epochs), note.mutable_replay()->set_serial(epochs);
     return note;
   }
-  Broker broker_{{"input"}, 6};  // room for one block
+  Broker broker_{{"input", "other"}, 6};  // room for one block
   Kept kept_{testing::TempDir()};
   Interrupt interrupt_;
   Reports reports_{broker_, kept_, interrupt_};
@@ -50,6 +50,20 @@ TEST_F(ReportsTest, AReplayIsWithdrawnByTheNextAndNobodyWaitsForIt) {
   EXPECT_EQ(broker_.count("input"), 0) << "neither rows nor marks come behind it";
   broker_.fail(Error(ErrorKind::kStopped, "the test ends"));
   listener.join();
+}
+
+// Two calls of train(), of two queues.
+TEST_F(ReportsTest, AReplayOfAnotherQueueWithdrawsNothing) {
+  reports_.asked(replay(2));
+  reports_.asked(replay(0, "other"));
+  ASSERT_TRUE(crema::test::soon([&] { return reports_.waiting(); })) << "the second is over";
+  const Wait wait{Deadline::after(60)};
+  for (int epoch = 0; epoch < 2; ++epoch) {
+    EXPECT_EQ(broker_.get("input", 0, wait).value().rows, 2);
+    broker_.done("input", 4, 1);
+    EXPECT_EQ(broker_.get("input", 0, wait).value().mark, wire::END_OF_EPOCH);
+    broker_.done("input", 0, 1);
+  }
 }
 
 }  // namespace

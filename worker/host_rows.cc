@@ -10,6 +10,9 @@
 namespace crema::worker {
 namespace {
 
+constexpr int kMostRows = 1 << 20;  // of one message; hosts send some thousands
+constexpr char kVersions[] = "host and executable are of different versions";
+
 // The rows of one column, one after the other.
 class ColumnReader {
  public:
@@ -21,10 +24,8 @@ class ColumnReader {
     else
       total = uint64_t{column.width()} * static_cast<uint64_t>(rows);
     if ((own && column.length_size() != rows) || total != column.values().size())
-      badData(
-          "a batch of {} rows from the host has a column of {} bytes where {} are announced; host and executable are "
-          "of different versions",
-          rows, column.values().size(), total);
+      badData("a batch of {} rows from the host has a column of {} bytes where {} are announced; {}", rows,
+              column.values().size(), total, kVersions);
   }
   std::string_view next() {
     const size_t size = column_.length_size() ? column_.length(static_cast<int>(row_)) : column_.width();
@@ -99,12 +100,15 @@ void HostRows::append(bool forTest, const wire::RowBatch& batch) {
   const auto& staged = forTest ? test : train;
   const bool scoring = forTest && window;
   if (!staged && !scoring)
-    internal("the host sends rows for {}, which its Job does not announce", forTest ? "TEST" : "TRAIN");
+    badData("the host sends rows for {}, which its Job does not announce; {}", forTest ? "TEST" : "TRAIN", kVersions);
+  if (batch.rows() < 0 || batch.rows() > kMostRows || batch.column_size() == 0)
+    badData("the host sends a batch of {} rows in {} columns; {}", batch.rows(), batch.column_size(), kVersions);
   std::vector<ColumnReader> columns;
   for (const auto& column : batch.column()) columns.emplace_back(column, batch.rows());
   std::vector<std::string_view> parts(columns.size());
   const int64_t local = scoring ? 0 : staged->plan().localOf(batch.first());
-  if (local < 0) internal("the host sends row {} of {} to the wrong worker", batch.first(), staged->describe());
+  if (local < 0)
+    badData("the host sends row {} of {} to the wrong worker; {}", batch.first(), staged->describe(), kVersions);
   for (int r = 0; r < batch.rows(); ++r) {
     for (size_t c = 0; c < columns.size(); ++c) parts[c] = columns[c].next();
     if (scoring)
@@ -124,7 +128,7 @@ void HostRows::accept(const wire::Input& input) {
   if (input.has_published()) ++published, ++activity.arrived;
   if (input.has_bytes()) {
     const auto& file = input.bytes().test() ? testFile : trainFile;
-    if (!file) internal("the host sends bytes of a file that its Job does not announce");
+    if (!file) badData("the host sends bytes of a file that its Job does not announce; {}", kVersions);
     file->arrived(input.bytes().offset(), input.bytes().data());
     ++activity.arrived;
   }

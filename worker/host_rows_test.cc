@@ -17,6 +17,8 @@ namespace {
 using crema::test::messageOf;
 using crema::test::soon;
 
+const std::string kVersions = "; host and executable are of different versions";
+
 class HostRowsTest : public testing::Test {
  protected:
   // Worker 1 of 2, two ranks: of 8 rows in batches of 2 it owns 2, 3, 6 and 7.
@@ -88,36 +90,40 @@ TEST_F(HostRowsTest, TestRowsAreSharedOutByBatchesAmongWorkers) {
 
   job_.mutable_test_rows()->set_records(2);  // one batch, which worker 0 owns
   const auto none = make();
-  EXPECT_EQ(refusal(*none, rows(true, 0, {"a", "b"})), "the host sends row 0 of DataFrame test to the wrong worker");
+  EXPECT_EQ(refusal(*none, rows(true, 0, {"a", "b"})),
+            "the host sends row 0 of DataFrame test to the wrong worker" + kVersions);
   EXPECT_EQ(refusal(*none, end(true)), "no error") << "it owns nothing";
 }
 
 TEST_F(HostRowsTest, WrongOrderAndOverlapsAreNamed) {
   const auto h = make();
-  EXPECT_EQ(refusal(*h, rows(false, 6, {"a"})), "row 6 of DataFrame train came where row 2 of 8 was expected");
+  EXPECT_EQ(refusal(*h, rows(false, 6, {"a"})),
+            "row 6 of DataFrame train came where row 2 of 8 was expected" + kVersions);
   h->accept(rows(false, 2, {"a", "b"}));
-  EXPECT_EQ(refusal(*h, rows(false, 3, {"b"})), "row 3 of DataFrame train came where row 6 of 8 was expected");
-  EXPECT_EQ(refusal(*h, rows(false, 4, {"c"})), "the host sends row 4 of DataFrame train to the wrong worker");
+  EXPECT_EQ(refusal(*h, rows(false, 3, {"b"})),
+            "row 3 of DataFrame train came where row 6 of 8 was expected" + kVersions);
+  EXPECT_EQ(refusal(*h, rows(false, 4, {"c"})),
+            "the host sends row 4 of DataFrame train to the wrong worker" + kVersions);
   h->accept(rows(false, 6, {"c", "d"}));
-  EXPECT_EQ(refusal(*h, rows(false, 7, {"e"})), "row 7 of DataFrame train came where row -1 of 8 was expected");
+  EXPECT_EQ(refusal(*h, rows(false, 7, {"e"})),
+            "row 7 of DataFrame train came where row -1 of 8 was expected" + kVersions);
 }
 
 TEST_F(HostRowsTest, ColumnsOfAnotherWidthAreRefused) {
   const auto h = make();
   wire::Input in = rows(false, 2, {"a", "b"});
   auto* id = in.mutable_rows()->mutable_batch()->mutable_column(0);
-  const std::string versions = "; host and executable are of different versions";
   id->add_length(0);  // three lengths for two rows; their sum fits
   EXPECT_EQ(refusal(*h, in),
-            "a batch of 2 rows from the host has a column of 2 bytes where 2 are announced" + versions);
+            "a batch of 2 rows from the host has a column of 2 bytes where 2 are announced" + kVersions);
   id->mutable_length()->Truncate(2);
   id->set_length(1, 2);
   EXPECT_EQ(refusal(*h, in),
-            "a batch of 2 rows from the host has a column of 2 bytes where 3 are announced" + versions);
+            "a batch of 2 rows from the host has a column of 2 bytes where 3 are announced" + kVersions);
   id->set_length(1, 1);
   in.mutable_rows()->mutable_batch()->mutable_column(1)->set_width(3);
   EXPECT_EQ(refusal(*h, in),
-            "a batch of 2 rows from the host has a column of 4 bytes where 6 are announced" + versions);
+            "a batch of 2 rows from the host has a column of 4 bytes where 6 are announced" + kVersions);
   EXPECT_EQ(h->activity.arrived, 0) << "nothing of a bad batch is kept";
 }
 
@@ -132,8 +138,10 @@ TEST_F(HostRowsTest, AnEndThatComesTooEarlyIsNamed) {
 TEST_F(HostRowsTest, RowsThatNoJobAnnouncesAreRefused) {
   job_.clear_train_rows(), job_.clear_test_rows();
   const auto h = make();
-  EXPECT_EQ(refusal(*h, rows(false, 2, {"a"})), "the host sends rows for TRAIN, which its Job does not announce");
-  EXPECT_EQ(refusal(*h, rows(true, 2, {"a"})), "the host sends rows for TEST, which its Job does not announce");
+  EXPECT_EQ(refusal(*h, rows(false, 2, {"a"})),
+            "the host sends rows for TRAIN, which its Job does not announce" + kVersions);
+  EXPECT_EQ(refusal(*h, rows(true, 2, {"a"})),
+            "the host sends rows for TEST, which its Job does not announce" + kVersions);
 }
 
 TEST_F(HostRowsTest, ScoringReadsAWindowOfWhateverComes) {
@@ -159,9 +167,9 @@ TEST_F(HostRowsTest, RemoteRangesAreAskedForAndAnswered) {
   EXPECT_EQ(bytes, "zzzzz");
   EXPECT_EQ(h->activity.arrived, 1);
   in.mutable_bytes()->set_offset(7);
-  EXPECT_EQ(refusal(*h, in), "the host sent bytes [7, 34471) of hdfs://n/db, which nobody asked for");
+  EXPECT_EQ(refusal(*h, in), "the host sent bytes [7, 34471) of hdfs://n/db, which nobody asked for" + kVersions);
   in.mutable_bytes()->set_test(true);
-  EXPECT_EQ(refusal(*h, in), "the host sends bytes of a file that its Job does not announce");
+  EXPECT_EQ(refusal(*h, in), "the host sends bytes of a file that its Job does not announce" + kVersions);
 }
 
 TEST_F(HostRowsTest, ARangeIsAskedForOnceWithItsReadAhead) {

@@ -91,7 +91,8 @@ std::string_view RemoteFile::range(uint64_t offset, uint64_t length) const {
 void RemoteFile::arrived(uint64_t offset, std::string_view bytes) {
   if (offset % kChunk || offset >= size_ || bytes.size() > size_ - offset ||
       (bytes.size() % kChunk && offset + bytes.size() != size_))
-    internal("the host sent bytes [{}, {}) of {}, which nobody asked for", offset, offset + bytes.size(), description_);
+    badData("the host sent bytes [{}, {}) of {}, which nobody asked for; host and executable are of different versions",
+            offset, offset + bytes.size(), description_);
   const auto part = [&](size_t at) {
     return ::pwrite(file_, bytes.data() + at, bytes.size() - at, static_cast<off_t>(offset + at));
   };

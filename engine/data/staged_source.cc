@@ -87,8 +87,8 @@ char* StagedSource::room(size_t bytes) {
 void StagedSource::append(int64_t global, const std::vector<std::string_view>& parts) {
   const auto local = static_cast<int64_t>(rows_.size());  // only this thread changes rows_
   if (local >= plan_.expected() || plan_.globalOf(local) != global)
-    internal("row {} of {} came where row {} of {} was expected", global, description_,
-             local < plan_.expected() ? plan_.globalOf(local) : -1, plan_.records);
+    badData("row {} of {} came where row {} of {} was expected; host and executable are of different versions", global,
+            description_, local < plan_.expected() ? plan_.globalOf(local) : -1, plan_.records);
   uint64_t bytes = 0;
   for (const auto part : parts) bytes += rowFieldBytes(part.size());
   char* const begin = room(sizeof bytes + bytes);

@@ -4,7 +4,6 @@ Each node is a Spark task that starts `crema node`; the coordinator, a child of 
 run for everybody with one error when one of them fails.
 """
 
-import atexit
 import os
 import random
 import sys
@@ -48,10 +47,12 @@ class TFCluster:
 
     sc = defaultFS = working_dir = num_executors = nodeRDD = cluster_id = cluster_info = cluster_meta = None
     input_mode = queues = server = starter = held = None
-    ended = apart = False  # apart: nodes may stand in different epochs of a train()
+    ended = False
 
     def __init__(self):
         self.failed = {}  # queue: why the last train() that fed it has failed
+        self.feeding, self.apart = set(), set()  # queues that a train() feeds; those whose nodes may be in other epochs
+        self.lock = threading.Lock()  # of feeding
 
     def _check(self, what, qname, rows):
         assert self.input_mode == InputMode.SPARK, f"TFCluster.{what}() requires InputMode.SPARK"
@@ -165,13 +166,9 @@ class TFCluster:
         self.starter = threading.Thread(target=started, args=(tasks,), name="nodes", daemon=True)
         self.starter.start()
 
-    def _at_exit(self):
-        if self.server.error is None:  # else it has been raised
-            _exit.left_behind(self, _training.why_incomplete(self))
-
     def _stop(self):
         """Ends the nodes at once, and their programs wherever they stand."""
-        atexit.unregister(self._at_exit)
+        _exit.forget(self)
         self.ended = True
         self.progress.end(self.server.error)
         self.server.stop()
@@ -269,7 +266,7 @@ def run(
     except BaseException:
         cluster._stop()
         raise
-    atexit.register(cluster._at_exit)
+    _exit.watch(cluster)
     if cluster.tensorboard_url():
         print(f"crema: TensorBoard is at {cluster.tensorboard_url()}", file=sys.stderr)
     return cluster

@@ -242,7 +242,8 @@ class DataFeed:
     def dataset(self, batch_size):
         """The feed as a tf.data.Dataset of whole batches: of a tensor, of a tuple of tensors, one for each field of a
         row, or with an input_mapping of {tensor: values}. Waits for the first rows, whose types and shapes it takes.
-        str and bytes become tf.string; numbers are not copied where a batch lies in one block.
+        str and bytes become tf.string; numbers are not copied where a batch lies in one block, which stays in memory as
+        long as its tensors: cache() keeps all of them.
         """
         import tensorflow as tf
 

@@ -109,16 +109,6 @@ def _rows_named(rows, partition, before):
         raise _columns.RowError(f"row {at} of partition {partition}: {e}") from None
 
 
-def has_arrow():
-    """Whether this Python has what pyspark needs to pass columns: without it a DataFrame is fed as rows."""
-    try:
-        import pandas  # noqa: F401
-        import pyarrow  # noqa: F401
-    except ImportError:
-        return False
-    return True
-
-
 def rows_of(data):
     """The RDD of a DataFrame, or of an RDD."""
     return _frames.plain(data).rdd if hasattr(data, "rdd") and hasattr(data, "schema") else data

@@ -1,5 +1,10 @@
 """Data frames as they are fed."""
 
+import contextlib
+
+_BATCH = "spark.sql.execution.arrow.maxRecordsPerBatch"
+_ROWS = 256  # a batch: as fast as Spark's 10,000, which of images are more than an executor's memory
+
 
 def plain(data):
     """A DataFrame whose vectors of Spark ML are arrays; what has none, and an RDD, as it is."""
@@ -16,3 +21,43 @@ def plain(data):
         return vector_to_array(found).alias(name) if name in vectors else found
 
     return data.select([column(name) for name in data.columns])
+
+
+def has_arrow():
+    """Whether this Python has what pyspark needs to pass columns: without it a DataFrame is fed as rows."""
+    try:
+        from pyspark.sql.pandas.utils import require_minimum_pandas_version, require_minimum_pyarrow_version
+
+        require_minimum_pandas_version()
+        require_minimum_pyarrow_version()
+    except ImportError:
+        return False
+    return True
+
+
+def bound_batches(frame):
+    """Has Spark pass rows of any size in small batches, in queries of this frame's session that begin from now on;
+    returns how many rows a batch may have had, or None when that is as it was.
+    """
+    from pyspark.sql import types
+
+    sizes = (types.NumericType, types.BooleanType, types.DateType, types.TimestampType)
+    if all(isinstance(field.dataType, sizes) for field in frame.schema.fields):
+        return None
+    conf = frame.sparkSession.conf
+    before = conf.get(_BATCH)
+    if 0 < int(before) <= _ROWS:
+        return None
+    conf.set(_BATCH, str(_ROWS))
+    return before
+
+
+@contextlib.contextmanager
+def small_batches(frame):
+    """bound_batches() in a `with`."""
+    before = bound_batches(frame)
+    try:
+        yield
+    finally:
+        if before is not None:
+            frame.sparkSession.conf.set(_BATCH, before)

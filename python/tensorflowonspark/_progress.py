@@ -83,7 +83,7 @@ class Progress:
         if part != self._part[0]:
             self._part = part, passed / part if part else 0.0
         seconds = self._part[1] - passed
-        if seconds <= 0 and part < 1:
+        if seconds <= 0:
             return ""
         return f", {seconds / 60:.0f} min left" if seconds > 100 else f", {seconds:.0f} s left"
 

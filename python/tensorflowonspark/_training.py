@@ -1,5 +1,6 @@
 """TFCluster.train(): epochs, each of rows for one queue after the other, the end of each, and the wait for it."""
 
+import contextlib
 import random
 
 from tensorflowonspark import _feed, _frames, _progress, _story
@@ -7,27 +8,47 @@ from tensorflowonspark import _feed, _frames, _progress, _story
 
 def train(cluster, feeds, epochs, feed_timeout, equal_steps):
     """Feeds [(queue, rows or None)] that often, and returns when the programs have taken all of it. A call that fails
-    is withdrawn: nodes feed nothing of it any more.
+    is withdrawn: nodes feed nothing of its later epochs any more.
     """
     feeds = [(queue, rows) for queue, rows in feeds if rows is not None]
-    if equal_steps and cluster.apart:
+    queues = {queue for queue, _ in feeds}
+    if equal_steps and queues & cluster.apart:
         raise Exception(
             "an earlier train() ended while nodes fed its later epochs, so that they stand in different ones, and "
             "steps of synchronous training would not meet: call shutdown(), and go on from the program's checkpoint in "
             "another TFCluster.run()"
         )
-    nothing = {"replay": {"queue": [{"queue": q} for q, _ in feeds], "epochs": 0}}
-    if epochs > 1 or cluster.failed:  # what an earlier call that failed has left
-        _ask_nodes(cluster, "replayed", nothing)
+    with _alone(cluster, queues):
+        nothing = {"replay": {"queue": [{"queue": q} for q, _ in feeds], "epochs": 0}}
+        if epochs > 1 or cluster.failed:  # what an earlier call that failed has left
+            _ask_nodes(cluster, "replayed", nothing)
+        try:
+            _feed_all(cluster, feeds, epochs, feed_timeout, equal_steps)
+        except BaseException as e:
+            cluster.failed.update((queue, _story.of_job(e)) for queue in queues)
+            cluster.server.note(**nothing)
+            cluster.progress.feed(None)
+            raise
+        for queue in queues:
+            cluster.failed.pop(queue, None)
+
+
+@contextlib.contextmanager
+def _alone(cluster, queues):
+    """In a `with`: no other call feeds these queues, whose epochs would be mixed; others may be fed meanwhile."""
+    with cluster.lock:
+        busy = queues & cluster.feeding
+        if busy:
+            raise Exception(
+                f"a train() of queue '{min(busy)}' is going on in another thread: wait for its end, or feed another "
+                "queue (the `queues` of TFCluster.run, and qname)"
+            )
+        cluster.feeding |= queues
     try:
-        _feed_all(cluster, feeds, epochs, feed_timeout, equal_steps)
-    except BaseException as e:
-        cluster.failed.update((queue, _story.of_job(e)) for queue, _ in feeds)
-        cluster.server.note(**nothing)
-        cluster.progress.feed(None)
-        raise
-    for queue, _ in feeds:
-        cluster.failed.pop(queue, None)
+        yield
+    finally:
+        with cluster.lock:
+            cluster.feeding -= queues
 
 
 def why_incomplete(cluster):
@@ -39,11 +60,11 @@ def _feed_all(cluster, feeds, epochs, feed_timeout, equal_steps):
     with _progress.explained(cluster.server):
         ends, total = _first_epoch(cluster, feeds, epochs, feed_timeout, equal_steps)
     if epochs > 1:
-        cluster.apart = True  # until all have fed them
+        cluster.apart |= {queue for queue, _ in feeds}  # until all have fed them
         cluster.progress.feed(lambda taken: taken / max(1, total * (epochs - 1)))
         replay = {"queue": ends, "epochs": epochs - 1, "silence": feed_timeout}
         _ask_nodes(cluster, "replayed", {"replay": replay})
-        cluster.apart = False
+        cluster.apart -= {queue for queue, _ in feeds}
     for queue, _ in feeds:
         _ask_nodes(cluster, "drained", {"drained": {"queue": queue, "silence": feed_timeout}})
     cluster.progress.feed(None)
@@ -78,8 +99,9 @@ def _end(queue, rows):
 def _feed_once(feeder, data):
     """Runs the tasks that feed an RDD or a DataFrame; how many rows they fed."""
     data = _frames.plain(data)
-    if hasattr(type(data), "mapInArrow") and _feed.has_arrow():
-        return sum(r.fed for r in data.mapInArrow(feeder.arrow, "terminating boolean, fed long").collect())
+    if hasattr(type(data), "mapInArrow") and _frames.has_arrow():
+        with _frames.small_batches(data):
+            return sum(r.fed for r in data.mapInArrow(feeder.arrow, "terminating boolean, fed long").collect())
     return sum(fed for _, fed in _feed.rows_of(data).mapPartitions(feeder.feed).collect())
 
 

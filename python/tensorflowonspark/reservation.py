@@ -5,6 +5,7 @@ reserves a place and asks. All of them prove the token of the run first; nothing
 """
 
 import os
+import re
 import socket
 import threading
 import time
@@ -196,12 +197,18 @@ class Server:
         """What all nodes say about themselves, when all are there. Exception when they are not after `timeout` seconds,
         or when status["error"] is set, or when the run fails.
         """
-        if not self.wait(lambda: self._started, timeout, status, self.late):
-            here = self._count - self.reservations.remaining()
-            raise Exception(
-                f"timed out waiting for reservations to complete: {here} of {self._count} nodes are here after "
-                f"{timeout:g} s; free that many executor slots, ask for fewer, or raise reservation_timeout"
-            )
+        late = "timed out waiting for reservations to complete"
+        try:
+            if not self.wait(lambda: self._started, timeout, status, self.late):
+                here = self._count - self.reservations.remaining()
+                raise Exception(
+                    f"{late}: {here} of {self._count} nodes are here after {timeout:g} s; free that many executor "
+                    "slots, ask for fewer, or raise reservation_timeout"
+                )
+        except Exception as e:
+            if re.match(r"\d+ nodes? wanted, ", str(e)):  # the coordinator's clock was faster
+                raise Exception(f"{late}: {e}") from None
+            raise
         return self.reservations.get()
 
     def note(self, **fields):

@@ -5,7 +5,7 @@ has, and the frame goes through scoring.py in Arrow's batches.
 import functools
 import json
 
-from . import scoring, tasks, util
+from . import _frames, scoring, tasks, util
 
 _LEAVES = ("boolean", "tinyint", "smallint", "int", "bigint", "float", "double", "string", "binary")
 
@@ -116,24 +116,14 @@ def _describe(plan, number):
 def _mapped(frame, plan, of_batches, of_rows, schema):
     """The frame through of_batches(plan, RecordBatches), or of_rows(plan, Rows) where the driver has no Arrow."""
     if uses_arrow(frame):
+        _frames.bound_batches(frame)  # for good: Spark reads it when the result is wanted
         return frame.mapInArrow(functools.partial(of_batches, plan), schema)
     return frame.sparkSession.createDataFrame(frame.rdd.mapPartitions(functools.partial(of_rows, plan)), schema)
 
 
 def uses_arrow(frame):
     """Whether the rows of this frame can come to Python in Arrow's batches: pandas and pyarrow are on the driver."""
-    return util.is_connect(frame.sparkSession) or _has_arrow()
-
-
-def _has_arrow():
-    try:
-        from pyspark.sql.pandas.utils import require_minimum_pandas_version, require_minimum_pyarrow_version
-
-        require_minimum_pandas_version()
-        require_minimum_pyarrow_version()
-    except ImportError:
-        return False
-    return True
+    return util.is_connect(frame.sparkSession) or _frames.has_arrow()
 
 
 def _type(words):

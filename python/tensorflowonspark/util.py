@@ -4,6 +4,8 @@ import contextlib
 import errno
 import logging
 import os
+import random
+import re
 import socket
 import subprocess
 
@@ -148,10 +150,25 @@ def default_fs(sc):
     """Hadoop's fs.defaultFS of a SparkContext or session, such as 'hdfs://host:8020', without a slash at its end."""
     sc = context_of(sc)
     if is_connect(sc):
-        found = sc.conf.get("spark.hadoop.fs.defaultFS", "file://")
+        found = sc.conf.get("spark.hadoop.fs.defaultFS", None) or _fs_of_server(sc)
     else:
         found = sc._jsc.hadoopConfiguration().get("fs.defaultFS")
     return found[:-1] if found.startswith("file://") and len(found) > 7 and found.endswith("/") else found
+
+
+def _fs_of_server(session):
+    """Of a session of Spark Connect, which does not show Hadoop's settings: its error for a path names the whole."""
+    path = f"crema-asks-for-its-file-system-{random.getrandbits(64):x}"
+    try:
+        session.read.text(f"/{path}").schema  # noqa: B018  asks the server
+    except Exception as e:
+        found = re.search(rf"([a-z][a-z0-9+.-]*:(?://[^/\s]*)?)/{path}", str(e))
+        if found:
+            return "file://" if found[1] == "file:" else found[1]
+        raise Exception(
+            f"Hadoop's default file system is not known here: {e}; set spark.hadoop.fs.defaultFS for this session"
+        ) from e
+    return "file://"
 
 
 _ENCRYPTION_OF_SPARK = (

@@ -1,6 +1,8 @@
 // What other processes say on a connection. A good conversation is damaged and sent to the end that reads it, over a real
 // socket of this machine; the end must say that it cannot go on, or be content.
 #pragma once
+#include <google/protobuf/io/zero_copy_stream_impl.h>
+#include <google/protobuf/util/delimited_message_util.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -15,10 +17,12 @@
 #include "cluster/frame.h"
 #include "collective/mesh.h"
 #include "control.pb.h"
+#include "data/row.h"
 #include "fuzz/formats.h"
 #include "node.pb.h"
 #include "node/broker.h"
 #include "node/clients.h"
+#include "worker/host_rows.h"
 
 namespace crema::fuzz {
 
@@ -178,6 +182,56 @@ inline void readNode(const std::string& bytes) {
   }
 }
 
+// What a host sends after its Job: rows of both phases, bytes of a file, the end.
+inline std::string hostSeed() {
+  std::string all;
+  google::protobuf::io::StringOutputStream out(&all);
+  const auto say = [&](const wire::Input& input) {
+    google::protobuf::util::SerializeDelimitedToZeroCopyStream(input, &out);
+  };
+  wire::Input input;
+  for (const int64_t first : {0, 2}) {
+    auto* batch = input.mutable_rows()->mutable_batch();
+    batch->Clear();
+    batch->set_rows(2), batch->set_first(first);
+    auto* id = batch->add_column();
+    id->set_values("abc"), id->add_length(1), id->add_length(2);
+    auto* values = batch->add_column();
+    values->set_values(std::string(16, 'v')), values->set_width(8);
+    say(input);
+  }
+  input.mutable_bytes()->set_test(true), input.mutable_bytes()->set_offset(4096),
+      input.mutable_bytes()->set_data("page");
+  say(input);
+  input.mutable_published()->set_iteration(7);
+  say(input);
+  input.mutable_end();
+  say(input);
+  return all;
+}
+
+inline void readHostRows(const std::string& bytes) {
+  wire::Job job;
+  job.set_workers(1), job.set_ranks(1);
+  job.mutable_train_rows()->set_records(4), job.mutable_train_rows()->set_description("rows");
+  job.mutable_test_file()->set_size(8192), job.mutable_test_file()->set_description("file");
+  worker::HostRows rows(
+      job, false, [](const wire::Event&) {}, nullptr);
+  google::protobuf::io::ArrayInputStream in(bytes.data(), static_cast<int>(bytes.size()));
+  for (;;) {
+    wire::Input input;
+    bool over = false;
+    if (!google::protobuf::util::ParseDelimitedFromZeroCopyStream(&input, &in, &over)) {
+      if (over) break;
+      badData("no message");
+    }
+    rows.accept(input);
+  }
+  rows.fail(Error(ErrorKind::kData, "the host has gone"));  // so that nobody waits for what has not come
+  for (int64_t i = 0; i < 4; ++i)
+    for (data::RowReader fields(rows.train->read(i).value); fields.more();) fields.next();
+}
+
 inline std::vector<Format> wireFormats() {
   return {
       {"packets", {packetsOf({"one", std::string(200, 'x'), "three"})}, {}, readPackets},
@@ -187,6 +241,7 @@ inline std::vector<Format> wireFormats() {
       {"proof", {std::string(64, 'n')}, {}, [](const auto& b) { readHandshake(b, true); }, 4},
       {"mesh", {meshSeed()}, {}, readMesh, 20},
       {"node", nodeSeeds(), {}, readNode, 20},
+      {"hostrows", {hostSeed()}, {}, readHostRows, 20},
   };
 }
 

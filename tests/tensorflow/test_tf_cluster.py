@@ -14,6 +14,8 @@ import pytest
 from cluster_programs import all_gone, count_rows, nodes_running, say_who, sc, seen  # noqa: F401  fixtures
 from tensorflow_session import spark  # noqa: F401
 
+from conftest import wait_until
+
 from tensorflowonspark import TFCluster, TFParallel, _layout, reservation  # isort: skip
 
 pyspark.cloudpickle.register_pickle_by_value(sys.modules[__name__])  # executors do not have this file
@@ -35,11 +37,9 @@ def test_nodes_know_their_roles_and_each_other(sc, seen):
     assert (chief["job"], chief["index"], worker["job"], worker["index"]) == ("chief", 0, "worker", 0)
     assert chief["spec"] == worker["spec"] and chief["workers"] == 2
     assert len({*chief["spec"]["chief"], *chief["spec"]["worker"]}) == 2
-    assert json.loads(worker["config"]) == {
-        "cluster": worker["spec"],
-        "task": {"type": "worker", "index": 0},
-        "environment": "cloud",
-    }
+    for node in (chief, worker):
+        task = {"type": node["job"], "index": 0}
+        assert json.loads(node["config"]) == {"cluster": node["spec"], "task": task, "environment": "cloud"}
     assert not chief["socket"] and chief["path"] == "file:///data"
     assert all_gone(5), nodes_running()
 
@@ -154,20 +154,20 @@ def test_servers_and_evaluators_stay_until_shutdown(sc, seen):
         while ctx.job_name in ("ps", "evaluator"):
             time.sleep(0.1)
 
-    cluster = TFCluster.run(sc, serve, {"to": seen.folder}, 2, 1)
-    while len(seen()) < 2:
-        time.sleep(0.1)
+    options = {"driver_ps_nodes": True, "master_node": "chief", "eval_node": True}
+    cluster = TFCluster.run(sc, serve, {"to": seen.folder}, 3, 1, **options)
+    wait_until(lambda: len(seen()) == 3, 60, "the programs")
     time.sleep(1)
-    assert os.path.exists(f"/proc/{seen()['ps.json']}")
+    there = [os.path.exists(f"/proc/{seen()[name + '.json']}") for name in ("ps", "evaluator")]
     cluster.shutdown()
-    assert not os.path.exists(f"/proc/{seen()['ps.json']}")
+    assert there == [True, True]
+    assert not [name for name, pid in seen().items() if os.path.exists(f"/proc/{pid}")]
     assert all_gone(5), nodes_running()
 
 
 def test_servers_on_the_driver(sc, seen):
     cluster = TFCluster.run(sc, say_who, {"to": seen.folder}, 3, 1, driver_ps_nodes=True)
-    while len(seen()) < 3:
-        time.sleep(0.1)  # the end ends a server that has not begun yet
+    wait_until(lambda: len(seen()) == 3, 60, "the programs")  # the end ends a server that has not begun yet
     cluster.shutdown()
     assert sorted(seen()) == ["0.json", "1.json", "2.json"] and seen()["0.json"]["job"] == "ps"
 

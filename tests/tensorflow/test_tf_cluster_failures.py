@@ -23,15 +23,16 @@ SPARK = TFCluster.InputMode.SPARK
 def test_an_exception_of_the_program_reaches_who_feeds(sc):
     def fails(args, ctx):
         ctx.get_data_feed().next_batch(10)
-        raise ValueError("the model exploded")
+        raise ValueError(f"the model exploded at {time.time()}")
 
     cluster = TFCluster.run(sc, fails, {}, 2, 0, input_mode=SPARK)
-    started = time.monotonic()
     with pytest.raises(
         Exception, match=r"node \d \(worker:\d, host .*Exception in worker:\nTraceback(.*\n)*.*the model exploded"
-    ):
+    ) as failed:
         cluster.train(sc.parallelize(range(100000), 10))
-    assert time.monotonic() - started < 30
+    seconds = time.time() - float(re.findall(r"exploded at ([\d.]+)\n", str(failed.value) + "\n")[-1])
+    print(f"the driver knows it after {seconds:.1f} s")
+    assert seconds < 5
     with pytest.raises(Exception, match="the model exploded"):
         cluster.shutdown()
 
@@ -167,7 +168,9 @@ def test_a_failed_cluster_does_not_poison_the_next(sc, seen):
 def test_too_few_executors_end_the_wait(sc):
     started = time.monotonic()
     with pytest.raises(
-        Exception, match=r"3 nodes wanted, \d here; waited 5 s; missing: node|[0-2] of 3 nodes are here after 5 s"
+        Exception,
+        match="^timed out waiting for reservations to complete: "
+        r"(3 nodes wanted, \d here; waited 5 s; missing: node|[0-2] of 3 nodes are here after 5 s)",
     ):
         TFCluster.run(sc, say_who, {"to": "/tmp"}, 3, 0, reservation_timeout=5)
     seconds = time.monotonic() - started
@@ -175,7 +178,7 @@ def test_too_few_executors_end_the_wait(sc):
     last = time.monotonic() - started
     print(f"the driver after {seconds:.1f} s, the last node after {last:.1f} s")
     assert gone, nodes_running()
-    assert last < 14, "nodes that were never fed have nobody to answer"
+    assert seconds < 10 and last < 14, "nodes that were never fed have nobody to answer"
 
 
 def test_a_program_that_wants_no_more_rows(sc):

@@ -82,3 +82,19 @@ def test_connect(various, tmp_path):
     assert done.returncode == 0 and done.stdout.endswith("done\n"), done.stdout + done.stderr[-5000:]
     read = {p.name: p.read_text() for p in (tmp_path / "notes").iterdir()}
     assert read == {"0": "file://", "1": "file://", "trained": "[570, 60.0]"}
+
+
+def test_the_servers_file_system(tmp_path):
+    """Which is the server's to know: Hadoop's settings do not reach a session."""
+    (tmp_path / "core-site.xml").write_text(
+        "<configuration><property><name>fs.defaultFS</name><value>viewfs://here</value></property><property>"
+        f"<name>fs.viewfs.mounttable.here.link./data</name><value>file://{tmp_path}</value></property></configuration>"
+    )
+    program = (
+        "from pyspark.sql import SparkSession; from tensorflowonspark import util; "
+        'print(util.default_fs(SparkSession.builder.remote("local[1]").getOrCreate()))'
+    )
+    environment = {**os.environ, "PYTHONPATH": f"{PACKAGE}:{os.environ.get('PYTHONPATH', '')}"}
+    environment["HADOOP_CONF_DIR"] = str(tmp_path)
+    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, timeout=120)
+    assert done.stdout.splitlines()[-1:] == ["viewfs://here"], done.stderr[-3000:]

@@ -40,6 +40,7 @@ def test_what_a_program_starts_has_the_module_path_of_tasks(sc, seen):  # noqa: 
     cluster = TFCluster.run(sc, say_environment, {"to": seen.folder}, 1, 0, input_mode=TFCluster.InputMode.SPARK)
     cluster.shutdown()
     (found,) = seen().values()
+    assert found["TF_CONFIG"] is None, "there is no chief"
     assert found["PYTHONPATH"] == sc.parallelize([1], 1).map(lambda _: os.environ.get("PYTHONPATH")).first()
     assert not [p for p in found["PYTHONPATH"].split(os.pathsep) if os.path.exists(os.path.join(p, "os.py"))]
 

@@ -61,7 +61,7 @@ EXPECTED = {"x": [[0, i / 2] for i in range(20)], "y": list(range(20))}
 @pytest.mark.parametrize("arrow", [True, False])
 def test_vectors_are_arrays_and_a_mapping_goes_by_names(spark, sc, seen, monkeypatch, arrow):  # noqa: F811
     if not arrow:
-        monkeypatch.setattr("tensorflowonspark._feed.has_arrow", lambda: False)
+        monkeypatch.setattr("tensorflowonspark._frames.has_arrow", lambda: False)
     fed(sc, vectors(spark, 20), tensors, {"to": seen.folder})
     assert seen()["0.json"] == EXPECTED
 

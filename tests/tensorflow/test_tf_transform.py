@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from tensorflow_session import Various, spark, tf, various  # noqa: F401  fixtures
 
-from tensorflowonspark import pipeline, transform
+from tensorflowonspark import pipeline
 from tensorflowonspark.pipeline import TFModel
 
 TYPED = "score row cube u8 u16s i32 half flag text texts size".split()
@@ -51,7 +51,7 @@ def test_typed_outputs_in_order(points, various):
 def test_rows_without_arrow_give_the_same(points, various, monkeypatch):
     model = typed_model(various).setPassThrough(["name", "n"]).setBatchSize(9)
     fast = model.transform(points)
-    monkeypatch.setattr(transform, "_has_arrow", lambda: False)
+    monkeypatch.setattr("tensorflowonspark._frames.has_arrow", lambda: False)
     slow = model.transform(points)
     assert slow.schema == fast.schema and slow.collect() == fast.collect()
 
