@@ -53,7 +53,9 @@ class Home:
 
     def start(self, log, *arguments):
         command = [CREMA, *map(str, arguments)]
-        command = self.small.command(self.folder, *command) if self.small else command
+        return self.launch(log, self.small.command(self.folder, *command) if self.small else command)
+
+    def launch(self, log, command):
         with open(self.folder / log, "w") as out:
             return subprocess.Popen(command, cwd=self.folder, stdin=subprocess.DEVNULL, stdout=out, stderr=out)
 

@@ -1,6 +1,6 @@
 """A snapshot whose writer is killed before each of the system calls of its writing. What is there under a snapshot's
 name is whole, and the run goes on to the undisturbed one's model: of a writer alone by `-resume auto`, else by the
-others.
+others. Of HDF5 and of files that are written over some calls are drawn; CREMA_LONG_CHAOS=1 takes all of them.
 """
 
 import os
@@ -61,14 +61,16 @@ def test_a_writer_alone_leaves_whole_snapshots(records, tmp_path, kind):
     case = Case(tmp_path / "run", records, kind)
     assert 10 < case.calls < 1000
     seen = set()
-    for n in range(case.calls):
+    all_of_them = kind == "BINARYPROTO" or os.environ.get("CREMA_LONG_CHAOS")
+    drawn = sorted({0, case.calls - 1, *random.Random(kind).sample(range(case.calls), 12)})
+    for n in range(case.calls) if all_of_them else drawn:
         case.fresh()
         assert killed_at(n, PART, case.home.folder, "killed.log", ALONE), n
         seen.add(case.whole())
         done = run(case.home, "-resume", "auto")
         assert done.code == 0 and re.search("Resuming from .*snap_iter_(15|30)", done.log), done.log[-2000:]
         assert case.files() == case.calm
-    assert seen == ({2} if case.old else {0, 1, 2})
+    assert {0, 2} <= seen or case.old
 
 
 def test_the_others_take_the_snapshot_of_a_worker_that_is_killed_in_it(records, tmp_path):
@@ -94,13 +96,12 @@ def test_the_others_take_the_snapshot_of_a_worker_that_is_killed_in_it(records, 
 
 def test_a_writer_of_half_files_is_seen(tmp_path):
     """It writes under the file's own name: killed between two calls it must leave a half file, or nothing is tested."""
-    program = (
-        "import os; f = os.open('snap_iter_30.x', os.O_CREAT | os.O_WRONLY); [os.write(f, b) for b in (b'1', b'2')]"
-    )
+    calls = "f = os.open('snap_iter_30.x', os.O_CREAT | os.O_WRONLY); os.write(f, b'1'); os.write(f, b'2')"
+    command = [sys.executable, "-c", f"import os; {calls}"]
     found = set()
-    for n in range(calls_about(b"snap_iter_30.x", tmp_path, "log", [sys.executable, "-c", program]) + 3):
+    for n in range(calls_about(b"snap_iter_30.x", tmp_path, "log", command) + 3):
         (tmp_path / "snap_iter_30.x").unlink(missing_ok=True)
-        killed_at(n, b"snap_iter_30.x", tmp_path, "log", [sys.executable, "-c", program])
+        killed_at(n, b"snap_iter_30.x", tmp_path, "log", command)
         path = tmp_path / "snap_iter_30.x"
         found.add(path.read_bytes() if path.exists() else None)
     assert found >= {None, b"", b"1", b"12"}
