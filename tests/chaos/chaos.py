@@ -17,6 +17,7 @@ import os
 import pathlib
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -80,16 +81,17 @@ class Outcome:
 
 def run(home, *flags, disturb=None, limit=90):
     own = f"train -solver solver.prototxt -ranks {RANKS} -threads 1 -model disk/model".split()
-    process = home.start("run.log", *own, *flags)
-    if disturb:
-        disturb(process, lambda: children(process.pid))
-    workers = children(process.pid)
+    process, workers = home.start("run.log", *own, *flags), []
     try:
+        if disturb:
+            disturb(process, lambda: children(process.pid))
+        workers = children(process.pid)
         code = process.wait(limit)
     except subprocess.TimeoutExpired:
+        code = f"still running {limit} s after the last disturbance"
+    finally:  # also of one that is interrupted
         process.kill()
         process.wait()
-        code = f"still running {limit} s after the last disturbance"
     end = time.monotonic() + 3
     while any(running(p) for p in workers) and time.monotonic() < end:
         time.sleep(0.01)
@@ -111,22 +113,23 @@ def run_apart(home, schedule, limit=90):
     def said(pattern):
         return re.search(pattern, (folder / "run.log").read_text(errors="replace"))
 
-    coordinator = home.start("run.log", "coordinator", *flags)
-    wait_until(lambda: said(r"Listening on (\S+)\n"), 30, "the coordinator's address")
-    own = ["-threads", 1, "-model", "disk/model", "-coordinator", said(r"Listening on (\S+)\n").group(1)]
-    workers = [home.start(logs[w + 1], "worker", *flags, *own, "-worker", w) for w in range(schedule.workers)]
-    processes = [coordinator, *workers]
+    processes = [home.start("run.log", "coordinator", *flags)]
+    coordinator, left = processes[0], []
     try:
+        wait_until(lambda: said(r"Listening on (\S+)\n"), 30, "the coordinator's address")
+        own = ["-threads", 1, "-model", "disk/model", "-coordinator", said(r"Listening on (\S+)\n").group(1)]
+        for w in range(schedule.workers):
+            processes.append(home.start(logs[w + 1], "worker", *flags, *own, "-worker", w))
         wait_until(lambda: said("Iteration ") or coordinator.poll() is not None, 60, "the first step")
-        schedule.run(coordinator, lambda: [w.pid for w in workers if w.poll() is None], home.small)
+        schedule.run(coordinator, lambda: [w.pid for w in processes[1:] if w.poll() is None], home.small)
         for process in processes:
             process.wait(limit)
     except subprocess.TimeoutExpired:
-        pass
-    left = [f"process {p.args[-1]} {p.pid}" for p in processes if p.poll() is None]
-    for process in processes:
-        process.kill()
-        process.wait()
+        left = [f"process {p.args[-1]} {p.pid}" for p in processes if p.poll() is None]
+    finally:  # also of one that is interrupted
+        for process in processes:
+            process.kill()
+            process.wait()
     outcome = Outcome(home, coordinator.returncode, logs)
     outcome.left += left
     return outcome
@@ -211,6 +214,7 @@ def main():
     parser.add_argument("-k", nargs="*", choices=KINDS, default=KINDS, help="nets")
     options = parser.parse_args()
     failures = lost = 0
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # by way of all that cleans up
     with contextlib.ExitStack() as rest:
         folder = pathlib.Path(rest.enter_context(tempfile.TemporaryDirectory()))
         make_lmdb(folder, "train", 1003, seed=1), make_lmdb(folder, "test", 200, seed=2)

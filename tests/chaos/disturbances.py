@@ -55,22 +55,26 @@ class Schedule:
         """Disturbs the workers of this process, which workers_of() lists, until it ends or all is done and over."""
         begin, over = time.monotonic(), []  # (second, what ends a disturbance)
         todo = list(self.events)
-        with contextlib.ExitStack() as rest:
+        try:
             while process.poll() is None and (todo or over):
                 now = time.monotonic() - begin
                 for at, end in [o for o in over if o[0] <= now]:
                     over.remove((at, end))
                     end()
-                workers = workers_of() if todo and todo[0][0] <= now else []
                 if todo and todo[0][0] <= now:
                     _, name, who, lasts, how = todo.pop(0)
-                    if workers:
-                        disturber = Disturber(self, process.pid, workers, disk)
-                        if end := getattr(disturber, name)(workers[who % len(workers)], who, lasts, how):
-                            over.append((now + lasts, end))
+                    if end := self.disturb(process.pid, workers_of(), disk, name, who, lasts, how):
+                        over.append((now + lasts, end))
                 time.sleep(0.002)
+        finally:
             for _, end in over:
-                rest.callback(end)
+                end()
+
+    def disturb(self, coordinator, workers, disk, name, who, lasts, how):
+        """Returns what ends it, or None."""
+        if not workers:
+            return None
+        return getattr(Disturber(self, coordinator, workers, disk), name)(workers[who % len(workers)], who, lasts, how)
 
 
 class Disturber:
