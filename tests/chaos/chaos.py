@@ -3,8 +3,9 @@
 
 Every run ends with the model, the snapshots and the outputs of tests that the undisturbed run has, and never goes back
 to an earlier step. Where the schedule hits all of its workers that have a state, or fills the disk, it may end with an
-error and whole snapshots instead, from which `-resume auto` goes on to that model. No process and no temporary file is
-left. A seed repeats its schedule; what the machine makes of it may differ. test_judge.py has runs that must not pass.
+error, within the deadline and two seconds, and with whole snapshots, from which `-resume auto` goes on to that model.
+No process and no temporary file is left. A seed repeats its schedule; what the machine makes of it may differ.
+test_judge.py has runs that must not pass.
 
 Connections are disturbed where the system gives other processes' sockets (sockets.py), the disk where it gives a
 namespace of mounts (disk.py); elsewhere this is said, and the other disturbances are made.
@@ -62,9 +63,10 @@ class Home:
 
 
 class Outcome:
-    """logs: the first is of the process whose exit code counts, which says who is lost."""
+    """logs: the first is of the process whose exit code counts, which says who is lost. at: when it had ended."""
 
-    def __init__(self, home, code, logs=("run.log",)):
+    def __init__(self, home, code, at, logs=("run.log",)):
+        self.at = at
         self.code, self.logs = code, [(home.folder / log).read_text(errors="replace") for log in logs]
         self.log = self.logs[0]
         there = list(home.disk.iterdir())
@@ -92,10 +94,11 @@ def run(home, *flags, disturb=None, limit=90):
     finally:  # also of one that is interrupted
         process.kill()
         process.wait()
-    end = time.monotonic() + 3
+    at = time.monotonic()
+    end = at + 3
     while any(running(p) for p in workers) and time.monotonic() < end:
         time.sleep(0.01)
-    outcome = Outcome(home, code)
+    outcome = Outcome(home, code, at)
     outcome.left += [f"process {p}" for p in workers if running(p)]
     return outcome
 
@@ -114,7 +117,7 @@ def run_apart(home, schedule, limit=90):
         return re.search(pattern, (folder / "run.log").read_text(errors="replace"))
 
     processes = [home.start("run.log", "coordinator", *flags)]
-    coordinator, left = processes[0], []
+    coordinator, left, at = processes[0], [], 0.0
     try:
         wait_until(lambda: said(r"Listening on (\S+)\n"), 30, "the coordinator's address")
         own = ["-threads", 1, "-model", "disk/model", "-coordinator", said(r"Listening on (\S+)\n").group(1)]
@@ -122,6 +125,8 @@ def run_apart(home, schedule, limit=90):
             processes.append(home.start(logs[w + 1], "worker", *flags, *own, "-worker", w))
         wait_until(lambda: said("Iteration ") or coordinator.poll() is not None, 60, "the first step")
         schedule.run(coordinator, lambda: [w.pid for w in processes[1:] if w.poll() is None], home.small)
+        coordinator.wait(limit)
+        at = time.monotonic()
         for process in processes:
             process.wait(limit)
     except subprocess.TimeoutExpired:
@@ -130,7 +135,7 @@ def run_apart(home, schedule, limit=90):
         for process in processes:
             process.kill()
             process.wait()
-    outcome = Outcome(home, coordinator.returncode, logs)
+    outcome = Outcome(home, coordinator.returncode, at, logs)
     outcome.left += left
     return outcome
 
@@ -174,6 +179,9 @@ class Kind:
         quiet = all(name in ("term", "end", "garbage", "slow") for _, name, *_ in schedule.events)
         if schedule.ended and quiet and not full and "go on from there with -snapshot" not in got.log:
             wrong.append("no snapshot is named, although all workers were told to end")
+        whole_links = not any(name in ("slow", "hole") for _, name, *_ in schedule.events)
+        if not full and whole_links and got.at - schedule.last_hit > DEADLINE + 2:
+            wrong.append(f"it ended {got.at - schedule.last_hit:.1f} s after the last worker was hit")
         strange = [f for f in got.files if f not in self.calm.files]
         if strange and not schedule.apart:  # SIGTERM makes snapshots at any step, which resuming checks
             wrong.append(f"{strange} should not be there")

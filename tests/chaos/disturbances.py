@@ -31,6 +31,7 @@ class Schedule:
         if self.apart:
             self.workers, self.replacement = min(self.workers, 4), "continue"
         self.hit, self.killed = set(), set()  # processes that may be given up; those that have ended at once
+        self.last_hit = 0.0  # when the last one of them was
         self.ended = self.filled = False  # all got SIGTERM; the disk was full
         weights = WEIGHTS_APART if self.apart else WEIGHTS
         self.events = sorted(
@@ -74,7 +75,11 @@ class Schedule:
         """Returns what ends it, or None."""
         if not workers:
             return None
-        return getattr(Disturber(self, coordinator, workers, disk), name)(workers[who % len(workers)], who, lasts, how)
+        before = len(self.hit)
+        end = getattr(Disturber(self, coordinator, workers, disk), name)(workers[who % len(workers)], who, lasts, how)
+        if len(self.hit) > before:
+            self.last_hit = time.monotonic()
+        return end
 
 
 class Disturber:
