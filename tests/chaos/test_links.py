@@ -16,6 +16,7 @@ from conftest import CREMA, children, crema, sha256, wait_until
 WHY = sockets.possible()
 pytestmark = pytest.mark.skipif(bool(WHY), reason=f"SKIPPED: {WHY}")
 FLAGS = f"train -solver solver.prototxt -ranks {RANKS} -threads 1 -model disk/model".split()
+BUSY = 4  # seconds by which a busy machine may be late
 ON = r"training goes on with 3 worker\(s\) from iteration"  # nobody was lost
 REPLACED = r"training goes on with 3 worker\(s\) \(new: 1\) from iteration"
 
@@ -32,7 +33,7 @@ def calm(records, tmp_path_factory):
 def made(folder, records):
     write(folder, records, "statistics")
     solver = (folder / "solver.prototxt").read_text()
-    (folder / "solver.prototxt").write_text(re.sub("max_iter: 90", "max_iter: 400", solver))
+    (folder / "solver.prototxt").write_text(re.sub("max_iter: 90", "max_iter: 800", solver))
     (folder / "disk").mkdir()
     return folder
 
@@ -98,7 +99,7 @@ def test_without_one_connection_between_workers_all_meet_again(run, how):
 @pytest.mark.parametrize("how", [sockets.cut, sockets.half_close])
 def test_without_its_connection_to_the_coordinator_a_worker_is_lost_at_once(run, how, side):
     how(run.control[0][side])
-    assert run.wait(r"worker 1 \(.*\) was lost", 20) < DEADLINE
+    assert run.wait(r"worker 1 \(.*\) was lost", 20) < DEADLINE  # and not after it
     run.wait(REPLACED, 20)
 
 
@@ -110,7 +111,7 @@ def test_where_packets_to_and_from_the_coordinator_vanish_silence_counts(run, si
         with run.control[0][side].held() as end:
             sockets.black_hole(end)
     # Where only the worker hears nothing, it ends.
-    assert run.wait(r"worker 1 \(.*\) (has been silent for 2 s|was lost)", 30) < DEADLINE + 2
+    assert run.wait(r"worker 1 \(.*\) (has been silent for 2 s|was lost)", 30) < DEADLINE + BUSY
     run.wait(REPLACED, 20)
 
 
@@ -118,7 +119,7 @@ def test_where_packets_between_two_workers_vanish_they_meet_again_after_twelve_d
     for end in run.mesh[0]:
         with end.held() as own:
             sockets.black_hole(own)
-    assert 11 * DEADLINE < run.wait("has stopped: no data from worker", 60) < 12 * DEADLINE + 2
+    assert 11 * DEADLINE < run.wait("has stopped: no data from worker", 60) < 12 * DEADLINE + BUSY
     run.wait(ON, 20)
     assert "was lost" not in run.said() and "silent" not in run.said()
 
@@ -139,7 +140,7 @@ def test_a_machine_without_power_closes_nothing_and_silence_counts(run):
     severed = sockets.Severed(run.workers[1])
     try:
         assert len(severed.sockets) == 4  # its door as well
-        assert DEADLINE / 2 - 1 < run.wait(r"worker 1 \(.*\) has been silent for 2 s", 30) < DEADLINE + 2
+        assert DEADLINE / 2 - 1 < run.wait(r"worker 1 \(.*\) has been silent for 2 s", 30) < DEADLINE + BUSY
         run.wait(REPLACED, 20)
     finally:
         severed.close()
