@@ -107,10 +107,8 @@ def run_apart(home, schedule, limit=90):
     """Coordinator and workers as a scheduler starts them; only one that computes is disturbed."""
     folder = home.folder
     (folder / "token").write_bytes(os.urandom(32))
-    flags = (
-        f"-solver solver.prototxt -token_file token -ranks {RANKS} -workers {schedule.workers} -step_timeout {DEADLINE}"
-    )
-    flags = [*flags.split(), "-replacement", schedule.replacement]
+    flags = f"-solver solver.prototxt -token_file token -ranks {RANKS} -workers {schedule.workers}".split()
+    flags += schedule.flags
     logs = ["run.log", *(f"worker{w}.log" for w in range(schedule.workers))]
 
     def said(pattern):
@@ -159,11 +157,11 @@ class Kind:
     def disturbed(self, seed):
         """Returns what is wrong, "" for nothing, and whether the run lost all its workers."""
         schedule = Schedule(seed, self.seconds, DEADLINE, self.long)
-        flags = f"-workers {schedule.workers} -step_timeout {DEADLINE} -replacement {schedule.replacement}"
         if schedule.apart:
             got = run_apart(self.fresh(), schedule)
         else:
-            got = run(self.fresh(), *flags.split(), disturb=lambda *of: schedule.run(*of, self.home.small))
+            flags = ["-workers", str(schedule.workers), *schedule.flags]
+            got = run(self.fresh(), *flags, disturb=lambda *of: schedule.run(*of, self.home.small))
         lost = got.code == 1 and re.search(r"crema: error: worker \d+ .*(was lost|silent|told to end)", got.log)
         full = got.code == 1 and schedule.filled and judge.ended_by_full_disk(got.log)
         wrong = self.after_end(got, schedule, full) if lost or full else self.differences(got)

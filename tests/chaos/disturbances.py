@@ -45,12 +45,16 @@ class Schedule:
             for _ in range(draw.choice([1, 1, 2, 2, 3, 5]))
         )
         if long and draw.random() < 0.04:
+            # Workers between which packets vanish: each run takes half a minute.
             self.events = [(0.5 * seconds, "hole", draw.randrange(64), (MESH_TIMEOUTS + 2) * deadline, 1)]
+
+        self.flags = ["-step_timeout", str(deadline), "-replacement", self.replacement]
+        self.flags += ["-encrypt"] * (draw.random() < 0.2)
 
     def __str__(self):
         what = ", ".join(f"{at:.2f} s: {name} {who} ({t:.2f} s, {how})" for at, name, who, t, how in self.events)
         where = "workers apart" if self.apart else "workers"
-        return f"seed {self.seed}: {self.workers} {where}, replacement {self.replacement}; {what}"
+        return f"seed {self.seed}: {self.workers} {where} {' '.join(self.flags)}; {what}"
 
     def run(self, process, workers_of, disk=None):
         """Disturbs the workers of this process, which workers_of() lists, until it ends or all is done and over."""
