@@ -46,7 +46,9 @@ class Schedule:
         )
         if long and draw.random() < 0.04:
             # Workers between which packets vanish: each run takes half a minute.
-            self.events = [(0.5 * seconds, "hole", draw.randrange(64), (MESH_TIMEOUTS + 2) * deadline, 1)]
+            self.events = [
+                (0.5 * seconds, "hole", draw.randrange(64), (MESH_TIMEOUTS + 2) * deadline, draw.choice([1, 4, 7]))
+            ]
 
         self.flags = ["-step_timeout", str(deadline), "-replacement", self.replacement]
         self.flags += ["-encrypt"] * (draw.random() < 0.2)
