@@ -4,6 +4,7 @@ undisturbed run's.
 
 import contextlib
 import os
+import random
 import re
 import time
 
@@ -15,6 +16,9 @@ from chaos import DEADLINE, Home, run
 from conftest import CREMA, sha256, wait_until
 
 COORDINATOR, WORKERS = 0, (1, 2, 3)  # machines
+
+
+LONG = pytest.mark.skipif(not os.environ.get("CREMA_LONG_CHAOS"), reason="SKIPPED: takes minutes; CREMA_LONG_CHAOS=1")
 
 
 @pytest.fixture(scope="module")
@@ -71,8 +75,8 @@ class Cluster:
         wait_until(lambda: re.search(pattern, self.said()), seconds, f"{pattern} in {self.home.folder}/0.log")
         return time.monotonic() - begin
 
-    def codes(self, *machines):
-        return [self.workers[m].wait(60) for m in machines] + [self.coordinator.wait(60)]
+    def codes(self, *machines, limit=60):
+        return [self.workers[m].wait(limit) for m in machines] + [self.coordinator.wait(limit)]
 
     def model(self):
         return sha256(self.home.disk / "model")
@@ -113,10 +117,32 @@ def test_without_the_coordinators_machine_all_end_and_the_run_is_resumed(cluster
     assert done.code == 0 and cluster.model() == calm
 
 
-@pytest.mark.skipif(not os.environ.get("CREMA_LONG_CHAOS"), reason="SKIPPED: takes two minutes; CREMA_LONG_CHAOS=1")
+@LONG
 def test_of_two_machines_between_which_packets_vanish_one_is_given_up(cluster, calm):
     cluster.machines.lose(2, 3), cluster.machines.lose(3, 2)
     took = cluster.wait(r"worker \d \(.*\) and others cannot reach each other, three times in a row", 240)
     assert took < 12 * DEADLINE + 3 * 30 + 5
     cluster.wait(r"training goes on with 2 worker\(s\) from iteration", 30)
     assert sorted(cluster.codes(*WORKERS)) == [0, 0, 0, 1] and cluster.model() == calm
+
+
+@LONG
+@pytest.mark.parametrize("seed", range(8))
+def test_packets_that_vanish_between_machines_at_any_time(cluster, calm, seed):
+    """In one direction or both, for less or more than workers try to meet: whoever is given up, the run goes on."""
+    draw, lost = random.Random(seed), {}  # (sender, receiver): when it ends
+    for _ in range(draw.choice([1, 2, 3])):
+        time.sleep(draw.uniform(0, 2))
+        pair = tuple(draw.sample(WORKERS, 2))
+        end = time.monotonic() + draw.choice([0.5, 3, 30, 70])
+        for sender, receiver in [pair, pair[::-1]][: draw.choice([1, 2])]:
+            if (sender, receiver) not in lost:
+                cluster.machines.lose(sender, receiver)
+                lost[sender, receiver] = end
+    while lost and cluster.coordinator.poll() is None:
+        for pair in [p for p, end in lost.items() if end < time.monotonic()]:
+            cluster.machines.heal(*pair)
+            del lost[pair]
+        time.sleep(0.1)
+    codes = cluster.codes(*WORKERS, limit=200)
+    assert codes[-1] == 0 and cluster.model() == calm, cluster.said()[-2000:]
