@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The architecture is the include graph: which folder may include which. A wrong edge, or a file or a function too long
-without a reason, fails.
+"""The architecture is the include graph: which folder may include which. A wrong edge, a file or a function too long
+without a reason, or a read of the wall clock fails.
 """
 
 import ast
@@ -47,6 +47,18 @@ MESSAGES = {
     "node.pb.h": {"node", "host"},
     "engine.pb.h": {"host"},
     "onnx.pb.h": {"exchange", "cli"},
+}
+# The wall clock may jump: no wait and no deadline may depend on it (engine/base/clock.h; System.nanoTime,
+# time.monotonic). Who reads it, and why that ends no wait:
+WALL_CLOCK = re.compile(
+    r"\b(system_clock|utc_clock|CLOCK_REALTIME|gettimeofday|timespec_get|cond_timedwait|sem_timedwait|mutex_timedlock)\b"
+    r"|\btime\((nullptr|NULL|0|&\w+)\)|\btime\.time\("
+    r"|\bcurrentTimeMillis\b|\bInstant\.now\b|\bnew (java\.util\.)?Date\(\)"
+)
+READS_WALL_CLOCK = {
+    "engine/base/log.cc": "the time of a log line",
+    "engine/base/temporary.cc": "the age of another machine's files, which have no other one",
+    "spark/src/main/scala/com/crema/Budget.scala": "seconds that are printed, from the time at which Spark began",
 }
 LONGEST = 300  # lines; a file may say "length:" and why in its first 30 lines
 LONGEST_FUNCTION = 40  # lines; a "length:" comment in the five lines above it gives the reason
@@ -132,6 +144,14 @@ def long_functions(path):
                 )
 
 
+def wall_clocks(paths):
+    readers = {str(path.relative_to(ROOT)) for path in paths if WALL_CLOCK.search(path.read_text())}
+    for name in sorted(readers - set(READS_WALL_CLOCK)):
+        yield f"{name}: it reads the wall clock, which may jump; if no wait depends on it, add it to READS_WALL_CLOCK"
+    for name in sorted(set(READS_WALL_CLOCK) - readers):
+        yield f"{name}: it reads no wall clock any more; remove it from READS_WALL_CLOCK"
+
+
 def types_of(path):
     """Types that a file defines at the top of a namespace that has a name."""
     spaces = []
@@ -178,6 +198,8 @@ def main():
     mistakes += [m for f in ours + tests + python for m in check_length(f)]
     mistakes += [m for f in ours + tests if not f.name.endswith("_test.cc") for m in long_functions(f)]
     mistakes += [m for f in python for m in long_python_functions(f)]
+    hosts = files(("spark/src/main", "spark/tensorflow/src/main", "python"), ".scala", ".java", ".py")
+    mistakes += wall_clocks([f for f in ours if not f.name.endswith("_test.cc")] + hosts)
     mistakes += tests_of_no_program(ours + tests)
     mistakes += same_names([f for f in ours if not f.name.endswith("_test.cc")])
     print(

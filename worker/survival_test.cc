@@ -45,6 +45,7 @@ class SurvivingWorker : public crema::test::WorkerRuns {
       EXPECT_TRUE(soon([&] { return (in = doorman_.next(Deadline::after(0), nullptr)).has_value(); },
                        [&] { clock_.advance(0.05); }));
       if (!in) return {};
+      if (in->message.has_beat() && beat_) beat_(in->message.beat());
       if (!in->message.has_beat() && !in->message.has_report()) return *in;
     }
   }
@@ -72,6 +73,7 @@ class SurvivingWorker : public crema::test::WorkerRuns {
   Interrupt interrupt_;
   std::shared_ptr<cluster::Channel> worker_;
   std::string address_, error_;
+  std::function<void(const control::ToCoordinator::Beat&)> beat_;  // hears what next() leaves out
   std::thread thread_;
 };
 
@@ -98,6 +100,18 @@ TEST_F(SurvivingWorker, AtTheBeginningAllHaveAState) {
   EXPECT_EQ(next().message.paused().iteration(), 0) << "its own state is whole as long as no other one is here";
   startAlone(3, 0);
   EXPECT_TRUE(next().message.has_finished());
+}
+
+// Else the coordinator would take all who try to reach one member for members that hang, where ten step timeouts are over
+// before they give it up.
+TEST_F(SurvivingWorker, WhoConnectsWaitsForOthers) {
+  begin();
+  start(1, {-1, -1});
+  int waiting = 0, busy = 0;
+  beat_ = [&](const control::ToCoordinator::Beat& b) { ++(b.waiting() ? waiting : busy); };
+  EXPECT_TRUE(next().message.has_paused());
+  EXPECT_GT(waiting, 10) << "of the 30 seconds that it tries";
+  EXPECT_GT(waiting, 2 * busy) << "before it begins, and behind it";
 }
 
 // It would come again in every generation: it ends the run.

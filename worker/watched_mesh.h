@@ -8,9 +8,14 @@ namespace crema::worker {
 
 class WatchedMesh : public collective::Mesh {
  public:
-  // connect() comes before all others.
+  // connectWatched() comes before all others.
   WatchedMesh(const collective::MeshOptions& options, cluster::Session& session)
       : Mesh(options, Unconnected()), session_(session) {}
+  // Mesh::connect(): another member that cannot be reached may take longer than the coordinator gives one that hangs.
+  void connectWatched() {
+    const collective::WaitingScope waits(*this);
+    connect();
+  }
   void setWaiting(bool waiting) override {
     const double now = monotonicSeconds();
     if (waiting && left_ > 0) session_.computeSeconds = session_.computeSeconds + (now - left_);

@@ -166,7 +166,7 @@ class Run {
     o.stepTimeout = patience::kMeshTimeouts * job_.step_timeout();
     o.interrupt = left_;
     whole_ = whole_ || start.generation() == 1;
-    if (all > 1) mesh_ = std::make_unique<WatchedMesh>(o, session_), mesh_->connect();
+    if (all > 1) mesh_ = std::make_unique<WatchedMesh>(o, session_), mesh_->connectWatched();
     trainer_.changeWorkers(mesh_.get(), o.shares[static_cast<size_t>(me)], all);
     const auto& at = start.iteration();
     const auto furthest = std::max_element(at.begin(), at.end());

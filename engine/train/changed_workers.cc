@@ -39,6 +39,7 @@ void Trainer::catchUp(int from, const std::function<bool(int)>& behind) {
   const auto take = [&](void* at, size_t bytes) {
     std::vector<collective::Bytes> of(static_cast<size_t>(exchange_->workers()));
     of[static_cast<size_t>(from)] = {static_cast<char*>(at), bytes};
+    const collective::WaitingScope waiting(*exchange_);
     exchange_->copy(of, behind, collective::Tag::catchingUp(0, part++));
   };
   const std::vector<Blob*> blobs{&solver_.net().flatData(), &solver_.history()};

@@ -101,9 +101,13 @@ TEST_F(ChangedWorkers, AStateIsWholeUntilTheOtherOneIsThere) {
   const std::string before = stateOf(mine);
   for (int until = 0; until < 4; ++until) {
     ScriptedExchange exchange(1, 2);
-    exchange.copied = sender(ahead, until);
+    exchange.copied = [&exchange, send = sender(ahead, until)](const std::vector<Bytes>& of) {
+      EXPECT_TRUE(exchange.waiting) << "for the other one, which may take long";
+      send(of);
+    };
     trainer.changeWorkers(&exchange, {0, 1}, 2);
     EXPECT_THROW(trainer.catchUp(0, [](int w) { return w == 1; }), LostPeers);
+    EXPECT_FALSE(exchange.waiting) << until;
     trainer.leaveExchange();
     EXPECT_EQ(mine.solver->iteration(), 3) << until;
     EXPECT_TRUE(stateOf(mine) == before) << until;

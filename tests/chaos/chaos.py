@@ -2,17 +2,23 @@
 """Disturbed runs, each compared with the undisturbed one: chaos.py [-n RUNS] [-s FIRST_SEED] [-k KIND...]
 
 Every run ends with the model, the snapshots and the outputs of tests that the undisturbed run has, and never goes back
-to an earlier step. Where the schedule hits all of its workers that have a state, it may end with an error and whole
-snapshots instead, from which `-resume auto` goes on to that model. No process and no temporary file is left. A seed
-repeats its schedule; what the machine makes of it may differ. test_judge.py has runs that must not pass.
+to an earlier step. Where the schedule hits all of its workers that have a state, or fills the disk, it may end with an
+error, within the deadline and two seconds, and with whole snapshots, from which `-resume auto` goes on to that model.
+No process and no temporary file is left. A seed repeats its schedule; what the machine makes of it may differ.
+test_judge.py has runs that must not pass.
+
+Connections are disturbed where the system gives other processes' sockets (sockets.py), the disk where it gives a
+namespace of mounts (disk.py); elsewhere this is said, and the other disturbances are made.
 """
 
 import argparse
+import contextlib
 import hashlib
 import os
 import pathlib
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -20,7 +26,9 @@ import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
+import disk  # noqa: E402
 import judge  # noqa: E402
+import sockets  # noqa: E402
 from disturbances import Schedule  # noqa: E402
 from nets import KINDS, RANKS, write  # noqa: E402
 
@@ -29,132 +37,153 @@ from conftest import CREMA, children, make_lmdb, running, wait_until  # noqa: E4
 DEADLINE = 2.0  # seconds of silence
 
 
-class Outcome:
-    """logs: the first is of the process whose exit code counts, which says who is lost."""
+class Home:
+    """The folder of a run, whose snapshots and model go to `disk` in it: that of its own, or a small one."""
 
-    def __init__(self, folder, code, logs=("run.log",)):
-        self.code, self.logs = code, [(folder / log).read_text(errors="replace") for log in logs]
+    def __init__(self, folder, small=None):
+        self.folder, self.small = folder, small
+        self.disk = small.path if small else folder / "disk"
+
+    def empty(self):
+        shutil.rmtree(self.folder, ignore_errors=True)
+        self.folder.mkdir(parents=True)
+        if self.small:
+            self.small.clear()
+            (self.folder / "disk").symlink_to(self.small.point)
+        else:
+            self.disk.mkdir()
+
+    def start(self, log, *arguments):
+        command = [CREMA, *map(str, arguments)]
+        return self.launch(log, self.small.command(self.folder, *command) if self.small else command)
+
+    def launch(self, log, command):
+        with open(self.folder / log, "w") as out:
+            return subprocess.Popen(command, cwd=self.folder, stdin=subprocess.DEVNULL, stdout=out, stderr=out)
+
+
+class Outcome:
+    """logs: the first is of the process whose exit code counts, which says who is lost. at: when it had ended."""
+
+    def __init__(self, home, code, at, logs=("run.log",)):
+        self.at = at
+        self.code, self.logs = code, [(home.folder / log).read_text(errors="replace") for log in logs]
         self.log = self.logs[0]
-        files = [*folder.glob("snap_iter_*"), folder / "model"]
-        self.files = {f.name: hashlib.sha256(f.read_bytes()).hexdigest() for f in files if f.exists()}
+        there = list(home.disk.iterdir())
+        files = [f for f in there if f.name == "model" or f.name.startswith("snap_iter_")]
+        self.files = {f.name: hashlib.sha256(f.read_bytes()).hexdigest() for f in files}
         self.began = set(re.findall(r"Iteration (\d+), Testing net", "".join(self.logs)))
         self.tests = set().union(*map(judge.outputs, self.logs))
-        self.left = [f.name for f in folder.iterdir() if ".crema-tmp-" in f.name or f.name.startswith("crema-rows-")]
-
-
-def run(folder, *flags, disturb=None, limit=90):
-    with open(folder / "run.log", "w") as log:
-        command = [
-            CREMA,
-            "train",
-            "-solver",
-            "solver.prototxt",
-            "-ranks",
-            str(RANKS),
-            "-threads",
-            "1",
-            "-model",
-            "model",
+        self.left = [
+            f.name
+            for f in [*home.folder.iterdir(), *there]
+            if ".crema-tmp-" in f.name or f.name.startswith("crema-rows-")
         ]
-        process = subprocess.Popen([*command, *flags], cwd=folder, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+
+
+def run(home, *flags, disturb=None, limit=90):
+    own = f"train -solver solver.prototxt -ranks {RANKS} -threads 1 -model disk/model".split()
+    process, workers = home.start("run.log", *own, *flags), []
+    try:
         if disturb:
-            disturb.run(process, lambda: children(process.pid))
+            disturb(process, lambda: children(process.pid))
         workers = children(process.pid)
-        try:
-            code = process.wait(limit)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
-            code = f"still running {limit} s after the last disturbance"
-    end = time.monotonic() + 3
+        code = process.wait(limit)
+    except subprocess.TimeoutExpired:
+        code = f"still running {limit} s after the last disturbance"
+    finally:  # also of one that is interrupted
+        process.kill()
+        process.wait()
+    at = time.monotonic()
+    end = at + 3
     while any(running(p) for p in workers) and time.monotonic() < end:
         time.sleep(0.01)
-    outcome = Outcome(folder, code)
+    outcome = Outcome(home, code, at)
     outcome.left += [f"process {p}" for p in workers if running(p)]
     return outcome
 
 
-def run_apart(folder, schedule, limit=90):
+def run_apart(home, schedule, limit=90):
     """Coordinator and workers as a scheduler starts them; only one that computes is disturbed."""
+    folder = home.folder
     (folder / "token").write_bytes(os.urandom(32))
-    flags = (
-        f"-solver solver.prototxt -token_file token -ranks {RANKS} -workers {schedule.workers} -step_timeout {DEADLINE}"
-    )
-    flags = [*flags.split(), "-replacement", schedule.replacement]
+    flags = f"-solver solver.prototxt -token_file token -ranks {RANKS} -workers {schedule.workers}".split()
+    flags += schedule.flags
     logs = ["run.log", *(f"worker{w}.log" for w in range(schedule.workers))]
-
-    def start(log, *more):
-        with open(folder / log, "w") as out:
-            return subprocess.Popen(
-                [CREMA, *map(str, more)], cwd=folder, stdin=subprocess.DEVNULL, stdout=out, stderr=out
-            )
 
     def said(pattern):
         return re.search(pattern, (folder / "run.log").read_text(errors="replace"))
 
-    coordinator = start("run.log", "coordinator", *flags)
-    wait_until(lambda: said(r"Listening on (\S+)\n"), 30, "the coordinator's address")
-    own = ["-threads", 1, "-model", "model", "-coordinator", said(r"Listening on (\S+)\n").group(1)]
-    workers = [start(logs[w + 1], "worker", *flags, *own, "-worker", w) for w in range(schedule.workers)]
-    processes = [coordinator, *workers]
+    processes = [home.start("run.log", "coordinator", *flags)]
+    coordinator, left, at = processes[0], [], 0.0
     try:
+        wait_until(lambda: said(r"Listening on (\S+)\n"), 30, "the coordinator's address")
+        own = ["-threads", 1, "-model", "disk/model", "-coordinator", said(r"Listening on (\S+)\n").group(1)]
+        for w in range(schedule.workers):
+            processes.append(home.start(logs[w + 1], "worker", *flags, *own, "-worker", w))
         wait_until(lambda: said("Iteration ") or coordinator.poll() is not None, 60, "the first step")
-        schedule.run(coordinator, lambda: [w.pid for w in workers if w.poll() is None])
+        schedule.run(coordinator, lambda: [w.pid for w in processes[1:] if w.poll() is None], home.small)
+        coordinator.wait(limit)
+        at = time.monotonic()
         for process in processes:
             process.wait(limit)
     except subprocess.TimeoutExpired:
-        pass
-    left = [f"process {p.args[1]} {p.pid}" for p in processes if p.poll() is None]
-    for process in processes:
-        process.kill()
-        process.wait()
-    outcome = Outcome(folder, coordinator.returncode, logs)
+        left = [f"process {p.args[-1]} {p.pid}" for p in processes if p.poll() is None]
+    finally:  # also of one that is interrupted
+        for process in processes:
+            process.kill()
+            process.wait()
+    outcome = Outcome(home, coordinator.returncode, at, logs)
     outcome.left += left
     return outcome
 
 
 class Kind:
-    """A net with its undisturbed run."""
+    """A net with its undisturbed run. small: the disk of its snapshots and models, or None for the folder's own."""
 
-    def __init__(self, folder, records, name):
-        self.folder, self.records, self.name = folder, records, name
+    def __init__(self, folder, records, name, small=None, long=False):
+        self.home, self.records, self.name, self.long = Home(folder, small), records, name, long
         begin = time.monotonic()
         self.calm = run(self.fresh(), "-workers", "3")
         self.seconds = time.monotonic() - begin
         assert self.calm.code == 0 and not self.calm.left, self.calm.log[-2000:]
+        assert "model" in self.calm.files and len(self.calm.files) > 5, self.calm.files
 
     def fresh(self):
-        shutil.rmtree(self.folder, ignore_errors=True)
-        self.folder.mkdir(parents=True)
-        write(self.folder, self.records, self.name)
-        return self.folder
+        self.home.empty()
+        write(self.home.folder, self.records, self.name)
+        return self.home
 
     def disturbed(self, seed):
         """Returns what is wrong, "" for nothing, and whether the run lost all its workers."""
-        schedule = Schedule(seed, self.seconds, DEADLINE)
-        flags = f"-workers {schedule.workers} -step_timeout {DEADLINE} -replacement {schedule.replacement}"
+        schedule = Schedule(seed, self.seconds, DEADLINE, self.long)
         if schedule.apart:
             got = run_apart(self.fresh(), schedule)
         else:
-            got = run(self.fresh(), *flags.split(), disturb=schedule)
+            flags = ["-workers", str(schedule.workers), *schedule.flags]
+            got = run(self.fresh(), *flags, disturb=lambda *of: schedule.run(*of, self.home.small))
         lost = got.code == 1 and re.search(r"crema: error: worker \d+ .*(was lost|silent|told to end)", got.log)
-        wrong = self.after_loss(got, schedule) if lost else self.differences(got)
+        full = got.code == 1 and schedule.filled and judge.ended_by_full_disk(got.log)
+        wrong = self.after_end(got, schedule, full) if lost or full else self.differences(got)
         wrong += judge.went_back(got.log)
         wrong += [f"iteration {i}: the output of a test is {o}" for i, o in sorted(got.tests - self.calm.tests)]
         logs = "".join(log[-3000:] for log in got.logs)
-        return (f"{self.name}, {schedule}\n  {wrong}\n{logs}" if wrong else ""), bool(lost)
+        return (f"{self.name}, {schedule}\n  {wrong}\n{logs}" if wrong else ""), bool(lost or full)
 
-    def after_loss(self, got, schedule):
-        left = judge.survivors(got.log, schedule.workers, schedule.hit, schedule.killed)
+    def after_end(self, got, schedule, full):
+        left = [] if full else judge.survivors(got.log, schedule.workers, schedule.hit, schedule.killed)
         wrong = [f"it ended although workers {left} could go on; hit were {sorted(schedule.hit)}"] if left else []
         wrong += [f"{f} differs" for f in got.files if self.calm.files.get(f, got.files[f]) != got.files[f]] + got.left
-        quiet = not any(name in ("kill", "stop") for _, name, _, _ in schedule.events)
-        if schedule.ended and quiet and "go on from there with -snapshot" not in got.log:
+        quiet = all(name in ("term", "end", "garbage", "slow") for _, name, *_ in schedule.events)
+        if schedule.ended and quiet and not full and "go on from there with -snapshot" not in got.log:
             wrong.append("no snapshot is named, although all workers were told to end")
+        whole_links = not any(name in ("slow", "hole") for _, name, *_ in schedule.events)
+        if not full and whole_links and got.at - schedule.last_hit > DEADLINE + 2:
+            wrong.append(f"it ended {got.at - schedule.last_hit:.1f} s after the last worker was hit")
         strange = [f for f in got.files if f not in self.calm.files]
         if strange and not schedule.apart:  # SIGTERM makes snapshots at any step, which resuming checks
             wrong.append(f"{strange} should not be there")
-        again = run(self.folder, "-workers", "2", "-resume", "auto")
+        again = run(self.home, "-workers", "2", "-resume", "auto")
         same = again.files.get("model") == self.calm.files["model"] or self.name == "sequences"
         if again.code != 0 or not same:  # of sequences a snapshot holds no state
             wrong.append(f"-resume auto: exit code {again.code}, another model: {again.log[-500:]}")
@@ -169,6 +198,21 @@ class Kind:
         return wrong + got.left
 
 
+@contextlib.contextmanager
+def small_disk(folder):
+    """The disk of the runs, or None; says what cannot be disturbed here."""
+    if why := sockets.possible():
+        print(f"SKIPPED PART: connections are not disturbed: {why}", flush=True)
+    try:
+        small = disk.Disk(folder / "small")
+    except OSError as e:
+        print(f"SKIPPED PART: no disk is filled: {e}", flush=True)
+        yield None
+        return
+    with small:
+        yield small
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("-n", type=int, default=100, help="runs (100)")
@@ -176,10 +220,12 @@ def main():
     parser.add_argument("-k", nargs="*", choices=KINDS, default=KINDS, help="nets")
     options = parser.parse_args()
     failures = lost = 0
-    with tempfile.TemporaryDirectory() as folder:
-        folder = pathlib.Path(folder)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # by way of all that cleans up
+    with contextlib.ExitStack() as rest:
+        folder = pathlib.Path(rest.enter_context(tempfile.TemporaryDirectory()))
         make_lmdb(folder, "train", 1003, seed=1), make_lmdb(folder, "test", 200, seed=2)
-        kinds = [Kind(folder / name, folder, name) for name in options.k]
+        small = rest.enter_context(small_disk(folder))
+        kinds = [Kind(folder / name, folder, name, small, long=True) for name in options.k]
         begin = time.monotonic()
         for seed in range(options.s, options.s + options.n):
             wrong, all_lost = kinds[seed % len(kinds)].disturbed(seed)
@@ -191,7 +237,7 @@ def main():
                 print(f"{seed - options.s + 1} runs, {failures} wrong, {lost} lost all", flush=True)
     print(
         f"{options.n} disturbed runs in {time.monotonic() - begin:.0f} s: {options.n - failures} with the undisturbed "
-        f"run's files ({lost} of them by -resume auto, after the loss of all workers), {failures} wrong"
+        f"run's files ({lost} of them by -resume auto, after the loss of all workers or a full disk), {failures} wrong"
     )
     return 1 if failures else 0
 

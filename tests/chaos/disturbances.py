@@ -1,4 +1,4 @@
-"""What can happen to the workers of a run, drawn by a seed: a list of (second, what, which worker, for how long)."""
+"""What can happen to the workers of a run, drawn by a seed: (second, what, which worker, for how long, how)."""
 
 import contextlib
 import os
@@ -7,14 +7,23 @@ import signal
 import socket
 import time
 
+import sockets
+from sockets import ports
+
+# What, and how often among the others. SIGTERM reaches only workers that are processes of their own: those of
+# `crema train` ignore it.
+WEIGHTS = {"kill": 6, "stop": 3, "garbage": 2, "cut": 3, "half": 2, "hole": 3, "slow": 2, "power": 2, "full": 2}
+WEIGHTS_APART = {**WEIGHTS, "term": 4, "end": 3}
+RATES = [20_000, 200_000, 2_000_000]  # bytes a second of a slow link
+MESH_TIMEOUTS = 12  # deadlines after which workers between which packets vanish meet again (cluster/patience.h)
+
 
 class Schedule:
     """seconds: how long the undisturbed run takes; deadline: after how much silence a worker is given up. apart:
-    workers are processes of their own, which nobody starts again and which get SIGTERM;
-    those of `crema train` ignore it.
+    workers are processes of their own, which nobody starts again.
     """
 
-    def __init__(self, seed, seconds, deadline):
+    def __init__(self, seed, seconds, deadline, long=False):
         draw = random.Random(seed)
         self.seed, self.workers, self.deadline = seed, draw.randint(2, 8), deadline
         self.replacement = draw.choice(["continue", "continue", "wait"])
@@ -22,77 +31,150 @@ class Schedule:
         if self.apart:
             self.workers, self.replacement = min(self.workers, 4), "continue"
         self.hit, self.killed = set(), set()  # processes that may be given up; those that have ended at once
-        self.ended = False  # all got SIGTERM
-        weights = [6, 3, 2, 4, 3] if self.apart else [6, 3, 2, 0, 0]
+        self.last_hit = 0.0  # when the last one of them was
+        self.ended = self.filled = False  # all got SIGTERM; the disk was full
+        weights = WEIGHTS_APART if self.apart else WEIGHTS
         self.events = sorted(
             (
                 draw.uniform(0, 1.2 * seconds),
-                draw.choices(["kill", "stop", "garbage", "term", "end"], weights)[0],
+                draw.choices(list(weights), weights.values())[0],
                 draw.randrange(64),
                 draw.choice([0.01, 0.1, 0.5 * deadline, 0.95 * deadline, 1.1 * deadline, 1.5 * deadline]),
+                draw.randrange(12),
             )
             for _ in range(draw.choice([1, 1, 2, 2, 3, 5]))
         )
+        if long and draw.random() < 0.04:
+            # Workers between which packets vanish: each run takes half a minute.
+            self.events = [
+                (0.5 * seconds, "hole", draw.randrange(64), (MESH_TIMEOUTS + 2) * deadline, draw.choice([1, 4, 7]))
+            ]
+
+        self.flags = ["-step_timeout", str(deadline), "-replacement", self.replacement]
+        self.flags += ["-encrypt"] * (draw.random() < 0.2)
 
     def __str__(self):
-        what = ", ".join(f"{at:.2f} s: {name} {who} ({t:.2f} s)" for at, name, who, t in self.events)
+        what = ", ".join(f"{at:.2f} s: {name} {who} ({t:.2f} s, {how})" for at, name, who, t, how in self.events)
         where = "workers apart" if self.apart else "workers"
-        return f"seed {self.seed}: {self.workers} {where}, replacement {self.replacement}; {what}"
+        return f"seed {self.seed}: {self.workers} {where} {' '.join(self.flags)}; {what}"
 
-    def run(self, process, workers_of):
-        """Disturbs the workers of this process, which workers_of() lists, until it ends or all is done. Stopped ones
-        are woken again.
-        """
-        begin, wake = time.monotonic(), []
+    def run(self, process, workers_of, disk=None):
+        """Disturbs the workers of this process, which workers_of() lists, until it ends or all is done and over."""
+        begin, over = time.monotonic(), []  # (second, what ends a disturbance)
         todo = list(self.events)
-        while process.poll() is None and (todo or wake):
-            now = time.monotonic() - begin
-            for at, pid in [w for w in wake if w[0] <= now]:
-                signalled(pid, signal.SIGCONT)
-                wake.remove((at, pid))
-            if todo and todo[0][0] <= now:
-                _, name, who, lasts = todo.pop(0)
-                workers = workers_of()
-                if not workers:
-                    continue
-                pid = workers[who % len(workers)]
-                if name in ("kill", "term") or (name == "stop" and lasts > 0.4 * self.deadline):
-                    self.hit.add(pid)
-                if name == "kill":
-                    self.killed.add(pid)
-                    signalled(pid, signal.SIGKILL)
-                elif name == "term":
-                    signalled(pid, signal.SIGTERM)
-                elif name == "end":
-                    self.ended = True
-                    self.hit.update(workers)
-                    for each in workers:
-                        signalled(each, signal.SIGTERM)
-                elif name == "stop":
-                    signalled(pid, signal.SIGSTOP)
-                    wake.append((now + lasts, pid))
-                else:
-                    for port in ports(pid) + ports(process.pid):
-                        visit(port, who)
-            time.sleep(0.002)
-        for _, pid in wake:
-            signalled(pid, signal.SIGCONT)
+        try:
+            while process.poll() is None and (todo or over):
+                now = time.monotonic() - begin
+                for at, end in [o for o in over if o[0] <= now]:
+                    over.remove((at, end))
+                    end()
+                if todo and todo[0][0] <= now:
+                    _, name, who, lasts, how = todo.pop(0)
+                    if end := self.disturb(process.pid, workers_of(), disk, name, who, lasts, how):
+                        over.append((now + lasts, end))
+                time.sleep(0.002)
+        finally:
+            for _, end in over:
+                end()
+
+    def disturb(self, coordinator, workers, disk, name, who, lasts, how):
+        """Returns what ends it, or None."""
+        if not workers:
+            return None
+        before = len(self.hit)
+        end = getattr(Disturber(self, coordinator, workers, disk), name)(workers[who % len(workers)], who, lasts, how)
+        if len(self.hit) > before:
+            self.last_hit = time.monotonic()
+        return end
+
+
+class Disturber:
+    """A function for each word of WEIGHTS; what it returns ends the disturbance."""
+
+    def __init__(self, schedule, coordinator, workers, disk):
+        self.schedule, self.coordinator, self.workers, self.disk = schedule, coordinator, workers, disk
+
+    def silent(self, pid, lasts):
+        if lasts > 0.4 * self.schedule.deadline:
+            self.schedule.hit.add(pid)
+
+    def ends_at_once(self, pid):
+        self.schedule.hit.add(pid)
+        self.schedule.killed.add(pid)
+
+    def kill(self, pid, *_):
+        self.ends_at_once(pid)
+        signalled(pid, signal.SIGKILL)
+
+    def power(self, pid, *_):
+        self.ends_at_once(pid)
+        return sockets.Severed(pid).close
+
+    def term(self, pid, *_):
+        self.schedule.hit.add(pid)
+        signalled(pid, signal.SIGTERM)
+
+    def end(self, *_):
+        self.schedule.ended = True
+        self.schedule.hit.update(self.workers)
+        for each in self.workers:
+            signalled(each, signal.SIGTERM)
+
+    def stop(self, pid, _, lasts, __):
+        self.silent(pid, lasts)
+        signalled(pid, signal.SIGSTOP)
+        return lambda: signalled(pid, signal.SIGCONT)
+
+    def garbage(self, pid, who, *_):
+        for port in ports(pid) + ports(self.coordinator):
+            visit(port, who)
+
+    def full(self, *_):
+        if self.disk:
+            self.schedule.filled = True
+            self.disk.fill()
+            return self.disk.free
+
+    def links(self, pid, who, how):
+        """By how: the worker's connection to the coordinator, one to another worker, or all that it has."""
+        control, mesh = sockets.connections(pid, self.coordinator, self.workers)
+        return [control, mesh[who % len(mesh) :][:1] if mesh else [], control + mesh][how % 3]
+
+    def cut(self, pid, who, _, how):
+        if how % 3 != 1:
+            self.ends_at_once(pid)
+        for near, _ in self.links(pid, who, how):
+            sockets.cut(near)
+
+    def half(self, pid, who, _, how):
+        """Either end of it may be the one that closes."""
+        if how % 3 != 1:
+            self.ends_at_once(pid)
+        for near, far in self.links(pid, who, how):
+            sockets.half_close(far if far and how % 2 else near)
+
+    def hole(self, pid, who, lasts, how):
+        """In both directions or in one."""
+        if how % 3 != 1:
+            self.silent(pid, lasts)
+        sides = [(0, 1), (0,), (1,), (0, 1)][how // 3]
+        deaf = [pair[side] for pair in self.links(pid, who, how) for side in sides if pair[side]]
+        for end in deaf:
+            with end.held() as own:
+                if own:
+                    sockets.black_hole(own)
+        return lambda: [sockets.heal(end) for end in deaf]
+
+    def slow(self, pid, who, _, how):
+        both = [end for pair in self.links(pid, who, how) for end in pair if end]
+        for end in both:
+            sockets.slow(end, RATES[how // 4])
+        return lambda: [sockets.slow(end) for end in both]
 
 
 def signalled(pid, sign):
     with contextlib.suppress(ProcessLookupError):
         os.kill(pid, sign)
-
-
-def ports(pid):
-    """The TCP ports at which a process listens."""
-    try:
-        descriptors = [os.readlink(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd")]
-        lines = [line.split() for line in open("/proc/net/tcp").read().splitlines()[1:]]
-    except (FileNotFoundError, ProcessLookupError):
-        return []
-    sockets = {d[8:-1] for d in descriptors if d.startswith("socket:")}
-    return [int(words[1].split(":")[1], 16) for words in lines if words[3] == "0A" and words[9] in sockets]
 
 
 def visit(port, seed):

@@ -45,3 +45,8 @@ def survivors(log, workers, hit, killed=()):
         elif new:
             states |= {int(n) for n in new.split(", ")}
     return sorted(states)[len(set(killed) - named) :]
+
+
+def ended_by_full_disk(log):
+    """Whether the run's own error says so, with the file that could not be written."""
+    return re.search(r"crema: error: .*cannot write \S+.*No space left on device", log) is not None

@@ -39,6 +39,7 @@ def data(records, batch):
 def write(folder, records, kind):
     """kind: lenet, statistics (BatchNorm, dropout, Adam) or sequences (an LSTM that goes on from batch to batch)."""
     settings = "test_iter: 5; test_interval: 20; snapshot: 15; average_loss: 3; snapshot_after_train: true;"
+    settings += 'snapshot_prefix: "disk/snap";'
     if kind == "lenet":
         solver(folder, lenet(records), max_iter=40, extra=settings)
     elif kind == "statistics":

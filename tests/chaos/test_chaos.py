@@ -3,12 +3,13 @@
 import pytest
 from nets import KINDS
 
-from chaos import Kind
+from chaos import Kind, small_disk
 
 
 @pytest.mark.parametrize("name", KINDS)
 def test_disturbed_runs_have_the_undisturbed_runs_files(records, tmp_path, name):
-    kind = Kind(tmp_path / "run", records, name)
-    for seed in range(100, 106):
-        wrong, _ = kind.disturbed(seed)
-        assert not wrong, wrong
+    with small_disk(tmp_path) as small:
+        kind = Kind(tmp_path / "run", records, name, small)
+        for seed in range(100, 108):
+            wrong, _ = kind.disturbed(seed)
+            assert not wrong, wrong

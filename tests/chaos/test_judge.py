@@ -1,6 +1,9 @@
 """Runs that must not pass: the judge of chaos.py has to see what is wrong with them."""
 
-from judge import outputs, survivors, went_back
+import pytest
+from judge import ended_by_full_disk, outputs, survivors, went_back
+
+from chaos import Kind
 
 LOST = "W1125 worker {} (ranks 0 to 1, host vm 127.0.0.1, pid {}) was lost in step 7: connection closed. See its log\n"
 ON = "I1125 training goes on with 2 worker(s){} from iteration {}, after 0.07 s\n"
@@ -41,3 +44,20 @@ def test_other_outputs_of_a_test_are_seen():
         "I1125     Test net output #1: loss = 2.25 (* 1 = 2.25 loss)\n"
     )
     assert outputs(log) == {(20, "#0: accuracy = 0.5"), (20, "#1: loss = 2.25 (* 1 = 2.25 loss)")}
+
+
+def test_the_end_by_a_full_disk_names_the_file():
+    error = (
+        "crema: error: worker 1 (...) failed: cannot write /disk/snap_iter_30.caffemodel: No space left on device (28)"
+    )
+    assert ended_by_full_disk(error) and not ended_by_full_disk(error.replace("crema: error", "W1126"))
+    assert not ended_by_full_disk("crema: error: worker 1 (...) failed: No space left on device (28)")
+
+
+@pytest.mark.parametrize("file", ["model", "snap_iter_45.solverstate", "snap_iter_0.caffemodel"])
+def test_a_run_with_another_file_than_the_undisturbed_one_is_wrong(records, tmp_path, file):
+    kind = Kind(tmp_path / "run", records, "statistics")
+    assert kind.disturbed(8)[0] == ""
+    kind.calm.files[file] = "another"
+    wrong, _ = kind.disturbed(8)
+    assert f"{file} is missing or differs" in wrong

@@ -62,9 +62,9 @@ object Cluster {
     else {
       val patience = sc.getConf.getTimeAsMs("spark.scheduler.maxRegisteredResourcesWaitingTime", "30s")
       val wanted = requested(sc).fold(ranks)(math.min(_, ranks))
-      val (start, quiet) = (System.currentTimeMillis(), if (requested(sc).isDefined) patience else 3000L)
+      def now = System.nanoTime() / 1000000 // the wall clock may jump
+      val (start, quiet) = (now, if (requested(sc).isDefined) patience else 3000L)
       var (seen, since) = (executors(sc), start)
-      def now = System.currentTimeMillis()
       while (seen < wanted && now - start < patience && (seen == 0 || now - since < quiet)) {
         Thread.sleep(50)
         val have = executors(sc)
