@@ -39,6 +39,7 @@ class Coordinator::State {
       waitUntil_ = Deadline::after(options_.joinTimeout);
       while (!over()) {
         turn(stop);
+        divide();
         act();
         callLast();
       }
@@ -152,8 +153,14 @@ class Coordinator::State {
                                       options_.replacementTimeout, cause.what())};
   }
 
+  void divide() {
+    if (recovers() && membership_.phase() == Phase::kRunning && work_->wantsOtherShares(roster_, monotonicSeconds()))
+      membership_.divideAnew();
+  }
+
+  // Behind a step all compute until then: the pause begins with the first that has left.
   void regroup(bool atBorder) {
-    reports_.paused(monotonicSeconds());
+    if (!atBorder) reports_.paused(monotonicSeconds());
     waitUntil_ = Deadline::after(options_.replacementTimeout);
     control::ToMember message;
     message.mutable_regroup()->set_generation(membership_.generation());
@@ -182,8 +189,9 @@ class Coordinator::State {
       start->add_iteration(membership_.iteration(w));
       if (membership_.iteration(w) == Membership::kNewcomer) came.push_back(w);
     }
-    reports_.begins(std::move(came));
-    for (const int end : work_->begin(roster_, members)) start->add_share_end(end);
+    Work::Division division = work_->begin(roster_, members);
+    for (const int end : division.ends) start->add_share_end(end);
+    reports_.begins(std::move(came), std::move(division.why));
     for (size_t i = 0; i < members.size(); ++i) {
       Member& m = roster_.members[static_cast<size_t>(members[i])];
       start->set_member(static_cast<int>(i));
@@ -323,10 +331,7 @@ class Coordinator::State {
     m.ready = true, m.moved = m.heard;
     m.digest = said.state_digest(), m.records = said.records();
     const std::string why = gathering() ? "" : work_->refusal(roster_, w);
-    if (why.empty()) {
-      if (!gathering()) reports_.paused(monotonicSeconds());
-      return membership_.ready(w);
-    }
+    if (why.empty()) return membership_.ready(w);
     refuse(m.channel, m.hello, why);
     membership_.left(w);
     m = Member();

@@ -2,10 +2,10 @@
 // say comes out. membership_explorer_test.cc walks through all orders of messages and losses of small runs.
 //
 // A run has seats, one a member. It goes through generations: in each of them its members compute together; when one is
-// lost or one more is there, all stop (regroup) between two steps and begin the next generation:
+// lost or one more is there, or their shares are to change, all stop (regroup) between two steps and begin the next generation:
 //
-//   gathering ── all seats are ready ──► running ── lost, in trouble, newcomer ──► regrouping
-//                                           ▲                                         │
+//   gathering ── all seats are ready ──► running ── lost, in trouble, newcomer, other shares ──► regrouping
+//                                           ▲                                                       │
 //                                           └── all that are left have paused, and the replacement is here or given up
 //
 // A generation begins only when every member of the one before has said that it has left it, or is lost. A lost one that
@@ -58,6 +58,8 @@ class Membership {
   // It has left this generation between two steps, with the state before step `iteration`, as it was asked to, or
   // because it cannot reach others.
   void paused(int seat, uint32_t generation, int64_t iteration, const Unreached& others = {});
+  // The present members are to go on with other shares, behind a step. Nothing where no generation runs, or shares do not move.
+  void divideAnew();
 
   // What is to be said now; each is said once.
   enum class Say {
@@ -107,6 +109,7 @@ class Membership {
   std::vector<Place> seats_;
   std::vector<int> members_;
   bool lost_ = false;       // a member that had not finished has left since the generation began
+  bool divides_ = false;    // divideAnew() has been called since the generation began
   bool atOnce_ = false;     // the members have been asked to leave at once; else behind a step
   bool judged_ = false;     // inTrouble() has counted this regrouping
   int troubles_ = 0;        // regroupings in a row with neither a loss nor a step

@@ -53,6 +53,7 @@ void Reports::wentOn(uint32_t generation, size_t members, int64_t iteration, dou
   r->set_generation(generation), r->set_workers(static_cast<int>(members));
   r->set_iteration(iteration), r->set_pause(now - since_);
   for (const int w : came_) r->add_came(w);
+  if (!shares_.empty()) r->set_shares(shares_);
   since_ = -1;
   emit_(event);
 }

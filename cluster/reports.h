@@ -23,8 +23,8 @@ class Reports {
   void paused(double now) {
     if (since_ < 0) since_ = now;
   }
-  // A generation begins, with these newcomers.
-  void begins(std::vector<int> came) { came_ = std::move(came); }
+  // A generation begins, with these newcomers, and shares of which the text says why they are not equal.
+  void begins(std::vector<int> came, std::string shares) { came_ = std::move(came), shares_ = std::move(shares); }
   // Its first step is done: the pause is over, if there was one.
   void wentOn(uint32_t generation, size_t members, int64_t iteration, double now);
   // What a member says; a test that was done anew, as its member was lost before all had its result, is said once.
@@ -35,6 +35,7 @@ class Reports {
   std::function<void(const wire::Event&)> emit_;
   double since_ = -1;                        // the present pause; -1: none
   std::vector<int> came_;                    // newcomers of the present generation
+  std::string shares_;                       // of it
   std::set<std::pair<int64_t, int>> tests_;  // that have been reported
   int64_t snapshot_ = -1;
   double lastPreparing_ = -1e9;

@@ -1,7 +1,10 @@
 // A run that goes on without lost workers, as its coordinator leads it: two scripted workers and a clock that the test moves.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "support/training_fixture.h"
+#include "worker/job.h"
 
 namespace crema::worker {
 namespace {
@@ -129,6 +132,49 @@ TEST_F(SurvivalTest, AFinishedWorkerThatFallsSilentIsGivenUpLikeAnyOther) {
   ASSERT_TRUE(c_->error());
   EXPECT_EQ(std::string(c_->error()->what()).find("worker 1 (rank 1, host h1, pid 101) has been silent for "), 0u)
       << c_->error()->what();
+}
+
+// Worker 1 takes four times as long for a rank.
+TEST_F(SurvivalTest, ASlowWorkerGetsFewerRanksBehindAStep) {
+  ranks = 8, rebalance = 20, options_.stepTimeout = 1000;
+  train();
+  const auto saysSpent = [&](int w, int64_t steps, double secondsPerRank) {
+    control::ToCoordinator m;
+    auto* s = m.mutable_beat()->mutable_spent();
+    s->set_steps(steps), s->set_passes(4 * steps),
+        s->set_pass_seconds(4.0 * static_cast<double>(steps) * secondsPerRank);
+    m.mutable_beat()->set_iteration(steps), m.mutable_beat()->set_passes(steps);
+    workers_[static_cast<size_t>(w)].say(m);
+    heardOf(w, steps);
+  };
+  EXPECT_FALSE(overWithin(0.6)) << "the window opens";
+  for (const int w : {0, 1}) saysSpent(w, 30, w ? 0.4 : 0.1);
+  EXPECT_FALSE(overWithin(18));
+  for (auto& w : workers_)
+    while (w.spokenTo()) EXPECT_TRUE(w.hearAnything().has_alive());
+  clock_.advance(3);
+  for (const int w : {0, 1}) hearsRegroup(w, 2, true);
+  clock_.advance(5);  // in which all compute as before
+  workers_[1].sayPaused(1, 33);
+  EXPECT_FALSE(overWithin(2));
+  workers_[0].sayPaused(1, 33);
+  for (auto& w : workers_) {
+    const auto m = w.hear();
+    ASSERT_TRUE(m.has_start()) << m.ShortDebugString();
+    EXPECT_EQ(m.start().share_end(0), 7);
+    EXPECT_EQ(m.start().share_end(1), 8);
+    EXPECT_EQ(m.start().iteration(0), 33);
+  }
+  heardOf(0, 33);
+  const auto goesOn = [](const wire::Event& e) { return e.has_regrouped(); };
+  ASSERT_TRUE(c_->saw(goesOn));
+  const auto all = c_->events();
+  const std::string line = changeOf(*std::find_if(all.begin(), all.end(), goesOn));
+  EXPECT_EQ(line.find("training goes on with 2 worker(s) from iteration 33, after 2."), 0u) << line;
+  EXPECT_EQ(line.substr(line.find("; ") + 2),
+            "ranks of worker(s) 0, 1: 7, 1, before 4, 4, as worker 1 takes 0.4 s for a rank and worker 0 0.1 s: a step "
+            "should take 0.7 s instead of 1.6 s");
+  endsHere();
 }
 
 TEST_F(SurvivalTest, ALossBehindTheModelIsTheEndOfTheRun) {

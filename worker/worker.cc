@@ -195,6 +195,7 @@ class Run {
       ++session_.passes;
     };
     hooks.progress = [this](const train::Progress& p) { progress(p); };
+    hooks.spent = [this](const train::Spent& s) { session_.spent(messageOf(s)); };
     hooks.test = [this](int64_t iteration, int net, const std::vector<train::TestOutput>& outputs) {
       if (lead_) session_.report(toEvent(iteration, net, outputs));
     };

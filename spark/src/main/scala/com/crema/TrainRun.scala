@@ -62,6 +62,7 @@ object TrainRun {
       .setEncrypted(Cluster.encrypts(sc.getConf))
       .setReplacement(sc.getConf.get("spark.crema.replacement", "continue"))
       .setReplacementTimeout(seconds(sc, "spark.crema.replacementTimeout", 60))
+      .setRebalance(seconds(sc, "spark.crema.rebalance", 30))
       .setLeastWorkers(sc.getConf.getInt("spark.crema.leastWorkers", 0)).build()
     val coordinator = new Child("coordinator", base.toBuilder.setHost(Cluster.driverAddress(sc)).build())
     try {
