@@ -23,7 +23,7 @@ class Coordinator::State {
         work_(std::move(work)),
         reports_(std::move(emit)),
         roster_(options.members, work_->naming()),
-        membership_({options.members, options.least, options.replacement, work_->sharesMove()}),
+        membership_({options.members, options.least, options.replacement, work_->sharesMove(), options.first}),
         doorman_(options.host, options.port, options.secret, options.listener) {}
   std::string address() const { return doorman_.address(); }
   void send(const wire::Note& note) {
@@ -108,8 +108,7 @@ class Coordinator::State {
       const bool waited = waitUntil_.passed();
       switch (membership_.next(waited)) {
         case Membership::Say::kNothing:
-          if (gathering() && waited && roster_.late(monotonicSeconds() - options_.joinTimeout))
-            throw roster_.tooFew(options_.joinTimeout, work_->remedyForMissing());
+          if (gathering() && waited && roster_.late(monotonicSeconds() - options_.joinTimeout)) throw missing();
           return;
         case Membership::Say::kRegroup:
           regroup(false);
@@ -136,8 +135,14 @@ class Coordinator::State {
     }
   }
 
+  Error missing() const {
+    const bool fewer = options_.first > 0 && work_->sharesMove();
+    return roster_.tooFew(static_cast<size_t>(fewer ? options_.first : options_.members), options_.joinTimeout,
+                          work_->remedyForMissing());
+  }
+
   Error tooFew() const {
-    if (!losses_.last()) return roster_.tooFew(options_.joinTimeout, work_->remedyForMissing());
+    if (!losses_.last()) return missing();
     int here = 0, withState = 0;
     for (int w = 0; w < options_.members; ++w) {
       withState +=

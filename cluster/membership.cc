@@ -72,7 +72,7 @@ void Membership::divideAnew() {
 Membership::Say Membership::next(bool waited) {
   if (phase_ == Phase::kGathering) {
     const int ready = count(Seat::kReady);
-    if (ready < rules_.seats && !(waited && rules_.sharesMove && ready >= least())) return Say::kNothing;
+    if (ready < wanted() && !(waited && rules_.sharesMove && ready >= least())) return Say::kNothing;
     return start(waited);
   }
   return phase_ == Phase::kRunning ? whenRunning() : whenRegrouping(waited);
@@ -164,7 +164,7 @@ Membership::Say Membership::start(bool waited) {
     evict();
     return Say::kGiveUp;
   }
-  const bool all = there == rules_.seats, fewer = rules_.sharesMove && there >= least();
+  const bool all = there >= wanted(), fewer = rules_.sharesMove && there >= least();
   const bool waits = first || (lost_ && rules_.replacement == Replacement::kWait);
   if (!all && !waited && (!fewer || waits)) return Say::kNothing;
   if (!all && !fewer) return Say::kTooFew;

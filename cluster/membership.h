@@ -4,7 +4,7 @@
 // A run has seats, one a member. It goes through generations: in each of them its members compute together; when one is
 // lost or one more is there, or their shares are to change, all stop (regroup) between two steps and begin the next generation:
 //
-//   gathering ── all seats are ready ──► running ── lost, in trouble, newcomer, other shares ──► regrouping
+//   gathering ── enough are ready ─────► running ── lost, in trouble, newcomer, other shares ──► regrouping
 //                                           ▲                                                       │
 //                                           └── all that are left have paused, and the replacement is here or given up
 //
@@ -43,6 +43,7 @@ class Membership {
         0;  // members with which the run goes on, and begins when the others do not come; 0: it begins with all, goes on with one
     Replacement replacement = Replacement::kFail;
     bool sharesMove = true;  // others can take over the share of a lost member; else each seat must be taken
+    int first = 0;           // where shares move: the run begins as soon as so many are ready, and others join; 0: all
   };
   enum class Seat { kEmpty, kJoined, kReady, kRunning, kPaused, kFinished, kGone };  // kGone: it has finished, and left
   enum class Phase { kGathering, kRunning, kRegrouping };
@@ -99,8 +100,14 @@ class Membership {
   bool inTrouble(int64_t furthest);
   void evict();
 
-  int least() const {
-    return phase_ == Phase::kGathering ? (rules_.least > 0 ? rules_.least : rules_.seats) : std::max(rules_.least, 1);
+  // With how many the next generation begins at once: as many as the one before had, where one is waited for.
+  int wanted() const {
+    if (!rules_.sharesMove) return rules_.seats;
+    if (phase_ != Phase::kGathering) return static_cast<int>(members_.size());
+    return rules_.first > 0 ? rules_.first : rules_.seats;
+  }
+  int least() const {  // with how many it may begin
+    return phase_ == Phase::kGathering ? (rules_.least > 0 ? rules_.least : wanted()) : std::max(rules_.least, 1);
   }
 
   Rules rules_;

@@ -190,6 +190,16 @@ TEST(MembershipExplorer, ThreeMembersWhoseSharesChange) {
   explore({3, 0, Replacement::kGoOn, true}, {1, 0, {-1, -1}, 1});
 }
 
+// One or two of them begin, and the others join at any moment or never.
+TEST(MembershipExplorer, RunsThatGrow) {
+  for (const Replacement r : {Replacement::kGoOn, Replacement::kWait}) {
+    explore({2, 0, r, true, 1}, {2, 1});
+    for (const int first : {1, 2}) explore({3, 0, r, true, first}, {1, 0});
+  }
+  explore({2, 0, Replacement::kGoOn, true, 1}, {1, 0, {0, 1}});
+  explore({2, 0, Replacement::kFail, true, 1}, {1, 0});
+}
+
 TEST(MembershipExplorer, ThreeMembersALossAndAReplacement) {
   for (const Replacement r : {Replacement::kGoOn, Replacement::kWait}) explore({3, 0, r, true}, {1, 1});
 }

@@ -207,6 +207,53 @@ TEST_F(SurvivalTest, WorkersThatCannotReachEachOtherDoNotGoRoundForEver) {
   endsHere();
 }
 
+TEST_F(SurvivalTest, ARunThatMayGrowBeginsAtOnceAndOthersJoinBehindAStep) {
+  ranks = 8, workers = 3, options_.first = 1, options_.stepTimeout = 1000;
+  run();
+  workers_.push_back(joined(2));
+  workers_[0].sayReady();
+  hearsStart(0, 1, {2}, {-1});
+  workers_.push_back(joined(0));
+  workers_[1].sayReady();
+  hearsRegroup(0, 2, true);
+  workers_.push_back(joined(1));
+  workers_[2].sayReady();  // before the step is over
+  workers_[0].sayPaused(1, 4);
+  for (const int w : {0, 1, 2}) hearsStart(w, 2, {0, 1, 2}, {-1, -1, 4});
+  workers_[1].hangUp();
+  for (const int w : {0, 2}) hearsRegroup(w, 3, false);
+  for (const int w : {0, 2}) workers_[static_cast<size_t>(w)].sayPaused(2, 6);
+  for (const int w : {0, 2}) hearsStart(w, 3, {1, 2}, {6, 6});
+  endsHere();
+}
+
+TEST_F(SurvivalTest, AGrowingRunWaitsForAsManyAsItHad) {
+  ranks = 8, workers = 3, options_.first = 2, options_.stepTimeout = 1000;
+  options_.replacement = Replacement::kWait, options_.replacementTimeout = 50;
+  train();
+  workers_[1].hangUp();
+  hearsRegroup(0, 2, false);
+  workers_[0].sayPaused(1, 7);
+  EXPECT_FALSE(overWithin(40));
+  while (workers_[0].spokenTo()) EXPECT_TRUE(workers_[0].hearAnything().has_alive());
+  workers_[1] = joined(2);  // two again: the third place was never taken
+  workers_[1].sayReady();
+  hearsStart(0, 2, {0, 2}, {7, -1});
+  endsHere();
+}
+
+TEST_F(SurvivalTest, TooFewToBeginWithEndTheRunAfterTheJoinTimeout) {
+  ranks = 8, workers = 3, options_.first = 2, options_.stepTimeout = 1000;
+  run();
+  workers_.push_back(joined(1));
+  workers_[0].sayReady();
+  EXPECT_FALSE(overWithin(59));
+  clock_.advance(2);
+  endsWith(ErrorKind::kTimeout,
+           "2 workers wanted, 1 here; waited 60 s; missing: worker 0, worker 2. Free that many executor slots, or run "
+           "fewer workers (the model is the same), or wait longer (-join_timeout; on Spark spark.crema.joinTimeout)");
+}
+
 TEST_F(SurvivalTest, ARunMayBeginWithoutWorkerZero) {
   options_.least = 1, options_.stepTimeout = 1000;
   run();

@@ -23,7 +23,7 @@ void set(const ClusterSettings& s, wire::Job* job) {
   job->set_join_timeout(s.joinTimeout), job->set_step_timeout(s.stepTimeout);
   job->set_replacement(s.replacement), job->set_replacement_timeout(s.replacementTimeout);
   job->set_least_workers(s.leastWorkers), job->set_encrypted(s.encrypted);
-  job->set_rebalance(s.rebalance);
+  job->set_rebalance(s.rebalance), job->set_first_workers(s.firstWorkers);
 }
 
 train::RunOptions runOf(const wire::Job& job, const HostRows& rows) {
@@ -53,6 +53,7 @@ cluster::CoordinatorOptions coordinatorOf(const wire::Job& job) {
   o.jobDigest = jobDigest(job);
   o.replacement = cluster::replacementNamed(job.replacement());
   o.replacementTimeout = job.replacement_timeout(), o.least = job.least_workers();
+  o.first = job.first_workers();
   return o;
 }
 

@@ -15,7 +15,7 @@ namespace crema::worker {
 struct ClusterSettings {
   double joinTimeout = 60, stepTimeout = 60, replacementTimeout = 60;
   std::string replacement = "continue";
-  int leastWorkers = 0;
+  int leastWorkers = 0, firstWorkers = 0;
   double rebalance = 30;
   bool encrypted = false;
 };

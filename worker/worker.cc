@@ -7,7 +7,6 @@
 #include <memory>
 
 #include "base/log.h"
-#include "base/sha256.h"
 #include "cluster/membership.h"
 #include "cluster/patience.h"
 #include "cluster/secret.h"
@@ -22,15 +21,6 @@ namespace {
 
 using cluster::Session;
 namespace patience = cluster::patience;
-
-std::string stateDigest(solver::Solver& solver) {
-  const auto bytes = [](Blob& b, int count) {
-    return std::string_view(reinterpret_cast<const char*>(b.data<float>()), static_cast<size_t>(count) * sizeof(float));
-  };
-  const int count = solver.net().flatData().count();
-  return sha256Hex(sha256Hex(bytes(solver.net().flatData(), count)) +
-                   sha256Hex(bytes(solver.history(), solver.history().count())));
-}
 
 // A worker got SIGTERM: a scheduler wants its machine or container back. The snapshot is written; the run has not
 // succeeded.
@@ -173,7 +163,7 @@ class Run {
     const auto behind = [&](int w) { return at[w] < *furthest; };
     if (std::any_of(at.begin(), at.end(), [&](int64_t i) { return i < *furthest; }))
       trainer_.catchUp(static_cast<int>(furthest - at.begin()), behind);
-    whole_ = true;
+    whole_ = true, reported_ = 0;  // the first step of a generation ends a pause
     owesSnapshot_ = owesSnapshot_ || (lead_ && !led && start.generation() > 1 && owed(start.snapshot()));
   }
 
@@ -289,8 +279,10 @@ void runWorker(const wire::Job& job, HostRows& rows, const Callbacks& host, Inte
   try {
     runToItsEnd(job, rows, host, interrupt);
   } catch (const cluster::RunOver&) {
-    // The others have ended the run without the one that this attempt replaces: there is nothing to do, and no error.
-    if (job.attempt() + job.stage_attempt() == 0 || job.replacement() == "fail") throw;
+    // The others have ended the run without this one, which may come at any time, or which replaces one of them: there is
+    // nothing to do, and no error.
+    const bool mayBeLate = job.first_workers() > 0 || job.attempt() + job.stage_attempt() > 0;
+    if (!mayBeLate || job.replacement() == "fail") throw;
     wire::Event done;
     done.mutable_done();
     host.emit(done);

@@ -91,7 +91,38 @@ def test_a_slow_worker_gets_fewer_ranks(records, tmp_path, case):
     same_as_undisturbed(tmp_path, net, at, **settings)
 
 
-def test_a_window_is_a_number_of_seconds(records, tmp_path):
+def test_a_run_grows_with_the_workers_that_come_and_shrinks_with_those_that_leave(records, tmp_path):
+    net, settings = sequences_case(records)
+    solver(tmp_path, net, **settings)
+    coordinator, address, flags = cluster(
+        tmp_path, 4, 10000000, timeout=60, replacement="continue", ranks=8, more=("-first_workers", 2)
+    )
+
+    def goes_on(line):
+        wait_until(lambda: re.search(line, said(tmp_path, "coordinator")), 60, line)
+
+    workers = workers_of(tmp_path, flags, address, [3, 1])
+    wait_until(lambda: "Iteration 10 " in said(tmp_path, "w1"), 60, "the tenth iteration")
+    for number, count in ((0, 3), (2, 4)):
+        workers += workers_of(tmp_path, flags, address, [number])
+        goes_on(rf"training goes on with {count} worker\(s\) \(new: {number}\) from iteration \d+, after \d+\.\d\d s")
+    leaves = workers.pop(0)
+    leaves.send_signal(signal.SIGTERM)
+    goes_on(r"training goes on with 3 worker\(s\) from iteration \d+")
+    assert ended(leaves, 20) == 1
+    at = stopped_with_a_snapshot(tmp_path, coordinator, workers)
+    same_as_undisturbed(tmp_path, net, at, **settings)
+
+
+@pytest.mark.parametrize(
+    ("flags", "sentence"),
+    [
+        (("-first_workers", 3), "-first_workers must be 0 to 2, the number of workers, not 3"),
+        (("-first_workers", 1, "-least_workers", 2), "-first_workers 1 is less than -least_workers 2"),
+        (("-rebalance", -1), "-rebalance must be a number of seconds, or 0 to leave"),
+    ],
+)
+def test_wrong_numbers_are_refused(records, tmp_path, flags, sentence):
     solver(tmp_path, lenet(records))
-    done = crema("train", "-solver", "solver.prototxt", "-workers", 2, "-ranks", 2, "-rebalance", -1, cwd=tmp_path)
-    assert done.code == 2 and "-rebalance must be a number of seconds, or 0 to leave" in done.message, done.err[-500:]
+    done = crema(*"train -solver solver.prototxt -workers 2 -ranks 2".split(), *flags, cwd=tmp_path)
+    assert done.code == 2 and sentence in done.message, done.err[-500:]
