@@ -185,6 +185,8 @@ class Coordinator::State {
     control::ToMember message;
     auto* start = message.mutable_start();
     start->set_generation(membership_.generation()), start->set_snapshot(reports_.lastSnapshot());
+    start->set_lead_lost(reports_.leadLost());
+    reports_.leads(members[0]);
     std::vector<int> came;
     for (const int w : members) {
       const Member& m = roster_.members[static_cast<size_t>(w)];
@@ -249,6 +251,7 @@ class Coordinator::State {
     roster_.tell(w, goodbye);
     roster_.members[static_cast<size_t>(w)] = Member();
     membership_.left(w);
+    reports_.gone(w);
     if (!gathering()) waitUntil_ = Deadline::after(options_.replacementTimeout);
     reports_.lost(w, story, replaced);
   }

@@ -27,10 +27,16 @@ class SurvivalTest : public test::TrainingTest {
     EXPECT_EQ(m.regroup().at_border(), atBorder);
   }
   // The next generation begins with these workers and their states.
+  void hearsStart(int w, uint32_t generation, const std::vector<int>& numbers, const std::vector<int64_t>& iterations,
+                  bool leadLost) {
+    hearsStart(w, generation, numbers, iterations);
+    EXPECT_EQ(leadLost_, leadLost);
+  }
   void hearsStart(int w, uint32_t generation, const std::vector<int>& numbers, const std::vector<int64_t>& iterations) {
     const auto m = workers_[static_cast<size_t>(w)].hear();
     ASSERT_TRUE(m.has_start()) << m.ShortDebugString();
     const auto& s = m.start();
+    leadLost_ = s.lead_lost();
     EXPECT_EQ(s.generation(), generation);
     EXPECT_EQ(std::vector<int>(s.number().begin(), s.number().end()), numbers);
     EXPECT_EQ(std::vector<int64_t>(s.iteration().begin(), s.iteration().end()), iterations);
@@ -49,6 +55,7 @@ class SurvivalTest : public test::TrainingTest {
     EXPECT_TRUE(clock_.advanceUntil([&] { return c_->over(); }));
   }
   int attempt_ = 0;
+  bool leadLost_ = false;
 };
 
 TEST_F(SurvivalTest, TheOthersGoOnAtOnceAndAnotherJoinsBehindAStep) {
@@ -217,13 +224,14 @@ TEST_F(SurvivalTest, ARunThatMayGrowBeginsAtOnceAndOthersJoinBehindAStep) {
   workers_[1].sayReady();
   hearsRegroup(0, 2, true);
   workers_.push_back(joined(1));
-  workers_[2].sayReady();  // before the step is over
+  workers_[2].sayReady();
+  heardOf(2, 1000);  // before the step is over
   workers_[0].sayPaused(1, 4);
-  for (const int w : {0, 1, 2}) hearsStart(w, 2, {0, 1, 2}, {-1, -1, 4});
+  for (const int w : {0, 1, 2}) hearsStart(w, 2, {0, 1, 2}, {-1, -1, 4}, false);  // 2 does not lead now, and is there
   workers_[1].hangUp();
   for (const int w : {0, 2}) hearsRegroup(w, 3, false);
   for (const int w : {0, 2}) workers_[static_cast<size_t>(w)].sayPaused(2, 6);
-  for (const int w : {0, 2}) hearsStart(w, 3, {1, 2}, {6, 6});
+  for (const int w : {0, 2}) hearsStart(w, 3, {1, 2}, {6, 6}, true);
   endsHere();
 }
 

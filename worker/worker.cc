@@ -142,7 +142,7 @@ class Run {
   // Connects to the members of the generation; those that are behind take the state of one that is ahead.
   void meet(const Start& start) {
     const int me = start.member(), all = start.number_size();
-    const bool led = std::exchange(lead_, me == 0);
+    lead_ = me == 0;
     if (lead_ && host_.leads) host_.leads();
     collective::MeshOptions o;
     o.worker = me, o.workers = all, o.ranks = job_.ranks();
@@ -164,15 +164,15 @@ class Run {
     if (std::any_of(at.begin(), at.end(), [&](int64_t i) { return i < *furthest; }))
       trainer_.catchUp(static_cast<int>(furthest - at.begin()), behind);
     whole_ = true, reported_ = 0;  // the first step of a generation ends a pause
-    owesSnapshot_ = owesSnapshot_ || (lead_ && !led && start.generation() > 1 && owed(start.snapshot()));
+    owesSnapshot_ = owesSnapshot_ || (lead_ && start.lead_lost() && owed(start.snapshot()));
   }
 
-  // Whether the worker that led before owed a snapshot: it was lost before that was published. One that is due now
-  // is taken in any case.
+  // Whether a worker that led before owed a snapshot: it was lost before that was published. One that is due now
+  // is taken in any case, and this worker still publishes what it has taken.
   bool owed(int64_t last) const {
     const int every = run_.solver->param().snapshot();
     const int64_t at = run_.solver->iteration();
-    return every > 0 && at % every != 0 && at / every * every > std::max(last, began_);
+    return every > 0 && at % every != 0 && at / every * every > std::max({last, began_, taken_});
   }
 
   train::TrainHooks hooks() {
@@ -191,6 +191,7 @@ class Run {
     };
     hooks.snapshot = [this](int64_t iteration, const solver::SnapshotFiles& files) {
       const wire::Event event = toEvent(iteration, files);
+      taken_ = iteration;
       publications_.taken(event);
       host_.emit(event);
     };
@@ -229,7 +230,7 @@ class Run {
   std::unique_ptr<WatchedMesh> mesh_;  // of the present generation; null: alone
   train::Trainer trainer_;
   std::string model_;
-  int64_t began_ = run_.solver->iteration();
+  int64_t began_ = run_.solver->iteration(), taken_ = -1;  // taken_: its own last snapshot
   bool owesSnapshot_ = false;
   bool lead_ = false, told_ = false;  // told_: by SIGTERM, to end
   bool whole_ = false;                // its state is one of the run's: that of the beginning, or taken over

@@ -27,6 +27,7 @@ from nets import KINDS, RANKS, write  # noqa: E402
 from conftest import CREMA, children, make_lmdb, running, wait_until  # noqa: E402
 
 DEADLINE = 2.0  # seconds of silence
+REBALANCE = ("-rebalance", "0.2")  # ranks move as well, wherever speeds differ
 
 
 class Outcome:
@@ -80,7 +81,7 @@ def run_apart(folder, schedule, limit=90):
     flags = (
         f"-solver solver.prototxt -token_file token -ranks {RANKS} -workers {schedule.workers} -step_timeout {DEADLINE}"
     )
-    flags = [*flags.split(), "-replacement", schedule.replacement]
+    flags = [*flags.split(), "-replacement", schedule.replacement, *REBALANCE]
     logs = ["run.log", *(f"worker{w}.log" for w in range(schedule.workers))]
 
     def start(log, *more):
@@ -136,7 +137,7 @@ class Kind:
         if schedule.apart:
             got = run_apart(self.fresh(), schedule)
         else:
-            got = run(self.fresh(), *flags.split(), disturb=schedule)
+            got = run(self.fresh(), *flags.split(), *REBALANCE, disturb=schedule)
         lost = got.code == 1 and re.search(r"crema: error: worker \d+ .*(was lost|silent|told to end)", got.log)
         wrong = self.after_loss(got, schedule) if lost else self.differences(got)
         wrong += judge.went_back(got.log)
