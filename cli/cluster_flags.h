@@ -19,6 +19,16 @@ inline void addClusterFlags(CLI::App& app, worker::ClusterSettings& s) {
       ->capture_default_str();
   app.add_option("--least_workers", s.leastWorkers, "how many are enough; 0: all to begin with, and one to go on")
       ->capture_default_str();
+  app.add_option(
+         "--first_workers", s.firstWorkers,
+         "with how many training begins as soon as they are ready; the others, up to -workers, join when they come; "
+         "0: all")
+      ->capture_default_str();
+  app.add_option(
+         "--rebalance", s.rebalance,
+         "seconds in which the workers' speeds are measured before slow ones get fewer ranks; 0: never; the model "
+         "does not depend on it")
+      ->capture_default_str();
   app.add_flag("--encrypt", s.encrypted, "seal what the processes say to each other on the network");
 }
 

@@ -23,7 +23,7 @@ class Coordinator::State {
         work_(std::move(work)),
         reports_(std::move(emit)),
         roster_(options.members, work_->naming()),
-        membership_({options.members, options.least, options.replacement, work_->sharesMove()}),
+        membership_({options.members, options.least, options.replacement, work_->sharesMove(), options.first}),
         doorman_(options.host, options.port, options.secret, options.listener) {}
   std::string address() const { return doorman_.address(); }
   void send(const wire::Note& note) {
@@ -39,6 +39,7 @@ class Coordinator::State {
       waitUntil_ = Deadline::after(options_.joinTimeout);
       while (!over()) {
         turn(stop);
+        divide();
         act();
         callLast();
       }
@@ -107,8 +108,7 @@ class Coordinator::State {
       const bool waited = waitUntil_.passed();
       switch (membership_.next(waited)) {
         case Membership::Say::kNothing:
-          if (gathering() && waited && roster_.late(monotonicSeconds() - options_.joinTimeout))
-            throw roster_.tooFew(options_.joinTimeout, work_->remedyForMissing());
+          if (gathering() && waited && roster_.late(monotonicSeconds() - options_.joinTimeout)) throw missing();
           return;
         case Membership::Say::kRegroup:
           regroup(false);
@@ -135,8 +135,14 @@ class Coordinator::State {
     }
   }
 
+  Error missing() const {
+    const bool fewer = options_.first > 0 && work_->sharesMove();
+    return roster_.tooFew(static_cast<size_t>(fewer ? options_.first : options_.members), options_.joinTimeout,
+                          work_->remedyForMissing());
+  }
+
   Error tooFew() const {
-    if (!losses_.last()) return roster_.tooFew(options_.joinTimeout, work_->remedyForMissing());
+    if (!losses_.last()) return missing();
     int here = 0, withState = 0;
     for (int w = 0; w < options_.members; ++w) {
       withState +=
@@ -152,8 +158,14 @@ class Coordinator::State {
                                       options_.replacementTimeout, cause.what())};
   }
 
+  void divide() {
+    if (recovers() && membership_.phase() == Phase::kRunning && work_->wantsOtherShares(roster_, monotonicSeconds()))
+      membership_.divideAnew();
+  }
+
+  // Behind a step all compute until then: the pause begins with the first that has left.
   void regroup(bool atBorder) {
-    reports_.paused(monotonicSeconds());
+    if (!atBorder) reports_.paused(monotonicSeconds());
     waitUntil_ = Deadline::after(options_.replacementTimeout);
     control::ToMember message;
     message.mutable_regroup()->set_generation(membership_.generation());
@@ -173,6 +185,8 @@ class Coordinator::State {
     control::ToMember message;
     auto* start = message.mutable_start();
     start->set_generation(membership_.generation()), start->set_snapshot(reports_.lastSnapshot());
+    start->set_lead_lost(reports_.leadLost());
+    reports_.leads(members[0]);
     std::vector<int> came;
     for (const int w : members) {
       const Member& m = roster_.members[static_cast<size_t>(w)];
@@ -182,8 +196,9 @@ class Coordinator::State {
       start->add_iteration(membership_.iteration(w));
       if (membership_.iteration(w) == Membership::kNewcomer) came.push_back(w);
     }
-    reports_.begins(std::move(came));
-    for (const int end : work_->begin(roster_, members)) start->add_share_end(end);
+    Work::Division division = work_->begin(roster_, members);
+    for (const int end : division.ends) start->add_share_end(end);
+    reports_.begins(std::move(came), std::move(division.why));
     for (size_t i = 0; i < members.size(); ++i) {
       Member& m = roster_.members[static_cast<size_t>(members[i])];
       start->set_member(static_cast<int>(i));
@@ -236,6 +251,7 @@ class Coordinator::State {
     roster_.tell(w, goodbye);
     roster_.members[static_cast<size_t>(w)] = Member();
     membership_.left(w);
+    reports_.gone(w);
     if (!gathering()) waitUntil_ = Deadline::after(options_.replacementTimeout);
     reports_.lost(w, story, replaced);
   }
@@ -324,10 +340,7 @@ class Coordinator::State {
     m.ready = true, m.moved = m.heard;
     m.digest = said.state_digest(), m.records = said.records();
     const std::string why = gathering() ? "" : work_->refusal(roster_, w);
-    if (why.empty()) {
-      if (!gathering()) reports_.paused(monotonicSeconds());
-      return membership_.ready(w);
-    }
+    if (why.empty()) return membership_.ready(w);
     refuse(m.channel, m.hello, why);
     membership_.left(w);
     m = Member();

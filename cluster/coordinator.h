@@ -29,7 +29,7 @@ struct CoordinatorOptions {
   Replacement replacement = Replacement::kFail;
   double replacementTimeout = 60;
   bool placesReturn = false;  // a member that is lost before all are there leaves its place to its next attempt
-  int least = 0;              // as Membership::Rules has it
+  int least = 0, first = 0;   // as Membership::Rules has them
 };
 
 // Emit is called from the thread of run() only.

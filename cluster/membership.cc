@@ -65,16 +65,22 @@ void Membership::paused(int seat, uint32_t generation, int64_t iteration, const 
     if (o != seat && among(o)) p.unreached.push_back(o);
 }
 
+void Membership::divideAnew() {
+  if (phase_ == Phase::kRunning && rules_.sharesMove) divides_ = true;
+}
+
 Membership::Say Membership::next(bool waited) {
   if (phase_ == Phase::kGathering) {
     const int ready = count(Seat::kReady);
-    if (ready < rules_.seats && !(waited && rules_.sharesMove && ready >= least())) return Say::kNothing;
+    if (ready < wanted() && !(waited && rules_.sharesMove && ready >= least())) return Say::kNothing;
     return start(waited);
   }
   return phase_ == Phase::kRunning ? whenRunning() : whenRegrouping(waited);
 }
 
-bool Membership::shouldRegroup() const { return lost_ || count(Seat::kPaused) > 0 || count(Seat::kReady) > 0; }
+bool Membership::shouldRegroup() const {
+  return lost_ || divides_ || count(Seat::kPaused) > 0 || count(Seat::kReady) > 0;
+}
 
 // The first member has finished, so that what it writes is there, and no other one still computes. Whoever was lost before
 // it had finished is not needed any more, nor is a newcomer.
@@ -136,8 +142,8 @@ bool Membership::awaitsReplacement() const {
 }
 
 std::string Membership::text() const {
-  std::string all = fmt::format("{} {} {}{}{} {} {}", static_cast<int>(phase_), generation_, lost_, atOnce_, judged_,
-                                troubles_, troubleAt_);
+  std::string all = fmt::format("{} {} {}{}{}{} {} {}", static_cast<int>(phase_), generation_, lost_, divides_, atOnce_,
+                                judged_, troubles_, troubleAt_);
   for (size_t i = 0; i < seats_.size(); ++i) {
     all += fmt::format(" {}/{}/{}", static_cast<int>(seats_[i].is), seats_[i].iteration, links_[i]);
     for (const int u : seats_[i].unreached) all += fmt::format(".{}", u);
@@ -158,7 +164,7 @@ Membership::Say Membership::start(bool waited) {
     evict();
     return Say::kGiveUp;
   }
-  const bool all = there == rules_.seats, fewer = rules_.sharesMove && there >= least();
+  const bool all = there >= wanted(), fewer = rules_.sharesMove && there >= least();
   const bool waits = first || (lost_ && rules_.replacement == Replacement::kWait);
   if (!all && !waited && (!fewer || waits)) return Say::kNothing;
   if (!all && !fewer) return Say::kTooFew;
@@ -171,7 +177,7 @@ Membership::Say Membership::start(bool waited) {
     members_.push_back(s);
   }
   phase_ = Phase::kRunning;
-  lost_ = atOnce_ = judged_ = false;
+  lost_ = divides_ = atOnce_ = judged_ = false;
   return Say::kStart;
 }
 

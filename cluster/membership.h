@@ -2,10 +2,10 @@
 // say comes out. membership_explorer_test.cc walks through all orders of messages and losses of small runs.
 //
 // A run has seats, one a member. It goes through generations: in each of them its members compute together; when one is
-// lost or one more is there, all stop (regroup) between two steps and begin the next generation:
+// lost or one more is there, or their shares are to change, all stop (regroup) between two steps and begin the next generation:
 //
-//   gathering ── all seats are ready ──► running ── lost, in trouble, newcomer ──► regrouping
-//                                           ▲                                         │
+//   gathering ── enough are ready ─────► running ── lost, in trouble, newcomer, other shares ──► regrouping
+//                                           ▲                                                       │
 //                                           └── all that are left have paused, and the replacement is here or given up
 //
 // A generation begins only when every member of the one before has said that it has left it, or is lost. A lost one that
@@ -43,6 +43,7 @@ class Membership {
         0;  // members with which the run goes on, and begins when the others do not come; 0: it begins with all, goes on with one
     Replacement replacement = Replacement::kFail;
     bool sharesMove = true;  // others can take over the share of a lost member; else each seat must be taken
+    int first = 0;           // where shares move: the run begins as soon as so many are ready, and others join; 0: all
   };
   enum class Seat { kEmpty, kJoined, kReady, kRunning, kPaused, kFinished, kGone };  // kGone: it has finished, and left
   enum class Phase { kGathering, kRunning, kRegrouping };
@@ -58,6 +59,8 @@ class Membership {
   // It has left this generation between two steps, with the state before step `iteration`, as it was asked to, or
   // because it cannot reach others.
   void paused(int seat, uint32_t generation, int64_t iteration, const Unreached& others = {});
+  // The present members are to go on with other shares, behind a step. Nothing where no generation runs, or shares do not move.
+  void divideAnew();
 
   // What is to be said now; each is said once.
   enum class Say {
@@ -97,8 +100,14 @@ class Membership {
   bool inTrouble(int64_t furthest);
   void evict();
 
-  int least() const {
-    return phase_ == Phase::kGathering ? (rules_.least > 0 ? rules_.least : rules_.seats) : std::max(rules_.least, 1);
+  // With how many the next generation begins at once: as many as the one before had, where one is waited for.
+  int wanted() const {
+    if (!rules_.sharesMove) return rules_.seats;
+    if (phase_ != Phase::kGathering) return static_cast<int>(members_.size());
+    return rules_.first > 0 ? rules_.first : rules_.seats;
+  }
+  int least() const {  // with how many it may begin
+    return phase_ == Phase::kGathering ? (rules_.least > 0 ? rules_.least : wanted()) : std::max(rules_.least, 1);
   }
 
   Rules rules_;
@@ -107,6 +116,7 @@ class Membership {
   std::vector<Place> seats_;
   std::vector<int> members_;
   bool lost_ = false;       // a member that had not finished has left since the generation began
+  bool divides_ = false;    // divideAnew() has been called since the generation began
   bool atOnce_ = false;     // the members have been asked to leave at once; else behind a step
   bool judged_ = false;     // inTrouble() has counted this regrouping
   int troubles_ = 0;        // regroupings in a row with neither a loss nor a step

@@ -26,6 +26,7 @@ using test::World;
 struct Limits {
   int kills = 0, spawns = 0;
   std::pair<int, int> apart{-1, -1};  // two members that cannot reach each other
+  int divisions = 0;                  // how often other shares may be wanted
 };
 
 class Explorer {
@@ -65,8 +66,10 @@ class Explorer {
   }
 
   void judge(const World& w) const {
-    // Each loss and each process that comes begins one; so does each failure of two members to meet, three times at most.
-    EXPECT_LE(static_cast<int>(w.membership.generation()), 6 + 5 * (w.kills + w.spawns)) << "without end: " << w.key();
+    // Each loss and each process that comes begins one, and each change of shares; so does each failure of two members to meet,
+    // three times at most.
+    EXPECT_LE(static_cast<int>(w.membership.generation()), 6 + 5 * (w.kills + w.spawns) + w.divisions)
+        << "without end: " << w.key();
     const bool mayGoOn = rules_.sharesMove && rules_.replacement != Replacement::kFail && rules_.least == 0;
     if (w.end != World::kTooFew || !mayGoOn || w.membership.phase() == Membership::Phase::kGathering) return;
     for (const Player& p : w.players) EXPECT_FALSE(p.state) << "one is left that could go on: " << w.key();
@@ -145,6 +148,8 @@ std::vector<Explorer::Next> Explorer::successors(const World& w) const {
         w.membership.seat(static_cast<int>(i)) == Membership::Seat::kEmpty)
       move([i](World& n) { ++n.spawns, n.spawn(i); }, true);
   }
+  if (w.divisions < limits_.divisions && w.membership.phase() == Membership::Phase::kRunning)
+    move([](World& n) { ++n.divisions, n.membership.divideAnew(), n.coordinate(); }, true);
   if (!w.waited && (w.membership.phase() == Membership::Phase::kGathering || w.membership.awaitsReplacement()))
     add([](World& n) { n.waited = true, n.coordinate(); });
   return all;
@@ -153,7 +158,8 @@ std::vector<Explorer::Next> Explorer::successors(const World& w) const {
 void explore(const Membership::Rules& rules, const Limits& limits) {
   SCOPED_TRACE(testing::Message() << rules.seats << " seats, least " << rules.least << ", " << name(rules.replacement)
                                   << ", shares move " << rules.sharesMove << ", " << limits.kills << " losses, apart "
-                                  << limits.apart.first << " and " << limits.apart.second);
+                                  << limits.apart.first << " and " << limits.apart.second << ", " << limits.divisions
+                                  << " changes of shares");
   Explorer e(rules, limits);
   const size_t states = e.run();
   std::printf("%d seats, %s: %zu states\n", rules.seats, name(rules.replacement), states);
@@ -172,6 +178,26 @@ TEST(MembershipExplorer, TwoMembersOfWhichOneIsEnough) { explore({2, 1, Replacem
 
 TEST(MembershipExplorer, TwoMembersThatCannotReachEachOther) {
   for (const Replacement r : {Replacement::kGoOn, Replacement::kWait}) explore({2, 0, r, true}, {1, 1, {0, 1}});
+}
+
+TEST(MembershipExplorer, TwoMembersWhoseSharesChange) {
+  for (const Replacement r : {Replacement::kGoOn, Replacement::kWait, Replacement::kFail})
+    for (const bool move : {true, false}) explore({2, 0, r, move}, {2, 1, {-1, -1}, 2});
+  explore({2, 0, Replacement::kGoOn, true}, {1, 0, {0, 1}, 1});
+}
+
+TEST(MembershipExplorer, ThreeMembersWhoseSharesChange) {
+  explore({3, 0, Replacement::kGoOn, true}, {1, 0, {-1, -1}, 1});
+}
+
+// One or two of them begin, and the others join at any moment or never.
+TEST(MembershipExplorer, RunsThatGrow) {
+  for (const Replacement r : {Replacement::kGoOn, Replacement::kWait}) {
+    explore({2, 0, r, true, 1}, {2, 1});
+    for (const int first : {1, 2}) explore({3, 0, r, true, first}, {1, 0});
+  }
+  explore({2, 0, Replacement::kGoOn, true, 1}, {1, 0, {0, 1}});
+  explore({2, 0, Replacement::kFail, true, 1}, {1, 0});
 }
 
 TEST(MembershipExplorer, ThreeMembersALossAndAReplacement) {

@@ -110,6 +110,43 @@ TEST_F(MembershipTest, WithoutAStepAndAReasonOneIsGivenUpAsWell) {
   EXPECT_EQ(m_->evicted(), 1);
 }
 
+TEST_F(MembershipTest, OtherSharesComeBehindAStep) {
+  begin(2);
+  m_->divideAnew();
+  EXPECT_EQ(m_->next(false), Say::kBorder);
+  EXPECT_EQ(m_->next(false), Say::kNothing) << "it is said once";
+  m_->divideAnew();
+  m_->paused(0, 1, 5), m_->paused(1, 1, 5);
+  EXPECT_EQ(m_->next(false), Say::kStart);
+  EXPECT_EQ(m_->members(), (std::vector<int>{0, 1}));
+  EXPECT_EQ(m_->next(false), Say::kNothing) << "the second request was for the generation that has ended";
+}
+
+TEST_F(MembershipTest, ALossBeforeTheBorderIsALoss) {
+  begin(3);
+  m_->divideAnew();
+  EXPECT_EQ(m_->next(false), Say::kBorder);
+  m_->left(1);
+  EXPECT_EQ(m_->next(false), Say::kRegroup);
+  m_->paused(0, 1, 5), m_->paused(2, 1, 5);
+  EXPECT_EQ(m_->next(false), Say::kStart);
+  EXPECT_EQ(m_->members(), (std::vector<int>{0, 2}));
+}
+
+TEST_F(MembershipTest, WhereEachHasItsRowsSharesStay) {
+  begin({2, 0, Replacement::kGoOn, false});
+  m_->divideAnew();
+  EXPECT_EQ(m_->next(false), Say::kNothing);
+}
+
+TEST_F(MembershipTest, BehindTheLastStepNothingIsDivided) {
+  begin(2);
+  m_->divideAnew();
+  EXPECT_EQ(m_->next(false), Say::kBorder);
+  m_->finished(1), m_->finished(0);
+  EXPECT_EQ(m_->next(false), Say::kOver);
+}
+
 TEST_F(MembershipTest, ALossBehindTheModelIsTheEnd) {
   begin(3);
   m_->finished(2), m_->finished(0);

@@ -53,13 +53,15 @@ void Reports::wentOn(uint32_t generation, size_t members, int64_t iteration, dou
   r->set_generation(generation), r->set_workers(static_cast<int>(members));
   r->set_iteration(iteration), r->set_pause(now - since_);
   for (const int w : came_) r->add_came(w);
+  if (!shares_.empty()) r->set_shares(shares_);
   since_ = -1;
   emit_(event);
 }
 
 void Reports::forward(wire::Event event, const Roster& roster, const Work& work) {
   if (event.has_test() && !tests_.emplace(event.test().iteration(), event.test().net()).second) return;
-  if (event.has_snapshot()) snapshot_ = std::max<int64_t>(snapshot_, event.snapshot().iteration());
+  if (event.has_snapshot() && event.snapshot().iteration() > snapshot_)
+    snapshot_ = event.snapshot().iteration(), led_ = {lead_}, leadLost_ = false;
   work.complete(roster, event);
   emit_(event);
 }

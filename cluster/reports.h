@@ -23,20 +23,29 @@ class Reports {
   void paused(double now) {
     if (since_ < 0) since_ = now;
   }
-  // A generation begins, with these newcomers.
-  void begins(std::vector<int> came) { came_ = std::move(came); }
+  // A generation begins, with these newcomers, and shares of which the text says why they are not equal.
+  void begins(std::vector<int> came, std::string shares) { came_ = std::move(came), shares_ = std::move(shares); }
   // Its first step is done: the pause is over, if there was one.
   void wentOn(uint32_t generation, size_t members, int64_t iteration, double now);
   // What a member says; a test that was done anew, as its member was lost before all had its result, is said once.
   void forward(wire::Event event, const Roster& roster, const Work& work);
   int64_t lastSnapshot() const { return snapshot_; }  // its iteration; -1: none was reported
+  // Snapshots are reported when they are where they belong, which takes a while. Whether a member is lost that has led since the last
+  // one was reported: what it had written may never come there.
+  void leads(int member) { led_.insert(lead_ = member); }
+  void gone(int member) { leadLost_ = leadLost_ || led_.count(member) > 0; }
+  bool leadLost() const { return leadLost_; }
 
  private:
   std::function<void(const wire::Event&)> emit_;
   double since_ = -1;                        // the present pause; -1: none
   std::vector<int> came_;                    // newcomers of the present generation
+  std::string shares_;                       // of it
   std::set<std::pair<int64_t, int>> tests_;  // that have been reported
   int64_t snapshot_ = -1;
+  std::set<int> led_;  // since the last snapshot was reported, the present one too
+  int lead_ = -1;
+  bool leadLost_ = false;
   double lastPreparing_ = -1e9;
 };
 

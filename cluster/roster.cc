@@ -83,10 +83,10 @@ std::string Roster::missing() const {
   return joined(list);
 }
 
-Error Roster::tooFew(double waited, const std::string& remedy) const {
+Error Roster::tooFew(size_t wanted, double waited, const std::string& remedy) const {
   return {ErrorKind::kTimeout,
           fmt::format("{} {}s wanted, {} here; waited {:.0f} s; missing: {}. Free that many executor slots, or {}",
-                      members.size(), member(), count(&Member::ready), waited, missing(), remedy)};
+                      wanted, member(), count(&Member::ready), waited, missing(), remedy)};
 }
 
 bool Roster::late(double since) const {

@@ -51,10 +51,10 @@ class Roster {
   std::string refusal(const control::ToCoordinator::Hello& hello, const std::string& jobDigest) const;
   std::string occupied(size_t place) const;
   int count(bool Member::*flag) const;
-  std::string describe(int member) const;                        // "worker 2 (ranks 4 to 5, host a 10.0.0.3, pid 77)"
-  std::string during(int64_t step) const;                        // " in step 7"
-  std::string missing() const;                                   // the members that are not ready, as a list
-  Error tooFew(double waited, const std::string& remedy) const;  // kTimeout, after that many seconds
+  std::string describe(int member) const;  // "worker 2 (ranks 4 to 5, host a 10.0.0.3, pid 77)"
+  std::string during(int64_t step) const;  // " in step 7"
+  std::string missing() const;             // the members that are not ready, as a list
+  Error tooFew(size_t wanted, double waited, const std::string& remedy) const;  // kTimeout, after that many seconds
   bool late(double since) const;  // one is not ready, and no rows were prepared for it since that time
   int find(const std::shared_ptr<Channel>& channel) const;        // -1: none
   void tell(int member, const control::ToMember& message) const;  // if it is there

@@ -121,6 +121,10 @@ void Session::beat() {
     auto* b = message.mutable_beat();
     b->set_iteration(iteration), b->set_passes(passes + (host_ ? host_->arrived.load() : 0)), b->set_waiting(waiting),
         b->set_compute_seconds(computeSeconds), b->set_preparing(host_ ? host_->preparing.load() : 0);
+    {
+      const MutexLock lock(mutex_);
+      *b->mutable_spent() = spent_;
+    }
     try {
       channel_.send(message, Deadline::after(timeout_), &lastWords_);
     } catch (const std::exception&) {
@@ -181,6 +185,11 @@ void Session::report(const wire::Event& event) {
   control::ToCoordinator message;
   *message.mutable_report() = event;
   channel_.send(message, Deadline::after(timeout_), &interrupt_);
+}
+
+void Session::spent(const control::ToCoordinator::Spent& spent) {
+  const MutexLock lock(mutex_);
+  spent_ = spent;
 }
 
 void Session::failed(const Error& error) {

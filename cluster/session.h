@@ -60,8 +60,9 @@ class Session {
   // This member has left it, with the state before step `iteration`, and cannot reach those; the text says how that showed.
   void paused(int64_t iteration, const Unreached& others = {}, const std::string& story = "");
   void report(const wire::Event& event);
-  void failed(const Error& error);          // never throws
-  void sendModel(const std::string& path);  // returns when the coordinator has written it
+  void spent(const control::ToCoordinator::Spent& spent);  // goes out with each heartbeat
+  void failed(const Error& error);                         // never throws
+  void sendModel(const std::string& path);                 // returns when the coordinator has written it
   void finished(int64_t iteration, const std::string& digest);
   // false: the run is not over, as the present generation is left at once.
   [[nodiscard]] bool waitForBye();
@@ -95,6 +96,7 @@ class Session {
   control::ToMember::Regroup regroup_ CREMA_GUARDED_BY(mutex_);  // the last one
   std::atomic<uint32_t> generation_{0};                          // the present one, or the last that was left
   std::atomic<uint32_t> next_{0}, nextAtBorder_{0};              // that regroup_ names
+  control::ToCoordinator::Spent spent_ CREMA_GUARDED_BY(mutex_);
   std::optional<Error> error_ CREMA_GUARDED_BY(mutex_);
   bool kept_ CREMA_GUARDED_BY(mutex_) = false, bye_ CREMA_GUARDED_BY(mutex_) = false;
   std::atomic<int> place_{-1};

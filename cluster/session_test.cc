@@ -120,6 +120,9 @@ TEST_F(SessionTest, BeatsEverySecondWithWhatTheTrainingThreadWrites) {
   join();
   session_->iteration = 7, session_->passes = 20, session_->waiting = true, session_->computeSeconds = 1.5;
   host_.arrived = 3, host_.preparing = 2;
+  control::ToCoordinator::Spent spent;
+  spent.set_passes(14), spent.set_steps(7);
+  session_->spent(spent);
   const auto beats = [&] {
     for (;;) {
       const auto in = doorman_.next(Deadline::after(0), nullptr);
@@ -142,6 +145,7 @@ TEST_F(SessionTest, BeatsEverySecondWithWhatTheTrainingThreadWrites) {
   EXPECT_EQ(b.preparing(), 2);
   EXPECT_TRUE(b.waiting());
   EXPECT_EQ(b.compute_seconds(), 1.5);
+  EXPECT_EQ(b.spent().passes(), 14);
 }
 
 TEST_F(SessionTest, AnAbortInterruptsEverythingWithTheCoordinatorsError) {

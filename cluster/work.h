@@ -20,9 +20,15 @@ class Work {
   virtual std::string remedyForMissing() const = 0;
   virtual std::string remedyForLoss() const = 0;  // where to go on after a member is lost
   // Of a run that goes on without lost members: whether others can take over the share of one. A generation of these
-  // members begins: the ends of their shares, in order.
+  // members begins: the ends of their shares, in order, and why they are not equal, for people.
   virtual bool sharesMove() const { return false; }
-  virtual std::vector<int> begin(const Roster& /*roster*/, const std::vector<int>& /*members*/) { return {}; }
+  struct Division {
+    std::vector<int> ends = {};
+    std::string why = {};
+  };
+  virtual Division begin(const Roster& /*roster*/, const std::vector<int>& /*members*/) { return {}; }
+  // Whether the present members should go on with other shares, behind a step. Asked again and again, at these seconds.
+  virtual bool wantsOtherShares(const Roster& /*roster*/, double /*now*/) { return false; }
   // Why a member that comes later cannot join those that are there; "" when it can.
   virtual std::string refusal(const Roster& /*roster*/, int /*newcomer*/) const { return ""; }
   // Throw unless the members, which are all ready, may start together, or have ended in one state.

@@ -112,6 +112,13 @@ void checkJob(const wire::Job& job) {
   (void)cluster::replacementNamed(job.replacement());
   if (job.least_workers() < 0 || job.least_workers() > job.workers())
     invalid("-least_workers must be 0 to {}, the number of workers, not {}", job.workers(), job.least_workers());
+  if (job.first_workers() < 0 || job.first_workers() > job.workers())
+    invalid("-first_workers must be 0 to {}, the number of workers, not {}", job.workers(), job.first_workers());
+  if (job.first_workers() > 0 && job.first_workers() < job.least_workers())
+    invalid("-first_workers {} is less than -least_workers {}, which are needed at any time", job.first_workers(),
+            job.least_workers());
+  if (!(job.rebalance() >= 0 && job.rebalance() < 1e9))
+    invalid("-rebalance must be a number of seconds, or 0 to leave all workers equal shares, not {}", job.rebalance());
 }
 
 void checkTimeouts(double join, double step, double replacement) {

@@ -1,7 +1,10 @@
 // A run that goes on without lost workers, as its coordinator leads it: two scripted workers and a clock that the test moves.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "support/training_fixture.h"
+#include "worker/job.h"
 
 namespace crema::worker {
 namespace {
@@ -24,10 +27,16 @@ class SurvivalTest : public test::TrainingTest {
     EXPECT_EQ(m.regroup().at_border(), atBorder);
   }
   // The next generation begins with these workers and their states.
+  void hearsStart(int w, uint32_t generation, const std::vector<int>& numbers, const std::vector<int64_t>& iterations,
+                  bool leadLost) {
+    hearsStart(w, generation, numbers, iterations);
+    EXPECT_EQ(leadLost_, leadLost);
+  }
   void hearsStart(int w, uint32_t generation, const std::vector<int>& numbers, const std::vector<int64_t>& iterations) {
     const auto m = workers_[static_cast<size_t>(w)].hear();
     ASSERT_TRUE(m.has_start()) << m.ShortDebugString();
     const auto& s = m.start();
+    leadLost_ = s.lead_lost();
     EXPECT_EQ(s.generation(), generation);
     EXPECT_EQ(std::vector<int>(s.number().begin(), s.number().end()), numbers);
     EXPECT_EQ(std::vector<int64_t>(s.iteration().begin(), s.iteration().end()), iterations);
@@ -46,6 +55,7 @@ class SurvivalTest : public test::TrainingTest {
     EXPECT_TRUE(clock_.advanceUntil([&] { return c_->over(); }));
   }
   int attempt_ = 0;
+  bool leadLost_ = false;
 };
 
 TEST_F(SurvivalTest, TheOthersGoOnAtOnceAndAnotherJoinsBehindAStep) {
@@ -131,6 +141,49 @@ TEST_F(SurvivalTest, AFinishedWorkerThatFallsSilentIsGivenUpLikeAnyOther) {
       << c_->error()->what();
 }
 
+// Worker 1 takes four times as long for a rank.
+TEST_F(SurvivalTest, ASlowWorkerGetsFewerRanksBehindAStep) {
+  ranks = 8, rebalance = 20, options_.stepTimeout = 1000;
+  train();
+  const auto saysSpent = [&](int w, int64_t steps, double secondsPerRank) {
+    control::ToCoordinator m;
+    auto* s = m.mutable_beat()->mutable_spent();
+    s->set_steps(steps), s->set_passes(4 * steps),
+        s->set_pass_seconds(4.0 * static_cast<double>(steps) * secondsPerRank);
+    m.mutable_beat()->set_iteration(steps), m.mutable_beat()->set_passes(steps);
+    workers_[static_cast<size_t>(w)].say(m);
+    heardOf(w, steps);
+  };
+  EXPECT_FALSE(overWithin(0.6)) << "the window opens";
+  for (const int w : {0, 1}) saysSpent(w, 30, w ? 0.4 : 0.1);
+  EXPECT_FALSE(overWithin(18));
+  for (auto& w : workers_)
+    while (w.spokenTo()) EXPECT_TRUE(w.hearAnything().has_alive());
+  clock_.advance(3);
+  for (const int w : {0, 1}) hearsRegroup(w, 2, true);
+  clock_.advance(5);  // in which all compute as before
+  workers_[1].sayPaused(1, 33);
+  EXPECT_FALSE(overWithin(2));
+  workers_[0].sayPaused(1, 33);
+  for (auto& w : workers_) {
+    const auto m = w.hear();
+    ASSERT_TRUE(m.has_start()) << m.ShortDebugString();
+    EXPECT_EQ(m.start().share_end(0), 7);
+    EXPECT_EQ(m.start().share_end(1), 8);
+    EXPECT_EQ(m.start().iteration(0), 33);
+  }
+  heardOf(0, 33);
+  const auto goesOn = [](const wire::Event& e) { return e.has_regrouped(); };
+  ASSERT_TRUE(c_->saw(goesOn));
+  const auto all = c_->events();
+  const std::string line = changeOf(*std::find_if(all.begin(), all.end(), goesOn));
+  EXPECT_EQ(line.find("training goes on with 2 worker(s) from iteration 33, after 2."), 0u) << line;
+  EXPECT_EQ(line.substr(line.find("; ") + 2),
+            "ranks of worker(s) 0, 1: 7, 1, before 4, 4, as worker 1 takes 0.4 s for a rank and worker 0 0.1 s: a step "
+            "should take 0.7 s instead of 1.6 s");
+  endsHere();
+}
+
 TEST_F(SurvivalTest, ALossBehindTheModelIsTheEndOfTheRun) {
   train();
   workers_[0].sayFinished("same");
@@ -159,6 +212,54 @@ TEST_F(SurvivalTest, WorkersThatCannotReachEachOtherDoNotGoRoundForEver) {
       << abort;
   hearsStart(0, 4, {0}, {7});
   endsHere();
+}
+
+TEST_F(SurvivalTest, ARunThatMayGrowBeginsAtOnceAndOthersJoinBehindAStep) {
+  ranks = 8, workers = 3, options_.first = 1, options_.stepTimeout = 1000;
+  run();
+  workers_.push_back(joined(2));
+  workers_[0].sayReady();
+  hearsStart(0, 1, {2}, {-1});
+  workers_.push_back(joined(0));
+  workers_[1].sayReady();
+  hearsRegroup(0, 2, true);
+  workers_.push_back(joined(1));
+  workers_[2].sayReady();
+  heardOf(2, 1000);  // before the step is over
+  workers_[0].sayPaused(1, 4);
+  for (const int w : {0, 1, 2}) hearsStart(w, 2, {0, 1, 2}, {-1, -1, 4}, false);  // 2 does not lead now, and is there
+  workers_[1].hangUp();
+  for (const int w : {0, 2}) hearsRegroup(w, 3, false);
+  for (const int w : {0, 2}) workers_[static_cast<size_t>(w)].sayPaused(2, 6);
+  for (const int w : {0, 2}) hearsStart(w, 3, {1, 2}, {6, 6}, true);
+  endsHere();
+}
+
+TEST_F(SurvivalTest, AGrowingRunWaitsForAsManyAsItHad) {
+  ranks = 8, workers = 3, options_.first = 2, options_.stepTimeout = 1000;
+  options_.replacement = Replacement::kWait, options_.replacementTimeout = 50;
+  train();
+  workers_[1].hangUp();
+  hearsRegroup(0, 2, false);
+  workers_[0].sayPaused(1, 7);
+  EXPECT_FALSE(overWithin(40));
+  while (workers_[0].spokenTo()) EXPECT_TRUE(workers_[0].hearAnything().has_alive());
+  workers_[1] = joined(2);  // two again: the third place was never taken
+  workers_[1].sayReady();
+  hearsStart(0, 2, {0, 2}, {7, -1});
+  endsHere();
+}
+
+TEST_F(SurvivalTest, TooFewToBeginWithEndTheRunAfterTheJoinTimeout) {
+  ranks = 8, workers = 3, options_.first = 2, options_.stepTimeout = 1000;
+  run();
+  workers_.push_back(joined(1));
+  workers_[0].sayReady();
+  EXPECT_FALSE(overWithin(59));
+  clock_.advance(2);
+  endsWith(ErrorKind::kTimeout,
+           "2 workers wanted, 1 here; waited 60 s; missing: worker 0, worker 2. Free that many executor slots, or run "
+           "fewer workers (the model is the same), or wait longer (-join_timeout; on Spark spark.crema.joinTimeout)");
 }
 
 TEST_F(SurvivalTest, ARunMayBeginWithoutWorkerZero) {

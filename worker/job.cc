@@ -23,6 +23,7 @@ void set(const ClusterSettings& s, wire::Job* job) {
   job->set_join_timeout(s.joinTimeout), job->set_step_timeout(s.stepTimeout);
   job->set_replacement(s.replacement), job->set_replacement_timeout(s.replacementTimeout);
   job->set_least_workers(s.leastWorkers), job->set_encrypted(s.encrypted);
+  job->set_rebalance(s.rebalance), job->set_first_workers(s.firstWorkers);
 }
 
 train::RunOptions runOf(const wire::Job& job, const HostRows& rows) {
@@ -52,12 +53,13 @@ cluster::CoordinatorOptions coordinatorOf(const wire::Job& job) {
   o.jobDigest = jobDigest(job);
   o.replacement = cluster::replacementNamed(job.replacement());
   o.replacementTimeout = job.replacement_timeout(), o.least = job.least_workers();
+  o.first = job.first_workers();
   return o;
 }
 
 std::unique_ptr<cluster::Work> workOf(const wire::Job& job) {
   const bool rowsStay = job.train_rows().sharded() || job.test_rows().sharded();
-  return std::make_unique<Training>(job.ranks(), job.workers(), job.model_home(), rowsStay);
+  return std::make_unique<Training>(job.ranks(), job.workers(), job.model_home(), rowsStay, job.rebalance());
 }
 
 std::string jobDigest(const wire::Job& job) {
@@ -72,7 +74,19 @@ std::string changeOf(const wire::Event& event) {
   std::string came;
   for (const int w : r.came()) came += fmt::format("{}{}", came.empty() ? "" : ", ", w);
   return fmt::format("training goes on with {} worker(s){} from iteration {}, after {:.2f} s", r.workers(),
-                     came.empty() ? "" : fmt::format(" (new: {})", came), r.iteration(), r.pause());
+                     came.empty() ? "" : fmt::format(" (new: {})", came), r.iteration(), r.pause()) +
+         (r.shares().empty() ? "" : "; " + r.shares());
+}
+
+control::ToCoordinator::Spent messageOf(const train::Spent& spent) {
+  control::ToCoordinator::Spent m;
+  m.set_passes(spent.passes), m.set_pass_seconds(spent.passSeconds);
+  m.set_steps(spent.steps), m.set_waited_seconds(spent.waitedSeconds);
+  return m;
+}
+
+train::Spent spentOf(const control::ToCoordinator::Spent& m) {
+  return {m.passes(), m.pass_seconds(), m.steps(), m.waited_seconds()};
 }
 
 wire::Event toEvent(const train::Progress& p) {

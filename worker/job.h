@@ -15,7 +15,8 @@ namespace crema::worker {
 struct ClusterSettings {
   double joinTimeout = 60, stepTimeout = 60, replacementTimeout = 60;
   std::string replacement = "continue";
-  int leastWorkers = 0;
+  int leastWorkers = 0, firstWorkers = 0;
+  double rebalance = 30;
   bool encrypted = false;
 };
 void set(const ClusterSettings& settings, wire::Job* job);
@@ -32,6 +33,8 @@ std::string jobDigest(const wire::Job& job);
 
 // A line for people about a lost worker, or about those with which the run goes on; "" for other events.
 std::string changeOf(const wire::Event& event);
+control::ToCoordinator::Spent messageOf(const train::Spent& spent);
+train::Spent spentOf(const control::ToCoordinator::Spent& message);
 wire::Event toEvent(const train::Progress& p);
 wire::Event toEvent(int64_t iteration, int net, const std::vector<train::TestOutput>& outputs);
 wire::Event toEvent(int64_t iteration, const solver::SnapshotFiles& files);

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include "base/sha256.h"
 #include "cluster/secret.h"
 #include "worker/job.h"
 
@@ -31,6 +32,14 @@ cluster::SessionOptions sessionOf(const wire::Job& job) {
           job.step_timeout(),
           job.coordinator_listens(),
           {}};
+}
+
+std::string stateDigest(solver::Solver& solver) {
+  const auto bytes = [](Blob& b) {
+    return std::string_view(reinterpret_cast<const char*>(b.data<float>()),
+                            static_cast<size_t>(b.count()) * sizeof(float));
+  };
+  return sha256Hex(sha256Hex(bytes(solver.net().flatData())) + sha256Hex(bytes(solver.history())));
 }
 
 }  // namespace crema::worker

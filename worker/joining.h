@@ -1,13 +1,18 @@
 // How a worker joins its run: what it says about itself, and where.
 #pragma once
+#include <string>
+
 #include "cluster/session.h"
 #include "collective/peer_door.h"
 #include "control.pb.h"
+#include "solver/solver.h"
 #include "wire.pb.h"
 
 namespace crema::worker {
 
 control::ToCoordinator::Hello helloOf(const wire::Job& job, const collective::PeerDoor& data);
 cluster::SessionOptions sessionOf(const wire::Job& job);
+// SHA-256 of weights and history, which are the same on all workers behind every step.
+std::string stateDigest(solver::Solver& solver);
 
 }  // namespace crema::worker

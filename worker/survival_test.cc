@@ -2,10 +2,10 @@
 // whose members nobody can reach.
 #include <gtest/gtest.h>
 
-#include "base/sha256.h"
 #include "cluster/doorman.h"
 #include "support/coordinator_ends.h"
 #include "support/worker_runs.h"
+#include "worker/joining.h"
 
 namespace crema::worker {
 namespace {
@@ -124,14 +124,6 @@ TEST_F(SurvivingWorker, ATimeoutOfItsOwnIsAnError) {
   EXPECT_EQ(in.message.failed().kind(), "timeout");
 }
 
-std::string digestOf(solver::Solver& s) {
-  const auto bytes = [](Blob& b) {
-    return std::string_view(reinterpret_cast<const char*>(b.data<float>()),
-                            static_cast<size_t>(b.count()) * sizeof(float));
-  };
-  return sha256Hex(sha256Hex(bytes(s.net().flatData())) + sha256Hex(bytes(s.history())));
-}
-
 // Member 0 is there, hears all and says what it should, and its port is closed.
 TEST_F(SurvivingWorker, ARunGoesOnWithoutAMemberThatNobodyReaches) {
   wire::Job all = job(3);
@@ -153,7 +145,7 @@ TEST_F(SurvivingWorker, ARunGoesOnWithoutAMemberThatNobodyReaches) {
   cluster::test::ScriptedMember zero(coordinator.address(), 0);
   zero.hello.set_job_digest(jobDigest(all)), zero.hello.set_data_address(kClosed);
   zero.sayHello();
-  zero.sayReady(digestOf(*unreachable.solver), unreachable.solver->recordsRead());
+  zero.sayReady(stateDigest(*unreachable.solver), unreachable.solver->recordsRead());
   std::string abort;
   const auto listen = [&] {
     clock_.advance(0.05);

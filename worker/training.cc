@@ -5,16 +5,18 @@
 
 #include "base/error.h"
 #include "collective/tree.h"
+#include "worker/job.h"
 
 namespace crema::worker {
 
 using cluster::Member;
 
-Training::Training(int ranks, int workers, std::string modelHome, bool rowsStay)
+Training::Training(int ranks, int workers, std::string modelHome, bool rowsStay, double rebalance)
     : ranks_(ranks),
       workers_(workers),
       rowsStay_(rowsStay),
       ranges_(std::make_shared<std::vector<collective::RankRange>>()),
+      balance_(ranks, rebalance),
       model_(std::move(modelHome)) {
   collective::ranksOfWorker(0, workers, ranks);  // throws kInvalid for wrong numbers
   for (int w = 0; w < workers; ++w) ranges_->push_back(collective::ranksOfWorker(w, workers, ranks));
@@ -69,18 +71,27 @@ void Training::checkEnd(const cluster::Roster& roster) const {
   }
 }
 
-std::vector<int> Training::begin(const cluster::Roster& roster, const std::vector<int>& members) {
+cluster::Work::Division Training::begin(const cluster::Roster& roster, const std::vector<int>& members) {
   if (records_.empty()) records_ = roster.members[static_cast<size_t>(members[0])].records;
   before_.clear();
   for (const int m : members) before_[m] = roster.members[static_cast<size_t>(m)].beat.compute_seconds();
-  std::vector<int> ends;
+  members_ = members;
+  balance_.begin(members, spentBy(roster));
   std::fill(ranges_->begin(), ranges_->end(), collective::RankRange{0, 0});
-  for (int i = 0; i < static_cast<int>(members.size()); ++i) {
-    const auto r = collective::ranksOfWorker(i, static_cast<int>(members.size()), ranks_);
-    (*ranges_)[static_cast<size_t>(members[static_cast<size_t>(i)])] = r;
-    ends.push_back(r.hi);
-  }
-  return ends;
+  const std::vector<int> ends = endsOf(balance_.shares());
+  for (size_t i = 0; i < members.size(); ++i)
+    (*ranges_)[static_cast<size_t>(members[i])] = {ends[i] - balance_.shares()[i], ends[i]};
+  return {ends, balance_.text()};
+}
+
+bool Training::wantsOtherShares(const cluster::Roster& roster, double now) {
+  return !rowsStay_ && balance_.wantsOthers(spentBy(roster), now);
+}
+
+std::vector<Spent> Training::spentBy(const cluster::Roster& roster) const {
+  std::vector<Spent> spent;
+  for (const int m : members_) spent.push_back(spentOf(roster.members[static_cast<size_t>(m)].beat.spent()));
+  return spent;
 }
 
 std::string Training::refusal(const cluster::Roster& roster, int newcomer) const {

@@ -7,6 +7,7 @@
 
 #include "cluster/work.h"
 #include "collective/tree.h"
+#include "worker/balance.h"
 #include "worker/model_home.h"
 
 namespace crema::worker {
@@ -14,8 +15,9 @@ namespace crema::worker {
 class Training : public cluster::Work {
  public:
   // modelHome: where worker 0's final model is written, as wire.Job's model_home. rowsStay: a worker has only the rows of
-  // its own ranks, so nobody else can compute them. kInvalid unless 1 <= workers <= ranks.
-  Training(int ranks, int workers, std::string modelHome, bool rowsStay = false);
+  // its own ranks, so nobody else can compute them. rebalance: seconds in which speeds are measured before slow workers
+  // get fewer ranks (balance.h); 0: never. kInvalid unless 1 <= workers <= ranks.
+  Training(int ranks, int workers, std::string modelHome, bool rowsStay = false, double rebalance = 0);
   cluster::Naming naming() const override;
   std::string remedyForMissing() const override;
   std::string remedyForLoss() const override;
@@ -23,8 +25,9 @@ class Training : public cluster::Work {
   // an error.
   void checkStart(const cluster::Roster& roster) const override;
   bool sharesMove() const override { return !rowsStay_; }
-  // Ranks in equal parts.
-  std::vector<int> begin(const cluster::Roster& roster, const std::vector<int>& members) override;
+  // As Balance has it.
+  Division begin(const cluster::Roster& roster, const std::vector<int>& members) override;
+  bool wantsOtherShares(const cluster::Roster& roster, double now) override;
   std::string refusal(const cluster::Roster& roster, int newcomer) const override;
   void checkEnd(const cluster::Roster& roster) const override;
   // Progress names the slowest worker when it has computed a fifth longer than the fastest since the present generation
@@ -33,12 +36,16 @@ class Training : public cluster::Work {
   [[nodiscard]] bool take(const control::ToCoordinator::Piece& piece, const std::string& sender) override;
 
  private:
+  std::vector<Spent> spentBy(const cluster::Roster& roster) const;  // the present members
+
   int ranks_, workers_;
   bool rowsStay_;
   // Of each worker, for messages: shared with naming().
   std::shared_ptr<std::vector<collective::RankRange>> ranges_;
   std::string records_;           // what all read
   std::map<int, double> before_;  // the present members, and the seconds that each had computed before
+  std::vector<int> members_;      // the present ones
+  Balance balance_;
   ModelHome model_;
 };
 

@@ -7,7 +7,6 @@
 #include <memory>
 
 #include "base/log.h"
-#include "base/sha256.h"
 #include "cluster/membership.h"
 #include "cluster/patience.h"
 #include "cluster/secret.h"
@@ -22,15 +21,6 @@ namespace {
 
 using cluster::Session;
 namespace patience = cluster::patience;
-
-std::string stateDigest(solver::Solver& solver) {
-  const auto bytes = [](Blob& b, int count) {
-    return std::string_view(reinterpret_cast<const char*>(b.data<float>()), static_cast<size_t>(count) * sizeof(float));
-  };
-  const int count = solver.net().flatData().count();
-  return sha256Hex(sha256Hex(bytes(solver.net().flatData(), count)) +
-                   sha256Hex(bytes(solver.history(), solver.history().count())));
-}
 
 // A worker got SIGTERM: a scheduler wants its machine or container back. The snapshot is written; the run has not
 // succeeded.
@@ -152,7 +142,7 @@ class Run {
   // Connects to the members of the generation; those that are behind take the state of one that is ahead.
   void meet(const Start& start) {
     const int me = start.member(), all = start.number_size();
-    const bool led = std::exchange(lead_, me == 0);
+    lead_ = me == 0;
     if (lead_ && host_.leads) host_.leads();
     collective::MeshOptions o;
     o.worker = me, o.workers = all, o.ranks = job_.ranks();
@@ -173,16 +163,16 @@ class Run {
     const auto behind = [&](int w) { return at[w] < *furthest; };
     if (std::any_of(at.begin(), at.end(), [&](int64_t i) { return i < *furthest; }))
       trainer_.catchUp(static_cast<int>(furthest - at.begin()), behind);
-    whole_ = true;
-    owesSnapshot_ = owesSnapshot_ || (lead_ && !led && start.generation() > 1 && owed(start.snapshot()));
+    whole_ = true, reported_ = 0;  // the first step of a generation ends a pause
+    owesSnapshot_ = owesSnapshot_ || (lead_ && start.lead_lost() && owed(start.snapshot()));
   }
 
-  // Whether the worker that led before owed a snapshot: it was lost before that was published. One that is due now
-  // is taken in any case.
+  // Whether a worker that led before owed a snapshot: it was lost before that was published. One that is due now
+  // is taken in any case, and this worker still publishes what it has taken.
   bool owed(int64_t last) const {
     const int every = run_.solver->param().snapshot();
     const int64_t at = run_.solver->iteration();
-    return every > 0 && at % every != 0 && at / every * every > std::max(last, began_);
+    return every > 0 && at % every != 0 && at / every * every > std::max({last, began_, taken_});
   }
 
   train::TrainHooks hooks() {
@@ -195,11 +185,13 @@ class Run {
       ++session_.passes;
     };
     hooks.progress = [this](const train::Progress& p) { progress(p); };
+    hooks.spent = [this](const train::Spent& s) { session_.spent(messageOf(s)); };
     hooks.test = [this](int64_t iteration, int net, const std::vector<train::TestOutput>& outputs) {
       if (lead_) session_.report(toEvent(iteration, net, outputs));
     };
     hooks.snapshot = [this](int64_t iteration, const solver::SnapshotFiles& files) {
       const wire::Event event = toEvent(iteration, files);
+      taken_ = iteration;
       publications_.taken(event);
       host_.emit(event);
     };
@@ -238,7 +230,7 @@ class Run {
   std::unique_ptr<WatchedMesh> mesh_;  // of the present generation; null: alone
   train::Trainer trainer_;
   std::string model_;
-  int64_t began_ = run_.solver->iteration();
+  int64_t began_ = run_.solver->iteration(), taken_ = -1;  // taken_: its own last snapshot
   bool owesSnapshot_ = false;
   bool lead_ = false, told_ = false;  // told_: by SIGTERM, to end
   bool whole_ = false;                // its state is one of the run's: that of the beginning, or taken over
@@ -288,8 +280,10 @@ void runWorker(const wire::Job& job, HostRows& rows, const Callbacks& host, Inte
   try {
     runToItsEnd(job, rows, host, interrupt);
   } catch (const cluster::RunOver&) {
-    // The others have ended the run without the one that this attempt replaces: there is nothing to do, and no error.
-    if (job.attempt() + job.stage_attempt() == 0 || job.replacement() == "fail") throw;
+    // The others have ended the run without this one, which may come at any time, or which replaces one of them: there is
+    // nothing to do, and no error.
+    const bool mayBeLate = job.first_workers() > 0 || job.attempt() + job.stage_attempt() > 0;
+    if (!mayBeLate || job.replacement() == "fail") throw;
     wire::Event done;
     done.mutable_done();
     host.emit(done);

@@ -1,6 +1,5 @@
 #include <gtest/gtest.h>
 
-#include <cstring>
 #include <future>
 #include <thread>
 
@@ -37,46 +36,7 @@ TEST(Tree, WorkersHoldRunsOfRanksAndWholeSubtreesCoverThem) {
   EXPECT_THROW(ranksOfWorker(0, 3, 2), Error);
 }
 
-using crema::test::gradientOf;
-using crema::test::treeSum;
 using World = crema::test::MeshWorld;
-
-void checkWorld(int workers, int ranks, size_t count, bool sealed = false) {
-  SCOPED_TRACE(testing::Message() << workers << " workers, " << ranks << " ranks, " << count << " values");
-  World world(workers, sealed);
-  const auto want = treeSum({0, ranks}, count);
-  std::vector<std::future<std::vector<float>>> results;
-  for (int w = 0; w < workers; ++w)
-    results.push_back(std::async(std::launch::async, [&, w] {
-      Mesh mesh(world.options(w, ranks));
-      std::vector<std::vector<float>> sums;
-      for (const RankRange& node : wholeSubtrees(ranksOfWorker(w, workers, ranks), ranks))
-        sums.push_back(treeSum(node, count));
-      std::vector<float> total(count);
-      for (int64_t step = 0; step < 3; ++step) {
-        std::vector<const float*> pieces;
-        for (auto& s : sums) pieces.push_back(s.data());
-        mesh.allReduce(pieces, total.data(), static_cast<int64_t>(count), Tag::gradient(step));
-      }
-      return total;
-    }));
-  for (auto& r : results) {
-    const auto got = r.get();
-    EXPECT_TRUE(count == 0 || std::memcmp(got.data(), want.data(), count * sizeof(float)) == 0);
-  }
-}
-
-TEST(Mesh, SameBitsForEveryWorld) {
-  for (int workers : {1, 2, 3, 4, 5, 8, 13})
-    for (int ranks : {workers, workers + 1, 2 * workers, 16})
-      if (ranks >= workers) checkWorld(workers, ranks, 1000);
-  for (size_t count :
-       {size_t{0}, size_t{1}, size_t{15}, size_t{16}, size_t{17}, size_t{33}, size_t{4096}, size_t{70001}})
-    checkWorld(3, 5, count);
-  checkWorld(2, 2, 2000000);
-  checkWorld(3, 5, 70001, true);
-  checkWorld(2, 2, 2000000, true);
-}
 
 std::string outcome(const std::function<void()>& body) {
   try {

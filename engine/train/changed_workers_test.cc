@@ -165,6 +165,41 @@ TEST_F(ChangedWorkers, WhoHasLostOthersWaitsForThemNoMore) {
   trainer.leaveExchange(), later.leaveExchange();
 }
 
+// What ranks carry from batch to batch goes with them, whichever worker has them next.
+TEST_F(ChangedWorkers, RanksMoveBetweenWorkersThatStay) {
+  sequences_ = true;
+  train::Run alone = setUp("", 4);
+  Trainer(*alone.solver, nullptr, alone.train, {}).run();
+  const std::vector<std::vector<RankRange>> divisions{{{0, 2}, {2, 4}}, {{0, 3}, {3, 4}}, {{0, 1}, {1, 4}}};
+  crema::test::MeshWorld world(2);
+  std::vector<std::string> states(2);
+  std::vector<int64_t> passes(2);
+  const auto work = [&](int w) {
+    const auto me = static_cast<size_t>(w);
+    train::Run run = setUp("", 4, w, 2);
+    TrainHooks hooks;
+    hooks.request = [&] { return run.solver->iteration() < 4 ? Request::kPause : Request::kNone; };
+    hooks.spent = [&](const Spent& s) { passes[me] = s.passes; };
+    Trainer trainer(*run.solver, nullptr, run.train, hooks);
+    for (uint32_t generation = 1; run.solver->iteration() < 6; ++generation) {
+      collective::MeshOptions options = world.options(w, 4);
+      options.generation = generation, options.shares = divisions[generation % divisions.size()];
+      collective::Mesh mesh(options);
+      trainer.changeWorkers(&mesh, options.shares[me], 2);
+      trainer.run();
+      trainer.leaveExchange();
+    }
+    states[me] = stateOf(run);
+  };
+  std::thread other([&] { work(1); });
+  work(0);
+  other.join();
+  EXPECT_TRUE(states[0] == stateOf(alone));
+  EXPECT_TRUE(states[1] == stateOf(alone));
+  EXPECT_EQ(passes, (std::vector<int64_t>{3 + 1 + 2 + 3 + 2 * 1, 1 + 3 + 2 + 1 + 2 * 3}))
+      << "four times one step, then two";
+}
+
 // A scheduler ends all: each worker has two ranks, and hears of it in the pass of its second one.
 TEST_F(ChangedWorkers, WhereAllWorkersLeaveTheRunEndsInsteadWithASnapshot) {
   crema::test::MeshWorld world(2);

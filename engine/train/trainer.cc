@@ -69,8 +69,11 @@ void Trainer::step() {
   if (solver_.testDue()) testAll();
   if (stopped_) return;
   if (hooks_.start) hooks_.start();
-  const Step::Sum sum =
-      this->sum([this](int rank, const Step::Done& done) { return solver_.computeGradient(rank, done); });
+  const Step::Sum sum = this->sum([this](int rank, const Step::Done& done) {
+    const double from = monotonicSeconds(), loss = solver_.computeGradient(rank, done);
+    spent_.passSeconds += monotonicSeconds() - from, ++spent_.passes;
+    return loss;
+  });
   agreed_ = sum.requests;
   requested_ = Request::kNone;
   shareCarried();  // may throw, and then the step is done anew: nothing of it counts before
@@ -79,6 +82,8 @@ void Trainer::step() {
   if (hooks_.gradientsReady) hooks_.gradientsReady();
   solver_.applyUpdate(sum.gradient, options_.ranks);
   report(loss);
+  ++spent_.steps, spent_.waitedSeconds = waits().exchange;
+  if (hooks_.spent) hooks_.spent(spent_);
   stopped_ = wantsStop(agreed_);
   paused_ = wantsPause(agreed_) && !stopped_;
   const int every = solver_.param().snapshot();

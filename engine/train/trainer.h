@@ -18,6 +18,7 @@
 #include "solver/solver.h"
 #include "train/pace.h"
 #include "train/request.h"
+#include "train/spent.h"
 #include "train/step.h"
 
 namespace crema::train {
@@ -39,7 +40,8 @@ struct TestOutput {
 struct TrainHooks {
   std::function<void()> start;           // of an iteration, after its tests
   std::function<void()> gradientsReady;  // the sum over ranks is in the net's diffs, where this process has one rank
-  std::function<void(const Progress&)> progress;                                         // every iteration
+  std::function<void(const Progress&)> progress;  // every iteration
+  std::function<void(const Spent&)> spent;        // every iteration: since the trainer was made
   std::function<void(int64_t iteration, int net, const std::vector<TestOutput>&)> test;  // lead worker only
   std::function<void(int64_t iteration, const solver::SnapshotFiles&)> snapshot;         // lead worker only
   std::function<void(int64_t iteration)> beat;  // before every rank's pass and every test batch
@@ -114,6 +116,7 @@ class Trainer {
   bool stopped_ = false, paused_ = false, begun_ = false, snapshotTaken_ = false;
   int64_t snapshotAt_ = -1;  // of the last snapshot
   double lastDisplay_ = 0, seconds_ = 0, exchangedBefore_ = 0;
+  Spent spent_;
   int64_t lastDisplayIteration_ = 0;
   Pace pace_;
 };

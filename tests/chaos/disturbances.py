@@ -51,6 +51,7 @@ class Schedule:
             ]
 
         self.flags = ["-step_timeout", str(deadline), "-replacement", self.replacement]
+        self.flags += ["-rebalance", "0.2"]  # seconds: ranks move as well, wherever speeds differ
         self.flags += ["-encrypt"] * (draw.random() < 0.2)
 
     def __str__(self):

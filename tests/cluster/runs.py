@@ -33,7 +33,7 @@ def begun(folder, name="run"):
     return "Iteration 0" in (folder / f"{name}.log").read_text()
 
 
-def cluster(folder, workers, max_iter, timeout=3, replacement="fail", ranks=None):
+def cluster(folder, workers, max_iter, timeout=3, replacement="fail", ranks=None, more=()):
     """Starts a coordinator as a process of its own. Returns it, its address, and the workers' flags."""
     (folder / "token").write_bytes(os.urandom(32))
     (folder / "solver.prototxt").write_text(
@@ -50,6 +50,7 @@ def cluster(folder, workers, max_iter, timeout=3, replacement="fail", ranks=None
         timeout,
         "-replacement",
         replacement,
+        *more,
     ]
     coordinator = start(folder, "coordinator", *flags, name="coordinator")
     log = folder / "coordinator.log"

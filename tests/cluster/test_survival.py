@@ -140,6 +140,7 @@ def test_a_worker_that_cannot_be_started_again_ends_no_run(folder, calm):
 
 
 def test_too_few_workers_end_the_run_after_the_wait(folder):
+    solver(folder, (folder / "net.prototxt").read_text(), max_iter=1000000)  # it is not over before the kills
     run = launched(folder, 3, "-replacement", "wait", "-replacement_timeout", 1, "-least_workers", 3)
     begin = time.monotonic()
     for _ in range(4):  # the first process and its three replacements

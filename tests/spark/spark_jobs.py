@@ -39,7 +39,7 @@ def job(records, tmp_path):
     return tmp_path
 
 
-def command(folder, master, *flags, conf=(), model="model", output="out", files=FILES):
+def command(folder, master, *flags, conf=(), model="model", output="out", files=FILES, devices=1):
     return [
         str(SPARK / "bin/spark-submit"),
         "--master",
@@ -55,7 +55,7 @@ def command(folder, master, *flags, conf=(), model="model", output="out", files=
         JAR,
         "-conf",
         files[0],
-        *"-devices 1 -connection ethernet -model".split(),
+        *f"-devices {devices} -connection ethernet -model".split(),
         model,
         "-output",
         output,

@@ -57,14 +57,16 @@ def files_of(folder):
     }
 
 
-def trained(job, folder, *flags, disturb=None, files=FILES, master=MASTER):
+def trained(job, folder, *flags, disturb=None, files=FILES, master=MASTER, **more):
     """Runs the job, with four ranks, into the folder; returns the driver's log and what it wrote."""
     if "-resume" not in flags:
         shutil.rmtree(folder, ignore_errors=True)  # a snapshot names its model by its whole path
         folder.mkdir()
     with open(job / "driver.log", "w") as log:
         run = subprocess.Popen(
-            command(job, master, "-train", "-clusterSize", 4, *flags, model=f"file:{folder}/model", files=files),
+            command(
+                job, master, "-train", "-clusterSize", 4, *flags, model=f"file:{folder}/model", files=files, **more
+            ),
             cwd=job,
             env=ENVIRONMENT,
             stdout=log,

@@ -40,7 +40,8 @@ struct World {
   std::vector<Player> players;
   std::vector<std::deque<Message>> up, down;  // to the coordinator, to the member
   std::map<int, uint32_t> done;               // in which generation a step was done last
-  int kills = 0, spawns = 0, begunAt = 0;     // begunAt: the step with which the last generation began
+  int kills = 0, spawns = 0, divisions = 0;
+  int begunAt = 0;  // the step with which the last generation began
   bool waited = false;
   enum End { kGoesOn, kOver, kTooFew } end = kGoesOn;
 
@@ -93,8 +94,8 @@ inline std::string World::key() const {
     for (const int i : v) s += std::to_string(i);
     return s;
   };
-  std::string s = membership.text() + "|" + std::to_string(kills) + std::to_string(spawns) + std::to_string(waited) +
-                  std::to_string(end) + "|";
+  std::string s = membership.text() + "|" + std::to_string(kills) + std::to_string(spawns) + std::to_string(divisions) +
+                  std::to_string(waited) + std::to_string(end) + "|";
   for (const auto& p : players)
     s += std::to_string(p.is) + "," + std::to_string(p.generation) + "," + std::to_string(p.iteration) +
          std::to_string(p.state) + std::to_string(p.leaves) + std::to_string(p.pauses) + list(p.with) + "," +

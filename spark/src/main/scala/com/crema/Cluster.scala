@@ -51,6 +51,39 @@ object Cluster {
     else if (c.get("spark.master", "").startsWith("yarn")) asked(c).getOrElse(1)
     else flag
 
+  private def most(c: SparkConf): Int = c.getInt("spark.dynamicAllocation.maxExecutors", Int.MaxValue)
+  private def fewest(c: SparkConf): Int = c.getInt("spark.dynamicAllocation.minExecutors", 0)
+
+  /** Whether dynamic allocation may bring executors while a run goes on. */
+  def grows(c: SparkConf): Boolean = isDynamic(c) && most(c) != fewest(c)
+
+  /** The largest number of workers that a run with `workers` ones may grow to, whose records any worker can read. */
+  def places(sc: SparkContext, ranks: Int, workers: Int): Int =
+    if (local(sc) || !grows(sc.getConf)) workers
+    else math.max(workers, math.min(ranks, most(sc.getConf)))
+
+  /** Why executors that dynamic allocation brings later could not join a run of `ranks` ranks, where it may bring some.
+    */
+  def whyNoGrowth(c: SparkConf, ranks: Int): Option[String] = {
+    val LocalCluster = """local-cluster\[\s*\d+\s*,\s*(\d+)\s*,.*""".r
+    val cores = c.getOption("spark.executor.cores").map(_.toInt).orElse(c.get("spark.master", "") match {
+      case LocalCluster(n) => Some(n.toInt)
+      case m if m.startsWith("yarn") || m.startsWith("k8s") => Some(1)
+      case _ => None
+    })
+    val cpus = c.getInt("spark.task.cpus", 1)
+    if (!grows(c)) None
+    else if (fewest(c) < 1) Some("a run begins with minExecutors, which is 0 or not set")
+    else if (ranks <= fewest(c))
+      Some(s"the $ranks rank(s), minExecutors x devices, give more than ${fewest(c)} executor(s) nothing to do; with " +
+        "-devices 2 each would begin with two ranks and leave one to an executor that comes")
+    else if (!cores.contains(cpus))
+      Some(
+        "an executor that comes must have room for one worker: set spark.executor.cores and spark.task.cpus to one " +
+          s"number, not ${cores.fold("none")(_.toString)} and $cpus")
+    else None
+  }
+
   /** Workers for `ranks` ranks: one per executor, at most as many as ranks. Executors register one by one, so this
     * waits: for the number asked for, at most as long as Spark itself would; where no number is known, until none has
     * registered for three seconds.

@@ -35,8 +35,9 @@ class Console(interval: Double = 2.0) {
     } else if (event.hasRegrouped) {
       val r = event.getRegrouped
       val came = if (r.getCameCount > 0) r.getCameList.asScala.mkString(" (new: ", ", ", ")") else ""
-      say("training goes on with %d worker(s)%s from iteration %d, after %.2f s"
-          .formatLocal(Locale.ROOT, r.getWorkers, came, r.getIteration, r.getPause))
+      val shares = if (r.getShares.isEmpty) "" else s"; ${r.getShares}"
+      say("training goes on with %d worker(s)%s from iteration %d, after %.2f s%s"
+          .formatLocal(Locale.ROOT, r.getWorkers, came, r.getIteration, r.getPause, shares))
     } else if (event.hasProgress) progress(event.getProgress)
   }
 

@@ -23,7 +23,10 @@ case class TrainSpec(
     weights: String, snapshot: String,
     model: String, // where the final model goes, any URI
     snapshotFolder: String, snapshotName: String,
-    hadoop: HadoopSettings, localMode: Boolean)
+    hadoop: HadoopSettings, localMode: Boolean) {
+  /** Whether any worker can read any record; else only those that Spark sends its rows to. */
+  def anyWorkerReads: Boolean = (Seq(train) ++ test).forall { case _: AtPath => true; case _ => false }
+}
 
 /** Training: a coordinator beside the driver, one ordinary Spark task with a worker process per executor. */
 object TrainRun {
@@ -36,32 +39,36 @@ object TrainRun {
   /** Runs to the end and returns the test events in time order. On failure it throws with the whole error chain and
     * leaves no process behind.
     *
+    * @param workers with how many it begins
+    * @param places how many there may be, as others come later
     * @param kept called before rows are shuffled, with the largest number of rows that one worker will keep; may refuse
     *   by throwing
     * @param published called for each snapshot whose files are published
     */
-  def run(sc: SparkContext, spec: TrainSpec, workers: Int, console: Console, budget: Budget,
+  def run(sc: SparkContext, spec: TrainSpec, workers: Int, places: Int, console: Console, budget: Budget,
       kept: Long => Unit = _ => (), published: Event.Snapshot => Unit = _ => ()): Seq[Event.Test] = {
-    val (fed, release) = feed(sc, spec, workers, console, kept)
+    val (fed, release) = feed(sc, spec, places, console, kept)
     try {
       val databases = Databases(fileOf(sc, spec.train), fileOf(sc, spec.test.getOrElse(spec.train)))
       databases.train.foreach(f => checkEnough(f.records, f.uri, spec.ranks))
       budget.lap("staging")
-      runFed(sc, spec, workers, console, fed, databases, budget, published)
+      runFed(sc, spec, workers, places, console, fed, databases, budget, published)
     } finally release()
   }
 
-  private def runFed(sc: SparkContext, spec: TrainSpec, workers: Int, console: Console, fed: Fed, databases: Databases,
-      budget: Budget, published: Event.Snapshot => Unit): Seq[Event.Test] = {
+  private def runFed(sc: SparkContext, spec: TrainSpec, workers: Int, places: Int, console: Console, fed: Fed,
+      databases: Databases, budget: Budget, published: Event.Snapshot => Unit): Seq[Event.Test] = {
     val token = new Array[Byte](32)
     new SecureRandom().nextBytes(token)
     val home = if (Storage.isLocal(spec.model)) new File(Storage.localPath(spec.model)).getAbsolutePath else ""
     val base = announce(fed, Job.parseFrom(spec.job).toBuilder)
       .setJoinTimeout(joinTimeout(sc, spec)).setStepTimeout(seconds(sc, "spark.crema.stepTimeout", 60))
-      .setWorkers(workers).setToken(ByteString.copyFrom(token)).setModelHome(home).setCoordinatorListens(true)
+      .setWorkers(places).setFirstWorkers(if (places > workers) workers else 0).setToken(
+        ByteString.copyFrom(token)).setModelHome(home).setCoordinatorListens(true)
       .setEncrypted(Cluster.encrypts(sc.getConf))
       .setReplacement(sc.getConf.get("spark.crema.replacement", "continue"))
       .setReplacementTimeout(seconds(sc, "spark.crema.replacementTimeout", 60))
+      .setRebalance(seconds(sc, "spark.crema.rebalance", 30))
       .setLeastWorkers(sc.getConf.getInt("spark.crema.leastWorkers", 0)).build()
     val coordinator = new Child("coordinator", base.toBuilder.setHost(Cluster.driverAddress(sc)).build())
     try {

@@ -30,6 +30,24 @@ class ClusterSuite extends AnyFunSuite {
     assert(!encrypts("spark.ssl.enabled" -> "true", "spark.crema.encrypt" -> "false"))
   }
 
+  test("a run grows with dynamic allocation where an executor that comes has room for one worker, and ranks to take") {
+    val dynamic = Seq("spark.master" -> "yarn", "spark.dynamicAllocation.enabled" -> "true",
+      "spark.dynamicAllocation.minExecutors" -> "2")
+    def why(ranks: Int, more: (String, String)*) = {
+      val conf = new org.apache.spark.SparkConf(false).setAll(dynamic ++ more)
+      assert(Cluster.grows(conf) || Cluster.whyNoGrowth(conf, ranks).isEmpty)
+      Cluster.whyNoGrowth(conf, ranks).getOrElse("it grows")
+    }
+    assert(why(4) === "it grows", "to one worker for each rank: maxExecutors is not set")
+    assert(why(4, "spark.executor.cores" -> "8", "spark.task.cpus" -> "8") === "it grows")
+    assert(why(4, "spark.executor.cores" -> "8").endsWith("to one number, not 8 and 1"))
+    assert(why(4, "spark.master" -> "spark://h:7077").endsWith("to one number, not none and 1"))
+    assert(why(2).startsWith("the 2 rank(s), minExecutors x devices, give more than 2 executor(s) nothing to do"))
+    assert(why(4, "spark.dynamicAllocation.minExecutors" -> "0").startsWith("a run begins with minExecutors"))
+    for (fixed <- Seq("spark.dynamicAllocation.enabled" -> "false", "spark.dynamicAllocation.maxExecutors" -> "2"))
+      assert(!Cluster.grows(new org.apache.spark.SparkConf(false).setAll(dynamic :+ fixed)))
+  }
+
   test("ranks are dealt to workers as the executable deals them") {
     for (ranks <- 1 to 9; workers <- 1 to ranks; records <- Seq(ranks.toLong, 100L, 1003L);
       sharding = Sharding(records, 7, ranks, workers)) {

@@ -57,7 +57,7 @@ private[caffe] object Checks {
     for ((flag, uri) <- Seq("weights" -> conf.snapshotModelFile, "snapshot" -> conf.snapshotStateFile))
       if (uri.nonEmpty && !Storage.exists(conf.input(uri, s"-$flag"), conf.hadoop))
         throw new WrongArgument(s"there is no file at -$flag $uri${other(conf, uri)}")
-    dynamicAllocation(conf.settings)
+    Cluster.whyNoGrowth(conf.settings, conf.ranks).foreach(refuseGrowth)
     if (conf.settings.getBoolean("spark.speculation", false))
       throw new WrongArgument("spark.speculation would start workers twice; set --conf spark.speculation=false")
     folderOf(conf.modelPath, conf.at(conf.modelPath))
@@ -96,12 +96,10 @@ private[caffe] object Checks {
   /** MB that an executor's JVM holds beside its heap: code, threads, buffers. */
   private val JvmOverheadMb = 160L
 
-  private def dynamicAllocation(c: SparkConf): Unit =
-    if (c.getBoolean("spark.dynamicAllocation.enabled", false) &&
-      c.getInt("spark.dynamicAllocation.maxExecutors", Int.MaxValue) !=
-        c.getInt("spark.dynamicAllocation.minExecutors", 0))
-      throw new WrongArgument(
-        "spark.dynamicAllocation.maxExecutors and spark.dynamicAllocation.minExecutors must be identical")
+  /** Settings of dynamic allocation that CaffeOnSpark refuses always, where a run could not grow. */
+  def refuseGrowth(why: String): Unit = throw new WrongArgument(
+    "spark.dynamicAllocation.maxExecutors and spark.dynamicAllocation.minExecutors must be identical, as this run " +
+      s"cannot grow: $why")
 
   private def folderOf(model: String, place: String): Unit = if (Storage.isLocal(place)) {
     val file = new File(Storage.localPath(place)).getAbsoluteFile

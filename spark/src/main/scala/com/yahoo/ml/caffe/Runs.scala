@@ -55,6 +55,9 @@ private[caffe] class Runs(@transient val sc: SparkContext) extends Serializable 
     conf.seedDrawn(plan).foreach(console.say)
     nameAsFormat(conf)
     val spec = specOf(conf, plan, source, validation)
+    if (Cluster.grows(sc.getConf) && !spec.anyWorkerReads)
+      Checks.refuseGrowth(
+        "rows of sources that are no database are sent to the executors that are there at the beginning")
     // The first RDD of an application makes Spark load its JSON mapper, 0.4 s; here that overlaps with the start of
     // executors.
     sc.parallelize(Seq.empty[Int], 1)
@@ -62,9 +65,11 @@ private[caffe] class Runs(@transient val sc: SparkContext) extends Serializable 
     val workers = Cluster.workers(sc, conf.ranks)
     time.executorsSince(Placement.lastExecutor(sc))
     val size = if (plan.hasParameters) s" ${plan.getParameters} parameters;" else "" // the records give the shapes
+    val places = Cluster.places(sc, conf.ranks, workers)
+    val more = if (places > workers) s", and up to $places as executors come" else ""
     console.say(s"net ${plan.getNetName}:$size ${conf.ranks} rank(s) of batch " +
-      s"${source.batchSize()} on $workers worker(s)")
-    TrainRun.run(sc, spec, workers, console, time, kept = Checks.memory(plan, sc.getConf, _),
+      s"${source.batchSize()} on $workers worker(s)$more")
+    TrainRun.run(sc, spec, workers, places, console, time, kept = Checks.memory(plan, sc.getConf, _),
       published = s => journal.foreach(_.noteSnapshot(s, spec.snapshotFolder)))
   }
 

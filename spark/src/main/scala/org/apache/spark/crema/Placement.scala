@@ -12,7 +12,8 @@ import org.apache.spark.{Partition, SparkContext, TaskContext}
 object Placement {
   /** One element for each partition of the RDD, which computes any of them when the first row is asked for. Code above
     * it can start before a shuffle is fetched and sorted, may ask from a thread of its own, which must end before the
-    * task does, and may do the work of another partition than its own. Partition p prefers the p-th executor.
+    * task does, and may do the work of another partition than its own. Partition p prefers the p-th executor,
+    * and those beyond take any that comes.
     */
   def spread[T: ClassTag](sc: SparkContext, rdd: RDD[T]): RDD[Int => Iterator[T]] = {
     val executors = sc.env.blockManager.master.getMemoryStatus.keys.filterNot(_.isDriver).toSeq.sortBy(_.executorId)
@@ -41,6 +42,6 @@ object Placement {
         })
     }
     override protected def getPreferredLocations(split: Partition): Seq[String] =
-      if (places.isEmpty) Nil else Seq(places(split.index % places.size))
+      places.lift(split.index).toSeq
   }
 }

@@ -1,0 +1,78 @@
+"""Dynamic allocation: executors that come while a job trains join it, and the model is that of a fixed number."""
+
+import os
+import re
+import signal
+
+import pytest
+
+from conftest import wait_until
+from spark_jobs import DATA_FILES, job, submit  # noqa: F401 (job is a fixture)
+from test_survival import executors, longer, trained
+
+
+def dynamic(fewest, most):
+    settings = {"enabled": "true", "shuffleTracking.enabled": "true", "minExecutors": fewest, "maxExecutors": most}
+    return [
+        "spark.executor.cores=1",
+        *(f"spark.dynamicAllocation.{k}={v}" for k, v in settings.items()),
+    ]
+
+
+def test_executors_that_come_later_join_and_those_that_leave_are_done_without(job, tmp_path):  # noqa: F811
+    longer(job, DATA_FILES[0], 3000)
+    _, model, snapshots = trained(job, tmp_path / "run", files=DATA_FILES, master="local[2]")
+
+    def driver_log():
+        return (job / "driver.log").read_text()
+
+    def disturb(run):
+        def driver_says(line):
+            wait_until(lambda: run.poll() is not None or re.search(line, driver_log()), 120, line)
+            assert re.search(line, driver_log()), driver_log()[-4000:]
+
+        driver_says(r"training goes on with 3 worker\(s\) \(new: \d\) from iteration \d+, after \d+\.\d\d s")
+        os.kill(executors(run)[0], signal.SIGKILL)
+        driver_says(r"training goes on with 2 worker\(s\) from iteration \d+, after \d+\.\d\d s")
+
+    text, grown, its_snapshots = trained(
+        job,
+        tmp_path / "run",
+        disturb=disturb,
+        files=DATA_FILES,
+        devices=4,
+        conf=dynamic(1, 4),  # the task for the fourth never gets an executor while the others train
+    )
+    assert (grown, its_snapshots) == (model, snapshots), text[-4000:]
+    assert "4 rank(s) of batch 8 on 1 worker(s), and up to 4 as executors come" in text
+    assert re.search(r"training goes on with 2 worker\(s\) \(new: \d\) from iteration \d+", text), text[-4000:]
+
+
+@pytest.mark.parametrize(
+    ("devices", "conf", "why"),
+    [
+        (
+            1,
+            dynamic(1, 3),
+            "the 1 rank(s), minExecutors x devices, give more than 1 executor(s) nothing to do",
+        ),
+        (
+            4,
+            [s for s in dynamic(1, 3) if "minExecutors" not in s],
+            "a run begins with minExecutors, which is 0 or not set",
+        ),
+        (
+            4,
+            [*dynamic(1, 3), "spark.executor.cores=2"],
+            "set spark.executor.cores and spark.task.cpus to one",
+        ),
+    ],
+)
+def test_settings_with_which_a_run_cannot_grow_are_refused(job, devices, conf, why):  # noqa: F811
+    done = submit(job, "local-cluster[3,1,1024]", "-train", files=DATA_FILES, devices=devices, conf=conf)
+    assert done.returncode == 1
+    assert (
+        "maxExecutors and spark.dynamicAllocation.minExecutors must be identical, as this run cannot grow"
+        in done.stderr
+    )
+    assert why in done.stderr, done.stderr[-2000:]
