@@ -206,8 +206,10 @@ bool Clients::reserve(const wire::NodeRequest::Put& r, Client& client) {
     } catch (const Error& e) {
       if (e.kind() != ErrorKind::kTimeout || r.timeout() < kPatience) throw;
       if (idle() < r.timeout()) continue;
-      node_.programStuck(fmt::format("has taken no rows for {:.0f} s, and there is no room for more{}", r.timeout(),
-                                     node_.broker.standing()));
+      node_.programStuck(
+          fmt::format("has taken no rows for {:.0f} s (feed_timeout: raise it if a batch takes longer), and there "
+                      "is no room for more{}",
+                      r.timeout(), node_.broker.standing()));
       throw;
     }
   }

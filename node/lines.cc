@@ -81,7 +81,8 @@ void Lines::say(bool overwritten) {
   {
     const MutexLock lock(mutex_);
     if (overwritten_) last_.pop_back();
-    last_.push_back(keptOf(line_));
+    // Behind the stacks of Python's faulthandler, this says nothing of where a program stands.
+    if (line_.rfind("Extension modules: ", 0) != 0) last_.push_back(keptOf(line_));
     if (last_.size() > kKept) last_.pop_front();
   }
   overwritten_ = overwritten;

@@ -207,7 +207,8 @@ class Node::State {
   void programEnded(const std::string& story) {
     const MutexLock lock(mutex_);
     if (stuckEnded_)
-      setFailed(fmt::format("the program {}; it has been ended: {}", *stuck_, story.empty() ? "it ended then" : story));
+      setFailed(fmt::format("the program {}; it has been asked where it stands, and {}", *stuck_,
+                            story.empty() ? "ended then" : story));
     else if (!story.empty() && !(stays_ && endServers_))
       setFailed("the program " + story);
     broker_.programEnded();

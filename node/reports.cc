@@ -100,8 +100,10 @@ void Reports::watch(const std::function<void(const std::string&)>& stuck) {
   const double now = monotonicSeconds();
   if (watched_ == 0) watched_ = now;
   if (now - std::max(watched_, broker_.totals().moved) > silence)
-    stuck(fmt::format("has taken no rows for {:.0f} s, and is not done with those that it was fed{}", silence,
-                      broker_.standing()));
+    stuck(
+        fmt::format("has taken no rows for {:.0f} s (feed_timeout: raise it if a batch takes longer), and is not done "
+                    "with those that it was fed{}",
+                    silence, broker_.standing()));
 }
 
 void Reports::send(cluster::Session& session, int member, bool programOver,

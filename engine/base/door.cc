@@ -104,7 +104,7 @@ void Door::refuse(Client& client, const std::string& why) {
   client.evicted = true;
   client.socket.close();
   if (closing_.raised() || refused_++ > 0) return;
-  LOG_WARNING("a stranger knocked at {}: {}; further ones are counted, not told", whose_, why);
+  LOG_WARNING("a client of {} was refused: {}; further ones are counted, not told", whose_, why);
 }
 
 Socket connectThroughDoor(const std::string& address, const Secret& secret, std::string_view purpose, Deadline deadline,

@@ -1,7 +1,7 @@
 """Trains a model of Keras 3 on TFRecords, on HDFS or elsewhere, which the nodes read themselves (InputMode.TENSORFLOW).
 
     spark-submit --master yarn --deploy-mode cluster --jars JAR --py-files tensorflowonspark.zip \
-        keras_tfrecords.py --records hdfs:///mnist/train --model hdfs:///mnist/model.keras
+        keras_tfrecords.py --records hdfs:///mnist_records/train --model hdfs:///digits.keras
 
 The records are those of mnist_data_setup.py --format tfr. Every node reads its share of the files; in each step the
 nodes add the gradients of their batches, and so keep equal weights. The loop is the program's own, as Keras 3's

@@ -1,6 +1,7 @@
 """Converts MNIST's four idx files to rows that Spark reads: CSV ("label,784 numbers") or TFRecords (image, label).
 
-    spark-submit --jars JAR mnist_data_setup.py --raw data/mnist/raw --output mnist --format csv
+    spark-submit mnist_data_setup.py --raw data/mnist/raw --output mnist
+    spark-submit --jars JAR mnist_data_setup.py --raw data/mnist/raw --output mnist_records --format tfr
 
 Writes OUTPUT/{train,test}.
 """

@@ -1,7 +1,7 @@
 """Predicts with independent instances, each with a share of the files (TFParallel): no cluster, nothing exchanged.
 
     spark-submit --jars JAR --py-files tensorflowonspark.zip mnist_parallel.py \
-        --images_labels mnist/test --export_dir model --output predictions
+        --images_labels mnist/test --export_dir model --output parallel_predictions
 
 Files and model are those of mnist_data_setup.py --format csv and mnist_spark.py; OUTPUT gets a file of each instance,
 with a line "label prediction" for each digit.

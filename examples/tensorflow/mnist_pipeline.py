@@ -1,9 +1,10 @@
 """Trains and predicts as a stage of a Spark ML pipeline, behind one that makes its input (TFEstimator, TFModel).
 
     spark-submit --jars JAR --py-files tensorflowonspark.zip mnist_pipeline.py \
-        --records mnist --export_dir model --output predictions
+        --records mnist_records --export_dir pipeline_model --output pipeline_predictions
 
-RECORDS/{train,test} are TFRecords of mnist_data_setup.py --format tfr. OUTPUT gets rows of label and prediction.
+RECORDS/{train,test} are TFRecords of mnist_data_setup.py --format tfr. EXPORT_DIR must not be there yet. OUTPUT gets
+rows of label and prediction.
 """
 
 import argparse

@@ -2,7 +2,7 @@
 them), fed as a DStream until stop_streaming.py ends it (InputMode.SPARK).
 
     spark-submit --jars JAR --py-files tensorflowonspark.zip mnist_streaming.py --folder incoming --export_dir model
-    CREMA_TOKEN=$(cat stream.token) python stop_streaming.py HOST PORT            # the driver says which
+    CREMA_TOKEN=$(cat stream.token) python3 stop_streaming.py HOST PORT            # the driver says which
 """
 
 import argparse

@@ -3,8 +3,8 @@
     spark-submit --jars JAR --py-files tensorflowonspark.zip mnist_tensorboard.py \
         --images_labels mnist/train --log_dir logs
 
-The package `tensorboard` must be on the executors, as TensorFlow 2.21 does not bring it. The driver says where to look,
-until the run has ended; `tensorboard --logdir logs` shows it afterwards.
+The package `tensorboard` must be in the executors' Python (pip install tensorboard), as TensorFlow 2.21 does not bring
+it. The driver says where to look, until the run has ended; `tensorboard --logdir logs` shows it afterwards.
 """
 
 import argparse

@@ -1,6 +1,6 @@
 """Trains on MNIST's four idx files in one process: the program before Spark. single_file_on_spark.py is it afterwards.
 
-python single_file.py --raw data/mnist/raw --model digits.keras
+python3 single_file.py --raw data/mnist/raw --model digits.keras
 """
 
 import argparse

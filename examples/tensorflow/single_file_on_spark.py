@@ -3,9 +3,9 @@
     spark-submit --jars JAR --py-files tensorflowonspark.zip --conf spark.executorEnv.TF_USE_LEGACY_KERAS=1 \
         single_file_on_spark.py --raw /data/mnist/raw --model /tmp/digits.keras
 
-Keras 3's Model.fit does not work under a strategy for several nodes; that of tf_keras does, and the setting chooses it.
-All nodes save, as the strategy asks for: the chief the model, others a file in their work folder. Paths are those of
-the executors.
+Keras 3's Model.fit does not work under a strategy for several nodes; that of tf_keras does, and the setting chooses it:
+`pip install --no-deps tf_keras` in the Python of the executors. All nodes save, as the strategy asks for: the chief the
+model, others a file in their work folder. Paths are those of the executors.
 """
 
 import argparse

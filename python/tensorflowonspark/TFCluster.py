@@ -127,6 +127,7 @@ class TFCluster:
                 self.server.stuck(f"goes on {timeout:g} s after the end of its feed, the timeout of shutdown()")
             self.starter.join(60)
             if "error" in self.status:
+                self.server.told = True
                 raise Exception(self.status["error"])
         finally:
             self._stop()
@@ -249,6 +250,7 @@ def run(
     _checks.spark_settings(_allocation.settings(sc))
     template = _layout.template(num_executors, num_ps, master_node, eval_node)
     if not util.is_connect(sc):
+        _checks.slots(sc.master, num_executors - (num_ps if driver_ps_nodes else 0))
         _yarn.watch(sc)
     _program.pickled(map_fun, tf_args)
     _executable.ship(sc)

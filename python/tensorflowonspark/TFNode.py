@@ -80,8 +80,8 @@ def upload(ctx, local, path, silence=_hadoop.SILENCE):
     seconds, and the time of the copy.
 
     Args:
-      path: of the copy, as hdfs_path() takes it; a file that is there is replaced. Into a folder that is there it is
-        copied under its own name. The folder above must be there.
+      path: of the copy, as hdfs_path() takes it. A file replaces one that is there, and is copied into a folder under
+        its own name; a folder is not copied to where something is. The folder above must be there.
       silence: as of local_files().
     """
     _hadoop.upload(local, hdfs_path(ctx, path), silence)

@@ -1,6 +1,8 @@
 """What run() and train() can say about their arguments before anything starts."""
 
 import numbers
+import os
+import re
 
 
 def whole(name, value):
@@ -36,6 +38,24 @@ def spark_settings(settings):
         raise ValueError(
             "spark.speculation is true: Spark would start a second node while a program goes on that is longer than "
             "others, and feed rows twice; set --conf spark.speculation=false"
+        )
+
+
+def slots(master, wanted):
+    """ValueError for more nodes than a local master has task slots, whose number does not grow.
+
+    Args:
+      master: Spark's, such as "local[2]".
+      wanted: nodes, but those on the driver.
+    """
+    local = re.match(r"local(?:\[(\d+|\*)[],])?", master or "")
+    if not local or master.startswith("local-cluster"):
+        return
+    there = (os.cpu_count() or 1) if local[1] == "*" else int(local[1] or 1)
+    if wanted > there:
+        raise ValueError(
+            f"{wanted} nodes are wanted, and --master {master} has {there} task slot(s), of which each node takes one: "
+            f"ask for fewer (num_executors), or take --master local[{wanted}] or more"
         )
 
 

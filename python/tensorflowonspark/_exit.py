@@ -2,6 +2,7 @@
 
 import atexit
 import contextlib
+import functools
 import os
 import sys
 import threading
@@ -10,16 +11,37 @@ from tensorflowonspark import _training, _yarn
 
 _driver = os.getpid()  # the process that imports this; its forks leave nothing behind that is theirs
 _running = []  # clusters
+_left = []  # what was said of those that Spark's end has ended
 
 
 def watch(cluster):
-    """Until forget(): the end of this driver would end the programs of that cluster."""
+    """Until forget(): the end of this driver, or of its SparkContext, would end the programs of that cluster."""
     _running.append(cluster)
+    sc = cluster.sc
+    if not hasattr(sc, "stop") or hasattr(sc, "crema_stop"):
+        return
+    sc.crema_stop, sc.stop = sc.stop, functools.partial(_stop, sc)
 
 
 def forget(cluster):
     if cluster in _running:
         _running.remove(cluster)
+
+
+def _stop(sc):
+    """SparkContext.stop(), which would end nodes as if their executors were lost."""
+    for cluster in [c for c in _running if c.sc is sc]:
+        if not cluster.server.told:
+            _leave(cluster)
+        cluster._stop()
+    sc.crema_stop()
+
+
+def _leave(cluster):
+    story = _story(cluster)
+    print(f"crema: error: {story}", file=sys.stderr, flush=True)
+    _yarn.driver_ends(story)
+    _left.append(story)
 
 
 def _story(cluster):
@@ -35,12 +57,12 @@ def _end():
     """Whoever started the driver learns by exit code 1 that there is no model. Python offers no way to set it here but
     to end at once, so what else is registered is called first.
     """
-    left = [c for c in _running if c.server.error is None]  # of the others the error has been raised
-    if os.getpid() != _driver or not left:
+    if os.getpid() != _driver:
         return
-    for story in map(_story, left):
-        print(f"crema: error: {story}", file=sys.stderr, flush=True)
-        _yarn.driver_ends(story)
+    for cluster in [c for c in _running if not c.server.told]:
+        _leave(cluster)
+    if not _left:
+        return
     atexit.unregister(_end)
     atexit._run_exitfuncs()
     for stream in (sys.stdout, sys.stderr):

@@ -211,14 +211,30 @@ def get_folder(url, to, silence=SILENCE):
 def local_folder(url, silence=SILENCE):
     """The path on this machine of a folder, or of its copy."""
     if url.startswith("file://"):
+        if not os.path.isdir(url.removeprefix("file://")):
+            raise FileNotFoundError(f"there is no folder {url} on this machine")
         return url.removeprefix("file://")
     to = os.path.join(tempfile.mkdtemp(dir=_folder(os.getpid())), "copy")
     get_folder(url, to, silence)
     return to
 
 
+def _exists(url, silence):
+    try:
+        _shell("-ls", "-d", url, silence=silence)
+    except OSError as e:
+        if "No such file" in str(e):
+            return False
+        raise
+    return True
+
+
 def upload(local, url, silence=SILENCE):
-    """Copies a file, or a folder with what is in it, to a path; what is there is replaced, but in a folder."""
+    """Copies a file, which replaces one that is there, or a folder with what is in it. FileExistsError for a folder
+    where something is: Hadoop would put it inside, and what is there would be taken for it.
+    """
     if not os.path.exists(local):
         raise FileNotFoundError(f"{local} cannot be copied to {url}: there is no such file or folder on this machine")
+    if os.path.isdir(local) and _exists(url, silence):
+        raise FileExistsError(f"the folder {local} is not copied to {url}, which is there: remove it, or name another")
     _shell("-put", "-f", os.path.abspath(local), url, silence=silence)

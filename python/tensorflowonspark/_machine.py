@@ -72,7 +72,10 @@ def tensorboard(job_name, task_index, template, log_dir, executor_id):
     script = shutil.which("tensorboard", path=os.pathsep.join([os.path.dirname(sys.executable), folders]))
     script = script or util.find_in_path(folders, "tensorboard/main.py")
     if not script:
-        raise Exception(f"Unable to find 'tensorboard' in: {folders}; install it on the workers, or tensorboard=False")
+        raise Exception(
+            f"Unable to find 'tensorboard': {sys.executable} -m pip install tensorboard on each machine, or "
+            f"tensorboard=False; looked in: {folders}"
+        )
     return port, [
         sys.executable,
         script,

@@ -20,14 +20,16 @@ def pickled(fn, tf_args):
     """A map function and its arguments. TypeError names what cannot be pickled, and says what to do."""
     from pyspark import cloudpickle
 
-    try:
-        return cloudpickle.dumps((fn, tf_args))
-    except Exception as e:
-        name = getattr(fn, "__name__", fn)
-        raise TypeError(
-            f"map function {name!r} cannot be sent to the executors: {e}. It may not use the SparkContext, open files, "
-            "locks or other things that belong to the driver; make them inside the function"
-        ) from e
+    name = getattr(fn, "__name__", fn)
+    for what, value in (("the arguments, tf_args,", tf_args), (f"map function {name!r}", fn)):
+        try:
+            cloudpickle.dumps(value)
+        except Exception as e:
+            raise TypeError(
+                f"{what} cannot be sent to the executors: {str(e).rstrip('.')}. It may not use the SparkContext, open "
+                "files, locks or other things that belong to the driver; make them inside the function"
+            ) from e
+    return cloudpickle.dumps((fn, tf_args))
 
 
 def environment(environ):
@@ -85,7 +87,10 @@ def main():
         except BaseException as e:
             if isinstance(e, SystemExit) and not e.code:
                 return
-            traceback.print_exc()
+            if isinstance(e, TFManager.NodeError):  # of another node, or of the driver, which have said why
+                print(f"crema: this program is ended: {e}".splitlines()[0], file=sys.stderr)
+            else:
+                traceback.print_exc()
             sys.stderr.flush()
             manager.fail(_story.of_exception(role))
             sys.exit(1)

@@ -53,7 +53,8 @@ def of_job(error):
     if isinstance(error, JobError):
         return error.why
     text = str(error)
-    raised = _RAISED.search(text)
+    # An error of Java's in Python's callback has a traceback of its own before that of the executor.
+    raised = next((r for r in _RAISED.finditer(text) if not r[2].startswith("py4j.")), None)
     if raised is None:
         java = _LOST_TASK.search(text) or _CALLED.search(text)
         kind = "" if type(error) is Exception else f"{type(error).__name__}: "
@@ -62,5 +63,7 @@ def of_job(error):
     missing = _NO_MODULE.match(what)
     if missing:
         return f"the executors' Python has no module {missing[1]}: {_MODULE_REMEDY}"
-    frame = _FRAME.findall(frames)[-1:]
-    return what + "".join(f' (File "{path}", line {line}, in {name})' for path, line, name in frame)
+    frame = [f for f in _FRAME.findall(frames)[-1:] if "tensorflowonspark/" not in f[0]]  # else the text says it
+    return what.removeprefix("Exception: ") + "".join(
+        f' (File "{path}", line {line}, in {name})' for path, line, name in frame
+    )

@@ -83,6 +83,7 @@ class Server:
         assert count > 0, "Expected number of reservations should be greater than zero"
         self.reservations, self.done = Reservations(count), False
         self.error = self.late = None  # why the run has failed; what is called while nodes are awaited
+        self.told = False  # the error has been raised
         self.token = os.urandom(32)
         self._count, self._timeout, self._say, self._encrypted = count, timeout, say, encrypted
         self._changed = threading.Condition()
@@ -182,6 +183,7 @@ class Server:
             while not condition():
                 error = self.error or (status or {}).get("error")
                 if error:
+                    self.told = True
                     raise Exception(error)
                 if self._over:
                     raise Exception("the run is over")

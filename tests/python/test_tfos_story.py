@@ -49,10 +49,16 @@ ZeroDivisionError: integer division or modulo by zero
     assert _story.of_job(Exception(python)) == (
         'ZeroDivisionError: integer division or modulo by zero (File "job.py", line 21, in <lambda>)'
     )
+    callback = "Traceback (most recent call last):\n  File streaming\npy4j.protocol.Py4JJavaError: An error occurred\n"
+    assert _story.of_job(Exception(callback + python)).startswith("ZeroDivisionError: ")
     lost = "ExecutorLostFailure (executor 0 exited caused by one of the running tasks) Reason: Command exited with 52"
     assert _story.of_job(Exception(f"{SPARKS}{lost}\nDriver stacktrace:")) == lost
     path = "org.apache.hadoop.mapred.InvalidInputException: Input path does not exist: file:/nowhere"
     assert _story.of_job(Exception(f"{SPARKS.splitlines()[0]}\n: {path}\n\tat org.apache")) == path
     assert _story.of_job(ValueError("anything\nelse")) == "ValueError: anything else"
+    ours = (
+        'Traceback (most recent call last):\n  File "a.zip/tensorflowonspark/b.py", line 7, in c\nException: no place\n'
+    )
+    assert _story.of_job(Exception(ours)) == "no place"
     module = "Traceback (most recent call last):\n  File x\nModuleNotFoundError: No module named 'numpy'\n"
     assert _story.of_job(Exception(module)).startswith("the executors' Python has no module numpy: install it there")

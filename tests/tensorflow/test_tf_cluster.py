@@ -5,8 +5,8 @@ answered.
 import json
 import os
 import pathlib
-import resource
 import sys
+import threading
 import time
 
 import pyspark
@@ -16,7 +16,7 @@ from tensorflow_session import spark  # noqa: F401
 
 from conftest import wait_until
 
-from tensorflowonspark import TFCluster, TFParallel, _layout, reservation  # isort: skip
+from tensorflowonspark import TFCluster, TFParallel, _layout  # isort: skip
 
 pyspark.cloudpickle.register_pickle_by_value(sys.modules[__name__])  # executors do not have this file
 SPARK = TFCluster.InputMode.SPARK
@@ -86,6 +86,8 @@ def test_impossible_clusters_are_refused(sc):
             return sc.parallelize([1])
 
         TFCluster.run(sc, uses_context, {}, 2, 0)
+    with pytest.raises(TypeError, match="^the arguments, tf_args, cannot be sent to the executors: cannot pickle"):
+        TFCluster.run(sc, say_who, {"lock": threading.Lock()}, 2, 0)
 
 
 def test_inference_answers_each_row_in_order(sc):
@@ -178,27 +180,6 @@ def test_parallel_instances(sc, seen):
 
     TFParallel.run(sc, instance, {"to": seen.folder}, 2, use_barrier=False)
     assert seen() == {"0.json": [2, 0], "1.json": [2, 1]}
-
-
-def test_many_reservations_at_once():
-    """More clients than a process has descriptors by default; the original's server dies at 1,020."""
-    count, (soft, hard) = 1500, resource.getrlimit(resource.RLIMIT_NOFILE)
-    if hard < 2 * count:
-        pytest.skip(f"SKIPPED: this process may have {hard} descriptors, and {2 * count} are wanted")
-    resource.setrlimit(resource.RLIMIT_NOFILE, (1024, hard))
-    server = reservation.Server(count)
-    address = server.start()  # which has the default's limit to begin with
-    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, 2 * count), hard))
-    clients = [reservation.Client(address) for _ in range(count)]
-    began = time.monotonic()
-    for i, client in enumerate(clients):
-        assert client.register({"node": i}) == "OK"
-    assert sorted(n["node"] for n in clients[0].await_reservations()) == list(range(count))
-    print(f"all {count} are there, and know it, after {time.monotonic() - began:.2f} s")
-    for client in clients:
-        client.close()
-    server.stop()
-    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 def test_training_beside_a_server(sc, seen):

@@ -29,6 +29,8 @@ if sys.argv[2] == "bad":
 cluster.train(rows, 1)
 if sys.argv[2] in ("shutdown", "debug"):
     cluster.shutdown()
+if sys.argv[2] == "stop":
+    sc.stop()
 """
 
 
@@ -49,6 +51,7 @@ def test_the_driver_says_that_programs_were_ended(tmp_path):
     assert errors("nothing", 1, tmp_path)[-1].startswith(
         "crema: error: the driver ended without cluster.shutdown(), which waits for the programs: those of 1 node"
     )
+    assert len(errors("stop", 1, tmp_path)) == 1, "and not that a node was lost"
     assert errors("shutdown", 0, tmp_path) == []
 
 
