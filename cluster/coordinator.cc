@@ -240,10 +240,11 @@ class Coordinator::State {
   // replaced: another process has taken its place already.
   void lose(int w, const std::string& story, ErrorKind kind = ErrorKind::kPeer, bool remedy = true,
             bool replaced = false) {
-    losses_.lost(Error(kind, remedy ? fmt::format("{}; {}", story, work_->remedyForLoss()) : story));
-    if (!survivesLoss()) throw *losses_.last();
+    const bool computes = !joins(w);
+    if (computes) losses_.lost(Error(kind, remedy ? fmt::format("{}; {}", story, work_->remedyForLoss()) : story));
+    if (computes && !survivesLoss()) throw *losses_.last();
     LOG_WARNING("{}", story);
-    if (!gathering()) reports_.paused(monotonicSeconds());
+    if (!gathering() && computes) reports_.paused(monotonicSeconds());
     control::ToMember goodbye;
     goodbye.mutable_abort()->set_kind(name(ErrorKind::kPeer));
     goodbye.mutable_abort()->set_story(
@@ -252,8 +253,15 @@ class Coordinator::State {
     roster_.members[static_cast<size_t>(w)] = Member();
     membership_.left(w);
     reports_.gone(w);
-    if (!gathering()) waitUntil_ = Deadline::after(options_.replacementTimeout);
+    if (!gathering() && computes) waitUntil_ = Deadline::after(options_.replacementTimeout);
     reports_.lost(w, story, replaced);
+  }
+
+  // Whether the run has begun without it, and goes on without it whatever happens to it: it was never a member of a
+  // generation.
+  bool joins(int w) const {
+    const auto seat = membership_.seat(w);
+    return !gathering() && (seat == Membership::Seat::kJoined || seat == Membership::Seat::kReady);
   }
 
   void query(const Doorman::Incoming& in) {
@@ -369,6 +377,7 @@ class Coordinator::State {
     }
     const std::string story =
         fmt::format("{} failed{}: {}", roster_.describe(w), roster_.during(f.iteration()), f.story());
+    if (joins(w)) return lose(w, story);
     const bool others = recovers() && !gathering() && membership_.members().size() > 1;
     if ((survivesLoss() && f.kind() == name(ErrorKind::kStopped)) ||
         (others && f.kind() == name(ErrorKind::kIo) &&

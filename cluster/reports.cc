@@ -55,6 +55,7 @@ void Reports::wentOn(uint32_t generation, size_t members, int64_t iteration, dou
   for (const int w : came_) r->add_came(w);
   if (!shares_.empty()) r->set_shares(shares_);
   since_ = -1;
+  came_.clear();
   emit_(event);
 }
 

@@ -27,6 +27,8 @@ void Balance::begin(const std::vector<int>& members, const std::vector<Spent>& s
   members_ = members;
   atFirst_.clear();
   decided_ = false;
+  for (size_t i = 0; i < members.size(); ++i)
+    if (spent[i].steps == 0) speeds_.erase(members[i]);  // another process
   const Shares equal = equalShares(ranks_, static_cast<int>(members.size()));
   shares_ = speeds_.empty() ? equal : sharesFor(secondsPerRank(spent), ranks_);
   text_ = speeds_.empty() ? "" : fmt::format("ranks of worker(s) {}: {}{}", listOf(members), listOf(shares_), why_);

@@ -106,6 +106,9 @@ TEST_F(BalanceOfThree, SpeedsOutliveALossAndANewProcessIsTakenForAMeanOne) {
   spent_[1] = {};  // the slow one is lost, and its task runs elsewhere
   balance_.begin({0, 1, 2}, spent_);
   EXPECT_EQ(balance_.shares(), (Shares{3, 3, 2}));
+  train(1);
+  balance_.begin({0, 1}, {spent_[0], spent_[1]});
+  EXPECT_EQ(balance_.shares(), (Shares{4, 4})) << "and the new process does not become the old one";
 }
 
 TEST(Balance, OneRankForEachAndNoWindowChangeNothing) {

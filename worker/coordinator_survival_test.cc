@@ -235,6 +235,24 @@ TEST_F(SurvivalTest, ARunThatMayGrowBeginsAtOnceAndOthersJoinBehindAStep) {
   endsHere();
 }
 
+// One whose machine lacks the data, or which is killed while it builds its net: the run does not need it, and does not pause.
+TEST_F(SurvivalTest, WhoFailsBeforeItHasJoinedEndsNothing) {
+  ranks = 8, workers = 3, options_.first = 1, options_.stepTimeout = 1000;
+  run();
+  workers_.push_back(joined(0));
+  workers_[0].sayReady();
+  hearsStart(0, 1, {0}, {-1});
+  for (const int w : {1, 2}) {
+    workers_.push_back(joined(w));
+    if (w == 1) workers_.back().sayFailed("there is no data.mdb here", "data", -1);
+    if (w == 2) workers_.back().hangUp();
+    EXPECT_TRUE(lost(w));
+  }
+  heardOf(0, 12);
+  EXPECT_FALSE(c_->saw([](const wire::Event& e) { return e.has_regrouped(); })) << "nobody has stopped";
+  endsHere();
+}
+
 TEST_F(SurvivalTest, AGrowingRunWaitsForAsManyAsItHad) {
   ranks = 8, workers = 3, options_.first = 2, options_.stepTimeout = 1000;
   options_.replacement = Replacement::kWait, options_.replacementTimeout = 50;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "collective/tree_sum.h"
+
 namespace crema::worker {
 namespace {
 
@@ -23,11 +25,31 @@ double vectors(const Shares& shares, int ranks) {
   return static_cast<double>(std::accumulate(sent.begin(), sent.end(), shares.size()));
 }
 
+// Slots of a worker's sum but the deepest, which is the net's own gradient, are buffers; the plan of a job counts those of a
+// worker of all ranks (host/plan.cc).
 bool fitsInMemory(const Shares& shares, int ranks) {
-  size_t most = 0;
+  int most = 1, from = 0;
   for (int r = 1; r < ranks; r *= 2) ++most;
-  const auto counts = subtreesOf(shares, ranks);
-  return std::all_of(counts.begin(), counts.end(), [&](size_t n) { return n <= std::max<size_t>(most, 1); });
+  for (const int to : endsOf(shares)) {
+    const auto roots = collective::wholeSubtrees({from, to}, ranks);
+    const auto plan = collective::planTree(roots, [](collective::RankRange r) { return r.hi - r.lo == 1; });
+    if (plan.slots > std::max(most, 2)) return false;
+    from = to;
+  }
+  return true;
+}
+
+// Every rank beyond the first goes to the worker that then has least to do, of several to the first.
+Shares dealt(const std::vector<double>& secondsPerRank, int ranks, int most) {
+  Shares shares(secondsPerRank.size(), 1);
+  for (int left = ranks - static_cast<int>(shares.size()); left > 0; --left) {
+    size_t best = shares.size();
+    const auto then = [&](size_t w) { return (shares[w] + 1) * secondsPerRank[w]; };
+    for (size_t w = 0; w < shares.size(); ++w)
+      if (shares[w] < most && (best == shares.size() || then(w) < then(best))) best = w;
+    ++shares[best];
+  }
+  return shares;
 }
 
 double longest(const Shares& shares, const std::vector<double>& secondsPerRank) {
@@ -54,31 +76,25 @@ std::vector<int> endsOf(const Shares& shares) {
 }
 
 Shares sharesFor(const std::vector<double>& secondsPerRank, int ranks) {
-  const int workers = static_cast<int>(secondsPerRank.size()), most = 2 * ((ranks + workers - 1) / workers);
-  Shares shares(secondsPerRank.size(), 1);
-  for (int left = ranks - workers; left > 0; --left) {
-    size_t best = shares.size();
-    const auto then = [&](size_t w) { return (shares[w] + 1) * secondsPerRank[w]; };
-    for (size_t w = 0; w < shares.size(); ++w)
-      if (shares[w] < most && (best == shares.size() || then(w) < then(best))) best = w;
-    ++shares[best];
-  }
-  return fitsInMemory(shares, ranks) ? shares : equalShares(ranks, workers);
+  const int workers = static_cast<int>(secondsPerRank.size()), equal = (ranks + workers - 1) / workers;
+  for (int most = 2 * equal; most > equal; --most)
+    if (const Shares shares = dealt(secondsPerRank, ranks, most); fitsInMemory(shares, ranks)) return shares;
+  return equalShares(ranks, workers);
 }
 
 std::optional<Better> betterShares(const Shares& present, const std::vector<Spent>& spent) {
   const int ranks = endsOf(present).back();
   std::vector<double> seconds;
-  double waited = -1;
+  std::optional<double> waited;
   for (const Spent& s : spent) {
-    if (s.steps < kSteps || s.passes < kSteps || !(s.passSeconds > 0)) return std::nullopt;
+    if (s.steps < kSteps || s.passes < kSteps || !(s.passSeconds > 0) || s.waitedSeconds < 0) return std::nullopt;
     seconds.push_back(s.passSeconds / static_cast<double>(s.passes));
     const double each = s.waitedSeconds / static_cast<double>(s.steps);
-    waited = waited < 0 ? each : std::min(waited, each);
+    waited = std::min(waited.value_or(each), each);
   }
   Better b{sharesFor(seconds, ranks), seconds, 0, 0};
-  b.before = longest(present, seconds) + waited;
-  b.after = longest(b.shares, seconds) + waited * vectors(b.shares, ranks) / vectors(present, ranks);
+  b.before = longest(present, seconds) + *waited;
+  b.after = longest(b.shares, seconds) + *waited * vectors(b.shares, ranks) / vectors(present, ranks);
   if (b.after > (1 - kGain) * b.before) return std::nullopt;
   return b;
 }

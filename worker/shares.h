@@ -22,10 +22,9 @@ Shares equalShares(int ranks, int workers);
 std::vector<int> endsOf(const Shares& shares);
 
 // Shares for which the largest of n_w s_w is least. No worker gets more than twice the ranks of an equal share, as its
-// memory and its files grow with them. Every rank beyond the first goes to the worker that then has least to do, of several
-// to the first; with this bound no other division is better (moving a rank can only raise the maximum). Where a worker would
-// have more subtrees, with a gradient in memory for each, than a worker of all ranks has sums that wait (host/plan.cc counts
-// those), shares stay equal. Time: ranks x workers.
+// memory and its files grow with them; with this bound no other division is better (each rank in turn goes to the worker that
+// then has least to do: moving one can only raise the maximum). Where a worker's sum would have more gradients in memory
+// than that of a worker of all ranks, which the plan of a job counts, the bound is lowered until none has. Time: ranks^2.
 Shares sharesFor(const std::vector<double>& secondsPerRank, int ranks);
 
 struct Better {

@@ -33,7 +33,7 @@ TEST(Shares, SlowerWorkersGetFewerRanks) {
       {{1, 1, 1, 1}, 4, {1, 1, 1, 1}},
       {{3, 1}, 8, {2, 6}},
       {{0.5, 0.25, 0.125}, 7, {1, 2, 4}},
-      {{9, 1, 9}, 8, {3, 3, 2}},  // 1, 6, 1: ranks 1 to 6 are four subtrees, and all eight have three sums that wait
+      {{9, 1, 9}, 8, {1, 6, 1}},  // ranks 1 to 6 are four subtrees, in three buffers
   };
   for (const auto& row : table)
     EXPECT_EQ(sharesFor(row.seconds, row.ranks), row.expected) << testing::PrintToString(row.seconds);
@@ -54,7 +54,7 @@ void forAllShares(int ranks, int workers, int most, Shares& so, const std::funct
 
 TEST(Shares, NoOtherDivisionIsShorter) {
   const std::vector<double> speeds{1, 1.3, 2, 3.7, 9};
-  int equal = 0;
+  int bounded = 0;
   for (int ranks = 3; ranks <= 12; ++ranks)
     for (const double a : speeds)
       for (const double b : speeds)
@@ -67,11 +67,11 @@ TEST(Shares, NoOtherDivisionIsShorter) {
           Shares so;
           forAllShares(ranks, 3, 2 * ((ranks + 2) / 3), so,
                        [&](const Shares& s) { least = std::min(least, longest(s)); });
-          equal += mine == equalShares(ranks, 3) && longest(mine) > least;
-          if (mine == equalShares(ranks, 3)) continue;
-          ASSERT_EQ(longest(mine), least) << ranks << " ranks, " << testing::PrintToString(seconds);
+          ASSERT_GE(longest(equalShares(ranks, 3)), longest(mine))
+              << ranks << " ranks, " << testing::PrintToString(seconds);
+          bounded += longest(mine) > least;
         }
-  EXPECT_LT(equal, 50) << "of 1250: the middle one would have too many subtrees";
+  EXPECT_LT(bounded, 100) << "of 1250: some worker would have too many gradients in memory";
 }
 
 // n workers with these seconds per rank, over `steps` steps with `waited` seconds for each sum.
@@ -120,6 +120,24 @@ TEST(BetterShares, TakeTheShortestWaitForTheExchange) {
   const auto better = betterShares({4, 4}, all);
   ASSERT_TRUE(better);
   EXPECT_NEAR(better->before, 1.6, 1e-12);
+}
+
+// Of a worker that has fewer ranks in front of the others': those form many subtrees. It is relieved as far as memory goes.
+TEST(Shares, NoWorkerHasMoreGradientsInMemoryThanOneOfAllRanks) {
+  EXPECT_EQ(sharesFor({0.1, 0.9}, 8), (Shares{7, 1}));
+  EXPECT_EQ(sharesFor({0.9, 0.1}, 8), (Shares{2, 6}));
+  for (const int ranks : {16, 64})
+    for (const Shares& s : {sharesFor({0.9, 0.1}, ranks), sharesFor({0.1, 0.9, 0.1}, ranks)}) {
+      int from = 0, most = 1;
+      for (int r = 1; r < ranks; r *= 2) ++most;
+      for (const int to : endsOf(s)) {
+        const auto roots = collective::wholeSubtrees({from, to}, ranks);
+        EXPECT_LE(collective::planTree(roots, [](auto r) { return r.hi - r.lo == 1; }).slots, most)
+            << testing::PrintToString(s);
+        from = to;
+      }
+      EXPECT_NE(s, equalShares(ranks, static_cast<int>(s.size())));
+    }
 }
 
 TEST(BetterShares, AreNotThereBeforeEnoughIsMeasured) {

@@ -282,8 +282,9 @@ void runWorker(const wire::Job& job, HostRows& rows, const Callbacks& host, Inte
   } catch (const cluster::RunOver&) {
     // The others have ended the run without this one, which may come at any time, or which replaces one of them: there is
     // nothing to do, and no error.
-    const bool mayBeLate = job.first_workers() > 0 || job.attempt() + job.stage_attempt() > 0;
-    if (!mayBeLate || job.replacement() == "fail") throw;
+    const bool mayStayEmpty = job.first_workers() > 0 || job.least_workers() > 0;
+    const bool replaces = job.attempt() + job.stage_attempt() > 0 && job.replacement() != "fail";
+    if (!mayStayEmpty && !replaces) throw;
     wire::Event done;
     done.mutable_done();
     host.emit(done);

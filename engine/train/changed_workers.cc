@@ -13,9 +13,13 @@ constexpr char kNothing = '\xff';
 
 }  // namespace
 
-void Trainer::changeWorkers(collective::Exchange* exchange, collective::RankRange mine, int workers) {
+void Trainer::leaveExchange() {
   if (step_) exchangedBefore_ += step_->exchanged();
   step_.reset();
+}
+
+void Trainer::changeWorkers(collective::Exchange* exchange, collective::RankRange mine, int workers) {
+  leaveExchange();
   exchange_ = exchange;
   options_.myRanks = mine;
   step_.emplace(solver_, exchange, mine, options_.ranks);

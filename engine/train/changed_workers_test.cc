@@ -179,7 +179,12 @@ TEST_F(ChangedWorkers, RanksMoveBetweenWorkersThatStay) {
     train::Run run = setUp("", 4, w, 2);
     TrainHooks hooks;
     hooks.request = [&] { return run.solver->iteration() < 4 ? Request::kPause : Request::kNone; };
-    hooks.spent = [&](const Spent& s) { passes[me] = s.passes; };
+    double waited = 0;
+    hooks.spent = [&](const Spent& s) {
+      passes[me] = s.passes;
+      EXPECT_GT(s.waitedSeconds, waited) << "since the trainer was made, whatever exchanges it had";
+      waited = s.waitedSeconds;
+    };
     Trainer trainer(*run.solver, nullptr, run.train, hooks);
     for (uint32_t generation = 1; run.solver->iteration() < 6; ++generation) {
       collective::MeshOptions options = world.options(w, 4);

@@ -70,7 +70,7 @@ class Trainer {
 
   // From the next run() on: the ranks of this process, `workers` processes in all, and their exchange; nullptr: alone.
   void changeWorkers(collective::Exchange* exchange, collective::RankRange mine, int workers);
-  void leaveExchange() { step_.reset(); }  // the exchange may end; then changeWorkers() comes before run()
+  void leaveExchange();  // which may end then; changeWorkers() comes before run()
   // Called by all workers of the exchange: those for which behind(w) holds take the state of worker `from`: weights,
   // history, iteration, and what ranks carry.
   void catchUp(int from, const std::function<bool(int)>& behind);

@@ -83,11 +83,17 @@ class Outcome:
 
 def run(home, *flags, disturb=None, limit=90):
     own = f"train -solver solver.prototxt -ranks {RANKS} -threads 1 -model disk/model".split()
-    process, workers = home.start("run.log", *own, *flags), []
+    process, workers = home.start("run.log", *own, *flags), set()
+
+    def seen():
+        now = children(process.pid)
+        workers.update(now)
+        return now
+
     try:
         if disturb:
-            disturb(process, lambda: children(process.pid))
-        workers = children(process.pid)
+            disturb(process, seen)
+        seen()
         code = process.wait(limit)
     except subprocess.TimeoutExpired:
         code = f"still running {limit} s after the last disturbance"
@@ -164,7 +170,7 @@ class Kind:
             got = run(self.fresh(), *flags, disturb=lambda *of: schedule.run(*of, self.home.small))
         lost = got.code == 1 and re.search(r"crema: error: worker \d+ .*(was lost|silent|told to end)", got.log)
         full = got.code == 1 and schedule.filled and judge.ended_by_full_disk(got.log)
-        wrong = self.after_end(got, schedule, full) if lost or full else self.differences(got)
+        wrong = self.after_end(got, schedule, full) if lost or full else self.differences(got, schedule)
         wrong += judge.went_back(got.log)
         wrong += [f"iteration {i}: the output of a test is {o}" for i, o in sorted(got.tests - self.calm.tests)]
         logs = "".join(log[-3000:] for log in got.logs)
@@ -189,10 +195,12 @@ class Kind:
             wrong.append(f"-resume auto: exit code {again.code}, another model: {again.log[-500:]}")
         return wrong
 
-    def differences(self, got):
+    def differences(self, got, schedule):
         if got.code != 0:
             return [f"exit code {got.code}"]
         wrong = [f"{f} is missing or differs" for f, h in self.calm.files.items() if got.files.get(f) != h]
+        if not any(name in ("term", "end") for _, name, *_ in schedule.events):  # which make snapshots at any step
+            wrong += [f"{f} should not be there" for f in got.files if f not in self.calm.files]
         if got.began != self.calm.began:
             wrong.append(f"tests at {sorted(got.began, key=int)} and not {sorted(self.calm.began, key=int)}")
         return wrong + got.left

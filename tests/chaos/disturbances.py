@@ -142,16 +142,18 @@ class Disturber:
         return [control, mesh[who % len(mesh) :][:1] if mesh else [], control + mesh][how % 3]
 
     def cut(self, pid, who, _, how):
-        if how % 3 != 1:
+        links = self.links(pid, who, how)
+        if links and how % 3 != 1:
             self.ends_at_once(pid)
-        for near, _ in self.links(pid, who, how):
+        for near, _ in links:
             sockets.cut(near)
 
     def half(self, pid, who, _, how):
         """Either end of it may be the one that closes."""
-        if how % 3 != 1:
+        links = self.links(pid, who, how)
+        if links and how % 3 != 1:
             self.ends_at_once(pid)
-        for near, far in self.links(pid, who, how):
+        for near, far in links:
             sockets.half_close(far if far and how % 2 else near)
 
     def hole(self, pid, who, lasts, how):

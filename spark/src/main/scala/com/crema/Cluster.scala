@@ -115,7 +115,7 @@ object Cluster {
             "resources in the cluster, ask for fewer, or set " +
             "--conf spark.scheduler.maxRegisteredResourcesWaitingTime to a larger value")
       }
-      math.min(ranks, seen)
+      math.min(ranks, if (grows(sc.getConf)) math.min(wanted, seen) else seen) // more may be idle, and taken away again
     }
 
   /** This driver's address as the executors see it. */
