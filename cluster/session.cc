@@ -19,6 +19,8 @@ ErrorKind kindForAll(const std::string& text) {
 
 namespace {
 
+constexpr char kNotNeeded[] = "the run was over before this member was needed";
+
 constexpr size_t kPieceBytes = 1u << 20;
 
 // When a run is over its coordinator has ended: a task that Spark repeats then must fail at once instead of waiting for
@@ -142,7 +144,13 @@ void Session::ready(const std::string& stateDigest, const std::string& records) 
   control::ToCoordinator message;
   message.mutable_ready()->set_state_digest(stateDigest);
   message.mutable_ready()->set_records(records);
-  channel_.send(message, Deadline::after(timeout_), &interrupt_);
+  try {
+    channel_.send(message, Deadline::after(timeout_), &interrupt_);
+  } catch (const Error&) {
+    const MutexLock lock(mutex_);
+    if (bye_) throw RunOver(kNotNeeded);  // said while the member was preparing, by a coordinator that has gone since
+    throw;
+  }
 }
 
 // Waits until `said` holds after a message of the coordinator, or the run is over.
@@ -157,7 +165,7 @@ control::ToMember::Start Session::waitForStart() {
   waiting = false;
   interrupt_.check();
   const MutexLock lock(mutex_);
-  if (!start_) throw RunOver("the run was over before this member was needed");
+  if (!start_) throw RunOver(kNotNeeded);
   const control::ToMember::Start start = *std::exchange(start_, std::nullopt);
   generation_ = start.generation();
   return start;

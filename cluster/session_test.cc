@@ -188,6 +188,21 @@ TEST(Session, ALostCoordinatorIsReportedAtOnce) {
   session.failed(Error(ErrorKind::kIo, "the disk is full"));  // nobody receives it, and nothing is thrown
 }
 
+// It was building its net, and the coordinator has said goodbye and gone.
+TEST(Session, WhoIsReadyBehindTheEndWasNotNeeded) {
+  auto doorman = std::make_unique<Doorman>("127.0.0.1", 0, test::kToken);
+  SessionOptions options;
+  options.coordinator = doorman->address(), options.secret = test::kToken;
+  Interrupt interrupt;
+  Session session(options, {}, interrupt);
+  control::ToMember bye;
+  bye.mutable_bye();
+  doorman->next(Deadline::after(kPatience), nullptr).value().from->send(bye, Deadline::after(kPatience));
+  doorman.reset();
+  const auto behind = [&] { session.ready("", ""), session.ready("", ""), session.waitForStart(); };
+  for (int i = 0; i < 2; ++i) EXPECT_THROW(behind(), RunOver);
+}
+
 TEST_F(SessionTest, AnErrorIsWaitedForAsLongAsIsSaid) {
   join();
   const auto none = later([&] { EXPECT_FALSE(session_->coordinatorsError(5)); });
