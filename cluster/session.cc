@@ -147,8 +147,10 @@ void Session::ready(const std::string& stateDigest, const std::string& records) 
   try {
     channel_.send(message, Deadline::after(timeout_), &interrupt_);
   } catch (const Error&) {
+    // Said while the member was preparing, by a coordinator that has gone since; listen() may be a moment behind.
+    (void)waitFor([this]() CREMA_REQUIRES(mutex_) { return bye_ || error_; }, patience::kGone);
     const MutexLock lock(mutex_);
-    if (bye_) throw RunOver(kNotNeeded);  // said while the member was preparing, by a coordinator that has gone since
+    if (bye_) throw RunOver(kNotNeeded);
     throw;
   }
 }
