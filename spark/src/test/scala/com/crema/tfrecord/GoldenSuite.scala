@@ -66,8 +66,8 @@ class GoldenSuite extends AnyFunSuite with BeforeAndAfterAll {
 
   test("the same rows are written as the same bytes, whatever the order of columns") {
     val frame = spark.read.format("tfrecord").schema(schema).load(golden("examples.tfrecord").toString)
-    for (columns <- Seq(schema.fieldNames, schema.fieldNames.reverse)) {
-      val output = folder.resolve(s"rows-${columns.head}").toString
+    for ((columns, i) <- Seq(schema.fieldNames, schema.fieldNames.reverse).zipWithIndex) {
+      val output = folder.resolve(s"rows-$i").toString // no column's name: not every locale has its letters in paths
       frame.select(columns.head, columns.tail: _*).coalesce(1).write.format("tfrecord").save(output)
       val Array(written) = new java.io.File(output).listFiles.filter(_.getName.endsWith(".tfrecord"))
       assert(Files.readAllBytes(written.toPath).toSeq == Files.readAllBytes(golden("examples.tfrecord")).toSeq)
