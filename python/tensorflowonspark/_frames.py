@@ -3,7 +3,8 @@
 import contextlib
 
 _BATCH = "spark.sql.execution.arrow.maxRecordsPerBatch"
-_ROWS = 256  # a batch: as fast as Spark's 10,000, which of images are more than an executor's memory
+_ROWS = 256  # a batch, where the size of rows is not known: Spark's 10,000 are of images more than an executor's memory
+_BYTES, _MOST = 4 << 20, 8192  # a batch, where it is
 
 
 def plain(data):
@@ -35,6 +36,21 @@ def has_arrow():
     return True
 
 
+def _rows_of_a_batch(frame):
+    """Of a cached frame Spark has counted rows and bytes; of others it guesses a hundred bytes for a value of any
+    size.
+    """
+    try:
+        plan = frame._jdf.queryExecution().optimizedPlan()
+        if plan.nodeName() != "InMemoryRelation":
+            return _ROWS
+        known = plan.stats()
+        rows, size = int(str(known.rowCount().get())), int(str(known.sizeInBytes()))
+        return max(_ROWS, min(_BYTES * rows // max(1, size), _MOST))
+    except Exception:  # Spark Connect has no such thing, most frames no count of their rows
+        return _ROWS
+
+
 def bound_batches(frame):
     """Has Spark pass rows of any size in small batches, in queries of this frame's session that begin from now on;
     returns how many rows a batch may have had, or None when that is as it was.
@@ -45,10 +61,10 @@ def bound_batches(frame):
     if all(isinstance(field.dataType, sizes) for field in frame.schema.fields):
         return None
     conf = frame.sparkSession.conf
-    before = conf.get(_BATCH)
-    if 0 < int(before) <= _ROWS:
+    before, rows = conf.get(_BATCH), _rows_of_a_batch(frame)
+    if 0 < int(before) <= rows:
         return None
-    conf.set(_BATCH, str(_ROWS))
+    conf.set(_BATCH, str(rows))
     return before
 
 

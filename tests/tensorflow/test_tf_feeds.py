@@ -10,7 +10,7 @@ import pyspark
 from cluster_programs import sc, seen  # noqa: F401  fixtures
 from tensorflow_session import spark  # noqa: F401
 
-from tensorflowonspark import TFCluster
+from tensorflowonspark import TFCluster, _frames
 
 pyspark.cloudpickle.register_pickle_by_value(sys.modules[__name__])  # executors do not have this file
 
@@ -74,6 +74,24 @@ def test_a_frame_of_images_fits_into_an_executor(sc, spark, seen):  # noqa: F811
     cluster.shutdown()
     assert seen()["0.json"] == 9000
     assert spark.conf.get("spark.sql.execution.arrow.maxRecordsPerBatch") == before
+
+
+def test_batches_are_as_large_as_what_is_known_of_rows_allows(spark):  # noqa: F811
+    """Those of a cached frame have a size; numbers alone need no bound."""
+    name = "spark.sql.execution.arrow.maxRecordsPerBatch"
+    before, found = spark.conf.get(name), []
+
+    def wide():
+        return spark.range(0, 1000, 1, 2).selectExpr("cast(repeat('x', 2000) as binary) as image", "id")
+
+    cached = wide().cache()
+    cached.count()
+    for frame in (cached, wide().limit(10), spark.range(10)):
+        with _frames.small_batches(frame):
+            found.append(int(spark.conf.get(name)))
+        assert spark.conf.get(name) == before
+    cached.unpersist()
+    assert 1500 < found[0] < 3000 and found[1:] == [256, int(before)], found
 
 
 def keeps_all(args, ctx):
