@@ -184,9 +184,8 @@ class Coordinator::State {
     const std::vector<int>& members = membership_.members();
     control::ToMember message;
     auto* start = message.mutable_start();
-    start->set_generation(membership_.generation()), start->set_snapshot(reports_.lastSnapshot());
-    start->set_lead_lost(reports_.leadLost());
-    reports_.leads(members[0]);
+    start->set_generation(membership_.generation());
+    int64_t snapshot = reports_.lastSnapshot();
     std::vector<int> came;
     for (const int w : members) {
       const Member& m = roster_.members[static_cast<size_t>(w)];
@@ -195,7 +194,9 @@ class Coordinator::State {
       start->add_number(w);
       start->add_iteration(membership_.iteration(w));
       if (membership_.iteration(w) == Membership::kNewcomer) came.push_back(w);
+      snapshot = std::max(snapshot, m.taken);
     }
+    start->set_snapshot(snapshot);
     Work::Division division = work_->begin(roster_, members);
     for (const int end : division.ends) start->add_share_end(end);
     reports_.begins(std::move(came), std::move(division.why));
@@ -240,11 +241,13 @@ class Coordinator::State {
   // replaced: another process has taken its place already.
   void lose(int w, const std::string& story, ErrorKind kind = ErrorKind::kPeer, bool remedy = true,
             bool replaced = false) {
-    const bool computes = !joins(w);
-    if (computes) losses_.lost(Error(kind, remedy ? fmt::format("{}; {}", story, work_->remedyForLoss()) : story));
-    if (computes && !survivesLoss()) throw *losses_.last();
+    const bool needed = !joins(w), pauses = needed && !gathering();
+    if (needed) {
+      losses_.lost(Error(kind, remedy ? fmt::format("{}; {}", story, work_->remedyForLoss()) : story));
+      if (!survivesLoss()) throw *losses_.last();
+    }
     LOG_WARNING("{}", story);
-    if (!gathering() && computes) reports_.paused(monotonicSeconds());
+    if (pauses) reports_.paused(monotonicSeconds());
     control::ToMember goodbye;
     goodbye.mutable_abort()->set_kind(name(ErrorKind::kPeer));
     goodbye.mutable_abort()->set_story(
@@ -252,8 +255,7 @@ class Coordinator::State {
     roster_.tell(w, goodbye);
     roster_.members[static_cast<size_t>(w)] = Member();
     membership_.left(w);
-    reports_.gone(w);
-    if (!gathering() && computes) waitUntil_ = Deadline::after(options_.replacementTimeout);
+    if (pauses) waitUntil_ = Deadline::after(options_.replacementTimeout);
     reports_.lost(w, story, replaced);
   }
 
@@ -357,7 +359,7 @@ class Coordinator::State {
   // Also of a member that cannot reach others.
   void paused(int w, const control::ToCoordinator::Paused& p) {
     Member& m = roster_.members[static_cast<size_t>(w)];
-    m.moved = m.heard, m.finished = false;
+    m.moved = m.heard, m.finished = false, m.taken = p.taken();
     if (!p.story().empty() && !recovers()) {
       control::ToCoordinator::Failed f;
       f.set_story(p.story()), f.set_kind(name(ErrorKind::kPeer)), f.set_iteration(p.iteration());

@@ -61,8 +61,7 @@ void Reports::wentOn(uint32_t generation, size_t members, int64_t iteration, dou
 
 void Reports::forward(wire::Event event, const Roster& roster, const Work& work) {
   if (event.has_test() && !tests_.emplace(event.test().iteration(), event.test().net()).second) return;
-  if (event.has_snapshot() && event.snapshot().iteration() > snapshot_)
-    snapshot_ = event.snapshot().iteration(), led_ = {lead_}, leadLost_ = false;
+  if (event.has_snapshot()) snapshot_ = std::max<int64_t>(snapshot_, event.snapshot().iteration());
   work.complete(roster, event);
   emit_(event);
 }

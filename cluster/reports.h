@@ -30,11 +30,6 @@ class Reports {
   // What a member says; a test that was done anew, as its member was lost before all had its result, is said once.
   void forward(wire::Event event, const Roster& roster, const Work& work);
   int64_t lastSnapshot() const { return snapshot_; }  // its iteration; -1: none was reported
-  // Snapshots are reported when they are where they belong, which takes a while. Whether a member is lost that has led since the last
-  // one was reported: what it had written may never come there.
-  void leads(int member) { led_.insert(lead_ = member); }
-  void gone(int member) { leadLost_ = leadLost_ || led_.count(member) > 0; }
-  bool leadLost() const { return leadLost_; }
 
  private:
   std::function<void(const wire::Event&)> emit_;
@@ -43,9 +38,6 @@ class Reports {
   std::string shares_;                       // of it
   std::set<std::pair<int64_t, int>> tests_;  // that have been reported
   int64_t snapshot_ = -1;
-  std::set<int> led_;  // since the last snapshot was reported, the present one too
-  int lead_ = -1;
-  bool leadLost_ = false;
   double lastPreparing_ = -1e9;
 };
 

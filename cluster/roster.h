@@ -21,6 +21,7 @@ struct Member {
   // Times in seconds: its last message; the last progress of its computing thread, waiting for others included; the last
   // Preparing of its host.
   double heard = 0, moved = 0, prepared = -1e9;
+  int64_t taken = -1;           // the last snapshot that it took, as it said when it left a generation
   std::string digest, records;  // digest: SHA-256 of its state; records: counts and fingerprints of its data
 };
 

@@ -182,12 +182,12 @@ void Session::watch(Interrupt* left) {
 bool Session::leaving() const { return next_ > generation_; }
 bool Session::pauseAsked() const { return nextAtBorder_ > generation_; }
 
-void Session::paused(int64_t at, const Unreached& others, const std::string& story) {
+void Session::paused(int64_t at, const Unreached& others, const std::string& story, int64_t taken) {
   control::ToCoordinator message;
   auto* p = message.mutable_paused();
   p->set_generation(generation_), p->set_iteration(at), p->set_story(story);
   for (const int m : others.members) p->add_unreached(m);
-  p->set_ended(others.ended);
+  p->set_ended(others.ended), p->set_taken(taken);
   channel_.send(message, Deadline::after(timeout_), &interrupt_);
 }
 

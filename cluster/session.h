@@ -58,7 +58,8 @@ class Session {
   bool leaving() const;     // the coordinator has said so
   bool pauseAsked() const;  // it wants it left behind the next step that all agree on
   // This member has left it, with the state before step `iteration`, and cannot reach those; the text says how that showed.
-  void paused(int64_t iteration, const Unreached& others = {}, const std::string& story = "");
+  // taken: of its last snapshot; -1: none.
+  void paused(int64_t iteration, const Unreached& others = {}, const std::string& story = "", int64_t taken = -1);
   void report(const wire::Event& event);
   void spent(const control::ToCoordinator::Spent& spent);  // goes out with each heartbeat
   void failed(const Error& error);                         // never throws

@@ -174,32 +174,31 @@ TEST_F(SessionTest, ASilentCoordinatorIsGoneAfterTheStepTimeout) {
   EXPECT_EQ(session_->coordinatorsError(0)->kind(), ErrorKind::kPeer);
 }
 
-TEST(Session, ALostCoordinatorIsReportedAtOnce) {
-  auto doorman = std::make_unique<Doorman>("127.0.0.1", 0, test::kToken);
-  SessionOptions options;
-  options.coordinator = doorman->address(), options.secret = test::kToken;
-  Interrupt interrupt;
-  Session session(options, {}, interrupt);
-  doorman.reset();
-  ASSERT_TRUE(soon([&] { return interrupt.raised(); }));
-  const std::string message = messageOf([&] { interrupt.check(); });
-  EXPECT_EQ(message.find("the coordinator is gone: recv from the coordinator at " + options.coordinator + ": "), 0u)
+// The coordinator goes away.
+class LeftSession : public testing::Test {
+ protected:
+  std::unique_ptr<Doorman> doorman_ = std::make_unique<Doorman>("127.0.0.1", 0, test::kToken);
+  const SessionOptions options_{doorman_->address(), test::kToken};
+  Interrupt interrupt_;
+  Session session_{options_, {}, interrupt_};
+};
+
+TEST_F(LeftSession, ALostCoordinatorIsReportedAtOnce) {
+  doorman_.reset();
+  ASSERT_TRUE(soon([&] { return interrupt_.raised(); }));
+  const std::string message = messageOf([&] { interrupt_.check(); });
+  EXPECT_EQ(message.find("the coordinator is gone: recv from the coordinator at " + options_.coordinator + ": "), 0u)
       << message;
-  session.failed(Error(ErrorKind::kIo, "the disk is full"));  // nobody receives it, and nothing is thrown
+  session_.failed(Error(ErrorKind::kIo, "the disk is full"));  // nobody receives it, and nothing is thrown
 }
 
 // It was building its net, and the coordinator has said goodbye and gone.
-TEST(Session, WhoIsReadyBehindTheEndWasNotNeeded) {
-  auto doorman = std::make_unique<Doorman>("127.0.0.1", 0, test::kToken);
-  SessionOptions options;
-  options.coordinator = doorman->address(), options.secret = test::kToken;
-  Interrupt interrupt;
-  Session session(options, {}, interrupt);
+TEST_F(LeftSession, WhoIsReadyBehindTheEndWasNotNeeded) {
   control::ToMember bye;
   bye.mutable_bye();
-  doorman->next(Deadline::after(kPatience), nullptr).value().from->send(bye, Deadline::after(kPatience));
-  doorman.reset();
-  const auto behind = [&] { session.ready("", ""), session.ready("", ""), session.waitForStart(); };
+  doorman_->next(Deadline::after(kPatience), nullptr).value().from->send(bye, Deadline::after(kPatience));
+  doorman_.reset();
+  const auto behind = [&] { session_.ready("", ""), session_.ready("", ""), session_.waitForStart(); };
   for (int i = 0; i < 2; ++i) EXPECT_THROW(behind(), RunOver);
 }
 

@@ -14,10 +14,7 @@ namespace {
 
 using crema::test::messageOf;
 
-class BrokerRoomTest : public testing::Test {
- protected:
-  Broker b_{{"input", "output", "error"}, 1000};
-};
+class BrokerRoomTest : public WithBroker {};
 
 // Bytes count until done(), not until get(): the program still has them.
 TEST_F(BrokerRoomTest, BlocksWaitForRoom) {

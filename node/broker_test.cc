@@ -17,10 +17,7 @@ namespace {
 
 using crema::test::messageOf;
 
-class BrokerTest : public testing::Test {
- protected:
-  Broker b_{{"input", "output", "error"}, 1000};
-};
+class BrokerTest : public WithBroker {};
 
 TEST_F(BrokerTest, FirstInFirstOut) {
   ASSERT_TRUE(b_.put("input", blockOf(3, 10), now()));

@@ -110,7 +110,7 @@ class Run {
     trainer_.leaveExchange();
     interrupt_.check();
     session_.paused(whole_ ? run_.solver->iteration() : cluster::Membership::kNewcomer, others,
-                    session_.leaving() ? "" : story);  // the coordinator knows more already
+                    session_.leaving() ? "" : story, taken_);  // the coordinator knows more already
     mesh_.reset();
   }
 
@@ -164,15 +164,16 @@ class Run {
     if (std::any_of(at.begin(), at.end(), [&](int64_t i) { return i < *furthest; }))
       trainer_.catchUp(static_cast<int>(furthest - at.begin()), behind);
     whole_ = true, reported_ = 0;  // the first step of a generation ends a pause
-    owesSnapshot_ = owesSnapshot_ || (lead_ && start.lead_lost() && owed(start.snapshot()));
+    trainer_.knowsSnapshot(start.snapshot());
+    owesSnapshot_ = lead_ && owed(start.snapshot());
   }
 
-  // Whether a worker that led before owed a snapshot: it was lost before that was published. One that is due now
-  // is taken in any case, and this worker still publishes what it has taken.
+  // Whether a worker that led before, and is lost, owed a snapshot, which it had not taken or not brought where it
+  // belongs. One that is due now is taken in any case.
   bool owed(int64_t last) const {
     const int every = run_.solver->param().snapshot();
     const int64_t at = run_.solver->iteration();
-    return every > 0 && at % every != 0 && at / every * every > std::max({last, began_, taken_});
+    return every > 0 && at % every != 0 && at / every * every > std::max(last, began_);
   }
 
   train::TrainHooks hooks() {

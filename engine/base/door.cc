@@ -16,7 +16,7 @@ Door::~Door() {
   closing_.raise(Error(ErrorKind::kStopped, "the door is closed"));
   acceptor_.join();
   for (auto& c : clients_) c->thread.join();
-  if (refused_ > 1) LOG_WARNING("{} strangers knocked at {} in all; none was let in", refused_.load(), whose_);
+  if (refused_ > 1) LOG_WARNING("{} clients of {} were refused in all", refused_.load(), whose_);
 }
 
 void Door::acceptAll() {

@@ -70,6 +70,7 @@ void Trainer::repeatBorder() {
   const bool due = every > 0 && solver_.iteration() > 0 && solver_.iteration() % every == 0;
   snapshotTaken_ = (due || wantsSnapshot(agreed_)) && !stopped_;
   if (snapshotTaken_ && snapshotAt_ != solver_.iteration()) takeSnapshot();
+  if (snapshotTaken_) requested_ = withoutSnapshot(requested_);  // else the next step would take another one
 }
 
 // Before the update: a step is done everywhere, or its update is taken over with what belongs to it.

@@ -4,6 +4,8 @@
 #include <functional>
 #include <map>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "support/mesh_world.h"
 #include "support/solver_fixture.h"
@@ -225,6 +227,25 @@ TEST_F(ChangedWorkers, WhereAllWorkersLeaveTheRunEndsInsteadWithASnapshot) {
   work(0);
   other.join();
   EXPECT_TRUE(fileExists(folder_.file("leave_iter_1.solverstate")));
+}
+
+// A new lead that owes a snapshot asks for it where it begins: it is taken there, and not behind the next step as well.
+TEST_F(ChangedWorkers, ASnapshotThatIsOwedIsTakenOnce) {
+  train::Run run = setUp("snapshot: 3 ");
+  run.train.snapshotPrefix = folder_.file("once");
+  std::vector<int64_t> taken;
+  bool owed = false;
+  TrainHooks hooks;
+  hooks.snapshot = [&](int64_t iteration, const solver::SnapshotFiles&) { taken.push_back(iteration); };
+  hooks.request = [&] { return std::exchange(owed, false) ? Request::kSnapshot : Request::kPause; };
+  Trainer trainer(*run.solver, nullptr, run.train, hooks);
+  for (int64_t step = 1; step <= 3; ++step) {
+    owed = step == 2;
+    trainer.run();
+    EXPECT_EQ(run.solver->iteration(), step);
+    trainer.leaveExchange(), trainer.changeWorkers(nullptr, {0, 1}, 1);
+  }
+  EXPECT_EQ(taken, (std::vector<int64_t>{1, 3}));
 }
 
 TEST_F(ChangedWorkers, WhereOneWorkerLeavesTheOthersPauseForIt) {

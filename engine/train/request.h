@@ -26,6 +26,7 @@ constexpr bool wantsStop(Request r) { return static_cast<unsigned>(r) & 2; }
 constexpr bool wantsEnd(Request r) { return static_cast<unsigned>(r) & 4; }
 constexpr bool wantsPause(Request r) { return static_cast<unsigned>(r) & (8 | 16); }
 constexpr Request withoutPause(Request r) { return static_cast<Request>(static_cast<unsigned>(r) & 7); }
+constexpr Request withoutSnapshot(Request r) { return static_cast<Request>(static_cast<unsigned>(r) & ~1u); }
 
 // Writes a request as kRequestBits numbers, 0 or 1, to be summed over workers, `all` of them: a bit of the sum is set when
 // any of them has set it. Where all leave, the run ends.

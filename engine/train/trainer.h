@@ -70,6 +70,8 @@ class Trainer {
 
   // From the next run() on: the ranks of this process, `workers` processes in all, and their exchange; nullptr: alone.
   void changeWorkers(collective::Exchange* exchange, collective::RankRange mine, int workers);
+  // Of the last snapshot: it is where it belongs, or a process that is still there brings it; behind it none is taken. -1: none.
+  void knowsSnapshot(int64_t iteration) { snapshotAt_ = iteration; }
   void leaveExchange();  // which may end then; changeWorkers() comes before run()
   // Called by all workers of the exchange: those for which behind(w) holds take the state of worker `from`: weights,
   // history, iteration, and what ranks carry.
@@ -114,7 +116,7 @@ class Trainer {
   Request agreed_ = Request::kNone;     // of all workers, from the last sum
   // begun_: run() has been called, or the state is another worker's.
   bool stopped_ = false, paused_ = false, begun_ = false, snapshotTaken_ = false;
-  int64_t snapshotAt_ = -1;  // of the last snapshot
+  int64_t snapshotAt_ = -1;  // of the last snapshot, of any process
   double lastDisplay_ = 0, seconds_ = 0, exchangedBefore_ = 0;
   Spent spent_;
   int64_t lastDisplayIteration_ = 0;

@@ -127,8 +127,7 @@ class TFCluster:
                 self.server.stuck(f"goes on {timeout:g} s after the end of its feed, the timeout of shutdown()")
             self.starter.join(60)
             if "error" in self.status:
-                self.server.told = True
-                raise Exception(self.status["error"])
+                raise self.server.failure(self.status["error"])
         finally:
             self._stop()
 

@@ -31,7 +31,7 @@ def forget(cluster):
 def _stop(sc):
     """SparkContext.stop(), which would end nodes as if their executors were lost."""
     for cluster in [c for c in _running if c.sc is sc]:
-        if not cluster.server.told:
+        if not cluster.server.reported:
             _leave(cluster)
         cluster._stop()
     sc.crema_stop()
@@ -59,7 +59,7 @@ def _end():
     """
     if os.getpid() != _driver:
         return
-    for cluster in [c for c in _running if not c.server.told]:
+    for cluster in [c for c in _running if not c.server.reported]:
         _leave(cluster)
     if not _left:
         return

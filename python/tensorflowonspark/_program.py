@@ -20,16 +20,19 @@ def pickled(fn, tf_args):
     """A map function and its arguments. TypeError names what cannot be pickled, and says what to do."""
     from pyspark import cloudpickle
 
-    name = getattr(fn, "__name__", fn)
-    for what, value in (("the arguments, tf_args,", tf_args), (f"map function {name!r}", fn)):
+    try:
+        return cloudpickle.dumps((fn, tf_args))
+    except Exception as e:
+        what = f"map function {getattr(fn, '__name__', fn)!r}"
         try:
-            cloudpickle.dumps(value)
-        except Exception as e:
-            raise TypeError(
-                f"{what} cannot be sent to the executors: {str(e).rstrip('.')}. It may not use the SparkContext, open "
-                "files, locks or other things that belong to the driver; make them inside the function"
-            ) from e
-    return cloudpickle.dumps((fn, tf_args))
+            cloudpickle.dumps(fn)
+            what = "what tf_args has"
+        except Exception:  # it is the function, perhaps beside its arguments
+            pass
+        raise TypeError(
+            f"{what} cannot be sent to the executors: {str(e).rstrip('.')}. It may not use the SparkContext, open "
+            "files, locks or other things that belong to the driver; make them inside the function"
+        ) from e
 
 
 def environment(environ):

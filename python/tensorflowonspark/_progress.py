@@ -172,8 +172,7 @@ def explained(server):
         while server.error is None and time.monotonic() < deadline:
             time.sleep(0.02)
         if server.error is not None:
-            server.told = True
-            raise Exception(server.error) from None
+            raise server.failure() from None
         refused = _ROW_ERROR.search(str(error))
         if refused:
             raise RowError(refused.group(1)) from None

@@ -5,7 +5,6 @@ reserves a place and asks. All of them prove the token of the run first; nothing
 """
 
 import os
-import re
 import socket
 import threading
 import time
@@ -83,11 +82,11 @@ class Server:
         assert count > 0, "Expected number of reservations should be greater than zero"
         self.reservations, self.done = Reservations(count), False
         self.error = self.late = None  # why the run has failed; what is called while nodes are awaited
-        self.told = False  # the error has been raised
+        self.reported = False  # the error of the run, by an exception
         self.token = os.urandom(32)
         self._count, self._timeout, self._say, self._encrypted = count, timeout, say, encrypted
         self._changed = threading.Condition()
-        self._started = self._over = False
+        self._started = self._over = self._too_few = False
         self._places = {}  # by the coordinator's number of a place: who has it
         self._coordinator = self._socket = None
 
@@ -162,6 +161,7 @@ class Server:
                 self._started = True
             if "failed" in event:
                 self.error = event["failed"].get("story", "the run has failed")
+                self._too_few = not self._started and event["failed"].get("kind") == "timeout"
                 if event["failed"].get("kind") == "data":
                     _yarn.failed(self.error)
             if "done" in event:
@@ -183,8 +183,7 @@ class Server:
             while not condition():
                 error = self.error or (status or {}).get("error")
                 if error:
-                    self.told = True
-                    raise Exception(error)
+                    raise self.failure(error)
                 if self._over:
                     raise Exception("the run is over")
                 left = 1 if deadline is None else min(1, deadline - time.monotonic())
@@ -194,6 +193,11 @@ class Server:
                 if meanwhile:
                     meanwhile()
         return True
+
+    def failure(self, error=None):
+        """The exception for an error of the run, which is reported with it."""
+        self.reported = True
+        return Exception(error or self.error)
 
     def await_reservations(self, sc=None, status=None, timeout=600):
         """What all nodes say about themselves, when all are there. Exception when they are not after `timeout` seconds,
@@ -208,7 +212,7 @@ class Server:
                     "slots, ask for fewer, or raise reservation_timeout"
                 )
         except Exception as e:
-            if re.match(r"\d+ nodes? wanted, ", str(e)):  # the coordinator's clock was faster
+            if self._too_few:  # the coordinator's clock was faster
                 raise Exception(f"{late}: {e}") from None
             raise
         return self.reservations.get()

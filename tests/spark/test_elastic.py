@@ -7,8 +7,8 @@ import signal
 import pytest
 
 from conftest import wait_until
+from disturbed_jobs import executors, longer, said, trained
 from spark_jobs import DATA_FILES, job, submit  # noqa: F401 (job is a fixture)
-from test_survival import executors, longer, trained
 
 
 def dynamic(fewest, most):
@@ -23,13 +23,10 @@ def test_executors_that_come_later_join_and_those_that_leave_are_done_without(jo
     longer(job, DATA_FILES[0], 3000)
     _, model, snapshots = trained(job, tmp_path / "run", files=DATA_FILES, master="local[2]")
 
-    def driver_log():
-        return (job / "driver.log").read_text()
-
     def disturb(run):
         def driver_says(line):
-            wait_until(lambda: run.poll() is not None or re.search(line, driver_log()), 120, line)
-            assert re.search(line, driver_log()), driver_log()[-4000:]
+            wait_until(lambda: run.poll() is not None or re.search(line, said(job)), 120, line)
+            assert re.search(line, said(job)), said(job)[-4000:]
 
         driver_says(r"training goes on with 3 worker\(s\) \(new: \d\) from iteration \d+, after \d+\.\d\d s")
         os.kill(executors(run)[0], signal.SIGKILL)

@@ -1,32 +1,13 @@
 """Jobs that end before their time: by a signal to the driver, a killed worker, a killed coordinator."""
 
-import contextlib
 import os
 import pathlib
 import re
 import signal
-import subprocess
 
-from conftest import children, running, wait_until
-from spark_jobs import ENVIRONMENT, FILES, command, job, submit  # noqa: F401 (job is a fixture)
-
-
-@contextlib.contextmanager
-def started(job, master, *flags, model="model", conf=()):
-    """A job that writes job/driver.log, in a session of its own; killed at the end if it is still there."""
-    with open(job / "driver.log", "w") as log:
-        run = subprocess.Popen(
-            command(job, master, *flags, model=model, conf=conf),
-            cwd=job,
-            env=ENVIRONMENT,
-            stdout=log,
-            stderr=log,
-            start_new_session=True,
-        )
-    try:
-        yield run
-    finally:
-        run.kill()
+from conftest import running, wait_until
+from disturbed_jobs import descendants, processes, started
+from spark_jobs import FILES, job, submit  # noqa: F401 (job is a fixture)
 
 
 def test_an_interrupted_driver_says_where_to_go_on(job):
@@ -78,23 +59,15 @@ def killed_child(job, sign, kind="worker"):
         re.sub(r"max_iter: \d+", "max_iter: 1000000", re.sub(r"snapshot: \d+", "snapshot: 0", solver.read_text()))
     )
 
-    def descendants(pid):
-        mine = children(pid)
-        return mine + [d for c in mine for d in descendants(c)]
-
-    def processes(run):
-        return [
-            p
-            for p in descendants(run.pid)
-            if f"{kind}\0-job".encode() in pathlib.Path(f"/proc/{p}/cmdline").read_bytes()
-        ]
+    def named(run):
+        return processes(run, f"{kind}\0-job")
 
     alone = ("spark.crema.replacement=fail",)
     with started(job, "local-cluster[2,1,1024]", "-train", "-clusterSize", 2, conf=alone) as run:
         wait_until(lambda: "iteration" in (job / "driver.log").read_text(), 90, "the first step")
         everything = descendants(run.pid)
-        assert len(processes(run)) == (2 if kind == "worker" else 1)
-        os.kill(processes(run)[0], sign)
+        assert len(named(run)) == (2 if kind == "worker" else 1)
+        os.kill(named(run)[0], sign)
         code = run.wait(60)
     text = (job / "driver.log").read_text()
     assert code == 1, text[-3000:]

@@ -76,8 +76,9 @@ class ScriptedMember {
     m.mutable_finished()->set_iteration(10), m.mutable_finished()->set_state_digest(digest);
     say(m);
   }
-  void sayPaused(uint32_t generation, int64_t iteration, const Unreached& others = {}) {
+  void sayPaused(uint32_t generation, int64_t iteration, const Unreached& others = {}, int64_t taken = -1) {
     control::ToCoordinator m;
+    m.mutable_paused()->set_taken(taken);
     m.mutable_paused()->set_generation(generation), m.mutable_paused()->set_iteration(iteration);
     for (const int o : others.members) m.mutable_paused()->add_unreached(o);
     m.mutable_paused()->set_ended(others.ended);

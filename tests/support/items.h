@@ -1,5 +1,6 @@
-// What tests put into a broker.
+// A broker with room for 1,000 bytes, and what tests put into it.
 #pragma once
+#include <gtest/gtest.h>
 #include <sys/mman.h>
 
 #include "node/broker.h"
@@ -21,5 +22,10 @@ inline Item markOf(wire::Mark mark) {
   item.mark = mark;
   return item;
 }
+
+class WithBroker : public testing::Test {
+ protected:
+  Broker b_{{"input", "output", "error"}, 1000};
+};
 
 }  // namespace crema::node

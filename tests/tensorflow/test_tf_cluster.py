@@ -86,7 +86,7 @@ def test_impossible_clusters_are_refused(sc):
             return sc.parallelize([1])
 
         TFCluster.run(sc, uses_context, {}, 2, 0)
-    with pytest.raises(TypeError, match="^the arguments, tf_args, cannot be sent to the executors: cannot pickle"):
+    with pytest.raises(TypeError, match="^what tf_args has cannot be sent to the executors: cannot pickle"):
         TFCluster.run(sc, say_who, {"lock": threading.Lock()}, 2, 0)
 
 
