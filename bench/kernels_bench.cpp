@@ -1,9 +1,10 @@
-// Milliseconds per kernel call for the layers of LeNet (64 images) and CIFAR-10 quick (100 images), and their sums: the
-// arithmetic of one training step. Every answer is compared with the reference loops before it is timed; a wrong one
-// ends the program with exit code 1.
+// Milliseconds per kernel call for layers of well-known nets, and their sums; of LeNet (64 images) and CIFAR-10 quick (100
+// images) that is the arithmetic of one training step. Every answer is compared with the reference loops; a wrong one ends
+// the program with exit code 1.
 //
-//   kernels_bench [instruction set, as -isa takes it] [threads] [repetitions]
+//   kernels_bench [instruction set, as -isa takes it] [threads] [repetitions] [part ...]
 //
+// Parts: lenet, quick, resnet1, resnet16, mobilenet2, norms, filtered, alexnet1, updates; all when none is named.
 // Times are the best of the repetitions: what the machine can do, not what its neighbours let it do.
 #include <algorithm>
 #include <chrono>
@@ -12,12 +13,16 @@
 #include <cstdlib>
 #include <exception>
 #include <functional>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/error.h"
 #include "base/random.h"
 #include "kernels/kernels.h"
+#include "kernels/norm.h"
+#include "kernels/ref/norm.h"
 #include "kernels/ref/ref.h"
 
 namespace crema::kernels {
@@ -134,6 +139,26 @@ class Bench {
     expectNear(name, y.data(), want);
   }
 
+  // Normalised, scaled and rectified.
+  void norm(const char* name, const ChannelShape& s) {
+    const int64_t count = int64_t{s.outer} * s.channels * s.inner;
+    const Floats x = numbers(count, 1), dy = numbers(count, 2), scale = numbers(s.channels, 3),
+                 offset = numbers(s.channels, 4);
+    const NormSteps<float> steps{.scaled = true, .rectified = true, .scale = scale.data(), .offset = offset.data()};
+    std::vector<double> each(static_cast<size_t>(s.channels) * 5);
+    const auto part = [&](int i) { return each.data() + int64_t{i} * s.channels; };
+    const NormNumbers moments{part(0), part(1), part(2)};
+    Floats y(x.size()), dx(x.size()), want(x.size());
+    time(name, "forward", 0, [&] { normForward(context_, s, 1e-5, x.data(), steps, y.data(), moments); });
+    time(name, "backward", 0, [&] {
+      normBackward(context_, s, x.data(), moments, steps, dy.data(), dx.data(), NormSums{part(3), part(4)});
+    });
+    ref::normForward(s, 1e-5, x.data(), steps, want.data(), moments);
+    expectNear(name, y.data(), want);
+    ref::normBackward(s, x.data(), moments, steps, dy.data(), want.data(), NormSums{part(3), part(4)});
+    expectNear(name, dx.data(), want);
+  }
+
   template <class Rule>
   void update(const char* name, int64_t count) {
     const Update u{.rule = Rule(SolverFields(), 4), .rate = {.policy = 0.01}, .decay = 0.0005};
@@ -212,6 +237,31 @@ void resnetOne(Bench& b) {
   b.total("of ResNet-50");
 }
 
+// Its convolutions of 1 x 1 for 16 images, as in a training step.
+void resnetSixteen(Bench& b) {
+  b.conv("2a/1", {16, 64, 56, 56, 256, 1, 1}, true);
+  b.conv("2b/2a", {16, 256, 56, 56, 64, 1, 1}, true);
+  b.conv("3a/1", {16, 256, 56, 56, 512, 1, 1, 2, 2}, true);
+  b.conv("3b/2a", {16, 512, 28, 28, 128, 1, 1}, true);
+  b.conv("3b/2c", {16, 128, 28, 28, 512, 1, 1}, true);
+  b.conv("4b/2a", {16, 1024, 14, 14, 256, 1, 1}, true);
+  b.conv("4b/2c", {16, 256, 14, 14, 1024, 1, 1}, true);
+  b.conv("5a/1", {16, 1024, 14, 14, 2048, 1, 1, 2, 2}, true);
+  b.conv("5b/2a", {16, 2048, 7, 7, 512, 1, 1}, true);
+  b.conv("5b/2c", {16, 512, 7, 7, 2048, 1, 1}, true);
+  b.total("1 x 1");
+}
+
+// Batch normalisation of ResNet-50, 16 images, and MobileNet, 32.
+void norms(Bench& b) {
+  b.norm("res 1", {16, 64, 112 * 112});
+  b.norm("res 2a/1", {16, 256, 56 * 56});
+  b.norm("res 3b/2c", {16, 512, 28 * 28});
+  b.norm("mobile 8", {32, 512, 14 * 14});
+  b.norm("mobile 14", {32, 1024, 7 * 7});
+  b.total("norms");
+}
+
 // MobileNet's pairs of a filter for each channel and 1 x 1, for two images.
 void mobilenetTwo(Bench& b) {
   b.conv("conv2_2/dw", {2, 64, 112, 112, 64, 3, 3, 2, 2, 1, 1, 1, 1, 64}, true);
@@ -264,13 +314,13 @@ int main(int argc, char** argv) {
     const int threads = argc > 2 ? std::atoi(argv[2]) : 1, repetitions = argc > 3 ? std::atoi(argv[3]) : 50;
     std::printf("%s, %d thread(s), best of %d\n\n", name(isa), threads, repetitions);
     Bench bench(isa, std::max(1, threads), std::max(1, repetitions));
-    lenet(bench);
-    cifarQuick(bench);
-    resnetOne(bench);
-    mobilenetTwo(bench);
-    filtered(bench);
-    alexnetOne(bench);
-    updates(bench);
+    const std::set<std::string> wanted(argv + std::min(argc, 4), argv + argc);
+    const std::pair<const char*, void (*)(Bench&)> parts[] = {
+        {"lenet", lenet},       {"quick", cifarQuick}, {"resnet1", resnetOne},   {"resnet16", resnetSixteen},
+        {"mobilenet2", mobilenetTwo}, {"norms", norms},      {"filtered", filtered}, {"alexnet1", alexnetOne},
+        {"updates", updates}};
+    for (const auto& [part, run] : parts)
+      if (wanted.empty() || wanted.count(part)) run(bench);
   } catch (const std::exception& e) {
     std::fprintf(stderr, "kernels_bench: %s\n", e.what());
     return 1;

@@ -1,6 +1,7 @@
-// Kernels on a blob seen as outer x channels x inner, with one number of each kind for each channel. But for
-// channelAffine() they compute in double and round once; a sum runs over rows of `inner` numbers on 8 chains and a binary tree, then over the rows, so
-// its bits follow from the shape alone. T is float (vector code) or double (reference loops). Sizes may be zero.
+// Kernels on a blob seen as outer x channels x inner, with one number of each kind for each channel. Sums are computed in
+// double: where inner > 1, number i of a row of `inner` numbers is added to chain i % 16, row after row, and a binary tree adds
+// the chains at the end, so that the bits follow from the shape alone. T is float (vector code) or double (reference loops).
+// Sizes may be zero.
 #pragma once
 #include <cstdint>
 
@@ -27,14 +28,14 @@ void channelDots(Context& c, const ChannelShape& s, const T* a, const double* sh
 
 // y = (x - shift[c]) factor[c] + offset[c] in T: the numbers are rounded to T, then the difference is, then a fused
 // multiply-add; null: shift 0, offset 0. In place allowed. In double it would cost four times as much on vectors of floats,
-// for bits below those that x has.
+// for bits below those that x has; so would channelMix().
 template <class T>
 void channelAffine(Context& c, const ChannelShape& s, const T* x, const double* shift, const double* factor,
                    const double* offset, T* y) {
   tableOf<T>(c).channelAffine(c, s, x, shift, factor, offset, y);
 }
 
-// z = p[c] x + q[c] (y - shift[c]) + r[c]. z may be x or y.
+// z = p[c] x + (q[c] (y - shift[c]) + r[c]), each product and its sum fused, in T as above. z may be x or y.
 template <class T>
 void channelMix(Context& c, const ChannelShape& s, const T* x, const T* y, const double* p, const double* q,
                 const double* shift, const double* r, T* z) {

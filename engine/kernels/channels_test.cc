@@ -73,7 +73,8 @@ TEST(Channels, ElementsAreRoundedOnce) {
       ASSERT_EQ(affine[i], std::fma(v.x[i] - f(v.a), f(v.b), f(v.c)));
       ASSERT_NEAR(affine[i], (x - v.a[c]) * v.b[c] + v.c[c], 1e-6);
       ASSERT_EQ(factor[i], v.x[i] * f(v.b));
-      ASSERT_EQ(mix[i], static_cast<float>(v.a[c] * x + v.b[c] * (y - v.c[c]) + v.d[c]));
+      ASSERT_EQ(mix[i], std::fma(f(v.a), v.x[i], std::fma(f(v.b), v.y[i] - f(v.c), f(v.d))));
+      ASSERT_NEAR(mix[i], v.a[c] * x + v.b[c] * (y - v.c[c]) + v.d[c], 1e-6);
     }
   }
 }
@@ -94,7 +95,7 @@ TEST(Channels, DoublesComeFromTheReference) {
         const size_t at = (o * 3 + c) * 5 + i;
         sum += x[at], dot += x[at] * y[at];
         EXPECT_DOUBLE_EQ(out[at], x[at] * p[c]);
-        EXPECT_DOUBLE_EQ(mixed[at], p[c] * x[at] + p[c] * (y[at] - p[c]) + p[c]);
+        EXPECT_NEAR(mixed[at], p[c] * x[at] + p[c] * (y[at] - p[c]) + p[c], 1e-15);
       }
     EXPECT_NEAR(sums[c], sum, 1e-14);
     EXPECT_NEAR(dots[c], dot, 1e-14);

@@ -8,6 +8,14 @@ struct ChannelRows {
   ChannelRows(const ChannelShape& s, int c)
       : first(int64_t{c} * s.inner), stride(int64_t{s.channels} * s.inner), rows(s.outer), inner(s.inner) {}
 
+  // Asks for what comes some thousand numbers after place i of a row, which lies at `at`: no processor foresees the next row,
+  // and none looks far enough ahead for all that a number goes through here.
+  INL void ahead(const float* at, int i) const {
+    constexpr int kAhead = 1024;
+    const int part = kAhead % inner;
+    __builtin_prefetch(at + kAhead / inner * stride + (i + part < inner ? part : part - inner + stride));
+  }
+
   // body(mask, i) over all of them, a vector at a time
   template <class Body>
   INL void eachVector(Body body) const {
@@ -20,38 +28,41 @@ struct ChannelRows {
   }
 };
 
-// K sums over the numbers of a channel, each in the order of sumChannels(). ready(mask, i) prepares a vector of numbers
-// from i on, terms(h, t) gives the K terms of the eight of them that begin with the h-th.
-template <int K, class Ready, class Terms>
-INL void totals(const ChannelRows& channel, double* sums, Ready ready, Terms terms) {
-  for (int k = 0; k < K; ++k) sums[k] = 0;
+// VL numbers of a row, or the last ones: which, and eights of them without what is not there.
+struct WholeVector {
+  INL Mask mask() const { return lanes(0, VL); }
+  INL D8 only(int, D8 a) const { return a; }
+};
+struct LastVector {
+  int count;
+  INL Mask mask() const { return lanes(0, count); }
+  INL D8 only(int j, D8 a) const { return first(std::clamp(count - 8 * j, 0, 8), a); }
+};
+constexpr int kEights = VL / 8;  // of a vector
+
+// K sums over the numbers of a channel, each with the chains of sumChannels(). add(at, i, chains) adds the terms of a vector
+// of numbers from i on to chains[k * kSumChains / 8 + j], j < kEights. They are the blobs' that are `read`.
+template <int K, class Add>
+INL void totals(const ChannelRows& channel, std::initializer_list<const float*> read, double* sums, Add add) {
+  constexpr int kAll = kSumChains / 8;
+  D8 chain[K * kAll];
+  for (D8& c : chain) c = set8(0);
   for (int o = 0; o < channel.rows; ++o) {
     const int64_t row = channel.first + o * channel.stride;
-    D8 chain[K], t[K];
-    for (int k = 0; k < K; ++k) chain[k] = set8(0);
-    const auto addEight = [&](int h) __attribute__((always_inline)) {
-      terms(h, t);
-      for (int k = 0; k < K; ++k) chain[k] = chain[k] + t[k];
-    };
     int i = 0;
-    for (; i + VL <= channel.inner; i += VL) {
-      ready(lanes(0, VL), row + i);
-      for (int h = 0; h < VL; h += 8) addEight(h);
+    for (; i + kSumChains <= channel.inner; i += kSumChains) {
+      for (const float* blob : read) channel.ahead(blob + row + i, i);
+      for (int v = 0; v < kSumChains; v += VL) add(WholeVector(), row + i + v, chain + v / 8);
     }
-    const int rest = channel.inner - i;
-    int h = 0;
-    if (rest) ready(lanes(0, rest), row + i);
-    for (; h + 8 <= rest; h += 8) addEight(h);
-    if (h < rest) terms(h, t);
-    for (int k = 0; k < K; ++k) {
-      double chains[8], last[8];
-      store8(chains, chain[k]);
-      if (h < rest) store8(last, t[k]);
-      for (int l = 0; l < rest - h; ++l) chains[l] += last[l];
-      for (int half = 4; half; half /= 2)
-        for (int l = 0; l < half; ++l) chains[l] += chains[l + half];
-      sums[k] += chains[0];
+    for (int v = 0; i < channel.inner; v += VL, i += VL) {
+      const int rest = channel.inner - i;
+      rest < VL ? add(LastVector{rest}, row + i, chain + v / 8) : add(WholeVector(), row + i, chain + v / 8);
     }
+  }
+  for (int k = 0; k < K; ++k) {
+    SumChains of;
+    for (int h = 0; h < kAll; ++h) of.eight[h] = chain[k * kAll + h];
+    sums[k] = of.sum();
   }
 }
 
@@ -92,14 +103,19 @@ inline void normForward(Context& context, const ChannelShape& s, double eps, con
   withNormSteps(steps, [&]<bool SCALED, bool RECTIFIED>() {
     context.pool().run(s.channels, [&](int c, int) {
       const ChannelRows channel(s, c);
-      alignas(64) float some[VL];
-      const auto ready = [&](Mask mask, int64_t i) { store(some, load(mask, x + i)); };
+      D8 some[kEights];
       double sum;
-      totals<1>(channel, &sum, ready, [&](int h, D8* t) { *t = load8(some + h); });
+      totals<1>(channel, {x}, &sum, [&](auto at, int64_t i, D8* chain) __attribute__((always_inline)) {
+        widen(load(at.mask(), x + i), some);
+        for (int j = 0; j < kEights; ++j) chain[j] = chain[j] + some[j];
+      });
       const double mean = sum / m;
-      totals<1>(channel, &sum, ready, [&, shift = set8(mean)](int h, D8* t) {
-        const D8 d = load8(some + h) - shift;
-        *t = d * d;
+      totals<1>(channel, {}, &sum, [&, shift = set8(mean)](auto at, int64_t i, D8* chain) __attribute__((always_inline)) {
+        widen(load(at.mask(), x + i), some);
+        for (int j = 0; j < kEights; ++j) {
+          const D8 d = at.only(j, some[j] - shift);
+          chain[j] = fma8(d, d, chain[j]);
+        }
       });
       to.mean[c] = mean, to.variance[c] = sum / m, to.factor[c] = 1 / std::sqrt(to.variance[c] + eps);
       const NormChannel<SCALED, RECTIFIED> of(steps, c, mean, to.factor[c]);
@@ -118,25 +134,27 @@ inline void normBackward(Context& context, const ChannelShape& s, const float* x
       const double r = numbers.factor[c];
       const NormChannel<SCALED, RECTIFIED> of(steps, c, numbers.mean[c], r);
       const D8 shift = set8(numbers.mean[c]);
-      alignas(64) float in[VL], normal[VL], dz[VL], dv[VL];
-      const auto ready = [&](Mask mask, int64_t i) {
-        const V at = load(mask, x + i), v = of.normal(at), d = of.rectifierBack(v, load(mask, dy + i));
-        store(in, at), store(dv, of.scaleBack(d));
-        if (SCALED) store(normal, v), store(dz, d);
-      };
       double sums[4];
-      totals<SCALED ? 4 : 2>(channel, sums, ready, [&](int h, D8* t) {
-        const D8 d = load8(dv + h);
-        t[0] = d, t[1] = d * (load8(in + h) - shift);
-        if (!SCALED) return;
-        t[2] = load8(dz + h), t[3] = t[2] * load8(normal + h);
+      totals<SCALED ? 4 : 2>(channel, {x, dy}, sums, [&](auto at, int64_t i, D8* chain) __attribute__((always_inline)) {
+        constexpr int kNext = kSumChains / 8;  // from sum to sum
+        const V in = load(at.mask(), x + i), v = of.normal(in), z = of.rectifierBack(v, load(at.mask(), dy + i));
+        D8 wide[4][kEights];
+        widen(of.scaleBack(z), wide[0]), widen(in, wide[1]);
+        if (SCALED) widen(z, wide[2]), widen(v, wide[3]);
+        for (int j = 0; j < kEights; ++j) {
+          chain[j] = chain[j] + wide[0][j];
+          chain[kNext + j] = fma8(wide[0][j], wide[1][j] - shift, chain[kNext + j]);
+          if (!SCALED) continue;
+          chain[2 * kNext + j] = chain[2 * kNext + j] + wide[2][j];
+          chain[3 * kNext + j] = fma8(wide[2][j], wide[3][j], chain[3 * kNext + j]);
+        }
       });
       if (SCALED) to.offset[c] = sums[2], to.scale[c] = sums[3];
-      const D8 p = set8(r), q = set8(sums[1] * (-r * r * r / m)), rest = set8(sums[0] * (-r / m));
+      const V p = set1(static_cast<float>(r)), q = set1(static_cast<float>(sums[1] * (-r * r * r / m))),
+              rest = set1(static_cast<float>(sums[0] * (-r / m)));
       channel.eachVector([&](Mask mask, int64_t i) {
-        ready(mask, i);
-        for (int h = 0; h < VL; h += 8) store8(dv + h, p * load8(dv + h) + q * (load8(in + h) - shift) + rest);
-        store(mask, dx + i, load(dv));
+        const V in = load(mask, x + i), z = of.rectifierBack(of.normal(in), load(mask, dy + i));
+        store(mask, dx + i, fma(p, of.scaleBack(z), fma(q, add(in, of.minus), rest)));
       });
     });
   });
