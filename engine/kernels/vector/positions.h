@@ -13,10 +13,9 @@ struct Share {
 
 // Part `part` of `parts`: of the panels where there are enough, else of the rows. Neither affects the bits.
 inline Share shareOf(const PositionsCall& c, const RowBlocks& blocks, int part, int parts) {
-  const size_t groups = (c.plan.size() + kPanels - 1) / kPanels, k = static_cast<size_t>(parts);
-  if (groups < k) return {0, c.plan.size(), blocks.count * part / parts, blocks.count * (part + 1) / parts};
-  const auto panel = [&](int p) { return std::min(groups * static_cast<size_t>(p) / k * kPanels, c.plan.size()); };
-  return {panel(part), panel(part + 1), 0, blocks.count};
+  const size_t all = c.plan.size(), k = static_cast<size_t>(parts), p = static_cast<size_t>(part);
+  if (all < k * kPanels / 2) return {0, all, blocks.count * part / parts, blocks.count * (part + 1) / parts};
+  return {all * p / k, all * (p + 1) / k, 0, blocks.count};
 }
 
 inline void fillRows(int from, int to, const float* bias, float* C, ptrdiff_t ldc) {
@@ -119,6 +118,12 @@ inline void computeRows(const PositionsCall& c, const PanelPlan* plan, size_t pa
   }
 }
 
+// How many of the panels that are left come next: at most kPanels, and no small rest at the end.
+inline size_t panelsTogether(size_t left) {
+  const size_t rounds = (left + kPanels - 1) / kPanels;
+  return rounds ? (left + rounds - 1) / rounds : 0;
+}
+
 inline void positions(const PositionsCall& c, LaneScratch& scratch, int part = 0, int parts = 1) {
   if (c.M == 0) return;
   const RowBlocks blocks(c.M);
@@ -127,16 +132,16 @@ inline void positions(const PositionsCall& c, LaneScratch& scratch, int part = 0
   const size_t tileSize = static_cast<size_t>(c.M) * kPanel;
   float* tiles = scratch.tile.get(kPanels * tileSize);
   PackedPanels packed(scratch, c.K);
-  for (size_t first = share.panel; first < share.lastPanel; first += kPanels) {
-    const size_t panels = std::min<size_t>(kPanels, share.lastPanel - first);
+  for (size_t first = share.panel, panels = 0; first < share.lastPanel; first += panels) {
+    panels = panelsTogether(share.lastPanel - first);
     const PanelPlan* plan = &c.plan[first];
     for (int k = 0; k < std::max(c.K, 1); k += kPieces * kDepth) {
       packed.fill(c, plan, panels, k);
       const bool last = k + kPieces * kDepth >= c.K;
-      const size_t next = last ? first + kPanels : first;
+      const size_t next = last ? first + panels : first;
       Ahead ahead;
       if (next < share.lastPanel)
-        ahead = Ahead(c, &c.plan[next], std::min<size_t>(kPanels, share.lastPanel - next),
+        ahead = Ahead(c, &c.plan[next], panelsTogether(share.lastPanel - next),
                       last ? 0 : k + kPieces * kDepth, static_cast<int>(panels) * (share.lastBlock - share.block));
       for (int b0 = share.block; b0 < share.lastBlock; b0 += kRowBlocks)
         computeRows(c, plan, panels, packed, k, blocks,
