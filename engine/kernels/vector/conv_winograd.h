@@ -94,8 +94,10 @@ struct WinogradCall {
       for (int k = 0; k < icg; k += kDepth) {
         const size_t first = static_cast<size_t>(e) * icg + k;
         const float* source[2] = {inputs + first * kPanel, nullptr};
-        gemmTileFor(kPacked, rows)(std::min(kDepth, icg - k), weights + first * rows, source, nullptr,
-                                   tile + static_cast<ptrdiff_t>(e) * rows * kPanel, kPanel, k > 0, nullptr);
+        const float* w = weights + first * rows;
+        gemmTileFor(kPacked, rows)(std::min(kDepth, icg - k), w, source, nullptr,
+                                   tile + static_cast<ptrdiff_t>(e) * rows * kPanel, kPanel, k > 0, nullptr,
+                                   w + static_cast<ptrdiff_t>(std::min(kDepth, icg)) * rows);
       }
     alignas(64) float line[2][2 * kPanel];
     for (int m = 0; m < rows; ++m) {

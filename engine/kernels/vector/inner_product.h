@@ -34,7 +34,8 @@ inline void streamRows(const float* w, int in, int o, int rows, int i0, int dept
 
 // w[o][i] of `rows` outputs from o0, inputs [i0, i0 + depth) -> [input][output], kPanel outputs.
 inline void outputPanel(const IpShape& s, const float* w, int o0, int rows, int i0, int depth, float* panel) {
-  if (!s.transposed) return toPanel(w + static_cast<size_t>(o0) * s.in + i0, s.in, rows, depth, panel);
+  // Rows are read in short pieces, which no processor foresees.
+  if (!s.transposed) return toPanel<kDepth>(w + static_cast<size_t>(o0) * s.in + i0, s.in, rows, depth, panel);
   for (int i = 0; i < depth; ++i) {
     std::memcpy(panel + i * kPanel, w + static_cast<size_t>(i0 + i) * s.out + o0, static_cast<size_t>(rows) * 4);
     std::memset(panel + i * kPanel + rows, 0, static_cast<size_t>(kPanel - rows) * 4);
@@ -56,7 +57,7 @@ inline void ipForwardFew(Context& context, const IpShape& s, const float* x, con
       const int depth = std::min(kDepth, s.in - i0);
       outputPanel(s, w, o0, rows, i0, depth, panel);
       const float* source[2] = {panel, nullptr};
-      gemmTileFor(kPacked, s.n)(depth, A + static_cast<size_t>(i0) * s.n, source, nullptr, c, kPanel, i0 > 0, nullptr);
+      gemmTileFor(kPacked, s.n)(depth, A + static_cast<size_t>(i0) * s.n, source, nullptr, c, kPanel, i0 > 0, nullptr, A);
     }
     for (int n = 0; n < s.n; ++n)
       for (int m = 0; m < rows; ++m)
@@ -159,7 +160,7 @@ inline void ipBackwardWeights(Context& context, const IpShape& s, const float* x
     for (int p = 0; p < panels; ++p) {
       const float* source[2] = {packed + static_cast<size_t>(p) * s.n * kPanel, nullptr};
       gemmTileFor(kPacked, count)(s.n, A + static_cast<size_t>(m0) * s.n, source, nullptr, tile, kPanel, false,
-                                  nullptr);
+                                  nullptr, A);
       addTile(tile, count, std::min(kPanel, columns - p * kPanel), dw + static_cast<size_t>(m0) * columns + p * kPanel,
               columns, accumulate);
     }

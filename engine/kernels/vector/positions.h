@@ -67,7 +67,7 @@ inline void computeBlock(const PositionsCall& c, const PanelPlan& p, const Piece
   if (piece.depth > 0) {
     const float* A = c.A + static_cast<size_t>(m0) * c.K + static_cast<size_t>(piece.k0) * rows;
     gemmTileFor(piece.mode, rows)(piece.depth, A, piece.source, c.off + piece.k0, C + m0 * ldc, ldc, piece.k0 > p.kFrom,
-                                  c.bias ? c.bias + m0 : nullptr);
+                                  c.bias ? c.bias + m0 : nullptr, A + static_cast<size_t>(rows) * c.K);
   } else if (none && k == 0) {
     fillRows(m0, m0 + rows, c.bias, C, ldc);
   }

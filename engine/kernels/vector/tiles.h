@@ -4,18 +4,19 @@ namespace crema::kernels::KNS {
 
 constexpr int kWidth = 2;            // vectors per row of a tile
 constexpr int kPanel = kWidth * VL;  // positions per panel
+constexpr int kLine = 16;             // floats of a cache line
 
 // 1. gemmTile<MR, mode>: C[MR][kPanel] = start + sum_k A[k][MR] * B(k), one chain from zero or bias[MR]; `accumulate`
 //    adds it to C at its end. Long sums are split into pieces; adding finished pieces rounds less than one long chain.
 //    B: packed [k][kPanel], or read in place from planes through two row pointers (rows) or four half-row pointers
-//    (halves) plus off[k].
+//    (halves) plus off[k]. `ask`: a line from there on is asked for with each k, as weights come from memory once.
 enum TileMode { kPacked, kFromRows, kFromHalves };
 using GemmTile = void (*)(int K, const float* A, const float* const* source, const int* off, float* C, ptrdiff_t ldc,
-                          bool accumulate, const float* bias);
+                          bool accumulate, const float* bias, const float* ask);
 
 template <int MR, int MODE>
 void gemmTile(int K, const float* A, const float* const* source, const int* off, float* C, ptrdiff_t ldc,
-              bool accumulate, const float* bias) {
+              bool accumulate, const float* bias, const float* ask) {
   V acc[MR][kWidth];
 #pragma GCC unroll 16
   for (int m = 0; m < MR; ++m)
@@ -24,7 +25,8 @@ void gemmTile(int K, const float* A, const float* const* source, const int* off,
   const float *const s0 = source[0], *const s1 = source[1];
   const float *const s2 = MODE == kFromHalves ? source[2] : nullptr, *const s3 =
                                                                          MODE == kFromHalves ? source[3] : nullptr;
-  for (int k = 0; k < K; ++k) {
+  for (int k = 0; k < K; ++k, ask += kLine) {
+    __builtin_prefetch(ask);
     V b0, b1;
     if constexpr (MODE == kPacked) {
       b0 = load(B), b1 = load(B + VL);
@@ -178,14 +180,23 @@ INL void transposeRows(const float* s, ptrdiff_t ls, int rows, float* d, ptrdiff
   transpose8(block, 8, d, ld);
 }
 
-// s [R][C], rows ls apart -> d [C][kPanel] for R <= kPanel rows; missing rows are zero.
-inline void toPanel(const float* s, ptrdiff_t ls, int R, int C, float* d) {
+// s [R][C], rows ls apart -> d [C][kPanel] for R <= kPanel rows; missing rows are zero. Eight rows go on for a while before
+// the next eight: where rows are a multiple of a page apart, more of them than a cache has ways would displace each other.
+// What lies ASK numbers further in each row is asked for on the way, for the second cache.
+template <int ASK = 0>
+void toPanel(const float* s, ptrdiff_t ls, int R, int C, float* d) {
+  constexpr int kColumns = 64;
   const int r8 = (R + 7) & ~7, c8 = C & ~7;
-  for (int c = 0; c < c8; c += 8) {
+  for (int c0 = 0; c0 < c8; c0 += kColumns) {
+    const int end = std::min(c8, c0 + kColumns);
     for (int r = 0; r < R; r += 8)
-      transposeRows(s + r * ls + c, ls, std::min(8, R - r), d + static_cast<size_t>(c) * kPanel + r, kPanel);
-    for (int i = 0; i < 8; ++i)
-      for (int r = r8; r < kPanel; r += 8) zero8(d + static_cast<size_t>(c + i) * kPanel + r);
+      for (int c = c0; c < end; c += 8) {
+        for (int m = 0; m < 8 && ASK > 0 && c % kLine == 0; ++m)
+          __builtin_prefetch(s + (r + m) * ls + c + ASK, 0, 2);
+        transposeRows(s + r * ls + c, ls, std::min(8, R - r), d + static_cast<size_t>(c) * kPanel + r, kPanel);
+      }
+    for (int c = c0; c < end; ++c)
+      for (int r = r8; r < kPanel; r += 8) zero8(d + static_cast<size_t>(c) * kPanel + r);
   }
   for (int c = c8; c < C; ++c)
     for (int r = 0; r < kPanel; ++r) d[static_cast<size_t>(c) * kPanel + r] = r < R ? s[r * ls + c] : 0.f;
