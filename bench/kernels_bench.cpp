@@ -315,10 +315,15 @@ int main(int argc, char** argv) {
     std::printf("%s, %d thread(s), best of %d\n\n", name(isa), threads, repetitions);
     Bench bench(isa, std::max(1, threads), std::max(1, repetitions));
     const std::set<std::string> wanted(argv + std::min(argc, 4), argv + argc);
-    const std::pair<const char*, void (*)(Bench&)> parts[] = {
-        {"lenet", lenet},       {"quick", cifarQuick}, {"resnet1", resnetOne},   {"resnet16", resnetSixteen},
-        {"mobilenet2", mobilenetTwo}, {"norms", norms},      {"filtered", filtered}, {"alexnet1", alexnetOne},
-        {"updates", updates}};
+    const std::pair<const char*, void (*)(Bench&)> parts[] = {{"lenet", lenet},
+                                                              {"quick", cifarQuick},
+                                                              {"resnet1", resnetOne},
+                                                              {"resnet16", resnetSixteen},
+                                                              {"mobilenet2", mobilenetTwo},
+                                                              {"norms", norms},
+                                                              {"filtered", filtered},
+                                                              {"alexnet1", alexnetOne},
+                                                              {"updates", updates}};
     for (const auto& [part, run] : parts)
       if (wanted.empty() || wanted.count(part)) run(bench);
   } catch (const std::exception& e) {

@@ -35,7 +35,7 @@ enum SharedUse { kPackedWeights, kPartialSums, kSharedPlanes, kSharedTransposed,
 
 // What packed weights depend on, beside the values of the weights.
 struct Packing {
-  enum Pass { kForward, kToData, kForwardWinograd, kToDataWinograd };
+  enum Pass { kForward, kToData, kForwardWinograd, kToDataWinograd, kForwardTurned, kWinogradTurned };
   Pass pass;
   const float* weights;
   ConvShape shape;  // n, h, w and what shifts the kernel are not looked at

@@ -41,9 +41,8 @@ template <class T>
 void channelMix(const ChannelShape& s, const T* x, const T* y, const double* p, const double* q, const double* shift,
                 const double* r, T* z) {
   const auto of = [](const double* numbers, int c) { return static_cast<T>(numbers[c]); };
-  eachElement(s, [&](int c, int64_t i) {
-    z[i] = std::fma(of(p, c), x[i], std::fma(of(q, c), y[i] - of(shift, c), of(r, c)));
-  });
+  eachElement(
+      s, [&](int c, int64_t i) { z[i] = std::fma(of(p, c), x[i], std::fma(of(q, c), y[i] - of(shift, c), of(r, c))); });
 }
 
 }  // namespace crema::kernels::ref

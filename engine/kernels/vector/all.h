@@ -7,7 +7,8 @@
 //   zero set1 set1Bits load store fma add sub mul div sqrt   each rounded once, as IEEE 754 says; fma is fused
 //   greater select lanes(from, to), load and store with a Mask: what it leaves out is neither read nor written
 //   load(other, mask, p)   `other` where the mask leaves out;   loadHalves(a, b)   VL/2 floats from a, VL/2 from b
-//   D8               eight doubles: set8 load8 store8 (from and to float or double) + - *
+//   D8               eight doubles: set8 load8 store8 (from and to float or double) + - * fma8, first(n, d): the others are 0;
+//                    widen(V, D8*)
 //   copy8 zero8 zip8 even8 First8 transpose8   eight floats at a time, eight_x86.h
 //
 // Each header uses those before it.
@@ -19,6 +20,7 @@
 #include "kernels/vector/panels.h"
 #include "kernels/vector/packed_panels.h"
 #include "kernels/vector/positions.h"
+#include "kernels/vector/turned.h"
 #include "kernels/vector/conv_backward_taps.h"
 #include "kernels/vector/winograd.h"
 #include "kernels/vector/conv_winograd.h"

@@ -104,7 +104,8 @@ void sumChannels(Context& context, const ChannelShape& s, double* sums, const Ad
 
 inline void channelSums(Context& context, const ChannelShape& s, const float* x, double* sums) {
   sumChannels(
-      context, s, sums, [=](auto at, int64_t i, D8 sum) __attribute__((always_inline)) { return sum + at.read(x + i); });
+      context, s,
+      sums, [=](auto at, int64_t i, D8 sum) __attribute__((always_inline)) { return sum + at.read(x + i); });
 }
 
 inline void channelDots(Context& context, const ChannelShape& s, const float* a, const double* shiftA, const float* b,
@@ -157,7 +158,8 @@ inline void channelAffine(Context& context, const ChannelShape& s, const float* 
   const ChannelNumbers n(s, {shift, factor, offset});
   eachVector(
       context, s, [&](int64_t c, Mask mask, int i, int64_t at) __attribute__((always_inline)) {
-        store(mask, y + at, fma(sub(load(mask, x + at), n.of(0, c, mask, i)), n.of(1, c, mask, i), n.of(2, c, mask, i)));
+        store(mask, y + at,
+              fma(sub(load(mask, x + at), n.of(0, c, mask, i)), n.of(1, c, mask, i), n.of(2, c, mask, i)));
       });
 }
 

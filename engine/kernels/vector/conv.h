@@ -1,6 +1,38 @@
 // Convolution forward and the gradient of its input, on positions().
 namespace crema::kernels::KNS {
 
+// A convolution of 1 x 1 of so few positions that panels go over outputs (turned.h).
+inline void convTurned(Context& context, const ConvShape& s, const Planes& planes, const std::vector<int>& off,
+                       const std::vector<PanelPlan>& plan, const float* x, const float* w, const float* bias, float* y,
+                       const Epilogue<float>& then) {
+  const int icg = s.ic / s.groups, ocg = s.oc / s.groups, outputs = s.oh() * s.ow();
+  const float* A = packedWeights(context, {Packing::kForwardTurned, w, s}, static_cast<size_t>(s.oc) * icg,
+                                 [&](float* to) { packTurned(context, s, w, to); });
+  const size_t image = planes.channel * s.ic;
+  float* copy = planes.plain ? nullptr : context.scratch().shared[kSharedPlanes].get(image * static_cast<size_t>(s.n));
+  if (copy)
+    buildTogether(context, s.n, s.ic, [&](int i, int c0, int channels) {
+      planes.build(x + (static_cast<size_t>(i) * s.ic + c0) * s.h * s.w, channels,
+                   copy + i * image + c0 * planes.channel);
+    });
+  for (int g = 0; g < s.groups; ++g) {
+    const ptrdiff_t start = static_cast<ptrdiff_t>(g) * ocg * outputs;
+    turnedPositions(context, {.M = ocg,
+                              .K = icg,
+                              .A = A + static_cast<size_t>(g) * ocg * icg,
+                              .off = off.data(),
+                              .outM = outputs,
+                              .plan = plan,
+                              .source = (copy ? copy : x) + static_cast<size_t>(g) * icg * planes.channel,
+                              .out = y + start,
+                              .bias = bias ? bias + g * ocg : nullptr,
+                              .mayReadInPlace = false,
+                              .then = then.empty() ? nullptr : &then,
+                              .channel = g * ocg,
+                              .outStart = start});
+  }
+}
+
 // length: the plan of panels, then what a thread does with a unit of images; they share every size above them.
 inline void convForward(Context& context, const ConvShape& s, const float* x, const float* w, const float* bias,
                         float* y, const Epilogue<float>& then) {
@@ -23,8 +55,6 @@ inline void convForward(Context& context, const ConvShape& s, const float* x, co
     range.push_back(s.h - first <= 0 ? 0 : std::min(s.kh, (s.h - 1 - first) / s.dilH + 1));
   }
   auto& scratch = context.scratch();
-  const float* A = packedWeights(context, {Packing::kForward, w, s}, static_cast<size_t>(s.oc) * K,
-                                 [&](float* to) { packForwardWeights(context, s, w, to); });
   const size_t image = planes.channel * s.ic, input = static_cast<size_t>(s.ic) * s.h * s.w;
   const int unit = trim ? imagesPerTrimmedUnit(oh * ow, ow, s.n) : imagesPerUnit(oh * ow, s.n);
   const auto planFor = [&](int images) {
@@ -39,6 +69,10 @@ inline void convForward(Context& context, const ConvShape& s, const float* x, co
                        .kPerRow = icg * s.kw},
                       K);
   };
+  if (K == icg && !trim && turns(s.n * oh * ow, ocg))
+    return convTurned(context, s, planes, off, planFor(s.n), x, w, bias, y, then);
+  const float* A = packedWeights(context, {Packing::kForward, w, s}, static_cast<size_t>(s.oc) * K,
+                                 [&](float* to) { packForwardWeights(context, s, w, to); });
   const float* others = nullptr;
   for (const Step<float>& step : then)
     if (!others) others = step.other;

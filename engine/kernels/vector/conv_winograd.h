@@ -14,12 +14,12 @@ void transformWeights(const float* from, size_t count, float* to) {
   }
 }
 
-// Packed for M rows and C channels in each group: [group][block of rows][product][channel][row]. turn(m0, rows, to) gives
-// the taps of a block as [tap][channel][row].
+// Packed for M rows and C channels in each group: [group][block of rows][product][channel][row], `most` rows in a block.
+// turn(m0, rows, to) gives the taps of a block as [tap][channel][row].
 template <class F, class Turn>
-float* packedProducts(Context& context, const Packing& packing, int groups, int M, int C, const Turn& turn) {
+float* packedProducts(Context& context, const Packing& packing, int groups, int M, int C, int most, const Turn& turn) {
   constexpr size_t kProducts = F::kProducts * F::kProducts, kTaps = F::kTaps * F::kTaps;
-  const RowBlocks blocks(M);
+  const RowBlocks blocks(M, most);
   return packedWeights(context, packing, static_cast<size_t>(groups) * M * C * kProducts, [&](float* A) {
     context.pool().run(groups * blocks.count, [&](int t, int lane) {
       const int g = t / blocks.count, rows = blocks.size(t % blocks.count), m0 = blocks.start(t % blocks.count);
@@ -49,8 +49,12 @@ struct WinogradCall {
       alongBoth<F::kProducts, 2>(
           tile + v, static_cast<ptrdiff_t>(rows) * kPanel, [](const V* m, V* out) { F::outputs(m, out); },
           [&](int i, int j, V out) { store(half[2 * i + j] + v, KNS::add(out, plus)); });
-    for (int i = 0; i < 2; ++i)
-      for (int q = 0; q < kPanel; q += 8) zip8(half[2 * i] + q, half[2 * i + 1] + q, line[i] + 2 * q);
+    zip(half[0], kPanel, line);
+  }
+  // line[i] from half[i][0] and half[i][1], `step` floats apart: outputs of even and odd columns.
+  static void zip(const float* half, ptrdiff_t step, float (*line)[2 * kPanel]) {
+    for (int i = 0; i < 2; ++i, half += 2 * step)
+      for (int q = 0; q < kPanel; q += 8) zip8(half + q, half + step + q, line[i] + 2 * q);
   }
 
   // body(where in line[i], where in the plane, how many): the runs of a panel's outputs, rows of which i = 0, 1 is given.
@@ -107,6 +111,63 @@ struct WinogradCall {
     }
   }
 
+  // Panel m0 / kPanel of outputs of group g for a panel of tiles (turned.h).
+  static constexpr int kSquare = kPanel * kPanel;
+  static constexpr size_t kTurnedScratch = static_cast<size_t>(kProducts + 8) * kSquare;
+  void turnedBlock(const PanelPlan& p, int g, int m0, const float* inputs, float* mine) const {
+    const float* weights = A + (static_cast<size_t>(g) * ocg + m0) * icg * kProducts;
+    float *half = mine + kProducts * kSquare,
+          *rows = half + 4 * kSquare;  // [2 x 2 outputs][tile][channel], [..][channel][tile]
+    for (int e = 0; e < kProducts; ++e) {
+      const size_t first = static_cast<size_t>(e) * icg * kPanel;
+      turnedProduct(p.length, icg, inputs + first, weights + first, nullptr, mine + e * kSquare);
+    }
+    for (int t = 0; t < p.length; ++t)
+      for (int v = t * kPanel; v < (t + 1) * kPanel; v += VL)
+        alongBoth<F::kProducts, 2>(
+            mine + v, kSquare, [](const V* m, V* out) { F::outputs(m, out); },
+            [&](int i, int j, V out) { store(half + (2 * i + j) * kSquare + v, out); });
+    for (int i = 0; i < 4; ++i) toPanel(half + i * kSquare, kPanel, p.length, kPanel, rows + i * kSquare);
+    alignas(64) float line[2][2 * kPanel];
+    for (int m = 0; m < kPanel; ++m) {
+      const int channel = g * ocg + m0 + m;
+      const V plus = set1(bias ? bias[channel] : 0);
+      float* row = rows + m * kPanel;
+      for (int i = 0; i < 4; ++i)
+        for (float* at = row + i * kSquare; at < row + i * kSquare + kPanel; at += VL) store(at, add(load(at), plus));
+      zip(row, kSquare, line);
+      finish(p, channel, static_cast<size_t>(channel) * oh * ow, line);
+    }
+  }
+
+  // All of one unit of images with too few panels for the threads to share: all inputs are transformed first, then each thread
+  // takes rows, or panels, of outputs.
+  void computeFew(Context& context, const std::vector<PanelPlan>& plan, const Planes& planes, const float* source,
+                  const int* off, bool turned) const {
+    constexpr int kChannels = 8;
+    auto& scratch = context.scratch();
+    const int panels = static_cast<int>(plan.size()), parts = (icg + kChannels - 1) / kChannels;
+    const size_t panelSize = static_cast<size_t>(kProducts) * icg * kPanel;
+    float* inputs = scratch.shared[kSharedInput].get(panelSize * static_cast<size_t>(panels * s.groups));
+    context.pool().run(s.groups * parts * panels, [&](int t, int) {
+      const int p = t % panels, g = t / panels / parts, c0 = t / panels % parts * kChannels;
+      transformInputs<F>(plan[static_cast<size_t>(p)], source + (static_cast<size_t>(g) * icg + c0) * planes.channel,
+                         off, std::min(kChannels, icg - c0), static_cast<ptrdiff_t>(icg) * kPanel,
+                         inputs + panelSize * static_cast<size_t>(g * panels + p) + c0 * kPanel);
+    });
+    const RowBlocks blocks(ocg, turned ? kPanel : kRows);
+    context.pool().run(s.groups * blocks.count, [&](int t, int lane) {
+      const int g = t / blocks.count, m0 = blocks.start(t % blocks.count), rows = blocks.size(t % blocks.count);
+      float* mine = scratch.lane[static_cast<size_t>(lane)].tile.get(
+          turned ? kTurnedScratch : static_cast<size_t>(kProducts) * kRows * kPanel);
+      for (int p = 0; p < panels; ++p) {
+        const float* of = inputs + panelSize * static_cast<size_t>(g * panels + p);
+        turned ? turnedBlock(plan[static_cast<size_t>(p)], g, m0, of, mine)
+               : block(plan[static_cast<size_t>(p)], g, m0, rows, of, 0, mine);
+      }
+    });
+  }
+
   // Part `part` of `of` of a unit of images whose first one is n0, in group g: panels where there are enough, else rows.
   void compute(const std::vector<PanelPlan>& plan, const float* source, const int* off, int n0, int g, int part, int of,
                LaneScratch& mine) const {
@@ -135,24 +196,32 @@ struct WinogradCall {
   }
 };
 
+inline bool winogradTurns(const ConvShape& s) {
+  return turns(s.n * ((s.oh() + 1) / 2) * ((s.ow() + 1) / 2), s.oc / s.groups);
+}
+
+// turned: A is packed in blocks of kPanel rows.
 template <class F>
 void convByWinograd(Context& context, const ConvShape& s, const float* x, const float* A, const float* bias, float* y,
-                    const Epilogue<float>& then) {
+                    const Epilogue<float>& then, bool turned) {
   const Planes planes = winogradPlanes(s);
   const int tileRows = (s.oh() + 1) / 2, tiles = tileRows * ((s.ow() + 1) / 2), icg = s.ic / s.groups;
   const std::vector<int> off = winogradOffsets<F>(planes, icg);
-  const int unit = imagesPerUnit(tiles, s.n), units = (s.n + unit - 1) / unit, parts = partsOfUnit(context, units);
+  const int unit = turned ? s.n : imagesPerUnit(tiles, s.n), units = (s.n + unit - 1) / unit,
+            parts = partsOfUnit(context, units);
   const auto plan = planPanels(winogradMap(s, planes, tileRows, unit), 0),
              lastPlan = planPanels(winogradMap(s, planes, tileRows, s.n % unit), 0);
   const size_t image = planes.channel * s.ic, input = static_cast<size_t>(s.ic) * s.h * s.w;
   auto& scratch = context.scratch();
-  float* all = parts > 1 ? scratch.shared[kSharedPlanes].get(image * static_cast<size_t>(s.n)) : nullptr;
+  const bool few = turned || (units == 1 && parts > 1 && static_cast<int>(plan.size()) < 2 * parts);
+  float* all = parts > 1 || few ? scratch.shared[kSharedPlanes].get(image * static_cast<size_t>(s.n)) : nullptr;
   if (all)
     buildTogether(context, s.n, s.ic, [&](int i, int c0, int channels) {
       planes.build(x + i * input + static_cast<size_t>(c0) * s.h * s.w, channels,
                    all + i * image + c0 * planes.channel);
     });
   const WinogradCall<F> call{s, A, bias, y, then};
+  if (few) return call.computeFew(context, plan, planes, all, off.data(), turned);
   context.pool().run(units * parts, [&](int t, int lane) {
     LaneScratch& mine = scratch.lane[static_cast<size_t>(lane)];
     const int n0 = t / parts * unit, n = std::min(unit, s.n - n0);
@@ -173,12 +242,14 @@ void winogradForward(Context& context, const ConvShape& s, const float* x, const
   std::vector<int> place(static_cast<size_t>(icg) * kTaps);
   for (int i = 0; i < icg; ++i)
     for (int t = 0; t < kTaps; ++t) place[static_cast<size_t>(i * kTaps + t)] = t * icg + i;
+  const bool turned = winogradTurns(s);
+  const Packing packing{turned ? Packing::kWinogradTurned : Packing::kForwardWinograd, w, s};
   const float* A = packedProducts<F>(
-      context, {Packing::kForwardWinograd, w, s}, s.groups, ocg, icg, [&](int g, int m0, int rows, float* to) {
+      context, packing, s.groups, ocg, icg, turned ? kPanel : kRows, [&](int g, int m0, int rows, float* to) {
         const int K = icg * kTaps;
         packTransposed(w + (static_cast<size_t>(g) * ocg + m0) * K, K, rows, K, place.data(), to);
       });
-  convByWinograd<F>(context, s, x, A, bias, y, then);
+  convByWinograd<F>(context, s, x, A, bias, y, then, turned);
 }
 
 template <class F>
@@ -188,12 +259,12 @@ void winogradBackwardData(Context& context, const ConvShape& s, const float* dy,
   int place[kTaps];
   for (int t = 0; t < kTaps; ++t) place[t] = (kTaps - 1 - t) * ocg;
   const float* A = packedProducts<F>(
-      context, {Packing::kToDataWinograd, w, s}, s.groups, icg, ocg, [&](int g, int m0, int rows, float* to) {
+      context, {Packing::kToDataWinograd, w, s}, s.groups, icg, ocg, kRows, [&](int g, int m0, int rows, float* to) {
         const float* from = w + (static_cast<size_t>(g) * ocg * icg + m0) * kTaps;
         for (int o = 0; o < ocg; ++o, from += static_cast<size_t>(icg) * kTaps)
           packTransposed(from, kTaps, rows, kTaps, place, to + static_cast<ptrdiff_t>(o) * rows);
       });
-  convByWinograd<F>(context, winogradBack(s), dy, A, nullptr, dx, {});
+  convByWinograd<F>(context, winogradBack(s), dy, A, nullptr, dx, {}, false);
 }
 
 }  // namespace crema::kernels::KNS

@@ -141,8 +141,8 @@ inline void positions(const PositionsCall& c, LaneScratch& scratch, int part = 0
       const size_t next = last ? first + panels : first;
       Ahead ahead;
       if (next < share.lastPanel)
-        ahead = Ahead(c, &c.plan[next], panelsTogether(share.lastPanel - next),
-                      last ? 0 : k + kPieces * kDepth, static_cast<int>(panels) * (share.lastBlock - share.block));
+        ahead = Ahead(c, &c.plan[next], panelsTogether(share.lastPanel - next), last ? 0 : k + kPieces * kDepth,
+                      static_cast<int>(panels) * (share.lastBlock - share.block));
       for (int b0 = share.block; b0 < share.lastBlock; b0 += kRowBlocks)
         computeRows(c, plan, panels, packed, k, blocks,
                     {b0, std::min(b0 + kRowBlocks, share.lastBlock), share.lastBlock}, tiles, ahead);

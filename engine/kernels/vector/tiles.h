@@ -4,13 +4,15 @@ namespace crema::kernels::KNS {
 
 constexpr int kWidth = 2;            // vectors per row of a tile
 constexpr int kPanel = kWidth * VL;  // positions per panel
-constexpr int kLine = 16;             // floats of a cache line
+constexpr int kLine = 16;            // floats of a cache line
 
 // 1. gemmTile<MR, mode>: C[MR][kPanel] = start + sum_k A[k][MR] * B(k), one chain from zero or bias[MR]; `accumulate`
 //    adds it to C at its end. Long sums are split into pieces; adding finished pieces rounds less than one long chain.
 //    B: packed [k][kPanel], or read in place from planes through two row pointers (rows) or four half-row pointers
 //    (halves) plus off[k]. `ask`: a line from there on is asked for with each k, as weights come from memory once.
-enum TileMode { kPacked, kFromRows, kFromHalves };
+//    kTurned: rows are positions and columns outputs, where positions are few. A is [k][kPanel], of which MR are read; the
+//    chains of column v begin with bias[v].
+enum TileMode { kPacked, kFromRows, kFromHalves, kTurned };
 using GemmTile = void (*)(int K, const float* A, const float* const* source, const int* off, float* C, ptrdiff_t ldc,
                           bool accumulate, const float* bias, const float* ask);
 
@@ -20,7 +22,10 @@ void gemmTile(int K, const float* A, const float* const* source, const int* off,
   V acc[MR][kWidth];
 #pragma GCC unroll 16
   for (int m = 0; m < MR; ++m)
-    for (int v = 0; v < kWidth; ++v) acc[m][v] = bias && !accumulate ? set1(bias[m]) : zero();
+    for (int v = 0; v < kWidth; ++v) {
+      const float* start = MODE == kTurned ? bias + v * VL : bias + m;
+      acc[m][v] = !bias || accumulate ? zero() : MODE == kTurned ? load(start) : set1(*start);
+    }
   const float* B = source[0];
   const float *const s0 = source[0], *const s1 = source[1];
   const float *const s2 = MODE == kFromHalves ? source[2] : nullptr, *const s3 =
@@ -28,7 +33,7 @@ void gemmTile(int K, const float* A, const float* const* source, const int* off,
   for (int k = 0; k < K; ++k, ask += kLine) {
     __builtin_prefetch(ask);
     V b0, b1;
-    if constexpr (MODE == kPacked) {
+    if constexpr (MODE == kPacked || MODE == kTurned) {
       b0 = load(B), b1 = load(B + VL);
       B += kPanel;
     } else if constexpr (MODE == kFromRows) {
@@ -44,7 +49,7 @@ void gemmTile(int K, const float* A, const float* const* source, const int* off,
       acc[m][0] = fma(a, b0, acc[m][0]);
       acc[m][1] = fma(a, b1, acc[m][1]);
     }
-    A += MR;
+    A += MODE == kTurned ? kPanel : MR;
   }
 #pragma GCC unroll 16
   for (int m = 0; m < MR; ++m)
@@ -59,9 +64,9 @@ constexpr std::array<GemmTile, sizeof...(I)> gemmTable(std::index_sequence<I...>
   return {&gemmTile<int(I) + 1, MODE>...};
 }
 inline GemmTile gemmTileFor(int mode, int rows) {
-  static constexpr std::array<GemmTile, kRows> table[3] = {gemmTable<kPacked>(std::make_index_sequence<kRows>{}),
-                                                           gemmTable<kFromRows>(std::make_index_sequence<kRows>{}),
-                                                           gemmTable<kFromHalves>(std::make_index_sequence<kRows>{})};
+  static constexpr std::array<GemmTile, kRows> table[4] = {
+      gemmTable<kPacked>(std::make_index_sequence<kRows>{}), gemmTable<kFromRows>(std::make_index_sequence<kRows>{}),
+      gemmTable<kFromHalves>(std::make_index_sequence<kRows>{}), gemmTable<kTurned>(std::make_index_sequence<kRows>{})};
   return table[mode][static_cast<size_t>(rows - 1)];
 }
 
@@ -191,8 +196,7 @@ void toPanel(const float* s, ptrdiff_t ls, int R, int C, float* d) {
     const int end = std::min(c8, c0 + kColumns);
     for (int r = 0; r < R; r += 8)
       for (int c = c0; c < end; c += 8) {
-        for (int m = 0; m < 8 && ASK > 0 && c % kLine == 0; ++m)
-          __builtin_prefetch(s + (r + m) * ls + c + ASK, 0, 2);
+        for (int m = 0; m < 8 && ASK > 0 && c % kLine == 0; ++m) __builtin_prefetch(s + (r + m) * ls + c + ASK, 0, 2);
         transposeRows(s + r * ls + c, ls, std::min(8, R - r), d + static_cast<size_t>(c) * kPanel + r, kPanel);
       }
     for (int c = c0; c < end; ++c)
