@@ -105,18 +105,21 @@ inline void normForward(Context& context, const ChannelShape& s, double eps, con
       const ChannelRows channel(s, c);
       D8 some[kEights];
       double sum;
-      totals<1>(channel, {x}, &sum, [&](auto at, int64_t i, D8* chain) __attribute__((always_inline)) {
-        widen(load(at.mask(), x + i), some);
-        for (int j = 0; j < kEights; ++j) chain[j] = chain[j] + some[j];
-      });
+      totals<1>(
+          channel, {x}, &sum, [&](auto at, int64_t i, D8* chain) __attribute__((always_inline)) {
+            widen(load(at.mask(), x + i), some);
+            for (int j = 0; j < kEights; ++j) chain[j] = chain[j] + some[j];
+          });
       const double mean = sum / m;
-      totals<1>(channel, {}, &sum, [&, shift = set8(mean)](auto at, int64_t i, D8* chain) __attribute__((always_inline)) {
-        widen(load(at.mask(), x + i), some);
-        for (int j = 0; j < kEights; ++j) {
-          const D8 d = at.only(j, some[j] - shift);
-          chain[j] = fma8(d, d, chain[j]);
-        }
-      });
+      const D8 shift = set8(mean);
+      totals<1>(
+          channel, {}, &sum, [&](auto at, int64_t i, D8* chain) __attribute__((always_inline)) {
+            widen(load(at.mask(), x + i), some);
+            for (int j = 0; j < kEights; ++j) {
+              const D8 d = at.only(j, some[j] - shift);
+              chain[j] = fma8(d, d, chain[j]);
+            }
+          });
       to.mean[c] = mean, to.variance[c] = sum / m, to.factor[c] = 1 / std::sqrt(to.variance[c] + eps);
       const NormChannel<SCALED, RECTIFIED> of(steps, c, mean, to.factor[c]);
       channel.eachVector([&](Mask mask, int64_t i) { store(mask, y + i, of.forward(load(mask, x + i))); });
@@ -135,20 +138,21 @@ inline void normBackward(Context& context, const ChannelShape& s, const float* x
       const NormChannel<SCALED, RECTIFIED> of(steps, c, numbers.mean[c], r);
       const D8 shift = set8(numbers.mean[c]);
       double sums[4];
-      totals<SCALED ? 4 : 2>(channel, {x, dy}, sums, [&](auto at, int64_t i, D8* chain) __attribute__((always_inline)) {
-        constexpr int kNext = kSumChains / 8;  // from sum to sum
-        const V in = load(at.mask(), x + i), v = of.normal(in), z = of.rectifierBack(v, load(at.mask(), dy + i));
-        D8 wide[4][kEights];
-        widen(of.scaleBack(z), wide[0]), widen(in, wide[1]);
-        if (SCALED) widen(z, wide[2]), widen(v, wide[3]);
-        for (int j = 0; j < kEights; ++j) {
-          chain[j] = chain[j] + wide[0][j];
-          chain[kNext + j] = fma8(wide[0][j], wide[1][j] - shift, chain[kNext + j]);
-          if (!SCALED) continue;
-          chain[2 * kNext + j] = chain[2 * kNext + j] + wide[2][j];
-          chain[3 * kNext + j] = fma8(wide[2][j], wide[3][j], chain[3 * kNext + j]);
-        }
-      });
+      totals<SCALED ? 4 : 2>(
+          channel, {x, dy}, sums, [&](auto at, int64_t i, D8* chain) __attribute__((always_inline)) {
+            constexpr int kNext = kSumChains / 8;  // from sum to sum
+            const V in = load(at.mask(), x + i), v = of.normal(in), z = of.rectifierBack(v, load(at.mask(), dy + i));
+            D8 wide[4][kEights];
+            widen(of.scaleBack(z), wide[0]), widen(in, wide[1]);
+            if (SCALED) widen(z, wide[2]), widen(v, wide[3]);
+            for (int j = 0; j < kEights; ++j) {
+              chain[j] = chain[j] + wide[0][j];
+              chain[kNext + j] = fma8(wide[0][j], wide[1][j] - shift, chain[kNext + j]);
+              if (!SCALED) continue;
+              chain[2 * kNext + j] = chain[2 * kNext + j] + wide[2][j];
+              chain[3 * kNext + j] = fma8(wide[2][j], wide[3][j], chain[3 * kNext + j]);
+            }
+          });
       if (SCALED) to.offset[c] = sums[2], to.scale[c] = sums[3];
       const V p = set1(static_cast<float>(r)), q = set1(static_cast<float>(sums[1] * (-r * r * r / m))),
               rest = set1(static_cast<float>(sums[0] * (-r / m)));
