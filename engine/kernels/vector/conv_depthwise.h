@@ -6,25 +6,44 @@ namespace crema::kernels::KNS {
 constexpr int kMostShifts = 1024;
 inline bool isDepthwise(const ConvShape& s) { return s.groups == s.ic && s.ic == s.oc && s.kh * s.kw <= kMostShifts; }
 
-// to[q] = start + sum_k w[k] source[off[k] + q] for q < count, rounded up to kAtOnce vectors.
-inline void addShifts(const float* source, const int* off, const float* w, int K, float start, int count, float* to) {
-  constexpr int kAtOnce = 8;
-  for (int q = 0; q < count; q += kAtOnce * VL) {
-    V acc[kAtOnce];
+// to[q] = start + sum_k w[k] source[off[k] + q] for q < N vectors, after finish(these).
+template <int N, class Finish>
+INL void addShiftsOf(const float* source, const int* off, const float* w, int K, float start, float* to,
+                     const Finish& finish) {
+  V acc[N];
 #pragma GCC unroll 8
-    for (int i = 0; i < kAtOnce; ++i) acc[i] = set1(start);
-    for (int k = 0; k < K; ++k) {
-      const V a = set1(w[k]);
-      const float* s = source + off[k] + q;
+  for (int i = 0; i < N; ++i) acc[i] = set1(start);
+  for (int k = 0; k < K; ++k) {
+    const V a = set1(w[k]);
+    const float* s = source + off[k];
 #pragma GCC unroll 8
-      for (int i = 0; i < kAtOnce; ++i) acc[i] = fma(a, load(s + i * VL), acc[i]);
-    }
-#pragma GCC unroll 8
-    for (int i = 0; i < kAtOnce; ++i) store(to + q + i * VL, acc[i]);
+    for (int i = 0; i < N; ++i) acc[i] = fma(a, load(s + i * VL), acc[i]);
   }
+  finish(acc, std::integral_constant<int, N>());
+#pragma GCC unroll 8
+  for (int i = 0; i < N; ++i) store(to + i * VL, acc[i]);
+}
+
+constexpr int kAtOnce = 8;  // vectors
+struct NoSteps {
+  template <class N>
+  INL void operator()(V*, N) const {}
+};
+
+// The same for q < count, rounded up to two, four or eight vectors.
+template <class Finish = NoSteps>
+void addShifts(const float* source, const int* off, const float* w, int K, float start, int count, float* to,
+               const Finish& finish = {}) {
+  int q = 0;
+  for (; count - q > kAtOnce / 2 * VL; q += kAtOnce * VL)
+    addShiftsOf<kAtOnce>(source + q, off, w, K, start, to + q, finish);
+  if (count - q > kAtOnce / 4 * VL)
+    addShiftsOf<kAtOnce / 2>(source + q, off, w, K, start, to + q, finish);
+  else if (count > q)
+    addShiftsOf<kAtOnce / 4>(source + q, off, w, K, start, to + q, finish);
 }
 // How far that reads and writes beyond the end of planes with such rows.
-inline size_t beyond(int columns) { return 8 * 16 + 32 + static_cast<size_t>(columns); }
+inline size_t beyond(int columns) { return kAtOnce * 16 + 32 + static_cast<size_t>(columns); }
 
 // Runs body(first, last, lane) over so many planes of `positions` numbers, some thousand numbers a task.
 template <class Body>
@@ -34,8 +53,8 @@ void eachPlanes(Context& context, int planes, int positions, const Body& body) {
                      [&](int t, int lane) { body(t * some, std::min(planes, (t + 1) * some), lane); });
 }
 
-// `count` outputs of a channel after the steps; `at` is the place of the first in the blob. The last of a line are computed
-// twice where that makes whole vectors.
+// `count` outputs of a channel after steps that add another blob; `at` is the place of the first in the blob. The last of a
+// line are computed twice where that makes whole vectors.
 inline void finishLine(const Epilogue<float>& then, int channel, const float* line, int count, size_t at, float* y) {
   alignas(64) float others[kPanel] = {};
   for (int next = 0; next < count; next += kPanel) {
@@ -58,13 +77,6 @@ inline void finishLine(const Epilogue<float>& then, int channel, const float* li
   }
 }
 
-inline std::vector<int> depthwiseOffsets(const ConvShape& s, const Planes& planes) {
-  std::vector<int> off;
-  for (int a = 0; a < s.kh; ++a)
-    for (int b = 0; b < s.kw; ++b) off.push_back(planes.off(0, a, b));
-  return off;
-}
-
 // A plane of x with its padding, as planes.build() makes it; without strides quicker, as it is one row after the other.
 inline void fillPlane(const ConvShape& s, const Planes& planes, const float* x, float* to) {
   if (s.strideH > 1 || s.strideW > 1) return planes.build(x, 1, to);
@@ -77,26 +89,70 @@ inline void fillPlane(const ConvShape& s, const Planes& planes, const float* x, 
 // Rows that are computed together: their results stay in the first cache.
 inline int rowsTogether(int rows, int columns) { return std::clamp(2048 / std::max(1, columns), 1, std::max(1, rows)); }
 
+// So many planes are filled before the first of them is read: a vector over numbers that were just stored in smaller pieces
+// waits until they have reached the cache.
+inline int planesTogether(size_t plane) { return static_cast<int>(std::clamp<size_t>(4096 / (plane + 1), 1, 16)); }
+
+class DepthwiseForward {
+ public:
+  DepthwiseForward(const ConvShape& s, const Planes& planes, const float* w, const float* bias, float* y,
+                   const Epilogue<float>& then)
+      : s_(s), planes_(planes), w_(w), bias_(bias), y_(y), then_(then), some_(rowsTogether(s.oh(), planes.columns)) {
+    for (int a = 0; a < s.kh; ++a)
+      for (int b = 0; b < s.kw; ++b) off_.push_back(planes.off(0, a, b));
+    for (const Step<float>& step : then) adds_ = adds_ || step.other;
+  }
+  size_t line() const { return static_cast<size_t>(some_) * planes_.columns + beyond(planes_.columns); }
+
+  // Plane i of the output from that of the input with its padding; `line` is scratch.
+  void plane(int i, const float* from, float* line) const {
+    const int c = i % s_.ic, taps = s_.kh * s_.kw, oh = s_.oh(), ow = s_.ow(), columns = planes_.columns;
+    for (int r0 = 0; r0 < oh; r0 += some_) {
+      const int rows = std::min(some_, oh - r0);
+      const auto shifts = [&](const auto& finish) {
+        addShifts(from + static_cast<size_t>(r0) * columns, off_.data(), w_ + static_cast<size_t>(c) * taps, taps,
+                  bias_ ? bias_[c] : 0.f, rows * columns, line, finish);
+      };
+      const size_t at = (static_cast<size_t>(i) * oh + r0) * ow;
+      if (adds_) {
+        shifts(NoSteps());
+        for (int r = 0; r < rows; ++r)
+          finishLine(then_, c, line + static_cast<size_t>(r) * columns, ow, at + static_cast<size_t>(r) * ow, y_);
+      } else {
+        shifts([&](V * these, auto n) __attribute__((always_inline)) {
+          for (const Step<float>& step : then_) stepRow<n>(step, c, nullptr, these);
+        });
+        for (int r = 0; r < rows; ++r)
+          copyRow(line + static_cast<size_t>(r) * columns, ow, y_ + at + static_cast<size_t>(r) * ow);
+      }
+    }
+  }
+
+ private:
+  const ConvShape& s_;
+  const Planes& planes_;
+  const float *w_, *bias_;
+  float* y_;
+  const Epilogue<float>& then_;
+  int some_;
+  bool adds_ = false;
+  std::vector<int> off_;
+};
+
 inline void depthwiseForward(Context& context, const ConvShape& s, const float* x, const float* w, const float* bias,
                              float* y, const Epilogue<float>& then) {
   const Planes planes(s, false);
-  const std::vector<int> off = depthwiseOffsets(s, planes);
-  const int oh = s.oh(), ow = s.ow(), taps = s.kh * s.kw, some = rowsTogether(oh, planes.columns);
-  eachPlanes(context, s.n * s.ic, oh * ow, [&](int first, int last, int lane) {
-    const size_t more = beyond(planes.columns), tile = static_cast<size_t>(some) * planes.columns + more;
-    float* plane = context.scratch().lane[static_cast<size_t>(lane)].planes.get(planes.channel + more + tile);
-    float* line = plane + planes.channel + more;
-    for (int i = first; i < last; ++i) {
-      const int c = i % s.ic;
-      fillPlane(s, planes, x + static_cast<size_t>(i) * s.h * s.w, plane);
-      for (int r0 = 0; r0 < oh; r0 += some) {
-        const int rows = std::min(some, oh - r0);
-        addShifts(plane + static_cast<size_t>(r0) * planes.columns, off.data(), w + static_cast<size_t>(c) * taps, taps,
-                  bias ? bias[c] : 0.f, rows * planes.columns, line);
-        for (int r = 0; r < rows; ++r)
-          finishLine(then, c, line + static_cast<size_t>(r) * planes.columns, ow,
-                     (static_cast<size_t>(i) * oh + r0 + r) * ow, y);
-      }
+  const DepthwiseForward forward(s, planes, w, bias, y, then);
+  const int together = planesTogether(planes.channel);
+  eachPlanes(context, s.n * s.ic, s.oh() * s.ow(), [&](int first, int last, int lane) {
+    const size_t all = planes.channel * static_cast<size_t>(together) + beyond(planes.columns);
+    float* plane = context.scratch().lane[static_cast<size_t>(lane)].planes.get(all + forward.line());
+    for (int i = first; i < last; i += together) {
+      const int n = std::min(together, last - i);
+      for (int j = 0; j < n; ++j)
+        fillPlane(s, planes, x + static_cast<size_t>(i + j) * s.h * s.w,
+                  plane + static_cast<size_t>(j) * planes.channel);
+      for (int j = 0; j < n; ++j) forward.plane(i + j, plane + static_cast<size_t>(j) * planes.channel, plane + all);
     }
   });
 }
@@ -111,11 +167,10 @@ class DepthwiseBack {
       for (int j = 0; j < f.tapsH; ++j)
         for (int l = 0; l < f.tapsW; ++l) place_.push_back((f.r + j * s.strideH) * s.kw + f.q + l * s.strideW);
   }
-  size_t scratch() const { return plan_.channel + beyond(plan_.columns) + tile_; }
+  size_t tile() const { return tile_; }
 
-  // source: dy of one plane, padded, and the scratch behind it.
-  void plane(const float* w, float* source, float* dx) const {
-    float* tile = source + plan_.channel + beyond(plan_.columns);
+  // source: dy of one plane, padded; `tile` is scratch.
+  void plane(const float* w, const float* source, float* dx, float* tile) const {
     size_t place = 0;
     for (const BackPhase& f : plan_.phases) {
       float weights[kMostShifts];
@@ -150,12 +205,18 @@ inline void depthwiseBackwardData(Context& context, const ConvShape& s, const fl
   const BackPlan plan = planBack(s);
   const DepthwiseBack back(s, plan);
   const size_t in = static_cast<size_t>(s.h) * s.w, out = static_cast<size_t>(s.oh()) * s.ow();
+  const int together = planesTogether(plan.channel);
   eachPlanes(context, s.n * s.ic, s.h * s.w, [&](int first, int last, int lane) {
-    float* source = context.scratch().lane[static_cast<size_t>(lane)].planes.get(back.scratch());
-    for (int i = first; i < last; ++i) {
-      padGradient(s, plan, dy + static_cast<size_t>(i) * out, 1, source);
-      if (!plan.whole) std::memset(dx + static_cast<size_t>(i) * in, 0, in * 4);
-      back.plane(w + static_cast<size_t>(i % s.ic) * s.kh * s.kw, source, dx + static_cast<size_t>(i) * in);
+    const size_t all = plan.channel * static_cast<size_t>(together) + beyond(plan.columns);
+    float* source = context.scratch().lane[static_cast<size_t>(lane)].planes.get(all + back.tile());
+    for (int i = first; i < last; i += together) {
+      const int n = std::min(together, last - i);
+      padGradient(s, plan, dy + static_cast<size_t>(i) * out, n, source);
+      float* to = dx + static_cast<size_t>(i) * in;
+      if (!plan.whole) std::memset(to, 0, in * static_cast<size_t>(n) * 4);
+      for (int j = 0; j < n; ++j, to += in)
+        back.plane(w + static_cast<size_t>((i + j) % s.ic) * s.kh * s.kw,
+                   source + static_cast<size_t>(j) * plan.channel, to, source + all);
     }
   });
 }
@@ -187,33 +248,45 @@ void dotShifts(const float* dy, const float* const* x, int count, double* sums) 
   }
 }
 
+// The same for all taps of one plane and its gradient.
+inline void addDots(const Planes& planes, const ConvShape& s, const float* plane, const float* gradient, int count,
+                    double* sums) {
+  const int taps = s.kh * s.kw;
+  for (int k = 0; k < taps; k += 3) {
+    const float* shifted[3];
+    for (int t = 0; t < std::min(3, taps - k); ++t) shifted[t] = plane + planes.off(0, (k + t) / s.kw, (k + t) % s.kw);
+    if (taps - k >= 3)
+      dotShifts<3>(gradient, shifted, count, sums + k);
+    else
+      taps - k == 2 ? dotShifts<2>(gradient, shifted, count, sums + k)
+                    : dotShifts<1>(gradient, shifted, count, sums + k);
+  }
+}
+
 // A channel is a task; its images are added in turn, in double.
 inline void depthwiseBackwardWeights(Context& context, const ConvShape& s, const float* x, const float* dy, float* dw,
                                      bool accumulate) {
   const Planes planes(s, false);
-  const std::vector<int> off = depthwiseOffsets(s, planes);
   const int oh = s.oh(), ow = s.ow(), taps = s.kh * s.kw, columns = planes.columns,
-            count = (oh * columns + kChains - 1) / kChains * kChains;
+            count = (oh * columns + kChains - 1) / kChains * kChains,
+            together = std::clamp(planesTogether(planes.channel), 1, std::max(1, s.n));
   context.pool().run(s.ic, [&](int c, int lane) {
-    const size_t more = beyond(columns), all = planes.channel + more + static_cast<size_t>(count);
-    float* plane = context.scratch().lane[static_cast<size_t>(lane)].planes.get(all);
-    float* gradient = plane + planes.channel + more;
-    std::memset(plane + planes.channel, 0, (all - planes.channel) * 4);  // what meets these zeros is a number as well
+    const size_t each = planes.channel + beyond(columns), both = each + static_cast<size_t>(count);
+    float* mine = context.scratch().lane[static_cast<size_t>(lane)].planes.get(both * static_cast<size_t>(together));
+    std::memset(mine, 0, both * static_cast<size_t>(together) * 4);  // what meets these zeros is a number as well
     std::vector<double> sums(static_cast<size_t>(taps), 0.0);
-    for (int n = 0; n < s.n; ++n) {
-      const size_t i = static_cast<size_t>(n) * s.ic + static_cast<size_t>(c);
-      fillPlane(s, planes, x + i * s.h * s.w, plane);
-      for (int r = 0; r < oh; ++r)
-        copyRow(dy + (i * oh + static_cast<size_t>(r)) * ow, ow, gradient + static_cast<size_t>(r) * columns);
-      for (int k = 0; k < taps; k += 3) {
-        const float* shifted[3];
-        for (int t = 0; t < std::min(3, taps - k); ++t) shifted[t] = plane + off[static_cast<size_t>(k + t)];
-        double* to = sums.data() + k;
-        if (taps - k >= 3)
-          dotShifts<3>(gradient, shifted, count, to);
-        else
-          taps - k == 2 ? dotShifts<2>(gradient, shifted, count, to) : dotShifts<1>(gradient, shifted, count, to);
+    for (int n0 = 0; n0 < s.n; n0 += together) {
+      const int some = std::min(together, s.n - n0);
+      for (int j = 0; j < some; ++j) {
+        const size_t i = static_cast<size_t>(n0 + j) * s.ic + static_cast<size_t>(c);
+        float* plane = mine + both * static_cast<size_t>(j);
+        fillPlane(s, planes, x + i * s.h * s.w, plane);
+        for (int r = 0; r < oh; ++r)
+          copyRow(dy + (i * oh + static_cast<size_t>(r)) * ow, ow, plane + each + static_cast<size_t>(r) * columns);
       }
+      for (int j = 0; j < some; ++j)
+        addDots(planes, s, mine + both * static_cast<size_t>(j), mine + both * static_cast<size_t>(j) + each, count,
+                sums.data());
     }
     for (int k = 0; k < taps; ++k) {
       float& d = dw[static_cast<size_t>(c) * taps + static_cast<size_t>(k)];

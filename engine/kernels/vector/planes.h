@@ -4,8 +4,8 @@ namespace crema::kernels::KNS {
 // Rows are short: a call of memcpy would take as long as the copy.
 INL void copyRow(const float* s, int count, float* d) {
   if (count < 8) {
-    for (int i = 0; i < count; ++i) d[i] = s[i];
-    return;
+    const Mask here = lanes(0, count);
+    return store(here, d, load(here, s));
   }
   for (int i = 0; i + 8 <= count; i += 8) copy8(s + i, d + i);
   copy8(s + count - 8, d + count - 8);
