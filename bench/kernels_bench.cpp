@@ -4,7 +4,7 @@
 //
 //   kernels_bench [instruction set, as -isa takes it] [threads] [repetitions] [part ...]
 //
-// Parts: lenet, quick, resnet1, resnet16, mobilenet2, norms, filtered, alexnet1, updates; all when none is named.
+// Parts: lenet, quick, resnet1, resnet16, mobilenet2, depthwise, norms, filtered, alexnet1, updates; all when none is named.
 // Times are the best of the repetitions: what the machine can do, not what its neighbours let it do.
 #include <algorithm>
 #include <chrono>
@@ -272,6 +272,16 @@ void mobilenetTwo(Bench& b) {
   b.total("of MobileNet");
 }
 
+// The same for a batch of training, a filter for each channel.
+void depthwise(Bench& b) {
+  b.conv("conv2_1/dw", {32, 32, 112, 112, 32, 3, 3, 1, 1, 1, 1, 1, 1, 32}, true);
+  b.conv("conv2_2/dw", {32, 64, 112, 112, 64, 3, 3, 2, 2, 1, 1, 1, 1, 64}, true);
+  b.conv("conv4_2/dw", {32, 256, 28, 28, 256, 3, 3, 2, 2, 1, 1, 1, 1, 256}, true);
+  b.conv("conv5_1/dw", {32, 512, 14, 14, 512, 3, 3, 1, 1, 1, 1, 1, 1, 512}, true);
+  b.conv("conv6/dw", {32, 1024, 7, 7, 1024, 3, 3, 1, 1, 1, 1, 1, 1, 1024}, true);
+  b.total("depthwise");
+}
+
 // What minimal filtering computes, and of five taps what it leaves to the direct kernels, for eight images; GFLOP/s of the
 // direct products.
 void filtered(Bench& b) {
@@ -319,7 +329,7 @@ int main(int argc, char** argv) {
                                                               {"quick", cifarQuick},
                                                               {"resnet1", resnetOne},
                                                               {"resnet16", resnetSixteen},
-                                                              {"mobilenet2", mobilenetTwo},
+                                                              {"mobilenet2", mobilenetTwo}, {"depthwise", depthwise},
                                                               {"norms", norms},
                                                               {"filtered", filtered},
                                                               {"alexnet1", alexnetOne},

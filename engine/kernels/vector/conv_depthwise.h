@@ -263,35 +263,34 @@ inline void addDots(const Planes& planes, const ConvShape& s, const float* plane
   }
 }
 
-// A channel is a task; its images are added in turn, in double.
+// Some channels, which lie side by side in memory, are a task; a channel's images are added in turn, in double.
 inline void depthwiseBackwardWeights(Context& context, const ConvShape& s, const float* x, const float* dy, float* dw,
                                      bool accumulate) {
   const Planes planes(s, false);
   const int oh = s.oh(), ow = s.ow(), taps = s.kh * s.kw, columns = planes.columns,
-            count = (oh * columns + kChains - 1) / kChains * kChains,
-            together = std::clamp(planesTogether(planes.channel), 1, std::max(1, s.n));
-  context.pool().run(s.ic, [&](int c, int lane) {
-    const size_t each = planes.channel + beyond(columns), both = each + static_cast<size_t>(count);
-    float* mine = context.scratch().lane[static_cast<size_t>(lane)].planes.get(both * static_cast<size_t>(together));
-    std::memset(mine, 0, both * static_cast<size_t>(together) * 4);  // what meets these zeros is a number as well
-    std::vector<double> sums(static_cast<size_t>(taps), 0.0);
-    for (int n0 = 0; n0 < s.n; n0 += together) {
-      const int some = std::min(together, s.n - n0);
+            count = (oh * columns + kChains - 1) / kChains * kChains;
+  const int together = planesTogether(planes.channel);
+  const size_t each = planes.channel + beyond(columns), both = each + static_cast<size_t>(count);
+  context.pool().run((s.ic + together - 1) / together, [&](int t, int lane) {
+    const int c0 = t * together, some = std::min(together, s.ic - c0);
+    float* mine = context.scratch().lane[static_cast<size_t>(lane)].planes.get(both * static_cast<size_t>(some));
+    std::memset(mine, 0, both * static_cast<size_t>(some) * 4);  // what meets these zeros is a number as well
+    std::vector<double> sums(static_cast<size_t>(taps * some), 0.0);
+    for (int n = 0; n < s.n; ++n) {
+      const size_t i = static_cast<size_t>(n) * s.ic + static_cast<size_t>(c0);
       for (int j = 0; j < some; ++j) {
-        const size_t i = static_cast<size_t>(n0 + j) * s.ic + static_cast<size_t>(c);
-        float* plane = mine + both * static_cast<size_t>(j);
-        fillPlane(s, planes, x + i * s.h * s.w, plane);
-        for (int r = 0; r < oh; ++r)
-          copyRow(dy + (i * oh + static_cast<size_t>(r)) * ow, ow, plane + each + static_cast<size_t>(r) * columns);
+        float *plane = mine + both * static_cast<size_t>(j), *gradient = plane + each;
+        const float* from = dy + (i + static_cast<size_t>(j)) * oh * ow;
+        fillPlane(s, planes, x + (i + static_cast<size_t>(j)) * s.h * s.w, plane);
+        for (int r = 0; r < oh; ++r, from += ow, gradient += columns) copyRow(from, ow, gradient);
       }
-      for (int j = 0; j < some; ++j)
-        addDots(planes, s, mine + both * static_cast<size_t>(j), mine + both * static_cast<size_t>(j) + each, count,
-                sums.data());
+      for (int j = 0; j < some; ++j) {
+        const float* plane = mine + both * static_cast<size_t>(j);
+        addDots(planes, s, plane, plane + each, count, sums.data() + j * taps);
+      }
     }
-    for (int k = 0; k < taps; ++k) {
-      float& d = dw[static_cast<size_t>(c) * taps + static_cast<size_t>(k)];
-      d = static_cast<float>(accumulate ? d + sums[static_cast<size_t>(k)] : sums[static_cast<size_t>(k)]);
-    }
+    float* d = dw + static_cast<size_t>(c0) * taps;
+    for (size_t k = 0; k < sums.size(); ++k) d[k] = static_cast<float>(accumulate ? d[k] + sums[k] : sums[k]);
   });
 }
 
