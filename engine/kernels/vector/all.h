@@ -9,7 +9,7 @@
 //   load(other, mask, p)   `other` where the mask leaves out;   loadHalves(a, b)   VL/2 floats from a, VL/2 from b
 //   D8               eight doubles: set8 load8 store8 (from and to float or double) + - * fma8, first(n, d): the others are 0;
 //                    widen(V, D8*)
-//   copy8 zero8 zip8 even8 First8 transpose8   eight floats at a time, eight_x86.h
+//   copy8 zero8 zip8 even8 split8 First8 transpose8   eight floats at a time, eight_x86.h
 //
 // Each header uses those before it.
 // clang-format off

@@ -167,31 +167,49 @@ class DepthwiseBack {
       for (int j = 0; j < f.tapsH; ++j)
         for (int l = 0; l < f.tapsW; ++l) place_.push_back((f.r + j * s.strideH) * s.kw + f.q + l * s.strideW);
   }
-  size_t tile() const { return tile_; }
+  size_t tile() const { return 2 * tile_; }
 
   // source: dy of one plane, padded; `tile` is scratch.
   void plane(const float* w, const float* source, float* dx, float* tile) const {
     size_t place = 0;
-    for (const BackPhase& f : plan_.phases) {
-      float weights[kMostShifts];
-      for (int k = 0; k < f.K; ++k) weights[k] = w[place_[place++]];
+    for (size_t i = 0; i < plan_.phases.size(); ++i) {
+      const BackPhase& f = plan_.phases[i];
+      // Both phases of a stride of two along a row are written together.
+      const bool two = s_.strideW == 2 && i + 1 < plan_.phases.size() && plan_.phases[i + 1].r == f.r;
+      const BackPhase& g = plan_.phases[two ? ++i : i];
+      float weights[2][kMostShifts];
+      for (int k = 0; k < f.K; ++k) weights[0][k] = w[place_[place++]];
+      for (int k = 0; two && k < g.K; ++k) weights[1][k] = w[place_[place++]];
       for (int y0 = 0; y0 < f.rows; y0 += most_) {
         const int rows = std::min(most_, f.rows - y0);
-        addShifts(source + static_cast<size_t>(y0) * plan_.columns, f.off.data(), weights, f.K, 0, rows * plan_.columns,
-                  tile);
-        for (int y = 0; y < rows; ++y)
-          line(f, tile + static_cast<size_t>(y) * plan_.columns,
-               dx + static_cast<size_t>(f.startH + (y0 + y) * s_.strideH) * s_.w + f.startW);
+        const float* from = source + static_cast<size_t>(y0) * plan_.columns;
+        addShifts(from, f.off.data(), weights[0], f.K, 0, rows * plan_.columns, tile);
+        if (two) addShifts(from, g.off.data(), weights[1], g.K, 0, rows * plan_.columns, tile + tile_);
+        for (int y = 0; y < rows; ++y) {
+          const float* line = tile + static_cast<size_t>(y) * plan_.columns;
+          float* to = dx + static_cast<size_t>(f.startH + (y0 + y) * s_.strideH) * s_.w;
+          two ? twoPhases(f, g, line, line + tile_, to) : onePhase(f, line, to + f.startW);
+        }
       }
     }
   }
 
  private:
-  void line(const BackPhase& f, const float* from, float* to) const {
+  void onePhase(const BackPhase& f, const float* from, float* to) const {
     if (s_.strideW == 1)
       copyRow(from, f.columns, to);
     else
       for (int x = 0; x < f.columns; ++x) to[static_cast<ptrdiff_t>(x) * s_.strideW] = from[x];
+  }
+  static void twoPhases(const BackPhase& f, const BackPhase& g, const float* a, const float* b, float* to) {
+    const bool inOrder = f.startW < g.startW;
+    const BackPhase &first = inOrder ? f : g, &second = inOrder ? g : f;
+    if (!inOrder) std::swap(a, b);
+    int x = 0;
+    if (second.startW == first.startW + 1)
+      for (; x + 8 <= std::min(first.columns, second.columns); x += 8) zip8(a + x, b + x, to + first.startW + 2 * x);
+    for (int i = x; i < first.columns; ++i) to[first.startW + 2 * i] = a[i];
+    for (int i = x; i < second.columns; ++i) to[second.startW + 2 * i] = b[i];
   }
 
   const ConvShape& s_;

@@ -13,10 +13,20 @@ INL void zip8(const float* a, const float* b, float* d) {
   _mm256_storeu_ps(d + 8, _mm256_permute2f128_ps(low, high, 0x31));
 }
 
+// d [8] from two vectors' pairs
+INL void storeInOrder(float* d, __m256 pairs) {
+  _mm256_storeu_ps(d, _mm256_castpd_ps(_mm256_permute4x64_pd(_mm256_castps_pd(pairs), 0xd8)));
+}
+
 // d [8] = s[0] s[2] ... s[14]
 INL void even8(const float* s, float* d) {
-  const __m256 pairs = _mm256_shuffle_ps(_mm256_loadu_ps(s), _mm256_loadu_ps(s + 8), 0x88);
-  _mm256_storeu_ps(d, _mm256_castpd_ps(_mm256_permute4x64_pd(_mm256_castps_pd(pairs), 0xd8)));
+  storeInOrder(d, _mm256_shuffle_ps(_mm256_loadu_ps(s), _mm256_loadu_ps(s + 8), 0x88));
+}
+
+// even [8] = s[0] s[2] ... s[14], odd [8] = s[1] s[3] ... s[15]
+INL void split8(const float* s, float* even, float* odd) {
+  const __m256 a = _mm256_loadu_ps(s), b = _mm256_loadu_ps(s + 8);
+  storeInOrder(even, _mm256_shuffle_ps(a, b, 0x88)), storeInOrder(odd, _mm256_shuffle_ps(a, b, 0xdd));
 }
 
 // Copies the first n of eight.
