@@ -56,7 +56,7 @@ inline void convForward(Context& context, const ConvShape& s, const float* x, co
   }
   auto& scratch = context.scratch();
   const size_t image = planes.channel * s.ic, input = static_cast<size_t>(s.ic) * s.h * s.w;
-  const int unit = trim ? imagesPerTrimmedUnit(oh * ow, ow, s.n) : imagesPerUnit(oh * ow, s.n);
+  const int unit = trim ? imagesPerTrimmedUnit(oh * ow, ow, s.n) : imagesPerUnit(oh * ow, s.n, context.pool().size());
   const auto planFor = [&](int images) {
     return planPanels({.rows = oh,
                        .columns = ow,
@@ -77,7 +77,7 @@ inline void convForward(Context& context, const ConvShape& s, const float* x, co
   for (const Step<float>& step : then)
     if (!others) others = step.other;
   const auto plan = planFor(unit), lastPlan = planFor(s.n % unit);
-  const int units = (s.n + unit - 1) / unit, parts = partsOfUnit(context, units);
+  const int units = (s.n + unit - 1) / unit, parts = partsOfUnit(context.pool().size(), units);
   const bool together = parts > 1 && !planes.plain;
   float* all = together ? scratch.shared[kSharedPlanes].get(image * static_cast<size_t>(s.n)) : nullptr;
   if (together)
@@ -132,6 +132,34 @@ inline void packBackWeights(Context& context, const ConvShape& s, const BackPlan
   }
 }
 
+// A plane [h][w] from [oh][ow], zeros between its numbers.
+inline void spreadPlane(const ConvShape& s, const float* from, float* to) {
+  alignas(32) static constexpr float kZeros[8] = {};
+  const int ow = s.ow();
+  std::memset(to, 0, static_cast<size_t>(s.h) * s.w * 4);
+  for (int y = 0; y < s.oh(); ++y, from += ow) {
+    float* row = to + static_cast<ptrdiff_t>(y) * s.strideH * s.w;
+    int x = 0;
+    if (s.strideW == 2)
+      for (; 2 * x + 16 <= s.w; x += 8) zip8(from + x, kZeros, row + 2 * x);
+    for (; x < ow; ++x) row[static_cast<ptrdiff_t>(x) * s.strideW] = from[x];
+  }
+}
+
+// 1 x 1 with a stride: without it first, as numbers that lie apart are stored one by one.
+inline void convBackwardData(Context& context, const ConvShape& s, const float* dy, const float* w, float* dx);
+inline void stridedSingleTapToData(Context& context, const ConvShape& s, const float* dy, const float* w, float* dx) {
+  ConvShape dense = s;
+  dense.h = s.oh(), dense.w = s.ow(), dense.strideH = dense.strideW = 1;
+  const size_t in = static_cast<size_t>(s.h) * s.w, out = static_cast<size_t>(dense.h) * dense.w;
+  float* between = context.scratch().shared[kSharedTransposed].get(static_cast<size_t>(s.n) * s.ic * out);
+  convBackwardData(context, dense, dy, w, between);
+  eachPlanes(context, s.n * s.ic, s.h * s.w, [&](int first, int last, int) {
+    for (int i = first; i < last; ++i)
+      spreadPlane(s, between + static_cast<size_t>(i) * out, dx + static_cast<size_t>(i) * in);
+  });
+}
+
 // length: the plan of panels, then what a thread does with a unit of images; they share every size above them.
 inline void convBackwardData(Context& context, const ConvShape& s, const float* dy, const float* w, float* dx) {
   // Stride and dilation along the same axis, which no known net uses.
@@ -140,6 +168,8 @@ inline void convBackwardData(Context& context, const ConvShape& s, const float* 
   const int oh = s.oh(), ow = s.ow(), icg = s.ic / s.groups, ocg = s.oc / s.groups;
   if (s.n == 0 || s.ic == 0) return;
   if (isDepthwise(s)) return depthwiseBackwardData(context, s, dy, w, dx);
+  if (s.kh == 1 && s.kw == 1 && s.strideW > 1 && s.padH == 0 && s.padW == 0)
+    return stridedSingleTapToData(context, s, dy, w, dx);
   if (addingTapsIsLess(s)) return convBackwardDataByTaps(context, s, dy, w, dx);
   const int filtered = winogradTaps(winogradBack(s));
   if (filtered == 3) return winogradBackwardData<ThreeTaps>(context, s, dy, w, dx);
@@ -150,8 +180,8 @@ inline void convBackwardData(Context& context, const ConvShape& s, const float* 
                                  [&](float* to) { packBackWeights(context, s, p, w, to); });
   const int perImage = s.h * s.w / (s.strideH * s.strideW), columns = s.w / s.strideW;
   const bool trim = s.kh > 1 && s.h / s.strideH <= 14;
-  const int unit =
-      trim ? imagesPerTrimmedUnit(std::max(1, perImage), columns, s.n) : imagesPerUnit(std::max(1, perImage), s.n);
+  const int unit = trim ? imagesPerTrimmedUnit(std::max(1, perImage), columns, s.n)
+                        : imagesPerUnit(std::max(1, perImage), s.n, context.pool().size());
   const size_t image = p.channel * s.oc, input = static_cast<size_t>(s.ic) * s.h * s.w,
                output = static_cast<size_t>(s.oc) * oh * ow;
   const auto planFor = [&](const BackPhase& f, int images) {
@@ -169,7 +199,7 @@ inline void convBackwardData(Context& context, const ConvShape& s, const float* 
   };
   std::vector<std::vector<PanelPlan>> plan, lastPlan;
   for (const BackPhase& f : p.phases) plan.push_back(planFor(f, unit)), lastPlan.push_back(planFor(f, s.n % unit));
-  const int units = (s.n + unit - 1) / unit, parts = partsOfUnit(context, units);
+  const int units = (s.n + unit - 1) / unit, parts = partsOfUnit(context.pool().size(), units);
   const bool together = parts > 1 && !p.plain;
   float* all = together ? scratch.shared[kSharedPlanes].get(image * static_cast<size_t>(s.n)) : nullptr;
   if (together)

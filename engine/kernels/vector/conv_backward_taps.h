@@ -53,7 +53,7 @@ inline void convBackwardDataByTaps(Context& context, const ConvShape& s, const f
     }
   std::vector<int> off(static_cast<size_t>(ocg));
   for (int o = 0; o < ocg; ++o) off[static_cast<size_t>(o)] = o * P;
-  const int unit = imagesPerUnit(P, s.n);
+  const int unit = imagesPerUnit(P, s.n, context.pool().size());
   const auto planFor = [&](int images) {
     return planPanels(
         {.rows = 1, .columns = P, .images = images, .sourceImage = static_cast<ptrdiff_t>(s.oc) * P, .outImage = P},

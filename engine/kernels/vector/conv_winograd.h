@@ -207,8 +207,8 @@ void convByWinograd(Context& context, const ConvShape& s, const float* x, const 
   const Planes planes = winogradPlanes(s);
   const int tileRows = (s.oh() + 1) / 2, tiles = tileRows * ((s.ow() + 1) / 2), icg = s.ic / s.groups;
   const std::vector<int> off = winogradOffsets<F>(planes, icg);
-  const int unit = turned ? s.n : imagesPerUnit(tiles, s.n), units = (s.n + unit - 1) / unit,
-            parts = partsOfUnit(context, units);
+  const int unit = turned ? s.n : imagesPerUnit(tiles, s.n, context.pool().size()), units = (s.n + unit - 1) / unit,
+            parts = partsOfUnit(context.pool().size(), units);
   const auto plan = planPanels(winogradMap(s, planes, tileRows, unit), 0),
              lastPlan = planPanels(winogradMap(s, planes, tileRows, s.n % unit), 0);
   const size_t image = planes.channel * s.ic, input = static_cast<size_t>(s.ic) * s.h * s.w;

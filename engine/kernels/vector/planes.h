@@ -67,7 +67,8 @@ struct Planes {
     const float* s = x + static_cast<ptrdiff_t>(from) * w;
     float *even = padW % 2 ? d1 : d0, *odd = padW % 2 ? d0 : d1;
     const int e0 = std::min(padW / 2, columns), o0 = std::min((padW + 1) / 2, columns);
-    const int evens = inside ? std::min((w + 1) / 2, columns - e0) : 0, odds = inside ? std::min(w / 2, columns - o0) : 0;
+    const int evens = inside ? std::min((w + 1) / 2, columns - e0) : 0,
+              odds = inside ? std::min(w / 2, columns - o0) : 0;
     for (int i = 0; i < e0; ++i) even[i] = 0;
     for (int i = 0; i < o0; ++i) odd[i] = 0;
     even += e0, odd += o0;

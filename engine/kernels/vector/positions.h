@@ -154,8 +154,7 @@ inline void positions(const PositionsCall& c, LaneScratch& scratch, int part = 0
 }
 
 // Into how many parts a unit of images is cut: where there are few units the threads share each.
-inline int partsOfUnit(Context& context, int units) {
-  const int threads = context.pool().size();
+inline int partsOfUnit(int threads, int units) {
   return units % threads == 0 || units >= 4 * threads ? 1 : (2 * threads + units - 1) / units;
 }
 
@@ -167,8 +166,31 @@ void eachGroup(int groups, int part, int parts, const Body& body) {
     body(g, whole ? 0 : part, whole ? 1 : parts);
 }
 
-// The smallest group of images that wastes under 5 % of its last group of 32 positions.
-inline int imagesPerUnit(int positionsPerImage, int images) {
+inline int panelsOf(int positions) { return (positions + kPanel - 1) / kPanel; }
+
+// How long the busiest thread works, in panels, with units of so many images.
+inline double panelsOfBusiest(int positionsPerImage, int images, int unit, int threads) {
+  const int units = (images + unit - 1) / unit, each = panelsOf(unit * positionsPerImage),
+            last = panelsOf((images - (units - 1) * unit) * positionsPerImage);
+  if (partsOfUnit(threads, units) > 1 && units < threads)
+    return static_cast<double>((units - 1) * each + last) / threads;
+  const int rounds = (units + threads - 1) / threads;
+  return (rounds - 1) * each + (units % threads == 1 || threads == 1 ? last : each);
+}
+
+// The group of images with the least panels, up to 2 % more for a smaller one: few lanes are empty, and no thread waits for
+// another. It does not affect the bits.
+inline int imagesPerUnit(int positionsPerImage, int images, int threads) {
+  int best = 1;
+  for (int g = 2; g <= std::min(16, images); ++g)
+    if (panelsOfBusiest(positionsPerImage, images, g, threads) <
+        0.98 * panelsOfBusiest(positionsPerImage, images, best, threads))
+      best = g;
+  return best;
+}
+
+// The smallest that wastes under 5 % of its last group of 32 positions.
+inline int imagesPerAlignedUnit(int positionsPerImage, int images) {
   for (int g = 1; g <= 16; ++g) {
     const int q = g * positionsPerImage;
     if (g >= images || ((q + 31) / 32 * 32) * 100 <= q * 105) return std::max(1, std::min(g, images));
@@ -176,9 +198,9 @@ inline int imagesPerUnit(int positionsPerImage, int images) {
   return std::max(1, std::min(16, images));
 }
 
-// The same where kernel rows are left out: enough images that one output row over all of them fills panels.
+// The unit where kernel rows are left out, of which the bits do depend: enough images that one output row over all of them fills panels.
 inline int imagesPerTrimmedUnit(int positionsPerImage, int columns, int images) {
-  return std::max(1, std::min(images, std::max(imagesPerUnit(positionsPerImage, images),
+  return std::max(1, std::min(images, std::max(imagesPerAlignedUnit(positionsPerImage, images),
                                                (columns % 8 ? 96 : 32) / std::max(1, columns))));
 }
 
