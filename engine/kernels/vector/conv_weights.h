@@ -88,17 +88,24 @@ class WeightGradient {
     part_ = static_cast<size_t>(s.groups) * panels_ * plan_.rows * kPanel;
     image_ = planes_.channel * s.ic;
     gradientImage_ = static_cast<size_t>(s.groups) * panels_ * P_ * kPanel;
-    // A chain runs over the positions of a piece: at most 640, an image of up to 2048, or some 1024 of a larger one.
-    chunk_ = std::min(std::max(1, 640 / std::max(1, P_)), std::max(1, (s.n + 7) / 8));
+    // A chain runs over the positions of a piece: at most 640, an image of up to 2048, or some 1024 of a larger one. Where
+    // threads take pieces there are eight; else as few as there can be, as each reads and writes all sums.
+    const int most = std::clamp(640 / std::max(1, P_), 1, std::max(1, s.n)), eighth = std::max(1, (s.n + 7) / 8);
+    chunk_ = std::min(most, eighth);
     strip_ = P_ <= 2048 ? std::max(1, oh_) : std::max(1, 1024 / ow_);
     strips_ = std::max(1, (oh_ + strip_ - 1) / strip_);
     pieces_ = (s.n + chunk_ - 1) / chunk_ * strips_;
+    sideBySide_ = static_cast<size_t>(s.oc) * icg_ * s.kh * s.kw * pieces_ <= (size_t{1} << 21);
+    if (!sideBySide_) {
+      const int least = (s.n + most - 1) / most;
+      chunk_ = std::max(1, (s.n + least - 1) / std::max(1, least));
+      pieces_ = (s.n + chunk_ - 1) / chunk_ * strips_;
+    }
   }
 
   void run(const float* x, const float* dy, float* dw, bool accumulate) {
     x_ = x, dy_ = dy;
-    const bool few = static_cast<size_t>(s_.oc) * icg_ * s_.kh * s_.kw * pieces_ <= (size_t{1} << 21);
-    const bool sideBySide = few && pieces_ > 2;  // for one or two pieces both ways give the same sum
+    const bool sideBySide = sideBySide_ && pieces_ > 2;  // for one or two pieces both ways give the same sum
     acc_ = scratch_.shared[kPartialSums].get(sideBySide ? part_ * pieces_ : part_);
     if (pieces_ == 0) std::memset(acc_, 0, part_ * 4);
     sideBySide ? piecesSideBySide() : piecesInTurn();
@@ -238,6 +245,7 @@ class WeightGradient {
   Planes planes_;
   WeightPlan plan_;
   int oh_, ow_, P_, icg_, ocg_, panels_, chunk_, strip_, strips_, pieces_;
+  bool sideBySide_;  // the weights are few
   size_t part_, image_, gradientImage_;
   const float *x_ = nullptr, *dy_ = nullptr;
   float* acc_ = nullptr;
