@@ -138,6 +138,17 @@ void add(Context& c, int64_t count, const T* a, const T* b, T* y) {
   tableOf<T>(c).add(c, count, a, b, y);
 }
 
+// The end of a residual block: y = a + b, then as reluForward(); a slope of 1 leaves the sum as it is.
+template <class T>
+void addRelu(Context& c, int64_t count, T slope, const T* a, const T* b, T* y) {
+  tableOf<T>(c).addRelu(c, count, slope, a, b, y);
+}
+// Its way back: reluBackward() of dy0 + dy1 (null: of dy0), y being its output, to dx0 and to dx1 (null: to dx0 alone).
+template <class T>
+void addReluBackward(Context& c, int64_t count, T slope, const T* y, const T* dy0, const T* dy1, T* dx0, T* dx1) {
+  tableOf<T>(c).addReluBackward(c, count, slope, y, dy0, dy1, dx0, dx1);
+}
+
 // ------------------------------------------------------------------------------------------------ for all T alike
 // Reductions in a fixed order that depends on count alone (fixed chunks, 8 chains a chunk, binary tree), accumulated
 // in double.

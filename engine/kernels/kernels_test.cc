@@ -25,6 +25,28 @@ TEST(Rows, EveryLengthAroundTheVectorWidth) {
   }
 }
 
+TEST(Rows, SumsAreRectifiedOnTheirWay) {
+  for (size_t n : {0, 1, 15, 16, 17, 33, 70001}) {
+    const auto a = numbers(n, 1), b = numbers(n, 2), y = numbers(n, 3);
+    const auto count = static_cast<int64_t>(n);
+    const auto sum =
+        sameBits("addRelu", n, NAN, [&](Context& k, float* to) { addRelu(k, count, 0.1f, a.data(), b.data(), to); });
+    const auto back = [&](const float* dy1, bool both) {
+      return sameBits("addReluBackward", both ? 2 * n : n, NAN, [&](Context& k, float* to) {
+        addReluBackward(k, count, 0.1f, y.data(), a.data(), dy1, to, both ? to + n : nullptr);
+      });
+    };
+    const auto one = back(nullptr, false), two = back(b.data(), true);
+    for (size_t i = 0; i < n; ++i) {
+      const float z = a[i] + b[i];
+      EXPECT_EQ(sum[i], z > 0 ? z : 0.1f * z);
+      EXPECT_EQ(one[i], y[i] > 0 ? a[i] : 0.1f * a[i]);
+      EXPECT_EQ(two[i], y[i] > 0 ? z : 0.1f * z);
+      EXPECT_EQ(two[n + i], two[i]);
+    }
+  }
+}
+
 // The solver's fields that update rules read.
 struct SolverFields {
   float momentum() const { return 0.9f; }

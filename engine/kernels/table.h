@@ -31,6 +31,8 @@
   X(reluBackward)        \
   X(multiply)            \
   X(add)                 \
+  X(addRelu)             \
+  X(addReluBackward)     \
   X(update)              \
   X(fullSpeed)           \
   X(channelSums)         \

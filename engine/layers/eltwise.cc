@@ -11,13 +11,14 @@
 #include "base/log.h"
 #include "layers/builtin.h"
 #include "layers/elementwise.h"
+#include "layers/sum_group.h"
 
 namespace crema::layers {
 namespace {
 
 using Op = caffe::EltwiseParameter;
 
-class Eltwise : public SameShapeLayer {
+class Eltwise : public SameShapeLayer, public SumLeader {
  public:
   using SameShapeLayer::SameShapeLayer;
   Arity arity() const override { return {2, -1, 1, 1}; }
@@ -25,6 +26,20 @@ class Eltwise : public SameShapeLayer {
     const auto& c = param_.eltwise_param().coeff();
     return operation() == Op::SUM && bottom.size() == 2 && bottom[0] != bottom[1] &&
            context().dtype == DType::kFloat32 && std::all_of(c.begin(), c.end(), [](float f) { return f == 1; });
+  }
+  bool leadsSum(const Blobs& bottom, const Blobs& top) const override {
+    return isStep(bottom, 0) && top[0] != bottom[0] && top[0] != bottom[1];
+  }
+  void forwardSum(const Blobs& bottom, const Blobs& top, float slope) override {
+    kernels::addRelu<float>(kernels(), top[0]->count(), slope, bottom[0]->data<float>(), bottom[1]->data<float>(),
+                            top[0]->mutableData<float>());
+  }
+  void backwardSum(const float* dy0, const float* dy1, const Blobs& top, const std::vector<bool>& down,
+                   const Blobs& bottom, float slope) override {
+    const size_t first = down[0] ? 0 : 1;
+    kernels::addReluBackward<float>(kernels(), top[0]->count(), slope, top[0]->data<float>(), dy0, dy1,
+                                    bottom[first]->mutableDiff<float>(),
+                                    down[0] && down[1] ? bottom[1]->mutableDiff<float>() : nullptr);
   }
 
  protected:

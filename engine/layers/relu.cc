@@ -5,16 +5,21 @@
 #include "layers/builtin.h"
 #include "layers/elementwise.h"
 #include "layers/norm_group.h"
+#include "layers/sum_group.h"
 
 namespace crema::layers {
 namespace {
 
-class ReLU : public SameShapeLayer, public NormFollower {
+class ReLU : public SameShapeLayer, public NormFollower, public SumFollower {
  public:
   using SameShapeLayer::SameShapeLayer;
   bool isStep(const Blobs&, int) const override { return context().dtype == DType::kFloat32; }
   bool follow(const Blobs&, kernels::NormSteps<float>* steps) const override {
     if (steps->rectified) return false;
+    return steps->rectified = true, steps->slope = slope<float>(), true;
+  }
+  bool followSum(const Blobs& bottom, const Blobs& top, SumSteps* steps) const override {
+    if (steps->rectified || keeps_ || top[0] != bottom[0]) return false;
     return steps->rectified = true, steps->slope = slope<float>(), true;
   }
 

@@ -2,14 +2,18 @@
 // one blob has several readers. A top that its reader needs again in the backward pass is a copy where a layer in place
 // overwrites the shared memory (net/memory_use.h).
 #include "layers/builtin.h"
+#include "layers/sum_group.h"
 
 namespace crema::layers {
 namespace {
 
-class Split : public Layer {
+class Split : public Layer, public SumFollower {
  public:
   using Layer::Layer;
   Arity arity() const override { return {1, 1, 1, -1}; }
+  bool followSum(const Blobs&, const Blobs& top, SumSteps*) const override {
+    return top.size() == 2 && context().memory.ownTops.empty();
+  }
 
  protected:
   void reshape(const Blobs& bottom, const Blobs& top) override {

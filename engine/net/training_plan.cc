@@ -22,6 +22,12 @@ layers::NormLeader* leaderOf(const Net& net, int i) {
 layers::NormFollower* followerOf(const Net& net, int i) {
   return dynamic_cast<layers::NormFollower*>(net.layers()[static_cast<size_t>(i)].get());
 }
+layers::SumLeader* sumLeaderOf(const Net& net, int i) {
+  return dynamic_cast<layers::SumLeader*>(net.layers()[static_cast<size_t>(i)].get());
+}
+layers::SumFollower* sumFollowerOf(const Net& net, int i) {
+  return dynamic_cast<layers::SumFollower*>(net.layers()[static_cast<size_t>(i)].get());
+}
 // Whether it makes one top without a loss, of which a gradient comes back to its first bottom.
 bool isPlain(const Net& net, int i) {
   return net.tops(i).size() == 1 && net.layers()[static_cast<size_t>(i)]->lossWeight(0) == 0 && net.needsBackward(i) &&
@@ -36,6 +42,8 @@ TrainingPlan::TrainingPlan(Net& net) : net_(net), gradients_(net.dtype()) {
   for (int i = 0; i < count; ++i)
     if (const auto* leader = leaderOf(net, i); leader && isPlain(net, i) && leader->leads(net.bottoms(i)))
       findGroup(i), findWriter(i);
+    else if (const auto* sum = sumLeaderOf(net, i); sum && isPlain(net, i) && sum->leadsSum(net.bottoms(i), net.tops(i)))
+      findSumGroup(i);
   placeGradients();
   findSetters();
   orderLearnt();
@@ -94,7 +102,7 @@ void TrainingPlan::placeGradients() {
     const auto& layer = *net_.layers()[static_cast<size_t>(i)];
     const auto &bottoms = net_.bottoms(i), &tops = net_.tops(i);
     for (size_t t = 0; t < tops.size(); ++t) {
-      made.try_emplace(tops[t], i);
+      made.try_emplace(tops[t], computedBy(i));  // which reads the gradients of a Split behind it
       for (Blob* b : bottoms)
         if (b != tops[t] && b->sharesDiff(*tops[t])) apart.insert({b, tops[t]});
       if (layer.lossWeight(static_cast<int>(t)) != 0 || layer.type() == "Python") apart.insert(tops[t]);
@@ -141,6 +149,23 @@ void TrainingPlan::findGroup(int leader) {
   }
 }
 
+// The ReLU in place is first, as a Split behind a group is no longer in place.
+void TrainingPlan::findSumGroup(int leader) {
+  Planned& planned = layers_[static_cast<size_t>(leader)];
+  const Blob* made = net_.tops(leader)[0];
+  layers::SumSteps steps;
+  for (int i = next(leader, made); i >= 0; i = next(i, made)) {
+    const auto* follower = sumFollowerOf(net_, i);
+    const bool losses = net_.layers()[static_cast<size_t>(i)]->lossWeight(0) != 0;
+    if (!follower || losses || !net_.needsBackward(i) || net_.bottoms(i).size() != 1 || !net_.propagateDown(i)[0] ||
+        !follower->followSum(net_.bottoms(i), net_.tops(i), &steps))
+      return;
+    planned.behind.push_back(i);
+    layers_[static_cast<size_t>(i)].by = leader;
+    if (net_.tops(i)[0] != made) return;
+  }
+}
+
 void TrainingPlan::findWriter(int leader) {
   const Blob* bottom = net_.bottoms(leader)[0];
   if (net_.tops(leader)[0] != bottom) return;
@@ -160,6 +185,13 @@ std::optional<kernels::NormSteps<float>> TrainingPlan::stepsOf(int leader) const
   kernels::NormSteps<float> steps;
   for (const int i : layers_[static_cast<size_t>(leader)].behind)
     if (!followerOf(net_, i)->follow(net_.bottoms(i), &steps)) internal("layer {} follows no longer", i);
+  return steps;
+}
+
+layers::SumSteps TrainingPlan::sumStepsOf(int leader) const {
+  layers::SumSteps steps;
+  for (const int i : layers_[static_cast<size_t>(leader)].behind)
+    if (!sumFollowerOf(net_, i)->followSum(net_.bottoms(i), net_.tops(i), &steps)) internal("layer {} follows no longer", i);
   return steps;
 }
 
@@ -193,6 +225,7 @@ double TrainingPlan::forwardLayer(int i) {
     to.reshape(net_.tops(i)[0]->shape());
     return layer.forwardInto(net_.bottoms(i), {}, &to), 0;
   }
+  if (!planned.behind.empty() && sumLeaderOf(net_, i)) return forwardSum(i), 0;
   layers::NormLeader* leader = planned.kept || !planned.behind.empty() ? leaderOf(net_, i) : nullptr;
   if (!leader) return net_.forwardLayer(i);
   layer.shapeTops(net_.bottoms(i), net_.tops(i));
@@ -203,10 +236,34 @@ double TrainingPlan::forwardLayer(int i) {
   return 0;
 }
 
+void TrainingPlan::forwardSum(int leader) {
+  layers::Layer& layer = *net_.layers()[static_cast<size_t>(leader)];
+  const auto &bottoms = net_.bottoms(leader), &tops = net_.tops(leader);
+  layer.shapeTops(bottoms, tops);
+  for (const int b : layers_[static_cast<size_t>(leader)].behind)
+    net_.layers()[static_cast<size_t>(b)]->shapeTops(net_.bottoms(b), net_.tops(b));
+  if (tops[0]->count() == 0) return;
+  inside([&] { return "in forward of " + layer.label(); },
+         [&] { sumLeaderOf(net_, leader)->forwardSum(bottoms, tops, sumStepsOf(leader).slope); });
+}
+
+void TrainingPlan::backwardSum(int leader) {
+  const auto &bottoms = net_.bottoms(leader), &tops = net_.tops(leader);
+  if (tops[0]->count() == 0) return;
+  const auto& ends = net_.tops(layers_[static_cast<size_t>(leader)].behind.back());  // the Split's, if there is one
+  const float *dy0 = ends[0]->diff<float>(), *dy1 = ends.size() > 1 ? ends[1]->diff<float>() : nullptr;
+  inside([&] { return "in backward of " + net_.layers()[static_cast<size_t>(leader)]->label(); },
+         [&] {
+           sumLeaderOf(net_, leader)
+               ->backwardSum(dy0, dy1, tops, net_.propagateDown(leader), bottoms, sumStepsOf(leader).slope);
+         });
+}
+
 void TrainingPlan::backwardLayer(int i) {
   const Planned& planned = layers_[static_cast<size_t>(i)];
   if (planned.by != i) return;
   if (planned.behind.empty()) return net_.backwardLayer(i);
+  if (sumLeaderOf(net_, i)) return backwardSum(i);
   const layers::Layer& layer = *net_.layers()[static_cast<size_t>(i)];
   if (net_.tops(i)[0]->count() == 0) return;
   inside([&] { return "in backward of " + layer.label(); },

@@ -1,12 +1,13 @@
 // How a net trains where no one looks at it between two layers: the values, statistics and gradients of Net::forward() and
 // Net::backward(), bit for bit, in less time. A BatchNorm computes the Scale and the ReLU in place behind it
-// (layers/norm_group.h), and a convolution below it that is alone with it writes where it keeps its bottom.
+// (layers/norm_group.h), and a convolution below it that is alone with it writes where it keeps its bottom. An Eltwise that
+// adds computes the ReLU in place behind it and the Split behind that (layers/sum_group.h).
 //
 // Gradients of blobs share one stretch of memory, as each is needed only from the backward pass of the layers that read the
 // blob to that of the layer that made it. Not so those with a loss weight, which stands in the gradient; those that nobody
 // computes, which are zero; those that share memory already (Flatten); and those of Python layers, which may keep anything.
 //
-// Behind its first layer a group is of layers in place alone, so that each blob has the value in the end that it always has,
+// Behind its first layer a group is of layers in place and a Split that copies nothing, so that each blob has the value in the end that it always has,
 // and each parameter its gradient; what stands in blobs' gradients then is not defined. The copies that the layers by
 // themselves would keep are not made: backward() belongs to the plan's own forward().
 #pragma once
@@ -16,6 +17,7 @@
 #include <vector>
 
 #include "kernels/norm.h"
+#include "layers/sum_group.h"
 #include "net/net.h"
 #include "net/placement.h"
 
@@ -46,6 +48,7 @@ class TrainingPlan {
     bool kept = false;             // of a leader: the layer below has written where it keeps its bottom
   };
   void findGroup(int leader);
+  void findSumGroup(int leader);
   void findWriter(int leader);
   int next(int layer, const Blob* made) const;  // the first layer behind that reads it; -1: none
   void placeGradients();
@@ -53,6 +56,9 @@ class TrainingPlan {
   void orderLearnt();
   bool separately() const { return net_.debugInfo() || net_.isWatched(); }
   std::optional<kernels::NormSteps<float>> stepsOf(int leader) const;
+  layers::SumSteps sumStepsOf(int leader) const;
+  void forwardSum(int leader);
+  void backwardSum(int leader);
 
   Net& net_;
   std::vector<Planned> layers_;

@@ -88,14 +88,17 @@ void pass(Net& net, unsigned seed, How&& how) {
 }
 
 TEST(TrainingPlan, GivesTheBitsOfTheNetLayerByLayer) {
-  int grouped = 0, shared = 0, said = 0;
+  int grouped = 0, sums = 0, shared = 0, said = 0;
   for (unsigned seed = 0; seed < 300; ++seed) {
     const crema::test::DrawnNet drawn(seed, true);
     SCOPED_TRACE(drawn.text());
     kernels::Context kernels(*kernels::isasHere()[seed % kernels::isasHere().size()], 1 + static_cast<int>(seed % 3));
     const auto plain = trainNetOf(drawn.text(), kernels), planned = trainNetOf(drawn.text(), kernels);
     TrainingPlan plan(*planned);
-    for (int i = 0; i < static_cast<int>(planned->layers().size()); ++i) grouped += plan.computedBy(i) != i;
+    for (int i = 0; i < static_cast<int>(planned->layers().size()); ++i) {
+      const int by = plan.computedBy(i);
+      grouped += by != i, sums += by != i && planned->layers()[static_cast<size_t>(by)]->type() == "Eltwise";
+    }
     const int batch = plain->blob("x").shape()[0];
     for (unsigned step = 0; step < 3; ++step) {
       for (Net* net : {plain.get(), planned.get()}) {
@@ -128,6 +131,7 @@ TEST(TrainingPlan, GivesTheBitsOfTheNetLayerByLayer) {
     }
   }
   EXPECT_GT(grouped, 300);
+  EXPECT_GT(sums, 25);
   EXPECT_GT(shared, 3000);
   EXPECT_GT(said, 3000);
 }
@@ -160,6 +164,29 @@ TEST(TrainingPlan, AGroupIsABatchNormWithWhatIsInPlaceBehindIt) {
   EXPECT_EQ(groupsOf(conv + inPlace("BatchNorm", "batch_norm_param { use_global_stats: true }") + inPlace("ReLU")),
             (By{0, 1, 2, 3}));
   EXPECT_EQ(groupsOf(norm + "layer { name: 'r' type: 'ReLU' bottom: 'c' top: 'r' }"), (By{0, 1, 2, 3}));
+}
+
+TEST(TrainingPlan, ASumIsAGroupWithTheReluAndTheSplitBehindIt) {
+  using By = std::vector<int>;
+  const auto conv = [](const std::string& name, const std::string& bottom) {
+    return fmt::format(
+        "layer {{ name: '{0}' type: 'Convolution' bottom: '{1}' top: '{0}' convolution_param {{ num_output: 4 "
+        "kernel_size: 1 }} }}\n",
+        name, bottom);
+  };
+  const auto sum = [](const std::string& options) {
+    return "layer { name: 'c' type: 'Eltwise' bottom: 'a' bottom: 'b' top: 'c' " + options + " }\n";
+  };
+  const std::string two = conv("a", "x") + conv("b", "x"), readers = conv("d", "c") + conv("e", "c");
+  // x, its Split, a, b, the sum, what follows
+  EXPECT_EQ(groupsOf(two + sum("") + inPlace("ReLU") + readers), (By{0, 1, 2, 3, 4, 4, 4, 7, 8}));
+  EXPECT_EQ(groupsOf(two + sum("") + readers), (By{0, 1, 2, 3, 4, 4, 6, 7}));
+  EXPECT_EQ(groupsOf(two + sum("") + inPlace("ReLU") + conv("d", "c")), (By{0, 1, 2, 3, 4, 4, 6}));
+  EXPECT_EQ(groupsOf(two + sum("") + inPlace("ReLU") + readers + conv("f", "c")), (By{0, 1, 2, 3, 4, 4, 6, 7, 8, 9}));
+  EXPECT_EQ(groupsOf(two + sum("eltwise_param { operation: MAX }") + inPlace("ReLU")), (By{0, 1, 2, 3, 4, 5}));
+  EXPECT_EQ(groupsOf(two + sum("") + inPlace("ReLU", "relu_param { negative_slope: -1 }")), (By{0, 1, 2, 3, 4, 5}));
+  EXPECT_EQ(groupsOf(two + sum("") + inPlace("ReLU") + inPlace("Power", "power_param { scale: -1 }")),
+            (By{0, 1, 2, 3, 4, 5, 6}));
 }
 
 }  // namespace

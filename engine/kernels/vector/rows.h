@@ -40,4 +40,26 @@ inline void add(Context& c, int64_t n, const float* a, const float* b, float* y)
   eachVector(c, n, [&](Mask m, int64_t i) { store(m, y + i, add(load(m, a + i), load(m, b + i))); });
 }
 
+inline void addRelu(Context& c, int64_t n, float slope, const float* a, const float* b, float* y) {
+  const V s = set1(slope);
+  eachVector(c, n, [&](Mask m, int64_t i) {
+    const V v = add(load(m, a + i), load(m, b + i));
+    store(m, y + i, select(greater(v, zero()), v, mul(v, s)));
+  });
+}
+inline void addReluBackward(Context& c, int64_t n, float slope, const float* y, const float* dy0, const float* dy1,
+                            float* dx0, float* dx1) {
+  const auto each = [&, s = set1(slope)](auto gradient) {
+    eachVector(c, n, [&](Mask m, int64_t i) {
+      const V g = gradient(m, i), d = select(greater(load(m, y + i), zero()), g, mul(g, s));
+      store(m, dx0 + i, d);
+      if (dx1) store(m, dx1 + i, d);
+    });
+  };
+  if (dy1)
+    each([&](Mask m, int64_t i) __attribute__((always_inline)) { return add(load(m, dy0 + i), load(m, dy1 + i)); });
+  else
+    each([&](Mask m, int64_t i) __attribute__((always_inline)) { return load(m, dy0 + i); });
+}
+
 }  // namespace crema::kernels::KNS
