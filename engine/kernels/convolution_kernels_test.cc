@@ -106,6 +106,8 @@ TEST(Convolution, OneTap) {
   for (const ConvCase& c : {ConvCase{"many panels, pieces and rows", {2, 300, 17, 19, 90, 1, 1}},
                             {"more rows than meet at once", {1, 140, 12, 12, 131, 1, 1}},
                             {"panels over several images", {5, 260, 7, 7, 50, 1, 1}},
+                            {"more outputs than inputs", {3, 32, 9, 11, 100, 1, 1}},
+                            {"more outputs than inputs, in groups", {11, 62, 5, 5, 132, 1, 1, 1, 1, 0, 0, 1, 1, 2}},
                             {"strided, in groups", {2, 40, 15, 14, 72, 1, 1, 2, 2, 0, 0, 1, 1, 2}}})
     checkConv(c);
 }

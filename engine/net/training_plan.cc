@@ -42,7 +42,8 @@ TrainingPlan::TrainingPlan(Net& net) : net_(net), gradients_(net.dtype()) {
   for (int i = 0; i < count; ++i)
     if (const auto* leader = leaderOf(net, i); leader && isPlain(net, i) && leader->leads(net.bottoms(i)))
       findGroup(i), findWriter(i);
-    else if (const auto* sum = sumLeaderOf(net, i); sum && isPlain(net, i) && sum->leadsSum(net.bottoms(i), net.tops(i)))
+    else if (const auto* sum = sumLeaderOf(net, i);
+             sum && isPlain(net, i) && sum->leadsSum(net.bottoms(i), net.tops(i)))
       findSumGroup(i);
   placeGradients();
   findSetters();
@@ -191,7 +192,8 @@ std::optional<kernels::NormSteps<float>> TrainingPlan::stepsOf(int leader) const
 layers::SumSteps TrainingPlan::sumStepsOf(int leader) const {
   layers::SumSteps steps;
   for (const int i : layers_[static_cast<size_t>(leader)].behind)
-    if (!sumFollowerOf(net_, i)->followSum(net_.bottoms(i), net_.tops(i), &steps)) internal("layer {} follows no longer", i);
+    if (!sumFollowerOf(net_, i)->followSum(net_.bottoms(i), net_.tops(i), &steps))
+      internal("layer {} follows no longer", i);
   return steps;
 }
 

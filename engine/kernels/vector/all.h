@@ -28,6 +28,7 @@
 #include "kernels/vector/conv_depthwise.h"
 #include "kernels/vector/conv.h"
 #include "kernels/vector/conv_winograd_weights.h"
+#include "kernels/vector/weight_plan.h"
 #include "kernels/vector/conv_weights.h"
 #include "kernels/vector/inner_product.h"
 #include "kernels/vector/full_speed.h"

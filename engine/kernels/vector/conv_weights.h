@@ -4,83 +4,23 @@
 // are added in turn. Pieces and this choice follow from the shape alone.
 namespace crema::kernels::KNS {
 
-// Lines of J adjacent taps. Kernels wider than one tap: J taps of a kernel row in one stride phase, one float apart.
-// 1x1 kernels: three channels, one plane apart, the remaining channels alone.
-struct TapSet {
-  int J;
-  bool one;
-  std::vector<int> line;    // offset of tap 0
-  std::vector<int> weight;  // [line][J]: index in a filter, -1: padding of the line
-  size_t base = 0;          // first row of this set in a panel's part
-};
-
-struct WeightPlan {
-  std::vector<TapSet> sets;
-  size_t rows = 0;  // over all sets
-  bool exact = true;
-};
-
-inline int tapGroups(int taps) { return (taps + kMostTaps - 1) / kMostTaps; }
-
-inline bool tapsExact(const ConvShape& s) {
-  const int taps = (s.kw + s.strideW - 1) / s.strideW;
-  return s.dilW > 1 || taps % tapGroups(taps) == 0;
-}
-
-inline void addRowTaps(const ConvShape& s, const Planes& planes, WeightPlan& plan) {
-  const int icg = s.ic / s.groups, taps = (s.kw + s.strideW - 1) / s.strideW, groups = tapGroups(taps),
-            J = (taps + groups - 1) / groups;
-  TapSet set{.J = J, .one = true};
-  for (int i = 0; i < icg; ++i)
-    for (int a = 0; a < s.kh; ++a)
-      for (int q = 0; q < std::min(s.strideW, s.kw); ++q)
-        for (int g = 0; g < groups; ++g) {
-          const int first = q + g * J * s.strideW;
-          if (first >= s.kw) continue;
-          set.line.push_back(planes.off(i, a, first));
-          for (int j = 0; j < J; ++j) {
-            const int b = first + j * s.strideW;
-            set.weight.push_back(b < s.kw ? (i * s.kh + a) * s.kw + b : -1);
-          }
-        }
-  plan.sets.push_back(std::move(set));
-}
-
-inline void addSingleTaps(const ConvShape& s, const Planes& planes, WeightPlan& plan, int fromChannel) {
-  TapSet set{.J = 1, .one = true};
-  for (int i = fromChannel; i < s.ic / s.groups; ++i)
-    for (int a = 0; a < s.kh; ++a)
-      for (int b = 0; b < s.kw; ++b)
-        set.line.push_back(planes.off(i, a, b)), set.weight.push_back((i * s.kh + a) * s.kw + b);
-  if (!set.line.empty()) plan.sets.push_back(std::move(set));
-}
-
-inline WeightPlan planWeights(const ConvShape& s, const Planes& planes) {
-  WeightPlan plan;
-  if (s.kh == 1 && s.kw == 1) {
-    TapSet triples{.J = 3, .one = false};
-    const int whole = s.ic / s.groups / 3 * 3;
-    for (int i = 0; i < whole; i += 3) {
-      triples.line.push_back(planes.off(i, 0, 0));
-      for (int j = 0; j < 3; ++j) triples.weight.push_back(i + j);
-    }
-    if (whole) plan.sets.push_back(std::move(triples));
-    addSingleTaps(s, planes, plan, whole);
-  } else if (s.dilW > 1 && s.kw > 1) {
-    addSingleTaps(s, planes, plan, 0);
-  } else {
-    addRowTaps(s, planes, plan);
-  }
-  for (TapSet& set : plan.sets) set.base = plan.rows, plan.rows += set.line.size() * static_cast<size_t>(set.J);
-  return plan;
+// Whether the roles of x and dy, which are alike where each output is of one input, are better exchanged: those that are
+// transposed then are fewer, and what comes out is the transpose.
+inline bool exchanges(const ConvShape& s) {
+  const bool alike = s.kh == 1 && s.kw == 1 && s.strideH == 1 && s.strideW == 1 && s.padH == 0 && s.padW == 0;
+  const int64_t icg = s.ic / s.groups, ocg = s.oc / s.groups;
+  const auto padded = [](int64_t channels) { return (channels + kPanel - 1) / kPanel * kPanel; };
+  return alike && icg < ocg && 10 * padded(icg) * ocg <= 11 * padded(ocg) * icg;
 }
 
 class WeightGradient {
  public:
-  WeightGradient(Context& context, const ConvShape& s)
+  // exchanged: of the shape with inputs for outputs; run(dy, x, dw) then.
+  WeightGradient(Context& context, const ConvShape& s, bool exchanged)
       : context_(context),
         scratch_(context.scratch()),
         s_(s),
+        exchanged_(exchanged),
         planes_(s, tapsExact(s)),
         plan_(planWeights(s, planes_)) {
     oh_ = s.oh(), ow_ = s.ow(), P_ = oh_ * ow_, icg_ = s.ic / s.groups, ocg_ = s.oc / s.groups;
@@ -233,15 +173,33 @@ class WeightGradient {
     context_.pool().run(s_.groups * panels_, [&](int gp, int) {
       const int group = gp / panels_, panel = gp % panels_, count = std::min(kPanel, ocg_ - panel * kPanel);
       float* first = dw + (static_cast<size_t>(group) * ocg_ + static_cast<size_t>(panel) * kPanel) * filter;
-      for (const TapSet& set : plan_.sets)
-        scatterRows(acc_ + (static_cast<size_t>(gp) * plan_.rows + set.base) * kPanel, set.weight, count, filter,
-                    accumulate, first);
+      for (const TapSet& set : plan_.sets) {
+        const float* rows = acc_ + (static_cast<size_t>(gp) * plan_.rows + set.base) * kPanel;
+        if (exchanged_)
+          copyRows(rows, set.weight, count, accumulate,
+                   dw + static_cast<size_t>(group) * ocg_ * filter + static_cast<size_t>(panel) * kPanel);
+        else
+          scatterRows(rows, set.weight, count, filter, accumulate, first);
+      }
     });
+  }
+
+  // [row][kPanel] to rows of ocg_ numbers.
+  void copyRows(const float* from, const std::vector<int>& weight, int count, bool accumulate, float* to) const {
+    for (const int w : weight) {
+      float* d = to + static_cast<size_t>(w) * ocg_;
+      for (int v = 0; v < count; v += VL) {
+        const Mask here = lanes(0, std::min(VL, count - v));
+        store(here, d + v, accumulate ? add(load(here, d + v), load(here, from + v)) : load(here, from + v));
+      }
+      from += kPanel;
+    }
   }
 
   Context& context_;
   Context::Scratch& scratch_;
   const ConvShape& s_;
+  const bool exchanged_;
   Planes planes_;
   WeightPlan plan_;
   int oh_, ow_, P_, icg_, ocg_, panels_, chunk_, strip_, strips_, pieces_;
@@ -257,7 +215,12 @@ inline void convBackwardWeights(Context& context, const ConvShape& s, const floa
   const int filtered = winogradWeightTaps(s);
   if (filtered == 3) return WinogradWeights<ThreeTaps>(context, s).run(x, dy, dw, accumulate);
   if (filtered == 5) return WinogradWeights<FiveTaps>(context, s).run(x, dy, dw, accumulate);
-  WeightGradient(context, s).run(x, dy, dw, accumulate);
+  if (exchanges(s)) {
+    ConvShape turned = s;
+    std::swap(turned.ic, turned.oc);
+    return WeightGradient(context, turned, true).run(dy, x, dw, accumulate);
+  }
+  WeightGradient(context, s, false).run(x, dy, dw, accumulate);
 }
 
 // Sums of planes: 16 fixed chains and a fixed tree per plane, then the images one after the other in double.
