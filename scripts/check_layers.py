@@ -36,7 +36,13 @@ MAY = {folder: set(others.split()) for folder, others in MAY.items()}
 FILES = {
     "picture": {"data/encode.h"},
     "layers": {"data/batch_feed.h", "data/hdf5_source.h", "data/source.h", "data/image_list.h", "data/window_file.h"},
-    "net": {"layers/layer.h", "layers/norm_group.h", "layers/registry.h", "layers/record_layer.h"},
+    "net": {
+        "layers/layer.h",
+        "layers/norm_group.h",
+        "layers/sum_group.h",
+        "layers/registry.h",
+        "layers/record_layer.h",
+    },
     "solver": {"layers/layer.h", "layers/registry.h", "layers/record_layer.h"},
 }
 # Generated messages, and who may know them.

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "layers/norm_group.h"
+#include "layers/sum_group.h"
 
 namespace crema::net {
 namespace {
@@ -189,12 +190,12 @@ std::optional<kernels::NormSteps<float>> TrainingPlan::stepsOf(int leader) const
   return steps;
 }
 
-layers::SumSteps TrainingPlan::sumStepsOf(int leader) const {
+float TrainingPlan::slopeBehindSum(int leader) const {
   layers::SumSteps steps;
   for (const int i : layers_[static_cast<size_t>(leader)].behind)
     if (!sumFollowerOf(net_, i)->followSum(net_.bottoms(i), net_.tops(i), &steps))
       internal("layer {} follows no longer", i);
-  return steps;
+  return steps.slope;
 }
 
 double TrainingPlan::forward() {
@@ -246,7 +247,7 @@ void TrainingPlan::forwardSum(int leader) {
     net_.layers()[static_cast<size_t>(b)]->shapeTops(net_.bottoms(b), net_.tops(b));
   if (tops[0]->count() == 0) return;
   inside([&] { return "in forward of " + layer.label(); },
-         [&] { sumLeaderOf(net_, leader)->forwardSum(bottoms, tops, sumStepsOf(leader).slope); });
+         [&] { sumLeaderOf(net_, leader)->forwardSum(bottoms, tops, slopeBehindSum(leader)); });
 }
 
 void TrainingPlan::backwardSum(int leader) {
@@ -257,7 +258,7 @@ void TrainingPlan::backwardSum(int leader) {
   inside([&] { return "in backward of " + net_.layers()[static_cast<size_t>(leader)]->label(); },
          [&] {
            sumLeaderOf(net_, leader)
-               ->backwardSum(dy0, dy1, tops, net_.propagateDown(leader), bottoms, sumStepsOf(leader).slope);
+               ->backwardSum(dy0, dy1, tops, net_.propagateDown(leader), bottoms, slopeBehindSum(leader));
          });
 }
 

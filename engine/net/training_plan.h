@@ -17,7 +17,6 @@
 #include <vector>
 
 #include "kernels/norm.h"
-#include "layers/sum_group.h"
 #include "net/net.h"
 #include "net/placement.h"
 
@@ -56,7 +55,7 @@ class TrainingPlan {
   void orderLearnt();
   bool separately() const { return net_.debugInfo() || net_.isWatched(); }
   std::optional<kernels::NormSteps<float>> stepsOf(int leader) const;
-  layers::SumSteps sumStepsOf(int leader) const;
+  float slopeBehindSum(int leader) const;
   void forwardSum(int leader);
   void backwardSum(int leader);
 

@@ -26,6 +26,7 @@
 #include "kernels/vector/conv_winograd.h"
 #include "kernels/vector/back_plan.h"
 #include "kernels/vector/conv_depthwise.h"
+#include "kernels/vector/conv_depthwise_weights.h"
 #include "kernels/vector/conv.h"
 #include "kernels/vector/conv_winograd_weights.h"
 #include "kernels/vector/weight_plan.h"
