@@ -35,11 +35,12 @@ void channelAffine(Context& c, const ChannelShape& s, const T* x, const double* 
   tableOf<T>(c).channelAffine(c, s, x, shift, factor, offset, y);
 }
 
-// z = p[c] x + (q[c] (y - shift[c]) + r[c]), each product and its sum fused, in T as above. z may be x or y.
+// z = p[c] (x - shiftX[c] + q[c] (y - shiftY[c])), q's product and its sum fused, in T as above: numbers that are near each
+// other are subtracted first, which loses nothing. z may be x or y.
 template <class T>
-void channelMix(Context& c, const ChannelShape& s, const T* x, const T* y, const double* p, const double* q,
-                const double* shift, const double* r, T* z) {
-  tableOf<T>(c).channelMix(c, s, x, y, p, q, shift, r, z);
+void channelMix(Context& c, const ChannelShape& s, const T* x, const double* shiftX, const T* y, const double* shiftY,
+                const double* q, const double* p, T* z) {
+  tableOf<T>(c).channelMix(c, s, x, shiftX, y, shiftY, q, p, z);
 }
 
 }  // namespace crema::kernels

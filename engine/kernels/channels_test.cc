@@ -64,7 +64,7 @@ TEST(Channels, ElementsAreRoundedOnce) {
       channelAffine(c, s, to, nullptr, v.b.data(), nullptr, to);  // in place
     });
     const auto mix = sameBits<float>("mix", v.count, NAN, [&](Context& c, float* to) {
-      channelMix(c, s, v.x.data(), v.y.data(), v.a.data(), v.b.data(), v.c.data(), v.d.data(), to);
+      channelMix(c, s, v.x.data(), v.d.data(), v.y.data(), v.c.data(), v.b.data(), v.a.data(), to);
     });
     for (size_t i = 0; i < v.count; ++i) {
       const auto c = static_cast<size_t>(v.channel(i));
@@ -73,8 +73,8 @@ TEST(Channels, ElementsAreRoundedOnce) {
       ASSERT_EQ(affine[i], std::fma(v.x[i] - f(v.a), f(v.b), f(v.c)));
       ASSERT_NEAR(affine[i], (x - v.a[c]) * v.b[c] + v.c[c], 1e-6);
       ASSERT_EQ(factor[i], v.x[i] * f(v.b));
-      ASSERT_EQ(mix[i], std::fma(f(v.a), v.x[i], std::fma(f(v.b), v.y[i] - f(v.c), f(v.d))));
-      ASSERT_NEAR(mix[i], v.a[c] * x + v.b[c] * (y - v.c[c]) + v.d[c], 1e-6);
+      ASSERT_EQ(mix[i], f(v.a) * std::fma(f(v.b), v.y[i] - f(v.c), v.x[i] - f(v.d)));
+      ASSERT_NEAR(mix[i], v.a[c] * (x - v.d[c] + v.b[c] * (y - v.c[c])), 1e-6);
     }
   }
 }
@@ -87,7 +87,7 @@ TEST(Channels, DoublesComeFromTheReference) {
   channelSums(context, s, x.data(), sums.data());
   channelDots<double>(context, s, x.data(), nullptr, y.data(), nullptr, dots.data());
   channelAffine<double>(context, s, x.data(), nullptr, p.data(), nullptr, out.data());
-  channelMix(context, s, x.data(), y.data(), p.data(), p.data(), p.data(), p.data(), mixed.data());
+  channelMix(context, s, x.data(), p.data(), y.data(), p.data(), p.data(), p.data(), mixed.data());
   for (size_t c = 0; c < 3; ++c) {
     double sum = 0, dot = 0;
     for (size_t o = 0; o < 2; ++o)
@@ -95,7 +95,7 @@ TEST(Channels, DoublesComeFromTheReference) {
         const size_t at = (o * 3 + c) * 5 + i;
         sum += x[at], dot += x[at] * y[at];
         EXPECT_DOUBLE_EQ(out[at], x[at] * p[c]);
-        EXPECT_NEAR(mixed[at], p[c] * x[at] + p[c] * (y[at] - p[c]) + p[c], 1e-15);
+        EXPECT_NEAR(mixed[at], p[c] * (x[at] - p[c] + p[c] * (y[at] - p[c])), 1e-15);
       }
     EXPECT_NEAR(sums[c], sum, 1e-14);
     EXPECT_NEAR(dots[c], dot, 1e-14);

@@ -80,6 +80,8 @@ TEST(Convolution, OddShapes) {
                             {"wide kernel", {1, 2, 9, 30, 3, 1, 13, 1, 1, 0, 6}},
                             {"7x7 stride 1", {2, 2, 12, 12, 5, 7, 7, 1, 1, 3, 3}},
                             {"pad over kernel", {1, 2, 5, 5, 3, 3, 3, 1, 1, 4, 4}},
+                            {"filtered, pad of the kernel", {2, 16, 8, 9, 17, 3, 3, 1, 1, 3, 3}},
+                            {"filtered, pad over kernel", {1, 18, 9, 7, 16, 3, 3, 1, 1, 4, 5}},
                             {"15 rows", {1, 3, 8, 8, 15, 3, 3}},
                             {"33 rows, 17 wide", {1, 3, 19, 17, 33, 3, 3, 1, 1, 1, 1}},
                             {"many images", {37, 2, 7, 7, 5, 3, 3, 1, 1, 1, 1}},

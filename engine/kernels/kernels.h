@@ -143,7 +143,8 @@ template <class T>
 void addRelu(Context& c, int64_t count, T slope, const T* a, const T* b, T* y) {
   tableOf<T>(c).addRelu(c, count, slope, a, b, y);
 }
-// Backward: reluBackward() of dy0 + dy1 (null: of dy0), y being its output, to dx0 and to dx1 (null: to dx0 alone).
+// Backward: reluBackward() of dy0 + dy1 (null: of dy0), y being its output, to dx0 and to dx1 (null: to dx0 alone). A slope
+// below 0 would need the sum, whose sign is not y's.
 template <class T>
 void addReluBackward(Context& c, int64_t count, T slope, const T* y, const T* dy0, const T* dy1, T* dx0, T* dx1) {
   tableOf<T>(c).addReluBackward(c, count, slope, y, dy0, dy1, dx0, dx1);

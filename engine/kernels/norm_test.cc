@@ -64,9 +64,9 @@ struct OneByOne {
     channelDots<float>(k, n.s, dv.data(), nullptr, n.x.data(), mean.data(), ofBoth.data());
     for (size_t c = 0; c < n.channels; ++c) {
       const double r = factor[c];
-      ofDv[c] *= -r / m, ofBoth[c] *= -r * r * r / m;
+      ofDv[c] /= m, ofBoth[c] *= -r * r / m;
     }
-    channelMix<float>(k, n.s, dv.data(), n.x.data(), factor.data(), ofBoth.data(), mean.data(), ofDv.data(), dx.data());
+    channelMix<float>(k, n.s, dv.data(), ofDv.data(), n.x.data(), mean.data(), ofBoth.data(), factor.data(), dx.data());
   }
   std::vector<float> y, dx;
   std::vector<double> dscale, doffset;

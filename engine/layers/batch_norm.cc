@@ -105,16 +105,16 @@ class BatchNorm : public SameShapeLayer, public NormLeader {
         return kernels::channelAffine<T>(kernels(), channels_.shape(), dy, nullptr, factor_.data(), nullptr, dx);
       if (inRows()) return kernels::normBackward<T>(kernels(), channels_.shape(), x, numbers(), {}, dy, dx, {});
       const size_t c = mean_.size();
-      std::vector<double> ofDy(c), ofBoth(c);  // turned into the constants of dx = r dy + ofBoth (x - mu) + ofDy
+      std::vector<double> ofDy(c), ofBoth(c);  // turned into the constants of dx = r (dy - ofDy + ofBoth (x - mu))
       kernels::channelSums(kernels(), channels_.shape(), dy, ofDy.data());
       kernels::channelDots<T>(kernels(), channels_.shape(), dy, nullptr, x, mean_.data(), ofBoth.data());
       const double m = perChannel();
       for (size_t d = 0; d < c; ++d) {
         const double r = factor_[d];
-        ofDy[d] *= -r / m, ofBoth[d] *= -r * r * r / m;
+        ofDy[d] /= m, ofBoth[d] *= -r * r / m;
       }
-      kernels::channelMix<T>(kernels(), channels_.shape(), dy, x, factor_.data(), ofBoth.data(), mean_.data(),
-                             ofDy.data(), dx);
+      kernels::channelMix<T>(kernels(), channels_.shape(), dy, ofDy.data(), x, mean_.data(), ofBoth.data(),
+                             factor_.data(), dx);
     });
   }
 

@@ -36,10 +36,9 @@ class Eltwise : public SameShapeLayer, public SumLeader {
   }
   void backwardSum(const float* dy0, const float* dy1, const Blobs& top, const std::vector<bool>& down,
                    const Blobs& bottom, float slope) override {
-    const size_t first = down[0] ? 0 : 1;
     kernels::addReluBackward<float>(kernels(), top[0]->count(), slope, top[0]->data<float>(), dy0, dy1,
-                                    bottom[first]->mutableDiff<float>(),
-                                    down[0] && down[1] ? bottom[1]->mutableDiff<float>() : nullptr);
+                                    bottom[0]->mutableDiff<float>(),
+                                    down[1] ? bottom[1]->mutableDiff<float>() : nullptr);
   }
 
  protected:

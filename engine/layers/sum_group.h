@@ -15,7 +15,7 @@ class SumLeader {
   // Both after the group's reshapes. slope: the ReLU's, 1 where there is none.
   virtual void forwardSum(const Blobs& bottom, const Blobs& top, float slope) = 0;
   // dy0: the gradient of the top or, where a Split is behind it, dy0 and dy1 of the Split's tops, else null; down: which
-  // bottoms get theirs, one at least.
+  // bottoms get theirs, the first in any case.
   virtual void backwardSum(const float* dy0, const float* dy1, const Blobs& top, const std::vector<bool>& down,
                            const Blobs& bottom, float slope) = 0;
 };

@@ -151,14 +151,16 @@ void TrainingPlan::findGroup(int leader) {
   }
 }
 
-// The ReLU in place is first, as a Split behind a group is no longer in place.
+// A Split ends the group, as its tops are other blobs.
 void TrainingPlan::findSumGroup(int leader) {
   Planned& planned = layers_[static_cast<size_t>(leader)];
   const Blob* made = net_.tops(leader)[0];
   layers::SumSteps steps;
   for (int i = next(leader, made); i >= 0; i = next(i, made)) {
     const auto* follower = sumFollowerOf(net_, i);
-    const bool losses = net_.layers()[static_cast<size_t>(i)]->lossWeight(0) != 0;
+    bool losses = false;
+    for (size_t t = 0; t < net_.tops(i).size(); ++t)
+      losses |= net_.layers()[static_cast<size_t>(i)]->lossWeight(static_cast<int>(t)) != 0;
     if (!follower || losses || !net_.needsBackward(i) || net_.bottoms(i).size() != 1 || !net_.propagateDown(i)[0] ||
         !follower->followSum(net_.bottoms(i), net_.tops(i), &steps))
       return;

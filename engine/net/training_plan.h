@@ -7,9 +7,9 @@
 // blob to that of the layer that made it. Not so those with a loss weight, which stands in the gradient; those that nobody
 // computes, which are zero; those that share memory already (Flatten); and those of Python layers, which may keep anything.
 //
-// Behind its first layer a group is of layers in place and a Split that copies nothing, so that each blob has the value in the end that it always has,
-// and each parameter its gradient; what stands in blobs' gradients then is not defined. The copies that the layers by
-// themselves would keep are not made: backward() belongs to the plan's own forward().
+// Behind its first layer a group is of layers in place and a Split that copies nothing, so that each blob has the value in the
+// end that it always has, and each parameter its gradient; what stands in blobs' gradients then is not defined. The copies that
+// the layers by themselves would keep are not made: backward() belongs to the plan's own forward().
 #pragma once
 #include <functional>
 #include <optional>

@@ -183,6 +183,10 @@ TEST(TrainingPlan, ASumIsAGroupWithTheReluAndTheSplitBehindIt) {
   EXPECT_EQ(groupsOf(two + sum("") + readers), (By{0, 1, 2, 3, 4, 4, 6, 7}));
   EXPECT_EQ(groupsOf(two + sum("") + inPlace("ReLU") + conv("d", "c")), (By{0, 1, 2, 3, 4, 4, 6}));
   EXPECT_EQ(groupsOf(two + sum("") + inPlace("ReLU") + readers + conv("f", "c")), (By{0, 1, 2, 3, 4, 4, 6, 7, 8, 9}));
+  const std::string split = "layer { name: 's' type: 'Split' bottom: 'c' top: 'p' top: 'q' ";
+  EXPECT_EQ(groupsOf(two + sum("") + split + "}" + conv("d", "p")), (By{0, 1, 2, 3, 4, 4, 6}));
+  EXPECT_EQ(groupsOf(two + sum("") + split + "loss_weight: 0 loss_weight: 1 }" + conv("d", "p")),
+            (By{0, 1, 2, 3, 4, 5, 6}));
   EXPECT_EQ(groupsOf(two + sum("eltwise_param { operation: MAX }") + inPlace("ReLU")), (By{0, 1, 2, 3, 4, 5}));
   EXPECT_EQ(groupsOf(two + sum("") + inPlace("ReLU", "relu_param { negative_slope: -1 }")), (By{0, 1, 2, 3, 4, 5}));
   EXPECT_EQ(groupsOf(two + sum("") + inPlace("ReLU") + inPlace("Power", "power_param { scale: -1 }")),

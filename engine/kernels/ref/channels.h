@@ -38,11 +38,11 @@ void channelAffine(const ChannelShape& s, const T* x, const double* shift, const
 }
 
 template <class T>
-void channelMix(const ChannelShape& s, const T* x, const T* y, const double* p, const double* q, const double* shift,
-                const double* r, T* z) {
+void channelMix(const ChannelShape& s, const T* x, const double* shiftX, const T* y, const double* shiftY,
+                const double* q, const double* p, T* z) {
   const auto of = [](const double* numbers, int c) { return static_cast<T>(numbers[c]); };
   eachElement(
-      s, [&](int c, int64_t i) { z[i] = std::fma(of(p, c), x[i], std::fma(of(q, c), y[i] - of(shift, c), of(r, c))); });
+      s, [&](int c, int64_t i) { z[i] = of(p, c) * std::fma(of(q, c), y[i] - of(shiftY, c), x[i] - of(shiftX, c)); });
 }
 
 }  // namespace crema::kernels::ref

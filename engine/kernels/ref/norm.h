@@ -47,9 +47,9 @@ void normBackward(const ChannelShape& s, const T* x, const NormNumbers& numbers,
   channelDots<T>(s, dv.data(), nullptr, x, numbers.mean, ofBoth.data());
   for (size_t c = 0; c < channels; ++c) {
     const double r = numbers.factor[c], m = perChannel(s);
-    ofDv[c] *= -r / m, ofBoth[c] *= -r * r * r / m;
+    ofDv[c] /= m, ofBoth[c] *= -r * r / m;
   }
-  channelMix(s, dv.data(), x, numbers.factor, ofBoth.data(), numbers.mean, ofDv.data(), dx);
+  channelMix(s, dv.data(), ofDv.data(), x, numbers.mean, ofBoth.data(), numbers.factor, dx);
 }
 
 }  // namespace crema::kernels::ref

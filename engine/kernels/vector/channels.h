@@ -116,8 +116,8 @@ inline void channelDots(Context& context, const ChannelShape& s, const float* a,
       });
 }
 
-// Numbers of channels in float, `kinds` of each, and those of kind k for vectors on one channel or, where rows have one
-// number, on channels side by side.
+// Some kinds of numbers, one of each kind for each channel, rounded to float. of(k, ..): those of kind k for a vector, which
+// is on channel c or, where rows have one number, on channels from i on.
 class ChannelNumbers {
  public:
   ChannelNumbers(const ChannelShape& s, std::initializer_list<const double*> kinds)
@@ -163,13 +163,13 @@ inline void channelAffine(Context& context, const ChannelShape& s, const float* 
       });
 }
 
-inline void channelMix(Context& context, const ChannelShape& s, const float* x, const float* y, const double* p,
-                       const double* q, const double* shift, const double* r, float* z) {
-  const ChannelNumbers n(s, {p, q, shift, r});
+inline void channelMix(Context& context, const ChannelShape& s, const float* x, const double* shiftX, const float* y,
+                       const double* shiftY, const double* q, const double* p, float* z) {
+  const ChannelNumbers n(s, {shiftX, shiftY, q, p});
   eachVector(
       context, s, [&](int64_t c, Mask mask, int i, int64_t at) __attribute__((always_inline)) {
-        const V of = fma(n.of(1, c, mask, i), sub(load(mask, y + at), n.of(2, c, mask, i)), n.of(3, c, mask, i));
-        store(mask, z + at, fma(n.of(0, c, mask, i), load(mask, x + at), of));
+        const V a = sub(load(mask, x + at), n.of(0, c, mask, i)), b = sub(load(mask, y + at), n.of(1, c, mask, i));
+        store(mask, z + at, mul(n.of(3, c, mask, i), fma(n.of(2, c, mask, i), b, a)));
       });
 }
 

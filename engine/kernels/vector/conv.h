@@ -69,7 +69,7 @@ inline void convForward(Context& context, const ConvShape& s, const float* x, co
                        .kPerRow = icg * s.kw},
                       K);
   };
-  if (K == icg && !trim && turns(s.n * oh * ow, ocg))
+  if (K > 0 && K == icg && !trim && turns(s.n * oh * ow, ocg))
     return convTurned(context, s, planes, off, planFor(s.n), x, w, bias, y, then);
   const float* A = packedWeights(context, {Packing::kForward, w, s}, static_cast<size_t>(s.oc) * K,
                                  [&](float* to) { packForwardWeights(context, s, w, to); });

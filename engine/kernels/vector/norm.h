@@ -146,6 +146,8 @@ inline void normBackward(Context& context, const ChannelShape& s, const float* x
             widen(of.scaleBack(z), wide[0]), widen(in, wide[1]);
             if (SCALED) widen(z, wide[2]), widen(v, wide[3]);
             for (int j = 0; j < kEights; ++j) {
+              wide[0][j] = at.only(j, wide[0][j]);  // 0 times an infinite scale is no number
+              if (SCALED) wide[2][j] = at.only(j, wide[2][j]);
               chain[j] = chain[j] + wide[0][j];
               chain[kNext + j] = fma8(wide[0][j], wide[1][j] - shift, chain[kNext + j]);
               if (!SCALED) continue;
@@ -154,11 +156,11 @@ inline void normBackward(Context& context, const ChannelShape& s, const float* x
             }
           });
       if (SCALED) to.offset[c] = sums[2], to.scale[c] = sums[3];
-      const V p = set1(static_cast<float>(r)), q = set1(static_cast<float>(sums[1] * (-r * r * r / m))),
-              rest = set1(static_cast<float>(sums[0] * (-r / m)));
+      const V p = set1(static_cast<float>(r)), q = set1(static_cast<float>(sums[1] * (-r * r / m))),
+              mean = set1(static_cast<float>(sums[0] / m));
       channel.eachVector([&](Mask mask, int64_t i) {
         const V in = load(mask, x + i), z = of.rectifierBack(of.normal(in), load(mask, dy + i));
-        store(mask, dx + i, fma(p, of.scaleBack(z), fma(q, add(in, of.minus), rest)));
+        store(mask, dx + i, mul(p, fma(q, add(in, of.minus), sub(of.scaleBack(z), mean))));
       });
     });
   });

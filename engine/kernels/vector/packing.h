@@ -9,7 +9,7 @@ void runUnless(bool small, Context& context, int tasks, const Body& body) {
   for (int t = 0; t < tasks; ++t) body(t, 0);
 }
 
-// s [rows][K], rows ld apart -> d [place[k]][rows], rows <= kRows; place[k] < 0: left out.
+// s [rows][K], rows ld apart -> d [place[k]][rows]; place[k] < 0: left out.
 inline void packTransposed(const float* s, ptrdiff_t ld, int rows, int K, const int* place, float* d) {
   const int whole = K & ~7;
   for (int m = 0; m < rows; m += 8) {

@@ -50,7 +50,7 @@ struct Planes {
   }
   void plane(const float* x, float* d) const {
     const size_t phase = static_cast<size_t>(rows) * columns;
-    if (strideW == 2 && phasesW == 2) {  // in the order of the input's rows
+    if (strideW == 2 && phasesW == 2 && padW >= 0) {  // in the order of the input's rows
       for (int y = 0; y < rows; ++y, d += columns)
         for (int r = 0; r < phasesH; ++r)
           twoRows(x, y * strideH + r - padH, d + 2 * r * phase, d + (2 * r + 1) * phase);
@@ -60,7 +60,7 @@ struct Planes {
       for (int q = 0; q < phasesW; ++q)
         for (int y = 0; y < rows; ++y, d += columns) row(x, y * strideH + r - padH, q, d);
   }
-  // row() of both phases for a stride of two: numbers 0, 2, .. of the row of x go to the phase of padW's parity, 1, 3, .. to
+  // row() of both phases for a stride of two and no negative padding (winogradBack()): numbers 0, 2, .. of the row of x go to the phase of padW's parity, 1, 3, .. to
   // the other.
   void twoRows(const float* x, int from, float* d0, float* d1) const {
     const bool inside = from >= 0 && from < h;

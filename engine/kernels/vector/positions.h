@@ -198,7 +198,8 @@ inline int imagesPerAlignedUnit(int positionsPerImage, int images) {
   return std::max(1, std::min(16, images));
 }
 
-// The unit where kernel rows are left out, of which the bits do depend: enough images that one output row over all of them fills panels.
+// The unit where kernel rows are left out, on which bits depend where weights are not finite: enough images that one output row
+// over all of them fills panels.
 inline int imagesPerTrimmedUnit(int positionsPerImage, int columns, int images) {
   return std::max(1, std::min(images, std::max(imagesPerAlignedUnit(positionsPerImage, images),
                                                (columns % 8 ? 96 : 32) / std::max(1, columns))));

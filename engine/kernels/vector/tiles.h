@@ -23,8 +23,8 @@ void gemmTile(int K, const float* A, const float* const* source, const int* off,
 #pragma GCC unroll 16
   for (int m = 0; m < MR; ++m)
     for (int v = 0; v < kWidth; ++v) {
-      const float* start = MODE == kTurned ? bias + v * VL : bias + m;
-      acc[m][v] = !bias || accumulate ? zero() : MODE == kTurned ? load(start) : set1(*start);
+      acc[m][v] = zero();
+      if (bias && !accumulate) acc[m][v] = MODE == kTurned ? load(bias + v * VL) : set1(bias[m]);
     }
   const float* B = source[0];
   const float *const s0 = source[0], *const s1 = source[1];
