@@ -335,6 +335,9 @@ int main(int argc, char** argv) {
                                                               {"filtered", filtered},
                                                               {"alexnet1", alexnetOne},
                                                               {"updates", updates}};
+    for (const std::string& part : wanted)
+      if (std::none_of(std::begin(parts), std::end(parts), [&](const auto& p) { return p.first == part; }))
+        crema::invalid("no part has the name {}", part);
     for (const auto& [part, run] : parts)
       if (wanted.empty() || wanted.count(part)) run(bench);
   } catch (const std::exception& e) {

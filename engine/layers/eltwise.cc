@@ -80,8 +80,6 @@ class Eltwise : public SameShapeLayer, public SumLeader {
       std::vector<const T*> x = dataOf<T>(bottom);
       x[0] = operation() == Op::PROD ? bottomBefore<T>(bottom, top) : nullptr;
       const T* dy = top[0]->diff<T>();
-      if (operation() == Op::SUM && bottom.size() == 2 && down[0] && down[1])
-        return shareSum(dy, bottom[0]->mutableDiff<T>(), bottom[1]->mutableDiff<T>(), bottom[0]->count());
       for (size_t k = bottom.size(); k-- > 0;) {  // bottom 0's gradient may lie where the top's is
         if (!down[k]) continue;
         T* dx = bottom[k]->mutableDiff<T>();
@@ -151,18 +149,6 @@ class Eltwise : public SameShapeLayer, public SumLeader {
         dx[i] = others;
       }
     }
-  }
-
-  // Of two bottoms at once: dy is read from memory once. dx0 may be dy.
-  template <class T>
-  void shareSum(const T* dy, T* dx0, T* dx1, int64_t count) {
-    const T c0 = coeff<T>(0), c1 = coeff<T>(1);
-    inPieces(kernels().pool(), count, [=](int64_t from, int64_t to) {
-      for (int64_t i = from; i < to; ++i) {
-        const T d = dy[i];
-        dx1[i] = c1 * d, dx0[i] = c0 * d;
-      }
-    });
   }
 
   std::vector<int> winner_;  // MAX: the bottom that gave each element

@@ -10,11 +10,7 @@ inline void convTurned(Context& context, const ConvShape& s, const Planes& plane
                                  [&](float* to) { packTurned(context, s, w, to); });
   const size_t image = planes.channel * s.ic;
   float* copy = planes.plain ? nullptr : context.scratch().shared[kSharedPlanes].get(image * static_cast<size_t>(s.n));
-  if (copy)
-    buildTogether(context, s.n, s.ic, [&](int i, int c0, int channels) {
-      planes.build(x + (static_cast<size_t>(i) * s.ic + c0) * s.h * s.w, channels,
-                   copy + i * image + c0 * planes.channel);
-    });
+  if (copy) buildTogether(context, s, planes, s.n, x, copy);
   for (int g = 0; g < s.groups; ++g) {
     const ptrdiff_t start = static_cast<ptrdiff_t>(g) * ocg * outputs;
     turnedPositions(context, {.M = ocg,
@@ -80,11 +76,7 @@ inline void convForward(Context& context, const ConvShape& s, const float* x, co
   const int units = (s.n + unit - 1) / unit, parts = partsOfUnit(context.pool().size(), units);
   const bool together = parts > 1 && !planes.plain;
   float* all = together ? scratch.shared[kSharedPlanes].get(image * static_cast<size_t>(s.n)) : nullptr;
-  if (together)
-    buildTogether(context, s.n, s.ic, [&](int i, int c0, int channels) {
-      planes.build(x + i * input + static_cast<size_t>(c0) * s.h * s.w, channels,
-                   all + i * image + c0 * planes.channel);
-    });
+  if (together) buildTogether(context, s, planes, s.n, x, all);
   context.pool().run(units * parts, [&](int t, int lane) {
     LaneScratch& mine = scratch.lane[static_cast<size_t>(lane)];
     const int n0 = t / parts * unit, n = std::min(unit, s.n - n0);

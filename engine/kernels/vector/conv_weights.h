@@ -9,8 +9,7 @@ namespace crema::kernels::KNS {
 inline bool exchanges(const ConvShape& s) {
   const bool alike = s.kh == 1 && s.kw == 1 && s.strideH == 1 && s.strideW == 1 && s.padH == 0 && s.padW == 0;
   const int64_t icg = s.ic / s.groups, ocg = s.oc / s.groups;
-  const auto padded = [](int64_t channels) { return (channels + kPanel - 1) / kPanel * kPanel; };
-  return alike && icg < ocg && 10 * padded(icg) * ocg <= 11 * padded(ocg) * icg;
+  return alike && icg < ocg && 10 * panelsOf(s.ic / s.groups) * ocg <= 11 * panelsOf(s.oc / s.groups) * icg;
 }
 
 class WeightGradient {
@@ -73,10 +72,7 @@ class WeightGradient {
   }
 
   void buildPlanes(int n0, int n, float* to) const {
-    buildTogether(context_, n, s_.ic, [&](int i, int c0, int channels) {
-      planes_.build(x_ + (static_cast<size_t>(n0 + i) * s_.ic + c0) * s_.h * s_.w, channels,
-                    to + i * image_ + c0 * planes_.channel);
-    });
+    buildTogether(context_, s_, planes_, n, x_ + static_cast<size_t>(n0) * s_.ic * s_.h * s_.w, to);
   }
 
   // Rows [t * lines per tile, ...) of a set for one panel of output channels, over a piece.
@@ -212,7 +208,7 @@ class WeightGradient {
 inline void convBackwardWeights(Context& context, const ConvShape& s, const float* x, const float* dy, float* dw,
                                 bool accumulate) {
   if (isDepthwise(s)) return depthwiseBackwardWeights(context, s, x, dy, dw, accumulate);
-  if (winogradWeightTaps(s)) return WinogradWeights<ThreeTaps>(context, s).run(x, dy, dw, accumulate);
+  if (winogradTaps(s) == 3) return WinogradWeights(context, s).run(x, dy, dw, accumulate);
   if (exchanges(s)) {
     ConvShape turned = s;
     std::swap(turned.ic, turned.oc);

@@ -215,11 +215,7 @@ void convByWinograd(Context& context, const ConvShape& s, const float* x, const 
   auto& scratch = context.scratch();
   const bool few = turned || (units == 1 && parts > 1 && static_cast<int>(plan.size()) < 2 * parts);
   float* all = parts > 1 || few ? scratch.shared[kSharedPlanes].get(image * static_cast<size_t>(s.n)) : nullptr;
-  if (all)
-    buildTogether(context, s.n, s.ic, [&](int i, int c0, int channels) {
-      planes.build(x + i * input + static_cast<size_t>(c0) * s.h * s.w, channels,
-                   all + i * image + c0 * planes.channel);
-    });
+  if (all) buildTogether(context, s, planes, s.n, x, all);
   const WinogradCall<F> call{s, A, bias, y, then};
   if (few) return call.computeFew(context, plan, planes, all, off.data(), turned);
   context.pool().run(units * parts, [&](int t, int lane) {

@@ -1,11 +1,10 @@
-// Gradient of a convolution's weights by minimal filtering (winograd.h), the transpose of conv_winograd.h: products of
-// inputs are those of the forward pass, dy goes back to products, each product is summed over tiles, and the sums go back
+// Gradient of a convolution's weights by minimal filtering (winograd.h), the transpose of conv_winograd.h, of three taps: the
+// transforms of five cost more than is saved (0101). Products of inputs are those of the forward pass, dy goes back to products, each product is summed over tiles, and the sums go back
 // to taps. A chain runs over the tiles of a piece, some images or a strip of one. Where the sums are small, eight runs of
 // pieces are summed side by side, each in its thread's cache, and added in a binary tree; else pieces are added in turn and
 // threads share out each. Pieces and this choice follow from the shape.
 namespace crema::kernels::KNS {
 
-template <class F>
 class WinogradWeights {
  public:
   WinogradWeights(Context& context, const ConvShape& s)
@@ -15,7 +14,7 @@ class WinogradWeights {
     columns_ = s.groups * ((ocg_ + kPanel - 1) / kPanel);
     image_ = planes_.channel * s.ic;
     sums_ = static_cast<size_t>(columns_) * kProducts * icg_ * kPanel;
-    off_ = winogradOffsets<F>(planes_, s.ic);
+    off_ = winogradOffsets<ThreeTaps>(planes_, s.ic);
     // What is transformed of a piece is read once for each panel of channels: half a MiB of it, where the sums are in a cache
     // beside it, else 8 MiB and at most 640 tiles.
     const bool small = static_cast<int64_t>(s.groups) * icg_ * ocg_ * kProducts <= (1 << 17);
@@ -53,6 +52,7 @@ class WinogradWeights {
   }
 
  private:
+  using F = ThreeTaps;
   static constexpr int kProducts = F::kProducts * F::kProducts;
 
   // Images [n0, n0 + n), rows of tiles [r0, r0 + rows), in panels.

@@ -98,7 +98,7 @@ struct Planes {
   }
 };
 
-// Planes of `images` images, [image][channel] in `to`, a few channels a task.
+// build(image, first channel, channels) for all, a few channels a task.
 template <class Build>
 void buildTogether(Context& context, int images, int channels, const Build& build) {
   constexpr int kBlock = 8;
@@ -106,6 +106,16 @@ void buildTogether(Context& context, int images, int channels, const Build& buil
   context.pool().run(images * blocks, [&](int i, int) {
     const int c0 = i % blocks * kBlock;
     build(i / blocks, c0, std::min(kBlock, channels - c0));
+  });
+}
+
+// The planes of images x [n][ic][h][w], [image][channel] in `to`.
+inline void buildTogether(Context& context, const ConvShape& s, const Planes& planes, int n, const float* x,
+                          float* to) {
+  const size_t plane = static_cast<size_t>(s.h) * s.w;
+  buildTogether(context, n, s.ic, [&](int i, int c0, int channels) {
+    const size_t first = static_cast<size_t>(i) * s.ic + static_cast<size_t>(c0);
+    planes.build(x + first * plane, channels, to + first * planes.channel);
   });
 }
 

@@ -7,8 +7,7 @@ constexpr int kFewPositions = 256;
 
 // Whether outputs fill whole panels and positions do not.
 inline bool turns(int positions, int outputs) {
-  const int panels = (positions + kPanel - 1) / kPanel;
-  return outputs % kPanel == 0 && positions <= kFewPositions && panels * kPanel * 20 > positions * 21;
+  return outputs % kPanel == 0 && positions <= kFewPositions && panelsOf(positions) * kPanel * 20 > positions * 21;
 }
 
 // C [rows][kPanel outputs] = start + sum_k A[k][row] * B[k][output] over pieces of k; A is [K][kPanel]. What follows B in memory

@@ -77,9 +77,6 @@ inline int winogradTaps(const ConvShape& s) {
   return 4 * tiles * products <= 3 * int64_t{outputs} * s.kh * s.kw ? s.kh : 0;
 }
 
-// The same for the gradient of the weights: three taps alone, as the transforms of five cost more than is saved (0101).
-inline int winogradWeightTaps(const ConvShape& s) { return s.kh == 3 ? winogradTaps(s) : 0; }
-
 // The convolution of dy that gives the gradient of the input.
 inline ConvShape winogradBack(const ConvShape& s) {
   return {s.n, s.oc, s.oh(), s.ow(), s.ic, s.kh, s.kw, 1, 1, s.kh - 1 - s.padH, s.kw - 1 - s.padW, 1, 1, s.groups};
