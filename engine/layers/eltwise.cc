@@ -54,8 +54,10 @@ class Eltwise : public SameShapeLayer, public SumLeader {
   void reshape(const Blobs& bottom, const Blobs& top) override {
     for (size_t i = 1; i < bottom.size(); ++i)
       if (!(bottom[i]->shape() == bottom[0]->shape()))
-        invalid("bottoms must have one shape: bottom[0] is {}, bottom[{}] is {}", bottom[0]->shape().brief(), i,
-                bottom[i]->shape().brief());
+        invalid(
+            "bottoms must have one shape: bottom[0] is {}, bottom[{}] is {}; see kernel_size, pad and stride below "
+            "them",
+            bottom[0]->shape().brief(), i, bottom[i]->shape().brief());
     SameShapeLayer::reshape(bottom, top);
     if (operation() == Op::MAX) winner_.resize(static_cast<size_t>(bottom[0]->count()));
   }
