@@ -7,16 +7,18 @@
 //   zero set1 set1Bits load store fma add sub mul div sqrt   each rounded once, as IEEE 754 says; fma is fused
 //   greater select lanes(from, to), load and store with a Mask: what it leaves out is neither read nor written
 //   load(other, mask, p)   `other` where the mask leaves out;   loadHalves(a, b)   VL/2 floats from a, VL/2 from b
+//   evens odds       of two vectors' numbers every second one, from the first or the second on
 //   D8               eight doubles: set8 load8 store8 (from and to float or double) + - * fma8, first(n, d): the others are 0;
 //                    widen(V, D8*)
 //   copy8 zero8 zip8 even8 split8 First8 transpose8   eight floats at a time, eight_x86.h
 //
 // Each header uses those before it.
 // clang-format off
+#include "kernels/vector/sizes.h"
+#include "kernels/vector/epilogue.h"
 #include "kernels/vector/tiles.h"
 #include "kernels/vector/packing.h"
 #include "kernels/vector/planes.h"
-#include "kernels/vector/epilogue.h"
 #include "kernels/vector/panels.h"
 #include "kernels/vector/packed_panels.h"
 #include "kernels/vector/positions.h"
@@ -25,6 +27,7 @@
 #include "kernels/vector/winograd.h"
 #include "kernels/vector/conv_winograd.h"
 #include "kernels/vector/back_plan.h"
+#include "kernels/vector/conv_depthwise_rows.h"
 #include "kernels/vector/conv_depthwise.h"
 #include "kernels/vector/conv_depthwise_weights.h"
 #include "kernels/vector/conv.h"

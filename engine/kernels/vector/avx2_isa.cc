@@ -38,6 +38,13 @@ INL void store(Mask m, float* p, V v) { _mm256_maskstore_ps(p, m, v); }
 INL V loadHalves(const float* a, const float* b) {
   return _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(a)), _mm_loadu_ps(b), 1);
 }
+template <int PAIRS>
+INL V everyOther(V a, V b) {
+  const __m256d pairs = _mm256_castps_pd(_mm256_shuffle_ps(a, b, PAIRS));
+  return _mm256_castpd_ps(_mm256_permute4x64_pd(pairs, 0xd8));
+}
+INL V evens(V a, V b) { return everyOther<0x88>(a, b); }
+INL V odds(V a, V b) { return everyOther<0xdd>(a, b); }
 
 struct D8 {
   __m256d lo, hi;

@@ -33,6 +33,12 @@ INL void store(Mask m, float* p, V v) { _mm512_mask_storeu_ps(p, m, v); }
 INL V loadHalves(const float* a, const float* b) {
   return _mm512_insertf32x8(_mm512_castps256_ps512(_mm256_loadu_ps(a)), _mm256_loadu_ps(b), 1);
 }
+INL V everyOther(V a, V b, int first) {
+  const __m512i place = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+  return _mm512_permutex2var_ps(a, _mm512_add_epi32(place, _mm512_set1_epi32(first)), b);
+}
+INL V evens(V a, V b) { return everyOther(a, b, 0); }
+INL V odds(V a, V b) { return everyOther(a, b, 1); }
 
 struct D8 {
   __m512d v;

@@ -69,9 +69,10 @@ inline void convForward(Context& context, const ConvShape& s, const float* x, co
     return convTurned(context, s, planes, off, planFor(s.n), x, w, bias, y, then);
   const float* A = packedWeights(context, {Packing::kForward, w, s}, static_cast<size_t>(s.oc) * K,
                                  [&](float* to) { packForwardWeights(context, s, w, to); });
-  const float* others = nullptr;
+  const Step<float>* adds = nullptr;
+  int additions = 0;
   for (const Step<float>& step : then)
-    if (!others) others = step.other;
+    if (step.kind == Step<float>::kAdd) adds = &step, ++additions;
   const auto plan = planFor(unit), lastPlan = planFor(s.n % unit);
   const int units = (s.n + unit - 1) / unit, parts = partsOfUnit(context.pool().size(), units);
   const bool together = parts > 1 && !planes.plain;
@@ -101,7 +102,8 @@ inline void convForward(Context& context, const ConvShape& s, const float* x, co
                  .then = then.empty() ? nullptr : &then,
                  .channel = g * ocg,
                  .outStart = start,
-                 .others = others},
+                 .adds = adds,
+                 .additions = additions},
                 mine, part, of);
     });
   });

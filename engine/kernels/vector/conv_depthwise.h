@@ -139,8 +139,37 @@ class DepthwiseForward {
   std::vector<int> off_;
 };
 
+// Planes one after the other where their rows are read in place.
+template <int STRIDE>
+void depthwiseRows(Context& context, const ConvShape& s, const float* x, const float* w, const float* bias, float* y,
+                   const Epilogue<float>& then) {
+  const size_t in = static_cast<size_t>(s.h) * s.w, out = static_cast<size_t>(s.oh()) * s.ow();
+  const AllColumns<STRIDE, false> tiles(s.w, s.ow(), s.padW);
+  eachPlanes(context, s.n * s.ic, s.oh() * s.ow(), [&](int first, int last, int) {
+    for (int i = first; i < last; ++i) {
+      const int c = i % s.ic;
+      RowsOfPlane<STRIDE, false>{.tiles = tiles,
+                                 .x = x + static_cast<size_t>(i) * in,
+                                 .w = w + static_cast<size_t>(c) * kTaps3 * kTaps3,
+                                 .h = s.h,
+                                 .columns = s.w,
+                                 .padH = s.padH,
+                                 .oh = s.oh(),
+                                 .ow = s.ow(),
+                                 .start = bias ? bias[c] : 0.f,
+                                 .then = then.empty() ? nullptr : &then,
+                                 .channel = c,
+                                 .at = static_cast<size_t>(i) * out}
+          .all(y + static_cast<size_t>(i) * out);
+    }
+  });
+}
+
 inline void depthwiseForward(Context& context, const ConvShape& s, const float* x, const float* w, const float* bias,
                              float* y, const Epilogue<float>& then) {
+  if (readsRows(s))
+    return s.strideW == 1 ? depthwiseRows<1>(context, s, x, w, bias, y, then)
+                          : depthwiseRows<2>(context, s, x, w, bias, y, then);
   const Planes planes(s, false);
   const DepthwiseForward forward(s, planes, w, bias, y, then);
   const int together = planesTogether(planes.channel);
@@ -219,7 +248,25 @@ class DepthwiseBack {
   std::vector<int> place_;  // of the weights, phase by phase
 };
 
+inline void depthwiseRowsBack(Context& context, const ConvShape& s, const float* dy, const float* w, float* dx) {
+  const size_t in = static_cast<size_t>(s.h) * s.w, out = static_cast<size_t>(s.oh()) * s.ow();
+  const AllColumns<1, true> tiles(s.ow(), s.w, s.padW);
+  eachPlanes(context, s.n * s.ic, s.h * s.w, [&](int first, int last, int) {
+    for (int i = first; i < last; ++i)
+      RowsOfPlane<1, true>{.tiles = tiles,
+                           .x = dy + static_cast<size_t>(i) * out,
+                           .w = w + static_cast<size_t>(i % s.ic) * kTaps3 * kTaps3,
+                           .h = s.oh(),
+                           .columns = s.ow(),
+                           .padH = s.padH,
+                           .oh = s.h,
+                           .ow = s.w}
+          .all(dx + static_cast<size_t>(i) * in);
+  });
+}
+
 inline void depthwiseBackwardData(Context& context, const ConvShape& s, const float* dy, const float* w, float* dx) {
+  if (readsRows(s) && s.strideW == 1) return depthwiseRowsBack(context, s, dy, w, dx);
   const BackPlan plan = planBack(s);
   const DepthwiseBack back(s, plan);
   const size_t in = static_cast<size_t>(s.h) * s.w, out = static_cast<size_t>(s.oh()) * s.ow();

@@ -101,7 +101,7 @@ struct WinogradCall {
         const float* w = weights + first * rows;
         gemmTileFor(kPacked, rows)(std::min(kDepth, icg - k), w, source, nullptr,
                                    tile + static_cast<ptrdiff_t>(e) * rows * kPanel, kPanel, k > 0, nullptr,
-                                   w + static_cast<ptrdiff_t>(std::min(kDepth, icg)) * rows);
+                                   w + static_cast<ptrdiff_t>(std::min(kDepth, icg)) * rows, nullptr);
       }
     alignas(64) float line[2][2 * kPanel];
     for (int m = 0; m < rows; ++m) {

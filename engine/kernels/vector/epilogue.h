@@ -1,19 +1,57 @@
-// The steps of epilogue.h on vectors of numbers of one channel that lie side by side, kPanel where nothing else is said.
+// The steps of epilogue.h on vectors of numbers of one channel that lie side by side.
 namespace crema::kernels::KNS {
 
-// y [N]: the numbers of a row; `other` is the row of step.other, where the step is an addition.
-template <int N = kWidth>
-INL void stepRow(const Step<float>& step, int channel, const float* other, V* y) {
-  const auto of = [&](const float* numbers) { return set1(numbers ? numbers[channel] : 0); };
+// y [M][N]: the numbers of M rows, of channels `channel` and after it, in registers; row m of what is added begins at
+// others + m * othersRow. What kind of step it is, is asked once for all of them.
+template <int M, int N>
+INL void stepRows(const Step<float>& step, int channel, const float* others, ptrdiff_t othersRow, V (*y)[N]) {
+  static constexpr float kZeros[kRows] = {};
+  static_assert(M <= kRows);
+  const auto from = [&](const float* numbers) { return numbers ? numbers + channel : kZeros; };
   if (step.kind == Step<float>::kAffine) {
-    const V minus = set1(step.shift ? -step.shift[channel] : 0), times = of(step.factor), plus = of(step.offset);
-    for (int v = 0; v < N; ++v) y[v] = fma(add(y[v], minus), times, plus);
+    const float *shift = from(step.shift), *factor = from(step.factor), *offset = from(step.offset);
+#pragma GCC unroll 16
+    for (int m = 0; m < M; ++m) {
+      const V minus = set1(shift[m]), times = set1(factor[m]), plus = set1(offset[m]);
+#pragma GCC unroll 16
+      for (int v = 0; v < N; ++v) y[m][v] = fma(sub(y[m][v], minus), times, plus);
+    }
   } else if (step.kind == Step<float>::kRelu) {
     const V slope = set1(step.slope);
-    for (int v = 0; v < N; ++v) y[v] = select(greater(y[v], zero()), y[v], mul(y[v], slope));
+#pragma GCC unroll 16
+    for (int m = 0; m < M; ++m)
+#pragma GCC unroll 16
+      for (int v = 0; v < N; ++v) y[m][v] = select(greater(y[m][v], zero()), y[m][v], mul(y[m][v], slope));
   } else {
-    for (int v = 0; v < N; ++v) y[v] = add(y[v], load(other + v * VL));
+#pragma GCC unroll 16
+    for (int m = 0; m < M; ++m)
+#pragma GCC unroll 16
+      for (int v = 0; v < N; ++v) y[m][v] = add(y[m][v], load(others + m * othersRow + v * VL));
   }
+}
+
+// y [N]: the numbers of one row.
+template <int N = kWidth>
+INL void stepRow(const Step<float>& step, int channel, const float* other, V* y) {
+  stepRows<1, N>(step, channel, other, 0, reinterpret_cast<V(*)[N]>(y));
+}
+
+// Steps that a tile does on its rows before it stores them.
+struct Finish {
+  const Step<float>*first, *last;
+  int channel;  // of the tile's first row
+  const float*
+      gathered;  // what a step adds to the tile as [row][kPanel]; null: it begins at this place of what is added,
+  ptrdiff_t at, rowStep;  // rows so far apart
+};
+
+template <int M>
+INL void finishTile(const Finish& finish, V (*y)[kWidth]) {
+  for (const Step<float>* step = finish.first; step != finish.last; ++step)
+    if (step->kind != Step<float>::kAdd || finish.gathered)
+      stepRows<M>(*step, finish.channel, finish.gathered, kPanel, y);
+    else
+      stepRows<M>(*step, finish.channel, step->other + finish.at, finish.rowStep, y);
 }
 
 }  // namespace crema::kernels::KNS

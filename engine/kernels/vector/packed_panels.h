@@ -16,7 +16,8 @@ struct PositionsCall {
   const Epilogue<float>* then = nullptr;  // steps on the outputs
   int channel = 0;                        // of these: the number of row 0,
   ptrdiff_t outStart = 0;                 // and where `out` lies in the blob
-  const float* others = nullptr;          // what the first step adds that does
+  const Step<float>* adds = nullptr;      // the last of them that adds another blob, and how many do
+  int additions = 0;
 };
 
 // One panel's part of a piece of k: which k, and where it reads them.

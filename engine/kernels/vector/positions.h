@@ -23,30 +23,40 @@ inline void fillRows(int from, int to, const float* bias, float* C, ptrdiff_t ld
     for (int v = 0; v < kWidth; ++v) store(C + m * ldc + v * VL, bias ? set1(bias[m]) : zero());
 }
 
-// What a step adds to row m of a panel.
-inline const float* othersOf(const PositionsCall& c, const Step<float>& step, const PanelPlan& p, int m,
-                             float* gathered) {
-  if (step.kind != Step<float>::kAdd) return nullptr;
-  const float* from = step.other + c.outStart + m * c.outM;
-  if (p.direct()) return from + p.run[0].to;
-  for (int j = 0; j < p.runs; ++j) {
-    const Run& run = p.run[j];
-    for (int i = 0; i < run.length; i += VL)
-      store(lanes(0, std::min(VL, run.length - i)), gathered + run.from + i,
-            load(lanes(0, std::min(VL, run.length - i)), from + run.to + i));
+// What a step adds to rows [m, m + rows) of a panel, as [row][kPanel].
+inline void gatherRows(const PositionsCall& c, const Step<float>& step, const PanelPlan& p, int m, int rows,
+                       float* gathered) {
+  for (int r = 0; r < rows; ++r, gathered += kPanel) {
+    const float* from = step.other + c.outStart + (m + r) * c.outM;
+    for (int j = 0; j < p.runs; ++j) {
+      const Run& run = p.run[j];
+      for (int i = 0; i < run.length; i += VL) {
+        const Mask here = lanes(0, std::min(VL, run.length - i));
+        store(here, gathered + run.from + i, load(here, from + run.to + i));
+      }
+    }
   }
-  return gathered;
 }
 
-// The steps on rows [from, to) of a panel in C, of which each holds kPanel numbers.
-inline void finishRows(const PositionsCall& c, const PanelPlan& p, int from, int to, float* C, ptrdiff_t ldc) {
-  alignas(64) float gathered[kPanel] = {};
-  for (int m = from; m < to; ++m) {
-    V y[kWidth];
-    for (int v = 0; v < kWidth; ++v) y[v] = load(C + m * ldc + v * VL);
-    for (const Step<float>& step : *c.then) stepRow(step, c.channel + m, othersOf(c, step, p, m, gathered), y);
-    for (int v = 0; v < kWidth; ++v) store(C + m * ldc + v * VL, y[v]);
+// The steps on M rows from m on of a panel in C, of which each holds kPanel numbers.
+template <int M>
+void finishSome(const PositionsCall& c, const PanelPlan& p, int m, float* C, ptrdiff_t ldc) {
+  alignas(64) float gathered[M * kPanel] = {};
+  V y[M][kWidth];
+  for (int r = 0; r < M; ++r)
+    for (int v = 0; v < kWidth; ++v) y[r][v] = load(C + (m + r) * ldc + v * VL);
+  for (const Step<float>& step : *c.then) {
+    if (step.kind == Step<float>::kAdd) gatherRows(c, step, p, m, M, gathered);
+    stepRows<M>(step, c.channel + m, gathered, kPanel, y);
   }
+  for (int r = 0; r < M; ++r)
+    for (int v = 0; v < kWidth; ++v) store(C + (m + r) * ldc + v * VL, y[r][v]);
+}
+
+inline void finishRows(const PositionsCall& c, const PanelPlan& p, int from, int to, float* C, ptrdiff_t ldc) {
+  int m = from;
+  for (; m + 4 <= to; m += 4) finishSome<4>(c, p, m, C, ldc);
+  for (; m < to; ++m) finishSome<1>(c, p, m, C, ldc);
 }
 
 // Asks for the lines of rows [from, to) of a panel that are written and added next: they lie as far apart as the planes of
@@ -56,22 +66,34 @@ INL void prefetchRows(const PositionsCall& c, const PanelPlan& p, int from, int 
   for (int m = from; m < to; ++m)
     for (int i = 0; i < kPanel; i += 16) {
       if (outputs) __builtin_prefetch(c.out + at + m * c.outM + i, 1);
-      if (others) __builtin_prefetch(c.others + c.outStart + at + m * c.outM + i);
+      if (others) __builtin_prefetch(c.adds->other + c.outStart + at + m * c.outM + i);
     }
 }
 
 // Rows [m0, m0 + rows), one block, of a panel for a piece of k.
 inline void computeBlock(const PositionsCall& c, const PanelPlan& p, const Piece& piece, int k, int m0, int rows,
                          float* C, ptrdiff_t ldc) {
-  const bool none = p.kFrom >= p.kTo, last = none ? k == 0 : piece.depth > 0 && piece.k0 + piece.depth == p.kTo;
   if (piece.depth > 0) {
+    const bool end = c.then && piece.k0 + piece.depth == p.kTo, last = end && (p.direct() || c.additions < 2);
+    alignas(64) float gathered[kRows * kPanel];
+    const bool gathers = last && c.adds && !p.direct();
+    if (gathers) gatherRows(c, *c.adds, p, m0, rows, gathered);
+    const Finish finish = last ? Finish{c.then->data(),
+                                        c.then->data() + c.then->size(),
+                                        c.channel + m0,
+                                        gathers ? gathered : nullptr,
+                                        c.outStart + m0 * c.outM + p.run[0].to,
+                                        c.outM}
+                               : Finish();
     const float* A = c.A + static_cast<size_t>(m0) * c.K + static_cast<size_t>(piece.k0) * rows;
     gemmTileFor(piece.mode, rows)(piece.depth, A, piece.source, c.off + piece.k0, C + m0 * ldc, ldc, piece.k0 > p.kFrom,
-                                  c.bias ? c.bias + m0 : nullptr, A + static_cast<size_t>(rows) * c.K);
-  } else if (none && k == 0) {
+                                  c.bias ? c.bias + m0 : nullptr, A + static_cast<size_t>(rows) * c.K,
+                                  last ? &finish : nullptr);
+    if (end && !last) finishRows(c, p, m0, m0 + rows, C, ldc);
+  } else if (p.kFrom >= p.kTo && k == 0) {
     fillRows(m0, m0 + rows, c.bias, C, ldc);
+    if (c.then) finishRows(c, p, m0, m0 + rows, C, ldc);
   }
-  if (last && c.then) finishRows(c, p, m0, m0 + rows, C, ldc);
 }
 
 // Writes the tile [M][kPanel] to the output where the panel's positions are not contiguous.
@@ -109,7 +131,7 @@ inline void computeRows(const PositionsCall& c, const PanelPlan* plan, size_t pa
           const int nextBlock = i + 1 < panels ? b : b + some.last - some.first;
           if (next.direct() && nextBlock < some.end)
             prefetchRows(c, next, blocks.start(nextBlock), blocks.start(nextBlock + 1), true,
-                         c.others && k + kPieces * kDepth >= c.K);
+                         c.adds && k + kPieces * kDepth >= c.K);
         }
         ahead.some();
         computeBlock(c, p, packed.piece[i][j], k + j * kDepth, blocks.start(b), blocks.size(b), C,

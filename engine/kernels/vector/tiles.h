@@ -2,23 +2,20 @@
 // affect when an element is computed, never its order of additions.
 namespace crema::kernels::KNS {
 
-constexpr int kWidth = 2;            // vectors per row of a tile
-constexpr int kPanel = kWidth * VL;  // positions per panel
-constexpr int kLine = 16;            // floats of a cache line
-
 // 1. gemmTile<MR, mode>: C[MR][kPanel] = start + sum_k A[k][MR] * B(k), one chain from zero or bias[MR]; `accumulate`
 //    adds it to C at its end. Long sums are split into pieces; adding finished pieces rounds less than one long chain.
 //    B: packed [k][kPanel], or read in place from planes through two row pointers (rows) or four half-row pointers
 //    (halves) plus off[k]. `ask`: a line from there on is asked for with each k, as weights come from memory once.
+//    `finish`, where it is not null: steps on the sums.
 //    kTurned: rows are positions and columns outputs, where positions are few. A is [k][kPanel], of which MR are read; the
 //    chains of column v begin with bias[v].
 enum TileMode { kPacked, kFromRows, kFromHalves, kTurned };
 using GemmTile = void (*)(int K, const float* A, const float* const* source, const int* off, float* C, ptrdiff_t ldc,
-                          bool accumulate, const float* bias, const float* ask);
+                          bool accumulate, const float* bias, const float* ask, const Finish* finish);
 
 template <int MR, int MODE>
 void gemmTile(int K, const float* A, const float* const* source, const int* off, float* C, ptrdiff_t ldc,
-              bool accumulate, const float* bias, const float* ask) {
+              bool accumulate, const float* bias, const float* ask, const Finish* finish) {
   V acc[MR][kWidth];
 #pragma GCC unroll 16
   for (int m = 0; m < MR; ++m)
@@ -51,12 +48,15 @@ void gemmTile(int K, const float* A, const float* const* source, const int* off,
     }
     A += MODE == kTurned ? kPanel : MR;
   }
+  if (accumulate)
+#pragma GCC unroll 16
+    for (int m = 0; m < MR; ++m)
+      for (int v = 0; v < kWidth; ++v) acc[m][v] = add(load(C + m * ldc + v * VL), acc[m][v]);
+  if constexpr (MODE != kTurned)
+    if (finish) finishTile<MR>(*finish, acc);
 #pragma GCC unroll 16
   for (int m = 0; m < MR; ++m)
-    for (int v = 0; v < kWidth; ++v) {
-      float* c = C + m * ldc + v * VL;
-      store(c, accumulate ? add(load(c), acc[m][v]) : acc[m][v]);
-    }
+    for (int v = 0; v < kWidth; ++v) store(C + m * ldc + v * VL, acc[m][v]);
 }
 
 template <int MODE, size_t... I>
