@@ -5,6 +5,7 @@
 //   V, VL, Mask      a vector of floats, their number (a multiple of 4 that divides 16), which of them
 //   kRows            rows of a tile: as many accumulators of two vectors as fit into the registers beside three others
 //   zero set1 set1Bits load store fma add sub mul div sqrt   each rounded once, as IEEE 754 says; fma is fused
+//   stream           stores past the caches, aligned to a vector; drain() of eight_x86.h before others read it
 //   greater select lanes(from, to), load and store with a Mask: what it leaves out is neither read nor written
 //   load(other, mask, p)   `other` where the mask leaves out;   loadHalves(a, b)   VL/2 floats from a, VL/2 from b
 //   evens odds       of two vectors' numbers every second one, from the first or the second on

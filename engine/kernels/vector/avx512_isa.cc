@@ -18,6 +18,7 @@ INL V set1(float x) { return _mm512_set1_ps(x); }
 INL V set1Bits(int bits) { return _mm512_castsi512_ps(_mm512_set1_epi32(bits)); }
 INL V load(const float* p) { return _mm512_loadu_ps(p); }
 INL void store(float* p, V v) { _mm512_storeu_ps(p, v); }
+INL void stream(float* p, V v) { _mm512_stream_ps(p, v); }
 INL V fma(V a, V b, V c) { return _mm512_fmadd_ps(a, b, c); }
 INL V add(V a, V b) { return _mm512_add_ps(a, b); }
 INL V sub(V a, V b) { return _mm512_sub_ps(a, b); }

@@ -103,7 +103,8 @@ inline void convForward(Context& context, const ConvShape& s, const float* x, co
                  .channel = g * ocg,
                  .outStart = start,
                  .adds = adds,
-                 .additions = additions},
+                 .additions = additions,
+                 .streams = isStreamed(static_cast<size_t>(s.n) * s.oc * oh * ow)},
                 mine, part, of);
     });
   });

@@ -2,6 +2,7 @@
 // share. They move numbers and compute nothing.
 namespace crema::kernels::KNS {
 
+INL void drain() { _mm_sfence(); }
 INL void copy8(const float* s, float* d) { _mm256_storeu_ps(d, _mm256_loadu_ps(s)); }
 INL void zero8(float* d) { _mm256_storeu_ps(d, _mm256_setzero_ps()); }
 

@@ -43,6 +43,7 @@ struct Finish {
   const float*
       gathered;  // what a step adds to the tile as [row][kPanel]; null: it begins at this place of what is added,
   ptrdiff_t at, rowStep;  // rows so far apart
+  bool streams;           // store() or stream()
 };
 
 template <int M>

@@ -59,40 +59,25 @@ inline void finishRows(const PositionsCall& c, const PanelPlan& p, int from, int
   for (; m < to; ++m) finishSome<1>(c, p, m, C, ldc);
 }
 
+constexpr int kFewRuns = 4;  // in memory, of a panel
+
 // Asks for the lines of rows [from, to) of a panel that are written and added next: they lie as far apart as the planes of
 // the output, which no processor foresees.
 INL void prefetchRows(const PositionsCall& c, const PanelPlan& p, int from, int to, bool outputs, bool others) {
-  const ptrdiff_t at = p.run[0].to;
-  for (int m = from; m < to; ++m)
-    for (int i = 0; i < kPanel; i += 16) {
-      if (outputs) __builtin_prefetch(c.out + at + m * c.outM + i, 1);
-      if (others) __builtin_prefetch(c.adds->other + c.outStart + at + m * c.outM + i);
-    }
-}
-
-// Rows [m0, m0 + rows), one block, of a panel for a piece of k.
-inline void computeBlock(const PositionsCall& c, const PanelPlan& p, const Piece& piece, int k, int m0, int rows,
-                         float* C, ptrdiff_t ldc) {
-  if (piece.depth > 0) {
-    const bool end = c.then && piece.k0 + piece.depth == p.kTo, last = end && (p.direct() || c.additions < 2);
-    alignas(64) float gathered[kRows * kPanel];
-    const bool gathers = last && c.adds && !p.direct();
-    if (gathers) gatherRows(c, *c.adds, p, m0, rows, gathered);
-    const Finish finish = last ? Finish{c.then->data(),
-                                        c.then->data() + c.then->size(),
-                                        c.channel + m0,
-                                        gathers ? gathered : nullptr,
-                                        c.outStart + m0 * c.outM + p.run[0].to,
-                                        c.outM}
-                               : Finish();
-    const float* A = c.A + static_cast<size_t>(m0) * c.K + static_cast<size_t>(piece.k0) * rows;
-    gemmTileFor(piece.mode, rows)(piece.depth, A, piece.source, c.off + piece.k0, C + m0 * ldc, ldc, piece.k0 > p.kFrom,
-                                  c.bias ? c.bias + m0 : nullptr, A + static_cast<size_t>(rows) * c.K,
-                                  last ? &finish : nullptr);
-    if (end && !last) finishRows(c, p, m0, m0 + rows, C, ldc);
-  } else if (p.kFrom >= p.kTo && k == 0) {
-    fillRows(m0, m0 + rows, c.bias, C, ldc);
-    if (c.then) finishRows(c, p, m0, m0 + rows, C, ldc);
+  const auto ask = [&](ptrdiff_t at) __attribute__((always_inline)) {
+    if (outputs) __builtin_prefetch(c.out + at, 1);
+    if (others) __builtin_prefetch(c.adds->other + c.outStart + at);
+  };
+  if (p.direct()) {
+    const ptrdiff_t at = p.run[0].to;
+    for (int m = from; m < to; ++m)
+      for (int i = 0; i < kPanel; i += kLine) ask(at + m * c.outM + i);
+  } else if (p.runs <= kFewRuns) {
+    for (int m = from; m < to; ++m)
+      for (int j = 0; j < p.runs; ++j) {
+        const ptrdiff_t first = p.run[j].to + m * c.outM, last = first + p.run[j].length - 1;
+        ask(first), ask(std::min(first + kLine, last));
+      }
   }
 }
 
@@ -114,6 +99,34 @@ inline void scatterPanel(const PositionsCall& c, const PanelPlan& p, int from, i
   }
 }
 
+// Rows [m0, m0 + rows), one block, of a panel for a piece of k.
+inline void computeBlock(const PositionsCall& c, const PanelPlan& p, const Piece& piece, int k, int m0, int rows,
+                         float* C, ptrdiff_t ldc) {
+  if (piece.depth > 0) {
+    const bool end = piece.k0 + piece.depth == p.kTo;
+    const bool inTile = c.then && end && (p.direct() || c.additions < 2), gathers = inTile && c.adds && !p.direct();
+    alignas(64) float gathered[kRows * kPanel];
+    if (gathers) gatherRows(c, *c.adds, p, m0, rows, gathered);
+    const Finish finish = {.first = inTile ? c.then->data() : nullptr,
+                           .last = inTile ? c.then->data() + c.then->size() : nullptr,
+                           .channel = c.channel + m0,
+                           .gathered = gathers ? gathered : nullptr,
+                           .at = c.outStart + m0 * c.outM + p.run[0].to,
+                           .rowStep = c.outM,
+                           .streams = end && c.streams && p.direct()};
+    const float* A = c.A + static_cast<size_t>(m0) * c.K + static_cast<size_t>(piece.k0) * rows;
+    gemmTileFor(piece.mode, rows)(piece.depth, A, piece.source, c.off + piece.k0, C + m0 * ldc, ldc, piece.k0 > p.kFrom,
+                                  c.bias ? c.bias + m0 : nullptr, A + static_cast<size_t>(rows) * c.K,
+                                  inTile || finish.streams ? &finish : nullptr);
+    if (c.then && end && !inTile) finishRows(c, p, m0, m0 + rows, C, ldc);
+    if (end && !p.direct()) scatterPanel(c, p, m0, m0 + rows, C);
+  } else if (p.kFrom >= p.kTo && k == 0) {
+    fillRows(m0, m0 + rows, c.bias, C, ldc);
+    if (c.then) finishRows(c, p, m0, m0 + rows, C, ldc);
+    if (!p.direct()) scatterPanel(c, p, m0, m0 + rows, C);
+  }
+}
+
 // Blocks of rows [first, last), of which the call has those before `end`.
 struct SomeBlocks {
   int first, last, end;
@@ -129,9 +142,10 @@ inline void computeRows(const PositionsCall& c, const PanelPlan* plan, size_t pa
         if (j == 0) {  // the rows that are written next
           const PanelPlan& next = i + 1 < panels ? plan[i + 1] : plan[0];
           const int nextBlock = i + 1 < panels ? b : b + some.last - some.first;
-          if (next.direct() && nextBlock < some.end)
-            prefetchRows(c, next, blocks.start(nextBlock), blocks.start(nextBlock + 1), true,
-                         c.adds && k + kPieces * kDepth >= c.K);
+          const bool last = k + kPieces * kDepth >= c.K;
+          if (nextBlock < some.end && (next.direct() || last))
+            prefetchRows(c, next, blocks.start(nextBlock), blocks.start(nextBlock + 1), !c.streams || !next.direct(),
+                         c.adds && last);
         }
         ahead.some();
         computeBlock(c, p, packed.piece[i][j], k + j * kDepth, blocks.start(b), blocks.size(b), C,
@@ -169,11 +183,12 @@ inline void positions(const PositionsCall& c, LaneScratch& scratch, int part = 0
         computeRows(c, plan, panels, packed, k, blocks,
                     {b0, std::min(b0 + kRowBlocks, share.lastBlock), share.lastBlock}, tiles, ahead);
     }
-    const int from = blocks.start(share.block), to = blocks.start(share.lastBlock);
-    for (size_t i = 0; i < panels; ++i)
-      if (!plan[i].direct()) scatterPanel(c, plan[i], from, to, tiles + i * tileSize);
   }
+  if (c.streams) drain();
 }
+
+// From here on a blob of so many numbers has left the caches before another layer reads it: 8 MB.
+inline bool isStreamed(size_t numbers) { return numbers >= size_t{1} << 21; }
 
 // Into how many parts a unit of images is cut: where there are few units the threads share each.
 inline int partsOfUnit(int threads, int units) {

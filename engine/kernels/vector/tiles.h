@@ -6,7 +6,7 @@ namespace crema::kernels::KNS {
 //    adds it to C at its end. Long sums are split into pieces; adding finished pieces rounds less than one long chain.
 //    B: packed [k][kPanel], or read in place from planes through two row pointers (rows) or four half-row pointers
 //    (halves) plus off[k]. `ask`: a line from there on is asked for with each k, as weights come from memory once.
-//    `finish`, where it is not null: steps on the sums.
+//    `finish`, where it is not null: steps on the sums, and whether they are stored past the caches.
 //    kTurned: rows are positions and columns outputs, where positions are few. A is [k][kPanel], of which MR are read; the
 //    chains of column v begin with bias[v].
 enum TileMode { kPacked, kFromRows, kFromHalves, kTurned };
@@ -54,9 +54,16 @@ void gemmTile(int K, const float* A, const float* const* source, const int* off,
       for (int v = 0; v < kWidth; ++v) acc[m][v] = add(load(C + m * ldc + v * VL), acc[m][v]);
   if constexpr (MODE != kTurned)
     if (finish) finishTile<MR>(*finish, acc);
+  const bool streams = finish && finish->streams;
 #pragma GCC unroll 16
   for (int m = 0; m < MR; ++m)
-    for (int v = 0; v < kWidth; ++v) store(C + m * ldc + v * VL, acc[m][v]);
+    for (int v = 0; v < kWidth; ++v) {
+      float* c = C + m * ldc + v * VL;
+      if (streams && reinterpret_cast<uintptr_t>(c) % sizeof(V) == 0)
+        stream(c, acc[m][v]);
+      else
+        store(c, acc[m][v]);
+    }
 }
 
 template <int MODE, size_t... I>
