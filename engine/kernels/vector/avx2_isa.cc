@@ -44,6 +44,8 @@ INL V everyOther(V a, V b) {
   const __m256d pairs = _mm256_castps_pd(_mm256_shuffle_ps(a, b, PAIRS));
   return _mm256_castpd_ps(_mm256_permute4x64_pd(pairs, 0xd8));
 }
+INL V zipLow(V a, V b) { return _mm256_permute2f128_ps(_mm256_unpacklo_ps(a, b), _mm256_unpackhi_ps(a, b), 0x20); }
+INL V zipHigh(V a, V b) { return _mm256_permute2f128_ps(_mm256_unpacklo_ps(a, b), _mm256_unpackhi_ps(a, b), 0x31); }
 INL V evens(V a, V b) { return everyOther<0x88>(a, b); }
 INL V odds(V a, V b) { return everyOther<0xdd>(a, b); }
 

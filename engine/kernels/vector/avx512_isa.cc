@@ -38,6 +38,12 @@ INL V everyOther(V a, V b, int first) {
   const __m512i place = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
   return _mm512_permutex2var_ps(a, _mm512_add_epi32(place, _mm512_set1_epi32(first)), b);
 }
+INL V zipped(V a, V b, int first) {
+  const __m512i place = _mm512_setr_epi32(0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+  return _mm512_permutex2var_ps(a, _mm512_add_epi32(place, _mm512_set1_epi32(first)), b);
+}
+INL V zipLow(V a, V b) { return zipped(a, b, 0); }
+INL V zipHigh(V a, V b) { return zipped(a, b, 8); }
 INL V evens(V a, V b) { return everyOther(a, b, 0); }
 INL V odds(V a, V b) { return everyOther(a, b, 1); }
 

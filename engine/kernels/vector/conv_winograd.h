@@ -39,76 +39,113 @@ struct WinogradCall {
   const float *A, *bias;
   float* y;
   const Epilogue<float>& then;
+  bool adds = std::any_of(then.begin(), then.end(), [](const auto& step) { return step.kind == Step<float>::kAdd; });
   int icg = s.ic / s.groups, ocg = s.oc / s.groups, oh = s.oh(), ow = s.ow();
 
-  // Two rows of outputs of channel m of a panel, kPanel tiles side by side, from the tile [product][rows][kPanel].
-  void outputs(const float* tile, int rows, float add, float (*line)[2 * kPanel]) const {
-    alignas(64) float half[4][kPanel];
-    const V plus = set1(add);
-    for (int v = 0; v < kPanel; v += VL)
-      alongBoth<F::kProducts, 2>(
-          tile + v, static_cast<ptrdiff_t>(rows) * kPanel, [](const V* m, V* out) { F::outputs(m, out); },
-          [&](int i, int j, V out) { store(half[2 * i + j] + v, KNS::add(out, plus)); });
-    zip(half[0], kPanel, line);
-  }
-  // line[i] from half[i][0] and half[i][1], `step` floats apart: outputs of even and odd columns.
-  static void zip(const float* half, ptrdiff_t step, float (*line)[2 * kPanel]) {
-    for (int i = 0; i < 2; ++i, half += 2 * step)
-      for (int q = 0; q < kPanel; q += 8) zip8(half + q, half + step + q, line[i] + 2 * q);
-  }
-
-  // body(where in line[i], where in the plane, how many): the runs of a panel's outputs, rows of which i = 0, 1 is given.
-  template <class Body>
-  void eachRun(const PanelPlan& p, int i, const Body& body) const {
+  // Where numbers [from, from + count) of row i of the outputs of a panel lie in a channel's plane, from that of the unit's
+  // first image on.
+  struct Place {
+    int i, from, count;
+    ptrdiff_t at;
+  };
+  struct Places {
+    int count = 0;
+    Place place[2 * kPanel];
+  };
+  Places placesOf(const PanelPlan& p) const {
     const int tileRows = (oh + 1) / 2;
+    Places places;
     for (int j = 0; j < p.runs; ++j) {
       const Run& run = p.run[j];
-      const auto row = run.to / kTileRow, image = row / tileRows, r = 2 * (row % tileRows) + i,
-                 c = 2 * (run.to % kTileRow);
-      if (r < oh) body(2 * run.from, image * s.oc * oh * ow + r * ow + c, std::min<ptrdiff_t>(2 * run.length, ow - c));
+      const auto row = run.to / kTileRow, image = row / tileRows, r = 2 * (row % tileRows), c = 2 * (run.to % kTileRow);
+      for (int i = 0; i < 2 && r + i < oh; ++i)
+        places.place[places.count++] = {i, 2 * run.from, static_cast<int>(std::min<ptrdiff_t>(2 * run.length, ow - c)),
+                                        image * s.oc * oh * ow + (r + i) * ow + c};
     }
+    return places;
   }
 
-  // to: where channel `channel` of the unit's first image lies in the output.
-  void finish(const PanelPlan& p, int channel, size_t to, float (*line)[2 * kPanel]) const {
-    alignas(64) float others[2 * kPanel] = {};
-    for (int i = 0; i < 2; ++i) {
-      for (const Step<float>& step : then) {
-        if (step.kind == Step<float>::kAdd)
-          eachRun(p, i, [&](int from, ptrdiff_t at, ptrdiff_t n) {
-            std::memcpy(others + from, step.other + to + at, static_cast<size_t>(n) * 4);
-          });
-        for (int half = 0; half < 2 * kPanel; half += kPanel) {
-          V values[kWidth];
-          for (int v = 0; v < kWidth; ++v) values[v] = load(line[i] + half + v * VL);
-          stepRow(step, channel, others + half, values);
-          for (int v = 0; v < kWidth; ++v) store(line[i] + half + v * VL, values[v]);
-        }
+  // Two rows of outputs of a channel, kPanel tiles side by side, from those of each tile, outputs [2 row + column].
+  using Lines = float[2][2 * kPanel];
+  INL void lines(V (*outputs)[kWidth], int channel, Lines& line) const {
+    if (!adds)
+      for (const Step<float>& step : then) stepRow<4 * kWidth>(step, channel, nullptr, outputs[0]);
+    for (int i = 0; i < 2; ++i)
+      for (int v = 0; v < kWidth; ++v) {
+        store(line[i] + 2 * v * VL, zipLow(outputs[2 * i][v], outputs[2 * i + 1][v]));
+        store(line[i] + (2 * v + 1) * VL, zipHigh(outputs[2 * i][v], outputs[2 * i + 1][v]));
       }
-      eachRun(p, i, [&](int from, ptrdiff_t at, ptrdiff_t n) {
-        std::memcpy(y + to + at, line[i] + from, static_cast<size_t>(n) * 4);
-      });
+  }
+
+  // The steps on lines where one of them adds; to: where the channel of the unit's first image lies in the output.
+  void addTo(const Places& places, int channel, size_t to, Lines& line) const {
+    alignas(64) Lines others = {};
+    for (const Step<float>& step : then) {
+      if (step.kind == Step<float>::kAdd)
+        for (int j = 0; j < places.count; ++j) {
+          const Place& p = places.place[j];
+          copyRow(step.other + to + p.at, p.count, others[p.i] + p.from);
+        }
+      for (int q = 0; q < 4 * kPanel; q += kPanel) {
+        V values[kWidth];
+        for (int v = 0; v < kWidth; ++v) values[v] = load(line[0] + q + v * VL);
+        stepRow(step, channel, others[0] + q, values);
+        for (int v = 0; v < kWidth; ++v) store(line[0] + q + v * VL, values[v]);
+      }
     }
   }
 
-  // Rows [m0, m0 + rows) of group g: the products of a panel, inputs [product][channel][kPanel], and its outputs.
-  void block(const PanelPlan& p, int g, int m0, int rows, const float* inputs, int n0, float* tile) const {
-    const float* weights = A + (static_cast<size_t>(g) * ocg + m0) * icg * kProducts;
+  // Writes the lines of `channels` channels from `channel` on of a unit whose first image is n0. All are computed first: a
+  // vector over numbers that were just stored in other pieces waits until they have reached the cache.
+  void write(const Places& places, int channel, int channels, int n0, Lines* line) const {
+    for (int m = 0; m < channels; ++m) {
+      const size_t to = (static_cast<size_t>(n0) * s.oc + channel + m) * oh * ow;
+      if (adds) addTo(places, channel + m, to, line[m]);
+      for (int j = 0; j < places.count; ++j) {
+        const Place& p = places.place[j];
+        float* d = y + to + p.at;
+        const float* from = line[m][p.i] + p.from;
+        int q = 0;
+        for (; q + VL <= p.count; q += VL) store(d + q, load(from + q));
+        if (q < p.count) store(lanes(0, p.count - q), d + q, load(lanes(0, p.count - q), from + q));
+      }
+    }
+  }
+
+  // Blocks [b0, b1) of rows of group g: the products of a panel, inputs [product][channel][kPanel], and its outputs. A piece of
+  // the panel meets these blocks while the first cache holds it.
+  void someBlocks(const PanelPlan& p, int g, const RowBlocks& blocks, int b0, int b1, const float* inputs, int n0,
+                  float* tiles) const {
+    const auto rowsBefore = [&](int b) { return static_cast<size_t>(blocks.start(b) - blocks.start(b0)); };
     for (int e = 0; e < kProducts; ++e)
       for (int k = 0; k < icg; k += kDepth) {
         const size_t first = static_cast<size_t>(e) * icg + k;
         const float* source[2] = {inputs + first * kPanel, nullptr};
-        const float* w = weights + first * rows;
-        gemmTileFor(kPacked, rows)(std::min(kDepth, icg - k), w, source, nullptr,
-                                   tile + static_cast<ptrdiff_t>(e) * rows * kPanel, kPanel, k > 0, nullptr,
-                                   w + static_cast<ptrdiff_t>(std::min(kDepth, icg)) * rows, nullptr);
+        for (int b = b0; b < b1; ++b) {
+          const int rows = blocks.size(b);
+          const float* w = A + (static_cast<size_t>(g) * ocg + blocks.start(b)) * icg * kProducts + first * rows;
+          gemmTileFor(kPacked, rows)(std::min(kDepth, icg - k), w, source, nullptr,
+                                     tiles + (rowsBefore(b) * kProducts + static_cast<size_t>(e * rows)) * kPanel,
+                                     kPanel, k > 0, nullptr, w + static_cast<ptrdiff_t>(std::min(kDepth, icg)) * rows,
+                                     nullptr);
+        }
       }
-    alignas(64) float line[2][2 * kPanel];
+    for (int b = b0; b < b1; ++b)
+      blockOutputs(p, g * ocg + blocks.start(b), blocks.size(b), n0, tiles + rowsBefore(b) * kProducts * kPanel);
+  }
+  void blockOutputs(const PanelPlan& p, int channel, int rows, int n0, const float* tile) const {
+    alignas(64) Lines line[kRows];
     for (int m = 0; m < rows; ++m) {
-      const int channel = g * ocg + m0 + m;
-      outputs(tile + m * kPanel, rows, bias ? bias[channel] : 0, line);
-      finish(p, channel, (static_cast<size_t>(n0) * s.oc + channel) * oh * ow, line);
+      V outputs[4][kWidth];
+      const V plus = set1(bias ? bias[channel + m] : 0);
+      for (int v = 0; v < kWidth; ++v)
+        alongBoth<F::kProducts, 2>(
+            tile + m * kPanel + v * VL, static_cast<ptrdiff_t>(rows) * kPanel,
+            [](const V* in, V* out) { F::outputs(in, out); },
+            [&](int i, int j, V out) { outputs[2 * i + j][v] = add(out, plus); });
+      lines(outputs, channel + m, line[m]);
     }
+    write(placesOf(p), channel, rows, n0, line);
   }
 
   // Panel m0 / kPanel of outputs of group g for a panel of tiles (turned.h).
@@ -128,16 +165,16 @@ struct WinogradCall {
             mine + v, kSquare, [](const V* m, V* out) { F::outputs(m, out); },
             [&](int i, int j, V out) { store(half + (2 * i + j) * kSquare + v, out); });
     for (int i = 0; i < 4; ++i) toPanel(half + i * kSquare, kPanel, p.length, kPanel, rows + i * kSquare);
-    alignas(64) float line[2][2 * kPanel];
+    alignas(64) Lines line[kPanel];
+    const int channel = g * ocg + m0;
     for (int m = 0; m < kPanel; ++m) {
-      const int channel = g * ocg + m0 + m;
-      const V plus = set1(bias ? bias[channel] : 0);
-      float* row = rows + m * kPanel;
+      V outputs[4][kWidth];
+      const V plus = set1(bias ? bias[channel + m] : 0);
       for (int i = 0; i < 4; ++i)
-        for (float* at = row + i * kSquare; at < row + i * kSquare + kPanel; at += VL) store(at, add(load(at), plus));
-      zip(row, kSquare, line);
-      finish(p, channel, static_cast<size_t>(channel) * oh * ow, line);
+        for (int v = 0; v < kWidth; ++v) outputs[i][v] = add(load(rows + i * kSquare + m * kPanel + v * VL), plus);
+      lines(outputs, channel + m, line[m]);
     }
+    write(placesOf(p), channel, kPanel, 0, line);
   }
 
   // All of one unit of images with too few panels for the threads to share: all inputs are transformed first, then each thread
@@ -157,13 +194,13 @@ struct WinogradCall {
     });
     const RowBlocks blocks(ocg, turned ? kPanel : kRows);
     context.pool().run(s.groups * blocks.count, [&](int t, int lane) {
-      const int g = t / blocks.count, m0 = blocks.start(t % blocks.count), rows = blocks.size(t % blocks.count);
+      const int g = t / blocks.count, b = t % blocks.count;
       float* mine = scratch.lane[static_cast<size_t>(lane)].tile.get(
           turned ? kTurnedScratch : static_cast<size_t>(kProducts) * kRows * kPanel);
       for (int p = 0; p < panels; ++p) {
         const float* of = inputs + panelSize * static_cast<size_t>(g * panels + p);
-        turned ? turnedBlock(plan[static_cast<size_t>(p)], g, m0, of, mine)
-               : block(plan[static_cast<size_t>(p)], g, m0, rows, of, 0, mine);
+        turned ? turnedBlock(plan[static_cast<size_t>(p)], g, blocks.start(b), of, mine)
+               : someBlocks(plan[static_cast<size_t>(p)], g, blocks, b, b + 1, of, 0, mine);
       }
     });
   }
@@ -182,16 +219,17 @@ struct WinogradCall {
               block1 = byPanels ? blocks.count : blocks.count * (part + 1) / of;
     if (block0 == block1) return;
     float* inputs = mine.panel.get(panelSize * static_cast<size_t>(together));
-    float* tile = mine.tile.get(static_cast<size_t>(kProducts) * kRows * kPanel);
+    const int some = icg > kDepth ? kRowBlocks : 1;
+    float* tiles = mine.tile.get(static_cast<size_t>(kProducts * some) * kRows * kPanel);
     for (int p0 = first; p0 < last; p0 += together) {
       const int panels = std::min(together, last - p0);
       for (int i = 0; i < panels; ++i)
         transformInputs<F>(plan[static_cast<size_t>(p0 + i)], source, off, icg, static_cast<ptrdiff_t>(icg) * kPanel,
                            inputs + panelSize * static_cast<size_t>(i));
-      for (int b = block0; b < block1; ++b)
+      for (int b = block0; b < block1; b += some)
         for (int i = 0; i < panels; ++i)
-          block(plan[static_cast<size_t>(p0 + i)], g, blocks.start(b), blocks.size(b),
-                inputs + panelSize * static_cast<size_t>(i), n0, tile);
+          someBlocks(plan[static_cast<size_t>(p0 + i)], g, blocks, b, std::min(b + some, block1),
+                     inputs + panelSize * static_cast<size_t>(i), n0, tiles);
     }
   }
 };

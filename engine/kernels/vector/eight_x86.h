@@ -24,12 +24,6 @@ INL void even8(const float* s, float* d) {
   storeInOrder(d, _mm256_shuffle_ps(_mm256_loadu_ps(s), _mm256_loadu_ps(s + 8), 0x88));
 }
 
-// even [8] = s[0] s[2] ... s[14], odd [8] = s[1] s[3] ... s[15]
-INL void split8(const float* s, float* even, float* odd) {
-  const __m256 a = _mm256_loadu_ps(s), b = _mm256_loadu_ps(s + 8);
-  storeInOrder(even, _mm256_shuffle_ps(a, b, 0x88)), storeInOrder(odd, _mm256_shuffle_ps(a, b, 0xdd));
-}
-
 // Copies the first n of eight.
 struct First8 {
   INL explicit First8(int n)

@@ -96,22 +96,39 @@ inline std::vector<PanelPlan> planPanels(const PositionMap& map, int K) {
   return plans;
 }
 
-// The panel's values for k in [k0, k1) as [k][kPanel]: each vector is assembled from one or more runs of the planes.
+// One vector of a panel for k in [k0, k1), assembled from S runs of the planes.
+template <int S>
+INL void packVector(const Segment* s, const float* source, const int* off, int k0, int k1, float* to) {
+  Mask mask[S];
+  const float* from[S];
+#pragma GCC unroll 4
+  for (int i = 0; i < S; ++i) mask[i] = lanes(s[i].from, s[i].to), from[i] = source + s[i].source;
+  for (int k = k0; k < k1; ++k, to += kPanel) {
+    V x = load(mask[0], from[0] + off[k]);
+#pragma GCC unroll 4
+    for (int i = 1; i < S; ++i) x = load(x, mask[i], from[i] + off[k]);
+    store(to, x);
+  }
+}
+
+// The panel's values for k in [k0, k1) as [k][kPanel].
 inline void packPanel(const PanelPlan& p, const float* source, const int* off, int k0, int k1, float* to) {
   for (int s = 0, e = 0; s < p.segments; s = e) {
-    const int v = p.segment[s].vector;
+    const Segment* first = p.segment + s;
+    const int v = first->vector;
     for (e = s; e < p.segments && p.segment[e].vector == v;) ++e;
     float* o = to + v * VL;
-    const float* a = source + p.segment[s].source;
-    const Mask m = lanes(p.segment[s].from, p.segment[s].to);
-    if (e - s == 1 && p.segment[s].to == VL) {
+    if (e - s == 1 && first->to == VL) {
+      const float* a = source + first->source;
       for (int k = k0; k < k1; ++k, o += kPanel) store(o, load(a + off[k]));
     } else if (e - s == 1) {
-      for (int k = k0; k < k1; ++k, o += kPanel) store(o, load(m, a + off[k]));
+      packVector<1>(first, source, off, k0, k1, o);
     } else if (e - s == 2) {
-      const Mask m2 = lanes(p.segment[s + 1].from, p.segment[s + 1].to);
-      const float* b = source + p.segment[s + 1].source;
-      for (int k = k0; k < k1; ++k, o += kPanel) store(o, load(load(m, a + off[k]), m2, b + off[k]));
+      packVector<2>(first, source, off, k0, k1, o);
+    } else if (e - s == 3) {
+      packVector<3>(first, source, off, k0, k1, o);
+    } else if (e - s == 4) {
+      packVector<4>(first, source, off, k0, k1, o);
     } else {
       for (int k = k0; k < k1; ++k, o += kPanel) {
         V x = zero();

@@ -49,35 +49,37 @@ struct Planes {
     for (int c = 0; c < channels; ++c, x += static_cast<size_t>(h) * w, d += channel) plane(x, d);
   }
   void plane(const float* x, float* d) const {
-    const size_t phase = static_cast<size_t>(rows) * columns;
-    if (strideW == 2 && phasesW == 2 && padW >= 0) {  // in the order of the input's rows
-      for (int y = 0; y < rows; ++y, d += columns)
-        for (int r = 0; r < phasesH; ++r)
-          twoRows(x, y * strideH + r - padH, d + 2 * r * phase, d + (2 * r + 1) * phase);
-      return;
-    }
+    if (strideW == 2 && phasesW == 2) return twoPhases(x, d);
     for (int r = 0; r < phasesH; ++r)
       for (int q = 0; q < phasesW; ++q)
         for (int y = 0; y < rows; ++y, d += columns) row(x, y * strideH + r - padH, q, d);
   }
-  // row() of both phases for a stride of two and no negative padding (winogradBack()): numbers 0, 2, .. of the row of x go to the phase of padW's parity, 1, 3, .. to
-  // the other.
-  void twoRows(const float* x, int from, float* d0, float* d1) const {
-    const bool inside = from >= 0 && from < h;
-    const float* s = x + static_cast<ptrdiff_t>(from) * w;
-    float *even = padW % 2 ? d1 : d0, *odd = padW % 2 ? d0 : d1;
-    const int e0 = std::min(padW / 2, columns), o0 = std::min((padW + 1) / 2, columns);
-    const int evens = inside ? std::min((w + 1) / 2, columns - e0) : 0,
-              odds = inside ? std::min(w / 2, columns - o0) : 0;
-    for (int i = 0; i < e0; ++i) even[i] = 0;
-    for (int i = 0; i < o0; ++i) odd[i] = 0;
-    even += e0, odd += o0;
-    int i = 0;
-    for (; i + 8 <= std::min(evens, odds); i += 8) split8(s + 2 * i, even + i, odd + i);
-    for (int j = i; j < evens; ++j) even[j] = s[2 * j];
-    for (int j = i; j < odds; ++j) odd[j] = s[2 * j + 1];
-    for (int j = evens; j < columns - e0; ++j) even[j] = 0;
-    for (int j = odds; j < columns - o0; ++j) odd[j] = 0;
+  // plane() where both phases of a stride of two along rows are wanted: numbers padW .. padW + w - 1 of a padded row of x are
+  // its own, the even ones go to the first phase. In strips, of which masks are computed once.
+  void twoPhases(const float* x, float* d) const {
+    constexpr int kStrip = 8;  // vectors of each phase
+    const size_t phase = static_cast<size_t>(rows) * columns;
+    const auto part = [&](int first) { return lanes(std::clamp(first, 0, VL), std::clamp(first + w, 0, VL)); };
+    for (int i0 = 0; i0 < columns; i0 += kStrip * VL) {
+      const int vectors = std::min(kStrip, (columns - i0 + VL - 1) / VL);
+      Mask low[kStrip], high[kStrip], out[kStrip];
+      for (int v = 0; v < vectors; ++v) {
+        const int i = i0 + v * VL;
+        low[v] = part(padW - 2 * i), high[v] = part(padW - 2 * i - VL), out[v] = lanes(0, std::min(VL, columns - i));
+      }
+      float* to = d + i0;
+      for (int y = 0; y < rows; ++y, to += columns)
+        for (int r = 0; r < phasesH; ++r) {
+          const int from = y * strideH + r - padH;
+          const bool inside = from >= 0 && from < h;
+          const float* s = x + static_cast<ptrdiff_t>(inside ? from : 0) * w + (2 * i0 - padW);
+          float* even = to + 2 * static_cast<size_t>(r) * phase;
+          for (int v = 0; v < vectors; ++v, s += 2 * VL, even += VL) {
+            const V a = inside ? load(low[v], s) : zero(), b = inside ? load(high[v], s + VL) : zero();
+            store(out[v], even, evens(a, b)), store(out[v], even + phase, odds(a, b));
+          }
+        }
+    }
   }
   void row(const float* x, int from, int q, float* d) const {
     if (from < 0 || from >= h) {
