@@ -32,7 +32,8 @@ class Context {
 
   const Isa& isa() const { return isa_; }
   ThreadPool& pool() { return pool_; }
-  struct Scratch;  // private to the kernels
+  bool frozen() const;  // whether a FrozenWeights lives
+  struct Scratch;       // private to the kernels
   Scratch& scratch() { return *scratch_; }
 
  private:

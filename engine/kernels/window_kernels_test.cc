@@ -88,6 +88,8 @@ void checkPool(PoolShape s) {
                        EXPECT_EQ(m, mask);
                      }),
             want);
+  EXPECT_EQ(sameBits("max alone", out, NAN, [&](Context& k, float* y) { maxPoolForward(k, s, x.data(), y, nullptr); }),
+            want);
   EXPECT_EQ(
       sameBits("max back", in, NAN, [&](Context& k, float* dx) { maxPoolBackward(k, s, dy.data(), mask.data(), dx); }),
       back);
@@ -111,8 +113,34 @@ TEST(Pooling, Shapes) {
                              {1, 16, 1, 1, 1, 1, 1, 1},
                              {1, 33, 6, 6, 1, 1, 6, 6},
                              {1, 2, 4, 4, 3, 3, 3, 3, 2, 2, 1, 1},
+                             {1, 3, 30, 37, 30, 37, 3, 3, 1, 1, 1, 1},
+                             {1, 2, 33, 70, 17, 35, 3, 3, 2, 2, 1, 1},
+                             {2, 2, 14, 14, 13, 13, 2, 2, 1, 1},
+                             {1, 3, 9, 11, 4, 11, 4, 3, 2, 1, 1, 1},
+                             {1, 2, 3, 2, 2, 2, 3, 3, 2, 1, 2, 2},
+                             {1, 1, 3, 1100, 2, 550, 2, 2, 2, 2},
                              {1, 16, 120, 40, 60, 20, 2, 2, 2, 2}})
     checkPool(s);
+}
+
+TEST(Pooling, WhatIsNoNumberIsTheMaximumWhereItIsFirst) {
+  for (const PoolShape& s : {PoolShape{1, 3, 20, 19, 20, 19, 3, 3, 1, 1, 1, 1},
+                             {1, 3, 20, 19, 10, 10, 3, 3, 2, 2, 1, 1},
+                             {1, 3, 20, 19, 10, 10, 2, 2, 2, 2},
+                             {1, 3, 20, 19, 7, 7, 3, 3, 3, 3}}) {
+    auto x = numbers(static_cast<size_t>(s.c * s.h * s.w), 3);
+    for (size_t i = 0; i < x.size(); i += 5) x[i] = i % 2 ? NAN : -INFINITY;
+    const size_t out = static_cast<size_t>(s.c * s.oh * s.ow);
+    std::vector<float> want(out);
+    std::vector<int32_t> mask(out);
+    ref::maxPoolForward(s, x.data(), want.data(), mask.data());
+    const auto got = sameBits("max", out, 0, [&](Context& k, float* y) {
+      std::vector<int32_t> m(out, -7);
+      maxPoolForward(k, s, x.data(), y, m.data());
+      EXPECT_EQ(m, mask);
+    });
+    EXPECT_EQ(std::memcmp(got.data(), want.data(), out * sizeof(float)), 0);
+  }
 }
 
 TEST(Pooling, EmptyWindowsGiveZero) {  // kernel 1, stride 2 on 4 pixels with ceil: the third window lies outside

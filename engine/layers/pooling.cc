@@ -64,9 +64,8 @@ class Pooling : public Layer {
       invalid("kernel {}x{} exceeds the padded input (bottom is {}, pad {}x{})", shape_.kh, shape_.kw, in.brief(),
               shape_.padH, shape_.padW);
     for (Blob* t : top) t->reshape(Shape{shape_.n, shape_.c, rows, columns});
+    if (sizes() != before) mask_.clear();
     if (emptyWindows(*top[0])) inside_.reshape(Shape{shape_.n, shape_.c, shape_.oh, shape_.ow});
-    const size_t outputs = static_cast<size_t>(int64_t{shape_.n} * shape_.c * shape_.oh * shape_.ow);
-    if (!average() && (sizes() != before || mask_.size() != outputs)) mask_.assign(outputs, 0);  // indices in the plane
   }
 
   void compute(const Blobs& bottom, const Blobs& top) override {
@@ -78,9 +77,10 @@ class Pooling : public Layer {
       else if (average())
         kernels::avePoolForward<T>(kernels(), shape_, bottom[0]->data<T>(), y.mutableData<T>());
       else
-        kernels::maxPoolForward<T>(kernels(), shape_, bottom[0]->data<T>(), y.mutableData<T>(), mask_.data());
+        kernels::maxPoolForward<T>(kernels(), shape_, bottom[0]->data<T>(), y.mutableData<T>(),
+                                   kernels().frozen() && top.size() == 1 ? nullptr : mask());  // then nothing goes back
       if (empty) spread(y.data<T>(), T{0}, *top[0], top[0]->mutableData<T>());
-      if (top.size() > 1) spread(mask_.data(), T{-1}, *top[1], top[1]->mutableData<T>());
+      if (top.size() > 1) spread(mask(), T{-1}, *top[1], top[1]->mutableData<T>());
     });
   }
 
@@ -93,7 +93,7 @@ class Pooling : public Layer {
       if (stochastic())
         drawBack<T>(y, *bottom[0]);
       else if (max())
-        kernels::maxPoolBackward<T>(kernels(), shape_, y.diff<T>(), mask_.data(), bottom[0]->mutableDiff<T>());
+        kernels::maxPoolBackward<T>(kernels(), shape_, y.diff<T>(), mask(), bottom[0]->mutableDiff<T>());
       else
         kernels::avePoolBackward<T>(kernels(), shape_, y.diff<T>(), bottom[0]->mutableDiff<T>());
     });
@@ -139,14 +139,21 @@ class Pooling : public Layer {
   }
   template <class T>
   void draw(const Blob& bottom, Blob& top) {
-    poolWindows<T>(kernels(), rule(), windows(), bottom.data<T>(), top.mutableData<T>(), top.shape().count(1),
-                   mask_.data(), random(RandomPurpose::kPooling), 0);
+    poolWindows<T>(kernels(), rule(), windows(), bottom.data<T>(), top.mutableData<T>(), top.shape().count(1), mask(),
+                   random(RandomPurpose::kPooling), 0);
   }
   template <class T>
   void drawBack(const Blob& top, Blob& bottom) {
     bottom.fillDiff(0);
-    addPoolGradient<T>(kernels(), rule(), windows(), bottom.data<T>(), top.diff<T>(), top.shape().count(1),
-                       mask_.data(), bottom.mutableDiff<T>());
+    addPoolGradient<T>(kernels(), rule(), windows(), bottom.data<T>(), top.diff<T>(), top.shape().count(1), mask(),
+                       bottom.mutableDiff<T>());
+  }
+
+  // Indices in the plane.
+  int32_t* mask() {
+    const size_t outputs = static_cast<size_t>(int64_t{shape_.n} * shape_.c * shape_.oh * shape_.ow);
+    if (mask_.size() != outputs) mask_.assign(outputs, 0);
+    return mask_.data();
   }
 
   void checkWindow() const {

@@ -4,8 +4,10 @@
 //
 //   V, VL, Mask      a vector of floats, their number (a multiple of 4 that divides 16), which of them
 //   kRows            rows of a tile: as many accumulators of two vectors as fit into the registers beside three others
-//   zero set1 set1Bits load store fma add sub mul div sqrt   each rounded once, as IEEE 754 says; fma is fused
+//   zero set1 load store fma add sub mul div sqrt   each rounded once, as IEEE 754 says; fma is fused
 //   stream           stores past the caches, aligned to a vector; drain() of eight_x86.h before others read it
+//   set1Bits addBits of 32-bit integers that a vector holds
+//   larger(a, b)     a > b ? a : b
 //   greater select lanes(from, to), load and store with a Mask: what it leaves out is neither read nor written
 //   load(other, mask, p)   `other` where the mask leaves out;   loadHalves(a, b)   VL/2 floats from a, VL/2 from b
 //   evens odds       of two vectors' numbers every second one, from the first or the second on
@@ -29,6 +31,7 @@
 #include "kernels/vector/winograd.h"
 #include "kernels/vector/conv_winograd.h"
 #include "kernels/vector/back_plan.h"
+#include "kernels/vector/row_taps.h"
 #include "kernels/vector/conv_depthwise_rows.h"
 #include "kernels/vector/conv_depthwise.h"
 #include "kernels/vector/conv_depthwise_weights.h"
@@ -38,6 +41,7 @@
 #include "kernels/vector/conv_weights.h"
 #include "kernels/vector/inner_product.h"
 #include "kernels/vector/full_speed.h"
+#include "kernels/vector/pool_rows.h"
 #include "kernels/vector/pool.h"
 #include "kernels/vector/rows.h"
 #include "kernels/vector/lrn.h"

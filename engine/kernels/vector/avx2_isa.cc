@@ -24,8 +24,12 @@ INL V sub(V a, V b) { return _mm256_sub_ps(a, b); }
 INL V mul(V a, V b) { return _mm256_mul_ps(a, b); }
 INL V div(V a, V b) { return _mm256_div_ps(a, b); }
 INL V sqrt(V a) { return _mm256_sqrt_ps(a); }
+INL V larger(V a, V b) { return _mm256_max_ps(a, b); }
 INL Mask greater(V a, V b) { return _mm256_castps_si256(_mm256_cmp_ps(a, b, _CMP_GT_OQ)); }
 INL V select(Mask m, V a, V b) { return _mm256_blendv_ps(b, a, _mm256_castsi256_ps(m)); }
+INL V addBits(V a, V b) {
+  return _mm256_castsi256_ps(_mm256_add_epi32(_mm256_castps_si256(a), _mm256_castps_si256(b)));
+}
 INL Mask lanes(int from, int to) {
   const __m256i i = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
   return _mm256_and_si256(_mm256_cmpgt_epi32(i, _mm256_set1_epi32(from - 1)),

@@ -25,8 +25,12 @@ INL V sub(V a, V b) { return _mm512_sub_ps(a, b); }
 INL V mul(V a, V b) { return _mm512_mul_ps(a, b); }
 INL V div(V a, V b) { return _mm512_div_ps(a, b); }
 INL V sqrt(V a) { return _mm512_maskz_sqrt_ps(0xffff, a); }  // the plain form makes GCC 12 warn of its own header
+INL V larger(V a, V b) { return _mm512_maskz_max_ps(0xffff, a, b); }
 INL Mask greater(V a, V b) { return _mm512_cmp_ps_mask(a, b, _CMP_GT_OQ); }
 INL V select(Mask m, V a, V b) { return _mm512_mask_blend_ps(m, b, a); }  // m ? a : b
+INL V addBits(V a, V b) {
+  return _mm512_castsi512_ps(_mm512_add_epi32(_mm512_castps_si512(a), _mm512_castps_si512(b)));
+}
 INL Mask lanes(int from, int to) { return Mask(((1u << to) - 1) & ~((1u << from) - 1)); }
 INL V load(Mask m, const float* p) { return _mm512_maskz_loadu_ps(m, p); }
 INL V load(V other, Mask m, const float* p) { return _mm512_mask_loadu_ps(other, m, p); }

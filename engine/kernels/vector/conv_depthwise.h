@@ -144,7 +144,7 @@ template <int STRIDE>
 void depthwiseRows(Context& context, const ConvShape& s, const float* x, const float* w, const float* bias, float* y,
                    const Epilogue<float>& then) {
   const size_t in = static_cast<size_t>(s.h) * s.w, out = static_cast<size_t>(s.oh()) * s.ow();
-  const AllColumns<STRIDE, false> tiles(s.w, s.ow(), s.padW);
+  const AllColumns<kTaps3, STRIDE, false> tiles(s.w, s.ow(), s.padW);
   eachPlanes(context, s.n * s.ic, s.oh() * s.ow(), [&](int first, int last, int) {
     for (int i = first; i < last; ++i) {
       const int c = i % s.ic;
@@ -250,7 +250,7 @@ class DepthwiseBack {
 
 inline void depthwiseRowsBack(Context& context, const ConvShape& s, const float* dy, const float* w, float* dx) {
   const size_t in = static_cast<size_t>(s.h) * s.w, out = static_cast<size_t>(s.oh()) * s.ow();
-  const AllColumns<1, true> tiles(s.ow(), s.w, s.padW);
+  const AllColumns<kTaps3, 1, true> tiles(s.ow(), s.w, s.padW);
   eachPlanes(context, s.n * s.ic, s.h * s.w, [&](int first, int last, int) {
     for (int i = first; i < last; ++i)
       RowsOfPlane<1, true>{.tiles = tiles,

@@ -88,6 +88,14 @@ void poolForward(Context& context, const PoolShape& s, const float* x, std::arra
 // The index of the maximum in the input plane is kept as an integer's bits in a float vector, which only moves and
 // selects it.
 inline void maxPoolForward(Context& context, const PoolShape& s, const float* x, float* y, int32_t* mask) {
+  if (poolsRows(s))
+    return eachPooledPlane(context, s, [&](const auto& rows, size_t in, size_t out) {
+      mask ? rows.template maxima<true>(x + in, y + out, mask + out)
+           : rows.template maxima<false>(x + in, y + out, nullptr);
+    });
+  if (!mask)
+    mask = reinterpret_cast<int32_t*>(
+        context.scratch().shared[kSharedInput].get(static_cast<size_t>(s.n) * s.c * s.oh * s.ow));
   poolForward<2>(context, s, x, {y, reinterpret_cast<float*>(mask)},
                  [&](const float* in, const Window& w, float* const* out) {
                    for (int v = 0; v < kPlanes; v += VL) {
@@ -124,6 +132,9 @@ inline void maxPoolBackward(Context& context, const PoolShape& s, const float* d
 }
 
 inline void avePoolForward(Context& context, const PoolShape& s, const float* x, float* y) {
+  if (poolsRows(s))
+    return eachPooledPlane(context, s,
+                           [&](const auto& rows, size_t in, size_t out) { rows.averages(x + in, y + out); });
   poolForward<1>(context, s, x, {y}, [&](const float* in, const Window& w, float* const* out) {
     const V size = set1(static_cast<float>(std::max(1, w.divisor)));
     for (int v = 0; v < kPlanes; v += VL) {

@@ -1,0 +1,123 @@
+// Pooling forward for windows of two or three columns and a stride of one or two along them: rows of planes are read where
+// they lie (row_taps.h), and vectors run along rows of outputs. Comparisons and sums go over a window as the reference's do.
+namespace crema::kernels::KNS {
+
+inline bool poolsRows(const PoolShape& s) {
+  const bool small = (s.kw == 2 || s.kw == 3) && (s.strideW == 1 || s.strideW == 2) && s.padH < s.kh && s.padW < s.kw;
+  return small && (s.oh - 1) * s.strideH < s.h + s.padH && (s.ow - 1) * s.strideW < s.w + s.padW &&
+         std::max(s.w, s.ow) <= kMostColumns * VL;
+}
+
+// What is said of the columns of one vector of outputs beside where they lie.
+template <int TAPS>
+struct PoolColumns {
+  bool whole;                     // whether all windows begin inside of the plane
+  Mask leading[TAPS];             // which outputs have this tap as the first one that lies inside
+  alignas(64) float width[VL];    // of windows, clipped to the padded plane, as averages have it
+  alignas(64) int32_t first[VL];  // column of the first tap
+};
+
+template <int TAPS, int STRIDE>
+struct PoolRows {
+  const PoolShape& s;
+  AllColumns<TAPS, STRIDE, false> columns;
+  PoolColumns<TAPS> of[kMostColumns];
+
+  explicit PoolRows(const PoolShape& shape) : s(shape), columns(s.w, s.ow, s.padW) {
+    for (int i = 0; i < columns.count; ++i) {
+      const auto lane = [](int from) { return std::clamp((from + STRIDE - 1) / STRIDE, 0, VL); };
+      int before = VL;
+      for (int b = 0; b < TAPS; ++b) {
+        const int column = columns.of[i].first[b], from = lane(std::max(0, -column)),
+                  to = lane(std::max(0, s.w - column));
+        of[i].leading[b] = lanes(from, std::min(before, to));
+        before = from;
+      }
+      of[i].whole = columns.of[i].first[0] >= 0;
+      for (int v = 0; v < VL; ++v) {
+        of[i].first[v] = columns.of[i].first[0] + v * STRIDE;
+        of[i].width[v] = static_cast<float>(std::min(of[i].first[v] + TAPS, s.w + s.padW) - of[i].first[v]);
+      }
+    }
+  }
+
+  // body(columns, what is said of them, output row, rows [y0, y1) of the plane) for all of an image's outputs.
+  template <class Body>
+  INL void each(const float* x, const float* y, const Body& body) const {
+    const AskAhead ask(s.strideH * s.w, s.ow, columns.count);
+    for (int r = 0; r < s.oh; ++r) {
+      const int top = r * s.strideH - s.padH;
+      for (int i = 0; i < columns.count; ++i) {
+        ask(x + r * s.strideH * s.w, y + r * s.ow, i);
+        body(columns.of[i], of[i], r, std::max(0, top), std::min(s.h, top + s.kh));
+      }
+    }
+  }
+
+  // What lies outside is no number, and so larger than nothing. KEEPS: the index of the maximum in the plane is kept as an
+  // integer's bits in a float vector, which only moves and selects it, without the column of the window until its end.
+  template <bool KEEPS>
+  void maxima(const float* x, float* y, int32_t* mask) const {
+    const V nothing = set1(std::numeric_limits<float>::quiet_NaN());
+    each(
+        x, y, [&](const auto& c, const PoolColumns<TAPS>& o, int r, int y0, int y1) __attribute__((always_inline)) {
+          V taps[TAPS];
+          c.read(x + y0 * s.w, nothing, taps);
+          V best = taps[0], at = set1Bits(y0 * s.w);
+          const auto meet = [&](int h, int b) __attribute__((always_inline)) {
+            if (KEEPS) at = select(greater(taps[b], best), set1Bits(h * s.w + b), at);
+            best = larger(taps[b], best);
+          };
+#pragma GCC unroll 3
+          for (int b = 1; b < TAPS; ++b) {
+            if (!o.whole) {
+              best = select(o.leading[b], taps[b], best);
+              if (KEEPS) at = select(o.leading[b], set1Bits(y0 * s.w + b), at);
+            }
+            meet(y0, b);
+          }
+          for (int h = y0 + 1; h < y1; ++h) {
+            c.read(x + h * s.w, nothing, taps);
+#pragma GCC unroll 3
+            for (int b = 0; b < TAPS; ++b) meet(h, b);
+          }
+          store(c.out, y + r * s.ow + c.x0, best);
+          if (KEEPS)
+            store(c.out, reinterpret_cast<float*>(mask) + r * s.ow + c.x0,
+                  addBits(at, load(reinterpret_cast<const float*>(o.first))));
+        });
+  }
+
+  void averages(const float* x, float* y) const {
+    each(
+        x, y, [&](const auto& c, const PoolColumns<TAPS>& o, int r, int y0, int y1) __attribute__((always_inline)) {
+          V sum = zero();
+          for (int h = y0; h < y1; ++h) {
+            V taps[TAPS];
+            c.read(x + h * s.w, taps);
+#pragma GCC unroll 3
+            for (int b = 0; b < TAPS; ++b) sum = add(sum, taps[b]);
+          }
+          const int top = r * s.strideH - s.padH, height = std::min(top + s.kh, s.h + s.padH) - top;
+          store(c.out, y + r * s.ow + c.x0, div(sum, mul(set1(static_cast<float>(height)), load(o.width))));
+        });
+  }
+};
+
+// use(rows, plane, its first input, its first output) for all planes.
+template <int TAPS, int STRIDE, class Use>
+void eachPooledPlane(Context& context, const PoolShape& s, const Use& use) {
+  const PoolRows<TAPS, STRIDE> rows(s);
+  eachPlanes(context, s.n * s.c, s.oh * s.ow, [&](int first, int last, int) {
+    for (int i = first; i < last; ++i)
+      use(rows, static_cast<size_t>(i) * s.h * s.w, static_cast<size_t>(i) * s.oh * s.ow);
+  });
+}
+template <class Use>
+void eachPooledPlane(Context& context, const PoolShape& s, const Use& use) {
+  if (s.kw == 2)
+    return s.strideW == 1 ? eachPooledPlane<2, 1>(context, s, use) : eachPooledPlane<2, 2>(context, s, use);
+  return s.strideW == 1 ? eachPooledPlane<3, 1>(context, s, use) : eachPooledPlane<3, 2>(context, s, use);
+}
+
+}  // namespace crema::kernels::KNS
