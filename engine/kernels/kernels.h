@@ -86,7 +86,8 @@ void avePoolBackward(Context& c, const PoolShape& s, const T* dy, T* dx) {
 }
 
 // ------------------------------------------------------------------------------------------------ LRN across channels
-// scale = k + alpha/size * sum over the window of x^2; y = x * scale^-beta. size odd. x, y, scale [n][c][hw].
+// scale = k + alpha/size * sum over the window of x^2; y = x * scale^-beta. size odd. x, y, scale [n][c][hw];
+// a null scale is not written.
 struct LrnShape {
   int n, c, hw, size;
   double alpha, beta, k;

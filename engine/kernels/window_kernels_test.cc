@@ -183,6 +183,9 @@ TEST(Lrn, AgainstDoubleLoops) {
     const std::vector<double> four(count, 4.0);
     yF = sameBits("lrn", count, NAN, [&](Context& k, float* out) { lrnForward(k, s, x.data(), scaleF.data(), out); });
     near("lrn", yF, y, four);
+    EXPECT_EQ(
+        sameBits("lrn alone", count, NAN, [&](Context& k, float* o) { lrnForward<float>(k, s, x.data(), nullptr, o); }),
+        yF);
     near("lrn back",
          sameBits(
              "lrn back", count, NAN,

@@ -29,7 +29,8 @@ class LRN : public Layer {
   void compute(const Blobs& bottom, const Blobs& top) override {
     withType(context().dtype, [&]<class T>() {
       if (across()) {
-        kernels::lrnForward<T>(kernels(), lrnShape(bottom[0]->shape()), bottom[0]->data<T>(), scale_.mutableData<T>(),
+        T* scale = kernels().frozen() ? nullptr : scale_.mutableData<T>();  // then nothing goes back
+        kernels::lrnForward<T>(kernels(), lrnShape(bottom[0]->shape()), bottom[0]->data<T>(), scale,
                                top[0]->mutableData<T>());
       } else {
         kernels::lrnWithinForward<T>(kernels(), withinShape(bottom[0]->shape()), bottom[0]->data<T>(),

@@ -20,7 +20,7 @@ void lrnForward(const LrnShape& s, const T* x, T* scale, T* y) {
         }
         const int64_t i = (int64_t{n} * s.c + c) * s.hw + p;
         const double at = s.k + s.alpha / s.size * sum;
-        scale[i] = static_cast<T>(at);
+        if (scale) scale[i] = static_cast<T>(at);
         y[i] = static_cast<T>(x[i] * std::pow(at, -s.beta));
       }
 }

@@ -6,9 +6,9 @@
 //   kRows            rows of a tile: as many accumulators of two vectors as fit into the registers beside three others
 //   zero set1 load store fma add sub mul div sqrt   each rounded once, as IEEE 754 says; fma is fused
 //   stream           stores past the caches, aligned to a vector; drain() of eight_x86.h before others read it
-//   set1Bits addBits of 32-bit integers that a vector holds
+//   set1Bits addBits subBits quarterBits (a / 4, unsigned)   of 32-bit integers that a vector holds
 //   larger(a, b)     a > b ? a : b
-//   greater select lanes(from, to), load and store with a Mask: what it leaves out is neither read nor written
+//   greater select all lanes(from, to), load and store with a Mask: what it leaves out is neither read nor written
 //   load(other, mask, p)   `other` where the mask leaves out;   loadHalves(a, b)   VL/2 floats from a, VL/2 from b
 //   evens odds       of two vectors' numbers every second one, from the first or the second on
 //   zipLow zipHigh   a[0] b[0] a[1] b[1] ... of the lower or the upper halves of two vectors

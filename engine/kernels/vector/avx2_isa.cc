@@ -30,6 +30,11 @@ INL V select(Mask m, V a, V b) { return _mm256_blendv_ps(b, a, _mm256_castsi256_
 INL V addBits(V a, V b) {
   return _mm256_castsi256_ps(_mm256_add_epi32(_mm256_castps_si256(a), _mm256_castps_si256(b)));
 }
+INL bool all(Mask m) { return _mm256_movemask_ps(_mm256_castsi256_ps(m)) == 0xff; }
+INL V quarterBits(V a) { return _mm256_castsi256_ps(_mm256_srli_epi32(_mm256_castps_si256(a), 2)); }
+INL V subBits(V a, V b) {
+  return _mm256_castsi256_ps(_mm256_sub_epi32(_mm256_castps_si256(a), _mm256_castps_si256(b)));
+}
 INL Mask lanes(int from, int to) {
   const __m256i i = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
   return _mm256_and_si256(_mm256_cmpgt_epi32(i, _mm256_set1_epi32(from - 1)),

@@ -31,6 +31,11 @@ INL V select(Mask m, V a, V b) { return _mm512_mask_blend_ps(m, b, a); }  // m ?
 INL V addBits(V a, V b) {
   return _mm512_castsi512_ps(_mm512_add_epi32(_mm512_castps_si512(a), _mm512_castps_si512(b)));
 }
+INL bool all(Mask m) { return m == 0xffff; }
+INL V quarterBits(V a) { return _mm512_castsi512_ps(_mm512_maskz_srli_epi32(0xffff, _mm512_castps_si512(a), 2)); }
+INL V subBits(V a, V b) {
+  return _mm512_castsi512_ps(_mm512_sub_epi32(_mm512_castps_si512(a), _mm512_castps_si512(b)));
+}
 INL Mask lanes(int from, int to) { return Mask(((1u << to) - 1) & ~((1u << from) - 1)); }
 INL V load(Mask m, const float* p) { return _mm512_maskz_loadu_ps(m, p); }
 INL V load(V other, Mask m, const float* p) { return _mm512_mask_loadu_ps(other, m, p); }

@@ -1,10 +1,22 @@
 // LRN, with vectors over space. Tails are masked vectors, so a last element takes the same operations as any other.
 namespace crema::kernels::KNS {
 
-// s^0.75 = sqrt(s) * sqrt(sqrt(s)): correctly rounded operations only, the same everywhere.
-INL V power34(V s) {
-  const V r = sqrt(s);
-  return mul(r, sqrt(r));
+// s^-0.75 of correctly rounded operations only, the same everywhere. p = s^-1/4 by Newton's steps p (5 - s p^4) / 4 from a guess
+// of 3 %, the exponent's quarter: a step leaves 2.5 times the square of the error, three of them rounding alone, in all 6e-7
+// of the result, in a third of the time of two roots and a quotient. These are taken for what is very large, small or no number.
+INL V inversePower34(V s) {
+  const V quarter = mul(s, set1(0.25f)), fiveQuarters = set1(1.25f);
+  V p = subBits(set1Bits(0x4f586000), quarterBits(s));
+#pragma GCC unroll 3
+  for (int i = 0; i < 3; ++i) {
+    const V square = mul(p, p);
+    p = mul(p, fma(sub(zero(), quarter), mul(square, square), fiveQuarters));
+  }
+  const V cube = mul(mul(p, p), p);
+  const Mask above = greater(s, set1(0x1p-60f)), below = greater(set1(0x1p60f), s);
+  if (all(above) && all(below)) return cube;
+  const V r = sqrt(s), slow = div(set1(1.f), mul(r, sqrt(r)));
+  return select(above, select(below, cube, slow), slow);
 }
 
 // out(c, in(c - h) + ... + in(c + h)) for every channel, oldest first, zeros outside; the window stays in registers.
@@ -29,6 +41,15 @@ INL void slide(int channels, In in, Out out) {
   }
 }
 
+// Channels lie a plane apart, as no processor foresees: what lies this many further is asked for.
+constexpr int kChannelsAhead = 32;
+
+// The line of a vector and the next one, in which it may end, and where the next vector begins.
+template <int WRITES>
+INL void askForTwo(const float* at) {
+  __builtin_prefetch(at, WRITES), __builtin_prefetch(at + kLine, WRITES);
+}
+
 template <class Body>
 void eachColumn(Context& context, const LrnShape& s, Body body) {  // vectors over space, all channels of one image
   const int vectors = (s.hw + VL - 1) / VL;
@@ -41,18 +62,26 @@ void eachColumn(Context& context, const LrnShape& s, Body body) {  // vectors ov
 template <int SIZE>
 void lrnForwardOf(Context& context, const LrnShape& s, const float* x, float* scale, float* y) {
   const V an = set1(static_cast<float>(s.alpha / s.size)), k = set1(static_cast<float>(s.k));
+  const ptrdiff_t ahead = ptrdiff_t{kChannelsAhead} * s.hw;
   eachColumn(context, s, [&](Mask m, size_t o) {
     slide<SIZE>(
         s.c,
         [&](int c) {
-          const V t = load(m, x + o + static_cast<size_t>(c) * s.hw);
+          const float* from = x + o + static_cast<size_t>(c) * s.hw;
+          askForTwo<0>(from + ahead);
+          const V t = load(m, from);
           return mul(t, t);
         },
         [&](int c, V sum) {
           const size_t q = o + static_cast<size_t>(c) * s.hw;
           const V at = fma(sum, an, k);
-          store(m, scale + q, at);
-          store(m, y + q, div(load(m, x + q), power34(at)));
+
+          askForTwo<1>(y + q + ahead);
+          if (scale) {
+            askForTwo<1>(scale + q + ahead);
+            store(m, scale + q, at);
+          }
+          store(m, y + q, mul(load(m, x + q), inversePower34(at)));
         });
   });
 }
@@ -61,16 +90,19 @@ template <int SIZE>
 void lrnBackwardOf(Context& context, const LrnShape& s, const float* x, const float* y, const float* scale,
                    const float* dy, float* dx) {
   const V k2 = set1(static_cast<float>(-2 * s.alpha * s.beta / s.size)), one = set1(1.f);
+  const ptrdiff_t ahead = ptrdiff_t{kChannelsAhead} * s.hw;
   eachColumn(context, s, [&](Mask m, size_t o) {
     slide<SIZE>(
         s.c,
         [&](int c) {
           const size_t q = o + static_cast<size_t>(c) * s.hw;
+          for (const float* from : {dy, y, scale}) askForTwo<0>(from + q + ahead);
           return div(mul(load(m, dy + q), load(m, y + q)), load(one, m, scale + q));
         },
         [&](int c, V sum) {
           const size_t q = o + static_cast<size_t>(c) * s.hw;
-          const V d = div(load(m, dy + q), power34(load(one, m, scale + q)));
+          askForTwo<0>(x + q + ahead), askForTwo<1>(dx + q + ahead);
+          const V d = mul(load(m, dy + q), inversePower34(load(one, m, scale + q)));
           store(m, dx + q, fma(mul(k2, load(m, x + q)), sum, d));
         });
   });
@@ -139,7 +171,7 @@ inline void lrnWithinForward(Context& c, const LrnWithinShape& s, const float* x
         [&](Mask m, int i, V sum) {
           const V at = fma(sum, each, one);
           store(m, scale + o + i, at);
-          store(m, y + o + i, div(load(m, x + o + i), power34(at)));
+          store(m, y + o + i, mul(load(m, x + o + i), inversePower34(at)));
         });
   });
 }
@@ -152,7 +184,7 @@ inline void lrnWithinBackward(Context& c, const LrnWithinShape& s, const float* 
   eachPlane(c, s, [&](int64_t o, float* line, float* work) {
     for (int i = 0; i < plane; i += VL) {
       const Mask m = lanes(0, std::min(VL, plane - i));
-      const V at = load(one, m, scale + o + i), d = div(load(m, dy + o + i), power34(at));
+      const V at = load(one, m, scale + o + i), d = mul(load(m, dy + o + i), inversePower34(at));
       store(m, dx + o + i, d);
       store(m, work + i, div(mul(load(m, x + o + i), d), at));
     }
