@@ -29,6 +29,7 @@
 #include "kernels/vector/turned.h"
 #include "kernels/vector/conv_backward_taps.h"
 #include "kernels/vector/winograd.h"
+#include "kernels/vector/winograd_outputs.h"
 #include "kernels/vector/conv_winograd.h"
 #include "kernels/vector/back_plan.h"
 #include "kernels/vector/row_taps.h"

@@ -36,81 +36,9 @@ template <class F>
 struct WinogradCall {
   static constexpr int kProducts = F::kProducts * F::kProducts;
   const ConvShape& s;
-  const float *A, *bias;
-  float* y;
-  const Epilogue<float>& then;
-  bool adds = std::any_of(then.begin(), then.end(), [](const auto& step) { return step.kind == Step<float>::kAdd; });
-  int icg = s.ic / s.groups, ocg = s.oc / s.groups, oh = s.oh(), ow = s.ow();
-
-  // Where numbers [from, from + count) of row i of the outputs of a panel lie in a channel's plane, from that of the unit's
-  // first image on.
-  struct Place {
-    int i, from, count;
-    ptrdiff_t at;
-  };
-  struct Places {
-    int count = 0;
-    Place place[2 * kPanel];
-  };
-  Places placesOf(const PanelPlan& p) const {
-    const int tileRows = (oh + 1) / 2;
-    Places places;
-    for (int j = 0; j < p.runs; ++j) {
-      const Run& run = p.run[j];
-      const auto row = run.to / kTileRow, image = row / tileRows, r = 2 * (row % tileRows), c = 2 * (run.to % kTileRow);
-      for (int i = 0; i < 2 && r + i < oh; ++i)
-        places.place[places.count++] = {i, 2 * run.from, static_cast<int>(std::min<ptrdiff_t>(2 * run.length, ow - c)),
-                                        image * s.oc * oh * ow + (r + i) * ow + c};
-    }
-    return places;
-  }
-
-  // Two rows of outputs of a channel, kPanel tiles side by side, from those of each tile, outputs [2 row + column].
-  using Lines = float[2][2 * kPanel];
-  INL void lines(V (*outputs)[kWidth], int channel, Lines& line) const {
-    if (!adds)
-      for (const Step<float>& step : then) stepRow<4 * kWidth>(step, channel, nullptr, outputs[0]);
-    for (int i = 0; i < 2; ++i)
-      for (int v = 0; v < kWidth; ++v) {
-        store(line[i] + 2 * v * VL, zipLow(outputs[2 * i][v], outputs[2 * i + 1][v]));
-        store(line[i] + (2 * v + 1) * VL, zipHigh(outputs[2 * i][v], outputs[2 * i + 1][v]));
-      }
-  }
-
-  // The steps on lines where one of them adds; to: where the channel of the unit's first image lies in the output.
-  void addTo(const Places& places, int channel, size_t to, Lines& line) const {
-    alignas(64) Lines others = {};
-    for (const Step<float>& step : then) {
-      if (step.kind == Step<float>::kAdd)
-        for (int j = 0; j < places.count; ++j) {
-          const Place& p = places.place[j];
-          copyRow(step.other + to + p.at, p.count, others[p.i] + p.from);
-        }
-      for (int q = 0; q < 4 * kPanel; q += kPanel) {
-        V values[kWidth];
-        for (int v = 0; v < kWidth; ++v) values[v] = load(line[0] + q + v * VL);
-        stepRow(step, channel, others[0] + q, values);
-        for (int v = 0; v < kWidth; ++v) store(line[0] + q + v * VL, values[v]);
-      }
-    }
-  }
-
-  // Writes the lines of `channels` channels from `channel` on of a unit whose first image is n0. All are computed first: a
-  // vector over numbers that were just stored in other pieces waits until they have reached the cache.
-  void write(const Places& places, int channel, int channels, int n0, Lines* line) const {
-    for (int m = 0; m < channels; ++m) {
-      const size_t to = (static_cast<size_t>(n0) * s.oc + channel + m) * oh * ow;
-      if (adds) addTo(places, channel + m, to, line[m]);
-      for (int j = 0; j < places.count; ++j) {
-        const Place& p = places.place[j];
-        float* d = y + to + p.at;
-        const float* from = line[m][p.i] + p.from;
-        int q = 0;
-        for (; q + VL <= p.count; q += VL) store(d + q, load(from + q));
-        if (q < p.count) store(lanes(0, p.count - q), d + q, load(lanes(0, p.count - q), from + q));
-      }
-    }
-  }
+  const float* A;
+  WinogradOutputs out;
+  int icg = s.ic / s.groups, ocg = s.oc / s.groups;
 
   // Blocks [b0, b1) of rows of group g: the products of a panel, inputs [product][channel][kPanel], and its outputs. A piece of
   // the panel meets these blocks while the first cache holds it.
@@ -134,18 +62,18 @@ struct WinogradCall {
       blockOutputs(p, g * ocg + blocks.start(b), blocks.size(b), n0, tiles + rowsBefore(b) * kProducts * kPanel);
   }
   void blockOutputs(const PanelPlan& p, int channel, int rows, int n0, const float* tile) const {
-    alignas(64) Lines line[kRows];
+    alignas(64) WinogradOutputs::Lines line[kRows];
     for (int m = 0; m < rows; ++m) {
       V outputs[4][kWidth];
-      const V plus = set1(bias ? bias[channel + m] : 0);
+      const V plus = out.bias(channel + m);
       for (int v = 0; v < kWidth; ++v)
         alongBoth<F::kProducts, 2>(
             tile + m * kPanel + v * VL, static_cast<ptrdiff_t>(rows) * kPanel,
-            [](const V* in, V* out) { F::outputs(in, out); },
-            [&](int i, int j, V out) { outputs[2 * i + j][v] = add(out, plus); });
-      lines(outputs, channel + m, line[m]);
+            [](const V* in, V* to) { F::outputs(in, to); },
+            [&](int i, int j, V value) { outputs[2 * i + j][v] = add(value, plus); });
+      out.lines(outputs, channel + m, line[m]);
     }
-    write(placesOf(p), channel, rows, n0, line);
+    out.write(out.placesOf(p), channel, rows, n0, line);
   }
 
   // Panel m0 / kPanel of outputs of group g for a panel of tiles (turned.h).
@@ -165,16 +93,16 @@ struct WinogradCall {
             mine + v, kSquare, [](const V* m, V* out) { F::outputs(m, out); },
             [&](int i, int j, V out) { store(half + (2 * i + j) * kSquare + v, out); });
     for (int i = 0; i < 4; ++i) toPanel(half + i * kSquare, kPanel, p.length, kPanel, rows + i * kSquare);
-    alignas(64) Lines line[kPanel];
+    alignas(64) WinogradOutputs::Lines line[kPanel];
     const int channel = g * ocg + m0;
     for (int m = 0; m < kPanel; ++m) {
       V outputs[4][kWidth];
-      const V plus = set1(bias ? bias[channel + m] : 0);
+      const V plus = out.bias(channel + m);
       for (int i = 0; i < 4; ++i)
         for (int v = 0; v < kWidth; ++v) outputs[i][v] = add(load(rows + i * kSquare + m * kPanel + v * VL), plus);
-      lines(outputs, channel + m, line[m]);
+      out.lines(outputs, channel + m, line[m]);
     }
-    write(placesOf(p), channel, kPanel, 0, line);
+    out.write(out.placesOf(p), channel, kPanel, 0, line);
   }
 
   // All of one unit of images with too few panels for the threads to share: all inputs are transformed first, then each thread
@@ -254,7 +182,7 @@ void convByWinograd(Context& context, const ConvShape& s, const float* x, const 
   const bool few = turned || (units == 1 && parts > 1 && static_cast<int>(plan.size()) < 2 * parts);
   float* all = parts > 1 || few ? scratch.shared[kSharedPlanes].get(image * static_cast<size_t>(s.n)) : nullptr;
   if (all) buildTogether(context, s, planes, s.n, x, all);
-  const WinogradCall<F> call{s, A, bias, y, then};
+  const WinogradCall<F> call{s, A, WinogradOutputs(s, bias, y, then)};
   if (few) return call.computeFew(context, plan, planes, all, off.data(), turned);
   context.pool().run(units * parts, [&](int t, int lane) {
     LaneScratch& mine = scratch.lane[static_cast<size_t>(lane)];
