@@ -39,6 +39,9 @@ struct WinogradCall {
   const float* A;
   WinogradOutputs out;
   int icg = s.ic / s.groups, ocg = s.oc / s.groups;
+  // Between the products of a panel's inputs: a little more than they take, so that all products of a channel are not in the
+  // same few places of a cache where that is a multiple of its size.
+  size_t productStep = (static_cast<size_t>(icg) + 1) * kPanel, panelSize = kProducts * productStep;
 
   // Blocks [b0, b1) of rows of group g: the products of a panel, inputs [product][channel][kPanel], and its outputs. A piece of
   // the panel meets these blocks while the first cache holds it.
@@ -48,7 +51,7 @@ struct WinogradCall {
     for (int e = 0; e < kProducts; ++e)
       for (int k = 0; k < icg; k += kDepth) {
         const size_t first = static_cast<size_t>(e) * icg + k;
-        const float* source[2] = {inputs + first * kPanel, nullptr};
+        const float* source[2] = {inputs + e * productStep + k * kPanel, nullptr};
         for (int b = b0; b < b1; ++b) {
           const int rows = blocks.size(b);
           const float* w = A + (static_cast<size_t>(g) * ocg + blocks.start(b)) * icg * kProducts + first * rows;
@@ -84,14 +87,14 @@ struct WinogradCall {
     float *half = mine + kProducts * kSquare,
           *rows = half + 4 * kSquare;  // [2 x 2 outputs][tile][channel], [..][channel][tile]
     for (int e = 0; e < kProducts; ++e) {
-      const size_t first = static_cast<size_t>(e) * icg * kPanel;
-      turnedProduct(p.length, icg, inputs + first, weights + first, nullptr, mine + e * kSquare);
+      turnedProduct(p.length, icg, inputs + e * productStep, weights + static_cast<size_t>(e) * icg * kPanel, nullptr,
+                    mine + e * kSquare);
     }
     for (int t = 0; t < p.length; ++t)
       for (int v = t * kPanel; v < (t + 1) * kPanel; v += VL)
         alongBoth<F::kProducts, 2>(
-            mine + v, kSquare, [](const V* m, V* out) { F::outputs(m, out); },
-            [&](int i, int j, V out) { store(half + (2 * i + j) * kSquare + v, out); });
+            mine + v, kSquare, [](const V* m, V* to) { F::outputs(m, to); },
+            [&](int i, int j, V value) { store(half + (2 * i + j) * kSquare + v, value); });
     for (int i = 0; i < 4; ++i) toPanel(half + i * kSquare, kPanel, p.length, kPanel, rows + i * kSquare);
     alignas(64) WinogradOutputs::Lines line[kPanel];
     const int channel = g * ocg + m0;
@@ -112,12 +115,11 @@ struct WinogradCall {
     constexpr int kChannels = 8;
     auto& scratch = context.scratch();
     const int panels = static_cast<int>(plan.size()), parts = (icg + kChannels - 1) / kChannels;
-    const size_t panelSize = static_cast<size_t>(kProducts) * icg * kPanel;
     float* inputs = scratch.shared[kSharedInput].get(panelSize * static_cast<size_t>(panels * s.groups));
     context.pool().run(s.groups * parts * panels, [&](int t, int) {
       const int p = t % panels, g = t / panels / parts, c0 = t / panels % parts * kChannels;
       transformInputs<F>(plan[static_cast<size_t>(p)], source + (static_cast<size_t>(g) * icg + c0) * planes.channel,
-                         off, std::min(kChannels, icg - c0), static_cast<ptrdiff_t>(icg) * kPanel,
+                         off, std::min(kChannels, icg - c0), static_cast<ptrdiff_t>(productStep),
                          inputs + panelSize * static_cast<size_t>(g * panels + p) + c0 * kPanel);
     });
     const RowBlocks blocks(ocg, turned ? kPanel : kRows);
@@ -137,7 +139,6 @@ struct WinogradCall {
   void compute(const std::vector<PanelPlan>& plan, const float* source, const int* off, int n0, int g, int part, int of,
                LaneScratch& mine) const {
     const RowBlocks blocks(ocg);
-    const size_t panelSize = static_cast<size_t>(kProducts) * icg * kPanel;
     // So many panels meet a block of weights together as fit into half of the second cache.
     const int all = static_cast<int>(plan.size()),
               together = std::clamp<int>((1 << 17) / static_cast<int>(panelSize), 1, 8);
@@ -152,7 +153,7 @@ struct WinogradCall {
     for (int p0 = first; p0 < last; p0 += together) {
       const int panels = std::min(together, last - p0);
       for (int i = 0; i < panels; ++i)
-        transformInputs<F>(plan[static_cast<size_t>(p0 + i)], source, off, icg, static_cast<ptrdiff_t>(icg) * kPanel,
+        transformInputs<F>(plan[static_cast<size_t>(p0 + i)], source, off, icg, static_cast<ptrdiff_t>(productStep),
                            inputs + panelSize * static_cast<size_t>(i));
       for (int b = block0; b < block1; b += some)
         for (int i = 0; i < panels; ++i)

@@ -72,7 +72,7 @@ inline int winogradTaps(const ConvShape& s) {
                      s.dilW == 1 && s.padH < s.kh && s.padW < s.kw;
   const int icg = s.ic / s.groups, ocg = s.oc / s.groups, outputs = s.oh() * s.ow();
   if (!known || s.oh() < 2 || s.ow() < 2 || icg < 16 || ocg < 16) return 0;
-  if (s.kh == 5 && (outputs < 100 || icg < 24 || ocg < 48 || icg > ocg)) return 0;
+  if (s.kh == 5 && (outputs < 49 || icg < 24 || ocg < 32)) return 0;
   const int64_t products = s.kh == 3 ? 16 : 49, tiles = int64_t{(s.oh() + 1) / 2} * ((s.ow() + 1) / 2);
   return 4 * tiles * products <= 3 * int64_t{outputs} * s.kh * s.kw ? s.kh : 0;
 }
