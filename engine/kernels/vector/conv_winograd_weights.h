@@ -67,7 +67,10 @@ class WinogradWeights {
     int n0, n, r0, rows, tiles;
     std::vector<PanelPlan> plan;
     size_t paddedTiles() const { return plan.size() * kPanel; }
+    // Between products of the gradient of outputs; as between those of inputs, a little more than they take (conv_winograd.h).
+    size_t gradientStep() const { return (paddedTiles() + 1) * kPanel; }
   };
+  size_t inputStep() const { return (static_cast<size_t>(s_.ic) + 1) * kPanel; }
 
   void addRuns(float* sums) const {
     for (int d = 1; d < runs_; d *= 2)
@@ -118,7 +121,7 @@ class WinogradWeights {
     // [panel][product][channel][kPanel]
     void transform(const Piece& p) {
       constexpr int kSquare = F::kInputs * F::kInputs, kBlock = 32;  // channels a task
-      const size_t product = static_cast<size_t>(w.s_.ic) * kPanel;
+      const size_t product = w.inputStep();
       inputs = inputsBuffer.get(p.plan.size() * kProducts * product);
       const int blocks = (w.s_.ic + kBlock - 1) / kBlock;
       each(static_cast<int>(p.plan.size()) * blocks, [&](int t, int) {
@@ -133,7 +136,7 @@ class WinogradWeights {
 
     // [panel of output channels][product][tile][kPanel]; tiles that fill the last panel are zero.
     void transformBack(const Piece& p) {
-      const size_t product = p.paddedTiles() * kPanel, positions = static_cast<size_t>(w.s_.oh()) * w.s_.ow();
+      const size_t product = p.gradientStep(), positions = static_cast<size_t>(w.s_.oh()) * w.s_.ow();
       outputs = outputsBuffer.get(static_cast<size_t>(w.columns_) * kProducts * product);
       const int first = 2 * p.r0, rows = std::min(2 * p.rows, w.s_.oh() - first), perGroup = w.columns_ / w.s_.groups;
       each(w.columns_ * p.n, [&](int t, int on) {
@@ -178,13 +181,13 @@ class WinogradWeights {
                        .images = 1,
                        .imageStep = 0,
                        .rows = static_cast<int>(p.plan.size()),
-                       .rowStep = static_cast<ptrdiff_t>(kProducts) * w.s_.ic * kPanel,
+                       .rowStep = static_cast<ptrdiff_t>(kProducts * w.inputStep()),
                        .columns = kPanel,
                        .bImageStep = 0};
       each(w.columns_ * kProducts, [&](int t, int) {
         const int e = t % kProducts, g = t / kProducts / (w.columns_ / w.s_.groups);
-        const float* from = inputs + (static_cast<size_t>(e) * w.s_.ic + static_cast<size_t>(g) * w.icg_) * kPanel;
-        const float* gradient = outputs + static_cast<size_t>(t) * p.paddedTiles() * kPanel;
+        const float* from = inputs + e * w.inputStep() + static_cast<size_t>(g) * w.icg_ * kPanel;
+        const float* gradient = outputs + static_cast<size_t>(t) * p.gradientStep();
         float* to = sums + static_cast<size_t>(t) * w.icg_ * kPanel;
         const float* line[kRows];
         for (int i = 0; i < tasks; ++i) {
