@@ -208,7 +208,9 @@ class WeightGradient {
 inline void convBackwardWeights(Context& context, const ConvShape& s, const float* x, const float* dy, float* dw,
                                 bool accumulate) {
   if (isDepthwise(s)) return depthwiseBackwardWeights(context, s, x, dy, dw, accumulate);
-  if (winogradTaps(s) == 3) return WinogradWeights(context, s).run(x, dy, dw, accumulate);
+  const int filtered = winogradTaps(s);
+  if (filtered == 3) return WinogradWeights<ThreeTaps>(context, s).run(x, dy, dw, accumulate);
+  if (filtered == 5) return WinogradWeights<FiveTaps>(context, s).run(x, dy, dw, accumulate);
   if (exchanges(s)) {
     ConvShape turned = s;
     std::swap(turned.ic, turned.oc);

@@ -5,6 +5,7 @@
 // threads share out each. Pieces and this choice follow from the shape.
 namespace crema::kernels::KNS {
 
+template <class F>
 class WinogradWeights {
  public:
   WinogradWeights(Context& context, const ConvShape& s)
@@ -14,7 +15,7 @@ class WinogradWeights {
     columns_ = s.groups * ((ocg_ + kPanel - 1) / kPanel);
     image_ = planes_.channel * s.ic;
     sums_ = static_cast<size_t>(columns_) * kProducts * icg_ * kPanel;
-    off_ = winogradOffsets<ThreeTaps>(planes_, s.ic);
+    off_ = winogradOffsets<F>(planes_, s.ic);
     // What is transformed of a piece is read once for each panel of channels: half a MiB of it, where the sums are in a cache
     // beside it, else 8 MiB and at most 640 tiles.
     const bool small = static_cast<int64_t>(s.groups) * icg_ * ocg_ * kProducts <= (1 << 17);
@@ -52,7 +53,6 @@ class WinogradWeights {
   }
 
  private:
-  using F = ThreeTaps;
   static constexpr int kProducts = F::kProducts * F::kProducts;
 
   // Images [n0, n0 + n), rows of tiles [r0, r0 + rows), in panels.

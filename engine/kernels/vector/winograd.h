@@ -6,7 +6,7 @@
 // outputs have need, lose a digit. Each product is summed over channels in chains of fused multiply-adds, as every sum here.
 namespace crema::kernels::KNS {
 
-// Each function along one axis; `Back` are the transposes, for the gradient of the weights, which is filtered for three taps.
+// Each function along one axis; `Back` are the transposes, for the gradient of the weights.
 struct ThreeTaps {
   static constexpr int kTaps = 3, kInputs = 4, kProducts = 4;
   INL static void inputs(const V* x, V* u) {
@@ -39,6 +39,14 @@ struct FiveTaps {
   INL static void outputs(const V* m, V* y) {
     ThreeTaps::outputs(m, y);
     y[0] = add(y[0], add(m[4], m[5])), y[1] = add(y[1], sub(m[5], m[6]));
+  }
+  INL static void outputsBack(const V* y, V* m) {
+    ThreeTaps::outputsBack(y, m);
+    m[4] = y[0], m[5] = m[1], m[6] = m[3];
+  }
+  INL static void weightsBack(const V* u, V* g) {
+    ThreeTaps::weightsBack(u, g);
+    g[3] = add(u[4], u[5]), g[4] = add(u[5], u[6]);
   }
 };
 
