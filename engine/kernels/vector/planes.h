@@ -74,6 +74,7 @@ struct Planes {
           const bool inside = from >= 0 && from < h;
           const float* s = x + static_cast<ptrdiff_t>(inside ? from : 0) * w + (2 * i0 - padW);
           float* even = to + 2 * static_cast<size_t>(r) * phase;
+          for (int i = 0; inside && i < std::min(w, 2 * kStrip * VL); i += kLine) __builtin_prefetch(s + h * w + i);
           for (int v = 0; v < vectors; ++v, s += 2 * VL, even += VL) {
             const V a = inside ? load(low[v], s) : zero(), b = inside ? load(high[v], s + VL) : zero();
             store(out[v], even, evens(a, b)), store(out[v], even + phase, odds(a, b));
