@@ -91,6 +91,9 @@ INL D8 operator*(D8 a, D8 b) { return {_mm256_mul_pd(a.lo, b.lo), _mm256_mul_pd(
 
 // clang-format off
 #include "kernels/vector/eight_x86.h"
+namespace crema::kernels::avx2 {
+INL void transpose(V* r) { transposeEight(r); }
+}  // namespace crema::kernels::avx2
 #include "kernels/vector/all.h"
 // clang-format on
 #pragma GCC pop_options

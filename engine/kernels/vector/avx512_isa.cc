@@ -53,6 +53,32 @@ INL V zipped(V a, V b, int first) {
 }
 INL V zipLow(V a, V b) { return zipped(a, b, 0); }
 INL V zipHigh(V a, V b) { return zipped(a, b, 8); }
+INL V lowPairs(V a, V b) {
+  return _mm512_castpd_ps(_mm512_maskz_unpacklo_pd(0xff, _mm512_castps_pd(a), _mm512_castps_pd(b)));
+}
+INL V highPairs(V a, V b) {
+  return _mm512_castpd_ps(_mm512_maskz_unpackhi_pd(0xff, _mm512_castps_pd(a), _mm512_castps_pd(b)));
+}
+template <int WHICH>
+INL V quarters(V a, V b) {
+  return _mm512_maskz_shuffle_f32x4(0xffff, a, b, WHICH);
+}
+INL void transpose(V* r) {
+  __m512 t[16], u[16];
+  for (int i = 0; i < 8; ++i)
+    t[2 * i] = _mm512_maskz_unpacklo_ps(0xffff, r[2 * i], r[2 * i + 1]),
+          t[2 * i + 1] = _mm512_maskz_unpackhi_ps(0xffff, r[2 * i], r[2 * i + 1]);
+  for (int i = 0; i < 16; i += 4) {  // rows i to i + 3 of columns c, 4 + c, 8 + c and 12 + c in u[i + c]
+    u[i] = lowPairs(t[i], t[i + 2]), u[i + 1] = highPairs(t[i], t[i + 2]);
+    u[i + 2] = lowPairs(t[i + 1], t[i + 3]), u[i + 3] = highPairs(t[i + 1], t[i + 3]);
+  }
+  for (int c = 0; c < 4; ++c) {
+    const V even = quarters<0x88>(u[c], u[4 + c]), odd = quarters<0xdd>(u[c], u[4 + c]);
+    const V evenBelow = quarters<0x88>(u[8 + c], u[12 + c]), oddBelow = quarters<0xdd>(u[8 + c], u[12 + c]);
+    r[c] = quarters<0x88>(even, evenBelow), r[8 + c] = quarters<0xdd>(even, evenBelow);
+    r[4 + c] = quarters<0x88>(odd, oddBelow), r[12 + c] = quarters<0xdd>(odd, oddBelow);
+  }
+}
 INL V evens(V a, V b) { return everyOther(a, b, 0); }
 INL V odds(V a, V b) { return everyOther(a, b, 1); }
 
