@@ -99,6 +99,9 @@ TEST(Convolution, AFilterForEachChannel) {
                             {"stride over kernel", {1, 4, 9, 11, 4, 2, 2, 3, 3, 0, 0, 1, 1, 4}},
                             {"unequal strides", {1, 3, 14, 29, 3, 7, 2, 1, 3, 5, 1, 1, 1, 3}},
                             {"pad over kernel", {1, 2, 5, 5, 2, 3, 3, 1, 1, 4, 4, 1, 1, 2}},
+                            {"stride 2, no padding", {2, 3, 12, 15, 3, 3, 3, 2, 2, 0, 0, 1, 1, 3}},
+                            {"four rows and one more, several vectors", {1, 2, 9, 53, 2, 3, 3, 1, 1, 0, 1, 1, 1, 2}},
+                            {"wider than rows that are read in place", {1, 2, 5, 1100, 2, 3, 3, 1, 1, 1, 1, 1, 1, 2}},
                             {"small planes", {5, 37, 7, 7, 37, 3, 3, 1, 1, 1, 1, 1, 1, 37}}})
     checkConv(c);
 }
@@ -230,35 +233,41 @@ TEST(Convolution, StepsGiveTheBitsOfKernelsOneAfterTheOther) {
         ConvShape{3, 3, 32, 32, 96, 5, 5, 2, 2, 2, 2}, ConvShape{1, 8, 13, 13, 10, 3, 3, 1, 1, 0, 0, 1, 1, 2},
         ConvShape{2, 19, 9, 21, 19, 3, 3, 1, 1, 1, 1, 1, 1, 19}, ConvShape{1, 3, 15, 80, 3, 3, 3, 2, 2, 1, 1, 1, 1, 3},
         ConvShape{2, 140, 12, 12, 131, 1, 1}, ConvShape{3, 32, 9, 13, 34, 3, 3, 1, 1, 1, 1, 1, 1, 2},
-        ConvShape{5, 24, 11, 13, 26, 5, 5, 1, 1, 2, 2}}) {
+        ConvShape{5, 24, 11, 13, 34, 5, 5, 1, 1, 2, 2}, ConvShape{2, 3, 7, 1030, 3, 3, 3, 1, 1, 1, 1, 1, 1, 3},
+        ConvShape{2, 8, 128, 128, 72, 1, 1} /* large: stored past the caches */}) {
     const int plane = s.oh() * s.ow();
     const size_t out = static_cast<size_t>(s.n) * s.oc * plane, channels = static_cast<size_t>(s.oc);
-    const auto x = numbers(static_cast<size_t>(s.n) * s.ic * s.h * s.w, 1), other = numbers(out, 3);
+    const auto x = numbers(static_cast<size_t>(s.n) * s.ic * s.h * s.w, 1), other = numbers(out, 3),
+               y2 = numbers(out, 5);
     const auto w = numbers(channels * s.ic / s.groups * s.kh * s.kw, 2);
     const auto some = numbers(3 * channels, 4);
     const std::vector<double> shift(some.begin(), some.begin() + s.oc), factor(some.begin() + s.oc, some.end() - s.oc),
         offset(some.end() - s.oc, some.end());
     using S = Step<float>;
     const float *const shifts = some.data(), *const factors = shifts + s.oc, *const offsets = factors + s.oc;
-    const Epilogue<float> steps = {{S::kAffine, shifts, factors},
-                                   {S::kAffine, nullptr, factors, offsets},
-                                   {.kind = S::kAdd, .other = other.data()},
-                                   {.kind = S::kRelu, .slope = 0.25f}};
-    std::vector<float> first;
-    for (const Isa* isa : isasHere())
-      for (int threads : {1, 2, 3}) {
-        Context k(*isa, threads);
-        std::vector<float> want(out), got(out);
-        convForward<float>(k, s, x.data(), w.data(), nullptr, want.data());
-        channelAffine<float>(k, {s.n, s.oc, plane}, want.data(), shift.data(), factor.data(), nullptr, want.data());
-        channelAffine<float>(k, {s.n, s.oc, plane}, want.data(), nullptr, factor.data(), offset.data(), want.data());
-        add<float>(k, static_cast<int64_t>(out), want.data(), other.data(), want.data());
-        reluForward<float>(k, static_cast<int64_t>(out), 0.25f, want.data(), want.data());
-        convForward<float>(k, s, x.data(), w.data(), nullptr, got.data(), steps);
-        ASSERT_EQ(std::memcmp(want.data(), got.data(), out * sizeof(float)), 0) << isa->name << ", " << threads;
-        if (first.empty()) first = got;
-        ASSERT_EQ(got, first);
-      }
+    for (const int additions : {0, 1, 2}) {
+      Epilogue<float> steps = {{S::kAffine, shifts, factors}, {S::kAffine, nullptr, factors, offsets}};
+      for (int i = 0; i < additions; ++i) steps.push_back({.kind = S::kAdd, .other = i ? y2.data() : other.data()});
+      steps.push_back({.kind = S::kRelu, .slope = 0.25f});
+      std::vector<float> first;
+      for (const Isa* isa : isasHere())
+        for (int threads : {1, 2, 3}) {
+          Context k(*isa, threads);
+          std::vector<float> want(out), got(out);
+          convForward<float>(k, s, x.data(), w.data(), nullptr, want.data());
+          channelAffine<float>(k, {s.n, s.oc, plane}, want.data(), shift.data(), factor.data(), nullptr, want.data());
+          channelAffine<float>(k, {s.n, s.oc, plane}, want.data(), nullptr, factor.data(), offset.data(), want.data());
+          for (int i = 0; i < additions; ++i)
+            add<float>(k, static_cast<int64_t>(out), want.data(), (i ? y2 : other).data(), want.data());
+          reluForward<float>(k, static_cast<int64_t>(out), 0.25f, want.data(), want.data());
+          convForward<float>(k, s, x.data(), w.data(), nullptr, got.data(), steps);
+          ASSERT_EQ(std::memcmp(want.data(), got.data(), out * sizeof(float)), 0)
+              << s.ic << " to " << s.oc << ", " << s.kh << " x " << s.kw << ", " << additions << " additions, "
+              << isa->name << ", " << threads;
+          if (first.empty()) first = got;
+          ASSERT_EQ(got, first);
+        }
+    }
   }
 }
 
