@@ -80,6 +80,7 @@ class Classifier {
       : kernels_(kernels::bestIsa(), f.threads), scale_(static_cast<float>(f.scale)) {
     net::NetOptions o;
     o.kernels = &kernels_;
+    o.needsBackward = false;
     o.data.source = layers::FromNowhere{};
     caffe::NetState state;
     state.set_phase(caffe::TEST);

@@ -73,6 +73,7 @@ int extract(const std::vector<std::string>& a) {
   kernels::Context kernels(kernels::bestIsa(), 0);
   net::NetOptions o;
   o.kernels = &kernels;
+  o.needsBackward = false;
   o.log = true;
   o.data.folder = parentDirectory(a[1]);
   caffe::NetState state;

@@ -20,9 +20,10 @@ void checkRun(const RunFlags& f) {
   LOG_INFO("Use CPU.");
 }
 
-std::unique_ptr<net::Net> netToRun(const RunFlags& f, kernels::Context& kernels) {
+std::unique_ptr<net::Net> netToRun(const RunFlags& f, kernels::Context& kernels, bool needsBackward) {
   net::NetOptions o;
   o.kernels = &kernels;
+  o.needsBackward = needsBackward;
   o.log = true;
   o.data.folder = parentDirectory(f.net.model);
   return readFlaggedNet(f.net, o);

@@ -14,6 +14,6 @@ struct RunFlags {
 
 void addRunFlags(CLI::App& app, RunFlags& f, bool phase);
 void checkRun(const RunFlags& f);  // invalid() for what cannot be run; says where it runs
-std::unique_ptr<net::Net> netToRun(const RunFlags& f, kernels::Context& kernels);
+std::unique_ptr<net::Net> netToRun(const RunFlags& f, kernels::Context& kernels, bool needsBackward);
 
 }  // namespace crema::cli

@@ -26,7 +26,7 @@ void printJson(const net::Net& net, const RunFlags& f, const solver::OutputSums&
 int test(const RunFlags& f) {
   checkRun(f);
   kernels::Context kernels(kernels::chooseIsa(f.isa), f.threads);
-  auto net = netToRun(f, kernels);
+  auto net = netToRun(f, kernels, false);
   net::copyTrainedFiles(*net, f.weights);
   net::warnOfUntrained(*net, f.weights);
   LOG_INFO("Running for {} iterations.", f.iterations);

@@ -190,7 +190,7 @@ Times measureTraining(net::Net& net, int iterations) {
 int time(const RunFlags& f) {
   checkRun(f);
   kernels::Context kernels(kernels::chooseIsa(f.isa), f.threads);
-  auto net = netToRun(f, kernels);
+  auto net = netToRun(f, kernels, !f.forwardOnly);
   if (!f.weights.empty()) net::copyTrainedFiles(*net, f.weights);
   Times times = f.forwardOnly ? measureScoring(*net, kernels, f.iterations) : measureTraining(*net, f.iterations);
   logTimes(*net, times, f.iterations);

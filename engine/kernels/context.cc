@@ -32,7 +32,6 @@ float* Buffer::get(size_t count) {
 Context::Context(const Isa& isa, int threads)
     : isa_(isa), pool_(threads > 0 ? threads : availableCores()), scratch_(std::make_unique<Scratch>(pool_.size())) {}
 Context::~Context() = default;
-bool Context::frozen() const { return scratch_->freezes > 0; }
 
 FrozenWeights::FrozenWeights(Context& context) : context_(context) { ++context.scratch().freezes; }
 FrozenWeights::~FrozenWeights() {

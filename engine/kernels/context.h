@@ -32,8 +32,7 @@ class Context {
 
   const Isa& isa() const { return isa_; }
   ThreadPool& pool() { return pool_; }
-  bool frozen() const;  // whether a FrozenWeights lives
-  struct Scratch;       // private to the kernels
+  struct Scratch;  // private to the kernels
   Scratch& scratch() { return *scratch_; }
 
  private:

@@ -91,18 +91,20 @@ TEST(Convolution, OddShapes) {
 
 // As many groups as channels: vector/conv_depthwise.h.
 TEST(Convolution, AFilterForEachChannel) {
-  for (const ConvCase& c : {ConvCase{"stride 2", {2, 5, 13, 12, 5, 3, 3, 2, 2, 1, 1, 1, 1, 5}},
-                            {"rows in strips", {1, 2, 70, 61, 2, 5, 3, 1, 1, 2, 1, 1, 1, 2}},
-                            {"rows in strips, stride 2", {1, 2, 97, 90, 2, 3, 3, 2, 2, 1, 1, 1, 1, 2}},
-                            {"dilated", {2, 3, 15, 17, 3, 3, 3, 1, 1, 2, 2, 2, 2, 3}},
-                            {"dilated and strided", {2, 3, 15, 17, 3, 3, 3, 2, 2, 2, 2, 2, 2, 3}},
-                            {"stride over kernel", {1, 4, 9, 11, 4, 2, 2, 3, 3, 0, 0, 1, 1, 4}},
-                            {"unequal strides", {1, 3, 14, 29, 3, 7, 2, 1, 3, 5, 1, 1, 1, 3}},
-                            {"pad over kernel", {1, 2, 5, 5, 2, 3, 3, 1, 1, 4, 4, 1, 1, 2}},
-                            {"stride 2, no padding", {2, 3, 12, 15, 3, 3, 3, 2, 2, 0, 0, 1, 1, 3}},
-                            {"four rows and one more, several vectors", {1, 2, 9, 53, 2, 3, 3, 1, 1, 0, 1, 1, 1, 2}},
-                            {"wider than rows that are read in place", {1, 2, 5, 1100, 2, 3, 3, 1, 1, 1, 1, 1, 1, 2}},
-                            {"small planes", {5, 37, 7, 7, 37, 3, 3, 1, 1, 1, 1, 1, 1, 37}}})
+  for (const ConvCase& c :
+       {ConvCase{"stride 2", {2, 5, 13, 12, 5, 3, 3, 2, 2, 1, 1, 1, 1, 5}},
+        {"rows in strips", {1, 2, 70, 61, 2, 5, 3, 1, 1, 2, 1, 1, 1, 2}},
+        {"rows in strips, stride 2", {1, 2, 97, 90, 2, 3, 3, 2, 2, 1, 1, 1, 1, 2}},
+        {"dilated", {2, 3, 15, 17, 3, 3, 3, 1, 1, 2, 2, 2, 2, 3}},
+        {"dilated and strided", {2, 3, 15, 17, 3, 3, 3, 2, 2, 2, 2, 2, 2, 3}},
+        {"stride over kernel", {1, 4, 9, 11, 4, 2, 2, 3, 3, 0, 0, 1, 1, 4}},
+        {"unequal strides", {1, 3, 14, 29, 3, 7, 2, 1, 3, 5, 1, 1, 1, 3}},
+        {"pad over kernel", {1, 2, 5, 5, 2, 3, 3, 1, 1, 4, 4, 1, 1, 2}},
+        {"stride 2, no padding", {2, 3, 12, 15, 3, 3, 3, 2, 2, 0, 0, 1, 1, 3}},
+        {"four rows and one more, several vectors", {1, 2, 9, 53, 2, 3, 3, 1, 1, 0, 1, 1, 1, 2}},
+        {"in place with 64 vectors of 16, copied with 8", {1, 2, 5, 700, 2, 3, 3, 1, 1, 1, 1, 1, 1, 2}},
+        {"wider than rows that are read in place", {1, 2, 5, 1100, 2, 3, 3, 1, 1, 1, 1, 1, 1, 2}},
+        {"small planes", {5, 37, 7, 7, 37, 3, 3, 1, 1, 1, 1, 1, 1, 37}}})
     checkConv(c);
 }
 
@@ -138,7 +140,8 @@ TEST(Convolution, TilesOfMinimalFiltering) {
                             {"one row of tiles", {5, 20, 4, 23, 16, 3, 3}},
                             {"5x5 in groups", {3, 96, 13, 15, 194, 5, 5, 1, 1, 2, 2, 1, 1, 2}},
                             {"5x5, unequal padding", {4, 49, 9, 12, 97, 5, 5, 1, 1, 4, 1}},
-                            {"5x5, few channels", {2, 25, 11, 14, 28, 5, 5, 1, 1, 2, 2}},
+                            {"5x5, few channels", {2, 24, 7, 7, 32, 5, 5, 1, 1, 2, 2}},
+                            {"5x5, strips of an image", {1, 32, 40, 40, 32, 5, 5, 1, 1, 2, 2}},
                             {"5x5 without padding", {2, 49, 15, 14, 97, 5, 5}}})
     checkConv(c);
 }
@@ -233,8 +236,7 @@ TEST(Convolution, StepsGiveTheBitsOfKernelsOneAfterTheOther) {
         ConvShape{3, 3, 32, 32, 96, 5, 5, 2, 2, 2, 2}, ConvShape{1, 8, 13, 13, 10, 3, 3, 1, 1, 0, 0, 1, 1, 2},
         ConvShape{2, 19, 9, 21, 19, 3, 3, 1, 1, 1, 1, 1, 1, 19}, ConvShape{1, 3, 15, 80, 3, 3, 3, 2, 2, 1, 1, 1, 1, 3},
         ConvShape{2, 140, 12, 12, 131, 1, 1}, ConvShape{3, 32, 9, 13, 34, 3, 3, 1, 1, 1, 1, 1, 1, 2},
-        ConvShape{5, 24, 11, 13, 34, 5, 5, 1, 1, 2, 2}, ConvShape{2, 3, 7, 1030, 3, 3, 3, 1, 1, 1, 1, 1, 1, 3},
-        ConvShape{2, 8, 128, 128, 72, 1, 1} /* large: stored past the caches */}) {
+        ConvShape{5, 24, 11, 13, 34, 5, 5, 1, 1, 2, 2}, ConvShape{2, 3, 7, 700, 3, 3, 3, 1, 1, 1, 1, 1, 1, 3}}) {
     const int plane = s.oh() * s.ow();
     const size_t out = static_cast<size_t>(s.n) * s.oc * plane, channels = static_cast<size_t>(s.oc);
     const auto x = numbers(static_cast<size_t>(s.n) * s.ic * s.h * s.w, 1), other = numbers(out, 3),
@@ -268,6 +270,24 @@ TEST(Convolution, StepsGiveTheBitsOfKernelsOneAfterTheOther) {
           ASSERT_EQ(got, first);
         }
     }
+  }
+}
+
+// Outputs of 8 MB and more: sameBits() gives one that begins with a line, which passes the caches, and one that does not.
+TEST(Convolution, LargeOutputsPassTheCaches) {
+  for (const ConvShape& s : {ConvShape{2, 8, 128, 128, 72, 1, 1}, ConvShape{4, 140, 64, 64, 130, 1, 1}}) {
+    const size_t plane = static_cast<size_t>(s.h) * s.w, out = static_cast<size_t>(s.n) * s.oc * plane;
+    const auto x = numbers(static_cast<size_t>(s.n) * s.ic * plane, 1),
+               w = numbers(static_cast<size_t>(s.oc) * s.ic, 2);
+    const auto got = sameBits("forward", out, NAN,
+                              [&](Context& k, float* y) { convForward<float>(k, s, x.data(), w.data(), nullptr, y); });
+    ConvShape last = s;
+    last.n = 1;
+    const auto xd = wide({x.end() - static_cast<ptrdiff_t>(s.ic * plane), x.end()}), wd = wide(w);
+    std::vector<double> want(s.oc * plane), scale(want.size());
+    ref::convForward<double>(last, xd.data(), wd.data(), nullptr, want.data());
+    ref::convForward<double>(last, magnitudes(xd).data(), magnitudes(wd).data(), nullptr, scale.data());
+    near("last image", {got.end() - static_cast<ptrdiff_t>(want.size()), got.end()}, want, scale);
   }
 }
 

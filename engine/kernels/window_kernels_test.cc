@@ -44,6 +44,8 @@ TEST(InnerProduct, Shapes) {
                     {31, 300, 29},
                     {10, 300, 50},
                     {1, 300, 50},
+                    {1, 1100, 1003},
+                    {1, 256, 40},
                     {5, 257, 100},
                     {100, 64, 64}}) {
     checkIp(s);
@@ -118,6 +120,8 @@ TEST(Pooling, Shapes) {
                              {2, 2, 14, 14, 13, 13, 2, 2, 1, 1},
                              {1, 3, 9, 11, 4, 11, 4, 3, 2, 1, 1, 1},
                              {1, 2, 3, 2, 2, 2, 3, 3, 2, 1, 2, 2},
+                             {1, 1, 3, 700, 2, 350, 2, 2, 2, 2},
+                             {1, 2, 5, 700, 5, 700, 3, 3, 1, 1, 1, 1},
                              {1, 1, 3, 1100, 2, 550, 2, 2, 2, 2},
                              {1, 16, 120, 40, 60, 20, 2, 2, 2, 2}})
     checkPool(s);
@@ -166,6 +170,26 @@ TEST(Pooling,
   EXPECT_FLOAT_EQ(y[0], 4.f / 9);
   EXPECT_FLOAT_EQ(y[2], 2.f / 6);
   EXPECT_FLOAT_EQ(y[8], 1.f / 4);
+}
+
+// Scales from nothing to what a float cannot hold, several of them in a vector.
+TEST(Lrn, ScalesOfAnySize) {
+  const LrnShape s{1, 5, 37, 3, 0.7, 0.75, 1e-30};
+  const float sizes[] = {0, 1e-25f, 1e-10f, 1e-3f, 1, 2.5f, 7, 30, 1e12f, 3e15f};
+  const size_t count = static_cast<size_t>(s.c * s.hw);
+  auto x = numbers(count, 1);
+  for (size_t i = 0; i < count; ++i) x[i] *= sizes[i % static_cast<size_t>(s.hw) % std::size(sizes)];
+  const auto xd = wide(x);
+  std::vector<double> scale(count), want(count);
+  ref::lrnForward(s, xd.data(), scale.data(), want.data());
+  const auto got =
+      sameBits("lrn", count, NAN, [&](Context& k, float* y) { lrnForward<float>(k, s, x.data(), nullptr, y); });
+  for (size_t i = 0; i < count; ++i) EXPECT_NEAR(got[i], want[i], 2e-6 * std::fabs(want[i])) << i << ": " << x[i];
+  x[40] = NAN, x[50] = INFINITY;
+  const auto none =
+      sameBits("lrn", count, 0, [&](Context& k, float* y) { lrnForward<float>(k, s, x.data(), nullptr, y); });
+  EXPECT_TRUE(std::isnan(none[40]) && std::isnan(none[50]));
+  EXPECT_EQ(none[41], got[41]);
 }
 
 TEST(Lrn, AgainstDoubleLoops) {

@@ -29,7 +29,7 @@ class LRN : public Layer {
   void compute(const Blobs& bottom, const Blobs& top) override {
     withType(context().dtype, [&]<class T>() {
       if (across()) {
-        T* scale = kernels().frozen() ? nullptr : scale_.mutableData<T>();  // then nothing goes back
+        T* scale = context().needsBackward ? scale_.mutableData<T>() : nullptr;
         kernels::lrnForward<T>(kernels(), lrnShape(bottom[0]->shape()), bottom[0]->data<T>(), scale,
                                top[0]->mutableData<T>());
       } else {

@@ -78,7 +78,7 @@ class Pooling : public Layer {
         kernels::avePoolForward<T>(kernels(), shape_, bottom[0]->data<T>(), y.mutableData<T>());
       else
         kernels::maxPoolForward<T>(kernels(), shape_, bottom[0]->data<T>(), y.mutableData<T>(),
-                                   kernels().frozen() && top.size() == 1 ? nullptr : mask());  // then nothing goes back
+                                   context().needsBackward || top.size() > 1 ? mask() : nullptr);
       if (empty) spread(y.data<T>(), T{0}, *top[0], top[0]->mutableData<T>());
       if (top.size() > 1) spread(mask(), T{-1}, *top[1], top[1]->mutableData<T>());
     });

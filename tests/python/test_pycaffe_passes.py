@@ -91,6 +91,36 @@ def test_a_solvers_test_net_goes_back_in_place(tmp_path, kind):
     assert np.abs(found[0]).max() > 0.01
 
 
+def test_a_solvers_test_net_goes_back_from_its_last_test(tmp_path):
+    data = """layer { name: 'd' type: '%s' top: 'x' top: 't' %s
+      { shape { dim: 2 dim: 3 dim: 6 dim: 6 } shape { dim: 2 dim: 4 dim: 3 dim: 3 } %s } }
+      layer { name: 'c' type: 'Convolution' bottom: 'x' top: 'c'
+        convolution_param { num_output: 4 kernel_size: 1 weight_filler { type: 'xavier' } } }
+      layer { name: 'p' type: 'Pooling' bottom: 'c' top: 'p' pooling_param { kernel_size: 2 stride: 2 } }
+      layer { name: 'n' type: 'LRN' bottom: 'p' top: 'n' lrn_param { local_size: 3 alpha: 2 } }
+      layer { name: 'loss' type: 'EuclideanLoss' bottom: 'n' bottom: 't' top: 'loss' }"""
+    path = write(tmp_path, "n.prototxt", data % ("DummyData", "dummy_data_param", "data_filler { type: 'gaussian' }"))
+    solver = caffe.SGDSolver(
+        write(
+            tmp_path,
+            "s.prototxt",
+            f"net: '{path}' base_lr: 0 lr_policy: 'fixed' max_iter: 1 test_iter: 1 "
+            "test_interval: 1 random_seed: 5 snapshot_after_train: false",
+        )
+    )
+    solver.step(1)
+    tested = solver.test_nets[0]
+    tested.backward()
+    alone = caffe.Net(write(tmp_path, "a.prototxt", data % ("Input", "input_param", "")), caffe.TEST)
+    for mine, others in zip(alone.params["c"], tested.params["c"]):
+        mine.data[...] = others.data
+    for blob in "xt":
+        alone.blobs[blob].data[...] = tested.blobs[blob].data
+    alone.forward(), alone.backward()
+    np.testing.assert_array_equal(tested.params["c"][0].diff, alone.params["c"][0].diff)
+    assert np.abs(alone.params["c"][0].diff).max() > 0.01
+
+
 BN = """layer { name: 'd' type: 'Input' top: 'x' input_param { shape { dim: 64 dim: 4 } } }
 layer { name: 'bn' type: 'BatchNorm' bottom: 'x' top: 'y' batch_norm_param { moving_average_fraction: 0.9 } }"""
 

@@ -32,8 +32,9 @@ inline std::vector<double> wide(const std::vector<float>& v) { return {v.begin()
 template <class T>
 class Guarded {
  public:
-  Guarded(size_t count, int offset, T fill)
-      : storage_(count + 96, kSentinel), begin_(32 + static_cast<size_t>(offset)), count_(count) {
+  Guarded(size_t count, int offset, T fill) : storage_(count + 96 + 64 / sizeof(T), kSentinel), count_(count) {
+    const size_t past = reinterpret_cast<uintptr_t>(storage_.data()) % 64 / sizeof(T);
+    begin_ = 32 + 64 / sizeof(T) - past + static_cast<size_t>(offset);
     std::fill_n(data(), count, fill);
   }
   T* data() { return storage_.data() + begin_; }

@@ -104,7 +104,7 @@ inline void convForward(Context& context, const ConvShape& s, const float* x, co
                  .outStart = start,
                  .adds = adds,
                  .additions = additions,
-                 .streams = isStreamed(static_cast<size_t>(s.n) * s.oc * oh * ow)},
+                 .streams = isStreamed(y, static_cast<size_t>(s.n) * s.oc, oh * ow)},
                 mine, part, of);
     });
   });

@@ -1,5 +1,5 @@
 // Convolution with a filter for each channel (as many groups as channels): nothing is summed over channels, so a plane is
-// taken at a time. It is copied with its padding, split by strides; then a tap is a shift of the whole plane, and vectors run
+// taken at a time. Where its rows are not read in place (conv_depthwise_rows.h), it is copied with its padding, split by strides; then a tap is a shift of the whole plane, and vectors run
 // over its positions in order, the last few of a row for nothing. Chains are those of the other convolutions.
 namespace crema::kernels::KNS {
 

@@ -1,5 +1,5 @@
-// Gradient of a convolution's weights by minimal filtering (winograd.h), the transpose of conv_winograd.h, of three taps: the
-// transforms of five cost more than is saved (0101). Products of inputs are those of the forward pass, dy goes back to products, each product is summed over tiles, and the sums go back
+// Gradient of a convolution's weights by minimal filtering (winograd.h), the transpose of conv_winograd.h. Products of inputs
+// are those of the forward pass, dy goes back to products, each product is summed over tiles, and the sums go back
 // to taps. A chain runs over the tiles of a piece, some images or a strip of one. Where the sums are small, eight runs of
 // pieces are summed side by side, each in its thread's cache, and added in a binary tree; else pieces are added in turn and
 // threads share out each. Pieces and this choice follow from the shape.

@@ -42,8 +42,8 @@ inline void outputPanel(const IpShape& s, const float* w, int o0, int rows, int 
   }
 }
 
-// Up to kRows items: the panel is outputs, turned as they come from memory. For one item that is at the speed of memory,
-// where a panel of items would compute kPanel times what is wanted. The chains are those of the other way.
+// Up to kRows items: the panel is outputs, turned as they come from memory, where a panel of items would compute many times
+// what is wanted. The chains are those of the other way.
 inline void ipForwardFew(Context& context, const IpShape& s, const float* x, const float* w, const float* bias,
                          float* y) {
   auto& scratch = context.scratch();

@@ -77,7 +77,6 @@ void lrnForwardOf(Context& context, const LrnShape& s, const float* x, float* sc
         [&](int c, V sum) {
           const size_t q = o + static_cast<size_t>(c) * s.hw;
           const V at = fma(sum, an, k);
-
           askForTwo<1>(y + q + ahead);
           if (scale) {
             askForTwo<1>(scale + q + ahead);

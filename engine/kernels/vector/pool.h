@@ -1,4 +1,4 @@
-// Pooling: 16 planes at a time, transposed to [position][16], so that a window is a plain loop over vectors of 16
+// Pooling that pool_rows.h does not know, and gradients: 16 planes at a time, transposed to [position][16], so that a window is a plain loop over vectors of 16
 // planes, whatever the kernel, stride and padding.
 namespace crema::kernels::KNS {
 

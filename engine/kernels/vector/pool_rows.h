@@ -44,7 +44,7 @@ struct PoolRows {
   // body(columns, what is said of them, output row, rows [y0, y1) of the plane) for all of an image's outputs.
   template <class Body>
   INL void each(const float* x, const float* y, const Body& body) const {
-    const AskAhead ask(s.strideH * s.w, s.ow, columns.count);
+    const AskAhead ask(std::min(s.strideH, s.h) * s.w, s.ow, columns.count);
     for (int r = 0; r < s.oh; ++r) {
       const int top = r * s.strideH - s.padH;
       for (int i = 0; i < columns.count; ++i) {

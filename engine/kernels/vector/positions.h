@@ -106,6 +106,7 @@ inline void computeBlock(const PositionsCall& c, const PanelPlan& p, const Piece
     const bool end = piece.k0 + piece.depth == p.kTo;
     const bool inTile = c.then && end && (p.direct() || c.additions < 2), gathers = inTile && c.adds && !p.direct();
     alignas(64) float gathered[kRows * kPanel];
+    if (gathers && p.length < kPanel) std::memset(gathered, 0, sizeof gathered);
     if (gathers) gatherRows(c, *c.adds, p, m0, rows, gathered);
     const Finish finish = {.first = inTile ? c.then->data() : nullptr,
                            .last = inTile ? c.then->data() + c.then->size() : nullptr,
@@ -187,8 +188,12 @@ inline void positions(const PositionsCall& c, LaneScratch& scratch, int part = 0
   if (c.streams) drain();
 }
 
-// From here on a blob of so many numbers has left the caches before another layer reads it: 8 MB.
-inline bool isStreamed(size_t numbers) { return numbers >= size_t{1} << 21; }
+// Whether a blob y of so many planes is stored past the caches: from 8 MB on it has left them before another layer reads it;
+// and where panels are whole lines of it.
+inline bool isStreamed(const float* y, size_t planes, int plane) {
+  return planes * static_cast<size_t>(plane) >= size_t{1} << 21 && plane % kLine == 0 &&
+         reinterpret_cast<uintptr_t>(y) % 64 == 0;
+}
 
 // Into how many parts a unit of images is cut: where there are few units the threads share each.
 inline int partsOfUnit(int threads, int units) {

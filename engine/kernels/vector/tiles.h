@@ -59,7 +59,7 @@ void gemmTile(int K, const float* A, const float* const* source, const int* off,
   for (int m = 0; m < MR; ++m)
     for (int v = 0; v < kWidth; ++v) {
       float* c = C + m * ldc + v * VL;
-      if (streams && reinterpret_cast<uintptr_t>(c) % sizeof(V) == 0)
+      if (streams)
         stream(c, acc[m][v]);
       else
         store(c, acc[m][v]);

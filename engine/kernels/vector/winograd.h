@@ -73,8 +73,8 @@ INL void alongBoth(const float* x, ptrdiff_t step, const Axis& axis, const Write
 }
 
 // Square kernels of three or five taps without stride, where at least a quarter of the products is saved (the last row and
-// column of tiles may be half empty) and what the transforms cost is spread over enough channels, and for five taps over
-// enough outputs too: those of the input cost most, and are worth it for as many channels of output. 0: none of these.
+// column of tiles may be half empty) and what the transforms cost is spread over enough channels, for five taps over more of
+// them and over enough outputs (0101). 0: none of these.
 inline int winogradTaps(const ConvShape& s) {
   const bool known = s.kh == s.kw && (s.kh == 3 || s.kh == 5) && s.strideH == 1 && s.strideW == 1 && s.dilH == 1 &&
                      s.dilW == 1 && s.padH < s.kh && s.padW < s.kw;
