@@ -84,6 +84,25 @@ object Cluster {
     else None
   }
 
+  /** spark.crema.leastWorkers: how many workers are enough, for a run that begins with `workers` ones and may grow to
+    * `places`.
+    *
+    * @throws WrongArgument for what is no number, negative, or more than there can be
+    */
+  def leastWorkers(c: SparkConf, workers: Int, places: Int): Int = {
+    val key = "spark.crema.leastWorkers"
+    val text = c.get(key, "0")
+    val least = scala.util.Try(text.trim.toInt).toOption.filter(_ >= 0)
+      .getOrElse(throw new WrongArgument(s"$key=$text is not a number of workers; give 0 to $workers"))
+    if (least > workers)
+      throw new WrongArgument(
+        s"$key=$least, but the run begins with $workers worker(s), and fewer than are enough would " +
+          "end it at once; " + (if (places > workers) s"raise spark.dynamicAllocation.minExecutors to $least, or "
+                                else
+                                  s"ask for at least $least executors and ranks, or ") + s"set $key to at most $workers")
+    least
+  }
+
   /** Workers for `ranks` ranks: one per executor, at most as many as ranks. Executors register one by one, so this
     * waits: for the number asked for, at most as long as Spark itself would; where no number is known, until none has
     * registered for three seconds.

@@ -69,7 +69,7 @@ object TrainRun {
       .setReplacement(sc.getConf.get("spark.crema.replacement", "continue"))
       .setReplacementTimeout(seconds(sc, "spark.crema.replacementTimeout", 60))
       .setRebalance(seconds(sc, "spark.crema.rebalance", 30))
-      .setLeastWorkers(sc.getConf.getInt("spark.crema.leastWorkers", 0)).build()
+      .setLeastWorkers(Cluster.leastWorkers(sc.getConf, workers, places)).build()
     val coordinator = new Child("coordinator", base.toBuilder.setHost(Cluster.driverAddress(sc)).build())
     try {
       val address = coordinator.next().filter(_.hasListening).map(_.getListening.getAddress)

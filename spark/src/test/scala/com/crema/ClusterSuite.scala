@@ -48,6 +48,19 @@ class ClusterSuite extends AnyFunSuite {
       assert(!Cluster.grows(new org.apache.spark.SparkConf(false).setAll(dynamic :+ fixed)))
   }
 
+  test("how many workers are enough is a number, and not more than a run begins with") {
+    def least(text: String, workers: Int, places: Int) =
+      Cluster.leastWorkers(new org.apache.spark.SparkConf(false).set("spark.crema.leastWorkers", text), workers, places)
+    assert(Cluster.leastWorkers(new org.apache.spark.SparkConf(false), 2, 4) == 0)
+    assert(least("2", 2, 4) == 2 && least(" 0 ", 1, 1) == 0)
+    for (wrong <- Seq("two", "", "-1", "99999999999"))
+      assert(intercept[WrongArgument](least(wrong, 2, 4)).getMessage ===
+        s"spark.crema.leastWorkers=$wrong is not a number of workers; give 0 to 2")
+    assert(intercept[WrongArgument](least("3", 2, 4)).getMessage.endsWith(
+        "raise spark.dynamicAllocation.minExecutors to 3, or set spark.crema.leastWorkers to at most 2"))
+    assert(intercept[WrongArgument](least("3", 2, 2)).getMessage.contains("ask for at least 3 executors and ranks"))
+  }
+
   test("ranks are dealt to workers as the executable deals them") {
     for (ranks <- 1 to 9; workers <- 1 to ranks; records <- Seq(ranks.toLong, 100L, 1003L);
       sharding = Sharding(records, 7, ranks, workers)) {
