@@ -94,12 +94,12 @@ object Cluster {
     val text = c.get(key, "0")
     val least = scala.util.Try(text.trim.toInt).toOption.filter(_ >= 0)
       .getOrElse(throw new WrongArgument(s"$key=$text is not a number of workers; give 0 to $workers"))
+    val more =
+      if (places > workers) s"raise spark.dynamicAllocation.minExecutors to $least"
+      else s"ask for at least $least executors and ranks"
     if (least > workers)
-      throw new WrongArgument(
-        s"$key=$least, but the run begins with $workers worker(s), and fewer than are enough would " +
-          "end it at once; " + (if (places > workers) s"raise spark.dynamicAllocation.minExecutors to $least, or "
-                                else
-                                  s"ask for at least $least executors and ranks, or ") + s"set $key to at most $workers")
+      throw new WrongArgument(s"$key=$least, but the run begins with $workers worker(s), and fewer than are enough " +
+        s"would end it at once; $more, or set $key to at most $workers")
     least
   }
 
