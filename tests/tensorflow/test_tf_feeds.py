@@ -79,7 +79,8 @@ def test_a_frame_of_images_fits_into_an_executor(sc, spark, seen):  # noqa: F811
 def test_batches_are_as_large_as_what_is_known_of_rows_allows(spark):  # noqa: F811
     """Those of a cached frame have a size; numbers alone need no bound."""
     name = "spark.sql.execution.arrow.maxRecordsPerBatch"
-    before, found = spark.conf.get(name), []
+    before, found = "10000", []
+    spark.conf.set(name, before)  # TFModel.transform lowers it for its session, which tests share
 
     def wide():
         return spark.range(0, 1000, 1, 2).selectExpr("cast(repeat('x', 2000) as binary) as image", "id")
