@@ -15,11 +15,12 @@
 //   transpose(V*)    VL vectors as the rows of a matrix
 //   D8               eight doubles: set8 load8 store8 (from and to float or double) + - * fma8, first(n, d): the others are 0;
 //                    widen(V, D8*)
-//   copy8 zero8 zip8 even8 First8 transpose8   eight floats at a time, eight_x86.h
+//   copy8 zero8 transpose8   eight floats at a time, eight_x86.h
 //
 // Each header uses those before it.
 // clang-format off
 #include "kernels/vector/sizes.h"
+#include "kernels/vector/lines.h"
 #include "kernels/vector/epilogue.h"
 #include "kernels/vector/tiles.h"
 #include "kernels/vector/packing.h"

@@ -70,9 +70,8 @@ inline void convForward(Context& context, const ConvShape& s, const float* x, co
   const float* A = packedWeights(context, {Packing::kForward, w, s}, static_cast<size_t>(s.oc) * K,
                                  [&](float* to) { packForwardWeights(context, s, w, to); });
   const Step<float>* adds = nullptr;
-  int additions = 0;
   for (const Step<float>& step : then)
-    if (step.kind == Step<float>::kAdd) adds = &step, ++additions;
+    if (step.kind == Step<float>::kAdd) adds = &step;
   const auto plan = planFor(unit), lastPlan = planFor(s.n % unit);
   const int units = (s.n + unit - 1) / unit, parts = partsOfUnit(context.pool().size(), units);
   const bool together = parts > 1 && !planes.plain;
@@ -103,7 +102,6 @@ inline void convForward(Context& context, const ConvShape& s, const float* x, co
                  .channel = g * ocg,
                  .outStart = start,
                  .adds = adds,
-                 .additions = additions,
                  .streams = isStreamed(y, static_cast<size_t>(s.n) * s.oc, oh * ow)},
                 mine, part, of);
     });
@@ -129,15 +127,14 @@ inline void packBackWeights(Context& context, const ConvShape& s, const BackPlan
 
 // A plane [h][w] from [oh][ow], zeros between its numbers.
 inline void spreadPlane(const ConvShape& s, const float* from, float* to) {
-  alignas(32) static constexpr float kZeros[8] = {};
   const int ow = s.ow();
   std::memset(to, 0, static_cast<size_t>(s.h) * s.w * 4);
   for (int y = 0; y < s.oh(); ++y, from += ow) {
     float* row = to + static_cast<ptrdiff_t>(y) * s.strideH * s.w;
-    int x = 0;
     if (s.strideW == 2)
-      for (; 2 * x + 16 <= s.w; x += 8) zip8(from + x, kZeros, row + 2 * x);
-    for (; x < ow; ++x) row[static_cast<ptrdiff_t>(x) * s.strideW] = from[x];
+      zipRow(from, nullptr, 2 * ow - 1, row);
+    else
+      for (int x = 0; x < ow; ++x) row[static_cast<ptrdiff_t>(x) * s.strideW] = from[x];
   }
 }
 

@@ -1,6 +1,7 @@
 // Convolution with a filter for each channel (as many groups as channels): nothing is summed over channels, so a plane is
-// taken at a time. Where its rows are not read in place (conv_depthwise_rows.h), it is copied with its padding, split by strides; then a tap is a shift of the whole plane, and vectors run
-// over its positions in order, the last few of a row for nothing. Chains are those of the other convolutions.
+// taken at a time. Where its rows are not read in place (conv_depthwise_rows.h), it is copied with its padding, split by
+// strides; then a tap is a shift of the whole plane, and vectors run over its positions in order, the last few of a row for
+// nothing. Chains are those of the other convolutions.
 namespace crema::kernels::KNS {
 
 constexpr int kMostShifts = 1024;
@@ -44,14 +45,6 @@ void addShifts(const float* source, const int* off, const float* w, int K, float
 }
 // How far that reads and writes beyond the end of planes with such rows.
 inline size_t beyond(int columns) { return kAtOnce * 16 + 32 + static_cast<size_t>(columns); }
-
-// Runs body(first, last, lane) over so many planes of `positions` numbers, some thousand numbers a task.
-template <class Body>
-void eachPlanes(Context& context, int planes, int positions, const Body& body) {
-  const int some = std::clamp(16384 / std::max(1, positions), 1, std::max(1, planes));
-  context.pool().run((planes + some - 1) / some,
-                     [&](int t, int lane) { body(t * some, std::min(planes, (t + 1) * some), lane); });
-}
 
 // `count` outputs of a channel after steps that add another blob; `at` is the place of the first in the blob. The last of a
 // line are computed twice where that makes whole vectors.
@@ -139,37 +132,11 @@ class DepthwiseForward {
   std::vector<int> off_;
 };
 
-// Planes one after the other where their rows are read in place.
-template <int STRIDE>
-void depthwiseRows(Context& context, const ConvShape& s, const float* x, const float* w, const float* bias, float* y,
-                   const Epilogue<float>& then) {
-  const size_t in = static_cast<size_t>(s.h) * s.w, out = static_cast<size_t>(s.oh()) * s.ow();
-  const AllColumns<kTaps3, STRIDE, false> tiles(s.w, s.ow(), s.padW);
-  eachPlanes(context, s.n * s.ic, s.oh() * s.ow(), [&](int first, int last, int) {
-    for (int i = first; i < last; ++i) {
-      const int c = i % s.ic;
-      RowsOfPlane<STRIDE, false>{.tiles = tiles,
-                                 .x = x + static_cast<size_t>(i) * in,
-                                 .w = w + static_cast<size_t>(c) * kTaps3 * kTaps3,
-                                 .h = s.h,
-                                 .columns = s.w,
-                                 .padH = s.padH,
-                                 .oh = s.oh(),
-                                 .ow = s.ow(),
-                                 .start = bias ? bias[c] : 0.f,
-                                 .then = then.empty() ? nullptr : &then,
-                                 .channel = c,
-                                 .at = static_cast<size_t>(i) * out}
-          .all(y + static_cast<size_t>(i) * out);
-    }
-  });
-}
-
 inline void depthwiseForward(Context& context, const ConvShape& s, const float* x, const float* w, const float* bias,
                              float* y, const Epilogue<float>& then) {
   if (readsRows(s))
-    return s.strideW == 1 ? depthwiseRows<1>(context, s, x, w, bias, y, then)
-                          : depthwiseRows<2>(context, s, x, w, bias, y, then);
+    return s.strideW == 1 ? depthwiseRows<1, false>(context, s, x, w, bias, y, then)
+                          : depthwiseRows<2, false>(context, s, x, w, bias, y, then);
   const Planes planes(s, false);
   const DepthwiseForward forward(s, planes, w, bias, y, then);
   const int together = planesTogether(planes.channel);
@@ -230,15 +197,10 @@ class DepthwiseBack {
     else
       for (int x = 0; x < f.columns; ++x) to[static_cast<ptrdiff_t>(x) * s_.strideW] = from[x];
   }
+  // Their columns alternate.
   static void twoPhases(const BackPhase& f, const BackPhase& g, const float* a, const float* b, float* to) {
-    const bool inOrder = f.startW < g.startW;
-    const BackPhase &first = inOrder ? f : g, &second = inOrder ? g : f;
-    if (!inOrder) std::swap(a, b);
-    int x = 0;
-    if (second.startW == first.startW + 1)
-      for (; x + 8 <= std::min(first.columns, second.columns); x += 8) zip8(a + x, b + x, to + first.startW + 2 * x);
-    for (int i = x; i < first.columns; ++i) to[first.startW + 2 * i] = a[i];
-    for (int i = x; i < second.columns; ++i) to[second.startW + 2 * i] = b[i];
+    if (f.startW > g.startW) std::swap(a, b);
+    zipRow(a, b, f.columns + g.columns, to);
   }
 
   const ConvShape& s_;
@@ -248,25 +210,8 @@ class DepthwiseBack {
   std::vector<int> place_;  // of the weights, phase by phase
 };
 
-inline void depthwiseRowsBack(Context& context, const ConvShape& s, const float* dy, const float* w, float* dx) {
-  const size_t in = static_cast<size_t>(s.h) * s.w, out = static_cast<size_t>(s.oh()) * s.ow();
-  const AllColumns<kTaps3, 1, true> tiles(s.ow(), s.w, s.padW);
-  eachPlanes(context, s.n * s.ic, s.h * s.w, [&](int first, int last, int) {
-    for (int i = first; i < last; ++i)
-      RowsOfPlane<1, true>{.tiles = tiles,
-                           .x = dy + static_cast<size_t>(i) * out,
-                           .w = w + static_cast<size_t>(i % s.ic) * kTaps3 * kTaps3,
-                           .h = s.oh(),
-                           .columns = s.ow(),
-                           .padH = s.padH,
-                           .oh = s.h,
-                           .ow = s.w}
-          .all(dx + static_cast<size_t>(i) * in);
-  });
-}
-
 inline void depthwiseBackwardData(Context& context, const ConvShape& s, const float* dy, const float* w, float* dx) {
-  if (readsRows(s) && s.strideW == 1) return depthwiseRowsBack(context, s, dy, w, dx);
+  if (readsRows(s) && s.strideW == 1) return depthwiseRows<1, true>(context, s, dy, w, nullptr, dx, {});
   const BackPlan plan = planBack(s);
   const DepthwiseBack back(s, plan);
   const size_t in = static_cast<size_t>(s.h) * s.w, out = static_cast<size_t>(s.oh()) * s.ow();

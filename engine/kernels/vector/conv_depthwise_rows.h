@@ -18,10 +18,10 @@ struct RowsOfPlane {
   const float *x, *w;
   int h, columns, padH;  // of x
   int oh, ow;
-  float start = 0;
-  const Epilogue<float>* then = nullptr;
-  int channel = 0;
-  size_t at = 0;  // where y lies in its blob
+  float start;
+  const Epilogue<float>& then;
+  int channel;
+  size_t at;  // where y lies in its blob
 
   // Rows [r0, r0 + R) of y, a vector of columns.
   template <int R>
@@ -43,13 +43,12 @@ struct RowsOfPlane {
       }
     }
     const auto place = [&](int r) { return static_cast<ptrdiff_t>(r0 + (BACK ? R - 1 - r : r)) * ow + c.x0; };
-    if (then)
-      for (const Step<float>& step : *then) {
-        if (step.kind != Step<float>::kAdd)
-          stepRow<R>(step, channel, nullptr, acc);
-        else
-          for (int r = 0; r < R; ++r) acc[r] = add(acc[r], load(c.out, step.other + at + place(r)));
-      }
+    for (const Step<float>& step : then) {
+      if (step.kind != Step<float>::kAdd)
+        stepRow<R>(step, channel, nullptr, acc);
+      else
+        for (int r = 0; r < R; ++r) acc[r] = add(acc[r], load(c.out, step.other + at + place(r)));
+    }
 #pragma GCC unroll 4
     for (int r = 0; r < R; ++r) store(c.out, y + place(r), acc[r]);
   }
@@ -69,5 +68,32 @@ struct RowsOfPlane {
     }
   }
 };
+
+// Planes one after the other: the convolution of `s`, or BACK: the gradient of its input, from what `from` holds.
+template <int STRIDE, bool BACK>
+void depthwiseRows(Context& context, const ConvShape& s, const float* from, const float* w, const float* bias,
+                   float* to, const Epilogue<float>& then) {
+  const int h = BACK ? s.oh() : s.h, columns = BACK ? s.ow() : s.w, oh = BACK ? s.h : s.oh(), ow = BACK ? s.w : s.ow();
+  const AllColumns<kTaps3, STRIDE, BACK> tiles(columns, ow, s.padW);
+  const size_t in = static_cast<size_t>(h) * columns, out = static_cast<size_t>(oh) * ow;
+  eachPlanes(context, s.n * s.ic, oh * ow, [&](int first, int last, int) {
+    for (size_t i = static_cast<size_t>(first); i < static_cast<size_t>(last); ++i) {
+      const size_t c = i % static_cast<size_t>(s.ic);
+      RowsOfPlane<STRIDE, BACK>{.tiles = tiles,
+                                .x = from + i * in,
+                                .w = w + c * kTaps3 * kTaps3,
+                                .h = h,
+                                .columns = columns,
+                                .padH = s.padH,
+                                .oh = oh,
+                                .ow = ow,
+                                .start = bias ? bias[c] : 0.f,
+                                .then = then,
+                                .channel = static_cast<int>(c),
+                                .at = i * out}
+          .all(to + i * out);
+    }
+  });
+}
 
 }  // namespace crema::kernels::KNS

@@ -6,32 +6,6 @@ INL void drain() { _mm_sfence(); }
 INL void copy8(const float* s, float* d) { _mm256_storeu_ps(d, _mm256_loadu_ps(s)); }
 INL void zero8(float* d) { _mm256_storeu_ps(d, _mm256_setzero_ps()); }
 
-// d [16] = a[0] b[0] a[1] b[1] ...
-INL void zip8(const float* a, const float* b, float* d) {
-  const __m256 x = _mm256_loadu_ps(a), y = _mm256_loadu_ps(b);
-  const __m256 low = _mm256_unpacklo_ps(x, y), high = _mm256_unpackhi_ps(x, y);
-  _mm256_storeu_ps(d, _mm256_permute2f128_ps(low, high, 0x20));
-  _mm256_storeu_ps(d + 8, _mm256_permute2f128_ps(low, high, 0x31));
-}
-
-// d [8] from two vectors' pairs
-INL void storeInOrder(float* d, __m256 pairs) {
-  _mm256_storeu_ps(d, _mm256_castpd_ps(_mm256_permute4x64_pd(_mm256_castps_pd(pairs), 0xd8)));
-}
-
-// d [8] = s[0] s[2] ... s[14]
-INL void even8(const float* s, float* d) {
-  storeInOrder(d, _mm256_shuffle_ps(_mm256_loadu_ps(s), _mm256_loadu_ps(s + 8), 0x88));
-}
-
-// Copies the first n of eight.
-struct First8 {
-  INL explicit First8(int n)
-      : mask(_mm256_cmpgt_epi32(_mm256_set1_epi32(n), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7))) {}
-  INL void copy(const float* s, float* d) const { _mm256_maskstore_ps(d, mask, _mm256_loadu_ps(s)); }
-  __m256i mask;
-};
-
 // The transpose of 8 x 8, in registers.
 INL void transposeEight(__m256* r) {
   __m256 t[8];

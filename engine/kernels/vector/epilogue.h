@@ -39,20 +39,16 @@ INL void stepRow(const Step<float>& step, int channel, const float* other, V* y)
 // Steps that a tile does on its rows before it stores them.
 struct Finish {
   const Step<float>*first, *last;
-  int channel;  // of the tile's first row
-  const float*
-      gathered;  // what a step adds to the tile as [row][kPanel]; null: it begins at this place of what is added,
-  ptrdiff_t at, rowStep;  // rows so far apart
+  int channel;            // of the tile's first row
+  ptrdiff_t at, rowStep;  // where it begins in a blob that a step adds, and how far apart its rows are there
   bool streams;           // store() or stream()
 };
 
 template <int M>
 INL void finishTile(const Finish& finish, V (*y)[kWidth]) {
   for (const Step<float>* step = finish.first; step != finish.last; ++step)
-    if (step->kind != Step<float>::kAdd || finish.gathered)
-      stepRows<M>(*step, finish.channel, finish.gathered, kPanel, y);
-    else
-      stepRows<M>(*step, finish.channel, step->other + finish.at, finish.rowStep, y);
+    stepRows<M>(*step, finish.channel, step->kind == Step<float>::kAdd ? step->other + finish.at : nullptr,
+                finish.rowStep, y);
 }
 
 }  // namespace crema::kernels::KNS

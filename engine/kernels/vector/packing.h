@@ -14,12 +14,13 @@ inline void packTransposed(const float* s, ptrdiff_t ld, int rows, int K, const 
   const int whole = K & ~7;
   for (int m = 0; m < rows; m += 8) {
     const int n = std::min(8, rows - m);
-    const First8 first(n);
+    const Mask first = firstLanes(n);
     for (int k = 0; k < whole; k += 8) {
       alignas(32) float block[64];
       transposeRows(s + m * ld + k, ld, n, block, 8);
       for (int j = 0; j < 8; ++j)
-        if (place[k + j] >= 0) first.copy(block + 8 * j, d + static_cast<ptrdiff_t>(place[k + j]) * rows + m);
+        if (place[k + j] >= 0)
+          store(first, d + static_cast<ptrdiff_t>(place[k + j]) * rows + m, load(first, block + 8 * j));
     }
   }
   for (int k = whole; k < K; ++k) {

@@ -1,22 +1,6 @@
 // The input of convolutions: padded and split into stride phases, or unchanged where neither is needed.
 namespace crema::kernels::KNS {
 
-// Rows are short: a call of memcpy would take as long as the copy.
-INL void copyRow(const float* s, int count, float* d) {
-  if (count < 8) {
-    const Mask here = lanes(0, count);
-    return store(here, d, load(here, s));
-  }
-  for (int i = 0; i + 8 <= count; i += 8) copy8(s + i, d + i);
-  copy8(s + count - 8, d + count - 8);
-}
-
-inline void everySecond(const float* s, int count, float* d) {
-  int i = 0;
-  for (; i + 8 < count; i += 8) even8(s + 2 * i, d + i);  // not the last eight: behind their last number may be nothing
-  for (; i < count; ++i) d[i] = s[2 * i];
-}
-
 // Planes: one copy that pads, splits strides into phases and so makes every convolution a stride-1 one.
 //   value(c, r, q, y, x) = X[c][y * strideH + r - padH][x * strideW + q - padW], zero outside; r < phasesH, q < phasesW
 struct Planes {
@@ -49,14 +33,14 @@ struct Planes {
     for (int c = 0; c < channels; ++c, x += static_cast<size_t>(h) * w, d += channel) plane(x, d);
   }
   void plane(const float* x, float* d) const {
-    if (strideW == 2 && phasesW == 2) return twoPhases(x, d);
+    if (strideW == 2) return strideTwo(x, d);
     for (int r = 0; r < phasesH; ++r)
       for (int q = 0; q < phasesW; ++q)
         for (int y = 0; y < rows; ++y, d += columns) row(x, y * strideH + r - padH, q, d);
   }
-  // plane() where both phases of a stride of two along rows are wanted: numbers padW .. padW + w - 1 of a padded row of x are
-  // its own, the even ones go to the first phase. In strips, of which masks are computed once.
-  void twoPhases(const float* x, float* d) const {
+  // plane() for a stride of two along rows: numbers padW .. padW + w - 1 of a padded row of x are its own, the even ones go to
+  // the first phase. In strips, of which masks are computed once.
+  void strideTwo(const float* x, float* d) const {
     constexpr int kStrip = 8;  // vectors of each phase
     const size_t phase = static_cast<size_t>(rows) * columns;
     const auto part = [&](int first) { return lanes(std::clamp(first, 0, VL), std::clamp(first + w, 0, VL)); };
@@ -73,11 +57,12 @@ struct Planes {
           const int from = y * strideH + r - padH;
           const bool inside = from >= 0 && from < h;
           const float* s = x + static_cast<ptrdiff_t>(inside ? from : 0) * w + (2 * i0 - padW);
-          float* even = to + 2 * static_cast<size_t>(r) * phase;
+          float* even = to + static_cast<size_t>(r * phasesW) * phase;
           for (int i = 0; inside && i < std::min(w, 2 * kStrip * VL); i += kLine) __builtin_prefetch(s + h * w + i);
           for (int v = 0; v < vectors; ++v, s += 2 * VL, even += VL) {
             const V a = inside ? load(low[v], s) : zero(), b = inside ? load(high[v], s + VL) : zero();
-            store(out[v], even, evens(a, b)), store(out[v], even + phase, odds(a, b));
+            store(out[v], even, evens(a, b));
+            if (phasesW == 2) store(out[v], even + phase, odds(a, b));
           }
         }
     }
@@ -93,8 +78,6 @@ struct Planes {
     const float* s = x + static_cast<size_t>(from) * w + (static_cast<ptrdiff_t>(x0) * strideW + q - padW);
     if (strideW == 1)
       copyRow(s, x1 - x0, d + x0);
-    else if (strideW == 2)
-      everySecond(s, x1 - x0, d + x0);
     else
       for (int i = 0; i < x1 - x0; ++i) d[x0 + i] = s[static_cast<ptrdiff_t>(i) * strideW];
     for (int i = x1; i < columns; ++i) d[i] = 0;
@@ -110,6 +93,14 @@ void buildTogether(Context& context, int images, int channels, const Build& buil
     const int c0 = i % blocks * kBlock;
     build(i / blocks, c0, std::min(kBlock, channels - c0));
   });
+}
+
+// Runs body(first, last, lane) over so many planes of `positions` numbers, some thousand numbers a task.
+template <class Body>
+void eachPlanes(Context& context, int planes, int positions, const Body& body) {
+  const int some = std::clamp(16384 / std::max(1, positions), 1, std::max(1, planes));
+  context.pool().run((planes + some - 1) / some,
+                     [&](int t, int lane) { body(t * some, std::min(planes, (t + 1) * some), lane); });
 }
 
 // The planes of images x [n][ic][h][w], [image][channel] in `to`.

@@ -1,5 +1,5 @@
-// Pooling that pool_rows.h does not know, and gradients: 16 planes at a time, transposed to [position][16], so that a window is a plain loop over vectors of 16
-// planes, whatever the kernel, stride and padding.
+// Pooling that pool_rows.h does not know, and gradients: 16 planes at a time, transposed to [position][16], so that a window
+// is a plain loop over vectors of 16 planes, whatever the kernel, stride and padding.
 namespace crema::kernels::KNS {
 
 constexpr int kPlanes = 16;
@@ -85,35 +85,37 @@ void poolForward(Context& context, const PoolShape& s, const float* x, std::arra
   });
 }
 
-// The index of the maximum in the input plane is kept as an integer's bits in a float vector, which only moves and
-// selects it.
+// KEEPS: the index of the maximum as pool_rows.h keeps it.
+template <bool KEEPS>
+void maxPoolTransposed(Context& context, const PoolShape& s, const float* x, float* y, int32_t* mask) {
+  std::array<float*, KEEPS ? 2 : 1> to{y};
+  if constexpr (KEEPS) to[1] = reinterpret_cast<float*>(mask);
+  poolForward<KEEPS ? 2 : 1>(context, s, x, to, [&](const float* in, const Window& w, float* const* out) {
+    for (int v = 0; v < kPlanes; v += VL) {
+      V best = zero(), at = set1Bits(-1);
+      bool first = true;
+      for (int h = w.y0; h < w.y1; ++h)
+        for (int c = w.x0; c < w.x1; ++c) {
+          const int place = h * s.w + c;
+          const V t = load(in + static_cast<ptrdiff_t>(place) * kPlanes + v);
+          const Mask m = greater(t, best);
+          best = first ? t : select(m, t, best);
+          at = first ? set1Bits(place) : select(m, set1Bits(place), at);
+          first = false;
+        }
+      store(out[0] + v, best);
+      if constexpr (KEEPS) store(out[1] + v, at);
+    }
+  });
+}
+
 inline void maxPoolForward(Context& context, const PoolShape& s, const float* x, float* y, int32_t* mask) {
-  if (poolsRows(s))
-    return eachPooledPlane(context, s, [&](const auto& rows, size_t in, size_t out) {
-      mask ? rows.template maxima<true>(x + in, y + out, mask + out)
-           : rows.template maxima<false>(x + in, y + out, nullptr);
-    });
-  if (!mask)
-    mask = reinterpret_cast<int32_t*>(
-        context.scratch().shared[kSharedInput].get(static_cast<size_t>(s.n) * s.c * s.oh * s.ow));
-  poolForward<2>(context, s, x, {y, reinterpret_cast<float*>(mask)},
-                 [&](const float* in, const Window& w, float* const* out) {
-                   for (int v = 0; v < kPlanes; v += VL) {
-                     V best = zero(), at = set1Bits(-1);
-                     bool first = true;
-                     for (int h = w.y0; h < w.y1; ++h)
-                       for (int c = w.x0; c < w.x1; ++c) {
-                         const int place = h * s.w + c;
-                         const V t = load(in + static_cast<ptrdiff_t>(place) * kPlanes + v);
-                         const Mask m = greater(t, best);
-                         best = first ? t : select(m, t, best);
-                         at = first ? set1Bits(place) : select(m, set1Bits(place), at);
-                         first = false;
-                       }
-                     store(out[0] + v, best);
-                     store(out[1] + v, at);
-                   }
-                 });
+  if (!poolsRows(s))
+    return mask ? maxPoolTransposed<true>(context, s, x, y, mask) : maxPoolTransposed<false>(context, s, x, y, mask);
+  eachPooledPlane(context, s, [&](const auto& rows, size_t in, size_t out) {
+    mask ? rows.template maxima<true>(x + in, y + out, mask + out)
+         : rows.template maxima<false>(x + in, y + out, nullptr);
+  });
 }
 
 inline void maxPoolBackward(Context& context, const PoolShape& s, const float* dy, const int32_t* mask, float* dx) {

@@ -23,31 +23,18 @@ inline void fillRows(int from, int to, const float* bias, float* C, ptrdiff_t ld
     for (int v = 0; v < kWidth; ++v) store(C + m * ldc + v * VL, bias ? set1(bias[m]) : zero());
 }
 
-// What a step adds to rows [m, m + rows) of a panel, as [row][kPanel].
-inline void gatherRows(const PositionsCall& c, const Step<float>& step, const PanelPlan& p, int m, int rows,
-                       float* gathered) {
-  for (int r = 0; r < rows; ++r, gathered += kPanel) {
-    const float* from = step.other + c.outStart + (m + r) * c.outM;
-    for (int j = 0; j < p.runs; ++j) {
-      const Run& run = p.run[j];
-      for (int i = 0; i < run.length; i += VL) {
-        const Mask here = lanes(0, std::min(VL, run.length - i));
-        store(here, gathered + run.from + i, load(here, from + run.to + i));
-      }
-    }
-  }
-}
-
 // The steps on M rows from m on of a panel in C, of which each holds kPanel numbers.
 template <int M>
 void finishSome(const PositionsCall& c, const PanelPlan& p, int m, float* C, ptrdiff_t ldc) {
-  alignas(64) float gathered[M * kPanel] = {};
+  alignas(64) float gathered[M][kPanel] = {};
   V y[M][kWidth];
   for (int r = 0; r < M; ++r)
     for (int v = 0; v < kWidth; ++v) y[r][v] = load(C + (m + r) * ldc + v * VL);
   for (const Step<float>& step : *c.then) {
-    if (step.kind == Step<float>::kAdd) gatherRows(c, step, p, m, M, gathered);
-    stepRows<M>(step, c.channel + m, gathered, kPanel, y);
+    for (int r = 0; r < M && step.kind == Step<float>::kAdd; ++r)
+      for (int j = 0; j < p.runs; ++j)
+        copyRow(step.other + c.outStart + (m + r) * c.outM + p.run[j].to, p.run[j].length, gathered[r] + p.run[j].from);
+    stepRows<M>(step, c.channel + m, gathered[0], kPanel, y);
   }
   for (int r = 0; r < M; ++r)
     for (int v = 0; v < kWidth; ++v) store(C + (m + r) * ldc + v * VL, y[r][v]);
@@ -91,11 +78,7 @@ inline void scatterPanel(const PositionsCall& c, const PanelPlan& p, int from, i
       for (int j = 0; j < p.length; ++j) out[p.run[j].to] = tile[j];
       continue;
     }
-    for (int j = 0; j < p.runs; ++j) {
-      const Run& run = p.run[j];
-      for (int i = 0; i < run.length; i += VL)
-        store(lanes(0, std::min(VL, run.length - i)), out + run.to + i, load(tile + run.from + i));
-    }
+    for (int j = 0; j < p.runs; ++j) copyRow(tile + p.run[j].from, p.run[j].length, out + p.run[j].to);
   }
 }
 
@@ -103,15 +86,10 @@ inline void scatterPanel(const PositionsCall& c, const PanelPlan& p, int from, i
 inline void computeBlock(const PositionsCall& c, const PanelPlan& p, const Piece& piece, int k, int m0, int rows,
                          float* C, ptrdiff_t ldc) {
   if (piece.depth > 0) {
-    const bool end = piece.k0 + piece.depth == p.kTo;
-    const bool inTile = c.then && end && (p.direct() || c.additions < 2), gathers = inTile && c.adds && !p.direct();
-    alignas(64) float gathered[kRows * kPanel];
-    if (gathers && p.length < kPanel) std::memset(gathered, 0, sizeof gathered);
-    if (gathers) gatherRows(c, *c.adds, p, m0, rows, gathered);
+    const bool end = piece.k0 + piece.depth == p.kTo, inTile = c.then && end && (p.direct() || !c.adds);
     const Finish finish = {.first = inTile ? c.then->data() : nullptr,
                            .last = inTile ? c.then->data() + c.then->size() : nullptr,
                            .channel = c.channel + m0,
-                           .gathered = gathers ? gathered : nullptr,
                            .at = c.outStart + m0 * c.outM + p.run[0].to,
                            .rowStep = c.outM,
                            .streams = end && c.streams && p.direct()};

@@ -53,11 +53,7 @@ class WinogradOutputs {
       if (adds_) addTo(places, channel + m, to, line[m]);
       for (int j = 0; j < places.count; ++j) {
         const Place& p = places.place[j];
-        float* d = y_ + to + p.at;
-        const float* from = line[m][p.i] + p.from;
-        int q = 0;
-        for (; q + VL <= p.count; q += VL) store(d + q, load(from + q));
-        if (q < p.count) store(lanes(0, p.count - q), d + q, load(lanes(0, p.count - q), from + q));
+        copyRow(line[m][p.i] + p.from, p.count, y_ + to + p.at);
       }
     }
   }
