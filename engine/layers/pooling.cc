@@ -61,8 +61,8 @@ class Pooling : public Layer {
     shape_.ow =
         static_cast<int>(std::min<int64_t>(columns, (int64_t{shape_.w} + shape_.padW - 1) / shape_.strideW + 1));
     if (rows <= 0 || columns <= 0 || shape_.h == 0 || shape_.w == 0)
-      invalid("kernel {}x{} exceeds the padded input (bottom is {}, pad {}x{})", shape_.kh, shape_.kw, in.brief(),
-              shape_.padH, shape_.padW);
+      invalid("kernel {}x{} exceeds the padded input (bottom is {}, pad {}x{}); use a smaller kernel_size or more pad",
+              shape_.kh, shape_.kw, in.brief(), shape_.padH, shape_.padW);
     for (Blob* t : top) t->reshape(Shape{shape_.n, shape_.c, rows, columns});
     if (sizes() != before) mask_.clear();
     if (emptyWindows(*top[0])) inside_.reshape(Shape{shape_.n, shape_.c, shape_.oh, shape_.ow});
