@@ -15,7 +15,7 @@ import nets
 
 HERE = pathlib.Path(__file__).resolve().parent
 WORK = nets.ROOT / "build/bench"
-CAFFE = nets.ROOT / "build/caffe/build/tools/caffe"
+CAFFE = nets.ROOT / "build/caffe/build"
 SWITCH = WORK / "mkl_switch.so"
 KEPT = {  # glibc keeps what is freed, as PyTorch makes its tensors anew in each step
     "MALLOC_MMAP_THRESHOLD_": str(8 << 30),
@@ -123,13 +123,20 @@ def build_caffe():
 
 
 def bvlc(case):
-    return caffe_steps(CAFFE, case, [], {"OPENBLAS_NUM_THREADS": str(case.threads)})
+    threads = {"OPENBLAS_NUM_THREADS": str(case.threads)}
+    if case.part == "train":
+        return caffe_steps(CAFFE / "tools/caffe", case, [], threads)
+    return answered([CAFFE / "caffe_score", case.folder, case.batch], threads)
+
+
+def answered(command, environment):
+    out, _, _ = run(command, environment)
+    said = json.loads(out.splitlines()[-1])
+    return Figures(said["ms"], said["peak_mib"], said.get("loss"), said.get("apart"))
 
 
 def python(script, *arguments, environment=None):
-    out, _, _ = run([sys.executable, HERE / script, *arguments], environment)
-    said = json.loads(out.splitlines()[-1])
-    return Figures(said["ms"], said["peak_mib"], said.get("loss"), said.get("apart"))
+    return answered([sys.executable, HERE / script, *arguments], environment)
 
 
 def torch(case):
@@ -149,6 +156,7 @@ def onnx(program):
 PEERS = {
     "train": {"caffe": bvlc, "torch": torch, "torch tuned": torch_tuned},
     "score": {
+        "caffe": bvlc,
         "torch tuned": torch_tuned,
         "onnxruntime": onnx("onnxruntime"),
         "openvino": onnx("openvino"),

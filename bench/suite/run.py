@@ -38,7 +38,7 @@ def parsed():
 def main():
     options = parsed()
     contestants.make_switch()
-    if "train" in options.part and "caffe" in (options.peer or ["caffe"]):
+    if "caffe" in (options.peer or ["caffe"]):
         contestants.build_caffe()
     for threads in options.threads:
         said = f"{contestants.sgemm_gflops(threads):.0f} GFLOP/s by sgemm of MKL"

@@ -97,6 +97,7 @@ inline void convForward(Context& context, const ConvShape& s, const float* x, co
                  .source = source + static_cast<size_t>(g) * icg * planes.channel,
                  .out = y + start,
                  .bias = bias ? bias + g * ocg : nullptr,
+                 .isCopy = !planes.plain,
                  .mayReadInPlace = ocg <= 16,
                  .then = then.empty() ? nullptr : &then,
                  .channel = g * ocg,

@@ -58,7 +58,7 @@ struct WinogradCall {
           gemmTileFor(kPacked, rows)(std::min(kDepth, icg - k), w, source, nullptr,
                                      tiles + (rowsBefore(b) * kProducts + static_cast<size_t>(e * rows)) * kPanel,
                                      kPanel, k > 0, nullptr, w + static_cast<ptrdiff_t>(std::min(kDepth, icg)) * rows,
-                                     nullptr);
+                                     nullptr, nullptr);
         }
       }
     for (int b = b0; b < b1; ++b)

@@ -13,7 +13,7 @@ inline void fullSpeed(Context& context, int64_t multiplyAdds) {
     std::memset(c, 0, sizeof(float) * kRows * kPanel);
     const float* source[2] = {panel, nullptr};
     for (int64_t i = t * kTiles; i < std::min(tiles, (t + 1) * kTiles); ++i)
-      gemmTileFor(kPacked, kRows)(kDepth, A, source, nullptr, c, kPanel, true, nullptr, A, nullptr);
+      gemmTileFor(kPacked, kRows)(kDepth, A, source, nullptr, c, kPanel, true, nullptr, A, nullptr, nullptr);
   });
 }
 

@@ -58,7 +58,7 @@ inline void ipForwardFew(Context& context, const IpShape& s, const float* x, con
       outputPanel(s, w, o0, rows, i0, depth, panel);
       const float* source[2] = {panel, nullptr};
       gemmTileFor(kPacked, s.n)(depth, A + static_cast<size_t>(i0) * s.n, source, nullptr, c, kPanel, i0 > 0, nullptr,
-                                A, nullptr);
+                                A, nullptr, nullptr);
     }
     for (int n = 0; n < s.n; ++n)
       for (int m = 0; m < rows; ++m)
@@ -227,7 +227,7 @@ inline void ipBackwardWeights(Context& context, const IpShape& s, const float* x
     for (int p = 0; p < panels; ++p) {
       const float* source[2] = {packed + static_cast<size_t>(p) * s.n * kPanel, nullptr};
       gemmTileFor(kPacked, count)(s.n, A + static_cast<size_t>(m0) * s.n, source, nullptr, tile, kPanel, false, nullptr,
-                                  A, nullptr);
+                                  A, nullptr, nullptr);
       addTile(tile, count, std::min(kPanel, columns - p * kPanel), dw + static_cast<size_t>(m0) * columns + p * kPanel,
               columns, accumulate);
     }

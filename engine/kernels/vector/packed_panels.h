@@ -12,6 +12,7 @@ struct PositionsCall {
   const float* source;
   float* out;
   const float* bias;                      // [M] or null: the initial value of the chains
+  bool isCopy = false;                    // the source was written just now
   bool mayReadInPlace;                    // few rows: reading B straight from the planes beats packing it
   const Epilogue<float>* then = nullptr;  // steps on the outputs
   int channel = 0;                        // of these: the number of row 0,
@@ -47,21 +48,51 @@ inline Piece pieceOf(const PositionsCall& c, const PanelPlan& p, int k, float* p
   return piece;
 }
 
-// Asks, a little with every tile, for what is packed next, where each k lies in a plane of its own: so far apart as no
+// Lines of memory that a tile asks for, one with each k: so many at once would wait for each other, and the products for
+// them (decision 0137).
+struct LineList {
+  static constexpr int kMost = 2 * kDepth;
+  const float* line[kMost];
+  int count = 0;
+
+  // `lines` from `at` on, and so many of each of the rows behind it; what finds no room is left out.
+  INL void add(const float* at, int rows, ptrdiff_t rowStep, int lines) {
+    if (count + rows * lines > kMost) return;
+    const float** to = line + count;
+    count += rows * lines;
+    for (int m = 0; m < rows; ++m, at += rowStep)
+      for (int i = 0; i < lines; ++i) *to++ = at + i * kLine;
+  }
+  // For a tile of `depth` packed k; `filler` is in a cache. Otherwise all are asked for at once.
+  INL TileMode modeFor(int mode, int depth, const float* filler) {
+    const bool spread = mode == kPacked && count > 0;
+    for (int i = spread ? depth : 0; i < count; ++i) __builtin_prefetch(line[i]);
+    for (; spread && count < depth; ++count) line[count] = filler;
+    return spread ? kAsking : static_cast<TileMode>(mode);
+  }
+};
+
+// Asks, a little with each tile, for what is packed next, where each k lies in a plane of its own: so far apart as no
 // processor foresees.
 class Ahead {
  public:
   Ahead() = default;
   Ahead(const PositionsCall& c, const PanelPlan* plan, size_t panels, int k, int tiles)
       : call_(&c), plan_(plan), panels_(panels), k_(k), end_(std::min(c.K, k + kPieces * kDepth)) {
-    if (c.mayReadInPlace || c.K < 2 || c.off[1] - c.off[0] < kPanel) end_ = k;
+    if (c.isCopy || c.mayReadInPlace || c.K < 2 || c.off[1] - c.off[0] < kPanel) end_ = k;
     perTile_ = (end_ - k) / std::max(1, tiles) + 1;
   }
-  INL void some() {
-    for (int i = 0; i < perTile_ && k_ < end_; ++i, ++k_)
+  INL void some(LineList& list) {
+    const int lines = static_cast<int>(panels_) * kPanel / kLine,
+              room = (LineList::kMost - list.count) / std::max(1, lines);
+    const float** to = list.line + list.count;
+    const int last = std::min(end_, k_ + std::min(perTile_, room));
+    list.count += std::max(0, last - k_) * lines;
+    for (; k_ < last; ++k_) {
+      const float* from = call_->source + call_->off[k_];
       for (size_t n = 0; n < panels_; ++n)
-        for (int v = 0; v < kWidth; v += 16 / VL)
-          __builtin_prefetch(call_->source + plan_[n].half[2 * v] + call_->off[k_]);
+        for (int v = 0; v < kWidth; v += kLine / VL) *to++ = from + plan_[n].half[2 * v];
+    }
   }
 
  private:

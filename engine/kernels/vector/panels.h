@@ -12,7 +12,7 @@ struct PositionMap {
   int total() const { return images * rows * columns; }
 };
 
-// Iterates over the positions in order.
+// Iterates over the rows of positions in order.
 struct Cursor {
   const PositionMap& map;
   int n, r, c;
@@ -22,8 +22,7 @@ struct Cursor {
     else
       r = q / m.columns % m.rows, n = q / (m.columns * m.rows);
   }
-  void next() {
-    if (++c < map.columns) return;
+  void nextRow() {
     c = 0;
     if (map.range) {
       if (++n == map.images) n = 0, ++r;
@@ -44,6 +43,7 @@ struct Run {  // positions [from, from + length) of the panel go to contiguous m
   ptrdiff_t to;
 };
 struct PanelPlan {
+  PanelPlan() {}  // not cleared, as most panels use the first of each array
   int segments = 0, runs = 0;
   Segment segment[kPanel];
   Run run[kPanel];
@@ -62,34 +62,40 @@ inline void planRange(PanelPlan& p, const PositionMap& map, int q0) {
   p.kTo = to * map.kPerRow;
 }
 
+// Positions [from, from + length) read contiguous memory from `source` on.
+inline void planStretch(PanelPlan& p, int from, int length, ptrdiff_t source) {
+  constexpr int kHalf = VL / 2;
+  const int to = from + length;
+  if (from % kHalf) p.rowsFit = p.halvesFit = false;
+  if (from % VL == kHalf) p.rowsFit = false;
+  for (int h = (from + kHalf - 1) / kHalf; h * kHalf < to; ++h) p.half[h] = source + h * kHalf - from;
+  for (int i = from; i < to; i += VL - i % VL)
+    p.segment[p.segments++] = {i / VL, i % VL, std::min(VL, i % VL + to - i), source + i - from - i % VL};
+}
+
 inline void planPanel(PanelPlan& p, const PositionMap& map, int q0, int K) {
   p.length = std::min(kPanel, map.total() - q0);
   p.rowsFit = p.halvesFit = p.length == kPanel;
   p.kFrom = 0, p.kTo = K;
   if (map.range) planRange(p, map, q0);
   Cursor at(map, q0);
-  ptrdiff_t previous = 0, previousOut = 0;
-  for (int i = 0; i < p.length; ++i, at.next()) {
+  int start = 0;  // of a stretch, which reads from `source` on
+  ptrdiff_t source = at.source();
+  for (int i = 0, n = 0; i < p.length; i += n, at.nextRow()) {
+    n = std::min(map.columns - at.c, p.length - i);
     const ptrdiff_t s = at.source(), d = at.out();
-    const bool follows = i > 0 && s == previous + 1;
-    if (i % (VL / 2) == 0)
-      p.half[i / (VL / 2)] = s;
-    else if (!follows)
-      p.rowsFit = p.halvesFit = false;
-    if (i % VL == VL / 2 && !follows) p.rowsFit = false;
-    if (i % VL == 0 || !follows)
-      p.segment[p.segments++] = {i / VL, i % VL, i % VL + 1, s - i % VL};
+    if (s != source + i - start) planStretch(p, start, i - start, source), start = i, source = s;
+    if (map.outColumn != 1)
+      for (int j = 0; j < n; ++j) p.run[p.runs++] = {i + j, 1, d + j * map.outColumn};
+    else if (p.runs && d == p.run[p.runs - 1].to + p.run[p.runs - 1].length)
+      p.run[p.runs - 1].length += n;
     else
-      p.segment[p.segments - 1].to++;
-    if (i > 0 && d == previousOut + 1)
-      p.run[p.runs - 1].length++;
-    else
-      p.run[p.runs++] = {i, 1, d};
-    previous = s, previousOut = d;
+      p.run[p.runs++] = {i, n, d};
   }
+  planStretch(p, start, p.length - start, source);
 }
 
-// One plan serves every unit of images of the same size: made once per call, some 200 cycles a panel.
+// One plan serves every unit of images of the same size: made once per call, some 50 cycles a panel.
 inline std::vector<PanelPlan> planPanels(const PositionMap& map, int K) {
   std::vector<PanelPlan> plans(static_cast<size_t>((map.total() + kPanel - 1) / kPanel));
   for (size_t i = 0; i < plans.size(); ++i) planPanel(plans[i], map, static_cast<int>(i) * kPanel, K);

@@ -87,11 +87,11 @@ struct Planes {
 // build(image, first channel, channels) for all, a few channels a task.
 template <class Build>
 void buildTogether(Context& context, int images, int channels, const Build& build) {
-  constexpr int kBlock = 8;
-  const int blocks = (channels + kBlock - 1) / kBlock;
+  const int block = std::clamp(images * channels / (4 * context.pool().size()), 1, 8);
+  const int blocks = (channels + block - 1) / block;
   context.pool().run(images * blocks, [&](int i, int) {
-    const int c0 = i % blocks * kBlock;
-    build(i / blocks, c0, std::min(kBlock, channels - c0));
+    const int c0 = i % blocks * block;
+    build(i / blocks, c0, std::min(block, channels - c0));
   });
 }
 

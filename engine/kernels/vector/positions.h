@@ -48,24 +48,18 @@ inline void finishRows(const PositionsCall& c, const PanelPlan& p, int from, int
 
 constexpr int kFewRuns = 4;  // in memory, of a panel
 
-// Asks for the lines of rows [from, to) of a panel that are written and added next: they lie as far apart as the planes of
+// Lists the lines of rows [from, to) of a panel that are written and added next: they lie as far apart as the planes of
 // the output, which no processor foresees.
-INL void prefetchRows(const PositionsCall& c, const PanelPlan& p, int from, int to, bool outputs, bool others) {
-  const auto ask = [&](ptrdiff_t at) __attribute__((always_inline)) {
-    if (outputs) __builtin_prefetch(c.out + at, 1);
-    if (others) __builtin_prefetch(c.adds->other + c.outStart + at);
+INL void listRows(const PositionsCall& c, const PanelPlan& p, int from, int to, bool outputs, bool others,
+                  LineList& list) {
+  const auto ask = [&](ptrdiff_t at, int lines) __attribute__((always_inline)) {
+    at += from * c.outM;
+    if (outputs) list.add(c.out + at, to - from, c.outM, lines);
+    if (others) list.add(c.adds->other + c.outStart + at, to - from, c.outM, lines);
   };
-  if (p.direct()) {
-    const ptrdiff_t at = p.run[0].to;
-    for (int m = from; m < to; ++m)
-      for (int i = 0; i < kPanel; i += kLine) ask(at + m * c.outM + i);
-  } else if (p.runs <= kFewRuns) {
-    for (int m = from; m < to; ++m)
-      for (int j = 0; j < p.runs; ++j) {
-        const ptrdiff_t first = p.run[j].to + m * c.outM, last = first + p.run[j].length - 1;
-        ask(first), ask(std::min(first + kLine, last));
-      }
-  }
+  if (p.direct()) return ask(p.run[0].to, kPanel / kLine);
+  for (int j = 0; p.runs <= kFewRuns && j < p.runs; ++j)
+    ask(p.run[j].to, 1), ask(p.run[j].to + std::min(kLine, p.run[j].length - 1), 1);
 }
 
 // Writes the tile [M][kPanel] to the output where the panel's positions are not contiguous.
@@ -84,7 +78,7 @@ inline void scatterPanel(const PositionsCall& c, const PanelPlan& p, int from, i
 
 // Rows [m0, m0 + rows), one block, of a panel for a piece of k.
 inline void computeBlock(const PositionsCall& c, const PanelPlan& p, const Piece& piece, int k, int m0, int rows,
-                         float* C, ptrdiff_t ldc) {
+                         float* C, ptrdiff_t ldc, LineList& list) {
   if (piece.depth > 0) {
     const bool end = piece.k0 + piece.depth == p.kTo, inTile = c.then && end && (p.direct() || !c.adds);
     const Finish finish = {.first = inTile ? c.then->data() : nullptr,
@@ -94,9 +88,10 @@ inline void computeBlock(const PositionsCall& c, const PanelPlan& p, const Piece
                            .rowStep = c.outM,
                            .streams = end && c.streams && p.direct()};
     const float* A = c.A + static_cast<size_t>(m0) * c.K + static_cast<size_t>(piece.k0) * rows;
-    gemmTileFor(piece.mode, rows)(piece.depth, A, piece.source, c.off + piece.k0, C + m0 * ldc, ldc, piece.k0 > p.kFrom,
-                                  c.bias ? c.bias + m0 : nullptr, A + static_cast<size_t>(rows) * c.K,
-                                  inTile || finish.streams ? &finish : nullptr);
+    gemmTileFor(list.modeFor(piece.mode, piece.depth, A), rows)(
+        piece.depth, A, piece.source, c.off + piece.k0, C + m0 * ldc, ldc, piece.k0 > p.kFrom,
+        c.bias ? c.bias + m0 : nullptr, A + static_cast<size_t>(rows) * c.K,
+        inTile || finish.streams ? &finish : nullptr, list.line);
     if (c.then && end && !inTile) finishRows(c, p, m0, m0 + rows, C, ldc);
     if (end && !p.direct()) scatterPanel(c, p, m0, m0 + rows, C);
   } else if (p.kFrom >= p.kTo && k == 0) {
@@ -113,22 +108,24 @@ struct SomeBlocks {
 
 inline void computeRows(const PositionsCall& c, const PanelPlan* plan, size_t panels, const PackedPanels& packed, int k,
                         const RowBlocks& blocks, const SomeBlocks& some, float* tiles, Ahead& ahead) {
+  LineList list;
   for (size_t i = 0; i < panels; ++i) {
     const PanelPlan& p = plan[i];
     float* C = p.direct() ? c.out + p.run[0].to : tiles + i * static_cast<size_t>(c.M) * kPanel;
     for (int j = 0; j < kPieces && (j == 0 || k + j * kDepth < c.K); ++j)
       for (int b = some.first; b < some.last; ++b) {
+        list.count = 0;
         if (j == 0) {  // the rows that are written next
           const PanelPlan& next = i + 1 < panels ? plan[i + 1] : plan[0];
           const int nextBlock = i + 1 < panels ? b : b + some.last - some.first;
           const bool last = k + kPieces * kDepth >= c.K;
           if (nextBlock < some.end && (next.direct() || last))
-            prefetchRows(c, next, blocks.start(nextBlock), blocks.start(nextBlock + 1), !c.streams || !next.direct(),
-                         c.adds && last);
+            listRows(c, next, blocks.start(nextBlock), blocks.start(nextBlock + 1), !c.streams || !next.direct(),
+                     c.adds && last, list);
         }
-        ahead.some();
+        ahead.some(list);
         computeBlock(c, p, packed.piece[i][j], k + j * kDepth, blocks.start(b), blocks.size(b), C,
-                     p.direct() ? c.outM : kPanel);
+                     p.direct() ? c.outM : kPanel, list);
       }
   }
 }

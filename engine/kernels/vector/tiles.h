@@ -9,13 +9,15 @@ namespace crema::kernels::KNS {
 //    `finish`, where it is not null: steps on the sums, and whether they are stored past the caches.
 //    kTurned: rows are positions and columns outputs, where positions are few. A is [k][kPanel], of which MR are read; the
 //    chains of column v begin with bias[v].
-enum TileMode { kPacked, kFromRows, kFromHalves, kTurned };
+//    kAsking: as kPacked; with each k one of K `lines` is asked for, too.
+enum TileMode { kPacked, kFromRows, kFromHalves, kTurned, kAsking };
 using GemmTile = void (*)(int K, const float* A, const float* const* source, const int* off, float* C, ptrdiff_t ldc,
-                          bool accumulate, const float* bias, const float* ask, const Finish* finish);
+                          bool accumulate, const float* bias, const float* ask, const Finish* finish,
+                          const float* const* lines);
 
 template <int MR, int MODE>
 void gemmTile(int K, const float* A, const float* const* source, const int* off, float* C, ptrdiff_t ldc,
-              bool accumulate, const float* bias, const float* ask, const Finish* finish) {
+              bool accumulate, const float* bias, const float* ask, const Finish* finish, const float* const* lines) {
   V acc[MR][kWidth];
 #pragma GCC unroll 16
   for (int m = 0; m < MR; ++m)
@@ -29,8 +31,9 @@ void gemmTile(int K, const float* A, const float* const* source, const int* off,
                                                                          MODE == kFromHalves ? source[3] : nullptr;
   for (int k = 0; k < K; ++k, ask += kLine) {
     __builtin_prefetch(ask);
+    if constexpr (MODE == kAsking) __builtin_prefetch(*lines++);
     V b0, b1;
-    if constexpr (MODE == kPacked || MODE == kTurned) {
+    if constexpr (MODE == kPacked || MODE == kTurned || MODE == kAsking) {
       b0 = load(B), b1 = load(B + VL);
       B += kPanel;
     } else if constexpr (MODE == kFromRows) {
@@ -71,9 +74,10 @@ constexpr std::array<GemmTile, sizeof...(I)> gemmTable(std::index_sequence<I...>
   return {&gemmTile<int(I) + 1, MODE>...};
 }
 inline GemmTile gemmTileFor(int mode, int rows) {
-  static constexpr std::array<GemmTile, kRows> table[4] = {
+  static constexpr std::array<GemmTile, kRows> table[5] = {
       gemmTable<kPacked>(std::make_index_sequence<kRows>{}), gemmTable<kFromRows>(std::make_index_sequence<kRows>{}),
-      gemmTable<kFromHalves>(std::make_index_sequence<kRows>{}), gemmTable<kTurned>(std::make_index_sequence<kRows>{})};
+      gemmTable<kFromHalves>(std::make_index_sequence<kRows>{}), gemmTable<kTurned>(std::make_index_sequence<kRows>{}),
+      gemmTable<kAsking>(std::make_index_sequence<kRows>{})};
   return table[mode][static_cast<size_t>(rows - 1)];
 }
 

@@ -22,7 +22,7 @@ inline void turnedProduct(int rows, int K, const float* A, const float* B, const
       const float* a = A + static_cast<ptrdiff_t>(k) * kPanel + blocks.start(b);
       const float* ask = b * kLine < kPanel ? next + static_cast<ptrdiff_t>(b) * depth * kLine : a;
       gemmTileFor(kTurned, blocks.size(b))(depth, a, source, nullptr, C + blocks.start(b) * kPanel, kPanel, k > 0, bias,
-                                           ask, nullptr);
+                                           ask, nullptr, nullptr);
     }
   }
 }
