@@ -34,6 +34,7 @@ class HDF5Data : public RecordLayer {
     if (shuffle) maker_.options.files = std::make_shared<const data::FileOrder>(data.firstOfFile, data.rows->size());
     inside([&] { return "in " + maker_.source->describe(); }, [&] { begin(top); });
   }
+  int prefetch() const override { return 1; }  // rows are only copied
 };
 
 }  // namespace

@@ -144,7 +144,7 @@ void Layer::addParam(const Shape& shape, const caffe::FillerParameter& filler) {
       invalid("blobs[{}] of the description has shape {}, the layer needs {}", index,
               shapeOf(param_.blobs(index)).brief(), shape.brief());
     fromProto(param_.blobs(index), *blob);
-  } else if (!context_.fills) {
+  } else if (!context_.fills || !context_.fillsParams) {
     checkFiller(filler, shape);
   } else {
     fill(filler, context_.run->seed, randomName() + "/" + std::to_string(index), *blob);

@@ -101,7 +101,8 @@ struct LayerContext {
   caffe::Phase phase = caffe::TEST;
   const RunState* run = nullptr;
   const DataOptions* data = nullptr;
-  bool fills = true;          // false: parameters stay zero; fillers are checked but not run
+  bool fills = true;          // false: parameters and DummyData stay zero; fillers are checked but not run
+  bool fillsParams = true;    // false: the same, for parameters alone
   bool needsBackward = true;  // false: backward() will not be called
   MemoryUse memory;
   int sameNameBefore = 0;  // number of earlier layers of the same name; part of the key of random numbers

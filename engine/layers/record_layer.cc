@@ -62,7 +62,7 @@ void RecordLayer::begin(const Blobs& top) {
   if (maker_.source) {
     data::FeedOptions& f = maker_.options;
     f.batch = batch_;
-    f.prefetch = static_cast<int>(param_.data_param().prefetch());
+    f.prefetch = prefetch();
     f.seed = context().run->seed;
     f.layer = randomName();
     f.ranks = o.ranks, f.myRanks = o.myRanks, f.stepsPerRank = o.stepsPerRank;

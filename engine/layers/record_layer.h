@@ -46,6 +46,7 @@ class RecordLayer : public Layer {
   void begin(const Blobs& top);
   // For blobs of the host in place of records: takes the first batch_size samples of each.
   void takeBlobs(const Blobs& top);
+  virtual int prefetch() const { return static_cast<int>(param_.data_param().prefetch()); }  // batches made ahead
   virtual bool transposed(size_t /*top*/) const { return false; }
   virtual std::vector<int> dims(size_t top, const Shape& sample, int n) const;
   virtual std::string identity(const data::Record& record) const;  // bytes that change whenever the record does

@@ -16,6 +16,7 @@ Net::Net(const caffe::NetParameter& description, const caffe::NetState& state, c
   run_.seed = options.seed;
   inside([&] { return fmt::format("in net '{}'{}", description.name(), origin.empty() ? "" : " from " + origin); },
          [&] { Builder(*this, description, state).build(); });
+  if (options.sharesTrainedWith) shareTrainedWith(*options.sharesTrainedWith);
   if (options.log) {
     LOG_INFO("Network initialization done.");
     LOG_INFO("{} bytes for all blobs, gradients and parameters", memoryBytes());
@@ -188,6 +189,10 @@ void Net::copyLayer(layers::Layer& target, const caffe::LayerParameter& source, 
            [&] { layers::fromProto(from, to); });
     trained_.insert(&target);
   }
+}
+
+bool Net::hasLayer(const std::string& name) const {
+  return std::any_of(layers_.begin(), layers_.end(), [&](const auto& layer) { return layer->name() == name; });
 }
 
 void Net::shareTrainedWith(const Net& other) {

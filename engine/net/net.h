@@ -28,14 +28,18 @@ class RecordLayer;
 
 namespace crema::net {
 
+class Net;
 struct NetOptions {
   const layers::LayerRegistry* registry = nullptr;  // nullptr: builtinLayers()
   kernels::Context* kernels = nullptr;
   DType dtype = DType::kFloat32;
   layers::DataOptions data;
   uint64_t seed = 1;
-  bool log = false;           // Caffe's lines while building
-  bool fills = true;          // false: only shapes are asked for; fillers do not run and memory stays untouched
+  bool log = false;   // Caffe's lines while building
+  bool fills = true;  // false: only shapes are asked for; fillers do not run and memory stays untouched
+  // Its weights are this net's as well (shareTrainedWith()), from the beginning: layers of its names fill no weights, which then
+  // take no memory. It must live as long.
+  const Net* sharesTrainedWith = nullptr;
   bool needsBackward = true;  // false: backward() is not called, and layers keep no copies for it
 };
 
@@ -110,6 +114,7 @@ class Net {
   const std::vector<bool>& propagateDown(int layer) const { return wires_[static_cast<size_t>(layer)].propagateDown; }
   bool sharesMemory(int layer) const;  // its tops are in the memory of its first bottom
   DType dtype() const { return options_.dtype; }
+  bool hasLayer(const std::string& name) const;
   bool hasBlob(const std::string& name) const { return blobs_.count(name) > 0; }
   Blob& blob(const std::string& name) const;  // invalid() lists the known names
   std::vector<std::string> blobNames() const;

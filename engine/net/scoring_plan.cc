@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <map>
 
+#include "net/training_plan.h"
+
 namespace crema::net {
 namespace {
 
@@ -13,12 +15,24 @@ bool has(const layers::Blobs& blobs, const Blob* blob) {
 }  // namespace
 
 ScoringPlan::ScoringPlan(Net& net, const std::set<std::string>& kept) : net_(net), memory_(net.dtype()) {
-  for (const auto& name : kept) kept_.insert(&net.blob(name));
-  for (const auto& name : net.outputs()) kept_.insert(&net.blob(name));
-  for (size_t i = 0; i < net.layers().size(); ++i) layers_.push_back({static_cast<int>(i), {}});
-  if (!net.debugInfo())  // whose lines are about every layer
+  plan(kept);
+  if (const Placement p = placement(); p.worthIt()) {
+    memory_.reshape({static_cast<int>(p.whole)});
+    placeBlobs(p, memory_);
+  }
+}
+
+ScoringPlan::ScoringPlan(Net& net, TrainingPlan& lender) : net_(net), memory_(net.dtype()) {
+  plan({});
+  if (const Placement p = placement(); p.worthIt()) placeBlobs(p, lender.lend(p.whole));
+}
+
+void ScoringPlan::plan(const std::set<std::string>& kept) {
+  for (const auto& name : kept) kept_.insert(&net_.blob(name));
+  for (const auto& name : net_.outputs()) kept_.insert(&net_.blob(name));
+  for (size_t i = 0; i < net_.layers().size(); ++i) layers_.push_back({static_cast<int>(i), {}});
+  if (!net_.debugInfo())  // whose lines are about every layer
     for (int i = 0; i < static_cast<int>(layers_.size()); ++i) merge(i);
-  placeBlobs();
 }
 
 void ScoringPlan::merge(int convolution) {
@@ -99,14 +113,15 @@ std::vector<ScoringPlan::Lifetime> ScoringPlan::lifetimes() const {
   return all;
 }
 
-void ScoringPlan::placeBlobs() {
+Placement ScoringPlan::placement() const {
   std::vector<Need> needs;
   for (const Lifetime& l : lifetimes())
     if (l.shared) needs.push_back(l.need);
-  const Placement p = placed(std::move(needs));
-  if (!p.worthIt()) return;
-  memory_.reshape({static_cast<int>(p.whole)});
-  for (size_t i = 0; i < p.needs.size(); ++i) p.needs[i].blob->placeDataIn(memory_, p.places[i]);
+  return placed(std::move(needs));
+}
+
+void ScoringPlan::placeBlobs(const Placement& p, Blob& memory) {
+  for (size_t i = 0; i < p.needs.size(); ++i) p.needs[i].blob->placeDataIn(memory, p.places[i]);
 }
 
 }  // namespace crema::net

@@ -18,11 +18,15 @@
 
 namespace crema::net {
 
+class TrainingPlan;
+
 class ScoringPlan {
  public:
   // kept: blobs whose values are looked at after a pass, beside the net's outputs; others have no defined values then, but
   // for the inputs. The net must live longer, and is not to go backward.
   explicit ScoringPlan(Net& net, const std::set<std::string>& kept = {});
+  // The same, in the memory of another plan of which nothing is needed while this one computes; it must live longer.
+  ScoringPlan(Net& net, TrainingPlan& lender);
 
   double forward();  // the weighted sum of losses
   // One layer after the other, as forward() does: nothing happens for a layer that another computes.
@@ -45,7 +49,9 @@ class ScoringPlan {
   void merge(int convolution);
   int nextStep(int convolution, int last, const Blob* made) const;
   bool isKept(const Blob* blob) const { return kept_.count(blob) > 0; }
-  void placeBlobs();
+  void plan(const std::set<std::string>& kept);
+  Placement placement() const;
+  void placeBlobs(const Placement& p, Blob& memory);
   std::vector<Lifetime> lifetimes() const;
 
   Net& net_;

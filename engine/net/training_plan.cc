@@ -37,7 +37,7 @@ bool isPlain(const Net& net, int i) {
 
 }  // namespace
 
-TrainingPlan::TrainingPlan(Net& net) : net_(net), gradients_(net.dtype()) {
+TrainingPlan::TrainingPlan(Net& net) : net_(net), gradients_(net.dtype()), lent_(net.dtype()) {
   const int count = static_cast<int>(net.layers().size());
   for (int i = 0; i < count; ++i) layers_.push_back({i});
   for (int i = 0; i < count; ++i)
@@ -183,6 +183,15 @@ void TrainingPlan::findWriter(int leader) {
     layers_[static_cast<size_t>(leader)].kept = true;
     return;
   }
+}
+
+Blob& TrainingPlan::lend(int64_t values) {
+  if (values <= gradients_.count()) {
+    gradients_.joinDataWithDiff();
+    return gradients_;
+  }
+  if (values > lent_.count()) lent_.reshape({static_cast<int>(values)});
+  return lent_;
 }
 
 std::optional<kernels::NormSteps<float>> TrainingPlan::stepsOf(int leader) const {

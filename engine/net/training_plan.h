@@ -36,6 +36,8 @@ class TrainingPlan {
   // One layer after the other, as these do: nothing happens for a layer that another computes.
   double forwardLayer(int i);
   void backwardLayer(int i);
+  // Memory for so many values, which gradients take from the next backward() on.
+  Blob& lend(int64_t values);
   const std::vector<Need>& sharingGradients() const { return placement_.needs; }
   int computedBy(int i) const { return layers_[static_cast<size_t>(i)].by; }  // i, or the leader of its group
 
@@ -71,7 +73,7 @@ class TrainingPlan {
   std::vector<layers::Layer*> setters_;               // of the gradients of their parameters
   std::vector<std::pair<int64_t, int64_t>> toClear_;  // the others', from and to, in the flat diff
   Placement placement_;                               // of gradients
-  Blob gradients_;
+  Blob gradients_, lent_;
 };
 
 }  // namespace crema::net

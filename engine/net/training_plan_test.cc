@@ -11,6 +11,7 @@
 #include <set>
 
 #include "model/proto_io.h"
+#include "net/scoring_plan.h"
 #include "support/drawn_net.h"
 #include "support/isas_here.h"
 
@@ -191,6 +192,74 @@ TEST(TrainingPlan, ASumIsAGroupWithTheReluAndTheSplitBehindIt) {
   EXPECT_EQ(groupsOf(two + sum("") + inPlace("ReLU", "relu_param { negative_slope: -1 }")), (By{0, 1, 2, 3, 4, 5}));
   EXPECT_EQ(groupsOf(two + sum("") + inPlace("ReLU") + inPlace("Power", "power_param { scale: -1 }")),
             (By{0, 1, 2, 3, 4, 5, 6}));
+}
+
+// A solver's net and its test net, which share weights; the second may compute in the memory of the first one's gradients.
+struct TrainAndTest {
+  TrainAndTest(const std::string& text, kernels::Context& kernels) : train(trainNetOf(text, kernels)), plan(*train) {
+    NetOptions o;
+    o.kernels = &kernels, o.needsBackward = false, o.sharesTrainedWith = train.get();
+    caffe::NetState state;
+    state.set_phase(caffe::TEST);
+    test = std::make_unique<Net>(model::parseText<caffe::NetParameter>(text, "test"), state, o, "test");
+  }
+  std::unique_ptr<Net> train, test;
+  TrainingPlan plan;
+};
+
+TEST(TrainingPlan, LendsItsMemoryToTestsBetweenSteps) {
+  int lent = 0;
+  for (unsigned seed = 0; seed < 100; ++seed) {
+    const std::string text = crema::test::DrawnNet(seed).text();
+    SCOPED_TRACE(text);
+    kernels::Context kernels(kernels::bestIsa(), 2);
+    TrainAndTest apart(text, kernels), together(text, kernels);
+    ScoringPlan test(*together.test, together.plan);
+    const Blob& memory = together.plan.lend(1);
+    lent += memory.count() > 1;
+    for (unsigned step = 0; step < 3; ++step) {
+      pass(*apart.train, seed + step, apart.plan);
+      pass(*together.train, seed + step, together.plan);
+      std::set<const Blob*> sharing[2];
+      for (const auto& need : apart.plan.sharingGradients()) sharing[0].insert(need.blob);
+      for (const auto& need : together.plan.sharingGradients()) sharing[1].insert(need.blob);
+      EXPECT_EQ(stateOf(*apart.train, sharing[0]), stateOf(*together.train, sharing[1]));
+      for (Net* net : {apart.test.get(), together.test.get()})
+        fillNormal(seed + 50 + step, net->blob("x").count(), net->blob("x").mutableData<float>());
+      EXPECT_EQ(apart.test->forward(), test.forward());
+      for (const auto& name : apart.test->outputs()) {
+        const Blob &want = apart.test->blob(name), &got = together.test->blob(name);
+        ASSERT_EQ(want.count(), got.count());
+        EXPECT_EQ(std::memcmp(want.data<float>(), got.data<float>(), sizeof(float) * static_cast<size_t>(got.count())),
+                  0)
+            << name;
+      }
+    }
+    if (HasFailure()) return;
+  }
+  EXPECT_GT(lent, 50);
+}
+
+TEST(TrainingPlan, TestNetsFillOnlyWhatTheyDoNotShare) {
+  kernels::Context kernels(kernels::bestIsa(), 1);
+  const std::string
+      input = "layer { name: 'x' type: 'Input' top: 'x' input_param { shape { dim: 2 dim: 4 } } }\n",
+      product =
+          "layer {{ name: '{}' type: 'InnerProduct' bottom: '{}' top: '{}' inner_product_param {{ num_output: 4 "
+          "weight_filler {{ type: 'constant' value: {} }} }} }}\n";
+  const auto layer = [&](const char* name, const char* bottom, int value) {
+    return fmt::format(fmt::runtime(product), name, bottom, name, value);
+  };
+  const auto train = trainNetOf(input + layer("shared", "x", 1), kernels);
+  NetOptions o;
+  o.kernels = &kernels, o.sharesTrainedWith = train.get();
+  caffe::NetState state;
+  state.set_phase(caffe::TEST);
+  Net test(model::parseText<caffe::NetParameter>(input + layer("shared", "x", 2) + layer("own", "shared", 3), "test"),
+           state, o, "test");
+  EXPECT_EQ(test.layers()[1]->params()[0]->data<float>(), train->layers()[1]->params()[0]->data<float>());
+  EXPECT_EQ(test.layers()[1]->params()[0]->dataAt(0), 1);
+  EXPECT_EQ(test.layers()[2]->params()[0]->dataAt(0), 3);
 }
 
 }  // namespace

@@ -47,6 +47,7 @@ void Solver::buildNets() {
   o.data = options_.testData;
   o.data.ranks = 1, o.data.myRanks = {0}, o.data.stepsPerRank = 1;
   o.needsBackward = options_.hostLooks;
+  o.sharesTrainedWith = net_.get();
   // Recurrent state: with one rank test batches continue each other; with several each begins at zero, so that the
   // number of workers changes nothing.
   o.data.use = options_.trainData.ranks == 1 ? layers::PassUse::kTest : layers::PassUse::kSharedTest;
@@ -55,7 +56,6 @@ void Solver::buildNets() {
   for (size_t i = 0; i < tests.size(); ++i) {
     if (options_.log) LOG_INFO("Creating test net (#{}) specified by {}", i, tests[i].said);
     testNets_.push_back(std::make_unique<net::Net>(tests[i].param, tests[i].state, o, tests[i].origin));
-    testNets_.back()->shareTrainedWith(*net_);
     testNets_.back()->setDebugInfo(param_.debug_info() && options_.log);
   }
   if (options_.log) LOG_INFO("Solver scaffolding done.");
@@ -232,7 +232,8 @@ int64_t Solver::testCycle(size_t i) const {
 std::vector<float> Solver::testBatch(size_t i, int64_t batch) {
   net::Net& net = *testNets_[i];
   net.setStep(batch, 0);
-  const double loss = options_.hostLooks ? net.forward() : testPlans_.try_emplace(i, net).first->second.forward();
+  const double loss =
+      options_.hostLooks ? net.forward() : testPlans_.try_emplace(i, net, *plan_).first->second.forward();
   const std::vector<double> outputs = outputValues(net);
   std::vector<float> values(outputs.begin(), outputs.end());
   values.push_back(static_cast<float>(loss));

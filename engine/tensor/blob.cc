@@ -69,6 +69,11 @@ void Blob::shareDiff(const Blob& other) {
   diff_ = other.diff_;
 }
 
+void Blob::joinDataWithDiff() {
+  raw(diff_, dtype_);
+  data_ = diff_;
+}
+
 void Blob::place(std::shared_ptr<Storage>& mine, std::shared_ptr<Storage>& whole, const Blob& other, int64_t offset) {
   if (other.dtype_ != dtype_ || offset % 16 || offset + count() > other.count())
     internal("placing {} at {}", shape_.brief(), offset);

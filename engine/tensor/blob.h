@@ -63,6 +63,8 @@ class Blob : public std::enable_shared_from_this<Blob> {
   void placeDataIn(const Blob& whole, int64_t offset);
   void placeDiffIn(const Blob& whole, int64_t offset);
 
+  void joinDataWithDiff();  // from now on both are the memory of the diff
+
   // The owner of the present memory: while it is held, pointers above stay valid even if the blob goes or moves.
   std::shared_ptr<const void> dataMemory() const { return raw(data_, dtype_), data_; }
   std::shared_ptr<const void> diffMemory() const { return raw(diff_, dtype_), diff_; }

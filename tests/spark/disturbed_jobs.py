@@ -3,6 +3,7 @@
 import base64
 import contextlib
 import json
+import os
 import pathlib
 import random
 import re
@@ -35,6 +36,26 @@ def processes(run, word):
 
 def executors(run):
     return processes(run, "CoarseGrainedExecutorBackend")
+
+
+def marked_processes(bed, what):
+    """Processes that jobs of this test bed started and whose command line contains these words."""
+    found = []
+    for pid in bed.processes.marked():
+        with contextlib.suppress(OSError):
+            if what in pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace"):
+                found.append(pid)
+    return found
+
+
+def marked_executors(bed):
+    """Without the shells that start them on YARN."""
+    found = []
+    for pid in marked_processes(bed, "CoarseGrainedExecutorBackend"):
+        with contextlib.suppress(OSError):
+            if os.path.basename(os.readlink(f"/proc/{pid}/exe")) == "java":
+                found.append(pid)
+    return found
 
 
 def longer(job, file, iterations):

@@ -22,6 +22,10 @@ DATA_FILES = ("lenet_solver.prototxt", "lenet_train_test.prototxt")  # the same,
 @pytest.fixture
 def job(records, tmp_path):
     """The examples' files on small records, as a user has them in the working folder."""
+    return write_job(records, tmp_path)
+
+
+def write_job(records, folder):
     for name in FILES + DATA_FILES:
         text = (ROOT / "examples" / name).read_text()
         for part in ("train", "test"):
@@ -35,8 +39,8 @@ def job(records, tmp_path):
             ("display", 10),
         ):
             text = re.sub(rf"^{field}: .*", f"{field}: {value}", text, flags=re.M)
-        (tmp_path / name).write_text(text)
-    return tmp_path
+        (folder / name).write_text(text)
+    return folder
 
 
 def command(folder, master, *flags, conf=(), model="model", output="out", files=FILES, devices=1):

@@ -1,13 +1,14 @@
 """Executors on YARN: as many as are needed or may come, too few, and one that is killed."""
 
 import os
-import pathlib
 import re
 import signal
 import subprocess
 import time
 
 from conftest import wait_until
+from disturbed_jobs import marked_executors as executors
+from disturbed_jobs import marked_processes
 from spark_jobs import (
     FILES,
     command,
@@ -65,26 +66,6 @@ def test_a_cluster_that_is_too_small_is_told_by_name(job, hadoop, stored):
     assert "actual number of executors is not as expected" in done.stderr and "of 40 after 20 s" in done.stderr, (
         done.stderr[-2000:]
     )
-
-
-def marked_processes(bed, what):
-    """Processes that jobs of this test bed started and whose command line contains these words."""
-    found = []
-    for pid in bed.processes.marked():
-        try:
-            if what in pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace"):
-                found.append(pid)
-        except OSError:
-            pass
-    return found
-
-
-def executors(bed):
-    return [
-        p
-        for p in marked_processes(bed, "YarnCoarseGrainedExecutorBackend")
-        if os.path.basename(os.readlink(f"/proc/{p}/exe")) == "java"
-    ]
 
 
 def test_a_killed_executor_on_yarn_ends_the_run_with_its_name_and_leaves_no_child(job, hadoop, stored):

@@ -11,6 +11,7 @@ import time
 import pytest
 
 from conftest import make_lmdb, sha256, wait_until
+from disturbed_jobs import marked_processes
 from spark_jobs import (
     FILES,
     TRAIN,
@@ -28,7 +29,6 @@ from test_daemons import (
     point,
     stored,  # noqa: F401  a fixture
 )
-from test_daemons_executors import marked_processes
 
 CLUSTER = (*TWO, "spark.submit.deployMode=cluster")
 

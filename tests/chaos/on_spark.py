@@ -1,0 +1,207 @@
+#!/usr/bin/env python3
+"""Disturbed jobs on a real cluster, each compared with the undisturbed one:
+
+    on_spark.py [-n RUNS] [-s FIRST_SEED] [-m MASTER...]
+
+Jobs of three workers on a standalone master and on YARN, in turn, whose executors (with their children, as a container
+that is killed, or alone), worker processes and whole standalone machines are killed or stopped at seeded moments.
+Each ends with the model and the snapshots of the undisturbed job; one that loses all its workers at once may end with
+an error and exit code 1, and `-resume auto` goes on to that model. No process and no file of the job is left.
+"""
+
+import argparse
+import collections
+import contextlib
+import os
+import pathlib
+import random
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent), str(HERE.parent / "spark")]
+import judge  # noqa: E402
+from disturbances import signalled  # noqa: E402
+
+from conftest import make_lmdb, sha256, wait_until  # noqa: E402
+from disturbed_jobs import descendants, files_of, longer, marked_executors, marked_processes  # noqa: E402
+from spark_jobs import DATA_FILES, ENVIRONMENT, SPARK, command, write_job  # noqa: E402
+from testbed.bed import Bed  # noqa: E402
+from testbed.fixtures import CACHE, VERSION, fetched  # noqa: E402
+from testbed.processes import MARK  # noqa: E402
+from testbed.standalone import Standalone  # noqa: E402
+
+WORKERS = 3
+ITERATIONS = 1500
+STEP_TIMEOUT = 5.0  # seconds
+WEIGHTS = {"container": 4, "executor": 3, "worker": 4, "stop": 2, "freeze": 2}
+CONF = (
+    "spark.executor.cores=1",
+    "spark.executor.memory=600m",
+    f"spark.executor.instances={WORKERS}",
+    f"spark.crema.stepTimeout={STEP_TIMEOUT:g}s",
+)
+
+
+class Cluster:
+    """A standalone master with a worker daemon for each of ours, or YARN with HDFS."""
+
+    def __init__(self, name, folder, rest):
+        self.name = name
+        if name == "standalone":
+            self.bed = Standalone(folder / name, SPARK, ENVIRONMENT)
+            rest.callback(self.bed.down)
+            self.bed.up(workers=WORKERS, memory="1g")
+            self.master, self.environment = self.bed.url, {**self.bed.environment, MARK: str(self.bed.folder)}
+        else:
+            fetched("hadoop")
+            self.bed = Bed(folder / name, CACHE, SPARK, VERSION)
+            rest.callback(self.bed.down)
+            self.bed.up("hadoop")
+            self.master, self.environment = "yarn", self.bed.environment("hdfs")
+
+    def processes(self):
+        return {p for what in ("/crema ", "SparkSubmit") for p in marked_processes(self.bed, what)} | set(
+            marked_executors(self.bed)
+        )
+
+
+class Schedule:
+    """When, what, to which, and for how long."""
+
+    def __init__(self, seed, seconds):
+        draw = random.Random(seed)
+        self.seed = seed
+        self.events = sorted(
+            (
+                draw.uniform(0, seconds),
+                draw.choices(list(WEIGHTS), WEIGHTS.values())[0],
+                draw.randrange(WORKERS),
+                draw.choice([0.5, 0.8, 1.5]) * STEP_TIMEOUT,
+            )
+            for _ in range(draw.choice([1, 1, 2, 3]))
+        )
+
+    def __str__(self):
+        what = ", ".join(f"{at:.1f} s: {name} {which} ({lasts:.1f} s)" for at, name, which, lasts in self.events)
+        return f"seed {self.seed}: {what}"
+
+    def run(self, cluster, going):
+        """Returns how many events met a process, until the job ends or all is over."""
+        begin, met = time.monotonic(), 0
+        for at, name, which, lasts in self.events:
+            while time.monotonic() - begin < at and going():
+                time.sleep(0.01)
+            targets = sorted(
+                marked_executors(cluster.bed)
+                if name in ("container", "executor", "freeze")
+                else marked_processes(cluster.bed, "/crema worker")
+            )
+            if not going() or not targets:
+                continue
+            met += 1
+            pid = targets[which % len(targets)]
+            if name in ("stop", "freeze"):
+                signalled(pid, signal.SIGSTOP)
+                time.sleep(lasts)
+                signalled(pid, signal.SIGCONT)
+                continue
+            for victim in [pid, *(descendants(pid) if name == "container" else [])]:
+                signalled(victim, signal.SIGKILL)
+        return met
+
+
+class Job:
+    """A job whose files lie in a folder of their own, and the undisturbed one's model and snapshots."""
+
+    def __init__(self, folder, records):
+        self.folder, self.records = folder, records
+        started = time.monotonic()
+        code, log, self.files = self.run("local[2]", ENVIRONMENT, "-clusterSize", WORKERS)
+        assert code == 0 and len(self.files) == 9, log[-3000:]
+        self.seconds = time.monotonic() - started
+
+    def write(self):
+        shutil.rmtree(self.folder, ignore_errors=True)
+        self.folder.mkdir()
+        write_job(f"file:{self.records}", self.folder)
+        longer(self.folder, DATA_FILES[0], ITERATIONS)
+
+    def run(self, master, environment, *flags, disturb=None):
+        """Exit code, log, files."""
+        if "-resume" not in flags:
+            self.write()
+        model, log = self.folder / "model", self.folder / "driver.log"
+        words = command(self.folder, master, "-train", *flags, files=DATA_FILES, conf=CONF, model=f"file:{model}")
+        with open(log, "w") as out:
+            process = subprocess.Popen(words, cwd=self.folder, env=environment, stdout=out, stderr=out)
+        try:
+            if disturb:
+                wait_until(
+                    lambda: "training  iteration" in log.read_text() or process.poll() is not None, 120, "a step"
+                )
+                disturb(lambda: process.poll() is None)
+            code = process.wait(240)
+        finally:
+            process.kill()
+            process.wait()
+        files = files_of(self.folder) | ({"model": sha256(model)} if model.exists() else {})
+        return code, log.read_text(errors="replace"), files
+
+    def disturbed(self, cluster, seed):
+        """What is wrong, "" for nothing; whether all was lost; how many events met a process."""
+        schedule, met = Schedule(seed, self.seconds / 2), []
+        where = cluster.master, cluster.environment, "-clusterSize", WORKERS
+        code, log, files = self.run(*where, disturb=lambda going: met.append(schedule.run(cluster, going)))
+        lost = code == 1 and re.search(r"crema: error: .*(was lost|silent|has stopped)", log)
+        wrong = judge.went_back(log)
+        if lost:
+            code, again, files = self.run(*where, "-resume", "auto")
+            log += f"\n--- -resume auto\n{again}"
+        if code != 0:
+            wrong.append(f"exit code {code}")
+        wrong += [f"{f} is missing or differs" for f, h in self.files.items() if files.get(f) != h]
+        wrong += [f"{f} should not be there" for f in files if f not in self.files]
+        wrong += [f"{f.name} is left" for f in self.folder.iterdir() if "crema-tmp" in f.name or "crema-rows" in f.name]
+        end = time.monotonic() + 20
+        while (left := cluster.processes()) and time.monotonic() < end:
+            time.sleep(0.2)
+        wrong += [f"process {p} is left" for p in left]
+        return (f"{cluster.name}, {schedule}\n  {wrong}\n{log[-6000:]}" if wrong else ""), bool(lost), met[0]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("-n", type=int, default=50, help="runs (50)")
+    parser.add_argument("-s", type=int, default=1, help="the first seed (1)")
+    masters = ("standalone", "yarn")
+    parser.add_argument("-m", nargs="+", choices=masters, default=masters, help="masters (both)")
+    options = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # by way of all that cleans up
+    counts = collections.Counter()
+    with contextlib.ExitStack() as rest:
+        folder = pathlib.Path(rest.enter_context(tempfile.TemporaryDirectory()))
+        make_lmdb(folder, "train", 1003, seed=1), make_lmdb(folder, "test", 200, seed=2)
+        job = Job(folder / "job", folder)
+        clusters = [Cluster(name, folder, rest) for name in options.m]
+        begin = time.monotonic()
+        for seed in range(options.s, options.s + options.n):
+            cluster = clusters[seed % len(clusters)]
+            wrong, lost, met = job.disturbed(cluster, seed)
+            counts.update({cluster.name: 1, "wrong": bool(wrong), "lost": lost, "events": met})
+            print(wrong or f"{cluster.name}, seed {seed}: {met} event(s){', all lost' if lost else ''}", flush=True)
+    on = ", ".join(f"{counts[m]} {m}" for m in options.m)
+    seconds = time.monotonic() - begin
+    print(f"{options.n} disturbed jobs ({on}) in {seconds:.0f} s, {counts['events']} events, {counts['wrong']} wrong")
+    print(f"{counts['lost']} of them lost all workers and went on by -resume auto")
+    return 1 if counts["wrong"] else 0
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("PYTHONDONTWRITEBYTECODE", "1")
+    sys.exit(main())
