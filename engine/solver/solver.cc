@@ -91,7 +91,7 @@ double Solver::computeGradient(int rank, const std::function<void(int64_t from)>
 double Solver::evaluate(int rank) {
   net_->statistics().collect();
   net_->setStep(static_cast<int64_t>(iteration()) * param_.iter_size(), rank);
-  return net_->forward();
+  return plan_ ? plan_->forward() : net_->forward();
 }
 
 double Solver::smoothLoss(double loss) {
