@@ -110,17 +110,33 @@ void writeThrough(const std::string& path, std::string_view bytes) {
   if (!failed.empty()) ioError("cannot write {} ({} bytes): {}", path, bytes.size(), failed);
 }
 
+// Whether what stands at `path` is to be written itself, and not replaced.
+bool isWrittenThrough(const std::string& path) {
+  std::error_code missing;
+  const auto what = std::filesystem::status(path, missing);
+  const bool open = path.starts_with("/proc/");  // /dev/stdout and its like: what this process has open already
+  return open || (std::filesystem::exists(what) && !std::filesystem::is_regular_file(what));
+}
+
 }  // namespace
 
 void writeFileAtomically(const std::string& name, std::string_view bytes, bool unnamed) {
   const std::string path = followLinks(name);
-  std::error_code missing;
-  const auto what = std::filesystem::status(path, missing);
-  const bool open = path.starts_with("/proc/");  // /dev/stdout and its like: what this process has open already
-  if (open || (std::filesystem::exists(what) && !std::filesystem::is_regular_file(what)))
-    return writeThrough(path, bytes);
+  if (isWrittenThrough(path)) return writeThrough(path, bytes);
   NewFile file(path, bytes.size(), unnamed);
   file.write(bytes);
+  file.commit();
+}
+
+void writeFileAtomically(const std::string& name, uint64_t size, const std::function<void(const WriteSome&)>& produce) {
+  const std::string path = followLinks(name);
+  if (isWrittenThrough(path)) {
+    std::string all;
+    produce([&](std::string_view piece) { all.append(piece); });
+    return writeThrough(path, all);
+  }
+  NewFile file(path, size);
+  produce([&](std::string_view piece) { file.write(piece); });
   file.commit();
 }
 

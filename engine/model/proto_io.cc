@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <climits>
 #include <cstring>
+#include <exception>
 #include <regex>
 
 #include "base/error.h"
@@ -105,6 +106,22 @@ std::string whatElse(std::string_view bytes, const std::string& path) {
   return "";  // the parser's own message has the position
 }
 
+// Bytes as protobuf writes them. It is not made for exceptions, so one of write() waits for its end.
+struct Pieces : public google::protobuf::io::CopyingOutputStream {
+  explicit Pieces(const WriteSome& to) : write(to) {}
+  bool Write(const void* bytes, int count) override {
+    try {
+      write({static_cast<const char*>(bytes), static_cast<size_t>(count)});
+      return true;
+    } catch (...) {
+      failed = std::current_exception();
+      return false;
+    }
+  }
+  const WriteSome& write;
+  std::exception_ptr failed;
+};
+
 }  // namespace
 
 void parseTextInto(std::string_view text, const std::string& name, google::protobuf::Message* message) {
@@ -145,9 +162,16 @@ std::string toText(const google::protobuf::Message& message) {
 }
 
 void writeBinary(const std::string& path, const google::protobuf::Message& message) {
-  if (message.ByteSizeLong() > INT_MAX)
-    ioError("cannot write {}: {} bytes, and a protobuf message has at most {}", path, message.ByteSizeLong(), INT_MAX);
-  writeFileAtomically(path, message.SerializeAsString());
+  const size_t size = message.ByteSizeLong();
+  if (size > INT_MAX) ioError("cannot write {}: {} bytes, and a protobuf message has at most {}", path, size, INT_MAX);
+  writeFileAtomically(path, size, [&](const WriteSome& write) {
+    Pieces pieces(write);
+    {
+      google::protobuf::io::CopyingOutputStreamAdaptor stream(&pieces, 1 << 20);
+      message.SerializeToZeroCopyStream(&stream);
+    }
+    if (pieces.failed) std::rethrow_exception(pieces.failed);
+  });
 }
 
 void readTextInto(const std::string& path, google::protobuf::Message* message) {

@@ -1,10 +1,19 @@
 #include "model/trained.h"
 
+#include <google/protobuf/io/coded_stream.h>
+#include <google/protobuf/wire_format_lite.h>
+
+#include <algorithm>
 #include <climits>
+#include <filesystem>
+#include <iterator>
+#include <string_view>
+#include <vector>
 
 #include "base/child.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/mapped_file.h"
 #include "base/mutex.h"
 #include "model/hdf5_file.h"
 #include "model/hdf5_model.h"
@@ -47,7 +56,49 @@ auto asBinary(const std::string& path, Body&& body) {
   }
 }
 
+// The layers of a model as Caffe writes it today, each a message of its own in the file's bytes; none where anything needs
+// the whole, such as layers of older formats.
+std::vector<std::string_view> layersOf(std::string_view bytes) {
+  using google::protobuf::internal::WireFormatLite;
+  constexpr int kPlain[] = {caffe::NetParameter::kNameFieldNumber, caffe::NetParameter::kForceBackwardFieldNumber,
+                            caffe::NetParameter::kStateFieldNumber, caffe::NetParameter::kDebugInfoFieldNumber};
+  std::vector<std::string_view> layers;
+  if (bytes.size() > INT_MAX) return layers;
+  google::protobuf::io::CodedInputStream in(reinterpret_cast<const uint8_t*>(bytes.data()),
+                                            static_cast<int>(bytes.size()));
+  while (const uint32_t tag = in.ReadTag()) {
+    const int field = WireFormatLite::GetTagFieldNumber(tag);
+    uint32_t size = 0;
+    if (field != caffe::NetParameter::kLayerFieldNumber) {
+      if (std::find(std::begin(kPlain), std::end(kPlain), field) == std::end(kPlain)) return {};
+      if (!WireFormatLite::SkipField(&in, tag)) return {};
+    } else if (WireFormatLite::GetTagWireType(tag) == WireFormatLite::WIRETYPE_LENGTH_DELIMITED &&
+               in.ReadVarint32(&size)) {
+      const auto at = static_cast<size_t>(in.CurrentPosition());
+      if (size > bytes.size() - at || !in.Skip(static_cast<int>(size))) return {};
+      layers.push_back(bytes.substr(at, size));
+    } else {
+      return {};
+    }
+  }
+  return in.ConsumedEntireMessage() ? layers : std::vector<std::string_view>();
+}
+
 }  // namespace
+
+void eachTrained(const std::string& path, const std::function<void(const Trained&)>& use) {
+  if (isHdf5(path) || !std::filesystem::is_regular_file(path)) return use(readTrained(path));
+  const MappedFile file(path);
+  const auto layers = layersOf(file.bytes());
+  for (const std::string_view layer : layers) {
+    Trained one{caffe::NetParameter()};
+    if (!one.net.add_layer()->ParseFromArray(layer.data(), static_cast<int>(layer.size())))
+      return use(readTrained(path));
+    file.touched(layer.size());
+    use(one);
+  }
+  if (layers.empty()) use(readTrained(path));
+}
 
 Trained readTrained(const std::string& path) {
   if (isHdf5(path)) return {readApart<caffe::NetParameter>(path, modelFromHdf5), true};

@@ -5,6 +5,7 @@
 // 10,000 in HDF5's newest layout 1,237 did (hdf5_test.cc). So it reads in a child, whose crash or timeout becomes an
 // error that names the file. Cost: one fork, and the values go through a pipe.
 #pragma once
+#include <functional>
 #include <string>
 
 #include "caffe.pb.h"
@@ -17,6 +18,9 @@ struct Trained {
   Trained(caffe::NetParameter n, bool owners = false) : net(std::move(n)), ownersOnly(owners) {}
 };
 Trained readTrained(const std::string& path);
+// use(some of its layers), one after the other where the file allows it, so that its values are never all in memory a second
+// time. An error of the file may come when some have been used.
+void eachTrained(const std::string& path, const std::function<void(const Trained&)>& use);
 caffe::SolverState readState(const std::string& path);
 
 using SnapshotFormat = caffe::SolverParameter::SnapshotFormat;
