@@ -29,11 +29,11 @@ std::pair<caffe::NetParameter, int> inParts(const std::string& path) {
 }
 
 TEST(Trained, LayersOfAModelComeOneByOneWhereTheFileAllowsIt) {
-  const auto plain =
-      net("name: 'n' force_backward: true state { phase: TRAIN } layer { name: 'a' blobs { shape { dim: 2 } data: 1 "
-          "data: 2 } } "
-          "layer { name: 'b' } layer { name: 'c' blobs { num: 1 channels: 1 height: 1 width: 1 double_data: 3 } }",
-          "text");
+  const auto plain = parseText<caffe::NetParameter>(
+      "name: 'n' force_backward: true state { phase: TRAIN } layer { name: 'a' blobs { shape { dim: 2 } data: 1 data: "
+      "2 } } "
+      "layer { name: 'b' } layer { name: 'c' blobs { num: 1 channels: 1 height: 1 width: 1 double_data: 3 } }",
+      "text");
   const std::string folder = ::testing::TempDir(), path = folder + "crema_parts.caffemodel";
   writeBinary(path, plain);
   EXPECT_EQ(readFile(path), plain.SerializeAsString());
