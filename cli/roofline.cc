@@ -1,7 +1,9 @@
 #include "cli/roofline.h"
 
 #include <algorithm>
+#include <fstream>
 #include <limits>
+#include <string>
 
 #include "base/deadline.h"
 #include "kernels/kernels.h"
@@ -74,6 +76,13 @@ Peaks measuredPeaks(kernels::Context& kernels) {
   peaks.bytes =
       12.0 * kValues / fastest([&] { kernels::add<float>(kernels, kValues, a.data(), b.data(), sum.data()); });
   return peaks;
+}
+
+int64_t mostMemory() {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);)
+    if (line.starts_with("VmHWM:")) return 1024 * std::stoll(line.substr(6));
+  return 0;
 }
 
 double leastSeconds(const Work& work, const Peaks& peaks) {

@@ -23,6 +23,10 @@ struct Peaks {
 // two arrays of 64 MiB, three streams. Best of five, as other work on the machine only slows it.
 Peaks measuredPeaks(kernels::Context& kernels);
 
+// The most memory that this process has had so far, in bytes, pages of files that it reads included; 0 where the system does
+// not say (no /proc).
+int64_t mostMemory();
+
 // At these peaks; what bounds the work is the one that takes longer.
 double leastSeconds(const Work& work, const Peaks& peaks);
 

@@ -25,6 +25,7 @@ struct Times {
   std::vector<Pass> forward, backward;  // a layer each; without backward passes, none
   std::vector<int> computedBy;          // the layer that computes each: itself, or the one whose plan it is part of
   Peaks peaks;
+  int64_t memory = 0;  // before the peaks were measured
   bool forwardOnly() const { return backward.empty(); }
 };
 
@@ -110,6 +111,9 @@ void printTimes(const net::Net& net, const Times& times, int threads) {
       "pass could take at these, as its arithmetic or its bytes bound it, to the time it took; above 100 %% where "
       "blobs are in a cache still, and where filters of 3 x 3 and 5 x 5 are computed with fewer products.\n",
       threads, threads == 1 ? "" : "s", times.peaks.flops / 1e9, times.peaks.bytes / 1e9);
+  if (times.memory)
+    std::printf("memory of this process at its peak: %.0f MiB, weights that were read included.\n",
+                static_cast<double>(times.memory) / (1 << 20));
 }
 
 void addPass(Json& json, const std::string& direction, const Pass& p, const Peaks& peaks) {
@@ -126,6 +130,7 @@ void printJson(const net::Net& net, const Times& times, int iterations, int thre
   if (!times.forwardOnly())
     json.number("backward_ms", backward), json.number("forward_backward_ms", forward + backward);
   json.number("total_ms", (forward + backward) * iterations);
+  json.integer("memory_bytes", times.memory);
   json.number("peak_flops", times.peaks.flops), json.number("peak_bytes", times.peaks.bytes);
   json.array("layers");
   for (size_t i = 0; i < times.forward.size(); ++i) {
@@ -194,6 +199,8 @@ int time(const RunFlags& f) {
   if (!f.weights.empty()) net::copyTrainedFiles(*net, f.weights);
   Times times = f.forwardOnly ? measureScoring(*net, kernels, f.iterations) : measureTraining(*net, f.iterations);
   logTimes(*net, times, f.iterations);
+  times.memory = mostMemory();
+  if (times.memory) LOG_INFO("Memory at the peak: {:.0f} MiB", static_cast<double>(times.memory) / (1 << 20));
   times.peaks = measuredPeaks(kernels);
   if (f.json)
     printJson(*net, times, f.iterations, kernels.pool().size());
@@ -218,7 +225,8 @@ void addTime(CLI::App& program, Run& chosen) {
                      "of a convolution takes its time there");
         app.add_flag("--json", f->json,
                      "instead of the table, on stdout {net, iterations, threads, forward_ms, backward_ms, "
-                     "forward_backward_ms, total_ms, peak_flops, peak_bytes (a second), layers: [{name, type, and of "
+                     "forward_backward_ms, total_ms, memory_bytes (the process's at its peak), peak_flops, peak_bytes "
+                     "(a second), layers: [{name, type, and of "
                      "forward and backward: _ms, _flops, _bytes, _percent_of_peak; computed_by}]}; "
                      "means of the iterations, but for total_ms");
         return [f] {

@@ -95,11 +95,11 @@ void checkBlobs(const PlanRequest& f, const caffe::NetParameter& filtered, const
 
 // Bytes of a worker at its peak, to which the TEST net's blobs are added: the executable, its threads' scratch and the
 // pages of mapped files it holds (measured: 30 to 90 MiB); the net; batches made ahead; and per parameter histories,
-// the copy that is exchanged, partial sums of the tree over ranks, the weights packed for the kernels, and the two
-// copies that writing a snapshot makes. tests/cluster/test_memory.py compares it with measurements.
+// the copy that is exchanged, partial sums of the tree over ranks, the weights packed for the kernels, and the
+// copy that writing a model, or then the solver's state, makes. tests/cluster/test_memory.py compares it with measurements.
 int64_t workerBytes(const net::Net& net, int64_t parameters, int histories, int ranks) {
   constexpr int64_t kBase = int64_t{90} << 20, kAhead = 5;
-  int64_t batch = 0, copies = 3 + 2 * histories;
+  int64_t batch = 0, copies = 2 + histories + std::max(1, histories);
   for (const Blob* top : net.tops(0)) batch += top->count();
   for (int r = 1; r < ranks; r *= 2) ++copies;
   return kBase + net.memoryBytes() + (kAhead * batch + copies * parameters) * static_cast<int64_t>(sizeof(float));

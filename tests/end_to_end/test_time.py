@@ -57,6 +57,7 @@ def test_work_is_counted_and_set_against_the_machines_peak(net):
                 assert percent is None
     assert said["forward_ms"] == pytest.approx(sum(layer["forward_ms"] for layer in said["layers"]))
     assert said["total_ms"] == pytest.approx(20 * said["forward_backward_ms"])
+    assert 1 << 22 < said["memory_bytes"] < 100 << 20  # without the arrays by which memory is measured, 192 MiB
 
 
 def test_the_table_has_a_line_for_each_layer_and_one_for_all(net):
@@ -69,7 +70,8 @@ def test_the_table_has_a_line_for_each_layer_and_one_for_all(net):
     assert cells["ip"][1] == "InnerProduct" and cells["ip"].count("%") == 3
     assert cells["data"].count("%") == 1 and cells["relu"].count("%") == 3  # no figures where nothing is computed
     assert sum(float(c[-2]) for c in cells.values()) == pytest.approx(100, abs=1)
-    assert re.match(r"peak of \d+ threads?: \d+ GFLOP/s", lines[-1])
+    assert re.match(r"peak of \d+ threads?: \d+ GFLOP/s", lines[-2])
+    assert re.fullmatch(r"memory of this process at its peak: \d+ MiB, weights that were read included\.", lines[-1])
 
 
 def test_two_threads_are_measured_with_two(net):
