@@ -166,11 +166,10 @@ void writeBinary(const std::string& path, const google::protobuf::Message& messa
   if (size > INT_MAX) ioError("cannot write {}: {} bytes, and a protobuf message has at most {}", path, size, INT_MAX);
   writeFileAtomically(path, size, [&](const WriteSome& write) {
     Pieces pieces(write);
-    {
-      google::protobuf::io::CopyingOutputStreamAdaptor stream(&pieces, 1 << 20);
-      message.SerializeToZeroCopyStream(&stream);
-    }
+    google::protobuf::io::CopyingOutputStreamAdaptor stream(&pieces, 1 << 20);
+    const bool whole = message.SerializeToZeroCopyStream(&stream) && stream.Flush();
     if (pieces.failed) std::rethrow_exception(pieces.failed);
+    if (!whole) internal("a {} is not whole", message.GetDescriptor()->full_name());
   });
 }
 

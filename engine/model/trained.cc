@@ -1,7 +1,6 @@
 #include "model/trained.h"
 
 #include <google/protobuf/io/coded_stream.h>
-#include <google/protobuf/wire_format_lite.h>
 
 #include <algorithm>
 #include <climits>
@@ -56,30 +55,43 @@ auto asBinary(const std::string& path, Body&& body) {
   }
 }
 
+// Reads a field of any kind, the wire types of protobuf's encoding; `bytes` of one with a length.
+bool readField(google::protobuf::io::CodedInputStream& in, std::string_view whole, uint32_t wireType,
+               std::string_view* bytes) {
+  uint64_t number = 0;
+  uint32_t size = 0;
+  switch (wireType) {
+    case 0:
+      return in.ReadVarint64(&number);
+    case 1:
+      return in.Skip(8);
+    case 2:
+      if (!in.ReadVarint32(&size)) return false;
+      *bytes = whole.substr(static_cast<size_t>(in.CurrentPosition()), size);
+      return bytes->size() == size && in.Skip(static_cast<int>(size));
+    case 5:
+      return in.Skip(4);
+    default:
+      return false;
+  }
+}
+
 // The layers of a model as Caffe writes it today, each a message of its own in the file's bytes; none where anything needs
 // the whole, such as layers of older formats.
 std::vector<std::string_view> layersOf(std::string_view bytes) {
-  using google::protobuf::internal::WireFormatLite;
-  constexpr int kPlain[] = {caffe::NetParameter::kNameFieldNumber, caffe::NetParameter::kForceBackwardFieldNumber,
-                            caffe::NetParameter::kStateFieldNumber, caffe::NetParameter::kDebugInfoFieldNumber};
+  constexpr uint32_t kPlain[] = {caffe::NetParameter::kNameFieldNumber, caffe::NetParameter::kForceBackwardFieldNumber,
+                                 caffe::NetParameter::kStateFieldNumber, caffe::NetParameter::kDebugInfoFieldNumber};
   std::vector<std::string_view> layers;
   if (bytes.size() > INT_MAX) return layers;
   google::protobuf::io::CodedInputStream in(reinterpret_cast<const uint8_t*>(bytes.data()),
                                             static_cast<int>(bytes.size()));
   while (const uint32_t tag = in.ReadTag()) {
-    const int field = WireFormatLite::GetTagFieldNumber(tag);
-    uint32_t size = 0;
-    if (field != caffe::NetParameter::kLayerFieldNumber) {
-      if (std::find(std::begin(kPlain), std::end(kPlain), field) == std::end(kPlain)) return {};
-      if (!WireFormatLite::SkipField(&in, tag)) return {};
-    } else if (WireFormatLite::GetTagWireType(tag) == WireFormatLite::WIRETYPE_LENGTH_DELIMITED &&
-               in.ReadVarint32(&size)) {
-      const auto at = static_cast<size_t>(in.CurrentPosition());
-      if (size > bytes.size() - at || !in.Skip(static_cast<int>(size))) return {};
-      layers.push_back(bytes.substr(at, size));
-    } else {
-      return {};
-    }
+    const uint32_t field = tag >> 3, wireType = tag & 7;
+    const bool isLayer = field == caffe::NetParameter::kLayerFieldNumber;
+    if (!isLayer && std::find(std::begin(kPlain), std::end(kPlain), field) == std::end(kPlain)) return {};
+    std::string_view value;
+    if ((isLayer && wireType != 2) || !readField(in, bytes, wireType, &value)) return {};
+    if (isLayer) layers.push_back(value);
   }
   return in.ConsumedEntireMessage() ? layers : std::vector<std::string_view>();
 }
