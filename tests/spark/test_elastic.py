@@ -7,7 +7,7 @@ import signal
 import pytest
 
 from conftest import wait_until
-from disturbed_jobs import executors, longer, said, trained
+from disturbed_jobs import FRAMES, executors, frames_job, longer, said, trained
 from spark_jobs import DATA_FILES, job, submit  # noqa: F401 (job is a fixture)
 
 
@@ -66,7 +66,17 @@ def test_executors_that_come_later_join_and_those_that_leave_are_done_without(jo
     ],
 )
 def test_settings_with_which_a_run_cannot_grow_are_refused(job, devices, conf, why):  # noqa: F811
-    done = submit(job, "local-cluster[3,1,1024]", "-train", files=DATA_FILES, devices=devices, conf=conf)
+    expect_refusal(job, DATA_FILES, devices, conf, why)
+
+
+def test_rows_that_executors_keep_do_not_grow(job, tmp_path):  # noqa: F811
+    frames_job(job, tmp_path, train=100, test=40)
+    why = "rows of sources that are no database are sent to the executors that are there at the beginning"
+    expect_refusal(job, FRAMES, 4, dynamic(1, 3), why)
+
+
+def expect_refusal(job, files, devices, conf, why):  # noqa: F811
+    done = submit(job, "local-cluster[3,1,1024]", "-train", files=files, devices=devices, conf=conf)
     assert done.returncode == 1
     assert (
         "maxExecutors and spark.dynamicAllocation.minExecutors must be identical, as this run cannot grow"
