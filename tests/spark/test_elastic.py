@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import signal
 
 import pytest
@@ -43,6 +44,28 @@ def test_executors_that_come_later_join_and_those_that_leave_are_done_without(jo
     assert (grown, its_snapshots) == (model, snapshots), text[-4000:]
     assert "4 rank(s) of batch 8 on 1 worker(s), and up to 4 as executors come" in text
     assert re.search(r"training goes on with 2 worker\(s\) \(new: \d\) from iteration \d+", text), text[-4000:]
+
+
+def test_executors_that_come_and_cannot_read_the_records_end_nothing(job, records, tmp_path):  # noqa: F811
+    """As Spark ends a job whose task has failed four times."""
+    here = tmp_path / "here"
+    shutil.copytree(records, here)
+    net = job / DATA_FILES[1]
+    net.write_text(net.read_text().replace(f"{records}/train_lmdb", f"{here}/train_lmdb"))
+    longer(job, DATA_FILES[0], 3000)
+    _, model, snapshots = trained(job, tmp_path / "run", files=DATA_FILES, master="local[2]")
+
+    def disturb(run):
+        wait_until(lambda: run.poll() is not None or "training  iteration" in said(job), 120, "a step")
+        (here / "train_lmdb").rename(here / "gone")  # the worker that trains has it open
+
+    text, alone, its_snapshots = trained(
+        job, tmp_path / "run", disturb=disturb, files=DATA_FILES, devices=4, conf=dynamic(1, 2)
+    )
+    assert (alone, its_snapshots) == (model, snapshots), text[-4000:]
+    why = re.findall(rf"^crema: worker 1 \(.*\) failed in step 0: there is no LMDB at {here}/train_lmdb", text, re.M)
+    assert len(why) == 4, text[-6000:]
+    assert "(new: " not in text
 
 
 @pytest.mark.parametrize(

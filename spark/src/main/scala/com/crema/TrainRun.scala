@@ -12,9 +12,10 @@ import com.crema.wire.Wire.{Event, Input, Job, RowFeed}
 import com.google.protobuf.ByteString
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.FileUtil
-import org.apache.spark.{SparkContext, TaskContext}
+import org.apache.spark.{SparkContext, SparkEnv, TaskContext}
 import org.apache.spark.crema.Placement
 import org.apache.spark.rdd.RDD
+import org.slf4j.LoggerFactory
 
 /** What a training run needs; everything in it travels to the tasks. */
 case class TrainSpec(
@@ -30,6 +31,8 @@ case class TrainSpec(
 
 /** Training: a coordinator beside the driver, one ordinary Spark task with a worker process per executor. */
 object TrainRun {
+  private val log = LoggerFactory.getLogger(getClass)
+
   /** Rows of those sources that are not databases, on their way to the workers. */
   private case class Fed(frames: RDD[(FrameKey, Array[Byte])], train: Option[RowFeed], test: Option[RowFeed])
 
@@ -211,10 +214,23 @@ object TrainRun {
       if (end.place.nonEmpty || killed && again && number + 1 < Lives && !context.isInterrupted()) {
         end.place.foreach(job.setWorker(_))
         life(if (killed) number + 1 else number)
-      } else { child.finish(end.failed); end.done }
+      } else {
+        try child.finish(end.failed)
+        catch {
+          case e: CremaException if doesWithout(job, context) =>
+            log.warn(s"the run goes on without this executor, whose worker failed once more: ${e.getMessage}")
+        }
+        end.done
+      }
     }
     life(0)
   }
+
+  /** Whether a run that grows goes on when this task fails once more, which would end Spark's job. Where the run needs
+    * its worker, the coordinator ends the run with its error.
+    */
+  private def doesWithout(job: Job.Builder, context: TaskContext): Boolean =
+    job.getFirstWorkers > 0 && context.attemptNumber() + 1 >= SparkEnv.get.conf.getInt("spark.task.maxFailures", 4)
   private val Lives = 4 // of a worker in one task
 
   /** How a worker's process has ended. place: the worker that is to be started instead. */
