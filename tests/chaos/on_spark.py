@@ -4,9 +4,11 @@
     on_spark.py [-n RUNS] [-s FIRST_SEED] [-m MASTER...]
 
 Jobs of three workers on a standalone master and on YARN, in turn, whose executors (with their children, as a container
-that is killed, or alone), worker processes and whole standalone machines are killed or stopped at seeded moments.
-Each ends with the model and the snapshots of the undisturbed job; one that loses all its workers at once may end with
-an error and exit code 1, and `-resume auto` goes on to that model. No process and no file of the job is left.
+that is killed, or alone) and worker processes are killed or stopped at seeded moments. Each ends with
+the model and the snapshots of the undisturbed job. Where the worker that had written a snapshot was lost before it was
+known to be published, another takes it some steps later, and from that the model comes out, too; a job that loses all
+its workers at once may end with an error and exit code 1, and `-resume auto` goes on to that model. No process and no
+file of the job is left.
 """
 
 import argparse
@@ -37,7 +39,7 @@ from testbed.processes import MARK  # noqa: E402
 from testbed.standalone import Standalone  # noqa: E402
 
 WORKERS = 3
-ITERATIONS = 1500
+ITERATIONS, SNAPSHOT = 1500, 400  # every so many iterations, as longer() says
 STEP_TIMEOUT = 5.0  # seconds
 WEIGHTS = {"container": 4, "executor": 3, "worker": 4, "stop": 2, "freeze": 2}
 CONF = (
@@ -132,9 +134,9 @@ class Job:
         write_job(f"file:{self.records}", self.folder)
         longer(self.folder, DATA_FILES[0], ITERATIONS)
 
-    def run(self, master, environment, *flags, disturb=None):
+    def run(self, master, environment, *flags, disturb=None, anew=True):
         """Exit code, log, files."""
-        if "-resume" not in flags:
+        if anew:
             self.write()
         model, log = self.folder / "model", self.folder / "driver.log"
         words = command(self.folder, master, "-train", *flags, files=DATA_FILES, conf=CONF, model=f"file:{model}")
@@ -153,6 +155,15 @@ class Job:
         files = files_of(self.folder) | ({"model": sha256(model)} if model.exists() else {})
         return code, log.read_text(errors="replace"), files
 
+    def late(self, log, files):
+        """Files of snapshots that were due, and those that a new leader has taken for them, {due: taken}."""
+        found = {}
+        for at in map(int, re.findall(r"training goes on with \d+ worker\(s\).* from iteration (\d+),", log)):
+            due = at // SNAPSHOT * SNAPSHOT
+            if due and at != due and f"lenet_iter_{at}.solverstate" in files:
+                found |= {f"lenet_iter_{due}.{e}": f"lenet_iter_{at}.{e}" for e in ("solverstate", "caffemodel")}
+        return found
+
     def disturbed(self, cluster, seed):
         """What is wrong, "" for nothing; whether all was lost; how many events met a process."""
         schedule, met = Schedule(seed, self.seconds / 2), []
@@ -161,12 +172,24 @@ class Job:
         lost = code == 1 and re.search(r"crema: error: .*(was lost|silent|has stopped)", log)
         wrong = judge.went_back(log)
         if lost:
-            code, again, files = self.run(*where, "-resume", "auto")
+            code, again, files = self.run(*where, "-resume", "auto", anew=False)
             log += f"\n--- -resume auto\n{again}"
         if code != 0:
             wrong.append(f"exit code {code}")
-        wrong += [f"{f} is missing or differs" for f, h in self.files.items() if files.get(f) != h]
-        wrong += [f"{f} should not be there" for f in files if f not in self.files]
+        late = self.late(log, files)
+        wrong += [f"{f} is missing or differs" for f, h in self.files.items() if files.get(f) != h and f not in late]
+        wrong += [f"{f} should not be there" for f in files if f not in self.files and f not in late.values()]
+        for state in {f for f in late.values() if f.endswith("solverstate")}:
+            snapshot = self.folder / state
+            code, again, after = self.run(
+                "local[2]",
+                ENVIRONMENT,
+                *f"-clusterSize {WORKERS} -snapshot {snapshot} -weights {snapshot.with_suffix('.caffemodel')}".split(),
+                anew=False,
+            )
+            if code != 0 or after["model"] != self.files["model"]:
+                wrong.append(f"from {state} comes another model")
+                log += f"\n--- from {state}\n{again}"
         wrong += [f"{f.name} is left" for f in self.folder.iterdir() if "crema-tmp" in f.name or "crema-rows" in f.name]
         end = time.monotonic() + 20
         while (left := cluster.processes()) and time.monotonic() < end:
