@@ -200,7 +200,6 @@ int time(const RunFlags& f) {
   Times times = f.forwardOnly ? measureScoring(*net, kernels, f.iterations) : measureTraining(*net, f.iterations);
   logTimes(*net, times, f.iterations);
   times.memory = mostMemory();
-  if (times.memory) LOG_INFO("Memory at the peak: {:.0f} MiB", static_cast<double>(times.memory) / (1 << 20));
   times.peaks = measuredPeaks(kernels);
   if (f.json)
     printJson(*net, times, f.iterations, kernels.pool().size());

@@ -25,7 +25,7 @@ KEPT = {  # glibc keeps what is freed, as PyTorch makes its tensors anew in each
 RATE = re.compile(r"Iteration \d+ \(([\d.e+-]+) iter/s")
 FIRST_LOSS = re.compile(r"Test net output #\d+: (\S+) = ([\d.e+-]+)(?: \(\* ([\d.e+-]+) = )?")
 PASS = re.compile(r"Iteration: \d+ forward time: ([\d.e+-]+) ms")
-MEMORY = re.compile(r"Memory at the peak: (\d+) MiB")
+MEMORY = re.compile(r"memory of this process at its peak: (\d+) MiB")
 
 
 @dataclasses.dataclass
@@ -112,8 +112,8 @@ def crema(case):
         return caffe_steps(nets.CREMA, case, ["-threads", case.threads], {})
     model, weights = case.folder / f"deploy_{case.batch}.prototxt", case.folder / "weights.caffemodel"
     command = [nets.CREMA, "time", "-model", model, "-weights", weights, "-phase", "TEST", "-forward_only"]
-    _, log, _ = run([*command, "-threads", case.threads, "-iterations", 2 + case.steps(5.0)])
-    peak = float(MEMORY.search(log)[1])  # in the end `time` measures the machine, with 192 MiB
+    table, log, _ = run([*command, "-threads", case.threads, "-iterations", 2 + case.steps(5.0)])
+    peak = float(MEMORY.search(table)[1])  # in the end `time` measures the machine, with 192 MiB
     return Figures(statistics.median(map(float, PASS.findall(log)[2:])), peak, apart=0.0)
 
 

@@ -120,24 +120,22 @@ bool isWrittenThrough(const std::string& path) {
 
 }  // namespace
 
-void writeFileAtomically(const std::string& name, std::string_view bytes, bool unnamed) {
-  const std::string path = followLinks(name);
-  if (isWrittenThrough(path)) return writeThrough(path, bytes);
-  NewFile file(path, bytes.size(), unnamed);
-  file.write(bytes);
-  file.commit();
-}
-
-void writeFileAtomically(const std::string& name, uint64_t size, const std::function<void(const WriteSome&)>& produce) {
+void writeFileAtomically(const std::string& name, uint64_t size, const std::function<void(const WriteSome&)>& produce,
+                         bool unnamed) {
   const std::string path = followLinks(name);
   if (isWrittenThrough(path)) {
     std::string all;
     produce([&](std::string_view piece) { all.append(piece); });
     return writeThrough(path, all);
   }
-  NewFile file(path, size);
+  NewFile file(path, size, unnamed);
   produce([&](std::string_view piece) { file.write(piece); });
   file.commit();
+}
+
+void writeFileAtomically(const std::string& name, std::string_view bytes, bool unnamed) {
+  writeFileAtomically(
+      name, bytes.size(), [&](const WriteSome& write) { write(bytes); }, unnamed);
 }
 
 bool fileExists(const std::string& path) {

@@ -15,7 +15,8 @@ std::string readFile(const std::string& path);  // ioError names the path and wh
 void writeFileAtomically(const std::string& path, std::string_view bytes, bool unnamed = true);
 // The same for `size` bytes that produce() gives to its argument piece by piece, so that they are never all in memory.
 using WriteSome = std::function<void(std::string_view piece)>;
-void writeFileAtomically(const std::string& path, uint64_t size, const std::function<void(const WriteSome&)>& produce);
+void writeFileAtomically(const std::string& path, uint64_t size, const std::function<void(const WriteSome&)>& produce,
+                         bool unnamed = true);
 
 bool fileExists(const std::string& path);
 bool isDirectory(const std::string& path);

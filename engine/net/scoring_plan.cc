@@ -14,25 +14,14 @@ bool has(const layers::Blobs& blobs, const Blob* blob) {
 
 }  // namespace
 
-ScoringPlan::ScoringPlan(Net& net, const std::set<std::string>& kept) : net_(net), memory_(net.dtype()) {
-  plan(kept);
-  if (const Placement p = placement(); p.worthIt()) {
-    memory_.reshape({static_cast<int>(p.whole)});
-    placeBlobs(p, memory_);
-  }
-}
-
-ScoringPlan::ScoringPlan(Net& net, TrainingPlan& lender) : net_(net), memory_(net.dtype()) {
-  plan({});
-  if (const Placement p = placement(); p.worthIt()) placeBlobs(p, lender.lend(p.whole));
-}
-
-void ScoringPlan::plan(const std::set<std::string>& kept) {
-  for (const auto& name : kept) kept_.insert(&net_.blob(name));
-  for (const auto& name : net_.outputs()) kept_.insert(&net_.blob(name));
-  for (size_t i = 0; i < net_.layers().size(); ++i) layers_.push_back({static_cast<int>(i), {}});
-  if (!net_.debugInfo())  // whose lines are about every layer
+ScoringPlan::ScoringPlan(Net& net, const std::set<std::string>& kept, TrainingPlan* lender)
+    : net_(net), memory_(net.dtype()) {
+  for (const auto& name : kept) kept_.insert(&net.blob(name));
+  for (const auto& name : net.outputs()) kept_.insert(&net.blob(name));
+  for (size_t i = 0; i < net.layers().size(); ++i) layers_.push_back({static_cast<int>(i), {}});
+  if (!net.debugInfo())  // whose lines are about every layer
     for (int i = 0; i < static_cast<int>(layers_.size()); ++i) merge(i);
+  placeBlobs(lender);
 }
 
 void ScoringPlan::merge(int convolution) {
@@ -113,14 +102,14 @@ std::vector<ScoringPlan::Lifetime> ScoringPlan::lifetimes() const {
   return all;
 }
 
-Placement ScoringPlan::placement() const {
+void ScoringPlan::placeBlobs(TrainingPlan* lender) {
   std::vector<Need> needs;
   for (const Lifetime& l : lifetimes())
     if (l.shared) needs.push_back(l.need);
-  return placed(std::move(needs));
-}
-
-void ScoringPlan::placeBlobs(const Placement& p, Blob& memory) {
+  const Placement p = placed(std::move(needs));
+  if (!p.worthIt()) return;
+  if (!lender) memory_.reshape({static_cast<int>(p.whole)});
+  const Blob& memory = lender ? lender->lend(p.whole) : memory_;
   for (size_t i = 0; i < p.needs.size(); ++i) p.needs[i].blob->placeDataIn(memory, p.places[i]);
 }
 

@@ -24,9 +24,8 @@ class ScoringPlan {
  public:
   // kept: blobs whose values are looked at after a pass, beside the net's outputs; others have no defined values then, but
   // for the inputs. The net must live longer, and is not to go backward.
-  explicit ScoringPlan(Net& net, const std::set<std::string>& kept = {});
-  // The same, in the memory of another plan of which nothing is needed while this one computes; it must live longer.
-  ScoringPlan(Net& net, TrainingPlan& lender);
+  // lender: a plan whose memory is taken, as nothing of it is needed while this one computes; it must live longer as well.
+  explicit ScoringPlan(Net& net, const std::set<std::string>& kept = {}, TrainingPlan* lender = nullptr);
 
   double forward();  // the weighted sum of losses
   // One layer after the other, as forward() does: nothing happens for a layer that another computes.
@@ -49,9 +48,7 @@ class ScoringPlan {
   void merge(int convolution);
   int nextStep(int convolution, int last, const Blob* made) const;
   bool isKept(const Blob* blob) const { return kept_.count(blob) > 0; }
-  void plan(const std::set<std::string>& kept);
-  Placement placement() const;
-  void placeBlobs(const Placement& p, Blob& memory);
+  void placeBlobs(TrainingPlan* lender);
   std::vector<Lifetime> lifetimes() const;
 
   Net& net_;

@@ -214,7 +214,7 @@ TEST(TrainingPlan, LendsItsMemoryToTestsBetweenSteps) {
     SCOPED_TRACE(text);
     kernels::Context kernels(kernels::bestIsa(), 2);
     TrainAndTest apart(text, kernels), together(text, kernels);
-    ScoringPlan test(*together.test, together.plan);
+    ScoringPlan test(*together.test, {}, &together.plan);
     const Blob& memory = together.plan.lend(1);
     lent += memory.count() > 1;
     for (unsigned step = 0; step < 3; ++step) {

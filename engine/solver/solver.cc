@@ -232,8 +232,9 @@ int64_t Solver::testCycle(size_t i) const {
 std::vector<float> Solver::testBatch(size_t i, int64_t batch) {
   net::Net& net = *testNets_[i];
   net.setStep(batch, 0);
-  const double loss =
-      options_.hostLooks ? net.forward() : testPlans_.try_emplace(i, net, *plan_).first->second.forward();
+  const double loss = options_.hostLooks
+                          ? net.forward()
+                          : testPlans_.try_emplace(i, net, std::set<std::string>(), &*plan_).first->second.forward();
   const std::vector<double> outputs = outputValues(net);
   std::vector<float> values(outputs.begin(), outputs.end());
   values.push_back(static_cast<float>(loss));

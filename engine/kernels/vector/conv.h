@@ -225,6 +225,7 @@ inline void convBackwardData(Context& context, const ConvShape& s, const float* 
                    .source = source + static_cast<size_t>(g) * ocg * p.channel,
                    .out = to,
                    .bias = nullptr,
+                   .isCopy = !p.plain,
                    .mayReadInPlace = icg <= 16},
                   mine, part, of);
       });

@@ -15,8 +15,9 @@ class ScoreProgress(sc: SparkContext, console: Console, val total: Option[Long],
     extends SparkListener with AutoCloseable {
   val scored: LongAccumulator = sc.longAccumulator("rows scored")
   private val ofTask = mutable.Map[Long, Long]()
-  private val start = System.nanoTime() / 1e9
-  private var (said, last) = (start, 0L)
+  // When the first rows were reported, and how many: what came before was the start of executors, no rate.
+  private var first: Option[(Double, Long)] = None
+  private var (said, last) = (0.0, 0L)
   sc.addSparkListener(this)
 
   override def onExecutorMetricsUpdate(e: SparkListenerExecutorMetricsUpdate): Unit =
@@ -29,10 +30,11 @@ class ScoreProgress(sc: SparkContext, console: Console, val total: Option[Long],
   private def at(task: Long, count: Any): Unit = synchronized {
     count match { case n: Number => ofTask(task) = n.longValue; case _ => }
     val (now, done) = (System.nanoTime() / 1e9, ofTask.values.sum)
-    if (now - said >= interval && done > last && !total.contains(done)) {
+    if (first.isEmpty && done > 0) { first = Some((now, done)); said = now; last = done }
+    for ((begin, before) <- first if now - said >= interval && done > last && !total.contains(done)) {
       said = now
       last = done
-      console.say(ScoreProgress.line(done, total, now - start))
+      console.say(ScoreProgress.line(done, total, (done - before) / (now - begin)))
     }
   }
 
@@ -40,8 +42,8 @@ class ScoreProgress(sc: SparkContext, console: Console, val total: Option[Long],
 }
 
 private[crema] object ScoreProgress {
-  def line(done: Long, total: Option[Long], seconds: Double): String = {
-    val rate = done / math.max(seconds, 1e-3)
+  /** @param rate rows a second */
+  def line(done: Long, total: Option[Long], rate: Double): String = {
     val left = total.fold("") { n =>
       val s = math.round((n - done) / rate)
       " of %d, %d:%02d left".formatLocal(java.util.Locale.ROOT, n, s / 60, s % 60)

@@ -64,7 +64,7 @@ class ScoreRunSuite extends AnyFunSuite {
   }
 
   test("a line of progress") {
-    assert(ScoreProgress.line(15000, Some(60000), 30) === "scoring: 15000 rows of 60000, 1:30 left  500 rows/s")
-    assert(ScoreProgress.line(7, None, 2) === "scoring: 7 rows  4 rows/s")
+    assert(ScoreProgress.line(15000, Some(60000), 500) === "scoring: 15000 rows of 60000, 1:30 left  500 rows/s")
+    assert(ScoreProgress.line(7, None, 3.5) === "scoring: 7 rows  4 rows/s")
   }
 }
