@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import subprocess
+import time
 
 import pytest
 
@@ -26,13 +27,16 @@ def test_spark_runs_on_the_java_that_is_meant():
 def test_the_articles_line_gives_one_model_and_all_rows_wherever_it_runs(job):
     found = []
     for master in ("local[2]", "local-cluster[2,1,1024]"):
+        began = time.monotonic()
         done = submit(job, master, *TRAIN, "-clusterSize", 2, model=f"file:{job}/model")
+        whole = time.monotonic() - began
         assert done.returncode == 0, done.stderr[-3000:]
         found.append(trained(job))
         line = re.search(r"^crema: first step done ([\d.]+) s after submit: (.*) s$", done.stderr, re.M)
         parts = {name: float(seconds) for name, seconds in (p.rsplit(" ", 1) for p in line[2].split(", "))}
         assert abs(sum(parts.values()) - float(line[1])) < 0.1, line[0]
-        assert parts["Spark"] > 0.5 and "plan and checks" in parts, line[0]
+        # However fast a machine is: Spark's start is a part, and all of them lie within the command's own time.
+        assert parts["Spark"] > 0 and parts["plan and checks"] > 0 and float(line[1]) < whole, line[0]
         got = rows(job / "out")
         assert sorted(r["SampleID"] for r in got) == [f"{i:08d}" for i in range(200)]
         line = next((job / "out").glob("part-*")).read_text().splitlines()[0]
