@@ -54,7 +54,11 @@ struct Clients::Client {
   std::shared_ptr<const Descriptor> given = nullptr;  // beside the last answer, until that is sent
 
   Wait waitOf(double seconds) {
-    return {Deadline::after(seconds), [this] { return frames.peerGone(); }};
+    const auto gone = [this] {
+      closing.check();
+      return frames.peerGone();
+    };
+    return {Deadline::after(seconds), gone};
   }
 };
 

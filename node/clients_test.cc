@@ -11,6 +11,7 @@
 
 #include "base/door.h"
 #include "cluster/frame.h"
+#include "support/hand_clock.h"
 #include "support/message_of.h"
 
 namespace crema::node {
@@ -207,6 +208,36 @@ TEST_F(ClientsTest, AFeedingTaskThatGoesAmidABlockGivesItsRoomBack) {
   }
   EXPECT_TRUE(broker_.reserve("input", 1000, {soon}));
   EXPECT_EQ(broker_.count("input"), 0);
+}
+
+// Also where it has sent more than is read.
+TEST_F(ClientsTest, WhoWaitsForRowsAndGoesIsNotWaitedFor) {
+  auto frames = connected();
+  wire::NodeRequest open, get;
+  open.mutable_open();
+  const uint64_t feed = asked(*frames, open)->feed();
+  const auto closed = [&] {
+    return messageOf([&] { (void)broker_.get("output", feed, {Deadline::after(0)}); }) != "no error";
+  };
+  EXPECT_FALSE(closed());
+  get.mutable_get()->set_queue("input"), get.mutable_get()->set_timeout(3600);
+  frames->send(get, -1, nullptr), frames->send(get, -1, nullptr);
+  frames.reset();
+  EXPECT_TRUE(test::soon(closed)) << "the end of its connection is seen";
+}
+
+TEST_F(ClientsTest, ANodeThatEndsWaitsForNobody) {
+  const Deadline soon = Deadline::after(30);
+  std::optional<Clients> clients(std::in_place, kToken, "127.0.0.1",
+                                 Clients::Node{broker_, kept_, port_, [](const std::string&) {},
+                                               [](const std::string&) {}, [](const std::string&) {}});
+  Frames frames(connectThroughDoor(clients->port(), kToken, "node", soon, nullptr, soon));
+  wire::NodeRequest get;
+  get.mutable_get()->set_queue("input"), get.mutable_get()->set_timeout(3600);
+  frames.send(get, -1, nullptr);
+  pauseFor(0.2, nullptr);  // it waits
+  clients.reset();
+  EXPECT_FALSE(soon.passed());
 }
 
 // The program has them, and a repeated task could not bring them to later epochs.

@@ -91,9 +91,8 @@ void Frames::skip(const Interrupt* interrupt) {
   receiveFollowing(interrupt, [](const std::vector<char>&) {});
 }
 
-// Where bytes wait that were not read, the end of the connection cannot be read either.
+// Asked of the poll: where bytes wait that were not read, the end of the connection cannot be read either.
 bool Frames::peerGone() const {
-  if (following_ == 0) return socket_.peerGone();
   pollfd end{socket_.descriptor(), POLLRDHUP, 0};
   return ::poll(&end, 1, 0) > 0;
 }

@@ -22,7 +22,7 @@ class Frames {
   [[nodiscard]] Descriptor receiveBlock(const Interrupt* interrupt);
   void skip(const Interrupt* interrupt);
   void send(const google::protobuf::MessageLite& message, int descriptor, const Interrupt* interrupt);
-  bool peerGone() const;
+  bool peerGone() const;  // it sends no more
 
  private:
   template <class Take>

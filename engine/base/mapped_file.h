@@ -24,8 +24,12 @@ class [[nodiscard]] MappedFile {
   MappedFile(const MappedFile&) = delete;
   void touched(size_t bytes) const { claim_.add(bytes, data_, size_); }  // says that so many bytes are read
   std::string_view bytes() const { return {static_cast<const char*>(data_), size_}; }
+  // Copies a part of bytes() by the file, so that none of its pages counts as this process's. ioError.
+  void read(std::string_view part, void* to) const;
 
  private:
+  const std::string path_;
+  int fd_ = -1;
   void* data_ = nullptr;
   size_t size_ = 0;
   mutable PageClaim claim_;

@@ -28,11 +28,14 @@ bool shapeMatches(const caffe::BlobProto& proto, const Shape& shape) {
   return true;
 }
 
+void checkStoredCount(int64_t values, const Blob& place) {
+  if (values != place.count())
+    badData("a stored blob has {} values, its place {} ({})", values, place.count(), place.shape().brief());
+}
+
 void fromProto(const caffe::BlobProto& proto, Blob& blob) {
   const bool wide = proto.double_data_size() > 0;
-  const int have = wide ? proto.double_data_size() : proto.data_size();
-  if (have != blob.count())
-    badData("a stored blob has {} values, its place {} ({})", have, blob.count(), blob.shape().brief());
+  checkStoredCount(wide ? proto.double_data_size() : proto.data_size(), blob);
   withType(blob.dtype(), [&]<class T>() {
     T* to = blob.mutableData<T>();
     if (wide)

@@ -233,6 +233,7 @@ void checkFiller(const caffe::FillerParameter& filler, const Shape& shape);  // 
 Shape shapeOf(const caffe::BlobProto& proto);
 bool shapeMatches(const caffe::BlobProto& proto,
                   const Shape& shape);                      // legacy 4-D blobs match right-aligned, padded with 1
+void checkStoredCount(int64_t values, const Blob& place);   // kData where they differ
 void fromProto(const caffe::BlobProto& proto, Blob& blob);  // counts must agree (kData)
 void toProto(const Blob& blob, bool withDiff, caffe::BlobProto* proto);
 

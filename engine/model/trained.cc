@@ -1,11 +1,7 @@
 #include "model/trained.h"
 
-#include <google/protobuf/io/coded_stream.h>
-
-#include <algorithm>
 #include <climits>
 #include <filesystem>
-#include <iterator>
 #include <string_view>
 #include <vector>
 
@@ -17,6 +13,7 @@
 #include "model/hdf5_file.h"
 #include "model/hdf5_model.h"
 #include "model/proto_io.h"
+#include "model/stored_layer.h"
 #include "model/upgrade.h"
 
 namespace crema::model {
@@ -55,58 +52,20 @@ auto asBinary(const std::string& path, Body&& body) {
   }
 }
 
-// Reads a field of any kind, the wire types of protobuf's encoding; `bytes` of one with a length.
-bool readField(google::protobuf::io::CodedInputStream& in, std::string_view whole, uint32_t wireType,
-               std::string_view* bytes) {
-  uint64_t number = 0;
-  uint32_t size = 0;
-  switch (wireType) {
-    case 0:
-      return in.ReadVarint64(&number);
-    case 1:
-      return in.Skip(8);
-    case 2:
-      if (!in.ReadVarint32(&size)) return false;
-      *bytes = whole.substr(static_cast<size_t>(in.CurrentPosition()), size);
-      return bytes->size() == size && in.Skip(static_cast<int>(size));
-    case 5:
-      return in.Skip(4);
-    default:
-      return false;
-  }
-}
-
-// The layers of a model as Caffe writes it today, each a message of its own in the file's bytes; none where anything needs
-// the whole, such as layers of older formats.
-std::vector<std::string_view> layersOf(std::string_view bytes) {
-  constexpr uint32_t kPlain[] = {caffe::NetParameter::kNameFieldNumber, caffe::NetParameter::kForceBackwardFieldNumber,
-                                 caffe::NetParameter::kStateFieldNumber, caffe::NetParameter::kDebugInfoFieldNumber};
-  std::vector<std::string_view> layers;
-  if (bytes.size() > INT_MAX) return layers;
-  google::protobuf::io::CodedInputStream in(reinterpret_cast<const uint8_t*>(bytes.data()),
-                                            static_cast<int>(bytes.size()));
-  while (const uint32_t tag = in.ReadTag()) {
-    const uint32_t field = tag >> 3, wireType = tag & 7;
-    const bool isLayer = field == caffe::NetParameter::kLayerFieldNumber;
-    if (!isLayer && std::find(std::begin(kPlain), std::end(kPlain), field) == std::end(kPlain)) return {};
-    std::string_view value;
-    if ((isLayer && wireType != 2) || !readField(in, bytes, wireType, &value)) return {};
-    if (isLayer) layers.push_back(value);
-  }
-  return in.ConsumedEntireMessage() ? layers : std::vector<std::string_view>();
-}
-
 }  // namespace
+
+void Trained::copyValues(int layer, int blob, float* to) const { file->read(valuesOf(layer, blob), to); }
 
 void eachTrained(const std::string& path, const std::function<void(const Trained&)>& use) {
   if (isHdf5(path) || !std::filesystem::is_regular_file(path)) return use(readTrained(path));
   const MappedFile file(path);
-  const auto layers = layersOf(file.bytes());
+  const auto layers = storedLayers(file.bytes());
   for (const std::string_view layer : layers) {
+    auto stored = storedLayer(layer);
+    if (!stored) return use(readTrained(path));
     Trained one{caffe::NetParameter()};
-    if (!one.net.add_layer()->ParseFromArray(layer.data(), static_cast<int>(layer.size())))
-      return use(readTrained(path));
-    file.touched(layer.size());
+    *one.net.add_layer() = std::move(stored->layer);
+    one.file = &file, one.values.push_back(std::move(stored->values));
     use(one);
   }
   if (layers.empty()) use(readTrained(path));

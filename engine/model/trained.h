@@ -7,7 +7,10 @@
 #pragma once
 #include <functional>
 #include <string>
+#include <string_view>
+#include <vector>
 
+#include "base/mapped_file.h"
 #include "caffe.pb.h"
 
 namespace crema::model {
@@ -15,7 +18,15 @@ namespace crema::model {
 struct Trained {
   caffe::NetParameter net;
   bool ownersOnly = false;  // blobs that a layer shares with an owner are absent, as in HDF5 models
+  // Where `file` is set, values of blobs are still in it, by layer and blob; the others are in `net`.
+  const MappedFile* file = nullptr;
+  std::vector<std::vector<std::string_view>> values;
+
   Trained(caffe::NetParameter n, bool owners = false) : net(std::move(n)), ownersOnly(owners) {}
+  std::string_view valuesOf(int layer, int blob) const {  // floats; empty: in `net`
+    return file ? values[static_cast<size_t>(layer)][static_cast<size_t>(blob)] : std::string_view();
+  }
+  void copyValues(int layer, int blob, float* to) const;  // all of valuesOf(); ioError
 };
 Trained readTrained(const std::string& path);
 // use(some of its layers), one after the other where the file allows it, so that its values are never all in memory a second

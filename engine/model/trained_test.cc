@@ -5,11 +5,15 @@
 #include <gtest/gtest.h>
 
 #include <cstdio>
+#include <cstring>
+#include <filesystem>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "base/file.h"
 #include "model/proto_io.h"
+#include "model/stored_layer.h"
 #include "support/message_of.h"
 
 namespace crema::model {
@@ -17,13 +21,25 @@ namespace {
 
 using test::messageOf;
 
+// With the values that are still in the file.
+caffe::LayerParameter wholeLayer(const Trained& some, int l) {
+  caffe::LayerParameter layer = some.net.layer(l);
+  for (int b = 0; b < layer.blobs_size(); ++b) {
+    std::vector<float> values(some.valuesOf(l, b).size() / sizeof(float));
+    EXPECT_TRUE(values.empty() || layer.blobs(b).data().empty());
+    if (!values.empty()) some.copyValues(l, b, values.data());
+    layer.mutable_blobs(b)->mutable_data()->Add(values.begin(), values.end());
+  }
+  return layer;
+}
+
 // What eachTrained() gives of the file: its layers in order, and in how many calls.
 std::pair<caffe::NetParameter, int> inParts(const std::string& path) {
   caffe::NetParameter all;
   int calls = 0;
   eachTrained(path, [&](const Trained& some) {
     ++calls;
-    for (const auto& layer : some.net.layer()) *all.add_layer() = layer;
+    for (int l = 0; l < some.net.layer_size(); ++l) *all.add_layer() = wholeLayer(some, l);
   });
   return {all, calls};
 }
@@ -54,6 +70,57 @@ TEST(Trained, LayersOfAModelComeOneByOneWhereTheFileAllowsIt) {
     EXPECT_EQ(messageOf([&] { inParts(path); }), error) << size;
   }
   EXPECT_EQ(messageOf([&] { inParts(folder + "none"); }), messageOf([&] { readTrained(folder + "none"); }));
+  std::remove(path.c_str());
+}
+
+// The encodings that protobuf allows for one field, and what of them stays where it is.
+TEST(Trained, ValuesStayInTheFileWhereTheyAreOneRunOfPackedFloats) {
+  const auto floats = [](std::initializer_list<float> all) {
+    return std::string(reinterpret_cast<const char*>(all.begin()), all.size() * sizeof(float));
+  };
+  const auto field = [](int number, const std::string& bytes) {
+    return std::string{static_cast<char>(number << 3 | 2), static_cast<char>(bytes.size())} + bytes;
+  };
+  const std::string one = field(5, floats({1, 2})), shape = field(7, std::string("\x08\x02")), unknown = field(15, "x");
+  const std::string alone = std::string("\x2d") + floats({3});  // data: 3, not packed
+  const std::string wide = field(8, std::string(8, '\0')), diff = field(6, floats({8, 9}));
+  const std::pair<std::string, bool> blobs[] = {{one, true},        {shape + one + diff + unknown, true},
+                                                {one + one, false}, {one + alone, false},
+                                                {alone, false},     {one + wide, false},
+                                                {shape, false},     {field(5, "abcde"), false},
+                                                {"", false},        {field(5, ""), false}};
+  for (const auto& [blob, stays] : blobs) {
+    const std::string bytes = field(1, "name") + field(7, one) + field(7, blob) + field(5, "loss");
+    caffe::LayerParameter want;
+    const bool good = want.ParseFromString(bytes);
+    const auto stored = storedLayer(bytes);
+    ASSERT_EQ(stored.has_value(), good);
+    if (!good) continue;
+    EXPECT_EQ(!stored->values[1].empty(), stays) << want.ShortDebugString();
+    caffe::LayerParameter have = stored->layer;
+    for (int b = 0; b < 2; ++b) {
+      std::vector<float> values(stored->values[static_cast<size_t>(b)].size() / sizeof(float));
+      std::memcpy(values.data(), stored->values[static_cast<size_t>(b)].data(), values.size() * sizeof(float));
+      have.mutable_blobs(b)->mutable_data()->Add(values.begin(), values.end());
+    }
+    EXPECT_EQ(have.SerializeAsString(), want.SerializeAsString());
+  }
+}
+
+TEST(Trained, AFileThatBecomesShorterMeanwhileIsSaid) {
+  const std::string path = ::testing::TempDir() + "crema_shorter.caffemodel";
+  caffe::NetParameter net;
+  net.add_layer()->add_blobs()->mutable_data()->Resize(100'000, 1.f);
+  writeBinary(path, net);
+  const std::string said = messageOf([&] {
+    eachTrained(path, [&](const Trained& some) {
+      std::filesystem::resize_file(path, 5000);
+      std::vector<float> values(100'000);
+      some.copyValues(0, 0, values.data());
+    });
+  });
+  EXPECT_NE(said.find("cannot read 400000 bytes of " + path + ": it has become shorter meanwhile"), std::string::npos)
+      << said;
   std::remove(path.c_str());
 }
 

@@ -142,55 +142,6 @@ int64_t Net::memoryBytes() const {
   return values * static_cast<int64_t>(sizeOf(options_.dtype));
 }
 
-void Net::copyTrainedFrom(const model::Trained& trained, const std::string& origin) {
-  for (const auto& source : trained.net.layer()) {
-    layers::Layer* target = nullptr;
-    for (const auto& layer : layers_)
-      if (layer->name() == source.name()) {
-        target = layer.get();
-        if (!trained.ownersOnly) break;  // of equal names Caffe takes the first, from HDF5 the last
-      }
-    if (target)
-      copyLayer(*target, source, trained.ownersOnly, origin);
-    else
-      LOG_INFO("Ignoring source layer {}", source.name());
-  }
-}
-
-void Net::copyLayer(layers::Layer& target, const caffe::LayerParameter& source, bool ownersOnly,
-                    const std::string& origin) {
-  const auto& params = target.params();
-  const auto has = [&](size_t j) {
-    return static_cast<int>(j) < source.blobs_size() &&
-           !(ownersOnly && model::isAbsent(source.blobs(static_cast<int>(j))));
-  };
-  bool fits = static_cast<size_t>(source.blobs_size()) <= params.size();
-  for (size_t j = 0; fits && j < params.size(); ++j) fits = has(j) || (ownersOnly && borrowed_.count(params[j].get()));
-  if (!fits) {
-    std::string there;
-    for (int j = 0; ownersOnly && j < source.blobs_size(); ++j)
-      if (has(static_cast<size_t>(j))) there += fmt::format("{}{}", there.empty() ? " (" : ", ", j);
-    invalid(
-        "Incompatible number of blobs for layer {}: {} has {}{}, the net needs {}; rename the layer to learn it from "
-        "scratch",
-        source.name(), origin, source.blobs_size(), there.empty() ? "" : there + ")", params.size());
-  }
-  for (size_t j = 0; j < params.size(); ++j) {
-    if (!has(j)) continue;
-    Blob& to = *params[j];
-    const auto& from = source.blobs(static_cast<int>(j));
-    if (!layers::shapeMatches(from, to.shape()))
-      invalid(
-          "Cannot copy param {} weights from layer '{}'; shape mismatch.  Source param shape is {}; target param "
-          "shape is {}. To learn this "
-          "layer's parameters from scratch rather than copying from a saved net, rename the layer.\n  in weights {}",
-          j, source.name(), layers::shapeOf(from).text(), to.shape().text(), origin);
-    inside([&] { return fmt::format("in blob {} of layer '{}' of weights {}", j, source.name(), origin); },
-           [&] { layers::fromProto(from, to); });
-    trained_.insert(&target);
-  }
-}
-
 bool Net::hasLayer(const std::string& name) const {
   return std::any_of(layers_.begin(), layers_.end(), [&](const auto& layer) { return layer->name() == name; });
 }

@@ -147,8 +147,7 @@ class Net {
   void logBackwardSums() const;
   double keptSoFar(double perPass) const;
   double paramMean(const layers::Layer& layer, int param) const;
-  void copyLayer(layers::Layer& target, const caffe::LayerParameter& source, bool ownersOnly,
-                 const std::string& origin);
+  void copyLayer(layers::Layer& target, const model::Trained& trained, int at, const std::string& origin);
 
   struct Wire {
     layers::Blobs bottoms, tops;

@@ -20,6 +20,16 @@ std::string some(const std::vector<std::string>& names) {
   return names.size() > kMost ? fmt::format("{} and {} more", text, names.size() - kMost) : text;
 }
 
+void copyValues(const model::Trained& trained, int layer, int index, Blob& to) {
+  const std::string_view values = trained.valuesOf(layer, index);
+  if (values.empty()) return layers::fromProto(trained.net.layer(layer).blobs(index), to);
+  layers::checkStoredCount(static_cast<int64_t>(values.size() / sizeof(float)), to);
+  if (to.dtype() == DType::kFloat32) return trained.copyValues(layer, index, to.mutableData<float>());
+  std::vector<float> all(values.size() / sizeof(float));
+  trained.copyValues(layer, index, all.data());
+  std::copy(all.begin(), all.end(), to.mutableData<double>());
+}
+
 void checkReached(const Net& net, const std::string& files, const std::vector<std::string>& offered) {
   const auto wanted = net.trainable();
   if (wanted.empty() || net.untrained().size() < wanted.size()) return;
@@ -34,6 +44,57 @@ void checkReached(const Net& net, const std::string& files, const std::vector<st
 }
 
 }  // namespace
+
+void Net::copyTrainedFrom(const model::Trained& trained, const std::string& origin) {
+  for (int i = 0; i < trained.net.layer_size(); ++i) {
+    const auto& source = trained.net.layer(i);
+    layers::Layer* target = nullptr;
+    for (const auto& layer : layers_)
+      if (layer->name() == source.name()) {
+        target = layer.get();
+        if (!trained.ownersOnly) break;  // of equal names Caffe takes the first, from HDF5 the last
+      }
+    if (target)
+      copyLayer(*target, trained, i, origin);
+    else
+      LOG_INFO("Ignoring source layer {}", source.name());
+  }
+}
+
+void Net::copyLayer(layers::Layer& target, const model::Trained& trained, int at, const std::string& origin) {
+  const auto& source = trained.net.layer(at);
+  const bool ownersOnly = trained.ownersOnly;
+  const auto& params = target.params();
+  const auto has = [&](size_t j) {
+    return static_cast<int>(j) < source.blobs_size() &&
+           !(ownersOnly && model::isAbsent(source.blobs(static_cast<int>(j))));
+  };
+  bool fits = static_cast<size_t>(source.blobs_size()) <= params.size();
+  for (size_t j = 0; fits && j < params.size(); ++j) fits = has(j) || (ownersOnly && borrowed_.count(params[j].get()));
+  if (!fits) {
+    std::string there;
+    for (int j = 0; ownersOnly && j < source.blobs_size(); ++j)
+      if (has(static_cast<size_t>(j))) there += fmt::format("{}{}", there.empty() ? " (" : ", ", j);
+    invalid(
+        "Incompatible number of blobs for layer {}: {} has {}{}, the net needs {}; rename the layer to learn it from "
+        "scratch",
+        source.name(), origin, source.blobs_size(), there.empty() ? "" : there + ")", params.size());
+  }
+  for (size_t j = 0; j < params.size(); ++j) {
+    if (!has(j)) continue;
+    Blob& to = *params[j];
+    const auto& from = source.blobs(static_cast<int>(j));
+    if (!layers::shapeMatches(from, to.shape()))
+      invalid(
+          "Cannot copy param {} weights from layer '{}'; shape mismatch.  Source param shape is {}; target param "
+          "shape is {}. To learn this "
+          "layer's parameters from scratch rather than copying from a saved net, rename the layer.\n  in weights {}",
+          j, source.name(), layers::shapeOf(from).text(), to.shape().text(), origin);
+    inside([&] { return fmt::format("in blob {} of layer '{}' of weights {}", j, source.name(), origin); },
+           [&] { copyValues(trained, at, static_cast<int>(j), to); });
+    trained_.insert(&target);
+  }
+}
 
 std::vector<std::string> Net::trainable() const {
   std::vector<std::string> names;

@@ -32,6 +32,20 @@ class Storage {
   Storage(const Storage&) = delete;
   void* begin() const { return begin_; }
   size_t bytes() const { return bytes_; }
+  // Copies the first `bytes`, and gives its pages back meanwhile, so that large blobs are not in memory twice: what is here
+  // is lost. Not for a part.
+  void moveTo(void* to, size_t bytes) {
+    constexpr size_t kPage = 4096, kPiece = size_t{8} << 20;
+    for (size_t at = 0; at < bytes; at += kPiece) {
+      const size_t n = std::min(kPiece, bytes - at);
+      std::memcpy(static_cast<char*>(to) + at, begin_ + at, n);
+      if (n < kPiece) break;
+      char* first = begin_ + at;
+      first += (kPage - reinterpret_cast<uintptr_t>(first) % kPage) % kPage;
+      madvise(first, n - kPage, MADV_DONTNEED);
+    }
+  }
+  bool isPart() const { return whole_ != nullptr; }
 
  private:
   void* base_;
@@ -80,7 +94,11 @@ void Blob::place(std::shared_ptr<Storage>& mine, std::shared_ptr<Storage>& whole
   other.raw(whole, dtype_);
   const size_t bytes = static_cast<size_t>(count()) * sizeOf(dtype_);
   auto part = std::make_shared<Storage>(whole, static_cast<size_t>(offset) * sizeOf(dtype_), bytes);
-  if (mine) std::memcpy(part->begin(), mine->begin(), std::min(bytes, mine->bytes()));
+  const size_t both = mine ? std::min(bytes, mine->bytes()) : 0;
+  if (mine && mine.use_count() == 1 && !mine->isPart())
+    mine->moveTo(part->begin(), both);
+  else if (mine)
+    std::memcpy(part->begin(), mine->begin(), both);
   mine = std::move(part);
 }
 

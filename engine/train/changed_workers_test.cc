@@ -229,6 +229,18 @@ TEST_F(ChangedWorkers, WhereAllWorkersLeaveTheRunEndsInsteadWithASnapshot) {
   EXPECT_TRUE(fileExists(folder_.file("leave_iter_1.solverstate")));
 }
 
+TEST_F(ChangedWorkers, TerminatedBehindTheLastStepItStillTests) {
+  train::Run run = setUp("test_iter: 2 test_interval: 6 test_initialization: false ");
+  std::vector<int64_t> tested;
+  TrainHooks hooks;
+  hooks.request = [&] { return run.solver->iteration() >= 5 ? Request::kLeave : Request::kNone; };
+  hooks.test = [&](int64_t iteration, int, const std::vector<TestOutput>&) { tested.push_back(iteration); };
+  Trainer trainer(*run.solver, nullptr, run.train, hooks);
+  trainer.run();
+  EXPECT_FALSE(trainer.stopped() || trainer.ended() || trainer.paused());
+  EXPECT_EQ(tested, std::vector<int64_t>{6});
+}
+
 // A new lead that owes a snapshot asks for it where it begins: it is taken there, and not behind the next step as well.
 TEST_F(ChangedWorkers, ASnapshotThatIsOwedIsTakenOnce) {
   train::Run run = setUp("snapshot: 3 ");

@@ -84,8 +84,8 @@ void Trainer::step() {
   report(loss);
   ++spent_.steps, spent_.waitedSeconds = waits().exchange;
   if (hooks_.spent) hooks_.spent(spent_);
-  stopped_ = wantsStop(agreed_);
-  paused_ = wantsPause(agreed_) && !stopped_;
+  stopped_ = stops(agreed_);
+  paused_ = wantsPause(agreed_) && !wantsStop(agreed_);
   const int every = solver_.param().snapshot();
   snapshotTaken_ = wantsSnapshot(agreed_) || (every > 0 && solver_.iteration() % every == 0);
   if (snapshotTaken_) takeSnapshot();
@@ -106,13 +106,18 @@ Step::Sum Trainer::sum(const std::function<double(int rank, const Step::Done& do
 
 bool Trainer::ended() const { return wantsEnd(agreed_) && solver_.iteration() < solver_.param().max_iter(); }
 
+// Who is terminated behind the last step has a whole model, and says how good it is, as an undisturbed run does.
+bool Trainer::stops(Request r) const {
+  return wantsStop(r) && !(wantsEnd(r) && solver_.iteration() >= solver_.param().max_iter());
+}
+
 // Applies a stop that was requested before the first step: then no step and no test batch is computed.
 void Trainer::agreeToBegin() {
   std::vector<float> votes(static_cast<size_t>(net::Net::kSpare), 0.f);
   writeRequest(requested(), votes.data());
   step_->gather(votes, collective::Tag::beginning(solver_.iteration()));
   agreed_ = requestOf(votes.data(), workers());
-  stopped_ = wantsStop(agreed_);
+  stopped_ = stops(agreed_);
 }
 
 void Trainer::testAll() {
@@ -130,7 +135,7 @@ std::vector<float> Trainer::testValues(int net, int batches, int width) {
   const data::TestSharding sharding{solver_.testCycle(index), all};
   for (int64_t b = 0; b < batches; ++b) {
     const int64_t batch = solver_.firstTestBatch(index) + b;
-    if (wantsStop(requested())) break;
+    if (stops(requested())) break;
     if (sharding.owner(batch) != me) continue;
     if (hooks_.beat) hooks_.beat(solver_.iteration());
     try {
@@ -145,7 +150,7 @@ std::vector<float> Trainer::testValues(int net, int batches, int width) {
   writeRequest(requested_, values.data() + count);
   step_->gather(values, collective::Tag::test(net, solver_.iteration()));
   agreed_ = requestOf(values.data() + count, workers());
-  stopped_ = wantsStop(agreed_);
+  stopped_ = stops(agreed_);
   values.resize(count);
   return values;
 }

@@ -85,6 +85,7 @@ class Trainer {
   bool logs() const { return lead() || options_.log; }
   void step();
   Request requested();  // polled here, not yet sent with a sum
+  bool stops(Request r) const;
   void begin();
   void advance(int64_t iterations, bool goesOn);
   void repeatBorder();

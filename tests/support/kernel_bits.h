@@ -53,13 +53,13 @@ class Guarded {
   size_t begin_, count_;
 };
 
-// Runs kernel(context, out) for every instruction set, 1 to 3 threads and two alignments; all bits must agree. Returns
+// Runs kernel(context, out) for every instruction set, 1 to 13 threads and two alignments; all bits must agree. Returns
 // the result.
 template <class T = float, class Kernel>
 std::vector<T> sameBits(const char* what, size_t count, std::type_identity_t<T> fill, Kernel kernel) {
   std::vector<T> first;
   for (const Isa* isa : isasHere())
-    for (int threads : {1, 2, 3})
+    for (int threads : {1, 2, 3, 13})
       for (int offset : {0, 5}) {
         Context context(*isa, threads);
         Guarded<T> out(count, offset, fill);

@@ -103,22 +103,25 @@ class WeightGradient {
     return (static_cast<int>(set.line.size()) + linesPerTile(set.J) - 1) / linesPerTile(set.J);
   }
 
+  // Threads that are more than the pieces share the panels of each: whose task a sum is does not affect it.
   void piecesSideBySide() {
     const size_t input = static_cast<size_t>(s_.ic) * s_.h * s_.w;
-    const bool together = strips_ > 1 && !planes_.plain;  // strips of an image read the same planes
-    float* all = together ? scratch_.shared[kSharedPlanes].get(image_ * static_cast<size_t>(s_.n)) : nullptr;
-    if (together) buildPlanes(0, s_.n, all);
-    context_.pool().run(pieces_, [&](int i, int lane) {
+    const int all = s_.groups * panels_, parts = std::min(all, partsOfUnit(context_.pool().size(), pieces_));
+    const bool together = (strips_ > 1 || parts > 1) && !planes_.plain;  // these read the same planes
+    float* images = together ? scratch_.shared[kSharedPlanes].get(image_ * static_cast<size_t>(s_.n)) : nullptr;
+    if (together) buildPlanes(0, s_.n, images);
+    context_.pool().run(pieces_ * parts, [&](int task, int lane) {
       LaneScratch& mine = scratch_.lane[static_cast<size_t>(lane)];
+      const int i = task / parts, part = task % parts;
       const Piece p = piece(i);
-      const float* source = together ? all + static_cast<size_t>(p.n0) * image_ : x_ + p.n0 * input;
+      const float* source = together ? images + static_cast<size_t>(p.n0) * image_ : x_ + p.n0 * input;
       if (!planes_.plain && !together) {
         float* copy = mine.planes.get(image_ * static_cast<size_t>(chunk_));
         for (int k = 0; k < p.n; ++k) planes_.build(source + k * input, s_.ic, copy + k * image_);
         source = copy;
       }
       float* gradient = mine.transposed.get(gradientImage_ * static_cast<size_t>(chunk_));
-      for (int gp = 0; gp < s_.groups * panels_; ++gp) {
+      for (int gp = all * part / parts; gp < all * (part + 1) / parts; ++gp) {
         transposeGradient(p, gp, gradient);
         for (const TapSet& set : plan_.sets)
           for (int t = 0; t < tilesOf(set); ++t)

@@ -32,23 +32,25 @@ class WinogradWeights {
   void run(const float* x, const float* dy, float* dw, bool accumulate) {
     float* sums = scratch_.shared[kPartialSums].get(sums_ * static_cast<size_t>(runs_));
     if (pieces_ == 0) std::memset(sums, 0, sums_ * 4);
-    if (runs_ == 1) {
-      Work work{*this,
-                x,
-                dy,
-                sums,
-                scratch_.shared[kSharedPlanes],
-                scratch_.shared[kSharedInput],
-                scratch_.shared[kSharedTransposed]};
-      work.pieces(0, pieces_);
-    } else {
+    if (runs_ >= context_.pool().size() && runs_ > 1) {
       context_.pool().run(runs_, [&](int r, int lane) {
         LaneScratch& mine = scratch_.lane[static_cast<size_t>(lane)];
         Work work{*this, x, dy, sums + sums_ * static_cast<size_t>(r), mine.planes, mine.panel, mine.tile, lane};
         work.pieces(pieces_ * r / runs_, pieces_ * (r + 1) / runs_);
       });
-      addRuns(sums);
+    } else {  // more threads than runs: all at each
+      for (int r = 0; r < runs_; ++r) {
+        Work work{*this,
+                  x,
+                  dy,
+                  sums + sums_ * static_cast<size_t>(r),
+                  scratch_.shared[kSharedPlanes],
+                  scratch_.shared[kSharedInput],
+                  scratch_.shared[kSharedTransposed]};
+        work.pieces(pieces_ * r / runs_, pieces_ * (r + 1) / runs_);
+      }
     }
+    addRuns(sums);
     weights(sums, dw, accumulate);
   }
 
@@ -73,12 +75,17 @@ class WinogradWeights {
   size_t inputStep() const { return (static_cast<size_t>(s_.ic) + 1) * kPanel; }
 
   void addRuns(float* sums) const {
-    for (int d = 1; d < runs_; d *= 2)
-      for (int r = 0; r + d < runs_; r += 2 * d) {
-        float* a = sums + sums_ * static_cast<size_t>(r);
-        const float* b = a + sums_ * static_cast<size_t>(d);
-        for (size_t k = 0; k < sums_; k += VL) store(a + k, add(load(a + k), load(b + k)));
-      }
+    constexpr size_t kTask = 4096;
+    if (runs_ == 1) return;
+    context_.pool().run(static_cast<int>((sums_ + kTask - 1) / kTask), [&](int task, int) {
+      const size_t first = kTask * static_cast<size_t>(task), last = std::min(sums_, first + kTask);
+      for (int d = 1; d < runs_; d *= 2)
+        for (int r = 0; r + d < runs_; r += 2 * d) {
+          float* a = sums + sums_ * static_cast<size_t>(r);
+          const float* b = a + sums_ * static_cast<size_t>(d);
+          for (size_t k = first; k < last; k += VL) store(a + k, add(load(a + k), load(b + k)));
+        }
+    });
   }
 
   // One run of pieces; by a single thread of number `lane`, or by all of them where it is -1.
