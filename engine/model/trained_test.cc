@@ -4,8 +4,8 @@
 #include <google/protobuf/util/message_differencer.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdio>
-#include <cstring>
 #include <filesystem>
 #include <string_view>
 #include <utility>
@@ -99,8 +99,9 @@ TEST(Trained, ValuesStayInTheFileWhereTheyAreOneRunOfPackedFloats) {
     EXPECT_EQ(!stored->values[1].empty(), stays) << want.ShortDebugString();
     caffe::LayerParameter have = stored->layer;
     for (int b = 0; b < 2; ++b) {
-      std::vector<float> values(stored->values[static_cast<size_t>(b)].size() / sizeof(float));
-      std::memcpy(values.data(), stored->values[static_cast<size_t>(b)].data(), values.size() * sizeof(float));
+      const std::string_view bytesOf = stored->values[static_cast<size_t>(b)];
+      std::vector<float> values(bytesOf.size() / sizeof(float));
+      std::copy(bytesOf.begin(), bytesOf.end(), reinterpret_cast<char*>(values.data()));
       have.mutable_blobs(b)->mutable_data()->Add(values.begin(), values.end());
     }
     EXPECT_EQ(have.SerializeAsString(), want.SerializeAsString());
