@@ -200,6 +200,11 @@ TEST(MembershipExplorer, RunsThatGrow) {
   explore({2, 0, Replacement::kFail, true, 1}, {1, 0});
 }
 
+TEST(MembershipExplorer, RunsThatGrowAndWhoseSharesChange) {
+  for (const Replacement r : {Replacement::kGoOn, Replacement::kWait}) explore({2, 0, r, true, 1}, {2, 1, {-1, -1}, 2});
+  explore({3, 0, Replacement::kGoOn, true, 2}, {1, 0, {-1, -1}, 1});
+}
+
 TEST(MembershipExplorer, ThreeMembersALossAndAReplacement) {
   for (const Replacement r : {Replacement::kGoOn, Replacement::kWait}) explore({3, 0, r, true}, {1, 1});
 }

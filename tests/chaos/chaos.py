@@ -115,7 +115,7 @@ def run_apart(home, schedule, limit=90):
     (folder / "token").write_bytes(os.urandom(32))
     flags = f"-solver solver.prototxt -token_file token -ranks {RANKS} -workers {schedule.workers}".split()
     flags += schedule.flags
-    logs = ["run.log", *(f"worker{w}.log" for w in range(schedule.workers))]
+    logs = ["run.log"]  # and those of the workers that came
 
     def said(pattern):
         return re.search(pattern, (folder / "run.log").read_text(errors="replace"))
@@ -125,10 +125,15 @@ def run_apart(home, schedule, limit=90):
     try:
         wait_until(lambda: said(r"Listening on (\S+)\n"), 30, "the coordinator's address")
         own = ["-threads", 1, "-model", "disk/model", "-coordinator", said(r"Listening on (\S+)\n").group(1)]
-        for w in range(schedule.workers):
-            processes.append(home.start(logs[w + 1], "worker", *flags, *own, "-worker", w))
+
+        def start(w):
+            processes.append(home.start(f"worker{w}.log", "worker", *flags, *own, "-worker", w))
+            logs.append(f"worker{w}.log")
+
+        for w in range(schedule.first):
+            start(w)
         wait_until(lambda: said("Iteration ") or coordinator.poll() is not None, 60, "the first step")
-        schedule.run(coordinator, lambda: [w.pid for w in processes[1:] if w.poll() is None], home.small)
+        schedule.run(coordinator, lambda: [w.pid for w in processes[1:] if w.poll() is None], home.small, start)
         coordinator.wait(limit)
         at = time.monotonic()
         for process in processes:
@@ -177,10 +182,10 @@ class Kind:
         return (f"{self.name}, {schedule}\n  {wrong}\n{logs}" if wrong else ""), bool(lost or full)
 
     def after_end(self, got, schedule, full):
-        left = [] if full else judge.survivors(got.log, schedule.workers, schedule.hit, schedule.killed)
+        left = [] if full else judge.survivors(got.log, schedule.first, schedule.hit, schedule.killed)
         wrong = [f"it ended although workers {left} could go on; hit were {sorted(schedule.hit)}"] if left else []
         wrong += [f"{f} differs" for f in got.files if self.calm.files.get(f, got.files[f]) != got.files[f]] + got.left
-        quiet = all(name in ("term", "end", "garbage", "slow") for _, name, *_ in schedule.events)
+        quiet = all(name in ("term", "end", "garbage", "slow", "join") for _, name, *_ in schedule.events)
         if schedule.ended and quiet and not full and "go on from there with -snapshot" not in got.log:
             wrong.append("no snapshot is named, although all workers were told to end")
         whole_links = not any(name in ("slow", "hole") for _, name, *_ in schedule.events)

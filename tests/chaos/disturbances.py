@@ -1,4 +1,6 @@
-"""What can happen to the workers of a run, drawn by a seed: (second, what, which worker, for how long, how)."""
+"""What can happen to the workers of a run, drawn by a seed: (second, what, which worker, for how long, how). A worker that
+comes later is among it.
+"""
 
 import contextlib
 import os
@@ -53,14 +55,22 @@ class Schedule:
         self.flags = ["-step_timeout", str(deadline), "-replacement", self.replacement]
         self.flags += ["-rebalance", "0.2"]  # seconds: ranks move as well, wherever speeds differ
         self.flags += ["-encrypt"] * (draw.random() < 0.2)
+        self.first = self.workers  # with how many it begins
+        if self.apart and draw.random() < 0.5:
+            self.first = draw.randint(1, self.workers - 1)
+            self.flags += ["-first_workers", str(self.first)]
+            late = range(self.first, self.workers)
+            self.events = sorted(self.events + [(draw.uniform(0, seconds), "join", w, 0, 0) for w in late])
 
     def __str__(self):
         what = ", ".join(f"{at:.2f} s: {name} {who} ({t:.2f} s, {how})" for at, name, who, t, how in self.events)
         where = "workers apart" if self.apart else "workers"
         return f"seed {self.seed}: {self.workers} {where} {' '.join(self.flags)}; {what}"
 
-    def run(self, process, workers_of, disk=None):
-        """Disturbs the workers of this process, which workers_of() lists, until it ends or all is done and over."""
+    def run(self, process, workers_of, disk=None, start=None):
+        """Disturbs the workers of this process, which workers_of() lists, until it ends or all is done and over.
+        start(worker): of those that come later.
+        """
         begin, over = time.monotonic(), []  # (second, what ends a disturbance)
         todo = list(self.events)
         try:
@@ -71,7 +81,9 @@ class Schedule:
                     end()
                 if todo and todo[0][0] <= now:
                     _, name, who, lasts, how = todo.pop(0)
-                    if end := self.disturb(process.pid, workers_of(), disk, name, who, lasts, how):
+                    if name == "join":
+                        start(who)
+                    elif end := self.disturb(process.pid, workers_of(), disk, name, who, lasts, how):
                         over.append((now + lasts, end))
                 time.sleep(0.002)
         finally:
