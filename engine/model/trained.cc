@@ -57,15 +57,19 @@ auto asBinary(const std::string& path, Body&& body) {
 void Trained::copyValues(int layer, int blob, float* to) const { file->read(valuesOf(layer, blob), to); }
 
 void eachTrained(const std::string& path, const std::function<void(const Trained&)>& use) {
-  if (isHdf5(path) || !std::filesystem::is_regular_file(path)) return use(readTrained(path));
+  std::error_code unknown;
+  if (isHdf5(path) || !std::filesystem::is_regular_file(path, unknown)) return use(readTrained(path));
   const MappedFile file(path);
-  const auto layers = storedLayers(file.bytes());
-  for (const std::string_view layer : layers) {
+  std::vector<StoredLayer> layers;  // all before the first is used: a damaged file changes nothing
+  for (const std::string_view layer : storedLayers(file.bytes())) {
     auto stored = storedLayer(layer);
     if (!stored) return use(readTrained(path));
+    layers.push_back(std::move(*stored));
+  }
+  for (StoredLayer& layer : layers) {
     Trained one{caffe::NetParameter()};
-    *one.net.add_layer() = std::move(stored->layer);
-    one.file = &file, one.values.push_back(std::move(stored->values));
+    *one.net.add_layer() = std::move(layer.layer);
+    one.file = &file, one.values.push_back(std::move(layer.values));
     use(one);
   }
   if (layers.empty()) use(readTrained(path));
