@@ -18,6 +18,7 @@ struct BackPlan {
   bool plain, whole;  // whole: every input element belongs to a phase with taps
 };
 
+// length: the phases of both axes, one after the other.
 inline BackPlan planBack(const ConvShape& s) {
   BackPlan p;
   const int oh = s.oh(), ocg = s.oc / s.groups, icg = s.ic / s.groups;
