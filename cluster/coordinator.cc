@@ -173,9 +173,11 @@ class Coordinator::State {
     if (losses_.last()) message.mutable_regroup()->set_why(losses_.last()->message());
     for (const int w : membership_.members()) {
       roster_.tell(w, message);
-      // It computes again, and is watched as before. Of those that have ended nothing is expected.
+      if (atBorder) continue;
+      // It computes again, and is watched as before. Who had finished and is gone leaves its place to another one.
       Member& m = roster_.members[static_cast<size_t>(w)];
-      if (!atBorder && m.watched()) m.finished = false, m.moved = monotonicSeconds();
+      if (m.watched()) m.finished = false, m.moved = monotonicSeconds();
+      if (membership_.seat(w) == Membership::Seat::kEmpty) m = Member();
     }
   }
 
@@ -335,10 +337,10 @@ class Coordinator::State {
         }
         break;
       case control::ToCoordinator::kFinished:
+        if (!membership_.finished(w)) break;
         m.finished = true;
         m.digest = message.finished().state_digest();
         m.beat.set_iteration(message.finished().iteration());
-        membership_.finished(w);
         wentOn(message.finished().iteration());
         break;
       default:
@@ -402,8 +404,8 @@ class Coordinator::State {
     std::string refusal = roster_.refusal(hello, options_.jobDigest);
     if (refusal.empty()) {
       const Member& there = roster_.members[w];
-      if (recovers() && there.finished) return isOver(*in.from);
-      if (recovers() && !gathering() && Reserve::takes(hello, there)) return reserve_.add(in.from);
+      const bool reserve = there.finished || (!gathering() && Reserve::takes(hello, there));
+      if (recovers() && reserve) return reserve_.add(in.from);
       // A later attempt of the same task: the earlier one is gone, although its connection has not ended yet.
       if (survivesLoss() && there.channel && !there.finished && !Reserve::takes(hello, there) &&
           hello.attempt() > there.hello.attempt())
@@ -420,13 +422,6 @@ class Coordinator::State {
     membership_.joined(static_cast<int>(w));
     if (hello.brief()) membership_.ready(static_cast<int>(w));
     reports_.joined(static_cast<int>(w), roster_);
-  }
-
-  // Its work is done already: the task that Spark repeats has nothing to do.
-  static void isOver(Channel& who) {
-    control::ToMember bye;
-    bye.mutable_bye();
-    sendTo(who, bye);
   }
 
   void preparing(Member& m) {
