@@ -208,7 +208,7 @@ class Coordinator::State {
       m.finished = m.hello.brief() && !m.channel;
       if (m.finished) membership_.finished(members[i]);
       roster_.tell(members[i], message);
-      m.moved = monotonicSeconds();
+      m.moved = lastPass_ = monotonicSeconds();
     }
     started();
   }
@@ -249,7 +249,9 @@ class Coordinator::State {
       if (!survivesLoss()) throw *losses_.last();
     }
     LOG_WARNING("{}", story);
-    if (pauses) reports_.paused(monotonicSeconds());
+    const double now = monotonicSeconds();
+    if (pauses && kind == ErrorKind::kTimeout) reports_.stood(lastPass_, now);
+    if (pauses) reports_.paused(now);
     control::ToMember goodbye;
     goodbye.mutable_abort()->set_kind(name(ErrorKind::kPeer));
     goodbye.mutable_abort()->set_story(
@@ -315,6 +317,7 @@ class Coordinator::State {
       case control::ToCoordinator::kReady:
         return ready(m, w, message.ready());
       case control::ToCoordinator::kBeat:
+        if (message.beat().passes() != m.beat.passes()) lastPass_ = m.heard;
         if (message.beat().passes() != m.beat.passes() || message.beat().waiting()) m.moved = m.heard;
         if (message.beat().preparing() > m.beat.preparing()) preparing(m);
         m.beat = message.beat();
@@ -444,7 +447,7 @@ class Coordinator::State {
   Reserve reserve_;
   Losses losses_;
   Deadline waitUntil_ = Deadline::after(0);  // for all members, or for replacements
-  double lastAlive_ = 0;
+  double lastAlive_ = 0, lastPass_ = 0;      // lastPass_: of any member, as its heartbeat said
   bool done_ = false, asked_ = false, calledLast_ = false;
   std::vector<std::shared_ptr<Channel>> waiting_;  // for all to be here
   Doorman doorman_;

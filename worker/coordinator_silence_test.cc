@@ -46,5 +46,29 @@ TEST_F(SilenceTest, WhoFinishesBehindALossIsGivenUpLikeAnyOther) {
   endsBy1();
 }
 
+// Nobody computes since worker 0 waits for worker 1, though that is seen only ten seconds later.
+TEST_F(SilenceTest, ThePauseBeginsWithTheLastPass) {
+  train();
+  for (const int w : {0, 1}) workers_[static_cast<size_t>(w)].sayBeat(7, 1), heardOf(w, 5 + w);
+  clock_.advance(6);
+  workers_[0].sayBeat(7, 1, true);
+  heardOf(0, 7);
+  clock_.advance(5);
+  EXPECT_TRUE(c_->saw([](const wire::Event& e) { return e.lost().worker() == 1; }));
+  EXPECT_TRUE(workers_[0].hear().has_regroup());
+  workers_[0].sayPaused(1, 7);
+  EXPECT_TRUE(workers_[0].hear().has_start());
+  clock_.advance(0.25);
+  heardOf(0, 8);
+  const auto goesOn = [](const wire::Event& e) { return e.has_regrouped(); };
+  ASSERT_TRUE(c_->saw(goesOn));
+  const auto all = c_->events();
+  EXPECT_EQ(changeOf(*std::find_if(all.begin(), all.end(), goesOn)),
+            "training goes on with 1 worker(s) from iteration 8, after 11.25 s (0.25 s since the loss was seen)");
+  stop_.raise(Error(ErrorKind::kStopped, "enough"));
+  workers_[0].hangUp();
+  EXPECT_TRUE(clock_.advanceUntil([&] { return c_->over(); }));
+}
+
 }  // namespace
 }  // namespace crema::worker
