@@ -382,14 +382,17 @@ class Coordinator::State {
       while (auto in = doorman_.next(moment, nullptr))
         if (in->from != roster_.members[static_cast<size_t>(w)].channel) handle(*in);
     }
-    const std::string story =
-        fmt::format("{} failed{}: {}", roster_.describe(w), roster_.during(f.iteration()), f.story());
-    if (joins(w)) return lose(w, story);
     const bool others = recovers() && !gathering() && membership_.members().size() > 1;
-    if ((survivesLoss() && f.kind() == name(ErrorKind::kStopped)) ||
-        (others && f.kind() == name(ErrorKind::kIo) &&
-         losses_.ofItsMachine(w, story, monotonicSeconds(), options_.replacementTimeout)))
+    const bool itsMachine = others && !joins(w) && f.kind() == name(ErrorKind::kIo);
+    const double now = monotonicSeconds();
+    const int time = itsMachine ? losses_.ofItsMachine(w, now) : 1;
+    const std::string story = fmt::format("{} failed{}{}: {}", roster_.describe(w), roster_.during(f.iteration()),
+                                          Losses::often(time), f.story());
+    if (joins(w) || (survivesLoss() && f.kind() == name(ErrorKind::kStopped))) return lose(w, story);
+    if (itsMachine && time <= patience::kFailures) {
+      losses_.follow(Error(ErrorKind::kIo, story), now + options_.replacementTimeout);
       return lose(w, story);
+    }
     throw Error(kindForAll(f.kind()), story);
   }
 
