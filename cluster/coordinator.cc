@@ -173,9 +173,11 @@ class Coordinator::State {
     if (losses_.last()) message.mutable_regroup()->set_why(losses_.last()->message());
     for (const int w : membership_.members()) {
       roster_.tell(w, message);
-      // It computes again, and is watched as before. Of those that have ended nothing is expected.
+      if (atBorder) continue;
+      // It computes again, and is watched as before. Who had finished and is gone leaves its place to another one.
       Member& m = roster_.members[static_cast<size_t>(w)];
-      if (!atBorder && m.watched()) m.finished = false, m.moved = monotonicSeconds();
+      if (m.watched()) m.finished = false, m.moved = monotonicSeconds();
+      if (membership_.seat(w) == Membership::Seat::kEmpty) m = Member();
     }
   }
 
@@ -206,7 +208,7 @@ class Coordinator::State {
       m.finished = m.hello.brief() && !m.channel;
       if (m.finished) membership_.finished(members[i]);
       roster_.tell(members[i], message);
-      m.moved = monotonicSeconds();
+      m.moved = lastPass_ = monotonicSeconds();
     }
     started();
   }
@@ -247,7 +249,9 @@ class Coordinator::State {
       if (!survivesLoss()) throw *losses_.last();
     }
     LOG_WARNING("{}", story);
-    if (pauses) reports_.paused(monotonicSeconds());
+    const double now = monotonicSeconds();
+    if (pauses && kind == ErrorKind::kTimeout) reports_.stood(lastPass_, now);
+    if (pauses) reports_.paused(now);
     control::ToMember goodbye;
     goodbye.mutable_abort()->set_kind(name(ErrorKind::kPeer));
     goodbye.mutable_abort()->set_story(
@@ -313,6 +317,7 @@ class Coordinator::State {
       case control::ToCoordinator::kReady:
         return ready(m, w, message.ready());
       case control::ToCoordinator::kBeat:
+        if (message.beat().passes() != m.beat.passes()) lastPass_ = m.heard;
         if (message.beat().passes() != m.beat.passes() || message.beat().waiting()) m.moved = m.heard;
         if (message.beat().preparing() > m.beat.preparing()) preparing(m);
         m.beat = message.beat();
@@ -335,10 +340,10 @@ class Coordinator::State {
         }
         break;
       case control::ToCoordinator::kFinished:
+        if (!membership_.finished(w)) break;
         m.finished = true;
         m.digest = message.finished().state_digest();
         m.beat.set_iteration(message.finished().iteration());
-        membership_.finished(w);
         wentOn(message.finished().iteration());
         break;
       default:
@@ -377,14 +382,17 @@ class Coordinator::State {
       while (auto in = doorman_.next(moment, nullptr))
         if (in->from != roster_.members[static_cast<size_t>(w)].channel) handle(*in);
     }
-    const std::string story =
-        fmt::format("{} failed{}: {}", roster_.describe(w), roster_.during(f.iteration()), f.story());
-    if (joins(w)) return lose(w, story);
     const bool others = recovers() && !gathering() && membership_.members().size() > 1;
-    if ((survivesLoss() && f.kind() == name(ErrorKind::kStopped)) ||
-        (others && f.kind() == name(ErrorKind::kIo) &&
-         losses_.ofItsMachine(w, story, monotonicSeconds(), options_.replacementTimeout)))
+    const bool itsMachine = others && !joins(w) && f.kind() == name(ErrorKind::kIo);
+    const double now = monotonicSeconds();
+    const int time = itsMachine ? losses_.ofItsMachine(w, now) : 1;
+    const std::string story = fmt::format("{} failed{}{}: {}", roster_.describe(w), roster_.during(f.iteration()),
+                                          Losses::often(time), f.story());
+    if (joins(w) || (survivesLoss() && f.kind() == name(ErrorKind::kStopped))) return lose(w, story);
+    if (itsMachine && time <= patience::kFailures) {
+      losses_.follow(Error(ErrorKind::kIo, story), now + options_.replacementTimeout);
       return lose(w, story);
+    }
     throw Error(kindForAll(f.kind()), story);
   }
 
@@ -402,8 +410,8 @@ class Coordinator::State {
     std::string refusal = roster_.refusal(hello, options_.jobDigest);
     if (refusal.empty()) {
       const Member& there = roster_.members[w];
-      if (recovers() && there.finished) return isOver(*in.from);
-      if (recovers() && !gathering() && Reserve::takes(hello, there)) return reserve_.add(in.from);
+      const bool reserve = there.finished || (!gathering() && Reserve::takes(hello, there));
+      if (recovers() && reserve) return reserve_.add(in.from);
       // A later attempt of the same task: the earlier one is gone, although its connection has not ended yet.
       if (survivesLoss() && there.channel && !there.finished && !Reserve::takes(hello, there) &&
           hello.attempt() > there.hello.attempt())
@@ -420,13 +428,6 @@ class Coordinator::State {
     membership_.joined(static_cast<int>(w));
     if (hello.brief()) membership_.ready(static_cast<int>(w));
     reports_.joined(static_cast<int>(w), roster_);
-  }
-
-  // Its work is done already: the task that Spark repeats has nothing to do.
-  static void isOver(Channel& who) {
-    control::ToMember bye;
-    bye.mutable_bye();
-    sendTo(who, bye);
   }
 
   void preparing(Member& m) {
@@ -449,7 +450,7 @@ class Coordinator::State {
   Reserve reserve_;
   Losses losses_;
   Deadline waitUntil_ = Deadline::after(0);  // for all members, or for replacements
-  double lastAlive_ = 0;
+  double lastAlive_ = 0, lastPass_ = 0;      // lastPass_: of any member, as its heartbeat said
   bool done_ = false, asked_ = false, calledLast_ = false;
   std::vector<std::shared_ptr<Channel>> waiting_;  // for all to be here
   Doorman doorman_;

@@ -3,6 +3,8 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "base/error.h"
 
@@ -12,8 +14,11 @@ class Losses {
  public:
   void lost(Error why) { last_ = std::move(why); }
   // A full disk, no memory, a file system that is gone for one member: others may do without it, though not for ever.
-  // Whether they do this time; that is then the cause of losses that follow within `seconds`.
-  [[nodiscard]] bool ofItsMachine(int member, const std::string& story, double now, double seconds);
+  // How often that has been so for this one within patience::kFailuresIn, now included.
+  [[nodiscard]] int ofItsMachine(int member, double now);
+  static std::string often(int time);  // ", for the second time within an hour"; "" for the first
+  // That is the cause of the losses until then.
+  void follow(Error cause, double until) { said_ = std::move(cause), saidUntil_ = until; }
   const std::optional<Error>& last() const { return last_; }
   // What ended all. Whose end only follows from what another one has said is not the cause: a host may end them all for
   // that.
@@ -22,7 +27,7 @@ class Losses {
  private:
   std::optional<Error> last_, said_;
   double saidUntil_ = 0;
-  std::map<int, int> failures_;  // of the machine of each member
+  std::map<int, std::vector<double>> failures_;  // of the machine of each member: when
 };
 
 }  // namespace crema::cluster

@@ -49,9 +49,11 @@ void Membership::left(int seat) {
   p = {finished ? Seat::kGone : Seat::kEmpty};
 }
 
-void Membership::finished(int seat) {
+bool Membership::finished(int seat) {
+  if (phase_ == Phase::kRegrouping && atOnce_) return false;
   Place& p = seats_[static_cast<size_t>(seat)];
   if (p.is == Seat::kRunning) p.is = Seat::kFinished;
+  return true;
 }
 
 void Membership::paused(int seat, uint32_t generation, int64_t iteration, const Unreached& others) {
@@ -96,8 +98,18 @@ Membership::Say Membership::whenRunning() {
   if (lost_ && rules_.replacement == Replacement::kFail) return Say::kTooFew;
   phase_ = Phase::kRegrouping;
   ++generation_;
-  atOnce_ = lost_ || count(Seat::kPaused) > 0;
-  return atOnce_ ? Say::kRegroup : Say::kBorder;
+  if (!lost_ && count(Seat::kPaused) == 0) return Say::kBorder;
+  askAtOnce();
+  return Say::kRegroup;
+}
+
+// The last steps are done anew: who has finished computes again, and who has left behind that is missing.
+void Membership::askAtOnce() {
+  atOnce_ = true;
+  for (Place& p : seats_) {
+    if (p.is == Seat::kFinished) p.is = Seat::kRunning;
+    if (p.is == Seat::kGone) p = {};
+  }
 }
 
 // Counts this regrouping, in which nobody was lost. Whatever its reason was, a run goes on to the next step or has trouble.
@@ -123,13 +135,13 @@ void Membership::evict() {
 }
 
 Membership::Say Membership::whenRegrouping(bool waited) {
-  const auto stays = [this](int s) { return seat(s) == Seat::kRunning || (atOnce_ && seat(s) == Seat::kFinished); };
+  const auto stays = [this](int s) { return seat(s) == Seat::kRunning; };
   if (!atOnce_) {
     if (over()) return Say::kOver;
     const auto misses = [this](int s) { return !seats_[static_cast<size_t>(s)].unreached.empty(); };
     if (lost_ || std::any_of(members_.begin(), members_.end(), misses)) {
       if (lost_ && rules_.replacement == Replacement::kFail) return Say::kTooFew;
-      atOnce_ = true;
+      askAtOnce();
       return Say::kRegroup;
     }
   }

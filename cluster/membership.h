@@ -55,7 +55,8 @@ class Membership {
   void joined(int seat);
   void ready(int seat);
   void left(int seat);  // its connection has ended, or it is given up
-  void finished(int seat);
+  // false: it has been asked to leave its generation at once, and computes again.
+  bool finished(int seat);
   // It has left this generation between two steps, with the state before step `iteration`, as it was asked to, or
   // because it cannot reach others.
   void paused(int seat, uint32_t generation, int64_t iteration, const Unreached& others = {});
@@ -99,6 +100,7 @@ class Membership {
   Say start(bool waited);
   bool inTrouble(int64_t furthest);
   void evict();
+  void askAtOnce();
 
   // With how many the next generation begins at once: as many as the one before had, where one is waited for.
   int wanted() const {

@@ -161,6 +161,36 @@ TEST_F(MembershipTest, ALossBeforeTheModelIsNot) {
   EXPECT_EQ(m_->next(false), Say::kRegroup) << "another one must write it";
 }
 
+// What had been finished is done anew, by whoever is there then.
+TEST_F(MembershipTest, WhoHasFinishedAndIsGoneIsReplacedWhereAllComputeAgain) {
+  begin({3, 0, Replacement::kGoOn, false});
+  EXPECT_TRUE(m_->finished(1));
+  m_->left(1);
+  EXPECT_EQ(m_->seat(1), Seat::kGone);
+  EXPECT_TRUE(m_->finished(2));
+  m_->left(0);
+  EXPECT_EQ(m_->next(false), Say::kRegroup);
+  EXPECT_EQ(m_->seat(1), Seat::kEmpty);
+  EXPECT_FALSE(m_->finished(2)) << "it is to leave at once";
+  for (const int s : {0, 1}) m_->joined(s), m_->ready(s);
+  EXPECT_EQ(m_->next(false), Say::kNothing) << "it has not";
+  m_->paused(2, 1, 9);
+  EXPECT_EQ(m_->next(false), Say::kStart);
+  EXPECT_EQ(m_->members(), (std::vector<int>{0, 1, 2}));
+}
+
+TEST_F(MembershipTest, WhoIsLostWhileAllAreToComputeAgainIsALoss) {
+  begin({3, 0, Replacement::kGoOn, true});
+  EXPECT_TRUE(m_->finished(2));
+  m_->left(0);
+  EXPECT_EQ(m_->next(false), Say::kRegroup);
+  m_->left(2);
+  EXPECT_EQ(m_->seat(2), Seat::kEmpty);
+  m_->paused(1, 1, 9);
+  EXPECT_EQ(m_->next(false), Say::kStart);
+  EXPECT_EQ(m_->members(), std::vector<int>{1});
+}
+
 TEST_F(MembershipTest, ALossBehindTheModelIsTheEndAlsoWhereEachHasItsRows) {
   begin({2, 0, Replacement::kGoOn, false});
   m_->finished(0);

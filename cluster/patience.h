@@ -13,6 +13,7 @@ constexpr double kMessages = 0.5;     // for handling what has come, as a model 
 constexpr double kSend = 5;           // until a member has room for a message
 constexpr double kPreparing = 5;      // between two reports to the host of how many members have their rows
 constexpr int kFailures = 2;          // of a member's machine (kIo) that the run survives
+constexpr double kFailuresIn = 3600;  // if they come within this time
 constexpr double kPromise = 30;       // for a process in reserve to take the place that it was given
 constexpr double kHangTimeouts = 10;  // step timeouts without a finished batch: the member hangs
 

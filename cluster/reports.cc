@@ -1,7 +1,5 @@
 #include "cluster/reports.h"
 
-#include <algorithm>
-
 #include "cluster/patience.h"
 
 namespace crema::cluster {
@@ -52,9 +50,10 @@ void Reports::wentOn(uint32_t generation, size_t members, int64_t iteration, dou
   auto* r = event.mutable_regrouped();
   r->set_generation(generation), r->set_workers(static_cast<int>(members));
   r->set_iteration(iteration), r->set_pause(now - since_);
+  if (seen_ >= 0) r->set_seen(now - seen_);
   for (const int w : came_) r->add_came(w);
   if (!shares_.empty()) r->set_shares(shares_);
-  since_ = -1;
+  since_ = seen_ = -1;
   came_.clear();
   emit_(event);
 }

@@ -1,5 +1,6 @@
 // What the coordinator's host hears: of members, of pauses, and what members report, each thing once.
 #pragma once
+#include <algorithm>
 #include <functional>
 #include <set>
 #include <utility>
@@ -23,6 +24,11 @@ class Reports {
   void paused(double now) {
     if (since_ < 0) since_ = now;
   }
+  // The same, as the silence of a member shows late: nobody has done a pass since `since`.
+  void stood(double since, double now) {
+    paused(since);
+    since_ = std::min(since_, since), seen_ = now;
+  }
   // A generation begins, with these newcomers, and shares of which the text says why they are not equal.
   void begins(std::vector<int> came, std::string shares) { came_ = std::move(came), shares_ = std::move(shares); }
   // Its first step is done: the pause is over, if there was one.
@@ -34,6 +40,7 @@ class Reports {
  private:
   std::function<void(const wire::Event&)> emit_;
   double since_ = -1;                        // the present pause; -1: none
+  double seen_ = -1;                         // when the silence was seen that it began with; -1: there was none
   std::vector<int> came_;                    // newcomers of the present generation
   std::string shares_;                       // of it
   std::set<std::pair<int64_t, int>> tests_;  // that have been reported

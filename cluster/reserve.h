@@ -1,5 +1,5 @@
-// Processes that Spark starts although the member whose place they would take is well: it repeats a whole stage when rows
-// are lost that one of its tasks needs, and leaves the other tasks running. Each gets a place that becomes empty. Taking
+// Processes that Spark starts although the member whose place they would take is well, or has done its work: it repeats a
+// whole stage when rows are lost that one of its tasks needs, and leaves the other tasks running. Each gets a place that becomes empty. Taking
 // places from those that are well would end all that have the state; refusing would leave the place that the stage was
 // repeated for empty, as its slot goes to the next such task.
 #pragma once

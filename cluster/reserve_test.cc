@@ -97,14 +97,26 @@ TEST_F(ReserveTest, ALaterAttemptOfTheSameTaskTakesItsPlace) {
   EXPECT_TRUE(c_->saw([](const wire::Event& e) { return e.has_lost() && e.lost().replaced(); }));
 }
 
-TEST_F(ReserveTest, WhoComesWhenItsWorkIsDoneMayGo) {
+TEST_F(ReserveTest, WhoComesWhenItsWorkIsDoneWaitsForTheEnd) {
   members_[1].sayFinished("one");
   settle();
-  ScriptedMember again(c_->address(), 1);
-  again.hello.set_attempt(1);
-  again.sayHello();
+  members_[1].hangUp();
+  ScriptedMember again = repeated(1);
+  for (const size_t w : {0, 2}) members_[w].sayFinished("one");
   EXPECT_TRUE(again.hear().has_bye());
   EXPECT_EQ(losses(), 0u);
+}
+
+TEST_F(ReserveTest, WhoComesWhenItsWorkIsDoneIsThereWhenItIsDoneAnew) {
+  members_[1].sayFinished("one");
+  settle();
+  members_[1].hangUp();
+  ScriptedMember again = repeated(1);
+  members_[0].hangUp();  // before its model is there
+  ASSERT_TRUE(members_[2].hear().has_regroup());
+  ASSERT_TRUE(clock_.advanceUntil([&] { return again.spokenTo(); }));
+  const control::ToMember m = again.hear();
+  ASSERT_TRUE(m.has_place()) << m.ShortDebugString();
 }
 
 TEST_F(ReserveTest, AFullDiskOfOneMemberIsALoss) {

@@ -73,8 +73,9 @@ std::string changeOf(const wire::Event& event) {
   const auto& r = event.regrouped();
   std::string came;
   for (const int w : r.came()) came += fmt::format("{}{}", came.empty() ? "" : ", ", w);
-  return fmt::format("training goes on with {} worker(s){} from iteration {}, after {:.2f} s", r.workers(),
-                     came.empty() ? "" : fmt::format(" (new: {})", came), r.iteration(), r.pause()) +
+  return fmt::format("training goes on with {} worker(s){} from iteration {}, after {:.2f} s{}", r.workers(),
+                     came.empty() ? "" : fmt::format(" (new: {})", came), r.iteration(), r.pause(),
+                     r.has_seen() ? fmt::format(" ({:.2f} s since the loss was seen)", r.seen()) : "") +
          (r.shares().empty() ? "" : "; " + r.shares());
 }
 

@@ -28,28 +28,31 @@ Publications::Publications(bool byHost, double patience, const std::atomic<int64
       interrupt_(interrupt) {}
 
 void Publications::taken(const wire::Event& event) {
-  if (byHost_)
-    waiting_.push_back(event);
-  else
-    report_(event);
+  if (!byHost_) return report_(event);
+  if (waiting_.empty()) since_ = monotonicSeconds();
+  waiting_.push_back(event);
 }
 
 void Publications::reportPublished() {
   for (; reported_ < published_ && !waiting_.empty(); ++reported_) {
     report_(waiting_.front());
     waiting_.pop_front();
+    since_ = monotonicSeconds();
   }
+  checkPatience();
+}
+
+void Publications::checkPatience() const {
+  if (waiting_.empty() || monotonicSeconds() - since_ <= patience_) return;
+  ioError(
+      "{} was not published within {:.0f} s; is the file system of -model slow or gone? "
+      "spark.crema.stepTimeout (a tenth of that) changes the limit",
+      nameOf(waiting_.front()), patience_);
 }
 
 void Publications::waitForAll() {
-  const double since = monotonicSeconds();
   for (reportPublished(); !waiting_.empty(); reportPublished()) {
     interrupt_.check();
-    if (monotonicSeconds() - since > patience_)
-      throw Error(ErrorKind::kTimeout,
-                  fmt::format("{} was not published within {:.0f} s; is the file system of -model slow or gone? "
-                              "spark.crema.stepTimeout (a tenth of that) changes the limit",
-                              nameOf(waiting_.front()), patience_));
     wait_();
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
   }

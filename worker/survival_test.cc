@@ -25,8 +25,11 @@ class SurvivingWorker : public crema::test::WorkerRuns {
     thread_.join();
   }
   // Worker 1 of two, up to Ready.
-  void begin(const std::function<train::Request()>& request = [] { return train::Request::kNone; }) {
+  void begin(
+      const std::function<train::Request()>& request = [] { return train::Request::kNone; },
+      const Change& change = nullptr) {
     job_ = job(2);
+    if (change) change(job_);
     job_.set_worker(1), job_.set_coordinator(doorman_.address()), job_.set_step_timeout(1000);
     job_.set_replacement("continue");
     thread_ = std::thread([this, request] {
@@ -122,6 +125,30 @@ TEST_F(SurvivingWorker, ATimeoutOfItsOwnIsAnError) {
   ASSERT_TRUE(in.message.has_failed()) << in.message.ShortDebugString();
   EXPECT_EQ(in.message.failed().story().find("the file system is gone"), 0u) << in.message.failed().story();
   EXPECT_EQ(in.message.failed().kind(), "timeout");
+}
+
+// The host takes it and confirms nothing, as where its file system hangs: another worker's host may publish it.
+TEST_F(SurvivingWorker, ASnapshotThatIsNeverPublishedIsAnErrorOfItsMachineWhileItTrains) {
+  std::atomic<bool> asked{false};
+  begin([&] { return asked.exchange(true) ? train::Request::kNone : train::Request::kSnapshot; },
+        [this](wire::Job& j) {
+          auto p = parameter("max_iter: 100000000 snapshot_after_train: false", 5);
+          j.set_solver(p.SerializeAsString()), j.set_publishes(true), j.set_snapshot_prefix(folder_.file("snap"));
+        });
+  beat_ = [this](const control::ToCoordinator::Beat&) {
+    control::ToMember m;
+    m.mutable_alive();
+    worker_->send(m, Deadline::after(1e6));
+    clock_.advance(500);
+  };
+  startAlone(1, -1);
+  const double since = monotonicSeconds();
+  const auto in = next();
+  ASSERT_TRUE(in.message.has_failed()) << in.message.ShortDebugString();
+  EXPECT_NE(in.message.failed().story().find(" was not published within 10000 s; "), std::string::npos)
+      << in.message.failed().story();
+  EXPECT_EQ(in.message.failed().kind(), "io");
+  EXPECT_GT(monotonicSeconds() - since, 9999);
 }
 
 // Member 0 is there, hears all and says what it should, and its port is closed.

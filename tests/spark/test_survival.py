@@ -36,7 +36,7 @@ def test_killed_children_and_executors_change_nothing(job, tmp_path):
     lost = re.findall(r"worker \d \(rank.*\) was (?:lost in step \d+: .*|started again); the run goes on", text)
     assert len(lost) >= 2, text[-4000:]
     pauses = [float(p) for p in re.findall(r"training goes on with .* after ([\d.]+) s", text)]
-    assert pauses and min(pauses) < 5, text[-4000:]
+    assert pauses and max(pauses) < 20, text[-4000:]
     for file in (tmp_path / "run").glob("*_iter_1500.*"):
         file.unlink()
     text, again, its_snapshots = trained(job, tmp_path / "run", "-resume", "auto", master="local[2]")

@@ -157,7 +157,8 @@ inline void World::hear(size_t i) {
       return membership.paused(seat, m.generation, m.iteration,
                                {m.unreached < 0 ? std::vector<int>() : std::vector<int>{m.unreached}, m.ended});
     case Message::kFinished:
-      return membership.finished(seat);
+      membership.finished(seat);
+      return;
     default:
       return membership.left(seat);
   }
