@@ -71,7 +71,7 @@ object TrainRun {
         ByteString.copyFrom(token)).setModelHome(home).setCoordinatorListens(true)
       .setEncrypted(Cluster.encrypts(sc.getConf))
       .setReplacement(sc.getConf.get("spark.crema.replacement", "continue"))
-      .setReplacementTimeout(seconds(sc, "spark.crema.replacementTimeout", 60))
+      .setReplacementTimeout(Cluster.replacementTimeout(sc.getConf, rowsSent = fed.train.orElse(fed.test).isDefined))
       .setRebalance(seconds(sc, "spark.crema.rebalance", 30))
       .setLeastWorkers(Cluster.leastWorkers(sc.getConf, workers, places)).build()
     val coordinator = new Child("coordinator", base.toBuilder.setHost(Cluster.driverAddress(sc)).build())
