@@ -4,6 +4,7 @@ import java.io.File
 import java.nio.file.Files
 import java.security.SecureRandom
 import java.util.concurrent.{Executors, TimeUnit}
+import java.util.concurrent.atomic.AtomicLong
 
 import scala.annotation.tailrec
 import scala.util.control.NonFatal
@@ -70,7 +71,7 @@ object TrainRun {
         ByteString.copyFrom(token)).setModelHome(home).setCoordinatorListens(true)
       .setEncrypted(Cluster.encrypts(sc.getConf))
       .setReplacement(sc.getConf.get("spark.crema.replacement", "continue"))
-      .setReplacementTimeout(seconds(sc, "spark.crema.replacementTimeout", 60))
+      .setReplacementTimeout(Cluster.replacementTimeout(sc.getConf, rowsSent = fed.train.orElse(fed.test).isDefined))
       .setRebalance(seconds(sc, "spark.crema.rebalance", 30))
       .setLeastWorkers(Cluster.leastWorkers(sc.getConf, workers, places)).build()
     val coordinator = new Child("coordinator", base.toBuilder.setHost(Cluster.driverAddress(sc)).build())
@@ -81,9 +82,9 @@ object TrainRun {
         s => Storage.inFolder(spec.snapshotFolder, new File(s.getState).getName), published)
       budget.lap("rendezvous")
       val job = base.toBuilder.setCoordinator(address).build().toByteArray
-      val results = watch.during(runTasks(sc, spec, job, workers, watch.group, fed.frames, databases))
-      val skipped = results.sum
-      if (skipped > 0)
+      val skipped = new AtomicLong // by the tasks that have ended
+      watch.during(runTasks(sc, spec, job, workers, watch.group, fed.frames, databases)(skipped.addAndGet(_)))
+      if (skipped.get > 0)
         console.say(s"$skipped record(s) could not be decoded and were passed over; " +
           "the workers' logs name the first ones")
       watch.tests
@@ -158,14 +159,14 @@ object TrainRun {
   }
 
   private def runTasks(sc: SparkContext, spec: TrainSpec, job: Array[Byte], workers: Int, group: String,
-      frames: RDD[(FrameKey, Array[Byte])], databases: Databases): Array[Long] = {
+      frames: RDD[(FrameKey, Array[Byte])], databases: Databases)(skipped: Long => Unit): Unit = {
     sc.setJobGroup(group, s"Crema: training on $workers worker(s)", interruptOnCancel = true)
     try {
-      val results = Placement.spread(sc, frames).mapPartitionsWithIndex { (worker, rows) =>
+      val tasks = Placement.spread(sc, frames).mapPartitionsWithIndex { (worker, rows) =>
         val rowsOf = rows.next()
         Iterator(trainTask(spec, job, worker, w => rowsOf(w).map(_._2), databases))
       }
-      results.collect()
+      sc.runJob(tasks, (records: Iterator[Long]) => records.sum, (_: Int, records: Long) => skipped(records))
     } finally sc.clearJobGroup()
   }
 
