@@ -204,7 +204,7 @@ object TrainRun {
     */
   private def lives(spec: TrainSpec, job: Job.Builder, rows: Int => Iterator[Array[Byte]], databases: Databases,
       context: TaskContext, conf: => Configuration): Event.Done = {
-    val first = context.attemptNumber() * Lives
+    val first = context.attemptNumber() * 2 * Lives
     val again = job.getReplacement != "fail" && job.getWorkers > 1 && !job.hasTrainRows && !job.hasTestRows
     @tailrec def life(number: Int): Event.Done = {
       val child = new Child("worker", job.setAttempt(first + number).build())
@@ -215,24 +215,31 @@ object TrainRun {
       if (end.place.nonEmpty || killed && again && number + 1 < Lives && !context.isInterrupted()) {
         end.place.foreach(job.setWorker(_))
         life(if (killed) number + 1 else number)
-      } else {
-        try child.finish(end.failed)
-        catch {
-          case e: CremaException if doesWithout(job, context) =>
-            log.warn(s"the run goes on without this executor, whose worker failed once more: ${e.getMessage}")
-        }
-        end.done
-      }
+      } else if (comesAgain(child, end, job, context, number + 1)) {
+        Thread.sleep(Pause)
+        life(math.max(number + 1, Lives))
+      } else end.done
     }
     life(0)
   }
 
-  /** Whether a run that grows goes on when this task fails once more, which would end Spark's job. Where the run needs
-    * its worker, the coordinator ends the run with its error.
+  /** Whether a worker that has failed is to be started again, in a run that grows: it goes on without the worker, and a
+    * failure of the task may end Spark's job. How many Spark has counted is not known: attempts that were preempted are
+    * none. Where the run needs the worker, the coordinator ends the run with its error.
     */
-  private def doesWithout(job: Job.Builder, context: TaskContext): Boolean =
-    job.getFirstWorkers > 0 && context.attemptNumber() + 1 >= SparkEnv.get.conf.getInt("spark.task.maxFailures", 4)
-  private val Lives = 4 // of a worker in one task
+  private def comesAgain(child: Child, end: End, job: Job.Builder, context: TaskContext, lives: Int): Boolean =
+    try { child.finish(end.failed); false }
+    catch {
+      case e: CremaException
+          if job.getFirstWorkers > 0 &&
+            context.attemptNumber() + 1 >= SparkEnv.get.conf.getInt("spark.task.maxFailures", 4) =>
+        val again = lives < 2 * Lives && !context.isInterrupted()
+        val next = if (again) s"; it is started again in ${Pause / 1000} s" else ""
+        log.warn(s"the run goes on without this executor, whose worker failed once more$next: ${e.getMessage}")
+        again
+    }
+  private val Lives = 4 // of a worker in one task, and as many where a run that grows goes on without it meanwhile
+  private val Pause = 60000L // ms
 
   /** How a worker's process has ended. place: the worker that is to be started instead. */
   private case class End(done: Event.Done, failed: Option[Event.Failed], place: Option[Int])
