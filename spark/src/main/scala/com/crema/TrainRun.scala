@@ -286,9 +286,11 @@ object TrainRun {
   /** The answer to the worker about its snapshot: both files are published, or why not. */
   private def publishSnapshot(spec: TrainSpec, s: Event.Snapshot, conf: Configuration): Input = {
     val said = Input.Published.newBuilder.setIteration(s.getIteration)
+    def published(file: String) = Storage.inFolder(spec.snapshotFolder, new File(file).getName)
     try {
-      for (file <- Seq(s.getModel, s.getState))
-        Storage.publish(file, Storage.inFolder(spec.snapshotFolder, new File(file).getName), conf)
+      Storage.remove(published(s.getState),
+        conf) // of an earlier run, which would be a pair with this model until the end
+      for (file <- Seq(s.getModel, s.getState)) Storage.publish(file, published(file), conf)
     } catch {
       case NonFatal(e) =>
         said.setFailed(s"the snapshot of iteration ${s.getIteration} cannot be published: ${e.getMessage}")
