@@ -51,15 +51,18 @@ TEST(Convolution, StepsGiveTheBitsOfKernelsOneAfterTheOther) {
 
 // Outputs of 8 MB and more: sameBits() gives one that begins with a line, which passes the caches, and one that does not.
 TEST(Convolution, LargeOutputsPassTheCaches) {
-  for (const ConvShape& s : {ConvShape{2, 8, 128, 128, 72, 1, 1}, ConvShape{4, 140, 64, 64, 130, 1, 1}}) {
-    const size_t plane = static_cast<size_t>(s.h) * s.w, out = static_cast<size_t>(s.n) * s.oc * plane;
-    const auto x = numbers(static_cast<size_t>(s.n) * s.ic * plane, 1),
-               w = numbers(static_cast<size_t>(s.oc) * s.ic, 2);
+  // In the last two, panels with left-out kernel rows begin amid a line, with both widths of vectors.
+  for (const ConvShape& s :
+       {ConvShape{2, 8, 128, 128, 72, 1, 1}, ConvShape{4, 140, 64, 64, 130, 1, 1},
+        ConvShape{32, 17, 24, 88, 128, 3, 3, 2, 2, 1, 1}, ConvShape{18, 3, 12, 20, 512, 5, 5, 1, 1, 2, 2}}) {
+    const size_t plane = static_cast<size_t>(s.oh()) * s.ow(), out = static_cast<size_t>(s.n) * s.oc * plane,
+                 in = static_cast<size_t>(s.ic) * s.h * s.w;
+    const auto x = numbers(s.n * in, 1), w = numbers(static_cast<size_t>(s.oc) * s.ic * s.kh * s.kw, 2);
     const auto got = sameBits("forward", out, NAN,
                               [&](Context& k, float* y) { convForward<float>(k, s, x.data(), w.data(), nullptr, y); });
     ConvShape last = s;
     last.n = 1;
-    const auto xd = wide({x.end() - static_cast<ptrdiff_t>(s.ic * plane), x.end()}), wd = wide(w);
+    const auto xd = wide({x.end() - static_cast<ptrdiff_t>(in), x.end()}), wd = wide(w);
     std::vector<double> want(s.oc * plane), scale(want.size());
     ref::convForward<double>(last, xd.data(), wd.data(), nullptr, want.data());
     ref::convForward<double>(last, magnitudes(xd).data(), magnitudes(wd).data(), nullptr, scale.data());

@@ -13,7 +13,7 @@
 #include "model/hdf5_file.h"
 #include "model/hdf5_model.h"
 #include "model/proto_io.h"
-#include "model/stored_layer.h"
+#include "model/stored_model.h"
 #include "model/upgrade.h"
 
 namespace crema::model {
@@ -56,19 +56,19 @@ auto asBinary(const std::string& path, Body&& body) {
 
 void Trained::copyValues(int layer, int blob, float* to) const { file->read(valuesOf(layer, blob), to); }
 
-void eachTrained(const std::string& path, const std::function<void(const Trained&)>& use) {
-  if (isHdf5(path) || !std::filesystem::is_regular_file(path)) return use(readTrained(path));
+void useTrained(const std::string& path, const std::function<void(const Trained&)>& use) {
+  std::error_code unknown;
+  if (isHdf5(path) || !std::filesystem::is_regular_file(path, unknown)) return use(readTrained(path));
   const MappedFile file(path);
-  const auto layers = storedLayers(file.bytes());
-  for (const std::string_view layer : layers) {
-    auto stored = storedLayer(layer);
-    if (!stored) return use(readTrained(path));
-    Trained one{caffe::NetParameter()};
-    *one.net.add_layer() = std::move(stored->layer);
-    one.file = &file, one.values.push_back(std::move(stored->values));
-    use(one);
-  }
-  if (layers.empty()) use(readTrained(path));
+  auto stored = storedModel(file.bytes());
+  if (!stored) return use(readTrained(path));
+  upgradeNet(&stored->net, path);
+  // Of the first format's layers some become one.
+  const auto layers = static_cast<size_t>(stored->net.layer_size());
+  if (layers == 0 || layers != stored->values.size()) return use(readTrained(path));
+  Trained trained{std::move(stored->net)};
+  trained.file = &file, trained.values = std::move(stored->values);
+  use(trained);
 }
 
 Trained readTrained(const std::string& path) {

@@ -24,14 +24,15 @@ struct Trained {
 
   Trained(caffe::NetParameter n, bool owners = false) : net(std::move(n)), ownersOnly(owners) {}
   std::string_view valuesOf(int layer, int blob) const {  // floats; empty: in `net`
-    return file ? values[static_cast<size_t>(layer)][static_cast<size_t>(blob)] : std::string_view();
+    if (!file) return {};
+    const auto& of = values[static_cast<size_t>(layer)];
+    return static_cast<size_t>(blob) < of.size() ? of[static_cast<size_t>(blob)] : std::string_view();
   }
   void copyValues(int layer, int blob, float* to) const;  // all of valuesOf(); ioError
 };
 Trained readTrained(const std::string& path);
-// use(some of its layers), one after the other where the file allows it, so that its values are never all in memory a second
-// time. An error of the file may come when some have been used.
-void eachTrained(const std::string& path, const std::function<void(const Trained&)>& use);
+// use(it), with values that stay in the file where it allows that, so that they are not in memory a second time.
+void useTrained(const std::string& path, const std::function<void(const Trained&)>& use);
 caffe::SolverState readState(const std::string& path);
 
 using SnapshotFormat = caffe::SolverParameter::SnapshotFormat;

@@ -8,12 +8,11 @@
 #include <cstdio>
 #include <filesystem>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "base/file.h"
 #include "model/proto_io.h"
-#include "model/stored_layer.h"
+#include "model/stored_model.h"
 #include "support/message_of.h"
 
 namespace crema::model {
@@ -33,43 +32,46 @@ caffe::LayerParameter wholeLayer(const Trained& some, int l) {
   return layer;
 }
 
-// What eachTrained() gives of the file: its layers in order, and in how many calls.
-std::pair<caffe::NetParameter, int> inParts(const std::string& path) {
+// The layers that useTrained() gives of the file, with their values.
+caffe::NetParameter used(const std::string& path) {
   caffe::NetParameter all;
-  int calls = 0;
-  eachTrained(path, [&](const Trained& some) {
-    ++calls;
+  useTrained(path, [&](const Trained& some) {
     for (int l = 0; l < some.net.layer_size(); ++l) *all.add_layer() = wholeLayer(some, l);
   });
-  return {all, calls};
+  return all;
 }
 
-TEST(Trained, LayersOfAModelComeOneByOneWhereTheFileAllowsIt) {
-  const auto plain = parseText<caffe::NetParameter>(
-      "name: 'n' force_backward: true state { phase: TRAIN } layer { name: 'a' blobs { shape { dim: 2 } data: 1 data: "
-      "2 } } "
-      "layer { name: 'b' } layer { name: 'c' blobs { num: 1 channels: 1 height: 1 width: 1 double_data: 3 } }",
-      "text");
-  const std::string folder = ::testing::TempDir(), path = folder + "crema_parts.caffemodel";
-  writeBinary(path, plain);
-  EXPECT_EQ(readFile(path), plain.SerializeAsString());
-  const auto [layers, calls] = inParts(path);
-  EXPECT_EQ(calls, 3);
-  caffe::NetParameter want;
-  *want.mutable_layer() = readTrained(path).net.layer();
-  EXPECT_TRUE(google::protobuf::util::MessageDifferencer::Equals(layers, want)) << toText(layers);
-  const auto old = parseText<caffe::NetParameter>(
-      "layers { name: 'a' type: INNER_PRODUCT blobs { data: 1 } } layers { name: 'b' type: RELU }", "text");
-  writeBinary(path, old);
-  EXPECT_EQ(inParts(path).second, 1);
-  EXPECT_EQ(inParts(path).first.layer(0).type(), "InnerProduct");
-  const std::string whole = plain.SerializeAsString();
-  for (size_t size = 0; size < whole.size(); ++size) {  // cut anywhere: as it is read at once
-    writeFileAtomically(path, std::string_view(whole).substr(0, size));
-    const std::string error = messageOf([&] { readTrained(path); });
-    EXPECT_EQ(messageOf([&] { inParts(path); }), error) << size;
+// Of today's layers, of older ones, and of the first format, whose padding joins the convolution behind it.
+TEST(Trained, UsedModelsAreThoseThatAreReadAtOnce) {
+  const std::string folder = ::testing::TempDir(), path = folder + "crema_used.caffemodel";
+  for (const char* text :
+       {"name: 'n' force_backward: true state { phase: TRAIN } layer { name: 'a' blobs { shape { dim: 2 } data: 1 "
+        "data: "
+        "2 } blobs { data: 5 } } layer { name: 'b' } layer { name: 'c' blobs { num: 1 channels: 1 height: 1 width: 1 "
+        "double_data: 3 } }",
+        "name: 'v1' input: 'x' layers { name: 'a' type: INNER_PRODUCT bottom: 'x' top: 'a' blobs { data: 1 } blobs { "
+        "data: 2 "
+        "} blobs_lr: 1 blobs_lr: 2 } layers { name: 'b' type: RELU bottom: 'a' top: 'a' }",
+        "name: 'v0' input: 'x' layers { layer { name: 'p' type: 'padding' pad: 2 } bottom: 'x' top: 'p' } layers { "
+        "layer { "
+        "name: 'c' type: 'conv' num_output: 1 kernelsize: 5 blobs { data: 7 } } bottom: 'p' top: 'c' }"}) {
+    const auto model = parseText<caffe::NetParameter>(text, "text");
+    writeBinary(path, model);
+    const std::string whole = readFile(path);
+    EXPECT_EQ(whole, model.SerializeAsString());
+    caffe::NetParameter want;
+    *want.mutable_layer() = readTrained(path).net.layer();
+    ASSERT_GT(want.layer_size(), 0);
+    const auto layers = used(path);
+    EXPECT_TRUE(google::protobuf::util::MessageDifferencer::Equals(layers, want)) << toText(layers);
+    useTrained(path, [&](const Trained& some) { EXPECT_EQ(some.file != nullptr, model.name() != "v0"); });
+    for (size_t size = 0; size < whole.size(); ++size) {  // cut anywhere: as it is read at once
+      writeFileAtomically(path, std::string_view(whole).substr(0, size));
+      const std::string error = messageOf([&] { readTrained(path); });
+      EXPECT_EQ(messageOf([&] { used(path); }), error) << size;
+    }
   }
-  EXPECT_EQ(messageOf([&] { inParts(folder + "none"); }), messageOf([&] { readTrained(folder + "none"); }));
+  EXPECT_EQ(messageOf([&] { used(folder + "none"); }), messageOf([&] { readTrained(folder + "none"); }));
   std::remove(path.c_str());
 }
 
@@ -90,16 +92,18 @@ TEST(Trained, ValuesStayInTheFileWhereTheyAreOneRunOfPackedFloats) {
                                                 {shape, false},     {field(5, "abcde"), false},
                                                 {"", false},        {field(5, ""), false}};
   for (const auto& [blob, stays] : blobs) {
-    const std::string bytes = field(1, "name") + field(7, one) + field(7, blob) + field(5, "loss");
-    caffe::LayerParameter want;
-    const bool good = want.ParseFromString(bytes);
-    const auto stored = storedLayer(bytes);
+    const std::string layer = field(1, "name") + field(7, one) + field(7, blob) + field(5, "loss"),
+                      bytes = field(1, "net") + std::string("\xa2\x06") + static_cast<char>(layer.size()) + layer;
+    caffe::NetParameter net;
+    const bool good = net.ParseFromString(bytes);
+    const auto stored = storedModel(bytes);
     ASSERT_EQ(stored.has_value(), good);
     if (!good) continue;
-    EXPECT_EQ(!stored->values[1].empty(), stays) << want.ShortDebugString();
-    caffe::LayerParameter have = stored->layer;
+    caffe::LayerParameter want = net.layer(0), have = stored->net.layer(0);
+    EXPECT_EQ(!stored->values[0][1].empty(), stays) << want.ShortDebugString();
+    if (stays) want.mutable_blobs(1)->clear_diff();
     for (int b = 0; b < 2; ++b) {
-      const std::string_view bytesOf = stored->values[static_cast<size_t>(b)];
+      const std::string_view bytesOf = stored->values[0][static_cast<size_t>(b)];
       std::vector<float> values(bytesOf.size() / sizeof(float));
       std::copy(bytesOf.begin(), bytesOf.end(), reinterpret_cast<char*>(values.data()));
       have.mutable_blobs(b)->mutable_data()->Add(values.begin(), values.end());
@@ -114,7 +118,7 @@ TEST(Trained, AFileThatBecomesShorterMeanwhileIsSaid) {
   net.add_layer()->add_blobs()->mutable_data()->Resize(100'000, 1.f);
   writeBinary(path, net);
   const std::string said = messageOf([&] {
-    eachTrained(path, [&](const Trained& some) {
+    useTrained(path, [&](const Trained& some) {
       std::filesystem::resize_file(path, 5000);
       std::vector<float> values(100'000);
       some.copyValues(0, 0, values.data());

@@ -58,7 +58,9 @@ layers::LayerContext Net::Builder::contextOf(const caffe::LayerParameter& param)
   const NetOptions& o = net_.options_;
   layers::LayerContext c{o.kernels, o.dtype, param.phase(), &net_.run_, &o.data};
   c.fills = o.fills;
-  c.fillsParams = !o.sharesTrainedWith || !o.sharesTrainedWith->hasLayer(param.name());
+  // Of equal names the first shares.
+  c.fillsParams =
+      !o.sharesTrainedWith || !o.sharesTrainedWith->hasLayer(param.name()) || layersOfName_[param.name()] > 0;
   c.needsBackward = o.needsBackward && o.data.use != layers::PassUse::kScoring;
   c.memory = memory_[net_.layers_.size()];
   c.sameNameBefore = layersOfName_[param.name()]++;

@@ -1,7 +1,6 @@
 #include "net/scoring_plan.h"
 
 #include <algorithm>
-#include <map>
 
 #include "net/training_plan.h"
 
@@ -19,9 +18,16 @@ ScoringPlan::ScoringPlan(Net& net, const std::set<std::string>& kept, TrainingPl
   for (const auto& name : kept) kept_.insert(&net.blob(name));
   for (const auto& name : net.outputs()) kept_.insert(&net.blob(name));
   for (size_t i = 0; i < net.layers().size(); ++i) layers_.push_back({static_cast<int>(i), {}});
+  findMemory();
   if (!net.debugInfo())  // whose lines are about every layer
     for (int i = 0; i < static_cast<int>(layers_.size()); ++i) merge(i);
   placeBlobs(lender);
+}
+
+void ScoringPlan::findMemory() {
+  for (int i = 0; i < static_cast<int>(layers_.size()); ++i)
+    for (const Blob* t : net_.tops(i))
+      memoryOf_.try_emplace(t, net_.sharesMemory(i) ? memoryOf_.at(net_.bottoms(i)[0]) : t);
 }
 
 void ScoringPlan::merge(int convolution) {
@@ -55,7 +61,8 @@ int ScoringPlan::nextStep(int convolution, int last, const Blob* made) const {
   if (!inPlace && (isKept(made) || has(bottoms, tops[0]))) return -1;
   for (const Blob* other : bottoms)
     for (int i = convolution; i < next && other != made; ++i)
-      if (has(net_.tops(i), other)) return -1;  // not complete when the convolution is computed
+      for (const Blob* t : net_.tops(i))                        // in place, perhaps on another view of the same memory
+        if (memoryOf_.at(t) == memoryOf_.at(other)) return -1;  // not complete when the convolution is computed
   return next;
 }
 

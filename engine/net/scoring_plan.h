@@ -9,6 +9,7 @@
 // is complete before the convolution. Blobs of layers without bottoms keep memory of their own, as they may keep values
 // from pass to pass; so do those of Python layers.
 #pragma once
+#include <map>
 #include <set>
 #include <string>
 #include <vector>
@@ -46,6 +47,7 @@ class ScoringPlan {
   };
 
   void merge(int convolution);
+  void findMemory();
   int nextStep(int convolution, int last, const Blob* made) const;
   bool isKept(const Blob* blob) const { return kept_.count(blob) > 0; }
   void placeBlobs(TrainingPlan* lender);
@@ -53,6 +55,7 @@ class ScoringPlan {
 
   Net& net_;
   std::set<const Blob*> kept_;
+  std::map<const Blob*, const Blob*> memoryOf_;  // the blob that memory was made for, which views share
   std::vector<Planned> layers_;
   Blob memory_;
 };

@@ -127,6 +127,27 @@ TEST(ScoringPlan, ASumIsAStepOfTheConvolutionThatComesLast) {
   EXPECT_EQ(computedBy(kConv + d + sum + relu("s", "s")), (std::vector<int>{0, 1, 2, 3, 3, 3}));
 }
 
+// What is added to the convolution's outputs is changed, in place, through another name of its memory meanwhile.
+TEST(ScoringPlan, AViewThatIsRectifiedBetweenConvolutionAndSum) {
+  const std::string views[] = {
+      "layer { name: 'split' type: 'Split' bottom: 'b' top: 'p' top: 'q' }\n" + kConv + relu("q", "q") +
+          "layer { name: 's' type: 'Eltwise' bottom: 'c' bottom: 'p' top: 's' }",
+      "layer { name: 'r' type: 'Reshape' bottom: 'b' top: 'q' reshape_param { shape { dim: 0 dim: -1 } } }\n" + kConv +
+          relu("q", "q") + "layer { name: 's' type: 'Eltwise' bottom: 'c' bottom: 'b' top: 's' }"};
+  for (const std::string& view : views) {
+    const std::string text =
+        "layer { name: 'x' type: 'Input' top: 'x' input_param { shape { dim: 2 dim: 4 dim: 5 dim: 5 } } }\n"
+        "layer { name: 'b' type: 'TanH' bottom: 'x' top: 'b' }\n" +
+        view;
+    kernels::Context kernels(kernels::bestIsa(), 1);
+    const auto plain = netOf(text, kernels), planned = netOf(text, kernels);
+    ScoringPlan plan(*planned);
+    fillInput(*plain, 3), fillInput(*planned, 3);
+    plain->forward(), plan.forward();
+    expectSame(*plain, *planned, {"s"});
+  }
+}
+
 TEST(ScoringPlan, BlobsThatNobodyLooksAtShareMemory) {
   std::string layers;
   std::string below = "x";

@@ -122,9 +122,8 @@ void copyTrainedFiles(Net& net, const std::vector<std::string>& files, const std
   for (const std::string& file : files) {
     if (file.ends_with(".solverstate"))
       invalid("{} is a solver's state, no weights: pass it with -snapshot, or the .caffemodel beside it", file);
-    bool said = !log;
-    model::eachTrained(file, [&](const model::Trained& trained) {
-      if (!said) LOG_INFO("Finetuning from {}", file), said = true;
+    model::useTrained(file, [&](const model::Trained& trained) {
+      if (log) LOG_INFO("Finetuning from {}", file);
       net.copyTrainedFrom(trained, file);
       for (Net* other : others) other->copyTrainedFrom(trained, file);
       for (const auto& layer : trained.net.layer())

@@ -89,6 +89,7 @@ SnapshotFiles Solver::snapshot(const std::string& prefix, const std::string& pub
   const model::SnapshotFormat format = param_.snapshot_format();
   const char* kind = format == caffe::SolverParameter::HDF5 ? "HDF5" : "binary proto";
   if (options_.log) LOG_INFO("Snapshotting to {} file {}", kind, files.model);
+  std::remove(files.state.c_str());  // of an earlier run, which would be a pair with this one's model until the end
   saveModel(files.model);
   const caffe::SolverState now = state(publishedPrefix.empty() ? files.model : snapshotNames(publishedPrefix).model);
   if (options_.log) LOG_INFO("Snapshotting solver state to {} file {}", kind, files.state);

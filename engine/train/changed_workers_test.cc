@@ -231,6 +231,7 @@ TEST_F(ChangedWorkers, WhereAllWorkersLeaveTheRunEndsInsteadWithASnapshot) {
 
 TEST_F(ChangedWorkers, TerminatedBehindTheLastStepItStillTests) {
   train::Run run = setUp("test_iter: 2 test_interval: 6 test_initialization: false ");
+  run.train.snapshotPrefix = folder_.file("last");
   std::vector<int64_t> tested;
   TrainHooks hooks;
   hooks.request = [&] { return run.solver->iteration() >= 5 ? Request::kLeave : Request::kNone; };

@@ -220,7 +220,7 @@ void Trainer::report(double loss) {
 }
 
 void Trainer::takeSnapshot() {
-  if (!lead()) return;
+  if (!lead() || options_.snapshotPrefix.empty()) return;
   const solver::SnapshotFiles files = solver_.snapshot(options_.snapshotPrefix, options_.publishedPrefix);
   snapshotAt_ = solver_.iteration();
   if (hooks_.snapshot) hooks_.snapshot(solver_.iteration(), files);
@@ -246,8 +246,7 @@ void Trainer::displayAtEnd() {
 
 void Trainer::finish() {
   const auto& p = solver_.param();
-  if ((p.snapshot_after_train() || wantsSnapshot(agreed_)) && !snapshotTaken_ && !options_.snapshotPrefix.empty())
-    takeSnapshot();
+  if ((p.snapshot_after_train() || wantsSnapshot(agreed_)) && !snapshotTaken_) takeSnapshot();
   if (stopped_) {
     if (logs()) LOG_INFO("Optimization stopped early.");
     return;

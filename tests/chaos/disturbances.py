@@ -1,4 +1,4 @@
-"""What can happen to the workers of a run, drawn by a seed: (second, what, which worker, for how long, how). A worker that
+"""What can happen to the workers of a run, drawn by a seed: (second, what, which worker, for how long, how). That one
 comes later is among it.
 """
 

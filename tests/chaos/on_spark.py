@@ -8,7 +8,7 @@ that is killed, or alone) and worker processes are killed or stopped at seeded m
 the model and the snapshots of the undisturbed job. Where the worker that had written a snapshot was lost before it was
 known to be published, another takes it some steps later, and from that the model comes out, too; a job that loses all
 its workers at once may end with an error and exit code 1, and `-resume auto` goes on to that model. No process and no
-file of the job is left.
+file of the job is left, but one for each executor that is killed while it publishes. judge.py says what is wrong.
 """
 
 import argparse
@@ -17,7 +17,6 @@ import contextlib
 import os
 import pathlib
 import random
-import re
 import shutil
 import signal
 import subprocess
@@ -78,7 +77,9 @@ class Schedule:
 
     def __init__(self, seed, seconds):
         draw = random.Random(seed)
-        self.seed = seed
+        self.seed, self.met = seed, 0  # how many events met a process
+        self.hit, self.killed = set(), set()  # workers that may be given up; those that have ended at once
+        self.executors = 0  # that were killed
         self.events = sorted(
             (
                 draw.uniform(0, seconds),
@@ -94,28 +95,30 @@ class Schedule:
         return f"seed {self.seed}: {what}"
 
     def run(self, cluster, going):
-        """Returns how many events met a process, until the job ends or all is over."""
-        begin, met = time.monotonic(), 0
+        """Until the job ends or all is over."""
+        begin = time.monotonic()
         for at, name, which, lasts in self.events:
             while time.monotonic() - begin < at and going():
                 time.sleep(0.01)
-            targets = sorted(
-                marked_executors(cluster.bed)
-                if name in ("container", "executor", "freeze")
-                else marked_processes(cluster.bed, "/crema worker")
-            )
+            executors, workers = marked_executors(cluster.bed), marked_processes(cluster.bed, "/crema worker")
+            targets = sorted(executors if name in ("container", "executor", "freeze") else workers)
             if not going() or not targets:
                 continue
-            met += 1
+            self.met += 1
             pid = targets[which % len(targets)]
             if name in ("stop", "freeze"):
+                self.hit |= {pid} & set(workers)
                 signalled(pid, signal.SIGSTOP)
                 time.sleep(lasts)
                 signalled(pid, signal.SIGCONT)
                 continue
-            for victim in [pid, *(descendants(pid) if name == "container" else [])]:
+            below = descendants(pid)
+            ended = {pid, *below} & set(workers)  # an executor's child ends with it
+            self.hit |= ended
+            self.killed |= ended
+            self.executors += pid in executors
+            for victim in [pid, *(below if name == "container" else [])]:
                 signalled(victim, signal.SIGKILL)
-        return met
 
 
 class Job:
@@ -155,30 +158,21 @@ class Job:
         files = files_of(self.folder) | ({"model": sha256(model)} if model.exists() else {})
         return code, log.read_text(errors="replace"), files
 
-    def late(self, log, files):
-        """Files of snapshots that were due, and those that a new leader has taken for them, {due: taken}."""
-        found = {}
-        for at in map(int, re.findall(r"training goes on with \d+ worker\(s\).* from iteration (\d+),", log)):
-            due = at // SNAPSHOT * SNAPSHOT
-            if due and at != due and f"lenet_iter_{at}.solverstate" in files:
-                found |= {f"lenet_iter_{due}.{e}": f"lenet_iter_{at}.{e}" for e in ("solverstate", "caffemodel")}
-        return found
-
     def disturbed(self, cluster, seed):
         """What is wrong, "" for nothing; whether all was lost; how many events met a process."""
-        schedule, met = Schedule(seed, self.seconds / 2), []
+        schedule = Schedule(seed, self.seconds / 2)
         where = cluster.master, cluster.environment, "-clusterSize", WORKERS
-        code, log, files = self.run(*where, disturb=lambda going: met.append(schedule.run(cluster, going)))
-        lost = code == 1 and re.search(r"crema: error: .*(was lost|silent|has stopped)", log)
-        wrong = judge.went_back(log)
+        code, log, files = self.run(*where, disturb=lambda going: schedule.run(cluster, going))
+        wrong, lost = judge.went_back(log), judge.lost_all(code, log)
         if lost:
+            if left := judge.survivors(log, WORKERS, schedule.hit, schedule.killed):
+                wrong.append(f"it ended although workers {left} could go on; hit were {sorted(schedule.hit)}")
             code, again, files = self.run(*where, "-resume", "auto", anew=False)
             log += f"\n--- -resume auto\n{again}"
         if code != 0:
             wrong.append(f"exit code {code}")
-        late = self.late(log, files)
-        wrong += [f"{f} is missing or differs" for f, h in self.files.items() if files.get(f) != h and f not in late]
-        wrong += [f"{f} should not be there" for f in files if f not in self.files and f not in late.values()]
+        late = judge.late(log, files, SNAPSHOT)
+        wrong += judge.differences(self.files, files, late)
         for state in {f for f in late.values() if f.endswith("solverstate")}:
             snapshot = self.folder / state
             code, again, after = self.run(
@@ -190,12 +184,13 @@ class Job:
             if code != 0 or after["model"] != self.files["model"]:
                 wrong.append(f"from {state} comes another model")
                 log += f"\n--- from {state}\n{again}"
-        wrong += [f"{f.name} is left" for f in self.folder.iterdir() if "crema-tmp" in f.name or "crema-rows" in f.name]
+        names = [f.name for f in self.folder.iterdir()]
+        wrong += [f"{name} is left" for name in judge.leftovers(names, schedule.executors)]
         end = time.monotonic() + 20
         while (left := cluster.processes()) and time.monotonic() < end:
             time.sleep(0.2)
         wrong += [f"process {p} is left" for p in left]
-        return (f"{cluster.name}, {schedule}\n  {wrong}\n{log[-6000:]}" if wrong else ""), bool(lost), met[0]
+        return (f"{cluster.name}, {schedule}\n  {wrong}\n{log[-6000:]}" if wrong else ""), lost, schedule.met
 
 
 def main():

@@ -1,7 +1,7 @@
 """Runs that must not pass: the judge of chaos.py has to see what is wrong with them."""
 
 import pytest
-from judge import ended_by_full_disk, outputs, survivors, went_back
+from judge import differences, ended_by_full_disk, late, leftovers, lost_all, outputs, survivors, went_back
 
 from chaos import Kind
 
@@ -14,6 +14,13 @@ def test_a_run_that_begins_anew_went_back():
     assert went_back(log) == ["it went on from iteration 0 behind iteration 20"]
     assert not went_back(log.replace("iteration 0,", "iteration 20,"))
     assert not went_back(LOST.format(0, 70) + "Iteration 20 (10 iter/s), loss = 1\n" + ON.format("", 15))
+
+
+def test_a_job_on_spark_that_begins_anew_went_back():
+    shown = "crema: training  iteration {}/1500  loss 0.4  lr 0.01  800 records/s\n"
+    log = shown.format(1) + shown.format(500) + LOST.format(0, 70) + ON.format(" (new: 1)", 400)
+    assert went_back(log) == ["it went on from iteration 400 behind iteration 499"]
+    assert not went_back(log.replace("iteration 400,", "iteration 499,"))
 
 
 def test_a_run_that_ends_with_the_loss_of_one_of_three_has_survivors():
@@ -36,6 +43,36 @@ def test_who_had_finished_when_it_was_killed_is_not_missed():
     log = LOST.format(0, 70)
     assert survivors(log, 2, {70, 71}, {70, 71}) == []
     assert survivors(log, 2, {70, 71}, {70}) == [1]
+
+
+def test_only_the_loss_of_a_worker_counts_as_the_loss_of_all():
+    assert lost_all(1, "crema: error: " + LOST.format(0, 70)[6:])
+    assert not lost_all(1, "crema: error: the loss is not finite\n" + LOST.format(0, 70))
+    assert not lost_all(0, "crema: error: " + LOST.format(0, 70)[6:])
+
+
+def test_a_damaged_snapshot_is_not_excused_by_a_late_one():
+    due, taken = ([f"n_iter_{i}.{e}" for e in ("solverstate", "caffemodel")] for i in (400, 421))
+    expected = dict.fromkeys([*due, "model"], "right")
+    files = dict.fromkeys([*taken, "model"], "right")
+    log = LOST.format(0, 70) + ON.format("", 421)
+    instead = late(log, files, 400)
+    assert instead == dict(zip(due, taken, strict=True))
+    assert not differences(expected, files, instead)
+    assert not differences(expected, files | {due[0]: "right"}, instead)
+    assert differences(expected, files | {due[0]: "damaged"}, instead) == [f"{due[0]} differs"]
+    assert not late(log, expected, 400) and not late(ON.format("", 400), expected, 400)
+    assert differences(expected, files, {}) == [
+        f"{f} {what}" for what, these in (("is missing", due), ("should not be there", taken)) for f in these
+    ]
+
+
+def test_files_under_temporary_names_are_left():
+    part, crc = "_model.0b-1.part", "._model.0b-1.part.crc"
+    tidy = ["model", ".model.crc", "n_iter_400.caffemodel", "model.part", "driver.log"]
+    assert not leftovers(tidy, 0)
+    assert leftovers([*tidy, part, crc, "crema-rows-1", ".crema-tmp-2"], 0) == ["crema-rows-1", ".crema-tmp-2", part]
+    assert leftovers([part], 1) == [] and leftovers([part, "_n.0b-2.part"], 1) == ["_n.0b-2.part"]
 
 
 def test_other_outputs_of_a_test_are_seen():

@@ -2,12 +2,15 @@
 undisturbed job.
 """
 
+import contextlib
 import os
 import re
 import signal
 
-from conftest import wait_until
-from disturbed_jobs import FRAMES, executors, frames_job, longer, processes, said, trained
+import pytest
+
+from conftest import children, running, wait_until
+from disturbed_jobs import FRAMES, descendants, executors, frames_job, longer, processes, said, trained
 from spark_jobs import FILES, job  # noqa: F401 (job is a fixture)
 
 
@@ -62,3 +65,53 @@ def test_rows_of_a_lost_executor_come_again(job, tmp_path):
     lost = set(re.findall(r"worker (\d) \(rank.*?\) was (?:lost|started again)", text))
     assert len(lost) == 1 and came == [*lost], text[-4000:]  # only the one whose rows went with its executor is new
     assert "is already here" not in text
+
+
+@pytest.fixture
+def stopped():
+    """Stops processes, which are ended behind the test, and the list of those that it has stopped."""
+    pids = []
+
+    def stop(*these):
+        pids.extend(these)
+        for pid in these:
+            os.kill(pid, signal.SIGSTOP)
+
+    yield stop, pids
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+
+
+@pytest.mark.parametrize("what", ["child", "child with rows", "executor"])
+def test_stopped_for_ever(job, tmp_path, stopped, what):
+    """A stopped child is ended by its executor, and its task begins anew: also where only that one has its rows. An
+    executor that is stopped with its child keeps its task: the run ends without it, and both end when they wake.
+    """
+    stop, pids = stopped
+    files = FRAMES if what == "child with rows" else FILES
+    if files == FRAMES:
+        frames_job(job, tmp_path)
+    longer(job, files[0], 1200)
+    _, model, snapshots = trained(job, tmp_path / "run", files=files, master="local[2]")
+    everything = []
+
+    def disturb(run):
+        at(job, 100)
+        everything.extend(descendants(run.pid))
+        if what == "executor":
+            executor = executors(run)[0]
+            stop(executor, *children(executor))
+        else:
+            stop(processes(run, "\0worker\0-job")[0])
+
+    conf = ("spark.crema.stepTimeout=2s",)
+    text, disturbed, its_snapshots = trained(job, tmp_path / "run", disturb=disturb, files=files, conf=conf)
+    assert (disturbed, its_snapshots) == (model, snapshots), text[-4000:]
+    assert re.search(r"worker \d \(rank.*\) has been silent for \d s .*; the run goes on", text), text[-4000:]
+    came = re.search(r"training goes on with \d worker\(s\) \(new", text)
+    assert bool(came) == (what != "executor"), text[-4000:]
+    if what == "executor":
+        for pid in pids:
+            os.kill(pid, signal.SIGCONT)
+    wait_until(lambda: not [p for p in everything if running(p)], 30, "the end of all processes")

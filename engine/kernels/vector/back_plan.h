@@ -18,6 +18,7 @@ struct BackPlan {
   bool plain, whole;  // whole: every input element belongs to a phase with taps
 };
 
+// length: the phases of both axes, one after the other.
 inline BackPlan planBack(const ConvShape& s) {
   BackPlan p;
   const int oh = s.oh(), ocg = s.oc / s.groups, icg = s.ic / s.groups;
@@ -37,9 +38,12 @@ inline BackPlan planBack(const ConvShape& s) {
       f.tapsW = q < s.kw ? (s.kw - q + s.strideW - 1) / s.strideW : 0;
       f.startH = ((r - s.padH) % s.strideH + s.strideH) % s.strideH,
       f.startW = ((q - s.padW) % s.strideW + s.strideW) % s.strideW;
-      if (f.startH >= s.h || f.startW >= s.w || f.tapsH * f.tapsW == 0) continue;
+      if (f.tapsH * f.tapsW == 0) continue;
+      const bool empty =
+          f.startH >= s.h || f.startW >= s.w;  // its weights are packed, as those of any height and width
       f.firstY = (f.startH + s.padH) / s.strideH, f.firstX = (f.startW + s.padW) / s.strideW;
-      f.rows = (s.h - 1 - f.startH) / s.strideH + 1, f.columns = (s.w - 1 - f.startW) / s.strideW + 1;
+      f.rows = empty ? 0 : (s.h - 1 - f.startH) / s.strideH + 1;
+      f.columns = empty ? 0 : (s.w - 1 - f.startW) / s.strideW + 1;
       f.K = ocg * f.tapsH * f.tapsW;
       f.weights = p.weights;
       p.weights += static_cast<size_t>(s.groups) * icg * f.K;

@@ -164,7 +164,7 @@ inline void convBackwardData(Context& context, const ConvShape& s, const float* 
   if (s.kh == 1 && s.kw == 1 && s.strideW > 1 && s.padH == 0 && s.padW == 0)
     return stridedSingleTapToData(context, s, dy, w, dx);
   if (addingTapsIsLess(s)) return convBackwardDataByTaps(context, s, dy, w, dx);
-  const int filtered = winogradTaps(winogradBack(s));
+  const int filtered = winogradBackTaps(s);
   if (filtered == 3) return winogradBackwardData<ThreeTaps>(context, s, dy, w, dx);
   if (filtered == 5) return winogradBackwardData<FiveTaps>(context, s, dy, w, dx);
   const BackPlan p = planBack(s);
@@ -178,6 +178,7 @@ inline void convBackwardData(Context& context, const ConvShape& s, const float* 
   const size_t image = p.channel * s.oc, input = static_cast<size_t>(s.ic) * s.h * s.w,
                output = static_cast<size_t>(s.oc) * oh * ow;
   const auto planFor = [&](const BackPhase& f, int images) {
+    if (f.rows == 0) return std::vector<PanelPlan>();
     return planPanels({.rows = f.rows,
                        .columns = f.columns,
                        .images = images,
@@ -212,23 +213,24 @@ inline void convBackwardData(Context& context, const ConvShape& s, const float* 
       source = copy;
     }
     for (size_t i = 0; i < p.phases.size(); ++i)
-      eachGroup(s.groups, t % parts, parts, [&](int g, int part, int of) {
-        const BackPhase& f = p.phases[i];
-        float* to =
-            dx + n0 * input + static_cast<size_t>(g) * icg * s.h * s.w + static_cast<size_t>(f.startH) * s.w + f.startW;
-        positions({.M = icg,
-                   .K = f.K,
-                   .A = A + f.weights + static_cast<size_t>(g) * icg * f.K,
-                   .off = f.off.data(),
-                   .outM = static_cast<ptrdiff_t>(s.h) * s.w,
-                   .plan = n == unit ? plan[i] : lastPlan[i],
-                   .source = source + static_cast<size_t>(g) * ocg * p.channel,
-                   .out = to,
-                   .bias = nullptr,
-                   .isCopy = !p.plain,
-                   .mayReadInPlace = icg <= 16},
-                  mine, part, of);
-      });
+      if (p.phases[i].rows > 0)
+        eachGroup(s.groups, t % parts, parts, [&](int g, int part, int of) {
+          const BackPhase& f = p.phases[i];
+          float* to = dx + n0 * input + static_cast<size_t>(g) * icg * s.h * s.w + static_cast<size_t>(f.startH) * s.w +
+                      f.startW;
+          positions({.M = icg,
+                     .K = f.K,
+                     .A = A + f.weights + static_cast<size_t>(g) * icg * f.K,
+                     .off = f.off.data(),
+                     .outM = static_cast<ptrdiff_t>(s.h) * s.w,
+                     .plan = n == unit ? plan[i] : lastPlan[i],
+                     .source = source + static_cast<size_t>(g) * ocg * p.channel,
+                     .out = to,
+                     .bias = nullptr,
+                     .isCopy = !p.plain,
+                     .mayReadInPlace = icg <= 16},
+                    mine, part, of);
+        });
   });
 }
 

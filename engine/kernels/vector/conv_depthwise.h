@@ -171,7 +171,8 @@ class DepthwiseBack {
     for (size_t i = 0; i < plan_.phases.size(); ++i) {
       const BackPhase& f = plan_.phases[i];
       // Both phases of a stride of two along a row are written together.
-      const bool two = s_.strideW == 2 && i + 1 < plan_.phases.size() && plan_.phases[i + 1].r == f.r;
+      const bool two = s_.strideW == 2 && i + 1 < plan_.phases.size() && plan_.phases[i + 1].r == f.r && f.rows > 0 &&
+                       plan_.phases[i + 1].rows > 0;
       const BackPhase& g = plan_.phases[two ? ++i : i];
       float weights[2][kMostShifts];
       for (int k = 0; k < f.K; ++k) weights[0][k] = w[place_[place++]];

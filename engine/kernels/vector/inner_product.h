@@ -126,7 +126,7 @@ inline void ipForwardOne(Context& context, const IpShape& s, const float* x, con
       const int o = g * VL, rows = std::min(VL, s.out - o);
       const Mask here = lanes(0, rows);
       const V sums = one.outputs(o, rows, g + 1 < groups);
-      store(here, y + o, bias ? add(sums, load(here, bias + o)) : sums);
+      store(here, y + o, add(sums, bias ? load(here, bias + o) : zero()));
     }
   });
 }

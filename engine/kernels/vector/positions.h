@@ -86,7 +86,7 @@ inline void computeBlock(const PositionsCall& c, const PanelPlan& p, const Piece
                            .channel = c.channel + m0,
                            .at = c.outStart + m0 * c.outM + p.run[0].to,
                            .rowStep = c.outM,
-                           .streams = end && c.streams && p.direct()};
+                           .streams = end && c.streams && p.direct() && p.run[0].to % kLine == 0};
     const float* A = c.A + static_cast<size_t>(m0) * c.K + static_cast<size_t>(piece.k0) * rows;
     gemmTileFor(list.modeFor(piece.mode, piece.depth, A), rows)(
         piece.depth, A, piece.source, c.off + piece.k0, C + m0 * ldc, ldc, piece.k0 > p.kFrom,
@@ -210,7 +210,7 @@ inline int imagesPerUnit(int positionsPerImage, int images, int threads) {
 inline int imagesPerAlignedUnit(int positionsPerImage, int images) {
   for (int g = 1; g <= 16; ++g) {
     const int q = g * positionsPerImage;
-    if (g >= images || ((q + 31) / 32 * 32) * 100 <= q * 105) return std::max(1, std::min(g, images));
+    if (g >= images || int64_t{(q + 31) / 32 * 32} * 100 <= int64_t{q} * 105) return std::max(1, std::min(g, images));
   }
   return std::max(1, std::min(16, images));
 }

@@ -14,7 +14,6 @@ struct TapSet {
 struct WeightPlan {
   std::vector<TapSet> sets;
   size_t rows = 0;  // over all sets
-  bool exact = true;
 };
 
 inline int tapGroups(int taps) { return (taps + kMostTaps - 1) / kMostTaps; }

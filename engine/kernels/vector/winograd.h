@@ -90,6 +90,12 @@ inline ConvShape winogradBack(const ConvShape& s) {
   return {s.n, s.oc, s.oh(), s.ow(), s.ic, s.kh, s.kw, 1, 1, s.kh - 1 - s.padH, s.kw - 1 - s.padW, 1, 1, s.groups};
 }
 
+// winogradTaps() of that; where outputs or taps lie apart it is another convolution.
+inline int winogradBackTaps(const ConvShape& s) {
+  const bool dense = s.strideH == 1 && s.strideW == 1 && s.dilH == 1 && s.dilW == 1;
+  return dense ? winogradTaps(winogradBack(s)) : 0;
+}
+
 // Input planes split by the parity of rows and columns, so that what tiles side by side need of it lies side by side.
 inline Planes winogradPlanes(const ConvShape& s) {
   ConvShape even = s;
@@ -101,14 +107,14 @@ inline Planes winogradPlanes(const ConvShape& s) {
 }
 
 // Tiles in the order (image, row, column). `out` counts tiles as if a row had kTileRow of them.
-constexpr int kTileRow = 1 << 16;
+constexpr ptrdiff_t kTileRow = ptrdiff_t{1} << 32;
 inline PositionMap winogradMap(const ConvShape& s, const Planes& planes, int rows, int images) {
   return {.rows = rows,
           .columns = (s.ow() + 1) / 2,
           .images = images,
           .sourceImage = static_cast<ptrdiff_t>(planes.channel) * s.ic,
           .sourceRow = planes.columns,
-          .outImage = static_cast<ptrdiff_t>(rows) * kTileRow,
+          .outImage = rows * kTileRow,
           .outRow = kTileRow};
 }
 

@@ -103,6 +103,15 @@ object Cluster {
     least
   }
 
+  /** Seconds for which another worker is waited for: spark.crema.replacementTimeout, or a minute. Where a lost one had
+    * rows of its own, so that nothing goes on without it, at least as long as Spark takes to see that a machine is gone
+    * (spark.network.timeout, checked every minute) and to run its task again.
+    */
+  def replacementTimeout(c: SparkConf, rowsSent: Boolean): Double = {
+    val usual = if (rowsSent) c.getTimeAsSeconds("spark.network.timeout", "120s") + 120 else 60L
+    c.getTimeAsSeconds("spark.crema.replacementTimeout", s"${usual}s").toDouble
+  }
+
   /** Workers for `ranks` ranks: one per executor, at most as many as ranks. Executors register one by one, so this
     * waits: for the number asked for, at most as long as Spark itself would; where no number is known, until none has
     * registered for three seconds.

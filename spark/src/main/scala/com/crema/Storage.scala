@@ -85,6 +85,14 @@ object Storage {
       p.getFileSystem(conf).exists(p)
     }
 
+  /** A file that may not be there. */
+  def remove(uri: String, conf: Configuration): Unit =
+    if (isLocal(uri)) new File(localPath(uri)).delete()
+    else reaching(uri) {
+      val p = new Path(uri)
+      p.getFileSystem(conf).delete(p, false)
+    }
+
   /** @throws CremaException that names the place and the cause, unless it is one already */
   private[crema] def reaching[A](uri: String)(body: => A): A =
     try body

@@ -4,6 +4,7 @@ import java.io.File
 import java.nio.file.Files
 import java.security.SecureRandom
 import java.util.concurrent.{Executors, TimeUnit}
+import java.util.concurrent.atomic.AtomicLong
 
 import scala.annotation.tailrec
 import scala.util.control.NonFatal
@@ -70,7 +71,7 @@ object TrainRun {
         ByteString.copyFrom(token)).setModelHome(home).setCoordinatorListens(true)
       .setEncrypted(Cluster.encrypts(sc.getConf))
       .setReplacement(sc.getConf.get("spark.crema.replacement", "continue"))
-      .setReplacementTimeout(seconds(sc, "spark.crema.replacementTimeout", 60))
+      .setReplacementTimeout(Cluster.replacementTimeout(sc.getConf, rowsSent = fed.train.orElse(fed.test).isDefined))
       .setRebalance(seconds(sc, "spark.crema.rebalance", 30))
       .setLeastWorkers(Cluster.leastWorkers(sc.getConf, workers, places)).build()
     val coordinator = new Child("coordinator", base.toBuilder.setHost(Cluster.driverAddress(sc)).build())
@@ -81,9 +82,9 @@ object TrainRun {
         s => Storage.inFolder(spec.snapshotFolder, new File(s.getState).getName), published)
       budget.lap("rendezvous")
       val job = base.toBuilder.setCoordinator(address).build().toByteArray
-      val results = watch.during(runTasks(sc, spec, job, workers, watch.group, fed.frames, databases))
-      val skipped = results.sum
-      if (skipped > 0)
+      val skipped = new AtomicLong // by the tasks that have ended
+      watch.during(runTasks(sc, spec, job, workers, watch.group, fed.frames, databases)(skipped.addAndGet(_)))
+      if (skipped.get > 0)
         console.say(s"$skipped record(s) could not be decoded and were passed over; " +
           "the workers' logs name the first ones")
       watch.tests
@@ -158,14 +159,14 @@ object TrainRun {
   }
 
   private def runTasks(sc: SparkContext, spec: TrainSpec, job: Array[Byte], workers: Int, group: String,
-      frames: RDD[(FrameKey, Array[Byte])], databases: Databases): Array[Long] = {
+      frames: RDD[(FrameKey, Array[Byte])], databases: Databases)(skipped: Long => Unit): Unit = {
     sc.setJobGroup(group, s"Crema: training on $workers worker(s)", interruptOnCancel = true)
     try {
-      val results = Placement.spread(sc, frames).mapPartitionsWithIndex { (worker, rows) =>
+      val tasks = Placement.spread(sc, frames).mapPartitionsWithIndex { (worker, rows) =>
         val rowsOf = rows.next()
         Iterator(trainTask(spec, job, worker, w => rowsOf(w).map(_._2), databases))
       }
-      results.collect()
+      sc.runJob(tasks, (records: Iterator[Long]) => records.sum, (_: Int, records: Long) => skipped(records))
     } finally sc.clearJobGroup()
   }
 
@@ -203,7 +204,7 @@ object TrainRun {
     */
   private def lives(spec: TrainSpec, job: Job.Builder, rows: Int => Iterator[Array[Byte]], databases: Databases,
       context: TaskContext, conf: => Configuration): Event.Done = {
-    val first = context.attemptNumber() * Lives
+    val first = context.attemptNumber() * 2 * Lives
     val again = job.getReplacement != "fail" && job.getWorkers > 1 && !job.hasTrainRows && !job.hasTestRows
     @tailrec def life(number: Int): Event.Done = {
       val child = new Child("worker", job.setAttempt(first + number).build())
@@ -214,24 +215,31 @@ object TrainRun {
       if (end.place.nonEmpty || killed && again && number + 1 < Lives && !context.isInterrupted()) {
         end.place.foreach(job.setWorker(_))
         life(if (killed) number + 1 else number)
-      } else {
-        try child.finish(end.failed)
-        catch {
-          case e: CremaException if doesWithout(job, context) =>
-            log.warn(s"the run goes on without this executor, whose worker failed once more: ${e.getMessage}")
-        }
-        end.done
-      }
+      } else if (comesAgain(child, end, job, context, number + 1)) {
+        Thread.sleep(Pause)
+        life(math.max(number + 1, Lives))
+      } else end.done
     }
     life(0)
   }
 
-  /** Whether a run that grows goes on when this task fails once more, which would end Spark's job. Where the run needs
-    * its worker, the coordinator ends the run with its error.
+  /** Whether a worker that has failed is to be started again, in a run that grows: it goes on without the worker, and a
+    * failure of the task may end Spark's job. How many Spark has counted is not known: attempts that were preempted are
+    * none. Where the run needs the worker, the coordinator ends the run with its error.
     */
-  private def doesWithout(job: Job.Builder, context: TaskContext): Boolean =
-    job.getFirstWorkers > 0 && context.attemptNumber() + 1 >= SparkEnv.get.conf.getInt("spark.task.maxFailures", 4)
-  private val Lives = 4 // of a worker in one task
+  private def comesAgain(child: Child, end: End, job: Job.Builder, context: TaskContext, lives: Int): Boolean =
+    try { child.finish(end.failed); false }
+    catch {
+      case e: CremaException
+          if job.getFirstWorkers > 0 &&
+            context.attemptNumber() + 1 >= SparkEnv.get.conf.getInt("spark.task.maxFailures", 4) =>
+        val again = lives < 2 * Lives && !context.isInterrupted()
+        val next = if (again) s"; it is started again in ${Pause / 1000} s" else ""
+        log.warn(s"the run goes on without this executor, whose worker failed once more$next: ${e.getMessage}")
+        again
+    }
+  private val Lives = 4 // of a worker in one task, and as many where a run that grows goes on without it meanwhile
+  private val Pause = 60000L // ms
 
   /** How a worker's process has ended. place: the worker that is to be started instead. */
   private case class End(done: Event.Done, failed: Option[Event.Failed], place: Option[Int])
@@ -278,9 +286,11 @@ object TrainRun {
   /** The answer to the worker about its snapshot: both files are published, or why not. */
   private def publishSnapshot(spec: TrainSpec, s: Event.Snapshot, conf: Configuration): Input = {
     val said = Input.Published.newBuilder.setIteration(s.getIteration)
+    def published(file: String) = Storage.inFolder(spec.snapshotFolder, new File(file).getName)
     try {
-      for (file <- Seq(s.getModel, s.getState))
-        Storage.publish(file, Storage.inFolder(spec.snapshotFolder, new File(file).getName), conf)
+      Storage.remove(published(s.getState),
+        conf) // of an earlier run, which would be a pair with this model until the end
+      for (file <- Seq(s.getModel, s.getState)) Storage.publish(file, published(file), conf)
     } catch {
       case NonFatal(e) =>
         said.setFailed(s"the snapshot of iteration ${s.getIteration} cannot be published: ${e.getMessage}")

@@ -1,6 +1,7 @@
 package com.crema
 
 import java.util.UUID
+import java.util.concurrent.{CountDownLatch, TimeUnit}
 
 import scala.collection.mutable
 import scala.util.control.NonFatal
@@ -8,40 +9,49 @@ import scala.util.control.NonFatal
 import com.crema.wire.Wire.Event
 import org.apache.spark.SparkContext
 import org.apache.spark.crema.Whereabouts
+import org.slf4j.LoggerFactory
 
-/** Follows the coordinator while the tasks run: shows progress, cancels the tasks when it fails, and builds the error
-  * message from what coordinator, workers and Spark report.
+/** Follows the coordinator while the tasks run: shows progress, ends tasks whose workers are stopped or stuck, cancels
+  * all of them when it fails, and builds the error message from what coordinator, workers and Spark report.
   *
   * @param stateOf where the .solverstate of a snapshot is published
   * @param published called for each snapshot whose files are published
   */
 private[crema] class Watch(sc: SparkContext, coordinator: Child, console: Console, budget: Budget,
     stateOf: Event.Snapshot => String, published: Event.Snapshot => Unit) {
+  private val log = LoggerFactory.getLogger(getClass)
   val group: String = "crema-" + UUID.randomUUID()
   private val seen = mutable.ArrayBuffer[Event.Test]()
   @volatile private var failed: Option[Event.Failed] = None
   @volatile private var last: Option[Event.Snapshot] = None
   @volatile private var died: Option[String] = None // the coordinator ended without reporting a failure
   @volatile private var done, cancelled, closing = false
+  private val tasksEnded = new CountDownLatch(1)
 
   def tests: Seq[Event.Test] = seen.synchronized(seen.toList)
 
-  def during[A](body: => A): A = {
-    val reader = new Thread(() => follow(), "crema-coordinator-events")
-    reader.setDaemon(true)
+  /** Runs `tasks` to the end. Once the coordinator has said that the run is done it has its result, whatever becomes of
+    * tasks that have not ended.
+    */
+  def during(tasks: => Unit): Unit = {
     val places = new Whereabouts(sc, group)
+    val reader = new Thread(() => follow(places), "crema-coordinator-events")
+    reader.setDaemon(true)
     val interrupted = new Thread(() => System.err.println(s"crema: error: $endedFromOutside"), "crema-interrupted")
     Runtime.getRuntime.addShutdownHook(interrupted)
     reader.start()
     try {
-      val result = body
-      reader.join(20000)
-      if (!done) throw CremaException.of(failed.fold("")(_.getKind),
-        failed.fold("the coordinator ended before the run did")(_.getStory) + coordinator.tail())
-      result
+      val failure =
+        try { tasks; None }
+        catch { case NonFatal(e) => Some(e) }
+        finally tasksEnded.countDown()
+      // The coordinator hears of the same failure, and its message is the better one.
+      reader.join(if (failure.isEmpty) 20000 else 5000)
+      if (!done) throw failure.getOrElse(CremaException.of(failed.fold("")(_.getKind),
+        failed.fold("the coordinator ended before the run did")(_.getStory) + coordinator.tail()))
+      for (e <- failure if !cancelled) log.warn(s"a task failed when the run was done: ${JobError.message(e)}")
     } catch {
       case NonFatal(e) =>
-        reader.join(5000) // the coordinator hears of the same failure, and its message is the better one
         closing = true
         coordinator.close()
         reader.join(5000)
@@ -75,7 +85,7 @@ private[crema] class Watch(sc: SparkContext, coordinator: Child, console: Consol
     if (wrong) new WrongInput(text, e) else new CremaException(text, e)
   }
 
-  private def follow(): Unit = {
+  private def follow(places: Whereabouts): Unit = {
     var event = coordinator.next()
     while (event.isDefined) {
       val e = event.get
@@ -86,6 +96,7 @@ private[crema] class Watch(sc: SparkContext, coordinator: Child, console: Consol
       console.show(e)
       budget.follow(e).foreach(console.say)
       if (e.hasTest) seen.synchronized(seen += e.getTest)
+      if (e.hasLost && Watch.isStuck(e.getLost)) places.endTask(e.getLost.getWorker)
       if (e.hasDone) done = true
       if (e.hasFailed) failed = Some(e.getFailed)
       event = if (e.hasFailed) None else coordinator.next()
@@ -94,13 +105,29 @@ private[crema] class Watch(sc: SparkContext, coordinator: Child, console: Consol
       val how = coordinator.ending(5) + coordinator.tail()
       died = Some(s"`crema coordinator` (pid ${coordinator.pid}), which leads the run beside the driver, $how")
     }
-    // The other workers have been notified and end by themselves; after a moment the rest of the stage is cancelled.
-    // When the coordinator itself is gone nobody notifies them, so there is nothing to wait for.
     if (!done) {
+      // The other workers have been notified and end by themselves; after a moment the rest of the stage is cancelled.
+      // When the coordinator itself is gone nobody notifies them, so there is nothing to wait for.
       if (died.isEmpty) Thread.sleep(3000)
-      cancelled = true
-      try sc.cancelJobGroup(group)
-      catch { case _: IllegalStateException => /* the context is stopped, and the job with it: at Ctrl-C, say */ }
+      cancel()
+    } else if (!tasksEnded.await(Watch.Grace, TimeUnit.SECONDS)) {
+      log.warn(s"the run is done, and ends without tasks that have not ended ${Watch.Grace} s later")
+      cancel()
     }
   }
+
+  private def cancel(): Unit = {
+    cancelled = true
+    try sc.cancelJobGroup(group)
+    catch { case _: IllegalStateException => /* the context is stopped, and the job with it: at Ctrl-C, say */ }
+  }
+}
+
+private[crema] object Watch {
+  private val Grace = 30L // seconds in which tasks end by themselves once the run is done
+
+  /** Whether a lost worker may still be there, so that its task waits for it: nothing ended, it only was silent. */
+  def isStuck(lost: Event.Lost): Boolean =
+    !lost.getReplaced && Seq(" has been silent for ", " has not finished a batch for ").exists(
+      lost.getStory.contains(_))
 }

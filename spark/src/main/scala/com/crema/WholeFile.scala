@@ -9,11 +9,16 @@ import scala.util.control.NonFatal
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{FileAlreadyExistsException, FileSystem, FileUtil, Options, Path}
 import org.apache.hadoop.hdfs.DistributedFileSystem
+import org.slf4j.LoggerFactory
 
 /** Writes files so that readers see the whole file or none: under a temporary name, then renamed over the old file.
-  * After a failure the temporary file is removed.
+  * After a failure the temporary file is removed; what a killed process leaves is removed when the same file is written
+  * an hour later or more.
   */
 object WholeFile {
+  private val log = LoggerFactory.getLogger(getClass)
+  private val Abandoned = 3600000L // ms, by the clock of the file system
+
   /** On this machine. @param write creates the file or folder whose path it gets */
   def local(to: File)(write: File => Unit): Unit = {
     val part = new File(to.getPath + ".part")
@@ -48,6 +53,16 @@ object WholeFile {
         throw new CremaException(s"$to cannot be written: $why; the whole new file is $part: mend that and rename it",
           e)
     }
+    try removeAbandoned(fs, to)
+    catch { case NonFatal(e) => log.info(s"older temporary files of $to may be left: ${Storage.cause(e)}") }
+  }
+
+  /** Removes temporary files of `to`, which has just been written, that are so much older that nobody writes them. */
+  private def removeAbandoned(fs: FileSystem, to: Path): Unit = {
+    val Part = s"_\\Q${to.getName}\\E\\.[-0-9a-f]{36}\\.part".r
+    val written = fs.getFileStatus(to).getModificationTime
+    for (f <- fs.listStatus(to.getParent) if Part.pattern.matcher(f.getPath.getName).matches())
+      if (written - f.getModificationTime > Abandoned) fs.delete(f.getPath, false)
   }
 
   private def replace(fs: FileSystem, part: Path, to: Path): Unit = fs match {

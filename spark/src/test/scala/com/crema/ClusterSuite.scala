@@ -61,6 +61,15 @@ class ClusterSuite extends AnyFunSuite {
     assert(intercept[WrongArgument](least("3", 2, 2)).getMessage.contains("ask for at least 3 executors and ranks"))
   }
 
+  test("where rows are sent, another worker is waited for until Spark sees that a machine is gone") {
+    def timeout(rowsSent: Boolean, settings: (String, String)*) =
+      Cluster.replacementTimeout(new org.apache.spark.SparkConf(false).setAll(settings), rowsSent)
+    assert(timeout(false) == 60 && timeout(true) == 240)
+    assert(timeout(false, "spark.network.timeout" -> "10min") == 60)
+    assert(timeout(true, "spark.network.timeout" -> "10min") == 720)
+    for (rowsSent <- Seq(false, true)) assert(timeout(rowsSent, "spark.crema.replacementTimeout" -> "7s") == 7)
+  }
+
   test("ranks are dealt to workers as the executable deals them") {
     for (ranks <- 1 to 9; workers <- 1 to ranks; records <- Seq(ranks.toLong, 100L, 1003L);
       sharding = Sharding(records, 7, ranks, workers)) {

@@ -3,7 +3,9 @@ package com.crema
 import java.io.{
   ByteArrayInputStream, ByteArrayOutputStream, EOFException, File, IOException, ObjectInputStream, ObjectOutputStream
 }
+import java.nio.file.attribute.FileTime
 import java.nio.file.{Files, Path}
+import java.time.{Duration, Instant}
 
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{Path => HadoopPath}
@@ -36,6 +38,19 @@ class WholeFileSuite extends AnyFunSuite {
   for (uri <- Seq(s"shared:$place", s"file:$place")) test(s"an old file is replaced at ${uri.takeWhile(_ != ':')}:") {
     for (text <- Seq("old", "new")) { publish(text, uri); assert(Files.readString(place) == text && parts.isEmpty) }
   }
+
+  for (uri <- Seq(s"shared:$place", s"file:$place"))
+    test(s"what a killed process left is removed after an hour at ${uri.takeWhile(_ != ':')}:") {
+      def left(name: String, minutes: Long): Path = {
+        val part = Files.writeString(folder.resolve(s"_$name.${java.util.UUID.randomUUID()}.part"), "half")
+        Files.setLastModifiedTime(part, FileTime.from(Instant.now().minus(Duration.ofMinutes(minutes))))
+      }
+      val old = left("model", 61)
+      val others = Set(left("model", 59), left("model.h5", 61), left("other_model", 61))
+      publish("new", uri)
+      assert(!Files.exists(old) && parts.toSet == others && Files.readString(place) == "new")
+      others.foreach(Files.delete)
+    }
 
   test("where a rename is refused the whole new file stays, and the story names it") {
     publish("old", s"shared:$place")

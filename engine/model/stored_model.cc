@@ -1,11 +1,9 @@
-#include "model/stored_layer.h"
+#include "model/stored_model.h"
 
 #include <google/protobuf/io/coded_stream.h>
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>
 
-#include <algorithm>
 #include <climits>
-#include <iterator>
 #include <string>
 
 namespace crema::model {
@@ -63,8 +61,8 @@ std::optional<std::vector<Field>> fieldsOf(std::string_view message) {
   return fields;
 }
 
-// Takes the values out of a blob where they are one run of packed floats: returns them, and appends the rest to `rest`.
-// Empty, with nothing appended, where the message keeps them.
+// Takes the values out of a blob where they are one run of packed floats: returns them, and appends the rest to `rest`, but
+// for the gradient, which nobody reads. Empty, with nothing appended, where the message keeps them.
 std::string_view takeValues(std::string_view blob, std::string* rest) {
   const auto fields = fieldsOf(blob);
   if (!fields) return {};
@@ -77,7 +75,8 @@ std::string_view takeValues(std::string_view blob, std::string* rest) {
   }
   if (!values.empty())
     for (const Field& f : *fields)
-      if (f.number() != caffe::BlobProto::kDataFieldNumber) rest->append(f.whole);
+      if (f.number() != caffe::BlobProto::kDataFieldNumber && f.number() != caffe::BlobProto::kDiffFieldNumber)
+        rest->append(f.whole);
   return values;
 }
 
@@ -89,39 +88,50 @@ void appendField(uint32_t tag, std::string_view bytes, std::string* to) {
   out.WriteRaw(bytes.data(), static_cast<int>(bytes.size()));
 }
 
-}  // namespace
-
-std::vector<std::string_view> storedLayers(std::string_view model) {
-  constexpr uint32_t kPlain[] = {caffe::NetParameter::kNameFieldNumber, caffe::NetParameter::kForceBackwardFieldNumber,
-                                 caffe::NetParameter::kStateFieldNumber, caffe::NetParameter::kDebugInfoFieldNumber};
-  std::vector<std::string_view> layers;
-  const auto fields = fieldsOf(model);
-  if (!fields) return {};
-  for (const Field& f : *fields) {
-    const bool isLayer = f.number() == caffe::NetParameter::kLayerFieldNumber;
-    if (isLayer ? !f.hasLength() : std::find(std::begin(kPlain), std::end(kPlain), f.number()) == std::end(kPlain))
-      return {};
-    if (isLayer) layers.push_back(f.bytes);
-  }
-  return layers;
-}
-
-std::optional<StoredLayer> storedLayer(std::string_view bytes) {
-  const auto fields = fieldsOf(bytes);
+// The values of each blob of a layer; appends the rest of the layer's message to `rest`.
+std::optional<std::vector<std::string_view>> takeLayer(std::string_view layer, uint32_t blobs, std::string* rest) {
+  const auto fields = fieldsOf(layer);
   if (!fields) return std::nullopt;
-  StoredLayer stored;
-  std::string rest;
+  std::vector<std::string_view> all;
   for (const Field& f : *fields) {
-    const bool isBlob = f.number() == caffe::LayerParameter::kBlobsFieldNumber && f.hasLength();
+    const bool isBlob = f.number() == blobs && f.hasLength();
     std::string blob;
     const std::string_view values = isBlob ? takeValues(f.bytes, &blob) : std::string_view();
-    if (isBlob) stored.values.push_back(values);
+    if (isBlob) all.push_back(values);
     if (values.empty())
-      rest.append(f.whole);
+      rest->append(f.whole);
     else
-      appendField(f.tag, blob, &rest);
+      appendField(f.tag, blob, rest);
   }
-  if (!stored.layer.ParseFromString(rest)) return std::nullopt;
+  return all;
+}
+
+}  // namespace
+
+std::optional<StoredModel> storedModel(std::string_view bytes) {
+  const auto fields = fieldsOf(bytes);
+  if (!fields) return std::nullopt;
+  StoredModel stored;
+  std::string rest;
+  uint32_t kind = 0;
+  for (const Field& f : *fields) {
+    const bool isLayer = f.number() == caffe::NetParameter::kLayerFieldNumber,
+               isOlder = f.number() == caffe::NetParameter::kLayersFieldNumber;
+    if (!(isLayer || isOlder) || !f.hasLength()) {
+      rest.append(f.whole);
+      continue;
+    }
+    if (kind != 0 && kind != f.number()) return std::nullopt;
+    kind = f.number();
+    std::string layer;
+    const uint32_t blobs = isLayer ? uint32_t{caffe::LayerParameter::kBlobsFieldNumber}
+                                   : uint32_t{caffe::V1LayerParameter::kBlobsFieldNumber};
+    const auto values = takeLayer(f.bytes, blobs, &layer);
+    if (!values) return std::nullopt;
+    stored.values.push_back(*values);
+    appendField(f.tag, layer, &rest);
+  }
+  if (!stored.net.ParseFromString(rest)) return std::nullopt;
   return stored;
 }
 
