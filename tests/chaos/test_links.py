@@ -125,6 +125,14 @@ def test_where_packets_between_two_workers_vanish_they_meet_again_after_twelve_d
     assert "was lost" not in run.said() and "silent" not in run.said()
 
 
+def test_bytes_that_are_damaged_between_two_workers_are_seen_and_all_meet_again(run):
+    with run.mesh[0][0].held() as own:
+        own.send(b"\xff" * 16)  # in the middle of what the worker sends
+    run.wait("was damaged on the way", 40)
+    run.wait(ON, 20)
+    assert "was lost" not in run.said()
+
+
 def test_slow_links_lose_nobody(run):
     ends = [end for pair in run.control + run.mesh for end in pair]
     for end in ends:

@@ -112,6 +112,19 @@ def test_a_worker_that_gets_sigterm_leaves(folder, calm):
     same(folder, calm, [])
 
 
+def test_without_the_coordinator_all_workers_end_at_once(folder):
+    coordinator, address, flags = cluster(folder, 2, 1000000, timeout=60, replacement="continue", ranks=8)
+    workers = [
+        start(folder, "worker", *flags, "-threads", 1, "-coordinator", address, "-worker", w, name=f"w{w}")
+        for w in (0, 1)
+    ]
+    wait_until(lambda: "Iteration " in said(folder, "coordinator"), 60, "the first step")
+    coordinator.kill()
+    coordinator.wait()
+    for w, process in enumerate(workers):
+        assert ended(process, 20) == 1 and "the coordinator is gone" in said(folder, f"w{w}")
+
+
 def test_workers_that_all_get_sigterm_leave_a_snapshot(folder, calm):
     """Each has four ranks, and hears of it in the pass of any of them."""
     for _ in range(3):
