@@ -94,7 +94,7 @@ def cluster(records, tmp_path, request):
 
 def test_a_machine_that_is_cut_off_is_given_up(cluster, calm):
     cluster.machines.cut_off(2)
-    assert cluster.wait(r"worker 1 \(.*\) has been silent for 2 s", 30) < DEADLINE + 4
+    assert cluster.wait(r"worker 1 \(.*\) has been silent for \d+ s", 30) < DEADLINE + 4
     cluster.wait(r"training goes on with 2 worker\(s\) from iteration", 30)
     assert cluster.codes(1, 3) == [0, 0, 0] and cluster.model() == calm
     assert cluster.workers[2].wait(20) == 1 and "the coordinator is gone" in cluster.said(2)
