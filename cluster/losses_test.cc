@@ -28,12 +28,7 @@ class MachineTest : public testing::Test {
     options_.secret = test::kToken, options_.jobDigest = test::kJobDigest;
     options_.members = 2, options_.replacement = Replacement::kGoOn;
     c_ = std::make_unique<test::RunningCoordinator>(options_, std::make_unique<test::PlainWork>());
-    for (int w = 0; w < 2; ++w) {
-      members_.emplace_back(c_->address(), w);
-      members_.back().sayHello();
-    }
-    for (auto& m : members_) m.sayReady();
-    for (auto& m : members_) EXPECT_TRUE(m.hear().has_start());
+    members_ = test::startedMembers(c_->address(), 2);
   }
   // Member 1 fails in the generation of that number, and comes again; member 0 goes on.
   void failsAndComes(int time) {

@@ -21,12 +21,7 @@ class ReserveTest : public testing::Test {
     options_.members = 3, options_.joinTimeout = 5, options_.stepTimeout = 10;
     options_.replacement = Replacement::kGoOn;
     c_ = std::make_unique<test::RunningCoordinator>(options_, std::make_unique<test::PlainWork>());
-    for (int w = 0; w < 3; ++w) {
-      members_.emplace_back(c_->address(), w);
-      members_.back().sayHello();
-    }
-    for (auto& m : members_) m.sayReady();
-    for (auto& m : members_) EXPECT_TRUE(m.hear().has_start());
+    members_ = test::startedMembers(c_->address(), 3);
   }
   ScriptedMember repeated(int member, int attempt = 0) {
     ScriptedMember m(c_->address(), member);

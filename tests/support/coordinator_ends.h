@@ -161,4 +161,16 @@ class RunningCoordinator {
   std::thread thread_;
 };
 
+// So many members that have said hello and that they are ready, and have heard of the start.
+inline std::vector<ScriptedMember> startedMembers(const std::string& address, int count) {
+  std::vector<ScriptedMember> all;
+  for (int w = 0; w < count; ++w) {
+    all.emplace_back(address, w);
+    all.back().sayHello();
+  }
+  for (auto& m : all) m.sayReady();
+  for (auto& m : all) EXPECT_TRUE(m.hear().has_start());
+  return all;
+}
+
 }  // namespace crema::cluster::test
