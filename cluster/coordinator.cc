@@ -352,6 +352,7 @@ class Coordinator::State {
   }
 
   void ready(Member& m, int w, const control::ToCoordinator::Ready& said) {
+    if (m.ready) return;  // it has said so before
     m.ready = true, m.moved = m.heard;
     m.digest = said.state_digest(), m.records = said.records();
     const std::string why = gathering() ? "" : work_->refusal(roster_, w);
@@ -364,6 +365,8 @@ class Coordinator::State {
   // Also of a member that cannot reach others.
   void paused(int w, const control::ToCoordinator::Paused& p) {
     Member& m = roster_.members[static_cast<size_t>(w)];
+    const Unreached others{{p.unreached().begin(), p.unreached().end()}, p.ended()};
+    if (!membership_.paused(w, p.generation(), p.iteration(), others)) return;
     m.moved = m.heard, m.finished = false, m.taken = p.taken();
     if (!p.story().empty() && !recovers()) {
       control::ToCoordinator::Failed f;
@@ -372,7 +375,6 @@ class Coordinator::State {
     }
     if (!p.story().empty()) LOG_WARNING("{} has stopped: {}", roster_.describe(w), p.story());
     reports_.paused(monotonicSeconds());
-    membership_.paused(w, p.generation(), p.iteration(), {{p.unreached().begin(), p.unreached().end()}, p.ended()});
   }
 
   // When a member reports a lost peer, that peer's own message or connection says more: waits for it.

@@ -97,6 +97,29 @@ TEST_F(AnyWork, TheLastStatesAreItsToJudge) {
   endsWith(ErrorKind::kData, "node 1 (at 127.0.0.1:7001, host h1, pid 101) is wrong");
 }
 
+TEST_F(AnyWork, WhoFinishesBeforeTheStartHasNotFinished) {
+  join(0);
+  nodes_[0].sayReady(), nodes_[0].sayFinished("early");
+  settle();
+  nodes_[0].hangUp();
+  ASSERT_TRUE(clock_.advanceUntil([&] { return c_->over(); }));
+  ASSERT_TRUE(c_->error());
+  EXPECT_EQ(std::string(c_->error()->what()).find("node 0 (at 127.0.0.1:7000, host h0, pid 100) was lost"), 0u)
+      << c_->error()->what();
+}
+
+TEST_F(AnyWork, OnlyTheFirstReadyCounts) {
+  start();
+  nodes_[0].sayReady("state", "too few"), nodes_[0].sayReady("another", "another");
+  for (auto& n : nodes_) n.sayFinished("one");
+  for (auto& n : nodes_) {
+    EXPECT_TRUE(n.hear().has_bye());
+    n.hangUp();
+  }
+  EXPECT_TRUE(soon([&] { return c_->over(); }));
+  EXPECT_FALSE(c_->error());
+}
+
 TEST_F(AnyWork, ALossHasItsRemedy) {
   start();
   nodes_[1].hangUp();

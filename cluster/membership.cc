@@ -52,19 +52,21 @@ void Membership::left(int seat) {
 bool Membership::finished(int seat) {
   if (phase_ == Phase::kRegrouping && atOnce_) return false;
   Place& p = seats_[static_cast<size_t>(seat)];
-  if (p.is == Seat::kRunning) p.is = Seat::kFinished;
+  if (p.is != Seat::kRunning) return false;
+  p.is = Seat::kFinished;
   return true;
 }
 
-void Membership::paused(int seat, uint32_t generation, int64_t iteration, const Unreached& others) {
+bool Membership::paused(int seat, uint32_t generation, int64_t iteration, const Unreached& others) {
   Place& p = seats_[static_cast<size_t>(seat)];
   const uint32_t leaving = phase_ == Phase::kRegrouping ? generation_ - 1 : generation_;
-  if ((p.is != Seat::kRunning && p.is != Seat::kFinished) || generation != leaving)
-    return;  // late: of one that is over
+  if ((p.is != Seat::kRunning && p.is != Seat::kFinished) || generation != leaving) return false;
   p = {Seat::kPaused, iteration};
-  if (others.ended && phase_ == Phase::kRegrouping && atOnce_) return;  // the others have left, as they were asked to
+  const bool asked =
+      others.ended && phase_ == Phase::kRegrouping && atOnce_;  // the others have left, as they were asked to
   for (const int o : others.members)
-    if (o != seat && among(o)) p.unreached.push_back(o);
+    if (!asked && o != seat && among(o)) p.unreached.push_back(o);
+  return true;
 }
 
 void Membership::divideAnew() {

@@ -55,11 +55,11 @@ class Membership {
   void joined(int seat);
   void ready(int seat);
   void left(int seat);  // its connection has ended, or it is given up
-  // false: it has been asked to leave its generation at once, and computes again.
+  // false: it does not compute in a generation, or has been asked to leave it at once, and computes again.
   bool finished(int seat);
   // It has left this generation between two steps, with the state before step `iteration`, as it was asked to, or
-  // because it cannot reach others.
-  void paused(int seat, uint32_t generation, int64_t iteration, const Unreached& others = {});
+  // because it cannot reach others. false: late, of a generation that is over.
+  bool paused(int seat, uint32_t generation, int64_t iteration, const Unreached& others = {});
   // The present members are to go on with other shares, behind a step. Nothing where no generation runs, or shares do not move.
   void divideAnew();
 

@@ -19,6 +19,7 @@
 #include "control.pb.h"
 #include "data/row.h"
 #include "fuzz/formats.h"
+#include "fuzz/member.h"
 #include "node.pb.h"
 #include "node/broker.h"
 #include "node/clients.h"
@@ -239,6 +240,7 @@ inline std::vector<Format> wireFormats() {
       {"to-member", {controlSeeds()[1]}, {}, readMessages<control::ToMember>},
       {"handshake", {"CREMA0020" + std::string(64, 'n')}, {}, [](const auto& b) { readHandshake(b, false); }},
       {"proof", {std::string(64, 'n')}, {}, [](const auto& b) { readHandshake(b, true); }, 4},
+      {"member", memberSeeds(), {}, readMember, 25},
       {"mesh", {meshSeed()}, {}, readMesh, 20},
       {"node", nodeSeeds(), {}, readNode, 20},
       {"hostrows", {hostSeed()}, {}, readHostRows, 20},

@@ -154,8 +154,9 @@ inline void World::hear(size_t i) {
     case Message::kReady:
       return membership.ready(seat);
     case Message::kPaused:
-      return membership.paused(seat, m.generation, m.iteration,
-                               {m.unreached < 0 ? std::vector<int>() : std::vector<int>{m.unreached}, m.ended});
+      membership.paused(seat, m.generation, m.iteration,
+                        {m.unreached < 0 ? std::vector<int>() : std::vector<int>{m.unreached}, m.ended});
+      return;
     case Message::kFinished:
       membership.finished(seat);
       return;
