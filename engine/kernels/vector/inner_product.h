@@ -121,7 +121,7 @@ inline void ipForwardOne(Context& context, const IpShape& s, const float* x, con
                          float* y) {
   const OneItem one(s, x, w);
   const int groups = (s.out + VL - 1) / VL, parts = std::min(groups, 4 * context.pool().size());
-  runUnless(small(s), context, parts, [&](int t, int) {
+  runUnless(int64_t{s.in} * s.out < (1 << 16), context, parts, [&](int t, int) {
     for (int g = groups * t / parts, last = groups * (t + 1) / parts; g < last; ++g) {
       const int o = g * VL, rows = std::min(VL, s.out - o);
       const Mask here = lanes(0, rows);

@@ -98,7 +98,7 @@ void buildTogether(Context& context, int images, int channels, const Build& buil
 // Runs body(first, last, lane) over so many planes of `positions` numbers, some thousand numbers a task.
 template <class Body>
 void eachPlanes(Context& context, int planes, int positions, const Body& body) {
-  const int some = std::clamp(16384 / std::max(1, positions), 1, std::max(1, planes));
+  const int some = std::clamp(4096 / std::max(1, positions), 1, std::max(1, planes));
   context.pool().run((planes + some - 1) / some,
                      [&](int t, int lane) { body(t * some, std::min(planes, (t + 1) * some), lane); });
 }

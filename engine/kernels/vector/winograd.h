@@ -120,10 +120,13 @@ inline PositionMap winogradMap(const ConvShape& s, const Planes& planes, int row
 
 template <class F>
 std::vector<int> winogradOffsets(const Planes& planes, int channels) {
-  std::vector<int> off;
-  for (int c = 0; c < channels; ++c)
-    for (int a = 0; a < F::kInputs; ++a)
-      for (int b = 0; b < F::kInputs; ++b) off.push_back(planes.off(c, a, b));
+  constexpr int kSquare = F::kInputs * F::kInputs;
+  std::array<int, kSquare> first;  // of channel 0
+  for (int i = 0; i < kSquare; ++i) first[static_cast<size_t>(i)] = planes.off(0, i / F::kInputs, i % F::kInputs);
+  std::vector<int> off(static_cast<size_t>(channels) * kSquare);
+  int* to = off.data();
+  for (int c = 0, channel = 0; c < channels; ++c, channel += static_cast<int>(planes.channel))
+    for (const int place : first) *to++ = channel + place;
   return off;
 }
 
