@@ -17,7 +17,6 @@
 #include "base/random.h"
 #include "base/sha256.h"
 #include "base/socket.h"
-#include "base/thread_pool.h"
 #include "support/hand_clock.h"
 #include "support/shared_data.h"
 
@@ -133,38 +132,6 @@ TEST(File, FullDiskLeavesNothingBehind) {
 
 TEST(Sha256, KnownAnswer) {
   EXPECT_EQ(sha256Hex("abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
-}
-
-TEST(ThreadPool, RunsEveryTaskOnceAndRethrows) {
-  for (int threads : {1, 2, 4}) {
-    ThreadPool pool(threads);
-    for (int tasks : {0, 1, 2, 5, 1000}) {
-      std::vector<std::atomic<int>> hits(static_cast<size_t>(tasks));
-      pool.run(tasks, [&](int t, int lane) {
-        ASSERT_LT(lane, threads);
-        ++hits[static_cast<size_t>(t)];
-      });
-      for (auto& h : hits) EXPECT_EQ(h.load(), 1);
-    }
-    EXPECT_THROW(pool.run(8,
-                          [](int t, int) {
-                            if (t == 3) invalid("task {}", t);
-                          }),
-                 Error);
-    std::atomic<int> after{0};
-    pool.run(8, [&](int, int) { ++after; });
-    EXPECT_EQ(after, 8);
-  }
-}
-
-TEST(ThreadPool, ManyShortRunsFromSleepAndSpin) {
-  ThreadPool pool(3);
-  std::atomic<int> total{0};
-  for (int i = 0; i < 2000; ++i) {
-    pool.run(3, [&](int, int) { ++total; });
-    if (i % 100 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));  // lanes fall asleep
-  }
-  EXPECT_EQ(total, 6000);
 }
 
 using test::kPatience, test::patience;
