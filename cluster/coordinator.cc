@@ -260,7 +260,7 @@ class Coordinator::State {
     roster_.members[static_cast<size_t>(w)] = Member();
     membership_.left(w);
     if (pauses) waitUntil_ = Deadline::after(options_.replacementTimeout);
-    reports_.lost(w, story, replaced);
+    reports_.lost(w, story, replaced, kind == ErrorKind::kTimeout);
   }
 
   // Whether the run has begun without it, and goes on without it whatever happens to it: it was never a member of a

@@ -18,10 +18,11 @@ constexpr double kPromise = 30;       // for a process in reserve to take the pl
 constexpr double kHangTimeouts = 10;  // step timeouts without a finished batch: the member hangs
 
 // Coordinator, at the end of a run.
-constexpr double kLostStep = 0.3;  // for other members, which lose the same peer and report their step
-constexpr double kCause = 1;       // for the message or lost connection of a peer that a member reports as lost
-constexpr double kGoodbye = 5;     // for members to close their connections after Bye
-constexpr double kAbort = 2;       // the same after Abort
+constexpr double kLostStep = 0.3;     // for other members, which lose the same peer and report their step
+constexpr double kCause = 1;          // for the message or lost connection of a peer that a member reports as lost
+constexpr double kGoodbye = 5;        // for members to close their connections after Bye
+constexpr double kAbort = 2;          // the same after Abort
+constexpr double kHostTimeouts = 10;  // step timeouts, for the host to read what it has not read yet
 
 // Member, of its coordinator.
 constexpr double kGone = 1;         // a refused connection means so soon that the coordinator has ended

@@ -37,10 +37,10 @@ void Reports::started() {
   emit_(event);
 }
 
-void Reports::lost(int member, const std::string& story, bool replaced) {
+void Reports::lost(int member, const std::string& story, bool replaced, bool silent) {
   wire::Event event;
   event.mutable_lost()->set_worker(member), event.mutable_lost()->set_story(story);
-  event.mutable_lost()->set_replaced(replaced);
+  event.mutable_lost()->set_replaced(replaced), event.mutable_lost()->set_silent(silent);
   emit_(event);
 }
 

@@ -81,16 +81,19 @@ void toHost(const google::protobuf::MessageLite& message) {
   writeDelimited(STDOUT_FILENO, message);
 }
 
+wire::Event failureOf(const Error& e) {
+  wire::Event failed;
+  failed.mutable_failed()->set_story(e.what());
+  failed.mutable_failed()->set_kind(name(e.kind()));
+  return failed;
+}
+
 void reportingFailure(const std::function<void(const wire::Event&)>& emit, const std::function<void()>& body) {
   try {
     body();
   } catch (...) {
-    const Error e = asError(std::current_exception());
-    wire::Event failed;
-    failed.mutable_failed()->set_story(e.what());
-    failed.mutable_failed()->set_kind(name(e.kind()));
     try {
-      emit(failed);
+      emit(failureOf(asError(std::current_exception())));
     } catch (const std::exception&) {  // the host is gone; what body threw says more
     }
     throw;

@@ -18,6 +18,8 @@ void writeDelimited(int fd, const google::protobuf::MessageLite& message);  // w
 // stdin as well, after which the process exits within seconds (stdin_reader.h).
 void toHost(const google::protobuf::MessageLite& message);
 
+wire::Event failureOf(const Error& e);  // Failed
+
 // Runs body; an error goes to `emit` as Failed before it goes on. When stdout is closed, the error is logged on stderr.
 void reportingFailure(const std::function<void(const wire::Event&)>& emit, const std::function<void()>& body);
 

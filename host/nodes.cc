@@ -11,6 +11,7 @@
 #include "cluster/coordinator.h"
 #include "cluster/secret.h"
 #include "host/job_io.h"
+#include "host/outbox.h"
 #include "host/stdin_reader.h"
 #include "node/node.h"
 #include "node/nodes.h"
@@ -75,8 +76,9 @@ void coordinateNodes(const wire::Job& job, Interrupt& interrupt) {
   o.members = job.workers(), o.joinTimeout = job.join_timeout(), o.stepTimeout = job.step_timeout();
   o.placesReturn = true;
   if (o.members < 1) invalid("a run needs at least one node, not {}", o.members);
-  const auto emit = [](const wire::Event& event) { toHost(event); };
-  reportingFailure(emit, [&] {
+  static Outbox& outbox = *new Outbox(toHost);  // as the interrupt
+  const auto emit = [](const wire::Event& event) { outbox.put(event); };
+  reportingThrough(outbox, hostPatience(job), [&] {
     static cluster::Coordinator& coordinator =
         *new cluster::Coordinator(o, std::make_unique<node::Nodes>(), emit);  // as the interrupt
     readStdin<wire::Input>("Input", {"the driver's program", interrupt}, [](const wire::Input& input) {

@@ -8,6 +8,7 @@
 #include "cluster/coordinator.h"
 #include "host/job_io.h"
 #include "host/nodes.h"
+#include "host/outbox.h"
 #include "host/signals.h"
 #include "host/stdin_reader.h"
 #include "worker/job.h"
@@ -85,8 +86,11 @@ int serveCoordinator(const std::function<wire::Job()>& readJob, bool byHost, int
   if (byHost) exitWhenStdinEnds(interrupt);
   cluster::CoordinatorOptions o = worker::coordinatorOf(job);
   o.port = port;
-  const auto emit = [&](const wire::Event& event) { byHost ? toHost(event) : showEvent(event); };
-  reportingFailure(emit, [&] {
+  static Outbox& outbox = *new Outbox([byHost](const wire::Event& event) {  // never freed, as the interrupt
+    byHost ? toHost(event) : showEvent(event);
+  });
+  reportingThrough(outbox, hostPatience(job), [&] {
+    const auto emit = [](const wire::Event& event) { outbox.put(event); };
     cluster::Coordinator(o, worker::workOf(job), emit).run(&interrupt);
     wire::Event done;
     done.mutable_done();

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 
 #include "base/error.h"
 #include "base/log.h"
@@ -10,6 +11,7 @@
 #include "data/lmdb_pages.h"
 #include "data/source.h"
 #include "host/job_io.h"
+#include "host/pulse.h"
 #include "host/stdin_reader.h"
 
 namespace crema::host {
@@ -43,7 +45,9 @@ void put(const data::Record& record, const data::RecordSource& source, wire::Eve
   out->set_data(d.encoded() ? d.data() : interleaved(d));
 }
 
-void sendRows(const wire::Job& job, const worker::HostRows& host, const Interrupt& interrupt) {
+// read: counts them.
+void sendRows(const wire::Job& job, const worker::HostRows& host, const Interrupt& interrupt,
+              std::atomic<int64_t>& read) {
   const auto source =
       host.testRecords ? host.testRecords : data::openSource(caffe::DataParameter::LMDB, job.test_source());
   const int64_t last = job.last() < 0 ? source->size() : std::min(job.last(), source->size());
@@ -51,6 +55,7 @@ void sendRows(const wire::Job& job, const worker::HostRows& host, const Interrup
   size_t bytes = 0;
   for (int64_t i = job.first(); i < last; ++i) {
     put(source->read(i), *source, event.mutable_records()->add_record());
+    ++read;
     bytes += event.records().record(event.records().record_size() - 1).data().size();
     if (bytes < kSendBytes && i + 1 < last) continue;
     interrupt.check();
@@ -61,7 +66,7 @@ void sendRows(const wire::Job& job, const worker::HostRows& host, const Interrup
 }
 
 // Sends the index of the Job's file, which the host puts into the Jobs of the processes that read parts of it.
-void sendIndex(const wire::Job& job, const worker::HostRows& host, const Interrupt&) {
+void sendIndex(const wire::Job& job, const worker::HostRows& host, const Interrupt&, std::atomic<int64_t>&) {
   if (!host.testFile) invalid("the Job names no file to index");
   const data::LmdbIndex index = data::lmdbIndex(*host.testFile, job.test_file().description());
   wire::Event event;
@@ -73,13 +78,17 @@ void sendIndex(const wire::Job& job, const worker::HostRows& host, const Interru
   toHost(event);
 }
 
-int serve(void (*send)(const wire::Job&, const worker::HostRows&, const Interrupt&)) {
+int serve(void (*send)(const wire::Job&, const worker::HostRows&, const Interrupt&, std::atomic<int64_t>& read)) {
   setLogLevel(LogLevel::kWarning);
   const wire::Job job = readJob(STDIN_FILENO);
   static Interrupt& interrupt = *new Interrupt;  // never freed: the stdin watcher may outlive this call
   static worker::HostRows& host = *new worker::HostRows(job, true, toHost, &interrupt);  // nor this
   exitWhenStdinEnds(interrupt, &host);
-  reportingFailure(toHost, [&] { send(job, host, interrupt); });
+  reportingFailure(toHost, [&] {
+    std::atomic<int64_t> read{0};
+    const HostPulse pulse(job, [&] { return read + host.activity.arrived; });
+    send(job, host, interrupt, read);
+  });
   exitBesideStdin();
 }
 

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <climits>
 #include <cstdio>
 #include <optional>
@@ -12,6 +13,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "host/job_io.h"
+#include "host/pulse.h"
 #include "host/stdin_reader.h"
 #include "layers/record_layer.h"
 #include "model/filter.h"
@@ -58,11 +60,13 @@ void fillColumn(const Blob& blob, const std::string& name, int axis, int rows, w
     }
 }
 
-// Runs the TEST net of a job batch by batch.
+// Runs the TEST net of a job batch by batch, and counts batches.
 class Scorer {
  public:
-  Scorer(const wire::Job& job, const caffe::SolverParameter& solver, const worker::HostRows& rows)
-      : description_(solver::scoringDescription(solver, "", job.net_origin())),
+  Scorer(const wire::Job& job, const caffe::SolverParameter& solver, const worker::HostRows& rows,
+         std::atomic<int64_t>& batches)
+      : batches_(batches),
+        description_(solver::scoringDescription(solver, "", job.net_origin())),
         kernels_(kernels::chooseIsa(job.isa()), job.threads()) {
     net::NetOptions o;
     o.kernels = &kernels_;
@@ -94,6 +98,7 @@ class Scorer {
   int64_t run(int64_t step) {
     net_->setStep(step, 0);
     plan_->forward();
+    ++batches_;
     const auto& ids = data_->ids();
     const int rows = static_cast<int>(ids.size());
     if (rows == 0) return 0;
@@ -107,6 +112,7 @@ class Scorer {
   int64_t records() const { return data_->records(); }
 
  private:
+  std::atomic<int64_t>& batches_;
   solver::NetDescription description_;
   kernels::Context kernels_;
   kernels::FrozenWeights frozen_{kernels_};  // no pass is before they are loaded
@@ -139,12 +145,13 @@ int64_t scoreRows(Scorer& scorer, data::RowWindow& window, const Interrupt& inte
   }
 }
 
-wire::Event scoreAll(const wire::Job& job, worker::HostRows& rows, const Interrupt& interrupt) {
+wire::Event scoreAll(const wire::Job& job, worker::HostRows& rows, const Interrupt& interrupt,
+                     std::atomic<int64_t>& batches) {
   const double started = monotonicSeconds();
   caffe::SolverParameter solver;
   if (!solver.ParseFromString(job.solver()))
     badData("the job's solver cannot be read; host and executable are of different versions");
-  Scorer scorer(job, solver, rows);
+  Scorer scorer(job, solver, rows, batches);
   wire::Event done;
   done.mutable_done()->set_records(rows.window ? scoreRows(scorer, *rows.window, interrupt)
                                                : scoreRecords(job, scorer, interrupt));
@@ -161,7 +168,11 @@ int serveScores() {
   static Interrupt& interrupt = *new Interrupt;  // never freed: the stdin watcher may outlive this call
   static worker::HostRows& rows = *new worker::HostRows(job, true, toHost, &interrupt);  // nor this
   exitWhenStdinEnds(interrupt, &rows);
-  reportingFailure(toHost, [&] { toHost(scoreAll(job, rows, interrupt)); });
+  reportingFailure(toHost, [&] {
+    std::atomic<int64_t> batches{0};
+    const HostPulse pulse(job, [&] { return batches + rows.activity.arrived; });
+    toHost(scoreAll(job, rows, interrupt, batches));
+  });
   exitBesideStdin();
 }
 

@@ -16,6 +16,12 @@ class SilenceTest : public test::TrainingTest {
   void loses0() {
     workers_[0].hangUp();
     EXPECT_TRUE(workers_[1].hear().has_regroup());
+    EXPECT_TRUE(lost(0, false)) << "its connection has ended, and its host needs nobody to end it";
+  }
+  bool lost(int worker, bool silent) {
+    return c_->saw([=](const wire::Event& e) {
+      return e.has_lost() && e.lost().worker() == worker && e.lost().silent() == silent;
+    });
   }
   // Worker 1 is watched, although it has finished.
   void endsBy1() {
@@ -25,6 +31,7 @@ class SilenceTest : public test::TrainingTest {
     ASSERT_TRUE(c_->error());
     EXPECT_EQ(std::string(c_->error()->what()).find("worker 1 (rank 1, host h1, pid 101) has been silent for 1"), 0u)
         << c_->error()->what();
+    EXPECT_TRUE(lost(1, true)) << "its host may be waiting for it";
   }
 };
 

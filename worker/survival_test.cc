@@ -32,10 +32,11 @@ class SurvivingWorker : public crema::test::WorkerRuns {
     if (change) change(job_);
     job_.set_worker(1), job_.set_coordinator(doorman_.address()), job_.set_step_timeout(1000);
     job_.set_replacement("continue");
+    rows_ = std::make_unique<HostRows>(
+        job_, false, [](const wire::Event&) {}, &interrupt_);
+    if (send_) send_(*rows_);
     thread_ = std::thread([this, request] {
-      HostRows rows(
-          job_, false, [](const wire::Event&) {}, &interrupt_);
-      error_ = crema::test::messageOf([&] { runWorker(job_, rows, {[](auto&) {}, request}, interrupt_); });
+      error_ = crema::test::messageOf([&] { runWorker(job_, *rows_, {[](auto&) {}, request}, interrupt_); });
     });
     const auto hello = next();
     worker_ = hello.from, address_ = hello.message.hello().data_address();
@@ -76,6 +77,8 @@ class SurvivingWorker : public crema::test::WorkerRuns {
   Interrupt interrupt_;
   std::shared_ptr<cluster::Channel> worker_;
   std::string address_, error_;
+  std::unique_ptr<HostRows> rows_;
+  std::function<void(HostRows&)> send_;                            // before it begins
   std::function<void(const control::ToCoordinator::Beat&)> beat_;  // hears what next() leaves out
   std::thread thread_;
 };
@@ -149,6 +152,37 @@ TEST_F(SurvivingWorker, ASnapshotThatIsNeverPublishedIsAnErrorOfItsMachineWhileI
       << in.message.failed().story();
   EXPECT_EQ(in.message.failed().kind(), "io");
   EXPECT_GT(monotonicSeconds() - since, 9999);
+}
+
+// The first step takes 20 rows, and 5 are there: a survivor would be kept from going on by rows that may never come.
+TEST_F(SurvivingWorker, AWaitForRowsEndsWithTheGeneration) {
+  const auto all = crema::test::datums(folder_.file("db"));
+  endsWell(run(ofRows(job(1), false), "", nullptr, train::Request::kNone, [&](const wire::Event& e, HostRows& rows) {
+    if (!e.ByteSizeLong()) sendRows(rows, all, 0, 200);
+  }));
+  const std::string expected = model();
+  send_ = [&](HostRows& rows) { sendRows(rows, all, 0, 5); };
+  begin([] { return train::Request::kNone; }, [this](wire::Job& j) { j = ofRows(j, false); });
+  int64_t passes = 0;
+  beat_ = [&](const control::ToCoordinator::Beat& b) { passes = b.passes(); };
+  startAlone(1, -1);
+  const auto waits = [&] {  // in the second rank's pass: 5 rows have come, and two passes have begun
+    while (const auto in = doorman_.next(Deadline::after(0), nullptr))
+      if (in->message.has_beat()) beat_(in->message.beat());
+    return passes == 7;
+  };
+  ASSERT_TRUE(clock_.advanceUntil(waits));
+  control::ToMember m;
+  m.mutable_regroup()->set_generation(2), m.mutable_regroup()->set_why("worker 0 was lost");
+  worker_->send(m, Deadline::after(1e6));
+  const auto in = next();
+  ASSERT_TRUE(in.message.has_paused()) << in.message.ShortDebugString();
+  EXPECT_EQ(in.message.paused().iteration(), 0);
+  EXPECT_EQ(in.message.paused().story(), "");
+  startAlone(2, 0);
+  sendRows(*rows_, all, 5, 195);
+  EXPECT_TRUE(next().message.has_finished());
+  EXPECT_TRUE(model() == expected);
 }
 
 // Member 0 is there, hears all and says what it should, and its port is closed.

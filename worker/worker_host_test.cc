@@ -39,23 +39,6 @@ class WorkerHostTest : public crema::test::WorkerRuns {
     }
     return file;
   }
-  // Sends the rows [first, first + count) as one batch: label and image.
-  static void sendRows(HostRows& rows, const std::vector<caffe::Datum>& all, int64_t first, int64_t count) {
-    wire::Input in;
-    auto* batch = in.mutable_rows()->mutable_batch();
-    batch->set_first(first), batch->set_rows(static_cast<int>(count));
-    auto *id = batch->add_column(), *label = batch->add_column(), *image = batch->add_column();
-    id->set_width(1), label->set_width(4), image->set_width(16 + 64);
-    for (int64_t i = first; i < first + count; ++i) {
-      const caffe::Datum& d = all[static_cast<size_t>(i)];
-      const auto number = static_cast<float>(d.label());
-      const int32_t head[] = {d.channels(), d.height(), d.width(), 0};
-      id->mutable_values()->append("i");
-      label->mutable_values()->append(reinterpret_cast<const char*>(&number), sizeof number);
-      image->mutable_values()->append(reinterpret_cast<const char*>(head), sizeof head).append(d.data());
-    }
-    rows.accept(in);
-  }
 };
 
 TEST_F(WorkerHostTest, RangesOfARemoteDatabaseTrainItsModel) {
@@ -81,17 +64,7 @@ TEST_F(WorkerHostTest, RangesOfARemoteDatabaseTrainItsModel) {
 TEST_F(WorkerHostTest, RowsTrainTheModelOfTheDatabaseThatTheyCameFrom) {
   const std::string expected = modelOf(job(2), nullptr);
   const auto all = crema::test::datums(folder_.file("db"));
-  wire::Job j = job(2);
-  caffe::SolverParameter solver;
-  ASSERT_TRUE(solver.ParseFromString(j.solver()));
-  auto* layer = solver.mutable_net_param()->mutable_layer(0);
-  layer->set_type("MemoryData"), layer->clear_data_param();
-  auto* memory = layer->mutable_memory_data_param();
-  memory->set_batch_size(5), memory->set_channels(1), memory->set_height(8), memory->set_width(8);
-  j.set_solver(solver.SerializeAsString());
-  auto* feed = j.mutable_train_rows();
-  feed->set_records(200), feed->set_sharded(true), feed->set_batch(5), feed->set_description("DataFrame rows");
-  j.set_work_folder(folder_.path());
+  const wire::Job j = ofRows(job(2), true);
   const auto host = [&](const wire::Event& e, HostRows& rows) {
     if (e.ByteSizeLong()) return;  // all is sent at the start: blocks of five that this worker's two ranks own
     const auto& plan = rows.train->plan();

@@ -90,8 +90,8 @@ void AnsweringChild::end() {
   if (died_.empty()) died_ = howItEnded(status);
 }
 
-bool AnsweringChild::receive(void* to, size_t bytes, double seconds) const {
-  const Deadline deadline = Deadline::after(seconds);
+bool AnsweringChild::receive(void* to, size_t bytes) const {
+  const Deadline deadline = Deadline::after(limits_.seconds);
   for (size_t have = 0; have < bytes;) {
     if (deadline.passed()) return false;
     pollfd p{fd_, POLLIN, 0};
@@ -100,6 +100,21 @@ bool AnsweringChild::receive(void* to, size_t bytes, double seconds) const {
     if (n < 0 && errno == EINTR) continue;
     if (n <= 0) return false;
     have += static_cast<size_t>(n);
+  }
+  return true;
+}
+
+// A child that is stopped leaves no room for a large request.
+bool AnsweringChild::send(std::string_view bytes) const {
+  const Deadline deadline = Deadline::after(limits_.seconds);
+  while (!bytes.empty()) {
+    if (deadline.passed()) return false;
+    pollfd p{fd_, POLLOUT, 0};
+    if (::poll(&p, 1, deadline.pollMillis()) <= 0) continue;
+    const ssize_t n = ::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (n < 0 && (errno == EINTR || errno == EAGAIN)) continue;
+    if (n < 0) return false;
+    bytes.remove_prefix(static_cast<size_t>(n));
   }
   return true;
 }
@@ -114,10 +129,10 @@ ChildResult AnsweringChild::ask(std::string_view request) {
   uint64_t bytes = 0;
   std::string answer;
   const double started = monotonicSeconds();
-  bool whole = writeAll(fd_, message.data(), message.size()) && receive(&bytes, sizeof bytes, limits_.seconds);
+  bool whole = send(message) && receive(&bytes, sizeof bytes);
   if (whole) {
     answer.resize(bytes);
-    whole = receive(answer.data(), bytes, limits_.seconds);
+    whole = receive(answer.data(), bytes);
   }
   if (!whole) {
     if (monotonicSeconds() - started >= limits_.seconds)

@@ -14,7 +14,7 @@ namespace crema {
 
 class AnsweringChild {
  public:
-  // limits: seconds for one answer, bytes of address space beyond what this process has now. answer must not log and
+  // limits: seconds for one request to be taken and for its answer, bytes of address space beyond what this process has now. answer must not log and
   // must not need locks that other threads may hold; what it keeps between requests lives in the child.
   AnsweringChild(const ChildLimits& limits, std::function<std::string(std::string_view request)> answer);
   ~AnsweringChild();
@@ -25,7 +25,8 @@ class AnsweringChild {
 
  private:
   void end() CREMA_REQUIRES(mutex_);
-  [[nodiscard]] bool receive(void* to, size_t bytes, double seconds) const;
+  [[nodiscard]] bool receive(void* to, size_t bytes) const;
+  [[nodiscard]] bool send(std::string_view bytes) const;
 
   Mutex mutex_;
   ChildLimits limits_;

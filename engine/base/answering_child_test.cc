@@ -76,6 +76,16 @@ TEST(AnsweringChild, SilenceEnds) {
   EXPECT_LT(monotonicSeconds() - started, test::kPatience);
 }
 
+TEST(AnsweringChild, AStoppedOneEndsThoughItTakesNoRequest) {
+  AnsweringChild child({0.5, int64_t{1} << 30}, answer);
+  const pid_t pid = std::stoi(child.ask("pid").bytes);
+  ::kill(pid, SIGSTOP);
+  const double started = monotonicSeconds();
+  EXPECT_EQ(child.ask(std::string(3 << 20, 'x')).died, "did not answer within 0.5 seconds");
+  EXPECT_LT(monotonicSeconds() - started, test::kPatience);
+  EXPECT_EQ(::kill(pid, 0), -1);
+}
+
 TEST(AnsweringChild, NothingOfItIsLeft) {
   pid_t pid = 0;
   {

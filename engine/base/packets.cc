@@ -10,7 +10,7 @@
 namespace crema {
 namespace {
 
-constexpr size_t kHead = 4, kSum = 8, kSeal = crypto_secretstream_xchacha20poly1305_ABYTES,
+constexpr size_t kSize = 4, kHead = kSize + 4, kSum = 8, kSeal = crypto_secretstream_xchacha20poly1305_ABYTES,
                  kStart = crypto_secretstream_xchacha20poly1305_HEADERBYTES;
 constexpr size_t kDirect = 4u << 10;  // payloads from here on are worth a system call of their own
 constexpr size_t kSmallest = 4u << 10, kLargest = 256u << 10;  // of the buffer; it grows with what comes
@@ -20,6 +20,19 @@ const unsigned char* bytes(const char* p) { return reinterpret_cast<const unsign
 
 uint64_t sumOf(const char* payload, size_t size, uint64_t number) {
   return XXH3_64bits_withSeed(payload, size, (number << 32) + size);
+}
+
+// Of a packet's size and number: a size that was damaged is not waited for.
+uint32_t headSumOf(uint32_t size, uint64_t number) {
+  return static_cast<uint32_t>(XXH3_64bits_withSeed(&size, sizeof size, number));
+}
+
+// Of the payload, as the head says; 0 for a head that was damaged.
+size_t sizeIn(const char* head, uint64_t number) {
+  uint32_t size = 0, sum = 0;
+  std::memcpy(&size, head, kSize);
+  std::memcpy(&sum, head + kSize, sizeof sum);
+  return size <= Packets::kMost && sum == headSumOf(size, number) ? size : 0;
 }
 
 DamagedPacket damaged(uint64_t number, size_t size) {
@@ -45,6 +58,7 @@ void Packets::pack(const void* from, size_t size) {
     crypto_secretstream_xchacha20poly1305_init_push(&outState_, bytes(before_.data()), bytes(keys_->out.data()));
   }
   append(before_, static_cast<uint32_t>(payload_));
+  append(before_, headSumOf(static_cast<uint32_t>(payload_), packed_));
   if (keys_) {
     const size_t head = before_.size() - kHead, at = before_.size();
     before_.resize(at + payload_ + kSeal);
@@ -62,9 +76,8 @@ bool Packets::ready() const {
   if (direct_.size > 0) return false;
   const size_t start = keys_ && !started_ ? kStart : 0, have = filled_ - at_;
   if (!plain_.empty() || have < start + kHead) return !plain_.empty();
-  uint32_t size = 0;
-  std::memcpy(&size, in_.data() + at_ + start, kHead);
-  return size == 0 || size > kMost || have >= start + size + overhead();
+  const size_t size = sizeIn(in_.data() + at_ + start, received_);
+  return size == 0 || have >= start + size + overhead();
 }
 
 size_t Packets::write(const Send& send, const void* from, size_t size) {
@@ -91,10 +104,10 @@ size_t Packets::write(const Send& send, const void* from, size_t size) {
 // The first packet's stream header is part of `packet` no more: read() has taken it.
 bool Packets::open(std::string_view packet) {
   if (packet.size() < kHead) return false;
-  uint32_t size = 0;
-  std::memcpy(&size, packet.data(), kHead);
-  if (size == 0 || size > kMost)
-    throw DamagedPacket(fmt::format("packet {} was damaged on the way: it says that it has {} bytes", received_, size));
+  const size_t size = sizeIn(packet.data(), received_);
+  if (size == 0)
+    throw DamagedPacket(
+        fmt::format("packet {} was damaged on the way: the check of its length does not fit", received_));
   if (packet.size() < size + overhead()) return false;
   bool whole = false;
   if (keys_) {
@@ -135,10 +148,9 @@ bool Packets::receiveMore(const Receive& receive, size_t most) {
 // Whether the packet that has begun to come goes into the reader's memory; what is in the buffer is moved there.
 bool Packets::beginsDirectly(char* to, size_t room) {
   if (keys_ || filled_ - at_ < kHead) return false;
-  uint32_t size = 0;
-  std::memcpy(&size, in_.data() + at_, kHead);
+  const size_t size = sizeIn(in_.data() + at_, received_);
   if (size > room || size < kDirect) return false;
-  const size_t here = std::min<size_t>(size, filled_ - at_ - kHead);
+  const size_t here = std::min(size, filled_ - at_ - kHead);
   std::copy_n(in_.data() + at_ + kHead, here, to);
   at_ += kHead + here;
   direct_ = {to, here, size};

@@ -1,11 +1,13 @@
 // What travels over a connection of two processes behind its handshake: packets, each with its check. A byte that was
 // flipped, lost or repeated on the way ends the connection; it is never taken for data.
 //
-// Bytes of a packet, little endian: payload size u32, 1 to 65536 · payload · check.
+// Bytes of a packet, little endian: head, which is payload size u32, 1 to 65536, and its own check u32 · payload · check.
+// - The head's check is the lower half of XXH3-64 of the size, seeded with the number of the packet, so that nobody waits
+//   for the bytes of a length that was damaged.
 // - Summed: the check is XXH3-64 of the payload, seeded with (number of the packet << 32) + its size; numbers begin with
 //   0 in each direction. It finds what TCP's own 16 bits let through, and keeps nobody out.
 // - Sealed: payload and check are a message of libsodium's secretstream (XChaCha20-Poly1305, 17 bytes longer than the
-//   payload) with the size as additional data. The stream's header, 24 bytes, comes before the first packet.
+//   payload) with the head as additional data. The stream's header, 24 bytes, comes before the first packet.
 // The 64 KiB stay in a core's cache between the kernel's copy and ours.
 #pragma once
 #include <sodium.h>

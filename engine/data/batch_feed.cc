@@ -1,11 +1,16 @@
 #include "data/batch_feed.h"
 
 #include <algorithm>
+#include <condition_variable>
+#include <deque>
+#include <exception>
+#include <thread>
 
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "base/waiting.h"
 #include "data/shuffle.h"
 
 namespace crema::data {
@@ -114,6 +119,83 @@ void BatchMaker::score(int64_t from, int64_t to, int64_t step, Batch* batch) con
   batch->records.resize(static_cast<size_t>(n));
 }
 
+// One background thread, from one place on.
+class BatchFeed::Producer {
+ public:
+  Producer(const BatchMaker& maker, Place from) : maker_(maker), thread_([this, from] { produce(from); }) {}
+  ~Producer() {
+    stop();
+    thread_.join();
+  }
+
+  // It ends behind the batch that it is making.
+  void stop() {
+    const MutexLock lock(mutex_);
+    stopping_ = true;
+    ready_.clear();
+    changed_.notify_all();
+  }
+  bool ended() {
+    const MutexLock lock(mutex_);
+    return ended_;
+  }
+  // Without a deadline: the thread ends every batch with one in ready_ or with failed_, whatever was thrown. How long a
+  // batch may take is its source's to say: one that gets rows from a host watches that host's interrupt.
+  void next(Batch* current, const Interrupt* interrupt) {
+    MutexLock lock(mutex_);
+    waitUntil(changed_, lock, interrupt, [&]() CREMA_REQUIRES(mutex_) { return !ready_.empty() || failed_; });
+    if (ready_.empty()) std::rethrow_exception(failed_);
+    spare_.push_back(std::move(*current));
+    *current = std::move(ready_.front());
+    ready_.pop_front();
+    changed_.notify_all();
+  }
+
+ private:
+  void produce(Place from);
+  void makeAll(Place place);
+
+  const BatchMaker maker_;
+  Mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<Batch> ready_ CREMA_GUARDED_BY(mutex_);
+  std::vector<Batch> spare_ CREMA_GUARDED_BY(mutex_);  // batches whose memory is reused
+  std::exception_ptr failed_ CREMA_GUARDED_BY(mutex_);
+  bool stopping_ CREMA_GUARDED_BY(mutex_) = false, ended_ CREMA_GUARDED_BY(mutex_) = false;
+  std::thread thread_;
+};
+
+void BatchFeed::Producer::makeAll(Place place) {
+  for (;; place = after(maker_, place)) {
+    Batch batch;
+    {
+      MutexLock lock(mutex_);
+      changed_.wait(lock.standard(), [&]() CREMA_REQUIRES(mutex_) {
+        return stopping_ || ready_.size() < static_cast<size_t>(std::max(1, maker_.options.prefetch));
+      });
+      if (stopping_) return;
+      if (!spare_.empty()) batch = std::move(spare_.back()), spare_.pop_back();
+    }
+    maker_.train(maker_.options.myRanks[place.rank], place.step, &batch);
+    const MutexLock lock(mutex_);
+    if (stopping_) return;
+    ready_.push_back(std::move(batch));
+    changed_.notify_all();
+  }
+}
+
+void BatchFeed::Producer::produce(Place from) {
+  std::exception_ptr failed;
+  try {
+    makeAll(from);
+  } catch (...) {
+    failed = std::current_exception();
+  }
+  const MutexLock lock(mutex_);
+  failed_ = failed, ended_ = true;
+  changed_.notify_all();
+}
+
 BatchFeed::BatchFeed(BatchMaker maker) : maker_(std::move(maker)) {
   if (maker_.options.choose) return;
   inside([&] { return "in " + maker_.source->describe(); },
@@ -122,92 +204,48 @@ BatchFeed::BatchFeed(BatchMaker maker) : maker_(std::move(maker)) {
          });
 }
 
-BatchFeed::~BatchFeed() {
-  maker_.source->close();
-  stop();
-}
+BatchFeed::~BatchFeed() { maker_.source->close(); }
 
-BatchFeed::Place BatchFeed::after(Place p) const {
-  if (maker_.options.test) return {TestSharding{maker_.testCycle(), maker_.options.workers}.after(p.step), 0};
-  const int64_t per = maker_.options.stepsPerRank;
+BatchFeed::Place BatchFeed::after(const BatchMaker& maker, Place p) {
+  const FeedOptions& o = maker.options;
+  if (o.test) return {TestSharding{maker.testCycle(), o.workers}.after(p.step), 0};
+  const int64_t per = o.stepsPerRank;
   if ((p.step + 1) % per != 0) return {p.step + 1, p.rank};
-  if (p.rank + 1 < maker_.options.myRanks.size()) return {p.step + 1 - per, p.rank + 1};
+  if (p.rank + 1 < o.myRanks.size()) return {p.step + 1 - per, p.rank + 1};
   return {p.step + 1, 0};
 }
 
-void BatchFeed::stop() {
-  {
-    const MutexLock lock(mutex_);
-    stopping_ = true;
-  }
-  changed_.notify_all();
-  if (thread_.joinable()) thread_.join();
-  const MutexLock lock(mutex_);
-  stopping_ = false;
+void BatchFeed::retire() {
+  std::erase_if(retired_, [](const auto& producer) { return producer->ended(); });
+  if (!producer_) return;
+  producer_->stop();
+  retired_.push_back(std::move(producer_));
 }
 
 void BatchFeed::restart(int rank, int64_t step) {
-  stop();
-  {
-    const MutexLock lock(mutex_);
-    ready_.clear();
-    failed_ = nullptr;
-  }
+  retire();
   const auto found = std::find(maker_.options.myRanks.begin(), maker_.options.myRanks.end(), rank);
   if (found == maker_.options.myRanks.end()) internal("rank {} is not fed here", rank);
   expected_ = {step, static_cast<size_t>(found - maker_.options.myRanks.begin())};
-  thread_ = std::thread([this, from = expected_] { produce(from); });
+  producer_ = std::make_unique<Producer>(maker_, expected_);
 }
 
 void BatchFeed::assign(std::vector<int> myRanks, int workers) {
-  stop();
-  maker_.options.myRanks = std::move(myRanks), maker_.options.workers = workers;
-  const MutexLock lock(mutex_);
-  ready_.clear();
-  failed_ = nullptr;
+  FeedOptions& o = maker_.options;
+  const bool goesOn = producer_ && !producer_->ended();  // who has failed may fare better
+  if (goesOn && o.myRanks == myRanks && o.workers == workers) return;
+  retire();
+  o.myRanks = std::move(myRanks), o.workers = workers;
 }
 
-// Waits without a deadline: the thread ends every batch with one in ready_ or with failed_, whatever was thrown, and is
-// stopped by the caller's thread alone. How long a batch may take is its source's to say: one that gets rows from a host
-// watches that host's interrupt.
-const Batch& BatchFeed::next(int rank, int64_t step) {
+const Batch& BatchFeed::next(int rank, int64_t step, const Interrupt* interrupt) {
   const double from = monotonicSeconds();
-  const bool inOrder = thread_.joinable() && expected_.step == step && maker_.options.myRanks[expected_.rank] == rank;
+  const bool inOrder = producer_ && expected_.step == step && maker_.options.myRanks[expected_.rank] == rank;
   if (!inOrder) restart(rank, step);
-  MutexLock lock(mutex_);
-  changed_.wait(lock.standard(), [&]() CREMA_REQUIRES(mutex_) { return !ready_.empty() || failed_; });
-  if (ready_.empty()) std::rethrow_exception(failed_);
-  spare_.push_back(std::move(current_));
-  current_ = std::move(ready_.front());
-  ready_.pop_front();
-  expected_ = after(expected_);
-  changed_.notify_all();
+  producer_->next(&current_, interrupt);
+  expected_ = after(maker_, expected_);
   waited_ += monotonicSeconds() - from;
   return current_;
-}
-
-void BatchFeed::produce(Place place) {
-  try {
-    for (;; place = after(place)) {
-      Batch batch;
-      {
-        MutexLock lock(mutex_);
-        changed_.wait(lock.standard(), [&]() CREMA_REQUIRES(mutex_) {
-          return stopping_ || ready_.size() < static_cast<size_t>(std::max(1, maker_.options.prefetch));
-        });
-        if (stopping_) return;
-        if (!spare_.empty()) batch = std::move(spare_.back()), spare_.pop_back();
-      }
-      maker_.train(maker_.options.myRanks[place.rank], place.step, &batch);
-      const MutexLock lock(mutex_);
-      ready_.push_back(std::move(batch));
-      changed_.notify_all();
-    }
-  } catch (...) {
-    const MutexLock lock(mutex_);
-    failed_ = std::current_exception();
-    changed_.notify_all();
-  }
 }
 
 }  // namespace crema::data

@@ -1,19 +1,16 @@
 // Batches made ahead of time by one background thread, in the order in which a worker asks for them: for every
-// iteration, for each of its ranks in ascending order, for each sub-step. A request out of that order restarts the
+// iteration, for each of its ranks in ascending order, for each sub-step. A request out of that order starts another
 // thread there.
 #pragma once
-#include <condition_variable>
 #include <cstdint>
-#include <deque>
-#include <exception>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <set>
 #include <string>
-#include <thread>
 #include <vector>
 
+#include "base/interrupt.h"
 #include "base/mutex.h"
 #include "data/samples.h"
 #include "data/shard.h"
@@ -92,35 +89,31 @@ struct BatchMaker {
 class BatchFeed {
  public:
   explicit BatchFeed(BatchMaker maker);
-  ~BatchFeed();  // stops the thread after the batch that it is making
-  // Valid until the next call. Errors of the background thread are thrown here.
-  const Batch& next(int rank, int64_t step);
+  ~BatchFeed();  // ends the threads after the batch that each is making
+  // Valid until the next call. Errors of the background thread are thrown here, and the reason of the interrupt once it is
+  // raised: the batch that was waited for is the next one still.
+  const Batch& next(int rank, int64_t step, const Interrupt* interrupt = nullptr);
   double waited() const { return waited_; }  // seconds that next() has taken
-  // Other ranks, or test batches shared out over other workers, from the next call of next() on. Drops what is ready;
-  // returns when the thread has made the batch that it is making.
+  // Other ranks, or test batches shared out over other workers, from the next call of next() on. Drops what is ready where
+  // they are others. Waits for nothing: a thread that waits for records ends when they have come.
   void assign(std::vector<int> myRanks, int workers);
 
  private:
+  class Producer;
   struct Place {
     int64_t step;
     size_t rank;
   };  // rank: index in myRanks
-  Place after(Place p) const;
+  static Place after(const BatchMaker& maker, Place p);
   void restart(int rank, int64_t step);
-  void stop();
-  void produce(Place from);
+  void retire();
 
   BatchMaker maker_;
   Batch current_;
   double waited_ = 0;
-  Place expected_{0, 0};  // the place of the front of ready_, or of the next batch
-  Mutex mutex_;
-  std::condition_variable changed_;
-  std::deque<Batch> ready_ CREMA_GUARDED_BY(mutex_);
-  std::vector<Batch> spare_ CREMA_GUARDED_BY(mutex_);  // batches whose memory is reused
-  std::exception_ptr failed_ CREMA_GUARDED_BY(mutex_);
-  bool stopping_ CREMA_GUARDED_BY(mutex_) = false;
-  std::thread thread_;
+  Place expected_{0, 0};                            // the place of the batch that producer_ gives next
+  std::unique_ptr<Producer> producer_;              // null: next() starts one
+  std::vector<std::unique_ptr<Producer>> retired_;  // which may still be making a batch
 };
 
 }  // namespace crema::data

@@ -1,14 +1,18 @@
 // Batches ahead of time, from databases.
 #include <gtest/gtest.h>
 
+#include <condition_variable>
 #include <cstring>
 #include <set>
 #include <thread>
 
 #include "base/error.h"
+#include "base/interrupt.h"
+#include "base/mutex.h"
 #include "data/batch_feed.h"
 #include "data/lmdb_writer.h"
 #include "data/shuffle.h"
+#include "support/hand_clock.h"
 #include "support/message_of.h"
 #include "support/records.h"
 #include "support/shared_data.h"
@@ -138,6 +142,65 @@ TEST(BatchFeed, OnlyUndecodableRecordsAreAnError) {
   Batch batch;
   const std::string m = messageOf([&] { maker.train(1, 0, &batch); });
   EXPECT_NE(m.find("none of the 1 records of rank 1"), std::string::npos) << m;
+}
+
+// Records of another source, each as soon as `open` allows its number; closed, all are there.
+class Gate : public RecordSource {
+ public:
+  explicit Gate(std::shared_ptr<const RecordSource> behind) : behind_(std::move(behind)) {}
+  int64_t size() const override { return behind_->size(); }
+  std::string describe() const override { return behind_->describe(); }
+  Record read(int64_t index) const override {
+    MutexLock lock(mutex_);
+    ++waiting_;
+    changed_.wait(lock.standard(), [&]() CREMA_REQUIRES(mutex_) { return index < open_; });
+    --waiting_;
+    return behind_->read(index);
+  }
+  void open(int64_t records) const {
+    const MutexLock lock(mutex_);
+    open_ = records;
+    changed_.notify_all();
+  }
+  int waiting() const {
+    const MutexLock lock(mutex_);
+    return waiting_;
+  }
+  void close() const override { open(size()); }
+
+ private:
+  const std::shared_ptr<const RecordSource> behind_;
+  mutable Mutex mutex_;
+  mutable std::condition_variable changed_;
+  mutable int64_t open_ CREMA_GUARDED_BY(mutex_) = 0;
+  mutable int waiting_ CREMA_GUARDED_BY(mutex_) = 0;
+};
+
+TEST(BatchFeed, AWaitForRecordsEndsByTheInterruptAndGoesOnBehindIt) {
+  test::TemporaryFolder folder;
+  const auto gate =
+      std::make_shared<Gate>(lmdbOf(folder.file("db"), 24, [](int i) { return datum(1, 2, 2, i % 10, i); }));
+  gate->open(9);
+  BatchFeed feed(datumMaker(gate, 4, 2, {0, 1}, 1));  // steps of 8 records
+  EXPECT_EQ(feed.next(0, 0).records[0], 0);
+  EXPECT_EQ(feed.next(1, 0).records[0], 4);
+  Interrupt left;
+  std::thread leaves([&] {
+    EXPECT_TRUE(test::soon([&] { return gate->waiting() == 1; }));
+    left.raise(Error(ErrorKind::kStopped, "all meet again"));
+  });
+  EXPECT_EQ(messageOf([&] { feed.next(0, 1, &left); }), "all meet again");
+  leaves.join();
+  feed.assign({0, 1}, 1);  // the same: the thread that waits goes on
+  Interrupt none;
+  std::thread opens([&] { gate->open(16); });
+  EXPECT_EQ(feed.next(0, 1, &none).records[3], 11);
+  EXPECT_EQ(feed.next(1, 1, &none).records[0], 12);
+  opens.join();
+  EXPECT_TRUE(test::soon([&] { return gate->waiting() == 1; }));
+  feed.assign({1}, 2);  // others, while a thread waits for record 16, and does so until the end
+  EXPECT_EQ(feed.next(1, 1).records[3], 15);
+  EXPECT_EQ(feed.next(1, 0).records[0], 4);
 }
 
 TEST(Shuffle, EveryPlaceOnceAndAnotherOrderForAnotherStream) {

@@ -20,6 +20,9 @@
 #include "kernels/kernels.h"
 #include "tensor/blob.h"
 
+namespace crema {
+class Interrupt;
+}
 namespace crema::data {
 class RecordSource;
 }
@@ -40,6 +43,7 @@ struct RunState {
   int rank = 0;
   int64_t draw = -1;  // replaces step as key of random numbers, where a host program runs parts of a net
   StatisticsMode statistics = StatisticsMode::kCollect;
+  const Interrupt* interrupt = nullptr;  // ends waits for records
 };
 
 // What the passes of a net are for.

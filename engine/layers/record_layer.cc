@@ -81,8 +81,13 @@ void RecordLayer::assign() {
   if (feed_) feed_->assign(o.myRanks, o.testWorkers);
 }
 
+const data::Batch& RecordLayer::nextOfFeed() {
+  const RunState& run = *context().run;
+  return feed_->next(run.rank, run.step, run.interrupt);
+}
+
 void RecordLayer::compute(const Blobs&, const Blobs& top) {
-  const data::Batch& batch = scoring() ? scored() : feed_->next(context().run->rank, context().run->step);
+  const data::Batch& batch = scoring() ? scored() : nextOfFeed();
   current_ = &batch;
   if (batch.n == 0) return;  // all were skipped: the outputs of this pass belong to no record
   setShapes(batch.n, batch.shapes, top);

@@ -57,6 +57,7 @@ class RecordLayer : public Layer {
  private:
   bool scoring() const { return context().data->use == PassUse::kScoring; }
   const data::Batch& scored();
+  const data::Batch& nextOfFeed();
   void setShapes(int n, const std::vector<Shape>& samples, const Blobs& top);
 
   std::unique_ptr<data::BatchFeed> feed_;

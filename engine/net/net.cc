@@ -51,7 +51,7 @@ void Net::restoreCarried(int rank, const char* from) {
 }
 
 void Net::checkInterrupt() const {
-  if (interrupt_) interrupt_->check();
+  if (run_.interrupt) run_.interrupt->check();
 }
 
 double Net::forward() { return forwardTo(static_cast<int>(layers_.size()) - 1); }

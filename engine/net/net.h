@@ -87,8 +87,9 @@ class Net {
   void saveCarried(int rank, char* to) const;
   void restoreCarried(int rank, const char* from);
 
-  // From now on a pass ends between two layers when it is raised; nullptr: none does. What blobs hold is then of no use.
-  void endPassesBy(const Interrupt* interrupt) { interrupt_ = interrupt; }
+  // From now on a pass ends between two layers, or where it waits for records, when it is raised; nullptr: none does. What
+  // blobs hold is then of no use.
+  void endPassesBy(const Interrupt* interrupt) { run_.interrupt = interrupt; }
   void checkInterrupt() const;
 
   double forward();  // the weighted sum of losses
@@ -163,7 +164,6 @@ class Net {
   layers::RunState run_;
   Hooks hooks_;
   bool debugInfo_ = false;
-  const Interrupt* interrupt_ = nullptr;
   std::vector<std::unique_ptr<layers::Layer>> layers_;
   std::vector<layers::RecordLayer*> recordLayers_;
   std::vector<Wire> wires_;

@@ -138,6 +138,37 @@ class WorkerRuns : public SolverFixture {
     answers.finish();
     return error;
   }
+  // The job with its training records as rows of the host: all for each worker, or the blocks of its ranks.
+  wire::Job ofRows(wire::Job job, bool sharded) const {
+    caffe::SolverParameter solver;
+    EXPECT_TRUE(solver.ParseFromString(job.solver()));
+    auto* layer = solver.mutable_net_param()->mutable_layer(0);
+    layer->set_type("MemoryData"), layer->clear_data_param();
+    auto* memory = layer->mutable_memory_data_param();
+    memory->set_batch_size(5), memory->set_channels(1), memory->set_height(8), memory->set_width(8);
+    job.set_solver(solver.SerializeAsString());
+    auto* feed = job.mutable_train_rows();
+    feed->set_records(200), feed->set_sharded(sharded), feed->set_batch(5), feed->set_description("DataFrame rows");
+    job.set_work_folder(folder_.path());
+    return job;
+  }
+  // Sends the rows [first, first + count) as one batch: label and image.
+  static void sendRows(worker::HostRows& rows, const std::vector<caffe::Datum>& all, int64_t first, int64_t count) {
+    wire::Input in;
+    auto* batch = in.mutable_rows()->mutable_batch();
+    batch->set_first(first), batch->set_rows(static_cast<int>(count));
+    auto *id = batch->add_column(), *label = batch->add_column(), *image = batch->add_column();
+    id->set_width(1), label->set_width(4), image->set_width(16 + 64);
+    for (int64_t i = first; i < first + count; ++i) {
+      const caffe::Datum& d = all[static_cast<size_t>(i)];
+      const auto number = static_cast<float>(d.label());
+      const int32_t head[] = {d.channels(), d.height(), d.width(), 0};
+      id->mutable_values()->append("i");
+      label->mutable_values()->append(reinterpret_cast<const char*>(&number), sizeof number);
+      image->mutable_values()->append(reinterpret_cast<const char*>(head), sizeof head).append(d.data());
+    }
+    rows.accept(in);
+  }
   std::string model() const { return readFile(folder_.file("model")); }
   // What is wrong ends the worker, as host/job_io.cc has it.
   static void answer(const Host& host, const wire::Event& event, worker::HostRows& rows, Interrupt& interrupt) {

@@ -1,15 +1,16 @@
 package com.crema
 
 import java.io.{BufferedInputStream, BufferedReader, IOException, InputStreamReader}
+import java.net.InetAddress
 import java.util.concurrent.{CountDownLatch, TimeUnit}
 import java.util.concurrent.atomic.AtomicReference
 import java.util.concurrent.locks.ReentrantLock
 
 import scala.collection.mutable
 
-import com.crema.wire.Wire.Event
+import com.crema.wire.Wire.{Event, Job}
 import com.google.protobuf.{MessageLite, Parser}
-import org.apache.spark.TaskContext
+import org.apache.spark.{SparkEnv, TaskContext}
 import org.apache.spark.crema.Edges
 import org.slf4j.LoggerFactory
 
@@ -19,8 +20,12 @@ import org.slf4j.LoggerFactory
   * Replies come on stdout. stderr is relayed to the log, and its last lines are kept for error messages. The thread
   * that starts the child lives as long as it does, because the child's parent-death signal is sent when that thread
   * ends.
+  *
+  * @param silence seconds: a child that is waited for, and has said nothing for so long, is killed
   */
-class Child(subcommand: String, first: MessageLite) extends AutoCloseable {
+class Child(subcommand: String, first: MessageLite, silence: Option[Double]) extends AutoCloseable {
+  def this(subcommand: String, first: MessageLite) = this(subcommand, first, None)
+
   private val log = LoggerFactory.getLogger("crema." + subcommand)
   private val lastLines = mutable.Queue[String]()
   private val started = new CountDownLatch(1)
@@ -44,9 +49,12 @@ class Child(subcommand: String, first: MessageLite) extends AutoCloseable {
       throw e
   }
   if (failure != null) throw new CremaException(s"cannot start `crema $subcommand`: ${failure.getMessage}", failure)
-  private val events = new BufferedInputStream(process.getInputStream, 1 << 16)
+  private val watch = silence.map(new SilenceWatch(process, s"crema-$subcommand-silence", _))
+  private val events =
+    new BufferedInputStream(watch.fold(process.getInputStream)(_.watched(process.getInputStream)), 1 << 16)
   private val out = process.getOutputStream
-  try { first.writeDelimitedTo(out); out.flush() }
+  private def sendFirst(): Unit = { first.writeDelimitedTo(out); out.flush() }
+  try watch.fold(sendFirst())(_.waiting(sendFirst()))
   catch {
     case e: IOException =>
       throw new CremaException(s"`crema $subcommand` took no job: ${ending(5)}${tail()}", e)
@@ -98,12 +106,15 @@ class Child(subcommand: String, first: MessageLite) extends AutoCloseable {
     try Option(parser.parseDelimitedFrom(events))
     catch { case _: IOException => None }
 
-  /** The next event; None at the end of the stream. Requests for ranges of files are answered here and not returned. */
+  /** The next event; None at the end of the stream. Requests for ranges of files are answered here and not returned;
+    * heartbeats are not either.
+    */
   @annotation.tailrec
   final def next(): Option[Event] = {
     val event = next(Event.parser)
     (event, ranges.get) match {
       case (Some(e), Some(server)) if e.hasNeed => server.answer(e.getNeed); next()
+      case (Some(e), _) if e.hasAlive => next()
       case _ => event
     }
   }
@@ -130,6 +141,10 @@ class Child(subcommand: String, first: MessageLite) extends AutoCloseable {
       throw new CremaException(s"`crema $subcommand` did not end within $seconds s${tail()}")
     keeper.join(2000) // the rest of its log
     val code = process.exitValue
+    for (seconds <- watch.flatMap(_.killedAfter) if code != 0) throw new CremaException(
+      s"`crema $subcommand` (pid $pid, host ${InetAddress.getLocalHost.getHostName}) has been silent for " +
+        s"$seconds s and was killed: it was stopped, or its machine is overloaded. Spark runs the task again where " +
+        s"spark.task.maxFailures allows; spark.crema.stepTimeout is how long silence is borne${tail()}")
     if (code != 0 || failed.isDefined) {
       Edges.endWithJvm() // Ctrl-C reaches the processes of a local master as well, and Spark would log this one's end
       val how = Child.ending(code)
@@ -161,9 +176,17 @@ class Child(subcommand: String, first: MessageLite) extends AutoCloseable {
   }
 }
 
-private[crema] object Child {
+object Child {
+  /** One that works for this task alone and says every second that it is alive: `crema score`, `rows`, `index`. */
+  def ofTask(subcommand: String, job: Job.Builder): Child = {
+    val silence = Cluster.stepTimeout(SparkEnv.get.conf)
+    val child = new Child(subcommand, job.setStepTimeout(silence).build(), Some(silence))
+    child.endWith(TaskContext.get())
+    child
+  }
+
   /** How a process ended, by its exit code as Java gives it. */
-  def ending(code: Int): String =
+  private[crema] def ending(code: Int): String =
     if (code > 128) s"was killed by ${signal(code - 128)}" else s"ended with exit code $code"
 
   /** What people call it, and what most often sends it. */

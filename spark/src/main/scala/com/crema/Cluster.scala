@@ -103,6 +103,9 @@ object Cluster {
     least
   }
 
+  /** spark.crema.stepTimeout: seconds of silence after which a process is given up. */
+  def stepTimeout(c: SparkConf): Double = c.getTimeAsSeconds("spark.crema.stepTimeout", "60s").toDouble
+
   /** Seconds for which another worker is waited for: spark.crema.replacementTimeout, or a minute. Where a lost one had
     * rows of its own, so that nothing goes on without it, at least as long as Spark takes to see that a machine is gone
     * (spark.network.timeout, checked every minute) and to run its task again.

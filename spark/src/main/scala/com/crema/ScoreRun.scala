@@ -115,10 +115,8 @@ object ScoreRun {
   }
 
   private def start(spec: Spec, complete: Job.Builder => Job.Builder): Child = {
-    val job = complete(Job.parseFrom(spec.job).toBuilder.setWeights(spec.model.fetch(TaskContext.get()))).build()
-    val child = new Child("score", job)
-    child.endWith(TaskContext.get())
-    child
+    val job = complete(Job.parseFrom(spec.job).toBuilder.setWeights(spec.model.fetch(TaskContext.get())))
+    Child.ofTask("score", job)
   }
 
   /** Rows as the child sends them; at the end their number and the exit code are checked. */

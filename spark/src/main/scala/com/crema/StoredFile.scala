@@ -6,7 +6,7 @@ import com.crema.wire.Wire.{Event, Input, Job, LmdbIndex, RemoteFile}
 import com.google.protobuf.ByteString
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{FSDataInputStream, Path}
-import org.apache.spark.{SparkContext, TaskContext}
+import org.apache.spark.SparkContext
 
 /** An LMDB on a Hadoop FileSystem. Children read ranges of it through their JVM, so that executors copy only what their
   * ranks read.
@@ -72,9 +72,8 @@ object StoredFile {
   }
 
   private def readIndex(file: StoredFile, hadoop: HadoopSettings): Array[Byte] = {
-    val job = Job.newBuilder.setTestFile(file.message(1)).setWorkFolder(Storage.workFolder.getPath).build()
-    val child = new Child("index", job)
-    child.endWith(TaskContext.get())
+    val job = Job.newBuilder.setTestFile(file.message(1)).setWorkFolder(Storage.workFolder.getPath)
+    val child = Child.ofTask("index", job)
     child.serve(None, Some(file), hadoop)
     val events = Iterator.continually(child.next()).takeWhile(_.isDefined).map(_.get).toList
     events.find(_.hasFailed).foreach(e => child.finish(Some(e.getFailed)))

@@ -66,7 +66,7 @@ object TrainRun {
     new SecureRandom().nextBytes(token)
     val home = if (Storage.isLocal(spec.model)) new File(Storage.localPath(spec.model)).getAbsolutePath else ""
     val base = announce(fed, Job.parseFrom(spec.job).toBuilder)
-      .setJoinTimeout(joinTimeout(sc, spec)).setStepTimeout(seconds(sc, "spark.crema.stepTimeout", 60))
+      .setJoinTimeout(joinTimeout(sc, spec)).setStepTimeout(Cluster.stepTimeout(sc.getConf))
       .setWorkers(places).setFirstWorkers(if (places > workers) workers else 0).setToken(
         ByteString.copyFrom(token)).setModelHome(home).setCoordinatorListens(true)
       .setEncrypted(Cluster.encrypts(sc.getConf))

@@ -96,7 +96,7 @@ private[crema] class Watch(sc: SparkContext, coordinator: Child, console: Consol
       console.show(e)
       budget.follow(e).foreach(console.say)
       if (e.hasTest) seen.synchronized(seen += e.getTest)
-      if (e.hasLost && Watch.isStuck(e.getLost)) places.endTask(e.getLost.getWorker)
+      if (e.hasLost && e.getLost.getSilent) places.endTask(e.getLost.getWorker)
       if (e.hasDone) done = true
       if (e.hasFailed) failed = Some(e.getFailed)
       event = if (e.hasFailed) None else coordinator.next()
@@ -125,9 +125,4 @@ private[crema] class Watch(sc: SparkContext, coordinator: Child, console: Consol
 
 private[crema] object Watch {
   private val Grace = 30L // seconds in which tasks end by themselves once the run is done
-
-  /** Whether a lost worker may still be there, so that its task waits for it: nothing ended, it only was silent. */
-  def isStuck(lost: Event.Lost): Boolean =
-    !lost.getReplaced && Seq(" has been silent for ", " has not finished a batch for ").exists(
-      lost.getStory.contains(_))
 }

@@ -2,7 +2,7 @@ package com.crema
 
 import java.util.concurrent.TimeUnit
 
-import com.crema.wire.Wire.Job
+import com.crema.wire.Wire.{Job, RemoteFile}
 import com.google.protobuf.ByteString
 import org.apache.spark.{SparkConf, SparkContext, TaskContext}
 import org.scalatest.funsuite.AnyFunSuite
@@ -38,6 +38,28 @@ class ChildSuite extends AnyFunSuite {
     assert(child.next() === None)
     assert(intercept[CremaException](child.finish(None)).getMessage.contains("was killed by signal 9"))
     child.close()
+  }
+
+  test("a child that works for one task is waited for as long as it lives, and ended when it is stopped") {
+    val file = RemoteFile.newBuilder.setSize(1 << 20).setDescription("hdfs://n/db")
+    val child = new Child("index", Job.newBuilder.setTestFile(file).build(), Some(2.0))
+    try {
+      assert(child.next().get.hasNeed) // it waits for these bytes, for minutes, and says that it does
+      @volatile var lived = false
+      val stop = new Thread(() => {
+        Thread.sleep(6000)
+        lived = child.alive
+        new ProcessBuilder("kill", "-STOP", child.pid.toString).start().waitFor()
+      })
+      stop.start()
+      assert(child.next() === None)
+      stop.join()
+      assert(lived)
+      val e = intercept[CremaException](child.finish(None)).getMessage
+      assert(
+        e.contains(s"`crema index` (pid ${child.pid}, host ") && e.contains("has been silent for 2 s and was killed"),
+        e)
+    } finally child.close()
   }
 
   test("closing ends the child; closing its stdin alone does as well") {

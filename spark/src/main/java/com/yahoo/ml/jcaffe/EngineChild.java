@@ -44,7 +44,7 @@ final class EngineChild implements AutoCloseable {
 
   EngineChild() {
     child = new Child("engine", Request.newBuilder().setHello(Nothing.getDefaultInstance()).build());
-    answer("hello", IMAGE_SECONDS);
+    answer("hello", IMAGE_SECONDS, null);
   }
 
   /**
@@ -55,11 +55,12 @@ final class EngineChild implements AutoCloseable {
    */
   synchronized Reply ask(Request request, long seconds) {
     String what = request.getWhatCase().toString().toLowerCase();
-    if (!child.alive() || !child.send(request)) throw gone(what);
-    return answer(what, seconds);
+    if (!child.alive()) throw gone(what);
+    return answer(what, seconds, request);
   }
 
-  private Reply answer(String what, long seconds) {
+  /** Also of a request that a stopped process does not take. request: null where it has been sent. */
+  private Reply answer(String what, long seconds, Request request) {
     AtomicBoolean late = new AtomicBoolean();
     ScheduledFuture<?> deadline = CLOCK.schedule(() -> {
       late.set(true);
@@ -67,7 +68,7 @@ final class EngineChild implements AutoCloseable {
     }, seconds, TimeUnit.SECONDS);
     Option<Reply> reply;
     try {
-      reply = child.next(Reply.parser());
+      reply = request == null || child.send(request) ? child.next(Reply.parser()) : Option.empty();
     } finally {
       deadline.cancel(false);
     }

@@ -3,7 +3,7 @@ package com.yahoo.ml.caffe
 import com.crema.wire.Wire.{Event, Job}
 import com.crema.{Child, HadoopSettings, ScoreRun, Storage, StoredFile}
 import org.apache.spark.rdd.RDD
-import org.apache.spark.{SparkContext, TaskContext}
+import org.apache.spark.SparkContext
 
 import scala.collection.JavaConverters._
 
@@ -33,8 +33,7 @@ private[caffe] object LmdbRDD {
       case Some(f) => job.setTestFile(f.message((last - first).toInt))
       case None => job.setTestSource(Storage.localPath(source))
     }
-    val child = new Child("rows", job.build())
-    child.endWith(TaskContext.get())
+    val child = Child.ofTask("rows", job)
     child.serve(None, file, hadoop)
     val events = Iterator.continually(child.next()).takeWhile(_.isDefined).map(_.get)
     val batches = events.flatMap(event => recordsOf(child, event))
