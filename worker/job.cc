@@ -81,6 +81,15 @@ std::string changeOf(const wire::Event& event) {
          (r.shares().empty() ? "" : "; " + r.shares());
 }
 
+Error endedEarly(const solver::Solver& solver, const train::TrainOptions& o) {
+  const solver::SnapshotFiles files =
+      solver.snapshotNames(o.publishedPrefix.empty() ? o.snapshotPrefix : o.publishedPrefix);
+  return {ErrorKind::kStopped,
+          fmt::format("a worker was told to end (SIGTERM), so training has stopped at iteration {} of {}; go on from "
+                      "there with -snapshot {} (on Spark with -weights {} beside it)",
+                      solver.iteration(), solver.param().max_iter(), files.state, files.model)};
+}
+
 control::ToCoordinator::Spent messageOf(const train::Spent& spent) {
   control::ToCoordinator::Spent m;
   m.set_passes(spent.passes), m.set_pass_seconds(spent.passSeconds);
