@@ -2,6 +2,7 @@
 
 #include <initializer_list>
 
+#include "base/error.h"
 #include "base/sha256.h"
 #include "base/text.h"
 #include "model/filter.h"
