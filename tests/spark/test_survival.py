@@ -131,15 +131,20 @@ def publisher(run, folder):
     return None
 
 
-def test_an_executor_that_is_killed_while_it_publishes_the_model(job, tmp_path):
-    """viewfs is a file system of others' paths, and needs no daemon; the model is large, so that copying it takes a
-    while. Another worker publishes it, and the temporary file is all that is left of the first one.
-    """
+def with_large_model(job):
+    """A net whose model takes a while to copy, and a short run without snapshots."""
     net, rules = job / DATA_FILES[1], job / DATA_FILES[0]
     net.write_text(net.read_text().replace("num_output: 500", "num_output: 12000"))
     for field, value in (("max_iter", 4), ("test_interval", 100), ("snapshot", 0)):
         rules.write_text(re.sub(rf"^{field}: .*", f"{field}: {value}", rules.read_text(), flags=re.M))
     rules.write_text(rules.read_text() + "snapshot_after_train: false\n")
+
+
+def test_an_executor_that_is_killed_while_it_publishes_the_model(job, tmp_path):
+    """viewfs is a file system of others' paths, and needs no daemon; the model is large, so that copying it takes a
+    while. Another worker publishes it, and the temporary file is all that is left of the first one.
+    """
+    with_large_model(job)
     alone = crema("train", "-solver", DATA_FILES[0], "-ranks", 4, "-model", "alone", cwd=job)
     assert alone.code == 0, alone.err[-2000:]
     store, killed = tmp_path / "store", []
