@@ -69,7 +69,9 @@ int train(const TrainFlags& flags) {
   o.netOrigin = solver::netOrigin(written), o.folder = parentDirectory(flags.solver);
   o.ranks = flags.ranks, o.workers = flags.workers;
   o.threads = flags.threads, o.isa = flags.isa;
-  o.snapshot = snapshotOf(flags, o.snapshotPrefix), o.weights = o.snapshot.empty() ? flags.weights : "";
+  o.snapshot = snapshotOf(flags, o.snapshotPrefix), o.foundSnapshot = flags.snapshot.empty();
+  o.drawnSeed = written.random_seed() < 0;
+  o.weights = o.snapshot.empty() ? flags.weights : "";
   wire::Job job = worker::jobOf(o);
   worker::set(flags.cluster, &job);
   host::checkJob(job);
@@ -90,7 +92,8 @@ void addTrain(CLI::App& program, Run& chosen) {
         app.add_option("--solver", f->solver, "the solver prototxt")->required();
         app.add_option("--snapshot", f->snapshot, "resume from this .solverstate[.h5]");
         app.add_option("--resume", f->resume,
-                       "auto: resume from the newest snapshot of the solver's snapshot_prefix, if there is one")
+                       "auto: resume from the newest snapshot of the solver's snapshot_prefix, if there is one; one of "
+                       "another net, solver, seed or data is refused")
             ->capture_default_str();
         app.add_option("--weights", f->weights, "finetune from these .caffemodel[.h5] files, separated by commas");
         app.add_option("--model", f->model, "write the final model here; .h5 is added or removed by snapshot_format");

@@ -31,6 +31,7 @@ constexpr double kFailed = 5;       // until there is room for the message that 
 constexpr double kItsError = 1;     // for the coordinator's error after an own one
 constexpr double kPeersError = 5;   // the same after a lost or late peer, whose own error takes longer
 constexpr double kProgress = 0.25;  // between two reports of progress
+constexpr double kEndsAlone = 1;    // from SIGTERM while it waits for others, for them to come
 
 // Member, in step timeouts: the coordinator judges who is late; these end what nobody else would end.
 constexpr double kMeshTimeouts = 12;         // an exchange with other members

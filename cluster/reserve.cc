@@ -5,7 +5,8 @@
 namespace crema::cluster {
 
 bool Reserve::takes(const control::ToCoordinator::Hello& hello, const Member& member) {
-  return member.channel && hello.stage_attempt() != member.hello.stage_attempt();
+  const auto& there = member.hello;
+  return member.channel && (hello.stage_attempt() != there.stage_attempt() || hello.partition() != there.partition());
 }
 
 void Reserve::fill(const Roster& roster, double now) {

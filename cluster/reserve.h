@@ -13,7 +13,9 @@ namespace crema::cluster {
 
 class Reserve {
  public:
-  // Whether who says hello belongs here: another attempt of the stage than the member's, which is there.
+  // Whether who says hello belongs here: of another task or attempt of the stage than the member, which is there. A
+  // place may have been given to the process of another partition, and where executors have several slots the
+  // partition's own comes beside it.
   static bool takes(const control::ToCoordinator::Hello& hello, const Member& member);
   void add(std::shared_ptr<Channel> process) { processes_.push_back(std::move(process)); }
   void gone(const std::shared_ptr<Channel>& process) { std::erase(processes_, process); }

@@ -23,9 +23,10 @@ class ReserveTest : public testing::Test {
     c_ = std::make_unique<test::RunningCoordinator>(options_, std::make_unique<test::PlainWork>());
     members_ = test::startedMembers(c_->address(), 3);
   }
-  ScriptedMember repeated(int member, int attempt = 0) {
+  // Of the repeated stage; partition -1: the member's own.
+  ScriptedMember repeated(int member, int partition = -1) {
     ScriptedMember m(c_->address(), member);
-    m.hello.set_stage_attempt(1), m.hello.set_attempt(attempt);
+    m.hello.set_stage_attempt(1), m.hello.set_partition(partition < 0 ? member : partition);
     m.sayHello(), m.sayReady();
     settle();
     return m;
@@ -70,9 +71,35 @@ TEST_F(ReserveTest, TheFirstTaskOfARepeatedStageGetsThePlaceThatIsEmpty) {
   ASSERT_TRUE(place.has_place());
   EXPECT_EQ(place.place().number(), 2);
   again.hangUp();
-  ScriptedMember moved = repeated(2);
+  ScriptedMember moved = repeated(2, 0);
   EXPECT_EQ(losses(), 1u) << "members 0 and 1 are as they were";
   EXPECT_EQ(c_->count([](const wire::Event& e) { return e.has_joined() && e.joined().worker() == 2; }), 2u);
+}
+
+// An executor with two slots runs two tasks of the repeated stage, and each would be member 2.
+TEST_F(ReserveTest, WhoHasAPlaceKeepsItWhenThePlacesOwnTaskComes) {
+  members_[2].hangUp();
+  EXPECT_TRUE(c_->saw([](const wire::Event& e) { return e.has_lost() && e.lost().worker() == 2; }));
+  ScriptedMember moved = repeated(2, 0);
+  ScriptedMember own = repeated(2);
+  EXPECT_EQ(losses(), 1u);
+  clock_.advance(2);
+  EXPECT_TRUE(own.hearAnything().has_alive()) << "it is in reserve";
+  moved.hangUp();
+  ASSERT_TRUE(clock_.advanceUntil([&] { return losses() == 2; }));
+  control::ToMember m;
+  while (!m.has_place()) m = own.hear();
+  EXPECT_EQ(m.place().number(), 2);
+}
+
+TEST_F(ReserveTest, WhoFindsItsPromisedPlaceTakenStaysInReserve) {
+  members_[2].hangUp();
+  EXPECT_TRUE(c_->saw([](const wire::Event& e) { return e.has_lost() && e.lost().worker() == 2; }));
+  ScriptedMember own = repeated(2);
+  ScriptedMember promised = repeated(2, 0);
+  EXPECT_EQ(losses(), 1u);
+  clock_.advance(2);
+  EXPECT_TRUE(promised.hearAnything().has_alive());
 }
 
 TEST_F(ReserveTest, WhoWaitsGetsThePlaceOfALaterLoss) {

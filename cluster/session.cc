@@ -156,14 +156,14 @@ void Session::ready(const std::string& stateDigest, const std::string& records) 
 }
 
 // Waits until `said` holds after a message of the coordinator, or the run is over.
-void Session::waitForMessage(const std::function<bool()>& said) {
-  while (!waitFor([&] { return said() || interrupt_.raised(); }, patience::kLook)) {
-  }
+void Session::waitForMessage(const std::function<bool()>& said, const std::function<void()>& meanwhile) {
+  while (!waitFor([&] { return said() || interrupt_.raised(); }, patience::kLook))
+    if (meanwhile) meanwhile();
 }
 
-control::ToMember::Start Session::waitForStart() {
+control::ToMember::Start Session::waitForStart(const std::function<void()>& meanwhile) {
   waiting = true;
-  waitForMessage([this]() CREMA_REQUIRES(mutex_) { return start_.has_value() || bye_; });
+  waitForMessage([this]() CREMA_REQUIRES(mutex_) { return start_.has_value() || bye_; }, meanwhile);
   waiting = false;
   interrupt_.check();
   const MutexLock lock(mutex_);

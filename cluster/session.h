@@ -48,8 +48,9 @@ class Session {
   ~Session();
 
   void ready(const std::string& stateDigest, const std::string& records);
-  // Of the next generation, of which this member is from now on; throws the interrupt's error, or RunOver.
-  [[nodiscard]] control::ToMember::Start waitForStart();
+  // Of the next generation, of which this member is from now on; throws the interrupt's error, or RunOver. meanwhile:
+  // called several times a second; what it throws ends the wait.
+  [[nodiscard]] control::ToMember::Start waitForStart(const std::function<void()>& meanwhile = nullptr);
   // This process is in reserve, and the place of that member is free: the interrupt is raised, and a process is to be
   // started as that one. -1: none is.
   int place() const { return place_; }
@@ -81,7 +82,7 @@ class Session {
   void take(const control::ToMember& message) CREMA_REQUIRES(mutex_);
   void beat();
   bool waitFor(const std::function<bool()>& condition, double seconds);
-  void waitForMessage(const std::function<bool()>& said);
+  void waitForMessage(const std::function<bool()>& said, const std::function<void()>& meanwhile = nullptr);
 
   Channel channel_;
   double timeout_;

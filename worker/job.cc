@@ -13,6 +13,7 @@ wire::Job jobOf(const train::RunOptions& o) {
   job.set_ranks(o.ranks), job.set_worker(o.worker), job.set_workers(o.workers);
   job.set_threads(o.threads), job.set_isa(o.isa);
   job.set_snapshot(o.snapshot), job.set_snapshot_name(o.snapshotName);
+  job.set_found_snapshot(o.foundSnapshot), job.set_drawn_seed(o.drawnSeed);
   job.set_weights(o.weights), job.set_weights_name(o.weightsName);
   job.set_snapshot_prefix(o.snapshotPrefix), job.set_published_prefix(o.publishedPrefix);
   job.set_resize(o.resize);
@@ -34,6 +35,7 @@ train::RunOptions runOf(const wire::Job& job, const HostRows& rows) {
   o.ranks = job.ranks(), o.worker = job.worker(), o.workers = job.workers();
   o.threads = job.threads(), o.isa = job.isa();
   o.snapshot = job.snapshot(), o.snapshotName = job.snapshot_name();
+  o.foundSnapshot = job.found_snapshot(), o.drawnSeed = job.drawn_seed();
   o.weights = job.weights(), o.weightsName = job.weights_name();
   o.snapshotPrefix = job.has_snapshot_prefix() ? job.snapshot_prefix() : o.solver.snapshot_prefix();
   o.publishedPrefix = job.published_prefix();
@@ -77,6 +79,15 @@ std::string changeOf(const wire::Event& event) {
                      came.empty() ? "" : fmt::format(" (new: {})", came), r.iteration(), r.pause(),
                      r.has_seen() ? fmt::format(" ({:.2f} s since the loss was seen)", r.seen()) : "") +
          (r.shares().empty() ? "" : "; " + r.shares());
+}
+
+Error endedEarly(const solver::Solver& solver, const train::TrainOptions& o) {
+  const solver::SnapshotFiles files =
+      solver.snapshotNames(o.publishedPrefix.empty() ? o.snapshotPrefix : o.publishedPrefix);
+  return {ErrorKind::kStopped,
+          fmt::format("a worker was told to end (SIGTERM), so training has stopped at iteration {} of {}; go on from "
+                      "there with -snapshot {} (on Spark with -weights {} beside it)",
+                      solver.iteration(), solver.param().max_iter(), files.state, files.model)};
 }
 
 control::ToCoordinator::Spent messageOf(const train::Spent& spent) {

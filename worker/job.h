@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "base/error.h"
 #include "cluster/coordinator.h"
 #include "train/run.h"
 #include "wire.pb.h"
@@ -33,6 +34,9 @@ std::string jobDigest(const wire::Job& job);
 
 // A line for people about a lost worker, or about those with which the run goes on; "" for other events.
 std::string changeOf(const wire::Event& event);
+// A worker got SIGTERM: a scheduler wants its machine or container back. The snapshot is written; the run has not
+// succeeded.
+Error endedEarly(const solver::Solver& solver, const train::TrainOptions& options);
 control::ToCoordinator::Spent messageOf(const train::Spent& spent);
 train::Spent spentOf(const control::ToCoordinator::Spent& message);
 wire::Event toEvent(const train::Progress& p);

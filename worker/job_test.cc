@@ -18,7 +18,7 @@ train::RunOptions everyField() {
   o.snapshot = "s.solverstate", o.snapshotName = "hdfs:/s";
   o.weights = "w.caffemodel", o.weightsName = "hdfs:/w";
   o.snapshotPrefix = "out/p", o.publishedPrefix = "hdfs:/p";
-  o.resize = true;
+  o.resize = true, o.foundSnapshot = true, o.drawnSeed = true;
   return o;
 }
 
@@ -40,7 +40,7 @@ TEST(Job, CarriesEveryOptionOfARun) {
   EXPECT_EQ(back.weightsName, o.weightsName);
   EXPECT_EQ(back.snapshotPrefix, o.snapshotPrefix);
   EXPECT_EQ(back.publishedPrefix, o.publishedPrefix);
-  EXPECT_TRUE(back.resize);
+  EXPECT_TRUE(back.resize && back.foundSnapshot && back.drawnSeed);
   EXPECT_FALSE(back.log) << "only worker 0 writes Caffe's lines";
 }
 

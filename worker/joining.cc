@@ -15,6 +15,7 @@ control::ToCoordinator::Hello helloOf(const wire::Job& job, const collective::Pe
   hello.set_version(CREMA_VERSION);
   hello.set_member(job.worker());
   hello.set_attempt(job.attempt()), hello.set_stage_attempt(job.stage_attempt());
+  hello.set_partition(job.partition());
   hello.set_host(fmt::format("{} {}", host, job.host()));
   hello.set_pid(::getpid());
   hello.set_data_address(data.address());

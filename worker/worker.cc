@@ -22,18 +22,6 @@ namespace {
 using cluster::Session;
 namespace patience = cluster::patience;
 
-// A worker got SIGTERM: a scheduler wants its machine or container back. The snapshot is written; the run has not
-// succeeded.
-[[noreturn]] void endedEarly(const solver::Solver& solver, const train::TrainOptions& o) {
-  const solver::SnapshotFiles files =
-      solver.snapshotNames(o.publishedPrefix.empty() ? o.snapshotPrefix : o.publishedPrefix);
-  throw Error(
-      ErrorKind::kStopped,
-      fmt::format("a worker was told to end (SIGTERM), so training has stopped at iteration {} of {}; go on from "
-                  "there with -snapshot {} (on Spark with -weights {} beside it)",
-                  solver.iteration(), solver.param().max_iter(), files.state, files.model));
-}
-
 // One worker's run, over all generations of it.
 class Run {
  public:
@@ -53,7 +41,7 @@ class Run {
   void run(const HostRows& rows) {
     rows.waitForRows(interrupt_);
     session_.ready(stateDigest(*run_.solver), run_.solver->recordsRead());
-    while (!generation(session_.waitForStart())) {
+    while (!generation(session_.waitForStart([this] { waitsForStart(); }))) {
     }
     wire::Event done;
     done.mutable_done()->set_iteration(run_.solver->iteration());
@@ -121,7 +109,7 @@ class Run {
     if (trainer_.paused() && told_) throw Error(ErrorKind::kStopped, "it was told to end (SIGTERM)");
     if (trainer_.paused()) return false;
     publications_.waitForAll();
-    if (lead_ && trainer_.ended()) endedEarly(*run_.solver, run_.train);
+    if (lead_ && trainer_.ended()) throw endedEarly(*run_.solver, run_.train);
     model_ = lead_ && !job_.model().empty() ? run_.solver->saveModel(job_.model()) : "";
     if (!model_.empty()) handOver(model_);
     session_.finished(run_.solver->iteration(), stateDigest(*run_.solver));
@@ -199,9 +187,23 @@ class Run {
     return hooks;
   }
 
+  // A scheduler that ends this process gives it some seconds, and a replacement of another worker, with the rows that only
+  // that one has, may take minutes. Others that get the signal as well write the same files.
+  void waitsForStart() {
+    if (!whole_) return;
+    waited_ = waited_ | host_.request();
+    if (!train::wantsEnd(waited_)) return;
+    if (toldAt_ < 0) toldAt_ = monotonicSeconds();
+    if (monotonicSeconds() - toldAt_ < patience::kEndsAlone) return;
+    left_ = &interrupt_;
+    trainer_.snapshotAlone();
+    publications_.waitForAll();
+    throw endedEarly(*run_.solver, run_.train);
+  }
+
   train::Request requested() {
     const train::Request owed = std::exchange(owesSnapshot_, false) ? train::Request::kSnapshot : train::Request::kNone;
-    const train::Request r = host_.request() | owed;
+    const train::Request r = host_.request() | owed | std::exchange(waited_, train::Request::kNone);
     told_ = told_ || train::wantsEnd(r);
     const train::Request leave = told_ && job_.replacement() != "fail" ? train::Request::kLeave : r;
     return session_.pauseAsked() ? leave | train::Request::kPause : leave;
@@ -233,9 +235,10 @@ class Run {
   std::string model_;
   int64_t began_ = run_.solver->iteration(), taken_ = -1;  // taken_: its own last snapshot
   bool owesSnapshot_ = false;
-  bool lead_ = false, told_ = false;  // told_: by SIGTERM, to end
-  bool whole_ = false;                // its state is one of the run's: that of the beginning, or taken over
-  double reported_ = 0;
+  bool lead_ = false, told_ = false;   // told_: by SIGTERM, to end
+  bool whole_ = false;                 // its state is one of the run's: that of the beginning, or taken over
+  double reported_ = 0, toldAt_ = -1;  // toldAt_: of SIGTERM while it waited for others
+  train::Request waited_ = train::Request::kNone;  // what was polled meanwhile
 };
 
 // Reports a failure of this worker's own host, of which the coordinator knows nothing yet.

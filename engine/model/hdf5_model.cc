@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "model/hdf5_file.h"
+#include "model/proto_io.h"
 
 namespace crema::model {
 namespace {
@@ -86,6 +87,7 @@ caffe::SolverState stateFromHdf5(std::string_view bytes, const std::string& file
   state.set_iter(in.readInt("iter"));
   state.set_current_step(in.readInt("current_step"));
   if (in.has("learned_net")) state.set_learned_net(in.readString("learned_net"));
+  if (in.has("origin")) *state.mutable_origin() = parseText<caffe::StateOrigin>(in.readString("origin"), file);
   const auto entries = in.list("history");
   for (size_t i = 0; i < entries.size(); ++i) {
     const std::string path = fmt::format("history/{}", i);
@@ -141,6 +143,7 @@ std::string hdf5FromState(const caffe::SolverState& state, const std::string& fi
   out.integer("iter", state.iter());
   out.string("learned_net", state.learned_net());
   out.integer("current_step", state.current_step());
+  if (state.has_origin()) out.string("origin", toText(state.origin()));
   out.group("history");
   for (int i = 0; i < state.history_size(); ++i) out.blob(fmt::format("history/{}", i), state.history(i));
   return out.finish();

@@ -1,5 +1,5 @@
 // Snapshots: <prefix>_iter_<n>.caffemodel (caffe.NetParameter) and <prefix>_iter_<n>.solverstate (caffe.SolverState:
-// iter, learned_net, history in learnable order, current_step), both with .h5 where snapshot_format is HDF5. The model
+// iter, learned_net, history in learnable order, current_step, and our origin), both with .h5 where snapshot_format is HDF5. The model
 // is written first: a state never names a model that is not there.
 #include <cstdio>
 #include <regex>
@@ -73,6 +73,7 @@ caffe::SolverState Solver::state(const std::string& model) const {
   state.set_iter(iteration());
   state.set_learned_net(model);
   state.set_current_step(currentStep_);
+  *state.mutable_origin() = origin();
   for (int h = 0; h < history_.shape()[0]; ++h)
     for (const auto& p : net_->learnables()) {
       Blob part(p.blob->shape(), options_.dtype);
@@ -128,7 +129,10 @@ std::string modelOf(const std::string& path, const std::string& learnedNet) {
 }  // namespace
 
 void Solver::restore(const std::string& path, const std::string& model) {
-  const auto state = model::readState(path);
+  restore(model::readState(path), path, model);
+}
+
+void Solver::restore(const caffe::SolverState& state, const std::string& path, const std::string& model) {
   const auto& learnables = net_->learnables();
   if (state.iter() < 0 || state.current_step() < 0)
     badData("{} claims iteration {}, step {}; it is damaged: take another snapshot", path, state.iter(),

@@ -8,6 +8,7 @@
 #include "model/proto_io.h"
 #include "solver/descriptions.h"
 #include "solver/lr_policy.h"
+#include "solver/origin.h"
 #include "solver/outputs.h"
 #include "solver/rules.h"
 
@@ -43,6 +44,7 @@ void Solver::buildNets() {
     LOG_INFO("Creating training net {}", train.said);
   }
   net_ = std::make_unique<net::Net>(train.param, train.state, o, train.origin);
+  netDigest_ = digestOfNet(train.param, train.state);
   if (!options_.hostLooks) plan_.emplace(*net_);
   o.data = options_.testData;
   o.data.ranks = 1, o.data.myRanks = {0}, o.data.stepsPerRank = 1;
@@ -205,6 +207,21 @@ std::string Solver::recordsRead() const {
   add(*net_, "TRAIN");
   for (const auto& net : testNets_) add(*net, "TEST");
   return all;
+}
+
+caffe::StateOrigin Solver::origin() const {
+  if (recordsDigest_.empty()) {
+    std::vector<std::string> read;
+    for (const auto* layer : net_->recordLayers()) read.push_back(layer->fingerprint());
+    // Of a host's rows the count alone is known: where they come from must serve.
+    const bool known = !std::holds_alternative<layers::FromHost>(options_.trainData.source);
+    recordsDigest_ =
+        digestOfRecords(read, known ? caffe::NetParameter() : trainDescription(param_, options_.folder).param);
+  }
+  caffe::StateOrigin origin;
+  origin.set_net(netDigest_), origin.set_solver(digestOfSolver(param_)), origin.set_records(recordsDigest_);
+  origin.set_random_seed(static_cast<int64_t>(options_.seed)), origin.set_ranks(options_.trainData.ranks);
+  return origin;
 }
 
 bool Solver::testDue() const {

@@ -92,6 +92,8 @@ class Solver {
   int64_t recordsSkipped() const;   // by the data layers of all nets, because they could not be decoded
   double waitedForRecords() const;  // seconds, by the data layers of the train net
   std::string recordsRead() const;  // what the data layers of all nets read, as text; equal on all workers of a run
+  // What determines the numbers from here on, as states carry it (solver/origin.h). The first call reads 64 records.
+  caffe::StateOrigin origin() const;
   int64_t firstTestBatch(size_t i) const;  // the sequence number of this iteration's first test batch
 
   // "a.caffemodel, b.caffemodel.h5": into the train and all test nets; a file may be beside the solver's.
@@ -102,7 +104,8 @@ class Solver {
   SnapshotFiles snapshot(const std::string& prefix, const std::string& publishedPrefix = "");
   std::string saveModel(const std::string& path) const;  // in snapshot_format; returns the name, with .h5 for HDF5
   // Iteration, history and weights; weights from `model` (a list) when given, else from the state's learned_net.
-  void restore(const std::string& state, const std::string& model);
+  void restore(const std::string& path, const std::string& model);
+  void restore(const caffe::SolverState& state, const std::string& path, const std::string& model);  // read from `path`
 
  private:
   template <class T>
@@ -127,6 +130,8 @@ class Solver {
   int currentStep_ = 0;
   std::deque<double> losses_;
   double smoothed_ = 0, lastRate_ = 0;
+  std::string netDigest_;
+  mutable std::string recordsDigest_;  // "" until somebody asks
 };
 
 }  // namespace crema::solver

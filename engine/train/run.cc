@@ -4,6 +4,8 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "base/thread_pool.h"
+#include "model/trained.h"
+#include "solver/origin.h"
 
 namespace crema::train {
 namespace {
@@ -17,16 +19,49 @@ int recordsPerPass(const net::Net& net) {
   return 0;
 }
 
-void takeUp(const RunOptions& o, solver::Solver& solver) {
+// One of another net, solver, seed or data that lies where this job's would gives a model of neither.
+void checkOrigin(const RunOptions& o, const caffe::SolverState& state, const solver::Solver& solver) {
+  const std::string& file = o.snapshotName.empty() ? o.snapshot : o.snapshotName;
+  if (!state.has_origin()) {
+    if (o.foundSnapshot && o.log)
+      LOG_WARNING("{} does not say which job took it (Caffe or an earlier Crema did); it is taken as this job's", file);
+    return;
+  }
+  const std::string differs = solver::difference(state.origin(), solver.origin());
+  if (differs.empty()) return;
+  if (o.foundSnapshot)
+    invalid(
+        "-resume auto: the newest snapshot {} is of another job, which differs in its {}. Give this job another place "
+        "for its snapshots (snapshot_prefix; on Spark -model), move those away, or go on from it by naming it: "
+        "-snapshot {}",
+        file, differs, file);
+  if (o.log)
+    LOG_WARNING("{} is of another job, which differs in its {}; training goes on from it as told", file, differs);
+}
+
+void takeUp(const RunOptions& o, const std::optional<caffe::SolverState>& state, solver::Solver& solver) {
   // The solver's `weights`: together these files must give at least one layer its values.
   const std::string weights = joined(o.solver.weights(), ",");
-  if (!o.snapshot.empty() && o.log) LOG_INFO("Resuming from {}", o.snapshot);
-  if (!o.snapshot.empty())
-    solver.restore(o.snapshot, o.weights);
-  else if (!o.weights.empty())
+  if (state) {
+    if (o.log) LOG_INFO("Resuming from {}", o.snapshot);
+    checkOrigin(o, *state, solver);
+    solver.restore(*state, o.snapshot, o.weights);
+  } else if (!o.weights.empty()) {
     solver.copyTrainedFrom(o.weights);
-  else if (!weights.empty())
+  } else if (!weights.empty()) {
     solver.copyTrainedFrom(weights);
+  }
+}
+
+// The snapshot's state, where there is one; a seed that was drawn gives way to its.
+std::optional<caffe::SolverState> stateOf(RunOptions& o) {
+  if (o.snapshot.empty()) return std::nullopt;
+  caffe::SolverState state = model::readState(o.snapshot);
+  if (o.drawnSeed && state.origin().has_random_seed()) {
+    o.solver.set_random_seed(state.origin().random_seed());
+    if (o.log) LOG_INFO("random_seed is not set: that of the snapshot is taken, {}", o.solver.random_seed());
+  }
+  return state;
 }
 
 solver::SolverOptions solverOptions(const RunOptions& o, kernels::Context& kernels) {
@@ -53,8 +88,11 @@ void checkRun(int ranks, int workers, int worker, int threads) {
   checkThreads(threads, "-threads");
 }
 
-Run setUp(const RunOptions& o) {
+Run setUp(RunOptions o) {
   Run run;
+  const auto calls = [&](const auto& body) {
+    return named(o.snapshot, o.snapshotName, [&] { return named(o.weights, o.weightsName, body); });
+  };
   run.kernels = std::make_unique<kernels::Context>(kernels::chooseIsa(o.isa), o.threads);
   run.train.ranks = o.ranks;
   run.train.myRanks = collective::ranksOfWorker(o.worker, o.workers, o.ranks);
@@ -65,9 +103,10 @@ Run setUp(const RunOptions& o) {
     LOG_INFO("Computing with {} on {} thread(s)", kernels::name(run.kernels->isa()), run.kernels->pool().size());
   if (o.worker == 0 && (o.solver.snapshot() > 0 || o.solver.snapshot_after_train()) && !o.snapshotPrefix.empty())
     checkWritable(o.snapshotPrefix), solver::clearSnapshotLeftovers(o.snapshotPrefix);
+  const std::optional<caffe::SolverState> state = calls([&] { return stateOf(o); });
   run.solver = std::make_unique<solver::Solver>(o.solver, solverOptions(o, *run.kernels));
   run.train.recordsPerStep = static_cast<int64_t>(recordsPerPass(run.solver->net())) * o.solver.iter_size() * o.ranks;
-  named(o.snapshot, o.snapshotName, [&] { named(o.weights, o.weightsName, [&] { takeUp(o, *run.solver); }); });
+  calls([&] { takeUp(o, state, *run.solver); });
   return run;
 }
 

@@ -16,7 +16,9 @@ struct RunOptions {
   std::string isa;  // "", or the name of an instruction set
   // To resume from; to finetune from. With both, weights replace the model that the state names.
   std::string snapshot, weights;
-  std::string snapshotName, weightsName;        // their names in messages; empty: the paths
+  bool foundSnapshot = false;             // `snapshot` is the newest that was found: one of another job is refused
+  bool drawnSeed = false;                 // the solver as written has no seed: that of a snapshot counts
+  std::string snapshotName, weightsName;  // their names in messages; empty: the paths
   std::string snapshotPrefix, publishedPrefix;  // as TrainOptions has them
   layers::DataSource trainSource, testSource;
   bool resize = false;  // as DataOptions has it
@@ -31,8 +33,8 @@ struct Run {
   std::unique_ptr<solver::Solver> solver;
   TrainOptions train;
 };
-// Builds the nets and reads the snapshot or the weights. Throws their errors, and kIo where no snapshot could be
-// written.
-Run setUp(const RunOptions& options);
+// Builds the nets and reads the snapshot or the weights. Throws their errors, kInvalid for a found snapshot of another
+// job, and kIo where no snapshot could be written.
+Run setUp(RunOptions options);
 
 }  // namespace crema::train

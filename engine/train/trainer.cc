@@ -220,7 +220,15 @@ void Trainer::report(double loss) {
 }
 
 void Trainer::takeSnapshot() {
-  if (!lead() || options_.snapshotPrefix.empty()) return;
+  if (lead()) writeSnapshot();
+}
+
+void Trainer::snapshotAlone() {
+  if (snapshotAt_ != solver_.iteration()) writeSnapshot();
+}
+
+void Trainer::writeSnapshot() {
+  if (options_.snapshotPrefix.empty()) return;
   const solver::SnapshotFiles files = solver_.snapshot(options_.snapshotPrefix, options_.publishedPrefix);
   snapshotAt_ = solver_.iteration();
   if (hooks_.snapshot) hooks_.snapshot(solver_.iteration(), files);

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Disturbed runs, each compared with the undisturbed one: chaos.py [-n RUNS] [-s FIRST_SEED] [-k KIND...]
+"""Disturbed runs, each compared with the undisturbed one: chaos.py [-n RUNS] [-s FIRST_SEED] [-k KIND...] [-c]
 
 Every run ends with the model, the snapshots and the outputs of tests that the undisturbed run has, and never goes back
-to an earlier step. Where the schedule hits all of its workers that have a state, or fills the disk, it may end with an
-error, within the deadline and two seconds, and with whole snapshots, from which `-resume auto` goes on to that model.
+to an earlier step. Where the schedule hits all of its workers that have a state, or the coordinator, or fills the disk,
+it may end with an error, within the deadline and two seconds, and with whole snapshots, from which `-resume auto` goes
+on to that model.
 No process and no temporary file is left. A seed repeats its schedule; what the machine makes of it may differ.
 test_judge.py has runs that must not pass.
 
@@ -63,10 +64,12 @@ class Home:
 
 
 class Outcome:
-    """logs: the first is of the process whose exit code counts, which says who is lost. at: when it had ended."""
+    """logs: the first is of the process whose exit code counts, which says who is lost. at: when it had ended; over:
+    when all workers had.
+    """
 
     def __init__(self, home, code, at, logs=("run.log",)):
-        self.at = at
+        self.at, self.over = at, time.monotonic()
         self.code, self.logs = code, [(home.folder / log).read_text(errors="replace") for log in logs]
         self.log = self.logs[0]
         there = list(home.disk.iterdir())
@@ -101,7 +104,7 @@ def run(home, *flags, disturb=None, limit=90):
         process.kill()
         process.wait()
     at = time.monotonic()
-    end = at + 3
+    end = at + DEADLINE + 3
     while any(running(p) for p in workers) and time.monotonic() < end:
         time.sleep(0.01)
     outcome = Outcome(home, code, at)
@@ -165,9 +168,11 @@ class Kind:
         write(self.home.folder, self.records, self.name)
         return self.home
 
-    def disturbed(self, seed):
-        """Returns what is wrong, "" for nothing, and whether the run lost all its workers."""
-        schedule = Schedule(seed, self.seconds, DEADLINE, self.long)
+    def disturbed(self, seed, coordinator=False):
+        """Returns what is wrong, "" for nothing, and whether the run ended with an error. coordinator: as Schedule has
+        it.
+        """
+        schedule = Schedule(seed, self.seconds, DEADLINE, self.long, coordinator)
         if schedule.apart:
             got = run_apart(self.fresh(), schedule)
         else:
@@ -175,21 +180,29 @@ class Kind:
             got = run(self.fresh(), *flags, disturb=lambda *of: schedule.run(*of, self.home.small))
         lost = got.code == 1 and re.search(r"crema: error: worker \d+ .*(was lost|silent|told to end)", got.log)
         full = got.code == 1 and schedule.filled and judge.ended_by_full_disk(got.log)
-        wrong = self.after_end(got, schedule, full) if lost or full else self.differences(got, schedule)
-        wrong += judge.went_back(got.log)
+        led = schedule.led and got.code in (1, -signal.SIGKILL)
+        early = bool(lost or full or led)
+        wrong = self.after_end(got, schedule, full or led) if early else self.differences(got, schedule)
+        if not schedule.led or got.code == 0:  # what a coordinator says that wakes, and ends, is of before its sleep
+            wrong += judge.went_back(got.log)
         wrong += [f"iteration {i}: the output of a test is {o}" for i, o in sorted(got.tests - self.calm.tests)]
         logs = "".join(log[-3000:] for log in got.logs)
-        return (f"{self.name}, {schedule}\n  {wrong}\n{logs}" if wrong else ""), bool(lost or full)
+        return (f"{self.name}, {schedule}\n  {wrong}\n{logs}" if wrong else ""), early
 
-    def after_end(self, got, schedule, full):
-        left = [] if full else judge.survivors(got.log, schedule.first, schedule.hit, schedule.killed)
+    def after_end(self, got, schedule, excused):
+        """excused: it may have ended although workers could go on."""
+        left = [] if excused else judge.survivors(got.log, schedule.first, schedule.hit, schedule.killed)
         wrong = [f"it ended although workers {left} could go on; hit were {sorted(schedule.hit)}"] if left else []
         wrong += [f"{f} differs" for f in got.files if self.calm.files.get(f, got.files[f]) != got.files[f]] + got.left
         quiet = all(name in ("term", "end", "garbage", "slow", "join") for _, name, *_ in schedule.events)
-        if schedule.ended and quiet and not full and "go on from there with -snapshot" not in got.log:
+        if schedule.ended and quiet and not excused and "go on from there with -snapshot" not in got.log:
             wrong.append("no snapshot is named, although all workers were told to end")
         whole_links = not any(name in ("slow", "hole") for _, name, *_ in schedule.events)
-        if not full and whole_links and got.at - schedule.last_hit > DEADLINE + 2:
+        # A worker that is started by hand when the coordinator is gone may be there before it.
+        joins = any(re.search("cannot connect to .*\n.*while joining", log) for log in got.logs[1:])
+        if schedule.led and not joins and got.over - schedule.led > DEADLINE + 2:
+            wrong.append(f"workers ended {got.over - schedule.led:.1f} s after the coordinator")
+        if not excused and whole_links and got.at - schedule.last_hit > DEADLINE + 2:
             wrong.append(f"it ended {got.at - schedule.last_hit:.1f} s after the last worker was hit")
         strange = [f for f in got.files if f not in self.calm.files]
         if strange and not schedule.apart:  # SIGTERM makes snapshots at any step, which resuming checks
@@ -231,6 +244,7 @@ def main():
     parser.add_argument("-n", type=int, default=100, help="runs (100)")
     parser.add_argument("-s", type=int, default=1, help="the first seed (1)")
     parser.add_argument("-k", nargs="*", choices=KINDS, default=KINDS, help="nets")
+    parser.add_argument("-c", action="store_true", help="in every run the coordinator is disturbed as well")
     options = parser.parse_args()
     failures = lost = 0
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # by way of all that cleans up
@@ -241,16 +255,17 @@ def main():
         kinds = [Kind(folder / name, folder, name, small, long=True) for name in options.k]
         begin = time.monotonic()
         for seed in range(options.s, options.s + options.n):
-            wrong, all_lost = kinds[seed % len(kinds)].disturbed(seed)
+            wrong, all_lost = kinds[seed % len(kinds)].disturbed(seed, options.c)
             lost += all_lost
             if wrong:
                 failures += 1
                 print(wrong, flush=True)
             if (seed - options.s + 1) % 50 == 0:
-                print(f"{seed - options.s + 1} runs, {failures} wrong, {lost} lost all", flush=True)
+                print(f"{seed - options.s + 1} runs, {failures} wrong, {lost} ended early", flush=True)
     print(
         f"{options.n} disturbed runs in {time.monotonic() - begin:.0f} s: {options.n - failures} with the undisturbed "
-        f"run's files ({lost} of them by -resume auto, after the loss of all workers or a full disk), {failures} wrong"
+        f"run's files ({lost} of them by -resume auto, after the loss of all workers or the coordinator or a full "
+        f"disk), {failures} wrong"
     )
     return 1 if failures else 0
 

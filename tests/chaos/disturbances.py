@@ -1,5 +1,5 @@
-"""What can happen to the workers of a run, drawn by a seed: (second, what, which worker, for how long, how). That one
-comes later is among it.
+"""What can happen to the workers of a run and to its coordinator, drawn by a seed: (second, what, which worker, for how
+long, how). That one comes later is among it.
 """
 
 import contextlib
@@ -22,10 +22,10 @@ MESH_TIMEOUTS = 12  # deadlines after which workers between which packets vanish
 
 class Schedule:
     """seconds: how long the undisturbed run takes; deadline: after how much silence a worker is given up. apart:
-    workers are processes of their own, which nobody starts again.
+    workers are processes of their own, which nobody starts again. coordinator: it is disturbed in any case.
     """
 
-    def __init__(self, seed, seconds, deadline, long=False):
+    def __init__(self, seed, seconds, deadline, long=False, coordinator=False):
         draw = random.Random(seed)
         self.seed, self.workers, self.deadline = seed, draw.randint(2, 8), deadline
         self.replacement = draw.choice(["continue", "continue", "wait"])
@@ -58,9 +58,18 @@ class Schedule:
         self.first = self.workers  # with how many it begins
         if self.apart and draw.random() < 0.5:
             self.first = draw.randint(1, self.workers - 1)
-            self.flags += ["-first_workers", str(self.first)]
+            self.flags += ["-first_workers", str(self.first), "-join_timeout", "20"]
             late = range(self.first, self.workers)
             self.events = sorted(self.events + [(draw.uniform(0, seconds), "join", w, 0, 0) for w in late])
+        self.led = 0.0  # when the coordinator was killed, or went on after a stop that workers notice
+        if coordinator or draw.random() < 0.15:
+            self.events = sorted([*self.events, self.coordinators(draw, seconds)])
+
+    def coordinators(self, draw, seconds):
+        """Of the process that has the coordinator: of `crema train` the parent of all workers."""
+        kind = draw.choice(["crash", "freeze"])
+        lasts = draw.choice([0.1, *(n * self.deadline for n in (0.95, 1.5, 2.5))])
+        return draw.uniform(0, seconds), kind, 0, lasts, 0
 
     def __str__(self):
         what = ", ".join(f"{at:.2f} s: {name} {who} ({t:.2f} s, {how})" for at, name, who, t, how in self.events)
@@ -92,12 +101,28 @@ class Schedule:
 
     def disturb(self, coordinator, workers, disk, name, who, lasts, how):
         """Returns what ends it, or None."""
+        if name in ("crash", "freeze"):
+            return getattr(self, name)(coordinator, lasts)
         if not workers:
             return None
         before = len(self.hit)
         end = getattr(Disturber(self, coordinator, workers, disk), name)(workers[who % len(workers)], who, lasts, how)
         if len(self.hit) > before:
             self.last_hit = time.monotonic()
+        return end
+
+    def crash(self, coordinator, _):
+        self.led = time.monotonic()
+        signalled(coordinator, signal.SIGKILL)
+
+    def freeze(self, coordinator, lasts):
+        signalled(coordinator, signal.SIGSTOP)
+
+        def end():
+            signalled(coordinator, signal.SIGCONT)
+            if lasts > 0.4 * self.deadline:
+                self.led = time.monotonic()
+
         return end
 
 

@@ -13,3 +13,13 @@ def test_disturbed_runs_have_the_undisturbed_runs_files(records, tmp_path, name)
         for seed in range(100, 108):
             wrong, _ = kind.disturbed(seed)
             assert not wrong, wrong
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_after_the_coordinators_end_workers_end_and_resuming_gives_the_same_model(records, tmp_path, name):
+    kind, early = Kind(tmp_path / "run", records, name), 0
+    for seed in range(200, 204):
+        wrong, ended = kind.disturbed(seed, coordinator=True)
+        assert not wrong, wrong
+        early += ended
+    assert early, "no run ended early: the coordinator was not disturbed"

@@ -143,6 +143,30 @@ def test_workers_that_all_get_sigterm_leave_a_snapshot(folder, calm):
         assert named and (folder / named.group(1)).exists(), said(folder, "coordinator")[-2000:]
 
 
+def test_workers_that_get_sigterm_while_they_wait_for_others_leave_a_snapshot(folder, calm):
+    """With `wait` the others of a worker that has left wait for its replacement, for longer than a scheduler does."""
+    coordinator, address, flags = cluster(
+        folder, 3, 120, timeout=20, replacement="wait", ranks=8, more=("-replacement_timeout", 60)
+    )
+    workers = [
+        start(folder, "worker", *flags, "-threads", 1, "-coordinator", address, "-worker", w, name=f"w{w}")
+        for w in range(3)
+    ]
+    wait_until(lambda: "Iteration " in said(folder, "coordinator"), 60, "the first step")
+    os.kill(workers[0].pid, signal.SIGTERM)
+    assert ended(workers[0], 20) == 1
+    for w in workers[1:]:
+        os.kill(w.pid, signal.SIGTERM)
+    assert [ended(p, 10) for p in (*workers[1:], coordinator)] == [1, 1, 1]
+    named = re.search(r"go on from there with -snapshot (snap_iter_\d+.solverstate)", said(folder, "coordinator"))
+    assert named and (folder / named.group(1)).exists(), said(folder, "coordinator")[-2000:]
+    done = crema(
+        *"train -solver solver.prototxt -ranks 8 -workers 2 -threads 1 -model model -resume auto".split(), cwd=folder
+    )
+    assert done.code == 0 and f"Resuming from ./{named.group(1)}" in done.err, done.err[-2000:]
+    assert sha256(folder / "model") == sha256(calm / "model")
+
+
 def test_a_worker_that_cannot_be_started_again_ends_no_run(folder, calm):
     run = launched(folder, 3)
     open_files = len(os.listdir(f"/proc/{run.pid}/fd"))

@@ -5,13 +5,15 @@ undisturbed job.
 import contextlib
 import os
 import re
+import shutil
 import signal
+import time
 
 import pytest
 
-from conftest import children, running, wait_until
-from disturbed_jobs import FRAMES, descendants, executors, frames_job, longer, processes, said, trained
-from spark_jobs import FILES, job  # noqa: F401 (job is a fixture)
+from conftest import children, crema, running, sha256, wait_until
+from disturbed_jobs import FRAMES, descendants, ended, executors, frames_job, longer, processes, said, trained
+from spark_jobs import DATA_FILES, FILES, job  # noqa: F401 (job is a fixture)
 
 
 def at(job, iteration):
@@ -115,3 +117,64 @@ def test_stopped_for_ever(job, tmp_path, stopped, what):
         for pid in pids:
             os.kill(pid, signal.SIGCONT)
     wait_until(lambda: not [p for p in everything if running(p)], 30, "the end of all processes")
+
+
+def publisher(run, folder):
+    """The executor that writes a file with a temporary name into the folder; None: none does, or the folder has a
+    model already.
+    """
+    for pid in executors(run) if list(folder.glob("_model.*.part")) else ():
+        with contextlib.suppress(OSError):
+            held = [os.readlink(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd")]
+            if any(name.startswith(f"{folder}/_model.") for name in held):
+                return pid
+    return None
+
+
+def with_large_model(job):
+    """A net whose model takes a while to copy, and a short run without snapshots."""
+    net, rules = job / DATA_FILES[1], job / DATA_FILES[0]
+    net.write_text(net.read_text().replace("num_output: 500", "num_output: 12000"))
+    for field, value in (("max_iter", 4), ("test_interval", 100), ("snapshot", 0)):
+        rules.write_text(re.sub(rf"^{field}: .*", f"{field}: {value}", rules.read_text(), flags=re.M))
+    rules.write_text(rules.read_text() + "snapshot_after_train: false\n")
+
+
+def test_an_executor_that_is_killed_while_it_publishes_the_model(job, tmp_path):
+    """viewfs is a file system of others' paths, and needs no daemon; the model is large, so that copying it takes a
+    while. Another worker publishes it, and the temporary file is all that is left of the first one.
+    """
+    with_large_model(job)
+    alone = crema("train", "-solver", DATA_FILES[0], "-ranks", 4, "-model", "alone", cwd=job)
+    assert alone.code == 0, alone.err[-2000:]
+    store, killed = tmp_path / "store", []
+
+    def disturb(run):
+        end = time.monotonic() + 120
+        while not (pid := publisher(run, store)) and run.poll() is None and time.monotonic() < end:
+            time.sleep(0.001)
+        if pid is None:
+            return
+        os.kill(pid, signal.SIGSTOP)
+        killed.append(not (store / "model").exists())  # it is the moment that this is about
+        for each in (pid, *children(pid)):
+            os.kill(each, signal.SIGKILL)
+
+    for _ in range(3):
+        shutil.rmtree(store, ignore_errors=True)
+        store.mkdir()
+        text = ended(
+            job,
+            "local-cluster[2,1,1024]",
+            *"-train -clusterSize 4".split(),
+            disturb=disturb,
+            model="viewfs://lake/store/model",
+            files=DATA_FILES,
+            conf=(f"spark.hadoop.fs.viewfs.mounttable.lake.link./store=file:{store}",),
+        )
+        assert sha256(store / "model") == sha256(job / "alone"), text[-4000:]
+        if killed and killed[-1]:
+            break
+    assert killed and killed[-1], "the model was published before the executor could be killed, three times"
+    assert re.search(r"worker \d \(rank.*\) was lost", text), text[-4000:]
+    assert len([p for p in store.iterdir() if p.name.endswith(".part") and p.name.startswith("_model.")]) == 1

@@ -183,7 +183,8 @@ object TrainRun {
     val model = new File(folder, if (spec.model.endsWith(".h5")) "final.caffemodel.h5" else "final.caffemodel").getPath
     val fetched = (uri: String) => if (uri.isEmpty) "" else Storage.fetch(uri, conf)
     val job = Job.parseFrom(jobBytes).toBuilder
-      .setWorker(worker).setStageAttempt(context.stageAttemptNumber()).setHost(Cluster.executorAddress(spec.localMode))
+      .setWorker(worker).setPartition(worker).setStageAttempt(context.stageAttemptNumber())
+      .setHost(Cluster.executorAddress(spec.localMode))
       .setTrainSource(localPathOf(spec.train)).setTestSource(localPathOf(spec.test.getOrElse(spec.train)))
       .setWeights(fetched(spec.weights)).setWeightsName(spec.weights)
       .setSnapshot(fetched(spec.snapshot)).setSnapshotName(spec.snapshot)

@@ -93,8 +93,9 @@ private[caffe] class Runs(@transient val sc: SparkContext) extends Serializable 
     val parent =
       if (folder.nonEmpty) folder else if (local) new File(file).getParent else new Path(model).getParent.toString
     val name = new File(plan.getSnapshotPrefix).getName
-    resumeFrom(conf, parent, name, plan.getMaxIter)
+    val found = resumeFrom(conf, parent, name, plan.getMaxIter)
     val job = Job.newBuilder.setSolver(Checks.solverFor(plan, validation.isDefined)).setNetOrigin(plan.getNetOrigin)
+      .setFoundSnapshot(found).setDrawnSeed(plan.hasDrawnSeed)
       .setRanks(conf.ranks).setThreads(Cluster.threadsPerTask(sc)).setResize(conf.resize).setLog(true)
     TrainSpec(
       job = job.build().toByteArray,
@@ -114,8 +115,12 @@ private[caffe] class Runs(@transient val sc: SparkContext) extends Serializable 
     )
   }
 
-  /** -resume auto: the newest snapshot in the folder where this job's snapshots go. */
-  private def resumeFrom(conf: Config, folder: String, name: String, maxIter: Long): Unit = {
+  /** -resume auto: the newest snapshot in the folder where this job's snapshots go. The workers refuse that of another
+    * job.
+    *
+    * @return whether there is one
+    */
+  private def resumeFrom(conf: Config, folder: String, name: String, maxIter: Long): Boolean = {
     if (!Set("", "none", "auto")(conf.resume))
       throw new WrongArgument(s"-resume must be auto or none, not '${conf.resume}'")
     if (conf.resume == "auto" && conf.snapshotStateFile.isEmpty)
@@ -128,8 +133,12 @@ private[caffe] class Runs(@transient val sc: SparkContext) extends Serializable 
                 "the snapshot. A run that is to begin anew needs another -model, or -resume none")
           conf.snapshotModelFile = model
           conf.snapshotStateFile = state
-        case None => console.say(s"there is no snapshot ${Storage.inFolder(folder, name)}_iter_N.solverstate yet")
+          true
+        case None =>
+          console.say(s"there is no snapshot ${Storage.inFolder(folder, name)}_iter_N.solverstate yet")
+          false
       }
+    else false
   }
 
   def features[T1, T2](source: DataSource[T1, T2]): DataFrame = {

@@ -148,6 +148,18 @@ class RefusalsSuite extends AnyFunSuite with BeforeAndAfterAll {
     })
   }
 
+  test("-resume auto refuses the snapshot of another job, before the first step, and takes that of its own") {
+    val model = s"file:${Files.createDirectories(folder.resolve("own")).resolve("model")}"
+    def job(name: String, more: String) = conf(name, net(), model, more, "-resume", "auto")
+    heard(train(job("first", "")))
+    val (e, _) = heard(intercept[CremaException](train(job("second", "clip_gradients: 1"))).getMessage)
+    val words =
+      "snap_iter_30.solverstate is of another job, which differs in its solver settings. Give this job another"
+    assert(e.split("\n").head.contains(words), e)
+    val (_, said) = heard(train(job("third", "display: 3")))
+    assert(said.contains("training goes on from the snapshot of iteration 30"), said)
+  }
+
   test("a seed that was drawn is told of by who trains, not by who scores") {
     def unseeded(name: String, flags: String*) = {
       val c = conf(name, net(), trained, "", flags: _*)

@@ -1,0 +1,95 @@
+"""`-resume auto` knows the snapshots of its own job: those of another net, solver, seed or data at the same prefix, or
+of other ranks, are refused, and a seed that nobody has set is the snapshot's.
+"""
+
+import re
+import shutil
+
+import pytest
+
+from conftest import ROOT, crema, lenet, make_lmdb, sha256, solver
+
+TRAIN = "train -solver solver.prototxt -threads 1 -model model -ranks".split()
+
+
+def train(folder, *flags, ranks=4):
+    return crema(*TRAIN, ranks, *flags, cwd=folder)
+
+
+@pytest.fixture
+def begun(records, tmp_path):
+    """A folder in which ten iterations are trained, with a snapshot."""
+    solver(tmp_path, lenet(records), max_iter=10)
+    assert train(tmp_path).code == 0
+    return tmp_path
+
+
+def other_data(folder, records):
+    make_lmdb(folder, "train", 1003, seed=9)
+    solver(folder, lenet(records).replace(f"{records}/train_lmdb", f"{folder}/train_lmdb"), max_iter=20)
+
+
+OTHERS = {
+    "net": lambda f, r: solver(f, lenet(r).replace('type: "xavier"', 'type: "msra"'), max_iter=20),
+    "solver settings": lambda f, r: solver(f, lenet(r), max_iter=20, extra="base_lr: 0.02"),
+    "random_seed (1, here 2)": lambda f, r: solver(f, lenet(r), max_iter=20, extra="random_seed: 2"),
+    "records": other_data,
+    "net, ranks (4, here 2)": lambda f, r: solver(f, lenet(r, batch=16), max_iter=20),
+}
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("differs", OTHERS)
+def test_a_snapshot_of_another_job_is_refused_and_taken_where_it_is_named(begun, records, differs, workers):
+    OTHERS[differs](begun, records)
+    ranks = 2 if "ranks" in differs else 4
+    before = sha256(begun / "model")
+    done = train(begun, "-workers", workers, "-resume", "auto", ranks=ranks)
+    said = f"./snap_iter_10.solverstate is of another job, which differs in its {differs}. Give this job"
+    assert done.code == 2 and f"the newest snapshot {said}" in done.message, done.err[-2000:]
+    assert sha256(begun / "model") == before and not (begun / "snap_iter_20.solverstate").exists()
+    done = train(begun, "-workers", workers, "-snapshot", "snap_iter_10.solverstate", ranks=ranks)
+    assert done.code == 0, done.err[-2000:]
+    assert f"snap_iter_10.solverstate is of another job, which differs in its {differs}; training goes on" in done.err
+
+
+def test_other_workers_tests_and_lengths_are_the_same_job(begun, records, tmp_path_factory):
+    settings = "test_iter: 2; test_interval: 5; snapshot: 7; display: 3; snapshot_format: HDF5"
+    solver(begun, lenet(records), max_iter=20, extra=settings)
+    done = train(begun, "-workers", 3, "-resume", "auto")
+    assert done.code == 0 and "another job" not in done.err, done.err[-2000:]
+    solver(begun, lenet(records), max_iter=25, extra=settings)
+    again = train(begun, "-resume", "auto")  # from a .solverstate.h5
+    assert again.code == 0 and "Resuming from ./snap_iter_20.solverstate.h5" in again.err, again.err[-2000:]
+    whole = tmp_path_factory.mktemp("whole")
+    solver(whole, lenet(records), max_iter=25)
+    assert train(whole).code == 0
+    assert sha256(begun / "model.h5") != sha256(whole / "model")  # of another format; the state tells
+    solver(begun, lenet(records), max_iter=25)
+    assert train(begun, "-snapshot", "snap_iter_25.solverstate.h5").code == 0
+    for file in ("model", "snap_iter_25.solverstate"):
+        assert sha256(begun / file) == sha256(whole / file), file
+
+
+@pytest.mark.parametrize("flags", [("-resume", "auto"), ("-snapshot", "snap_iter_10.solverstate")])
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_seed_that_was_drawn_is_that_of_the_snapshot(records, tmp_path, workers, flags):
+    solver(tmp_path, lenet(records), max_iter=10, extra="random_seed: -1")
+    first = train(tmp_path)
+    seed = re.search(r"random_seed is not set: (\d+) was drawn", first.err).group(1)
+    solver(tmp_path, lenet(records), max_iter=20, extra="random_seed: -1")
+    done = train(tmp_path, "-workers", workers, *flags)
+    assert done.code == 0 and f"that of the snapshot is taken, {seed}" in done.err, done.err[-2000:]
+    resumed = sha256(tmp_path / "model")
+    solver(tmp_path, lenet(records), max_iter=20, extra=f"random_seed: {seed}")
+    assert train(tmp_path).code == 0 and sha256(tmp_path / "model") == resumed
+
+
+@pytest.mark.parametrize("end", ["", ".h5"])
+def test_a_snapshot_of_caffe_says_nothing_and_is_taken(tmp_path, end):
+    golden = ROOT / "tests/goldens/caffe_snapshots"
+    for name in ("net.prototxt", "solver.prototxt", f"tiny_iter_2.caffemodel{end}", f"tiny_iter_2.solverstate{end}"):
+        shutil.copy(golden / name, tmp_path)
+    done = crema(*"train -solver solver.prototxt -resume auto".split(), cwd=tmp_path)
+    assert done.code == 0 and "does not say which job took it" in done.err, done.err[-2000:]
+    assert f"Resuming from ./tiny_iter_2.solverstate{end}" in done.err
