@@ -18,9 +18,9 @@ private[crema] class SilenceWatch(process: Process, name: String, seconds: Doubl
     finally waits += 1
   }
 
-  def watched(in: InputStream): InputStream = new FilterInputStream(in) {
-    override def read(): Int = waiting(in.read())
-    override def read(to: Array[Byte], at: Int, most: Int): Int = waiting(in.read(to, at, most))
+  def watched(stream: InputStream): InputStream = new FilterInputStream(stream) {
+    override def read(): Int = waiting(stream.read())
+    override def read(to: Array[Byte], at: Int, most: Int): Int = waiting(stream.read(to, at, most))
   }
 
   private def count(): Unit = {
