@@ -13,6 +13,8 @@ namespace crema::host {
 
 using cluster::patience::kBeat;
 
+constexpr double kSlowest = 300;  // seconds that a range of a remote file may take (data/remote_file.h)
+
 Pulse::Pulse(std::function<void(const wire::Event&)> emit, std::function<int64_t()> count, double hang,
              std::function<void(const Error&)> hung)
     : emit_(std::move(emit)), count_(std::move(count)), hang_(hang), hung_(std::move(hung)), thread_([this] {
@@ -52,9 +54,10 @@ void Pulse::beat() try {
 }
 
 HostPulse::HostPulse(const wire::Job& job, std::function<int64_t()> count)
-    : Pulse(toHost, std::move(count), cluster::patience::kHangTimeouts * job.step_timeout(), [](const Error& why) {
-        toHost(failureOf(why));
-        ::_exit(1);
-      }) {}
+    : Pulse(toHost, std::move(count), std::max(kSlowest, cluster::patience::kHangTimeouts * job.step_timeout()),
+            [](const Error& why) {
+              toHost(failureOf(why));
+              ::_exit(1);
+            }) {}
 
 }  // namespace crema::host

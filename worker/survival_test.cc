@@ -2,6 +2,8 @@
 // whose members nobody can reach.
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
 #include "cluster/doorman.h"
 #include "support/coordinator_ends.h"
 #include "support/worker_runs.h"
@@ -152,6 +154,27 @@ TEST_F(SurvivingWorker, ASnapshotThatIsNeverPublishedIsAnErrorOfItsMachineWhileI
       << in.message.failed().story();
   EXPECT_EQ(in.message.failed().kind(), "io");
   EXPECT_GT(monotonicSeconds() - since, 9999);
+}
+
+// The signal comes in a step that fails, and a scheduler that ends this process leaves it seconds to wait for others.
+TEST_F(SurvivingWorker, ATerminationOutlivesItsStep) {
+  const auto all = crema::test::datums(folder_.file("db"));
+  send_ = [&](HostRows& rows) { sendRows(rows, all, 0, 5); };  // of 20
+  std::atomic<bool> asked{false};
+  begin([&] { return asked.exchange(true) ? train::Request::kNone : train::Request::kEnd; },
+        [this](wire::Job& j) { j = ofRows(j, false), j.set_snapshot_prefix(folder_.file("snap")); });
+  startAlone(1, -1);
+  ASSERT_TRUE(clock_.advanceUntil([&] { return asked.load(); }));
+  control::ToMember m;
+  m.mutable_regroup()->set_generation(2), m.mutable_regroup()->set_why("worker 0 was lost");
+  worker_->send(m, Deadline::after(1e6));
+  ASSERT_TRUE(next().message.has_paused());
+  const auto in = next();
+  ASSERT_TRUE(in.message.has_failed()) << in.message.ShortDebugString();
+  EXPECT_NE(in.message.failed().story().find("told to end (SIGTERM), so training has stopped at iteration 0"),
+            std::string::npos)
+      << in.message.failed().story();
+  EXPECT_TRUE(std::filesystem::exists(folder_.file("snap_iter_0.solverstate")));
 }
 
 // The first step takes 20 rows, and 5 are there: a survivor would be kept from going on by rows that may never come.

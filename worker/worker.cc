@@ -192,11 +192,11 @@ class Run {
   void waitsForStart() {
     if (!whole_) return;
     waited_ = waited_ | host_.request();
-    if (!train::wantsEnd(waited_)) return;
+    if (!told_ && !train::wantsEnd(waited_)) return;  // told_: in a step that has failed
     if (toldAt_ < 0) toldAt_ = monotonicSeconds();
     if (monotonicSeconds() - toldAt_ < patience::kEndsAlone) return;
     left_ = &interrupt_;
-    trainer_.snapshotAlone();
+    if (taken_ != run_.solver->iteration()) trainer_.snapshotAlone();  // another worker's may still be on its way
     publications_.waitForAll();
     throw endedEarly(*run_.solver, run_.train);
   }

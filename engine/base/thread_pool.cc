@@ -122,7 +122,8 @@ struct ThreadPool::State {
 
   uint64_t publish(int count, const std::function<void(int, int)>& what) {
     const auto lanesHere = static_cast<int>(places.size());
-    portion = (count >> kBits) + 1;
+    constexpr int kMost = (1 << kBits) - 1;
+    portion = count / kMost + 1;
     const int portions = (count + portion - 1) / portion, each = portions / lanesHere, more = portions % lanesHere;
     tasks = count, body = &what, failed = nullptr;
     unfinished.store(portions, std::memory_order_relaxed);

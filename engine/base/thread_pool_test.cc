@@ -65,9 +65,11 @@ TEST(ThreadPool, ALaneHasTheSamePartOfEveryRun) {
 
 TEST(ThreadPool, MoreTasksThanARangeCounts) {
   ThreadPool pool(2);
-  std::vector<uint8_t> hits(3'000'001);
-  pool.run(static_cast<int>(hits.size()), [&](int t, int) { ++hits[static_cast<size_t>(t)]; });
-  EXPECT_EQ(std::count(hits.begin(), hits.end(), 1), static_cast<int64_t>(hits.size()));
+  for (const size_t tasks : {1'048'575u, 1'048'576u, 2'097'150u, 2'097'151u, 2'097'152u, 3'145'727u}) {
+    std::vector<uint8_t> hits(tasks);
+    pool.run(static_cast<int>(tasks), [&](int t, int) { ++hits[static_cast<size_t>(t)]; });
+    EXPECT_EQ(std::count(hits.begin(), hits.end(), 1), static_cast<int64_t>(tasks));
+  }
 }
 
 // The lane that fails is far from the end of its part.

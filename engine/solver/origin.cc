@@ -38,7 +38,7 @@ std::string digestOfNet(const caffe::NetParameter& net, const caffe::NetState& s
   caffe::NetParameter n = model::filterNet(net, state);
   clear({"name", "state", "debug_info"}, &n);
   for (caffe::LayerParameter& layer : *n.mutable_layer()) clear({"include", "exclude", "phase"}, &layer);
-  ofReaders(&n, [](Message* options) { clear({"source", "root_folder", "prefetch"}, options); });
+  ofReaders(&n, [](Message* options) { clear({"source", "root_folder", "prefetch", "mean_file"}, options); });
   return digest(n.SerializeAsString());
 }
 
@@ -73,9 +73,10 @@ std::string digestOfSolver(const caffe::SolverParameter& solver) {
   return digest(s.SerializeAsString());
 }
 
-std::string digestOfRecords(const std::vector<std::string>& fingerprints, const caffe::NetParameter& net) {
+std::string digestOfRecords(const std::vector<std::string>& fingerprints, const caffe::NetParameter& net,
+                            const caffe::NetState& state) {
   std::vector<std::string> all = fingerprints;
-  caffe::NetParameter n = net;
+  caffe::NetParameter n = model::filterNet(net, state);
   ofReaders(&n, [&](Message* options) {
     const auto* field = options->GetDescriptor()->FindFieldByName("source");
     if (field && field->cpp_type() == field->CPPTYPE_STRING && !field->is_repeated())

@@ -15,7 +15,8 @@ std::string digestOfNet(const caffe::NetParameter& net, const caffe::NetState& s
 std::string digestOfSolver(const caffe::SolverParameter& solver);
 // fingerprints: of the data layers. net: the one whose `source`s tell records apart of which only the count is known;
 // empty where none does.
-std::string digestOfRecords(const std::vector<std::string>& fingerprints, const caffe::NetParameter& net);
+std::string digestOfRecords(const std::vector<std::string>& fingerprints, const caffe::NetParameter& net,
+                            const caffe::NetState& state);
 
 // "its net, random_seed (7, here 8)": in what they differ; "": in nothing.
 std::string difference(const caffe::StateOrigin& found, const caffe::StateOrigin& here);

@@ -70,14 +70,21 @@ TEST_F(OriginTest, RecordsCountAndNotWhereTheyLie) {
 }
 
 TEST(Origin, OfRowsOfAHostTheSourcesNameTells) {
-  const auto from = [](const std::string& source) {
-    return digestOfRecords({"200 records"}, model::parseText<caffe::NetParameter>(
-                                                "layer { type: 'MemoryData' memory_data_param { source: '" + source +
-                                                    "' } } layer { bottom: 'a' infogain_loss_param { source: 'h' } }",
-                                                "net"));
+  const auto from = [](const std::string& source, const std::string& test) {
+    caffe::NetState training;
+    training.set_phase(caffe::TRAIN);
+    return digestOfRecords(
+        {"200 records"},
+        model::parseText<caffe::NetParameter>("layer { name: 'd' type: 'MemoryData' memory_data_param { source: '" +
+                                                  source + "' } include { phase: TRAIN } } " + test +
+                                                  "layer { name: 'l' bottom: 'a' infogain_loss_param { source: 'h' } }",
+                                              "net"),
+        training);
   };
-  EXPECT_EQ(from("a.parquet"), from("a.parquet"));
-  EXPECT_NE(from("a.parquet"), from("b.parquet"));
+  const std::string test =
+      "layer { name: 't' type: 'MemoryData' memory_data_param { source: 't' } include { phase: TEST } } ";
+  EXPECT_EQ(from("a.parquet", ""), from("a.parquet", test));
+  EXPECT_NE(from("a.parquet", ""), from("b.parquet", ""));
 }
 
 TEST_F(OriginTest, RanksCountAndWorkersDoNot) {

@@ -215,8 +215,8 @@ caffe::StateOrigin Solver::origin() const {
     for (const auto* layer : net_->recordLayers()) read.push_back(layer->fingerprint());
     // Of a host's rows the count alone is known: where they come from must serve.
     const bool known = !std::holds_alternative<layers::FromHost>(options_.trainData.source);
-    recordsDigest_ =
-        digestOfRecords(read, known ? caffe::NetParameter() : trainDescription(param_, options_.folder).param);
+    const auto train = trainDescription(param_, options_.folder);
+    recordsDigest_ = digestOfRecords(read, known ? caffe::NetParameter() : train.param, train.state);
   }
   caffe::StateOrigin origin;
   origin.set_net(netDigest_), origin.set_solver(digestOfSolver(param_)), origin.set_records(recordsDigest_);

@@ -220,14 +220,10 @@ void Trainer::report(double loss) {
 }
 
 void Trainer::takeSnapshot() {
-  if (lead()) writeSnapshot();
+  if (lead()) snapshotAlone();
 }
 
 void Trainer::snapshotAlone() {
-  if (snapshotAt_ != solver_.iteration()) writeSnapshot();
-}
-
-void Trainer::writeSnapshot() {
   if (options_.snapshotPrefix.empty()) return;
   const solver::SnapshotFiles files = solver_.snapshot(options_.snapshotPrefix, options_.publishedPrefix);
   snapshotAt_ = solver_.iteration();

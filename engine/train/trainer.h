@@ -76,7 +76,7 @@ class Trainer {
   // Called by all workers of the exchange: those for which behind(w) holds take the state of worker `from`: weights,
   // history, iteration, and what ranks carry.
   void catchUp(int from, const std::function<bool(int)>& behind);
-  // A snapshot by this process, whoever leads, of the state of the last update, unless the last one is of it.
+  // A snapshot by this process, whoever leads, of the state of the last update.
   void snapshotAlone();
   bool ended() const;  // stopped before max_iter by a kEnd of any worker
   double seconds() const { return seconds_; }
@@ -105,7 +105,6 @@ class Trainer {
     return {solver_.waitedForRecords(), exchangedBefore_ + (step_ ? step_->exchanged() : 0)};
   }  // so far
   void takeSnapshot();
-  void writeSnapshot();
   void displayAtEnd();
   void lastTests();
   void finish();

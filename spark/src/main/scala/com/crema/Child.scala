@@ -177,9 +177,13 @@ class Child(subcommand: String, first: MessageLite, silence: Option[Double]) ext
 }
 
 object Child {
+
+  /** Seconds; a child says every second that it is alive. */
+  private val LeastSilence = 5.0
+
   /** One that works for this task alone and says every second that it is alive: `crema score`, `rows`, `index`. */
   def ofTask(subcommand: String, job: Job.Builder): Child = {
-    val silence = Cluster.stepTimeout(SparkEnv.get.conf)
+    val silence = math.max(Cluster.stepTimeout(SparkEnv.get.conf), LeastSilence)
     val child = new Child(subcommand, job.setStepTimeout(silence).build(), Some(silence))
     child.endWith(TaskContext.get())
     child
