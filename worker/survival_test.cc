@@ -160,15 +160,16 @@ TEST_F(SurvivingWorker, ASnapshotThatIsNeverPublishedIsAnErrorOfItsMachineWhileI
 TEST_F(SurvivingWorker, ATerminationOutlivesItsStep) {
   const auto all = crema::test::datums(folder_.file("db"));
   send_ = [&](HostRows& rows) { sendRows(rows, all, 0, 5); };  // of 20
-  std::atomic<bool> asked{false};
-  begin([&] { return asked.exchange(true) ? train::Request::kNone : train::Request::kEnd; },
+  std::atomic<int> asked{0};  // before the step, then behind the pass of the rank that has its rows
+  begin([&] { return ++asked == 2 ? train::Request::kEnd : train::Request::kNone; },
         [this](wire::Job& j) { j = ofRows(j, false), j.set_snapshot_prefix(folder_.file("snap")); });
   startAlone(1, -1);
-  ASSERT_TRUE(clock_.advanceUntil([&] { return asked.load(); }));
+  ASSERT_TRUE(clock_.advanceUntil([&] { return asked >= 2; }));
   control::ToMember m;
   m.mutable_regroup()->set_generation(2), m.mutable_regroup()->set_why("worker 0 was lost");
   worker_->send(m, Deadline::after(1e6));
-  ASSERT_TRUE(next().message.has_paused());
+  const auto left = next();
+  ASSERT_TRUE(left.message.has_paused()) << left.message.ShortDebugString();
   const auto in = next();
   ASSERT_TRUE(in.message.has_failed()) << in.message.ShortDebugString();
   EXPECT_NE(in.message.failed().story().find("told to end (SIGTERM), so training has stopped at iteration 0"),
