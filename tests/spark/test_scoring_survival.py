@@ -55,7 +55,7 @@ def test_killed_and_stopped_children_and_executors_lose_and_double_no_row(job, t
         wait_until(lambda: "killed by signal 9" in said(job), 60, "the task's failure")
         kill_one(lambda: processes(run, "\0score\0-job"), signal.SIGSTOP)
         wait_until(
-            lambda: "has been silent for 3 s and was killed: it was stopped" in said(job), 60, "its task's failure"
+            lambda: "has been silent for 5 s and was killed: it was stopped" in said(job), 60, "its task's failure"
         )
         kill_one(lambda: executors(run))
 
@@ -66,7 +66,7 @@ def test_killed_and_stopped_children_and_executors_lose_and_double_no_row(job, t
         disturb=disturb,
         model=f"file:{job}/model",
         output="disturbed",
-        conf=("spark.crema.stepTimeout=3s",),
+        conf=("spark.crema.stepTimeout=5s",),
         files=files,
     )
     assert "Lost executor" in text, text[-1000:]
