@@ -121,6 +121,19 @@ TEST_F(AnyWork, OnlyTheFirstReadyCounts) {
   EXPECT_FALSE(c_->error());
 }
 
+TEST_F(AnyWork, APauseOfAnotherGenerationChangesNothing) {
+  start();
+  nodes_[1].sayFinished("one"), nodes_[1].sayPaused(9, 0);
+  settle();
+  nodes_[1].hangUp();
+  settle();
+  nodes_[0].sayFinished("one");
+  EXPECT_TRUE(nodes_[0].hear().has_bye());
+  nodes_[0].hangUp();
+  EXPECT_TRUE(soon([&] { return c_->over(); }));
+  EXPECT_FALSE(c_->error());
+}
+
 TEST_F(AnyWork, ALossHasItsRemedy) {
   start();
   nodes_[1].hangUp();
