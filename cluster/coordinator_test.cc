@@ -43,6 +43,15 @@ class AnyWork : public testing::Test {
     EXPECT_EQ(c_->error()->what(), message);
   }
 
+  void endsWell() {
+    for (auto& n : nodes_) {
+      EXPECT_TRUE(n.hear().has_bye());
+      n.hangUp();
+    }
+    EXPECT_TRUE(soon([&] { return c_->over(); }));
+    EXPECT_FALSE(c_->error());
+  }
+
   HandClock clock_;
   CoordinatorOptions options_;
   std::vector<ScriptedMember> nodes_;
@@ -57,12 +66,7 @@ TEST_F(AnyWork, RunsToItsEnd) {
   nodes_[1].sayPiece("half"), nodes_[1].sayPiece("whole", 9);
   EXPECT_TRUE(nodes_[1].hear().has_kept()) << "for the last piece alone";
   nodes_[1].sayFinished("another state, which this work allows");
-  for (auto& n : nodes_) {
-    EXPECT_TRUE(n.hear().has_bye());
-    n.hangUp();
-  }
-  EXPECT_TRUE(soon([&] { return c_->over(); }));
-  EXPECT_FALSE(c_->error());
+  endsWell();
 }
 
 TEST_F(AnyWork, CompletesReports) {
@@ -113,12 +117,7 @@ TEST_F(AnyWork, OnlyTheFirstReadyCounts) {
   nodes_[0].sayFinished("one");
   nodes_[1].sayFinished("one");
   nodes_[1].sayReady("wrong", "another");  // no state to be compared at the end
-  for (auto& n : nodes_) {
-    EXPECT_TRUE(n.hear().has_bye());
-    n.hangUp();
-  }
-  EXPECT_TRUE(soon([&] { return c_->over(); }));
-  EXPECT_FALSE(c_->error());
+  endsWell();
 }
 
 TEST_F(AnyWork, APauseOfAnotherGenerationChangesNothing) {

@@ -123,17 +123,14 @@ struct WinogradCall {
                          inputs + panelSize * static_cast<size_t>(g * panels + p) + c0 * kPanel);
     });
     const RowBlocks blocks(ocg, turned ? kPanel : kRows);
-    const bool whole = s.groups * blocks.count >= 4 * context.pool().size();  // weights meet all panels in one thread
-    const int each = whole ? 1 : panels;
-    context.pool().run(s.groups * blocks.count * each, [&](int t, int lane) {
-      const int g = t / each / blocks.count, b = t / each % blocks.count;
+    // Panel after panel of a block: a thread has tasks side by side, so that weights mostly meet all panels in one.
+    context.pool().run(s.groups * blocks.count * panels, [&](int t, int lane) {
+      const int p = t % panels, b = t / panels % blocks.count, g = t / panels / blocks.count;
       float* mine = scratch.lane[static_cast<size_t>(lane)].tile.get(
           turned ? kTurnedScratch : static_cast<size_t>(kProducts) * kRows * kPanel);
-      for (int p = whole ? 0 : t % each; p < (whole ? panels : t % each + 1); ++p) {
-        const float* of = inputs + panelSize * static_cast<size_t>(g * panels + p);
-        turned ? turnedBlock(plan[static_cast<size_t>(p)], g, blocks.start(b), of, mine)
-               : someBlocks(plan[static_cast<size_t>(p)], g, blocks, b, b + 1, of, 0, mine);
-      }
+      const float* of = inputs + panelSize * static_cast<size_t>(g * panels + p);
+      turned ? turnedBlock(plan[static_cast<size_t>(p)], g, blocks.start(b), of, mine)
+             : someBlocks(plan[static_cast<size_t>(p)], g, blocks, b, b + 1, of, 0, mine);
     });
   }
 

@@ -39,21 +39,19 @@ inline void turnedPositions(Context& context, const PositionsCall& c) {
     packPanel(c.plan[static_cast<size_t>(p)], c.source, c.off, k, std::min(c.K, k + kDepth),
               packed + panelSize * static_cast<size_t>(p) + static_cast<ptrdiff_t>(k) * kPanel);
   });
-  const bool whole = outputs >= 2 * context.pool().size();  // weights meet all positions in one thread
-  context.pool().run(whole ? outputs : outputs * panels, [&](int t, int lane) {
+  // Panel after panel of the same outputs: a thread has tasks side by side, so that weights mostly meet all positions in one.
+  context.pool().run(outputs * panels, [&](int t, int lane) {
     float* tile = scratch.lane[static_cast<size_t>(lane)].tile.get(static_cast<size_t>(2) * kPanel * kPanel);
     float* turned = tile + kPanel * kPanel;
-    const int m0 = (whole ? t : t / panels) * kPanel;
+    const int m0 = t / panels * kPanel, p = t % panels;
     PositionsCall here = c;
     here.out += m0 * c.outM, here.outStart += m0 * c.outM, here.channel += m0;
-    for (int p = whole ? 0 : t % panels; p < (whole ? panels : t % panels + 1); ++p) {
-      const PanelPlan& plan = c.plan[static_cast<size_t>(p)];
-      turnedProduct(plan.length, c.K, packed + panelSize * static_cast<size_t>(p), c.A + static_cast<size_t>(m0) * c.K,
-                    c.bias ? c.bias + m0 : nullptr, tile);
-      toPanel(tile, kPanel, plan.length, kPanel, turned);
-      if (c.then) finishRows(here, plan, 0, kPanel, turned, kPanel);
-      scatterPanel(here, plan, 0, kPanel, turned);
-    }
+    const PanelPlan& plan = c.plan[static_cast<size_t>(p)];
+    turnedProduct(plan.length, c.K, packed + panelSize * static_cast<size_t>(p), c.A + static_cast<size_t>(m0) * c.K,
+                  c.bias ? c.bias + m0 : nullptr, tile);
+    toPanel(tile, kPanel, plan.length, kPanel, turned);
+    if (c.then) finishRows(here, plan, 0, kPanel, turned, kPanel);
+    scatterPanel(here, plan, 0, kPanel, turned);
   });
 }
 
