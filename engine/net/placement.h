@@ -9,7 +9,8 @@ namespace crema::net {
 
 struct Need {
   Blob* blob;
-  int from, to;  // the first and the last layer that need its values
+  int from, to;  // the first and the last layer, or moment, that needs its values
+  bool ofGradient = false;
 
   int64_t size() const { return (int64_t{blob->count()} + 15) / 16 * 16; }
   bool meets(const Need& o) const { return from <= o.to && o.from <= to; }

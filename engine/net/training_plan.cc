@@ -6,6 +6,7 @@
 
 #include "layers/norm_group.h"
 #include "layers/sum_group.h"
+#include "net/training_memory.h"
 
 namespace crema::net {
 namespace {
@@ -37,7 +38,7 @@ bool isPlain(const Net& net, int i) {
 
 }  // namespace
 
-TrainingPlan::TrainingPlan(Net& net) : net_(net), gradients_(net.dtype()), lent_(net.dtype()) {
+TrainingPlan::TrainingPlan(Net& net) : net_(net), memory_(net.dtype()), lent_(net.dtype()) {
   const int count = static_cast<int>(net.layers().size());
   for (int i = 0; i < count; ++i) layers_.push_back({i});
   for (int i = 0; i < count; ++i)
@@ -46,7 +47,7 @@ TrainingPlan::TrainingPlan(Net& net) : net_(net), gradients_(net.dtype()), lent_
     else if (const auto* sum = sumLeaderOf(net, i);
              sum && isPlain(net, i) && sum->leadsSum(net.bottoms(i), net.tops(i)))
       findSumGroup(i);
-  placeGradients();
+  placeBlobs();
   findSetters();
   orderLearnt();
 }
@@ -96,39 +97,21 @@ void TrainingPlan::clearParamDiffs() {
   for (auto* layer : setters_) layer->expectNoGradients();
 }
 
-void TrainingPlan::placeGradients() {
-  std::map<const Blob*, int> made;      // by which layer
-  std::map<const Blob*, Need> written;  // by a layer that reads the blob
-  std::set<const Blob*> apart, open;
-  for (int i = 0; i < static_cast<int>(layers_.size()); ++i) {
-    const auto& layer = *net_.layers()[static_cast<size_t>(i)];
-    const auto &bottoms = net_.bottoms(i), &tops = net_.tops(i);
-    for (size_t t = 0; t < tops.size(); ++t) {
-      made.try_emplace(tops[t], computedBy(i));  // which reads the gradients of a Split behind it
-      for (Blob* b : bottoms)
-        if (b != tops[t] && b->sharesDiff(*tops[t])) apart.insert({b, tops[t]});
-      if (layer.lossWeight(static_cast<int>(t)) != 0 || layer.type() == "Python") apart.insert(tops[t]);
-    }
-    for (size_t b = 0; b < bottoms.size(); ++b) {
-      if (layer.type() == "Python") apart.insert(bottoms[b]);
-      if (!net_.needsBackward(i) || !net_.propagateDown(i)[b]) continue;
-      written.try_emplace(bottoms[b], Need{bottoms[b], made.at(bottoms[b]), i}).first->second.to = i;
-      // Behind a last layer in place nobody computes the gradient, which starts as what is there.
-      if (std::count(tops.begin(), tops.end(), bottoms[b]))
-        open.insert(bottoms[b]);
-      else
-        open.erase(bottoms[b]);
-    }
-  }
-  std::vector<Need> needs;
-  for (const auto& [blob, need] : written)
-    if (!apart.count(blob) && !open.count(blob)) needs.push_back(need);
-  std::sort(needs.begin(), needs.end(), [](const Need& a, const Need& b) { return a.from < b.from; });
+void TrainingPlan::placeBlobs() {
+  std::vector<int> by;
+  for (const Planned& planned : layers_) by.push_back(planned.by);
+  std::vector<Need> needs = valueNeeds(net_, by), gradients = gradientNeeds(net_, by);
+  needs.insert(needs.end(), gradients.begin(), gradients.end());
   placement_ = placed(std::move(needs));
+  if (!placement_.worthIt()) placement_ = placed(std::move(gradients));  // values of more than 8 GB
   if (!placement_.worthIt()) return;
-  gradients_.reshape({static_cast<int>(placement_.whole)});
-  for (size_t i = 0; i < placement_.needs.size(); ++i)
-    placement_.needs[i].blob->placeDiffIn(gradients_, placement_.places[i]);
+  memory_.reshape({static_cast<int>(placement_.whole)});
+  memory_.joinDataWithDiff();
+  for (size_t i = 0; i < placement_.needs.size(); ++i) {
+    const Need& need = placement_.needs[i];
+    need.ofGradient ? need.blob->placeDiffIn(memory_, placement_.places[i])
+                    : need.blob->placeDataIn(memory_, placement_.places[i]);
+  }
 }
 
 int TrainingPlan::next(int layer, const Blob* made) const {
@@ -186,10 +169,7 @@ void TrainingPlan::findWriter(int leader) {
 }
 
 Blob& TrainingPlan::lend(int64_t values) {
-  if (values <= gradients_.count()) {
-    gradients_.joinDataWithDiff();
-    return gradients_;
-  }
+  if (values <= memory_.count()) return memory_;
   if (values > lent_.count()) lent_.reshape({static_cast<int>(values)});
   return lent_;
 }

@@ -3,12 +3,11 @@
 // (layers/norm_group.h), and a convolution below it that is alone with it writes where it keeps its bottom. An Eltwise that
 // adds computes the ReLU in place behind it and the Split behind that (layers/sum_group.h).
 //
-// Gradients of blobs share one stretch of memory, as each is needed only from the backward pass of the layers that read the
-// blob to that of the layer that made it. Not so those with a loss weight, which stands in the gradient; those that nobody
-// computes, which are zero; those that share memory already (Flatten); and those of Python layers, which may keep anything.
+// Values and gradients of blobs share one stretch of memory (net/training_memory.h).
 //
 // Behind its first layer a group is of layers in place and a Split that copies nothing, so that each blob has the value in the
-// end that it always has, and each parameter its gradient; what stands in blobs' gradients then is not defined. The copies that
+// end that it always has, and each parameter its gradient; what stands in the blobs behind backward() is not defined, but for outputs and what has
+// memory of its own. The copies that
 // the layers by themselves would keep are not made: backward() belongs to the plan's own forward().
 #pragma once
 #include <functional>
@@ -36,9 +35,9 @@ class TrainingPlan {
   // One layer after the other, as these do: nothing happens for a layer that another computes.
   double forwardLayer(int i);
   void backwardLayer(int i);
-  // Memory for so many values, which gradients take from the next backward() on.
+  // Memory for so many values, which blobs take from the next forward() on.
   Blob& lend(int64_t values);
-  const std::vector<Need>& sharingGradients() const { return placement_.needs; }
+  const std::vector<Need>& sharing() const { return placement_.needs; }
   int computedBy(int i) const { return layers_[static_cast<size_t>(i)].by; }  // i, or the leader of its group
 
  private:
@@ -52,7 +51,7 @@ class TrainingPlan {
   void findSumGroup(int leader);
   void findWriter(int leader);
   int next(int layer, const Blob* made) const;  // the first layer behind that reads it; -1: none
-  void placeGradients();
+  void placeBlobs();
   void findSetters();
   void orderLearnt();
   bool separately() const { return net_.debugInfo() || net_.isWatched(); }
@@ -72,8 +71,8 @@ class TrainingPlan {
   std::vector<Learnt> learnt_;                        // from the end of the flat diff to its beginning
   std::vector<layers::Layer*> setters_;               // of the gradients of their parameters
   std::vector<std::pair<int64_t, int64_t>> toClear_;  // the others', from and to, in the flat diff
-  Placement placement_;                               // of gradients
-  Blob gradients_, lent_;
+  Placement placement_;
+  Blob memory_, lent_;
 };
 
 }  // namespace crema::net

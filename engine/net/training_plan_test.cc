@@ -33,12 +33,22 @@ void fillNormal(unsigned seed, int count, float* to) {
   for (int i = 0; i < count; ++i) to[i] = normal(random);
 }
 
-// What a step leaves: values of all blobs, gradients of those whose memory is their own, of parameters and statistics.
-std::vector<std::pair<std::string, std::vector<float>>> stateOf(Net& net, const std::set<const Blob*>& sharing) {
-  std::vector<std::pair<std::string, std::vector<float>>> all;
+using State = std::vector<std::pair<std::string, std::vector<float>>>;
+
+State valuesOf(Net& net) {
+  State all;
   for (const auto& name : net.blobNames()) {
     const Blob& b = net.blob(name);
     all.push_back({name, {b.data<float>(), b.data<float>() + b.count()}});
+  }
+  return all;
+}
+
+// What a step leaves: values behind the forward pass, gradients of blobs whose memory is their own, of parameters and statistics.
+State stateOf(State values, Net& net, const std::set<const Blob*>& sharing) {
+  State all = std::move(values);
+  for (const auto& name : net.blobNames()) {
+    const Blob& b = net.blob(name);
     if (!sharing.count(&b)) all.push_back({name + "'s gradient", {b.diff<float>(), b.diff<float>() + b.count()}});
   }
   for (const auto& l : net.learnables()) {
@@ -77,7 +87,7 @@ struct Watched {
 };
 
 template <class How>
-void pass(Net& net, unsigned seed, How&& how) {
+State pass(Net& net, unsigned seed, How&& how) {  // the values behind the forward pass
   how.clearParamDiffs();
   net.statistics().collect();
   net.setStep(seed, 0);
@@ -85,7 +95,17 @@ void pass(Net& net, unsigned seed, How&& how) {
   how.forward();
   for (const auto& name : net.outputs())
     fillNormal(seed + 1, net.blob(name).count(), net.blob(name).mutableDiff<float>());
+  State values = valuesOf(net);
   how.backward();
+  return values;
+}
+
+// Of blobs whose gradients have no memory of their own.
+std::set<const Blob*> sharingGradients(const TrainingPlan& plan) {
+  std::set<const Blob*> all;
+  for (const Need& need : plan.sharing())
+    if (need.ofGradient) all.insert(need.blob);
+  return all;
 }
 
 TEST(TrainingPlan, GivesTheBitsOfTheNetLayerByLayer) {
@@ -106,21 +126,23 @@ TEST(TrainingPlan, GivesTheBitsOfTheNetLayerByLayer) {
         const Shape& s = net->blob("x").shape();
         net->blob("x").reshape({step == 2 ? (batch + 1) / 2 : batch, s[1], s[2], s[3]});
       }
-      pass(*plain, seed + step, *plain);
+      State valuesWanted = pass(*plain, seed + step, *plain);
       planned->setDebugInfo(seed % 7 == 0 && step == 1);  // then it is computed layer by layer as well
-      for (const Need& need : plan.sharingGradients())    // what is there from before is not to matter
-        std::fill_n(need.blob->mutableDiff<float>(), need.blob->count(), NAN);
+      for (const Need& need : plan.sharing())             // what is there from before is not to matter
+        std::fill_n(need.ofGradient ? need.blob->mutableDiff<float>() : need.blob->mutableData<float>(),
+                    need.blob->count(), NAN);
       Watched watched{plan, *planned};
-      pass(*planned, seed + step, watched);
+      State values = pass(*planned, seed + step, watched);
       said += watched.said;
       std::set<const Blob*> sharing;  // in either net: without a gradient of their own in the end
       for (const auto& name : plain->blobNames())
-        for (const Need& need : plan.sharingGradients())
-          if (need.blob == &planned->blob(name)) sharing.insert({&plain->blob(name), need.blob}), ++shared;
+        if (sharingGradients(plan).count(&planned->blob(name)))
+          sharing.insert({&plain->blob(name), &planned->blob(name)}), ++shared;
       for (int i = 0; i < static_cast<int>(planned->layers().size());
            ++i)  // a group leaves its top's gradient as it was
         if (plan.computedBy(i) != i) sharing.insert({plain->tops(i)[0], planned->tops(i)[0]});
-      const auto want = stateOf(*plain, sharing), got = stateOf(*planned, sharing);
+      const auto want = stateOf(std::move(valuesWanted), *plain, sharing),
+                 got = stateOf(std::move(values), *planned, sharing);
       for (size_t i = 0; i < want.size(); ++i) {
         const auto &a = want[i].second, &b = got[i].second;
         ASSERT_EQ(a.size(), b.size());
@@ -218,12 +240,11 @@ TEST(TrainingPlan, LendsItsMemoryToTestsBetweenSteps) {
     const Blob& memory = together.plan.lend(1);
     lent += memory.count() > 1;
     for (unsigned step = 0; step < 3; ++step) {
-      pass(*apart.train, seed + step, apart.plan);
-      pass(*together.train, seed + step, together.plan);
-      std::set<const Blob*> sharing[2];
-      for (const auto& need : apart.plan.sharingGradients()) sharing[0].insert(need.blob);
-      for (const auto& need : together.plan.sharingGradients()) sharing[1].insert(need.blob);
-      EXPECT_EQ(stateOf(*apart.train, sharing[0]), stateOf(*together.train, sharing[1]));
+      const auto state = [&](TrainAndTest& nets) {
+        State values = pass(*nets.train, seed + step, nets.plan);
+        return stateOf(std::move(values), *nets.train, sharingGradients(nets.plan));
+      };
+      EXPECT_EQ(state(apart), state(together));
       for (Net* net : {apart.test.get(), together.test.get()})
         fillNormal(seed + 50 + step, net->blob("x").count(), net->blob("x").mutableData<float>());
       EXPECT_EQ(apart.test->forward(), test.forward());
