@@ -2,6 +2,7 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <new>
@@ -27,6 +28,10 @@ float* Buffer::get(size_t count) {
     capacity_ = (bytes - 2 * kSlack) / sizeof(float);
   }
   return reinterpret_cast<float*>(static_cast<char*>(memory_) + kSlack);
+}
+
+void Buffer::fill(float value) {
+  if (memory_) std::fill_n(get(0), capacity_, value);
 }
 
 Context::Context(const Isa& isa, int threads)

@@ -86,19 +86,19 @@ void avePoolBackward(Context& c, const PoolShape& s, const T* dy, T* dx) {
 }
 
 // ------------------------------------------------------------------------------------------------ LRN across channels
-// scale = k + alpha/size * sum over the window of x^2; y = x * scale^-beta. size odd. x, y, scale [n][c][hw];
-// a null scale is not written.
+// scale = k + alpha/size * sum over the window of x^2; y = x * scale^-beta. size odd. x, y [n][c][hw]; the backward pass
+// computes scale and y anew and allows no dx that is dy.
 struct LrnShape {
   int n, c, hw, size;
   double alpha, beta, k;
 };
 template <class T>
-void lrnForward(Context& c, const LrnShape& s, const T* x, T* scale, T* y) {
-  tableOf<T>(c).lrnForward(c, s, x, scale, y);
+void lrnForward(Context& c, const LrnShape& s, const T* x, T* y) {
+  tableOf<T>(c).lrnForward(c, s, x, y);
 }
 template <class T>
-void lrnBackward(Context& c, const LrnShape& s, const T* x, const T* y, const T* scale, const T* dy, T* dx) {
-  tableOf<T>(c).lrnBackward(c, s, x, y, scale, dy, dx);
+void lrnBackward(Context& c, const LrnShape& s, const T* x, const T* dy, T* dx) {
+  tableOf<T>(c).lrnBackward(c, s, x, dy, dx);
 }
 
 // ---------------------------------------------------------------------------------------- LRN within a channel's plane

@@ -20,6 +20,7 @@ class Buffer {
   Buffer(Buffer&& o) noexcept : memory_(o.memory_), capacity_(o.capacity_) { o.memory_ = nullptr, o.capacity_ = 0; }
   // `count` floats, 64-byte aligned, 16 readable floats in front and behind; contents are undefined.
   float* get(size_t count);
+  void fill(float value);  // all that it has
 
  private:
   void* memory_ = nullptr;

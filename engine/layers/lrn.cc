@@ -4,7 +4,7 @@
 // WITHIN_CHANNEL: s = 1 + alpha * AVE_n(x^2) with AVE pooling's divisor (pad (n-1)/2), y = x s^-beta; k is ignored, as
 // in Caffe.
 //   dx = dy s^-beta + 2 x * AVE_n backward of (-alpha beta x dy s^(-beta-1))
-// y is kept where a later layer overwrites it in place. Options (lrn_param): local_size (odd), alpha, beta, k,
+// Options (lrn_param): local_size (odd), alpha, beta, k,
 // norm_region. 4 axes.
 #include "layers/builtin.h"
 
@@ -13,7 +13,7 @@ namespace {
 
 class LRN : public Layer {
  public:
-  LRN(const caffe::LayerParameter& p, const LayerContext& c) : Layer(p, c), scale_(c.dtype), kept_(c.dtype) {}
+  LRN(const caffe::LayerParameter& p, const LayerContext& c) : Layer(p, c), scale_(c.dtype) {}
 
  protected:
   void configure(const Blobs&, const Blobs&) override {
@@ -24,27 +24,23 @@ class LRN : public Layer {
     const Shape& in = bottom[0]->shape();
     if (in.axes() != 4) invalid("LRN needs 4 axes (num, channels, height, width), the bottom is {}", in.brief());
     top[0]->reshape(in);
-    for (Blob* b : {&scale_, &kept_}) b->reshape(in);
+    scale_.reshape(in);
   }
   void compute(const Blobs& bottom, const Blobs& top) override {
     withType(context().dtype, [&]<class T>() {
       if (across()) {
-        T* scale = context().needsBackward ? scale_.mutableData<T>() : nullptr;
-        kernels::lrnForward<T>(kernels(), lrnShape(bottom[0]->shape()), bottom[0]->data<T>(), scale,
-                               top[0]->mutableData<T>());
+        kernels::lrnForward<T>(kernels(), lrnShape(bottom[0]->shape()), bottom[0]->data<T>(), top[0]->mutableData<T>());
       } else {
         kernels::lrnWithinForward<T>(kernels(), withinShape(bottom[0]->shape()), bottom[0]->data<T>(),
                                      scale_.mutableData<T>(), top[0]->mutableData<T>());
       }
     });
-    if (keeps()) kept_.copyDataFrom(*top[0]);
   }
   void gradient(const Blobs& top, const std::vector<bool>& down, const Blobs& bottom) override {
     if (!down[0]) return;
     withType(context().dtype, [&]<class T>() {
       if (across()) {
-        kernels::lrnBackward<T>(kernels(), lrnShape(bottom[0]->shape()), bottom[0]->data<T>(),
-                                (keeps() ? kept_ : *top[0]).template data<T>(), scale_.data<T>(), top[0]->diff<T>(),
+        kernels::lrnBackward<T>(kernels(), lrnShape(bottom[0]->shape()), bottom[0]->data<T>(), top[0]->diff<T>(),
                                 bottom[0]->mutableDiff<T>());
       } else {
         kernels::lrnWithinBackward<T>(kernels(), withinShape(bottom[0]->shape()), bottom[0]->data<T>(),
@@ -64,9 +60,7 @@ class LRN : public Layer {
     return {in[0], in[1], in[2], in[3], static_cast<int>(p.local_size()), p.alpha(), p.beta()};
   }
 
-  bool keeps() const { return across() && context().needsBackward && !context().memory.overwriters.empty(); }
-
-  Blob scale_, kept_;
+  Blob scale_;  // within a channel alone
 };
 
 }  // namespace

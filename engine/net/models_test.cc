@@ -8,6 +8,7 @@
 #include "model/upgrade.h"
 #include "net/net.h"
 #include "support/golden_values.h"
+#include "support/largest.h"
 #include "support/npy.h"
 #include "support/shared_data.h"
 #include "support/values_of.h"
@@ -124,7 +125,7 @@ void compareWithBlobs(const std::string& name, const std::string& description, c
     ASSERT_EQ(static_cast<size_t>(got.count()), want.values.size()) << blob;
     double apart = 0;
     for (int i = 0; i < got.count(); ++i)
-      apart = std::max(apart, std::fabs(got.dataAt(i) - want.values[static_cast<size_t>(i)]));
+      apart = test::larger(apart, std::fabs(got.dataAt(i) - want.values[static_cast<size_t>(i)]));
     std::printf("differential net %s %s: largest difference %.1e\n", name.c_str(), blob, apart);
     EXPECT_LE(apart, 5e-6) << blob;
   }

@@ -12,6 +12,7 @@
 #include "base/file.h"
 #include "model/proto_io.h"
 #include "model/upgrade.h"
+#include "support/largest.h"
 #include "support/npy.h"
 #include "support/shared_data.h"
 #include "support/values_of.h"
@@ -73,9 +74,9 @@ TEST_F(NetTest, LayersGiveWhatCaffeGave) {
       ASSERT_EQ(ours.size(), caffes.size());
       double apart = 0, ourError = 0, caffesError = 0;
       for (size_t i = 0; i < ours.size(); ++i) {
-        apart = std::max(apart, std::fabs(ours[i] - caffes[i]));
-        ourError = std::max(ourError, std::fabs(ours[i] - exact[i]));
-        caffesError = std::max(caffesError, std::fabs(caffes[i] - exact[i]));
+        apart = test::larger(apart, std::fabs(ours[i] - caffes[i]));
+        ourError = test::larger(ourError, std::fabs(ours[i] - exact[i]));
+        caffesError = test::larger(caffesError, std::fabs(caffes[i] - exact[i]));
       }
       std::cout << g.name << ": ours from Caffe's " << apart << ", from double " << ourError << ", Caffe's from double "
                 << caffesError << "\n";

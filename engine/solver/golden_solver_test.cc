@@ -10,6 +10,7 @@
 #include "model/proto_io.h"
 #include "solver/solver.h"
 #include "support/golden_values.h"
+#include "support/largest.h"
 
 namespace crema::solver {
 namespace {
@@ -61,8 +62,8 @@ TEST(Differential, SolversMoveAsCaffesDo) {
     at += 4 * want.size();
     double worst = 0;
     for (size_t k = 0; k < got.size(); ++k)
-      worst = std::max(worst, std::fabs(static_cast<double>(got[k]) - want[k]) /
-                                  std::max(1.0, std::fabs(static_cast<double>(want[k]))));
+      worst = test::larger(worst, std::fabs(static_cast<double>(got[k]) - want[k]) /
+                                      std::max(1.0, std::fabs(static_cast<double>(want[k]))));
     EXPECT_LE(worst, 1e-6);
     std::printf("differential %-28s %2zu values, largest error %.1e of the value or of 1\n", column[0].c_str(),
                 got.size(), worst);

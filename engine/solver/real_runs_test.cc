@@ -15,6 +15,7 @@
 #include "model/proto_io.h"
 #include "model/upgrade.h"
 #include "solver/solver.h"
+#include "support/largest.h"
 #include "support/records.h"
 #include "support/shared_data.h"
 #include "support/values_of.h"
@@ -243,7 +244,7 @@ TEST_F(RealRuns, TrainingGoesOnAsCaffeLogged) {
     net::copyTrainedFiles(theirs->net(), r.end);
     double worst = 0;
     const auto ours = test::valuesOf(s->net().flatData()), caffes = test::valuesOf(theirs->net().flatData());
-    for (size_t k = 0; k < ours.size(); ++k) worst = std::max(worst, std::fabs(ours[k] - caffes[k]));
+    for (size_t k = 0; k < ours.size(); ++k) worst = test::larger(worst, std::fabs(ours[k] - caffes[k]));
     EXPECT_LT(worst, r.apart);
     std::cout << r.name << ": the largest difference from Caffe's last weights is " << worst << "\n";
   }

@@ -2,14 +2,23 @@
 #pragma once
 #include <algorithm>
 #include <cmath>
+#include <vector>
 
 #include "kernels/kernels.h"
 
 namespace crema::kernels::ref {
 
+// What forward and backward passes compute of x.
 template <class T>
-void lrnForward(const LrnShape& s, const T* x, T* scale, T* y) {
+struct LrnValues {
+  explicit LrnValues(size_t count) : scale(count), y(count) {}
+  std::vector<T> scale, y;
+};
+
+template <class T>
+LrnValues<T> lrnValues(const LrnShape& s, const T* x) {
   const int half = s.size / 2;
+  LrnValues<T> all(static_cast<size_t>(int64_t{s.n} * s.c * s.hw));
   for (int n = 0; n < s.n; ++n)
     for (int c = 0; c < s.c; ++c)
       for (int p = 0; p < s.hw; ++p) {
@@ -18,25 +27,33 @@ void lrnForward(const LrnShape& s, const T* x, T* scale, T* y) {
           const double v = x[(int64_t{n} * s.c + k) * s.hw + p];
           sum += v * v;
         }
-        const int64_t i = (int64_t{n} * s.c + c) * s.hw + p;
+        const auto i = static_cast<size_t>((int64_t{n} * s.c + c) * s.hw + p);
         const double at = s.k + s.alpha / s.size * sum;
-        if (scale) scale[i] = static_cast<T>(at);
-        y[i] = static_cast<T>(x[i] * std::pow(at, -s.beta));
+        all.scale[i] = static_cast<T>(at);
+        all.y[i] = static_cast<T>(x[i] * std::pow(at, -s.beta));
       }
+  return all;
 }
 
 template <class T>
-void lrnBackward(const LrnShape& s, const T* x, const T* y, const T* scale, const T* dy, T* dx) {
+void lrnForward(const LrnShape& s, const T* x, T* y) {
+  const std::vector<T> all = lrnValues(s, x).y;
+  std::copy(all.begin(), all.end(), y);
+}
+
+template <class T>
+void lrnBackward(const LrnShape& s, const T* x, const T* dy, T* dx) {
   const int half = s.size / 2;
+  const auto [scale, y] = lrnValues(s, x);
   for (int n = 0; n < s.n; ++n)
     for (int c = 0; c < s.c; ++c)
       for (int p = 0; p < s.hw; ++p) {
         double sum = 0;
         for (int k = std::max(0, c - half); k <= std::min(s.c - 1, c + half); ++k) {
-          const int64_t j = (int64_t{n} * s.c + k) * s.hw + p;
+          const auto j = static_cast<size_t>((int64_t{n} * s.c + k) * s.hw + p);
           sum += static_cast<double>(dy[j]) * y[j] / scale[j];
         }
-        const int64_t i = (int64_t{n} * s.c + c) * s.hw + p;
+        const auto i = static_cast<size_t>((int64_t{n} * s.c + c) * s.hw + p);
         dx[i] = static_cast<T>(dy[i] * std::pow(static_cast<double>(scale[i]), -s.beta) -
                                2 * s.alpha * s.beta / s.size * x[i] * sum);
       }

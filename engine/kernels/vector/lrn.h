@@ -58,72 +58,79 @@ template <class Body>
 void eachColumn(Context& context, const LrnShape& s, Body body) {
   constexpr int kSome = 8;
   const int vectors = (s.hw + VL - 1) / VL, tasks = (vectors + kSome - 1) / kSome;
-  context.pool().run(s.n * tasks, [&](int t, int) {
+  context.pool().run(s.n * tasks, [&](int t, int lane) {
     const size_t image = static_cast<size_t>(t / tasks) * s.c * s.hw;
     for (int v = t % tasks * kSome; v < std::min(vectors, (t % tasks + 1) * kSome); ++v)
-      body(lanes(0, std::min(VL, s.hw - v * VL)), image + static_cast<size_t>(v) * VL);
+      body(lanes(0, std::min(VL, s.hw - v * VL)), image + static_cast<size_t>(v) * VL, lane);
   });
 }
 
-template <int SIZE>
-void lrnForwardOf(Context& context, const LrnShape& s, const float* x, float* scale, float* y) {
+// scale(c, k + alpha / size * the window's sum of x^2) for every channel of a column at x.
+template <int SIZE, class Scale>
+INL void slideScales(const LrnShape& s, Mask m, const float* x, Scale scale) {
   const V an = set1(static_cast<float>(s.alpha / s.size)), k = set1(static_cast<float>(s.k));
-  const ptrdiff_t ahead = ptrdiff_t{kChannelsAhead} * s.hw;
-  eachColumn(context, s, [&](Mask m, size_t o) {
-    slide<SIZE>(
-        s.c,
-        [&](int c) {
-          const float* from = x + o + static_cast<size_t>(c) * s.hw;
-          askForTwo<0>(from + ahead);
-          const V t = load(m, from);
-          return mul(t, t);
-        },
-        [&](int c, V sum) {
-          const size_t q = o + static_cast<size_t>(c) * s.hw;
-          const V at = fma(sum, an, k);
-          askForTwo<1>(y + q + ahead);
-          if (scale) {
-            askForTwo<1>(scale + q + ahead);
-            store(m, scale + q, at);
-          }
-          store(m, y + q, mul(load(m, x + q), inversePower34(at)));
-        });
-  });
+  slide<SIZE>(
+      s.c,
+      [&](int c) {
+        const float* from = x + static_cast<size_t>(c) * s.hw;
+        askForTwo<0>(from + ptrdiff_t{kChannelsAhead} * s.hw);
+        const V t = load(m, from);
+        return mul(t, t);
+      },
+      [&](int c, V sum) { scale(c, fma(sum, an, k)); });
 }
 
 template <int SIZE>
-void lrnBackwardOf(Context& context, const LrnShape& s, const float* x, const float* y, const float* scale,
-                   const float* dy, float* dx) {
-  const V k2 = set1(static_cast<float>(-2 * s.alpha * s.beta / s.size)), one = set1(1.f);
+void lrnForwardOf(Context& context, const LrnShape& s, const float* x, float* y) {
   const ptrdiff_t ahead = ptrdiff_t{kChannelsAhead} * s.hw;
-  eachColumn(context, s, [&](Mask m, size_t o) {
-    slide<SIZE>(
-        s.c,
-        [&](int c) {
-          const size_t q = o + static_cast<size_t>(c) * s.hw;
-          for (const float* from : {dy, y, scale}) askForTwo<0>(from + q + ahead);
-          return div(mul(load(m, dy + q), load(m, y + q)), load(one, m, scale + q));
-        },
-        [&](int c, V sum) {
-          const size_t q = o + static_cast<size_t>(c) * s.hw;
-          askForTwo<0>(x + q + ahead), askForTwo<1>(dx + q + ahead);
-          const V d = mul(load(m, dy + q), inversePower34(load(one, m, scale + q)));
-          store(m, dx + q, fma(mul(k2, load(m, x + q)), sum, d));
-        });
+  eachColumn(context, s, [&](Mask m, size_t o, int) {
+    slideScales<SIZE>(s, m, x + o, [&](int c, V at) {
+      const size_t q = o + static_cast<size_t>(c) * s.hw;
+      askForTwo<1>(y + q + ahead);
+      store(m, y + q, mul(load(m, x + q), inversePower34(at)));
+    });
+  });
+}
+
+// Scales and powers are computed anew, which costs less than to write them in the forward pass and to read them here. Those
+// of a column stand in `column`: scale^-3/4 dy and the terms of the sum, VL numbers each, for each channel.
+template <int SIZE>
+INL void lrnBackwardColumn(const LrnShape& s, Mask m, const float* x, const float* dy, float* column, float* dx) {
+  const V k2 = set1(static_cast<float>(-2 * s.alpha * s.beta / s.size));
+  const ptrdiff_t ahead = ptrdiff_t{kChannelsAhead} * s.hw;
+  slideScales<SIZE>(s, m, x, [&](int c, V at) {
+    const size_t q = static_cast<size_t>(c) * s.hw;
+    askForTwo<0>(dy + q + ahead), askForTwo<1>(dx + q + ahead);
+    const V power = inversePower34(at), d = load(m, dy + q), y = mul(load(m, x + q), power);
+    float* to = column + static_cast<size_t>(c) * 2 * VL;
+    store(to, mul(d, power)), store(to + VL, div(mul(d, y), at));
+  });
+  slide<SIZE>(
+      s.c, [&](int c) { return load(column + static_cast<size_t>(c) * 2 * VL + VL); },
+      [&](int c, V sum) {
+        const size_t q = static_cast<size_t>(c) * s.hw;
+        store(m, dx + q, fma(mul(k2, load(m, x + q)), sum, load(column + static_cast<size_t>(c) * 2 * VL)));
+      });
+}
+
+template <int SIZE>
+void lrnBackwardOf(Context& context, const LrnShape& s, const float* x, const float* dy, float* dx) {
+  eachColumn(context, s, [&](Mask m, size_t o, int lane) {
+    float* column = context.scratch().lane[static_cast<size_t>(lane)].panel.get(static_cast<size_t>(s.c) * 2 * VL);
+    lrnBackwardColumn<SIZE>(s, m, x + o, dy + o, column, dx + o);
   });
 }
 
 // Caffe's usual power and windows of 3 and 5; others go through pow() and are slower.
 inline bool lrnIsFast(const LrnShape& s) { return s.beta == 0.75 && (s.size == 3 || s.size == 5); }
 
-inline void lrnForward(Context& c, const LrnShape& s, const float* x, float* scale, float* y) {
-  if (!lrnIsFast(s)) return kFloatReference.lrnForward(c, s, x, scale, y);
-  s.size == 3 ? lrnForwardOf<3>(c, s, x, scale, y) : lrnForwardOf<5>(c, s, x, scale, y);
+inline void lrnForward(Context& c, const LrnShape& s, const float* x, float* y) {
+  if (!lrnIsFast(s)) return kFloatReference.lrnForward(c, s, x, y);
+  s.size == 3 ? lrnForwardOf<3>(c, s, x, y) : lrnForwardOf<5>(c, s, x, y);
 }
-inline void lrnBackward(Context& c, const LrnShape& s, const float* x, const float* y, const float* scale,
-                        const float* dy, float* dx) {
-  if (!lrnIsFast(s)) return kFloatReference.lrnBackward(c, s, x, y, scale, dy, dx);
-  s.size == 3 ? lrnBackwardOf<3>(c, s, x, y, scale, dy, dx) : lrnBackwardOf<5>(c, s, x, y, scale, dy, dx);
+inline void lrnBackward(Context& c, const LrnShape& s, const float* x, const float* dy, float* dx) {
+  if (!lrnIsFast(s)) return kFloatReference.lrnBackward(c, s, x, dy, dx);
+  s.size == 3 ? lrnBackwardOf<3>(c, s, x, dy, dx) : lrnBackwardOf<5>(c, s, x, dy, dx);
 }
 
 // Sums of term(mask, i) over the window of each number i of a plane, for out(mask, i, sum): columns of the window first,
