@@ -11,6 +11,7 @@ class Concat : public Layer {
  public:
   using Layer::Layer;
   Arity arity() const override { return {1, -1, 1, 1}; }
+  Reads readsBackward() const override { return {.bottoms = false, .tops = false}; }
 
  protected:
   void configure(const Blobs& bottom, const Blobs&) override {

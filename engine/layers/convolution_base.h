@@ -10,6 +10,7 @@ class ConvolutionBase : public Layer {
   ConvolutionBase(const caffe::LayerParameter& p, const LayerContext& c, bool transposed)
       : Layer(p, c), conv_(c.dtype), transposed_(transposed) {}
   Arity arity() const override { return {1, -1, 1, -1, true}; }
+  Reads readsBackward() const override { return {.bottoms = true, .tops = false}; }
   int64_t multiplyAdds(const Blobs& bottom, const Blobs& top) const override {
     int64_t all = 0;
     for (const Blob* b : transposed_ ? bottom : top) all += b->count() / b->shape()[axis_];

@@ -15,6 +15,7 @@ class Dropout : public Layer {
   Dropout(const caffe::LayerParameter& p, const LayerContext& c) : Layer(p, c), mask_(c.dtype) {}
   bool allowsInPlace() const override { return true; }
   bool isStep(const Blobs&, int) const override { return !training(); }  // none: y = x
+  Reads readsBackward() const override { return {.bottoms = false, .tops = false}; }
 
  protected:
   void configure(const Blobs&, const Blobs&) override {

@@ -27,6 +27,10 @@ class Eltwise : public SameShapeLayer, public SumLeader {
     return operation() == Op::SUM && bottom.size() == 2 && bottom[0] != bottom[1] &&
            context().dtype == DType::kFloat32 && std::all_of(c.begin(), c.end(), [](float f) { return f == 1; });
   }
+  Reads readsBackward() const override {
+    const bool reads = operation() == Op::PROD;
+    return {reads, reads};
+  }
   bool leadsSum(const Blobs& bottom, const Blobs& top) const override {
     return isStep(bottom, 0) && top[0] != bottom[0] && top[0] != bottom[1];
   }

@@ -11,6 +11,7 @@ class InnerProduct : public Layer {
  public:
   using Layer::Layer;
   bool setsGradients() const override { return true; }
+  Reads readsBackward() const override { return {.bottoms = true, .tops = false}; }
   int64_t multiplyAdds(const Blobs&, const Blobs&) const override { return int64_t{shape_.n} * params()[0]->count(); }
 
  protected:

@@ -177,6 +177,11 @@ class Layer {
   void addSteps(const Blobs& bottom, const Blobs& top, int at, kernels::Epilogue<float>* steps);
   // forward() into `to`, which has the shape of the top.
   void forwardInto(const Blobs& bottom, const kernels::Epilogue<float>& steps, Blob* to);
+  // Whose values gradient() reads. What no backward pass reads may be overwritten behind the forward pass.
+  struct Reads {
+    bool bottoms = true, tops = true;
+  };
+  virtual Reads readsBackward() const { return {}; }
   // What a rank's pass leaves for its next one, such as an LSTM's state: as bytes, the same number for each rank. Zero: this
   // layer has nothing of the kind.
   virtual size_t carriedBytes() const { return 0; }

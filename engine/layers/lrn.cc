@@ -15,6 +15,8 @@ class LRN : public Layer {
  public:
   LRN(const caffe::LayerParameter& p, const LayerContext& c) : Layer(p, c), scale_(c.dtype) {}
 
+  Reads readsBackward() const override { return {.bottoms = true, .tops = !across()}; }
+
  protected:
   void configure(const Blobs&, const Blobs&) override {
     const uint32_t size = param_.lrn_param().local_size();

@@ -24,6 +24,8 @@ class Pooling : public Layer {
   Pooling(const caffe::LayerParameter& p, const LayerContext& c) : Layer(p, c), inside_(c.dtype) {}
   Arity arity() const override { return {1, 1, 1, max() ? 2 : 1}; }
 
+  Reads readsBackward() const override { return {.bottoms = stochastic(), .tops = false}; }
+
  protected:
   void configure(const Blobs&, const Blobs&) override {
     const auto& p = param_.pooling_param();

@@ -13,9 +13,11 @@ namespace {
 class ReLU : public SameShapeLayer, public NormFollower, public SumFollower {
  public:
   using SameShapeLayer::SameShapeLayer;
+  Reads readsBackward() const override { return {.bottoms = true, .tops = false}; }
   bool isStep(const Blobs&, int) const override { return context().dtype == DType::kFloat32; }
   bool follow(const Blobs&, kernels::NormSteps<float>* steps) const override {
-    if (steps->rectified) return false;
+    // A group knows its values; by itself the layer sees those that a Dropout in place has set to zero since.
+    if (steps->rectified || context().memory.overwriters.count("Dropout")) return false;
     return steps->rectified = true, steps->slope = slope<float>(), true;
   }
   bool followSum(const Blobs& bottom, const Blobs& top, SumSteps* steps) const override {

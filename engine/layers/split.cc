@@ -11,6 +11,7 @@ class Split : public Layer, public SumFollower {
  public:
   using Layer::Layer;
   Arity arity() const override { return {1, 1, 1, -1}; }
+  Reads readsBackward() const override { return {.bottoms = false, .tops = false}; }
   bool followSum(const Blobs&, const Blobs& top, SumSteps*) const override {
     return top.size() == 2 && context().memory.ownTops.empty();
   }

@@ -200,12 +200,18 @@ bool finite(const Blob& blob) {
 }  // namespace
 
 std::string Net::firstNotFinite() const {
-  for (size_t i = 0; i < layers_.size(); ++i) {
-    for (size_t p = 0; p < layers_[i]->params().size(); ++p)
-      if (!finite(*layers_[i]->params()[p])) return fmt::format("{}, parameter {}", layers_[i]->label(), p);
-    for (size_t t = 0; t < wires_[i].tops.size(); ++t)
-      if (!finite(*wires_[i].tops[t])) return fmt::format("{}, top '{}'", layers_[i]->label(), wires_[i].topNames[t]);
-  }
+  std::string where;
+  for (int i = 0; i < static_cast<int>(layers_.size()) && where.empty(); ++i) where = notFiniteIn(i);
+  return where;
+}
+
+std::string Net::notFiniteIn(int layer) const {
+  const auto& l = *layers_[static_cast<size_t>(layer)];
+  const Wire& wire = wires_[static_cast<size_t>(layer)];
+  for (size_t p = 0; p < l.params().size(); ++p)
+    if (!finite(*l.params()[p])) return fmt::format("{}, parameter {}", l.label(), p);
+  for (size_t t = 0; t < wire.tops.size(); ++t)
+    if (!finite(*wire.tops[t])) return fmt::format("{}, top '{}'", l.label(), wire.topNames[t]);
   return {};
 }
 

@@ -141,6 +141,7 @@ class Net {
   // Where the first value that is not finite stands: "layer 'ip1' (InnerProduct), top 'ip1'"; empty when all are
   // finite.
   std::string firstNotFinite() const;
+  std::string notFiniteIn(int layer) const;
 
  private:
   void logForward(int i) const;

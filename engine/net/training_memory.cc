@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <utility>
 
 namespace crema::net {
 namespace {
@@ -14,7 +15,9 @@ class Moments {
   int count() const { return count_; }
   int forward(int layer) const { return by_[static_cast<size_t>(layer)]; }
   int backward(int layer) const { return 2 * count_ - 1 - by_[static_cast<size_t>(layer)]; }
-  int last(int layer) const { return net_.needsBackward(layer) ? backward(layer) : forward(layer); }
+  int last(int layer, bool isRead) const {
+    return isRead && net_.needsBackward(layer) ? backward(layer) : forward(layer);
+  }
 
  private:
   const Net& net_;
@@ -39,13 +42,14 @@ std::vector<Need> valueNeeds(const Net& net, const std::vector<int>& by) {
       if (isNew && net.sharesMemory(i))
         at[tops[t]] = at.at(bottoms[0]);
       else if (isNew)
-        at[tops[t]] = all.size(), all.push_back({tops[t], moments.forward(i), moments.count() - 1});
+        at[tops[t]] = all.size(), all.push_back({tops[t], moments.forward(i), i});
       if (bottoms.empty() || layerOf(net, i).lossWeight(static_cast<int>(t)) != 0) apart.insert(at[tops[t]]);
     }
-    for (const auto* blobs : {&bottoms, &tops})
+    const auto reads = layerOf(net, i).readsBackward();
+    for (const auto& [blobs, isRead] : {std::pair(&bottoms, reads.bottoms), std::pair(&tops, reads.tops)})
       for (const Blob* b : *blobs) {
         Need& need = all[at.at(b)];
-        need.to = std::max(need.to, moments.last(i));
+        need.to = std::max(need.to, moments.last(i, isRead));
         if (mayKeepAnything(net, i)) apart.insert(at[b]);
       }
   }

@@ -1,7 +1,7 @@
 // Which values and gradients of a net's blobs can share memory in a training step, and when each is needed. Moments of a net of n
 // layers: i is the forward pass of layer i, 2n - 1 - i its backward pass. by[i]: i, or the layer that computes layer i.
 //
-// So gradients take the place of values of blobs further up, and the most that a step needs are about the values alone.
+// So gradients take the place of values of blobs further up, and the most that a step needs is about what backward passes read.
 #pragma once
 #include <vector>
 
@@ -10,9 +10,8 @@
 
 namespace crema::net {
 
-// A value is needed from the layer that makes it to the end of the forward pass, where one looks for what is not finite, and to
-// the last backward pass of a layer that has the blob as a bottom or top. Apart stay outputs and losses, which are read behind
-// the step; tops of layers without bottoms, which may be filled once; and what Python layers have, which may keep anything.
+// A value is needed from the layer that makes it to the last layer that has the blob as a bottom or top, and to the last
+// backward pass that reads it (Layer::readsBackward()). Apart stay outputs and losses, which are read behind the step; tops of layers without bottoms, which may be filled once; and what Python layers have, which may keep anything.
 std::vector<Need> valueNeeds(const Net& net, const std::vector<int>& by);
 
 // A gradient is needed from the backward pass of the layers that read the blob to that of the layer that made it. Apart stay

@@ -168,6 +168,15 @@ void TrainingPlan::findWriter(int leader) {
   }
 }
 
+std::string TrainingPlan::firstNotFinite() {
+  std::string where;
+  for (int i = 0; i < static_cast<int>(layers_.size()) && where.empty(); ++i) {
+    if (!net_.bottoms(i).empty()) net_.forwardLayer(i);
+    where = net_.notFiniteIn(i);
+  }
+  return where;
+}
+
 Blob& TrainingPlan::lend(int64_t values) {
   if (values <= memory_.count()) return memory_;
   if (values > lent_.count()) lent_.reshape({static_cast<int>(values)});

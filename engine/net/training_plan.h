@@ -12,6 +12,7 @@
 #pragma once
 #include <functional>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -35,6 +36,8 @@ class TrainingPlan {
   // One layer after the other, as these do: nothing happens for a layer that another computes.
   double forwardLayer(int i);
   void backwardLayer(int i);
+  // As Net::firstNotFinite() says it, of the last forward(): values are computed anew, as others may have their memory by now.
+  std::string firstNotFinite();
   // Memory for so many values, which blobs take from the next forward() on.
   Blob& lend(int64_t values);
   const std::vector<Need>& sharing() const { return placement_.needs; }

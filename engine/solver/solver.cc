@@ -73,7 +73,7 @@ double Solver::computeGradient(int rank, const std::function<void(int64_t from)>
     net_->setStep(static_cast<int64_t>(iteration()) * param_.iter_size() + sub, rank);
     const double part = plan_ ? plan_->forward() : net_->forward();
     if (!std::isfinite(part)) {
-      const std::string where = net_->firstNotFinite();
+      const std::string where = plan_ ? plan_->firstNotFinite() : net_->firstNotFinite();
       invalid(
           "the loss is {} in iteration {} (rank {}); the first value that is not finite stands in {}. {}",
           std::isnan(part) ? std::abs(part) : part,  // without the sign that x86 gives NaN

@@ -14,10 +14,11 @@ namespace crema::test {
 class DrawnNet {
  public:
   // norms: also groups of BatchNorm, Scale and ReLU.
-  explicit DrawnNet(unsigned seed, bool norms = false) : random_(seed), kinds_(norms ? 13 : 10) {
+  explicit DrawnNet(unsigned seed, bool norms = false) : random_(seed), kinds_(norms ? 18 : 15) {
     const int side = std::array{5, 7, 14, 19}[of(4)];
-    add(fmt::format("name: 'x' type: 'Input' top: 'x' input_param {{ shape {{ dim: {} dim: 4 dim: {} dim: {} }} }}",
-                    std::array{1, 2, 7, 17}[of(4)], side, side));
+    channels_ = (side < 10 ? std::array{4, 4, 16, 32} : std::array{4, 4, 4, 16})[of(4)];
+    add(fmt::format("name: 'x' type: 'Input' top: 'x' input_param {{ shape {{ dim: {} dim: {} dim: {} dim: {} }} }}",
+                    std::array{1, 2, 7, 17}[of(4)], channels_, side, side));
     blobs_ = {"x"};
     const int layers = 4 + static_cast<int>(of(14));
     for (int i = 0; i < layers; ++i) addLayer("b" + std::to_string(i));
@@ -43,15 +44,17 @@ class DrawnNet {
     if (top == name) read_.insert(bottom);
     add(fmt::format("name: '{}' type: '{}' bottom: '{}' top: '{}' {}", name, type, bottom, top, options));
     if (top == name) blobs_.push_back(top);
+    if (options.find("loss_weight") != std::string::npos) read_.insert(name);
   }
   void addLayer(const std::string& name) {
     static const std::string filler = "{ type: 'gaussian' std: 0.3 }";
     const size_t kind = of(kinds_);
     if (kind < 4)
       addSingle("Convolution", name,
-                fmt::format("convolution_param {{ num_output: 4 kernel_size: {} pad: {} group: {} bias_term: {} "
-                            "weight_filler {} bias_filler {} }}",
-                            kind % 2 ? 3 : 1, kind % 2, 1 + of(2), of(2) ? "true" : "false", filler, filler),
+                fmt::format("convolution_param {{ num_output: {} kernel_size: {} pad: {} group: {} bias_term: {} "
+                            "weight_filler {} bias_filler {} }} {}",
+                            channels_, kind % 2 ? 3 : 1, kind % 2, std::array{1, 1, 2, channels_}[of(4)],
+                            of(2) ? "true" : "false", filler, filler, of(8) ? "" : "loss_weight: 0.5"),
                 false);
     else if (kind == 4)
       addSingle("BatchNorm", name, "", true);
@@ -68,8 +71,31 @@ class DrawnNet {
       addSingle("Pooling", name, "pooling_param { pool: AVE kernel_size: 3 pad: 1 }", false);
     else if (kind == 9)
       addSum(name);
+    else if (kind == 10)
+      addSingle("Pooling", name, "pooling_param { pool: MAX kernel_size: 3 pad: 1 }", false);
+    else if (kind == 11)
+      addSingle("LRN", name, "lrn_param { local_size: 3 alpha: 0.3 }", false);
+    else if (kind == 12)
+      addSingle("Reshape", name, "reshape_param { shape { dim: 0 dim: 0 dim: 0 dim: 0 } }", false);
+    else if (kind == 13)
+      addExchange(name);
+    else if (kind == 14)
+      addSilence(name);
     else
       addNorm(name);
+  }
+  // Half of the channels in the other half's place.
+  void addExchange(const std::string& name) {
+    const std::string bottom = any();
+    read_.insert(bottom);
+    add(fmt::format("name: '{0}s' type: 'Slice' bottom: '{1}' top: '{0}p' top: '{0}q'", name, bottom));
+    add(fmt::format("name: '{0}' type: 'Concat' bottom: '{0}q' bottom: '{0}p' top: '{0}'", name));
+    blobs_.push_back(name);
+  }
+  void addSilence(const std::string& name) {
+    const std::string bottom = any();
+    read_.insert(bottom);
+    add(fmt::format("name: '{}' type: 'Silence' bottom: '{}'", name, bottom));
   }
   void addNorm(const std::string& name) {
     addSingle("BatchNorm", name, "", true);
@@ -109,6 +135,7 @@ class DrawnNet {
 
   std::mt19937 random_;
   size_t kinds_;
+  int channels_ = 4;
   std::string text_;
   std::vector<std::string> blobs_;
   std::set<std::string> read_;
