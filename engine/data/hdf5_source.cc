@@ -58,7 +58,9 @@ class Hdf5Source : public RecordSource {
   using Bytes = std::shared_ptr<const std::string>;
   // Keeps the blocks used last, as each rank reads one block after the other.
   Bytes block(size_t file, int64_t from) const {
-    const auto most = static_cast<size_t>(std::clamp<int64_t>((int64_t{1} << 24) / (block_ * floats_), 2, 32));
+    constexpr int64_t kMost = 1 << 24;  // floats
+    // A block of one row is not asked for again.
+    const auto most = block_ == 1 ? 2 : static_cast<size_t>(std::clamp<int64_t>(kMost / (block_ * floats_), 2, 32));
     const MutexLock lock(mutex_);
     const auto at =
         std::find_if(kept_.begin(), kept_.end(), [&](const auto& k) { return k.file == file && k.from == from; });

@@ -38,16 +38,22 @@ class Concat : public Layer {
   }
   void compute(const Blobs& bottom, const Blobs& top) override {
     withType(context().dtype, [&]<class T>() {
-      eachPart(bottom, top[0]->shape(), axis_, [&](size_t i, int64_t from, int64_t to, int64_t count) {
-        std::copy_n(bottom[i]->data<T>() + from, count, top[0]->mutableData<T>() + to);
-      });
+      const std::vector<const T*> parts = dataOf<T>(bottom);
+      T* whole = top[0]->mutableData<T>();
+      eachPart(
+          kernels().pool(), bottom, top[0]->shape(), axis_,
+          [&](size_t i, int64_t from, int64_t to, int64_t count) { std::copy_n(parts[i] + from, count, whole + to); });
     });
   }
   void gradient(const Blobs& top, const std::vector<bool>& down, const Blobs& bottom) override {
     withType(context().dtype, [&]<class T>() {
-      eachPart(bottom, top[0]->shape(), axis_, [&](size_t i, int64_t from, int64_t to, int64_t count) {
-        if (down[i]) std::copy_n(top[0]->diff<T>() + to, count, bottom[i]->mutableDiff<T>() + from);
-      });
+      std::vector<T*> parts;
+      for (size_t i = 0; i < bottom.size(); ++i) parts.push_back(down[i] ? bottom[i]->mutableDiff<T>() : nullptr);
+      const T* whole = top[0]->diff<T>();
+      eachPart(kernels().pool(), bottom, top[0]->shape(), axis_,
+               [&](size_t i, int64_t from, int64_t to, int64_t count) {
+                 if (parts[i]) std::copy_n(whole + to, count, parts[i] + from);
+               });
     });
   }
 

@@ -4,7 +4,7 @@
 // epoch shuffles the order of files and of the rows in each, by random_seed, layer and epoch (Caffe ignores random_seed
 // here and shuffles tests too; here a test always reads the same rows). Integers and floating point numbers of any
 // width are converted to float. Rows come in order and wrap inside a batch; blocks of batch_size are assigned to ranks
-// in turn (data/shard.h). No more than a few MB of a file are in memory (model/hdf5_rows.h). transform_param is
+// in turn (data/shard.h). Of a file at most 64 MB are in memory (data/hdf5_source.cc). transform_param is
 // refused, as in Caffe: the values are taken as they are.
 #include "data/hdf5_source.h"
 #include "layers/builtin.h"

@@ -46,17 +46,22 @@ class Slice : public Layer {
   }
   void compute(const Blobs& bottom, const Blobs& top) override {
     withType(context().dtype, [&]<class T>() {
-      eachPart(top, bottom[0]->shape(), axis_, [&](size_t i, int64_t part, int64_t whole, int64_t count) {
-        std::copy_n(bottom[0]->data<T>() + whole, count, top[i]->mutableData<T>() + part);
-      });
+      std::vector<T*> parts;
+      for (Blob* t : top) parts.push_back(t->mutableData<T>());
+      const T* whole = bottom[0]->data<T>();
+      eachPart(
+          kernels().pool(), top, bottom[0]->shape(), axis_,
+          [&](size_t i, int64_t to, int64_t from, int64_t count) { std::copy_n(whole + from, count, parts[i] + to); });
     });
   }
   void gradient(const Blobs& top, const std::vector<bool>& down, const Blobs& bottom) override {
     if (!down[0]) return;
     withType(context().dtype, [&]<class T>() {
-      eachPart(top, bottom[0]->shape(), axis_, [&](size_t i, int64_t part, int64_t whole, int64_t count) {
-        std::copy_n(top[i]->diff<T>() + part, count, bottom[0]->mutableDiff<T>() + whole);
-      });
+      const std::vector<const T*> parts = diffsOf<T>(top);
+      T* whole = bottom[0]->mutableDiff<T>();
+      eachPart(
+          kernels().pool(), top, bottom[0]->shape(), axis_,
+          [&](size_t i, int64_t from, int64_t to, int64_t count) { std::copy_n(parts[i] + from, count, whole + to); });
     });
   }
 

@@ -26,13 +26,13 @@ class WeightGradient {
     panels_ = (ocg_ + kPanel - 1) / kPanel;
     part_ = static_cast<size_t>(s.groups) * panels_ * plan_.rows * kPanel;
     image_ = planes_.channel * s.ic;
-    gradientImage_ = static_cast<size_t>(s.groups) * panels_ * P_ * kPanel;
     // A chain runs over the positions of a piece: at most 640, an image of up to 2048, or some 1024 of a larger one. Where
     // threads take pieces there are eight; else as few as there can be, as each reads and writes all sums.
     const int most = std::clamp(640 / std::max(1, P_), 1, std::max(1, s.n)), eighth = std::max(1, (s.n + 7) / 8);
     chunk_ = std::min(most, eighth);
     strip_ = P_ <= 2048 ? std::max(1, oh_) : std::max(1, 1024 / ow_);
     strips_ = std::max(1, (oh_ + strip_ - 1) / strip_);
+    gradientImage_ = static_cast<size_t>(s.groups) * panels_ * std::min(strip_, oh_) * ow_ * kPanel;
     pieces_ = (s.n + chunk_ - 1) / chunk_ * strips_;
     sideBySide_ = static_cast<size_t>(s.oc) * icg_ * s.kh * s.kw * pieces_ <= (size_t{1} << 21);
     if (!sideBySide_) {
