@@ -169,13 +169,14 @@ Times measure(net::Net& net, Plan& plan, int iterations) {
       to.milliseconds += t / iterations, here += t;
     };
     for (int i = 0; i < layers; ++i) add(times.forward[static_cast<size_t>(i)], [&] { plan.forwardLayer(i); });
+    if constexpr (!kForwardOnly) plan.clearParamDiffs();
     for (int i = layers; i-- > downTo;) add(times.backward[static_cast<size_t>(i)], [&] { backward(i); });
     LOG_INFO("Iteration: {} forward{} time: {:.6g} ms.", j + 1, kForwardOnly ? "" : "-backward", here);
   }
   for (int i = 0; i < layers; ++i) {
     times.computedBy.push_back(plan.computedBy(i));
     if (plan.computedBy(i) != i) continue;
-    times.forward[static_cast<size_t>(i)].work = forwardWork(net, i);
+    if (plan.computesForward(i)) times.forward[static_cast<size_t>(i)].work = forwardWork(net, i);
     if (!kForwardOnly) times.backward[static_cast<size_t>(i)].work = backwardWork(net, i);
   }
   return times;

@@ -1,8 +1,6 @@
 #include "net/training_plan.h"
 
 #include <algorithm>
-#include <map>
-#include <set>
 
 #include "layers/norm_group.h"
 #include "layers/sum_group.h"
@@ -47,54 +45,10 @@ TrainingPlan::TrainingPlan(Net& net) : net_(net), memory_(net.dtype()), lent_(ne
     else if (const auto* sum = sumLeaderOf(net, i);
              sum && isPlain(net, i) && sum->leadsSum(net.bottoms(i), net.tops(i)))
       findSumGroup(i);
+  for (int i = 0; i < count; ++i) findRectified(i);
   placeBlobs();
   findSetters();
   orderLearnt();
-}
-
-// The layer whose backward pass is the last that adds to a parameter's gradient: the first of those that share it.
-void TrainingPlan::orderLearnt() {
-  std::map<const void*, int> last;
-  for (int i = static_cast<int>(layers_.size()); i-- > 0;)
-    for (const auto& param : net_.layers()[static_cast<size_t>(i)]->params()) {
-      const auto [at, isNew] = last.try_emplace(param->diffMemory().get(), computedBy(i));
-      if (!isNew) at->second = std::min(at->second, computedBy(i));
-    }
-  for (const auto& l : net_.learnables())
-    if (!l.keptPerPass) learnt_.push_back({l.offset, last.at(l.blob->diffMemory().get())});
-  std::sort(learnt_.begin(), learnt_.end(), [](const Learnt& a, const Learnt& b) { return a.from > b.from; });
-}
-
-// Layers that share no parameter with others and learn all of theirs.
-void TrainingPlan::findSetters() {
-  std::map<const void*, int> readers;
-  for (const auto& layer : net_.layers())
-    for (const auto& param : layer->params()) ++readers[param->diffMemory().get()];
-  std::set<const Blob*> set;
-  for (int i = 0; i < static_cast<int>(layers_.size()); ++i) {
-    layers::Layer& layer = *net_.layers()[static_cast<size_t>(i)];
-    bool sets = layer.setsGradients() && net_.needsBackward(i) && !layer.params().empty();
-    for (size_t p = 0; p < layer.params().size(); ++p)
-      sets = sets && layer.paramPropagates(static_cast<int>(p)) && readers[layer.params()[p]->diffMemory().get()] == 1;
-    if (!sets) continue;
-    setters_.push_back(&layer);
-    for (const auto& param : layer.params()) set.insert(param.get());
-  }
-  int64_t from = 0;
-  std::vector<const Net::Learnable*> all;
-  for (const auto& l : net_.learnables()) all.push_back(&l);
-  std::sort(all.begin(), all.end(), [](const auto* a, const auto* b) { return a->offset < b->offset; });
-  for (const auto* l : all)
-    if (set.count(l->blob.get())) toClear_.emplace_back(from, l->offset), from = l->offset + l->blob->count();
-  toClear_.emplace_back(from, net_.flatDiff().count());
-}
-
-void TrainingPlan::clearParamDiffs() {
-  withType(net_.dtype(), [&]<class T>() {
-    T* diffs = net_.flatDiff().mutableDiff<T>();
-    for (const auto& [from, to] : toClear_) std::fill(diffs + from, diffs + to, T(0));
-  });
-  for (auto* layer : setters_) layer->expectNoGradients();
 }
 
 void TrainingPlan::placeBlobs() {
@@ -168,6 +122,20 @@ void TrainingPlan::findWriter(int leader) {
   }
 }
 
+void TrainingPlan::findRectified(int convolution) {
+  const auto& layer = *net_.layers()[static_cast<size_t>(convolution)];
+  const auto &bottoms = net_.bottoms(convolution), &tops = net_.tops(convolution);
+  if (tops.size() != 1 || layer.lossWeight(0) != 0 || !layer.takesSteps(bottoms)) return;
+  const int behind = next(convolution, tops[0]);
+  const auto* relu = behind < 0 ? nullptr : sumFollowerOf(net_, behind);
+  layers::SumSteps steps;
+  if (!relu || net_.layers()[static_cast<size_t>(behind)]->lossWeight(0) != 0 ||
+      !relu->followSum(net_.bottoms(behind), net_.tops(behind), &steps) || !steps.rectified)
+    return;
+  layers_[static_cast<size_t>(convolution)].rectifiedFor = behind;
+  layers_[static_cast<size_t>(behind)].isRectified = true;
+}
+
 std::string TrainingPlan::firstNotFinite() {
   std::string where;
   for (int i = 0; i < static_cast<int>(layers_.size()) && where.empty(); ++i) {
@@ -220,8 +188,9 @@ void TrainingPlan::backward(const std::function<void(int64_t from)>& done) {
 double TrainingPlan::forwardLayer(int i) {
   const Planned& planned = layers_[static_cast<size_t>(i)];
   layers::Layer& layer = *net_.layers()[static_cast<size_t>(i)];
-  if (planned.by != i) return 0;
+  if (planned.by != i || planned.isRectified) return 0;
   net_.checkInterrupt();
+  if (planned.rectifiedFor >= 0) return forwardRectified(i), 0;
   if (planned.writesFor >= 0) {
     Blob& to = leaderOf(net_, planned.writesFor)->keptBottom();
     layer.shapeTops(net_.bottoms(i), net_.tops(i));
@@ -237,6 +206,15 @@ double TrainingPlan::forwardLayer(int i) {
   inside([&] { return "in forward of " + layer.label(); },
          [&] { leader->forwardGroup(net_.bottoms(i), net_.tops(i), *stepsOf(i), planned.kept); });
   return 0;
+}
+
+void TrainingPlan::forwardRectified(int convolution) {
+  layers::Layer& layer = *net_.layers()[static_cast<size_t>(convolution)];
+  const int relu = layers_[static_cast<size_t>(convolution)].rectifiedFor;
+  layer.shapeTops(net_.bottoms(convolution), net_.tops(convolution));
+  kernels::Epilogue<float> steps;
+  net_.layers()[static_cast<size_t>(relu)]->addSteps(net_.bottoms(relu), net_.tops(relu), 0, &steps);
+  layer.forwardInto(net_.bottoms(convolution), steps, net_.tops(convolution)[0]);
 }
 
 void TrainingPlan::forwardSum(int leader) {

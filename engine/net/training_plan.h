@@ -1,7 +1,8 @@
 // How a net trains where no one looks at it between two layers: the values, statistics and gradients of Net::forward() and
 // Net::backward(), bit for bit, in less time. A BatchNorm computes the Scale and the ReLU in place behind it
 // (layers/norm_group.h), and a convolution below it that is alone with it writes where it keeps its bottom. An Eltwise that
-// adds computes the ReLU in place behind it and the Split behind that (layers/sum_group.h).
+// adds computes the ReLU in place behind it and the Split behind that (layers/sum_group.h). A convolution does the forward pass
+// of a ReLU in place behind it while its outputs are in the first cache.
 //
 // Values and gradients of blobs share one stretch of memory (net/training_memory.h).
 //
@@ -42,17 +43,21 @@ class TrainingPlan {
   Blob& lend(int64_t values);
   const std::vector<Need>& sharing() const { return placement_.needs; }
   int computedBy(int i) const { return layers_[static_cast<size_t>(i)].by; }  // i, or the leader of its group
+  bool computesForward(int i) const { return computedBy(i) == i && !layers_[static_cast<size_t>(i)].isRectified; }
 
  private:
   struct Planned {
     int by;
     std::vector<int> behind = {};  // of a leader
     int writesFor = -1;            // the leader that keeps this layer's top
+    int rectifiedFor = -1;         // the ReLU in place behind a convolution, which does its forward pass
+    bool isRectified = false;      // of that ReLU: nothing is left for its forward pass
     bool kept = false;             // of a leader: the layer below has written where it keeps its bottom
   };
   void findGroup(int leader);
   void findSumGroup(int leader);
   void findWriter(int leader);
+  void findRectified(int convolution);
   int next(int layer, const Blob* made) const;  // the first layer behind that reads it; -1: none
   void placeBlobs();
   void findSetters();
@@ -61,6 +66,7 @@ class TrainingPlan {
   std::optional<kernels::NormSteps<float>> stepsOf(int leader) const;
   float slopeBehindSum(int leader) const;
   void forwardSum(int leader);
+  void forwardRectified(int convolution);
   void backwardSum(int leader);
 
   Net& net_;
