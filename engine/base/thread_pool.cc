@@ -83,9 +83,9 @@ struct ThreadPool::State {
 
   void work(int lane, uint64_t of) {
     for (int64_t p = 0; (p = takeAny(static_cast<size_t>(lane), of)) >= 0;) {
-      const int first = static_cast<int>(p) * portion, last = std::min(tasks, first + portion);
+      const int64_t first = p * portion, last = std::min<int64_t>(tasks, first + portion);
       try {
-        for (int t = first; t < last; ++t) (*body)(t, lane);
+        for (int64_t t = first; t < last; ++t) (*body)(static_cast<int>(t), lane);
         done(1);
       } catch (...) {
         {
@@ -124,7 +124,8 @@ struct ThreadPool::State {
     const auto lanesHere = static_cast<int>(places.size());
     constexpr int kMost = (1 << kBits) - 1;
     portion = count / kMost + 1;
-    const int portions = (count + portion - 1) / portion, each = portions / lanesHere, more = portions % lanesHere;
+    const int portions = static_cast<int>((int64_t{count} + portion - 1) / portion), each = portions / lanesHere,
+              more = portions % lanesHere;
     tasks = count, body = &what, failed = nullptr;
     unfinished.store(portions, std::memory_order_relaxed);
     const uint64_t next = run.load(std::memory_order_relaxed) % kRuns + 1;
@@ -183,6 +184,7 @@ void ThreadPool::run(int tasks, const std::function<void(int, int)>& body) {
     for (int t = 0; t < tasks; ++t) body(t, 0);
     return;
   }
+  if (s.unfinished.load(std::memory_order_relaxed)) internal("a loop over {} tasks begins within another", tasks);
   s.work(0, s.publish(tasks, body));
   s.awaitEnd();
   if (s.failed) std::rethrow_exception(s.failed);

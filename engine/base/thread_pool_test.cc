@@ -72,6 +72,15 @@ TEST(ThreadPool, MoreTasksThanARangeCounts) {
   }
 }
 
+TEST(ThreadPool, ALoopWithinALoopIsRefused) {
+  ThreadPool pool(2);
+  EXPECT_THROW(pool.run(4, [&](int, int) { pool.run(4, [](int, int) {}); }), Error);
+  int ran = 0;
+  pool.run(1, [&](int, int) { ++ran; });
+  pool.run(4, [&](int t, int lane) { ran += t == 0 && lane >= 0; });
+  EXPECT_EQ(ran, 2);
+}
+
 // The lane that fails is far from the end of its part.
 TEST(ThreadPool, AFailureEndsTheOthersParts) {
   ThreadPool pool(2);
