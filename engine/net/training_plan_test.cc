@@ -14,18 +14,10 @@
 #include "net/scoring_plan.h"
 #include "support/drawn_net.h"
 #include "support/isas_here.h"
+#include "support/train_net.h"
 
 namespace crema::net {
 namespace {
-
-std::unique_ptr<Net> trainNetOf(const std::string& text, kernels::Context& kernels) {
-  NetOptions o;
-  o.kernels = &kernels;
-  caffe::NetState state;
-  state.set_phase(caffe::TRAIN);
-  return std::make_unique<Net>(model::parseText<caffe::NetParameter>("force_backward: true " + text, "test"), state, o,
-                               "test");
-}
 
 void fillNormal(unsigned seed, int count, float* to) {
   std::mt19937 random(seed);
@@ -124,7 +116,7 @@ TEST(TrainingPlan, GivesTheBitsOfTheNetLayerByLayer) {
     const crema::test::DrawnNet drawn(seed, true);
     SCOPED_TRACE(drawn.text());
     kernels::Context kernels(*kernels::isasHere()[seed % kernels::isasHere().size()], 1 + static_cast<int>(seed % 3));
-    const auto plain = trainNetOf(drawn.text(), kernels), planned = trainNetOf(drawn.text(), kernels);
+    const auto plain = test::trainNetOf(drawn.text(), kernels), planned = test::trainNetOf(drawn.text(), kernels);
     TrainingPlan plan(*planned);
     for (int i = 0; i < static_cast<int>(planned->layers().size()); ++i) {
       const int by = plan.computedBy(i);
@@ -179,66 +171,10 @@ TEST(TrainingPlan, GivesTheBitsOfTheNetLayerByLayer) {
   EXPECT_GT(overwritten, 300);
 }
 
-std::vector<int> groupsOf(const std::string& layers) {
-  kernels::Context kernels(kernels::bestIsa(), 1);
-  const auto net = trainNetOf(
-      "layer { name: 'x' type: 'Input' top: 'x' input_param { shape { dim: 2 dim: 4 dim: 5 dim: 5 } } }\n" + layers,
-      kernels);
-  const TrainingPlan plan(*net);
-  std::vector<int> by;
-  for (int i = 0; i < static_cast<int>(net->layers().size()); ++i) by.push_back(plan.computedBy(i));
-  return by;
-}
-
-std::string inPlace(const std::string& type, const std::string& options = "") {
-  return fmt::format("layer {{ name: '{0}' type: '{0}' bottom: 'c' top: 'c' {1} }}\n", type, options);
-}
-
-TEST(TrainingPlan, AGroupIsABatchNormWithWhatIsInPlaceBehindIt) {
-  using By = std::vector<int>;
-  const std::string conv =
-      "layer { name: 'c' type: 'Convolution' bottom: 'x' top: 'c' convolution_param { num_output: 4 kernel_size: 1 } "
-      "}\n";
-  const std::string norm = conv + inPlace("BatchNorm");
-  EXPECT_EQ(groupsOf(norm + inPlace("Scale") + inPlace("ReLU")), (By{0, 1, 2, 2, 2}));
-  EXPECT_EQ(groupsOf(norm + inPlace("ReLU") + inPlace("Scale")), (By{0, 1, 2, 2, 4}));  // a Scale comes before a ReLU
-  EXPECT_EQ(groupsOf(norm + inPlace("Scale", "loss_weight: 1")), (By{0, 1, 2, 3}));
-  EXPECT_EQ(groupsOf(norm + inPlace("Scale", "scale_param { num_axes: 3 }")), (By{0, 1, 2, 3}));
-  EXPECT_EQ(groupsOf(conv + inPlace("BatchNorm", "batch_norm_param { use_global_stats: true }") + inPlace("ReLU")),
-            (By{0, 1, 2, 3}));
-  EXPECT_EQ(groupsOf(norm + "layer { name: 'r' type: 'ReLU' bottom: 'c' top: 'r' }"), (By{0, 1, 2, 3}));
-}
-
-TEST(TrainingPlan, ASumIsAGroupWithTheReluAndTheSplitBehindIt) {
-  using By = std::vector<int>;
-  const auto conv = [](const std::string& name, const std::string& bottom) {
-    return fmt::format(
-        "layer {{ name: '{0}' type: 'Convolution' bottom: '{1}' top: '{0}' convolution_param {{ num_output: 4 "
-        "kernel_size: 1 }} }}\n",
-        name, bottom);
-  };
-  const auto sum = [](const std::string& options) {
-    return "layer { name: 'c' type: 'Eltwise' bottom: 'a' bottom: 'b' top: 'c' " + options + " }\n";
-  };
-  const std::string two = conv("a", "x") + conv("b", "x"), readers = conv("d", "c") + conv("e", "c");
-  // x, its Split, a, b, the sum, what follows
-  EXPECT_EQ(groupsOf(two + sum("") + inPlace("ReLU") + readers), (By{0, 1, 2, 3, 4, 4, 4, 7, 8}));
-  EXPECT_EQ(groupsOf(two + sum("") + readers), (By{0, 1, 2, 3, 4, 4, 6, 7}));
-  EXPECT_EQ(groupsOf(two + sum("") + inPlace("ReLU") + conv("d", "c")), (By{0, 1, 2, 3, 4, 4, 6}));
-  EXPECT_EQ(groupsOf(two + sum("") + inPlace("ReLU") + readers + conv("f", "c")), (By{0, 1, 2, 3, 4, 4, 6, 7, 8, 9}));
-  const std::string split = "layer { name: 's' type: 'Split' bottom: 'c' top: 'p' top: 'q' ";
-  EXPECT_EQ(groupsOf(two + sum("") + split + "}" + conv("d", "p")), (By{0, 1, 2, 3, 4, 4, 6}));
-  EXPECT_EQ(groupsOf(two + sum("") + split + "loss_weight: 0 loss_weight: 1 }" + conv("d", "p")),
-            (By{0, 1, 2, 3, 4, 5, 6}));
-  EXPECT_EQ(groupsOf(two + sum("eltwise_param { operation: MAX }") + inPlace("ReLU")), (By{0, 1, 2, 3, 4, 5}));
-  EXPECT_EQ(groupsOf(two + sum("") + inPlace("ReLU", "relu_param { negative_slope: -1 }")), (By{0, 1, 2, 3, 4, 5}));
-  EXPECT_EQ(groupsOf(two + sum("") + inPlace("ReLU") + inPlace("Power", "power_param { scale: -1 }")),
-            (By{0, 1, 2, 3, 4, 5, 6}));
-}
-
 // A solver's net and its test net, which share weights; the second may compute in the memory of the first one's gradients.
 struct TrainAndTest {
-  TrainAndTest(const std::string& text, kernels::Context& kernels) : train(trainNetOf(text, kernels)), plan(*train) {
+  TrainAndTest(const std::string& text, kernels::Context& kernels)
+      : train(test::trainNetOf(text, kernels)), plan(*train) {
     NetOptions o;
     o.kernels = &kernels, o.needsBackward = false, o.sharesTrainedWith = train.get();
     caffe::NetState state;
@@ -291,7 +227,7 @@ TEST(TrainingPlan, TestNetsFillOnlyWhatTheyDoNotShare) {
   const auto layer = [&](const char* name, const char* bottom, int value) {
     return fmt::format(fmt::runtime(product), name, bottom, name, value);
   };
-  const auto train = trainNetOf(input + layer("shared", "x", 1), kernels);
+  const auto train = test::trainNetOf(input + layer("shared", "x", 1), kernels);
   NetOptions o;
   o.kernels = &kernels, o.sharesTrainedWith = train.get();
   caffe::NetState state;

@@ -1,0 +1,96 @@
+// Which layers the plan for training computes together.
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "net/training_plan.h"
+#include "support/train_net.h"
+
+namespace crema::net {
+namespace {
+
+std::vector<int> groupsOf(const std::string& layers) {
+  kernels::Context kernels(kernels::bestIsa(), 1);
+  const auto net = test::trainNetOf(
+      "layer { name: 'x' type: 'Input' top: 'x' input_param { shape { dim: 2 dim: 4 dim: 5 dim: 5 } } }\n" + layers,
+      kernels);
+  const TrainingPlan plan(*net);
+  std::vector<int> by;
+  for (int i = 0; i < static_cast<int>(net->layers().size()); ++i) by.push_back(plan.computedBy(i));
+  return by;
+}
+
+std::string inPlace(const std::string& type, const std::string& options = "") {
+  return fmt::format("layer {{ name: '{0}' type: '{0}' bottom: 'c' top: 'c' {1} }}\n", type, options);
+}
+
+TEST(TrainingPlan, AGroupIsABatchNormWithWhatIsInPlaceBehindIt) {
+  using By = std::vector<int>;
+  const std::string conv =
+      "layer { name: 'c' type: 'Convolution' bottom: 'x' top: 'c' convolution_param { num_output: 4 kernel_size: 1 } "
+      "}\n";
+  const std::string norm = conv + inPlace("BatchNorm");
+  EXPECT_EQ(groupsOf(norm + inPlace("Scale") + inPlace("ReLU")), (By{0, 1, 2, 2, 2}));
+  EXPECT_EQ(groupsOf(norm + inPlace("ReLU") + inPlace("Scale")), (By{0, 1, 2, 2, 4}));  // a Scale comes before a ReLU
+  EXPECT_EQ(groupsOf(norm + inPlace("Scale", "loss_weight: 1")), (By{0, 1, 2, 3}));
+  EXPECT_EQ(groupsOf(norm + inPlace("Scale", "scale_param { num_axes: 3 }")), (By{0, 1, 2, 3}));
+  EXPECT_EQ(groupsOf(conv + inPlace("BatchNorm", "batch_norm_param { use_global_stats: true }") + inPlace("ReLU")),
+            (By{0, 1, 2, 3}));
+  EXPECT_EQ(groupsOf(norm + "layer { name: 'r' type: 'ReLU' bottom: 'c' top: 'r' }"), (By{0, 1, 2, 3}));
+}
+
+TEST(TrainingPlan, ASumIsAGroupWithTheReluAndTheSplitBehindIt) {
+  using By = std::vector<int>;
+  const auto conv = [](const std::string& name, const std::string& bottom) {
+    return fmt::format(
+        "layer {{ name: '{0}' type: 'Convolution' bottom: '{1}' top: '{0}' convolution_param {{ num_output: 4 "
+        "kernel_size: 1 }} }}\n",
+        name, bottom);
+  };
+  const auto sum = [](const std::string& options) {
+    return "layer { name: 'c' type: 'Eltwise' bottom: 'a' bottom: 'b' top: 'c' " + options + " }\n";
+  };
+  const std::string two = conv("a", "x") + conv("b", "x"), readers = conv("d", "c") + conv("e", "c");
+  // x, its Split, a, b, the sum, what follows
+  EXPECT_EQ(groupsOf(two + sum("") + inPlace("ReLU") + readers), (By{0, 1, 2, 3, 4, 4, 4, 7, 8}));
+  EXPECT_EQ(groupsOf(two + sum("") + readers), (By{0, 1, 2, 3, 4, 4, 6, 7}));
+  EXPECT_EQ(groupsOf(two + sum("") + inPlace("ReLU") + conv("d", "c")), (By{0, 1, 2, 3, 4, 4, 6}));
+  EXPECT_EQ(groupsOf(two + sum("") + inPlace("ReLU") + readers + conv("f", "c")), (By{0, 1, 2, 3, 4, 4, 6, 7, 8, 9}));
+  const std::string split = "layer { name: 's' type: 'Split' bottom: 'c' top: 'p' top: 'q' ";
+  EXPECT_EQ(groupsOf(two + sum("") + split + "}" + conv("d", "p")), (By{0, 1, 2, 3, 4, 4, 6}));
+  EXPECT_EQ(groupsOf(two + sum("") + split + "loss_weight: 0 loss_weight: 1 }" + conv("d", "p")),
+            (By{0, 1, 2, 3, 4, 5, 6}));
+  EXPECT_EQ(groupsOf(two + sum("eltwise_param { operation: MAX }") + inPlace("ReLU")), (By{0, 1, 2, 3, 4, 5}));
+  EXPECT_EQ(groupsOf(two + sum("") + inPlace("ReLU", "relu_param { negative_slope: -1 }")), (By{0, 1, 2, 3, 4, 5}));
+  EXPECT_EQ(groupsOf(two + sum("") + inPlace("ReLU") + inPlace("Power", "power_param { scale: -1 }")),
+            (By{0, 1, 2, 3, 4, 5, 6}));
+}
+
+TEST(TrainingPlan, AConvolutionDoesTheForwardPassOfAReluBehindIt) {
+  const auto forward = [](const std::string& behind) {
+    kernels::Context kernels(kernels::bestIsa(), 1);
+    const auto net = test::trainNetOf(
+        "layer { name: 'x' type: 'Input' top: 'x' input_param { shape { dim: 2 dim: 4 dim: 5 dim: 5 } } }\n"
+        "layer { name: 'c' type: 'Convolution' bottom: 'x' top: 'c' convolution_param { num_output: 4 kernel_size: 1 } "
+        "}\n" +
+            behind,
+        kernels);
+    const TrainingPlan plan(*net);
+    std::vector<bool> computes;
+    for (int i = 0; i < static_cast<int>(net->layers().size()); ++i) computes.push_back(plan.computesForward(i));
+    return computes;
+  };
+  using All = std::vector<bool>;
+  EXPECT_EQ(forward(inPlace("ReLU")), (All{true, true, false}));
+  EXPECT_EQ(forward(inPlace("ReLU") + inPlace("Dropout")), (All{true, true, false, true}));
+  EXPECT_EQ(forward(inPlace("ReLU") + inPlace("ReLU")), (All{true, true, false, true}));
+  EXPECT_EQ(forward(inPlace("ReLU", "relu_param { negative_slope: -1 }")),
+            (All{true, true, true}));  // it keeps its bottom
+  EXPECT_EQ(forward(inPlace("ReLU") + inPlace("Power", "power_param { scale: -1 }")), (All{true, true, true, true}));
+  EXPECT_EQ(forward(inPlace("ReLU", "loss_weight: 1")), (All{true, true, true}));
+  EXPECT_EQ(forward("layer { name: 'r' type: 'ReLU' bottom: 'c' top: 'r' }"), (All{true, true, true}));
+}
+
+}  // namespace
+}  // namespace crema::net
