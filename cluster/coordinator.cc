@@ -98,7 +98,7 @@ class Coordinator::State {
       roster_.tellAll(alive);
       reserve_.tellAll(alive);
     }
-    if (!gathering()) reserve_.fill(roster_, now);
+    reserve_.fill(roster_, now);
     for (size_t w = 0; w < roster_.members.size(); ++w) checkLife(static_cast<int>(w), now);
   }
 
@@ -398,10 +398,11 @@ class Coordinator::State {
     throw Error(kindForAll(f.kind()), story);
   }
 
-  void refuse(const std::shared_ptr<Channel>& who, const control::ToCoordinator::Hello& hello, const std::string& why) {
+  void refuse(const std::shared_ptr<Channel>& who, const control::ToCoordinator::Hello& hello, const std::string& why,
+              ErrorKind kind = ErrorKind::kInvalid) {
     control::ToMember message;
     message.mutable_abort()->set_story(why);
-    message.mutable_abort()->set_kind(name(ErrorKind::kInvalid));
+    message.mutable_abort()->set_kind(name(kind));
     sendTo(*who, message);
     LOG_WARNING("refused a {} from {}: {}", roster_.member(), hello.host(), why);
   }
@@ -412,14 +413,15 @@ class Coordinator::State {
     std::string refusal = roster_.refusal(hello, options_.jobDigest);
     if (refusal.empty()) {
       const Member& there = roster_.members[w];
-      const bool reserve = there.finished || (!gathering() && Reserve::takes(hello, there));
-      if (recovers() && reserve) return reserve_.add(in.from);
+      if (recovers() && (there.finished || Reserve::takes(hello, there))) return reserve_.add(in.from);
       // A later attempt of the same task: the earlier one is gone, although its connection has not ended yet.
       if (survivesLoss() && there.channel && !there.finished && !Reserve::takes(hello, there) &&
           hello.attempt() > there.hello.attempt())
         lose(static_cast<int>(w), roster_.describe(static_cast<int>(w)) + " was started again", ErrorKind::kPeer, true,
              true);
-      refusal = roster_.occupied(w);
+      // Which may end: another attempt of that task is no mistake of the job's.
+      if (const std::string why = roster_.occupied(w); !why.empty())
+        return refuse(in.from, hello, why, ErrorKind::kPeer);
     }
     if (!refusal.empty()) return refuse(in.from, hello, refusal);
     Member& m = roster_.members[w];
