@@ -94,7 +94,7 @@ class Coordinator::State {
     if (now - lastAlive_ >= patience::kBeat) {
       lastAlive_ = now;
       control::ToMember alive;
-      alive.mutable_alive();
+      alive.mutable_alive()->set_computing(computing());
       roster_.tellAll(alive);
       reserve_.tellAll(alive);
     }
@@ -222,6 +222,15 @@ class Coordinator::State {
   void wentOn(int64_t iteration) {
     if (membership_.phase() == Phase::kRunning)
       reports_.wentOn(membership_.generation(), membership_.members().size(), iteration, monotonicSeconds());
+  }
+
+  // By the last heartbeats: whether others that wait may wait for one that is well, or slow.
+  bool computing() const {
+    const auto computes = [this](int w) {
+      return membership_.seat(w) == Membership::Seat::kRunning &&
+             !roster_.members[static_cast<size_t>(w)].beat.waiting();
+    };
+    return std::any_of(membership_.members().begin(), membership_.members().end(), computes);
   }
 
   void checkLife(int w, double now) {

@@ -133,6 +133,33 @@ TEST_F(AnyWork, APauseOfAnotherGenerationChangesNothing) {
   EXPECT_FALSE(c_->error());
 }
 
+// Members that wait judge by it how long.
+TEST_F(AnyWork, TheCoordinatorsHeartbeatSaysWhetherAnyoneComputes) {
+  for (const int member : {0, 1}) join(member);
+  const auto computing = [&] {
+    settle();
+    while (nodes_[0].spokenTo()) (void)nodes_[0].hearAnything();
+    clock_.advance(1.1);
+    const auto m = nodes_[0].hearAnything();
+    EXPECT_TRUE(m.has_alive()) << m.ShortDebugString();
+    return m.alive().computing();
+  };
+  EXPECT_FALSE(computing()) << "they gather";
+  for (auto& n : nodes_) n.sayReady();
+  EXPECT_TRUE(computing());
+  nodes_[0].sayBeat(0, 1, true);
+  EXPECT_TRUE(computing());
+  nodes_[1].sayBeat(0, 1, true);
+  EXPECT_FALSE(computing());
+  nodes_[1].sayBeat(0, 2);
+  EXPECT_TRUE(computing());
+  nodes_[1].sayFinished("one");
+  EXPECT_FALSE(computing());
+  nodes_[0].sayFinished("one");
+  EXPECT_TRUE(nodes_[1].hear().has_start());
+  endsWell();
+}
+
 TEST_F(AnyWork, ALossHasItsRemedy) {
   start();
   nodes_[1].hangUp();

@@ -100,6 +100,7 @@ void Session::listen() {
 
 void Session::take(const control::ToMember& message) {
   if (message.has_start()) start_ = message.start();
+  if (message.alive().computing()) someoneComputed = monotonicSeconds();
   if (message.has_kept()) kept_ = true;
   if (message.has_bye()) bye_ = true;
   if (message.has_regroup()) {

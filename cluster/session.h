@@ -71,6 +71,8 @@ class Session {
   // After an error between members: waits that long for the coordinator's own error, which names the cause better.
   std::optional<Error> coordinatorsError(double seconds);
 
+  // When the coordinator said last that a member computes, by monotonicSeconds(); 0: it has not.
+  std::atomic<double> someoneComputed{0};
   // Written by the training thread, sent with every heartbeat.
   std::atomic<int64_t> iteration{0}, passes{0};
   std::atomic<bool> waiting{false};
