@@ -250,7 +250,8 @@ void Trainer::displayAtEnd() {
 
 void Trainer::finish() {
   const auto& p = solver_.param();
-  if ((p.snapshot_after_train() || wantsSnapshot(agreed_)) && !snapshotTaken_) takeSnapshot();
+  const bool wanted = (p.snapshot_after_train() || wantsSnapshot(agreed_)) && !snapshotTaken_;
+  if (wanted && snapshotAt_ != solver_.iteration()) takeSnapshot();
   if (stopped_) {
     if (logs()) LOG_INFO("Optimization stopped early.");
     return;
