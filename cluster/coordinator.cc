@@ -242,10 +242,12 @@ class Coordinator::State {
                        roster_.describe(w), now - m.heard, roster_.during(roster_.latestBeat())),
            ErrorKind::kTimeout);
     else if (!gathering() && now - m.moved > patience::kHangTimeouts * options_.stepTimeout)
-      lose(w,
-           fmt::format("{} has not finished a batch for {:.0f} s{}; see its log", roster_.describe(w), now - m.moved,
-                       roster_.during(m.beat.iteration())),
-           ErrorKind::kTimeout, false);
+      lose(
+          w,
+          fmt::format("{} has not finished a batch for {:.0f} s{}; see its log. Where a batch takes so long, raise the "
+                      "step timeout, {:.0f} of which are over (-step_timeout; on Spark spark.crema.stepTimeout)",
+                      roster_.describe(w), now - m.moved, roster_.during(m.beat.iteration()), patience::kHangTimeouts),
+          ErrorKind::kTimeout, false);
   }
 
   // What happened to member w, in a sentence without its end. Throws where the run ends with it.

@@ -41,7 +41,9 @@ TEST_F(TrainingTest, AWorkerWhoseTrainingThreadHangsIsGivenUpLater) {
   EXPECT_FALSE(overWithin(5.2)) << "it moved with its first beat, 5 s after the start";
   clock_.advance(0.5);
   endsWith(ErrorKind::kTimeout,
-           "worker 1 (rank 1, host h1, pid 101) has not finished a batch for 100 s in step 6; see its log");
+           "worker 1 (rank 1, host h1, pid 101) has not finished a batch for 100 s in step 6; see its log. Where a "
+           "batch takes so long, raise the step timeout, 10 of which are over (-step_timeout; on Spark "
+           "spark.crema.stepTimeout)");
 }
 
 TEST_F(TrainingTest, AFailingWorkersErrorReachesAll) {
