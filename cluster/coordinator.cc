@@ -254,7 +254,7 @@ class Coordinator::State {
   // replaced: another process has taken its place already.
   void lose(int w, const std::string& story, ErrorKind kind = ErrorKind::kPeer, bool remedy = true,
             bool replaced = false) {
-    const bool needed = !joins(w), pauses = needed && !gathering();
+    const bool needed = !membership_.spares(w), pauses = needed && !gathering();
     if (needed) {
       losses_.lost(Error(kind, remedy ? fmt::format("{}; {}", story, work_->remedyForLoss()) : story));
       if (!survivesLoss()) throw *losses_.last();
@@ -272,13 +272,6 @@ class Coordinator::State {
     membership_.left(w);
     if (pauses) waitUntil_ = Deadline::after(options_.replacementTimeout);
     reports_.lost(w, story, replaced, kind == ErrorKind::kTimeout);
-  }
-
-  // Whether the run has begun without it, and goes on without it whatever happens to it: it was never a member of a
-  // generation.
-  bool joins(int w) const {
-    const auto seat = membership_.seat(w);
-    return !gathering() && (seat == Membership::Seat::kJoined || seat == Membership::Seat::kReady);
   }
 
   void query(const Doorman::Incoming& in) {
@@ -316,8 +309,8 @@ class Coordinator::State {
       if (!gathering()) membership_.left(w);
       return;
     }
-    const int64_t step =
-        survivesLoss() ? roster_.latestBeat() : presentStep(roster_, doorman_, [this](auto& e) { forward(e); });
+    const bool ends = !survivesLoss() && !membership_.spares(w);
+    const int64_t step = ends ? presentStep(roster_, doorman_, [this](auto& e) { forward(e); }) : roster_.latestBeat();
     lose(w, fmt::format("{} was lost{}: {} (the process ended or was killed). See the end of its log, on Spark its "
                         "executor's stderr",
                         who, roster_.during(step), how));
@@ -395,13 +388,14 @@ class Coordinator::State {
       while (auto in = doorman_.next(moment, nullptr))
         if (in->from != roster_.members[static_cast<size_t>(w)].channel) handle(*in);
     }
+    membership_.failed(w);
     const bool others = recovers() && !gathering() && membership_.members().size() > 1;
-    const bool itsMachine = others && !joins(w) && f.kind() == name(ErrorKind::kIo);
+    const bool itsMachine = others && !membership_.spares(w) && f.kind() == name(ErrorKind::kIo);
     const double now = monotonicSeconds();
     const int time = itsMachine ? losses_.ofItsMachine(w, now) : 1;
     const std::string story = fmt::format("{} failed{}{}: {}", roster_.describe(w), roster_.during(f.iteration()),
                                           Losses::often(time), f.story());
-    if (joins(w) || (survivesLoss() && f.kind() == name(ErrorKind::kStopped))) return lose(w, story);
+    if (membership_.spares(w) || (survivesLoss() && f.kind() == name(ErrorKind::kStopped))) return lose(w, story);
     if (itsMachine && time <= patience::kFailures) {
       losses_.follow(Error(ErrorKind::kIo, story), now + options_.replacementTimeout);
       return lose(w, story);
