@@ -9,6 +9,7 @@
 #include "cluster/losses.h"
 #include "cluster/parting.h"
 #include "cluster/patience.h"
+#include "cluster/pieces.h"
 #include "cluster/reports.h"
 #include "cluster/reserve.h"
 #include "cluster/roster.h"
@@ -24,7 +25,9 @@ class Coordinator::State {
         reports_(std::move(emit)),
         roster_(options.members, work_->naming()),
         membership_({options.members, options.least, options.replacement, work_->sharesMove(), options.first}),
-        doorman_(options.host, options.port, options.secret, options.listener) {}
+        doorman_(options.host, options.port, options.secret, options.listener),
+        pieces_([work = work_](const auto& piece, const std::string& sender) { return work->take(piece, sender); },
+                [this](std::function<void()> call) { doorman_.post(std::move(call)); }) {}
   std::string address() const { return doorman_.address(); }
   void send(const wire::Note& note) {
     doorman_.post([this, note] { sendAll(note); });
@@ -100,6 +103,8 @@ class Coordinator::State {
     }
     reserve_.fill(roster_, now);
     for (size_t w = 0; w < roster_.members.size(); ++w) checkLife(static_cast<int>(w), now);
+    if (const double s = pieces_.seconds(now); s > patience::kPublicationTimeouts * options_.stepTimeout)
+      throw Error(ErrorKind::kIo, work_->storyOfDisk(s));
   }
 
   // Says what the state of the members asks for.
@@ -337,11 +342,7 @@ class Coordinator::State {
         break;
       case control::ToCoordinator::kPiece:
         m.moved = m.heard;
-        if (work_->take(message.piece(), roster_.describe(w))) {
-          control::ToMember kept;
-          kept.mutable_kept();
-          sendTo(*m.channel, kept);
-        }
+        pieces_.add(m.channel, message.piece(), roster_.describe(w));
         break;
       case control::ToCoordinator::kFinished:
         if (!membership_.finished(w)) break;
@@ -452,7 +453,7 @@ class Coordinator::State {
   }
 
   CoordinatorOptions options_;
-  std::unique_ptr<Work> work_;
+  const std::shared_ptr<Work> work_;  // shared with the thread of pieces_
   Reports reports_;
   Roster roster_;
   Membership membership_;
@@ -463,6 +464,7 @@ class Coordinator::State {
   bool done_ = false, asked_ = false, calledLast_ = false;
   std::vector<std::shared_ptr<Channel>> waiting_;  // for all to be here
   Doorman doorman_;
+  Pieces pieces_;  // behind doorman_, to which it posts
 };
 
 Coordinator::Coordinator(const CoordinatorOptions& options, std::unique_ptr<Work> work, Emit emit)
