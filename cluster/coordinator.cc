@@ -9,6 +9,7 @@
 #include "cluster/losses.h"
 #include "cluster/parting.h"
 #include "cluster/patience.h"
+#include "cluster/pieces.h"
 #include "cluster/reports.h"
 #include "cluster/reserve.h"
 #include "cluster/roster.h"
@@ -24,7 +25,9 @@ class Coordinator::State {
         reports_(std::move(emit)),
         roster_(options.members, work_->naming()),
         membership_({options.members, options.least, options.replacement, work_->sharesMove(), options.first}),
-        doorman_(options.host, options.port, options.secret, options.listener) {}
+        doorman_(options.host, options.port, options.secret, options.listener),
+        pieces_([work = work_](const auto& piece, const std::string& sender) { return work->take(piece, sender); },
+                [this](std::function<void()> call) { doorman_.post(std::move(call)); }) {}
   std::string address() const { return doorman_.address(); }
   void send(const wire::Note& note) {
     doorman_.post([this, note] { sendAll(note); });
@@ -94,12 +97,14 @@ class Coordinator::State {
     if (now - lastAlive_ >= patience::kBeat) {
       lastAlive_ = now;
       control::ToMember alive;
-      alive.mutable_alive();
+      alive.mutable_alive()->set_computing(computing());
       roster_.tellAll(alive);
       reserve_.tellAll(alive);
     }
-    if (!gathering()) reserve_.fill(roster_, now);
+    reserve_.fill(roster_, now);
     for (size_t w = 0; w < roster_.members.size(); ++w) checkLife(static_cast<int>(w), now);
+    if (const double s = pieces_.seconds(now); s > patience::kPublicationTimeouts * options_.stepTimeout)
+      throw Error(ErrorKind::kIo, work_->storyOfDisk(s));
   }
 
   // Says what the state of the members asks for.
@@ -224,6 +229,15 @@ class Coordinator::State {
       reports_.wentOn(membership_.generation(), membership_.members().size(), iteration, monotonicSeconds());
   }
 
+  // By the last heartbeats: whether others that wait may wait for one that is well, or slow.
+  bool computing() const {
+    const auto computes = [this](int w) {
+      return membership_.seat(w) == Membership::Seat::kRunning &&
+             !roster_.members[static_cast<size_t>(w)].beat.waiting();
+    };
+    return std::any_of(membership_.members().begin(), membership_.members().end(), computes);
+  }
+
   void checkLife(int w, double now) {
     const Member& m = roster_.members[static_cast<size_t>(w)];
     if (!m.watched() || m.finished) return;
@@ -233,17 +247,19 @@ class Coordinator::State {
                        roster_.describe(w), now - m.heard, roster_.during(roster_.latestBeat())),
            ErrorKind::kTimeout);
     else if (!gathering() && now - m.moved > patience::kHangTimeouts * options_.stepTimeout)
-      lose(w,
-           fmt::format("{} has not finished a batch for {:.0f} s{}; see its log", roster_.describe(w), now - m.moved,
-                       roster_.during(m.beat.iteration())),
-           ErrorKind::kTimeout, false);
+      lose(
+          w,
+          fmt::format("{} has not finished a batch for {:.0f} s{}; see its log. Where a batch takes so long, raise the "
+                      "step timeout, {:.0f} of which are over (-step_timeout; on Spark spark.crema.stepTimeout)",
+                      roster_.describe(w), now - m.moved, roster_.during(m.beat.iteration()), patience::kHangTimeouts),
+          ErrorKind::kTimeout, false);
   }
 
   // What happened to member w, in a sentence without its end. Throws where the run ends with it.
   // replaced: another process has taken its place already.
   void lose(int w, const std::string& story, ErrorKind kind = ErrorKind::kPeer, bool remedy = true,
             bool replaced = false) {
-    const bool needed = !joins(w), pauses = needed && !gathering();
+    const bool needed = !membership_.spares(w), pauses = needed && !gathering();
     if (needed) {
       losses_.lost(Error(kind, remedy ? fmt::format("{}; {}", story, work_->remedyForLoss()) : story));
       if (!survivesLoss()) throw *losses_.last();
@@ -261,13 +277,6 @@ class Coordinator::State {
     membership_.left(w);
     if (pauses) waitUntil_ = Deadline::after(options_.replacementTimeout);
     reports_.lost(w, story, replaced, kind == ErrorKind::kTimeout);
-  }
-
-  // Whether the run has begun without it, and goes on without it whatever happens to it: it was never a member of a
-  // generation.
-  bool joins(int w) const {
-    const auto seat = membership_.seat(w);
-    return !gathering() && (seat == Membership::Seat::kJoined || seat == Membership::Seat::kReady);
   }
 
   void query(const Doorman::Incoming& in) {
@@ -305,8 +314,8 @@ class Coordinator::State {
       if (!gathering()) membership_.left(w);
       return;
     }
-    const int64_t step =
-        survivesLoss() ? roster_.latestBeat() : presentStep(roster_, doorman_, [this](auto& e) { forward(e); });
+    const bool ends = !survivesLoss() && !membership_.spares(w);
+    const int64_t step = ends ? presentStep(roster_, doorman_, [this](auto& e) { forward(e); }) : roster_.latestBeat();
     lose(w, fmt::format("{} was lost{}: {} (the process ended or was killed). See the end of its log, on Spark its "
                         "executor's stderr",
                         who, roster_.during(step), how));
@@ -333,11 +342,7 @@ class Coordinator::State {
         break;
       case control::ToCoordinator::kPiece:
         m.moved = m.heard;
-        if (work_->take(message.piece(), roster_.describe(w))) {
-          control::ToMember kept;
-          kept.mutable_kept();
-          sendTo(*m.channel, kept);
-        }
+        pieces_.add(m.channel, message.piece(), roster_.describe(w));
         break;
       case control::ToCoordinator::kFinished:
         if (!membership_.finished(w)) break;
@@ -384,13 +389,14 @@ class Coordinator::State {
       while (auto in = doorman_.next(moment, nullptr))
         if (in->from != roster_.members[static_cast<size_t>(w)].channel) handle(*in);
     }
+    membership_.failed(w);
     const bool others = recovers() && !gathering() && membership_.members().size() > 1;
-    const bool itsMachine = others && !joins(w) && f.kind() == name(ErrorKind::kIo);
+    const bool itsMachine = others && !membership_.spares(w) && f.kind() == name(ErrorKind::kIo);
     const double now = monotonicSeconds();
     const int time = itsMachine ? losses_.ofItsMachine(w, now) : 1;
     const std::string story = fmt::format("{} failed{}{}: {}", roster_.describe(w), roster_.during(f.iteration()),
                                           Losses::often(time), f.story());
-    if (joins(w) || (survivesLoss() && f.kind() == name(ErrorKind::kStopped))) return lose(w, story);
+    if (membership_.spares(w) || (survivesLoss() && f.kind() == name(ErrorKind::kStopped))) return lose(w, story);
     if (itsMachine && time <= patience::kFailures) {
       losses_.follow(Error(ErrorKind::kIo, story), now + options_.replacementTimeout);
       return lose(w, story);
@@ -398,10 +404,11 @@ class Coordinator::State {
     throw Error(kindForAll(f.kind()), story);
   }
 
-  void refuse(const std::shared_ptr<Channel>& who, const control::ToCoordinator::Hello& hello, const std::string& why) {
+  void refuse(const std::shared_ptr<Channel>& who, const control::ToCoordinator::Hello& hello, const std::string& why,
+              ErrorKind kind = ErrorKind::kInvalid) {
     control::ToMember message;
     message.mutable_abort()->set_story(why);
-    message.mutable_abort()->set_kind(name(ErrorKind::kInvalid));
+    message.mutable_abort()->set_kind(name(kind));
     sendTo(*who, message);
     LOG_WARNING("refused a {} from {}: {}", roster_.member(), hello.host(), why);
   }
@@ -412,14 +419,15 @@ class Coordinator::State {
     std::string refusal = roster_.refusal(hello, options_.jobDigest);
     if (refusal.empty()) {
       const Member& there = roster_.members[w];
-      const bool reserve = there.finished || (!gathering() && Reserve::takes(hello, there));
-      if (recovers() && reserve) return reserve_.add(in.from);
+      if (recovers() && (there.finished || Reserve::takes(hello, there))) return reserve_.add(in.from);
       // A later attempt of the same task: the earlier one is gone, although its connection has not ended yet.
       if (survivesLoss() && there.channel && !there.finished && !Reserve::takes(hello, there) &&
           hello.attempt() > there.hello.attempt())
         lose(static_cast<int>(w), roster_.describe(static_cast<int>(w)) + " was started again", ErrorKind::kPeer, true,
              true);
-      refusal = roster_.occupied(w);
+      // Which may end: another attempt of that task is no mistake of the job's.
+      if (const std::string why = roster_.occupied(w); !why.empty())
+        return refuse(in.from, hello, why, ErrorKind::kPeer);
     }
     if (!refusal.empty()) return refuse(in.from, hello, refusal);
     Member& m = roster_.members[w];
@@ -445,7 +453,7 @@ class Coordinator::State {
   }
 
   CoordinatorOptions options_;
-  std::unique_ptr<Work> work_;
+  const std::shared_ptr<Work> work_;  // shared with the thread of pieces_
   Reports reports_;
   Roster roster_;
   Membership membership_;
@@ -456,6 +464,7 @@ class Coordinator::State {
   bool done_ = false, asked_ = false, calledLast_ = false;
   std::vector<std::shared_ptr<Channel>> waiting_;  // for all to be here
   Doorman doorman_;
+  Pieces pieces_;  // behind doorman_, to which it posts
 };
 
 Coordinator::Coordinator(const CoordinatorOptions& options, std::unique_ptr<Work> work, Emit emit)

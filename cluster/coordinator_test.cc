@@ -23,6 +23,7 @@ class AnyWork : public testing::Test {
     options_.members = 2, options_.joinTimeout = 5, options_.stepTimeout = 10;
     c_ = std::make_unique<test::RunningCoordinator>(options_, std::make_unique<test::PlainWork>());
   }
+  ~AnyWork() override { test::PlainWork::diskStands = false; }
   void join(int member) {
     nodes_.emplace_back(c_->address(), member);
     nodes_.back().sayHello();
@@ -64,7 +65,11 @@ TEST_F(AnyWork, RunsToItsEnd) {
   nodes_[1].sayProgress(7);
   EXPECT_TRUE(c_->saw([](const wire::Event& e) { return e.progress().iteration() == 7; }));
   nodes_[1].sayPiece("half"), nodes_[1].sayPiece("whole", 9);
-  EXPECT_TRUE(nodes_[1].hear().has_kept()) << "for the last piece alone";
+  for (const bool whole : {false, true}) {
+    const auto kept = nodes_[1].hear().kept();
+    EXPECT_EQ(kept.bytes(), whole ? 9u : 4u);
+    EXPECT_EQ(kept.whole(), whole);
+  }
   nodes_[1].sayFinished("another state, which this work allows");
   endsWell();
 }
@@ -133,6 +138,33 @@ TEST_F(AnyWork, APauseOfAnotherGenerationChangesNothing) {
   EXPECT_FALSE(c_->error());
 }
 
+// Members that wait judge by it how long.
+TEST_F(AnyWork, TheCoordinatorsHeartbeatSaysWhetherAnyoneComputes) {
+  for (const int member : {0, 1}) join(member);
+  const auto computing = [&] {
+    settle();
+    while (nodes_[0].spokenTo()) (void)nodes_[0].hearAnything();
+    clock_.advance(1.1);
+    const auto m = nodes_[0].hearAnything();
+    EXPECT_TRUE(m.has_alive()) << m.ShortDebugString();
+    return m.alive().computing();
+  };
+  EXPECT_FALSE(computing()) << "they gather";
+  for (auto& n : nodes_) n.sayReady();
+  EXPECT_TRUE(computing());
+  nodes_[0].sayBeat(0, 1, true);
+  EXPECT_TRUE(computing());
+  nodes_[1].sayBeat(0, 1, true);
+  EXPECT_FALSE(computing());
+  nodes_[1].sayBeat(0, 2);
+  EXPECT_TRUE(computing());
+  nodes_[1].sayFinished("one");
+  EXPECT_FALSE(computing());
+  nodes_[0].sayFinished("one");
+  EXPECT_TRUE(nodes_[1].hear().has_start());
+  endsWell();
+}
+
 TEST_F(AnyWork, ALossHasItsRemedy) {
   start();
   nodes_[1].hangUp();
@@ -141,6 +173,38 @@ TEST_F(AnyWork, ALossHasItsRemedy) {
   const std::string message = c_->error()->what();
   EXPECT_EQ(message.find("node 1 (at 127.0.0.1:7001, host h1, pid 101) was lost in step 0: "), 0u) << message;
   EXPECT_EQ(message.find("; run it again") + std::string("; run it again").size(), message.size()) << message;
+}
+
+// As a file system over a network does for some minutes.
+TEST_F(AnyWork, ADiskThatStandsHoldsUpNothingElse) {
+  start();
+  test::PlainWork::diskStands = true;
+  nodes_[1].sayPiece("slow", 4);
+  for (int second = 0; second < 20; ++second) {
+    settle();
+    clock_.advance(1);
+    for (auto& n : nodes_) EXPECT_TRUE(n.hearAnything().has_alive()) << second;
+    for (auto& n : nodes_) n.sayBeat(0, 1, true);
+  }
+  test::PlainWork::diskStands = false;
+  EXPECT_TRUE(nodes_[1].hear().kept().whole());
+  for (auto& n : nodes_) n.sayFinished("one");
+  endsWell();
+}
+
+TEST_F(AnyWork, ADiskThatStandsForEverEndsTheRun) {
+  start();
+  test::PlainWork::diskStands = true;
+  nodes_[1].sayPiece("slow", 4);
+  for (int i = 0; i < 20; ++i) {
+    settle();
+    EXPECT_FALSE(c_->over());
+    clock_.advance(5);
+    for (auto& n : nodes_) n.sayBeat(0, 1, true);
+  }
+  settle();
+  clock_.advance(0.6);
+  endsWith(ErrorKind::kIo, "a file could not be written for 101 s; does its file system answer?");
 }
 
 TEST_F(AnyWork, APieceThatIsRefusedEndsTheRun) {

@@ -24,7 +24,7 @@ Replacement replacementNamed(const std::string& text) {
 }
 
 Membership::Membership(const Rules& rules)
-    : rules_(rules), seats_(static_cast<size_t>(rules.seats)), links_(seats_.size()) {}
+    : rules_(rules), seats_(static_cast<size_t>(rules.seats)), failed_(seats_.size()), links_(seats_.size()) {}
 
 int Membership::count(Seat is) const {
   return static_cast<int>(std::count_if(seats_.begin(), seats_.end(), [&](const Place& p) { return p.is == is; }));
@@ -37,6 +37,17 @@ void Membership::joined(int seat) { seats_[static_cast<size_t>(seat)] = {Seat::k
 void Membership::ready(int seat) {
   Place& p = seats_[static_cast<size_t>(seat)];
   if (p.is == Seat::kJoined) p.is = Seat::kReady;
+}
+
+void Membership::failed(int seat) { failed_[static_cast<size_t>(seat)] = true; }
+
+bool Membership::spares(int seat) const {
+  const auto joins = [this](int s) { return this->seat(s) == Seat::kJoined || this->seat(s) == Seat::kReady; };
+  if (!joins(seat) || phase_ != Phase::kGathering) return joins(seat);
+  int others = 0;
+  for (int s = 0; s < rules_.seats; ++s)
+    others += s != seat && joins(s) && (this->seat(s) == Seat::kReady || !failed_[static_cast<size_t>(s)]);
+  return rules_.first > 0 && rules_.sharesMove && others >= rules_.first;
 }
 
 void Membership::left(int seat) {

@@ -54,7 +54,8 @@ class Membership {
   // What has been heard of a member.
   void joined(int seat);
   void ready(int seat);
-  void left(int seat);  // its connection has ended, or it is given up
+  void failed(int seat);  // by an error of its own; left() comes next
+  void left(int seat);    // its connection has ended, or it is given up
   // false: it does not compute in a generation, or has been asked to leave it at once, and computes again.
   bool finished(int seat);
   // It has left this generation between two steps, with the state before step `iteration`, as it was asked to, or
@@ -75,6 +76,11 @@ class Membership {
   };
   // waited: the time for replacements is over. While gathering: those that are ready may begin without the others.
   Say next(bool waited);
+
+  // Whether the run goes on without it, whatever happens to it: it was never a member of a generation, and the run has begun
+  // without it, or may: as many as it begins with are ready, or have joined where nobody has failed. So where all fail for
+  // one reason, the last error ends the run; who has not come does not count, or that would wait for the join timeout.
+  bool spares(int seat) const;
 
   Phase phase() const { return phase_; }
   uint32_t generation() const { return generation_; }
@@ -116,6 +122,7 @@ class Membership {
   Phase phase_ = Phase::kGathering;
   uint32_t generation_ = 0;
   std::vector<Place> seats_;
+  std::vector<bool> failed_;  // by seat: a member of it has failed
   std::vector<int> members_;
   bool lost_ = false;       // a member that had not finished has left since the generation began
   bool divides_ = false;    // divideAnew() has been called since the generation began

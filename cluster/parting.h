@@ -11,7 +11,8 @@ namespace crema::cluster {
 // discard it before it is read. Reports of theirs go to `forward`.
 void part(const Roster& roster, Doorman& doorman, const control::ToMember& last, double seconds,
           const std::function<void(const wire::Event&)>& forward);
-// A moment for other members, which lose the same peer: the step that they report, or the last heartbeat's.
+// Where the run ends with a loss: a moment for other members, which lose the same peer: the step that they report, or the
+// last heartbeat's. What else they say is not handled.
 int64_t presentStep(const Roster& roster, Doorman& doorman, const std::function<void(const wire::Event&)>& forward);
 
 }  // namespace crema::cluster

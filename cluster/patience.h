@@ -34,7 +34,7 @@ constexpr double kProgress = 0.25;  // between two reports of progress
 constexpr double kEndsAlone = 1;    // from SIGTERM while it waits for others, for them to come
 
 // Member, in step timeouts: the coordinator judges who is late; these end what nobody else would end.
-constexpr double kMeshTimeouts = 12;         // an exchange with other members
+constexpr double kMeshTimeouts = 12;         // an exchange with other members, while no byte moves and nobody computes
 constexpr double kPublicationTimeouts = 10;  // a snapshot that the host publishes
 
 }  // namespace crema::cluster::patience

@@ -21,8 +21,8 @@ class ReserveTest : public testing::Test {
     options_.members = 3, options_.joinTimeout = 5, options_.stepTimeout = 10;
     options_.replacement = Replacement::kGoOn;
     c_ = std::make_unique<test::RunningCoordinator>(options_, std::make_unique<test::PlainWork>());
-    members_ = test::startedMembers(c_->address(), 3);
   }
+  void SetUp() override { members_ = test::startedMembers(c_->address(), 3); }
   // Of the repeated stage; partition -1: the member's own.
   ScriptedMember repeated(int member, int partition = -1) {
     ScriptedMember m(c_->address(), member);
@@ -149,6 +149,34 @@ TEST_F(ReserveTest, AFullDiskOfOneMemberIsALoss) {
   ASSERT_TRUE(clock_.advanceUntil([&] { return c_->over(); }));
   ASSERT_TRUE(c_->error());
   EXPECT_NE(std::string(c_->error()->what()).find("the disk is full"), std::string::npos) << c_->error()->what();
+}
+
+class WhileGathering : public ReserveTest {
+  void SetUp() override {
+    for (int w = 0; w < 3; ++w) {
+      members_.emplace_back(c_->address(), w);
+      members_.back().sayHello();
+      ASSERT_TRUE(c_->saw([w](const wire::Event& e) { return e.has_joined() && e.joined().worker() == w; }));
+    }
+  }
+};
+
+// An executor is lost before all are ready, and rows of the others with it.
+TEST_F(WhileGathering, TheFirstTaskOfARepeatedStageGetsThePlaceThatIsEmpty) {
+  members_[2].hangUp();
+  ASSERT_TRUE(c_->saw([](const wire::Event& e) { return e.has_lost() && e.lost().worker() == 2; }));
+  ScriptedMember again = repeated(0);
+  ASSERT_TRUE(clock_.advanceUntil([&] { return again.spokenTo(); }));
+  const control::ToMember place = again.hear();
+  ASSERT_TRUE(place.has_place()) << place.ShortDebugString();
+  EXPECT_EQ(place.place().number(), 2);
+  again.hangUp();
+  ScriptedMember moved = repeated(2, 0), own = repeated(2);
+  for (const size_t w : {0, 1}) members_[w].sayReady();
+  for (ScriptedMember* m : {&members_[0], &members_[1], &moved}) EXPECT_TRUE(m->hear().has_start());
+  clock_.advance(2);
+  EXPECT_TRUE(own.hearAnything().has_alive()) << "it is in reserve";
+  EXPECT_EQ(losses(), 1u);
 }
 
 }  // namespace

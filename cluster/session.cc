@@ -8,6 +8,7 @@
 #include "base/mapped_file.h"
 #include "base/waiting.h"
 #include "cluster/patience.h"
+#include "cluster/pieces.h"
 
 namespace crema::cluster {
 
@@ -100,7 +101,8 @@ void Session::listen() {
 
 void Session::take(const control::ToMember& message) {
   if (message.has_start()) start_ = message.start();
-  if (message.has_kept()) kept_ = true;
+  if (message.alive().computing()) someoneComputed = monotonicSeconds();
+  if (message.has_kept()) kept_ = message.kept();
   if (message.has_bye()) bye_ = true;
   if (message.has_regroup()) {
     regroup_ = message.regroup();
@@ -216,14 +218,21 @@ void Session::failed(const Error& error) {
   }
 }
 
-// Sends no faster than the coordinator writes: its queue is short, and while it is full this connection is not read.
+void Session::waitForKept(const std::function<bool()>& said) {
+  waiting = true;
+  waitForMessage(said);
+  waiting = false;
+  interrupt_.check();
+}
+
+// Sends no faster than the coordinator writes, whose memory would hold the rest.
 void Session::sendModel(const std::string& path) {
   const MappedFile file(path);
   const std::string_view all = file.bytes();
   size_t at = 0;
   {
     const MutexLock lock(mutex_);
-    kept_ = false;
+    kept_.Clear();
   }
   do {
     control::ToCoordinator message;
@@ -236,11 +245,9 @@ void Session::sendModel(const std::string& path) {
     channel_.send(message, Deadline::after(timeout_), &interrupt_);
     file.touched(piece.size());
     ++passes;
+    waitForKept([&]() CREMA_REQUIRES(mutex_) { return at - kept_.bytes() < Pieces::kAhead; });
   } while (at < all.size());
-  waiting = true;
-  waitForMessage([this]() CREMA_REQUIRES(mutex_) { return kept_; });
-  waiting = false;
-  interrupt_.check();
+  waitForKept([this]() CREMA_REQUIRES(mutex_) { return kept_.whole(); });
 }
 
 void Session::finished(int64_t last, const std::string& digest) {

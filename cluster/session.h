@@ -71,6 +71,8 @@ class Session {
   // After an error between members: waits that long for the coordinator's own error, which names the cause better.
   std::optional<Error> coordinatorsError(double seconds);
 
+  // When the coordinator said last that a member computes, by monotonicSeconds(); 0: it has not.
+  std::atomic<double> someoneComputed{0};
   // Written by the training thread, sent with every heartbeat.
   std::atomic<int64_t> iteration{0}, passes{0};
   std::atomic<bool> waiting{false};
@@ -81,6 +83,7 @@ class Session {
   void listen();
   void take(const control::ToMember& message) CREMA_REQUIRES(mutex_);
   void beat();
+  void waitForKept(const std::function<bool()>& said);
   bool waitFor(const std::function<bool()>& condition, double seconds);
   void waitForMessage(const std::function<bool()>& said, const std::function<void()>& meanwhile = nullptr);
 
@@ -100,7 +103,8 @@ class Session {
   std::atomic<uint32_t> next_{0}, nextAtBorder_{0};              // that regroup_ names
   control::ToCoordinator::Spent spent_ CREMA_GUARDED_BY(mutex_);
   std::optional<Error> error_ CREMA_GUARDED_BY(mutex_);
-  bool kept_ CREMA_GUARDED_BY(mutex_) = false, bye_ CREMA_GUARDED_BY(mutex_) = false;
+  bool bye_ CREMA_GUARDED_BY(mutex_) = false;
+  control::ToMember::Kept kept_ CREMA_GUARDED_BY(mutex_);  // the last one
   std::atomic<int> place_{-1};
   std::thread listener_, beater_;
 };

@@ -174,34 +174,6 @@ TEST_F(SessionTest, ASilentCoordinatorIsGoneAfterTheStepTimeout) {
   EXPECT_EQ(session_->coordinatorsError(0)->kind(), ErrorKind::kPeer);
 }
 
-// The coordinator goes away.
-class LeftSession : public testing::Test {
- protected:
-  std::unique_ptr<Doorman> doorman_ = std::make_unique<Doorman>("127.0.0.1", 0, test::kToken);
-  const SessionOptions options_{doorman_->address(), test::kToken};
-  Interrupt interrupt_;
-  Session session_{options_, {}, interrupt_};
-};
-
-TEST_F(LeftSession, ALostCoordinatorIsReportedAtOnce) {
-  doorman_.reset();
-  ASSERT_TRUE(soon([&] { return interrupt_.raised(); }));
-  const std::string message = messageOf([&] { interrupt_.check(); });
-  EXPECT_EQ(message.find("the coordinator is gone: recv from the coordinator at " + options_.coordinator + ": "), 0u)
-      << message;
-  session_.failed(Error(ErrorKind::kIo, "the disk is full"));  // nobody receives it, and nothing is thrown
-}
-
-// It was building its net, and the coordinator has said goodbye and gone.
-TEST_F(LeftSession, WhoIsReadyBehindTheEndWasNotNeeded) {
-  control::ToMember bye;
-  bye.mutable_bye();
-  doorman_->next(Deadline::after(kPatience), nullptr).value().from->send(bye, Deadline::after(kPatience));
-  doorman_.reset();
-  const auto behind = [&] { session_.ready("", ""), session_.ready("", ""), session_.waitForStart(); };
-  for (int i = 0; i < 2; ++i) EXPECT_THROW(behind(), RunOver);
-}
-
 TEST_F(SessionTest, AnErrorIsWaitedForAsLongAsIsSaid) {
   join();
   const auto none = later([&] { EXPECT_FALSE(session_->coordinatorsError(5)); });
@@ -245,9 +217,26 @@ TEST_F(SessionTest, AModelIsSentInPiecesAndKept) {
   EXPECT_TRUE(came == model);
   EXPECT_TRUE(soon([&] { return session_->waiting.load(); })) << "its silence is the coordinator's";
   EXPECT_FALSE(over(sent));
-  say([](auto& m) { m.mutable_kept(); });
+  say([](auto& m) { m.mutable_kept()->set_whole(true); });
   EXPECT_TRUE(soon([&] { return over(sent); }));
   EXPECT_FALSE(session_->waiting);
+}
+
+// A coordinator whose disk stands would else hold a whole model.
+TEST_F(SessionTest, AModelIsSentNoFasterThanItIsWritten) {
+  const crema::test::TemporaryFolder folder;
+  writeFileAtomically(folder.file("m"), std::string(20u << 20, 'm'));
+  join();
+  const auto sent = later([&] { session_->sendModel(folder.file("m")); });
+  for (int piece = 0; piece < 16; ++piece) EXPECT_TRUE(next().message.has_piece());
+  settle();
+  EXPECT_FALSE(doorman_.next(Deadline::after(0), nullptr)) << "16 MiB are on their way";
+  EXPECT_TRUE(session_->waiting) << "its silence is the coordinator's";
+  say([](auto& m) { m.mutable_kept()->set_bytes(4u << 20); });
+  for (int piece = 16; piece < 20; ++piece) EXPECT_TRUE(next().message.has_piece());
+  EXPECT_FALSE(over(sent));
+  say([](auto& m) { m.mutable_kept()->set_bytes(20u << 20), m.mutable_kept()->set_whole(true); });
+  EXPECT_TRUE(soon([&] { return over(sent); }));
 }
 
 TEST_F(SessionTest, AMemberThatComesAfterTheRunLearnsSo) {

@@ -2,6 +2,8 @@
 // equal, and the messages that only this work has. Joining, heartbeats, failures and the end are the coordinator's own.
 // Caffe's training is worker/training.h.
 #pragma once
+#include <fmt/core.h>
+
 #include <optional>
 #include <string>
 #include <vector>
@@ -36,8 +38,13 @@ class Work {
   virtual void checkEnd(const Roster& roster) const = 0;
   // Adds to a member's report what only the coordinator knows.
   virtual void complete(const Roster& roster, wire::Event& report) const = 0;
-  // The next piece of a file for the coordinator's disk; true when it is there. Throws what ends the run.
+  // The next piece of a file for the coordinator's disk; true when it is there. Throws what ends the run. In a thread of
+  // its own, which no other function of this object may share anything with, and which it may outlive.
   [[nodiscard]] virtual bool take(const control::ToCoordinator::Piece& piece, const std::string& sender) = 0;
+  // Why the run ends when take() has not returned for so many seconds.
+  virtual std::string storyOfDisk(double seconds) const {
+    return fmt::format("a file could not be written for {:.0f} s; does its file system answer?", seconds);
+  }
   // Whether the run is over. asked: the host has asked for the end; done: all members have finished.
   virtual bool over(const Roster& /*roster*/, bool /*asked*/, bool done) const { return done; }
   // What all members are informed of, once, when the host has asked for the end: as soon as this gives something.

@@ -202,7 +202,7 @@ TEST_F(NodesTest, BeforeAllAreThereALostOneLeavesItsPlace) {
 
 TEST_F(NodesTest, ALaterAttemptTakesThePlaceOfOneThatIsStillThere) {
   ScriptedMember &cutOff = attempt(1, 1), &late = attempt(1, 0, true);
-  EXPECT_EQ(late.hearAbort(), "invalid: node 1 is already here (host h1.1, pid 99)");
+  EXPECT_EQ(late.hearAbort(), "peer: node 1 is already here (host h1.1, pid 99)");
   ScriptedMember& b = attempt(1, 2);
   EXPECT_EQ(cutOff.hearAbort().find("peer: this node was given up, and the run goes on without it: node 1"), 0u);
   expectStart(attempt(0, 0), b);

@@ -3,63 +3,14 @@
 
 #include <algorithm>
 
-#include "support/training_fixture.h"
+#include "support/survival_fixture.h"
 #include "worker/job.h"
 
 namespace crema::worker {
 namespace {
 
 using cluster::Replacement;
-using crema::test::soon;
-using test::ScriptedMember;
-
-class SurvivalTest : public test::TrainingTest {
- protected:
-  SurvivalTest() { options_.replacement = Replacement::kGoOn; }
-  bool lost(int w) {
-    return c_->saw([w](const wire::Event& e) { return e.has_lost() && e.lost().worker() == w; });
-  }
-  // What worker w hears next: the next generation, which is to come at once or behind a step.
-  void hearsRegroup(int w, uint32_t generation, bool atBorder) {
-    const auto m = workers_[static_cast<size_t>(w)].hear();
-    ASSERT_TRUE(m.has_regroup()) << m.ShortDebugString();
-    EXPECT_EQ(m.regroup().generation(), generation);
-    EXPECT_EQ(m.regroup().at_border(), atBorder);
-  }
-  // The next generation begins with these workers and their states.
-  void hearsStart(int w, uint32_t generation, const std::vector<int>& numbers, const std::vector<int64_t>& iterations) {
-    const auto m = workers_[static_cast<size_t>(w)].hear();
-    ASSERT_TRUE(m.has_start()) << m.ShortDebugString();
-    const auto& s = m.start();
-    snapshot_ = s.snapshot();
-    EXPECT_EQ(s.generation(), generation);
-    EXPECT_EQ(std::vector<int>(s.number().begin(), s.number().end()), numbers);
-    EXPECT_EQ(std::vector<int64_t>(s.iteration().begin(), s.iteration().end()), iterations);
-    EXPECT_EQ(s.share_end(s.share_end_size() - 1), ranks) << "all ranks belong to somebody";
-  }
-  void comesAgain(int w) {
-    ScriptedMember& m = workers_[static_cast<size_t>(w)];
-    m = ScriptedMember(c_->address(), w);
-    m.hello.set_attempt(++attempt_);
-    m.sayHello();
-    m.sayReady();
-  }
-  void endsHere() {
-    stop_.raise(Error(ErrorKind::kStopped, "enough"));
-    for (auto& w : workers_) w.hangUp();
-    EXPECT_TRUE(clock_.advanceUntil([&] { return c_->over(); }));
-  }
-  // Of three workers for eight ranks the run wants one to begin with, and this is there.
-  void beginsWith(int w) {
-    ranks = 8, workers = 3, options_.first = 1, options_.stepTimeout = 1000;
-    run();
-    workers_.push_back(joined(w));
-    workers_[0].sayReady();
-    hearsStart(0, 1, {w}, {-1});
-  }
-  int attempt_ = 0;
-  int64_t snapshot_ = -1;  // of the last Start
-};
+using test::SurvivalTest;
 
 TEST_F(SurvivalTest, TheOthersGoOnAtOnceAndAnotherJoinsBehindAStep) {
   train();
@@ -198,85 +149,6 @@ TEST_F(SurvivalTest, WorkersThatCannotReachEachOtherDoNotGoRoundForEver) {
             0u)
       << abort;
   hearsStart(0, 4, {0}, {7});
-  endsHere();
-}
-
-TEST_F(SurvivalTest, ARunThatMayGrowBeginsAtOnceAndOthersJoinBehindAStep) {
-  beginsWith(2);
-  workers_.push_back(joined(0));
-  workers_[1].sayReady();
-  hearsRegroup(0, 2, true);
-  workers_.push_back(joined(1));
-  workers_[2].sayReady();
-  heardOf(2, 1000);  // before the step is over
-  workers_[0].sayPaused(1, 4, {}, 3);
-  for (const int w : {0, 1, 2}) hearsStart(w, 2, {0, 1, 2}, {-1, -1, 4});
-  EXPECT_EQ(snapshot_, 3) << "2 leads no more, and brings it where it belongs";
-  workers_[1].hangUp();
-  for (const int w : {0, 2}) hearsRegroup(w, 3, false);
-  workers_[0].sayPaused(2, 6, {}, 3), workers_[2].sayPaused(2, 6);
-  for (const int w : {0, 2}) hearsStart(w, 3, {1, 2}, {6, 6});
-  EXPECT_EQ(snapshot_, 3);
-  workers_[0].hangUp();
-  hearsRegroup(2, 4, false);
-  workers_[2].sayPaused(3, 8);
-  hearsStart(2, 4, {1}, {8});
-  EXPECT_EQ(snapshot_, -1) << "nobody has it any more";
-  endsHere();
-}
-
-// One whose machine lacks the data, or which is killed while it builds its net: the run does not need it, and does not pause.
-TEST_F(SurvivalTest, WhoFailsBeforeItHasJoinedEndsNothing) {
-  beginsWith(0);
-  for (const int w : {1, 2}) {
-    workers_.push_back(joined(w));
-    if (w == 1) workers_.back().sayFailed("there is no data.mdb here", "data", -1);
-    if (w == 2) workers_.back().hangUp();
-    EXPECT_TRUE(lost(w));
-  }
-  heardOf(0, 12);
-  EXPECT_EQ(c_->count([](const wire::Event& e) { return e.has_regrouped(); }), 0u) << "nobody has stopped";
-  endsHere();
-}
-
-TEST_F(SurvivalTest, AGrowingRunWaitsForAsManyAsItHad) {
-  ranks = 8, workers = 3, options_.first = 2, options_.stepTimeout = 1000;
-  options_.replacement = Replacement::kWait, options_.replacementTimeout = 50;
-  train();
-  workers_[1].hangUp();
-  hearsRegroup(0, 2, false);
-  workers_[0].sayPaused(1, 7);
-  EXPECT_FALSE(overWithin(40));
-  while (workers_[0].spokenTo()) EXPECT_TRUE(workers_[0].hearAnything().has_alive());
-  workers_[1] = joined(2);  // two again: the third place was never taken
-  workers_[1].sayReady();
-  hearsStart(0, 2, {0, 2}, {7, -1});
-  endsHere();
-}
-
-TEST_F(SurvivalTest, TooFewToBeginWithEndTheRunAfterTheJoinTimeout) {
-  ranks = 8, workers = 3, options_.first = 2, options_.stepTimeout = 1000;
-  run();
-  workers_.push_back(joined(1));
-  workers_[0].sayReady();
-  EXPECT_FALSE(overWithin(59));
-  clock_.advance(2);
-  endsWith(ErrorKind::kTimeout,
-           "2 workers wanted, 1 here; waited 60 s; missing: worker 0, worker 2. Free that many executor slots, or run "
-           "fewer workers (the model is the same), or wait longer (-join_timeout; on Spark spark.crema.joinTimeout)");
-}
-
-TEST_F(SurvivalTest, ARunMayBeginWithoutWorkerZero) {
-  options_.least = 1, options_.stepTimeout = 1000;
-  run();
-  workers_.push_back(joined(1));
-  workers_[0].sayReady();
-  EXPECT_FALSE(overWithin(59.5));
-  clock_.advance(1);
-  const auto m = workers_[0].hear();
-  ASSERT_TRUE(m.has_start()) << m.ShortDebugString();
-  EXPECT_EQ(m.start().number(0), 1);
-  EXPECT_EQ(m.start().member(), 0);
   endsHere();
 }
 

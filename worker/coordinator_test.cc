@@ -95,7 +95,7 @@ TEST_F(TrainingTest, AWorkerOfAnotherRunIsRefused) {
     other.sayHello();
     return other.hearAbort();
   };
-  EXPECT_EQ(refusal(1, [](auto&) {}), "invalid: worker 1 is already here (host h1, pid 101)");
+  EXPECT_EQ(refusal(1, [](auto&) {}), "peer: worker 1 is already here (host h1, pid 101)");
   EXPECT_EQ(refusal(0, [](auto& h) { h.set_job_digest("of another job"); }),
             "invalid: worker 0 has a different job than the coordinator: start all with the same solver, net, ranks "
             "and workers");

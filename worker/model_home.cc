@@ -3,6 +3,14 @@
 #include "base/error.h"
 
 namespace crema::worker {
+namespace {
+
+std::string unsavedAs(const std::string& why) {
+  return fmt::format(
+      "the model is trained and not saved: {}. Mend that or name another place with -model, and run again", why);
+}
+
+}  // namespace
 
 bool ModelHome::take(const control::ToCoordinator::Piece& piece, const std::string& sender) {
   try {
@@ -19,10 +27,13 @@ bool ModelHome::take(const control::ToCoordinator::Piece& piece, const std::stri
     return true;
   } catch (const Error& e) {
     file_.reset();
-    throw Error(e.kind(), fmt::format("the model is trained and not saved: {}. Mend that or name another place with "
-                                      "-model, and run again",
-                                      e.what()));
+    throw Error(e.kind(), unsavedAs(e.what()));
   }
+}
+
+std::string ModelHome::unsaved(double seconds) const {
+  return unsavedAs(
+      fmt::format("nothing could be written to {} for {:.0f} s, as its file system does not answer", path_, seconds));
 }
 
 }  // namespace crema::worker

@@ -14,9 +14,11 @@ class ModelHome {
   // Writes the next piece; true when the file is complete at its path. Throws, with the remark that the model is not
   // saved: kIo with path and cause, kPeer when size or sender is not what was announced.
   [[nodiscard]] bool take(const control::ToCoordinator::Piece& piece, const std::string& sender);
+  // The error of a take() that does not return; from any thread.
+  std::string unsaved(double seconds) const;
 
  private:
-  std::string path_;
+  const std::string path_;
   std::unique_ptr<NewFile> file_;  // null until the first piece and after the last
 };
 

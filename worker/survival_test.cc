@@ -5,6 +5,8 @@
 #include <filesystem>
 
 #include "cluster/doorman.h"
+#include "cluster/secret.h"
+#include "collective/mesh.h"
 #include "support/coordinator_ends.h"
 #include "support/worker_runs.h"
 #include "worker/joining.h"
@@ -55,11 +57,11 @@ class SurvivingWorker : public crema::test::WorkerRuns {
       if (!in->message.has_beat() && !in->message.has_report()) return *in;
     }
   }
-  void start(uint32_t generation, const std::vector<int64_t>& iterations) {
+  void start(uint32_t generation, const std::vector<int64_t>& iterations, const std::string& zero = kClosed) {
     control::ToMember m;
     auto* s = m.mutable_start();
     s->set_generation(generation), s->set_member(1);
-    s->add_peers(kClosed), s->add_peers(address_);
+    s->add_peers(zero), s->add_peers(address_);
     s->add_number(0), s->add_number(1);
     s->add_share_end(2), s->add_share_end(4);
     for (const int64_t i : iterations) s->add_iteration(i);
@@ -120,6 +122,27 @@ TEST_F(SurvivingWorker, WhoConnectsWaitsForOthers) {
   EXPECT_TRUE(next().message.has_paused());
   EXPECT_GT(waiting, 10) << "of the 30 seconds that it tries";
   EXPECT_GT(waiting, 2 * busy) << "before it begins, and behind it";
+}
+
+// Else a healthy run would give up a worker that computes for longer than twelve step timeouts, as in a test of its own.
+TEST_F(SurvivingWorker, WhoWaitsForOneThatComputesGoesOnWaiting) {
+  begin();
+  collective::PeerDoor door("127.0.0.1", cluster::secretOf(job_), "worker 0's port");
+  start(1, {-1, -1}, door.address());
+  collective::MeshOptions o;
+  o.worker = 0, o.workers = 2, o.ranks = kRanks, o.secret = cluster::secretOf(job_), o.door = &door;
+  const collective::Mesh zero(o);
+  int beats = 0;
+  beat_ = [&](const control::ToCoordinator::Beat&) {
+    control::ToMember m;
+    m.mutable_alive()->set_computing(++beats < 60);
+    worker_->send(m, Deadline::after(1e6));
+    clock_.advance(500);
+  };
+  const auto p = next().message.paused();
+  ASSERT_EQ(p.unreached_size(), 1);
+  EXPECT_EQ(p.story().find("no data from worker 0"), 0u) << p.story();
+  EXPECT_GE(beats, 60 + 12000 / 500 - 2) << "so many heartbeats after the last one with somebody who computes";
 }
 
 // It would come again in every generation: it ends the run.

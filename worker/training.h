@@ -34,6 +34,7 @@ class Training : public cluster::Work {
   // began, as the others wait for it.
   void complete(const cluster::Roster& roster, wire::Event& report) const override;
   [[nodiscard]] bool take(const control::ToCoordinator::Piece& piece, const std::string& sender) override;
+  std::string storyOfDisk(double seconds) const override { return model_.unsaved(seconds); }
 
  private:
   std::vector<Spent> spentBy(const cluster::Roster& roster) const;  // the present members

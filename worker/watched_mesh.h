@@ -1,4 +1,5 @@
-// The mesh of a worker: says when the thread that trains waits for others, so that the coordinator does not blame this one.
+// The mesh of a worker: says when the thread that trains waits for others, so that the coordinator does not blame this
+// one, and hears from it whether all do.
 #pragma once
 #include "base/clock.h"
 #include "cluster/session.h"
@@ -22,6 +23,9 @@ class WatchedMesh : public collective::Mesh {
     session_.waiting = waiting;
     left_ = now;
   }
+
+ protected:
+  double someoneComputed() const override { return session_.someoneComputed; }
 
  private:
   cluster::Session& session_;

@@ -130,12 +130,16 @@ ChildResult AnsweringChild::ask(std::string_view request) {
   std::string answer;
   const double started = monotonicSeconds();
   bool whole = send(message) && receive(&bytes, sizeof bytes);
+  if (whole && bytes > static_cast<uint64_t>(limits_.bytes)) {  // what it reads has damaged it
+    died_ = fmt::format("announced an answer of {} bytes, and {} MiB are its limit", bytes, limits_.bytes >> 20);
+    whole = false;
+  }
   if (whole) {
     answer.resize(bytes);
     whole = receive(answer.data(), bytes);
   }
   if (!whole) {
-    if (monotonicSeconds() - started >= limits_.seconds)
+    if (died_.empty() && monotonicSeconds() - started >= limits_.seconds)
       died_ = fmt::format("did not answer within {:.3g} seconds", limits_.seconds);
     ::kill(pid_, SIGKILL);
     end();

@@ -20,7 +20,7 @@
 namespace crema {
 namespace {
 
-// "crash", "hang", "big", "bad", "pid", "files", anything else comes back with its number.
+// "crash", "hang", "big", "bad", "pid", "files", "lie", anything else comes back with its number.
 std::string answer(std::string_view request) {
   static int asked = 0;
   ++asked;
@@ -34,6 +34,10 @@ std::string answer(std::string_view request) {
     for (int fd = 0; fd < 64; ++fd)
       if (::fcntl(fd, F_GETFD) >= 0) open += std::to_string(fd) + " ";
     return open;
+  }
+  for (int fd = 0; request == "lie" && fd < 64; ++fd) {
+    const uint64_t size = uint64_t{1} << 62;
+    if (::fcntl(fd, F_GETFD) >= 0 && ::write(fd, &size, sizeof size) < 0) ::_exit(1);
   }
   return std::to_string(asked) + std::string(request);
 }
@@ -67,6 +71,13 @@ TEST(AnsweringChild, ItsDeathIsAnAnswer) {
   EXPECT_EQ(child.ask("a").died, "");
   EXPECT_NE(child.ask("crash").died.find("ended with signal 11"), std::string::npos);
   EXPECT_NE(child.ask("a").died.find("ended with signal 11"), std::string::npos) << "and stays so";
+}
+
+TEST(AnsweringChild, ASizeThatCannotBeIsItsEnd) {
+  AnsweringChild child(kLimits, answer);
+  const std::string end = "announced an answer of 4611686018427387904 bytes, and 1024 MiB are its limit";
+  EXPECT_EQ(child.ask("lie").died, end);
+  EXPECT_EQ(child.ask("a").died, end);
 }
 
 TEST(AnsweringChild, SilenceEnds) {

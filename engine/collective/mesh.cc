@@ -188,31 +188,32 @@ void Mesh::addTree(const std::vector<const float*>& pieces, int64_t first, int64
   }
 }
 
-// Writes as much as the socket takes without waiting.
-void Mesh::send(Transfer& t) {
+// Writes as much as the socket takes without waiting; how many bytes that is.
+size_t Mesh::send(Transfer& t) {
   const Socket& s = sockets_[static_cast<size_t>(t.peer)];
+  size_t moved = 0;
   while (t.sending()) {
     const auto& [from, size] = t.parts[t.part];
     const size_t n = size == 0 ? 0 : s.writeSome(from + t.sent, size - t.sent);
-    t.sent += n;
+    t.sent += n, moved += n;
     if (t.sent == size)
       t.sent = 0, ++t.part;
     else if (n == 0)
-      return;
+      break;
   }
+  return moved;
 }
 
-// Reads as much as the socket holds; the header is checked before any byte of the payload is read.
-void Mesh::receive(Transfer& t, uint32_t round, const Tag& tag) {
+// Reads as much as the socket holds; how many bytes that is. The header is checked before any byte of the payload is read.
+size_t Mesh::receive(Transfer& t, uint32_t round, const Tag& tag) {
   const Socket& s = sockets_[static_cast<size_t>(t.peer)];
-  for (;;) {
+  for (size_t moved = 0;;) {
     const bool head = t.got < sizeof t.in;
     char* at = head ? reinterpret_cast<char*>(&t.in) + t.got : t.into + (t.got - sizeof t.in);
     const size_t room = (head ? sizeof t.in : t.want) - t.got;
-    if (room == 0) return;
-    const size_t n = s.readSome(at, room);
-    if (n == 0) return;
-    t.got += n;
+    const size_t n = room == 0 ? 0 : s.readSome(at, room);
+    if (n == 0) return moved;
+    t.got += n, moved += n;
     if (t.got != sizeof t.in) continue;
     const FrameHeader want{FrameHeader::kMagic,           options_.generation, round,
                            static_cast<uint32_t>(t.peer), tag.value(),         t.want - sizeof t.in};
@@ -223,10 +224,10 @@ void Mesh::receive(Transfer& t, uint32_t round, const Tag& tag) {
   }
 }
 
-void Mesh::move(Transfer& t, uint32_t round, const Tag& tag) {
+size_t Mesh::move(Transfer& t, uint32_t round, const Tag& tag) {
   try {
-    if (t.sending()) send(t);
-    if (t.receiving()) receive(t, round, tag);
+    const size_t sent = t.sending() ? send(t) : 0;
+    return sent + (t.receiving() ? receive(t, round, tag) : 0);
   } catch (const LostPeers&) {
     throw;
   } catch (const Error& e) {
@@ -256,18 +257,20 @@ void Mesh::exchange(std::vector<Transfer>& transfers, uint32_t round, const Tag&
     t.parts.insert(t.parts.begin(), {reinterpret_cast<const char*>(&t.out), sizeof t.out});
     t.want += sizeof t.in;
   }
-  const Deadline deadline = Deadline::after(options_.stepTimeout);
+  double since = monotonicSeconds();  // the beginning, or the last bytes
   std::vector<pollfd> polls;
   for (;;) {
     polls.clear();
     for (Transfer& t : transfers) {
-      move(t, round, tag);
+      if (move(t, round, tag) > 0) since = monotonicSeconds();
       const int events = (t.sending() ? POLLOUT : 0) | (t.receiving() ? POLLIN : 0);
       if (events) polls.push_back({sockets_[static_cast<size_t>(t.peer)].descriptor(), static_cast<short>(events), 0});
     }
     if (polls.empty()) return;
     for (const Interrupt* end : {static_cast<const Interrupt*>(&abandoned_), options_.interrupt})
       if (end) end->check(), polls.push_back({end->descriptor(), POLLIN, 0});
+    const double last = std::max(since, someoneComputed());
+    const Deadline deadline = Deadline::after(last + options_.stepTimeout - monotonicSeconds());
     if (deadline.passed()) late(transfers, tag);
     ::poll(polls.data(), polls.size(), std::min(1000, deadline.pollMillis()));
   }

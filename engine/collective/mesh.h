@@ -78,9 +78,10 @@ struct MeshOptions {
   std::vector<int> numbers;       // what messages call each worker; empty: its place here
   uint32_t generation = 1;
   Secret secret{""};
-  std::vector<std::string> peers;                // data addresses by worker
-  PeerDoor* door = nullptr;                      // own data port; it outlives the mesh
-  double connectTimeout = 30, stepTimeout = 60;  // those that connect to this one have twice the time
+  std::vector<std::string> peers;  // data addresses by worker
+  PeerDoor* door = nullptr;        // own data port; it outlives the mesh
+  double connectTimeout = 30;      // those that connect to this one have twice the time
+  double stepTimeout = 60;         // of an exchange in which no byte moves and nobody computes
   const Interrupt* interrupt = nullptr;
 };
 
@@ -102,6 +103,9 @@ class Mesh : public Exchange {
  protected:
   struct Unconnected {};
   Mesh(const MeshOptions& options, Unconnected);  // connect() comes before all others
+  // When it was last known that a worker of this mesh computes, by monotonicSeconds(): it is not late. From the thread of
+  // the exchange.
+  virtual double someoneComputed() const { return 0; }
 
  private:
   struct Transfer;
@@ -115,9 +119,9 @@ class Mesh : public Exchange {
   }
   void keep(int worker, Socket socket);
   void exchange(std::vector<Transfer>& transfers, uint32_t round, const Tag& tag);
-  void send(Transfer& t);
-  void receive(Transfer& t, uint32_t round, const Tag& tag);
-  void move(Transfer& t, uint32_t round, const Tag& tag);
+  size_t send(Transfer& t);
+  size_t receive(Transfer& t, uint32_t round, const Tag& tag);
+  size_t move(Transfer& t, uint32_t round, const Tag& tag);
   int64_t cut(int w, int64_t count) const;  // first element of piece w
   void addTree(const std::vector<const float*>& pieces, int64_t first, int64_t size, float* total);
 

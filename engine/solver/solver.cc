@@ -63,13 +63,15 @@ void Solver::buildNets() {
   if (options_.log) LOG_INFO("Solver scaffolding done.");
 }
 
-double Solver::computeGradient(int rank, const std::function<void(int64_t from)>& done) {
+double Solver::computeGradient(int rank, const std::function<void(int64_t from)>& done,
+                               const std::function<void()>& further) {
   plan_ ? plan_->clearParamDiffs() : net_->clearParamDiffs();
   net_->statistics().collect();
   const bool display = param_.display() && iteration() % param_.display() == 0;
   net_->setDebugInfo(param_.debug_info() && display && options_.log && rank == options_.trainData.myRanks.front());
   double loss = 0;
   for (int sub = 0; sub < param_.iter_size(); ++sub) {
+    if (sub > 0 && further) further();
     net_->setStep(static_cast<int64_t>(iteration()) * param_.iter_size() + sub, rank);
     const double part = plan_ ? plan_->forward() : net_->forward();
     if (!std::isfinite(part)) {

@@ -62,7 +62,9 @@ class Solver {
   // returned. An Error names iteration and layer when the loss is not finite.
   // done(from), where it can be said, while the last batch goes backward: the part of the flat diff that holds gradients of
   // learnt parameters is complete from element `from` on.
-  double computeGradient(int rank, const std::function<void(int64_t from)>& done = nullptr);
+  // further(): before each of the rank's batches but the first one. What it throws leaves.
+  double computeGradient(int rank, const std::function<void(int64_t from)>& done = nullptr,
+                         const std::function<void()>& further = nullptr);
   // The loss of one more batch of this rank, without gradients; running statistics collect its contribution.
   double evaluate(int rank);
   // gradient: flat, in the net's layout, summed over `ranks` ranks; not changed, except that the net's own diffs of

@@ -261,6 +261,23 @@ TEST_F(ChangedWorkers, ASnapshotThatIsOwedIsTakenOnce) {
   EXPECT_EQ(taken, (std::vector<int64_t>{1, 3}));
 }
 
+// As where who led is lost behind the last step.
+TEST_F(ChangedWorkers, AFinalSnapshotThatIsKnownIsNotTakenAgain) {
+  for (const int64_t known : {4, 6}) {
+    train::Run run = setUp("snapshot: 4 ");
+    run.train.snapshotPrefix = folder_.file("final");
+    size_t taken = 0;
+    TrainHooks hooks;
+    hooks.snapshot = [&](int64_t, const solver::SnapshotFiles&) { ++taken; };
+    Trainer trainer(*run.solver, nullptr, run.train, hooks);
+    trainer.run(), trainer.leaveExchange(), trainer.changeWorkers(nullptr, {0, 1}, 1);
+    run.solver->settings().set_snapshot_after_train(true);
+    trainer.knowsSnapshot(known);
+    trainer.run();
+    EXPECT_EQ(taken, known == 6 ? 1u : 2u);
+  }
+}
+
 TEST_F(ChangedWorkers, WhereOneWorkerLeavesTheOthersPauseForIt) {
   crema::test::MeshWorld world(2);
   const auto work = [&](int w) {

@@ -70,7 +70,7 @@ void Trainer::step() {
   if (stopped_) return;
   if (hooks_.start) hooks_.start();
   const Step::Sum sum = this->sum([this](int rank, const Step::Done& done) {
-    const double from = monotonicSeconds(), loss = solver_.computeGradient(rank, done);
+    const double from = monotonicSeconds(), loss = solver_.computeGradient(rank, done, [this] { beat(); });
     spent_.passSeconds += monotonicSeconds() - from, ++spent_.passes;
     return loss;
   });
@@ -96,9 +96,13 @@ Request Trainer::requested() {
   return requested_;
 }
 
+void Trainer::beat() {
+  if (hooks_.beat) hooks_.beat(solver_.iteration());
+}
+
 Step::Sum Trainer::sum(const std::function<double(int rank, const Step::Done& done)>& pass) {
   const auto passOf = [&](int rank, const Step::Done& done) {
-    if (hooks_.beat) hooks_.beat(solver_.iteration());
+    beat();
     return pass(rank, done);
   };
   return step_->run(passOf, [&] { return requested(); });
@@ -137,7 +141,7 @@ std::vector<float> Trainer::testValues(int net, int batches, int width) {
     const int64_t batch = solver_.firstTestBatch(index) + b;
     if (stops(requested())) break;
     if (sharding.owner(batch) != me) continue;
-    if (hooks_.beat) hooks_.beat(solver_.iteration());
+    beat();
     try {
       const auto row = solver_.testBatch(index, batch);
       solver::checkOutputs(solver_.testNet(index), row.size() - 1, static_cast<size_t>(width) - 1);
@@ -250,7 +254,8 @@ void Trainer::displayAtEnd() {
 
 void Trainer::finish() {
   const auto& p = solver_.param();
-  if ((p.snapshot_after_train() || wantsSnapshot(agreed_)) && !snapshotTaken_) takeSnapshot();
+  const bool wanted = (p.snapshot_after_train() || wantsSnapshot(agreed_)) && !snapshotTaken_;
+  if (wanted && snapshotAt_ != solver_.iteration()) takeSnapshot();
   if (stopped_) {
     if (logs()) LOG_INFO("Optimization stopped early.");
     return;

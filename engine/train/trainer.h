@@ -44,7 +44,7 @@ struct TrainHooks {
   std::function<void(const Spent&)> spent;        // every iteration: since the trainer was made
   std::function<void(int64_t iteration, int net, const std::vector<TestOutput>&)> test;  // lead worker only
   std::function<void(int64_t iteration, const solver::SnapshotFiles&)> snapshot;         // lead worker only
-  std::function<void(int64_t iteration)> beat;  // before every rank's pass and every test batch
+  std::function<void(int64_t iteration)> beat;  // before every batch, of training and of tests
   std::function<Request()> request;  // polled before the first step, after every rank's pass and before test batches
 };
 
@@ -87,6 +87,7 @@ class Trainer {
   bool logs() const { return lead() || options_.log; }
   void step();
   Request requested();  // polled here, not yet sent with a sum
+  void beat();
   bool stops(Request r) const;
   void begin();
   void advance(int64_t iterations, bool goesOn);

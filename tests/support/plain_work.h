@@ -1,6 +1,9 @@
 // A work of no kind in particular, for tests of what the coordinator does for any.
 #pragma once
+#include <atomic>
+#include <chrono>
 #include <string>
+#include <thread>
 
 #include "cluster/work.h"
 
@@ -25,8 +28,11 @@ class PlainWork : public Work {
   }
   bool take(const control::ToCoordinator::Piece& piece, const std::string& sender) override {
     if (piece.data() == "refused") badData("{} sent what nobody wants", sender);
+    while (piece.data() == "slow" && diskStands) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     return piece.has_size();
   }
+
+  static inline std::atomic<bool> diskStands{false};
 };
 
 }  // namespace crema::cluster::test
