@@ -19,6 +19,7 @@ void Reports::joined(int member, const Roster& roster) {
   j->set_worker(member), j->set_about(hello.about()), j->set_host(hello.host());
   j->set_have(static_cast<int>(here)), j->set_want(static_cast<int>(roster.members.size()));
   j->set_task_seconds(hello.task_seconds()), j->set_unpack_seconds(hello.unpack_seconds());
+  if (hello.has_task()) j->set_task(hello.task()), j->set_executor(hello.executor());
   emit_(event);
 }
 

@@ -16,6 +16,7 @@ control::ToCoordinator::Hello helloOf(const wire::Job& job, const collective::Pe
   hello.set_member(job.worker());
   hello.set_attempt(job.attempt()), hello.set_stage_attempt(job.stage_attempt());
   hello.set_partition(job.partition());
+  if (job.has_task()) hello.set_task(job.task()), hello.set_executor(job.executor());
   hello.set_host(fmt::format("{} {}", host, job.host()));
   hello.set_pid(::getpid());
   hello.set_data_address(data.address());

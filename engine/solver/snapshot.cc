@@ -9,10 +9,12 @@
 #include "base/temporary.h"
 #include "base/text.h"
 #include "model/hdf5_file.h"
+#include "model/trained.h"
 #include "solver/descriptions.h"
 #include "solver/solver.h"
 
 #include <filesystem>
+#include <map>
 #include <optional>
 
 namespace crema::solver {
@@ -32,11 +34,13 @@ void Solver::copyTrainedFrom(const std::string& weights) {
   net::copyTrainedFiles(*net_, paths, tests, options_.log);
 }
 
-std::optional<SnapshotFiles> newestSnapshot(const std::string& prefix) {
+namespace {
+
+// All that have both their files, by iteration.
+std::map<int64_t, SnapshotFiles> snapshotsWith(const std::string& prefix) {
   const std::filesystem::path all(prefix);
   const std::string begin = all.filename().string() + "_iter_";
-  std::optional<SnapshotFiles> newest;
-  int64_t last = -1;
+  std::map<int64_t, SnapshotFiles> found;
   std::error_code none;
   for (const auto& entry : std::filesystem::directory_iterator(parentDirectory(prefix), none)) {
     const std::string name = entry.path().filename().string();
@@ -46,11 +50,34 @@ std::optional<SnapshotFiles> newestSnapshot(const std::string& prefix) {
       if (number.size() > 9 || number.find_first_not_of("0123456789") != std::string::npos) continue;
       std::string model = entry.path().string();
       model.replace(model.size() - ending.size(), 12, ".caffemodel");
-      if (std::stoll(number) > last && std::filesystem::exists(model, none))
-        last = std::stoll(number), newest = {model, entry.path().string()};
+      if (std::filesystem::exists(model, none)) found[std::stoll(number)] = {model, entry.path().string()};
     }
   }
-  return newest;
+  return found;
+}
+
+// As a machine without power may leave them, or a disk that fails; what is in them is judged when they are restored.
+bool damaged(const SnapshotFiles& files) {
+  try {
+    model::readState(files.state);
+    model::useTrained(files.model, [&](const model::Trained& trained) {
+      if (trained.net.layer_size() == 0) badData("{} is empty", files.model);
+    });
+    return false;
+  } catch (const Error& e) {
+    if (e.kind() != ErrorKind::kData) throw;
+    LOG_WARNING("the snapshot {} is passed over: {}", files.state, e.what());
+    return true;
+  }
+}
+
+}  // namespace
+
+std::optional<SnapshotFiles> newestSnapshot(const std::string& prefix) {
+  const auto found = snapshotsWith(prefix);
+  for (auto s = found.rbegin(); s != found.rend(); ++s)
+    if (!damaged(s->second)) return s->second;
+  return found.empty() ? std::nullopt : std::optional(found.rbegin()->second);
 }
 
 SnapshotFiles Solver::snapshotNames(const std::string& prefix) const {

@@ -38,7 +38,8 @@ struct SnapshotFiles {
 };
 
 // The snapshot with this prefix that has the largest iteration, with both its files; nullopt: there is none. Files get
-// their names when they are whole.
+// their names when they are whole; one with a file that was damaged since is passed over, with a warning, unless all are.
+// Costs reading a state, and the model's outline.
 std::optional<SnapshotFiles> newestSnapshot(const std::string& prefix);
 
 // Removes what killed runs left of snapshots with this prefix (base/temporary.h).

@@ -2,6 +2,7 @@
 of other ranks, are refused, and a seed that nobody has set is the snapshot's.
 """
 
+import os
 import re
 import shutil
 
@@ -93,3 +94,26 @@ def test_a_snapshot_of_caffe_says_nothing_and_is_taken(tmp_path, end):
     done = crema(*"train -solver solver.prototxt -resume auto".split(), cwd=tmp_path)
     assert done.code == 0 and "does not say which job took it" in done.err, done.err[-2000:]
     assert f"Resuming from ./tiny_iter_2.solverstate{end}" in done.err
+
+
+@pytest.mark.parametrize("end", ["", ".h5"])
+@pytest.mark.parametrize("kind", ["caffemodel", "solverstate"])
+def test_a_damaged_snapshot_is_passed_over_for_an_older_one(records, tmp_path, kind, end):
+    extra = "snapshot: 5" + ("; snapshot_format: HDF5" if end else "")
+    solver(tmp_path, lenet(records), max_iter=15, extra=extra)
+    assert train(tmp_path).code == 0
+    whole = sha256(tmp_path / f"model{end}")
+
+    def cut(iteration):
+        file = tmp_path / f"snap_iter_{iteration}.{kind}{end}"
+        os.truncate(file, file.stat().st_size // 2)
+
+    cut(15)
+    done = train(tmp_path, "-resume", "auto")
+    assert done.code == 0 and f"Resuming from ./snap_iter_10.solverstate{end}" in done.err, done.err[-2000:]
+    assert f"the snapshot ./snap_iter_15.solverstate{end} is passed over: ./snap_iter_15.{kind}{end}" in done.err
+    assert sha256(tmp_path / f"model{end}") == whole
+    for iteration in (5, 10, 15):
+        cut(iteration)
+    done = train(tmp_path, "-resume", "auto")  # begins not anew
+    assert done.code == 1 and f"snap_iter_15.{kind}{end}" in done.message, done.err[-2000:]

@@ -68,6 +68,40 @@ def test_executors_that_come_and_cannot_read_the_records_end_nothing(job, record
     assert "(new: " not in text
 
 
+def test_executors_that_come_and_cannot_stage_their_files_end_nothing(job, tmp_path):  # noqa: F811
+    """The snapshot that the run went on from is gone when they come: their tasks fail before they have a worker."""
+    longer(job, DATA_FILES[0], 3000)
+    _, model, snapshots = trained(job, tmp_path / "run", files=DATA_FILES, master="local[2]")
+    store = tmp_path / "store"
+    store.mkdir()
+    for file in (tmp_path / "run").glob("*_iter_400.*"):
+        shutil.copy(file, store)
+    (state,), (weights,) = (store.glob(f"*.{end}") for end in ("solverstate", "caffemodel"))
+
+    def disturb(run):
+        wait_until(lambda: run.poll() is not None or "training  iteration" in said(job), 120, "a step")
+        state.unlink()
+
+    text, alone, its_snapshots = trained(
+        job,
+        tmp_path / "run",
+        *("-snapshot", f"viewfs://lake/store/{state.name}", "-weights", f"viewfs://lake/store/{weights.name}"),
+        disturb=disturb,
+        files=DATA_FILES,
+        devices=4,
+        conf=[
+            *dynamic(1, 2),
+            "spark.dynamicAllocation.schedulerBacklogTimeout=5s",  # not before the file is gone
+            f"spark.hadoop.fs.viewfs.mounttable.lake.link./store=file:{store}",
+        ],
+    )
+    later = {name: digest for name, digest in snapshots.items() if "_iter_400." not in name}
+    assert (alone, its_snapshots) == (model, later), text[-4000:]
+    assert re.search(rf"Lost task 1\.0 .*: there is nothing at viewfs://lake/store/{state.name}", text), text[-6000:]
+    assert re.search(r"Lost task 1\.3 .*: TaskKilled", text), text[-6000:]  # the fourth attempt waits, and tries again
+    assert "(new: " not in text
+
+
 @pytest.mark.parametrize(
     ("devices", "conf", "why"),
     [

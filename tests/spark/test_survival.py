@@ -119,6 +119,27 @@ def test_stopped_for_ever(job, tmp_path, stopped, what):
     wait_until(lambda: not [p for p in everything if running(p)], 30, "the end of all processes")
 
 
+def test_stopped_for_ever_behind_a_repeated_stage(job, tmp_path, stopped):
+    """A task that went on while Spark repeated the stage is still known, and is ended with its worker."""
+    stop, _ = stopped
+    frames_job(job, tmp_path)
+    longer(job, FRAMES[0], 1200)
+    _, model, _ = trained(job, tmp_path / "run", files=FRAMES, master="local[2]")
+
+    def disturb(run):
+        at(job, 50)
+        first = processes(run, "\0worker\0-job")
+        os.kill(executors(run)[1], signal.SIGKILL)
+        wait_until(lambda: "training goes on with 3 worker(s) (new" in said(job), 100, "the rows of the lost executor")
+        stop(next(pid for pid in first if running(pid)))
+
+    conf = ("spark.crema.stepTimeout=3s", "spark.crema.replacementTimeout=60s")
+    text, disturbed, _ = trained(job, tmp_path / "run", disturb=disturb, files=FRAMES, conf=conf)
+    assert disturbed == model, text[-4000:]
+    assert re.search(r"worker \d \(rank.*\) has been silent for \d s .*; the run goes on", text), text[-4000:]
+    assert len(re.findall(r"training goes on with 3 worker\(s\) \(new", text)) == 2, text[-4000:]
+
+
 def publisher(run, folder):
     """The executor that writes a file with a temporary name into the folder; None: none does, or the folder has a
     model already.

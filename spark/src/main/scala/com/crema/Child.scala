@@ -119,6 +119,10 @@ class Child(subcommand: String, first: MessageLite, silence: Option[Double]) ext
     }
   }
 
+  /** The same, from a child that has so many seconds for it, and is killed behind them. */
+  def next(seconds: Double): Option[Event] =
+    new SilenceWatch(process, s"crema-$subcommand-silence", seconds).waiting(next())
+
   def pid: Long = process.pid()
 
   /** How the process ended, waiting for that up to `seconds`. */

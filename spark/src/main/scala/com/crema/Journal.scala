@@ -63,7 +63,7 @@ class Journal(folder: Path, conf: Configuration) {
     }
   }
   private def seen(uri: String): Seen = {
-    val path = if (Storage.isLocal(uri)) new Path(new File(Storage.localPath(uri)).toURI) else new Path(uri)
+    val path = Storage.pathOf(uri)
     val status = path.getFileSystem(conf).getFileStatus(path)
     Seen(status.getLen, status.getModificationTime, uri)
   }

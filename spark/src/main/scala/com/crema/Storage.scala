@@ -74,6 +74,9 @@ object Storage {
       else path
     }
 
+  /** As Hadoop names it. */
+  def pathOf(uri: String): Path = if (isLocal(uri)) new Path(new File(localPath(uri)).toURI) else new Path(uri)
+
   /** A file in a folder; the folder may be the root of a store. */
   def inFolder(folder: String, name: String): String =
     if (isLocal(folder)) new File(localPath(folder), name).getPath else new Path(new Path(folder), name).toString
@@ -109,21 +112,6 @@ object Storage {
       val p = new Path(uri)
       val fs = p.getFileSystem(conf)
       fs.exists(p) && fs.getFileStatus(p).isDirectory
-    }
-
-  /** Iteration, model and state of the snapshot in a folder that has the largest iteration, with both its files, which
-    * get their names when they are whole.
-    */
-  def newestSnapshot(folder: String, name: String, conf: Configuration): Option[(Int, String, String)] =
-    reaching(folder) {
-      val path = if (isLocal(folder)) new Path(new File(localPath(folder)).toURI) else new Path(folder)
-      val fs = path.getFileSystem(conf)
-      val State = s"(\\Q$name\\E_iter_(\\d{1,9}))\\.solverstate((?:\\.h5)?)".r
-      val files = if (fs.exists(path)) fs.listStatus(path).map(_.getPath.getName).toSet else Set.empty[String]
-      files.collect {
-        case state @ State(stem, number, h5) if files(s"$stem.caffemodel$h5") =>
-          (number.toInt, inFolder(folder, s"$stem.caffemodel$h5"), inFolder(folder, state))
-      }.toSeq.sortBy(_._1).lastOption
     }
 
   /** The bytes that fetch() would copy: 0 for local paths and for what does not exist. */
@@ -214,7 +202,7 @@ object Storage {
   }
 
   private def writeBeside(uri: String, conf: Configuration): Unit = {
-    val to = if (isLocal(uri)) new Path(new File(localPath(uri)).toURI) else new Path(uri)
+    val to = pathOf(uri)
     val fs = to.getFileSystem(conf)
     if (fs.exists(to) && fs.getFileStatus(to).isDirectory) throw new WrongInput("it is a folder; name a file in it")
     val probe = new Path(to.getParent, s"_${to.getName}.${java.util.UUID.randomUUID()}.probe")
@@ -228,7 +216,7 @@ object Storage {
   /** Copies a local file to exactly `uri`. @throws CremaException that names the place and the cause */
   def publish(local: String, uri: String, conf: Configuration): Unit =
     try {
-      val to = if (isLocal(uri)) new Path(new File(localPath(uri)).toURI) else new Path(uri)
+      val to = pathOf(uri)
       WholeFile.at(to, conf) { (fs, part) => fs.copyFromLocalFile(false, true, new Path(new File(local).toURI), part) }
     } catch {
       case e: CremaException => throw e

@@ -1,6 +1,6 @@
 package com.crema
 
-import java.util.concurrent.{ConcurrentHashMap, Executors, RejectedExecutionException}
+import java.util.concurrent.{ConcurrentHashMap, RejectedExecutionException}
 
 import com.crema.wire.Wire.{Event, Input, Job, LmdbIndex, RemoteFile}
 import com.google.protobuf.ByteString
@@ -89,11 +89,7 @@ object StoredFile {
   */
 private[crema] class RangeServer(child: Child, train: Option[StoredFile], test: Option[StoredFile],
     hadoop: HadoopSettings) extends AutoCloseable {
-  private val thread = Executors.newSingleThreadExecutor { body =>
-    val t = new Thread(body, "crema-ranges")
-    t.setDaemon(true)
-    t
-  }
+  private val thread = Daemon.executor("crema-ranges")
   private lazy val conf = hadoop.configuration
   private val open = scala.collection.mutable.Map[Boolean, FSDataInputStream]()
 

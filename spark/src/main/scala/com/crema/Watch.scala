@@ -25,7 +25,8 @@ private[crema] class Watch(sc: SparkContext, coordinator: Child, console: Consol
   @volatile private var failed: Option[Event.Failed] = None
   @volatile private var last: Option[Event.Snapshot] = None
   @volatile private var died: Option[String] = None // the coordinator ended without reporting a failure
-  @volatile private var done, cancelled, closing = false
+  @volatile private var started, done, cancelled, closing = false
+  @volatile private var busy: Option[String] = None // what the reader does, other than to wait for the coordinator
   private val tasksEnded = new CountDownLatch(1)
 
   def tests: Seq[Event.Test] = seen.synchronized(seen.toList)
@@ -46,9 +47,9 @@ private[crema] class Watch(sc: SparkContext, coordinator: Child, console: Consol
         catch { case NonFatal(e) => Some(e) }
         finally tasksEnded.countDown()
       // The coordinator hears of the same failure, and its message is the better one.
-      reader.join(if (failure.isEmpty) 20000 else 5000)
-      if (!done) throw failure.getOrElse(CremaException.of(failed.fold("")(_.getKind),
-        failed.fold("the coordinator ended before the run did")(_.getStory) + coordinator.tail()))
+      reader.join(if (failure.isEmpty) patience else 5000)
+      if (!done) throw failure.getOrElse(
+        CremaException.of(failed.fold("")(_.getKind), failed.fold(notHeard(reader))(_.getStory) + coordinator.tail()))
       for (e <- failure if !cancelled) log.warn(s"a task failed when the run was done: ${JobError.message(e)}")
     } catch {
       case NonFatal(e) =>
@@ -63,6 +64,16 @@ private[crema] class Watch(sc: SparkContext, coordinator: Child, console: Consol
     }
   }
 
+  /** ms for which the coordinator keeps what it says for a driver that does not read (docs/decisions/0142). */
+  private val patience = (10000 * Cluster.stepTimeout(sc.getConf)).toLong
+
+  /** Why the end of a run is not known whose tasks have all ended well. */
+  private def notHeard(reader: Thread): String =
+    if (!reader.isAlive) "the coordinator ended before the run did"
+    else s"all tasks have ended well, and ${patience / 1000} s later the driver does not know what its coordinator " +
+      s"(pid ${coordinator.pid}) says of the end, as it ${busy.getOrElse("still waits for that")}; " +
+      "ten times spark.crema.stepTimeout is the limit"
+
   /** The error at Ctrl-C or SIGTERM, printed at once: the JVM does not wait for the thread that runs the job. */
   private def endedFromOutside: String =
     "the driver was asked to end (Ctrl-C, SIGTERM or its cluster), and the run ended with it; " + last.fold(
@@ -76,12 +87,15 @@ private[crema] class Watch(sc: SparkContext, coordinator: Child, console: Consol
   private def explained(e: Throwable, places: Whereabouts): CremaException = {
     val wrong = JobError.isLasting(e) || failed.exists(f => CremaException.of(f.getKind, "").isInstanceOf[WrongInput])
     val reasons = (failed.map(_.getStory) ++ died).toSeq
+    def late(text: String) = text.contains("the run was over before attempt")
     val sparks = Some(JobError.message(e)).filterNot { text =>
-      def consequence = cancelled && !JobError.isOurs(e) || text.contains("the run was over before attempt")
+      def consequence = cancelled && !JobError.isOurs(e) || late(text)
       died.isDefined || failed.isDefined && consequence
     }
     val snapshot = if (wrong) None else last.map(lastSnapshot)
-    val text = (reasons ++ reasons.flatMap(places.of) ++ sparks ++ snapshot).distinct.mkString("\n")
+    // Why a worker is missing that the coordinator has waited for.
+    val missing = places.unheard.filter(text => !started && failed.exists(_.getKind == "timeout") && !late(text))
+    val text = (reasons ++ reasons.flatMap(places.of) ++ missing ++ sparks ++ snapshot).distinct.mkString("\n")
     if (wrong) new WrongInput(text, e) else new CremaException(text, e)
   }
 
@@ -91,10 +105,16 @@ private[crema] class Watch(sc: SparkContext, coordinator: Child, console: Consol
       val e = event.get
       if (e.hasSnapshot) { // first, so that a snapshot that users have seen in the log is known to the next attempt
         last = Some(e.getSnapshot)
-        published(e.getSnapshot)
+        busyWith("still notes the last snapshot for another attempt: does the file system of its journal hang?") {
+          published(e.getSnapshot)
+        }
       }
-      console.show(e)
-      budget.follow(e).foreach(console.say)
+      busyWith("cannot write to its console: is stderr held, by a pipe that nobody reads?") {
+        console.show(e)
+        budget.follow(e).foreach(console.say)
+      }
+      if (e.hasJoined) places.joined(e.getJoined)
+      if (e.hasStarted) started = true
       if (e.hasTest) seen.synchronized(seen += e.getTest)
       if (e.hasLost && e.getLost.getSilent) places.endTask(e.getLost.getWorker)
       if (e.hasDone) done = true
@@ -115,6 +135,8 @@ private[crema] class Watch(sc: SparkContext, coordinator: Child, console: Consol
       cancel()
     }
   }
+
+  private def busyWith(what: String)(body: => Unit): Unit = { busy = Some(what); body; busy = None }
 
   private def cancel(): Unit = {
     cancelled = true

@@ -1,19 +1,21 @@
 package com.crema
 
 import java.io.{File, IOException}
-import java.nio.file.{Files, StandardCopyOption}
+import java.nio.channels.FileChannel
+import java.nio.file.{Files, StandardCopyOption, StandardOpenOption}
 import java.util.UUID
 
 import scala.util.control.NonFatal
 
 import org.apache.hadoop.conf.Configuration
-import org.apache.hadoop.fs.{FileAlreadyExistsException, FileSystem, FileUtil, Options, Path}
+import org.apache.hadoop.fs.{FileAlreadyExistsException, FileSystem, FileUtil, LocalFileSystem, Options, Path}
 import org.apache.hadoop.hdfs.DistributedFileSystem
 import org.slf4j.LoggerFactory
 
-/** Writes files so that readers see the whole file or none: under a temporary name, then renamed over the old file.
-  * After a failure the temporary file is removed; what a killed process leaves is removed when the same file is written
-  * an hour later or more.
+/** Writes files so that readers see the whole file or none: under a temporary name, then renamed over the old file. On
+  * a local disk both are flushed, so that a machine that loses its power keeps the old file or the new one. After a
+  * failure the temporary file is removed; what a killed process leaves is removed when the same file is written an hour
+  * later or more.
   */
 object WholeFile {
   private val log = LoggerFactory.getLogger(getClass)
@@ -39,7 +41,7 @@ object WholeFile {
   def at(to: Path, conf: Configuration)(write: (FileSystem, Path) => Unit): Unit = {
     val fs = to.getFileSystem(conf)
     val part = new Path(to.getParent, s"_${to.getName}.${UUID.randomUUID()}.part") // attempts may overlap
-    try write(fs, part)
+    try { write(fs, part); flush(fs, part) }
     catch {
       case e: Throwable =>
         try fs.delete(part, false)
@@ -53,8 +55,22 @@ object WholeFile {
         throw new CremaException(s"$to cannot be written: $why; the whole new file is $part: mend that and rename it",
           e)
     }
+    try flush(fs, to.getParent)
+    catch { case NonFatal(e) => log.info(s"the name of $to may not be on the disk yet: ${Storage.cause(e)}") }
     try removeAbandoned(fs, to)
     catch { case NonFatal(e) => log.info(s"older temporary files of $to may be left: ${Storage.cause(e)}") }
+  }
+
+  /** On a local disk: a file and its checksums, or the names in a folder, which Java opens alike on Linux. */
+  private def flush(fs: FileSystem, path: Path): Unit = fs match {
+    case local: LocalFileSystem =>
+      for (p <- Seq(path, local.getChecksumFile(path)); file = new File(p.toUri.getPath) if file.exists()) {
+        val channel = FileChannel.open(file.toPath, StandardOpenOption.READ)
+        try channel.force(true)
+        catch { case e: IOException if e.getMessage == "Invalid argument" => /* nothing to flush, say its drivers */ }
+        finally channel.close()
+      }
+    case _ =>
   }
 
   /** Removes temporary files of `to`, which has just been written, that are so much older that nobody writes them. */

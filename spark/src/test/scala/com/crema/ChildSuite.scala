@@ -31,6 +31,15 @@ class ChildSuite extends AnyFunSuite {
     } finally child.close()
   }
 
+  test("a child that says nothing within the time it has is killed") {
+    val child = new Child("coordinator", job(60))
+    try {
+      assert(child.next(20.0).get.hasListening && child.alive)
+      assert(child.next(1.0) === None) // it waits for workers, a minute
+      assert(child.ending(5).startsWith("was killed by signal 9"))
+    } finally child.close()
+  }
+
   test("a killed child is told from one that failed") {
     val child = new Child("coordinator", job(60))
     child.next()

@@ -7,6 +7,10 @@ import java.nio.file.attribute.FileTime
 import java.nio.file.{Files, Path}
 import java.time.{Duration, Instant}
 
+import scala.collection.JavaConverters._
+
+import jdk.jfr.Recording
+import jdk.jfr.consumer.RecordingFile
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{Path => HadoopPath}
 import org.scalatest.funsuite.AnyFunSuite
@@ -37,6 +41,27 @@ class WholeFileSuite extends AnyFunSuite {
 
   for (uri <- Seq(s"shared:$place", s"file:$place")) test(s"an old file is replaced at ${uri.takeWhile(_ != ':')}:") {
     for (text <- Seq("old", "new")) { publish(text, uri); assert(Files.readString(place) == text && parts.isEmpty) }
+  }
+
+  /** The paths that are flushed meanwhile, without what is random in them. */
+  private def flushed(body: => Unit): Seq[String] = {
+    val (recording, dump) = (new Recording, Files.createTempFile("flushed-", ".jfr"))
+    try {
+      recording.enable("jdk.FileForce").withoutThreshold()
+      recording.start()
+      body
+      recording.stop()
+      recording.dump(dump)
+      RecordingFile.readAllEvents(dump).asScala.map(_.getString("path")).filter(_.startsWith(folder.toString))
+        .map(_.replaceAll("[-0-9a-f]{36}", "*")).toSeq
+    } finally { recording.close(); Files.delete(dump) }
+  }
+
+  test("on a local disk a file is flushed before it gets its name, and the folder behind that") {
+    assert(flushed(publish("whole", s"file:$place")) == Seq(s"$folder/_model.*.part", s"$folder"))
+    val written = flushed(WholeFile.at(new HadoopPath(s"file:$place"), conf)((fs, part) => fs.create(part).close()))
+    assert(written == Seq(s"$folder/_model.*.part", s"$folder/._model.*.part.crc", s"$folder"))
+    Files.delete(place)
   }
 
   for (uri <- Seq(s"shared:$place", s"file:$place"))

@@ -19,6 +19,7 @@ class WorkFolderSuite extends AnyFunSuite {
       folder.toFile
     }
     gone.waitFor(10, TimeUnit.SECONDS)
+    val before = left(s"crema-work-${ProcessHandle.current.pid}-1", lock = true) // as in containers
     val (dead, unlocked, held, other) = (left(s"crema-work-${gone.pid}-1", lock = true),
       left("crema-work-123", lock = false), left("crema-work-77-2", lock = true), left("elsewhere", lock = true))
     val holder = new ProcessBuilder(
@@ -32,7 +33,7 @@ class WorkFolderSuite extends AnyFunSuite {
       assert(holder.getInputStream.read() == 'h')
       val mine = WorkFolder.make(root.toFile)
       assert(mine.getName.startsWith(s"crema-work-${ProcessHandle.current.pid}-") && new File(mine, ".lock").exists())
-      assert(!dead.exists() && unlocked.exists() && held.exists() && other.exists())
+      assert(!dead.exists() && !before.exists() && unlocked.exists() && held.exists() && other.exists())
       holder.getOutputStream.close()
       assert(holder.waitFor(10, TimeUnit.SECONDS))
       WorkFolder.clear(root.toFile)

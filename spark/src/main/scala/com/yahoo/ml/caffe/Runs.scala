@@ -124,8 +124,8 @@ private[caffe] class Runs(@transient val sc: SparkContext) extends Serializable 
     if (!Set("", "none", "auto")(conf.resume))
       throw new WrongArgument(s"-resume must be auto or none, not '${conf.resume}'")
     if (conf.resume == "auto" && conf.snapshotStateFile.isEmpty)
-      Storage.newestSnapshot(folder, name, sc.hadoopConfiguration) match {
-        case Some((iteration, model, state)) =>
+      Snapshots.newest(folder, name, sc.hadoopConfiguration, console.say) match {
+        case Some(Snapshots.Found(iteration, model, state)) =>
           console.say(s"training goes on from the snapshot of iteration $iteration, $state")
           if (iteration >= maxIter)
             console.say(

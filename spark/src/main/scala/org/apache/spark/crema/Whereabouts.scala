@@ -1,36 +1,45 @@
 package org.apache.spark.crema
 
-import java.util.concurrent.ConcurrentHashMap
-
 import scala.collection.concurrent.TrieMap
 
-import org.apache.spark.SparkContext
-import org.apache.spark.scheduler.{SparkListener, SparkListenerJobStart, SparkListenerTaskStart}
+import com.crema.wire.Wire.Event
+import org.apache.spark.scheduler.{SparkListener, SparkListenerJobStart, SparkListenerTaskEnd}
+import org.apache.spark.{ExceptionFailure, SparkContext}
 
-/** In which executor, and in which attempt of which task, each worker of a run is. Worker w is task w of the last stage
-  * of the jobs of this group, until Spark repeats that stage.
+/** In which executor, and in which attempt of which task, each worker of a run is, as each says when it joins. Numbers
+  * of Spark's partitions do not tell: when Spark repeats the stage, tasks of the attempt before go on, and those of the
+  * later one may do the work of other workers.
   */
 class Whereabouts(sc: SparkContext, group: String) extends SparkListener with AutoCloseable {
-  @volatile private var stage = -1
-  private val executors = new ConcurrentHashMap[Int, (String, String)]() // id, host
-  private val tasks = TrieMap[Int, Long]() // ids of the latest attempts
+  private val workers = TrieMap[Int, Event.Joined]() // the latest process of each
+  @volatile private var stage = -1 // the last one of the jobs of this group
+  private val failures = TrieMap[Long, String]() // by task
   sc.addSparkListener(this)
 
   override def onJobStart(job: SparkListenerJobStart): Unit =
     if (Option(job.properties).exists(_.getProperty("spark.jobGroup.id") == group)) stage = job.stageIds.max
 
-  override def onTaskStart(task: SparkListenerTaskStart): Unit =
-    if (task.stageId == stage) {
-      executors.put(task.taskInfo.index, (task.taskInfo.executorId, task.taskInfo.host))
-      if (task.stageAttemptId == 0) tasks.put(task.taskInfo.index, task.taskInfo.taskId)
-      else tasks.clear() // tasks of both attempts go on, and any of the later ones may do the work of another worker
-    }
+  override def onTaskEnd(task: SparkListenerTaskEnd): Unit = task.reason match {
+    case e: ExceptionFailure if task.stageId == stage =>
+      val info = task.taskInfo
+      failures.put(info.taskId, s"a task in executor ${info.executorId} on host ${info.host} failed: ${e.description}")
+    case _ =>
+  }
+
+  /** The last failure of a task whose worker has not joined, so that the coordinator knows nothing of it. */
+  def unheard: Option[String] = {
+    val known = workers.values.map(_.getTask).toSet
+    failures.toSeq.filterNot(f => known(f._1)).sortBy(_._1).lastOption.map(_._2)
+  }
+
+  def joined(worker: Event.Joined): Unit = workers.put(worker.getWorker, worker)
 
   /** Ends this worker's task, which Spark does not count as a failure, and runs again. */
   def endTask(worker: Int): Unit =
-    for (id <- tasks.get(worker))
+    for (w <- workers.get(worker))
       try
-        sc.killTaskAttempt(id, interruptThread = true, s"worker $worker counts as lost, and its process has not ended")
+        sc.killTaskAttempt(w.getTask, interruptThread = true,
+          s"worker $worker counts as lost, and its process has not ended")
       catch { case _: IllegalStateException => /* the context is stopped, and the task with it */ }
 
   private val Worker = "worker (\\d+) \\(".r
@@ -39,14 +48,15 @@ class Whereabouts(sc: SparkContext, group: String) extends SparkListener with Au
   def of(reason: String): Option[String] =
     for {
       found <- Worker.findPrefixMatchOf(reason)
-      w = found.group(1).toInt
-      (id, host) <- Option(executors.get(w))
+      worker <- workers.get(found.group(1).toInt)
     } yield {
+      val id = worker.getExecutor
       val summary = sc.statusStore.executorList(activeOnly = false).find(_.id == id)
+      val host = summary.fold(worker.getHost)(_.hostPort.replaceFirst(":\\d+$", ""))
       def inLogs = summary.flatMap(_.executorLogs.values.flatMap("container_[0-9a-z_]+".r.findFirstIn(_)).headOption)
       val container = summary.flatMap(_.attributes.get("CONTAINER_ID")).orElse(inLogs)
       val log = summary.flatMap(_.executorLogs.get("stderr")).fold("")(url => s"; its log: $url")
-      s"worker $w was in executor $id on host $host${container.fold("")(c => s", container $c")}$log"
+      s"worker ${worker.getWorker} was in executor $id on host $host${container.fold("")(c => s", container $c")}$log"
     }
 
   override def close(): Unit = sc.removeSparkListener(this)

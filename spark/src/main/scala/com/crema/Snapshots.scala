@@ -1,0 +1,90 @@
+package com.crema
+
+import java.io.{EOFException, File, RandomAccessFile}
+
+import org.apache.hadoop.conf.Configuration
+
+/** The snapshots of a job that lie in a folder. */
+object Snapshots {
+  case class Found(iteration: Int, model: String, state: String)
+
+  /** The one with the largest iteration that has both its files. They get their names when they are whole; on a disk of
+    * this machine one that is damaged since is passed over, unless all are.
+    *
+    * @param say hears of those
+    */
+  def newest(folder: String, name: String, conf: Configuration, say: String => Unit): Option[Found] = {
+    val found = all(folder, name, conf).sortBy(-_.iteration)
+    def whole(s: Found) = {
+      val damaged = Seq(s.model, s.state).find(f => Storage.isLocal(f) && isCut(new File(Storage.localPath(f))))
+      for (file <- damaged)
+        say(s"the snapshot of iteration ${s.iteration} is passed over: $file is damaged, it ends in the middle")
+      damaged.isEmpty
+    }
+    found.find(whole).orElse(found.headOption)
+  }
+
+  private def all(folder: String, name: String, conf: Configuration): Seq[Found] = Storage.reaching(folder) {
+    val path = Storage.pathOf(folder)
+    val fs = path.getFileSystem(conf)
+    val State = s"(\\Q$name\\E_iter_(\\d{1,9}))\\.solverstate((?:\\.h5)?)".r
+    val files = if (fs.exists(path)) fs.listStatus(path).map(_.getPath.getName).toSet else Set.empty[String]
+    files.toSeq.collect {
+      case state @ State(stem, number, h5) if files(s"$stem.caffemodel$h5") =>
+        Found(number.toInt, Storage.inFolder(folder, s"$stem.caffemodel$h5"), Storage.inFolder(folder, state))
+    }
+  }
+
+  /** Whether a file ends in the middle, or in zeros, as one that was being written when a machine lost its power. Of a
+    * message the heads of the outermost fields are read, of HDF5 what it says of its own length.
+    */
+  private[crema] def isCut(file: File): Boolean = {
+    val in = new RandomAccessFile(file, "r")
+    try if (in.length >= 8 && in.readLong() == Hdf5) endOfHdf5(in) > in.length
+      else { in.seek(0); in.length == 0 || !endsWithField(in) }
+    catch { case _: EOFException => true }
+    finally in.close()
+  }
+
+  private val Hdf5 = 0x894844460d0a1a0aL // the first eight bytes
+
+  /** The end of file address in the superblock: of versions 0 and 1 behind base and free space, later behind base and
+    * extension.
+    */
+  private def endOfHdf5(in: RandomAccessFile): Long = {
+    val version = in.read()
+    in.seek(if (version < 2) 13 else 9)
+    if (in.read() != 8) 0 // addresses of another size, which no writer of snapshots has
+    else {
+      in.seek(version match { case 0 => 40; case 1 => 44; case _ => 28 })
+      java.lang.Long.reverseBytes(in.readLong())
+    }
+  }
+
+  private def endsWithField(in: RandomAccessFile): Boolean = {
+    var good = true
+    while (good && in.getFilePointer < in.length) {
+      val tag = varint(in)
+      val size = tag & 7 match {
+        case 0 => varint(in); 0L
+        case 1 => 8L
+        case 2 => varint(in)
+        case 5 => 4L
+        case _ => -1L
+      }
+      good = tag >> 3 > 0 && size >= 0 && size <= in.length - in.getFilePointer
+      if (good) in.seek(in.getFilePointer + size)
+    }
+    good
+  }
+
+  private def varint(in: RandomAccessFile): Long = {
+    var (value, shift, byte) = (0L, 0, 0x80)
+    while (byte >= 0x80 && shift < 64) {
+      byte = in.readUnsignedByte()
+      value |= (byte & 0x7fL) << shift
+      shift += 7
+    }
+    value
+  }
+}

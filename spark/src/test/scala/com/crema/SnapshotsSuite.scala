@@ -1,0 +1,55 @@
+package com.crema
+
+import java.io.{File, RandomAccessFile}
+import java.nio.file.{Files, Path}
+
+import scala.collection.mutable
+
+import org.apache.hadoop.conf.Configuration
+import org.scalatest.BeforeAndAfterEach
+import org.scalatest.funsuite.AnyFunSuite
+
+/** Which snapshot `-resume auto` takes, of copies of one that Caffe wrote. */
+class SnapshotsSuite extends AnyFunSuite with BeforeAndAfterEach {
+  private val golden = Iterator.iterate(new File("").getAbsoluteFile)(_.getParentFile)
+    .map(new File(_, "tests/goldens/caffe_snapshots")).find(_.exists()).get.toPath
+  private var folder: Path = _
+  override def beforeEach(): Unit = folder = Files.createTempDirectory("snapshots-suite-")
+  override def afterEach(): Unit = org.apache.hadoop.fs.FileUtil.fullyDelete(folder.toFile)
+
+  private def taken(iteration: Int, end: String): Unit =
+    for (kind <- Seq("caffemodel", "solverstate"))
+      Files.copy(golden.resolve(s"tiny_iter_2.$kind$end"), folder.resolve(s"snap_iter_$iteration.$kind$end"))
+  private def newest: (Option[Int], Seq[String]) = {
+    val said = mutable.Buffer[String]()
+    (Snapshots.newest(s"file:$folder", "snap", new Configuration(), said += _).map(_.iteration), said.toSeq)
+  }
+  private def changed(name: String)(change: RandomAccessFile => Unit): Unit = {
+    val file = new RandomAccessFile(folder.resolve(name).toFile, "rw")
+    try change(file)
+    finally file.close()
+  }
+
+  for (end <- Seq("", ".h5"); kind <- Seq("caffemodel", "solverstate"))
+    test(s"a .$kind$end that was cut short is passed over for an older snapshot") {
+      for (n <- Seq(2, 4, 10)) taken(n, end)
+      assert(newest == (Some(10), Nil))
+      val name = s"snap_iter_10.$kind$end"
+      changed(name)(f => f.setLength(f.length / 2))
+      val (found, said) = newest
+      assert(found.contains(4) && said.size == 1 && said.head.contains(s"$folder/$name is damaged"), said)
+      changed(name)(_.setLength(0))
+      assert(newest._1.contains(4))
+    }
+
+  test(
+    "a file that ends in zeros is passed over, and where all are damaged the newest is taken, to fail with its error") {
+    for (n <- Seq(2, 4)) taken(n, "")
+    changed("snap_iter_4.solverstate") { f =>
+      val all = f.length; f.setLength(all / 2); f.setLength(all)
+    }
+    assert(newest._1.contains(2))
+    changed("snap_iter_2.caffemodel")(_.setLength(5))
+    assert(newest._1.contains(4) && newest._2.size == 2)
+  }
+}
