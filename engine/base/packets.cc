@@ -4,8 +4,7 @@
 #include <array>
 #include <cstring>
 
-#define XXH_INLINE_ALL
-#include <xxhash.h>
+#include "base/packet_sum.h"
 
 namespace crema {
 namespace {
@@ -19,12 +18,12 @@ unsigned char* bytes(char* p) { return reinterpret_cast<unsigned char*>(p); }
 const unsigned char* bytes(const char* p) { return reinterpret_cast<const unsigned char*>(p); }
 
 uint64_t sumOf(const char* payload, size_t size, uint64_t number) {
-  return XXH3_64bits_withSeed(payload, size, (number << 32) + size);
+  return packetSum(payload, size, (number << 32) + size);
 }
 
 // Of a packet's size and number: a size that was damaged is not waited for.
 uint32_t headSumOf(uint32_t size, uint64_t number) {
-  return static_cast<uint32_t>(XXH3_64bits_withSeed(&size, sizeof size, number));
+  return static_cast<uint32_t>(packetSum(&size, sizeof size, number));
 }
 
 // Of the payload, as the head says; 0 for a head that was damaged.

@@ -11,6 +11,8 @@
 #include <tuple>
 #include <vector>
 
+#include "base/packet_sum.h"
+
 namespace crema {
 namespace {
 
@@ -204,6 +206,18 @@ TEST(Packets, AnotherKeyOpensNothing) {
   std::string why;
   EXPECT_EQ(received(there, wire, &why), "");
   EXPECT_NE(why.find("its check does not fit"), std::string::npos);
+}
+
+TEST(Packets, SumsAreXxhashsOnAnyProcessor) {
+  std::vector<char> bytes(5000);
+  std::mt19937 draw(3);
+  for (char& b : bytes) b = static_cast<char>(draw());
+  for (size_t size = 0; size <= 4096; size += size < 600 ? 1 : 97)
+    for (const size_t from : {0u, 1u, 31u}) {
+      const uint64_t seed = draw(), want = XXH3_64bits_withSeed(bytes.data() + from, size, seed);
+      EXPECT_EQ(packetSum(bytes.data() + from, size, seed), want) << size;
+      EXPECT_EQ(detail::packetSumAnywhere(bytes.data() + from, size, seed), want) << size;
+    }
 }
 
 TEST(Packets, ASizeThatNoPacketHasIsRefusedAtOnce) {
