@@ -24,6 +24,7 @@ struct Pass {
 struct Times {
   std::vector<Pass> forward, backward;  // a layer each; without backward passes, none
   std::vector<int> computedBy;          // the layer that computes each: itself, or the one whose plan it is part of
+  std::vector<int> forwardBy;           // the same of the forward pass alone
   Peaks peaks;
   int64_t memory = 0;  // before the peaks were measured
   bool forwardOnly() const { return backward.empty(); }
@@ -100,7 +101,10 @@ void printTimes(const net::Net& net, const Times& times, int threads) {
           {net.layers()[i]->name(), fmt::format("{} in {}", type, net.layers()[static_cast<size_t>(by)]->name())});
       continue;
     }
-    addRow({net.layers()[i]->name(), type}, f, b, 1e3 * leastSeconds(f.work, times.peaks),
+    const int forwardBy = times.forwardBy[i];
+    const std::string apart =
+        forwardBy == by ? "" : ", forward in " + net.layers()[static_cast<size_t>(forwardBy)]->name();
+    addRow({net.layers()[i]->name(), type + apart}, f, b, 1e3 * leastSeconds(f.work, times.peaks),
            1e3 * leastSeconds(b.work, times.peaks));
   }
   addRow({"all layers", ""}, forward, backward, leastOf(times.forward, times.peaks),
@@ -136,6 +140,7 @@ void printJson(const net::Net& net, const Times& times, int iterations, int thre
   for (size_t i = 0; i < times.forward.size(); ++i) {
     json.object(), json.text("name", net.layers()[i]->name()), json.text("type", net.layers()[i]->type());
     json.text("computed_by", net.layers()[static_cast<size_t>(times.computedBy[i])]->name());
+    json.text("forward_computed_by", net.layers()[static_cast<size_t>(times.forwardBy[i])]->name());
     addPass(json, "forward", times.forward[i], times.peaks);
     if (!times.forwardOnly()) addPass(json, "backward", times.backward[i], times.peaks);
     json.end();
@@ -174,9 +179,9 @@ Times measure(net::Net& net, Plan& plan, int iterations) {
     LOG_INFO("Iteration: {} forward{} time: {:.6g} ms.", j + 1, kForwardOnly ? "" : "-backward", here);
   }
   for (int i = 0; i < layers; ++i) {
-    times.computedBy.push_back(plan.computedBy(i));
+    times.computedBy.push_back(plan.computedBy(i)), times.forwardBy.push_back(plan.forwardBy(i));
     if (plan.computedBy(i) != i) continue;
-    if (plan.computesForward(i)) times.forward[static_cast<size_t>(i)].work = forwardWork(net, i);
+    if (plan.forwardBy(i) == i) times.forward[static_cast<size_t>(i)].work = forwardWork(net, i);
     if (!kForwardOnly) times.backward[static_cast<size_t>(i)].work = backwardWork(net, i);
   }
   return times;

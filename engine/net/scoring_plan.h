@@ -32,7 +32,7 @@ class ScoringPlan {
   // One layer after the other, as forward() does: nothing happens for a layer that another computes.
   double forwardLayer(int i);
   int computedBy(int i) const { return layers_[static_cast<size_t>(i)].by; }  // i, or the convolution whose step it is
-  bool computesForward(int i) const { return computedBy(i) == i; }
+  int forwardBy(int i) const { return computedBy(i); }
 
  private:
   struct Merged {

@@ -133,7 +133,7 @@ void TrainingPlan::findRectified(int convolution) {
       !relu->followSum(net_.bottoms(behind), net_.tops(behind), &steps) || !steps.rectified)
     return;
   layers_[static_cast<size_t>(convolution)].rectifiedFor = behind;
-  layers_[static_cast<size_t>(behind)].isRectified = true;
+  layers_[static_cast<size_t>(behind)].rectifiedBy = convolution;
 }
 
 std::string TrainingPlan::firstNotFinite() {
@@ -188,7 +188,7 @@ void TrainingPlan::backward(const std::function<void(int64_t from)>& done) {
 double TrainingPlan::forwardLayer(int i) {
   const Planned& planned = layers_[static_cast<size_t>(i)];
   layers::Layer& layer = *net_.layers()[static_cast<size_t>(i)];
-  if (planned.by != i || planned.isRectified) return 0;
+  if (planned.by != i || planned.rectifiedBy >= 0) return 0;
   net_.checkInterrupt();
   if (planned.rectifiedFor >= 0) return forwardRectified(i), 0;
   if (planned.writesFor >= 0) {

@@ -43,7 +43,10 @@ class TrainingPlan {
   Blob& lend(int64_t values);
   const std::vector<Need>& sharing() const { return placement_.needs; }
   int computedBy(int i) const { return layers_[static_cast<size_t>(i)].by; }  // i, or the leader of its group
-  bool computesForward(int i) const { return computedBy(i) == i && !layers_[static_cast<size_t>(i)].isRectified; }
+  int forwardBy(int i) const {                                                // the layer that does its forward pass
+    const int convolution = layers_[static_cast<size_t>(i)].rectifiedBy;
+    return convolution >= 0 ? convolution : computedBy(i);
+  }
 
  private:
   struct Planned {
@@ -51,7 +54,7 @@ class TrainingPlan {
     std::vector<int> behind = {};  // of a leader
     int writesFor = -1;            // the leader that keeps this layer's top
     int rectifiedFor = -1;         // the ReLU in place behind a convolution, which does its forward pass
-    bool isRectified = false;      // of that ReLU: nothing is left for its forward pass
+    int rectifiedBy = -1;          // of that ReLU: the convolution
     bool kept = false;             // of a leader: the layer below has written where it keeps its bottom
   };
   void findGroup(int leader);
