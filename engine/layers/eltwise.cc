@@ -102,13 +102,6 @@ class Eltwise : public SameShapeLayer, public SumLeader {
     const auto& c = param_.eltwise_param().coeff();
     return c.empty() ? T(1) : static_cast<T>(c[static_cast<int>(k)]);
   }
-  template <class T>
-  static std::vector<const T*> dataOf(const Blobs& bottom) {
-    std::vector<const T*> x;
-    for (const Blob* b : bottom) x.push_back(b->data<T>());
-    return x;
-  }
-
   // y of bottoms 0 to k from `before`, that of 0 to k - 1.
   template <class T>
   void join(size_t k, const T* before, const T* x, T* y, int64_t from, int64_t to) {

@@ -3,10 +3,11 @@
 #pragma once
 #include <algorithm>
 #include <cstdint>
+#include <vector>
 
 #include "base/thread_pool.h"
 #include "kernels/channels.h"
-#include "tensor/shape.h"
+#include "tensor/blob.h"
 
 namespace crema::layers {
 
@@ -18,6 +19,20 @@ template <class Body>
 void inPieces(ThreadPool& pool, int64_t count, const Body& body) {
   pool.run(static_cast<int>((count + kPiece - 1) / kPiece),
            [&](int task, int) { body(task * kPiece, std::min(count, (task + 1) * kPiece)); });
+}
+
+// The memory of each, made if it was not there.
+template <class T>
+std::vector<const T*> dataOf(const std::vector<Blob*>& blobs) {
+  std::vector<const T*> all;
+  for (const Blob* b : blobs) all.push_back(b->data<T>());
+  return all;
+}
+template <class T>
+std::vector<const T*> diffsOf(const std::vector<Blob*>& blobs) {
+  std::vector<const T*> all;
+  for (const Blob* b : blobs) all.push_back(b->diff<T>());
+  return all;
 }
 
 // A blob seen as outer x channels x inner.

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <vector>
 
 #include "layers/layer.h"
+#include "layers/loops.h"
 
 namespace crema::layers {
 
@@ -28,20 +28,6 @@ void eachPart(ThreadPool& pool, const Blobs& parts, const Shape& whole, int axis
     });
     start += part;
   }
-}
-
-// The memory of each, made if it was not there.
-template <class T>
-std::vector<const T*> dataOf(const Blobs& parts) {
-  std::vector<const T*> all;
-  for (const Blob* part : parts) all.push_back(part->data<T>());
-  return all;
-}
-template <class T>
-std::vector<const T*> diffsOf(const Blobs& parts) {
-  std::vector<const T*> all;
-  for (const Blob* part : parts) all.push_back(part->diff<T>());
-  return all;
 }
 
 }  // namespace crema::layers

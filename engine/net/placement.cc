@@ -28,4 +28,11 @@ Placement placed(std::vector<Need> needs) {
   return p;
 }
 
+std::map<const Blob*, Blob*> memoryOwners(const Net& net) {
+  std::map<const Blob*, Blob*> owners;
+  for (int i = 0; i < static_cast<int>(net.layers().size()); ++i)
+    for (Blob* top : net.tops(i)) owners.try_emplace(top, net.sharesMemory(i) ? owners.at(net.bottoms(i)[0]) : top);
+  return owners;
+}
+
 }  // namespace crema::net

@@ -1,9 +1,10 @@
 // Places in one stretch of memory for values that are not all needed at the same time.
 #pragma once
 #include <cstdint>
+#include <map>
 #include <vector>
 
-#include "tensor/blob.h"
+#include "net/net.h"
 
 namespace crema::net {
 
@@ -25,5 +26,8 @@ struct Placement {
 
 // Largest first, each at the lowest place where it meets none that is needed at the same time.
 Placement placed(std::vector<Need> needs);
+
+// Of each blob of a net the one in whose memory it is: itself, or the bottom of what made it a view (Split, Reshape).
+std::map<const Blob*, Blob*> memoryOwners(const Net& net);
 
 }  // namespace crema::net

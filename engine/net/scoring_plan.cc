@@ -14,20 +14,13 @@ bool has(const layers::Blobs& blobs, const Blob* blob) {
 }  // namespace
 
 ScoringPlan::ScoringPlan(Net& net, const std::set<std::string>& kept, TrainingPlan* lender)
-    : net_(net), memory_(net.dtype()) {
+    : net_(net), memoryOf_(memoryOwners(net)), memory_(net.dtype()) {
   for (const auto& name : kept) kept_.insert(&net.blob(name));
   for (const auto& name : net.outputs()) kept_.insert(&net.blob(name));
   for (size_t i = 0; i < net.layers().size(); ++i) layers_.push_back({static_cast<int>(i), {}});
-  findMemory();
   if (!net.debugInfo())  // whose lines are about every layer
     for (int i = 0; i < static_cast<int>(layers_.size()); ++i) merge(i);
   placeBlobs(lender);
-}
-
-void ScoringPlan::findMemory() {
-  for (int i = 0; i < static_cast<int>(layers_.size()); ++i)
-    for (const Blob* t : net_.tops(i))
-      memoryOf_.try_emplace(t, net_.sharesMemory(i) ? memoryOf_.at(net_.bottoms(i)[0]) : t);
 }
 
 void ScoringPlan::merge(int convolution) {
@@ -87,16 +80,14 @@ double ScoringPlan::forwardLayer(int i) {
 
 std::vector<ScoringPlan::Lifetime> ScoringPlan::lifetimes() const {
   std::vector<Lifetime> all;
-  std::map<const Blob*, size_t> known;  // indexes in `all`
+  std::map<const Blob*, size_t> known;  // indexes in `all`, by owners of memory
   for (int i = 0; i < static_cast<int>(layers_.size()); ++i) {
     const auto& layer = *net_.layers()[static_cast<size_t>(i)];
-    for (const Blob* b : net_.bottoms(i)) all[known.at(b)].need.to = i;
-    for (Blob* t : net_.tops(i)) {
-      const auto [at, isNew] = known.try_emplace(t, all.size());
-      if (isNew && net_.sharesMemory(i))
-        at->second = known.at(net_.bottoms(i)[0]);
-      else if (isNew)
-        all.push_back({{t, computedBy(i), i}, !net_.bottoms(i).empty() && layer.type() != "Python"});
+    for (const Blob* b : net_.bottoms(i)) all[known.at(memoryOf_.at(b))].need.to = i;
+    for (const Blob* t : net_.tops(i)) {
+      Blob* owner = memoryOf_.at(t);
+      const auto [at, isNew] = known.try_emplace(owner, all.size());
+      if (isNew) all.push_back({{owner, computedBy(i), i}, !net_.bottoms(i).empty() && layer.type() != "Python"});
       all[at->second].need.to = i;
       if (isKept(t)) all[at->second].shared = false;
     }
@@ -104,7 +95,8 @@ std::vector<ScoringPlan::Lifetime> ScoringPlan::lifetimes() const {
   for (const Planned& p : layers_)  // what is not written: blobs between a convolution and its last step
     for (size_t k = 0; k < p.steps.size(); ++k) {
       const int below = k ? p.steps[k - 1].layer : p.by;
-      if (const Blob* b = net_.tops(below)[0]; b != net_.tops(p.steps.back().layer)[0]) all[known.at(b)].shared = false;
+      if (const Blob* b = net_.tops(below)[0]; b != net_.tops(p.steps.back().layer)[0])
+        all[known.at(memoryOf_.at(b))].shared = false;
     }
   return all;
 }

@@ -48,7 +48,6 @@ class ScoringPlan {
   };
 
   void merge(int convolution);
-  void findMemory();
   int nextStep(int convolution, int last, const Blob* made) const;
   bool isKept(const Blob* blob) const { return kept_.count(blob) > 0; }
   void placeBlobs(TrainingPlan* lender);
@@ -56,7 +55,7 @@ class ScoringPlan {
 
   Net& net_;
   std::set<const Blob*> kept_;
-  std::map<const Blob*, const Blob*> memoryOf_;  // the blob that memory was made for, which views share
+  const std::map<const Blob*, Blob*> memoryOf_;  // memoryOwners()
   std::vector<Planned> layers_;
   Blob memory_;
 };

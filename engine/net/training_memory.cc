@@ -33,27 +33,26 @@ bool mayKeepAnything(const Net& net, int i) { return layerOf(net, i).type() == "
 std::vector<Need> valueNeeds(const Net& net, const std::vector<int>& by) {
   const Moments moments(net, by);
   std::vector<Need> all;
-  std::map<const Blob*, size_t> at;  // indexes in `all`: of the blob whose memory it is
+  const auto owners = memoryOwners(net);
+  std::map<const Blob*, size_t> known;  // indexes in `all`, by owners of memory
+  const auto at = [&](const Blob* blob) { return known.at(owners.at(blob)); };
   std::set<size_t> apart;
   for (int i = 0; i < moments.count(); ++i) {
     const auto &bottoms = net.bottoms(i), &tops = net.tops(i);
     for (size_t t = 0; t < tops.size(); ++t) {
-      const bool isNew = !at.count(tops[t]);
-      if (isNew && net.sharesMemory(i))
-        at[tops[t]] = at.at(bottoms[0]);
-      else if (isNew)
-        at[tops[t]] = all.size(), all.push_back({tops[t], moments.forward(i), i});
-      if (bottoms.empty() || layerOf(net, i).lossWeight(static_cast<int>(t)) != 0) apart.insert(at[tops[t]]);
+      Blob* owner = owners.at(tops[t]);
+      if (known.try_emplace(owner, all.size()).second) all.push_back({owner, moments.forward(i), i});
+      if (bottoms.empty() || layerOf(net, i).lossWeight(static_cast<int>(t)) != 0) apart.insert(at(tops[t]));
     }
     const auto reads = layerOf(net, i).readsBackward();
     for (const auto& [blobs, isRead] : {std::pair(&bottoms, reads.bottoms), std::pair(&tops, reads.tops)})
       for (const Blob* b : *blobs) {
-        Need& need = all[at.at(b)];
+        Need& need = all[at(b)];
         need.to = std::max(need.to, moments.last(i, isRead));
-        if (mayKeepAnything(net, i)) apart.insert(at[b]);
+        if (mayKeepAnything(net, i)) apart.insert(at(b));
       }
   }
-  for (const auto& name : net.outputs()) apart.insert(at.at(&net.blob(name)));
+  for (const auto& name : net.outputs()) apart.insert(at(&net.blob(name)));
   std::vector<Need> shared;
   for (size_t i = 0; i < all.size(); ++i)
     if (!apart.count(i)) shared.push_back(all[i]);

@@ -122,6 +122,7 @@ void TrainingPlan::findWriter(int leader) {
   }
 }
 
+// A ReLU that may stand behind a sum may stand behind a convolution: it is in place, and going back it needs its output alone.
 void TrainingPlan::findRectified(int convolution) {
   const auto& layer = *net_.layers()[static_cast<size_t>(convolution)];
   const auto &bottoms = net_.bottoms(convolution), &tops = net_.tops(convolution);

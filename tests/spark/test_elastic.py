@@ -20,6 +20,10 @@ def dynamic(fewest, most):
     ]
 
 
+def await_step(run, job):
+    wait_until(lambda: run.poll() is not None or "training  iteration" in said(job), 120, "a step")
+
+
 def test_executors_that_come_later_join_and_those_that_leave_are_done_without(job, tmp_path):  # noqa: F811
     longer(job, DATA_FILES[0], 3000)
     _, model, snapshots = trained(job, tmp_path / "run", files=DATA_FILES, master="local[2]")
@@ -56,7 +60,7 @@ def test_executors_that_come_and_cannot_read_the_records_end_nothing(job, record
     _, model, snapshots = trained(job, tmp_path / "run", files=DATA_FILES, master="local[2]")
 
     def disturb(run):
-        wait_until(lambda: run.poll() is not None or "training  iteration" in said(job), 120, "a step")
+        await_step(run, job)
         (here / "train_lmdb").rename(here / "gone")  # the worker that trains has it open
 
     text, alone, its_snapshots = trained(
@@ -79,7 +83,7 @@ def test_executors_that_come_and_cannot_stage_their_files_end_nothing(job, tmp_p
     (state,), (weights,) = (store.glob(f"*.{end}") for end in ("solverstate", "caffemodel"))
 
     def disturb(run):
-        wait_until(lambda: run.poll() is not None or "training  iteration" in said(job), 120, "a step")
+        await_step(run, job)
         state.unlink()
 
     text, alone, its_snapshots = trained(
