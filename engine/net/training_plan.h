@@ -6,10 +6,10 @@
 //
 // Values and gradients of blobs share one stretch of memory (net/training_memory.h).
 //
-// Behind its first layer a group is of layers in place and a Split that copies nothing, so that each blob has the value in the
-// end that it always has, and each parameter its gradient; what stands in the blobs behind backward() is not defined, but for outputs and what has
-// memory of its own. The copies that
-// the layers by themselves would keep are not made: backward() belongs to the plan's own forward().
+// Behind its first layer a group is of layers in place and a Split that copies nothing, so that who reads a blob behind it
+// finds the value that it always has, and each parameter its gradient. Behind forward() values that no backward pass reads,
+// and behind backward() all blobs, are not defined, but for outputs and what has memory of its own. The copies that the
+// layers by themselves would keep are not made: backward() belongs to the plan's own forward().
 #pragma once
 #include <functional>
 #include <optional>
@@ -43,7 +43,8 @@ class TrainingPlan {
   Blob& lend(int64_t values);
   const std::vector<Need>& sharing() const { return placement_.needs; }
   int computedBy(int i) const { return layers_[static_cast<size_t>(i)].by; }  // i, or the leader of its group
-  int forwardBy(int i) const {                                                // the layer that does its forward pass
+  // The layer that does its forward pass.
+  int forwardBy(int i) const {
     const int convolution = layers_[static_cast<size_t>(i)].rectifiedBy;
     return convolution >= 0 ? convolution : computedBy(i);
   }
