@@ -15,7 +15,7 @@ class LRN : public Layer {
  public:
   LRN(const caffe::LayerParameter& p, const LayerContext& c) : Layer(p, c), scale_(c.dtype) {}
 
-  Reads readsBackward() const override { return {.bottoms = true, .tops = !across()}; }
+  Reads readsBackward() const override { return {.bottoms = true, .tops = false}; }
 
  protected:
   void configure(const Blobs&, const Blobs&) override {

@@ -12,19 +12,20 @@ template <class Use>
 void products(const ConvShape& s, int n, int o, Use use) {
   const int icg = s.ic / s.groups, ocg = s.oc / s.groups, group = o / ocg, oh = s.oh(), ow = s.ow();
   for (int y = 0; y < oh; ++y)
-    for (int x = 0; x < ow; ++x)
+    for (int x = 0; x < ow; ++x) {
+      const int64_t output = ((int64_t{n} * s.oc + o) * oh + y) * ow + x;
       for (int i = 0; i < icg; ++i)
         for (int a = 0; a < s.kh; ++a) {
           const int iy = y * s.strideH - s.padH + a * s.dilH;
           if (iy < 0 || iy >= s.h) continue;
+          const int64_t weights = ((int64_t{o} * icg + i) * s.kh + a) * s.kw,
+                        inputs = ((int64_t{n} * s.ic + group * icg + i) * s.h + iy) * s.w;
           for (int b = 0; b < s.kw; ++b) {
             const int ix = x * s.strideW - s.padW + b * s.dilW;
-            if (ix < 0 || ix >= s.w) continue;
-            use(((int64_t{o} * icg + i) * s.kh + a) * s.kw + b,
-                ((int64_t{n} * s.ic + group * icg + i) * s.h + iy) * s.w + ix,
-                ((int64_t{n} * s.oc + o) * oh + y) * ow + x);
+            if (ix >= 0 && ix < s.w) use(weights + b, inputs + ix, output);
           }
         }
+    }
 }
 
 template <class T>
