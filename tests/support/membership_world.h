@@ -1,6 +1,8 @@
 // A small run for membership_explorer_test.cc: members as automata, a channel in each direction for each of them, and the
 // coordinator's Membership. A member is of one generation at a time; in it, it first meets the others and takes over the
-// state of one that is ahead, where it is behind, and then computes. Each of these may fail in between.
+// state of one that is ahead, where it is behind, and then computes. Each of these may fail in between. A ghost is a process
+// that the coordinator has given up although it lives, as one that was silent for too long: it hears what was sent to it
+// before, computes with whoever still does, and is not heard any more.
 #pragma once
 #include <gtest/gtest.h>
 
@@ -35,12 +37,19 @@ struct Message {
   std::vector<int> with = {}, at = {};  // of kStart
 };
 
+struct Ghost {
+  int seat;
+  Player player;
+  std::deque<Message> down;
+};
+
 struct World {
   Membership membership;
   std::vector<Player> players;
+  std::vector<Ghost> ghosts;
   std::vector<std::deque<Message>> up, down;  // to the coordinator, to the member
   std::map<int, uint32_t> done;               // in which generation a step was done last
-  int kills = 0, spawns = 0, divisions = 0;
+  int kills = 0, spawns = 0, divisions = 0, ghostsMade = 0;
   int begunAt = 0;  // the step with which the last generation began
   bool waited = false;
   enum End { kGoesOn, kOver, kTooFew } end = kGoesOn;
@@ -59,17 +68,35 @@ struct World {
     players[i] = {};
     down[i].clear();
   }
+  // Its place is empty from now on. again: the next attempt of its task is there in the same moment.
+  void giveUp(size_t i, bool again) {
+    ghosts.push_back({static_cast<int>(i), players[i], down[i]});
+    ++ghostsMade;
+    kill(i), up[i].clear();
+    membership.left(static_cast<int>(i));
+    if (again) ++spawns, spawn(i), hear(i);
+  }
+  // The coordinator waits for signs of its life.
+  bool watches(size_t i) const {
+    const Membership::Seat is = membership.seat(static_cast<int>(i));
+    return is != Membership::Seat::kEmpty && is != Membership::Seat::kFinished && is != Membership::Seat::kGone;
+  }
   const Player& player(int m) const { return players[static_cast<size_t>(m)]; }
-  // The other member is in the generation of player i, and has not left it.
-  bool beside(size_t i, int m) const { return player(m).works() && player(m).generation == players[i].generation; }
-  // The other one has left the generation of player i, or is lost; not: it has not heard of it yet.
-  bool gone(size_t i, int m) const {
-    const Player& p = player(m);
-    if (p.is != Player::kWaits) return p.is == Player::kNobody || p.generation > players[i].generation;
-    const auto& coming = down[static_cast<size_t>(m)];
-    return std::none_of(coming.begin(), coming.end(), [&](const Message& c) {
-      return c.what == Message::kStart && c.generation == players[i].generation;
-    });
+  // The process of seat m that is in the generation of `me`, and has not left it; null: none.
+  const Player* beside(const Player& me, int m) const {
+    const auto is = [&](const Player& p) { return p.works() && p.generation == me.generation; };
+    for (const Ghost& g : ghosts)
+      if (g.seat == m && is(g.player)) return &g.player;
+    return is(player(m)) ? &player(m) : nullptr;
+  }
+  // All processes of seat m have left the generation of `me`, or are lost; not: one has not heard of it yet.
+  bool gone(const Player& me, int m) const {
+    const auto comes = [&](const std::deque<Message>& channel) {
+      return std::any_of(channel.begin(), channel.end(),
+                         [&](const Message& c) { return c.what == Message::kStart && c.generation == me.generation; });
+    };
+    return !beside(me, m) && !comes(down[static_cast<size_t>(m)]) &&
+           std::none_of(ghosts.begin(), ghosts.end(), [&](const Ghost& g) { return g.seat == m && comes(g.down); });
   }
   void pause(size_t i, int unreached, bool ended) {
     Player& p = players[i];
@@ -80,12 +107,13 @@ struct World {
   std::string key() const;
   void coordinate();
   void hear(size_t i);
-  void listen(size_t i);
-  bool canMeet(size_t i, std::pair<int, int> apart) const;
-  void meet(size_t i);
-  bool canSum(size_t i) const;
-  void doStep(size_t i);
-  bool atBorder(size_t i) const;
+  void listen(Player& p, std::deque<Message>& from) const;
+  bool canMeet(const Player& me, int seat, std::pair<int, int> apart) const;
+  static void meet(Player& p);
+  bool canSum(const Player& me) const;
+  void doStep(Player& p);
+  bool atBorder(const Player& me) const;
+  void leaveTogether(const Player& me);
 };
 
 inline std::string World::key() const {
@@ -94,19 +122,25 @@ inline std::string World::key() const {
     for (const int i : v) s += std::to_string(i);
     return s;
   };
-  std::string s = membership.text() + "|" + std::to_string(kills) + std::to_string(spawns) + std::to_string(divisions) +
-                  std::to_string(waited) + std::to_string(end) + "|";
-  for (const auto& p : players)
-    s += std::to_string(p.is) + "," + std::to_string(p.generation) + "," + std::to_string(p.iteration) +
-         std::to_string(p.state) + std::to_string(p.leaves) + std::to_string(p.pauses) + list(p.with) + "," +
-         list(p.at) + ";";
+  const auto process = [&](const Player& p) {
+    return std::to_string(p.is) + "," + std::to_string(p.generation) + "," + std::to_string(p.iteration) +
+           std::to_string(p.state) + std::to_string(p.leaves) + std::to_string(p.pauses) + list(p.with) + "," +
+           list(p.at) + ";";
+  };
+  const auto channel = [&](const std::deque<Message>& c) {
+    std::string s;
+    for (const auto& m : c)
+      s += std::to_string(m.what) + "." + std::to_string(m.generation) + "." + std::to_string(m.iteration) +
+           std::to_string(m.unreached) + std::to_string(m.ended) + list(m.with) + "," + list(m.at) + " ";
+    return s + "/";
+  };
+  std::string s = membership.text() + "|";
+  for (const int n : {kills, spawns, divisions, ghostsMade, int{waited}, int{end}}) s += std::to_string(n);
+  s += "|";
+  for (const Player& p : players) s += process(p);
+  for (const Ghost& g : ghosts) s += "+" + std::to_string(g.seat) + process(g.player) + channel(g.down);
   for (const auto* channels : {&up, &down})
-    for (const auto& c : *channels) {
-      for (const auto& m : c)
-        s += std::to_string(m.what) + "." + std::to_string(m.generation) + "." + std::to_string(m.iteration) +
-             std::to_string(m.unreached) + std::to_string(m.ended) + list(m.with) + "," + list(m.at) + " ";
-      s += "/";
-    }
+    for (const auto& c : *channels) s += channel(c);
   return s;
 }
 
@@ -139,7 +173,8 @@ inline void World::coordinate() {
       const int furthest = std::max(0, *std::max_element(start.at.begin(), start.at.end()));
       EXPECT_GE(furthest, begunAt - 1) << "more than a step is done anew: " << key();
       begunAt = furthest;
-      for (const int m : start.with) down[static_cast<size_t>(m)].push_back(start);
+      for (const int m : start.with)
+        if (player(m).is != Player::kNobody) down[static_cast<size_t>(m)].push_back(start);
     }
   }
 }
@@ -165,10 +200,9 @@ inline void World::hear(size_t i) {
   }
 }
 
-inline void World::listen(size_t i) {
-  Player& p = players[i];
-  const Message m = down[i].front();
-  down[i].pop_front();
+inline void World::listen(Player& p, std::deque<Message>& from) const {
+  const Message m = from.front();
+  from.pop_front();
   if (m.what != Message::kStart) {
     if (m.generation > p.generation) (m.what == Message::kRegroup ? p.leaves : p.pauses) = true;
     return;
@@ -179,36 +213,28 @@ inline void World::listen(size_t i) {
 }
 
 // apart: two members that cannot reach each other. Who is behind needs one that is ahead.
-inline bool World::canMeet(size_t i, std::pair<int, int> apart) const {
-  const Player& me = players[i];
-  for (size_t k = 0; k < me.with.size(); ++k) {
-    const int m = me.with[k];
-    const std::pair<int, int> link = std::minmax(m, static_cast<int>(i));
-    if (!beside(i, m) || link == apart) return false;
-  }
-  return true;
+inline bool World::canMeet(const Player& me, int seat, std::pair<int, int> apart) const {
+  return std::all_of(me.with.begin(), me.with.end(), [&](int m) {
+    const std::pair<int, int> link = std::minmax(m, seat);
+    return beside(me, m) && link != apart;
+  });
 }
 
-inline void World::meet(size_t i) {
-  Player& p = players[i];
+inline void World::meet(Player& p) {
   p.is = Player::kComputes, p.state = true;
   p.iteration = std::max(0, *std::max_element(p.at.begin(), p.at.end()));
 }
 
 // A sum is complete when all members of the generation take part in it. One that has done so may be alone in having the
 // result: the others lose it with a peer.
-inline bool World::canSum(size_t i) const {
-  const Player& me = players[i];
-  for (const int m : me.with) {
-    const Player& p = player(m);
-    if (!beside(i, m) || p.is == Player::kMeets) return false;
-    if (p.iteration != me.iteration && p.iteration != me.iteration + 1) return false;
-  }
-  return true;
+inline bool World::canSum(const Player& me) const {
+  return std::all_of(me.with.begin(), me.with.end(), [&](int m) {
+    const Player* p = beside(me, m);
+    return p && p->is != Player::kMeets && (p->iteration == me.iteration || p->iteration == me.iteration + 1);
+  });
 }
 
-inline void World::doStep(size_t i) {
-  Player& p = players[i];
+inline void World::doStep(Player& p) {
   const auto [known, first] = done.try_emplace(p.iteration, p.generation);
   // In an earlier generation it may have been completed by members that are lost since.
   if (!first) {
@@ -219,12 +245,20 @@ inline void World::doStep(size_t i) {
 }
 
 // The border that all agree on: the request travels with the sum, so that all see it behind the same step.
-inline bool World::atBorder(size_t i) const {
-  const Player& p = players[i];
-  return p.is == Player::kComputes && p.pauses && p.iteration > begunAt &&
-         std::all_of(p.with.begin(), p.with.end(), [&](int m) {
-           return beside(i, m) && player(m).is == Player::kComputes && player(m).iteration == p.iteration;
+inline bool World::atBorder(const Player& me) const {
+  return me.is == Player::kComputes && me.pauses && me.iteration > begunAt &&
+         std::all_of(me.with.begin(), me.with.end(), [&](int m) {
+           const Player* p = beside(me, m);
+           return p && p->is == Player::kComputes && p->iteration == me.iteration;
          });
+}
+
+inline void World::leaveTogether(const Player& me) {
+  const uint32_t generation = me.generation;
+  for (Ghost& g : ghosts)
+    if (g.player.works() && g.player.generation == generation) g.player.is = Player::kWaits;
+  for (size_t i = 0; i < players.size(); ++i)
+    if (players[i].works() && players[i].generation == generation) pause(i, -1, false);
 }
 
 }  // namespace crema::cluster::test

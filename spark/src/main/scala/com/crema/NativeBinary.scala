@@ -104,6 +104,8 @@ object NativeBinary {
     try Files.createDirectory(home, onlyOurs)
     catch { case _: FileAlreadyExistsException => }
     mustBeOurs(home)
+    try removeAbandoned(home)
+    catch { case _: IOException => /* only their space is lost */ }
     // It was started when it was unpacked; if the folder was mounted noexec since then, the kernel reports it as not
     // executable.
     if (whole(file, packed) && Files.isExecutable(file)) return file
@@ -117,6 +119,16 @@ object NativeBinary {
     } finally Files.deleteIfExists(temporary)
     start(file)
     file
+  }
+
+  /** What a JVM that was killed while it unpacked has left. */
+  private def removeAbandoned(home: Path): Unit = {
+    val parts = Files.newDirectoryStream(home, "crema*.part")
+    try parts.forEach { part =>
+        val age = System.currentTimeMillis() - Files.getLastModifiedTime(part, LinkOption.NOFOLLOW_LINKS).toMillis
+        if (age > WholeFile.Abandoned) Files.deleteIfExists(part)
+      }
+    finally parts.close()
   }
 
   private def mode = PosixFilePermissions.fromString("rwx------")

@@ -19,7 +19,8 @@ import org.slf4j.LoggerFactory
   */
 object WholeFile {
   private val log = LoggerFactory.getLogger(getClass)
-  private val Abandoned = 3600000L // ms, by the clock of the file system
+  /** Milliseconds, by the clock of the file system, after which nobody writes a temporary file any more. */
+  private[crema] val Abandoned = 3600000L
 
   /** On this machine. @param write creates the file or folder whose path it gets */
   def local(to: File)(write: File => Unit): Unit = {

@@ -42,6 +42,16 @@ class NativeBinarySuite extends AnyFunSuite with BeforeAndAfterEach {
     assert(new File(path).getParentFile.listFiles.length === 1, "no temporary file stays")
   }
 
+  test("what a JVM that was killed while it unpacked has left is removed an hour later") {
+    val one = good
+    val home = new File(NativeBinary.unpack(one, Seq(folder))).getParentFile
+    val (old, recent) = (new File(home, "crema1.part"), new File(home, "crema2.part"))
+    for (file <- Seq(old, recent)) Files.write(file.toPath, Array[Byte](1))
+    assert(old.setLastModified(System.currentTimeMillis() - 2 * WholeFile.Abandoned))
+    NativeBinary.unpack(one, Seq(folder))
+    assert(home.list.toSet === Set("crema", "crema2.part"))
+  }
+
   test("many at once end with one whole file") {
     val one = good
     val paths = java.util.stream.IntStream.range(0, 8).parallel()
