@@ -4,7 +4,7 @@
 //
 //   kernels_bench [instruction set, as -isa takes it] [threads] [repetitions] [part ...]
 //
-// Parts: lenet, quick, resnet1, resnet16, mobilenet2, depthwise, norms, filtered, alexnet1, updates; all when none is named.
+// Parts: lenet, quick, resnet1, resnet16, mobilenet2, depthwise, norms, filtered, alexnet1, lrn, updates; all when none is named.
 // Times are the best of the repetitions: what the machine can do, not what its neighbours let it do.
 #include <algorithm>
 #include <chrono>
@@ -71,24 +71,35 @@ class Bench {
     one.n = 1;
     const int64_t last = s.n - 1;
     const double flops = 2.0 * s.n * static_cast<double>(out) * (s.ic / s.groups) * s.kh * s.kw;
-    time(name, "forward", flops, [&] { convForward(context_, s, x.data(), w.data(), b.data(), y.data()); });
     Floats want(static_cast<size_t>(out));
-    ref::convForward(one, x.data() + last * in, w.data(), b.data(), want.data());
-    expectNear(name, y.data() + last * out, want);
-    if (toData) {
-      time(name, "to data", flops, [&] { convBackwardData(context_, s, dy.data(), w.data(), dx.data()); });
-      want.resize(static_cast<size_t>(in));
-      ref::convBackwardData(one, dy.data() + last * out, w.data(), want.data());
-      expectNear(name, dx.data() + last * in, want);
-    }
-    time(name, "weights", flops, [&] { convBackwardWeights(context_, s, x.data(), dy.data(), dw.data(), false); });
-    want.resize(w.size());
-    ref::convBackwardWeights(s, x.data(), dy.data(), want.data(), false);
-    expectNear(name, dw.data(), want);
-    time(name, "bias", 0, [&] { convBackwardBias(context_, s, dy.data(), db.data(), false); });
-    want.resize(b.size());
-    ref::convBackwardBias(s, dy.data(), want.data(), false);
-    expectNear(name, db.data(), want);
+    time(
+        name, "forward", flops, [&] { convForward(context_, s, x.data(), w.data(), b.data(), y.data()); },
+        [&] {
+          ref::convForward(one, x.data() + last * in, w.data(), b.data(), want.data());
+          expectNear(name, y.data() + last * out, want);
+        });
+    if (toData)
+      time(
+          name, "to data", flops, [&] { convBackwardData(context_, s, dy.data(), w.data(), dx.data()); },
+          [&] {
+            want.resize(static_cast<size_t>(in));
+            ref::convBackwardData(one, dy.data() + last * out, w.data(), want.data());
+            expectNear(name, dx.data() + last * in, want);
+          });
+    time(
+        name, "weights", flops, [&] { convBackwardWeights(context_, s, x.data(), dy.data(), dw.data(), false); },
+        [&] {
+          want.resize(w.size());
+          ref::convBackwardWeights(s, x.data(), dy.data(), want.data(), false);
+          expectNear(name, dw.data(), want);
+        });
+    time(
+        name, "bias", 0, [&] { convBackwardBias(context_, s, dy.data(), db.data(), false); },
+        [&] {
+          want.resize(b.size());
+          ref::convBackwardBias(s, dy.data(), want.data(), false);
+          expectNear(name, db.data(), want);
+        });
   }
 
   void innerProduct(const char* name, const IpShape& s) {
@@ -96,17 +107,26 @@ class Bench {
     const Floats dy = numbers(int64_t{s.n} * s.out, 4);
     Floats y(dy.size()), dx(x.size()), dw(w.size()), want(dy.size());
     const double flops = 2.0 * s.n * s.in * s.out;
-    time(name, "forward", flops, [&] { ipForward(context_, s, x.data(), w.data(), b.data(), y.data()); });
-    ref::ipForward(s, x.data(), w.data(), b.data(), want.data());
-    expectNear(name, y.data(), want);
-    time(name, "to data", flops, [&] { ipBackwardData(context_, s, dy.data(), w.data(), dx.data()); });
-    want.resize(dx.size());
-    ref::ipBackwardData(s, dy.data(), w.data(), want.data());
-    expectNear(name, dx.data(), want);
-    time(name, "weights", flops, [&] { ipBackwardWeights(context_, s, x.data(), dy.data(), dw.data(), false); });
-    want.resize(dw.size());
-    ref::ipBackwardWeights(s, x.data(), dy.data(), want.data(), false);
-    expectNear(name, dw.data(), want);
+    time(
+        name, "forward", flops, [&] { ipForward(context_, s, x.data(), w.data(), b.data(), y.data()); },
+        [&] {
+          ref::ipForward(s, x.data(), w.data(), b.data(), want.data());
+          expectNear(name, y.data(), want);
+        });
+    time(
+        name, "to data", flops, [&] { ipBackwardData(context_, s, dy.data(), w.data(), dx.data()); },
+        [&] {
+          want.resize(dx.size());
+          ref::ipBackwardData(s, dy.data(), w.data(), want.data());
+          expectNear(name, dx.data(), want);
+        });
+    time(
+        name, "weights", flops, [&] { ipBackwardWeights(context_, s, x.data(), dy.data(), dw.data(), false); },
+        [&] {
+          want.resize(dw.size());
+          ref::ipBackwardWeights(s, x.data(), dy.data(), want.data(), false);
+          expectNear(name, dw.data(), want);
+        });
   }
 
   void pool(const char* name, const PoolShape& s, bool average) {
@@ -114,29 +134,61 @@ class Bench {
     Floats y(dy.size()), dx(x.size()), wantY(dy.size()), wantX(x.size());
     std::vector<int32_t> mask(dy.size());
     if (average) {
-      time(name, "forward", 0, [&] { avePoolForward(context_, s, x.data(), y.data()); });
-      time(name, "to data", 0, [&] { avePoolBackward(context_, s, dy.data(), dx.data()); });
       ref::avePoolForward(s, x.data(), wantY.data());
       ref::avePoolBackward(s, dy.data(), wantX.data());
     } else {
-      time(name, "forward", 0, [&] { maxPoolForward(context_, s, x.data(), y.data(), mask.data()); });
-      time(name, "to data", 0, [&] { maxPoolBackward(context_, s, dy.data(), mask.data(), dx.data()); });
       ref::maxPoolForward(s, x.data(), wantY.data(), mask.data());
       ref::maxPoolBackward(s, dy.data(), mask.data(), wantX.data());
     }
-    expectNear(name, y.data(), wantY);
-    expectNear(name, dx.data(), wantX);
+    time(
+        name, "forward", 0,
+        [&] {
+          average ? avePoolForward(context_, s, x.data(), y.data())
+                  : maxPoolForward(context_, s, x.data(), y.data(), mask.data());
+        },
+        [&] { expectNear(name, y.data(), wantY); });
+    time(
+        name, "to data", 0,
+        [&] {
+          average ? avePoolBackward(context_, s, dy.data(), dx.data())
+                  : maxPoolBackward(context_, s, dy.data(), mask.data(), dx.data());
+        },
+        [&] { expectNear(name, dx.data(), wantX); });
   }
 
   void relu(const char* name, int64_t count) {
     const Floats x = numbers(count, 1), dy = numbers(count, 2);
     Floats y(x.size()), want(x.size());
-    time(name, "forward", 0, [&] { reluForward(context_, count, 0.f, x.data(), y.data()); });
-    for (size_t i = 0; i < x.size(); ++i) want[i] = std::max(x[i], 0.f);
-    expectNear(name, y.data(), want);
-    time(name, "to data", 0, [&] { reluBackward(context_, count, 0.f, x.data(), dy.data(), y.data()); });
-    for (size_t i = 0; i < x.size(); ++i) want[i] = x[i] > 0 ? dy[i] : 0.f;
-    expectNear(name, y.data(), want);
+    time(
+        name, "forward", 0, [&] { reluForward(context_, count, 0.f, x.data(), y.data()); },
+        [&] {
+          for (size_t i = 0; i < x.size(); ++i) want[i] = std::max(x[i], 0.f);
+          expectNear(name, y.data(), want);
+        });
+    time(
+        name, "to data", 0, [&] { reluBackward(context_, count, 0.f, x.data(), dy.data(), y.data()); },
+        [&] {
+          for (size_t i = 0; i < x.size(); ++i) want[i] = x[i] > 0 ? dy[i] : 0.f;
+          expectNear(name, y.data(), want);
+        });
+  }
+
+  void lrn(const char* name, const LrnShape& s) {
+    const int64_t count = int64_t{s.n} * s.c * s.hw;
+    const Floats x = numbers(count, 1), dy = numbers(count, 2);
+    Floats y(x.size()), dx(x.size()), want(x.size());
+    time(
+        name, "forward", 0, [&] { lrnForward(context_, s, x.data(), y.data()); },
+        [&] {
+          ref::lrnForward(s, x.data(), want.data());
+          expectNear(name, y.data(), want);
+        });
+    time(
+        name, "to data", 0, [&] { lrnBackward(context_, s, x.data(), dy.data(), dx.data()); },
+        [&] {
+          ref::lrnBackward(s, x.data(), dy.data(), want.data());
+          expectNear(name, dx.data(), want);
+        });
   }
 
   // Normalised, scaled and rectified.
@@ -149,14 +201,21 @@ class Bench {
     const auto part = [&](int i) { return each.data() + int64_t{i} * s.channels; };
     const NormNumbers moments{part(0), part(1), part(2)};
     Floats y(x.size()), dx(x.size()), want(x.size());
-    time(name, "forward", 0, [&] { normForward(context_, s, 1e-5, x.data(), steps, y.data(), moments); });
-    time(name, "backward", 0, [&] {
-      normBackward(context_, s, x.data(), moments, steps, dy.data(), dx.data(), NormSums{part(3), part(4)});
-    });
-    ref::normForward(s, 1e-5, x.data(), steps, want.data(), moments);
-    expectNear(name, y.data(), want);
-    ref::normBackward(s, x.data(), moments, steps, dy.data(), want.data(), NormSums{part(3), part(4)});
-    expectNear(name, dx.data(), want);
+    time(
+        name, "forward", 0, [&] { normForward(context_, s, 1e-5, x.data(), steps, y.data(), moments); },
+        [&] {
+          ref::normForward(s, 1e-5, x.data(), steps, want.data(), moments);
+          expectNear(name, y.data(), want);
+        });
+    time(
+        name, "backward", 0,
+        [&] {
+          normBackward(context_, s, x.data(), moments, steps, dy.data(), dx.data(), NormSums{part(3), part(4)});
+        },
+        [&] {
+          ref::normBackward(s, x.data(), moments, steps, dy.data(), want.data(), NormSums{part(3), part(4)});
+          expectNear(name, dx.data(), want);
+        });
   }
 
   template <class Rule>
@@ -165,11 +224,11 @@ class Bench {
     const Floats diff = numbers(count, 1);
     Floats histories(static_cast<size_t>(Rule::kHistories * count), 0.5f), w = numbers(count, 3);
     Floats wantHistories = histories, want = w;
-    kernels::update(context_, count, u, diff.data(), histories.data(), count, w.data());
     ref::update(count, u, diff.data(), wantHistories.data(), count, want.data());
-    expectNear(name, w.data(), want);
-    time(name, Rule::kType, 0,
-         [&] { kernels::update(context_, count, u, diff.data(), histories.data(), count, w.data()); });
+    time(
+        name, Rule::kType, 0,
+        [&] { kernels::update(context_, count, u, diff.data(), histories.data(), count, w.data()); },
+        [&] { expectNear(name, w.data(), want); });
   }
 
   void total(const char* net) {
@@ -178,9 +237,13 @@ class Bench {
   }
 
  private:
-  void time(const char* name, const char* pass, double flops, const std::function<void()>& run) {
+  // compare: once, behind the first run and before any time is taken.
+  void time(const char* name, const char* pass, double flops, const std::function<void()>& run,
+            const std::function<void()>& compare) {
+    run();
+    compare();
     double best = INFINITY;
-    for (int i = 0; i <= repetitions_; ++i) {
+    for (int i = 0; i < repetitions_; ++i) {
       const auto from = std::chrono::steady_clock::now();
       run();
       const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - from;
@@ -308,6 +371,12 @@ void alexnetOne(Bench& b) {
   b.total("of AlexNet");
 }
 
+void lrns(Bench& b) {
+  b.lrn("norm1", {8, 96, 55 * 55, 5, 1e-4, 0.75, 1});
+  b.lrn("norm2", {8, 256, 27 * 27, 5, 1e-4, 0.75, 1});
+  b.total("of AlexNet");
+}
+
 // LeNet's weights by every rule.
 void updates(Bench& b) {
   UpdateRules::each([&]<class Rule>() { b.update<Rule>("update", 431080); });
@@ -334,6 +403,7 @@ int main(int argc, char** argv) {
                                                               {"norms", norms},
                                                               {"filtered", filtered},
                                                               {"alexnet1", alexnetOne},
+                                                              {"lrn", lrns},
                                                               {"updates", updates}};
     for (const std::string& part : wanted)
       if (std::none_of(std::begin(parts), std::end(parts), [&](const auto& p) { return p.first == part; }))

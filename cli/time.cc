@@ -194,7 +194,7 @@ Times measureScoring(net::Net& net, kernels::Context& kernels, int iterations) {
 }
 
 Times measureTraining(net::Net& net, int iterations) {
-  net::TrainingPlan plan(net);
+  net::TrainingPlan plan(net, net::TrainingPlan::GoingBack::All);
   return measure(net, plan, iterations);
 }
 
@@ -228,12 +228,13 @@ void addTime(CLI::App& program, Run& chosen) {
                      "time forward passes alone, as scoring computes them: prepared weights are kept, and a layer that "
                      "is a step "
                      "of a convolution takes its time there");
-        app.add_flag("--json", f->json,
-                     "instead of the table, on stdout {net, iterations, threads, forward_ms, backward_ms, "
-                     "forward_backward_ms, total_ms, memory_bytes (the process's at its peak), peak_flops, peak_bytes "
-                     "(a second), layers: [{name, type, and of "
-                     "forward and backward: _ms, _flops, _bytes, _percent_of_peak; computed_by}]}; "
-                     "means of the iterations, but for total_ms");
+        app.add_flag(
+            "--json", f->json,
+            "instead of the table, on stdout {net, iterations, threads, forward_ms, backward_ms, "
+            "forward_backward_ms, total_ms, memory_bytes (the process's at its peak), peak_flops, peak_bytes "
+            "(a second), layers: [{name, type, and of "
+            "forward and backward: _ms, _flops, _bytes, _percent_of_peak; computed_by, forward_computed_by}]}; "
+            "means of the iterations, but for total_ms");
         return [f] {
           if (f->net.phase.empty()) f->net.phase = "TRAIN";  // Caffe's own default
           return time(*f);

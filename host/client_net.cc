@@ -78,6 +78,7 @@ ClientNet::ClientNet(const engine::Open& open, const Interrupt& interrupt) : ope
   o.folder = parentDirectory(open.solver());
   o.origin = solver::netOrigin(written);
   o.log = open.rank() == 0;
+  o.hostLooks = open.training();  // predict() may ask for any blob
   o.trainData.ranks = open.cluster_size();
   o.trainData.myRanks = {open.rank()};
   o.trainData.source = layers::FromBlobs{&trainBlobs_.view};

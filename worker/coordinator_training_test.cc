@@ -12,9 +12,7 @@ using crema::test::soon;
 using test::ScriptedMember;
 using test::TrainingTest;
 
-const std::string kAgain =
-    "run it again, from the last snapshot if there is one (-snapshot X.solverstate; on Spark with -weights "
-    "X.caffemodel beside it)";
+const std::string kAgain = "run it again with -resume auto, which goes on from the last snapshot if there is one";
 
 TEST_F(TrainingTest, ASilentWorkerIsGivenUpAfterTheStepTimeout) {
   train();

@@ -36,8 +36,7 @@ std::string Training::remedyForMissing() const {
 }
 
 std::string Training::remedyForLoss() const {
-  return "run it again, from the last snapshot if there is one (-snapshot X.solverstate; on Spark with -weights "
-         "X.caffemodel beside it)";
+  return "run it again with -resume auto, which goes on from the last snapshot if there is one";
 }
 
 void Training::checkStart(const cluster::Roster& roster) const {

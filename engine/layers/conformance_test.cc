@@ -100,6 +100,34 @@ TEST(Layers, ParameterGradientsAccumulateAndBottomGradientsDoNot) {
   });
 }
 
+void spoil(std::vector<std::unique_ptr<Blob>>& blobs) {
+  for (auto& blob : blobs)
+    for (int i = 0; i < blob->count(); ++i) Bench::set(*blob, i, NAN);
+}
+
+// What a layer does not declare that its backward pass reads may hold anything by then.
+TEST(Layers, BackwardReadsNoMoreThanIsDeclared) {
+  const auto gradients = [](const Case& c, DType dtype, bool spoilt) {
+    Bench b(c, dtype);
+    b.forward();
+    const layers::Layer::Reads reads = b.layer().readsBackward();
+    if (spoilt && !reads.tops) spoil(b.tops());
+    if (spoilt && !reads.bottoms) spoil(b.bottoms());
+    b.seedTopDiffs();
+    b.backward();
+    std::vector<Values> all;
+    for (auto& bottom : b.bottoms()) all.push_back(diffs(*bottom));
+    for (auto& param : b.layer().params()) all.push_back(diffs(*param));
+    return all;
+  };
+  for (const Case& c : suite().cases)
+    for (const DType dtype : {DType::kFloat32, DType::kFloat64}) {
+      if (!c.smooth) continue;
+      SCOPED_TRACE(c.description);
+      EXPECT_EQ(gradients(c, dtype, true), gradients(c, dtype, false));
+    }
+}
+
 TEST(Layers, FloatFollowsDouble) {
   for (const Case& c : suite().cases) {
     SCOPED_TRACE(c.description);

@@ -92,5 +92,23 @@ TEST(TrainingPlan, AConvolutionDoesTheForwardPassOfAReluBehindIt) {
   EXPECT_EQ(forward("layer { name: 'r' type: 'ReLU' bottom: 'c' top: 'r' }"), (All{true, true, true}));
 }
 
+// log(log(x)) of what was delivered would be no number; it is log(x), and the overflow behind it is to be found.
+TEST(TrainingPlan, WhatIsNotFiniteIsFoundBehindLayersInPlaceOnABatch) {
+  kernels::Context kernels(kernels::bestIsa(), 1);
+  const auto net = test::trainNetOf(
+      "layer { name: 'x' type: 'Input' top: 'x' input_param { shape { dim: 2 dim: 3 } } }\n"
+      "layer { name: 'log' type: 'Log' bottom: 'x' top: 'x' }\n"
+      "layer { name: 'big' type: 'Power' bottom: 'x' top: 'big' power_param { scale: 1e38 } }\n"
+      "layer { name: 'over' type: 'Power' bottom: 'big' top: 'over' power_param { scale: 1e38 } }\n",
+      kernels);
+  TrainingPlan plan(*net);
+  std::fill_n(net->blob("x").mutableData<float>(), 6, 0.5f);
+  plan.forward();
+  EXPECT_EQ(plan.firstNotFinite(), "layer 'over' (Power), top 'over'");
+  std::fill_n(net->blob("x").mutableData<float>(), 6, -1.f);
+  plan.forward();
+  EXPECT_EQ(plan.firstNotFinite(), "layer 'log' (Log), top 'x'");
+}
+
 }  // namespace
 }  // namespace crema::net

@@ -11,16 +11,12 @@ namespace {
 // Layers with the moments of their passes.
 class Moments {
  public:
-  Moments(const Net& net, const std::vector<int>& by) : net_(net), by_(by), count_(static_cast<int>(by.size())) {}
+  explicit Moments(const std::vector<int>& by) : by_(by), count_(static_cast<int>(by.size())) {}
   int count() const { return count_; }
   int forward(int layer) const { return by_[static_cast<size_t>(layer)]; }
   int backward(int layer) const { return 2 * count_ - 1 - by_[static_cast<size_t>(layer)]; }
-  int last(int layer, bool isRead) const {
-    return isRead && net_.needsBackward(layer) ? backward(layer) : forward(layer);
-  }
 
  private:
-  const Net& net_;
   const std::vector<int>& by_;
   int count_;
 };
@@ -30,8 +26,8 @@ bool mayKeepAnything(const Net& net, int i) { return layerOf(net, i).type() == "
 
 }  // namespace
 
-std::vector<Need> valueNeeds(const Net& net, const std::vector<int>& by) {
-  const Moments moments(net, by);
+std::vector<Need> valueNeeds(const Net& net, const std::vector<int>& by, bool allGoBack) {
+  const Moments moments(by);
   std::vector<Need> all;
   const auto owners = memoryOwners(net);
   std::map<const Blob*, size_t> known;  // indexes in `all`, by owners of memory
@@ -45,10 +41,11 @@ std::vector<Need> valueNeeds(const Net& net, const std::vector<int>& by) {
       if (bottoms.empty() || layerOf(net, i).lossWeight(static_cast<int>(t)) != 0) apart.insert(at(tops[t]));
     }
     const auto reads = layerOf(net, i).readsBackward();
+    const bool goesBack = allGoBack || net.needsBackward(i);
     for (const auto& [blobs, isRead] : {std::pair(&bottoms, reads.bottoms), std::pair(&tops, reads.tops)})
       for (const Blob* b : *blobs) {
         Need& need = all[at(b)];
-        need.to = std::max(need.to, moments.last(i, isRead));
+        need.to = std::max(need.to, isRead && goesBack ? moments.backward(i) : moments.forward(i));
         if (mayKeepAnything(net, i)) apart.insert(at(b));
       }
   }
@@ -60,7 +57,7 @@ std::vector<Need> valueNeeds(const Net& net, const std::vector<int>& by) {
 }
 
 std::vector<Need> gradientNeeds(const Net& net, const std::vector<int>& by) {
-  const Moments moments(net, by);
+  const Moments moments(by);
   std::map<const Blob*, int> made;      // when the layer that made it goes backward
   std::map<const Blob*, Need> written;  // by a layer that reads the blob
   std::set<const Blob*> apart, open;

@@ -4,6 +4,7 @@
 
 #include "layers/norm_group.h"
 #include "layers/sum_group.h"
+#include "net/delivered.h"
 #include "net/training_memory.h"
 
 namespace crema::net {
@@ -36,7 +37,7 @@ bool isPlain(const Net& net, int i) {
 
 }  // namespace
 
-TrainingPlan::TrainingPlan(Net& net) : net_(net), memory_(net.dtype()), lent_(net.dtype()) {
+TrainingPlan::TrainingPlan(Net& net, GoingBack which) : net_(net), memory_(net.dtype()), lent_(net.dtype()) {
   const int count = static_cast<int>(net.layers().size());
   for (int i = 0; i < count; ++i) layers_.push_back({i});
   for (int i = 0; i < count; ++i)
@@ -46,15 +47,15 @@ TrainingPlan::TrainingPlan(Net& net) : net_(net), memory_(net.dtype()), lent_(ne
              sum && isPlain(net, i) && sum->leadsSum(net.bottoms(i), net.tops(i)))
       findSumGroup(i);
   for (int i = 0; i < count; ++i) findRectified(i);
-  placeBlobs();
+  placeBlobs(which);
   findSetters();
   orderLearnt();
 }
 
-void TrainingPlan::placeBlobs() {
+void TrainingPlan::placeBlobs(GoingBack which) {
   std::vector<int> by;
   for (const Planned& planned : layers_) by.push_back(planned.by);
-  std::vector<Need> needs = valueNeeds(net_, by), gradients = gradientNeeds(net_, by);
+  std::vector<Need> needs = valueNeeds(net_, by, which == GoingBack::All), gradients = gradientNeeds(net_, by);
   needs.insert(needs.end(), gradients.begin(), gradients.end());
   placement_ = placed(std::move(needs));
   if (!placement_.worthIt()) placement_ = placed(std::move(gradients));  // values of more than 8 GB
@@ -138,9 +139,11 @@ void TrainingPlan::findRectified(int convolution) {
 }
 
 std::string TrainingPlan::firstNotFinite() {
+  const Delivered delivered(net_);
   std::string where;
   for (int i = 0; i < static_cast<int>(layers_.size()) && where.empty(); ++i) {
-    if (!net_.bottoms(i).empty()) net_.forwardLayer(i);
+    if (delivered.isChanged(i)) continue;
+    if (!net_.bottoms(i).empty() && !delivered.changes(i)) net_.forwardLayer(i);
     where = net_.notFiniteIn(i);
   }
   return where;

@@ -25,8 +25,10 @@ namespace crema::net {
 
 class TrainingPlan {
  public:
+  // Which layers backwardLayer() is called for: those that a loss needs, or all, as a benchmark does.
+  enum class GoingBack { Needed, All };
   // The net must live longer.
-  explicit TrainingPlan(Net& net);
+  explicit TrainingPlan(Net& net, GoingBack which = GoingBack::Needed);
 
   // Before a gradient: what Net::clearParamDiffs() does, but for layers that set theirs in the next backward().
   void clearParamDiffs();
@@ -37,7 +39,8 @@ class TrainingPlan {
   // One layer after the other, as these do: nothing happens for a layer that another computes.
   double forwardLayer(int i);
   void backwardLayer(int i);
-  // As Net::firstNotFinite() says it, of the last forward(): values are computed anew, as others may have their memory by now.
+  // As Net::firstNotFinite() says it, of the last forward(): values are computed anew, as others may have their memory by now;
+  // but those of layers in place on a batch, which is there once, and a recurrent layer goes on from the state behind it.
   std::string firstNotFinite();
   // Memory for so many values, which blobs take from the next forward() on.
   Blob& lend(int64_t values);
@@ -63,7 +66,7 @@ class TrainingPlan {
   void findWriter(int leader);
   void findRectified(int convolution);
   int next(int layer, const Blob* made) const;  // the first layer behind that reads it; -1: none
-  void placeBlobs();
+  void placeBlobs(GoingBack which);
   void findSetters();
   void orderLearnt();
   bool separately() const { return net_.debugInfo() || net_.isWatched(); }

@@ -36,7 +36,7 @@ void Solver::copyTrainedFrom(const std::string& weights) {
 
 namespace {
 
-// All that have both their files, by iteration.
+// All states and their models, by iteration.
 std::map<int64_t, SnapshotFiles> snapshotsWith(const std::string& prefix) {
   const std::filesystem::path all(prefix);
   const std::string begin = all.filename().string() + "_iter_";
@@ -50,24 +50,25 @@ std::map<int64_t, SnapshotFiles> snapshotsWith(const std::string& prefix) {
       if (number.size() > 9 || number.find_first_not_of("0123456789") != std::string::npos) continue;
       std::string model = entry.path().string();
       model.replace(model.size() - ending.size(), 12, ".caffemodel");
-      if (std::filesystem::exists(model, none)) found[std::stoll(number)] = {model, entry.path().string()};
+      found[std::stoll(number)] = {model, entry.path().string()};
     }
   }
   return found;
 }
 
-// As a machine without power may leave them, or a disk that fails; what is in them is judged when they are restored.
-bool damaged(const SnapshotFiles& files) {
+// Why it cannot be resumed from; empty: it can, as far as files tell. A machine without power may leave such ones, a disk that
+// fails, or a person who tidies up; what is in them is judged when they are restored.
+std::string flawOf(const SnapshotFiles& files) {
   try {
+    if (!fileExists(files.model)) return fmt::format("its model {} is missing", files.model);
     model::readState(files.state);
     model::useTrained(files.model, [&](const model::Trained& trained) {
       if (trained.net.layer_size() == 0) badData("{} is empty", files.model);
     });
-    return false;
+    return "";
   } catch (const Error& e) {
     if (e.kind() != ErrorKind::kData) throw;
-    LOG_WARNING("the snapshot {} is passed over: {}", files.state, e.what());
-    return true;
+    return e.what();
   }
 }
 
@@ -75,9 +76,17 @@ bool damaged(const SnapshotFiles& files) {
 
 std::optional<SnapshotFiles> newestSnapshot(const std::string& prefix) {
   const auto found = snapshotsWith(prefix);
-  for (auto s = found.rbegin(); s != found.rend(); ++s)
-    if (!damaged(s->second)) return s->second;
-  return found.empty() ? std::nullopt : std::optional(found.rbegin()->second);
+  for (auto s = found.rbegin(); s != found.rend(); ++s) {
+    const std::string flaw = flawOf(s->second);
+    if (flaw.empty()) return s->second;
+    LOG_WARNING("the snapshot {} is passed over: {}", s->second.state, flaw);
+    if (std::next(s) == found.rend())
+      badData(
+          "-resume auto: none of the snapshots {}_iter_N.solverstate can be resumed from; of the newest, {}. Put back "
+          "what is missing, or move these files away to begin anew",
+          prefix, flawOf(found.rbegin()->second));
+  }
+  return std::nullopt;
 }
 
 SnapshotFiles Solver::snapshotNames(const std::string& prefix) const {

@@ -33,7 +33,7 @@ void checkOrigin(const RunOptions& o, const caffe::SolverState& state, const sol
     invalid(
         "-resume auto: the newest snapshot {} is of another job, which differs in its {}. Give this job another place "
         "for its snapshots (snapshot_prefix; on Spark -model), move those away, or go on from it by naming it: "
-        "-snapshot {}",
+        "-snapshot {} (on Spark also -weights, with the .caffemodel beside it)",
         file, differs, file);
   if (o.log)
     LOG_WARNING("{} is of another job, which differs in its {}; training goes on from it as told", file, differs);

@@ -33,8 +33,8 @@ def test_a_worker_that_dies_or_stops_ends_the_run_for_all_where_that_is_asked_fo
     assert ended(run, 15) == 1
     message = (endless / "run.log").read_text().strip().splitlines()[-1]
     assert re.search(rf"worker 2 \(ranks 4 to 5, host \S+ 127\.0\.0\.1, pid {workers[2]}\) {words}", message), message
-    remedy = "run it again, from the last snapshot if there is one (-snapshot X.solverstate; on Spark with -weights "
-    assert re.search(r"in step \d+", message) and remedy + "X.caffemodel beside it)" in message, message
+    remedy = "run it again with -resume auto, which goes on from the last snapshot if there is one"
+    assert re.search(r"in step \d+", message) and remedy in message, message
     assert not [p for p in workers if running(p)]
 
 

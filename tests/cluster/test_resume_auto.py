@@ -117,3 +117,20 @@ def test_a_damaged_snapshot_is_passed_over_for_an_older_one(records, tmp_path, k
         cut(iteration)
     done = train(tmp_path, "-resume", "auto")  # begins not anew
     assert done.code == 1 and f"snap_iter_15.{kind}{end}" in done.message, done.err[-2000:]
+    assert "move these files away to begin anew" in done.message
+
+
+def test_a_state_without_its_model_is_passed_over_and_nothing_begins_anew_over_it(records, tmp_path):
+    solver(tmp_path, lenet(records), max_iter=10, extra="snapshot: 5")
+    assert train(tmp_path).code == 0
+    whole = sha256(tmp_path / "model")
+    missing = "is passed over: its model ./snap_iter_10.caffemodel is missing"
+    (tmp_path / "snap_iter_10.caffemodel").unlink()
+    done = train(tmp_path, "-resume", "auto")
+    assert done.code == 0 and missing in done.err and sha256(tmp_path / "model") == whole, done.err[-2000:]
+    for model in tmp_path.glob("snap_iter_*.caffemodel"):
+        model.unlink()
+    before = {f: sha256(f) for f in tmp_path.glob("snap_iter_*")}
+    done = train(tmp_path, "-resume", "auto")
+    assert done.code == 1 and "its model ./snap_iter_10.caffemodel is missing" in done.message, done.err[-2000:]
+    assert {f: sha256(f) for f in tmp_path.glob("snap_iter_*")} == before

@@ -96,3 +96,23 @@ def test_forward_alone_has_no_backward_in_table_json_and_log(net):
     assert re.search(r"^relu +ReLU in frozen$", done.out, re.M), done.out
     by = {layer["name"]: layer["computed_by"] for layer in said["layers"]}
     assert by == {**{name: name for name in WORK}, "relu": "frozen"}
+
+
+WORDS = """
+layer { name: "in" type: "Input" top: "in" input_param { shape { dim: 4 dim: 6 } } }
+layer { name: "slice" type: "Slice" bottom: "in" top: "a" top: "b" slice_param { axis: 1 } }
+layer { name: "words" type: "Embed" bottom: "a" top: "w" embed_param { num_output: 3 input_dim: 5 } }
+layer { name: "others" type: "Embed" bottom: "b" top: "o" embed_param { num_output: 3 input_dim: 5 } }
+layer { name: "ip" type: "InnerProduct" bottom: "w" top: "ip"
+        inner_product_param { num_output: 3 bias_filler { type: "constant" value: 1000 } } }
+layer { name: "ip2" type: "InnerProduct" bottom: "ip" top: "ip2"
+        inner_product_param { num_output: 3 bias_filler { type: "constant" value: 1000 } } }
+layer { name: "ip3" type: "InnerProduct" bottom: "ip2" top: "ip3" inner_product_param { num_output: 3 } }
+"""
+
+
+def test_backward_passes_that_no_loss_needs_find_what_they_read(tmp_path):
+    net = tmp_path / "words.prototxt"
+    net.write_text(WORDS)
+    done = crema("time", "-model", net, "-iterations", 2, "-threads", 1)
+    assert done.code == 0, done.err

@@ -1,6 +1,6 @@
 package com.crema
 
-import org.apache.spark.SparkException
+import org.apache.spark.{SparkConf, SparkException}
 
 /** Why a Spark job failed, in one message: our own exception's, without the stack traces that Spark puts around it. */
 object JobError {
@@ -27,6 +27,16 @@ object JobError {
       val why = lines.reverse.collectFirst { case caused(text) => text.trim.replaceFirst(exception, "") }
       (lines.head.trim.replaceFirst(exception, "") +: why.toSeq).distinct.mkString(": ")
     case other => other
+  }
+
+  /** The driver's last word. Of a full disk of its own Spark says neither which nor what to do. */
+  def lastWord(e: Throwable, settings: SparkConf): String = Option(e.getMessage).getOrElse(e.toString) match {
+    case full if full.trim == "No space left on device" =>
+      val temporary = settings.get("spark.local.dir", System.getProperty("java.io.tmpdir"))
+      val folder = sys.env.getOrElse("SPARK_LOCAL_DIRS", temporary)
+      s"$full: a folder is full in which Spark keeps files of its own, spark.local.dir ($folder) or, on YARN, a node " +
+        "manager's local-dirs; free some of it, or name another: --conf spark.local.dir=FOLDER"
+    case message => message
   }
 
   def isOurs(e: Throwable): Boolean = own.findFirstMatchIn(String.valueOf(e.getMessage)).isDefined

@@ -8,30 +8,40 @@ import org.apache.hadoop.conf.Configuration
 object Snapshots {
   case class Found(iteration: Int, model: String, state: String)
 
-  /** The one with the largest iteration that has both its files. They get their names when they are whole; on a disk of
-    * this machine one that is damaged since is passed over, unless all are.
+  /** The one with the largest iteration. They get their names when they are whole; one without its model is passed
+    * over, and on a disk of this machine one that is damaged since.
     *
     * @param say hears of those
+    * @throws WrongInput where there are snapshots and all are passed over: to begin anew would write over them
     */
   def newest(folder: String, name: String, conf: Configuration, say: String => Unit): Option[Found] = {
-    val found = all(folder, name, conf).sortBy(-_.iteration)
-    def whole(s: Found) = {
-      val damaged = Seq(s.model, s.state).find(f => Storage.isLocal(f) && isCut(new File(Storage.localPath(f))))
-      for (file <- damaged)
-        say(s"the snapshot of iteration ${s.iteration} is passed over: $file is damaged, it ends in the middle")
-      damaged.isEmpty
+    val found = all(folder, name, conf).sortBy { case (s, _) => -s.iteration }
+    def flawOf(s: Found, hasModel: Boolean): Option[String] =
+      if (!hasModel) Some(s"its model ${s.model} is missing")
+      else Seq(s.model, s.state).find(f => Storage.isLocal(f) && isCut(new File(Storage.localPath(f))))
+        .map(file => s"$file is damaged, it ends in the middle")
+    val usable = found.find { case (s, hasModel) =>
+      val flaw = flawOf(s, hasModel)
+      flaw.foreach(f => say(s"the snapshot of iteration ${s.iteration} is passed over: $f"))
+      flaw.isEmpty
     }
-    found.find(whole).orElse(found.headOption)
+    if (usable.isEmpty && found.nonEmpty)
+      throw new WrongInput(
+        s"-resume auto: none of the snapshots ${Storage.inFolder(folder, name)}_iter_N.solverstate can be resumed " +
+          s"from; of the newest, ${flawOf(found.head._1, found.head._2).mkString}. Put back what is missing, or move " +
+          "these files away to begin anew")
+    usable.map(_._1)
   }
 
-  private def all(folder: String, name: String, conf: Configuration): Seq[Found] = Storage.reaching(folder) {
+  /** All states, and whether their models are there. */
+  private def all(folder: String, name: String, conf: Configuration): Seq[(Found, Boolean)] = Storage.reaching(folder) {
     val path = Storage.pathOf(folder)
     val fs = path.getFileSystem(conf)
     val State = s"(\\Q$name\\E_iter_(\\d{1,9}))\\.solverstate((?:\\.h5)?)".r
     val files = if (fs.exists(path)) fs.listStatus(path).map(_.getPath.getName).toSet else Set.empty[String]
-    files.toSeq.collect {
-      case state @ State(stem, number, h5) if files(s"$stem.caffemodel$h5") =>
-        Found(number.toInt, Storage.inFolder(folder, s"$stem.caffemodel$h5"), Storage.inFolder(folder, state))
+    files.toSeq.collect { case state @ State(stem, number, h5) =>
+      val model = s"$stem.caffemodel$h5"
+      Found(number.toInt, Storage.inFolder(folder, model), Storage.inFolder(folder, state)) -> files(model)
     }
   }
 

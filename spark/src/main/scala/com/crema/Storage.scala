@@ -74,6 +74,9 @@ object Storage {
       else path
     }
 
+  /** With its file system, so that it means the same where it is resolved again: a plain path may be one of HDFS. */
+  def named(uri: String): String = if (isLocal(uri)) "file:" + localPath(uri) else uri
+
   /** As Hadoop names it. */
   def pathOf(uri: String): Path = if (isLocal(uri)) new Path(new File(localPath(uri)).toURI) else new Path(uri)
 

@@ -48,7 +48,7 @@ class YarnAttempt private (id: ApplicationAttemptId, settings: SparkConf) {
     * another attempt when that would fail in the same way, and returns the exception to throw from main.
     */
   def ended(e: Throwable): CremaException = {
-    val sentence = s"crema: error: ${Option(e.getMessage).getOrElse(e.toString)}"
+    val sentence = s"crema: error: ${JobError.lastWord(e, settings)}"
     val last = JobError.isLasting(e) || number >= most
     if (last && !Edges.ending) finish(s"$sentence\n$whereToLook")
     val next =

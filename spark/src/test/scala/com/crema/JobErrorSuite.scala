@@ -2,7 +2,7 @@ package com.crema
 
 import java.nio.file.Files
 
-import org.apache.spark.SparkException
+import org.apache.spark.{SparkConf, SparkException}
 import org.scalatest.funsuite.AnyFunSuite
 
 /** Which failures end an application for good, and which are worth another attempt. */
@@ -27,6 +27,14 @@ class JobErrorSuite extends AnyFunSuite {
         new java.io.IOException("Name node is in safe mode")
       ))
       assert(!JobError.isLasting(passing), passing)
+  }
+
+  test("a full disk of Spark's own is named, with what to do") {
+    val settings = new SparkConf(false).set("spark.local.dir", "/scratch")
+    val full = JobError.lastWord(new java.io.IOException("No space left on device"), settings)
+    assert(full.contains("spark.local.dir (/scratch)") && full.contains("--conf spark.local.dir="), full)
+    val other = "/models/m: No space left on device"
+    assert(JobError.lastWord(new CremaException(other), settings) == other)
   }
 
   test("a plan that is killed says so, and is no mistake of the user's; one that finds a mistake is") {

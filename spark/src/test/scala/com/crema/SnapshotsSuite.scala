@@ -42,14 +42,25 @@ class SnapshotsSuite extends AnyFunSuite with BeforeAndAfterEach {
       assert(newest._1.contains(4))
     }
 
-  test(
-    "a file that ends in zeros is passed over, and where all are damaged the newest is taken, to fail with its error") {
+  test("a file that ends in zeros is passed over, and where all are damaged it is said what to do") {
     for (n <- Seq(2, 4)) taken(n, "")
     changed("snap_iter_4.solverstate") { f =>
       val all = f.length; f.setLength(all / 2); f.setLength(all)
     }
     assert(newest._1.contains(2))
     changed("snap_iter_2.caffemodel")(_.setLength(5))
-    assert(newest._1.contains(4) && newest._2.size == 2)
+    val e = intercept[WrongInput](newest)
+    assert(e.getMessage.contains("of the newest, " + folder + "/snap_iter_4.solverstate is damaged"), e.getMessage)
+    assert(e.getMessage.contains("move these files away to begin anew"))
+  }
+
+  test("a state whose model is missing is passed over, and nothing begins anew over it") {
+    for (n <- Seq(2, 4)) taken(n, "")
+    Files.delete(folder.resolve("snap_iter_4.caffemodel"))
+    val (found, said) = newest
+    assert(
+      found.contains(2) && said.size == 1 && said.head.contains(s"its model $folder/snap_iter_4.caffemodel is missing"))
+    Files.delete(folder.resolve("snap_iter_2.caffemodel"))
+    assert(intercept[WrongInput](newest).getMessage.contains("snap_iter_4.caffemodel is missing"))
   }
 }

@@ -21,7 +21,7 @@ private[caffe] object Program {
         case NonFatal(e) if attempt.isDefined => throw attempt.get.ended(e)
         case NonFatal(_) if Edges.endingSoon => // by a signal; what fails then is a consequence of it
         case NonFatal(e) =>
-          System.err.println(s"crema: error: ${e.getMessage}")
+          System.err.println(s"crema: error: ${JobError.lastWord(e, settings)}")
           sys.exit(1)
       }
     }

@@ -131,8 +131,8 @@ private[caffe] class Runs(@transient val sc: SparkContext) extends Serializable 
             console.say(
               s"there is nothing left to train: the solver's max_iter is $maxIter, and the model is that of " +
                 "the snapshot. A run that is to begin anew needs another -model, or -resume none")
-          conf.snapshotModelFile = model
-          conf.snapshotStateFile = state
+          conf.snapshotModelFile = Storage.named(model)
+          conf.snapshotStateFile = Storage.named(state)
           true
         case None =>
           console.say(s"there is no snapshot ${Storage.inFolder(folder, name)}_iter_N.solverstate yet")
