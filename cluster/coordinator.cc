@@ -2,6 +2,7 @@
 #include "cluster/coordinator.h"
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "base/log.h"
@@ -97,7 +98,7 @@ class Coordinator::State {
     if (now - lastAlive_ >= patience::kBeat) {
       lastAlive_ = now;
       control::ToMember alive;
-      alive.mutable_alive()->set_computing(computing());
+      alive.mutable_alive()->set_advancing(advancing());
       roster_.tellAll(alive);
       reserve_.tellAll(alive);
     }
@@ -229,13 +230,14 @@ class Coordinator::State {
       reports_.wentOn(membership_.generation(), membership_.members().size(), iteration, monotonicSeconds());
   }
 
-  // By the last heartbeats: whether others that wait may wait for one that is well, or slow.
-  bool computing() const {
-    const auto computes = [this](int w) {
-      return membership_.seat(w) == Membership::Seat::kRunning &&
-             !roster_.members[static_cast<size_t>(w)].beat.waiting();
-    };
-    return std::any_of(membership_.members().begin(), membership_.members().end(), computes);
+  bool runs(int w) const { return membership_.seat(w) == Membership::Seat::kRunning; }
+
+  // By the heartbeats since the last call: whether others that wait may wait for one that is well, or slow, or behind a slow
+  // link, of which they themselves see nothing.
+  bool advancing() {
+    const auto computes = [this](int w) { return runs(w) && !roster_.members[static_cast<size_t>(w)].beat.waiting(); };
+    return std::exchange(transferred_, false) ||
+           std::any_of(membership_.members().begin(), membership_.members().end(), computes);
   }
 
   void checkLife(int w, double now) {
@@ -329,6 +331,7 @@ class Coordinator::State {
         if (message.beat().passes() != m.beat.passes()) lastPass_ = m.heard;
         if (message.beat().passes() != m.beat.passes() || message.beat().waiting()) m.moved = m.heard;
         if (message.beat().preparing() > m.beat.preparing()) preparing(m);
+        if (runs(w) && message.beat().transferred() != m.beat.transferred()) transferred_ = true;
         m.beat = message.beat();
         break;
       case control::ToCoordinator::kReport:
@@ -462,6 +465,7 @@ class Coordinator::State {
   Deadline waitUntil_ = Deadline::after(0);  // for all members, or for replacements
   double lastAlive_ = 0, lastPass_ = 0;      // lastPass_: of any member, as its heartbeat said
   bool done_ = false, asked_ = false, calledLast_ = false;
+  bool transferred_ = false;                       // bytes between members, since the last heartbeat to them
   std::vector<std::shared_ptr<Channel>> waiting_;  // for all to be here
   Doorman doorman_;
   Pieces pieces_;  // behind doorman_, to which it posts

@@ -44,6 +44,14 @@ class AnyWork : public testing::Test {
     EXPECT_EQ(c_->error()->what(), message);
   }
 
+  bool advancing() {  // as the next heartbeat says
+    settle();
+    while (nodes_[0].spokenTo()) (void)nodes_[0].hearAnything();
+    clock_.advance(1.1);
+    const auto m = nodes_[0].hearAnything();
+    EXPECT_TRUE(m.has_alive()) << m.ShortDebugString();
+    return m.alive().advancing();
+  }
   void endsWell() {
     for (auto& n : nodes_) {
       EXPECT_TRUE(n.hear().has_bye());
@@ -141,27 +149,38 @@ TEST_F(AnyWork, APauseOfAnotherGenerationChangesNothing) {
 // Members that wait judge by it how long.
 TEST_F(AnyWork, TheCoordinatorsHeartbeatSaysWhetherAnyoneComputes) {
   for (const int member : {0, 1}) join(member);
-  const auto computing = [&] {
-    settle();
-    while (nodes_[0].spokenTo()) (void)nodes_[0].hearAnything();
-    clock_.advance(1.1);
-    const auto m = nodes_[0].hearAnything();
-    EXPECT_TRUE(m.has_alive()) << m.ShortDebugString();
-    return m.alive().computing();
-  };
-  EXPECT_FALSE(computing()) << "they gather";
+  EXPECT_FALSE(advancing()) << "they gather";
   for (auto& n : nodes_) n.sayReady();
-  EXPECT_TRUE(computing());
+  EXPECT_TRUE(advancing());
   nodes_[0].sayBeat(0, 1, true);
-  EXPECT_TRUE(computing());
+  EXPECT_TRUE(advancing());
   nodes_[1].sayBeat(0, 1, true);
-  EXPECT_FALSE(computing());
+  EXPECT_FALSE(advancing());
   nodes_[1].sayBeat(0, 2);
-  EXPECT_TRUE(computing());
+  EXPECT_TRUE(advancing());
   nodes_[1].sayFinished("one");
-  EXPECT_FALSE(computing());
+  EXPECT_FALSE(advancing());
   nodes_[0].sayFinished("one");
   EXPECT_TRUE(nodes_[1].hear().has_start());
+  endsWell();
+}
+
+// Also where a later heartbeat of that member, before the coordinator's own, says that none have since.
+TEST_F(AnyWork, TheCoordinatorsHeartbeatSaysWhetherBytesHaveMoved) {
+  start();
+  const auto waits = [&](int w, int64_t transferred) {
+    nodes_[static_cast<size_t>(w)].sayBeat(0, 1, true, 0, 0, transferred);
+  };
+  for (const int w : {0, 1}) waits(w, 0);
+  EXPECT_FALSE(advancing());
+  waits(1, 100), waits(1, 100);
+  EXPECT_TRUE(advancing());
+  EXPECT_FALSE(advancing()) << "they have been heard of";
+  for (const int w : {0, 1}) waits(w, w * 100);
+  EXPECT_FALSE(advancing()) << "as many as before";
+  waits(0, 1);
+  EXPECT_TRUE(advancing());
+  for (auto& n : nodes_) n.sayFinished("one");
   endsWell();
 }
 

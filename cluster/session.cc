@@ -101,7 +101,7 @@ void Session::listen() {
 
 void Session::take(const control::ToMember& message) {
   if (message.has_start()) start_ = message.start();
-  if (message.alive().computing()) someoneComputed = monotonicSeconds();
+  if (message.alive().advancing()) someoneAdvanced = monotonicSeconds();
   if (message.has_kept()) kept_ = message.kept();
   if (message.has_bye()) bye_ = true;
   if (message.has_regroup()) {
@@ -124,7 +124,8 @@ void Session::beat() {
     control::ToCoordinator message;
     auto* b = message.mutable_beat();
     b->set_iteration(iteration), b->set_passes(passes + (host_ ? host_->arrived.load() : 0)), b->set_waiting(waiting),
-        b->set_compute_seconds(computeSeconds), b->set_preparing(host_ ? host_->preparing.load() : 0);
+        b->set_compute_seconds(computeSeconds), b->set_preparing(host_ ? host_->preparing.load() : 0),
+        b->set_transferred(transferred);
     {
       const MutexLock lock(mutex_);
       *b->mutable_spent() = spent_;

@@ -71,12 +71,14 @@ class Session {
   // After an error between members: waits that long for the coordinator's own error, which names the cause better.
   std::optional<Error> coordinatorsError(double seconds);
 
-  // When the coordinator said last that a member computes, by monotonicSeconds(); 0: it has not.
-  std::atomic<double> someoneComputed{0};
+  // When the coordinator said last that a member computes, or that bytes have moved between members, by
+  // monotonicSeconds(); 0: it has not.
+  std::atomic<double> someoneAdvanced{0};
   // Written by the training thread, sent with every heartbeat.
   std::atomic<int64_t> iteration{0}, passes{0};
   std::atomic<bool> waiting{false};
   std::atomic<double> computeSeconds{0};
+  std::atomic<int64_t> transferred{0};  // bytes to and from other members; from any thread
 
  private:
   void end();  // stops and joins the threads that have started

@@ -65,6 +65,7 @@ READS_WALL_CLOCK = {
     "engine/base/log.cc": "the time of a log line",
     "engine/base/temporary.cc": "the age of another machine's files, which have no other one",
     "spark/src/main/scala/com/crema/Budget.scala": "seconds that are printed, from the time at which Spark began",
+    "spark/src/main/scala/com/crema/NativeBinary.scala": "the age of what another JVM has left",
 }
 LONGEST = 300  # lines; a file may say "length:" and why in its first 30 lines
 LONGEST_FUNCTION = 40  # lines; a "length:" comment in the five lines above it gives the reason

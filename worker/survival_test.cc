@@ -135,7 +135,7 @@ TEST_F(SurvivingWorker, WhoWaitsForOneThatComputesGoesOnWaiting) {
   int beats = 0;
   beat_ = [&](const control::ToCoordinator::Beat&) {
     control::ToMember m;
-    m.mutable_alive()->set_computing(++beats < 60);
+    m.mutable_alive()->set_advancing(++beats < 60);
     worker_->send(m, Deadline::after(1e6));
     clock_.advance(500);
   };

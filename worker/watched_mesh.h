@@ -1,5 +1,5 @@
 // The mesh of a worker: says when the thread that trains waits for others, so that the coordinator does not blame this
-// one, and hears from it whether all do.
+// one, and which bytes have moved, and hears from it whether all wait and none do.
 #pragma once
 #include "base/clock.h"
 #include "cluster/session.h"
@@ -25,7 +25,8 @@ class WatchedMesh : public collective::Mesh {
   }
 
  protected:
-  double someoneComputed() const override { return session_.someoneComputed; }
+  double someoneAdvanced() const override { return session_.someoneAdvanced; }
+  void transferred(size_t bytes) override { session_.transferred += static_cast<int64_t>(bytes); }
 
  private:
   cluster::Session& session_;

@@ -262,14 +262,14 @@ void Mesh::exchange(std::vector<Transfer>& transfers, uint32_t round, const Tag&
   for (;;) {
     polls.clear();
     for (Transfer& t : transfers) {
-      if (move(t, round, tag) > 0) since = monotonicSeconds();
+      if (const size_t bytes = move(t, round, tag); bytes > 0) since = monotonicSeconds(), transferred(bytes);
       const int events = (t.sending() ? POLLOUT : 0) | (t.receiving() ? POLLIN : 0);
       if (events) polls.push_back({sockets_[static_cast<size_t>(t.peer)].descriptor(), static_cast<short>(events), 0});
     }
     if (polls.empty()) return;
     for (const Interrupt* end : {static_cast<const Interrupt*>(&abandoned_), options_.interrupt})
       if (end) end->check(), polls.push_back({end->descriptor(), POLLIN, 0});
-    const double last = std::max(since, someoneComputed());
+    const double last = std::max(since, someoneAdvanced());
     const Deadline deadline = Deadline::after(last + options_.stepTimeout - monotonicSeconds());
     if (deadline.passed()) late(transfers, tag);
     ::poll(polls.data(), polls.size(), std::min(1000, deadline.pollMillis()));

@@ -81,7 +81,7 @@ struct MeshOptions {
   std::vector<std::string> peers;  // data addresses by worker
   PeerDoor* door = nullptr;        // own data port; it outlives the mesh
   double connectTimeout = 30;      // those that connect to this one have twice the time
-  double stepTimeout = 60;         // of an exchange in which no byte moves and nobody computes
+  double stepTimeout = 60;         // of an exchange, while no byte moves and nobody computes
   const Interrupt* interrupt = nullptr;
 };
 
@@ -103,9 +103,10 @@ class Mesh : public Exchange {
  protected:
   struct Unconnected {};
   Mesh(const MeshOptions& options, Unconnected);  // connect() comes before all others
-  // When it was last known that a worker of this mesh computes, by monotonicSeconds(): it is not late. From the thread of
-  // the exchange.
-  virtual double someoneComputed() const { return 0; }
+  // Both from the thread of the exchange. When it was last known that a worker of this mesh computes, or that bytes have
+  // moved between any two, by monotonicSeconds(): nobody is late. And that so many bytes of this worker's have moved.
+  virtual double someoneAdvanced() const { return 0; }
+  virtual void transferred(size_t) {}
 
  private:
   struct Transfer;

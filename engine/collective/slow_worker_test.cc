@@ -18,10 +18,10 @@ namespace {
 class TestedMesh : public Mesh {
  public:
   using Mesh::Mesh;
-  std::atomic<double> computed{0};
+  std::atomic<double> advanced{0};
 
  protected:
-  double someoneComputed() const override { return computed; }
+  double someoneAdvanced() const override { return advanced; }
 };
 
 // Worker 0 of two sums with worker 1, which the test plays; its limit is 10 s.
@@ -85,7 +85,7 @@ TEST_F(SlowWorker, BytesProlongIt) {
 TEST_F(SlowWorker, WhoComputesProlongsIt) {
   for (int i = 0; i < 5; ++i) {
     EXPECT_TRUE(waitsFor(8)) << i;
-    mesh_->computed = monotonicSeconds();
+    mesh_->advanced = monotonicSeconds();
   }
   EXPECT_TRUE(waitsFor(8));
   isLate();

@@ -67,7 +67,7 @@ inline void drawHello(Choices& c, control::ToCoordinator& m) {
 
 inline void drawBeat(Choices& c, control::ToCoordinator& m) {
   auto* b = m.mutable_beat();
-  b->set_iteration(c.number()), b->set_passes(c.number()), b->set_waiting(c.below(2));
+  b->set_iteration(c.number()), b->set_passes(c.number()), b->set_waiting(c.below(2)), b->set_transferred(c.number());
   b->set_compute_seconds(c.seconds()), b->set_preparing(c.number());
   b->mutable_spent()->set_passes(c.number()), b->mutable_spent()->set_pass_seconds(c.seconds());
   b->mutable_spent()->set_steps(c.number()), b->mutable_spent()->set_waited_seconds(c.seconds());

@@ -47,11 +47,12 @@ class ScriptedMember {
     m.mutable_ready()->set_state_digest(digest), m.mutable_ready()->set_records(records);
     say(m);
   }
-  void sayBeat(int64_t iteration, int64_t passes, bool waiting = false, double seconds = 0, int64_t preparing = 0) {
+  void sayBeat(int64_t iteration, int64_t passes, bool waiting = false, double seconds = 0, int64_t preparing = 0,
+               int64_t transferred = 0) {
     control::ToCoordinator m;
     auto* b = m.mutable_beat();
     b->set_iteration(iteration), b->set_passes(passes), b->set_waiting(waiting);
-    b->set_compute_seconds(seconds), b->set_preparing(preparing);
+    b->set_compute_seconds(seconds), b->set_preparing(preparing), b->set_transferred(transferred);
     say(m);
   }
   void sayProgress(int64_t iteration) {

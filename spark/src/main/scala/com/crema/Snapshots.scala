@@ -19,7 +19,7 @@ object Snapshots {
     def flawOf(s: Found, hasModel: Boolean): Option[String] =
       if (!hasModel) Some(s"its model ${s.model} is missing")
       else Seq(s.model, s.state).find(f => Storage.isLocal(f) && isCut(new File(Storage.localPath(f))))
-        .map(file => s"$file is damaged, it ends in the middle")
+        .map(file => s"$file is damaged, its end is missing or zeros")
     val usable = found.find { case (s, hasModel) =>
       val flaw = flawOf(s, hasModel)
       flaw.foreach(f => say(s"the snapshot of iteration ${s.iteration} is passed over: $f"))
@@ -45,13 +45,14 @@ object Snapshots {
     }
   }
 
-  /** Whether a file ends in the middle, or in zeros, as one that was being written when a machine lost its power. Of a
-    * message the heads of the outermost fields are read, of HDF5 what it says of its own length.
+  /** Whether a file ends in the middle, or a message in zeros, as one that was being written when a machine lost its
+    * power. Of a message its end and the heads of the outermost fields are read, of HDF5 what it says of its own
+    * length: it may end in values, which are zeros where a layer does not learn.
     */
   private[crema] def isCut(file: File): Boolean = {
     val in = new RandomAccessFile(file, "r")
     try if (in.length >= 8 && in.readLong() == Hdf5) endOfHdf5(in) > in.length
-      else { in.seek(0); in.length == 0 || !endsWithField(in) }
+      else in.length == 0 || endsInZeros(in) || !endsWithField(in)
     catch { case _: EOFException => true }
     finally in.close()
   }
@@ -71,7 +72,16 @@ object Snapshots {
     }
   }
 
+  /** No message of a float net does: the values of a blob have their shape behind them, and a number takes less. */
+  private def endsInZeros(in: RandomAccessFile): Boolean = {
+    val end = new Array[Byte](math.min(16L, in.length).toInt)
+    in.seek(in.length - end.length)
+    in.readFully(end)
+    end.forall(_ == 0)
+  }
+
   private def endsWithField(in: RandomAccessFile): Boolean = {
+    in.seek(0)
     var good = true
     while (good && in.getFilePointer < in.length) {
       val tag = varint(in)

@@ -63,4 +63,16 @@ class SnapshotsSuite extends AnyFunSuite with BeforeAndAfterEach {
     Files.delete(folder.resolve("snap_iter_2.caffemodel"))
     assert(intercept[WrongInput](newest).getMessage.contains("snap_iter_4.caffemodel is missing"))
   }
+
+  // The last of them, a layer, is 51 bytes long.
+  test("a file whose zeros begin in its last field is passed over, one that ends in a field with a zero is not") {
+    for (n <- Seq(2, 4)) taken(n, "")
+    changed("snap_iter_4.caffemodel") { f =>
+      f.seek(f.length); f.write(Array(0xa2, 0x06, 5, 0x2d, 0, 0, 0, 0).map(_.toByte)) // a layer with loss_weight: 0
+    }
+    assert(newest == (Some(4), Nil))
+    taken(6, "")
+    changed("snap_iter_6.caffemodel") { f => f.seek(f.length - 20); f.write(new Array[Byte](20)) }
+    assert(newest._1.contains(4) && newest._2.size == 1)
+  }
 }
