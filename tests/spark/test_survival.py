@@ -25,6 +25,8 @@ def at(job, iteration):
 
 
 def test_killed_children_and_executors_change_nothing(job, tmp_path):
+    for file in FILES:
+        (job / file).write_text((job / file).read_text().replace('source: "/', 'source: "file:/'))
     longer(job, FILES[0], 1500)
     _, model, snapshots = trained(job, tmp_path / "run", master="local[2]")
     assert len(snapshots) == 8
@@ -45,8 +47,6 @@ def test_killed_children_and_executors_change_nothing(job, tmp_path):
     for file in (tmp_path / "run").glob("*_iter_1500.*"):
         file.unlink()
     # Also where plain paths are those of another file system, here of one that nobody serves.
-    for file in FILES:
-        (job / file).write_text((job / file).read_text().replace('source: "/', 'source: "file:/'))
     hdfs = ("spark.hadoop.fs.defaultFS=hdfs://127.0.0.1:9",)
     text, again, its_snapshots = trained(job, tmp_path / "run", "-resume", "auto", master="local[2]", conf=hdfs)
     assert re.search(r"training goes on from the snapshot of iteration 1200, \S+_iter_1200.solverstate", text), text[
