@@ -75,7 +75,8 @@ class RefusalsSuite extends AnyFunSuite with BeforeAndAfterAll {
 
   test("weights that fit no layer are refused, for scoring and for fine-tuning; some that fit are told of") {
     val other = net("conv" -> "c", "ip" -> "i")
-    val words = Seq(trained, "fit no layer of net 'small'", "they are for conv, ip", "the net has c, i")
+    val path = trained.stripPrefix("file:")
+    val words = Seq(path, "fit no layer of net 'small'", "they are for conv, ip", "the net has c, i")
     val scoring = intercept[IllegalArgumentException](features(conf("other", other, trained, "", "-features", "ip")))
       .getMessage
     val tuned = conf("tuned", other, s"file:${folder.resolve("tuned.model")}", "", "-weights", trained)
