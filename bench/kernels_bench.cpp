@@ -71,124 +71,85 @@ class Bench {
     one.n = 1;
     const int64_t last = s.n - 1;
     const double flops = 2.0 * s.n * static_cast<double>(out) * (s.ic / s.groups) * s.kh * s.kw;
-    Floats want(static_cast<size_t>(out));
     time(
         name, "forward", flops, [&] { convForward(context_, s, x.data(), w.data(), b.data(), y.data()); },
-        [&] {
-          ref::convForward(one, x.data() + last * in, w.data(), b.data(), want.data());
-          expectNear(name, y.data() + last * out, want);
-        });
+        y.data() + last * out, out,
+        [&](float* want) { ref::convForward(one, x.data() + last * in, w.data(), b.data(), want); });
     if (toData)
       time(
           name, "to data", flops, [&] { convBackwardData(context_, s, dy.data(), w.data(), dx.data()); },
-          [&] {
-            want.resize(static_cast<size_t>(in));
-            ref::convBackwardData(one, dy.data() + last * out, w.data(), want.data());
-            expectNear(name, dx.data() + last * in, want);
-          });
+          dx.data() + last * in, in,
+          [&](float* want) { ref::convBackwardData(one, dy.data() + last * out, w.data(), want); });
     time(
-        name, "weights", flops, [&] { convBackwardWeights(context_, s, x.data(), dy.data(), dw.data(), false); },
-        [&] {
-          want.resize(w.size());
-          ref::convBackwardWeights(s, x.data(), dy.data(), want.data(), false);
-          expectNear(name, dw.data(), want);
-        });
+        name, "weights", flops, [&] { convBackwardWeights(context_, s, x.data(), dy.data(), dw.data(), false); }, dw,
+        [&](float* want) { ref::convBackwardWeights(s, x.data(), dy.data(), want, false); });
     time(
-        name, "bias", 0, [&] { convBackwardBias(context_, s, dy.data(), db.data(), false); },
-        [&] {
-          want.resize(b.size());
-          ref::convBackwardBias(s, dy.data(), want.data(), false);
-          expectNear(name, db.data(), want);
-        });
+        name, "bias", 0, [&] { convBackwardBias(context_, s, dy.data(), db.data(), false); }, db,
+        [&](float* want) { ref::convBackwardBias(s, dy.data(), want, false); });
   }
 
   void innerProduct(const char* name, const IpShape& s) {
     const Floats x = numbers(int64_t{s.n} * s.in, 1), w = numbers(int64_t{s.in} * s.out, 2), b = numbers(s.out, 3);
     const Floats dy = numbers(int64_t{s.n} * s.out, 4);
-    Floats y(dy.size()), dx(x.size()), dw(w.size()), want(dy.size());
+    Floats y(dy.size()), dx(x.size()), dw(w.size());
     const double flops = 2.0 * s.n * s.in * s.out;
     time(
-        name, "forward", flops, [&] { ipForward(context_, s, x.data(), w.data(), b.data(), y.data()); },
-        [&] {
-          ref::ipForward(s, x.data(), w.data(), b.data(), want.data());
-          expectNear(name, y.data(), want);
-        });
+        name, "forward", flops, [&] { ipForward(context_, s, x.data(), w.data(), b.data(), y.data()); }, y,
+        [&](float* want) { ref::ipForward(s, x.data(), w.data(), b.data(), want); });
     time(
-        name, "to data", flops, [&] { ipBackwardData(context_, s, dy.data(), w.data(), dx.data()); },
-        [&] {
-          want.resize(dx.size());
-          ref::ipBackwardData(s, dy.data(), w.data(), want.data());
-          expectNear(name, dx.data(), want);
-        });
+        name, "to data", flops, [&] { ipBackwardData(context_, s, dy.data(), w.data(), dx.data()); }, dx,
+        [&](float* want) { ref::ipBackwardData(s, dy.data(), w.data(), want); });
     time(
-        name, "weights", flops, [&] { ipBackwardWeights(context_, s, x.data(), dy.data(), dw.data(), false); },
-        [&] {
-          want.resize(dw.size());
-          ref::ipBackwardWeights(s, x.data(), dy.data(), want.data(), false);
-          expectNear(name, dw.data(), want);
-        });
+        name, "weights", flops, [&] { ipBackwardWeights(context_, s, x.data(), dy.data(), dw.data(), false); }, dw,
+        [&](float* want) { ref::ipBackwardWeights(s, x.data(), dy.data(), want, false); });
   }
 
   void pool(const char* name, const PoolShape& s, bool average) {
     const Floats x = numbers(int64_t{s.n} * s.c * s.h * s.w, 1), dy = numbers(int64_t{s.n} * s.c * s.oh * s.ow, 2);
-    Floats y(dy.size()), dx(x.size()), wantY(dy.size()), wantX(x.size());
+    Floats y(dy.size()), dx(x.size());
     std::vector<int32_t> mask(dy.size());
     if (average) {
-      ref::avePoolForward(s, x.data(), wantY.data());
-      ref::avePoolBackward(s, dy.data(), wantX.data());
+      time(
+          name, "forward", 0, [&] { avePoolForward(context_, s, x.data(), y.data()); }, y,
+          [&](float* want) { ref::avePoolForward(s, x.data(), want); });
+      time(
+          name, "to data", 0, [&] { avePoolBackward(context_, s, dy.data(), dx.data()); }, dx,
+          [&](float* want) { ref::avePoolBackward(s, dy.data(), want); });
     } else {
-      ref::maxPoolForward(s, x.data(), wantY.data(), mask.data());
-      ref::maxPoolBackward(s, dy.data(), mask.data(), wantX.data());
+      time(
+          name, "forward", 0, [&] { maxPoolForward(context_, s, x.data(), y.data(), mask.data()); }, y,
+          [&](float* want) { ref::maxPoolForward(s, x.data(), want, mask.data()); });
+      time(
+          name, "to data", 0, [&] { maxPoolBackward(context_, s, dy.data(), mask.data(), dx.data()); }, dx,
+          [&](float* want) { ref::maxPoolBackward(s, dy.data(), mask.data(), want); });
     }
-    time(
-        name, "forward", 0,
-        [&] {
-          average ? avePoolForward(context_, s, x.data(), y.data())
-                  : maxPoolForward(context_, s, x.data(), y.data(), mask.data());
-        },
-        [&] { expectNear(name, y.data(), wantY); });
-    time(
-        name, "to data", 0,
-        [&] {
-          average ? avePoolBackward(context_, s, dy.data(), dx.data())
-                  : maxPoolBackward(context_, s, dy.data(), mask.data(), dx.data());
-        },
-        [&] { expectNear(name, dx.data(), wantX); });
   }
 
   void relu(const char* name, int64_t count) {
     const Floats x = numbers(count, 1), dy = numbers(count, 2);
-    Floats y(x.size()), want(x.size());
+    Floats y(x.size());
     time(
-        name, "forward", 0, [&] { reluForward(context_, count, 0.f, x.data(), y.data()); },
-        [&] {
+        name, "forward", 0, [&] { reluForward(context_, count, 0.f, x.data(), y.data()); }, y,
+        [&](float* want) {
           for (size_t i = 0; i < x.size(); ++i) want[i] = std::max(x[i], 0.f);
-          expectNear(name, y.data(), want);
         });
     time(
-        name, "to data", 0, [&] { reluBackward(context_, count, 0.f, x.data(), dy.data(), y.data()); },
-        [&] {
+        name, "to data", 0, [&] { reluBackward(context_, count, 0.f, x.data(), dy.data(), y.data()); }, y,
+        [&](float* want) {
           for (size_t i = 0; i < x.size(); ++i) want[i] = x[i] > 0 ? dy[i] : 0.f;
-          expectNear(name, y.data(), want);
         });
   }
 
   void lrn(const char* name, const LrnShape& s) {
     const int64_t count = int64_t{s.n} * s.c * s.hw;
     const Floats x = numbers(count, 1), dy = numbers(count, 2);
-    Floats y(x.size()), dx(x.size()), want(x.size());
+    Floats y(x.size()), dx(x.size());
     time(
-        name, "forward", 0, [&] { lrnForward(context_, s, x.data(), y.data()); },
-        [&] {
-          ref::lrnForward(s, x.data(), want.data());
-          expectNear(name, y.data(), want);
-        });
+        name, "forward", 0, [&] { lrnForward(context_, s, x.data(), y.data()); }, y,
+        [&](float* want) { ref::lrnForward(s, x.data(), want); });
     time(
-        name, "to data", 0, [&] { lrnBackward(context_, s, x.data(), dy.data(), dx.data()); },
-        [&] {
-          ref::lrnBackward(s, x.data(), dy.data(), want.data());
-          expectNear(name, dx.data(), want);
-        });
+        name, "to data", 0, [&] { lrnBackward(context_, s, x.data(), dy.data(), dx.data()); }, dx,
+        [&](float* want) { ref::lrnBackward(s, x.data(), dy.data(), want); });
   }
 
   // Normalised, scaled and rectified.
@@ -200,21 +161,18 @@ class Bench {
     std::vector<double> each(static_cast<size_t>(s.channels) * 5);
     const auto part = [&](int i) { return each.data() + int64_t{i} * s.channels; };
     const NormNumbers moments{part(0), part(1), part(2)};
-    Floats y(x.size()), dx(x.size()), want(x.size());
+    Floats y(x.size()), dx(x.size());
     time(
-        name, "forward", 0, [&] { normForward(context_, s, 1e-5, x.data(), steps, y.data(), moments); },
-        [&] {
-          ref::normForward(s, 1e-5, x.data(), steps, want.data(), moments);
-          expectNear(name, y.data(), want);
-        });
+        name, "forward", 0, [&] { normForward(context_, s, 1e-5, x.data(), steps, y.data(), moments); }, y,
+        [&](float* want) { ref::normForward(s, 1e-5, x.data(), steps, want, moments); });
     time(
         name, "backward", 0,
         [&] {
           normBackward(context_, s, x.data(), moments, steps, dy.data(), dx.data(), NormSums{part(3), part(4)});
         },
-        [&] {
-          ref::normBackward(s, x.data(), moments, steps, dy.data(), want.data(), NormSums{part(3), part(4)});
-          expectNear(name, dx.data(), want);
+        dx,
+        [&](float* want) {
+          ref::normBackward(s, x.data(), moments, steps, dy.data(), want, NormSums{part(3), part(4)});
         });
   }
 
@@ -222,13 +180,16 @@ class Bench {
   void update(const char* name, int64_t count) {
     const Update u{.rule = Rule(SolverFields(), 4), .rate = {.policy = 0.01}, .decay = 0.0005};
     const Floats diff = numbers(count, 1);
-    Floats histories(static_cast<size_t>(Rule::kHistories * count), 0.5f), w = numbers(count, 3);
-    Floats wantHistories = histories, want = w;
-    ref::update(count, u, diff.data(), wantHistories.data(), count, want.data());
+    const Floats before = numbers(count, 3), histories(static_cast<size_t>(Rule::kHistories * count), 0.5f);
+    Floats here = histories, w = before;
     time(
-        name, Rule::kType, 0,
-        [&] { kernels::update(context_, count, u, diff.data(), histories.data(), count, w.data()); },
-        [&] { expectNear(name, w.data(), want); });
+        name, Rule::kType, 0, [&] { kernels::update(context_, count, u, diff.data(), here.data(), count, w.data()); },
+        w,
+        [&](float* want) {
+          std::copy(before.begin(), before.end(), want);
+          Floats there = histories;
+          ref::update(count, u, diff.data(), there.data(), count, want);
+        });
   }
 
   void total(const char* net) {
@@ -237,11 +198,18 @@ class Bench {
   }
 
  private:
-  // compare: once, behind the first run and before any time is taken.
-  void time(const char* name, const char* pass, double flops, const std::function<void()>& run,
-            const std::function<void()>& compare) {
+  // What the first run has left in `got` is compared with what the reference writes, before any time is taken.
+  using Reference = std::function<void(float* want)>;
+  void time(const char* name, const char* pass, double flops, const std::function<void()>& run, const Floats& got,
+            const Reference& reference) {
+    time(name, pass, flops, run, got.data(), static_cast<int64_t>(got.size()), reference);
+  }
+  void time(const char* name, const char* pass, double flops, const std::function<void()>& run, const float* got,
+            int64_t count, const Reference& reference) {
     run();
-    compare();
+    Floats want(static_cast<size_t>(count));
+    reference(want.data());
+    expectNear(name, got, want);
     double best = INFINITY;
     for (int i = 0; i < repetitions_; ++i) {
       const auto from = std::chrono::steady_clock::now();

@@ -76,16 +76,18 @@ std::string flawOf(const SnapshotFiles& files) {
 
 std::optional<SnapshotFiles> newestSnapshot(const std::string& prefix) {
   const auto found = snapshotsWith(prefix);
+  std::string ofNewest;
   for (auto s = found.rbegin(); s != found.rend(); ++s) {
     const std::string flaw = flawOf(s->second);
     if (flaw.empty()) return s->second;
     LOG_WARNING("the snapshot {} is passed over: {}", s->second.state, flaw);
-    if (std::next(s) == found.rend())
-      badData(
-          "-resume auto: none of the snapshots {}_iter_N.solverstate can be resumed from; of the newest, {}. Put back "
-          "what is missing, or move these files away to begin anew",
-          prefix, flawOf(found.rbegin()->second));
+    if (ofNewest.empty()) ofNewest = flaw;
   }
+  if (!found.empty())
+    badData(
+        "-resume auto: none of the snapshots {}_iter_N.solverstate can be resumed from; of the newest, {}. Put back "
+        "what is missing, or move these files away to begin anew",
+        prefix, ofNewest);
   return std::nullopt;
 }
 

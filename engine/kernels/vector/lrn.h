@@ -124,23 +124,23 @@ void lrnBackwardOf(Context& context, const LrnShape& s, const float* x, const fl
 // Caffe's usual power and windows of 3 and 5; others go through pow() and are slower: the reference, an image a task.
 inline bool lrnIsFast(const LrnShape& s) { return s.beta == 0.75 && (s.size == 3 || s.size == 5); }
 
-// one(shape of an image, where it begins)
-template <class One>
-void eachImage(Context& c, const LrnShape& s, One one) {
-  LrnShape image = s;
+// one(shape of an image, where it begins); `values` of each.
+template <class Shape, class One>
+void eachImage(Context& c, const Shape& s, int64_t values, One one) {
+  Shape image = s;
   image.n = 1;
-  c.pool().run(s.n, [&](int n, int) { one(image, int64_t{n} * s.c * s.hw); });
+  c.pool().run(s.n, [&](int n, int) { one(image, n * values); });
 }
 
 inline void lrnForward(Context& c, const LrnShape& s, const float* x, float* y) {
   if (!lrnIsFast(s))
-    return eachImage(c, s,
+    return eachImage(c, s, int64_t{s.c} * s.hw,
                      [&](const LrnShape& image, int64_t at) { kFloatReference.lrnForward(c, image, x + at, y + at); });
   s.size == 3 ? lrnForwardOf<3>(c, s, x, y) : lrnForwardOf<5>(c, s, x, y);
 }
 inline void lrnBackward(Context& c, const LrnShape& s, const float* x, const float* dy, float* dx) {
   if (!lrnIsFast(s))
-    return eachImage(c, s, [&](const LrnShape& image, int64_t at) {
+    return eachImage(c, s, int64_t{s.c} * s.hw, [&](const LrnShape& image, int64_t at) {
       kFloatReference.lrnBackward(c, image, x + at, dy + at, dx + at);
     });
   s.size == 3 ? lrnBackwardOf<3>(c, s, x, dy, dx) : lrnBackwardOf<5>(c, s, x, dy, dx);
@@ -169,13 +169,6 @@ void windowSums(const LrnWithinShape& s, float* line, Term term, Out out) {
   }
 }
 
-template <class One>
-void eachImage(Context& c, const LrnWithinShape& s, One one) {
-  LrnWithinShape image = s;
-  image.n = 1;
-  c.pool().run(s.n, [&](int n, int) { one(image, int64_t{n} * s.c * s.h * s.w); });
-}
-
 // body(offset of the plane, a line for windowSums, a plane of scratch)
 template <class Body>
 void eachPlane(Context& context, const LrnWithinShape& s, Body body) {
@@ -192,7 +185,7 @@ void eachPlane(Context& context, const LrnWithinShape& s, Body body) {
 
 inline void lrnWithinForward(Context& c, const LrnWithinShape& s, const float* x, float* scale, float* y) {
   if (s.beta != 0.75)
-    return eachImage(c, s, [&](const LrnWithinShape& image, int64_t at) {
+    return eachImage(c, s, int64_t{s.c} * s.h * s.w, [&](const LrnWithinShape& image, int64_t at) {
       kFloatReference.lrnWithinForward(c, image, x + at, scale + at, y + at);
     });
   const V each = set1(static_cast<float>(s.alpha / (double(s.size) * s.size))), one = set1(1.f);
@@ -214,7 +207,7 @@ inline void lrnWithinForward(Context& c, const LrnWithinShape& s, const float* x
 inline void lrnWithinBackward(Context& c, const LrnWithinShape& s, const float* x, const float* scale, const float* dy,
                               float* dx) {
   if (s.beta != 0.75)
-    return eachImage(c, s, [&](const LrnWithinShape& image, int64_t at) {
+    return eachImage(c, s, int64_t{s.c} * s.h * s.w, [&](const LrnWithinShape& image, int64_t at) {
       kFloatReference.lrnWithinBackward(c, image, x + at, scale + at, dy + at, dx + at);
     });
   const V each = set1(static_cast<float>(-2 * s.alpha * s.beta / (double(s.size) * s.size))), one = set1(1.f);

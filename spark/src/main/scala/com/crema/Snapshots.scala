@@ -2,6 +2,8 @@ package com.crema
 
 import java.io.{EOFException, File, RandomAccessFile}
 
+import scala.collection.mutable
+
 import org.apache.hadoop.conf.Configuration
 
 /** The snapshots of a job that lie in a folder. */
@@ -15,22 +17,22 @@ object Snapshots {
     * @throws WrongInput where there are snapshots and all are passed over: to begin anew would write over them
     */
   def newest(folder: String, name: String, conf: Configuration, say: String => Unit): Option[Found] = {
-    val found = all(folder, name, conf).sortBy { case (s, _) => -s.iteration }
-    def flawOf(s: Found, hasModel: Boolean): Option[String] =
-      if (!hasModel) Some(s"its model ${s.model} is missing")
-      else Seq(s.model, s.state).find(f => Storage.isLocal(f) && isCut(new File(Storage.localPath(f))))
-        .map(file => s"$file is damaged, its end is missing or zeros")
-    val usable = found.find { case (s, hasModel) =>
-      val flaw = flawOf(s, hasModel)
+    val flaws = mutable.Buffer[String]()
+    def isWhole(s: Found, hasModel: Boolean) = {
+      val flaw =
+        if (!hasModel) Some(s"its model ${s.model} is missing")
+        else Seq(s.model, s.state).find(f => Storage.isLocal(f) && isCut(new File(Storage.localPath(f))))
+          .map(file => s"$file is damaged, its end is missing or zeros")
       flaw.foreach(f => say(s"the snapshot of iteration ${s.iteration} is passed over: $f"))
+      flaws ++= flaw
       flaw.isEmpty
     }
-    if (usable.isEmpty && found.nonEmpty)
+    val newest = all(folder, name, conf).sortBy { case (s, _) => -s.iteration }.find((isWhole _).tupled)
+    if (newest.isEmpty && flaws.nonEmpty)
       throw new WrongInput(
         s"-resume auto: none of the snapshots ${Storage.inFolder(folder, name)}_iter_N.solverstate can be resumed " +
-          s"from; of the newest, ${flawOf(found.head._1, found.head._2).mkString}. Put back what is missing, or move " +
-          "these files away to begin anew")
-    usable.map(_._1)
+          s"from; of the newest, ${flaws.head}. Put back what is missing, or move these files away to begin anew")
+    newest.map(_._1)
   }
 
   /** All states, and whether their models are there. */

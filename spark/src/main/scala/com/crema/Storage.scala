@@ -74,6 +74,9 @@ object Storage {
       else path
     }
 
+  /** A local path without its file:, for what takes paths and for people; all others as they are. */
+  def plain(uri: String): String = if (isLocal(uri)) localPath(uri) else uri
+
   /** With its file system, so that it means the same where it is resolved again: a plain path may be one of HDFS. */
   def named(uri: String): String = if (isLocal(uri)) "file:" + localPath(uri) else uri
 

@@ -35,14 +35,13 @@ private[crema] class TrainTask(spec: TrainSpec, jobBytes: Array[Byte], worker: I
     if (folder.isEmpty) folder = Some(Files.createTempDirectory(Storage.workFolder.toPath, s"worker-$worker-").toFile)
     def inFolder(name: String) = new File(folder.get, name).getPath
     def fetched(uri: String) = if (uri.isEmpty) "" else Storage.fetch(uri, conf)
-    def nameOf(uri: String) = if (Storage.isLocal(uri)) Storage.localPath(uri) else uri
     val staged = Job.parseFrom(jobBytes).toBuilder
       .setWorker(worker).setPartition(worker).setStageAttempt(context.stageAttemptNumber())
       .setTask(context.taskAttemptId()).setExecutor(SparkEnv.get.executorId)
       .setHost(Cluster.executorAddress(spec.localMode))
       .setTrainSource(localPathOf(spec.train)).setTestSource(localPathOf(spec.test.getOrElse(spec.train)))
-      .setWeights(fetched(spec.weights)).setWeightsName(nameOf(spec.weights))
-      .setSnapshot(fetched(spec.snapshot)).setSnapshotName(nameOf(spec.snapshot))
+      .setWeights(fetched(spec.weights)).setWeightsName(Storage.plain(spec.weights))
+      .setSnapshot(fetched(spec.snapshot)).setSnapshotName(Storage.plain(spec.snapshot))
       .setWorkFolder(folder.get.getPath).setPublishes(true)
       .setModel(inFolder(if (spec.model.endsWith(".h5")) "final.caffemodel.h5" else "final.caffemodel"))
       .setSnapshotPrefix(inFolder(spec.snapshotName))

@@ -63,7 +63,7 @@ class Config(@transient sc: SparkContext) extends Serializable {
   private def read(line: CommandLine): Unit = {
     def text(name: String, default: String): String = line.getOptionValue(name, default)
     val conf = text("conf", "")
-    protoFile = if (Storage.isLocal(conf)) Storage.localPath(conf) else conf
+    protoFile = Storage.plain(conf)
     isTraining = line.hasOption("train")
     label = text("label", "")
     if (line.hasOption("test")) isTest = true

@@ -25,5 +25,5 @@ class LMDB(conf: Config, layerId: Int, isTrain: Boolean) extends ImageDataSource
     LmdbRDD(sc, sourceFilePath, conf.lmdb_partitions)
 
   override private[caffe] def records(sc: SparkContext): Records =
-    AtPath(if (Storage.isLocal(sourceFilePath)) Storage.localPath(sourceFilePath) else sourceFilePath)
+    AtPath(Storage.plain(sourceFilePath))
 }

@@ -89,7 +89,7 @@ private[caffe] class Runs(@transient val sc: SparkContext) extends Serializable 
       validation: Option[DataSource[_, _]]): TrainSpec = {
     val model = conf.at(conf.modelPath)
     val (local, folder) = (Storage.isLocal(model), conf.at(conf.snapshotFolder))
-    val file = if (local) Storage.localPath(model) else model
+    val file = Storage.plain(model)
     val parent =
       if (folder.nonEmpty) folder else if (local) new File(file).getParent else new Path(model).getParent.toString
     val name = new File(plan.getSnapshotPrefix).getName
