@@ -83,7 +83,7 @@ struct Worker {
         hello, interrupt);
   }
   // Returns the error that it ends with.
-  std::string run(const Secret& secret, std::atomic<int>& connected, const std::atomic<bool>& begin) {
+  std::string run(const Secret& secret, std::atomic<int>& connected, const std::atomic<bool>& begin, bool behind) {
     return messageOf([&] {
       session->ready("weights", "100 records");
       const auto start = session->waitForStart();
@@ -97,8 +97,18 @@ struct Worker {
       while (!begin) std::this_thread::sleep_for(std::chrono::milliseconds(1));
       const auto mine = crema::test::gradientOf(number, kCount);
       const collective::WaitingScope waits(*mesh);
+      if (behind) catchUp(crema::test::gradientOf(1, kCount));
       mesh->allReduce({mine.data()}, total.data(), static_cast<int64_t>(kCount), collective::Tag::gradient(0));
     });
+  }
+
+  // As trainers do: worker 2 takes a state from worker 1.
+  void catchUp(std::vector<float> state) {
+    float* at = number == 2 ? taken.data() : state.data();
+    std::vector<collective::Bytes> of(3);
+    of[1] = {reinterpret_cast<char*>(at), kCount * sizeof(float)};
+    mesh->copy(
+        of, [](int w) { return w == 2; }, collective::Tag::catchingUp(0, 0));
   }
 
   collective::PeerDoor door;
@@ -107,24 +117,28 @@ struct Worker {
   Interrupt interrupt;
   std::unique_ptr<cluster::Session> session;
   std::unique_ptr<WatchedMesh> mesh;  // whose connections stay until all have ended
-  std::vector<float> total = std::vector<float>(kCount);
+  std::vector<float> total = std::vector<float>(kCount), taken = total;
   std::future<std::string> ended;
 };
 
 // Workers 1 and 2 share the link: who comes later connects, and worker 1's address is the link's.
 class SlowLink : public testing::Test {
  protected:
-  SlowLink() {
+  explicit SlowLink(bool behind = false) {
     options_.secret = secret_, options_.jobDigest = cluster::test::kJobDigest, options_.members = 3;
     options_.stepTimeout = 10000, options_.replacement = cluster::Replacement::kGoOn;
     c_ = std::make_unique<cluster::test::RunningCoordinator>(options_, std::make_unique<Training>(3, 3, "", false, 0));
     for (int w = 0; w < 3; ++w) workers_.push_back(std::make_unique<Worker>(w, c_->address(), secret_));
     for (auto& w : workers_)
-      w->ended = std::async(std::launch::async, [this, &w] { return w->run(secret_, connected_, begin_); });
+      w->ended =
+          std::async(std::launch::async, [this, &w, behind] { return w->run(secret_, connected_, begin_, behind); });
     EXPECT_TRUE(crema::test::soon([this] { return connected_ == 3; }));
     link().hold();
     begin_ = true;
-    EXPECT_TRUE(crema::test::soon([this] { return has(0, 4) && has(1, 3) && has(2, 3); }));
+    // Of a sum 0 has sent two parts and received two, the others are one part and the link short of that; of a state
+    // 1 has sent all.
+    EXPECT_TRUE(
+        crema::test::soon([&] { return behind ? has(0, 2) && has(1, 3) : has(0, 4) && has(1, 3) && has(2, 3); }));
     beats();
   }
   ~SlowLink() override {
@@ -187,6 +201,27 @@ TEST_F(SlowLink, WhereItCarriesNothingEachNamesWhomItMisses) {
   EXPECT_TRUE(misses(zero, 1) && misses(zero, 2)) << zero;
   EXPECT_TRUE(misses(one, 2) && !misses(one, 0)) << one;
   EXPECT_TRUE(misses(two, 1) && !misses(two, 0)) << two;
+}
+
+class SlowCatchingUp : public SlowLink {
+ protected:
+  SlowCatchingUp() : SlowLink(true) {}
+};
+
+// Worker 0, which has the state, waits in the first sum.
+TEST_F(SlowCatchingUp, WhoIsNotBehindWaitsAsLongAsAStateComes) {
+  for (const int64_t bytes : {int64_t{0}, kHeader}) {
+    link().let(bytes);
+    goOn(60);
+    for (int w = 0; w < 3; ++w) ASSERT_FALSE(ended(w)) << error(w);
+  }
+  link().let(int64_t{1} << 30);
+  ASSERT_TRUE(crema::test::soon([this] { return ended(0) && ended(1) && ended(2); }));
+  for (int w = 0; w < 3; ++w) {
+    EXPECT_EQ(error(w), "no error");
+    EXPECT_EQ(workers_[static_cast<size_t>(w)]->total, crema::test::treeSum({0, 3}, kCount));
+  }
+  EXPECT_EQ(workers_[2]->taken, crema::test::gradientOf(1, kCount));
 }
 
 }  // namespace

@@ -88,6 +88,7 @@ caffe::SolverState stateFromHdf5(std::string_view bytes, const std::string& file
   state.set_current_step(in.readInt("current_step"));
   if (in.has("learned_net")) state.set_learned_net(in.readString("learned_net"));
   if (in.has("origin")) *state.mutable_origin() = parseText<caffe::StateOrigin>(in.readString("origin"), file);
+  if (in.has("sums")) *state.mutable_sums() = parseText<caffe::SnapshotSums>(in.readString("sums"), file);
   const auto entries = in.list("history");
   for (size_t i = 0; i < entries.size(); ++i) {
     const std::string path = fmt::format("history/{}", i);
@@ -144,6 +145,7 @@ std::string hdf5FromState(const caffe::SolverState& state, const std::string& fi
   out.string("learned_net", state.learned_net());
   out.integer("current_step", state.current_step());
   if (state.has_origin()) out.string("origin", toText(state.origin()));
+  if (state.has_sums()) out.string("sums", toText(state.sums()));
   out.group("history");
   for (int i = 0; i < state.history_size(); ++i) out.blob(fmt::format("history/{}", i), state.history(i));
   return out.finish();

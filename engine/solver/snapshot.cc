@@ -1,5 +1,5 @@
 // Snapshots: <prefix>_iter_<n>.caffemodel (caffe.NetParameter) and <prefix>_iter_<n>.solverstate (caffe.SolverState:
-// iter, learned_net, history in learnable order, current_step, and our origin), both with .h5 where snapshot_format is HDF5. The model
+// iter, learned_net, history in learnable order, current_step, our origin and sums), both with .h5 where snapshot_format is HDF5. The model
 // is written first: a state never names a model that is not there.
 #include <cstdio>
 #include <regex>
@@ -11,6 +11,7 @@
 #include "model/hdf5_file.h"
 #include "model/trained.h"
 #include "solver/descriptions.h"
+#include "solver/snapshot_sums.h"
 #include "solver/solver.h"
 
 #include <filesystem>
@@ -61,7 +62,9 @@ std::map<int64_t, SnapshotFiles> snapshotsWith(const std::string& prefix) {
 std::string flawOf(const SnapshotFiles& files) {
   try {
     if (!fileExists(files.model)) return fmt::format("its model {} is missing", files.model);
-    model::readState(files.state);
+    const caffe::SolverState state = model::readState(files.state);
+    checkState(state, files.state);
+    checkModel(state, files.state, files.model);
     model::useTrained(files.model, [&](const model::Trained& trained) {
       if (trained.net.layer_size() == 0) badData("{} is empty", files.model);
     });
@@ -130,7 +133,8 @@ SnapshotFiles Solver::snapshot(const std::string& prefix, const std::string& pub
   if (options_.log) LOG_INFO("Snapshotting to {} file {}", kind, files.model);
   std::remove(files.state.c_str());  // of an earlier run, which would be a pair with this one's model until the end
   saveModel(files.model);
-  const caffe::SolverState now = state(publishedPrefix.empty() ? files.model : snapshotNames(publishedPrefix).model);
+  caffe::SolverState now = state(publishedPrefix.empty() ? files.model : snapshotNames(publishedPrefix).model);
+  *now.mutable_sums() = sumsOf(now, files.model);
   if (options_.log) LOG_INFO("Snapshotting solver state to {} file {}", kind, files.state);
   // The weights of hours are kept where only their state cannot be; a staged one nobody would find.
   const bool staged = !publishedPrefix.empty();
@@ -157,12 +161,14 @@ std::string modelOf(const std::string& path, const std::string& learnedNet) {
   if (!fileExists(named))
     for (const char* end : {".caffemodel", ".caffemodel.h5"})
       if (fileExists(stem + end)) return stem + end;
-  if (named.empty()) invalid("{} names no learned_net; pass its .caffemodel with -weights", path);
+  if (named.empty())
+    invalid("{} names no learned_net, and no .caffemodel of its name is beside it; put it there", path);
   if (!fileExists(named))
-    ioError("there is no {}, which {} names as its model, and none beside it; pass its .caffemodel with -weights",
-            named, path);
+    ioError("there is no {}, which {} names as its model, and none beside it; put its .caffemodel there", named, path);
   return named;
 }
+
+std::string nameOf(const std::string& path) { return std::filesystem::path(path).filename().string(); }
 
 }  // namespace
 
@@ -170,8 +176,10 @@ void Solver::restore(const std::string& path, const std::string& model) {
   restore(model::readState(path), path, model);
 }
 
-void Solver::restore(const caffe::SolverState& state, const std::string& path, const std::string& model) {
+void Solver::restore(const caffe::SolverState& state, const std::string& path, const std::string& model,
+                     const std::string& modelName) {
   const auto& learnables = net_->learnables();
+  checkState(state, path);
   if (state.iter() < 0 || state.current_step() < 0)
     badData("{} claims iteration {}, step {}; it is damaged: take another snapshot", path, state.iter(),
             state.current_step());
@@ -182,6 +190,10 @@ void Solver::restore(const caffe::SolverState& state, const std::string& path, c
         "net "
         "and solver type (not its .caffemodel)?",
         path, state.history_size(), param_.type(), learnables.size(), wanted);
+  const auto models = model.empty() ? std::vector<std::string>{modelOf(path, state.learned_net())} : splitList(model);
+  if (models.empty()) invalid("the weights '{}' name no file; name one or more .caffemodel files", model);
+  const std::string& name = modelName.empty() ? models[0] : modelName;
+  if (models.size() == 1 && nameOf(name) == nameOf(state.learned_net())) checkModel(state, path, models[0]);
   // Caffe says SGDSolver for every type.
   if (options_.log && !model::isHdf5(path)) LOG_INFO("SGDSolver: restoring history");
   for (size_t i = 0; i < wanted; ++i) {
@@ -196,11 +208,7 @@ void Solver::restore(const caffe::SolverState& state, const std::string& path, c
     withType(options_.dtype,
              [&]<class T>() { std::copy_n(part.data<T>(), part.count(), history_.mutableData<T>() + at); });
   }
-  if (model.empty()) {
-    net::copyTrainedFiles(*net_, std::vector<std::string>{modelOf(path, state.learned_net())});
-  } else {
-    net::copyTrainedFiles(*net_, model);
-  }
+  net::copyTrainedFiles(*net_, models);
   iteration_ = state.iter();
   currentStep_ = state.current_step();
 }

@@ -108,7 +108,10 @@ class Solver {
   std::string saveModel(const std::string& path) const;  // in snapshot_format; returns the name, with .h5 for HDF5
   // Iteration, history and weights; weights from `model` (a list) when given, else from the state's learned_net.
   void restore(const std::string& path, const std::string& model);
-  void restore(const caffe::SolverState& state, const std::string& path, const std::string& model);  // read from `path`
+  // The same of a state that was read from `path`; where `model` is a copy, modelName is what the user knows it as. A
+  // model of the name that the state gives is one that was saved with it (solver/snapshot_sums.h).
+  void restore(const caffe::SolverState& state, const std::string& path, const std::string& model,
+               const std::string& modelName = "");
 
  private:
   template <class T>

@@ -45,7 +45,7 @@ void takeUp(const RunOptions& o, const std::optional<caffe::SolverState>& state,
   if (state) {
     if (o.log) LOG_INFO("Resuming from {}", o.snapshot);
     checkOrigin(o, *state, solver);
-    solver.restore(*state, o.snapshot, o.weights);
+    solver.restore(*state, o.snapshot, o.weights, o.weightsName);
   } else if (!o.weights.empty()) {
     solver.copyTrainedFrom(o.weights);
   } else if (!weights.empty()) {

@@ -96,6 +96,29 @@ def test_a_snapshot_of_caffe_says_nothing_and_is_taken(tmp_path, end):
     assert f"Resuming from ./tiny_iter_2.solverstate{end}" in done.err
 
 
+def flip(file, at):
+    """One bit of a byte, counted from the end where `at` is negative."""
+    content = bytearray(file.read_bytes())
+    content[at] ^= 4
+    file.write_bytes(content)
+
+
+@pytest.mark.parametrize("end", ["", ".h5"])
+@pytest.mark.parametrize("kind", ["caffemodel", "solverstate"])
+def test_a_changed_bit_is_passed_over_by_auto_and_refused_where_it_is_named(records, tmp_path, kind, end):
+    extra = "snapshot: 5" + ("; snapshot_format: HDF5" if end else "")
+    solver(tmp_path, lenet(records), max_iter=10, extra=extra)
+    assert train(tmp_path).code == 0
+    whole = sha256(tmp_path / f"model{end}")
+    file = tmp_path / f"snap_iter_10.{kind}{end}"
+    flip(file, file.stat().st_size // 2)  # in the values of ip1
+    done = train(tmp_path, "-workers", 2, "-snapshot", f"snap_iter_10.solverstate{end}")
+    assert done.code != 0 and file.name in done.message and "resume from another snapshot" in done.message
+    done = train(tmp_path, "-resume", "auto")
+    assert done.code == 0 and f"Resuming from ./snap_iter_5.solverstate{end}" in done.err, done.err[-2000:]
+    assert sha256(tmp_path / f"model{end}") == whole
+
+
 @pytest.mark.parametrize("end", ["", ".h5"])
 @pytest.mark.parametrize("kind", ["caffemodel", "solverstate"])
 def test_a_damaged_snapshot_is_passed_over_for_an_older_one(records, tmp_path, kind, end):

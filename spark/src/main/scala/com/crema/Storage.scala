@@ -94,6 +94,10 @@ object Storage {
       p.getFileSystem(conf).exists(p)
     }
 
+  /** The same of what a worker on this machine would read. */
+  def existsHere(uri: String, conf: Configuration): Boolean =
+    if (isLocal(uri)) new File(shipped(localPath(uri))).exists() else exists(uri, conf)
+
   /** A file that may not be there. */
   def remove(uri: String, conf: Configuration): Unit =
     if (isLocal(uri)) new File(localPath(uri)).delete()

@@ -1,6 +1,6 @@
 package com.yahoo.ml.caffe
 
-import com.crema.{AtPath, Records, Storage}
+import com.crema.{AtPath, Cluster, Records, Storage, WrongArgument}
 import com.yahoo.ml.jcaffe.{FloatBlob, MatVector}
 import org.apache.spark.SparkContext
 import org.apache.spark.rdd.RDD
@@ -24,6 +24,11 @@ class LMDB(conf: Config, layerId: Int, isTrain: Boolean) extends ImageDataSource
   override def makeRDD(sc: SparkContext): RDD[ImageDataSource.Record] =
     LmdbRDD(sc, sourceFilePath, conf.lmdb_partitions)
 
-  override private[caffe] def records(sc: SparkContext): Records =
+  /** @throws WrongArgument where there is none, as far as the driver can see: an executor has disks of its own */
+  override private[caffe] def records(sc: SparkContext): Records = {
+    if ((Cluster.isLocal(sc) || !Storage.isLocal(sourceFilePath)) &&
+      !Storage.existsHere(sourceFilePath, sc.hadoopConfiguration))
+      throw new WrongArgument(s"there is no ${Storage.plain(sourceFilePath)}, the source of $where; check the path")
     AtPath(Storage.plain(sourceFilePath))
+  }
 }

@@ -4,7 +4,7 @@ import java.io.{ByteArrayOutputStream, File, IOException, PrintStream}
 import java.nio.file.{Files, Path, Paths}
 import java.util.Locale
 
-import com.crema.{Console, CremaException, JobError, Storage}
+import com.crema.{Console, CremaException, JobError, Storage, WrongArgument}
 import com.crema.wire.Wire.Event
 import org.apache.hadoop.fs.permission.FsPermission
 import org.apache.hadoop.fs.{FSDataOutputStream, RawLocalFileSystem, Path => HadoopPath}
@@ -159,6 +159,21 @@ class RefusalsSuite extends AnyFunSuite with BeforeAndAfterAll {
     assert(e.split("\n").head.contains(words), e)
     val (_, said) = heard(train(job("third", "display: 3")))
     assert(said.contains("training goes on from the snapshot of iteration 30"), said)
+    val saved = folder.resolve("own/snap_iter_30.caffemodel")
+    val bytes = Files.readAllBytes(saved)
+    bytes(bytes.length / 2) = (bytes(bytes.length / 2) ^ 1).toByte
+    Files.write(saved, bytes)
+    val (damaged, _) = heard(intercept[CremaException](train(job("fourth", ""))).getMessage)
+    assert(damaged.split("\n").head.contains(s"$saved is not the model that was saved with $folder/own/snap_iter_30."),
+      damaged)
+  }
+
+  test("a database that is not there is refused on the driver with the layer's name") {
+    val data = s"""type: "Data" data_param { source: "/no/such_lmdb" batch_size: 16 backend: LMDB }"""
+    val c = conf("gone", TestRecords.net(data, data), "file:m", "")
+    val (e, _) = heard(intercept[WrongArgument](train(c)).getMessage)
+    assert(e.startsWith("there is no /no/such_lmdb, the source of layer 'data' (TRAIN) of ") && e.endsWith(
+        "check the path"), e)
   }
 
   test("a seed that was drawn is told of by who trains, not by who scores") {
