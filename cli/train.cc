@@ -37,15 +37,15 @@ void trainHere(const train::RunOptions& options, const std::string& model) {
   LOG_INFO("Optimization Done.");
 }
 
-// -resume auto: the newest whole snapshot, as -snapshot names one.
-std::string snapshotOf(const TrainFlags& flags, const std::string& prefix) {
+// -resume auto: the newest whole snapshot with its model; -snapshot names a state.
+solver::SnapshotFiles snapshotOf(const TrainFlags& flags, const std::string& prefix) {
   if (flags.resume != "auto" && flags.resume != "none") invalid("-resume must be auto or none, not '{}'", flags.resume);
-  if (flags.resume == "none" || !flags.snapshot.empty()) return flags.snapshot;
+  if (flags.resume == "none" || !flags.snapshot.empty()) return {"", flags.snapshot};
   if (prefix.empty()) invalid("-resume auto needs a snapshot_prefix in {}, to find snapshots", flags.solver);
   const auto newest = solver::newestSnapshot(prefix);
   if (!newest)
     LOG_INFO("-resume auto: there is no snapshot {}_iter_N.solverstate yet; training begins at iteration 0", prefix);
-  return newest ? newest->state : "";
+  return newest.value_or(solver::SnapshotFiles());
 }
 
 int train(const TrainFlags& flags) {
@@ -69,9 +69,10 @@ int train(const TrainFlags& flags) {
   o.netOrigin = solver::netOrigin(written), o.folder = parentDirectory(flags.solver);
   o.ranks = flags.ranks, o.workers = flags.workers;
   o.threads = flags.threads, o.isa = flags.isa;
-  o.snapshot = snapshotOf(flags, o.snapshotPrefix), o.foundSnapshot = flags.snapshot.empty();
+  const solver::SnapshotFiles from = snapshotOf(flags, o.snapshotPrefix);
+  o.snapshot = from.state, o.foundSnapshot = flags.snapshot.empty();
   o.drawnSeed = written.random_seed() < 0;
-  o.weights = o.snapshot.empty() ? flags.weights : "";
+  o.weights = o.snapshot.empty() ? flags.weights : from.model;
   wire::Job job = worker::jobOf(o);
   worker::set(flags.cluster, &job);
   host::checkJob(job);

@@ -172,6 +172,13 @@ template <class T>
 void update(Context& c, int64_t count, const Update& u, const T* diff, T* histories, int64_t stride, T* w) {
   tableOf<T>(c).update(c, count, u, diff, histories, stride, w);
 }
+// update() of an inner product's weights with the gradient that ipBackwardWeights() computes, which has no memory of its
+// own: a tile of it is used while it is in the first cache. The same bits.
+template <class T>
+void ipUpdate(Context& c, const IpShape& s, const T* x, const T* dy, const Update& u, T* histories, int64_t stride,
+              T* w) {
+  tableOf<T>(c).ipUpdate(c, s, x, dy, u, histories, stride, w);
+}
 
 // ------------------------------------------------------------------------------------------------ measuring
 // So many multiply-adds, rounded up to a few million, as fast as this machine's threads can: what there is to reach.

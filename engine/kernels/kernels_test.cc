@@ -102,6 +102,42 @@ TEST(Updates, StepsAreTheirReferences) {
   });
 }
 
+// Against the gradient and its update apart, bit by bit.
+void checkIpUpdate(const IpShape& s, const Update& u, int histories) {
+  const auto n = static_cast<size_t>(s.in) * s.out;
+  const auto stride = static_cast<int64_t>(n);
+  SCOPED_TRACE(testing::Message() << s.n << " x " << s.in << " -> " << s.out << (s.transposed ? " transposed" : ""));
+  auto x = numbers(static_cast<size_t>(s.n) * s.in, 1), dy = numbers(static_cast<size_t>(s.n) * s.out, 2);
+  std::fill(dy.begin(), dy.begin() + static_cast<std::ptrdiff_t>(dy.size() / 3), -0.f);
+  const auto w = numbers(n, 3), kept = numbers(n * static_cast<size_t>(histories), 4, 1.5);
+  const auto all = [&](const char* what, const auto& change) {  // weights, then histories
+    return sameBits(what, n + kept.size(), 0.f, [&](Context& k, float* out) {
+      std::copy(w.begin(), w.end(), out), std::copy(kept.begin(), kept.end(), out + n);
+      change(k, out);
+    });
+  };
+  const auto apart = all("apart", [&](Context& k, float* out) {
+    std::vector<float> dw(n, NAN);
+    ipBackwardWeights(k, s, x.data(), dy.data(), dw.data(), false);
+    update(k, stride, u, dw.data(), out + n, stride, out);
+  });
+  EXPECT_EQ(
+      all("together", [&](Context& k, float* out) { ipUpdate(k, s, x.data(), dy.data(), u, out + n, stride, out); }),
+      apart);
+}
+
+TEST(Updates, OfAGradientWithoutMemoryOfItsOwn) {
+  UpdateRules::each([]<class Rule>() {
+    SCOPED_TRACE(Rule::kType);
+    Update u{.rule = Rule(SolverFields(), 3), .rate = {.policy = 0.01, .multiplier = 2}, .decay = 0.01, .scale = 0.5};
+    for (IpShape s : {IpShape{1, 1, 1}, {0, 5, 3}, {3, 7, 13}, {33, 17, 15}, {4, 70, 45}, {32, 400, 303}}) {
+      checkIpUpdate(s, u, Rule::kHistories);
+      u.l1 = !u.l1, s.transposed = true;
+      checkIpUpdate(s, u, Rule::kHistories);
+    }
+  });
+}
+
 TEST(Reductions, FixedOrderAndClosedForm) {
   for (size_t n : {0, 1, 9, 4095, 4096, 4097, 100000}) {
     const auto a = numbers(n, 5);

@@ -34,6 +34,7 @@
   X(addRelu)             \
   X(addReluBackward)     \
   X(update)              \
+  X(ipUpdate)            \
   X(fullSpeed)           \
   X(channelSums)         \
   X(channelDots)         \

@@ -11,6 +11,12 @@ class InnerProduct : public Layer {
  public:
   using Layer::Layer;
   bool setsGradients() const override { return true; }
+  bool canDefer() const override { return context().dtype == DType::kFloat32; }
+  void updateDeferred(const Blobs& bottom, const Blobs& top, const kernels::Update& u, float* histories,
+                      int64_t stride) override {
+    kernels::ipUpdate(kernels(), shape_, bottom[0]->data<float>(), top[0]->diff<float>(), u, histories, stride,
+                      params()[0]->mutableData<float>());
+  }
   Reads readsBackward() const override { return {.bottoms = true, .tops = false}; }
   int64_t multiplyAdds(const Blobs&, const Blobs&) const override { return int64_t{shape_.n} * params()[0]->count(); }
 
@@ -48,7 +54,7 @@ class InnerProduct : public Layer {
   void gradient(const Blobs& top, const std::vector<bool>& down, const Blobs& bottom) override {
     withType(context().dtype, [&]<class T>() {
       const T* dy = top[0]->diff<T>();
-      if (paramPropagates(0))
+      if (paramPropagates(0) && !defersGradient())
         kernels::ipBackwardWeights<T>(kernels(), shape_, bottom[0]->data<T>(), dy, params()[0]->mutableDiff<T>(),
                                       addsGradients());
       if (params().size() > 1 && paramPropagates(1))

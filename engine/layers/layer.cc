@@ -97,7 +97,7 @@ void Layer::backward(const Blobs& top, const std::vector<bool>& propagateDown, c
              gradient(top, propagateDown, bottom);
            else if (noGradients_)
              for (const auto& param : params_) param->fillDiff(0);
-           noGradients_ = false;
+           noGradients_ = defers_ = false;
          });
 }
 

@@ -154,6 +154,12 @@ class Layer {
   // Only for layers that set them; it saves large ones a pass that clears and one that reads.
   virtual bool setsGradients() const { return false; }
   void expectNoGradients() { noGradients_ = true; }
+  // Whether its first parameter is the weights of an inner product, whose gradient the solver's update can compute from the
+  // values of the first bottom and the gradient of the first top: it is twice as large as both together, or a hundred times.
+  virtual bool canDefer() const { return false; }
+  void deferGradient() { defers_ = true; }  // the next backward() leaves that of these weights to updateDeferred()
+  virtual void updateDeferred(const Blobs& /*bottom*/, const Blobs& /*top*/, const kernels::Update& /*u*/,
+                              float* /*histories*/, int64_t /*stride*/) {}
 
   // What Net needs to know before it connects the layer.
   struct Arity {
@@ -203,6 +209,7 @@ class Layer {
   const LayerContext& context() const { return context_; }
   bool training() const { return context_.phase == caffe::TRAIN; }
   bool addsGradients() const { return !noGradients_; }
+  bool defersGradient() const { return defers_; }
   std::string randomName() const {
     return context_.sameNameBefore ? fmt::format("{}#{}", name(), context_.sameNameBefore) : name();
   }
@@ -230,7 +237,7 @@ class Layer {
   std::vector<std::shared_ptr<Blob>> params_;
   std::map<int, double> kept_;  // by index of a parameter with running statistics
   std::vector<bool> paramPropagate_;
-  bool noGradients_ = false;
+  bool noGradients_ = false, defers_ = false;  // in the next backward()
   std::vector<double> lossWeights_;
 };
 

@@ -15,9 +15,9 @@ class RecordLayer : public Layer {
   using Layer::Layer;
   int batchSize() const { return batch_; }  // records of a full batch
   int64_t records() const { return maker_.source ? maker_.source->size() : 0; }
-  // Text that identifies the records: their count, and a checksum of the first, the last and 62 between, enough to
-  // notice another set or version; "" without a source. Rows of a host are only partly here, so the host compares
-  // those.
+  // Text that identifies the records, and what mean_files hold: their count, and XXH3 of all of a set of up to 64 MiB, of
+  // larger ones of some 16 MiB of records spread over it, of 64 at least: enough to notice another set or version. "" without
+  // a source. Rows of a host are only partly here, so the host compares those.
   std::string fingerprint() const;
   // As data::TestSharding defines it, in phase TEST.
   int64_t testCycle() const { return maker_.source ? maker_.testCycle() : 0; }
@@ -49,13 +49,19 @@ class RecordLayer : public Layer {
   virtual int prefetch() const { return static_cast<int>(param_.data_param().prefetch()); }  // batches made ahead
   virtual bool transposed(size_t /*top*/) const { return false; }
   virtual std::vector<int> dims(size_t top, const Shape& sample, int n) const;
-  virtual std::string identity(const data::Record& record) const;  // bytes that change whenever the record does
+  struct Identity {
+    uint64_t sum;  // changes whenever the record does
+    int64_t bytes;
+  };
+  virtual Identity identity(const data::Record& record) const;
 
   int batch_ = 0;
   data::BatchMaker maker_;
 
  private:
   bool scoring() const { return context().data->use == PassUse::kScoring; }
+  std::string sumOfRecords() const;
+  std::string sumOfMeans() const;
   const data::Batch& scored();
   const data::Batch& nextOfFeed();
   void setShapes(int n, const std::vector<Shape>& samples, const Blobs& top);

@@ -1,5 +1,7 @@
 // Loads files of weights into a net, and finds the layers that got none.
 #include <algorithm>
+#include <climits>
+#include <map>
 
 #include "base/log.h"
 #include "base/text.h"
@@ -46,14 +48,15 @@ void checkReached(const Net& net, const std::string& files, const std::vector<st
 }  // namespace
 
 void Net::copyTrainedFrom(const model::Trained& trained, const std::string& origin) {
+  std::map<std::string, int> before;  // layers of a name that have been copied
   for (int i = 0; i < trained.net.layer_size(); ++i) {
     const auto& source = trained.net.layer(i);
     layers::Layer* target = nullptr;
+    // Of equal names Caffe takes the first for all, from HDF5, which cannot have them, the last. Here the second of a file
+    // goes to the second of the net, if there is one, or going on from a snapshot would not go on.
+    int skip = trained.ownersOnly ? INT_MAX : before[source.name()]++;
     for (const auto& layer : layers_)
-      if (layer->name() == source.name()) {
-        target = layer.get();
-        if (!trained.ownersOnly) break;  // of equal names Caffe takes the first, from HDF5 the last
-      }
+      if (layer->name() == source.name() && (!target || skip-- > 0)) target = layer.get();
     if (target)
       copyLayer(*target, trained, i, origin);
     else

@@ -1,4 +1,5 @@
-// Of a TrainingPlan: which gradients of parameters are set and which are cleared, and when each is complete.
+// Of a TrainingPlan: which gradients of parameters are set, which are cleared and which are left to the update, and when each
+// is complete.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -20,17 +21,38 @@ void TrainingPlan::orderLearnt() {
   std::sort(learnt_.begin(), learnt_.end(), [](const Learnt& a, const Learnt& b) { return a.from > b.from; });
 }
 
+// Whether a parameter is learnt, and is no other layer's as well.
+bool TrainingPlan::learnsAlone(int i, int param) const {
+  const auto memory = [](const std::shared_ptr<Blob>& p) { return p->diffMemory().get(); };
+  const layers::Layer& layer = *net_.layers()[static_cast<size_t>(i)];
+  int readers = 0;
+  for (const auto& each : net_.layers())
+    for (const auto& p : each->params()) readers += memory(p) == memory(layer.params()[static_cast<size_t>(param)]);
+  return net_.needsBackward(i) && layer.paramPropagates(param) && readers == 1;
+}
+
+void TrainingPlan::findDeferred() {
+  for (int i = 0; i < static_cast<int>(layers_.size()); ++i) {
+    const layers::Layer& layer = *net_.layers()[static_cast<size_t>(i)];
+    if (layer.canDefer() && computedBy(i) == i && learnsAlone(i, 0)) deferred_.emplace(layer.params()[0].get(), i);
+  }
+}
+
+bool TrainingPlan::updateDeferred(const Blob& weights, const kernels::Update& u, float* histories, int64_t stride) {
+  const auto at = deferred_.find(&weights);
+  if (!left_ || at == deferred_.end()) return false;
+  const auto i = at->second;
+  net_.layers()[static_cast<size_t>(i)]->updateDeferred(net_.bottoms(i), net_.tops(i), u, histories, stride);
+  return true;
+}
+
 // Layers that share no parameter with others and learn all of theirs.
 void TrainingPlan::findSetters() {
-  std::map<const void*, int> readers;
-  for (const auto& layer : net_.layers())
-    for (const auto& param : layer->params()) ++readers[param->diffMemory().get()];
   std::set<const Blob*> set;
   for (int i = 0; i < static_cast<int>(layers_.size()); ++i) {
     layers::Layer& layer = *net_.layers()[static_cast<size_t>(i)];
     bool sets = layer.setsGradients() && net_.needsBackward(i) && !layer.params().empty();
-    for (size_t p = 0; p < layer.params().size(); ++p)
-      sets = sets && layer.paramPropagates(static_cast<int>(p)) && readers[layer.params()[p]->diffMemory().get()] == 1;
+    for (size_t p = 0; p < layer.params().size(); ++p) sets = sets && learnsAlone(i, static_cast<int>(p));
     if (!sets) continue;
     setters_.push_back(&layer);
     for (const auto& param : layer.params()) set.insert(param.get());

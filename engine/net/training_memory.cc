@@ -15,6 +15,7 @@ class Moments {
   int count() const { return count_; }
   int forward(int layer) const { return by_[static_cast<size_t>(layer)]; }
   int backward(int layer) const { return 2 * count_ - 1 - by_[static_cast<size_t>(layer)]; }
+  int update() const { return 2 * count_; }
 
  private:
   const std::vector<int>& by_;
@@ -26,7 +27,8 @@ bool mayKeepAnything(const Net& net, int i) { return layerOf(net, i).type() == "
 
 }  // namespace
 
-std::vector<Need> valueNeeds(const Net& net, const std::vector<int>& by, bool allGoBack) {
+std::vector<Need> valueNeeds(const Net& net, const std::vector<int>& by, bool allGoBack,
+                             const std::set<int>& deferred) {
   const Moments moments(by);
   std::vector<Need> all;
   const auto owners = memoryOwners(net);
@@ -49,6 +51,7 @@ std::vector<Need> valueNeeds(const Net& net, const std::vector<int>& by, bool al
         if (mayKeepAnything(net, i)) apart.insert(at(b));
       }
   }
+  for (const int i : deferred) all[at(net.bottoms(i)[0])].to = moments.update();
   for (const auto& name : net.outputs()) apart.insert(at(&net.blob(name)));
   std::vector<Need> shared;
   for (size_t i = 0; i < all.size(); ++i)
@@ -56,7 +59,7 @@ std::vector<Need> valueNeeds(const Net& net, const std::vector<int>& by, bool al
   return shared;
 }
 
-std::vector<Need> gradientNeeds(const Net& net, const std::vector<int>& by) {
+std::vector<Need> gradientNeeds(const Net& net, const std::vector<int>& by, const std::set<int>& deferred) {
   const Moments moments(by);
   std::map<const Blob*, int> made;      // when the layer that made it goes backward
   std::map<const Blob*, Need> written;  // by a layer that reads the blob
@@ -81,6 +84,8 @@ std::vector<Need> gradientNeeds(const Net& net, const std::vector<int>& by) {
         open.erase(bottoms[b]);
     }
   }
+  for (const int i : deferred)
+    if (const auto at = written.find(net.tops(i)[0]); at != written.end()) at->second.to = moments.update();
   std::vector<Need> needs;
   for (const auto& [blob, need] : written)
     if (!apart.count(blob) && !open.count(blob)) needs.push_back(need);

@@ -1,6 +1,7 @@
 #include "net/training_plan.h"
 
 #include <algorithm>
+#include <set>
 
 #include "layers/norm_group.h"
 #include "layers/sum_group.h"
@@ -37,7 +38,8 @@ bool isPlain(const Net& net, int i) {
 
 }  // namespace
 
-TrainingPlan::TrainingPlan(Net& net, GoingBack which) : net_(net), memory_(net.dtype()), lent_(net.dtype()) {
+TrainingPlan::TrainingPlan(Net& net, GoingBack which, bool mayDefer)
+    : net_(net), memory_(net.dtype()), lent_(net.dtype()) {
   const int count = static_cast<int>(net.layers().size());
   for (int i = 0; i < count; ++i) layers_.push_back({i});
   for (int i = 0; i < count; ++i)
@@ -47,6 +49,7 @@ TrainingPlan::TrainingPlan(Net& net, GoingBack which) : net_(net), memory_(net.d
              sum && isPlain(net, i) && sum->leadsSum(net.bottoms(i), net.tops(i)))
       findSumGroup(i);
   for (int i = 0; i < count; ++i) findRectified(i);
+  if (mayDefer) findDeferred();
   placeBlobs(which);
   findSetters();
   orderLearnt();
@@ -55,7 +58,10 @@ TrainingPlan::TrainingPlan(Net& net, GoingBack which) : net_(net), memory_(net.d
 void TrainingPlan::placeBlobs(GoingBack which) {
   std::vector<int> by;
   for (const Planned& planned : layers_) by.push_back(planned.by);
-  std::vector<Need> needs = valueNeeds(net_, by, which == GoingBack::All), gradients = gradientNeeds(net_, by);
+  std::set<int> deferred;
+  for (const auto& [weights, layer] : deferred_) deferred.insert(layer);
+  std::vector<Need> needs = valueNeeds(net_, by, which == GoingBack::All, deferred),
+                    gradients = gradientNeeds(net_, by, deferred);
   needs.insert(needs.end(), gradients.begin(), gradients.end());
   placement_ = placed(std::move(needs));
   if (!placement_.worthIt()) placement_ = placed(std::move(gradients));  // values of more than 8 GB
@@ -179,7 +185,10 @@ double TrainingPlan::forward() {
 }
 
 void TrainingPlan::backward(const std::function<void(int64_t from)>& done) {
+  left_ = std::exchange(defers_, false) && asPlanned_;
   if (!asPlanned_) return net_.backward();
+  if (left_)
+    for (const auto& [weights, i] : deferred_) net_.layers()[static_cast<size_t>(i)]->deferGradient();
   auto next = learnt_.begin();
   for (int i = static_cast<int>(layers_.size()); i-- > 0;) {
     if (net_.needsBackward(i)) backwardLayer(i);

@@ -12,6 +12,7 @@
 // layers by themselves would keep are not made: backward() belongs to the plan's own forward().
 #pragma once
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -27,8 +28,8 @@ class TrainingPlan {
  public:
   // Which layers backwardLayer() is called for: those that a loss needs, or all, as a benchmark does.
   enum class GoingBack { Needed, All };
-  // The net must live longer.
-  explicit TrainingPlan(Net& net, GoingBack which = GoingBack::Needed);
+  // The net must live longer. mayDefer: what deferGradients() needs stays in memory until the next forward().
+  explicit TrainingPlan(Net& net, GoingBack which = GoingBack::Needed, bool mayDefer = false);
 
   // Before a gradient: what Net::clearParamDiffs() does, but for layers that set theirs in the next backward().
   void clearParamDiffs();
@@ -36,6 +37,10 @@ class TrainingPlan {
   // Adds to parameter gradients. done(from), after each layer: of the learnt parameters those from element `from` of the
   // flat diff on have their gradients.
   void backward(const std::function<void(int64_t from)>& done = nullptr);
+  // The next backward() leaves the gradients of inner products' weights out where it can, and updateDeferred() computes
+  // each with the new weights: so they need no memory, and are neither written nor read. false: `weights` has its gradient.
+  void deferGradients() { defers_ = true; }
+  bool updateDeferred(const Blob& weights, const kernels::Update& u, float* histories, int64_t stride);
   // One layer after the other, as these do: nothing happens for a layer that another computes.
   double forwardLayer(int i);
   void backwardLayer(int i);
@@ -67,7 +72,9 @@ class TrainingPlan {
   void findRectified(int convolution);
   int next(int layer, const Blob* made) const;  // the first layer behind that reads it; -1: none
   void placeBlobs(GoingBack which);
+  void findDeferred();
   void findSetters();
+  bool learnsAlone(int i, int param) const;
   void orderLearnt();
   bool separately() const { return net_.debugInfo() || net_.isWatched(); }
   std::optional<kernels::NormSteps<float>> stepsOf(int leader) const;
@@ -87,6 +94,8 @@ class TrainingPlan {
   std::vector<Learnt> learnt_;                        // from the end of the flat diff to its beginning
   std::vector<layers::Layer*> setters_;               // of the gradients of their parameters
   std::vector<std::pair<int64_t, int64_t>> toClear_;  // the others', from and to, in the flat diff
+  std::map<const Blob*, int> deferred_;               // layers that can, by their weights
+  bool defers_ = false, left_ = false;                // the next backward(); the last one
   Placement placement_;
   Blob memory_, lent_;
 };

@@ -10,6 +10,7 @@
 #include <random>
 #include <set>
 
+#include "kernels/updates/list.h"
 #include "model/proto_io.h"
 #include "net/scoring_plan.h"
 #include "support/drawn_net.h"
@@ -109,7 +110,27 @@ std::set<const Blob*> sharingGradients(const TrainingPlan& plan) {
   return all;
 }
 
+// The gradients that a backward pass has left to the update, to their place: as the history of an update without momentum. How
+// many there were.
+int takeDeferred(TrainingPlan& plan, Net& net) {
+  struct Fields {
+    float momentum() const { return 0; }
+  };
+  const kernels::Update u{.rule = kernels::SGD(Fields(), 0), .rate = {.policy = 1}};
+  int all = 0;
+  for (const auto& l : net.learnables()) {
+    const std::vector<float> weights(l.blob->data<float>(), l.blob->data<float>() + l.blob->count());
+    std::vector<float> gradient(weights.size());
+    if (!plan.updateDeferred(*l.blob, u, gradient.data(), 0)) continue;
+    std::copy(weights.begin(), weights.end(), l.blob->mutableData<float>());
+    std::copy(gradient.begin(), gradient.end(), net.flatDiff().mutableDiff<float>() + l.offset);
+    ++all;
+  }
+  return all;
+}
+
 TEST(TrainingPlan, GivesTheBitsOfTheNetLayerByLayer) {
+  int deferred = 0;
   int grouped = 0, sums = 0, shared = 0, said = 0;
   size_t kept = 0, overwritten = 0;
   for (unsigned seed = 0; seed < 500; ++seed) {
@@ -117,7 +138,8 @@ TEST(TrainingPlan, GivesTheBitsOfTheNetLayerByLayer) {
     SCOPED_TRACE(drawn.text());
     kernels::Context kernels(*kernels::isasHere()[seed % kernels::isasHere().size()], 1 + static_cast<int>(seed % 3));
     const auto plain = test::trainNetOf(drawn.text(), kernels), planned = test::trainNetOf(drawn.text(), kernels);
-    TrainingPlan plan(*planned);
+    const bool defers = seed % 2 == 1;
+    TrainingPlan plan(*planned, TrainingPlan::GoingBack::Needed, defers);
     for (int i = 0; i < static_cast<int>(planned->layers().size()); ++i) {
       const int by = plan.computedBy(i);
       grouped += by != i, sums += by != i && planned->layers()[static_cast<size_t>(by)]->type() == "Eltwise";
@@ -134,12 +156,14 @@ TEST(TrainingPlan, GivesTheBitsOfTheNetLayerByLayer) {
         std::fill_n(need.ofGradient ? need.blob->mutableDiff<float>() : need.blob->mutableData<float>(),
                     need.blob->count(), NAN);
       Watched watched{plan, *planned};
+      if (defers) plan.deferGradients();
       State values = pass(*planned, seed + step, watched, &plan);
       kept += values.size(), overwritten += valuesWanted.size() - values.size();
       std::erase_if(valuesWanted, [&](const auto& wanted) {
         return std::none_of(values.begin(), values.end(), [&](const auto& v) { return v.first == wanted.first; });
       });
       said += watched.said;
+      deferred += takeDeferred(plan, *planned);
       std::set<const Blob*> sharing;  // in either net: without a gradient of their own in the end
       for (const auto& name : plain->blobNames())
         if (sharingGradients(plan).count(&planned->blob(name)))
@@ -163,6 +187,7 @@ TEST(TrainingPlan, GivesTheBitsOfTheNetLayerByLayer) {
       if (HasFailure()) return;
     }
   }
+  EXPECT_GT(deferred, 300);
   EXPECT_GT(grouped, 300);
   EXPECT_GT(sums, 25);
   EXPECT_GT(shared, 3000);

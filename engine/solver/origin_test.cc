@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
+#include "base/file.h"
 #include "model/trained.h"
 #include "support/solver_fixture.h"
 
@@ -67,6 +70,34 @@ TEST_F(OriginTest, RecordsCountAndNotWhereTheyLie) {
   EXPECT_EQ(changedBy(reading(folder_.file("more"))), "records");
   test::writeLearnableRecords(folder_.file("others"), 200, 3);
   EXPECT_EQ(changedBy(reading(folder_.file("others"))), "records");
+  for (const size_t changed : {0, 1, 100, 198, 199}) {
+    auto all = test::datums(folder_.file("moved"));
+    std::string pixels = all[changed].data();
+    pixels.back() = static_cast<char>(pixels.back() + 1);
+    all[changed].set_data(pixels);
+    const std::string path = folder_.file(fmt::format("changed{}", changed));
+    data::LmdbWriter writer(path);
+    for (size_t i = 0; i < all.size(); ++i) writer.put(fmt::format("{:05d}", i), all[i].SerializeAsString());
+    writer.finish();
+    EXPECT_EQ(changedBy(reading(path)), "records") << changed;
+  }
+}
+
+TEST_F(OriginTest, WhatAMeanFileHoldsCounts) {
+  const auto from = [&](const std::string& folder, float first) {
+    caffe::BlobProto mean;
+    for (const int d : {1, 1, 8, 8}) mean.mutable_shape()->add_dim(d);
+    for (int i = 0; i < 64; ++i) mean.add_data(i == 0 ? first : 1.f);
+    std::filesystem::create_directory(folder_.file(folder));
+    const std::string file = folder_.file(folder) + "/mean.binaryproto";
+    writeFileAtomically(file, mean.SerializeAsString());
+    auto p = parameter("");
+    for (auto& layer : *p.mutable_net_param()->mutable_layer())
+      if (layer.type() == "Data") layer.mutable_transform_param()->set_mean_file(file);
+    return make(p)->origin();
+  };
+  EXPECT_EQ(difference(from("here", 1), from("there", 1)), "");
+  EXPECT_EQ(difference(from("here", 1), from("there", 2)), "records");
 }
 
 TEST(Origin, OfRowsOfAHostTheSourcesNameTells) {

@@ -1,6 +1,8 @@
 // Snapshots: <prefix>_iter_<n>.caffemodel (caffe.NetParameter) and <prefix>_iter_<n>.solverstate (caffe.SolverState:
 // iter, learned_net, history in learnable order, current_step, our origin and sums), both with .h5 where snapshot_format is HDF5. The model
 // is written first: a state never names a model that is not there.
+#include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <regex>
 
@@ -70,7 +72,7 @@ std::string flawOf(const SnapshotFiles& files) {
     });
     return "";
   } catch (const Error& e) {
-    if (e.kind() != ErrorKind::kData) throw;
+    if (e.kind() != ErrorKind::kData && e.kind() != ErrorKind::kIo) throw;
     return e.what();
   }
 }
@@ -94,13 +96,42 @@ std::optional<SnapshotFiles> newestSnapshot(const std::string& prefix) {
   return std::nullopt;
 }
 
+namespace {
+
+// Whether a state knows its own model from another one of that name.
+bool hasSums(const std::string& state) {
+  try {
+    return fileExists(state) && model::readState(state).sums().has_model();
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+}  // namespace
+
 SnapshotFiles Solver::snapshotNames(const std::string& prefix) const {
   const std::string stem = fmt::format("{}_iter_{}", prefix, iteration());
   const model::SnapshotFormat format = param_.snapshot_format();
   return {model::nameFor(stem + ".caffemodel", format), model::nameFor(stem + ".solverstate", format)};
 }
 
+// The loss is looked at before each update, so the last one has been looked at by nobody.
+void Solver::checkFinite() const {
+  withType(options_.dtype, [&]<class T>() {
+    for (const auto& p : net_->learnables()) {
+      const T* values = p.blob->data<T>();
+      if (std::all_of(values, values + p.blob->count(), [](T v) { return std::isfinite(v); })) continue;
+      invalid(
+          "parameter {} has values that are not finite behind iteration {}; no model is written. Lower base_lr (now "
+          "{}), "
+          "set clip_gradients, or check the data; older snapshots are whole",
+          p.label, iteration(), param_.base_lr());
+    }
+  });
+}
+
 std::string Solver::saveModel(const std::string& path) const {
+  checkFinite();
   const model::SnapshotFormat format = param_.snapshot_format();
   const std::string name = model::nameFor(path, format);
   const bool ownersOnly = format == caffe::SolverParameter::HDF5;
@@ -131,7 +162,7 @@ SnapshotFiles Solver::snapshot(const std::string& prefix, const std::string& pub
   const model::SnapshotFormat format = param_.snapshot_format();
   const char* kind = format == caffe::SolverParameter::HDF5 ? "HDF5" : "binary proto";
   if (options_.log) LOG_INFO("Snapshotting to {} file {}", kind, files.model);
-  std::remove(files.state.c_str());  // of an earlier run, which would be a pair with this one's model until the end
+  if (!hasSums(files.state)) std::remove(files.state.c_str());  // it would be a pair with the new model until the end
   saveModel(files.model);
   caffe::SolverState now = state(publishedPrefix.empty() ? files.model : snapshotNames(publishedPrefix).model);
   *now.mutable_sums() = sumsOf(now, files.model);

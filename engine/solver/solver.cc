@@ -1,5 +1,6 @@
 #include "solver/solver.h"
 
+#include <climits>
 #include <cmath>
 
 #include "base/log.h"
@@ -17,6 +18,7 @@ namespace crema::solver {
 Solver::Solver(const caffe::SolverParameter& param, const SolverOptions& options) : param_(param), options_(options) {
   checkSolver(param_);
   buildNets();
+  checkSizes();
   history_ = Blob(Shape{ruleOf(param_).histories, net_->flatData().count()}, options_.dtype);
   history_.fillData(0);
   if (net_->learnables().empty())
@@ -25,6 +27,25 @@ Solver::Solver(const caffe::SolverParameter& param, const SolverOptions& options
   std::vector<std::pair<std::string, int>> layers;
   for (const auto& layer : net_->layers()) layers.emplace_back(layer->name(), layer->params().size());
   model::checkHdf5Layers(layers);  // fails before training, not at the first snapshot
+}
+
+// Both files are messages of protobuf, of HDF5 on their way. Before training, and not at the first snapshot.
+void Solver::checkSizes() const {
+  constexpr int64_t kMost = INT_MAX, kBeside = 4 << 20;  // names and descriptions
+  const int64_t each = static_cast<int64_t>(sizeOf(options_.dtype)) * net_->flatData().count();
+  const auto check = [&](const char* what, int64_t copies, const char* remedy) {
+    if (copies * each + kBeside > kMost)
+      invalid("{} of {} parameters takes {} MiB, and no file of Caffe's can have more than 2,047: {}", what,
+              net_->flatData().count(), copies * each >> 20, remedy);
+  };
+  const bool writes = param_.snapshot() > 0 || param_.snapshot_after_train();
+  if (!writes) return;
+  check("a .caffemodel", param_.snapshot_diff() ? 2 : 1,
+        "make the net smaller, or write none (snapshot: 0 snapshot_after_train: false)");
+  check("a .solverstate", ruleOf(param_).histories,
+        "take a type that keeps fewer numbers for each (SGD, Nesterov, AdaGrad, RMSProp: one), or write none "
+        "(snapshot: 0 "
+        "snapshot_after_train: false)");
 }
 
 void Solver::buildNets() {
@@ -45,7 +66,7 @@ void Solver::buildNets() {
   }
   net_ = std::make_unique<net::Net>(train.param, train.state, o, train.origin);
   netDigest_ = digestOfNet(train.param, train.state);
-  if (!options_.hostLooks) plan_.emplace(*net_);
+  if (!options_.hostLooks) plan_.emplace(*net_, net::TrainingPlan::GoingBack::Needed, defersGradients());
   o.data = options_.testData;
   o.data.ranks = 1, o.data.myRanks = {0}, o.data.stepsPerRank = 1;
   o.needsBackward = options_.hostLooks;
@@ -61,6 +82,12 @@ void Solver::buildNets() {
     testNets_.back()->setDebugInfo(param_.debug_info() && options_.log);
   }
   if (options_.log) LOG_INFO("Solver scaffolding done.");
+}
+
+// In a run of one rank, whose gradient is no sum, and at which nobody else looks.
+bool Solver::defersGradients() const {
+  return !options_.hostLooks && options_.trainData.ranks == 1 && param_.iter_size() == 1 &&
+         param_.clip_gradients() < 0 && !param_.snapshot_diff();
 }
 
 double Solver::computeGradient(int rank, const std::function<void(int64_t from)>& done,
@@ -87,6 +114,7 @@ double Solver::computeGradient(int rank, const std::function<void(int64_t from)>
               : fmt::format("Lower base_lr (now {}), set clip_gradients, or check the data for NaN", param_.base_lr()));
     }
     loss += part;
+    if (defersGradients()) plan_->deferGradients();
     plan_ ? plan_->backward(sub + 1 == param_.iter_size() ? done : nullptr) : net_->backward();
   }
   return loss / param_.iter_size();
@@ -174,8 +202,12 @@ void Solver::update(const T* gradient, int ranks) {
     if (p.lrMult == 0) continue;
     u.rate.multiplier = p.lrMult;
     u.decay = static_cast<double>(param_.weight_decay()) * p.decayMult;
-    kernels::update<T>(*options_.kernels, p.blob->count(), u, gradient + p.offset, history_.mutableData<T>() + p.offset,
-                       net_->flatData().count(), net_->flatData().mutableData<T>() + p.offset);
+    T* histories = history_.mutableData<T>() + p.offset;
+    const int64_t stride = net_->flatData().count();
+    if constexpr (std::is_same_v<T, float>)
+      if (plan_ && plan_->updateDeferred(*p.blob, u, histories, stride)) continue;
+    kernels::update<T>(*options_.kernels, p.blob->count(), u, gradient + p.offset, histories, stride,
+                       net_->flatData().mutableData<T>() + p.offset);
   }
   net_->statistics().move(gradient, ranks, param_.iter_size());
   ++iteration_;

@@ -59,11 +59,12 @@ class Solver {
   int iteration() const { return iteration_; }
   Blob& history() { return history_; }  // histories x the net's flat layout
 
-  // Gradient of this rank's iter_size batches of the present iteration, summed into net().flatDiff(); the mean loss is
-  // returned. An Error names iteration and layer when the loss is not finite.
+  // Gradient of this rank's iter_size batches of the present iteration, summed into net().flatDiff(); where defersGradients(),
+  // those of inner products' weights are left to applyUpdate(). The mean loss is returned. An Error names iteration and layer when the loss is not finite.
   // done(from), where it can be said, while the last batch goes backward: the part of the flat diff that holds gradients of
   // learnt parameters is complete from element `from` on.
   // further(): before each of the rank's batches but the first one. What it throws leaves.
+  bool defersGradients() const;
   double computeGradient(int rank, const std::function<void(int64_t from)>& done = nullptr,
                          const std::function<void()>& further = nullptr);
   // The loss of one more batch of this rank, without gradients; running statistics collect its contribution.
@@ -120,6 +121,8 @@ class Solver {
   template <class T>
   double clipScale(const T* gradient, int ranks) const;
   void buildNets();
+  void checkFinite() const;
+  void checkSizes() const;
   caffe::SolverState state(const std::string& model) const;
   int64_t historyAt(int which, const net::Net::Learnable& p) const {
     return which * int64_t{net_->flatData().count()} + p.offset;

@@ -1,5 +1,8 @@
 #include "train/run.h"
 
+#include <filesystem>
+#include <utility>
+
 #include "base/file.h"
 #include "base/log.h"
 #include "base/text.h"
@@ -37,6 +40,20 @@ void checkOrigin(const RunOptions& o, const caffe::SolverState& state, const sol
         file, differs, file);
   if (o.log)
     LOG_WARNING("{} is of another job, which differs in its {}; training goes on from it as told", file, differs);
+}
+
+// Whether it has the names that this run would give to its own: to write that again would put it at risk for nothing.
+bool isOwn(const RunOptions& o, const solver::Solver& solver) {
+  if (o.snapshotPrefix.empty()) return false;
+  const auto folderAndName = [](const std::string& path) {
+    const std::filesystem::path p(path);
+    std::error_code none;
+    return std::pair(std::filesystem::weakly_canonical(parentDirectory(path), none), p.filename());
+  };
+  const bool published = !o.publishedPrefix.empty();
+  const auto own = folderAndName(solver.snapshotNames(published ? o.publishedPrefix : o.snapshotPrefix).state);
+  const auto from = folderAndName(o.snapshotName.empty() ? o.snapshot : o.snapshotName);
+  return own.second == from.second && (o.foundSnapshot || own.first == from.first);
 }
 
 void takeUp(const RunOptions& o, const std::optional<caffe::SolverState>& state, solver::Solver& solver) {
@@ -107,6 +124,7 @@ Run setUp(RunOptions o) {
   run.solver = std::make_unique<solver::Solver>(o.solver, solverOptions(o, *run.kernels));
   run.train.recordsPerStep = static_cast<int64_t>(recordsPerPass(run.solver->net())) * o.solver.iter_size() * o.ranks;
   calls([&] { takeUp(o, state, *run.solver); });
+  if (state && isOwn(o, *run.solver)) run.train.snapshotAt = run.solver->iteration();
   return run;
 }
 

@@ -81,6 +81,7 @@ void Trainer::step() {
   if (solver_.param().display() && solver_.iteration() % solver_.param().display() == 0) logDisplay(loss);
   if (hooks_.gradientsReady) hooks_.gradientsReady();
   solver_.applyUpdate(sum.gradient, options_.ranks);
+  if (solver_.param().snapshot_diff()) keepSum(sum.gradient);
   report(loss);
   ++spent_.steps, spent_.waitedSeconds = waits().exchange;
   if (hooks_.spent) hooks_.spent(spent_);
@@ -89,6 +90,15 @@ void Trainer::step() {
   const int every = solver_.param().snapshot();
   snapshotTaken_ = wantsSnapshot(agreed_) || (every > 0 && solver_.iteration() % every == 0);
   if (snapshotTaken_) takeSnapshot();
+}
+
+// snapshot_diff: the sum over all ranks, for any number of processes. Statistics have no gradient; theirs are cleared.
+void Trainer::keepSum(const float* gradient) {
+  net::Net& net = solver_.net();
+  float* diffs = net.flatDiff().mutableDiff<float>();
+  if (gradient == diffs) return;
+  for (const auto& l : net.learnables())
+    if (!l.keptPerPass) std::copy_n(gradient + l.offset, l.blob->count(), diffs + l.offset);
 }
 
 Request Trainer::requested() {

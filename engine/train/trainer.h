@@ -10,6 +10,7 @@
 // run() go on from the last update. So that nothing is lost with a worker, all of them hold what ranks carry from step to
 // step as well, and what was agreed and not yet done is asked for anew.
 #pragma once
+#include <algorithm>
 #include <functional>
 #include <optional>
 #include <string>
@@ -54,6 +55,7 @@ struct TrainOptions {
   std::string snapshotPrefix;   // snapshots: <prefix>_iter_<n>...
   std::string publishedPrefix;  // where a host moves them, for learned_net in a .solverstate. Empty: as above
   int64_t recordsPerStep = 0;   // over all ranks, for records/s
+  int64_t snapshotAt = -1;      // of the snapshot that is resumed from, where it lies where this run would write it
   // Also log Caffe's lines when this is not the lead worker, as each worker has its own log.
   bool log = false;
 };
@@ -71,7 +73,7 @@ class Trainer {
   // From the next run() on: the ranks of this process, `workers` processes in all, and their exchange; nullptr: alone.
   void changeWorkers(collective::Exchange* exchange, collective::RankRange mine, int workers);
   // Of the last snapshot: it is where it belongs, or a process that is still there brings it; behind it none is taken. -1: none.
-  void knowsSnapshot(int64_t iteration) { snapshotAt_ = iteration; }
+  void knowsSnapshot(int64_t iteration) { snapshotAt_ = std::max(iteration, options_.snapshotAt); }
   void leaveExchange();  // which may end then; changeWorkers() comes before run()
   // Called by all workers of the exchange: those for which behind(w) holds take the state of worker `from`: weights,
   // history, iteration, and what ranks carry.
@@ -106,6 +108,7 @@ class Trainer {
     return {solver_.waitedForRecords(), exchangedBefore_ + (step_ ? step_->exchanged() : 0)};
   }  // so far
   void takeSnapshot();
+  void keepSum(const float* gradient);
   void displayAtEnd();
   void lastTests();
   void finish();
@@ -120,7 +123,7 @@ class Trainer {
   Request agreed_ = Request::kNone;     // of all workers, from the last sum
   // begun_: run() has been called, or the state is another worker's.
   bool stopped_ = false, paused_ = false, begun_ = false, snapshotTaken_ = false;
-  int64_t snapshotAt_ = -1;  // of the last snapshot, of any process
+  int64_t snapshotAt_ = options_.snapshotAt;  // of the last snapshot, of any process
   double lastDisplay_ = 0, seconds_ = 0, exchangedBefore_ = 0;
   Spent spent_;
   int64_t lastDisplayIteration_ = 0;

@@ -119,6 +119,85 @@ def test_a_changed_bit_is_passed_over_by_auto_and_refused_where_it_is_named(reco
     assert sha256(tmp_path / f"model{end}") == whole
 
 
+def times(folder):
+    return {file.name: file.stat().st_mtime_ns for file in folder.glob("snap_iter_*")}
+
+
+@pytest.mark.parametrize("flags", [("-resume", "auto"), ("-snapshot", "snap_iter_10.solverstate")])
+@pytest.mark.parametrize("workers", [1, 2])
+def test_the_snapshot_that_is_gone_on_from_is_not_written_again(begun, records, workers, flags):
+    before = times(begun)
+    assert len(before) == 2
+    assert train(begun, "-workers", workers, *flags).code == 0  # there is nothing left to do
+    assert times(begun) == before
+    shutil.copy(begun / "snap_iter_10.solverstate", begun / "mine.solverstate")
+    assert train(begun, "-snapshot", "mine.solverstate").code == 0  # which is another place
+    assert times(begun) != before
+
+
+def test_a_run_that_has_moved_goes_on_from_the_model_beside_the_state(records, tmp_path):
+    """The state names its model by the place where it was written."""
+    first, second = tmp_path / "first", tmp_path / "second"
+    first.mkdir()
+    solver(first, lenet(records), max_iter=10, extra=f'snapshot_prefix: "{first}/snap"')
+    assert train(first).code == 0
+    shutil.copytree(first, second)
+    for folder in (first, second):
+        solver(folder, lenet(records), max_iter=20, extra=f'snapshot_prefix: "{folder}/snap"')
+    assert train(first, "-resume", "auto").code == 0
+    flip(first / "snap_iter_10.caffemodel", 200_000)
+    done = train(second, "-resume", "auto")
+    assert done.code == 0, done.err[-2000:]
+    assert sha256(second / "model") == sha256(first / "model")
+
+
+def test_a_snapshot_that_cannot_be_read_is_passed_over(records, tmp_path):
+    solver(tmp_path, lenet(records), max_iter=10, extra="snapshot: 5")
+    assert train(tmp_path).code == 0
+    whole = sha256(tmp_path / "model")
+    (tmp_path / "snap_iter_10.caffemodel").unlink()
+    (tmp_path / "snap_iter_10.caffemodel").mkdir()  # reading it fails, as on a broken disk; so does writing it
+    done = train(tmp_path, "-resume", "auto")
+    assert "Resuming from ./snap_iter_5.solverstate" in done.err, done.err[-2000:]
+    assert "snap_iter_10.solverstate is passed over" in done.err
+    (tmp_path / "snap_iter_10.caffemodel").rmdir()
+    assert train(tmp_path, "-resume", "auto").code == 0 and sha256(tmp_path / "model") == whole
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_weights_that_are_not_finite_are_not_saved(begun, records, workers):
+    """The loss is looked at before each update, and nobody computes one behind the last."""
+    solver(begun, lenet(records), max_iter=11, extra="base_lr: 1e38; weight_decay: 1e5")
+    before, model = times(begun), sha256(begun / "model")
+    done = train(begun, "-workers", workers, "-snapshot", "snap_iter_10.solverstate")
+    assert done.code == 2 and "not finite behind iteration 11; no model is written" in done.message, done.err[-2000:]
+    assert times(begun) == before and sha256(begun / "model") == model
+
+
+def test_gradients_in_a_model_are_the_sum_over_ranks_for_any_number_of_workers(records, tmp_path):
+    solver(tmp_path, lenet(records), max_iter=3, extra="snapshot_diff: true")
+    hashes = set()
+    for workers in (1, 2, 4):
+        assert train(tmp_path, "-workers", workers).code == 0
+        hashes.add((sha256(tmp_path / "snap_iter_3.caffemodel"), sha256(tmp_path / "snap_iter_3.solverstate")))
+    assert len(hashes) == 1
+
+
+def test_a_state_that_no_file_could_hold_is_refused_before_training(tmp_path):
+    (tmp_path / "net.prototxt").write_text(
+        'layer { name: "data" type: "DummyData" top: "data" dummy_data_param { shape { dim: 1 dim: 14000 } } }'
+        'layer { name: "ip" type: "InnerProduct" bottom: "data" top: "ip" inner_product_param { num_output: 20000 } }'
+        'layer { name: "loss" type: "Reduction" bottom: "ip" top: "loss" loss_weight: 1 }'
+    )
+    (tmp_path / "solver.prototxt").write_text(
+        'net: "net.prototxt" type: "Adam" base_lr: 1 momentum: 0.9 momentum2: 0.99 lr_policy: "fixed" max_iter: 1 '
+        'snapshot_prefix: "snap" random_seed: 1'
+    )
+    done = train(tmp_path, ranks=1)
+    assert done.code == 2 and "a .solverstate of 280020000 parameters takes 2136 MiB" in done.message, done.err[-2000:]
+    assert "SGD" in done.message and not list(tmp_path.glob("snap_iter*"))
+
+
 @pytest.mark.parametrize("end", ["", ".h5"])
 @pytest.mark.parametrize("kind", ["caffemodel", "solverstate"])
 def test_a_damaged_snapshot_is_passed_over_for_an_older_one(records, tmp_path, kind, end):

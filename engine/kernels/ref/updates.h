@@ -1,7 +1,9 @@
 // The update rules in double, weight by weight.
 #pragma once
 #include <utility>
+#include <vector>
 
+#include "kernels/ref/inner_product.h"
 #include "kernels/updates/list.h"
 
 namespace crema::kernels::ref {
@@ -23,6 +25,13 @@ void update(int64_t count, const Update& u, const T* diff, T* histories, int64_t
         updateBy(rule, count, u, diff, histories, stride, w, std::make_index_sequence<Rule::kHistories>{});
       },
       u.rule);
+}
+
+template <class T>
+void ipUpdate(const IpShape& s, const T* x, const T* dy, const Update& u, T* histories, int64_t stride, T* w) {
+  std::vector<T> dw(static_cast<size_t>(int64_t{s.out} * s.in));
+  ipBackwardWeights(s, x, dy, dw.data(), false);
+  update(int64_t{s.out} * s.in, u, dw.data(), histories, stride, w);
 }
 
 }  // namespace crema::kernels::ref

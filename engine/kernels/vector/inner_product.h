@@ -201,8 +201,10 @@ inline void addTile(const float* tile, int rows, int length, float* to, ptrdiff_
   }
 }
 
-inline void ipBackwardWeights(Context& context, const IpShape& s, const float* x, const float* dy, float* dw,
-                              bool accumulate) {
+// Calls use(tile, row, rows, column, columns) for each tile of the gradient, which has kPanel numbers a row; of one block of
+// rows in one task.
+template <class Use>
+void weightTiles(Context& context, const IpShape& s, const float* x, const float* dy, const Use& use) {
   auto& scratch = context.scratch();
   // With transposed weights the roles of x and dy are exchanged: dw[i][o] = sum_n x[n][i] dy[n][o].
   const int rows = s.transposed ? s.in : s.out, columns = s.transposed ? s.out : s.in;
@@ -228,9 +230,16 @@ inline void ipBackwardWeights(Context& context, const IpShape& s, const float* x
       const float* source[2] = {packed + static_cast<size_t>(p) * s.n * kPanel, nullptr};
       gemmTileFor(kPacked, count)(s.n, A + static_cast<size_t>(m0) * s.n, source, nullptr, tile, kPanel, false, nullptr,
                                   A, nullptr, nullptr);
-      addTile(tile, count, std::min(kPanel, columns - p * kPanel), dw + static_cast<size_t>(m0) * columns + p * kPanel,
-              columns, accumulate);
+      use(tile, m0, count, p * kPanel, std::min(kPanel, columns - p * kPanel));
     }
+  });
+}
+
+inline void ipBackwardWeights(Context& context, const IpShape& s, const float* x, const float* dy, float* dw,
+                              bool accumulate) {
+  const ptrdiff_t ld = s.transposed ? s.out : s.in;
+  weightTiles(context, s, x, dy, [&](const float* tile, int row, int rows, int column, int columns) {
+    addTile(tile, rows, columns, dw + row * ld + column, ld, accumulate);
   });
 }
 

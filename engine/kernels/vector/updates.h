@@ -16,19 +16,44 @@ void updatePiece(const Rule rule, const Rate rate, float decay, float scale, int
   }
 }
 
+// Calls by(piece) where piece(count, diff, histories, w) is one of a few loops.
+template <class By>
+void withPiece(const Update& u, int64_t stride, const By& by) {
+  const auto decay = static_cast<float>(u.decay), scale = static_cast<float>(u.scale);
+  const auto of = [&]<class Rule>(const Rule& rule) {
+    constexpr std::make_index_sequence<Rule::kHistories> kEach;
+    const auto piece = [&]<bool L1>(int64_t count, const float* diff, float* histories, float* w) {
+      updatePiece<L1>(rule, u.rate, decay, scale, count, diff, histories, stride, w, kEach);
+    };
+    if (u.l1)
+      by([&](auto... a) { piece.template operator()<true>(a...); });
+    else
+      by([&](auto... a) { piece.template operator()<false>(a...); });
+  };
+  std::visit(of, u.rule);
+}
+
 inline void update(Context& context, int64_t count, const Update& u, const float* diff, float* histories,
                    int64_t stride, float* w) {
-  const auto decay = static_cast<float>(u.decay), scale = static_cast<float>(u.scale);
-  const auto by = [&]<class Rule>(const Rule& rule) {
-    constexpr std::make_index_sequence<Rule::kHistories> kEach;
-    eachPiece(context, count, [&](int64_t from, int64_t to) {
-      const auto run = [&]<bool L1>() {
-        updatePiece<L1>(rule, u.rate, decay, scale, to - from, diff + from, histories + from, stride, w + from, kEach);
-      };
-      u.l1 ? run.template operator()<true>() : run.template operator()<false>();
+  withPiece(u, stride, [&](const auto& piece) {
+    eachPiece(context, count,
+              [&](int64_t from, int64_t to) { piece(to - from, diff + from, histories + from, w + from); });
+  });
+}
+
+inline void ipUpdate(Context& context, const IpShape& s, const float* x, const float* dy, const Update& u,
+                     float* histories, int64_t stride, float* w) {
+  const ptrdiff_t ld = s.transposed ? s.out : s.in;
+  withPiece(u, stride, [&](const auto& piece) {
+    weightTiles(context, s, x, dy, [&](float* tile, int row, int rows, int column, int columns) {
+      for (int m = 0; m < rows; ++m) {
+        float* diff = tile + static_cast<size_t>(m) * kPanel;
+        for (int i = 0; i < columns; ++i) diff[i] = 0.f + diff[i];  // as in addTile()
+        const ptrdiff_t at = (row + m) * ld + column;
+        piece(columns, diff, histories + at, w + at);
+      }
     });
-  };
-  std::visit(by, u.rule);
+  });
 }
 
 }  // namespace crema::kernels::KNS

@@ -98,14 +98,6 @@ object Storage {
   def existsHere(uri: String, conf: Configuration): Boolean =
     if (isLocal(uri)) new File(shipped(localPath(uri))).exists() else exists(uri, conf)
 
-  /** A file that may not be there. */
-  def remove(uri: String, conf: Configuration): Unit =
-    if (isLocal(uri)) new File(localPath(uri)).delete()
-    else reaching(uri) {
-      val p = new Path(uri)
-      p.getFileSystem(conf).delete(p, false)
-    }
-
   /** @throws CremaException that names the place and the cause, unless it is one already */
   private[crema] def reaching[A](uri: String)(body: => A): A =
     try body
@@ -224,10 +216,24 @@ object Storage {
   }
 
   /** Copies a local file to exactly `uri`. @throws CremaException that names the place and the cause */
-  def publish(local: String, uri: String, conf: Configuration): Unit =
+  def publish(local: String, uri: String, conf: Configuration): Unit = publishWith(local, uri, conf)(())
+
+  /** Copies two files: both are there as a whole before either gets its name, the first one first, so that a pair which
+    * they replace is there until then. @throws CremaException as publish() does
+    */
+  def publishPair(files: Seq[(String, String)], conf: Configuration): Unit = {
+    val Seq((first, firstAt), (second, secondAt)) = files
+    publishWith(second, secondAt, conf)(publish(first, firstAt, conf))
+  }
+
+  /** @param between what is done when all is copied and has not got its name */
+  private def publishWith(local: String, uri: String, conf: Configuration)(between: => Unit): Unit =
     try {
       val to = pathOf(uri)
-      WholeFile.at(to, conf) { (fs, part) => fs.copyFromLocalFile(false, true, new Path(new File(local).toURI), part) }
+      WholeFile.at(to, conf) { (fs, part) =>
+        fs.copyFromLocalFile(false, true, new Path(new File(local).toURI), part)
+        between
+      }
     } catch {
       case e: CremaException => throw e
       case NonFatal(e) =>

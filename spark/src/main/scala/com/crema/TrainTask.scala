@@ -148,11 +148,8 @@ private[crema] class TrainTask(spec: TrainSpec, jobBytes: Array[Byte], worker: I
     val said = Input.Published.newBuilder.setIteration(s.getIteration)
     val files = Seq(s.getModel, s.getState)
     def published(file: String) = Storage.inFolder(spec.snapshotFolder, new File(file).getName)
-    try {
-      Storage.remove(published(s.getState),
-        conf) // of an earlier run, which would be a pair with this model until the end
-      for (file <- files) Storage.publish(file, published(file), conf)
-    } catch {
+    try Storage.publishPair(files.map(f => f -> published(f)), conf)
+    catch {
       case NonFatal(e) =>
         said.setFailed(s"the snapshot of iteration ${s.getIteration} cannot be published: ${e.getMessage}")
     } finally files.foreach(new File(_).delete())
