@@ -7,8 +7,10 @@
 // shuffle: another order in every epoch, the first included, in both phases. rand_skip: the list starts at a random
 // line below it. Both depend on the seed only, so a run resumes exactly and the number of workers changes nothing. A
 // missing or damaged file ends the run with its name and line, as Caffe's CHECK does.
+#include <filesystem>
+
 #include "base/file.h"
-#include "base/packet_sum.h"
+#include "base/file_sum.h"
 #include "data/image_list.h"
 #include "layers/builtin.h"
 #include "layers/record_layer.h"
@@ -52,8 +54,7 @@ class ImageData : public RecordLayer {
     const Identity line = RecordLayer::identity(record);
     const std::string path = data::fileOf(images_, record);
     if (!fileExists(path)) return line;
-    const std::string bytes = readFile(path);
-    return {packetSum(bytes.data(), bytes.size(), ~line.sum), line.bytes + static_cast<int64_t>(bytes.size())};
+    return {fileSum(path, ~line.sum), line.bytes + static_cast<int64_t>(std::filesystem::file_size(path))};
   }
 
  private:

@@ -155,7 +155,7 @@ class Layer {
   virtual bool setsGradients() const { return false; }
   void expectNoGradients() { noGradients_ = true; }
   // Whether its first parameter is the weights of an inner product, whose gradient the solver's update can compute from the
-  // values of the first bottom and the gradient of the first top: it is twice as large as both together, or a hundred times.
+  // values of the first bottom and the gradient of the first top, which are much smaller.
   virtual bool canDefer() const { return false; }
   void deferGradient() { defers_ = true; }  // the next backward() leaves that of these weights to updateDeferred()
   virtual void updateDeferred(const Blobs& /*bottom*/, const Blobs& /*top*/, const kernels::Update& /*u*/,

@@ -4,6 +4,7 @@
 #include <climits>
 
 #include "base/file.h"
+#include "base/file_sum.h"
 #include "base/packet_sum.h"
 #include "base/text.h"
 
@@ -62,17 +63,17 @@ std::string RecordLayer::sumOfMeans() const {
   for (const std::string& file : files) {
     const std::string path = resolvePath(file, context().data->folder);
     if (file.empty() || !fileExists(path)) continue;
-    const std::string bytes = readFile(path);
-    all += fmt::format(", mean {:016x}", packetSum(bytes.data(), bytes.size(), 0));
+    all += fmt::format(", mean {:016x}", fileSum(path));
   }
   return all;
 }
 
-std::string RecordLayer::fingerprint() const {
-  if (!maker_.source) return "";
-  const int64_t size = maker_.source->size();
-  if (std::holds_alternative<FromHost>(context().data->source)) return fmt::format("{} records{}", size, sumOfMeans());
-  return fmt::format("{} records, fingerprint {}{}", size, sumOfRecords(), sumOfMeans());
+const std::string& RecordLayer::fingerprint() const {
+  if (!maker_.source || !fingerprint_.empty()) return fingerprint_;
+  const bool here = !std::holds_alternative<FromHost>(context().data->source);
+  fingerprint_ =
+      fmt::format("{} records{}{}", maker_.source->size(), here ? ", fingerprint " + sumOfRecords() : "", sumOfMeans());
+  return fingerprint_;
 }
 
 void RecordLayer::setBatch(int64_t size) {

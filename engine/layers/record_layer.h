@@ -18,7 +18,7 @@ class RecordLayer : public Layer {
   // Text that identifies the records, and what mean_files hold: their count, and XXH3 of all of a set of up to 64 MiB, of
   // larger ones of some 16 MiB of records spread over it, of 64 at least: enough to notice another set or version. "" without
   // a source. Rows of a host are only partly here, so the host compares those.
-  std::string fingerprint() const;
+  const std::string& fingerprint() const;
   // As data::TestSharding defines it, in phase TEST.
   int64_t testCycle() const { return maker_.source ? maker_.testCycle() : 0; }
   // The run goes on with other ranks here, or other workers: those of context().data, which has them already.
@@ -66,6 +66,7 @@ class RecordLayer : public Layer {
   const data::Batch& nextOfFeed();
   void setShapes(int n, const std::vector<Shape>& samples, const Blobs& top);
 
+  mutable std::string fingerprint_;  // "" until somebody asks
   std::unique_ptr<data::BatchFeed> feed_;
   data::Batch scored_;
   const data::Batch* current_ = nullptr;

@@ -156,9 +156,8 @@ void Net::Builder::connectTops(const caffe::LayerParameter& param, const layers:
 void Net::Builder::addParams(layers::Layer& layer) {
   if (!layer.params().empty() && !named_.insert(layer.name()).second && net_.options_.log)
     LOG_WARNING(
-        "two layers with parameters are named '{}'; test nets share weights by name, with the first of them only, as "
-        "in "
-        "Caffe: rename one",
+        "two layers with parameters are named '{}'; test nets share weights by name, with the first of them only, "
+        "as in Caffe: rename one",
         layer.name());
   const auto& param = layer.param();
   if (param.param_size() > static_cast<int>(layer.params().size()))

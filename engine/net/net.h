@@ -182,7 +182,9 @@ class Net {
 // got any: it would go on with its fillers' random values.
 void copyTrainedFiles(Net& net, const std::vector<std::string>& files, const std::vector<Net*>& others = {},
                       bool log = false);
-void copyTrainedFiles(Net& net, const std::string& list);        // of "a.caffemodel, b.caffemodel.h5"
+std::vector<std::string> trainedFiles(
+    const std::string& list);  // "a.caffemodel, b.caffemodel.h5"; invalid() without any
+void copyTrainedFiles(Net& net, const std::string& list);
 void warnOfUntrained(const Net& net, const std::string& files);  // for scoring: layers that keep random values
 
 }  // namespace crema::net

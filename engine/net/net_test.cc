@@ -181,6 +181,26 @@ TEST_F(NetTest, WeightsOfAnotherShapeAreRefusedAndOtherLayersIgnored) {
   EXPECT_THROW(other->copyTrainedFrom(saved, "saved"), Error);
 }
 
+// As a snapshot's: the second of a name goes to the second, where there is one, and to the first where there is not.
+TEST_F(NetTest, WeightsOfEqualNamesGoToTheirLayers) {
+  const auto text = [](const char* second) {
+    const std::string ip = " inner_product_param { num_output: 3 bias_term: false weight_filler { type: 'xavier' } } }";
+    return "name: 'n' layer { name: 'in' type: 'DummyData' top: 'x' dummy_data_param { shape { dim: 2 dim: 3 } } } "
+           "layer { name: 'a' type: 'InnerProduct' bottom: 'x' top: 'y'" +
+           ip + "layer { name: '" + second + "' type: 'InnerProduct' bottom: 'y' top: 'z'" + ip;
+  };
+  const auto weights = [](Net& net, size_t of) { return test::valuesOf(*net.learnables()[of].blob); };
+  auto from = make(text("a")), equal = make(text("a")), one = make(text("b"));
+  for (size_t of = 0; of < 2; ++of)
+    for (int i = 0; i < 9; ++i)
+      from->learnables()[of].blob->mutableData<float>()[i] = static_cast<float>(10 * of + static_cast<size_t>(i));
+  equal->copyTrainedFrom(from->toProto(false), "saved");
+  EXPECT_EQ(weights(*equal, 0), weights(*from, 0));
+  EXPECT_EQ(weights(*equal, 1), weights(*from, 1));
+  one->copyTrainedFrom(from->toProto(false), "saved");
+  EXPECT_EQ(weights(*one, 0), weights(*from, 1)) << "the last one of a name, as in Caffe";
+}
+
 class WeightFilesTest : public NetTest {
  protected:
   static std::string ip(const std::string& name, const std::string& bottom, const std::string& top, const char* more) {

@@ -1,6 +1,5 @@
 // Loads files of weights into a net, and finds the layers that got none.
 #include <algorithm>
-#include <climits>
 #include <map>
 
 #include "base/log.h"
@@ -48,17 +47,17 @@ void checkReached(const Net& net, const std::string& files, const std::vector<st
 }  // namespace
 
 void Net::copyTrainedFrom(const model::Trained& trained, const std::string& origin) {
-  std::map<std::string, int> before;  // layers of a name that have been copied
+  std::map<std::string, size_t> before;  // layers of a name that have been copied
   for (int i = 0; i < trained.net.layer_size(); ++i) {
     const auto& source = trained.net.layer(i);
-    layers::Layer* target = nullptr;
+    std::vector<layers::Layer*> targets;
+    for (const auto& layer : layers_)
+      if (layer->name() == source.name()) targets.push_back(layer.get());
     // Of equal names Caffe takes the first for all, from HDF5, which cannot have them, the last. Here the second of a file
     // goes to the second of the net, if there is one, or going on from a snapshot would not go on.
-    int skip = trained.ownersOnly ? INT_MAX : before[source.name()]++;
-    for (const auto& layer : layers_)
-      if (layer->name() == source.name() && (!target || skip-- > 0)) target = layer.get();
-    if (target)
-      copyLayer(*target, trained, i, origin);
+    const size_t at = trained.ownersOnly ? targets.size() : before[source.name()]++;
+    if (!targets.empty())
+      copyLayer(*targets[std::min(at, targets.size() - 1)], trained, i, origin);
     else
       LOG_INFO("Ignoring source layer {}", source.name());
   }
@@ -143,10 +142,12 @@ void warnOfUntrained(const Net& net, const std::string& files) {
     LOG_WARNING("{} has no values for {}: the random values of their fillers enter the results", files, some(names));
 }
 
-void copyTrainedFiles(Net& net, const std::string& list) {
-  const auto files = splitList(list);
+std::vector<std::string> trainedFiles(const std::string& list) {
+  auto files = splitList(list);
   if (files.empty()) invalid("the weights '{}' name no file; name one or more .caffemodel files", list);
-  copyTrainedFiles(net, files);
+  return files;
 }
+
+void copyTrainedFiles(Net& net, const std::string& list) { copyTrainedFiles(net, trainedFiles(list)); }
 
 }  // namespace crema::net

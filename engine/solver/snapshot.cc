@@ -1,6 +1,6 @@
 // Snapshots: <prefix>_iter_<n>.caffemodel (caffe.NetParameter) and <prefix>_iter_<n>.solverstate (caffe.SolverState:
-// iter, learned_net, history in learnable order, current_step, our origin and sums), both with .h5 where snapshot_format is HDF5. The model
-// is written first: a state never names a model that is not there.
+// iter, learned_net, history in learnable order, current_step, our origin and sums), both with .h5 where snapshot_format is
+// HDF5. The model is written first: a state never names a model that is not there.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -28,10 +28,8 @@ void clearSnapshotLeftovers(const std::string& prefix) {
 }
 
 void Solver::copyTrainedFrom(const std::string& weights) {
-  const auto files = splitList(weights);
-  if (files.empty()) invalid("the weights '{}' name no file; name one or more .caffemodel files", weights);
   std::vector<std::string> paths;
-  for (const std::string& file : files) paths.push_back(resolvePath(file, options_.folder));
+  for (const std::string& file : net::trainedFiles(weights)) paths.push_back(resolvePath(file, options_.folder));
   std::vector<net::Net*> tests;
   for (auto& test : testNets_) tests.push_back(test.get());
   net::copyTrainedFiles(*net_, paths, tests, options_.log);
@@ -122,9 +120,8 @@ void Solver::checkFinite() const {
       const T* values = p.blob->data<T>();
       if (std::all_of(values, values + p.blob->count(), [](T v) { return std::isfinite(v); })) continue;
       invalid(
-          "parameter {} has values that are not finite behind iteration {}; no model is written. Lower base_lr (now "
-          "{}), "
-          "set clip_gradients, or check the data; older snapshots are whole",
+          "parameter {} has values that are not finite behind iteration {}; no model is written. Lower base_lr "
+          "(now {}), set clip_gradients, or check the data; older snapshots are whole",
           p.label, iteration(), param_.base_lr());
     }
   });
@@ -221,8 +218,8 @@ void Solver::restore(const caffe::SolverState& state, const std::string& path, c
         "net "
         "and solver type (not its .caffemodel)?",
         path, state.history_size(), param_.type(), learnables.size(), wanted);
-  const auto models = model.empty() ? std::vector<std::string>{modelOf(path, state.learned_net())} : splitList(model);
-  if (models.empty()) invalid("the weights '{}' name no file; name one or more .caffemodel files", model);
+  const auto models =
+      model.empty() ? std::vector<std::string>{modelOf(path, state.learned_net())} : net::trainedFiles(model);
   const std::string& name = modelName.empty() ? models[0] : modelName;
   if (models.size() == 1 && nameOf(name) == nameOf(state.learned_net())) checkModel(state, path, models[0]);
   // Caffe says SGDSolver for every type.

@@ -1,11 +1,9 @@
 #include "solver/snapshot_sums.h"
 
-#include <algorithm>
 #include <cstdint>
-#include <vector>
 
 #include "base/error.h"
-#include "base/mapped_file.h"
+#include "base/file_sum.h"
 #include "base/packet_sum.h"
 
 namespace crema::solver {
@@ -21,25 +19,11 @@ uint64_t sumOfHistory(const caffe::SolverState& state) {
   return sum;
 }
 
-uint64_t sumOfFile(const std::string& path) {
-  constexpr size_t kPiece = size_t{4} << 20;
-  const MappedFile file(path);
-  const std::string_view all = file.bytes();
-  std::vector<char> piece(std::min(kPiece, all.size()));
-  uint64_t sum = 0;
-  for (size_t at = 0; at < all.size(); at += kPiece) {
-    const std::string_view part = all.substr(at, kPiece);
-    file.read(part, piece.data());
-    sum = packetSum(piece.data(), part.size(), sum);
-  }
-  return sum;
-}
-
 }  // namespace
 
 caffe::SnapshotSums sumsOf(const caffe::SolverState& state, const std::string& model) {
   caffe::SnapshotSums sums;
-  sums.set_model(sumOfFile(model)), sums.set_history(sumOfHistory(state));
+  sums.set_model(fileSum(model)), sums.set_history(sumOfHistory(state));
   return sums;
 }
 
@@ -50,7 +34,7 @@ void checkState(const caffe::SolverState& state, const std::string& path) {
 }
 
 void checkModel(const caffe::SolverState& state, const std::string& path, const std::string& model) {
-  if (state.sums().has_model() && state.sums().model() != sumOfFile(model))
+  if (state.sums().has_model() && state.sums().model() != fileSum(model))
     badData(
         "{} is not the model that was saved with {}: it is damaged, or was changed since; move it away and resume from "
         "another snapshot; on Spark a model of another name, passed with -weights, is taken as it is",

@@ -38,14 +38,12 @@ void Solver::checkSizes() const {
       invalid("{} of {} parameters takes {} MiB, and no file of Caffe's can have more than 2,047: {}", what,
               net_->flatData().count(), copies * each >> 20, remedy);
   };
-  const bool writes = param_.snapshot() > 0 || param_.snapshot_after_train();
-  if (!writes) return;
+  if (param_.snapshot_prefix().empty() || (param_.snapshot() == 0 && !param_.snapshot_after_train())) return;
   check("a .caffemodel", param_.snapshot_diff() ? 2 : 1,
         "make the net smaller, or write none (snapshot: 0 snapshot_after_train: false)");
   check("a .solverstate", ruleOf(param_).histories,
         "take a type that keeps fewer numbers for each (SGD, Nesterov, AdaGrad, RMSProp: one), or write none "
-        "(snapshot: 0 "
-        "snapshot_after_train: false)");
+        "(snapshot: 0 snapshot_after_train: false)");
 }
 
 void Solver::buildNets() {

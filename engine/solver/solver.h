@@ -59,8 +59,9 @@ class Solver {
   int iteration() const { return iteration_; }
   Blob& history() { return history_; }  // histories x the net's flat layout
 
-  // Gradient of this rank's iter_size batches of the present iteration, summed into net().flatDiff(); where defersGradients(),
-  // those of inner products' weights are left to applyUpdate(). The mean loss is returned. An Error names iteration and layer when the loss is not finite.
+  // Gradient of this rank's iter_size batches of the present iteration, summed into net().flatDiff(); where
+  // defersGradients(), those of inner products' weights are left to applyUpdate(). The mean loss is returned. An Error
+  // names iteration and layer when the loss is not finite.
   // done(from), where it can be said, while the last batch goes backward: the part of the flat diff that holds gradients of
   // learnt parameters is complete from element `from` on.
   // further(): before each of the rank's batches but the first one. What it throws leaves.

@@ -96,8 +96,16 @@ def test_a_snapshot_of_caffe_says_nothing_and_is_taken(tmp_path, end):
     assert f"Resuming from ./tiny_iter_2.solverstate{end}" in done.err
 
 
+def train_with_snapshots(folder, records, end, **settings):
+    """A snapshot every five iterations, of names that end in `end`; the model's hash."""
+    extra = "snapshot: 5" + ("; snapshot_format: HDF5" if end else "")
+    solver(folder, lenet(records), extra=extra, **settings)
+    assert train(folder).code == 0
+    return sha256(folder / f"model{end}")
+
+
 def flip(file, at):
-    """One bit of a byte, counted from the end where `at` is negative."""
+    """One bit of the byte there."""
     content = bytearray(file.read_bytes())
     content[at] ^= 4
     file.write_bytes(content)
@@ -106,10 +114,7 @@ def flip(file, at):
 @pytest.mark.parametrize("end", ["", ".h5"])
 @pytest.mark.parametrize("kind", ["caffemodel", "solverstate"])
 def test_a_changed_bit_is_passed_over_by_auto_and_refused_where_it_is_named(records, tmp_path, kind, end):
-    extra = "snapshot: 5" + ("; snapshot_format: HDF5" if end else "")
-    solver(tmp_path, lenet(records), max_iter=10, extra=extra)
-    assert train(tmp_path).code == 0
-    whole = sha256(tmp_path / f"model{end}")
+    whole = train_with_snapshots(tmp_path, records, end, max_iter=10)
     file = tmp_path / f"snap_iter_10.{kind}{end}"
     flip(file, file.stat().st_size // 2)  # in the values of ip1
     done = train(tmp_path, "-workers", 2, "-snapshot", f"snap_iter_10.solverstate{end}")
@@ -152,9 +157,7 @@ def test_a_run_that_has_moved_goes_on_from_the_model_beside_the_state(records, t
 
 
 def test_a_snapshot_that_cannot_be_read_is_passed_over(records, tmp_path):
-    solver(tmp_path, lenet(records), max_iter=10, extra="snapshot: 5")
-    assert train(tmp_path).code == 0
-    whole = sha256(tmp_path / "model")
+    whole = train_with_snapshots(tmp_path, records, "", max_iter=10)
     (tmp_path / "snap_iter_10.caffemodel").unlink()
     (tmp_path / "snap_iter_10.caffemodel").mkdir()  # reading it fails, as on a broken disk; so does writing it
     done = train(tmp_path, "-resume", "auto")
@@ -201,10 +204,7 @@ def test_a_state_that_no_file_could_hold_is_refused_before_training(tmp_path):
 @pytest.mark.parametrize("end", ["", ".h5"])
 @pytest.mark.parametrize("kind", ["caffemodel", "solverstate"])
 def test_a_damaged_snapshot_is_passed_over_for_an_older_one(records, tmp_path, kind, end):
-    extra = "snapshot: 5" + ("; snapshot_format: HDF5" if end else "")
-    solver(tmp_path, lenet(records), max_iter=15, extra=extra)
-    assert train(tmp_path).code == 0
-    whole = sha256(tmp_path / f"model{end}")
+    whole = train_with_snapshots(tmp_path, records, end, max_iter=15)
 
     def cut(iteration):
         file = tmp_path / f"snap_iter_{iteration}.{kind}{end}"
@@ -223,9 +223,7 @@ def test_a_damaged_snapshot_is_passed_over_for_an_older_one(records, tmp_path, k
 
 
 def test_a_state_without_its_model_is_passed_over_and_nothing_begins_anew_over_it(records, tmp_path):
-    solver(tmp_path, lenet(records), max_iter=10, extra="snapshot: 5")
-    assert train(tmp_path).code == 0
-    whole = sha256(tmp_path / "model")
+    whole = train_with_snapshots(tmp_path, records, "", max_iter=10)
     missing = "is passed over: its model ./snap_iter_10.caffemodel is missing"
     (tmp_path / "snap_iter_10.caffemodel").unlink()
     done = train(tmp_path, "-resume", "auto")

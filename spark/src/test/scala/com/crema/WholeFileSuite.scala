@@ -43,6 +43,28 @@ class WholeFileSuite extends AnyFunSuite {
     for (text <- Seq("old", "new")) { publish(text, uri); assert(Files.readString(place) == text && parts.isEmpty) }
   }
 
+  for (uri <- Seq(s"shared:$folder", s"file:$folder"))
+    test(s"an old pair is there until a new one is whole at ${uri.takeWhile(_ != ':')}:") {
+      val names = Seq("pair.caffemodel", "pair.solverstate")
+      def there = names.map(n => Files.readString(folder.resolve(n)))
+      def published(missing: String, text: String): Unit = {
+        val files = names.map { n =>
+          val from = folder.resolve(s"$missing-new-$n")
+          if (n != missing) Files.writeString(from, text)
+          from.toString -> s"$uri/$n"
+        }
+        Storage.publishPair(files, conf)
+      }
+      published("none", "old")
+      assert(there == Seq("old", "old"))
+      for (missing <- names) {
+        intercept[CremaException](published(missing, "new"))
+        assert(there == Seq("old", "old") && parts.isEmpty, missing)
+      }
+      published("none", "new")
+      assert(there == Seq("new", "new") && parts.isEmpty)
+    }
+
   /** The paths that are flushed meanwhile, without what is random in them. */
   private def flushed(body: => Unit): Seq[String] = {
     val (recording, dump) = (new Recording, Files.createTempFile("flushed-", ".jfr"))
