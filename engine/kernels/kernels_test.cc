@@ -130,7 +130,8 @@ TEST(Updates, OfAGradientWithoutMemoryOfItsOwn) {
   UpdateRules::each([]<class Rule>() {
     SCOPED_TRACE(Rule::kType);
     Update u{.rule = Rule(SolverFields(), 3), .rate = {.policy = 0.01, .multiplier = 2}, .decay = 0.01, .scale = 0.5};
-    for (IpShape s : {IpShape{1, 1, 1}, {0, 5, 3}, {3, 7, 13}, {33, 17, 15}, {4, 70, 45}, {32, 400, 303}}) {
+    for (IpShape s :
+         {IpShape{1, 1, 1}, {0, 5, 3}, {3, 7, 13}, {33, 17, 15}, {4, 70, 45}, {5, 1100, 150}, {32, 400, 303}}) {
       checkIpUpdate(s, u, Rule::kHistories);
       u.l1 = !u.l1, s.transposed = true;
       checkIpUpdate(s, u, Rule::kHistories);

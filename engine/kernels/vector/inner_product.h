@@ -201,8 +201,11 @@ inline void addTile(const float* tile, int rows, int length, float* to, ptrdiff_
   }
 }
 
-// Calls use(tile, row, rows, column, columns) for each tile of the gradient, which has kPanel numbers a row; of one block of
-// rows in one task.
+constexpr int kRunPanels = 16;
+
+// Calls use(lane, tile, row, rows, column, columns) for each tile of the gradient, which has kPanel numbers a row. On one lane
+// those of a block of rows and kRunPanels panels one after the other, then those of the next of a few blocks, so that the panels
+// are read from a cache.
 template <class Use>
 void weightTiles(Context& context, const IpShape& s, const float* x, const float* dy, const Use& use) {
   auto& scratch = context.scratch();
@@ -223,22 +226,27 @@ void weightTiles(Context& context, const IpShape& s, const float* x, const float
       if (length < kPanel) std::memset(d + length, 0, static_cast<size_t>(kPanel - length) * 4);
     }
   });
-  runUnless(small(s), context, blocks.count, [&](int b, int) {
+  const int group = std::clamp(blocks.count / (4 * context.pool().size()), 1, 4);
+  const auto run = [&](int b, int p0, int lane) {
     const int m0 = blocks.start(b), count = blocks.size(b);
     alignas(64) float tile[kRows * kPanel];
-    for (int p = 0; p < panels; ++p) {
+    for (int p = p0; p < std::min(panels, p0 + kRunPanels); ++p) {
       const float* source[2] = {packed + static_cast<size_t>(p) * s.n * kPanel, nullptr};
       gemmTileFor(kPacked, count)(s.n, A + static_cast<size_t>(m0) * s.n, source, nullptr, tile, kPanel, false, nullptr,
                                   A, nullptr, nullptr);
-      use(tile, m0, count, p * kPanel, std::min(kPanel, columns - p * kPanel));
+      use(lane, tile, m0, count, p * kPanel, std::min(kPanel, columns - p * kPanel));
     }
+  };
+  runUnless(small(s), context, (blocks.count + group - 1) / group, [&](int t, int lane) {
+    for (int p0 = 0; p0 < panels; p0 += kRunPanels)
+      for (int b = t * group; b < std::min(blocks.count, (t + 1) * group); ++b) run(b, p0, lane);
   });
 }
 
 inline void ipBackwardWeights(Context& context, const IpShape& s, const float* x, const float* dy, float* dw,
                               bool accumulate) {
   const ptrdiff_t ld = s.transposed ? s.out : s.in;
-  weightTiles(context, s, x, dy, [&](const float* tile, int row, int rows, int column, int columns) {
+  weightTiles(context, s, x, dy, [&](int, const float* tile, int row, int rows, int column, int columns) {
     addTile(tile, rows, columns, dw + row * ld + column, ld, accumulate);
   });
 }

@@ -41,16 +41,21 @@ inline void update(Context& context, int64_t count, const Update& u, const float
   });
 }
 
+// Tiles are put side by side until a row is long enough: pieces of a panel's width, each of another row, are read at half of
+// the memory's speed.
 inline void ipUpdate(Context& context, const IpShape& s, const float* x, const float* dy, const Update& u,
                      float* histories, int64_t stride, float* w) {
-  const ptrdiff_t ld = s.transposed ? s.out : s.in;
+  constexpr int kRun = kRunPanels * kPanel;
+  const int ld = s.transposed ? s.out : s.in;
   withPiece(u, stride, [&](const auto& piece) {
-    weightTiles(context, s, x, dy, [&](float* tile, int row, int rows, int column, int columns) {
+    weightTiles(context, s, x, dy, [&](int lane, const float* tile, int row, int rows, int column, int columns) {
+      float* diff = context.scratch().lane[static_cast<size_t>(lane)].tile.get(size_t{kRows} * kRun);
+      const int from = column / kRun * kRun, to = column + columns;
+      addTile(tile, rows, columns, diff + (column - from), kRun, false);
+      if (to != ld && to - from < kRun) return;
       for (int m = 0; m < rows; ++m) {
-        float* diff = tile + static_cast<size_t>(m) * kPanel;
-        for (int i = 0; i < columns; ++i) diff[i] = 0.f + diff[i];  // as in addTile()
-        const ptrdiff_t at = (row + m) * ld + column;
-        piece(columns, diff, histories + at, w + at);
+        const ptrdiff_t at = static_cast<ptrdiff_t>(row + m) * ld + from;
+        piece(to - from, diff + static_cast<ptrdiff_t>(m) * kRun, histories + at, w + at);
       }
     });
   });
