@@ -22,9 +22,9 @@ struct Pass {
 };
 
 struct Times {
-  std::vector<Pass> forward, backward;  // a layer each; without backward passes, none
-  std::vector<int> computedBy;          // the layer that computes each: itself, or the one whose plan it is part of
-  std::vector<int> forwardBy;           // the same of the forward pass alone
+  std::vector<Pass> forward, backward;     // a layer each; without backward passes, none
+  std::vector<int> computedBy;             // the layer that computes each: itself, or the one whose plan it is part of
+  std::vector<int> forwardBy, backwardBy;  // the same of one of its passes
   Peaks peaks;
   int64_t memory = 0;  // before the peaks were measured
   bool forwardOnly() const { return backward.empty(); }
@@ -78,6 +78,17 @@ void addCells(Row& row, const Pass& p, double leastMs) {
   row.push_back(std::isnan(percent) ? "" : fmt::format("{:.0f} %", percent));
 }
 
+// Its type, and the layers that do its passes.
+std::string typeAndWhere(const net::Net& net, const Times& times, size_t i) {
+  const auto in = [&](int layer) { return " in " + net.layers()[static_cast<size_t>(layer)]->name(); };
+  const int by = times.computedBy[i], forwardBy = times.forwardBy[i], backwardBy = times.backwardBy[i];
+  std::string text = net.layers()[i]->type();
+  if (by != static_cast<int>(i)) return text + in(by);
+  if (forwardBy != by) text += ", forward" + in(forwardBy);
+  if (backwardBy != by) text += ", backward" + in(backwardBy);
+  return text;
+}
+
 // Layers that a net inserts (splits) stand there with the others, as they take time too.
 void printTimes(const net::Net& net, const Times& times, int threads) {
   Row head = {"layer", "type", "forward ms", "GFLOP/s", "GB/s", "of peak"};
@@ -94,18 +105,12 @@ void printTimes(const net::Net& net, const Times& times, int threads) {
   };
   for (size_t i = 0; i < times.forward.size(); ++i) {
     const Pass f = times.forward[i], b = times.forwardOnly() ? Pass{} : times.backward[i];
-    const int by = times.computedBy[i];
-    const std::string& type = net.layers()[i]->type();
-    if (by != static_cast<int>(i)) {
-      rows.push_back(
-          {net.layers()[i]->name(), fmt::format("{} in {}", type, net.layers()[static_cast<size_t>(by)]->name())});
+    Row row = {net.layers()[i]->name(), typeAndWhere(net, times, i)};
+    if (times.computedBy[i] != static_cast<int>(i)) {
+      rows.push_back(std::move(row));
       continue;
     }
-    const int forwardBy = times.forwardBy[i];
-    const std::string apart =
-        forwardBy == by ? "" : ", forward in " + net.layers()[static_cast<size_t>(forwardBy)]->name();
-    addRow({net.layers()[i]->name(), type + apart}, f, b, 1e3 * leastSeconds(f.work, times.peaks),
-           1e3 * leastSeconds(b.work, times.peaks));
+    addRow(std::move(row), f, b, 1e3 * leastSeconds(f.work, times.peaks), 1e3 * leastSeconds(b.work, times.peaks));
   }
   addRow({"all layers", ""}, forward, backward, leastOf(times.forward, times.peaks),
          leastOf(times.backward, times.peaks));
@@ -142,7 +147,10 @@ void printJson(const net::Net& net, const Times& times, int iterations, int thre
     json.text("computed_by", net.layers()[static_cast<size_t>(times.computedBy[i])]->name());
     json.text("forward_computed_by", net.layers()[static_cast<size_t>(times.forwardBy[i])]->name());
     addPass(json, "forward", times.forward[i], times.peaks);
-    if (!times.forwardOnly()) addPass(json, "backward", times.backward[i], times.peaks);
+    if (!times.forwardOnly()) {
+      json.text("backward_computed_by", net.layers()[static_cast<size_t>(times.backwardBy[i])]->name());
+      addPass(json, "backward", times.backward[i], times.peaks);
+    }
     json.end();
   }
   json.print();
@@ -179,10 +187,11 @@ Times measure(net::Net& net, Plan& plan, int iterations) {
     LOG_INFO("Iteration: {} forward{} time: {:.6g} ms.", j + 1, kForwardOnly ? "" : "-backward", here);
   }
   for (int i = 0; i < layers; ++i) {
-    times.computedBy.push_back(plan.computedBy(i)), times.forwardBy.push_back(plan.forwardBy(i));
+    times.computedBy.push_back(plan.computedBy(i));
+    times.forwardBy.push_back(plan.forwardBy(i)), times.backwardBy.push_back(plan.backwardBy(i));
     if (plan.computedBy(i) != i) continue;
     if (plan.forwardBy(i) == i) times.forward[static_cast<size_t>(i)].work = forwardWork(net, i);
-    if (!kForwardOnly) times.backward[static_cast<size_t>(i)].work = backwardWork(net, i);
+    if (!kForwardOnly && plan.backwardBy(i) == i) times.backward[static_cast<size_t>(i)].work = backwardWork(net, i);
   }
   return times;
 }
@@ -194,7 +203,7 @@ Times measureScoring(net::Net& net, kernels::Context& kernels, int iterations) {
 }
 
 Times measureTraining(net::Net& net, int iterations) {
-  net::TrainingPlan plan(net, net::TrainingPlan::GoingBack::All);
+  net::TrainingPlan plan(net, {.which = net::TrainingPlan::GoingBack::All});
   return measure(net, plan, iterations);
 }
 
@@ -228,13 +237,13 @@ void addTime(CLI::App& program, Run& chosen) {
                      "time forward passes alone, as scoring computes them: prepared weights are kept, and a layer that "
                      "is a step "
                      "of a convolution takes its time there");
-        app.add_flag(
-            "--json", f->json,
-            "instead of the table, on stdout {net, iterations, threads, forward_ms, backward_ms, "
-            "forward_backward_ms, total_ms, memory_bytes (the process's at its peak), peak_flops, peak_bytes "
-            "(a second), layers: [{name, type, and of "
-            "forward and backward: _ms, _flops, _bytes, _percent_of_peak; computed_by, forward_computed_by}]}; "
-            "means of the iterations, but for total_ms");
+        app.add_flag("--json", f->json,
+                     "instead of the table, on stdout {net, iterations, threads, forward_ms, backward_ms, "
+                     "forward_backward_ms, total_ms, memory_bytes (the process's at its peak), peak_flops, peak_bytes "
+                     "(a second), layers: [{name, type, and of "
+                     "forward and backward: _ms, _flops, _bytes, _percent_of_peak; computed_by, forward_computed_by, "
+                     "backward_computed_by}]}; "
+                     "means of the iterations, but for total_ms");
         return [f] {
           if (f->net.phase.empty()) f->net.phase = "TRAIN";  // Caffe's own default
           return time(*f);

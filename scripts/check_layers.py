@@ -39,6 +39,7 @@ FILES = {
     "net": {
         "layers/layer.h",
         "layers/norm_group.h",
+        "layers/pool_group.h",
         "layers/sum_group.h",
         "layers/registry.h",
         "layers/record_layer.h",

@@ -5,6 +5,7 @@
 #include <deque>
 #include <exception>
 #include <thread>
+#include <utility>
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -145,9 +146,14 @@ class BatchFeed::Producer {
     MutexLock lock(mutex_);
     waitUntil(changed_, lock, interrupt, [&]() CREMA_REQUIRES(mutex_) { return !ready_.empty() || failed_; });
     if (ready_.empty()) std::rethrow_exception(failed_);
-    spare_.push_back(std::move(*current));
     *current = std::move(ready_.front());
     ready_.pop_front();
+    taken_ = true;
+  }
+  void giveBack(std::vector<std::vector<float>> memory) {
+    const MutexLock lock(mutex_);
+    spare_.push_back(std::move(memory));
+    taken_ = false;
     changed_.notify_all();
   }
 
@@ -159,7 +165,9 @@ class BatchFeed::Producer {
   Mutex mutex_;
   std::condition_variable changed_;
   std::deque<Batch> ready_ CREMA_GUARDED_BY(mutex_);
-  std::vector<Batch> spare_ CREMA_GUARDED_BY(mutex_);  // batches whose memory is reused
+  bool taken_ CREMA_GUARDED_BY(mutex_) = false;  // a batch whose memory has not come back
+  std::vector<std::vector<std::vector<float>>> spare_
+      CREMA_GUARDED_BY(mutex_);  // tops of batches, whose memory is reused
   std::exception_ptr failed_ CREMA_GUARDED_BY(mutex_);
   bool stopping_ CREMA_GUARDED_BY(mutex_) = false, ended_ CREMA_GUARDED_BY(mutex_) = false;
   std::thread thread_;
@@ -171,10 +179,10 @@ void BatchFeed::Producer::makeAll(Place place) {
     {
       MutexLock lock(mutex_);
       changed_.wait(lock.standard(), [&]() CREMA_REQUIRES(mutex_) {
-        return stopping_ || ready_.size() < static_cast<size_t>(std::max(1, maker_.options.prefetch));
+        return stopping_ || ready_.size() + taken_ < static_cast<size_t>(std::max(1, maker_.options.prefetch));
       });
       if (stopping_) return;
-      if (!spare_.empty()) batch = std::move(spare_.back()), spare_.pop_back();
+      if (!spare_.empty()) batch.tops = std::move(spare_.back()), spare_.pop_back();
     }
     maker_.train(maker_.options.myRanks[place.rank], place.step, &batch);
     const MutexLock lock(mutex_);
@@ -238,10 +246,15 @@ void BatchFeed::assign(std::vector<int> myRanks, int workers) {
   o.myRanks = std::move(myRanks), o.workers = workers;
 }
 
+void BatchFeed::giveBack() {
+  if (producer_ && !current_.tops.empty()) producer_->giveBack(std::exchange(current_.tops, {}));
+}
+
 const Batch& BatchFeed::next(int rank, int64_t step, const Interrupt* interrupt) {
   const double from = monotonicSeconds();
   const bool inOrder = producer_ && expected_.step == step && maker_.options.myRanks[expected_.rank] == rank;
   if (!inOrder) restart(rank, step);
+  giveBack();
   producer_->next(&current_, interrupt);
   expected_ = after(maker_, expected_);
   waited_ += monotonicSeconds() - from;

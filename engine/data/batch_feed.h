@@ -93,6 +93,9 @@ class BatchFeed {
   // Valid until the next call. Errors of the background thread are thrown here, and the reason of the interrupt once it is
   // raised: the batch that was waited for is the next one still.
   const Batch& next(int rank, int64_t step, const Interrupt* interrupt = nullptr);
+  // The values of the last batch have been taken, and another is made in their memory, as next() says otherwise: until then
+  // it is one of the `prefetch` batches that have memory.
+  void giveBack();
   double waited() const { return waited_; }  // seconds that next() has taken
   // Other ranks, or test batches shared out over other workers, from the next call of next() on. Drops what is ready where
   // they are others. Waits for nothing: a thread that waits for records ends when they have come.

@@ -63,6 +63,24 @@ TEST(BatchFeed, OrderSeekAndContents) {
   check(2, 100);
 }
 
+TEST(BatchFeed, NoMoreBatchesHaveMemoryThanAreMadeAhead) {
+  test::TemporaryFolder folder;
+  const auto source = lmdbOf(folder.file("db"), 50, [](int i) { return datum(1, 2, 2, i % 10, i); });
+  for (const int prefetch : {1, 3}) {
+    BatchMaker maker = datumMaker(source, 4, 1, {0}, 1);
+    maker.options.prefetch = prefetch;
+    BatchFeed feed(maker);
+    std::set<const float*> places;
+    for (int64_t step = 0; step < 40; ++step) {
+      const Batch& b = feed.next(0, step);
+      EXPECT_EQ(b.tops[1][0], static_cast<float>(recordIndex({50, 4, 1}, 0, step * 4) % 10));
+      places.insert(b.tops[0].data());
+      if (step % 5) feed.giveBack();
+    }
+    EXPECT_LE(places.size(), static_cast<size_t>(prefetch));
+  }
+}
+
 TEST(BatchFeed, AForeignRecordIsNamed) {
   test::TemporaryFolder folder;
   const auto source =

@@ -72,17 +72,33 @@ TEST(InnerProduct, AnItemHasItsBitsInABatchOfAnySize) {
   }
 }
 
+void checkPositive(PoolShape s, const std::vector<float>& x, std::vector<int32_t> want) {
+  const int outputs = s.oh * s.ow;
+  for (int i = 0; i < s.n * s.c * outputs; ++i) {
+    int32_t& at = want[static_cast<size_t>(i)];
+    if (at >= 0 && !(x[static_cast<size_t>(i / outputs * s.h * s.w + at)] > 0)) at = -1;
+  }
+  s.positive = true;
+  sameBits("max alone", want.size(), NAN, [&](Context& k, float* y) {
+    std::vector<int32_t> m(want.size(), -7);
+    maxPoolForward(k, s, x.data(), y, m.data());
+    EXPECT_EQ(m, want);
+  });
+}
+
 void checkPool(PoolShape s) {
   SCOPED_TRACE(testing::Message() << s.n * s.c << " planes " << s.h << "x" << s.w << " kernel " << s.kh << "x" << s.kw
                                   << " stride " << s.strideH << " pad " << s.padH);
   const size_t in = static_cast<size_t>(s.n) * s.c * s.h * s.w, out = static_cast<size_t>(s.n) * s.c * s.oh * s.ow;
   auto x = numbers(in, 1);
-  for (size_t i = 0; i < in; i += 3) x[i] = 0.5f;  // ties: the first one wins
+  for (size_t i = 0; i < in; i += 3) x[i] = 0.5f;    // ties: the first one wins
+  for (size_t i = 0; i < in / 2; ++i) x[i] -= 1.5f;  // windows without a positive number
   const auto dy = numbers(out, 2);
   std::vector<float> want(out), back(in);
   std::vector<int32_t> mask(out);
   ref::maxPoolForward(s, x.data(), want.data(), mask.data());
   ref::maxPoolBackward(s, dy.data(), mask.data(), back.data());
+  checkPositive(s, x, mask);
   EXPECT_EQ(sameBits("max", out, NAN,
                      [&](Context& k, float* y) {
                        std::vector<int32_t> m(out, -7);

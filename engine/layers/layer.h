@@ -188,6 +188,8 @@ class Layer {
     bool bottoms = true, tops = true;
   };
   virtual Reads readsBackward() const { return {}; }
+  // Of a layer without bottoms: whether each forward pass writes all of its tops, so that they may be overwritten in between.
+  virtual bool renewsTops() const { return false; }
   // What a rank's pass leaves for its next one, such as an LSTM's state: as bytes, the same number for each rank. Zero: this
   // layer has nothing of the kind.
   virtual size_t carriedBytes() const { return 0; }

@@ -13,18 +13,21 @@
 #include <cmath>
 
 #include "layers/builtin.h"
+#include "layers/pool_group.h"
 #include "layers/pool_windows.h"
 #include "layers/window.h"
 
 namespace crema::layers {
 namespace {
 
-class Pooling : public Layer {
+class Pooling : public Layer, public PoolLeader {
  public:
   Pooling(const caffe::LayerParameter& p, const LayerContext& c) : Layer(p, c), inside_(c.dtype) {}
   Arity arity() const override { return {1, 1, 1, max() ? 2 : 1}; }
 
   Reads readsBackward() const override { return {.bottoms = stochastic(), .tops = false}; }
+  bool leadsPool(const Blobs& top) const override { return max() && top.size() == 1; }
+  void stopGradients() override { shape_.positive = true; }
 
  protected:
   void configure(const Blobs&, const Blobs&) override {

@@ -123,11 +123,15 @@ const data::Batch& RecordLayer::nextOfFeed() {
 void RecordLayer::compute(const Blobs&, const Blobs& top) {
   const data::Batch& batch = scoring() ? scored() : nextOfFeed();
   current_ = &batch;
-  if (batch.n == 0) return;  // all were skipped: the outputs of this pass belong to no record
+  if (batch.n == 0) {  // all were skipped: the outputs of this pass belong to no record
+    for (Blob* t : top) t->fillData(0);
+    return;
+  }
   setShapes(batch.n, batch.shapes, top);
   withType(context().dtype, [&]<class T>() {
     for (size_t t = 0; t < top.size(); ++t) copy(batch.tops[t], batch.n, transposed(t), top[t]->mutableData<T>());
   });
+  if (feed_) feed_->giveBack();
 }
 
 void RecordLayer::takeBlobs(const Blobs& top) {

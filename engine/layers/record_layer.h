@@ -31,6 +31,7 @@ class RecordLayer : public Layer {
   // decoded); and an item's name for messages, "" for none.
   const std::vector<std::string>& ids() const { return scored_.ids; }
   std::string recordOf(int item) const;
+  bool renewsTops() const override { return true; }
 
  protected:
   void reshape(const Blobs&, const Blobs&) override {}

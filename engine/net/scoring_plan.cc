@@ -87,7 +87,8 @@ std::vector<ScoringPlan::Lifetime> ScoringPlan::lifetimes() const {
     for (const Blob* t : net_.tops(i)) {
       Blob* owner = memoryOf_.at(t);
       const auto [at, isNew] = known.try_emplace(owner, all.size());
-      if (isNew) all.push_back({{owner, computedBy(i), i}, !net_.bottoms(i).empty() && layer.type() != "Python"});
+      const bool renewed = !net_.bottoms(i).empty() || layer.renewsTops();
+      if (isNew) all.push_back({{owner, computedBy(i), i}, renewed && layer.type() != "Python"});
       all[at->second].need.to = i;
       if (isKept(t)) all[at->second].shared = false;
     }

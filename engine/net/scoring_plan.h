@@ -24,7 +24,7 @@ class TrainingPlan;
 class ScoringPlan {
  public:
   // kept: blobs whose values are looked at after a pass, beside the net's outputs; others have no defined values then, but
-  // for the inputs. The net must live longer, and is not to go backward.
+  // for those that a layer without bottoms does not write anew (Layer::renewsTops()). The net must live longer, and is not to go backward.
   // lender: a plan whose memory is taken, as nothing of it is needed while this one computes; it must live longer as well.
   explicit ScoringPlan(Net& net, const std::set<std::string>& kept = {}, TrainingPlan* lender = nullptr);
 
@@ -33,6 +33,7 @@ class ScoringPlan {
   double forwardLayer(int i);
   int computedBy(int i) const { return layers_[static_cast<size_t>(i)].by; }  // i, or the convolution whose step it is
   int forwardBy(int i) const { return computedBy(i); }
+  int backwardBy(int i) const { return computedBy(i); }
 
  private:
   struct Merged {

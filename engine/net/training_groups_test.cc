@@ -92,6 +92,40 @@ TEST(TrainingPlan, AConvolutionDoesTheForwardPassOfAReluBehindIt) {
   EXPECT_EQ(forward("layer { name: 'r' type: 'ReLU' bottom: 'c' top: 'r' }"), (All{true, true, true}));
 }
 
+TEST(TrainingPlan, AMaxPoolingDoesTheBackwardPassOfAReluBelowIt) {
+  const auto backward = [](const std::string& behind, TrainingPlan::Options options = {}) {
+    kernels::Context kernels(kernels::bestIsa(), 1);
+    const auto net = test::trainNetOf(
+        "layer { name: 'x' type: 'Input' top: 'x' input_param { shape { dim: 2 dim: 4 dim: 5 dim: 5 } } }\n"
+        "layer { name: 'c' type: 'Convolution' bottom: 'x' top: 'c' convolution_param { num_output: 4 kernel_size: 1 } "
+        "}\n" +
+            behind,
+        kernels);
+    const TrainingPlan plan(*net, options);
+    std::vector<bool> computes;
+    for (int i = 0; i < static_cast<int>(net->layers().size()); ++i) computes.push_back(plan.backwardBy(i) == i);
+    return computes;
+  };
+  using All = std::vector<bool>;
+  const auto pool = [](const std::string& options, const std::string& more = "", const std::string& bottom = "c") {
+    return fmt::format(
+        "layer {{ name: 'p' type: 'Pooling' bottom: '{}' top: 'p' {} pooling_param {{ {} kernel_size: 2 }} }}\n",
+        bottom, more, options);
+  };
+  EXPECT_EQ(backward(inPlace("ReLU") + pool("")), (All{true, true, false, true}));
+  EXPECT_EQ(backward(inPlace("ReLU") + pool(""), {.maySeparate = true}), (All{true, true, true, true}));
+  EXPECT_EQ(backward(inPlace("ReLU") + pool("pool: AVE")), (All{true, true, true, true}));
+  EXPECT_EQ(backward(inPlace("ReLU") + pool("pool: STOCHASTIC")), (All{true, true, true, true}));
+  EXPECT_EQ(backward(inPlace("ReLU") + pool("", "top: 'where'")), (All{true, true, true, true}));
+  EXPECT_EQ(backward(inPlace("ReLU") + pool("", "loss_weight: 1")), (All{true, true, true, true}));
+  EXPECT_EQ(backward(inPlace("ReLU", "relu_param { negative_slope: 0.1 }") + pool("")), (All{true, true, true, true}));
+  EXPECT_EQ(backward(inPlace("ReLU") + inPlace("Dropout") + pool("")), (All{true, true, true, true, true}));
+  EXPECT_EQ(backward(inPlace("ReLU") + pool("") + "layer { name: 'e' type: 'Power' bottom: 'c' top: 'e' }"),
+            (All{true, true, true, true, true, true}));  // behind a Split
+  EXPECT_EQ(backward("layer { name: 'r' type: 'ReLU' bottom: 'c' top: 'r' }" + pool("", "", "r")),
+            (All{true, true, true, true}));
+}
+
 // log(log(x)) of what was delivered would be no number; it is log(x), and the overflow behind it is to be found.
 TEST(TrainingPlan, WhatIsNotFiniteIsFoundBehindLayersInPlaceOnABatch) {
   kernels::Context kernels(kernels::bestIsa(), 1);

@@ -27,8 +27,8 @@ bool mayKeepAnything(const Net& net, int i) { return layerOf(net, i).type() == "
 
 }  // namespace
 
-std::vector<Need> valueNeeds(const Net& net, const std::vector<int>& by, bool allGoBack,
-                             const std::set<int>& deferred) {
+std::vector<Need> valueNeeds(const Net& net, const std::vector<int>& by, bool allGoBack, const std::set<int>& deferred,
+                             const std::set<int>& stopped) {
   const Moments moments(by);
   std::vector<Need> all;
   const auto owners = memoryOwners(net);
@@ -43,7 +43,7 @@ std::vector<Need> valueNeeds(const Net& net, const std::vector<int>& by, bool al
       if (bottoms.empty() || layerOf(net, i).lossWeight(static_cast<int>(t)) != 0) apart.insert(at(tops[t]));
     }
     const auto reads = layerOf(net, i).readsBackward();
-    const bool goesBack = allGoBack || net.needsBackward(i);
+    const bool goesBack = (allGoBack || net.needsBackward(i)) && !stopped.count(i);
     for (const auto& [blobs, isRead] : {std::pair(&bottoms, reads.bottoms), std::pair(&tops, reads.tops)})
       for (const Blob* b : *blobs) {
         Need& need = all[at(b)];

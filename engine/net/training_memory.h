@@ -14,9 +14,10 @@ namespace crema::net {
 // A value is needed from the layer that makes it to the last layer that has the blob as a bottom or top, and to the last
 // backward pass that reads it (Layer::readsBackward()). Apart stay outputs and losses, which are read behind the step; tops
 // of layers without bottoms, which may be filled once; and what Python layers have, which may keep anything.
-// allGoBack: also those of which no loss needs it. deferred: layers whose first bottom is needed until the update.
+// allGoBack: also those of which no loss needs it. deferred: layers whose first bottom is needed until the update. stopped: layers
+// whose backward pass another does without these values.
 std::vector<Need> valueNeeds(const Net& net, const std::vector<int>& by, bool allGoBack = false,
-                             const std::set<int>& deferred = {});
+                             const std::set<int>& deferred = {}, const std::set<int>& stopped = {});
 
 // A gradient is needed from the backward pass of the layers that read the blob to that of the layer that made it. Apart stay
 // those with a loss weight, which stands in the gradient; those that nobody computes, which are zero; those that share memory

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "layers/norm_group.h"
+#include "layers/pool_group.h"
 #include "layers/sum_group.h"
 #include "net/delivered.h"
 #include "net/training_memory.h"
@@ -38,8 +39,8 @@ bool isPlain(const Net& net, int i) {
 
 }  // namespace
 
-TrainingPlan::TrainingPlan(Net& net, GoingBack which, bool mayDefer)
-    : net_(net), memory_(net.dtype()), lent_(net.dtype()) {
+TrainingPlan::TrainingPlan(Net& net, Options options)
+    : net_(net), options_(options), memory_(net.dtype()), lent_(net.dtype()) {
   const int count = static_cast<int>(net.layers().size());
   for (int i = 0; i < count; ++i) layers_.push_back({i});
   for (int i = 0; i < count; ++i)
@@ -49,18 +50,29 @@ TrainingPlan::TrainingPlan(Net& net, GoingBack which, bool mayDefer)
              sum && isPlain(net, i) && sum->leadsSum(net.bottoms(i), net.tops(i)))
       findSumGroup(i);
   for (int i = 0; i < count; ++i) findRectified(i);
-  if (mayDefer) findDeferred();
-  placeBlobs(which);
+  for (int i = 0; i < count && !options.maySeparate && !net.debugInfo(); ++i) findStopped(i);
+  if (options.mayDefer) findDeferred();
+  placeBlobs();
   findSetters();
   orderLearnt();
 }
 
-void TrainingPlan::placeBlobs(GoingBack which) {
+bool TrainingPlan::separately() const {
+  if (!net_.debugInfo() && !net_.isWatched()) return false;
+  if (std::any_of(layers_.begin(), layers_.end(), [](const Planned& planned) { return planned.stoppedBy >= 0; }))
+    internal("a plan that leaves out values was asked to go layer by layer");
+  return true;
+}
+
+void TrainingPlan::placeBlobs() {
   std::vector<int> by;
-  for (const Planned& planned : layers_) by.push_back(planned.by);
-  std::set<int> deferred;
+  std::set<int> deferred, stopped;
+  for (size_t i = 0; i < layers_.size(); ++i) {
+    by.push_back(layers_[i].by);
+    if (layers_[i].stoppedBy >= 0) stopped.insert(static_cast<int>(i));
+  }
   for (const auto& [weights, layer] : deferred_) deferred.insert(layer);
-  std::vector<Need> needs = valueNeeds(net_, by, which == GoingBack::All, deferred),
+  std::vector<Need> needs = valueNeeds(net_, by, options_.which == GoingBack::All, deferred, stopped),
                     gradients = gradientNeeds(net_, by, deferred);
   needs.insert(needs.end(), gradients.begin(), gradients.end());
   placement_ = placed(std::move(needs));
@@ -142,6 +154,21 @@ void TrainingPlan::findRectified(int convolution) {
     return;
   layers_[static_cast<size_t>(convolution)].rectifiedFor = behind;
   layers_[static_cast<size_t>(behind)].rectifiedBy = convolution;
+}
+
+// What it stops, the pooling has not sent. All others would read the ReLU's output behind a Split.
+void TrainingPlan::findStopped(int relu) {
+  const auto* rectifies = sumFollowerOf(net_, relu);
+  layers::SumSteps steps;
+  if (!rectifies || computedBy(relu) != relu || !isPlain(net_, relu) ||
+      !rectifies->followSum(net_.bottoms(relu), net_.tops(relu), &steps) || !steps.rectified || steps.slope != 0)
+    return;
+  const int behind = next(relu, net_.tops(relu)[0]);
+  auto* pool =
+      behind < 0 ? nullptr : dynamic_cast<layers::PoolLeader*>(net_.layers()[static_cast<size_t>(behind)].get());
+  if (!pool || !isPlain(net_, behind) || !pool->leadsPool(net_.tops(behind))) return;
+  pool->stopGradients();
+  layers_[static_cast<size_t>(relu)].stoppedBy = behind;
 }
 
 std::string TrainingPlan::firstNotFinite() {
@@ -255,7 +282,7 @@ void TrainingPlan::backwardSum(int leader) {
 
 void TrainingPlan::backwardLayer(int i) {
   const Planned& planned = layers_[static_cast<size_t>(i)];
-  if (planned.by != i) return;
+  if (planned.by != i || planned.stoppedBy >= 0) return;
   if (planned.behind.empty()) return net_.backwardLayer(i);
   if (sumLeaderOf(net_, i)) return backwardSum(i);
   const layers::Layer& layer = *net_.layers()[static_cast<size_t>(i)];

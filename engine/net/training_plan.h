@@ -2,7 +2,8 @@
 // Net::backward(), bit for bit, in less time. A BatchNorm computes the Scale and the ReLU in place behind it
 // (layers/norm_group.h), and a convolution below it that is alone with it writes where it keeps its bottom. An Eltwise that
 // adds computes the ReLU in place behind it and the Split behind that (layers/sum_group.h). A convolution does the forward pass
-// of a ReLU in place behind it while its outputs are in the first cache.
+// of a ReLU in place behind it while its outputs are in the first cache, a max pooling the backward pass of one in place below
+// it (layers/pool_group.h).
 //
 // Values and gradients of blobs share one stretch of memory (net/training_memory.h).
 //
@@ -28,8 +29,13 @@ class TrainingPlan {
  public:
   // Which layers backwardLayer() is called for: those that a loss needs, or all, as a benchmark does.
   enum class GoingBack { Needed, All };
-  // The net must live longer. mayDefer: what deferGradients() needs stays in memory until the next forward().
-  explicit TrainingPlan(Net& net, GoingBack which = GoingBack::Needed, bool mayDefer = false);
+  struct Options {
+    GoingBack which = GoingBack::Needed;
+    bool mayDefer = false;     // what deferGradients() needs stays in memory until the next forward()
+    bool maySeparate = false;  // debugInfo() may be set for some passes, which then go layer by layer
+  };
+  explicit TrainingPlan(Net& net) : TrainingPlan(net, Options()) {}
+  TrainingPlan(Net& net, Options options);  // the net must live longer
 
   // Before a gradient: what Net::clearParamDiffs() does, but for layers that set theirs in the next backward().
   void clearParamDiffs();
@@ -56,6 +62,10 @@ class TrainingPlan {
     const int convolution = layers_[static_cast<size_t>(i)].rectifiedBy;
     return convolution >= 0 ? convolution : computedBy(i);
   }
+  int backwardBy(int i) const {  // the same of its backward pass
+    const int pool = layers_[static_cast<size_t>(i)].stoppedBy;
+    return pool >= 0 ? pool : computedBy(i);
+  }
 
  private:
   struct Planned {
@@ -64,19 +74,21 @@ class TrainingPlan {
     int writesFor = -1;            // the leader that keeps this layer's top
     int rectifiedFor = -1;         // the ReLU in place behind a convolution, which does its forward pass
     int rectifiedBy = -1;          // of that ReLU: the convolution
+    int stoppedBy = -1;            // of a ReLU: the max pooling behind it, which does its backward pass
     bool kept = false;             // of a leader: the layer below has written where it keeps its bottom
   };
   void findGroup(int leader);
   void findSumGroup(int leader);
   void findWriter(int leader);
   void findRectified(int convolution);
+  void findStopped(int relu);
   int next(int layer, const Blob* made) const;  // the first layer behind that reads it; -1: none
-  void placeBlobs(GoingBack which);
+  void placeBlobs();
   void findDeferred();
   void findSetters();
   bool learnsAlone(int i, int param) const;
   void orderLearnt();
-  bool separately() const { return net_.debugInfo() || net_.isWatched(); }
+  bool separately() const;
   std::optional<kernels::NormSteps<float>> stepsOf(int leader) const;
   float slopeBehindSum(int leader) const;
   void forwardSum(int leader);
@@ -84,6 +96,7 @@ class TrainingPlan {
   void backwardSum(int leader);
 
   Net& net_;
+  Options options_;
   std::vector<Planned> layers_;
   bool asPlanned_ = true;  // the last forward()
   std::vector<double> scale_, offset_;

@@ -131,7 +131,7 @@ int takeDeferred(TrainingPlan& plan, Net& net) {
 
 TEST(TrainingPlan, GivesTheBitsOfTheNetLayerByLayer) {
   int deferred = 0;
-  int grouped = 0, sums = 0, shared = 0, said = 0;
+  int grouped = 0, sums = 0, stopped = 0, shared = 0, said = 0;
   size_t kept = 0, overwritten = 0;
   for (unsigned seed = 0; seed < 500; ++seed) {
     const crema::test::DrawnNet drawn(seed, true);
@@ -139,9 +139,11 @@ TEST(TrainingPlan, GivesTheBitsOfTheNetLayerByLayer) {
     kernels::Context kernels(*kernels::isasHere()[seed % kernels::isasHere().size()], 1 + static_cast<int>(seed % 3));
     const auto plain = test::trainNetOf(drawn.text(), kernels), planned = test::trainNetOf(drawn.text(), kernels);
     const bool defers = seed % 2 == 1;
-    TrainingPlan plan(*planned, TrainingPlan::GoingBack::Needed, defers);
+    const bool separates = seed % 7 == 0;
+    TrainingPlan plan(*planned, {.mayDefer = defers, .maySeparate = separates});
     for (int i = 0; i < static_cast<int>(planned->layers().size()); ++i) {
       const int by = plan.computedBy(i);
+      stopped += plan.backwardBy(i) != by;
       grouped += by != i, sums += by != i && planned->layers()[static_cast<size_t>(by)]->type() == "Eltwise";
     }
     const int batch = plain->blob("x").shape()[0];
@@ -151,8 +153,8 @@ TEST(TrainingPlan, GivesTheBitsOfTheNetLayerByLayer) {
         net->blob("x").reshape({step == 2 ? (batch + 1) / 2 : batch, s[1], s[2], s[3]});
       }
       State valuesWanted = pass(*plain, seed + step, *plain);
-      planned->setDebugInfo(seed % 7 == 0 && step == 1);  // then it is computed layer by layer as well
-      for (const Need& need : plan.sharing())             // what is there from before is not to matter
+      planned->setDebugInfo(separates && step == 1);  // then it is computed layer by layer as well
+      for (const Need& need : plan.sharing())         // what is there from before is not to matter
         std::fill_n(need.ofGradient ? need.blob->mutableDiff<float>() : need.blob->mutableData<float>(),
                     need.blob->count(), NAN);
       Watched watched{plan, *planned};
@@ -190,6 +192,7 @@ TEST(TrainingPlan, GivesTheBitsOfTheNetLayerByLayer) {
   EXPECT_GT(deferred, 300);
   EXPECT_GT(grouped, 300);
   EXPECT_GT(sums, 25);
+  EXPECT_GT(stopped, 25);
   EXPECT_GT(shared, 3000);
   EXPECT_GT(said, 3000);
   EXPECT_GT(kept, 3000);

@@ -64,7 +64,8 @@ void Solver::buildNets() {
   }
   net_ = std::make_unique<net::Net>(train.param, train.state, o, train.origin);
   netDigest_ = digestOfNet(train.param, train.state);
-  if (!options_.hostLooks) plan_.emplace(*net_, net::TrainingPlan::GoingBack::Needed, defersGradients());
+  if (!options_.hostLooks)
+    plan_.emplace(*net_, net::TrainingPlan::Options{.mayDefer = defersGradients(), .maySeparate = param_.debug_info()});
   o.data = options_.testData;
   o.data.ranks = 1, o.data.myRanks = {0}, o.data.stepsPerRank = 1;
   o.needsBackward = options_.hostLooks;

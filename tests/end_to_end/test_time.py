@@ -57,6 +57,7 @@ def test_work_is_counted_and_set_against_the_machines_peak(net):
                 assert percent is None
         assert layer["computed_by"] == layer["name"]
         assert layer["forward_computed_by"] == ("frozen" if layer["name"] == "relu" else layer["name"])
+        assert layer["backward_computed_by"] == layer["name"]
     assert said["forward_ms"] == pytest.approx(sum(layer["forward_ms"] for layer in said["layers"]))
     assert said["total_ms"] == pytest.approx(20 * said["forward_backward_ms"])
     assert 1 << 22 < said["memory_bytes"] < 100 << 20  # without the arrays by which memory is measured, 192 MiB

@@ -14,7 +14,7 @@ namespace crema::test {
 class DrawnNet {
  public:
   // norms: also groups of BatchNorm, Scale and ReLU.
-  explicit DrawnNet(unsigned seed, bool norms = false) : random_(seed), kinds_(norms ? 18 : 15) {
+  explicit DrawnNet(unsigned seed, bool norms = false) : random_(seed), kinds_(norms ? 19 : 16) {
     const int side = std::array{5, 7, 14, 19}[of(4)];
     channels_ = (side < 10 ? std::array{4, 4, 16, 32} : std::array{4, 4, 4, 16})[of(4)];
     add(fmt::format("name: 'x' type: 'Input' top: 'x' input_param {{ shape {{ dim: {} dim: {} dim: {} dim: {} }} }}",
@@ -81,6 +81,8 @@ class DrawnNet {
       addExchange(name);
     else if (kind == 14)
       addSilence(name);
+    else if (kind == 15)
+      addPooled(name);
     else
       addNorm(name);
   }
@@ -96,6 +98,20 @@ class DrawnNet {
     const std::string bottom = any();
     read_.insert(bottom);
     add(fmt::format("name: '{}' type: 'Silence' bottom: '{}'", name, bottom));
+  }
+  // Maxima of a convolution's outputs behind a ReLU.
+  void addPooled(const std::string& name) {
+    const std::string bottom = any();
+    read_.insert(bottom);
+    add(
+        fmt::format("name: '{0}c' type: 'Convolution' bottom: '{1}' top: '{0}c' convolution_param {{ num_output: {2} "
+                    "kernel_size: 1 weight_filler {{ type: 'gaussian' std: 0.3 }} }}",
+                    name, bottom, channels_));
+    add(fmt::format("name: '{0}r' type: 'ReLU' bottom: '{0}c' top: '{0}c'", name));
+    add(fmt::format("name: '{0}' type: 'Pooling' bottom: '{0}c' top: '{0}' pooling_param {{ kernel_size: 3 pad: 1 }}",
+                    name));
+    blobs_.push_back(name);
+    if (of(4) == 0) blobs_.insert(blobs_.end() - 1, name + "c"), read_.insert(name + "c");
   }
   void addNorm(const std::string& name) {
     addSingle("BatchNorm", name, "", true);

@@ -28,8 +28,8 @@ void maxPoolForward(const PoolShape& s, const T* x, T* y, int32_t* mask) {
     for (int a = y0; a < y1; ++a)
       for (int b = x0; b < x1; ++b)
         if (best < 0 || plane[a * s.w + b] > plane[best]) best = a * s.w + b;
-    if (mask) mask[out] = best;
     y[out] = best < 0 ? T(0) : plane[best];
+    if (mask) mask[out] = s.positive && !(y[out] > 0) ? -1 : best;
   });
 }
 

@@ -104,7 +104,7 @@ void maxPoolTransposed(Context& context, const PoolShape& s, const float* x, flo
           first = false;
         }
       store(out[0] + v, best);
-      if constexpr (KEEPS) store(out[1] + v, at);
+      if constexpr (KEEPS) store(out[1] + v, s.positive ? select(greater(best, zero()), at, set1Bits(-1)) : at);
     }
   });
 }

@@ -82,9 +82,10 @@ struct PoolRows {
             for (int b = 0; b < TAPS; ++b) meet(h, b);
           }
           store(c.out, y + r * s.ow + c.x0, best);
-          if (KEEPS)
-            store(c.out, reinterpret_cast<float*>(mask) + r * s.ow + c.x0,
-                  addBits(at, load(reinterpret_cast<const float*>(o.first))));
+          if (!KEEPS) return;
+          at = addBits(at, load(reinterpret_cast<const float*>(o.first)));
+          if (s.positive) at = select(greater(best, zero()), at, set1Bits(-1));
+          store(c.out, reinterpret_cast<float*>(mask) + r * s.ow + c.x0, at);
         });
   }
 
