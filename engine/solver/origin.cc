@@ -1,11 +1,13 @@
 #include "solver/origin.h"
 
+#include <algorithm>
 #include <initializer_list>
 
 #include "base/error.h"
 #include "base/sha256.h"
 #include "base/text.h"
 #include "model/filter.h"
+#include "model/proto_io.h"
 
 namespace crema::solver {
 namespace {
@@ -30,6 +32,30 @@ void ofReaders(caffe::NetParameter* net, const Use& use) {
   }
 }
 
+// "base_lr: 0.1", and "" where it is not set.
+std::string textOfField(caffe::SolverParameter settings, const google::protobuf::FieldDescriptor* field) {
+  caffe::SolverParameter alone;
+  alone.GetReflection()->SwapFields(&alone, &settings, {field});
+  std::string text = model::toText(alone);
+  while (!text.empty() && text.back() == '\n') text.pop_back();
+  std::replace(text.begin(), text.end(), '\n', ' ');
+  return text;
+}
+
+// Those of a state that does not say them are known to differ, no more.
+std::string differenceOfSettings(const caffe::StateOrigin& found, const caffe::StateOrigin& here) {
+  std::vector<std::string> all;
+  const auto* fields = caffe::SolverParameter::descriptor();
+  for (int i = 0; i < fields->field_count() && found.has_settings(); ++i) {
+    const std::string there = textOfField(found.settings(), fields->field(i)),
+                      mine = textOfField(here.settings(), fields->field(i));
+    if (there != mine)
+      all.push_back(fmt::format("{}, here {}", there.empty() ? fmt::format("no {}", fields->field(i)->name()) : there,
+                                mine.empty() ? "none" : mine));
+  }
+  return "solver settings" + (all.empty() ? "" : " (" + joined(all, "; ") + ")");
+}
+
 std::string digest(const std::string& bytes) { return sha256Hex(bytes).substr(0, 32); }
 
 }  // namespace
@@ -42,7 +68,7 @@ std::string digestOfNet(const caffe::NetParameter& net, const caffe::NetState& s
   return digest(n.SerializeAsString());
 }
 
-std::string digestOfSolver(const caffe::SolverParameter& solver) {
+caffe::SolverParameter settingsOf(const caffe::SolverParameter& solver) {
   caffe::SolverParameter s = solver;
   clear({"net",
          "net_param",
@@ -70,8 +96,10 @@ std::string digestOfSolver(const caffe::SolverParameter& solver) {
          "layer_wise_reduce"},
         &s);
   if (s.lr_policy() != "poly") s.clear_max_iter();
-  return digest(s.SerializeAsString());
+  return s;
 }
+
+std::string digestOfSolver(const caffe::SolverParameter& settings) { return digest(settings.SerializeAsString()); }
 
 std::string digestOfRecords(const std::vector<std::string>& fingerprints, const caffe::NetParameter& net,
                             const caffe::NetState& state) {
@@ -88,7 +116,7 @@ std::string digestOfRecords(const std::vector<std::string>& fingerprints, const 
 std::string difference(const caffe::StateOrigin& found, const caffe::StateOrigin& here) {
   std::vector<std::string> all;
   if (found.net() != here.net()) all.emplace_back("net");
-  if (found.solver() != here.solver()) all.emplace_back("solver settings");
+  if (found.solver() != here.solver()) all.push_back(differenceOfSettings(found, here));
   if (found.records() != here.records()) all.emplace_back("records");
   if (found.random_seed() != here.random_seed())
     all.push_back(fmt::format("random_seed ({}, here {})", found.random_seed(), here.random_seed()));

@@ -252,7 +252,8 @@ caffe::StateOrigin Solver::origin() const {
     recordsDigest_ = digestOfRecords(read, known ? caffe::NetParameter() : train.param, train.state);
   }
   caffe::StateOrigin origin;
-  origin.set_net(netDigest_), origin.set_solver(digestOfSolver(param_)), origin.set_records(recordsDigest_);
+  *origin.mutable_settings() = settingsOf(param_);
+  origin.set_net(netDigest_), origin.set_solver(digestOfSolver(origin.settings())), origin.set_records(recordsDigest_);
   origin.set_random_seed(static_cast<int64_t>(options_.seed)), origin.set_ranks(options_.trainData.ranks);
   return origin;
 }

@@ -32,7 +32,9 @@ def other_data(folder, records):
 
 OTHERS = {
     "net": lambda f, r: solver(f, lenet(r).replace('type: "xavier"', 'type: "msra"'), max_iter=20),
-    "solver settings": lambda f, r: solver(f, lenet(r), max_iter=20, extra="base_lr: 0.02"),
+    "solver settings (base_lr: 0.01, here base_lr: 0.02)": lambda f, r: solver(
+        f, lenet(r), max_iter=20, extra="base_lr: 0.02"
+    ),
     "random_seed (1, here 2)": lambda f, r: solver(f, lenet(r), max_iter=20, extra="random_seed: 2"),
     "records": other_data,
     "net, ranks (4, here 2)": lambda f, r: solver(f, lenet(r, batch=16), max_iter=20),

@@ -155,7 +155,8 @@ class RefusalsSuite extends AnyFunSuite with BeforeAndAfterAll {
     heard(train(job("first", "")))
     val (e, _) = heard(intercept[CremaException](train(job("second", "clip_gradients: 1"))).getMessage)
     val words =
-      "snap_iter_30.solverstate is of another job, which differs in its solver settings. Give this job another"
+      "snap_iter_30.solverstate is of another job, which differs in its solver settings (no clip_gradients, here " +
+        "clip_gradients: 1). Give this job another"
     assert(e.split("\n").head.contains(words), e)
     val (_, said) = heard(train(job("third", "display: 3")))
     assert(said.contains("training goes on from the snapshot of iteration 30"), said)
