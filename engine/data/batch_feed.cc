@@ -133,7 +133,7 @@ class BatchFeed::Producer {
   void stop() {
     const MutexLock lock(mutex_);
     stopping_ = true;
-    ready_.clear();
+    ready_.clear(), spare_.clear();
     changed_.notify_all();
   }
   bool ended() {
@@ -235,6 +235,7 @@ void BatchFeed::restart(int rank, int64_t step) {
   const auto found = std::find(maker_.options.myRanks.begin(), maker_.options.myRanks.end(), rank);
   if (found == maker_.options.myRanks.end()) internal("rank {} is not fed here", rank);
   expected_ = {step, static_cast<size_t>(found - maker_.options.myRanks.begin())};
+  current_.tops.clear();  // the thread may have made all of its own by the time that it could have this memory
   producer_ = std::make_unique<Producer>(maker_, expected_);
 }
 

@@ -93,8 +93,8 @@ class BatchFeed {
   // Valid until the next call. Errors of the background thread are thrown here, and the reason of the interrupt once it is
   // raised: the batch that was waited for is the next one still.
   const Batch& next(int rank, int64_t step, const Interrupt* interrupt = nullptr);
-  // The values of the last batch have been taken, and another is made in their memory, as next() says otherwise: until then
-  // it is one of the `prefetch` batches that have memory.
+  // The values of the last batch have been copied: another may be made in their memory. Without it they stay until next();
+  // meanwhile that batch counts as one of the `prefetch` that have memory.
   void giveBack();
   double waited() const { return waited_; }  // seconds that next() has taken
   // Other ranks, or test batches shared out over other workers, from the next call of next() on. Drops what is ready where

@@ -194,6 +194,20 @@ class Gate : public RecordSource {
   mutable int waiting_ CREMA_GUARDED_BY(mutex_) = 0;
 };
 
+TEST(BatchFeed, TheNextBatchIsMadeOnceTheLastIsGivenBack) {
+  test::TemporaryFolder folder;
+  const auto gate =
+      std::make_shared<Gate>(lmdbOf(folder.file("db"), 24, [](int i) { return datum(1, 2, 2, i % 10, i); }));
+  gate->open(4);
+  BatchMaker maker = datumMaker(gate, 4, 1, {0}, 1);
+  maker.options.prefetch = 1;
+  BatchFeed feed(maker);
+  EXPECT_EQ(feed.next(0, 0).records[3], 3);
+  EXPECT_EQ(gate->waiting(), 0);
+  feed.giveBack();
+  EXPECT_TRUE(test::soon([&] { return gate->waiting() == 1; }));
+}
+
 TEST(BatchFeed, AWaitForRecordsEndsByTheInterruptAndGoesOnBehindIt) {
   test::TemporaryFolder folder;
   const auto gate =

@@ -91,8 +91,8 @@ void checkPool(PoolShape s) {
                                   << " stride " << s.strideH << " pad " << s.padH);
   const size_t in = static_cast<size_t>(s.n) * s.c * s.h * s.w, out = static_cast<size_t>(s.n) * s.c * s.oh * s.ow;
   auto x = numbers(in, 1);
-  for (size_t i = 0; i < in; i += 3) x[i] = 0.5f;    // ties: the first one wins
-  for (size_t i = 0; i < in / 2; ++i) x[i] -= 1.5f;  // windows without a positive number
+  for (size_t i = 0; i < in; i += 3) x[i] = 0.5f;                                      // ties: the first one wins
+  for (size_t i = 0; i < in / 2; ++i) x[i] = i % 4 ? std::min(0.f, x[i] - 1.f) : 0.f;  // windows with nothing above 0
   const auto dy = numbers(out, 2);
   std::vector<float> want(out), back(in);
   std::vector<int32_t> mask(out);

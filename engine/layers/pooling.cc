@@ -26,7 +26,7 @@ class Pooling : public Layer, public PoolLeader {
   Arity arity() const override { return {1, 1, 1, max() ? 2 : 1}; }
 
   Reads readsBackward() const override { return {.bottoms = stochastic(), .tops = false}; }
-  bool leadsPool(const Blobs& top) const override { return max() && top.size() == 1; }
+  bool leadsPool() const override { return max(); }
   void stopGradients() override { shape_.positive = true; }
 
  protected:

@@ -76,6 +76,30 @@ caffe::NetParameter modelFromHdf5(std::string_view bytes, const std::string& fil
   return net;
 }
 
+namespace {
+
+// The solver's settings stand apart, for the words of a refusal alone: another version may know other fields, and a string
+// that is read has at most 64 KiB.
+void writeOrigin(const caffe::StateOrigin& origin, Hdf5Writer* out) {
+  caffe::StateOrigin digests = origin;
+  digests.clear_settings();
+  out->string("origin", toText(digests));
+  const std::string settings = toText(origin.settings());
+  if (!settings.empty() && settings.size() <= (32 << 10)) out->string("settings", settings);
+}
+
+void readOrigin(const Hdf5Reader& in, const std::string& file, caffe::StateOrigin* origin) {
+  *origin = parseText<caffe::StateOrigin>(in.readString("origin"), file);
+  if (!in.has("settings")) return;
+  try {
+    *origin->mutable_settings() = parseText<caffe::SolverParameter>(in.readString("settings"), file);
+  } catch (const Error&) {
+    origin->clear_settings();
+  }
+}
+
+}  // namespace
+
 caffe::SolverState stateFromHdf5(std::string_view bytes, const std::string& file) {
   const Hdf5Reader in(bytes, file);
   for (const char* part : {"iter", "current_step", "history"})
@@ -87,7 +111,7 @@ caffe::SolverState stateFromHdf5(std::string_view bytes, const std::string& file
   state.set_iter(in.readInt("iter"));
   state.set_current_step(in.readInt("current_step"));
   if (in.has("learned_net")) state.set_learned_net(in.readString("learned_net"));
-  if (in.has("origin")) *state.mutable_origin() = parseText<caffe::StateOrigin>(in.readString("origin"), file);
+  if (in.has("origin")) readOrigin(in, file, state.mutable_origin());
   if (in.has("sums")) *state.mutable_sums() = parseText<caffe::SnapshotSums>(in.readString("sums"), file);
   const auto entries = in.list("history");
   for (size_t i = 0; i < entries.size(); ++i) {
@@ -144,7 +168,7 @@ std::string hdf5FromState(const caffe::SolverState& state, const std::string& fi
   out.integer("iter", state.iter());
   out.string("learned_net", state.learned_net());
   out.integer("current_step", state.current_step());
-  if (state.has_origin()) out.string("origin", toText(state.origin()));
+  if (state.has_origin()) writeOrigin(state.origin(), &out);
   if (state.has_sums()) out.string("sums", toText(state.sums()));
   out.group("history");
   for (int i = 0; i < state.history_size(); ++i) out.blob(fmt::format("history/{}", i), state.history(i));

@@ -7,7 +7,7 @@
 //
 // A step is merged where the blob between has no other reader and nobody asked for it, and where the step's other bottom
 // is complete before the convolution. Blobs of layers without bottoms keep memory of their own, as they may keep values
-// from pass to pass; so do those of Python layers.
+// from pass to pass, unless their layer writes them anew in each (Layer::renewsTops()); so do those of Python layers.
 #pragma once
 #include <map>
 #include <set>
@@ -24,7 +24,7 @@ class TrainingPlan;
 class ScoringPlan {
  public:
   // kept: blobs whose values are looked at after a pass, beside the net's outputs; others have no defined values then, but
-  // for those that a layer without bottoms does not write anew (Layer::renewsTops()). The net must live longer, and is not to go backward.
+  // for those with memory of their own. The net must live longer, and is not to go backward.
   // lender: a plan whose memory is taken, as nothing of it is needed while this one computes; it must live longer as well.
   explicit ScoringPlan(Net& net, const std::set<std::string>& kept = {}, TrainingPlan* lender = nullptr);
 

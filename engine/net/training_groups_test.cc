@@ -122,6 +122,14 @@ TEST(TrainingPlan, AMaxPoolingDoesTheBackwardPassOfAReluBelowIt) {
   EXPECT_EQ(backward(inPlace("ReLU") + inPlace("Dropout") + pool("")), (All{true, true, true, true, true}));
   EXPECT_EQ(backward(inPlace("ReLU") + pool("") + "layer { name: 'e' type: 'Power' bottom: 'c' top: 'e' }"),
             (All{true, true, true, true, true, true}));  // behind a Split
+  EXPECT_EQ(backward(inPlace("ReLU") + inPlace("ReLU") + pool("")), (All{true, true, true, false, true}));
+  EXPECT_EQ(backward(inPlace("BatchNorm") + inPlace("ReLU") + pool("")),
+            (All{true, true, true, false, true}));  // in the group
+  EXPECT_EQ(backward("layer { name: 's' type: 'Split' bottom: 'c' top: 'd' top: 'e' }\n"
+                     "layer { name: 'r' type: 'ReLU' bottom: 'd' top: 'd' }\n" +
+                     pool("", "", "d")),
+            (All{true, true, true, false, true}));  // where a Split's copy is
+  EXPECT_EQ(backward("debug_info: true\n" + inPlace("ReLU") + pool("")), (All{true, true, true, true}));
   EXPECT_EQ(backward("layer { name: 'r' type: 'ReLU' bottom: 'c' top: 'r' }" + pool("", "", "r")),
             (All{true, true, true, true}));
 }

@@ -166,7 +166,7 @@ void TrainingPlan::findStopped(int relu) {
   const int behind = next(relu, net_.tops(relu)[0]);
   auto* pool =
       behind < 0 ? nullptr : dynamic_cast<layers::PoolLeader*>(net_.layers()[static_cast<size_t>(behind)].get());
-  if (!pool || !isPlain(net_, behind) || !pool->leadsPool(net_.tops(behind))) return;
+  if (!pool || !isPlain(net_, behind) || !pool->leadsPool()) return;
   pool->stopGradients();
   layers_[static_cast<size_t>(relu)].stoppedBy = behind;
 }

@@ -1,5 +1,5 @@
 // How a net trains where no one looks at it between two layers: the values, statistics and gradients of Net::forward() and
-// Net::backward(), bit for bit, in less time. A BatchNorm computes the Scale and the ReLU in place behind it
+// Net::backward(), bit for bit where they are finite, in less time. A BatchNorm computes the Scale and the ReLU in place behind it
 // (layers/norm_group.h), and a convolution below it that is alone with it writes where it keeps its bottom. An Eltwise that
 // adds computes the ReLU in place behind it and the Split behind that (layers/sum_group.h). A convolution does the forward pass
 // of a ReLU in place behind it while its outputs are in the first cache, a max pooling the backward pass of one in place below

@@ -253,7 +253,9 @@ caffe::StateOrigin Solver::origin() const {
   }
   caffe::StateOrigin origin;
   *origin.mutable_settings() = settingsOf(param_);
-  origin.set_net(netDigest_), origin.set_solver(digestOfSolver(origin.settings())), origin.set_records(recordsDigest_);
+  origin.set_net(netDigest_), origin.set_solver(digestOfSolver(origin.settings()));
+  origin.mutable_settings()->clear_weights();  // their paths are for nobody else to read
+  origin.set_records(recordsDigest_);
   origin.set_random_seed(static_cast<int64_t>(options_.seed)), origin.set_ranks(options_.trainData.ranks);
   return origin;
 }

@@ -171,5 +171,24 @@ TEST_F(SolverTest, FieldsAreJudgedBeforeAnythingStarts) {
   EXPECT_NE(messageOf([&] { make(s); }).find("names no net"), std::string::npos);
 }
 
+// They compute in the memory of training, and so do the tops of their data layers, which each pass writes anew.
+TEST_F(SolverTest, TestsBetweenStepsAreThoseOfNetsWithMemoryOfTheirOwn) {
+  const auto p = parameter("test_iter: 3 test_interval: 1");
+  SolverOptions options;
+  options.kernels = &kernels_, options.seed = 3, options.log = false;
+  Solver planned(p, options);
+  options.hostLooks = true;
+  Solver plain(p, options);
+  bool lent = false;
+  for (int i = 0; i < 4; ++i) {
+    for (int64_t batch : {2 * i, 2 * i + 1}) EXPECT_EQ(planned.testBatch(0, batch), plain.testBatch(0, batch));
+    const std::vector<double> tested = test::valuesOf(planned.testNet(0).blob("data"));
+    for (Solver* s : {&planned, &plain}) step<float>(*s, 1);
+    lent |= test::valuesOf(planned.testNet(0).blob("data")) != tested;
+  }
+  EXPECT_TRUE(lent);
+  EXPECT_EQ(weights(planned), weights(plain));
+}
+
 }  // namespace
 }  // namespace crema::solver
