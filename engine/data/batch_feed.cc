@@ -150,7 +150,7 @@ class BatchFeed::Producer {
     ready_.pop_front();
     taken_ = true;
   }
-  void giveBack(std::vector<std::vector<float>> memory) {
+  void giveBack(decltype(Batch::tops) memory) {
     const MutexLock lock(mutex_);
     spare_.push_back(std::move(memory));
     taken_ = false;
@@ -165,9 +165,8 @@ class BatchFeed::Producer {
   Mutex mutex_;
   std::condition_variable changed_;
   std::deque<Batch> ready_ CREMA_GUARDED_BY(mutex_);
-  bool taken_ CREMA_GUARDED_BY(mutex_) = false;  // a batch whose memory has not come back
-  std::vector<std::vector<std::vector<float>>> spare_
-      CREMA_GUARDED_BY(mutex_);  // tops of batches, whose memory is reused
+  bool taken_ CREMA_GUARDED_BY(mutex_) = false;                        // a batch whose memory has not come back
+  std::vector<decltype(Batch::tops)> spare_ CREMA_GUARDED_BY(mutex_);  // whose memory is reused
   std::exception_ptr failed_ CREMA_GUARDED_BY(mutex_);
   bool stopping_ CREMA_GUARDED_BY(mutex_) = false, ended_ CREMA_GUARDED_BY(mutex_) = false;
   std::thread thread_;
@@ -235,7 +234,6 @@ void BatchFeed::restart(int rank, int64_t step) {
   const auto found = std::find(maker_.options.myRanks.begin(), maker_.options.myRanks.end(), rank);
   if (found == maker_.options.myRanks.end()) internal("rank {} is not fed here", rank);
   expected_ = {step, static_cast<size_t>(found - maker_.options.myRanks.begin())};
-  current_.tops.clear();  // the thread may have made all of its own by the time that it could have this memory
   producer_ = std::make_unique<Producer>(maker_, expected_);
 }
 
@@ -248,14 +246,15 @@ void BatchFeed::assign(std::vector<int> myRanks, int workers) {
 }
 
 void BatchFeed::giveBack() {
-  if (producer_ && !current_.tops.empty()) producer_->giveBack(std::exchange(current_.tops, {}));
+  auto memory = std::exchange(current_.tops, {});
+  if (producer_ && !memory.empty()) producer_->giveBack(std::move(memory));
 }
 
 const Batch& BatchFeed::next(int rank, int64_t step, const Interrupt* interrupt) {
   const double from = monotonicSeconds();
   const bool inOrder = producer_ && expected_.step == step && maker_.options.myRanks[expected_.rank] == rank;
+  giveBack();  // to the thread that made it, as another may have made all of its own before it could have this memory
   if (!inOrder) restart(rank, step);
-  giveBack();
   producer_->next(&current_, interrupt);
   expected_ = after(maker_, expected_);
   waited_ += monotonicSeconds() - from;

@@ -63,7 +63,8 @@ void ipBackwardBias(Context& c, const IpShape& s, const T* dy, T* dbias, bool ac
 // ------------------------------------------------------------------------------------------------ pooling
 // oh, ow as the layer computed them (Caffe's ceil or floor rule). MAX: padding never wins, first maximum in scan order
 // (strict >), mask[i] = index in the input plane (h*W + w) of the winner of output i; a window without input gives 0
-// and mask -1; a null mask is not written. positive: windows whose maximum is not above 0 have mask -1 as well. AVE: divisor = window clipped to the padded image. x [n][c][h][w], y and mask [n][c][oh][ow].
+// and mask -1; a null mask is not written. positive: windows whose maximum is not above 0 have mask -1 as well. AVE:
+// divisor = window clipped to the padded image. x [n][c][h][w], y and mask [n][c][oh][ow].
 struct PoolShape {
   int n, c, h, w, oh, ow;
   int kh, kw, strideH = 1, strideW = 1, padH = 0, padW = 0;

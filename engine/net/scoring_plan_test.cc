@@ -12,6 +12,7 @@
 #include "model/proto_io.h"
 #include "support/drawn_net.h"
 #include "support/isas_here.h"
+#include "support/train_net.h"
 
 namespace crema::net {
 namespace {
@@ -89,33 +90,27 @@ TEST(ScoringPlan, GivesTheBitsOfTheNetLayerByLayer) {
 
 std::vector<int> computedBy(const std::string& layers, const std::set<std::string>& kept = {}) {
   kernels::Context kernels(kernels::bestIsa(), 1);
-  const auto net = netOf(
-      "layer { name: 'x' type: 'Input' top: 'x' input_param { shape { dim: 2 dim: 4 dim: 5 dim: 5 } } "
-      "}\n" +
-          layers,
-      kernels);
+  const auto net = netOf(test::kInput + layers, kernels);
   const ScoringPlan plan(*net, kept);
   std::vector<int> by;
   for (int i = 0; i < static_cast<int>(net->layers().size()); ++i) by.push_back(plan.computedBy(i));
   return by;
 }
 
-const std::string kConv =
-    "layer { name: 'c' type: 'Convolution' bottom: 'x' top: 'c' convolution_param { num_output: 4 "
-    "kernel_size: 1 } }\n";
 std::string relu(const std::string& bottom, const std::string& top) {
   return fmt::format("layer {{ name: 'relu' type: 'ReLU' bottom: '{}' top: '{}' }}\n", bottom, top);
 }
 
 TEST(ScoringPlan, MergesWhatHasOneReaderAndIsNotAskedFor) {
   using By = std::vector<int>;
-  EXPECT_EQ(computedBy(kConv + relu("c", "c")), (By{0, 1, 1}));
-  EXPECT_EQ(computedBy(kConv + relu("c", "c"), {"c"}), (By{0, 1, 1}));  // in place: what is asked for is the ReLU's
-  EXPECT_EQ(computedBy(kConv + relu("c", "r")), (By{0, 1, 1}));
-  EXPECT_EQ(computedBy(kConv + relu("c", "r"), {"c"}), (By{0, 1, 2}));
+  EXPECT_EQ(computedBy(test::kConv + relu("c", "c")), (By{0, 1, 1}));
+  EXPECT_EQ(computedBy(test::kConv + relu("c", "c"), {"c"}),
+            (By{0, 1, 1}));  // in place: what is asked for is the ReLU's
+  EXPECT_EQ(computedBy(test::kConv + relu("c", "r")), (By{0, 1, 1}));
+  EXPECT_EQ(computedBy(test::kConv + relu("c", "r"), {"c"}), (By{0, 1, 2}));
   const std::string tanh = "layer { name: 't' type: 'TanH' bottom: 'c' top: 't' }\n";
-  EXPECT_EQ(computedBy(kConv + relu("c", "r") + tanh), (By{0, 1, 2, 3, 4}));  // a Split behind c
-  EXPECT_EQ(computedBy(kConv + tanh), (By{0, 1, 2}));                         // not a step
+  EXPECT_EQ(computedBy(test::kConv + relu("c", "r") + tanh), (By{0, 1, 2, 3, 4}));  // a Split behind c
+  EXPECT_EQ(computedBy(test::kConv + tanh), (By{0, 1, 2}));                         // not a step
 }
 
 TEST(ScoringPlan, ASumIsAStepOfTheConvolutionThatComesLast) {
@@ -124,16 +119,16 @@ TEST(ScoringPlan, ASumIsAStepOfTheConvolutionThatComesLast) {
       "layer { name: 'd' type: 'Convolution' bottom: 'x' top: 'd' convolution_param { num_output: 4 "
       "kernel_size: 1 } }\n";
   // The layers are x, its Split, c, d, s, relu. c must not take the sum: d is not there yet.
-  EXPECT_EQ(computedBy(kConv + d + sum + relu("s", "s")), (std::vector<int>{0, 1, 2, 3, 3, 3}));
+  EXPECT_EQ(computedBy(test::kConv + d + sum + relu("s", "s")), (std::vector<int>{0, 1, 2, 3, 3, 3}));
 }
 
 // What is added to the convolution's outputs is changed, in place, through another name of its memory meanwhile.
 TEST(ScoringPlan, AViewThatIsRectifiedBetweenConvolutionAndSum) {
   const std::string views[] = {
-      "layer { name: 'split' type: 'Split' bottom: 'b' top: 'p' top: 'q' }\n" + kConv + relu("q", "q") +
+      "layer { name: 'split' type: 'Split' bottom: 'b' top: 'p' top: 'q' }\n" + test::kConv + relu("q", "q") +
           "layer { name: 's' type: 'Eltwise' bottom: 'c' bottom: 'p' top: 's' }",
-      "layer { name: 'r' type: 'Reshape' bottom: 'b' top: 'q' reshape_param { shape { dim: 0 dim: -1 } } }\n" + kConv +
-          relu("q", "q") + "layer { name: 's' type: 'Eltwise' bottom: 'c' bottom: 'b' top: 's' }"};
+      "layer { name: 'r' type: 'Reshape' bottom: 'b' top: 'q' reshape_param { shape { dim: 0 dim: -1 } } }\n" +
+          test::kConv + relu("q", "q") + "layer { name: 's' type: 'Eltwise' bottom: 'c' bottom: 'b' top: 's' }"};
   for (const std::string& view : views) {
     const std::string text =
         "layer { name: 'x' type: 'Input' top: 'x' input_param { shape { dim: 2 dim: 4 dim: 5 dim: 5 } } }\n"

@@ -10,15 +10,19 @@
 namespace crema::net {
 namespace {
 
-std::vector<int> groupsOf(const std::string& layers) {
+// What `who` says of each layer of a net whose input is x.
+template <class Who>
+auto ofLayers(const std::string& layers, Who who, TrainingPlan::Options options = {}) {
   kernels::Context kernels(kernels::bestIsa(), 1);
-  const auto net = test::trainNetOf(
-      "layer { name: 'x' type: 'Input' top: 'x' input_param { shape { dim: 2 dim: 4 dim: 5 dim: 5 } } }\n" + layers,
-      kernels);
-  const TrainingPlan plan(*net);
-  std::vector<int> by;
-  for (int i = 0; i < static_cast<int>(net->layers().size()); ++i) by.push_back(plan.computedBy(i));
-  return by;
+  const auto net = test::trainNetOf(test::kInput + layers, kernels);
+  const TrainingPlan plan(*net, options);
+  std::vector<decltype(who(plan, 0))> all;
+  for (int i = 0; i < static_cast<int>(net->layers().size()); ++i) all.push_back(who(plan, i));
+  return all;
+}
+
+std::vector<int> groupsOf(const std::string& layers) {
+  return ofLayers(layers, [](const TrainingPlan& plan, int i) { return plan.computedBy(i); });
 }
 
 std::string inPlace(const std::string& type, const std::string& options = "") {
@@ -27,16 +31,14 @@ std::string inPlace(const std::string& type, const std::string& options = "") {
 
 TEST(TrainingPlan, AGroupIsABatchNormWithWhatIsInPlaceBehindIt) {
   using By = std::vector<int>;
-  const std::string conv =
-      "layer { name: 'c' type: 'Convolution' bottom: 'x' top: 'c' convolution_param { num_output: 4 kernel_size: 1 } "
-      "}\n";
-  const std::string norm = conv + inPlace("BatchNorm");
+  const std::string norm = test::kConv + inPlace("BatchNorm");
   EXPECT_EQ(groupsOf(norm + inPlace("Scale") + inPlace("ReLU")), (By{0, 1, 2, 2, 2}));
   EXPECT_EQ(groupsOf(norm + inPlace("ReLU") + inPlace("Scale")), (By{0, 1, 2, 2, 4}));  // a Scale comes before a ReLU
   EXPECT_EQ(groupsOf(norm + inPlace("Scale", "loss_weight: 1")), (By{0, 1, 2, 3}));
   EXPECT_EQ(groupsOf(norm + inPlace("Scale", "scale_param { num_axes: 3 }")), (By{0, 1, 2, 3}));
-  EXPECT_EQ(groupsOf(conv + inPlace("BatchNorm", "batch_norm_param { use_global_stats: true }") + inPlace("ReLU")),
-            (By{0, 1, 2, 3}));
+  EXPECT_EQ(
+      groupsOf(test::kConv + inPlace("BatchNorm", "batch_norm_param { use_global_stats: true }") + inPlace("ReLU")),
+      (By{0, 1, 2, 3}));
   EXPECT_EQ(groupsOf(norm + "layer { name: 'r' type: 'ReLU' bottom: 'c' top: 'r' }"), (By{0, 1, 2, 3}));
 }
 
@@ -69,17 +71,7 @@ TEST(TrainingPlan, ASumIsAGroupWithTheReluAndTheSplitBehindIt) {
 
 TEST(TrainingPlan, AConvolutionDoesTheForwardPassOfAReluBehindIt) {
   const auto forward = [](const std::string& behind) {
-    kernels::Context kernels(kernels::bestIsa(), 1);
-    const auto net = test::trainNetOf(
-        "layer { name: 'x' type: 'Input' top: 'x' input_param { shape { dim: 2 dim: 4 dim: 5 dim: 5 } } }\n"
-        "layer { name: 'c' type: 'Convolution' bottom: 'x' top: 'c' convolution_param { num_output: 4 kernel_size: 1 } "
-        "}\n" +
-            behind,
-        kernels);
-    const TrainingPlan plan(*net);
-    std::vector<bool> computes;
-    for (int i = 0; i < static_cast<int>(net->layers().size()); ++i) computes.push_back(plan.forwardBy(i) == i);
-    return computes;
+    return ofLayers(test::kConv + behind, [](const TrainingPlan& plan, int i) { return plan.forwardBy(i) == i; });
   };
   using All = std::vector<bool>;
   EXPECT_EQ(forward(inPlace("ReLU")), (All{true, true, false}));
@@ -94,17 +86,8 @@ TEST(TrainingPlan, AConvolutionDoesTheForwardPassOfAReluBehindIt) {
 
 TEST(TrainingPlan, AMaxPoolingDoesTheBackwardPassOfAReluBelowIt) {
   const auto backward = [](const std::string& behind, TrainingPlan::Options options = {}) {
-    kernels::Context kernels(kernels::bestIsa(), 1);
-    const auto net = test::trainNetOf(
-        "layer { name: 'x' type: 'Input' top: 'x' input_param { shape { dim: 2 dim: 4 dim: 5 dim: 5 } } }\n"
-        "layer { name: 'c' type: 'Convolution' bottom: 'x' top: 'c' convolution_param { num_output: 4 kernel_size: 1 } "
-        "}\n" +
-            behind,
-        kernels);
-    const TrainingPlan plan(*net, options);
-    std::vector<bool> computes;
-    for (int i = 0; i < static_cast<int>(net->layers().size()); ++i) computes.push_back(plan.backwardBy(i) == i);
-    return computes;
+    return ofLayers(
+        test::kConv + behind, [](const TrainingPlan& plan, int i) { return plan.backwardBy(i) == i; }, options);
   };
   using All = std::vector<bool>;
   const auto pool = [](const std::string& options, const std::string& more = "", const std::string& bottom = "c") {

@@ -19,17 +19,19 @@ bool reads(const Net& net, int i, const Blob* blob) {
 bool makes(const Net& net, int i, const Blob* blob) {
   return std::count(net.tops(i).begin(), net.tops(i).end(), blob) > 0 && !reads(net, i, blob);
 }
-layers::NormLeader* leaderOf(const Net& net, int i) {
-  return dynamic_cast<layers::NormLeader*>(net.layers()[static_cast<size_t>(i)].get());
+// The layer as a part of a group; nullptr where it is none of that kind.
+template <class Part>
+Part* as(const Net& net, int i) {
+  return dynamic_cast<Part*>(net.layers()[static_cast<size_t>(i)].get());
 }
-layers::NormFollower* followerOf(const Net& net, int i) {
-  return dynamic_cast<layers::NormFollower*>(net.layers()[static_cast<size_t>(i)].get());
-}
-layers::SumLeader* sumLeaderOf(const Net& net, int i) {
-  return dynamic_cast<layers::SumLeader*>(net.layers()[static_cast<size_t>(i)].get());
-}
-layers::SumFollower* sumFollowerOf(const Net& net, int i) {
-  return dynamic_cast<layers::SumFollower*>(net.layers()[static_cast<size_t>(i)].get());
+// The slope of a ReLU in place that needs its output alone going back; nothing for other layers.
+std::optional<float> slopeOfRelu(const Net& net, int i) {
+  const auto* relu = as<layers::SumFollower>(net, i);
+  layers::SumSteps steps;
+  if (!relu || net.layers()[static_cast<size_t>(i)]->lossWeight(0) != 0 ||
+      !relu->followSum(net.bottoms(i), net.tops(i), &steps) || !steps.rectified)
+    return std::nullopt;
+  return steps.slope;
 }
 // Whether it makes one top without a loss, of which a gradient comes back to its first bottom.
 bool isPlain(const Net& net, int i) {
@@ -44,9 +46,9 @@ TrainingPlan::TrainingPlan(Net& net, Options options)
   const int count = static_cast<int>(net.layers().size());
   for (int i = 0; i < count; ++i) layers_.push_back({i});
   for (int i = 0; i < count; ++i)
-    if (const auto* leader = leaderOf(net, i); leader && isPlain(net, i) && leader->leads(net.bottoms(i)))
+    if (const auto* leader = as<layers::NormLeader>(net, i); leader && isPlain(net, i) && leader->leads(net.bottoms(i)))
       findGroup(i), findWriter(i);
-    else if (const auto* sum = sumLeaderOf(net, i);
+    else if (const auto* sum = as<layers::SumLeader>(net, i);
              sum && isPlain(net, i) && sum->leadsSum(net.bottoms(i), net.tops(i)))
       findSumGroup(i);
   for (int i = 0; i < count; ++i) findRectified(i);
@@ -67,9 +69,10 @@ bool TrainingPlan::separately() const {
 void TrainingPlan::placeBlobs() {
   std::vector<int> by;
   std::set<int> deferred, stopped;
-  for (size_t i = 0; i < layers_.size(); ++i) {
-    by.push_back(layers_[i].by);
-    if (layers_[i].stoppedBy >= 0) stopped.insert(static_cast<int>(i));
+  for (int i = 0; const Planned& planned : layers_) {
+    by.push_back(planned.by);
+    if (planned.stoppedBy >= 0) stopped.insert(i);
+    ++i;
   }
   for (const auto& [weights, layer] : deferred_) deferred.insert(layer);
   std::vector<Need> needs = valueNeeds(net_, by, options_.which == GoingBack::All, deferred, stopped),
@@ -98,7 +101,7 @@ void TrainingPlan::findGroup(int leader) {
   const Blob* made = net_.tops(leader)[0];
   kernels::NormSteps<float> steps;
   for (int i = next(leader, made); i >= 0; i = next(i, made)) {
-    const auto* follower = followerOf(net_, i);
+    const auto* follower = as<layers::NormFollower>(net_, i);
     if (!follower || !isPlain(net_, i) || net_.bottoms(i).size() != 1 || net_.tops(i)[0] != made ||
         !follower->follow(net_.bottoms(i), &steps))
       return;
@@ -113,7 +116,7 @@ void TrainingPlan::findSumGroup(int leader) {
   const Blob* made = net_.tops(leader)[0];
   layers::SumSteps steps;
   for (int i = next(leader, made); i >= 0; i = next(i, made)) {
-    const auto* follower = sumFollowerOf(net_, i);
+    const auto* follower = as<layers::SumFollower>(net_, i);
     bool losses = false;
     for (size_t t = 0; t < net_.tops(i).size(); ++t)
       losses |= net_.layers()[static_cast<size_t>(i)]->lossWeight(static_cast<int>(t)) != 0;
@@ -147,26 +150,18 @@ void TrainingPlan::findRectified(int convolution) {
   const auto &bottoms = net_.bottoms(convolution), &tops = net_.tops(convolution);
   if (tops.size() != 1 || layer.lossWeight(0) != 0 || !layer.takesSteps(bottoms)) return;
   const int behind = next(convolution, tops[0]);
-  const auto* relu = behind < 0 ? nullptr : sumFollowerOf(net_, behind);
-  layers::SumSteps steps;
-  if (!relu || net_.layers()[static_cast<size_t>(behind)]->lossWeight(0) != 0 ||
-      !relu->followSum(net_.bottoms(behind), net_.tops(behind), &steps) || !steps.rectified)
-    return;
+  if (behind < 0 || !slopeOfRelu(net_, behind)) return;
   layers_[static_cast<size_t>(convolution)].rectifiedFor = behind;
   layers_[static_cast<size_t>(behind)].rectifiedBy = convolution;
 }
 
 // What it stops, the pooling has not sent. All others would read the ReLU's output behind a Split.
 void TrainingPlan::findStopped(int relu) {
-  const auto* rectifies = sumFollowerOf(net_, relu);
-  layers::SumSteps steps;
-  if (!rectifies || computedBy(relu) != relu || !isPlain(net_, relu) ||
-      !rectifies->followSum(net_.bottoms(relu), net_.tops(relu), &steps) || !steps.rectified || steps.slope != 0)
-    return;
+  if (slopeOfRelu(net_, relu) != 0.f || computedBy(relu) != relu || !isPlain(net_, relu)) return;
   const int behind = next(relu, net_.tops(relu)[0]);
-  auto* pool =
-      behind < 0 ? nullptr : dynamic_cast<layers::PoolLeader*>(net_.layers()[static_cast<size_t>(behind)].get());
-  if (!pool || !isPlain(net_, behind) || !pool->leadsPool()) return;
+  if (behind < 0 || !isPlain(net_, behind)) return;
+  auto* pool = as<layers::PoolLeader>(net_, behind);
+  if (!pool || !pool->leadsPool()) return;
   pool->stopGradients();
   layers_[static_cast<size_t>(relu)].stoppedBy = behind;
 }
@@ -191,14 +186,14 @@ Blob& TrainingPlan::lend(int64_t values) {
 std::optional<kernels::NormSteps<float>> TrainingPlan::stepsOf(int leader) const {
   kernels::NormSteps<float> steps;
   for (const int i : layers_[static_cast<size_t>(leader)].behind)
-    if (!followerOf(net_, i)->follow(net_.bottoms(i), &steps)) internal("layer {} follows no longer", i);
+    if (!as<layers::NormFollower>(net_, i)->follow(net_.bottoms(i), &steps)) internal("layer {} follows no longer", i);
   return steps;
 }
 
 float TrainingPlan::slopeBehindSum(int leader) const {
   layers::SumSteps steps;
   for (const int i : layers_[static_cast<size_t>(leader)].behind)
-    if (!sumFollowerOf(net_, i)->followSum(net_.bottoms(i), net_.tops(i), &steps))
+    if (!as<layers::SumFollower>(net_, i)->followSum(net_.bottoms(i), net_.tops(i), &steps))
       internal("layer {} follows no longer", i);
   return steps.slope;
 }
@@ -232,13 +227,13 @@ double TrainingPlan::forwardLayer(int i) {
   net_.checkInterrupt();
   if (planned.rectifiedFor >= 0) return forwardRectified(i), 0;
   if (planned.writesFor >= 0) {
-    Blob& to = leaderOf(net_, planned.writesFor)->keptBottom();
+    Blob& to = as<layers::NormLeader>(net_, planned.writesFor)->keptBottom();
     layer.shapeTops(net_.bottoms(i), net_.tops(i));
     to.reshape(net_.tops(i)[0]->shape());
     return layer.forwardInto(net_.bottoms(i), {}, &to), 0;
   }
-  if (!planned.behind.empty() && sumLeaderOf(net_, i)) return forwardSum(i), 0;
-  layers::NormLeader* leader = planned.kept || !planned.behind.empty() ? leaderOf(net_, i) : nullptr;
+  if (!planned.behind.empty() && as<layers::SumLeader>(net_, i)) return forwardSum(i), 0;
+  layers::NormLeader* leader = planned.kept || !planned.behind.empty() ? as<layers::NormLeader>(net_, i) : nullptr;
   if (!leader) return net_.forwardLayer(i);
   layer.shapeTops(net_.bottoms(i), net_.tops(i));
   for (const int b : planned.behind) net_.layers()[static_cast<size_t>(b)]->shapeTops(net_.bottoms(b), net_.tops(b));
@@ -265,7 +260,7 @@ void TrainingPlan::forwardSum(int leader) {
     net_.layers()[static_cast<size_t>(b)]->shapeTops(net_.bottoms(b), net_.tops(b));
   if (tops[0]->count() == 0) return;
   inside([&] { return "in forward of " + layer.label(); },
-         [&] { sumLeaderOf(net_, leader)->forwardSum(bottoms, tops, slopeBehindSum(leader)); });
+         [&] { as<layers::SumLeader>(net_, leader)->forwardSum(bottoms, tops, slopeBehindSum(leader)); });
 }
 
 void TrainingPlan::backwardSum(int leader) {
@@ -275,7 +270,7 @@ void TrainingPlan::backwardSum(int leader) {
   const float *dy0 = ends[0]->diff<float>(), *dy1 = ends.size() > 1 ? ends[1]->diff<float>() : nullptr;
   inside([&] { return "in backward of " + net_.layers()[static_cast<size_t>(leader)]->label(); },
          [&] {
-           sumLeaderOf(net_, leader)
+           as<layers::SumLeader>(net_, leader)
                ->backwardSum(dy0, dy1, tops, net_.propagateDown(leader), bottoms, slopeBehindSum(leader));
          });
 }
@@ -284,7 +279,7 @@ void TrainingPlan::backwardLayer(int i) {
   const Planned& planned = layers_[static_cast<size_t>(i)];
   if (planned.by != i || planned.stoppedBy >= 0) return;
   if (planned.behind.empty()) return net_.backwardLayer(i);
-  if (sumLeaderOf(net_, i)) return backwardSum(i);
+  if (as<layers::SumLeader>(net_, i)) return backwardSum(i);
   const layers::Layer& layer = *net_.layers()[static_cast<size_t>(i)];
   if (net_.tops(i)[0]->count() == 0) return;
   inside([&] { return "in backward of " + layer.label(); },
@@ -292,8 +287,8 @@ void TrainingPlan::backwardLayer(int i) {
            const auto channels = static_cast<size_t>(net_.bottoms(i)[0]->shape()[1]);
            scale_.resize(channels), offset_.resize(channels);
            const kernels::NormSums sums = {scale_.data(), offset_.data()};
-           leaderOf(net_, i)->backwardGroup(net_.tops(i), net_.bottoms(i), *stepsOf(i), sums);
-           for (const int b : planned.behind) followerOf(net_, b)->addSums(sums);
+           as<layers::NormLeader>(net_, i)->backwardGroup(net_.tops(i), net_.bottoms(i), *stepsOf(i), sums);
+           for (const int b : planned.behind) as<layers::NormFollower>(net_, b)->addSums(sums);
          });
 }
 

@@ -1,4 +1,4 @@
-// A net in phase TRAIN, of which all gradients are computed.
+// Nets in phase TRAIN, of which all gradients are computed.
 #pragma once
 #include <memory>
 #include <string>
@@ -7,6 +7,13 @@
 #include "net/net.h"
 
 namespace crema::test {
+
+// The input x and a convolution of it, as text.
+inline const std::string
+    kInput = "layer { name: 'x' type: 'Input' top: 'x' input_param { shape { dim: 2 dim: 4 dim: 5 dim: 5 } } }\n",
+    kConv =
+        "layer { name: 'c' type: 'Convolution' bottom: 'x' top: 'c' convolution_param { num_output: 4 "
+        "kernel_size: 1 } }\n";
 
 inline std::unique_ptr<net::Net> trainNetOf(const std::string& text, kernels::Context& kernels) {
   net::NetOptions o;
