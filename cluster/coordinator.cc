@@ -70,7 +70,7 @@ class Coordinator::State {
 
   void end(const control::ToMember& last, double seconds) {
     reserve_.tellAll(last);
-    part(roster_, doorman_, last, seconds, [this](auto& event) { forward(event); });
+    part(roster_, doorman_, last, {seconds, options_.stepTimeout}, [this](auto& event) { forward(event); });
   }
 
   void sendAll(const wire::Note& note) const {

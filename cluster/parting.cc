@@ -6,23 +6,24 @@
 
 namespace crema::cluster {
 
-void part(const Roster& roster, Doorman& doorman, const control::ToMember& last, double seconds,
+void part(Roster& roster, Doorman& doorman, const control::ToMember& last, const Parting& waits,
           const std::function<void(const wire::Event&)>& forward) {
   roster.tellAll(last);
-  size_t awaited = roster.watched();
-  const Deadline deadline = Deadline::after(seconds);
-  while (awaited > 0) {
-    const auto in = doorman.next(deadline, nullptr);
-    if (!in) break;
+  const Deadline deadline = Deadline::after(waits.seconds);
+  while (!deadline.passed() && roster.hears(monotonicSeconds() - waits.silence)) {
+    const auto in = doorman.next(Deadline::earlier(deadline, Deadline::after(patience::kParting)), nullptr);
+    if (!in) continue;
     if (in->message.has_hello()) sendTo(*in->from, last);
     if (!roster.watches(in->from)) continue;
+    Member& m = roster.members[static_cast<size_t>(roster.find(in->from))];
+    m.heard = monotonicSeconds();
+    if (!in->lost.empty()) m.channel.reset();
     try {
       // What a member reported before it heard of the end, such as a snapshot that is published. The host may be gone.
       if (in->message.has_report()) forward(in->message.report());
     } catch (const Error&) {
       // the error that ends the run is the better one
     }
-    awaited -= !in->lost.empty();
   }
 }
 

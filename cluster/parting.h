@@ -7,9 +7,13 @@
 
 namespace crema::cluster {
 
-// Says the last message, and waits for members to close their connections, `seconds` at most: closing from here could
-// discard it before it is read. Reports of theirs go to `forward`.
-void part(const Roster& roster, Doorman& doorman, const control::ToMember& last, double seconds,
+// How long part() waits: in all, and for a member since its last message.
+struct Parting {
+  double seconds, silence;
+};
+// Says the last message, and waits for members to close their connections: closing from here could discard it before it is
+// read. Those that are silent, as one whose silence ends the run, may be stopped for ever. Reports of theirs go to `forward`.
+void part(Roster& roster, Doorman& doorman, const control::ToMember& last, const Parting& waits,
           const std::function<void(const wire::Event&)>& forward);
 // Where the run ends with a loss: a moment for other members, which lose the same peer: the step that they report, or the
 // last heartbeat's. What else they say is not handled.

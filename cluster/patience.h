@@ -22,6 +22,7 @@ constexpr double kLostStep = 0.3;     // for other members, which lose the same 
 constexpr double kCause = 1;          // for the message or lost connection of a peer that a member reports as lost
 constexpr double kGoodbye = 5;        // for members to close their connections after Bye
 constexpr double kAbort = 2;          // the same after Abort
+constexpr double kParting = 0.1;      // between two looks at who of them is silent
 constexpr double kHostTimeouts = 10;  // step timeouts, for the host to read what it has not read yet
 
 // Member, of its coordinator.

@@ -116,8 +116,8 @@ bool Roster::watches(const std::shared_ptr<Channel>& channel) const {
                      [&](const Member& m) { return m.watched() && m.channel == channel; });
 }
 
-size_t Roster::watched() const {
-  return static_cast<size_t>(std::count_if(members.begin(), members.end(), [](auto& m) { return m.watched(); }));
+bool Roster::hears(double since) const {
+  return std::any_of(members.begin(), members.end(), [&](const Member& m) { return m.watched() && m.heard >= since; });
 }
 
 void Roster::tellAll(const control::ToMember& message) const {

@@ -61,7 +61,7 @@ class Roster {
   void tell(int member, const control::ToMember& message) const;  // if it is there
   std::string list(const std::vector<int>& members) const;        // "workers 0, 2 and 3"
   bool watches(const std::shared_ptr<Channel>& channel) const;
-  size_t watched() const;
+  bool hears(double since) const;  // a connection of one that stays is open, and something has come since then
   void tellAll(const control::ToMember& message) const;
   control::ToMember here(bool complete,
                          bool brief) const;  // what those that are here say about themselves; brief: nothing

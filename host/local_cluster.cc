@@ -21,6 +21,10 @@
 namespace crema::host {
 namespace {
 
+// Seconds for the processes of workers behind the coordinator's end, by which all but those that are stopped or cut off
+// have closed their connections.
+constexpr double kAfterError = 1, kAfterSuccess = 5;
+
 std::unique_ptr<ChildProcess> startWorker(const wire::Job& job) {
   // Their log lines are relayed by this process, to its log files too.
   auto child = std::make_unique<ChildProcess>(
@@ -52,7 +56,7 @@ class Workers {
     for (int w = 0; w < job_.workers(); ++w) children_.push_back(start(w));
     thread_ = std::thread([this] { watch(); });
   }
-  // Ends them; those that have nothing left to do get `grace` seconds.
+  // Ends them; those that have nothing left to do get `grace` seconds, together.
   void end(double grace) {
     grace_ = grace, over_ = true;
     thread_.join();
@@ -82,7 +86,8 @@ class Workers {
       for (size_t w = 0; w < children_.size(); ++w) look(w);
       ::usleep(20000);
     }
-    for (auto& c : children_) c->end(grace_);
+    const Deadline deadline = Deadline::after(grace_);
+    for (auto& c : children_) c->end(deadline.left());
   }
 
   // A signal to this process becomes a message to one worker, whose spare floats carry it to all; a stop is sent to all
@@ -185,11 +190,11 @@ void runLocalCluster(const train::RunOptions& options, const std::string& model,
   try {
     coordinator.run(&workers->gone());
   } catch (...) {
-    workers->end(2);
+    workers->end(kAfterError);
     endProgress();
     throw;
   }
-  workers->end(5);
+  workers->end(kAfterSuccess);
   endProgress();
 }
 

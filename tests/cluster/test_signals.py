@@ -65,6 +65,50 @@ def test_ctrl_c_at_any_moment_is_a_clean_end(endless, workers, longest):
     assert requested > RUNS * 2 // 3
 
 
+@pytest.mark.parametrize("workers", [1, 3])
+def test_sigint_snapshots_and_stops_sighup_snapshots_and_goes_on(endless, workers):
+    run = start(
+        endless,
+        *"train -solver solver.prototxt -ranks".split(),
+        3,
+        "-workers",
+        workers,
+        "-threads",
+        1,
+        *"-sigint_effect stop -sighup_effect snapshot".split(),
+    )
+    wait_until(lambda: begun(endless), 30, "the first step")
+    os.kill(run.pid, signal.SIGHUP)
+
+    def states():
+        return sorted(endless.glob("snap_iter_*.solverstate"))
+
+    wait_until(lambda: len(states()) == 1, 15, "the snapshot of SIGHUP")
+    time.sleep(0.2)
+    assert run.poll() is None
+    os.kill(run.pid, signal.SIGINT)
+    assert ended(run, 15) == 0
+    log = (endless / "run.log").read_text()
+    assert len(states()) == 2 and "Optimization stopped early." in log
+    last = max(int(s.name.split("_")[2].split(".")[0]) for s in states())
+    assert (endless / f"snap_iter_{last}.caffemodel").exists()
+    resumed = start(
+        endless,
+        *"train -solver solver.prototxt -ranks".split(),
+        3,
+        "-snapshot",
+        f"snap_iter_{last}.solverstate",
+        name="again",
+    )
+    wait_until(
+        lambda: "Iteration " in (endless / "again.log").read_text().split("Starting Optimization")[-1],
+        20,
+        "the resumed run",
+    )
+    os.kill(resumed.pid, signal.SIGINT)
+    assert ended(resumed, 15) == 0
+
+
 @pytest.mark.parametrize("workers", [1, 2])
 def test_ctrl_c_in_the_initial_test_makes_no_iteration(records, tmp_path, workers):
     solver(tmp_path, lenet(records), max_iter=1000, extra="test_iter: 1000000; test_interval: 1000; display: 1")
