@@ -111,6 +111,9 @@ TEST(Convolution, AFilterForEachChannel) {
         {"stride 2, no padding", {2, 3, 12, 15, 3, 3, 3, 2, 2, 0, 0, 1, 1, 3}},
         {"four rows and one more, several vectors", {1, 2, 9, 53, 2, 3, 3, 1, 1, 0, 1, 1, 1, 2}},
         {"in place with 64 vectors of 16, copied with 8", {1, 2, 5, 700, 2, 3, 3, 1, 1, 1, 1, 1, 1, 2}},
+        {"the same with stride 2", {2, 3, 8, 701, 3, 3, 3, 2, 2, 1, 1, 1, 1, 3}},
+        {"stride 2, pad over kernel", {2, 3, 6, 19, 3, 3, 3, 2, 2, 4, 5, 1, 1, 3}},
+        {"stride 2, what no window reads", {2, 3, 10, 24, 3, 3, 3, 2, 2, 0, 0, 1, 1, 3}},
         {"wider than rows that are read in place", {1, 2, 5, 1100, 2, 3, 3, 1, 1, 1, 1, 1, 1, 2}},
         {"small planes", {5, 37, 7, 7, 37, 3, 3, 1, 1, 1, 1, 1, 1, 37}}})
     checkConv(c);

@@ -78,6 +78,15 @@ void expectBits(const char* what, const std::vector<T>& want, const std::vector<
   EXPECT_TRUE(want.empty() || std::memcmp(want.data(), got.data(), want.size() * sizeof(T)) == 0) << what;
 }
 
+// Outputs of 8 MB and more: sameBits() gives one that begins with a line, which passes the caches, and one that does not.
+TEST(Norm, LargeOutputsPassTheCaches) {
+  NormCase n({4, 33, 16000}, true, true, true);
+  const OneByOne want(n);
+  const auto y = sameBits("y", n.count, NAN,
+                          [&](Context& k, float* to) { normForward(k, n.s, 0.5, n.x.data(), n.steps, to, n.kept()); });
+  expectBits("y", want.y, y);
+}
+
 TEST(Norm, GivesTheBitsOfTheLayersOneByOne) {
   for (const ChannelShape& s : kNorms)
     for (int kind = 0; kind < 8; ++kind) {

@@ -4,7 +4,7 @@ layers, tests and snapshots.
 
 from conftest import lenet, solver
 
-RANKS = 8
+RANKS, SNAPSHOT = 8, 15  # a snapshot each 15 iterations
 CONV = """
 layer { name: "conv" type: "Convolution" bottom: "data" top: "conv" convolution_param {
   num_output: 8 kernel_size: 5 stride: 2 weight_filler { type: "xavier" } } }
@@ -38,7 +38,7 @@ def data(records, batch):
 
 def write(folder, records, kind):
     """kind: lenet, statistics (BatchNorm, dropout, Adam) or sequences (an LSTM that goes on from batch to batch)."""
-    settings = "test_iter: 5; test_interval: 20; snapshot: 15; average_loss: 3; snapshot_after_train: true;"
+    settings = f"test_iter: 5; snapshot: {SNAPSHOT}; test_interval: 20; average_loss: 3; snapshot_after_train: true;"
     settings += 'snapshot_prefix: "disk/snap";'
     if kind == "lenet":
         solver(folder, lenet(records), max_iter=40, extra=settings)

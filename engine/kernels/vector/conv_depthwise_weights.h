@@ -47,6 +47,9 @@ inline void addDots(const Planes& planes, const ConvShape& s, const float* plane
 // Some channels, which lie side by side in memory, are a task; a channel's images are added in turn, in double.
 inline void depthwiseBackwardWeights(Context& context, const ConvShape& s, const float* x, const float* dy, float* dw,
                                      bool accumulate) {
+  if (readsRowsForWeights(s))
+    return s.strideW == 1 ? depthwiseWeightRows<1>(context, s, x, dy, dw, accumulate)
+                          : depthwiseWeightRows<2>(context, s, x, dy, dw, accumulate);
   const Planes planes(s, false);
   const int oh = s.oh(), ow = s.ow(), taps = s.kh * s.kw, columns = planes.columns,
             count = (oh * columns + kChains - 1) / kChains * kChains;

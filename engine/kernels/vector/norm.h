@@ -16,15 +16,22 @@ struct ChannelRows {
     __builtin_prefetch(at + kAhead / inner * stride + (i + part < inner ? part : part - inner + stride));
   }
 
-  // body(mask, i) over all of them, a vector at a time
-  template <class Body>
-  INL void eachVector(Body body) const {
+  // to[i] = of(mask, i) for all of them, a vector at a time; past the caches, if the blob is such a one (isStreamed()).
+  template <class Of>
+  INL void write(float* to, bool streams, Of of) const {
     for (int o = 0; o < rows; ++o) {
       const int64_t row = first + o * stride;
       int i = 0;
-      for (; i + VL <= inner; i += VL) body(lanes(0, VL), row + i);
-      if (i < inner) body(lanes(0, inner - i), row + i);
+      for (; i + VL <= inner; i += VL) {
+        const V v = of(lanes(0, VL), row + i);
+        if (streams)
+          stream(to + row + i, v);
+        else
+          store(to + row + i, v);
+      }
+      if (i < inner) store(lanes(0, inner - i), to + row + i, of(lanes(0, inner - i), row + i));
     }
+    if (streams) drain();
   }
 };
 
@@ -100,6 +107,7 @@ void withNormSteps(const NormSteps<float>& s, Use use) {
 inline void normForward(Context& context, const ChannelShape& s, double eps, const float* x,
                         const NormSteps<float>& steps, float* y, const NormNumbers& to) {
   const double m = std::max(1.0, double(s.outer) * s.inner);
+  const bool streams = isStreamed(y, static_cast<size_t>(s.outer) * static_cast<size_t>(s.channels), s.inner);
   withNormSteps(steps, [&]<bool SCALED, bool RECTIFIED>() {
     context.pool().run(s.channels, [&](int c, int) {
       const ChannelRows channel(s, c);
@@ -122,7 +130,7 @@ inline void normForward(Context& context, const ChannelShape& s, double eps, con
           });
       to.mean[c] = mean, to.variance[c] = sum / m, to.factor[c] = 1 / std::sqrt(to.variance[c] + eps);
       const NormChannel<SCALED, RECTIFIED> of(steps, c, mean, to.factor[c]);
-      channel.eachVector([&](Mask mask, int64_t i) { store(mask, y + i, of.forward(load(mask, x + i))); });
+      channel.write(y, streams, [&](Mask mask, int64_t i) { return of.forward(load(mask, x + i)); });
     });
   });
 }
@@ -158,9 +166,9 @@ inline void normBackward(Context& context, const ChannelShape& s, const float* x
       if (SCALED) to.offset[c] = sums[2], to.scale[c] = sums[3];
       const V p = set1(static_cast<float>(r)), q = set1(static_cast<float>(sums[1] * (-r * r / m))),
               mean = set1(static_cast<float>(sums[0] / m));
-      channel.eachVector([&](Mask mask, int64_t i) {
+      channel.write(dx, false, [&](Mask mask, int64_t i) {
         const V in = load(mask, x + i), z = of.rectifierBack(of.normal(in), load(mask, dy + i));
-        store(mask, dx + i, mul(p, fma(q, add(in, of.minus), sub(of.scaleBack(z), mean))));
+        return mul(p, fma(q, add(in, of.minus), sub(of.scaleBack(z), mean)));
       });
     });
   });

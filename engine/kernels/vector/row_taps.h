@@ -39,7 +39,8 @@ struct ColumnsOfTaps {
   }
 };
 
-// For rows of `columns` numbers and `ow` outputs; BACK: output x meets column x + pad - b, else x STRIDE - pad + b.
+// For rows of `columns` numbers and `ow` outputs; BACK: output x meets column x + pad - b, else x STRIDE - pad + b. Lanes
+// beyond the outputs read nothing.
 template <int TAPS, int STRIDE, bool BACK>
 struct AllColumns {
   using Columns = ColumnsOfTaps<TAPS, STRIDE>;
@@ -51,7 +52,8 @@ struct AllColumns {
       c.x0 = x0, c.out = lanes(0, std::min(VL, ow - x0));
       for (int b = 0; b < TAPS; ++b) {
         c.first[b] = BACK ? x0 + pad - b : x0 * STRIDE + b - pad;
-        for (int i = 0; i < STRIDE; ++i) c.mask[b][i] = inRow(c.first[b] + i * VL, columns);
+        const int end = std::min(columns, c.first[b] + (ow - x0) * STRIDE);
+        for (int i = 0; i < STRIDE; ++i) c.mask[b][i] = inRow(c.first[b] + i * VL, end);
       }
     }
   }
@@ -68,6 +70,10 @@ struct AskAhead {
   INL void operator()(const float* x, const float* y, int vector) const {
     for (int i = 0; i < in; i += kLine) __builtin_prefetch(x + kAhead + vector * in + i);
     for (int i = 0; i < out; i += kLine) __builtin_prefetch(y + kAhead + vector * out + i, 1);
+  }
+  INL void toRead(const float* x, const float* y, int vector) const {
+    for (int i = 0; i < in; i += kLine) __builtin_prefetch(x + kAhead + vector * in + i);
+    for (int i = 0; i < out; i += kLine) __builtin_prefetch(y + kAhead + vector * out + i);
   }
 };
 
