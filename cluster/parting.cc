@@ -10,9 +10,13 @@ void part(Roster& roster, Doorman& doorman, const control::ToMember& last, const
           const std::function<void(const wire::Event&)>& forward) {
   roster.tellAll(last);
   const Deadline deadline = Deadline::after(waits.seconds);
-  while (!deadline.passed() && roster.hears(monotonicSeconds() - waits.silence)) {
-    const auto in = doorman.next(Deadline::earlier(deadline, Deadline::after(patience::kParting)), nullptr);
-    if (!in) continue;
+  while (!deadline.passed()) {
+    auto in = doorman.next(Deadline::after(0), nullptr);  // what has come is heard before anyone counts as silent
+    if (!in) {
+      if (!roster.hears(monotonicSeconds() - waits.silence)) return;
+      in = doorman.next(Deadline::earlier(deadline, Deadline::after(patience::kParting)), nullptr);
+      if (!in) continue;
+    }
     if (in->message.has_hello()) sendTo(*in->from, last);
     if (!roster.watches(in->from)) continue;
     Member& m = roster.members[static_cast<size_t>(roster.find(in->from))];

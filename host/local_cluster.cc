@@ -21,8 +21,8 @@
 namespace crema::host {
 namespace {
 
-// Seconds for the processes of workers behind the coordinator's end, by which all but those that are stopped or cut off
-// have closed their connections.
+// Seconds for the processes of workers behind the coordinator's end, by which all have closed their connections but those
+// that are stopped or cut off, or have been writing a snapshot for longer than it waited (patience.h).
 constexpr double kAfterError = 1, kAfterSuccess = 5;
 
 std::unique_ptr<ChildProcess> startWorker(const wire::Job& job) {

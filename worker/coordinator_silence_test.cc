@@ -53,6 +53,20 @@ TEST_F(SilenceTest, WhoFinishesBehindALossIsGivenUpLikeAnyOther) {
   endsBy1();
 }
 
+// Its connection stays open, as that of a process that is stopped; the clock does not go on.
+TEST_F(SilenceTest, TheEndWaitsForNobodyWhoIsSilent) {
+  options_.replacement = cluster::Replacement::kFail;
+  train();
+  clock_.advance(6);
+  heardOf(1, 7);
+  clock_.advance(4.75);
+  EXPECT_NE(workers_[1].hearAbort().find("worker 0 (rank 0, host h0, pid 100) has been silent for 11 s"),
+            std::string::npos);
+  EXPECT_FALSE(overWithin(0)) << "worker 1 may have something to say";
+  workers_[1].hangUp();
+  EXPECT_TRUE(crema::test::soon([&] { return c_->over(); }));
+}
+
 // Nobody computes since worker 0 waits for worker 1, though that is seen only ten seconds later.
 TEST_F(SilenceTest, ThePauseBeginsWithTheLastPass) {
   train();

@@ -119,6 +119,22 @@ TEST(Convolution, AFilterForEachChannel) {
     checkConv(c);
 }
 
+// Sums over a plane of any shape round as short ones: equal terms, whose sum is known, err most in long chains.
+TEST(Convolution, GradientsOfTallPlanesAreAsExactAsThoseOfSmallOnes) {
+  for (const int columns : {1, 4, 16, 512}) {
+    const int rows = 1000000 / columns;
+    const ConvShape s{1, 2, rows, columns, 2, 3, 3, 1, 1, 1, 1, 1, 1, 2};
+    const size_t count = static_cast<size_t>(2) * rows * columns;
+    const std::vector<float> x(count, 0.1f), dy(count, 0.7f);
+    const auto dw = sameBits("weights", 18, NAN,
+                             [&](Context& k, float* to) { convBackwardWeights(k, s, x.data(), dy.data(), to, false); });
+    for (const size_t centre : {4u, 13u}) {
+      const double want = 0.1f * static_cast<double>(0.7f) * rows * columns;
+      EXPECT_NEAR(dw[centre] / want, 1, 5e-6) << columns << " columns";
+    }
+  }
+}
+
 // 1 x 1 kernels, whose panels are packed side by side.
 TEST(Convolution, OneTap) {
   for (const ConvCase& c : {ConvCase{"many panels, pieces and rows", {2, 300, 17, 19, 90, 1, 1}},

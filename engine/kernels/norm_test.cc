@@ -81,6 +81,7 @@ void expectBits(const char* what, const std::vector<T>& want, const std::vector<
 // Outputs of 8 MB and more: sameBits() gives one that begins with a line, which passes the caches, and one that does not.
 TEST(Norm, LargeOutputsPassTheCaches) {
   NormCase n({4, 33, 16000}, true, true, true);
+  ASSERT_GE(n.count, kStreamed);
   const OneByOne want(n);
   const auto y = sameBits("y", n.count, NAN,
                           [&](Context& k, float* to) { normForward(k, n.s, 0.5, n.x.data(), n.steps, to, n.kept()); });

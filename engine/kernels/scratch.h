@@ -12,6 +12,9 @@
 
 namespace crema::kernels {
 
+// A blob of so many numbers (8 MB) is stored past the caches, which it has left before another layer reads it.
+constexpr size_t kStreamed = size_t{1} << 21;
+
 class Buffer {
  public:
   Buffer() = default;

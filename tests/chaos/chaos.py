@@ -204,34 +204,38 @@ class Kind:
             wrong.append(f"workers ended {got.over - schedule.led:.1f} s after the coordinator")
         if not excused and whole_links and got.at - schedule.last_hit > DEADLINE + 2:
             wrong.append(f"it ended {got.at - schedule.last_hit:.1f} s after the last worker was hit")
-        strange = [f for f in got.files if f not in self.calm.files]
-        if strange and not schedule.apart:  # SIGTERM makes snapshots at any step, which resuming checks
-            wrong.append(f"{strange} should not be there")
+        if not schedule.apart:  # SIGTERM makes snapshots at any step, which resuming checks
+            wrong += self.extra(got)
         again = run(self.home, "-workers", "2", "-resume", "auto")
         same = again.files.get("model") == self.calm.files["model"] or self.name == "sequences"
         if again.code != 0 or not same:  # of sequences a snapshot holds no state
             wrong.append(f"-resume auto: exit code {again.code}, another model: {again.log[-500:]}")
         return wrong
 
-    def another_model(self, file):
-        """Whether the model of a run that goes on from this state, of a step at which no undisturbed run has one, is
-        another; of sequences a snapshot holds no state.
+    def extra(self, got):
+        """What is wrong with files that the undisturbed run has not: only snapshots that a new leader took beside due
+        ones are right, and from these comes the same model; of sequences a snapshot holds no state.
         """
-        if not file.endswith(".solverstate") or self.name == "sequences":
-            return []
-        again = run(self.home, "-workers", "2", "-snapshot", f"disk/{file}")
-        same = again.code == 0 and again.files.get("model") == self.calm.files["model"]
-        return [] if same else [f"{file}: from there comes another model: {again.code}, {again.log[-500:]}"]
+        wrong, extra = [], [f for f in got.files if f not in self.calm.files]
+        beside = judge.taken(judge.late(got.log, got.files, SNAPSHOT))
+        for file in extra:
+            if file not in beside:
+                wrong.append(f"{file} should not be there")
+            elif file.endswith(".solverstate") and self.name != "sequences" and not self.leads_to_model(file):
+                wrong.append(f"from {file} comes another model, or none")
+        return wrong
+
+    def leads_to_model(self, state):
+        (self.home.disk / "model").unlink(missing_ok=True)
+        again = run(self.home, "-workers", "2", "-snapshot", f"disk/{state}")
+        return again.code == 0 and again.files.get("model") == self.calm.files["model"]
 
     def differences(self, got, schedule):
         if got.code != 0:
             return [f"exit code {got.code}"]
         wrong = [f"{f} is missing or differs" for f, h in self.calm.files.items() if got.files.get(f) != h]
-        extra = [f for f in got.files if f not in self.calm.files]
         if not any(name in ("term", "end") for _, name, *_ in schedule.events):  # which make snapshots at any step
-            beside = judge.late(got.log, got.files, SNAPSHOT).values()
-            wrong += [f"{f} should not be there" for f in extra if f not in beside]
-            wrong += [w for f in extra if f in beside for w in self.another_model(f)]
+            wrong += self.extra(got)
         if got.began != self.calm.began:
             wrong.append(f"tests at {sorted(got.began, key=int)} and not {sorted(self.calm.began, key=int)}")
         return wrong + got.left

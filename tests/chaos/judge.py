@@ -1,5 +1,6 @@
 """What the log of a disturbed run must show, whatever its end is."""
 
+import collections
 import re
 
 GONE = r"worker (\d+) \([^)]*pid (\d+)\) (?:was lost|has been silent|has not finished|was started|failed|and others)"
@@ -59,23 +60,28 @@ def lost_all(code, log):
 
 
 def late(log, files, every):
-    """Files of snapshots that were due, each `every` iterations, and those that a new leader took instead of them, or
-    beside them: {due: taken}.
+    """Files of snapshots that were due, each `every` iterations, and those that new leaders took instead of them, or
+    beside them: {due: {taken, ..}}.
     """
-    found = {}
+    found = collections.defaultdict(set)
     for _, at in re.findall(WENT_ON, log):
         due = int(at) // every * every
         for state in [f for f in files if due and due != int(at) and f.endswith(f"_iter_{at}.solverstate")]:
             net = state.removesuffix(f"_iter_{at}.solverstate")
-            found |= {f"{net}_iter_{due}.{e}": f"{net}_iter_{at}.{e}" for e in ("solverstate", "caffemodel")}
-    return found
+            for e in ("solverstate", "caffemodel"):
+                found[f"{net}_iter_{due}.{e}"].add(f"{net}_iter_{at}.{e}")
+    return dict(found)
+
+
+def taken(late):
+    return set().union(*late.values())
 
 
 def differences(expected, files, late):
     """Of files and their hashes. One that is there is right, even where a late one was taken instead of it."""
     wrong = [f"{f} differs" for f, h in files.items() if expected.get(f, h) != h]
     wrong += [f"{f} is missing" for f in expected if f not in files and f not in late]
-    return wrong + [f"{f} should not be there" for f in files if f not in expected and f not in late.values()]
+    return wrong + [f"{f} should not be there" for f in files if f not in expected and f not in taken(late)]
 
 
 def leftovers(names, killed):

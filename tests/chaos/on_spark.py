@@ -218,7 +218,7 @@ class Job:
             wrong.append(f"exit code {code}")
         late = judge.late(log, files, SNAPSHOT)
         wrong += judge.differences(calm, files, late)
-        for state in {f for f in late.values() if f.endswith("solverstate")}:
+        for state in {f for f in judge.taken(late) if f.endswith("solverstate")}:
             snapshot = self.folder / state
             flags = f"-snapshot {snapshot} -weights {snapshot.with_suffix('.caffemodel')}".split()
             code, again, after = self.run("local[2]", ENVIRONMENT, still, *flags, anew=False)

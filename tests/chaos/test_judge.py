@@ -3,7 +3,7 @@
 import pytest
 from judge import differences, ended_by_full_disk, late, leftovers, lost_all, outputs, survivors, went_back
 
-from chaos import Kind
+from chaos import Kind, run
 
 LOST = "W1125 worker {} (ranks 0 to 1, host vm 127.0.0.1, pid {}) was lost in step 7: connection closed. See its log\n"
 ON = "I1125 training goes on with 2 worker(s){} from iteration {}, after 0.07 s\n"
@@ -57,11 +57,14 @@ def test_a_damaged_snapshot_is_not_excused_by_a_late_one():
     files = dict.fromkeys([*taken, "model"], "right")
     log = LOST.format(0, 70) + ON.format("", 421)
     instead = late(log, files, 400)
-    assert instead == dict(zip(due, taken, strict=True))
+    assert instead == {d: {t} for d, t in zip(due, taken, strict=True)}
     assert not differences(expected, files, instead)
     assert not differences(expected, files | {due[0]: "right"}, instead)
     assert differences(expected, files | {due[0]: "damaged"}, instead) == [f"{due[0]} differs"]
     assert not late(log, expected, 400) and not late(ON.format("", 400), expected, 400)
+    again = [f.replace("421", "423") for f in taken]
+    both = late(log + ON.format("", 423), files | dict.fromkeys(again, "right"), 400)
+    assert both == {d: {t, a} for d, t, a in zip(due, taken, again, strict=True)}
     assert differences(expected, files, {}) == [
         f"{f} {what}" for what, these in (("is missing", due), ("should not be there", taken)) for f in these
     ]
@@ -98,3 +101,19 @@ def test_a_run_with_another_file_than_the_undisturbed_one_is_wrong(records, tmp_
     kind.calm.files[file] = "another"
     wrong, _ = kind.disturbed(8)
     assert f"{file} is missing or differs" in wrong
+
+
+def test_a_snapshot_beside_a_due_one_must_lead_to_the_model(records, tmp_path):
+    kind = Kind(tmp_path / "run", records, "lenet")
+    got = run(kind.fresh(), "-workers", "2")
+    assert got.code == 0 and not kind.extra(got)
+    disk, endings = kind.home.disk, ("solverstate", "caffemodel")
+    for e in endings:
+        (disk / f"snap_iter_34.{e}").write_bytes((disk / f"snap_iter_30.{e}").read_bytes())
+        got.files[f"snap_iter_34.{e}"] = "new"
+    assert kind.extra(got) == [f"snap_iter_34.{e} should not be there" for e in endings]
+    got.log += ON.format("", 34)
+    assert not kind.extra(got)
+    state = disk / "snap_iter_34.solverstate"
+    state.write_bytes(state.read_bytes()[:-1])
+    assert kind.extra(got) == ["from snap_iter_34.solverstate comes another model, or none"]

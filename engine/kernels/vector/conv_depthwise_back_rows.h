@@ -10,7 +10,12 @@ class StrideTwoBack {
       : s_(s), oh_(s.oh()), ow_(s.ow()), pairs_((s.w + s.padW + 1) / 2), ask_(ow_, 2 * s.w, (pairs_ + VL - 1) / VL) {
     for (int i = 0; i * VL < pairs_; ++i) {
       const int m = i * VL, column = 2 * m - s.padW;
-      columns_[i] = {column, inRow(m, ow_), inRow(m - 1, ow_), inRow(column, s.w), inRow(column + VL, s.w)};
+      columns_[i] = {column,
+                     inRow(m, ow_),
+                     inRow(m - 1, ow_),
+                     inRow(column, s.w),
+                     inRow(column + VL, s.w),
+                     column >= 0 && column + 2 * VL <= s.w};
     }
   }
 
@@ -29,6 +34,7 @@ class StrideTwoBack {
     int first;          // of dx
     Mask here, before;  // columns m and m - 1 of dy
     Mask low, high;     // of dx
+    bool whole;         // both: masked stores take their time
   };
 
   // Two rows of dx, two vectors of columns.
@@ -47,8 +53,10 @@ class StrideTwoBack {
       write(c, fma(w[5], b, fma(w[3], a, zero())), fma(w[4], a, zero()), dx + static_cast<ptrdiff_t>(row + 1) * s_.w);
   }
   INL void write(const Columns& c, V even, V odd, float* to) const {
-    store(c.low, to + c.first, zipLow(even, odd));
-    store(c.high, to + c.first + VL, zipHigh(even, odd));
+    const V low = zipLow(even, odd), high = zipHigh(even, odd);
+    to += c.first;
+    if (c.whole) return store(to, low), store(to + VL, high);
+    store(c.low, to, low), store(c.high, to + VL, high);
   }
 
   const ConvShape& s_;

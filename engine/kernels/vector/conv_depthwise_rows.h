@@ -50,7 +50,11 @@ struct RowsOfPlane {
         for (int r = 0; r < R; ++r) acc[r] = add(acc[r], load(c.out, step.other + at + place(r)));
     }
 #pragma GCC unroll 4
-    for (int r = 0; r < R; ++r) store(c.out, y + place(r), acc[r]);
+    for (int r = 0; r < R; ++r)
+      if (c.whole)
+        store(y + place(r), acc[r]);
+      else
+        store(c.out, y + place(r), acc[r]);
   }
 
   void all(float* y) const {

@@ -3,14 +3,16 @@
 namespace crema::kernels::KNS {
 
 // On every instruction set:
-constexpr int kRowChains = 16;   // of a sum over a plane: the output in column x is on x % 16
+constexpr int kRowChains = 16;  // of a sum over some rows: the output in column x is on x % 16
+constexpr int kMostAdded =
+    256;  // numbers of a chain before it goes to a double, which narrow planes and tall ones need
 constexpr int kWidestRow = 512;  // of a plane that is read in place
 
 inline bool readsRowsForWeights(const ConvShape& s) { return readsRows(s) && std::max(s.w, s.ow()) <= kWidestRow; }
 
 // dw[a][b] += sum over r, x of dy[r][x] X(r STRIDE + a - padH, x STRIDE + b - padW). A chain takes four rows at a time: the
-// columns of these in turn, and in each column the rows; it is a float for a plane. Chains c and c + 8 are a double from
-// plane to plane.
+// columns of these in turn, and in each column the rows. It is a float for kMostAdded numbers, of a plane at most; chains c and
+// c + 8 are a double from then on.
 template <int STRIDE>
 class WeightsByRows {
  public:
@@ -19,28 +21,21 @@ class WeightsByRows {
       : s_(s),
         oh_(s.oh()),
         ow_(s.ow()),
+        rowsPerSum_(kMostRows * std::max(1, kMostAdded / kMostRows / ((ow_ + kRowChains - 1) / kRowChains))),
         tiles_(s.w, ow_, s.padW),
         ask_(kMostRows * STRIDE * s.w, kMostRows * ow_, tiles_.count) {}
 
   void plane(const float* x, const float* dy, double* sums) const {
     V acc[kSets][kTaps];
-    for (auto& set : acc)
-      for (V& v : set) v = zero();
-    int r = 0;
-    for (; r + kMostRows <= oh_; r += kMostRows)
-      for (int i = 0; i < tiles_.count; ++i) {
-        ask_.toRead(x + r * STRIDE * s_.w, dy + r * ow_, i);
-        some<kMostRows>(r, tiles_.of[i], x, dy, acc[i % kSets]);
-      }
-    for (int i = 0; i < tiles_.count; ++i) {
-      if (oh_ - r == 3) some<3>(r, tiles_.of[i], x, dy, acc[i % kSets]);
-      if (oh_ - r == 2) some<2>(r, tiles_.of[i], x, dy, acc[i % kSets]);
-      if (oh_ - r == 1) some<1>(r, tiles_.of[i], x, dy, acc[i % kSets]);
-    }
-    for (int t = 0; t < kTaps; ++t, sums += 8) {
-      D8 wide[kRowChains / 8];
-      for (int set = 0; set < kSets; ++set) widen(acc[set][t], wide + set * VL / 8);
-      store8(sums, load8(static_cast<const double*>(sums)) + (wide[0] + wide[1]));
+    clear(acc);
+    for (int r = 0; r < oh_; r += rowsPerSum_) {
+      const int end = std::min(oh_, r + rowsPerSum_);
+      int r0 = r;
+      for (; r0 + kMostRows <= end; r0 += kMostRows) some<kMostRows>(r0, x, dy, acc);
+      if (end - r0 == 3) some<3>(r0, x, dy, acc);
+      if (end - r0 == 2) some<2>(r0, x, dy, acc);
+      if (end - r0 == 1) some<1>(r0, x, dy, acc);
+      addTo(sums, acc);
     }
   }
   // dw [tap] of a channel, from its sums: a binary tree over the eight.
@@ -56,12 +51,37 @@ class WeightsByRows {
   using Columns = ColumnsOfTaps<kTaps3, STRIDE>;
   static constexpr int kTaps = kTaps3 * kTaps3, kSets = kRowChains / VL;
 
-  // Rows [r0, r0 + R) of dy, a vector of columns.
+  static void clear(V (*acc)[kTaps]) {
+    for (int set = 0; set < kSets; ++set)
+      for (V& v : acc[set]) v = zero();
+  }
+  static void addTo(double* sums, V (*acc)[kTaps]) {
+    for (int t = 0; t < kTaps; ++t, sums += 8) {
+      D8 wide[kRowChains / 8];
+      for (int set = 0; set < kSets; ++set) widen(acc[set][t], wide + set * VL / 8);
+      store8(sums, load8(static_cast<const double*>(sums)) + (wide[0] + wide[1]));
+    }
+    clear(acc);
+  }
+
+  // Rows [r0, r0 + R) of dy; the columns of a set of chains in turn, which stay in registers.
   template <int R>
-  INL void some(int r0, const Columns& c, const float* x, const float* dy, V* sums) const {
-    V acc[kTaps], gradient[R];
+  INL void some(int r0, const float* x, const float* dy, V (*sums)[kTaps]) const {
+    for (int set = 0; set < kSets; ++set) {
+      V acc[kTaps];
 #pragma GCC unroll 9
-    for (int t = 0; t < kTaps; ++t) acc[t] = sums[t];
+      for (int t = 0; t < kTaps; ++t) acc[t] = sums[set][t];
+      for (int i = set; i < tiles_.count; i += kSets) {
+        ask_.toRead(x + r0 * STRIDE * s_.w, dy + r0 * ow_, i);
+        someColumns<R>(r0, tiles_.of[i], x, dy, acc);
+      }
+#pragma GCC unroll 9
+      for (int t = 0; t < kTaps; ++t) sums[set][t] = acc[t];
+    }
+  }
+  template <int R>
+  INL void someColumns(int r0, const Columns& c, const float* x, const float* dy, V* acc) const {
+    V gradient[R];
 #pragma GCC unroll 4
     for (int r = 0; r < R; ++r) gradient[r] = load(c.out, dy + static_cast<ptrdiff_t>(r0 + r) * ow_ + c.x0);
 #pragma GCC unroll 16
@@ -78,12 +98,10 @@ class WeightsByRows {
         for (int b = 0; b < kTaps3; ++b) acc[a * kTaps3 + b] = fma(gradient[r], taps[b], acc[a * kTaps3 + b]);
       }
     }
-#pragma GCC unroll 9
-    for (int t = 0; t < kTaps; ++t) sums[t] = acc[t];
   }
 
   const ConvShape& s_;
-  int oh_, ow_;
+  int oh_, ow_, rowsPerSum_;
   AllColumns<kTaps3, STRIDE, false> tiles_;
   AskAhead ask_;
 };

@@ -163,10 +163,9 @@ inline void positions(const PositionsCall& c, LaneScratch& scratch, int part = 0
   if (c.streams) drain();
 }
 
-// Whether a blob y of so many planes is stored past the caches: from 8 MB on it has left them before another layer reads it;
-// and where panels are whole lines of it.
+// Whether a blob y of so many planes is stored past the caches: a large one, where panels are whole lines of it.
 inline bool isStreamed(const float* y, size_t planes, int plane) {
-  return planes * static_cast<size_t>(plane) >= size_t{1} << 21 && plane % kLine == 0 &&
+  return planes * static_cast<size_t>(plane) >= kStreamed && plane % kLine == 0 &&
          reinterpret_cast<uintptr_t>(y) % 64 == 0;
 }
 

@@ -12,6 +12,7 @@ template <int TAPS, int STRIDE>
 struct ColumnsOfTaps {
   int x0;
   Mask out;
+  bool whole;  // all of a vector are outputs: masked stores take their time
   int first[TAPS];
   Mask mask[TAPS][STRIDE];
 
@@ -49,7 +50,7 @@ struct AllColumns {
   AllColumns(int columns, int ow, int pad) {
     for (int x0 = 0; x0 < ow; x0 += VL) {
       Columns& c = of[count++];
-      c.x0 = x0, c.out = lanes(0, std::min(VL, ow - x0));
+      c.x0 = x0, c.out = lanes(0, std::min(VL, ow - x0)), c.whole = ow - x0 >= VL;
       for (int b = 0; b < TAPS; ++b) {
         c.first[b] = BACK ? x0 + pad - b : x0 * STRIDE + b - pad;
         const int end = std::min(columns, c.first[b] + (ow - x0) * STRIDE);
