@@ -6,8 +6,10 @@
 
 namespace crema::api {
 
-crema_blob* newBlob(Blob& blob, std::shared_ptr<Compute> compute, bool parameter) {
-  return new crema_blob{blob.shared_from_this(), std::move(compute), parameter};
+crema_blob* newBlob(Blob& blob, std::shared_ptr<Compute> compute, bool parameter,
+                    std::shared_ptr<PlannedPasses> planned) {
+  if (planned && planned->isOpen(blob)) planned.reset();
+  return new crema_blob{blob.shared_from_this(), std::move(compute), parameter, std::move(planned)};
 }
 
 namespace {
@@ -18,6 +20,19 @@ Shape shapeOf(int axes, const int* dims) {
 }
 
 Compute::Hold holdOf(const crema_blob* blob) { return blob->compute ? blob->compute->holdBriefly() : Compute::Hold(); }
+
+// Before the host looks at its values.
+void endPlannedPasses(const crema_blob* blob) {
+  if (!blob->planned || !blob->planned->planning()) return;
+  if (blob->compute->inherited()) {
+    if (blob->parameter || !blob->planned->owes()) return;
+    invalid(
+        "this blob was not looked at before the process was forked, so the pass left it no values; look at it there "
+        "first");
+  }
+  const auto hold = blob->compute->hold();
+  blob->planned->end();
+}
 
 }  // namespace
 }  // namespace crema::api
@@ -37,6 +52,7 @@ int crema_blob_shape(const crema_blob* blob, int* axes, int dims[32]) {
 int crema_blob_reshape(crema_blob* blob, int axes, const int* dims) {
   return guard([&] {
     const Shape shape = api::shapeOf(axes, dims);
+    api::endPlannedPasses(blob);
     const auto hold = api::holdOf(blob);
     if (blob->parameter && shape.count() != blob->blob->count())
       invalid(
@@ -48,6 +64,7 @@ int crema_blob_reshape(crema_blob* blob, int axes, const int* dims) {
 
 int crema_blob_values(crema_blob* blob, int diff, float** values, crema_memory** owner) {
   return guard([&] {
+    if (!diff) api::endPlannedPasses(blob);
     const auto hold = api::holdOf(blob);
     Blob& b = *blob->blob;
     *values = diff ? b.mutableDiff<float>() : b.mutableData<float>();

@@ -53,7 +53,9 @@ CREMA_API const char* crema_layer_type(int i);         /* NULL behind the last *
 CREMA_API int crema_blob_shape(const crema_blob* blob, int* axes, int dims[32]);
 CREMA_API int crema_blob_reshape(crema_blob* blob, int axes, const int* dims); /* a parameter keeps its count */
 /* The present values (diff 0) or gradients (diff 1), row by row. `owner` keeps the memory, though the blob may move on
- * to other memory when it grows or shares another's. */
+ * to other memory when it grows or shares another's.
+ * Of a net of phase TEST, other blobs than inputs and outputs, and parameters: the first call may take as long as a
+ * forward pass, which makes their values, and later passes take more time and memory than before. */
 CREMA_API int crema_blob_values(crema_blob* blob, int diff, float** values, crema_memory** owner);
 CREMA_API void crema_blob_free(crema_blob* blob);
 CREMA_API void crema_memory_free(crema_memory* memory);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "api/crema.h"
+#include "api/planned_passes.h"
 #include "base/error.h"
 #include "base/pausable_mutex.h"
 #include "net/net.h"
@@ -93,6 +94,8 @@ struct InputArrays {
 // then `hook` is called, unless it is empty.
 void advanceBeforeForward(net::Net& net, InputArrays* arrays, const std::function<void(int)>& hook);
 bool readsMemorySource(const caffe::NetParameter& net);  // a MemoryData layer that names a database
+// The net's first layer, when it is one that takes arrays; else nullptr.
+const layers::RecordLayer* leadingMemoryData(const net::Net& net);
 
 struct NetBox {
   NetBox(std::shared_ptr<Compute> e, std::shared_ptr<net::Net> n, std::shared_ptr<InputArrays> f);
@@ -100,8 +103,9 @@ struct NetBox {
   std::shared_ptr<net::Net> net;
   std::shared_ptr<InputArrays> arrays;
   std::vector<std::string> blobNames, inputs;
-  int64_t passes = 0, batches = 0;  // forward passes so far; those among them that ran layers without bottoms
-  bool ownsWeights = false;         // a solver updates them in place, so they cannot be replaced by another net's
+  std::shared_ptr<PlannedPasses> planned;  // nullptr: a solver's net
+  int64_t passes = 0, batches = 0;         // forward passes so far; those among them that ran layers without bottoms
+  bool ownsWeights = false;  // a solver updates them in place, so they cannot be replaced by another net's
   const std::vector<std::string>* list(crema_list which, int layer) const;
   int layers() const { return static_cast<int>(net->layers().size()); }
 
@@ -109,11 +113,14 @@ struct NetBox {
   std::vector<std::string> names_, types_;
 };
 
+void endPlanned(const NetBox& box);  // its planned passes, if it has any
+
 // Throws kInvalid unless the host's struct has at least the fields that this library reads.
 void checkSize(const char* name, size_t given, size_t needed);
 
 // compute: of the net; nullptr for blobs of a layer that is being made or run, whose thread holds it.
-crema_blob* newBlob(Blob& blob, std::shared_ptr<Compute> compute, bool parameter = false);
+crema_blob* newBlob(Blob& blob, std::shared_ptr<Compute> compute, bool parameter = false,
+                    std::shared_ptr<PlannedPasses> planned = nullptr);
 crema_net* newNet(std::unique_ptr<NetBox> box);
 
 }  // namespace crema::api
@@ -122,6 +129,7 @@ struct crema_blob {
   std::shared_ptr<crema::Blob> blob;
   std::shared_ptr<crema::api::Compute> compute;
   bool parameter;  // its count must not change: its values lie in the net's flat buffers
+  std::shared_ptr<crema::api::PlannedPasses> planned;  // of the net; nullptr: it has none
 };
 struct crema_memory {
   std::shared_ptr<const void> memory;

@@ -27,50 +27,6 @@ bool makesBlobs(const net::Net& net, int first, int last) {
 
 }  // namespace
 
-void InputArrays::set(const float* newData, const float* newLabels, int count, const int shape[3]) {
-  data = newData, labels = newLabels, records = count, next = 0;
-  dims.assign(shape, shape + 3);
-}
-
-void InputArrays::advance(int batch) {
-  if (!data) invalid("MemoryData has no arrays yet; call set_input_arrays(data, labels) first");
-  if (records <= 0 || records % batch)
-    invalid("the arrays hold {} records, no multiple of batch_size {}", records, batch);
-  const Shape shapes[2] = {{batch, dims[0], dims[1], dims[2]}, {batch, 1, 1, 1}};
-  const float* const from[2] = {data, labels};
-  view->clear();
-  for (int i = 0; i < 2; ++i) {
-    if (!windows[i]) windows[i] = std::make_unique<Blob>();
-    windows[i]->reshape(shapes[i]);
-    std::copy_n(from[i] + static_cast<int64_t>(next) * shapes[i].count(1), shapes[i].count(),
-                windows[i]->mutableData<float>());
-    view->push_back(windows[i].get());
-  }
-  next = (next + batch) % records;
-}
-
-bool readsMemorySource(const caffe::NetParameter& net) {
-  return std::any_of(net.layer().begin(), net.layer().end(), [](const auto& layer) {
-    return layer.type() == "MemoryData" && !layer.memory_data_param().source().empty();
-  });
-}
-
-// The net's first layer, when it is one that takes arrays; else nullptr.
-const layers::RecordLayer* leadingMemoryData(const net::Net& net) {
-  const bool is = !net.layers().empty() && net.layers()[0]->type() == "MemoryData";
-  return is ? dynamic_cast<const layers::RecordLayer*>(net.layers()[0].get()) : nullptr;
-}
-
-void advanceBeforeForward(net::Net& net, InputArrays* arrays, const std::function<void(int)>& hook) {
-  const layers::RecordLayer* first = leadingMemoryData(net);
-  net.hooks().beforeForward = hook;
-  if (!first || !first->param().memory_data_param().source().empty()) return;
-  net.hooks().beforeForward = [=, batch = first->batchSize()](int layer) {
-    if (layer == 0) arrays->advance(batch);
-    if (hook) hook(layer);
-  };
-}
-
 NetBox::NetBox(std::shared_ptr<Compute> e, std::shared_ptr<net::Net> n, std::shared_ptr<InputArrays> f)
     : compute(std::move(e)), net(std::move(n)), arrays(std::move(f)) {
   for (int i = 0; i < layers(); ++i) {
@@ -138,7 +94,9 @@ int crema_net_create(const char* prototxt, int phase, int level, const char* con
     const auto whole = std::make_shared<Whole>(Whole{compute, arrays, nullptr});
     whole->net = std::make_unique<net::Net>(description, state, o, prototxt);
     std::shared_ptr<net::Net> net(whole, whole->net.get());
-    *made = newNet(std::make_unique<NetBox>(compute, std::move(net), arrays));
+    auto box = std::make_unique<NetBox>(compute, net, arrays);
+    box->planned = std::make_shared<PlannedPasses>(compute, std::move(net));
+    *made = newNet(std::move(box));
     advanceBeforeForward(*whole->net, arrays.get(), {});
   });
 }
@@ -158,7 +116,7 @@ const char* crema_net_text(const crema_net* net, crema_list list, int layer, int
 }
 
 int crema_net_blob(const crema_net* net, const char* name, crema_blob** made) {
-  return guard([&] { *made = newBlob(net->box->net->blob(name), net->box->compute); });
+  return guard([&] { *made = newBlob(net->box->net->blob(name), net->box->compute, false, net->box->planned); });
 }
 
 double crema_net_loss_weight(const crema_net* net, const char* blob) {
@@ -176,7 +134,7 @@ int crema_net_param(const crema_net* net, int layer, int i, crema_blob** made) {
   return guard([&] {
     if (i < 0 || i >= crema_net_params(net, layer)) invalid("layer {} has no parameter {}", layer, i);
     const auto& params = net->box->net->layers()[static_cast<size_t>(layer)]->params();
-    *made = newBlob(*params[static_cast<size_t>(i)], net->box->compute, true);
+    *made = newBlob(*params[static_cast<size_t>(i)], net->box->compute, true, net->box->planned);
   });
 }
 
@@ -190,9 +148,15 @@ int crema_net_forward(crema_net* net, int first, int last, double* loss) {
     NetBox& box = *net->box;
     checkLayer(box, first), checkLayer(box, last);
     const auto hold = box.compute->hold();
-    const bool feeds = makesBlobs(*box.net, first, last);
-    box.net->setStep(feeds ? box.batches++ : std::max<int64_t>(0, box.batches - 1), 0, box.passes++);
+    const bool feeds = makesBlobs(*box.net, first, last), whole = first == 0 && last + 1 == box.layers();
+    const int64_t step = feeds ? box.batches++ : std::max<int64_t>(0, box.batches - 1), draw = box.passes++;
     box.net->statistics().moveAtOnce();
+    if (!whole) endPlanned(box);
+    if (const auto planned = whole && box.planned ? box.planned->forward(step, draw) : std::nullopt) {
+      *loss = *planned;
+      return;
+    }
+    box.net->setStep(step, 0, draw);
     *loss = box.net->forwardRange(first, last);
   });
 }
@@ -201,6 +165,7 @@ int crema_net_backward(crema_net* net, int from, int down_to) {
   return guard([&] {
     checkLayer(*net->box, from), checkLayer(*net->box, down_to);
     const auto hold = net->box->compute->hold();
+    endPlanned(*net->box);
     net->box->net->backwardRange(from, down_to);
   });
 }
@@ -209,6 +174,7 @@ int crema_net_reshape(crema_net* net) {
   return guard([&] {
     const auto hold = net->box->compute->hold();
     net->box->net->reshape();
+    if (net->box->planned) net->box->planned->reshaped();
   });
 }
 
@@ -222,6 +188,7 @@ int crema_net_clear_param_diffs(crema_net* net) {
 int crema_net_copy_from(crema_net* net, const char* weights) {
   return guard([&] {
     const auto hold = net->box->compute->hold();
+    if (net->box->planned) net->box->planned->weightsChange();
     net::copyTrainedFiles(*net->box->net,
                           std::vector<std::string>{weights});  // one name, commas and all, as in pycaffe
   });
@@ -232,6 +199,8 @@ int crema_net_share_with(crema_net* net, const crema_net* other) {
     if (net->box->ownsWeights)
       invalid("a solver updates the weights of its train net in their place; share the other way: other.share_with()");
     const auto holds = net->box->compute->holdWith(*other->box->compute);
+    endPlanned(*net->box);
+    if (!other->box->compute->inherited()) endPlanned(*other->box);
     net->box->net->shareTrainedWith(*other->box->net);
   });
 }
@@ -268,6 +237,7 @@ int crema_net_set_input_arrays(crema_net* net, const float* data, const float* l
 int crema_net_set_hook(crema_net* net, crema_moment moment, int (*hook)(void*, int), void* user) {
   return guard([&] {
     const auto hold = net->box->compute->hold();
+    if (hook) endPlanned(*net->box);
     net::Net::Hooks& hooks = net->box->net->hooks();
     Compute& compute = *net->box->compute;  // the net does not outlive it
     const std::function<void(int)> hooked =

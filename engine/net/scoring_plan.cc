@@ -110,7 +110,13 @@ void ScoringPlan::placeBlobs(TrainingPlan* lender) {
   if (!p.worthIt()) return;
   if (!lender) memory_.reshape({static_cast<int>(p.whole)});
   const Blob& memory = lender ? lender->lend(p.whole) : memory_;
-  for (size_t i = 0; i < p.needs.size(); ++i) p.needs[i].blob->placeDataIn(memory, p.places[i]);
+  for (size_t i = 0; i < p.needs.size(); ++i)
+    p.needs[i].blob->placeDataIn(memory, p.places[i]), placed_.push_back(p.needs[i].blob);
+}
+
+void ScoringPlan::giveBack() {
+  for (Blob* blob : placed_) blob->shareData(Blob(blob->shape(), blob->dtype()));
+  placed_.clear();
 }
 
 }  // namespace crema::net

@@ -34,6 +34,8 @@ class ScoringPlan {
   int computedBy(int i) const { return layers_[static_cast<size_t>(i)].by; }  // i, or the convolution whose step it is
   int forwardBy(int i) const { return computedBy(i); }
   int backwardBy(int i) const { return computedBy(i); }
+  // Blobs that share the plan's memory get memory of their own, without values; it computes no more.
+  void giveBack();
 
  private:
   struct Merged {
@@ -58,6 +60,7 @@ class ScoringPlan {
   std::set<const Blob*> kept_;
   const std::map<const Blob*, Blob*> memoryOf_;  // memoryOwners()
   std::vector<Planned> layers_;
+  std::vector<Blob*> placed_;  // in shared memory
   Blob memory_;
 };
 
