@@ -376,6 +376,8 @@ class Coordinator::State {
     const Unreached others{{p.unreached().begin(), p.unreached().end()}, p.ended()};
     if (!membership_.paused(w, p.generation(), p.iteration(), others)) return;
     m.moved = m.heard, m.finished = false, m.taken = p.taken();
+    // From when nobody computes any more: who comes in the place of a lost one may have been here before.
+    if (losses_.last()) waitUntil_ = Deadline::after(options_.replacementTimeout);
     if (!p.story().empty() && !recovers()) {
       control::ToCoordinator::Failed f;
       f.set_story(p.story()), f.set_kind(name(ErrorKind::kPeer)), f.set_iteration(p.iteration());

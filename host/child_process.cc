@@ -17,6 +17,7 @@
 
 #include "base/child.h"
 #include "base/fd_io.h"
+#include "base/log.h"
 #include "base/log_files.h"
 #include "host/job_io.h"
 
@@ -24,6 +25,7 @@ namespace crema::host {
 namespace {
 
 constexpr double kSendSeconds = 10;
+constexpr double kKilledSeconds = 1;    // from SIGKILL to the end
 constexpr size_t kPipeBytes = 1 << 16;  // what Linux holds of a pipe
 
 class Pipe {
@@ -180,14 +182,30 @@ void ChildProcess::end(double grace) {
   const Deadline deadline = Deadline::after(grace);
   int status = 0;
   while (pid_ >= 0 && !reap(WNOHANG, &status)) {
-    if (deadline.passed()) {
-      ::kill(pid_, SIGKILL);
-      reap(0, &status);  // without a deadline: nothing withstands this signal
-      break;
-    }
+    if (deadline.passed()) return kill();
     ::usleep(5000);
   }
   closeStdin();
+}
+
+// A process that waits for a disk which stands still ends only when that answers.
+void ChildProcess::kill() {
+  closeStdin();
+  ::kill(pid_, SIGKILL);
+  const Deadline deadline = Deadline::after(kKilledSeconds);
+  int status = 0;
+  while (!reap(WNOHANG, &status)) {
+    if (deadline.passed()) {
+      LOG_WARNING(
+          "process {} was killed and has not ended: it waits for a disk, or a file system over a network, that does "
+          "not answer, and ends with that wait",
+          pid_);
+      pid_ = -1;
+      gone_.raise(Error(ErrorKind::kStopped, "the child process was given up"));
+      return;
+    }
+    ::usleep(5000);
+  }
 }
 
 std::vector<std::string> ownExecutable() {

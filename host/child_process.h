@@ -30,18 +30,20 @@ class ChildProcess {
   std::string ended();
   bool killed() const { return killed_; }  // that was a signal
 
-  // Waits up to `grace` seconds for the child, then kills it. Without grace its stdin is closed before.
+  // Waits up to `grace` seconds for the child, then kills it. Without grace its stdin is closed before. One that does not end a
+  // second later is left to the kernel, with a warning.
   void end(double grace);
 
  private:
   ChildProcess() = default;
   void closeStdin();
+  void kill();
   bool reap(int options, int* status);
 
   pid_t pid_ = -1;
   int stdin_ = -1;
   bool killed_ = false;
-  Interrupt gone_;  // raised when the child has ended: all of its lines are in the pipe then
+  Interrupt gone_;  // raised when the child has ended, or was given up: all of its lines are in the pipe then
   std::thread relay_;
 };
 

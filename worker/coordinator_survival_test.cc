@@ -60,6 +60,30 @@ TEST_F(SurvivalTest, AnotherThatComesInTimeEndsTheWait) {
   endsHere();
 }
 
+// The other one writes a snapshot for longer than a replacement is waited for; that one is there, and its rows are on their way.
+TEST_F(SurvivalTest, TheWaitForAnotherBeginsWhenAllHaveStopped) {
+  options_.stepTimeout = 60, options_.replacementTimeout = 8, staged = true;
+  train();
+  workers_[1].hangUp();
+  EXPECT_TRUE(lost(1));
+  hearsRegroup(0, 2, false);
+  comesAgain(1, false);
+  int said = 0;
+  const auto prepares = [&](int seconds) {
+    for (const int end = said + seconds; said < end; ++said) {
+      workers_[0].sayBeat(5, 100 + said);
+      workers_[1].sayBeat(0, said, false, 0, said + 1);
+      ASSERT_FALSE(overWithin(1)) << "after " << said << " s";
+    }
+  };
+  prepares(10);
+  workers_[0].sayPaused(1, 5);
+  prepares(10);
+  workers_[1].sayReady();
+  hearsStart(0, 2, {0, 1}, {5, -1});
+  endsHere();
+}
+
 TEST_F(SurvivalTest, AStateThatWasLostWithItsWorkerEndsTheRun) {
   train();
   workers_[1].hangUp();

@@ -283,12 +283,13 @@ void runToItsEnd(const wire::Job& job, HostRows& rows, const Callbacks& host, In
 void runWorker(const wire::Job& job, HostRows& rows, const Callbacks& host, Interrupt& interrupt) {
   try {
     runToItsEnd(job, rows, host, interrupt);
-  } catch (const cluster::RunOver&) {
+  } catch (const cluster::RunOver& e) {
     // The others have ended the run without this one, which may come at any time, or which replaces one of them: there is
-    // nothing to do, and no error.
+    // nothing to do, and no error. A firewall that refuses connections looks the same, so it is said.
     const bool mayStayEmpty = job.first_workers() > 0 || job.least_workers() > 0;
     const bool replaces = job.attempt() + job.stage_attempt() > 0 && job.replacement() != "fail";
     if (!mayStayEmpty && !replaces) throw;
+    LOG_WARNING("worker {} does nothing: {}", job.worker(), e.what());
     wire::Event done;
     done.mutable_done();
     host.emit(done);

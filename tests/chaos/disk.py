@@ -1,4 +1,4 @@
-"""A small disk that can be full: a tmpfs in a mount namespace of its own."""
+"""Small disks in a mount namespace of their own: one that can be full, a tmpfs, and one that can stand still."""
 
 import contextlib
 import pathlib
@@ -12,12 +12,15 @@ class Disk:
     """
 
     def __init__(self, under, megabytes=32):
-        why = missing("unshare", "nsenter", "mount")
+        self.make(under, "mount", f"mount -t tmpfs -o size={megabytes}m,mode=0777 none")
+
+    def make(self, under, tool, mount):
+        why = missing("unshare", "nsenter", tool)
         if why:
             raise OSError(why)
         self.point = pathlib.Path(under)
         self.point.mkdir(parents=True, exist_ok=True)
-        self.holder = Holder("--mount", script=f"mount -t tmpfs -o size={megabytes}m,mode=0777 none '{self.point}'")
+        self.holder = Holder("--mount", script=f"{mount} '{self.point}'")
         self.command = self.holder.command
         self.path = pathlib.Path(f"/proc/{self.holder.pid}/root{self.point}")
         self.filler = self.path / "filler"
@@ -47,3 +50,28 @@ class Disk:
 
     def __exit__(self, *_):
         self.close()
+
+
+class StillDisk(Disk):
+    """An ext4 in a file, which does not answer while it is frozen."""
+
+    def __init__(self, under, image, megabytes=32):
+        with open(image, "wb") as file:
+            file.truncate(megabytes << 20)
+        self.make(under, "fsfreeze", f"mkfs.ext4 -q -F '{image}' >&2 && mount -o loop '{image}'")
+
+    def clear(self):
+        for old in self.path.iterdir():
+            if old.is_file():
+                old.unlink()
+
+    def freeze(self):
+        self.holder.call("fsfreeze", "--freeze", self.point)
+
+    def thaw(self):
+        with contextlib.suppress(OSError):
+            self.holder.call("fsfreeze", "--unfreeze", self.point)
+
+    def close(self):
+        self.thaw()
+        self.holder.close()

@@ -6,7 +6,7 @@ import os
 import re
 
 import pytest
-from disk import Disk
+from disk import Disk, StillDisk
 from nets import RANKS, write
 
 from chaos import Home, run
@@ -89,3 +89,24 @@ def test_the_full_disk_of_one_machine_costs_its_worker(records, tmp_path, small,
     assert ends == [0, 1, 0, 0], log.read_text()[-2000:]
     assert re.search(r"worker 0 \(.*\) failed.*" + FULL.format("snap_iter_15"), log.read_text()), log.read_text()
     assert [files(home.disk) for home in homes] == [{}, calm, {}]
+
+
+def test_a_disk_that_stands_still_ends_the_run_with_an_error(records, tmp_path):
+    try:
+        disk = StillDisk(tmp_path / "still", tmp_path / "image")
+    except OSError as e:
+        pytest.skip(f"SKIPPED: there is no disk to freeze: {e}")
+    with disk:
+        home = fresh(Home(tmp_path / "run", disk), records)
+        text = (home.folder / "solver.prototxt").read_text()
+        (home.folder / "solver.prototxt").write_text(re.sub(r"max_iter: \d+", "max_iter: 100000", text))
+
+        def freeze(process, _):
+            log = home.folder / "run.log"
+            wait_until(lambda: "Iteration 20 " in log.read_text(), 60, "iteration 20")
+            disk.freeze()
+
+        done = run(home, *"-workers 2 -step_timeout 1 -replacement fail".split(), disturb=freeze, limit=40)
+        disk.thaw()
+        assert done.code == 1, done.log[-2000:]
+        assert "crema: error: worker " in done.log and "was killed and has not ended: it waits for a disk" in done.log

@@ -134,13 +134,14 @@ inline std::string meshSeed() {
   return frame(FrameHeader::kHello, 0) + frame(FrameHeader::kScatter, 128) + frame(FrameHeader::kGather, 128);
 }
 
-// One end of the handshake with what the other would say.
+// One end of the handshake with what the other would say, who does not know the token: whatever it is must be refused.
 inline void readHandshake(const std::string& bytes, bool asServer) {
   Socket s = saying(bytes);
   if (asServer)
     proveAsServer(s, Secret(kWireToken), "data", Deadline::after(5), nullptr);
   else
     proveAsClient(s, Secret(kWireToken), "data", Deadline::after(5), nullptr);
+  internal("a handshake without the token was taken for a good one");
 }
 
 inline std::vector<std::string> nodeSeeds() {

@@ -18,7 +18,7 @@ class TrainingTest : public testing::Test {
   }
   void run() {
     options_.members = workers;
-    auto work = std::make_unique<Training>(ranks, workers, modelHome, false, rebalance);
+    auto work = std::make_unique<Training>(ranks, workers, modelHome, staged, rebalance);
     c_ = std::make_unique<RunningCoordinator>(options_, std::move(work), &stop_);
   }
   // Connects worker w; it has been admitted when this returns.
@@ -67,6 +67,7 @@ class TrainingTest : public testing::Test {
   cluster::CoordinatorOptions options_;
   int ranks = 2, workers = 2;
   double rebalance = 0;
+  bool staged = false;  // each worker has rows of its own
   std::string modelHome;
   std::vector<ScriptedMember> workers_;
   std::unique_ptr<RunningCoordinator> c_;
