@@ -33,7 +33,9 @@ void trainHere(const train::RunOptions& options, const std::string& model) {
   LOG_INFO("Starting Optimization");
   train::Trainer(*run.solver, nullptr, run.train, hooks).run();
   host::endProgress();
-  if (!model.empty()) LOG_INFO("Final model: {}", run.solver->saveModel(model));
+  if (!model.empty())
+    if (const auto saved = train::saveFinalModel(*run.solver, model); !saved.empty())
+      LOG_INFO("Final model: {}", saved);
   LOG_INFO("Optimization Done.");
 }
 
@@ -56,7 +58,10 @@ int train(const TrainFlags& flags) {
   const host::SignalEffects effects{host::parseEffect("sigint_effect", flags.sigint),
                                     host::parseEffect("sighup_effect", flags.sighup)};
   host::parseTermEffect("sigterm_effect", flags.sigterm, true);
-  if (!flags.model.empty()) checkWritable(flags.model), clearLeftovers(flags.model);
+  if (!flags.model.empty()) {
+    if (isDirectory(flags.model)) ioError("cannot write {}: it is a folder; name a file in it", flags.model);
+    checkWritable(flags.model), clearLeftovers(flags.model);
+  }
   const caffe::SolverParameter written = model::readSolver(flags.solver);
   host::setEffects({effects.interrupt, effects.hangup,
                     host::parseTermEffect("sigterm_effect", flags.sigterm, !written.snapshot_prefix().empty())});

@@ -453,7 +453,7 @@ class Coordinator::State {
   }
 
   void forward(const wire::Event& event) {
-    if (event.has_progress()) wentOn(event.progress().iteration());
+    if (event.has_progress()) wentOn(roster_.shown = event.progress().iteration());
     reports_.forward(event, roster_, *work_);
   }
 

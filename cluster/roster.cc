@@ -134,7 +134,7 @@ control::ToMember Roster::here(bool complete, bool brief) const {
 }
 
 int64_t Roster::latestBeat() const {
-  int64_t step = 0;
+  int64_t step = shown;
   for (const auto& m : members) step = std::max(step, m.beat.iteration());
   return step;
 }

@@ -65,11 +65,12 @@ class Roster {
   void tellAll(const control::ToMember& message) const;
   control::ToMember here(bool complete,
                          bool brief) const;  // what those that are here say about themselves; brief: nothing
-  // The largest step of any heartbeat. Members that exchange gradients are never more than one step apart, but a
-  // heartbeat may be a second old.
+  // The largest step of any heartbeat or report of progress. Members that exchange gradients are never more than one step
+  // apart, but a heartbeat may be a second old, progress a quarter of one.
   int64_t latestBeat() const;
 
   std::vector<Member> members;
+  int64_t shown = 0;  // the last step that was reported as progress
 
  private:
   int number(size_t member) const;

@@ -110,7 +110,7 @@ class Run {
     if (trainer_.paused()) return false;
     publications_.waitForAll();
     if (lead_ && trainer_.ended()) throw endedEarly(*run_.solver, run_.train);
-    model_ = lead_ && !job_.model().empty() ? run_.solver->saveModel(job_.model()) : "";
+    model_ = lead_ && !job_.model().empty() ? train::saveFinalModel(*run_.solver, job_.model()) : "";
     if (!model_.empty()) handOver(model_);
     session_.finished(run_.solver->iteration(), stateDigest(*run_.solver));
     return session_.waitForBye();

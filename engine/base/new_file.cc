@@ -45,7 +45,7 @@ void NewFile::openNamed() {
 void NewFile::refused() const {
   const int code = errno;
   const std::string size = expected_ ? fmt::format(" ({} bytes)", expected_) : "";
-  ioError("cannot write {}{}: {}; {}; nothing was left behind", path_, size, systemError(code), remedyFor(code));
+  ioError("cannot write {}{}: {}; {}; no part of it was left behind", path_, size, systemError(code), remedyFor(code));
 }
 
 void NewFile::write(std::string_view bytes) {

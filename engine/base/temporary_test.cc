@@ -205,7 +205,7 @@ TEST(Temporary, AFullDiskLeavesNothing) {
   for (const bool unnamed : {true, false})
     EXPECT_NE(test::messageOf([&] {
                 writeFileAtomically(folder.file("a"), std::string(1000, 'x'), unnamed);
-              }).find("nothing was left behind"),
+              }).find("no part of it was left behind"),
               std::string::npos);
   ::setrlimit(RLIMIT_FSIZE, &was);
   EXPECT_EQ(entries(folder.path()), 0u);

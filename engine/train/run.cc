@@ -128,4 +128,13 @@ Run setUp(RunOptions o) {
   return run;
 }
 
+std::string saveFinalModel(const solver::Solver& solver, const std::string& path) {
+  if (solver.iteration() >= solver.param().max_iter()) return solver.saveModel(path);
+  LOG_WARNING(
+      "the model {} is not written, as training was stopped at iteration {} of {}; -resume auto goes on from its "
+      "snapshot",
+      path, solver.iteration(), solver.param().max_iter());
+  return "";
+}
+
 }  // namespace crema::train

@@ -37,4 +37,8 @@ struct Run {
 // job, and kIo where no snapshot could be written.
 Run setUp(RunOptions options);
 
+// Saves the final model as `path`; its name, with .h5 for HDF5. "" and a warning where training was stopped before max_iter: a
+// half-trained net takes no model's place.
+std::string saveFinalModel(const solver::Solver& solver, const std::string& path);
+
 }  // namespace crema::train

@@ -12,7 +12,7 @@ from nets import RANKS, write
 from chaos import Home, run
 from conftest import sha256, wait_until
 
-FULL = r"cannot write \S+/{}.* No space left on device.*; nothing was left behind"
+FULL = r"cannot write \S+/{}.* No space left on device.*; no part of it was left behind"
 
 
 @pytest.fixture

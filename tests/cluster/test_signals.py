@@ -67,6 +67,7 @@ def test_ctrl_c_at_any_moment_is_a_clean_end(endless, workers, longest):
 
 @pytest.mark.parametrize("workers", [1, 3])
 def test_sigint_snapshots_and_stops_sighup_snapshots_and_goes_on(endless, workers):
+    (endless / "model").write_text("of before")
     run = start(
         endless,
         *"train -solver solver.prototxt -ranks".split(),
@@ -75,7 +76,7 @@ def test_sigint_snapshots_and_stops_sighup_snapshots_and_goes_on(endless, worker
         workers,
         "-threads",
         1,
-        *"-sigint_effect stop -sighup_effect snapshot".split(),
+        *"-sigint_effect stop -sighup_effect snapshot -model model".split(),
     )
     wait_until(lambda: begun(endless), 30, "the first step")
     os.kill(run.pid, signal.SIGHUP)
@@ -90,6 +91,8 @@ def test_sigint_snapshots_and_stops_sighup_snapshots_and_goes_on(endless, worker
     assert ended(run, 15) == 0
     log = (endless / "run.log").read_text()
     assert len(states()) == 2 and "Optimization stopped early." in log
+    assert (endless / "model").read_text() == "of before", "a half-trained net took the model's place"
+    assert "the model model is not written, as training was stopped at iteration" in log
     last = max(int(s.name.split("_")[2].split(".")[0]) for s in states())
     assert (endless / f"snap_iter_{last}.caffemodel").exists()
     resumed = start(
