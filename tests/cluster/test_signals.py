@@ -65,6 +65,29 @@ def test_ctrl_c_at_any_moment_is_a_clean_end(endless, workers, longest):
     assert requested > RUNS * 2 // 3
 
 
+def states(folder):
+    return sorted(folder.glob("snap_iter_*.solverstate"))
+
+
+def goes_on(folder, iteration):
+    """A run goes on from that snapshot."""
+    resumed = start(
+        folder,
+        *"train -solver solver.prototxt -ranks".split(),
+        3,
+        "-snapshot",
+        f"snap_iter_{iteration}.solverstate",
+        name="again",
+    )
+    wait_until(
+        lambda: "Iteration " in (folder / "again.log").read_text().split("Starting Optimization")[-1],
+        20,
+        "the resumed run",
+    )
+    os.kill(resumed.pid, signal.SIGINT)
+    assert ended(resumed, 15) == 0
+
+
 @pytest.mark.parametrize("workers", [1, 3])
 def test_sigint_snapshots_and_stops_sighup_snapshots_and_goes_on(endless, workers):
     (endless / "model").write_text("of before")
@@ -81,35 +104,18 @@ def test_sigint_snapshots_and_stops_sighup_snapshots_and_goes_on(endless, worker
     wait_until(lambda: begun(endless), 30, "the first step")
     os.kill(run.pid, signal.SIGHUP)
 
-    def states():
-        return sorted(endless.glob("snap_iter_*.solverstate"))
-
-    wait_until(lambda: len(states()) == 1, 15, "the snapshot of SIGHUP")
+    wait_until(lambda: len(states(endless)) == 1, 15, "the snapshot of SIGHUP")
     time.sleep(0.2)
     assert run.poll() is None
     os.kill(run.pid, signal.SIGINT)
     assert ended(run, 15) == 0
     log = (endless / "run.log").read_text()
-    assert len(states()) == 2 and "Optimization stopped early." in log
+    assert len(states(endless)) == 2 and "Optimization stopped early." in log
     assert (endless / "model").read_text() == "of before", "a half-trained net took the model's place"
     assert "the model model is not written, as training was stopped at iteration" in log
-    last = max(int(s.name.split("_")[2].split(".")[0]) for s in states())
+    last = max(int(s.name.split("_")[2].split(".")[0]) for s in states(endless))
     assert (endless / f"snap_iter_{last}.caffemodel").exists()
-    resumed = start(
-        endless,
-        *"train -solver solver.prototxt -ranks".split(),
-        3,
-        "-snapshot",
-        f"snap_iter_{last}.solverstate",
-        name="again",
-    )
-    wait_until(
-        lambda: "Iteration " in (endless / "again.log").read_text().split("Starting Optimization")[-1],
-        20,
-        "the resumed run",
-    )
-    os.kill(resumed.pid, signal.SIGINT)
-    assert ended(resumed, 15) == 0
+    goes_on(endless, last)
 
 
 @pytest.mark.parametrize("workers", [1, 2])
