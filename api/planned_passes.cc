@@ -82,18 +82,14 @@ std::optional<double> PlannedPasses::forward(int64_t step, int64_t draw) {
 }
 
 void PlannedPasses::end() {
-  if (!planning_) return;
-  if (plan_) plan_->giveBack();
-  plan_.reset(), frozen_.reset();
-  makeUp();
+  weightsChange();
   planning_ = false;
 }
 
 void PlannedPasses::weightsChange() {
   if (!planning_) return;
-  frozen_.reset();
   if (plan_) plan_->giveBack();
-  plan_.reset();
+  plan_.reset(), frozen_.reset();
   makeUp();
 }
 

@@ -59,8 +59,7 @@ int train(const TrainFlags& flags) {
                                     host::parseEffect("sighup_effect", flags.sighup)};
   host::parseTermEffect("sigterm_effect", flags.sigterm, true);
   if (!flags.model.empty()) {
-    if (isDirectory(flags.model)) ioError("cannot write {}: it is a folder; name a file in it", flags.model);
-    checkWritable(flags.model), clearLeftovers(flags.model);
+    refuseFolder(flags.model), checkWritable(flags.model), clearLeftovers(flags.model);
   }
   const caffe::SolverParameter written = model::readSolver(flags.solver);
   host::setEffects({effects.interrupt, effects.hangup,

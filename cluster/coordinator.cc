@@ -246,7 +246,7 @@ class Coordinator::State {
     if (now - m.heard > options_.stepTimeout)
       lose(w,
            fmt::format("{} has been silent for {:.0f} s{}: stopped, overloaded or cut off. See its log",
-                       roster_.describe(w), now - m.heard, roster_.during(roster_.latestBeat())),
+                       roster_.describe(w), now - m.heard, roster_.during(roster_.latestStep())),
            ErrorKind::kTimeout);
     else if (!gathering() && now - m.moved > patience::kHangTimeouts * options_.stepTimeout)
       lose(
@@ -317,7 +317,7 @@ class Coordinator::State {
       return;
     }
     const bool ends = !survivesLoss() && !membership_.spares(w);
-    const int64_t step = ends ? presentStep(roster_, doorman_, [this](auto& e) { forward(e); }) : roster_.latestBeat();
+    const int64_t step = ends ? presentStep(roster_, doorman_, [this](auto& e) { forward(e); }) : roster_.latestStep();
     lose(w, fmt::format("{} was lost{}: {} (the process ended or was killed). See the end of its log, on Spark its "
                         "executor's stderr",
                         who, roster_.during(step), how));

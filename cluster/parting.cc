@@ -18,8 +18,9 @@ void part(Roster& roster, Doorman& doorman, const control::ToMember& last, const
       if (!in) continue;
     }
     if (in->message.has_hello()) sendTo(*in->from, last);
-    if (!roster.watches(in->from)) continue;
-    Member& m = roster.members[static_cast<size_t>(roster.find(in->from))];
+    const int w = roster.find(in->from);
+    if (w < 0 || !roster.members[static_cast<size_t>(w)].watched()) continue;
+    Member& m = roster.members[static_cast<size_t>(w)];
     m.heard = monotonicSeconds();
     if (!in->lost.empty()) m.channel.reset();
     try {
@@ -32,7 +33,7 @@ void part(Roster& roster, Doorman& doorman, const control::ToMember& last, const
 }
 
 int64_t presentStep(const Roster& roster, Doorman& doorman, const std::function<void(const wire::Event&)>& forward) {
-  int64_t step = roster.latestBeat();
+  int64_t step = roster.latestStep();
   const Deadline moment = Deadline::after(patience::kLostStep);
   while (auto in = doorman.next(moment, nullptr)) {
     if (in->call) in->call();

@@ -133,7 +133,7 @@ control::ToMember Roster::here(bool complete, bool brief) const {
   return message;
 }
 
-int64_t Roster::latestBeat() const {
+int64_t Roster::latestStep() const {
   int64_t step = shown;
   for (const auto& m : members) step = std::max(step, m.beat.iteration());
   return step;

@@ -67,7 +67,7 @@ class Roster {
                          bool brief) const;  // what those that are here say about themselves; brief: nothing
   // The largest step of any heartbeat or report of progress. Members that exchange gradients are never more than one step
   // apart, but a heartbeat may be a second old, progress a quarter of one.
-  int64_t latestBeat() const;
+  int64_t latestStep() const;
 
   std::vector<Member> members;
   int64_t shown = 0;  // the last step that was reported as progress

@@ -87,9 +87,9 @@ TEST(Roster, IsLateWhereSomebodyNeitherIsReadyNorHasRowsPrepared) {
 
 TEST(Roster, ItsStepIsTheLatestOne) {
   Roster roster = three();
-  EXPECT_EQ(roster.latestBeat(), 0);
+  EXPECT_EQ(roster.latestStep(), 0);
   roster.members[1].beat.set_iteration(8), roster.members[2].beat.set_iteration(7);
-  EXPECT_EQ(roster.latestBeat(), 8);
+  EXPECT_EQ(roster.latestStep(), 8);
 }
 
 }  // namespace

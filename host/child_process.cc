@@ -177,35 +177,27 @@ std::string ChildProcess::ended() {
   return WEXITSTATUS(status) ? fmt::format("process {} ended with exit code {}", was, WEXITSTATUS(status)) : "";
 }
 
-void ChildProcess::end(double grace) {
-  if (grace <= 0) closeStdin();
-  const Deadline deadline = Deadline::after(grace);
-  int status = 0;
-  while (pid_ >= 0 && !reap(WNOHANG, &status)) {
-    if (deadline.passed()) return kill();
-    ::usleep(5000);
-  }
-  closeStdin();
+bool ChildProcess::endsWithin(double seconds) {
+  const Deadline deadline = Deadline::after(seconds);
+  for (int status = 0; pid_ >= 0 && !reap(WNOHANG, &status); ::usleep(5000))
+    if (deadline.passed()) return false;
+  return true;
 }
 
 // A process that waits for a disk which stands still ends only when that answers.
-void ChildProcess::kill() {
+void ChildProcess::end(double grace) {
+  if (grace <= 0) closeStdin();
+  const bool ended = endsWithin(grace);
   closeStdin();
+  if (ended) return;
   ::kill(pid_, SIGKILL);
-  const Deadline deadline = Deadline::after(kKilledSeconds);
-  int status = 0;
-  while (!reap(WNOHANG, &status)) {
-    if (deadline.passed()) {
-      LOG_WARNING(
-          "process {} was killed and has not ended: it waits for a disk, or a file system over a network, that does "
-          "not answer, and ends with that wait",
-          pid_);
-      pid_ = -1;
-      gone_.raise(Error(ErrorKind::kStopped, "the child process was given up"));
-      return;
-    }
-    ::usleep(5000);
-  }
+  if (endsWithin(kKilledSeconds)) return;
+  LOG_WARNING(
+      "process {} was killed and has not ended: it waits for a disk, or a file system over a network, that does not "
+      "answer, and ends with that wait",
+      pid_);
+  pid_ = -1;
+  gone_.raise(Error(ErrorKind::kStopped, "the child process was given up"));
 }
 
 std::vector<std::string> ownExecutable() {

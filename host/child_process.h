@@ -37,7 +37,7 @@ class ChildProcess {
  private:
   ChildProcess() = default;
   void closeStdin();
-  void kill();
+  bool endsWithin(double seconds);  // or has ended
   bool reap(int options, int* status);
 
   pid_t pid_ = -1;

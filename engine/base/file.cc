@@ -102,7 +102,7 @@ int openThrough(const std::string& path) {
 
 // A device or a pipe (/dev/null) is written, never replaced.
 void writeThrough(const std::string& path, std::string_view bytes) {
-  if (isDirectory(path)) ioError("cannot write {}: it is a folder; name a file in it", path);
+  refuseFolder(path);
   std::fflush(stdout);
   Descriptor out(openThrough(path));
   std::string failed = out.get() < 0 ? failure() : writeAll(out, bytes);
@@ -146,6 +146,10 @@ bool fileExists(const std::string& path) {
 bool isDirectory(const std::string& path) {
   std::error_code ignored;
   return std::filesystem::is_directory(path, ignored);
+}
+
+void refuseFolder(const std::string& path) {
+  if (isDirectory(path)) ioError("cannot write {}: it is a folder; name a file in it", path);
 }
 
 std::string parentDirectory(const std::string& path) {

@@ -20,6 +20,7 @@ void writeFileAtomically(const std::string& path, uint64_t size, const std::func
 
 bool fileExists(const std::string& path);
 bool isDirectory(const std::string& path);
+void refuseFolder(const std::string& path);  // kIo where a file of this name is to be written, and a folder has it
 std::string parentDirectory(const std::string& path);  // "." when there is none
 std::string joinPath(const std::string& folder,
                      const std::string& name);  // name when it is absolute or folder is empty
