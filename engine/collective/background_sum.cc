@@ -17,7 +17,7 @@ BackgroundSum::~BackgroundSum() {
   thread_.join();
 }
 
-void BackgroundSum::add(Part part) {
+void BackgroundSum::queue(std::variant<Part, Shared> part) {
   const MutexLock lock(mutex_);
   if (failed_) return;  // finish() says why
   parts_.push_back(std::move(part));
@@ -31,9 +31,19 @@ void BackgroundSum::finish() {
   if (failed_) std::rethrow_exception(std::exchange(failed_, nullptr));
 }
 
+void BackgroundSum::exchange(const std::variant<Part, Shared>& part) {
+  if (const auto* sum = std::get_if<Part>(&part)) {
+    exchange_.allReduce(sum->pieces, sum->total, sum->count, sum->tag);
+  } else {
+    const auto& shared = std::get<Shared>(part);
+    exchange_.copy(
+        shared.of, [](int) { return true; }, shared.tag);
+  }
+}
+
 void BackgroundSum::work() {
   for (;;) {
-    std::optional<Part> part;
+    std::optional<std::variant<Part, Shared>> part;
     {
       MutexLock lock(mutex_);
       changed_.wait(lock.standard(), [&]() CREMA_REQUIRES(mutex_) { return stopping_ || !parts_.empty(); });
@@ -42,7 +52,7 @@ void BackgroundSum::work() {
     }
     std::exception_ptr failed;
     try {
-      exchange_.allReduce(part->pieces, part->total, part->count, part->tag);
+      exchange(*part);
     } catch (...) {
       failed = std::current_exception();
     }

@@ -57,6 +57,33 @@ TEST(BackgroundSum, FinishThrowsWhatTheExchangeDid) {
   EXPECT_NE(crema::test::messageOf([&] { sum.finish(); }).find("worker 1"), std::string::npos);
 }
 
+// Numbers of each worker, which all get, between sums.
+TEST(BackgroundSum, WhatIsSharedIsEveryonesBehindIt) {
+  constexpr int kWorkers = 3;
+  MeshWorld world(kWorkers);
+  std::vector<std::future<std::vector<float>>> got;
+  for (int w = 0; w < kWorkers; ++w)
+    got.push_back(std::async(std::launch::async, [&, w] {
+      Mesh mesh(world.options(w, kWorkers));
+      BackgroundSum sum(mesh);
+      std::vector<float> values(1000, 1.f), shared(kWorkers * 50, -1.f);
+      std::fill_n(shared.begin() + w * 50, 50, static_cast<float>(w));
+      std::vector<Bytes> of;
+      for (int other = 0; other < kWorkers; ++other)
+        of.push_back({reinterpret_cast<char*>(shared.data() + other * 50), 50 * sizeof(float)});
+      sum.add({{values.data()}, values.data(), 500, Tag::gradient(0, 0)});
+      sum.share({of, Tag::gradient(0, 1)});
+      sum.add({{values.data() + 500}, values.data() + 500, 500, Tag::gradient(0, 2)});
+      sum.finish();
+      EXPECT_EQ(values, std::vector<float>(1000, 3.f));
+      return shared;
+    }));
+  for (auto& g : got) {
+    const auto shared = g.get();
+    for (size_t i = 0; i < shared.size(); ++i) EXPECT_EQ(shared[i], static_cast<float>(i / 50)) << i;
+  }
+}
+
 // A pass that throws while its first part waits for others must not wait for them.
 TEST(BackgroundSum, ItsEndAbandonsWhatWaits) {
   MeshWorld world(2);

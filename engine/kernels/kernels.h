@@ -4,6 +4,7 @@
 // be zero.
 #pragma once
 #include <cstdint>
+#include <vector>
 
 #include "kernels/context.h"
 #include "kernels/epilogue.h"
@@ -174,12 +175,24 @@ template <class T>
 void update(Context& c, int64_t count, const Update& u, const T* diff, T* histories, int64_t stride, T* w) {
   tableOf<T>(c).update(c, count, u, diff, histories, stride, w);
 }
-// update() of an inner product's weights with the gradient that ipBackwardWeights() computes, which has no memory of its
-// own: a tile of it is used while it is in the first cache. The same bits.
+// How products of several ranks are added, in slots of which the first has the sum behind the last step.
+struct SumStep {
+  int slot;
+  int rank;  // slot <- the product of this rank; -1: slot <- slot + (slot + 1)
+};
+// The factors of an inner product's gradients: those of rank r are x + r apart, [n][in], and dy + r apart, [n][out].
 template <class T>
-void ipUpdate(Context& c, const IpShape& s, const T* x, const T* dy, const Update& u, T* histories, int64_t stride,
+struct IpFactors {
+  const T *x, *dy;
+  int64_t apart = 0;
+  std::vector<SumStep> sum = {{0, 0}};
+};
+// update() of an inner product's weights with the sum of the gradients that ipBackwardWeights() computes of each rank, which
+// has no memory of its own: a tile of it is used while it is in the first cache. The same bits.
+template <class T>
+void ipUpdate(Context& c, const IpShape& s, const IpFactors<T>& f, const Update& u, T* histories, int64_t stride,
               T* w) {
-  tableOf<T>(c).ipUpdate(c, s, x, dy, u, histories, stride, w);
+  tableOf<T>(c).ipUpdate(c, s, f, u, histories, stride, w);
 }
 
 // ------------------------------------------------------------------------------------------------ measuring

@@ -102,13 +102,25 @@ TEST(Updates, StepsAreTheirReferences) {
   });
 }
 
-// Against the gradient and its update apart, bit by bit.
-void checkIpUpdate(const IpShape& s, const Update& u, int histories) {
+// Of so many ranks, in trees of each form: (0 + 1) + 2, and ((0 + 1) + (2 + 3)) + 4.
+std::vector<SumStep> stepsOf(int ranks) {
+  static const std::map<int, std::vector<SumStep>> kAll = {
+      {1, {{0, 0}}},
+      {3, {{0, 0}, {1, 1}, {0, -1}, {1, 2}, {0, -1}}},
+      {5, {{0, 0}, {1, 1}, {0, -1}, {1, 2}, {2, 3}, {1, -1}, {0, -1}, {1, 4}, {0, -1}}}};
+  return kAll.at(ranks);
+}
+
+// Against the gradients, their sum and its update apart, bit by bit. Zeros of either sign, and ranks whose numbers lie apart.
+void checkIpUpdate(const IpShape& s, int ranks, const Update& u, int histories) {
   const auto n = static_cast<size_t>(s.in) * s.out;
   const auto stride = static_cast<int64_t>(n);
-  SCOPED_TRACE(testing::Message() << s.n << " x " << s.in << " -> " << s.out << (s.transposed ? " transposed" : ""));
-  auto x = numbers(static_cast<size_t>(s.n) * s.in, 1), dy = numbers(static_cast<size_t>(s.n) * s.out, 2);
-  std::fill(dy.begin(), dy.begin() + static_cast<std::ptrdiff_t>(dy.size() / 3), -0.f);
+  SCOPED_TRACE(testing::Message() << ranks << " ranks, " << s.n << " x " << s.in << " -> " << s.out
+                                  << (s.transposed ? " transposed" : ""));
+  const int64_t apart = int64_t{s.n} * (s.in + s.out) + 3;
+  auto factors = numbers(static_cast<size_t>(ranks * apart), 1);
+  for (size_t i = 0; i < factors.size(); i += 5) factors[i] = i % 2 ? -0.f : 0.f;
+  const IpFactors<float> f{factors.data(), factors.data() + int64_t{s.n} * s.in, apart, stepsOf(ranks)};
   const auto w = numbers(n, 3), kept = numbers(n * static_cast<size_t>(histories), 4, 1.5);
   const auto all = [&](const char* what, const auto& change) {  // weights, then histories
     return sameBits(what, n + kept.size(), 0.f, [&](Context& k, float* out) {
@@ -116,14 +128,18 @@ void checkIpUpdate(const IpShape& s, const Update& u, int histories) {
       change(k, out);
     });
   };
-  const auto apart = all("apart", [&](Context& k, float* out) {
-    std::vector<float> dw(n, NAN);
-    ipBackwardWeights(k, s, x.data(), dy.data(), dw.data(), false);
-    update(k, stride, u, dw.data(), out + n, stride, out);
+  const auto apartOnes = all("apart", [&](Context& k, float* out) {
+    std::vector<std::vector<float>> slots(4, std::vector<float>(n, NAN));
+    for (const auto [slot, rank] : f.sum) {
+      float* to = slots[static_cast<size_t>(slot)].data();
+      if (rank >= 0)
+        ipBackwardWeights(k, s, f.x + rank * apart, f.dy + rank * apart, to, false);
+      else
+        for (size_t i = 0; i < n; ++i) to[i] += slots[static_cast<size_t>(slot) + 1][i];
+    }
+    update(k, stride, u, slots[0].data(), out + n, stride, out);
   });
-  EXPECT_EQ(
-      all("together", [&](Context& k, float* out) { ipUpdate(k, s, x.data(), dy.data(), u, out + n, stride, out); }),
-      apart);
+  EXPECT_EQ(all("together", [&](Context& k, float* out) { ipUpdate(k, s, f, u, out + n, stride, out); }), apartOnes);
 }
 
 TEST(Updates, OfAGradientWithoutMemoryOfItsOwn) {
@@ -131,11 +147,13 @@ TEST(Updates, OfAGradientWithoutMemoryOfItsOwn) {
     SCOPED_TRACE(Rule::kType);
     Update u{.rule = Rule(SolverFields(), 3), .rate = {.policy = 0.01, .multiplier = 2}, .decay = 0.01, .scale = 0.5};
     for (IpShape s :
-         {IpShape{1, 1, 1}, {0, 5, 3}, {3, 7, 13}, {33, 17, 15}, {4, 70, 45}, {5, 1100, 150}, {32, 400, 303}}) {
-      checkIpUpdate(s, u, Rule::kHistories);
-      u.l1 = !u.l1, s.transposed = true;
-      checkIpUpdate(s, u, Rule::kHistories);
-    }
+         {IpShape{1, 1, 1}, {0, 5, 3}, {3, 7, 13}, {33, 17, 15}, {4, 70, 45}, {5, 1100, 150}, {32, 400, 303}})
+      for (const int ranks : {1, 3, 5}) {
+        s.transposed = false;
+        checkIpUpdate(s, ranks, u, Rule::kHistories);
+        u.l1 = !u.l1, s.transposed = true;
+        checkIpUpdate(s, ranks, u, Rule::kHistories);
+      }
   });
 }
 

@@ -12,10 +12,10 @@ class InnerProduct : public Layer {
   using Layer::Layer;
   bool setsGradients() const override { return true; }
   bool canDefer() const override { return context().dtype == DType::kFloat32; }
-  void updateDeferred(const Blobs& bottom, const Blobs& top, const kernels::Update& u, float* histories,
+  kernels::IpShape deferredShape() const override { return shape_; }
+  void updateDeferred(const kernels::IpFactors<float>& factors, const kernels::Update& u, float* histories,
                       int64_t stride) override {
-    kernels::ipUpdate(kernels(), shape_, bottom[0]->data<float>(), top[0]->diff<float>(), u, histories, stride,
-                      params()[0]->mutableData<float>());
+    kernels::ipUpdate(kernels(), shape_, factors, u, histories, stride, params()[0]->mutableData<float>());
   }
   Reads readsBackward() const override { return {.bottoms = true, .tops = false}; }
   int64_t multiplyAdds(const Blobs&, const Blobs&) const override { return int64_t{shape_.n} * params()[0]->count(); }

@@ -158,7 +158,8 @@ class Layer {
   // values of the first bottom and the gradient of the first top, which are much smaller.
   virtual bool canDefer() const { return false; }
   void deferGradient() { defers_ = true; }  // the next backward() leaves that of these weights to updateDeferred()
-  virtual void updateDeferred(const Blobs& /*bottom*/, const Blobs& /*top*/, const kernels::Update& /*u*/,
+  virtual kernels::IpShape deferredShape() const { return {}; }  // of the last forward()
+  virtual void updateDeferred(const kernels::IpFactors<float>& /*factors*/, const kernels::Update& /*u*/,
                               float* /*histories*/, int64_t /*stride*/) {}
 
   // What Net needs to know before it connects the layer.

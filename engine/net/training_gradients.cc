@@ -38,14 +38,6 @@ void TrainingPlan::findDeferred() {
   }
 }
 
-bool TrainingPlan::updateDeferred(const Blob& weights, const kernels::Update& u, float* histories, int64_t stride) {
-  const auto at = deferred_.find(&weights);
-  if (!left_ || at == deferred_.end()) return false;
-  const auto i = at->second;
-  net_.layers()[static_cast<size_t>(i)]->updateDeferred(net_.bottoms(i), net_.tops(i), u, histories, stride);
-  return true;
-}
-
 // Layers that share no parameter with others and learn all of theirs.
 void TrainingPlan::findSetters() {
   std::set<const Blob*> set;

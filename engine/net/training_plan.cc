@@ -210,7 +210,8 @@ void TrainingPlan::backward(const std::function<void(int64_t from)>& done) {
   left_ = std::exchange(defers_, false) && asPlanned_;
   if (!asPlanned_) return net_.backward();
   if (left_)
-    for (const auto& [weights, i] : deferred_) net_.layers()[static_cast<size_t>(i)]->deferGradient();
+    for (const auto& [weights, i] : deferred_)
+      if (isLeft(i)) net_.layers()[static_cast<size_t>(i)]->deferGradient();
   auto next = learnt_.begin();
   for (int i = static_cast<int>(layers_.size()); i-- > 0;) {
     if (net_.needsBackward(i)) backwardLayer(i);

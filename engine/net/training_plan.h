@@ -47,6 +47,20 @@ class TrainingPlan {
   // each with the new weights: so they need no memory, and are neither written nor read. false: `weights` has its gradient.
   void deferGradients() { defers_ = true; }
   bool updateDeferred(const Blob& weights, const kernels::Update& u, float* histories, int64_t stride);
+  // The same in a run of several ranks (training_factors.cc), where a gradient is the sum of theirs: the update computes it from
+  // the factors of all of them, which takeFactors(), for ranks of this process, and others bring together.
+  struct Deferrable {
+    int layer;
+    int64_t from, to;  // its weights, in the flat diff
+    kernels::IpShape shape;
+    int64_t factors() const { return int64_t{shape.n} * (int64_t{shape.in} + shape.out); }  // of a rank: x, then dy
+  };
+  std::vector<Deferrable> deferrable() const;  // as many rows in each pass, as far as the net says
+  // From now on deferGradients() is for these layers alone; none: for nothing. sum: over all ranks.
+  void shareFactors(const std::vector<Deferrable>& layers, int ranks, const std::vector<kernels::SumStep>& sum);
+  bool sharesFactors() const { return !shared_.empty(); }
+  void takeFactors(int layer, int rank);                                       // of the last backward() of that layer
+  std::vector<float>& factors(int layer) { return shared_.at(layer).values; }  // of all ranks, one behind the other
   // One layer after the other, as these do: nothing happens for a layer that another computes.
   double forwardLayer(int i);
   void backwardLayer(int i);
@@ -89,6 +103,7 @@ class TrainingPlan {
   bool learnsAlone(int i, int param) const;
   void orderLearnt();
   bool separately() const;
+  bool isLeft(int layer) const { return !severalRanks_ || shared_.count(layer) > 0; }
   std::optional<kernels::NormSteps<float>> stepsOf(int leader) const;
   float slopeBehindSum(int leader) const;
   void forwardSum(int leader);
@@ -108,7 +123,14 @@ class TrainingPlan {
   std::vector<layers::Layer*> setters_;               // of the gradients of their parameters
   std::vector<std::pair<int64_t, int64_t>> toClear_;  // the others', from and to, in the flat diff
   std::map<const Blob*, int> deferred_;               // layers that can, by their weights
-  bool defers_ = false, left_ = false;                // the next backward(); the last one
+  struct Shared {
+    Deferrable of;
+    std::vector<float> values;
+  };
+  std::map<int, Shared> shared_;  // by layer
+  std::vector<kernels::SumStep> sum_;
+  bool severalRanks_ = false;
+  bool defers_ = false, left_ = false;  // the next backward(); the last one
   Placement placement_;
   Blob memory_, lent_;
 };

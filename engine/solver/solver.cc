@@ -65,7 +65,7 @@ void Solver::buildNets() {
   net_ = std::make_unique<net::Net>(train.param, train.state, o, train.origin);
   netDigest_ = digestOfNet(train.param, train.state);
   if (!options_.hostLooks)
-    plan_.emplace(*net_, net::TrainingPlan::Options{.mayDefer = defersGradients(), .maySeparate = param_.debug_info()});
+    plan_.emplace(*net_, net::TrainingPlan::Options{.mayDefer = mayDefer(), .maySeparate = param_.debug_info()});
   o.data = options_.testData;
   o.data.ranks = 1, o.data.myRanks = {0}, o.data.stepsPerRank = 1;
   o.needsBackward = options_.hostLooks;
@@ -83,11 +83,13 @@ void Solver::buildNets() {
   if (options_.log) LOG_INFO("Solver scaffolding done.");
 }
 
-// In a run of one rank, whose gradient is no sum, and at which nobody else looks.
-bool Solver::defersGradients() const {
-  return !options_.hostLooks && options_.trainData.ranks == 1 && param_.iter_size() == 1 &&
-         param_.clip_gradients() < 0 && !param_.snapshot_diff();
+// Gradients that nobody else looks at. With several ranks all processes do the same, but one alone prints.
+bool Solver::mayDefer() const {
+  return !options_.hostLooks && param_.iter_size() == 1 && param_.clip_gradients() < 0 && !param_.snapshot_diff() &&
+         (options_.trainData.ranks == 1 || !param_.debug_info());
 }
+
+bool Solver::defersGradients() const { return mayDefer() && (options_.trainData.ranks == 1 || plan_->sharesFactors()); }
 
 double Solver::computeGradient(int rank, const std::function<void(int64_t from)>& done,
                                const std::function<void()>& further) {

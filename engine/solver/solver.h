@@ -59,6 +59,9 @@ class Solver {
   int iteration() const { return iteration_; }
   Blob& history() { return history_; }  // histories x the net's flat layout
 
+  // nullptr where a host looks. Where mayDefer(), its shareFactors() may leave gradients of several ranks to applyUpdate().
+  net::TrainingPlan* plan() { return plan_ ? &*plan_ : nullptr; }
+  bool mayDefer() const;
   // Gradient of this rank's iter_size batches of the present iteration, summed into net().flatDiff(); where
   // defersGradients(), those of inner products' weights are left to applyUpdate(). The mean loss is returned. An Error
   // names iteration and layer when the loss is not finite.

@@ -53,15 +53,34 @@ void Trainer::catchUp(int from, const std::function<bool(int)>& behind) {
     take(keeps ? taken.back().data() : b->mutableData<float>(), static_cast<size_t>(b->count()) * sizeof(float));
   }
   take(carried.data(), carried.size());
+  std::vector<float> sum = sum_;
+  if (solver_.param().snapshot_diff()) {
+    sum.resize(static_cast<size_t>(solver_.net().flatData().count()));
+    take(sum.data(), sum.size() * sizeof(float));
+  }
   take(position.data(), position.size() * sizeof(double));
   if (!mine) return;
   for (size_t i = 0; i < blobs.size(); ++i) std::copy(taken[i].begin(), taken[i].end(), blobs[i]->mutableData<float>());
-  carried_ = std::move(carried);
+  carried_ = std::move(carried), sum_ = std::move(sum);
   solver_.setPosition(position);
   begun_ = true;
   if (solver_.iteration() != iteration)
     LOG_INFO("Going on from iteration {}, as other workers do", solver_.iteration());
   restoreCarried();
+}
+
+// snapshot_diff: the sum over all ranks, for any number of processes. Apart from the net's own, as a step that is dropped leaves
+// those of another pass there.
+void Trainer::keepSum(const float* gradient) {
+  sum_.resize(static_cast<size_t>(solver_.net().flatData().count()));
+  for (const auto& l : solver_.net().learnables())
+    if (!l.keptPerPass) std::copy_n(gradient + l.offset, l.blob->count(), sum_.begin() + l.offset);
+}
+
+// Statistics have no gradient; theirs are zero.
+void Trainer::showSum() {
+  if (solver_.param().snapshot_diff() && !sum_.empty())
+    std::copy(sum_.begin(), sum_.end(), solver_.net().flatDiff().mutableDiff<float>());
 }
 
 // The worker that should have taken a snapshot behind the last step may be gone.

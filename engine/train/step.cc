@@ -1,8 +1,10 @@
 #include "train/step.h"
 
 #include <algorithm>
+#include <set>
 
 #include "base/clock.h"
+#include "train/left_gradients.h"
 
 namespace crema::train {
 namespace {
@@ -25,6 +27,8 @@ struct Spare {
 };
 static_assert(1 + kRequestBits <= net::Net::kSpare);
 
+bool isRank(RankRange r) { return r.hi - r.lo == 1; }
+
 }  // namespace
 
 Step::Step(solver::Solver& solver, collective::Exchange* exchange, RankRange mine, int ranks)
@@ -33,56 +37,97 @@ Step::Step(solver::Solver& solver, collective::Exchange* exchange, RankRange min
       ranks_(ranks),
       firstRank_(mine.lo),
       count_(mine.hi - mine.lo),
-      mine_(planTree(wholeSubtrees(mine, ranks), [](RankRange r) { return r.hi - r.lo == 1; }),
-            TreeSum::Leaves::kUntilNext) {
+      gradient_(solver.net(), {}),
+      mine_(planTree(wholeSubtrees(mine, ranks), isRank), TreeSum::Leaves::kUntilNext) {
   if (solver_.net().flatData().dtype() != DType::kFloat32) internal("training runs in float; double is for checking");
+  if (ranks_ > 1 && solver_.mayDefer()) solver_.plan()->shareFactors({}, ranks_, {});
   cutParts();
   if (exchange_) background_.emplace(*exchange_);
 }
 
-// Parts of at least 4 MiB: below, two rounds over the network cost more than is gained. A net of less than two such parts
+void Step::leaveGradients(int threads) {
+  if (ranks_ == 1 || !solver_.mayDefer()) return;
+  net::TrainingPlan& plan = *solver_.plan();
+  left_ = worthLeaving(plan.deferrable(), ranks_, exchange_ ? exchange_->workers() : 1, threads);
+  std::vector<kernels::SumStep> sum;
+  for (const auto& i : planTree({{0, ranks_}}, isRank).instructions)
+    sum.push_back({i.slot, i.action == collective::TreePlan::Action::kLoad ? i.leaf : -1});
+  plan.shareFactors(left_, ranks_, sum);
+  gradient_ = PackedGradient(solver_.net(), left_);
+  cutParts();
+}
+
+// Sums of at least 4 MiB: below, two rounds over the network cost more than is gained. A net of less than two such parts
 // is summed at once.
 void Step::cutParts() {
   constexpr int64_t kLeast = 1 << 20;  // floats
-  const net::Net& net = solver_.net();
+  parts_.clear();
+  std::set<int64_t> without;
+  for (const auto& one : left_) without.insert(one.from), parts_.push_back({one.from, 0, 0, one.layer});
   std::vector<int64_t> starts;
   int64_t learnt = 0;
-  for (const auto& l : net.learnables())
-    if (!l.keptPerPass) starts.push_back(l.offset), learnt = std::max(learnt, l.offset + l.blob->count());
+  for (const auto& l : solver_.net().learnables())
+    if (!l.keptPerPass && !without.count(l.offset))
+      starts.push_back(l.offset), learnt = std::max(learnt, gradient_.at(l.offset) + l.blob->count());
   std::sort(starts.rbegin(), starts.rend());
-  const int64_t count = solver_.net().flatDiff().count();
-  if (learnt < 2 * kLeast) return parts_.push_back({0, count});
-  for (int64_t to = learnt; const int64_t from : starts)
-    if (to - from >= kLeast || from == 0) parts_.push_back({from, to}), to = from;
-  parts_.push_back({learnt, count});
+  if (learnt < 2 * kLeast) learnt = 0;
+  for (int64_t to = learnt; const int64_t start : starts)
+    if (const int64_t from = gradient_.at(start); to - from >= kLeast || (from == 0 && to > 0))
+      parts_.push_back({start, from, to}), to = from;
+  std::sort(parts_.begin(), parts_.end(), [](const Part& a, const Part& b) { return a.complete > b.complete; });
+  parts_.push_back({0, learnt, gradient_.count()});
+}
+
+void Step::takeFactors(int rank) {
+  for (const auto& one : left_) solver_.plan()->takeFactors(one.layer, rank);
 }
 
 void Step::addParts(int64_t complete, size_t before) {
-  float* all = solver_.net().flatDiff().mutableDiff<float>();
-  for (; added_ < before && parts_[added_].from >= complete; ++added_) {
-    const auto [from, to] = parts_[added_];
+  float* all = gradient_.values();
+  for (; added_ < before && parts_[added_].complete >= complete; ++added_) {
+    const auto [_, from, to, layer] = parts_[added_];
+    const Tag tag = Tag::gradient(solver_.iteration(), static_cast<int>(added_));
+    if (layer >= 0) {
+      if (passes_ == Passes::kBothWays) shareFactors(layer, tag);
+      continue;
+    }
+    if (count_ == 1) gradient_.take(from, to);
     std::vector<const float*> pieces;
     for (const float* piece : pieces_) pieces.push_back(piece + from);
-    background_->add({pieces, all + from, to - from, Tag::gradient(solver_.iteration(), static_cast<int>(added_))});
+    background_->add({pieces, all + from, to - from, tag});
   }
 }
 
+void Step::shareFactors(int layer, const Tag& tag) {
+  if (count_ == 1) solver_.plan()->takeFactors(layer, firstRank_);
+  std::vector<float>& factors = solver_.plan()->factors(layer);
+  const size_t each = factors.size() / static_cast<size_t>(ranks_) * sizeof(float);
+  char* const bytes = reinterpret_cast<char*>(factors.data());
+  std::vector<collective::Bytes> of;
+  for (const RankRange share : exchange_->shares())
+    of.push_back({bytes + each * static_cast<size_t>(share.lo), each * static_cast<size_t>(share.hi - share.lo)});
+  background_->share({of, tag});
+}
+
 Step::Sum Step::run(const std::function<double(int rank, const Done& done)>& pass,
-                    const std::function<Request()>& request) {
+                    const std::function<Request()>& request, Passes passes) {
   net::Net& net = solver_.net();
-  const int64_t learnt = net.flatData().count(), count = net.flatDiff().count();
+  const int64_t learnt = net.flatData().count();
+  const bool overlaps = background_ && count_ == 1;
   Done done;
-  added_ = 0;
-  if (background_ && count_ == 1) {
-    pieces_ = {net.flatDiff().diff<float>()};
+  added_ = 0, passes_ = passes;
+  if (overlaps) {
+    pieces_ = {gradient_.values()};
     done = [this](int64_t from) { addParts(from, parts_.size() - 1); };
   }
-  mine_.run(count, [&](int leaf) {
+  mine_.run(gradient_.count(), [&](int leaf) {
     const double loss = pass(firstRank_ + leaf, done);
     const Request asked = request ? request() : Request::kNone;
-    float* gradient = net.flatDiff().mutableDiff<float>();
-    Spare{loss, leaf + 1 == count_ ? asked : Request::kNone}.write(gradient + learnt);
-    return gradient;
+    Spare{loss, leaf + 1 == count_ ? asked : Request::kNone}.write(net.flatDiff().mutableDiff<float>() + learnt);
+    if (overlaps) return gradient_.values();
+    gradient_.take(0, gradient_.count());
+    if (passes == Passes::kBothWays) takeFactors(firstRank_ + leaf);
+    return gradient_.values();
   });
   const float* total = mine_.root(0);
   if (background_) {
@@ -93,8 +138,9 @@ Step::Sum Step::run(const std::function<double(int rank, const Done& done)>& pas
     addParts(0, parts_.size());
     background_->finish();
     exchanged_ += monotonicSeconds() - from;
-    total = net.flatDiff().diff<float>();
+    total = gradient_.values();
   }
+  total = gradient_.put(total);
   const Spare sum = Spare::read(total + learnt, exchange_ ? exchange_->workers() : 1);
   return {total, sum.loss / ranks_, sum.requests};
 }

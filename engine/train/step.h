@@ -9,6 +9,7 @@
 #include "collective/mesh.h"
 #include "collective/tree_sum.h"
 #include "solver/solver.h"
+#include "train/packed_gradient.h"
 #include "train/request.h"
 
 namespace crema::train {
@@ -23,6 +24,9 @@ class Step {
 
   // exchange: nullptr where this process holds all ranks. Both must outlive the step. Float nets only.
   Step(solver::Solver& solver, collective::Exchange* exchange, collective::RankRange mine, int ranks);
+  // From now on the solver leaves gradients of several ranks to the update where that is worth it (train/left_gradients.h):
+  // they are not in the sum. threads: the fewest of any worker's; all name the same.
+  void leaveGradients(int threads);
 
   // pass(rank, done) leaves the rank's gradient in the net's flat diff and gives its loss; it may call done(from) as soon as
   // the gradients of learnt parameters are complete from that element on, which are then summed over workers while it goes
@@ -30,7 +34,9 @@ class Step {
   // poll gives is this process's one vote. Memory: one gradient for each sum that waits in the tree, at most
   // log2 of my ranks.
   using Done = std::function<void(int64_t from)>;
-  Sum run(const std::function<double(int rank, const Done& done)>& pass, const std::function<Request()>& request);
+  enum class Passes { kBothWays, kForward };  // kForward: there are statistics and losses alone
+  Sum run(const std::function<double(int rank, const Done& done)>& pass, const std::function<Request()>& request,
+          Passes passes = Passes::kBothWays);
 
   // All-gather: each value is set by one worker and zero on all others; afterwards all workers have all of them, with
   // the same bits for any number of workers.
@@ -39,16 +45,23 @@ class Step {
 
  private:
   struct Part {
-    int64_t from, to;
+    int64_t complete;  // when done() names an element of the flat diff up to this one
+    int64_t from, to;  // in gradient_
+    int layer = -1;    // whose factors are shared instead
   };
   void cutParts();
+  void takeFactors(int rank);
+  void shareFactors(int layer, const collective::Tag& tag);
   void addParts(int64_t complete, size_t before);  // those from this element on, of the first `before` parts
 
   solver::Solver& solver_;
   collective::Exchange* exchange_;
   int ranks_, firstRank_, count_;  // of all workers; of this process: the gradient of an only rank needs no other one
   double exchanged_ = 0;
-  // Of the flat diff, in the order in which a backward pass completes them; the statistics and spare floats are the last.
+  std::vector<net::TrainingPlan::Deferrable> left_;
+  PackedGradient gradient_;
+  Passes passes_ = Passes::kBothWays;  // in this step
+  // In the order in which a backward pass completes them; the statistics and spare floats are the last.
   std::vector<Part> parts_;
   size_t added_ = 0;                  // in this step
   std::vector<const float*> pieces_;  // in this step

@@ -46,7 +46,7 @@ void Trainer::run() {
   paused_ = false;
   const int64_t left = solver_.param().max_iter() - solver_.iteration();
   advance(left, goesOn);
-  if (!paused_) finish();
+  if (!paused_) finish(), showSum();
 }
 
 void Trainer::iterate(int64_t iterations) {
@@ -92,15 +92,6 @@ void Trainer::step() {
   if (snapshotTaken_) takeSnapshot();
 }
 
-// snapshot_diff: the sum over all ranks, for any number of processes. Statistics have no gradient; theirs are cleared.
-void Trainer::keepSum(const float* gradient) {
-  net::Net& net = solver_.net();
-  float* diffs = net.flatDiff().mutableDiff<float>();
-  if (gradient == diffs) return;
-  for (const auto& l : net.learnables())
-    if (!l.keptPerPass) std::copy_n(gradient + l.offset, l.blob->count(), diffs + l.offset);
-}
-
 Request Trainer::requested() {
   if (hooks_.request) requested_ = requested_ | hooks_.request();
   return requested_;
@@ -110,12 +101,13 @@ void Trainer::beat() {
   if (hooks_.beat) hooks_.beat(solver_.iteration());
 }
 
-Step::Sum Trainer::sum(const std::function<double(int rank, const Step::Done& done)>& pass) {
+Step::Sum Trainer::sum(const std::function<double(int rank, const Step::Done& done)>& pass, Step::Passes passes) {
   const auto passOf = [&](int rank, const Step::Done& done) {
     beat();
     return pass(rank, done);
   };
-  return step_->run(passOf, [&] { return requested(); });
+  return step_->run(
+      passOf, [&] { return requested(); }, passes);
 }
 
 bool Trainer::ended() const { return wantsEnd(agreed_) && solver_.iteration() < solver_.param().max_iter(); }
@@ -125,13 +117,18 @@ bool Trainer::stops(Request r) const {
   return wantsStop(r) && !(wantsEnd(r) && solver_.iteration() >= solver_.param().max_iter());
 }
 
-// Applies a stop that was requested before the first step: then no step and no test batch is computed.
+// Applies a stop that was requested before the first step: then no step and no test batch is computed. And agrees on which
+// gradients are left to the update.
 void Trainer::agreeToBegin() {
-  std::vector<float> votes(static_cast<size_t>(net::Net::kSpare), 0.f);
+  const size_t spare = size_t{net::Net::kSpare};
+  std::vector<float> votes(spare + static_cast<size_t>(workers()), 0.f);  // each worker's threads behind the requests
+  const int threads = solver_.kernels().pool().size();
   writeRequest(requested(), votes.data());
+  votes[spare + static_cast<size_t>(exchange_ ? exchange_->worker() : 0)] = static_cast<float>(threads);
   step_->gather(votes, collective::Tag::beginning(solver_.iteration()));
   agreed_ = requestOf(votes.data(), workers());
   stopped_ = stops(agreed_);
+  step_->leaveGradients(static_cast<int>(*std::min_element(votes.begin() + spare, votes.end())));
 }
 
 void Trainer::testAll() {
@@ -239,6 +236,7 @@ void Trainer::takeSnapshot() {
 
 void Trainer::snapshotAlone() {
   if (options_.snapshotPrefix.empty()) return;
+  showSum();
   const solver::SnapshotFiles files = solver_.snapshot(options_.snapshotPrefix, options_.publishedPrefix);
   snapshotAt_ = solver_.iteration();
   if (hooks_.snapshot) hooks_.snapshot(solver_.iteration(), files);
@@ -252,7 +250,8 @@ void Trainer::displayAtEnd() {
   if (statistics.empty() && !logs()) return;
   double loss = 0;
   if (!statistics.empty()) {
-    const Step::Sum sum = this->sum([this](int rank, const Step::Done&) { return solver_.evaluate(rank); });
+    const Step::Sum sum =
+        this->sum([this](int rank, const Step::Done&) { return solver_.evaluate(rank); }, Step::Passes::kForward);
     loss = sum.loss;
     statistics.move(sum.gradient, options_.ranks, 1);
   } else {

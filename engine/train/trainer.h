@@ -96,7 +96,8 @@ class Trainer {
   void repeatBorder();
   void shareCarried();
   void restoreCarried();
-  Step::Sum sum(const std::function<double(int rank, const Step::Done& done)>& pass);
+  Step::Sum sum(const std::function<double(int rank, const Step::Done& done)>& pass,
+                Step::Passes passes = Step::Passes::kBothWays);
   void agreeToBegin();
   void testAll();
   void testNet(int net);
@@ -109,6 +110,7 @@ class Trainer {
   }  // so far
   void takeSnapshot();
   void keepSum(const float* gradient);
+  void showSum();
   void displayAtEnd();
   void lastTests();
   void finish();
@@ -119,6 +121,7 @@ class Trainer {
   TrainHooks hooks_;
   std::optional<Step> step_;
   std::vector<char> carried_;           // by rank, as of the last update; empty before the first one
+  std::vector<float> sum_;              // snapshot_diff: the gradient of the last update; empty before the first one
   Request requested_ = Request::kNone;  // polled here, not yet sent with a sum
   Request agreed_ = Request::kNone;     // of all workers, from the last sum
   // begun_: run() has been called, or the state is another worker's.

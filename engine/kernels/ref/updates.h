@@ -1,5 +1,6 @@
 // The update rules in double, weight by weight.
 #pragma once
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -28,10 +29,20 @@ void update(int64_t count, const Update& u, const T* diff, T* histories, int64_t
 }
 
 template <class T>
-void ipUpdate(const IpShape& s, const T* x, const T* dy, const Update& u, T* histories, int64_t stride, T* w) {
-  std::vector<T> dw(static_cast<size_t>(int64_t{s.out} * s.in));
-  ipBackwardWeights(s, x, dy, dw.data(), false);
-  update(int64_t{s.out} * s.in, u, dw.data(), histories, stride, w);
+void ipUpdate(const IpShape& s, const IpFactors<T>& f, const Update& u, T* histories, int64_t stride, T* w) {
+  const auto count = static_cast<size_t>(int64_t{s.out} * s.in);
+  std::vector<std::vector<T>> slots;
+  for (const auto [slot, rank] : f.sum) {
+    const auto at = static_cast<size_t>(slot);
+    slots.resize(std::max(slots.size(), at + 1));
+    if (rank >= 0) {
+      slots[at].resize(count);
+      ipBackwardWeights(s, f.x + rank * f.apart, f.dy + rank * f.apart, slots[at].data(), false);
+    } else {
+      for (size_t i = 0; i < count; ++i) slots[at][i] += slots[at + 1][i];
+    }
+  }
+  update(int64_t{s.out} * s.in, u, slots.at(0).data(), histories, stride, w);
 }
 
 }  // namespace crema::kernels::ref

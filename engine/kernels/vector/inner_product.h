@@ -203,38 +203,62 @@ inline void addTile(const float* tile, int rows, int length, float* to, ptrdiff_
 
 constexpr int kRunPanels = 16;
 
-// Calls use(lane, tile, row, rows, column, columns) for each tile of the gradient, which has kPanel numbers a row. On one lane
-// those of a block of rows and kRunPanels panels one after the other, then those of the next of a few blocks, so that the panels
-// are read from a cache.
-template <class Use>
-void weightTiles(Context& context, const IpShape& s, const float* x, const float* dy, const Use& use) {
-  auto& scratch = context.scratch();
-  // With transposed weights the roles of x and dy are exchanged: dw[i][o] = sum_n x[n][i] dy[n][o].
-  const int rows = s.transposed ? s.in : s.out, columns = s.transposed ? s.out : s.in;
-  const float *left = s.transposed ? x : dy, *right = s.transposed ? dy : x;
-  if (rows == 0 || columns == 0) return;
-  const int panels = (columns + kPanel - 1) / kPanel;
-  float* packed = scratch.shared[kSharedInput].get(static_cast<size_t>(panels) * s.n * kPanel);
-  float* A = scratch.shared[kPackedWeights].get(static_cast<size_t>(s.n) * rows);
-  packRows(A, rows, s.n, [&](int m, int k) { return left[static_cast<size_t>(k) * rows + m]; });
-  const RowBlocks blocks(rows);
-  runUnless(small(s), context, panels, [&](int p, int) {
-    const int length = std::min(kPanel, columns - p * kPanel);
-    for (int n = 0; n < s.n; ++n) {
-      float* d = packed + (static_cast<size_t>(p) * s.n + n) * kPanel;
-      std::memcpy(d, right + static_cast<size_t>(n) * columns + p * kPanel, static_cast<size_t>(length) * 4);
+// The rows [n][width] of all ranks, one after the other.
+inline std::vector<const float*> rowsOfRanks(const float* first, int ranks, int64_t apart, int n, int width) {
+  std::vector<const float*> all;
+  for (int r = 0; r < ranks; ++r)
+    for (int i = 0; i < n; ++i) all.push_back(first + r * apart + static_cast<ptrdiff_t>(i) * width);
+  return all;
+}
+
+// Rows of `width` numbers -> [panel][row][kPanel], zeros behind the last number.
+inline void packColumns(Context& context, bool small, const std::vector<const float*>& rows, int width, float* packed) {
+  runUnless(small, context, (width + kPanel - 1) / kPanel, [&](int p, int) {
+    const int length = std::min(kPanel, width - p * kPanel);
+    float* d = packed + static_cast<size_t>(p) * rows.size() * kPanel;
+    for (size_t k = 0; k < rows.size(); ++k, d += kPanel) {
+      std::memcpy(d, rows[k] + p * kPanel, static_cast<size_t>(length) * 4);
       if (length < kPanel) std::memset(d + length, 0, static_cast<size_t>(kPanel - length) * 4);
     }
   });
+}
+
+// Calls use(lane, tile, row, rows, column, columns) for each tile of the sum of all ranks' gradients, which has kPanel numbers a
+// row. On one lane those of a block of rows and kRunPanels panels one after the other, then those of the next of a few blocks,
+// so that the panels are read from a cache.
+template <class Use>
+void weightTiles(Context& context, const IpShape& s, const IpFactors<float>& f, const Use& use) {
+  auto& scratch = context.scratch();
+  // With transposed weights the roles of x and dy are exchanged: dw[i][o] = sum_n x[n][i] dy[n][o].
+  const int rows = s.transposed ? s.in : s.out, columns = s.transposed ? s.out : s.in;
+  if (rows == 0 || columns == 0) return;
+  int ranks = 0, slots = 0;
+  for (const SumStep& step : f.sum) ranks = std::max(ranks, step.rank + 1), slots = std::max(slots, step.slot + 1);
+  const auto left = rowsOfRanks(s.transposed ? f.x : f.dy, ranks, f.apart, s.n, rows);
+  const int K = ranks * s.n, panels = (columns + kPanel - 1) / kPanel;
+  float* packed = scratch.shared[kSharedInput].get(static_cast<size_t>(panels) * K * kPanel);
+  float* A = scratch.shared[kPackedWeights].get(static_cast<size_t>(K) * rows);
+  packRows(A, rows, K, [&](int m, int k) { return left[static_cast<size_t>(k)][m]; });
+  packColumns(context, small(s), rowsOfRanks(s.transposed ? f.dy : f.x, ranks, f.apart, s.n, columns), columns, packed);
+  const RowBlocks blocks(rows);
   const int group = std::clamp(blocks.count / (4 * context.pool().size()), 1, 4);
   const auto run = [&](int b, int p0, int lane) {
+    constexpr size_t kTile = size_t{kRows} * kPanel;
     const int m0 = blocks.start(b), count = blocks.size(b);
-    alignas(64) float tile[kRows * kPanel];
+    float* tiles = scratch.lane[static_cast<size_t>(lane)].panel.get(static_cast<size_t>(slots) * kTile);
     for (int p = p0; p < std::min(panels, p0 + kRunPanels); ++p) {
-      const float* source[2] = {packed + static_cast<size_t>(p) * s.n * kPanel, nullptr};
-      gemmTileFor(kPacked, count)(s.n, A + static_cast<size_t>(m0) * s.n, source, nullptr, tile, kPanel, false, nullptr,
-                                  A, nullptr, nullptr);
-      use(lane, tile, m0, count, p * kPanel, std::min(kPanel, columns - p * kPanel));
+      for (const auto [slot, rank] : f.sum) {
+        float* tile = tiles + static_cast<size_t>(slot) * kTile;
+        if (rank < 0) {
+          for (size_t i = 0; i < static_cast<size_t>(count) * kPanel; ++i) tile[i] += tile[kTile + i];
+          continue;
+        }
+        const size_t first = static_cast<size_t>(rank) * s.n;
+        const float* source[2] = {packed + (static_cast<size_t>(p) * K + first) * kPanel, nullptr};
+        gemmTileFor(kPacked, count)(s.n, A + static_cast<size_t>(m0) * K + first * count, source, nullptr, tile, kPanel,
+                                    false, nullptr, A, nullptr, nullptr);
+      }
+      use(lane, tiles, m0, count, p * kPanel, std::min(kPanel, columns - p * kPanel));
     }
   };
   runUnless(small(s), context, (blocks.count + group - 1) / group, [&](int t, int lane) {
@@ -246,7 +270,7 @@ void weightTiles(Context& context, const IpShape& s, const float* x, const float
 inline void ipBackwardWeights(Context& context, const IpShape& s, const float* x, const float* dy, float* dw,
                               bool accumulate) {
   const ptrdiff_t ld = s.transposed ? s.out : s.in;
-  weightTiles(context, s, x, dy, [&](int, const float* tile, int row, int rows, int column, int columns) {
+  weightTiles(context, s, {x, dy}, [&](int, const float* tile, int row, int rows, int column, int columns) {
     addTile(tile, rows, columns, dw + row * ld + column, ld, accumulate);
   });
 }

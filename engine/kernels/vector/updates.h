@@ -43,12 +43,12 @@ inline void update(Context& context, int64_t count, const Update& u, const float
 
 // Tiles are put side by side until a row is long enough: pieces of a panel's width, each of another row, are read at half of
 // the memory's speed.
-inline void ipUpdate(Context& context, const IpShape& s, const float* x, const float* dy, const Update& u,
-                     float* histories, int64_t stride, float* w) {
+inline void ipUpdate(Context& context, const IpShape& s, const IpFactors<float>& f, const Update& u, float* histories,
+                     int64_t stride, float* w) {
   constexpr int kRun = kRunPanels * kPanel;
   const int ld = s.transposed ? s.out : s.in;
   withPiece(u, stride, [&](const auto& piece) {
-    weightTiles(context, s, x, dy, [&](int lane, const float* tile, int row, int rows, int column, int columns) {
+    weightTiles(context, s, f, [&](int lane, const float* tile, int row, int rows, int column, int columns) {
       float* diff = context.scratch().lane[static_cast<size_t>(lane)].tile.get(size_t{kRows} * kRun);
       const int from = column / kRun * kRun, to = column + columns;
       addTile(tile, rows, columns, diff + (column - from), kRun, false);

@@ -8,15 +8,17 @@ import scala.util.control.NonFatal
 
 import com.crema.wire.Wire.Event
 import org.apache.hadoop.conf.Configuration
-import org.apache.hadoop.fs.Path
+import org.apache.hadoop.fs.{FileSystem, Path}
 
 /** What one attempt of a YARN application leaves for the next: a folder with a file for each entry, so that writing an
   * entry cannot damage another.
   *
   * Entries: `seed`, `snapshot.N` (model and state of iteration N), `model` (training is over), `output` (the folder
-  * that is being written). A file is recorded as a line `LENGTH TIME PLACE` and is recognised only if all three still
-  * hold, so that another run's file is never taken for it. A folder that was being written has no length or time: it is
-  * recognised by its place, which was free when the attempt began.
+  * that is being written). A file is recorded as a line `LENGTH TIME SUM PLACE`, with the file system's own sum of its
+  * bytes, or - where it keeps none. It is recognised only if its length, its place and its time or its sum still hold,
+  * so that another run's file is never taken for it, and one that a process which was stopped publishes a second time
+  * is. A folder that was being written has no length or time: it is recognised by its place, which was free when the
+  * attempt began.
   */
 class Journal(folder: Path, conf: Configuration) {
   private val log = org.slf4j.LoggerFactory.getLogger(getClass)
@@ -55,21 +57,33 @@ class Journal(folder: Path, conf: Configuration) {
   def noteSeed(seed: Int): Unit = note("seed", seed.toString)
 
   /** A file as it was written. */
-  private case class Seen(length: Long, time: Long, place: String) {
-    override def toString: String = s"$length $time $place"
+  private case class Seen(length: Long, time: Long, sum: String, place: String) {
+    override def toString: String = s"$length $time $sum $place"
     def isThere: Boolean = length >= 0 && {
-      try seen(place) == this
-      catch { case _: FileNotFoundException => false }
+      try {
+        val now = seen(place)
+        now.length == length && (now.time == time || sum != Unknown && now.sum == sum)
+      } catch { case _: FileNotFoundException => false }
     }
   }
+  private val Unknown = "-"
   private def seen(uri: String): Seen = {
     val path = Storage.pathOf(uri)
-    val status = path.getFileSystem(conf).getFileStatus(path)
-    Seen(status.getLen, status.getModificationTime, uri)
+    val fs = path.getFileSystem(conf)
+    val status = fs.getFileStatus(path)
+    Seen(status.getLen, status.getModificationTime, sumOf(fs, path), uri)
   }
+  // HDFS has one of its blocks' checksums, which costs no reading; others have none, or not of every file.
+  private def sumOf(fs: FileSystem, path: Path): String =
+    try Option(fs.getFileChecksum(path)).fold(Unknown)(s =>
+        s.getAlgorithmName + ":" + s.getBytes.map(b => f"$b%02x").mkString)
+    catch {
+      case e: FileNotFoundException => throw e
+      case NonFatal(_) => Unknown
+    }
   private def parsed(line: String): Seen = {
-    val Array(length, time, place) = line.split(" ", 3)
-    Seen(length.toLong, time.toLong, place)
+    val Array(length, time, sum, place) = line.split(" ", 4)
+    Seen(length.toLong, time.toLong, sum, place)
   }
 
   /** Records that both files of a snapshot are published in `folder`. A local folder is that of another machine, where
@@ -78,7 +92,7 @@ class Journal(folder: Path, conf: Configuration) {
   def noteSnapshot(s: Event.Snapshot, folder: String): Unit = {
     def found(written: String) = {
       val uri = Storage.inFolder(folder, new File(written).getName)
-      if (Storage.isLocal(uri)) Seen(-1, -1, uri) else seen(uri)
+      if (Storage.isLocal(uri)) Seen(-1, -1, Unknown, uri) else seen(uri)
     }
     note(s"snapshot.${s.getIteration}", s"${found(s.getModel)}\n${found(s.getState)}")
   }

@@ -5,13 +5,23 @@ import java.nio.file.{Files, Paths}
 
 import com.crema.wire.Wire.Event
 import org.apache.hadoop.conf.Configuration
-import org.apache.hadoop.fs.{Path, RawLocalFileSystem}
+import org.apache.hadoop.fs.{FileChecksum, MD5MD5CRC32FileChecksum, Path, RawLocalFileSystem}
+import org.apache.hadoop.io.MD5Hash
 import org.scalatest.funsuite.AnyFunSuite
 
 /** A folder of this machine under another scheme: to its users it looks like a shared file system. */
 class SharedFolder extends RawLocalFileSystem {
   override def getUri: URI = URI.create("shared:///")
   override def getScheme: String = "shared"
+}
+
+/** One that keeps sums of files, as HDFS does. */
+class SummingFolder extends SharedFolder {
+  override def getFileChecksum(path: Path): FileChecksum = {
+    val in = open(path)
+    try new MD5MD5CRC32FileChecksum(0, 0, MD5Hash.digest(in))
+    finally in.close()
+  }
 }
 
 /** Stands for a process that ends just before it renames a file, so that nothing is cleaned up. */
@@ -51,6 +61,21 @@ class JournalSuite extends AnyFunSuite {
     val e = intercept[Refusal](journal.read().snapshot).getMessage
     assert(e.contains("had trained 20 iterations") && e.contains("are gone or changed since") &&
         e.contains("-snapshot and -weights"), e)
+  }
+
+  test("a snapshot that is published again with the same bytes is the same one, where files have sums") {
+    for ((kind, sums) <- Seq(classOf[SummingFolder] -> true, classOf[SharedFolder] -> false)) {
+      val own = new Configuration(conf)
+      own.setClass("fs.shared.impl", kind, classOf[org.apache.hadoop.fs.FileSystem])
+      own.setBoolean("fs.shared.impl.disable.cache", true)
+      val to = new Path(s"$at/staging/again-$sums")
+      for (n <- Seq(10, 20)) { write(n); new Journal(to, own).noteSnapshot(snapshot(n), at) }
+      for (kind <- Seq("caffemodel", "solverstate"))
+        Files.setLastModifiedTime(folder.resolve(s"m_iter_20.$kind"), java.nio.file.attribute.FileTime.fromMillis(1))
+      assert(new Journal(to, own).read().snapshot.map(_._1) === Some(if (sums) 20L else 10L))
+      Files.writeString(folder.resolve("m_iter_20.solverstate"), "y20")
+      assert(new Journal(to, own).read().snapshot.map(_._1) === Some(10L))
+    }
   }
 
   test("snapshots on a local disk cannot be found by another machine") {
