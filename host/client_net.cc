@@ -5,6 +5,7 @@
 
 #include "base/file.h"
 #include "base/log.h"
+#include "base/random_bytes.h"
 #include "base/sha256.h"
 #include "base/thread_pool.h"
 #include "host/job_io.h"
@@ -43,14 +44,19 @@ void checkOpen(const engine::Open& o) {
   checkThreads(o.threads(), "threads");
 }
 
-// Checks for "host:port" with a number behind the last colon; the socket checks that the host is numeric.
-void checkAddress(const std::string& address, int rank) {
+// "host:port/key" as two: with a number behind the last colon; the socket checks that the host is numeric. A key is no text to
+// show.
+std::pair<std::string, std::string> addressAndKey(const std::string& whole, int rank) {
+  const size_t slash = std::min(whole.find('/'), whole.size());
+  const std::string address = whole.substr(0, slash), key = whole.substr(std::min(slash + 1, whole.size()));
   const size_t colon = address.rfind(':');
   const std::string port = colon == std::string::npos ? "" : address.substr(colon + 1);
   const bool digits = !port.empty() && port.size() <= 5 && port.find_first_not_of("0123456789") == std::string::npos;
-  if (!digits || colon == 0 || std::stoi(port) < 1 || std::stoi(port) > 65535)
-    invalid("the address of node {} is '{}'; give what its localAddresses() said, such as 10.0.0.4:5012", rank,
-            address);
+  if (!digits || colon == 0 || std::stoi(port) < 1 || std::stoi(port) > 65535 || key.empty())
+    invalid(
+        "the address of node {} is '{}{}'; give the whole of what its localAddresses() said, such as 10.0.0.4:5012/KEY",
+        rank, address, key.empty() ? "" : "/...");
+  return {address, key};
 }
 
 }  // namespace
@@ -67,7 +73,8 @@ void ClientNet::RequestBlobs::take(const google::protobuf::RepeatedPtrField<engi
   }
 }
 
-ClientNet::ClientNet(const engine::Open& open, const Interrupt& interrupt) : open_(open), interrupt_(interrupt) {
+ClientNet::ClientNet(const engine::Open& open, const Interrupt& interrupt)
+    : open_(open), interrupt_(interrupt), key_(sha256Hex(randomBytes(32))) {
   checkOpen(open);
   const caffe::SolverParameter written = model::readSolver(open.solver()), param = prepared(written, open);
   prefix_ = param.snapshot_prefix();
@@ -92,7 +99,8 @@ ClientNet::ClientNet(const engine::Open& open, const Interrupt& interrupt) : ope
   if (open.cluster_size() == 1)
     makeStep();
   else
-    door_ = std::make_unique<collective::PeerDoor>(open.host().empty() ? localHost() : open.host(), token(),
+    door_ = std::make_unique<collective::PeerDoor>(open.host().empty() ? localHost() : open.host(),
+                                                   Secret(tokenOf(key_), open.encrypted()),
                                                    fmt::format("node {}'s port", open.rank()));
 }
 
@@ -115,11 +123,11 @@ void ClientNet::describe(engine::Opened* out) {
   out->set_snapshot_prefix(prefix_);
   const std::string model = solver_->snapshotNames(prefix_).model, extension = ".caffemodel";
   out->set_snapshot_suffix(model.substr(model.rfind(extension) + extension.size()));
-  if (door_) out->set_address(door_->address());
+  if (door_) out->set_address(door_->address() + "/" + key_);
 }
 
-std::string ClientNet::token() const {
-  std::string all = fmt::format("crema engine, {} nodes", open_.cluster_size());
+std::string ClientNet::tokenOf(const std::string& key) const {
+  std::string all = fmt::format("{}, crema engine, {} nodes", key, open_.cluster_size());
   for (const auto& p : solver_->net().learnables()) all += "; " + p.label + " " + p.blob->shape().brief();
   return sha256Hex(all);
 }
@@ -130,10 +138,10 @@ void ClientNet::connect(const engine::Addresses& addresses) {
     invalid("{} addresses are given for {} nodes", addresses.address_size(), open_.cluster_size());
   collective::MeshOptions o;
   o.worker = open_.rank(), o.workers = o.ranks = open_.cluster_size();
-  o.secret = token();
   for (int w = 0; w < o.workers; ++w) {
-    o.peers.push_back(addresses.address(w));
-    if (w != o.worker) checkAddress(o.peers.back(), w);
+    const auto [address, key] =
+        w == o.worker ? std::pair<std::string, std::string>() : addressAndKey(addresses.address(w), w);
+    o.peers.push_back(address), o.tokens.push_back(tokenOf(key));
   }
   o.door = door_.get();
   o.connectTimeout = kConnectSeconds / 2, o.stepTimeout = kStepSeconds;

@@ -1,9 +1,8 @@
 // A solver and its nets for a client that sends every batch itself: `crema engine`, used by jcaffe.CaffeNet.
 //
 // A node of a cluster is one rank: train() on W nodes is one process with W ranks, bit for bit. Nodes find each other
-// by the addresses alone, as CaffeOnSpark's do: there is no secret in that API. The token of the handshake is a digest
-// of cluster size and parameter shapes, so that nodes of another run or net refuse each other; it is no protection
-// against attackers. Use it on networks you trust; `crema worker` has real tokens.
+// by the addresses alone, as CaffeOnSpark's do. So an address ends with a key that its node has drawn, and who was given it is
+// let in; cluster size and parameter shapes count as well, so that nodes of another run or net refuse each other.
 #pragma once
 #include <memory>
 #include <string>
@@ -40,13 +39,14 @@ class ClientNet {
     void take(const google::protobuf::RepeatedPtrField<engine::Blob>& from);
   };
   net::Net& validationNet();
-  std::string token() const;
+  std::string tokenOf(const std::string& key) const;
   void makeStep();
   void beginTogether();
   void logStep(double loss);
 
   engine::Open open_;
   const Interrupt& interrupt_;
+  std::string key_;  // of this node's address
   std::string prefix_;
   std::unique_ptr<kernels::Context> kernels_;
   RequestBlobs trainBlobs_, testBlobs_;

@@ -72,8 +72,10 @@ void Mesh::keep(int worker, Socket socket) {
 }
 
 Socket Mesh::connectTo(int worker, Deadline deadline) const {
-  Socket s = connectThroughDoor(options_.peers[static_cast<size_t>(worker)], options_.secret, "data", deadline,
-                                options_.interrupt, deadline);
+  const auto at = static_cast<size_t>(worker);
+  Secret secret = options_.secret;
+  if (!options_.tokens.empty()) secret.token = options_.tokens[at];
+  Socket s = connectThroughDoor(options_.peers[at], secret, "data", deadline, options_.interrupt, deadline);
   const FrameHeader hello{
       FrameHeader::kMagic, options_.generation, FrameHeader::kHello, static_cast<uint32_t>(options_.worker), 0, 0};
   s.writeAll(&hello, sizeof hello, deadline, options_.interrupt);

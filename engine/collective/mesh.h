@@ -78,10 +78,11 @@ struct MeshOptions {
   std::vector<int> numbers;       // what messages call each worker; empty: its place here
   uint32_t generation = 1;
   Secret secret{""};
-  std::vector<std::string> peers;  // data addresses by worker
-  PeerDoor* door = nullptr;        // own data port; it outlives the mesh
-  double connectTimeout = 30;      // those that connect to this one have twice the time
-  double stepTimeout = 60;         // of an exchange, while no byte moves and nobody computes
+  std::vector<std::string> peers;   // data addresses by worker
+  std::vector<std::string> tokens;  // of each worker's door, where each has its own; empty: the secret's
+  PeerDoor* door = nullptr;         // own data port; it outlives the mesh
+  double connectTimeout = 30;       // those that connect to this one have twice the time
+  double stepTimeout = 60;          // of an exchange, while no byte moves and nobody computes
   const Interrupt* interrupt = nullptr;
 };
 

@@ -62,7 +62,9 @@ def test_the_estimate_covers_the_peak_and_is_no_fantasy(records, tmp_path, name,
     estimate = int(re.search(r"about (\d+) MiB per worker", planned.out).group(1))
     peak = peak_mib(tmp_path, "train", "-solver", "solver.prototxt", "-ranks", ranks, "-model", "m", "-threads", 2)
     print(f"{name}, {ranks} rank(s): estimate {estimate} MiB, peak {peak:.0f} MiB")
-    assert peak <= estimate <= 2 * peak + 64
+    assert (
+        peak <= estimate <= 2 * peak + 80
+    )  # of a small net the executable and its scratch are most, by vectors of half the width less
 
 
 def test_rows_that_the_host_sends_are_in_the_estimate(records, tmp_path):

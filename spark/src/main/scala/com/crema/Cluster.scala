@@ -26,6 +26,9 @@ object Cluster {
   private val encryptionOfSpark = Seq("spark.network.crypto.enabled", "spark.authenticate.enableSaslEncryption",
     "spark.ssl.enabled", "spark.ssl.rpc.enabled")
 
+  /** The same of the Spark that this process is a part of; false outside of one. */
+  def encryptsHere: Boolean = Option(SparkEnv.get).exists(e => encrypts(e.conf))
+
   /** The number of executors that these settings ask for, where they give one. */
   private def asked(c: SparkConf): Option[Int] =
     c.getOption(if (isDynamic(c)) "spark.dynamicAllocation.minExecutors" else "spark.executor.instances").map(_.toInt)

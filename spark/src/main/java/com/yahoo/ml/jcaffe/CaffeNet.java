@@ -59,7 +59,7 @@ public class CaffeNet extends BaseObject {
     open.setSolver(solver_conf_file).setModel(orEmpty(input_model_file)).setState(orEmpty(input_state_file));
     open.setTraining(isTraining).setClusterSize(cluster_size).setRank(node_rank);
     open.setValidationNet(validation_net_id).setThreads(Integer.getInteger("crema.threads", 0));
-    if (cluster_size > 1) open.setHost(Cluster.ownAddress());
+    if (cluster_size > 1) open.setHost(Cluster.ownAddress()).setEncrypted(Cluster.encryptsHere());
     engine = new EngineChild();
     try {
       facts = engine.ask(Request.newBuilder().setOpen(open).build(), SECONDS).getOpened();
@@ -190,8 +190,8 @@ public class CaffeNet extends BaseObject {
   }
 
   /**
-   * The addresses at which the other nodes reach this one: one for each of them by rank, "" at its own index; none for
-   * a single node.
+   * The addresses at which the other nodes reach this one, such as 10.0.0.4:5012/KEY: one for each of them by rank, ""
+   * at its own index; none for a single node. The key lets in who has it: give it to the other nodes alone.
    */
   public String[] localAddresses() {
     if (clusterSize == 1) return new String[0];

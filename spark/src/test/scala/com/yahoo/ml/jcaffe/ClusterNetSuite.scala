@@ -106,8 +106,14 @@ class ClusterNetSuite extends AnyFunSuite {
           assert(!n.connect(addresses.toArray))
           (System.nanoTime - start) / 1e9
         }
-        val wrongOnes = Seq(Seq("0x222", "0x333"), Seq("a:b", "c:d"), Seq("127.0.0.1:0", "127.0.0.1:99999"),
-          Seq("", ""), Seq("127.0.0.1:5"))
+        val wrongOnes = Seq(
+          Seq("0x222", "0x333"),
+          Seq("a:b", "c:d"),
+          Seq("127.0.0.1:0", "127.0.0.1:99999"),
+          Seq("", ""),
+          Seq("127.0.0.1:5"),
+          nodes.map(_.localAddresses().mkString.takeWhile(_ != '/'))
+        )
         for (n <- nodes; wrong <- wrongOnes) assert(seconds(n, wrong: _*) < 5, wrong)
         assert(!nodes.head.connect(null))
         assert(seconds(nodes.head, "", "127.0.0.1:9") < 11) // nobody comes
@@ -115,6 +121,19 @@ class ClusterNetSuite extends AnyFunSuite {
         assert(intercept[Exception](nodes.head.sync()).getMessage.contains("is not connected"))
         val zeros = Array(blob(batch, 1, side, side)(_ => 0f), blob(batch, 1, 1, 1)(_ => 0f))
         assert(intercept[Exception](nodes.head.train(0, zeros)).getMessage.contains("is not connected"))
+        assert(together(nodes)((n, r) => n.connect(addressesFor(nodes, r))).forall(identity))
+      }
+    }
+  }
+
+  test("who knows where a node listens, and not its key, is not let in") {
+    inFolder { folder =>
+      val path = solverAt(folder, "net", "unused")
+      withNodes(_ => path, 2) { nodes =>
+        val mine = nodes.head.localAddresses()(1)
+        val guessed = mine.takeWhile(_ != '/') + "/" + "0" * 64
+        assert(mine.length === guessed.length && mine != guessed)
+        assert(!nodes.last.connect(Array(guessed, "")))
         assert(together(nodes)((n, r) => n.connect(addressesFor(nodes, r))).forall(identity))
       }
     }
