@@ -152,8 +152,10 @@ TEST_F(AnyWork, TheCoordinatorsHeartbeatSaysWhetherAnyoneComputes) {
   EXPECT_FALSE(advancing()) << "they gather";
   for (auto& n : nodes_) n.sayReady();
   EXPECT_TRUE(advancing());
-  nodes_[0].sayBeat(0, 1, true);
+  nodes_[0].sayBeat(0, 1, true), nodes_[1].sayBeat(0, 1);
   EXPECT_TRUE(advancing());
+  clock_.advance(1);
+  EXPECT_FALSE(advancing()) << "one that computes has not been heard of for three seconds";
   nodes_[1].sayBeat(0, 1, true);
   EXPECT_FALSE(advancing());
   nodes_[1].sayBeat(0, 2);

@@ -9,6 +9,7 @@ constexpr double kBeat = 1;
 
 // Coordinator, while the run goes on.
 constexpr double kTurn = 0.5;         // for messages, before members are checked and heartbeats go out
+constexpr double kFresh = 2;          // since its last heartbeat, a member counts as computing if that says so
 constexpr double kMessages = 0.5;     // for handling what has come, as a model comes in many messages
 constexpr double kSend = 5;           // until a member has room for a message
 constexpr double kPreparing = 5;      // between two reports to the host of how many members have their rows
@@ -33,6 +34,9 @@ constexpr double kItsError = 1;     // for the coordinator's error after an own 
 constexpr double kPeersError = 5;   // the same after a lost or late peer, whose own error takes longer
 constexpr double kProgress = 0.25;  // between two reports of progress
 constexpr double kEndsAlone = 1;    // from SIGTERM while it waits for others, for them to come
+// And inside a generation since anything has moved: one that computes says so in its next heartbeat, and the coordinator in
+// its own (2 * kBeat + kTurn).
+constexpr double kStill = 3;
 
 // Member, in step timeouts: the coordinator judges who is late; these end what nobody else would end.
 constexpr double kMeshTimeouts = 12;         // an exchange with other members, while no byte moves and nobody computes

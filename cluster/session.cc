@@ -1,5 +1,6 @@
 #include "cluster/session.h"
 
+#include <algorithm>
 #include <system_error>
 #include <utility>
 
@@ -120,22 +121,35 @@ void Session::take(const control::ToMember& message) {
 }
 
 void Session::beat() {
-  while (!waitFor([this] { return closing_.raised(); }, patience::kBeat)) {
-    control::ToCoordinator message;
-    auto* b = message.mutable_beat();
-    b->set_iteration(iteration), b->set_passes(passes + (host_ ? host_->arrived.load() : 0)), b->set_waiting(waiting),
-        b->set_compute_seconds(computeSeconds), b->set_preparing(host_ ? host_->preparing.load() : 0),
-        b->set_transferred(transferred);
-    {
-      const MutexLock lock(mutex_);
-      *b->mutable_spent() = spent_;
-    }
+  Deadline next = Deadline::after(patience::kBeat);
+  while (!waitFor([this] { return closing_.raised(); }, std::min(patience::kLook, next.left()))) {
+    askForEnd();
+    if (!next.passed()) continue;
+    next = Deadline::after(patience::kBeat);
     try {
-      channel_.send(message, Deadline::after(timeout_), &lastWords_);
+      sendBeat();
     } catch (const std::exception&) {
       return;  // listen() reports the cause
     }
   }
+}
+
+void Session::sendBeat() {
+  control::ToCoordinator message;
+  auto* b = message.mutable_beat();
+  b->set_iteration(iteration), b->set_passes(passes + (host_ ? host_->arrived.load() : 0)), b->set_waiting(waiting),
+      b->set_compute_seconds(computeSeconds), b->set_preparing(host_ ? host_->preparing.load() : 0),
+      b->set_transferred(transferred);
+  {
+    const MutexLock lock(mutex_);
+    *b->mutable_spent() = spent_;
+  }
+  channel_.send(message, Deadline::after(timeout_), &lastWords_);
+}
+
+void Session::askForEnd() {
+  const MutexLock lock(mutex_);
+  if (left_ && ends_ && ends_()) left_->raise(Error(ErrorKind::kStopped, "this member was asked to end"));
 }
 
 bool Session::waitFor(const std::function<bool()>& condition, double seconds) {
@@ -176,9 +190,9 @@ control::ToMember::Start Session::waitForStart(const std::function<void()>& mean
   return start;
 }
 
-void Session::watch(Interrupt* left) {
+void Session::watch(Interrupt* left, std::function<bool()> ends) {
   const MutexLock lock(mutex_);
-  left_ = left;
+  left_ = left, ends_ = std::move(ends);
   if (left_ && leaving()) left_->raise(Error(ErrorKind::kPeer, regroup_.why()));
 }
 

@@ -54,8 +54,9 @@ class Session {
   // This process is in reserve, and the place of that member is free: the interrupt is raised, and a process is to be
   // started as that one. -1: none is.
   int place() const { return place_; }
-  // `left` is raised when the coordinator wants the present generation left at once; null: nothing is.
-  void watch(Interrupt* left);
+  // `left` is raised when the coordinator wants the present generation left at once; null: nothing is. And when `ends` says
+  // so, which the thread that sends heartbeats asks several times a second.
+  void watch(Interrupt* left, std::function<bool()> ends = nullptr);
   bool leaving() const;     // the coordinator has said so
   bool pauseAsked() const;  // it wants it left behind the next step that all agree on
   // This member has left it, with the state before step `iteration`, and cannot reach those; the text says how that showed.
@@ -85,6 +86,8 @@ class Session {
   void listen();
   void take(const control::ToMember& message) CREMA_REQUIRES(mutex_);
   void beat();
+  void sendBeat();
+  void askForEnd();
   void waitForKept(const std::function<bool()>& said);
   bool waitFor(const std::function<bool()>& condition, double seconds);
   void waitForMessage(const std::function<bool()>& said, const std::function<void()>& meanwhile = nullptr);
@@ -100,6 +103,7 @@ class Session {
   std::condition_variable changed_;
   std::optional<control::ToMember::Start> start_ CREMA_GUARDED_BY(mutex_);
   Interrupt* left_ CREMA_GUARDED_BY(mutex_) = nullptr;
+  std::function<bool()> ends_ CREMA_GUARDED_BY(mutex_);
   control::ToMember::Regroup regroup_ CREMA_GUARDED_BY(mutex_);  // the last one
   std::atomic<uint32_t> generation_{0};                          // the present one, or the last that was left
   std::atomic<uint32_t> next_{0}, nextAtBorder_{0};              // that regroup_ names

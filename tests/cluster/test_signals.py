@@ -11,7 +11,7 @@ import time
 import pytest
 
 from conftest import CREMA, children, crema, lenet, running, solver, wait_until
-from runs import begun, cluster, ended, endless, start  # noqa: F401 (a fixture)
+from runs import begun, cluster, ended, endless, goes_on, start  # noqa: F401 (a fixture)
 
 RUNS = int(os.environ.get("CREMA_SIGNAL_RUNS", "15"))  # of each kind; hundreds were made when this was written
 
@@ -67,25 +67,6 @@ def test_ctrl_c_at_any_moment_is_a_clean_end(endless, workers, longest):
 
 def states(folder):
     return sorted(folder.glob("snap_iter_*.solverstate"))
-
-
-def goes_on(folder, iteration):
-    """A run goes on from that snapshot."""
-    resumed = start(
-        folder,
-        *"train -solver solver.prototxt -ranks".split(),
-        3,
-        "-snapshot",
-        f"snap_iter_{iteration}.solverstate",
-        name="again",
-    )
-    wait_until(
-        lambda: "Iteration " in (folder / "again.log").read_text().split("Starting Optimization")[-1],
-        20,
-        "the resumed run",
-    )
-    os.kill(resumed.pid, signal.SIGINT)
-    assert ended(resumed, 15) == 0
 
 
 @pytest.mark.parametrize("workers", [1, 3])
