@@ -38,14 +38,6 @@ std::unique_ptr<ChildProcess> startWorker(const wire::Job& job) {
   return child;
 }
 
-// A message and not a signal, as a child that has just started does not handle signals yet.
-wire::Input wishOf(train::Request request) {
-  wire::Input input;
-  input.mutable_wish()->set_snapshot(train::wantsSnapshot(request));
-  input.mutable_wish()->set_stop(train::wantsStop(request));
-  return input;
-}
-
 // The processes of the workers. The coordinator's thread says who is lost; a thread of its own watches and replaces them,
 // and passes on signals.
 class Workers {
@@ -94,15 +86,18 @@ class Workers {
     for (auto& c : children_) c->end(deadline.left());
   }
 
-  // A signal to this process becomes a message to one worker, whose spare floats carry it to all; a stop is sent to all
-  // workers, so that each ends its share of a long test.
+  // A signal to this process becomes a message to all workers, so that none takes it with it when it is lost, and each
+  // ends its share of a long test. A message and not a signal, as a child that has just started does not handle signals
+  // yet. Snapshots are counted, as workers hear of one in different steps.
   void request(train::Request r) {
-    stopping_ = stopping_ || train::wantsStop(r);
-    for (auto& c : children_) {
-      if (!c->there()) continue;
-      c->send(wishOf(r));
-      if (!train::wantsStop(r)) return;
-    }
+    wire::Input input;
+    if (train::wantsStop(r))
+      stopping_ = true, input.mutable_wish()->set_stop(true),
+      input.mutable_wish()->set_snapshot(train::wantsSnapshot(r));
+    else
+      input.mutable_wish()->set_snapshots(++snapshots_);
+    for (auto& c : children_)
+      if (c->there()) c->send(input);
   }
 
   // A child that ends before it has joined is replaced when it was killed; else it ends the run, after three seconds for a
@@ -162,6 +157,7 @@ class Workers {
   std::vector<wire::Event::Lost> lost_ CREMA_GUARDED_BY(mutex_);
   // Of the thread alone. alone_: how the first worker has ended since the run was asked to stop; "": none has.
   bool stopping_ = false;
+  int64_t snapshots_ = 0;  // that the workers have been asked for
   std::string alone_;
   Deadline othersEnd_ = Deadline::after(0);
   std::thread thread_;

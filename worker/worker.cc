@@ -38,7 +38,7 @@ class Run {
         publications_(
             job.publishes(), patience::kPublicationTimeouts * job.step_timeout(), rows.published,
             [this](const wire::Event& event) { session_.report(event); }, [this] { waitsForHost(); }, interrupt),
-        trainer_(*run_.solver, nullptr, run_.train, hooks()) {}
+        trainer_(*run_.solver, nullptr, run_.train, hooks(rows)) {}
 
   void run(const HostRows& rows) {
     rows.waitForRows(interrupt_);
@@ -165,9 +165,10 @@ class Run {
     return every > 0 && at % every != 0 && at / every * every > std::max(last, began_);
   }
 
-  train::TrainHooks hooks() {
+  train::TrainHooks hooks(const HostRows& rows) {
     train::TrainHooks hooks;
     hooks.request = [this] { return requested(); };
+    hooks.snapshots = [&rows] { return rows.snapshotsAsked.load(); };
     hooks.beat = [this](int64_t iteration) {
       left_->check();
       publications_.reportPublished();

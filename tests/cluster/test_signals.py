@@ -99,6 +99,28 @@ def test_sigint_snapshots_and_stops_sighup_snapshots_and_goes_on(endless, worker
     goes_on(endless, last)
 
 
+@pytest.mark.parametrize("which", [0, 2])
+def test_the_snapshot_of_sighup_comes_once_whichever_worker_is_lost(endless, which):
+    """It is stopped, so that it cannot pass the signal on. The others hear of it in steps of their own."""
+    run = start(endless, *"train -solver solver.prototxt -ranks 3 -workers 3 -threads 1".split())
+    wait_until(lambda: begun(endless), 30, "the first step")
+    lost = children(run.pid)[which]
+    os.kill(lost, signal.SIGSTOP)
+    os.kill(run.pid, signal.SIGHUP)
+    time.sleep(0.5)
+    os.kill(lost, signal.SIGKILL)
+    wait_until(lambda: states(endless), 15, "the snapshot of SIGHUP")
+    wait_until(
+        lambda: "goes on with 3 worker(s)" in (endless / "run.log").read_text(), 30, "the replacement of that worker"
+    )
+    os.kill(run.pid, signal.SIGHUP)
+    wait_until(lambda: len(states(endless)) > 1, 15, "the snapshot of the next SIGHUP")
+    time.sleep(0.5)
+    assert len(states(endless)) == 2, (endless / "run.log").read_text()[-1500:]
+    os.kill(run.pid, signal.SIGINT)
+    assert ended(run, 15) == 0
+
+
 @pytest.mark.parametrize("workers", [1, 2])
 def test_ctrl_c_in_the_initial_test_makes_no_iteration(records, tmp_path, workers):
     solver(tmp_path, lenet(records), max_iter=1000, extra="test_iter: 1000000; test_interval: 1000; display: 1")
