@@ -59,6 +59,14 @@ class Coordinator::State {
       throw;
     }
   }
+  void answerLate(const Interrupt& stop) {
+    control::ToMember bye;
+    bye.mutable_bye();
+    for (const Deadline deadline = Deadline::after(patience::kLate); !deadline.passed() && !stop.raised();) {
+      const auto in = doorman_.next(Deadline::earlier(deadline, Deadline::after(patience::kTurn)), nullptr);
+      if (in && in->message.has_hello()) sendTo(*in->from, bye);
+    }
+  }
 
  private:
   using Phase = Membership::Phase;
@@ -484,6 +492,7 @@ Coordinator::Coordinator(const CoordinatorOptions& options, std::unique_ptr<Work
 Coordinator::~Coordinator() = default;
 std::string Coordinator::address() const { return state_->address(); }
 void Coordinator::run(const Interrupt* stop) { state_->run(stop); }
+void Coordinator::answerLate(const Interrupt& stop) { state_->answerLate(stop); }
 void Coordinator::send(const wire::Note& note) { state_->send(note); }
 void Coordinator::askForEnd() { state_->askForEnd(); }
 

@@ -25,9 +25,10 @@ constexpr double kGoodbye = 5;        // for members to close their connections 
 constexpr double kAbort = 2;          // the same after Abort
 constexpr double kParting = 0.1;      // between two looks at who of them is silent
 constexpr double kHostTimeouts = 10;  // step timeouts, for the host to read what it has not read yet
+constexpr double kLate = 600;         // for members that come behind it, as long as the host is there
 
 // Member, of its coordinator.
-constexpr double kGone = 1;         // a refused connection means so soon that the coordinator has ended
+constexpr double kGone = 1;         // until a refused connection to one that listened before is an error
 constexpr double kLook = 0.2;       // between two looks at the interrupt while it waits for a message
 constexpr double kFailed = 5;       // until there is room for the message that it has failed
 constexpr double kItsError = 1;     // for the coordinator's error after an own one

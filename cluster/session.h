@@ -33,7 +33,7 @@ struct SessionOptions {
   Secret secret{""};
   std::string member;                         // "worker 2", for messages
   double joinTimeout = 60, stepTimeout = 60;  // seconds to join; without a message, or room for one, it is lost
-  // It listened before this process was started: a refused connection means that the run is over.
+  // It listened before this process was started, and answers whoever comes behind the run: a refused connection is an error.
   bool coordinatorListens = false;
   std::function<void(const wire::Note&)> noted = {};  // what the coordinator's host says; from the listening thread
 };
@@ -70,7 +70,9 @@ class Session {
   // false: the run is not over, as the present generation is left at once.
   [[nodiscard]] bool waitForBye();
   // After an error between members: waits that long for the coordinator's own error, which names the cause better.
+  // nullopt: there is none, or the run is over.
   std::optional<Error> coordinatorsError(double seconds);
+  void checkNeeded();  // throws RunOver where the run is over, and this member was in no generation of it
 
   // When the coordinator said last that a member computes, or that bytes have moved between members, by
   // monotonicSeconds(); 0: it has not.
@@ -93,6 +95,7 @@ class Session {
   void waitForMessage(const std::function<bool()>& said, const std::function<void()>& meanwhile = nullptr);
 
   Channel channel_;
+  const std::string over_;  // what RunOver says
   double timeout_;
   const std::function<void(const wire::Note&)> noted_;
   Interrupt& interrupt_;

@@ -67,10 +67,7 @@ class Run {
     left_ = &left;
     alone_ = false;
     requests_.waits();
-    session_.watch(&left, [this] {
-      if (whole_ && requests_.endsInside(session_)) alone_ = true;
-      return alone_.load();
-    });
+    session_.watch(&left, [this] { return alone_ = alone_ || (whole_ && requests_.endsInside(session_)); });
     run_.solver->endPassesBy(&left);
     const std::unique_ptr<Interrupt, std::function<void(Interrupt*)>> watched(&left, [this](Interrupt*) {
       endExchange();  // whose threads watch it as well
@@ -274,7 +271,9 @@ void runToItsEnd(const wire::Job& job, HostRows& rows, const Callbacks& host, In
     session.failed(e);
     // After a lost peer the coordinator's error, which names the cause, replaces this one.
     const bool peer = e.kind() == ErrorKind::kPeer || e.kind() == ErrorKind::kTimeout;
-    if (auto cause = session.coordinatorsError(peer ? patience::kPeersError : patience::kItsError)) throw *cause;
+    const auto cause = session.coordinatorsError(peer ? patience::kPeersError : patience::kItsError);
+    session.checkNeeded();
+    if (cause) throw *cause;
     throw;
   }
 }
@@ -285,8 +284,7 @@ void runWorker(const wire::Job& job, HostRows& rows, const Callbacks& host, Inte
   try {
     runToItsEnd(job, rows, host, interrupt);
   } catch (const cluster::RunOver& e) {
-    // The others have ended the run without this one, which may come at any time, or which replaces one of them: there is
-    // nothing to do, and no error. A firewall that refuses connections looks the same, so it is said.
+    // The others have ended the run without this one, which may come at any time, or replaces one of them: it is no error.
     const bool mayStayEmpty = job.first_workers() > 0 || job.least_workers() > 0;
     const bool replaces = job.attempt() + job.stage_attempt() > 0 && job.replacement() != "fail";
     if (!mayStayEmpty && !replaces) throw;

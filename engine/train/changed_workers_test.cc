@@ -98,8 +98,7 @@ TEST_F(ChangedWorkers, AStateIsWholeUntilTheOtherOneIsThere) {
   train::Run ahead = setUp(""), mine = setUp("");
   Trainer(*ahead.solver, nullptr, ahead.train, {}).iterate(4);
   Trainer trainer(*mine.solver, nullptr, mine.train, {});
-  mine.solver->settings().set_max_iter(3);
-  trainer.run();
+  mine.solver->settings().set_max_iter(3), trainer.run();
   mine.solver->settings().set_max_iter(6);
   const std::string before = stateOf(mine);
   for (int until = 0; until < 5; ++until) {
