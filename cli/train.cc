@@ -80,10 +80,15 @@ int train(const TrainFlags& flags) {
   wire::Job job = worker::jobOf(o);
   worker::set(flags.cluster, &job);
   host::checkJob(job);
-  if (o.workers == 1)
-    trainHere(o, flags.model);
-  else
-    host::runLocalCluster(o, flags.model, flags.cluster);
+  try {
+    if (o.workers == 1)
+      trainHere(o, flags.model);
+    else
+      host::runLocalCluster(o, flags.model, flags.cluster);
+  } catch (const Error& e) {
+    if (!host::endedByTerm()) throw;
+    LOG_ERROR("{}", e.what());
+  }
   return host::endedByTerm() ? host::kEndedByTerm : 0;
 }
 

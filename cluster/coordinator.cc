@@ -59,6 +59,14 @@ class Coordinator::State {
       throw;
     }
   }
+  void answerLate(const Interrupt& stop) {
+    control::ToMember bye;
+    bye.mutable_bye();
+    for (const Deadline deadline = Deadline::after(patience::kLate); !deadline.passed() && !stop.raised();) {
+      const auto in = doorman_.next(Deadline::earlier(deadline, Deadline::after(patience::kTurn)), nullptr);
+      if (in && in->message.has_hello()) sendTo(*in->from, bye);
+    }
+  }
 
  private:
   using Phase = Membership::Phase;
@@ -98,7 +106,7 @@ class Coordinator::State {
     if (now - lastAlive_ >= patience::kBeat) {
       lastAlive_ = now;
       control::ToMember alive;
-      alive.mutable_alive()->set_advancing(advancing());
+      alive.mutable_alive()->set_advancing(advancing(now));
       roster_.tellAll(alive);
       reserve_.tellAll(alive);
     }
@@ -233,9 +241,12 @@ class Coordinator::State {
   bool runs(int w) const { return membership_.seat(w) == Membership::Seat::kRunning; }
 
   // By the heartbeats since the last call: whether others that wait may wait for one that is well, or slow, or behind a slow
-  // link, of which they themselves see nothing.
-  bool advancing() {
-    const auto computes = [this](int w) { return runs(w) && !roster_.members[static_cast<size_t>(w)].beat.waiting(); };
+  // link, of which they themselves see nothing. Not one that has stopped in the middle of a batch.
+  bool advancing(double now) {
+    const auto computes = [this, now](int w) {
+      const Member& m = roster_.members[static_cast<size_t>(w)];
+      return runs(w) && !m.beat.waiting() && now - m.heard <= patience::kFresh;
+    };
     return std::exchange(transferred_, false) ||
            std::any_of(membership_.members().begin(), membership_.members().end(), computes);
   }
@@ -263,7 +274,8 @@ class Coordinator::State {
             bool replaced = false) {
     const bool needed = !membership_.spares(w), pauses = needed && !gathering();
     if (needed) {
-      losses_.lost(Error(kind, remedy ? fmt::format("{}; {}", story, work_->remedyForLoss()) : story));
+      losses_.lost(Error(kind == ErrorKind::kStopped ? ErrorKind::kPeer : kind,
+                         remedy ? fmt::format("{}; {}", story, work_->remedyForLoss()) : story));
       if (!survivesLoss()) throw *losses_.last();
     }
     LOG_WARNING("{}", story);
@@ -278,7 +290,7 @@ class Coordinator::State {
     roster_.members[static_cast<size_t>(w)] = Member();
     membership_.left(w);
     if (pauses) waitUntil_ = Deadline::after(options_.replacementTimeout);
-    reports_.lost(w, story, replaced, kind == ErrorKind::kTimeout);
+    reports_.lost(w, story, replaced, kind);
   }
 
   void query(const Doorman::Incoming& in) {
@@ -401,7 +413,9 @@ class Coordinator::State {
     const int time = itsMachine ? losses_.ofItsMachine(w, now) : 1;
     const std::string story = fmt::format("{} failed{}{}: {}", roster_.describe(w), roster_.during(f.iteration()),
                                           Losses::often(time), f.story());
-    if (membership_.spares(w) || (survivesLoss() && f.kind() == name(ErrorKind::kStopped))) return lose(w, story);
+    const bool told = f.kind() == name(ErrorKind::kStopped);
+    if (membership_.spares(w) || (survivesLoss() && told))
+      return lose(w, story, told ? ErrorKind::kStopped : ErrorKind::kPeer);
     if (itsMachine && time <= patience::kFailures) {
       losses_.follow(Error(ErrorKind::kIo, story), now + options_.replacementTimeout);
       return lose(w, story);
@@ -478,6 +492,7 @@ Coordinator::Coordinator(const CoordinatorOptions& options, std::unique_ptr<Work
 Coordinator::~Coordinator() = default;
 std::string Coordinator::address() const { return state_->address(); }
 void Coordinator::run(const Interrupt* stop) { state_->run(stop); }
+void Coordinator::answerLate(const Interrupt& stop) { state_->answerLate(stop); }
 void Coordinator::send(const wire::Note& note) { state_->send(note); }
 void Coordinator::askForEnd() { state_->askForEnd(); }
 

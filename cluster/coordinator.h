@@ -42,6 +42,8 @@ class Coordinator {
   // Until all members have finished (returns) or the run has failed (throws; the error has been sent to every member).
   // `stop` ends it early.
   void run(const Interrupt* stop);
+  // Behind run(), however it ended: tells members that come late that it is over, until `stop`, or for patience::kLate.
+  void answerLate(const Interrupt& stop);
   // From any thread, while run() goes on. Of the host: to all members; then, that the run may end (Work::over).
   void send(const wire::Note& note);
   void askForEnd();

@@ -4,7 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include "cluster/session.h"
 #include "support/coordinator_ends.h"
+#include "support/message_of.h"
 #include "support/plain_work.h"
 #include "support/settle.h"
 
@@ -51,6 +53,26 @@ class AnyWork : public testing::Test {
     const auto m = nodes_[0].hearAnything();
     EXPECT_TRUE(m.has_alive()) << m.ShortDebugString();
     return m.alive().advancing();
+  }
+  void learnsThatItIsLate() {
+    Interrupt stop, interrupt;
+    std::atomic<bool> over{false};
+    std::thread answers([&] {
+      c_->coordinator().answerLate(stop);
+      over = true;
+    });
+    SessionOptions o;
+    o.coordinator = c_->address(), o.secret = test::kToken, o.member = "node 1", o.coordinatorListens = true;
+    control::ToCoordinator::Hello hello;
+    hello.set_attempt(2);
+    {
+      Session late(o, hello, interrupt);
+      EXPECT_EQ(crema::test::messageOf([&] { (void)late.waitForStart(); }),
+                "the run was over before attempt 2 of node 1 could join it, or was needed");
+    }
+    stop.raise(Error(ErrorKind::kStopped, "the driver's job has ended"));
+    EXPECT_TRUE(clock_.advanceUntil([&] { return over.load(); }));
+    answers.join();
   }
   void endsWell() {
     for (auto& n : nodes_) {
@@ -152,8 +174,10 @@ TEST_F(AnyWork, TheCoordinatorsHeartbeatSaysWhetherAnyoneComputes) {
   EXPECT_FALSE(advancing()) << "they gather";
   for (auto& n : nodes_) n.sayReady();
   EXPECT_TRUE(advancing());
-  nodes_[0].sayBeat(0, 1, true);
+  nodes_[0].sayBeat(0, 1, true), nodes_[1].sayBeat(0, 1);
   EXPECT_TRUE(advancing());
+  clock_.advance(1);
+  EXPECT_FALSE(advancing()) << "one that computes has not been heard of for three seconds";
   nodes_[1].sayBeat(0, 1, true);
   EXPECT_FALSE(advancing());
   nodes_[1].sayBeat(0, 2);
@@ -182,6 +206,20 @@ TEST_F(AnyWork, TheCoordinatorsHeartbeatSaysWhetherBytesHaveMoved) {
   EXPECT_TRUE(advancing());
   for (auto& n : nodes_) n.sayFinished("one");
   endsWell();
+}
+
+// Whether it has ended well or not.
+TEST_F(AnyWork, WhoComesBehindTheRunLearnsSo) {
+  start();
+  for (auto& n : nodes_) n.sayFinished("one");
+  endsWell();
+  learnsThatItIsLate();
+}
+TEST_F(AnyWork, WhoComesBehindARunThatFailedLearnsSo) {
+  start();
+  nodes_[1].sayPiece("refused");
+  endsWith(ErrorKind::kData, "node 1 (at 127.0.0.1:7001, host h1, pid 101) sent what nobody wants");
+  learnsThatItIsLate();
 }
 
 TEST_F(AnyWork, ALossHasItsRemedy) {

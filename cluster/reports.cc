@@ -38,10 +38,11 @@ void Reports::started() {
   emit_(event);
 }
 
-void Reports::lost(int member, const std::string& story, bool replaced, bool silent) {
+void Reports::lost(int member, const std::string& story, bool replaced, ErrorKind kind) {
   wire::Event event;
   event.mutable_lost()->set_worker(member), event.mutable_lost()->set_story(story);
-  event.mutable_lost()->set_replaced(replaced), event.mutable_lost()->set_silent(silent);
+  event.mutable_lost()->set_replaced(replaced), event.mutable_lost()->set_silent(kind == ErrorKind::kTimeout);
+  event.mutable_lost()->set_asked(kind == ErrorKind::kStopped);
   emit_(event);
 }
 

@@ -1,5 +1,6 @@
 #include "cluster/session.h"
 
+#include <algorithm>
 #include <system_error>
 #include <utility>
 
@@ -20,36 +21,36 @@ ErrorKind kindForAll(const std::string& text) {
 
 namespace {
 
-constexpr char kNotNeeded[] = "the run was over before this member was needed";
-
 constexpr size_t kPieceBytes = 1u << 20;
 
-// When a run is over its coordinator has ended: a task that Spark repeats then must fail at once instead of waiting for
-// it.
-Socket connectToCoordinator(const SessionOptions& o, int attempt, const Interrupt& interrupt) {
+// Where the coordinator listened before, a refused connection is not waited for to be another: Spark may have better
+// places.
+Socket connectToCoordinator(const SessionOptions& o, const Interrupt& interrupt) {
   const Deadline deadline = Deadline::after(o.joinTimeout);
   const auto join = [&] {
-    Socket s = connectThroughDoor(o.coordinator, o.secret, "control", deadline, &interrupt,
-                                  o.coordinatorListens ? Deadline::after(patience::kGone) : deadline);
-    s.setPeer("the coordinator at " + o.coordinator);
-    return s;
+    try {
+      Socket s = connectThroughDoor(o.coordinator, o.secret, "control", deadline, &interrupt,
+                                    o.coordinatorListens ? Deadline::after(patience::kGone) : deadline);
+      s.setPeer("the coordinator at " + o.coordinator);
+      return s;
+    } catch (const Unreachable& e) {
+      if (!o.coordinatorListens) throw;
+      throw Error(ErrorKind::kPeer,
+                  fmt::format("{}, where the coordinator listened before {} was started; is a firewall "
+                              "between the two machines, or has the driver ended? See its log",
+                              e.message(), o.member));
+    }
   };
-  try {
-    return inside([&] { return fmt::format("while joining the coordinator at {}", o.coordinator); }, join);
-  } catch (const Unreachable& e) {
-    if (!o.coordinatorListens) throw;
-    throw RunOver(
-        fmt::format("the coordinator at {} has ended: the run was over before attempt {} of {} could "
-                    "join it. How it ended stands in the driver's log ({})",
-                    o.coordinator, attempt, o.member, e.message()));
-  }
+  return inside([&] { return fmt::format("while joining the coordinator at {}", o.coordinator); }, join);
 }
 
 }  // namespace
 
 Session::Session(const SessionOptions& options, const control::ToCoordinator::Hello& hello, Interrupt& interrupt,
                  const HostActivity* host)
-    : channel_(connectToCoordinator(options, hello.attempt(), interrupt)),
+    : channel_(connectToCoordinator(options, interrupt)),
+      over_(fmt::format("the run was over before attempt {} of {} could join it, or was needed", hello.attempt(),
+                        options.member)),
       timeout_(options.stepTimeout),
       noted_(options.noted),
       interrupt_(interrupt),
@@ -120,22 +121,35 @@ void Session::take(const control::ToMember& message) {
 }
 
 void Session::beat() {
-  while (!waitFor([this] { return closing_.raised(); }, patience::kBeat)) {
-    control::ToCoordinator message;
-    auto* b = message.mutable_beat();
-    b->set_iteration(iteration), b->set_passes(passes + (host_ ? host_->arrived.load() : 0)), b->set_waiting(waiting),
-        b->set_compute_seconds(computeSeconds), b->set_preparing(host_ ? host_->preparing.load() : 0),
-        b->set_transferred(transferred);
-    {
-      const MutexLock lock(mutex_);
-      *b->mutable_spent() = spent_;
-    }
+  Deadline next = Deadline::after(patience::kBeat);
+  while (!waitFor([this] { return closing_.raised(); }, std::min(patience::kLook, next.left()))) {
+    askForEnd();
+    if (!next.passed()) continue;
+    next = Deadline::after(patience::kBeat);
     try {
-      channel_.send(message, Deadline::after(timeout_), &lastWords_);
+      sendBeat();
     } catch (const std::exception&) {
       return;  // listen() reports the cause
     }
   }
+}
+
+void Session::sendBeat() {
+  control::ToCoordinator message;
+  auto* b = message.mutable_beat();
+  b->set_iteration(iteration), b->set_passes(passes + (host_ ? host_->arrived.load() : 0)), b->set_waiting(waiting),
+      b->set_compute_seconds(computeSeconds), b->set_preparing(host_ ? host_->preparing.load() : 0),
+      b->set_transferred(transferred);
+  {
+    const MutexLock lock(mutex_);
+    *b->mutable_spent() = spent_;
+  }
+  channel_.send(message, Deadline::after(timeout_), &lastWords_);
+}
+
+void Session::askForEnd() {
+  const MutexLock lock(mutex_);
+  if (left_ && ends_ && ends_()) left_->raise(Error(ErrorKind::kStopped, "this member was asked to end"));
 }
 
 bool Session::waitFor(const std::function<bool()>& condition, double seconds) {
@@ -153,7 +167,7 @@ void Session::ready(const std::string& stateDigest, const std::string& records) 
     // Said while the member was preparing, by a coordinator that has gone since; listen() may be a moment behind.
     (void)waitFor([this]() CREMA_REQUIRES(mutex_) { return bye_ || error_; }, patience::kGone);
     const MutexLock lock(mutex_);
-    if (bye_) throw RunOver(kNotNeeded);
+    if (bye_) throw RunOver(over_);
     throw;
   }
 }
@@ -170,15 +184,15 @@ control::ToMember::Start Session::waitForStart(const std::function<void()>& mean
   waiting = false;
   interrupt_.check();
   const MutexLock lock(mutex_);
-  if (!start_) throw RunOver(kNotNeeded);
+  if (!start_) throw RunOver(over_);
   const control::ToMember::Start start = *std::exchange(start_, std::nullopt);
   generation_ = start.generation();
   return start;
 }
 
-void Session::watch(Interrupt* left) {
+void Session::watch(Interrupt* left, std::function<bool()> ends) {
   const MutexLock lock(mutex_);
-  left_ = left;
+  left_ = left, ends_ = std::move(ends);
   if (left_ && leaving()) left_->raise(Error(ErrorKind::kPeer, regroup_.why()));
 }
 
@@ -266,9 +280,14 @@ bool Session::waitForBye() {
 }
 
 std::optional<Error> Session::coordinatorsError(double seconds) {
-  waitFor([this]() CREMA_REQUIRES(mutex_) { return error_.has_value(); }, seconds);
+  waitFor([this]() CREMA_REQUIRES(mutex_) { return error_ || bye_; }, seconds);
   const MutexLock lock(mutex_);
   return error_;
+}
+
+void Session::checkNeeded() {
+  const MutexLock lock(mutex_);
+  if (bye_ && generation_ == 0) throw RunOver(over_);
 }
 
 }  // namespace crema::cluster

@@ -33,7 +33,7 @@ struct SessionOptions {
   Secret secret{""};
   std::string member;                         // "worker 2", for messages
   double joinTimeout = 60, stepTimeout = 60;  // seconds to join; without a message, or room for one, it is lost
-  // It listened before this process was started: a refused connection means that the run is over.
+  // It listened before this process was started, and answers whoever comes behind the run: a refused connection is an error.
   bool coordinatorListens = false;
   std::function<void(const wire::Note&)> noted = {};  // what the coordinator's host says; from the listening thread
 };
@@ -54,8 +54,9 @@ class Session {
   // This process is in reserve, and the place of that member is free: the interrupt is raised, and a process is to be
   // started as that one. -1: none is.
   int place() const { return place_; }
-  // `left` is raised when the coordinator wants the present generation left at once; null: nothing is.
-  void watch(Interrupt* left);
+  // `left` is raised when the coordinator wants the present generation left at once; null: nothing is. And when `ends` says
+  // so, which the thread that sends heartbeats asks several times a second.
+  void watch(Interrupt* left, std::function<bool()> ends = nullptr);
   bool leaving() const;     // the coordinator has said so
   bool pauseAsked() const;  // it wants it left behind the next step that all agree on
   // This member has left it, with the state before step `iteration`, and cannot reach those; the text says how that showed.
@@ -69,7 +70,9 @@ class Session {
   // false: the run is not over, as the present generation is left at once.
   [[nodiscard]] bool waitForBye();
   // After an error between members: waits that long for the coordinator's own error, which names the cause better.
+  // nullopt: there is none, or the run is over.
   std::optional<Error> coordinatorsError(double seconds);
+  void checkNeeded();  // throws RunOver where the run is over, and this member was in no generation of it
 
   // When the coordinator said last that a member computes, or that bytes have moved between members, by
   // monotonicSeconds(); 0: it has not.
@@ -85,11 +88,14 @@ class Session {
   void listen();
   void take(const control::ToMember& message) CREMA_REQUIRES(mutex_);
   void beat();
+  void sendBeat();
+  void askForEnd();
   void waitForKept(const std::function<bool()>& said);
   bool waitFor(const std::function<bool()>& condition, double seconds);
   void waitForMessage(const std::function<bool()>& said, const std::function<void()>& meanwhile = nullptr);
 
   Channel channel_;
+  const std::string over_;  // what RunOver says
   double timeout_;
   const std::function<void(const wire::Note&)> noted_;
   Interrupt& interrupt_;
@@ -100,6 +106,7 @@ class Session {
   std::condition_variable changed_;
   std::optional<control::ToMember::Start> start_ CREMA_GUARDED_BY(mutex_);
   Interrupt* left_ CREMA_GUARDED_BY(mutex_) = nullptr;
+  std::function<bool()> ends_ CREMA_GUARDED_BY(mutex_);
   control::ToMember::Regroup regroup_ CREMA_GUARDED_BY(mutex_);  // the last one
   std::atomic<uint32_t> generation_{0};                          // the present one, or the last that was left
   std::atomic<uint32_t> next_{0}, nextAtBorder_{0};              // that regroup_ names

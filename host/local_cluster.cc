@@ -24,6 +24,9 @@ namespace {
 // Seconds for the processes of workers behind the coordinator's end, by which all have closed their connections but those
 // that are stopped or cut off, or have been writing a snapshot for longer than it waited (patience.h).
 constexpr double kAfterError = 1, kAfterSuccess = 5;
+// From when the first worker has ended alone, as the run was asked to stop and others did not come, until all must have.
+// Its snapshot is whole.
+constexpr double kAfterFirst = 2;
 
 std::unique_ptr<ChildProcess> startWorker(const wire::Job& job) {
   // Their log lines are relayed by this process, to its log files too.
@@ -33,14 +36,6 @@ std::unique_ptr<ChildProcess> startWorker(const wire::Job& job) {
                                                 std::to_string(logging().lowest)});
   child->send(job);
   return child;
-}
-
-// A message and not a signal, as a child that has just started does not handle signals yet.
-wire::Input wishOf(train::Request request) {
-  wire::Input input;
-  input.mutable_wish()->set_snapshot(train::wantsSnapshot(request));
-  input.mutable_wish()->set_stop(train::wantsStop(request));
-  return input;
 }
 
 // The processes of the workers. The coordinator's thread says who is lost; a thread of its own watches and replaces them,
@@ -64,9 +59,9 @@ class Workers {
   Interrupt& gone() { return gone_; }  // raised when a worker has ended before it could join
   std::atomic<bool> started{false};    // all have joined
   std::vector<std::atomic<bool>> joined;
-  void replace(int worker) {
+  void replace(const wire::Event::Lost& lost) {
     const MutexLock lock(mutex_);
-    lost_.push_back(worker);
+    lost_.push_back(lost);
   }
 
  private:
@@ -84,20 +79,25 @@ class Workers {
       if (const train::Request r = polledRequest(); r != train::Request::kNone) request(r);
       replaceLost();
       for (size_t w = 0; w < children_.size(); ++w) look(w);
+      if (!alone_.empty() && othersEnd_.passed()) gone_.raise(Error(ErrorKind::kStopped, alone_));
       ::usleep(20000);
     }
     const Deadline deadline = Deadline::after(grace_);
     for (auto& c : children_) c->end(deadline.left());
   }
 
-  // A signal to this process becomes a message to one worker, whose spare floats carry it to all; a stop is sent to all
-  // workers, so that each ends its share of a long test.
+  // A signal to this process becomes a message to all workers, so that none takes it with it when it is lost, and each
+  // ends its share of a long test. A message and not a signal, as a child that has just started does not handle signals
+  // yet. Snapshots are counted, as workers hear of one in different steps.
   void request(train::Request r) {
-    for (auto& c : children_) {
-      if (!c->there()) continue;
-      c->send(wishOf(r));
-      if (!train::wantsStop(r)) return;
-    }
+    wire::Input input;
+    if (train::wantsStop(r))
+      stopping_ = true, input.mutable_wish()->set_stop(true),
+      input.mutable_wish()->set_snapshot(train::wantsSnapshot(r));
+    else
+      input.mutable_wish()->set_snapshots(++snapshots_);
+    for (auto& c : children_)
+      if (c->there()) c->send(input);
   }
 
   // A child that ends before it has joined is replaced when it was killed; else it ends the run, after three seconds for a
@@ -106,24 +106,30 @@ class Workers {
     if (const std::string how = children_[w]->ended(); !how.empty()) {
       ended_[w] = fmt::format("worker {} is gone: {}; its last lines are above", w, how);
       moment_[w] = Deadline::after(3);
-      if (children_[w]->killed() && !joined[w] && job_.replacement() != "fail") replace(static_cast<int>(w));
+      if (children_[w]->killed() && !joined[w] && job_.replacement() != "fail") {
+        wire::Event::Lost lost;
+        lost.set_worker(static_cast<int>(w));
+        replace(lost);
+      }
     }
     if (!ended_[w].empty() && moment_[w].passed() && (!started || job_.replacement() == "fail"))
       gone_.raise(Error(ErrorKind::kPeer, ended_[w]));
   }
 
+  // Not where the run was asked to stop: then others end, with or without them.
   void replaceLost() {
-    std::vector<int> lost;
+    std::vector<wire::Event::Lost> lost;
     {
       const MutexLock lock(mutex_);
       lost.swap(lost_);
     }
-    for (const int worker : lost) {
-      const auto w = static_cast<size_t>(worker);
+    for (const auto& l : lost) {
+      const auto w = static_cast<size_t>(l.worker());
       children_[w]->end(0);
       joined[w] = false;
-      if (++attempts_[w] > kReplacements) continue;
-      startAgain(worker);
+      if (stopping_ && l.asked() && alone_.empty()) alone_ = l.story(), othersEnd_ = Deadline::after(kAfterFirst);
+      if (stopping_ || ++attempts_[w] > kReplacements) continue;
+      startAgain(l.worker());
     }
   }
 
@@ -148,7 +154,12 @@ class Workers {
   std::atomic<bool> over_{false};
   std::atomic<double> grace_{0};
   Mutex mutex_;
-  std::vector<int> lost_ CREMA_GUARDED_BY(mutex_);
+  std::vector<wire::Event::Lost> lost_ CREMA_GUARDED_BY(mutex_);
+  // Of the thread alone. alone_: how the first worker has ended since the run was asked to stop; "": none has.
+  bool stopping_ = false;
+  int64_t snapshots_ = 0;  // that the workers have been asked for
+  std::string alone_;
+  Deadline othersEnd_ = Deadline::after(0);
   std::thread thread_;
 };
 
@@ -182,7 +193,7 @@ void runLocalCluster(const train::RunOptions& options, const std::string& model,
     show(event);
     if (event.has_started()) workers->started = true;
     if (event.has_joined()) workers->joined[static_cast<size_t>(event.joined().worker())] = true;
-    if (event.has_lost() && !event.lost().replaced()) workers->replace(event.lost().worker());
+    if (event.has_lost() && !event.lost().replaced()) workers->replace(event.lost());
   };
   cluster::Coordinator coordinator(worker::coordinatorOf(job), worker::workOf(job), heard);
   job.set_coordinator(coordinator.address());

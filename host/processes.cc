@@ -1,7 +1,11 @@
 #include "host/processes.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdio>
+#include <memory>
 
 #include "base/file.h"
 #include "base/log_files.h"
@@ -41,6 +45,14 @@ void showEvent(const wire::Event& e) {
   if (const std::string line = worker::changeOf(e); !line.empty()) LOG_INFO("{}", line);
   if (e.has_snapshot()) LOG_INFO("Snapshot {}", e.snapshot().state());
   if (e.has_done()) LOG_INFO("Optimization Done.");
+}
+
+// The host has heard all, and takes the end of stdout for the end of the run.
+void closeStdout() {
+  std::fflush(stdout);
+  const int nothing = ::open("/dev/null", O_WRONLY | O_CLOEXEC);
+  ::dup2(nothing, STDOUT_FILENO);
+  ::close(nothing);
 }
 
 }  // namespace
@@ -89,13 +101,25 @@ int serveCoordinator(const std::function<wire::Job()>& readJob, bool byHost, int
   static Outbox& outbox = *new Outbox([byHost](const wire::Event& event) {  // never freed, as the interrupt
     byHost ? toHost(event) : showEvent(event);
   });
-  reportingThrough(outbox, hostPatience(job), [&] {
-    const auto emit = [](const wire::Event& event) { outbox.put(event); };
-    cluster::Coordinator(o, worker::workOf(job), emit).run(&interrupt);
-    wire::Event done;
-    done.mutable_done();
-    emit(done);
-  });
+  std::unique_ptr<cluster::Coordinator> coordinator;
+  const auto answerLate = [&] {
+    if (byHost && job.coordinator_listens() && coordinator) closeStdout(), coordinator->answerLate(interrupt);
+    coordinator.reset();
+  };
+  try {
+    reportingThrough(outbox, hostPatience(job), [&] {
+      const auto emit = [](const wire::Event& event) { outbox.put(event); };
+      coordinator = std::make_unique<cluster::Coordinator>(o, worker::workOf(job), emit);
+      coordinator->run(&interrupt);
+      wire::Event done;
+      done.mutable_done();
+      emit(done);
+    });
+  } catch (...) {
+    answerLate();
+    throw;
+  }
+  answerLate();
   exitBesideStdin();
 }
 

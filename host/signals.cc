@@ -73,7 +73,7 @@ train::Request polledRequest() {
   if (train::wantsStop(term)) ended = true;
   const train::Request all = (interrupted.exchange(false) ? effects.interrupt : train::Request::kNone) |
                              (hungUp.exchange(false) ? effects.hangup : train::Request::kNone) | term;
-  static bool stopping = false;  // polled by one thread
+  static bool stopping = false;  // polled by one thread at a time
   stopping |= train::wantsStop(all);
   if (!stopping) requestedSince = 0;
   return all;

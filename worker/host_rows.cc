@@ -134,6 +134,7 @@ void HostRows::accept(const wire::Input& input) {
   }
   if (input.wish().snapshot()) snapshotRequested = true;
   if (input.wish().stop()) stopRequested = true;
+  if (input.wish().has_snapshots()) snapshotsAsked = input.wish().snapshots();
   if (input.has_preparing()) ++activity.arrived, ++activity.preparing;
   if (input.has_rows()) append(input.rows().test(), input.rows().batch());
   if (input.has_rows() || input.has_end()) rowsCame_ = true;

@@ -36,6 +36,7 @@ class HostRows {
   cluster::HostActivity activity;
   std::atomic<int64_t> published{0};                                 // snapshots that the host has published
   std::atomic<bool> snapshotRequested{false}, stopRequested{false};  // the reader resets them
+  std::atomic<int64_t> snapshotsAsked{0};                            // so far
   std::atomic<bool> hostFailed{false};                               // the host reported an error of its own
 
   void accept(const wire::Input& input);  // throws kData when it contradicts itself or the Job

@@ -203,7 +203,10 @@ TEST_F(HostRowsTest, WordsOfTheHostAreCountedAndKept) {
   request.mutable_wish()->set_stop(false), request.mutable_wish()->set_snapshot(true);
   h->accept(request);
   EXPECT_TRUE(h->stopRequested) << "whoever takes a request sets it back";
+  EXPECT_EQ(h->snapshotsAsked, 0);
   EXPECT_TRUE(h->snapshotRequested);
+  request.mutable_wish()->set_snapshots(2), h->accept(request);
+  EXPECT_EQ(h->snapshotsAsked, 2);
 }
 
 TEST_F(HostRowsTest, WhatTheHostCouldNotDoIsItsError) {

@@ -81,13 +81,18 @@ std::string changeOf(const wire::Event& event) {
          (r.shares().empty() ? "" : "; " + r.shares());
 }
 
-Error endedEarly(const solver::Solver& solver, const train::TrainOptions& o) {
+Error endedEarly(const solver::Solver& solver, const train::TrainOptions& o, train::Request told, bool saved) {
+  const std::string at =
+      fmt::format("{} stopped at iteration {} of {}",
+                  train::wantsEnd(told) ? "a worker was told to end (SIGTERM), so training has"
+                                        : "training was asked to end, and waited for workers that did not come: it has",
+                  solver.iteration(), solver.param().max_iter());
+  if (!saved || o.snapshotPrefix.empty()) return {ErrorKind::kStopped, at + ", without a snapshot"};
   const solver::SnapshotFiles files =
       solver.snapshotNames(o.publishedPrefix.empty() ? o.snapshotPrefix : o.publishedPrefix);
   return {ErrorKind::kStopped,
-          fmt::format("a worker was told to end (SIGTERM), so training has stopped at iteration {} of {}; go on from "
-                      "there with -snapshot {} (on Spark with -weights {} beside it)",
-                      solver.iteration(), solver.param().max_iter(), files.state, files.model)};
+          fmt::format("{}; go on from there with -snapshot {} (on Spark with -weights {} beside it)", at, files.state,
+                      files.model)};
 }
 
 control::ToCoordinator::Spent messageOf(const train::Spent& spent) {

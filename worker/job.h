@@ -34,9 +34,10 @@ std::string jobDigest(const wire::Job& job);
 
 // A line for people about a lost worker, or about those with which the run goes on; "" for other events.
 std::string changeOf(const wire::Event& event);
-// A worker got SIGTERM: a scheduler wants its machine or container back. The snapshot is written; the run has not
-// succeeded.
-Error endedEarly(const solver::Solver& solver, const train::TrainOptions& options);
+// A worker got SIGTERM (kEnd), as a scheduler wants its machine or container back, or the run was asked to stop while this
+// worker waited for others. The snapshot is written, where one was to be (saved); the run has not succeeded.
+Error endedEarly(const solver::Solver& solver, const train::TrainOptions& options, train::Request told,
+                 bool saved = true);
 control::ToCoordinator::Spent messageOf(const train::Spent& spent);
 train::Spent spentOf(const control::ToCoordinator::Spent& message);
 wire::Event toEvent(const train::Progress& p);

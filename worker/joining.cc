@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "base/sha256.h"
+#include "cluster/patience.h"
 #include "cluster/secret.h"
 #include "worker/job.h"
 
@@ -34,6 +35,21 @@ cluster::SessionOptions sessionOf(const wire::Job& job) {
           job.step_timeout(),
           job.coordinator_listens(),
           {}};
+}
+
+collective::MeshOptions meshOf(const wire::Job& job, const control::ToMember::Start& start, collective::PeerDoor& data,
+                               const Interrupt* left) {
+  collective::MeshOptions o;
+  o.worker = start.member(), o.workers = start.number_size(), o.ranks = job.ranks();
+  for (int w = 0; w < o.workers; ++w)
+    o.shares.push_back({w == 0 ? 0 : start.share_end(w - 1), start.share_end(w)}), o.numbers.push_back(start.number(w));
+  o.generation = start.generation();
+  o.secret = cluster::secretOf(job);
+  o.peers.assign(start.peers().begin(), start.peers().end());
+  o.door = &data;
+  o.stepTimeout = cluster::patience::kMeshTimeouts * job.step_timeout();
+  o.interrupt = left;
+  return o;
 }
 
 std::string stateDigest(solver::Solver& solver) {

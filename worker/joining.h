@@ -3,7 +3,7 @@
 #include <string>
 
 #include "cluster/session.h"
-#include "collective/peer_door.h"
+#include "collective/mesh.h"
 #include "control.pb.h"
 #include "solver/solver.h"
 #include "wire.pb.h"
@@ -12,6 +12,9 @@ namespace crema::worker {
 
 control::ToCoordinator::Hello helloOf(const wire::Job& job, const collective::PeerDoor& data);
 cluster::SessionOptions sessionOf(const wire::Job& job);
+// Of a generation. Both outlive the mesh.
+collective::MeshOptions meshOf(const wire::Job& job, const control::ToMember::Start& start, collective::PeerDoor& data,
+                               const Interrupt* left);
 // SHA-256 of weights and history, which are the same on all workers behind every step.
 std::string stateDigest(solver::Solver& solver);
 

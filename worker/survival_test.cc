@@ -2,90 +2,18 @@
 // whose members nobody can reach.
 #include <gtest/gtest.h>
 
-#include <filesystem>
-
-#include "cluster/doorman.h"
 #include "cluster/secret.h"
 #include "collective/mesh.h"
 #include "support/coordinator_ends.h"
-#include "support/worker_runs.h"
+#include "support/surviving_worker.h"
 #include "worker/joining.h"
 
 namespace crema::worker {
 namespace {
 
-using crema::test::HandClock;
+using crema::test::kClosed;
 using crema::test::soon;
-
-constexpr char kClosed[] = "127.0.0.1:1";  // a port at which nobody listens
-
-class SurvivingWorker : public crema::test::WorkerRuns {
- protected:
-  void TearDown() override {
-    if (!thread_.joinable()) return;
-    control::ToMember m;
-    m.mutable_abort()->set_story("enough"), m.mutable_abort()->set_kind("stopped");
-    worker_->send(m, Deadline::after(1e6));
-    thread_.join();
-  }
-  // Worker 1 of two, up to Ready.
-  void begin(
-      const std::function<train::Request()>& request = [] { return train::Request::kNone; },
-      const Change& change = nullptr) {
-    job_ = job(2);
-    if (change) change(job_);
-    job_.set_worker(1), job_.set_coordinator(doorman_.address()), job_.set_step_timeout(1000);
-    job_.set_replacement("continue");
-    rows_ = std::make_unique<HostRows>(
-        job_, false, [](const wire::Event&) {}, &interrupt_);
-    if (send_) send_(*rows_);
-    thread_ = std::thread([this, request] {
-      error_ = crema::test::messageOf([&] { runWorker(job_, *rows_, {[](auto&) {}, request}, interrupt_); });
-    });
-    const auto hello = next();
-    worker_ = hello.from, address_ = hello.message.hello().data_address();
-    EXPECT_TRUE(next().message.has_ready());
-  }
-  // The next message that is no heartbeat and no report.
-  cluster::Doorman::Incoming next() {
-    for (;;) {
-      std::optional<cluster::Doorman::Incoming> in;
-      EXPECT_TRUE(soon([&] { return (in = doorman_.next(Deadline::after(0), nullptr)).has_value(); },
-                       [&] { clock_.advance(0.05); }));
-      if (!in) return {};
-      if (in->message.has_beat() && beat_) beat_(in->message.beat());
-      if (!in->message.has_beat() && !in->message.has_report()) return *in;
-    }
-  }
-  void start(uint32_t generation, const std::vector<int64_t>& iterations, const std::string& zero = kClosed) {
-    control::ToMember m;
-    auto* s = m.mutable_start();
-    s->set_generation(generation), s->set_member(1);
-    s->add_peers(zero), s->add_peers(address_);
-    s->add_number(0), s->add_number(1);
-    s->add_share_end(2), s->add_share_end(4);
-    for (const int64_t i : iterations) s->add_iteration(i);
-    worker_->send(m, Deadline::after(1e6));
-  }
-  void startAlone(uint32_t generation, int64_t iteration) {
-    control::ToMember m;
-    auto* s = m.mutable_start();
-    s->set_generation(generation), s->set_member(0);
-    s->add_peers(address_), s->add_number(1), s->add_share_end(4), s->add_iteration(iteration);
-    worker_->send(m, Deadline::after(1e6));
-  }
-
-  HandClock clock_;
-  cluster::Doorman doorman_{"127.0.0.1", 0, "the token of this cluster"};
-  wire::Job job_;
-  Interrupt interrupt_;
-  std::shared_ptr<cluster::Channel> worker_;
-  std::string address_, error_;
-  std::unique_ptr<HostRows> rows_;
-  std::function<void(HostRows&)> send_;                            // before it begins
-  std::function<void(const control::ToCoordinator::Beat&)> beat_;  // hears what next() leaves out
-  std::thread thread_;
-};
+using SurvivingWorker = crema::test::SurvivingWorker;
 
 // Else the run would begin anew, at iteration 0, when all others are lost.
 TEST_F(SurvivingWorker, ANewcomerThatMeetsNobodyHasNoState) {
@@ -147,7 +75,8 @@ TEST_F(SurvivingWorker, WhoWaitsForOneThatComputesGoesOnWaiting) {
 
 // It would come again in every generation: it ends the run.
 TEST_F(SurvivingWorker, ATimeoutOfItsOwnIsAnError) {
-  begin([]() -> train::Request { throw Error(ErrorKind::kTimeout, "the file system is gone"); });
+  leads_ = [] { throw Error(ErrorKind::kTimeout, "the file system is gone"); };
+  begin();
   startAlone(1, -1);
   const auto in = next();
   ASSERT_TRUE(in.message.has_failed()) << in.message.ShortDebugString();
@@ -179,28 +108,6 @@ TEST_F(SurvivingWorker, ASnapshotThatIsNeverPublishedIsAnErrorOfItsMachineWhileI
   EXPECT_GT(monotonicSeconds() - since, 9999);
 }
 
-// The signal comes in a step that fails, and a scheduler that ends this process leaves it seconds to wait for others.
-TEST_F(SurvivingWorker, ATerminationOutlivesItsStep) {
-  const auto all = crema::test::datums(folder_.file("db"));
-  send_ = [&](HostRows& rows) { sendRows(rows, all, 0, 5); };  // of 20
-  std::atomic<int> asked{0};  // before the step, then behind the pass of the rank that has its rows
-  begin([&] { return ++asked == 2 ? train::Request::kEnd : train::Request::kNone; },
-        [this](wire::Job& j) { j = ofRows(j, false), j.set_snapshot_prefix(folder_.file("snap")); });
-  startAlone(1, -1);
-  ASSERT_TRUE(clock_.advanceUntil([&] { return asked >= 2; }));
-  control::ToMember m;
-  m.mutable_regroup()->set_generation(2), m.mutable_regroup()->set_why("worker 0 was lost");
-  worker_->send(m, Deadline::after(1e6));
-  const auto left = next();
-  ASSERT_TRUE(left.message.has_paused()) << left.message.ShortDebugString();
-  const auto in = next();
-  ASSERT_TRUE(in.message.has_failed()) << in.message.ShortDebugString();
-  EXPECT_NE(in.message.failed().story().find("told to end (SIGTERM), so training has stopped at iteration 0"),
-            std::string::npos)
-      << in.message.failed().story();
-  EXPECT_TRUE(std::filesystem::exists(folder_.file("snap_iter_0.solverstate")));
-}
-
 // The first step takes 20 rows, and 5 are there: a survivor would be kept from going on by rows that may never come.
 TEST_F(SurvivingWorker, AWaitForRowsEndsWithTheGeneration) {
   const auto all = crema::test::datums(folder_.file("db"));
@@ -210,15 +117,8 @@ TEST_F(SurvivingWorker, AWaitForRowsEndsWithTheGeneration) {
   const std::string expected = model();
   send_ = [&](HostRows& rows) { sendRows(rows, all, 0, 5); };
   begin([] { return train::Request::kNone; }, [this](wire::Job& j) { j = ofRows(j, false); });
-  int64_t passes = 0;
-  beat_ = [&](const control::ToCoordinator::Beat& b) { passes = b.passes(); };
   startAlone(1, -1);
-  const auto waits = [&] {  // in the second rank's pass: 5 rows have come, and two passes have begun
-    while (const auto in = doorman_.next(Deadline::after(0), nullptr))
-      if (in->message.has_beat()) beat_(in->message.beat());
-    return passes == 7;
-  };
-  ASSERT_TRUE(clock_.advanceUntil(waits));
+  ASSERT_TRUE(waitsForRows());
   control::ToMember m;
   m.mutable_regroup()->set_generation(2), m.mutable_regroup()->set_why("worker 0 was lost");
   worker_->send(m, Deadline::after(1e6));

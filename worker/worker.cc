@@ -14,6 +14,7 @@
 #include "worker/job.h"
 #include "worker/joining.h"
 #include "worker/publications.h"
+#include "worker/requests.h"
 #include "worker/watched_mesh.h"
 
 namespace crema::worker {
@@ -32,16 +33,21 @@ class Run {
         data_(data),
         host_(host),
         interrupt_(interrupt),
+        requests_(host.request),
         run_(train::setUp(runOf(job, rows))),
         publications_(
             job.publishes(), patience::kPublicationTimeouts * job.step_timeout(), rows.published,
             [this](const wire::Event& event) { session_.report(event); }, [this] { waitsForHost(); }, interrupt),
-        trainer_(*run_.solver, nullptr, run_.train, hooks()) {}
+        trainer_(*run_.solver, nullptr, run_.train, hooks(rows)) {}
 
   void run(const HostRows& rows) {
     rows.waitForRows(interrupt_);
     session_.ready(stateDigest(*run_.solver), run_.solver->recordsRead());
-    while (!generation(session_.waitForStart([this] { waitsForStart(); }))) {
+    for (bool over = false; !over;) {
+      requests_.waits();
+      over = generation(session_.waitForStart([this] {
+        if (whole_ && requests_.endsBetween()) endAlone();
+      }));
     }
     wire::Event done;
     done.mutable_done()->set_iteration(run_.solver->iteration());
@@ -59,7 +65,9 @@ class Run {
   bool generation(const Start& start) {
     Interrupt left(interrupt_);
     left_ = &left;
-    session_.watch(&left);
+    alone_ = false;
+    requests_.waits();
+    session_.watch(&left, [this] { return alone_ = alone_ || (whole_ && requests_.endsInside(session_)); });
     run_.solver->endPassesBy(&left);
     const std::unique_ptr<Interrupt, std::function<void(Interrupt*)>> watched(&left, [this](Interrupt*) {
       endExchange();  // whose threads watch it as well
@@ -87,8 +95,9 @@ class Run {
       others.ended = e.ended(), story = e.what();
     } catch (const Error& e) {
       const bool leaves = told_ && e.kind() == ErrorKind::kStopped;
-      if (interrupt_.raised() || leaves || !session_.leaving()) throw;
+      if (interrupt_.raised() || (!alone_ && (leaves || !session_.leaving()))) throw;
     }
+    if (alone_) endAlone();
     leave(others, story);
     return false;
   }
@@ -109,7 +118,7 @@ class Run {
     if (trainer_.paused() && told_) throw Error(ErrorKind::kStopped, "it was told to end (SIGTERM)");
     if (trainer_.paused()) return false;
     publications_.waitForAll();
-    if (lead_ && trainer_.ended()) throw endedEarly(*run_.solver, run_.train);
+    if (lead_ && trainer_.ended()) throw endedEarly(*run_.solver, run_.train, train::Request::kEnd);
     model_ = lead_ && !job_.model().empty() ? train::saveFinalModel(*run_.solver, job_.model()) : "";
     if (!model_.empty()) handOver(model_);
     session_.finished(run_.solver->iteration(), stateDigest(*run_.solver));
@@ -129,23 +138,12 @@ class Run {
 
   // Connects to the members of the generation; those that are behind take the state of one that is ahead.
   void meet(const Start& start) {
-    const int me = start.member(), all = start.number_size();
-    lead_ = me == 0;
+    lead_ = start.member() == 0;
     if (lead_ && host_.leads) host_.leads();
-    collective::MeshOptions o;
-    o.worker = me, o.workers = all, o.ranks = job_.ranks();
-    for (int w = 0; w < all; ++w)
-      o.shares.push_back({w == 0 ? 0 : start.share_end(w - 1), start.share_end(w)}),
-          o.numbers.push_back(start.number(w));
-    o.generation = start.generation();
-    o.secret = cluster::secretOf(job_);
-    o.peers.assign(start.peers().begin(), start.peers().end());
-    o.door = &data_;
-    o.stepTimeout = patience::kMeshTimeouts * job_.step_timeout();
-    o.interrupt = left_;
+    const collective::MeshOptions o = meshOf(job_, start, data_, left_);
     whole_ = whole_ || start.generation() == 1;
-    if (all > 1) mesh_ = std::make_unique<WatchedMesh>(o, session_), mesh_->connectWatched();
-    trainer_.changeWorkers(mesh_.get(), o.shares[static_cast<size_t>(me)], all);
+    if (o.workers > 1) mesh_ = std::make_unique<WatchedMesh>(o, session_), mesh_->connectWatched();
+    trainer_.changeWorkers(mesh_.get(), o.shares[static_cast<size_t>(o.worker)], o.workers);
     const auto& at = start.iteration();
     const auto furthest = std::max_element(at.begin(), at.end());
     const auto behind = [&](int w) { return at[w] < *furthest; };
@@ -164,9 +162,10 @@ class Run {
     return every > 0 && at % every != 0 && at / every * every > std::max(last, began_);
   }
 
-  train::TrainHooks hooks() {
+  train::TrainHooks hooks(const HostRows& rows) {
     train::TrainHooks hooks;
     hooks.request = [this] { return requested(); };
+    hooks.snapshots = [&rows] { return rows.snapshotsAsked.load(); };
     hooks.beat = [this](int64_t iteration) {
       left_->check();
       publications_.reportPublished();
@@ -187,23 +186,21 @@ class Run {
     return hooks;
   }
 
-  // A scheduler that ends this process gives it some seconds, and a replacement of another worker, with the rows that only
-  // that one has, may take minutes. Others that get the signal as well write the same files.
-  void waitsForStart() {
-    if (!whole_) return;
-    waited_ = waited_ | host_.request();
-    if (!told_ && !train::wantsEnd(waited_)) return;  // told_: in a step that has failed
-    if (toldAt_ < 0) toldAt_ = monotonicSeconds();
-    if (monotonicSeconds() - toldAt_ < patience::kEndsAlone) return;
+  // A scheduler that ends this process gives it some seconds, and others may be waited for for minutes. With a snapshot of
+  // the last update, where one is wanted; others that are asked as well write the same files.
+  [[noreturn]] void endAlone() {
     left_ = &interrupt_;
-    if (taken_ != run_.solver->iteration()) trainer_.snapshotAlone();  // another worker's may still be on its way
+    endExchange();
+    const train::Request told = requests_.all();
+    const bool wanted = train::wantsSnapshot(told) || run_.solver->param().snapshot_after_train();
+    if (wanted && taken_ != run_.solver->iteration()) trainer_.snapshotAlone();  // another worker's may be on its way
     publications_.waitForAll();
-    throw endedEarly(*run_.solver, run_.train);
+    throw endedEarly(*run_.solver, run_.train, told, wanted);
   }
 
   train::Request requested() {
     const train::Request owed = std::exchange(owesSnapshot_, false) ? train::Request::kSnapshot : train::Request::kNone;
-    const train::Request r = host_.request() | owed | std::exchange(waited_, train::Request::kNone);
+    const train::Request r = requests_.take() | owed;
     told_ = told_ || train::wantsEnd(r);
     const train::Request leave = told_ && job_.replacement() != "fail" ? train::Request::kLeave : r;
     return session_.pauseAsked() ? leave | train::Request::kPause : leave;
@@ -228,6 +225,7 @@ class Run {
   const Callbacks& host_;
   Interrupt& interrupt_;
   Interrupt* left_ = nullptr;  // of the present generation
+  Requests requests_;
   train::Run run_;
   Publications publications_;
   std::unique_ptr<WatchedMesh> mesh_;  // of the present generation; null: alone
@@ -235,10 +233,10 @@ class Run {
   std::string model_;
   int64_t began_ = run_.solver->iteration(), taken_ = -1;  // taken_: its own last snapshot
   bool owesSnapshot_ = false;
-  bool lead_ = false, told_ = false;   // told_: by SIGTERM, to end
-  bool whole_ = false;                 // its state is one of the run's: that of the beginning, or taken over
-  double reported_ = 0, toldAt_ = -1;  // toldAt_: of SIGTERM while it waited for others
-  train::Request waited_ = train::Request::kNone;  // what was polled meanwhile
+  bool lead_ = false, told_ = false;  // told_: by SIGTERM, to end
+  std::atomic<bool> whole_{false};    // its state is one of the run's: that of the beginning, or taken over
+  double reported_ = 0;
+  std::atomic<bool> alone_{false};  // it leaves the present generation, and ends
 };
 
 // Reports a failure of this worker's own host, of which the coordinator knows nothing yet.
@@ -273,7 +271,9 @@ void runToItsEnd(const wire::Job& job, HostRows& rows, const Callbacks& host, In
     session.failed(e);
     // After a lost peer the coordinator's error, which names the cause, replaces this one.
     const bool peer = e.kind() == ErrorKind::kPeer || e.kind() == ErrorKind::kTimeout;
-    if (auto cause = session.coordinatorsError(peer ? patience::kPeersError : patience::kItsError)) throw *cause;
+    const auto cause = session.coordinatorsError(peer ? patience::kPeersError : patience::kItsError);
+    session.checkNeeded();
+    if (cause) throw *cause;
     throw;
   }
 }
@@ -284,8 +284,7 @@ void runWorker(const wire::Job& job, HostRows& rows, const Callbacks& host, Inte
   try {
     runToItsEnd(job, rows, host, interrupt);
   } catch (const cluster::RunOver& e) {
-    // The others have ended the run without this one, which may come at any time, or which replaces one of them: there is
-    // nothing to do, and no error. A firewall that refuses connections looks the same, so it is said.
+    // The others have ended the run without this one, which may come at any time, or replaces one of them: it is no error.
     const bool mayStayEmpty = job.first_workers() > 0 || job.least_workers() > 0;
     const bool replaces = job.attempt() + job.stage_attempt() > 0 && job.replacement() != "fail";
     if (!mayStayEmpty && !replaces) throw;

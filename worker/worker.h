@@ -12,7 +12,7 @@ namespace crema::worker {
 struct Callbacks {
   std::function<void(const wire::Event&)>
       emit;                                 // Snapshot (of who leads) and Done, for the process that started this one
-  std::function<train::Request()> request;  // polled for requests to stop and to snapshot
+  std::function<train::Request()> request;  // polled for requests to stop and to snapshot, by one thread at a time
   std::function<void()> leads = nullptr;    // this worker has rank 0 from now on, and logs, tests and writes
 };
 

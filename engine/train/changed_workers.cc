@@ -39,6 +39,7 @@ void Trainer::catchUp(int from, const std::function<bool(int)>& behind) {
   const auto iteration = static_cast<int64_t>(position[0]);
   std::vector<char> carried = carried_;
   carried.resize(solver_.net().carriedBytes() * static_cast<size_t>(options_.ranks), kNothing);
+  int64_t granted = granted_;
   int part = 0;
   const auto take = [&](void* at, size_t bytes) {
     std::vector<collective::Bytes> of(static_cast<size_t>(exchange_->workers()));
@@ -59,9 +60,10 @@ void Trainer::catchUp(int from, const std::function<bool(int)>& behind) {
     take(sum.data(), sum.size() * sizeof(float));
   }
   take(position.data(), position.size() * sizeof(double));
+  take(&granted, sizeof granted);
   if (!mine) return;
   for (size_t i = 0; i < blobs.size(); ++i) std::copy(taken[i].begin(), taken[i].end(), blobs[i]->mutableData<float>());
-  carried_ = std::move(carried), sum_ = std::move(sum);
+  carried_ = std::move(carried), sum_ = std::move(sum), granted_ = granted;
   solver_.setPosition(position);
   begun_ = true;
   if (solver_.iteration() != iteration)
@@ -87,7 +89,7 @@ void Trainer::showSum() {
 void Trainer::repeatBorder() {
   const int every = solver_.param().snapshot();
   const bool due = every > 0 && solver_.iteration() > 0 && solver_.iteration() % every == 0;
-  snapshotTaken_ = (due || wantsSnapshot(agreed_)) && !stopped_;
+  snapshotTaken_ = (due || wantsSnapshot(withoutCounted(agreed_))) && !stopped_;  // which are granted behind steps
   if (snapshotTaken_ && snapshotAt_ != solver_.iteration()) takeSnapshot();
   if (snapshotTaken_) requested_ = withoutSnapshot(requested_);  // else the next step would take another one
 }

@@ -82,7 +82,8 @@ class ChangedWorkers : public crema::test::SolverFixture {
       const std::string all[] = {bytesOf(ahead.solver->net().flatData()),
                                  bytesOf(ahead.solver->history()),
                                  "",
-                                 {reinterpret_cast<const char*>(position.data()), position.size() * sizeof(double)}};
+                                 {reinterpret_cast<const char*>(position.data()), position.size() * sizeof(double)},
+                                 std::string(sizeof(int64_t), '\0')};
       const std::string& bytes = all[(*part)++];
       ASSERT_EQ(of[0].size, bytes.size());
       std::copy(bytes.begin(), bytes.end(), of[0].at);
@@ -97,11 +98,10 @@ TEST_F(ChangedWorkers, AStateIsWholeUntilTheOtherOneIsThere) {
   train::Run ahead = setUp(""), mine = setUp("");
   Trainer(*ahead.solver, nullptr, ahead.train, {}).iterate(4);
   Trainer trainer(*mine.solver, nullptr, mine.train, {});
-  mine.solver->settings().set_max_iter(3);
-  trainer.run();
+  mine.solver->settings().set_max_iter(3), trainer.run();
   mine.solver->settings().set_max_iter(6);
   const std::string before = stateOf(mine);
-  for (int until = 0; until < 4; ++until) {
+  for (int until = 0; until < 5; ++until) {
     ScriptedExchange exchange(1, 2);
     exchange.copied = [&exchange, send = sender(ahead, until)](const std::vector<Bytes>& of) {
       EXPECT_TRUE(exchange.waiting) << "for the other one, which may take long";
@@ -115,7 +115,7 @@ TEST_F(ChangedWorkers, AStateIsWholeUntilTheOtherOneIsThere) {
     EXPECT_TRUE(stateOf(mine) == before) << until;
   }
   ScriptedExchange exchange(1, 2);
-  exchange.copied = sender(ahead, 4);
+  exchange.copied = sender(ahead, 5);
   trainer.changeWorkers(&exchange, {0, 1}, 2);
   trainer.catchUp(0, [](int w) { return w == 1; });
   EXPECT_EQ(mine.solver->iteration(), 4);

@@ -81,6 +81,7 @@ void Trainer::step() {
   if (solver_.param().display() && solver_.iteration() % solver_.param().display() == 0) logDisplay(loss);
   if (hooks_.gradientsReady) hooks_.gradientsReady();
   solver_.applyUpdate(sum.gradient, options_.ranks);
+  if (wantsCounted(agreed_)) ++granted_, agreed_ = withoutCounted(agreed_) | Request::kSnapshot;
   if (solver_.param().snapshot_diff()) keepSum(sum.gradient);
   report(loss);
   ++spent_.steps, spent_.waitedSeconds = waits().exchange;
@@ -94,7 +95,12 @@ void Trainer::step() {
 
 Request Trainer::requested() {
   if (hooks_.request) requested_ = requested_ | hooks_.request();
-  return requested_;
+  return asked();
+}
+
+// One that it hears of late has been granted in the step in which another worker heard of it.
+Request Trainer::asked() const {
+  return hooks_.snapshots && hooks_.snapshots() > granted_ ? requested_ | Request::kCounted : requested_;
 }
 
 void Trainer::beat() {
@@ -158,7 +164,7 @@ std::vector<float> Trainer::testValues(int net, int batches, int width) {
       LOG_WARNING("a test batch is left out: {}", e.what());
     }
   }
-  writeRequest(requested_, values.data() + count);
+  writeRequest(asked(), values.data() + count);
   step_->gather(values, collective::Tag::test(net, solver_.iteration()));
   agreed_ = requestOf(values.data() + count, workers());
   stopped_ = stops(agreed_);

@@ -47,6 +47,9 @@ struct TrainHooks {
   std::function<void(int64_t iteration, const solver::SnapshotFiles&)> snapshot;         // lead worker only
   std::function<void(int64_t iteration)> beat;  // before every batch, of training and of tests
   std::function<Request()> request;  // polled before the first step, after every rank's pass and before test batches
+  // How many snapshots all processes of the run have been asked for, as far as this one has heard: polled likewise. One is
+  // taken for each, behind the first step in which any of them has heard of it.
+  std::function<int64_t()> snapshots;
 };
 
 struct TrainOptions {
@@ -89,6 +92,7 @@ class Trainer {
   bool logs() const { return lead() || options_.log; }
   void step();
   Request requested();  // polled here, not yet sent with a sum
+  Request asked() const;
   void beat();
   bool stops(Request r) const;
   void begin();
@@ -124,6 +128,7 @@ class Trainer {
   std::vector<float> sum_;              // snapshot_diff: the gradient of the last update; empty before the first one
   Request requested_ = Request::kNone;  // polled here, not yet sent with a sum
   Request agreed_ = Request::kNone;     // of all workers, from the last sum
+  int64_t granted_ = 0;  // of the snapshots that all are asked for: part of the state, as the iteration is
   // begun_: run() has been called, or the state is another worker's.
   bool stopped_ = false, paused_ = false, begun_ = false, snapshotTaken_ = false;
   int64_t snapshotAt_ = options_.snapshotAt;  // of the last snapshot, of any process

@@ -2,6 +2,7 @@
 
 import os
 import re
+import signal
 import subprocess
 
 import pytest
@@ -56,3 +57,22 @@ def cluster(folder, workers, max_iter, timeout=3, replacement="fail", ranks=None
     log = folder / "coordinator.log"
     wait_until(lambda: re.search(r"Listening on (\S+:\d+)", log.read_text()), 10, "the coordinator's address")
     return coordinator, re.search(r"Listening on (\S+:\d+)", log.read_text()).group(1), flags
+
+
+def goes_on(folder, iteration):
+    """A run goes on from that snapshot."""
+    resumed = start(
+        folder,
+        *"train -solver solver.prototxt -ranks".split(),
+        3,
+        "-snapshot",
+        f"snap_iter_{iteration}.solverstate",
+        name="again",
+    )
+    wait_until(
+        lambda: "Iteration " in (folder / "again.log").read_text().split("Starting Optimization")[-1],
+        20,
+        "the resumed run",
+    )
+    os.kill(resumed.pid, signal.SIGINT)
+    assert ended(resumed, 15) == 0

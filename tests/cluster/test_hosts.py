@@ -115,8 +115,10 @@ def test_workers_train_on_while_the_host_of_their_coordinator_reads_nothing(endl
         listener.start()
         for worker in workers:
             tell(worker, {6: message({2: 1})})  # to stop
-        assert coordinator.wait(30) == 0
         listener.join(30)
+        assert not listener.is_alive() and running(coordinator.pid), "it answers who comes late"
+        coordinator.stdin.close()
+        assert coordinator.wait(30) == 0
     kinds = [kind for kind, _ in heard]
     assert kinds[-1] == DONE and LOST not in kinds and FAILED not in kinds, kinds
     steps = [parsed(content).get(1, 0) for kind, content in heard if kind == PROGRESS]

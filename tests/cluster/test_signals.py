@@ -11,7 +11,7 @@ import time
 import pytest
 
 from conftest import CREMA, children, crema, lenet, running, solver, wait_until
-from runs import begun, cluster, ended, endless, start  # noqa: F401 (a fixture)
+from runs import begun, cluster, ended, endless, goes_on, start  # noqa: F401 (a fixture)
 
 RUNS = int(os.environ.get("CREMA_SIGNAL_RUNS", "15"))  # of each kind; hundreds were made when this was written
 
@@ -69,25 +69,6 @@ def states(folder):
     return sorted(folder.glob("snap_iter_*.solverstate"))
 
 
-def goes_on(folder, iteration):
-    """A run goes on from that snapshot."""
-    resumed = start(
-        folder,
-        *"train -solver solver.prototxt -ranks".split(),
-        3,
-        "-snapshot",
-        f"snap_iter_{iteration}.solverstate",
-        name="again",
-    )
-    wait_until(
-        lambda: "Iteration " in (folder / "again.log").read_text().split("Starting Optimization")[-1],
-        20,
-        "the resumed run",
-    )
-    os.kill(resumed.pid, signal.SIGINT)
-    assert ended(resumed, 15) == 0
-
-
 @pytest.mark.parametrize("workers", [1, 3])
 def test_sigint_snapshots_and_stops_sighup_snapshots_and_goes_on(endless, workers):
     (endless / "model").write_text("of before")
@@ -116,6 +97,28 @@ def test_sigint_snapshots_and_stops_sighup_snapshots_and_goes_on(endless, worker
     last = max(int(s.name.split("_")[2].split(".")[0]) for s in states(endless))
     assert (endless / f"snap_iter_{last}.caffemodel").exists()
     goes_on(endless, last)
+
+
+@pytest.mark.parametrize("which", [0, 2])
+def test_the_snapshot_of_sighup_comes_once_whichever_worker_is_lost(endless, which):
+    """It is stopped, so that it cannot pass the signal on. The others hear of it in steps of their own."""
+    run = start(endless, *"train -solver solver.prototxt -ranks 3 -workers 3 -threads 1".split())
+    wait_until(lambda: begun(endless), 30, "the first step")
+    lost = children(run.pid)[which]
+    os.kill(lost, signal.SIGSTOP)
+    os.kill(run.pid, signal.SIGHUP)
+    time.sleep(0.5)
+    os.kill(lost, signal.SIGKILL)
+    wait_until(lambda: states(endless), 15, "the snapshot of SIGHUP")
+    wait_until(
+        lambda: "goes on with 3 worker(s)" in (endless / "run.log").read_text(), 30, "the replacement of that worker"
+    )
+    os.kill(run.pid, signal.SIGHUP)
+    wait_until(lambda: len(states(endless)) > 1, 15, "the snapshot of the next SIGHUP")
+    time.sleep(0.5)
+    assert len(states(endless)) == 2, (endless / "run.log").read_text()[-1500:]
+    os.kill(run.pid, signal.SIGINT)
+    assert ended(run, 15) == 0
 
 
 @pytest.mark.parametrize("workers", [1, 2])

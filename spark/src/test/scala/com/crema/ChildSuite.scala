@@ -111,21 +111,38 @@ class ChildSuite extends AnyFunSuite {
     } finally { sc.stop(); place.delete() }
   }
 
-  test("a task that is tried again after the run is told so at once") {
-    val socket = new java.net.ServerSocket(0, 1, java.net.InetAddress.getLoopbackAddress)
-    val closed = socket.getLocalPort
-    socket.close()
-    val late = job(60).toBuilder.setCoordinator(s"127.0.0.1:$closed").setCoordinatorListens(true)
+  /** How a worker fails that comes late, or to a port that is closed. */
+  private def failure(address: String): String = {
+    val late = job(60).toBuilder.setCoordinator(address).setCoordinatorListens(true)
     val child = new Child("worker", late.setAttempt(2).setWorker(1).build())
     try {
       val began = System.nanoTime()
       val failed = Iterator.continually(child.next()).find(e => e.forall(_.hasFailed)).flatten.get.getFailed
-      val words = s"the coordinator at 127.0.0.1:$closed has ended: " +
-        "the run was over before attempt 2 of worker 1 could join it"
-      assert(failed.getStory.contains(words), failed.getStory)
       // 1 s; the rest is for a busy machine.
       assert((System.nanoTime() - began) / 1e9 < 20, "a fraction of the 60 s that a worker waits for others")
+      failed.getStory
     } finally child.close()
+  }
+
+  test("the coordinator answers a task that is tried again after the run until the driver closes it") {
+    val coordinator = new Child("coordinator", job(1).toBuilder.setCoordinatorListens(true).build())
+    try {
+      val address = coordinator.next().get.getListening.getAddress
+      while (coordinator.next().isDefined) {} // nobody has joined within a second
+      val story = failure(address)
+      assert(story.contains("the run was over before attempt 2 of worker 1 could join it"), story)
+      assert(coordinator.alive)
+    } finally coordinator.close()
+    assert(ended(coordinator.pid, 10))
+  }
+
+  test("a task that cannot reach the coordinator fails with the remedy") {
+    val socket = new java.net.ServerSocket(0, 1, java.net.InetAddress.getLoopbackAddress)
+    val closed = socket.getLocalPort
+    socket.close()
+    val story = failure(s"127.0.0.1:$closed")
+    assert(story.contains("is a firewall between the two machines"), story)
+    assert(!story.contains("the run was over"), story)
   }
 
   test("a job that is no job is refused in words") {
