@@ -148,10 +148,19 @@ std::vector<Format> formats(const std::string& folder) {
   std::vector<std::string> nets = filesOf("/tests/goldens/nets", ".prototxt"),
                            solvers = filesOf("/examples", "solver.prototxt");
   for (const auto& c : golden::cases(kSource + "/tests/goldens/layers/cases.txt"))
-    if (c.layer.find('@') == std::string::npos) nets.push_back(netOf(c));  // those with an @ write files
+    if (c.layer.find('@') == std::string::npos && c.layer.find("Silence") == std::string::npos)
+      nets.push_back(netOf(c));                       // those with an @ write files; netOf() gives each layer a top
+  std::erase_if(nets, [&](const std::string& text) {  // of files that are not here
+    try {
+      readNetText(text, small->kernels);
+    } catch (const Error& e) {
+      return e.kind() == ErrorKind::kIo;
+    }
+    return false;
+  });
   std::vector<Format> all;
   all.push_back({"net", nets, words(caffe::NetParameter::descriptor()),
-                 [=](const std::string& t) { readNetText(t, small->kernels); }});
+                 [=](const std::string& t) { readNetText(t, small->kernels); }, 1, "built for planning only"});
   all.push_back({"solver", solvers, words(caffe::SolverParameter::descriptor()), [](const std::string& t) {
                    auto s = model::parseText<caffe::SolverParameter>(t, "fuzzed");
                    model::upgradeSolver(&s, "fuzzed");
