@@ -54,8 +54,9 @@ std::pair<std::string, std::string> addressAndKey(const std::string& whole, int 
   const bool digits = !port.empty() && port.size() <= 5 && port.find_first_not_of("0123456789") == std::string::npos;
   if (!digits || colon == 0 || std::stoi(port) < 1 || std::stoi(port) > 65535 || key.empty())
     invalid(
-        "the address of node {} is '{}{}'; give the whole of what its localAddresses() said, such as 10.0.0.4:5012/KEY",
-        rank, address, key.empty() ? "" : "/...");
+        "the address of node {} begins '{}'; give the whole of what its localAddresses() said, such as "
+        "10.0.0.4:5012/KEY",
+        rank, whole.substr(0, std::min<size_t>(std::min(colon, slash) + 6, 24)));
   return {address, key};
 }
 

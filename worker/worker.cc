@@ -94,8 +94,8 @@ class Run {
       for (const int w : e.workers()) others.members.push_back(start.number(w));
       others.ended = e.ended(), story = e.what();
     } catch (const Error& e) {
-      const bool leaves = told_ && e.kind() == ErrorKind::kStopped;
-      if (interrupt_.raised() || (!alone_ && (leaves || !session_.leaving()))) throw;
+      const bool stopped = e.kind() == ErrorKind::kStopped, leaves = told_ && stopped;
+      if (interrupt_.raised() || (alone_ ? !stopped : leaves || !session_.leaving())) throw;
     }
     if (alone_) endAlone();
     leave(others, story);

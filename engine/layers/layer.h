@@ -157,7 +157,7 @@ class Layer {
   // Whether its first parameter is the weights of an inner product, whose gradient the solver's update can compute from the
   // values of the first bottom and the gradient of the first top, which are much smaller.
   virtual bool canDefer() const { return false; }
-  void deferGradient() { defers_ = true; }  // the next backward() leaves that of these weights to updateDeferred()
+  void deferGradient(bool on) { defers_ = on; }  // the next backward() leaves that of these weights to updateDeferred()
   virtual kernels::IpShape deferredShape() const { return {}; }  // of the last forward()
   virtual void updateDeferred(const kernels::IpFactors<float>& /*factors*/, const kernels::Update& /*u*/,
                               float* /*histories*/, int64_t /*stride*/) {}

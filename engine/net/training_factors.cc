@@ -24,21 +24,19 @@ bool TrainingPlan::updateDeferred(const Blob& weights, const kernels::Update& u,
 
 // Those with a row for each item of a batch, which are as many in each pass: other rows may be numbers of a picture, and some
 // layers choose items by their values.
-std::vector<TrainingPlan::Deferrable> TrainingPlan::deferrable() const {
+void TrainingPlan::findDeferrable() {
   static const std::set<std::string> kChoosing = {"Filter", "BatchReindex", "Python"};
-  std::vector<Deferrable> all;
-  if (net_.layers().empty() || net_.tops(0).empty() || net_.tops(0)[0]->shape().axes() == 0) return all;
+  if (net_.layers().empty() || net_.tops(0).empty() || net_.tops(0)[0]->shape().axes() == 0) return;
   const int items = net_.tops(0)[0]->shape()[0];
   for (const auto& layer : net_.layers())
-    if (kChoosing.count(layer->type())) return all;
+    if (kChoosing.count(layer->type())) return;
   for (const auto& l : net_.learnables())
     if (const auto at = deferred_.find(l.blob.get()); at != deferred_.end()) {
       const Shape& bottom = net_.bottoms(at->second)[0]->shape();
       const kernels::IpShape shape = net_.layers()[static_cast<size_t>(at->second)]->deferredShape();
       if (shape.n == items && bottom[0] == items)
-        all.push_back({at->second, l.offset, l.offset + l.blob->count(), shape});
+        deferrable_.push_back({at->second, l.offset, l.offset + l.blob->count(), shape});
     }
-  return all;
 }
 
 void TrainingPlan::shareFactors(const std::vector<Deferrable>& layers, int ranks,

@@ -53,7 +53,7 @@ TrainingPlan::TrainingPlan(Net& net, Options options)
       findSumGroup(i);
   for (int i = 0; i < count; ++i) findRectified(i);
   for (int i = 0; i < count && !options.maySeparate && !net.debugInfo(); ++i) findStopped(i);
-  if (options.mayDefer) findDeferred();
+  if (options.mayDefer) findDeferred(), findDeferrable();
   placeBlobs();
   findSetters();
   orderLearnt();
@@ -208,10 +208,9 @@ double TrainingPlan::forward() {
 
 void TrainingPlan::backward(const std::function<void(int64_t from)>& done) {
   left_ = std::exchange(defers_, false) && asPlanned_;
+  // Of all, as a pass that was dropped half-way has not come to some of them.
+  for (const auto& [weights, i] : deferred_) net_.layers()[static_cast<size_t>(i)]->deferGradient(left_ && isLeft(i));
   if (!asPlanned_) return net_.backward();
-  if (left_)
-    for (const auto& [weights, i] : deferred_)
-      if (isLeft(i)) net_.layers()[static_cast<size_t>(i)]->deferGradient();
   auto next = learnt_.begin();
   for (int i = static_cast<int>(layers_.size()); i-- > 0;) {
     if (net_.needsBackward(i)) backwardLayer(i);

@@ -55,7 +55,8 @@ class TrainingPlan {
     kernels::IpShape shape;
     int64_t factors() const { return int64_t{shape.n} * (int64_t{shape.in} + shape.out); }  // of a rank: x, then dy
   };
-  std::vector<Deferrable> deferrable() const;  // as many rows in each pass, as far as the net says
+  // With as many rows in each pass, as far as the net says; as it was set up, so that all workers find the same.
+  const std::vector<Deferrable>& deferrable() const { return deferrable_; }
   // From now on deferGradients() is for these layers alone; none: for nothing. sum: over all ranks.
   void shareFactors(const std::vector<Deferrable>& layers, int ranks, const std::vector<kernels::SumStep>& sum);
   bool sharesFactors() const { return !shared_.empty(); }
@@ -99,6 +100,7 @@ class TrainingPlan {
   int next(int layer, const Blob* made) const;  // the first layer behind that reads it; -1: none
   void placeBlobs();
   void findDeferred();
+  void findDeferrable();
   void findSetters();
   bool learnsAlone(int i, int param) const;
   void orderLearnt();
@@ -127,6 +129,7 @@ class TrainingPlan {
     Deferrable of;
     std::vector<float> values;
   };
+  std::vector<Deferrable> deferrable_;
   std::map<int, Shared> shared_;  // by layer
   std::vector<kernels::SumStep> sum_;
   bool severalRanks_ = false;

@@ -13,7 +13,7 @@ std::vector<Deferrable> worthLeaving(const std::vector<Deferrable>& all, int ran
     const double products = 2 * others * one.shape.n * weights / (kFlops * threads);
     const double more = products + 4 * others * factors / kBytes;
     const double less = 4 * weights * 2 * (workers - 1) / workers / kBytes;
-    if (workers == 1 ? ranks * factors < weights : more < less) left.push_back(one);
+    if (workers == 1 ? 2 * ranks * factors < weights : more < less) left.push_back(one);
   }
   return left;
 }
