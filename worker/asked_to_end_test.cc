@@ -4,7 +4,6 @@
 #include <filesystem>
 
 #include "cluster/patience.h"
-#include "cluster/secret.h"
 #include "collective/mesh.h"
 #include "support/surviving_worker.h"
 
@@ -60,11 +59,7 @@ TEST_P(Told, ATerminationOutlivesItsStep) {
 // may end behind the step.
 TEST_P(Told, AnExchangeInWhichNobodyGetsFurtherIsLeft) {
   begin([] { return GetParam().first; }, [this](wire::Job& j) { j.set_snapshot_prefix(folder_.file("snap")); });
-  collective::PeerDoor door("127.0.0.1", cluster::secretOf(job_), "worker 0's port");
-  start(1, {-1, -1}, door.address());
-  collective::MeshOptions o;
-  o.worker = 0, o.workers = 2, o.ranks = kRanks, o.secret = cluster::secretOf(job_), o.door = &door;
-  const collective::Mesh zero(o);
+  const collective::Mesh zero = startBesideZero();
   int beats = 0;
   double still = 0;
   beat_ = [&](const control::ToCoordinator::Beat&) {

@@ -2,7 +2,6 @@
 // whose members nobody can reach.
 #include <gtest/gtest.h>
 
-#include "cluster/secret.h"
 #include "collective/mesh.h"
 #include "support/coordinator_ends.h"
 #include "support/surviving_worker.h"
@@ -55,11 +54,7 @@ TEST_F(SurvivingWorker, WhoConnectsWaitsForOthers) {
 // Else a healthy run would give up a worker that computes for longer than twelve step timeouts, as in a test of its own.
 TEST_F(SurvivingWorker, WhoWaitsForOneThatComputesGoesOnWaiting) {
   begin();
-  collective::PeerDoor door("127.0.0.1", cluster::secretOf(job_), "worker 0's port");
-  start(1, {-1, -1}, door.address());
-  collective::MeshOptions o;
-  o.worker = 0, o.workers = 2, o.ranks = kRanks, o.secret = cluster::secretOf(job_), o.door = &door;
-  const collective::Mesh zero(o);
+  const collective::Mesh zero = startBesideZero();
   int beats = 0;
   beat_ = [&](const control::ToCoordinator::Beat&) {
     control::ToMember m;

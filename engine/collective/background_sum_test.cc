@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <functional>
 #include <future>
 
 #include "support/hand_clock.h"
@@ -17,33 +18,41 @@ using crema::test::gradientOf;
 using crema::test::MeshWorld;
 using crema::test::treeSum;
 
-// Three workers of a rank each, four parts from the end to the beginning, in place.
-TEST(BackgroundSum, PartsHaveTheBitsOfTheWhole) {
-  constexpr int kWorkers = 3;
-  constexpr int64_t kCount = 10007;
-  const std::vector<float> want = treeSum({0, kWorkers}, kCount);
+constexpr int kWorkers = 3;
+
+// What each of three workers of a rank has behind `work`.
+std::vector<std::vector<float>> ofEach(const std::function<std::vector<float>(int w, BackgroundSum& sum)>& work) {
   MeshWorld world(kWorkers);
-  std::vector<std::future<std::vector<float>>> got;
+  std::vector<std::future<std::vector<float>>> all;
   for (int w = 0; w < kWorkers; ++w)
-    got.push_back(std::async(std::launch::async, [&, w] {
+    all.push_back(std::async(std::launch::async, [&, w] {
       Mesh mesh(world.options(w, kWorkers));
       BackgroundSum sum(mesh);
-      std::vector<float> values(kCount);
-      for (int step = 0; step < 3; ++step) {
-        values = gradientOf(w, kCount);
-        int part = 0;
-        for (int64_t to = kCount; const int64_t from : {9000, 8990, 17, 0}) {
-          sum.add({{values.data() + from}, values.data() + from, to - from, Tag::gradient(step, part++)});
-          to = from;
-        }
-        sum.finish();
-      }
-      return values;
+      return work(w, sum);
     }));
-  for (auto& g : got) {
-    const auto values = g.get();
-    EXPECT_EQ(std::memcmp(values.data(), want.data(), kCount * sizeof(float)), 0);
-  }
+  std::vector<std::vector<float>> got;
+  for (auto& one : all) got.push_back(one.get());
+  return got;
+}
+
+// Four parts from the end to the beginning, in place.
+TEST(BackgroundSum, PartsHaveTheBitsOfTheWhole) {
+  constexpr int64_t kCount = 10007;
+  const std::vector<float> want = treeSum({0, kWorkers}, kCount);
+  const auto work = [](int w, BackgroundSum& sum) {
+    std::vector<float> values(kCount);
+    for (int step = 0; step < 3; ++step) {
+      values = gradientOf(w, kCount);
+      int part = 0;
+      for (int64_t to = kCount; const int64_t from : {9000, 8990, 17, 0}) {
+        sum.add({{values.data() + from}, values.data() + from, to - from, Tag::gradient(step, part++)});
+        to = from;
+      }
+      sum.finish();
+    }
+    return values;
+  };
+  for (const auto& values : ofEach(work)) EXPECT_EQ(std::memcmp(values.data(), want.data(), kCount * sizeof(float)), 0);
 }
 
 TEST(BackgroundSum, FinishThrowsWhatTheExchangeDid) {
@@ -59,29 +68,21 @@ TEST(BackgroundSum, FinishThrowsWhatTheExchangeDid) {
 
 // Numbers of each worker, which all get, between sums.
 TEST(BackgroundSum, WhatIsSharedIsEveryonesBehindIt) {
-  constexpr int kWorkers = 3;
-  MeshWorld world(kWorkers);
-  std::vector<std::future<std::vector<float>>> got;
-  for (int w = 0; w < kWorkers; ++w)
-    got.push_back(std::async(std::launch::async, [&, w] {
-      Mesh mesh(world.options(w, kWorkers));
-      BackgroundSum sum(mesh);
-      std::vector<float> values(1000, 1.f), shared(kWorkers * 50, -1.f);
-      std::fill_n(shared.begin() + w * 50, 50, static_cast<float>(w));
-      std::vector<Bytes> of;
-      for (int other = 0; other < kWorkers; ++other)
-        of.push_back({reinterpret_cast<char*>(shared.data() + other * 50), 50 * sizeof(float)});
-      sum.add({{values.data()}, values.data(), 500, Tag::gradient(0, 0)});
-      sum.share({of, Tag::gradient(0, 1)});
-      sum.add({{values.data() + 500}, values.data() + 500, 500, Tag::gradient(0, 2)});
-      sum.finish();
-      EXPECT_EQ(values, std::vector<float>(1000, 3.f));
-      return shared;
-    }));
-  for (auto& g : got) {
-    const auto shared = g.get();
+  const auto work = [](int w, BackgroundSum& sum) {
+    std::vector<float> values(1000, 1.f), shared(kWorkers * 50, -1.f);
+    std::fill_n(shared.begin() + w * 50, 50, static_cast<float>(w));
+    std::vector<Bytes> of;
+    for (int other = 0; other < kWorkers; ++other)
+      of.push_back({reinterpret_cast<char*>(shared.data() + other * 50), 50 * sizeof(float)});
+    sum.add({{values.data()}, values.data(), 500, Tag::gradient(0, 0)});
+    sum.share({of, Tag::gradient(0, 1)});
+    sum.add({{values.data() + 500}, values.data() + 500, 500, Tag::gradient(0, 2)});
+    sum.finish();
+    EXPECT_EQ(values, std::vector<float>(1000, 3.f));
+    return shared;
+  };
+  for (const auto& shared : ofEach(work))
     for (size_t i = 0; i < shared.size(); ++i) EXPECT_EQ(shared[i], static_cast<float>(i / 50)) << i;
-  }
 }
 
 // A pass that throws while its first part waits for others must not wait for them.

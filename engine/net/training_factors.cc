@@ -54,8 +54,7 @@ void TrainingPlan::takeFactors(int layer, int rank) {
   if (now.deferredShape().n != of.shape.n)
     invalid(
         "{} has {} rows in this pass, and {} when the net was set up. Batches of several ranks have one size: train "
-        "with one "
-        "rank, or set snapshot_diff: true",
+        "with one rank, or set snapshot_diff: true",
         now.label(), now.deferredShape().n, of.shape.n);
   const Blob &x = *net_.bottoms(layer)[0], &dy = *net_.tops(layer)[0];
   float* to = values.data() + of.factors() * rank;

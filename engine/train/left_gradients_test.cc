@@ -50,11 +50,9 @@ class LeftGradientsOfRuns : public crema::test::SolverFixture {
             "layer { name: 'relu' type: 'ReLU' bottom: 'plain' top: 'plain' } "
             "layer { name: 'drop' type: 'Dropout' bottom: 'plain' top: 'plain' } "
             "layer { name: 'turned' type: 'InnerProduct' bottom: 'plain' top: 'turned' inner_product_param { "
-            "num_output: 80 "
-            "transpose: true weight_filler { type: 'xavier' } } } "
-            "layer { name: 'last' type: 'InnerProduct' bottom: 'turned' top: 'last' inner_product_param { num_output: "
-            "4 "
-            "weight_filler { type: 'xavier' } } } "
+            "num_output: 80 transpose: true weight_filler { type: 'xavier' } } } "
+            "layer { name: 'last' type: 'InnerProduct' bottom: 'turned' top: 'last' inner_product_param { "
+            "num_output: 4 weight_filler { type: 'xavier' } } } "
             "layer { name: 'loss' type: 'SoftmaxWithLoss' bottom: 'last' bottom: 'label' top: 'loss' }",
         "net");
     o.ranks = ranks, o.worker = worker, o.workers = workers, o.threads = 1, o.log = false;

@@ -10,6 +10,8 @@
 #include <vector>
 
 #include "cluster/doorman.h"
+#include "cluster/secret.h"
+#include "collective/mesh.h"
 #include "support/hand_clock.h"
 #include "support/worker_runs.h"
 
@@ -74,6 +76,14 @@ class SurvivingWorker : public WorkerRuns {
     for (const int64_t i : iterations) s->add_iteration(i);
     worker_->send(m, Deadline::after(1e6));
   }
+  // Its first generation beside a worker 0 that connects and says nothing.
+  collective::Mesh startBesideZero() {
+    zerosDoor_ = std::make_unique<collective::PeerDoor>("127.0.0.1", cluster::secretOf(job_), "worker 0's port");
+    start(1, {-1, -1}, zerosDoor_->address());
+    collective::MeshOptions o;
+    o.worker = 0, o.workers = 2, o.ranks = kRanks, o.secret = cluster::secretOf(job_), o.door = zerosDoor_.get();
+    return collective::Mesh(o);
+  }
   void startAlone(uint32_t generation, int64_t iteration) {
     control::ToMember m;
     auto* s = m.mutable_start();
@@ -88,6 +98,7 @@ class SurvivingWorker : public WorkerRuns {
   Interrupt interrupt_;
   std::shared_ptr<cluster::Channel> worker_;
   std::string address_, error_;
+  std::unique_ptr<collective::PeerDoor> zerosDoor_;
   std::unique_ptr<worker::HostRows> rows_;
   std::function<void(worker::HostRows&)> send_;                    // before it begins
   std::function<void()> leads_;                                    // called by it
