@@ -15,7 +15,10 @@ class EuclideanLoss : public LossLayer {
   void reshape(const Blobs& bottom, const Blobs& top) override {
     const Shape &a = bottom[0]->shape(), &b = bottom[1]->shape();
     if (a.axes() == 0 || b.axes() == 0 || a[0] != b[0] || a.count() != b.count())
-      invalid("Inputs must have the same dimension: bottom 0 is {}, bottom 1 is {}", a.brief(), b.brief());
+      invalid(
+          "Inputs must have the same dimension: bottom 0 is {}, bottom 1 is {}; give the layer below the num_output of "
+          "the other",
+          a.brief(), b.brief());
     difference_.reshape(a);
     top[0]->reshape(Shape{});
   }

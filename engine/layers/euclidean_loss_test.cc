@@ -10,7 +10,7 @@ LAYER_CASES(EuclideanLoss) {
     return Values{sum / 10};
   };
   s.bad("type: 'EuclideanLoss'", {{4, 3}, {3, 4}}, "Inputs must have the same dimension: bottom 0 is 4x3");
-  s.bad("type: 'EuclideanLoss'", {{4, 3}, {4, 2}}, "Inputs must have the same dimension");
+  s.bad("type: 'EuclideanLoss'", {{4, 3}, {4, 2}}, "give the layer below the num_output of the other");
 }
 
 }  // namespace
