@@ -113,6 +113,10 @@ def write_idx(folder, name, count, side, seed):
     return images, marks
 
 
+# For tests of which others show the most part.
+LONG = pytest.mark.skipif(not os.environ.get("CREMA_LONG"), reason="takes minutes; CREMA_LONG=1")
+
+
 def make_lmdb(folder, name, count, side=28, seed=1):
     done = crema("convert_mnist_data", *write_idx(folder, name, count, side, seed), folder / f"{name}_lmdb")
     assert done.code == 0, done.err

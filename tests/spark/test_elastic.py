@@ -7,7 +7,7 @@ import signal
 
 import pytest
 
-from conftest import wait_until
+from conftest import LONG, wait_until
 from disturbed_jobs import FRAMES, executors, frames_job, longer, said, trained
 from spark_jobs import DATA_FILES, job, submit  # noqa: F401 (job is a fixture)
 
@@ -72,6 +72,7 @@ def test_executors_that_come_and_cannot_read_the_records_end_nothing(job, record
     assert "(new: " not in text
 
 
+@LONG
 def test_executors_that_come_and_cannot_stage_their_files_end_nothing(job, tmp_path):  # noqa: F811
     """The snapshot that the run went on from is gone when they come: their tasks fail before they have a worker."""
     longer(job, DATA_FILES[0], 3000)

@@ -11,7 +11,7 @@ import time
 
 import pytest
 
-from conftest import children, crema, running, sha256, wait_until
+from conftest import LONG, children, crema, running, sha256, wait_until
 from disturbed_jobs import FRAMES, descendants, ended, executors, frames_job, longer, processes, said, trained
 from spark_jobs import DATA_FILES, FILES, job  # noqa: F401 (job is a fixture)
 
@@ -89,7 +89,7 @@ def stopped():
             os.kill(pid, signal.SIGKILL)
 
 
-@pytest.mark.parametrize("what", ["child", "child with rows", "executor"])
+@pytest.mark.parametrize("what", [pytest.param("child", marks=LONG), "child with rows", "executor"])
 def test_stopped_for_ever(job, tmp_path, stopped, what):
     """A stopped child is ended by its executor, and its task begins anew: also where only that one has its rows. An
     executor that is stopped with its child keeps its task: the run ends without it, and both end when they wake.
@@ -123,6 +123,7 @@ def test_stopped_for_ever(job, tmp_path, stopped, what):
     wait_until(lambda: not [p for p in everything if running(p)], 30, "the end of all processes")
 
 
+@LONG
 def test_stopped_for_ever_behind_a_repeated_stage(job, tmp_path, stopped):
     """A task that went on while Spark repeated the stage is still known, and is ended with its worker."""
     stop, _ = stopped

@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from conftest import make_lmdb, sha256, wait_until
+from conftest import LONG, make_lmdb, sha256, wait_until
 from disturbed_jobs import marked_processes
 from spark_jobs import (
     FILES,
@@ -151,7 +151,7 @@ def undisturbed():
     return of
 
 
-@pytest.mark.parametrize("killed", ["worker", "master"])
+@pytest.mark.parametrize("killed", [pytest.param("worker", marks=LONG), "master"])
 def test_a_second_attempt_goes_on_from_the_first_ones_snapshot_to_the_same_model(
     job, hadoop, stored, undisturbed, killed
 ):
