@@ -29,6 +29,10 @@ inline void addClusterFlags(CLI::App& app, worker::ClusterSettings& s) {
          "seconds in which the workers' speeds are measured before slow ones get fewer ranks; 0: never; the model "
          "does not depend on it")
       ->capture_default_str();
+  app.add_flag(
+      "--compare_all", s.compareAll,
+      "compare the workers' copies of the records whole before training, and not only a sample of sets above 64 MiB; "
+      "each worker reads its own once, within -join_timeout");
   app.add_flag("--encrypt", s.encrypted, "seal what the processes say to each other on the network");
 }
 

@@ -69,7 +69,11 @@ void addWorker(CLI::App& program, Run& chosen) {
         app.add_option("--weights", f->weights, "finetune from these .caffemodel[.h5] files, separated by commas");
         app.add_option("--threads", f->threads, "threads; 0: all cores");
         app.add_option("--isa", f->isa, kernels::isaNames());
-        return [f] { return host::serveWorker([f] { return jobOf(*f); }, f->job == "-"); };
+        return [f] {
+          if (f->job.empty() && f->coordinator.empty())
+            invalid("give -coordinator, the host:port that `crema coordinator` printed");
+          return host::serveWorker([f] { return jobOf(*f); }, f->job == "-");
+        };
       },
       chosen);
 }

@@ -290,7 +290,7 @@ class Coordinator::State {
     roster_.members[static_cast<size_t>(w)] = Member();
     membership_.left(w);
     if (pauses) waitUntil_ = Deadline::after(options_.replacementTimeout);
-    reports_.lost(w, story, replaced, kind);
+    reports_.lost(w, story, replaced, !gathering() && membership_.nobody(), kind);
   }
 
   void query(const Doorman::Incoming& in) {

@@ -67,7 +67,7 @@ TEST_F(DoormanTest, AWrongTokenGetsNoAnswerAndIsNotHeard) {
   Socket s = unauthenticated();
   EXPECT_EQ(messageOf([&] { proveAsClient(s, "another token", "control", Deadline::after(kPatience), nullptr); }),
             "recv from " + doorman_.address() +
-                ": connection closed\n  while proving the token; a wrong token looks like this");
+                ": connection closed\n  while proving the token; a wrong one looks like this: give both ends the same");
   Socket t = unauthenticated();
   EXPECT_THROW(proveAsClient(t, kToken, "data", Deadline::after(kPatience), nullptr),
                Error);  // the purpose of the data port

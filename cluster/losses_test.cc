@@ -58,5 +58,18 @@ TEST_F(MachineTest, ThreeFailuresWithinAnHourEndTheRun) {
   EXPECT_TRUE(clock_.advanceUntil([&] { return c_->over(); }));
 }
 
+TEST_F(MachineTest, TheLastOneThatIsLostIsSaidToBe) {
+  const auto lost = [&](int member, bool last) {
+    return c_->count(
+        [&](const wire::Event& e) { return e.has_lost() && e.lost().worker() == member && e.lost().last() == last; });
+  };
+  members_[0].hangUp();
+  EXPECT_TRUE(members_[1].hear().has_regroup());
+  members_[1].hangUp();
+  EXPECT_TRUE(clock_.advanceUntil([&] { return c_->over(); }));
+  EXPECT_EQ(lost(0, false), 1u);
+  EXPECT_EQ(lost(1, true), 1u);
+}
+
 }  // namespace
 }  // namespace crema::cluster

@@ -85,6 +85,7 @@ class Membership {
   Phase phase() const { return phase_; }
   uint32_t generation() const { return generation_; }
   const std::vector<int>& members() const { return members_; }  // seats of this generation, or of the one that ends
+  bool nobody() const { return count(Seat::kEmpty) + count(Seat::kGone) == static_cast<int>(seats_.size()); }
   Seat seat(int i) const { return seats_[static_cast<size_t>(i)].is; }
   int64_t iteration(int i) const { return seats_[static_cast<size_t>(i)].iteration; }  // kNewcomer: has no state yet
   int evicted() const { return evicted_; }

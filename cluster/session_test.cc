@@ -282,7 +282,8 @@ TEST_F(SessionTest, AWrongTokenIsReportedAfterAFewAttempts) {
   auto ended = later([&] { Session(options_, {}, interrupt_); });
   ASSERT_TRUE(clock_.advanceUntil([&] { return over(ended); }));
   EXPECT_EQ(ended.get(), "recv from " + doorman_.address() +
-                             ": connection closed\n  while proving the token; a wrong token looks like this\n  while "
+                             ": connection closed\n  while proving the token; a wrong one looks like this: give both "
+                             "ends the same\n  while "
                              "joining the coordinator at " +
                              doorman_.address());
 }

@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <sstream>
 #include <system_error>
 #include <utility>
 
@@ -67,31 +68,38 @@ class Pipe {
   ::_exit(127);
 }
 
-// Collects bytes to lines and relays those.
+// Collects bytes to lines and relays those, but for the error that ends them.
 class Lines {
  public:
+  explicit Lines(std::string& error) : error_(error) {}
   void add(const char* bytes, size_t count) {
     for (size_t i = 0; i < count; ++i) {
       if (bytes[i] != '\n') {
         line_ += bytes[i];
         continue;
       }
-      relayLine(line_);
+      take();
       line_.clear();
     }
   }
   ~Lines() {
-    if (!line_.empty()) relayLine(line_);
+    if (!line_.empty()) take();
   }
 
  private:
+  void take() {
+    if (error_.empty() && !line_.starts_with("crema: error: ")) return relayLine(line_);
+    error_ += line_ + '\n';
+  }
+
+  std::string& error_;
   std::string line_;
 };
 
 // Reads until the other end is closed everywhere. The child's own children may keep it open: once the child has ended
 // only what is in the pipe is read.
-void relay(int fd, const Interrupt& gone) {
-  Lines lines;
+void relay(int fd, const Interrupt& gone, std::string& error) {
+  Lines lines(error);
   char buffer[4096];
   for (size_t left = kPipeBytes; left > 0;) {
     const bool last = gone.raised();
@@ -125,7 +133,7 @@ ChildProcess::ChildProcess(std::vector<std::string> paths, std::vector<std::stri
   }
   pid_ = pid, stdin_ = in.takeIn();
   try {
-    relay_ = std::thread([fd = err.out(), this] { relay(fd, gone_); });
+    relay_ = std::thread([fd = err.out(), this] { relay(fd, gone_, error_); });
   } catch (const std::system_error& e) {
     ioError("cannot start a thread for the log lines of a child process: {}; {}", e.code().message(),
             startRemedy(e.code().value()));
@@ -135,7 +143,12 @@ ChildProcess::ChildProcess(std::vector<std::string> paths, std::vector<std::stri
 
 ChildProcess::~ChildProcess() {
   end(0);
+  relayError(takeError());
+}
+
+std::string ChildProcess::takeError() {
   if (relay_.joinable()) relay_.join();
+  return std::exchange(error_, "");
 }
 
 void ChildProcess::closeStdin() {
@@ -198,6 +211,11 @@ void ChildProcess::end(double grace) {
       pid_);
   pid_ = -1;
   gone_.raise(Error(ErrorKind::kStopped, "the child process was given up"));
+}
+
+void relayError(const std::string& error) {
+  std::istringstream lines(error);
+  for (std::string line; std::getline(lines, line);) relayLine(line);
 }
 
 std::vector<std::string> ownExecutable() {

@@ -1,5 +1,5 @@
 // A child process that is this process's own: it gets messages on its stdin, which stays open while it is wanted, and
-// its stderr is relayed to the log line by line.
+// its stderr is relayed to the log line by line, but for the error with which it ends.
 #pragma once
 #include <google/protobuf/message_lite.h>
 #include <sys/types.h>
@@ -29,6 +29,9 @@ class ChildProcess {
   // The way it ended, if by itself and with an error; else empty. Said once.
   std::string ended();
   bool killed() const { return killed_; }  // that was a signal
+  // Behind its end: the error that it wrote last, "crema: error: ..." with its frames; "": none, or it was taken. What nobody takes
+  // is relayed when this object goes.
+  std::string takeError();
 
   // Waits up to `grace` seconds for the child, then kills it. Without grace its stdin is closed before. One that does not end a
   // second later is left to the kernel, with a warning.
@@ -43,9 +46,13 @@ class ChildProcess {
   pid_t pid_ = -1;
   int stdin_ = -1;
   bool killed_ = false;
-  Interrupt gone_;  // raised when the child has ended, or was given up: all of its lines are in the pipe then
+  std::string error_;  // the relay's until that has ended
+  Interrupt gone_;     // raised when the child has ended, or was given up: all of its lines are in the pipe then
   std::thread relay_;
 };
+
+// Relays what takeError() gave.
+void relayError(const std::string& error);
 
 // The executable of this process, for a child that runs it as well.
 std::vector<std::string> ownExecutable();

@@ -63,6 +63,19 @@ TEST_F(ChildProcessTest, SaysHowItEndedAndRelaysItsLines) {
   EXPECT_EQ(lines(), "one\ntwo\n");
 }
 
+TEST_F(ChildProcessTest, ItsErrorIsForWhoTakesIt) {
+  const std::string script = "echo one >&2; echo 'crema: error: no data.mdb' >&2; echo '  in net' >&2; exit 1";
+  auto child = shell(script);
+  EXPECT_EQ(endOf(*child), "ended with exit code 1");
+  EXPECT_EQ(child->takeError(), "crema: error: no data.mdb\n  in net\n");
+  EXPECT_EQ(child->takeError(), "");
+  child.reset();
+  child = shell(script);  // nobody takes it
+  EXPECT_EQ(endOf(*child), "ended with exit code 1");
+  child.reset();
+  EXPECT_EQ(lines(), "one\none\ncrema: error: no data.mdb\n  in net\n");
+}
+
 TEST_F(ChildProcessTest, GetsMessagesOnItsStdinUntilItHasEnded) {
   wire::Input input;
   input.mutable_wish()->set_stop(true);

@@ -38,6 +38,16 @@ std::unique_ptr<ChildProcess> startWorker(const wire::Job& job) {
   return child;
 }
 
+// The error with which a worker has ended, unless it is in what is said of it in any case, or around it.
+void showError(ChildProcess& child, const std::string& said) {
+  constexpr std::string_view kBegin = "crema: error: ";
+  const std::string error = child.takeError();
+  if (error.empty()) return;
+  const std::string message = error.substr(kBegin.size(), error.size() - kBegin.size() - 1);
+  if (said.find(message) == std::string::npos && (said.empty() || message.find(said) == std::string::npos))
+    relayError(error);
+}
+
 // The processes of the workers. The coordinator's thread says who is lost; a thread of its own watches and replaces them,
 // and passes on signals.
 class Workers {
@@ -51,10 +61,11 @@ class Workers {
     for (int w = 0; w < job_.workers(); ++w) children_.push_back(start(w));
     thread_ = std::thread([this] { watch(); });
   }
-  // Ends them; those that have nothing left to do get `grace` seconds, together.
-  void end(double grace) {
+  // Ends them; those that have nothing left to do get `grace` seconds, together. error: what the run ends with.
+  void end(double grace, const std::string& error = "") {
     grace_ = grace, over_ = true;
     thread_.join();
+    for (auto& c : children_) showError(*c, error);
   }
   Interrupt& gone() { return gone_; }  // raised when a worker has ended before it could join
   std::atomic<bool> started{false};    // all have joined
@@ -112,8 +123,10 @@ class Workers {
         replace(lost);
       }
     }
-    if (!ended_[w].empty() && moment_[w].passed() && (!started || job_.replacement() == "fail"))
+    if (!ended_[w].empty() && moment_[w].passed() && (!started || job_.replacement() == "fail")) {
+      showError(*children_[w], "");
       gone_.raise(Error(ErrorKind::kPeer, ended_[w]));
+    }
   }
 
   // Not where the run was asked to stop: then others end, with or without them.
@@ -126,6 +139,7 @@ class Workers {
     for (const auto& l : lost) {
       const auto w = static_cast<size_t>(l.worker());
       children_[w]->end(0);
+      showError(*children_[w], l.story());
       joined[w] = false;
       if (stopping_ && l.asked() && alone_.empty()) alone_ = l.story(), othersEnd_ = Deadline::after(kAfterFirst);
       if (stopping_ || ++attempts_[w] > kReplacements) continue;
@@ -200,8 +214,8 @@ void runLocalCluster(const train::RunOptions& options, const std::string& model,
   workers = std::make_unique<Workers>(job);
   try {
     coordinator.run(&workers->gone());
-  } catch (...) {
-    workers->end(kAfterError);
+  } catch (const std::exception& e) {
+    workers->end(kAfterError, e.what());
     endProgress();
     throw;
   }

@@ -24,6 +24,7 @@ void set(const ClusterSettings& s, wire::Job* job) {
   job->set_join_timeout(s.joinTimeout), job->set_step_timeout(s.stepTimeout);
   job->set_replacement(s.replacement), job->set_replacement_timeout(s.replacementTimeout);
   job->set_least_workers(s.leastWorkers), job->set_encrypted(s.encrypted);
+  job->set_compare_all(s.compareAll);
   job->set_rebalance(s.rebalance), job->set_first_workers(s.firstWorkers);
 }
 
@@ -41,7 +42,7 @@ train::RunOptions runOf(const wire::Job& job, const HostRows& rows) {
   o.publishedPrefix = job.published_prefix();
   o.trainSource = sourceOf(rows.train, rows.trainRecords, job.train_source());
   o.testSource = sourceOf(rows.test, rows.testRecords, job.test_source());
-  o.resize = job.resize();
+  o.resize = job.resize(), o.compareAll = job.compare_all();
   o.log = job.worker() == 0 || job.log();
   return o;
 }
@@ -70,7 +71,8 @@ std::string jobDigest(const wire::Job& job) {
 }
 
 std::string changeOf(const wire::Event& event) {
-  if (event.has_lost()) return fmt::format("{}; the run goes on", event.lost().story());
+  if (event.has_lost())
+    return fmt::format("{}; {}", event.lost().story(), event.lost().last() ? "no worker is left" : "the run goes on");
   if (!event.has_regrouped()) return "";
   const auto& r = event.regrouped();
   std::string came;

@@ -18,7 +18,7 @@ struct ClusterSettings {
   std::string replacement = "continue";
   int leastWorkers = 0, firstWorkers = 0;
   double rebalance = 30;
-  bool encrypted = false;
+  bool encrypted = false, compareAll = false;
 };
 void set(const ClusterSettings& settings, wire::Job* job);
 

@@ -76,7 +76,8 @@ void proveAsClient(Socket& s, const Secret& secret, std::string_view purpose, De
   try {
     s.readAll(proof.data(), proof.size(), deadline, interrupt);
   } catch (Error& e) {
-    if (e.kind() == ErrorKind::kPeer) e.addFrame("while proving the token; a wrong token looks like this");
+    if (e.kind() == ErrorKind::kPeer)
+      e.addFrame("while proving the token; a wrong one looks like this: give both ends the same");
     throw;
   }
   if (!same(proof, macOf("server")))

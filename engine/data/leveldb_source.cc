@@ -220,14 +220,15 @@ class LevelDbSource : public RecordSource {
 std::shared_ptr<const RecordSource> levelDbSource(const std::string& path) {
   if (!fileExists(path))
     ioError(
-        "there is no LevelDB at {}; check `source` (relative paths start at the working folder, else at the "
+        "there is no LevelDB at {}; check `source`, or the path that was given (relative ones start at the working "
+        "folder, else at the "
         "prototxt's)",
         path);
   if (!isDirectory(path) || fileExists(joinPath(path, "data.mdb")))
     invalid("{} is {}, and a LevelDB is wanted, as where no `backend` is written; say `backend: LMDB` in data_param",
             path, isDirectory(path) ? "an LMDB" : "a file");
   if (!fileExists(joinPath(path, "CURRENT")))
-    badData("{} holds no file CURRENT, so it is no LevelDB; check `source`", path);
+    badData("{} holds no file CURRENT, so it is no LevelDB; check `source`, or the path that was given", path);
   return std::make_shared<LevelDbSource>(path);
 }
 

@@ -12,7 +12,9 @@ namespace {
 std::string dataFile(const std::string& path) {
   if (!fileExists(path))
     ioError(
-        "there is no LMDB at {}; check `source` (relative paths start at the working folder, else at the prototxt's)",
+        "there is no LMDB at {}; check `source`, or the path that was given (relative ones start at the working "
+        "folder, else at the "
+        "prototxt's)",
         path);
   if (!isDirectory(path)) return path;
   const std::string file = joinPath(path, "data.mdb");
@@ -20,7 +22,7 @@ std::string dataFile(const std::string& path) {
   if (fileExists(joinPath(path, "CURRENT")))
     invalid("{} is a LevelDB, and an LMDB is wanted; a Data layer reads it with `backend: LEVELDB` in data_param",
             path);
-  badData("{} holds no data.mdb, so it is no LMDB; check `source`", path);
+  badData("{} holds no data.mdb, so it is no LMDB; check `source`, or the path that was given", path);
 }
 
 class LmdbSource : public RecordSource {

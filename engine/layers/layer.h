@@ -79,6 +79,7 @@ struct DataOptions {
   int testWorkers = 1;             // processes over which test batches are sharded (data/shard.h)
   int64_t last = -1;               // scoring ends before this record; -1: at the end
   bool resize = false;             // resize images to the height and width of MemoryData or CoSData
+  bool compareAll = false;         // workers compare all records, however many (RecordLayer::comparison())
   std::string folder;              // relative paths of the prototxt start here; empty: the working folder
 
   bool tests() const { return use == PassUse::kTest || use == PassUse::kSharedTest; }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <climits>
+#include <limits>
 
 #include "base/file.h"
 #include "base/file_sum.h"
@@ -37,8 +38,8 @@ RecordLayer::Identity RecordLayer::identity(const data::Record& r) const {
   return {sum, static_cast<int64_t>(r.key.size() + r.value.size())};
 }
 
-std::string RecordLayer::sumOfRecords() const {
-  constexpr int64_t kLeast = 64, kWhole = int64_t{64} << 20, kSome = int64_t{16} << 20;
+std::string RecordLayer::sumOfRecords(int64_t whole) const {
+  constexpr int64_t kLeast = 64, kSome = int64_t{16} << 20;
   const int64_t size = maker_.source->size();
   uint64_t sum = 0;
   const auto spread = [&](int64_t count) {
@@ -51,7 +52,7 @@ std::string RecordLayer::sumOfRecords() const {
   };
   if (size == 0) return "0";
   const int64_t each = std::max<int64_t>(1, spread(kLeast) / kLeast);
-  if (const int64_t count = size <= kWhole / each ? size : std::min(size, kSome / each); count > kLeast) spread(count);
+  if (const int64_t count = size <= whole / each ? size : std::min(size, kSome / each); count > kLeast) spread(count);
   return fmt::format("{:016x}", sum);
 }
 
@@ -70,10 +71,16 @@ std::string RecordLayer::sumOfMeans() const {
 
 const std::string& RecordLayer::fingerprint() const {
   if (!maker_.source || !fingerprint_.empty()) return fingerprint_;
-  const bool here = !std::holds_alternative<FromHost>(context().data->source);
-  fingerprint_ =
-      fmt::format("{} records{}{}", maker_.source->size(), here ? ", fingerprint " + sumOfRecords() : "", sumOfMeans());
+  constexpr int64_t kWhole = int64_t{64} << 20;
+  fingerprint_ = fmt::format("{} records{}{}", maker_.source->size(),
+                             readsHere() ? ", fingerprint " + sumOfRecords(kWhole) : "", sumOfMeans());
   return fingerprint_;
+}
+
+std::string RecordLayer::comparison() const {
+  const std::string& some = fingerprint();
+  if (some.empty() || !readsHere() || !context().data->compareAll) return some;
+  return fmt::format("{}, of all {}", some, sumOfRecords(std::numeric_limits<int64_t>::max()));
 }
 
 void RecordLayer::setBatch(int64_t size) {

@@ -19,6 +19,9 @@ class RecordLayer : public Layer {
   // larger ones of some 16 MiB of records spread over it, of 64 at least: enough to notice another set or version. "" without
   // a source. Rows of a host are only partly here, so the host compares those.
   const std::string& fingerprint() const;
+  // What workers compare before training: that, and with context().data->compareAll the sum of all records of any set, which
+  // reads each once.
+  std::string comparison() const;
   // As data::TestSharding defines it, in phase TEST.
   int64_t testCycle() const { return maker_.source ? maker_.testCycle() : 0; }
   // The run goes on with other ranks here, or other workers: those of context().data, which has them already.
@@ -60,8 +63,9 @@ class RecordLayer : public Layer {
   data::BatchMaker maker_;
 
  private:
+  bool readsHere() const { return !std::holds_alternative<FromHost>(context().data->source); }
   bool scoring() const { return context().data->use == PassUse::kScoring; }
-  std::string sumOfRecords() const;
+  std::string sumOfRecords(int64_t whole) const;  // up to so many bytes of all, else of a sample
   std::string sumOfMeans() const;
   const data::Batch& scored();
   const data::Batch& nextOfFeed();

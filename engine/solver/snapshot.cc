@@ -228,8 +228,10 @@ void Solver::restore(const caffe::SolverState& state, const std::string& path, c
     const auto& proto = state.history(static_cast<int>(i));
     const auto& parameter = learnables[i % learnables.size()];
     if (!layers::shapeMatches(proto, parameter.blob->shape()))
-      invalid("history blob {} of {} has shape {}, parameter {} has {}", i, path, layers::shapeOf(proto).brief(),
-              parameter.label, parameter.blob->shape().brief());
+      invalid(
+          "history blob {} of {} has shape {}, parameter {} has {}; resume with the net that it was taken of, or begin "
+          "anew from the weights beside it (-weights), which layers of other shapes must not bear the names of",
+          i, path, layers::shapeOf(proto).brief(), parameter.label, parameter.blob->shape().brief());
     Blob part(parameter.blob->shape(), options_.dtype);
     layers::fromProto(proto, part);
     const int64_t at = historyAt(static_cast<int>(i / learnables.size()), parameter);

@@ -236,7 +236,7 @@ std::string Solver::recordsRead() const {
   std::string all;
   const auto add = [&](const net::Net& net, const char* phase) {
     for (const auto* layer : net.recordLayers())
-      if (const std::string f = layer->fingerprint(); !f.empty())
+      if (const std::string f = layer->comparison(); !f.empty())
         all += fmt::format("{}{} layer '{}': {}", all.empty() ? "" : "; ", phase, layer->name(), f);
   };
   add(*net_, "TRAIN");

@@ -76,7 +76,9 @@ std::optional<caffe::SolverState> stateOf(RunOptions& o) {
   caffe::SolverState state = model::readState(o.snapshot);
   if (o.drawnSeed && state.origin().has_random_seed()) {
     o.solver.set_random_seed(state.origin().random_seed());
-    if (o.log) LOG_INFO("random_seed is not set: that of the snapshot is taken, {}", o.solver.random_seed());
+    if (o.log)
+      LOG_INFO("random_seed is not set: that of the snapshot is taken, {}, in place of a drawn one",
+               o.solver.random_seed());
   }
   return state;
 }
@@ -91,6 +93,7 @@ solver::SolverOptions solverOptions(const RunOptions& o, kernels::Context& kerne
   s.trainData.source = o.trainSource, s.testData.source = o.testSource;
   s.testData.testWorkers = o.workers;
   s.trainData.resize = s.testData.resize = o.resize;
+  s.trainData.compareAll = s.testData.compareAll = o.compareAll;
   return s;
 }
 

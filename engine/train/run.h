@@ -21,8 +21,8 @@ struct RunOptions {
   std::string snapshotName, weightsName;  // their names in messages; empty: the paths
   std::string snapshotPrefix, publishedPrefix;  // as TrainOptions has them
   layers::DataSource trainSource, testSource;
-  bool resize = false;  // as DataOptions has it
-  bool log = true;      // Caffe's lines
+  bool resize = false, compareAll = false;  // as DataOptions has them
+  bool log = true;                          // Caffe's lines
 };
 
 // Throws kInvalid, naming the flag, for impossible ranks, workers or threads.

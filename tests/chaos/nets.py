@@ -13,6 +13,14 @@ layer { name: "scale" type: "Scale" bottom: "conv" top: "conv" scale_param { bia
 layer { name: "relu" type: "ReLU" bottom: "conv" top: "conv" }
 layer { name: "drop" type: "Dropout" bottom: "conv" top: "conv" }
 """
+# Its weights' gradient is left to the update by several workers, and summed by one alone
+# (engine/train/left_gradients.cc).
+HIDDEN = """
+layer { name: "flat" type: "Flatten" bottom: "conv" top: "flat" }
+layer { name: "hidden" type: "InnerProduct" bottom: "flat" top: "hidden"
+  inner_product_param { num_output: 128 weight_filler { type: "xavier" } } }
+layer { name: "relu_hidden" type: "ReLU" bottom: "hidden" top: "hidden" }
+"""
 LSTM = """
 layer { name: "cont" type: "DummyData" top: "cont" dummy_data_param {
   shape { dim: 6 dim: 1 } data_filler { value: 1 } } }
@@ -20,11 +28,14 @@ layer { name: "lstm" type: "LSTM" bottom: "data" bottom: "cont" top: "conv"
   recurrent_param { num_output: 16 weight_filler { type: "uniform" min: -0.08 max: 0.08 } } }
 """
 END = """
-layer { name: "flat" type: "Flatten" bottom: "conv" top: "flat" }
-layer { name: "ip" type: "InnerProduct" bottom: "flat" top: "ip"
+layer { name: "ip" type: "InnerProduct" bottom: "BOTTOM" top: "ip"
   inner_product_param { num_output: 10 weight_filler { type: "xavier" } } }
 layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: "loss" }
 """
+
+
+def end(bottom):
+    return END.replace("BOTTOM", bottom)
 
 
 def data(records, batch):
@@ -37,15 +48,27 @@ def data(records, batch):
 
 
 def write(folder, records, kind):
-    """kind: lenet, statistics (BatchNorm, dropout, Adam) or sequences (an LSTM that goes on from batch to batch)."""
+    """kind: lenet, statistics (BatchNorm, dropout, Adam, a hidden layer) or sequences (an LSTM that goes on from batch
+    to batch).
+    """
     settings = f"test_iter: 5; snapshot: {SNAPSHOT}; test_interval: 20; average_loss: 3; snapshot_after_train: true;"
     settings += 'snapshot_prefix: "disk/snap";'
     if kind == "lenet":
         solver(folder, lenet(records), max_iter=40, extra=settings)
     elif kind == "statistics":
-        solver(folder, data(records, 8) + CONV + END, max_iter=90, extra=settings + 'type: "Adam"; momentum2: 0.999')
+        solver(
+            folder,
+            data(records, 8) + CONV + HIDDEN + end("hidden"),
+            max_iter=90,
+            extra=settings + 'type: "Adam"; momentum2: 0.999',
+        )
     else:
-        solver(folder, data(records, 6) + LSTM + END, max_iter=90, extra=settings + "iter_size: 2; clip_gradients: 3")
+        solver(
+            folder,
+            data(records, 6) + LSTM + end("conv"),
+            max_iter=90,
+            extra=settings + "iter_size: 2; clip_gradients: 3",
+        )
 
 
 KINDS = ("lenet", "statistics", "sequences")

@@ -56,6 +56,24 @@ def test_workers_that_are_stopped_for_ever_do_not_hold_up_the_end(endless, repla
     assert not [p for p in workers if running(p)]
 
 
+def test_what_is_wrong_with_all_workers_is_said_once(records, tmp_path):
+    solver(tmp_path, lenet(records).replace("train_lmdb", "nope_lmdb"), max_iter=5)
+    done = crema(*"train -solver solver.prototxt -ranks 3 -workers 3 -threads 1".split(), cwd=tmp_path)
+    assert done.code == 1 and done.err.count("there is no LMDB at") == 1, done.err[-3000:]
+    assert re.search(
+        r"\ncrema: error: worker \d \(.*\) failed in step 0: there is no LMDB at .*\n  in layer 'data'", done.err
+    )
+
+
+def test_where_all_workers_are_killed_nobody_is_said_to_go_on(endless):
+    run = start(endless, "train", "-solver", "solver.prototxt", *"-ranks 2 -workers 2 -threads 1".split())
+    wait_until(lambda: begun(endless), 30, "the first step")
+    for pid in children(run.pid):
+        os.kill(pid, signal.SIGKILL)
+    assert ended(run, 15) == 1
+    assert "was lost in step" in (endless / "run.log").read_text().strip().splitlines()[-1]
+
+
 def test_killing_the_parent_leaves_no_worker(endless):
     run = start(endless, "train", "-solver", "solver.prototxt", "-ranks", 3, "-workers", 3, "-threads", 1)
     wait_until(lambda: begun(endless), 30, "the first step")

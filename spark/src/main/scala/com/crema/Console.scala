@@ -31,7 +31,7 @@ class Console(interval: Double = 2.0) {
     } else if (event.hasSnapshot) {
       say(s"iteration ${event.getSnapshot.getIteration}: snapshot")
     } else if (event.hasLost) {
-      say(s"${event.getLost.getStory}; the run goes on")
+      say(s"${event.getLost.getStory}; ${if (event.getLost.getLast) "no worker is left" else "the run goes on"}")
     } else if (event.hasRegrouped) {
       val r = event.getRegrouped
       val came = if (r.getCameCount > 0) r.getCameList.asScala.mkString(" (new: ", ", ", ")") else ""

@@ -61,7 +61,7 @@ object TrainRun {
       .setJoinTimeout(joinTimeout(sc, spec)).setStepTimeout(Cluster.stepTimeout(sc.getConf))
       .setWorkers(places).setFirstWorkers(if (places > workers) workers else 0).setToken(
         ByteString.copyFrom(token)).setModelHome(home).setCoordinatorListens(true)
-      .setEncrypted(Cluster.encrypts(sc.getConf))
+      .setEncrypted(Cluster.encrypts(sc.getConf)).setCompareAll(sc.getConf.getBoolean("spark.crema.compareAll", false))
       .setReplacement(sc.getConf.get("spark.crema.replacement", "continue"))
       .setReplacementTimeout(Cluster.replacementTimeout(sc.getConf, rowsSent = fed.train.orElse(fed.test).isDefined))
       .setRebalance(seconds(sc, "spark.crema.rebalance", 30))
