@@ -13,10 +13,12 @@ layer { name: "scale" type: "Scale" bottom: "conv" top: "conv" scale_param { bia
 layer { name: "relu" type: "ReLU" bottom: "conv" top: "conv" }
 layer { name: "drop" type: "Dropout" bottom: "conv" top: "conv" }
 """
+FLAT = """
+layer { name: "flat" type: "Flatten" bottom: "conv" top: "flat" }
+"""
 # Its weights' gradient is left to the update by several workers, and summed by one alone
 # (engine/train/left_gradients.cc).
 HIDDEN = """
-layer { name: "flat" type: "Flatten" bottom: "conv" top: "flat" }
 layer { name: "hidden" type: "InnerProduct" bottom: "flat" top: "hidden"
   inner_product_param { num_output: 128 weight_filler { type: "xavier" } } }
 layer { name: "relu_hidden" type: "ReLU" bottom: "hidden" top: "hidden" }
@@ -48,27 +50,23 @@ def data(records, batch):
 
 
 def write(folder, records, kind):
-    """kind: lenet, statistics (BatchNorm, dropout, Adam, a hidden layer) or sequences (an LSTM that goes on from batch
-    to batch).
+    """kind: lenet, statistics (BatchNorm, dropout, Adam), hidden (the same above a hidden layer) or sequences (an LSTM
+    that goes on from batch to batch).
     """
     settings = f"test_iter: 5; snapshot: {SNAPSHOT}; test_interval: 20; average_loss: 3; snapshot_after_train: true;"
     settings += 'snapshot_prefix: "disk/snap";'
     if kind == "lenet":
         solver(folder, lenet(records), max_iter=40, extra=settings)
-    elif kind == "statistics":
-        solver(
-            folder,
-            data(records, 8) + CONV + HIDDEN + end("hidden"),
-            max_iter=90,
-            extra=settings + 'type: "Adam"; momentum2: 0.999',
-        )
+    elif kind in ("statistics", "hidden"):
+        layers = CONV + FLAT + (HIDDEN + end("hidden") if kind == "hidden" else end("flat"))
+        solver(folder, data(records, 8) + layers, max_iter=90, extra=settings + 'type: "Adam"; momentum2: 0.999')
     else:
         solver(
             folder,
-            data(records, 6) + LSTM + end("conv"),
+            data(records, 6) + LSTM + FLAT + end("flat"),
             max_iter=90,
             extra=settings + "iter_size: 2; clip_gradients: 3",
         )
 
 
-KINDS = ("lenet", "statistics", "sequences")
+KINDS = ("lenet", "statistics", "hidden", "sequences")
