@@ -283,8 +283,7 @@ TEST_F(SessionTest, AWrongTokenIsReportedAfterAFewAttempts) {
   ASSERT_TRUE(clock_.advanceUntil([&] { return over(ended); }));
   EXPECT_EQ(ended.get(), "recv from " + doorman_.address() +
                              ": connection closed\n  while proving the token; a wrong one looks like this: give both "
-                             "ends the same\n  while "
-                             "joining the coordinator at " +
+                             "ends the same\n  while joining the coordinator at " +
                              doorman_.address());
 }
 

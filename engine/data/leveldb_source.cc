@@ -221,8 +221,7 @@ std::shared_ptr<const RecordSource> levelDbSource(const std::string& path) {
   if (!fileExists(path))
     ioError(
         "there is no LevelDB at {}; check `source`, or the path that was given (relative ones start at the working "
-        "folder, else at the "
-        "prototxt's)",
+        "folder, else at the prototxt's)",
         path);
   if (!isDirectory(path) || fileExists(joinPath(path, "data.mdb")))
     invalid("{} is {}, and a LevelDB is wanted, as where no `backend` is written; say `backend: LMDB` in data_param",

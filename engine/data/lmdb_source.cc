@@ -13,8 +13,7 @@ std::string dataFile(const std::string& path) {
   if (!fileExists(path))
     ioError(
         "there is no LMDB at {}; check `source`, or the path that was given (relative ones start at the working "
-        "folder, else at the "
-        "prototxt's)",
+        "folder, else at the prototxt's)",
         path);
   if (!isDirectory(path)) return path;
   const std::string file = joinPath(path, "data.mdb");

@@ -139,8 +139,7 @@ TEST_F(LeftGradientsOfRuns, OtherRowsThanAtTheStartAreRefused) {
   run.solver->computeGradient(0);
   EXPECT_EQ(crema::test::messageOf([&] { plan.takeFactors(other.layer, 0); }),
             "layer 'plain' (InnerProduct) has 5 rows in this pass, and 4 when the net was set up. Batches of several "
-            "ranks have "
-            "one size: train with one rank, or set snapshot_diff: true");
+            "ranks have one size: train with one rank, or set snapshot_diff: true");
 }
 
 TEST_F(LeftGradientsOfRuns, WhereMoreThanTheUpdateReadsThemTheyAreThere) {

@@ -59,6 +59,17 @@ def cluster(folder, workers, max_iter, timeout=3, replacement="fail", ranks=None
     return coordinator, re.search(r"Listening on (\S+:\d+)", log.read_text()).group(1), flags
 
 
+def on_machines(folder, machines, address, flags):
+    """Workers 0, 1, ... each in a working folder of its own, with the run's files in `folder`."""
+    flags = [str(folder / f) if f in ("solver.prototxt", "token") else str(f) for f in flags]
+    workers = []
+    for w, machine in enumerate(machines):
+        with open(folder / f"w{w}.log", "w") as log:
+            command = [CREMA, "worker", *flags, "-coordinator", address, "-worker", str(w)]
+            workers.append(subprocess.Popen(command, cwd=machine, stderr=log))
+    return workers
+
+
 def goes_on(folder, iteration):
     """A run goes on from that snapshot."""
     resumed = start(

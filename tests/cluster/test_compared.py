@@ -3,12 +3,11 @@
 import random
 import shutil
 import struct
-import subprocess
 
 import pytest
 
-from conftest import CREMA, crema, solver
-from runs import cluster, ended
+from conftest import crema, solver
+from runs import cluster, ended, on_machines
 
 SIDE, COUNT, DIFFERS = 512, 300, 2  # 75 MiB; the samples are at least three records apart
 NET = """
@@ -41,12 +40,7 @@ def machines(tmp_path_factory):
 def test_one_record_that_differs_is_found_where_all_are_compared(machines, tmp_path, more, code):
     solver(tmp_path, NET, max_iter=2)
     coordinator, address, flags = cluster(tmp_path, 2, 2, 20, more=more)
-    flags = [str(tmp_path / f) if f in ("solver.prototxt", "token") else str(f) for f in flags]
-    workers = []
-    for w in (0, 1):
-        with open(tmp_path / f"w{w}.log", "w") as log:
-            command = [CREMA, "worker", *flags, "-coordinator", address, "-worker", str(w), "-threads", "1"]
-            workers.append(subprocess.Popen(command, cwd=machines / f"machine{w}", stderr=log))
+    workers = on_machines(tmp_path, [machines / "machine0", machines / "machine1"], address, [*flags, "-threads", 1])
     for process in [coordinator, *workers]:
         assert ended(process, 40) == code, (tmp_path / "coordinator.log").read_text()
     said = (tmp_path / "coordinator.log").read_text()

@@ -13,7 +13,7 @@ import time
 import pytest
 
 from conftest import CREMA, children, crema, lenet, running, sha256, solver, wait_until
-from runs import begun, cluster, ended, endless, start  # noqa: F401 (a fixture)
+from runs import begun, cluster, ended, endless, on_machines, start  # noqa: F401 (a fixture)
 
 
 def refused(folder, flags, address, number, word):
@@ -66,12 +66,14 @@ def test_what_is_wrong_with_all_workers_is_said_once(records, tmp_path):
 
 
 def test_where_all_workers_are_killed_nobody_is_said_to_go_on(endless):
-    run = start(endless, "train", "-solver", "solver.prototxt", *"-ranks 2 -workers 2 -threads 1".split())
-    wait_until(lambda: begun(endless), 30, "the first step")
-    for pid in children(run.pid):
-        os.kill(pid, signal.SIGKILL)
-    assert ended(run, 15) == 1
-    assert "was lost in step" in (endless / "run.log").read_text().strip().splitlines()[-1]
+    coordinator, address, flags = cluster(endless, 2, 10**6, timeout=20, replacement="continue")
+    workers = on_machines(endless, [endless, endless], address, [*flags, "-threads", 1])
+    wait_until(lambda: begun(endless, "w0"), 30, "the first step")
+    for worker in workers:
+        worker.kill()
+    assert ended(coordinator, 30) == 1
+    said = (endless / "coordinator.log").read_text()
+    assert said.count("; the run goes on") == 1 and said.count("; no worker is left") == 1, said[-2000:]
 
 
 def test_killing_the_parent_leaves_no_worker(endless):
@@ -145,17 +147,7 @@ def test_workers_with_other_records_or_weights_are_found_before_training(endless
     net = (endless / "net.prototxt").read_text().replace(str(records / "train_lmdb"), "db")
     (endless / "net.prototxt").write_text(net)
     coordinator, address, flags = cluster(endless, 2, 10)
-    flags = [str(endless / f) if f in ("solver.prototxt", "token") else f for f in flags]
-    workers = []
-    for w in (0, 1):
-        log = open(endless / f"w{w}.log", "w")
-        workers.append(
-            subprocess.Popen(
-                [CREMA, "worker", *map(str, flags), "-coordinator", address, "-worker", str(w)],
-                cwd=endless / f"machine{w}",
-                stderr=log,
-            )
-        )
+    workers = on_machines(endless, [endless / "machine0", endless / "machine1"], address, flags)
     for process in [coordinator, *workers]:
         assert ended(process, 20) == 1
     message = (endless / "coordinator.log").read_text()

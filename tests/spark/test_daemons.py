@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from conftest import LONG, sha256
+from conftest import sha256
 from spark_jobs import (
     FILES,
     JAR,
@@ -133,7 +133,6 @@ def train_and_resume(job, bed, share, stored, local_hash):
     assert fetched_hash(bed, share, f"{out}/again", job) == expected
 
 
-@LONG
 def test_yarn_client_mode_with_everything_on_hdfs(job, hadoop, stored, local_hash):
     train_and_resume(job, hadoop, "hdfs", stored, local_hash)
 

@@ -6,11 +6,9 @@ import time
 import pytest
 import tensorflow_session  # noqa: F401  puts the package on the path
 
-from conftest import LONG
 from tensorflowonspark import reservation
 
 
-@LONG
 def test_many_reservations_at_once():
     """More clients than a process has descriptors by default; the original's server dies at 1,020."""
     count, (soft, hard) = 1500, resource.getrlimit(resource.RLIMIT_NOFILE)

@@ -1,5 +1,6 @@
 // Convolution and its gradients.
 #pragma once
+#include <algorithm>
 #include <vector>
 
 #include "kernels/kernels.h"
@@ -7,25 +8,27 @@
 
 namespace crema::kernels::ref {
 
-// Calls use(weight index, input index, output index) for every product of one convolution.
+// Calls use(weight index, input index, output index, count) for the products of one convolution, row by row of each tap: output
+// + j takes input + j strideW, j < count.
 template <class Use>
 void products(const ConvShape& s, int n, int o, Use use) {
   const int icg = s.ic / s.groups, ocg = s.oc / s.groups, group = o / ocg, oh = s.oh(), ow = s.ow();
-  for (int y = 0; y < oh; ++y)
-    for (int x = 0; x < ow; ++x) {
-      const int64_t output = ((int64_t{n} * s.oc + o) * oh + y) * ow + x;
-      for (int i = 0; i < icg; ++i)
-        for (int a = 0; a < s.kh; ++a) {
+  // The first output whose input lies at `v` or behind it.
+  const auto first = [&](int v) { return v > 0 ? (v + s.strideW - 1) / s.strideW : 0; };
+  for (int i = 0; i < icg; ++i)
+    for (int a = 0; a < s.kh; ++a)
+      for (int b = 0; b < s.kw; ++b) {
+        const int64_t weight = ((int64_t{o} * icg + i) * s.kh + a) * s.kw + b;
+        const int shift = b * s.dilW - s.padW, from = first(-shift), to = std::min(ow, first(s.w - shift));
+        if (from >= to) continue;
+        for (int y = 0; y < oh; ++y) {
           const int iy = y * s.strideH - s.padH + a * s.dilH;
           if (iy < 0 || iy >= s.h) continue;
-          const int64_t weights = ((int64_t{o} * icg + i) * s.kh + a) * s.kw,
-                        inputs = ((int64_t{n} * s.ic + group * icg + i) * s.h + iy) * s.w;
-          for (int b = 0; b < s.kw; ++b) {
-            const int ix = x * s.strideW - s.padW + b * s.dilW;
-            if (ix >= 0 && ix < s.w) use(weights + b, inputs + ix, output);
-          }
+          const int64_t inputs = ((int64_t{n} * s.ic + group * icg + i) * s.h + iy) * s.w,
+                        outputs = ((int64_t{n} * s.oc + o) * oh + y) * ow;
+          use(weight, inputs + int64_t{from} * s.strideW + shift, outputs + from, to - from);
         }
-    }
+      }
 }
 
 template <class T>
@@ -40,8 +43,9 @@ void convForward(const ConvShape& s, const T* x, const T* w, const T* bias, T* y
   std::vector<double> sums(static_cast<size_t>(s.n * s.oc * plane), 0.0);
   for (int n = 0; n < s.n; ++n)
     for (int o = 0; o < s.oc; ++o)
-      products(s, n, o, [&](int64_t k, int64_t i, int64_t p) {
-        sums[static_cast<size_t>(p)] += static_cast<double>(w[k]) * x[i];
+      products(s, n, o, [&](int64_t k, int64_t i, int64_t p, int count) {
+        for (int j = 0; j < count; ++j)
+          sums[static_cast<size_t>(p + j)] += static_cast<double>(w[k]) * x[i + int64_t{j} * s.strideW];
       });
   for (size_t i = 0; i < sums.size(); ++i)
     y[i] = static_cast<T>(sums[i] + (bias ? bias[static_cast<int64_t>(i) / plane % s.oc] : T(0)));
@@ -53,8 +57,9 @@ void convBackwardData(const ConvShape& s, const T* dy, const T* w, T* dx) {
   std::vector<double> sums(static_cast<size_t>(s.n) * s.ic * s.h * s.w, 0.0);
   for (int n = 0; n < s.n; ++n)
     for (int o = 0; o < s.oc; ++o)
-      products(s, n, o, [&](int64_t k, int64_t i, int64_t p) {
-        sums[static_cast<size_t>(i)] += static_cast<double>(w[k]) * dy[p];
+      products(s, n, o, [&](int64_t k, int64_t i, int64_t p, int count) {
+        for (int j = 0; j < count; ++j)
+          sums[static_cast<size_t>(i + int64_t{j} * s.strideW)] += static_cast<double>(w[k]) * dy[p + j];
       });
   storeSums(sums, dx, false);
 }
@@ -64,8 +69,9 @@ void convBackwardWeights(const ConvShape& s, const T* x, const T* dy, T* dw, boo
   std::vector<double> sums(static_cast<size_t>(s.oc) * (s.ic / s.groups) * s.kh * s.kw, 0.0);
   for (int n = 0; n < s.n; ++n)
     for (int o = 0; o < s.oc; ++o)
-      products(s, n, o, [&](int64_t k, int64_t i, int64_t p) {
-        sums[static_cast<size_t>(k)] += static_cast<double>(x[i]) * dy[p];
+      products(s, n, o, [&](int64_t k, int64_t i, int64_t p, int count) {
+        double& sum = sums[static_cast<size_t>(k)];
+        for (int j = 0; j < count; ++j) sum += static_cast<double>(x[i + int64_t{j} * s.strideW]) * dy[p + j];
       });
   storeSums(sums, dw, accumulate);
 }
