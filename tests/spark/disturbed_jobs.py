@@ -10,6 +10,8 @@ import re
 import shutil
 import subprocess
 
+import pytest
+
 from conftest import ROOT, children, sha256
 from spark_jobs import ENVIRONMENT, FILES, command
 
@@ -113,6 +115,27 @@ def trained(job, folder, *flags, disturb=None, files=FILES, master=MASTER, **mor
     return text, sha256(folder / "model"), files_of(folder)
 
 
+class Undisturbed:
+    """What jobs leave that nobody disturbs, each trained once: a snapshot names its model, and a model its records, by
+    the whole path, so those that are compared have the folder `run`, and records of their own in `records`.
+    """
+
+    def __init__(self, folder):
+        self.run, self.records, self.known = folder / "run", folder, {}
+
+    def of(self, job, files=FILES):
+        """Hash of the model, and of the snapshots by name, that the job with these files leaves in `run`."""
+        texts = tuple((job / name).read_text() for name in files)
+        if texts not in self.known:
+            self.known[texts] = trained(job, self.run, files=files, master="local[2]")[1:]
+        return self.known[texts]
+
+
+@pytest.fixture(scope="session")
+def undisturbed(tmp_path_factory):
+    return Undisturbed(tmp_path_factory.mktemp("disturbed"))
+
+
 def write_pictures(path, count, seed):
     draw = random.Random(seed)
     with open(path, "w") as out:
@@ -132,13 +155,13 @@ def write_pictures(path, count, seed):
             out.write(json.dumps(row) + "\n")
 
 
-def frames_job(job, tmp_path, train=800, test=100):
-    """The example whose records are data frames, on ones of our own with so many rows."""
+def frames_job(job, folder, train=800, test=100):
+    """The example whose records are data frames, on ones of our own with so many rows, in the folder."""
     for name in FRAMES:
         text = (ROOT / "examples" / name).read_text()
         for part, count in (("train", train), ("test", test)):
-            write_pictures(tmp_path / f"{part}.json", count, len(part))
-            text = re.sub(rf'source: "\S*{part}\S*"', f'source: "file:{tmp_path}/{part}.json"', text)
+            write_pictures(folder / f"{part}.json", count, len(part))
+            text = re.sub(rf'source: "\S*{part}\S*"', f'source: "file:{folder}/{part}.json"', text)
         text = text.replace("batch_size: 64", "batch_size: 8").replace("batch_size: 100", "batch_size: 20")
         text = re.sub(r'dataframe_format: ".*"', 'dataframe_format: "json"', text)
         (job / name).write_text(text)

@@ -106,39 +106,32 @@ def states(bed, share, folder):
     return {path.split("_iter_")[1]: path for path in listed}
 
 
-def train_and_resume(job, bed, share, stored, local_hash):
-    """Sources, model, snapshots and rows on `share`; then training resumes at step 20, to the same model."""
+def train_and_resume(job, bed, share, stored):
+    """Sources, model, snapshots and rows on `share`; then one executor resumes training at step 20, to the same model,
+    whose hash it returns.
+    """
     point(job, stored(bed, share))
-    expected = local_hash(job, bed, share)
     out, environment = f"{bed.url(share)}/{share}_run", bed.environment(share)
     done = submit(job, "yarn", *TRAIN, env=environment, conf=TWO, model=f"{out}/m.model", output=f"{out}/rows")
     assert done.returncode == 0, output_and_logs(done, bed)
     expect_all_rows(cat_rows(bed, share, f"{out}/rows"))
-    assert fetched_hash(bed, share, f"{out}/m.model", job) == expected
     at = states(bed, share, out)
     assert sorted(at) == ["20.caffemodel", "20.solverstate", "30.caffemodel", "30.solverstate"]
-    again = submit(
-        job,
-        "yarn",
-        "-train",
-        "-snapshot",
-        at["20.solverstate"],
-        "-weights",
-        at["20.caffemodel"],
-        env=environment,
-        conf=TWO,
-        model=f"{out}/again",
-    )
+    from_there = ("-snapshot", at["20.solverstate"], "-weights", at["20.caffemodel"], "-clusterSize", 2)
+    again = submit(job, "local[2]", "-train", *from_there, env=environment, model=f"{out}/again")
     assert again.returncode == 0, output_and_logs(again, bed)
-    assert fetched_hash(bed, share, f"{out}/again", job) == expected
+    model = fetched_hash(bed, share, f"{out}/m.model", job)
+    assert fetched_hash(bed, share, f"{out}/again", job) == model
+    return model
 
 
 def test_yarn_client_mode_with_everything_on_hdfs(job, hadoop, stored, local_hash):
-    train_and_resume(job, hadoop, "hdfs", stored, local_hash)
+    model = train_and_resume(job, hadoop, "hdfs", stored)
+    assert model == local_hash(job, hadoop, "hdfs")
 
 
-def test_yarn_client_mode_with_everything_on_s3(job, s3, stored, local_hash):
-    train_and_resume(job, s3, "s3a", stored, local_hash)
+def test_yarn_client_mode_with_everything_on_s3(job, s3, stored):
+    train_and_resume(job, s3, "s3a", stored)
 
 
 def test_yarn_cluster_mode_with_everything_on_hdfs(job, hadoop, stored, local_hash):

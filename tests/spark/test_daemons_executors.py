@@ -60,7 +60,11 @@ def test_a_cluster_that_is_too_small_is_told_by_name(job, hadoop, stored):
         "-train",
         env=hadoop.environment("hdfs"),
         model=f"{hadoop.url('hdfs')}/never.model",
-        conf=("spark.executor.instances=40", "spark.scheduler.maxRegisteredResourcesWaitingTime=20s"),
+        conf=(
+            "spark.executor.instances=40",
+            "spark.executor.memory=4g",  # which two of them fill
+            "spark.scheduler.maxRegisteredResourcesWaitingTime=20s",
+        ),
     )
     assert done.returncode == 1
     assert "actual number of executors is not as expected" in done.stderr and "of 40 after 20 s" in done.stderr, (

@@ -8,7 +8,15 @@ import signal
 import pytest
 
 from conftest import LONG, wait_until
-from disturbed_jobs import FRAMES, executors, frames_job, longer, said, trained
+from disturbed_jobs import (
+    FRAMES,
+    executors,
+    frames_job,
+    longer,
+    said,
+    trained,
+    undisturbed,  # noqa: F401  a fixture
+)
 from spark_jobs import DATA_FILES, job, submit  # noqa: F401 (job is a fixture)
 
 
@@ -24,9 +32,21 @@ def await_step(run, job):
     wait_until(lambda: run.poll() is not None or "training  iteration" in said(job), 120, "a step")
 
 
-def test_executors_that_come_later_join_and_those_that_leave_are_done_without(job, tmp_path):  # noqa: F811
-    longer(job, DATA_FILES[0], 3000)
-    _, model, snapshots = trained(job, tmp_path / "run", files=DATA_FILES, master="local[2]")
+@pytest.fixture
+def longer_job(job, records, undisturbed):  # noqa: F811
+    """One on records that a test may take away."""
+    here = undisturbed.records / "here"
+    shutil.copytree(records, here, dirs_exist_ok=True)
+    net = job / DATA_FILES[1]
+    net.write_text(net.read_text().replace(str(records), str(here)))
+    longer(job, DATA_FILES[0], 2000)
+    yield job
+    shutil.rmtree(here)
+
+
+def test_executors_that_come_later_join_and_those_that_leave_are_done_without(longer_job, undisturbed):  # noqa: F811
+    job = longer_job
+    model, snapshots = undisturbed.of(job, DATA_FILES)
 
     def disturb(run):
         def driver_says(line):
@@ -39,7 +59,7 @@ def test_executors_that_come_later_join_and_those_that_leave_are_done_without(jo
 
     text, grown, its_snapshots = trained(
         job,
-        tmp_path / "run",
+        undisturbed.run,
         disturb=disturb,
         files=DATA_FILES,
         devices=4,
@@ -50,21 +70,17 @@ def test_executors_that_come_later_join_and_those_that_leave_are_done_without(jo
     assert re.search(r"training goes on with 2 worker\(s\) \(new: \d\) from iteration \d+", text), text[-4000:]
 
 
-def test_executors_that_come_and_cannot_read_the_records_end_nothing(job, records, tmp_path):  # noqa: F811
+def test_executors_that_come_and_cannot_read_the_records_end_nothing(longer_job, undisturbed):  # noqa: F811
     """As Spark ends a job whose task has failed four times."""
-    here = tmp_path / "here"
-    shutil.copytree(records, here)
-    net = job / DATA_FILES[1]
-    net.write_text(net.read_text().replace(f"{records}/train_lmdb", f"{here}/train_lmdb"))
-    longer(job, DATA_FILES[0], 3000)
-    _, model, snapshots = trained(job, tmp_path / "run", files=DATA_FILES, master="local[2]")
+    job, here = longer_job, undisturbed.records / "here"
+    model, snapshots = undisturbed.of(job, DATA_FILES)
 
     def disturb(run):
         await_step(run, job)
         (here / "train_lmdb").rename(here / "gone")  # the worker that trains has it open
 
     text, alone, its_snapshots = trained(
-        job, tmp_path / "run", disturb=disturb, files=DATA_FILES, devices=4, conf=dynamic(1, 2)
+        job, undisturbed.run, disturb=disturb, files=DATA_FILES, devices=4, conf=dynamic(1, 2)
     )
     assert (alone, its_snapshots) == (model, snapshots), text[-4000:]
     why = re.findall(rf"^crema: worker 1 \(.*\) failed in step 0: there is no LMDB at {here}/train_lmdb", text, re.M)
@@ -73,9 +89,9 @@ def test_executors_that_come_and_cannot_read_the_records_end_nothing(job, record
 
 
 @LONG
-def test_executors_that_come_and_cannot_stage_their_files_end_nothing(job, tmp_path):  # noqa: F811
+def test_executors_that_come_and_cannot_stage_their_files_end_nothing(longer_job, tmp_path):  # noqa: F811
     """The snapshot that the run went on from is gone when they come: their tasks fail before they have a worker."""
-    longer(job, DATA_FILES[0], 3000)
+    job = longer_job
     _, model, snapshots = trained(job, tmp_path / "run", files=DATA_FILES, master="local[2]")
     store = tmp_path / "store"
     store.mkdir()

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from conftest import make_lmdb, wait_until
+from conftest import LONG, make_lmdb, wait_until
 from disturbed_jobs import FRAMES, ended, executors, frames_job, processes, said
 from spark_jobs import FILES, job, rows, submit  # noqa: F401 (job is a fixture)
 
@@ -41,7 +41,7 @@ def one_at_a_time(job, tmp_path, source):
     return files
 
 
-@pytest.mark.parametrize("source", ["database", "frame"])
+@pytest.mark.parametrize("source", ["database", pytest.param("frame", marks=LONG)])
 def test_killed_and_stopped_children_and_executors_lose_and_double_no_row(job, tmp_path, source):
     """1,000 records, scored one at a time by a large net, so that a child that is seen is killed before it is done."""
     files = one_at_a_time(job, tmp_path, source)

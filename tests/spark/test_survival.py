@@ -12,7 +12,18 @@ import time
 import pytest
 
 from conftest import LONG, children, crema, running, sha256, wait_until
-from disturbed_jobs import FRAMES, descendants, ended, executors, frames_job, longer, processes, said, trained
+from disturbed_jobs import (
+    FRAMES,
+    descendants,
+    ended,
+    executors,
+    frames_job,
+    longer,
+    processes,
+    said,
+    trained,
+    undisturbed,  # noqa: F401  a fixture
+)
 from spark_jobs import DATA_FILES, FILES, job  # noqa: F401 (job is a fixture)
 
 
@@ -24,12 +35,12 @@ def at(job, iteration):
     )
 
 
-def test_killed_children_and_executors_change_nothing(job, tmp_path):
+def test_killed_children_and_executors_change_nothing(job, undisturbed):
     for file in FILES:
         (job / file).write_text((job / file).read_text().replace('source: "/', 'source: "file:/'))
-    longer(job, FILES[0], 1500)
-    _, model, snapshots = trained(job, tmp_path / "run", master="local[2]")
-    assert len(snapshots) == 8
+    longer(job, FILES[0], 900)
+    model, snapshots = undisturbed.of(job)
+    assert len(snapshots) == 6
 
     def disturb(run):
         at(job, 100)
@@ -37,35 +48,35 @@ def test_killed_children_and_executors_change_nothing(job, tmp_path):
         wait_until(lambda: "training goes on with 3 worker(s) (new" in said(job), 60, "a new worker")
         os.kill(executors(run)[0], signal.SIGKILL)
 
-    text, disturbed, its_snapshots = trained(job, tmp_path / "run", disturb=disturb)
+    text, disturbed, its_snapshots = trained(job, undisturbed.run, disturb=disturb)
     assert (disturbed, its_snapshots) == (model, snapshots), text[-4000:]
     # The next process may be there before the end of the one before is seen.
     lost = re.findall(r"worker \d \(rank.*\) was (?:lost in step \d+: .*|started again); the run goes on", text)
     assert len(lost) >= 2, text[-4000:]
     pauses = [float(p) for p in re.findall(r"training goes on with .* after ([\d.]+) s", text)]
     assert pauses and max(pauses) < 20, text[-4000:]
-    for file in (tmp_path / "run").glob("*_iter_1500.*"):
+    for file in undisturbed.run.glob("*_iter_900.*"):
         file.unlink()
     # Also where plain paths are those of another file system, here of one that nobody serves.
     hdfs = ("spark.hadoop.fs.defaultFS=hdfs://127.0.0.1:9",)
-    text, again, its_snapshots = trained(job, tmp_path / "run", "-resume", "auto", master="local[2]", conf=hdfs)
-    assert re.search(r"training goes on from the snapshot of iteration 1200, \S+_iter_1200.solverstate", text), text[
+    text, again, its_snapshots = trained(job, undisturbed.run, "-resume", "auto", master="local[2]", conf=hdfs)
+    assert re.search(r"training goes on from the snapshot of iteration 800, \S+_iter_800.solverstate", text), text[
         -2000:
     ]
     assert (again, its_snapshots) == (model, snapshots), text[-2000:]
 
 
-def test_rows_of_a_lost_executor_come_again(job, tmp_path):
+def test_rows_of_a_lost_executor_come_again(job, undisturbed):
     """Rows that only the lost worker had: Spark's next attempt sends them anew, while the others wait."""
-    frames_job(job, tmp_path)
-    longer(job, FRAMES[0], 1200)
-    _, model, _ = trained(job, tmp_path / "run", files=FRAMES, master="local[2]")
+    frames_job(job, undisturbed.records)
+    longer(job, FRAMES[0], 900)
+    model, _ = undisturbed.of(job, FRAMES)
 
     def disturb(run):
         at(job, 50)
         os.kill(executors(run)[1], signal.SIGKILL)
 
-    text, disturbed, _ = trained(job, tmp_path / "run", disturb=disturb, files=FRAMES)
+    text, disturbed, _ = trained(job, undisturbed.run, disturb=disturb, files=FRAMES)
     assert disturbed == model, text[-4000:]
     came = re.findall(r"training goes on with \d worker\(s\)(?: \(new: ([\d, ]+)\))?", text)
     lost = set(re.findall(r"worker (\d) \(rank.*?\) was (?:lost|started again)", text))
@@ -90,16 +101,16 @@ def stopped():
 
 
 @pytest.mark.parametrize("what", [pytest.param("child", marks=LONG), "child with rows", "executor"])
-def test_stopped_for_ever(job, tmp_path, stopped, what):
+def test_stopped_for_ever(job, undisturbed, stopped, what):
     """A stopped child is ended by its executor, and its task begins anew: also where only that one has its rows. An
     executor that is stopped with its child keeps its task: the run ends without it, and both end when they wake.
     """
     stop, pids = stopped
     files = FRAMES if what == "child with rows" else FILES
     if files == FRAMES:
-        frames_job(job, tmp_path)
-    longer(job, files[0], 1200)
-    _, model, snapshots = trained(job, tmp_path / "run", files=files, master="local[2]")
+        frames_job(job, undisturbed.records)
+    longer(job, files[0], 900)
+    model, snapshots = undisturbed.of(job, files)
     everything = []
 
     def disturb(run):
@@ -112,7 +123,7 @@ def test_stopped_for_ever(job, tmp_path, stopped, what):
             stop(processes(run, "\0worker\0-job")[0])
 
     conf = ("spark.crema.stepTimeout=2s",)
-    text, disturbed, its_snapshots = trained(job, tmp_path / "run", disturb=disturb, files=files, conf=conf)
+    text, disturbed, its_snapshots = trained(job, undisturbed.run, disturb=disturb, files=files, conf=conf)
     assert (disturbed, its_snapshots) == (model, snapshots), text[-4000:]
     assert re.search(r"worker \d \(rank.*\) has been silent for \d s .*; the run goes on", text), text[-4000:]
     came = re.search(r"training goes on with \d worker\(s\) \(new", text)
@@ -124,12 +135,12 @@ def test_stopped_for_ever(job, tmp_path, stopped, what):
 
 
 @LONG
-def test_stopped_for_ever_behind_a_repeated_stage(job, tmp_path, stopped):
+def test_stopped_for_ever_behind_a_repeated_stage(job, undisturbed, stopped):
     """A task that went on while Spark repeated the stage is still known, and is ended with its worker."""
     stop, _ = stopped
-    frames_job(job, tmp_path)
-    longer(job, FRAMES[0], 1200)
-    _, model, _ = trained(job, tmp_path / "run", files=FRAMES, master="local[2]")
+    frames_job(job, undisturbed.records)
+    longer(job, FRAMES[0], 900)
+    model, _ = undisturbed.of(job, FRAMES)
 
     def disturb(run):
         at(job, 50)
@@ -139,7 +150,7 @@ def test_stopped_for_ever_behind_a_repeated_stage(job, tmp_path, stopped):
         stop(next(pid for pid in first if running(pid)))
 
     conf = ("spark.crema.stepTimeout=3s", "spark.crema.replacementTimeout=60s")
-    text, disturbed, _ = trained(job, tmp_path / "run", disturb=disturb, files=FRAMES, conf=conf)
+    text, disturbed, _ = trained(job, undisturbed.run, disturb=disturb, files=FRAMES, conf=conf)
     assert disturbed == model, text[-4000:]
     assert re.search(r"worker \d \(rank.*\) has been silent for \d s .*; the run goes on", text), text[-4000:]
     assert len(re.findall(r"training goes on with 3 worker\(s\) \(new", text)) == 2, text[-4000:]
