@@ -6,6 +6,7 @@ import statistics
 import time
 
 import contestants
+import state
 
 TICKS = os.sysconf("SC_CLK_TCK")
 QUIET = 0.1  # processors that others may use during a run
@@ -50,6 +51,14 @@ def wrong(ours, theirs):
     return None
 
 
+def checked(ours, name, case):
+    """A peer's run. Failed where its answers are not ours."""
+    theirs = measured(contestants.PEERS[case.part][name], case)
+    if reason := wrong(ours, theirs[0]):
+        raise contestants.Failed(f"{name} computes something else: {reason}")
+    return theirs
+
+
 def compared(case, names, count):
     """Rows of the table: for each peer {peer, ours_ms, theirs_ms, ratio: [median, least, largest], ..}. A pair is a
     run of ours and the run of each peer after it.
@@ -59,12 +68,9 @@ def compared(case, names, count):
     rounds = []
     for _ in range(count):
         ours = measured(contestants.crema, case)
-        rounds.append((ours, {name: measured(contestants.PEERS[case.part][name], case) for name in names}))
+        rounds.append((ours, {name: checked(ours[0], name, case) for name in names}))
     for name in names:
         pairs = [(ours, theirs[name]) for ours, theirs in rounds]
-        reason = next(filter(None, (wrong(ours[0], theirs[0]) for ours, theirs in pairs)), None)
-        if reason:
-            raise contestants.Failed(f"{name} computes something else: {reason}")
         ratios = [theirs[0].ms / ours[0].ms for ours, theirs in pairs]
         yield {
             "net": case.net,
@@ -79,4 +85,5 @@ def compared(case, names, count):
             "theirs_mib": max(theirs[0].peak_mib for _, theirs in pairs),
             "others": max(max(ours[1], theirs[1]) for ours, theirs in pairs),
             "pairs": count,
+            **state.of_code_and_machine(),
         }

@@ -1,4 +1,6 @@
-"""The table and the plots of all figures that were measured, the newest of each line."""
+"""The table and the plots of all figures that were measured: of each line the newest on each kind of processor, with
+the state of the code that it is of.
+"""
 
 import json
 
@@ -7,7 +9,7 @@ import matplotlib
 matplotlib.use("svg")
 import matplotlib.pyplot as plt  # noqa: E402
 
-KEYS = ("net", "part", "batch", "threads", "peer")
+KEYS = ("net", "part", "batch", "threads", "peer", "processor")
 
 
 def merged(path, rows):
@@ -15,7 +17,7 @@ def merged(path, rows):
     known = {}
     old = json.loads(path.read_text()) if path.exists() else []
     for row in [*old, *rows]:
-        known[tuple(row[k] for k in KEYS)] = row
+        known[tuple(row.get(k) for k in KEYS)] = row
     path.write_text(json.dumps(list(known.values()), indent=1))
     return list(known.values())
 
@@ -27,15 +29,15 @@ def figure(ms):
 def table(rows):
     lines = [
         "| net, batch | threads | peer | ours, ms | theirs, ms | times as fast (least to most) | ours, MiB "
-        "| theirs, MiB | others, CPUs |",
-        "|---|---|---|---|---|---|---|---|---|",
+        "| theirs, MiB | others, CPUs | measured |",
+        "|---|---|---|---|---|---|---|---|---|---|",
     ]
     for r in rows:
         median, least, most = r["ratio"]
         lines.append(
             f"| {r['net']} {r['part']} {r['batch']} | {r['threads']} | {r['peer']} | {figure(r['ours_ms'])} | "
             f"{figure(r['theirs_ms'])} | {median:.2f} ({least:.2f} to {most:.2f}) | {r['ours_mib']:.0f} | "
-            f"{r['theirs_mib']:.0f} | {r['others']:.2f} |"
+            f"{r['theirs_mib']:.0f} | {r['others']:.2f} | {r.get('day')}, {r.get('commit')}, {r.get('processor')} |"
         )
     return "\n".join(lines)
 

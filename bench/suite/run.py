@@ -7,6 +7,7 @@ import contestants
 import nets
 import pairs
 import report
+import state
 
 
 def cases(options):
@@ -54,8 +55,9 @@ def main():
             failed.append(f"{case}: {e}")
             print(f"error: {failed[-1]}", flush=True)
     known = report.merged(results, rows)
+    here = [row for row in known if row.get("processor") == state.of_code_and_machine()["processor"]]
     (contestants.WORK / "results.md").write_text(report.table(known) + "\n")
-    for path in (contestants.WORK / "results.md", *report.plots(known, contestants.WORK)):
+    for path in (contestants.WORK / "results.md", *report.plots(here, contestants.WORK)):
         print(path.relative_to(nets.ROOT))
     sys.exit(1 if failed else 0)
 

@@ -1,5 +1,5 @@
-// Convolutions of few positions, whose panels go over outputs (vector/turned.h), and those whose inputs all threads transform
-// first: an image has the same bits alone and among many, with every instruction set and number of threads.
+// Convolutions of few positions, whose panels go over outputs (vector/turned.h), those whose inputs all threads transform
+// first, and those that leave out rows of padding, by groups that many images change: an image has the same bits alone and among many, with every instruction set and number of threads.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -24,7 +24,10 @@ constexpr ConvShape kAlone[] = {{1, 300, 7, 7, 64, 1, 1},
                                 {1, 19, 14, 14, 50, 3, 3, 1, 1, 1, 1},
                                 {1, 16, 28, 28, 40, 3, 3, 1, 1, 1, 1},
                                 {1, 24, 13, 12, 64, 5, 5, 1, 1, 2, 2},
-                                {1, 48, 13, 13, 96, 5, 5, 1, 1, 2, 2, 1, 1, 2}};
+                                {1, 48, 13, 13, 96, 5, 5, 1, 1, 2, 2, 1, 1, 2},
+                                {1, 16, 14, 14, 48, 5, 5, 1, 1, 2, 2},
+                                {1, 30, 7, 7, 35, 5, 5, 1, 1, 3, 2},
+                                {1, 64, 14, 13, 33, 3, 3, 2, 2, 1, 1}};
 
 struct AloneCase {
   explicit AloneCase(const ConvShape& of)

@@ -69,11 +69,14 @@ void Step::cutParts() {
   for (const auto& l : solver_.net().learnables())
     if (!l.keptPerPass && !without.count(l.offset))
       starts.push_back(l.offset), learnt = std::max(learnt, gradient_.at(l.offset) + l.blob->count());
-  std::sort(starts.rbegin(), starts.rend());
-  if (learnt < 2 * kLeast) learnt = 0;
-  for (int64_t to = learnt; const int64_t start : starts)
-    if (const int64_t from = gradient_.at(start); to - from >= kLeast || (from == 0 && to > 0))
-      parts_.push_back({start, from, to}), to = from;
+  std::sort(starts.begin(), starts.end());
+  if (learnt < 2 * kLeast) starts.clear(), learnt = 0;
+  int64_t to = learnt;
+  for (; !starts.empty(); starts.pop_back()) {
+    // The last one takes what is between it and the beginning: the rest of a gradient that is left out is there.
+    const int64_t from = starts.size() == 1 ? 0 : gradient_.at(starts.back());
+    if (to - from >= kLeast || from == 0) parts_.push_back({starts.back(), from, to}), to = from;
+  }
   std::sort(parts_.begin(), parts_.end(), [](const Part& a, const Part& b) { return a.complete > b.complete; });
   parts_.push_back({0, learnt, gradient_.count()});
 }

@@ -76,10 +76,13 @@ inline void scatterPanel(const PositionsCall& c, const PanelPlan& p, int from, i
   }
 }
 
-// Rows [m0, m0 + rows), one block, of a panel for a piece of k.
+// Rows [m0, m0 + rows), one block, of a panel for a piece of k. The chain of the first 128 k begins with the bias; where the panel
+// leaves these out, it is what that chain gives, and the others are added to it as they are where nothing is left out.
 inline void computeBlock(const PositionsCall& c, const PanelPlan& p, const Piece& piece, int k, int m0, int rows,
                          float* C, ptrdiff_t ldc, LineList& list) {
   if (piece.depth > 0) {
+    const bool biasAlone = c.bias && p.kFrom >= kDepth && piece.k0 == p.kFrom;
+    if (biasAlone) fillRows(m0, m0 + rows, c.bias, C, ldc);
     const bool end = piece.k0 + piece.depth == p.kTo, inTile = c.then && end && (p.direct() || !c.adds);
     const Finish finish = {.first = inTile ? c.then->data() : nullptr,
                            .last = inTile ? c.then->data() + c.then->size() : nullptr,
@@ -89,7 +92,7 @@ inline void computeBlock(const PositionsCall& c, const PanelPlan& p, const Piece
                            .streams = end && c.streams && p.direct() && p.run[0].to % kLine == 0};
     const float* A = c.A + static_cast<size_t>(m0) * c.K + static_cast<size_t>(piece.k0) * rows;
     gemmTileFor(list.modeFor(piece.mode, piece.depth, A), rows)(
-        piece.depth, A, piece.source, c.off + piece.k0, C + m0 * ldc, ldc, piece.k0 > p.kFrom,
+        piece.depth, A, piece.source, c.off + piece.k0, C + m0 * ldc, ldc, biasAlone || piece.k0 > p.kFrom,
         c.bias ? c.bias + m0 : nullptr, A + static_cast<size_t>(rows) * c.K,
         inTile || finish.streams ? &finish : nullptr, list.line);
     if (c.then && end && !inTile) finishRows(c, p, m0, m0 + rows, C, ldc);
