@@ -3,7 +3,7 @@
 // Phases: gather (all members connect, prove the token, agree on the job) -> ready (all can begin) -> run -> finish (all
 // have ended). A member that closes its connection or is silent for step_timeout is lost: then the run ends for everybody,
 // with one error that names member, host, step, cause and remedy, or goes on in another generation (membership.h). A member
-// that fails by itself ends the run, as the others would fail as well. Unauthenticated clients get no answer and change
+// that fails by itself ends the run, as the others would fail as well, unless it is an error of its machine. Unauthenticated clients get no answer and change
 // nothing.
 #pragma once
 #include <functional>

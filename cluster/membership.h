@@ -9,8 +9,8 @@
 //                                           └── all that are left have paused, and the replacement is here or given up
 //
 // A generation begins only when every member of the one before has said that it has left it, or is lost. A lost one that
-// still computes can do nothing in its generation without the others, who have closed their connections; and what it has
-// completed has the bits of everybody's state, so that what it writes is right as well.
+// still computes may complete one more step, of pieces that were on their way to it before the others closed their
+// connections; that does no harm, as a step has the same bits whoever completes it, and so has what is written of it.
 #pragma once
 #include <algorithm>
 #include <cstdint>

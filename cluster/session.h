@@ -1,5 +1,6 @@
 // A member's connection to the coordinator: Hello, a heartbeat every second, reports, and the coordinator's message
-// when the run is over. The two threads for reading and for heartbeats do nothing else.
+// when the run is over. One thread reads and one sends heartbeats, which also ends a
+// generation that nobody gets out of (decision 0157).
 #pragma once
 #include <atomic>
 #include <condition_variable>

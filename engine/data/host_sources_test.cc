@@ -112,6 +112,20 @@ TEST(RemoteFile, WhatTheHostCannotGiveEndsTheWait) {
             std::string::npos);
 }
 
+// An error of this machine: the others of a run go on without its worker.
+TEST(RemoteFile, AHostThatAnswersNothingIsAnErrorOfItsMachine) {
+  test::TemporaryFolder folder;
+  const RemoteFile file(
+      folder.file(""), "hdfs://x", 1 << 20, 0, [](uint64_t, uint64_t) {}, nullptr, 0.2);
+  try {
+    file.range(0, 1);
+    FAIL() << "bytes that nobody has sent";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.kind(), ErrorKind::kIo);
+    EXPECT_NE(std::string(e.what()).find("no bytes of hdfs://x have come for 0.2 s"), std::string::npos) << e.what();
+  }
+}
+
 // Which records come to a worker, and in which order, follows from the sharding alone.
 TEST(StagedSource, GetsTheRecordsOfItsRanksInOrder) {
   for (int64_t records : {1, 5, 12, 100, 101})

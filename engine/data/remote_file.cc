@@ -16,13 +16,14 @@
 namespace crema::data {
 
 RemoteFile::RemoteFile(const std::string& folder, std::string description, uint64_t size, uint64_t readAhead, Ask ask,
-                       const Interrupt* interrupt)
+                       const Interrupt* interrupt, double patience)
     : folder_(folder.empty() ? "." : folder),
       description_(std::move(description)),
       size_(size),
       readAhead_(readAhead),
       ask_(std::move(ask)),
       interrupt_(interrupt),
+      patience_(patience),
       chunks_((size + kChunk - 1) / kChunk, kAbsent) {
   if (size == 0) badData("{} is empty; was its conversion interrupted?", description_);
   std::string name = joinPath(folder_, "crema-ranges-XXXXXX");
@@ -66,10 +67,11 @@ void RemoteFile::waitFor(uint64_t first, uint64_t last) const {
   while (!here(first, last)) {
     if (failed_) throw *failed_;
     const auto changed = [this, before = fetched_]() CREMA_REQUIRES(mutex_) { return failed_ || fetched_ != before; };
-    if (!waitUntil(changed_, lock, Deadline::after(kPatience), interrupt_, changed))
-      throw Error(ErrorKind::kTimeout, fmt::format("no bytes of {} have come for {} s; is the file system of the "
-                                                   "source overloaded or gone? The executor's log may say more",
-                                                   description_, kPatience));
+    if (!waitUntil(changed_, lock, Deadline::after(patience_), interrupt_, changed))
+      ioError(
+          "no bytes of {} have come for {} s; is the file system of the source overloaded or gone? The executor's log "
+          "may say more",
+          description_, patience_);
   }
 }
 

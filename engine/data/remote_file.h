@@ -17,14 +17,14 @@ namespace crema::data {
 class RemoteFile : public FileBytes {
  public:
   // ask(offset, length) sends a request; the bytes come through arrived(). readAhead: the least number of bytes of a
-  // request.
+  // request. patience: seconds that a wait for bytes lasts.
   using Ask = std::function<void(uint64_t offset, uint64_t length)>;
   RemoteFile(const std::string& folder, std::string description, uint64_t size, uint64_t readAhead, Ask ask,
-             const Interrupt* interrupt);
+             const Interrupt* interrupt, double patience = 300);
   ~RemoteFile() override;
 
   uint64_t size() const override { return size_; }
-  // Waits for missing bytes. Throws kTimeout after kPatience without any of them, the error of fail(), or the
+  // Waits for missing bytes. Throws kIo where none have come for so long, the error of fail(), or the
   // interrupt's reason.
   std::string_view range(uint64_t offset, uint64_t length) const override;
 
@@ -34,7 +34,6 @@ class RemoteFile : public FileBytes {
 
  private:
   static constexpr uint64_t kChunk = 64 << 10;
-  static constexpr double kPatience = 300;  // seconds
   enum State : uint8_t { kAbsent, kAsked, kHere };
   struct Missing {
     uint64_t offset, length;
@@ -47,6 +46,7 @@ class RemoteFile : public FileBytes {
   uint64_t size_, readAhead_;
   Ask ask_;
   const Interrupt* interrupt_;
+  const double patience_;
   int file_ = -1;
   char* at_ = nullptr;
   mutable PageClaim claim_;

@@ -109,7 +109,7 @@ def test_sums_of_large_gradients_in_parts_give_one_hash(records, tmp_path):
 
 
 def test_parts_beside_a_gradient_that_is_left_out_give_one_hash(records, tmp_path):
-    """The net's first gradient is left to the update, and its 196 x 1501 floats are no multiple of 16, at which gradients
+    """The first gradient is left to the update, and its 196 x 1501 floats are no multiple of 16, at which gradients
     begin: a rest of it stands before the first part.
     """
     net = large_net(

@@ -23,8 +23,19 @@ object Cluster {
     */
   def encrypts(c: SparkConf): Boolean =
     c.getBoolean("spark.crema.encrypt", encryptionOfSpark.exists(c.getBoolean(_, false)))
-  private val encryptionOfSpark = Seq("spark.network.crypto.enabled", "spark.authenticate.enableSaslEncryption",
-    "spark.ssl.enabled", "spark.ssl.rpc.enabled")
+  private val encryptionOfTasks =
+    Seq("spark.network.crypto.enabled", "spark.authenticate.enableSaslEncryption", "spark.ssl.rpc.enabled")
+  private val encryptionOfSpark = encryptionOfTasks :+ "spark.ssl.enabled"
+
+  /** What to say where the executables seal what they say, and Spark sends the key to the executors, in their tasks, as
+    * it is. (spark.ssl.enabled alone is about its web pages.)
+    */
+  def openKey(c: SparkConf): Option[String] =
+    if (!encrypts(c) || encryptionOfTasks.exists(c.getBoolean(_, false))) None
+    else
+      Some(
+        "warning: what the workers say is encrypted with a key that Spark sends to the executors in the clear; set " +
+          "spark.authenticate=true and spark.network.crypto.enabled=true, so that nobody reads it on the way")
 
   /** The same of the Spark that this process is a part of; false outside of one. */
   def encryptsHere: Boolean = Option(SparkEnv.get).exists(e => encrypts(e.conf))

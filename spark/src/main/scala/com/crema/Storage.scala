@@ -178,11 +178,12 @@ object Storage {
   /** Whether a file system's error stays until the user changes the request or permissions; all other errors may be
     * temporary.
     */
-  private def isLasting(e: Throwable): Boolean = Iterator.iterate(e)(_.getCause).takeWhile(_ != null).take(20).exists {
-    case _: Lasting | _: UnsupportedFileSystemException => true
-    case _: AccessControlException | _: java.nio.file.AccessDeniedException => true
-    case _ => false
-  }
+  private[crema] def isLasting(e: Throwable): Boolean =
+    Iterator.iterate(e)(_.getCause).takeWhile(_ != null).take(20).exists {
+      case _: Lasting | _: UnsupportedFileSystemException => true
+      case _: AccessControlException | _: java.nio.file.AccessDeniedException => true
+      case _ => false
+    }
 
   /** Why a file cannot be written at a place. */
   case class Unwritable(why: String, lasting: Boolean)

@@ -54,6 +54,7 @@ object TrainRun {
 
   private def runFed(sc: SparkContext, spec: TrainSpec, workers: Int, places: Int, console: Console, fed: Fed,
       databases: Databases, budget: Budget, published: Event.Snapshot => Unit): Seq[Event.Test] = {
+    if (!spec.localMode) Cluster.openKey(sc.getConf).foreach(console.say)
     val token = new Array[Byte](32)
     new SecureRandom().nextBytes(token)
     val home = if (Storage.isLocal(spec.model)) new File(Storage.localPath(spec.model)).getAbsolutePath else ""

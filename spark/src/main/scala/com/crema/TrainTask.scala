@@ -107,12 +107,14 @@ private[crema] class TrainTask(spec: TrainSpec, jobBytes: Array[Byte], worker: I
   private def follow(child: Child, sender: RowSender): End = {
     // Not in this thread, which answers the child's requests for ranges meanwhile.
     val publisher = Daemon.executor("crema-publisher")
+    // The worker, and all others, wait for twice as long (kPublicationTimeouts in cluster/patience.h).
+    val retry = new Retry(5 * job.getStepTimeout)
     try {
       var end = End(Event.Done.getDefaultInstance, None, None)
       var event = child.next()
       while (event.isDefined) {
-        for (e <- event if e.hasSnapshot) publisher.execute(() => child.send(publishSnapshot(e.getSnapshot)))
-        for (e <- event if e.hasModel) publisher.execute(() => child.send(publishModel(e.getModel)))
+        for (e <- event if e.hasSnapshot) publisher.execute(() => child.send(publishSnapshot(e.getSnapshot, retry)))
+        for (e <- event if e.hasModel) publisher.execute(() => child.send(publishModel(e.getModel, retry)))
         if (event.get.hasFailed) end = end.copy(failed = Some(event.get.getFailed))
         if (event.get.hasDone) end = end.copy(done = event.get.getDone)
         if (event.get.hasPlace) end = end.copy(place = Some(event.get.getPlace.getWorker))
@@ -121,6 +123,7 @@ private[crema] class TrainTask(spec: TrainSpec, jobBytes: Array[Byte], worker: I
       if (end.place.isEmpty) sender.check()
       end
     } finally {
+      retry.end()
       publisher.shutdown()
       try publisher.awaitTermination(60, TimeUnit.SECONDS) // a snapshot of a run that has failed is worth as much
       finally { publisher.shutdownNow(); sender.close() }
@@ -134,9 +137,9 @@ private[crema] class TrainTask(spec: TrainSpec, jobBytes: Array[Byte], worker: I
   }
 
   /** The answer to the worker about the final model. */
-  private def publishModel(model: Event.Model): Input = {
+  private def publishModel(model: Event.Model, retry: Retry): Input = {
     val said = Input.Published.newBuilder
-    try Storage.publish(model.getPath, spec.model, conf)
+    try retry("the model cannot be published now")(Storage.publish(model.getPath, spec.model, conf))
     catch { case NonFatal(e) => said.setFailed(s"the model is trained and not saved: ${e.getMessage}") }
     Input.newBuilder.setPublished(said).build()
   }
@@ -144,11 +147,12 @@ private[crema] class TrainTask(spec: TrainSpec, jobBytes: Array[Byte], worker: I
   /** The answer to the worker about its snapshot: both files are published, or why not. Nobody reads the staged files
     * again, also where that failed, and a run of days takes many.
     */
-  private def publishSnapshot(s: Event.Snapshot): Input = {
+  private def publishSnapshot(s: Event.Snapshot, retry: Retry): Input = {
     val said = Input.Published.newBuilder.setIteration(s.getIteration)
     val files = Seq(s.getModel, s.getState)
     def published(file: String) = Storage.inFolder(spec.snapshotFolder, new File(file).getName)
-    try Storage.publishPair(files.map(f => f -> published(f)), conf)
+    val pair = files.map(f => f -> published(f))
+    try retry(s"the snapshot of iteration ${s.getIteration} cannot be published now")(Storage.publishPair(pair, conf))
     catch {
       case NonFatal(e) =>
         said.setFailed(s"the snapshot of iteration ${s.getIteration} cannot be published: ${e.getMessage}")

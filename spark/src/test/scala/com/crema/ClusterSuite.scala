@@ -28,6 +28,10 @@ class ClusterSuite extends AnyFunSuite {
         "spark.ssl.rpc.enabled", "spark.crema.encrypt"))
       assert(encrypts(key -> "true") && !encrypts(key -> "false"), key)
     assert(!encrypts("spark.ssl.enabled" -> "true", "spark.crema.encrypt" -> "false"))
+    def warned(keys: String*) =
+      Cluster.openKey(new org.apache.spark.SparkConf(false).setAll(keys.map(_ -> "true"))).isDefined
+    assert(warned("spark.ssl.enabled") && warned("spark.crema.encrypt") && !warned())
+    assert(!warned("spark.ssl.enabled", "spark.network.crypto.enabled") && !warned("spark.ssl.rpc.enabled"))
   }
 
   test("a run grows with dynamic allocation where an executor that comes has room for one worker, and ranks to take") {

@@ -20,6 +20,7 @@ class FullDisk extends RawLocalFileSystem {
   override def getScheme: String = "full"
   private def refuse(f: HadoopPath): Unit =
     if (FullDisk.full.nonEmpty && f.getName.contains(FullDisk.full)) throw new IOException("No space left on device")
+    else if (f.getName.contains("solverstate") && FullDisk.busy.getAndDecrement() > 0) throw new IOException("busy")
     else Thread.sleep(FullDisk.delay)
   override def create(f: HadoopPath, overwrite: Boolean, buffer: Int, replication: Short, block: Long,
       progress: Progressable): FSDataOutputStream = {
@@ -31,7 +32,10 @@ class FullDisk extends RawLocalFileSystem {
   }
 }
 
-object FullDisk { @volatile var (full, delay) = ("", 0L) }
+object FullDisk {
+  @volatile var (full, delay) = ("", 0L)
+  val busy = new java.util.concurrent.atomic.AtomicInteger // how many states will be refused
+}
 
 /** What is refused before a run starts, and what is reported when a run cannot go on. */
 class RefusalsSuite extends AnyFunSuite with BeforeAndAfterAll {
@@ -204,6 +208,11 @@ class RefusalsSuite extends AnyFunSuite with BeforeAndAfterAll {
     heard(train(conf("slow", net(), s"full:$home/m", "snapshot: 15")), follow)
     assert((shown, there) == ((2, 2)))
     FullDisk.delay = 0
+    home.toFile.listFiles.foreach(_.delete())
+    shown = 0
+    FullDisk.busy.set(2)
+    val (_, heardOf) = heard(train(conf("busy", net(), s"full:$home/m", "snapshot: 15")), follow)
+    assert(FullDisk.busy.get < 0 && (shown, there) == ((2, 4)) && !heardOf.contains("lost"), heardOf)
     FullDisk.full = "snap_iter_15.solverstate"
     // With two, the other worker may go on and end the run well.
     val full = conf("full", net(), s"full:$home/m2", "snapshot: 15", "-clusterSize", "1")
