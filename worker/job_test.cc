@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "support/message_of.h"
+#include "worker/joining.h"
 
 namespace crema::worker {
 namespace {
@@ -25,6 +26,34 @@ train::RunOptions everyField() {
 train::RunOptions readBack(const wire::Job& job) {
   return runOf(job, HostRows(
                         job, false, [](const wire::Event&) {}, nullptr));
+}
+
+TEST(Start, SharesAreThoseOfItsMembers) {
+  const auto three = [] {
+    control::ToMember::Start s;
+    s.set_generation(2), s.set_member(1);
+    for (const int end : {3, 3, 8})
+      s.add_share_end(end), s.add_number(end), s.add_peers("1.2.3.4:5"), s.add_iteration(7);
+    return s;
+  };
+  const auto shares = sharesOf(three(), 8);
+  ASSERT_EQ(shares.size(), 3u);
+  EXPECT_EQ(shares[1].lo, 3);
+  EXPECT_EQ(shares[1].hi, 3);
+  EXPECT_EQ(shares[2].hi, 8);
+  using Start = control::ToMember::Start;
+  const std::vector<void (*)(Start&)> damages = {
+      [](Start& s) { s.clear_number(); },      [](Start& s) { s.mutable_share_end()->RemoveLast(); },
+      [](Start& s) { s.clear_peers(); },       [](Start& s) { s.add_iteration(7); },
+      [](Start& s) { s.set_member(3); },       [](Start& s) { s.set_member(-1); },
+      [](Start& s) { s.set_share_end(1, 2); }, [](Start& s) { s.set_share_end(2, 7); },
+      [](Start& s) { s.set_iteration(0, -1); }};
+  for (const auto& damage : damages) {
+    Start s = three();
+    damage(s);
+    EXPECT_NE(messageOf([&] { sharesOf(s, 8); }).find("for generation 2 fits no"), std::string::npos)
+        << s.ShortDebugString();
+  }
 }
 
 TEST(Job, CarriesEveryOptionOfARun) {

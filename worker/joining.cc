@@ -37,12 +37,29 @@ cluster::SessionOptions sessionOf(const wire::Job& job) {
           {}};
 }
 
+std::vector<collective::RankRange> sharesOf(const control::ToMember::Start& start, int ranks) {
+  const int n = start.number_size();
+  bool fits = n > 0 && start.share_end_size() == n && start.peers_size() == n && start.iteration_size() == n &&
+              start.member() >= 0 && start.member() < n;
+  std::vector<collective::RankRange> shares;
+  for (int w = 0, from = 0; fits && w < n; from = shares.back().hi, ++w) {
+    shares.push_back({from, start.share_end(w)});
+    fits = shares.back().hi >= from && start.iteration(w) >= 0;
+  }
+  if (!fits || shares.back().hi != ranks)
+    badData(
+        "the coordinator's message for generation {} fits no {} members with {} ranks; are coordinator and workers of "
+        "one version?",
+        start.generation(), n, ranks);
+  return shares;
+}
+
 collective::MeshOptions meshOf(const wire::Job& job, const control::ToMember::Start& start, collective::PeerDoor& data,
                                const Interrupt* left) {
   collective::MeshOptions o;
   o.worker = start.member(), o.workers = start.number_size(), o.ranks = job.ranks();
-  for (int w = 0; w < o.workers; ++w)
-    o.shares.push_back({w == 0 ? 0 : start.share_end(w - 1), start.share_end(w)}), o.numbers.push_back(start.number(w));
+  o.shares = sharesOf(start, o.ranks);
+  o.numbers.assign(start.number().begin(), start.number().end());
   o.generation = start.generation();
   o.secret = cluster::secretOf(job);
   o.peers.assign(start.peers().begin(), start.peers().end());

@@ -13,8 +13,10 @@ namespace of mounts (disk.py); elsewhere this is said, and the other disturbance
 """
 
 import argparse
+import collections
 import contextlib
 import hashlib
+import itertools
 import os
 import pathlib
 import re
@@ -169,8 +171,8 @@ class Kind:
         return self.home
 
     def disturbed(self, seed, coordinator=False):
-        """Returns what is wrong, "" for nothing, and whether the run ended with an error. coordinator: as Schedule has
-        it.
+        """Returns what is wrong, "" for nothing, whether the run ended with an error, and how often it met each kind of
+        disturbance. coordinator: as Schedule has it.
         """
         schedule = Schedule(seed, self.seconds, DEADLINE, self.long, coordinator)
         if schedule.apart:
@@ -187,7 +189,7 @@ class Kind:
             wrong += judge.went_back(got.log)
         wrong += [f"iteration {i}: the output of a test is {o}" for i, o in sorted(got.tests - self.calm.tests)]
         logs = "".join(log[-3000:] for log in got.logs)
-        return (f"{self.name}, {schedule}\n  {wrong}\n{logs}" if wrong else ""), early
+        return (f"{self.name}, {schedule}\n  {wrong}\n{logs}" if wrong else ""), early, +schedule.met
 
     def after_end(self, got, schedule, excused):
         """excused: it may have ended although workers could go on."""
@@ -263,7 +265,8 @@ def main():
     parser.add_argument("-k", nargs="*", choices=KINDS, default=KINDS, help="nets")
     parser.add_argument("-c", action="store_true", help="in every run the coordinator is disturbed as well")
     options = parser.parse_args()
-    failures = lost = 0
+    failures = lost = done = 0
+    met = collections.Counter()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # by way of all that cleans up
     with contextlib.ExitStack() as rest:
         folder = pathlib.Path(rest.enter_context(tempfile.TemporaryDirectory()))
@@ -271,18 +274,22 @@ def main():
         small = rest.enter_context(small_disk(folder))
         kinds = [Kind(folder / name, folder, name, small, long=True) for name in options.k]
         begin = time.monotonic()
-        for seed in range(options.s, options.s + options.n):
-            wrong, all_lost = kinds[seed % len(kinds)].disturbed(seed, options.c)
+        seeds = itertools.count(options.s)
+        while done < options.n:
+            seed = next(seeds)
+            wrong, all_lost, seen = kinds[seed % len(kinds)].disturbed(seed, options.c)
             lost += all_lost
+            done += bool(seen)  # what came when all was over disturbed nothing, and such a run counts for nothing
+            met += seen
             if wrong:
                 failures += 1
                 print(wrong, flush=True)
-            if (seed - options.s + 1) % 50 == 0:
-                print(f"{seed - options.s + 1} runs, {failures} wrong, {lost} ended early", flush=True)
+            if seen and done % 50 == 0:
+                print(f"{done} runs, {failures} wrong, {lost} ended early", flush=True)
     print(
-        f"{options.n} disturbed runs in {time.monotonic() - begin:.0f} s: {options.n - failures} with the undisturbed "
-        f"run's files ({lost} of them by -resume auto, after the loss of all workers or the coordinator or a full "
-        f"disk), {failures} wrong"
+        f"{done} disturbed runs (seeds {options.s} to {seed}) in {time.monotonic() - begin:.0f} s: {failures} wrong, the "
+        f"others with the undisturbed run's files ({lost} of them by -resume auto, after the loss of all workers or the "
+        f"coordinator or a full disk); disturbances: {', '.join(f'{k} {n}' for k, n in met.most_common())}"
     )
     return 1 if failures else 0
 

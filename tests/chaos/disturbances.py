@@ -2,6 +2,7 @@
 long, how). That one comes later is among it.
 """
 
+import collections
 import contextlib
 import os
 import random
@@ -34,6 +35,7 @@ class Schedule:
             self.workers, self.replacement = min(self.workers, 4), "continue"
         self.hit, self.killed = set(), set()  # processes that may be given up; those that have ended at once
         self.last_hit = 0.0  # when the last one of them was
+        self.met = collections.Counter()  # what has happened of the events, by their words
         self.ended = self.filled = False  # all got SIGTERM; the disk was full
         weights = WEIGHTS_APART if self.apart else WEIGHTS
         self.events = sorted(
@@ -102,11 +104,13 @@ class Schedule:
     def disturb(self, coordinator, workers, disk, name, who, lasts, how):
         """Returns what ends it, or None."""
         if name in ("crash", "freeze"):
+            self.met[name] += 1
             return getattr(self, name)(coordinator, lasts)
         if not workers:
             return None
-        before = len(self.hit)
-        end = getattr(Disturber(self, coordinator, workers, disk), name)(workers[who % len(workers)], who, lasts, how)
+        before, disturber = len(self.hit), Disturber(self, coordinator, workers, disk)
+        end = getattr(disturber, name)(workers[who % len(workers)], who, lasts, how)
+        self.met[name] += disturber.met
         if len(self.hit) > before:
             self.last_hit = time.monotonic()
         return end
@@ -131,6 +135,7 @@ class Disturber:
 
     def __init__(self, schedule, coordinator, workers, disk):
         self.schedule, self.coordinator, self.workers, self.disk = schedule, coordinator, workers, disk
+        self.met = True  # whether there was something to disturb
 
     def silent(self, pid, lasts):
         if lasts > 0.4 * self.schedule.deadline:
@@ -168,6 +173,7 @@ class Disturber:
             visit(port, who)
 
     def full(self, *_):
+        self.met = bool(self.disk)
         if self.disk:
             self.schedule.filled = True
             self.disk.fill()
@@ -176,7 +182,9 @@ class Disturber:
     def links(self, pid, who, how):
         """By how: the worker's connection to the coordinator, one to another worker, or all that it has."""
         control, mesh = sockets.connections(pid, self.coordinator, self.workers)
-        return [control, mesh[who % len(mesh) :][:1] if mesh else [], control + mesh][how % 3]
+        found = [control, mesh[who % len(mesh) :][:1] if mesh else [], control + mesh][how % 3]
+        self.met = bool(found)
+        return found
 
     def cut(self, pid, who, _, how):
         links = self.links(pid, who, how)

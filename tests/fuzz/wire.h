@@ -24,6 +24,7 @@
 #include "node/broker.h"
 #include "node/clients.h"
 #include "worker/host_rows.h"
+#include "worker/joining.h"
 
 namespace crema::fuzz {
 
@@ -47,6 +48,16 @@ void readMessages(const std::string& bytes) {
   for (;;) {
     Message m;
     channel.receive(&m, Deadline::after(5), nullptr);  // the end of the connection is an Error
+  }
+}
+
+// As a worker does: it begins the generations that the messages tell of.
+inline void readToMember(const std::string& bytes) {
+  cluster::Channel channel(saying(bytes));
+  for (;;) {
+    control::ToMember m;
+    channel.receive(&m, Deadline::after(5), nullptr);
+    if (m.has_start()) worker::sharesOf(m.start(), 8);
   }
 }
 
@@ -241,7 +252,7 @@ inline std::vector<Format> wireFormats() {
   return {
       {"packets", {packetsOf({"one", std::string(200, 'x'), "three"})}, {}, readPackets},
       {"to-coordinator", {controlSeeds()[0]}, {}, readMessages<control::ToCoordinator>, 1, kClosed},
-      {"to-member", {controlSeeds()[1]}, {}, readMessages<control::ToMember>, 1, kClosed},
+      {"to-member", {controlSeeds()[1]}, {}, readToMember, 1, kClosed},
       {"handshake", {"CREMA0020" + std::string(64, 'n')}, {}, [](const auto& b) { readHandshake(b, false); }, 1, kPipe},
       {"proof", {std::string(64, 'n')}, {}, [](const auto& b) { readHandshake(b, true); }, 4, kPipe},
       {"member", memberSeeds(), {}, readMember, 25},

@@ -8,8 +8,8 @@ import scala.util.control.NonFatal
 
 import org.slf4j.LoggerFactory
 
-/** Does again what fails in a way that may pass, as while a name node is in safe mode or a store is busy: after 1 s, then
-  * after twice as long each time, at most 15 s, for `seconds` in all.
+/** Does again what fails in a way that may pass, as while a name node is in safe mode or a store is busy: after 1 s,
+  * then after twice as long each time, at most 15 s, for `seconds` in all.
   *
   * @param now seconds of a steady clock
   * @param sleep waits for so many seconds

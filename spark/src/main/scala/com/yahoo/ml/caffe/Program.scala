@@ -15,7 +15,8 @@ private[caffe] object Program {
     else {
       val settings = new SparkConf().setIfMissing("spark.app.name", "CaffeOnSpark")
         .set("spark.scheduler.minRegisteredResourcesRatio", "1.0")
-        // With an executor its rows may be lost, and the stage of all workers is tried again: four such losses in days are no mistake of the job's.
+        // With an executor its rows may be lost, and the stage of all workers is tried again. Four such losses, which
+        // is what Spark allows, are no mistake of the job's.
         .setIfMissing("spark.stage.maxConsecutiveAttempts", "100")
       val attempt = YarnAttempt.of(settings)
       try go(args, settings, attempt)
