@@ -287,8 +287,8 @@ def main():
             if seen and done % 50 == 0:
                 print(f"{done} runs, {failures} wrong, {lost} ended early", flush=True)
     print(
-        f"{done} disturbed runs (seeds {options.s} to {seed}) in {time.monotonic() - begin:.0f} s: {failures} wrong, the "
-        f"others with the undisturbed run's files ({lost} of them by -resume auto, after the loss of all workers or the "
+        f"{done} disturbed runs (seeds {options.s} to {seed}), {time.monotonic() - begin:.0f} s: {failures} wrong, the "
+        f"others with the undisturbed run's files ({lost} by -resume auto, after the loss of all workers or the "
         f"coordinator or a full disk); disturbances: {', '.join(f'{k} {n}' for k, n in met.most_common())}"
     )
     return 1 if failures else 0
