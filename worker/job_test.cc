@@ -33,7 +33,7 @@ TEST(Start, SharesAreThoseOfItsMembers) {
     control::ToMember::Start s;
     s.set_generation(2), s.set_member(1);
     for (const int end : {3, 3, 8})
-      s.add_share_end(end), s.add_number(end), s.add_peers("1.2.3.4:5"), s.add_iteration(7);
+      s.add_share_end(end), s.add_number(end), s.add_peers("1.2.3.4:5"), s.add_iteration(-1);
     return s;
   };
   const auto shares = sharesOf(three(), 8);
@@ -47,7 +47,7 @@ TEST(Start, SharesAreThoseOfItsMembers) {
       [](Start& s) { s.clear_peers(); },       [](Start& s) { s.add_iteration(7); },
       [](Start& s) { s.set_member(3); },       [](Start& s) { s.set_member(-1); },
       [](Start& s) { s.set_share_end(1, 2); }, [](Start& s) { s.set_share_end(2, 7); },
-      [](Start& s) { s.set_iteration(0, -1); }};
+      [](Start& s) { s.set_iteration(0, -2); }};
   for (const auto& damage : damages) {
     Start s = three();
     damage(s);

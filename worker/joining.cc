@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "base/sha256.h"
+#include "cluster/membership.h"
 #include "cluster/patience.h"
 #include "cluster/secret.h"
 #include "worker/job.h"
@@ -44,7 +45,7 @@ std::vector<collective::RankRange> sharesOf(const control::ToMember::Start& star
   std::vector<collective::RankRange> shares;
   for (int w = 0, from = 0; fits && w < n; from = shares.back().hi, ++w) {
     shares.push_back({from, start.share_end(w)});
-    fits = shares.back().hi >= from && start.iteration(w) >= 0;
+    fits = shares.back().hi >= from && start.iteration(w) >= cluster::Membership::kNewcomer;
   }
   if (!fits || shares.back().hi != ranks)
     badData(

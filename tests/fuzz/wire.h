@@ -106,7 +106,7 @@ inline std::vector<std::string> controlSeeds() {
   member += cluster::framed(m);
   control::ToMember t;
   auto* start = t.mutable_start();
-  start->set_generation(2), start->add_peers("127.0.0.1:7"), start->add_number(0), start->add_share_end(2);
+  start->set_generation(2), start->add_peers("127.0.0.1:7"), start->add_number(0), start->add_share_end(8);
   start->add_iteration(-1);
   coordinator += cluster::framed(t);
   t.mutable_regroup()->set_generation(3), t.mutable_regroup()->set_why("lost");
