@@ -99,7 +99,7 @@ def test_a_run_with_another_file_than_the_undisturbed_one_is_wrong(records, tmp_
     kind = Kind(tmp_path / "run", records, "statistics")
     assert kind.disturbed(8)[0] == ""
     kind.calm.files[file] = "another"
-    wrong, _ = kind.disturbed(8)
+    wrong, *_ = kind.disturbed(8)
     assert f"{file} is missing or differs" in wrong
 
 
