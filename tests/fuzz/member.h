@@ -11,6 +11,7 @@
 #include "cluster/channel.h"
 #include "cluster/coordinator.h"
 #include "fuzz/formats.h"
+#include "worker/joining.h"
 #include "worker/training.h"
 
 namespace crema::fuzz {
@@ -137,12 +138,13 @@ inline std::unique_ptr<cluster::Channel> openChannel(const std::string& address)
 
 // What every member relies on when a generation begins; where it is not so, an internal error.
 inline void checkStart(const control::ToMember::Start& s, uint32_t before) {
-  const int n = s.number_size();
-  const bool fits = s.peers_size() == n && s.share_end_size() == n && s.iteration_size() == n && s.about_size() == n &&
-                    s.member() >= 0 && s.member() < n && s.share_end(n - 1) == kRunRanks && s.generation() > before;
-  if (!fits) internal("no member could begin this generation: {}", s.ShortDebugString());
-  for (int i = 1; i < n; ++i)
-    if (s.share_end(i) < s.share_end(i - 1)) internal("shares go back: {}", s.ShortDebugString());
+  try {
+    worker::sharesOf(s, kRunRanks);
+  } catch (const Error& e) {
+    internal("no member could begin this generation: {}: {}", e.what(), s.ShortDebugString());
+  }
+  if (s.about_size() != s.number_size() || s.generation() <= before)
+    internal("no member could begin this generation: {}", s.ShortDebugString());
 }
 
 // Member 1, which keeps to the protocol, and computes for a moment; returns when the run ends.

@@ -43,22 +43,21 @@ inline Socket saying(const std::string& bytes) {
 }
 
 template <class Message>
-void readMessages(const std::string& bytes) {
+void readMessages(const std::string& bytes, void (*then)(const Message&)) {
   cluster::Channel channel(saying(bytes));
   for (;;) {
     Message m;
     channel.receive(&m, Deadline::after(5), nullptr);  // the end of the connection is an Error
+    if (then) then(m);
   }
 }
+inline void readToCoordinator(const std::string& bytes) { readMessages<control::ToCoordinator>(bytes, nullptr); }
 
 // As a worker does: it begins the generations that the messages tell of.
 inline void readToMember(const std::string& bytes) {
-  cluster::Channel channel(saying(bytes));
-  for (;;) {
-    control::ToMember m;
-    channel.receive(&m, Deadline::after(5), nullptr);
+  readMessages<control::ToMember>(bytes, [](const auto& m) {
     if (m.has_start()) worker::sharesOf(m.start(), 8);
-  }
+  });
 }
 
 inline std::string packetsOf(const std::vector<std::string>& texts) {
@@ -251,7 +250,7 @@ inline std::vector<Format> wireFormats() {
   constexpr char kClosed[] = "connection closed", kPipe[] = "Broken pipe";
   return {
       {"packets", {packetsOf({"one", std::string(200, 'x'), "three"})}, {}, readPackets},
-      {"to-coordinator", {controlSeeds()[0]}, {}, readMessages<control::ToCoordinator>, 1, kClosed},
+      {"to-coordinator", {controlSeeds()[0]}, {}, readToCoordinator, 1, kClosed},
       {"to-member", {controlSeeds()[1]}, {}, readToMember, 1, kClosed},
       {"handshake", {"CREMA0020" + std::string(64, 'n')}, {}, [](const auto& b) { readHandshake(b, false); }, 1, kPipe},
       {"proof", {std::string(64, 'n')}, {}, [](const auto& b) { readHandshake(b, true); }, 4, kPipe},

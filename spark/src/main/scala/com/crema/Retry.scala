@@ -49,7 +49,7 @@ private[crema] object Retry {
 
   /** Whether it is an error of a file system which neither the place nor its size or permissions explain. */
   def mayPass(e: Throwable): Boolean = {
-    val chain = Iterator.iterate(e)(_.getCause).takeWhile(_ != null).take(20).toSeq
+    val chain = Storage.causes(e)
     val stays = chain.exists {
       case _: FileNotFoundException | _: NoSuchFileException => true
       case t => t.getClass.getName.contains("Quota") || String.valueOf(t.getMessage).contains("No space left on device")

@@ -163,7 +163,7 @@ object Storage {
 
   /** The reason a file system gave, without exception classes and stack traces. */
   def cause(e: Throwable): String = {
-    val chain = Iterator.iterate(e)(_.getCause).takeWhile(_ != null).take(20).toList
+    val chain = causes(e)
     def text(t: Throwable) =
       Option(t.getMessage).getOrElse(t.toString).split("\n").head.split("; For more details").head.trim
     chain.collectFirst {
@@ -178,12 +178,15 @@ object Storage {
   /** Whether a file system's error stays until the user changes the request or permissions; all other errors may be
     * temporary.
     */
-  private[crema] def isLasting(e: Throwable): Boolean =
-    Iterator.iterate(e)(_.getCause).takeWhile(_ != null).take(20).exists {
-      case _: Lasting | _: UnsupportedFileSystemException => true
-      case _: AccessControlException | _: java.nio.file.AccessDeniedException => true
-      case _ => false
-    }
+  private[crema] def isLasting(e: Throwable): Boolean = causes(e).exists {
+    case _: Lasting | _: UnsupportedFileSystemException => true
+    case _: AccessControlException | _: java.nio.file.AccessDeniedException => true
+    case _ => false
+  }
+
+  /** An exception and its causes, the first first. */
+  private[crema] def causes(e: Throwable): List[Throwable] =
+    Iterator.iterate(e)(_.getCause).takeWhile(_ != null).take(20).toList
 
   /** Why a file cannot be written at a place. */
   case class Unwritable(why: String, lasting: Boolean)
