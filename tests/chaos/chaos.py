@@ -8,8 +8,8 @@ on to that model.
 No process and no temporary file is left. A seed repeats its schedule; what the machine makes of it may differ.
 test_judge.py has runs that must not pass.
 
-Connections are disturbed where the system gives other processes' sockets (sockets.py), the disk where it gives a
-namespace of mounts (disk.py); elsewhere this is said, and the other disturbances are made.
+Disturbed are connections where the system gives other processes' sockets (sockets.py), wall clocks where it gives their
+memory (clocks.py), the disk where it gives a namespace of mounts (disk.py); elsewhere this is said.
 """
 
 import argparse
@@ -28,6 +28,7 @@ import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
+import clocks  # noqa: E402
 import disk  # noqa: E402
 import judge  # noqa: E402
 import sockets  # noqa: E402
@@ -195,7 +196,7 @@ class Kind:
         left = [] if excused else judge.survivors(got.log, schedule.first, schedule.hit, schedule.killed)
         wrong = [f"it ended although workers {left} could go on; hit were {sorted(schedule.hit)}"] if left else []
         wrong += [f"{f} differs" for f in got.files if self.calm.files.get(f, got.files[f]) != got.files[f]] + got.left
-        quiet = all(name in ("term", "end", "garbage", "slow", "join") for _, name, *_ in schedule.events)
+        quiet = all(name in ("term", "end", "garbage", "slow", "join", "jump") for _, name, *_ in schedule.events)
         if schedule.ended and quiet and not excused and "go on from there with -snapshot" not in got.log:
             wrong.append("no snapshot is named, although all workers were told to end")
         whole_links = not any(name in ("slow", "hole") for _, name, *_ in schedule.events)
@@ -247,6 +248,8 @@ def small_disk(folder):
     """The disk of the runs, or None; says what cannot be disturbed here."""
     if why := sockets.possible():
         print(f"SKIPPED PART: connections are not disturbed: {why}", flush=True)
+    if why := clocks.possible():
+        print(f"SKIPPED PART: clocks do not jump: {why}", flush=True)
     try:
         small = disk.Disk(folder / "small")
     except OSError as e:

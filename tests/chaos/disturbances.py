@@ -10,13 +10,16 @@ import signal
 import socket
 import time
 
+import clocks
 import sockets
 from sockets import ports
 
 # What, and how often among the others. SIGTERM reaches only workers that are processes of their own: those of
 # `crema train` ignore it.
-WEIGHTS = {"kill": 6, "stop": 3, "garbage": 2, "cut": 3, "half": 2, "hole": 3, "slow": 2, "power": 2, "full": 2}
+WEIGHTS = dict(kill=6, stop=3, garbage=2, cut=3, half=2, hole=3, slow=2, power=2, full=2, jump=2)
 WEIGHTS_APART = {**WEIGHTS, "term": 4, "end": 3}
+DAY = 86_400  # seconds
+JUMPS = [3600, -3600, -DAY, 3653 * DAY]  # of a wall clock
 RATES = [20_000, 200_000, 2_000_000]  # bytes a second of a slow link
 MESH_TIMEOUTS = 12  # deadlines after which workers between which packets vanish meet again (cluster/patience.h)
 
@@ -171,6 +174,11 @@ class Disturber:
     def garbage(self, pid, who, *_):
         for port in ports(pid) + ports(self.coordinator):
             visit(port, who)
+
+    def jump(self, pid, who, _, how):
+        """The wall clock of a worker or of the coordinator, who are as well as before."""
+        pid = self.coordinator if who % (len(self.workers) + 1) == 0 else pid
+        self.met = not clocks.possible() and clocks.jump(pid, JUMPS[how % len(JUMPS)])
 
     def full(self, *_):
         self.met = bool(self.disk)

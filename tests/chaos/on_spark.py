@@ -4,7 +4,8 @@
     on_spark.py [-n RUNS] [-s FIRST_SEED] [-m MASTER...] [-v VARIANT...]
 
 Jobs of three workers on a standalone master and on YARN, in turn, whose executors (with their children, as a container
-that is killed, or alone) and worker processes are killed or stopped at seeded moments. A seed draws the variant: on a
+that is killed, or alone) and worker processes are killed or stopped at seeded moments, and the wall clocks of executors
+jump. A seed draws the variant: on a
 database, on rows of a data frame that each worker has its part of, on a database and growing from one worker to three
 under dynamic allocation, and on a database or rows with connections that are encrypted. Each ends with
 the model and the snapshots of the undisturbed job. Where the worker that had written a snapshot was lost before it was
@@ -29,8 +30,9 @@ import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent), str(HERE.parent / "spark")]
+import clocks  # noqa: E402
 import judge  # noqa: E402
-from disturbances import signalled  # noqa: E402
+from disturbances import JUMPS, signalled  # noqa: E402
 
 from conftest import make_lmdb, sha256, wait_until  # noqa: E402
 from disturbed_jobs import (  # noqa: E402
@@ -53,7 +55,7 @@ SNAPSHOT = 400  # every so many iterations, as longer() says
 # The solver and net, and iterations: of a job that grows enough for newcomers to be there before its end.
 DATA = {"database": (DATA_FILES, 1500), "long database": (DATA_FILES, 6000), "rows": (FRAMES, 1500)}
 STEP_TIMEOUT = 5.0  # seconds
-WEIGHTS = {"container": 4, "executor": 3, "worker": 4, "stop": 2, "freeze": 2}
+WEIGHTS = {"container": 4, "executor": 3, "worker": 4, "stop": 2, "freeze": 2, "jump": 2}
 CONF = (
     "spark.executor.cores=1",
     "spark.executor.memory=600m",
@@ -144,11 +146,14 @@ class Schedule:
             while time.monotonic() - begin < at and going():
                 time.sleep(0.01)
             executors, workers = marked_executors(cluster.bed), marked_processes(cluster.bed, "/crema worker")
-            targets = sorted(executors if name in ("container", "executor", "freeze") else workers)
+            targets = sorted(executors if name in ("container", "executor", "freeze", "jump") else workers)
             if not going() or not targets:
                 continue
-            self.met += 1
             pid = targets[which % len(targets)]
+            if name == "jump":
+                self.met += not clocks.possible() and clocks.jump(pid, JUMPS[(which + self.seed) % len(JUMPS)])
+                continue
+            self.met += 1
             if name in ("stop", "freeze"):
                 self.hit |= {pid} & set(workers)
                 signalled(pid, signal.SIGSTOP)

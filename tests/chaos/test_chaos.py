@@ -1,11 +1,17 @@
 """The short form of chaos.py: a fixed run of seeds, with each net."""
 
 import collections
+import itertools
+import re
+import time
 
+import clocks
+import judge
 import pytest
+from disturbances import JUMPS
 from nets import KINDS
 
-from chaos import Kind, small_disk
+from chaos import Kind, run, small_disk
 
 
 @pytest.mark.parametrize("name", KINDS)
@@ -29,3 +35,26 @@ def test_after_the_coordinators_end_workers_end_and_resuming_gives_the_same_mode
         assert not wrong, wrong
         early += ended
     assert early, "no run ended early: the coordinator was not disturbed"
+
+
+def test_clocks_that_jump_lose_nobody(records, tmp_path):
+    if why := clocks.possible():
+        pytest.skip(why)
+    kind, jumped = Kind(tmp_path / "run", records, "lenet"), 0
+
+    def disturb(process, workers):
+        nonlocal jumped
+        for turn in itertools.count():
+            everybody = [process.pid, *workers()]
+            jumped += clocks.jump(everybody[turn % len(everybody)], JUMPS[turn % len(JUMPS)])
+            if process.poll() is not None:
+                return
+            time.sleep(0.05)
+
+    flags = "-workers", "4", "-step_timeout", "2", "-rebalance", "0.2"
+    got = run(kind.fresh(), *flags, disturb=disturb)
+    assert got.code == 0, got.log[-2000:]
+    assert not re.search(judge.GONE, got.log), got.log
+    assert (got.files, got.tests, got.left) == (kind.calm.files, kind.calm.tests, [])
+    days = set(re.findall(r"(?m)^[IWE](\d{4}) \d\d:", got.log))
+    assert jumped > 10 and len(days) > 1, (jumped, days)  # the lines of the log have the time that jumps
