@@ -1,5 +1,7 @@
 """Blocks without a node: what a feeding task keeps of their memory, and Arrow's columns as Java writes them."""
 
+import os
+
 import pytest
 
 np = pytest.importorskip("numpy")
@@ -24,7 +26,7 @@ def sent(pool, count):
 def done(memory):
     """As the program says it, in the block."""
     block = np.memmap(f"/proc/self/fd/{memory.fd}", np.uint8, "r+")
-    block[4:8] = np.frombuffer(_block._DONE, np.uint8)
+    block[_block._DONE] = 1
 
 
 def test_memory_that_waits_to_be_used_again_is_bounded_by_its_bytes():
@@ -44,6 +46,20 @@ def test_large_memory_that_comes_back_at_once_is_bounded_too():
         pool.sent(memory, shared=False)
     assert sum(m.size for m in pool._free) <= 32 << 20
     pool.close()
+
+
+def test_a_program_is_done_with_a_block_by_one_store_of_one_byte():
+    """A second store could come when the memory is a next block's. Of a mapping's bytes Python stores one that is
+    assigned alone, and copies a slice as the C library likes.
+    """
+    stored, done = [], []
+
+    class Shared:
+        def __setitem__(self, place, value):
+            stored.append((place, value))
+
+    _block._free(Shared(), os.getpid(), done.append, (7,))
+    assert stored == [(4, 1)] and done == [7]
 
 
 def test_blocks_that_a_program_keeps_do_not_hide_those_behind_them():

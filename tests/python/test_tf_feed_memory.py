@@ -58,7 +58,8 @@ def test_four_gigabytes_pass_through_a_quarter(mgr):
     data, rows = TFNode.DataFeed(mgr), 0
     while not data.should_stop():
         batch = data.next_batch(20)
-        assert all(len(b) == 1_000_000 and b[0] == b[-1] == (rows + i) % 256 for i, b in enumerate(batch))
+        for at, row in enumerate(batch, rows):
+            assert (len(row), row[0], row[-1]) == (1_000_000, at % 256, at % 256), at
         rows += len(batch)
     feeding.join(20)
     over.set()
