@@ -114,7 +114,12 @@ def write_idx(folder, name, count, side, seed):
 
 
 # For tests of which others show the most part.
-LONG = pytest.mark.skipif(not os.environ.get("CREMA_LONG"), reason="takes minutes; CREMA_LONG=1")
+LONG_RUN = bool(os.environ.get("CREMA_LONG"))
+LONG = pytest.mark.skipif(not LONG_RUN, reason="takes minutes; CREMA_LONG=1")
+# Of these, too, others show the most part: ./runtests leaves them out where the engine was built slowly.
+QUICK = pytest.mark.skipif(
+    bool(os.environ.get("CREMA_SLOW")), reason="not beside others on a slow machine; CREMA_LONG=1"
+)
 
 
 def make_lmdb(folder, name, count, side=28, seed=1):

@@ -190,7 +190,7 @@ def _free(shared, process, call, arguments):
     if os.getpid() != process:
         return  # a fork has the views, and its parent may still use them
     if shared is not None:
-        # One store of one byte. A slice of 4 bytes is copied by two stores to the same place, and by the second one this
-        # memory may be a next block's, which would be written over before its rows are read: one of 300,000 times.
+        # One store of one byte. A slice of 4 bytes is copied by two to the same place, and by the second one this
+        # memory may be a next block's, which is written over before it is read: one of 300,000 times.
         shared[_DONE] = 1
     call(*arguments)

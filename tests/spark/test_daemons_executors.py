@@ -6,7 +6,7 @@ import signal
 import subprocess
 import time
 
-from conftest import wait_until
+from conftest import QUICK, wait_until
 from disturbed_jobs import marked_executors as executors
 from disturbed_jobs import marked_processes
 from spark_jobs import (
@@ -37,6 +37,7 @@ def dynamic(most):
     )
 
 
+@QUICK
 def test_dynamic_allocation_on_yarn_is_taken_with_one_size_and_refused_with_two(job, hadoop, stored, local_hash):
     point(job, stored(hadoop, "hdfs"))
     model = f"{hadoop.url('hdfs')}/dynamic.model"

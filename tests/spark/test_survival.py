@@ -11,7 +11,7 @@ import time
 
 import pytest
 
-from conftest import LONG, children, crema, running, sha256, wait_until
+from conftest import LONG, QUICK, children, crema, running, sha256, wait_until
 from disturbed_jobs import (
     FRAMES,
     descendants,
@@ -100,7 +100,9 @@ def stopped():
             os.kill(pid, signal.SIGKILL)
 
 
-@pytest.mark.parametrize("what", [pytest.param("child", marks=LONG), "child with rows", "executor"])
+@pytest.mark.parametrize(
+    "what", [pytest.param("child", marks=LONG), pytest.param("child with rows", marks=QUICK), "executor"]
+)
 def test_stopped_for_ever(job, undisturbed, stopped, what):
     """A stopped child is ended by its executor, and its task begins anew: also where only that one has its rows. An
     executor that is stopped with its child keeps its task: the run ends without it, and both end when they wake.
