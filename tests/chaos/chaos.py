@@ -30,12 +30,12 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
 import clocks  # noqa: E402
 import disk  # noqa: E402
-import judge  # noqa: E402
 import sockets  # noqa: E402
 from disturbances import Schedule  # noqa: E402
 from nets import KINDS, RANKS, SNAPSHOT, write  # noqa: E402
 
 from conftest import CREMA, children, make_lmdb, running, wait_until  # noqa: E402
+from support import judge  # noqa: E402
 
 DEADLINE = 2.0  # seconds of silence
 

@@ -4,14 +4,14 @@
     on_spark.py [-n RUNS] [-s FIRST_SEED] [-m MASTER...] [-v VARIANT...]
 
 Jobs of three workers on a standalone master and on YARN, in turn, whose executors (with their children, as a container
-that is killed, or alone) and worker processes are killed or stopped at seeded moments, and the wall clocks of executors
-jump. A seed draws the variant: on a
-database, on rows of a data frame that each worker has its part of, on a database and growing from one worker to three
-under dynamic allocation, and on a database or rows with connections that are encrypted. Each ends with
-the model and the snapshots of the undisturbed job. Where the worker that had written a snapshot was lost before it was
-known to be published, another takes it some steps later, and from that the model comes out, too; a job that loses all
-its workers at once may end with an error and exit code 1, and `-resume auto` goes on to that model. No process and no
-file of the job is left, but one for each executor that is killed while it publishes. judge.py says what is wrong.
+that is killed, or alone) and worker processes are killed or stopped at seeded moments, and whose executors' wall clocks
+jump. A seed draws the variant: on a database, on rows of a data frame that each worker has its part of, on a database
+and growing from one worker to three under dynamic allocation, and on a database or rows with connections that are
+encrypted. Each ends with the model and the snapshots of the undisturbed job. Where the worker that had written a
+snapshot was lost before it was known to be published, another takes it some steps later, and from that the model comes
+out, too; a job that loses all its workers at once may end with an error and exit code 1, and `-resume auto` goes on to
+that model. No process and no file of the job is left, but one for each executor that is killed while it publishes.
+tests/support/judge.py says what is wrong.
 """
 
 import argparse
@@ -31,12 +31,12 @@ import time
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent), str(HERE.parent / "spark")]
 import clocks  # noqa: E402
-import judge  # noqa: E402
 from disturbances import JUMPS, signalled  # noqa: E402
 
 from conftest import make_lmdb, sha256, wait_until  # noqa: E402
 from disturbed_jobs import (  # noqa: E402
     FRAMES,
+    SNAPSHOT,
     descendants,
     files_of,
     frames_job,
@@ -45,13 +45,13 @@ from disturbed_jobs import (  # noqa: E402
     marked_processes,
 )
 from spark_jobs import DATA_FILES, ENVIRONMENT, SPARK, command, write_job  # noqa: E402
+from support import judge  # noqa: E402
 from testbed.bed import Bed  # noqa: E402
 from testbed.fixtures import CACHE, VERSION, fetched  # noqa: E402
 from testbed.processes import MARK  # noqa: E402
 from testbed.standalone import Standalone  # noqa: E402
 
 WORKERS = 3
-SNAPSHOT = 400  # every so many iterations, as longer() says
 # The solver and net, and iterations: of a job that grows enough for newcomers to be there before its end.
 DATA = {"database": (DATA_FILES, 1500), "long database": (DATA_FILES, 6000), "rows": (FRAMES, 1500)}
 STEP_TIMEOUT = 5.0  # seconds

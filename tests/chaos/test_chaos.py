@@ -6,12 +6,12 @@ import re
 import time
 
 import clocks
-import judge
 import pytest
 from disturbances import JUMPS
 from nets import KINDS
 
 from chaos import Kind, run, small_disk
+from support import judge
 
 
 @pytest.mark.parametrize("name", KINDS)

@@ -1,9 +1,9 @@
 """Runs that must not pass: the judge of chaos.py has to see what is wrong with them."""
 
 import pytest
-from judge import differences, ended_by_full_disk, late, leftovers, lost_all, outputs, survivors, went_back
 
 from chaos import Kind, run
+from support.judge import differences, ended_by_full_disk, late, leftovers, lost_all, outputs, survivors, went_back
 
 LOST = "W1125 worker {} (ranks 0 to 1, host vm 127.0.0.1, pid {}) was lost in step 7: connection closed. See its log\n"
 ON = "I1125 training goes on with 2 worker(s){} from iteration {}, after 0.07 s\n"

@@ -14,9 +14,11 @@ import pytest
 
 from conftest import ROOT, children, sha256
 from spark_jobs import ENVIRONMENT, FILES, command
+from support import judge
 
 FRAMES = ("lenet_dataframe_solver.prototxt", "lenet_dataframe_train_test.prototxt")
 MASTER = "local-cluster[3,1,1024]"
+SNAPSHOT = 400  # longer() has one every so many iterations
 
 
 def descendants(pid):
@@ -62,7 +64,7 @@ def marked_executors(bed):
 
 def longer(job, file, iterations):
     text = (job / file).read_text()
-    for field, value in (("max_iter", iterations), ("snapshot", 400), ("test_interval", 500), ("test_iter", 5)):
+    for field, value in (("max_iter", iterations), ("snapshot", SNAPSHOT), ("test_interval", 500), ("test_iter", 5)):
         text = re.sub(rf"^{field}: .*", f"{field}: {value}", text, flags=re.M)
     (job / file).write_text(text)
 
@@ -113,6 +115,14 @@ def trained(job, folder, *flags, disturb=None, files=FILES, master=MASTER, **mor
     flags = ("-train", "-clusterSize", 4, *flags)
     text = ended(job, master, *flags, disturb=disturb, model=f"file:{folder}/model", files=files, **more)
     return text, sha256(folder / "model"), files_of(folder)
+
+
+def expect_files(text, wanted, got):
+    """The (model, snapshots) of a disturbed run of longer(), whose log is `text`, are the undisturbed one's: but that
+    another worker may have taken a snapshot some steps later, where the one that wrote it was lost with it.
+    """
+    wrong = judge.differences(wanted[1], got[1], judge.late(text, got[1], SNAPSHOT))
+    assert got[0] == wanted[0] and not wrong, f"{wrong}\n{text[-4000:]}"
 
 
 class Undisturbed:

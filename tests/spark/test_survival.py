@@ -17,6 +17,7 @@ from disturbed_jobs import (
     descendants,
     ended,
     executors,
+    expect_files,
     frames_job,
     longer,
     processes,
@@ -48,8 +49,8 @@ def test_killed_children_and_executors_change_nothing(job, undisturbed):
         wait_until(lambda: "training goes on with 3 worker(s) (new" in said(job), 60, "a new worker")
         os.kill(executors(run)[0], signal.SIGKILL)
 
-    text, disturbed, its_snapshots = trained(job, undisturbed.run, disturb=disturb)
-    assert (disturbed, its_snapshots) == (model, snapshots), text[-4000:]
+    text, *files = trained(job, undisturbed.run, disturb=disturb)
+    expect_files(text, (model, snapshots), files)
     # The next process may be there before the end of the one before is seen.
     lost = re.findall(r"worker \d \(rank.*\) was (?:lost in step \d+: .*|started again); the run goes on", text)
     assert len(lost) >= 2, text[-4000:]
@@ -59,11 +60,12 @@ def test_killed_children_and_executors_change_nothing(job, undisturbed):
         file.unlink()
     # Also where plain paths are those of another file system, here of one that nobody serves.
     hdfs = ("spark.hadoop.fs.defaultFS=hdfs://127.0.0.1:9",)
-    text, again, its_snapshots = trained(job, undisturbed.run, "-resume", "auto", master="local[2]", conf=hdfs)
+    before = text
+    text, *files = trained(job, undisturbed.run, "-resume", "auto", master="local[2]", conf=hdfs)
     assert re.search(r"training goes on from the snapshot of iteration 800, \S+_iter_800.solverstate", text), text[
         -2000:
     ]
-    assert (again, its_snapshots) == (model, snapshots), text[-2000:]
+    expect_files(before, (model, snapshots), files)
 
 
 def test_rows_of_a_lost_executor_come_again(job, undisturbed):
@@ -125,8 +127,8 @@ def test_stopped_for_ever(job, undisturbed, stopped, what):
             stop(processes(run, "\0worker\0-job")[0])
 
     conf = ("spark.crema.stepTimeout=2s",)
-    text, disturbed, its_snapshots = trained(job, undisturbed.run, disturb=disturb, files=files, conf=conf)
-    assert (disturbed, its_snapshots) == (model, snapshots), text[-4000:]
+    text, *its_files = trained(job, undisturbed.run, disturb=disturb, files=files, conf=conf)
+    expect_files(text, (model, snapshots), its_files)
     assert re.search(r"worker \d \(rank.*\) has been silent for \d s .*; the run goes on", text), text[-4000:]
     came = re.search(r"training goes on with \d worker\(s\) \(new", text)
     assert bool(came) == (what != "executor"), text[-4000:]

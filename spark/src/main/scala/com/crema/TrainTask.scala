@@ -9,6 +9,7 @@ import scala.util.control.NonFatal
 
 import com.crema.wire.Wire.{Event, Input, Job}
 import org.apache.hadoop.fs.FileUtil
+import org.apache.spark.crema.Edges
 import org.apache.spark.{SparkEnv, TaskContext}
 import org.slf4j.LoggerFactory
 
@@ -140,7 +141,7 @@ private[crema] class TrainTask(spec: TrainSpec, jobBytes: Array[Byte], worker: I
   private def publishModel(model: Event.Model, retry: Retry): Input = {
     val said = Input.Published.newBuilder
     try retry("the model cannot be published now")(Storage.publish(model.getPath, spec.model, conf))
-    catch { case NonFatal(e) => said.setFailed(s"the model is trained and not saved: ${e.getMessage}") }
+    catch { case NonFatal(e) => refuse(said, s"the model is trained and not saved: ${e.getMessage}") }
     Input.newBuilder.setPublished(said).build()
   }
 
@@ -155,9 +156,15 @@ private[crema] class TrainTask(spec: TrainSpec, jobBytes: Array[Byte], worker: I
     try retry(s"the snapshot of iteration ${s.getIteration} cannot be published now")(Storage.publishPair(pair, conf))
     catch {
       case NonFatal(e) =>
-        said.setFailed(s"the snapshot of iteration ${s.getIteration} cannot be published: ${e.getMessage}")
+        refuse(said, s"the snapshot of iteration ${s.getIteration} cannot be published: ${e.getMessage}")
     } finally files.foreach(new File(_).delete())
     Input.newBuilder.setPublished(said).build()
+  }
+
+  /** Not of a JVM that is being ended, whose hooks remove the folder that is read here: its worker is lost with it. */
+  private def refuse(said: Input.Published.Builder, why: String): Unit = {
+    Edges.endWithJvm()
+    said.setFailed(why)
   }
 }
 
