@@ -20,6 +20,7 @@ class DrawnNet {
     add(fmt::format("name: 'x' type: 'Input' top: 'x' input_param {{ shape {{ dim: {} dim: {} dim: {} dim: {} }} }}",
                     std::array{1, 2, 7, 17}[of(4)], channels_, side, side));
     blobs_ = {"x"};
+    if (of(4) == 0) addStem();
     const int layers = 4 + static_cast<int>(of(14));
     for (int i = 0; i < layers; ++i) addLayer("b" + std::to_string(i));
     if (norms) addInnerProducts();
@@ -47,21 +48,14 @@ class DrawnNet {
     if (options.find("loss_weight") != std::string::npos) read_.insert(name);
   }
   void addLayer(const std::string& name) {
-    static const std::string filler = "{ type: 'gaussian' std: 0.3 }";
     const size_t kind = of(kinds_);
     if (kind < 4)
-      addSingle("Convolution", name,
-                fmt::format("convolution_param {{ num_output: {} kernel_size: {} pad: {} group: {} bias_term: {} "
-                            "weight_filler {} bias_filler {} }} {}",
-                            channels_, kind % 2 ? 3 : 1, kind % 2, std::array{1, 1, 2, channels_}[of(4)],
-                            of(2) ? "true" : "false", filler, filler, of(8) ? "" : "loss_weight: 0.5"),
-                false);
+      addSingle("Convolution", name, convolution(std::array{1, 3, 3, 5}[kind]), false);
     else if (kind == 4)
       addSingle("BatchNorm", name, "", true);
     else if (kind == 5)
       addSingle("Scale", name,
-                fmt::format("scale_param {{ filler {} bias_term: {} bias_filler {} }}", filler,
-                            of(2) ? "true" : "false", filler),
+                fmt::format("scale_param {{ filler {} bias_term: {} bias_filler {} }}", kFiller, of(2) != 0, kFiller),
                 true);
     else if (kind == 6)
       addSingle("ReLU", name, of(2) ? "" : "relu_param { negative_slope: 0.1 }", true);
@@ -85,6 +79,25 @@ class DrawnNet {
       addPooled(name);
     else
       addNorm(name);
+  }
+  // Of k x k taps, which may be further apart; its outputs have the shape of its inputs. Some share their parameters.
+  std::string convolution(int k) {
+    const int gap = k == 3 && of(4) == 0 ? 2 : 1, groups = std::array{1, 1, 2, channels_}[of(4)];
+    const bool bias = of(2), shared = bias && groups == 1 && of(3) == 0;
+    return fmt::format(
+        "convolution_param {{ num_output: {} kernel_size: {} pad: {} dilation: {} group: {} bias_term: {} "
+        "weight_filler {} bias_filler {} }} {} {}",
+        channels_, k, k / 2 * gap, gap, groups, bias, kFiller, kFiller,
+        shared ? fmt::format("param {{ name: 'w{0}' }} param {{ name: 'b{0}' }}", k) : "",
+        of(8) ? "" : "loss_weight: 0.5");
+  }
+  // A strided convolution, of whose outputs' shape all others are.
+  void addStem() {
+    add(
+        fmt::format("name: 'stem' type: 'Convolution' bottom: 'x' top: 'stem' convolution_param {{ num_output: {} "
+                    "kernel_size: {} stride: 2 pad: 1 weight_filler {} }}",
+                    channels_, std::array{3, 5}[of(2)], kFiller));
+    blobs_ = {"stem"};
   }
   // Half of the channels in the other half's place.
   void addExchange(const std::string& name) {
@@ -149,6 +162,7 @@ class DrawnNet {
     if (top == name) blobs_.push_back(top);
   }
 
+  static constexpr const char* kFiller = "{ type: 'gaussian' std: 0.3 }";
   std::mt19937 random_;
   size_t kinds_;
   int channels_ = 4;
