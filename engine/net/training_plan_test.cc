@@ -50,7 +50,9 @@ State stateOf(State values, Net& net, const std::set<const Blob*>& sharing) {
   State all = std::move(values);
   for (const auto& name : net.blobNames()) {
     const Blob& b = net.blob(name);
-    if (!sharing.count(&b)) all.push_back({name + "'s gradient", {b.diff<float>(), b.diff<float>() + b.count()}});
+    if (sharing.count(&b)) continue;
+    all.push_back({name + "'s gradient", {b.diff<float>(), b.diff<float>() + b.count()}});
+    for (float& v : all.back().second) v += 0.f;  // a pooling stops with 0 what its ReLU stops with -0: decisions/0153
   }
   for (const auto& l : net.learnables()) {
     const float* from = net.flatDiff().diff<float>() + l.offset;
