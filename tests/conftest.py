@@ -116,10 +116,8 @@ def write_idx(folder, name, count, side, seed):
 # For tests of which others show the most part.
 LONG_RUN = bool(os.environ.get("CREMA_LONG"))
 LONG = pytest.mark.skipif(not LONG_RUN, reason="takes minutes; CREMA_LONG=1")
-# Of these, too, others show the most part: ./runtests leaves them out where the engine was built slowly.
-QUICK = pytest.mark.skipif(
-    bool(os.environ.get("CREMA_SLOW")), reason="not beside others on a slow machine; CREMA_LONG=1"
-)
+# Of these, too, others show the most part: ./runtests sets CREMA_SLOW where the engine took long to build.
+NOT_WHEN_SLOW = pytest.mark.skipif(bool(os.environ.get("CREMA_SLOW")), reason="this machine is slow; CREMA_LONG=1")
 
 
 def make_lmdb(folder, name, count, side=28, seed=1):

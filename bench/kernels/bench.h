@@ -1,4 +1,4 @@
-// What times a kernel: its answer is compared with that of the reference loops before any time is taken.
+// What times a kernel: its main output is compared with that of the reference loops before any time is taken.
 #pragma once
 #include <algorithm>
 #include <chrono>

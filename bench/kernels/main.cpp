@@ -1,5 +1,5 @@
 // Milliseconds per kernel call for layers of well-known nets, and their sums; of LeNet (64 images) and CIFAR-10 quick (100
-// images) that is the arithmetic of one training step. Every answer is compared with the reference loops; a wrong one ends
+// images) that is the arithmetic of one training step. What each call is timed for, its main output, is compared with the reference loops; a wrong one ends
 // the program with exit code 1, and so does a kernel that no part times.
 //
 //   kernels_bench [instruction set, as -isa takes it] [threads] [repetitions] [part ...]

@@ -26,7 +26,11 @@ inline void maxPool(Bench& b, const char* name, const PoolShape& s) {
   Context& c = b.context();
   b.time<float>(
       name, "maxPoolForward", work, [&] { maxPoolForward(c, s, x.data(), y.data(), mask.data()); }, y,
-      [&](float* want) { ref::maxPoolForward(s, x.data(), want, mask.data()); });
+      [&](float* want) {
+        std::vector<int32_t> places(mask.size());
+        ref::maxPoolForward(s, x.data(), want, places.data());
+        if (places != mask) internal("{}: maxima are at other places", name);
+      });
   b.time<float>(
       name, "maxPoolBackward", work, [&] { maxPoolBackward(c, s, dy.data(), mask.data(), dx.data()); }, dx,
       [&](float* want) { ref::maxPoolBackward(s, dy.data(), mask.data(), want); });
@@ -46,7 +50,7 @@ inline void relu(Bench& b, const char* name, int64_t count) {
 
 inline void elements(Bench& b, const char* name, int64_t count) {
   const Floats x = numbers(count, 1), z = numbers(count, 2), dy = numbers(count, 3), dz = numbers(count, 4);
-  Floats y(x.size()), dx(x.size());
+  Floats y(x.size()), dx0(x.size()), dx1(x.size());
   Context& c = b.context();
   const Work work = bytesOf(3 * count);
   b.time<float>(
@@ -60,8 +64,8 @@ inline void elements(Bench& b, const char* name, int64_t count) {
       [&](float* want) { ref::addRelu(count, 0.f, x.data(), z.data(), want); });
   b.time<float>(
       name, "addReluBackward", bytesOf(5 * count),
-      [&] { addReluBackward(c, count, 0.f, y.data(), dy.data(), dz.data(), dx.data(), dx.data()); }, dx,
-      [&](float* want) { ref::addReluBackward(count, 0.f, y.data(), dy.data(), dz.data(), want, want); });
+      [&] { addReluBackward(c, count, 0.f, y.data(), dy.data(), dz.data(), dx0.data(), dx1.data()); }, dx1,
+      [&](float* want) { ref::addReluBackward(count, 0.f, y.data(), dy.data(), dz.data(), dx0.data(), want); });
 }
 
 // The witness sums in the order of the numbers.

@@ -17,6 +17,15 @@ from tensorflowonspark import _column, _columns
 
 _ALIGNED = 64
 _DONE = 4  # where that byte stands
+_forks = 0  # of this process, so far
+
+
+def _forked():
+    global _forks
+    _forks += 1
+
+
+os.register_at_fork(after_in_parent=_forked)
 
 
 def _up(size):
@@ -144,6 +153,7 @@ class Block:
     """A block that has come. Its memory is freed when the last array that stands in it is."""
 
     def __init__(self, descriptor):
+        self._forks = _forks
         try:
             size = os.fstat(descriptor).st_size
             self._map = mmap.mmap(descriptor, size, mmap.MAP_SHARED, mmap.PROT_READ | mmap.PROT_WRITE)
@@ -176,21 +186,21 @@ class Block:
         """Says in the block that the program is done with it, and calls call(*arguments), when the last array that
         stands in it is gone.
         """
-        weakref.finalize(self.memory, _free, self._map, os.getpid(), call, arguments).atexit = False
+        weakref.finalize(self.memory, _free, self._map, os.getpid(), self._forks, call, arguments).atexit = False
 
     def copied(self):
         """The same rows in memory of this process."""
         block = Block.__new__(Block)
-        block._map, block.memory = None, self.memory.copy()
+        block._map, block._forks, block.memory = None, self._forks, self.memory.copy()
         block._read()
         return block
 
 
-def _free(shared, process, call, arguments):
+def _free(shared, process, forks, call, arguments):
     if os.getpid() != process:
         return  # a fork has the views, and its parent may still use them
-    if shared is not None:
-        # One store of one byte. A slice of 4 bytes is copied by two to the same place, and by the second one this
+    if shared is not None and forks == _forks:  # else a fork has the views, whose memory is not used again
+        # One store of one byte. A slice of 4 bytes is copied by two stores to one place, and by the second one this
         # memory may be a next block's, which is written over before it is read: one of 300,000 times.
         shared[_DONE] = 1
     call(*arguments)

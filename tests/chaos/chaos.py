@@ -246,10 +246,9 @@ class Kind:
 @contextlib.contextmanager
 def small_disk(folder):
     """The disk of the runs, or None; says what cannot be disturbed here."""
-    if why := sockets.possible():
-        print(f"SKIPPED PART: connections are not disturbed: {why}", flush=True)
-    if why := clocks.possible():
-        print(f"SKIPPED PART: clocks do not jump: {why}", flush=True)
+    for what, why in (("connections are not disturbed", sockets.possible()), ("no clock jumps", clocks.possible())):
+        if why:
+            print(f"SKIPPED PART: {what}: {why}", flush=True)
     try:
         small = disk.Disk(folder / "small")
     except OSError as e:

@@ -39,6 +39,13 @@ def test_who_has_taken_over_the_state_must_be_lost_as_well():
     assert survivors(log + LOST.format(0, 75), 2, {70, 71, 75}) == []
 
 
+def test_that_workers_go_on_may_be_said_behind_the_loss_of_one():
+    on = "I1125 training goes on with {} worker(s){} from iteration 5, after 0.00 s\n"
+    log = LOST.format(0, 70) + on.format(3, " (new: 0, 1, 2)") + on.format(2, "")
+    assert survivors(log, 3, {70, 71, 72}) == [1, 2]
+    assert survivors(log + LOST.format(1, 71) + on.format(1, "") + LOST.format(2, 72), 3, {70, 71, 72}) == []
+
+
 def test_who_had_finished_when_it_was_killed_is_not_missed():
     log = LOST.format(0, 70)
     assert survivors(log, 2, {70, 71}, {70, 71}) == []

@@ -1,6 +1,8 @@
 """Blocks without a node: what a feeding task keeps of their memory, and Arrow's columns as Java writes them."""
 
 import os
+import signal
+import time
 
 import pytest
 
@@ -58,8 +60,23 @@ def test_a_program_is_done_with_a_block_by_one_store_of_one_byte():
         def __setitem__(self, place, value):
             stored.append((place, value))
 
-    _block._free(Shared(), os.getpid(), done.append, (7,))
+    _block._free(Shared(), os.getpid(), _block._forks, done.append, (7,))
     assert stored == [(4, 1)] and done == [7]
+
+
+def test_memory_that_a_fork_still_reads_is_not_used_again():
+    memory, given_back = _block.of_rows([b"row"]), []
+    block = _block.Block(os.dup(memory.fd))
+    child = os.fork()
+    if child == 0:
+        time.sleep(60)
+        os._exit(0)
+    block.when_free(given_back.append, 1)
+    del block
+    assert not memory.done() and given_back == [1]
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    memory.close()
 
 
 def test_blocks_that_a_program_keeps_do_not_hide_those_behind_them():

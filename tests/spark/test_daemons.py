@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from conftest import QUICK, sha256
+from conftest import NOT_WHEN_SLOW, sha256
 from spark_jobs import (
     FILES,
     JAR,
@@ -130,7 +130,7 @@ def test_yarn_client_mode_with_everything_on_hdfs(job, hadoop, stored, local_has
     assert model == local_hash(job, hadoop, "hdfs")
 
 
-@QUICK
+@NOT_WHEN_SLOW
 def test_yarn_client_mode_with_everything_on_s3(job, s3, stored):
     train_and_resume(job, s3, "s3a", stored)
 

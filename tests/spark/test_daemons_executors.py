@@ -6,7 +6,7 @@ import signal
 import subprocess
 import time
 
-from conftest import QUICK, wait_until
+from conftest import NOT_WHEN_SLOW, wait_until
 from disturbed_jobs import marked_executors as executors
 from disturbed_jobs import marked_processes
 from spark_jobs import (
@@ -37,7 +37,7 @@ def dynamic(most):
     )
 
 
-@QUICK
+@NOT_WHEN_SLOW
 def test_dynamic_allocation_on_yarn_is_taken_with_one_size_and_refused_with_two(job, hadoop, stored, local_hash):
     point(job, stored(hadoop, "hdfs"))
     model = f"{hadoop.url('hdfs')}/dynamic.model"

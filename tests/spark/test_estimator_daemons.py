@@ -9,11 +9,11 @@ import sys
 
 import pytest
 
-from conftest import LONG, QUICK, ROOT, crema
+from conftest import LONG, NOT_WHEN_SLOW, ROOT, crema
 from spark_jobs import JAR, SPARK, job  # noqa: F401 (job is a fixture)
 
 
-@pytest.mark.parametrize("ranks,executors", [pytest.param(3, 2, marks=QUICK), pytest.param(1, 2, marks=LONG)])
+@pytest.mark.parametrize("ranks,executors", [pytest.param(3, 2, marks=NOT_WHEN_SLOW), pytest.param(1, 2, marks=LONG)])
 def test_an_estimators_ranks_are_honoured_on_yarn(job, records, hadoop, ranks, executors):
     solver = job / "lenet_memory_solver.prototxt"
     alone = crema("train", "-solver", solver.name, "-ranks", ranks, "-model", "alone.model", cwd=job)

@@ -11,7 +11,7 @@ import time
 
 import pytest
 
-from conftest import LONG, QUICK, children, crema, running, sha256, wait_until
+from conftest import LONG, NOT_WHEN_SLOW, children, crema, running, sha256, wait_until
 from disturbed_jobs import (
     FRAMES,
     descendants,
@@ -62,7 +62,7 @@ def test_killed_children_and_executors_change_nothing(job, undisturbed):
     hdfs = ("spark.hadoop.fs.defaultFS=hdfs://127.0.0.1:9",)
     before = text
     text, *files = trained(job, undisturbed.run, "-resume", "auto", master="local[2]", conf=hdfs)
-    assert re.search(r"training goes on from the snapshot of iteration 800, \S+_iter_800.solverstate", text), text[
+    assert re.search(r"training goes on from the snapshot of iteration (8\d\d), \S+_iter_\1.solverstate", text), text[
         -2000:
     ]
     expect_files(before, (model, snapshots), files)
@@ -103,7 +103,7 @@ def stopped():
 
 
 @pytest.mark.parametrize(
-    "what", [pytest.param("child", marks=LONG), pytest.param("child with rows", marks=QUICK), "executor"]
+    "what", [pytest.param("child", marks=LONG), pytest.param("child with rows", marks=NOT_WHEN_SLOW), "executor"]
 )
 def test_stopped_for_ever(job, undisturbed, stopped, what):
     """A stopped child is ended by its executor, and its task begins anew: also where only that one has its rows. An

@@ -102,7 +102,8 @@ def test_nodes_on_yarn_without_installation_in_both_modes(hadoop, home, archive)
         "archive": ("cluster", "./env/bin/python", archive, "env/lib/python[0-9.]*/site-packages"),
     }
     if not LONG_RUN and not list((SPARK / "jars").glob("spark-core_*-3.5.*")):
-        jobs = {"cluster": jobs["cluster"]}  # on the other line of Spark
+        jobs = {"cluster": jobs["cluster"]}
+        print("SKIPPED PART: on the other line of Spark one job of three; CREMA_LONG=1 runs all", flush=True)
     running = {}
     for name, (mode, python, package, _) in jobs.items():
         program = ("feed_job.py", f"{place}/numbers", f"{place}/{name}")

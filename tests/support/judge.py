@@ -5,6 +5,7 @@ import re
 
 GONE = r"worker (\d+) \([^)]*pid (\d+)\) (?:was lost|has been silent|has not finished|was started|failed|and others)"
 WENT_ON = r"training goes on with \d+ worker\(s\)(?: \(new: ([\d, ]+)\))? from iteration (\d+)"
+COUNTED = r"training goes on with (\d+) worker\(s\)(?: \(new: ([\d, ]+)\))? from"
 # The iteration that is done; the driver counts from 1.
 SHOWN = r"Iteration (\d+)(?: \(| of )|training  iteration (\d+)/"
 TEST = r"Iteration (\d+), Testing net|Test net output (#\d+: \S+ = [-+.\dea-z]+(?: \(\* .* loss\))?)$"
@@ -38,14 +39,18 @@ def went_back(log):
 def survivors(log, workers, hit, killed=()):
     """The workers with a state that the run had at its end. One that was given up counts as lost only if its process
     was hit, so that a run that throws out healthy workers does not pass. One that had finished when it was killed is
-    not named as lost.
+    not named as lost. That workers go on is said a moment later, when one of them may have been named already: then
+    how many go on tells.
     """
-    states, named = set(range(workers)), {int(pid) for _, pid in re.findall(GONE, log)}
-    for gone, pid, new, _ in re.findall(f"{GONE}|{WENT_ON}", log):
+    states, lost, named = set(range(workers)), [], {int(pid) for _, pid in re.findall(GONE, log)}
+    for gone, pid, count, new in re.findall(f"{GONE}|{COUNTED}", log):
         if gone and int(pid) in hit:
             states.discard(int(gone))
-        elif new:
-            states |= {int(n) for n in new.split(", ")}
+            lost.append(int(gone))
+        elif count:
+            states |= {int(n) for n in new.split(", ") if n}
+            for one in lost:
+                states -= {one} if len(states) > int(count) else set()
     return sorted(states)[len(set(killed) - named) :]
 
 
@@ -61,13 +66,15 @@ def lost_all(code, log):
 
 def late(log, files, every):
     """Files of snapshots that were due, each `every` iterations, and those that new leaders took instead of them, or
-    beside them: {due: {taken, ..}}.
+    beside them, whole: {due: {taken, ..}}.
     """
     found = collections.defaultdict(set)
     for _, at in re.findall(WENT_ON, log):
         due = int(at) // every * every
         for state in [f for f in files if due and due != int(at) and f.endswith(f"_iter_{at}.solverstate")]:
             net = state.removesuffix(f"_iter_{at}.solverstate")
+            if f"{net}_iter_{at}.caffemodel" not in files:
+                continue
             for e in ("solverstate", "caffemodel"):
                 found[f"{net}_iter_{due}.{e}"].add(f"{net}_iter_{at}.{e}")
     return dict(found)

@@ -114,8 +114,8 @@ private[crema] class TrainTask(spec: TrainSpec, jobBytes: Array[Byte], worker: I
       var end = End(Event.Done.getDefaultInstance, None, None)
       var event = child.next()
       while (event.isDefined) {
-        for (e <- event if e.hasSnapshot) publisher.execute(() => child.send(publishSnapshot(e.getSnapshot, retry)))
-        for (e <- event if e.hasModel) publisher.execute(() => child.send(publishModel(e.getModel, retry)))
+        for (e <- event if e.hasSnapshot) publisher.execute(answer(child)(publishSnapshot(e.getSnapshot, retry)))
+        for (e <- event if e.hasModel) publisher.execute(answer(child)(publishModel(e.getModel, retry)))
         if (event.get.hasFailed) end = end.copy(failed = Some(event.get.getFailed))
         if (event.get.hasDone) end = end.copy(done = event.get.getDone)
         if (event.get.hasPlace) end = end.copy(place = Some(event.get.getPlace.getWorker))
@@ -137,34 +137,34 @@ private[crema] class TrainTask(spec: TrainSpec, jobBytes: Array[Byte], worker: I
     (if (job.hasTestRows) Seq(end(true)) else Nil) ++ (if (job.hasTrainRows) Seq(end(false)) else Nil)
   }
 
+  private def answer(child: Child)(made: => Option[Input]): Runnable = () =>
+    try made.foreach(child.send)
+    catch { case _: InterruptedException => /* the task is cancelled, and its worker with it */ }
+
   /** The answer to the worker about the final model. */
-  private def publishModel(model: Event.Model, retry: Retry): Input = {
-    val said = Input.Published.newBuilder
-    try retry("the model cannot be published now")(Storage.publish(model.getPath, spec.model, conf))
-    catch { case NonFatal(e) => refuse(said, s"the model is trained and not saved: ${e.getMessage}") }
-    Input.newBuilder.setPublished(said).build()
+  private def publishModel(model: Event.Model, retry: Retry): Option[Input] = {
+    def publish() = retry("the model cannot be published now")(Storage.publish(model.getPath, spec.model, conf))
+    published(Input.Published.newBuilder, "the model is trained and not saved")(publish())
   }
 
   /** The answer to the worker about its snapshot: both files are published, or why not. Nobody reads the staged files
     * again, also where that failed, and a run of days takes many.
     */
-  private def publishSnapshot(s: Event.Snapshot, retry: Retry): Input = {
-    val said = Input.Published.newBuilder.setIteration(s.getIteration)
+  private def publishSnapshot(s: Event.Snapshot, retry: Retry): Option[Input] = {
     val files = Seq(s.getModel, s.getState)
-    def published(file: String) = Storage.inFolder(spec.snapshotFolder, new File(file).getName)
-    val pair = files.map(f => f -> published(f))
-    try retry(s"the snapshot of iteration ${s.getIteration} cannot be published now")(Storage.publishPair(pair, conf))
-    catch {
-      case NonFatal(e) =>
-        refuse(said, s"the snapshot of iteration ${s.getIteration} cannot be published: ${e.getMessage}")
-    } finally files.foreach(new File(_).delete())
-    Input.newBuilder.setPublished(said).build()
+    val pair = files.map(f => f -> Storage.inFolder(spec.snapshotFolder, new File(f).getName))
+    val not = s"the snapshot of iteration ${s.getIteration} cannot be published"
+    try published(Input.Published.newBuilder.setIteration(s.getIteration), not) {
+        retry(s"$not now")(Storage.publishPair(pair, conf))
+      }
+    finally files.foreach(new File(_).delete())
   }
 
-  /** Not of a JVM that is being ended, whose hooks remove the folder that is read here: its worker is lost with it. */
-  private def refuse(said: Input.Published.Builder, why: String): Unit = {
-    Edges.endWithJvm()
-    said.setFailed(why)
+  /** None from a JVM that is being ended, whose hooks remove what is read here: its worker is lost with it. */
+  private def published(said: Input.Published.Builder, not: String)(publish: => Unit): Option[Input] = {
+    def answer = Some(Input.newBuilder.setPublished(said).build())
+    try { publish; answer }
+    catch { case NonFatal(e) => if (Edges.endWithJvm()) None else { said.setFailed(s"$not: ${e.getMessage}"); answer } }
   }
 }
 

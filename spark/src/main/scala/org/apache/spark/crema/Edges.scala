@@ -16,13 +16,20 @@ object Edges {
   def ending: Boolean = ShutdownHookManager.inShutdown()
 
   /** As `ending`; a Ctrl-C ends the children of this JVM as well, and may reach them first. */
-  def endingSoon: Boolean = ending || { Thread.sleep(300); ending }
+  def endingSoon: Boolean = ending || {
+    try Thread.sleep(300)
+    catch { case _: InterruptedException => Thread.currentThread.interrupt() } // a task that is cancelled
+    ending
+  }
 
-  /** Where this JVM is being ended: waits for that, 10 s at most, so that nobody logs what fails as a consequence. */
-  def endWithJvm(): Unit = if (endingSoon) {
+  /** Where this JVM is being ended: waits for that, 10 s at most, so that nobody logs what fails as a consequence.
+    * @return whether it is being ended
+    */
+  def endWithJvm(): Boolean = endingSoon && {
     val deadline = System.nanoTime + 10000000000L
     while (System.nanoTime < deadline)
       try Thread.sleep(100)
       catch { case _: InterruptedException => /* Spark ends its tasks before itself */ }
+    true
   }
 }
