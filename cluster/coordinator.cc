@@ -287,10 +287,11 @@ class Coordinator::State {
     goodbye.mutable_abort()->set_story(
         fmt::format("this {} was given up, and the run goes on without it: {}", roster_.member(), story));
     roster_.tell(w, goodbye);
+    const int attempt = roster_.members[static_cast<size_t>(w)].hello.attempt();
     roster_.members[static_cast<size_t>(w)] = Member();
     membership_.left(w);
     if (pauses) waitUntil_ = Deadline::after(options_.replacementTimeout);
-    reports_.lost(w, story, replaced, !gathering() && membership_.nobody(), kind);
+    reports_.lost(w, attempt, story, replaced, !gathering() && membership_.nobody(), kind);
   }
 
   void query(const Doorman::Incoming& in) {

@@ -38,9 +38,10 @@ void Reports::started() {
   emit_(event);
 }
 
-void Reports::lost(int member, const std::string& story, bool replaced, bool last, ErrorKind kind) {
+void Reports::lost(int member, int attempt, const std::string& story, bool replaced, bool last, ErrorKind kind) {
   wire::Event event;
-  event.mutable_lost()->set_worker(member), event.mutable_lost()->set_story(story);
+  event.mutable_lost()->set_worker(member), event.mutable_lost()->set_attempt(attempt);
+  event.mutable_lost()->set_story(story);
   event.mutable_lost()->set_replaced(replaced), event.mutable_lost()->set_silent(kind == ErrorKind::kTimeout);
   event.mutable_lost()->set_asked(kind == ErrorKind::kStopped), event.mutable_lost()->set_last(last);
   emit_(event);

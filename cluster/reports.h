@@ -19,7 +19,7 @@ class Reports {
   void joined(int member, const Roster& roster);
   void preparing(const Roster& roster, double now);  // not too often: how many members have their rows
   void started();
-  void lost(int member, const std::string& story, bool replaced, bool last, ErrorKind kind);
+  void lost(int member, int attempt, const std::string& story, bool replaced, bool last, ErrorKind kind);
   // Nobody trains from now on, unless nobody does already.
   void paused(double now) {
     if (since_ < 0) since_ = now;

@@ -119,7 +119,7 @@ class Workers {
       moment_[w] = Deadline::after(3);
       if (children_[w]->killed() && !joined[w] && job_.replacement() != "fail") {
         wire::Event::Lost lost;
-        lost.set_worker(static_cast<int>(w));
+        lost.set_worker(static_cast<int>(w)), lost.set_attempt(attempts_[w]);
         replace(lost);
       }
     }
@@ -138,6 +138,8 @@ class Workers {
     }
     for (const auto& l : lost) {
       const auto w = static_cast<size_t>(l.worker());
+      // The loss of an earlier process, which another thread may have seen first: its successor must not end for it.
+      if (l.attempt() < attempts_[w]) continue;
       children_[w]->end(0);
       showError(*children_[w], l.story());
       joined[w] = false;
