@@ -50,6 +50,7 @@ class MachineTest : public testing::Test {
 TEST_F(MachineTest, ThreeFailuresWithinAnHourEndTheRun) {
   for (const int time : {1, 2}) failsAndComes(time);
   EXPECT_EQ(c_->count([](const wire::Event& e) { return e.has_lost(); }), 2u);
+  EXPECT_EQ(c_->count([](const wire::Event& e) { return e.has_lost() && e.lost().attempt() == 1; }), 1u);
   members_[1].sayFailed("the disk is full", name(ErrorKind::kIo), 7);
   const std::string abort = members_[0].hearAbort();
   EXPECT_NE(abort.find("failed in step 7, for the third time within an hour: the disk is full"), std::string::npos)
