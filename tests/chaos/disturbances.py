@@ -5,6 +5,7 @@ long, how). That one comes later is among it.
 import collections
 import contextlib
 import os
+import pathlib
 import random
 import signal
 import socket
@@ -109,6 +110,7 @@ class Schedule:
         if name in ("crash", "freeze"):
             self.met[name] += 1
             return getattr(self, name)(coordinator, lasts)
+        workers = [w for w in workers if begun(w)]
         if not workers:
             return None
         before, disturber = len(self.hit), Disturber(self, coordinator, workers, disk)
@@ -226,6 +228,13 @@ class Disturber:
         for end in both:
             sockets.slow(end, RATES[how // 4])
         return lambda: [sockets.slow(end) for end in both]
+
+
+def begun(pid):
+    """Whether it runs the worker's program. Before, it is a copy of who starts it, and has that one's connections."""
+    with contextlib.suppress(OSError):
+        return b"\0worker\0" in pathlib.Path(f"/proc/{pid}/cmdline").read_bytes()
+    return False
 
 
 def signalled(pid, sign):
