@@ -4,8 +4,7 @@ import collections
 import re
 
 GONE = r"worker (\d+) \([^)]*pid (\d+)\) (?:was lost|has been silent|has not finished|was started|failed|and others)"
-WENT_ON = r"training goes on with \d+ worker\(s\)(?: \(new: ([\d, ]+)\))? from iteration (\d+)"
-COUNTED = r"training goes on with (\d+) worker\(s\)(?: \(new: ([\d, ]+)\))? from"
+WENT_ON = r"training goes on with (\d+) worker\(s\)(?: \(new: ([\d, ]+)\))? from iteration (\d+)"
 # The iteration that is done; the driver counts from 1.
 SHOWN = r"Iteration (\d+)(?: \(| of )|training  iteration (\d+)/"
 TEST = r"Iteration (\d+), Testing net|Test net output (#\d+: \S+ = [-+.\dea-z]+(?: \(\* .* loss\))?)$"
@@ -27,7 +26,7 @@ def went_back(log):
     said a moment later, when later iterations may have been shown.
     """
     wrong, furthest, lost = [], 0, 0
-    for gone, _, _, at, shown, by_driver in re.findall(f"{GONE}|{WENT_ON}|{SHOWN}", log):
+    for gone, _, _, _, at, shown, by_driver in re.findall(f"{GONE}|{WENT_ON}|{SHOWN}", log):
         if gone:
             lost = furthest
         elif at and int(at) < lost:
@@ -43,7 +42,7 @@ def survivors(log, workers, hit, killed=()):
     how many go on tells.
     """
     states, lost, named = set(range(workers)), [], {int(pid) for _, pid in re.findall(GONE, log)}
-    for gone, pid, count, new in re.findall(f"{GONE}|{COUNTED}", log):
+    for gone, pid, count, new, _ in re.findall(f"{GONE}|{WENT_ON}", log):
         if gone and int(pid) in hit:
             states.discard(int(gone))
             lost.append(int(gone))
@@ -69,7 +68,7 @@ def late(log, files, every):
     beside them, whole: {due: {taken, ..}}.
     """
     found = collections.defaultdict(set)
-    for _, at in re.findall(WENT_ON, log):
+    for _, _, at in re.findall(WENT_ON, log):
         due = int(at) // every * every
         for state in [f for f in files if due and due != int(at) and f.endswith(f"_iter_{at}.solverstate")]:
             net = state.removesuffix(f"_iter_{at}.solverstate")
