@@ -167,7 +167,8 @@ TEST(Convolution, TilesOfMinimalFiltering) {
                             {"one row of tiles", {5, 20, 4, 23, 16, 3, 3}},
                             {"5x5 in groups", {3, 96, 13, 15, 194, 5, 5, 1, 1, 2, 2, 1, 1, 2}},
                             {"5x5, unequal padding", {4, 49, 9, 12, 97, 5, 5, 1, 1, 4, 1}},
-                            {"5x5, few channels", {2, 24, 7, 7, 32, 5, 5, 1, 1, 2, 2}},
+                            {"5x5, few channels", {2, 16, 7, 7, 16, 5, 5, 1, 1, 2, 2}},
+                            {"5x5 of LeNet", {5, 20, 12, 12, 50, 5, 5}},
                             {"5x5, strips of an image", {1, 32, 40, 40, 32, 5, 5, 1, 1, 2, 2}},
                             {"5x5 without padding", {2, 49, 15, 14, 97, 5, 5}}})
     checkConv(c);

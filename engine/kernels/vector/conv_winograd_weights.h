@@ -35,7 +35,7 @@ class WinogradWeights {
     if (runs_ >= context_.pool().size() && runs_ > 1) {
       context_.pool().run(runs_, [&](int r, int lane) {
         LaneScratch& mine = scratch_.lane[static_cast<size_t>(lane)];
-        Work work{*this, x, dy, sums + sums_ * static_cast<size_t>(r), mine.planes, mine.panel, mine.tile, lane};
+        Work work{*this, x, dy, sums + sums_ * static_cast<size_t>(r), mine.planes, mine.panel, lane};
         work.pieces(pieces_ * r / runs_, pieces_ * (r + 1) / runs_);
       });
     } else {  // more threads than runs: all at each
@@ -45,8 +45,7 @@ class WinogradWeights {
                   dy,
                   sums + sums_ * static_cast<size_t>(r),
                   scratch_.shared[kSharedPlanes],
-                  scratch_.shared[kSharedInput],
-                  scratch_.shared[kSharedTransposed]};
+                  scratch_.shared[kSharedInput]};
         work.pieces(pieces_ * r / runs_, pieces_ * (r + 1) / runs_);
       }
     }
@@ -93,9 +92,9 @@ class WinogradWeights {
     const WinogradWeights& w;
     const float *x, *dy;
     float* sums;
-    Buffer &planesBuffer, &inputsBuffer, &outputsBuffer;
+    Buffer &planesBuffer, &inputsBuffer;
     int lane = -1;
-    float *source = nullptr, *inputs = nullptr, *outputs = nullptr;
+    float *source = nullptr, *inputs = nullptr;
 
     template <class Body>
     void each(int tasks, const Body& body) const {
@@ -108,8 +107,7 @@ class WinogradWeights {
         const Piece p(w, i);
         if (p.r0 == 0 || i == from) buildPlanes(p);
         transform(p);
-        transformBack(p);
-        multiply(p, i == from);
+        gradients(p, i == from);
       }
     }
 
@@ -141,29 +139,46 @@ class WinogradWeights {
       });
     }
 
-    // [panel of output channels][product][tile][kPanel]; tiles that fill the last panel are zero.
-    void transformBack(const Piece& p) {
-      const size_t product = p.gradientStep(), positions = static_cast<size_t>(w.s_.oh()) * w.s_.ow();
-      outputs = outputsBuffer.get(static_cast<size_t>(w.columns_) * kProducts * product);
-      const int first = 2 * p.r0, rows = std::min(2 * p.rows, w.s_.oh() - first), perGroup = w.columns_ / w.s_.groups;
+    // What dy comes to, and the sums of products. A thread that has whole panels of output channels finds each in its second
+    // cache still; where panels do not share out well, all are transformed first.
+    void gradients(const Piece& p, bool first) {
+      const size_t panel = kProducts * p.gradientStep();
+      const int lanes = w.context_.pool().size();
+      if (lane >= 0 || w.columns_ % lanes == 0 || w.columns_ >= 4 * lanes)
+        return each(w.columns_, [&](int column, int on) {
+          float* outputs = w.scratch_.lane[static_cast<size_t>(on)].tile.get(panel);
+          for (int i = 0; i < p.n; ++i) transformBack(p, column, i, on, outputs);
+          for (int e = 0; e < kProducts; ++e) multiply(p, column, e, outputs, first);
+        });
+      float* outputs = w.scratch_.shared[kSharedTransposed].get(static_cast<size_t>(w.columns_) * panel);
       each(w.columns_ * p.n, [&](int t, int on) {
-        const int column = t / p.n, i = t % p.n, o0 = column % perGroup * kPanel;
-        float* turned =
-            w.scratch_.lane[static_cast<size_t>(on)].transposed.get(static_cast<size_t>(rows) * w.s_.ow() * kPanel);
-        const size_t plane =
-            static_cast<size_t>(p.n0 + i) * w.s_.oc + static_cast<size_t>(column / perGroup) * w.ocg_ + o0;
-        toPanel(dy + plane * positions + static_cast<size_t>(first) * w.s_.ow(), static_cast<ptrdiff_t>(positions),
-                std::min(kPanel, w.ocg_ - o0), rows * w.s_.ow(), turned);
-        float* to = outputs + static_cast<size_t>(column) * kProducts * product;
-        const int before = i * p.rows * w.tileColumns_;
-        for (int r = 0; r < p.rows; ++r)
-          for (int c = 0; c < w.tileColumns_; ++c)
-            tileBack(turned, rows, r, c, product, to + static_cast<size_t>(before + r * w.tileColumns_ + c) * kPanel);
-        if (i + 1 == p.n)
-          for (int e = 0; e < kProducts; ++e)
-            std::memset(to + e * product + static_cast<size_t>(p.tiles) * kPanel, 0,
-                        (p.paddedTiles() - static_cast<size_t>(p.tiles)) * kPanel * 4);
+        transformBack(p, t / p.n, t % p.n, on, outputs + static_cast<size_t>(t / p.n) * panel);
       });
+      each(w.columns_ * kProducts, [&](int t, int) {
+        const int column = t / kProducts;
+        multiply(p, column, t % kProducts, outputs + static_cast<size_t>(column) * panel, first);
+      });
+    }
+
+    // Image i of the piece, in a panel of output channels: [product][tile][kPanel]; tiles that fill the last panel are zero.
+    void transformBack(const Piece& p, int column, int i, int on, float* to) const {
+      const size_t product = p.gradientStep(), positions = static_cast<size_t>(w.s_.oh()) * w.s_.ow();
+      const int first = 2 * p.r0, rows = std::min(2 * p.rows, w.s_.oh() - first), perGroup = w.columns_ / w.s_.groups,
+                o0 = column % perGroup * kPanel;
+      float* turned =
+          w.scratch_.lane[static_cast<size_t>(on)].transposed.get(static_cast<size_t>(rows) * w.s_.ow() * kPanel);
+      const size_t plane =
+          static_cast<size_t>(p.n0 + i) * w.s_.oc + static_cast<size_t>(column / perGroup) * w.ocg_ + o0;
+      toPanel(dy + plane * positions + static_cast<size_t>(first) * w.s_.ow(), static_cast<ptrdiff_t>(positions),
+              std::min(kPanel, w.ocg_ - o0), rows * w.s_.ow(), turned);
+      const int before = i * p.rows * w.tileColumns_;
+      for (int r = 0; r < p.rows; ++r)
+        for (int c = 0; c < w.tileColumns_; ++c)
+          tileBack(turned, rows, r, c, product, to + static_cast<size_t>(before + r * w.tileColumns_ + c) * kPanel);
+      if (i + 1 == p.n)
+        for (int e = 0; e < kProducts; ++e)
+          std::memset(to + e * product + static_cast<size_t>(p.tiles) * kPanel, 0,
+                      (p.paddedTiles() - static_cast<size_t>(p.tiles)) * kPanel * 4);
     }
 
     void tileBack(const float* turned, int rows, int r, int c, size_t product, float* to) const {
@@ -181,8 +196,8 @@ class WinogradWeights {
       }
     }
 
-    // Adds to [panel of output channels][product][channel][kPanel] the sums over a piece's tiles.
-    void multiply(const Piece& p, bool first) const {
+    // Adds to [panel of output channels][product][channel][kPanel] the sums over a piece's tiles, for one panel and product.
+    void multiply(const Piece& p, int column, int e, const float* outputs, bool first) const {
       const int most = linesPerTile(3), triples = w.icg_ / 3, tasks = (triples + most - 1) / most + (w.icg_ % 3 > 0);
       const TapRun run{.step = kPanel,
                        .images = 1,
@@ -191,20 +206,18 @@ class WinogradWeights {
                        .rowStep = static_cast<ptrdiff_t>(kProducts * w.inputStep()),
                        .columns = kPanel,
                        .bImageStep = 0};
-      each(w.columns_ * kProducts, [&](int t, int) {
-        const int e = t % kProducts, g = t / kProducts / (w.columns_ / w.s_.groups);
-        const float* from = inputs + e * w.inputStep() + static_cast<size_t>(g) * w.icg_ * kPanel;
-        const float* gradient = outputs + static_cast<size_t>(t) * p.gradientStep();
-        float* to = sums + static_cast<size_t>(t) * w.icg_ * kPanel;
-        const float* line[kRows];
-        for (int i = 0; i < tasks; ++i) {
-          const bool rest = i * most >= triples;
-          const int lines = rest ? w.icg_ % 3 : std::min(most, triples - i * most),
-                    c0 = rest ? triples * 3 : i * most * 3;
-          for (int l = 0; l < lines; ++l) line[l] = from + static_cast<ptrdiff_t>(c0 + (rest ? l : 3 * l)) * kPanel;
-          tapTileFor(rest ? 1 : 3, rest, lines)(line, run, gradient, to + static_cast<ptrdiff_t>(c0) * kPanel, !first);
-        }
-      });
+      const int g = column / (w.columns_ / w.s_.groups);
+      const float* from = inputs + e * w.inputStep() + static_cast<size_t>(g) * w.icg_ * kPanel;
+      const float* gradient = outputs + static_cast<size_t>(e) * p.gradientStep();
+      float* to = sums + (static_cast<size_t>(column) * kProducts + static_cast<size_t>(e)) * w.icg_ * kPanel;
+      const float* line[kRows];
+      for (int i = 0; i < tasks; ++i) {
+        const bool rest = i * most >= triples;
+        const int lines = rest ? w.icg_ % 3 : std::min(most, triples - i * most),
+                  c0 = rest ? triples * 3 : i * most * 3;
+        for (int l = 0; l < lines; ++l) line[l] = from + static_cast<ptrdiff_t>(c0 + (rest ? l : 3 * l)) * kPanel;
+        tapTileFor(rest ? 1 : 3, rest, lines)(line, run, gradient, to + static_cast<ptrdiff_t>(c0) * kPanel, !first);
+      }
     }
   };
 

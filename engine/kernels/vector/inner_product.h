@@ -67,8 +67,9 @@ inline void ipForwardFew(Context& context, const IpShape& s, const float* x, con
 }
 
 // One item. VL rows of the weights are turned in registers, as the chains are those of the other ways. Meanwhile what comes next
-// of them is asked for as memory is read fastest, kRun numbers of one row after those of the other: rows that are read side by
-// side have half of the speed of one that is read from end to end.
+// of them is asked for: from memory to the second cache as memory is read fastest, kRun numbers of one row after those of the other, as rows
+// that are read side by side have half of the speed of one that is read from end to end; and from there to the first cache shortly
+// before it is needed, as VL rows that are a multiple of a page apart displace each other there (0133).
 class OneItem {
  public:
   OneItem(const IpShape& s, const float* x, const float* w) : s_(s), x_(x), w_(w) {}
@@ -100,17 +101,20 @@ class OneItem {
   }
 
  private:
-  static constexpr int kRun = 512;
+  static constexpr int kRun = 1024, kNear = 64, kMemory = 2;  // kMemory: for the second cache
 
-  // A block's share of the next run of all rows: VL VL numbers of one row.
+  // A block's share of the next run of all rows: VL VL numbers of one row; and its own rows' next lines but a few.
   INL void ask(int o, int rows, int i, bool more) const {
+    const float* near = w_ + static_cast<size_t>(o) * s_.in + i + kNear;
+    if (i % kLine == 0 && i + kNear < s_.in)
+      for (int r = 0; r < rows; ++r) __builtin_prefetch(near + static_cast<ptrdiff_t>(r) * s_.in);
     const int block = i % kRun / VL, run = i / kRun * kRun + kRun, blocksOfRow = kRun / (VL * VL);
     const int row = block / blocksOfRow;
     const bool here = run < s_.in;
     if ((!here && !more) || row >= rows) return;
     const float* next = w_ + static_cast<size_t>(here ? o + row : o + VL + row) * s_.in + (here ? run : 0) +
                         block % blocksOfRow * VL * VL;
-    for (int k = 0; k < VL * VL; k += kLine) __builtin_prefetch(next + k);
+    for (int k = 0; k < VL * VL; k += kLine) __builtin_prefetch(next + k, 0, kMemory);
   }
 
   const IpShape& s_;

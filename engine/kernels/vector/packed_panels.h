@@ -13,7 +13,7 @@ struct PositionsCall {
   float* out;
   const float* bias;                      // [M] or null: the initial value of the chains
   bool isCopy = false;                    // the source was written just now
-  bool mayReadInPlace;                    // few rows: reading B straight from the planes beats packing it
+  bool mayReadInPlace;                    // few rows: reading B straight from the planes beats packing it (0134)
   const Epilogue<float>* then = nullptr;  // steps on the outputs
   int channel = 0;                        // of these: the number of row 0,
   ptrdiff_t outStart = 0;                 // and where `out` lies in the blob

@@ -73,14 +73,14 @@ INL void alongBoth(const float* x, ptrdiff_t step, const Axis& axis, const Write
 }
 
 // Square kernels of three or five taps without stride, where at least a quarter of the products is saved (the last row and
-// column of tiles may be half empty) and what the transforms cost is spread over enough channels, for five taps over more of
-// them and over enough outputs (0101). 0: none of these.
+// column of tiles may be half empty) and what the transforms cost is spread over enough channels, for five taps over enough
+// outputs (0101). 0: none of these.
 inline int winogradTaps(const ConvShape& s) {
   const bool known = s.kh == s.kw && (s.kh == 3 || s.kh == 5) && s.strideH == 1 && s.strideW == 1 && s.dilH == 1 &&
                      s.dilW == 1 && s.padH < s.kh && s.padW < s.kw;
   const int icg = s.ic / s.groups, ocg = s.oc / s.groups, outputs = s.oh() * s.ow();
   if (!known || s.oh() < 2 || s.ow() < 2 || icg < 16 || ocg < 16) return 0;
-  if (s.kh == 5 && (outputs < 49 || icg < 24 || ocg < 32)) return 0;
+  if (s.kh == 5 && outputs < 49) return 0;
   const int64_t products = s.kh == 3 ? 16 : 49, tiles = int64_t{(s.oh() + 1) / 2} * ((s.ow() + 1) / 2);
   return 4 * tiles * products <= 3 * int64_t{outputs} * s.kh * s.kw ? s.kh : 0;
 }
