@@ -101,13 +101,14 @@ void depthwise(Bench& b) {
   b.total("depthwise");
 }
 
-// What minimal filtering computes, and of five taps what it leaves to the direct kernels, for eight images; GFLOP/s of the
-// direct products.
+// What minimal filtering computes, for eight images; GFLOP/s of the direct products.
 void filtered(Bench& b) {
   conv(b, "alex conv3", {8, 256, 13, 13, 384, 3, 3, 1, 1, 1, 1}, true);
   conv(b, "goog 3b/3x3", {8, 128, 28, 28, 192, 3, 3, 1, 1, 1, 1}, true);
   conv(b, "goog 3b/5x5", {8, 32, 28, 28, 96, 5, 5, 1, 1, 2, 2}, true);
   conv(b, "alex conv2", {8, 96, 27, 27, 256, 5, 5, 1, 1, 2, 2, 1, 1, 2}, true);
+  conv(b, "goog 3a/5x5", {8, 16, 28, 28, 32, 5, 5, 1, 1, 2, 2}, true);
+  conv(b, "goog 4a/5x5", {8, 16, 14, 14, 48, 5, 5, 1, 1, 2, 2}, true);
   conv(b, "goog 4c/5x5", {8, 24, 14, 14, 64, 5, 5, 1, 1, 2, 2}, true);
   conv(b, "goog 5b/5x5", {8, 48, 14, 14, 128, 5, 5, 1, 1, 2, 2}, true);
   conv(b, "goog 4e/5x5", {8, 32, 14, 14, 128, 5, 5, 1, 1, 2, 2}, true);

@@ -159,18 +159,21 @@ TEST(Convolution, OutputsMuchSmallerThanInputs) {
 
 // Square kernels of three or five taps and enough channels, which are computed by minimal filtering (vector/winograd.h).
 TEST(Convolution, TilesOfMinimalFiltering) {
-  for (const ConvCase& c : {ConvCase{"groups, unequal padding", {3, 34, 9, 12, 38, 3, 3, 1, 1, 2, 0, 1, 1, 2}},
-                            {"channels in several pieces", {2, 150, 6, 7, 20, 3, 3, 1, 1, 1, 1}},
-                            {"several images a unit, one left", {13, 16, 7, 7, 33, 3, 3, 1, 1, 1, 1}},
-                            {"strips of an image", {1, 16, 80, 75, 17, 3, 3, 1, 1, 1, 1}},
-                            {"smallest", {2, 16, 2, 2, 16, 3, 3, 1, 1, 1, 1}},
-                            {"one row of tiles", {5, 20, 4, 23, 16, 3, 3}},
-                            {"5x5 in groups", {3, 96, 13, 15, 194, 5, 5, 1, 1, 2, 2, 1, 1, 2}},
-                            {"5x5, unequal padding", {4, 49, 9, 12, 97, 5, 5, 1, 1, 4, 1}},
-                            {"5x5, few channels", {2, 16, 7, 7, 16, 5, 5, 1, 1, 2, 2}},
-                            {"5x5 of LeNet", {5, 20, 12, 12, 50, 5, 5}},
-                            {"5x5, strips of an image", {1, 32, 40, 40, 32, 5, 5, 1, 1, 2, 2}},
-                            {"5x5 without padding", {2, 49, 15, 14, 97, 5, 5}}})
+  for (const ConvCase& c :
+       {ConvCase{"groups, unequal padding", {3, 34, 9, 12, 38, 3, 3, 1, 1, 2, 0, 1, 1, 2}},
+        {"channels in several pieces", {2, 150, 6, 7, 20, 3, 3, 1, 1, 1, 1}},
+        {"several images a unit, one left", {13, 16, 7, 7, 33, 3, 3, 1, 1, 1, 1}},
+        {"strips of an image", {1, 16, 80, 75, 17, 3, 3, 1, 1, 1, 1}},
+        {"smallest", {2, 16, 2, 2, 16, 3, 3, 1, 1, 1, 1}},
+        {"one row of tiles", {5, 20, 4, 23, 16, 3, 3}},
+        {"5x5 in groups", {3, 96, 13, 15, 194, 5, 5, 1, 1, 2, 2, 1, 1, 2}},
+        {"5x5, unequal padding", {4, 49, 9, 12, 97, 5, 5, 1, 1, 4, 1}},
+        {"5x5, few channels", {2, 16, 7, 7, 16, 5, 5, 1, 1, 2, 2}},
+        {"5x5, sums too large to lie side by side, pieces in turn", {3, 96, 27, 27, 96, 5, 5, 1, 1, 2, 2}},
+        {"3x3, the same", {2, 128, 28, 56, 96, 3, 3, 1, 1, 1, 1}},
+        {"5x5 of LeNet", {5, 20, 12, 12, 50, 5, 5}},
+        {"5x5, strips of an image", {1, 32, 40, 40, 32, 5, 5, 1, 1, 2, 2}},
+        {"5x5 without padding", {2, 49, 15, 14, 97, 5, 5}}})
     checkConv(c);
 }
 

@@ -12,7 +12,8 @@ TEST(Convolution, StepsGiveTheBitsOfKernelsOneAfterTheOther) {
         ConvShape{3, 3, 32, 32, 96, 5, 5, 2, 2, 2, 2}, ConvShape{1, 8, 13, 13, 10, 3, 3, 1, 1, 0, 0, 1, 1, 2},
         ConvShape{2, 19, 9, 21, 19, 3, 3, 1, 1, 1, 1, 1, 1, 19}, ConvShape{1, 3, 15, 80, 3, 3, 3, 2, 2, 1, 1, 1, 1, 3},
         ConvShape{2, 140, 12, 12, 131, 1, 1}, ConvShape{3, 32, 9, 13, 34, 3, 3, 1, 1, 1, 1, 1, 1, 2},
-        ConvShape{5, 24, 11, 13, 34, 5, 5, 1, 1, 2, 2}, ConvShape{2, 3, 7, 700, 3, 3, 3, 1, 1, 1, 1, 1, 1, 3}}) {
+        ConvShape{5, 24, 11, 13, 34, 5, 5, 1, 1, 2, 2}, ConvShape{3, 3, 32, 32, 48, 5, 5, 1, 1, 2, 2},
+        ConvShape{2, 3, 7, 700, 3, 3, 3, 1, 1, 1, 1, 1, 1, 3}}) {
     const int plane = s.oh() * s.ow();
     const size_t out = static_cast<size_t>(s.n) * s.oc * plane, channels = static_cast<size_t>(s.oc);
     const auto x = numbers(static_cast<size_t>(s.n) * s.ic * s.h * s.w, 1), other = numbers(out, 3),
@@ -51,10 +52,11 @@ TEST(Convolution, StepsGiveTheBitsOfKernelsOneAfterTheOther) {
 
 // Outputs of 8 MB and more: sameBits() gives one that begins with a line, which passes the caches, and one that does not.
 TEST(Convolution, LargeOutputsPassTheCaches) {
-  // In the last two, panels with left-out kernel rows begin amid a line, with both widths of vectors.
+  // In the third and fourth, panels with left-out kernel rows begin amid a line, with both widths of vectors.
   for (const ConvShape& s :
        {ConvShape{2, 8, 128, 128, 72, 1, 1}, ConvShape{4, 140, 64, 64, 130, 1, 1},
-        ConvShape{32, 17, 24, 88, 128, 3, 3, 2, 2, 1, 1}, ConvShape{18, 3, 12, 20, 512, 5, 5, 1, 1, 2, 2}}) {
+        ConvShape{32, 17, 24, 88, 128, 3, 3, 2, 2, 1, 1}, ConvShape{18, 3, 12, 20, 512, 5, 5, 1, 1, 2, 2},
+        ConvShape{8, 3, 128, 128, 64, 3, 3, 2, 2, 1, 1}}) {
     const size_t plane = static_cast<size_t>(s.oh()) * s.ow(), out = static_cast<size_t>(s.n) * s.oc * plane,
                  in = static_cast<size_t>(s.ic) * s.h * s.w;
     const auto x = numbers(s.n * in, 1), w = numbers(static_cast<size_t>(s.oc) * s.ic * s.kh * s.kw, 2);

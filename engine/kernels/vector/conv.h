@@ -98,7 +98,7 @@ inline void convForward(Context& context, const ConvShape& s, const float* x, co
                  .out = y + start,
                  .bias = bias ? bias + g * ocg : nullptr,
                  .isCopy = !planes.plain,
-                 .mayReadInPlace = ocg <= (planes.plain ? 16 : 64),
+                 .mayReadInPlace = ocg <= (s.kw > 1 ? 64 : 16),
                  .then = then.empty() ? nullptr : &then,
                  .channel = g * ocg,
                  .outStart = start,

@@ -16,13 +16,15 @@ class WinogradWeights {
     image_ = planes_.channel * s.ic;
     sums_ = static_cast<size_t>(columns_) * kProducts * icg_ * kPanel;
     off_ = winogradOffsets<F>(planes_, s.ic);
-    // What is transformed of a piece is read once for each panel of channels: half a MiB of it, where the sums are in a cache
-    // beside it, else 8 MiB and at most 640 tiles.
+    // What is transformed of a piece's inputs is read once for each panel of output channels: with one of these 3/4 MiB of it, where
+    // the sums are in a cache beside it, else 8 MiB and at most 640 tiles. Images in whole panels of tiles, as others are computed too.
     const bool small = static_cast<int64_t>(s.groups) * icg_ * ocg_ * kProducts <= (1 << 17);
     const int tiles = tileRows_ * tileColumns_,
-              most = small ? std::clamp((1 << 17) / (kProducts * (s.ic + s.oc)), 32, 640)
+              most = small ? std::clamp((3 << 16) / (kProducts * (s.ic + kTilesOfPanel)), 32, 640)
                            : std::clamp((1 << 21) / (kProducts * s.ic), 64, 640);
     chunk_ = std::clamp(most / tiles, 1, std::max(1, s.n));
+    const int whole = kTilesOfPanel / std::gcd(tiles, kTilesOfPanel);
+    if (chunk_ > whole) chunk_ -= chunk_ % whole;
     strip_ = tiles <= 2 * most ? tileRows_ : std::max(1, most / tileColumns_);
     strips_ = (tileRows_ + strip_ - 1) / strip_;
     pieces_ = (s.n + chunk_ - 1) / chunk_ * strips_;
@@ -55,6 +57,7 @@ class WinogradWeights {
 
  private:
   static constexpr int kProducts = F::kProducts * F::kProducts;
+  static constexpr int kTilesOfPanel = 32;  // the wider panel: pieces are the same for all instruction sets
 
   // Images [n0, n0 + n), rows of tiles [r0, r0 + rows), in panels.
   struct Piece {
@@ -140,7 +143,7 @@ class WinogradWeights {
     }
 
     // What dy comes to, and the sums of products. A thread that has whole panels of output channels finds each in its second
-    // cache still; where panels do not share out well, all are transformed first.
+    // cache or the one behind it still; where panels do not share out well, all are transformed first.
     void gradients(const Piece& p, bool first) {
       const size_t panel = kProducts * p.gradientStep();
       const int lanes = w.context_.pool().size();

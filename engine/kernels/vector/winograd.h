@@ -50,15 +50,15 @@ struct FiveTaps {
   }
 };
 
-// Both axes: x [From][From], adjacent ones `step` floats apart -> to(i, j, value), i, j < To. Down columns, then along rows.
-template <int From, int To, class Axis, class Write>
-INL void alongBoth(const float* x, ptrdiff_t step, const Axis& axis, const Write& to) {
+// Both axes: x(i), i < From From -> to(i, j, value), i, j < To. Down columns, then along rows.
+template <int From, int To, class Read, class Axis, class Write>
+INL void alongBoth(const Read& x, const Axis& axis, const Write& to) {
   V t[To][From];
 #pragma GCC unroll 8
   for (int b = 0; b < From; ++b) {
     V column[From], u[To];
 #pragma GCC unroll 8
-    for (int a = 0; a < From; ++a) column[a] = load(x + (a * From + b) * step);
+    for (int a = 0; a < From; ++a) column[a] = x(a * From + b);
     axis(column, u);
 #pragma GCC unroll 8
     for (int i = 0; i < To; ++i) t[i][b] = u[i];
@@ -70,6 +70,13 @@ INL void alongBoth(const float* x, ptrdiff_t step, const Axis& axis, const Write
 #pragma GCC unroll 8
     for (int j = 0; j < To; ++j) to(i, j, u[j]);
   }
+}
+
+// Of x [From][From], adjacent ones `step` floats apart.
+template <int From, int To, class Axis, class Write>
+INL void alongBoth(const float* x, ptrdiff_t step, const Axis& axis, const Write& to) {
+  alongBoth<From, To>(
+      [&](int i) __attribute__((always_inline)) { return load(x + i * step); }, axis, to);
 }
 
 // Square kernels of three or five taps without stride, where at least a quarter of the products is saved (the last row and
@@ -130,23 +137,39 @@ std::vector<int> winogradOffsets(const Planes& planes, int channels) {
   return off;
 }
 
-// A panel of tiles of some channels: to [product][productStep] + [channel][kPanel].
-template <class F>
+// A panel of tiles of some channels: to [product][productStep] + [channel][kPanel]. READ: how a vector of tiles is read.
+enum class TileReads { Rows, Halves, Packed };
+template <class F, TileReads READ>
 void transformInputs(const PanelPlan& p, const float* source, const int* off, int channels, ptrdiff_t productStep,
                      float* to) {
   constexpr int kPart = 4, kSquare = F::kInputs * F::kInputs;  // channels that stay in the first cache
-  alignas(64) float raw[kPart * kSquare * kPanel];
-  for (int c0 = 0; c0 < channels; c0 += kPart) {
-    const int part = std::min(kPart, channels - c0);
-    packPanel(p, source, off, c0 * kSquare, (c0 + part) * kSquare, raw);
-    for (int c = 0; c < part; ++c)
-      for (int v = 0; v < kPanel; v += VL) {
-        float* d = to + static_cast<ptrdiff_t>(c0 + c) * kPanel + v;
-        alongBoth<F::kInputs, F::kProducts>(
-            raw + c * kSquare * kPanel + v, kPanel, [](const V* x, V* u) { F::inputs(x, u); },
-            [&](int i, int j, V u) { store(d + (i * F::kProducts + j) * productStep, u); });
-      }
+  alignas(64) float raw[READ == TileReads::Packed ? kPart * kSquare * kPanel : 1];
+  for (int c = 0; c < channels; ++c, off += kSquare) {
+    const float* packed = raw + c % kPart * kSquare * kPanel;
+    if (READ == TileReads::Packed && c % kPart == 0)
+      packPanel(p, source, off, 0, std::min(kPart, channels - c) * kSquare, raw);
+    for (int v = 0; v < kWidth; ++v) {
+      float* d = to + static_cast<ptrdiff_t>(c) * kPanel + v * VL;
+      const float *left = source + p.half[2 * v], *right = source + p.half[2 * v + 1];
+      alongBoth<F::kInputs, F::kProducts>(
+          [&](int i) __attribute__((always_inline)) {
+            if constexpr (READ == TileReads::Rows) return load(left + off[i]);
+            if constexpr (READ == TileReads::Halves) return loadHalves(left + off[i], right + off[i]);
+            if constexpr (READ == TileReads::Packed) return load(packed + i * kPanel + v * VL);
+          },
+          [](const V* x, V* u) { F::inputs(x, u); },
+          [&](int i, int j, V u) { store(d + (i * F::kProducts + j) * productStep, u); });
+    }
   }
+}
+
+template <class F>
+void transformInputs(const PanelPlan& p, const float* source, const int* off, int channels, ptrdiff_t productStep,
+                     float* to) {
+  const auto of = p.rowsFit     ? &transformInputs<F, TileReads::Rows>
+                  : p.halvesFit ? &transformInputs<F, TileReads::Halves>
+                                : &transformInputs<F, TileReads::Packed>;
+  of(p, source, off, channels, productStep, to);
 }
 
 }  // namespace crema::kernels::KNS
