@@ -171,6 +171,8 @@ TEST(Convolution, TilesOfMinimalFiltering) {
         {"5x5, few channels", {2, 16, 7, 7, 16, 5, 5, 1, 1, 2, 2}},
         {"5x5, sums too large to lie side by side, pieces in turn", {3, 96, 27, 27, 96, 5, 5, 1, 1, 2, 2}},
         {"3x3, the same", {2, 128, 28, 56, 96, 3, 3, 1, 1, 1, 1}},
+        {"5x5, eight tiles a row", {3, 17, 16, 16, 20, 5, 5, 1, 1, 2, 2}},
+        {"3x3, 32 tiles a row", {1, 18, 9, 64, 16, 3, 3, 1, 1, 1, 1}},
         {"5x5 of LeNet", {5, 20, 12, 12, 50, 5, 5}},
         {"5x5, strips of an image", {1, 32, 40, 40, 32, 5, 5, 1, 1, 2, 2}},
         {"5x5 without padding", {2, 49, 15, 14, 97, 5, 5}}})

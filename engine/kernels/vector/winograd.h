@@ -145,7 +145,7 @@ void transformInputs(const PanelPlan& p, const float* source, const int* off, in
   constexpr int kPart = 4, kSquare = F::kInputs * F::kInputs;  // channels that stay in the first cache
   alignas(64) float raw[READ == TileReads::Packed ? kPart * kSquare * kPanel : 1];
   for (int c = 0; c < channels; ++c, off += kSquare) {
-    const float* packed = raw + c % kPart * kSquare * kPanel;
+    const float* packed = raw + (READ == TileReads::Packed ? c % kPart * kSquare * kPanel : 0);
     if (READ == TileReads::Packed && c % kPart == 0)
       packPanel(p, source, off, 0, std::min(kPart, channels - c) * kSquare, raw);
     for (int v = 0; v < kWidth; ++v) {
