@@ -179,6 +179,18 @@ TEST(Convolution, TilesOfMinimalFiltering) {
     checkConv(c);
 }
 
+// The same with little padding, where the gradient of the input goes over tiles of the output (vector/conv_winograd_spread.h).
+TEST(Convolution, TilesThatAreSpreadOverTheInput) {
+  for (const ConvCase& c : {ConvCase{"3x3 in groups", {3, 34, 11, 9, 38, 3, 3, 1, 1, 0, 0, 1, 1, 2}},
+                            {"channels in several pieces, more rows than meet at once", {2, 140, 8, 8, 150, 3, 3}},
+                            {"wider than a vector", {1, 16, 6, 75, 17, 3, 3}},
+                            {"several images a unit, one left", {17, 16, 6, 6, 16, 3, 3}},
+                            {"3x3, padded along one axis", {2, 16, 13, 4, 20, 3, 3, 1, 1, 0, 1}},
+                            {"5x5, unequal padding", {3, 18, 12, 13, 20, 5, 5, 1, 1, 1, 0}},
+                            {"5x5, several panels an image", {2, 16, 24, 23, 19, 5, 5}}})
+    checkConv(c);
+}
+
 // A product has the magnitude 1/4 on average: a double loop over magnitudes would take seconds here.
 TEST(Convolution, MoreTilesSideBySideThan16BitsHold) {
   const ConvShape s{1, 16, 4, 131'076, 16, 3, 3};

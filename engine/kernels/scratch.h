@@ -39,7 +39,15 @@ enum SharedUse { kPackedWeights, kPartialSums, kSharedPlanes, kSharedTransposed,
 
 // What packed weights depend on, beside the values of the weights.
 struct Packing {
-  enum Pass { kForward, kToData, kForwardWinograd, kToDataWinograd, kForwardTurned, kWinogradTurned };
+  enum Pass {
+    kForward,
+    kToData,
+    kForwardWinograd,
+    kToDataWinograd,
+    kToDataWinogradSpread,
+    kForwardTurned,
+    kWinogradTurned
+  };
   Pass pass;
   const float* weights;
   ConvShape shape;  // n, h, w and what shifts the kernel are not looked at

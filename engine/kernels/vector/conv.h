@@ -163,6 +163,9 @@ inline void convBackwardData(Context& context, const ConvShape& s, const float* 
   if (isDepthwise(s)) return depthwiseBackwardData(context, s, dy, w, dx);
   if (s.kh == 1 && s.kw == 1 && s.strideW > 1 && s.padH == 0 && s.padW == 0)
     return stridedSingleTapToData(context, s, dy, w, dx);
+  const int spread = winogradSpreadTaps(s);
+  if (spread == 3) return winogradSpread<ThreeTaps>(context, s, dy, w, dx);
+  if (spread == 5) return winogradSpread<FiveTaps>(context, s, dy, w, dx);
   if (addingTapsIsLess(s)) return convBackwardDataByTaps(context, s, dy, w, dx);
   const int filtered = winogradBackTaps(s);
   if (filtered == 3) return winogradBackwardData<ThreeTaps>(context, s, dy, w, dx);

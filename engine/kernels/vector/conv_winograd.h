@@ -31,6 +31,28 @@ float* packedProducts(Context& context, const Packing& packing, int groups, int 
   });
 }
 
+// Blocks [b0, b1) of rows: products of a panel, inputs [product][channel] productStep apart, and of the weights A of all
+// rows, to [product][row][kPanel] of each block. A piece of the panel meets these blocks while the first cache holds it.
+template <class F>
+void filteredProducts(const RowBlocks& blocks, int b0, int b1, int channels, const float* A, const float* inputs,
+                      size_t productStep, float* tiles) {
+  constexpr int kProducts = F::kProducts * F::kProducts;
+  for (int e = 0; e < kProducts; ++e)
+    for (int k = 0; k < channels; k += kDepth) {
+      const size_t first = static_cast<size_t>(e) * channels + k;
+      const float* source[2] = {inputs + e * productStep + k * kPanel, nullptr};
+      for (int b = b0; b < b1; ++b) {
+        const int rows = blocks.size(b);
+        const float* w = A + static_cast<size_t>(blocks.start(b)) * channels * kProducts + first * rows;
+        float* to = tiles + (static_cast<size_t>(blocks.start(b) - blocks.start(b0)) * kProducts +
+                             static_cast<size_t>(e * rows)) *
+                                kPanel;
+        gemmTileFor(kPacked, rows)(std::min(kDepth, channels - k), w, source, nullptr, to, kPanel, k > 0, nullptr,
+                                   w + static_cast<ptrdiff_t>(std::min(kDepth, channels)) * rows, nullptr, nullptr);
+      }
+    }
+}
+
 // One convolution of `s`, of whose output the products are A.
 template <class F>
 struct WinogradCall {
@@ -43,24 +65,12 @@ struct WinogradCall {
   // same few places of a cache where that is a multiple of its size.
   size_t productStep = (static_cast<size_t>(icg) + 1) * kPanel, panelSize = kProducts * productStep;
 
-  // Blocks [b0, b1) of rows of group g: the products of a panel, inputs [product][channel][kPanel], and its outputs. A piece of
-  // the panel meets these blocks while the first cache holds it.
+  // Blocks [b0, b1) of rows of group g: the products of a panel, inputs [product][channel][kPanel], and its outputs.
   void someBlocks(const PanelPlan& p, int g, const RowBlocks& blocks, int b0, int b1, const float* inputs, int n0,
                   float* tiles) const {
     const auto rowsBefore = [&](int b) { return static_cast<size_t>(blocks.start(b) - blocks.start(b0)); };
-    for (int e = 0; e < kProducts; ++e)
-      for (int k = 0; k < icg; k += kDepth) {
-        const size_t first = static_cast<size_t>(e) * icg + k;
-        const float* source[2] = {inputs + e * productStep + k * kPanel, nullptr};
-        for (int b = b0; b < b1; ++b) {
-          const int rows = blocks.size(b);
-          const float* w = A + (static_cast<size_t>(g) * ocg + blocks.start(b)) * icg * kProducts + first * rows;
-          gemmTileFor(kPacked, rows)(std::min(kDepth, icg - k), w, source, nullptr,
-                                     tiles + (rowsBefore(b) * kProducts + static_cast<size_t>(e * rows)) * kPanel,
-                                     kPanel, k > 0, nullptr, w + static_cast<ptrdiff_t>(std::min(kDepth, icg)) * rows,
-                                     nullptr, nullptr);
-        }
-      }
+    filteredProducts<F>(blocks, b0, b1, icg, A + static_cast<size_t>(g) * ocg * icg * kProducts, inputs, productStep,
+                        tiles);
     for (int b = b0; b < b1; ++b)
       blockOutputs(p, g * ocg + blocks.start(b), blocks.size(b), n0, tiles + rowsBefore(b) * kProducts * kPanel);
   }
@@ -214,18 +224,25 @@ void winogradForward(Context& context, const ConvShape& s, const float* x, const
   convByWinograd<F>(context, s, x, A, bias, y, then, turned);
 }
 
+// The products of filters whose rows are input channels; place: of each tap, times the output channels.
+template <class F>
+const float* packedToData(Context& context, const Packing& packing, const ConvShape& s, const float* w,
+                          const int* place) {
+  constexpr int kTaps = F::kTaps * F::kTaps;
+  const int icg = s.ic / s.groups, ocg = s.oc / s.groups;
+  return packedProducts<F>(context, packing, s.groups, icg, ocg, kRows, [&](int g, int m0, int rows, float* to) {
+    const float* from = w + (static_cast<size_t>(g) * ocg * icg + m0) * kTaps;
+    for (int o = 0; o < ocg; ++o, from += static_cast<size_t>(icg) * kTaps)
+      packTransposed(from, kTaps, rows, kTaps, place, to + static_cast<ptrdiff_t>(o) * rows);
+  });
+}
+
 template <class F>
 void winogradBackwardData(Context& context, const ConvShape& s, const float* dy, const float* w, float* dx) {
   constexpr int kTaps = F::kTaps * F::kTaps;
-  const int icg = s.ic / s.groups, ocg = s.oc / s.groups;
   int place[kTaps];
-  for (int t = 0; t < kTaps; ++t) place[t] = (kTaps - 1 - t) * ocg;
-  const float* A = packedProducts<F>(
-      context, {Packing::kToDataWinograd, w, s}, s.groups, icg, ocg, kRows, [&](int g, int m0, int rows, float* to) {
-        const float* from = w + (static_cast<size_t>(g) * ocg * icg + m0) * kTaps;
-        for (int o = 0; o < ocg; ++o, from += static_cast<size_t>(icg) * kTaps)
-          packTransposed(from, kTaps, rows, kTaps, place, to + static_cast<ptrdiff_t>(o) * rows);
-      });
+  for (int t = 0; t < kTaps; ++t) place[t] = (kTaps - 1 - t) * (s.oc / s.groups);
+  const float* A = packedToData<F>(context, {Packing::kToDataWinograd, w, s}, s, w, place);
   convByWinograd<F>(context, winogradBack(s), dy, A, nullptr, dx, {}, false);
 }
 

@@ -112,10 +112,11 @@ void maxPoolTransposed(Context& context, const PoolShape& s, const float* x, flo
 inline void maxPoolForward(Context& context, const PoolShape& s, const float* x, float* y, int32_t* mask) {
   if (!poolsRows(s))
     return mask ? maxPoolTransposed<true>(context, s, x, y, mask) : maxPoolTransposed<false>(context, s, x, y, mask);
-  eachPooledPlane(context, s, [&](const auto& rows, size_t in, size_t out) {
+  const auto use = [&](const auto& rows, size_t in, size_t out) {
     mask ? rows.template maxima<true>(x + in, y + out, mask + out)
          : rows.template maxima<false>(x + in, y + out, nullptr);
-  });
+  };
+  poolsSquares(s) ? eachPooledPlane(context, s, PoolSquares(s), use) : eachPooledPlane(context, s, use);
 }
 
 inline void maxPoolBackward(Context& context, const PoolShape& s, const float* dy, const int32_t* mask, float* dx) {

@@ -106,9 +106,8 @@ struct PoolRows {
 };
 
 // use(rows, plane, its first input, its first output) for all planes.
-template <int TAPS, int STRIDE, class Use>
-void eachPooledPlane(Context& context, const PoolShape& s, const Use& use) {
-  const PoolRows<TAPS, STRIDE> rows(s);
+template <class Rows, class Use>
+void eachPooledPlane(Context& context, const PoolShape& s, const Rows& rows, const Use& use) {
   eachPlanes(context, s.n * s.c, s.oh * s.ow, [&](int first, int last, int) {
     for (int i = first; i < last; ++i)
       use(rows, static_cast<size_t>(i) * s.h * s.w, static_cast<size_t>(i) * s.oh * s.ow);
@@ -116,9 +115,9 @@ void eachPooledPlane(Context& context, const PoolShape& s, const Use& use) {
 }
 template <class Use>
 void eachPooledPlane(Context& context, const PoolShape& s, const Use& use) {
-  if (s.kw == 2)
-    return s.strideW == 1 ? eachPooledPlane<2, 1>(context, s, use) : eachPooledPlane<2, 2>(context, s, use);
-  return s.strideW == 1 ? eachPooledPlane<3, 1>(context, s, use) : eachPooledPlane<3, 2>(context, s, use);
+  const auto by = [&](const auto& rows) { eachPooledPlane(context, s, rows, use); };
+  if (s.kw == 2) return s.strideW == 1 ? by(PoolRows<2, 1>(s)) : by(PoolRows<2, 2>(s));
+  return s.strideW == 1 ? by(PoolRows<3, 1>(s)) : by(PoolRows<3, 2>(s));
 }
 
 }  // namespace crema::kernels::KNS

@@ -6,11 +6,14 @@
 // outputs have need, lose a digit. Each product is summed over channels in chains of fused multiply-adds, as every sum here.
 namespace crema::kernels::KNS {
 
-// Each function along one axis; `Back` are the transposes, for the gradient of the weights.
+// Each function along one axis; `Back` are the transposes, for gradients.
 struct ThreeTaps {
   static constexpr int kTaps = 3, kInputs = 4, kProducts = 4;
   INL static void inputs(const V* x, V* u) {
     u[0] = sub(x[0], x[2]), u[1] = add(x[1], x[2]), u[2] = sub(x[2], x[1]), u[3] = sub(x[1], x[3]);
+  }
+  INL static void inputsBack(const V* u, V* x) {
+    x[0] = u[0], x[1] = add(sub(u[1], u[2]), u[3]), x[2] = sub(add(u[1], u[2]), u[0]), x[3] = sub(zero(), u[3]);
   }
   INL static void weights(const V* g, V* u) {
     const V half = set1(0.5f), outer = add(g[0], g[2]);
@@ -31,6 +34,10 @@ struct FiveTaps {
   INL static void inputs(const V* x, V* u) {
     ThreeTaps::inputs(x, u);
     u[4] = sub(x[3], x[4]), u[5] = x[4], u[6] = sub(x[4], x[5]);
+  }
+  INL static void inputsBack(const V* u, V* x) {
+    ThreeTaps::inputsBack(u, x);
+    x[3] = sub(u[4], u[3]), x[4] = add(sub(u[5], u[4]), u[6]), x[5] = sub(zero(), u[6]);
   }
   INL static void weights(const V* g, V* u) {
     ThreeTaps::weights(g, u);
@@ -101,6 +108,14 @@ inline ConvShape winogradBack(const ConvShape& s) {
 inline int winogradBackTaps(const ConvShape& s) {
   const bool dense = s.strideH == 1 && s.strideW == 1 && s.dilH == 1 && s.dilW == 1;
   return dense ? winogradTaps(winogradBack(s)) : 0;
+}
+
+// winogradTaps() of the convolution itself, whose transpose gives the gradient of its input, where this is less: it has a tile
+// for 2 x 2 outputs, what winogradBackTaps() is of one for 2 x 2 inputs.
+inline int winogradSpreadTaps(const ConvShape& s) {
+  const auto tiles = [](int h, int w) { return int64_t{(h + 1) / 2} * ((w + 1) / 2); };
+  const int taps = winogradTaps(s);
+  return taps > 0 && 4 * tiles(s.oh(), s.ow()) <= 3 * tiles(s.h, s.w) ? taps : 0;
 }
 
 // Input planes split by the parity of rows and columns, so that what tiles side by side need of it lies side by side.
