@@ -112,6 +112,8 @@ void filtered(Bench& b) {
   conv(b, "goog 4c/5x5", {8, 24, 14, 14, 64, 5, 5, 1, 1, 2, 2}, true);
   conv(b, "goog 5b/5x5", {8, 48, 14, 14, 128, 5, 5, 1, 1, 2, 2}, true);
   conv(b, "goog 4e/5x5", {8, 32, 14, 14, 128, 5, 5, 1, 1, 2, 2}, true);
+  conv(b, "5x5, no padding", {8, 64, 28, 28, 64, 5, 5}, true);
+  conv(b, "3x3, no padding", {8, 512, 13, 13, 512, 3, 3}, true);
   conv(b, "goog 5b/3x3", {8, 192, 7, 7, 384, 3, 3, 1, 1, 1, 1}, true);
   conv(b, "res 2b/2b", {8, 64, 56, 56, 64, 3, 3, 1, 1, 1, 1}, true);
   conv(b, "res 3b/2b", {8, 128, 28, 28, 128, 3, 3, 1, 1, 1, 1}, true);

@@ -152,6 +152,7 @@ TEST(Pooling, WhatIsNoNumberIsTheMaximumWhereItIsFirst) {
   for (const PoolShape& s : {PoolShape{1, 3, 20, 19, 20, 19, 3, 3, 1, 1, 1, 1},
                              {1, 3, 20, 19, 10, 10, 3, 3, 2, 2, 1, 1},
                              {1, 3, 20, 19, 10, 10, 2, 2, 2, 2},
+                             {1, 3, 8, 24, 4, 12, 2, 2, 2, 2},
                              {1, 3, 20, 19, 7, 7, 3, 3, 3, 3}}) {
     auto x = numbers(static_cast<size_t>(s.c * s.h * s.w), 3);
     for (size_t i = 0; i < x.size(); i += 5) x[i] = i % 2 ? NAN : -INFINITY;
@@ -165,6 +166,10 @@ TEST(Pooling, WhatIsNoNumberIsTheMaximumWhereItIsFirst) {
       EXPECT_EQ(m, mask);
     });
     EXPECT_EQ(std::memcmp(got.data(), want.data(), out * sizeof(float)), 0);
+    const auto alone =
+        sameBits("max alone", out, 0, [&](Context& k, float* y) { maxPoolForward(k, s, x.data(), y, nullptr); });
+    EXPECT_EQ(std::memcmp(alone.data(), want.data(), out * sizeof(float)), 0);
+    checkPositive(s, x, mask);
   }
 }
 

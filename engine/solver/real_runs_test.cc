@@ -82,7 +82,7 @@ class RealRuns : public testing::Test {
   }
   void TearDown() override { setLogLevel(LogLevel::kInfo); }
 
-  // Its log has the losses to six digits; the weights after 5,000 iterations came as near as 0.0020. BVLC's CPU build
+  // Its log has the losses to six digits; the weights after 5,000 iterations came as near as 0.0022. BVLC's CPU build
   // lands at 0.0018, and starts that differ by one rounding at 0.0019 to 0.0033: two float32 runs over 5,000 iterations
   // with max pooling come no nearer.
   void addLeNet(const std::string& mnist) {

@@ -2,7 +2,7 @@
 // input: each 2 x 2 numbers of dy go back to products, these are summed over output channels, and what they come to is
 // spread over the inputs that the tile has seen:
 //   dx = sum over tiles of  B [ (G g) * (A dy) ]
-// The sums of an input go over its tiles in the order of rows and columns. LeNet's second convolution has 16 tiles of 49
+// The sum of an input goes over its places in the tiles' windows, by rows and columns, that is from its last tile to its first. LeNet's second convolution has 16 tiles of 49
 // products here, 36 of dx, and 1,600 products by taps.
 namespace crema::kernels::KNS {
 
@@ -28,7 +28,8 @@ class WinogradSpread {
   }
 
   void run(const float* dy, float* dx) const {
-    const int units = (s_.n + unit_ - 1) / unit_, parts = partsOfUnit(context_.pool().size(), units);
+    const int units = (s_.n + unit_ - 1) / unit_,
+              parts = std::min(partsOfUnit(context_.pool().size(), units), s_.groups * RowBlocks(icg_).count);
     const size_t input = static_cast<size_t>(s_.ic) * s_.h * s_.w,
                  output = static_cast<size_t>(s_.oc) * s_.oh() * s_.ow();
     context_.pool().run(units * parts, [&](int t, int lane) {

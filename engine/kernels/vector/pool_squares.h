@@ -43,6 +43,7 @@ class PoolSquares {
 
   // The even and the odd columns of a row of the windows of outputs [o, o + VL).
   INL void read(const float* x, size_t o, V* taps) const {
+    static_assert(VL == 2 * kOfPiece || VL == 4 * kOfPiece);
     V half[2];
     for (int i = 0; i < 2; ++i) {
       const int32_t* corner = corner_.data() + o + i * VL / 2;
