@@ -2,8 +2,9 @@
 // input: each 2 x 2 numbers of dy go back to products, these are summed over output channels, and what they come to is
 // spread over the inputs that the tile has seen:
 //   dx = sum over tiles of  B [ (G g) * (A dy) ]
-// The sum of an input goes over its places in the tiles' windows, by rows and columns, that is from its last tile to its first. LeNet's second convolution has 16 tiles of 49
-// products here, 36 of dx, and 1,600 products by taps.
+// The sum of an input goes over its places in the tiles' windows, by rows and columns, that is from its last tile to its
+// first. LeNet's second convolution has 16 tiles of 49 products for each pair of channels so, 36 if tiles go over dx, and 1,600
+// products by taps.
 namespace crema::kernels::KNS {
 
 // A tile of dy to products, as inputs become products in the forward pass.
