@@ -1,7 +1,8 @@
 // The gradient of the input of an unstrided convolution whose output is much smaller (no padding, large kernel): one
 // product per tap and output position, then every input element sums its taps. Only needed products are computed;
-// positions() would also compute those of padding, 2.25 times as many for LeNet's conv2. Cost: a buffer of taps, kept
-// in the L2 cache by working on a few channels at a time.
+// positions() would also compute those of padding, 2.25 times as many for 5 x 5 on 12 x 12. Enough channels of 3 x 3 or
+// 5 x 5 are filtered (conv_winograd_spread.h). Cost: a buffer of taps, kept in the L2 cache by working on a few channels
+// at a time.
 //   tap[(i, a, b)][n, r, c] = sum_o w[o][i][a][b] dy[n][o][r][c]            one chain over o
 //   dx[n][i][y][x] = sum_(a, b) tap[(i, a, b)][n, y + pad - a dil, x + pad - b dil]     in the order of (a, b)
 namespace crema::kernels::KNS {

@@ -19,7 +19,10 @@ class WinogradSpread {
  public:
   // A: the packed products of the filters.
   WinogradSpread(Context& context, const ConvShape& s, const float* A)
-      : context_(context), s_(s), A_(A), planes_(planesOfPairs(s)) {
+      : context_(context),
+        s_(s),
+        A_(A),
+        planes_(parityPlanes({s.n, s.oc, s.oh(), s.ow(), 1, 2, 2}, (s.oh() + 1) / 2, (s.ow() + 1) / 2)) {
     icg_ = s.ic / s.groups, ocg_ = s.oc / s.groups;
     productStep_ = (static_cast<size_t>(ocg_) + 1) * kPanel;  // as in conv_winograd.h
     image_ = planes_.channel * s.oc;
@@ -51,13 +54,6 @@ class WinogradSpread {
  private:
   static constexpr int kProducts = F::kProducts * F::kProducts, kSquare = F::kInputs * F::kInputs;
 
-  // dy split by the parity of rows and columns.
-  static Planes planesOfPairs(const ConvShape& s) {
-    Planes planes({s.n, s.oc, s.oh(), s.ow(), 1, 2, 2, 2, 2}, false);
-    planes.rows = (s.oh() + 1) / 2, planes.columns = (s.ow() + 1) / 2;
-    planes.channel = static_cast<size_t>(4) * planes.rows * planes.columns;
-    return planes;
-  }
   int tiles() const { return planes_.rows * planes_.columns; }
   std::vector<PanelPlan> planFor(int images) const {
     return planPanels({.rows = 1,
@@ -150,7 +146,7 @@ class WinogradSpread {
   Context& context_;
   const ConvShape& s_;
   const float* A_;
-  Planes planes_;
+  Planes planes_;  // of dy
   int icg_, ocg_, unit_;
   size_t productStep_, image_;
   std::vector<int> off_;

@@ -8,6 +8,26 @@ inline bool poolsRows(const PoolShape& s) {
          std::max(s.w, s.ow) <= kMostColumns * VL;
 }
 
+// The maxima of a vector of windows, of taps in the order in which they are met. KEEPS: the index in the plane is kept as an
+// integer's bits in a float vector, which only moves and selects it, without the window's own place until its end.
+template <bool KEEPS>
+struct Maxima {
+  V best, at;
+  INL Maxima(V first, V where) : best(first), at(where) {}
+  INL void meet(V tap, V where) { take(greater(tap, best), where), best = larger(tap, best); }
+  INL void take(Mask which, V tap, V where) { best = select(which, tap, best), take(which, where); }
+  // places: of the windows. positive: -1 where the maximum is not above 0.
+  INL V index(const int32_t* places, bool positive) const {
+    const V index = addBits(at, load(reinterpret_cast<const float*>(places)));
+    return positive ? select(greater(best, zero()), index, set1Bits(-1)) : index;
+  }
+
+ private:
+  INL void take(Mask which, V where) {
+    if (KEEPS) at = select(which, where, at);
+  }
+};
+
 // What is said of the columns of one vector of outputs beside where they lie.
 template <int TAPS>
 struct PoolColumns {
@@ -54,8 +74,7 @@ struct PoolRows {
     }
   }
 
-  // What lies outside is no number, and so larger than nothing. KEEPS: the index of the maximum in the plane is kept as an
-  // integer's bits in a float vector, which only moves and selects it, without the column of the window until its end.
+  // What lies outside is no number, and so larger than nothing.
   template <bool KEEPS>
   void maxima(const float* x, float* y, int32_t* mask) const {
     const V nothing = set1(std::numeric_limits<float>::quiet_NaN());
@@ -63,29 +82,20 @@ struct PoolRows {
         x, y, [&](const auto& c, const PoolColumns<TAPS>& o, int r, int y0, int y1) __attribute__((always_inline)) {
           V taps[TAPS];
           c.read(x + y0 * s.w, nothing, taps);
-          V best = taps[0], at = set1Bits(y0 * s.w);
-          const auto meet = [&](int h, int b) __attribute__((always_inline)) {
-            if (KEEPS) at = select(greater(taps[b], best), set1Bits(h * s.w + b), at);
-            best = larger(taps[b], best);
-          };
+          Maxima<KEEPS> m(taps[0], set1Bits(y0 * s.w));
 #pragma GCC unroll 3
           for (int b = 1; b < TAPS; ++b) {
-            if (!o.whole) {
-              best = select(o.leading[b], taps[b], best);
-              if (KEEPS) at = select(o.leading[b], set1Bits(y0 * s.w + b), at);
-            }
-            meet(y0, b);
+            if (!o.whole) m.take(o.leading[b], taps[b], set1Bits(y0 * s.w + b));
+            m.meet(taps[b], set1Bits(y0 * s.w + b));
           }
           for (int h = y0 + 1; h < y1; ++h) {
             c.read(x + h * s.w, nothing, taps);
 #pragma GCC unroll 3
-            for (int b = 0; b < TAPS; ++b) meet(h, b);
+            for (int b = 0; b < TAPS; ++b) m.meet(taps[b], set1Bits(h * s.w + b));
           }
-          store(c.out, y + r * s.ow + c.x0, best);
+          store(c.out, y + r * s.ow + c.x0, m.best);
           if (!KEEPS) return;
-          at = addBits(at, load(reinterpret_cast<const float*>(o.first)));
-          if (s.positive) at = select(greater(best, zero()), at, set1Bits(-1));
-          store(c.out, reinterpret_cast<float*>(mask) + r * s.ow + c.x0, at);
+          store(c.out, reinterpret_cast<float*>(mask) + r * s.ow + c.x0, m.index(o.first, s.positive));
         });
   }
 

@@ -1,6 +1,5 @@
 // Maxima of 2 x 2 windows side by side that fill a plane: vectors of outputs go on from row to row, put together from pieces
-// of four outputs, for which eight numbers lie side by side in a row of the plane. Comparisons go over a window as the
-// reference's do.
+// of four outputs, for which eight numbers lie side by side in a row of the plane.
 namespace crema::kernels::KNS {
 
 constexpr int kOfPiece = 4;  // outputs
@@ -17,30 +16,20 @@ class PoolSquares {
       for (int c = 0; c < s.ow; ++c) corner_[static_cast<size_t>(r) * s.ow + c] = 2 * r * s.w + 2 * c;
   }
 
-  // KEEPS: the index of the maximum as pool_rows.h keeps it.
   template <bool KEEPS>
   void maxima(const float* x, float* y, int32_t* mask) const {
     const V place[3] = {set1Bits(1), set1Bits(s_.w), set1Bits(s_.w + 1)};
     for (size_t o = 0; o < corner_.size(); o += VL) {
       V top[2], low[2];
       read(x, o, top), read(x + s_.w, o, low);
-      V best = top[0], at = zero();
-      const auto meet = [&](V tap, V where) __attribute__((always_inline)) {
-        if (KEEPS) at = select(greater(tap, best), where, at);
-        best = larger(tap, best);
-      };
-      meet(top[1], place[0]), meet(low[0], place[1]), meet(low[1], place[2]);
-      store(y + o, best);
-      if (!KEEPS) continue;
-      at = addBits(at, corners(o));
-      if (s_.positive) at = select(greater(best, zero()), at, set1Bits(-1));
-      store(reinterpret_cast<float*>(mask) + o, at);
+      Maxima<KEEPS> m(top[0], zero());
+      m.meet(top[1], place[0]), m.meet(low[0], place[1]), m.meet(low[1], place[2]);
+      store(y + o, m.best);
+      if (KEEPS) store(reinterpret_cast<float*>(mask) + o, m.index(corner_.data() + o, s_.positive));
     }
   }
 
  private:
-  V corners(size_t o) const { return load(reinterpret_cast<const float*>(corner_.data()) + o); }
-
   // The even and the odd columns of a row of the windows of outputs [o, o + VL).
   INL void read(const float* x, size_t o, V* taps) const {
     static_assert(VL == 2 * kOfPiece || VL == 4 * kOfPiece);

@@ -118,14 +118,16 @@ inline int winogradSpreadTaps(const ConvShape& s) {
   return taps > 0 && 4 * tiles(s.oh(), s.ow()) <= 3 * tiles(s.h, s.w) ? taps : 0;
 }
 
-// Input planes split by the parity of rows and columns, so that what tiles side by side need of it lies side by side.
-inline Planes winogradPlanes(const ConvShape& s) {
-  ConvShape even = s;
-  even.strideH = even.strideW = 2;
-  Planes planes(even, false);
-  planes.rows = (s.oh() + 1) / 2 + s.kh / 2, planes.columns = (s.ow() + 1) / 2 + s.kw / 2;
-  planes.channel = static_cast<size_t>(4) * planes.rows * planes.columns;
+// Planes of `rows` x `columns` for each parity of rows and columns, so that what tiles side by side need lies side by side.
+inline Planes parityPlanes(ConvShape s, int rows, int columns) {
+  s.strideH = s.strideW = 2;
+  Planes planes(s, false);
+  planes.rows = rows, planes.columns = columns;
+  planes.channel = static_cast<size_t>(4) * rows * columns;
   return planes;
+}
+inline Planes winogradPlanes(const ConvShape& s) {
+  return parityPlanes(s, (s.oh() + 1) / 2 + s.kh / 2, (s.ow() + 1) / 2 + s.kw / 2);
 }
 
 // Tiles in the order (image, row, column). `out` counts tiles as if a row had kTileRow of them.
