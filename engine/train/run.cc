@@ -103,7 +103,10 @@ void checkRun(int ranks, int workers, int worker, int threads) {
   constexpr int kMostRanks = 65536;
   if (ranks < 1 || ranks > kMostRanks) invalid("-ranks must be 1 to {}, not {}", kMostRanks, ranks);
   if (workers < 1 || workers > ranks)
-    invalid("-ranks {} -workers {}: there must be at least 1 worker and at most as many as ranks", ranks, workers);
+    invalid(
+        "-ranks {} -workers {}: there must be at least 1 worker and at most as many as ranks; "
+        "name more ranks (they are part of the model) or fewer workers",
+        ranks, workers);
   if (worker < 0 || worker >= workers) invalid("-worker {}: this run has workers 0 to {}", worker, workers - 1);
   checkThreads(threads, "-threads");
 }

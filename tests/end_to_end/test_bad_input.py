@@ -198,7 +198,7 @@ def test_flags(records, tmp_path):
     for flags, words in (
         (("-gpu", "0"), "Cannot use GPU in CPU-only Caffe: check mode."),
         (("-isa", "sse"), "-isa must be avx2"),
-        (("-workers", "2"), "at most as many as ranks"),
+        (("-workers", "2"), "at most as many as ranks; name more ranks"),
         (("-sigint_effect", "dance"), "sigint_effect"),
         (("-ranks", "2000000000"), "-ranks must be 1 to 65536"),
         (("-threads", "-4"), "-threads must be 0"),
