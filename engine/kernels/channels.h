@@ -1,7 +1,7 @@
-// Kernels on a blob seen as outer x channels x inner, with one number of each kind for each channel. Sums are computed in
-// double: where inner > 1, number i of a row of `inner` numbers is added to chain i % 16, row after row, and a binary tree adds
-// the chains at the end, so that the bits follow from the shape alone. T is float (vector code) or double (reference loops).
-// Sizes may be zero.
+// Kernels on a blob seen as outer x channels x inner, with one number of each kind for each channel. Sums of floats: where
+// inner > 1, number i of a row of `inner` numbers is added to chain i % 16, in float for up to 16 of them, 256 numbers of a
+// row; then to a chain in double, and a binary tree adds these at the end, so that the bits follow from the shape alone.
+// Where inner = 1, all in double. T is float (vector code) or double (reference loops). Sizes may be zero.
 #pragma once
 #include <cstdint>
 
@@ -19,7 +19,8 @@ void channelSums(Context& c, const ChannelShape& s, const T* x, double* sums) {
   tableOf<T>(c).channelSums(c, s, x, sums);
 }
 
-// sums[c] = sum of (a - shiftA[c]) (b - shiftB[c]); a null shift is 0; a and b may be the same.
+// sums[c] = sum of (a - shiftA[c]) (b - shiftB[c]); a null shift is 0; a and b may be the same. Shifts
+// are rounded to T where inner > 1.
 template <class T>
 void channelDots(Context& c, const ChannelShape& s, const T* a, const double* shiftA, const T* b, const double* shiftB,
                  double* sums) {

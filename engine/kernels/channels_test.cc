@@ -46,9 +46,10 @@ TEST(Channels, SumsAreThoseOfLongDoubleLoops) {
       sum[c] += x, dot[c] += (x - v.a[c]) * y, square[c] += (x - v.b[c]) * (x - v.b[c]);
     }
     for (size_t c = 0; c < channels; ++c) {
-      EXPECT_NEAR(sums[c], static_cast<double>(sum[c]), 1e-11 * static_cast<double>(v.count));
-      EXPECT_NEAR(dots[c], static_cast<double>(dot[c]), 1e-11 * static_cast<double>(v.count));
-      EXPECT_NEAR(squares[c], static_cast<double>(square[c]), 1e-11 * static_cast<double>(v.count));
+      const double most = (s.inner == 1 ? 1e-11 : 2e-7) * static_cast<double>(v.count);  // chains of 16 in float
+      EXPECT_NEAR(sums[c], static_cast<double>(sum[c]), most);
+      EXPECT_NEAR(dots[c], static_cast<double>(dot[c]), most);
+      EXPECT_NEAR(squares[c], static_cast<double>(square[c]), most);
     }
   }
 }

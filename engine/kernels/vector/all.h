@@ -13,8 +13,7 @@
 //   evens odds       of two vectors' numbers every second one, from the first or the second on
 //   zipLow zipHigh   a[0] b[0] a[1] b[1] ... of the lower or the upper halves of two vectors
 //   transpose(V*)    VL vectors as the rows of a matrix
-//   D8               eight doubles: set8 load8 store8 (from and to float or double) + - * fma8, first(n, d): the others are 0;
-//                    widen(V, D8*)
+//   D8               eight doubles: set8 load8 store8 (from and to float or double) + - * fma8, widen(V, D8*)
 //   copy8 zero8 transpose8   eight floats at a time, eight_x86.h
 //
 // Each header uses those before it.

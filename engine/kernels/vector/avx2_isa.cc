@@ -73,13 +73,6 @@ INL void store8(double* p, D8 a) {
   _mm256_storeu_pd(p + 4, a.hi);
 }
 INL D8 fma8(D8 a, D8 b, D8 c) { return {_mm256_fmadd_pd(a.lo, b.lo, c.lo), _mm256_fmadd_pd(a.hi, b.hi, c.hi)}; }
-INL D8 first(int n, D8 a) {  // the others are 0
-  const __m256i i = _mm256_setr_epi64x(0, 1, 2, 3);
-  const auto some = [&](int k, __m256d v) {
-    return _mm256_and_pd(v, _mm256_castsi256_pd(_mm256_cmpgt_epi64(_mm256_set1_epi64x(k), i)));
-  };
-  return {some(n, a.lo), some(n - 4, a.hi)};
-}
 INL void widen(V v, D8* to) {
   *to = {_mm256_cvtps_pd(_mm256_castps256_ps128(v)), _mm256_cvtps_pd(_mm256_extractf128_ps(v, 1))};
 }

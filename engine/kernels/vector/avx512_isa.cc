@@ -91,7 +91,6 @@ INL void store8(float* p, D8 a) { _mm256_storeu_ps(p, _mm512_maskz_cvtpd_ps(0xff
 INL D8 load8(const double* p) { return {_mm512_loadu_pd(p)}; }
 INL void store8(double* p, D8 a) { _mm512_storeu_pd(p, a.v); }
 INL D8 fma8(D8 a, D8 b, D8 c) { return {_mm512_fmadd_pd(a.v, b.v, c.v)}; }
-INL D8 first(int n, D8 a) { return {_mm512_maskz_mov_pd(__mmask8((1u << n) - 1), a.v)}; }  // the others are 0
 INL void widen(V v, D8* to) {
   to[0].v = _mm512_maskz_cvtps_pd(0xff, _mm512_maskz_extractf32x8_ps(0xff, v, 0));  // a cast warns as above
   to[1].v = _mm512_maskz_cvtps_pd(0xff, _mm512_maskz_extractf32x8_ps(0xff, v, 1));

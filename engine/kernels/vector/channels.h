@@ -1,37 +1,103 @@
-// Kernels of channels.h. Eight doubles at a time: one vector of AVX-512, two of AVX2, the same sums.
+// Kernels of channels.h, and the rows and sums of a channel for norm.h.
 namespace crema::kernels::KNS {
 
-// The last `count` numbers of a row, padded with zeros.
-INL D8 loadSome(const float* p, int count) {
-  alignas(32) float some[8] = {};
-  for (int i = 0; i < count; ++i) some[i] = p[i];
-  return load8(some);
+constexpr int64_t kChannelPiece = 1 << 15;  // numbers per task
+
+// `rows` of `inner` numbers, `stride` apart: those of a channel.
+struct ChannelRows {
+  int64_t first, stride;
+  int rows, inner;
+  ChannelRows(const ChannelShape& s, int c)
+      : first(int64_t{c} * s.inner), stride(int64_t{s.channels} * s.inner), rows(s.outer), inner(s.inner) {}
+
+  // Asks for what comes some thousand numbers after place i of a row, which lies at `at`: no processor foresees the next row,
+  // and none looks far enough ahead for all that a number goes through here.
+  INL void ahead(const float* at, int i) const {
+    constexpr int kAhead = 1024;
+    const int part = kAhead % inner;
+    __builtin_prefetch(at + kAhead / inner * stride + (i + part < inner ? part : part - inner + stride));
+  }
+};
+
+// VL numbers of a row, or the last ones: how they are read, and terms without those of numbers that are not there.
+struct WholeVector {
+  INL V read(const float* p) const { return load(p); }
+  INL V only(V terms) const { return terms; }
+};
+struct LastVector {
+  Mask mask;
+  explicit LastVector(int count) : mask(lanes(0, count)) {}
+  INL V read(const float* p) const { return load(mask, p); }
+  INL V only(V terms) const { return select(mask, terms, zero()); }
+};
+
+// The chains of a sum (channels.h).
+constexpr int kSumChains = 16, kSumTerms = 16, kSumVectors = kSumChains / VL, kEights = VL / 8;
+
+INL double treeOf(const D8* eights) {
+  double chain[kSumChains];
+  for (int h = 0; h < kSumChains / 8; ++h) store8(chain + 8 * h, eights[h]);
+  for (int half = kSumChains / 2; half; half /= 2)
+    for (int l = 0; l < half; ++l) chain[l] += chain[l + half];
+  return chain[0];
 }
 
-// Eight numbers of a channel, the last of its row, or of eight channels where a row has one number: how a kernel reads
-// and writes them, and its constants.
-struct Eight {
-  int channel;
-  INL D8 only(D8 a) const { return a; }
-  INL D8 read(const float* p) const { return load8(p); }
-  INL D8 of(const double* numbers) const { return set8(numbers ? numbers[channel] : 0); }
-};
-struct SomeOfRow {
-  int channel, count;
-  INL D8 only(D8 a) const { return first(count, a); }  // 0 for numbers that are not there
-  INL D8 read(const float* p) const { return loadSome(p, count); }
-  INL D8 of(const double* numbers) const { return set8(numbers ? numbers[channel] : 0); }
-};
-struct EightChannels {
-  int channel;
-  INL D8 only(D8 a) const { return a; }
-  INL D8 read(const float* p) const { return load8(p); }
-  INL D8 of(const double* numbers) const { return numbers ? load8(numbers + channel) : set8(0); }
-};
+INL void addWide(V v, D8* to) {
+  D8 wide[kEights];
+  widen(v, wide);
+  for (int j = 0; j < kEights; ++j) to[j] = to[j] + wide[j];
+}
+
+// K sums over the numbers of a channel. add(at, i, chains) adds the terms of a vector of numbers from i on to
+// chains[k * kSumVectors]. They are the blobs' that are `read`.
+template <int K, class Add>
+INL void totals(const ChannelRows& channel, std::initializer_list<const float*> read, double* sums, Add add) {
+  D8 wide[K][kSumChains / 8];
+  for (int k = 0; k < K; ++k)
+    for (D8& eight : wide[k]) eight = set8(0);
+  for (int o = 0; o < channel.rows; ++o) {
+    const int64_t row = channel.first + o * channel.stride;
+    for (int i = 0; i < channel.inner;) {
+      const int to = std::min(channel.inner, i + kSumChains * kSumTerms);
+      V chains[K * kSumVectors];
+      for (V& c : chains) c = zero();
+      for (; i + kSumChains <= to; i += kSumChains) {
+        for (const float* blob : read) channel.ahead(blob + row + i, i);
+        for (int v = 0; v < kSumVectors; ++v) add(WholeVector(), row + i + v * VL, chains + v);
+      }
+#pragma GCC unroll 4
+      for (int v = 0; v < kSumVectors; ++v)
+        if (i < to) add(LastVector(std::min(VL, to - i)), row + i, chains + v), i += VL;
+      for (int k = 0; k < K; ++k)
+        for (int v = 0; v < kSumVectors; ++v) addWide(chains[k * kSumVectors + v], &wide[k][v * kEights]);
+    }
+  }
+  for (int k = 0; k < K; ++k) sums[k] = treeOf(wide[k]);
+}
+
+// sums[c] = sum over the rows of channel c, by totals().
+template <class Add>
+void sumChannels(Context& context, const ChannelShape& s, std::initializer_list<const float*> read, double* sums,
+                 const Add& add) {
+  const int64_t each = std::max<int64_t>(1, int64_t{s.outer} * s.inner);
+  const int block = static_cast<int>(std::clamp<int64_t>(kChannelPiece / each, 1, std::max(1, s.channels)));
+  context.pool().run((s.channels + block - 1) / block, [&](int task, int) {
+    for (int c = task * block; c < std::min(s.channels, (task + 1) * block); ++c)
+      totals<1>(
+          ChannelRows(s, c), read,
+          sums + c, [&](auto at, int64_t i, V* chain) __attribute__((always_inline)) { add(c, at, i, chain); });
+  });
+}
+
+// Eight channels whose rows have one number, or the last ones.
 struct SomeChannels {
   int channel, count;
-  INL D8 only(D8 a) const { return first(count, a); }
-  INL D8 read(const float* p) const { return loadSome(p, count); }
+  INL D8 read(const float* p) const {
+    if (count == 8) return load8(p);
+    alignas(32) float some[8] = {};
+    for (int i = 0; i < count; ++i) some[i] = p[i];
+    return load8(some);
+  }
   INL D8 of(const double* numbers) const {
     double some[8] = {};
     for (int i = 0; numbers && i < count; ++i) some[i] = numbers[channel + i];
@@ -39,23 +105,8 @@ struct SomeChannels {
   }
 };
 
-constexpr int64_t kChannelPiece = 1 << 15;  // numbers per task
-
-// A sum's chains: number i of a row is added to chain i % kSumChains.
-constexpr int kSumChains = 16;
-struct SumChains {
-  D8 eight[kSumChains / 8];
-  INL SumChains() : eight{set8(0), set8(0)} {}
-  INL double sum() const {
-    double chain[kSumChains];
-    for (int h = 0; h < kSumChains / 8; ++h) store8(chain + 8 * h, eight[h]);
-    for (int half = kSumChains / 2; half; half /= 2)
-      for (int l = 0; l < half; ++l) chain[l] += chain[l + half];
-    return chain[0];
-  }
-};
-
-// Rows of one number: eight channels side by side, a chain for each over the rows.
+// Rows of one number: eight channels side by side, a chain in double for each over the rows. add(channels, i, sum): with the
+// terms of the numbers from i on added.
 template <class Add>
 void sumSingles(Context& context, const ChannelShape& s, double* sums, const Add& add) {
   const int block =
@@ -63,56 +114,39 @@ void sumSingles(Context& context, const ChannelShape& s, double* sums, const Add
   context.pool().run((s.channels + block - 1) / block, [&](int task, int) {
     const int end = std::min(s.channels, (task + 1) * block);
     for (int c = task * block; c < end; c += 8) {
-      const int count = std::min(8, end - c);
+      const SomeChannels some{c, std::min(8, end - c)};
       D8 sum = set8(0);
-      for (int o = 0; o < s.outer; ++o) {
-        const int64_t i = int64_t{o} * s.channels + c;
-        sum = count == 8 ? add(EightChannels{c}, i, sum) : add(SomeChannels{c, count}, i, sum);
-      }
-      double some[8];
-      store8(some, sum);
-      for (int l = 0; l < count; ++l) sums[c + l] = some[l];
-    }
-  });
-}
-
-// sums[c] = sum over the rows of channel c; add(lanes, i, sum): with the terms of the numbers from i on added.
-template <class Add>
-void sumChannels(Context& context, const ChannelShape& s, double* sums, const Add& add) {
-  if (s.inner == 1) return sumSingles(context, s, sums, add);
-  const int64_t each = std::max<int64_t>(1, int64_t{s.outer} * s.inner);
-  const int block = static_cast<int>(std::clamp<int64_t>(kChannelPiece / each, 1, std::max(1, s.channels)));
-  context.pool().run((s.channels + block - 1) / block, [&](int task, int) {
-    for (int c = task * block; c < std::min(s.channels, (task + 1) * block); ++c) {
-      SumChains chains;
-      for (int o = 0; o < s.outer; ++o) {
-        const int64_t row = (int64_t{o} * s.channels + c) * s.inner;
-        int i = 0;
-        for (; i + kSumChains <= s.inner; i += kSumChains)
-          for (int h = 0; h < kSumChains / 8; ++h)
-            chains.eight[h] = add(Eight{c}, row + i + int64_t{8} * h, chains.eight[h]);
-        for (int h = 0; i < s.inner; ++h, i += 8) {
-          const int rest = s.inner - i;
-          chains.eight[h] =
-              rest < 8 ? add(SomeOfRow{c, rest}, row + i, chains.eight[h]) : add(Eight{c}, row + i, chains.eight[h]);
-        }
-      }
-      sums[c] = chains.sum();
+      for (int o = 0; o < s.outer; ++o) sum = add(some, int64_t{o} * s.channels + c, sum);
+      double stored[8];
+      store8(stored, sum);
+      for (int l = 0; l < some.count; ++l) sums[c + l] = stored[l];
     }
   });
 }
 
 inline void channelSums(Context& context, const ChannelShape& s, const float* x, double* sums) {
+  if (s.inner == 1)
+    return sumSingles(
+        context, s,
+        sums, [=](auto at, int64_t i, D8 sum) __attribute__((always_inline)) { return sum + at.read(x + i); });
   sumChannels(
-      context, s,
-      sums, [=](auto at, int64_t i, D8 sum) __attribute__((always_inline)) { return sum + at.read(x + i); });
+      context, s, {x}, sums, [=](int, auto at, int64_t i, V* chain) __attribute__((always_inline)) {
+        *chain = add(*chain, at.read(x + i));
+      });
 }
 
 inline void channelDots(Context& context, const ChannelShape& s, const float* a, const double* shiftA, const float* b,
                         const double* shiftB, double* sums) {
+  if (s.inner == 1)
+    return sumSingles(
+        context, s, sums, [=](auto at, int64_t i, D8 sum) __attribute__((always_inline)) {
+          return fma8(at.read(a + i) - at.of(shiftA), at.read(b + i) - at.of(shiftB), sum);
+        });
+  const auto shift = [](const double* of, int c) { return of ? static_cast<float>(of[c]) : 0.f; };
   sumChannels(
-      context, s, sums, [=](auto at, int64_t i, D8 sum) __attribute__((always_inline)) {
-        return fma8(at.only(at.read(a + i) - at.of(shiftA)), at.read(b + i) - at.of(shiftB), sum);
+      context, s, {a, b}, sums, [=](int c, auto at, int64_t i, V* chain) __attribute__((always_inline)) {
+        const V left = at.only(sub(at.read(a + i), set1(shift(shiftA, c))));
+        *chain = fma(left, sub(at.read(b + i), set1(shift(shiftB, c))), *chain);
       });
 }
 
