@@ -20,9 +20,6 @@ INL void writeChannel(const ChannelRows& channel, float* to, bool streams, Of of
   if (streams) drain();
 }
 
-// To the second cache: while a channel is there, the same numbers of the next one, whose rows lie behind its own, are asked for.
-constexpr int kNextChannel = 2;
-
 // What a channel's numbers go through, in registers.
 template <bool SCALED, bool RECTIFIED>
 struct NormChannel {
@@ -70,14 +67,14 @@ inline void normForward(Context& context, const ChannelShape& s, double eps, con
       const V shift = set1(static_cast<float>(mean));
       totals<1>(
           channel, {}, &sum, [&](auto at, int64_t i, V* chain) __attribute__((always_inline)) {
-            __builtin_prefetch(x + i + s.inner, 0, kNextChannel);
+            channel.next(x + i);
             const V d = at.only(sub(at.read(x + i), shift));
             *chain = fma(d, d, *chain);
           });
       to.mean[c] = mean, to.variance[c] = sum / m, to.factor[c] = 1 / std::sqrt(to.variance[c] + eps);
       const NormChannel<SCALED, RECTIFIED> of(steps, c, mean, to.factor[c]);
       writeChannel(channel, y, streams, [&](Mask mask, int64_t i) {
-        __builtin_prefetch(x + i + s.inner, 0, kNextChannel);
+        channel.next(x + i);
         return of.forward(load(mask, x + i));
       });
     });
@@ -109,7 +106,7 @@ inline void normBackward(Context& context, const ChannelShape& s, const float* x
       const V p = set1(static_cast<float>(r)), q = set1(static_cast<float>(sums[1] * (-r * r / m))),
               mean = set1(static_cast<float>(sums[0] / m));
       writeChannel(channel, dx, false, [&](Mask mask, int64_t i) {
-        __builtin_prefetch(x + i + s.inner, 0, kNextChannel), __builtin_prefetch(dy + i + s.inner, 0, kNextChannel);
+        channel.next(x + i), channel.next(dy + i);
         const V in = load(mask, x + i), z = of.rectifierBack(of.normal(in), load(mask, dy + i));
         return mul(p, fma(q, add(in, of.minus), sub(of.scaleBack(z), mean)));
       });
