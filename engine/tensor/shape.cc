@@ -31,8 +31,10 @@ int Shape::count(int from, int to) const {
 }
 
 int Shape::canonicalAxis(int axis) const {
+  if (axes() == 0) invalid("axis {} is out of range for a blob without axes, one number", axis);
   if (axis < -axes() || axis >= axes())
-    invalid("axis {} is out of range for a blob with {} axes ({})", axis, axes(), brief());
+    invalid("axis {} is out of range for a blob with {} axes ({}); it has axes -{} to {}", axis, axes(), brief(),
+            axes(), axes() - 1);
   return axis < 0 ? axis + axes() : axis;
 }
 
