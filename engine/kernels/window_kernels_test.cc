@@ -239,6 +239,9 @@ TEST(Lrn, WithinAPlaneAgainstDoubleLoops) {
                                   {1, 2, 7, 19, 5, 2.5, 0.75},
                                   {1, 3, 1, 33, 3, 0.5, 0.75},
                                   {3, 1, 5, 2, 9, 1.5, 0.75},
+                                  {3, 5, 8, 8, 3, 0.5, 0.75},
+                                  {2, 2, 37, 13, 7, 0.5, 0.75},
+                                  {1, 2, 150, 130, 5, 0.5, 0.75},
                                   {1, 2, 6, 5, 3, 0.3, 0.6}}) {
     const size_t count = static_cast<size_t>(s.n) * s.c * s.h * s.w;
     const auto x = numbers(count, 1), dy = numbers(count, 2);

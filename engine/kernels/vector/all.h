@@ -51,6 +51,7 @@
 #include "kernels/vector/pool.h"
 #include "kernels/vector/rows.h"
 #include "kernels/vector/lrn.h"
+#include "kernels/vector/lrn_within.h"
 #include "kernels/vector/channels.h"
 #include "kernels/vector/norm.h"
 #include "kernels/vector/updates.h"

@@ -44,7 +44,13 @@ INL V load(Mask m, const float* p) { return _mm256_maskload_ps(p, m); }
 INL V load(V other, Mask m, const float* p) {
   return _mm256_blendv_ps(other, _mm256_maskload_ps(p, m), _mm256_castsi256_ps(m));
 }
-INL void store(Mask m, float* p, V v) { _mm256_maskstore_ps(p, m, v); }
+// Zen's processors take a masked store apart, 12 cycles of it, whatever the mask says; most say all, or one half.
+INL void store(Mask m, float* p, V v) {
+  const int which = _mm256_movemask_ps(_mm256_castsi256_ps(m));
+  if (which == 0xff) return store(p, v);
+  if (which == 0x0f) return _mm_storeu_ps(p, _mm256_castps256_ps128(v));
+  _mm256_maskstore_ps(p, m, v);
+}
 INL V loadHalves(const float* a, const float* b) {
   return _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(a)), _mm_loadu_ps(b), 1);
 }

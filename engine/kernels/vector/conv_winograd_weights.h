@@ -201,25 +201,15 @@ class WinogradWeights {
 
     // Adds to [panel of output channels][product][channel][kPanel] the sums over a piece's tiles, for one panel and product.
     void multiply(const Piece& p, int column, int e, const float* outputs, bool first) const {
-      const int most = linesPerTile(3), triples = w.icg_ / 3, tasks = (triples + most - 1) / most + (w.icg_ % 3 > 0);
-      const TapRun run{.step = kPanel,
-                       .images = 1,
-                       .imageStep = 0,
-                       .rows = static_cast<int>(p.plan.size()),
-                       .rowStep = static_cast<ptrdiff_t>(kProducts * w.inputStep()),
-                       .columns = kPanel,
-                       .bImageStep = 0};
       const int g = column / (w.columns_ / w.s_.groups);
       const float* from = inputs + e * w.inputStep() + static_cast<size_t>(g) * w.icg_ * kPanel;
       const float* gradient = outputs + static_cast<size_t>(e) * p.gradientStep();
       float* to = sums + (static_cast<size_t>(column) * kProducts + static_cast<size_t>(e)) * w.icg_ * kPanel;
-      const float* line[kRows];
-      for (int i = 0; i < tasks; ++i) {
-        const bool rest = i * most >= triples;
-        const int lines = rest ? w.icg_ % 3 : std::min(most, triples - i * most),
-                  c0 = rest ? triples * 3 : i * most * 3;
-        for (int l = 0; l < lines; ++l) line[l] = from + static_cast<ptrdiff_t>(c0 + (rest ? l : 3 * l)) * kPanel;
-        tapTileFor(rest ? 1 : 3, rest, lines)(line, run, gradient, to + static_cast<ptrdiff_t>(c0) * kPanel, !first);
+      const RowBlocks blocks(w.icg_);
+      for (int b = 0; b < blocks.count; ++b) {
+        const ptrdiff_t before = static_cast<ptrdiff_t>(blocks.start(b)) * kPanel;
+        panelTileFor(blocks.size(b))(static_cast<int>(p.plan.size()), from + before,
+                                     static_cast<ptrdiff_t>(kProducts * w.inputStep()), gradient, to + before, !first);
       }
     }
   };

@@ -1,4 +1,4 @@
-// The two micro kernels. Every output element is one chain of fused multiply-adds in the order of k (or p): tile sizes
+// The three micro kernels. Every output element is one chain of fused multiply-adds in the order of k (or p): tile sizes
 // affect when an element is computed, never its order of additions.
 namespace crema::kernels::KNS {
 
@@ -182,6 +182,43 @@ inline TapTile tapTileFor(int J, bool one, int lines) {
     default:
       return tapTileOf<6, true>(lines);
   }
+}
+
+// 3. panelTile<MR>: C[MR][kPanel] (+)= sum over panels and p of A[panel][m][p] * B[panel][p][kPanel], p < kPanel. Rows of A are
+//    kPanel apart, panels of it `step`; those of B follow each other. One pointer serves all rows, whatever their number.
+using PanelTile = void (*)(int panels, const float* A, ptrdiff_t step, const float* B, float* C, bool accumulate);
+
+template <int MR>
+void panelTile(int panels, const float* A, ptrdiff_t step, const float* B, float* C, bool accumulate) {
+  V acc[MR][kWidth];
+#pragma GCC unroll 16
+  for (int m = 0; m < MR; ++m)
+    for (int v = 0; v < kWidth; ++v) acc[m][v] = zero();
+  for (int i = 0; i < panels; ++i, A += step)
+    for (const float *a = A, *end = A + kPanel; a < end; ++a, B += kPanel) {
+      const V b0 = load(B), b1 = load(B + VL);
+#pragma GCC unroll 16
+      for (int m = 0; m < MR; ++m) {
+        const V row = set1(a[m * kPanel]);
+        acc[m][0] = fma(row, b0, acc[m][0]);
+        acc[m][1] = fma(row, b1, acc[m][1]);
+      }
+    }
+#pragma GCC unroll 16
+  for (int m = 0; m < MR; ++m)
+    for (int v = 0; v < kWidth; ++v) {
+      float* c = C + m * kPanel + v * VL;
+      store(c, accumulate ? add(load(c), acc[m][v]) : acc[m][v]);
+    }
+}
+
+template <size_t... I>
+constexpr std::array<PanelTile, sizeof...(I)> panelTable(std::index_sequence<I...>) {
+  return {&panelTile<int(I) + 1>...};
+}
+inline PanelTile panelTileFor(int rows) {
+  static constexpr auto table = panelTable(std::make_index_sequence<kRows>{});
+  return table[static_cast<size_t>(rows - 1)];
 }
 
 // transpose8 for 1 to 8 rows; the missing ones are zero.
