@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "cli/json.h"
 #include "cli/net_run.h"
+#include "cli/noise.h"
 #include "cli/roofline.h"
 #include "cli/table.h"
 #include "net/scoring_plan.h"
@@ -27,6 +28,7 @@ struct Times {
   std::vector<int> forwardBy, backwardBy;  // the same of one of its passes
   Peaks peaks;
   int64_t memory = 0;  // before the peaks were measured
+  std::vector<Output> outputs;
   bool forwardOnly() const { return backward.empty(); }
 };
 
@@ -34,6 +36,15 @@ Pass sum(const std::vector<Pass>& passes) {
   Pass all;
   for (const Pass& p : passes) all.milliseconds += p.milliseconds, all.work += p.work;
   return all;
+}
+
+// Of all the time, the part of layers that read data.
+double feedShare(const net::Net& net, const Times& times) {
+  double feed = 0;
+  for (size_t i = 0; i < times.forward.size(); ++i)
+    if (net.bottoms(static_cast<int>(i)).empty()) feed += times.forward[i].milliseconds;
+  const double all = sum(times.forward).milliseconds + sum(times.backward).milliseconds;
+  return all > 0 ? feed / all : 0;
 }
 
 double milliseconds(const std::function<void()>& work) {
@@ -115,6 +126,10 @@ void printTimes(const net::Net& net, const Times& times, int threads) {
   addRow({"all layers", ""}, forward, backward, leastOf(times.forward, times.peaks),
          leastOf(times.backward, times.peaks));
   printTable(rows, 2);
+  const double feed = 100 * feedShare(net, times);
+  std::printf(
+      "\nfeed %.1f %%, compute %.1f %%; `crema train` shows in its progress how much workers exchange and wait.\n",
+      feed, 100 - feed);
   std::printf(
       "\npeak of %d thread%s: %.0f GFLOP/s in the first cache, %.1f GB/s of memory. Of peak: the least time that a "
       "pass could take at these, as its arithmetic or its bytes bound it, to the time it took; above 100 %% where "
@@ -139,6 +154,7 @@ void printJson(const net::Net& net, const Times& times, int iterations, int thre
   if (!times.forwardOnly())
     json.number("backward_ms", backward), json.number("forward_backward_ms", forward + backward);
   json.number("total_ms", (forward + backward) * iterations);
+  json.number("feed_share", feedShare(net, times)), json.number("compute_share", 1 - feedShare(net, times));
   json.integer("memory_bytes", times.memory);
   json.number("peak_flops", times.peaks.flops), json.number("peak_bytes", times.peaks.bytes);
   json.array("layers");
@@ -153,6 +169,14 @@ void printJson(const net::Net& net, const Times& times, int iterations, int thre
     }
     json.end();
   }
+  json.end();
+  json.array("outputs");
+  for (const Output& out : times.outputs) {
+    json.object(), json.text("name", out.name), json.number("root_mean_square", out.rootMeanSquare);
+    json.array("shape");
+    for (const int dim : out.shape) json.integer("", dim);
+    json.end(), json.end();
+  }
   json.print();
 }
 
@@ -166,6 +190,7 @@ Times measure(net::Net& net, Plan& plan, int iterations) {
   const auto backward = [&]([[maybe_unused]] int i) {
     if constexpr (!kForwardOnly) plan.backwardLayer(i);
   };
+  fillInputsWithNoise(net);
   LOG_INFO("Performing Forward");
   LOG_INFO("Initial loss: {:.6g}", plan.forward());
   if (!kForwardOnly) LOG_INFO("Performing Backward");
@@ -186,6 +211,7 @@ Times measure(net::Net& net, Plan& plan, int iterations) {
     for (int i = layers; i-- > downTo;) add(times.backward[static_cast<size_t>(i)], [&] { backward(i); });
     LOG_INFO("Iteration: {} forward{} time: {:.6g} ms.", j + 1, kForwardOnly ? "" : "-backward", here);
   }
+  times.outputs = outputsOf(net);
   for (int i = 0; i < layers; ++i) {
     times.computedBy.push_back(plan.computedBy(i));
     times.forwardBy.push_back(plan.forwardBy(i)), times.backwardBy.push_back(plan.backwardBy(i));
@@ -239,10 +265,11 @@ void addTime(CLI::App& program, Run& chosen) {
                      "of a convolution takes its time there");
         app.add_flag("--json", f->json,
                      "instead of the table, on stdout {net, iterations, threads, forward_ms, backward_ms, "
-                     "forward_backward_ms, total_ms, memory_bytes (the process's at its peak), peak_flops, peak_bytes "
+                     "forward_backward_ms, total_ms, feed_share and compute_share (of 1), memory_bytes (the process's "
+                     "at its peak), peak_flops, peak_bytes "
                      "(a second), layers: [{name, type, and of "
                      "forward and backward: _ms, _flops, _bytes, _percent_of_peak; computed_by, forward_computed_by, "
-                     "backward_computed_by}]}; "
+                     "backward_computed_by}], outputs of the last pass: [{name, root_mean_square, shape}]}; "
                      "means of the iterations, but for total_ms");
         return [f] {
           if (f->net.phase.empty()) f->net.phase = "TRAIN";  // Caffe's own default

@@ -188,7 +188,7 @@ void show(const wire::Event& event) {
                   p.lr(),
                   p.records_per_second(),
                   p.has_seconds_left() ? p.seconds_left() : -1,
-                  {p.feed_share(), p.exchange_share()}},
+                  {p.feed_share(), p.compute_share(), p.exchange_share(), p.wait_share()}},
                  p.slowest_worker());
   }
   if (event.has_joined())

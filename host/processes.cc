@@ -39,9 +39,12 @@ void showEvent(const wire::Event& e) {
     LOG_INFO("worker {} ({}) has joined ({} of {})", e.joined().worker(), e.joined().host(), e.joined().have(),
              e.joined().want());
   if (e.has_progress())
-    LOG_INFO("Iteration {} of {}, loss = {:.6g}, {:.0f} records/s, feed {:.0f} %, exchange {:.0f} %",
-             e.progress().iteration(), e.progress().max_iter(), e.progress().loss(), e.progress().records_per_second(),
-             100 * e.progress().feed_share(), 100 * e.progress().exchange_share());
+    LOG_INFO(
+        "Iteration {} of {}, loss = {:.6g}, {:.0f} records/s, feed {:.0f} %, compute {:.0f} %, exchange {:.0f} %, "
+        "wait {:.0f} %",
+        e.progress().iteration(), e.progress().max_iter(), e.progress().loss(), e.progress().records_per_second(),
+        100 * e.progress().feed_share(), 100 * e.progress().compute_share(), 100 * e.progress().exchange_share(),
+        100 * e.progress().wait_share());
   if (const std::string line = worker::changeOf(e); !line.empty()) LOG_INFO("{}", line);
   if (e.has_snapshot()) LOG_INFO("Snapshot {}", e.snapshot().state());
   if (e.has_done()) LOG_INFO("Optimization Done.");

@@ -18,7 +18,8 @@ void showProgress(const train::Progress& p, int slowestWorker) {
   const auto addShare = [&](const char* of, double share) {
     if (share >= 0.01) line += fmt::format("  {} {:.0f} %", of, 100 * share);
   };
-  addShare("feed", p.shares.records), addShare("exchange", p.shares.exchange);
+  addShare("feed", p.shares.feed), addShare("compute", p.shares.compute);
+  addShare("exchange", p.shares.exchange), addShare("wait", p.shares.wait);
   if (slowestWorker >= 0) line += fmt::format("  slowest: worker {}", slowestWorker);
   setStatusLine(line);
 }

@@ -115,7 +115,8 @@ wire::Event toEvent(const train::Progress& p) {
   out->set_loss(p.loss), out->set_lr(p.rate);
   out->set_records_per_second(p.recordsPerSecond);
   if (p.secondsLeft >= 0) out->set_seconds_left(p.secondsLeft);
-  out->set_feed_share(p.shares.records), out->set_exchange_share(p.shares.exchange);
+  out->set_feed_share(p.shares.feed), out->set_compute_share(p.shares.compute);
+  out->set_exchange_share(p.shares.exchange), out->set_wait_share(p.shares.wait);
   return event;
 }
 

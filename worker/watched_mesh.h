@@ -22,6 +22,7 @@ class WatchedMesh : public collective::Mesh {
     if (waiting && left_ > 0) session_.computeSeconds = session_.computeSeconds + (now - left_);
     session_.waiting = waiting;
     left_ = now;
+    Mesh::setWaiting(waiting);
   }
 
  protected:

@@ -11,7 +11,9 @@ import subprocess
 import sys
 import time
 
+import measure
 import nets
+import numpy as np
 
 HERE = pathlib.Path(__file__).resolve().parent
 WORK = nets.ROOT / "build/bench"
@@ -25,7 +27,6 @@ KEPT = {  # glibc keeps what is freed, as PyTorch makes its tensors anew in each
 RATE = re.compile(r"Iteration \d+ \(([\d.e+-]+) iter/s")
 FIRST_LOSS = re.compile(r"Test net output #\d+: (\S+) = ([\d.e+-]+)(?: \(\* ([\d.e+-]+) = )?")
 PASS = re.compile(r"Iteration: \d+ forward time: ([\d.e+-]+) ms")
-MEMORY = re.compile(r"memory of this process at its peak: (\d+) MiB")
 
 
 @dataclasses.dataclass
@@ -111,10 +112,15 @@ def crema(case):
     if case.part == "train":
         return caffe_steps(nets.CREMA, case, ["-threads", case.threads], {})
     model, weights = case.folder / f"deploy_{case.batch}.prototxt", case.folder / "weights.caffemodel"
-    command = [nets.CREMA, "time", "-model", model, "-weights", weights, "-phase", "TEST", "-forward_only"]
-    table, log, _ = run([*command, "-threads", case.threads, "-iterations", 2 + case.steps(5.0)])
-    peak = float(MEMORY.search(table)[1])  # in the end `time` measures the machine, with 192 MiB
-    return Figures(statistics.median(map(float, PASS.findall(log)[2:])), peak, apart=0.0)
+    command = [nets.CREMA, "time", "-model", model, "-weights", weights, "-phase", "TEST", "-forward_only", "-json"]
+    said, log, _ = run([*command, "-threads", case.threads, "-iterations", 2 + case.steps(5.5)])
+    said, passes = json.loads(said), [float(ms) for ms in PASS.findall(log)]
+    ours = np.load(case.folder / "probabilities.npy")[: case.batch].astype("f8")
+    of_these = {out["name"]: out["root_mean_square"] for out in said["outputs"]}["prob"]
+    # Not each probability, as of peers, but the root of the mean of their squares, to which the differences add up.
+    apart = abs(of_these - math.sqrt((ours**2).mean()))
+    # In the end `time` measures the machine, with 192 MiB: memory_bytes is of before that.
+    return Figures(measure.of_rounds(passes), said["memory_bytes"] / (1 << 20), apart=apart)
 
 
 def build_caffe():

@@ -32,5 +32,20 @@ def milliseconds(step):
     return statistics.median(rounds)
 
 
+def of_rounds(steps):
+    """The same of the milliseconds of steps that were done one after the other."""
+    start, before = 0, 0.0
+    while start < 2 or (before < SECONDS / 2 * 1e3 and start < len(steps) - 1):
+        before += steps[start]
+        start += 1
+    rounds, count, spent = [], 0, 0.0
+    for ms in steps[start:]:
+        count, spent = count + 1, spent + ms
+        if spent >= SECONDS * 1e3:
+            rounds.append(spent / count)
+            count, spent = 0, 0.0
+    return statistics.median(rounds or [spent / count])
+
+
 def say(**figures):
     print(json.dumps({**figures, "peak_mib": peak_mib()}), flush=True)

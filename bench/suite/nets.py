@@ -4,13 +4,15 @@
     deploy_N.prototxt   an Input blob `data` of N pictures, Softmax at the end; the same as deploy_N.onnx
     weights.caffemodel  msra's fillers and the running statistics of a few batches, so that no program meets zeros
     batch.h5            one batch of noise of unit variance, and its labels
-    pictures.npy        N pictures for scoring, and probabilities.npy, what `import caffe` of this project says of them
+    pictures.npy        N pictures for scoring, `crema time`'s noise, and probabilities.npy, what `import caffe` of this
+                        project says of them
 
 Everything is written by this project's own Python package, which the caller has on its path.
 """
 
 import contextlib
 import json
+import math
 import pathlib
 import subprocess
 import sys
@@ -151,8 +153,15 @@ def write_weights(folder):
     net.save(str(folder / "weights.caffemodel"))
 
 
-def write_deploy(name, folder, rng):
-    pictures = rng.standard_normal((max(SCORED), *NETS[name][1]), "f4")
+def noise(*shape):
+    """What `crema time` gives the inputs of a net (cli/noise.h)."""
+    h = np.arange(math.prod(shape), dtype=np.uint32) * np.uint32(0x9E3779B1)
+    h = (h ^ h >> np.uint32(15)) * np.uint32(0x85EBCA77)
+    return (3**0.5 * ((h ^ h >> np.uint32(13)) / 2**31 - 1)).astype("f4").reshape(shape)
+
+
+def write_deploy(name, folder):
+    pictures = noise(max(SCORED), *NETS[name][1])
     np.save(folder / "pictures.npy", pictures)
     weights = str(folder / "weights.caffemodel")
     for batch in SCORED:
@@ -187,6 +196,6 @@ def written(name, folder):
     write_batch(name, folder, rng)
     (folder / "train.prototxt").write_text(text_format.MessageToString(train_net(name, folder)))
     write_weights(folder)
-    write_deploy(name, folder, rng)
+    write_deploy(name, folder)
     mark.write_text(json.dumps(of))
     return folder

@@ -51,26 +51,26 @@ def wrong(ours, theirs):
     return None
 
 
-def checked(ours, name, case):
-    """A peer's run. Failed where its answers are not ours."""
-    theirs = measured(contestants.PEERS[case.part][name], case)
-    if reason := wrong(ours, theirs[0]):
-        raise contestants.Failed(f"{name} computes something else: {reason}")
-    return theirs
+def a_round(names, case, backwards):
+    """A run of ours and one of each peer, in this order or the other. Failed where answers are not ours."""
+    runs = {"crema": contestants.crema, **{name: contestants.PEERS[case.part][name] for name in names}}
+    order = list(runs)[:: -1 if backwards else 1]
+    done = {name: measured(runs[name], case) for name in order}
+    for name, (theirs, _) in done.items():
+        if reason := wrong(done["crema"][0], theirs):
+            raise contestants.Failed(f"{name} computes something else: {reason}")
+    return done
 
 
 def compared(case, names, count):
     """Rows of the table: for each peer {peer, ours_ms, theirs_ms, ratio: [median, least, largest], ..}. A pair is a
-    run of ours and the run of each peer after it.
+    run of ours and the run of a peer after it, or, every second time, before it.
     """
     first, _ = measured(contestants.crema, case)
     case.step_ms = first.ms
-    rounds = []
-    for _ in range(count):
-        ours = measured(contestants.crema, case)
-        rounds.append((ours, {name: checked(ours[0], name, case) for name in names}))
+    rounds = [a_round(names, case, i % 2 == 1) for i in range(count)]
     for name in names:
-        pairs = [(ours, theirs[name]) for ours, theirs in rounds]
+        pairs = [(done["crema"], done[name]) for done in rounds]
         ratios = [theirs[0].ms / ours[0].ms for ours, theirs in pairs]
         yield {
             "net": case.net,

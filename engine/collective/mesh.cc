@@ -31,6 +31,7 @@ struct Mesh::Transfer {
   size_t want = 0, got = 0;  // header included
   bool sending() const { return part < parts.size(); }
   bool receiving() const { return got < want; }
+  bool begun() const { return got >= sizeof in; }  // by the other one
 };
 
 Mesh::Mesh(const MeshOptions& options, Unconnected) : options_(options) {
@@ -250,6 +251,11 @@ void Mesh::late(const std::vector<Transfer>& transfers, const Tag& tag) const {
                   fmt::format("no data from {} for {} s in {}", names, options_.stepTimeout, tag.text()));
 }
 
+// Of [from, to], until all others had begun, what this worker has waited in.
+void Mesh::countWaiting(double from, double to) {
+  waitedForOthers_ = waitedForOthers_ + std::max(0.0, to - std::max<double>(from, waitingSince_));
+}
+
 void Mesh::exchange(std::vector<Transfer>& transfers, uint32_t round, const Tag& tag) {
   const auto me = static_cast<uint32_t>(options_.worker);
   for (Transfer& t : transfers) {
@@ -260,6 +266,8 @@ void Mesh::exchange(std::vector<Transfer>& transfers, uint32_t round, const Tag&
     t.want += sizeof t.in;
   }
   double since = monotonicSeconds();  // the beginning, or the last bytes
+  const double began = since;
+  bool alone = round != FrameHeader::kGather;  // not all others have begun; none gathers before all have scattered
   std::vector<pollfd> polls;
   for (;;) {
     polls.clear();
@@ -268,6 +276,8 @@ void Mesh::exchange(std::vector<Transfer>& transfers, uint32_t round, const Tag&
       const int events = (t.sending() ? POLLOUT : 0) | (t.receiving() ? POLLIN : 0);
       if (events) polls.push_back({sockets_[static_cast<size_t>(t.peer)].descriptor(), static_cast<short>(events), 0});
     }
+    if (alone && std::all_of(transfers.begin(), transfers.end(), [](const Transfer& t) { return t.begun(); }))
+      alone = false, countWaiting(began, monotonicSeconds());
     if (polls.empty()) return;
     for (const Interrupt* end : {static_cast<const Interrupt*>(&abandoned_), options_.interrupt})
       if (end) end->check(), polls.push_back({end->descriptor(), POLLIN, 0});

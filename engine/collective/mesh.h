@@ -11,11 +11,14 @@
 // A mesh is of one generation: after a lost or a new worker its members make another one, in which they are numbered
 // anew.
 #pragma once
+#include <atomic>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <string>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/socket.h"
 #include "collective/peer_door.h"
 #include "collective/tag.h"
@@ -59,6 +62,8 @@ class Exchange {
   virtual void abandon() = 0;
   // Whether the thread that trains waits for others from now on: what is then late is not its own computation.
   virtual void setWaiting(bool) {}
+  // Seconds of waiting (setWaiting()) until all others had begun what was exchanged: the slower ones still computed. From any thread.
+  virtual double waitedForOthers() const { return 0; }
 };
 
 // While there is one, the thread that trains waits for others.
@@ -97,6 +102,8 @@ class Mesh : public Exchange {
   const std::vector<RankRange>& shares() const override { return options_.shares; }
   void allReduce(const std::vector<const float*>& pieces, float* total, int64_t count, const Tag& tag) override;
   void copy(const std::vector<Bytes>& of, const std::function<bool(int)>& takes, const Tag& tag) override;
+  void setWaiting(bool waiting) override { waitingSince_ = waiting ? monotonicSeconds() : kNever; }
+  double waitedForOthers() const override { return waitedForOthers_; }
   void abandon() override {
     abandoned_.raise(Error(ErrorKind::kStopped, "an exchange with other workers was abandoned"));
   }
@@ -124,11 +131,14 @@ class Mesh : public Exchange {
   size_t send(Transfer& t);
   size_t receive(Transfer& t, uint32_t round, const Tag& tag);
   size_t move(Transfer& t, uint32_t round, const Tag& tag);
+  void countWaiting(double from, double to);
   int64_t cut(int w, int64_t count) const;  // first element of piece w
   void addTree(const std::vector<const float*>& pieces, int64_t first, int64_t size, float* total);
 
+  static constexpr double kNever = std::numeric_limits<double>::infinity();
   MeshOptions options_;
   Interrupt abandoned_;
+  std::atomic<double> waitingSince_ = kNever, waitedForOthers_ = 0;
   std::vector<Socket> sockets_;                    // by worker; own is closed
   std::vector<std::vector<RankRange>> subtrees_;   // by worker
   std::vector<std::pair<size_t, size_t>> leaves_;  // of sum_: worker, and which of its subtrees

@@ -82,6 +82,17 @@ TEST_F(SlowWorker, BytesProlongIt) {
   isLate();
 }
 
+// What a worker waits until another one begins is not the exchange's time, nor is what it computes meanwhile.
+TEST_F(SlowWorker, TheWaitForItsBeginningIsCountedApart) {
+  EXPECT_TRUE(waitsFor(3));
+  mesh_->setWaiting(true);
+  EXPECT_TRUE(waitsFor(4));
+  EXPECT_EQ(mesh_->waitedForOthers(), 0);
+  says({FrameHeader::kMagic, 1, FrameHeader::kScatter, 1, tag_.value(), kBytes});
+  EXPECT_TRUE(waitsFor(5));
+  EXPECT_DOUBLE_EQ(mesh_->waitedForOthers(), 4);
+}
+
 TEST_F(SlowWorker, WhoComputesProlongsIt) {
   for (int i = 0; i < 5; ++i) {
     EXPECT_TRUE(waitsFor(8)) << i;

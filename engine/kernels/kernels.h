@@ -106,7 +106,7 @@ void lrnBackward(Context& c, const LrnShape& s, const T* x, const T* dy, T* dx) 
 
 // ---------------------------------------------------------------------------------------- LRN within a channel's plane
 // scale = 1 + alpha/size^2 * sum over the size x size window of x^2, zeros outside; y = x * scale^-beta. size odd.
-// x, y, scale [n][c][h][w]; backward needs no y and allows no dx that is dy.
+// x, y, scale [n][c][h][w]; without a backward pass scale may be null. That needs no y and allows no dx that is dy.
 struct LrnWithinShape {
   int n, c, h, w, size;
   double alpha, beta;

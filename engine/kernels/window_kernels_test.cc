@@ -242,6 +242,8 @@ TEST(Lrn, WithinAPlaneAgainstDoubleLoops) {
                                   {3, 5, 8, 8, 3, 0.5, 0.75},
                                   {2, 2, 37, 13, 7, 0.5, 0.75},
                                   {1, 2, 150, 130, 5, 0.5, 0.75},
+                                  {1, 2, 3, 418, 837, 0.5, 0.75},
+                                  {2, 1, 2, 1, 3, 0.5, 0.75},
                                   {1, 2, 6, 5, 3, 0.3, 0.6}}) {
     const size_t count = static_cast<size_t>(s.n) * s.c * s.h * s.w;
     const auto x = numbers(count, 1), dy = numbers(count, 2);
@@ -255,7 +257,13 @@ TEST(Lrn, WithinAPlaneAgainstDoubleLoops) {
          sameBits("lrn", count, NAN,
                   [&](Context& k, float* out) { lrnWithinForward(k, s, x.data(), scaleF.data(), out); }),
          y, four);
-    near("scale", scaleF, scale, four);
+    near("scale",
+         sameBits(
+             "scale", count, NAN,
+             [&](Context& k, float* out) { lrnWithinForward(k, s, x.data(), out, std::vector<float>(count).data()); }),
+         scale, four);
+    sameBits("without scales", count, NAN,
+             [&](Context& k, float* out) { lrnWithinForward<float>(k, s, x.data(), nullptr, out); });
     near("lrn back",
          sameBits("lrn back", count, NAN,
                   [&](Context& k, float* out) { lrnWithinBackward(k, s, x.data(), scaleF.data(), dy.data(), out); }),

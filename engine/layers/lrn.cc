@@ -34,7 +34,8 @@ class LRN : public Layer {
         kernels::lrnForward<T>(kernels(), lrnShape(bottom[0]->shape()), bottom[0]->data<T>(), top[0]->mutableData<T>());
       } else {
         kernels::lrnWithinForward<T>(kernels(), withinShape(bottom[0]->shape()), bottom[0]->data<T>(),
-                                     scale_.mutableData<T>(), top[0]->mutableData<T>());
+                                     context().needsBackward ? scale_.mutableData<T>() : nullptr,
+                                     top[0]->mutableData<T>());
       }
     });
   }

@@ -14,7 +14,7 @@ constexpr char kNothing = '\xff';
 }  // namespace
 
 void Trainer::leaveExchange() {
-  if (step_) exchangedBefore_ += step_->exchanged();
+  exchangedBefore_ = waits();
   step_.reset();
 }
 

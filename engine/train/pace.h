@@ -2,15 +2,21 @@
 // mean since the start would count the first steps, which wait for disks and caches. Before a few seconds have been
 // measured behind the first step, with which the first test may count, it says nothing of the time that is left.
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <optional>
 
 namespace crema::train {
 
-// Seconds so far, or parts of a step's time.
+// Seconds so far: for batches, for the sum over workers while it moves, and before, for slower ones to begin it.
 struct Waits {
-  double records = 0, exchange = 0;  // for batches, and for the sum over workers
+  double records = 0, exchange = 0, others = 0;
+};
+
+// What the time of a step goes to, each in [0, 1], all together 1; 0 before the first step. compute: tests and snapshots are in it.
+struct TimeShares {
+  double feed = 0, compute = 0, exchange = 0, wait = 0;
 };
 
 class Pace {
@@ -32,11 +38,14 @@ class Pace {
     return (marks_.back().seconds - marks_.front().seconds) /
            static_cast<double>(marks_.back().iteration - marks_.front().iteration);
   }
-  Waits shares() const {  // of the time, each in [0, 1]; 0 before the first step
+  TimeShares shares() const {
     const double time = marks_.size() < 2 ? 0 : marks_.back().seconds - marks_.front().seconds;
     if (time <= 0) return {};
     const Waits &from = marks_.front().waits, &to = marks_.back().waits;
-    return {(to.records - from.records) / time, (to.exchange - from.exchange) / time};
+    TimeShares s = {(to.records - from.records) / time, 0, (to.exchange - from.exchange) / time,
+                    (to.others - from.others) / time};
+    s.compute = std::max(0.0, 1 - s.feed - s.exchange - s.wait);
+    return s;
   }
 
  private:

@@ -24,15 +24,19 @@ TEST(Pace, TellsOfRecentStepsNotOfTheFirst) {
 
 TEST(Pace, SharesAreOfTheTimeThatIsLookedAt) {
   Pace pace;
-  EXPECT_EQ(pace.shares().records, 0);
-  pace.mark(10, 0, {3, 1});
+  EXPECT_EQ(pace.shares().feed, 0);
+  EXPECT_EQ(pace.shares().compute, 0);
+  pace.mark(10, 0, {3, 1, 2});
   EXPECT_EQ(pace.shares().exchange, 0);
-  pace.mark(20, 5, {5, 6});
-  EXPECT_NEAR(pace.shares().records, 0.2, 1e-9);
+  pace.mark(20, 5, {5, 6, 3});
+  EXPECT_NEAR(pace.shares().feed, 0.2, 1e-9);
   EXPECT_NEAR(pace.shares().exchange, 0.5, 1e-9);
+  EXPECT_NEAR(pace.shares().wait, 0.1, 1e-9);
+  EXPECT_NEAR(pace.shares().compute, 0.2, 1e-9);
   for (int i = 1; i <= 100; ++i)
-    pace.mark(20 + i, 5 + i, {5 + 0.1 * i, 6});  // what is half a minute old counts no longer
-  EXPECT_NEAR(pace.shares().records, 0.1, 0.01);
+    pace.mark(20 + i, 5 + i, {5 + 0.1 * i, 6, 3});  // what is half a minute old counts no longer
+  EXPECT_NEAR(pace.shares().feed, 0.1, 0.01);
+  EXPECT_NEAR(pace.shares().compute, 0.9, 0.01);
   EXPECT_NEAR(pace.shares().exchange, 0, 1e-9);
 }
 

@@ -136,11 +136,11 @@ Step::Sum Step::run(const std::function<double(int rank, const Done& done)>& pas
   if (background_) {
     pieces_.clear();
     for (size_t i = 0; i < mine_.roots(); ++i) pieces_.push_back(mine_.root(i));
-    const double from = monotonicSeconds();
+    const double from = monotonicSeconds(), before = exchange_->waitedForOthers();
     const collective::WaitingScope waiting(*exchange_);
     addParts(0, parts_.size());
     background_->finish();
-    exchanged_ += monotonicSeconds() - from;
+    exchanged_ += monotonicSeconds() - from, waitedForOthers_ += exchange_->waitedForOthers() - before;
     total = gradient_.values();
   }
   total = gradient_.put(total);

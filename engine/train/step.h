@@ -41,7 +41,9 @@ class Step {
   // All-gather: each value is set by one worker and zero on all others; afterwards all workers have all of them, with
   // the same bits for any number of workers.
   void gather(std::vector<float>& values, const collective::Tag& tag);
-  double exchanged() const { return exchanged_; }  // seconds that run() has waited for sums
+  // Seconds that run() has waited for sums, and those of them until all others had begun theirs.
+  double exchanged() const { return exchanged_; }
+  double waitedForOthers() const { return waitedForOthers_; }
 
  private:
   struct Part {
@@ -57,7 +59,7 @@ class Step {
   solver::Solver& solver_;
   collective::Exchange* exchange_;
   int ranks_, firstRank_, count_;  // of all workers; of this process: the gradient of an only rank needs no other one
-  double exchanged_ = 0;
+  double exchanged_ = 0, waitedForOthers_ = 0;
   std::vector<net::TrainingPlan::Deferrable> left_;
   PackedGradient gradient_;
   Passes passes_ = Passes::kBothWays;  // in this step

@@ -84,7 +84,7 @@ void Trainer::step() {
   if (wantsCounted(agreed_)) ++granted_, agreed_ = withoutCounted(agreed_) | Request::kSnapshot;
   if (solver_.param().snapshot_diff()) keepSum(sum.gradient);
   report(loss);
-  ++spent_.steps, spent_.waitedSeconds = waits().exchange;
+  ++spent_.steps, spent_.waitedSeconds = waits().exchange + waits().others;
   if (hooks_.spent) hooks_.spent(spent_);
   stopped_ = stops(agreed_);
   paused_ = wantsPause(agreed_) && !wantsStop(agreed_);

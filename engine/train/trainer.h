@@ -28,7 +28,7 @@ struct Progress {
   int64_t iteration = 0, maxIter = 0;
   double loss = 0, rate = 0, recordsPerSecond = 0;
   double secondsLeft = -1;  // below 0 as long as it cannot be known
-  Waits shares;             // of the time
+  TimeShares shares;
 };
 
 struct TestOutput {
@@ -110,7 +110,10 @@ class Trainer {
   void logDisplay(double loss);
   void report(double loss);
   Waits waits() const {
-    return {solver_.waitedForRecords(), exchangedBefore_ + (step_ ? step_->exchanged() : 0)};
+    Waits w = exchangedBefore_;
+    if (step_) w.exchange += step_->exchanged() - step_->waitedForOthers(), w.others += step_->waitedForOthers();
+    w.records = solver_.waitedForRecords();
+    return w;
   }  // so far
   void takeSnapshot();
   void keepSum(const float* gradient);
@@ -132,7 +135,8 @@ class Trainer {
   // begun_: run() has been called, or the state is another worker's.
   bool stopped_ = false, paused_ = false, begun_ = false, snapshotTaken_ = false;
   int64_t snapshotAt_ = options_.snapshotAt;  // of the last snapshot, of any process
-  double lastDisplay_ = 0, seconds_ = 0, exchangedBefore_ = 0;
+  double lastDisplay_ = 0, seconds_ = 0;
+  Waits exchangedBefore_;  // by earlier steps' objects
   Spent spent_;
   int64_t lastDisplayIteration_ = 0;
   Pace pace_;

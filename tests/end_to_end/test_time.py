@@ -60,6 +60,10 @@ def test_work_is_counted_and_set_against_the_machines_peak(net):
         assert layer["backward_computed_by"] == layer["name"]
     assert said["forward_ms"] == pytest.approx(sum(layer["forward_ms"] for layer in said["layers"]))
     assert said["total_ms"] == pytest.approx(20 * said["forward_backward_ms"])
+    data = next(layer for layer in said["layers"] if layer["name"] == "data")
+    assert said["feed_share"] == pytest.approx(data["forward_ms"] / said["forward_backward_ms"])
+    assert said["feed_share"] + said["compute_share"] == pytest.approx(1)
+    assert [out["name"] for out in said["outputs"]] == ["loss"] and said["outputs"][0]["shape"] == []
     assert 1 << 22 < said["memory_bytes"] < 100 << 20  # without the arrays by which memory is measured, 192 MiB
 
 
@@ -74,6 +78,9 @@ def test_the_table_has_a_line_for_each_layer_and_one_for_all(net):
     assert cells["data"].count("%") == 1 and cells["relu"].count("%") == 2  # no figures where nothing is computed
     assert re.search(r"^relu +ReLU, forward in frozen +0\.000 ", done.out, re.M), done.out
     assert sum(float(c[-2]) for c in cells.values()) == pytest.approx(100, abs=1)
+    feed = re.fullmatch(r"feed ([\d.]+) %, compute ([\d.]+) %; .*", lines[-4])
+    assert float(feed[1]) == pytest.approx(float(cells["data"][-2]), abs=0.11) and lines[-3] == "", done.out
+    assert float(feed[1]) + float(feed[2]) == pytest.approx(100)
     assert re.match(r"peak of \d+ threads?: \d+ GFLOP/s", lines[-2])
     assert re.fullmatch(r"memory of this process at its peak: \d+ MiB, weights that were read included\.", lines[-1])
 
@@ -97,6 +104,37 @@ def test_forward_alone_has_no_backward_in_table_json_and_log(net):
     assert re.search(r"^relu +ReLU in frozen$", done.out, re.M), done.out
     by = {layer["name"]: layer["computed_by"] for layer in said["layers"]}
     assert by == {**{name: name for name in WORK}, "relu": "frozen"}
+
+
+PICTURES = """
+layer { name: "in" type: "Input" top: "in" input_param { shape { dim: 2 dim: 3 dim: 8 dim: 8 } } }
+layer { name: "mean" type: "Pooling" bottom: "in" top: "mean" pooling_param { pool: AVE kernel_size: 4 stride: 4 } }
+"""
+
+
+def noise(i):
+    h = i * 0x9E3779B1 % 2**32
+    h = (h ^ h >> 15) * 0x85EBCA77 % 2**32
+    return 3**0.5 * ((h ^ h >> 13) / 2**31 - 1)
+
+
+def root_mean_square(values):
+    return (sum(v * v for v in values) / len(values)) ** 0.5
+
+
+@pytest.mark.parametrize("forward_only", [(), ("-forward_only",)])
+def test_pictures_that_a_caller_would_give_are_noise(tmp_path, forward_only):
+    net = tmp_path / "pictures.prototxt"
+    net.write_text(PICTURES)
+    done = crema("time", "-model", net, "-iterations", 2, "-json", *forward_only)
+    assert done.code == 0, done.err
+    (mean,) = json.loads(done.out)["outputs"]
+    pictures = [noise(i) for i in range(2 * 3 * 8 * 8)]
+    assert abs(sum(pictures)) < 0.1 * len(pictures) and root_mean_square(pictures) == pytest.approx(1, abs=0.05)
+    corners = [8 * 8 * plane + 8 * y + x for plane in range(6) for y in (0, 4) for x in (0, 4)]
+    means = [sum(pictures[at + 8 * y + x] for y in range(4) for x in range(4)) / 16 for at in corners]
+    assert mean["name"] == "mean" and mean["shape"] == [2, 3, 2, 2]
+    assert mean["root_mean_square"] == pytest.approx(root_mean_square(means), rel=1e-5)
 
 
 WORDS = """

@@ -81,7 +81,7 @@ void lrnWithinForward(const LrnWithinShape& s, const T* x, T* scale, T* y) {
       s, [&](int64_t i) { return static_cast<double>(x[i]) * x[i]; },
       [&](int64_t i, double sum) {
         const double at = 1 + each * sum;
-        scale[i] = static_cast<T>(at);
+        if (scale) scale[i] = static_cast<T>(at);
         y[i] = static_cast<T>(x[i] * std::pow(at, -s.beta));
       });
 }

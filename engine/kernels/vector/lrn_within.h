@@ -3,10 +3,12 @@
 namespace crema::kernels::KNS {
 
 // Sums over the window of each number of a plane: columns of the window first, top to bottom, then their neighbours from left
-// to right. A lane has one for its planes, as the zeros about them are set once.
+// to right. A task has one for its planes: the zeros about them are set once.
 class WindowSums {
  public:
-  static size_t numbers(const LrnWithinShape& s) { return 2 * (static_cast<size_t>(s.h) * s.w + margin(s) + 2 * VL); }
+  static size_t numbers(const LrnWithinShape& s) {
+    return 2 * (static_cast<size_t>(s.h) * s.w + margin(s) + VL) + static_cast<size_t>(across(s)) + VL;
+  }
 
   // work: numbers(s) of them; columns: the column of each number of a plane, and VL more.
   WindowSums(const LrnWithinShape& s, const float* columns, float* work)
@@ -18,7 +20,7 @@ class WindowSums {
   template <class Term, class Out>
   INL void operator()(const Term& term, const Out& out) const {
     const ptrdiff_t w = s_.w;
-    const int down = std::min(s_.size / 2, s_.h - 1), across = std::min(s_.size / 2, s_.w - 1);
+    const int down = std::min(s_.size / 2, s_.h - 1), aside = across(s_);
     eachVector([&](Mask m, int i) { store(m, terms_ + i, term(m, i)); });
     eachVector([&](Mask m, int i) {
       V sum = load(terms_ + i - down * w);
@@ -28,17 +30,19 @@ class WindowSums {
     eachVector([&](Mask m, int i) {
       const V column = load(columns_ + i);
       V sum = zero();
-      for (int b = -across; b < 0; ++b)
+      for (int b = -aside; b < 0; ++b)
         sum = add(sum, load(greater(column, set1(-0.5f - static_cast<float>(b))), sums_ + i + b));
       sum = add(sum, load(sums_ + i));
-      for (int b = 1; b <= across; ++b)
+      for (int b = 1; b <= aside; ++b)
         sum = add(sum, load(greater(set1(static_cast<float>(s_.w - b) - 0.5f), column), sums_ + i + b));
       out(m, i, sum);
     });
   }
 
  private:
-  // Zeros before a plane and behind it: the rows of a window that are outside.
+  // Columns of a window on each side of its own, and the zeros before a plane and behind it: rows that are outside. The last vector
+  // of a plane reads so many columns behind it, too.
+  static int across(const LrnWithinShape& s) { return std::min(s.size / 2, s.w - 1); }
   static size_t margin(const LrnWithinShape& s) { return static_cast<size_t>(std::min(s.size / 2, s.h)) * s.w; }
 
   template <class Body>
@@ -75,7 +79,7 @@ void eachPlane(Context& context, const LrnWithinShape& s, Body body) {
 inline void lrnWithinForward(Context& c, const LrnWithinShape& s, const float* x, float* scale, float* y) {
   if (s.beta != 0.75)
     return eachImage(c, s, int64_t{s.c} * s.h * s.w, [&](const LrnWithinShape& image, int64_t at) {
-      kFloatReference.lrnWithinForward(c, image, x + at, scale + at, y + at);
+      kFloatReference.lrnWithinForward(c, image, x + at, scale ? scale + at : nullptr, y + at);
     });
   const V each = set1(static_cast<float>(s.alpha / (double(s.size) * s.size))), one = set1(1.f);
   eachPlane(c, s, [&](int64_t o, const WindowSums& sums, float*) {
@@ -86,7 +90,7 @@ inline void lrnWithinForward(Context& c, const LrnWithinShape& s, const float* x
         },
         [&](Mask m, int i, V sum) __attribute__((always_inline)) {
           const V at = fma(sum, each, one);
-          store(m, scale + o + i, at);
+          if (scale) store(m, scale + o + i, at);
           store(m, y + o + i, mul(load(m, x + o + i), inversePower34(at)));
         });
   });

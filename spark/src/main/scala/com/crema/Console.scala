@@ -50,7 +50,8 @@ class Console(interval: Double = 2.0) {
         if (p.hasSecondsLeft) "  %d:%02d left".formatLocal(Locale.ROOT, seconds / 60, seconds % 60) else ""
       def share(of: String, part: Double): String =
         if (part >= 0.01) "  %s %.0f %%".formatLocal(Locale.ROOT, of, 100 * part) else ""
-      val shares = share("feed", p.getFeedShare) + share("exchange", p.getExchangeShare)
+      val shares = share("feed", p.getFeedShare) + share("compute", p.getComputeShare) +
+        share("exchange", p.getExchangeShare) + share("wait", p.getWaitShare)
       val slow = if (p.getSlowestWorker >= 0) s"  slowest: worker ${p.getSlowestWorker}" else ""
       val line = "training  iteration %d/%d  loss %.4f  lr %.5f  %.0f records/s%s%s%s"
         .formatLocal(Locale.ROOT, p.getIteration + 1, p.getMaxIter, p.getLoss, p.getLr, p.getRecordsPerSecond,

@@ -284,15 +284,21 @@ class RefusalsSuite extends AnyFunSuite with BeforeAndAfterAll {
     Locale.setDefault(Locale.GERMANY)
     val step = Event.Progress.newBuilder.setIteration(4).setMaxIter(9).setLoss(0.5).setLr(0.25)
     val progress = Event.newBuilder.setProgress(
-      step.setRecordsPerSecond(1234.5).setSecondsLeft(61).setFeedShare(0.25).setExchangeShare(0.004)).build()
-    val early = Event.newBuilder.setProgress(step.setIteration(0).clearSecondsLeft().clearFeedShare()).build()
+      step.setRecordsPerSecond(1234.5).setSecondsLeft(61).setFeedShare(0.25).setExchangeShare(0.004)
+        .setComputeShare(0.6).setWaitShare(0.146)).build()
+    val early = Event.newBuilder.setProgress(step.setIteration(0).clearSecondsLeft().clearFeedShare()
+        .clearComputeShare().clearWaitShare()).build()
     val loss = com.crema.wire.Wire.Output.newBuilder.setName("loss").addAllValue(Seq(Float.box(1.5f)).asJava)
     val tested = Event.newBuilder.setTest(Event.Test.newBuilder.setIteration(5).addOutput(loss)).build()
     val (_, said) =
       try heard { val c = new Console(0); c.show(early); c.show(progress); c.show(tested) }
       finally Locale.setDefault(before)
-    assert(said.contains("iteration 5/9  loss 0.5000  lr 0.25000") && said.contains("1:01 left  feed 25 %") &&
-        said.contains("test loss 1.5000"), said)
+    assert(
+      said.contains("iteration 5/9  loss 0.5000  lr 0.25000") && said.contains(
+        "1:01 left  feed 25 %  compute 60 %  wait 15 %") &&
+        said.contains("test loss 1.5000"),
+      said
+    )
     assert(said.linesIterator.exists(_.endsWith("iteration 1/9  loss 0.5000  lr 0.25000  1235 records/s")), said)
   }
 }
