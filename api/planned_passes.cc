@@ -72,9 +72,12 @@ std::optional<double> PlannedPasses::forward(int64_t step, int64_t draw) {
   if (!planning_) return std::nullopt;
   if (net_->isWatched() || net_->debugInfo()) return end(), std::nullopt;
   if (!plan()) return std::nullopt;
-  last_.reset();
   Pass pass{step, draw, {}, false};
-  for (const Blob* b : inputs_) pass.inputs.push_back(copyOf(*b));
+  if (last_) pass.inputs = std::move(last_->inputs);  // their memory is there still
+  last_.reset();
+  pass.inputs.resize(inputs_.size());
+  for (size_t i = 0; i < inputs_.size(); ++i)
+    pass.inputs[i] ? put(*inputs_[i], pass.inputs[i].get()) : static_cast<void>(pass.inputs[i] = copyOf(*inputs_[i]));
   net_->setStep(step, 0, draw);
   const double loss = plan_->forward();
   last_ = std::move(pass);
