@@ -3,6 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <set>
+
+#include "base/error.h"
+#include "base/log.h"
 
 namespace crema::cli {
 namespace {
@@ -17,17 +21,44 @@ double noise(uint32_t i) {
 
 }  // namespace
 
-void fillInputsWithNoise(const net::Net& net) {
-  for (size_t i = 0; i < net.layers().size(); ++i) {
-    if (net.layers()[i]->type() != std::string("Input")) continue;
-    for (const auto& top : net.tops(static_cast<int>(i))) {
-      if (top->shape().axes() != 4) continue;
-      withType(net.dtype(), [&]<class T>() {
-        T* to = top->mutableData<T>();
-        for (int64_t k = 0; k < top->count(); ++k) to[k] = static_cast<T>(noise(static_cast<uint32_t>(k)));
-      });
+NoisyInputs::NoisyInputs(const net::Net& net) : net_(net) {
+  std::set<std::string> names;
+  for (int i = 0; i < static_cast<int>(net.layers().size()); ++i) {
+    const auto& tops = net.topNames(i);
+    if (net.layers()[static_cast<size_t>(i)]->type() == "Input") {
+      inputs_.insert(inputs_.end(), net.tops(i).begin(), net.tops(i).end());
+      names.insert(tops.begin(), tops.end());
+    } else {
+      for (const std::string& top : tops) written_ = written_ || names.count(top) > 0;
     }
   }
+}
+
+void NoisyInputs::fill(size_t noisy) const {
+  for (size_t i = 0; i < inputs_.size(); ++i)
+    withType(net_.dtype(), [&]<class T>() {
+      T* to = inputs_[i]->mutableData<T>();
+      for (int64_t k = 0; k < inputs_[i]->count(); ++k)
+        to[k] = i < noisy ? static_cast<T>(noise(static_cast<uint32_t>(k))) : T{0};
+    });
+}
+
+double NoisyInputs::fill(const std::function<double()>& first) {
+  for (noisy_ = inputs_.size(); noisy_ > 0; noisy_ = noisy_ > 1 ? 1 : 0) {
+    fill(noisy_);
+    try {
+      return first();
+    } catch (const Error& e) {
+      LOG_INFO("A layer refuses noise, so {} zeros: {}", noisy_ > 1 ? "all inputs but the first are" : "inputs are",
+               e.what());
+    }
+  }
+  fill(0);
+  return first();
+}
+
+void NoisyInputs::refill() const {
+  if (written_) fill(noisy_);
 }
 
 std::vector<Output> outputsOf(const net::Net& net) {

@@ -1,4 +1,5 @@
 // crema time: Caffe's lines about how long each layer takes, and a table of what it reaches of what the machine can.
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <type_traits>
@@ -10,6 +11,7 @@
 #include "cli/noise.h"
 #include "cli/roofline.h"
 #include "cli/table.h"
+#include "layers/record_layer.h"
 #include "net/scoring_plan.h"
 #include "net/training_plan.h"
 
@@ -38,11 +40,13 @@ Pass sum(const std::vector<Pass>& passes) {
   return all;
 }
 
-// Of all the time, the part of layers that read data.
+// Of all the time, the part of layers that read records.
 double feedShare(const net::Net& net, const Times& times) {
   double feed = 0;
+  const auto& readers = net.recordLayers();
   for (size_t i = 0; i < times.forward.size(); ++i)
-    if (net.bottoms(static_cast<int>(i)).empty()) feed += times.forward[i].milliseconds;
+    if (std::any_of(readers.begin(), readers.end(), [&](const auto* r) { return r == net.layers()[i].get(); }))
+      feed += times.forward[i].milliseconds;
   const double all = sum(times.forward).milliseconds + sum(times.backward).milliseconds;
   return all > 0 ? feed / all : 0;
 }
@@ -190,9 +194,9 @@ Times measure(net::Net& net, Plan& plan, int iterations) {
   const auto backward = [&]([[maybe_unused]] int i) {
     if constexpr (!kForwardOnly) plan.backwardLayer(i);
   };
-  fillInputsWithNoise(net);
+  NoisyInputs inputs(net);
   LOG_INFO("Performing Forward");
-  LOG_INFO("Initial loss: {:.6g}", plan.forward());
+  LOG_INFO("Initial loss: {:.6g}", inputs.fill([&] { return plan.forward(); }));
   if (!kForwardOnly) LOG_INFO("Performing Backward");
   for (int i = layers; i-- > downTo;) backward(i);
   LOG_INFO("*** Benchmark begins ***");
@@ -202,6 +206,7 @@ Times measure(net::Net& net, Plan& plan, int iterations) {
   for (int j = 0; j < iterations; ++j) {
     double here = 0;
     net.setStep(j + 1, 0);
+    inputs.refill();
     const auto add = [&](Pass& to, const std::function<void()>& pass) {
       const double t = milliseconds(pass);
       to.milliseconds += t / iterations, here += t;
@@ -253,7 +258,7 @@ int time(const RunFlags& f) {
 
 void addTime(CLI::App& program, Run& chosen) {
   addCommand(
-      program, "time", "benchmark a net layer by layer",
+      program, "time", "benchmark a net layer by layer, with noise for its inputs",
       [](CLI::App& app) -> Run {
         auto f = std::make_shared<RunFlags>();
         f->net.phase = "TRAIN";

@@ -132,13 +132,16 @@ std::string& statusLine() {
   return text;
 }
 
+// Without the terminal's wrapping: what goes beyond its width is cut, and the line stays one that \r returns to.
+void showStatus() { std::fprintf(stderr, "\033[?7l%s\033[?7h", statusLine().c_str()); }
+
 // Runs write() with the status line out of the way. The lock keeps lines of several threads whole.
 template <class Write>
 void aboveStatus(Write write) {
   const MutexLock lock(terminal());
   if (!statusLine().empty()) std::fputs("\r\033[K", stderr);
   write();
-  if (!statusLine().empty()) std::fputs(statusLine().c_str(), stderr);
+  if (!statusLine().empty()) showStatus();
   std::fflush(stderr);
 }
 
@@ -200,7 +203,8 @@ void setStatusLine(std::string_view text) {
   if (!stderrIsTerminal()) return;
   const MutexLock lock(terminal());
   statusLine() = text;
-  std::fprintf(stderr, "\r\033[K%s", statusLine().c_str());
+  std::fputs("\r\033[K", stderr);
+  showStatus();
   std::fflush(stderr);
 }
 

@@ -34,8 +34,17 @@ void Buffer::fill(float value) {
   if (memory_) std::fill_n(get(0), capacity_, value);
 }
 
+namespace {
+
+int threadsOf(int wanted) {
+  if (wanted < 0) invalid("threads must be 0, for all cores, or more, not {}", wanted);
+  return wanted > 0 ? wanted : availableCores();
+}
+
+}  // namespace
+
 Context::Context(const Isa& isa, int threads)
-    : isa_(isa), pool_(threads > 0 ? threads : availableCores()), scratch_(std::make_unique<Scratch>(pool_.size())) {}
+    : isa_(isa), pool_(threadsOf(threads)), scratch_(std::make_unique<Scratch>(pool_.size())) {}
 Context::~Context() = default;
 
 FrozenWeights::FrozenWeights(Context& context) : context_(context) { ++context.scratch().freezes; }
