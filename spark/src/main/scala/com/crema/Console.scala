@@ -57,7 +57,7 @@ class Console(interval: Double = 2.0) {
         .formatLocal(Locale.ROOT, p.getIteration + 1, p.getMaxIter, p.getLoss, p.getLr, p.getRecordsPerSecond,
           left, shares, slow)
       if (terminal) {
-        System.err.print(s"\r\u001b[K\u001b[?7lcrema: $line\u001b[?7h") // cut at the terminal's width, not wrapped
+        System.err.print(s"\r\u001b[K\u001b[?7lcrema: ${line}\u001b[?7h") // cut at the terminal's width, not wrapped
         live = true
       } else say(line)
     }
