@@ -34,7 +34,7 @@ NoisyInputs::NoisyInputs(const net::Net& net) : net_(net) {
   }
 }
 
-void NoisyInputs::fill(size_t noisy) const {
+void NoisyInputs::write(size_t noisy) const {
   for (size_t i = 0; i < inputs_.size(); ++i)
     withType(net_.dtype(), [&]<class T>() {
       T* to = inputs_[i]->mutableData<T>();
@@ -45,7 +45,7 @@ void NoisyInputs::fill(size_t noisy) const {
 
 double NoisyInputs::fill(const std::function<double()>& first) {
   for (noisy_ = inputs_.size(); noisy_ > 0; noisy_ = noisy_ > 1 ? 1 : 0) {
-    fill(noisy_);
+    write(noisy_);
     try {
       return first();
     } catch (const Error& e) {
@@ -53,12 +53,12 @@ double NoisyInputs::fill(const std::function<double()>& first) {
                e.what());
     }
   }
-  fill(0);
+  write(0);
   return first();
 }
 
 void NoisyInputs::refill() const {
-  if (written_) fill(noisy_);
+  if (written_) write(noisy_);
 }
 
 std::vector<Output> outputsOf(const net::Net& net) {

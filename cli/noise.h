@@ -20,7 +20,7 @@ class NoisyInputs {
   void refill() const;
 
  private:
-  void fill(size_t noisy) const;
+  void write(size_t noisy) const;
 
   const net::Net& net_;
   std::vector<Blob*> inputs_;
