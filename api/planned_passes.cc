@@ -76,8 +76,12 @@ std::optional<double> PlannedPasses::forward(int64_t step, int64_t draw) {
   if (last_) pass.inputs = std::move(last_->inputs);  // their memory is there still
   last_.reset();
   pass.inputs.resize(inputs_.size());
-  for (size_t i = 0; i < inputs_.size(); ++i)
-    pass.inputs[i] ? put(*inputs_[i], pass.inputs[i].get()) : static_cast<void>(pass.inputs[i] = copyOf(*inputs_[i]));
+  for (size_t i = 0; i < inputs_.size(); ++i) {
+    if (pass.inputs[i])
+      put(*inputs_[i], pass.inputs[i].get());
+    else
+      pass.inputs[i] = copyOf(*inputs_[i]);
+  }
   net_->setStep(step, 0, draw);
   const double loss = plan_->forward();
   last_ = std::move(pass);

@@ -49,6 +49,7 @@ double NoisyInputs::fill(const std::function<double()>& first) {
     try {
       return first();
     } catch (const Error& e) {
+      if (e.kind() != ErrorKind::kData && e.kind() != ErrorKind::kInvalid) throw;
       LOG_INFO("A layer refuses noise, so {} zeros: {}", noisy_ > 1 ? "all inputs but the first are" : "inputs are",
                e.what());
     }

@@ -10,6 +10,7 @@ namespace crema::cli {
 
 // The tops of a net's Input layers, filled with numbers of mean 0 and variance 1, uniform, the same in every run: number i of a
 // blob is sqrt(3) (h / 2^31 - 1), where h, in 32 bits, is i 0x9e3779b1; h ^ h >> 15; h 0x85ebca77; h ^ h >> 13.
+// Not of base/random.h: whoever compares another program with this one makes them in three lines (bench/suite/nets.py).
 class NoisyInputs {
  public:
   explicit NoisyInputs(const net::Net& net);

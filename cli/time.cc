@@ -158,7 +158,8 @@ void printJson(const net::Net& net, const Times& times, int iterations, int thre
   if (!times.forwardOnly())
     json.number("backward_ms", backward), json.number("forward_backward_ms", forward + backward);
   json.number("total_ms", (forward + backward) * iterations);
-  json.number("feed_share", feedShare(net, times)), json.number("compute_share", 1 - feedShare(net, times));
+  const double feed = feedShare(net, times);
+  json.number("feed_share", feed), json.number("compute_share", 1 - feed);
   json.integer("memory_bytes", times.memory);
   json.number("peak_flops", times.peaks.flops), json.number("peak_bytes", times.peaks.bytes);
   json.array("layers");

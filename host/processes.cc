@@ -38,13 +38,14 @@ void showEvent(const wire::Event& e) {
   if (e.has_joined())
     LOG_INFO("worker {} ({}) has joined ({} of {})", e.joined().worker(), e.joined().host(), e.joined().have(),
              e.joined().want());
-  if (e.has_progress())
+  if (e.has_progress()) {
+    const auto& p = e.progress();
     LOG_INFO(
         "Iteration {} of {}, loss = {:.6g}, {:.0f} records/s, feed {:.0f} %, compute {:.0f} %, exchange {:.0f} %, "
         "wait {:.0f} %",
-        e.progress().iteration(), e.progress().max_iter(), e.progress().loss(), e.progress().records_per_second(),
-        100 * e.progress().feed_share(), 100 * e.progress().compute_share(), 100 * e.progress().exchange_share(),
-        100 * e.progress().wait_share());
+        p.iteration(), p.max_iter(), p.loss(), p.records_per_second(), 100 * p.feed_share(), 100 * p.compute_share(),
+        100 * p.exchange_share(), 100 * p.wait_share());
+  }
   if (const std::string line = worker::changeOf(e); !line.empty()) LOG_INFO("{}", line);
   if (e.has_snapshot()) LOG_INFO("Snapshot {}", e.snapshot().state());
   if (e.has_done()) LOG_INFO("Optimization Done.");

@@ -140,7 +140,8 @@ Step::Sum Step::run(const std::function<double(int rank, const Done& done)>& pas
     const collective::WaitingScope waiting(*exchange_);
     addParts(0, parts_.size());
     background_->finish();
-    exchanged_ += monotonicSeconds() - from, waitedForOthers_ += exchange_->waitedForOthers() - before;
+    const double others = exchange_->waitedForOthers() - before;
+    exchanged_ += monotonicSeconds() - from - others, waitedForOthers_ += others;
     total = gradient_.values();
   }
   total = gradient_.put(total);

@@ -41,7 +41,7 @@ class Step {
   // All-gather: each value is set by one worker and zero on all others; afterwards all workers have all of them, with
   // the same bits for any number of workers.
   void gather(std::vector<float>& values, const collective::Tag& tag);
-  // Seconds that run() has waited for sums, and those of them until all others had begun theirs.
+  // Seconds that run() has waited for sums, and before, until all others had begun theirs.
   double exchanged() const { return exchanged_; }
   double waitedForOthers() const { return waitedForOthers_; }
 

@@ -111,7 +111,7 @@ class Trainer {
   void report(double loss);
   Waits waits() const {
     Waits w = exchangedBefore_;
-    if (step_) w.exchange += step_->exchanged() - step_->waitedForOthers(), w.others += step_->waitedForOthers();
+    if (step_) w.exchange += step_->exchanged(), w.others += step_->waitedForOthers();
     w.records = solver_.waitedForRecords();
     return w;
   }  // so far
