@@ -4,6 +4,7 @@ the state of the code that it is of.
 
 import json
 
+import aims
 import matplotlib
 
 matplotlib.use("svg")
@@ -23,23 +24,65 @@ def merged(path, rows):
 
 
 def figure(ms):
-    return f"{ms:.3g}" if ms < 100 else f"{ms:.0f}"
+    return f"{ms:.3g}" if ms < 100 else f"{ms:,.0f}"
+
+
+def line(r):
+    """What is said of a row as soon as it is measured."""
+    threads = f"{r['threads']} thread{'s' if r['threads'] > 1 else ''}"
+    times = f"{figure(r['ours_ms'])} ms, {r['peer']} {figure(r['theirs_ms'])}: {ratio(r)}"
+    memory = f"{r['ours_mib']:.0f} MiB, {r['theirs_mib']:.0f}"
+    others = f"others took {r['others']:.2f} processors"
+    return f"{r['net']} {r['part']} {r['batch']}, {threads}: {times}; {memory}; {others}"
+
+
+def ratio(r):
+    """Times as fast, with the range of the pairs; bold, with what it should be, where it falls short of that."""
+    (median, least, most), aim = r["ratio"], aims.times(r)
+    short = aim and round(median, 2) < aim
+    spread = f" ({least:.2f} to {most:.2f})" if r["pairs"] > 1 else ""
+    return f"**{median:.2f}**{spread} of {aim}" if short else f"{median:.2f}{spread}"
+
+
+def memory(r):
+    """Which part of the peer's memory ours takes, in the same way."""
+    part, aim = r["ours_mib"] / r["theirs_mib"], aims.memory(r)
+    return f"**{100 * part:.0f} %** of {100 * aim:.0f}" if aim and part > aim else f"{100 * part:.0f} %"
 
 
 def table(rows):
-    lines = [
-        "| net, batch | threads | peer | ours, ms | theirs, ms | times as fast (least to most) | ours, MiB "
-        "| theirs, MiB | others, CPUs | measured |",
-        "|---|---|---|---|---|---|---|---|---|---|",
-    ]
+    """For each kind of processor and part a table with a line for each net, batch and number of threads. A peer's cell
+    has its milliseconds, how many times as fast ours is, and which part of its memory ours takes.
+    """
+    said, order = [], list(aims.TORCH)
+    for processor in dict.fromkeys(r.get("processor") for r in rows):
+        for part in dict.fromkeys(r["part"] for r in rows):
+            some = [r for r in rows if r.get("processor") == processor and r["part"] == part]
+            some.sort(key=lambda r: (r["threads"], order.index(r["net"]), r["batch"]))
+            said += one_table(f"{processor}: {PARTS[part]}", some) if some else []
+    return "\n".join(said)
+
+
+PARTS = {"train": "a training step", "score": "scoring"}
+
+
+def one_table(title, rows):
+    peers = sorted(dict.fromkeys(r["peer"] for r in rows))
+    when = ", ".join(sorted({f"{r.get('day')} {r.get('commit')}" for r in rows}))
+    pairs, others = sorted({r["pairs"] for r in rows}), max(r["others"] for r in rows)
+    yield f"{title}; {when}; pairs: {', '.join(map(str, pairs))}; others took {others:.2f} processors at most"
+    yield ""
+    of_peers = " | ".join(f"{p}: ms; times as fast; our memory" for p in peers)
+    yield f"| net, batch | threads | crema: ms; MiB | {of_peers} |"
+    yield "|---|---|---|" + "---|" * len(peers)
+    lines = {}
     for r in rows:
-        median, least, most = r["ratio"]
-        lines.append(
-            f"| {r['net']} {r['part']} {r['batch']} | {r['threads']} | {r['peer']} | {figure(r['ours_ms'])} | "
-            f"{figure(r['theirs_ms'])} | {median:.2f} ({least:.2f} to {most:.2f}) | {r['ours_mib']:.0f} | "
-            f"{r['theirs_mib']:.0f} | {r['others']:.2f} | {r.get('day')}, {r.get('commit')}, {r.get('processor')} |"
-        )
-    return "\n".join(lines)
+        lines.setdefault((r["net"], r["batch"], r["threads"]), {})[r["peer"]] = r
+    for (net, batch, threads), of in lines.items():
+        any_ = list(of.values())[-1]
+        cells = [f"{figure(r['theirs_ms'])}; {ratio(r)}; {memory(r)}" if (r := of.get(p)) else "" for p in peers]
+        yield f"| {net} {batch} | {threads} | {figure(any_['ours_ms'])}; {any_['ours_mib']:,.0f} | {' | '.join(cells)} |"
+    yield ""
 
 
 def plot(rows, path, title):

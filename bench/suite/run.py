@@ -50,7 +50,7 @@ def main():
         try:
             for row in pairs.compared(case, names, options.pairs):
                 rows.append(row)
-                print(report.table([row]).splitlines()[-1], flush=True)
+                print(report.line(row), flush=True)
         except contestants.Failed as e:
             failed.append(f"{case}: {e}")
             print(f"error: {failed[-1]}", flush=True)

@@ -79,6 +79,12 @@ INL void transpose(V* r) {
     r[4 + c] = quarters<0x88>(odd, oddBelow), r[12 + c] = quarters<0xdd>(odd, oddBelow);
   }
 }
+INL V after(V a, V b) {
+  return _mm512_castsi512_ps(_mm512_maskz_alignr_epi32(0xffff, _mm512_castps_si512(b), _mm512_castps_si512(a), 1));
+}
+INL V before(V a, V b) {
+  return _mm512_castsi512_ps(_mm512_maskz_alignr_epi32(0xffff, _mm512_castps_si512(b), _mm512_castps_si512(a), VL - 1));
+}
 INL V evens(V a, V b) { return everyOther(a, b, 0); }
 INL V odds(V a, V b) { return everyOther(a, b, 1); }
 

@@ -103,7 +103,7 @@ inline void convForward(Context& context, const ConvShape& s, const float* x, co
                  .channel = g * ocg,
                  .outStart = start,
                  .adds = adds,
-                 .streams = isStreamed(y, static_cast<size_t>(s.n) * s.oc, oh * ow)},
+                 .streams = K <= kDepth && isStreamed(y, static_cast<size_t>(s.n) * s.oc, oh * ow)},
                 mine, part, of);
     });
   });

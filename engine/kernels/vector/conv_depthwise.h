@@ -214,7 +214,8 @@ class DepthwiseBack {
 inline void depthwiseBackwardData(Context& context, const ConvShape& s, const float* dy, const float* w, float* dx) {
   if (readsRows(s))
     return s.strideW == 1 ? depthwiseRows<1, true>(context, s, dy, w, nullptr, dx, {})
-                          : depthwiseStrideTwoBack(context, s, dy, w, dx);
+           : s.padW % 2   ? depthwiseStrideTwoBack<true>(context, s, dy, w, dx)
+                          : depthwiseStrideTwoBack<false>(context, s, dy, w, dx);
   const BackPlan plan = planBack(s);
   const DepthwiseBack back(s, plan);
   const size_t in = static_cast<size_t>(s.h) * s.w, out = static_cast<size_t>(s.oh()) * s.ow();

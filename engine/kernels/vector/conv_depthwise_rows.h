@@ -13,7 +13,7 @@ inline bool readsRows(const ConvShape& s) {
 // gradient of the input from that of the output, X(r + padH - a, x + padW - b).
 template <int STRIDE, bool BACK>
 struct RowsOfPlane {
-  using Columns = ColumnsOfTaps<kTaps3, STRIDE>;
+  using Columns = ColumnsOfTaps<kTaps3, STRIDE, BACK>;
   const AllColumns<kTaps3, STRIDE, BACK>& tiles;
   const float *x, *w;
   int h, columns, padH;  // of x
@@ -26,6 +26,11 @@ struct RowsOfPlane {
   // Rows [r0, r0 + R) of y, a vector of columns.
   template <int R>
   INL void some(int r0, const Columns& c, const V* weights, float* y) const {
+    byPlace(
+        c, [&](auto place) __attribute__((always_inline)) { someAt<R, place>(r0, c, weights, y); });
+  }
+  template <int R, int PLACE>
+  INL void someAt(int r0, const Columns& c, const V* weights, float* y) const {
     V acc[R];
 #pragma GCC unroll 4
     for (int r = 0; r < R; ++r) acc[r] = set1(start);
@@ -33,7 +38,7 @@ struct RowsOfPlane {
     for (int i = 0; i < (R - 1) * STRIDE + kTaps3; ++i) {
       const int row = BACK ? r0 + R - 1 + padH - i : r0 * STRIDE - padH + i;
       V taps[kTaps3] = {zero(), zero(), zero()};
-      if (row >= 0 && row < h) c.read(x + static_cast<ptrdiff_t>(row) * columns, taps);
+      if (row >= 0 && row < h) c.template read<PLACE>(x + static_cast<ptrdiff_t>(row) * columns, taps);
 #pragma GCC unroll 4
       for (int r = 0; r < R; ++r) {
         const int a = i - r * STRIDE;
@@ -50,11 +55,7 @@ struct RowsOfPlane {
         for (int r = 0; r < R; ++r) acc[r] = add(acc[r], load(c.out, step.other + at + place(r)));
     }
 #pragma GCC unroll 4
-    for (int r = 0; r < R; ++r)
-      if (c.whole)
-        store(y + place(r), acc[r]);
-      else
-        store(c.out, y + place(r), acc[r]);
+    for (int r = 0; r < R; ++r) c.template write<PLACE>(acc[r], y + place(r));
   }
 
   void all(float* y) const {

@@ -48,7 +48,7 @@ class WeightsByRows {
   }
 
  private:
-  using Columns = ColumnsOfTaps<kTaps3, STRIDE>;
+  using Columns = ColumnsOfTaps<kTaps3, STRIDE, false>;
   static constexpr int kTaps = kTaps3 * kTaps3, kSets = kRowChains / VL;
 
   static void clear(V (*acc)[kTaps]) {
@@ -73,13 +73,15 @@ class WeightsByRows {
       for (int t = 0; t < kTaps; ++t) acc[t] = sums[set][t];
       for (int i = set; i < tiles_.count; i += kSets) {
         ask_.toRead(x + r0 * STRIDE * s_.w, dy + r0 * ow_, i);
-        someColumns<R>(r0, tiles_.of[i], x, dy, acc);
+        const Columns& c = tiles_.of[i];
+        byPlace(
+            c, [&](auto place) __attribute__((always_inline)) { someColumns<R, place>(r0, c, x, dy, acc); });
       }
 #pragma GCC unroll 9
       for (int t = 0; t < kTaps; ++t) sums[set][t] = acc[t];
     }
   }
-  template <int R>
+  template <int R, int PLACE>
   INL void someColumns(int r0, const Columns& c, const float* x, const float* dy, V* acc) const {
     V gradient[R];
 #pragma GCC unroll 4
@@ -89,7 +91,7 @@ class WeightsByRows {
       const int row = r0 * STRIDE - s_.padH + i;
       if (row < 0 || row >= s_.h) continue;
       V taps[kTaps3];
-      c.read(x + static_cast<ptrdiff_t>(row) * s_.w, taps);
+      c.template read<PLACE>(x + static_cast<ptrdiff_t>(row) * s_.w, taps);
 #pragma GCC unroll 4
       for (int r = 0; r < R; ++r) {
         const int a = i - r * STRIDE;

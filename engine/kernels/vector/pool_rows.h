@@ -61,7 +61,7 @@ struct PoolRows {
     }
   }
 
-  // body(columns, what is said of them, output row, rows [y0, y1) of the plane) for all of an image's outputs.
+  // body(columns, their place, what is said of them, output row, rows [y0, y1) of the plane) for all of an image's outputs.
   template <class Body>
   INL void each(const float* x, const float* y, const Body& body) const {
     const AskAhead ask(std::min(s.strideH, s.h) * s.w, s.ow, columns.count);
@@ -69,7 +69,13 @@ struct PoolRows {
       const int top = r * s.strideH - s.padH;
       for (int i = 0; i < columns.count; ++i) {
         ask(x + r * s.strideH * s.w, y + r * s.ow, i);
-        body(columns.of[i], of[i], r, std::max(0, top), std::min(s.h, top + s.kh));
+        const auto rows = [&](auto place) __attribute__((always_inline)) {
+          body(columns.of[i], place, of[i], r, std::max(0, top), std::min(s.h, top + s.kh));
+        };
+        if constexpr (STRIDE == 1)
+          byPlace(columns.of[i], rows);
+        else  // at the memory's speed, and code for two places is 1.1 times slower
+          rows(std::integral_constant<int, kAnywhere>());
       }
     }
   }
@@ -79,38 +85,42 @@ struct PoolRows {
   void maxima(const float* x, float* y, int32_t* mask) const {
     const V nothing = set1(std::numeric_limits<float>::quiet_NaN());
     each(
-        x, y, [&](const auto& c, const PoolColumns<TAPS>& o, int r, int y0, int y1) __attribute__((always_inline)) {
-          V taps[TAPS];
-          c.read(x + y0 * s.w, nothing, taps);
-          Maxima<KEEPS> m(taps[0], set1Bits(y0 * s.w));
+        x, y,
+        [&](const auto& c, auto place, const PoolColumns<TAPS>& o, int r, int y0, int y1)
+            __attribute__((always_inline)) {
+              V taps[TAPS];
+              c.template read<place>(x + y0 * s.w, nothing, taps);
+              Maxima<KEEPS> m(taps[0], set1Bits(y0 * s.w));
 #pragma GCC unroll 3
-          for (int b = 1; b < TAPS; ++b) {
-            if (!o.whole) m.take(o.leading[b], taps[b], set1Bits(y0 * s.w + b));
-            m.meet(taps[b], set1Bits(y0 * s.w + b));
-          }
-          for (int h = y0 + 1; h < y1; ++h) {
-            c.read(x + h * s.w, nothing, taps);
+              for (int b = 1; b < TAPS; ++b) {
+                if (!o.whole) m.take(o.leading[b], taps[b], set1Bits(y0 * s.w + b));
+                m.meet(taps[b], set1Bits(y0 * s.w + b));
+              }
+              for (int h = y0 + 1; h < y1; ++h) {
+                c.template read<place>(x + h * s.w, nothing, taps);
 #pragma GCC unroll 3
-            for (int b = 0; b < TAPS; ++b) m.meet(taps[b], set1Bits(h * s.w + b));
-          }
-          store(c.out, y + r * s.ow + c.x0, m.best);
-          if (!KEEPS) return;
-          store(c.out, reinterpret_cast<float*>(mask) + r * s.ow + c.x0, m.index(o.first, s.positive));
-        });
+                for (int b = 0; b < TAPS; ++b) m.meet(taps[b], set1Bits(h * s.w + b));
+              }
+              c.template write<place>(m.best, y + r * s.ow + c.x0);
+              if (!KEEPS) return;
+              c.template write<place>(m.index(o.first, s.positive), reinterpret_cast<float*>(mask) + r * s.ow + c.x0);
+            });
   }
 
   void averages(const float* x, float* y) const {
     each(
-        x, y, [&](const auto& c, const PoolColumns<TAPS>& o, int r, int y0, int y1) __attribute__((always_inline)) {
+        x, y,
+        [&](const auto& c, auto place, const PoolColumns<TAPS>& o, int r, int y0,
+            int y1) __attribute__((always_inline)) {
           V sum = zero();
           for (int h = y0; h < y1; ++h) {
             V taps[TAPS];
-            c.read(x + h * s.w, taps);
+            c.template read<place>(x + h * s.w, taps);
 #pragma GCC unroll 3
             for (int b = 0; b < TAPS; ++b) sum = add(sum, taps[b]);
           }
           const int top = r * s.strideH - s.padH, height = std::min(top + s.kh, s.h + s.padH) - top;
-          store(c.out, y + r * s.ow + c.x0, div(sum, mul(set1(static_cast<float>(height)), load(o.width))));
+          c.template write<place>(div(sum, mul(set1(static_cast<float>(height)), load(o.width))), y + r * s.ow + c.x0);
         });
   }
 };

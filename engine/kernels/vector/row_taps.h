@@ -7,60 +7,122 @@ constexpr int kMostColumns = 64;  // vectors
 // Which of the columns from `first` on lie in a plane's row.
 inline Mask inRow(int first, int w) { return lanes(std::clamp(-first, 0, VL), std::clamp(w - first, 0, VL)); }
 
-// The columns that meet the TAPS taps of a row of the window, for a vector of outputs.
-template <int TAPS, int STRIDE>
+// What is known, when code is written, of where a vector of outputs lies in its row. Masked loads take twice the time of others,
+// and so do those that meet two lines: whoever knows more, reads less.
+enum Place {
+  kInside = 0,  // all that its windows meet lies in the row
+  kBegins =
+      1,      // of windows of three with a stride of one whose middles lie over their outputs: the row's first vector,
+  kEnds = 2,  // its last one, or
+  kAll = 3,   // both
+  kAnywhere
+};
+
+// The columns that meet the TAPS taps of a row of the window, for a vector of outputs. BACK: output x meets column x + pad - b,
+// else x STRIDE - pad + b.
+template <int TAPS, int STRIDE, bool BACK>
 struct ColumnsOfTaps {
   int x0;
   Mask out;
-  bool whole;  // all of a vector are outputs: masked stores take their time
+  Place place;
   int first[TAPS];
   Mask mask[TAPS][STRIDE];
+  bool ends;  // whether what the last output's third tap meets with a stride of two is beyond the row
 
   // The columns of a row, zeros outside of it; or `outside`.
+  template <int PLACE = kAnywhere>
   INL void read(const float* row, V* taps) const {
-    readBy(
-        [&](int b, int i) __attribute__((always_inline)) { return load(mask[b][i], row + first[b] + i * VL); }, taps);
+    readBy<PLACE>(
+        row, zero(), [&](Mask which, const float* p) __attribute__((always_inline)) { return load(which, p); }, taps);
   }
+  template <int PLACE = kAnywhere>
   INL void read(const float* row, V outside, V* taps) const {
-    readBy(
-        [&](int b, int i) __attribute__((always_inline)) { return load(outside, mask[b][i], row + first[b] + i * VL); },
+    readBy<PLACE>(
+        row,
+        outside, [&](Mask which, const float* p) __attribute__((always_inline)) { return load(outside, which, p); },
         taps);
   }
-  template <class Load>
-  INL void readBy(const Load& from, V* taps) const {
-    if constexpr (STRIDE == 1) {
-#pragma GCC unroll 3
-      for (int b = 0; b < TAPS; ++b) taps[b] = from(b, 0);
-    } else {  // columns 2 x and 2 x + 1 from the same two vectors, 2 x + 2 from those two columns on
+  // Outputs; y: of the first one.
+  template <int PLACE = kAnywhere>
+  INL void write(V v, float* y) const {
+    if (PLACE == kInside || PLACE == kBegins)
+      store(y, v);
+    else
+      store(out, y, v);
+  }
+
+ private:
+  template <int PLACE, class Load>
+  INL void readBy(const float* row, V outside, const Load& masked, V* taps) const {
+    const auto from = [&](int b, int i) __attribute__((always_inline)) {
+      const float* p = row + first[b] + i * VL;
+      return PLACE == kInside ? load(p) : masked(mask[b][i], p);
+    };
+    if constexpr (
+        STRIDE ==
+        2) {  // columns 2 x and 2 x + 1 from the same two vectors; 2 x + 2 are the first of these, one further
       const V low = from(0, 0), high = from(0, 1);
       taps[0] = evens(low, high);
       if (TAPS > 1) taps[1] = odds(low, high);
-      if (TAPS > 2) taps[2] = evens(from(2, 0), from(2, 1));
+      if (TAPS > 2) taps[2] = after(taps[0], ends ? outside : set1(row[first[0] + 2 * VL]));
+    } else if constexpr (PLACE == kAnywhere) {
+#pragma GCC unroll 3
+      for (int b = 0; b < TAPS; ++b) taps[b] = from(b, 0);
+    } else {
+      const V middle = PLACE & kEnds ? masked(out, row + x0) : load(row + x0);
+      const V left = PLACE & kBegins ? before(outside, middle) : load(row + x0 - 1);
+      const V right = PLACE & kEnds ? after(middle, outside) : load(row + x0 + 1);
+      taps[0] = BACK ? right : left, taps[1] = middle, taps[2] = BACK ? left : right;
     }
   }
 };
 
-// For rows of `columns` numbers and `ow` outputs; BACK: output x meets column x + pad - b, else x STRIDE - pad + b. Lanes
-// beyond the outputs read nothing.
+// For rows of `columns` numbers and `ow` outputs.
 template <int TAPS, int STRIDE, bool BACK>
 struct AllColumns {
-  using Columns = ColumnsOfTaps<TAPS, STRIDE>;
+  using Columns = ColumnsOfTaps<TAPS, STRIDE, BACK>;
   Columns of[kMostColumns];
   int count = 0;
   AllColumns(int columns, int ow, int pad) {
     for (int x0 = 0; x0 < ow; x0 += VL) {
       Columns& c = of[count++];
-      c.x0 = x0, c.out = lanes(0, std::min(VL, ow - x0)), c.whole = ow - x0 >= VL;
+      c.x0 = x0, c.out = lanes(0, std::min(VL, ow - x0));
       for (int b = 0; b < TAPS; ++b) {
         c.first[b] = BACK ? x0 + pad - b : x0 * STRIDE + b - pad;
-        const int end = std::min(columns, c.first[b] + (ow - x0) * STRIDE);
-        for (int i = 0; i < STRIDE; ++i) c.mask[b][i] = inRow(c.first[b] + i * VL, end);
+        for (int i = 0; i < STRIDE; ++i) c.mask[b][i] = inRow(c.first[b] + i * VL, columns);
       }
+      const int beyond = c.first[0] + STRIDE * VL;
+      c.ends = beyond >= columns;
+      c.place = kAnywhere;
+      if (STRIDE == 1 && TAPS == 3 && columns == ow && pad == 1)
+        c.place = static_cast<Place>((x0 == 0 ? kBegins : 0) | (ow - x0 <= VL ? kEnds : 0));
+      if (STRIDE == 2 && ow - x0 >= VL && c.first[0] >= 0 && beyond + TAPS - 2 <= columns) c.place = kInside;
     }
   }
   const Columns* begin() const { return of; }
   const Columns* end() const { return of + count; }
 };
+
+// use() with the place of these columns as a constant.
+template <int TAPS, int STRIDE, bool BACK, class Use>
+INL void byPlace(const ColumnsOfTaps<TAPS, STRIDE, BACK>& c, const Use& use) {
+  if constexpr (STRIDE == 2) {
+    if (c.place == kInside) return use(std::integral_constant<int, kInside>());
+    return use(std::integral_constant<int, kAnywhere>());
+  }
+  switch (c.place) {
+    case kInside:
+      return use(std::integral_constant<int, kInside>());
+    case kBegins:
+      return use(std::integral_constant<int, kBegins>());
+    case kEnds:
+      return use(std::integral_constant<int, kEnds>());
+    case kAll:
+      return use(std::integral_constant<int, kAll>());
+    case kAnywhere:
+      return use(std::integral_constant<int, kAnywhere>());
+  }
+}
 
 // Asks for what is read and written in a while, a little with each vector of outputs: planes follow each other in memory.
 struct AskAhead {
