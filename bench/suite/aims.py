@@ -1,5 +1,5 @@
-"""How many times as fast as others this project wants to be, and in which part of their memory. A figure that falls short
-stands in bold in the table, with what it should be.
+"""How many times as fast as others this project wants to be, and in which part of their memory. A figure that falls
+short stands in bold in the table, with what it should be.
 """
 
 TORCH = {

@@ -79,9 +79,10 @@ def one_table(title, rows):
     for r in rows:
         lines.setdefault((r["net"], r["batch"], r["threads"]), {})[r["peer"]] = r
     for (net, batch, threads), of in lines.items():
-        any_ = list(of.values())[-1]
+        ours = list(of.values())[-1]
         cells = [f"{figure(r['theirs_ms'])}; {ratio(r)}; {memory(r)}" if (r := of.get(p)) else "" for p in peers]
-        yield f"| {net} {batch} | {threads} | {figure(any_['ours_ms'])}; {any_['ours_mib']:,.0f} | {' | '.join(cells)} |"
+        said = f"{figure(ours['ours_ms'])}; {ours['ours_mib']:,.0f}"
+        yield f"| {net} {batch} | {threads} | {said} | {' | '.join(cells)} |"
     yield ""
 
 
