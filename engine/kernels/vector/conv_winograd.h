@@ -118,29 +118,54 @@ struct WinogradCall {
     out.write(out.placesOf(p), channel, kPanel, 0, line);
   }
 
-  // All of one unit of images with too few panels for the threads to share: all inputs are transformed first, then each thread
-  // takes rows, or panels, of outputs.
-  void computeFew(Context& context, const std::vector<PanelPlan>& plan, const Planes& planes, const float* source,
-                  const int* off, bool turned) const {
+  // Inputs of all panels of all groups, by all threads: [group][panel].
+  const float* transformTogether(Context& context, const std::vector<PanelPlan>& plan, const Planes& planes,
+                                 const float* source, const int* off) const {
     constexpr int kChannels = 8;
-    auto& scratch = context.scratch();
     const int panels = static_cast<int>(plan.size()), parts = (icg + kChannels - 1) / kChannels;
-    float* inputs = scratch.shared[kSharedInput].get(panelSize * static_cast<size_t>(panels * s.groups));
+    float* inputs = context.scratch().shared[kSharedInput].get(panelSize * static_cast<size_t>(panels * s.groups));
     context.pool().run(s.groups * parts * panels, [&](int t, int) {
       const int p = t % panels, g = t / panels / parts, c0 = t / panels % parts * kChannels;
       transformInputs<F>(plan[static_cast<size_t>(p)], source + (static_cast<size_t>(g) * icg + c0) * planes.channel,
                          off, std::min(kChannels, icg - c0), static_cast<ptrdiff_t>(productStep),
                          inputs + panelSize * static_cast<size_t>(g * panels + p) + c0 * kPanel);
     });
+    return inputs;
+  }
+
+  // All of one unit of images with too few panels for the threads to share: each takes rows, or panels, of outputs. In small layers it
+  // transforms the inputs that it needs itself, even if another does the same: to fetch a line that another core has written takes
+  // longer than to compute it (0162).
+  void computeFew(Context& context, const std::vector<PanelPlan>& plan, const Planes& planes, const float* source,
+                  const int* off, bool turned) const {
+    constexpr size_t kHeld = 1 << 17;  // numbers, in half of a second cache
+    auto& scratch = context.scratch();
     const RowBlocks blocks(ocg, turned ? kPanel : kRows);
-    // Panel after panel of a block: a thread has tasks side by side, so that weights mostly meet all panels in one.
-    context.pool().run(s.groups * blocks.count * panels, [&](int t, int lane) {
-      const int p = t % panels, b = t / panels % blocks.count, g = t / panels / blocks.count;
-      float* mine = scratch.lane[static_cast<size_t>(lane)].tile.get(
-          turned ? kTurnedScratch : static_cast<size_t>(kProducts) * kRows * kPanel);
-      const float* of = inputs + panelSize * static_cast<size_t>(g * panels + p);
-      turned ? turnedBlock(plan[static_cast<size_t>(p)], g, blocks.start(b), of, mine)
-             : someBlocks(plan[static_cast<size_t>(p)], g, blocks, b, b + 1, of, 0, mine);
+    const int panels = static_cast<int>(plan.size()), all = panels * s.groups, lanes = context.pool().size();
+    const bool small =
+        std::max(panelSize * static_cast<size_t>(all), static_cast<size_t>(kProducts * ocg * icg)) <= kHeld;
+    const float* shared = small ? nullptr : transformTogether(context, plan, planes, source, off);
+    // A thread has tasks side by side. Panel after panel of a block: weights mostly meet all panels in one thread. Block after block
+    // of a panel, where weights stay in the caches and panels take the same time: most are transformed once.
+    const bool byPanels = small && all % lanes == 0 && (!turned || plan.back().length == plan.front().length);
+    std::vector<std::vector<bool>> transformed(static_cast<size_t>(lanes), std::vector<bool>(static_cast<size_t>(all)));
+    context.pool().run(blocks.count * all, [&](int t, int lane) {
+      const int g = t / panels / blocks.count, rest = t % (panels * blocks.count),
+                b = byPanels ? rest % blocks.count : rest / panels, p = byPanels ? rest / blocks.count : rest % panels;
+      const auto which = static_cast<size_t>(g * panels + p);
+      const PanelPlan& panel = plan[static_cast<size_t>(p)];
+      LaneScratch& mine = scratch.lane[static_cast<size_t>(lane)];
+      float* tile = mine.tile.get(turned ? kTurnedScratch : static_cast<size_t>(kProducts) * kRows * kPanel);
+      const float* inputs = shared ? shared + panelSize * which : nullptr;
+      if (!shared) {
+        float* to = mine.panel.get(panelSize * static_cast<size_t>(all)) + panelSize * which;
+        if (!transformed[static_cast<size_t>(lane)][which])
+          transformInputs<F>(panel, source + static_cast<size_t>(g) * icg * planes.channel, off, icg,
+                             static_cast<ptrdiff_t>(productStep), to);
+        transformed[static_cast<size_t>(lane)][which] = true, inputs = to;
+      }
+      turned ? turnedBlock(panel, g, blocks.start(b), inputs, tile)
+             : someBlocks(panel, g, blocks, b, b + 1, inputs, 0, tile);
     });
   }
 
