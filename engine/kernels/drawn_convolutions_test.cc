@@ -63,17 +63,19 @@ void checkShape(const ConvShape& s, Context& k) {
                weights = static_cast<size_t>(s.oc) * (s.ic / s.groups) * s.kh * s.kw;
   const auto x = numbers(in, 1), w = numbers(weights, 2), b = numbers(static_cast<size_t>(s.oc), 3),
              dy = numbers(out, 4);
+  const Surrounded xs(x), ws(w), bs(b), dys(dy);
   const auto value = [](const std::vector<float>& of, bool magnitude) {
     return magnitude ? magnitudes(wide(of)) : wide(of);
   };
   check(
-      "forward", k, out, [&](Context& c, float* y) { convForward(c, s, x.data(), w.data(), b.data(), y); },
+      "forward", k, out, [&](Context& c, float* y) { convForward(c, s, xs.data(), ws.data(), bs.data(), y); },
       [&](bool m, double* y) { ref::convForward(s, value(x, m).data(), value(w, m).data(), value(b, m).data(), y); });
   check(
-      "back to data", k, in, [&](Context& c, float* dx) { convBackwardData(c, s, dy.data(), w.data(), dx); },
+      "back to data", k, in, [&](Context& c, float* dx) { convBackwardData(c, s, dys.data(), ws.data(), dx); },
       [&](bool m, double* dx) { ref::convBackwardData(s, value(dy, m).data(), value(w, m).data(), dx); });
   check(
-      "weights", k, weights, [&](Context& c, float* dw) { convBackwardWeights(c, s, x.data(), dy.data(), dw, false); },
+      "weights", k, weights,
+      [&](Context& c, float* dw) { convBackwardWeights(c, s, xs.data(), dys.data(), dw, false); },
       [&](bool m, double* dw) { ref::convBackwardWeights(s, value(x, m).data(), value(dy, m).data(), dw, false); },
       static_cast<size_t>(s.kh) * s.kw);
 }

@@ -94,6 +94,7 @@ void checkPool(PoolShape s) {
   for (size_t i = 0; i < in; i += 3) x[i] = 0.5f;                                      // ties: the first one wins
   for (size_t i = 0; i < in / 2; ++i) x[i] = i % 4 ? std::min(0.f, x[i] - 1.f) : 0.f;  // windows with nothing above 0
   const auto dy = numbers(out, 2);
+  const Surrounded xs(x), dys(dy);
   std::vector<float> want(out), back(in);
   std::vector<int32_t> mask(out);
   ref::maxPoolForward(s, x.data(), want.data(), mask.data());
@@ -102,22 +103,22 @@ void checkPool(PoolShape s) {
   EXPECT_EQ(sameBits("max", out, NAN,
                      [&](Context& k, float* y) {
                        std::vector<int32_t> m(out, -7);
-                       maxPoolForward(k, s, x.data(), y, m.data());
+                       maxPoolForward(k, s, xs.data(), y, m.data());
                        EXPECT_EQ(m, mask);
                      }),
             want);
-  EXPECT_EQ(sameBits("max alone", out, NAN, [&](Context& k, float* y) { maxPoolForward(k, s, x.data(), y, nullptr); }),
+  EXPECT_EQ(sameBits("max alone", out, NAN, [&](Context& k, float* y) { maxPoolForward(k, s, xs.data(), y, nullptr); }),
             want);
   EXPECT_EQ(
-      sameBits("max back", in, NAN, [&](Context& k, float* dx) { maxPoolBackward(k, s, dy.data(), mask.data(), dx); }),
+      sameBits("max back", in, NAN, [&](Context& k, float* dx) { maxPoolBackward(k, s, dys.data(), mask.data(), dx); }),
       back);
   ref::avePoolForward(s, x.data(), want.data());
   const auto wantD = wide(want), ones = std::vector<double>(out, 1.0);
-  near("average", sameBits("average", out, NAN, [&](Context& k, float* y) { avePoolForward(k, s, x.data(), y); }),
+  near("average", sameBits("average", out, NAN, [&](Context& k, float* y) { avePoolForward(k, s, xs.data(), y); }),
        wantD, ones);
   ref::avePoolBackward(s, dy.data(), back.data());
   near("average back",
-       sameBits("average back", in, NAN, [&](Context& k, float* dx) { avePoolBackward(k, s, dy.data(), dx); }),
+       sameBits("average back", in, NAN, [&](Context& k, float* dx) { avePoolBackward(k, s, dys.data(), dx); }),
        wide(back), std::vector<double>(in, 1.0));
 }
 

@@ -55,6 +55,19 @@ class Guarded {
   size_t begin_, count_;
 };
 
+// Inputs between what is no number: a kernel that uses what lies in front or behind shows it.
+class Surrounded {
+ public:
+  explicit Surrounded(const std::vector<float>& numbers) : all_(numbers.size() + 2 * kMargin, NAN) {
+    std::copy(numbers.begin(), numbers.end(), all_.begin() + kMargin);
+  }
+  const float* data() const { return all_.data() + kMargin; }
+
+ private:
+  static constexpr size_t kMargin = 128;
+  std::vector<float> all_;
+};
+
 // What an earlier call might have left in working memory.
 inline void spoil(Context& context) {
   for (LaneScratch& lane : context.scratch().lane)

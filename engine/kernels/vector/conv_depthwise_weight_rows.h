@@ -91,7 +91,7 @@ class WeightsByRows {
       const int row = r0 * STRIDE - s_.padH + i;
       if (row < 0 || row >= s_.h) continue;
       V taps[kTaps3];
-      c.template read<PLACE>(x + static_cast<ptrdiff_t>(row) * s_.w, taps);
+      c.template readForSums<PLACE>(x + static_cast<ptrdiff_t>(row) * s_.w, taps);
 #pragma GCC unroll 4
       for (int r = 0; r < R; ++r) {
         const int a = i - r * STRIDE;

@@ -42,6 +42,14 @@ struct ColumnsOfTaps {
         outside, [&](Mask which, const float* p) __attribute__((always_inline)) { return load(outside, which, p); },
         taps);
   }
+  // read() for sums over outputs: zeros where there is no output, too, as 0 times what is read there may be no number.
+  template <int PLACE>
+  INL void readForSums(const float* row, V* taps) const {
+    read<PLACE>(row, taps);
+    if (PLACE == kInside || PLACE == kBegins) return;
+#pragma GCC unroll 3
+    for (int b = 0; b < TAPS; ++b) taps[b] = select(out, taps[b], zero());
+  }
   // Outputs; y: of the first one.
   template <int PLACE = kAnywhere>
   INL void write(V v, float* y) const {
