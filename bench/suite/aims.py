@@ -22,7 +22,7 @@ CAFFE = {  # by one thread, by two
     "googlenet": (2.2, 3.5),
 }
 OPENVINO = 1.1
-MEMORY = {"train": 0.6, "score": 0.3}  # of Caffe's
+MEMORY = {"train": 60, "score": 30}  # % of Caffe's
 
 
 def times(row):
@@ -30,11 +30,11 @@ def times(row):
     if row["part"] == "score":
         return OPENVINO if row["peer"] == "openvino" else None
     if row["peer"] == "torch tuned":
-        return TORCH[row["net"]]
+        return TORCH.get(row["net"])
     by = CAFFE.get(row["net"]) if row["peer"] == "caffe" else None
     return by[row["threads"] - 1] if by and row["threads"] <= len(by) else None
 
 
 def memory(row):
-    """What part of the peer's memory ours should be at most, or nothing."""
+    """How many percent of the peer's memory ours should take at most, or nothing."""
     return MEMORY[row["part"]] if row["peer"] == "caffe" else None

@@ -18,7 +18,9 @@ def merged(path, rows):
     known = {}
     old = json.loads(path.read_text()) if path.exists() else []
     for row in [*old, *rows]:
-        known[tuple(row.get(k) for k in KEYS)] = row
+        key = tuple(row.get(k) for k in KEYS)
+        known.pop(key, None)  # the newest come last
+        known[key] = row
     path.write_text(json.dumps(list(known.values()), indent=1))
     return list(known.values())
 
@@ -31,9 +33,9 @@ def line(r):
     """What is said of a row as soon as it is measured."""
     threads = f"{r['threads']} thread{'s' if r['threads'] > 1 else ''}"
     times = f"{figure(r['ours_ms'])} ms, {r['peer']} {figure(r['theirs_ms'])}: {ratio(r)}"
-    memory = f"{r['ours_mib']:.0f} MiB, {r['theirs_mib']:.0f}"
+    mib = f"{r['ours_mib']:.0f} MiB, {r['theirs_mib']:.0f}"
     others = f"others took {r['others']:.2f} processors"
-    return f"{r['net']} {r['part']} {r['batch']}, {threads}: {times}; {memory}; {others}"
+    return f"{r['net']} {r['part']} {r['batch']}, {threads}: {times}; {mib}; {others}"
 
 
 def ratio(r):
@@ -46,21 +48,29 @@ def ratio(r):
 
 def memory(r):
     """Which part of the peer's memory ours takes, in the same way."""
-    part, aim = r["ours_mib"] / r["theirs_mib"], aims.memory(r)
-    return f"**{100 * part:.0f} %** of {100 * aim:.0f}" if aim and part > aim else f"{100 * part:.0f} %"
+    part, aim = round(100 * r["ours_mib"] / r["theirs_mib"]), aims.memory(r)
+    return f"**{part} %** of {aim}" if aim and part > aim else f"{part} %"
 
 
 def table(rows):
     """For each kind of processor and part a table with a line for each net, batch and number of threads. A peer's cell
     has its milliseconds, how many times as fast ours is, and which part of its memory ours takes.
     """
-    said, order = [], list(aims.TORCH)
+    said, order = [], {net: i for i, net in enumerate(aims.TORCH)}
     for processor in dict.fromkeys(r.get("processor") for r in rows):
         for part in dict.fromkeys(r["part"] for r in rows):
             some = [r for r in rows if r.get("processor") == processor and r["part"] == part]
-            some.sort(key=lambda r: (r["threads"], order.index(r["net"]), r["batch"]))
+            some.sort(key=lambda r: (r["threads"], order.get(r["net"], len(order)), r["batch"]))
             said += one_table(f"{processor}: {PARTS[part]}", some) if some else []
     return "\n".join(said)
+
+
+def cell(r, commit):
+    """commit: that of the crema figure beside it, from which an older figure may differ."""
+    if r is None:
+        return ""
+    older = f" ({r['commit']})" if r["commit"] != commit else ""
+    return f"{figure(r['theirs_ms'])}; {ratio(r)}; {memory(r)}{older}"
 
 
 PARTS = {"train": "a training step", "score": "scoring"}
@@ -79,8 +89,8 @@ def one_table(title, rows):
     for r in rows:
         lines.setdefault((r["net"], r["batch"], r["threads"]), {})[r["peer"]] = r
     for (net, batch, threads), of in lines.items():
-        ours = list(of.values())[-1]
-        cells = [f"{figure(r['theirs_ms'])}; {ratio(r)}; {memory(r)}" if (r := of.get(p)) else "" for p in peers]
+        ours = list(of.values())[-1]  # the newest
+        cells = [cell(of.get(p), ours["commit"]) for p in peers]
         said = f"{figure(ours['ours_ms'])}; {ours['ours_mib']:,.0f}"
         yield f"| {net} {batch} | {threads} | {said} | {' | '.join(cells)} |"
     yield ""

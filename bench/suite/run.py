@@ -45,16 +45,17 @@ def main():
         said = f"{contestants.sgemm_gflops(threads):.0f} GFLOP/s by sgemm of MKL"
         print(f"this machine, {threads} thread{'s' if threads > 1 else ''}: {said}", flush=True)
     rows, failed, results = [], [], contestants.WORK / "results.json"
+    known = report.merged(results, rows)
     for case in cases(options):
         names = [n for n in contestants.PEERS[case.part] if not options.peer or n in options.peer]
         try:
             for row in pairs.compared(case, names, options.pairs):
                 rows.append(row)
                 print(report.line(row), flush=True)
+            known = report.merged(results, rows)
         except contestants.Failed as e:
             failed.append(f"{case}: {e}")
             print(f"error: {failed[-1]}", flush=True)
-    known = report.merged(results, rows)
     here = [row for row in known if row.get("processor") == state.of_code_and_machine()["processor"]]
     (contestants.WORK / "results.md").write_text(report.table(known) + "\n")
     for path in (contestants.WORK / "results.md", *report.plots(here, contestants.WORK)):

@@ -1,5 +1,6 @@
-// Convolutions of few positions, whose panels go over outputs (vector/turned.h), those whose inputs all threads transform
-// first, and those that leave out rows of padding, by groups that many images change: an image has the same bits alone and among many, with every instruction set and number of threads.
+// Convolutions of few positions, whose panels go over outputs (vector/turned.h), those whose inputs are transformed before
+// threads share the outputs, by all of them or by each, and those that leave out rows of padding, by groups that many images
+// change: an image has the same bits alone and among many, with every instruction set and number of threads.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -11,7 +11,8 @@
 //   greater select all lanes(from, to), load and store with a Mask: what it leaves out is neither read nor written
 //   load(other, mask, p)   `other` where the mask leaves out;   loadHalves(a, b)   VL/2 floats from a, VL/2 from b
 //   evens odds       of two vectors' numbers every second one, from the first or the second on
-//   after(a, b)      a without its first number, then the first of b;   before(a, b)   the last of a, then b without its last
+//   after(a, b)      a without its first number, then the first of b
+//   before(a, b)     the last number of a, then b without its last
 //   zipLow zipHigh   a[0] b[0] a[1] b[1] ... of the lower or the upper halves of two vectors
 //   transpose(V*)    VL vectors as the rows of a matrix
 //   D8               eight doubles: set8 load8 store8 (from and to float or double) + - * fma8, widen(V, D8*)

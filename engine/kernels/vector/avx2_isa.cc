@@ -61,14 +61,9 @@ INL V everyOther(V a, V b) {
 }
 INL V zipLow(V a, V b) { return _mm256_permute2f128_ps(_mm256_unpacklo_ps(a, b), _mm256_unpackhi_ps(a, b), 0x20); }
 INL V zipHigh(V a, V b) { return _mm256_permute2f128_ps(_mm256_unpacklo_ps(a, b), _mm256_unpackhi_ps(a, b), 0x31); }
-template <int BYTES>
-INL V fromMiddle(V from, V low, V high) {
-  const __m256i middle = _mm256_castps_si256(_mm256_permute2f128_ps(low, high, 0x21));
-  return _mm256_castsi256_ps(BYTES == 4 ? _mm256_alignr_epi8(middle, _mm256_castps_si256(from), 4)
-                                        : _mm256_alignr_epi8(_mm256_castps_si256(from), middle, 12));
-}
-INL V after(V a, V b) { return fromMiddle<4>(a, a, b); }
-INL V before(V a, V b) { return fromMiddle<12>(b, a, b); }
+INL __m256i middleOf(V a, V b) { return _mm256_castps_si256(_mm256_permute2f128_ps(a, b, 0x21)); }
+INL V after(V a, V b) { return _mm256_castsi256_ps(_mm256_alignr_epi8(middleOf(a, b), _mm256_castps_si256(a), 4)); }
+INL V before(V a, V b) { return _mm256_castsi256_ps(_mm256_alignr_epi8(_mm256_castps_si256(b), middleOf(a, b), 12)); }
 INL V evens(V a, V b) { return everyOther<0x88>(a, b); }
 INL V odds(V a, V b) { return everyOther<0xdd>(a, b); }
 

@@ -2,9 +2,9 @@
 // where they lie (conv_depthwise_rows.h).
 namespace crema::kernels::KNS {
 
-// dx [h][w] of a plane. Rows 2 M - padH and 2 M + 1 - padH meet rows M and M - 1 of dy, and so do columns; taps come in the order
-// of the kernel's rows, and along these. The columns of a vector of m begin where a row of dx does, as stores want it: ODD, where
-// padW is, each m's second column comes first, and then the first one of m + 1.
+// dx [h][w] of a plane. Rows 2 M - padH and 2 M + 1 - padH meet rows M and M - 1 of dy, and so do columns; taps come in the
+// order of the kernel's rows, and along these. ODD, where padW is: of a vector of m each one's second column comes first,
+// and then the first one of m + 1. So vectors begin where a row of dx does, with a pad of none and of one, as stores want it.
 template <bool ODD>
 class StrideTwoBack {
  public:
@@ -54,15 +54,15 @@ class StrideTwoBack {
       const float* from = dy + static_cast<ptrdiff_t>(row) * ow_ + i * VL + away;
       return WHOLE ? load(from) : load(mask, from);
     };
-    const V same = read(M, 0, c.same), other = read(M, kOther, c.other), sameBefore = read(M - 1, 0, c.same),
-            otherBefore = read(M - 1, kOther, c.other);
+    const V same = read(M, 0, c.same), other = read(M, kOther, c.other), sameAbove = read(M - 1, 0, c.same),
+            otherAbove = read(M - 1, kOther, c.other);
     // What the first of two columns meets, in rows M and M - 1: columns m and m - 1 of its own m.
-    const V here = ODD ? other : same, left = ODD ? same : other, hereBefore = ODD ? otherBefore : sameBefore,
-            leftBefore = ODD ? sameBefore : otherBefore;
+    const V here = ODD ? other : same, left = ODD ? same : other, hereAbove = ODD ? otherAbove : sameAbove,
+            leftAbove = ODD ? sameAbove : otherAbove;
     const int row = 2 * M - s_.padH;
     if (row >= 0)
-      write<WHOLE>(c, fma(w[8], leftBefore, fma(w[6], hereBefore, fma(w[2], left, fma(w[0], here, zero())))),
-                   fma(w[7], sameBefore, fma(w[1], same, zero())), dx + static_cast<ptrdiff_t>(row) * s_.w);
+      write<WHOLE>(c, fma(w[8], leftAbove, fma(w[6], hereAbove, fma(w[2], left, fma(w[0], here, zero())))),
+                   fma(w[7], sameAbove, fma(w[1], same, zero())), dx + static_cast<ptrdiff_t>(row) * s_.w);
     if (row + 1 >= 0 && row + 1 < s_.h)
       write<WHOLE>(c, fma(w[5], left, fma(w[3], here, zero())), fma(w[4], same, zero()),
                    dx + static_cast<ptrdiff_t>(row + 1) * s_.w);

@@ -47,15 +47,15 @@ struct RowsOfPlane {
         for (int b = 0; b < kTaps3; ++b) acc[r] = fma(weights[a * kTaps3 + b], taps[b], acc[r]);
       }
     }
-    const auto place = [&](int r) { return static_cast<ptrdiff_t>(r0 + (BACK ? R - 1 - r : r)) * ow + c.x0; };
+    const auto offset = [&](int r) { return static_cast<ptrdiff_t>(r0 + (BACK ? R - 1 - r : r)) * ow + c.x0; };
     for (const Step<float>& step : then) {
       if (step.kind != Step<float>::kAdd)
         stepRow<R>(step, channel, nullptr, acc);
       else
-        for (int r = 0; r < R; ++r) acc[r] = add(acc[r], load(c.out, step.other + at + place(r)));
+        for (int r = 0; r < R; ++r) acc[r] = add(acc[r], c.template readOutputs<PLACE>(step.other + at + offset(r)));
     }
 #pragma GCC unroll 4
-    for (int r = 0; r < R; ++r) c.template write<PLACE>(acc[r], y + place(r));
+    for (int r = 0; r < R; ++r) c.template write<PLACE>(acc[r], y + offset(r));
   }
 
   void all(float* y) const {

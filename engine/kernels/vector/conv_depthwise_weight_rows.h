@@ -85,7 +85,8 @@ class WeightsByRows {
   INL void someColumns(int r0, const Columns& c, const float* x, const float* dy, V* acc) const {
     V gradient[R];
 #pragma GCC unroll 4
-    for (int r = 0; r < R; ++r) gradient[r] = load(c.out, dy + static_cast<ptrdiff_t>(r0 + r) * ow_ + c.x0);
+    for (int r = 0; r < R; ++r)
+      gradient[r] = c.template readOutputs<PLACE>(dy + static_cast<ptrdiff_t>(r0 + r) * ow_ + c.x0);
 #pragma GCC unroll 16
     for (int i = 0; i < (R - 1) * STRIDE + kTaps3; ++i) {
       const int row = r0 * STRIDE - s_.padH + i;

@@ -133,21 +133,22 @@ struct WinogradCall {
     return inputs;
   }
 
-  // All of one unit of images with too few panels for the threads to share: each takes rows, or panels, of outputs. In small layers it
-  // transforms the inputs that it needs itself, even if another does the same: to fetch a line that another core has written takes
-  // longer than to compute it (0162).
+  // All of one unit of images with too few panels for the threads to share: each takes rows, or panels, of outputs. In
+  // small layers it transforms the inputs that it needs itself, even if another does the same: to fetch a line that another
+  // core has written takes longer than to compute it (0162).
   void computeFew(Context& context, const std::vector<PanelPlan>& plan, const Planes& planes, const float* source,
                   const int* off, bool turned) const {
     constexpr size_t kHeld = 1 << 17;  // numbers, in half of a second cache
     auto& scratch = context.scratch();
     const RowBlocks blocks(ocg, turned ? kPanel : kRows);
     const int panels = static_cast<int>(plan.size()), all = panels * s.groups, lanes = context.pool().size();
-    const bool small =
-        std::max(panelSize * static_cast<size_t>(all), static_cast<size_t>(kProducts * ocg * icg)) <= kHeld;
+    const size_t weights = static_cast<size_t>(kProducts) * static_cast<size_t>(ocg) * static_cast<size_t>(icg);
+    const bool small = std::max(panelSize * static_cast<size_t>(all), weights) <= kHeld;
     const float* shared = small ? nullptr : transformTogether(context, plan, planes, source, off);
-    // A thread has tasks side by side. Panel after panel of a block: weights mostly meet all panels in one thread. Block after block
-    // of a panel, where weights stay in the caches and panels take the same time: most are transformed once.
-    const bool byPanels = small && all % lanes == 0 && (!turned || plan.back().length == plan.front().length);
+    // A thread has tasks side by side. Panel after panel of a block: weights mostly meet all panels in one thread. Block
+    // after block of a panel, where weights stay in the caches and panels take the same time (turned, a panel takes as long
+    // as it has tiles): most panels are transformed once.
+    const bool byPanels = small && all % lanes == 0 && !turned;
     std::vector<std::vector<bool>> transformed(static_cast<size_t>(lanes), std::vector<bool>(static_cast<size_t>(all)));
     context.pool().run(blocks.count * all, [&](int t, int lane) {
       const int g = t / panels / blocks.count, rest = t % (panels * blocks.count),
@@ -159,10 +160,12 @@ struct WinogradCall {
       const float* inputs = shared ? shared + panelSize * which : nullptr;
       if (!shared) {
         float* to = mine.panel.get(panelSize * static_cast<size_t>(all)) + panelSize * which;
-        if (!transformed[static_cast<size_t>(lane)][which])
+        if (!transformed[static_cast<size_t>(lane)][which]) {
           transformInputs<F>(panel, source + static_cast<size_t>(g) * icg * planes.channel, off, icg,
                              static_cast<ptrdiff_t>(productStep), to);
-        transformed[static_cast<size_t>(lane)][which] = true, inputs = to;
+          transformed[static_cast<size_t>(lane)][which] = true;
+        }
+        inputs = to;
       }
       turned ? turnedBlock(panel, g, blocks.start(b), inputs, tile)
              : someBlocks(panel, g, blocks, b, b + 1, inputs, 0, tile);

@@ -18,7 +18,7 @@ struct PositionsCall {
   int channel = 0;                        // of these: the number of row 0,
   ptrdiff_t outStart = 0;                 // and where `out` lies in the blob
   const Step<float>* adds = nullptr;      // the last of them that adds another blob
-  bool streams = false;                   // the blob is too large to be in a cache when it is read
+  bool streams = false;                   // one piece of k, and the blob is too large to be in a cache when it is read
 };
 
 // One panel's part of a piece of k: which k, and where it reads them.
