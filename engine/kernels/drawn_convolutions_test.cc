@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <random>
 
-#include "support/kernel_bits.h"
+#include "support/conv_cases.h"
 
 namespace crema::kernels {
 namespace {
@@ -58,25 +58,22 @@ void check(const char* what, Context& context, size_t count, const Kernel& kerne
 }
 
 void checkShape(const ConvShape& s, Context& k) {
-  const size_t in = static_cast<size_t>(s.n) * s.ic * s.h * s.w,
-               out = static_cast<size_t>(s.n) * s.oc * s.oh() * s.ow(),
-               weights = static_cast<size_t>(s.oc) * (s.ic / s.groups) * s.kh * s.kw;
-  const auto x = numbers(in, 1), w = numbers(weights, 2), b = numbers(static_cast<size_t>(s.oc), 3),
-             dy = numbers(out, 4);
-  const Surrounded xs(x), ws(w), bs(b), dys(dy);
+  const ConvOperands o(s);
   const auto value = [](const std::vector<float>& of, bool magnitude) {
     return magnitude ? magnitudes(wide(of)) : wide(of);
   };
   check(
-      "forward", k, out, [&](Context& c, float* y) { convForward(c, s, xs.data(), ws.data(), bs.data(), y); },
-      [&](bool m, double* y) { ref::convForward(s, value(x, m).data(), value(w, m).data(), value(b, m).data(), y); });
+      "forward", k, o.out, [&](Context& c, float* y) { convForward(c, s, o.xs.data(), o.ws.data(), o.bs.data(), y); },
+      [&](bool m, double* y) {
+        ref::convForward(s, value(o.x, m).data(), value(o.w, m).data(), value(o.b, m).data(), y);
+      });
   check(
-      "back to data", k, in, [&](Context& c, float* dx) { convBackwardData(c, s, dys.data(), ws.data(), dx); },
-      [&](bool m, double* dx) { ref::convBackwardData(s, value(dy, m).data(), value(w, m).data(), dx); });
+      "back to data", k, o.in, [&](Context& c, float* dx) { convBackwardData(c, s, o.dys.data(), o.ws.data(), dx); },
+      [&](bool m, double* dx) { ref::convBackwardData(s, value(o.dy, m).data(), value(o.w, m).data(), dx); });
   check(
-      "weights", k, weights,
-      [&](Context& c, float* dw) { convBackwardWeights(c, s, xs.data(), dys.data(), dw, false); },
-      [&](bool m, double* dw) { ref::convBackwardWeights(s, value(x, m).data(), value(dy, m).data(), dw, false); },
+      "weights", k, o.weights,
+      [&](Context& c, float* dw) { convBackwardWeights(c, s, o.xs.data(), o.dys.data(), dw, false); },
+      [&](bool m, double* dw) { ref::convBackwardWeights(s, value(o.x, m).data(), value(o.dy, m).data(), dw, false); },
       static_cast<size_t>(s.kh) * s.kw);
 }
 

@@ -22,8 +22,7 @@ struct ColumnsOfTaps {
   Place place;
   int first[TAPS];
   Mask mask[TAPS][STRIDE];
-  bool
-      ends;  // whether what a vector's last output meets with its third tap, where the stride is two, is outside of the row
+  bool ends;  // whether the last lane's third tap, where the stride is two, is outside of the row
 
   // The columns of a row, zeros outside of it; or `outside`.
   template <int PLACE = kAnywhere>
