@@ -206,7 +206,9 @@ Hdf5Rows::~Hdf5Rows() = default;
 
 Hdf5Rows::File Hdf5Rows::describe(size_t file) const {
   const std::string& path = state_->files[file];
-  if (!fileExists(path)) ioError("there is no HDF5 file {}", path);
+  if (!fileExists(path))
+    ioError("there is no HDF5 file {}; correct the path, which begins in the working directory unless it is absolute",
+            path);
   const std::string bytes = state_->ask({static_cast<int64_t>(file), 0, 0, 0});
   std::vector<int64_t> words(bytes.size() / sizeof(int64_t));
   std::memcpy(words.data(), bytes.data(), bytes.size());
